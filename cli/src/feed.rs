@@ -22,7 +22,7 @@ use gpumon_server::frame::{CollectorState, CollectorStatus, Hello};
 use serde::Deserialize;
 
 use crate::{
-    collector,
+    children, collector,
     exit::Failure,
     local::{Frames, ServerArgs},
     options::SourceArgs,
@@ -177,7 +177,7 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
     /// Takes what a collector of its own writes.
     fn sample(&mut self, interval: Duration) -> Result<(), Failure> {
         let mut command = collector::command(&self.source, interval)?;
-        let mut child = command.stderr(Stdio::piped()).spawn().context("cannot start a gpumon collect")?;
+        let mut child = children::start(command.stderr(Stdio::piped())).context("cannot start a gpumon collect")?;
         let (requests, records, said) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         self.way = requests.map_or(Way::Nowhere, Way::Collector);
         let (traces, inputs) = (self.traces, self.inputs.clone());

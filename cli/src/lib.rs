@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod children;
 mod collector;
 mod commands;
 mod config;

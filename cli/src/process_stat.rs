@@ -12,6 +12,10 @@ const TOLERANCE_MS: u64 = 2_000;
 pub(crate) struct ProcessStat {
     pub(crate) state: char,
     pub(crate) parent: u32,
+    /// The ID of its process group, which is the PID of the leader.
+    pub(crate) group: u32,
+    /// The ID of its session, which is the PID of the leader.
+    pub(crate) session: u32,
     pub(crate) threads: u32,
     pub(crate) cpu_ms: u64,
     /// Since the Unix epoch; `None` where the time of boot is not known.
@@ -40,6 +44,8 @@ impl ProcessStat {
         Some(Self {
             state: fields.first()?.chars().next()?,
             parent: field(4)? as u32,
+            group: field(5)? as u32,
+            session: field(6)? as u32,
             threads: field(20)? as u32,
             cpu_ms: ms(field(14)?.saturating_add(field(15)?)),
             started_ms: booted_ms.zip(field(22)).map(|(booted, ticks)| booted.saturating_add(ms(ticks))),
@@ -82,13 +88,22 @@ mod tests {
         let stat = ProcessStat::parse(&format!("42 (a) b) S {}", fields.join(" ")), Some(1_000_000)).unwrap();
         let tick_ms = 1000 / rustix::param::clock_ticks_per_second();
         assert_eq!((stat.state, stat.parent, stat.threads), ('S', 4, 20));
+        assert_eq!((stat.group, stat.session), (5, 6));
         assert_eq!((stat.cpu_ms, stat.started_ms), (29 * tick_ms, Some(1_000_000 + 22 * tick_ms)));
         assert!(ProcessStat::parse("nonsense", None).is_none());
     }
 
     #[test]
     fn a_start_is_compared_with_some_tolerance() {
-        let stat = ProcessStat { state: 'R', parent: 1, threads: 1, cpu_ms: 0, started_ms: Some(50_000) };
+        let stat = ProcessStat {
+            state: 'R',
+            parent: 1,
+            group: 1,
+            session: 1,
+            threads: 1,
+            cpu_ms: 0,
+            started_ms: Some(50_000),
+        };
         assert!(stat.began_at(Some(51_000)) && stat.began_at(None));
         assert!(!stat.began_at(Some(60_000)));
     }

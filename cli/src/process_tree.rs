@@ -1,79 +1,245 @@
 //! A process with all that it has started, and what these have.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
+    fs, iter,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
-use gpumon_probe::model::Process;
+use gpumon_probe::{
+    bounded,
+    model::{Process, Record, now_ms},
+    owner::children,
+    usage::cost::CostMeter,
+};
 
 use crate::process_stat::{ProcessStat, booted_ms};
 
 /// More generations than there are.
 const DEEPEST: usize = 64;
 
+/// Programs that adopt orphans below them, as the first process of a PID namespace does.
+const REAPERS: [&str; 2] = ["systemd", "gpumon"];
+
+/// In a larger tree, only ancestors that still run show what belongs to it.
+const MOST_MEMBERS: usize = 4096;
+
+/// Processes that are named one by one if it is not clear whether they belong to the tree.
+const MOST_NAMED: usize = 8;
+
 /// Knows which processes that hold a GPU belong to one tree. A process stays in it also when its parent has ended.
 pub(crate) struct ProcessTree {
     root: u32,
     proc_root: PathBuf,
     booted_ms: Option<u64>,
+    /// When this process began to look at the tree.
+    since_ms: u64,
+    started_ms: Option<u64>,
+    uid: Option<u32>,
+    /// Those of the root. Orphans of the tree are adopted by one of them.
+    ancestors: BTreeSet<u32>,
+    /// Those of the tree that run, and leaders of its process groups and sessions that have ended.
+    members: HashMap<u32, ProcessStat>,
     /// By PID and start, since PIDs are used again.
-    known: HashMap<(u32, Option<u64>), bool>,
+    known: HashMap<(u32, Option<u64>), Place>,
+    unclear: BTreeSet<u32>,
+    remarks: Vec<String>,
+}
+
+/// Whether a process belongs to the tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Inside,
+    Outside,
+    /// It was started while the tree was watched, by a process that has ended or by a service.
+    Unclear,
 }
 
 impl ProcessTree {
     pub(crate) fn new(root: u32) -> Self {
-        Self::below(Path::new("/proc"), root)
+        Self::below(Path::new("/proc"), root, now_ms())
     }
 
-    fn below(proc_root: &Path, root: u32) -> Self {
+    fn below(proc_root: &Path, root: u32, since_ms: u64) -> Self {
         let booted_ms = booted_ms(proc_root);
-        let started_ms = ProcessStat::read_since_boot(proc_root, root, booted_ms).ok().and_then(|stat| stat.started_ms);
-        let known = HashMap::from([((root, started_ms), true)]);
-        Self { root, proc_root: proc_root.to_owned(), booted_ms, known }
+        let mut tree = Self {
+            root,
+            proc_root: proc_root.to_owned(),
+            booted_ms,
+            since_ms,
+            started_ms: None,
+            uid: uid(proc_root, root),
+            ancestors: BTreeSet::new(),
+            members: HashMap::new(),
+            known: HashMap::new(),
+            unclear: BTreeSet::new(),
+            remarks: Vec::new(),
+        };
+        if let Some(stat) = tree.stat(root) {
+            let parent = |pid: &u32| tree.stat(*pid).map(|stat| stat.parent);
+            tree.ancestors = iter::successors(Some(stat.parent), parent).take(DEEPEST).filter(|pid| *pid > 1).collect();
+            tree.started_ms = stat.started_ms;
+            tree.members.insert(root, stat);
+        }
+        tree.remember();
+        tree
     }
 
-    pub(crate) fn contains(&mut self, process: &Process) -> bool {
-        let key = (process.pid, process.started_ms.value().copied());
-        if let Some(known) = self.known.get(&key) {
-            return *known;
-        }
-        let found = self.find(process.pid).or_else(|| self.as_told(process));
-        if let Some(is_inside) = found {
-            self.known.insert(key, is_inside);
-        }
-        found.unwrap_or(false)
-    }
-
-    /// By its ancestors, as they are now; `None` where the process cannot be seen.
-    fn find(&self, pid: u32) -> Option<bool> {
-        let mut pid = pid;
-        for _ in 0..DEEPEST {
-            let stat = ProcessStat::read_since_boot(&self.proc_root, pid, self.booted_ms).ok()?;
-            let mut members = self.known.iter().filter(|(_, is_inside)| **is_inside);
-            if members.any(|((known, started_ms), _)| *known == pid && stat.began_at(*started_ms)) {
-                return Some(true);
+    /// Looks for new members: what they start belongs to the tree, also if they have ended by then.
+    pub(crate) fn remember(&mut self) {
+        let (proc_root, booted_ms) = (&self.proc_root, self.booted_ms);
+        let stat = |pid| ProcessStat::read_since_boot(proc_root, pid, booted_ms).ok();
+        let has_room = self.members.len() < MOST_MEMBERS;
+        self.members.retain(|pid, member| match stat(*pid).filter(|now| now.began_at(member.started_ms)) {
+            Some(now) => {
+                *member = now;
+                true
             }
-            pid = stat.parent;
-            if pid <= 1 {
+            None => has_room && (member.group == *pid || member.session == *pid),
+        });
+        let mut parents: Vec<u32> = self.members.keys().copied().collect();
+        while let Some(parent) = parents.pop() {
+            for child in children(proc_root, parent) {
+                let found = stat(child).filter(|stat| stat.parent == parent);
+                let Some(found) = found.filter(|_| self.members.len() < MOST_MEMBERS) else { continue };
+                if self.members.insert(child, found).is_none() {
+                    parents.push(child);
+                }
+            }
+        }
+    }
+
+    fn contains(&mut self, process: &Process) -> bool {
+        let key = (process.pid, process.started_ms.value().copied());
+        let known = self.known.get(&key).copied();
+        let place = known.unwrap_or_else(|| {
+            let (place, is_final) = self.find(process);
+            if is_final {
+                self.known.insert(key, place);
+            }
+            if let Some(stat) = self.stat(process.pid).filter(|_| place == Place::Inside) {
+                self.members.insert(process.pid, stat);
+            }
+            place
+        });
+        if place == Place::Unclear {
+            self.remark_on(process);
+        }
+        place == Place::Inside
+    }
+
+    /// Adds what a record says of the processes of the tree to a measurement, and which processes may belong to it.
+    pub(crate) fn measure(&mut self, meter: &mut CostMeter, record: &Record) {
+        meter.push(record, &mut |process| self.contains(process));
+        self.remarks.drain(..).for_each(|remark| meter.lose(&remark));
+    }
+
+    fn remark_on(&mut self, process: &Process) {
+        if self.unclear.len() < MOST_NAMED {
+            self.unclear.insert(process.pid);
+        }
+        let what = if self.unclear.contains(&process.pid) {
+            let name = process.name.value().map_or_else(String::new, |name| format!(" ({name})"));
+            format!("process {}{name}", process.pid)
+        } else {
+            "more processes".to_owned()
+        };
+        self.remarks.push(format!(
+            "not counted: {what}, started meanwhile by a service or by a process that has ended; whether it belongs to \
+             process {} is not known",
+            self.root
+        ));
+    }
+
+    /// The place of a process, and whether it stays so.
+    fn find(&self, process: &Process) -> (Place, bool) {
+        let owner = process.owner.value().filter(|owner| !owner.partial);
+        let by_ancestors = self.find_by_ancestors(process.pid);
+        // By what was found where the sample was taken: from here, the process may not be visible.
+        let is_below = || {
+            process.pid == self.root
+                || owner.is_some_and(|owner| owner.parents.iter().any(|parent| parent.pid == self.root))
+        };
+        let is_of_kernel =
+            || owner.and_then(|owner| owner.notebook.as_ref()).is_some_and(|notebook| notebook.kernel_pid == self.root);
+        match by_ancestors {
+            Some(Place::Inside) => (Place::Inside, true),
+            None if is_below() => (Place::Inside, true),
+            _ if is_of_kernel() => (Place::Inside, true),
+            // Of another notebook.
+            Some(Place::Unclear) if owner.is_some_and(|owner| owner.notebook.is_some()) => (Place::Outside, true),
+            // The owner may say more when it is read.
+            Some(Place::Unclear) if owner.is_none() => (Place::Outside, false),
+            Some(place) => (place, owner.is_some()),
+            // An ancestor can have ended meanwhile.
+            None => (Place::Outside, owner.is_some() && self.stat(process.pid).is_none()),
+        }
+    }
+
+    /// By its ancestors, as they are now; `None` if the process cannot be seen.
+    fn find_by_ancestors(&self, pid: u32) -> Option<Place> {
+        let began_ms = self.stat(pid)?.started_ms;
+        let mut belongs_to_leader = false;
+        let mut ancestor = pid;
+        for _ in 0..DEEPEST {
+            let stat = self.stat(ancestor)?;
+            if self.is_member(ancestor, &stat) {
+                return Some(Place::Inside);
+            }
+            let is_ancestor_of_root = self.ancestors.contains(&ancestor);
+            if is_ancestor_of_root && self.is_reaper(ancestor) {
+                break;
+            }
+            if is_ancestor_of_root || stat.started_ms < self.started_ms {
+                return Some(Place::Outside);
+            }
+            belongs_to_leader |= self.is_led_by_member(stat.session) || self.is_led_by_member(stat.group);
+            ancestor = stat.parent;
+            if ancestor <= 1 {
                 break;
             }
         }
-        Some(false)
+        // Its parent, or that of an ancestor, has ended.
+        if belongs_to_leader {
+            return Some(Place::Inside);
+        }
+        let uid = uid(&self.proc_root, pid);
+        let is_of_user = uid == self.uid || uid == Some(0);
+        let is_new = began_ms.is_some_and(|began_ms| began_ms >= self.since_ms);
+        Some(if is_of_user && is_new { Place::Unclear } else { Place::Outside })
     }
 
-    /// By its ancestors, as whoever has taken the sample saw them.
-    fn as_told(&self, process: &Process) -> Option<bool> {
-        let owner = process.owner.value().filter(|owner| !owner.partial)?;
-        Some(process.pid == self.root || owner.parents.iter().any(|parent| parent.pid == self.root))
+    fn is_member(&self, pid: u32, stat: &ProcessStat) -> bool {
+        self.members.get(&pid).is_some_and(|member| stat.began_at(member.started_ms))
     }
+
+    /// Whether a member leads, or has led, the process group or session with this ID. No other process gets the PID while
+    /// the group or session lasts.
+    fn is_led_by_member(&self, id: u32) -> bool {
+        let is_other = |member: &ProcessStat| self.stat(id).is_some_and(|now| !now.began_at(member.started_ms));
+        self.members.get(&id).is_some_and(|member| !is_other(member))
+    }
+
+    fn is_reaper(&self, pid: u32) -> bool {
+        let name = bounded::text(self.proc_root.join(pid.to_string()).join("comm"), bounded::VALUE).unwrap_or_default();
+        REAPERS.contains(&name.trim_end())
+    }
+
+    fn stat(&self, pid: u32) -> Option<ProcessStat> {
+        ProcessStat::read_since_boot(&self.proc_root, pid, self.booted_ms).ok()
+    }
+}
+
+fn uid(proc_root: &Path, pid: u32) -> Option<u32> {
+    fs::metadata(proc_root.join(pid.to_string())).ok().map(|folder| folder.uid())
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs;
 
-    use gpumon_probe::model::{Absence, Ancestor, Owner, Reading};
+    use gpumon_probe::model::{Absence, Ancestor, Notebook, Owner, Reading};
 
     use super::*;
     use crate::table::examples;
@@ -96,7 +262,7 @@ mod tests {
         for (pid, parent) in [(10, 1), (20, 10), (30, 20), (40, 1)] {
             add(pid, parent);
         }
-        let mut tree = ProcessTree::below(folder.path(), 10);
+        let mut tree = ProcessTree::below(folder.path(), 10, u64::MAX);
         assert_eq!([10, 20, 30, 40].map(|pid| tree.contains(&process(pid))), [true, true, true, false]);
         add(30, 1);
         add(31, 30);
@@ -108,9 +274,118 @@ mod tests {
         assert_eq!([30, 32].map(|pid| tree.contains(&later(pid))), [false, false], "a PID that was used again");
     }
 
+    /// A `/proc` of processes given as PID, parent, group, session, and seconds from boot to start.
+    struct FakeProc(tempfile::TempDir);
+
+    impl FakeProc {
+        fn new(processes: &[(u32, u32, u32, u32, u64)]) -> Self {
+            let proc = Self(tempfile::tempdir().unwrap());
+            fs::write(proc.0.path().join("stat"), "btime 1000\n").unwrap();
+            processes.iter().for_each(|process| proc.start(*process));
+            proc
+        }
+
+        fn start(&self, (pid, parent, group, session, second): (u32, u32, u32, u32, u64)) {
+            let place = self.0.path().join(pid.to_string());
+            fs::create_dir_all(place.join("task").join(pid.to_string())).unwrap();
+            let ticks = second * rustix::param::clock_ticks_per_second();
+            let stat = format!("{pid} (a) S {parent} {group} {session} {}{ticks} {}", "0 ".repeat(15), "0 ".repeat(22));
+            fs::write(place.join("stat"), stat).unwrap();
+            fs::write(place.join("comm"), "a\n").unwrap();
+        }
+
+        fn set_children(&self, pid: u32, children: &str) {
+            fs::write(self.0.path().join(format!("{pid}/task/{pid}/children")), children).unwrap();
+        }
+
+        fn end(&self, pid: u32) {
+            fs::remove_dir_all(self.0.path().join(pid.to_string())).unwrap();
+        }
+    }
+
+    fn started_at(pid: u32, second: u64) -> Process {
+        Process {
+            started_ms: Reading::Now(1_000_000 + second * 1000),
+            owner: Reading::Now(Owner::default()),
+            ..process(pid)
+        }
+    }
+
+    #[test]
+    fn orphan_of_remembered_launcher_is_inside() {
+        let proc = FakeProc::new(&[(10, 5, 5, 5, 100), (20, 10, 10, 10, 110), (30, 20, 10, 10, 120)]);
+        proc.set_children(10, "20");
+        proc.set_children(20, "30");
+        let mut tree = ProcessTree::below(proc.0.path(), 10, u64::MAX);
+        proc.end(20);
+        proc.start((30, 1, 10, 10, 120));
+        tree.remember();
+        proc.start((40, 30, 40, 40, 130));
+        assert!(tree.contains(&started_at(40, 130)), "its parent was seen below the root");
+        assert!(!tree.contains(&started_at(20, 110)), "it has ended");
+    }
+
+    #[test]
+    fn orphan_in_group_or_session_of_member_is_inside() {
+        // A shell and two programs of one pipeline, the first of which is the root.
+        let proc = FakeProc::new(&[(5, 1, 5, 5, 50), (10, 5, 10, 5, 100), (11, 5, 10, 5, 101)]);
+        let mut tree = ProcessTree::below(proc.0.path(), 10, u64::MAX);
+        assert!(!tree.contains(&started_at(11, 101)), "the shell has started it");
+        proc.start((30, 1, 10, 5, 120));
+        assert!(tree.contains(&started_at(30, 120)), "its group");
+        proc.start((20, 10, 20, 20, 130));
+        proc.set_children(10, "20");
+        tree.remember();
+        proc.end(20);
+        tree.remember();
+        proc.start((31, 1, 31, 20, 140));
+        assert!(tree.contains(&started_at(31, 140)), "its session, of which the leader has ended");
+        proc.start((20, 5, 20, 20, 150));
+        proc.start((32, 1, 32, 20, 160));
+        assert!(!tree.contains(&started_at(32, 160)), "the session of a process that has the PID now");
+    }
+
+    #[test]
+    fn orphan_of_unknown_origin_is_reported() {
+        let proc = FakeProc::new(&[(3, 1, 3, 3, 20), (5, 3, 5, 5, 50), (10, 5, 10, 5, 100)]);
+        fs::write(proc.0.path().join("3/comm"), "systemd\n").unwrap();
+        let mut tree = ProcessTree::below(proc.0.path(), 10, 1_000_000 + 110 * 1000);
+        for (pid, parent, second, is_unclear) in [
+            (30, 1, 120, true),
+            // Of the user's service manager, which adopts orphans.
+            (31, 3, 120, true),
+            (32, 1, 105, false),
+            (33, 5, 120, false),
+            (34, 7, 120, false),
+        ] {
+            proc.start((pid, parent, pid, pid, second));
+            let unread = Process { owner: Reading::Absent(Absence::NotReadYet), ..started_at(pid, second) };
+            assert!(!tree.contains(&unread) && tree.remarks.is_empty(), "{pid}: its owner may say more");
+            assert!(!tree.contains(&started_at(pid, second)), "{pid}");
+            let remarks = std::mem::take(&mut tree.remarks);
+            assert_eq!(remarks.len(), usize::from(is_unclear), "{pid}: {remarks:?}");
+            assert!(remarks.iter().all(|remark| remark.contains(&format!("process {pid} (python3)"))), "{remarks:?}");
+        }
+        let of_kernel = |kernel_pid, pid| {
+            let (kernel_id, path) = ("k".to_owned(), Reading::Absent(Absence::Unknown));
+            let notebook = Some(Notebook { kernel_id, kernel_name: None, path, kernel_pid });
+            Process { owner: Reading::Now(Owner { notebook, ..Owner::default() }), ..started_at(pid, 130) }
+        };
+        proc.start((40, 1, 40, 40, 130));
+        proc.start((41, 1, 41, 41, 130));
+        assert!(tree.contains(&of_kernel(10, 40)), "the collector has found its kernel");
+        assert!(!tree.contains(&of_kernel(11, 41)) && tree.remarks.is_empty(), "another notebook's");
+        for pid in 50..70 {
+            proc.start((pid, 1, pid, pid, 140));
+            tree.contains(&started_at(pid, 140));
+        }
+        let texts: BTreeSet<_> = tree.remarks.iter().collect();
+        assert!(texts.len() <= MOST_NAMED + 1 && texts.iter().any(|text| text.contains("more processes")), "{texts:?}");
+    }
+
     #[test]
     fn of_a_process_that_cannot_be_seen_the_sample_tells_the_ancestors() {
-        let mut tree = ProcessTree::below(Path::new("/nowhere"), 10);
+        let mut tree = ProcessTree::below(Path::new("/nowhere"), 10, 0);
         let mut child = process(20);
         child.owner = Reading::Absent(Absence::NotReadYet);
         assert!(!tree.contains(&child), "not known yet");

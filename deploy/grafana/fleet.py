@@ -5,7 +5,7 @@ from panels import BUSY, FULL, HOT, NODE_COLUMN, NONE_IS_GOOD, SOME_IS_NOTABLE, 
 OF = '{job=~"$job", instance=~"$node"}'
 ON_GPU = "on (job, instance, gpu, uuid)"
 #: GPUs of which several may have the same job are counted once.
-OWNER = "user, slurm_job, pod_uid, notebook, unit"
+OWNER = "user, slurm_job, pbs_job, lsf_job, pod_uid, notebook, unit"
 #: Idle GPUs reduce their clocks as they should.
 REDUCED = '{job=~"$job", instance=~"$node", reason!="gpu_idle"}'
 
@@ -269,6 +269,8 @@ USAGE = [
         columns={
             "user": ("User", None, None),
             "slurm_job": ("Slurm job", None, None),
+            "pbs_job": ("PBS job", None, None),
+            "lsf_job": ("LSF job", None, None),
             "pod_uid": ("Pod", None, None),
             "notebook": ("Notebook", None, None),
             "unit": ("Service", None, None),
@@ -290,6 +292,8 @@ USAGE = [
             "gpu": ("GPU", None, None),
             "user": ("User", None, None),
             "slurm_job": ("Slurm job", None, None),
+            "pbs_job": ("PBS job", None, None),
+            "lsf_job": ("LSF job", None, None),
             "pod_uid": ("Pod", None, None),
             "Value #B": ("Utilization", "percentunit", BUSY),
         },

@@ -181,6 +181,8 @@ JOB_ROW = [
             "gpu": ("GPU", None, None),
             "user": ("User", None, None),
             "slurm_job": ("Slurm job", None, None),
+            "pbs_job": ("PBS job", None, None),
+            "lsf_job": ("LSF job", None, None),
             "pod_uid": ("Pod", None, None),
             "container": ("Container", None, None),
             "notebook": ("Notebook", None, None),

@@ -66,7 +66,9 @@ impl JobSpan {
             && text.len() >= 6
             && self.id.starts_with(text);
         let is_unit = self.id.strip_suffix(".service") == Some(text);
-        self.id == text || is_named || is_begun || is_unit
+        // `qstat` takes a job's number without its server, too.
+        let is_pbs_number = self.kind == JobKind::Pbs && self.id.split('.').next() == Some(text);
+        self.id == text || is_named || is_begun || is_unit || is_pbs_number
     }
 
     /// What tells it from others: it is known anew, with a later end, while it lasts.
@@ -257,6 +259,8 @@ mod tests {
         assert!(!pod.is_called("11112") && !pod.is_called("research") && !pod.is_called(""));
         assert!(!span(JobKind::Slurm, "88123456", None).is_called("881234"));
         assert!(span(JobKind::Service, "ollama.service", None).is_called("ollama"));
+        assert!(span(JobKind::Pbs, "88123[7].server", None).is_called("88123[7]"));
+        assert!(!span(JobKind::Pbs, "88123.server", None).is_called("8812"));
         let by_name = span(JobKind::Pod, "research/train-0", Some("research/train-0"));
         assert!(pod.is_same_job(&by_name) && !pod.is_same_job(&span(JobKind::Slurm, "11112222-3333", None)));
     }

@@ -82,7 +82,7 @@ class Process:
         return reading(self._json, "sm_percent")
 
     def to_dict(self) -> Json:
-        """Return it as JSON has it, with its owner: notebook, Slurm job, pod, container."""
+        """Return it as JSON has it, with its owner: notebook, batch job, pod, container."""
         return self._json
 
     def __repr__(self) -> str:

@@ -159,6 +159,10 @@ def snapshot_notes(snapshot: Snapshot) -> list[str]:
             notes.append(f"GPU {gpu.index}: {holder} (PID {process.pid}) holds {size}")
         if len(holders) > 3:
             notes.append(f"GPU {gpu.index}: {len(holders) - 3} more processes")
+        unlisted = gpu.to_dict().get("unlisted_memory_bytes")
+        if unlisted is not None:
+            size = byte_size(unlisted)
+            notes.append(f"GPU {gpu.index}: processes of other namespaces are not visible: {size} in use")
     return notes
 
 

@@ -7,7 +7,7 @@ use gpumon_probe::{
     bounded,
     model::{
         Absence, Alert, Allocation, Condition, ConditionKind, Event, EventKind, FiringAlert, GpuDetails, GpuSample,
-        JobKind, Process, ProcessRef, Reading, Sample,
+        JobKind, Owner, Process, ProcessRef, Reading, Sample,
     },
     usage::{OwnerUsage, Usage},
 };
@@ -51,7 +51,7 @@ pub(crate) enum View {
 }
 
 /// A part of what is known of a process. Everything else is for every client: memory and shares of the GPU, pod, container,
-/// service and Slurm job by `/proc/PID/cgroup`, and the random ID of a Jupyter kernel.
+/// service and batch job by `/proc/PID/cgroup`, and the random ID of a Jupyter kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Datum {
     /// The name of the program and of its ancestors, the user and times: `/proc/PID/comm`, `stat` and `status`.
@@ -62,7 +62,7 @@ enum Datum {
     ScriptName,
     /// The path of a notebook and the name of its kernel specification: a connection file of mode 0600.
     Notebook,
-    /// A Slurm job that only the environment has: `/proc/PID/environ`, of mode 0400.
+    /// A batch job that only the environment has: `/proc/PID/environ`, of mode 0400.
     Environment,
 }
 
@@ -192,14 +192,16 @@ impl View {
             hide(&mut notebook.path);
             notebook.kernel_name = None;
         }
-        owner.slurm.take_if(|job| job.private && !permits(Datum::Environment));
+        for job in owner.batch_jobs_mut() {
+            job.take_if(|job| job.private && !permits(Datum::Environment));
+        }
     }
 
     /// Returns `true` if [`Self::process`] hides nothing.
     fn shows_all(&self, process: &Process) -> bool {
         let permits = |datum| self.permits(datum, process.user.value().map(String::as_str));
         let owner = process.owner.value();
-        let is_private_job = owner.and_then(|owner| owner.slurm.as_ref()).is_some_and(|job| job.private);
+        let is_private_job = owner.and_then(Owner::batch_job).is_some_and(|(_, job)| job.private);
         let has_kernel_name = owner.and_then(|owner| owner.notebook.as_ref()?.kernel_name.as_ref()).is_some();
         self.shows_all_names(process)
             && (process.command.value().is_none() || permits(Datum::CommandLine))
@@ -454,9 +456,7 @@ mod tests {
     use gpumon_history::jobs::JobSpan;
     use gpumon_probe::{
         host::HostReader,
-        model::{
-            Cell, GpuProcess, Health, Job, MemoryGrowth, Notebook, Owner, ProcessKind, Severity, SlurmJob, XidReport,
-        },
+        model::{BatchJob, Cell, GpuProcess, Health, Job, MemoryGrowth, Notebook, ProcessKind, Severity, XidReport},
     };
 
     use super::*;
@@ -484,7 +484,7 @@ mod tests {
         let now = |text: &str| Reading::Now(text.to_owned());
         let kernel_name = Some("secret-kernel".to_owned());
         let notebook = Notebook { kernel_id: "k".to_owned(), kernel_name, path: notebook_path, kernel_pid: 7 };
-        let slurm = SlurmJob { job_id: "secret-job".to_owned(), step: None, private: true };
+        let slurm = BatchJob { job_id: "secret-job".to_owned(), step: None, private: true };
         let unit = Some("public.service".to_owned());
         Process {
             pid: 7,
@@ -504,6 +504,21 @@ mod tests {
             mig: None,
             mps: false,
             owner: Reading::Now(Owner { notebook: Some(notebook), slurm: Some(slurm), unit, ..Owner::default() }),
+        }
+    }
+
+    #[test]
+    fn private_job_of_every_batch_system_is_hidden() {
+        let job = || Some(BatchJob { job_id: "secret-job".to_owned(), step: None, private: true });
+        let of = |owner: Owner| Process { owner: Reading::Now(owner), ..process(Reading::Absent(Absence::Unknown)) };
+        for owner in [
+            Owner { slurm: job(), ..Owner::default() },
+            Owner { pbs: job(), ..Owner::default() },
+            Owner { lsf: job(), ..Owner::default() },
+        ] {
+            let sample = sample(of(owner), Vec::new());
+            assert!(!json(&*View::ANYBODY.sample(&sample)).contains("secret-job"));
+            assert!(json(&*local(ANA).sample(&sample)).contains("secret-job"));
         }
     }
 

@@ -79,6 +79,115 @@ fn exit_codes_and_signals_are_the_commands_own() {
     }
 }
 
+/// A short load on the GPU of a fake machine.
+const LOAD: [&str; 7] = [GPUMON, "bench", "h2d-pinned", "--size", "16MiB", "--backend", "cuda"];
+
+/// A shell's words that run [`LOAD`] in a process whose parents have ended, after `wrapper`, and create `done` at its end.
+fn orphaned(wrapper: &str, done: &std::path::Path) -> String {
+    format!("( ( {wrapper} {} >&2; : > {} ) & )", LOAD.join(" "), done.display())
+}
+
+fn wait_for(file: &std::path::Path) -> String {
+    format!("while [ ! -e {} ]; do sleep 0.05; done", file.display())
+}
+
+#[test]
+fn orphaned_worker_of_command_is_measured() {
+    let machine = FakeMachine::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
+    for wrapper in ["", "setsid"] {
+        let done = machine.nvml.path(&format!("done{wrapper}"));
+        let script = format!("{}; {}", orphaned(wrapper, &done), wait_for(&done));
+        let output = machine.gpumon(&["run", "--json", "-", "--", "sh", "-c", &script]).output().unwrap();
+        let cost: Value =
+            serde_json::from_str(&stdout(&output)).unwrap_or_else(|error| panic!("{error}: {}", stderr(&output)));
+        assert_eq!((cost["gpus"].as_array().unwrap().len(), &cost["lost"]), (1, &json!([])), "{wrapper}: {cost}");
+        assert!(number(&cost, "/gpu_s") > 0.0 && number(&cost, "/peak_memory_bytes") > 16e6, "{wrapper}: {cost}");
+    }
+}
+
+#[test]
+fn command_with_daemon_ends_at_once_with_its_code() {
+    let fake = Fake::new("gpus = 1");
+    // Orphans that have ended are no zombies of gpumon, and one that runs is not waited for.
+    let zombies = "cat /proc/[0-9]*/stat 2>/dev/null | grep -c \"^[0-9]* (sleep) Z $PPID \"";
+    let script = format!(
+        "for one in 1 2 3 4 5; do ( sleep 0.05 & ); done; sleep 1; {zombies}; ( setsid sleep 600 >/dev/null 2>&1 & \
+         echo $! ); exit 7"
+    );
+    let output = fake.gpumon(&["run", "--", "sh", "-c", &script]).output().unwrap();
+    let printed = stdout(&output);
+    let [zombies, daemon] = printed.lines().collect::<Vec<_>>()[..] else { panic!("{printed}") };
+    assert_eq!((zombies, output.status.code()), ("0", Some(7)), "{}", stderr(&output));
+    let stat = std::fs::read_to_string(format!("/proc/{daemon}/stat")).unwrap();
+    signal("-KILL", daemon.parse().unwrap());
+    assert!(stat.contains("(sleep)") || stat.contains("(setsid)"), "the daemon goes on: {stat}");
+}
+
+#[test]
+fn orphaned_worker_of_measured_process_is_found() {
+    let machine = FakeMachine::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
+    // The leader of its session, as a kernel is; and, of a worker that has left the session, the kernel that the
+    // environment names.
+    for (wrapper, is_kernel) in [("", false), ("setsid", true)] {
+        let [go, done] = ["go", "done"].map(|name| machine.nvml.path(&format!("{name}{wrapper}")));
+        let script = format!("{}; {}; sleep 600", wait_for(&go), orphaned(wrapper, &done));
+        let mut root = machine.gpumon(&[]);
+        let environment: Vec<_> =
+            root.get_envs().map(|(name, value)| (name.to_owned(), value.map(ToOwned::to_owned))).collect();
+        root = Command::new("setsid");
+        root.args(["sh", "-c", &script]).stderr(Stdio::null());
+        for (name, value) in environment {
+            match value {
+                Some(value) => root.env(name, value),
+                None => root.env_remove(name),
+            };
+        }
+        if is_kernel {
+            root.arg("/run/kernel-ab12.json");
+            root.env("JPY_PARENT_PID", std::process::id().to_string()).env("JPY_SESSION_NAME", "train.ipynb");
+        }
+        let mut root = started(root);
+        let mut measuring = Measuring::start(machine.gpumon(&["measure"]));
+        measuring.send(&json!({ "begin": 1, "pid": root.id() }));
+        measuring.ask(&json!({ "id": 1, "snapshot": true }));
+        std::fs::write(&go, "").unwrap();
+        eventually("the worker has ended", || done.exists());
+        measuring.send(&json!({ "end": 1 }));
+        let cost = measuring.ask(&json!({ "id": 2, "cost": 1 }))["cost"].clone();
+        measuring.end();
+        signal("-KILL", root.id());
+        root.wait().unwrap();
+        assert_eq!((cost["gpus"].as_array().unwrap().len(), &cost["lost"]), (1, &json!([])), "{wrapper}: {cost}");
+        assert!(number(&cost, "/peak_memory_bytes") > 16e6, "{wrapper}: {cost}");
+    }
+}
+
+#[test]
+fn orphan_of_unknown_origin_is_lost_from_report() {
+    let machine = FakeMachine::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
+    let mut root = sleeper();
+    let mut measuring = Measuring::start(machine.gpumon(&["measure"]));
+    measuring.send(&json!({ "begin": 1, "pid": root.id() }));
+    measuring.ask(&json!({ "id": 1, "snapshot": true }));
+    // Starts are known to a second.
+    std::thread::sleep(Duration::from_secs(2));
+    let done = machine.nvml.path("done");
+    let environment = machine.gpumon(&[]);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &orphaned("setsid", &done)]).stderr(Stdio::null());
+    shell.envs(environment.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    assert!(shell.status().unwrap().success());
+    eventually("the worker has ended", || done.exists());
+    measuring.send(&json!({ "end": 1 }));
+    let cost = measuring.ask(&json!({ "id": 2, "cost": 1 }))["cost"].clone();
+    measuring.end();
+    root.kill().unwrap();
+    root.wait().unwrap();
+    assert_eq!(cost["gpus"], json!([]), "{cost}");
+    let lost = cost["lost"][0].as_str().unwrap_or_else(|| panic!("{cost}"));
+    assert!(lost.contains("not counted: process") && lost.contains("is not known"), "{lost}");
+}
+
 #[test]
 fn a_command_runs_where_there_is_no_driver_and_the_report_says_why_it_has_no_numbers() {
     let fake = Fake::without("gpus = 1", &["nvmlInit_v2"]);

@@ -3,10 +3,11 @@
 use std::{
     io::{BufRead, BufReader},
     os::unix::ffi::OsStrExt,
+    path::Path,
     process,
 };
 
-use crate::support::{Fake, gpumon, refused_with, stdout};
+use crate::support::{Fake, gpumon, refused_with, stderr, stdout};
 
 #[test]
 fn eight_gpus_through_the_real_library_path_are_all_in_the_table_and_in_json() {
@@ -180,4 +181,59 @@ fn simulated_values_are_labeled() {
 fn a_pipe_gets_plain_text() {
     let table = stdout(&gpumon(&["--source", "sim:8"]).output().unwrap());
     assert!(table.is_ascii() && !table.contains('\u{1b}'), "{table:?}");
+}
+
+/// Starts a program in a PID namespace of its own, as in a container; `None` if this is not allowed here.
+fn unshared(command: &process::Command) -> Option<process::Command> {
+    const OPTIONS: [&str; 3] = ["--pid", "--fork", "--mount-proc"];
+    let kinds: [&[&str]; 2] = [&[], &["--user", "--map-root-user"]];
+    let is_allowed = |options: &&&[&str]| {
+        let tried = process::Command::new("unshare").args(**options).args(OPTIONS).arg("true").output();
+        tried.is_ok_and(|output| output.status.success())
+    };
+    let options = kinds.iter().find(is_allowed)?;
+    let mut unshared = process::Command::new("unshare");
+    unshared.args(*options).args(OPTIONS).arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => unshared.env(name, value),
+            None => unshared.env_remove(name),
+        };
+    }
+    Some(unshared)
+}
+
+#[test]
+fn processes_of_other_namespaces_are_said_to_be_invisible() {
+    const NOTE: &str = "GPU 0: processes of other namespaces are not visible: 1.10 GiB in use";
+    let fake =
+        Fake::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\nutilization_percent = 98\nmemory_used = \"1.1 GiB\"\n");
+    let Some(mut table) = unshared(&fake.gpumon(&[])) else {
+        eprintln!("skipped: a PID namespace cannot be made here");
+        return;
+    };
+    let run = |arguments: &[&str]| unshared(&fake.gpumon(arguments)).unwrap().output().unwrap();
+    let table = stdout(&table.output().unwrap());
+    assert!(table.contains(NOTE) && !table.contains("no processes"), "{table}");
+    assert!(stdout(&run(&["--short"])).contains(&NOTE["GPU 0: ".len()..]));
+    let json: serde_json::Value = serde_json::from_str(&stdout(&run(&["--json"]))).unwrap();
+    let bytes = json["sample"]["gpus"][0]["unlisted_memory_bytes"].as_u64().unwrap();
+    assert_eq!(bytes >> 20, 1126, "{json}");
+    let csv = run(&["--csv", "--columns", "process_count,unlisted_memory_bytes"]);
+    assert!(stdout(&csv).ends_with(&format!("\n,{bytes}\n")), "{}", stdout(&csv));
+    assert!(stderr(&csv).contains(NOTE), "{}", stderr(&csv));
+    let of_processes = run(&["--csv", "--processes"]);
+    assert!(stderr(&of_processes).contains(NOTE), "{}", stderr(&of_processes));
+    let doctor = stdout(&run(&["doctor"])).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(doctor.contains(NOTE) && doctor.contains("--pid=host"), "{doctor}");
+    for arguments in [&["smi"][..], &["smi", "-q"]] {
+        let without_time =
+            |text: String| text.lines().filter(|line| !line.contains(':')).collect::<Vec<_>>().join("\n");
+        let [inside, outside] = [run(arguments), fake.gpumon(arguments).output().unwrap()];
+        assert_eq!(without_time(stdout(&inside)), without_time(stdout(&outside)));
+    }
+    // Tests can run in a container themselves.
+    let is_first = std::fs::read_link("/proc/self/ns/pid").unwrap() == Path::new("pid:[4026531836]");
+    let outside = stdout(&fake.gpumon(&[]).output().unwrap());
+    assert_eq!(outside.contains("no processes"), is_first, "{outside}");
 }

@@ -4,6 +4,8 @@ import json
 import unittest
 from pathlib import Path
 
+from gpumon._snapshot import Snapshot
+from gpumon._table import snapshot_notes
 from gpumon._text import escaped
 
 CASES = json.loads((Path(__file__).resolve().parents[1] / "invisible-characters.json").read_text())
@@ -18,6 +20,14 @@ class Escaped(unittest.TestCase):
         for digits in CASES["visible"]:
             letter = chr(int(digits, 16))
             self.assertEqual(escaped(letter), letter, digits)
+
+
+class Notes(unittest.TestCase):
+    def test_processes_of_other_namespaces_are_said_to_be_invisible(self) -> None:
+        gpu = {"index": 0, "processes": [], "conditions": []}
+        notes = [snapshot_notes(Snapshot({}, {"gpus": [one]})) for one in (gpu, {**gpu, "unlisted_memory_bytes": 1181116006})]
+        said = "GPU 0: processes of other namespaces are not visible: 1.10 GiB in use"
+        self.assertEqual(notes, [[], [said]])
 
 
 if __name__ == "__main__":

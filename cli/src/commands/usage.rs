@@ -23,7 +23,7 @@ use crate::{
 
 /// Print energy and GPU time by owner, since the server's start or in a span of time
 ///
-/// An owner is a user and, where there is one, the notebook, Slurm job, pod, container or service that the processes
+/// An owner is a user and, where there is one, the notebook, batch job, pod, container or service that the processes
 /// belong to. Idle power counts: while one owner alone holds a GPU, all that it draws is theirs, and exact. Where several
 /// owners hold it, the range is from what it drew beyond idle power while no other owner's kernels ran to all that it
 /// drew, and the energy is an estimate by SM share.
@@ -206,7 +206,7 @@ fn label(job: &Job, names: &NotebookNames) -> String {
             let name = path_of(job).and_then(|path| names.of_path(path));
             name.map_or_else(|| format!("notebook {short}"), ToOwned::to_owned)
         }
-        JobKind::Slurm => format!("slurm {}", job.id),
+        JobKind::Slurm | JobKind::Pbs | JobKind::Lsf => format!("{} {}", job.kind.word(), job.id),
         JobKind::Pod => format!("pod {}", job.name.as_deref().unwrap_or(&job.id)),
         JobKind::Container => format!("container {short}"),
         JobKind::Service => job.id.clone(),

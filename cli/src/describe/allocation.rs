@@ -6,7 +6,8 @@ use super::mig;
 
 /// A GPU or MIG device, as it is called, and to whom it is given while no process is listed on it.
 pub(crate) fn unused_allocations(gpu: &GpuSample, known: Option<&Gpu>) -> Vec<(String, String)> {
-    let Some(processes) = gpu.processes.value().filter(|_| gpu.processes_omitted == 0) else { return Vec::new() };
+    let is_whole = gpu.processes_omitted == 0 && gpu.unlisted_memory_bytes.is_none();
+    let Some(processes) = gpu.processes.value().filter(|_| is_whole) else { return Vec::new() };
     let is_free = |part: Option<MigInstance>| !processes.iter().any(|process| part.is_none() || process.mig == part);
     let parts = gpu.mig_devices.value().into_iter().flatten().map(|part| {
         let device = known.and_then(|known| mig::device_of(known, part.instance));

@@ -22,6 +22,7 @@ mod xid;
 use gpumon_probe::{
     derive::is_memory_nearly_full,
     model::{Absence, Condition, GpuSample, Health},
+    units::byte_size,
 };
 
 pub(crate) use self::{
@@ -42,6 +43,12 @@ pub(crate) use self::{
 /// The end of a list of processes that a sample has no room for.
 pub(crate) fn more_processes(count: u32) -> String {
     format!("{count} more process{}", if count == 1 { "" } else { "es" })
+}
+
+/// What a list of processes lacks if processes of other PID namespaces are not visible.
+pub(crate) fn unlisted_processes(gpu: &GpuSample) -> Option<String> {
+    let bytes = gpu.unlisted_memory_bytes?;
+    Some(format!("processes of other namespaces are not visible: {} in use", byte_size(bytes as f64)))
 }
 
 #[derive(Debug, Clone, Copy)]

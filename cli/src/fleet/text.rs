@@ -29,7 +29,7 @@ pub(crate) fn owner(owner: &FleetOwner) -> String {
     let id: String = owner.id.chars().take(24).collect();
     let what = match owner.kind {
         OwnerKind::Notebook => "notebook".to_owned(),
-        OwnerKind::SlurmJob => format!("job {id}"),
+        OwnerKind::SlurmJob | OwnerKind::PbsJob | OwnerKind::LsfJob => format!("job {id}"),
         OwnerKind::Pod => match &owner.namespace {
             Some(namespace) => format!("pod {namespace}/{id}"),
             None => format!("pod {id}"),

@@ -1,9 +1,9 @@
 //! A machine to draw: every reading is there, and nothing is the matter.
 
 use gpumon_probe::model::{
-    Absence, Board, Clocks, Container, ContainerRuntime, CpuSample, DiskSample, Gpu, GpuSample, Health, HostSample,
-    Inventory, MemorySample, NetworkSample, Notebook, Owner, Platform, Power, Process, ProcessKind, RamSample, Reading,
-    Sample, SlurmJob, SourceKind, Temperature, Utilization,
+    Absence, BatchJob, Board, Clocks, Container, ContainerRuntime, CpuSample, DiskSample, Gpu, GpuSample, Health,
+    HostSample, Inventory, MemorySample, NetworkSample, Notebook, Owner, Platform, Power, Process, ProcessKind,
+    RamSample, Reading, Sample, SourceKind, Temperature, Utilization,
 };
 
 pub(crate) const GIB: u64 = 1 << 30;
@@ -128,7 +128,7 @@ pub(crate) fn processes() -> Vec<Process> {
                 "vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 32768 --dtype bfloat16",
             ),
             Owner {
-                slurm: Some(SlurmJob { job_id: "88123".to_owned(), step: None, private: false }),
+                slurm: Some(BatchJob { job_id: "88123".to_owned(), step: None, private: false }),
                 ..Owner::default()
             },
         ),

@@ -112,15 +112,15 @@ pub(super) fn kind(process: &Process) -> &'static str {
 
 /// What a process runs in, the most telling first.
 fn behind(owner: &Owner) -> Vec<String> {
-    let slurm = owner.slurm.as_ref().map(|job| format!("slurm {}", job.job_id));
+    let batch = owner.batch_job().map(|(kind, job)| format!("{} {}", kind.word(), job.job_id));
     let pod = owner.pod.as_ref().map(|pod| format!("pod {}", pod.label()));
     let container = owner.container.as_ref().map(|container| format!("container {}", container.label()));
-    slurm.into_iter().chain(pod).chain(container).chain(owner.unit.clone()).collect()
+    batch.into_iter().chain(pod).chain(container).chain(owner.unit.clone()).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use gpumon_probe::model::{Owner, Reading, SlurmJob};
+    use gpumon_probe::model::{BatchJob, Owner, Reading};
 
     use super::*;
     use crate::table::examples;
@@ -130,7 +130,7 @@ mod tests {
     fn of(command: &str, name: &str) -> ProcessLabel {
         let mut process = examples::process(1, "ana", 1.0, command);
         process.name = Reading::Now(name.to_owned());
-        let slurm = Some(SlurmJob { job_id: "88123".to_owned(), step: None, private: false });
+        let slurm = Some(BatchJob { job_id: "88123".to_owned(), step: None, private: false });
         process.owner = Reading::Now(Owner { slurm, unit: Some("a.scope".to_owned()), ..Owner::default() });
         ProcessLabel::of(&process, None, TERMINAL).unwrap()
     }
@@ -147,6 +147,13 @@ mod tests {
         ] {
             assert_eq!(what.fitted(columns, TERMINAL), text);
         }
+    }
+
+    #[test]
+    fn batch_job_is_named_with_its_system() {
+        let job = || Some(BatchJob { job_id: "7.server".to_owned(), step: None, private: false });
+        assert_eq!(behind(&Owner { pbs: job(), ..Owner::default() }), ["pbs 7.server"]);
+        assert_eq!(behind(&Owner { lsf: job(), ..Owner::default() }), ["lsf 7.server"]);
     }
 
     #[test]

@@ -65,6 +65,10 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, kept: Option<&mut ColumnWid
     for gpu in view.sample.gpus.iter().filter(|gpu| gpu.processes_omitted > 0) {
         lines.push(Line::new(DIM, format!("GPU {}: {}", gpu.index, describe::more_processes(gpu.processes_omitted))));
     }
+    for gpu in &view.sample.gpus {
+        let note = describe::unlisted_processes(gpu).map(|note| format!("GPU {}: {note}", gpu.index));
+        lines.extend(note.map(|note| Line::new(DIM, note)));
+    }
     for gpu in view.sample.gpus.iter().filter(|gpu| is_well(&gpu.health)) {
         let known = view.inventory.gpus.iter().find(|known| known.index == gpu.index);
         for (place, holders) in describe::unused_allocations(gpu, known) {

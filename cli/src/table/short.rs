@@ -12,7 +12,7 @@ use super::{
     style::{ALARM, DIM, PLAIN, SIMULATED, STRONG},
     units::{ABSENT, clock},
 };
-use crate::describe::{LONGEST, Level, fitted, more_processes, without_maker};
+use crate::describe::{LONGEST, Level, fitted, more_processes, unlisted_processes, without_maker};
 
 /// What can be added to a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -146,6 +146,9 @@ fn holders(gpu: &GpuSample, line: &mut Line, layout: Layout, parts: &[ShortPart]
             }
             if gpu.processes_omitted > 0 {
                 line.push(DIM, format!(" {}", more_processes(gpu.processes_omitted)));
+            }
+            if let Some(note) = unlisted_processes(gpu) {
+                line.push(DIM, format!(" {note}"));
             }
         }
         // Of a GPU that is not well it has been said.

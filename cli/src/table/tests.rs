@@ -444,6 +444,20 @@ fn a_list_ends_in_how_many_more_processes_there_are() {
 }
 
 #[test]
+fn processes_of_other_namespaces_are_said_to_be_invisible() {
+    let scene = Scene::of(2, |scene| {
+        for gpu in &mut scene.sample.gpus {
+            gpu.processes = Reading::Now(Vec::new());
+        }
+        scene.sample.gpus[0].unlisted_memory_bytes = Some(1_181_116_006);
+        scene.sample.gpus[0].allocated_to = vec![Allocation::Slurm { job_id: "88123".to_owned(), user: None }];
+    });
+    let drawn = plain(&scene.piped());
+    let note = "GPU 0: processes of other namespaces are not visible: 1.10 GiB in use\n";
+    assert!(drawn.ends_with(note) && !drawn.contains("no processes"), "{drawn}");
+}
+
+#[test]
 fn a_gpu_that_is_allocated_and_not_used_says_to_whom() {
     let scene = Scene::of(2, |scene| {
         let allocated = Allocation::Slurm { job_id: "88123".to_owned(), user: Some("ana\x1b".to_owned()) };

@@ -180,6 +180,10 @@ pub enum OwnerKind {
     Notebook,
     /// A job of Slurm.
     SlurmJob,
+    /// A job of PBS.
+    PbsJob,
+    /// A job of LSF.
+    LsfJob,
     /// A pod of Kubernetes.
     Pod,
     /// A container without a pod.

@@ -6,7 +6,7 @@ use super::{answer::Labels, target::Interner};
 use crate::model::{FleetOwner, OwnerKind};
 
 /// Labels that tell owners apart, as gpumon's counters have them.
-pub(super) const OWNER_LABELS: &str = "user, slurm_job, pod_uid, container, unit, notebook";
+pub(super) const OWNER_LABELS: &str = "user, slurm_job, pbs_job, lsf_job, pod_uid, container, unit, notebook";
 
 /// Labels of what a series is of, which the Prometheus Operator gives to each series for the pod that it scrapes.
 const TARGET_LABELS: [&str; 3] = ["pod", "namespace", "container"];
@@ -21,6 +21,8 @@ pub(super) fn owner(labels: &Labels<'_>, interner: &mut Interner<'_>) -> Option<
     let kinds = [
         ("notebook", OwnerKind::Notebook),
         ("slurm_job", OwnerKind::SlurmJob),
+        ("pbs_job", OwnerKind::PbsJob),
+        ("lsf_job", OwnerKind::LsfJob),
         ("pod", OwnerKind::Pod),
         ("pod_uid", OwnerKind::Pod),
         ("container", OwnerKind::Container),
@@ -78,6 +80,8 @@ mod tests {
                 Some(is(OwnerKind::SlurmJob, "7", Some("ana"), None)),
             ),
             (r#"{"user":"ana","notebook":"k","slurm_job":"7"}"#, Some(is(OwnerKind::Notebook, "k", Some("ana"), None))),
+            (r#"{"user":"ana","pbs_job":"7.server"}"#, Some(is(OwnerKind::PbsJob, "7.server", Some("ana"), None))),
+            (r#"{"user":"ana","lsf_job":"7[1]"}"#, Some(is(OwnerKind::LsfJob, "7[1]", Some("ana"), None))),
             (r#"{"user":"0","pod_uid":"u"}"#, Some(is(OwnerKind::Pod, "u", Some("0"), None))),
             (r#"{"user":"bo"}"#, Some(is(OwnerKind::User, "", Some("bo"), None))),
             (r#"{"gpu":"0"}"#, None),

@@ -123,8 +123,8 @@ pub(super) const TABLES: &[Table] = &[
     },
     Table {
         name: "job",
-        meaning: "Which Slurm job, pod, container, notebook or service was on which GPU or MIG device, a \
-                  [JobSpan](api.md#jobspan). `kind` is `private_slurm` where that is private. `to_ms` is when it was seen there last, at most ten seconds late.",
+        meaning: "Which Slurm, PBS or LSF job, pod, container, notebook or service was on which GPU or MIG device, a \
+                  [JobSpan](api.md#jobspan). `kind` begins with `private_` if that is private. `to_ms` is when it was seen there last, at most ten seconds late.",
         columns: "kind TEXT NOT NULL, id TEXT NOT NULL, name TEXT, user TEXT, uuid TEXT NOT NULL, from_ms INTEGER NOT NULL, \
                   to_ms INTEGER NOT NULL, UNIQUE (kind, id, uuid, from_ms)",
         indexes: &[("job_end", "job (to_ms)")],
@@ -134,7 +134,7 @@ pub(super) const TABLES: &[Table] = &[
         name: "usage",
         meaning: "Who used how much energy and GPU time in the quarter of an hour that begins at `at_ms`, an \
                   [OwnerUsage](api.md#ownerusage). `kind` is that of a job, with its `id` and `name`; `user` where it is \
-                  nothing more than the user; `private_slurm` of a private job; `unheld` of what no process held. `user` is empty where it is not known.",
+                  nothing more than the user; `private_slurm`, `private_pbs` or `private_lsf` of a private job; `unheld` of what no process held. `user` is empty where it is not known.",
         columns: "at_ms INTEGER NOT NULL, kind TEXT NOT NULL, id TEXT NOT NULL, user TEXT NOT NULL, name TEXT, \
                   gpu_seconds REAL NOT NULL, exclusive_seconds REAL NOT NULL, active_seconds REAL NOT NULL, \
                   joules_least REAL, joules_most REAL, joules_estimate REAL, UNIQUE (at_ms, kind, id, user)",
@@ -292,24 +292,41 @@ pub fn reference() -> String {
     text
 }
 
-/// The stored kind of a Slurm job whose ID comes from the environment of its processes alone. Earlier versions do not know
-/// it, and show the user in its place.
-const PRIVATE_SLURM: &str = "private_slurm";
+/// The stored kinds of batch jobs whose ID comes from the environment of their processes alone. Earlier versions do not
+/// know them, and show the user in their place.
+const PRIVATE_KINDS: [(&str, JobKind); 3] =
+    [("private_slurm", JobKind::Slurm), ("private_pbs", JobKind::Pbs), ("private_lsf", JobKind::Lsf)];
 
 /// Returns the stored word of a job's kind.
 pub(super) fn job_kind_word(kind: JobKind, private: bool) -> &'static str {
-    if private && kind == JobKind::Slurm { PRIVATE_SLURM } else { kind.word() }
+    let is_private = |(_, its): &&(_, JobKind)| private && *its == kind;
+    PRIVATE_KINDS.iter().find(is_private).map_or(kind.word(), |(word, _)| word)
 }
 
 /// Parses a stored kind of a job into the kind and [`Job::private`](gpumon_probe::model::Job::private). `None` for a
 /// kind of a newer version.
 pub(super) fn parse_job_kind(word: &str) -> Option<(JobKind, bool)> {
-    if word == PRIVATE_SLURM { Some((JobKind::Slurm, true)) } else { Some((JobKind::from_word(word)?, false)) }
+    let private = PRIVATE_KINDS.iter().find(|(its, _)| *its == word).map(|(_, kind)| (*kind, true));
+    private.or_else(|| Some((JobKind::from_word(word)?, false)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn private_batch_jobs_are_stored_as_such() {
+        for (kind, private, word) in [
+            (JobKind::Slurm, true, "private_slurm"),
+            (JobKind::Pbs, true, "private_pbs"),
+            (JobKind::Lsf, true, "private_lsf"),
+            (JobKind::Pbs, false, "pbs"),
+            (JobKind::Pod, false, "pod"),
+        ] {
+            assert_eq!((job_kind_word(kind, private), parse_job_kind(word)), (word, Some((kind, private))));
+        }
+        assert_eq!(parse_job_kind("private_newer"), None);
+    }
 
     #[test]
     fn a_step_is_done_once_and_all_of_it_or_nothing() {

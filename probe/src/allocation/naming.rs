@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    model::{Allocation, GpuSample, MigInstance, Owner, Process, Reading, SlurmJob},
+    model::{Allocation, BatchJob, GpuSample, MigInstance, Owner, Process, Reading},
     owner::is_sluid,
 };
 
@@ -85,10 +85,10 @@ impl Device {
             Some(job) if !is_sluid(&job.job_id) => return,
             Some(job) => job.step.clone(),
             // Which job it says to be of is not known yet.
-            None if owner.partial => return,
+            None if owner.partial || owner.batch_job().is_some() => return,
             None if its_user.is_none() || user != its_user => return,
             None => None,
         };
-        owner.slurm = Some(SlurmJob { job_id: job_id.clone(), step, private: false });
+        owner.slurm = Some(BatchJob { job_id: job_id.clone(), step, private: false });
     }
 }

@@ -3,7 +3,7 @@ use std::{fs, os::unix::fs::PermissionsExt, path::Path, time::Duration};
 use super::{gpustat::JobOfDevice, *};
 use crate::{
     derive::examples,
-    model::{Absence, Container, ContainerRuntime, MigInstance, MigSample, Owner, Pod, Process, Reading, SlurmJob},
+    model::{Absence, BatchJob, Container, ContainerRuntime, MigInstance, MigSample, Owner, Pod, Process, Reading},
 };
 
 const GPU: &str = "GPU-0";
@@ -54,7 +54,7 @@ fn in_pod(uid: &str, container: &str) -> Owner {
 }
 
 fn in_job(job_id: &str, step: Option<&str>) -> Owner {
-    let slurm = SlurmJob { job_id: job_id.to_owned(), step: step.map(str::to_owned), private: false };
+    let slurm = BatchJob { job_id: job_id.to_owned(), step: step.map(str::to_owned), private: false };
     Owner { slurm: Some(slurm), ..Owner::default() }
 }
 
@@ -62,7 +62,7 @@ fn in_job(job_id: &str, step: Option<&str>) -> Owner {
 fn a_process_that_nothing_else_names_is_of_the_job_that_holds_its_gpu() {
     let job = |holders: &[Allocation], process: Process| named(holders, &[process])[0].slurm.clone();
     let held = [slurm("88123", Some("ana"))];
-    let ours = SlurmJob { job_id: "88123".to_owned(), step: None, private: false };
+    let ours = BatchJob { job_id: "88123".to_owned(), step: None, private: false };
     assert_eq!(job(&held, process("ana", Owner::default())), Some(ours));
     assert_eq!(job(&held, process("root", Owner::default())), None, "a monitor's");
     assert_eq!(job(&[slurm("88123", None)], process("root", Owner::default())), None, "whose job it is, is not known");

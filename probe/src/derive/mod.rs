@@ -2,8 +2,8 @@
 //!
 //! - [`HostRates`] derives rates from two neighboring samples.
 //! - [`sanity_check`] removes impossible readings before anything else uses them.
-//! - [`ConditionTracker`] derives the conditions of a GPU; [`is_memory_nearly_full`] is the threshold of one
-//!   for a single sample.
+//! - [`ConditionTracker`] derives the conditions of a GPU; [`is_memory_nearly_full`] and
+//!   [`unlisted_bytes`] are the rules of two for a single sample.
 //! - [`found_after_ms`] is how long a new collector needs to find one that lasts.
 //! - [`Baseline`] is what a GPU usually does, which one of the conditions learns.
 //! - [`Clock`] and [`Hysteresis`] are how they begin and end in time; alerts do so in the same way.
@@ -24,7 +24,7 @@ pub mod sanity_check;
 pub(crate) use conditions::learned_baseline;
 pub use conditions::{
     Baseline, Clock, ConditionSettings, ConditionTracker, Hysteresis, Moment, Observation, could_hang, found_after_ms,
-    is_memory_nearly_full, memory_forecast,
+    is_memory_nearly_full, memory_forecast, unlisted_bytes,
 };
 pub use ecc::EccTracker;
 pub use error_filter::ErrorFilter;

@@ -47,7 +47,7 @@ pub use event::{Event, EventKind, GpuRef, Mark, ProcessRef, Run, RunKind, RunSta
 pub use inventory::{Gpu, Inventory, KnownGpu, Platform, SourceKind};
 pub use mig::{MigDevice, MigInstance, MigSample};
 pub use object::Object;
-pub use owner::{Ancestor, Container, ContainerRuntime, Job, JobKind, Notebook, Owner, Pod, SlurmJob};
+pub use owner::{Ancestor, BatchJob, Container, ContainerRuntime, Job, JobKind, Notebook, Owner, Pod};
 pub use playback::Playback;
 pub use process::{Process, ProcessKind};
 pub use reading::{Absence, Reading};

@@ -17,7 +17,15 @@ pub struct Owner {
     /// The Slurm job it runs in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
-    pub slurm: Option<SlurmJob>,
+    pub slurm: Option<BatchJob>,
+    /// The PBS job it runs in: of OpenPBS, PBS Professional or TORQUE.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub pbs: Option<BatchJob>,
+    /// The LSF job it runs in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub lsf: Option<BatchJob>,
     /// The Kubernetes pod it runs in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
@@ -32,7 +40,7 @@ pub struct Owner {
     pub unit: Option<String>,
     /// Its ancestors, from the parent upwards; the first process of the PID namespace is left out.
     pub parents: Vec<Ancestor>,
-    /// Whether only its cgroup has been read so far, and the notebook, the ancestors and a Slurm job that the environment
+    /// Whether only its cgroup has been read so far, and the notebook, the ancestors and a batch job that the environment
     /// alone names have not. A process whose files do not answer stays so. Left out of JSON where all has been read.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[ts(optional, as = "Option<bool>")]
@@ -40,7 +48,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// The smallest of these that is more than a process: its notebook, Slurm job, pod, container or service; `None`
+    /// The smallest of these that is more than a process: its notebook, batch job, pod, container or service; `None`
     /// where it is of none, as a program of a login session.
     pub fn job(&self) -> Option<Job> {
         let of = |kind, id: &str| Job { kind, id: id.to_owned(), path: None, name: None, private: false };
@@ -48,15 +56,25 @@ impl Owner {
             let path = Some(notebook.path.clone());
             return Some(Job { path, ..of(JobKind::Notebook, &notebook.kernel_id) });
         }
-        let slurm = |job: &SlurmJob| Job { private: job.private, ..of(JobKind::Slurm, &job.job_id) };
-        let slurm = self.slurm.as_ref().map(slurm);
+        let batch = self.batch_job().map(|(kind, job)| Job { private: job.private, ..of(kind, &job.job_id) });
         let pod = || {
             let pod = self.pod.as_ref()?;
             Some(Job { name: pod.name.as_ref().map(|_| pod.label()), ..of(JobKind::Pod, &pod.uid) })
         };
         let container = || self.container.as_ref().map(|container| of(JobKind::Container, &container.id));
         let service = || self.service().map(|unit| of(JobKind::Service, unit));
-        slurm.or_else(pod).or_else(container).or_else(service)
+        batch.or_else(pod).or_else(container).or_else(service)
+    }
+
+    /// The job of a batch system that it runs in, with its kind.
+    pub fn batch_job(&self) -> Option<(JobKind, &BatchJob)> {
+        let jobs = [(JobKind::Slurm, &self.slurm), (JobKind::Pbs, &self.pbs), (JobKind::Lsf, &self.lsf)];
+        jobs.into_iter().find_map(|(kind, job)| Some((kind, job.as_ref()?)))
+    }
+
+    /// The fields that [`Self::batch_job`] reads.
+    pub fn batch_jobs_mut(&mut self) -> [&mut Option<BatchJob>; 3] {
+        [&mut self.slurm, &mut self.pbs, &mut self.lsf]
     }
 
     /// The systemd service that started it. Everything that a user starts is in the service of their own manager, and
@@ -71,7 +89,7 @@ impl Owner {
 pub struct Job {
     /// What it is.
     pub kind: JobKind,
-    /// Jupyter's id of the kernel, the Slurm job's, the pod's UID, the container's id, or the name of the service.
+    /// Jupyter's id of the kernel, the Slurm, PBS or LSF job's, the pod's UID, the container's id, or the name of the service.
     pub id: String,
     /// Of a notebook, as [`Notebook::path`]; left out of JSON where it is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -100,6 +118,10 @@ pub enum JobKind {
     Notebook,
     /// A Slurm job.
     Slurm,
+    /// A PBS job.
+    Pbs,
+    /// An LSF job.
+    Lsf,
     /// A Kubernetes pod.
     Pod,
     /// A container.
@@ -109,9 +131,11 @@ pub enum JobKind {
 }
 
 impl JobKind {
-    const WORDS: [(Self, &'static str); 5] = [
+    const WORDS: [(Self, &'static str); 7] = [
         (Self::Notebook, "notebook"),
         (Self::Slurm, "slurm"),
+        (Self::Pbs, "pbs"),
+        (Self::Lsf, "lsf"),
         (Self::Pod, "pod"),
         (Self::Container, "container"),
         (Self::Service, "service"),
@@ -125,6 +149,16 @@ impl JobKind {
     /// The one with this word.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::WORDS.into_iter().find(|(_, its)| *its == word).map(|(kind, _)| kind)
+    }
+
+    /// The name of the batch system that runs jobs of this kind; `None` for other kinds.
+    pub fn batch_system(self) -> Option<&'static str> {
+        match self {
+            Self::Slurm => Some("Slurm"),
+            Self::Pbs => Some("PBS"),
+            Self::Lsf => Some("LSF"),
+            Self::Notebook | Self::Pod | Self::Container | Self::Service => None,
+        }
     }
 }
 
@@ -151,12 +185,13 @@ fn unknown() -> Reading<String> {
     Reading::Absent(Absence::Unknown)
 }
 
-/// A step of a Slurm job.
+/// A job of a batch system, or a step of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
-pub struct SlurmJob {
-    /// `SLURM_JOB_ID`; the job's SLUID, by which Slurm 26.05 names cgroups, where nothing else tells it.
+pub struct BatchJob {
+    /// Its ID as the batch system writes it: `88123` of Slurm, `88123.server` or `88123[7].server` of PBS, `88123` or
+    /// `88123[7]` of LSF. The SLUID of a Slurm job, by which Slurm 26.05 names cgroups, if the ID is not known.
     pub job_id: String,
-    /// The step, as `0`, `batch` or `interactive`, where it is known.
+    /// The step of a Slurm job, such as `0`, `batch` or `interactive`, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub step: Option<String>,

@@ -1,26 +1,48 @@
-//! What a process's cgroup path tells: Slurm, Kubernetes, containers and systemd each leave their mark in it.
+//! What a process's cgroup path tells: batch systems, Kubernetes, containers and systemd each leave their mark in it.
 
-use crate::model::{Container, ContainerRuntime, Owner, Pod, SlurmJob};
+use crate::model::{BatchJob, Container, ContainerRuntime, Owner, Pod};
+
+/// Services that start containers for others. That a container is below one of them says nothing about its owner.
+const RUNTIME_SERVICES: [&str; 5] = ["containerd", "crio", "docker", "k3s", "podman"];
 
 /// Fills in what `/proc/PID/cgroup` tells (cgroups(7)): one line per hierarchy, `id:controllers:path`.
+///
+/// Of nested pods and containers, as in kind or Docker in Docker, the innermost counts: the outer one is a machine to those
+/// who use it, and has the programs of all of them.
 pub(super) fn read(text: &str, owner: &mut Owner) {
-    for path in text.lines().filter_map(|line| line.splitn(3, ':').nth(2)) {
-        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-        owner.slurm = owner.slurm.take().or_else(|| slurm(&parts));
-        owner.pod = owner.pod.take().or_else(|| parts.iter().find_map(|part| pod(part)));
-        owner.container = owner.container.take().or_else(|| container(&parts));
-        owner.unit = owner.unit.take().or_else(|| unit(&parts));
-    }
+    let paths: Vec<Vec<&str>> = text
+        .lines()
+        .filter_map(|line| line.splitn(3, ':').nth(2))
+        .map(components)
+        .filter(|path| !path.is_empty())
+        .collect();
+    owner.slurm = paths.iter().find_map(|path| slurm(path));
+    owner.pbs = paths.iter().find_map(|path| pbs(path));
+    owner.lsf = paths.iter().find_map(|path| lsf(path));
+    owner.pod = paths.iter().find_map(|path| path.iter().rev().find_map(|component| pod(component)));
+    owner.container = paths.iter().find_map(|path| Some(container(path)?.1));
+    // In some hierarchies, a process can be in the cgroup of whatever started its container.
+    let contained = paths.iter().find(|path| is_contained(path));
+    owner.unit = match contained {
+        Some(path) => unit_of_contained(path, owner.pod.is_some()),
+        None => paths.iter().find_map(|path| unit(path)),
+    };
+}
+
+/// The parts of a path. systemd's notation of a cgroup, `slice:prefix:name`, is the name of one directory if a container
+/// runtime with the cgroupfs driver gets it from a kubelet with the systemd driver.
+fn components(path: &str) -> Vec<&str> {
+    path.split(['/', ':']).filter(|component| !component.is_empty()).collect()
 }
 
 /// `/system.slice/slurmstepd.scope/job_42/step_0/user/task_0` (v2), `/slurm/uid_1000/job_42/step_batch` (v1). Slurm 26.05
 /// has the job's SLUID instead of `job_42` in v2, unless cgroup.conf(5) says `CgroupJobIdPaths=yes`.
-fn slurm(parts: &[&str]) -> Option<SlurmJob> {
-    let below = parts.iter().position(|part| part.ends_with("slurmstepd.scope") || part.starts_with("slurm"))?;
-    let named = |prefix: &str| parts[below..].iter().find_map(|part| part.strip_prefix(prefix)).map(str::to_owned);
-    let job_id = named("job_").filter(|id| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit()));
-    let sluid = || parts.get(below + 1).filter(|part| is_sluid(part)).map(|part| (*part).to_owned());
-    Some(SlurmJob { job_id: job_id.or_else(sluid)?, step: named("step_"), private: false })
+fn slurm(path: &[&str]) -> Option<BatchJob> {
+    let below = path.iter().position(|part| part.ends_with("slurmstepd.scope") || part.starts_with("slurm"))?;
+    let named = |prefix: &str| path[below..].iter().find_map(|part| part.strip_prefix(prefix)).map(str::to_owned);
+    let job_id = named("job_").filter(|id| is_number(id));
+    let sluid = || path.get(below + 1).filter(|part| is_sluid(part)).map(|part| (*part).to_owned());
+    Some(BatchJob { job_id: job_id.or_else(sluid)?, step: named("step_"), private: false })
 }
 
 /// Whether it is a job's SLUID as Slurm writes it: `s` and 13 digits of Crockford's base 32.
@@ -29,43 +51,104 @@ pub(crate) fn is_sluid(id: &str) -> bool {
     id.len() == 14 && id.strip_prefix('s').is_some_and(|digits| digits.bytes().all(is_digit))
 }
 
-/// `kubepods-burstable-pod0a1b_….slice` (systemd driver, dashes as underscores), `pod0a1b-…` (cgroupfs driver).
-fn pod(part: &str) -> Option<Pod> {
-    let name = part.strip_suffix(".slice").unwrap_or(part);
-    let uid = match name.strip_prefix("kubepods") {
-        Some(rest) => rest.rsplit_once("-pod")?.1,
-        None => name.strip_prefix("pod")?,
-    };
-    let uid = uid.replace('_', "-");
-    let is_uid = uid.len() >= 32 && uid.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
-    is_uid.then_some(Pod { uid, namespace: None, name: None })
+/// Where the cgroups hook of PBS puts jobs, `pbs_jobs` being `cgroup_prefix` of its configuration:
+/// `/pbs_jobs.service/jobid/88123.server`, with cgroup v2 `/pbs_jobs.service/jobs/…`; before,
+/// `/pbs_jobs.slice/pbs_jobs-88123.server.slice` and `/pbs_jobs/88123.server`. TORQUE has `/torque/88123.server`.
+fn pbs(path: &[&str]) -> Option<BatchJob> {
+    let job_id = path.windows(2).enumerate().find_map(|(at, pair)| {
+        let parent = pair[0].strip_suffix(".slice").unwrap_or(pair[0]);
+        let is_service = |name: &&str| name.ends_with(".service");
+        let is_jobs_of_service = matches!(parent, "jobid" | "jobs") && path[..at].last().is_some_and(is_service);
+        let is_prefix = parent == "torque" || (parent.starts_with("pbs") && !is_service(&parent));
+        let name = pair[1].strip_suffix(".slice").unwrap_or(pair[1]);
+        let id = name.strip_prefix(parent).and_then(|rest| rest.strip_prefix('-')).unwrap_or(name);
+        (is_jobs_of_service || is_prefix).then(|| unescape(id)).filter(|id| is_pbs_id(id))
+    })?;
+    Some(BatchJob { job_id, step: None, private: false })
 }
 
-fn container(parts: &[&str]) -> Option<Container> {
-    parts.iter().enumerate().rev().find_map(|(at, part)| {
-        let name = part.strip_suffix(".scope").unwrap_or(part);
+/// Whether it is `88123`, `88123.server` or `88123[7].server`.
+fn is_pbs_id(id: &str) -> bool {
+    let sequence = id.split_once('.').map_or(id, |(sequence, _)| sequence);
+    match sequence.split_once('[') {
+        Some((number, index)) => is_number(number) && index.strip_suffix(']').is_some_and(is_number),
+        None => is_number(sequence),
+    }
+}
+
+/// `/lsf/CLUSTER/job.88123.4711.1700000000`: the job, the process and the second that it was started at. An element of an
+/// array can have its index behind the job, `job.88123[7].…`.
+fn lsf(path: &[&str]) -> Option<BatchJob> {
+    let below = path.iter().position(|part| matches!(*part, "lsf" | "lsf.slice" | "lsf.service"))?;
+    let job_id = path[below..].iter().find_map(|part| {
+        let id = part.strip_prefix("job.")?.split('.').next()?;
+        is_pbs_id(id).then(|| id.to_owned())
+    })?;
+    Some(BatchJob { job_id, step: None, private: false })
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// `kubepods-burstable-pod0a1b_….slice` (systemd driver, dashes as underscores), `pod0a1b-…` (cgroupfs driver). A kubelet's
+/// `--cgroup-root` is before it, in the path or in the name: `kubelet-kubepods-pod0a1b_….slice`.
+fn pod(component: &str) -> Option<Pod> {
+    let name = component.strip_suffix(".slice").unwrap_or(component);
+    let (before, uid) = name.rsplit_once("pod")?;
+    let uid = uid.replace('_', "-");
+    // The UID of a static pod is a hash, which has no dashes.
+    let digits = uid.bytes().filter(|byte| *byte != b'-');
+    let is_uid = digits.clone().count() == 32 && digits.clone().all(|byte| byte.is_ascii_hexdigit());
+    (is_uid && (before.is_empty() || before.ends_with('-'))).then_some(Pod { uid, namespace: None, name: None })
+}
+
+/// The innermost container, with its place in the path.
+fn container(path: &[&str]) -> Option<(usize, Container)> {
+    path.iter().enumerate().rev().find_map(|(at, component)| {
+        let name = component.strip_suffix(".scope").unwrap_or(component);
         let (prefix, id) = name.rsplit_once('-').unwrap_or(("", name));
         let is_id = id.len() == 64 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let parent = at.checked_sub(1).map_or("", |above| parts[above]);
-        let runtime = match (prefix, parent) {
-            ("docker", _) | ("", "docker") => ContainerRuntime::Docker,
-            ("libpod", _) | ("", "libpod_parent") => ContainerRuntime::Podman,
-            ("cri-containerd", _) => ContainerRuntime::Containerd,
-            ("crio", _) => ContainerRuntime::Crio,
+        let parent = at.checked_sub(1).map_or("", |above| path[above]);
+        let named_by = if prefix.is_empty() { parent } else { prefix };
+        let runtime = match named_by {
+            "docker" => ContainerRuntime::Docker,
+            "cri-containerd" | "nerdctl" => ContainerRuntime::Containerd,
+            "crio" => ContainerRuntime::Crio,
+            podman if podman.starts_with("libpod") => ContainerRuntime::Podman,
             _ => ContainerRuntime::Unknown,
         };
-        is_id.then(|| Container { runtime, id: id.to_owned(), name: None })
+        is_id.then(|| (at, Container { runtime, id: id.to_owned(), name: None }))
     })
 }
 
-/// The innermost unit. A container's or a session's own scope is told elsewhere, or tells nothing.
-fn unit(parts: &[&str]) -> Option<String> {
-    let is_unit = |part: &&&str| part.rsplit_once('.').is_some_and(|(_, kind)| kind == "service" || kind == "scope");
-    let tells_something = |part: &&&str| {
-        let is_container = container(&[part]).is_some();
-        !is_container && !part.ends_with("slurmstepd.scope") && !part.starts_with("session-") && **part != "init.scope"
+fn is_contained(path: &[&str]) -> bool {
+    container(path).is_some() || path.iter().any(|component| pod(component).is_some())
+}
+
+/// The unit of a service manager inside the container; without one, the unit that started the container, if that is not
+/// the runtime's own. Kubernetes alone starts pods.
+fn unit_of_contained(path: &[&str], is_pod: bool) -> Option<String> {
+    let (outside, inside) = path.split_at(container(path).map_or(path.len(), |(at, _)| at));
+    let started_by = || {
+        let is_runtime = |unit: &String| RUNTIME_SERVICES.iter().any(|name| unit.starts_with(name));
+        unit(outside).filter(|unit| !is_pod && !is_runtime(unit))
     };
-    parts.iter().rev().filter(is_unit).find(tells_something).map(|part| unescape(part))
+    unit(inside).or_else(started_by)
+}
+
+/// The innermost unit. A container's or a session's own scope is told elsewhere, or tells nothing, and so do the cgroups of
+/// batch systems.
+fn unit(path: &[&str]) -> Option<String> {
+    path.iter().enumerate().rev().find_map(|(at, component)| {
+        let is_unit = component.rsplit_once('.').is_some_and(|(_, kind)| kind == "service" || kind == "scope");
+        let is_of_batch_system = component.ends_with("slurmstepd.scope") || pbs(&path[at..]).is_some();
+        let tells_something = container(&[component]).is_none()
+            && !is_of_batch_system
+            && !component.starts_with("session-")
+            && *component != "init.scope";
+        (is_unit && tells_something).then(|| unescape(component))
+    })
 }
 
 /// systemd writes odd characters as `\x2d` (systemd.unit(5), "String Escaping for Inclusion in Unit Names").
@@ -91,6 +174,7 @@ fn unescape(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::JobKind;
 
     const ID: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
@@ -137,6 +221,144 @@ mod tests {
     }
 
     #[test]
+    fn pbs_job_is_found_in_all_layouts() {
+        for (path, id) in [
+            ("0::/pbs_jobs.service/jobid/88123.server", "88123.server"),
+            ("4:memory:/pbspro.service/jobid/88123[7].gadi-pbs/child", "88123[7].gadi-pbs"),
+            ("4:memory:/site.service/jobid/88123.server", "88123.server"),
+            ("0::/pbs_jobs.service/jobs/88123.server", "88123.server"),
+            ("0::/system.slice/pbs_jobs.service/jobid/88123.server", "88123.server"),
+            (r"4:memory:/pbspro.slice/pbspro-88123\x5b7\x5d.a\x2db.slice", "88123[7].a-b"),
+            ("3:cpuset:/pbs_jobs/88123.server", "88123.server"),
+            ("3:cpuset:/torque/88123.server\n1:name=systemd:/system.slice/ssh.service", "88123.server"),
+        ] {
+            let owner = owner(path);
+            let job = owner.pbs.as_ref().map(|job| (job.job_id.as_str(), job.private));
+            assert_eq!(job, Some((id, false)), "{path}");
+            assert_eq!(owner.job().unwrap().kind, JobKind::Pbs, "{path}");
+            assert!(owner.unit.is_none_or(|unit| unit == "ssh.service"), "{path}");
+        }
+        for none in
+            ["pbs.service", "pbs_jobs.service/jobid", "a.service/jobid/x1.server", "a/jobid/1", "pbs/7x", "pbs/[7]"]
+        {
+            assert_eq!(owner(&format!("0::/{none}")).pbs, None, "{none}");
+        }
+        assert_eq!(owner("0::/system.slice/pbs.service").unit.as_deref(), Some("pbs.service"));
+    }
+
+    #[test]
+    fn lsf_job_is_found_below_its_cluster() {
+        for (path, id) in [
+            ("9:freezer:/lsf/cluster1/job.88123.4711.1700000000", "88123"),
+            ("0::/lsf/cluster1/job.88123[7].4711.1700000000/task", "88123[7]"),
+            ("0::/lsf.slice/cluster1/job.88123.4711.1700000000", "88123"),
+        ] {
+            let job = owner(path).lsf.map(|job| (job.job_id, job.private));
+            assert_eq!(job, Some((id.to_owned(), false)), "{path}");
+        }
+        for none in ["lsf/cluster1", "lsf/cluster1/job.x.1", "job.7.8.9", "lsf/cluster1/job."] {
+            assert_eq!(owner(&format!("0::/{none}")).lsf, None, "{none}");
+        }
+    }
+
+    #[test]
+    fn innermost_of_nested_containers_counts() {
+        const INNER: &str = "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210";
+        const OUTER_UID: &str = "99999999_2222_3333_4444_555555555555";
+        for (path, has_pod) in [
+            // Docker in Docker.
+            (format!("/docker/{ID}/docker/{INNER}"), false),
+            // kind: a kubelet in a Docker container.
+            (
+                format!(
+                    "/system.slice/docker-{ID}.scope/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod{SLICE_UID}.slice/cri-containerd-{INNER}.scope"
+                ),
+                true,
+            ),
+            // kind in a pod.
+            (
+                format!(
+                    "/kubepods.slice/kubepods-pod{OUTER_UID}.slice/cri-containerd-{ID}.scope/kubelet/kubepods/pod{UID}/{INNER}"
+                ),
+                true,
+            ),
+            // Docker in a pod: the pod is the only one.
+            (format!("/kubepods/pod{UID}/{ID}/docker/{INNER}"), true),
+        ] {
+            let owner = owner(&format!("0::{path}"));
+            assert_eq!(owner.container.unwrap().id, INNER, "{path}");
+            assert_eq!(owner.pod.map(|pod| pod.uid), has_pod.then(|| UID.to_owned()), "{path}");
+            assert_eq!(owner.unit, None, "{path}");
+        }
+    }
+
+    #[test]
+    fn unit_that_started_container_is_told() {
+        for (path, unit) in [
+            // Podman with `--cgroups=split`, as Quadlet starts it.
+            (format!("/system.slice/ollama.service/libpod-payload-{ID}"), Some("ollama.service")),
+            (format!("/system.slice/docker.service/docker/{ID}"), None),
+            (format!("/system.slice/docker-{ID}.scope/system.slice/ollama.service"), Some("ollama.service")),
+            (format!("/system.slice:docker:{ID}"), None),
+        ] {
+            let owner = owner(&format!("0::{path}"));
+            assert_eq!(owner.unit.as_deref(), unit, "{path}");
+            assert!(owner.container.is_some(), "{path}");
+        }
+    }
+
+    const UID: &str = "11111111-2222-3333-4444-555555555555";
+    const SLICE_UID: &str = "11111111_2222_3333_4444_555555555555";
+
+    #[test]
+    fn pod_is_found_below_service_and_cgroup_root() {
+        use ContainerRuntime::{Containerd, Crio, Docker, Unknown};
+        for (text, runtime) in [
+            // containerd and CRI-O with the cgroupfs driver under a kubelet with the systemd driver.
+            (
+                format!(
+                    "0::/system.slice/containerd.service/kubepods-besteffort-pod{SLICE_UID}.slice:cri-containerd:{ID}"
+                ),
+                Containerd,
+            ),
+            (format!("0::/system.slice/crio.service/kubepods-pod{SLICE_UID}.slice:crio:{ID}/child"), Crio),
+            // `--cgroup-root=/kubelet`, as of kind.
+            (
+                format!(
+                    "0::/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-burstable.slice/kubelet-kubepods-burstable-pod{SLICE_UID}.slice/cri-containerd-{ID}.scope"
+                ),
+                Containerd,
+            ),
+            (format!("0::/kubelet/kubepods/burstable/pod{UID}/{ID}"), Unknown),
+            (
+                format!(
+                    "0::/my-root.slice/my-root-kubepods.slice/my-root-kubepods-pod{SLICE_UID}.slice/crio-{ID}.scope"
+                ),
+                Crio,
+            ),
+            (format!("0::/kubepods.slice/kubepods-pod{SLICE_UID}.slice/docker-{ID}.scope"), Docker),
+            // From within a container, paths are relative to its own cgroup.
+            (format!("0::/../../kubepods-burstable-pod{SLICE_UID}.slice/cri-containerd-{ID}.scope"), Containerd),
+            // cgroup v1: not every hierarchy has the pod.
+            (
+                format!(
+                    "13:misc:/\n12:pids:/system.slice/containerd.service\n4:memory:/system.slice/containerd.service/kubepods-besteffort-pod{SLICE_UID}.slice:cri-containerd:{ID}\n1:name=systemd:/system.slice/containerd.service\n0::/system.slice/containerd.service"
+                ),
+                Containerd,
+            ),
+        ] {
+            let owner = owner(&text);
+            assert_eq!(owner.pod.map(|pod| pod.uid).as_deref(), Some(UID), "{text}");
+            assert_eq!(owner.container, Some(Container { runtime, id: ID.to_owned(), name: None }), "{text}");
+            assert_eq!(owner.unit, None, "{text}");
+        }
+        let static_pod = owner("0::/kubepods.slice/kubepods-pod0123456789abcdef0123456789abcdef.slice");
+        assert_eq!(static_pod.pod.unwrap().uid, "0123456789abcdef0123456789abcdef");
+        let podman_pod = format!("0::/machine.slice/machine-libpod_pod_{ID}.slice/libpod-{ID}.scope");
+        assert_eq!(owner(&podman_pod).pod, None);
+    }
+
+    #[test]
     fn containers_by_their_runtime() {
         for (path, runtime) in [
             (format!("0::/system.slice/docker-{ID}.scope"), ContainerRuntime::Docker),
@@ -146,6 +368,11 @@ mod tests {
                 format!("0::/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-{ID}.scope"),
                 ContainerRuntime::Podman,
             ),
+            (format!("3:cpu:/libpod_parent/libpod-{ID}"), ContainerRuntime::Podman),
+            (format!("0::/a.service/libpod-payload-{ID}"), ContainerRuntime::Podman),
+            (format!("0::/system.slice:docker:{ID}"), ContainerRuntime::Docker),
+            (format!("0::/system.slice/nerdctl-{ID}.scope"), ContainerRuntime::Containerd),
+            (format!("0::/default/{ID}"), ContainerRuntime::Unknown),
         ] {
             assert_eq!(owner(&path).container.unwrap().runtime, runtime, "{path}");
         }

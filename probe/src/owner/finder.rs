@@ -90,6 +90,11 @@ impl Resolver {
         }
     }
 
+    /// Whether processes of other PID namespaces are not visible.
+    pub(crate) fn is_in_namespace(&self) -> bool {
+        self.shared.is_in_namespace()
+    }
+
     /// Whose process it is; `None` where that is not known.
     pub(crate) fn uid(&self, pid: u32) -> Option<u32> {
         self.shared.lock().table.uid(pid)

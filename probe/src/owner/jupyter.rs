@@ -26,7 +26,7 @@ pub(super) fn notebook(
     arguments: &[String],
     read: impl FnOnce(&str) -> io::Result<Vec<u8>>,
 ) -> Option<Notebook> {
-    let (path, kernel_id) = arguments.iter().find_map(|argument| Some((argument, kernel_id(argument)?)))?;
+    let (path, kernel_id) = connection(arguments)?;
     let (connection, without): (ConnectionFile, _) = match read(path.trim_start_matches('/')) {
         Ok(bytes) => (serde_json::from_slice(&bytes).unwrap_or_default(), Absence::Unknown),
         Err(error) if error.kind() == ErrorKind::NotFound => (ConnectionFile::default(), Absence::Unknown),
@@ -39,6 +39,16 @@ pub(super) fn notebook(
         path: told(clean::line(&connection.jupyter_session)).ok_or(without).into(),
         kernel_pid: pid,
     })
+}
+
+/// Whether these are the arguments of a kernel.
+pub(super) fn is_kernel(arguments: &[String]) -> bool {
+    connection(arguments).is_some()
+}
+
+/// The argument with the path of the connection file, and the kernel's id.
+fn connection(arguments: &[String]) -> Option<(&String, String)> {
+    arguments.iter().find_map(|argument| Some((argument, kernel_id(argument)?)))
 }
 
 /// The id in `…/kernel-<id>.json`, also behind an option as `--connection-file=…`.

@@ -8,7 +8,7 @@ use super::{
     clean, connection_file, jupyter,
     proc_fs::{Birth, Origin, ProcFs},
 };
-use crate::model::{Absence, Ancestor, Container, Owner, Pod, Reading, SlurmJob};
+use crate::model::{Absence, Ancestor, BatchJob, Container, Owner, Pod, Reading};
 
 /// Deeper trees exist, but what is above tells nothing more; and a loop in a `/proc` that changes must end.
 const MOST_ANCESTORS: usize = 16;
@@ -24,6 +24,8 @@ pub(super) struct OwnerQuery<'a> {
     pub(super) user: Option<User>,
     pub(super) by_cgroup: &'a Reading<Owner>,
     pub(super) arguments: Option<&'a [String]>,
+    /// The PID of the kernel that it was found to belong to before.
+    pub(super) kernel: Option<u32>,
     /// Whether its command line is kept from view, and its notebook's path with it.
     pub(super) hidden: bool,
     /// Whether this process is root, and gives up root's rights where a stranger names a file.
@@ -45,14 +47,14 @@ pub(super) fn by_cgroup(proc_fs: &ProcFs, pid: u32) -> Reading<Owner> {
 pub(super) fn owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
     let OwnerQuery { pid, origin, user, .. } = *query;
     let mut owner = Owner { partial: false, ..query.by_cgroup.value().cloned().unwrap_or_default() };
-    if owner.slurm.is_none() {
-        let [job_id, step] = proc_fs.variables(pid, ["SLURM_JOB_ID", "SLURM_STEP_ID"]);
-        owner.slurm = job_id.map(|job_id| SlurmJob { job_id, step, private: true });
+    if owner.batch_job().is_none() {
+        read_batch_variables(proc_fs, pid, &mut owner);
     }
     let mut sluid = owner.slurm.as_mut().filter(|job| is_sluid(&job.job_id));
     let notebook = |pid, birth, user, arguments: &[String]| {
         jupyter::notebook(pid, arguments, |path| read_below(proc_fs, pid, birth, user, query.is_root, path))
     };
+    let is_fork = |arguments: Option<&[String]>| arguments.is_some() && arguments == query.arguments;
     owner.notebook = query.arguments.and_then(|arguments| notebook(pid, origin.birth, user, arguments));
     let mut parent = origin.parent;
     while parent > 1 && owner.parents.len() < MOST_ANCESTORS {
@@ -71,10 +73,26 @@ pub(super) fn owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
             }
         }
         owner.parents.push(Ancestor { pid: parent, name: clean::name(&name) });
-        // A worker belongs to the notebook whose kernel started it.
-        owner.notebook =
-            owner.notebook.or_else(|| notebook(parent, above.birth, its_user, &arguments.unwrap_or_default()));
+        // A worker belongs to the notebook whose kernel started it. A fork of the kernel has the kernel's command line.
+        if owner.notebook.is_none() || is_fork(arguments.as_deref()) {
+            let of_parent = arguments.and_then(|arguments| notebook(parent, above.birth, its_user, &arguments));
+            owner.notebook = of_parent.or(owner.notebook);
+        }
         parent = above.parent;
+    }
+    // Below the leader of its session, no ancestor has ended.
+    let is_below_leader = owner.parents.iter().any(|parent| parent.pid == origin.session);
+    if !is_below_leader
+        && owner.notebook.as_ref().is_none_or(|notebook| notebook.kernel_pid == pid)
+        && let Some(kernel) = kernel_of_orphan(proc_fs, query)
+    {
+        let arguments = proc_fs.arguments(kernel);
+        if owner.notebook.is_none() || is_fork(arguments.as_deref()) {
+            let birth = proc_fs.origin(kernel).map(|origin| origin.birth);
+            let of_kernel =
+                birth.zip(arguments).and_then(|(birth, arguments)| notebook(kernel, birth, user, &arguments));
+            owner.notebook = of_kernel.or(owner.notebook);
+        }
     }
     if let Some(job) = sluid
         && let [Some(job_id), its_sluid] = proc_fs.variables(pid, ["SLURM_JOB_ID", "SLURM_JOB_SLUID"])
@@ -88,6 +106,48 @@ pub(super) fn owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
     }
     shorten(&mut owner);
     owner
+}
+
+/// Returns the kernel of a process whose ancestors do not lead to it, since one of them has ended: the leader of its session,
+/// since Jupyter starts each kernel in a session of its own; the one that was its ancestor before; or the one kernel of the
+/// Jupyter server, and the notebook, that its environment names.
+fn kernel_of_orphan(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Option<u32> {
+    const VARIABLES: [&str; 2] = ["JPY_PARENT_PID", "JPY_SESSION_NAME"];
+    let OwnerQuery { pid, origin, user, .. } = *query;
+    let is_kernel = |kernel: &u32| {
+        let is_older = || proc_fs.origin(*kernel).is_some_and(|its| its.birth.ticks <= origin.birth.ticks);
+        let is_alike = || proc_fs.user(*kernel).map(|its| its.uid) == user.map(|user| user.uid);
+        let has_connection_file = || proc_fs.arguments(*kernel).is_some_and(|all| jupyter::is_kernel(&all));
+        // What another user's process provides is not read.
+        is_older() && is_alike() && has_connection_file()
+    };
+    let known =
+        [Some(origin.session), query.kernel].into_iter().flatten().filter(|kernel| *kernel != pid && *kernel > 1);
+    if let Some(kernel) = known.into_iter().find(is_kernel) {
+        return Some(kernel);
+    }
+    let variables = proc_fs.variables(pid, VARIABLES);
+    let server = variables[0].as_ref()?.parse().ok()?;
+    let is_alike = |kernel: &u32| is_kernel(kernel) && proc_fs.variables(*kernel, VARIABLES) == variables;
+    let mut kernels = proc_fs.children(server).into_iter().filter(is_alike);
+    kernels.next().filter(|_| kernels.next().is_none())
+}
+
+/// Fills in the job that the environment names. One batch system can set the variables of another, for scripts that were
+/// written for that: so one job alone is filled in.
+fn read_batch_variables(proc_fs: &ProcFs, pid: u32, owner: &mut Owner) {
+    let names = ["SLURM_JOB_ID", "SLURM_STEP_ID", "PBS_JOBID", "LSB_JOBID", "LSB_JOBINDEX"];
+    let [slurm, step, pbs, lsf, index] = proc_fs.variables(pid, names);
+    let job = |job_id| BatchJob { job_id, step: None, private: true };
+    if let Some(job_id) = slurm {
+        owner.slurm = Some(BatchJob { step, ..job(job_id) });
+    } else if let Some(job_id) = pbs {
+        owner.pbs = Some(job(job_id));
+    } else if let Some(job_id) = lsf {
+        // The index is 0 in jobs that are not elements of an array.
+        let index = index.filter(|index| index != "0").map_or_else(String::new, |index| format!("[{index}]"));
+        owner.lsf = Some(job(job_id + &index));
+    }
 }
 
 /// The job of which a step daemon has made its command line tell: `slurmstepd: [88123.batch]`.
@@ -117,7 +177,7 @@ fn read_below(
 /// What cgroups and variables are called is up to those who make them.
 fn shorten(owner: &mut Owner) {
     let id = |text: &mut String| *text = clean::id(text);
-    if let Some(SlurmJob { job_id, step, private: _ }) = &mut owner.slurm {
+    for BatchJob { job_id, step, private: _ } in owner.batch_jobs_mut().into_iter().flatten() {
         id(job_id);
         step.as_mut().map(id);
     }
@@ -137,6 +197,7 @@ mod tests {
     use std::{fs, path::PathBuf};
 
     use super::*;
+    use crate::model::JobKind;
 
     /// A `/proc` of processes given as PID, parent, command line, cgroup and environment.
     struct FakeProc(PathBuf);
@@ -163,7 +224,8 @@ mod tests {
             let origin = proc_fs.origin(pid).unwrap();
             let arguments = arguments.as_deref();
             let (user, by_cgroup) = (proc_fs.user(pid), &by_cgroup(&proc_fs, pid));
-            owner(&proc_fs, &OwnerQuery { pid, origin, user, by_cgroup, arguments, hidden, is_root: false })
+            let query = OwnerQuery { pid, origin, user, by_cgroup, arguments, kernel: None, hidden, is_root: false };
+            owner(&proc_fs, &query)
         }
     }
 
@@ -200,6 +262,52 @@ mod tests {
     }
 
     #[test]
+    fn orphan_belongs_to_kernel_of_session_or_environment() {
+        let kernel = |id: &str| format!("python3 -m ipykernel_launcher -f /run/kernel-{id}.json");
+        let (one, other) = (kernel("ab12"), kernel("cd34"));
+        let [train, test] = ["train", "test"].map(|name| format!("JPY_PARENT_PID=10 JPY_SESSION_NAME={name}.ipynb"));
+        let fake = FakeProc::new(
+            "orphan",
+            &[
+                (10, 1, "jupyter-lab", "", ""),
+                (20, 10, &one, "", &train),
+                (21, 10, &other, "", &test),
+                (30, 1, "python3 worker.py", "", &train),
+                (31, 1, "python3 worker.py", "", "JPY_PARENT_PID=10"),
+                (32, 1, "python3 worker.py", "", ""),
+                // Forks that did not start another program.
+                (33, 1, &one, "", &train),
+                (34, 20, &one, "", &train),
+                (40, 10, "conda run -f /run/kernel-ef56.json", "", ""),
+                (41, 40, "python3 -f /run/kernel-ef56.json", "", ""),
+            ],
+        );
+        let kernel_of =
+            |pid: u32| fake.owner(pid, false).notebook.map(|notebook| (notebook.kernel_id, notebook.kernel_pid));
+        assert_eq!(kernel_of(30), None, "the list of the server's children is not there");
+        fs::create_dir_all(fake.0.join("10/task/11")).unwrap();
+        fs::write(fake.0.join("10/task/11/children"), "20 21 ").unwrap();
+        let of_one = Some(("ab12".to_owned(), 20));
+        assert_eq!([30, 33, 34, 20].map(kernel_of), [(); 4].map(|()| of_one.clone()));
+        assert_eq!(kernel_of(41), Some(("ef56".to_owned(), 41)), "what started it is no kernel");
+        assert_eq!([31, 32].map(kernel_of), [None, None], "it can be of either kernel, or of none");
+        let stat = fs::read_to_string(fake.0.join("32/stat")).unwrap();
+        fs::write(fake.0.join("32/stat"), stat.replacen(" 5 6 ", " 5 21 ", 1)).unwrap();
+        assert_eq!(kernel_of(32), Some(("cd34".to_owned(), 21)), "the leader of its session");
+        let proc_fs = ProcFs::new(fake.0.clone());
+        let (origin, user) = (proc_fs.origin(31).unwrap(), proc_fs.user(31));
+        let (by_cgroup, kernel) = (&Reading::Absent(Absence::NotReadYet), Some(20));
+        let query =
+            OwnerQuery { pid: 31, origin, user, by_cgroup, arguments: None, kernel, hidden: false, is_root: false };
+        let remembered = owner(&proc_fs, &query).notebook.map(|notebook| (notebook.kernel_id, notebook.kernel_pid));
+        assert_eq!(remembered, of_one, "it was an ancestor before");
+        // Another kernel of the same notebook.
+        fs::write(fake.0.join("21/environ"), train.replace(' ', "\0")).unwrap();
+        assert_eq!(kernel_of(30), None);
+        assert_eq!(kernel_of(20), of_one);
+    }
+
+    #[test]
     fn a_job_named_by_its_sluid_is_told_by_its_step_daemon_or_by_the_environment() {
         const CGROUP: &str = "0::/system.slice/slurmstepd.scope/sEKNKTV3WPV500/step_0/user/task_0";
         let variables = "SLURM_JOB_ID=88124 SLURM_JOB_SLUID=sEKNKTV3WPV500";
@@ -215,7 +323,7 @@ mod tests {
         fs::write(fake.0.join("20/cmdline"), "slurmstepd: [88123.0]\0\0").unwrap();
         let job = |ids: &str| {
             fs::write(fake.0.join("20/status"), format!("Uid:\t{ids}\nGid:\t0\t0\t0\t0\n")).unwrap();
-            let SlurmJob { job_id, private, .. } = fake.owner(30, false).slurm.unwrap();
+            let BatchJob { job_id, private, .. } = fake.owner(30, false).slurm.unwrap();
             (job_id, private)
         };
         assert_eq!(job("0\t0\t0\t0"), ("88123".to_owned(), false));
@@ -235,7 +343,8 @@ mod tests {
             let (origin, user, arguments) = (proc_fs.origin(20).unwrap(), proc_fs.user(20), proc_fs.arguments(20));
             let arguments = arguments.as_deref();
             let by_cgroup = &Reading::Absent(Absence::NotReadYet);
-            let query = OwnerQuery { pid: 20, origin, user, by_cgroup, arguments, hidden: false, is_root: true };
+            let (kernel, hidden, is_root) = (None, false, true);
+            let query = OwnerQuery { pid: 20, origin, user, by_cgroup, arguments, kernel, hidden, is_root };
             owner(&proc_fs, &query).notebook.unwrap().path
         };
         assert_eq!(path("0\t0\t0\t0"), Reading::Now("secret".to_owned()));
@@ -249,6 +358,28 @@ mod tests {
         let fake = FakeProc::new("slurm", &[(20, 1, "python3", "0::/", "HOME=/ SLURM_JOB_ID=88123 SLURM_STEP_ID=0")]);
         let job = fake.owner(20, false).slurm.unwrap();
         assert_eq!((job.job_id.as_str(), job.step.as_deref(), job.private), ("88123", Some("0"), true));
+    }
+
+    #[test]
+    fn pbs_and_lsf_jobs_are_read_from_environment() {
+        for (variables, kind, id) in [
+            ("PBS_JOBID=88123.server", JobKind::Pbs, "88123.server"),
+            ("LSB_JOBID=88123 LSB_JOBINDEX=0", JobKind::Lsf, "88123"),
+            ("LSB_JOBID=88123 LSB_JOBINDEX=7", JobKind::Lsf, "88123[7]"),
+            ("PBS_JOBID=88123 SLURM_JOB_ID=88123", JobKind::Slurm, "88123"),
+        ] {
+            let fake = FakeProc::new("batch", &[(20, 1, "python3", "0::/", variables)]);
+            let owner = fake.owner(20, false);
+            let (its_kind, job) = owner.batch_job().unwrap();
+            assert_eq!((its_kind, job.job_id.as_str(), job.private), (kind, id, true), "{variables}");
+        }
+        let fake = FakeProc::new("other", &[(20, 1, "python3", "0::/pbs/88123.server", "LSB_JOBID=7")]);
+        let owner = fake.owner(20, false);
+        assert_eq!(
+            (owner.pbs.map(|job| job.private), owner.lsf),
+            (Some(false), None),
+            "the cgroup is the system's own"
+        );
     }
 
     #[test]

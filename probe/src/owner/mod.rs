@@ -25,6 +25,7 @@ pub(crate) use self::{cgroup::is_sluid, process_reader::ProcessName, table::Proc
 pub use self::{
     clean::{line as clean_line, name as clean_name},
     finder::{Finder, Resolver},
+    proc_fs::children,
     process_reader::user_name,
 };
 

@@ -1,7 +1,7 @@
 //! The files of `/proc/PID` that tell whose a process is.
 
 use std::{
-    fs,
+    fs::{self, DirEntry},
     io::{self, ErrorKind},
     os::{fd::OwnedFd, unix::fs::MetadataExt},
     path::{Path, PathBuf},
@@ -27,6 +27,8 @@ pub(super) struct ProcFs {
     /// Whether every process of the machine can be seen: not from a container, nor by users to whom `/proc` shows their
     /// own alone (`hidepid`).
     sees_all: bool,
+    /// Whether this PID namespace is known not to be the machine's first.
+    pub(super) is_in_namespace: bool,
     booted_ms: Option<u64>,
 }
 
@@ -35,6 +37,8 @@ pub(super) struct ProcFs {
 pub(super) struct Origin {
     /// Its parent; 0 for the first process of a PID namespace.
     pub(super) parent: u32,
+    /// Its session: the PID of the process that began it; 0 if it is not known.
+    pub(super) session: u32,
     pub(super) birth: Birth,
 }
 
@@ -55,7 +59,7 @@ pub(super) struct Status {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Birth {
     /// Clock ticks after boot (`/proc/PID/stat`, field 22).
-    ticks: u64,
+    pub(super) ticks: u64,
     /// The same on the wall clock, where the time of boot is known.
     pub(super) started_ms: Option<u64>,
 }
@@ -66,10 +70,10 @@ impl ProcFs {
             let seconds = stat.lines().find_map(|line| line.strip_prefix("btime "))?;
             Some(seconds.trim().parse::<u64>().ok()?.saturating_mul(1000))
         });
-        let namespace = fs::read_link(root.join("self/ns/pid"));
-        let sees_all = namespace.is_ok_and(|link| link == Path::new(FIRST_NAMESPACE))
-            && bounded::text(root.join("1/stat"), bounded::STAT).is_ok();
-        Self { root, sees_all, booted_ms }
+        let namespace = fs::read_link(root.join("self/ns/pid")).ok();
+        let is_first = namespace.map(|link| link == Path::new(FIRST_NAMESPACE));
+        let sees_all = is_first == Some(true) && bounded::text(root.join("1/stat"), bounded::STAT).is_ok();
+        Self { root, sees_all, is_in_namespace: is_first == Some(false), booted_ms }
     }
 
     /// Why a process that the driver lists is not there.
@@ -82,13 +86,19 @@ impl ProcFs {
         let stat = self.text(pid, "stat", bounded::STAT)?;
         // The second field is the name in parentheses and may hold anything, parentheses too.
         let after_name = &stat[stat.rfind(')')? + 1..];
-        // Fields 4 and 22 of proc_pid_stat(5); field 3 is the first here.
+        // Fields 4, 6 and 22 of proc_pid_stat(5); field 3 is the first here.
         let mut fields = after_name.split_ascii_whitespace();
         let parent = fields.nth(1)?.parse().ok()?;
-        let ticks: u64 = fields.nth(17)?.parse().ok()?;
+        let session = fields.nth(1)?.parse().unwrap_or_default();
+        let ticks: u64 = fields.nth(15)?.parse().ok()?;
         let after_boot_ms = ticks.saturating_mul(1000) / rustix::param::clock_ticks_per_second();
         let started_ms = self.booted_ms.map(|booted| booted.saturating_add(after_boot_ms));
-        Some(Origin { parent, birth: Birth { ticks, started_ms } })
+        Some(Origin { parent, session, birth: Birth { ticks, started_ms } })
+    }
+
+    /// Returns the children of a process as [`children`] does.
+    pub(super) fn children(&self, pid: u32) -> Vec<u32> {
+        children(&self.root, pid)
     }
 
     /// `cgroup`, one line per hierarchy.
@@ -175,6 +185,15 @@ impl ProcFs {
     }
 }
 
+/// Returns the children of a process, of all of its threads, below `root`, which is `/proc` but in tests; none if the kernel
+/// lacks the list (`CONFIG_PROC_CHILDREN`).
+pub fn children(root: &Path, pid: u32) -> Vec<u32> {
+    let Ok(threads) = fs::read_dir(root.join(pid.to_string()).join("task")) else { return Vec::new() };
+    let list = |thread: DirEntry| bounded::text(thread.path().join("children"), bounded::TABLE).unwrap_or_default();
+    let pids = |list: String| list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>();
+    threads.flatten().map(list).flat_map(pids).collect()
+}
+
 /// What was typed. A process that the workload runner started has that as its first argument; those behind it are the
 /// runner's own.
 pub(super) fn command_line(arguments: &[String]) -> String {
@@ -242,8 +261,8 @@ mod tests {
         let fields: Vec<String> =
             (3..=52).map(|field| if field == 22 { "500".into() } else { field.to_string() }).collect();
         let (root, proc_fs) = proc_with("parens", &format!("42 (a) b) {}", fields.join(" ")), "a) b\n", "");
-        let Origin { parent, birth } = proc_fs.origin(42).unwrap();
-        assert_eq!((parent, birth.ticks), (4, 500));
+        let Origin { parent, session, birth } = proc_fs.origin(42).unwrap();
+        assert_eq!((parent, session, birth.ticks), (4, 6, 500));
         assert_eq!(birth.started_ms, Some(1_000_000 + 500 * 1000 / rustix::param::clock_ticks_per_second()));
         assert_eq!(proc_fs.origin(43), None);
         fs::remove_dir_all(root).unwrap();
@@ -328,6 +347,7 @@ mod tests {
     fn who_sees_all_processes_knows_that_one_has_ended() {
         let (root, proc_fs) = proc_with("sees-all", "", "a\n", "");
         assert_eq!(proc_fs.why_missing(43), Absence::NotInProc, "nothing is known");
+        assert!(!proc_fs.is_in_namespace, "nothing is known");
         fs::create_dir_all(root.join("self/ns")).unwrap();
         let namespace = |link: &str| {
             let _ = fs::remove_file(root.join("self/ns/pid"));
@@ -338,7 +358,9 @@ mod tests {
         fs::create_dir_all(root.join("1")).unwrap();
         fs::write(root.join("1/stat"), "1 (systemd) S 0").unwrap();
         assert_eq!(namespace("pid:[4026533001]").why_missing(43), Absence::NotInProc, "a container");
+        assert!(namespace("pid:[4026533001]").is_in_namespace);
         let proc_fs = namespace(FIRST_NAMESPACE);
+        assert!(!proc_fs.is_in_namespace);
         assert_eq!([43, LARGEST_PID].map(|pid| proc_fs.why_missing(pid)), [Absence::Ended, Absence::NotInProc]);
         fs::remove_dir_all(root).unwrap();
     }

@@ -72,6 +72,11 @@ impl ProcessReader {
         Self { own_uid, ..self }
     }
 
+    /// Whether this PID namespace is not the machine's first, so that processes of others are not visible.
+    pub(super) fn is_in_namespace(&self) -> bool {
+        self.proc_fs.is_in_namespace
+    }
+
     /// # Errors
     /// Why it is not there, where the process does not exist.
     pub(super) fn basics(&self, pid: u32) -> Result<Basics, Absence> {
@@ -101,10 +106,11 @@ impl ProcessReader {
         let command = arguments.as_ref().map(|arguments| clean::line(&proc_fs::command_line(arguments)));
         let (owner, owner_read) = match before {
             Some(before) if before.owner_read.elapsed() < OWNER_REFRESH_AFTER => (before.owner, before.owner_read),
-            _ => {
+            before => {
                 let is_root = self.own_uid == 0;
                 let arguments = arguments.as_deref();
-                let query = OwnerQuery { pid, origin, user, by_cgroup, arguments, hidden, is_root };
+                let kernel = before.and_then(|before| Some(before.owner.notebook?.kernel_pid));
+                let query = OwnerQuery { pid, origin, user, by_cgroup, arguments, kernel, hidden, is_root };
                 (lookup::owner(&self.proc_fs, &query), Instant::now())
             }
         };

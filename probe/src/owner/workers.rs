@@ -100,6 +100,10 @@ impl Shared {
         Arc::new(Self { reader, state: Mutex::default(), work: Condvar::new(), changed: Condvar::new() })
     }
 
+    pub(super) fn is_in_namespace(&self) -> bool {
+        self.reader.is_in_namespace()
+    }
+
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

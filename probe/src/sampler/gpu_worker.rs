@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     allocation::{Allocations, Naming},
-    derive::sanity_check,
+    derive::{sanity_check, unlisted_bytes},
     model::{Absence, Gpu, GpuDetails, GpuSample, Health, ProcessRef, Reading, now_ms},
     owner::{Finder, Resolver},
     vendor::{Device, DeviceError, LatestAnswers, ReadDepth, Source},
@@ -176,6 +176,9 @@ impl GpuWorker {
 
     /// Says whose the processes are, and leaves out those for which a sample has no room.
     fn list(&mut self, sample: &mut GpuSample, is_first: bool) -> Vec<ProcessRef> {
+        if self.resolver.as_ref().is_some_and(Resolver::is_in_namespace) {
+            sample.unlisted_memory_bytes = unlisted_bytes(sample);
+        }
         let mut naming = Naming::new(sample);
         let Reading::Now(processes) = &mut sample.processes else { return Vec::new() };
         let patience = if is_first { FIRST_OWNERS } else { OWNERS.min(self.interval.get() / 5) };

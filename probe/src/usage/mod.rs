@@ -1,6 +1,6 @@
 //! Who used how much: energy and GPU time by owner, from samples.
 //!
-//! An owner is a user and, where there is one, what their processes are of together: a notebook, Slurm job, pod, container
+//! An owner is a user and, where there is one, what their processes are of together: a notebook, batch job, pod, container
 //! or service. [`UsageMeter`] takes samples in their order, and knows neither where they come from nor what time it is.
 //!
 //! Where processes of one owner alone hold a GPU, all that the board draws is theirs, what it draws at rest included, and

@@ -4,7 +4,7 @@ use super::{
 };
 use crate::{
     derive::examples,
-    model::{Absence, GpuSample, Health, JobKind, Owner, Process, Reading, SlurmJob},
+    model::{Absence, BatchJob, GpuSample, Health, JobKind, Owner, Process, Reading},
 };
 
 const START_MS: u64 = 1_700_000_000_000;
@@ -76,7 +76,7 @@ fn of(user: &str, pid: u32, sm_percent: f64) -> Process {
 }
 
 fn of_job(user: &str, pid: u32, job_id: &str) -> Process {
-    let slurm = Some(SlurmJob { job_id: job_id.to_owned(), step: None, private: false });
+    let slurm = Some(BatchJob { job_id: job_id.to_owned(), step: None, private: false });
     Process { owner: Reading::Now(Owner { slurm, ..Owner::default() }), ..of(user, pid, 90.0) }
 }
 

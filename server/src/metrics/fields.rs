@@ -18,8 +18,7 @@ pub(super) fn gpu(page: &mut Page, scrape: &Scrape<'_>) {
         });
     }
     scrape.by_gpu(page, "gpumon_gpu_processes", Gauge, "Number of processes on the GPU.", |told| {
-        let gpu = told.readings?;
-        gpu.processes.value().map(|all| all.len() as f64 + f64::from(gpu.processes_omitted))
+        told.readings?.process_count().map(f64::from)
     });
     let help = "1 while the clocks are throttled for this reason, 0 otherwise.";
     let mut throttled = page.family("gpumon_gpu_throttled", Gauge, help);

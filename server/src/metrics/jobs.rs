@@ -21,7 +21,7 @@ pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>) {
         processes.map(|processes| processes.iter().map(labels).filter(|job| !job.is_empty()).collect::<BTreeSet<_>>())
     });
     let jobs: Vec<_> = scrape.gpus.iter().zip(jobs).filter_map(|(told, jobs)| Some((told, jobs?))).collect();
-    let help = "User, notebook, Slurm job, pod, container and service of processes on the GPU; always 1.";
+    let help = "User, notebook, batch job, pod, container and service of processes on the GPU; always 1.";
     let mut family = page.family("gpumon_gpu_job_info", Gauge, help);
     for (told, jobs) in &jobs {
         for job in jobs.iter().take(MOST) {
@@ -42,6 +42,8 @@ fn labels(process: &Process) -> Labels {
     Labels::new([
         ("user", text(&process.user)),
         ("slurm_job", of(|owner| Some(&owner.slurm.as_ref()?.job_id))),
+        ("pbs_job", of(|owner| Some(&owner.pbs.as_ref()?.job_id))),
+        ("lsf_job", of(|owner| Some(&owner.lsf.as_ref()?.job_id))),
         ("namespace", of(|owner| owner.pod.as_ref()?.namespace.as_deref())),
         ("pod", of(|owner| owner.pod.as_ref()?.name.as_deref())),
         ("pod_uid", of(|owner| Some(&owner.pod.as_ref()?.uid))),
@@ -58,6 +60,8 @@ pub(super) fn labels_of_job(user: Option<&str>, job: Option<&Job>) -> Labels {
     let job = match kind {
         JobKind::Notebook => ("notebook", id.as_str()),
         JobKind::Slurm => ("slurm_job", id.as_str()),
+        JobKind::Pbs => ("pbs_job", id.as_str()),
+        JobKind::Lsf => ("lsf_job", id.as_str()),
         JobKind::Pod => ("pod_uid", id.as_str()),
         JobKind::Container => ("container", digits(id)),
         JobKind::Service => ("unit", id.as_str()),
@@ -71,7 +75,7 @@ fn digits(id: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use gpumon_probe::model::{Notebook, Reading, SlurmJob};
+    use gpumon_probe::model::{BatchJob, Notebook, Reading};
 
     use super::super::tests::{example, lines, process};
     use super::*;
@@ -82,7 +86,7 @@ mod tests {
             let user = Reading::Now(user.to_owned());
             Process { user, owner: Reading::Now(owner), ..process(pid) }
         };
-        let slurm = || Some(SlurmJob { job_id: "4711".to_owned(), step: Some("0".to_owned()), private: false });
+        let slurm = || Some(BatchJob { job_id: "4711".to_owned(), step: Some("0".to_owned()), private: false });
         let path = Reading::Now("secret.ipynb".to_owned());
         let notebook = Notebook { kernel_id: "k-1".to_owned(), kernel_name: None, path, kernel_pid: 3 };
         let unit = |unit: &str| Some(unit.to_owned());
@@ -90,6 +94,8 @@ mod tests {
         let processes = vec![
             of(1, "ana", Owner { slurm: slurm(), unit: unit("session-1.scope"), ..Owner::default() }),
             of(2, "ana", Owner { slurm: slurm(), ..Owner::default() }),
+            of(4, "bo", Owner { pbs: slurm(), ..Owner::default() }),
+            of(5, "bo", Owner { lsf: slurm(), ..Owner::default() }),
             of(3, "bo", Owner { notebook: Some(notebook), unit: unit("jupyter.service"), ..Owner::default() }),
         ];
         busy.sample.gpus[0].processes = Reading::Now(processes);
@@ -98,13 +104,15 @@ mod tests {
         let page = busy.own();
         let told = lines(&page, "gpumon_gpu_job_info");
         assert_eq!(
-            told[..2],
+            told[..4],
             [
                 r#"gpumon_gpu_job_info{gpu="0",uuid="GPU-0",user="ana",slurm_job="4711"} 1"#,
+                r#"gpumon_gpu_job_info{gpu="0",uuid="GPU-0",user="bo",lsf_job="4711"} 1"#,
+                r#"gpumon_gpu_job_info{gpu="0",uuid="GPU-0",user="bo",pbs_job="4711"} 1"#,
                 r#"gpumon_gpu_job_info{gpu="0",uuid="GPU-0",user="bo",unit="jupyter.service",notebook="k-1"} 1"#,
             ]
         );
-        assert_eq!(told.len(), 2 + 64);
+        assert_eq!(told.len(), 4 + 64);
         let omitted = lines(&page, "gpumon_gpu_jobs_omitted");
         assert_eq!(
             omitted,

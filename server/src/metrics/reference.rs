@@ -144,8 +144,10 @@ fn table(write: impl Fn(&mut Page, &Scrape<'_>), usual: &[(&str, &str)]) -> Stri
 }
 
 /// The labels of owners, of which a series has those that it can.
-const OF_JOBS: &str = "`gpu`, `uuid`, `user`, `slurm_job`, `pod_uid`, `container`, `unit`, `notebook`";
-const OF_OWNERS: &str = "`user`, and one of `slurm_job`, `pod_uid`, `container`, `unit`, `notebook`";
+const OF_JOBS: &str =
+    "`gpu`, `uuid`, `user`, `slurm_job`, `pbs_job`, `lsf_job`, `pod_uid`, `container`, `unit`, `notebook`";
+const OF_OWNERS: &str =
+    "`user`, and one of `slurm_job`, `pbs_job`, `lsf_job`, `pod_uid`, `container`, `unit`, `notebook`";
 
 fn reference() -> String {
     let mut page = HEAD.to_owned();

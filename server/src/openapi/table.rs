@@ -142,7 +142,7 @@ pub(super) fn operations(types: &mut Types) -> Vec<Operation> {
         operation(
             "GET",
             "/api/v1/jobs",
-            "Which Slurm jobs, pods, containers, notebooks and services were on which GPUs, from when to when.",
+            "Which batch jobs, pods, containers, notebooks and services were on which GPUs, from when to when.",
         )
         .query::<JobsQuery>(kinds)
         .json::<JobList>(200, kinds),

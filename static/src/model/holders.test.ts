@@ -40,6 +40,11 @@ describe('the list', () => {
     expect(rows).toMatchObject([{ kind: 'holder' }, { kind: 'omitted', gpu: 0, count: 12 }]);
   });
 
+  it('says that processes of other namespaces are not visible', () => {
+    const rows = rowsOf(gpu(0, { processes: [], unlisted_memory_bytes: 7 }), gpu(1, { processes: [] }));
+    expect(rows).toMatchObject([{ kind: 'unlisted', gpu: 0, bytes: 7 }]);
+  });
+
   it('says to whom a GPU is given on which none of their processes is', () => {
     const slurm = { by: 'slurm', job_id: '88123', user: 'ana' } as const;
     const pod = { by: 'kubernetes', namespace: 'research', pod: 'train-0', container: 'trainer' } as const;

@@ -59,6 +59,14 @@ export interface OmittedRow {
   count: number;
 }
 
+/** Stands for processes of other PID namespaces, which are not visible. */
+export interface UnlistedRow {
+  kind: 'unlisted';
+  key: string;
+  gpu: number;
+  bytes: number;
+}
+
 /** Says to whom a GPU is given, while none of their processes is on it. */
 export interface AllocatedRow {
   kind: 'allocated';
@@ -67,7 +75,7 @@ export interface AllocatedRow {
   to: string;
 }
 
-export type ListRow = HolderRow | UnreadableRow | OmittedRow | AllocatedRow;
+export type ListRow = HolderRow | UnreadableRow | OmittedRow | UnlistedRow | AllocatedRow;
 
 /** The rows of the list: GPU by GPU, the largest holder of memory first. */
 export function holderRows(gpus: readonly GpuState[], slots: ColorSlots, pathOf: PathOf = () => null): ListRow[] {
@@ -95,6 +103,10 @@ export function holderRows(gpus: readonly GpuState[], slots: ColorSlots, pathOf:
     const omitted = { kind: 'omitted', key: `omitted ${gpu.index}`, gpu: gpu.index, count } as const;
     if (count > 0) {
       return [...holders, omitted];
+    }
+    const bytes = gpu.now?.unlisted_memory_bytes;
+    if (bytes !== undefined) {
+      return [...holders, { kind: 'unlisted', key: `unlisted ${gpu.index}`, gpu: gpu.index, bytes }];
     }
     const to = gpu.now === null ? [] : unusedAllocations(gpu.now);
     const allocated = { kind: 'allocated', key: `allocated ${gpu.index}`, gpu: gpu.index, to: to.join(', ') } as const;

@@ -20,6 +20,8 @@ describe('a process', () => {
   it('says what it runs in, the most telling first', () => {
     const container = { runtime: 'docker', id: '0123456789abcdef'.repeat(4) } as const;
     expect(runsIn(owned({ slurm: { job_id: '88123' }, container }))).toBe('slurm 88123');
+    expect(runsIn(owned({ pbs: { job_id: '88123.server' }, container }))).toBe('pbs 88123.server');
+    expect(runsIn(owned({ lsf: { job_id: '88123[7]' }, container }))).toBe('lsf 88123[7]');
     expect(runsIn(owned({ pod: { uid: '1111-2222' }, container }))).toBe('pod 1111-2222');
     const pod = { uid: '1111-2222', namespace: 'research', name: 'train-0' };
     expect(runsIn(owned({ pod, container }))).toBe('pod research/train-0');

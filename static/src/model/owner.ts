@@ -19,9 +19,11 @@ export function notebookName(process: Process, names?: ReadonlyMap<string, strin
 
 /** The job, pod, container or service it runs in, the most telling of them; `null` where there is none. */
 export function runsIn(process: Process): string | null {
-  const { slurm, pod, container, unit } = valueOf(process.owner) ?? {};
+  const { slurm, pbs, lsf, pod, container, unit } = valueOf(process.owner) ?? {};
   const text =
     (slurm && trans.__('slurm %1', slurm.job_id)) ??
+    (pbs && trans.__('pbs %1', pbs.job_id)) ??
+    (lsf && trans.__('lsf %1', lsf.job_id)) ??
     (pod && trans.__('pod %1', podName(pod))) ??
     (container && trans.__('container %1', container.name ?? container.id.slice(0, 12))) ??
     unit;

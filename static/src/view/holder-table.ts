@@ -1,7 +1,7 @@
 /** Who holds GPUs: notebooks, consoles, and below them everything else; the command line of each on demand. */
 
 import { button, h, KeyedRows, setAttribute, setShown, setText } from '../lib/dom';
-import { DASH, duration, memoryColumn, percent, since } from '../lib/format';
+import { DASH, duration, memoryAmount, memoryColumn, percent, since } from '../lib/format';
 import { grouped } from '../lib/grouped';
 import { joined, plainText } from '../lib/text';
 import { table, trans } from '../lib/translation';
@@ -267,6 +267,9 @@ class NoteRow implements Row {
       setText(this.reason, `${DASH} ${trans.__('processes: %1', row.reason)}`);
     } else if (row.kind === 'omitted') {
       setText(this.reason, trans._n('%1 more process', '%1 more processes', row.count));
+    } else if (row.kind === 'unlisted') {
+      const size = memoryAmount(row.bytes);
+      setText(this.reason, trans.__('processes of other namespaces are not visible: %1 in use', size));
     } else if (row.kind === 'allocated') {
       setText(this.reason, trans.__('allocated to %1, no process', row.to));
     }

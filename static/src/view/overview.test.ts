@@ -271,6 +271,12 @@ describe('processes', () => {
     expect(cells.reduce((sum, { colSpan }) => sum + colSpan, 0)).toBe(columns);
   });
 
+  it('of other namespaces are not visible, which is said', () => {
+    show(gpu(0, { processes: [], unlisted_memory_bytes: 1.1 * 2 ** 30 }));
+    const text = find('.gpumon-unreadable').textContent;
+    expect(text.replace(/\s/g, ' ')).toBe('processes of other namespaces are not visible: 1.10 GiB in use');
+  });
+
   it('keep their rows while they run', () => {
     show(gpu(0, { processes: [process(7), process(8, { memory_bytes: 5 })] }));
     const row = find('[data-pid="8"]');

@@ -108,6 +108,21 @@ export type Bar1 = {
   /** Mapped. */
   used_bytes: number, };
 
+/** A job of a batch system, or a step of it. */
+export type BatchJob = {
+  /**
+   * Its ID as the batch system writes it: `88123` of Slurm, `88123.server` or `88123[7].server` of PBS, `88123` or
+   * `88123[7]` of LSF. The SLUID of a Slurm job, by which Slurm 26.05 names cgroups, if the ID is not known.
+   */
+  job_id: string,
+  /** The step of a Slurm job, such as `0`, `batch` or `interactive`, if it is known. */
+  step?: string,
+  /**
+   * Whether only the environment of the process has the ID, which only its user and root can read. Other users do
+   * not get such a job. Left out of JSON where it is false.
+   */
+  private?: boolean, };
+
 /** What never changes about a board; read once, when it is opened. */
 export type Board = {
   /** `nvmlDeviceGetSerial`. */
@@ -903,6 +918,12 @@ export type GpuSample = {
    */
   processes_omitted?: number,
   /**
+   * Memory in use that no listed process holds, in bytes, if the driver is read in a PID namespace other than the
+   * machine's first, such as that of a container: processes of other namespaces are not visible there. Left out of JSON
+   * otherwise.
+   */
+  unlisted_memory_bytes?: number,
+  /**
    * To whom a scheduler has given it as a whole, also where none of their processes is on it; several, where it is
    * shared. Left out of JSON where that is not known, or it is nobody.
    */
@@ -1214,7 +1235,11 @@ export type Owner = {
   /** The notebook whose kernel it is, or whose kernel started it. */
   notebook?: Notebook,
   /** The Slurm job it runs in. */
-  slurm?: SlurmJob,
+  slurm?: BatchJob,
+  /** The PBS job it runs in: of OpenPBS, PBS Professional or TORQUE. */
+  pbs?: BatchJob,
+  /** The LSF job it runs in. */
+  lsf?: BatchJob,
   /** The Kubernetes pod it runs in. */
   pod?: Pod,
   /** The container it runs in, also within a pod. */
@@ -1224,13 +1249,13 @@ export type Owner = {
   /** Its ancestors, from the parent upwards; the first process of the PID namespace is left out. */
   parents: Array<Ancestor>,
   /**
-   * Whether only its cgroup has been read so far, and the notebook, the ancestors and a Slurm job that the environment
+   * Whether only its cgroup has been read so far, and the notebook, the ancestors and a batch job that the environment
    * alone names have not. A process whose files do not answer stays so. Left out of JSON where all has been read.
    */
   partial?: boolean, };
 
 /** What holds GPUs. */
-export type OwnerKind = "notebook" | "slurm_job" | "pod" | "container" | "unit" | "user";
+export type OwnerKind = "notebook" | "slurm_job" | "pbs_job" | "lsf_job" | "pod" | "container" | "unit" | "user";
 
 /** What one owner used. */
 export type OwnerUsage = {
@@ -1633,18 +1658,6 @@ export type ServerFrame = { "type": "hello" } & Hello | { "type": "inventory" } 
 
 /** How much a condition matters. */
 export type Severity = "notice" | "warning" | "critical";
-
-/** A step of a Slurm job. */
-export type SlurmJob = {
-  /** `SLURM_JOB_ID`; the job's SLUID, by which Slurm 26.05 names cgroups, where nothing else tells it. */
-  job_id: string,
-  /** The step, as `0`, `batch` or `interactive`, where it is known. */
-  step?: string,
-  /**
-   * Whether only the environment of the process has the ID, which only its user and root can read. Other users do
-   * not get such a job. Left out of JSON where it is false.
-   */
-  private?: boolean, };
 
 /** `/api/v1/snapshot`, and `gpumon --json`: everything known at one moment. */
 export type Snapshot = {

@@ -7,6 +7,7 @@ use super::{
     finding::Finding,
     machine::Machine,
 };
+use crate::describe::unlisted_processes;
 
 pub(super) fn check(machine: &Machine, driver: &Driver) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -26,6 +27,12 @@ fn processes(machine: &Machine, answer: &Answer) -> Finding {
     let processes: Vec<_> = answer.gpus().filter_map(|gpu: &GpuSample| gpu.processes.value()).flatten().collect();
     let strange = processes.iter().filter(|process| !machine.exists(&format!("/proc/{}", process.pid)));
     let strange: Vec<_> = strange.map(|process| process.pid.to_string()).collect();
+    let cure = "in a container, share the host's PIDs (docker run --pid=host, or hostPID: true in the pod)";
+    let unlisted = answer.gpus().filter_map(|gpu| Some(format!("GPU {}: {}", gpu.index, unlisted_processes(gpu)?)));
+    let unlisted = unlisted.collect::<Vec<_>>().join("; ");
+    if !unlisted.is_empty() {
+        return Finding::warning("processes", unlisted, cure);
+    }
     if strange.is_empty() {
         return Finding::ok("processes", format!("{} on the GPUs, all found in /proc", processes.len()));
     }
@@ -36,7 +43,6 @@ fn processes(machine: &Machine, answer: &Answer) -> Finding {
         strange.len(),
         processes.len()
     );
-    let cure = "in a container, share the host's PIDs (docker run --pid=host, or hostPID: true in the pod)";
     Finding::warning("processes", text, cure)
 }
 

@@ -101,13 +101,15 @@ fn unknown(id: &str, all: &[JobSpan], now_ms: u64, cure: &str) -> String {
 
 pub(in crate::commands) fn label(span: &JobSpan) -> String {
     let short = span.id.chars().take(12).collect::<String>();
+    if let Some(system) = span.kind.batch_system() {
+        return format!("{system} job {}", span.id);
+    }
     match (span.kind, &span.name) {
-        (JobKind::Slurm, _) => format!("Slurm job {}", span.id),
         (JobKind::Pod, name) => format!("pod {}", name.as_ref().unwrap_or(&span.id)),
         (JobKind::Notebook, Some(path)) => format!("notebook {path}"),
         (JobKind::Notebook, None) => format!("notebook {short}"),
         (JobKind::Container, _) => format!("container {short}"),
-        (JobKind::Service, _) => span.id.clone(),
+        (_, _) => span.id.clone(),
     }
 }
 

@@ -12,9 +12,9 @@ use gpumon_probe::model::now_ms;
 pub(super) use self::{advice::advice, find::find, measure::Measured};
 use crate::{exit::Failure, past::PastArgs};
 
-/// Report how well a Slurm job, pod, notebook, container or service used its GPUs
+/// Report how well a Slurm, PBS or LSF job, pod, notebook, container or service used its GPUs
 ///
-/// ID is the Slurm job ID, the namespace and name or the UID of a pod, the path or the file name of a notebook, the ID of
+/// ID is the ID of the Slurm, PBS or LSF job, the namespace and name or the UID of a pod, the path or the file name of a notebook, the ID of
 /// a container, or the name of a service. For each GPU, the time, utilization, SM active and Tensor active, the share of
 /// time in which nothing ran, peak memory, energy, and the share of time with reduced clocks are reported, as of the GPU:
 /// what others did on it at the same time is part of them, and the report says who they were. A job is known for as long

@@ -13,16 +13,16 @@ pub(super) struct ProcessNames {
     name: Reading<String>,
     /// The login name.
     user: Reading<String>,
-    /// The notebook, Slurm job, pod, container or service that it is of.
+    /// The notebook, batch job, pod, container or service that it is of.
     job: Option<JobName>,
 }
 
-/// A notebook, Slurm job, pod, container or service.
+/// A notebook, batch job, pod, container or service.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct JobName {
     /// What it is.
     kind: JobKind,
-    /// Jupyter's id of the kernel, the Slurm job's, the pod's UID, the container's id, or the name of the service.
+    /// Jupyter's id of the kernel, the Slurm, PBS or LSF job's, the pod's UID, the container's id, or the name of the service.
     pub(super) id: String,
     /// The path of a notebook, or the namespace and name of a pod, where it is known.
     pub(super) name: Option<String>,

@@ -14,7 +14,7 @@ use super::{
     sources::{Origin, Sources},
     tool::Tool,
 };
-use crate::{exit::Failure, snapshot::Need};
+use crate::{describe::unlisted_processes, exit::Failure, snapshot::Need};
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -38,7 +38,7 @@ struct Holders {
     memory_total_bytes: Reading<u64>,
     /// The processes that hold it, those with the most memory first.
     processes: Vec<Holder>,
-    /// Why they are not known, where they are not.
+    /// Why they are not known, or not all of them, if that is so.
     #[serde(skip_serializing_if = "Option::is_none")]
     unknown_because: Option<String>,
     /// How many more hold it and are not listed.
@@ -69,7 +69,7 @@ impl Tool for Processes {
     type Answer = ProcessesAnswer;
 
     fn description() -> String {
-        "Which processes hold each GPU now: PID, name, user, notebook, Slurm job, pod, container or service, memory and \
+        "Which processes hold each GPU now: PID, name, user, notebook, batch job, pod, container or service, memory and \
          share of the GPU's time. Use it to find out who uses a GPU, or why its memory is full. Command lines are not \
          given out."
             .to_owned()
@@ -90,7 +90,7 @@ fn holders(gpu: &GpuSample) -> Holders {
         memory_used_bytes: gpu.memory.used_bytes.clone(),
         memory_total_bytes: gpu.memory.total_bytes.clone(),
         processes: processes.into_iter().take(MOST).map(holder).collect(),
-        unknown_because: gpu.processes.absence().map(ToString::to_string),
+        unknown_because: gpu.processes.absence().map(ToString::to_string).or_else(|| unlisted_processes(gpu)),
         processes_omitted: left_out + u64::from(gpu.processes_omitted),
     }
 }

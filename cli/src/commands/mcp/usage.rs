@@ -27,7 +27,7 @@ use crate::{
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UsageOf {
-    /// A login name, or the ID or name of a Slurm job, notebook, pod, container or service; everybody if omitted.
+    /// A login name, or the ID or name of a batch job, notebook, pod, container or service; everybody if omitted.
     who: Option<String>,
     /// First moment: a date, a time of day or both in local time, as 2026-11-23T20:00, or a time before now, as -7d; the
     /// server's start if omitted. Spans are rounded to the quarters of an hour around them.
@@ -139,7 +139,7 @@ impl Tool for UsageOf {
     type Answer = UsageAnswer;
 
     fn description() -> String {
-        "How much GPU time and energy users, Slurm jobs, notebooks, pods, containers and services used, with the bounds \
+        "How much GPU time and energy users, batch jobs, notebooks, pods, containers and services used, with the bounds \
          within which energy is known; of a named job also how well it used its GPUs, with advice. Use it for what \
          something cost, for a run also by its times, and for who uses the most. Needs a running gpumon server."
             .to_owned()

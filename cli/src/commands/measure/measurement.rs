@@ -3,9 +3,11 @@
 use std::time::{Duration, Instant};
 
 use gpumon_probe::{
-    model::{Cost, Gpu, Process, Record},
+    model::{Cost, Gpu, Record},
     usage::cost::CostMeter,
 };
+
+use crate::process_tree::ProcessTree;
 
 /// The driver's records come within two seconds, where they come.
 const RECORDS_COME_WITHIN: Duration = Duration::from_secs(3);
@@ -44,9 +46,9 @@ impl Measurement {
         }
     }
 
-    pub(super) fn push(&mut self, record: &Record, is_own: &mut dyn FnMut(&Process) -> bool) {
+    pub(super) fn push(&mut self, record: &Record, tree: &mut ProcessTree) {
         if let Self::Open { meter, .. } = self {
-            meter.push(record, is_own);
+            tree.measure(meter, record);
         }
     }
 

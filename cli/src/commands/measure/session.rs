@@ -98,7 +98,7 @@ impl Session {
             sample: None,
             recent: VecDeque::new(),
             measurements: Measurements::default(),
-            trees: HashMap::new(),
+            trees: HashMap::from([(parent_id(), ProcessTree::new(parent_id()))]),
             waiting_for_cost: Vec::new(),
             waiting_for_sample: Vec::new(),
             stream: None,
@@ -173,7 +173,7 @@ impl Session {
         }
         let tree = self.trees.entry(root).or_insert_with(|| ProcessTree::new(root));
         for (_, record) in &self.recent {
-            measurement.push(record, &mut |process| tree.contains(process));
+            measurement.push(record, tree);
         }
         if let Some(meter) = measurement.meter() {
             if let Some(problem) = &self.problem {
@@ -226,6 +226,7 @@ impl Session {
             Record::Inventory(inventory) => self.inventory = Some(inventory.clone()),
             Record::Sample(sample) => {
                 self.problem = None;
+                self.trees.values_mut().for_each(ProcessTree::remember);
                 self.stream_sample(sample);
                 self.sample = Some(sample.clone());
             }
@@ -233,7 +234,7 @@ impl Session {
         }
         for measurement in self.measurements.all() {
             if let Some(tree) = measurement.root().and_then(|root| self.trees.get_mut(&root)) {
-                measurement.push(&record, &mut |process| tree.contains(process));
+                measurement.push(&record, tree);
             }
         }
         self.recent.push_back((at_ms, record));

@@ -5,7 +5,7 @@ use std::{
     io,
     path::Path,
     process::{self, Command, ExitStatus},
-    sync::{Arc, mpsc::SyncSender},
+    sync::mpsc::SyncSender,
     thread,
 };
 
@@ -13,8 +13,7 @@ use anyhow::anyhow;
 use gpumon_probe::bounded;
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::{
-    consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH},
-    flag,
+    consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH},
     iterator::{
         SignalsInfo,
         exfiltrator::{WithOrigin, origin::Origin},
@@ -23,7 +22,7 @@ use signal_hook::{
 };
 
 use super::{Happening, marks::MARKS};
-use crate::{exit::Failure, wait};
+use crate::{children, exit::Failure, wait};
 
 /// Signals that somebody sends to gpumon and means the command.
 const FORWARDED: [i32; 7] = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH];
@@ -32,7 +31,6 @@ const FORWARDED: [i32; 7] = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2,
 const NO_SIGNAL: i32 = 128;
 
 pub(super) struct Child {
-    pub(super) pid: u32,
     /// In milliseconds since 1970.
     pub(super) started_ms: f64,
     process: process::Child,
@@ -52,15 +50,14 @@ impl Child {
         let ignored = ignored_signals();
         let signals = FORWARDED.into_iter().filter(|signal| ignored & (1 << (signal - 1)) == 0);
         let signals = SignalsInfo::<WithOrigin>::new(signals)?;
-        // Of children of a process that ignores this, nobody learns how they ended.
-        flag::register(SIGCHLD, Arc::default())?;
+        children::adopt_orphans()?;
         let mut command = Command::new(program);
         command.args(arguments).envs(marks.map(|path| (MARKS, path)));
         let started_ms = exact_now_ms();
-        let process = command.spawn().map_err(|error| wait::not_started(program, &error))?;
+        let process = children::start(&mut command).map_err(|error| wait::not_started(program, &error))?;
         let pid = process.id();
         forward(signals, pid)?;
-        Ok(Self { pid, started_ms, process })
+        Ok(Self { started_ms, process })
     }
 
     pub(super) fn wait_in_background(mut self, happenings: SyncSender<Happening>) -> io::Result<()> {

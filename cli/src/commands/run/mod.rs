@@ -8,6 +8,7 @@ use std::{
     ffi::OsString,
     io::{self, Write},
     path::{Path, PathBuf},
+    process,
     sync::mpsc::{self, Receiver},
     time::{Duration, Instant},
 };
@@ -120,7 +121,8 @@ pub(crate) fn run(source: &SourceArgs, args: &RunArgs) -> Result<(), Failure> {
     let child = Child::start(&args.command, marks.as_ref().map(marks::Pipe::path))?;
     let mut measurement = Measurement {
         meter: CostMeter::new(Some(name), child.started_ms),
-        tree: ProcessTree::new(child.pid),
+        // Orphans of the command are children of this process.
+        tree: ProcessTree::new(process::id()),
         gpus: Vec::new(),
         feed: None,
         forwarder: Forwarder::new(&args.server),
@@ -188,7 +190,10 @@ impl Measurement {
         match input {
             Input::Record { text, .. } => match Record::decode(&text) {
                 Ok(Record::Inventory(inventory)) => self.gpus = inventory.gpus,
-                Ok(record) => self.meter.push(&record, &mut |process| self.tree.contains(process)),
+                Ok(record) => {
+                    self.tree.remember();
+                    self.tree.measure(&mut self.meter, &record);
+                }
                 Err(_) => {}
             },
             Input::Remark(remark) | Input::NoReadings(remark) => self.meter.lose(&remark),

@@ -22,7 +22,7 @@ use self::{
 };
 use crate::{
     config::Resolved,
-    describe::Thresholds,
+    describe::{Thresholds, unlisted_processes},
     exit::{Failure, say},
     local::ServerArgs,
     options::SourceArgs,
@@ -228,6 +228,11 @@ impl Form<'_> {
                 screen::write(&(json + "\n"))?;
             }
             Self::Csv(csv) => {
+                if is_first {
+                    let notes =
+                        snapshot.sample.gpus.iter().filter_map(|gpu| Some((gpu.index, unlisted_processes(gpu)?)));
+                    notes.for_each(|(index, note)| say(&format!("GPU {index}: {note}")));
+                }
                 let header = if is_first { csv.header() } else { String::new() };
                 screen::write(&(header + &csv.rows(&snapshot.inventory, &snapshot.sample)))?;
             }

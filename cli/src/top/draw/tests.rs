@@ -498,10 +498,20 @@ fn the_list_of_processes_says_how_many_more_there_are() {
 }
 
 #[test]
+fn processes_of_other_namespaces_are_said_to_be_invisible() {
+    let (mut app, _waiting) = app(1);
+    let gpu = &mut app.model.sample.as_mut().unwrap().gpus[0];
+    (gpu.processes, gpu.unlisted_memory_bytes) = (Reading::Now(Vec::new()), Some(1_181_116_006));
+    let drawn = lines(&mut app, 120, 40).join("\n");
+    let note = "GPU 0: processes of other namespaces are not visible: 1.10 GiB in use";
+    assert!(drawn.contains(note) && !drawn.contains("no processes"), "{drawn}");
+}
+
+#[test]
 fn the_job_behind_a_process_is_there_at_80_columns() {
     let (mut app, _waiting) = app(1);
     if let Some(Reading::Now(processes)) = app.model.sample.as_mut().map(|sample| &mut sample.gpus[0].processes) {
-        let slurm = Some(gpumon_probe::model::SlurmJob { job_id: "4194771".to_owned(), step: None, private: false });
+        let slurm = Some(gpumon_probe::model::BatchJob { job_id: "4194771".to_owned(), step: None, private: false });
         processes[0].command = Reading::Now("/opt/env/bin/python train.py --config gpt2-medium.yaml".to_owned());
         processes[0].name = Reading::Now("python".to_owned());
         processes[0].owner =

@@ -60,18 +60,21 @@ pub(in crate::top) fn processes(
         for (place, holders) in describe::unused_allocations(gpu, None) {
             note(&format!("GPU {place}: allocated to {}, no process", escaped(&holders)));
         }
+        if let Some(text) = describe::unlisted_processes(gpu) {
+            note(&format!("GPU {}: {text}", gpu.index));
+        }
         if let Some(reason) = gpu.processes.absence() {
             note(&format!("processes of GPU {}: {reason}", gpu.index));
         }
     }
     if rows.is_empty() && model.sample.is_some() && model.gpus().iter().all(|gpu| gpu.processes.value().is_some()) {
-        note(if view.filter.is_empty() && view.user.is_some() {
-            "no processes of this user"
-        } else if view.filter.is_empty() {
-            "no processes"
-        } else {
-            "no process matches; esc shows all"
-        });
+        if !view.filter.is_empty() {
+            note("no process matches; esc shows all");
+        } else if view.user.is_some() {
+            note("no processes of this user");
+        } else if model.gpus().iter().all(|gpu| gpu.unlisted_memory_bytes.is_none()) {
+            note("no processes");
+        }
     }
 }
 

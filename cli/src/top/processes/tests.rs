@@ -210,7 +210,7 @@ fn a_job_is_kept_where_a_command_is_cut_and_all_of_a_command_is_searched() {
     if let Some(Reading::Now(processes)) = model.sample.as_mut().map(|sample| &mut sample.gpus[0].processes) {
         processes[0].command = Reading::Now("/home/ana/env/bin/python train.py --bf16 --lr 0.0001".to_owned());
         processes[0].name = Reading::Now("python".to_owned());
-        let slurm = Some(gpumon_probe::model::SlurmJob { job_id: "88123".to_owned(), step: None, private: false });
+        let slurm = Some(gpumon_probe::model::BatchJob { job_id: "88123".to_owned(), step: None, private: false });
         processes[0].owner = Reading::Now(Owner { slurm, ..Owner::default() });
     }
     let view = ProcessView { filter: Filter::new("/home/ana/env"), ..ProcessView::default() };

@@ -6,11 +6,12 @@ mod left_behind;
 use left_behind::{LeftBehind, Nobodys};
 
 use super::{
+    clock::Clock,
     hysteresis::{Hysteresis, Observation},
     rule::{Finding, Rule, View},
 };
 use crate::{
-    model::{Condition, ConditionKind, Severity},
+    model::{Condition, ConditionKind, GpuSample, MemorySample, Severity},
     units::byte_size,
 };
 
@@ -47,29 +48,49 @@ impl HeldByNobody {
         let memory = &view.sample.memory;
         let known = view.fresh(&memory.used_bytes).zip(view.fresh(&view.sample.processes));
         let Some((&used_bytes, processes)) = known else { return Observation::Unknown };
-        // What a divided GPU lists depends on who asks.
-        if view.fresh(&view.sample.mig_devices).is_some_and(|devices| !devices.is_empty()) {
+        if is_divided(view.sample) {
             return Observation::Ended;
         }
         let is_whole = view.sample.processes_omitted == 0;
         let Some(nobodys) = self.left_behind.push(used_bytes, processes, view.now).filter(|_| is_whole) else {
             return Observation::Inconclusive;
         };
-        let total_bytes = memory.total_bytes.value().map_or(0.0, |bytes| *bytes as f64);
-        let reserved_bytes = match memory.reserved_bytes.value() {
-            None => (total_bytes * RESERVED_SHARE) as u64,
-            Some(_) => 0,
-        };
-        let least_bytes = match nobodys {
-            Nobodys { is_found: true, .. } => LEAST_FOUND_BYTES.max((total_bytes * LEAST_FOUND_SHARE) as u64),
-            Nobodys { beside_others: true, .. } if !self.hysteresis.lasts() => LEAST_BESIDE_OTHERS_BYTES,
-            _ => LEAST_BYTES,
-        };
-        if nobodys.bytes <= least_bytes.saturating_add(reserved_bytes) {
+        if nobodys.bytes <= tolerated_bytes(nobodys, memory, self.hysteresis.lasts()) {
             return Observation::Inactive;
         }
         Observation::Active(finding(nobodys.bytes))
     }
+}
+
+/// Returns the memory in use that no listed process holds, in bytes, as one sample alone shows it; `None` if it is too
+/// little to be a process's, or not known.
+pub fn unlisted_bytes(sample: &GpuSample) -> Option<u64> {
+    let (used_bytes, processes) = sample.memory.used_bytes.value().zip(sample.processes.value())?;
+    if is_divided(sample) || sample.processes_omitted > 0 {
+        return None;
+    }
+    let nobodys = LeftBehind::default().push(*used_bytes, processes, Clock::default().at(sample.at_ms))?;
+    (nobodys.bytes > tolerated_bytes(nobodys, &sample.memory, false)).then_some(nobodys.bytes)
+}
+
+/// What a divided GPU lists depends on who asks.
+fn is_divided(sample: &GpuSample) -> bool {
+    sample.mig_devices.value().is_some_and(|devices| !devices.is_empty())
+}
+
+/// Up to so much can be in use without a process.
+fn tolerated_bytes(nobodys: Nobodys, memory: &MemorySample, lasts: bool) -> u64 {
+    let total_bytes = memory.total_bytes.value().map_or(0.0, |bytes| *bytes as f64);
+    let reserved_bytes = match memory.reserved_bytes.value() {
+        None => (total_bytes * RESERVED_SHARE) as u64,
+        Some(_) => 0,
+    };
+    let least_bytes = match nobodys {
+        Nobodys { is_found: true, .. } => LEAST_FOUND_BYTES.max((total_bytes * LEAST_FOUND_SHARE) as u64),
+        Nobodys { beside_others: true, .. } if !lasts => LEAST_BESIDE_OTHERS_BYTES,
+        _ => LEAST_BYTES,
+    };
+    least_bytes.saturating_add(reserved_bytes)
 }
 
 impl Rule for HeldByNobody {
@@ -104,7 +125,7 @@ mod tests {
     use super::*;
     use crate::{
         derive::examples::{self, GIB},
-        model::{Absence, GpuSample, MigInstance, MigSample, Process, Reading},
+        model::{Absence, MigInstance, MigSample, Process, Reading},
     };
 
     fn used(mib: u64, processes: &[Process]) -> impl Fn(&mut GpuSample) {
@@ -129,6 +150,25 @@ mod tests {
         assert!(condition.text.starts_with("12.0 GiB in use that no listed process holds"), "{}", condition.text);
         timeline.show(60, used(4, &[]));
         assert_eq!(timeline.take_events(), [event(71, "-held_by_nobody")]);
+    }
+
+    #[test]
+    fn unlisted_memory_of_one_sample_follows_condition() {
+        let of = |mib, processes: &[Process]| {
+            let mut sample = examples::sample(0);
+            used(mib, processes)(&mut sample);
+            unlisted_bytes(&sample)
+        };
+        assert_eq!(of(1_100, &[]), Some(1_100 << 20));
+        assert_eq!(of(200, &[]), None, "a driver's own");
+        assert_eq!(of(9 << 10, &[examples::process(7, GIB)]), None, "managed memory");
+        assert_eq!(of(30 << 10, &[examples::process(7, GIB)]), Some(29 * GIB));
+        let unknown = Process { memory_bytes: Reading::Absent(Absence::Unknown), ..examples::process(7, 0) };
+        assert_eq!(of(30 << 10, &[unknown]), None);
+        let mut crowded = examples::sample(0);
+        used(30 << 10, &[])(&mut crowded);
+        crowded.processes_omitted = 3;
+        assert_eq!(unlisted_bytes(&crowded), None);
     }
 
     #[test]

@@ -40,6 +40,7 @@ pub use baseline::Baseline;
 pub(crate) use baseline::learned_baseline;
 pub use clock::{Clock, Moment};
 pub use found_after::found_after_ms;
+pub use held_by_nobody::unlisted_bytes;
 pub use hysteresis::{Hysteresis, Observation};
 pub use memory_filling::memory_forecast;
 pub use memory_nearly_full::is_memory_nearly_full;

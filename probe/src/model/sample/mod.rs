@@ -71,6 +71,12 @@ pub struct GpuSample {
     #[serde(default, skip_serializing_if = "is_zero")]
     #[ts(optional, as = "Option<u32>")]
     pub processes_omitted: u32,
+    /// Memory in use that no listed process holds, in bytes, if the driver is read in a PID namespace other than the
+    /// machine's first, such as that of a container: processes of other namespaces are not visible there. Left out of JSON
+    /// otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub unlisted_memory_bytes: Option<u64>,
     /// To whom a scheduler has given it as a whole, also where none of their processes is on it; several, where it is
     /// shared. Left out of JSON where that is not known, or it is nobody.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -253,9 +259,18 @@ absent! {
 impl GpuSample {
     /// A GPU of which nothing is known, for one reason.
     pub fn absent(index: u32, uuid: Option<String>, at_ms: u64, health: Health, reason: &Absence) -> Self {
-        let (processes_omitted, allocated_to, conditions) = (0, Vec::new(), Vec::new());
-        absent!(reason; Self { index, uuid, at_ms, health, processes_omitted, allocated_to, conditions }; utilization, activity, memory,
-            power, temperature, clocks, performance_state, throttle_reasons, pcie, nvlink, fan_percent, mig_devices,
-            processes)
+        let (processes_omitted, unlisted_memory_bytes) = (0, None);
+        let (allocated_to, conditions) = (Vec::new(), Vec::new());
+        absent!(reason; Self {
+            index, uuid, at_ms, health, processes_omitted, unlisted_memory_bytes, allocated_to, conditions
+        }; utilization, activity, memory, power, temperature, clocks, performance_state, throttle_reasons, pcie, nvlink,
+            fan_percent, mig_devices, processes)
+    }
+
+    /// The number of processes that hold the GPU; `None` if it is not known, since they are not listed or some are not
+    /// visible.
+    pub fn process_count(&self) -> Option<u32> {
+        let listed = self.processes.value().filter(|_| self.unlisted_memory_bytes.is_none())?;
+        Some(u32::try_from(listed.len()).unwrap_or(u32::MAX).saturating_add(self.processes_omitted))
     }
 }

@@ -1,6 +1,6 @@
 //! Names of simulated programs and their users, and what they hold of the host's memory.
 
-use crate::model::{Notebook, Owner, Reading, SlurmJob};
+use crate::model::{BatchJob, Notebook, Owner, Reading};
 
 use super::{noise::Noise, profile::Program};
 
@@ -63,7 +63,7 @@ pub(super) fn host_memory_bytes(noise: Noise, program: Program) -> u64 {
 
 /// What a program belongs to on a machine that many share: jobs train, services serve, notebooks explore.
 pub(super) fn owner(program: Program, pid: u32) -> Owner {
-    let job = |job_id: String| Some(SlurmJob { job_id, step: Some("0".to_owned()), private: false });
+    let job = |job_id: String| Some(BatchJob { job_id, step: Some("0".to_owned()), private: false });
     match program {
         Program::Training => Owner { slurm: job(pid.to_string()), ..Owner::default() },
         // All of its ranks are of one job.

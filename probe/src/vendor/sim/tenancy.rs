@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::model::{Owner, ProcessKind, SlurmJob};
+use crate::model::{BatchJob, Owner, ProcessKind};
 
 use super::{
     EncoderSession, ProcessState,
@@ -69,7 +69,7 @@ fn same(process: &ProcessSettings, seconds: f64) -> impl Iterator<Item = Process
     let memory_bytes = process.memory.as_ref().map(|curve| curve.at(seconds) as u64);
     let host_memory_bytes = process.host_memory.as_ref().map(|curve| curve.at(seconds) as u64);
     let slurm =
-        process.slurm_job.as_ref().map(|job_id| SlurmJob { job_id: job_id.to_string(), step: None, private: false });
+        process.slurm_job.as_ref().map(|job_id| BatchJob { job_id: job_id.to_string(), step: None, private: false });
     let owner = Owner { slurm, ..Owner::default() };
     let started_s = process.started_s(seconds);
     let (encoder_percent, decoder_percent) = (process.encoder_percent(seconds), process.decoder_percent(seconds));

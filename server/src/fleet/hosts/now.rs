@@ -133,8 +133,7 @@ impl Building {
                 values.push(read.ok());
             }
         }
-        let processes = gpu.processes.value().filter(|_| is_fresh);
-        gpus.processes.push(processes.map(|processes| processes.len() as u32 + gpu.processes_omitted));
+        gpus.processes.push(gpu.process_count().filter(|_| is_fresh));
         let idle_ms = gpu.conditions.iter().find_map(|condition| match condition.kind {
             ConditionKind::HeldIdle { idle_ms, .. } => Some(idle_ms),
             _ => None,

@@ -34,6 +34,8 @@ pub(super) fn of_job(user: Option<String>, job: Option<&Job>) -> FleetOwner {
     let kind = match job.kind {
         JobKind::Notebook => OwnerKind::Notebook,
         JobKind::Slurm => OwnerKind::SlurmJob,
+        JobKind::Pbs => OwnerKind::PbsJob,
+        JobKind::Lsf => OwnerKind::LsfJob,
         JobKind::Pod => OwnerKind::Pod,
         JobKind::Container => OwnerKind::Container,
         JobKind::Service => OwnerKind::Unit,
@@ -56,7 +58,7 @@ fn of_allocation(allocation: &Allocation) -> FleetOwner {
 
 #[cfg(test)]
 mod tests {
-    use gpumon_probe::model::{Absence, Health, Notebook, Owner, ProcessKind, Reading, SlurmJob};
+    use gpumon_probe::model::{Absence, BatchJob, Health, Notebook, Owner, ProcessKind, Reading};
 
     use super::*;
 
@@ -93,7 +95,7 @@ mod tests {
         };
         let notebook = Owner { notebook: Some(kernel), ..Owner::default() };
         let slurm =
-            Owner { slurm: Some(SlurmJob { job_id: "41".to_owned(), step: None, private: false }), ..Owner::default() };
+            Owner { slurm: Some(BatchJob { job_id: "41".to_owned(), step: None, private: false }), ..Owner::default() };
         let mut sample = GpuSample::absent(0, None, 1, Health::Ok, &Absence::Unknown);
         assert_eq!(of_gpu(&sample), []);
         sample.processes = Reading::Now(vec![

@@ -108,6 +108,8 @@ export function spokenRow(columns: Columns, row: number, readings: readonly stri
 const KINDS = table((): Record<OwnerKind, string> => ({
   notebook: trans.__('notebook'),
   slurm_job: trans.__('Slurm job'),
+  pbs_job: trans.__('PBS job'),
+  lsf_job: trans.__('LSF job'),
   pod: trans.__('pod'),
   container: trans.__('container'),
   unit: trans.__('service'),

@@ -45,7 +45,7 @@ const WHICH: [Column<Row>; 7] = [
     usual("state", "State: ok, asleep, hung, lost or failed.", |row| Some(row.gpu.health.word().to_owned())),
 ];
 
-const STATE: [Column<Row>; 5] = [
+const STATE: [Column<Row>; 6] = [
     usual("throttle_reasons", "Throttle reasons, space-separated.", |row| {
         let reasons = row.gpu.throttle_reasons.value()?;
         Some(reasons.iter().map(word).collect::<Vec<_>>().join(" "))
@@ -54,7 +54,7 @@ const STATE: [Column<Row>; 5] = [
         Some(row.gpu.conditions.iter().map(|condition| condition.text.as_str()).collect::<Vec<_>>().join(" "))
     }),
     literal(usual("process_count", "Number of processes on the GPU.", |row| {
-        Some((processes(row)?.len() + row.gpu.processes_omitted as usize).to_string())
+        Some(row.gpu.process_count()?.to_string())
     })),
     column("process_users", "Users of these processes, space-separated.", |row| {
         let mut users: Vec<&str> =
@@ -63,6 +63,11 @@ const STATE: [Column<Row>; 5] = [
         users.dedup();
         Some(users.join(" "))
     }),
+    literal(column(
+        "unlisted_memory_bytes",
+        "Device memory in use by processes of other PID namespaces, which are not visible.",
+        |row| Some(row.gpu.unlisted_memory_bytes?.to_string()),
+    )),
     literal(column(
         "process_memory_bytes",
         "Device memory of these processes, as far as the driver reports it.",

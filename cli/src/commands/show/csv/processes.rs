@@ -30,7 +30,7 @@ pub(super) fn rows(sample: &Sample) -> Vec<Row> {
 }
 
 /// In the order in which they are shown.
-pub(super) static COLUMNS: [Column<Row>; 25] = [
+pub(super) static COLUMNS: [Column<Row>; 27] = [
     usual("time", "Time of the sample, UTC.", |row| Some(time(row.sample_ms))),
     literal(column("time_ms", "The same in milliseconds since 1970-01-01 UTC.", |row| Some(row.sample_ms.to_string()))),
     literal(usual("gpu_index", "NVML index of the GPU.", |row| Some(row.gpu.to_string()))),
@@ -69,6 +69,8 @@ pub(super) static COLUMNS: [Column<Row>; 25] = [
         plain(&owner(row)?.notebook.as_ref()?.path)
     }),
     usual("slurm_job", "Slurm job ID.", |row| Some(owner(row)?.slurm.as_ref()?.job_id.clone())),
+    column("pbs_job", "PBS job ID.", |row| Some(owner(row)?.pbs.as_ref()?.job_id.clone())),
+    column("lsf_job", "LSF job ID.", |row| Some(owner(row)?.lsf.as_ref()?.job_id.clone())),
     column("pod", "UID of the Kubernetes pod.", |row| Some(owner(row)?.pod.as_ref()?.uid.clone())),
     usual("container", "Container ID.", |row| Some(owner(row)?.container.as_ref()?.id.clone())),
     column("unit", "Systemd service or scope.", |row| owner(row)?.unit.clone()),

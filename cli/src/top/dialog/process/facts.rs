@@ -99,7 +99,7 @@ impl DetailGroups<'_, '_> {
         let Some(owner) = process.owner.value() else {
             return self.fact("belongs to", &format_reading(&process.owner, |_| String::new()));
         };
-        let Owner { notebook, slurm, pod, container, unit, parents, partial } = owner;
+        let Owner { notebook, slurm: _, pbs: _, lsf: _, pod, container, unit, parents, partial } = owner;
         if let Some(notebook) = notebook {
             let path = match &notebook.path {
                 Reading::Absent(Absence::Unknown) => "a notebook without a name".to_owned(),
@@ -110,9 +110,9 @@ impl DetailGroups<'_, '_> {
                 &printable(&format!("{path}, kernel {} ({})", notebook.kernel_id, notebook.kernel_pid)),
             );
         }
-        if let Some(job) = slurm {
+        if let Some((kind, job)) = owner.batch_job() {
             let step = job.step.as_ref().map_or_else(String::new, |step| format!(", step {step}"));
-            self.fact("slurm job", &printable(&format!("{}{step}", job.job_id)));
+            self.fact(&format!("{} job", kind.word()), &printable(&format!("{}{step}", job.job_id)));
         }
         if let Some(pod) = pod {
             let uid = if pod.name.is_some() { format!(" ({})", pod.uid) } else { String::new() };

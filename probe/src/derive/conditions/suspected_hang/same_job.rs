@@ -1,6 +1,6 @@
 //! Whether two processes are parts of one job.
 //!
-//! A notebook's kernel and a Slurm job are one. A pod, a container or a shell can run programs that have nothing to do with
+//! A notebook's kernel and a batch job are one. A pod, a container or a shell can run programs that have nothing to do with
 //! each other: there, a launcher such as `torchrun` makes them one job, or that both run the same program.
 
 use crate::model::{Ancestor, Job, JobKind, Owner, Process};
@@ -30,7 +30,8 @@ pub(super) fn is_same_job(one: &Process, other: &Process) -> bool {
     if job != their_job {
         return false;
     }
-    if matches!(kind, Some(JobKind::Notebook | JobKind::Slurm)) || is_launched_by_the_same(one, owner, other, theirs) {
+    let is_whole = |kind: JobKind| kind == JobKind::Notebook || kind.batch_system().is_some();
+    if kind.is_some_and(is_whole) || is_launched_by_the_same(one, owner, other, theirs) {
         return true;
     }
     let Some(program) = one.name.value().filter(|program| other.name.value() == Some(program)) else { return false };

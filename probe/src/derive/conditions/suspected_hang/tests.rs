@@ -4,7 +4,7 @@ use super::{
 };
 use crate::{
     derive::examples::{self, GIB},
-    model::{Absence, Ancestor, Container, ContainerRuntime, Owner, Reading, SlurmJob},
+    model::{Absence, Ancestor, BatchJob, Container, ContainerRuntime, Owner, Reading},
     vendor::sim::{Scenario, World},
 };
 
@@ -42,7 +42,7 @@ fn hangs_without_gpm(sample: &mut GpuSample) {
 }
 
 fn of_job(pid: u32, job_id: &str) -> Process {
-    let slurm = Some(SlurmJob { job_id: job_id.to_owned(), step: Some(pid.to_string()), private: false });
+    let slurm = Some(BatchJob { job_id: job_id.to_owned(), step: Some(pid.to_string()), private: false });
     Process { owner: Reading::Now(Owner { slurm, ..Owner::default() }), ..examples::process(pid, 40 * GIB) }
 }
 

@@ -36,7 +36,7 @@ impl Kind {
             Self::Command => ("command", "command lines"),
             Self::Notebook => ("notebook", "notebooks"),
             Self::Path => ("path", "paths"),
-            Self::Job => ("job", "Slurm jobs"),
+            Self::Job => ("job", "batch jobs"),
             Self::Unit => ("unit", "systemd units"),
             Self::Address => ("address", "addresses"),
             Self::Text => ("text", "texts"),
