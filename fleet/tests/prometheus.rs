@@ -1,9 +1,11 @@
 //! The reader over a real Prometheus with two hours of what a few nodes told.
 
 use std::{
-    fmt::Write,
+    collections::BTreeMap,
+    fmt::Write as _,
     fs,
-    net::TcpListener,
+    io::{Read as _, Write as _},
+    net::{TcpListener, TcpStream},
     path::Path,
     process::{Child, Command, Stdio},
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -14,6 +16,7 @@ use gpumon_fleet::{
     model::{FleetEventKind, FleetState, NodeHealth, OwnerKind},
     prometheus::{PrometheusReader, Settings},
 };
+use serde_json::Value;
 
 /// Seconds between two scrapes, and how many there were.
 const STEP: u64 = 30;
@@ -67,6 +70,21 @@ const SERIES: &[Series] = &[
     (r#"up{job="gpumon",instance="n2:9124"}"#, |ago| Some(f64::from(unless_restarted(ago).is_some()))),
 ];
 
+/// Jobs of the last two hours on `n1`: more than are listed, half of them pods.
+const JOBS: u32 = 1200;
+
+/// Labels of each job, which runs for a minute, and the minutes ago at which it begins. There is none around an hour ago,
+/// where a span begins.
+fn jobs() -> impl Iterator<Item = (String, f64)> {
+    (0..JOBS).map(|job| {
+        let user = format!("user{}", job % 7);
+        let id = if job % 2 == 0 { format!("slurm_job=\"{job}\"") } else { format!("pod_uid=\"{job}\"") };
+        let labels = format!("job=\"gpumon\",instance=\"n1:9124\",user=\"{user}\",{id}");
+        let first = if job < JOBS / 2 { 119.0 } else { 104.0 };
+        (labels, first - f64::from(job) / 12.0)
+    })
+}
+
 fn unless_restarted(ago: f64) -> Option<f64> {
     (!(27.2..30.2).contains(&ago)).then_some(1.0)
 }
@@ -91,6 +109,22 @@ fn program(name: &str) -> Command {
     command
 }
 
+/// The values of an instant query, by a label.
+fn query(url: &str, expression: &str, label: &str) -> BTreeMap<String, f64> {
+    let mut encoded = String::new();
+    for byte in expression.bytes() {
+        write!(encoded, "%{byte:02X}").unwrap();
+    }
+    let mut stream = TcpStream::connect(url.trim_start_matches("http://")).unwrap();
+    write!(stream, "GET /api/v1/query?query={encoded} HTTP/1.0\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let body: Value = serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap();
+    let series = body["data"]["result"].as_array().unwrap_or_else(|| panic!("{body}"));
+    let value = |series: &Value| series["value"][1].as_str().unwrap().parse().unwrap();
+    series.iter().map(|it| (it["metric"][label].as_str().unwrap_or_default().to_owned(), value(it))).collect()
+}
+
 /// What there was, as `promtool` takes it.
 fn history(file: &Path) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
@@ -100,6 +134,22 @@ fn history(file: &Path) {
             let at = now - step * STEP;
             if let Some(value) = value((step * STEP) as f64 / 60.0) {
                 writeln!(text, "{series} {value} {at}").unwrap();
+            }
+        }
+    }
+    for (at_job, (labels, begin)) in jobs().enumerate() {
+        for step in (0..=STEPS).rev() {
+            let ago = (step * STEP) as f64 / 60.0;
+            if ago > begin {
+                continue;
+            }
+            let (seconds, at) = (((begin - ago) * 60.0).min(60.0), now - step * STEP);
+            let watts = 300.0 + (at_job % 11) as f64 * 20.0;
+            writeln!(text, "gpumon_owner_gpu_seconds_total{{{labels}}} {seconds} {at}").unwrap();
+            writeln!(text, "gpumon_owner_energy_joules_total{{{labels}}} {} {at}", seconds * watts).unwrap();
+            if seconds < 60.0 && labels.contains("pod_uid") {
+                let space = format!("team{}", at_job % 3);
+                writeln!(text, "gpumon_gpu_job_info{{{labels},gpu=\"0\",namespace=\"{space}\"}} 1 {at}").unwrap();
             }
         }
     }
@@ -156,10 +206,27 @@ async fn a_real_prometheus_tells_of_a_fleet_as_it_is_and_was() {
     let near = |value: Option<f64>, expected: f64| value.is_some_and(|value| (value - expected).abs() <= 90.0);
     // An hour on one node, and since the restart on the other.
     let job = used(OwnerKind::SlurmJob);
-    assert!(near(job.gpu_s, 3600.0 + 1800.0) && job.nodes == 2, "{usage:?}");
-    assert!(near(used(OwnerKind::User).gpu_s, 600.0), "{usage:?}");
-    assert!(near(usage.unheld_gpu_s, 360.0), "{usage:?}");
-    assert_eq!((usage.owners_total, usage.state), (2, FleetState::Partial));
+    assert!(near(job.gpu_s, 3600.0 + 1800.0) && job.nodes == 2, "{job:?}");
+    assert!(near(used(OwnerKind::User).gpu_s, 600.0), "{:?}", used(OwnerKind::User));
+    assert!(near(usage.unheld_gpu_s, 360.0), "{:?}", usage.unheld_gpu_s);
+    assert_eq!(usage.state, FleetState::Partial);
+    assert!(usage.unlisted.owners > 0 && usage.owners.len() < usage.owners_total as usize, "{}", usage.owners_total);
+    let energy = "gpumon_owner_energy_joules_total";
+    let used =
+        |matchers: &str| format!("({energy}{matchers} - ({energy}{matchers} offset 1h or {energy}{matchers} * 0))");
+    let by_user = query(&prometheus.url, &format!("sum by (user) ({})", used("")), "user");
+    let info = "group by (pod_uid, namespace) (max_over_time(gpumon_gpu_job_info{pod_uid!=\"\"}[2h]))";
+    let of_pods = used("{pod_uid!=\"\"}");
+    let by_namespace = format!("sum by (namespace) ({of_pods} * on (pod_uid) group_left (namespace) {info})");
+    let by_namespace = query(&prometheus.url, &by_namespace, "namespace");
+    assert_eq!((by_user.len(), by_namespace.len()), (7, 3), "{by_user:?} {by_namespace:?}");
+    for (groups, truth) in [(&usage.users, by_user), (&usage.namespaces, by_namespace)] {
+        for (name, joules) in truth {
+            let group = groups.iter().find(|group| group.name.as_deref() == Some(&*name)).unwrap();
+            let difference = (group.energy_joules.unwrap() / joules - 1.0).abs();
+            assert!(difference < 0.005, "{name}: {difference}");
+        }
+    }
     let problems = usage.problems.join("\n");
     for words in ["1 nodes have restarted gpumon", "1 nodes were not scraped when the span began"] {
         assert!(problems.contains(words), "{problems}");

@@ -15,6 +15,8 @@ MISSING = {
     "gpu:gpumon_gpu_up:zero": "all GPUs respond",
     "unless": "all nodes have been scraped from the beginning",
     'condition="held_idle"': "nothing is held idle",
+    "notebook!=": "no notebook holds a GPU",
+    "pod_uid!=": "no pod holds a GPU",
 }
 
 

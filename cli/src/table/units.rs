@@ -23,11 +23,12 @@ pub(crate) fn whole(reading: &Reading<f64>, unit: &str) -> String {
     reading.value().map_or_else(|| ABSENT.to_owned(), |value| format!("{value:.0} {unit}"))
 }
 
-/// `850 Wh`, `12.3 kWh`.
+/// `850 Wh`, `12.3 kWh`, `49.8 MWh`.
 pub(crate) fn energy(joules: f64) -> String {
     match joules / WH_JOULES {
-        few if few < 1_000.0 => format!("{} Wh", three_digits(few)),
-        many => format!("{} kWh", three_digits(many / 1_000.0)),
+        few if few < 1e3 => format!("{} Wh", three_digits(few)),
+        many if many < 1e6 => format!("{} kWh", three_digits(many / 1e3)),
+        most => format!("{} MWh", three_digits(most / 1e6)),
     }
 }
 

@@ -1,10 +1,15 @@
 //! Who used how much.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::{FleetOwner, FleetState};
+use super::{FleetOwner, FleetState, OwnerKind};
+
+/// The number of jobs that are listed. Users, namespaces and notebooks are all listed.
+const MOST_JOBS: usize = 500;
 
 /// Who used how much of a fleet in a span of time: the answer of `/api/v1/fleet/usage`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, TS)]
@@ -13,14 +18,25 @@ pub struct FleetUsage {
     pub from_ms: u64,
     /// When it ends.
     pub to_ms: u64,
-    /// Whether all could be read.
+    /// Whether all could be read. Where it is `partial`, all amounts are lower bounds.
     pub state: FleetState,
     /// What could not, each in a sentence with its cure.
     pub problems: Vec<String>,
-    /// Owners, those with most GPU time first; at most as many as `limit`.
+    /// Owners, those with most GPU time first: all users and notebooks, and the 500 jobs, pods, containers and services
+    /// with most GPU time.
     pub owners: Vec<OwnerUsage>,
     /// How many owners there were in all.
     pub owners_total: u32,
+    /// The sums of owners that `owners` does not list.
+    #[serde(default)]
+    pub unlisted: UsageGroup,
+    /// Sums by user over all owners, listed or not, those with most GPU time first. Without a name: of unknown users.
+    #[serde(default)]
+    pub users: Vec<UsageGroup>,
+    /// Sums by Kubernetes namespace over all pods, listed or not, those with most GPU time first. Without a name: of pods
+    /// whose namespace is unknown.
+    #[serde(default)]
+    pub namespaces: Vec<UsageGroup>,
     /// Time in which nobody held a GPU, summed over GPUs, in seconds.
     pub unheld_gpu_s: Option<f64>,
     /// Energy of GPUs meanwhile, in joules.
@@ -42,4 +58,149 @@ pub struct OwnerUsage {
     pub energy_joules: Option<f64>,
     /// On how many nodes.
     pub nodes: u32,
+}
+
+/// What several owners used together.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema, TS)]
+pub struct UsageGroup {
+    /// What they have in common: a user or a namespace; `null` where it is not known.
+    pub name: Option<String>,
+    /// The number of owners.
+    pub owners: u32,
+    /// Time in which GPUs were held, summed over GPUs, in seconds.
+    pub gpu_s: Option<f64>,
+    /// Of that, time in which kernels ran, in seconds.
+    pub active_gpu_s: Option<f64>,
+    /// Energy, in joules.
+    pub energy_joules: Option<f64>,
+}
+
+/// GPU time, active GPU time and energy: the amounts of [`OwnerUsage`] and [`UsageGroup`], in this order.
+pub(crate) type Amounts = [Option<f64>; 3];
+
+impl FleetUsage {
+    /// Lists these owners, which are all that there were, and adds them up by user and by namespace.
+    pub fn set_owners(&mut self, mut owners: Vec<OwnerUsage>) {
+        owners.sort_by(|a, b| most_first(a.gpu_s, b.gpu_s).then_with(|| a.owner.cmp(&b.owner)));
+        self.owners_total = owners.len() as u32;
+        self.users = grouped(&owners, |owner| Some(owner.user.clone()));
+        self.namespaces = grouped(&owners, |owner| (owner.kind == OwnerKind::Pod).then(|| owner.namespace.clone()));
+        let mut jobs = 0;
+        let is_listed = |usage: &OwnerUsage| {
+            let is_job = !matches!(usage.owner.kind, OwnerKind::User | OwnerKind::Notebook);
+            jobs += usize::from(is_job);
+            !is_job || jobs <= MOST_JOBS
+        };
+        let (listed, unlisted): (Vec<_>, Vec<_>) = owners.into_iter().partition(is_listed);
+        self.owners = listed;
+        self.unlisted = grouped(&unlisted, |_| Some(None)).pop().unwrap_or_default();
+    }
+}
+
+impl OwnerUsage {
+    pub(crate) fn amounts(&self) -> Amounts {
+        [self.gpu_s, self.active_gpu_s, self.energy_joules]
+    }
+}
+
+impl UsageGroup {
+    pub(crate) fn amounts(&self) -> Amounts {
+        [self.gpu_s, self.active_gpu_s, self.energy_joules]
+    }
+
+    /// Returns the rest of this group, of which `part` is a part.
+    #[must_use]
+    pub fn without(&self, part: &Self) -> Self {
+        let mut rest = Self { owners: self.owners.saturating_sub(part.owners), ..Self::default() };
+        let (all, taken) = (self.amounts(), part.amounts());
+        if rest.owners > 0 {
+            rest.set_amounts([0, 1, 2].map(|at| all[at].map(|all| (all - taken[at].unwrap_or(0.0)).max(0.0))));
+        }
+        rest
+    }
+
+    pub(crate) fn set_amounts(&mut self, amounts: Amounts) {
+        [self.gpu_s, self.active_gpu_s, self.energy_joules] = amounts;
+    }
+}
+
+/// The sum of what is known; `None` where nothing is.
+pub(crate) fn sum_known(values: impl IntoIterator<Item = Option<f64>>) -> Option<f64> {
+    values.into_iter().flatten().reduce(|a, b| a + b)
+}
+
+/// Sorts groups by their GPU time, the longest first.
+pub(crate) fn sort_groups(groups: &mut [UsageGroup]) {
+    groups.sort_by(|a, b| most_first(a.gpu_s, b.gpu_s).then_with(|| a.name.cmp(&b.name)));
+}
+
+fn most_first(a: Option<f64>, b: Option<f64>) -> std::cmp::Ordering {
+    b.unwrap_or(0.0).total_cmp(&a.unwrap_or(0.0))
+}
+
+/// Sums by the names that `name_of` returns; owners for which it returns `None` are left out.
+fn grouped(owners: &[OwnerUsage], name_of: impl Fn(&FleetOwner) -> Option<Option<String>>) -> Vec<UsageGroup> {
+    let mut groups: BTreeMap<Option<String>, UsageGroup> = BTreeMap::new();
+    for usage in owners {
+        let Some(name) = name_of(&usage.owner) else { continue };
+        let group = groups.entry(name.clone()).or_insert_with(|| UsageGroup { name, ..UsageGroup::default() });
+        group.owners += 1;
+        let (before, more) = (group.amounts(), usage.amounts());
+        group.set_amounts([0, 1, 2].map(|at| sum_known([before[at], more[at]])));
+    }
+    let mut groups: Vec<_> = groups.into_values().collect();
+    sort_groups(&mut groups);
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_jobs_are_cut_and_sums_are_whole() {
+        let owner = |kind, id: u32| FleetOwner {
+            user: Some(format!("u{}", id % 2)),
+            kind,
+            id: id.to_string(),
+            namespace: (kind == OwnerKind::Pod).then(|| "ml".to_owned()),
+        };
+        let used = |owner, gpu_s: u32| OwnerUsage {
+            owner,
+            gpu_s: Some(f64::from(gpu_s)),
+            active_gpu_s: None,
+            energy_joules: Some(2.0),
+            nodes: 1,
+        };
+        let pods = (0..1000).map(|id| used(owner(OwnerKind::Pod, id), 2000 - id));
+        let notebooks = (0..700).map(|id| used(owner(OwnerKind::Notebook, id), 1));
+        let source = FleetUsage {
+            from_ms: 0,
+            to_ms: 1,
+            state: FleetState::Current,
+            problems: vec![],
+            owners: vec![],
+            owners_total: 0,
+            unlisted: UsageGroup::default(),
+            users: vec![],
+            namespaces: vec![],
+            unheld_gpu_s: None,
+            unheld_energy_joules: None,
+            energy_joules: None,
+        };
+        let mut usage = source;
+        usage.set_owners(pods.chain(notebooks).collect());
+        assert_eq!((usage.owners.len(), usage.owners_total), (1200, 1700));
+        let sums = |group: &UsageGroup| (group.name.clone(), group.owners, group.gpu_s, group.energy_joules);
+        let all: u32 = (0..1000).map(|id| 2000 - id).sum();
+        assert_eq!(usage.unlisted.owners, 500);
+        assert_eq!(usage.unlisted.gpu_s, Some(f64::from((500..1000).map(|id| 2000 - id).sum::<u32>())));
+        assert_eq!(
+            usage.namespaces.iter().map(sums).collect::<Vec<_>>(),
+            [(Some("ml".to_owned()), 1000, Some(f64::from(all)), Some(2000.0))]
+        );
+        assert_eq!(usage.users.len(), 2);
+        assert_eq!(sum_known(usage.users.iter().map(|user| user.gpu_s)), Some(f64::from(all + 700)));
+        assert_eq!(usage.users.iter().map(|user| user.active_gpu_s).collect::<Vec<_>>(), [None, None]);
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use gpumon_fleet::model::{Fleet, FleetOwner, FleetUsage};
+use gpumon_fleet::model::{Fleet, FleetOwner, FleetState, FleetUsage};
 
 use crate::view::View;
 
@@ -32,8 +32,19 @@ pub(super) fn of_fleet<'a>(fleet: &'a Fleet, view: &View) -> Cow<'a, Fleet> {
 pub(super) fn of_usage<'a>(usage: &'a FleetUsage, view: &View) -> Cow<'a, FleetUsage> {
     let View::Own(user) = view else { return Cow::Borrowed(usage) };
     let mut shown = usage.clone();
-    shown.owners.retain(|used| is_of(&used.owner, user.as_deref()));
-    shown.owners_total = shown.owners.len() as u32;
+    let owners = usage.owners.iter().filter(|used| is_of(&used.owner, user.as_deref())).cloned().collect();
+    shown.set_owners(owners);
+    // The user's sums are whole, also where the list of jobs is cut.
+    let own = usage.users.iter().find(|group| user.is_some() && group.name.as_deref() == user.as_deref());
+    if let (Some(own), [listed]) = (own, shown.users.as_mut_slice()) {
+        shown.unlisted = own.without(listed);
+        shown.owners_total = own.owners.max(shown.owners_total);
+        if shown.unlisted.owners > 0 && !shown.namespaces.is_empty() {
+            shown.state = FleetState::Partial;
+            shown.problems.push("The sums of namespaces lack the jobs that are not listed".to_owned());
+        }
+        *listed = own.clone();
+    }
     Cow::Owned(shown)
 }
 
@@ -43,7 +54,7 @@ fn is_of(owner: &FleetOwner, user: Option<&str>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use gpumon_fleet::model::{FleetHold, FleetSource, FleetSourceKind, FleetState, OwnerKind, OwnerUsage};
+    use gpumon_fleet::model::{FleetHold, FleetSource, FleetSourceKind, OwnerKind, OwnerUsage, UsageGroup};
 
     use super::*;
 
@@ -80,6 +91,12 @@ mod tests {
             energy_joules: None,
             nodes: 1,
         };
+        let group = |name: Option<&str>, owners, gpu_s| UsageGroup {
+            name: name.map(Into::into),
+            owners,
+            gpu_s: Some(gpu_s),
+            ..UsageGroup::default()
+        };
         let usage = FleetUsage {
             from_ms: 0,
             to_ms: 1,
@@ -87,13 +104,19 @@ mod tests {
             problems: Vec::new(),
             owners: vec![used(Some("bob")), used(Some("ana")), used(None)],
             owners_total: 3,
+            unlisted: UsageGroup::default(),
+            users: vec![group(Some("bob"), 1, 1.0), group(Some("ana"), 3, 9.0), group(None, 1, 1.0)],
+            namespaces: Vec::new(),
             unheld_gpu_s: Some(5.0),
             unheld_energy_joules: None,
             energy_joules: Some(7.0),
         };
         let shown = of_usage(&usage, &View::Own(Some("ana".into()))).into_owned();
-        assert_eq!((shown.owners, shown.owners_total), (vec![used(Some("ana"))], 1));
+        assert_eq!((shown.owners, shown.owners_total), (vec![used(Some("ana"))], 3));
+        // Two of the user's jobs are not listed.
+        assert_eq!((shown.users, shown.unlisted), (vec![group(Some("ana"), 3, 9.0)], group(None, 2, 8.0)));
         assert_eq!((shown.unheld_gpu_s, shown.energy_joules), (Some(5.0), Some(7.0)));
-        assert_eq!(of_usage(&usage, &View::Own(None)).owners_total, 0);
+        let nobody = of_usage(&usage, &View::Own(None)).into_owned();
+        assert_eq!((nobody.owners_total, nobody.users, nobody.unlisted), (0, vec![], UsageGroup::default()));
     }
 }

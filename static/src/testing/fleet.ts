@@ -230,10 +230,35 @@ export function usageOf(fleet: Fleet, range_s: number): FleetUsage {
     problems: [],
     owners,
     owners_total: owners.length,
+    unlisted: { name: null, owners: 0, gpu_s: null, active_gpu_s: null, energy_joules: null },
+    users: groupedUsage(owners, ({ user }) => user),
+    namespaces: groupedUsage(
+      owners.filter(({ owner }) => owner.kind === 'pod'),
+      ({ namespace }) => namespace,
+    ),
     unheld_gpu_s: fleet.gpus.node.length * range_s * 0.14,
     unheld_energy_joules: fleet.gpus.node.length * range_s * 0.14 * 110,
     energy_joules: fleet.gpus.node.length * range_s * 430,
   };
+}
+
+function groupedUsage(
+  owners: readonly (Omit<FleetUsage['unlisted'], 'name' | 'owners'> & { owner: FleetOwner })[],
+  nameOf: (owner: FleetOwner) => string | null,
+): FleetUsage['users'] {
+  const groups = new Map<string | null, FleetUsage['unlisted']>();
+  for (const { owner, gpu_s, active_gpu_s, energy_joules } of owners) {
+    const name = nameOf(owner);
+    const group = groups.get(name) ?? { name, owners: 0, gpu_s: 0, active_gpu_s: 0, energy_joules: 0 };
+    groups.set(name, {
+      name,
+      owners: group.owners + 1,
+      gpu_s: (group.gpu_s ?? 0) + (gpu_s ?? 0),
+      active_gpu_s: (group.active_gpu_s ?? 0) + (active_gpu_s ?? 0),
+      energy_joules: (group.energy_joules ?? 0) + (energy_joules ?? 0),
+    });
+  }
+  return [...groups.values()].sort((a, b) => (b.gpu_s ?? 0) - (a.gpu_s ?? 0));
 }
 
 export function eventsOf(fleet: Fleet, range_s: number): FleetEvents {

@@ -761,14 +761,26 @@ export type FleetUsage = {
   from_ms: number,
   /** When it ends. */
   to_ms: number,
-  /** Whether all could be read. */
+  /** Whether all could be read. Where it is `partial`, all amounts are lower bounds. */
   state: FleetState,
   /** What could not, each in a sentence with its cure. */
   problems: Array<string>,
-  /** Owners, those with most GPU time first; at most as many as `limit`. */
+  /**
+   * Owners, those with most GPU time first: all users and notebooks, and the 500 jobs, pods, containers and services
+   * with most GPU time.
+   */
   owners: Array<OwnerUsage>,
   /** How many owners there were in all. */
   owners_total: number,
+  /** The sums of owners that `owners` does not list. */
+  unlisted: UsageGroup,
+  /** Sums by user over all owners, listed or not, those with most GPU time first. Without a name: of unknown users. */
+  users: Array<UsageGroup>,
+  /**
+   * Sums by Kubernetes namespace over all pods, listed or not, those with most GPU time first. Without a name: of pods
+   * whose namespace is unknown.
+   */
+  namespaces: Array<UsageGroup>,
   /** Time in which nobody held a GPU, summed over GPUs, in seconds. */
   unheld_gpu_s: number | null,
   /** Energy of GPUs meanwhile, in joules. */
@@ -1795,6 +1807,19 @@ export type Trace = {
 
 /** What the driver records. */
 export type TraceMetric = "power_watts" | "gpu_percent" | "memory_percent";
+
+/** What several owners used together. */
+export type UsageGroup = {
+  /** What they have in common: a user or a namespace; `null` where it is not known. */
+  name: string | null,
+  /** The number of owners. */
+  owners: number,
+  /** Time in which GPUs were held, summed over GPUs, in seconds. */
+  gpu_s: number | null,
+  /** Of that, time in which kernels ran, in seconds. */
+  active_gpu_s: number | null,
+  /** Energy, in joules. */
+  energy_joules: number | null, };
 
 /** Shares of the last sampling period, which the driver makes 1/6 s to 1 s long. */
 export type Utilization = {

@@ -21,6 +21,16 @@ const IDLE_DCGM_S: f64 = 1800.0;
 /// When gpumon says that memory is held idle, unless told otherwise, in seconds.
 const HELD_IDLE_S: f64 = 300.0;
 
+/// When gpumon exports a GPU.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Exported {
+    #[default]
+    Never,
+    /// Within the last hour, also where its node does not answer now.
+    Lately,
+    Now,
+}
+
 /// What is known of one GPU.
 #[derive(Debug, Default)]
 pub(super) struct Gpu {
@@ -34,9 +44,7 @@ pub(super) struct Gpu {
     pub(super) is_down: bool,
     /// Whether anything is told of it now.
     pub(super) is_current: bool,
-    pub(super) has_own: bool,
-    /// Whether gpumon has listed it within the last hour, also where its node does not answer now.
-    pub(super) was_own: bool,
+    pub(super) gpumon: Exported,
     pub(super) idle_s: Option<f64>,
     /// Severities by the names of conditions.
     pub(super) conditions: BTreeMap<Arc<str>, u8>,
@@ -65,17 +73,21 @@ pub(super) fn gather(inputs: &Inputs<'_>, nodes: &Nodes) -> Gpus {
         let is_now = !question.is_slow();
         each(question, &mut |gpu, fact| {
             gpu.is_current |= is_now;
-            gpu.has_own |= fact.family == Family::Own;
+            if fact.family == Family::Own {
+                gpu.gpumon = Exported::Now;
+            }
             gpu.take(fact, question == QuestionName::MemoryTotal && fact.family.is_dcgm());
         });
     }
     for question in [QuestionName::Roster, QuestionName::ModelsByNode] {
         each(question, &mut |gpu, fact| {
-            gpu.was_own |= fact.family == Family::Own;
+            if fact.family == Family::Own {
+                gpu.gpumon = gpu.gpumon.max(Exported::Lately);
+            }
             gpu.take_model(fact);
         });
     }
-    each(QuestionName::Down, &mut |gpu, _| (gpu.is_down, gpu.is_current, gpu.has_own) = (true, true, true));
+    each(QuestionName::Down, &mut |gpu, _| (gpu.is_down, gpu.is_current, gpu.gpumon) = (true, true, Exported::Now));
     each(QuestionName::Processes, &mut |gpu, fact| gpu.processes = Some(fact.value as u32));
     for question in [QuestionName::Conditions, QuestionName::Xids, QuestionName::ConditionsByNode] {
         each(question, &mut |gpu, fact| gpu.take_condition(fact, question));
@@ -87,7 +99,7 @@ pub(super) fn gather(inputs: &Inputs<'_>, nodes: &Nodes) -> Gpus {
     });
     each(QuestionName::IdleDcgm, &mut |gpu, _| {
         let is_held = gpu.reading(metrics::MEMORY_USED).is_some_and(|used| used > HELD_BYTES);
-        if !gpu.has_own && is_held && gpu.reading(metrics::UTILIZATION) == Some(0.0) {
+        if gpu.gpumon != Exported::Now && is_held && gpu.reading(metrics::UTILIZATION) == Some(0.0) {
             gpu.idle_s = Some(IDLE_DCGM_S);
         }
     });
@@ -145,7 +157,7 @@ impl Gpu {
             None => (fact.value as u8).clamp(1, 3),
         };
         // dcgm-exporter keeps telling an Xid that gpumon knows to be over.
-        if question == QuestionName::Xids && self.has_own {
+        if question == QuestionName::Xids && self.gpumon == Exported::Now {
             return;
         }
         let known = self.conditions.entry(Arc::clone(kind)).or_default();

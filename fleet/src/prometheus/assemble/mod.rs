@@ -11,7 +11,7 @@ use std::{
 };
 
 use self::{
-    gpus::{Gpu, Gpus, gather},
+    gpus::{Exported, Gpu, Gpus, gather},
     health::Health,
     nodes::Nodes,
 };
@@ -73,7 +73,8 @@ pub(super) fn assemble(inputs: Inputs<'_>) -> Assembled {
     let nodes = Nodes::new(naming_facts(inputs.facts));
     let mut gpus = gather(&inputs, &nodes);
     let health = Health::new(&inputs, &nodes, &gpus);
-    let is_dcgm_covered = inputs.present.own && gpus.iter().flat_map(BTreeMap::values).all(|gpu| gpu.has_own);
+    let is_dcgm_covered =
+        inputs.present.own && gpus.iter().flat_map(BTreeMap::values).all(|gpu| gpu.gpumon == Exported::Now);
     // A node that has gone is not told of.
     let mut places = HashMap::new();
     let mut told = FleetNodes::default();
@@ -137,7 +138,7 @@ fn naming_facts(facts: &FactsByQuestion) -> impl Iterator<Item = (bool, &Fact)> 
 }
 
 fn unopenable(gpus: &BTreeMap<u32, Gpu>, inputs: &Inputs<'_>) -> Option<String> {
-    let has_gpumon = gpus.values().any(|gpu| gpu.has_own || gpu.was_own);
+    let has_gpumon = gpus.values().any(|gpu| gpu.gpumon != Exported::Never);
     let is_own = gpus.is_empty() || inputs.resolution == Resolution::Node || has_gpumon;
     (!is_own).then(|| "only dcgm-exporter runs there; run `gpumon serve` on the node to open it".to_owned())
 }

@@ -145,7 +145,7 @@ fn told(
     let series = IDS.into_iter().zip(columns).map(|(id, mut values)| {
         if id == metrics::UTILIZATION {
             // A share of one as percent.
-            values.iter_mut().for_each(|value| *value = value.map(|share| (share * 100.0).min(100.0)));
+            values = values.into_iter().map(|value| value.map(|share| (share * 100.0).min(100.0))).collect();
         }
         FleetSeries { id: id.to_owned(), values }
     });

@@ -3,13 +3,9 @@
 //! Where the rules of `deploy/prometheus/fleet.yml` have recorded what was used in each quarter of an hour, these are added
 //! up. Otherwise counters are compared at both ends of the span.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use gpumon_probe::units::duration;
+use gpumon_probe::{owner::clean_name, units::duration};
 
 use super::{
     super::{
@@ -25,12 +21,9 @@ use super::{
     REPLICAS, SpanReader, fresh, in_base_units,
 };
 use crate::{
-    model::{FleetOwner, FleetState, FleetUsage, OwnerKind, OwnerUsage},
+    model::{Amounts, FleetOwner, FleetState, FleetUsage, OwnerKind, OwnerUsage, UsageGroup, sort_groups, sum_known},
     reader::Range,
 };
-
-/// So many owners are listed.
-const MOST: usize = 500;
 
 /// Seconds of which each rule has one sum.
 const RULES_S: u32 = 900;
@@ -52,19 +45,34 @@ const UNHELD_COUNTERS: [(&str, &str); 2] = [
     (UNHELD, "job:gpumon_unheld_gpu_seconds:increase15m"),
     ("gpumon_unheld_energy_joules_total", "job:gpumon_unheld_energy_joules:increase15m"),
 ];
+/// Labels by which replicas of a Prometheus differ that records rules.
+const RULE_REPLICAS: &str = "replica, prometheus_replica";
 const NODES_RULE: &str = "owner:gpumon_owner_nodes:count15m";
 
 type ByOwner = BTreeMap<FleetOwner, f64>;
+type Sums<K> = BTreeMap<K, Amounts>;
 
 /// What each was found to have used.
 #[derive(Default)]
 struct Found {
-    gpu_s: ByOwner,
-    active_s: ByOwner,
-    joules: ByOwner,
+    owners: Sums<FleetOwner>,
+    /// The number of nodes of each owner.
     nodes: ByOwner,
+    /// By user, where the query adds them up; `None` is an unknown user.
+    users: Option<Sums<Option<String>>>,
+    /// By namespace, of the pods whose namespace is known.
+    namespaces: Option<Sums<Option<String>>>,
     unheld_s: Option<f64>,
     unheld_joules: Option<f64>,
+}
+
+/// What is added up.
+#[derive(Clone, Copy)]
+enum Basis {
+    /// What rules have recorded.
+    Rules,
+    /// The difference of counters over so many seconds.
+    Counters(u32),
 }
 
 pub(in crate::prometheus) async fn read(
@@ -92,6 +100,9 @@ fn empty(reader: &SpanReader) -> FleetUsage {
         problems: Vec::new(),
         owners: Vec::new(),
         owners_total: 0,
+        unlisted: UsageGroup::default(),
+        users: Vec::new(),
+        namespaces: Vec::new(),
         unheld_gpu_s: None,
         unheld_energy_joules: None,
         energy_joules: None,
@@ -113,7 +124,7 @@ impl SpanReader {
             );
         }
         self.check()?;
-        Ok(self.usage_of(&found))
+        Ok(self.usage_of(found))
     }
 
     /// Whether rules have recorded nearly all of the span. They do not tell of the last minutes, which are much of a short
@@ -125,39 +136,60 @@ impl SpanReader {
         let rule = self.metric(UNHELD_COUNTERS[0].1, "");
         let count = self.ask_number(&format!("max(count_over_time({rule}[{}s]))", self.range.seconds())).await?;
         let expected = f64::from(self.range.seconds() / RULES_S);
-        Ok(count.is_some_and(|count| count >= (expected * 0.9).floor().max(1.0)))
+        let is_recorded = count.is_some_and(|count| count >= (expected * 0.9).floor().max(1.0));
+        if let Some(count) = count.filter(|count| is_recorded && *count < expected) {
+            self.problem(format!(
+                "deploy/prometheus/fleet.yml has recorded {count} of {expected} quarters of an hour, and the others are \
+                 left out"
+            ));
+        }
+        Ok(is_recorded)
     }
 
     async fn by_rules(&mut self) -> Result<Found, QueryError> {
+        self.end_with_rules().await?;
         let range = self.range.seconds();
-        let mut found = Found::default();
-        for (at, rule) in COUNTERS.iter().map(|(_, rule)| *rule).chain([NODES_RULE]).enumerate() {
-            let (function, sum) = if rule == NODES_RULE { ("max_over_time", "max") } else { ("sum_over_time", "sum") };
-            let rule = self.metric(rule, "");
-            let once = format!("max without (replica, prometheus_replica) ({function}({rule}[{range}s]))");
-            let used = self.by_owner(&format!("{sum} by ({OWNER_LABELS}, exported_container) ({once})")).await?;
-            *[&mut found.gpu_s, &mut found.active_s, &mut found.joules, &mut found.nodes][at] = used;
-        }
+        let mut found = self.sums(Basis::Rules).await?;
+        let nodes = format!("max_over_time({}[{range}s])", self.metric(NODES_RULE, ""));
+        let nodes = format!("max by ({OWNER_LABELS}, exported_container) (max without ({RULE_REPLICAS}) ({nodes}))");
+        found.nodes = self.by_owner(&nodes).await?;
         for (at, (_, rule)) in UNHELD_COUNTERS.into_iter().enumerate() {
             let rule = self.metric(rule, "");
-            let once = format!("max without (replica, prometheus_replica) (sum_over_time({rule}[{range}s]))");
+            let once = format!("max without ({RULE_REPLICAS}) (sum_over_time({rule}[{range}s]))");
             *[&mut found.unheld_s, &mut found.unheld_joules][at] = self.ask_number(&format!("sum({once})")).await?;
+        }
+        let unheld = format!("{}[{range}s:{RULES_S}s]", self.metric(UNHELD, ""));
+        let quarters = range / RULES_S;
+        let gaps = format!("count(count_over_time({unheld}) < {quarters} or resets({unheld}) > 0)");
+        if let Some(count) = self.ask_number(&gaps).await?.filter(|count| *count > 0.0) {
+            self.problem(format!(
+                "{count} nodes have restarted gpumon or were not scraped for a part of the time, and some of what was \
+                 used there then is left out"
+            ));
         }
         Ok(found)
     }
 
+    /// Ends the span with the newest quarter of an hour that rules have recorded: sums over them know no later one.
+    async fn end_with_rules(&mut self) -> Result<(), QueryError> {
+        let rule = self.metric(UNHELD_COUNTERS[0].1, "");
+        let newest = format!("max(max_over_time(timestamp({rule})[{}s:60s]))", RULES_S + 300);
+        let newest_ms = self.ask_number(&newest).await?.map(|seconds| (seconds * 1000.0) as u64);
+        let is_recent = |ms: &u64| (self.to_ms.saturating_sub(2 * u64::from(RULES_S) * 1000)..=self.to_ms).contains(ms);
+        if let Some(newest_ms) = newest_ms.filter(is_recent) {
+            self.from_ms -= self.to_ms - newest_ms;
+            self.to_ms = newest_ms;
+        }
+        Ok(())
+    }
+
     async fn by_counters(&mut self) -> Result<Found, QueryError> {
         let range = self.known_range().await?;
-        let mut found = Found::default();
-        for (at, (counter, _)) in COUNTERS.into_iter().enumerate() {
-            let used = self.increase(counter, range);
-            let sum = format!("sum by ({OWNER_LABELS}, exported_container) (max without ({REPLICAS}) ({used}))");
-            *[&mut found.gpu_s, &mut found.active_s, &mut found.joules][at] = self.by_owner(&sum).await?;
-        }
-        let held = format!("max without ({REPLICAS}) ({} > 0)", self.increase(COUNTERS[0].0, range));
+        let mut found = self.sums(Basis::Counters(range)).await?;
+        let held = format!("max without ({REPLICAS}) ({} > 0)", self.increase(COUNTERS[0].0, "", range));
         found.nodes = self.by_owner(&format!("count by ({OWNER_LABELS}, exported_container) ({held})")).await?;
         for (at, (counter, _)) in UNHELD_COUNTERS.into_iter().enumerate() {
-            let used = self.increase(counter, range);
+            let used = self.increase(counter, "", range);
             let sum = self.ask_number(&format!("sum(max without ({REPLICAS}) ({used}))")).await?;
             *[&mut found.unheld_s, &mut found.unheld_joules][at] = sum;
         }
@@ -174,10 +206,95 @@ impl SpanReader {
         Ok(found)
     }
 
+    /// What owners, users and namespaces used. Prometheus adds up users and namespaces, so that they are whole however
+    /// many jobs there were.
+    async fn sums(&mut self, basis: Basis) -> Result<Found, QueryError> {
+        let mut found = Found::default();
+        let namespaces = self.namespaces_of_pods();
+        for at in 0..COUNTERS.len() {
+            let used = |further: &str| self.used(basis, at, further);
+            let jobs = format!("sum by ({OWNER_LABELS}, exported_container) ({})", used("notebook=\"\""));
+            let notebooks = format!("sum by (user, notebook) ({})", used("notebook!=\"\""));
+            let users = format!("sum by (user) ({})", used(""));
+            for (owner, value) in self.by_owner(&jobs).await? {
+                found.owners.entry(owner).or_default()[at] = Some(value);
+            }
+            for (owner, value) in self.by_owner(&notebooks).await? {
+                if owner.kind == OwnerKind::Notebook {
+                    found.owners.entry(owner).or_default()[at] = Some(value);
+                }
+            }
+            add_named(&mut found.users, at, self.by_label(&users, "user").await?);
+            if found.owners.keys().any(|owner| owner.kind == OwnerKind::Pod) {
+                let of_pods = self.used(basis, at, "pod_uid!=\"\"");
+                let sums = format!("sum by (namespace) ({of_pods} * on (pod_uid) group_left (namespace) {namespaces})");
+                add_named(&mut found.namespaces, at, self.by_label(&sums, "namespace").await?);
+            }
+        }
+        let omitted = format!("count({} > 0)", self.metric("gpumon_owners_omitted", ""));
+        if let Some(count) = self.ask_number(&omitted).await?.filter(|count| *count > 0.0) {
+            self.problem(format!(
+                "{count} nodes have had more than 500 owners since gpumon's start, and metrics leave out those with the \
+                 least energy"
+            ));
+        }
+        Ok(found)
+    }
+
+    /// What each owner used of an amount, once for all replicas.
+    fn used(&self, basis: Basis, at: usize, further: &str) -> String {
+        let (counter, rule) = COUNTERS[at];
+        match basis {
+            Basis::Rules => {
+                let range = self.range.seconds();
+                format!("max without ({RULE_REPLICAS}) (sum_over_time({}[{range}s]))", self.metric(rule, further))
+            }
+            Basis::Counters(range) => {
+                format!("max without ({REPLICAS}) ({})", self.increase(counter, further, range))
+            }
+        }
+    }
+
+    /// One for each pod of the span, with its namespace: counters have the pod's UID alone. Where Prometheus has labels of
+    /// its own for the pod that it scrapes, those of the pod on the GPU begin with `exported_`.
+    fn namespaces_of_pods(&self) -> String {
+        let is_recorded = self.told.gpus > self.source.settings.gpus_most;
+        let jobs = if is_recorded { "instance:gpumon_gpu_job_info:count" } else { "gpumon_gpu_job_info" };
+        let exported = self.metric(jobs, "pod_uid!=\"\",exported_namespace!=\"\"");
+        let own = "pod_uid!=\"\",namespace!=\"\",exported_namespace=\"\",exported_pod=\"\",exported_container=\"\",\
+                   container!~\".*(gpumon|exporter).*\"";
+        let own = self.metric(jobs, own);
+        let step = (self.range.seconds() / 96).max(60);
+        // Also of pods that end soon after the span begins, which rules end up to half an hour ago.
+        let range = self.range.seconds() + 2 * step.max(RULES_S);
+        format!(
+            "topk by (pod_uid) (1, group by (pod_uid, namespace) (max_over_time((label_replace({exported}, \
+             \"namespace\", \"$1\", \"exported_namespace\", \"(.*)\") or {own})[{range}s:{step}s])))"
+        )
+    }
+
+    /// Sums by one label; `None` is a series that lacks it.
+    async fn by_label(
+        &mut self,
+        expression: &str,
+        label: &'static str,
+    ) -> Result<BTreeMap<Option<String>, f64>, QueryError> {
+        let read = move |answer: &Answer<'_>| {
+            let mut sums = BTreeMap::new();
+            for row in &answer.rows {
+                let name = clean_name(row.labels.get(label));
+                let name = (!name.is_empty()).then_some(name);
+                *sums.entry(name).or_default() += row.value().unwrap_or(0.0);
+            }
+            sums
+        };
+        Ok(self.ask(expression, None, read).await?.unwrap_or_default())
+    }
+
     /// What a counter has risen since then. One that began anew has risen by what it is, where its node was read before;
     /// where it was not, nobody knows how much of it is of the span.
-    fn increase(&self, counter: &str, range_s: u32) -> String {
-        let (counter, unheld) = (self.metric(counter, ""), self.metric(UNHELD, ""));
+    fn increase(&self, counter: &str, further: &str, range_s: u32) -> String {
+        let (counter, unheld) = (self.metric(counter, further), self.metric(UNHELD, ""));
         format!(
             "((({counter} - {counter} offset {range_s}s) >= 0) \
              or {counter} and on (job, instance) {unheld} offset {range_s}s)"
@@ -219,12 +336,12 @@ impl SpanReader {
             let Some(rows) = self.ask(&all, None, pods).await? else { continue };
             for (pod, node, seconds) in rows {
                 match (pod, at) {
-                    (Some(pod), 0) => {
-                        *found.gpu_s.entry(pod.clone()).or_default() += seconds;
-                        *found.nodes.entry(pod).or_default() += node;
+                    (Some(pod), _) => {
+                        if at == 0 {
+                            *found.nodes.entry(pod.clone()).or_default() += node;
+                        }
+                        *found.owners.entry(pod).or_default()[at].get_or_insert(0.0) += seconds;
                     }
-                    (Some(pod), 1) => *found.active_s.entry(pod).or_default() += seconds,
-                    (Some(pod), _) => *found.joules.entry(pod).or_default() += seconds,
                     (None, 0) => *found.unheld_s.get_or_insert(0.0) += seconds,
                     (None, 2) => *found.unheld_joules.get_or_insert(0.0) += seconds,
                     (None, _) => {}
@@ -261,38 +378,78 @@ impl SpanReader {
         Ok(self.ask(expression, None, read).await?.unwrap_or_default())
     }
 
-    fn usage_of(self, found: &Found) -> FleetUsage {
-        let energy = found.joules.values().sum::<f64>() + found.unheld_joules.unwrap_or(0.0);
-        let names: BTreeSet<_> = [&found.gpu_s, &found.active_s, &found.joules]
-            .into_iter()
-            .flat_map(BTreeMap::iter)
-            .filter(|(_, used)| **used > 0.0)
-            .map(|(owner, _)| owner)
-            .collect();
-        let usage = |owner: &FleetOwner| OwnerUsage {
-            gpu_s: found.gpu_s.get(owner).copied(),
-            active_gpu_s: found.active_s.get(owner).copied(),
-            energy_joules: found.joules.get(owner).copied(),
-            nodes: found.nodes.get(owner).map_or(0, |count| *count as u32),
-            owner: owner.clone(),
-        };
-        let mut owners: Vec<_> = names.iter().map(|owner| usage(owner)).collect();
-        let used = |usage: &OwnerUsage| usage.gpu_s.unwrap_or(0.0);
-        owners.sort_by(|a, b| used(b).total_cmp(&used(a)).then_with(|| a.owner.cmp(&b.owner)));
-        let owners_total = owners.len() as u32;
-        owners.truncate(MOST);
-        let has_energy = !found.joules.is_empty() || found.unheld_joules.is_some();
-        FleetUsage {
-            owners,
-            owners_total,
-            unheld_gpu_s: found.unheld_s,
-            unheld_energy_joules: found.unheld_joules,
-            energy_joules: has_energy.then_some(energy),
+    fn usage_of(self, found: Found) -> FleetUsage {
+        let Found { owners, nodes, users, namespaces, unheld_s, unheld_joules } = found;
+        let has_energy = owners.values().any(|amounts| amounts[2].is_some()) || unheld_joules.is_some();
+        let is_used = |amounts: &Amounts| amounts.iter().flatten().any(|used| *used > 0.0);
+        let owners = owners.into_iter().filter(|(_, amounts)| is_used(amounts));
+        let owners = owners.map(|(owner, [gpu_s, active_gpu_s, energy_joules])| OwnerUsage {
+            gpu_s,
+            active_gpu_s,
+            energy_joules,
+            nodes: nodes.get(&owner).map_or(0, |count| *count as u32),
+            owner,
+        });
+        let mut usage = FleetUsage {
+            unheld_gpu_s: unheld_s,
+            unheld_energy_joules: unheld_joules,
             state: self.state(),
             problems: self.problems.clone(),
             ..empty(&self)
+        };
+        usage.set_owners(owners.collect());
+        if let Some(mut users) = users {
+            users.retain(|_, amounts| is_used(amounts));
+            replace_sums(&mut usage.users, users);
+            if usage.unlisted.owners > 0 {
+                // The answer about jobs may have been cut, too.
+                let listed: Vec<_> = usage.owners.iter().map(OwnerUsage::amounts).collect();
+                let (known, missing) = (usage.unlisted.amounts(), rest(&usage.users, &listed));
+                let larger = |at: usize| [known[at], missing[at]].into_iter().flatten().reduce(f64::max);
+                usage.unlisted.set_amounts([0, 1, 2].map(larger));
+            }
         }
+        if let Some(mut namespaces) = namespaces {
+            let known: Vec<_> = namespaces.values().copied().collect();
+            let unknown = rest(&usage.namespaces, &known);
+            if is_used(&unknown) {
+                namespaces.insert(None, unknown);
+            }
+            namespaces.retain(|_, amounts| is_used(amounts));
+            replace_sums(&mut usage.namespaces, namespaces);
+        }
+        let held = sum_known(usage.users.iter().map(|user| user.energy_joules)).unwrap_or(0.0);
+        usage.energy_joules = has_energy.then_some(held + unheld_joules.unwrap_or(0.0));
+        usage
     }
+}
+
+fn add_named(sums: &mut Option<Sums<Option<String>>>, at: usize, values: BTreeMap<Option<String>, f64>) {
+    for (name, value) in values {
+        sums.get_or_insert_default().entry(name).or_default()[at] = Some(value);
+    }
+}
+
+/// The sums that Prometheus has found take the place of those over owners, whose answer may have been cut.
+fn replace_sums(groups: &mut Vec<UsageGroup>, sums: Sums<Option<String>>) {
+    let before = std::mem::take(groups);
+    let count = |name: &Option<String>| before.iter().find(|group| group.name == *name).map_or(0, |group| group.owners);
+    groups.extend(sums.into_iter().map(|(name, amounts)| {
+        let mut group = UsageGroup { owners: count(&name), name, ..UsageGroup::default() };
+        group.set_amounts(amounts);
+        group
+    }));
+    sort_groups(groups);
+}
+
+/// What these groups have used and these parts of them have not. A thousandth is the difference of moments at which
+/// queries were answered.
+fn rest(groups: &[UsageGroup], parts: &[Amounts]) -> Amounts {
+    [0, 1, 2].map(|at| {
+        let all = sum_known(groups.iter().map(|group| group.amounts()[at]))?;
+        let rest = all - sum_known(parts.iter().map(|part| part[at])).unwrap_or(0.0);
+        Some(if rest > all / 1000.0 { rest } else { 0.0 })
+    })
 }
 
 /// Who, on how many nodes, and how much.

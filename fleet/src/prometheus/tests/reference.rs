@@ -97,6 +97,8 @@ async fn page() -> String {
         for words in answers {
             fake.answer(words, "x 96");
         }
+        // Namespaces are asked for where there are pods.
+        fake.answer("notebook=\"\"", "x{pod_uid=\"u\"} 1");
         let reader = PrometheusReader::new(settings(&fake)).unwrap();
         reader.now().await;
         fake.queries();

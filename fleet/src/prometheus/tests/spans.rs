@@ -1,5 +1,7 @@
 //! Spans of time, of recorded sums and without.
 
+use serde_json::json;
+
 use super::{Behavior, OWN, reader};
 use crate::{
     FleetReader, Range,
@@ -36,6 +38,63 @@ gpumon_gpu_job_info{job="g",instance="n1:1",gpu="0",uuid="A",user="0",pod="train
     assert_eq!((usage.energy_joules, usage.owners_total), (Some(3800.0), 3));
     assert_eq!(usage.to_ms - usage.from_ms, 86_400_000);
     assert!(!fake.queries().iter().any(|query| query.contains("gpumon_owner_gpu_seconds_total")));
+}
+
+/// A thousand jobs of two users, of which each used less than the one before.
+fn many_jobs() -> &'static str {
+    let line = |job: u32| format!("x{{user=\"u{}\",slurm_job=\"{job}\"}} {}\n", job % 2, 2000 - job);
+    Box::leak((0..1000).map(line).collect::<String>().into_boxed_str())
+}
+
+#[tokio::test]
+async fn users_of_many_jobs_have_their_whole_sums() {
+    let (fake, reader) = reader(Behavior::Series(OWN)).await;
+    fake.answer("count_over_time(job:gpumon_unheld", "x 96");
+    fake.answer("sum by (user) (", "x{user=\"u0\"} 800000\nx{user=\"u1\"} 700000");
+    fake.answer("notebook!=", "x{user=\"u0\",notebook=\"k\"} 50000");
+    fake.answer("owner:", many_jobs());
+    let usage = serde_json::to_value(&*reader.usage(day()).await.unwrap()).unwrap();
+    let users: Vec<_> =
+        usage["users"].as_array().into_iter().flatten().map(|user| (&user["name"], &user["energy_joules"])).collect();
+    assert_eq!(usage["unlisted"]["owners"], 500, "{usage}");
+    assert_eq!(users, [(&json!("u0"), &json!(800_000.0)), (&json!("u1"), &json!(700_000.0))], "{usage}");
+}
+
+#[tokio::test]
+async fn namespaces_are_summed_by_the_query_and_unknown_ones_are_told_apart() {
+    let (fake, reader) = reader(Behavior::Series(OWN)).await;
+    fake.answer("count_over_time(job:gpumon_unheld", "x 96");
+    fake.answer("sum by (user) (", "x{user=\"0\"} 100");
+    fake.answer("group_left (namespace)", "x{namespace=\"ml\"} 60\nx{namespace=\"web\"} 30");
+    fake.answer("notebook!=", "");
+    fake.answer("owner:", "x{user=\"0\",pod_uid=\"u-1\"} 70\nx{user=\"0\",pod_uid=\"u-2\"} 30");
+    let usage = reader.usage(day()).await.unwrap();
+    let sums: Vec<_> = usage.namespaces.iter().map(|it| (it.name.as_deref(), it.gpu_s, it.energy_joules)).collect();
+    let near = |value: Option<f64>, expected: f64| value.is_some_and(|value| (value - expected).abs() < 1e-9);
+    assert_eq!(sums.iter().map(|it| it.0).collect::<Vec<_>>(), [Some("ml"), Some("web"), None], "{sums:?}");
+    assert!(near(sums[0].1, 60.0) && near(sums[1].2, 30.0) && near(sums[2].1, 10.0), "{sums:?}");
+    let queries = fake.queries();
+    let joined = queries.iter().find(|query| query.contains("group_left (namespace)")).unwrap();
+    assert!(joined.starts_with("sum by (namespace) (") && joined.contains("gpumon_gpu_job_info{pod_uid!="), "{joined}");
+}
+
+#[tokio::test]
+async fn usage_of_nodes_with_gaps_is_partial() {
+    let (fake, reader) = reader(Behavior::Series(OWN)).await;
+    fake.answer("count_over_time(job:gpumon_unheld", "x 95");
+    fake.answer("resets(gpumon_unheld", "x 3");
+    fake.answer("gpumon_owners_omitted", "x 2");
+    fake.answer("owner:", RECORDED);
+    let usage = reader.usage(day()).await.unwrap();
+    assert_eq!(usage.state, FleetState::Partial);
+    let problems = usage.problems.join("\n");
+    for words in [
+        "has recorded 95 of 96 quarters of an hour",
+        "3 nodes have restarted gpumon or were not scraped",
+        "2 nodes have had more than 500 owners",
+    ] {
+        assert!(problems.contains(words), "{words}: {problems}");
+    }
 }
 
 #[tokio::test]

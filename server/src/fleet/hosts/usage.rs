@@ -4,13 +4,10 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use gpumon_fleet::{
     Range,
-    model::{FleetOwner, FleetState, FleetUsage, OwnerUsage},
+    model::{FleetOwner, FleetState, FleetUsage, OwnerUsage, UsageGroup},
 };
 
 use super::{node::HostNode, owners};
-
-/// So many owners are listed.
-const MOST_OWNERS: usize = 1000;
 
 pub(super) fn usage(nodes: &[Arc<HostNode>], range: Range, now_ms: u64) -> FleetUsage {
     let asked_ms = now_ms.saturating_sub(u64::from(range.seconds()) * 1000);
@@ -56,23 +53,37 @@ pub(super) fn usage(nodes: &[Arc<HostNode>], range: Range, now_ms: u64) -> Fleet
             }
         }
     }
-    let mut owners: Vec<_> = by_owner.into_values().collect();
-    owners.sort_by(|one, other| other.gpu_s.unwrap_or(0.0).total_cmp(&one.gpu_s.unwrap_or(0.0)));
-    let owners_total = owners.len() as u32;
-    let held: f64 = owners.iter().filter_map(|owner| owner.energy_joules).sum();
-    owners.truncate(MOST_OWNERS);
+    let held: f64 = by_owner.values().filter_map(|owner| owner.energy_joules).sum();
     // What is known begins with this server: a span that reaches further back is answered from there on.
-    FleetUsage {
+    let mut problems: Vec<_> = since_start(from_ms, asked_ms).into_iter().collect();
+    let interrupted = nodes.iter().filter(|node| {
+        let outages = node.outages();
+        outages.count > 0 && outages.last_ms >= asked_ms
+    });
+    problems.extend(interrupted_nodes(interrupted.count()));
+    let mut usage = FleetUsage {
         from_ms,
         to_ms: now_ms,
-        state: FleetState::Current,
-        problems: since_start(from_ms, asked_ms).into_iter().collect(),
-        owners,
-        owners_total,
+        state: if problems.is_empty() { FleetState::Current } else { FleetState::Partial },
+        problems,
+        owners: Vec::new(),
+        owners_total: 0,
+        unlisted: UsageGroup::default(),
+        users: Vec::new(),
+        namespaces: Vec::new(),
         unheld_gpu_s: Some(unheld_gpu_s),
         unheld_energy_joules: Some(unheld_joules),
         energy_joules: Some(held + unheld_joules),
-    }
+    };
+    usage.set_owners(by_owner.into_values().collect());
+    usage
+}
+
+/// Says that hosts were not read for a part of the time.
+fn interrupted_nodes(count: usize) -> Option<String> {
+    let hosts = if count == 1 { "1 host".to_owned() } else { format!("{count} hosts") };
+    (count > 0)
+        .then(|| format!("{hosts} could not be read for a part of the time, and what was used there then is left out"))
 }
 
 fn add(sum: &mut Option<f64>, more: f64) {

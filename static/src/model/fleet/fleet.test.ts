@@ -2,13 +2,13 @@ import { describe, expect, it } from 'vitest';
 
 import { fleetOf } from '../../testing/fleet';
 import { NOW } from '../../testing/frames';
-import type { FleetGpus } from '../../wire';
+import type { FleetGpus, FleetUsage } from '../../wire';
 import { columnsOf, rowName, USE } from './columns';
 import { parseFilter } from './filter';
 import { freeNodes } from './free';
 import { nodesOf } from './nodes';
 import { Names, nodeOrder, rankOf, rowOrder, WORST_FIRST } from './order';
-import { ownerRows, ownersMatching, sortedOwners } from './owners';
+import { ownerRows, ownersMatching, sortedOwners, sumRows, type Grouping } from './owners';
 import { addressOf, shownIn, USUAL } from './state';
 import { concernsOf, totalsOf } from './totals';
 
@@ -203,7 +203,7 @@ describe('the filter', () => {
 
   it('tells a mistake and leaves the word out, so that nothing is lost', () => {
     for (const [typed, told] of [
-      ['memory>80xb', /memory>80xb: there is no unit xb here\. Use %, mib/],
+      ['memory>80xb', /memory>80xb: there is no unit xb here\. Use %, b, kib/],
       ['speed>3', /nothing is called speed\. Compare utilization, memory/],
       ['power>', /a number has to follow >/],
     ] as const) {
@@ -250,6 +250,83 @@ it('free GPUs are found on one node, the tightest fit first', () => {
   expect(freeNodes(columns, { gpus: 9, memory_bytes: 0 }, null)).toEqual([]);
 });
 
+function usageWith(changes: Partial<FleetUsage>): FleetUsage {
+  return {
+    from_ms: 0,
+    to_ms: 1,
+    state: 'current',
+    problems: [],
+    owners: [],
+    owners_total: 0,
+    unlisted: { name: null, owners: 0, gpu_s: null, active_gpu_s: null, energy_joules: null },
+    users: [],
+    namespaces: [],
+    unheld_gpu_s: null,
+    unheld_energy_joules: null,
+    energy_joules: null,
+    ...changes,
+  };
+}
+
+const group = (name: string | null, gpu_s: number): FleetUsage['unlisted'] => ({
+  name,
+  owners: 1,
+  gpu_s,
+  active_gpu_s: gpu_s / 2,
+  energy_joules: gpu_s * 100,
+});
+
+it('sums of users and namespaces are whole where the list of jobs is cut', () => {
+  const nobody = columnsOf({ ...fleet, owners: [], holds: [] });
+  const job = { owner: { user: 'ana', kind: 'pod' as const, id: '1', namespace: 'ml' }, ...group('', 100), nodes: 1 };
+  const usage = usageWith({
+    owners: [job],
+    owners_total: 901,
+    unlisted: { ...group(null, 9000), owners: 900 },
+    users: [group('bob', 8000), group('ana', 1100)],
+    namespaces: [group('ml', 9100)],
+  });
+  const rows = (grouping: Grouping): [string, number][] =>
+    ownerRows(usage, nobody, grouping, null).map(({ name, gpu_s }) => [name, gpu_s]);
+  expect(rows('users')).toEqual([
+    ['bob', 8000],
+    ['ana', 1100],
+  ]);
+  expect(rows('namespaces')).toEqual([['ml', 9100]]);
+  expect(rows('jobs')).toEqual([['pod 1', 100]]);
+  const jobs = ownerRows(usage, nobody, 'jobs', null);
+  const sums = sumRows(usage, 'jobs', jobs, '').map(({ name, gpu_s, energy_joules }) => [name, gpu_s, energy_joules]);
+  expect(sums).toEqual([
+    ['900 more', 9000, 900_000],
+    ['Total', 9100, 910_000],
+  ]);
+  const users = ownerRows(usage, nobody, 'users', null);
+  expect(sumRows(usage, 'users', users, '').map(({ name, gpu_s }) => [name, gpu_s])).toEqual([['Total', 9100]]);
+});
+
+it('amounts of partial usage are lower bounds', () => {
+  const usage = usageWith({ users: [group('ana', 7200)], state: 'partial' });
+  const [ana] = ownerRows(usage, columns, 'users', null);
+  expect(ana?.isLowerBound).toBe(true);
+  expect(sumRows(usage, 'users', ana === undefined ? [] : [ana], '')[0]?.isLowerBound).toBe(true);
+  const named = usageWith({ namespaces: [group('ml', 10), group(null, 5)] });
+  expect(ownerRows(named, columns, 'namespaces', null)[0]?.isLowerBound).toBe(true);
+  expect(ownerRows(usageWith({ users: [group('ana', 7200)] }), columns, 'users', null)[0]?.isLowerBound).toBe(false);
+  // Of a cut list it is not known which of the others match.
+  const cut = usageWith({ owners_total: 9, unlisted: { ...group(null, 1), owners: 9 } });
+  expect(sumRows(cut, 'jobs', [], 'user:ana').map(({ isLowerBound }) => isLowerBound)).toEqual([true]);
+});
+
+it('a user is found by the exact name', () => {
+  const usage = usageWith({ users: ['ana', 'anna', 'diana'].map((name) => group(name, 60)) });
+  const rows = ownerRows(usage, columnsOf({ ...fleet, owners: [], holds: [] }), 'users', null);
+  const found = (filter: string): string[] => ownersMatching(rows, filter).map(({ name }) => name);
+  expect(found('user:ana')).toEqual(['ana']);
+  expect(found('ana')).toEqual(['ana', 'diana']);
+  expect(found('-user:ana')).toEqual(['anna', 'diana']);
+  expect(found('user:ana busy')).toEqual([]);
+});
+
 it('owners are summed up by user, and a GPU with two of their jobs is one', () => {
   const owner = (id: string): (typeof fleet.owners)[number] => ({
     user: 'ana',
@@ -263,17 +340,11 @@ it('owners are summed up by user, and a GPU with two of their jobs is one', () =
     holds: [0, 1].map((place) => ({ gpu: 5, owner: place })),
   });
   const usage = { owner: owner('1'), gpu_s: 3600, active_gpu_s: 1800, energy_joules: null, nodes: 1 };
-  const answer = {
-    from_ms: 0,
-    to_ms: 1,
-    state: 'current' as const,
-    problems: [],
+  const answer = usageWith({
     owners: [usage, { ...usage, owner: owner('3') }],
     owners_total: 2,
-    unheld_gpu_s: null,
-    unheld_energy_joules: null,
-    energy_joules: null,
-  };
+    users: [{ name: 'ana', owners: 2, gpu_s: 7200, active_gpu_s: 3600, energy_joules: null }],
+  });
   const [ana, ...rest] = ownerRows(answer, held, 'users', null);
   expect(rest).toEqual([]);
   expect(ana).toMatchObject({ name: 'ana', gpu_s: 7200, active_s: 3600, gpus: 1, nodes: 1 });

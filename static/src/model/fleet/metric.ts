@@ -89,6 +89,11 @@ export function valueText(unit: Unit, value: number, limit = NaN): string {
   return Number.isNaN(limit) ? unit.text(value) : `${unit.number(value)} / ${unit.text(limit)}`;
 }
 
+/** The text of an amount; marked as a lower bound where some of it could not be read. */
+export function atLeast(text: string, isLowerBound: boolean): string {
+  return isLowerBound && text !== DASH ? `≥\u00a0${text}` : text;
+}
+
 function bounded(share: number): number {
   return Math.min(1, Math.max(0, share));
 }

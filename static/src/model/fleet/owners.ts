@@ -1,9 +1,12 @@
 /** Who used how much: owners by user, job, notebook or namespace. */
 
+import { count } from '../../lib/format';
+import { plainText } from '../../lib/text';
+import { trans } from '../../lib/translation';
 import type { FleetOwner, FleetUsage, OwnerKind } from '../../wire';
 import { USE, type Columns } from './columns';
 import { kindText, userText } from './describe';
-import { plainText } from '../../lib/text';
+import { parseFilter, wordFor } from './filter';
 
 export const GROUPINGS = ['users', 'jobs', 'notebooks', 'namespaces'] as const;
 export type Grouping = (typeof GROUPINGS)[number];
@@ -14,17 +17,19 @@ export interface OwnerRow {
   /** Of jobs and notebooks. */
   user: string | null;
   kind: OwnerKind | null;
-  /** What the filter is given to find its GPUs. */
+  /** What the filter is given to find its GPUs; empty for sums. */
   word: string;
   gpu_s: number;
   active_s: number;
   energy_joules: number;
+  /** Whether they used at least as much: some of it could not be read. */
+  isLowerBound: boolean;
   /** GPUs that are held now, and those of them that are idle. */
   gpus: number;
   idle: number;
   nodes: number;
-  /** What is found of it by names, in small letters. */
-  search: string;
+  /** What it is called in words of the filter. */
+  owner: FleetOwner;
   /** Of the GPUs held now, those that match what is looked for. */
   matching: number;
 }
@@ -36,7 +41,11 @@ interface Group {
   key: string;
   name: string;
   word: string;
+  owner: FleetOwner;
 }
+
+/** What an owner, or several together, used. */
+type Used = Pick<FleetUsage['unlisted'], 'gpu_s' | 'active_gpu_s' | 'energy_joules'>;
 
 /** Rows of whoever used something meanwhile, or holds a GPU now. */
 export function ownerRows(
@@ -47,34 +56,32 @@ export function ownerRows(
 ): OwnerRow[] {
   const rows = new Map<string, OwnerRow>();
   const nodes = new Map<string, Set<number>>();
+  const isLowerBound = isPartial(usage, grouping);
   const rowOf = (owner: FleetOwner): OwnerRow | null => {
     const group = groupOf(owner, grouping);
     if (group === null) {
       return null;
     }
-    const known = rows.get(group.key);
-    const row = known ?? {
+    const row = rows.get(group.key) ?? {
       ...group,
       user: grouping === 'users' ? null : userText(owner),
       kind: grouping === 'jobs' ? owner.kind : null,
       gpu_s: NaN,
       active_s: NaN,
       energy_joules: NaN,
+      isLowerBound,
       gpus: 0,
       idle: 0,
       nodes: 0,
-      search: [owner.user, owner.id, owner.namespace].join(' ').toLowerCase(),
       matching: 0,
     };
     rows.set(group.key, row);
     return row;
   };
-  for (const { owner, gpu_s, active_gpu_s, energy_joules } of usage?.owners ?? []) {
+  for (const [owner, used] of usedBy(usage, grouping)) {
     const row = rowOf(owner);
     if (row !== null) {
-      row.gpu_s = plus(row.gpu_s, gpu_s);
-      row.active_s = plus(row.active_s, active_gpu_s);
-      row.energy_joules = plus(row.energy_joules, energy_joules);
+      addUsed(row, used);
     }
   }
   // A GPU that somebody holds with two jobs is one GPU of theirs.
@@ -97,16 +104,47 @@ export function ownerRows(
   return [...rows.values()].map((row) => ({ ...row, nodes: nodes.get(row.key)?.size ?? 0 }));
 }
 
+/** The rows below the others: jobs that are not listed, and the total of all that match. */
+export function sumRows(
+  usage: FleetUsage | null,
+  grouping: Grouping,
+  rows: readonly OwnerRow[],
+  filter: string,
+): OwnerRow[] {
+  if (usage === null) {
+    return [];
+  }
+  const isCut = grouping === 'jobs' && usage.unlisted.owners > 0;
+  const isAll = filter.trim() === '';
+  const isLowerBound = isPartial(usage, grouping);
+  const total = sumRow(trans.__('Total'), isLowerBound || (isCut && !isAll));
+  for (const { gpu_s, active_s, energy_joules } of rows) {
+    addUsed(total, { gpu_s, active_gpu_s: active_s, energy_joules });
+  }
+  if (!isAll) {
+    return [total];
+  }
+  const others: OwnerRow[] = [];
+  const addOthers = (name: string, used: Used): void => {
+    const row = sumRow(name, isLowerBound);
+    addUsed(row, used);
+    addUsed(total, used);
+    others.push(row);
+  };
+  if (isCut) {
+    addOthers(trans.__('%1 more', count(usage.unlisted.owners)), usage.unlisted);
+  }
+  const unknown = groupsOf(usage, grouping).find(({ name }) => name === null);
+  if (unknown !== undefined && rows.length > 0) {
+    addOthers(grouping === 'users' ? trans.__('Unknown user') : trans.__('Unknown namespace'), unknown);
+  }
+  return rows.length + others.length === 0 ? [] : [...others, total];
+}
+
 /** Those that are called so, or hold a GPU now that matches. */
 export function ownersMatching(rows: readonly OwnerRow[], filter: string): readonly OwnerRow[] {
-  const words = filter
-    .toLowerCase()
-    .split(/[\s,]+/)
-    .filter((word) => word !== '');
-  const names = words.map((word) => word.replace(/^[a-z]+:/, ''));
-  return words.length === 0
-    ? rows
-    : rows.filter(({ matching, search }) => matching > 0 || names.every((name) => search.includes(name)));
+  const { names } = parseFilter(filter);
+  return filter.trim() === '' ? rows : rows.filter(({ matching, owner }) => matching > 0 || names(owner));
 }
 
 /** Sorted by a column, the largest first, what is not known last. */
@@ -139,18 +177,59 @@ export function heldIdle({ gpu_s, active_s }: Pick<OwnerRow, 'gpu_s' | 'active_s
   return Math.max(0, gpu_s - active_s);
 }
 
+/** Whether amounts are lower bounds. Pods whose namespace is unknown are missing in those that are known. */
+function isPartial(usage: FleetUsage | null, grouping: Grouping): boolean {
+  const isUnknown = grouping === 'namespaces' && usage?.namespaces.some(({ name }) => name === null) === true;
+  return isUnknown || usage?.state === 'partial';
+}
+
+/** Who used how much: users and namespaces as the server has added them up, since its list of jobs may be cut. */
+function usedBy(usage: FleetUsage | null, grouping: Grouping): [FleetOwner, Used][] {
+  if (usage === null) {
+    return [];
+  }
+  if (grouping === 'jobs' || grouping === 'notebooks') {
+    return usage.owners.map((used) => [used.owner, used]);
+  }
+  return groupsOf(usage, grouping).flatMap((used) =>
+    used.name === null ? [] : [[ownerOfGroup(used.name, grouping), used]],
+  );
+}
+
+function groupsOf(usage: FleetUsage, grouping: Grouping): FleetUsage['users'] {
+  return grouping === 'users' ? usage.users : grouping === 'namespaces' ? usage.namespaces : [];
+}
+
+function ownerOfGroup(name: string, grouping: 'users' | 'namespaces'): FleetOwner {
+  return grouping === 'users'
+    ? { user: name, kind: 'user', id: '', namespace: null }
+    : { user: null, kind: 'pod', id: '', namespace: name };
+}
+
 function groupOf(owner: FleetOwner, grouping: Grouping): Group | null {
   const { user, kind, id, namespace } = owner;
   switch (grouping) {
     case 'users':
-      return user === null ? null : { key: user, name: plainText(user, 80), word: wordOf('user', user) };
+      return user === null
+        ? null
+        : {
+            key: user,
+            name: plainText(user, 80),
+            word: wordFor('user', user),
+            owner: ownerOfGroup(user, grouping),
+          };
     case 'namespaces':
       return namespace === null
         ? null
-        : { key: namespace, name: plainText(namespace, 120), word: wordOf('namespace', namespace) };
+        : {
+            key: namespace,
+            name: plainText(namespace, 120),
+            word: wordFor('namespace', namespace),
+            owner: ownerOfGroup(namespace, grouping),
+          };
     case 'notebooks':
       return kind === 'notebook'
-        ? { key: `${user ?? ''} ${id}`, name: plainText(id, 120), word: wordOf('notebook', id) }
+        ? { key: `${user ?? ''} ${id}`, name: plainText(id, 120), word: wordFor('notebook', id), owner }
         : null;
     case 'jobs':
       return kind === 'user' || kind === 'notebook'
@@ -158,16 +237,38 @@ function groupOf(owner: FleetOwner, grouping: Grouping): Group | null {
         : {
             key: JSON.stringify([user, kind, id, namespace]),
             name: `${kindText(kind)} ${plainText(id, 120)}`,
-            word: wordOf('job', id),
+            word: wordFor('job', id),
+            owner,
           };
   }
 }
 
-/** A name with blanks is looked for by its first part: words of a filter are apart by blanks. */
-function wordOf(place: string, name: string): string {
-  return `${place}:${(name.split(/[\s,]+/)[0] ?? '').toLowerCase()}`;
+function sumRow(name: string, isLowerBound: boolean): OwnerRow {
+  return {
+    key: name,
+    name,
+    user: null,
+    kind: null,
+    word: '',
+    gpu_s: NaN,
+    active_s: NaN,
+    energy_joules: NaN,
+    isLowerBound,
+    gpus: 0,
+    idle: 0,
+    nodes: 0,
+    owner: { user: null, kind: 'user', id: '', namespace: null },
+    matching: 0,
+  };
 }
 
+function addUsed(row: OwnerRow, { gpu_s, active_gpu_s, energy_joules }: Used): void {
+  row.gpu_s = plus(row.gpu_s, gpu_s);
+  row.active_s = plus(row.active_s, active_gpu_s);
+  row.energy_joules = plus(row.energy_joules, energy_joules);
+}
+
+/** The sum of what is known; NaN where nothing is. */
 function plus(sum: number, value: number | null): number {
-  return value === null ? sum : (Number.isNaN(sum) ? 0 : sum) + value;
+  return value === null || Number.isNaN(value) ? sum : (Number.isNaN(sum) ? 0 : sum) + value;
 }

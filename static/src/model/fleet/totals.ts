@@ -6,13 +6,15 @@ export interface Totals {
   gpus: number;
   /** How many are at what, by `USE`. */
   used: readonly number[];
-  /** The average; NaN where nothing is known. */
+  /** The mean of the GPUs that report it; NaN where none does. */
   utilization: number;
   /** Sums of what is known. */
   memoryUsed: number;
   memoryTotal: number;
   power: number;
   powerLimit: number;
+  /** Whether these sums lack GPUs that do not report them. */
+  isPartial: { memoryUsed: boolean; power: boolean };
   /** The highest. */
   temperature: number;
   /** How many users hold one of them. */
@@ -36,6 +38,7 @@ export function totalsOf(columns: Columns, shown: Uint8Array | null): Totals {
   let utilization = 0;
   let temperature = NaN;
   const sums = { memoryUsed: NaN, memoryTotal: NaN, power: NaN, powerLimit: NaN };
+  const isPartial = { memoryUsed: false, power: false };
   for (let row = 0; row < columns.count; row += 1) {
     if (shown !== null && shown[row] === 0) {
       continue;
@@ -55,6 +58,9 @@ export function totalsOf(columns: Columns, shown: Uint8Array | null): Totals {
         sums[key] = (Number.isNaN(sums[key]) ? 0 : sums[key]) + value;
       }
     }
+    for (const key of ['memoryUsed', 'power'] as const) {
+      isPartial[key] ||= many > 0 && Number.isNaN(readings[key][row] ?? NaN);
+    }
     const celsius = readings.temperature[row] ?? NaN;
     if (celsius > temperature || Number.isNaN(temperature)) {
       temperature = celsius;
@@ -67,7 +73,8 @@ export function totalsOf(columns: Columns, shown: Uint8Array | null): Totals {
       users.add(user);
     }
   }
-  return { gpus, used, users: users.size, utilization: known === 0 ? NaN : utilization / known, temperature, ...sums };
+  const mean = known === 0 ? NaN : utilization / known;
+  return { gpus, used, users: users.size, utilization: mean, temperature, ...sums, isPartial };
 }
 
 /** What somebody should look at, the worst first, then the most frequent. */

@@ -5,7 +5,7 @@ import { count, DASH } from '../../lib/format';
 import { trans } from '../../lib/translation';
 import { modelOf, rowName, USE, type Columns } from '../../model/fleet/columns';
 import { conditionText, conditionTitle, levelOf, ownerText, stateText } from '../../model/fleet/describe';
-import { LOOKS, metricLabel, shareOf, valueText, type Measured } from '../../model/fleet/metric';
+import { atLeast, LOOKS, metricLabel, shareOf, valueText, type Measured } from '../../model/fleet/metric';
 import type { Answered } from '../../model/fleet/reader';
 import type { Totals } from '../../model/fleet/totals';
 import type { Fleet, FleetHistory } from '../../wire';
@@ -125,12 +125,13 @@ export class Detail {
     setText(this.stateText, trans.__('Point at a GPU for its details'));
     this.open.replaceChildren();
     const { missing } = columns.fleet;
-    const { utilization, memoryUsed, memoryTotal, power, powerLimit, temperature } = totals;
+    const { utilization, memoryUsed, memoryTotal, power, powerLimit, temperature, isPartial } = totals;
     const put = (metric: Measured, text: string, share: number): void =>
       this.readings.get(metric)?.update(text, share, missing[LOOKS[metric].field]);
     put('utilization', valueText(PERCENT, utilization), utilization / 100);
-    put('memory', valueText(memoryUnit(memoryTotal), memoryUsed, memoryTotal), memoryUsed / memoryTotal);
-    put('power', valueText(powerUnit(powerLimit), power, powerLimit), power / powerLimit);
+    const memory = valueText(memoryUnit(memoryTotal), memoryUsed, memoryTotal);
+    put('memory', atLeast(memory, isPartial.memoryUsed), memoryUsed / memoryTotal);
+    put('power', atLeast(valueText(powerUnit(powerLimit), power, powerLimit), isPartial.power), power / powerLimit);
     const hottest = valueText(UNITS.celsius, temperature);
     put('temperature', Number.isNaN(temperature) ? hottest : trans.__('up to %1', hottest), NaN);
     setText(this.holdersLabel, trans.__('Held by'));

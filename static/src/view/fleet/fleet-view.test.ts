@@ -6,7 +6,7 @@ import { fleetAnswer, fleetOf } from '../../testing/fleet';
 import { NOW } from '../../testing/frames';
 import { allOnScreen } from '../../testing/on-screen';
 import { pseudoTranslator, textsOf, untranslated } from '../../testing/pseudo-locale';
-import type { Fleet } from '../../wire';
+import type { Fleet, FleetUsage } from '../../wire';
 import { mountFleet, nodePath, type MountedFleet } from './index';
 
 const english = trans;
@@ -205,6 +205,56 @@ it('a node that cannot be opened says why, and is no link', async () => {
   press('[data-testid=gpumon-fleet-nodes]', 'Enter');
   expect(opened).toEqual([]);
   expect(text('[role=status].gpumon-visually-hidden')).toContain('node-0001 cannot be opened: no server there');
+});
+
+describe('usage', () => {
+  const change = (usage: Partial<FleetUsage>): void => {
+    answer = (url) =>
+      url.pathname.endsWith('fleet/usage')
+        ? Response.json({ ...(fleetAnswer(fleet, url) as FleetUsage), ...usage })
+        : null;
+  };
+
+  it('that is partial is a lower bound in the header and in the table', async () => {
+    change({ state: 'partial', problems: ['2 nodes have restarted'], energy_joules: 49.8e3 * 3.6e6 });
+    await mount('view=users');
+    expect(text('[data-tile=energy] .gpumon-tile-number')).toBe('≥ 49.8MWh in 1 d');
+    expect(find('[data-tile=energy]').title).toBe('2 nodes have restarted.');
+    for (const row of rows('gpumon-fleet-users')) {
+      expect(row.children[1]?.textContent.replaceAll('\u00a0', ' ')).toMatch(/^(≥ [\d.]+|–)$/);
+    }
+  });
+
+  it('has a total, and a line for jobs that are not listed', async () => {
+    const unlisted = { name: null, owners: 1234, gpu_s: 3600, active_gpu_s: 3600, energy_joules: 3.6e6 };
+    change({ unlisted, owners_total: 2000 });
+    await mount('view=jobs');
+    const sums = (): string[] =>
+      [...find('[data-testid=gpumon-fleet-jobs] tfoot').querySelectorAll<HTMLElement>('tr')]
+        .filter(({ hidden }) => !hidden)
+        .map((row) => row.children[0]?.textContent ?? '');
+    expect(sums()).toEqual(['1,234 more', 'Total']);
+    expect(text('.gpumon-fleet-owners .gpumon-fleet-note')).toContain('1,234 more are only in the sums');
+    await type('user:ana');
+    expect(sums()).toEqual(['Total']);
+  });
+});
+
+it('free GPUs are found whatever filter another view has', async () => {
+  await mount('filter=user:ana');
+  find('[data-view=free]').click();
+  await settle();
+  expect(text('[data-testid=gpumon-fleet-free]')).toMatch(/nodes have them free/);
+  expect((find('.gpumon-fleet-filter') as HTMLInputElement).value).toBe('');
+  await type('user:ana');
+  expect(text('[data-testid=gpumon-fleet-free]')).toMatch(
+    /No node that matches the filter has them free; \d+ nodes have without the filter/,
+  );
+});
+
+it('events that no filter matches are not called absent', async () => {
+  await mount('view=events&filter=nobody');
+  expect(text('.gpumon-fleet-events .gpumon-fleet-empty')).toBe('Nothing matches this filter.');
 });
 
 it('names of nodes become one part of an address, or none', () => {

@@ -322,6 +322,7 @@ export class FleetView {
         matches,
         sort: shown.owners,
         range,
+        now_ms,
       });
     }
   }

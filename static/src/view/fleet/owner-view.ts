@@ -1,7 +1,7 @@
 /** Who used how much in the range that was chosen, and holds what now. */
 
 import { h, setAttribute, setShown, setText } from '../../lib/dom';
-import { count } from '../../lib/format';
+import { count, since } from '../../lib/format';
 import { remembered } from '../../lib/remembered';
 import { sentences } from '../../lib/text';
 import { trans } from '../../lib/translation';
@@ -10,6 +10,7 @@ import {
   ownerRows,
   ownersMatching,
   sortedOwners,
+  sumRows,
   type Grouping,
   type OwnerRow,
   type OwnerSort,
@@ -27,6 +28,7 @@ export interface OwnersContent {
   matches: Uint8Array | null;
   sort: { key: OwnerSort; reversed: boolean };
   range: string;
+  now_ms: number;
 }
 
 export class OwnerView {
@@ -62,7 +64,7 @@ export class OwnerView {
     );
   }
 
-  update({ grouping, columns, usage, filter, matches, sort, range }: OwnersContent): void {
+  update({ grouping, columns, usage, filter, matches, sort, range, now_ms }: OwnersContent): void {
     const all = this.rows(usage.value, columns, grouping, matches);
     const rows = this.sorted(this.matching(all, filter), sort.key, sort.reversed);
     this.most = {
@@ -70,7 +72,7 @@ export class OwnerView {
       joules: rows.reduce((most, { energy_joules }) => (energy_joules > most ? energy_joules : most), 0),
     };
     setText(this.head, trans.__('Last %1', range));
-    setText(this.note, noteOf(usage));
+    setText(this.note, noteOf(usage, grouping, now_ms));
     setAttribute(this.element, 'aria-busy', String(usage.isLoading));
     const isWith = grouping === 'jobs' || grouping === 'notebooks';
     const [shown, hidden] = isWith ? [this.withUser, this.byUser] : [this.byUser, this.withUser];
@@ -81,7 +83,13 @@ export class OwnerView {
       this.empty,
       all.length > 0 ? trans.__('Nothing matches this filter.') : emptyText(grouping, usage, columns),
     );
-    shown.update({ count: rows.length, rowAt: (place) => rows[place] ?? NOBODY, sort, selected: -1 });
+    shown.update({
+      count: rows.length,
+      rowAt: (place) => rows[place] ?? NOBODY,
+      sort,
+      selected: -1,
+      sums: sumRows(usage.value, grouping, rows, filter),
+    });
   }
 
   dispose(): void {
@@ -99,14 +107,18 @@ const NOBODY: OwnerRow = {
   gpu_s: NaN,
   active_s: NaN,
   energy_joules: NaN,
+  isLowerBound: false,
   gpus: 0,
   idle: 0,
   nodes: 0,
-  search: '',
+  owner: { user: null, kind: 'user', id: '', namespace: null },
   matching: 0,
 };
 
-function noteOf({ value, why }: Answered<FleetUsage>): string {
+/** Usage that ends longer ago than this says when. */
+const RECENT_MS = 120_000;
+
+function noteOf({ value, why }: Answered<FleetUsage>, grouping: Grouping, now_ms: number): string {
   if (why !== null) {
     return why;
   }
@@ -114,9 +126,16 @@ function noteOf({ value, why }: Answered<FleetUsage>): string {
     return trans.__('Loading');
   }
   const notes = [...value.problems];
-  if (value.owners_total > value.owners.length) {
+  const { unlisted, to_ms } = value;
+  if (now_ms - to_ms > RECENT_MS) {
+    notes.unshift(trans.__('Until %1.', since(to_ms, now_ms)));
+  }
+  if (grouping === 'jobs' && unlisted.owners > 0) {
     notes.push(
-      trans.__('The %1 with most GPU time of %2 are told.', count(value.owners.length), count(value.owners_total)),
+      trans.__(
+        'The jobs with most GPU time are listed; %1 more are only in the sums. A filter finds none of these.',
+        count(unlisted.owners),
+      ),
     );
   }
   if (value.unheld_gpu_s !== null) {

@@ -2,11 +2,12 @@
 
 import { button, h, setAttribute, setText } from '../../lib/dom';
 import { count, DASH, percent } from '../../lib/format';
+import { sentences } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import { USE } from '../../model/fleet/columns';
 import { hasWord } from '../../model/fleet/filter';
 import { energyUnitOf, powerUnit } from '../../model/fleet/units';
-import { valueText } from '../../model/fleet/metric';
+import { atLeast, valueText } from '../../model/fleet/metric';
 import type { Totals } from '../../model/fleet/totals';
 import type { FleetAnswers } from '../../model/fleet/reader';
 import { UNITS } from '../../model/unit';
@@ -107,17 +108,21 @@ export class Summary {
     tiles.idle.update(...of(USE.idle), trans.__('Somebody holds memory of them, and no kernel has run for minutes.'));
     tiles.lost.update(count(lost), '', trans.__('GPUs that are lost or hang, and those of unreachable nodes.'));
     setAttribute(tiles.lost.element, 'data-level', lost > 0 ? 'critical' : 'none');
+    const [power, powerUnitName] = apart(valueText(powerUnit(totals.power), totals.power));
     tiles.power.update(
-      ...apart(valueText(powerUnit(totals.power), totals.power)),
-      fleet.missing['power.draw_watts'] ?? '',
+      atLeast(power, totals.isPartial.power),
+      powerUnitName,
+      fleet.missing['power.draw_watts'] ??
+        (totals.isPartial.power ? trans.__('Some GPUs do not report their power.') : ''),
     );
     const { value: usage, why, isLoading } = answers.usage;
     const joules = usage?.energy_joules ?? null;
     const [energy, unit] = apart(joules === null ? DASH : energyUnitOf(joules).text(joules));
+    const isPartial = usage?.state === 'partial';
     tiles.energy.update(
-      joules === null ? (isLoading || (usage === null && why === null) ? null : DASH) : energy,
+      joules === null ? (isLoading || (usage === null && why === null) ? null : DASH) : atLeast(energy, isPartial),
       joules === null ? '' : trans.__('%1 in %2', unit, range),
-      joules === null ? (why ?? '') : '',
+      joules === null ? (why ?? '') : isPartial ? sentences(usage.problems) : '',
     );
     Object.values(tiles).forEach((tile) => {
       tile.press(filter);

@@ -79,7 +79,14 @@ fn print_once(args: &OnceArgs, reader: &SharedFleet, runtime: &Runtime) -> Resul
             Ok(usage) => usage.problems.clone(),
             Err(why) => vec![why.to_string()],
         };
-        return if args.json { print_json(&users) } else { print(&users::text(&users, &why, terminal)) };
+        if args.json {
+            for problem in &why {
+                crate::exit::say(problem);
+            }
+            return print_json(&users);
+        }
+        let totals = usage.as_deref().ok().filter(|_| shown.is_none()).map(users::totals).unwrap_or_default();
+        return print(&users::text(&users, &totals, &why, terminal));
     }
     if args.json {
         return print_json(&*fleet);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpumon_fleet::model::FleetUsage;
+use gpumon_fleet::model::{FleetState, FleetUsage, OwnerUsage, UsageGroup};
 use gpumon_probe::untrusted::escaped;
 use serde::Serialize;
 
@@ -10,7 +10,7 @@ use super::nodes::columns;
 use crate::{
     fleet::{
         rows::{Rows, Use},
-        text::owner,
+        text::{at_least, owner},
     },
     run::columns::{NONE, number},
     table::{
@@ -37,6 +37,8 @@ pub(super) struct UserSum {
     gpu_s: Option<f64>,
     active_gpu_s: Option<f64>,
     energy_joules: Option<f64>,
+    /// Whether GPU time and energy are lower bounds: some of them could not be read.
+    is_lower_bound: bool,
 }
 
 /// Those who hold most GPUs first, and behind them those who used most.
@@ -54,15 +56,23 @@ pub(super) fn users(rows: &Rows<'_>, shown: Option<&[bool]>, usage: Option<&Flee
         }
     }
     // What was used tells nothing of some GPUs alone.
-    for used in usage.into_iter().filter(|_| shown.is_none()).flat_map(|usage| &usage.owners) {
-        let name = used.owner.user.clone().unwrap_or_else(|| owner(&used.owner));
-        let (sum, _) = sums.entry(name).or_default();
-        let add = |all: &mut Option<f64>, more: Option<f64>| {
-            *all = all.iter().copied().chain(more).reduce(|a, b| a + b);
+    if let Some(usage) = usage.filter(|_| shown.is_none()) {
+        let mut put = |name: String, used: [Option<f64>; 3]| {
+            let (sum, _) = sums.entry(name).or_default();
+            [sum.gpu_s, sum.active_gpu_s, sum.energy_joules] = used;
         };
-        add(&mut sum.gpu_s, used.gpu_s);
-        add(&mut sum.active_gpu_s, used.active_gpu_s);
-        add(&mut sum.energy_joules, used.energy_joules);
+        // The sums of users are whole, also where the list of owners is cut.
+        for group in &usage.users {
+            if let Some(user) = &group.name {
+                put(user.clone(), [group.gpu_s, group.active_gpu_s, group.energy_joules]);
+            }
+        }
+        for used in usage.owners.iter().filter(|used| used.owner.user.is_none()) {
+            put(owner(&used.owner), [used.gpu_s, used.active_gpu_s, used.energy_joules]);
+        }
+        for (sum, _) in sums.values_mut() {
+            sum.is_lower_bound = usage.state == FleetState::Partial;
+        }
     }
     let mut users: Vec<UserSum> =
         sums.into_iter().map(|(user, (sum, nodes))| UserSum { user, nodes: nodes.len(), ..sum }).collect();
@@ -74,27 +84,55 @@ pub(super) fn users(rows: &Rows<'_>, shown: Option<&[bool]>, usage: Option<&Flee
     users
 }
 
+/// The jobs of nobody that is known which are not listed, and the sum of all that was used.
+pub(super) fn totals(usage: &FleetUsage) -> Vec<UserSum> {
+    let is_lower_bound = usage.state == FleetState::Partial;
+    let mut totals = Vec::new();
+    let unknown = |owner: &&OwnerUsage| owner.owner.user.is_none();
+    if let Some(group) = usage.users.iter().find(|group| group.name.is_none()) {
+        let listed = usage.owners.iter().filter(unknown);
+        let part = listed.fold(UsageGroup::default(), |mut part, owner| {
+            let plus = |sum: Option<f64>, more: Option<f64>| [sum, more].into_iter().flatten().reduce(|a, b| a + b);
+            part.owners += 1;
+            part.gpu_s = plus(part.gpu_s, owner.gpu_s);
+            part.active_gpu_s = plus(part.active_gpu_s, owner.active_gpu_s);
+            part.energy_joules = plus(part.energy_joules, owner.energy_joules);
+            part
+        });
+        let rest = group.without(&part);
+        if rest.owners > 0 {
+            totals.push(UserSum { user: format!("{} more", rest.owners), is_lower_bound, ..UserSum::from(&rest) });
+        }
+    }
+    let sum = |read: fn(&UsageGroup) -> Option<f64>| usage.users.iter().filter_map(read).reduce(|a, b| a + b);
+    totals.push(UserSum {
+        user: "Total".to_owned(),
+        gpu_s: sum(|group| group.gpu_s),
+        active_gpu_s: sum(|group| group.active_gpu_s),
+        energy_joules: sum(|group| group.energy_joules),
+        is_lower_bound,
+        ..UserSum::default()
+    });
+    totals
+}
+
+impl From<&UsageGroup> for UserSum {
+    fn from(group: &UsageGroup) -> Self {
+        let UsageGroup { gpu_s, active_gpu_s, energy_joules, .. } = *group;
+        Self { gpu_s, active_gpu_s, energy_joules, ..Self::default() }
+    }
+}
+
 /// With what is wrong with what was used.
-pub(super) fn text(users: &[UserSum], problems: &[String], terminal: Option<usize>) -> String {
+pub(super) fn text(users: &[UserSum], totals: &[UserSum], problems: &[String], terminal: Option<usize>) -> String {
     if users.is_empty() {
         return "Nobody holds a GPU that is shown.\n".to_owned();
     }
-    let hours =
-        |seconds: Option<f64>| seconds.map_or_else(|| NONE.to_owned(), |seconds| number(seconds / SECONDS_PER_HOUR, 1));
-    let cells: Vec<[String; COLUMNS]> = users
-        .iter()
-        .map(|sum| {
-            [
-                escaped(&sum.user),
-                sum.gpus.to_string(),
-                sum.idle.to_string(),
-                sum.nodes.to_string(),
-                hours(sum.gpu_s),
-                hours(sum.active_gpu_s),
-                sum.energy_joules.map_or_else(|| NONE.to_owned(), energy),
-            ]
-        })
-        .collect();
+    let mut cells: Vec<[String; COLUMNS]> = users.iter().map(cells_of).collect();
+    cells.extend(totals.iter().map(|sum| {
+        let [name, _, _, _, hours, active, energy] = cells_of(sum);
+        [name, String::new(), String::new(), String::new(), hours, active, energy]
+    }));
     let headings: [(&str, bool, u8); COLUMNS] = [
         ("User", true, 0),
         ("GPUs", false, 0),
@@ -111,4 +149,68 @@ pub(super) fn text(users: &[UserSum], problems: &[String], terminal: Option<usiz
         text += &columns.remark(0, DIM, &escaped(problem));
     }
     text
+}
+
+fn cells_of(sum: &UserSum) -> [String; COLUMNS] {
+    let used = |value: Option<f64>, text: fn(f64) -> String| {
+        value.map_or_else(|| NONE.to_owned(), |value| at_least(text(value), sum.is_lower_bound))
+    };
+    let hours = |seconds: Option<f64>| used(seconds, |seconds| number(seconds / SECONDS_PER_HOUR, 1));
+    [
+        escaped(&sum.user),
+        sum.gpus.to_string(),
+        sum.idle.to_string(),
+        sum.nodes.to_string(),
+        hours(sum.gpu_s),
+        hours(sum.active_gpu_s),
+        used(sum.energy_joules, energy),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::fleet::testing::{busy, fleet};
+
+    #[test]
+    fn users_have_their_whole_sums_where_jobs_are_cut() {
+        let usage = json!({
+            "from_ms": 0, "to_ms": 86_400_000, "state": "current", "problems": [], "owners_total": 900,
+            "owners": [{
+                "owner": {"user": "ana", "kind": "slurm_job", "id": "1", "namespace": null},
+                "gpu_s": 3600.0, "active_gpu_s": 3600.0, "energy_joules": 1e6, "nodes": 1
+            }],
+            "users": [{"name": "ana", "owners": 900, "gpu_s": 7200.0, "active_gpu_s": 7200.0, "energy_joules": 5e6}],
+            "unheld_gpu_s": null, "unheld_energy_joules": null, "energy_joules": null
+        });
+        let usage: FleetUsage = serde_json::from_value(usage).unwrap();
+        let fleet = fleet(&[("node1", &[busy("ana", 90.0)])]);
+        let users = users(&Rows::new(&fleet), None, Some(&usage));
+        let ana = serde_json::to_value(&users[0]).unwrap();
+        assert_eq!((&ana["gpu_s"], &ana["energy_joules"]), (&json!(7200.0), &json!(5e6)), "{ana}");
+        let partial = FleetUsage { state: FleetState::Partial, ..usage };
+        let users = super::users(&Rows::new(&fleet), None, Some(&partial));
+        let table = text(&users, &totals(&partial), &[], None);
+        let words = |line: usize| table.lines().nth(line).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(words(1), "ana 1 0 1 ≥ 2.0 ≥ 2.0 ≥ 1.39 kWh", "{table}");
+        assert_eq!(words(2), "Total ≥ 2.0 ≥ 2.0 ≥ 1.39 kWh", "{table}");
+    }
+
+    #[test]
+    fn unlisted_jobs_of_unknown_users_are_in_the_sums() {
+        let pod = |id: &str, gpu_s: f64| {
+            json!({"owner": {"user": null, "kind": "pod", "id": id, "namespace": "ml"}, "gpu_s": gpu_s,
+                   "active_gpu_s": null, "energy_joules": null, "nodes": 1})
+        };
+        let usage = json!({
+            "from_ms": 0, "to_ms": 1, "state": "current", "problems": [], "owners_total": 7, "owners": [pod("a", 3600.0)],
+            "users": [{"name": null, "owners": 7, "gpu_s": 36_000.0, "active_gpu_s": null, "energy_joules": null}],
+            "unheld_gpu_s": null, "unheld_energy_joules": null, "energy_joules": null
+        });
+        let usage: FleetUsage = serde_json::from_value(usage).unwrap();
+        let sums: Vec<_> = totals(&usage).into_iter().map(|sum| (sum.user, sum.gpu_s)).collect();
+        assert_eq!(sums, [("6 more".to_owned(), Some(32_400.0)), ("Total".to_owned(), Some(36_000.0))]);
+    }
 }

@@ -3,7 +3,7 @@
 import { button, setAttribute, setText } from '../../../lib/dom';
 import { count, DASH, percent, significant } from '../../../lib/format';
 import { trans } from '../../../lib/translation';
-import { valueText } from '../../../model/fleet/metric';
+import { atLeast, valueText } from '../../../model/fleet/metric';
 import { heldIdle, type OwnerRow, type OwnerSort } from '../../../model/fleet/owners';
 import { energyUnitOf } from '../../../model/fleet/units';
 import { writeText } from './cells';
@@ -39,7 +39,13 @@ export function ownerColumns(
       kind: 'number',
       width: 150,
       narrow: 84,
-      write: (cell, { gpu_s }) => writeMeter(cell, hours(gpu_s), gpu_s / most().gpu_s, 'var(--gpumon-utilization)'),
+      write: (cell, row) =>
+        writeMeter(
+          cell,
+          atLeast(hours(row.gpu_s), row.isLowerBound),
+          shareOf(row, row.gpu_s, most().gpu_s),
+          'var(--gpumon-utilization)',
+        ),
     },
     {
       sort: 'active',
@@ -58,7 +64,8 @@ export function ownerColumns(
       kind: 'number',
       wide: true,
       width: 96,
-      write: (cell, row) => writeText(cell, Number.isNaN(heldIdle(row)) ? null : hours(heldIdle(row))),
+      write: (cell, row) =>
+        writeText(cell, Number.isNaN(heldIdle(row)) ? null : atLeast(hours(heldIdle(row)), row.isLowerBound)),
     },
     {
       sort: 'energy',
@@ -66,11 +73,11 @@ export function ownerColumns(
       kind: 'number',
       width: 150,
       narrow: 84,
-      write: (cell, { energy_joules }) =>
+      write: (cell, row) =>
         writeMeter(
           cell,
-          valueText(energyUnitOf(energy_joules), energy_joules),
-          energy_joules / most().joules,
+          atLeast(valueText(energyUnitOf(row.energy_joules), row.energy_joules), row.isLowerBound),
+          shareOf(row, row.energy_joules, most().joules),
           'var(--gpumon-power)',
         ),
     },
@@ -104,7 +111,16 @@ export function ownerColumns(
   ];
 }
 
+/** Sums have no bar: they are more than any owner has. */
+function shareOf({ word }: OwnerRow, value: number, most: number): number {
+  return word === '' ? NaN : value / most;
+}
+
 function writeOwner(cell: HTMLElement, { name, word, gpus }: OwnerRow, choose: (word: string) => void): void {
+  if (word === '') {
+    setText(cell, name);
+    return;
+  }
   let link = cell.firstElementChild;
   if (!(link instanceof HTMLButtonElement)) {
     const made = button({ class: 'gpumon-table-owner' }, () => choose(made.dataset.word ?? ''));

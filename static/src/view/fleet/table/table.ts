@@ -48,11 +48,15 @@ export interface TableContent<Row, Key extends string> {
   sort: { key: Key; reversed: boolean };
   /** The place of the row that is selected; -1 for none. */
   selected: number;
+  /** Sums, which stay below the rows in every order. */
+  sums?: readonly Row[];
 }
 
 export class Table<Row, Key extends string> {
   readonly element: HTMLElement;
   private readonly body = h('tbody', {});
+  private readonly foot = h('tfoot', {});
+  private readonly sums: { element: HTMLTableRowElement; cells: HTMLElement[] }[] = [];
   private readonly above = h('tr', { class: 'gpumon-table-space', 'aria-hidden': 'true' }, h('td', {}));
   private readonly below = h('tr', { class: 'gpumon-table-space', 'aria-hidden': 'true' }, h('td', {}));
   private readonly rows: { element: HTMLTableRowElement; cells: HTMLElement[]; place: number }[] = [];
@@ -87,6 +91,7 @@ export class Table<Row, Key extends string> {
       },
       h('thead', {}, h('tr', { 'aria-rowindex': '1' }, ...this.heads.map(({ element }) => element))),
       this.body,
+      this.foot,
     );
     this.body.append(this.above, this.below);
     if (onSelect !== undefined) {
@@ -99,7 +104,7 @@ export class Table<Row, Key extends string> {
 
   update(content: TableContent<Row, Key>): void {
     this.content = content;
-    setAttribute(this.element, 'aria-rowcount', String(content.count + 1));
+    setAttribute(this.element, 'aria-rowcount', String(content.count + 1 + (content.sums?.length ?? 0)));
     for (const { element, column } of this.heads) {
       const isSorted = column.sort !== undefined && column.sort === content.sort.key;
       // Numbers begin with the highest.
@@ -111,6 +116,7 @@ export class Table<Row, Key extends string> {
       );
     }
     this.fill();
+    this.fillSums(content);
   }
 
   /** Brings a row to where it is seen. */
@@ -157,6 +163,24 @@ export class Table<Row, Key extends string> {
     setAttribute(this.element, 'aria-activedescendant', selected?.element.id ?? null);
   }
 
+  private fillSums({ count, sums = [] }: TableContent<Row, Key>): void {
+    while (this.sums.length < sums.length) {
+      const cells = this.newCells();
+      const element = h('tr', {}, ...cells);
+      this.foot.append(element);
+      this.sums.push({ element, cells });
+    }
+    setShown(this.foot, sums.length > 0);
+    this.sums.forEach(({ element, cells }, place) => {
+      const row = sums[place];
+      setShown(element, row !== undefined);
+      if (row !== undefined) {
+        setAttribute(element, 'aria-rowindex', String(count + place + 2));
+        this.writeCells(cells, row);
+      }
+    });
+  }
+
   private write(
     { element, cells }: { element: HTMLElement; cells: HTMLElement[] },
     { rowAt, selected }: TableContent<Row, Key>,
@@ -168,6 +192,10 @@ export class Table<Row, Key extends string> {
     if (this.options.onSelect !== undefined) {
       setAttribute(element, 'aria-selected', String(place === selected));
     }
+    this.writeCells(cells, row);
+  }
+
+  private writeCells(cells: readonly HTMLElement[], row: Row): void {
     this.options.columns.forEach(({ write }, i) => {
       const cell = cells[i];
       if (cell !== undefined) {
@@ -188,16 +216,20 @@ export class Table<Row, Key extends string> {
   }
 
   private newRow(): { element: HTMLTableRowElement; cells: HTMLElement[]; place: number } {
-    const cells = this.options.columns.map(({ kind, wide, narrow = TIGHT_PX }) =>
+    const cells = this.newCells();
+    const element = h('tr', { id: `${this.options.id}-${this.rows.length}` }, ...cells);
+    this.body.insertBefore(element, this.below);
+    return { element, cells, place: -1 };
+  }
+
+  private newCells(): HTMLElement[] {
+    return this.options.columns.map(({ kind, wide, narrow = TIGHT_PX }) =>
       h('td', {
         'data-kind': kind,
         ...(wide === true && { class: 'gpumon-wide' }),
         ...(narrow < TIGHT_PX && { 'data-tight': '' }),
       }),
     );
-    const element = h('tr', { id: `${this.options.id}-${this.rows.length}` }, ...cells);
-    this.body.insertBefore(element, this.below);
-    return { element, cells, place: -1 };
   }
 
   private listen(): void {
