@@ -8,7 +8,7 @@ vi.mock('@jupyterlab/apputils', () => ({
 }));
 vi.mock('@jupyterlab/services', () => ({ KernelAPI: {} }));
 vi.mock('@jupyterlab/ui-components', () => ({ consoleIcon: 'console', notebookIcon: 'notebook' }));
-vi.mock('@lumino/widgets', () => ({ Menu: class {} }));
+vi.mock('@lumino/widgets', () => ({ Menu: vi.fn() }));
 
 import type { Feed } from '@gpumon/page/feed';
 import type { JupyterFrontEnd } from '@jupyterlab/application';
@@ -40,6 +40,11 @@ function session(path: string, kernelId: string): (typeof sessions)[number] {
   return { id: `of ${path}`, path, name: '', kernel: { id: kernelId } };
 }
 
+function connection(): Connection {
+  const made: unknown = { feed: () => Promise.resolve(feed) };
+  return made as Connection;
+}
+
 function run(id: string, kernelId: string): Promise<void> {
   return commands.get(id)?.execute({ kernelId }) ?? Promise.reject(new Error(`no command ${id}`));
 }
@@ -63,14 +68,14 @@ beforeEach(() => {
     },
     serviceManager: { sessions: { running: () => sessions.values() } },
   } as unknown as JupyterFrontEnd;
-  notebooks = new LabNotebooks(app, { feed: () => Promise.resolve(feed) } as Connection, nullTranslator.load(''));
+  notebooks = new LabNotebooks(app, connection(), nullTranslator.load(''));
 });
 
 it.each(QUESTIONS)('question of %s names path, GPUs and memory', async (id) => {
   await run(id, 'k1');
-  const [asked] = vi.mocked(showDialog).mock.calls[0] ?? [];
-  expect(asked?.title).toMatch(/ the kernel of first\/train\.ipynb\?$/);
-  expect(String(asked?.body).replaceAll('\u00a0', ' ')).toMatch(/^first\/train\.ipynb holds 16\.0 GiB of GPU 0, 1\. /);
+  const { title, body } = vi.mocked(showDialog).mock.calls[0]?.[0] ?? {};
+  expect(title).toMatch(/ the kernel of first\/train\.ipynb\?$/);
+  expect((body as string).replaceAll('\u00a0', ' ')).toMatch(/^first\/train\.ipynb holds 16\.0 GiB of GPU 0, 1\. /);
 });
 
 it('question says what is not known or not held', async () => {
@@ -95,7 +100,7 @@ it('notebooks and consoles are opened by JupyterLab', async () => {
   ]);
 });
 
-it('kernel of notebook and console is the notebook', async () => {
+it('kernel of notebook and console is the notebook', () => {
   sessions = [session(CONSOLE, 'k1'), session('first/train.ipynb', 'k1')];
   expect(notebooks.pathOf('k1')).toBe('first/train.ipynb');
 });
@@ -109,7 +114,9 @@ it('notebook that cannot be opened says why', async () => {
 });
 
 it('running kernels have folders and are named before shutdown', async () => {
-  document.body.innerHTML = '<div class="jp-RunningSessions"></div>';
+  const sideBar = document.createElement('div');
+  sideBar.className = 'jp-RunningSessions';
+  document.body.replaceChildren(sideBar);
   // jsdom lays nothing out.
   vi.spyOn(Element.prototype, 'getClientRects').mockReturnValue([{}] as unknown as DOMRectList);
   let update = (): void => undefined;
@@ -119,9 +126,8 @@ it('running kernels have folders and are named before shutdown', async () => {
       return { update: vi.fn() };
     },
   });
-  const connection = { feed: () => Promise.resolve(feed) } as Connection;
   const trans = nullTranslator.load('');
-  const list = new GpuMemoryList({ app, connection, notebooks: () => Promise.resolve(notebooks), trans });
+  const list = new GpuMemoryList({ app, connection: connection(), notebooks: () => Promise.resolve(notebooks), trans });
   list.refreshRunning();
   await vi.waitFor(() => {
     update();

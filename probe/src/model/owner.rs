@@ -18,7 +18,7 @@ pub struct Owner {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub slurm: Option<BatchJob>,
-    /// The PBS job it runs in: of OpenPBS, PBS Professional or TORQUE.
+    /// The PBS or TORQUE job it runs in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub pbs: Option<BatchJob>,

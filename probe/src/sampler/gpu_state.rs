@@ -38,8 +38,8 @@ pub(super) struct GpuState {
     details_requested: bool,
     /// Whether it has ever answered.
     opened: bool,
-    /// Whether it was put into the running machine, which nobody has been told.
-    is_added: bool,
+    /// The event that it was put into the running machine, until its UUID is known.
+    added: Option<EventKind>,
     /// The health that was last shown, so that a change of it becomes an event.
     shown: Health,
     conditions: ConditionTracker,
@@ -78,7 +78,7 @@ impl GpuState {
             derived: true,
             details_requested: false,
             opened: false,
-            is_added: false,
+            added: None,
             shown: Health::Ok,
             conditions: ConditionTracker::new(settings),
             processes: ProcessTracker::default(),
@@ -97,7 +97,7 @@ impl GpuState {
 
     /// A GPU that no earlier collector knew.
     pub(super) fn added(self) -> Self {
-        Self { is_added: true, ..self }
+        Self { added: Some(EventKind::GpuAdded), ..self }
     }
 
     pub(super) fn gpu(&self) -> Gpu {
@@ -211,8 +211,8 @@ impl GpuState {
             // A GPU that is seen for the first time has changed nothing.
             update.mig_changed = self.gpu.uuid.is_some() && gpu.mig_devices != self.gpu.mig_devices;
             update.identity_changed = gpu != self.gpu;
-            if gpu.uuid.is_some() && std::mem::take(&mut self.is_added) {
-                self.events.push(EventKind::GpuAdded);
+            if gpu.uuid.is_some() {
+                self.events.extend(self.added.take());
             }
             self.gpu = gpu;
         }

@@ -206,7 +206,7 @@ mod tests {
     };
 
     fn known(uuids: &[Option<&str>]) -> Vec<KnownGpu> {
-        let known = |(index, uuid): (u32, &Option<&str>)| KnownGpu {
+        let known = |(index, uuid): (u32, Option<&str>)| KnownGpu {
             gpu: Gpu {
                 index,
                 uuid: uuid.map(str::to_owned),
@@ -217,7 +217,7 @@ mod tests {
             },
             health: Health::Ok,
         };
-        (0..).zip(uuids).map(known).collect()
+        (0..).zip(uuids.iter().copied()).map(known).collect()
     }
 
     #[test]

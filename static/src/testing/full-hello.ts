@@ -109,7 +109,6 @@ const EVENTS = [
     what,
   })),
   { what: 'gpu_failed', meaning: '', advice: '' },
-  { what: 'gpu_failed', meaning: SERVER_TEXT, advice: SERVER_TEXT },
   { what: 'power_source_changed' },
   { what: 'clock_changed', by_ms: 3_600_000 },
   { what: 'clock_changed', by_ms: -3_600_000 },

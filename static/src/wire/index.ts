@@ -544,7 +544,11 @@ export type Event = {
   /** When it was noticed. */
   at_ms: number,
   /** The GPU it happened to; `None` where it concerns the machine. */
-  gpu: GpuRef | null, } & ({ "what": "gpu_lost" } | { "what": "gpu_hung" } | { "what": "gpu_failed" } | { "what": "gpu_asleep" } | { "what": "gpu_back" } | { "what": "xid" } & XidReport | { "what": "ecc_errors",
+  gpu: GpuRef | null, } & ({ "what": "gpu_lost" } | { "what": "gpu_hung" } | { "what": "gpu_failed",
+  /** What the driver's code means, in a clause; empty where nobody explained it. */
+  meaning: string,
+  /** What to do about it, in a clause; empty where nobody knows. */
+  advice: string, } | { "what": "gpu_added" } | { "what": "gpu_asleep" } | { "what": "gpu_back" } | { "what": "xid" } & XidReport | { "what": "ecc_errors",
   /** Corrected by the hardware, at no loss. */
   corrected: number,
   /** Not corrected: what was computed with them is wrong, and the program that met one has ended. */
@@ -790,7 +794,7 @@ export type FleetUsage = {
 
 /** One GPU's identity and what never changes about it. */
 export type Gpu = {
-  /** NVML's index. It is never renumbered while the driver runs, also when another GPU is lost. */
+  /** NVML's index when it was first read. It is never renumbered, also when another GPU is lost, added or taken out. */
   index: number,
   /** `nvmlDeviceGetUUID`; `None` while the driver has not told it (a GPU that was lost or hung from the start). */
   uuid: string | null,
@@ -953,8 +957,12 @@ export type Health = { "state": "ok" } | { "state": "asleep",
   since_ms: number, } | { "state": "failed",
   /** When that was first seen. */
   since_ms: number,
-  /** Why. */
-  reason: Absence, };
+  /** Why its readings are absent. */
+  reason: Absence,
+  /** What the driver's code means, in a clause; empty where nobody explained it. */
+  meaning: string,
+  /** What to do about it, in a clause; empty where nobody knows. */
+  advice: string, };
 
 /** All a client needs to draw at once. */
 export type Hello = {

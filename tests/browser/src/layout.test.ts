@@ -106,7 +106,9 @@ describe('the page', () => {
           .filter((target) => target.checkVisibility())
           .map((target) => ({ target, box: target.getBoundingClientRect() }))
           .filter(({ box: { width, height } }) => width < 24 || height < 24)
-          .map(({ target, box: { width, height } }) => `${target.outerHTML.slice(0, 80)}: ${width} x ${height}`);
+          .map(
+            ({ target, box: { width, height } }) => `${target.className} ${target.textContent}: ${width} x ${height}`,
+          );
       });
     expect(await at(browser, two.url + address, 600, measure, { hasTouch: true, isMobile: true })).toEqual([]);
   });

@@ -297,7 +297,9 @@ mod tests {
     fn votes(answered: u32, failed: &[(u32, u32)]) -> Votes {
         let mut votes = Votes::default();
         (0..answered).for_each(|_| votes.count(None));
-        failed.iter().for_each(|(code, count)| (0..*count).for_each(|_| votes.count(Some(Code(*code)))));
+        for (code, count) in failed {
+            (0..*count).for_each(|_| votes.count(Some(Code(*code))));
+        }
         votes
     }
 

@@ -90,7 +90,7 @@ impl Recorded {
             Health::Failed { .. } => None,
             // Nobody answers it, so that nobody need be asked.
             _ if query == Query::GpuPartNumber => Some(Err(Code::FUNCTION_NOT_FOUND)),
-            _ => cached().filter(|_| subject.mig.is_some() || is_recorded(query)),
+            Health::Ok => cached().filter(|_| subject.mig.is_some() || is_recorded(query)),
         }
     }
 

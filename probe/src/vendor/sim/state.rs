@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::model::{MigInstance, Owner, ProcessKind, ThrottleReason};
 
-use super::MigState;
+use super::{MigState, encoder::EncoderSession};
 
 /// A GPU at one moment.
 #[derive(Debug, Clone, PartialEq)]
@@ -130,33 +130,6 @@ impl Counters {
             nvlink_rx_bytes_per_second: gpu_percent * 4.0e8,
         }
     }
-}
-
-/// A video stream that a process encodes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EncoderSession {
-    /// Its format.
-    pub codec: VideoCodec,
-    /// Pixels in a row.
-    pub width: u32,
-    /// Rows.
-    pub height: u32,
-    /// Frames per second, on average.
-    pub fps: u32,
-    /// Time to encode a frame, on average, in microseconds.
-    pub latency_us: u32,
-}
-
-/// The format of an encoded video, with its `nvmlEncoderType_t`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum VideoCodec {
-    /// H.264.
-    H264 = 0,
-    /// H.265.
-    Hevc = 1,
-    /// AV1.
-    Av1 = 2,
 }
 
 /// A process on a simulated GPU.

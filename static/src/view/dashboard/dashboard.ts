@@ -63,6 +63,9 @@ export interface DashboardOptions extends ViewOptions {
 /** The most GPUs for which 50 samples a second are drawn. */
 const TRACED_GPUS = 2;
 const STEP = 0.25;
+/** What takes every key, and what a space presses. */
+const TYPED_INTO = ['input', 'select', 'textarea', '.gpumon-menu>div'];
+const PRESSED = ['button', 'a', 'summary'];
 const NO_TRACES: ReadonlyMap<string, never> = new Map<string, never>();
 
 export class Dashboard extends StoreView {
@@ -324,9 +327,8 @@ export class Dashboard extends StoreView {
 
 /** Whether a key is for the control that has the focus: it is typed there, presses it, or moves within a menu. */
 function isForControl(target: EventTarget | null, key: string): boolean {
-  const typed = 'input, select, textarea, .gpumon-menu > div';
-  const pressed = key === ' ' ? ', button, a, summary' : '';
-  return target instanceof Element && target.closest(typed + pressed) !== null;
+  const controls = key === ' ' ? [...TYPED_INTO, ...PRESSED] : TYPED_INTO;
+  return target instanceof Element && target.closest(controls.join()) !== null;
 }
 
 /** The time that a value there is the mean of; what was received since is read as it came. */

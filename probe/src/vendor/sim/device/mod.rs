@@ -136,7 +136,9 @@ impl Device for SimDevice {
             return Vec::new();
         }
         let mut traces = self.drains.take(&self.machine, self.index, self.machine.timeline.elapsed_ms());
-        traces.iter_mut().for_each(|trace| trace.index = self.found_as);
+        for trace in &mut traces {
+            trace.index = self.found_as;
+        }
         traces
     }
 }

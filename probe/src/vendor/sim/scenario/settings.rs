@@ -8,7 +8,10 @@ use toml::Spanned;
 use crate::model::{MigInstance, ProcessKind, RecoveryAction, ThrottleReason};
 
 use super::{
-    super::{Architecture, EncoderSession, VideoCodec},
+    super::{
+        Architecture,
+        encoder::{EncoderSession, VideoCodec},
+    },
     curve::Curve,
     given::Answers,
     mig::MigSettings,
