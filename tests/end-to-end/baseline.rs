@@ -124,7 +124,7 @@ fn every_bad_input_has_its_cause_and_its_cure() {
         ("traid --baseline", 2, "no baseline of 'traid' is stored"),
         ("copy --dtype fp64 --baseline", 2, "no baseline in fp64 is stored"),
         ("--baseline --device 1", 2, "no such baseline of GPU 1: "),
-        ("--baseline --device 7", 2, "no GPU '7'"),
+        ("--baseline --device 7", 3, "no GPU '7'"),
         ("--baseline --size 5", 2, "cannot be used with '--size"),
         ("--baseline --backend cpu", 2, "cannot be used with '--backend"),
         ("--baseline --save-baseline", 2, "cannot be used with"),
