@@ -89,7 +89,19 @@ const plugin: JupyterFrontEndPlugin<void> = {
     // Notebook 7 offers to show each panel by itself, under the same name.
     const inPalette = labShell === null ? commands.filter((id) => id !== CommandIDs.open) : commands;
     const fleet = CommandIDs.openFleet;
-    addEntries({ app, connection, notebooks, commands, inPalette, fleet, tour, palette, launcher, running, translator });
+    addEntries({
+      app,
+      connection,
+      notebooks,
+      commands,
+      inPalette,
+      fleet,
+      tour,
+      palette,
+      launcher,
+      running,
+      translator,
+    });
     const showPanel = (): void => void app.commands.execute(CommandIDs.open);
     const applyInNotebooks = followNotebooks({ ...views, app, statusBar, palette, registry, translator, showPanel });
     void followSettings(registry, PLUGIN_ID, (settings) => {

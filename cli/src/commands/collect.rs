@@ -33,6 +33,7 @@ use crate::{
 /// GPU is lost or not responding, and that GPU's `health` reports it. Collection ends if the driver is replaced.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(crate) struct CollectArgs {
     #[command(flatten)]
     sampling: SamplingArgs,
@@ -146,7 +147,7 @@ pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result<(), Failure
 
 fn list_gpus(source: &SourceArgs, args: &CollectArgs) -> Result<(), Failure> {
     let sys_root = args.sampling.options(CommandLines::Own).sys_root;
-    let uuids = sampler::identify_gpus(&Arc::from(source.open()?), &sys_root)?;
+    let uuids = sampler::identify_gpus(&source.open()?, &sys_root)?;
     let mut out = io::stdout().lock();
     writeln!(out, "{}", serde_json::to_string(&uuids).expect("a list of texts is JSON"))?;
     out.flush()?;
@@ -158,13 +159,11 @@ fn list_gpus(source: &SourceArgs, args: &CollectArgs) -> Result<(), Failure> {
 fn read_known_gpus(mut requests: impl BufRead) -> Vec<KnownGpu> {
     let mut line = Vec::new();
     let _ = requests.read_until(b'\n', &mut line);
-    match serde_json::from_slice(line.trim_ascii()) {
-        Ok(Request::KnownGpus(gpus)) => gpus,
-        _ => {
-            say("no earlier GPUs are known: the first line does not name them");
-            Vec::new()
-        }
+    if let Ok(Request::KnownGpus(gpus)) = serde_json::from_slice(line.trim_ascii()) {
+        return gpus;
     }
+    say("no earlier GPUs are known: the first line does not name them");
+    Vec::new()
 }
 
 /// Reads what was learned, and writes what is learned from now on, on a thread of its own. Readings need neither.

@@ -51,7 +51,7 @@ function selectorsIn(sheet: string): string[] {
     .map(([, prelude = '']) => prelude.trim())
     .filter((prelude) => !prelude.startsWith('@') && !/^(from|to|[\d.]+%)(,|$)/.test(prelude))
     .flatMap((prelude) => prelude.split(/,(?![^(]*\))/))
-    .map((selector) => selector.trim());
+    .map((selector) => selector.trim().replaceAll(/\s+/g, ' '));
 }
 
 it('every rule that reaches JupyterLab is scoped', () => {

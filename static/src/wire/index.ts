@@ -1256,7 +1256,7 @@ export type Owner = {
   notebook?: Notebook,
   /** The Slurm job it runs in. */
   slurm?: BatchJob,
-  /** The PBS job it runs in: of OpenPBS, PBS Professional or TORQUE. */
+  /** The PBS or TORQUE job it runs in. */
   pbs?: BatchJob,
   /** The LSF job it runs in. */
   lsf?: BatchJob,

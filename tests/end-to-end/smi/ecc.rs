@@ -62,8 +62,8 @@ const FIELDS: [(&str, &str); 48] = [
     ("ecc.errors.uncorrected.aggregate.total", "104"),
     ("ecc.errors.uncorrected.volatile.sram.parity", "2004"),
     ("ecc.errors.uncorrected.volatile.sram.secded", "2005"),
-    ("ecc.errors.uncorrected.aggregate.sram.parity", "2001"),
-    ("ecc.errors.uncorrected.aggregate.sram.secded", "2002"),
+    ("ecc.errors.uncorrected.aggregate.sram.parity", "2004"),
+    ("ecc.errors.uncorrected.aggregate.sram.secded", "2004"),
     ("ecc.errors.uncorrected.aggregate.sram.thresholdExceeded", "Yes"),
     ("ecc.errors.uncorrected.aggregate.sram.l2", "2007"),
     ("ecc.errors.uncorrected.aggregate.sram.sm", "2008"),
@@ -78,13 +78,13 @@ const LOG: &str = "\
         Pending                                        : Disabled
     ECC Errors
         Volatile
-            SRAM Correctable                           : 1007
+            SRAM Correctable                           : 2006
             SRAM Uncorrectable Parity                  : 2004
             SRAM Uncorrectable SEC-DED                 : 2005
             DRAM Correctable                           : 1002
             DRAM Uncorrectable                         : 1102
         Aggregate
-            SRAM Correctable                           : 1017
+            SRAM Correctable                           : 2003
             SRAM Uncorrectable Parity                  : 2001
             SRAM Uncorrectable SEC-DED                 : 2002
             DRAM Correctable                           : 1012
@@ -104,12 +104,12 @@ const LOG: &str = "\
 const DOCUMENT: [(&str, &str); 20] = [
     ("current_ecc", "Enabled"),
     ("pending_ecc", "Disabled"),
-    ("sram_correctable", "1007"),
+    ("sram_correctable", "2006"),
     ("sram_uncorrectable_parity", "2004"),
     ("sram_uncorrectable_secded", "2005"),
     ("dram_correctable", "1002"),
     ("dram_uncorrectable", "1102"),
-    ("sram_correctable", "1017"),
+    ("sram_correctable", "2003"),
     ("sram_uncorrectable_parity", "2001"),
     ("sram_uncorrectable_secded", "2002"),
     ("dram_correctable", "1012"),

@@ -50,9 +50,7 @@ fn compare_branch(driver: &str) -> Option<Finding> {
     let branch: u32 = driver.split('.').next()?.parse().ok()?;
     if branch > NEWEST_KNOWN {
         let text = format!("driver {driver} is newer than this gpumon, whose nvidia-smi is that of {NEWEST_KNOWN}");
-        return Some(
-            Finding::note("nvidia-smi", text).with_cure("install a newer gpumon, if there is one"),
-        );
+        return Some(Finding::note("nvidia-smi", text).with_cure("install a newer gpumon, if there is one"));
     }
     (branch < OLDEST_KNOWN).then(|| {
         let text = format!(

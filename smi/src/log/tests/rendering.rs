@@ -19,23 +19,25 @@ fn a_hopper_board_is_written_as_it_is() {
     assert_eq!(xml(&context(&script, &[0]), false), include_str!("hopper.xml"));
 }
 
-/// A driver answers zeros for SRAM of a board without ECC, and for that of a virtual GPU with ECC.
+/// A driver can answer zeros for a board without ECC.
 #[test]
-fn sram_lines_are_absent_without_an_sram_counter() {
-    let uncounted = |script: ScriptedBackend| {
-        [0, 1].into_iter().fold(script, |script, counter| {
-            script.answer(Subject::gpu(0), Query::MemoryErrors(0, counter, 7), Err(Code::NOT_SUPPORTED))
-        })
+fn ecc_counters_are_absent_without_ecc() {
+    let is_counter = |line: &&str| ["SRAM ", "DRAM "].iter().any(|memory| line.trim_start().starts_with(memory));
+    let counters = |mode| {
+        let log = text(&context(&hopper(driver(), 0).answer(Subject::gpu(0), Query::EccMode, mode), &[0]), None);
+        log.lines()
+            .filter(is_counter)
+            .filter(|line| !line.contains("Encryption"))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
     };
-    let without_ecc = uncounted(hopper(driver(), 0)).answer(Subject::gpu(0), Query::EccMode, Err(Code::NOT_SUPPORTED));
-    for script in [uncounted(hopper(driver(), 0)), without_ecc] {
-        let log = text(&context(&script, &[0]), None);
-        let sram: Vec<_> = log.lines().filter(|line| line.trim_start().starts_with("SRAM ")).collect();
-        assert_eq!(sram.len(), 12, "{sram:#?}");
-        assert!(sram.iter().all(|line| line.ends_with(": N/A")), "{sram:#?}");
-        let document = xml(&context(&script, &[0]), false);
-        assert!(document.contains("<sram_threshold_exceeded>N/A</sram_threshold_exceeded>"), "{document}");
+    for mode in [Err(Code::NOT_SUPPORTED), Ok(Value::Numbers(vec![0, 0]))] {
+        let counters = counters(mode);
+        assert_eq!(counters.len(), 16, "{counters:#?}");
+        assert!(counters.iter().all(|line| line.ends_with(": N/A")), "{counters:#?}");
     }
+    let enabled = counters(Ok(Value::Numbers(vec![1, 1])));
+    assert!(enabled.iter().all(|line| !line.ends_with(": N/A")), "{enabled:#?}");
 }
 
 #[test]

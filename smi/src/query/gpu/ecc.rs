@@ -92,10 +92,14 @@ pub(super) const SECTIONS: &[Section<()>] = &[
             .about("Parity errors within the chip since the driver was loaded, each counted once."),
         field("ecc.errors.uncorrected.volatile.sram.secded", in_chip::<4>)
             .about("Errors within the chip that SEC-DED found since the driver was loaded, each counted once."),
-        field("ecc.errors.uncorrected.aggregate.sram.parity", in_chip::<0>)
-            .about("Parity errors within the chip ever, each counted once."),
-        field("ecc.errors.uncorrected.aggregate.sram.secded", in_chip::<1>)
-            .about("Errors within the chip that SEC-DED ever found, each counted once."),
+        // Both print the volatile counter of parity errors in nvidia-smi 580, unlike its `-q`.
+        field("ecc.errors.uncorrected.aggregate.sram.parity", in_chip::<3>).about(
+            "Parity errors within the chip since the driver was loaded, as nvidia-smi prints them; `-q` has those ever.",
+        ),
+        field("ecc.errors.uncorrected.aggregate.sram.secded", in_chip::<3>).about(
+            "Parity errors within the chip since the driver was loaded, as nvidia-smi prints them; `-q` has the errors that \
+             SEC-DED ever found.",
+        ),
         field("ecc.errors.uncorrected.aggregate.sram.thresholdExceeded", |row| yes(row.ask(Q::SramEccErrors), 11))
             .about("Whether there were more errors within the chip than it should ever have."),
         field("ecc.errors.uncorrected.aggregate.sram.l2", in_chip::<6>)
