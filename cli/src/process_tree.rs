@@ -281,7 +281,9 @@ mod tests {
         fn new(processes: &[(u32, u32, u32, u32, u64)]) -> Self {
             let proc = Self(tempfile::tempdir().unwrap());
             fs::write(proc.0.path().join("stat"), "btime 1000\n").unwrap();
-            processes.iter().for_each(|process| proc.start(*process));
+            for process in processes {
+                proc.start(*process);
+            }
             proc
         }
 

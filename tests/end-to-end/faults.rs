@@ -1,6 +1,7 @@
 //! GPUs that are lost or hang, and collectors that die: everything else goes on and stays right.
 
 use std::{
+    fmt::Write as _,
     fs,
     time::{Duration, Instant},
 };
@@ -104,10 +105,12 @@ async fn gpu_whose_calls_all_fail_is_reported() {
     let full = "memory_used = \"139 GiB\"\n";
     let mut scenario = format!("gpus = 7\nstart_ms = {begins_ms}\n");
     for (gpu, code) in (1..).zip(CODES) {
-        scenario += &format!(
+        write!(
+            scenario,
             "[[gpu]]\nindex = {gpu}\n{full}\
              [[fault]]\nkind = \"returns\"\ngpu = {gpu}\ncode = {code}\nfrom_s = 12\nto_s = 20\n"
-        );
+        )
+        .unwrap();
     }
     let fake = Fake::new(&scenario);
     let rules = fake.path("alerts.toml");

@@ -158,7 +158,7 @@ fn hosts_that_hang_die_refuse_or_babble_keep_nobody_from_the_others() {
         assert_ne!(node(&told, name).1, "up");
     }
     for (name, reason) in [
-        ("missing1", "neither gpumon nor nvidia-smi; install it there"),
+        ("missing1", "neither gpumon nor nvidia-smi; install gpumon"),
         ("babble1", "writes what is not gpumon's; have its shell"),
         ("die1", "and then the power failed"),
         ("refuse1", "refuses connections; start the ssh server"),

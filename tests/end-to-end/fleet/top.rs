@@ -35,8 +35,8 @@ fn a_node_opens_live_with_the_fleets_token_and_leads_back() {
     let ways = ["--prometheus", &site.prometheus.url(), "--node-url", ENCRYPTED, "--node-ca-file", &authority];
     let mut terminal = Tty::start(&top(&[&ways[..], &["--node-token-file", &token]].concat()), 110, 30);
     terminal.wait_for(&site.name);
-    // By name, and those of ana alone; the last is the node, behind one that is not there.
-    terminal.press("s/user:ana\r");
+    // By name, and those of one job alone; the last is the node, behind one that is not there.
+    terminal.press("s/job:88123\r");
     terminal.wait_for("sorted by name");
     for leave in ["q", "\u{1b}"] {
         terminal.press("G\r");
@@ -45,7 +45,7 @@ fn a_node_opens_live_with_the_fleets_token_and_leads_back() {
         terminal.forget();
         terminal.press(leave);
         terminal.wait_for("sorted by name");
-        terminal.wait_for("user:ana");
+        terminal.wait_for("job:88123");
     }
     terminal.press("g\r");
     terminal.wait_for("localhost:1: https://localhost:1/ cannot be reached: connection refused; start `gpumon serve`");

@@ -213,7 +213,10 @@ mod tests {
         let source = source("gpus = 2\n[[fault]]\ngpu = 0\nkind = \"returns\"\ncode = 16\n");
         let error = source.open(0).err().unwrap();
         assert!(matches!(error, DeviceError::Failed { reason: Absence::DriverError { code: 16 }, .. }), "{error:?}");
-        assert!(error.to_string().contains("needs a reset (NVML error 16); `gpumon pause`"), "{error}");
+        assert!(
+            error.to_string().contains("needs a reset (NVML error 16); end the programs on it, then `gpumon pause`"),
+            "{error}"
+        );
         assert!(source.open(1).unwrap().read(&mut blank(1), ReadDepth::Full).is_ok());
     }
 
