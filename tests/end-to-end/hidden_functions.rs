@@ -90,7 +90,10 @@ fn lost(function: &str, whole: &Records, run: &Records) -> BTreeSet<String> {
 fn difference(function: &str, scenario: &str, whole: &Records) -> Vec<String> {
     let lost = lost(function, whole, &collect(&Fake::without(scenario, &[function])));
     let given = given_by(function);
-    let more = lost.iter().filter(|path| !given.iter().any(|given| is_of(path, given))).cloned();
+    // A list whose items cannot be read is absent itself.
+    let is_list = |path: &str, given: &str| given.strip_suffix("[]") == Some(path);
+    let is_given = |path: &str| given.iter().any(|given| is_of(path, given) || is_list(path, given));
+    let more = lost.iter().filter(|path| !is_given(path)).cloned();
     let less = given.iter().filter(|given| !lost.iter().any(|path| is_of(path, given)));
     let less = less.map(|given| format!("still there: {given}"));
     more.chain(less).map(|what| format!("without {function}: {what}")).collect()

@@ -54,8 +54,9 @@ pub(crate) fn given_by(function: &str) -> &'static [&'static str] {
         "MemoryErrorCounter" => &["details.ecc.aggregate_by_location", "details.ecc.volatile_by_location"],
         "MemoryInfo_v2" => &["sample.memory.reserved_bytes", "sample.mig_devices[].memory"],
         "MigMode" => &["details.modes.mig", "gpu.mig_devices[]", "sample.mig_devices"],
-        "ComputeInstanceId" | "GpuInstanceId" => &["gpu.mig_devices[]", "sample.mig_devices[]"],
-        "MaxMigDeviceCount" | "MigDeviceHandleByIndex" => &["gpu.mig_devices[]", "sample.mig_devices"],
+        "ComputeInstanceId" | "GpuInstanceId" | "MaxMigDeviceCount" | "MigDeviceHandleByIndex" => {
+            &["gpu.mig_devices[]", "sample.mig_devices[]"]
+        }
         "MinorNumber" => &["gpu.board.minor_number"],
         "Name" => &["gpu.name", "gpu.mig_devices[].profile"],
         "NumFans" => &["details.fans"],
