@@ -112,7 +112,7 @@ class Tools(WithClient):
             control = str(Path(folder, "control.sock"))
             async with client("--nvml-lib", "/nowhere/libnvidia-ml.so.1", "mcp", GPUMON_CONTROL=control) as asked:
                 for tool in ("gpu_status", "gpu_processes", "gpu_events"):
-                    self.assertIn("install the NVIDIA driver", await error_of(asked, tool))
+                    self.assertIn("point --nvml-lib at", await error_of(asked, tool))
             async with client("mcp", "--control", control) as asked:
                 for tool in TOOLS:
                     self.assertIn("gpumon serve", await error_of(asked, tool), tool)

@@ -99,7 +99,7 @@ class Kubernetes(unittest.TestCase):
         import helm_python
 
         with helm_python.Chart.load(str(DEPLOY / "kubernetes/gpumon")) as chart:
-            texts = chart.render({}, name="gpumon", namespace="monitoring")
+            texts = chart.render({"image": {"repository": "registry.example.org/gpumon"}}, name="gpumon", namespace="monitoring")
         (rendered,) = [yaml.safe_load(text) for name, text in texts.items() if name.endswith("podmonitor.yaml")]
         plain = yaml.safe_load((DEPLOY / "kubernetes/podmonitor.yaml").read_text())
         self.assertEqual(plain["kind"], rendered["kind"])

@@ -91,6 +91,8 @@ assert_type(m.gpus, list[gpumon.GpuCost])
 assert_type(m.to_dict(), gpumon.Cost)
 assert_type(m.to_dict()["peak_memory_bytes"], int | None)
 assert_type(m.stored(), gpumon.StoredCost | None)
+if stored := m.stored():
+    assert_type(stored.get("run"), gpumon.CellRun | None)
 assert_type(m.start(), gpumon.Measurement)
 m.stop()
 m.to_pandas().describe()

@@ -41,10 +41,14 @@ pub(super) static ITEMS: &[Item] = &[
 static COUNTERS: &[Item] = &[
     group("Single Bit            ", "single_bit").about(&[CORRECTED]).when(tells_locations).holds(LOCATIONS),
     group("Double Bit            ", "double_bit").about(&[UNCORRECTED]).when(tells_locations).holds(LOCATIONS),
-    value("SRAM Correctable", "sram_correctable", |at| errors(at, CORRECTED, SRAM))
-        .when(|at| !tells_locations(at) && !tells_sources(at)),
-    value("SRAM Correctable", "sram_correctable", |at| in_sram(at, if at.nth(0) == VOLATILE { 5 } else { 2 }, count))
-        .when(tells_sources),
+    value("SRAM Correctable", "sram_correctable", |at| {
+        if tells_sources(at) {
+            in_sram(at, if at.nth(0) == VOLATILE { 5 } else { 2 }, count)
+        } else {
+            errors(at, CORRECTED, SRAM)
+        }
+    })
+    .when(|at| !tells_locations(at)),
     value("SRAM Uncorrectable", "sram_uncorrectable", |at| errors(at, UNCORRECTED, SRAM))
         .when(|at| !tells_locations(at) && !tells_sources(at)),
     value("SRAM Uncorrectable Parity", "sram_uncorrectable_parity", |at| {

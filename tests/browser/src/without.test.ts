@@ -57,14 +57,14 @@ describe('the panel without', () => {
   it('permission says whom to ask, and goes on by itself when it is given', async ({ scripted, view, open, says }) => {
     await scripted.script('init_error = { code = 4 }\n');
     await open(scripted);
-    await says('The NVIDIA driver refuses this user', 'check the permissions of /dev/nvidia*', 'gpumon doctor');
+    await says('The NVIDIA driver refuses this user', 'the permissions of /dev/nvidia*', 'gpumon doctor');
     scripted.rewrite('gpus = 1\n');
     await view.live();
   });
 
   it('a driver says what to install', async ({ openOwn, says }) => {
     await openOwn({ GPUMON_SOURCE: 'nvml', GPUMON_NVML_LIB: '/nowhere/libnvidia-ml.so.1' });
-    await says('cannot load NVIDIA', 'install the NVIDIA driver', 'gpumon doctor');
+    await says('cannot load NVIDIA', 'point --nvml-lib at', 'gpumon doctor');
   });
 
   it('jupyter-server-proxy says how to install it', async ({ openOwn, says }) => {
