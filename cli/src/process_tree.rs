@@ -167,7 +167,7 @@ impl ProcessTree {
             Some(Place::Inside) => (Place::Inside, true),
             None if is_below() => (Place::Inside, true),
             _ if is_of_kernel() => (Place::Inside, true),
-            // Of another notebook.
+            // This process belongs to another notebook.
             Some(Place::Unclear) if owner.is_some_and(|owner| owner.notebook.is_some()) => (Place::Outside, true),
             // The owner may say more when it is read.
             Some(Place::Unclear) if owner.is_none() => (Place::Outside, false),

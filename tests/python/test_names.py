@@ -85,7 +85,7 @@ def wrong_names(tool: str, words: list[str]) -> list[str]:
         return [word for word in words if is_image_of_ours(word) and not IMAGE.fullmatch(word)]
     named = [word for word in words if "gpumon" in word]
     own = [word for word in named if re.split(r"[\[=<>~@]", word)[0] == DISTRIBUTION or Path(word).name.startswith(f"{FILE_NAME}-")]
-    # A command of the package that the same line names, or the other package, which is removed together with this one.
+    # `gpumon` may be the command after a package that the line names, or the other package where both are uninstalled.
     may_be_short = {"--from", "--spec", "uninstall"} & set(words) and own
     return [word for word in named if word not in own and not (may_be_short and word == "gpumon")]
 

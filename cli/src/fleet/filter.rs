@@ -94,7 +94,7 @@ impl Filter {
     }
 }
 
-/// Words are separated by blanks and commas; those between quotes belong to the word.
+/// Spaces and commas separate words, except inside quotes.
 fn words(typed: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut is_quoted = false;

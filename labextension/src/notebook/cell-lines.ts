@@ -66,7 +66,7 @@ export class CellLines implements IDisposable, CellCostListener {
     if (cell === undefined) {
       return;
     }
-    // What was stored before is not of this run.
+    // The cost that is stored belongs to an earlier run.
     storeCost(cell, this.options.settings()?.storeCosts === true ? cost : null);
     if (cost === null) {
       this.measuredRuns.delete(cellId);

@@ -47,7 +47,7 @@ describe('the page', () => {
         await menu.locator('summary').click();
         const content = menu.locator('> div');
         await content.waitFor();
-        // It is placed when it has been opened.
+        // A menu gets its position after it has been opened.
         await page.waitForTimeout(100);
         const { x, width } = (await content.boundingBox()) ?? { x: -1, width: 0 };
         seen.push([await menu.locator('summary').innerText(), x, x + width]);

@@ -33,7 +33,7 @@ const GPUS: &str = "gpus";
 const HELD: &str = "gpus_held";
 const IDS: [&str; 6] = [metrics::UTILIZATION, metrics::MEMORY_USED, metrics::MEMORY_TOTAL, metrics::POWER, GPUS, HELD];
 
-/// The sums over all GPUs that rules have recorded by job.
+/// Sums over all GPUs of a job, from the recording rules.
 const RULES: [&str; 6] = [
     "job:gpumon_gpu_utilization_ratio:sum",
     "job:gpumon_gpu_memory_used_bytes:sum",

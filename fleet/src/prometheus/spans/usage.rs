@@ -273,7 +273,7 @@ impl SpanReader {
         )
     }
 
-    /// Sums by one label; `None` is a series that lacks it.
+    /// Sums by the value of one label; the key `None` is for series without the label.
     async fn by_label(
         &mut self,
         expression: &str,

@@ -115,7 +115,7 @@ export function hasWord(typed: string, word: string): boolean {
   return wordsOf(typed).includes(word);
 }
 
-/** Words are separated by blanks and commas; those between quotes belong to the word. */
+/** Spaces and commas separate words, except inside quotes. */
 function wordsOf(typed: string): string[] {
   return typed.match(/(?:"[^"]*"?|[^\s,"])+/g) ?? [];
 }
