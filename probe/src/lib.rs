@@ -9,7 +9,7 @@
 //! - [`own_processes`] describes a user's own processes where a collector of somebody else's may not.
 //! - [`allocation`] tells to whom schedulers have given GPUs.
 //! - [`usage`] adds up who used how much.
-//! - [`surroundings`] tells a container or WSL, where the driver gets in another way.
+//! - [`surroundings`] detects a container or WSL, which get the driver in another way.
 //! - [`child`] starts programs without this one's secrets.
 //! - [`benchmarks`] is what benchmarks of each GPU have shown, kept over time in a file.
 //! - [`bounded`] reads files whose length somebody else decides, [`private_file`] files that nobody else may change.

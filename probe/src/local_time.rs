@@ -1,7 +1,8 @@
 //! Local time: the time zone of this process, in which times are shown and read.
 //!
-//! `TZ` is read as the C library reads it. jiff's own lookup opens an unknown name relative to the working directory, and
-//! lists all of the system's time zones to find one, which takes a millisecond; here one file is read, and jiff parses it.
+//! `TZ` is read as the C library reads it. For an unknown name, jiff's own lookup would open a file
+//! in the working directory, and it takes a millisecond to list all time zones of the system. Here,
+//! one file is read, and jiff parses it.
 
 use std::{
     env,
@@ -17,17 +18,18 @@ use crate::{
     untrusted::escaped,
 };
 
-/// Where systems keep their time zones, unless `TZDIR` names another folder.
+/// The usual folders of time zones, unless `TZDIR` names another one.
 const ZONEINFO: [&str; 3] = ["/usr/share/zoneinfo", "/usr/share/lib/zoneinfo", "/etc/zoneinfo"];
 
-/// The time zone of the system, where `TZ` is not set.
+/// The time zone of the system, which counts if `TZ` is not set.
 const LOCALTIME: &str = "/etc/localtime";
 
-/// The largest file of a time zone, in bytes; those of the database have 4 KB at most.
-const LARGEST: usize = 1 << 20;
+/// The largest file of a time zone that is read, in bytes. The files of the database have at most 4
+/// KB.
+const MAX_FILE_BYTES: usize = 1 << 20;
 
-/// Returns the time zone of this process: the one that `TZ` names, else the system's. If `TZ` names none, that is UTC, and
-/// the first call writes a warning to standard error.
+/// Returns the time zone of this process: the one that `TZ` names, or else the system's. If `TZ`
+/// names no time zone, this is UTC, and the first call writes a warning to standard error.
 pub fn time_zone() -> TimeZone {
     static ZONE: OnceLock<TimeZone> = OnceLock::new();
     let determine = || {
@@ -36,7 +38,7 @@ pub fn time_zone() -> TimeZone {
         };
         let name = name.to_string_lossy();
         find_zone(&name, &zoneinfo_folders()).unwrap_or_else(|| {
-            // Where standard error is closed or full, times are still in UTC.
+            // Times are in UTC even if standard error is closed or full.
             let _ = writeln!(
                 io::stderr(),
                 "gpumon: TZ={} names no time zone, so times are in UTC: set TZ to a name below {}, such as Europe/Berlin, \
@@ -59,14 +61,15 @@ fn zoneinfo_folders() -> Vec<PathBuf> {
     env::var_os("TZDIR").map_or_else(|| ZONEINFO.map(PathBuf::from).into(), |folder| vec![folder.into()])
 }
 
-/// Finds the time zone that a value of `TZ` names: by an absolute path, a name in one of these folders, or a POSIX rule.
+/// Finds the time zone that a value of `TZ` names: an absolute path, a name in one of these
+/// folders, or a POSIX rule.
 fn find_zone(name: &str, folders: &[PathBuf]) -> Option<TimeZone> {
     let name = name.strip_prefix(':').unwrap_or(name);
-    // Where a system has no time zones, nothing is wrong with a name of UTC.
+    // A name of UTC is valid even if the system has no time zones.
     if ["", "UTC", "Etc/UTC", "GMT", "Universal", "Zulu"].contains(&name) {
         return Some(TimeZone::UTC);
     }
-    // An absolute path replaces the folder.
+    // `join` with an absolute path ignores the folder.
     let file = folders.iter().find_map(|folder| read_zone(&folder.join(name)));
     // A rule without dates, such as EST5EDT, changes to summer time as in the United States.
     let rule = || TimeZone::posix(name).or_else(|_| TimeZone::posix(&format!("{name},M3.2.0,M11.1.0"))).ok();
@@ -75,7 +78,7 @@ fn find_zone(name: &str, folders: &[PathBuf]) -> Option<TimeZone> {
 
 /// Reads a file of the time zone database.
 fn read_zone(path: &Path) -> Option<TimeZone> {
-    let data = read_from(open_regular(path).ok()?, LARGEST).ok()?;
+    let data = read_from(open_regular(path).ok()?, MAX_FILE_BYTES).ok()?;
     TimeZone::tzif(&path.to_string_lossy(), &data).ok()
 }
 

@@ -1,19 +1,20 @@
-//! The surroundings of this process: a container or WSL decides how NVIDIA's driver gets there, and what to do without it.
+//! The surroundings of this process. A container or WSL gets NVIDIA's driver in its own way, and
+//! needs its own cure if the driver is missing.
 
 use std::path::Path;
 
 use crate::bounded;
 
-/// Where a process runs.
+/// The environment that a process runs in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Surroundings {
     /// A machine with its own driver.
     Machine,
     /// A container of Apptainer or Singularity.
     Apptainer,
-    /// A container of Enroot, which is also that of Slurm's Pyxis.
+    /// A container of Enroot, which Slurm's Pyxis uses.
     Enroot,
-    /// A pod.
+    /// A Kubernetes pod.
     Kubernetes,
     /// A container of Docker.
     Docker,
@@ -25,8 +26,8 @@ pub enum Surroundings {
     Wsl,
 }
 
-/// The files that each kind of container has. The first match decides: an image can have the files of the program that made
-/// it.
+/// Files by which each kind of container is recognized. The first match decides, because an image
+/// can contain the files of the program that built it.
 const MARKS: [(&str, Surroundings); 6] = [
     ("/.singularity.d", Surroundings::Apptainer),
     ("/.enroot", Surroundings::Enroot),
@@ -36,7 +37,8 @@ const MARKS: [(&str, Surroundings); 6] = [
     ("/run/.containerenv", Surroundings::Podman),
 ];
 
-/// Parts of the names of their cgroups, which a container with a cgroup namespace hides.
+/// Parts of the names of their cgroups. A container with a cgroup namespace does not show these
+/// names.
 const CGROUPS: [(&str, Surroundings); 4] = [
     ("kubepods", Surroundings::Kubernetes),
     ("docker", Surroundings::Docker),
@@ -45,12 +47,12 @@ const CGROUPS: [(&str, Surroundings); 4] = [
 ];
 
 impl Surroundings {
-    /// Returns those of this process.
+    /// Returns the surroundings of this process.
     pub fn detect() -> Self {
         Self::below("/".as_ref())
     }
 
-    /// Returns those of a process whose file system has this root.
+    /// Returns the surroundings of a process whose file system has this root.
     pub fn below(root: &Path) -> Self {
         let path = |path: &str| root.join(path.trim_start_matches('/'));
         let cgroup = bounded::text(path("/proc/self/cgroup"), bounded::CGROUP).unwrap_or_default();
@@ -63,7 +65,7 @@ impl Surroundings {
         }
     }
 
-    /// Returns the name of the container's kind, or `None` outside of a container.
+    /// Returns the name of the container's kind, or `None` outside a container.
     pub fn container(self) -> Option<&'static str> {
         match self {
             Self::Machine | Self::Wsl => None,
@@ -76,7 +78,7 @@ impl Surroundings {
         }
     }
 
-    /// Returns what to do if the driver runs and a GPU is missing here.
+    /// Returns what to do if the driver runs but a GPU is missing here.
     pub fn gpu_cure(self) -> &'static str {
         match self {
             Self::Machine => {
@@ -87,7 +89,7 @@ impl Surroundings {
         }
     }
 
-    /// Returns how to get the driver's libraries, and with them its GPUs, here.
+    /// Returns how to get the driver's libraries and its GPUs here.
     pub fn driver_cure(self) -> &'static str {
         match self {
             Self::Machine => "install the NVIDIA driver's utilities",
@@ -117,7 +119,8 @@ impl Surroundings {
     }
 }
 
-/// Returns `true` if the kernel is that of Windows Subsystem for Linux, also for a container there.
+/// Returns `true` if the kernel is that of Windows Subsystem for Linux. This includes containers in
+/// WSL.
 pub fn is_wsl(root: &Path) -> bool {
     let release = bounded::text(root.join("proc/sys/kernel/osrelease"), bounded::VALUE).unwrap_or_default();
     release.to_ascii_lowercase().contains("microsoft")
@@ -140,7 +143,7 @@ mod tests {
             (&[".dockerenv"], "0::/\n", Surroundings::Docker),
             (&["run/.containerenv"], "0::/\n", Surroundings::Podman),
             (&["var/run/secrets/kubernetes.io", ".dockerenv"], "0::/\n", Surroundings::Kubernetes),
-            // In a job of Slurm, from an image of Docker.
+            // A job of Slurm runs from an image of Docker.
             (&[".singularity.d", ".dockerenv"], "0::/system.slice/slurmstepd.scope/job_7\n", Surroundings::Apptainer),
             (&[".lock", ".dockerenv"], "0::/system.slice/slurmstepd.scope/job_7\n", Surroundings::Enroot),
         ] {

@@ -3,7 +3,7 @@
 //! - [`HostRates`] derives rates from two neighboring samples.
 //! - [`sanity_check`] removes impossible readings before anything else uses them.
 //! - [`ConditionTracker`] derives the conditions of a GPU; [`is_memory_nearly_full`] and
-//!   [`unlisted_bytes`] are the rules of two for a single sample.
+//!   [`unlisted_bytes`] apply the rules of two of them to a single sample.
 //! - [`found_after_ms`] is how long a new collector needs to find one that lasts.
 //! - [`Baseline`] is what a GPU usually does, which one of the conditions learns.
 //! - [`Clock`] and [`Hysteresis`] are how they begin and end in time; alerts do so in the same way.

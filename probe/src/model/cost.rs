@@ -164,20 +164,21 @@ pub struct StoredCost {
     pub shared: bool,
     /// The names of the GPUs that it held, by index.
     pub gpus: Vec<String>,
-    /// The run that this is the cost of. Without it, as in entries of older versions, and where it is not the cell's own run,
-    /// this is the cost of an earlier run.
+    /// The run that this is the cost of. If it is missing, as in entries of older versions, or is
+    /// not the cell's current run, this is the cost of an earlier run.
     pub run: Option<CellRun>,
 }
 
-/// A run of a notebook's cell, by what the cell itself has of it. `tests/stored-cost-runs.json` has cases of how these are
-/// compared with a cell.
+/// A run of a notebook's cell, identified by what the cell itself records.
+/// `tests/stored-cost-runs.json` has cases of how a run is compared with a cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct CellRun {
     /// The CRC-32 of the source in UTF-8.
     pub source_crc32: u32,
     /// The cell's `execution_count`; `null` if it has none.
     pub execution_count: Option<u32>,
-    /// When the run started: `metadata.execution["iopub.execute_input"]` of the cell; `null` where it is not recorded.
+    /// When the run started: `metadata.execution["iopub.execute_input"]` of the cell; `null` if it
+    /// is not recorded.
     pub started: Option<String>,
 }
 
@@ -205,7 +206,7 @@ impl StoredCost {
             && self.gpus.len() <= Self::MOST_GPUS
     }
 
-    /// Returns what a notebook keeps of a cost, without the run, which the notebook has; `None` where no GPU was held.
+    /// Returns what a notebook stores of a cost, except for the run; `None` if no GPU was held.
     pub fn new(cost: &Cost) -> Option<Self> {
         let whole_mib = |bytes: f64| (bytes / STORED_BYTES).round() * STORED_BYTES;
         let gpus: Vec<_> = cost.gpus.iter().map(|gpu| gpu.name.clone().unwrap_or_else(|| "GPU".to_owned())).collect();

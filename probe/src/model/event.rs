@@ -53,14 +53,14 @@ pub enum EventKind {
     GpuHung,
     /// The driver refuses to open the GPU, or fails every call about it.
     GpuFailed {
-        /// What the driver's code means, in a clause; empty where nobody explained it.
+        /// The meaning of the driver's code, as a clause; empty if there is no explanation.
         #[serde(default)]
         meaning: String,
-        /// What to do about it, in a clause; empty where nobody knows.
+        /// What to do about it, as a clause; empty if there is no advice.
         #[serde(default)]
         advice: String,
     },
-    /// The GPU was put into the running machine.
+    /// The GPU was added to the running machine.
     GpuAdded,
     /// The system has switched the GPU off to save power.
     GpuAsleep,
@@ -124,7 +124,7 @@ pub struct Mark {
     pub user: Option<String>,
 }
 
-/// A clause about what is wrong, with what to do about it where that is known.
+/// Returns a clause that says what is wrong and, if there is advice, what to do about it.
 pub fn with_advice(meaning: &str, advice: &str) -> String {
     if advice.is_empty() { meaning.to_owned() } else { format!("{meaning}; {advice}") }
 }
@@ -148,10 +148,11 @@ impl Mark {
     /// The most characters of a text, which is drawn next to a pointer.
     pub const LONGEST_TEXT: usize = 100;
 
-    /// Parses the text of a mark: trims it, and replaces characters that show nothing or steer terminals.
+    /// Parses the text of a mark: trims it, and replaces invisible characters and those that
+    /// control terminals.
     ///
     /// # Errors
-    /// Says how long a text may be if this one is empty or too long.
+    /// The text is empty or too long. The error gives the limit.
     pub fn parse_text(text: &str) -> Result<String, String> {
         let text = text.trim();
         let length = text.chars().count();

@@ -56,19 +56,21 @@ pub enum SourceKind {
     Simulated,
 }
 
-/// A GPU that an earlier collector has read: the next one keeps its index, also where it is no longer there.
+/// A GPU that an earlier collector has read. The next collector keeps its index, even if the GPU is
+/// gone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KnownGpu {
-    /// What it is.
+    /// The GPU's identity.
     pub gpu: Gpu,
-    /// How it was last.
+    /// The GPU's last known health.
     pub health: Health,
 }
 
 /// One GPU's identity and what never changes about it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Gpu {
-    /// NVML's index when it was first read. It is never renumbered, also when another GPU is lost, added or taken out.
+    /// NVML's index when the GPU was first read. It never changes, even when another GPU is lost,
+    /// added or removed.
     pub index: u32,
     /// `nvmlDeviceGetUUID`; `None` while the driver has not told it (a GPU that was lost or hung from the start).
     pub uuid: Option<String>,

@@ -18,11 +18,11 @@ pub struct Owner {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub slurm: Option<BatchJob>,
-    /// The PBS or TORQUE job it runs in.
+    /// The PBS or TORQUE job that it runs in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub pbs: Option<BatchJob>,
-    /// The LSF job it runs in.
+    /// The LSF job that it runs in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub lsf: Option<BatchJob>,
@@ -66,13 +66,13 @@ impl Owner {
         batch.or_else(pod).or_else(container).or_else(service)
     }
 
-    /// The job of a batch system that it runs in, with its kind.
+    /// Returns the batch job that it runs in, with its kind.
     pub fn batch_job(&self) -> Option<(JobKind, &BatchJob)> {
         let jobs = [(JobKind::Slurm, &self.slurm), (JobKind::Pbs, &self.pbs), (JobKind::Lsf, &self.lsf)];
         jobs.into_iter().find_map(|(kind, job)| Some((kind, job.as_ref()?)))
     }
 
-    /// The fields that [`Self::batch_job`] reads.
+    /// Returns the fields that [`Self::batch_job`] reads.
     pub fn batch_jobs_mut(&mut self) -> [&mut Option<BatchJob>; 3] {
         [&mut self.slurm, &mut self.pbs, &mut self.lsf]
     }
@@ -89,7 +89,8 @@ impl Owner {
 pub struct Job {
     /// What it is.
     pub kind: JobKind,
-    /// Jupyter's id of the kernel, the Slurm, PBS or LSF job's, the pod's UID, the container's id, or the name of the service.
+    /// The ID of the Jupyter kernel, of the Slurm, PBS or LSF job, or of the container; the UID of
+    /// the pod; or the name of the service.
     pub id: String,
     /// Of a notebook, as [`Notebook::path`]; left out of JSON where it is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -151,7 +152,7 @@ impl JobKind {
         Self::WORDS.into_iter().find(|(_, its)| *its == word).map(|(kind, _)| kind)
     }
 
-    /// The name of the batch system that runs jobs of this kind; `None` for other kinds.
+    /// Returns the name of the batch system that runs jobs of this kind; `None` for other kinds.
     pub fn batch_system(self) -> Option<&'static str> {
         match self {
             Self::Slurm => Some("Slurm"),
@@ -188,10 +189,11 @@ fn unknown() -> Reading<String> {
 /// A job of a batch system, or a step of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct BatchJob {
-    /// Its ID as the batch system writes it: `88123` of Slurm, `88123.server` or `88123[7].server` of PBS, `88123` or
-    /// `88123[7]` of LSF. The SLUID of a Slurm job, by which Slurm 26.05 names cgroups, if the ID is not known.
+    /// The ID as the batch system writes it: `88123` for Slurm, `88123.server` or `88123[7].server`
+    /// for PBS, `88123` or `88123[7]` for LSF. If the ID of a Slurm job is unknown, this is its
+    /// SLUID, by which Slurm 26.05 names cgroups.
     pub job_id: String,
-    /// The step of a Slurm job, such as `0`, `batch` or `interactive`, if it is known.
+    /// The step of a Slurm job, such as `0`, `batch` or `interactive`, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub step: Option<String>,

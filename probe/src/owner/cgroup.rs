@@ -2,13 +2,14 @@
 
 use crate::model::{BatchJob, Container, ContainerRuntime, Owner, Pod};
 
-/// Services that start containers for others. That a container is below one of them says nothing about its owner.
+/// Services that start containers for others. They say nothing about the owner of a container below
+/// them.
 const RUNTIME_SERVICES: [&str; 5] = ["containerd", "crio", "docker", "k3s", "podman"];
 
 /// Fills in what `/proc/PID/cgroup` tells (cgroups(7)): one line per hierarchy, `id:controllers:path`.
 ///
-/// Of nested pods and containers, as in kind or Docker in Docker, the innermost counts: the outer one is a machine to those
-/// who use it, and has the programs of all of them.
+/// Of nested pods and containers, as in kind or Docker in Docker, the innermost one counts. The
+/// outer one serves as a machine and contains the programs of all its users.
 pub(super) fn read(text: &str, owner: &mut Owner) {
     let paths: Vec<Vec<&str>> = text
         .lines()
@@ -21,7 +22,8 @@ pub(super) fn read(text: &str, owner: &mut Owner) {
     owner.lsf = paths.iter().find_map(|path| lsf(path));
     owner.pod = paths.iter().find_map(|path| path.iter().rev().find_map(|component| pod(component)));
     owner.container = paths.iter().find_map(|path| Some(container(path)?.1));
-    // In some hierarchies, a process can be in the cgroup of whatever started its container.
+    // In some hierarchies, a process can be in the cgroup of the program that started its
+    // container.
     let contained = paths.iter().find(|path| is_contained(path));
     owner.unit = match contained {
         Some(path) => unit_of_contained(path, owner.pod.is_some()),
@@ -29,8 +31,9 @@ pub(super) fn read(text: &str, owner: &mut Owner) {
     };
 }
 
-/// The parts of a path. systemd's notation of a cgroup, `slice:prefix:name`, is the name of one directory if a container
-/// runtime with the cgroupfs driver gets it from a kubelet with the systemd driver.
+/// Splits a path into its parts. With the systemd driver, a kubelet names a cgroup
+/// `slice:prefix:name`. A container runtime with the cgroupfs driver uses this as the name of one
+/// directory.
 fn components(path: &str) -> Vec<&str> {
     path.split(['/', ':']).filter(|component| !component.is_empty()).collect()
 }
@@ -51,9 +54,10 @@ pub(crate) fn is_sluid(id: &str) -> bool {
     id.len() == 14 && id.strip_prefix('s').is_some_and(|digits| digits.bytes().all(is_digit))
 }
 
-/// Where the cgroups hook of PBS puts jobs, `pbs_jobs` being `cgroup_prefix` of its configuration:
-/// `/pbs_jobs.service/jobid/88123.server`, with cgroup v2 `/pbs_jobs.service/jobs/…`; before,
-/// `/pbs_jobs.slice/pbs_jobs-88123.server.slice` and `/pbs_jobs/88123.server`. TORQUE has `/torque/88123.server`.
+/// Finds a job of PBS. Its cgroups hook writes `/pbs_jobs.service/jobid/88123.server`, with cgroup
+/// v2 `/pbs_jobs.service/jobs/…`, and in older versions
+/// `/pbs_jobs.slice/pbs_jobs-88123.server.slice` or `/pbs_jobs/88123.server`. `pbs_jobs` is the
+/// `cgroup_prefix` of its configuration. TORQUE writes `/torque/88123.server`.
 fn pbs(path: &[&str]) -> Option<BatchJob> {
     let job_id = path.windows(2).enumerate().find_map(|(at, pair)| {
         let parent = pair[0].strip_suffix(".slice").unwrap_or(pair[0]);
@@ -67,7 +71,7 @@ fn pbs(path: &[&str]) -> Option<BatchJob> {
     Some(BatchJob { job_id, step: None, private: false })
 }
 
-/// Whether it is `88123`, `88123.server` or `88123[7].server`.
+/// Returns `true` for `88123`, `88123.server` and `88123[7].server`.
 fn is_pbs_id(id: &str) -> bool {
     let sequence = id.split_once('.').map_or(id, |(sequence, _)| sequence);
     match sequence.split_once('[') {
@@ -76,8 +80,8 @@ fn is_pbs_id(id: &str) -> bool {
     }
 }
 
-/// `/lsf/CLUSTER/job.88123.4711.1700000000`: the job, the process and the second that it was started at. An element of an
-/// array can have its index behind the job, `job.88123[7].…`.
+/// Finds a job of LSF in `/lsf/CLUSTER/job.88123.4711.1700000000`: the job, the process and the
+/// second of its start. An element of an array can have its index after the job: `job.88123[7].…`.
 fn lsf(path: &[&str]) -> Option<BatchJob> {
     let below = path.iter().position(|part| matches!(*part, "lsf" | "lsf.slice" | "lsf.service"))?;
     let job_id = path[below..].iter().find_map(|part| {
@@ -91,19 +95,20 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// `kubepods-burstable-pod0a1b_….slice` (systemd driver, dashes as underscores), `pod0a1b-…` (cgroupfs driver). A kubelet's
-/// `--cgroup-root` is before it, in the path or in the name: `kubelet-kubepods-pod0a1b_….slice`.
+/// Parses `kubepods-burstable-pod0a1b_….slice` (systemd driver, underscores for dashes) or
+/// `pod0a1b-…` (cgroupfs driver). The `--cgroup-root` of a kubelet precedes it, in the path or in
+/// the name: `kubelet-kubepods-pod0a1b_….slice`.
 fn pod(component: &str) -> Option<Pod> {
     let name = component.strip_suffix(".slice").unwrap_or(component);
     let (before, uid) = name.rsplit_once("pod")?;
     let uid = uid.replace('_', "-");
-    // The UID of a static pod is a hash, which has no dashes.
+    // The UID of a static pod is a hash without dashes.
     let digits = uid.bytes().filter(|byte| *byte != b'-');
     let is_uid = digits.clone().count() == 32 && digits.clone().all(|byte| byte.is_ascii_hexdigit());
     (is_uid && (before.is_empty() || before.ends_with('-'))).then_some(Pod { uid, namespace: None, name: None })
 }
 
-/// The innermost container, with its place in the path.
+/// Finds the innermost container, and its position in the path.
 fn container(path: &[&str]) -> Option<(usize, Container)> {
     path.iter().enumerate().rev().find_map(|(at, component)| {
         let name = component.strip_suffix(".scope").unwrap_or(component);
@@ -126,8 +131,8 @@ fn is_contained(path: &[&str]) -> bool {
     container(path).is_some() || path.iter().any(|component| pod(component).is_some())
 }
 
-/// The unit of a service manager inside the container; without one, the unit that started the container, if that is not
-/// the runtime's own. Kubernetes alone starts pods.
+/// Returns the unit of a service manager inside the container, or else the unit that started the
+/// container, unless that is the runtime's own. Pods are started by Kubernetes alone.
 fn unit_of_contained(path: &[&str], is_pod: bool) -> Option<String> {
     let (outside, inside) = path.split_at(container(path).map_or(path.len(), |(at, _)| at));
     let started_by = || {
@@ -137,8 +142,8 @@ fn unit_of_contained(path: &[&str], is_pod: bool) -> Option<String> {
     unit(inside).or_else(started_by)
 }
 
-/// The innermost unit. A container's or a session's own scope is told elsewhere, or tells nothing, and so do the cgroups of
-/// batch systems.
+/// Returns the innermost unit. The scopes of containers and sessions and the cgroups of batch
+/// systems are no units: other fields have what they say.
 fn unit(path: &[&str]) -> Option<String> {
     path.iter().enumerate().rev().find_map(|(at, component)| {
         let is_unit = component.rsplit_once('.').is_some_and(|(_, kind)| kind == "service" || kind == "scope");
@@ -282,7 +287,7 @@ mod tests {
                 ),
                 true,
             ),
-            // Docker in a pod: the pod is the only one.
+            // Docker in a pod: there is only one pod.
             (format!("/kubepods/pod{UID}/{ID}/docker/{INNER}"), true),
         ] {
             let owner = owner(&format!("0::{path}"));
@@ -293,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn unit_that_started_container_is_told() {
+    fn unit_that_started_container_is_found() {
         for (path, unit) in [
             // Podman with `--cgroups=split`, as Quadlet starts it.
             (format!("/system.slice/ollama.service/libpod-payload-{ID}"), Some("ollama.service")),
@@ -322,7 +327,7 @@ mod tests {
                 Containerd,
             ),
             (format!("0::/system.slice/crio.service/kubepods-pod{SLICE_UID}.slice:crio:{ID}/child"), Crio),
-            // `--cgroup-root=/kubelet`, as of kind.
+            // `--cgroup-root=/kubelet`, as in kind.
             (
                 format!(
                     "0::/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-burstable.slice/kubelet-kubepods-burstable-pod{SLICE_UID}.slice/cri-containerd-{ID}.scope"
@@ -339,7 +344,7 @@ mod tests {
             (format!("0::/kubepods.slice/kubepods-pod{SLICE_UID}.slice/docker-{ID}.scope"), Docker),
             // From within a container, paths are relative to its own cgroup.
             (format!("0::/../../kubepods-burstable-pod{SLICE_UID}.slice/cri-containerd-{ID}.scope"), Containerd),
-            // cgroup v1: not every hierarchy has the pod.
+            // With cgroup v1, not every hierarchy has the pod.
             (
                 format!(
                     "13:misc:/\n12:pids:/system.slice/containerd.service\n4:memory:/system.slice/containerd.service/kubepods-besteffort-pod{SLICE_UID}.slice:cri-containerd:{ID}\n1:name=systemd:/system.slice/containerd.service\n0::/system.slice/containerd.service"

@@ -90,7 +90,7 @@ impl Resolver {
         }
     }
 
-    /// Whether processes of other PID namespaces are not visible.
+    /// Returns `true` if processes of other PID namespaces are not visible.
     pub(crate) fn is_in_namespace(&self) -> bool {
         self.shared.is_in_namespace()
     }

@@ -41,12 +41,12 @@ pub(super) fn notebook(
     })
 }
 
-/// Whether these are the arguments of a kernel.
+/// Returns `true` if these are the arguments of a kernel.
 pub(super) fn is_kernel(arguments: &[String]) -> bool {
     connection(arguments).is_some()
 }
 
-/// The argument with the path of the connection file, and the kernel's id.
+/// Returns the argument with the path of the connection file, and the kernel's ID.
 fn connection(arguments: &[String]) -> Option<(&String, String)> {
     arguments.iter().find_map(|argument| Some((argument, kernel_id(argument)?)))
 }

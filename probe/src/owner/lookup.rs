@@ -24,7 +24,7 @@ pub(super) struct OwnerQuery<'a> {
     pub(super) user: Option<User>,
     pub(super) by_cgroup: &'a Reading<Owner>,
     pub(super) arguments: Option<&'a [String]>,
-    /// The PID of the kernel that it was found to belong to before.
+    /// The PID of the kernel that the process belonged to in an earlier lookup.
     pub(super) kernel: Option<u32>,
     /// Whether its command line is kept from view, and its notebook's path with it.
     pub(super) hidden: bool,
@@ -73,14 +73,15 @@ pub(super) fn owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
             }
         }
         owner.parents.push(Ancestor { pid: parent, name: clean::name(&name) });
-        // A worker belongs to the notebook whose kernel started it. A fork of the kernel has the kernel's command line.
+        // A worker belongs to the notebook whose kernel started it. A fork of a kernel has the
+        // command line of that kernel.
         if owner.notebook.is_none() || is_fork(arguments.as_deref()) {
             let of_parent = arguments.and_then(|arguments| notebook(parent, above.birth, its_user, &arguments));
             owner.notebook = of_parent.or(owner.notebook);
         }
         parent = above.parent;
     }
-    // Below the leader of its session, no ancestor has ended.
+    // None of the ancestors below the leader of its session has ended.
     let is_below_leader = owner.parents.iter().any(|parent| parent.pid == origin.session);
     if !is_below_leader
         && owner.notebook.as_ref().is_none_or(|notebook| notebook.kernel_pid == pid)
@@ -108,9 +109,10 @@ pub(super) fn owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
     owner
 }
 
-/// Returns the kernel of a process whose ancestors do not lead to it, since one of them has ended: the leader of its session,
-/// since Jupyter starts each kernel in a session of its own; the one that was its ancestor before; or the one kernel of the
-/// Jupyter server, and the notebook, that its environment names.
+/// Returns the kernel of a process that is cut off from it because an ancestor has ended. This is
+/// the leader of its session, since Jupyter starts each kernel in its own session; or the kernel
+/// that was its ancestor in an earlier lookup; or the only kernel of the Jupyter server and
+/// notebook that its environment names.
 fn kernel_of_orphan(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Option<u32> {
     const VARIABLES: [&str; 2] = ["JPY_PARENT_PID", "JPY_SESSION_NAME"];
     let OwnerQuery { pid, origin, user, .. } = *query;
@@ -118,7 +120,7 @@ fn kernel_of_orphan(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Option<u32> {
         let is_older = || proc_fs.origin(*kernel).is_some_and(|its| its.birth.ticks <= origin.birth.ticks);
         let is_alike = || proc_fs.user(*kernel).map(|its| its.uid) == user.map(|user| user.uid);
         let has_connection_file = || proc_fs.arguments(*kernel).is_some_and(|all| jupyter::is_kernel(&all));
-        // What another user's process provides is not read.
+        // Variables of another user's process are not read.
         is_older() && is_alike() && has_connection_file()
     };
     let known =
@@ -133,8 +135,8 @@ fn kernel_of_orphan(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Option<u32> {
     kernels.next().filter(|_| kernels.next().is_none())
 }
 
-/// Fills in the job that the environment names. One batch system can set the variables of another, for scripts that were
-/// written for that: so one job alone is filled in.
+/// Fills in the job that the environment names. Only one job is filled in, because one batch system
+/// can set the variables of another for scripts that expect them.
 fn read_batch_variables(proc_fs: &ProcFs, pid: u32, owner: &mut Owner) {
     let names = ["SLURM_JOB_ID", "SLURM_STEP_ID", "PBS_JOBID", "LSB_JOBID", "LSB_JOBINDEX"];
     let [slurm, step, pbs, lsf, index] = proc_fs.variables(pid, names);
@@ -144,7 +146,7 @@ fn read_batch_variables(proc_fs: &ProcFs, pid: u32, owner: &mut Owner) {
     } else if let Some(job_id) = pbs {
         owner.pbs = Some(job(job_id));
     } else if let Some(job_id) = lsf {
-        // The index is 0 in jobs that are not elements of an array.
+        // LSF sets the index to 0 in jobs that are not elements of an array.
         let index = index.filter(|index| index != "0").map_or_else(String::new, |index| format!("[{index}]"));
         owner.lsf = Some(job(job_id + &index));
     }
@@ -275,7 +277,7 @@ mod tests {
                 (30, 1, "python3 worker.py", "", &train),
                 (31, 1, "python3 worker.py", "", "JPY_PARENT_PID=10"),
                 (32, 1, "python3 worker.py", "", ""),
-                // Forks that did not start another program.
+                // These are forks that did not start another program.
                 (33, 1, &one, "", &train),
                 (34, 20, &one, "", &train),
                 (40, 10, "conda run -f /run/kernel-ef56.json", "", ""),
@@ -284,13 +286,13 @@ mod tests {
         );
         let kernel_of =
             |pid: u32| fake.owner(pid, false).notebook.map(|notebook| (notebook.kernel_id, notebook.kernel_pid));
-        assert_eq!(kernel_of(30), None, "the list of the server's children is not there");
+        assert_eq!(kernel_of(30), None, "the list of the server's children is missing");
         fs::create_dir_all(fake.0.join("10/task/11")).unwrap();
         fs::write(fake.0.join("10/task/11/children"), "20 21 ").unwrap();
         let of_one = Some(("ab12".to_owned(), 20));
         assert_eq!([30, 33, 34, 20].map(kernel_of), [(); 4].map(|()| of_one.clone()));
-        assert_eq!(kernel_of(41), Some(("ef56".to_owned(), 41)), "what started it is no kernel");
-        assert_eq!([31, 32].map(kernel_of), [None, None], "it can be of either kernel, or of none");
+        assert_eq!(kernel_of(41), Some(("ef56".to_owned(), 41)), "its parent is no kernel");
+        assert_eq!([31, 32].map(kernel_of), [None, None], "it can belong to either kernel or to none");
         let stat = fs::read_to_string(fake.0.join("32/stat")).unwrap();
         fs::write(fake.0.join("32/stat"), stat.replacen(" 5 6 ", " 5 21 ", 1)).unwrap();
         assert_eq!(kernel_of(32), Some(("cd34".to_owned(), 21)), "the leader of its session");
@@ -301,7 +303,7 @@ mod tests {
             OwnerQuery { pid: 31, origin, user, by_cgroup, arguments: None, kernel, hidden: false, is_root: false };
         let remembered = owner(&proc_fs, &query).notebook.map(|notebook| (notebook.kernel_id, notebook.kernel_pid));
         assert_eq!(remembered, of_one, "it was an ancestor before");
-        // Another kernel of the same notebook.
+        // This is another kernel of the same notebook.
         fs::write(fake.0.join("21/environ"), train.replace(' ', "\0")).unwrap();
         assert_eq!(kernel_of(30), None);
         assert_eq!(kernel_of(20), of_one);

@@ -27,7 +27,7 @@ pub(super) struct ProcFs {
     /// Whether every process of the machine can be seen: not from a container, nor by users to whom `/proc` shows their
     /// own alone (`hidepid`).
     sees_all: bool,
-    /// Whether this PID namespace is known not to be the machine's first.
+    /// Whether this PID namespace is known to be other than the machine's first.
     pub(super) is_in_namespace: bool,
     booted_ms: Option<u64>,
 }
@@ -37,7 +37,7 @@ pub(super) struct ProcFs {
 pub(super) struct Origin {
     /// Its parent; 0 for the first process of a PID namespace.
     pub(super) parent: u32,
-    /// Its session: the PID of the process that began it; 0 if it is not known.
+    /// The ID of its session, which is the PID of the leader; 0 if unknown.
     pub(super) session: u32,
     pub(super) birth: Birth,
 }
@@ -86,7 +86,7 @@ impl ProcFs {
         let stat = self.text(pid, "stat", bounded::STAT)?;
         // The second field is the name in parentheses and may hold anything, parentheses too.
         let after_name = &stat[stat.rfind(')')? + 1..];
-        // Fields 4, 6 and 22 of proc_pid_stat(5); field 3 is the first here.
+        // These are fields 4, 6 and 22 of proc_pid_stat(5); the first item here is field 3.
         let mut fields = after_name.split_ascii_whitespace();
         let parent = fields.nth(1)?.parse().ok()?;
         let session = fields.nth(1)?.parse().unwrap_or_default();
@@ -96,7 +96,7 @@ impl ProcFs {
         Some(Origin { parent, session, birth: Birth { ticks, started_ms } })
     }
 
-    /// Returns the children of a process as [`children`] does.
+    /// Returns the children of a process, as the function [`children`] does.
     pub(super) fn children(&self, pid: u32) -> Vec<u32> {
         children(&self.root, pid)
     }
@@ -185,8 +185,8 @@ impl ProcFs {
     }
 }
 
-/// Returns the children of a process, of all of its threads, below `root`, which is `/proc` but in tests; none if the kernel
-/// lacks the list (`CONFIG_PROC_CHILDREN`).
+/// Returns the children of all threads of a process; none if the kernel lacks the list
+/// (`CONFIG_PROC_CHILDREN`). `root` is `/proc` except in tests.
 pub fn children(root: &Path, pid: u32) -> Vec<u32> {
     let Ok(threads) = fs::read_dir(root.join(pid.to_string()).join("task")) else { return Vec::new() };
     let list = |thread: DirEntry| bounded::text(thread.path().join("children"), bounded::TABLE).unwrap_or_default();

@@ -72,7 +72,8 @@ impl ProcessReader {
         Self { own_uid, ..self }
     }
 
-    /// Whether this PID namespace is not the machine's first, so that processes of others are not visible.
+    /// Returns `true` if this PID namespace is not the machine's first one, so that processes of
+    /// other namespaces are not visible.
     pub(super) fn is_in_namespace(&self) -> bool {
         self.proc_fs.is_in_namespace
     }

@@ -38,7 +38,7 @@ pub(super) struct GpuState {
     details_requested: bool,
     /// Whether it has ever answered.
     opened: bool,
-    /// The event that it was put into the running machine, until its UUID is known.
+    /// The event for an added GPU, kept until its UUID is known.
     added: Option<EventKind>,
     /// The health that was last shown, so that a change of it becomes an event.
     shown: Health,
@@ -87,7 +87,7 @@ impl GpuState {
         }
     }
 
-    /// The same GPU as an earlier collector knew it.
+    /// Returns the GPU with the index and health that an earlier collector knew.
     pub(super) fn continued(self, known: KnownGpu) -> Self {
         let KnownGpu { gpu, health } = known;
         let Gpu { index, uuid, .. } = gpu.clone();
@@ -95,7 +95,7 @@ impl GpuState {
         Self { gpu, last, shown: health, ..self }
     }
 
-    /// A GPU that no earlier collector knew.
+    /// Returns the GPU as one that was added while the machine ran.
     pub(super) fn added(self) -> Self {
         Self { added: Some(EventKind::GpuAdded), ..self }
     }
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_gpu_of_an_earlier_collector_is_reported_once() {
+    fn earlier_collectors_lost_gpu_is_reported_once() {
         let gpu = Gpu { uuid: Some("GPU-3".into()), ..unknown(3, &Absence::Unknown) };
         let known = KnownGpu { gpu, health: Health::Lost { since_ms: 7 } };
         let mut state = GpuState::new(3, &ConditionSettings::default()).continued(known);

@@ -75,7 +75,8 @@ pub struct Options {
     pub below_baselines: Option<Arc<BelowBaselines>>,
     /// What was learned of the GPUs, and what is learned; `None` where it is not kept.
     pub learned: Option<Arc<Learned>>,
-    /// The GPUs that were read before, by their index, which they keep; empty where none were.
+    /// The GPUs that an earlier collector read, by their index, which they keep; empty if there are
+    /// none.
     pub known_gpus: Arc<[KnownGpu]>,
 }
 

@@ -1,7 +1,8 @@
-//! GPUs at the indices that they had in an earlier collector, whatever the driver counts now.
+//! GPUs at the indices that an earlier collector gave them, in whatever order the driver counts
+//! them.
 //!
-//! A driver counts its GPUs when it is loaded, in the order of the PCI bus: one that is added or missing moves those behind
-//! it.
+//! A driver counts its GPUs once, when it is loaded, in the order of the PCI bus. An added or
+//! missing GPU shifts all GPUs after it.
 
 use std::{
     path::Path,
@@ -17,34 +18,34 @@ use crate::{
     },
 };
 
-/// A source whose GPUs have the indices of those that are known; others follow.
+/// A source that gives known GPUs their indices, and the next free ones to all others.
 struct PlacedSource {
     source: Arc<dyn Source>,
-    places: Places,
+    driver_indices: DriverIndices,
 }
 
-/// The driver's index of each GPU; `None` where the driver does not find it.
+/// The driver's index of each GPU; `None` if the driver does not find it.
 #[derive(Debug, Clone, PartialEq)]
-struct Places(Vec<Option<u32>>);
+struct DriverIndices(Vec<Option<u32>>);
 
-/// The source with the known GPUs at their indices; the source itself where none is known.
+/// Returns a source with the known GPUs at their indices, or `source` itself if no GPU is known.
 ///
 /// # Errors
-/// Where the driver finds no GPU.
+/// The driver finds no GPU.
 pub(super) fn at_known_indices(source: &Arc<dyn Source>, options: &Options) -> Result<Arc<dyn Source>, SourceError> {
     if options.known_gpus.is_empty() {
         return Ok(Arc::clone(source));
     }
     let found = identify_gpus(source, &options.sys_root)?;
-    let places = Places::assign(&options.known_gpus, &found);
-    Ok(Arc::new(PlacedSource { source: Arc::clone(source), places }))
+    let driver_indices = DriverIndices::assign(&options.known_gpus, &found);
+    Ok(Arc::new(PlacedSource { source: Arc::clone(source), driver_indices }))
 }
 
-/// The UUID of each GPU, by the driver's index; `None` for one that does not tell it in time, or sleeps. `sys_root` is
-/// `/sys` but in tests.
+/// Returns the UUID of each GPU, by the driver's index; `None` for a GPU that sleeps or does not
+/// answer in time. `sys_root` is `/sys` except in tests.
 ///
 /// # Errors
-/// Where the driver finds no GPU.
+/// The driver finds no GPU.
 pub fn identify_gpus(source: &Arc<dyn Source>, sys_root: &Path) -> Result<Vec<Option<String>>, SourceError> {
     let count = source.device_count()?;
     let (sender, identified) = mpsc::channel();
@@ -66,39 +67,41 @@ pub fn identify_gpus(source: &Arc<dyn Source>, sys_root: &Path) -> Result<Vec<Op
     Ok(found)
 }
 
-impl Places {
-    /// Each GPU is where it was. One whose UUID is not known takes the first place that is free, since the driver counts
-    /// in the same order as before; one with a new UUID takes that of a GPU that was never identified, or a new one.
+impl DriverIndices {
+    /// Assigns each GPU its earlier index. A GPU with an unknown UUID gets the first free index,
+    /// since the driver counts in the same order as before. A GPU with a new UUID gets the index of
+    /// a GPU that was never identified, or else a new index.
     fn assign(known: &[KnownGpu], found: &[Option<String>]) -> Self {
-        let mut places = vec![None; known.len()];
-        let of = |uuid: &String| known.iter().position(|known| known.gpu.uuid.as_ref() == Some(uuid));
+        let mut driver_indices = vec![None; known.len()];
+        let position_of = |uuid: &String| known.iter().position(|known| known.gpu.uuid.as_ref() == Some(uuid));
         let mut others = Vec::new();
         for (index, uuid) in (0..).zip(found) {
-            match uuid.as_ref().and_then(of) {
-                Some(place) => places[place] = Some(index),
+            match uuid.as_ref().and_then(position_of) {
+                Some(position) => driver_indices[position] = Some(index),
                 None => others.push((index, uuid.is_some())),
             }
         }
         for (index, has_uuid) in others {
-            let is_free = |place: &usize| {
-                places[*place].is_none() && known.get(*place).is_some_and(|own| !has_uuid || own.gpu.uuid.is_none())
+            let is_free = |position: &usize| {
+                driver_indices[*position].is_none()
+                    && known.get(*position).is_some_and(|own| !has_uuid || own.gpu.uuid.is_none())
             };
-            match (0..places.len()).find(is_free) {
-                Some(place) => places[place] = Some(index),
-                None => places.push(Some(index)),
+            match (0..driver_indices.len()).find(is_free) {
+                Some(position) => driver_indices[position] = Some(index),
+                None => driver_indices.push(Some(index)),
             }
         }
-        Self(places)
+        Self(driver_indices)
     }
 
-    /// The driver's index.
+    /// Returns the driver's index of a GPU.
     fn driver_index(&self, index: u32) -> Option<u32> {
         self.0.get(index as usize).copied().flatten()
     }
 
-    /// gpumon's index.
+    /// Returns gpumon's index of a GPU.
     fn index(&self, driver_index: u32) -> Option<u32> {
-        (0..).zip(&self.0).find_map(|(index, place)| (*place == Some(driver_index)).then_some(index))
+        (0..).zip(&self.0).find_map(|(index, own)| (*own == Some(driver_index)).then_some(index))
     }
 }
 
@@ -108,21 +111,21 @@ impl Source for PlacedSource {
     }
 
     fn device_count(&self) -> Result<u32, SourceError> {
-        Ok(self.places.0.len() as u32)
+        Ok(self.driver_indices.0.len() as u32)
     }
 
     fn open(&self, index: u32) -> Result<Box<dyn Device>, DeviceError> {
-        let driver_index = self.places.driver_index(index).ok_or(DeviceError::Lost)?;
+        let driver_index = self.driver_indices.driver_index(index).ok_or(DeviceError::Lost)?;
         Ok(Box::new(PlacedDevice { device: self.source.open(driver_index)?, index }))
     }
 
     fn is_asleep(&self, index: u32, sys_root: &Path) -> bool {
-        self.places.driver_index(index).is_some_and(|index| self.source.is_asleep(index, sys_root))
+        self.driver_indices.driver_index(index).is_some_and(|index| self.source.is_asleep(index, sys_root))
     }
 
     fn reporter(&self) -> Option<Box<dyn Reporter>> {
         let reporter = self.source.reporter()?;
-        Some(Box::new(PlacedReporter { reporter, places: self.places.clone() }))
+        Some(Box::new(PlacedReporter { reporter, driver_indices: self.driver_indices.clone() }))
     }
 
     fn error_log(&self, path: &Path) -> Option<Box<dyn ErrorLog>> {
@@ -134,9 +137,9 @@ impl Source for PlacedSource {
     }
 
     fn links(&self, gpus: &[u32]) -> Vec<GpuLink> {
-        let found: Vec<_> = gpus.iter().filter_map(|index| self.places.driver_index(*index)).collect();
+        let found: Vec<_> = gpus.iter().filter_map(|index| self.driver_indices.driver_index(*index)).collect();
         let placed = |link: GpuLink| {
-            let (a, b) = (self.places.index(link.a)?, self.places.index(link.b)?);
+            let (a, b) = (self.driver_indices.index(link.a)?, self.driver_indices.index(link.b)?);
             Some(GpuLink { a: a.min(b), b: a.max(b), ..link })
         };
         self.source.links(&found).into_iter().filter_map(placed).collect()
@@ -181,19 +184,19 @@ impl Device for PlacedDevice {
 
 struct PlacedReporter {
     reporter: Box<dyn Reporter>,
-    places: Places,
+    driver_indices: DriverIndices,
 }
 
 impl Reporter for PlacedReporter {
     fn add(&mut self, gpu: u32) {
-        if let Some(driver_index) = self.places.driver_index(gpu) {
+        if let Some(driver_index) = self.driver_indices.driver_index(gpu) {
             self.reporter.add(driver_index);
         }
     }
 
     fn wait(&mut self) -> Option<(u32, Notice)> {
         let (driver_index, notice) = self.reporter.wait()?;
-        Some((self.places.index(driver_index)?, notice))
+        Some((self.driver_indices.index(driver_index)?, notice))
     }
 }
 
@@ -205,7 +208,7 @@ mod tests {
         vendor::SourceChoice,
     };
 
-    fn known(uuids: &[Option<&str>]) -> Vec<KnownGpu> {
+    fn known_gpus(uuids: &[Option<&str>]) -> Vec<KnownGpu> {
         let known = |(index, uuid): (u32, Option<&str>)| KnownGpu {
             gpu: Gpu {
                 index,
@@ -221,27 +224,27 @@ mod tests {
     }
 
     #[test]
-    fn gpus_keep_their_places_and_new_ones_follow() {
-        let places = |before: &[Option<&str>], now: &[Option<&str>]| {
+    fn gpus_keep_indices_and_new_ones_follow() {
+        let assigned = |before: &[Option<&str>], now: &[Option<&str>]| {
             let now: Vec<_> = now.iter().map(|uuid| uuid.map(str::to_owned)).collect();
-            Places::assign(&known(before), &now).0
+            DriverIndices::assign(&known_gpus(before), &now).0
         };
         let (a, b, c, d, unknown) = (Some("a"), Some("b"), Some("c"), Some("d"), None);
-        assert_eq!(places(&[a, b], &[a, b]), [Some(0), Some(1)]);
-        assert_eq!(places(&[a, b], &[c, a, b]), [Some(1), Some(2), Some(0)], "one was added before them");
-        assert_eq!(places(&[a, b, c], &[b, c]), [None, Some(0), Some(1)], "one is missing");
-        assert_eq!(places(&[a, b], &[b, c]), [None, Some(0), Some(1)], "another is in its slot");
-        assert_eq!(places(&[a, b, c], &[a, unknown, c]), [Some(0), Some(1), Some(2)], "one does not answer");
-        assert_eq!(places(&[a, unknown, c], &[a, d, c]), [Some(0), Some(1), Some(2)], "one answers for the first time");
-        assert_eq!(places(&[a], &[unknown, a]), [Some(1), Some(0)], "one was added that does not answer");
+        assert_eq!(assigned(&[a, b], &[a, b]), [Some(0), Some(1)]);
+        assert_eq!(assigned(&[a, b], &[c, a, b]), [Some(1), Some(2), Some(0)], "a GPU was added before them");
+        assert_eq!(assigned(&[a, b, c], &[b, c]), [None, Some(0), Some(1)], "a GPU is missing");
+        assert_eq!(assigned(&[a, b], &[b, c]), [None, Some(0), Some(1)], "its slot has another GPU");
+        assert_eq!(assigned(&[a, b, c], &[a, unknown, c]), [Some(0), Some(1), Some(2)], "a GPU does not answer");
+        assert_eq!(assigned(&[a, unknown, c], &[a, d, c]), [Some(0), Some(1), Some(2)], "first answer of a GPU");
+        assert_eq!(assigned(&[a], &[unknown, a]), [Some(1), Some(0)], "the added GPU does not answer");
     }
 
     #[test]
-    fn placed_gpus_are_read_and_missing_ones_are_lost() {
+    fn known_gpus_are_read_and_missing_lost() {
         let source: Arc<dyn Source> = Arc::from(SourceChoice::Sim(2).open(None).unwrap());
         let uuid = |index| source.open(index).unwrap().identity().uuid;
         let (zero, one) = (uuid(0), uuid(1));
-        let before = known(&[one.as_deref(), Some("GPU-gone"), zero.as_deref()]);
+        let before = known_gpus(&[one.as_deref(), Some("GPU-gone"), zero.as_deref()]);
         let options = Options {
             known_gpus: before.into(),
             ..Options::new(Duration::from_secs(1), crate::owner::CommandLines::All)

@@ -22,11 +22,11 @@ pub enum DeviceError {
     /// The driver refuses to open it, or fails every call about it.
     #[error("{meaning}; {advice}")]
     Failed {
-        /// Why its readings are absent.
+        /// The reason why its readings are absent.
         reason: Absence,
-        /// What the driver's code means, in a clause.
+        /// The meaning of the driver's code, as a clause.
         meaning: String,
-        /// What to do about it, in a clause.
+        /// What to do about it, as a clause.
         advice: String,
     },
 }

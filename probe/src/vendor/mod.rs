@@ -30,7 +30,8 @@ pub trait Source: Send + Sync {
     /// [`SourceError::NoDevice`] where there is none, or the driver's own error.
     fn device_count(&self) -> Result<u32, SourceError>;
 
-    /// Opens one GPU. It is called on the thread that will read it, and on another that only wants to know which one it is.
+    /// Opens one GPU. It is called on the thread that will read the GPU, and on another thread that
+    /// only identifies it.
     ///
     /// # Errors
     /// [`DeviceError`] as the driver gives it.

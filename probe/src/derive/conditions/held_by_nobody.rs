@@ -62,8 +62,8 @@ impl HeldByNobody {
     }
 }
 
-/// Returns the memory in use that no listed process holds, in bytes, as one sample alone shows it; `None` if it is too
-/// little to be a process's, or not known.
+/// Returns the memory in use that no listed process holds, in bytes, from one sample alone; `None`
+/// if it is unknown or too little to belong to a process.
 pub fn unlisted_bytes(sample: &GpuSample) -> Option<u64> {
     let (used_bytes, processes) = sample.memory.used_bytes.value().zip(sample.processes.value())?;
     if is_divided(sample) || sample.processes_omitted > 0 {
@@ -73,12 +73,12 @@ pub fn unlisted_bytes(sample: &GpuSample) -> Option<u64> {
     (nobodys.bytes > tolerated_bytes(nobodys, &sample.memory, false)).then_some(nobodys.bytes)
 }
 
-/// What a divided GPU lists depends on who asks.
+/// Returns `true` for a divided GPU, which lists different processes to different users.
 fn is_divided(sample: &GpuSample) -> bool {
     sample.mig_devices.value().is_some_and(|devices| !devices.is_empty())
 }
 
-/// Up to so much can be in use without a process.
+/// Returns how much memory can be in use without a process, in bytes.
 fn tolerated_bytes(nobodys: Nobodys, memory: &MemorySample, lasts: bool) -> u64 {
     let total_bytes = memory.total_bytes.value().map_or(0.0, |bytes| *bytes as f64);
     let reserved_bytes = match memory.reserved_bytes.value() {
@@ -160,7 +160,7 @@ mod tests {
             unlisted_bytes(&sample)
         };
         assert_eq!(of(1_100, &[]), Some(1_100 << 20));
-        assert_eq!(of(200, &[]), None, "a driver's own");
+        assert_eq!(of(200, &[]), None, "the driver's own memory");
         assert_eq!(of(9 << 10, &[examples::process(7, GIB)]), None, "managed memory");
         assert_eq!(of(30 << 10, &[examples::process(7, GIB)]), Some(29 * GIB));
         let unknown = Process { memory_bytes: Reading::Absent(Absence::Unknown), ..examples::process(7, 0) };

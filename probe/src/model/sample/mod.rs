@@ -71,9 +71,9 @@ pub struct GpuSample {
     #[serde(default, skip_serializing_if = "is_zero")]
     #[ts(optional, as = "Option<u32>")]
     pub processes_omitted: u32,
-    /// Memory in use that no listed process holds, in bytes, if the driver is read in a PID namespace other than the
-    /// machine's first, such as that of a container: processes of other namespaces are not visible there. Left out of JSON
-    /// otherwise.
+    /// Memory in use that no listed process holds, in bytes. It is present only if the driver is
+    /// read in a PID namespace other than the machine's first one, such as a container's, where
+    /// processes of other namespaces are not visible. Left out of JSON otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub unlisted_memory_bytes: Option<u64>,
@@ -113,12 +113,12 @@ pub enum Health {
     Failed {
         /// When that was first seen.
         since_ms: u64,
-        /// Why its readings are absent.
+        /// The reason why its readings are absent.
         reason: Absence,
-        /// What the driver's code means, in a clause; empty where nobody explained it.
+        /// The meaning of the driver's code, as a clause; empty if there is no explanation.
         #[serde(default)]
         meaning: String,
-        /// What to do about it, in a clause; empty where nobody knows.
+        /// What to do about it, as a clause; empty if there is no advice.
         #[serde(default)]
         advice: String,
     },
@@ -267,8 +267,8 @@ impl GpuSample {
             fan_percent, mig_devices, processes)
     }
 
-    /// The number of processes that hold the GPU; `None` if it is not known, since they are not listed or some are not
-    /// visible.
+    /// Returns the number of processes that hold the GPU; `None` if processes are not listed or
+    /// some are not visible.
     pub fn process_count(&self) -> Option<u32> {
         let listed = self.processes.value().filter(|_| self.unlisted_memory_bytes.is_none())?;
         Some(u32::try_from(listed.len()).unwrap_or(u32::MAX).saturating_add(self.processes_omitted))

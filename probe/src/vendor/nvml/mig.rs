@@ -41,7 +41,8 @@ impl MigReader {
             Reading::Now(mode) | Reading::Earlier { value: mode, .. } => {
                 match if mode.current { found(querier) } else { Ok(Vec::new()) } {
                     Err(reason) => self.devices = Reading::Absent(reason),
-                    // Those that stay keep the sample that their next activity is reckoned from.
+                    // Devices that stay keep the sample from which their next activity is
+                    // calculated.
                     Ok(found) if self.devices.value().is_none() || found != known => {
                         let part = |identity| Part { identity, gpm: GpmReader::default() };
                         self.devices = Reading::Now(found.into_iter().map(part).collect());
@@ -81,7 +82,8 @@ impl MigReader {
     }
 }
 
-/// Returns the MIG devices there are. NVML tells how many there can be, and slots without a device are left out.
+/// Returns the existing MIG devices. NVML reports how many there can be; slots without a device are
+/// left out.
 fn found(querier: &mut Querier) -> Result<Vec<MigDevice>, Absence> {
     querier.forget_mig_devices();
     querier.ask(None, &[Q::MigDevices]);

@@ -9,7 +9,7 @@ use std::{
 use foldhash::{HashMap, HashMapExt};
 
 use super::{
-    backend::{Activity, NvmlBackend, is_fixed},
+    backend::{Activity, NvmlBackend, has_constant_answer},
     error::{device_error, driver_replaced, is_driver_replaced},
     lanes::{CALLS, Call, Lane, Reader, follow_up_calls},
     paced::Every,
@@ -49,22 +49,24 @@ enum QueryKey {
     Samples(u32),
 }
 
-/// How many calls since the last verdict were answered, and how many failed with each code.
+/// Counts of the calls since the last verdict: those that were answered, and those that failed, by
+/// code.
 #[derive(Debug, Default, Clone, PartialEq)]
 struct Votes {
     answered: u32,
     failed: BTreeMap<u32, u32>,
 }
 
-/// Ticks in a row in which no call was answered.
+/// The number of consecutive ticks in which no call was answered.
 #[derive(Debug)]
-struct Silence {
+struct UnansweredTicks {
     ticks: u32,
-    /// What most calls of the last of them returned.
+    /// The code that most calls of the latest of these ticks returned.
     code: Option<Code>,
 }
 
-/// A GPU that answered before has failed after so many ticks without an answer: the driver may be busy for a moment.
+/// After this many ticks without an answer, a GPU that answered before has failed. The driver may
+/// be busy for a moment.
 const FAILED_AFTER: u32 = 3;
 
 impl Querier {
@@ -76,7 +78,7 @@ impl Querier {
             unsupported: HashMap::new(),
             paced: HashMap::new(),
             votes: Votes::default(),
-            silence: Silence::default(),
+            silence: UnansweredTicks::default(),
             is_watched: true,
         }
     }
@@ -159,7 +161,7 @@ impl Querier {
         let subject = Subject::gpu(self.index);
         let query = Query::ProcessUtilization(since_us);
         match self.call(QueryKey::ProcessUtilization, |answers| answers.about(subject, query)) {
-            // Nobody did anything since.
+            // No process did anything since then.
             Err(Code::NOT_FOUND) => Ok(Value::Numbers(Vec::new())),
             answer => answer,
         }
@@ -195,8 +197,8 @@ impl Querier {
             }
             Err(_) => {}
         }
-        // What cannot change is answered from memory, without the driver.
-        if !matches!(asked, QueryKey::About(_, query) if is_fixed(query)) {
+        // Constant answers come from memory, not from the driver.
+        if !matches!(asked, QueryKey::About(_, query) if has_constant_answer(query)) {
             self.votes.count(answer.as_ref().err().copied());
         }
     }
@@ -239,15 +241,16 @@ impl Votes {
     fn count(&mut self, error: Option<Code>) {
         let votes = match error {
             None => &mut self.answered,
-            // The library lacks the function, and the driver was not asked.
+            // The library lacks the function, so the driver was not called.
             Some(Code::FUNCTION_NOT_FOUND) => return,
             Some(code) => self.failed.entry(code.0).or_default(),
         };
         *votes = votes.saturating_add(1);
     }
 
-    /// Returns an error if most calls said that the GPU or the driver is gone. A single function that says so has a defect
-    /// of its own, and some are answered from memory for a while.
+    /// Returns an error if most calls reported that the GPU or the driver is gone. A single
+    /// function that reports this is itself defective, and some functions are answered from memory
+    /// for a while.
     fn is_gone(&self) -> Result<(), DeviceError> {
         let failed = self.failed.iter().map(|(code, count)| (Code(*code), *count));
         let replaced: Vec<_> = failed.filter(|(code, _)| is_driver_replaced(*code)).collect();
@@ -262,27 +265,27 @@ impl Votes {
         }
     }
 
-    /// The code that most calls failed with.
+    /// Returns the code that most calls failed with.
     fn most_frequent(&self) -> Option<Code> {
         self.failed.iter().max_by_key(|(_, count)| **count).map(|(code, _)| Code(*code))
     }
 }
 
-/// A GPU that was just opened has failed with the first tick in which it answers nothing, so that one that has failed
-/// does not seem to be well whenever it is opened again.
-impl Default for Silence {
+/// A GPU that was just opened has failed with the first tick in which no call is answered.
+/// Otherwise, a failed GPU would seem to be well each time it is opened.
+impl Default for UnansweredTicks {
     fn default() -> Self {
         Self { ticks: FAILED_AFTER - 1, code: None }
     }
 }
 
-impl Silence {
+impl UnansweredTicks {
     fn update(&mut self, votes: &Votes) -> Result<(), DeviceError> {
         if votes.answered > 0 {
             *self = Self { ticks: 0, code: None };
             return Ok(());
         }
-        // What is not supported is not asked for at every tick.
+        // Unsupported calls are not repeated at every tick.
         let Some(code) = votes.most_frequent().or(self.code) else { return Ok(()) };
         self.code = Some(code);
         self.ticks = self.ticks.saturating_add(1);
@@ -312,14 +315,14 @@ mod tests {
         assert_eq!(verdict(1, &[(15, 1), (18, 1)]), Ok(()));
     }
 
-    /// How each of these ticks ends, of a GPU that was just opened.
+    /// Returns the verdict of each of these ticks for a GPU that was just opened.
     fn verdicts(ticks: &[Votes]) -> Vec<Result<(), DeviceError>> {
-        let mut silence = Silence::default();
+        let mut silence = UnansweredTicks::default();
         ticks.iter().map(|votes| silence.update(votes)).collect()
     }
 
     #[test]
-    fn gpu_that_answers_nothing_for_three_ticks_has_failed() {
+    fn three_unanswered_ticks_are_a_failure() {
         let well = || votes(20, &[(3, 4), (999, 2)]);
         for code in [2, 3, 4, 6, 10, 16, 17, 27, 999] {
             let silent = || votes(0, &[(code, 20), (1000, 2)]);
@@ -332,14 +335,14 @@ mod tests {
     }
 
     #[test]
-    fn unsupported_calls_that_are_not_repeated_count_as_silence() {
+    fn unsupported_calls_do_not_end_silence() {
         let none = || votes(0, &[]);
         let failed = Err(device_error(Code::NOT_SUPPORTED));
         assert_eq!(verdicts(&[votes(1, &[]), votes(0, &[(3, 20)]), none(), none()])[3], failed);
     }
 
     #[test]
-    fn library_without_functions_says_nothing_of_the_gpu() {
+    fn missing_library_functions_are_no_failure() {
         assert_eq!(verdicts(&[votes(0, &[(13, 20)]), votes(0, &[(13, 20)])]), [Ok(()), Ok(())]);
     }
 }

@@ -86,7 +86,7 @@ impl Recorded {
             Health::Hung { .. } => Some(lasting().unwrap_or(Err(Code::TIMEOUT))),
             // The driver wakes it for whoever asks, as nvidia-smi does.
             Health::Asleep { .. } => lasting(),
-            // The last values are old, and the driver tells whoever asks why it has no others.
+            // The last values are old. Ask the driver, which reports why it has no others.
             Health::Failed { .. } => None,
             // Nobody answers it, so that nobody need be asked.
             _ if query == Query::GpuPartNumber => Some(Err(Code::FUNCTION_NOT_FOUND)),

@@ -1,9 +1,11 @@
-//! What NVML's return codes mean if a whole GPU or the driver returns them, and what to do then.
+//! The meaning of NVML's return codes when a whole GPU or the driver returns them, and what to do
+//! about it.
 
 use super::query::Code;
 use crate::{model::Absence, surroundings::Surroundings};
 
-/// Why a GPU or the driver cannot be used. Both are parts of a sentence, without its first capital and its period.
+/// The reason why a GPU or the driver cannot be used. Both texts are clauses, without a capital
+/// letter or a period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Explanation {
     /// What is wrong.
@@ -17,12 +19,13 @@ const LOGGED: &str = "see `dmesg | grep -i nvrm`";
 const RESET: &str =
     "end the programs on it, then `gpumon pause` and `nvidia-smi --gpu-reset`; if that does not help, reboot";
 
-/// From the troubleshooting page of NVIDIA's Container Toolkit.
+/// The cause and cure are from the troubleshooting page of NVIDIA's Container Toolkit.
 const ACCESS_REVOKED: &str = "restart the container: `systemctl daemon-reload` on the host takes the GPUs away from \
                               containers whose runtime uses the systemd cgroup driver; to prevent it, pass the GPUs by CDI, \
                               or run `nvidia-ctk system create-dev-char-symlinks --create-all` on the host at every boot";
 
-/// Returns what a code means in these surroundings if the start of the driver, or every call about a GPU, returns it.
+/// Explains a code that the start of the driver, or every call about a GPU, returns in these
+/// surroundings.
 pub fn explain(code: u32, surroundings: Surroundings) -> Explanation {
     let in_container = surroundings.container().is_some();
     let (meaning, cure) = match (Code(code), in_container) {
@@ -80,7 +83,7 @@ pub fn explain(code: u32, surroundings: Surroundings) -> Explanation {
     Explanation { meaning, cure }
 }
 
-/// Returns the same for the reason that is shown for a GPU, or `None` if the driver gave no code.
+/// Explains the reason that is shown for a GPU; `None` if the driver gave no code.
 pub fn explain_absence(reason: &Absence, surroundings: Surroundings) -> Option<Explanation> {
     let code = match *reason {
         Absence::NoPermission => Code::NO_PERMISSION.0,

@@ -33,7 +33,8 @@ fn no_library(library: &str, cause: &str) -> SourceError {
     ))
 }
 
-/// A kernel driver without its library is usually that of a container's host.
+/// Notes that the kernel driver runs. Without its library, it usually belongs to the host of a
+/// container.
 fn driver_hint() -> &'static str {
     if Path::new("/proc/driver/nvidia/version").exists() {
         " (the kernel driver runs)"
@@ -42,7 +43,7 @@ fn driver_hint() -> &'static str {
     }
 }
 
-/// Returns why there is no source if the driver as a whole returns this code.
+/// Explains why there is no source if the driver as a whole returns this code.
 pub(in crate::vendor) fn source_error(code: u32) -> SourceError {
     let Explanation { meaning, cure } = explain(code, Surroundings::detect());
     let message = format!("{meaning}; {cure}");

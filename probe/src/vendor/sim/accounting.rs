@@ -8,7 +8,7 @@ use super::{
     tenancy::percent,
 };
 
-/// Those that ended before the timeline started.
+/// Returns the accounted processes that ended before the timeline started.
 pub(super) fn of_earlier(accounted: &[AccountedSettings], timeline: &Timeline) -> Vec<AccountedProcess> {
     let account = |own: &AccountedSettings| AccountedProcess {
         pid: own.pid,

@@ -7,17 +7,17 @@ use serde::Deserialize;
 pub struct EncoderSession {
     /// Its format.
     pub codec: VideoCodec,
-    /// Pixels in a row.
+    /// The width, in pixels.
     pub width: u32,
-    /// Rows.
+    /// The height, in pixels.
     pub height: u32,
-    /// Frames per second, on average.
+    /// The average number of frames per second.
     pub fps: u32,
-    /// Time to encode a frame, on average, in microseconds.
+    /// The average time to encode a frame, in microseconds.
     pub latency_us: u32,
 }
 
-/// The format of an encoded video, with its `nvmlEncoderType_t`.
+/// The format of an encoded video. Its value is the `nvmlEncoderType_t`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VideoCodec {

@@ -13,7 +13,8 @@ pub struct Machine {
     pub world: World,
     /// What time it is there.
     pub timeline: Timeline,
-    /// The GPUs that were there at the start, by the driver's index: it finds no others later.
+    /// The GPUs that were present at the start, by the driver's index. The driver finds no others
+    /// later.
     pub found: Vec<u32>,
     meters: Meters,
     newest: Vec<Mutex<Newest>>,

@@ -18,15 +18,15 @@ pub struct MigState {
     pub uuid: String,
     /// As `NVIDIA H200 MIG 1g.18gb`.
     pub name: String,
-    /// As `1g.18gb`, or `1c.3g.71gb` where it has a part of its GPU instance.
+    /// The profile, such as `1g.18gb`, or `1c.3g.71gb` for a part of a GPU instance.
     pub profile: String,
-    /// The profile of its GPU instance, as `3g.71gb`.
+    /// The profile of its GPU instance, such as `3g.71gb`.
     pub gpu_instance_profile: String,
     /// Which part of the GPU it is.
     pub instance: MigInstance,
-    /// Sevenths of the GPU that its GPU instance has.
+    /// The number of slices of its GPU instance, in sevenths of the GPU.
     pub slices: u32,
-    /// Those of them that its compute instance has.
+    /// The number of slices of its compute instance.
     pub compute_slices: u32,
     /// Multiprocessors.
     pub multiprocessors: u32,
@@ -34,9 +34,9 @@ pub struct MigState {
     pub copy_engines: u32,
     /// Video decoders, and JPEG decoders, as many.
     pub decoders: u32,
-    /// The memory of its GPU instance, which compute instances share.
+    /// The memory of its GPU instance, which all compute instances share.
     pub memory_total_bytes: u64,
-    /// Allocated by processes in its GPU instance.
+    /// The memory that processes in its GPU instance have allocated.
     pub memory_used_bytes: u64,
     /// What its parts do, in percent of them.
     pub counters: Counters,

@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Waits for the reports of the GPUs that were added.
 pub(super) struct SimReporter {
     machine: Arc<Machine>,
-    /// In order of time, with the driver's index of the GPU that they are about.
+    /// The notices in order of time, each with the driver's index of its GPU.
     to_come: VecDeque<(u32, Report)>,
 }
 

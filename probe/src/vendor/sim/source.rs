@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn failing_gpu_gives_the_code_and_its_neighbor_is_read() {
+    fn failing_gpu_does_not_affect_its_neighbor() {
         let source = source("gpus = 2\n[[fault]]\ngpu = 0\nkind = \"returns\"\ncode = 16\n");
         let error = source.open(0).err().unwrap();
         assert!(matches!(error, DeviceError::Failed { reason: Absence::DriverError { code: 16 }, .. }), "{error:?}");
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn driver_counts_the_gpus_that_are_there_at_its_start() {
+    fn driver_counts_gpus_at_its_start() {
         let source = source("gpus = 3\n[[gpu]]\nindex = 0\nfrom_s = 900\n[[gpu]]\nindex = 1\nto_s = 0.3\n");
         assert_eq!(source.device_count(), Ok(2));
         let mut device = source.open(0).unwrap();

@@ -63,7 +63,7 @@ pub struct GpuState {
     pub counters: Counters,
     /// Its MIG devices, in NVML's order; empty where MIG is off.
     pub mig: Vec<MigState>,
-    /// Who holds it, in the order of the scenario.
+    /// The processes that hold it, in the order of the scenario.
     pub processes: Vec<ProcessState>,
 }
 
@@ -149,7 +149,7 @@ pub struct ProcessState {
     pub encoder_percent: u32,
     /// Video decoder, 0 to 100.
     pub decoder_percent: u32,
-    /// The video streams that it encodes.
+    /// The video streams that the process encodes.
     pub encoder_sessions: Arc<[EncoderSession]>,
     /// The program's name, where the scenario has one.
     pub name: Option<Arc<str>>,

@@ -1,10 +1,10 @@
-//! What can never change about a GPU while a process lives.
+//! Queries about a GPU whose answers never change while a process lives.
 
 use crate::vendor::nvml::query::Query as Q;
 
-/// Whether the answer is the same for as long as the process lives. Settings are not among them, nor what a link or a
-/// driver option can change.
-pub(in crate::vendor::nvml) fn is_fixed(query: Q) -> bool {
+/// Returns `true` if the answer stays the same for as long as the process lives. Settings do not,
+/// nor does anything that a link or a driver option can change.
+pub(in crate::vendor::nvml) fn has_constant_answer(query: Q) -> bool {
     matches!(
         query,
         Q::Name

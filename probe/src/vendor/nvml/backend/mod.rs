@@ -21,7 +21,7 @@ use std::{
 };
 
 pub use self::raw::FUNCTIONS;
-pub(super) use self::{fixed::is_fixed, gpm::Activity};
+pub(super) use self::{fixed::has_constant_answer, gpm::Activity};
 use self::{gpu::Gpu, raw::function::DEVICE_COUNT, subject::Target};
 use super::start::{LIBRARY, incomplete_library, not_loaded, source_error};
 use crate::{
@@ -123,7 +123,7 @@ impl QueryBackend for NvmlBackend {
     fn about(&self, subject: Subject, query: Query) -> Answer {
         let gpu = self.gpu(subject.gpu)?;
         let ask = || Target { backend: self, subject, device: self.device(subject)? }.answer(query);
-        if is_fixed(query) { gpu.remember((subject.mig, query), ask) } else { ask() }
+        if has_constant_answer(query) { gpu.remember((subject.mig, query), ask) } else { ask() }
     }
 
     /// Fields are one call.

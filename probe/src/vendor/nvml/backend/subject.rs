@@ -369,7 +369,7 @@ impl<'a> Target<'a> {
                 Err(code) => failure = Some(code),
             }
         }
-        // One that this user may not see hides no other.
+        // A device that this user may not see does not hide the others.
         failure.filter(|_| there.is_empty()).map_or(Ok(Value::Numbers(there)), Err)
     }
 }

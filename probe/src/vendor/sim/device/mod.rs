@@ -20,9 +20,9 @@ use super::{Counters, Machine, ProcessState, Timeline, answers, presence::answer
 
 pub(super) struct SimDevice {
     machine: Arc<Machine>,
-    /// Its index in the scenario.
+    /// The GPU's index in the scenario.
     index: u32,
-    /// The driver's index.
+    /// The driver's index of the GPU.
     found_as: u32,
     drains: Drains,
 }

@@ -41,7 +41,8 @@ pub(super) enum FaultKind {
     /// The driver was replaced underneath: every call returns `NVML_ERROR_LIB_RM_VERSION_MISMATCH`.
     Mismatch,
     Crash,
-    /// One function returns a code; without a function, all that concern the GPU do.
+    /// One function returns a code. Without a function, all functions that concern the GPU return
+    /// it.
     Returns,
     Garbage,
     Backwards,
@@ -73,7 +74,7 @@ impl FaultSettings {
         *self.kind.get_ref() == kind && this_function && self.concerns(call.gpu) && self.lasts(call.seconds)
     }
 
-    /// Whether all calls about this GPU fail with its code.
+    /// Returns `true` if all calls about this GPU fail with the code of this fault.
     pub(super) fn fails_gpu(&self, gpu: u32, seconds: f64) -> bool {
         self.call.is_none() && self.affects_gpu(FaultKind::Returns, gpu, seconds)
     }

@@ -6,18 +6,19 @@ use super::{
 };
 
 impl Scenario {
-    /// Whether this GPU has fallen off the bus or was taken out at this time.
+    /// Returns `true` if this GPU has fallen off the bus or was removed by this time.
     pub fn is_lost(&self, gpu: u32, seconds: f64) -> bool {
         let was_taken_out = self.settings(gpu).is_some_and(|own| own.is_taken_out(seconds));
         was_taken_out || self.fault.iter().any(|fault| fault.affects_gpu(FaultKind::Lost, gpu, seconds))
     }
 
-    /// Whether a driver that is loaded at this time finds this GPU.
+    /// Returns `true` if a driver that is loaded at this time finds this GPU.
     pub fn is_present(&self, gpu: u32, seconds: f64) -> bool {
         self.settings(gpu).is_none_or(|own| own.is_present(seconds))
     }
 
-    /// The `nvmlReturn_t` of every call about this GPU at this time, where all of them fail.
+    /// Returns the `nvmlReturn_t` with which all calls about this GPU fail at this time, if they
+    /// do.
     pub fn failure(&self, gpu: u32, seconds: f64) -> Option<u32> {
         let fault = self.fault.iter().find(|fault| fault.fails_gpu(gpu, seconds))?;
         fault.code.as_ref().map(|code| code.get_ref().0)

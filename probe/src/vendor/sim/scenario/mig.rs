@@ -30,7 +30,7 @@ impl MigSettings {
     pub(super) fn complaint(devices: &[Self]) -> Option<String> {
         let placed = devices.iter().enumerate().find_map(|(at, device)| device.misplaced(&devices[..at]));
         placed.or_else(|| {
-            // The first device of each GPU instance.
+            // This finds the first device of each GPU instance.
             let first = |(at, own): &(usize, &Self)| !devices[..*at].iter().any(|other| other.shares(own));
             let slices: u32 = devices.iter().enumerate().filter(first).map(|(_, own)| own.profile.slices).sum();
             (slices > Self::MOST)
@@ -42,7 +42,7 @@ impl MigSettings {
         self.gpu_instance == other.gpu_instance
     }
 
-    /// What is wrong with this device after those before it.
+    /// Returns what is wrong with this device, given the devices before it.
     fn misplaced(&self, before: &[Self]) -> Option<String> {
         let (gpu, compute) = (self.gpu_instance, self.compute_instance);
         if gpu > 14 || compute > 7 {
@@ -74,11 +74,11 @@ impl MigSettings {
 #[serde(try_from = "String")]
 pub(crate) struct MigProfile {
     pub(crate) text: String,
-    /// The profile of its GPU instance: `3g.71gb`.
+    /// The profile of its GPU instance, such as `3g.71gb`.
     pub(crate) gpu_instance: String,
-    /// Sevenths of the GPU that its GPU instance has.
+    /// The number of slices of its GPU instance, in sevenths of the GPU.
     pub(crate) slices: u32,
-    /// Those of them that its compute instance has.
+    /// The number of slices of its compute instance.
     pub(crate) compute_slices: u32,
     /// Memory in GB.
     pub(crate) gigabytes: u32,

@@ -95,7 +95,7 @@ impl Scenario {
         Self { gpus, seed, start_ms: Some(Self::SIMPLE_START_MS), usual_nvlinks, ..Self::default() }
     }
 
-    /// How many GPUs there are, those included that are put in later or taken out.
+    /// Returns the number of GPUs, including those that are added later or removed.
     pub fn gpu_count(&self) -> u32 {
         let needed = self.gpu.iter().map(|gpu| gpu.index.get_ref().saturating_add(1)).max();
         self.gpus.as_ref().map_or(needed.unwrap_or(1), |gpus| *gpus.get_ref())

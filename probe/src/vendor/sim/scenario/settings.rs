@@ -41,9 +41,9 @@ pub enum Profile {
 #[serde(deny_unknown_fields)]
 pub(crate) struct GpuSettings {
     pub(crate) index: Spanned<u32>,
-    /// When it is put into the machine; without it, it has been there before.
+    /// When the GPU is added to the machine; if missing, it is present from the start.
     pub(super) from_s: Option<Spanned<Seconds>>,
-    /// When it is taken out; without it, it stays.
+    /// When the GPU is removed; if missing, it stays.
     pub(super) to_s: Option<Spanned<Seconds>>,
     pub(crate) name: Option<String>,
     pub(crate) profile: Option<Profile>,
@@ -128,21 +128,21 @@ pub(crate) struct RetiredPagesSettings {
     pub(crate) pending: bool,
 }
 
-/// A process that ended before the start: one `[[accounted]]` table.
+/// A process that ended before the start: an `[[accounted]]` table.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AccountedSettings {
     pub(super) gpu: Spanned<u32>,
     pub(crate) pid: u32,
-    /// Without it, the driver cannot tell; so with the next two.
+    /// If this or one of the next two is missing, the driver does not report it.
     pub(crate) gpu_percent: Option<Percent>,
     pub(crate) memory_percent: Option<Percent>,
     pub(crate) max_memory: Option<Bytes>,
-    /// How long it ran.
+    /// How long the process ran.
     pub(crate) ran_s: Seconds,
 }
 
-/// One of the `encoder_sessions` of a process.
+/// An item of the `encoder_sessions` of a process.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EncoderSessionSettings {
@@ -180,7 +180,7 @@ pub(crate) struct ProcessSettings {
     sm_percent: Option<Curve<Percent>>,
     encoder_percent: Option<Curve<Percent>>,
     decoder_percent: Option<Curve<Percent>>,
-    /// The video streams that it encodes while it runs.
+    /// The video streams that the process encodes while it runs.
     #[serde(default)]
     pub(crate) encoder_sessions: Vec<EncoderSessionSettings>,
     /// Whether its kernels only wait for another GPU.

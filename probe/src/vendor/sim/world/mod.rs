@@ -57,7 +57,7 @@ impl World {
         self.board(index).wear(seconds, self.scenario.left(index, seconds))
     }
 
-    /// Who holds a GPU, in the order of the scenario.
+    /// Returns the processes that hold a GPU, in the order of the scenario.
     pub fn processes(&self, index: u32, elapsed_ms: u64) -> Vec<ProcessState> {
         let mut processes = self.board(index).processes(seconds(elapsed_ms));
         if self.scenario.is_garbage(index, seconds(elapsed_ms)) {

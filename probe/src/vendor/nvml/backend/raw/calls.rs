@@ -237,7 +237,8 @@ impl Library {
     }
 }
 
-/// A driver that reports more items of a list is faulty: allocating that many would exhaust the memory.
+/// The most items in a list. A driver that reports more is faulty, and allocating that many would
+/// exhaust the memory.
 const MOST_ITEMS: c_uint = 1 << 20;
 
 /// Asks for a list with more room until there is enough.
