@@ -29,13 +29,13 @@ pub(crate) fn say(message: &str) {
 /// Prints why arguments make no command, or the help or version that they ask for.
 pub(crate) fn refuse_arguments(error: &clap::Error) -> ExitCode {
     match error.print() {
-        // Whoever read our output has seen enough (`gpumon --help | head`).
+        // A closed pipe is no failure: the reader has seen enough (`gpumon --help | head`).
         Err(failure) if !error.use_stderr() && failure.kind() != io::ErrorKind::BrokenPipe => {
             let failure = Failure::from(failure);
             failure.message().iter().for_each(|message| say(message));
             failure.exit_code()
         }
-        // Where an error cannot be written, nobody is there to read another one.
+        // If an error cannot be written, another error cannot be read either.
         _ if error.use_stderr() => ExitCode::from(2),
         _ => ExitCode::SUCCESS,
     }

@@ -22,10 +22,10 @@ const DEEPEST: usize = 64;
 /// Programs that adopt orphans below them, as the first process of a PID namespace does.
 const REAPERS: [&str; 2] = ["systemd", "gpumon"];
 
-/// In a larger tree, only ancestors that still run show what belongs to it.
+/// The most members that are kept. In a larger tree, membership depends only on running ancestors.
 const MOST_MEMBERS: usize = 4096;
 
-/// Processes that are named one by one if it is not clear whether they belong to the tree.
+/// The most processes that are named one by one if their membership is unclear.
 const MOST_NAMED: usize = 8;
 
 /// Knows which processes that hold a GPU belong to one tree. A process stays in it also when its parent has ended.
@@ -33,26 +33,26 @@ pub(crate) struct ProcessTree {
     root: u32,
     proc_root: PathBuf,
     booted_ms: Option<u64>,
-    /// When this process began to look at the tree.
+    /// When this process began to watch the tree.
     since_ms: u64,
     started_ms: Option<u64>,
     uid: Option<u32>,
-    /// Those of the root. Orphans of the tree are adopted by one of them.
+    /// The ancestors of the root. One of them adopts orphans of the tree.
     ancestors: BTreeSet<u32>,
-    /// Those of the tree that run, and leaders of its process groups and sessions that have ended.
+    /// The running members, and ended members that led a process group or session.
     members: HashMap<u32, ProcessStat>,
     /// By PID and start, since PIDs are used again.
-    known: HashMap<(u32, Option<u64>), Place>,
+    known: HashMap<(u32, Option<u64>), Membership>,
     unclear: BTreeSet<u32>,
     remarks: Vec<String>,
 }
 
-/// Whether a process belongs to the tree.
+/// The membership of a process in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Membership {
     Inside,
     Outside,
-    /// It was started while the tree was watched, by a process that has ended or by a service.
+    /// A process that has ended, or a service, started it while the tree was watched.
     Unclear,
 }
 
@@ -86,7 +86,7 @@ impl ProcessTree {
         tree
     }
 
-    /// Looks for new members: what they start belongs to the tree, also if they have ended by then.
+    /// Looks for new members. Whatever they start belongs to the tree, even after they have ended.
     pub(crate) fn remember(&mut self) {
         let (proc_root, booted_ms) = (&self.proc_root, self.booted_ms);
         let stat = |pid| ProcessStat::read_since_boot(proc_root, pid, booted_ms).ok();
@@ -113,29 +113,30 @@ impl ProcessTree {
     fn contains(&mut self, process: &Process) -> bool {
         let key = (process.pid, process.started_ms.value().copied());
         let known = self.known.get(&key).copied();
-        let place = known.unwrap_or_else(|| {
-            let (place, is_final) = self.find(process);
+        let membership = known.unwrap_or_else(|| {
+            let (membership, is_final) = self.find_membership(process);
             if is_final {
-                self.known.insert(key, place);
+                self.known.insert(key, membership);
             }
-            if let Some(stat) = self.stat(process.pid).filter(|_| place == Place::Inside) {
+            if let Some(stat) = self.stat(process.pid).filter(|_| membership == Membership::Inside) {
                 self.members.insert(process.pid, stat);
             }
-            place
+            membership
         });
-        if place == Place::Unclear {
-            self.remark_on(process);
+        if membership == Membership::Unclear {
+            self.report_unclear(process);
         }
-        place == Place::Inside
+        membership == Membership::Inside
     }
 
-    /// Adds what a record says of the processes of the tree to a measurement, and which processes may belong to it.
+    /// Adds the tree's processes in a record to a measurement, and names processes that may belong
+    /// to the tree.
     pub(crate) fn measure(&mut self, meter: &mut CostMeter, record: &Record) {
         meter.push(record, &mut |process| self.contains(process));
         self.remarks.drain(..).for_each(|remark| meter.lose(&remark));
     }
 
-    fn remark_on(&mut self, process: &Process) {
+    fn report_unclear(&mut self, process: &Process) {
         if self.unclear.len() < MOST_NAMED {
             self.unclear.insert(process.pid);
         }
@@ -152,11 +153,11 @@ impl ProcessTree {
         ));
     }
 
-    /// The place of a process, and whether it stays so.
-    fn find(&self, process: &Process) -> (Place, bool) {
+    /// Returns the membership of a process, and whether it is final.
+    fn find_membership(&self, process: &Process) -> (Membership, bool) {
         let owner = process.owner.value().filter(|owner| !owner.partial);
         let by_ancestors = self.find_by_ancestors(process.pid);
-        // By what was found where the sample was taken: from here, the process may not be visible.
+        // The sample already has these ancestors. The process may not be visible from here.
         let is_below = || {
             process.pid == self.root
                 || owner.is_some_and(|owner| owner.parents.iter().any(|parent| parent.pid == self.root))
@@ -164,35 +165,37 @@ impl ProcessTree {
         let is_of_kernel =
             || owner.and_then(|owner| owner.notebook.as_ref()).is_some_and(|notebook| notebook.kernel_pid == self.root);
         match by_ancestors {
-            Some(Place::Inside) => (Place::Inside, true),
-            None if is_below() => (Place::Inside, true),
-            _ if is_of_kernel() => (Place::Inside, true),
+            Some(Membership::Inside) => (Membership::Inside, true),
+            None if is_below() => (Membership::Inside, true),
+            _ if is_of_kernel() => (Membership::Inside, true),
             // This process belongs to another notebook.
-            Some(Place::Unclear) if owner.is_some_and(|owner| owner.notebook.is_some()) => (Place::Outside, true),
-            // The owner may say more when it is read.
-            Some(Place::Unclear) if owner.is_none() => (Place::Outside, false),
-            Some(place) => (place, owner.is_some()),
-            // An ancestor can have ended meanwhile.
-            None => (Place::Outside, owner.is_some() && self.stat(process.pid).is_none()),
+            Some(Membership::Unclear) if owner.is_some_and(|owner| owner.notebook.is_some()) => {
+                (Membership::Outside, true)
+            }
+            // The owner may show more once it is read.
+            Some(Membership::Unclear) if owner.is_none() => (Membership::Outside, false),
+            Some(membership) => (membership, owner.is_some()),
+            // An ancestor may have ended in the meantime.
+            None => (Membership::Outside, owner.is_some() && self.stat(process.pid).is_none()),
         }
     }
 
-    /// By its ancestors, as they are now; `None` if the process cannot be seen.
-    fn find_by_ancestors(&self, pid: u32) -> Option<Place> {
+    /// Determines the membership from the current ancestors; `None` if the process is not visible.
+    fn find_by_ancestors(&self, pid: u32) -> Option<Membership> {
         let began_ms = self.stat(pid)?.started_ms;
         let mut belongs_to_leader = false;
         let mut ancestor = pid;
         for _ in 0..DEEPEST {
             let stat = self.stat(ancestor)?;
             if self.is_member(ancestor, &stat) {
-                return Some(Place::Inside);
+                return Some(Membership::Inside);
             }
             let is_ancestor_of_root = self.ancestors.contains(&ancestor);
             if is_ancestor_of_root && self.is_reaper(ancestor) {
                 break;
             }
             if is_ancestor_of_root || stat.started_ms < self.started_ms {
-                return Some(Place::Outside);
+                return Some(Membership::Outside);
             }
             belongs_to_leader |= self.is_led_by_member(stat.session) || self.is_led_by_member(stat.group);
             ancestor = stat.parent;
@@ -200,22 +203,22 @@ impl ProcessTree {
                 break;
             }
         }
-        // Its parent, or that of an ancestor, has ended.
+        // The parent of the process, or of an ancestor, has ended.
         if belongs_to_leader {
-            return Some(Place::Inside);
+            return Some(Membership::Inside);
         }
         let uid = uid(&self.proc_root, pid);
         let is_of_user = uid == self.uid || uid == Some(0);
         let is_new = began_ms.is_some_and(|began_ms| began_ms >= self.since_ms);
-        Some(if is_of_user && is_new { Place::Unclear } else { Place::Outside })
+        Some(if is_of_user && is_new { Membership::Unclear } else { Membership::Outside })
     }
 
     fn is_member(&self, pid: u32, stat: &ProcessStat) -> bool {
         self.members.get(&pid).is_some_and(|member| stat.began_at(member.started_ms))
     }
 
-    /// Whether a member leads, or has led, the process group or session with this ID. No other process gets the PID while
-    /// the group or session lasts.
+    /// Returns `true` if a member leads or led the process group or session with this ID. No other
+    /// process gets this PID while the group or session exists.
     fn is_led_by_member(&self, id: u32) -> bool {
         let is_other = |member: &ProcessStat| self.stat(id).is_some_and(|now| !now.began_at(member.started_ms));
         self.members.get(&id).is_some_and(|member| !is_other(member))
@@ -274,7 +277,8 @@ mod tests {
         assert_eq!([30, 32].map(|pid| tree.contains(&later(pid))), [false, false], "a PID that was used again");
     }
 
-    /// A `/proc` of processes given as PID, parent, group, session, and seconds from boot to start.
+    /// A fake `/proc`. Processes are given as PID, parent, group, session, and seconds from boot to
+    /// start.
     struct FakeProc(tempfile::TempDir);
 
     impl FakeProc {
@@ -324,27 +328,27 @@ mod tests {
         tree.remember();
         proc.start((40, 30, 40, 40, 130));
         assert!(tree.contains(&started_at(40, 130)), "its parent was seen below the root");
-        assert!(!tree.contains(&started_at(20, 110)), "it has ended");
+        assert!(!tree.contains(&started_at(20, 110)), "the process has ended");
     }
 
     #[test]
-    fn orphan_in_group_or_session_of_member_is_inside() {
-        // A shell and two programs of one pipeline, the first of which is the root.
+    fn orphan_in_members_session_is_inside() {
+        // A shell runs two programs in one pipeline. The first of them is the root.
         let proc = FakeProc::new(&[(5, 1, 5, 5, 50), (10, 5, 10, 5, 100), (11, 5, 10, 5, 101)]);
         let mut tree = ProcessTree::below(proc.0.path(), 10, u64::MAX);
         assert!(!tree.contains(&started_at(11, 101)), "the shell has started it");
         proc.start((30, 1, 10, 5, 120));
-        assert!(tree.contains(&started_at(30, 120)), "its group");
+        assert!(tree.contains(&started_at(30, 120)), "a member led its group");
         proc.start((20, 10, 20, 20, 130));
         proc.set_children(10, "20");
         tree.remember();
         proc.end(20);
         tree.remember();
         proc.start((31, 1, 31, 20, 140));
-        assert!(tree.contains(&started_at(31, 140)), "its session, of which the leader has ended");
+        assert!(tree.contains(&started_at(31, 140)), "the leader of its session was a member");
         proc.start((20, 5, 20, 20, 150));
         proc.start((32, 1, 32, 20, 160));
-        assert!(!tree.contains(&started_at(32, 160)), "the session of a process that has the PID now");
+        assert!(!tree.contains(&started_at(32, 160)), "the PID of its leader was reused");
     }
 
     #[test]
@@ -354,7 +358,7 @@ mod tests {
         let mut tree = ProcessTree::below(proc.0.path(), 10, 1_000_000 + 110 * 1000);
         for (pid, parent, second, is_unclear) in [
             (30, 1, 120, true),
-            // Of the user's service manager, which adopts orphans.
+            // These belong to the user's service manager, which adopts orphans.
             (31, 3, 120, true),
             (32, 1, 105, false),
             (33, 5, 120, false),
@@ -362,7 +366,7 @@ mod tests {
         ] {
             proc.start((pid, parent, pid, pid, second));
             let unread = Process { owner: Reading::Absent(Absence::NotReadYet), ..started_at(pid, second) };
-            assert!(!tree.contains(&unread) && tree.remarks.is_empty(), "{pid}: its owner may say more");
+            assert!(!tree.contains(&unread) && tree.remarks.is_empty(), "{pid}: its owner is not read yet");
             assert!(!tree.contains(&started_at(pid, second)), "{pid}");
             let remarks = std::mem::take(&mut tree.remarks);
             assert_eq!(remarks.len(), usize::from(is_unclear), "{pid}: {remarks:?}");
@@ -375,8 +379,8 @@ mod tests {
         };
         proc.start((40, 1, 40, 40, 130));
         proc.start((41, 1, 41, 41, 130));
-        assert!(tree.contains(&of_kernel(10, 40)), "the collector has found its kernel");
-        assert!(!tree.contains(&of_kernel(11, 41)) && tree.remarks.is_empty(), "another notebook's");
+        assert!(tree.contains(&of_kernel(10, 40)), "the collector found its kernel");
+        assert!(!tree.contains(&of_kernel(11, 41)) && tree.remarks.is_empty(), "it belongs to another notebook");
         for pid in 50..70 {
             proc.start((pid, 1, pid, pid, 140));
             tree.contains(&started_at(pid, 140));

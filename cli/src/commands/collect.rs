@@ -64,7 +64,8 @@ pub(crate) struct CollectArgs {
     #[arg(long, hide = true, requires = "supervised")]
     known_gpus: bool,
 
-    /// Print the UUIDs of the GPUs that the driver finds as a JSON list, with null for one that does not tell it, and exit
+    /// Print the UUIDs of the GPUs that the driver finds as a JSON list, with null for an unknown
+    /// UUID, and exit
     #[arg(long, hide = true)]
     list_gpus: bool,
 }
@@ -151,11 +152,11 @@ fn list_gpus(source: &SourceArgs, args: &CollectArgs) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     writeln!(out, "{}", serde_json::to_string(&uuids).expect("a list of texts is JSON"))?;
     out.flush()?;
-    // A GPU may hang.
+    // Do not wait for threads: a GPU may hang.
     std::process::exit(0);
 }
 
-/// The GPUs that the first line names; none where it is another request.
+/// Returns the GPUs that the first line names; none if it is another request.
 fn read_known_gpus(mut requests: impl BufRead) -> Vec<KnownGpu> {
     let mut line = Vec::new();
     let _ = requests.read_until(b'\n', &mut line);
@@ -236,7 +237,7 @@ fn apply_requests(
             Ok(Request::Answers) if write_answers().is_err() => return,
             Ok(Request::Answers) => {}
             Ok(Request::Allocations(devices)) => allocations.set_kubernetes(devices),
-            Ok(Request::KnownGpus(_)) => say("ignored GPUs that are known: name them in the first line"),
+            Ok(Request::KnownGpus(_)) => say("ignored a list of known GPUs: send it in the first line"),
             Err(error) => say(&format!("ignored an invalid request: {error}; give {{\"interval_ms\":1000}}")),
         }
         line.clear();
@@ -259,13 +260,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_gpus_are_in_the_first_line() {
+    fn known_gpus_are_read_from_first_line() {
         let gpu = SourceChoice::Sim(1).open(None).unwrap().open(0).unwrap().identity();
         let known = vec![KnownGpu { gpu, health: Health::Lost { since_ms: 7 } }];
         let line = serde_json::to_string(&Request::KnownGpus(known.clone())).unwrap() + "\n\"answers\"\n";
         let mut requests = line.as_bytes();
         assert_eq!(read_known_gpus(&mut requests), known);
-        assert_eq!(requests, b"\"answers\"\n", "the next request is left");
+        assert_eq!(requests, b"\"answers\"\n", "the next request is not read");
         assert_eq!(read_known_gpus(&b"\"answers\"\n"[..]), []);
     }
 

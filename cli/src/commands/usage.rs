@@ -198,7 +198,7 @@ fn path_of(job: &Job) -> Option<&str> {
     job.path.as_ref()?.value().map(String::as_str).filter(|path| !path.is_empty())
 }
 
-/// The name of a notebook, else what it is with its id.
+/// Returns the name of a notebook, or the kind and ID of another job.
 fn label(job: &Job, names: &NotebookNames) -> String {
     let short = job.id.chars().take(12).collect::<String>();
     match job.kind {

@@ -45,7 +45,7 @@ pub(crate) fn more_processes(count: u32) -> String {
     format!("{count} more process{}", if count == 1 { "" } else { "es" })
 }
 
-/// What a list of processes lacks if processes of other PID namespaces are not visible.
+/// Returns a note about processes of other PID namespaces that are not visible, if there are any.
 pub(crate) fn unlisted_processes(gpu: &GpuSample) -> Option<String> {
     let bytes = gpu.unlisted_memory_bytes?;
     Some(format!("processes of other namespaces are not visible: {} in use", byte_size(bytes as f64)))

@@ -1,11 +1,11 @@
-//! The names of notebooks: as much of the end of each path as tells it from the others. The page has the same rule;
-//! `tests/notebook-names.json` has the cases that both are tested with.
+//! Names of notebooks: the shortest end of each path that no other path shares. The page follows
+//! the same rule, and `tests/notebook-names.json` has cases for both.
 
 use std::collections::HashMap;
 
 use gpumon_probe::model::{Process, Sample};
 
-/// The shortest names that tell notebooks apart, by their paths.
+/// The shortest names that distinguish notebooks, by their paths.
 #[derive(Debug, Default)]
 pub(crate) struct NotebookNames(HashMap<String, String>);
 
@@ -44,7 +44,7 @@ pub(crate) fn notebook_path(process: &Process) -> Option<&str> {
     process.owner.value()?.notebook.as_ref()?.path.value().map(String::as_str)
 }
 
-/// Returns the ends of a path that may be its name, the shortest first, and last all of it.
+/// Returns the ends of a path that can be its name, from the shortest to the whole path.
 fn ends_of(path: &str) -> Vec<String> {
     let (folder, base) = path.rsplit_once('/').map_or((None, path), |(folder, base)| (Some(folder), base));
     let shown = match (console_number(base), folder) {
@@ -60,8 +60,8 @@ fn ends_of(path: &str) -> Vec<String> {
     ends
 }
 
-/// Returns the number in the last part of the path of a console's session: what JupyterLab asks for,
-/// `console-1-<uuid>`, and what Jupyter makes of it, `Console 1`.
+/// Returns the number of a console from the last part of its session's path. JupyterLab requests
+/// `console-1-<uuid>`, and Jupyter makes `Console 1` of it.
 fn console_number(base: &str) -> Option<&str> {
     let is_number = |text: &&str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let is_uuid = |text: &str| {
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn notebooks_have_shortest_names_that_tell_them_apart() {
+    fn notebooks_have_shortest_distinct_names() {
         let cases: Vec<Case> = serde_json::from_str(include_str!("../../../tests/notebook-names.json")).unwrap();
         for Case { name, paths, names } in cases {
             let known = NotebookNames::new(paths.iter().map(String::as_str));

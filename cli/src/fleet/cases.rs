@@ -1,4 +1,4 @@
-//! Cases of `tests/fleet-cases.json`, with which the page is tested, too.
+//! Tests with the cases of `tests/fleet-cases.json`, which the page is also tested with.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ struct Cases {
     mistakes: Vec<Mistake>,
 }
 
-/// Mean utilization in percent; `None` where no GPU reports it.
+/// Mean utilization in percent; `None` if no GPU reports it.
 #[derive(Deserialize)]
 struct Means {
     nodes: BTreeMap<String, Option<f64>>,
@@ -30,7 +30,7 @@ struct Means {
 #[derive(Deserialize)]
 struct FilterCase {
     typed: String,
-    /// `None` where all are shown.
+    /// The rows that are shown; `None` if all are.
     rows: Option<Vec<usize>>,
 }
 
@@ -45,7 +45,7 @@ fn cases() -> Cases {
 }
 
 #[test]
-fn filters_find_the_rows_of_the_page() {
+fn filters_match_same_rows_as_page() {
     let Cases { fleet, filters, .. } = cases();
     let rows = Rows::new(&fleet);
     let mut wrong = Vec::new();
@@ -61,7 +61,7 @@ fn filters_find_the_rows_of_the_page() {
 }
 
 #[test]
-fn filters_that_are_mistakes_say_what_is_wrong() {
+fn invalid_filters_say_what_is_wrong() {
     for Mistake { typed, words } in cases().mistakes {
         let error = Filter::parse(&typed).unwrap_err();
         assert!(error.contains(&words), "{typed}: {error}");
@@ -69,7 +69,7 @@ fn filters_that_are_mistakes_say_what_is_wrong() {
 }
 
 #[test]
-fn mean_utilization_leaves_out_silent_gpus() {
+fn mean_utilization_ignores_gpus_without_reading() {
     let Cases { fleet, means, .. } = cases();
     let rows = Rows::new(&fleet);
     let sums = nodes(&rows, None, Sort::Name);

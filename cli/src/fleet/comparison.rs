@@ -114,7 +114,7 @@ impl Quantity {
         matches!(self, Self::Memory | Self::Left | Self::Power)
     }
 
-    /// A number in the unit of the readings; `None` where the unit is another quantity's.
+    /// Converts a number to the unit of the readings; `None` if its unit is for another quantity.
     fn in_unit(self, number: f64, unit: &str) -> Option<f64> {
         if matches!(self, Self::Temperature) && matches!(unit, "f" | "°f") {
             return Some((number - 32.0) / 1.8);

@@ -1,5 +1,5 @@
-//! Which GPUs are shown: those that match every word that somebody has typed. `tests/fleet-cases.json` has the cases that
-//! this filter and the page's are both tested with.
+//! The filter for GPUs: it shows those that match every typed word. `tests/fleet-cases.json` has
+//! cases that this filter and the page's are both tested with.
 
 use gpumon_fleet::model::{FleetOwner, OwnerKind};
 
@@ -94,7 +94,7 @@ impl Filter {
     }
 }
 
-/// Spaces and commas separate words, except inside quotes.
+/// Splits what is typed at spaces and commas, except inside quotes.
 fn words(typed: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut is_quoted = false;
@@ -119,7 +119,7 @@ enum Fit {
 
 impl Fit {
     fn matches(self, name: &str, text: &str) -> bool {
-        // Quotes only hold the parts of a word together.
+        // Quotes only keep the parts of a word together.
         let name = name.to_lowercase().replace('"', "");
         if self == Self::Whole { name == text } else { name.contains(text) }
     }
@@ -151,8 +151,8 @@ impl Word {
 }
 
 impl Test {
-    /// Names of owners have to be the same, since others contain them; so have those of nodes and GPUs where there is one
-    /// that is.
+    /// Names of owners must be equal, since one name can contain another. Names of nodes and GPUs
+    /// must be equal only if there is an equal one.
     fn fit(&self, rows: &Rows<'_>) -> Fit {
         match self {
             Self::In(Place::User | Place::Job | Place::Notebook | Place::Namespace, _) => Fit::Whole,

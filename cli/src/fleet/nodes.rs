@@ -22,10 +22,10 @@ pub(crate) struct NodeSum {
     pub(crate) rank: u8,
     /// The mean of the GPUs that report it, in percent.
     pub(crate) utilization: Option<f64>,
-    /// The sum of utilization over the GPUs that report it, and how many these are.
+    /// The sum of utilization over the GPUs that report it, and the number of these GPUs.
     pub(super) load: Option<f64>,
     pub(super) reporting: u32,
-    /// How many GPUs do not report memory and power.
+    /// The numbers of GPUs that do not report memory and power.
     pub(super) without_memory: u32,
     pub(super) without_power: u32,
     /// Sums.
@@ -144,7 +144,7 @@ impl NodeSum {
         self.without_power += add(&mut self.power, Measured::Power);
         add(&mut self.memory_total, Measured::MemoryTotal);
         if let Some(percent) = rows.reading(Measured::Utilization, row) {
-            // Of a row that is a node, the mean of its GPUs.
+            // A row that stands for a node has the mean of its GPUs.
             self.load = Some(self.load.unwrap_or(0.0) + percent * f64::from(many));
             self.reporting += many;
         }

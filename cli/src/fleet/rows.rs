@@ -37,8 +37,8 @@ pub(crate) enum Measured {
 }
 
 impl Measured {
-    /// Whoever exports metrics may write any number: what no board and no node of boards can have is unknown. The page has
-    /// the same bounds.
+    /// Returns the plausible values of a quantity. An exporter may write any number, and what no
+    /// board or node can reach is treated as unknown. The page has the same bounds.
     fn bounds(self) -> RangeInclusive<f64> {
         match self {
             Self::Utilization => 0.0..=100.0,
@@ -60,12 +60,13 @@ impl Measured {
     }
 }
 
-/// Places in the columns of a fleet: a GPU each, or a node where the fleet lists those alone. GPUs of nodes that list none
-/// have rows behind the others, about which nothing is known: as many as the node last had, and one where that is unknown.
+/// The rows of a fleet: one per GPU, or one per node if the fleet lists only nodes. Nodes that list
+/// no GPU have rows after the others, about which nothing is known: as many as the node last had
+/// GPUs, or one if that is unknown.
 #[derive(Debug)]
 pub(crate) struct Rows<'a> {
     pub(crate) fleet: &'a Fleet,
-    /// The nodes of the rows that are not listed.
+    /// The nodes of the unlisted rows.
     unlisted: Vec<usize>,
     owners: HashMap<u32, Vec<u32>>,
     conditions: HashMap<u32, Vec<&'a FleetCondition>>,
@@ -91,7 +92,7 @@ impl<'a> Rows<'a> {
         self.uses.len()
     }
 
-    /// Whether the fleet lists the row.
+    /// Returns `true` if the fleet lists the row.
     pub(crate) fn is_listed(&self, row: usize) -> bool {
         row < self.fleet.gpus.node.len()
     }
@@ -195,7 +196,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// The node of each row that the fleet does not list.
+/// Returns the node of each row that the fleet does not list.
 fn unlisted(fleet: &Fleet) -> Vec<usize> {
     let listed: HashSet<u32> = fleet.gpus.node.iter().copied().collect();
     let many = |node: usize| match fleet.resolution {

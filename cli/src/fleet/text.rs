@@ -74,7 +74,7 @@ pub(crate) fn watts(watts: f64) -> String {
     }
 }
 
-/// `≥ 3.91 MW`: an amount of which some could not be read.
+/// Formats an amount, with `≥` before it if some of it could not be read: `≥ 3.91 MW`.
 pub(crate) fn at_least(amount: String, is_lower_bound: bool) -> String {
     if is_lower_bound && amount != ABSENT { format!("≥ {amount}") } else { amount }
 }

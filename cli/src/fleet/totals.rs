@@ -24,7 +24,7 @@ pub(crate) struct Totals {
     pub(crate) memory_used: f64,
     pub(crate) memory_total: f64,
     pub(crate) power: f64,
-    /// Whether these sums lack GPUs that do not report them.
+    /// Whether these sums lack GPUs that do not report their values.
     pub(crate) is_memory_partial: bool,
     pub(crate) is_power_partial: bool,
 }

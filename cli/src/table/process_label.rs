@@ -24,7 +24,8 @@ pub(crate) struct ProcessLabel {
 }
 
 impl ProcessLabel {
-    /// `None` where nothing is known of it. `notebook` is the name of its notebook.
+    /// Returns the label of a process; `None` if nothing is known about it. `notebook` is the name
+    /// of its notebook.
     pub(crate) fn of(process: &Process, notebook: Option<&str>, layout: Layout) -> Option<Self> {
         let owner = process.owner.value();
         let (name, command) = (process.name.value(), process.command.value());

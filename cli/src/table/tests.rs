@@ -444,7 +444,7 @@ fn a_list_ends_in_how_many_more_processes_there_are() {
 }
 
 #[test]
-fn processes_of_other_namespaces_are_said_to_be_invisible() {
+fn invisible_processes_are_noted() {
     let scene = Scene::of(2, |scene| {
         for gpu in &mut scene.sample.gpus {
             gpu.processes = Reading::Now(Vec::new());

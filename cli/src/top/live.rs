@@ -68,7 +68,7 @@ pub(super) fn show(
     inputs: SyncSender<Input>,
     waiting: &Receiver<Input>,
 ) -> Result<(), Failure> {
-    // A warning about the time zone belongs on the screen that the user comes back to.
+    // A warning about the time zone must appear before the live view hides this screen.
     time_zone();
     input::watch_signals(inputs.clone())?;
     let shown = run_in_terminal(&mut app, mouse, inputs, waiting);

@@ -51,11 +51,12 @@ pub(super) struct Screen {
     mouse: bool,
 }
 
-/// What to use in place of `gpumon top`.
+/// The commands to use in place of `gpumon top`.
 pub(super) const INSTEAD: &str = "use `gpumon top --once` for one frame, `gpumon --watch` for a table again and again, or \
                                   `gpumon collect` for JSON";
 
-/// Checks that there is a terminal that can be drawn on, for a command of this name. `instead` is what to do without one.
+/// Checks that the output is a terminal that the command can draw on. `instead` is the advice if it
+/// is not.
 pub(super) fn check(command: &str, instead: &str) -> Result<(), Failure> {
     if !io::stdout().is_terminal() {
         return Err(Failure::usage(anyhow!("{command} needs a terminal, and its output goes elsewhere; {instead}")));

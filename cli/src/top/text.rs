@@ -18,7 +18,7 @@ pub(super) fn printable(text: &str) -> String {
     line::printable(text, ANY_ROOM)
 }
 
-/// What a person would call a process, by the name of its notebook, and what it runs in.
+/// Returns a short description of a process: its program or notebook, and what it runs in.
 pub(super) fn what(process: &Process, notebook: Option<&str>) -> Option<String> {
     ProcessLabel::of(process, notebook, ANY_ROOM).map(|what| what.whole())
 }

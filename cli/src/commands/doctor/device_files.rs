@@ -13,7 +13,7 @@ use super::{finding::Finding, machine::Machine};
 /// What CUDA programs need beside the GPUs' own files; gpumon does not.
 const UVM: &str = "nvidia-uvm";
 
-/// The rights to use and to monitor MIG devices, as files.
+/// The folder of files that grant rights to use and monitor MIG devices.
 const CAPABILITIES: &str = "/dev/nvidia-caps";
 
 pub(super) fn check(machine: &Machine) -> Vec<Finding> {
@@ -28,20 +28,20 @@ pub(super) fn check(machine: &Machine) -> Vec<Finding> {
             surroundings => surroundings.driver_cure(),
         })];
     }
-    let closed = closed(machine);
+    let closed = find_closed_files(machine);
     let mut findings = Vec::new();
     if closed.is_empty() {
         findings.push(Finding::ok("device files", format!("this user may open {}", files.join(", "))));
     }
     for file in closed {
         let text = match file.obstacle {
-            Obstacle::Mode => format!("this user may not open {}{}", file.path, owner(machine, &file.path)),
+            Obstacle::Mode => format!("this user may not open {}{}", file.path, describe_mode(machine, &file.path)),
             Obstacle::Cgroup => format!("the device cgroup of this process does not allow {}", file.path),
         };
-        // A job is not meant to have the GPUs of others.
+        // A job is not meant to open the GPUs of other jobs.
         let is_usual = file.obstacle == Obstacle::Cgroup && machine.is_slurm_job();
         let finding = if is_usual { Finding::note } else { |check, text| Finding::problem(check, text, "") };
-        findings.push(finding("device files", text).with_cure(cure(machine, file.obstacle)));
+        findings.push(finding("device files", text).with_cure(access_cure(machine, file.obstacle)));
     }
     if !files.iter().any(|name| name == UVM) {
         let cure = match machine.surroundings() {
@@ -62,12 +62,12 @@ fn is_nvidia(name: &str) -> bool {
         || rest.is_some_and(|rest| rest == "ctl" || (!rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit())))
 }
 
-/// What keeps this process from opening a device file.
+/// The reason why this process may not open a device file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Obstacle {
     /// The file's owner, group and mode.
     Mode,
-    /// The device cgroup of a container, of a job or of a service, which binds root, too.
+    /// The device cgroup of a container, a job or a service, which also applies to root.
     Cgroup,
 }
 
@@ -77,39 +77,42 @@ pub(super) struct ClosedFile {
 }
 
 /// Returns the device files of the driver and its GPUs that this process may not open.
-pub(super) fn closed(machine: &Machine) -> Vec<ClosedFile> {
+pub(super) fn find_closed_files(machine: &Machine) -> Vec<ClosedFile> {
     let names = machine.names("/dev").into_iter().filter(|name| is_nvidia(name));
-    closed_of(machine, names.map(|name| format!("/dev/{name}")), Access::READ_OK | Access::WRITE_OK)
+    find_closed(machine, names.map(|name| format!("/dev/{name}")), Access::READ_OK | Access::WRITE_OK)
 }
 
-/// Returns the files of `/dev/nvidia-caps` that this process may not read. Each stands for a MIG device, or for the right to
-/// monitor or configure all of them.
-pub(super) fn closed_capabilities(machine: &Machine) -> Vec<ClosedFile> {
+/// Returns the files of `/dev/nvidia-caps` that this process may not read. Each file grants access
+/// to a MIG device, or the right to monitor or configure all of them.
+pub(super) fn find_closed_capabilities(machine: &Machine) -> Vec<ClosedFile> {
     let names = machine.names(CAPABILITIES).into_iter();
-    closed_of(machine, names.map(|name| format!("{CAPABILITIES}/{name}")), Access::READ_OK)
+    find_closed(machine, names.map(|name| format!("{CAPABILITIES}/{name}")), Access::READ_OK)
 }
 
-fn closed_of(machine: &Machine, paths: impl Iterator<Item = String>, access: Access) -> Vec<ClosedFile> {
-    paths.filter_map(|path| obstacle(machine, &path, access).map(|obstacle| ClosedFile { path, obstacle })).collect()
+fn find_closed(machine: &Machine, paths: impl Iterator<Item = String>, access: Access) -> Vec<ClosedFile> {
+    paths
+        .filter_map(|path| find_obstacle(machine, &path, access).map(|obstacle| ClosedFile { path, obstacle }))
+        .collect()
 }
 
-/// Asks the system instead of trying: opening a device file wakes its GPU.
-fn obstacle(machine: &Machine, path: &str, wanted: Access) -> Option<Obstacle> {
-    obstacle_of(access(machine.path(path), wanted).err()?)
+/// Checks permissions without opening the file, because opening a device file wakes its GPU.
+fn find_obstacle(machine: &Machine, path: &str, wanted: Access) -> Option<Obstacle> {
+    obstacle_from_error(access(machine.path(path), wanted).err()?)
 }
 
-/// The kernel refuses a device by its cgroup with another error than by its mode.
-fn obstacle_of(error: Errno) -> Option<Obstacle> {
+/// Distinguishes the cgroup from the mode: the kernel refuses a device with a different error for
+/// each.
+fn obstacle_from_error(error: Errno) -> Option<Obstacle> {
     match error {
         Errno::PERM => Some(Obstacle::Cgroup),
-        // It is gone.
+        // The file is gone.
         Errno::NOENT => None,
         _ => Some(Obstacle::Mode),
     }
 }
 
 /// Returns how to get access to a GPU.
-pub(super) fn cure(machine: &Machine, obstacle: Obstacle) -> String {
+pub(super) fn access_cure(machine: &Machine, obstacle: Obstacle) -> String {
     let surroundings = machine.surroundings();
     match obstacle {
         Obstacle::Mode => "add the user to the file's group, or change its mode".to_owned(),
@@ -126,7 +129,7 @@ pub(super) fn cure(machine: &Machine, obstacle: Obstacle) -> String {
     }
 }
 
-fn owner(machine: &Machine, path: &str) -> String {
+fn describe_mode(machine: &Machine, path: &str) -> String {
     let found = fs::metadata(machine.path(path));
     found.map_or_else(
         |_| String::new(),
@@ -149,7 +152,7 @@ mod tests {
     use super::{super::finding::Verdict, *};
 
     #[test]
-    fn closed_device_has_cure_of_its_surroundings() {
+    fn closed_device_cure_depends_on_surroundings() {
         for (file, content, words) in [
             ("etc/none", "", "DeviceAllow"),
             (".dockerenv", "", "--gpus all"),
@@ -162,7 +165,7 @@ mod tests {
             let path = root.path().join(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, content).unwrap();
-            let cure = cure(&Machine::below(root.path()), Obstacle::Cgroup);
+            let cure = access_cure(&Machine::below(root.path()), Obstacle::Cgroup);
             assert!(cure.contains(words), "{file}: {cure}");
         }
     }
@@ -185,8 +188,8 @@ mod tests {
         assert_eq!(verdicts(root.path()), [Verdict::Ok, Verdict::Note], "nvidia-uvm is missing");
         fs::write(dev.join(UVM), "").unwrap();
         assert_eq!(verdicts(root.path()), [Verdict::Ok]);
-        // A file that this kernel has closed by a cgroup cannot be made here.
-        assert_eq!([Errno::PERM, Errno::ACCESS].map(obstacle_of), [Obstacle::Cgroup, Obstacle::Mode].map(Some));
+        // A test cannot create a file that the kernel closes by a cgroup.
+        assert_eq!([Errno::PERM, Errno::ACCESS].map(obstacle_from_error), [Obstacle::Cgroup, Obstacle::Mode].map(Some));
         // Root may open whatever there is.
         if !rustix::process::geteuid().is_root() {
             fs::set_permissions(dev.join("nvidia0"), fs::Permissions::from_mode(0o000)).unwrap();

@@ -54,18 +54,18 @@ fn health(machine: &Machine, gpu: &Gpu, sample: Option<&GpuSample>) -> Finding {
     }
 }
 
-/// A GPU that the driver cannot open or read, with the cure of its reason.
+/// Reports a GPU that the driver cannot open or read, with the cure of its reason.
 fn failed(machine: &Machine, check: String, model: &str, reason: &Absence) -> Finding {
     let Some(Explanation { meaning, cure }) = explain_absence(reason, machine.surroundings()) else {
         return Finding::problem(check, format!("{model} cannot be opened: {reason}"), "see `dmesg | grep -i nvrm`");
     };
-    let obstacle = device_files::closed(machine).into_iter().next().map(|file| file.obstacle);
+    let obstacle = device_files::find_closed_files(machine).into_iter().next().map(|file| file.obstacle);
     match (reason, obstacle) {
         (Absence::GpuLost, _) => Finding::problem(check, format!("{model} has fallen off the bus"), cure),
         (Absence::NoPermission, Some(obstacle)) => Finding::problem(
             check,
             format!("{model} cannot be opened: {meaning}"),
-            device_files::cure(machine, obstacle),
+            device_files::access_cure(machine, obstacle),
         ),
         (Absence::DriverError { code }, _) => {
             Finding::problem(check, format!("{model} cannot be opened: driver error {code}, {meaning}"), cure)
@@ -142,7 +142,7 @@ fn mig_permission(machine: &Machine) -> String {
                 NVIDIA_VISIBLE_DEVICES=all, NVIDIA_MIG_MONITOR_DEVICES=all and CAP_SYS_ADMIN"
             .to_owned();
     }
-    let closed = device_files::closed_capabilities(machine);
+    let closed = device_files::find_closed_capabilities(machine);
     let files = closed.iter().map(|file| file.path.as_str()).collect::<Vec<_>>().join(", ");
     let which = if files.is_empty() { String::new() } else { format!(" ({files})") };
     format!(
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn every_reason_of_failed_gpu_has_its_cure() {
+    fn each_failure_reason_has_its_cure() {
         let error = |code| Absence::DriverError { code };
         for (file, reason, text, cure) in [
             ("etc/none", Absence::NoPermission, "refuses this user", "permissions of /dev/nvidia*"),
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn mig_permission_has_cure_of_its_surroundings() {
+    fn mig_permission_cure_depends_on_surroundings() {
         for (file, content, words) in [
             ("dev/nvidia-caps/nvidia-cap12", "", "/dev/nvidia-caps"),
             (".dockerenv", "", "NVIDIA_MIG_MONITOR_DEVICES=all"),

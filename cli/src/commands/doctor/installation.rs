@@ -115,7 +115,7 @@ mod tests {
                         GCC version:  gcc version 12.2.0 (Debian 12.2.0-14)\n";
 
     #[test]
-    fn driver_outside_of_tested_branches_gets_note() {
+    fn untested_driver_branch_is_noted() {
         assert_eq!(["580.65.06", "610.57.04", "of its own"].map(compare_branch), [None, None, None]);
         for (driver, words) in
             [("9999.1", "newer than this gpumon"), ("470.256.02", "older than those that gpumon was tested")]

@@ -1,4 +1,4 @@
-//! Another Python package in the environment of this program, with files of the same names.
+//! Detection of another Python package in this program's environment, with files of the same names.
 
 use std::path::Path;
 
@@ -9,10 +9,12 @@ pub(super) fn check(machine: &Machine) -> Option<Finding> {
     other_package(machine, &program)
 }
 
-/// Finds the package called gpumon, which is another program, in the environment that this program is installed in.
+/// Finds the package called gpumon, which is another program, in the environment that this program
+/// is installed in.
 ///
-/// It has `gpumon/__init__.py` and a command `gpumon`, too: the package that is installed last replaces those of the
-/// other, and they are gone when either is uninstalled. The package of this program is called jupyterlab-gpumon.
+/// It also has `gpumon/__init__.py` and a command `gpumon`. The package that is installed last
+/// replaces these files of the other, and uninstalling either package removes them. The package of
+/// this program is called jupyterlab-gpumon.
 fn other_package(machine: &Machine, program: &Path) -> Option<Finding> {
     let environment = program.parent()?.parent()?.to_str()?;
     let (folder, version) = package_folders(machine, environment).into_iter().find_map(|folder| {
@@ -26,7 +28,7 @@ fn other_package(machine: &Machine, program: &Path) -> Option<Finding> {
     Some(Finding::warning("package", text, cure))
 }
 
-/// The folders of an environment that can contain Python packages.
+/// Returns the folders of an environment that can contain Python packages.
 fn package_folders(machine: &Machine, environment: &str) -> Vec<String> {
     // `pip install --target` puts packages and programs into one folder.
     let mut folders = vec![environment.to_owned()];
@@ -42,7 +44,7 @@ fn package_folders(machine: &Machine, environment: &str) -> Vec<String> {
     folders
 }
 
-/// The version in `gpumon-0.0.11.dist-info` or `gpumon-0.0.11-py3.9.egg-info`.
+/// Returns the version in `gpumon-0.0.11.dist-info` or `gpumon-0.0.11-py3.9.egg-info`.
 fn version(name: &str) -> Option<&str> {
     let entry = name.strip_prefix("gpumon-")?;
     let version = entry.strip_suffix(".dist-info").or_else(|| entry.strip_suffix(".egg-info"))?;
@@ -55,7 +57,7 @@ mod tests {
 
     use super::{super::finding::Verdict, *};
 
-    /// What is found where an environment has this entry among its packages.
+    /// Returns the finding for an environment with this entry among its packages.
     fn found(entry: &str) -> Option<Finding> {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir_all(root.path().join("venv").join(entry)).unwrap();

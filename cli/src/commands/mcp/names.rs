@@ -13,7 +13,7 @@ pub(super) struct ProcessNames {
     name: Reading<String>,
     /// The login name.
     user: Reading<String>,
-    /// The notebook, batch job, pod, container or service that it is of.
+    /// The notebook, batch job, pod, container or service that it belongs to.
     job: Option<JobName>,
 }
 
@@ -22,7 +22,8 @@ pub(super) struct ProcessNames {
 pub(super) struct JobName {
     /// What it is.
     kind: JobKind,
-    /// Jupyter's id of the kernel, the Slurm, PBS or LSF job's, the pod's UID, the container's id, or the name of the service.
+    /// The ID of the Jupyter kernel, of the Slurm, PBS or LSF job, or of the container; the UID of
+    /// the pod; or the name of the service.
     pub(super) id: String,
     /// The path of a notebook, or the namespace and name of a pod, where it is known.
     pub(super) name: Option<String>,

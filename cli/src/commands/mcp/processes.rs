@@ -38,7 +38,7 @@ struct Holders {
     memory_total_bytes: Reading<u64>,
     /// The processes that hold it, those with the most memory first.
     processes: Vec<Holder>,
-    /// Why they are not known, or not all of them, if that is so.
+    /// The reason why some or all of them are unknown; absent if all are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     unknown_because: Option<String>,
     /// How many more hold it and are not listed.

@@ -20,12 +20,13 @@ pub(super) fn answer(id: Option<u64>, mut answer: Value) {
     }
 }
 
-/// Reports a line that is no request, so that it is not known which answer somebody waits for.
+/// Reports a line that is no request. It is not known who waits for its answer.
 pub(super) fn refuse_line(why: &str) {
     write(&json!({ "error": why }));
 }
 
-/// Answers a request with what is wrong, or reports it as a remark if the request wants no answer.
+/// Answers a request with an error, or reports the error as a remark if the request wants no
+/// answer.
 pub(super) fn refuse(id: Option<u64>, why: &str) {
     match id {
         Some(_) => answer(id, json!({ "error": why })),

@@ -53,16 +53,16 @@ fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Str
     Ok(Some(interval_ms.map_or(Stream::Never, Stream::EveryMs)))
 }
 
-/// Returns the `id` of a request that is not valid otherwise.
+/// Returns the `id` of a request that is otherwise invalid.
 ///
 /// # Errors
-/// The line is no JSON object, so that it cannot be found out which request it is.
+/// The line is no JSON object, so its request is unknown.
 pub(super) fn parse_id(line: &[u8]) -> serde_json::Result<Option<u64>> {
     #[derive(Deserialize)]
-    struct Numbered {
+    struct RequestId {
         id: Option<u64>,
     }
-    serde_json::from_slice(line).map(|Numbered { id }| id)
+    serde_json::from_slice(line).map(|RequestId { id }| id)
 }
 
 impl History {

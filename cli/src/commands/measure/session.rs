@@ -44,7 +44,7 @@ const REMEMBERED_MS: u64 = 2_500;
 const TICK: Duration = Duration::from_millis(250);
 
 pub(super) enum Happening {
-    /// A line, which may be no valid request.
+    /// A line, which may be an invalid request.
     Request(Vec<u8>),
     EndOfRequests,
     Opened(Result<Feed<Self>, Failure>),
@@ -311,12 +311,12 @@ impl Session {
     }
 }
 
-/// At most so many bytes of an invalid request are repeated in the answer.
-const QUOTED: usize = 200;
+/// The most bytes of an invalid request that the answer repeats.
+const MAX_QUOTED_BYTES: usize = 200;
 
-/// Answers an invalid request at once, since its sender may wait for the answer.
+/// Answers an invalid request at once, because its sender may wait for the answer.
 fn refuse_invalid(line: &[u8], error: &serde_json::Error) {
-    let quoted = String::from_utf8_lossy(&line[..line.len().min(QUOTED)]);
+    let quoted = String::from_utf8_lossy(&line[..line.len().min(MAX_QUOTED_BYTES)]);
     let why = format!(
         "the gpumon program cannot read this request: {error}: {quoted}; reinstall gpumon if the versions of its Python \
          package and its program differ"
@@ -327,7 +327,7 @@ fn refuse_invalid(line: &[u8], error: &serde_json::Error) {
     }
 }
 
-/// Returns whether there is a process with this PID, also one of another user.
+/// Returns `true` if there is a process with this PID, even one of another user.
 fn is_process(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH))

@@ -43,7 +43,7 @@ pub(super) struct CellCost {
     /// The first line of its code that says something.
     pub(super) line: String,
     pub(super) cost: StoredCost,
-    /// Whether the cost is of another run than the one whose count and outputs the cell has.
+    /// Whether the cost belongs to another run than the one whose count and outputs the cell has.
     pub(super) is_earlier: bool,
 }
 
@@ -265,8 +265,8 @@ enum Loose {
 /// More keys than a stored cost has.
 const MOST_FIELDS: usize = 64;
 
-/// The levels of objects whose keys are kept: a stored cost, and its run.
-const DEEPEST: u8 = 2;
+/// The nested objects whose keys are kept: a stored cost and its run.
+const MAX_KEPT_DEPTH: u8 = 2;
 
 impl<'de> Deserialize<'de> for Loose {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -274,7 +274,7 @@ impl<'de> Deserialize<'de> for Loose {
     }
 }
 
-/// A value within so many objects and lists.
+/// Deserializes a value at a depth of nested objects and lists.
 struct NestedSeed {
     depth: u8,
 }
@@ -342,18 +342,18 @@ impl<'de> Visitor<'de> for LooseVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Loose, A::Error> {
         let mut kept = BTreeMap::new();
-        while self.depth < DEEPEST
+        while self.depth < MAX_KEPT_DEPTH
             && kept.len() < MOST_FIELDS
             && let Some(key) = fields.next_key()?
         {
             kept.insert(key, fields.next_value_seed(self.nested())?);
         }
         while fields.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(if self.depth < DEEPEST { Loose::Fields(kept) } else { Loose::Other })
+        Ok(if self.depth < MAX_KEPT_DEPTH { Loose::Fields(kept) } else { Loose::Other })
     }
 }
 
-/// Returns a source, which a file has in lines or whole.
+/// Returns the source of a cell, which a file has as lines or as one text.
 fn text_of(source: Loose) -> String {
     match source {
         Loose::Texts(lines) => lines.concat(),
@@ -362,7 +362,7 @@ fn text_of(source: Loose) -> String {
     }
 }
 
-/// The first that is neither empty nor a comment, or else the first that is not empty.
+/// Returns the first line that is neither empty nor a comment, or else the first that is not empty.
 fn first_line(text: &str) -> String {
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
     lines().find(|line| !line.starts_with('#')).or_else(|| lines().next()).unwrap_or_default().to_owned()
@@ -428,7 +428,7 @@ mod tests {
             let read = Notebook::parse(notebook(&cell.to_string()).as_bytes()).unwrap();
             assert_eq!(read.cells[0].is_earlier, !fits, "{name}");
         }
-        // Entries of older versions, and runs in a form that is not known.
+        // Entries of older versions have no run, and others a run in an unknown form.
         let odd = ["7", "{}", r#"{"source_crc32": -1, "execution_count": 3, "started": null}"#].map(|run| {
             let cost = COST.replace("\"version\"", &format!("\"run\": {run}, \"version\""));
             code(r#""x""#, &format!(r#"{{"gpumon": {cost}}}"#))

@@ -27,7 +27,7 @@ const LINE: (usize, usize) = (60, 20);
 /// The column of the code, to which the room goes that the others leave.
 const CODE: usize = 2;
 
-/// Returns what the last runs of all cells cost together; `None` if every cost is of an earlier run.
+/// Returns the total cost of the last runs of all cells; `None` if every cost is of an earlier run.
 fn total(cells: &[CellCost]) -> Option<StoredCost> {
     let costs = || cells.iter().filter(|cell| !cell.is_earlier).map(|cell| &cell.cost);
     let sum = |value: fn(&StoredCost) -> Option<f64>| {
@@ -47,7 +47,7 @@ fn total(cells: &[CellCost]) -> Option<StoredCost> {
     })
 }
 
-/// Returns each name of a GPU once.
+/// Returns the names of the GPUs, each once.
 fn gpus_of<'a>(costs: impl Iterator<Item = &'a StoredCost>) -> Vec<String> {
     let mut gpus: Vec<String> = Vec::new();
     for name in costs.flat_map(|cost| &cost.gpus) {
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn earlier_runs_are_marked_and_not_in_the_total() {
+    fn earlier_runs_are_marked_and_not_summed() {
         let mut notebook = notebook();
         notebook.cells[1].is_earlier = true;
         insta::assert_snapshot!(plain(&draw_in(&notebook, None)));
@@ -229,7 +229,7 @@ mod tests {
 
         notebook.cells.iter_mut().for_each(|cell| cell.is_earlier = true);
         assert_eq!(as_json(&notebook)["total"], Value::Null);
-        assert!(!plain(&draw_in(&notebook, None)).contains("All cells  "), "there is no line of the total");
+        assert!(!plain(&draw_in(&notebook, None)).contains("All cells  "), "there is no line for the total");
     }
 
     #[test]

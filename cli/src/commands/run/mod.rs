@@ -121,7 +121,7 @@ pub(crate) fn run(source: &SourceArgs, args: &RunArgs) -> Result<(), Failure> {
     let child = Child::start(&args.command, marks.as_ref().map(marks::Pipe::path))?;
     let mut measurement = Measurement {
         meter: CostMeter::new(Some(name), child.started_ms),
-        // Orphans of the command are children of this process.
+        // Orphans of the command become children of this process.
         tree: ProcessTree::new(process::id()),
         gpus: Vec::new(),
         feed: None,

@@ -317,9 +317,9 @@ impl ServeArgs {
         }
     }
 
-    /// Reads the alert file. A file that the command line names must be right. One of the environment or of the settings is
-    /// the machine's rather than the user's, and the readings matter more: without it, there are no rules, and the server
-    /// shows why.
+    /// Reads the alert file. An error in a file that the command line names is returned. A file of
+    /// the environment or of the settings belongs to the machine, not to the user, and the readings
+    /// matter more: if it cannot be read, the server has no rules and shows why.
     fn alert_rules(&self, is_typed: bool) -> Result<(AlertRules, Option<String>), Failure> {
         match self.alert_file().map(|file| AlertRules::read(&file)).transpose() {
             Ok(rules) => Ok((rules.unwrap_or_default(), None)),

@@ -46,7 +46,7 @@ impl App {
             let Recipient { key, process, .. } = &recipient;
             let user = shown(&process.user, |user| printable(user));
             match Target::hold(key.pid, key.started_ms, process_name(process), user, self.missing(*key)) {
-                Ok(target) => question.targets.push((target, about(&recipient))),
+                Ok(target) => question.targets.push((target, describe_recipient(&recipient))),
                 Err(why) => question.refused.push(why),
             }
         }
@@ -126,8 +126,8 @@ fn counted(names: &[String]) -> String {
     }
 }
 
-/// GPUs, memory, start, and the command or the path of the notebook.
-fn about(Recipient { process, gpus, memory_bytes, .. }: &Recipient<'_>) -> String {
+/// Describes a process: its GPUs, memory and start, and its command or the path of its notebook.
+fn describe_recipient(Recipient { process, gpus, memory_bytes, .. }: &Recipient<'_>) -> String {
     let gpus = gpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let memory = memory_bytes.map_or_else(|| "unknown memory".to_owned(), |bytes| byte_size(bytes as f64));
     let since = shown(&process.started_ms, |started| date_and_clock(*started));

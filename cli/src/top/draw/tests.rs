@@ -498,7 +498,7 @@ fn the_list_of_processes_says_how_many_more_there_are() {
 }
 
 #[test]
-fn processes_of_other_namespaces_are_said_to_be_invisible() {
+fn invisible_processes_are_noted() {
     let (mut app, _waiting) = app(1);
     let gpu = &mut app.model.sample.as_mut().unwrap().gpus[0];
     (gpu.processes, gpu.unlisted_memory_bytes) = (Reading::Now(Vec::new()), Some(1_181_116_006));

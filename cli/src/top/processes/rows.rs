@@ -18,7 +18,7 @@ pub(in crate::top) struct Row<'a> {
     pub(in crate::top) gpu: u32,
     pub(super) part: Option<&'a MigDevice>,
     pub(in crate::top) subject: Subject<'a>,
-    /// The name that tells its notebook from others.
+    /// The name that distinguishes its notebook from others.
     pub(super) notebook: Option<String>,
     pub(super) total_bytes: Option<u64>,
     pub(super) usage: Option<&'a ProcessUsage>,

@@ -10,7 +10,7 @@ pub(in crate::top) struct Recipient<'a> {
     pub(in crate::top) key: Key,
     pub(in crate::top) process: &'a Process,
     pub(in crate::top) gpus: Vec<u32>,
-    /// On all of them; `None` if it is not known of one.
+    /// The memory on all of these GPUs; `None` if it is unknown for one of them.
     pub(in crate::top) memory_bytes: Option<u64>,
 }
 

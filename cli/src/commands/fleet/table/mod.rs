@@ -52,7 +52,7 @@ fn print_once(args: &OnceArgs, reader: &SharedFleet, runtime: &Runtime) -> Resul
     let filter = Filter::parse(&args.words.join(" ")).map_err(|why| Failure::usage(anyhow!(why)))?;
     let fleet = runtime.block_on(read(reader));
     if fleet.state == FleetState::Outdated || fleet.state == FleetState::Loading {
-        return Err(anyhow!(unread(&fleet)).into());
+        return Err(anyhow!(describe_failure(&fleet)).into());
     }
     for problem in &fleet.problems {
         crate::exit::say(problem);
@@ -100,14 +100,14 @@ fn print_once(args: &OnceArgs, reader: &SharedFleet, runtime: &Runtime) -> Resul
     print(&(head + &lines))
 }
 
-/// Why nothing could be read: for each node where that is known, else for the source.
-fn unread(fleet: &Fleet) -> String {
+/// Returns why nothing could be read: for each node if this is known, or else for the source.
+fn describe_failure(fleet: &Fleet) -> String {
     let reasons: Vec<&str> = fleet.nodes.reasons.values().map(String::as_str).collect();
     if fleet.source.kind == FleetSourceKind::Hosts && !reasons.is_empty() {
         return reasons.join("\n");
     }
     if fleet.problems.is_empty() {
-        return "nothing has been read in time; try again".to_owned();
+        return "no readings arrived in time; try again".to_owned();
     }
     fleet.problems.join("\n")
 }

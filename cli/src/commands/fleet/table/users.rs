@@ -37,7 +37,7 @@ pub(super) struct UserSum {
     gpu_s: Option<f64>,
     active_gpu_s: Option<f64>,
     energy_joules: Option<f64>,
-    /// Whether GPU time and energy are lower bounds: some of them could not be read.
+    /// Whether GPU time and energy are lower bounds because some of them could not be read.
     is_lower_bound: bool,
 }
 
@@ -61,7 +61,7 @@ pub(super) fn users(rows: &Rows<'_>, shown: Option<&[bool]>, usage: Option<&Flee
             let (sum, _) = sums.entry(name).or_default();
             [sum.gpu_s, sum.active_gpu_s, sum.energy_joules] = used;
         };
-        // The sums of users are whole, also where the list of owners is cut.
+        // The sums of users are complete even if the list of owners is cut.
         for group in &usage.users {
             if let Some(user) = &group.name {
                 put(user.clone(), [group.gpu_s, group.active_gpu_s, group.energy_joules]);
@@ -84,7 +84,7 @@ pub(super) fn users(rows: &Rows<'_>, shown: Option<&[bool]>, usage: Option<&Flee
     users
 }
 
-/// The jobs of nobody that is known which are not listed, and the sum of all that was used.
+/// Returns a row for the unlisted jobs of unknown users, and a row for the total.
 pub(super) fn totals(usage: &FleetUsage) -> Vec<UserSum> {
     let is_lower_bound = usage.state == FleetState::Partial;
     let mut totals = Vec::new();
@@ -175,7 +175,7 @@ mod tests {
     use crate::fleet::testing::{busy, fleet};
 
     #[test]
-    fn users_have_their_whole_sums_where_jobs_are_cut() {
+    fn cut_job_list_keeps_user_sums() {
         let usage = json!({
             "from_ms": 0, "to_ms": 86_400_000, "state": "current", "problems": [], "owners_total": 900,
             "owners": [{
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn unlisted_jobs_of_unknown_users_are_in_the_sums() {
+    fn unlisted_jobs_of_unknown_users_are_counted() {
         let pod = |id: &str, gpu_s: f64| {
             json!({"owner": {"user": null, "kind": "pod", "id": id, "namespace": "ml"}, "gpu_s": gpu_s,
                    "active_gpu_s": null, "energy_joules": null, "nodes": 1})

@@ -149,7 +149,7 @@ fn forms(kind: Kind, original: &str) -> Vec<String> {
     match kind {
         // A single word can stand anywhere: that of a command is a program, which is known as such.
         Kind::Command | Kind::Text => forms.retain(|form| form.contains(char::is_whitespace)),
-        // Views show as much of the end of a path as tells it from others.
+        // Views shorten a path to the end that distinguishes it from others.
         Kind::Notebook => {
             let ends = printed.match_indices('/').map(|(at, _)| printed[at + 1..].to_owned());
             forms.extend(ends.filter(|end| !end.is_empty()));
