@@ -69,7 +69,7 @@ impl GpuState {
     pub(super) fn new(index: u32, settings: &ConditionSettings) -> Self {
         let reason = Absence::NoAnswer;
         Self {
-            gpu: unknown(index, &reason),
+            gpu: unidentified_gpu(index, &reason),
             last: GpuSample::absent(index, None, now_ms(), Health::Ok, &reason),
             omitted: Vec::new(),
             details: None,
@@ -245,7 +245,7 @@ impl GpuState {
         let is_unknown = self.gpu.uuid.is_none() && self.gpu.pci_bus_id.value().is_none();
         let changed = is_unknown && why.is_some_and(|known| known != reason);
         if changed {
-            self.gpu = unknown(self.gpu.index, reason);
+            self.gpu = unidentified_gpu(self.gpu.index, reason);
         }
         changed
     }
@@ -299,7 +299,7 @@ impl GpuState {
 }
 
 /// A GPU of which only the index is known, for this reason.
-fn unknown(index: u32, reason: &Absence) -> Gpu {
+pub(super) fn unidentified_gpu(index: u32, reason: &Absence) -> Gpu {
     Gpu {
         index,
         uuid: None,
@@ -376,7 +376,7 @@ mod tests {
 
     #[test]
     fn earlier_collectors_lost_gpu_is_reported_once() {
-        let gpu = Gpu { uuid: Some("GPU-3".into()), ..unknown(3, &Absence::Unknown) };
+        let gpu = Gpu { uuid: Some("GPU-3".into()), ..unidentified_gpu(3, &Absence::Unknown) };
         let known = KnownGpu { gpu, health: Health::Lost { since_ms: 7 } };
         let mut state = GpuState::new(3, &ConditionSettings::default()).continued(known);
         let mut events = Vec::new();

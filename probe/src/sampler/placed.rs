@@ -204,20 +204,14 @@ impl Reporter for PlacedReporter {
 mod tests {
     use super::*;
     use crate::{
-        model::{Absence, Board, Health, Reading},
+        model::{Absence, Health},
+        sampler::gpu_state::unidentified_gpu,
         vendor::SourceChoice,
     };
 
     fn known_gpus(uuids: &[Option<&str>]) -> Vec<KnownGpu> {
         let known = |(index, uuid): (u32, Option<&str>)| KnownGpu {
-            gpu: Gpu {
-                index,
-                uuid: uuid.map(str::to_owned),
-                name: Reading::Absent(Absence::NoAnswer),
-                pci_bus_id: Reading::Absent(Absence::NoAnswer),
-                board: Board::absent(&Absence::NoAnswer),
-                mig_devices: Vec::new(),
-            },
+            gpu: Gpu { uuid: uuid.map(str::to_owned), ..unidentified_gpu(index, &Absence::NoAnswer) },
             health: Health::Ok,
         };
         (0..).zip(uuids.iter().copied()).map(known).collect()
