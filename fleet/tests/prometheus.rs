@@ -70,11 +70,12 @@ const SERIES: &[Series] = &[
     (r#"up{job="gpumon",instance="n2:9124"}"#, |ago| Some(f64::from(unless_restarted(ago).is_some()))),
 ];
 
-/// Jobs of the last two hours on `n1`: more than are listed, half of them pods.
+/// The number of jobs on `n1` in the last two hours. It exceeds the number of listed jobs, and half
+/// of them are pods.
 const JOBS: u32 = 1200;
 
-/// Labels of each job, which runs for a minute, and the minutes ago at which it begins. There is none around an hour ago,
-/// where a span begins.
+/// Returns the labels of each job, and how many minutes ago it starts. Each job runs for a minute.
+/// None runs around an hour ago, where a span starts.
 fn jobs() -> impl Iterator<Item = (String, f64)> {
     (0..JOBS).map(|job| {
         let user = format!("user{}", job % 7);
@@ -109,7 +110,7 @@ fn program(name: &str) -> Command {
     command
 }
 
-/// The values of an instant query, by a label.
+/// Returns the values of an instant query by the value of a label.
 fn query(url: &str, expression: &str, label: &str) -> BTreeMap<String, f64> {
     let mut encoded = String::new();
     for byte in expression.bytes() {

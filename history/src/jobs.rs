@@ -66,7 +66,7 @@ impl JobSpan {
             && text.len() >= 6
             && self.id.starts_with(text);
         let is_unit = self.id.strip_suffix(".service") == Some(text);
-        // `qstat` takes a job's number without its server, too.
+        // Like `qstat`, accept a job's number without its server.
         let is_pbs_number = self.kind == JobKind::Pbs && self.id.split('.').next() == Some(text);
         self.id == text || is_named || is_begun || is_unit || is_pbs_number
     }

@@ -61,8 +61,8 @@ pub fn sentence(host: &str, messages: &str) -> String {
     last.map_or_else(|| format!("{host}: the connection ended"), |line| format!("{host}: {line}"))
 }
 
-/// Returns `true` for the warnings of shells and of Perl about a locale that ssh has passed on and the host does not have.
-/// They are never why a connection ended.
+/// Returns `true` for a warning of a shell or of Perl about a locale that ssh has passed on and the
+/// host lacks. Such a warning is never the reason why a connection ended.
 fn is_about_locale(line: &str) -> bool {
     let is_warning = line.contains("setlocale") || line.starts_with("perl: warning:");
     let is_setting = ["LC_", "LANG"].iter().any(|name| line.starts_with(name)) && line.contains(" = ");

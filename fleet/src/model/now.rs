@@ -180,9 +180,9 @@ pub enum OwnerKind {
     Notebook,
     /// A job of Slurm.
     SlurmJob,
-    /// A job of PBS.
+    /// A PBS job.
     PbsJob,
-    /// A job of LSF.
+    /// An LSF job.
     LsfJob,
     /// A pod of Kubernetes.
     Pod,

@@ -8,7 +8,7 @@ use ts_rs::TS;
 
 use super::{FleetOwner, FleetState, OwnerKind};
 
-/// The number of jobs that are listed. Users, namespaces and notebooks are all listed.
+/// The most jobs that are listed. All users, namespaces and notebooks are listed.
 const MOST_JOBS: usize = 500;
 
 /// Who used how much of a fleet in a span of time: the answer of `/api/v1/fleet/usage`.
@@ -18,23 +18,24 @@ pub struct FleetUsage {
     pub from_ms: u64,
     /// When it ends.
     pub to_ms: u64,
-    /// Whether all could be read. Where it is `partial`, all amounts are lower bounds.
+    /// Whether everything could be read. If it is `partial`, all amounts are lower bounds.
     pub state: FleetState,
     /// What could not, each in a sentence with its cure.
     pub problems: Vec<String>,
-    /// Owners, those with most GPU time first: all users and notebooks, and the 500 jobs, pods, containers and services
-    /// with most GPU time.
+    /// The owners, in descending order of GPU time: all users and notebooks, and the 500 jobs,
+    /// pods, containers and services with the most GPU time.
     pub owners: Vec<OwnerUsage>,
     /// How many owners there were in all.
     pub owners_total: u32,
-    /// The sums of owners that `owners` does not list.
+    /// The total of all owners that `owners` does not list.
     #[serde(default)]
     pub unlisted: UsageGroup,
-    /// Sums by user over all owners, listed or not, those with most GPU time first. Without a name: of unknown users.
+    /// Totals by user over all owners, whether listed or not, in descending order of GPU time. The
+    /// entry whose `name` is `null` is the total of unknown users.
     #[serde(default)]
     pub users: Vec<UsageGroup>,
-    /// Sums by Kubernetes namespace over all pods, listed or not, those with most GPU time first. Without a name: of pods
-    /// whose namespace is unknown.
+    /// Totals by Kubernetes namespace over all pods, whether listed or not, in descending order of
+    /// GPU time. The entry whose `name` is `null` is the total of pods whose namespace is unknown.
     #[serde(default)]
     pub namespaces: Vec<UsageGroup>,
     /// Time in which nobody held a GPU, summed over GPUs, in seconds.
@@ -60,16 +61,16 @@ pub struct OwnerUsage {
     pub nodes: u32,
 }
 
-/// What several owners used together.
+/// The total usage of several owners.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema, TS)]
 pub struct UsageGroup {
-    /// What they have in common: a user or a namespace; `null` where it is not known.
+    /// The user or namespace that they share; `null` if it is unknown.
     pub name: Option<String>,
     /// The number of owners.
     pub owners: u32,
     /// Time in which GPUs were held, summed over GPUs, in seconds.
     pub gpu_s: Option<f64>,
-    /// Of that, time in which kernels ran, in seconds.
+    /// The part of that time in which kernels ran, in seconds.
     pub active_gpu_s: Option<f64>,
     /// Energy, in joules.
     pub energy_joules: Option<f64>,
@@ -79,12 +80,13 @@ pub struct UsageGroup {
 pub(crate) type Amounts = [Option<f64>; 3];
 
 impl FleetUsage {
-    /// Lists these owners, which are all that there were, and adds them up by user and by namespace.
+    /// Lists these owners, which must be complete, and adds them up by user and by namespace.
     pub fn set_owners(&mut self, mut owners: Vec<OwnerUsage>) {
-        owners.sort_by(|a, b| most_first(a.gpu_s, b.gpu_s).then_with(|| a.owner.cmp(&b.owner)));
+        owners.sort_by(|a, b| compare_descending(a.gpu_s, b.gpu_s).then_with(|| a.owner.cmp(&b.owner)));
         self.owners_total = owners.len() as u32;
-        self.users = grouped(&owners, |owner| Some(owner.user.clone()));
-        self.namespaces = grouped(&owners, |owner| (owner.kind == OwnerKind::Pod).then(|| owner.namespace.clone()));
+        self.users = group_owners(&owners, |owner| Some(owner.user.clone()));
+        self.namespaces =
+            group_owners(&owners, |owner| (owner.kind == OwnerKind::Pod).then(|| owner.namespace.clone()));
         let mut jobs = 0;
         let is_listed = |usage: &OwnerUsage| {
             let is_job = !matches!(usage.owner.kind, OwnerKind::User | OwnerKind::Notebook);
@@ -93,7 +95,7 @@ impl FleetUsage {
         };
         let (listed, unlisted): (Vec<_>, Vec<_>) = owners.into_iter().partition(is_listed);
         self.owners = listed;
-        self.unlisted = grouped(&unlisted, |_| Some(None)).pop().unwrap_or_default();
+        self.unlisted = group_owners(&unlisted, |_| Some(None)).pop().unwrap_or_default();
     }
 }
 
@@ -108,7 +110,7 @@ impl UsageGroup {
         [self.gpu_s, self.active_gpu_s, self.energy_joules]
     }
 
-    /// Returns the rest of this group, of which `part` is a part.
+    /// Returns what remains of this group without `part`, which belongs to it.
     #[must_use]
     pub fn without(&self, part: &Self) -> Self {
         let mut rest = Self { owners: self.owners.saturating_sub(part.owners), ..Self::default() };
@@ -124,22 +126,23 @@ impl UsageGroup {
     }
 }
 
-/// The sum of what is known; `None` where nothing is.
+/// Returns the sum of the known values; `None` if all are unknown.
 pub(crate) fn sum_known(values: impl IntoIterator<Item = Option<f64>>) -> Option<f64> {
     values.into_iter().flatten().reduce(|a, b| a + b)
 }
 
-/// Sorts groups by their GPU time, the longest first.
+/// Sorts groups by GPU time, in descending order.
 pub(crate) fn sort_groups(groups: &mut [UsageGroup]) {
-    groups.sort_by(|a, b| most_first(a.gpu_s, b.gpu_s).then_with(|| a.name.cmp(&b.name)));
+    groups.sort_by(|a, b| compare_descending(a.gpu_s, b.gpu_s).then_with(|| a.name.cmp(&b.name)));
 }
 
-fn most_first(a: Option<f64>, b: Option<f64>) -> std::cmp::Ordering {
+fn compare_descending(a: Option<f64>, b: Option<f64>) -> std::cmp::Ordering {
     b.unwrap_or(0.0).total_cmp(&a.unwrap_or(0.0))
 }
 
-/// Sums by the names that `name_of` returns; owners for which it returns `None` are left out.
-fn grouped(owners: &[OwnerUsage], name_of: impl Fn(&FleetOwner) -> Option<Option<String>>) -> Vec<UsageGroup> {
+/// Adds up owners by the name that `name_of` returns. Owners for which it returns `None` are left
+/// out.
+fn group_owners(owners: &[OwnerUsage], name_of: impl Fn(&FleetOwner) -> Option<Option<String>>) -> Vec<UsageGroup> {
     let mut groups: BTreeMap<Option<String>, UsageGroup> = BTreeMap::new();
     for usage in owners {
         let Some(name) = name_of(&usage.owner) else { continue };
@@ -158,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_jobs_are_cut_and_sums_are_whole() {
+    fn only_jobs_are_cut_and_totals_are_complete() {
         let owner = |kind, id: u32| FleetOwner {
             user: Some(format!("u{}", id % 2)),
             kind,

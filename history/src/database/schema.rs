@@ -292,8 +292,8 @@ pub fn reference() -> String {
     text
 }
 
-/// The stored kinds of batch jobs whose ID comes from the environment of their processes alone. Earlier versions do not
-/// know them, and show the user in their place.
+/// The stored kinds of batch jobs whose ID only the environment of their processes has. Earlier
+/// versions do not know these kinds, and show the user instead.
 const PRIVATE_KINDS: [(&str, JobKind); 3] =
     [("private_slurm", JobKind::Slurm), ("private_pbs", JobKind::Pbs), ("private_lsf", JobKind::Lsf)];
 

@@ -21,12 +21,12 @@ const IDLE_DCGM_S: f64 = 1800.0;
 /// When gpumon says that memory is held idle, unless told otherwise, in seconds.
 const HELD_IDLE_S: f64 = 300.0;
 
-/// When gpumon exports a GPU.
+/// The time at which gpumon exports a GPU.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Exported {
     #[default]
     Never,
-    /// Within the last hour, also where its node does not answer now.
+    /// Within the last hour, even if the node does not answer now.
     Lately,
     Now,
 }

@@ -43,7 +43,7 @@ const RULES: [&str; 6] = [
     "job:gpumon_gpus_held:sum",
 ];
 
-/// The number of GPUs that report their utilization, which rules of older versions did not record.
+/// The number of GPUs that report their utilization. The rules of older versions did not record it.
 const REPORTING_RULE: &str = "job:gpumon_gpu_utilization_ratio:count";
 
 pub(in crate::prometheus) async fn read(
@@ -105,7 +105,7 @@ impl SpanReader {
         let once = |of: String| if self.told.is_doubled { format!("max without ({REPLICAS}) ({of})") } else { of };
         let aggregated = |id: &str| {
             let names = in_base_units(id, families, &matchers);
-            // The mean of those GPUs that report.
+            // This is the mean of the GPUs that report their utilization.
             let function = if id == metrics::UTILIZATION { "avg" } else { "sum" };
             (!names.is_empty()).then(|| format!("{function}({})", once(names.join(" or "))))
         };
@@ -144,7 +144,7 @@ fn told(
 ) -> FleetHistory {
     let series = IDS.into_iter().zip(columns).map(|(id, mut values)| {
         if id == metrics::UTILIZATION {
-            // A share of one as percent.
+            // Convert the ratio to percent.
             values = values.into_iter().map(|value| value.map(|share| (share * 100.0).min(100.0))).collect();
         }
         FleetSeries { id: id.to_owned(), values }

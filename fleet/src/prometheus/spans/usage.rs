@@ -45,7 +45,7 @@ const UNHELD_COUNTERS: [(&str, &str); 2] = [
     (UNHELD, "job:gpumon_unheld_gpu_seconds:increase15m"),
     ("gpumon_unheld_energy_joules_total", "job:gpumon_unheld_energy_joules:increase15m"),
 ];
-/// Labels by which replicas of a Prometheus differ that records rules.
+/// The labels that distinguish the replicas of a Prometheus that evaluates rules.
 const RULE_REPLICAS: &str = "replica, prometheus_replica";
 const NODES_RULE: &str = "owner:gpumon_owner_nodes:count15m";
 
@@ -58,20 +58,20 @@ struct Found {
     owners: Sums<FleetOwner>,
     /// The number of nodes of each owner.
     nodes: ByOwner,
-    /// By user, where the query adds them up; `None` is an unknown user.
+    /// The sums by user, if Prometheus adds them up; `None` is an unknown user.
     users: Option<Sums<Option<String>>>,
-    /// By namespace, of the pods whose namespace is known.
+    /// The sums by namespace, over the pods whose namespace is known.
     namespaces: Option<Sums<Option<String>>>,
     unheld_s: Option<f64>,
     unheld_joules: Option<f64>,
 }
 
-/// What is added up.
+/// The source of the values that are added up.
 #[derive(Clone, Copy)]
 enum Basis {
-    /// What rules have recorded.
+    /// The values that rules have recorded.
     Rules,
-    /// The difference of counters over so many seconds.
+    /// The increase of counters over this many seconds.
     Counters(u32),
 }
 
@@ -170,7 +170,8 @@ impl SpanReader {
         Ok(found)
     }
 
-    /// Ends the span with the newest quarter of an hour that rules have recorded: sums over them know no later one.
+    /// Moves the end of the span to the newest quarter of an hour that rules have recorded, since
+    /// sums of rules have no later values.
     async fn end_with_rules(&mut self) -> Result<(), QueryError> {
         let rule = self.metric(UNHELD_COUNTERS[0].1, "");
         let newest = format!("max(max_over_time(timestamp({rule})[{}s:60s]))", RULES_S + 300);
@@ -206,16 +207,16 @@ impl SpanReader {
         Ok(found)
     }
 
-    /// What owners, users and namespaces used. Prometheus adds up users and namespaces, so that they are whole however
-    /// many jobs there were.
+    /// Reads the usage of owners, users and namespaces. Prometheus adds up users and namespaces, so
+    /// that these sums are complete for any number of jobs.
     async fn sums(&mut self, basis: Basis) -> Result<Found, QueryError> {
         let mut found = Found::default();
         let namespaces = self.namespaces_of_pods();
         for at in 0..COUNTERS.len() {
-            let used = |further: &str| self.used(basis, at, further);
-            let jobs = format!("sum by ({OWNER_LABELS}, exported_container) ({})", used("notebook=\"\""));
-            let notebooks = format!("sum by (user, notebook) ({})", used("notebook!=\"\""));
-            let users = format!("sum by (user) ({})", used(""));
+            let query = |further: &str| self.amount_query(basis, at, further);
+            let jobs = format!("sum by ({OWNER_LABELS}, exported_container) ({})", query("notebook=\"\""));
+            let notebooks = format!("sum by (user, notebook) ({})", query("notebook!=\"\""));
+            let users = format!("sum by (user) ({})", query(""));
             for (owner, value) in self.by_owner(&jobs).await? {
                 found.owners.entry(owner).or_default()[at] = Some(value);
             }
@@ -226,7 +227,7 @@ impl SpanReader {
             }
             add_named(&mut found.users, at, self.by_label(&users, "user").await?);
             if found.owners.keys().any(|owner| owner.kind == OwnerKind::Pod) {
-                let of_pods = self.used(basis, at, "pod_uid!=\"\"");
+                let of_pods = self.amount_query(basis, at, "pod_uid!=\"\"");
                 let sums = format!("sum by (namespace) ({of_pods} * on (pod_uid) group_left (namespace) {namespaces})");
                 add_named(&mut found.namespaces, at, self.by_label(&sums, "namespace").await?);
             }
@@ -241,8 +242,8 @@ impl SpanReader {
         Ok(found)
     }
 
-    /// What each owner used of an amount, once for all replicas.
-    fn used(&self, basis: Basis, at: usize, further: &str) -> String {
+    /// Returns the query for one amount of each owner, which counts replicas once.
+    fn amount_query(&self, basis: Basis, at: usize, further: &str) -> String {
         let (counter, rule) = COUNTERS[at];
         match basis {
             Basis::Rules => {
@@ -255,8 +256,9 @@ impl SpanReader {
         }
     }
 
-    /// One for each pod of the span, with its namespace: counters have the pod's UID alone. Where Prometheus has labels of
-    /// its own for the pod that it scrapes, those of the pod on the GPU begin with `exported_`.
+    /// Returns the query for the namespace of each pod in the span, since counters have only the
+    /// pod's UID. If Prometheus adds labels of the pod that it scrapes, the labels of the pod on
+    /// the GPU start with `exported_`.
     fn namespaces_of_pods(&self) -> String {
         let is_recorded = self.told.gpus > self.source.settings.gpus_most;
         let jobs = if is_recorded { "instance:gpumon_gpu_job_info:count" } else { "gpumon_gpu_job_info" };
@@ -265,7 +267,8 @@ impl SpanReader {
                    container!~\".*(gpumon|exporter).*\"";
         let own = self.metric(jobs, own);
         let step = (self.range.seconds() / 96).max(60);
-        // Also of pods that end soon after the span begins, which rules end up to half an hour ago.
+        // The range includes pods that end soon after the start of the span. Rules may lag by half
+        // an hour.
         let range = self.range.seconds() + 2 * step.max(RULES_S);
         format!(
             "topk by (pod_uid) (1, group by (pod_uid, namespace) (max_over_time((label_replace({exported}, \
@@ -273,7 +276,7 @@ impl SpanReader {
         )
     }
 
-    /// Sums by the value of one label; the key `None` is for series without the label.
+    /// Returns sums by the value of one label; the key `None` is for series without the label.
     async fn by_label(
         &mut self,
         expression: &str,
@@ -404,14 +407,14 @@ impl SpanReader {
             if usage.unlisted.owners > 0 {
                 // The answer about jobs may have been cut, too.
                 let listed: Vec<_> = usage.owners.iter().map(OwnerUsage::amounts).collect();
-                let (known, missing) = (usage.unlisted.amounts(), rest(&usage.users, &listed));
+                let (known, missing) = (usage.unlisted.amounts(), subtract_parts(&usage.users, &listed));
                 let larger = |at: usize| [known[at], missing[at]].into_iter().flatten().reduce(f64::max);
                 usage.unlisted.set_amounts([0, 1, 2].map(larger));
             }
         }
         if let Some(mut namespaces) = namespaces {
             let known: Vec<_> = namespaces.values().copied().collect();
-            let unknown = rest(&usage.namespaces, &known);
+            let unknown = subtract_parts(&usage.namespaces, &known);
             if is_used(&unknown) {
                 namespaces.insert(None, unknown);
             }
@@ -430,7 +433,8 @@ fn add_named(sums: &mut Option<Sums<Option<String>>>, at: usize, values: BTreeMa
     }
 }
 
-/// The sums that Prometheus has found take the place of those over owners, whose answer may have been cut.
+/// Replaces sums over owners, whose answer may have been cut, with the sums that Prometheus has
+/// found.
 fn replace_sums(groups: &mut Vec<UsageGroup>, sums: Sums<Option<String>>) {
     let before = std::mem::take(groups);
     let count = |name: &Option<String>| before.iter().find(|group| group.name == *name).map_or(0, |group| group.owners);
@@ -442,9 +446,9 @@ fn replace_sums(groups: &mut Vec<UsageGroup>, sums: Sums<Option<String>>) {
     sort_groups(groups);
 }
 
-/// What these groups have used and these parts of them have not. A thousandth is the difference of moments at which
-/// queries were answered.
-fn rest(groups: &[UsageGroup], parts: &[Amounts]) -> Amounts {
+/// Returns the usage of the groups minus the usage of their parts. Differences up to a thousandth
+/// are ignored, because the queries were answered at different moments.
+fn subtract_parts(groups: &[UsageGroup], parts: &[Amounts]) -> Amounts {
     [0, 1, 2].map(|at| {
         let all = sum_known(groups.iter().map(|group| group.amounts()[at]))?;
         let rest = all - sum_known(parts.iter().map(|part| part[at])).unwrap_or(0.0);

@@ -97,7 +97,7 @@ async fn page() -> String {
         for words in answers {
             fake.answer(words, "x 96");
         }
-        // Namespaces are asked for where there are pods.
+        // Namespaces are queried only if there are pods.
         fake.answer("notebook=\"\"", "x{pod_uid=\"u\"} 1");
         let reader = PrometheusReader::new(settings(&fake)).unwrap();
         reader.now().await;

@@ -40,14 +40,14 @@ gpumon_gpu_job_info{job="g",instance="n1:1",gpu="0",uuid="A",user="0",pod="train
     assert!(!fake.queries().iter().any(|query| query.contains("gpumon_owner_gpu_seconds_total")));
 }
 
-/// A thousand jobs of two users, of which each used less than the one before.
+/// Returns a thousand jobs of two users, in descending order of usage.
 fn many_jobs() -> &'static str {
     let line = |job: u32| format!("x{{user=\"u{}\",slurm_job=\"{job}\"}} {}\n", job % 2, 2000 - job);
     Box::leak((0..1000).map(line).collect::<String>().into_boxed_str())
 }
 
 #[tokio::test]
-async fn users_of_many_jobs_have_their_whole_sums() {
+async fn users_of_many_jobs_have_complete_sums() {
     let (fake, reader) = reader(Behavior::Series(OWN)).await;
     fake.answer("count_over_time(job:gpumon_unheld", "x 96");
     fake.answer("sum by (user) (", "x{user=\"u0\"} 800000\nx{user=\"u1\"} 700000");
@@ -61,7 +61,7 @@ async fn users_of_many_jobs_have_their_whole_sums() {
 }
 
 #[tokio::test]
-async fn namespaces_are_summed_by_the_query_and_unknown_ones_are_told_apart() {
+async fn namespaces_are_summed_and_unknown_are_separate() {
     let (fake, reader) = reader(Behavior::Series(OWN)).await;
     fake.answer("count_over_time(job:gpumon_unheld", "x 96");
     fake.answer("sum by (user) (", "x{user=\"0\"} 100");
