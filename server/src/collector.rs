@@ -29,7 +29,7 @@ pub(crate) enum End {
     NothingToRead(String),
     /// Another server tells what it would.
     NotNeeded,
-    /// It does not read these GPUs, in words, and another collector would.
+    /// It does not read some GPUs, which are described here. A new collector would read them.
     Outdated(String),
     /// It died, fell silent, or wrote what is no record.
     Broken {
@@ -50,7 +50,7 @@ pub(crate) struct Running {
     instructions: Instructions,
     sent_interval: Duration,
     sent_watched: bool,
-    /// The GPUs that it is told first, if there are any.
+    /// The GPUs that are sent to it first, if there are any.
     known_gpus: Vec<KnownGpu>,
     lines_read: u64,
 }
@@ -89,7 +89,7 @@ impl Running {
         })
     }
 
-    /// Whether it has written a record.
+    /// Returns `true` if it has written a record.
     pub(crate) fn has_begun(&self) -> bool {
         self.lines_read > 0
     }
@@ -102,7 +102,7 @@ impl Running {
         }
     }
 
-    /// What is wrong with it; `None` where it closed its output.
+    /// Reads its output and returns what is wrong with it; `None` if it closed its output.
     async fn read_lines(&mut self, hub: &Hub) -> Option<String> {
         let mut last_line = Instant::now();
         let known_gpus = std::mem::take(&mut self.known_gpus);

@@ -1,5 +1,5 @@
-//! Looks for GPUs again, in a process of its own: a driver counts them when it is loaded, so that a running collector
-//! does not see one that was added.
+//! Looks for added GPUs in a separate process. A driver counts GPUs when it is loaded, so a running
+//! collector does not find an added GPU.
 
 use std::{collections::BTreeSet, ffi::OsString, fs, io, path::Path, process::Stdio, sync::Arc, time::Duration};
 
@@ -16,24 +16,25 @@ use tokio::{
 
 use crate::{frame::CollectorState, hub::Hub, supervisor::Collector};
 
-/// How often it is looked where nothing hints at a change. It costs 50 ms of CPU time.
-const LOOK_INTERVAL: Duration = Duration::from_mins(1);
+/// The interval between searches if nothing hints at a change. A search costs 50 ms of CPU time.
+const SEARCH_INTERVAL: Duration = Duration::from_mins(1);
 
-/// How often the kernel's list of GPUs is read, a change of which is a hint. It costs some microseconds.
+/// The interval between reads of the kernel's list of GPUs. A change of this list is a hint. A read
+/// costs some microseconds.
 const HINT_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The devices that the kernel's driver is bound to.
+/// The folder of the devices that the kernel's driver is bound to.
 const BOUND_DEVICES: &str = "/sys/bus/pci/drivers/nvidia";
 
-/// A driver that is busy can take so long.
-const LOOK_TIMEOUT: Duration = Duration::from_secs(30);
+/// The longest time that a search may take. A busy driver can need this long.
+const SEARCH_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// No machine has more GPUs than fit into a list of so many bytes.
-const LONGEST_LIST: u64 = 64 << 10;
+/// The largest list of GPUs, in bytes. No machine has more GPUs than this has room for.
+const MAX_LIST_BYTES: u64 = 64 << 10;
 
-/// Sends which GPUs the collector does not read, in words, where another one would. It looks while a collector of this
-/// server runs, and never ends.
-pub(crate) async fn look_for_gpus(collector: Collector, hub: Arc<Hub>, unread: watch::Sender<String>) {
+/// Searches for GPUs while a collector of this server runs. Sends a description of GPUs that the
+/// collector does not read and that a new one would. It never returns.
+pub(crate) async fn watch_for_added_gpus(collector: Collector, hub: Arc<Hub>, unread: watch::Sender<String>) {
     let mut hints = interval(HINT_INTERVAL);
     let mut bound = bound_devices(Path::new(BOUND_DEVICES));
     let mut looked = Instant::now();
@@ -45,7 +46,7 @@ pub(crate) async fn look_for_gpus(collector: Collector, hub: Arc<Hub>, unread: w
             continue;
         }
         let bound_now = bound_devices(Path::new(BOUND_DEVICES));
-        if bound_now == bound && looked.elapsed() < LOOK_INTERVAL {
+        if bound_now == bound && looked.elapsed() < SEARCH_INTERVAL {
             continue;
         }
         bound = bound_now;
@@ -61,8 +62,9 @@ pub(crate) async fn look_for_gpus(collector: Collector, hub: Arc<Hub>, unread: w
     }
 }
 
-/// Which of the GPUs that a new process has found the collector does not read; `None` where it reads all of them. One that
-/// is lost is found where it has been put in again, and `reported` once until it responds.
+/// Describes a GPU that a new process has found and the collector does not read; `None` if there is
+/// none. A lost GPU that is found again has been put back. It is described once, by means of
+/// `reported`, until it responds.
 fn describe_unread(found: &[Option<String>], known: &[KnownGpu], reported: &mut BTreeSet<String>) -> Option<String> {
     let health = |uuid: &String| {
         known.iter().find(|known| known.gpu.uuid.as_ref() == Some(uuid)).map(|known| known.health.clone())
@@ -70,28 +72,29 @@ fn describe_unread(found: &[Option<String>], known: &[KnownGpu], reported: &mut 
     reported.retain(|uuid| !matches!(health(uuid), Some(Health::Ok)));
     let identified: Vec<_> = found.iter().flatten().collect();
     let mut unknown = identified.iter().filter(|uuid| health(uuid).is_none());
-    // Some may be those that have not told the collector their UUID.
+    // Some of these may be GPUs whose UUID the collector does not know.
     let nameless = known.iter().filter(|known| known.gpu.uuid.is_none()).count();
     if let Some(uuid) = unknown.nth(nameless) {
         return Some(format!("{uuid} was added"));
     }
-    // Those that do not tell their UUID.
+    // The new process may have found GPUs without a UUID.
     if found.len() > known.len() {
-        return Some(format!("the driver finds {} GPUs, and found {} before", found.len(), known.len()));
+        return Some(format!("the driver finds {} GPUs, after {} before", found.len(), known.len()));
     }
     let is_lost = |uuid: &&&String| matches!(health(uuid), Some(Health::Lost { .. }));
     let returned = identified.iter().filter(is_lost).find(|uuid| !reported.contains(**uuid))?;
     reported.insert((*returned).clone());
-    Some(format!("{returned} was lost, and is found again"))
+    Some(format!("{returned} was lost and has been found again"))
 }
 
-/// The PCI addresses of the devices that a driver of the kernel is bound to; none where it is not loaded.
+/// Returns the PCI addresses of the devices that a kernel driver is bound to; none if it is not
+/// loaded.
 fn bound_devices(driver: &Path) -> BTreeSet<OsString> {
     let entries = fs::read_dir(driver).into_iter().flatten().flatten().map(|entry| entry.file_name());
     entries.filter(|name| name.to_string_lossy().contains(':')).collect()
 }
 
-/// The UUIDs of the GPUs that a new process finds; `None` for one that does not tell it.
+/// Returns the UUIDs of the GPUs that a new process finds; `None` for an unknown UUID.
 async fn list_gpus(collector: &Collector) -> io::Result<Vec<Option<String>>> {
     let mut child = Command::from(child::command(&collector.program))
         .args(&collector.arguments)
@@ -103,11 +106,11 @@ async fn list_gpus(collector: &Collector) -> io::Result<Vec<Option<String>>> {
         .spawn()?;
     let stdout = child.stdout.take().ok_or_else(|| io::Error::other("it has no output"))?;
     let mut list = Vec::new();
-    let read = timeout(LOOK_TIMEOUT, stdout.take(LONGEST_LIST).read_to_end(&mut list)).await;
+    let read = timeout(SEARCH_TIMEOUT, stdout.take(MAX_LIST_BYTES).read_to_end(&mut list)).await;
     if read.is_err() {
         child.start_kill()?;
     }
-    // One that is stuck in the driver cannot be killed, and no other is started next to it.
+    // A process that is stuck in the driver cannot be killed. Wait for it, and start no other.
     child.wait().await?;
     read.map_err(|_| io::Error::other("the driver does not answer"))??;
     Ok(serde_json::from_slice(&list)?)
@@ -119,7 +122,7 @@ mod tests {
 
     use super::*;
 
-    fn known(gpus: &[(Option<&str>, Health)]) -> Vec<KnownGpu> {
+    fn known_gpus(gpus: &[(Option<&str>, Health)]) -> Vec<KnownGpu> {
         let known = |(index, (uuid, health)): (u32, &(Option<&str>, Health))| KnownGpu {
             gpu: Gpu {
                 index,
@@ -134,40 +137,44 @@ mod tests {
         (0..).zip(gpus).map(known).collect()
     }
 
-    fn unread(found: &[Option<&str>], gpus: &[(Option<&str>, Health)]) -> Option<String> {
+    fn describe(found: &[Option<&str>], gpus: &[(Option<&str>, Health)]) -> Option<String> {
         let found: Vec<_> = found.iter().map(|uuid| uuid.map(str::to_owned)).collect();
-        describe_unread(&found, &known(gpus), &mut BTreeSet::new())
+        describe_unread(&found, &known_gpus(gpus), &mut BTreeSet::new())
     }
 
     #[test]
-    fn gpus_that_a_new_process_finds_are_unread() {
+    fn newly_found_gpus_are_described() {
         let (a, b, ok, lost) = (Some("GPU-a"), Some("GPU-b"), Health::Ok, Health::Lost { since_ms: 1 });
-        assert_eq!(unread(&[a, b], &[(a, ok.clone()), (b, ok.clone())]), None);
-        assert_eq!(unread(&[a], &[(a, ok.clone()), (b, lost.clone())]), None, "one was taken out");
-        assert_eq!(unread(&[b, a], &[(a, ok.clone())]).as_deref(), Some("GPU-b was added"));
-        let exchanged = unread(&[a, Some("GPU-c")], &[(a, ok.clone()), (b, lost.clone())]);
+        assert_eq!(describe(&[a, b], &[(a, ok.clone()), (b, ok.clone())]), None);
+        assert_eq!(describe(&[a], &[(a, ok.clone()), (b, lost.clone())]), None, "a GPU was removed");
+        assert_eq!(describe(&[b, a], &[(a, ok.clone())]).as_deref(), Some("GPU-b was added"));
+        let exchanged = describe(&[a, Some("GPU-c")], &[(a, ok.clone()), (b, lost.clone())]);
         assert_eq!(exchanged.as_deref(), Some("GPU-c was added"));
-        assert_eq!(unread(&[a, None], &[(a, ok.clone()), (b, lost.clone())]), None, "it has fallen off the bus");
-        let nameless = unread(&[a, None], &[(a, ok.clone())]);
-        assert_eq!(nameless.as_deref(), Some("the driver finds 2 GPUs, and found 1 before"));
+        assert_eq!(
+            describe(&[a, None], &[(a, ok.clone()), (b, lost.clone())]),
+            None,
+            "the lost GPU has fallen off the bus"
+        );
+        let nameless = describe(&[a, None], &[(a, ok.clone())]);
+        assert_eq!(nameless.as_deref(), Some("the driver finds 2 GPUs, after 1 before"));
         for found in [None, b] {
-            assert_eq!(unread(&[a, found], &[(a, ok.clone()), (None, Health::Hung { since_ms: 1 })]), None);
+            assert_eq!(describe(&[a, found], &[(a, ok.clone()), (None, Health::Hung { since_ms: 1 })]), None);
         }
     }
 
     #[test]
-    fn returned_gpu_is_unread_once_until_it_responds() {
+    fn returned_gpu_is_described_once() {
         let (found, mut reported) = (vec![Some("GPU-a".to_owned())], BTreeSet::new());
-        let mut unread = |health| describe_unread(&found, &known(&[(Some("GPU-a"), health)]), &mut reported);
+        let mut unread = |health| describe_unread(&found, &known_gpus(&[(Some("GPU-a"), health)]), &mut reported);
         let lost = || Health::Lost { since_ms: 1 };
-        assert_eq!(unread(lost()).as_deref(), Some("GPU-a was lost, and is found again"));
+        assert_eq!(unread(lost()).as_deref(), Some("GPU-a was lost and has been found again"));
         assert_eq!(unread(lost()), None, "the next collector does not read it either");
         assert_eq!(unread(Health::Ok), None);
         assert!(unread(lost()).is_some());
     }
 
     #[test]
-    fn bound_devices_are_the_addresses_in_the_drivers_folder() {
+    fn bound_devices_are_addresses_in_driver_folder() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["0000:3b:00.0", "0000:86:00.0", "bind", "module", "uevent"] {
             fs::write(folder.path().join(name), "").unwrap();

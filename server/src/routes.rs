@@ -128,7 +128,7 @@ async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// How the first GPU is, where none responds. One that sleeps would.
+/// Describes the first GPU if no GPU responds. A sleeping GPU counts as one that responds.
 fn no_gpu_responds(sample: &Sample) -> Option<String> {
     let responds = |gpu: &GpuSample| matches!(gpu.health, Health::Ok | Health::Asleep { .. });
     let first = sample.gpus.first().filter(|_| !sample.gpus.iter().any(responds))?;

@@ -80,7 +80,7 @@ pub(crate) async fn supervise(
     join: Option<JoinSettings>,
 ) {
     let (sender, unread_gpus) = watch::channel(String::new());
-    let looking = found_gpus::look_for_gpus(collector.clone(), Arc::clone(&hub), sender);
+    let looking = found_gpus::watch_for_added_gpus(collector.clone(), Arc::clone(&hub), sender);
     let mut orders = control.orders();
     let join = join.map(|settings| Join::new(settings, instructions.interval.clone(), instructions.watchers.clone()));
     let stuck_collectors = StuckCollectors::default();
@@ -104,9 +104,9 @@ struct Supervisor {
     /// The server that is shown instead, while it is there.
     join: Option<Join>,
     stuck_collectors: StuckCollectors,
-    /// Those that this server's collectors have read, which keep their indices.
+    /// The GPUs that collectors of this server have read. They keep their indices.
     known_gpus: Vec<KnownGpu>,
-    /// Which GPUs the collector does not read, in words, where another one would.
+    /// A description of GPUs that the collector does not read and that a new one would.
     unread_gpus: watch::Receiver<String>,
 }
 
@@ -128,7 +128,7 @@ impl Supervisor {
             let (state, message, wait) = match end {
                 End::NotNeeded => continue,
                 End::Outdated(message) => {
-                    tracing::info!("{message}; a new collector reads all of them");
+                    tracing::info!("{message}; starting a new collector to read all GPUs");
                     continue;
                 }
                 End::NothingToRead(message) => (CollectorState::Unavailable, message, RETRY_INTERVAL),
@@ -153,7 +153,7 @@ impl Supervisor {
 
     /// How a collector ended; `None` where it had to, for a pause.
     async fn run_once(&mut self, orders: &mut watch::Receiver<Order>) -> Option<End> {
-        // What was found out of an earlier collector is no longer so.
+        // Findings about an earlier collector do not apply to this one.
         self.unread_gpus.mark_unchanged();
         let known_gpus = self.known_gpus.clone();
         let mut running = match Running::start(&self.collector, self.instructions.clone(), known_gpus) {

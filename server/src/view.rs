@@ -62,7 +62,7 @@ enum Datum {
     ScriptName,
     /// The path of a notebook and the name of its kernel specification: a connection file of mode 0600.
     Notebook,
-    /// A batch job that only the environment has: `/proc/PID/environ`, of mode 0400.
+    /// The ID of a batch job that only the environment has (`/proc/PID/environ`, of mode 0400).
     Environment,
 }
 

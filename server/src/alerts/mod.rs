@@ -53,7 +53,7 @@ const RENEW_INTERVAL: Duration = Duration::from_secs(10);
 pub struct AlertSettings {
     /// As they were read at the start.
     pub rules: AlertRules,
-    /// Why the file was not read at the start, so that there are no rules.
+    /// The reason why the file was not read at the start, so that there are no rules.
     pub problem: Option<String>,
     /// With which conditions are found.
     pub conditions: ConditionSettings,
@@ -80,7 +80,8 @@ pub struct AlertStatus {
     pub rules: Vec<RuleStatus>,
     /// In the order of their names.
     pub receivers: Vec<ReceiverStatus>,
-    /// What is wrong with the file: the rules before it hold, or there are none. `None` if nothing is wrong.
+    /// What is wrong with the file. The rules from before the error remain in force, if there were
+    /// any. `None` if nothing is wrong.
     pub error: Option<String>,
     /// Whether the server has an alert file, which may have no rules.
     #[serde(default)]

@@ -34,7 +34,7 @@ pub(super) fn of_usage<'a>(usage: &'a FleetUsage, view: &View) -> Cow<'a, FleetU
     let mut shown = usage.clone();
     let owners = usage.owners.iter().filter(|used| is_of(&used.owner, user.as_deref())).cloned().collect();
     shown.set_owners(owners);
-    // The user's sums are whole, also where the list of jobs is cut.
+    // The sums of users are complete even if the list of jobs is cut.
     let own = usage.users.iter().find(|group| user.is_some() && group.name.as_deref() == user.as_deref());
     if let (Some(own), [listed]) = (own, shown.users.as_mut_slice()) {
         shown.unlisted = own.without(listed);

@@ -142,7 +142,7 @@ impl Hub {
         self.notify(Notice::new(text, About::Event(Arc::new(event))));
     }
 
-    /// Writes into the log that a GPU no longer responds, or does again.
+    /// Logs that a GPU no longer responds, or that it responds again.
     fn log(&self, event: &Event) {
         let is_own = self.read(|state| state.joined.is_none() && state.played_at_ms().is_none());
         let Some(gpu) = event.gpu.as_ref().map(|gpu| gpu.index).filter(|_| is_own) else { return };

@@ -40,7 +40,7 @@ impl Hub {
         })
     }
 
-    /// The GPUs that there are, with their health: what the next collector is told.
+    /// Returns the GPUs and their health, for the next collector.
     pub(crate) fn known_gpus(&self) -> Vec<KnownGpu> {
         self.read(|state| {
             let health = |index: u32| {
@@ -141,7 +141,7 @@ impl Hub {
         self.fresh_sample(now_ms).is_some()
     }
 
-    /// The newest sample, where it tells how things are.
+    /// Returns the newest sample if it is still current.
     pub(crate) fn fresh_sample(&self, now_ms: u64) -> Option<Arc<Sample>> {
         self.read(|state| {
             let is_fresh = |sample: &&Arc<Sample>| is_fresh(sample, &state.collector, now_ms);

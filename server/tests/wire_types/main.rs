@@ -1,5 +1,5 @@
-//! TypeScript's types of everything that travels, its catalogue of fields, its table of Xids, the reference page and the
-//! limits of the Python package are made from the Rust code, and are committed.
+//! Generated files are compared with the Rust code: TypeScript's wire types, catalogue of fields
+//! and table of Xids, the reference page, and the limits of the Python package.
 
 mod fields;
 mod xids;

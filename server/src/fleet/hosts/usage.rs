@@ -79,7 +79,7 @@ pub(super) fn usage(nodes: &[Arc<HostNode>], range: Range, now_ms: u64) -> Fleet
     usage
 }
 
-/// Says that hosts were not read for a part of the time.
+/// Reports hosts that could not be read for a part of the time.
 fn interrupted_nodes(count: usize) -> Option<String> {
     let hosts = if count == 1 { "1 host".to_owned() } else { format!("{count} hosts") };
     (count > 0)

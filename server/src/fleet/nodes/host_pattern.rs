@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-/// The most wildcards in one pattern. Each further one would slow the comparison down.
+/// The most wildcards in one pattern. Each additional one slows the comparison down.
 const MOST_WILDCARDS: usize = 4;
 
 /// A name or address of a host, in which `*` stands for any characters but a dot.
