@@ -34,7 +34,10 @@ pub(crate) fn adopt_orphans() -> io::Result<()> {
     let mut ended = Signals::new([SIGCHLD])?;
     // Any PID turns it on. If a sandbox refuses it, orphans stay with the first process.
     let _ = set_child_subreaper(Pid::from_raw(id().cast_signed()));
-    thread::Builder::new().name("orphans".to_owned()).spawn(move || ended.forever().for_each(|_| reap_orphans())).map(drop)
+    thread::Builder::new()
+        .name("orphans".to_owned())
+        .spawn(move || ended.forever().for_each(|_| reap_orphans()))
+        .map(drop)
 }
 
 fn reap_orphans() {

@@ -66,7 +66,7 @@ pub(super) fn rounds<'a>(
         .map(|text| text.parse().ok().filter(|count: &i64| *count != 0))
         .map(|count| count.ok_or_else(|| explain("Invalid value for number of samples to be displayed", usage)))
         .transpose()?
-        // A number below 0 is no end, as in nvidia-smi.
+        // As in nvidia-smi, a negative number sets no limit.
         .and_then(|count| u64::try_from(count).ok());
     let delay = switches
         .value("-d")

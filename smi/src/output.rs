@@ -17,7 +17,8 @@ impl Output {
         Self(Box::new(io::stdout()))
     }
 
-    /// The file, emptied, if one is named. nvidia-smi has other words where it is that of a query.
+    /// Opens and empties the named file; standard output if none is named. nvidia-smi words the
+    /// error differently for the file of a query.
     pub(crate) fn open(path: Option<&Path>, is_query: bool) -> Result<Self, Refusal> {
         let Some(path) = path else { return Ok(Self::standard()) };
         let log_file = if is_query { "log file" } else { "the log file" };

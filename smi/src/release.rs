@@ -22,7 +22,7 @@ pub(crate) const BRANCH_595: Range<Release> = Release(595, 0)..Release(610, 0);
 /// The first release that calls the driver's and CUDA's version KMD and CUDA UMD version.
 pub(crate) const VERSIONS_RENAMED: Release = Release(610, 0);
 
-/// The oldest branch of the driver that gpumon was tested with; older ones get its forms.
+/// The oldest driver branch that gpumon was tested with. Older branches are printed in its format.
 pub const OLDEST_KNOWN: u32 = 580;
 
 /// The newest branch of the driver whose nvidia-smi the forms were compared with.

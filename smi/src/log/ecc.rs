@@ -25,11 +25,11 @@ pub(super) static ITEMS: &[Item] = &[
         group("Aggregate Uncorrectable SRAM Sources", "aggregate_uncorrectable_sram_sources")
             .when(tells_sources)
             .holds(&[
-                value("SRAM L2", "sram_l2", |at| in_sram(at, 6, count)),
-                value("SRAM SM", "sram_sm", |at| in_sram(at, 7, count)),
-                value("SRAM Microcontroller", "sram_microcontroller", |at| in_sram(at, 9, count)),
-                value("SRAM PCIE", "sram_pcie", |at| in_sram(at, 8, count)),
-                value("SRAM Other", "sram_other", |at| in_sram(at, 10, count)),
+                value("SRAM L2", "sram_l2", |at| format_sram_errors(at, 6, count)),
+                value("SRAM SM", "sram_sm", |at| format_sram_errors(at, 7, count)),
+                value("SRAM Microcontroller", "sram_microcontroller", |at| format_sram_errors(at, 9, count)),
+                value("SRAM PCIE", "sram_pcie", |at| format_sram_errors(at, 8, count)),
+                value("SRAM Other", "sram_other", |at| format_sram_errors(at, 10, count)),
             ]),
         number("Channel Repair Pending", "channel_repair_pending", Q::RepairStatus, 0, yes_no).when(tells_sources),
         number("TPC Repair Pending", "tpc_repair_pending", Q::RepairStatus, 1, yes_no).when(tells_sources),
@@ -43,7 +43,7 @@ static COUNTERS: &[Item] = &[
     group("Double Bit            ", "double_bit").about(&[UNCORRECTED]).when(tells_locations).holds(LOCATIONS),
     value("SRAM Correctable", "sram_correctable", |at| {
         if tells_sources(at) {
-            in_sram(at, if at.nth(0) == VOLATILE { 5 } else { 2 }, count)
+            format_sram_errors(at, if at.nth(0) == VOLATILE { 5 } else { 2 }, count)
         } else {
             errors(at, CORRECTED, SRAM)
         }
@@ -52,17 +52,17 @@ static COUNTERS: &[Item] = &[
     value("SRAM Uncorrectable", "sram_uncorrectable", |at| errors(at, UNCORRECTED, SRAM))
         .when(|at| !tells_locations(at) && !tells_sources(at)),
     value("SRAM Uncorrectable Parity", "sram_uncorrectable_parity", |at| {
-        in_sram(at, if at.nth(0) == VOLATILE { 3 } else { 0 }, count)
+        format_sram_errors(at, if at.nth(0) == VOLATILE { 3 } else { 0 }, count)
     })
     .when(tells_sources),
     value("SRAM Uncorrectable SEC-DED", "sram_uncorrectable_secded", |at| {
-        in_sram(at, if at.nth(0) == VOLATILE { 4 } else { 1 }, count)
+        format_sram_errors(at, if at.nth(0) == VOLATILE { 4 } else { 1 }, count)
     })
     .when(tells_sources),
     value("DRAM Correctable", "dram_correctable", |at| errors(at, CORRECTED, DRAM)).when(|at| !tells_locations(at)),
     value("DRAM Uncorrectable", "dram_uncorrectable", |at| errors(at, UNCORRECTED, DRAM))
         .when(|at| !tells_locations(at)),
-    value("SRAM Threshold Exceeded", "sram_threshold_exceeded", |at| in_sram(at, 11, yes_no))
+    value("SRAM Threshold Exceeded", "sram_threshold_exceeded", |at| format_sram_errors(at, 11, yes_no))
         .when(|at| tells_sources(at) && at.nth(0) == AGGREGATE),
 ];
 
@@ -89,18 +89,19 @@ const SRAM: u32 = 7;
 /// `NVML_DEVICE_ARCH_TURING`.
 const TURING: i128 = 6;
 
-/// Returns the errors of this type at this location by the counter of the group.
+/// Returns the errors of this type at this location, from the counter of the group.
 fn errors(at: &Cursor<'_>, kind: i128, location: u32) -> String {
     if_enabled(at, |at| at.format(Q::MemoryErrors(kind as u32, at.argument(0), location), 0, count))
 }
 
 /// Returns a number of [`Q::SramEccErrors`].
-fn in_sram(at: &Cursor<'_>, place: usize, format: fn(i128) -> String) -> String {
+fn format_sram_errors(at: &Cursor<'_>, place: usize, format: fn(i128) -> String) -> String {
     if_enabled(at, |at| at.format(Q::SramEccErrors, place, format))
 }
 
-/// Returns the text while errors are corrected. Otherwise the tool prints no counter, whatever the driver answers: zeros for
-/// a `GeForce` RTX 4080 SUPER, which has no ECC. Compared with nvidia-smi 580 on an H100 whose driver's answers were replaced.
+/// Returns the text while errors are corrected. Otherwise, nvidia-smi prints no counter, whatever
+/// the driver answers: the driver answers zeros for a `GeForce` RTX 4080 SUPER, which has no ECC.
+/// Compared with nvidia-smi 580 on an H100, with replaced answers of the driver.
 fn if_enabled(at: &Cursor<'_>, text: impl Fn(&Cursor<'_>) -> String) -> String {
     match at.number(Q::EccMode, 0) {
         Ok(1) => text(at),

@@ -32,8 +32,8 @@ pub enum Job {
 pub struct Where {
     /// On a GPU, on the CPU, or on both.
     pub backend: BackendChoice,
-    /// The GPU: CUDA's index, or a UUID or its beginning; `all` for every one where a job can have several. The job fails
-    /// if it is not there. `null` is GPU 0, if there is one.
+    /// The GPU: CUDA's index, or a UUID or its prefix; `all` for every GPU if a job can use
+    /// several. The job fails if the GPU does not exist. `null` is GPU 0, if there is one.
     pub device: Option<String>,
     /// Whether to work on a GPU that somebody else uses, too.
     pub share: bool,

@@ -52,7 +52,8 @@ impl ReservedGpu {
 }
 
 impl Placement {
-    /// Takes what a job asks for. `needs_gpu` is whether it can run on no CPU. A job that names a GPU runs there or fails.
+    /// Returns the placement that a job requests. `needs_gpu` is whether it cannot run on a CPU. A
+    /// job that names a GPU runs there or fails.
     pub(super) fn take(place: &Where, needs_gpu: bool, driver: &Arc<dyn ReadDriver>) -> Result<Self, JobFailure> {
         let mut placement = Self {
             gpus: Vec::new(),

@@ -19,7 +19,7 @@ fn a_hopper_board_is_written_as_it_is() {
     assert_eq!(xml(&context(&script, &[0]), false), include_str!("hopper.xml"));
 }
 
-/// A driver can answer zeros for a board without ECC.
+/// The driver can answer zeros for a board without ECC.
 #[test]
 fn ecc_counters_are_absent_without_ecc() {
     let is_counter = |line: &&str| ["SRAM ", "DRAM "].iter().any(|memory| line.trim_start().starts_with(memory));

@@ -92,7 +92,7 @@ pub(super) const SECTIONS: &[Section<()>] = &[
             .about("Parity errors within the chip since the driver was loaded, each counted once."),
         field("ecc.errors.uncorrected.volatile.sram.secded", in_chip::<4>)
             .about("Errors within the chip that SEC-DED found since the driver was loaded, each counted once."),
-        // Both print the volatile counter of parity errors in nvidia-smi 580, unlike its `-q`.
+        // In nvidia-smi 580, both print the volatile counter of parity errors, unlike its `-q`.
         field("ecc.errors.uncorrected.aggregate.sram.parity", in_chip::<3>).about(
             "Parity errors within the chip since the driver was loaded, as nvidia-smi prints them; `-q` has those ever.",
         ),

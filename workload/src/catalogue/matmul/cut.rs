@@ -57,15 +57,18 @@ impl KernelChoice {
         self.time_of(self.cut(shape, multiprocessors), shape, multiprocessors)
     }
 
-    /// Multiprocessors without a piece in a round wait for the others, and blocks that share one share its time.
+    /// Returns the time of the product. Multiprocessors without a piece in a round wait for the
+    /// others, and blocks on the same multiprocessor share its time.
     ///
-    /// Both matrices are read meanwhile: near the memory's bandwidth, multiplying and reading slow each other down.
+    /// Both matrices are read at the same time. Near the memory's bandwidth, multiplying and
+    /// reading slow each other down.
     fn time_of(&self, cut: Cut, shape: Shape, multiprocessors: u32) -> f64 {
         let rounds = |pieces: u64| pieces.div_ceil(u64::from(multiprocessors.max(1)));
         let pieces_of_parts = (self.tiles(shape) - cut.whole) * cut.parts;
         let (mut whole_rounds, part_rounds) = (rounds(cut.whole), rounds(pieces_of_parts));
-        // The GPU gives a multiprocessor two consecutive blocks at once when there are enough for all. In a last round of
-        // whole tiles, some then have two of these and the others only parts. Measured on an H100 and an H200.
+        // If there are enough blocks, the GPU gives each multiprocessor two consecutive blocks at
+        // once. In the last round of whole tiles, some multiprocessors then have two of them and
+        // others only parts. Measured on an H100 and an H200.
         if pieces_of_parts >= u64::from(multiprocessors) {
             whole_rounds = whole_rounds.next_multiple_of(self.blocks);
         }

@@ -36,7 +36,8 @@ const HOPPER_192: f64 = 0.97;
 const HOPPER_LINE_ELEMENTS: f64 = 69.0;
 const HOPPER_LINE_FROM_MEMORY: f64 = 0.31;
 const H200_BYTES_PER_SECOND: f64 = 4.9e12;
-/// Share of the memory's bandwidth at which both matrices are read. Fitted to an H100 and an H200.
+/// The share of the memory's bandwidth at which both matrices are read. Fitted to an H100 and an
+/// H200.
 const READING_EFFICIENCY: f64 = 0.75;
 /// Alignment of the stages, and two barriers for each.
 const HOPPER_ALIGNMENT_BYTES: u32 = 1024;
@@ -61,9 +62,10 @@ pub(super) struct KernelChoice {
     pub(super) result_steps: f64,
     /// The same, in addition, for the last tile.
     pub(super) last_result_steps: f64,
-    /// Blocks that run on a multiprocessor at the same time.
+    /// The number of blocks that run on a multiprocessor at the same time.
     pub(super) blocks: u64,
-    /// Time in which both matrices are read from memory, in the time that an element takes; 0 if the cache holds them.
+    /// The time to read both matrices from memory, relative to the time for an element; 0 if the
+    /// cache holds them.
     pub(super) reading_time: f64,
     /// Whether and how it cuts sums into parts.
     pub(super) cuttable: Option<Cuttable>,
@@ -120,15 +122,17 @@ pub(super) struct Chip {
     pub(super) multiprocessors: u32,
     /// Memory bandwidth; `None` if the driver does not report it.
     pub(super) bytes_per_second: Option<f64>,
-    /// Peak rate of the product's type, of the whole GPU; `None` if the GPU is not in the table of peaks.
+    /// The peak rate of the whole GPU for the product's type; `None` if the GPU is not in the table
+    /// of peaks.
     pub(super) operations_per_second: Option<f64>,
-    /// Size of the L2 cache; 0 if the driver does not report it.
+    /// The size of the L2 cache; 0 if the driver does not report it.
     pub(super) cache_bytes: u64,
 }
 
 impl Chip {
-    /// Returns the time in which both matrices are read from memory, in the time in which a multiprocessor multiplies an
-    /// element. Matrices that the cache can hold are read from there when a product is repeated.
+    /// Returns the time to read both matrices from memory, relative to the time in which a
+    /// multiprocessor multiplies an element. In a repeated product, matrices that fit into the
+    /// cache are read from there.
     fn reading_time(&self, dtype: Dtype, shape: Shape) -> f64 {
         let bytes = (shape.rows + shape.columns).saturating_mul(shape.depth).saturating_mul(dtype.bytes());
         let (Some(bytes_per_second), Some(operations_per_second)) = (self.bytes_per_second, self.operations_per_second)
@@ -371,9 +375,10 @@ mod tests {
         assert_eq!(choose(Dtype::Int8, H200, Shape::square(16384)).kernel, "matmul_int8_128x256");
     }
 
-    /// With 132 whole tiles and 264 blocks in all, whole tiles share multiprocessors while others only have parts.
+    /// With 132 whole tiles and 264 blocks in all, some multiprocessors have two whole tiles and
+    /// others only parts.
     #[test]
-    fn parts_leave_whole_tiles_a_multiprocessor_each() {
+    fn whole_tiles_do_not_share_multiprocessors() {
         for chip in [H100, H200] {
             let shape = Shape::square(1500);
             let choice = choose(Dtype::Fp32, chip, shape);
@@ -382,7 +387,7 @@ mod tests {
         }
     }
 
-    /// Small tiles or parts bring nothing sooner that the memory has to deliver.
+    /// If memory limits the speed, smaller tiles or parts do not help.
     #[test]
     fn few_rows_are_not_cut_where_memory_limits() {
         for chip in [H100, H200] {
@@ -392,7 +397,7 @@ mod tests {
                 let choice = choose(Dtype::Bf16, chip, shape);
                 assert_eq!((choice.kernel, choice.cut(shape, 132).parts), ("matmul_bf16_128x64", 1), "{rows} rows");
             }
-            // The cache holds these.
+            // The cache holds these matrices.
             let shape = Shape { rows: 16, columns: 4096, depth: 4096 };
             assert_eq!(choose(Dtype::Bf16, chip, shape).cut(shape, 132).parts, 2);
         }
