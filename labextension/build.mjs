@@ -24,8 +24,8 @@ const packages = read('dist/licenses.json').map((one) => ({
 }));
 write('static/third-party-licenses.json', { packages });
 
-// How JupyterLab tells people to uninstall the Python package, whose name is another than that of the extension. This
-// file comes last: by it, the build knows whether it is up to date.
+// JupyterLab shows these instructions to uninstall the Python package, whose name differs from the
+// extension's. Write this file last: the build uses it to decide whether it is up to date.
 const packageName = /^\[project\]\nname = "(.+)"$/m.exec(readFileSync(path.join(here, '../pyproject.toml'), 'utf8'))[1];
 write('install.json', {
   packageManager: 'python',

@@ -26,7 +26,7 @@ function entries(hasFleet: boolean): { palette: ReturnType<typeof vi.fn>; launch
 const commandsOf = (add: ReturnType<typeof vi.fn>): unknown[] =>
   add.mock.calls.map(([item]) => (item as { command: string }).command);
 
-it('the palette has those commands that nobody else puts into it, and the launcher has all views', async () => {
+it('palette has own commands, launcher has all views', async () => {
   const { palette, launcher } = entries(true);
   expect(palette.mock.calls).toEqual([
     [{ command: 'charts', category: 'View' }],

@@ -16,7 +16,7 @@ export interface EntriesOptions {
   commands: readonly string[];
   /** Those of them that the palette offers. */
   inPalette: readonly string[];
-  /** The command of the fleet, which the launcher offers only where the server will show one. */
+  /** The command that shows the fleet. The launcher offers it only if the server shows one. */
   fleet: string;
   /** The command that belongs to no view. */
   tour: string;

@@ -28,7 +28,7 @@ const STORED: StoredCost = {
   gpus: ['NVIDIA H200'],
   run: runOf('train()', 3, null),
 };
-/** What a run has taken whose count is that of the cell. */
+/** The cost of a run whose execution count equals that of the cell. */
 const RUN = { cost: COST, running: false, count: 3 };
 
 const STORED_AS: Record<string, string> = { last: 'stored ', earlier: 'earlier ' };
@@ -155,14 +155,14 @@ it('store nothing where that is not wanted', async () => {
   lines.started('a');
   lines.measured('a', RUN);
   lines.ended('a', { ...STORED, duration_s: 5 });
-  // What was stored is of the run before.
+  // The stored cost belongs to the run before.
   expect([cell.line, cell.model.metadata]).toEqual(['5.00 s was 4.00 s', {}]);
   lines.started('a');
   lines.ended('a', null);
   expect([cell.line, cell.changes]).toEqual([null, 1]);
 });
 
-it('mark cost of earlier run after unseen run or change', async () => {
+it('mark cost as earlier after unseen run', async () => {
   await open(...['a', 'b', 'c', 'd', 'e'].map((id) => new Cell(id, { gpumon: STORED })));
   const [unchanged, edited, runElsewhere, cleared, timed] = cells;
   if (edited && runElsewhere && cleared && timed) {
@@ -183,7 +183,7 @@ it('mark cost of earlier run after unseen run or change', async () => {
   expect(edited?.line).toBe('stored 4.00 s');
 });
 
-it('of measured run end with run of another page', async () => {
+it('mark cost as earlier after another page', async () => {
   const cell = new Cell('a', { gpumon: STORED });
   await open(cell);
   lines.measured('a', RUN);
@@ -192,7 +192,7 @@ it('of measured run end with run of another page', async () => {
   cell.model.executionCount = 4;
   await change();
   expect(cell.line).toBe('earlier 4.00 s');
-  // A page that is loaded anew has measured the run before, too.
+  // A reloaded page has also measured the earlier run.
   lines.measured('a', RUN);
   expect(cell.line).toBe('earlier 4.00 s');
 });

@@ -66,7 +66,7 @@ export class CellLines implements IDisposable, CellCostListener {
     if (cell === undefined) {
       return;
     }
-    // The cost that is stored belongs to an earlier run.
+    // Store the cost of this run, or remove the cost of an earlier one.
     storeCost(cell, this.options.settings()?.storeCosts === true ? cost : null);
     if (cost === null) {
       this.measuredRuns.delete(cellId);
@@ -146,7 +146,7 @@ export class CellLines implements IDisposable, CellCostListener {
   }
 }
 
-/** Whether nobody else, such as another page, has run the cell after this run. */
+/** Returns `true` if the cell was not run again elsewhere, such as on another page. */
 function isLastRun({ running, count }: MeasuredRun, { executionCount }: CellModel): boolean {
   return running || count === null || executionCount === null || executionCount === count;
 }

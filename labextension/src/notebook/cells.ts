@@ -32,11 +32,11 @@ interface Execution extends StartedExecution {
   meter: CellMeter;
 }
 
-/** What a run has taken so far, or in all. */
+/** The cost of a run, so far or in total. */
 export interface MeasuredRun {
   cost: CellCost;
   running: boolean;
-  /** As the kernel counts executions. */
+  /** The execution count of the kernel. */
   count: number | null;
 }
 

@@ -1,10 +1,10 @@
-/** What a kernel holds, for questions about it and for lists. */
+/** Descriptions of the GPU memory that a kernel holds, for questions and lists. */
 
 import { DASH, memorySize, shareOf, type Sample } from '@gpumon/page/cells';
 import type { Feed } from '@gpumon/page/feed';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-/** Returns what is known now of all kernels; `null` while the server sends nothing. */
+/** Returns the newest sample; `null` while the server sends nothing. */
 export function newestSample({ store }: Feed): Sample | null {
   return store.phase.phase === 'open' ? store.sample : null;
 }

@@ -1,4 +1,7 @@
-/** A section of JupyterLab's list of what runs: the kernels of this server that hold GPU memory, and how much. */
+/**
+ * A section of JupyterLab's list of running items: this server's kernels that hold GPU memory, and
+ * how much.
+ */
 
 import { DASH, isConsolePath, memorySize, notebookNames, shareOf } from '@gpumon/page/cells';
 import type { Feed, Subscription } from '@gpumon/page/feed';
@@ -49,7 +52,7 @@ export class GpuMemoryList implements IRunningSessions.IManager {
     document.addEventListener('visibilitychange', () => this.updateVisibility());
   }
 
-  /** JupyterLab asks with this text before it calls `shutdownAll`. */
+  /** JupyterLab shows this text before it calls `shutdownAll`. */
   get shutdownAllConfirmationText(): string {
     const holdings = this.holders.map(({ title }) => title).join(' ');
     return this.options.trans.__('Shut down these kernels? %1 All variables are lost.', holdings);

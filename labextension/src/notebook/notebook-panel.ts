@@ -14,7 +14,7 @@ export interface CellModel {
   readonly id: string;
   /** `code`, `markdown` or `raw`. */
   readonly type: string;
-  /** Of the last run; `null` without one, and while one runs. */
+  /** The execution count of the last run; `null` if there is none or while one runs. */
   readonly executionCount: number | null;
   readonly sharedModel: { getSource: () => string };
   getMetadata: (key: string) => unknown;

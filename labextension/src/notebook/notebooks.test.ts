@@ -30,7 +30,7 @@ interface Command {
 
 let sessions: { id: string; path: string; name: string; kernel: { id: string } }[];
 let commands: Map<string, Command>;
-/** Receives the commands of JupyterLab that are executed. */
+/** Records the JupyterLab commands that are executed. */
 const executed = vi.fn<(id: string, args: object) => Promise<void>>();
 let feed: Feed;
 let app: JupyterFrontEnd;
@@ -78,7 +78,7 @@ it.each(QUESTIONS)('question of %s names path, GPUs and memory', async (id) => {
   expect((body as string).replaceAll('\u00a0', ' ')).toMatch(/^first\/train\.ipynb holds 16\.0 GiB of GPU 0, 1\. /);
 });
 
-it('question says what is not known or not held', async () => {
+it('question covers unknown and unheld memory', async () => {
   await run('gpumon:restart-kernel', 'k3');
   expect(vi.mocked(showDialog).mock.calls[0]?.[0]?.body).toContain(`${CONSOLE} holds no GPU memory.`);
   feed.store.phase = { phase: 'waiting', attempt: 1, retry_at_ms: 0 };
@@ -113,11 +113,11 @@ it('notebook that cannot be opened says why', async () => {
   expect(showErrorMessage).toHaveBeenLastCalledWith('Cannot open the notebook', 'Its kernel has ended.');
 });
 
-it('running kernels have folders and are named before shutdown', async () => {
+it('shutdown question names kernels with their folders', async () => {
   const sideBar = document.createElement('div');
   sideBar.className = 'jp-RunningSessions';
   document.body.replaceChildren(sideBar);
-  // jsdom lays nothing out.
+  // jsdom computes no layout.
   vi.spyOn(Element.prototype, 'getClientRects').mockReturnValue([{}] as unknown as DOMRectList);
   let update = (): void => undefined;
   Object.assign(feed, {

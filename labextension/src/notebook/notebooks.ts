@@ -91,14 +91,14 @@ export class LabNotebooks implements NotebookHost {
     ];
   }
 
-  /** Returns what the kernel holds now, for questions about it. */
+  /** Describes what the kernel holds now, for questions about it. */
   async describeHolding(path: string, kernelId: string): Promise<string> {
     return describeHolding(this.trans, path, kernelId, newestSample(await this.connection.feed()));
   }
 
   /**
-   * The session of this kernel, if it is one of this server's: of a kernel that a console shares with a notebook, the
-   * notebook's. JupyterLab keeps the list up to date, also of renames.
+   * Returns the session of a kernel of this server. If a console shares the kernel of a notebook,
+   * this is the notebook's. JupyterLab keeps the list up to date, including renames.
    */
   private sessionOf(kernelId: string): Session.IModel | null {
     const sessions = [...this.app.serviceManager.sessions.running()].filter(({ kernel }) => kernel?.id === kernelId);
@@ -114,7 +114,7 @@ export class LabNotebooks implements NotebookHost {
     app.commands.addCommand(CommandIDs.go, {
       label: (args) => (this.isConsole(args) ? trans.__('Go to Console') : trans.__('Go to Notebook')),
       describedBy: { args: ARGUMENTS },
-      // Either opens a tab where there is none.
+      // Either command opens a tab if there is none.
       execute: (args) => this.goTo(kernelIdOf(args)),
     });
     for (const action of this.kernelActions()) {

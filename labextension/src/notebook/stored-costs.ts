@@ -4,12 +4,15 @@ import { EXECUTION_KEY, isOfRun, METADATA_KEY, readStoredCost, runOf, type Store
 
 import type { CellModel, NotebookPanel } from './notebook-panel';
 
-/** Returns what is stored of a run of this cell. */
+/** Returns the stored cost of this cell. */
 export function storedCostOf(cell: CellModel): StoredCost | null {
   return cell.type === 'code' ? readStoredCost(cell.getMetadata(METADATA_KEY)) : null;
 }
 
-/** Whether a stored cost is of the cell's last run, and not of one before it or of other code. */
+/**
+ * Returns `true` if a stored cost belongs to the cell's last run, not to an earlier run or other
+ * code.
+ */
 export function isOfLastRun(stored: StoredCost, cell: CellModel): boolean {
   const { executionCount, sharedModel } = cell;
   return isOfRun(stored, runOf(sharedModel.getSource(), executionCount, cell.getMetadata(EXECUTION_KEY)));

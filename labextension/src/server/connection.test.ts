@@ -58,7 +58,7 @@ it('does not ask where the setting is off, until it is on', async () => {
   await vi.waitFor(() => expect(mocks.made).toBe(1));
 });
 
-it('knows of a fleet before there is a connection', async () => {
+it('reports a fleet before connecting', async () => {
   mocks.readMarks.mockResolvedValue({ alerts: false, fleet: true, otherPackage: null });
   expect(await connection.willHaveFleet()).toBe(true);
   expect(await connection.willHaveFleet()).toBe(true);

@@ -45,7 +45,7 @@ export class Connection {
     }
   }
 
-  /** Whether the server will show a fleet, found out without a connection. */
+  /** Returns whether the server will show a fleet, without a connection. */
   async willHaveFleet(): Promise<boolean> {
     return (await this.launcherMarks()).fleet;
   }

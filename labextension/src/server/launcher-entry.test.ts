@@ -26,7 +26,7 @@ beforeEach(() => {
   request.mockReset();
 });
 
-it('reads the marks from the proxy, which starts nothing for it', async () => {
+it('reads marks without starting a server', async () => {
   for (const [info, marks] of [
     [['gpumon', 'gpumon/?alerts'], { ...NONE, alerts: true }],
     [['gpumon', 'gpumon/?fleet'], { ...NONE, fleet: true }],
@@ -41,7 +41,7 @@ it('reads the marks from the proxy, which starts nothing for it', async () => {
   expect(request.mock.calls[0]?.[0]).toBe('https://hub.example.org/user/me/server-proxy/servers-info');
 });
 
-it('reports nothing where the proxy is missing, of another kind or does not answer', async () => {
+it('reports nothing without a suitable answer', async () => {
   for (const [body, status] of [
     ['no such page', 404],
     ['<html>Password:</html>', 200],

@@ -1,32 +1,41 @@
-/** What the Python package reports to the panel through jupyter-server-proxy, without starting a gpumon server. */
+/**
+ * Information that the Python package gives the panel through jupyter-server-proxy, without a
+ * running gpumon server.
+ */
 
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
 
-/** An answer takes milliseconds; without one, nothing is known. */
+/** The longest wait for an answer, which usually takes milliseconds. */
 const TIMEOUT_MS = 5000;
 
 interface ServersInfo {
   server_processes: readonly { name: string; launcher_entry?: { path_info?: string } }[];
 }
 
-/** What the query of gpumon's launcher entry says. */
+/** The marks in the query of gpumon's launcher entry. */
 export interface LauncherMarks {
-  /** Whether the server will notify of alerts, by its own rules or by those of the server that it joins. */
+  /**
+   * Whether the server will notify of alerts, from its own rules or those of the server that it
+   * joins.
+   */
   readonly alerts: boolean;
   /** Whether the server will show a fleet. */
   readonly fleet: boolean;
-  /** The version of the package called gpumon that is another program, if Jupyter's environment has it. */
+  /** The version of the other program's package gpumon, if it is in Jupyter's environment. */
   readonly otherPackage: string | null;
 }
 
-/** Reads the marks; without an answer, there are none. */
+/** Reads the marks; all are unset without an answer. */
 export async function readMarks(settings: ServerConnection.ISettings): Promise<LauncherMarks> {
   const query = await launcherQuery(settings);
   return { alerts: query.has('alerts'), fleet: query.has('fleet'), otherPackage: query.get('other') };
 }
 
-/** Returns the query of gpumon's launcher entry, which `gpumon/jupyter.py` writes; an empty one without an answer. */
+/**
+ * Returns the query of gpumon's launcher entry, which `gpumon/jupyter.py` writes; empty without an
+ * answer.
+ */
 async function launcherQuery(settings: ServerConnection.ISettings): Promise<URLSearchParams> {
   try {
     const url = URLExt.join(settings.baseUrl, 'server-proxy/servers-info');

@@ -63,7 +63,7 @@ describe('the diagnosis', () => {
     expect(await answer('ok\n')).toBe('No WebSocket connection');
   });
 
-  it('of a failed start names another package called gpumon', async () => {
+  it('names other package after failed start', async () => {
     const path_info = 'gpumon/?other=0.0.11';
     vi.mocked(ServerConnection.makeRequest)
       .mockResolvedValueOnce(new Response('', { status: 500 }))

@@ -85,7 +85,7 @@ export async function diagnose(
   return (failedToStart(status) ? await explainOtherPackage(settings, trans) : null) ?? explain(status, trans);
 }
 
-/** Returns the status of the proxy's answer, `LATE`, or `null` where there is none. */
+/** Returns the status of the proxy's answer, or `LATE`; `null` without an answer. */
 async function requestHealth(settings: ServerConnection.ISettings): Promise<number | null> {
   const signal = AbortSignal.timeout(TIMEOUT_MS);
   try {
@@ -103,7 +103,9 @@ function failedToStart(status: number | null): boolean {
   return status !== null && (status >= 500 || status === LATE);
 }
 
-/** Explains what to do about another package whose files have the same names; `null` where there is none. */
+/**
+ * Explains what to do about another package with files of the same names; `null` if there is none.
+ */
 async function explainOtherPackage(
   settings: ServerConnection.ISettings,
   trans: TranslationBundle,

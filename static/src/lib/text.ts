@@ -19,7 +19,7 @@ export function sentences(messages: readonly (string | null)[]): string {
   );
 }
 
-/** A name of at most `limit` characters: of a longer one the start, where folders differ, and the end, the file's name. */
+/** Shortens a name to `limit` characters: keeps its start, where folders differ, and the file name. */
 export function shortened(name: string, limit: number): string {
   const start = Math.floor((limit - 1) / 3);
   return name.length > limit ? `${name.slice(0, start)}…${name.slice(start + 1 - limit)}` : name;

@@ -56,7 +56,7 @@ export function describeCell(cost: CellCost): CellPart[] {
   return parts;
 }
 
-/** What is stored of the cell's last run, or of one before it, in the same parts. */
+/** Describes the stored cost of the cell's last run, or of an earlier one, in the same parts. */
 export function describeStored({ gpus, ...cost }: StoredCost, isLastRun: boolean): CellPart[] {
   const where = joined(
     [...new Set(gpus)].map((name) => withCount(name, gpus)),

@@ -4,7 +4,7 @@ import { celsius, dateAndTime, duration, memoryAmount, mhz, microseconds, percen
 import { joined, plainText } from '../lib/text';
 import { table, trans } from '../lib/translation';
 import type { Condition, ProcessRef, RecoveryAction, ThrottleReason } from '../wire';
-import { namesOf, processName, textOf } from './holders';
+import { notebookNamesOf, processName, textOf } from './holders';
 import { describeFilling } from './memory-forecast';
 import { valueOf } from './reading';
 import { xidOf } from './xid';
@@ -229,7 +229,7 @@ function describeProcess(pid: number, then_ms: number, processes: readonly Proce
   if (process === undefined) {
     return trans.__('PID %1', pid);
   }
-  const name = processName(process, namesOf(processes));
+  const name = processName(process, notebookNamesOf(processes));
   const user = textOf(process.user);
   return user.reason === null ? `${name} (${plainText(user.text, 32)})` : name;
 }

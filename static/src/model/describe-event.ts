@@ -23,7 +23,7 @@ type Describe<E> = (event: E, processes: readonly ProcessRef[]) => EventDescript
 const TEXTS: { [K in Event['what']]: Describe<Extract<Event, { what: K }>> } = {
   gpu_lost: () => description('critical', trans.__('GPU lost (fallen off the bus)')),
   gpu_hung: () => description('critical', trans.__('GPU not responding (driver hang)')),
-  // The server's own clauses have the meaning of the code and the cure.
+  // The server's clauses give the meaning of the code and the cure.
   gpu_failed: ({ meaning, advice }) =>
     meaning === ''
       ? description('critical', trans.__('GPU cannot be read'))

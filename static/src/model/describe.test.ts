@@ -9,7 +9,7 @@ it('what the server tells as a condition is not told a second time', () => {
   expect(describeClock(['gpu_idle', 'applications_clocks_setting'])?.text).toBe('application clocks');
 });
 
-it('failed GPU shows the meaning of its code and the cure', () => {
+it('failed GPU shows meaning and cure', () => {
   const failed = { state: 'failed', since_ms: NOW, reason: { absent: 'driver_error', code: 999 } } as const;
   const explained = { ...failed, meaning: 'unknown error (NVML error 999)', advice: 'restart the container' };
   expect(describeHealth(explained, NOW)?.text).toMatch(

@@ -125,14 +125,14 @@ describe('a server of another version', () => {
   });
 });
 
-it('shows what is wrong with the installation while samples arrive', async () => {
+it('shows installation problems while samples arrive', async () => {
   feed.options.checkInstallation = () => Promise.resolve({ title: 'installation', message: '' });
   const reader = joined();
   connect(1000, { version: '0.1.0' });
   expect(feed.store.diagnosis).toBeNull();
   await vi.waitFor(() => expect(feed.store.diagnosis?.title).toBe('installation'));
   expect(noticeOf(feed.store, statusOf(feed.store, NOW), '')?.title).toBe('installation');
-  // Two versions that do not match come first.
+  // A mismatch of versions is shown first.
   connect(1000, { version: '0.0.9' });
   await Promise.resolve();
   expect(feed.store.diagnosis?.title).toBe('another');

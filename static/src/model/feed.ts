@@ -21,7 +21,9 @@ export interface FeedOptions {
   diagnose?: () => Promise<Diagnosis | null>;
   /** Explains a server version that does not match the view; `null` where it does. */
   checkVersion?: (version: string) => Diagnosis | null;
-  /** Explains what is wrong with the installation although the server answers; `null` where nothing is. */
+  /**
+   * Explains a problem of the installation although the server answers; `null` if there is none.
+   */
   checkInstallation?: () => Promise<Diagnosis | null>;
 }
 

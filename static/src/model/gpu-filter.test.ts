@@ -18,7 +18,7 @@ const now = sample(NOW, [
 const gpus = gpusOf(inventory(4), now);
 const rows = holderRows(gpus, new ColorSlots(), (id) => (id === 'k1' ? 'b/a.ipynb' : null));
 const facts = { isBusy: ({ index }: { index: number }) => index < 2 };
-/** The same where no kernel is one of this place. */
+/** The same rows, but without a kernel of this Jupyter server. */
 const elsewhere = holderRows(gpus, new ColorSlots());
 const found = (typed: string): [gpus: number[], rows: string[]] => {
   const chosen = filtered(typed, gpus, rows, facts);

@@ -9,7 +9,10 @@ export function ownKernel({ notebook, isOwn }: HolderRow): string | null {
   return isOwn ? (notebook?.kernel_id ?? null) : null;
 }
 
-/** A notebook of this place by its name, anything else also by whose it is: `train.ipynb`, `vllm (bob)`. */
+/**
+ * Returns a holder's name, with its user unless it is a notebook of this Jupyter server:
+ * `train.ipynb`, `vllm (bob)`.
+ */
 export function holderName(row: HolderRow): string {
   if (row.isOwn) {
     return row.name;

@@ -40,7 +40,7 @@ describe('the list', () => {
     expect(rows).toMatchObject([{ kind: 'holder' }, { kind: 'omitted', gpu: 0, count: 12 }]);
   });
 
-  it('says that processes of other namespaces are not visible', () => {
+  it('reports processes that are not visible', () => {
     const rows = rowsOf(gpu(0, { processes: [], unlisted_memory_bytes: 7 }), gpu(1, { processes: [] }));
     expect(rows).toMatchObject([{ kind: 'unlisted', gpu: 0, bytes: 7 }]);
   });

@@ -12,7 +12,10 @@ import { migName, notebookName, notebookPath, unusedAllocations } from './owner'
 import { absenceOf, takenAt, valueOf } from './reading';
 import { describeAbsence } from './describe';
 
-/** The path of the notebook or console that this kernel runs for now; `null` where it is none of this place's. */
+/**
+ * Returns the current path of a kernel's notebook or console; `null` if the kernel is not of this
+ * Jupyter server.
+ */
 export type PathOf = (kernelId: string) => string | null;
 
 /** What one holder has of one GPU. */
@@ -24,13 +27,13 @@ export interface HolderRow {
   holder: string;
   slot: number;
   name: string;
-  /** The kernel, where it is one of Jupyter's. */
+  /** The notebook of a Jupyter kernel; `null` for other processes. */
   notebook: Notebook | null;
-  /** The path of the kernel's notebook or console, where it is known. */
+  /** The path of the kernel's notebook or console, if known. */
   path: string | null;
   /** Whether the kernel is a console's. */
   isConsole: boolean;
-  /** Whether the kernel is one of this place. */
+  /** Whether the kernel is of this Jupyter server. */
   isOwn: boolean;
   /** Never empty: the kernel itself first, then the largest. */
   processes: readonly [Process, ...Process[]];
@@ -59,7 +62,7 @@ export interface OmittedRow {
   count: number;
 }
 
-/** Stands for processes of other PID namespaces, which are not visible. */
+/** A row for processes of other PID namespaces, which are not visible. */
 export interface UnlistedRow {
   kind: 'unlisted';
   key: string;
@@ -112,11 +115,11 @@ export function holderRows(gpus: readonly GpuState[], slots: ColorSlots, pathOf:
     const allocated = { kind: 'allocated', key: `allocated ${gpu.index}`, gpu: gpu.index, to: to.join(', ') } as const;
     return to.length === 0 ? holders : [...holders, allocated];
   });
-  return named(rows);
+  return withDistinctNames(rows);
 }
 
-/** Gives rows of notebooks and consoles the names that tell them apart. */
-function named(rows: readonly ListRow[]): ListRow[] {
+/** Names rows of notebooks and consoles so that their names differ. */
+function withDistinctNames(rows: readonly ListRow[]): ListRow[] {
   const names = notebookNames(rows.flatMap((row) => (row.kind === 'holder' && row.path !== null ? [row.path] : [])));
   return rows.map((row) =>
     row.kind === 'holder' && row.path !== null
@@ -131,8 +134,8 @@ export function processName(process: Process | ProcessRef, names?: ReadonlyMap<s
   return name === null || name.trim() === '' ? trans.__('PID %1', process.pid) : plainText(name, LONGEST_NAME);
 }
 
-/** The names that tell the notebooks of these processes apart, by their paths. */
-export function namesOf(processes: readonly (Process | ProcessRef)[]): Map<string, string> {
+/** Returns distinct names for the notebooks of these processes, by their paths. */
+export function notebookNamesOf(processes: readonly (Process | ProcessRef)[]): Map<string, string> {
   return notebookNames(
     processes.map((process) => ('owner' in process ? notebookPath(process) : null)).filter((path) => path !== null),
   );

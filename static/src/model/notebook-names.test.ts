@@ -11,7 +11,7 @@ interface Case {
   consoles?: boolean[];
 }
 
-it('notebooks have shortest names that tell them apart', () => {
+it('notebooks have shortest distinct names', () => {
   const file = new URL('../../../tests/notebook-names.json', import.meta.url);
   for (const { name, paths, names, consoles } of JSON.parse(readFileSync(file, 'utf8')) as Case[]) {
     const found = notebookNames(paths);

@@ -6,12 +6,15 @@ import type { Allocation, GpuSample, MigInstance, Pod, Process } from '../wire';
 import { notebookNames } from './notebook-names';
 import { valueOf } from './reading';
 
-/** Returns the path of the notebook whose kernel it is, or whose kernel started it; `null` where there is none. */
+/**
+ * Returns the path of the notebook whose kernel a process is, or whose kernel started it; `null` if
+ * there is none.
+ */
 export function notebookPath(process: Process): string | null {
   return valueOf(valueOf(process.owner)?.notebook?.path);
 }
 
-/** Returns the name of that notebook, by the names of all paths that are shown. */
+/** Returns the name of this notebook, from the names of all shown paths. */
 export function notebookName(process: Process, names?: ReadonlyMap<string, string>): string | null {
   const path = notebookPath(process);
   return path === null ? null : plainText((names ?? notebookNames([path])).get(path) ?? path, 120);

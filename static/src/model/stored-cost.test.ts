@@ -31,7 +31,7 @@ const STORED: StoredCost = {
   run: RUN,
 };
 
-/** A cell as a file has it, and whether a cost with this run is that of the cell's last one. */
+/** A cell from a file, a run, and whether a cost with this run belongs to the cell's last run. */
 interface RunCase {
   name: string;
   cell: { source: string | string[]; execution_count: number | null; metadata: Record<string, unknown> };
@@ -89,7 +89,7 @@ describe('metadata of a notebook', () => {
   });
 });
 
-it('stored cost and run of cell are compared as cases say', () => {
+it('stored cost is compared with last run', () => {
   const file = new URL('../../../tests/stored-cost-runs.json', import.meta.url);
   for (const { name, cell, run, fits } of JSON.parse(readFileSync(file, 'utf8')) as RunCase[]) {
     const source = [cell.source].flat().join('');

@@ -7,7 +7,9 @@ import { valueOf } from './reading';
 
 /** The key in the metadata of a cell. */
 export const METADATA_KEY = 'gpumon';
-/** The key of the times of a run, which JupyterLab writes on request, and nbclient always. */
+/**
+ * The metadata key of the times of a run. JupyterLab writes them on request, and nbclient always.
+ */
 export const EXECUTION_KEY = 'execution';
 
 const MIB = 1024 ** 2;
@@ -20,15 +22,15 @@ const LONGEST_NAME = 80;
 const MOST_U32 = 2 ** 32 - 1;
 
 /**
- * Returns a run of a cell, by what the cell has of it. `execution` is what its metadata has below `EXECUTION_KEY`.
- * `tests/stored-cost-runs.json` has cases of how runs are compared.
+ * Identifies the last run of a cell by what the cell records. `execution` is the value of
+ * `EXECUTION_KEY` in its metadata. `tests/stored-cost-runs.json` has cases of how runs are compared.
  */
 export function runOf(source: string, execution_count: number | null, execution: unknown): CellRun {
   const { 'iopub.execute_input': started } = Object(execution) as Record<string, unknown>;
   return { source_crc32: crc32(source), execution_count, started: typeof started === 'string' ? started : null };
 }
 
-/** Whether a stored cost is that of the run. */
+/** Returns `true` if a stored cost belongs to this run. */
 export function isOfRun({ run }: StoredCost, other: CellRun): boolean {
   return (
     run?.source_crc32 === other.source_crc32 &&
@@ -37,7 +39,10 @@ export function isOfRun({ run }: StoredCost, other: CellRun): boolean {
   );
 }
 
-/** Returns what is stored of a run's cost: rounded, so that a run like the one before changes little in the file. */
+/**
+ * Returns the form in which a cost is stored. Values are rounded, so that a similar run changes
+ * little in the file.
+ */
 export function storedCost(cost: CellCost, inventory: Inventory | null, run: CellRun): StoredCost {
   const { started_ms, ended_ms, gpu_ms, peak_bytes, change_bytes, joules, shared } = cost;
   const names = new Map(inventory?.gpus.map(({ index, name }) => [index, valueOf(name)]));
@@ -87,7 +92,7 @@ export function readStoredCost(metadata: unknown): StoredCost | null {
     : null;
 }
 
-/** The run of an entry; `null` where it is in no known form, as in entries of older versions. */
+/** Returns the run of an entry; `null` if its form is unknown, as in entries of older versions. */
 function readRun(value: unknown): CellRun | null {
   const { source_crc32, execution_count, started } = Object(value) as Record<keyof CellRun, unknown>;
   return isWithin(source_crc32, MOST_U32) &&
@@ -97,7 +102,10 @@ function readRun(value: unknown): CellRun | null {
     : null;
 }
 
-/** The CRC-32 of a text in UTF-8, as zlib has it. Browsers offer other hashes only to pages that came over HTTPS. */
+/**
+ * Returns the CRC-32 of a text in UTF-8, as zlib does. Browsers offer other hashes only to HTTPS
+ * pages.
+ */
 function crc32(text: string): number {
   let crc = MOST_U32;
   for (const byte of new TextEncoder().encode(text)) {

@@ -1,4 +1,4 @@
-/** A condition that a test waits for may take longer than vitest's second, on a busy machine. */
+/** On a busy machine, a condition may take longer than vitest's default of one second. */
 
 import { vi } from 'vitest';
 

@@ -1,4 +1,7 @@
-/** The quiet line below a notebook's cell: what its run took of the GPUs, or what the notebook has stored of one. */
+/**
+ * The line below a notebook's cell: what its run used of the GPUs, or what the notebook has stored
+ * of a run.
+ */
 
 import { h, KeyedRows, setAttribute, setShown, setText } from '../lib/dom';
 import { trans } from '../lib/translation';
@@ -36,7 +39,7 @@ export class CellLine {
     this.write(describeCell(cost), earlier === null ? [] : describeStored(earlier, false), running, null);
   }
 
-  /** Shows what is stored of the cell's last run, or of one before it. */
+  /** Shows the stored cost of the cell's last run, or of an earlier one. */
   updateStored(stored: StoredCost, isLastRun: boolean): void {
     this.write(describeStored(stored, isLastRun), [], false, isLastRun ? 'last' : 'earlier');
   }

@@ -21,7 +21,7 @@ export interface HeaderOptions {
   /** The other span of time is wanted; left out where that is chosen elsewhere. */
   onSpan?: () => void;
   onRetry: () => void;
-  /** Paused charts are to be live again. */
+  /** Called when paused charts should resume. */
   onResume?: () => void;
   /** How the server is asked, to steer a recording that it plays. */
   request?: Request | undefined;
@@ -52,7 +52,7 @@ export class Header {
   private readonly statusLine = h('span', { class: 'gpumon-status', 'data-testid': 'gpumon-status' });
   private readonly retry: HTMLElement;
   private readonly resume: HTMLElement;
-  /** Announces that charts are paused, and that they are no longer. */
+  /** Announces that charts are paused or live again. */
   private readonly spoken = h('span', { class: 'gpumon-visually-hidden', role: 'status' });
   private wasPaused = false;
   private readonly summary = h('span', { class: 'gpumon-summary', 'data-testid': 'gpumon-summary' });
@@ -111,7 +111,7 @@ export class Header {
         ? null
         : trans.__('%1, %2 ago', since(at_ms, store.clock.now()), duration(store.clock.now() - at_ms));
     this.updateReplay(store);
-    // That nothing is received matters more than that the charts are paused.
+    // A lost connection matters more than paused charts.
     const isPaused = paused !== null && isFresh(status);
     const text = isPaused ? trans.__('Paused %1 – %2', ...paused) : status.text;
     setText(this.status, past ?? text);

@@ -1,4 +1,4 @@
-/** Who holds GPUs: notebooks, consoles, and below them everything else; the command line of each on demand. */
+/** The holders of GPUs: notebooks, consoles, then all others. Each shows its command line on demand. */
 
 import { button, h, KeyedRows, setAttribute, setShown, setText } from '../lib/dom';
 import { DASH, duration, memoryAmount, memoryColumn, percent, since } from '../lib/format';

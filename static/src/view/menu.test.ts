@@ -31,7 +31,7 @@ it.each([
   ['middle', { left: 500, right: 580 }, '-180px'],
   ['right edge', { left: 960, right: 995 }, '-232px'],
   ['left edge of a narrow view', { left: 0, right: 60 }, '12px'],
-])('opens with all of its content seen at the %s', async (_, { left, right }, offset) => {
+])('shows its whole content at the %s', async (_, { left, right }, offset) => {
   const content = h('div', {}, 'content');
   const element = menu('Charts', content);
   const view = h('div', { class: 'gpumon' }, element);

@@ -2,10 +2,13 @@
 
 import { h, setStyle } from '../lib/dom';
 
-/** What is opened keeps this distance from the edges of the view. */
+/** The least distance between the opened content and the edges of the view. */
 const MARGIN_PX = 12;
 
-/** Escape closes it, and so does a click elsewhere. What it opens is within the view, wherever the button is. */
+/**
+ * Creates a menu that closes on Escape and on a click elsewhere. Its content stays within the view,
+ * wherever the button is.
+ */
 export function menu(label: string | Node, content: HTMLElement): HTMLDetailsElement {
   const summary = h('summary', { class: 'gpumon-chip' }, label);
   const element = h('details', { class: 'gpumon-menu' }, summary, content);
@@ -16,7 +19,7 @@ export function menu(label: string | Node, content: HTMLElement): HTMLDetailsEle
   };
   element.addEventListener('toggle', () => {
     if (element.open) {
-      place(element, content);
+      placeContent(element, content);
       document.addEventListener('pointerdown', closeOutside);
     } else {
       document.removeEventListener('pointerdown', closeOutside);
@@ -32,8 +35,8 @@ export function menu(label: string | Node, content: HTMLElement): HTMLDetailsEle
   return element;
 }
 
-/** Ends the content at the end of its button, or where there is room for it. */
-function place(element: HTMLElement, content: HTMLElement): void {
+/** Aligns the content with the end of its button, or moves it to where it has room. */
+function placeContent(element: HTMLElement, content: HTMLElement): void {
   const view = element.closest('.gpumon')?.getBoundingClientRect();
   if (view === undefined) {
     return;

@@ -1,4 +1,4 @@
-/** What the place around the view knows about notebooks and consoles, and can do with them. */
+/** The interface to notebooks and consoles that the view's host, such as JupyterLab, provides. */
 
 import type { PathOf } from '../model/holders';
 

@@ -10,7 +10,7 @@ import { Overview } from './overview';
 
 let store: Store;
 let overview: Overview;
-/** The paths of the kernels of this place. */
+/** The paths of this Jupyter server's kernels. */
 let paths: Map<string, string>;
 const notebooks = {
   pathOf: (kernelId: string) => paths.get(kernelId) ?? null,
@@ -271,7 +271,7 @@ describe('processes', () => {
     expect(cells.reduce((sum, { colSpan }) => sum + colSpan, 0)).toBe(columns);
   });
 
-  it('of other namespaces are not visible, which is said', () => {
+  it('of other namespaces are noted as invisible', () => {
     show(gpu(0, { processes: [], unlisted_memory_bytes: 1.1 * 2 ** 30 }));
     const text = find('.gpumon-unreadable').textContent;
     expect(text.replace(/\s/g, ' ')).toBe('processes of other namespaces are not visible: 1.10 GiB in use');
@@ -319,7 +319,7 @@ describe('notebooks', () => {
     expect(notebooks.open).toHaveBeenCalledTimes(1);
   });
 
-  it('of the same name have their folders, in list and memory bars', () => {
+  it('of same name have their folders', () => {
     paths = new Map([
       ['k1', 'first/train.ipynb'],
       ['k2', 'second/train.ipynb'],

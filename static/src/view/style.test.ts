@@ -41,10 +41,10 @@ function usersOf(name: string): string[] {
   return SOURCES.flatMap(([file, text]) => (whole.test(text) ? [file] : []));
 }
 
-/** The sheets of what is not within a view: below cells, and in JupyterLab's own bars. */
+/** Style sheets of elements outside a view: below cells, and in JupyterLab's own bars. */
 const OUTSIDE = ['cell.css', 'chip.css', 'oom.css'];
 
-/** The selectors of a sheet, each by itself; what an at-rule has around it is of no consequence. */
+/** Returns the selectors of a style sheet, also those inside at-rules. */
 function selectorsIn(sheet: string): string[] {
   const rules = sheet.replaceAll(/\/\*[^]*?\*\//g, '').matchAll(/([^{};]+)\{/g);
   return [...rules]
@@ -58,7 +58,7 @@ it('every rule that reaches JupyterLab is scoped', () => {
   for (const [name, sheet] of SHEETS) {
     const selectors = selectorsIn(sheet);
     expect(selectors.length, name).toBeGreaterThan(3);
-    // It starts at an element of ours, which is no other's, whatever follows.
+    // Each selector must start with an element of gpumon.
     expect(
       selectors.filter(
         (selector) => !/^(?::where\(\[dir='rtl'\]\) )?(?::where\(\.gpumon\) |[a-z]*\.gpumon(?![a-z]))/.test(selector),
@@ -97,7 +97,7 @@ it('what is styled with a part of the view is in that part alone', () => {
   }
 });
 
-/** The colors of texts, what is behind them, and where both are defined: the page's in light and dark. */
+/** The page's light and dark themes, which define the colors of texts and their backgrounds. */
 const THEMES = [...textOf('../page/page.css').matchAll(/\{([^}]*--gpumon-muted: #[^}]*)\}/g)].map(
   ([, body = '']) => body,
 );
@@ -115,7 +115,7 @@ function luminance(rgb: readonly number[]): number {
   return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 }
 
-/** The contrast of WCAG 2 of a text with this opacity. */
+/** Returns the contrast, by WCAG 2, of a text with this opacity. */
 function contrast(text: string, back: string, opacity: number): number {
   const behind = rgbOf(back);
   const seen = rgbOf(text).map((value, i) => value * opacity + (behind[i] ?? 0) * (1 - opacity));
@@ -123,7 +123,7 @@ function contrast(text: string, back: string, opacity: number): number {
   return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
 }
 
-it('values that are out of date can be read', () => {
+it('outdated values can be read', () => {
   expect(THEMES).toHaveLength(2);
   const rules = [...SHEETS.values()].flatMap((sheet) => [...sheet.matchAll(/([^{}]*)\{([^{}]*)\}/g)]);
   // Bars have no text.

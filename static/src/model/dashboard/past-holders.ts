@@ -2,7 +2,7 @@
 
 import type { ColorSlots } from '../color-slots';
 import type { GpuState } from '../gpu';
-import { holderOf, namesOf, processName, programOf, type ListRow } from '../holders';
+import { holderOf, notebookNamesOf, processName, programOf, type ListRow } from '../holders';
 import { absenceOf } from '../reading';
 import type { FormerHolder } from '../store';
 import type { Holder } from './plots';
@@ -26,7 +26,7 @@ export class PastHolders {
       return;
     }
     this.former = former;
-    const names = namesOf([...former.values()].flat().map(({ process }) => process));
+    const names = notebookNamesOf([...former.values()].flat().map(({ process }) => process));
     for (const { index, uuid } of gpus) {
       for (const { process, seen_ms } of former.get(uuid ?? '') ?? []) {
         const holder = holderOf(process);

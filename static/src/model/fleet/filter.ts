@@ -1,6 +1,6 @@
 /**
- * Which GPUs are shown: those that match every word that somebody has typed. `tests/fleet-cases.json` has the cases that
- * this filter and the terminal's are both tested with.
+ * The filter for GPUs: it shows those that match every typed word. `tests/fleet-cases.json` has
+ * cases that this filter and the terminal's are both tested with.
  */
 
 import { own } from '../../lib/own';
@@ -11,9 +11,9 @@ import { comparison } from './comparison';
 import { conditionText } from './describe';
 
 export interface Filter {
-  /** Tells for each row whether it is shown, 1 or 0; `null` where all are. */
+  /** Returns 1 for each row that is shown and 0 for others; `null` if all rows are shown. */
   match: (columns: Columns) => Uint8Array | null;
-  /** Whether an owner is called so, whatever it holds now: every word is about names and matches. */
+  /** Returns `true` if every word is about names and matches a name of the owner. */
   names: (owner: FleetOwner) => boolean;
   /** What is wrong with words that are left out, each in a sentence. */
   mistakes: readonly string[];
@@ -22,7 +22,7 @@ export interface Filter {
 /** Whether a row matches a word. */
 type Test = (row: number) => boolean;
 type Word = (columns: Columns) => Test;
-/** Whether a word names an owner; `null` where it is about something else. */
+/** Returns `true` if a word names an owner; `null` if the word is about something else. */
 type OwnerTest = ((owner: FleetOwner) => boolean) | null;
 
 interface ParsedWord {
@@ -47,28 +47,31 @@ const STATES = table((): Record<string, Word> => {
   return { ...byWord(0), ...byWord(1) };
 });
 
-interface Place {
+interface Field {
   word: (text: string) => Word;
-  /** What an owner is called there; without it, the place is not about owners. */
+  /** Returns the names of an owner in this field; missing if the field is not about owners. */
   ownerNames?: OwnerNames;
 }
 
 type OwnerNames = (owner: FleetOwner) => readonly (string | null)[];
 
-/** Places before a colon, to look in one alone. Names of owners have to be the same, since others contain them. */
-const PLACES: Readonly<Record<string, Place>> = {
-  node: { word: (text) => byNode(whole(text)) },
-  gpu: { word: (text) => byModel(whole(text)) },
-  user: byOwnerName(({ user }) => [user]),
-  job: byOwnerName(({ kind, id }) => (kind === 'user' || kind === 'notebook' ? [] : [id])),
-  notebook: byOwnerName(({ kind, id }) => (kind === 'notebook' ? [id] : [])),
-  namespace: byOwnerName(({ namespace }) => [namespace]),
-  condition: { word: (text) => byCondition(part(text)) },
+/**
+ * Fields, written before a colon. Names of owners must be equal, since one name can contain
+ * another.
+ */
+const FIELDS: Readonly<Record<string, Field>> = {
+  node: { word: (text) => matchNodeNames(equalOrContaining(text)) },
+  gpu: { word: (text) => matchModels(equalOrContaining(text)) },
+  user: ownerField(({ user }) => [user]),
+  job: ownerField(({ kind, id }) => (kind === 'user' || kind === 'notebook' ? [] : [id])),
+  notebook: ownerField(({ kind, id }) => (kind === 'notebook' ? [id] : [])),
+  namespace: ownerField(({ namespace }) => [namespace]),
+  condition: { word: (text) => matchConditions(containing(text)) },
 };
 
 /** What may be typed, besides names. */
 export function filterWords(): string[] {
-  return [...Object.keys(STATES()), ...Object.keys(PLACES).map((place) => `${place}:`), 'memory>80GiB', 'power<100W'];
+  return [...Object.keys(STATES()), ...Object.keys(FIELDS).map((field) => `${field}:`), 'memory>80GiB', 'power<100W'];
 }
 
 export function parseFilter(typed: string): Filter {
@@ -79,7 +82,7 @@ export function parseFilter(typed: string): Filter {
     const isExcluded = /^[-!]./.test(text);
     const word = wordOf(isExcluded ? text.slice(1) : text, mistakes);
     if (word !== null) {
-      words.push(isExcluded ? not(word) : word);
+      words.push(isExcluded ? negated(word) : word);
     }
   }
   return {
@@ -99,10 +102,10 @@ export function parseFilter(typed: string): Filter {
   };
 }
 
-/** A place with a name, as a word of the filter. */
-export function wordFor(place: 'user' | 'job' | 'notebook' | 'namespace', name: string): string {
+/** Returns a word of the filter for a name in a field. */
+export function fieldWord(field: 'user' | 'job' | 'notebook' | 'namespace', name: string): string {
   const text = unquoted(name);
-  return `${place}:${/[\s,]/.test(text) ? `"${text}"` : text}`.toLowerCase();
+  return `${field}:${/[\s,]/.test(text) ? `"${text}"` : text}`.toLowerCase();
 }
 
 /** The filter with this word added, or without it where it is there. */
@@ -115,7 +118,7 @@ export function hasWord(typed: string, word: string): boolean {
   return wordsOf(typed).includes(word);
 }
 
-/** Spaces and commas separate words, except inside quotes. */
+/** Splits what is typed at spaces and commas, except inside quotes. */
 function wordsOf(typed: string): string[] {
   return typed.match(/(?:"[^"]*"?|[^\s,"])+/g) ?? [];
 }
@@ -142,12 +145,12 @@ function wordOf(typed: string, mistakes: string[]): ParsedWord | null {
     return { word: state, owner: null };
   }
   const [, name = '', text = ''] = /^([a-z]+):(.*)$/.exec(typed) ?? [];
-  const place = own(PLACES, name);
-  if (place !== undefined) {
+  const field = own(FIELDS, name);
+  if (field !== undefined) {
     // Whoever is still typing is shown everything.
-    return text === '' ? null : { word: place.word(text), owner: ownerTest(place.ownerNames, same(text)) };
+    return text === '' ? null : { word: field.word(text), owner: ownerTest(field.ownerNames, equalTo(text)) };
   }
-  return { word: anywhere(typed), owner: ownerTest(ALL_NAMES, part(typed)) };
+  return { word: anywhere(typed), owner: ownerTest(ALL_NAMES, containing(typed)) };
 }
 
 const ALL_NAMES: OwnerNames = ({ user, id, namespace }) => [user, id, namespace];
@@ -156,16 +159,16 @@ function ownerTest(names: OwnerNames | undefined, choice: Choice): OwnerTest {
   return names === undefined ? null : (owner) => choice(names(owner).filter((name) => name !== null)).includes(true);
 }
 
-function byOwnerName(ownerNames: OwnerNames): Place {
-  return { word: (text) => byOwner(ownerNames, same(text)), ownerNames };
+function ownerField(ownerNames: OwnerNames): Field {
+  return { word: (text) => matchOwnerNames(ownerNames, equalTo(text)), ownerNames };
 }
 
 function anywhere(text: string): Word {
   const words: Word[] = [
-    byNode(part(text)),
-    byModel(part(text)),
-    byOwner(ALL_NAMES, part(text)),
-    byCondition(part(text)),
+    matchNodeNames(containing(text)),
+    matchModels(containing(text)),
+    matchOwnerNames(ALL_NAMES, containing(text)),
+    matchConditions(containing(text)),
   ];
   return (columns) => {
     const tests = words.map((word) => word(columns));
@@ -173,7 +176,7 @@ function anywhere(text: string): Word {
   };
 }
 
-function not({ word, owner }: ParsedWord): ParsedWord {
+function negated({ word, owner }: ParsedWord): ParsedWord {
   return {
     word: (columns) => {
       const test = word(columns);
@@ -196,42 +199,42 @@ function inUse(...uses: number[]): Word {
 /** Which of some names match; each is looked at once, however many rows have it. */
 type Choice = (names: readonly string[]) => boolean[];
 
-function part(text: string): Choice {
+function containing(text: string): Choice {
   return (names) => names.map((name) => comparable(name).includes(text));
 }
 
-function same(text: string): Choice {
+function equalTo(text: string): Choice {
   return (names) => names.map((name) => comparable(name) === text);
 }
 
-/** Names that are the same; where there is none, those that contain it. */
-function whole(text: string): Choice {
+/** Finds equal names; if there are none, names that contain the text. */
+function equalOrContaining(text: string): Choice {
   return (names) => {
-    const exact = same(text)(names);
-    return exact.includes(true) ? exact : part(text)(names);
+    const exact = equalTo(text)(names);
+    return exact.includes(true) ? exact : containing(text)(names);
   };
 }
 
-/** Quotes only hold the parts of a word together. */
+/** Quotes only keep the parts of a word together. */
 function comparable(name: string): string {
   return unquoted(name).toLowerCase();
 }
 
-function byNode(choice: Choice): Word {
+function matchNodeNames(choice: Choice): Word {
   return ({ nodeNames, node }) => {
     const found = choice(nodeNames);
     return (row) => found[node[row] ?? -1] === true;
   };
 }
 
-function byModel(choice: Choice): Word {
+function matchModels(choice: Choice): Word {
   return ({ models, fleet }) => {
     const found = choice(models);
     return (row) => found[fleet.gpus.model[row] ?? -1] === true;
   };
 }
 
-function byOwner(namesOf: OwnerNames, choice: Choice): Word {
+function matchOwnerNames(namesOf: OwnerNames, choice: Choice): Word {
   return ({ fleet, ownersOf }) => {
     const names = fleet.owners.flatMap((owner, place) =>
       namesOf(owner).flatMap((name) => (name === null ? [] : [{ name, place }])),
@@ -242,7 +245,7 @@ function byOwner(namesOf: OwnerNames, choice: Choice): Word {
   };
 }
 
-function byCondition(choice: Choice): Word {
+function matchConditions(choice: Choice): Word {
   return ({ fleet, conditionsOf }) => {
     const kinds = [...new Set(fleet.conditions.map(({ kind }) => kind))];
     const [byName, byText] = [choice(kinds), choice(kinds.map(conditionText))];

@@ -10,9 +10,9 @@ import { totalsOf } from './totals';
 
 interface Cases {
   fleet: Fleet;
-  /** Mean utilization in percent; `null` where no GPU reports it. */
+  /** Mean utilization in percent; `null` if no GPU reports it. */
   means: { nodes: Record<string, number | null>; fleet: number };
-  /** `rows` is `null` where all are shown. */
+  /** `rows` is `null` if all rows are shown. */
   filters: { typed: string; rows: number[] | null }[];
   mistakes: { typed: string; words: string }[];
 }
@@ -21,7 +21,7 @@ const file = new URL('../../../../tests/fleet-cases.json', import.meta.url);
 const { fleet, means, filters, mistakes } = JSON.parse(readFileSync(file, 'utf8')) as Cases;
 const columns = columnsOf(fleet);
 
-it('filters find the rows that the terminal finds', () => {
+it('filters match same rows as terminal', () => {
   for (const { typed, rows } of filters) {
     const { match, mistakes } = parseFilter(typed);
     const shown = match(columns);
@@ -30,13 +30,13 @@ it('filters find the rows that the terminal finds', () => {
   }
 });
 
-it('filters that are mistakes say what is wrong', () => {
+it('invalid filters say what is wrong', () => {
   for (const { typed, words } of mistakes) {
     expect(parseFilter(typed).mistakes.join('\n'), typed).toContain(words);
   }
 });
 
-it('mean utilization leaves out GPUs that do not report', () => {
+it('mean utilization ignores GPUs without reading', () => {
   const { utilization } = nodesOf(columns);
   const known = (value = NaN): number | null => (Number.isNaN(value) ? null : value);
   expect(Object.fromEntries(fleet.nodes.name.map((name, node) => [name, known(utilization[node])]))).toEqual(

@@ -276,7 +276,7 @@ const group = (name: string | null, gpu_s: number): FleetUsage['unlisted'] => ({
   energy_joules: gpu_s * 100,
 });
 
-it('sums of users and namespaces are whole where the list of jobs is cut', () => {
+it('cut job list keeps user and namespace sums', () => {
   const nobody = columnsOf({ ...fleet, owners: [], holds: [] });
   const job = { owner: { user: 'ana', kind: 'pod' as const, id: '1', namespace: 'ml' }, ...group('', 100), nodes: 1 };
   const usage = usageWith({
@@ -312,7 +312,7 @@ it('amounts of partial usage are lower bounds', () => {
   const named = usageWith({ namespaces: [group('ml', 10), group(null, 5)] });
   expect(ownerRows(named, columns, 'namespaces', null)[0]?.isLowerBound).toBe(true);
   expect(ownerRows(usageWith({ users: [group('ana', 7200)] }), columns, 'users', null)[0]?.isLowerBound).toBe(false);
-  // Of a cut list it is not known which of the others match.
+  // A cut list does not show which of the other jobs match.
   const cut = usageWith({ owners_total: 9, unlisted: { ...group(null, 1), owners: 9 } });
   expect(sumRows(cut, 'jobs', [], 'user:ana').map(({ isLowerBound }) => isLowerBound)).toEqual([true]);
 });

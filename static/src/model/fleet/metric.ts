@@ -89,7 +89,7 @@ export function valueText(unit: Unit, value: number, limit = NaN): string {
   return Number.isNaN(limit) ? unit.text(value) : `${unit.number(value)} / ${unit.text(limit)}`;
 }
 
-/** The text of an amount; marked as a lower bound where some of it could not be read. */
+/** Marks the text of an amount as a lower bound if some of the amount could not be read. */
 export function atLeast(text: string, isLowerBound: boolean): string {
   return isLowerBound && text !== DASH ? `≥\u00a0${text}` : text;
 }

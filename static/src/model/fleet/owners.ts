@@ -6,7 +6,7 @@ import { trans } from '../../lib/translation';
 import type { FleetOwner, FleetUsage, OwnerKind } from '../../wire';
 import { USE, type Columns } from './columns';
 import { kindText, userText } from './describe';
-import { parseFilter, wordFor } from './filter';
+import { fieldWord, parseFilter } from './filter';
 
 export const GROUPINGS = ['users', 'jobs', 'notebooks', 'namespaces'] as const;
 export type Grouping = (typeof GROUPINGS)[number];
@@ -17,18 +17,18 @@ export interface OwnerRow {
   /** Of jobs and notebooks. */
   user: string | null;
   kind: OwnerKind | null;
-  /** What the filter is given to find its GPUs; empty for sums. */
+  /** The word with which the filter finds its GPUs; empty for sums. */
   word: string;
   gpu_s: number;
   active_s: number;
   energy_joules: number;
-  /** Whether they used at least as much: some of it could not be read. */
+  /** Whether amounts are lower bounds because some of them could not be read. */
   isLowerBound: boolean;
   /** GPUs that are held now, and those of them that are idle. */
   gpus: number;
   idle: number;
   nodes: number;
-  /** What it is called in words of the filter. */
+  /** The owner whose names the filter compares. */
   owner: FleetOwner;
   /** Of the GPUs held now, those that match what is looked for. */
   matching: number;
@@ -44,8 +44,8 @@ interface Group {
   owner: FleetOwner;
 }
 
-/** What an owner, or several together, used. */
-type Used = Pick<FleetUsage['unlisted'], 'gpu_s' | 'active_gpu_s' | 'energy_joules'>;
+/** The amounts that one or several owners used. */
+type Amounts = Pick<FleetUsage['unlisted'], 'gpu_s' | 'active_gpu_s' | 'energy_joules'>;
 
 /** Rows of whoever used something meanwhile, or holds a GPU now. */
 export function ownerRows(
@@ -78,7 +78,7 @@ export function ownerRows(
     rows.set(group.key, row);
     return row;
   };
-  for (const [owner, used] of usedBy(usage, grouping)) {
+  for (const [owner, used] of amountsByOwner(usage, grouping)) {
     const row = rowOf(owner);
     if (row !== null) {
       addUsed(row, used);
@@ -104,7 +104,7 @@ export function ownerRows(
   return [...rows.values()].map((row) => ({ ...row, nodes: nodes.get(row.key)?.size ?? 0 }));
 }
 
-/** The rows below the others: jobs that are not listed, and the total of all that match. */
+/** Returns the rows below the others: the unlisted jobs, and the total of all that match. */
 export function sumRows(
   usage: FleetUsage | null,
   grouping: Grouping,
@@ -125,7 +125,7 @@ export function sumRows(
     return [total];
   }
   const others: OwnerRow[] = [];
-  const addOthers = (name: string, used: Used): void => {
+  const addOthers = (name: string, used: Amounts): void => {
     const row = sumRow(name, isLowerBound);
     addUsed(row, used);
     addUsed(total, used);
@@ -134,7 +134,7 @@ export function sumRows(
   if (isCut) {
     addOthers(trans.__('%1 more', count(usage.unlisted.owners)), usage.unlisted);
   }
-  const unknown = groupsOf(usage, grouping).find(({ name }) => name === null);
+  const unknown = groupsFor(usage, grouping).find(({ name }) => name === null);
   if (unknown !== undefined && rows.length > 0) {
     addOthers(grouping === 'users' ? trans.__('Unknown user') : trans.__('Unknown namespace'), unknown);
   }
@@ -177,26 +177,32 @@ export function heldIdle({ gpu_s, active_s }: Pick<OwnerRow, 'gpu_s' | 'active_s
   return Math.max(0, gpu_s - active_s);
 }
 
-/** Whether amounts are lower bounds. Pods whose namespace is unknown are missing in those that are known. */
+/**
+ * Returns `true` if amounts are lower bounds. The sums of namespaces lack pods whose namespace is
+ * unknown.
+ */
 function isPartial(usage: FleetUsage | null, grouping: Grouping): boolean {
   const isUnknown = grouping === 'namespaces' && usage?.namespaces.some(({ name }) => name === null) === true;
   return isUnknown || usage?.state === 'partial';
 }
 
-/** Who used how much: users and namespaces as the server has added them up, since its list of jobs may be cut. */
-function usedBy(usage: FleetUsage | null, grouping: Grouping): [FleetOwner, Used][] {
+/**
+ * Returns the amounts of each owner. The server has added up users and namespaces, since its list
+ * of jobs may be cut.
+ */
+function amountsByOwner(usage: FleetUsage | null, grouping: Grouping): [FleetOwner, Amounts][] {
   if (usage === null) {
     return [];
   }
   if (grouping === 'jobs' || grouping === 'notebooks') {
     return usage.owners.map((used) => [used.owner, used]);
   }
-  return groupsOf(usage, grouping).flatMap((used) =>
+  return groupsFor(usage, grouping).flatMap((used) =>
     used.name === null ? [] : [[ownerOfGroup(used.name, grouping), used]],
   );
 }
 
-function groupsOf(usage: FleetUsage, grouping: Grouping): FleetUsage['users'] {
+function groupsFor(usage: FleetUsage, grouping: Grouping): FleetUsage['users'] {
   return grouping === 'users' ? usage.users : grouping === 'namespaces' ? usage.namespaces : [];
 }
 
@@ -215,7 +221,7 @@ function groupOf(owner: FleetOwner, grouping: Grouping): Group | null {
         : {
             key: user,
             name: plainText(user, 80),
-            word: wordFor('user', user),
+            word: fieldWord('user', user),
             owner: ownerOfGroup(user, grouping),
           };
     case 'namespaces':
@@ -224,12 +230,12 @@ function groupOf(owner: FleetOwner, grouping: Grouping): Group | null {
         : {
             key: namespace,
             name: plainText(namespace, 120),
-            word: wordFor('namespace', namespace),
+            word: fieldWord('namespace', namespace),
             owner: ownerOfGroup(namespace, grouping),
           };
     case 'notebooks':
       return kind === 'notebook'
-        ? { key: `${user ?? ''} ${id}`, name: plainText(id, 120), word: wordFor('notebook', id), owner }
+        ? { key: `${user ?? ''} ${id}`, name: plainText(id, 120), word: fieldWord('notebook', id), owner }
         : null;
     case 'jobs':
       return kind === 'user' || kind === 'notebook'
@@ -237,7 +243,7 @@ function groupOf(owner: FleetOwner, grouping: Grouping): Group | null {
         : {
             key: JSON.stringify([user, kind, id, namespace]),
             name: `${kindText(kind)} ${plainText(id, 120)}`,
-            word: wordFor('job', id),
+            word: fieldWord('job', id),
             owner,
           };
   }
@@ -262,13 +268,13 @@ function sumRow(name: string, isLowerBound: boolean): OwnerRow {
   };
 }
 
-function addUsed(row: OwnerRow, { gpu_s, active_gpu_s, energy_joules }: Used): void {
+function addUsed(row: OwnerRow, { gpu_s, active_gpu_s, energy_joules }: Amounts): void {
   row.gpu_s = plus(row.gpu_s, gpu_s);
   row.active_s = plus(row.active_s, active_gpu_s);
   row.energy_joules = plus(row.energy_joules, energy_joules);
 }
 
-/** The sum of what is known; NaN where nothing is. */
+/** Adds a value if it is known. The sum is NaN if no value is known. */
 function plus(sum: number, value: number | null): number {
   return value === null || Number.isNaN(value) ? sum : (Number.isNaN(sum) ? 0 : sum) + value;
 }

@@ -6,14 +6,14 @@ export interface Totals {
   gpus: number;
   /** How many are at what, by `USE`. */
   used: readonly number[];
-  /** The mean of the GPUs that report it; NaN where none does. */
+  /** The mean of the GPUs that report it; NaN if none does. */
   utilization: number;
   /** Sums of what is known. */
   memoryUsed: number;
   memoryTotal: number;
   power: number;
   powerLimit: number;
-  /** Whether these sums lack GPUs that do not report them. */
+  /** Whether these sums lack GPUs that do not report their values. */
   isPartial: { memoryUsed: boolean; power: boolean };
   /** The highest. */
   temperature: number;

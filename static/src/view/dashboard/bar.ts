@@ -107,7 +107,7 @@ export class DashboardBar {
     press(this.pause, isPaused(state));
     const [from_ms] = rangeOf(state, now_ms);
     this.compare.update(state.compared_ms, from_ms);
-    // Of paused charts, the head of the view says the span.
+    // While charts are paused, the head of the view shows the span.
     const isShown = !isPaused(state) && !isUsual(state.span_ms);
     setText(this.range, isShown ? trans.__('Last %1', duration(state.span_ms)) : '');
   }

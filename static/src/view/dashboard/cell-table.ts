@@ -92,7 +92,7 @@ class Row {
     );
   }
 
-  /** `name` is that of the notebook; `null` where it is none of this place's. */
+  /** `name` is the name of the notebook; `null` if it is not of this Jupyter server. */
   update(execution: CellExecution, name: string | null): void {
     setText(this.started, timeOfDay(execution.cost.started_ms));
     setText(this.name, executionName(execution));

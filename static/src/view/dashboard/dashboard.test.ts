@@ -302,7 +302,7 @@ describe('paused charts', () => {
   };
   const status = (element: HTMLElement): HTMLElement => find(element, '[data-testid=gpumon-status]');
 
-  it('say when in the head, with a button that resumes', () => {
+  it('say when in head, with resume button', () => {
     const { element, address, render } = shown(1);
     const resume = find(element, '.gpumon-head [data-testid=gpumon-resume]');
     expect([status(element).dataset.level, resume.hidden]).toEqual(['ok', true]);
@@ -340,7 +340,7 @@ describe('keys', () => {
     target.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
   };
 
-  it('act on charts after a click in a legend', () => {
+  it('act on charts after click in legend', () => {
     const { element, address } = shown(2, '', vi.fn<Request>());
     const [first] = legend(element);
     if (first === undefined) {
@@ -363,7 +363,7 @@ describe('keys', () => {
     expect(help?.open).toBe(true);
   });
 
-  it('that press a button or are typed are not for charts', () => {
+  it('for buttons and text do not reach charts', () => {
     const { element, address } = shown(2, '', vi.fn<Request>());
     const before = address();
     const [first] = legend(element);

@@ -63,7 +63,7 @@ export interface DashboardOptions extends ViewOptions {
 /** The most GPUs for which 50 samples a second are drawn. */
 const TRACED_GPUS = 2;
 const STEP = 0.25;
-/** What takes every key, and what a space presses. */
+/** Selectors of controls that use every key, and of controls that a space presses. */
 const TYPED_INTO = ['input', 'select', 'textarea', '.gpumon-menu>div'];
 const PRESSED = ['button', 'a', 'summary'];
 const NO_TRACES: ReadonlyMap<string, never> = new Map<string, never>();
@@ -134,7 +134,7 @@ export class Dashboard extends StoreView {
     this.element.addEventListener('keydown', (event) => this.onKey(event));
     for (const part of [this.bar.element, this.list, this.machineList]) {
       part.addEventListener('click', ({ detail, target }) => {
-        // Who clicked goes on with the keys of the charts; who pressed a button by a key is still at it.
+        // After a click, keys act on the charts again. A button pressed by a key keeps the focus.
         if (detail > 0 && target instanceof Element && target.closest('details') === null) {
           this.element.focus({ preventScroll: true });
         }
@@ -325,7 +325,9 @@ export class Dashboard extends StoreView {
   }
 }
 
-/** Whether a key is for the control that has the focus: it is typed there, presses it, or moves within a menu. */
+/**
+ * Returns `true` if the focused control uses the key: to type, to press, or to move within a menu.
+ */
 function isForControl(target: EventTarget | null, key: string): boolean {
   const controls = key === ' ' ? [...TYPED_INTO, ...PRESSED] : TYPED_INTO;
   return target instanceof Element && target.closest(controls.join()) !== null;

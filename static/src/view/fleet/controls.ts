@@ -175,7 +175,10 @@ export class Controls {
     );
   }
 
-  /** A filter of another view, such as a user, would hide the free GPUs of everybody else. */
+  /**
+   * Clears the filter before free GPUs are shown: a filter from another view, such as a user, would
+   * hide all others.
+   */
   private showView(view: FleetViewName): void {
     const isEntered = view === 'free' && this.shown?.view !== 'free';
     this.change(isEntered ? { view, filter: '' } : { view });

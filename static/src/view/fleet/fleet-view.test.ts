@@ -215,7 +215,7 @@ describe('usage', () => {
         : null;
   };
 
-  it('that is partial is a lower bound in the header and in the table', async () => {
+  it('is a lower bound where partial', async () => {
     change({ state: 'partial', problems: ['2 nodes have restarted'], energy_joules: 49.8e3 * 3.6e6 });
     await mount('view=users');
     expect(text('[data-tile=energy] .gpumon-tile-number')).toBe('≥ 49.8MWh in 1 d');
@@ -225,7 +225,7 @@ describe('usage', () => {
     }
   });
 
-  it('has a total, and a line for jobs that are not listed', async () => {
+  it('has a total and unlisted jobs', async () => {
     const unlisted = { name: null, owners: 1234, gpu_s: 3600, active_gpu_s: 3600, energy_joules: 3.6e6 };
     change({ unlisted, owners_total: 2000 });
     await mount('view=jobs');
@@ -240,7 +240,7 @@ describe('usage', () => {
   });
 });
 
-it('free GPUs are found whatever filter another view has', async () => {
+it('free GPUs ignore filters of other views', async () => {
   await mount('filter=user:ana');
   find('[data-view=free]').click();
   await settle();
@@ -252,7 +252,7 @@ it('free GPUs are found whatever filter another view has', async () => {
   );
 });
 
-it('events that no filter matches are not called absent', async () => {
+it('unmatched events are not called absent', async () => {
   await mount('view=events&filter=nobody');
   expect(text('.gpumon-fleet-events .gpumon-fleet-empty')).toBe('Nothing matches this filter.');
 });
@@ -275,7 +275,7 @@ it('names of strangers are text wherever they are shown', async () => {
   fleet.state = 'partial';
   fleet.source.name = evil;
   fleet.missing = { processes: evil, owners: evil, conditions: evil };
-  // A view reads its colors when it is first drawn, which takes jsdom longer than all else.
+  // A view reads its colors when it is first drawn, which takes most of the time in jsdom.
   await mount();
   for (const view of ['map', 'nodes', 'gpus', 'users', 'jobs', 'notebooks', 'namespaces', 'free', 'events']) {
     mounted.show(`view=${view}&node=${encodeURIComponent(`${evil}0`)}&gpus=1`);

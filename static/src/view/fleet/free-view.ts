@@ -146,7 +146,7 @@ function write(input: HTMLInputElement, value: number): void {
   }
 }
 
-/** How many nodes have them; `unfiltered` is how many there are without the filter. */
+/** Describes how many nodes have the GPUs free. `unfiltered` is the number without the filter. */
 function answerText(found: number, unfiltered: number): string {
   if (found > 0) {
     return trans._n(

@@ -115,7 +115,7 @@ const NOBODY: OwnerRow = {
   matching: 0,
 };
 
-/** Usage that ends longer ago than this says when. */
+/** If usage ended longer ago than this, its end is shown. */
 const RECENT_MS = 120_000;
 
 function noteOf({ value, why }: Answered<FleetUsage>, grouping: Grouping, now_ms: number): string {

@@ -111,7 +111,7 @@ export function ownerColumns(
   ];
 }
 
-/** Sums have no bar: they are more than any owner has. */
+/** Sums have no bar, because they are larger than any single owner's amount. */
 function shareOf({ word }: OwnerRow, value: number, most: number): number {
   return word === '' ? NaN : value / most;
 }

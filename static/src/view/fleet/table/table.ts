@@ -48,7 +48,7 @@ export interface TableContent<Row, Key extends string> {
   sort: { key: Key; reversed: boolean };
   /** The place of the row that is selected; -1 for none. */
   selected: number;
-  /** Sums, which stay below the rows in every order. */
+  /** Rows of sums, which stay below the other rows in every order. */
   sums?: readonly Row[];
 }
 
