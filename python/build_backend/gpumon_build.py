@@ -51,8 +51,8 @@ _after_frontend = _after(gpumon_index.write_readme, gpumon_frontend.build_if_nee
 _after_program = _after(gpumon_libc.check, gpumon_index.write_readme, gpumon_frontend.build_if_needed, gpumon_share.build)
 
 
-def _then(add_addresses, hook):
-    """Make a hook that adds the addresses of the project to what this hook writes into a folder."""
+def _with_addresses(add_addresses, hook):
+    """Wrap a hook: add the addresses of the project to the file that it writes into a folder."""
 
     def build(folder, *args, **kwargs):
         name = hook(folder, *args, **kwargs)
@@ -62,12 +62,12 @@ def _then(add_addresses, hook):
     return build
 
 
-build_wheel = _after_program(_then(gpumon_index.add_addresses_to_wheel, maturin.build_wheel))
-build_editable = _after_program(_then(gpumon_index.add_addresses_to_wheel, maturin.build_editable))
+build_wheel = _after_program(_with_addresses(gpumon_index.add_addresses_to_wheel, maturin.build_wheel))
+build_editable = _after_program(_with_addresses(gpumon_index.add_addresses_to_wheel, maturin.build_editable))
 build_sdist = _after_frontend(maturin.build_sdist)
 prepare_metadata_for_build_wheel = _after_frontend(
-    _then(gpumon_index.add_addresses_to_metadata, maturin.prepare_metadata_for_build_wheel)
+    _with_addresses(gpumon_index.add_addresses_to_metadata, maturin.prepare_metadata_for_build_wheel)
 )
 prepare_metadata_for_build_editable = _after_frontend(
-    _then(gpumon_index.add_addresses_to_metadata, maturin.prepare_metadata_for_build_editable)
+    _with_addresses(gpumon_index.add_addresses_to_metadata, maturin.prepare_metadata_for_build_editable)
 )

@@ -44,7 +44,7 @@ def _is_current(outputs: list[Path], sources: list[Path]) -> bool:
 
 
 def _sources() -> list[Path]:
-    # JupyterLab shows the name of the Python package.
+    # JupyterLab shows the name of the Python package, so a new name needs a new build.
     files = [ROOT / name for name in [*MANIFESTS, "pyproject.toml"]]
     for package in PACKAGES:
         files.extend(_walk(ROOT / package))

@@ -1,9 +1,9 @@
-"""Makes what a package index shows of gpumon: a README that needs no files next to it, and the addresses of the project.
+"""Writes the page of gpumon on a package index: a README without other files, and the project's addresses.
 
-The only address is `repository` in Cargo.toml. While it is empty, the index gets none: links become plain text, and
-paragraphs with pictures are left out.
+The only address is `repository` in Cargo.toml. While it is empty, the page has no addresses: links become
+plain text, and paragraphs with pictures are left out.
 
-Run as a program, it writes the README; the build backend does it before every wheel.
+Run this file to write the README. The build backend writes it before every wheel.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 #: The README that pyproject.toml names.
 README = Path(__file__).parent / "README.md"
-#: A link or a picture of Markdown that leads to a file of the repository.
+#: A Markdown link or picture whose target is a file of the repository.
 LINK = re.compile(r"(?P<picture>!?)\[(?P<text>[^\]]*)\]\((?!https?:|#)(?P<path>[^)\s]+)\)")
 
 
 def repository() -> str:
-    """Return the address of the project's repository without a slash at its end, or nothing while it has none."""
+    """Return the address of the project's repository, without a final slash; empty if it has none."""
     found = re.search(r'^repository = "(.*?)/?"$', (ROOT / "Cargo.toml").read_text(encoding="utf-8"), re.MULTILINE)
     return found[1] if found else ""
 
@@ -33,7 +33,7 @@ def write_readme() -> None:
 
 
 def readme(text: str, address: str) -> str:
-    """Return the README with links to the repository at this address, or without links if there is none."""
+    """Return the README with links to the repository; without links if the address is empty."""
     if address:
         return LINK.sub(lambda link: _absolute(link, address), text)
     paragraphs = [paragraph for paragraph in text.split("\n\n") if not re.search(r"!\[", paragraph)]
@@ -46,7 +46,7 @@ def _absolute(link: re.Match[str], address: str) -> str:
 
 
 def add_addresses_to_wheel(wheel: Path, address: str) -> None:
-    """Write the addresses of the project into the metadata of a wheel, if it has a repository."""
+    """Write the addresses of the project into the metadata of a wheel, if there is a repository."""
     if not address:
         return
     unfinished = wheel.with_suffix(".unfinished")
@@ -62,7 +62,7 @@ def add_addresses_to_wheel(wheel: Path, address: str) -> None:
 
 
 def add_addresses_to_metadata(folder: Path, address: str) -> None:
-    """Write the same into the metadata that an installer asks for before the wheel."""
+    """Write the addresses into the metadata that an installer requests before the wheel."""
     if address:
         file = folder / "METADATA"
         file.write_text(_with_addresses(file.read_text(encoding="utf-8"), address), encoding="utf-8")

@@ -27,7 +27,7 @@ def measure(name: Any = None, *, pid: int | None = None) -> Any:
     is measured. With `pid`, another process is measured with all that it starts, in the place of this one.
 
     Raises:
-        TypeError: the name is no text, or the PID no number.
+        TypeError: the name is not a string, or the PID is not an integer.
         ValueError: there is no such process.
 
     >>> with gpumon.measure("train") as m:
@@ -54,8 +54,8 @@ def mark(text: str) -> None:
     It waits for nothing.
 
     Raises:
-        TypeError: it is no text.
-        ValueError: it is empty, or has more than 100 characters.
+        TypeError: the text is not a string.
+        ValueError: the text is empty or has more than 100 characters.
 
     >>> gpumon.mark("epoch 3")
     """
@@ -67,7 +67,7 @@ def mark(text: str) -> None:
 
 
 def _is_process(pid: int) -> bool:
-    """Return whether there is a process with this PID, also one of another user."""
+    """Return whether there is a process with this PID, even one of another user."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -9,13 +9,13 @@ import reprlib
 
 
 def text(value: object, what: str) -> str:
-    """Return a text, with `?` for halves of letters, which paths of files may have and JSON has not.
+    """Return a string, with `?` for lone surrogates, which file paths may contain and JSON may not.
 
     Raises:
-        TypeError: it is something else, which the program would refuse later, when nobody listens.
+        TypeError: it is not a string. The program would refuse it later, when no caller waits.
     """
     if not isinstance(value, str):
-        raise TypeError(f"{what} is a text, and {reprlib.repr(value)} is none: write str(...) around it")
+        raise TypeError(f"{what} must be a string, not {reprlib.repr(value)}: write str(...) around it")
     return value.encode(errors="replace").decode()
 
 
@@ -23,8 +23,8 @@ def whole_number(value: object, name: str, least: int, most: int) -> int:
     """Return an integer within limits.
 
     Raises:
-        TypeError: it is no number.
-        ValueError: it has a fraction, is a truth value, or is outside of the limits.
+        TypeError: it is not a number.
+        ValueError: it has a fraction, is a bool, or is outside the limits.
     """
     wrong = f"{name}={reprlib.repr(value)} is not possible: pass a whole number from {least} to {most}"
     if isinstance(value, (bool, float)):
@@ -42,8 +42,8 @@ def seconds(value: object, name: str, alternatives: str = "") -> float:
     """Return a finite number of seconds.
 
     Raises:
-        TypeError: it is no number.
-        ValueError: it is not finite, or a truth value.
+        TypeError: it is not a number.
+        ValueError: it is not finite, or is a bool.
     """
     wrong = f"{name}={reprlib.repr(value)} is not possible: pass seconds{alternatives}"
     if isinstance(value, bool):

@@ -82,7 +82,7 @@ class CellCosts:
         if pid is None:
             self._warn_of_remote_kernel()
         else:
-            # Not by `gpumon.measure`, which refuses a kernel that has just died.
+            # `gpumon.measure` would refuse a kernel that has just died.
             self._running = cell, gpumon.Measurement("cell", pid).start()
 
     def _on_cell_executed(self, **_: Any) -> None:
@@ -145,9 +145,9 @@ def write(cell: NotebookNode, stored: StoredCost | None) -> None:
 
 
 def run_of(cell: NotebookNode) -> CellRun:
-    """Return the last run of a cell, by what the cell has of it.
+    """Identify the last run of a cell by what the cell records.
 
-    `tests/stored-cost-runs.json` has cases of how it is compared with that of a stored cost.
+    `tests/stored-cost-runs.json` has cases of how it is compared with the run of a stored cost.
     """
     execution = cell.metadata.get("execution")
     started = execution.get("iopub.execute_input") if isinstance(execution, dict) else None

@@ -26,8 +26,8 @@ class Spread(NamedTuple):
     peak: float
 
 
-class _Printed:
-    """The usual text of a data class, in letters that the output can encode."""
+class _EncodableRepr:
+    """Gives a data class its usual repr, in characters that the output can encode."""
 
     def __repr__(self) -> str:
         values: dict[str, Any] = vars(self)
@@ -35,7 +35,7 @@ class _Printed:
 
 
 @dataclass(frozen=True, repr=False)
-class Condition(_Printed):
+class Condition(_EncodableRepr):
     """What was the matter with a GPU meanwhile, such as a power cap."""
 
     #: The kind, as ``throttled``.
@@ -49,7 +49,7 @@ class Condition(_Printed):
 
 
 @dataclass(frozen=True, repr=False)
-class GpuCost(_Printed):
+class GpuCost(_EncodableRepr):
     """What was taken of one GPU. A number is None where the driver does not tell it."""
 
     #: NVML's index.
@@ -82,7 +82,7 @@ class GpuCost(_Printed):
 
 
 class CellRun(TypedDict):
-    """A run of a notebook's cell, by what the cell itself has of it."""
+    """A run of a notebook's cell, identified by what the cell itself records."""
 
     #: CRC-32 of the source in UTF-8.
     source_crc32: int
@@ -102,7 +102,7 @@ class StoredCost(TypedDict):
     energy_joules: Optional[float]
     shared: bool
     gpus: list[str]
-    #: The run that this is the cost of. It is the cell's last run if it equals what the cell has.
+    #: The run that this is the cost of. It is the last run if it equals the values of the cell.
     run: Optional[CellRun]
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     @type_check_only
     class Measured(Generic[_F, _P, _R]):
-        """A decorated function as type checkers see it. `_F` is its own type, by which mypy finds what it is a method of."""
+        """The type of a decorated function. From its own type `_F`, mypy finds the class of a method."""
 
         measurements: collections.deque[Measurement]
         __name__: str
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
         def __call__(self, *args: _P.args, **options: _P.kwargs) -> _R: ...
 
-        # Class methods, functions of a class, methods of an object, static methods of an object.
+        # In this order: class methods, functions of a class, methods, and static methods of an object.
         @overload
         def __get__(
             self: Measured[Callable[Concatenate[type[_T], _Q], _R], _P, _R], instance: _T | None, owner: type[_T], /

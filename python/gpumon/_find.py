@@ -10,10 +10,10 @@ from gpumon._errors import ProgramError
 
 NAME = "gpumon"
 
-#: The name under which this package is installed. A package called gpumon is another program, by somebody else.
+#: The name under which this package is installed. The package called gpumon is another program.
 DISTRIBUTION = "jupyterlab-gpumon"
 
-#: Reinstalls this package.
+#: The command that reinstalls this package.
 REINSTALL = f"`pip install --force-reinstall {DISTRIBUTION.replace('-', '_')}-*.whl`"
 
 
@@ -24,12 +24,12 @@ class GpumonNotFound(ProgramError, FileNotFoundError):
 def find_other_version() -> str | None:
     """Return the version of the package called gpumon in the folder of this package; `None` if there is none.
 
-    That package is another program. It has files of the same names, `gpumon/__init__.py` and the command `gpumon`: the
-    one that is installed last replaces those of the other, and they are gone when either is uninstalled.
+    That package is another program, with files of the same names: `gpumon/__init__.py` and the command `gpumon`.
+    The package that is installed last replaces these files of the other, and uninstalling either removes them.
     """
     try:
         entries = os.listdir(_package_root())
-    # The package is in an archive, which has room for nothing else.
+    # The package is in an archive, which contains no other package.
     except OSError:
         return None
     for entry in entries:
@@ -40,7 +40,7 @@ def find_other_version() -> str | None:
 
 
 def describe_other(version: str) -> str:
-    """Return a sentence about the other package called gpumon, and what to do."""
+    """Return a sentence that reports the other package called gpumon and says what to do."""
     return (
         f"the package {NAME} {version}, which is another program with files of the same names, is installed in "
         f"{_package_root()}, too; run `pip uninstall {NAME} {DISTRIBUTION}`, then install the wheel of this program "
@@ -73,7 +73,7 @@ def find_gpumon_bin() -> str:
 
 
 def _is_script(path: str) -> bool:
-    """Return whether a file starts like a script. The program of this package is none; that of the other package is."""
+    """Return whether a file is a script, as the other package's program is. This package's is a binary."""
     with open(path, "rb") as file:
         return file.read(2) == b"#!"
 

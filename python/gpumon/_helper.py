@@ -259,7 +259,7 @@ class Helper:
     def _refuse(self) -> NoReturn:
         """Report to the caller that there is no program."""
         if _is_exiting and threading.current_thread() is not threading.main_thread():
-            # A daemon thread, which the interpreter ends next: an error would print a traceback at the end of the program.
+            # The interpreter is about to end this daemon thread. An error would print a traceback at exit.
             raise SystemExit
         raise ProgramError(self._cause())
 

@@ -44,8 +44,8 @@ def history(
     Raises:
         ProgramError: the ``gpumon`` program is missing or does not answer.
         RequestError: no server runs (``gpumon serve``), or a field is unknown.
-        TypeError: an argument of another type.
-        ValueError: no field, no time, a beginning that is not before the end, or an impossible number of points.
+        TypeError: an argument has the wrong type.
+        ValueError: a field, a time or the number of points is invalid, or the start is not before the end.
     """
     names = _ids(fields)
     now = time.time()
@@ -190,7 +190,7 @@ def _ids(fields: str | Iterable[str]) -> list[str]:
         text(fields, what)
     names = [text(field, what).strip() for field in fields]
     if not names or not all(names):
-        raise ValueError("no field was asked for: name some, as gpumon.history(['power.draw_watts'])")
+        raise ValueError("no field was requested: name at least one, for example gpumon.history(['power.draw_watts'])")
     return names
 
 

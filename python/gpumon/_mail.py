@@ -116,7 +116,7 @@ class Mail:
                 if number in self._expected:
                     self._answers[number] = message
             elif "error" in message:
-                # The program could not read a line, nor which request it was: all who wait learn of it.
+                # The program could not tell which request it failed to read, so all waiting requests fail.
                 self._answers.update(dict.fromkeys(self._expected, message))
             elif "sample" in message:
                 self.failed = None

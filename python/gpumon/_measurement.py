@@ -37,8 +37,8 @@ class Measurement:
     Memory, GPU time and energy are those of the whole process tree: of threads that run beside each other, each
     measurement has what all of them use.
 
-    A copy, also one that is pickled for another process, has the numbers and is over. Making it waits for final numbers as
-    reading them does; the copy of a measurement that still runs has the numbers so far, and `lost` says so.
+    A copy, including a pickled one, has the numbers and has ended. Copying an ended measurement waits for its final
+    numbers. The copy of a running measurement has the numbers so far, and its `lost` says so.
 
     >>> import gpumon, time
     >>> with gpumon.measure("sleep") as m:
@@ -47,7 +47,7 @@ class Measurement:
     True
     """
 
-    # Attributes of the class, so that an object whose unpickling has failed can be deleted.
+    # These are attributes of the class, so that an object whose unpickling failed can be deleted.
     _helper: Helper | None = None
     _run: Run | None = None
     _final: tuple[Cost, StoredCost | None] | None = None
@@ -114,7 +114,7 @@ class Measurement:
         self._forget()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what copies and pickles have: the numbers, and nothing of the connection to the program."""
+        """Return the state of copies and pickles: the numbers, without the connection to the program."""
         state = {**self.__dict__, "_helper": None}
         run = self._run
         if run is not None:

@@ -113,7 +113,7 @@ class Process:
     def receive(self, timeout_s: float) -> list[bytes]:
         """Return the lines that have come, after at most so long; none where it takes longer or the program has ended."""
         poll = select.poll()
-        # Another thread may have closed it.
+        # Another thread may have closed the socket.
         with contextlib.suppress(ValueError):
             poll.register(self._socket, select.POLLIN | (select.POLLOUT if self._is_waiting() else 0))
         if self.failure is not None or not poll.poll(max(0.0, timeout_s) * 1000):

@@ -34,7 +34,7 @@ class Run:
         return max(0.0, (self.ended_ms or time.time() * 1000) - self.begun_ms) / 1000
 
     def copy_ended(self, ended_ms: float) -> Run:
-        """Return a copy that has ended at this time and that no program measures."""
+        """Return a copy that ended at this time and that no program measures."""
         run = Run(self.number, self.name, self.pid)
         run.begun_ms, run.ended_ms = self.begun_ms, ended_ms
         return run

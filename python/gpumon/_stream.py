@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MOST_WAITING = 60
 #: One that comes by so much of the interval too early still counts as the next.
 TOLERANCE = 0.25
-#: The intervals that are possible, for errors.
+#: The valid intervals, as an error names them.
 INTERVALS = ", 0.1 to 3600"
 #: Seconds between two looks of `async for`, at most.
 LOOK_S = 0.05
@@ -46,7 +46,7 @@ def stream(interval_s: float = 1.0) -> Stream:
         interval_s: seconds from one snapshot to the next, 0.1 or more.
 
     Raises:
-        TypeError: the interval is no number.
+        TypeError: the interval is not a number.
         ValueError: the interval is shorter than 0.1 s or longer than an hour.
         ProgramError: the ``gpumon`` program is missing; the loop raises it where the program does not answer.
         RequestError: raised by the loop: there is no GPU to read.

@@ -35,12 +35,12 @@ def escaped(text: str) -> str:
     )
 
 
-#: What is written in the place of letters that an output cannot encode.
+#: Replacements for characters that an output cannot encode.
 _SIMPLER = str.maketrans({DASH: "-", "…": "...", "°": ""})
 
 
 def encodable(text: str) -> str:
-    """Return a text that standard output can encode: in ASCII where it must be, with escapes for other letters."""
+    """Return the text with escapes for characters that standard output cannot encode."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
         text.encode(encoding)

@@ -35,7 +35,7 @@ def setup_gpumon() -> dict[str, Any]:
     except GpumonNotFound as error:
         # An error here would take the routes of other packages down too; left to PATH, it concerns this route alone.
         program = NAME
-        # In PATH may be the other package's program, which does not know what it is asked.
+        # PATH may lead to the other package's program, which does not know these arguments.
         refusal = str(error) if other is not None else None
     marks = [] if refusal is not None else _marks(program)
     if other is not None:
@@ -64,15 +64,15 @@ def setup_gpumon() -> dict[str, Any]:
         "new_browser_tab": True,
         # A panel that is left open must not keep an idle server from being culled.
         "update_last_activity": False,
-        # The panel and the palette lead here already. The query is for the panel, which knows by it without starting a
-        # server whether to connect by itself (`alerts`), whether the launcher offers the fleet (`fleet`), and the version
-        # of the package gpumon that is another program (`other`).
+        # The panel and the palette already lead here. The query informs the panel before a server starts:
+        # whether to connect by itself (`alerts`), whether the launcher offers the fleet (`fleet`), and
+        # the version of the other program's package gpumon (`other`).
         "launcher_entry": {"enabled": False, "title": "gpumon", "path_info": path},
     }
 
 
 def _marks(program: str) -> list[str]:
-    """Return the marks of a server with alerts, its own or those of the server that it joins, and with a fleet."""
+    """Return marks for a server with alerts, its own or of the server that it joins, and with a fleet."""
     if os.environ.get("GPUMON_REPLAY"):
         return []
     settings = _settings(program)

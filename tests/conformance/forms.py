@@ -22,7 +22,7 @@ def fields(smi, query):
 
 
 def field_forms(smi):
-    """Each field of `--query-gpu` in a query of its own, as a list of (name, arguments)."""
+    """Return a query for each field of `--query-gpu`, as a list of (name, arguments)."""
     return [(f"--query-gpu={name}", [f"--query-gpu={name}", "--format=csv"]) for name in fields(smi, "gpu")]
 
 

@@ -1,4 +1,4 @@
-"""Arguments that are not possible are refused at once, with what to pass instead."""
+"""Invalid arguments are refused at once, with what to pass instead."""
 
 import datetime
 import os
@@ -46,7 +46,7 @@ class Arguments(StandInTest):
         self.assert_refused([(ended.pid, ValueError, cure)], lambda pid: gpumon.measure(print, pid=pid))
 
     def test_name_must_be_text(self) -> None:
-        cases = [(name, TypeError, r"the name of a measurement is a text, .*write str\(") for name in (3, 2.5, True, b"a", [], HUGE)]
+        cases = [(name, TypeError, r"the name of a measurement must be a string, .*write str\(") for name in (3, 2.5, True, b"a", [], HUGE)]
         self.assert_refused(cases, gpumon.measure)
         self.assert_refused(cases, gpumon.Measurement)
         self.assertEqual(gpumon.measure("").name, "")
@@ -72,8 +72,8 @@ class Arguments(StandInTest):
                 gpumon.history(FIELD, since, until)
 
     def test_impossible_fields_are_refused(self) -> None:
-        cases = [(fields, ValueError, r"no field was asked for: name some, as gpumon.history\(\[") for fields in ("", " ", [], [""], [FIELD, ""])]
-        cases += [(fields, TypeError, "the ID of a field is a text") for fields in (None, 3, 2.5, True, b"a", [b"a"], [3], [None], HUGE)]
+        cases = [(fields, ValueError, r"no field was requested: name at least one, for example gpumon.history\(\[") for fields in ("", " ", [], [""], [FIELD, ""])]
+        cases += [(fields, TypeError, "the ID of a field must be a string") for fields in (None, 3, 2.5, True, b"a", [b"a"], [3], [None], HUGE)]
         self.assert_refused(cases, gpumon.history)
 
     def test_impossible_interval_is_refused(self) -> None:
@@ -89,7 +89,7 @@ class Arguments(StandInTest):
         length = "a mark's text has 1 to 100 characters, not "
         cases = [(text, ValueError, length + "0: write what happens") for text in ("", " ", "\n", "\t\r\n")]
         cases += [("x" * 101, ValueError, length + "101: shorten it"), ("語" * 500, ValueError, length + "500: shorten it")]
-        cases += [(text, TypeError, "a mark is a text") for text in (None, 3, True, b"a", ["a"], HUGE)]
+        cases += [(text, TypeError, "a mark must be a string") for text in (None, 3, True, b"a", ["a"], HUGE)]
         self.assert_refused(cases, gpumon.mark)
         gpumon.mark(" " + "語" * 100 + "\n")
         gpumon.mark("a")
@@ -99,7 +99,7 @@ class Arguments(StandInTest):
         gpu = gpumon.Gpu({}, {"index": 0, "power": {"draw_watts": 300.0}})
         for read in (gpu.__getitem__, gpu.absence, gpumon.Snapshot({}, {"gpus": []}).__getitem__):
             for wrong in (None, 3, b"a", True, ["a"]):
-                with self.subTest(wrong), self.assertRaisesRegex(TypeError, "the ID of a field is a text"):
+                with self.subTest(wrong), self.assertRaisesRegex(TypeError, "the ID of a field must be a string"):
                     read(wrong)
             for wrong in ("", ".", "power.", "power.draw", "draw_watts", "x" * 10_000):
                 with self.subTest(wrong[:20]), self.assertRaisesRegex(KeyError, "is no field; the reference page"):
@@ -120,7 +120,7 @@ class Lines(Simulated):
         self.warm_up()
 
     def assert_answered(self, request: object, error: str) -> None:
-        # Where no answer comes, it is a `ProgramError`, after half a minute.
+        # Without an answer, the error would be a `ProgramError` after half a minute.
         with self.assertRaisesRegex(gpumon.RequestError, error):
             helper.current().ask(request)
 
@@ -135,7 +135,7 @@ class Lines(Simulated):
         self.assert_answered({"history": {"points": NAN}}, "cannot read this request: .*NaN")
         with mock.patch.object(mail.json, "dumps", return_value=mock.Mock(encode=lambda: b"\xff\xfe")):
             self.assert_answered({"snapshot": True}, "cannot read this request")
-        # It is the same program, which still answers.
+        # The same program still answers.
         self.assertEqual(len(gpumon.snapshot().gpus), 2)
         self.assertEqual(helper.current()._short_lives, 0)
 
@@ -147,7 +147,7 @@ class Lines(Simulated):
             helper.current()._process.send(b'{"mark": ""}\n')
         self.assertEqual([mark["text"] for mark in m.to_dict()["marks"]], ["語" * 100])
 
-    def test_process_that_ends_before_its_measurement_is_named(self) -> None:
+    def test_process_that_ends_early_is_named(self) -> None:
         with subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE) as other:
             m = gpumon.measure(pid=other.pid)
         with m:

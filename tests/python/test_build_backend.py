@@ -51,7 +51,7 @@ class Refusal(unittest.TestCase):
                 self.assertEqual(ask("glibc", hook).stdout, "['asked']\n")
 
 
-#: Calls a hook in a folder that has a manifest and a README; its maturin writes the metadata.
+#: Calls a hook in a folder with a manifest and a README. A fake maturin writes the metadata.
 CALL = """
 import sys
 from pathlib import Path
@@ -73,7 +73,7 @@ print(Path(folder, "x.dist-info/METADATA").read_text())
 
 
 class Index(unittest.TestCase):
-    """What a package index shows: the README and the addresses of the project."""
+    """The README and the project's addresses for a package index."""
 
     README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -83,14 +83,14 @@ class Index(unittest.TestCase):
         self.assertEqual(re.findall(r"\]\((?!https:)[^)]*\)", shown), [])
         for words in ("## Install", "pip install", "Installation has what the build needs", "| `gpumon top` |"):
             self.assertIn(words, shown)
-        # Nothing but pictures is left out.
+        # Only paragraphs with pictures are left out.
         lost = [paragraph for paragraph in self.README.split("\n\n") if "![" in paragraph]
         self.assertGreater(len(lost), 3)
         for paragraph in lost:
             text = re.sub(r"!\[.*?\]\(.*?\)", "", paragraph)
             self.assertEqual(re.findall(r"\w+", text), ["Light", "Dark"] if "|" in paragraph else [], paragraph)
 
-    def test_readme_with_address_leads_to_files_of_the_repository(self) -> None:
+    def test_readme_with_address_links_to_repository(self) -> None:
         shown = gpumon_index.readme(self.README, ADDRESS)
         for text, kind in ((r"(?<=!)\[[^\]]*\]", "raw"), (r"(?<!!)\[[^\]]*\]", "blob")):
             targets = re.findall(rf"{text}\(([^)]+)\)", shown)
@@ -100,14 +100,14 @@ class Index(unittest.TestCase):
                 path = target.removeprefix(f"{ADDRESS}/{kind}/HEAD/").partition("#")[0]
                 self.assertTrue((ROOT / path).exists(), target)
 
-    def test_the_address_is_that_of_cargo_toml(self) -> None:
+    def test_address_comes_from_cargo_toml(self) -> None:
         with tempfile.TemporaryDirectory() as folder, mock.patch.object(gpumon_index, "ROOT", Path(folder)):
             manifest = Path(folder, "Cargo.toml")
             for line, expected in (("", ""), ('repository = ""', ""), (f'repository = "{ADDRESS}/"', ADDRESS)):
                 manifest.write_text(f"[workspace.package]\n{line}\npublish = false\n")
                 self.assertEqual(gpumon_index.repository(), expected)
 
-    def test_each_hook_writes_the_readme_before_maturin_reads_it(self) -> None:
+    def test_each_hook_writes_readme_before_maturin(self) -> None:
         metadata = [f"prepare_metadata_for_build_{kind}" for kind in ("wheel", "editable")]
         for hook in ("build_sdist", *metadata):
             with self.subTest(hook), tempfile.TemporaryDirectory() as folder:

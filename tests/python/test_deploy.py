@@ -89,7 +89,7 @@ class OverPrometheus(unittest.TestCase):
 
     @classmethod
     def without_data(cls, expressions: Iterable[str]) -> list[str]:
-        """Return those that have had no data within a minute. After a scrape that a busy machine misses, nothing has any."""
+        """Return the expressions without data after a minute. If a busy machine misses a scrape, none has data."""
         missing = sorted(set(expressions))
         end = time.monotonic() + PATIENCE_S
         while (missing := [expression for expression in missing if not cls.asked(expression)]) and time.monotonic() < end:
@@ -238,7 +238,7 @@ class Slurm(unittest.TestCase):
             ("100%%-%5N", f"/home/ana/100%-{node}", {}),
             ("a\\%j.out", "/home/ana/a%j.out", {}),
             ("plain", "/home/ana/plain", {}),
-            # What cannot be known is no file.
+            # Patterns with an unknown value give no file.
             ("%x.out", "", {"SLURM_JOB_NAME": ""}),
             ("%q.out", "", {}),
             ("", "", {}),
@@ -393,12 +393,12 @@ class Debian(unittest.TestCase):
                 ran("sh", script, action, env={"PATH": os.environ["PATH"], "DPKG_ROOT": root})
                 self.assertEqual((history.exists(), link.is_symlink()), (is_kept, is_kept), action)
             self.assertTrue(other.exists())
-            # cargo-deb puts what systemd needs in its place.
+            # cargo-deb replaces this with the commands for systemd.
             self.assertIn("\n#DEBHELPER#\n", script.read_text())
 
 
 class Services(unittest.TestCase):
-    #: The main service reads GPUs and the kernel log and listens, and the other asks Slurm.
+    #: Settings that differ: the main service reads GPUs and the kernel log and listens; the other queries Slurm.
     OWN = ("AmbientCapabilities", "CapabilityBoundingSet", "DevicePolicy", "DeviceAllow", "RestrictAddressFamilies")
     HARDENING = ("Lock", "Memory", "NoNew", "Private", "Protect", "Remove", "Restrict", "SystemCall")
 

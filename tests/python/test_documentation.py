@@ -63,8 +63,8 @@ class Links(unittest.TestCase):
         ]
         self.assertEqual([one for one in outside if urlsplit(one[1]).path], [])
 
-    def test_the_readme_links_relatively(self) -> None:
-        """Its links and pictures work in a clone; the build rewrites them for the package index."""
+    def test_readme_links_relatively(self) -> None:
+        """Links and pictures of the README work in a clone. The build rewrites them for the package index."""
         found = PAGES[ROOT / "README.md"].links
         self.assertGreater(len(found), 40)
         self.assertEqual([link for link in found if urlsplit(link).scheme and urlsplit(link).hostname not in links.LOOPBACK], [])

@@ -28,7 +28,7 @@ KEYS = {
 }  # fmt: skip
 OLD = {"gpumon": {"version": 1, "duration_s": 7}}
 BIN = Path(sys.executable).parent
-#: Cells and stored costs, and whether these are of the cell's last run; Rust and TypeScript have the same.
+#: Cells, and whether a stored cost belongs to a cell's last run. Rust and TypeScript use the same file.
 RUNS = json.loads((Path(__file__).resolve().parents[1] / "stored-cost-runs.json").read_text())
 
 #: How a notebook is run, into another file of the same folder.
@@ -104,7 +104,7 @@ class Runners(unittest.TestCase):
         write(self.folder, v4.new_code_cell(HOLD + "import time; time.sleep(1.2)"))
         variables = over_fake_gpu(self.folder)
         self.assertEqual(run(self.folder, "nbclient", **variables).returncode, 0)
-        # The same source has the same count in another kernel, which gpumon does not see.
+        # Another kernel, which gpumon does not see, runs the same source with the same count.
         again = [BIN / "jupyter", "nbconvert", "--execute", "--to", "notebook", "--inplace", "out.ipynb"]
         subprocess.run(again, cwd=self.folder, env=os.environ | variables, check=True, capture_output=True)
         command = [gpumon.find_gpumon_bin(), "--config", "none", "notebook", "report", self.folder / "out.ipynb"]
@@ -139,7 +139,7 @@ class Runners(unittest.TestCase):
 
 
 class Runs(unittest.TestCase):
-    def test_run_of_cell_is_compared_as_cases_say(self) -> None:
+    def test_run_of_cell_is_compared(self) -> None:
         for case in RUNS:
             with self.subTest(case["name"]):
                 notebook = {"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": [case["cell"]]}

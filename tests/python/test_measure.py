@@ -123,7 +123,7 @@ class Blocks(StandInTest):
         for wrong, error in (({"name": 3}, TypeError), ({"pid": "1"}, TypeError), ({"pid": -1}, ValueError)):
             with self.subTest(wrong), self.assertRaises(error):
                 gpumon.measure(**wrong)
-        with self.assertRaisesRegex(TypeError, r"a mark is a text, and 3 is none: write str\(...\) around it"):
+        with self.assertRaisesRegex(TypeError, r"a mark must be a string, not 3: write str\(...\) around it"):
             gpumon.mark(3)
 
     def test_a_name_that_is_no_unicode_is_measured(self) -> None:

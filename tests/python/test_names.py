@@ -1,7 +1,8 @@
-"""Commands that install gpumon name its own package, and no tracked file names an address that may belong to others.
+"""Commands name the right package to install, and no tracked file names an address that others may own.
 
-On the package index, on GitHub and elsewhere, the name gpumon belongs to other people. The package has another name, which
-pyproject.toml defines, and the only address of the project is `repository` in Cargo.toml, which is empty until there is one.
+On the package index, on GitHub and elsewhere, the name gpumon belongs to other people. The name of this
+package is in pyproject.toml. The project's only address is `repository` in Cargo.toml, which is empty
+until the project has an address.
 """
 
 import re
@@ -19,12 +20,12 @@ sys.path.append(str(ROOT / "python" / "build_backend"))
 import gpumon_index  # noqa: E402
 
 DISTRIBUTION = re.search(r'^\[project\]\nname = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)[1]
-#: The name in the names of files.
+#: The form of the package's name in file names.
 FILE_NAME = DISTRIBUTION.replace("-", "_")
-#: Lists of other projects' packages and files, and this file, which has examples of wrong names.
+#: Files that are not checked: lists of other projects' packages, and this file with its wrong names.
 SKIPPED = ("package-lock.json", "Cargo.lock", "THIRD-PARTY-LICENSES.txt", "tests/python/test_names.py")
 
-#: A command that installs or runs packages or images, up to its end in a shell, in Markdown or in a string of a program.
+#: A command that installs or runs packages or images, up to its end in a shell, Markdown or a string.
 COMMAND = re.compile(
     r"\b(?P<tool>pip3?|pipx|uv|uvx|conda|mamba|micromamba|docker|podman)[ \t]+(?P<rest>[^\n`|;]*)",
 )
@@ -36,10 +37,10 @@ SUBCOMMANDS = {
     "docker": {"run", "pull", "push", "build", "buildx", "create", "exec", "tag", "save", "load"},
 }
 CONTAINERS = ("docker", "podman")
-#: An image that was built on this machine, or one in a registry that the reader names.
+#: An image that was built on this machine, or one in the reader's own registry.
 IMAGE = re.compile(r"(?:localhost/|REGISTRY/)?gpumon(?::[\w.${}-]+)?")
 
-#: Places where anybody can register a name.
+#: Sites where anybody can register a name.
 PUBLIC = (
     r"github\.com|githubusercontent\.com|ghcr\.io|gitlab\.com|codeberg\.org|docker\.io|hub\.docker\.com|quay\.io|nvcr\.io"
     r"|npmjs\.com|npmjs\.org|crates\.io|anaconda\.org|pypi\.org|artifacthub\.io|marketplace\.visualstudio\.com"
@@ -54,7 +55,7 @@ ADDRESS = re.compile(
 
 
 def tracked_lines() -> Iterator[tuple[str, str]]:
-    """Each line of a tracked file that names gpumon, with the name of the file; lines that are continued are one."""
+    """Yield each line that names gpumon in a tracked file, with the file's name. Continued lines count as one."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for name in listed.split("\0"):
         path = ROOT / name
@@ -70,7 +71,7 @@ LINES = list(tracked_lines())
 
 
 def commands(line: str) -> Iterator[tuple[str, list[str]]]:
-    """The tool and the words of each command in a line, with the quotes taken off."""
+    """Yield the tool and the unquoted words of each command in a line."""
     for found in COMMAND.finditer(line):
         tool = found["tool"]
         words = re.split(r"&&|\s#\s", found["rest"])[0].split()
@@ -80,12 +81,12 @@ def commands(line: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def wrong_names(tool: str, words: list[str]) -> list[str]:
-    """The words of a command that name gpumon otherwise than its package or image is named."""
+    """Return the words of a command that name gpumon by anything but its package or image."""
     if tool in CONTAINERS:
         return [word for word in words if is_image_of_ours(word) and not IMAGE.fullmatch(word)]
     named = [word for word in words if "gpumon" in word]
     own = [word for word in named if re.split(r"[\[=<>~@]", word)[0] == DISTRIBUTION or Path(word).name.startswith(f"{FILE_NAME}-")]
-    # `gpumon` may be the command after a package that the line names, or the other package where both are uninstalled.
+    # `gpumon` may be the command after the package's name, or the other package if both are uninstalled.
     may_be_short = {"--from", "--spec", "uninstall"} & set(words) and own
     return [word for word in named if word not in own and not (may_be_short and word == "gpumon")]
 
@@ -165,7 +166,7 @@ class Addresses(unittest.TestCase):
 
 
 def is_allowed(name: str, address: str) -> bool:
-    """Whether an address is that of the package, one that the reader fills in, or in the one place that may have one."""
+    """Return whether an address is the package's, has a placeholder, or is the repository in Cargo.toml."""
     is_repository = name == "Cargo.toml" and bool(gpumon_index.repository()) and gpumon_index.repository().endswith(address)
     return is_repository or "/OWNER/" in address or address == f"pypi.org/project/{DISTRIBUTION}/"
 

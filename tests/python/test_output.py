@@ -1,4 +1,4 @@
-"""What the package prints where standard output takes ASCII alone."""
+"""Output of the package where standard output is ASCII."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ class Encodable(unittest.TestCase):
         with mock.patch.object(sys, "stdout", mock.Mock(encoding=encoding)):
             return encodable(text)
 
-    def test_text_is_simplified_only_where_it_must_be(self) -> None:
+    def test_text_is_simplified_only_if_needed(self) -> None:
         text = "45 °C – ü…"
         for encoding in ("utf-8", None):
             self.assertEqual(self.encoded(text, encoding), text)

@@ -84,7 +84,7 @@ class FindGpumonBin(unittest.TestCase):
 
 
 class OtherPackage(unittest.TestCase):
-    """A package called gpumon, as the package index has one, in the same folder: with its own `gpumon` command."""
+    """The other package called gpumon in the same folder, with its own `gpumon` command."""
 
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
@@ -100,7 +100,7 @@ class OtherPackage(unittest.TestCase):
         self.command.chmod(0o755)
 
     def run_python(self, code: str) -> "subprocess.CompletedProcess[str]":
-        """Run code where the packages of that folder come first, and its programs are those of the environment."""
+        """Run code with the packages of that folder first, and with its programs as the environment's."""
         head = f"import os, sys; sys.path.insert(0, {str(self.site)!r})\nimport gpumon._find as find\n"
         head += f"find._folders = lambda: [{str(self.command.parent)!r}]\n"
         environment = {**os.environ, "GPUMON_CONFIG": "none", "PATH": f"{self.command.parent}:{os.environ['PATH']}"}
@@ -124,7 +124,7 @@ class OtherPackage(unittest.TestCase):
         done = self.run_python("find.find_gpumon_bin()")
         self.assert_says_what_to_do(done.stderr.splitlines()[-1])
         self.assertIn("GpumonNotFound", done.stderr)
-        # Where this package was installed last, the command is its own.
+        # If this package was installed last, the command is its own.
         shutil.copyfile("/bin/true", self.command)
         self.assertEqual(self.run_python("print(find.find_gpumon_bin())").stdout, f"{self.command}\n")
 
@@ -195,7 +195,7 @@ class SetupGpumon(unittest.TestCase):
             settings.write_text("[serve\n")
             self.assertEqual(address(**alone, GPUMON_CONFIG=str(settings)), "gpumon/", "the server does not start")
 
-    def test_the_launcher_learns_that_the_server_shows_a_fleet(self) -> None:
+    def test_launcher_entry_reports_fleet(self) -> None:
         alone = {"GPUMON_NO_JOIN": "1"}
         self.assertEqual(address(**alone, GPUMON_FLEET_PROMETHEUS="http://prometheus:9090"), "gpumon/?fleet")
         self.assertEqual(address(**alone, GPUMON_FLEET_HOSTS="a,b", GPUMON_ALERTS="a"), "gpumon/?alerts&fleet")

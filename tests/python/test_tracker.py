@@ -1,4 +1,4 @@
-"""Trackers whose server fails: the run continues, and one warning reports it."""
+"""Trackers whose server fails: the run continues, with one warning."""
 
 import importlib
 import sys

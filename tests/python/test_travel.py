@@ -1,4 +1,4 @@
-"""Copies of results, and results that are sent to other processes: numbers travel, connections do not."""
+"""Copies and pickles of results: they have the numbers, but no connection."""
 
 import copy
 import gc
@@ -16,7 +16,7 @@ PROTOCOLS = range(pickle.HIGHEST_PROTOCOL + 1)
 
 
 def copies(original: object) -> "list[object]":
-    """Return copies of all kinds: by pickle at each protocol, by cloudpickle, and by copy."""
+    """Return copies made by pickle with each protocol, by cloudpickle and by copy."""
     pickled = [pickle.loads(pickle.dumps(original, protocol)) for protocol in PROTOCOLS]
     return [*pickled, pickle.loads(cloudpickle.dumps(original)), copy.copy(original), copy.deepcopy(original)]
 
@@ -122,7 +122,7 @@ class Functions(StandInTest):
         self.assertEqual(sent(3), 9)
         self.assertEqual([m.gpu_s for m in sent.measurements], [9.8, 9.8])
         self.assertEqual(len(square.measurements), 1)
-        # So much is kept of the copy, too.
+        # The copy also keeps the last 100 measurements.
         for _ in range(105):
             sent(1)
         self.assertEqual(len(sent.measurements), 100)

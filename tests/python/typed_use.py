@@ -1,4 +1,4 @@
-"""What users write, with the types that they get: every public name, checked by mypy and never run."""
+"""Uses of every public name with the expected types. mypy checks this file; it never runs."""
 
 from __future__ import annotations
 

@@ -29,8 +29,8 @@ class Tracker(abc.ABC):
     The last numbers of an epoch come from the driver up to three seconds after its end. Training does not wait for them: they
     are logged when a later epoch ends, at the step of the epoch that they are of, and those of the last with the run's.
 
-    To log elsewhere, derive a class that has `log_metrics`. Where that fails, as without its server, one warning says so, and
-    the run goes on.
+    To log elsewhere, derive a class that has `log_metrics`. If it fails, for example because its server cannot be
+    reached, there is one warning and the run continues.
     """
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ class Tracker(abc.ABC):
             self.try_logging(self.log_metrics, metrics_of(measurement.to_dict(), EPOCH), step)
 
     def try_logging(self, log: Callable[..., object], *args: object, **options: object) -> None:
-        """Call a function that logs. Its first error becomes a warning, and later ones nothing, so that the run goes on."""
+        """Call a function that logs. Its first error becomes a warning; later errors are ignored."""
         try:
             log(*args, **options)
         except Exception as error:

@@ -1,9 +1,9 @@
-"""Compares the energy of a fleet's users and namespaces with PromQL over the same data, and fails above 0.5 %.
+"""Compares the energy of a fleet's users and namespaces with PromQL, and fails if they differ by over 0.5 %.
 
     python3 tests/bench/fleet/energy.py --nodes 1000 --folder /tmp/fleet-energy [--gpumon target/debug/gpumon]
 
-Makes 25 hours of counters of jobs, pods and notebooks on that many nodes, first without recording rules, then with those of
-deploy/prometheus/fleet.yml, as `promtool` evaluates them. Needs `prometheus` and `promtool` (tools/need.py promtool).
+Writes 25 hours of counters of jobs, pods and notebooks on that many nodes. Compares them first without recording
+rules, then with those of deploy/prometheus/fleet.yml. Needs `prometheus` and `promtool` (tools/need.py promtool).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[3]
 STEP = 300
 DAY = 86_400
 BLOCK = 7200
-#: The samples go on for so long, since making and asking takes time.
+#: The samples extend this many seconds into the future, since the comparison takes time.
 AHEAD = 3600
 WORST = 0.005
 PATIENCE_S = 60
@@ -36,12 +36,12 @@ COUNTERS = {
     "gpumon_owner_active_gpu_seconds_total": 0.7,
     "gpumon_owner_energy_joules_total": 400.0,
 }
-#: Of the pods: those whose names Prometheus has changed have labels of gpumon's own pod, too.
+#: Labels of gpumon's own pod, which Prometheus adds where it renames the labels of a pod.
 LABELS_OF_TARGET = 'namespace="monitoring",pod="gpumon",container="gpumon"'
 
 
 def owners(node: int, begin: int, end: int):
-    """Who holds two GPUs of a node from when to when: labels, and for pods the labels of gpumon_gpu_job_info."""
+    """Yield the owners of a node's two GPUs: labels, for pods those of gpumon_gpu_job_info, start and end."""
     chance = random.Random(node)
     for half in (0, 1):
         at, number = begin - chance.randrange(6 * 3600), 0
@@ -76,7 +76,7 @@ def lines(nodes: list[list[tuple]], at: int, since: int):
             yield f"gpumon_gpu_utilization_ratio{{{on}}} 0.5 {at}"
         busy = 0.0
         for labels, info, begin, end, factor in held:
-            # A server counts from its start on.
+            # A server starts to count when it starts.
             seconds = min(at, end) - max(begin, since)
             if seconds <= 0:
                 continue
@@ -107,7 +107,7 @@ def write_counters(folder: Path, nodes: int, end: int) -> None:
 
 
 def write_rules(folder: Path, address: str, now: int) -> None:
-    """Evaluates the rules about usage for the last day, and puts the result beside the counters."""
+    """Evaluates the usage rules for the last day, and writes the result next to the counters."""
     text = (ROOT / "deploy/prometheus/fleet.yml").read_text()
     usage = re.search(r"  - name: gpumon-usage\n.*?(?=\n  - name: )", text, re.DOTALL).group(0)
     rules = folder / "usage.yml"
@@ -150,7 +150,7 @@ def get(url: str):
 
 
 def usage(gpumon: str, address: str) -> dict:
-    """What `/api/v1/fleet/usage` answers for a day."""
+    """Return the answer of `/api/v1/fleet/usage` for a day."""
     command = [gpumon, "--config", "none", "fleet", "--prometheus", address, "--listen", "127.0.0.1:0"]
     with subprocess.Popen([*command], stderr=subprocess.PIPE, text=True) as server:
         try:
@@ -166,7 +166,7 @@ def usage(gpumon: str, address: str) -> dict:
 
 
 def promql(address: str, label: str, matchers: str, join: str, at: float) -> dict[str, float]:
-    """Energy by a label in the day before a moment, as the difference of the counters."""
+    """Return the energy by a label in the day before a moment, as the increase of the counters."""
     counter = f"gpumon_owner_energy_joules_total{matchers}"
     expression = f"sum by ({label}) (({counter} - ({counter} offset 1d or {counter} * 0)){join})"
     query = urllib.parse.urlencode({"query": expression, "time": at})
@@ -175,7 +175,7 @@ def promql(address: str, label: str, matchers: str, join: str, at: float) -> dic
 
 
 def compare(what: str, gpumon: str, address: str) -> float:
-    """The worst relative difference of users and namespaces."""
+    """Return the largest relative difference over users and namespaces."""
     answer = usage(gpumon, address)
     at = answer["to_ms"] / 1000
     exported = 'label_replace(gpumon_gpu_job_info{pod_uid!="",exported_namespace!=""}, "namespace", "$1", "exported_namespace", "(.*)")'
