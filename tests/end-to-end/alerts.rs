@@ -361,7 +361,7 @@ async fn alert_file_of_environment_is_optional() {
         let listed = stdout(&fake.gpumon(&["alerts", "list"]).output().unwrap());
         assert_eq!(listed, format!("{error}\n"));
 
-        // A file that is there later is read on request.
+        // A reload request reads a file that was created later.
         fs::write(&file, RULE).unwrap();
         signal("-HUP", server.child.id());
         eventually("the rule is read", || status(&server)["rules"][0]["name"] == "hot");

@@ -303,7 +303,7 @@ fn words_that_name_nothing_are_answered_with_what_there_is() {
 }
 
 #[test]
-fn device_that_is_not_there_is_error() {
+fn missing_device_is_error() {
     let commands: [&[&str]; 5] = [&["bench", "copy"], &["burn"], &["oom", "fill"], &["selftest"], &["tutorials", "a"]];
     let without_driver = |arguments: &[&str]| {
         let mut command = gpumon(arguments);

@@ -156,7 +156,8 @@ fn simulated_gpus_are_said_to_be_simulated() {
 
 #[test]
 fn other_package_of_same_name_is_warning() {
-    // In the folder of the program, so that it can be linked; a symbolic link would lead back to the program's own place.
+    // The folder is the program's own, so that a hard link works. A symbolic link would lead back
+    // to the program's original folder.
     let program = Path::new(env!("CARGO_BIN_EXE_gpumon"));
     let environment = tempfile::tempdir_in(program.parent().unwrap()).unwrap();
     let installed = environment.path().join("bin/gpumon");
@@ -172,7 +173,7 @@ fn other_package_of_same_name_is_warning() {
     assert_eq!(verdicts_there(), ["warning"]);
 }
 
-/// The finding and the cure of every check that is not ok.
+/// Returns the finding and the cure of every check that is not ok.
 fn complaints(report: &Value, check: &str) -> Vec<(String, String)> {
     let found = report["checks"].as_array().unwrap().iter();
     let found = found.filter(|found| found["check"] == check && found["verdict"] != "ok");

@@ -94,11 +94,12 @@ async fn a_gpu_that_is_lost_from_the_start_has_its_place() {
     assert!(sample["gpus"][0]["uuid"].is_null());
 }
 
-/// `nvmlReturn_t`s of which none says that the GPU is lost: unknown, reset required, timeout, no permission, not found,
-/// not supported.
+/// `nvmlReturn_t` codes that do not report a lost GPU: unknown, reset required, timeout, no
+/// permission, not found, not supported.
 const CODES: [u32; 6] = [999, 16, 10, 4, 6, 3];
 
-/// After its start, every call about each GPU but the first returns another code for a while.
+/// After the start, every call about each GPU but the first returns an error for a while, with a
+/// different code for each.
 #[tokio::test]
 async fn gpu_whose_calls_all_fail_is_reported() {
     let begins_ms = now_ms();
@@ -125,13 +126,13 @@ async fn gpu_whose_calls_all_fail_is_reported() {
     let mut failed = vec!["failed"; 7];
     failed[0] = "ok";
     let sample = stream.until(|frame| is_sample_with(frame, &failed)).await;
-    assert!(sample["at_ms"].as_u64().unwrap() < begins_ms + 20_000, "it fails while its calls do");
+    assert!(sample["at_ms"].as_u64().unwrap() < begins_ms + 20_000, "it is failed while its calls fail");
     assert_eq!(identities(&whole), identities(&sample), "no index and no UUID changes");
     for (gpu, code) in (1..).zip(CODES) {
         let health = &sample["gpus"][gpu]["health"];
         assert!(health["meaning"].as_str().unwrap().contains(&format!("NVML error {code}")), "{health}");
         assert!(!health["advice"].as_str().unwrap().is_empty(), "{health}");
-        assert!(!is_full(&sample, gpu), "a condition of a reading that is absent has ended");
+        assert!(!is_full(&sample, gpu), "a condition of an absent reading has ended");
         assert!(sample["gpus"][gpu]["memory"]["used_bytes"]["absent"].is_string(), "never an old value or 0");
     }
     eventually("metrics say which GPUs respond", || {
@@ -159,7 +160,7 @@ async fn gpu_whose_calls_all_fail_is_reported() {
     assert!(log.contains("GPU 1 responds again"), "{log}");
 }
 
-/// After `systemctl daemon-reload`, a container has no access to any GPU.
+/// After `systemctl daemon-reload`, a container has no access to its GPUs.
 #[tokio::test]
 async fn server_whose_gpus_all_fail_is_not_ready() {
     let fault = |gpu| format!("[[fault]]\nkind = \"returns\"\ngpu = {gpu}\ncode = 999\nfrom_s = 4\nto_s = 10\n");
@@ -176,7 +177,7 @@ async fn server_whose_gpus_all_fail_is_not_ready() {
     eventually("it is ready again", || server.get("/readyz").status == 200);
 }
 
-/// The library still answers what it remembers.
+/// The library still answers from memory.
 #[tokio::test]
 async fn gpu_that_opens_but_answers_nothing_is_failed() {
     let scenario = "gpus = 2\n[[fault]]\nkind = \"returns\"\ngpu = 1\ncode = 999\nfrom_s = 1\n\

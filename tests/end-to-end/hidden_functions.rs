@@ -90,7 +90,7 @@ fn lost(function: &str, whole: &Records, run: &Records) -> BTreeSet<String> {
 fn difference(function: &str, scenario: &str, whole: &Records) -> Vec<String> {
     let lost = lost(function, whole, &collect(&Fake::without(scenario, &[function])));
     let given = given_by(function);
-    // A list whose items cannot be read is absent itself.
+    // If the items of a list cannot be read, the list itself is absent.
     let is_list = |path: &str, given: &str| given.strip_suffix("[]") == Some(path);
     let is_given = |path: &str| given.iter().any(|given| is_of(path, given) || is_list(path, given));
     let more = lost.iter().filter(|path| !is_given(path)).cloned();

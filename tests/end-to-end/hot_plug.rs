@@ -1,4 +1,5 @@
-//! GPUs that are put into a running machine or taken out: the others keep their index, and clients stay.
+//! GPUs are added to and removed from a running machine: other GPUs keep their indices, and clients
+//! stay connected.
 
 use std::time::Duration;
 
@@ -7,8 +8,8 @@ use serde_json::Value;
 
 use crate::support::{Fake, Server, health};
 
-/// Index, and the end of the PCI bus ID: the GPU's place in the machine.
-fn places(inventory: &Value) -> Vec<(u64, String)> {
+/// Returns the index and the PCI bus ID of each GPU.
+fn bus_ids(inventory: &Value) -> Vec<(u64, String)> {
     let gpus = inventory["gpus"].as_array().unwrap().iter();
     gpus.map(|gpu| (gpu["index"].as_u64().unwrap(), gpu["pci_bus_id"].as_str().unwrap_or_default().to_owned()))
         .collect()
@@ -18,8 +19,9 @@ fn uuids(inventory: &Value) -> Vec<Option<&str>> {
     inventory["gpus"].as_array().unwrap().iter().map(|gpu| gpu["uuid"].as_str()).collect()
 }
 
-/// The driver counts an added GPU in the order of the PCI bus: the first of three. Another is taken out.
-pub(crate) async fn added_gpu_is_read_and_no_other_is_renumbered() {
+/// The driver counts an added GPU in the order of the PCI bus, here as the first of three. Another
+/// GPU is removed.
+pub(crate) async fn added_gpu_is_read_without_renumbering() {
     let start_ms = now_ms();
     let scenario =
         format!("gpus = 4\nstart_ms = {start_ms}\n[[gpu]]\nindex = 0\nfrom_s = 8\n[[gpu]]\nindex = 2\nto_s = 5\n");
@@ -31,18 +33,18 @@ pub(crate) async fn added_gpu_is_read_and_no_other_is_renumbered() {
     let first = if first["gpus"].is_array() { first } else { stream.next_of("inventory").await };
     assert_eq!(first["gpus"].as_array().unwrap().len(), 3);
     let lost = stream.until(|frame| frame["type"] == "sample" && health(frame) == ["ok", "lost", "ok"]).await;
-    // The driver is asked again a minute after the start.
+    // The driver is queried again a minute after the start.
     for after_ms in [25_000, 45_000] {
         stream.until(|frame| frame["type"] == "sample" && frame["at_ms"].as_u64() > Some(start_ms + after_ms)).await;
     }
     let added = stream.until(|frame| frame["type"] == "event" && frame["what"] == "gpu_added").await;
-    assert!(now_ms() - start_ms < Duration::from_secs(90).as_millis() as u64, "it is seen within a minute or so");
+    assert!(now_ms() - start_ms < Duration::from_secs(90).as_millis() as u64, "it is found within about a minute");
     assert_eq!(added["gpu"]["index"], 3);
     let sample = stream.until(|frame| frame["type"] == "sample" && health(frame) == ["ok", "lost", "ok", "ok"]).await;
     let snapshot = server.get("/api/v1/snapshot").json();
     let inventory = &snapshot["inventory"];
     assert_eq!(uuids(inventory)[..3], uuids(&first)[..], "no index and no UUID changes");
-    assert_eq!(places(inventory)[..3], places(&first)[..]);
+    assert_eq!(bus_ids(inventory)[..3], bus_ids(&first)[..]);
     assert_eq!(uuids(inventory)[3], added["gpu"]["uuid"].as_str());
     assert_eq!(inventory["gpus"][1]["name"], first["gpus"][1]["name"], "the lost one is known by its name");
     assert!(sample["gpus"][3]["power"]["draw_watts"].is_number());
@@ -50,12 +52,12 @@ pub(crate) async fn added_gpu_is_read_and_no_other_is_renumbered() {
     assert_eq!(events.iter().filter(|event| event["what"] == "gpu_lost").count(), 1, "it was lost once: {events:?}");
     let history = server.get("/api/v1/snapshot?history_s=600").json();
     let oldest = history["history"]["times_ms"][0].as_u64().unwrap();
-    assert!(oldest <= lost["at_ms"].as_u64().unwrap(), "history from before is kept");
+    assert!(oldest <= lost["at_ms"].as_u64().unwrap(), "earlier history is kept");
 }
 
 /// A killed collector is replaced by one whose driver finds fewer GPUs.
 #[tokio::test]
-async fn missing_gpu_keeps_its_index_in_the_next_collector() {
+async fn missing_gpu_keeps_index_in_next_collector() {
     let fake = Fake::new(&format!("gpus = 3\nstart_ms = {}\n[[gpu]]\nindex = 0\nto_s = 4\n", now_ms()));
     let server = Server::over(&fake, &["--interval-ms", "250"]);
     let mut stream = server.stream().await;

@@ -24,7 +24,7 @@ const SERVICE: u32 = 61_701;
 const ANA: u32 = 61_702;
 const OTHER: u32 = 61_703;
 
-/// How long the cost of servers is measured.
+/// The duration for which the cost of servers is measured.
 const MEASURED: Duration = Duration::from_secs(15);
 
 /// What stands on the other user's command line.

@@ -1,4 +1,4 @@
-//! Local time in every view that shows or reads it, in the time zone that `TZ` names.
+//! Local time in every view that shows or reads it, in the time zone of `TZ`.
 
 use std::{
     fs,
@@ -20,10 +20,10 @@ use crate::{
 
 const SCENARIO: &str = "gpus = 1";
 
-/// India's time, half an hour off the hours of UTC.
+/// India's offset from UTC, which is not a whole number of hours.
 const INDIA_MINUTES: i32 = 330;
 
-/// A folder of time zones with `Asia/Kolkata` alone.
+/// Returns a folder of time zones that has only `Asia/Kolkata`.
 fn zoneinfo(fake: &Fake) -> String {
     let header = |letters: u8| [b"TZif2".as_slice(), &[0; 15], &[0; 19], &[1, 0, 0, 0, letters]].concat();
     let old = [header(1).as_slice(), &[0; 6], b"\0"].concat();
@@ -35,7 +35,7 @@ fn zoneinfo(fake: &Fake) -> String {
     folder.to_str().unwrap().to_owned()
 }
 
-/// A folder without time zones.
+/// Returns a folder without time zones.
 fn no_zoneinfo(fake: &Fake) -> String {
     let folder = fake.path("empty");
     fs::create_dir_all(&folder).unwrap();
@@ -48,7 +48,8 @@ fn format_local(at_ms: u64, minutes_east: i32, format: &str) -> String {
     at.to_zoned(zone).strftime(format).to_string()
 }
 
-/// Runs a command and checks that it prints the time of its run, so many minutes east of UTC. Returns its messages.
+/// Runs a command and checks that it prints the time of its run, this many minutes east of UTC.
+/// Returns its messages.
 #[track_caller]
 fn prints_now(mut command: Command, format: &str, minutes_east: i32) -> String {
     let from_ms = now_ms();
@@ -56,7 +57,7 @@ fn prints_now(mut command: Command, format: &str, minutes_east: i32) -> String {
     let to_ms = now_ms();
     let text = stdout(&output);
     assert!(output.status.success(), "{command:?}: {}", stderr(&output));
-    // A server shows its latest sample, which is from before the run.
+    // A server shows its latest sample, which is older than the run.
     let mut seconds = from_ms / 1000 - 30..=to_ms / 1000;
     let is_shown = seconds.any(|second| text.contains(&format_local(second * 1000, minutes_east, format)));
     assert!(is_shown, "{command:?}: {} is not in {text}", format_local(to_ms, minutes_east, format));
@@ -100,7 +101,7 @@ fn every_form_of_tz_sets_local_time() {
         let expected = format!("gpumon: TZ={name} names no time zone, so times are in UTC: ");
         assert!(message.starts_with(&expected) && message.lines().count() == 1, "{name}: {message}");
     }
-    // What a system without time zones is usually set to.
+    // This is the usual setting of a system without time zones.
     for (name, minutes_east) in [("UTC", 0), ("Etc/UTC", 0), ("IST-5:30", INDIA_MINUTES)] {
         assert_eq!(time(name, &none, minutes_east), "", "{name}");
     }
@@ -144,7 +145,7 @@ fn tables_and_listings_show_local_time() {
 }
 
 #[test]
-fn recorded_moments_are_read_and_shown_in_local_time() {
+fn recorded_moments_use_local_time() {
     let fake = Fake::new(SCENARIO);
     let zoneinfo = zoneinfo(&fake);
     let file = fake.path("a.gz");
@@ -159,7 +160,8 @@ fn recorded_moments_are_read_and_shown_in_local_time() {
     };
     let csv = stdout(&local(&["export", file, "--metrics", "power"]).output().unwrap());
     let first_ms: u64 = csv.lines().nth(1).unwrap().split(',').nth(1).unwrap().parse().unwrap();
-    // The second in which the recording starts has all of its rows, be it with or without its date.
+    // Times with and without a date select the second in which the recording starts, with all of
+    // its rows.
     for format in ["%Y-%m-%dT%H:%M:%S", "today %H:%M:%S", "%H:%M:%S"] {
         assert_eq!(rows(&format_local(first_ms, INDIA_MINUTES, format)), csv.lines().count(), "{format}");
     }
@@ -179,7 +181,7 @@ fn recorded_moments_are_read_and_shown_in_local_time() {
 fn server_silences_alerts_in_local_time() {
     let fake = Fake::new(SCENARIO);
     let zoneinfo = zoneinfo(&fake);
-    // Two hours around now in India.
+    // The span is two hours around the current time in India.
     let [from, to] = [-1, 1].map(|hours| {
         let at_ms = now_ms().checked_add_signed(hours * 3_600_000).unwrap();
         format_local(at_ms, INDIA_MINUTES, "%H:%M")

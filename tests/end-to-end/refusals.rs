@@ -162,6 +162,6 @@ fn failed_write_of_help_is_reported() {
             "{arguments:?}: {said}"
         );
     }
-    // Nobody is left who could read why.
+    // No reader is left to see an error.
     assert_eq!(gpumon(&["--bogus"]).stderr(full()).output().unwrap().status.code(), Some(2));
 }

@@ -103,7 +103,7 @@ fn lost(whole: &Records, run: &Records, gpu: usize) -> Absent {
     lost.map(|path| (path.clone(), reasons.get(path).cloned().unwrap_or_default())).collect()
 }
 
-/// Returns `true` for a rate that comes later: without GPM, rates come from counters, which need two readings.
+/// Returns `true` for a rate that needs a second reading: without GPM, rates come from counters.
 fn is_awaited(path: &str, why: &str) -> bool {
     is_of(path, "sample.nvlink") && why == "warming_up"
 }

@@ -82,7 +82,8 @@ fn exit_codes_and_signals_are_the_commands_own() {
 /// A short load on the GPU of a fake machine.
 const LOAD: [&str; 7] = [GPUMON, "bench", "h2d-pinned", "--size", "16MiB", "--backend", "cuda"];
 
-/// A shell's words that run [`LOAD`] in a process whose parents have ended, after `wrapper`, and create `done` at its end.
+/// Returns shell code that runs [`LOAD`] after `wrapper` in a process whose parents have ended, and
+/// then creates `done`.
 fn orphaned(wrapper: &str, done: &std::path::Path) -> String {
     format!("( ( {wrapper} {} >&2; : > {} ) & )", LOAD.join(" "), done.display())
 }
@@ -106,9 +107,9 @@ fn orphaned_worker_of_command_is_measured() {
 }
 
 #[test]
-fn command_with_daemon_ends_at_once_with_its_code() {
+fn command_with_daemon_ends_at_once() {
     let fake = Fake::new("gpus = 1");
-    // Orphans that have ended are no zombies of gpumon, and one that runs is not waited for.
+    // Ended orphans do not stay as zombies of gpumon, and gpumon does not wait for a running one.
     let zombies = "cat /proc/[0-9]*/stat 2>/dev/null | grep -c \"^[0-9]* (sleep) Z $PPID \"";
     let script = format!(
         "for one in 1 2 3 4 5; do ( sleep 0.05 & ); done; sleep 1; {zombies}; ( setsid sleep 600 >/dev/null 2>&1 & \
@@ -120,14 +121,14 @@ fn command_with_daemon_ends_at_once_with_its_code() {
     assert_eq!((zombies, output.status.code()), ("0", Some(7)), "{}", stderr(&output));
     let stat = std::fs::read_to_string(format!("/proc/{daemon}/stat")).unwrap();
     signal("-KILL", daemon.parse().unwrap());
-    assert!(stat.contains("(sleep)") || stat.contains("(setsid)"), "the daemon goes on: {stat}");
+    assert!(stat.contains("(sleep)") || stat.contains("(setsid)"), "the daemon continues: {stat}");
 }
 
 #[test]
 fn orphaned_worker_of_measured_process_is_found() {
     let machine = FakeMachine::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
-    // The leader of its session, as a kernel is; and, of a worker that has left the session, the kernel that the
-    // environment names.
+    // The worker belongs to the leader of its session, as for a kernel. If it has left the session,
+    // it belongs to the kernel that its environment names.
     for (wrapper, is_kernel) in [("", false), ("setsid", true)] {
         let [go, done] = ["go", "done"].map(|name| machine.nvml.path(&format!("{name}{wrapper}")));
         let script = format!("{}; {}; sleep 600", wait_for(&go), orphaned(wrapper, &done));
@@ -169,7 +170,7 @@ fn orphan_of_unknown_origin_is_lost_from_report() {
     let mut measuring = Measuring::start(machine.gpumon(&["measure"]));
     measuring.send(&json!({ "begin": 1, "pid": root.id() }));
     measuring.ask(&json!({ "id": 1, "snapshot": true }));
-    // Starts are known to a second.
+    // Start times have a resolution of one second.
     std::thread::sleep(Duration::from_secs(2));
     let done = machine.nvml.path("done");
     let environment = machine.gpumon(&[]);

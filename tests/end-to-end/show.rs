@@ -183,7 +183,8 @@ fn a_pipe_gets_plain_text() {
     assert!(table.is_ascii() && !table.contains('\u{1b}'), "{table:?}");
 }
 
-/// Starts a program in a PID namespace of its own, as in a container; `None` if this is not allowed here.
+/// Returns a command in its own PID namespace, as in a container; `None` if this is not permitted
+/// here.
 fn unshared(command: &process::Command) -> Option<process::Command> {
     const OPTIONS: [&str; 3] = ["--pid", "--fork", "--mount-proc"];
     let kinds: [&[&str]; 2] = [&[], &["--user", "--map-root-user"]];
@@ -204,7 +205,7 @@ fn unshared(command: &process::Command) -> Option<process::Command> {
 }
 
 #[test]
-fn processes_of_other_namespaces_are_said_to_be_invisible() {
+fn invisible_processes_are_noted() {
     const NOTE: &str = "GPU 0: processes of other namespaces are not visible: 1.10 GiB in use";
     let fake =
         Fake::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\nutilization_percent = 98\nmemory_used = \"1.1 GiB\"\n");
@@ -232,7 +233,7 @@ fn processes_of_other_namespaces_are_said_to_be_invisible() {
         let [inside, outside] = [run(arguments), fake.gpumon(arguments).output().unwrap()];
         assert_eq!(without_time(stdout(&inside)), without_time(stdout(&outside)));
     }
-    // Tests can run in a container themselves.
+    // The test itself may run in a container.
     let is_first = std::fs::read_link("/proc/self/ns/pid").unwrap() == Path::new("pid:[4026531836]");
     let outside = stdout(&fake.gpumon(&[]).output().unwrap());
     assert_eq!(outside.contains("no processes"), is_first, "{outside}");

@@ -31,7 +31,7 @@ export class Charts {
     return all.map((text) => text.replaceAll('\u00a0', ' ').replaceAll(/\s*\n\s*/g, ' '));
   }
 
-  /** The span at which the charts are paused, as it is announced; empty while they are live. */
+  /** Returns the announced span of paused charts; empty while charts are live. */
   async pausedSpan(): Promise<string> {
     const said = await this.root.locator('.gpumon-head [role=status]').innerText();
     return /^Charts paused: (.*)$/.exec(said)?.[1] ?? '';

@@ -131,7 +131,7 @@ export class JupyterServer {
     writeFileSync(path.join(folder, 'kernel.json'), JSON.stringify({ ...spec, argv, env }));
   }
 
-  /** Starts the kernel of a notebook or console, as opening it does, and gives the session. */
+  /** Starts the kernel of a notebook or console, as opening it does, and returns the session. */
   async startKernel(notebook: string, kernel = 'python3', type = 'notebook'): Promise<KernelSession> {
     const session = await this.api<{ id: string; kernel: { id: string } }>('POST', 'sessions', {
       path: notebook,

@@ -12,11 +12,14 @@ import { childrenOf, isRunning } from './processes';
 /** Its kernel starts a process of its own. */
 const WITH_A_WORKER = notebookOf(['import subprocess\nworker = subprocess.Popen(["sleep", "600"])\nprint("started")']);
 
-/** As JupyterLab names them. */
+/** The labels that JupyterLab uses. */
 const CONSOLE = 'console-1-0d7c4dcc-22a5-44e5-a5b3-b2a0f5f3ae9c';
 const SAME = ['first/same.ipynb', 'second/same.ipynb'] as const;
 
-/** Notebooks with a kernel, of which the first has a worker, and a console, as long as this file's tests. */
+/**
+ * Two notebooks with kernels, the first of which has a worker, and a console. They run while the
+ * tests of this file run.
+ */
 const it = base.extend('kernels', { scope: 'file', auto: true }, async ({ browser, sharedScripted: jupyter }) => {
   await jupyter.reset();
   jupyter.write('train.ipynb', WITH_A_WORKER);
@@ -77,7 +80,7 @@ describe('notebooks that hold a GPU', () => {
     await page.locator('.lm-TabBar-tab.jp-mod-current', { hasText: 'train.ipynb' }).first().waitFor();
   });
 
-  it('of the same name have their folders, also in questions', async ({ page, kernels: { first, second } }) => {
+  it('with same name show folders, also in questions', async ({ page, kernels: { first, second } }) => {
     for (const [index, { pid }] of [first, second].entries()) {
       await rowOf(page, pid)
         .filter({ hasText: SAME[index] ?? '' })

@@ -1,4 +1,7 @@
-/** What fits where: menus, names and states at the widths that people have, for fingers, and for text from right to left. */
+/**
+ * The layout of menus, names and states: at common widths, for touch screens, and in right-to-left
+ * text.
+ */
 
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
@@ -21,8 +24,8 @@ const it = base
     return server;
   });
 
-/** Opens an address at this width, and returns what `measure` finds there. */
-async function at<T>(
+/** Opens an address at this width, and returns the result of `measure`. */
+async function measureAt<T>(
   browser: Browser,
   url: string,
   width: number,
@@ -41,13 +44,13 @@ async function at<T>(
 
 describe('the page', () => {
   it.for([560, 690, 1280, 1366, 1440, 1920])('at %i px has whole menus', async (width, { browser, eight }) => {
-    const opened = await at(browser, `${eight.url}#charts`, width, async (page) => {
+    const opened = await measureAt(browser, `${eight.url}#charts`, width, async (page) => {
       const seen: [string, number, number][] = [];
       for (const menu of await page.locator('.gpumon-controls > .gpumon-menu:visible').all()) {
         await menu.locator('summary').click();
         const content = menu.locator('> div');
         await content.waitFor();
-        // A menu gets its position after it has been opened.
+        // A menu is positioned after it has opened.
         await page.waitForTimeout(100);
         const { x, width } = (await content.boundingBox()) ?? { x: -1, width: 0 };
         seen.push([await menu.locator('summary').innerText(), x, x + width]);
@@ -62,7 +65,7 @@ describe('the page', () => {
   it.for([560, 690, 1280, 1536])(
     'at %i px says in its head that charts are paused',
     async (width, { browser, two }) => {
-      const said = await at(browser, `${two.url}#charts`, width, async (page) => {
+      const said = await measureAt(browser, `${two.url}#charts`, width, async (page) => {
         await page.keyboard.press('Space');
         const status = page.getByTestId('gpumon-status');
         await page.getByTestId('gpumon-resume').waitFor();
@@ -76,7 +79,7 @@ describe('the page', () => {
   );
 
   it.for([560, 600, 690, 800])('at %i px has room for names and states', async (width, { browser, eight }) => {
-    const { names, states } = await at(browser, eight.url, width, (page) =>
+    const { names, states } = await measureAt(browser, eight.url, width, (page) =>
       page.evaluate(() => {
         const all = (selector: string): HTMLElement[] => [...document.querySelectorAll<HTMLElement>(selector)];
         const shown = (element: HTMLElement): boolean => element.checkVisibility();
@@ -84,7 +87,7 @@ describe('the page', () => {
           names: all('td.gpumon-col-process')
             .filter(shown)
             .map((cell) => cell.clientWidth),
-          // The right edge of each, and that of its row.
+          // These are the right edges of each part and of its row.
           states: all('.gpumon-gpu[data-row]').map((row) => [
             row.querySelector('.gpumon-gpu-state')?.getBoundingClientRect().right ?? 0,
             row.getBoundingClientRect().right,
@@ -110,11 +113,11 @@ describe('the page', () => {
             ({ target, box: { width, height } }) => `${target.className} ${target.textContent}: ${width} x ${height}`,
           );
       });
-    expect(await at(browser, two.url + address, 600, measure, { hasTouch: true, isMobile: true })).toEqual([]);
+    expect(await measureAt(browser, two.url + address, 600, measure, { hasTouch: true, isMobile: true })).toEqual([]);
   });
 
-  it('has its units behind numbers in text from right to left', async ({ browser, two }) => {
-    const wrong = await at(browser, two.url, 1000, (page) =>
+  it('keeps units behind numbers in right-to-left text', async ({ browser, two }) => {
+    const wrong = await measureAt(browser, two.url, 1000, (page) =>
       page.evaluate(() => {
         document.documentElement.dir = 'rtl';
         const x = (node: Text, at: number): number => {

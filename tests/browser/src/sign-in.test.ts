@@ -15,7 +15,10 @@ const TOKEN = '0123456789abcdef0123456789abcdef';
 /** Ana's password is `correct horse`. */
 const USERS = 'basic_auth_users:\n  ana: $2b$04$9KVBEGvapFjzzFQjgF330O/446X5e.EFNWNC3OenoHMAnjzfjtnRe\n';
 
-/** Starts a server with a file of secrets, and a function that stops it and removes the file. */
+/**
+ * Starts a server with a file of secrets. Also returns a function that stops it and removes the
+ * file.
+ */
 async function serverWith(option: string, secrets: string): Promise<[GpumonServer, () => Promise<void>]> {
   const folder = mkdtempSync(path.join(tmpdir(), 'gpumon-'));
   const file = path.join(folder, 'secrets');
@@ -71,7 +74,7 @@ it('asks for the token once, says when it is wrong, and signs out', async ({ pag
   await form.waitFor();
 });
 
-it('says how long to wait after many wrong attempts', async ({ page, passwords }) => {
+it('shows the wait after many wrong attempts', async ({ page, passwords }) => {
   await page.goto(passwords.url);
   await page.getByTestId('gpumon-sign-in').waitFor();
   const told = page.getByRole('alert');

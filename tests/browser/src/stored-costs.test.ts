@@ -171,8 +171,8 @@ describe('what cells have cost', () => {
     expect(conduct.errors.filter((error) => error.includes('gpumon'))).toEqual([]);
   });
 
-  it('are shown without a server, as text and with their run', async ({ scripted, conduct }) => {
-    // The second cell has the cost of another source.
+  it('are shown without server, with their run', async ({ scripted, conduct }) => {
+    // The second cell has the cost of a different source.
     scripted.write(NAME, withStored(STORED, STORED, { ...STORED, version: 2 }));
     // With the first kernel, JupyterLab itself adds to the notebook.
     await open(scripted);

@@ -32,7 +32,10 @@ const it = base
         hasNotice(view, words),
   );
 
-/** Makes a folder of Python packages: gpumon's own, and what installers write about the other one of this name. */
+/**
+ * Creates a folder of Python packages: gpumon's own, and the files that installers write for the
+ * other package.
+ */
 function packagesWithOther(): string {
   const folder = newFolder();
   cpSync(path.join(ROOT, 'python', 'gpumon'), path.join(folder, 'gpumon'), { recursive: true });
@@ -128,7 +131,7 @@ describe('the panel without', () => {
   });
 });
 
-describe('the panel with another package called gpumon in its environment', () => {
+describe('the panel next to another package gpumon', () => {
   it('says to uninstall it, and shows the GPUs', async ({ openOwn, view, says }) => {
     await openOwn({ GPUMON_SOURCE: 'sim', PYTHONPATH: packagesWithOther() });
     await says('Another package called gpumon is installed', 'gpumon 0.0.11', 'pip uninstall gpumon jupyterlab-gpumon');
@@ -140,7 +143,7 @@ describe('the panel with another package called gpumon in its environment', () =
     const program = path.join(packages, 'bin', 'gpumon');
     mkdirSync(path.dirname(program));
     writeFileSync(program, '#!/bin/sh\nexit 2\n', { mode: 0o755 });
-    // Where installers put programs.
+    // This is where installers put programs.
     appendFileSync(
       path.join(packages, 'gpumon', '_find.py'),
       `\n_folders = lambda: [${JSON.stringify(path.dirname(program))}]\n`,

@@ -35,7 +35,7 @@ fn a_node_opens_live_with_the_fleets_token_and_leads_back() {
     let ways = ["--prometheus", &site.prometheus.url(), "--node-url", ENCRYPTED, "--node-ca-file", &authority];
     let mut terminal = Tty::start(&top(&[&ways[..], &["--node-token-file", &token]].concat()), 110, 30);
     terminal.wait_for(&site.name);
-    // By name, and those of one job alone; the last is the node, behind one that is not there.
+    // Sort by name, and filter by a job. The last row is the node, after one that does not exist.
     terminal.press("s/job:88123\r");
     terminal.wait_for("sorted by name");
     for leave in ["q", "\u{1b}"] {

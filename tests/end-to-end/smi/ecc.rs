@@ -1,11 +1,13 @@
-//! Which call each field about memory errors comes from: every counter of the driver has another number.
+//! The call that each field about memory errors comes from. Every counter of the driver has a
+//! different value.
 
 use std::fmt::Write as _;
 
 use crate::support::{Fake, stdout};
 
-/// `nvmlDeviceGetTotalEccErrors`: 101 to 104. `nvmlDeviceGetMemoryErrorCounter`: 1000, with the kind, the counter and the
-/// location as further digits. `nvmlDeviceGetSramEccErrorStatus`: 2001 to 2011.
+/// Returns a scenario with these counters: `nvmlDeviceGetTotalEccErrors` 101 to 104;
+/// `nvmlDeviceGetMemoryErrorCounter` 1000 plus digits for kind, counter and location;
+/// `nvmlDeviceGetSramEccErrorStatus` 2001 to 2011.
 fn counters() -> String {
     let mut scenario = String::from("[[gpu]]\nindex = 0\n[gpu.answers]\nnvmlDeviceGetEccMode = [1, 0]\n");
     for (kind, counter) in [(0, 0), (0, 1), (1, 0), (1, 1)] {

@@ -480,7 +480,7 @@ fn negative_count_of_rounds_runs_until_sigint() {
             let mut command = fake.gpumon(&["smi", monitor, "-c", count]);
             let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
             let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-            // Two lines of the heading, and three rounds.
+            // The output has two lines of headings and three rounds.
             let first: Vec<_> = lines.take(5).map(Result::unwrap).collect();
             assert_eq!(first.iter().filter(|line| !line.starts_with('#')).count(), 3, "{monitor} {count}: {first:?}");
             signal("-INT", child.id());
@@ -500,7 +500,7 @@ fn negative_count_of_rounds_runs_until_sigint() {
 #[test]
 fn log_file_that_cannot_be_created_is_named() {
     let fake = Fake::new("gpus = 1");
-    // What nvidia-smi 580 prints, to the letter.
+    // These are the exact messages of nvidia-smi 580.
     for (form, expected) in [
         ("-f /nonexistent/x", "Failed to create the log file /nonexistent/x\n\n"),
         ("-q -f /nonexistent/x", "Failed to create the log file /nonexistent/x\n\n"),

@@ -235,7 +235,7 @@ fn accounted_processes_may_have_ended_before() {
         let lib = open(library);
         let device = opened(&lib, 0);
         let (mut count, mut pids) = (4, [0; 4]);
-        // SAFETY: the list has as much room as is said.
+        // SAFETY: the list has room for the number of items that is passed.
         let code = unsafe { lib.nvmlDeviceGetAccountingPids(device, &raw mut count, pids.as_mut_ptr()) };
         assert_eq!((code, count, pids), (0, 3, [41, 40, 100, 0]));
         let (code, known) = get!(lib, nvmlDeviceGetAccountingStats(device, 41));

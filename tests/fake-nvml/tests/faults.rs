@@ -163,7 +163,7 @@ fn failing_gpu_returns_its_code_from_every_call() {
     });
 }
 
-/// The driver counts its GPUs when it is initialized.
+/// The driver counts GPUs when it is initialized.
 #[test]
 fn added_gpu_is_found_by_the_next_process() {
     const SCENARIO: &str = "gpus = 3\nstart_ms = 1_700_000_000_000\n[[gpu]]\nindex = 0\nfrom_s = 1_000_000_000\n\

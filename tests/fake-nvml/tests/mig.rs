@@ -116,11 +116,11 @@ fn the_devices_of_a_divided_gpu_are_told() {
 }
 
 #[test]
-fn compute_instances_share_the_memory_of_their_gpu_instance() {
+fn compute_instances_share_gpu_instance_memory() {
     const SHARED: &str = "[[gpu]]\nindex = 0\nmig = [{ profile = \"1c.3g.71gb\", gpu_instance = 1 }, \
         { profile = \"2c.3g.71gb\", gpu_instance = 1, compute_instance = 1 }, { profile = \"4g.71gb\", gpu_instance = 2 }]\n\
         [[process]]\ngpu = 0\npid = 5\nmemory = \"1 GiB\"\nsm_percent = 50\ngpu_instance = 1\ncompute_instance = 1\n";
-    with_library("compute_instances_share_the_memory_of_their_gpu_instance", SHARED, &[], |library| {
+    with_library("compute_instances_share_gpu_instance_memory", SHARED, &[], |library| {
         let lib = open(library);
         let device = opened(&lib, 0);
         let parts = [0, 1, 2].map(|index| part(&lib, device, index).unwrap());
@@ -148,7 +148,7 @@ fn compute_instances_share_the_memory_of_their_gpu_instance() {
                 count = 4;
             }
         }
-        // Two of seven slices work half of the time.
+        // Two of seven slices are busy half of the time.
         let whole = sm_percent(&lib, device, None);
         assert!((whole - 50.0 * 2.0 / 7.0 * 0.96).abs() < 0.01, "{whole}");
     });

@@ -30,12 +30,12 @@ exports! {
     }
 }
 
-/// What an encoder that works encodes where the scenario does not say it.
+/// The stream of a busy encoder if the scenario has none.
 const USUAL_STREAM: EncoderSession =
     EncoderSession { codec: VideoCodec::H264, width: 1920, height: 1080, fps: 30, latency_us: 5_000 };
 
-/// The streams that are encoded.
-fn streams(gpu: &Gpu) -> Vec<nvmlEncoderSessionInfo_t> {
+/// Returns the streams that the GPU encodes.
+fn encoder_streams(gpu: &Gpu) -> Vec<nvmlEncoderSessionInfo_t> {
     let state = gpu.state();
     let of_process = |process: &ProcessState| {
         let pid = process.pid;
@@ -66,7 +66,7 @@ unsafe extern "C" fn nvmlDeviceGetEncoderStats(
     average_latency_us: *mut c_uint,
 ) -> nvmlReturn_t {
     device("nvmlDeviceGetEncoderStats", handle, |gpu| {
-        let streams = streams(gpu);
+        let streams = encoder_streams(gpu);
         let mean = |of: fn(&nvmlEncoderSessionInfo_t) -> c_uint| {
             streams.iter().map(of).sum::<c_uint>() / (streams.len() as c_uint).max(1)
         };
@@ -79,7 +79,7 @@ unsafe extern "C" fn nvmlDeviceGetEncoderStats(
     })
 }
 
-/// Without room, it says how many there are, and does not fail.
+/// If there is no room, it returns the number of streams and does not fail.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlDeviceGetEncoderSessions(
     handle: nvmlDevice_t,
@@ -88,8 +88,9 @@ unsafe extern "C" fn nvmlDeviceGetEncoderSessions(
 ) -> nvmlReturn_t {
     device("nvmlDeviceGetEncoderSessions", handle, |gpu| {
         let answer = given::device("nvmlDeviceGetEncoderSessions", handle, &[]);
-        let streams = given::list_or(answer, || Ok(streams(gpu)))?;
-        // SAFETY: NVML's contract: `count` may be read and written, and `infos` is null or has room for so many.
+        let streams = given::list_or(answer, || Ok(encoder_streams(gpu)))?;
+        // SAFETY: By NVML's contract, `count` may be read and written, and `infos` is null or has
+        // room for `count` items.
         unsafe {
             match count.as_ref() {
                 Some(0) => put(count, streams.len() as c_uint),

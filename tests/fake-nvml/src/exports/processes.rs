@@ -25,7 +25,8 @@ const NOT_AVAILABLE: c_ulonglong = c_ulonglong::MAX;
 /// The GPU and compute instance of a process outside of MIG.
 const NO_INSTANCE: c_uint = c_uint::MAX;
 
-/// As the driver lists them: the first that came first, and those that were there before as the scenario lists them.
+/// Lists processes as the driver does: in the order of their start, and processes from before the
+/// start in the order of the scenario.
 fn in_order(state: &GpuState, wanted: fn(&ProcessState) -> bool) -> impl Iterator<Item = &ProcessState> {
     let mut listed: Vec<_> = state.processes.iter().filter(|process| wanted(process)).collect();
     listed.sort_by(|one, other| one.started_s.total_cmp(&other.started_s));

@@ -66,7 +66,7 @@ pub(crate) fn version<T>(_: &T, number: u32) -> u32 {
     size_of::<T>() as u32 | number << 24
 }
 
-/// Waits until something has happened, a minute at most.
+/// Waits up to a minute until a condition is met.
 #[track_caller]
 pub(crate) fn until(what: &str, happened: impl Fn() -> bool) {
     let begun = Instant::now();
