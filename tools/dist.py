@@ -111,7 +111,7 @@ def pack_archive(wheel: Path, architecture: str, seconds: int) -> Path:
             if where is not None:
                 files[where] = (packed.read(name), 0o755 if where.startswith("bin/") else 0o644)
     files["README.md"] = (gpumon_index.README.read_bytes(), 0o644)
-    # The archive has the name of the program, and the version as the wheel has it.
+    # The archive has the name of the program and the version of the wheel.
     top = f"gpumon-{wheel.name.split('-')[1]}-{architecture}-linux"
     plain = io.BytesIO()
     with tarfile.open(fileobj=plain, mode="w", format=tarfile.GNU_FORMAT) as archive:

@@ -14,7 +14,7 @@ def main(venv: str, folder: str) -> None:
     if not wheels:
         sys.exit(f"there is no wheel in {folder}; run `make wheel`")
     pip = [f"{venv}/bin/python", "-m", "pip", "--disable-pip-version-check"]
-    # A wheel of the same version would count as installed. Any package gpumon has the same files.
+    # pip would skip a wheel of the same version. The other package gpumon has files of the same names.
     subprocess.run([*pip, "uninstall", "--yes", "gpumon", "jupyterlab-gpumon"], check=True)
     subprocess.run([*pip, "install", f"{wheels[-1]}[jupyter]"], check=True)
 

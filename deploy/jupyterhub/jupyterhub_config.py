@@ -6,8 +6,8 @@ with its extra: `pip install 'jupyterlab_gpumon-VERSION-py3-none-PLATFORM.whl[ju
 
 c = get_config()  # noqa: F821
 
-# Each user's server starts a gpumon of its own; they share the alert rules of the machine. Without the file there are no
-# alerts, and the panel shows a warning: copy deploy/alerts.toml there, or remove this line.
+# Each user's server starts its own gpumon; all share the alert rules of the machine. Without this file,
+# there are no alerts and the panel shows a warning: copy deploy/alerts.toml there, or remove this line.
 c.Spawner.environment.update({"GPUMON_ALERTS": "/etc/gpumon/alerts.toml"})
 
 # A kernel that nobody has used for two hours gives its GPU memory back. gpumon's panel does not count as use.

@@ -23,9 +23,9 @@ as_user() {
     fi
 }
 
-# Prints the file of the job's output, if Slurm gives its pattern and all values in it. The symbols are those of "filename
-# pattern" in sbatch(1): a number before the letter is the least width, and a backslash switches all of them off. For the
-# batch script, which writes this file, the step is "batch", and node and task are the first.
+# Prints the file of the job's output, if Slurm provides its pattern and all values in it. "filename pattern" in
+# sbatch(1) describes the symbols: a number before the letter is the minimum width, and a backslash disables all
+# symbols. The batch script writes this file, so the step is "batch", and the node and the task are the first.
 output() {
     export SLURM_JOB_STDOUT SLURM_JOB_WORK_DIR SLURM_ARRAY_JOB_ID SLURM_ARRAY_TASK_ID SLURM_JOB_NAME SLURM_JOB_USER
     job=$job node=$(uname -n) awk 'BEGIN {
@@ -33,7 +33,7 @@ output() {
         array = ENVIRON["SLURM_ARRAY_TASK_ID"]
         value["j"] = value["J"] = value["A"] = ENVIRON["job"]
         if (ENVIRON["SLURM_ARRAY_JOB_ID"] != "") value["A"] = ENVIRON["SLURM_ARRAY_JOB_ID"]
-        # What a job that is no array has there.
+        # This is the value of a job that is not an array.
         value["a"] = array == "" ? 4294967294 : array
         value["b"] = value["a"] % 10
         value["n"] = value["t"] = 0

@@ -4,8 +4,8 @@
     python3 tests/conformance/run.py [--gpumon PATH] [--busy] [--daemon] [--fields] [--only TEXT] [--verbose]
 
 Takes both programs' output in turn, and prints for every form how many cells are equal, how many moved in between, and what
-differs. --busy makes a load first (PyTorch or CuPy), --daemon starts `gpumon serve`, so that gpumon answers from its records,
---fields compares each field of --query-gpu in a query of its own instead.
+differs. --busy starts a load first (PyTorch or CuPy), --daemon starts `gpumon serve`, so that gpumon answers from its records,
+--fields compares each field of --query-gpu in a separate query instead.
 Ends with 1 where anything differs.
 """
 
@@ -97,7 +97,7 @@ def main():
     parser.add_argument("--smi", default="nvidia-smi")
     parser.add_argument("--busy", action="store_true", help="under load")
     parser.add_argument("--daemon", action="store_true", help="with a server that answers")
-    parser.add_argument("--fields", action="store_true", help="each field of --query-gpu alone, in place of the forms")
+    parser.add_argument("--fields", action="store_true", help="compare each field of --query-gpu separately instead of the forms")
     parser.add_argument("--only", default="", help="forms whose name holds this text")
     parser.add_argument("--verbose", action="store_true", help="print all differences, not the first few")
     arguments = parser.parse_args()

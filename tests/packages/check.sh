@@ -83,7 +83,7 @@ if command -v systemctl > /dev/null; then
         echo "* service: $(tail -n 1 /tmp/said)"
     fi
 fi
-# As the service leaves it, in which history has names of users.
+# Imitate the files of the service, whose history has names of users.
 mkdir -p /var/lib/private/gpumon
 echo ana > /var/lib/private/gpumon/history.db
 ln -s private/gpumon /var/lib/gpumon
