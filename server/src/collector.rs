@@ -29,7 +29,7 @@ pub(crate) enum End {
     NothingToRead(String),
     /// Another server tells what it would.
     NotNeeded,
-    /// It does not read some GPUs, which are described here. A new collector would read them.
+    /// Some GPUs, described here, are not read. A new collector would read them.
     Outdated(String),
     /// It died, fell silent, or wrote what is no record.
     Broken {

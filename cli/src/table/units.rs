@@ -23,7 +23,7 @@ pub(crate) fn whole(reading: &Reading<f64>, unit: &str) -> String {
     reading.value().map_or_else(|| ABSENT.to_owned(), |value| format!("{value:.0} {unit}"))
 }
 
-/// `850 Wh`, `12.3 kWh`, `49.8 MWh`.
+/// Formats energy: `850 Wh`, `12.3 kWh`, `49.8 MWh`.
 pub(crate) fn energy(joules: f64) -> String {
     match joules / WH_JOULES {
         few if few < 1e3 => format!("{} Wh", three_digits(few)),

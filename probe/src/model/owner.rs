@@ -40,8 +40,9 @@ pub struct Owner {
     pub unit: Option<String>,
     /// Its ancestors, from the parent upwards; the first process of the PID namespace is left out.
     pub parents: Vec<Ancestor>,
-    /// Whether only its cgroup has been read so far, and the notebook, the ancestors and a batch job that the environment
-    /// alone names have not. A process whose files do not answer stays so. Left out of JSON where all has been read.
+    /// Whether only its cgroup has been read so far, but not the notebook, the ancestors or a batch
+    /// job that only the environment names. It stays `true` for a process whose files do not
+    /// answer. Left out of JSON if everything has been read.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[ts(optional, as = "Option<bool>")]
     pub partial: bool,

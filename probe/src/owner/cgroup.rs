@@ -1,4 +1,4 @@
-//! What a process's cgroup path tells: batch systems, Kubernetes, containers and systemd each leave their mark in it.
+//! The owners that a process's cgroup path names: batch systems, Kubernetes, containers and systemd.
 
 use crate::model::{BatchJob, Container, ContainerRuntime, Owner, Pod};
 

@@ -214,7 +214,7 @@ impl Part {
         Self::all(gpu)?.into_iter().find(|part| part.id == id).ok_or(otherwise)
     }
 
-    /// Compute instances are placed one after another.
+    /// Places compute instances one after another.
     fn divide(&mut self, devices: &[MigState]) {
         let mut start = 0;
         for device in devices.iter().filter(|device| device.instance.gpu_instance == self.id) {

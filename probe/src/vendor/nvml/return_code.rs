@@ -8,9 +8,9 @@ use crate::{model::Absence, surroundings::Surroundings};
 /// letter or a period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Explanation {
-    /// What is wrong.
+    /// The meaning of the code.
     pub meaning: &'static str,
-    /// What to do about it.
+    /// The advice for users.
     pub cure: &'static str,
 }
 

@@ -79,7 +79,7 @@ unsafe extern "C" fn nvmlDeviceGetEncoderStats(
     })
 }
 
-/// If there is no room, it returns the number of streams and does not fail.
+/// Returns the number of streams, without an error, if the caller provides no room for them.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlDeviceGetEncoderSessions(
     handle: nvmlDevice_t,

@@ -219,7 +219,7 @@ impl ProcessSettings {
         (0..count).map(move |number| first.saturating_add(number))
     }
 
-    /// The number of processes that ended before the current ones started.
+    /// Returns the number of processes that ended before the current ones started.
     fn generation(&self, seconds: f64) -> u32 {
         self.lifetime_s
             .as_ref()
