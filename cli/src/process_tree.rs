@@ -5,6 +5,7 @@ use std::{
     fs, iter,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
 use gpumon_probe::{
@@ -25,6 +26,10 @@ const REAPERS: [&str; 2] = ["systemd", "gpumon"];
 /// The most members that are kept. In a larger tree, membership depends only on running ancestors.
 const MOST_MEMBERS: usize = 4096;
 
+/// The shortest pause between searches for members, as a multiple of the time that the last search took. In a large
+/// tree, a search reads files of many threads.
+const SEARCH_PAUSE: u32 = 20;
+
 /// The most processes that are named one by one if their membership is unclear.
 const MOST_NAMED: usize = 8;
 
@@ -43,6 +48,8 @@ pub(crate) struct ProcessTree {
     members: HashMap<u32, ProcessStat>,
     /// By PID and start, since PIDs are used again.
     known: HashMap<(u32, Option<u64>), Membership>,
+    /// The end of the last search for members, and how long it took.
+    searched: Option<(Instant, Duration)>,
     unclear: BTreeSet<u32>,
     remarks: Vec<String>,
 }
@@ -73,6 +80,7 @@ impl ProcessTree {
             ancestors: BTreeSet::new(),
             members: HashMap::new(),
             known: HashMap::new(),
+            searched: None,
             unclear: BTreeSet::new(),
             remarks: Vec::new(),
         };
@@ -86,8 +94,18 @@ impl ProcessTree {
         tree
     }
 
-    /// Looks for new members. Whatever they start belongs to the tree, even after they have ended.
+    /// Looks for new members. Whatever they start belongs to the tree, even after they have ended. In a large tree, not
+    /// every call looks.
     pub(crate) fn remember(&mut self) {
+        if self.searched.is_some_and(|(end, took)| end.elapsed() < took * SEARCH_PAUSE) {
+            return;
+        }
+        let begun = Instant::now();
+        self.search();
+        self.searched = Some((Instant::now(), begun.elapsed()));
+    }
+
+    fn search(&mut self) {
         let (proc_root, booted_ms) = (&self.proc_root, self.booted_ms);
         let stat = |pid| ProcessStat::read_since_boot(proc_root, pid, booted_ms).ok();
         let has_room = self.members.len() < MOST_MEMBERS;
@@ -325,7 +343,7 @@ mod tests {
         let mut tree = ProcessTree::below(proc.0.path(), 10, u64::MAX);
         proc.end(20);
         proc.start((30, 1, 10, 10, 120));
-        tree.remember();
+        tree.search();
         proc.start((40, 30, 40, 40, 130));
         assert!(tree.contains(&started_at(40, 130)), "its parent was seen below the root");
         assert!(!tree.contains(&started_at(20, 110)), "the process has ended");
@@ -341,9 +359,9 @@ mod tests {
         assert!(tree.contains(&started_at(30, 120)), "a member led its group");
         proc.start((20, 10, 20, 20, 130));
         proc.set_children(10, "20");
-        tree.remember();
+        tree.search();
         proc.end(20);
-        tree.remember();
+        tree.search();
         proc.start((31, 1, 31, 20, 140));
         assert!(tree.contains(&started_at(31, 140)), "the leader of its session was a member");
         proc.start((20, 5, 20, 20, 150));

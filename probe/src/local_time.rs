@@ -44,7 +44,7 @@ pub fn time_zone() -> TimeZone {
                 "gpumon: TZ={} names no time zone, so times are in UTC: set TZ to a name below {}, such as Europe/Berlin, \
                  or to an offset, such as IST-5:30; if there are no names, install the package tzdata",
                 escaped(&name),
-                env::var_os("TZDIR").map_or_else(|| ZONEINFO[0].into(), |folder| escaped(&folder.to_string_lossy())),
+                escaped(&zoneinfo_folders()[0].to_string_lossy()),
             );
             TimeZone::UTC
         })
@@ -57,8 +57,10 @@ pub fn now() -> Zoned {
     Timestamp::now().to_zoned(time_zone())
 }
 
+/// Returns the folders of time zones. As in glibc, an empty `TZDIR` names none.
 fn zoneinfo_folders() -> Vec<PathBuf> {
-    env::var_os("TZDIR").map_or_else(|| ZONEINFO.map(PathBuf::from).into(), |folder| vec![folder.into()])
+    let folder = env::var_os("TZDIR").filter(|folder| !folder.is_empty());
+    folder.map_or_else(|| ZONEINFO.map(PathBuf::from).into(), |folder| vec![folder.into()])
 }
 
 /// Finds the time zone that a value of `TZ` names: an absolute path, a name in one of these

@@ -37,6 +37,10 @@ const MARKS: [(&str, Surroundings); 6] = [
     ("/run/.containerenv", Surroundings::Podman),
 ];
 
+/// The environment variable that the kubelet gives every container of a pod. A pod without a token of a service account
+/// has no file that tells.
+const POD_VARIABLE: &str = "KUBERNETES_SERVICE_HOST=";
+
 /// Parts of the names of their cgroups. A container with a cgroup namespace does not show these
 /// names.
 const CGROUPS: [(&str, Surroundings); 4] = [
@@ -56,7 +60,10 @@ impl Surroundings {
     pub fn below(root: &Path) -> Self {
         let path = |path: &str| root.join(path.trim_start_matches('/'));
         let cgroup = bounded::text(path("/proc/self/cgroup"), bounded::CGROUP).unwrap_or_default();
-        let by_file = MARKS.into_iter().find(|(mark, _)| path(mark).exists());
+        let environment = bounded::text(path("/proc/self/environ"), bounded::ENVIRONMENT).unwrap_or_default();
+        let is_pod = environment.split('\0').any(|entry| entry.starts_with(POD_VARIABLE));
+        let is_marked = |mark: &str, container| path(mark).exists() || (container == Self::Kubernetes && is_pod);
+        let by_file = MARKS.into_iter().find(|(mark, container)| is_marked(mark, *container));
         let container = by_file.or_else(|| CGROUPS.into_iter().find(|(name, _)| cgroup.contains(name)));
         match container {
             Some((_, container)) => container,
@@ -161,6 +168,14 @@ mod tests {
             write("proc/self/cgroup", cgroup);
             assert_eq!(Surroundings::below(root.path()), expected, "{files:?} {cgroup}");
             assert_eq!(expected.container().is_none(), expected == Surroundings::Machine);
+            // The variable decides in a container of Docker or Podman, but not in one that runs within a pod.
+            write("proc/self/environ", "HOME=/\0KUBERNETES_SERVICE_HOST=10.0.0.1\0");
+            let in_pod = match expected {
+                Surroundings::Apptainer | Surroundings::Enroot => expected,
+                _ => Surroundings::Kubernetes,
+            };
+            assert_eq!(Surroundings::below(root.path()), in_pod, "{files:?} {cgroup}");
+            write("proc/self/environ", "HOME=/\0");
             // A container in WSL needs the cure of the container.
             write("proc/sys/kernel/osrelease", "5.15.90.1-microsoft-standard-WSL2\n");
             let in_wsl = if expected == Surroundings::Machine { Surroundings::Wsl } else { expected };

@@ -10,7 +10,8 @@ use crate::frame::{CollectorState, CollectorStatus};
 pub struct Answers {
     /// Whether samples are coming.
     pub collector: CollectorStatus,
-    /// What the answers come from; `None` until the collector has told it.
+    /// What the answers come from; `None` until the collector has told it, and while the driver gives the GPUs other
+    /// indices.
     pub platform: Option<Platform>,
     /// When the newest sample was taken; `None` until there is one.
     pub at_ms: Option<u64>,

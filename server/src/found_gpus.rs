@@ -1,7 +1,7 @@
 //! Looks for added GPUs in a separate process. A driver counts GPUs when it is loaded, so a running
 //! collector does not find an added GPU.
 
-use std::{collections::BTreeSet, ffi::OsString, fs, io, path::Path, process::Stdio, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, ffi::OsString, fs, io, path::Path, process::Stdio, time::Duration};
 
 use gpumon_probe::{
     child,
@@ -9,12 +9,11 @@ use gpumon_probe::{
 };
 use tokio::{
     io::AsyncReadExt,
-    process::Command,
-    sync::watch,
+    process::{Child, Command},
     time::{Instant, interval, timeout},
 };
 
-use crate::{frame::CollectorState, hub::Hub, supervisor::Collector};
+use crate::{frame::CollectorState, hub::Hub, stuck_collectors::StuckCollectors, supervisor::Collector};
 
 /// The interval between searches if nothing hints at a change. A search costs 50 ms of CPU time.
 const SEARCH_INTERVAL: Duration = Duration::from_mins(1);
@@ -32,33 +31,75 @@ const SEARCH_TIMEOUT: Duration = Duration::from_secs(30);
 /// The largest list of GPUs, in bytes. No machine has more GPUs than this has room for.
 const MAX_LIST_BYTES: u64 = 64 << 10;
 
-/// Searches for GPUs while a collector of this server runs. Sends a description of GPUs that the
-/// collector does not read and that a new one would. It never returns.
-pub(crate) async fn watch_for_added_gpus(collector: Collector, hub: Arc<Hub>, unread: watch::Sender<String>) {
-    let mut hints = interval(HINT_INTERVAL);
-    let mut bound = bound_devices(Path::new(BOUND_DEVICES));
-    let mut looked = Instant::now();
-    let mut reported = BTreeSet::new();
-    loop {
-        hints.tick().await;
-        let status = hub.collector();
-        if status.state != CollectorState::Running || status.joined.is_some() {
-            continue;
-        }
-        let bound_now = bound_devices(Path::new(BOUND_DEVICES));
-        if bound_now == bound && looked.elapsed() < SEARCH_INTERVAL {
-            continue;
-        }
-        bound = bound_now;
-        looked = Instant::now();
-        match list_gpus(&collector).await {
-            Ok(found) => {
-                if let Some(message) = describe_unread(&found, &hub.known_gpus(), &mut reported) {
-                    unread.send_replace(message);
-                }
+/// Searches for GPUs that the collector does not read and that a new one would.
+pub(crate) struct GpuSearch {
+    collector: Collector,
+    bound_devices: BTreeSet<OsString>,
+    searched: Instant,
+    reported: BTreeSet<String>,
+    /// The process that lists the GPUs. It may hold them.
+    child: Option<Child>,
+}
+
+impl GpuSearch {
+    pub(crate) fn new(collector: Collector) -> Self {
+        let bound_devices = bound_devices(Path::new(BOUND_DEVICES));
+        Self { collector, bound_devices, searched: Instant::now(), reported: BTreeSet::new(), child: None }
+    }
+
+    /// Searches repeatedly while the collector runs, until a GPU is found that it does not read. Returns a description of
+    /// that GPU. If this is cancelled, `stop` ends a search that has begun.
+    pub(crate) async fn find_unread(&mut self, hub: &Hub, stuck: &mut StuckCollectors) -> String {
+        let mut hints = interval(HINT_INTERVAL);
+        loop {
+            hints.tick().await;
+            // A process that is stuck in the driver would be followed by more of them.
+            if hub.collector().state != CollectorState::Running || !stuck.pids().is_empty() {
+                continue;
             }
-            Err(error) => tracing::debug!("cannot look for GPUs: {error}"),
+            let bound_now = bound_devices(Path::new(BOUND_DEVICES));
+            if bound_now == self.bound_devices && self.searched.elapsed() < SEARCH_INTERVAL {
+                continue;
+            }
+            self.bound_devices = bound_now;
+            self.searched = Instant::now();
+            let found = self.list_gpus().await;
+            self.stop(stuck).await;
+            match found {
+                Ok(found) => {
+                    if let Some(message) = describe_unread(&found, &hub.known_gpus(), &mut self.reported) {
+                        return message;
+                    }
+                }
+                Err(error) => tracing::debug!("cannot look for GPUs: {error}"),
+            }
         }
+    }
+
+    /// Ends a search that has begun.
+    pub(crate) async fn stop(&mut self, stuck: &mut StuckCollectors) {
+        if let Some(child) = self.child.take() {
+            stuck.kill(child).await;
+        }
+    }
+
+    /// Returns the UUIDs of the GPUs that a new process finds; `None` for an unknown UUID.
+    async fn list_gpus(&mut self) -> io::Result<Vec<Option<String>>> {
+        let mut child = Command::from(child::command(&self.collector.program))
+            .args(&self.collector.arguments)
+            .arg("--list-gpus")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()?;
+        let stdout = child.stdout.take().ok_or_else(|| io::Error::other("it has no output"))?;
+        self.child = Some(child);
+        let mut list = Vec::new();
+        timeout(SEARCH_TIMEOUT, stdout.take(MAX_LIST_BYTES).read_to_end(&mut list))
+            .await
+            .map_err(|_| io::Error::other("the driver does not answer"))??;
+        Ok(serde_json::from_slice(&list)?)
     }
 }
 
@@ -92,28 +133,6 @@ fn describe_unread(found: &[Option<String>], known: &[KnownGpu], reported: &mut 
 fn bound_devices(driver: &Path) -> BTreeSet<OsString> {
     let entries = fs::read_dir(driver).into_iter().flatten().flatten().map(|entry| entry.file_name());
     entries.filter(|name| name.to_string_lossy().contains(':')).collect()
-}
-
-/// Returns the UUIDs of the GPUs that a new process finds; `None` for an unknown UUID.
-async fn list_gpus(collector: &Collector) -> io::Result<Vec<Option<String>>> {
-    let mut child = Command::from(child::command(&collector.program))
-        .args(&collector.arguments)
-        .arg("--list-gpus")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()?;
-    let stdout = child.stdout.take().ok_or_else(|| io::Error::other("it has no output"))?;
-    let mut list = Vec::new();
-    let read = timeout(SEARCH_TIMEOUT, stdout.take(MAX_LIST_BYTES).read_to_end(&mut list)).await;
-    if read.is_err() {
-        child.start_kill()?;
-    }
-    // A process that is stuck in the driver cannot be killed. Wait for it, and start no other.
-    child.wait().await?;
-    read.map_err(|_| io::Error::other("the driver does not answer"))??;
-    Ok(serde_json::from_slice(&list)?)
 }
 
 #[cfg(test)]
@@ -184,15 +203,30 @@ mod tests {
         assert!(bound_devices(Path::new("/nowhere")).is_empty());
     }
 
-    #[tokio::test]
-    async fn list_is_what_the_program_prints() {
-        let of = |script: &str| Collector {
+    fn search(script: &str) -> GpuSearch {
+        GpuSearch::new(Collector {
             program: "/bin/sh".into(),
             arguments: ["-c", script, "sh"].map(OsString::from).into(),
             interval: Duration::from_secs(1),
-        };
-        let listed = list_gpus(&of("test \"$1\" = --list-gpus && echo '[\"GPU-a\",null]'")).await;
-        assert_eq!(listed.unwrap(), [Some("GPU-a".to_owned()), None]);
-        assert!(list_gpus(&of("exit 6")).await.is_err());
+        })
+    }
+
+    #[tokio::test]
+    async fn list_is_what_the_program_prints() {
+        let mut prints = search("test \"$1\" = --list-gpus && echo '[\"GPU-a\",null]'");
+        assert_eq!(prints.list_gpus().await.unwrap(), [Some("GPU-a".to_owned()), None]);
+        assert!(search("exit 6").list_gpus().await.is_err());
+    }
+
+    #[tokio::test]
+    async fn process_of_cancelled_search_is_ended() {
+        let mut search = search("sleep 600 & echo && wait");
+        let listing = timeout(Duration::from_millis(100), search.list_gpus()).await;
+        assert!(listing.is_err(), "it was cancelled");
+        let pid = search.child.as_ref().and_then(Child::id).unwrap();
+        let mut stuck = StuckCollectors::default();
+        search.stop(&mut stuck).await;
+        assert!(!Path::new(&format!("/proc/{pid}")).exists());
+        assert!(stuck.pids().is_empty());
     }
 }

@@ -15,7 +15,7 @@ use tokio::{
 use crate::{
     collector::{End, Running},
     control::{Control, Order},
-    found_gpus,
+    found_gpus::GpuSearch,
     frame::CollectorState,
     hub::Hub,
     join::{Join, JoinSettings},
@@ -79,21 +79,17 @@ pub(crate) async fn supervise(
     instructions: Instructions,
     join: Option<JoinSettings>,
 ) {
-    let (sender, unread_gpus) = watch::channel(String::new());
-    let looking = found_gpus::watch_for_added_gpus(collector.clone(), Arc::clone(&hub), sender);
+    let gpu_search = GpuSearch::new(collector.clone());
     let mut orders = control.orders();
     let join = join.map(|settings| Join::new(settings, instructions.interval.clone(), instructions.watchers.clone()));
     let stuck_collectors = StuckCollectors::default();
     let known_gpus = Vec::new();
     let mut supervisor =
-        Supervisor { collector, hub, control, instructions, join, stuck_collectors, known_gpus, unread_gpus };
-    let supervising = async {
-        loop {
-            supervisor.keep_running(&mut orders).await;
-            supervisor.keep_paused(&mut orders).await;
-        }
-    };
-    tokio::join!(supervising, looking);
+        Supervisor { collector, hub, control, instructions, join, stuck_collectors, known_gpus, gpu_search };
+    loop {
+        supervisor.keep_running(&mut orders).await;
+        supervisor.keep_paused(&mut orders).await;
+    }
 }
 
 struct Supervisor {
@@ -106,8 +102,7 @@ struct Supervisor {
     stuck_collectors: StuckCollectors,
     /// The GPUs that collectors of this server have read. They keep their indices.
     known_gpus: Vec<KnownGpu>,
-    /// A description of GPUs that the collector does not read and that a new one would.
-    unread_gpus: watch::Receiver<String>,
+    gpu_search: GpuSearch,
 }
 
 impl Supervisor {
@@ -153,8 +148,6 @@ impl Supervisor {
 
     /// How a collector ended; `None` where it had to, for a pause.
     async fn run_once(&mut self, orders: &mut watch::Receiver<Order>) -> Option<End> {
-        // Findings about an earlier collector do not apply to this one.
-        self.unread_gpus.mark_unchanged();
         let known_gpus = self.known_gpus.clone();
         let mut running = match Running::start(&self.collector, self.instructions.clone(), known_gpus) {
             Ok(running) => running,
@@ -166,12 +159,13 @@ impl Supervisor {
             biased;
             () = pause_ordered(&self.control, orders) => None,
             () = available(&mut self.join) => Some(End::NotNeeded),
-            Ok(()) = self.unread_gpus.changed() => Some(End::Outdated(self.unread_gpus.borrow().clone())),
+            unread = self.gpu_search.find_unread(&self.hub, &mut self.stuck_collectors) => Some(End::Outdated(unread)),
             end = running.monitor(&self.hub) => Some(end),
         };
         if running.has_begun() {
             self.known_gpus = self.hub.known_gpus();
         }
+        self.gpu_search.stop(&mut self.stuck_collectors).await;
         self.stuck_collectors.kill(running.child).await;
         end
     }

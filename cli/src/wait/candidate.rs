@@ -145,7 +145,11 @@ fn trouble(sample: &GpuSample, details: Option<&GpuDetails>) -> Option<Trouble> 
         Health::Asleep { .. } => return Some(passing("asleep")),
         Health::Hung { .. } => return Some(passing("hung")),
         Health::Lost { .. } => return Some(Trouble { what: "lost".to_owned(), gone: true }),
-        Health::Failed { reason, .. } => return Some(Trouble { what: reason.to_string(), gone: true }),
+        // The driver may answer again: a wait can last for days.
+        Health::Failed { reason, .. } => {
+            let gone = !matches!(reason, Absence::DriverError { .. } | Absence::NoAnswer);
+            return Some(Trouble { what: reason.to_string(), gone });
+        }
     }
     let computes = |process: &Process| process.kind != ProcessKind::Graphics;
     match details.and_then(|details| details.modes.compute.value()) {

@@ -127,7 +127,7 @@ impl UsageGroup {
 }
 
 /// Returns the sum of the known values; `None` if all are unknown.
-pub(crate) fn sum_known(values: impl IntoIterator<Item = Option<f64>>) -> Option<f64> {
+pub fn sum_known(values: impl IntoIterator<Item = Option<f64>>) -> Option<f64> {
     values.into_iter().flatten().reduce(|a, b| a + b)
 }
 

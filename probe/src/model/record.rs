@@ -96,7 +96,7 @@ mod tests {
                 values: vec![1.0, 2.5],
                 gap: false,
             }),
-            Record::Answers(DriverAnswers { gpus: vec![(0, answers().into())] }),
+            Record::Answers(DriverAnswers { renumbered: false, gpus: vec![(0, answers().into())] }),
             Record::Event(Event { at_ms: 3, gpu: None, what: EventKind::MigChanged }),
         ]
     }

@@ -4,7 +4,17 @@ use crate::model::{BatchJob, Container, ContainerRuntime, Owner, Pod};
 
 /// Services that start containers for others. They say nothing about the owner of a container below
 /// them.
-const RUNTIME_SERVICES: [&str; 5] = ["containerd", "crio", "docker", "k3s", "podman"];
+const RUNTIME_SERVICES: [&str; 9] = [
+    "containerd.service",
+    "crio.service",
+    "docker.service",
+    "k3s-agent.service",
+    "k3s.service",
+    "kubelet.service",
+    "podman.service",
+    "rke2-agent.service",
+    "rke2-server.service",
+];
 
 /// Fills in what `/proc/PID/cgroup` tells (cgroups(7)): one line per hierarchy, `id:controllers:path`.
 ///
@@ -135,10 +145,7 @@ fn is_contained(path: &[&str]) -> bool {
 /// container, unless that is the runtime's own. Pods are started by Kubernetes alone.
 fn unit_of_contained(path: &[&str], is_pod: bool) -> Option<String> {
     let (outside, inside) = path.split_at(container(path).map_or(path.len(), |(at, _)| at));
-    let started_by = || {
-        let is_runtime = |unit: &String| RUNTIME_SERVICES.iter().any(|name| unit.starts_with(name));
-        unit(outside).filter(|unit| !is_pod && !is_runtime(unit))
-    };
+    let started_by = || unit(outside).filter(|unit| !is_pod && !RUNTIME_SERVICES.contains(&unit.as_str()));
     unit(inside).or_else(started_by)
 }
 
@@ -303,6 +310,7 @@ mod tests {
             // Podman with `--cgroups=split`, as Quadlet starts it.
             (format!("/system.slice/ollama.service/libpod-payload-{ID}"), Some("ollama.service")),
             (format!("/system.slice/docker.service/docker/{ID}"), None),
+            (format!("/system.slice/podman-ollama.service/libpod-payload-{ID}"), Some("podman-ollama.service")),
             (format!("/system.slice/docker-{ID}.scope/system.slice/ollama.service"), Some("ollama.service")),
             (format!("/system.slice:docker:{ID}"), None),
         ] {

@@ -12,7 +12,7 @@ use std::{
 
 use super::{Options, deadline::OPENING, threads::spawn};
 use crate::{
-    model::{Gpu, GpuDetails, GpuLink, GpuSample, KnownGpu, Platform, Trace},
+    model::{Gpu, GpuDetails, GpuLink, GpuSample, Health, KnownGpu, Platform, Trace},
     vendor::{
         AnswersReader, Device, DeviceError, ErrorInfo, ErrorLog, Notice, ReadDepth, Reporter, Source, SourceError,
     },
@@ -38,6 +38,9 @@ pub(super) fn at_known_indices(source: &Arc<dyn Source>, options: &Options) -> R
     }
     let found = identify_gpus(source, &options.sys_root)?;
     let driver_indices = DriverIndices::assign(&options.known_gpus, &found);
+    if let Some(answers) = options.answers.as_ref().filter(|_| !driver_indices.are_unchanged()) {
+        answers.set_renumbered();
+    }
     Ok(Arc::new(PlacedSource { source: Arc::clone(source), driver_indices }))
 }
 
@@ -69,8 +72,9 @@ pub fn identify_gpus(source: &Arc<dyn Source>, sys_root: &Path) -> Result<Vec<Op
 
 impl DriverIndices {
     /// Assigns each GPU its earlier index. A GPU with an unknown UUID gets the first free index,
-    /// since the driver counts in the same order as before. A GPU with a new UUID gets the index of
-    /// a GPU that was never identified, or else a new index.
+    /// since the driver counts in the same order as before, and that of a lost GPU only if no other
+    /// is free. A GPU with a new UUID gets the index of a GPU that was never identified, or else a
+    /// new index.
     fn assign(known: &[KnownGpu], found: &[Option<String>]) -> Self {
         let mut driver_indices = vec![None; known.len()];
         let position_of = |uuid: &String| known.iter().position(|known| known.gpu.uuid.as_ref() == Some(uuid));
@@ -86,12 +90,17 @@ impl DriverIndices {
                 driver_indices[*position].is_none()
                     && known.get(*position).is_some_and(|own| !has_uuid || own.gpu.uuid.is_none())
             };
-            match (0..driver_indices.len()).find(is_free) {
+            let is_lost = |position: &usize| matches!(known[*position].health, Health::Lost { .. });
+            match (0..driver_indices.len()).filter(is_free).min_by_key(is_lost) {
                 Some(position) => driver_indices[position] = Some(index),
                 None => driver_indices.push(Some(index)),
             }
         }
         Self(driver_indices)
+    }
+
+    fn are_unchanged(&self) -> bool {
+        (0..).zip(&self.0).all(|(index, driver_index)| *driver_index == Some(index))
     }
 
     /// Returns the driver's index of a GPU.
@@ -203,11 +212,7 @@ impl Reporter for PlacedReporter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        model::{Absence, Health},
-        sampler::gpu_state::unidentified_gpu,
-        vendor::SourceChoice,
-    };
+    use crate::{model::Absence, sampler::gpu_state::unidentified_gpu, vendor::SourceChoice};
 
     fn known_gpus(uuids: &[Option<&str>]) -> Vec<KnownGpu> {
         let known = |(index, uuid): (u32, Option<&str>)| KnownGpu {
@@ -231,6 +236,11 @@ mod tests {
         assert_eq!(assigned(&[a, b, c], &[a, unknown, c]), [Some(0), Some(1), Some(2)], "a GPU does not answer");
         assert_eq!(assigned(&[a, unknown, c], &[a, d, c]), [Some(0), Some(1), Some(2)], "first answer of a GPU");
         assert_eq!(assigned(&[a], &[unknown, a]), [Some(1), Some(0)], "the added GPU does not answer");
+        let mut known = known_gpus(&[a, b, c]);
+        known[1].health = Health::Lost { since_ms: 1 };
+        let found = [a.map(str::to_owned), None];
+        let indices = DriverIndices::assign(&known, &found).0;
+        assert_eq!(indices, [Some(0), None, Some(1)], "the GPU that does not answer is not the lost one");
     }
 
     #[test]

@@ -5,7 +5,10 @@
 use std::{
     collections::BTreeMap,
     fmt,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use serde::{Deserialize, Serialize};
@@ -30,7 +33,10 @@ pub type AnswersReader = Box<dyn Fn() -> Option<VendorAnswers> + Send>;
 
 /// The newest answers about all GPUs, while they are sampled.
 #[derive(Default)]
-pub struct LatestAnswers(Mutex<BTreeMap<u32, AnswersReader>>);
+pub struct LatestAnswers {
+    readers: Mutex<BTreeMap<u32, AnswersReader>>,
+    renumbered: AtomicBool,
+}
 
 impl LatestAnswers {
     /// Takes the answers about the GPU of this index from this reader: the GPU has been opened.
@@ -38,14 +44,20 @@ impl LatestAnswers {
         self.readers().insert(index, reader);
     }
 
+    /// Tells that the indices of the GPUs are no longer those of the driver.
+    pub(crate) fn set_renumbered(&self) {
+        self.renumbered.store(true, Ordering::Relaxed);
+    }
+
     /// The answers about every GPU that has been opened.
     pub fn get(&self) -> DriverAnswers {
         let readers = self.readers();
-        DriverAnswers { gpus: readers.iter().filter_map(|(index, read)| Some((*index, read()?))).collect() }
+        let renumbered = self.renumbered.load(Ordering::Relaxed);
+        DriverAnswers { renumbered, gpus: readers.iter().filter_map(|(index, read)| Some((*index, read()?))).collect() }
     }
 
     fn readers(&self) -> MutexGuard<'_, BTreeMap<u32, AnswersReader>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -58,6 +70,9 @@ impl fmt::Debug for LatestAnswers {
 /// The answers that a collector received, as a record.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DriverAnswers {
+    /// Whether the indices of the GPUs differ from those that the driver gives them now.
+    #[serde(default)]
+    pub renumbered: bool,
     /// Each GPU's index and answers.
     pub gpus: Vec<(u32, VendorAnswers)>,
 }

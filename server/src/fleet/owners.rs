@@ -36,14 +36,15 @@ pub(super) fn of_usage<'a>(usage: &'a FleetUsage, view: &View) -> Cow<'a, FleetU
     shown.set_owners(owners);
     // The sums of users are complete even if the list of jobs is cut.
     let own = usage.users.iter().find(|group| user.is_some() && group.name.as_deref() == user.as_deref());
-    if let (Some(own), [listed]) = (own, shown.users.as_mut_slice()) {
-        shown.unlisted = own.without(listed);
+    if let Some(own) = own {
+        shown.unlisted = own.without(&shown.users.pop().unwrap_or_default());
         shown.owners_total = own.owners.max(shown.owners_total);
-        if shown.unlisted.owners > 0 && !shown.namespaces.is_empty() {
+        let may_have_pods = if shown.owners.is_empty() { &usage.namespaces } else { &shown.namespaces };
+        if shown.unlisted.owners > 0 && !may_have_pods.is_empty() {
             shown.state = FleetState::Partial;
             shown.problems.push("The sums of namespaces lack the jobs that are not listed".to_owned());
         }
-        *listed = own.clone();
+        shown.users = vec![own.clone()];
     }
     Cow::Owned(shown)
 }
@@ -116,6 +117,12 @@ mod tests {
         // Two of the user's jobs are not listed.
         assert_eq!((shown.users, shown.unlisted), (vec![group(Some("ana"), 3, 9.0)], group(None, 2, 8.0)));
         assert_eq!((shown.unheld_gpu_s, shown.energy_joules), (Some(5.0), Some(7.0)));
+        // None of the user's jobs is listed.
+        let eve = group(Some("eve"), 2, 0.5);
+        let unlisted = FleetUsage { users: vec![eve.clone()], owners: vec![used(Some("bob"))], ..usage.clone() };
+        let shown = of_usage(&unlisted, &View::Own(Some("eve".into()))).into_owned();
+        assert_eq!((shown.owners, shown.owners_total, shown.users), (vec![], 2, vec![eve]));
+        assert_eq!(shown.unlisted, group(None, 2, 0.5));
         let nobody = of_usage(&usage, &View::Own(None)).into_owned();
         assert_eq!((nobody.owners_total, nobody.users, nobody.unlisted), (0, vec![], UsageGroup::default()));
     }

@@ -38,9 +38,11 @@ impl Hub {
                 health: gpu.health.clone(),
                 answers: of(gpu.index).unwrap_or_default(),
             });
+            // Tools of the driver address GPUs by the driver's indices.
+            let platform = state.inventory.as_ref().filter(|_| !state.answers.renumbered);
             Answers {
                 collector: state.collector.clone(),
-                platform: state.inventory.as_ref().map(|inventory| inventory.platform.clone()),
+                platform: platform.map(|inventory| inventory.platform.clone()),
                 at_ms: state.sample.as_ref().map(|sample| sample.at_ms),
                 interval_ms: state.sample.as_ref().map_or(0, |sample| sample.interval_ms),
                 gpus: gpus.collect(),

@@ -268,7 +268,7 @@ pub(super) fn operations(types: &mut Types) -> Vec<Operation> {
         of_metrics("/metrics/dcgm", "The same as `/metrics?format=dcgm`."),
         of_metrics("/metrics/dcgm-4.9", "The same as `/metrics?format=dcgm-4.9`."),
         operation("GET", "/healthz", "200 while the server runs.").plain(200),
-        operation("GET", "/readyz", "200 while samples are fresh, otherwise 503 with the reason.").plain(200),
+        operation("GET", "/readyz", "200 while samples are fresh and a GPU responds or sleeps, otherwise 503 with the reason.").plain(200),
     ]
 }
 

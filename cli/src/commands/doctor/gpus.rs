@@ -2,7 +2,10 @@
 
 use gpumon_probe::{
     model::{Absence, Gpu, GpuDetails, GpuSample, Health, Severity},
-    vendor::nvml::return_code::{Explanation, explain_absence},
+    vendor::nvml::{
+        query::Code,
+        return_code::{Explanation, explain, explain_absence},
+    },
 };
 
 use super::{
@@ -33,7 +36,7 @@ pub(super) fn name(index: u32) -> String {
 
 fn health(machine: &Machine, gpu: &Gpu, sample: Option<&GpuSample>) -> Finding {
     let check = name(gpu.index);
-    let reset = "`gpumon pause`, then `nvidia-smi --gpu-reset`; if that does not help, reboot";
+    let reset = explain(Code::RESET_REQUIRED.0, machine.surroundings()).cure;
     let model = gpu.name.value().map_or("a GPU of unknown name", String::as_str);
     let silent =
         |sample: &GpuSample| gpu.uuid.is_none() && sample.utilization.gpu_percent.absence() == Some(&Absence::NoAnswer);

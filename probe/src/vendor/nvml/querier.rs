@@ -35,7 +35,7 @@ pub(super) struct Querier {
     /// When what is asked more rarely is asked next.
     paced: HashMap<Query, Every>,
     votes: Votes,
-    silence: Silence,
+    silence: UnansweredTicks,
     /// Whether somebody watches.
     pub(super) is_watched: bool,
 }

@@ -4,7 +4,7 @@ use std::{collections::VecDeque, io, process::Stdio, time::Duration};
 
 use futures_util::StreamExt;
 use gpumon_fleet::hosts::{LONGEST_LINE, Progress, Reader, complaint};
-use gpumon_probe::{child, model::now_ms};
+use gpumon_probe::{child, model::now_ms, untrusted::escaped};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::{
     io::AsyncWriteExt,
@@ -95,6 +95,8 @@ impl Connection {
         turn_for: Duration,
     ) -> Option<End> {
         let name = &node.host.name;
+        // Log lines about the host's GPUs name the host.
+        let span = tracing::info_span!("host", name = %escaped(name));
         let mut turn = Some(turn);
         let turn_ends = Instant::now() + turn_for;
         let mut last = Instant::now();
@@ -113,7 +115,7 @@ impl Connection {
                 }
             };
             let mut refused = None;
-            let mut ingest = |record: &str| match node.hub.ingest(record) {
+            let mut ingest = |record: &str| match span.in_scope(|| node.hub.ingest(record)) {
                 Ok(()) => records += 1,
                 Err(error) => refused = Some(error),
             };

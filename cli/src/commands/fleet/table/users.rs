@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpumon_fleet::model::{FleetState, FleetUsage, OwnerUsage, UsageGroup};
+use gpumon_fleet::model::{FleetState, FleetUsage, OwnerUsage, UsageGroup, sum_known};
 use gpumon_probe::untrusted::escaped;
 use serde::Serialize;
 
@@ -57,18 +57,20 @@ pub(super) fn users(rows: &Rows<'_>, shown: Option<&[bool]>, usage: Option<&Flee
     }
     // What was used tells nothing of some GPUs alone.
     if let Some(usage) = usage.filter(|_| shown.is_none()) {
-        let mut put = |name: String, used: [Option<f64>; 3]| {
+        let mut add = |name: String, used: [Option<f64>; 3]| {
             let (sum, _) = sums.entry(name).or_default();
-            [sum.gpu_s, sum.active_gpu_s, sum.energy_joules] = used;
+            for (sum, used) in [&mut sum.gpu_s, &mut sum.active_gpu_s, &mut sum.energy_joules].into_iter().zip(used) {
+                *sum = sum_known([*sum, used]);
+            }
         };
         // The sums of users are complete even if the list of owners is cut.
         for group in &usage.users {
             if let Some(user) = &group.name {
-                put(user.clone(), [group.gpu_s, group.active_gpu_s, group.energy_joules]);
+                add(user.clone(), [group.gpu_s, group.active_gpu_s, group.energy_joules]);
             }
         }
         for used in usage.owners.iter().filter(|used| used.owner.user.is_none()) {
-            put(owner(&used.owner), [used.gpu_s, used.active_gpu_s, used.energy_joules]);
+            add(owner(&used.owner), [used.gpu_s, used.active_gpu_s, used.energy_joules]);
         }
         for (sum, _) in sums.values_mut() {
             sum.is_lower_bound = usage.state == FleetState::Partial;
@@ -92,11 +94,10 @@ pub(super) fn totals(usage: &FleetUsage) -> Vec<UserSum> {
     if let Some(group) = usage.users.iter().find(|group| group.name.is_none()) {
         let listed = usage.owners.iter().filter(unknown);
         let part = listed.fold(UsageGroup::default(), |mut part, owner| {
-            let plus = |sum: Option<f64>, more: Option<f64>| [sum, more].into_iter().flatten().reduce(|a, b| a + b);
             part.owners += 1;
-            part.gpu_s = plus(part.gpu_s, owner.gpu_s);
-            part.active_gpu_s = plus(part.active_gpu_s, owner.active_gpu_s);
-            part.energy_joules = plus(part.energy_joules, owner.energy_joules);
+            part.gpu_s = sum_known([part.gpu_s, owner.gpu_s]);
+            part.active_gpu_s = sum_known([part.active_gpu_s, owner.active_gpu_s]);
+            part.energy_joules = sum_known([part.energy_joules, owner.energy_joules]);
             part
         });
         let rest = group.without(&part);
@@ -104,7 +105,7 @@ pub(super) fn totals(usage: &FleetUsage) -> Vec<UserSum> {
             totals.push(UserSum { user: format!("{} more", rest.owners), is_lower_bound, ..UserSum::from(&rest) });
         }
     }
-    let sum = |read: fn(&UsageGroup) -> Option<f64>| usage.users.iter().filter_map(read).reduce(|a, b| a + b);
+    let sum = |read: fn(&UsageGroup) -> Option<f64>| sum_known(usage.users.iter().map(read));
     totals.push(UserSum {
         user: "Total".to_owned(),
         gpu_s: sum(|group| group.gpu_s),
