@@ -57,8 +57,8 @@ fn scenario() -> String {
     )
 }
 
-fn collect(fake: &Fake) -> Records {
-    fake.collect(&["--count", "3", "--interval-ms", "150"])
+fn collect(fake: &Fake, samples: u32) -> Records {
+    fake.collect(&["--count", &samples.to_string(), "--interval-ms", "150"])
 }
 
 /// What `run` lacks of what `whole` has; everything else must be the same.
@@ -87,8 +87,8 @@ fn lost(function: &str, whole: &Records, run: &Records) -> BTreeSet<String> {
 }
 
 /// How the loss differs from what only this function gives.
-fn difference(function: &str, scenario: &str, whole: &Records) -> Vec<String> {
-    let lost = lost(function, whole, &collect(&Fake::without(scenario, &[function])));
+fn difference(function: &str, scenario: &str, whole: &Records, samples: u32) -> Vec<String> {
+    let lost = lost(function, whole, &collect(&Fake::without(scenario, &[function]), samples));
     let given = given_by(function);
     // If the items of a list cannot be read, the list itself is absent.
     let is_list = |path: &str, given: &str| given.strip_suffix("[]") == Some(path);
@@ -102,9 +102,11 @@ fn difference(function: &str, scenario: &str, whole: &Records) -> Vec<String> {
 #[test]
 fn a_library_without_a_function_lacks_what_only_that_gives() {
     let scenario = scenario();
-    let whole = complete(|| collect(&Fake::new(&scenario)));
+    let whole = complete(|samples| collect(&Fake::new(&scenario), samples));
     let functions: Vec<_> = FUNCTIONS.iter().filter(|function| !NEEDED.contains(*function)).collect();
-    in_parallel(4, &functions, |function| complains_of_nothing(|| difference(function, &scenario, &whole)));
+    in_parallel(4, &functions, |function| {
+        complains_of_nothing(|samples| difference(function, &scenario, &whole, samples))
+    });
 }
 
 #[test]
@@ -160,7 +162,7 @@ fn a_newer_driver_loses_no_reading_that_has_a_successor() {
         ("no removed function", Fake::without(&scenario, &[&not_in_610[..], &REMOVED].concat()), true),
         ("removed functions return an error", Fake::new(&format!("{scenario}[returns]\n{returns}")), true),
     ];
-    let collected = complete(|| collect(&whole));
+    let collected = complete(|samples| collect(&whole, samples));
     let (once, log) = (absent(&whole.json(), ""), lines_without_value(&whole));
     for (driver, fake, is_without_application_clocks) in drivers {
         // They have no successor.
@@ -168,8 +170,8 @@ fn a_newer_driver_loses_no_reading_that_has_a_successor() {
             let is_application_clock = what.contains(".application_clocks.") || what.contains("Applications Clocks: ");
             is_without_application_clocks && is_application_clock
         };
-        complains_of_nothing(|| {
-            let mut lost = lost(driver, &collected, &collect(&fake));
+        complains_of_nothing(|samples| {
+            let mut lost = lost(driver, &collected, &collect(&fake, samples));
             lost.extend(absent(&fake.json(), "").difference(&once).cloned());
             lost.extend(lines_without_value(&fake).difference(&log).cloned());
             lost.retain(|what| !is_known(what));

@@ -69,8 +69,8 @@ fn scenario() -> String {
     format!("start_ms = {start_ms}\n{}", gpus.collect::<String>())
 }
 
-fn collect(scenario: &str) -> Records {
-    Fake::new(scenario).collect(&["--count", "3", "--interval-ms", "300"])
+fn collect(scenario: &str, samples: u32) -> Records {
+    Fake::new(scenario).collect(&["--count", &samples.to_string(), "--interval-ms", "300"])
 }
 
 /// How an absent reading says this code.
@@ -100,23 +100,22 @@ fn reason_of(function: &str, code: u32) -> String {
 fn lost(whole: &Records, run: &Records, gpu: usize) -> Absent {
     let ((before, _), (after, reasons)) = (whole.readings(gpu), run.readings(gpu));
     let lost = before.keys().filter(|path| !after.contains_key(*path));
-    lost.map(|path| (path.clone(), reasons.get(path).cloned().unwrap_or_default())).collect()
-}
-
-/// Returns `true` for a rate that needs a second reading: without GPM, rates come from counters.
-fn is_awaited(path: &str, why: &str) -> bool {
-    is_of(path, "sample.nvlink") && why == "warming_up"
+    let reason = |path: &str| {
+        let parent = reasons.iter().find(|(absent, _)| is_of(path, absent));
+        parent.map(|(_, why)| why.clone()).unwrap_or_default()
+    };
+    lost.map(|path| (path.clone(), reason(path))).collect()
 }
 
 /// What each function took away when it returned each code.
 type Losses = BTreeMap<(&'static str, u32), BTreeSet<String>>;
 
 /// Has each GPU fail in one of these functions, and says what is wrong then.
-fn check(functions: &[&'static str], code: u32, whole: &Records, losses: &mut Losses) -> Vec<String> {
+fn check(functions: &[&'static str], code: u32, whole: &Records, losses: &mut Losses, samples: u32) -> Vec<String> {
     let faults = functions.iter().enumerate().map(|(gpu, function)| {
         format!("[[fault]]\nkind = \"returns\"\ngpu = {gpu}\ncall = \"{function}\"\ncode = {code}\n")
     });
-    let run = collect(&(scenario() + &faults.collect::<String>()));
+    let run = collect(&(scenario() + &faults.collect::<String>()), samples);
     let (expected, told) = (whole.identities(), run.identities());
     let mut complaints = Vec::new();
     if told.len() != GPUS {
@@ -142,13 +141,12 @@ fn check(functions: &[&'static str], code: u32, whole: &Records, losses: &mut Lo
             if !given_by(function).iter().chain(lost_with(function)).any(|given| is_of(path, given)) {
                 complain(format!("{path} is lost: {why:?}"));
             }
-            if !why.is_empty() && *why != reason_of(function, code) && !is_awaited(path, why) {
+            if !why.is_empty() && *why != reason_of(function, code) {
                 complain(format!("{path} is absent for {why:?}"));
             }
         }
         // What is lost at every attempt.
-        let lost = lost.into_iter().filter(|(path, why)| !is_awaited(path, why));
-        let lost: BTreeSet<String> = lost.map(|(path, _)| path).collect();
+        let lost: BTreeSet<String> = lost.into_keys().collect();
         losses.entry((*function, code)).and_modify(|known| known.retain(|path| lost.contains(path))).or_insert(lost);
     }
     complaints
@@ -157,14 +155,14 @@ fn check(functions: &[&'static str], code: u32, whole: &Records, losses: &mut Lo
 #[test]
 fn a_call_that_fails_takes_its_own_readings_away_with_the_reason() {
     let functions: Vec<&'static str> = FUNCTIONS.iter().copied().filter(|name| is_about_a_gpu(name)).collect();
-    let whole = complete(|| collect(&scenario()));
+    let whole = complete(|samples| collect(&scenario(), samples));
     let runs: Vec<_> =
         codes().into_iter().flat_map(|code| functions.chunks(GPUS).map(move |some| (some, code))).collect();
     let losses = Mutex::new(Losses::new());
     in_parallel(AT_A_TIME, &runs, |(functions, code)| {
         let mut own = Losses::new();
         let own_losses = Mutex::new(&mut own);
-        complains_of_nothing(|| check(functions, *code, &whole, &mut own_losses.lock().unwrap()));
+        complains_of_nothing(|samples| check(functions, *code, &whole, &mut own_losses.lock().unwrap(), samples));
         losses.lock().unwrap().append(&mut own);
     });
     let losses = losses.into_inner().unwrap();
@@ -203,12 +201,12 @@ const OF_THE_SYSTEM: [&str; 9] = [
 
 #[test]
 fn a_call_about_the_system_that_fails_takes_no_gpu_away() {
-    let whole = complete(|| Fake::new("gpus = 2").collect(&["--count", "3", "--interval-ms", "300"]));
+    let whole = complete(|samples| collect("gpus = 2", samples));
     in_parallel(AT_A_TIME, &codes(), |code| {
         let returns = OF_THE_SYSTEM.map(|function| format!("{function} = {code}\n")).concat();
-        let fake = Fake::new(&format!("gpus = 2\n[returns]\n{returns}"));
-        complains_of_nothing(|| {
-            let run = fake.collect(&["--count", "3", "--interval-ms", "300"]);
+        let scenario = format!("gpus = 2\n[returns]\n{returns}");
+        complains_of_nothing(|samples| {
+            let run = collect(&scenario, samples);
             assert_eq!(run.identities(), whole.identities());
             let mut complaints = Vec::new();
             for version in ["driver_version", "nvml_version", "cuda_version"] {

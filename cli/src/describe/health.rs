@@ -2,9 +2,7 @@
 
 use gpumon_probe::{
     model::{Absence, GpuSample, Health, Reading, with_advice},
-    surroundings::Surroundings,
     units::duration,
-    vendor::nvml::{query::Code, return_code::explain},
 };
 
 use super::phrase::{Level, Phrase};
@@ -43,7 +41,7 @@ pub(super) fn phrase(gpu: &GpuSample, now_ms: u64) -> Option<Phrase> {
         Health::Lost { since_ms } => Phrase::new(
             Level::Act,
             format!("GPU lost{}", lasting(*since_ms)),
-            format!("GPU lost{}: {}", since(*since_ms), explain(Code::GPU_IS_LOST.0, Surroundings::Machine).cure),
+            format!("GPU lost{}: see gpumon doctor", since(*since_ms)),
         ),
         Health::Failed { since_ms, reason, meaning, advice } => {
             let explained = with_advice(meaning, advice);

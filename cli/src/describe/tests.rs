@@ -140,7 +140,7 @@ fn a_gpu_without_readings_says_since_when_and_what_to_do() {
     gpu.health = Health::Lost { since_ms: NOW_MS - 720_000 };
     let [(short, long)] = phrases_of(&gpu).try_into().unwrap();
     assert_eq!(short, "GPU lost for 12 min");
-    assert_eq!(long, "GPU lost since 09:01:20: reset it or reboot the machine");
+    assert_eq!(long, "GPU lost since 09:01:20: see gpumon doctor");
     gpu.health = Health::Hung { since_ms: NOW_MS - 1_000 };
     let [(short, long)] = phrases_of(&gpu).try_into().unwrap();
     assert_eq!(short, "not responding", "what was found out just now has no history");

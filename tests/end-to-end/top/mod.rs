@@ -256,7 +256,7 @@ fn nothing_is_drawn_while_nothing_changes() {
     let fake = Fake::new("gpus = 1");
     let mut terminal = Tty::start(&top(&fake, &["--interval-ms", "60000"]), 80, 24);
     terminal.wait_for("WHAT");
-    complains_of_nothing(|| {
+    complains_of_nothing(|_| {
         terminal.forget();
         std::thread::sleep(Duration::from_secs(2));
         if terminal.written().is_empty() { Vec::new() } else { vec!["something is drawn".to_owned()] }

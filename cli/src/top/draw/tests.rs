@@ -355,7 +355,7 @@ fn what_lasts_is_listed_once_and_a_gpu_without_readings_is_part_of_it() {
     ]
     .into();
     let drawn = lines(&mut app, 120, 40)[4..].join("\n");
-    assert!(drawn.contains("for 1m  GPU 1   GPU lost: see `dmesg"), "{drawn}");
+    assert!(drawn.contains("for 1m  GPU 1   GPU lost: see gpumon doctor"), "{drawn}");
     assert_eq!(drawn.matches("Xid 31").count(), 1, "{drawn}");
     assert_eq!(drawn.matches("Xid 13").count(), 1, "{drawn}");
     assert_eq!(drawn.matches("fallen off").count(), 1, "{drawn}");
