@@ -13,6 +13,13 @@ import { conditionText } from './describe';
 export interface Filter {
   /** Returns 1 for each row that is shown and 0 for others; `null` if all rows are shown. */
   match: (columns: Columns) => Uint8Array | null;
+  /** `true` if no word is left: nothing was typed, or only unfinished or mistyped words. */
+  isEmpty: boolean;
+  /**
+   * Returns a test for a GPU and one of its owners. Words about owners must match this owner; other
+   * owners of the same GPU do not count.
+   */
+  matchHolds: (columns: Columns) => HoldTest;
   /** Returns `true` if every word is about names and matches a name of the owner. */
   names: (owner: FleetOwner) => boolean;
   /** What is wrong with words that are left out, each in a sentence. */
@@ -22,12 +29,15 @@ export interface Filter {
 /** Whether a row matches a word. */
 type Test = (row: number) => boolean;
 type Word = (columns: Columns) => Test;
+/** Returns `true` if a word matches a row and one of its owners, given by its index. */
+type HoldTest = (row: number, owner: number) => boolean;
 /** Returns `true` if a word names an owner; `null` if the word is about something else. */
 type OwnerTest = ((owner: FleetOwner) => boolean) | null;
 
 interface ParsedWord {
   word: Word;
   owner: OwnerTest;
+  holds: (columns: Columns) => HoldTest;
 }
 
 /** From this temperature on a GPU is hot. */
@@ -87,6 +97,11 @@ export function parseFilter(typed: string): Filter {
   }
   return {
     mistakes,
+    isEmpty: words.length === 0,
+    matchHolds: (columns) => {
+      const tests = words.map(({ holds }) => holds(columns));
+      return (row, owner) => tests.every((test) => test(row, owner));
+    },
     match: (columns) => {
       if (words.length === 0) {
         return null;
@@ -138,51 +153,76 @@ function wordOf(typed: string, mistakes: string[]): ParsedWord | null {
       return null;
     }
     const { test } = compared;
-    return { word: (columns) => (row) => test(columns.readings, columns.idle_s, row), owner: null };
+    return aboutDevices((columns) => (row) => test(columns.readings, columns.idle_s, row));
   }
   const state = own(STATES(), typed);
   if (state !== undefined) {
-    return { word: state, owner: null };
+    return aboutDevices(state);
   }
   const [, name = '', text = ''] = /^([a-z]+):(.*)$/.exec(typed) ?? [];
   const field = own(FIELDS, name);
   if (field !== undefined) {
     // Whoever is still typing is shown everything.
-    return text === '' ? null : { word: field.word(text), owner: ownerTest(field.ownerNames, equalTo(text)) };
+    return text === '' ? null : inField(field, text);
   }
-  return { word: anywhere(typed), owner: ownerTest(ALL_NAMES, containing(typed)) };
+  const device = anyOf(
+    matchNodeNames(containing(typed)),
+    matchModels(containing(typed)),
+    matchConditions(containing(typed)),
+  );
+  const owner = ownerTest(ALL_NAMES, containing(typed));
+  return { word: anyOf(device, matchOwnerNames(ALL_NAMES, containing(typed))), owner, holds: holdTest(owner, device) };
+}
+
+function aboutDevices(word: Word): ParsedWord {
+  return { word, owner: null, holds: holdTest(null, word) };
+}
+
+function inField({ word, ownerNames }: Field, text: string): ParsedWord {
+  if (ownerNames === undefined) {
+    return aboutDevices(word(text));
+  }
+  const owner = ownerTest(ownerNames, equalTo(text));
+  return { word: word(text), owner, holds: holdTest(owner, null) };
 }
 
 const ALL_NAMES: OwnerNames = ({ user, id, namespace }) => [user, id, namespace];
 
-function ownerTest(names: OwnerNames | undefined, choice: Choice): OwnerTest {
-  return names === undefined ? null : (owner) => choice(names(owner).filter((name) => name !== null)).includes(true);
+function ownerTest(names: OwnerNames, choice: Choice): (owner: FleetOwner) => boolean {
+  return (owner) => choice(names(owner).filter((name) => name !== null)).includes(true);
+}
+
+/** Returns a test that matches a named owner, or a GPU whoever holds it. */
+function holdTest(owner: OwnerTest, device: Word | null): (columns: Columns) => HoldTest {
+  return (columns) => {
+    const isNamed = columns.fleet.owners.map((one) => owner?.(one) === true);
+    const test = device?.(columns);
+    return (row, place) => isNamed[place] === true || test?.(row) === true;
+  };
 }
 
 function ownerField(ownerNames: OwnerNames): Field {
   return { word: (text) => matchOwnerNames(ownerNames, equalTo(text)), ownerNames };
 }
 
-function anywhere(text: string): Word {
-  const words: Word[] = [
-    matchNodeNames(containing(text)),
-    matchModels(containing(text)),
-    matchOwnerNames(ALL_NAMES, containing(text)),
-    matchConditions(containing(text)),
-  ];
+function anyOf(...words: Word[]): Word {
   return (columns) => {
     const tests = words.map((word) => word(columns));
     return (row) => tests.some((test) => test(row));
   };
 }
 
-function negated({ word, owner }: ParsedWord): ParsedWord {
+function negated({ word, owner, holds }: ParsedWord): ParsedWord {
   return {
     word: (columns) => {
       const test = word(columns);
       return (row) => !test(row);
     },
     owner: owner === null ? null : (named) => !owner(named),
+    holds: (columns) => {
+      const test = holds(columns);
+      return (row, place) => !test(row, place);
+    },
   };
 }
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { fleetOf } from '../../testing/fleet';
 import { NOW } from '../../testing/frames';
-import type { FleetGpus, FleetUsage } from '../../wire';
+import type { FleetGpus, FleetOwner, FleetUsage } from '../../wire';
 import { columnsOf, rowName, USE } from './columns';
 import { parseFilter } from './filter';
 import { freeNodes } from './free';
@@ -287,39 +287,88 @@ it('cut job list keeps user and namespace sums', () => {
     namespaces: [group('ml', 9100)],
   });
   const rows = (grouping: Grouping): [string, number][] =>
-    ownerRows(usage, nobody, grouping, null).map(({ name, gpu_s }) => [name, gpu_s]);
+    ownerRows(usage, nobody, grouping, '').map(({ name, gpu_s }) => [name, gpu_s]);
   expect(rows('users')).toEqual([
     ['bob', 8000],
     ['ana', 1100],
   ]);
   expect(rows('namespaces')).toEqual([['ml', 9100]]);
   expect(rows('jobs')).toEqual([['pod 1', 100]]);
-  const jobs = ownerRows(usage, nobody, 'jobs', null);
+  const jobs = ownerRows(usage, nobody, 'jobs', '');
   const sums = sumRows(usage, 'jobs', jobs, '').map(({ name, gpu_s, energy_joules }) => [name, gpu_s, energy_joules]);
   expect(sums).toEqual([
     ['900 more', 9000, 900_000],
     ['Total', 9100, 910_000],
   ]);
-  const users = ownerRows(usage, nobody, 'users', null);
+  const users = ownerRows(usage, nobody, 'users', '');
   expect(sumRows(usage, 'users', users, '').map(({ name, gpu_s }) => [name, gpu_s])).toEqual([['Total', 9100]]);
 });
 
 it('amounts of partial usage are lower bounds', () => {
   const usage = usageWith({ users: [group('ana', 7200)], state: 'partial' });
-  const [ana] = ownerRows(usage, columns, 'users', null);
+  const [ana] = ownerRows(usage, columns, 'users', '');
   expect(ana?.isLowerBound).toBe(true);
   expect(sumRows(usage, 'users', ana === undefined ? [] : [ana], '')[0]?.isLowerBound).toBe(true);
   const named = usageWith({ namespaces: [group('ml', 10), group(null, 5)] });
-  expect(ownerRows(named, columns, 'namespaces', null)[0]?.isLowerBound).toBe(true);
-  expect(ownerRows(usageWith({ users: [group('ana', 7200)] }), columns, 'users', null)[0]?.isLowerBound).toBe(false);
-  // A cut list does not show which of the other jobs match.
+  expect(ownerRows(named, columns, 'namespaces', '')[0]?.isLowerBound).toBe(true);
+  expect(ownerRows(usageWith({ users: [group('ana', 7200)] }), columns, 'users', '')[0]?.isLowerBound).toBe(false);
+  // Of a cut list it is not known which of the others match.
   const cut = usageWith({ owners_total: 9, unlisted: { ...group(null, 1), owners: 9 } });
-  expect(sumRows(cut, 'jobs', [], 'user:ana').map(({ isLowerBound }) => isLowerBound)).toEqual([true]);
+  expect(
+    sumRows(cut, 'jobs', ana === undefined ? [] : [ana], 'user:ana').map(({ isLowerBound }) => isLowerBound),
+  ).toEqual([true]);
+});
+
+it('owners that share a GPU with a matching owner are not listed', () => {
+  const owner = (user: string, id: string): FleetOwner => ({ user, kind: 'slurm_job', id, namespace: null });
+  const busy = columns.use.indexOf(USE.busy);
+  const owners = [owner('ana', '1'), owner('bob', '2')];
+  const shared = columnsOf({
+    ...fleet,
+    owners,
+    holds: [0, 1].map((place) => ({ gpu: busy, owner: place })),
+  });
+  const usage = usageWith({
+    owners: owners.map((one) => ({ owner: one, ...group('', Number(one.id) * 100), nodes: 1 })),
+    owners_total: 2,
+    users: [group('bob', 200), group('ana', 100)],
+  });
+  const found = (grouping: Grouping, filter: string): [string[], number | undefined] => {
+    const rows = ownersMatching(ownerRows(usage, shared, grouping, filter), filter);
+    return [rows.map(({ name }) => name), sumRows(usage, grouping, rows, filter).at(-1)?.gpu_s];
+  };
+  for (const filter of ['user:ana', 'ana', '-user:bob', 'user:ana busy', 'user:ana -free']) {
+    expect(found('users', filter), filter).toEqual([['ana'], 100]);
+    expect(found('jobs', filter), filter).toEqual([['Slurm job 1'], 100]);
+  }
+  // A user has what the user's jobs have.
+  expect(found('users', 'job:2')).toEqual([['bob'], 200]);
+  expect(found('users', 'busy')).toEqual([['bob', 'ana'], 300]);
+});
+
+it('unknown users are in the total of a filter without valid words', () => {
+  const nobody = columnsOf({ ...fleet, owners: [], holds: [] });
+  const usage = usageWith({ users: [group('ana', 100), group(null, 50)] });
+  const rows = ownerRows(usage, nobody, 'users', '');
+  const sums = (filter: string): [string, number][] =>
+    sumRows(usage, 'users', ownersMatching(rows, filter), filter).map(({ name, gpu_s }) => [name, gpu_s]);
+  for (const filter of ['', ' ', 'user:', '-user:', 'memory>80xb']) {
+    expect(sums(filter), filter).toEqual([
+      ['Unknown user', 50],
+      ['Total', 150],
+    ]);
+  }
+  expect(sums('user:ana')).toEqual([['Total', 100]]);
+  expect(sums('user:bob')).toEqual([]);
+  const unknown = usageWith({ users: [group(null, 50)], namespaces: [group(null, 20)] });
+  const names = (grouping: Grouping): string[] => sumRows(unknown, grouping, [], '').map(({ name }) => name);
+  expect(names('users')).toEqual(['Unknown user', 'Total']);
+  expect(names('namespaces')).toEqual(['Unknown namespace', 'Total']);
 });
 
 it('a user is found by the exact name', () => {
   const usage = usageWith({ users: ['ana', 'anna', 'diana'].map((name) => group(name, 60)) });
-  const rows = ownerRows(usage, columnsOf({ ...fleet, owners: [], holds: [] }), 'users', null);
+  const rows = ownerRows(usage, columnsOf({ ...fleet, owners: [], holds: [] }), 'users', '');
   const found = (filter: string): string[] => ownersMatching(rows, filter).map(({ name }) => name);
   expect(found('user:ana')).toEqual(['ana']);
   expect(found('ana')).toEqual(['ana', 'diana']);
@@ -345,22 +394,22 @@ it('owners are summed up by user, and a GPU with two of their jobs is one', () =
     owners_total: 2,
     users: [{ name: 'ana', owners: 2, gpu_s: 7200, active_gpu_s: 3600, energy_joules: null }],
   });
-  const [ana, ...rest] = ownerRows(answer, held, 'users', null);
+  const [ana, ...rest] = ownerRows(answer, held, 'users', '');
   expect(rest).toEqual([]);
   expect(ana).toMatchObject({ name: 'ana', gpu_s: 7200, active_s: 3600, gpus: 1, nodes: 1 });
   expect(ana?.energy_joules).toBeNaN();
-  expect(ownerRows(answer, held, 'jobs', null).map(({ name }) => name)).toEqual([
+  expect(ownerRows(answer, held, 'jobs', '').map(({ name }) => name)).toEqual([
     'Slurm job 1',
     'Slurm job 3',
     'Slurm job 2',
   ]);
-  const rows = ownerRows(answer, held, 'jobs', null);
+  const rows = ownerRows(answer, held, 'jobs', '');
   expect(sortedOwners(rows, 'gpu_hours', false).at(-1)?.name).toBe('Slurm job 2');
   expect(sortedOwners(rows, 'gpu_hours', true).at(-1)?.name).toBe('Slurm job 2');
   // By name, and by what they hold now.
-  const former = ownerRows(answer, held, 'jobs', parseFilter('job:3').match(held));
+  const former = ownerRows(answer, held, 'jobs', 'job:3');
   expect(ownersMatching(former, 'job:3').map(({ name }) => name)).toEqual(['Slurm job 3']);
-  const only = ownerRows(answer, held, 'jobs', parseFilter('node-0001').match(held));
+  const only = ownerRows(answer, held, 'jobs', 'node-0001');
   expect(ownersMatching(only, 'node-0001').map(({ name }) => name)).toEqual(['Slurm job 1', 'Slurm job 2']);
 });
 

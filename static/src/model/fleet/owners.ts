@@ -48,12 +48,7 @@ interface Group {
 type Amounts = Pick<FleetUsage['unlisted'], 'gpu_s' | 'active_gpu_s' | 'energy_joules'>;
 
 /** Rows of whoever used something meanwhile, or holds a GPU now. */
-export function ownerRows(
-  usage: FleetUsage | null,
-  columns: Columns,
-  grouping: Grouping,
-  shown: Uint8Array | null,
-): OwnerRow[] {
+export function ownerRows(usage: FleetUsage | null, columns: Columns, grouping: Grouping, filter: string): OwnerRow[] {
   const rows = new Map<string, OwnerRow>();
   const nodes = new Map<string, Set<number>>();
   const isLowerBound = isPartial(usage, grouping);
@@ -84,18 +79,26 @@ export function ownerRows(
       addUsed(row, used);
     }
   }
+  const isShown = parseFilter(filter).matchHolds(columns);
   // A GPU that somebody holds with two jobs is one GPU of theirs.
   const counted = new Set<string>();
+  const matched = new Set<string>();
   for (const { gpu, owner: place } of columns.fleet.holds) {
     const owner = columns.owner(place);
     const row = owner === undefined ? null : rowOf(owner);
     const once = `${gpu} ${row?.key ?? ''}`;
-    if (row === null || counted.has(once)) {
+    if (row === null) {
+      continue;
+    }
+    if (!matched.has(once) && isShown(gpu, place)) {
+      matched.add(once);
+      row.matching += 1;
+    }
+    if (counted.has(once)) {
       continue;
     }
     counted.add(once);
     row.gpus += 1;
-    row.matching += shown === null || shown[gpu] === 1 ? 1 : 0;
     row.idle += columns.use[gpu] === USE.idle ? 1 : 0;
     const on = nodes.get(row.key) ?? new Set();
     on.add(columns.node[gpu] ?? 0);
@@ -104,7 +107,7 @@ export function ownerRows(
   return [...rows.values()].map((row) => ({ ...row, nodes: nodes.get(row.key)?.size ?? 0 }));
 }
 
-/** Returns the rows below the others: the unlisted jobs, and the total of all that match. */
+/** The rows below the others: jobs that are not listed, unknown owners, and the total of all that match. */
 export function sumRows(
   usage: FleetUsage | null,
   grouping: Grouping,
@@ -115,14 +118,14 @@ export function sumRows(
     return [];
   }
   const isCut = grouping === 'jobs' && usage.unlisted.owners > 0;
-  const isAll = filter.trim() === '';
+  const isAll = parseFilter(filter).isEmpty;
   const isLowerBound = isPartial(usage, grouping);
   const total = sumRow(trans.__('Total'), isLowerBound || (isCut && !isAll));
   for (const { gpu_s, active_s, energy_joules } of rows) {
     addUsed(total, { gpu_s, active_gpu_s: active_s, energy_joules });
   }
   if (!isAll) {
-    return [total];
+    return rows.length === 0 ? [] : [total];
   }
   const others: OwnerRow[] = [];
   const addOthers = (name: string, used: Amounts): void => {
@@ -135,7 +138,7 @@ export function sumRows(
     addOthers(trans.__('%1 more', count(usage.unlisted.owners)), usage.unlisted);
   }
   const unknown = groupsFor(usage, grouping).find(({ name }) => name === null);
-  if (unknown !== undefined && rows.length > 0) {
+  if (unknown !== undefined) {
     addOthers(grouping === 'users' ? trans.__('Unknown user') : trans.__('Unknown namespace'), unknown);
   }
   return rows.length + others.length === 0 ? [] : [...others, total];
@@ -144,7 +147,7 @@ export function sumRows(
 /** Those that are called so, or hold a GPU now that matches. */
 export function ownersMatching(rows: readonly OwnerRow[], filter: string): readonly OwnerRow[] {
   const { names } = parseFilter(filter);
-  return filter.trim() === '' ? rows : rows.filter(({ matching, owner }) => matching > 0 || names(owner));
+  return rows.filter(({ matching, owner }) => matching > 0 || names(owner));
 }
 
 /** Sorted by a column, the largest first, what is not known last. */

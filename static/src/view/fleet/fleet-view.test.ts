@@ -238,6 +238,17 @@ describe('usage', () => {
     await type('user:ana');
     expect(sums()).toEqual(['Total']);
   });
+
+  it('of unknown users alone is in the table', async () => {
+    fleet = { ...fleet, owners: [], holds: [] };
+    change({ users: [{ name: null, owners: 3, gpu_s: 7200, active_gpu_s: 3600, energy_joules: null }], owners: [] });
+    await mount('view=users');
+    expect(find('[data-testid=gpumon-fleet-users]').hidden).toBe(false);
+    expect(text('[data-testid=gpumon-fleet-users] tfoot tr')).toMatch(/^Unknown user2\.00/);
+    expect(find('.gpumon-fleet-owners .gpumon-fleet-empty').hidden).toBe(true);
+    await type('user:ana');
+    expect(find('[data-testid=gpumon-fleet-users]').hidden).toBe(true);
+  });
 });
 
 it('free GPUs ignore filters of other views', async () => {

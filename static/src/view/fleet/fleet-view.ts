@@ -319,7 +319,6 @@ export class FleetView {
         columns,
         usage: reader.answers.usage,
         filter: shown.filter,
-        matches,
         sort: shown.owners,
         range,
         now_ms,

@@ -25,7 +25,6 @@ export interface OwnersContent {
   columns: Columns;
   usage: Answered<FleetUsage>;
   filter: string;
-  matches: Uint8Array | null;
   sort: { key: OwnerSort; reversed: boolean };
   range: string;
   now_ms: number;
@@ -64,8 +63,8 @@ export class OwnerView {
     );
   }
 
-  update({ grouping, columns, usage, filter, matches, sort, range, now_ms }: OwnersContent): void {
-    const all = this.rows(usage.value, columns, grouping, matches);
+  update({ grouping, columns, usage, filter, sort, range, now_ms }: OwnersContent): void {
+    const all = this.rows(usage.value, columns, grouping, filter);
     const rows = this.sorted(this.matching(all, filter), sort.key, sort.reversed);
     this.most = {
       gpu_s: rows.reduce((most, { gpu_s }) => (gpu_s > most ? gpu_s : most), 0),
@@ -76,9 +75,11 @@ export class OwnerView {
     setAttribute(this.element, 'aria-busy', String(usage.isLoading));
     const isWith = grouping === 'jobs' || grouping === 'notebooks';
     const [shown, hidden] = isWith ? [this.withUser, this.byUser] : [this.byUser, this.withUser];
-    setShown(shown.element, rows.length > 0);
+    const sums = sumRows(usage.value, grouping, rows, filter);
+    const isEmpty = rows.length + sums.length === 0;
+    setShown(shown.element, !isEmpty);
     setShown(hidden.element, false);
-    setShown(this.empty, rows.length === 0);
+    setShown(this.empty, isEmpty);
     setText(
       this.empty,
       all.length > 0 ? trans.__('Nothing matches this filter.') : emptyText(grouping, usage, columns),
@@ -88,7 +89,7 @@ export class OwnerView {
       rowAt: (place) => rows[place] ?? NOBODY,
       sort,
       selected: -1,
-      sums: sumRows(usage.value, grouping, rows, filter),
+      sums,
     });
   }
 
