@@ -16,6 +16,11 @@ DISTRIBUTION = "jupyterlab-gpumon"
 #: The command that reinstalls this package.
 REINSTALL = f"`pip install --force-reinstall {DISTRIBUTION.replace('-', '_')}-*.whl`"
 
+#: Removes the other package, and restores the files that this one shares with it.
+REPLACE_OTHER = (
+    f"run `pip uninstall {NAME} {DISTRIBUTION}`, then install the wheel of this program again: {REINSTALL}"
+)
+
 
 class GpumonNotFound(ProgramError, FileNotFoundError):
     """The ``gpumon`` program is in none of the places where an installer puts it."""
@@ -43,8 +48,7 @@ def describe_other(version: str) -> str:
     """Return a sentence that reports the other package called gpumon and says what to do."""
     return (
         f"the package {NAME} {version}, which is another program with files of the same names, is installed in "
-        f"{_package_root()}, too; run `pip uninstall {NAME} {DISTRIBUTION}`, then install the wheel of this program "
-        f"again: {REINSTALL}"
+        f"{_package_root()}, too; {REPLACE_OTHER}"
     )
 
 
@@ -52,30 +56,39 @@ def find_gpumon_bin() -> str:
     """Return the path of the ``gpumon`` program.
 
     The search goes from the environment of the running Python outwards, and never through ``PATH``, where another
-    version might stand in front.
+    version might stand in front. Scripts are skipped: the other package called gpumon may be in one of these places even
+    if it is not in the folder of this package.
 
     Raises:
         GpumonNotFound: with the places that were searched, and what to do.
     """
-    other = find_other_version()
     candidates = [os.path.join(folder, NAME) for folder in dict.fromkeys(_folders())]
-    for path in candidates:
-        if os.path.isfile(path) and os.access(path, os.X_OK):
-            if other is not None and _is_script(path):
-                break
+    programs = [path for path in candidates if os.path.isfile(path) and os.access(path, os.X_OK)]
+    for path in programs:
+        if not is_script(path):
             return path
+    other = find_other_version()
     if other is not None:
         raise GpumonNotFound(describe_other(other))
+    if programs:
+        raise GpumonNotFound(
+            f"{programs[0]} is a script of another program with the same name, such as the package {NAME} of PyPI; "
+            f"{REPLACE_OTHER}"
+        )
     searched = "".join(f"\n  {path}" for path in candidates)
     raise GpumonNotFound(
         f"the gpumon program is missing; install its wheel again: {REINSTALL}. Searched:{searched}"
     )
 
 
-def _is_script(path: str) -> bool:
-    """Return whether a file is a script, as the other package's program is. This package's is a binary."""
-    with open(path, "rb") as file:
-        return file.read(2) == b"#!"
+def is_script(path: str) -> bool:
+    """Return whether a file starts like a script. The program of this package is none; that of the other package is."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(2) == b"#!"
+    # A script can only be run if it can be read.
+    except OSError:
+        return False
 
 
 def _package_root() -> str:

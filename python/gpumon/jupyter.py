@@ -15,7 +15,7 @@ import sys
 from typing import Any
 from urllib.parse import quote
 
-from gpumon._find import NAME, GpumonNotFound, find_gpumon_bin, find_other_version
+from gpumon._find import NAME, GpumonNotFound, find_gpumon_bin, find_other_version, is_script
 
 #: gpumon answers within milliseconds; a machine that is busy starting kernels may take longer to start a process.
 START_TIMEOUT_S = 30
@@ -35,8 +35,8 @@ def setup_gpumon() -> dict[str, Any]:
     except GpumonNotFound as error:
         # An error here would take the routes of other packages down too; left to PATH, it concerns this route alone.
         program = NAME
-        # PATH may lead to the other package's program, which does not know these arguments.
-        refusal = str(error) if other is not None else None
+        # In PATH may be the other package's program, which does not know what it is asked.
+        refusal = str(error) if other is not None or _is_script_in_path() else None
     marks = [] if refusal is not None else _marks(program)
     if other is not None:
         marks.append(f"other={quote(other)}")
@@ -69,6 +69,14 @@ def setup_gpumon() -> dict[str, Any]:
         # the version of the other program's package gpumon (`other`).
         "launcher_entry": {"enabled": False, "title": "gpumon", "path_info": path},
     }
+
+
+def _is_script_in_path() -> bool:
+    """Return whether the command `gpumon` is a script, which the program of this package is not."""
+    import shutil
+
+    path = shutil.which(NAME)
+    return path is not None and is_script(path)
 
 
 def _marks(program: str) -> list[str]:

@@ -99,10 +99,10 @@ class OtherPackage(unittest.TestCase):
         self.command.write_text(f"#!{sys.executable}\nprint('the other program ran')\n")
         self.command.chmod(0o755)
 
-    def run_python(self, code: str) -> "subprocess.CompletedProcess[str]":
-        """Run code with the packages of that folder first, and with its programs as the environment's."""
+    def run_python(self, code: str, *folders: Path) -> "subprocess.CompletedProcess[str]":
+        """Run code where the packages of that folder come first, and programs are in its `bin`, then in these folders."""
         head = f"import os, sys; sys.path.insert(0, {str(self.site)!r})\nimport gpumon._find as find\n"
-        head += f"find._folders = lambda: [{str(self.command.parent)!r}]\n"
+        head += f"find._folders = lambda: {[str(self.command.parent), *map(str, folders)]!r}\n"
         environment = {**os.environ, "GPUMON_CONFIG": "none", "PATH": f"{self.command.parent}:{os.environ['PATH']}"}
         return subprocess.run([sys.executable, "-c", head + code], env=environment, capture_output=True, text=True, check=False)
 
@@ -127,6 +127,35 @@ class OtherPackage(unittest.TestCase):
         # If this package was installed last, the command is its own.
         shutil.copyfile("/bin/true", self.command)
         self.assertEqual(self.run_python("print(find.find_gpumon_bin())").stdout, f"{self.command}\n")
+
+    def move_other_to_another_site(self) -> None:
+        shutil.rmtree(self.site / "gpumon-0.0.11.dist-info")
+
+    def test_program_of_user_is_found_behind_script_of_system(self) -> None:
+        self.move_other_to_another_site()
+        program = Path(self.site, "bin", "gpumon")
+        program.parent.mkdir()
+        shutil.copyfile("/bin/true", program)
+        program.chmod(0o755)
+        done = self.run_python("print(find.find_gpumon_bin())", program.parent)
+        self.assertEqual((done.stdout, done.stderr), (f"{program}\n", ""))
+
+    def test_script_alone_is_not_the_program(self) -> None:
+        self.move_other_to_another_site()
+        error = self.run_python("find.find_gpumon_bin()").stderr.splitlines()[-1]
+        self.assertIn(f"{self.command} is a script of another program with the same name", error)
+        self.assertIn("`pip uninstall gpumon jupyterlab-gpumon`, then install", error)
+
+    def test_script_in_path_is_not_started_by_jupyter(self) -> None:
+        self.move_other_to_another_site()
+        code = (
+            "import subprocess; from gpumon.jupyter import setup_gpumon\n"
+            "command = [part.format(unix_socket='s') for part in setup_gpumon()['command']('s')]\n"
+            "sys.exit(subprocess.run(command).returncode)"
+        )
+        done = self.run_python(code)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn(f"{self.command} is a script of another program", done.stderr)
 
     def test_replaced_module_is_reported_by_python_m(self) -> None:
         (self.site / "gpumon/__init__.py").write_text("# The module of the other package.\n")
