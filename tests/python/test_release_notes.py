@@ -1,11 +1,14 @@
-"""The notes of a release are cut from the changelog, and a tag that does not fit the code is refused."""
+"""The notes of a release are cut from the changelog, and a tag or an image that does not fit is refused."""
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import unittest
 from pathlib import Path
+
+import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tools"))
@@ -66,6 +69,29 @@ class Command(unittest.TestCase):
         done = run("9.9.9")
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn("not 9.9.9", done.stderr)
+
+
+class Image(unittest.TestCase):
+    WORKFLOW = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())
+
+    def refusal(self, image: str) -> str:
+        """What the workflow prints about this name of the image; nothing if it is accepted."""
+        (step,) = [one for one in self.WORKFLOW["jobs"]["build"]["steps"] if one.get("name") == "The container image has a name"]
+        command = ["bash", "-e", "-c", step["run"]]
+        done = subprocess.run(command, env={**os.environ, "IMAGE": image}, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1 if done.stdout else 0)
+        return done.stdout
+
+    def test_image_of_other_registry_is_refused(self) -> None:
+        for image in ("registry.example/owner/gpumon", "ghcr.io.example/owner/gpumon", "owner/gpumon", "ghcr.io/", "ghcr.io/image"):
+            self.assertIn("set it to ghcr.io/OWNER/gpumon", self.refusal(image), image)
+        self.assertIn("IMAGE is not set", self.refusal(""))
+        self.assertEqual(self.refusal("ghcr.io/OWNER/gpumon"), "")
+
+    def test_token_is_sent_to_registry_of_github_alone(self) -> None:
+        steps = [step for job in self.WORKFLOW["jobs"].values() for step in job["steps"]]
+        logins = [step["run"] for step in steps if "docker login" in step.get("run", "")]
+        self.assertEqual([run.split("docker login ")[1].split()[0] for run in logins], ["ghcr.io"])
 
 
 if __name__ == "__main__":
