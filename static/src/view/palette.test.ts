@@ -58,6 +58,13 @@ function contrast(a: string, b: string): number {
   return (light + 0.05) / (dark + 0.05);
 }
 
+/** As `filter: grayscale(1)` shows it. */
+function grayOf(hex: string): string {
+  const [r, g, b] = [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16)) as Vector;
+  const gray = Math.round(0.2126 * r + 0.7152 * g + 0.0722 * b);
+  return `#${gray.toString(16).padStart(2, '0').repeat(3)}`;
+}
+
 function lab(rgb: Vector): Vector {
   const [x, y, z] = times(XYZ, rgb.map((part) => Math.min(1, Math.max(0, part))) as Vector);
   const f = (t: number): number => (t > 0.008856 ? Math.cbrt(t) : 7.787 * t + 16 / 116);
@@ -115,6 +122,8 @@ describe.each(themes)('the colors of programs and GPUs, $name', ({ rules, backgr
       }
       const letters = color(rules, `on-process-${i}`) ?? color(rules, 'on-process') ?? '';
       expect(contrast(letters, one), `${letters} on ${one}`).toBeGreaterThan(4.5);
+      // Bars of values that are out of date have no colors.
+      expect(contrast(grayOf(letters), grayOf(one)), `${letters} on ${one} in gray`).toBeGreaterThan(4.5);
     }
   });
 });
