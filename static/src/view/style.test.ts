@@ -97,7 +97,14 @@ it('what is styled with a part of the view is in that part alone', () => {
   }
 });
 
-/** The page's light and dark themes, which define the colors of texts and their backgrounds. */
+it('a button in the status is as tall as its text', () => {
+  const px = (sheet: string, selector: string, property: string): number =>
+    Number(new RegExp(`(?:^|\\n)${selector} \\{[^}]*\\s${property}: (-?\\d+)px`).exec(SHEETS.get(sheet) ?? '')?.[1]);
+  const around = px('base.css', '\\.gpumon button', 'padding') + px('base.css', '\\.gpumon button', 'border');
+  expect(px('head.css', '\\.gpumon-status > \\.gpumon-retry', 'margin-block')).toBe(-around);
+});
+
+/** The colors of texts, what is behind them, and where both are defined: the page's in light and dark. */
 const THEMES = [...textOf('../page/page.css').matchAll(/\{([^}]*--gpumon-muted: #[^}]*)\}/g)].map(
   ([, body = '']) => body,
 );
