@@ -147,9 +147,10 @@ export class CellCosts implements IDisposable {
     if (cost === null || !isWorthShowing(cost)) {
       return null;
     }
-    const notebook = PathExt.basename(this.panel.sessionContext.path);
+    const { path } = this.panel.sessionContext;
+    const notebook = PathExt.basename(path);
     const shown = code.slice(0, LONGEST_CODE);
-    const execution = { key, kernelId, cellId, notebook, count, code: shown, running, cost };
+    const execution = { key, kernelId, cellId, notebook, path, count, code: shown, running, cost };
     this.feed.store.cells.put(execution);
     const { request } = this.feed.options;
     if (!running && request !== undefined) {

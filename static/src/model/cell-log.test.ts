@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 
 import type { Event } from '../wire';
-import { byCost, CellLog, executionName, recorded, type CellExecution } from './cell-log';
+import { byCost, CellLog, executionName, notebookNamer, recorded, type CellExecution } from './cell-log';
 import { record } from './cell-record';
 import type { Request } from './request';
 
@@ -16,7 +16,17 @@ function run(key: string, gpu_ms: number | null, gpus: number[] = [0]): CellExec
     joules: 1,
     shared: false,
   };
-  return { key, kernelId: 'k', cellId: 'c', notebook: 'a.ipynb', count: 3, code: '', running: false, cost };
+  return {
+    key,
+    kernelId: 'k',
+    cellId: 'c',
+    notebook: 'a.ipynb',
+    path: 'w/a.ipynb',
+    count: 3,
+    code: '',
+    running: false,
+    cost,
+  };
 }
 
 function newStorage(): { stored: Map<string, string>; storage: Pick<Storage, 'getItem' | 'setItem'> } {
@@ -54,6 +64,36 @@ describe('what the server remembers of cells', () => {
   it('is nothing where it does not answer', async () => {
     const request = vi.fn<Request>(() => Promise.reject(new TypeError('no network')));
     await expect(record(run('a', 1), request)).resolves.toBeUndefined();
+  });
+});
+
+describe('names of notebooks', () => {
+  const of = (kernelId: string, path: string | null): CellExecution => ({ ...run(kernelId, 1), kernelId, path });
+
+  it('are told apart from each other and from what else is shown', () => {
+    const executions = [of('1', 'a/a.ipynb'), of('2', 'b/a.ipynb'), of('3', null), of('4', 'c/x.ipynb')];
+    const names = (pathOf: (kernelId: string) => string | null, others: string[]): string[] =>
+      executions.map(notebookNamer(executions, pathOf, others));
+    expect(names(() => null, [])).toEqual(['a/a.ipynb', 'b/a.ipynb', 'a.ipynb', 'x.ipynb']);
+    const renamed = (kernelId: string): string | null => ({ 2: 'b/new.ipynb', 3: 'a/a.ipynb' })[kernelId] ?? null;
+    expect(names(renamed, ['d/x.ipynb'])).toEqual(['a.ipynb', 'new.ipynb', 'a.ipynb', 'c/x.ipynb']);
+  });
+
+  it('are sent to the server without their folders', async () => {
+    const request = vi.fn<Request>(() => Promise.resolve(Response.json({}, { status: 201 })));
+    await record(of('1', 'secret/a.ipynb'), request);
+    const [, init] = request.mock.lastCall ?? [];
+    expect(init?.body).not.toContain('secret');
+  });
+
+  it('of an earlier version are stored without path', () => {
+    const { storage, stored } = newStorage();
+    const { path, ...old } = run('a', 1);
+    expect(path).toBe('w/a.ipynb');
+    stored.set('gpumon:cells', JSON.stringify([old, { ...old, key: 'b', path: 3 }]));
+    const log = new CellLog();
+    log.keepIn(() => storage);
+    expect(log.executions).toEqual([{ ...old, path: null }]);
   });
 });
 

@@ -3,6 +3,8 @@
 import { plainText } from '../lib/text';
 import type { Event } from '../wire';
 import type { CellCost } from './cell-cost';
+import type { PathOf } from './holders';
+import { notebookNames } from './notebook-names';
 
 export interface CellExecution {
   /** Tells an execution from others. */
@@ -11,6 +13,8 @@ export interface CellExecution {
   cellId: string;
   /** The notebook's file name. */
   notebook: string;
+  /** The notebook's path when the cell ran; `null` for executions that the server remembers, by the file name alone. */
+  path: string | null;
   /** As the notebook counts them; `null` where the kernel does not. */
   count: number | null;
   code: string;
@@ -23,6 +27,7 @@ export type CellOrder = 'elapsed' | 'gpu' | 'peak' | 'energy';
 /** A notebook worked in all day has hundreds. */
 const KEPT = 500;
 const LONGEST_NAME = 80;
+const LONGEST_NOTEBOOK = 120;
 /** Enough to know a cell again in another page. */
 const LONGEST_STORED_CODE = 300;
 
@@ -45,7 +50,9 @@ export class CellLog {
     try {
       this.storage = storageOf();
       const stored: unknown = JSON.parse(this.storage.getItem(STORED_UNDER) ?? '[]');
-      (Array.isArray(stored) ? stored.filter(isExecution) : []).forEach((one) => this.all.set(one.key, one));
+      const known = Array.isArray(stored) ? stored.filter(isExecution) : [];
+      // Earlier versions stored no path.
+      known.forEach((one) => this.all.set(one.key, { ...one, path: one.path ?? null }));
       this.listed = null;
     } catch {
       // This page begins with what it sees itself.
@@ -98,8 +105,33 @@ export function recorded(events: readonly Event[], own: readonly CellExecution[]
     }
     const { notebook, kernel_id: kernelId, cell_id: cellId, execution_count: count, ...cost } = event;
     const key = identity(kernelId, cost.started_ms);
-    return [{ key, kernelId, cellId, notebook: plainText(notebook), count, code: '', running: false, cost }];
+    const ids = { key, kernelId, cellId, notebook: plainText(notebook), path: null };
+    return [{ ...ids, count, code: '', running: false, cost }];
   });
+}
+
+/**
+ * Returns the name of each execution's notebook, told apart from the others and from notebooks with these paths. A kernel
+ * that still runs has the path that its notebook has now.
+ */
+export function notebookNamer(
+  executions: readonly CellExecution[],
+  pathOf: PathOf,
+  others: Iterable<string>,
+): (execution: CellExecution) => string {
+  const paths = new Map<string, string>();
+  const current = new Map<string, string | null>();
+  for (const { kernelId, path } of executions) {
+    const now = current.has(kernelId) ? current.get(kernelId) : pathOf(kernelId);
+    current.set(kernelId, now ?? null);
+    const known = now ?? path;
+    if (known !== null) {
+      paths.set(kernelId, known);
+    }
+  }
+  const pathOrName = ({ kernelId, notebook }: CellExecution): string => paths.get(kernelId) ?? notebook;
+  const names = notebookNames([...others, ...executions.map(pathOrName)]);
+  return (execution) => plainText(names.get(pathOrName(execution)) ?? execution.notebook, LONGEST_NOTEBOOK);
 }
 
 /** What an execution is called: `[3] model.fit(data)`, the first line of its code that says something. */
@@ -114,13 +146,15 @@ function tellingCode({ code }: CellExecution): string {
 }
 
 /** Whether it is what another page stored, perhaps one of another version. */
-function isExecution(stored: unknown): stored is CellExecution {
-  const { key, kernelId, cellId, notebook, code, count, cost } = Object(stored) as Record<keyof CellExecution, unknown>;
+function isExecution(stored: unknown): stored is Omit<CellExecution, 'path'> & { path?: string | null } {
+  const { path = null, ...execution } = Object(stored) as Record<keyof CellExecution, unknown>;
+  const { key, kernelId, cellId, notebook, code, count, cost } = execution;
   const { started_ms, ended_ms, gpus, ...taken } = Object(cost) as Record<keyof CellCost, unknown>;
   const { gpu_ms, peak_bytes, change_bytes, joules } = taken;
   const isNumber = (value: unknown): boolean => typeof value === 'number';
   return (
     [key, kernelId, cellId, notebook, code].every((value) => typeof value === 'string') &&
+    (path === null || typeof path === 'string') &&
     [started_ms, ended_ms].every(isNumber) &&
     [count, gpu_ms, peak_bytes, change_bytes, joules].every((value) => value === null || isNumber(value)) &&
     Array.isArray(gpus) &&

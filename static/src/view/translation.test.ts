@@ -57,6 +57,7 @@ function fullStore(): Store {
     kernelId: 'k1',
     cellId: 'c1',
     notebook: 'train.ipynb',
+    path: 'a/train.ipynb',
     count: 1,
     code: 'the code',
     running: true,

@@ -2,21 +2,28 @@
 
 import type { ColorSlots } from '../color-slots';
 import type { GpuState } from '../gpu';
-import { holderOf, notebookNamesOf, processName, programOf, type ListRow } from '../holders';
+import { plainText } from '../../lib/text';
+import { holderOf, kernelHolder, processName, programOf, type ListRow } from '../holders';
+import { notebookNames } from '../notebook-names';
+import { notebookPath } from '../owner';
 import { absenceOf } from '../reading';
 import type { FormerHolder } from '../store';
 import type { Holder } from './plots';
 
 /** What a chart names at most; the rest is too thin to be seen. */
 const MOST = 8;
+const LONGEST_NAME = 120;
 
 interface Remembered extends Holder {
+  gpu: number;
+  /** The path of a notebook or console. */
+  path: string | null;
   seen_ms: number;
 }
 
 export class PastHolders {
   /** By GPU and holder. */
-  private readonly all = new Map<string, Remembered & { gpu: number }>();
+  private readonly all = new Map<string, Remembered>();
 
   private former: ReadonlyMap<string, readonly FormerHolder[]> | null = null;
 
@@ -26,14 +33,14 @@ export class PastHolders {
       return;
     }
     this.former = former;
-    const names = notebookNamesOf([...former.values()].flat().map(({ process }) => process));
     for (const { index, uuid } of gpus) {
       for (const { process, seen_ms } of former.get(uuid ?? '') ?? []) {
         const holder = holderOf(process);
         const key = `${index} ${holder}`;
         if (!this.all.has(key)) {
           const slot = slots.ofProgram(programOf(process));
-          this.all.set(key, { gpu: index, holder, name: processName(process, names), slot, memory_bytes: 0, seen_ms });
+          const [name, path] = [processName(process), notebookPath(process)];
+          this.all.set(key, { gpu: index, holder, name, path, slot, memory_bytes: 0, seen_ms });
         }
       }
     }
@@ -43,21 +50,43 @@ export class PastHolders {
   record(rows: readonly ListRow[], now_ms: number): void {
     for (const row of rows) {
       if (row.kind === 'holder' && absenceOf(row.memory_bytes) === null) {
-        const { key, gpu, holder, name, slot, memory_bytes } = row;
-        this.all.set(key, { gpu, holder, name, slot, memory_bytes, seen_ms: now_ms });
+        const { key, gpu, holder, name, path, slot, memory_bytes } = row;
+        this.all.set(key, { gpu, holder, name, path, slot, memory_bytes, seen_ms: now_ms });
       }
     }
   }
 
-  /** Those who held each GPU since `from_ms`: who came first stands first, so that nobody changes places. */
-  since(from_ms: number, now_ms: number): Map<number, Holder[]> {
+  /** The paths of notebooks and consoles that held a GPU since `from_ms`. */
+  pathsSince(from_ms: number): string[] {
+    return [...this.all.values()].flatMap(({ path, seen_ms }) => (path !== null && seen_ms >= from_ms ? [path] : []));
+  }
+
+  /** The path of the notebook or console that this kernel runs or ran for; `null` if it is not remembered. */
+  pathOf(kernelId: string): string | null {
+    const holder = kernelHolder(kernelId);
+    for (const one of this.all.values()) {
+      if (one.holder === holder && one.path !== null) {
+        return one.path;
+      }
+    }
+    return null;
+  }
+
+  /**
+   * Those who held each GPU since `from_ms`: who came first stands first, so that nobody changes places. Notebooks are
+   * told apart from each other and from notebooks with the other paths.
+   */
+  since(from_ms: number, now_ms: number, otherPaths: Iterable<string> = []): Map<number, Holder[]> {
+    const names = notebookNames([...otherPaths, ...this.pathsSince(from_ms)]);
     const byGpu = new Map<number, Holder[]>();
     for (const one of this.all.values()) {
       const holders = byGpu.get(one.gpu) ?? [];
       byGpu.set(one.gpu, holders);
       if (one.seen_ms >= from_ms && holders.length < MOST) {
+        const { path, holder, slot } = one;
+        const name = path === null ? one.name : plainText(names.get(path) ?? path, LONGEST_NAME);
         // Whoever has gone holds nothing any more.
-        holders.push(one.seen_ms < now_ms ? { ...one, memory_bytes: 0 } : one);
+        holders.push({ holder, name, slot, memory_bytes: one.seen_ms < now_ms ? 0 : one.memory_bytes });
       }
     }
     return byGpu;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { GIB, gpu, inventory, NOW, process, sample } from '../../testing/frames';
-import type { GpuSample } from '../../wire';
+import type { GpuSample, Process } from '../../wire';
 import { gpusOf } from '../gpu';
 import { ColorSlots } from '../color-slots';
 import { holderRows } from '../holders';
@@ -102,5 +102,26 @@ describe('those who held a GPU', () => {
     expect(past.since(NOW + 1000, later).get(0)).toEqual([]);
     past.prune(later);
     expect(past.since(0, later).size).toBe(0);
+  });
+
+  it('notebooks that have ended are told apart from those that run', () => {
+    const past = new PastHolders();
+    const of = (pid: number, folder: string): Process => {
+      const notebook = { kernel_id: folder, kernel_pid: pid, path: `${folder}/train.ipynb` };
+      return process(pid, { owner: { parents: [], notebook } });
+    };
+    const views = gpusOf(inventory(1), sample(NOW, [gpu(0, { processes: [of(7, 'a')] })]));
+    const slots = new ColorSlots();
+    past.record(holderRows(views, slots), NOW);
+    past.recall(new Map([['GPU-0', [{ process: of(8, 'b'), seen_ms: NOW - 5000 }]]]), views, slots);
+    const names = (from_ms: number, ...others: string[]): string[] | undefined =>
+      past
+        .since(from_ms, NOW, others)
+        .get(0)
+        ?.map(({ name }) => name);
+    expect(names(NOW - 9000)).toEqual(['a/train.ipynb', 'b/train.ipynb']);
+    expect(names(NOW - 1000)).toEqual(['train.ipynb']);
+    expect(names(NOW - 1000, 'c/train.ipynb')).toEqual(['a/train.ipynb']);
+    expect([past.pathOf('b'), past.pathOf('c')]).toEqual(['b/train.ipynb', null]);
   });
 });

@@ -6,15 +6,17 @@ import type { Holder } from '../../model/dashboard/plots';
 import { kernelHolder } from '../../model/holders';
 import { colorOf, type Palette } from '../palette';
 
-/** By GPU, besides those that are in `byGpu` already; a cell has the color of its notebook. */
+/** By GPU, besides those that are in `byGpu` already; a cell has the color of its notebook, and its name. */
 export function bandsOf(
   executions: readonly CellExecution[],
+  notebookOf: (execution: CellExecution) => string,
   palette: Palette,
   holders: ReadonlyMap<number, readonly Holder[]>,
   now_ms: number,
   byGpu: Map<number, Band[]>,
 ): Map<number, Band[]> {
-  for (const { kernelId, count, notebook, running, cost } of executions) {
+  for (const execution of executions) {
+    const { kernelId, count, running, cost } = execution;
     for (const gpu of cost.gpus) {
       const holder = holders.get(gpu)?.find((one) => one.holder === kernelHolder(kernelId));
       const color = colorOf(palette, holder?.slot ?? 'text');
@@ -22,7 +24,7 @@ export function bandsOf(
       const bands = byGpu.get(gpu) ?? [];
       byGpu.set(gpu, bands);
       const label = executionLabel(count);
-      bands.push({ from_ms: cost.started_ms, to_ms, color, label, title: `${notebook} ${label}` });
+      bands.push({ from_ms: cost.started_ms, to_ms, color, label, title: `${notebookOf(execution)} ${label}` });
     }
   }
   return byGpu;

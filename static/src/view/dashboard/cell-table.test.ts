@@ -1,10 +1,10 @@
 // @vitest-environment jsdom
 import { describe, expect, it, vi } from 'vitest';
 
-import type { CellExecution } from '../../model/cell-log';
+import { notebookNamer, type CellExecution } from '../../model/cell-log';
 import { CellTable } from './cell-table';
 
-function run(key: string, kernelId: string, gpu_ms: number, joules: number): CellExecution {
+function run(key: string, kernelId: string, gpu_ms: number, joules: number, path: string | null = null): CellExecution {
   const cost = {
     started_ms: 0,
     ended_ms: 5000,
@@ -15,7 +15,7 @@ function run(key: string, kernelId: string, gpu_ms: number, joules: number): Cel
     joules,
     shared: false,
   };
-  return { key, kernelId, cellId: key, notebook: 'old.ipynb', count: 1, code: key, running: false, cost };
+  return { key, kernelId, cellId: key, notebook: 'old.ipynb', path, count: 1, code: key, running: false, cost };
 }
 
 describe('the table of cells', () => {
@@ -27,20 +27,22 @@ describe('the table of cells', () => {
   };
   const table = new CellTable(() => undefined, notebooks);
   const runs = [run('slow', 'here', 900, 1), run('hot', 'gone', 10, 5000)];
+  const update = (executions: CellExecution[], gpu = 0): void =>
+    table.update(executions, new Set([gpu]), notebookNamer(executions, notebooks.pathOf, []));
   const names = (): string[] => [...table.element.querySelectorAll('tbody button')].map((one) => one.textContent);
 
   it('has the most expensive first, by what somebody chooses', () => {
-    table.update(runs, new Set([0]));
+    update(runs);
     expect(names()).toEqual(['[1] slow', '[1] hot']);
     const energy = [...table.element.querySelectorAll<HTMLButtonElement>('th button')].at(-1);
     energy?.click();
-    table.update(runs, new Set([0]));
+    update(runs);
     expect(names()).toEqual(['[1] hot', '[1] slow']);
     expect(energy?.closest('th')?.getAttribute('aria-sort')).toBe('descending');
   });
 
   it('leads to notebooks whose kernel still runs, by the name that they have now', () => {
-    table.update(runs, new Set([0]));
+    update(runs);
     const [hot, slow] = table.element.querySelectorAll<HTMLButtonElement>('tbody button');
     expect([hot?.disabled, slow?.disabled]).toEqual([true, false]);
     expect(slow?.closest('tr')?.textContent).toContain('new.ipynb');
@@ -51,13 +53,17 @@ describe('the table of cells', () => {
 
   it('notebooks of same name have their folders', () => {
     otherPath = 'b/new.ipynb';
-    table.update([...runs, run('next', 'other', 5, 1)], new Set([0]));
-    const notebooks = [...table.element.querySelectorAll('tbody .gpumon-process-sub')].map((one) => one.textContent);
-    expect(notebooks.sort()).toEqual(['a/new.ipynb', 'b/new.ipynb', 'old.ipynb']);
+    update([...runs, run('next', 'other', 5, 1)]);
+    const shown = (): string[] =>
+      [...table.element.querySelectorAll('tbody .gpumon-process-sub')].map((one) => one.textContent).sort();
+    expect(shown()).toEqual(['a/new.ipynb', 'b/new.ipynb', 'old.ipynb']);
+    // Also after their kernels have ended.
+    update([run('one', 'gone', 5, 1, 'a/old.ipynb'), run('two', 'gone too', 5, 1, 'b/old.ipynb')]);
+    expect(shown()).toEqual(['a/old.ipynb', 'b/old.ipynb']);
   });
 
   it('is not there without any', () => {
-    table.update(runs, new Set([1]));
+    update(runs, 1);
     expect(table.element.hidden).toBe(true);
   });
 });

@@ -2,11 +2,9 @@
 
 import { button, h, KeyedRows, setAttribute, setShown, setText } from '../../lib/dom';
 import { DASH, timeOfDay } from '../../lib/format';
-import { plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import { byCost, executionName, type CellOrder, type CellExecution } from '../../model/cell-log';
 import { describeCell } from '../../model/describe-cell';
-import { notebookNames } from '../../model/notebook-names';
 import type { NotebookHost } from '../notebook-host';
 
 const COLUMNS: readonly { id: CellOrder; title: () => string }[] = [
@@ -55,18 +53,18 @@ export class CellTable {
     );
   }
 
-  update(executions: readonly CellExecution[], gpus: ReadonlySet<number>): void {
+  /** `notebookOf` returns the name of an execution's notebook. */
+  update(
+    executions: readonly CellExecution[],
+    gpus: ReadonlySet<number>,
+    notebookOf: (execution: CellExecution) => string,
+  ): void {
     const shown = byCost(executions, this.order, gpus).slice(0, MOST);
     setShown(this.element, shown.length > 0);
     for (const { id, element } of this.heads) {
       setAttribute(element, 'aria-sort', id === this.order ? 'descending' : null);
     }
-    const paths = new Map(shown.map(({ kernelId }) => [kernelId, this.notebooks?.pathOf(kernelId) ?? null]));
-    const names = notebookNames([...paths.values()].filter((path) => path !== null));
-    this.rows.update(shown, (row, execution) => {
-      const path = paths.get(execution.kernelId) ?? null;
-      row.update(execution, path === null ? null : (names.get(path) ?? path));
-    });
+    this.rows.update(shown, (row, execution) => row.update(execution, notebookOf(execution)));
   }
 }
 
@@ -92,14 +90,12 @@ class Row {
     );
   }
 
-  /** `name` is the name of the notebook; `null` if it is not of this Jupyter server. */
-  update(execution: CellExecution, name: string | null): void {
+  update(execution: CellExecution, notebook: string): void {
     setText(this.started, timeOfDay(execution.cost.started_ms));
     setText(this.name, executionName(execution));
     setAttribute(this.name, 'title', execution.code);
-    // After a restart of its kernel the notebook cannot be opened from here; its last known name stays.
-    this.name.disabled = name === null;
-    const notebook = name === null ? execution.notebook : plainText(name);
+    // After a restart of its kernel the notebook cannot be opened from here.
+    this.name.disabled = (this.notebooks?.pathOf(this.kernelId) ?? null) === null;
     setText(this.notebook, execution.running ? trans.__('%1, running', notebook) : notebook);
     const parts = describeCell(execution.cost);
     for (const { id, element } of this.numbers) {

@@ -4,7 +4,7 @@ import type { TimeWindow } from '../../chart/content';
 import { h, KeyedRows, setAttribute } from '../../lib/dom';
 import { remembered } from '../../lib/remembered';
 import type { SeriesSource } from '../../lib/timeline';
-import { recorded } from '../../model/cell-log';
+import { notebookNamer, recorded } from '../../model/cell-log';
 import { chartsOf, isApart, placed, stepped } from '../../model/dashboard/arrange';
 import { conditionSpans } from '../../model/dashboard/condition-spans';
 import { uncharted } from '../../model/dashboard/kinds';
@@ -161,7 +161,9 @@ export class Dashboard extends StoreView {
     this.holders.record(holderRows(gpus, store.slots, this.options.notebooks?.pathOf), now_ms);
     this.holders.recall(store.formerHolders, gpus, store.slots);
     this.holders.prune(store.timeline.times_ms[0] ?? now_ms);
-    const holders = this.holders.since(from_ms, now_ms);
+    const { executions: own } = store.cells;
+    const paths = new Set(own.flatMap(({ path }) => path ?? []));
+    const holders = this.holders.since(from_ms, now_ms, paths);
     const all = store.sample === null ? [] : sectionsOf({ state, gpus, sample: store.sample, holders });
     const metrics = metricsOf(all);
     const known = this.past.known(state, now_ms, metrics, this.chartWidth());
@@ -196,12 +198,14 @@ export class Dashboard extends StoreView {
     this.sections.update(ofGpus, (view, section) => view.update(section, context));
     this.machine.update(ofMachine, (view, section) => view.update(section, context));
     const events = known?.events ?? store.events;
-    const { executions: own } = store.cells;
     const executions = [...this.recorded(events, own), ...own];
-    this.cells.update(executions, new Set(chosen.map(({ index }) => index)));
+    const pathOf = (kernelId: string): string | null =>
+      this.options.notebooks?.pathOf(kernelId) ?? this.holders.pathOf(kernelId);
+    const notebookOf = notebookNamer(executions, pathOf, [...paths, ...this.holders.pathsSince(from_ms)]);
+    this.cells.update(executions, new Set(chosen.map(({ index }) => index)), notebookOf);
     const markers = this.markers(events, palette);
     const annotations = new AnnotationSet(
-      bandsOf(executions, palette, holders, now_ms, runBands(events, palette, now_ms)),
+      bandsOf(executions, notebookOf, palette, holders, now_ms, runBands(events, palette, now_ms)),
       conditionSpans(events, store.sample, now_ms, known?.answer.conditions),
       this.marks?.withDraft(markers, palette) ?? markers,
       chosen.map(({ index }) => index),
