@@ -82,7 +82,7 @@ test-rust: $(EXTENSION) rust ## format, clippy and tests of the Rust crates
 	@$(PYTHON) tools/test.py rust
 test-web: $(MODULES) ## types, style and tests of the page and the extension
 	@$(PYTHON) tools/test.py web
-test-python: $(JUPYTER)/$(INSTALLED) fake-library ## tests of the wheel's Python
+test-python: $(JUPYTER)/$(INSTALLED) $(MODULES) fake-library ## tests of the wheel's Python
 	@$(PYTHON) tools/need.py promtool
 	@$(PYTHON) tools/test.py python
 test-api: $(API)/.made fake-library ## the API against its description, with valid and invalid requests

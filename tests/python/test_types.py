@@ -1,5 +1,7 @@
 """What type checkers know of the package is what it is."""
 
+import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -28,6 +30,16 @@ def mypy(path: object) -> str:
     return "" if done.returncode == 0 else done.stdout + done.stderr
 
 
+def pyright(path: Path) -> str:
+    """What the type checker of npm complains about, with all its rules."""
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(path, folder)
+        Path(folder, "pyrightconfig.json").write_text(json.dumps({"typeCheckingMode": "strict"}))
+        command = [str(ROOT / "node_modules/.bin/pyright"), "--warnings", "--project", folder, "--pythonpath", sys.executable]
+        done = subprocess.run(command, capture_output=True, text=True)
+    return "" if done.returncode == 0 else done.stdout + done.stderr
+
+
 class Types(unittest.TestCase):
     def test_the_package_is_typed(self) -> None:
         self.assertEqual(mypy(PACKAGE), "")
@@ -36,6 +48,13 @@ class Types(unittest.TestCase):
         self.assertEqual(mypy(USE), "")
         used = USE.read_text()
         self.assertEqual([name for name in gpumon.__all__ if f"gpumon.{name}" not in used], [])
+
+    def test_pyright_accepts_what_users_write(self) -> None:
+        self.assertEqual(pyright(USE), "")
+        with tempfile.TemporaryDirectory() as folder:
+            wrong = Path(folder, USE.name)
+            wrong.write_text(USE.read_text() + "assert_type(step.measurements, int)\n")
+            self.assertIn("deque[Measurement]", pyright(wrong))
 
     def test_types_and_objects_agree(self) -> None:
         with tempfile.NamedTemporaryFile("w") as others:
