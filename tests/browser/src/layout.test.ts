@@ -3,7 +3,7 @@
  * text.
  */
 
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
 
 import { newPage } from './browser';
@@ -42,18 +42,24 @@ async function measureAt<T>(
   }
 }
 
+/** Opens a menu, and returns its name and the edges of what it opens. */
+async function openMenu(menu: Locator): Promise<[name: string, left: number, right: number]> {
+  const [summary, content] = [menu.locator('summary'), menu.locator('> div')];
+  await summary.click();
+  // A menu gets its position after it has been opened.
+  const isPlaced = (): Promise<boolean> =>
+    content.evaluate((element: HTMLElement) => element.style.getPropertyValue('--_left') !== '');
+  await expect.poll(isPlaced).toBe(true);
+  const { x, width } = (await content.boundingBox()) ?? { x: -1, width: 0 };
+  return [await summary.innerText(), x, x + width];
+}
+
 describe('the page', () => {
   it.for([560, 690, 1280, 1366, 1440, 1920])('at %i px has whole menus', async (width, { browser, eight }) => {
     const opened = await measureAt(browser, `${eight.url}#charts`, width, async (page) => {
       const seen: [string, number, number][] = [];
       for (const menu of await page.locator('.gpumon-controls > .gpumon-menu:visible').all()) {
-        await menu.locator('summary').click();
-        const content = menu.locator('> div');
-        await content.waitFor();
-        // A menu is positioned after it has opened.
-        await page.waitForTimeout(100);
-        const { x, width } = (await content.boundingBox()) ?? { x: -1, width: 0 };
-        seen.push([await menu.locator('summary').innerText(), x, x + width]);
+        seen.push(await openMenu(menu));
         await page.keyboard.press('Escape');
       }
       return seen;
@@ -157,10 +163,8 @@ describe('JupyterLab', () => {
       expect(await page.locator('#gpumon-panel, .gpumon-dashboard').getByRole('banner').count()).toBe(0);
       const { x: left = 0, width: room = 0 } = (await charts.root.boundingBox()) ?? {};
       for (const menu of await charts.root.locator('.gpumon-controls > .gpumon-menu:visible').all()) {
-        await menu.locator('summary').click();
-        await page.waitForTimeout(100);
-        const { x = -1, width = 0 } = (await menu.locator('> div').boundingBox()) ?? {};
-        expect([x >= left, x + width <= left + room], await menu.locator('summary').innerText()).toEqual([true, true]);
+        const [name, from, to] = await openMenu(menu);
+        expect([from >= left, to <= left + room], name).toEqual([true, true]);
         await page.keyboard.press('Escape');
       }
     },
