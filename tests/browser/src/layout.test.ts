@@ -6,8 +6,10 @@
 import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
 
+import { fleetOf } from '../../../static/src/testing/fleet';
 import { newPage } from './browser';
 import { Charts } from './charts';
+import { FakeFleet } from './fake-fleet';
 import { it as base } from './fixtures';
 import { GpumonServer } from './gpumon';
 import { View } from './view';
@@ -35,7 +37,11 @@ async function measureAt<T>(
   const { page } = await newPage(browser, { viewport: { width, height: 900 }, ...options });
   try {
     await page.goto(url);
-    await (url.includes('#charts') ? new Charts(page).live() : new View(page).live());
+    if (url.includes('#fleet')) {
+      await page.locator('[data-testid=gpumon-fleet][data-state=live]').waitFor();
+    } else {
+      await (url.includes('#charts') ? new Charts(page).live() : new View(page).live());
+    }
     return await measure(page);
   } finally {
     await page.context().close();
@@ -53,6 +59,20 @@ async function openMenu(menu: Locator): Promise<[name: string, left: number, rig
   const { x, width } = (await content.boundingBox()) ?? { x: -1, width: 0 };
   return [await summary.innerText(), x, x + width];
 }
+
+/** The targets that are too small for fingers. */
+function smallTargets(page: Page): Promise<string[]> {
+  return page.evaluate(() => {
+    const targets = document.querySelectorAll('.gpumon :is(button, summary, select, input, a[href])');
+    return [...targets]
+      .filter((target) => target.checkVisibility())
+      .map((target) => ({ target, box: target.getBoundingClientRect() }))
+      .filter(({ box: { width, height } }) => width < 24 || height < 24)
+      .map(({ target, box: { width, height } }) => `${target.className} ${target.textContent}: ${width} x ${height}`);
+  });
+}
+
+const TOUCH = { hasTouch: true, isMobile: true };
 
 describe('the page', () => {
   it.for([560, 690, 1280, 1366, 1440, 1920])('at %i px has whole menus', async (width, { browser, eight }) => {
@@ -108,22 +128,24 @@ describe('the page', () => {
   });
 
   it.for(['', '#charts'])('has targets of 24 px for fingers at "%s"', async (address, { browser, two }) => {
-    const measure = (page: Page): Promise<string[]> =>
-      page.evaluate(() => {
-        const targets = document.querySelectorAll('.gpumon :is(button, summary, select, input, a[href])');
-        return [...targets]
-          .filter((target) => target.checkVisibility())
-          .map((target) => ({ target, box: target.getBoundingClientRect() }))
-          .filter(({ box: { width, height } }) => width < 24 || height < 24)
-          .map(
-            ({ target, box: { width, height } }) => `${target.className} ${target.textContent}: ${width} x ${height}`,
-          );
-      });
-    expect(await measureAt(browser, two.url + address, 600, measure, { hasTouch: true, isMobile: true })).toEqual([]);
+    expect(await at(browser, two.url + address, 600, smallTargets, TOUCH)).toEqual([]);
   });
 
-  it('keeps units behind numbers in right-to-left text', async ({ browser, two }) => {
-    const wrong = await measureAt(browser, two.url, 1000, (page) =>
+  it.for(['gpus', 'nodes', 'users', 'free'])(
+    'has targets of 24 px for fingers in a fleet, %s',
+    async (view, { browser, onTestFinished }) => {
+      const server = await FakeFleet.start(fleetOf({ nodes: 40, gpus: 8, at_ms: Date.now() }));
+      onTestFinished(() => server.stop());
+      const measure = async (page: Page): Promise<string[]> => {
+        await page.locator('.gpumon-fleet-view table:visible').first().waitFor();
+        return smallTargets(page);
+      };
+      expect(await at(browser, `${server.url}#fleet?view=${view}`, 600, measure, TOUCH)).toEqual([]);
+    },
+  );
+
+  it('has its units behind numbers in text from right to left', async ({ browser, two }) => {
+    const wrong = await at(browser, two.url, 1000, (page) =>
       page.evaluate(() => {
         document.documentElement.dir = 'rtl';
         const x = (node: Text, at: number): number => {
