@@ -83,8 +83,13 @@ if not TYPE_CHECKING:
         if name == "__version__":
             import importlib.metadata
 
-            globals()[name] = importlib.metadata.version(DISTRIBUTION)
-            return globals()[name]
+            try:
+                version = importlib.metadata.version(DISTRIBUTION)
+            # The package runs from a folder into which it was not installed.
+            except importlib.metadata.PackageNotFoundError:
+                raise AttributeError(f"module 'gpumon' has no attribute {name!r}: it is not installed") from None
+            globals()[name] = version
+            return version
         for module, names in _MODULES.items():
             if name in names:
                 import importlib

@@ -292,6 +292,16 @@ class SetupGpumon(unittest.TestCase):
         done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
         self.assertEqual(done.stdout.split(), ["gpumon"])
 
+    def test_version_without_metadata_is_missing_attribute(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copytree(Path(gpumon.__file__).parent, Path(folder, "gpumon"), ignore=shutil.ignore_patterns("__pycache__"))
+            code = f"import sys; sys.path = [{folder!r}, *(path for path in sys.path if 'site-packages' not in path)]\n"
+            code += "import gpumon; print(getattr(gpumon, '__version__', 'none')); gpumon.__version__"
+            done = subprocess.run([sys.executable, "-S", "-c", code], cwd=folder, capture_output=True, text=True)
+        self.assertEqual(done.stdout, "none\n")
+        self.assertEqual(done.stderr.count("Traceback"), 1, done.stderr)
+        self.assertIn("AttributeError: module 'gpumon' has no attribute '__version__': it is not installed", done.stderr)
+
     def test_the_package_itself_loads_nothing_until_something_is_asked_of_it(self) -> None:
         code = "import sys; before = set(sys.modules); import gpumon; print(*sorted(set(sys.modules) - before))"
         loaded = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True).stdout.split()
