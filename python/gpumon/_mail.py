@@ -116,8 +116,10 @@ class Mail:
                 if number in self._expected:
                     self._answers[number] = message
             elif "error" in message:
-                # The program could not tell which request it failed to read, so all waiting requests fail.
-                self._answers.update(dict.fromkeys(self._expected, message))
+                # The program could not read a line, nor which request it was: all who wait learn of it. Requests that are
+                # answered already were read.
+                for expected in list(self._expected):
+                    self._answers.setdefault(expected, message)
             elif "sample" in message:
                 self.failed = None
                 for _, receive in list(self.receivers.values()):

@@ -129,6 +129,26 @@ class Is(StandInTest):
             pass
         self.assertEqual(m.gpu_s, 9.8)
 
+    def test_error_without_number_keeps_earlier_answers(self) -> None:
+        batches = [[b'{"id": 1, "cost": {}}', b'{"error": "line 3 is no request"}']]
+        both, answers, box = threading.Event(), {}, mail.Mail()
+        # Nothing comes before both requests wait.
+        program = mock.Mock(failure=None, receive=lambda _: batches.pop() if both.wait(PATIENCE_S) and batches else [])
+
+        def ask(number: int) -> None:
+            answers[number] = box.answer(number, {}, program)
+
+        asking = [threading.Thread(target=ask, args=(number,)) for number in (1, 2)]
+        for thread in asking:
+            thread.start()
+        until = time.monotonic() + PATIENCE_S
+        while len(box._expected) < 2 and time.monotonic() < until:
+            time.sleep(0.01)
+        both.set()
+        for thread in asking:
+            thread.join(PATIENCE_S)
+        self.assertEqual(answers, {1: {"id": 1, "cost": {}}, 2: {"error": "line 3 is no request"}})
+
     def test_one_that_goes_on_to_read_nothing_is_replaced(self) -> None:
         self.say("mute")
         with gpumon.measure() as first:
