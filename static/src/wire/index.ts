@@ -111,11 +111,12 @@ export type Bar1 = {
 /** A job of a batch system, or a step of it. */
 export type BatchJob = {
   /**
-   * Its ID as the batch system writes it: `88123` of Slurm, `88123.server` or `88123[7].server` of PBS, `88123` or
-   * `88123[7]` of LSF. The SLUID of a Slurm job, by which Slurm 26.05 names cgroups, if the ID is not known.
+   * The ID as the batch system writes it: `88123` for Slurm, `88123.server` or `88123[7].server`
+   * for PBS, `88123` or `88123[7]` for LSF. If the ID of a Slurm job is unknown, this is its
+   * SLUID, by which Slurm 26.05 names cgroups.
    */
   job_id: string,
-  /** The step of a Slurm job, such as `0`, `batch` or `interactive`, if it is known. */
+  /** The step of a Slurm job, such as `0`, `batch` or `interactive`, if known. */
   step?: string,
   /**
    * Whether only the environment of the process has the ID, which only its user and root can read. Other users do
@@ -209,15 +210,18 @@ export type Cell = {
   user?: string, };
 
 /**
- * A run of a notebook's cell, by what the cell itself has of it. `tests/stored-cost-runs.json` has cases of how these are
- * compared with a cell.
+ * A run of a notebook's cell, identified by what the cell itself records.
+ * `tests/stored-cost-runs.json` has cases of how a run is compared with a cell.
  */
 export type CellRun = {
   /** The CRC-32 of the source in UTF-8. */
   source_crc32: number,
   /** The cell's `execution_count`; `null` if it has none. */
   execution_count: number | null,
-  /** When the run started: `metadata.execution["iopub.execute_input"]` of the cell; `null` where it is not recorded. */
+  /**
+   * When the run started: `metadata.execution["iopub.execute_input"]` of the cell; `null` if it
+   * is not recorded.
+   */
   started: string | null, };
 
 /** From a client to the server, told apart by `type`. */
@@ -545,9 +549,9 @@ export type Event = {
   at_ms: number,
   /** The GPU it happened to; `None` where it concerns the machine. */
   gpu: GpuRef | null, } & ({ "what": "gpu_lost" } | { "what": "gpu_hung" } | { "what": "gpu_failed",
-  /** What the driver's code means, in a clause; empty where nobody explained it. */
+  /** The meaning of the driver's code, as a clause; empty if there is no explanation. */
   meaning: string,
-  /** What to do about it, in a clause; empty where nobody knows. */
+  /** What to do about it, as a clause; empty if there is no advice. */
   advice: string, } | { "what": "gpu_added" } | { "what": "gpu_asleep" } | { "what": "gpu_back" } | { "what": "xid" } & XidReport | { "what": "ecc_errors",
   /** Corrected by the hardware, at no loss. */
   corrected: number,
@@ -765,24 +769,27 @@ export type FleetUsage = {
   from_ms: number,
   /** When it ends. */
   to_ms: number,
-  /** Whether all could be read. Where it is `partial`, all amounts are lower bounds. */
+  /** Whether everything could be read. If it is `partial`, all amounts are lower bounds. */
   state: FleetState,
   /** What could not, each in a sentence with its cure. */
   problems: Array<string>,
   /**
-   * Owners, those with most GPU time first: all users and notebooks, and the 500 jobs, pods, containers and services
-   * with most GPU time.
+   * The owners, in descending order of GPU time: all users and notebooks, and the 500 jobs,
+   * pods, containers and services with the most GPU time.
    */
   owners: Array<OwnerUsage>,
   /** How many owners there were in all. */
   owners_total: number,
-  /** The sums of owners that `owners` does not list. */
+  /** The total of all owners that `owners` does not list. */
   unlisted: UsageGroup,
-  /** Sums by user over all owners, listed or not, those with most GPU time first. Without a name: of unknown users. */
+  /**
+   * Totals by user over all owners, whether listed or not, in descending order of GPU time. The
+   * entry whose `name` is `null` is the total of unknown users.
+   */
   users: Array<UsageGroup>,
   /**
-   * Sums by Kubernetes namespace over all pods, listed or not, those with most GPU time first. Without a name: of pods
-   * whose namespace is unknown.
+   * Totals by Kubernetes namespace over all pods, whether listed or not, in descending order of
+   * GPU time. The entry whose `name` is `null` is the total of pods whose namespace is unknown.
    */
   namespaces: Array<UsageGroup>,
   /** Time in which nobody held a GPU, summed over GPUs, in seconds. */
@@ -794,7 +801,10 @@ export type FleetUsage = {
 
 /** One GPU's identity and what never changes about it. */
 export type Gpu = {
-  /** NVML's index when it was first read. It is never renumbered, also when another GPU is lost, added or taken out. */
+  /**
+   * NVML's index when the GPU was first read. It never changes, even when another GPU is lost,
+   * added or removed.
+   */
   index: number,
   /** `nvmlDeviceGetUUID`; `None` while the driver has not told it (a GPU that was lost or hung from the start). */
   uuid: string | null,
@@ -934,9 +944,9 @@ export type GpuSample = {
    */
   processes_omitted?: number,
   /**
-   * Memory in use that no listed process holds, in bytes, if the driver is read in a PID namespace other than the
-   * machine's first, such as that of a container: processes of other namespaces are not visible there. Left out of JSON
-   * otherwise.
+   * Memory in use that no listed process holds, in bytes. It is present only if the driver is
+   * read in a PID namespace other than the machine's first one, such as a container's, where
+   * processes of other namespaces are not visible. Left out of JSON otherwise.
    */
   unlisted_memory_bytes?: number,
   /**
@@ -957,11 +967,11 @@ export type Health = { "state": "ok" } | { "state": "asleep",
   since_ms: number, } | { "state": "failed",
   /** When that was first seen. */
   since_ms: number,
-  /** Why its readings are absent. */
+  /** The reason why its readings are absent. */
   reason: Absence,
-  /** What the driver's code means, in a clause; empty where nobody explained it. */
+  /** The meaning of the driver's code, as a clause; empty if there is no explanation. */
   meaning: string,
-  /** What to do about it, in a clause; empty where nobody knows. */
+  /** What to do about it, as a clause; empty if there is no advice. */
   advice: string, };
 
 /** All a client needs to draw at once. */
@@ -1256,9 +1266,9 @@ export type Owner = {
   notebook?: Notebook,
   /** The Slurm job it runs in. */
   slurm?: BatchJob,
-  /** The PBS or TORQUE job it runs in. */
+  /** The PBS or TORQUE job that it runs in. */
   pbs?: BatchJob,
-  /** The LSF job it runs in. */
+  /** The LSF job that it runs in. */
   lsf?: BatchJob,
   /** The Kubernetes pod it runs in. */
   pod?: Pod,
@@ -1269,8 +1279,9 @@ export type Owner = {
   /** Its ancestors, from the parent upwards; the first process of the PID namespace is left out. */
   parents: Array<Ancestor>,
   /**
-   * Whether only its cgroup has been read so far, and the notebook, the ancestors and a batch job that the environment
-   * alone names have not. A process whose files do not answer stays so. Left out of JSON where all has been read.
+   * Whether only its cgroup has been read so far, but not the notebook, the ancestors or a batch
+   * job that only the environment names. It stays `true` for a process whose files do not
+   * answer. Left out of JSON if everything has been read.
    */
   partial?: boolean, };
 
@@ -1749,8 +1760,8 @@ export type StoredCost = {
   /** The names of the GPUs that it held, by index. */
   gpus: Array<string>,
   /**
-   * The run that this is the cost of. Without it, as in entries of older versions, and where it is not the cell's own run,
-   * this is the cost of an earlier run.
+   * The run that this is the cost of. If it is missing, as in entries of older versions, or is
+   * not the cell's current run, this is the cost of an earlier run.
    */
   run: CellRun | null, };
 
@@ -1816,15 +1827,15 @@ export type Trace = {
 /** What the driver records. */
 export type TraceMetric = "power_watts" | "gpu_percent" | "memory_percent";
 
-/** What several owners used together. */
+/** The total usage of several owners. */
 export type UsageGroup = {
-  /** What they have in common: a user or a namespace; `null` where it is not known. */
+  /** The user or namespace that they share; `null` if it is unknown. */
   name: string | null,
   /** The number of owners. */
   owners: number,
   /** Time in which GPUs were held, summed over GPUs, in seconds. */
   gpu_s: number | null,
-  /** Of that, time in which kernels ran, in seconds. */
+  /** The part of that time in which kernels ran, in seconds. */
   active_gpu_s: number | null,
   /** Energy, in joules. */
   energy_joules: number | null, };
