@@ -128,7 +128,7 @@ describe('the page', () => {
   });
 
   it.for(['', '#charts'])('has targets of 24 px for fingers at "%s"', async (address, { browser, two }) => {
-    expect(await at(browser, two.url + address, 600, smallTargets, TOUCH)).toEqual([]);
+    expect(await measureAt(browser, two.url + address, 600, smallTargets, TOUCH)).toEqual([]);
   });
 
   it.for(['gpus', 'nodes', 'users', 'free'])(
@@ -140,12 +140,12 @@ describe('the page', () => {
         await page.locator('.gpumon-fleet-view table:visible').first().waitFor();
         return smallTargets(page);
       };
-      expect(await at(browser, `${server.url}#fleet?view=${view}`, 600, measure, TOUCH)).toEqual([]);
+      expect(await measureAt(browser, `${server.url}#fleet?view=${view}`, 600, measure, TOUCH)).toEqual([]);
     },
   );
 
   it('has its units behind numbers in text from right to left', async ({ browser, two }) => {
-    const wrong = await at(browser, two.url, 1000, (page) =>
+    const wrong = await measureAt(browser, two.url, 1000, (page) =>
       page.evaluate(() => {
         document.documentElement.dir = 'rtl';
         const x = (node: Text, at: number): number => {
