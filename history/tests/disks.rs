@@ -78,6 +78,25 @@ fn remount(how: &str) {
     assert!(done.status.success(), "{done:?}");
 }
 
+/// Copies the files of a writer that may still write, all of them as of one moment.
+fn copy_at_one_moment(from: &Path, to: &Path) {
+    let read = || {
+        let files = [FILE, "history.db-wal", "history.db-shm", "history.lock"];
+        files.map(|file| (file, fs::read(from.join(file)).unwrap()))
+    };
+    let mut files = read();
+    loop {
+        let again = read();
+        if files == again {
+            break;
+        }
+        files = again;
+    }
+    for (file, bytes) in files {
+        fs::write(to.join(file), bytes).unwrap();
+    }
+}
+
 /// Which ten seconds are on disk, counted from the first.
 fn written(database: &Database) -> Vec<u64> {
     let (wanted, _) = Wanted::named(["power.draw_watts"].into_iter());
@@ -154,9 +173,7 @@ fn what_is_there_is_read_where_the_disk_is_full_or_read_only_from_the_start() {
         let (writer, _told) = start(folder);
         add(&writer, begun + 5..begun + 6);
         wait("it is written", || writer.status().written_ms == FIRST_MS + (begun + 6) * BUCKET_MS);
-        for file in [FILE, "history.db-wal", "history.db-shm", "history.lock"] {
-            fs::copy(folder.join(file), killed.join(file)).unwrap();
-        }
+        copy_at_one_moment(folder, &killed);
         writer.end();
         drop(writer);
         if at == 0 {
@@ -172,8 +189,10 @@ fn what_is_there_is_read_where_the_disk_is_full_or_read_only_from_the_start() {
             let restore = move |restored| drop(hand_over.send(restored));
             let tell = move |problem: &str| drop(tell.send(problem.to_owned()));
             let writer = Writer::start(settings, 600_000, restore, tell).unwrap();
-            restored.recv_timeout(Duration::from_mins(1)).expect("what was there is handed over");
             let what = folder.display();
+            restored.recv_timeout(Duration::from_mins(1)).unwrap_or_else(|_| {
+                panic!("what was in {what} is not handed over: {:?}", told.try_iter().collect::<Vec<_>>())
+            });
             wait("it can be read", || writer.status().is_readable);
             assert_eq!(written(&writer.reader().unwrap().unwrap()), known, "{what}");
             assert_eq!(written(&Database::open_to_read(folder).unwrap()), known, "{what}");

@@ -126,7 +126,8 @@ impl From<&UsageGroup> for UserSum {
 
 /// With what is wrong with what was used.
 pub(super) fn text(users: &[UserSum], totals: &[UserSum], problems: &[String], terminal: Option<usize>) -> String {
-    if users.is_empty() {
+    let is_used = totals.iter().any(|total| total.gpu_s.is_some_and(|gpu_s| gpu_s > 0.0));
+    if users.is_empty() && !is_used {
         return "Nobody holds a GPU that is shown.\n".to_owned();
     }
     let mut cells: Vec<[String; COLUMNS]> = users.iter().map(cells_of).collect();
@@ -213,5 +214,13 @@ mod tests {
         let usage: FleetUsage = serde_json::from_value(usage).unwrap();
         let sums: Vec<_> = totals(&usage).into_iter().map(|sum| (sum.user, sum.gpu_s)).collect();
         assert_eq!(sums, [("6 more".to_owned(), Some(32_400.0)), ("Total".to_owned(), Some(36_000.0))]);
+        let table = text(&[], &totals(&usage), &[], None);
+        assert!(table.contains("6 more") && table.contains("Total"), "{table}");
+        // Two pods whose names begin alike have one row with the sum.
+        let worker = |number: u32| serde_json::from_value(pod(&format!("nccl-test-launcher-worker-{number}"), 1800.0));
+        let pods = FleetUsage { owners: vec![worker(0).unwrap(), worker(1).unwrap()], ..usage };
+        let fleet = fleet(&[]);
+        let sums: Vec<_> = super::users(&Rows::new(&fleet), None, Some(&pods)).iter().map(|sum| sum.gpu_s).collect();
+        assert_eq!(sums, [Some(3600.0)]);
     }
 }
