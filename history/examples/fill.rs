@@ -2,7 +2,7 @@
 //!
 //! GPUs are shared: every nine seconds, a process starts or ends; every ten minutes, something is the matter for a while.
 
-#[path = "../tests/support/mod.rs"]
+#[path = "../tests/store/support.rs"]
 mod support;
 
 use std::{env, error::Error, fs, path::PathBuf};

@@ -150,7 +150,7 @@ pub(super) const OF_PROCESSES: &str = "kind IN ('process_started', 'process_ende
 const IMPORTANT_EVENTS: &str = "event (at_ms) WHERE kind NOT IN ('process_started', 'process_ended')";
 
 /// What makes each version of the tables of the one before: the first entry that of version 2. A new one is a line here,
-/// with a case in `history/tests/versions.rs`; it sees the tables as the version before left them. New tables, indexes and
+/// with a case in `history/tests/store/versions.rs`; it sees the tables as the version before left them. New tables, indexes and
 /// fields are no new version.
 const STEPS: &[&str] = &[];
 

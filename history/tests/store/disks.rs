@@ -1,12 +1,6 @@
 //! A disk that is full or read-only, from the start or later: what was read meanwhile is written when it works again, and
 //! what is there can be read.
 
-#[allow(dead_code, reason = "each test uses some of it")]
-mod support;
-#[allow(dead_code, reason = "each test uses some of it")]
-#[path = "support/writing.rs"]
-mod writing;
-
 use std::{
     env, fs,
     io::ErrorKind,
@@ -26,8 +20,10 @@ use gpumon_history::{
     writer::{Settings, Writer},
 };
 
-use support::bucket;
-use writing::{FIRST_MS, next, start, wait};
+use crate::{
+    support::bucket,
+    writing::{FIRST_MS, next, start, wait},
+};
 
 /// Where a test needs a disk of its own, it runs again in a namespace that has one; false where it is there. A system that
 /// gives no namespace fails it, unless it is told so.
@@ -52,7 +48,11 @@ fn within_own_disk(test: &str) -> bool {
             .env(INSIDE, "1")
             .output();
         match run {
-            Ok(run) if run.status.success() => return true,
+            Ok(run) if run.status.success() => {
+                let printed = String::from_utf8_lossy(&run.stdout);
+                assert!(printed.contains("1 passed"), "there is no test {test}: {printed}");
+                return true;
+            }
             Ok(run) => errors += &String::from_utf8_lossy(&run.stderr),
             Err(error) => errors += &error.to_string(),
         }
@@ -119,7 +119,7 @@ fn add(writer: &Writer, buckets: Range<u64>) {
 
 #[test]
 fn a_full_disk_is_told_and_loses_nothing() {
-    if within_own_disk("a_full_disk_is_told_and_loses_nothing") {
+    if within_own_disk("disks::a_full_disk_is_told_and_loses_nothing") {
         return;
     }
     let folder = Path::new(FOLDER);
@@ -158,7 +158,7 @@ fn a_full_disk_is_told_and_loses_nothing() {
 
 #[test]
 fn what_is_there_is_read_where_the_disk_is_full_or_read_only_from_the_start() {
-    if within_own_disk("what_is_there_is_read_where_the_disk_is_full_or_read_only_from_the_start") {
+    if within_own_disk("disks::what_is_there_is_read_where_the_disk_is_full_or_read_only_from_the_start") {
         return;
     }
     let folder = Path::new(FOLDER);
@@ -210,7 +210,7 @@ fn what_is_there_is_read_where_the_disk_is_full_or_read_only_from_the_start() {
 
 #[test]
 fn a_read_only_disk_is_told_and_what_was_read_meanwhile_is_written_behind_it() {
-    if within_own_disk("a_read_only_disk_is_told_and_what_was_read_meanwhile_is_written_behind_it") {
+    if within_own_disk("disks::a_read_only_disk_is_told_and_what_was_read_meanwhile_is_written_behind_it") {
         return;
     }
     let folder = Path::new(FOLDER);

@@ -2,11 +2,9 @@
 
 #![allow(clippy::unnecessary_wraps, reason = "what is compared with answers is an answer")]
 
-mod common;
-
 use std::{fs, os::unix::fs::symlink, path::Path};
 
-use common::with_library;
+use crate::common::with_library;
 use gpumon_probe::{
     vendor::nvml::NvmlBackend,
     vendor::nvml::query::{Answer, Code, Query as Q, QueryBackend, Subject, SystemQuery as S, Value},
@@ -283,7 +281,7 @@ fn h200() -> impl IntoIterator<Item = (Q, Answer)> {
 
 #[test]
 fn every_query_about_a_gpu_is_answered() {
-    with_library("every_query_about_a_gpu_is_answered", MACHINE, &[], |library| {
+    with_library("answers::every_query_about_a_gpu_is_answered", MACHINE, &[], |library| {
         let answers = open(library);
         let answer = |query| match answers.about(H200, query) {
             // It grows until a busy machine has come here; at 300 W a minute is so many mJ.
@@ -310,7 +308,7 @@ fn every_query_about_a_gpu_is_answered() {
 
 #[test]
 fn boards_lack_what_they_lack() {
-    with_library("boards_lack_what_they_lack", MACHINE, &[], |library| {
+    with_library("answers::boards_lack_what_they_lack", MACHINE, &[], |library| {
         let answers = open(library);
         let say = |subject, query, answer: Answer| {
             assert_eq!(answers.about(subject, query), answer, "{query:?} of {subject:?}");
@@ -356,7 +354,7 @@ fn boards_lack_what_they_lack() {
 
 #[test]
 fn a_mig_device_answers_for_its_part() {
-    with_library("a_mig_device_answers_for_its_part", MACHINE, &[], |library| {
+    with_library("answers::a_mig_device_answers_for_its_part", MACHINE, &[], |library| {
         let answers = open(library);
         let say = |subject, query, answer: Answer| {
             assert_eq!(answers.about(subject, query), answer, "{query:?} of {subject:?}");
@@ -403,7 +401,7 @@ fn a_mig_device_answers_for_its_part() {
 fn compute_instances_that_share_a_gpu_instance_have_a_slice_each() {
     const SHARED: &str = "[[gpu]]\nindex = 0\nmig = [{ profile = \"1c.3g.71gb\", gpu_instance = 1 }, \
         { profile = \"1c.3g.71gb\", gpu_instance = 1, compute_instance = 2 }]\n";
-    with_library("compute_instances_that_share_a_gpu_instance_have_a_slice_each", SHARED, &[], |library| {
+    with_library("answers::compute_instances_that_share_a_gpu_instance_have_a_slice_each", SHARED, &[], |library| {
         let answers = open(library);
         for (query, answer) in [
             (Q::GpuInstances(9), n(&[1, 0, 4])),
@@ -420,7 +418,7 @@ fn compute_instances_that_share_a_gpu_instance_have_a_slice_each() {
 
 #[test]
 fn every_query_about_the_machine_is_answered() {
-    with_library("every_query_about_the_machine_is_answered", MACHINE, &[], |library| {
+    with_library("answers::every_query_about_the_machine_is_answered", MACHINE, &[], |library| {
         let answers = open(library);
         let table = every! { S:
             DriverVersion => t("580.159.04");
@@ -471,7 +469,7 @@ fn an_older_library_answers_with_what_it_has() {
         "nvmlDeviceGetGpuInstanceProfileInfoV",
         "nvmlGpuInstanceGetComputeInstanceProfileInfoV",
     ];
-    with_library("an_older_library_answers_with_what_it_has", MACHINE, &NEWER, |library| {
+    with_library("answers::an_older_library_answers_with_what_it_has", MACHINE, &NEWER, |library| {
         let answers = open(library);
         let say = |subject, query, answer: Answer| {
             assert_eq!(answers.about(subject, query), answer, "{query:?} of {subject:?}");

@@ -2,11 +2,9 @@
 
 #![allow(unsafe_code, reason = "what is tested is a C interface")]
 
-mod common;
-
 use std::{mem::zeroed, ptr, thread, time::Duration};
 
-use common::{open, opened, with_library};
+use crate::common::{open, opened, with_library};
 use nvml_wrapper_sys::bindings::{NvmlLib, nvmlDevice_t, nvmlSample_t};
 
 const INVALID_ARGUMENT: u32 = 2;
@@ -33,7 +31,7 @@ fn drain(lib: &NvmlLib, device: nvmlDevice_t, kind: u32, seen_us: u64, room: u32
 #[test]
 fn pieces_join_without_gap_or_duplicate() {
     let scenario = "start_ms = 1_700_000_000_000\n[[gpu]]\nindex = 0\npower_watts = 321.5\nutilization_percent = 40";
-    with_library("pieces_join_without_gap_or_duplicate", scenario, &[], |library| {
+    with_library("buffers::pieces_join_without_gap_or_duplicate", scenario, &[], |library| {
         let lib = open(library);
         let device = opened(&lib, 0);
         let (mut kind, mut count) = (0, 0);

@@ -1,10 +1,8 @@
 //! What the library says is what the world is.
 
-mod common;
-
 use std::fmt::Write as _;
 
-use common::{init, with_library, world};
+use crate::common::{init, with_library, world};
 use nvml_wrapper::{
     bitmasks::device::ThrottleReasons,
     enum_wrappers::device::{Clock, EncoderType, PerformanceState, TemperatureSensor},
@@ -33,7 +31,7 @@ fn eight() -> String {
 
 #[test]
 fn eight_gpus_are_listed_with_the_values_of_the_world() {
-    with_library("eight_gpus_are_listed_with_the_values_of_the_world", &eight(), &[], |library| {
+    with_library("values::eight_gpus_are_listed_with_the_values_of_the_world", &eight(), &[], |library| {
         let (nvml, world) = (init(library), world(&eight()));
         assert_eq!(nvml.sys_driver_version().unwrap(), "580.159.04");
         assert_eq!(nvml.sys_nvml_version().unwrap(), "13.580.159.04");
@@ -77,7 +75,7 @@ fn eight_gpus_are_listed_with_the_values_of_the_world() {
 
 #[test]
 fn a_gpu_that_is_not_there_is_not_found() {
-    with_library("a_gpu_that_is_not_there_is_not_found", "gpus = 0", &[], |library| {
+    with_library("values::a_gpu_that_is_not_there_is_not_found", "gpus = 0", &[], |library| {
         let nvml = init(library);
         assert_eq!(nvml.device_count().unwrap(), 0);
         fails_with!(nvml.device_by_index(0), NvmlError::InvalidArg);
@@ -90,7 +88,7 @@ fn processes_come_with_their_memory_and_their_use() {
     let scenario = "[[process]]\ngpu = 0\npid = 70\nmemory = \"3 GiB\"\nsm_percent = 60\n\
                     [[process]]\ngpu = 0\npid = 80\nkind = \"compute_and_graphics\"\n\
                     [[process]]\ngpu = 0\npid = 90\nkind = \"graphics\"\nmemory = \"1 GiB\"\nsm_percent = 5\n";
-    with_library("processes_come_with_their_memory_and_their_use", scenario, &[], |library| {
+    with_library("values::processes_come_with_their_memory_and_their_use", scenario, &[], |library| {
         let nvml = init(library);
         let device = nvml.device_by_index(0).unwrap();
         let list = |processes: Vec<nvml_wrapper::struct_wrappers::device::ProcessInfo>| {
@@ -113,7 +111,7 @@ fn processes_come_with_their_memory_and_their_use() {
 fn processes_are_listed_in_the_scenarios_order() {
     let scenario = "[[process]]\ngpu = 0\npid = 90\nsm_percent = 5\n[[process]]\ngpu = 0\npid = 70\nsm_percent = 5\n\
                     [[process]]\ngpu = 0\npid = 80\nsm_percent = 5\n";
-    with_library("processes_are_listed_in_the_scenarios_order", scenario, &[], |library| {
+    with_library("values::processes_are_listed_in_the_scenarios_order", scenario, &[], |library| {
         let nvml = init(library);
         let device = nvml.device_by_index(0).unwrap();
         let pids: Vec<_> = device.running_compute_processes().unwrap().iter().map(|own| own.pid).collect();
@@ -131,7 +129,7 @@ fn encoder_use_and_sessions_belong_to_processes() {
                     { codec = \"h264\", width = 1280, height = 720, fps = 30, latency = \"2 ms\" }]\n\
                     [[process]]\ngpu = 0\npid = 80\nencoder_percent = 10\n\
                     encoder_sessions = [{ codec = \"h264\", width = 640, height = 480, fps = 24, latency = \"3 ms\" }]\n";
-    with_library("encoder_use_and_sessions_belong_to_processes", scenario, &[], |library| {
+    with_library("values::encoder_use_and_sessions_belong_to_processes", scenario, &[], |library| {
         let nvml = init(library);
         let device = nvml.device_by_index(0).unwrap();
         assert_eq!(device.encoder_utilization().unwrap().utilization, 40);
@@ -160,7 +158,7 @@ fn encoder_use_and_sessions_belong_to_processes() {
 #[test]
 fn field_values_have_an_outcome_each_and_energy_adds_up() {
     let scenario = "[[gpu]]\nindex = 0\npower_watts = 500";
-    with_library("field_values_have_an_outcome_each_and_energy_adds_up", scenario, &[], |library| {
+    with_library("values::field_values_have_an_outcome_each_and_energy_adds_up", scenario, &[], |library| {
         let nvml = init(library);
         let device = nvml.device_by_index(0).unwrap();
         let begun = std::time::Instant::now();
@@ -182,7 +180,7 @@ fn field_values_have_an_outcome_each_and_energy_adds_up() {
 
 #[test]
 fn what_a_data_center_board_lacks_is_not_supported() {
-    with_library("what_a_data_center_board_lacks_is_not_supported", "", &[], |library| {
+    with_library("values::what_a_data_center_board_lacks_is_not_supported", "", &[], |library| {
         let nvml = init(library);
         let device = nvml.device_by_index(0).unwrap();
         fails_with!(device.fan_speed(0), NvmlError::NotSupported);

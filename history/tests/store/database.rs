@@ -1,8 +1,5 @@
 //! What is on disk, through the file itself.
 
-#[allow(dead_code, reason = "each test uses some of it")]
-mod support;
-
 use std::{
     fs,
     path::Path,
@@ -27,7 +24,7 @@ use gpumon_probe::{
 };
 use rusqlite::Connection;
 
-use support::bucket;
+use crate::support::bucket;
 
 const SIZE: u64 = 1 << 30;
 

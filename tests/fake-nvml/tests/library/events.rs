@@ -2,15 +2,13 @@
 
 #![allow(unsafe_code, reason = "what is tested is a C interface")]
 
-mod common;
-
 use std::{
     mem::zeroed,
     ptr, thread,
     time::{Duration, Instant},
 };
 
-use common::{open, opened, with_library};
+use crate::common::{open, opened, with_library};
 use nvml_wrapper_sys::bindings::{NvmlLib, nvmlEventSet_t};
 
 const NOT_SUPPORTED: u32 = 3;
@@ -43,7 +41,7 @@ fn events_come_once_to_each_set_that_asked_for_them() {
                     [[event]]\ngpu = 1\nat_s = 0.7\nkind = \"ecc_uncorrected\"\n\
                     [[gpu]]\nindex = 0\nmig = [{ profile = \"1g.18gb\", gpu_instance = 7 }]\n\
                     [[process]]\ngpu = 0\npid = 9\ngpu_instance = 7\n";
-    with_library("events_come_once_to_each_set_that_asked_for_them", scenario, &[], |library| {
+    with_library("events::events_come_once_to_each_set_that_asked_for_them", scenario, &[], |library| {
         let lib = open(library);
         let (zero, one) = (opened(&lib, 0), opened(&lib, 1));
         let (both, only_ecc) = (set(&lib), set(&lib));
@@ -78,7 +76,7 @@ fn events_come_once_to_each_set_that_asked_for_them() {
 #[test]
 fn a_wait_ends_with_its_gpu_and_holds_up_the_other_functions() {
     let scenario = "[[fault]]\ngpu = 0\nkind = \"lost\"\nfrom_s = 1\n";
-    with_library("a_wait_ends_with_its_gpu_and_holds_up_the_other_functions", scenario, &[], |library| {
+    with_library("events::a_wait_ends_with_its_gpu_and_holds_up_the_other_functions", scenario, &[], |library| {
         let lib = open(library);
         let device = opened(&lib, 0);
         let waited_on = set(&lib);

@@ -2,15 +2,13 @@
 
 #![allow(unsafe_code, reason = "what is tested is a C interface")]
 
-mod common;
-
 use std::{
     ffi::{CStr, c_char},
     mem::zeroed,
     ptr,
 };
 
-use common::{init, open, opened, until, version, with_library, world};
+use crate::common::{init, open, opened, until, version, with_library, world};
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper_sys::bindings::{NvmlLib, nvmlDevice_t, nvmlDeviceAttributes_t, nvmlGpmMetricsGet_t, nvmlMemory_v2_t};
 
@@ -59,7 +57,7 @@ fn sm_percent(lib: &NvmlLib, device: nvmlDevice_t, instance: Option<u32>) -> f64
 
 #[test]
 fn the_devices_of_a_divided_gpu_are_told() {
-    with_library("the_devices_of_a_divided_gpu_are_told", DIVIDED, &[], |library| {
+    with_library("mig::the_devices_of_a_divided_gpu_are_told", DIVIDED, &[], |library| {
         let lib = open(library);
         let (device, whole) = (opened(&lib, 0), opened(&lib, 1));
         let (two, one) = (part(&lib, device, 0).unwrap(), part(&lib, device, 1).unwrap());
@@ -120,7 +118,7 @@ fn compute_instances_share_gpu_instance_memory() {
     const SHARED: &str = "[[gpu]]\nindex = 0\nmig = [{ profile = \"1c.3g.71gb\", gpu_instance = 1 }, \
         { profile = \"2c.3g.71gb\", gpu_instance = 1, compute_instance = 1 }, { profile = \"4g.71gb\", gpu_instance = 2 }]\n\
         [[process]]\ngpu = 0\npid = 5\nmemory = \"1 GiB\"\nsm_percent = 50\ngpu_instance = 1\ncompute_instance = 1\n";
-    with_library("compute_instances_share_gpu_instance_memory", SHARED, &[], |library| {
+    with_library("mig::compute_instances_share_gpu_instance_memory", SHARED, &[], |library| {
         let lib = open(library);
         let device = opened(&lib, 0);
         let parts = [0, 1, 2].map(|index| part(&lib, device, index).unwrap());
@@ -156,7 +154,7 @@ fn compute_instances_share_gpu_instance_memory() {
 
 #[test]
 fn a_gpu_that_is_whole_again_has_no_parts() {
-    with_library("a_gpu_that_is_whole_again_has_no_parts", DIVIDED, &[], |library| {
+    with_library("mig::a_gpu_that_is_whole_again_has_no_parts", DIVIDED, &[], |library| {
         let (nvml, lib) = (init(library), open(library));
         let device = nvml.device_by_index(0).unwrap();
         let handle = part(&lib, opened(&lib, 0), 0).unwrap();

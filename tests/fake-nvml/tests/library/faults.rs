@@ -1,14 +1,12 @@
 //! What goes wrong goes wrong as the scenario says, and nothing else does.
 
-mod common;
-
 use std::{
     env, fs,
     process::Command,
     time::{Duration, Instant},
 };
 
-use common::{init, open, until, with_library, world};
+use crate::common::{init, open, until, with_library, world};
 use nvml_wrapper::{
     Nvml,
     enum_wrappers::device::{Clock, TemperatureSensor},
@@ -18,7 +16,7 @@ use nvml_wrapper::{
 #[test]
 fn a_lost_gpu_fails_every_call_while_the_others_go_on() {
     let scenario = "gpus = 3\n[[fault]]\ngpu = 1\nkind = \"lost\"\nfrom_s = 1\nto_s = 3";
-    with_library("a_lost_gpu_fails_every_call_while_the_others_go_on", scenario, &[], |library| {
+    with_library("faults::a_lost_gpu_fails_every_call_while_the_others_go_on", scenario, &[], |library| {
         let nvml = init(library);
         let (one, two) = (nvml.device_by_index(1).unwrap(), nvml.device_by_index(2).unwrap());
         assert!(one.name().is_ok());
@@ -36,7 +34,7 @@ fn a_lost_gpu_fails_every_call_while_the_others_go_on() {
 #[test]
 fn a_hung_call_comes_back_when_its_fault_is_over() {
     let scenario = "gpus = 2\n[[fault]]\ngpu = 1\nkind = \"hang\"\ncall = \"nvmlDeviceGetUtilizationRates\"\nto_s = 5";
-    with_library("a_hung_call_comes_back_when_its_fault_is_over", scenario, &[], |library| {
+    with_library("faults::a_hung_call_comes_back_when_its_fault_is_over", scenario, &[], |library| {
         let begun = Instant::now();
         let nvml = init(library);
         let (zero, one) = (nvml.device_by_index(0).unwrap(), nvml.device_by_index(1).unwrap());
@@ -50,7 +48,7 @@ fn a_hung_call_comes_back_when_its_fault_is_over() {
 #[test]
 fn a_hidden_function_is_really_missing() {
     let hidden = ["nvmlDeviceGetPowerUsage", "nvmlDeviceGetFanSpeed_v2"];
-    with_library("a_hidden_function_is_really_missing", "", &hidden, |library| {
+    with_library("faults::a_hidden_function_is_really_missing", "", &hidden, |library| {
         let nvml = init(library);
         let device = nvml.device_by_index(0).unwrap();
         let error = device.power_usage().unwrap_err();
@@ -66,7 +64,7 @@ fn a_hidden_function_is_really_missing() {
 #[test]
 fn a_function_that_a_scenario_hides_or_fails_says_so() {
     let scenario = "hidden = [\"nvmlDeviceGetName\"]\n[returns]\nnvmlDeviceGetUUID = 4\nnvmlDeviceGetCount_v2 = 999";
-    with_library("a_function_that_a_scenario_hides_or_fails_says_so", scenario, &[], |library| {
+    with_library("faults::a_function_that_a_scenario_hides_or_fails_says_so", scenario, &[], |library| {
         let nvml = init(library);
         let device = nvml.device_by_index(0).unwrap();
         fails_with!(device.name(), NvmlError::FunctionNotFound);
@@ -78,7 +76,7 @@ fn a_function_that_a_scenario_hides_or_fails_says_so() {
 #[test]
 fn initialization_fails_until_it_recovers() {
     let scenario = "init_error = { code = 18, to_s = 1 }";
-    with_library("initialization_fails_until_it_recovers", scenario, &[], |library| {
+    with_library("faults::initialization_fails_until_it_recovers", scenario, &[], |library| {
         // One library stays open, so that the timeline goes on.
         let held = open(library);
         let init = || Nvml::builder().lib_path(library.as_os_str()).init();
@@ -91,7 +89,7 @@ fn initialization_fails_until_it_recovers() {
 
 #[test]
 fn a_bad_scenario_ends_the_process_with_its_place() {
-    const TEST: &str = "a_bad_scenario_ends_the_process_with_its_place";
+    const TEST: &str = "faults::a_bad_scenario_ends_the_process_with_its_place";
     const INSIDE: &str = "FAKE_NVML_TEST_BAD_SCENARIO";
     if let Some(library) = env::var_os(INSIDE) {
         let outcome = Nvml::builder().lib_path(&library).init();
@@ -120,22 +118,27 @@ fn a_bad_scenario_ends_the_process_with_its_place() {
 #[test]
 fn a_driver_that_was_replaced_fails_every_call_until_it_is_right_again() {
     let scenario = "[[fault]]\nkind = \"mismatch\"\nfrom_s = 0.5\nto_s = 1.5";
-    with_library("a_driver_that_was_replaced_fails_every_call_until_it_is_right_again", scenario, &[], |library| {
-        let nvml = init(library);
-        let device = nvml.device_by_index(0).unwrap();
-        until("the replacement", || device.name().is_err());
-        fails_with!(device.name(), NvmlError::LibRmVersionMismatch);
-        fails_with!(nvml.device_count(), NvmlError::LibRmVersionMismatch);
-        fails_with!(Nvml::builder().lib_path(library.as_os_str()).init(), NvmlError::LibRmVersionMismatch);
-        until("the recovery", || device.name().is_ok());
-    });
+    with_library(
+        "faults::a_driver_that_was_replaced_fails_every_call_until_it_is_right_again",
+        scenario,
+        &[],
+        |library| {
+            let nvml = init(library);
+            let device = nvml.device_by_index(0).unwrap();
+            until("the replacement", || device.name().is_err());
+            fails_with!(device.name(), NvmlError::LibRmVersionMismatch);
+            fails_with!(nvml.device_count(), NvmlError::LibRmVersionMismatch);
+            fails_with!(Nvml::builder().lib_path(library.as_os_str()).init(), NvmlError::LibRmVersionMismatch);
+            until("the recovery", || device.name().is_ok());
+        },
+    );
 }
 
 #[test]
 fn a_code_is_returned_for_one_gpu_and_for_a_time() {
     let scenario = "gpus = 2\n[[fault]]\nkind = \"returns\"\ncall = \"nvmlDeviceGetName\"\ncode = 4\ngpu = 1\nto_s = 1\n\
                     [[fault]]\nkind = \"returns\"\ncall = \"nvmlDeviceGetCount_v2\"\ncode = 999\n";
-    with_library("a_code_is_returned_for_one_gpu_and_for_a_time", scenario, &[], |library| {
+    with_library("faults::a_code_is_returned_for_one_gpu_and_for_a_time", scenario, &[], |library| {
         let nvml = init(library);
         let (zero, one) = (nvml.device_by_index(0).unwrap(), nvml.device_by_index(1).unwrap());
         fails_with!(one.name(), NvmlError::NoPermission);
@@ -148,7 +151,7 @@ fn a_code_is_returned_for_one_gpu_and_for_a_time() {
 #[test]
 fn failing_gpu_returns_its_code_from_every_call() {
     let scenario = "gpus = 2\n[[fault]]\nkind = \"returns\"\ngpu = 1\ncode = 999\nfrom_s = 1\nto_s = 3\n";
-    with_library("failing_gpu_returns_its_code_from_every_call", scenario, &[], |library| {
+    with_library("faults::failing_gpu_returns_its_code_from_every_call", scenario, &[], |library| {
         let nvml = init(library);
         let (zero, one) = (nvml.device_by_index(0).unwrap(), nvml.device_by_index(1).unwrap());
         let same_as_one = nvml.device_by_index(1).unwrap();
@@ -168,7 +171,7 @@ fn failing_gpu_returns_its_code_from_every_call() {
 fn added_gpu_is_found_by_the_next_process() {
     const SCENARIO: &str = "gpus = 3\nstart_ms = 1_700_000_000_000\n[[gpu]]\nindex = 0\nfrom_s = 1_000_000_000\n\
                             [[gpu]]\nindex = 1\nto_s = 5\n";
-    with_library("added_gpu_is_found_by_the_next_process", SCENARIO, &[], |library| {
+    with_library("faults::added_gpu_is_found_by_the_next_process", SCENARIO, &[], |library| {
         let nvml = init(library);
         assert_eq!(nvml.device_count().unwrap(), 1, "the first is not there yet, and the second was taken out");
         let device = nvml.device_by_index(0).unwrap();
@@ -182,7 +185,7 @@ fn added_gpu_is_found_by_the_next_process() {
 #[test]
 fn removed_gpu_is_lost_and_keeps_its_index() {
     let scenario = "gpus = 2\n[[gpu]]\nindex = 0\nto_s = 1\n";
-    with_library("removed_gpu_is_lost_and_keeps_its_index", scenario, &[], |library| {
+    with_library("faults::removed_gpu_is_lost_and_keeps_its_index", scenario, &[], |library| {
         let nvml = init(library);
         let (zero, one) = (nvml.device_by_index(0).unwrap(), nvml.device_by_index(1).unwrap());
         until("the removal", || zero.name().is_err());
@@ -194,7 +197,7 @@ fn removed_gpu_is_lost_and_keeps_its_index() {
 #[test]
 fn garbage_is_out_of_every_range() {
     let scenario = "gpus = 2\n[[process]]\ngpu = 0\npid = 7\nsm_percent = 5\n[[fault]]\nkind = \"garbage\"\ngpu = 0\n";
-    with_library("garbage_is_out_of_every_range", scenario, &[], |library| {
+    with_library("faults::garbage_is_out_of_every_range", scenario, &[], |library| {
         let nvml = init(library);
         let (bad, good) = (nvml.device_by_index(0).unwrap(), nvml.device_by_index(1).unwrap());
         assert_eq!(bad.utilization_rates().unwrap().gpu, 4_000_000);
@@ -210,7 +213,7 @@ fn garbage_is_out_of_every_range() {
 #[test]
 fn counters_run_backwards_while_their_fault_lasts() {
     let scenario = "gpus = 2\n[[fault]]\nkind = \"backwards\"\ngpu = 0\nfrom_s = 2\nto_s = 4\n";
-    with_library("counters_run_backwards_while_their_fault_lasts", scenario, &[], |library| {
+    with_library("faults::counters_run_backwards_while_their_fault_lasts", scenario, &[], |library| {
         let nvml = init(library);
         let energy = |gpu| nvml.device_by_index(gpu).unwrap().total_energy_consumption().unwrap();
         let falls = |gpu| {
@@ -228,7 +231,7 @@ fn counters_run_backwards_while_their_fault_lasts() {
 #[test]
 fn a_skewed_driver_stamps_another_time() {
     let scenario = "[[process]]\ngpu = 0\npid = 7\nsm_percent = 5\n[[fault]]\nkind = \"clock_skew\"\nby_s = -3600.5\n";
-    with_library("a_skewed_driver_stamps_another_time", scenario, &[], |library| {
+    with_library("faults::a_skewed_driver_stamps_another_time", scenario, &[], |library| {
         let nvml = init(library);
         let device = nvml.device_by_index(0).unwrap();
         let stamp_us = device.process_utilization_stats(None).unwrap()[0].timestamp;
@@ -239,7 +242,7 @@ fn a_skewed_driver_stamps_another_time() {
 
 #[test]
 fn a_crash_takes_the_process_along() {
-    const TEST: &str = "a_crash_takes_the_process_along";
+    const TEST: &str = "faults::a_crash_takes_the_process_along";
     const INSIDE: &str = "FAKE_NVML_TEST_CRASH";
     if let Some(library) = env::var_os(INSIDE) {
         let nvml = init(library.as_ref());

@@ -1,11 +1,5 @@
 //! A file that is damaged anywhere: a new one was created, and has what can still be read.
 
-#[allow(dead_code, reason = "each test uses some of it")]
-mod support;
-#[allow(dead_code, reason = "each test uses some of it")]
-#[path = "support/writing.rs"]
-mod writing;
-
 use std::{fs, path::Path, time::Duration};
 
 use gpumon_history::{
@@ -22,8 +16,10 @@ use gpumon_probe::{
 };
 use rusqlite::Connection;
 
-use support::bucket;
-use writing::{FIRST_MS, condition, mark, next, start, wait};
+use crate::{
+    support::bucket,
+    writing::{FIRST_MS, condition, mark, next, start, wait},
+};
 
 #[test]
 fn a_damaged_file_is_moved_aside_and_a_new_one_begun() {

@@ -2,8 +2,6 @@
 
 #![allow(unsafe_code, reason = "what is tested is a C interface")]
 
-mod common;
-
 use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::{CStr, CString},
@@ -13,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use common::{init, open, with_library, world};
+use crate::common::{init, open, with_library, world};
 use gpumon_probe::vendor::sim::{FUNCTIONS, Scenario, Timeline};
 use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlMemory_v2_t, nvmlProcessInfo_t, nvmlTemperature_t};
 
@@ -75,7 +73,7 @@ fn every_function_can_be_missing() {
 
 #[test]
 fn nothing_answers_before_initialization_and_after_the_last_shutdown() {
-    let test = "nothing_answers_before_initialization_and_after_the_last_shutdown";
+    let test = "contract::nothing_answers_before_initialization_and_after_the_last_shutdown";
     with_library(test, "", &[], |library| {
         let lib = open(library);
         let mut count = 0;
@@ -94,7 +92,7 @@ fn nothing_answers_before_initialization_and_after_the_last_shutdown() {
 
 #[test]
 fn bad_arguments_are_refused() {
-    with_library("bad_arguments_are_refused", "gpus = 2\n[[process]]\ngpu = 0\npid = 5", &[], |library| {
+    with_library("contract::bad_arguments_are_refused", "gpus = 2\n[[process]]\ngpu = 0\npid = 5", &[], |library| {
         let lib = open(library);
         let (mut device, mut number, mut buffer) = (ptr::null_mut(), 0, [0; 8]);
         let nowhere: nvmlDevice_t = ptr::without_provenance_mut(99);
@@ -141,7 +139,7 @@ fn bad_arguments_are_refused() {
 #[test]
 fn calls_take_their_time_and_are_counted() {
     let scenario = "gpus = 2\n[latency]\ndefault = \"200 us\"\nnvmlDeviceGetSerial = \"30 ms\"";
-    with_library("calls_take_their_time_and_are_counted", scenario, &[], |library| {
+    with_library("contract::calls_take_their_time_and_are_counted", scenario, &[], |library| {
         let nvml = init(library);
         let device = nvml.device_by_index(1).unwrap();
         let time = |call: &dyn Fn()| {
@@ -165,7 +163,7 @@ fn calls_take_their_time_and_are_counted() {
 
 #[test]
 fn the_example_describes_what_can_be_read() {
-    let example = include_str!("../scenarios/example.toml");
+    let example = include_str!("../../scenarios/example.toml");
     let world = world(example);
     assert_eq!(world.gpu_count(), 9);
     assert_eq!(world.identity(2).name, "NVIDIA L4");

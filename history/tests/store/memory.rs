@@ -1,7 +1,6 @@
 //! Six hours of 8 GPUs in memory.
 
-#[allow(dead_code, reason = "each test uses some of it")]
-mod support;
+use crate::support;
 
 use gpumon_history::{
     bucket::{BUCKET_MS, Bucket, Device},

@@ -1,8 +1,5 @@
 //! A database of an older program becomes one of this program, with all that is in it.
 
-#[allow(dead_code, reason = "each test uses some of it")]
-mod support;
-
 use std::{collections::BTreeMap, path::Path, sync::mpsc, time::Duration};
 
 use gpumon_history::{
@@ -15,7 +12,7 @@ use gpumon_history::{
 use gpumon_probe::model::EventKind;
 use rusqlite::Connection;
 
-use support::bucket;
+use crate::support::bucket;
 
 /// A file of each version that there has been, the first first. They stay as they are.
 const VERSIONS: [&str; 1] = [include_str!("version-1.sql")];

@@ -1,8 +1,5 @@
 //! A program that is killed at any moment while it writes loses nothing that it had written, and never the file.
 
-#[allow(dead_code, reason = "each test uses some of it")]
-mod support;
-
 use std::{
     env,
     io::{BufRead, BufReader},
@@ -20,7 +17,7 @@ use gpumon_history::{
     writer::{Settings, Writer},
 };
 
-use support::{bucket, noise};
+use crate::support::{bucket, noise};
 
 /// Set, this program is the one that writes there.
 const FOLDER: &str = "GPUMON_TEST_FOLDER";
@@ -96,7 +93,7 @@ fn whoever_is_killed_while_writing_loses_nothing_that_was_written() {
             (folder, known) = (tempfile::tempdir().unwrap(), None);
         }
         let mut child = Command::new(env::current_exe().unwrap())
-            .args(["--exact", "whoever_is_killed_while_writing_loses_nothing_that_was_written", "--nocapture"])
+            .args(["--exact", "killed::whoever_is_killed_while_writing_loses_nothing_that_was_written", "--nocapture"])
             .env(FOLDER, folder.path())
             .stdout(Stdio::piped())
             .spawn()

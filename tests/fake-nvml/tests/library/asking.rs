@@ -2,11 +2,9 @@
 
 #![allow(clippy::unnecessary_wraps, reason = "what is compared with answers is an answer")]
 
-mod common;
-
 use std::{collections::BTreeMap, fs, path::Path, thread, time::Duration};
 
-use common::{until, with_library};
+use crate::common::{until, with_library};
 use gpumon_probe::{
     vendor::nvml::query::{Answer, Code, Query as Q, QueryBackend, Subject, SystemQuery as S, Value},
     vendor::{SourceError, nvml::NvmlBackend},
@@ -61,7 +59,7 @@ fn a_lost_gpu_says_so_and_takes_no_other_with_it() {
         code = 999
         to_s = 1.5
     "#;
-    with_library("a_lost_gpu_says_so_and_takes_no_other_with_it", scenario, &[], |library| {
+    with_library("asking::a_lost_gpu_says_so_and_takes_no_other_with_it", scenario, &[], |library| {
         let answers = open(library);
         assert_eq!(answers.system(S::DeviceCount), n(&[2]));
         let (lost, other, beyond) = (Subject::gpu(0), Subject::gpu(1), Subject::gpu(2));
@@ -88,7 +86,7 @@ fn no_gpu_waits_until_another_is_open() {
         call = "nvmlDeviceGetHandleByIndex_v2"
         to_s = 3
     "#;
-    with_library("no_gpu_waits_until_another_is_open", scenario, &[], |library| {
+    with_library("asking::no_gpu_waits_until_another_is_open", scenario, &[], |library| {
         let answers = open(library);
         thread::scope(|scope| {
             let slow = scope.spawn(|| answers.about(Subject::gpu(0), Q::Name));
@@ -103,7 +101,7 @@ fn no_gpu_waits_until_another_is_open() {
 
 #[test]
 fn what_never_changes_is_asked_once() {
-    with_library("what_never_changes_is_asked_once", THREE, &[], |library| {
+    with_library("asking::what_never_changes_is_asked_once", THREE, &[], |library| {
         let answers = open(library);
         for _ in 0..3 {
             for query in [Q::Name, Q::MaxClock(0), Q::RemappedRows, Q::PowerUsage] {
@@ -160,7 +158,7 @@ fn gpm_tells_what_was_since_the_last_time_and_is_entered_by_one_at_a_time() {
 #[test]
 fn a_library_that_does_not_start_says_why() {
     let scenario = "gpus = 1\n[returns]\nnvmlInit_v2 = 18\n";
-    with_library("a_library_that_does_not_start_says_why", scenario, &[], |library| {
+    with_library("asking::a_library_that_does_not_start_says_why", scenario, &[], |library| {
         let refused = |path: &Path| NvmlBackend::open(Some(path.into())).err().unwrap();
         assert!(matches!(refused(library), SourceError::VersionMismatch(_)));
         let nowhere = refused(Path::new("/nowhere/libnvidia-ml.so.1"));

@@ -2,11 +2,9 @@
 
 #![allow(unsafe_code, reason = "what is tested is a C interface")]
 
-mod common;
-
 use std::{ffi::c_uint, mem::zeroed, ptr};
 
-use common::{open, opened, version, with_library};
+use crate::common::{open, opened, version, with_library};
 use gpumon_probe::vendor::sim::GpuIdentity;
 use nvml_wrapper_sys::bindings::{NvmlLib, nvmlDevice_t, nvmlFieldValue_t, nvmlProcessInfo_v2_t};
 
@@ -45,7 +43,7 @@ const SICK: &str = "[[gpu]]\nindex = 0\necc_corrected = 11\necc_uncorrected = 5\
 
 #[test]
 fn errors_and_repairs_are_told() {
-    with_library("errors_and_repairs_are_told", SICK, &[], |library| {
+    with_library("details::errors_and_repairs_are_told", SICK, &[], |library| {
         let lib = open(library);
         let device = opened(&lib, 0);
         let ecc = |kind, counter| get!(lib, nvmlDeviceGetTotalEccErrors(device, kind, counter));
@@ -87,7 +85,7 @@ fn errors_and_repairs_are_told() {
 
 #[test]
 fn engines_margins_and_fans_are_told() {
-    with_library("engines_margins_and_fans_are_told", SICK, &[], |library| {
+    with_library("details::engines_margins_and_fans_are_told", SICK, &[], |library| {
         let lib = open(library);
         let device = opened(&lib, 0);
         let (mut percents, mut period) = ([0; 4], 0);
@@ -122,7 +120,7 @@ fn engines_margins_and_fans_are_told() {
 #[test]
 fn links_carry_together_what_all_carry() {
     let scenario = "gpus = 6\n[[gpu]]\nindex = 0\nutilization_percent = 80\nnvlinks = 18\nnvlinks_down = [3]\n";
-    with_library("links_carry_together_what_all_carry", scenario, &[], |library| {
+    with_library("details::links_carry_together_what_all_carry", scenario, &[], |library| {
         let lib = open(library);
         let (device, bare, far) = (opened(&lib, 0), opened(&lib, 1), opened(&lib, 5));
         common::until("traffic", || field(&lib, device, 138, u32::MAX).1 > 0);
@@ -169,7 +167,7 @@ fn links_carry_together_what_all_carry() {
 fn what_a_board_is_is_told() {
     let scenario = "[[gpu]]\nindex = 0\narchitecture = \"turing\"\nretired_pages = { single_bit = 1 }\n\
                     [[gpu]]\nindex = 1\ngpm = false\n";
-    with_library("what_a_board_is_is_told", scenario, &[], |library| {
+    with_library("details::what_a_board_is_is_told", scenario, &[], |library| {
         let lib = open(library);
         let (old, new) = (opened(&lib, 0), opened(&lib, 1));
         assert_eq!(get!(lib, nvmlDeviceGetArchitecture(old)), (0, 6));
@@ -206,7 +204,7 @@ fn what_a_board_is_is_told() {
 #[test]
 fn throttled_times_and_pcie_bytes_rise() {
     let scenario = "[[gpu]]\nindex = 0\nutilization_percent = 100\nthrottle_reasons = [\"sw_thermal_slowdown\"]\n";
-    with_library("throttled_times_and_pcie_bytes_rise", scenario, &[], |library| {
+    with_library("details::throttled_times_and_pcie_bytes_rise", scenario, &[], |library| {
         let lib = open(library);
         let device = opened(&lib, 0);
         let heat = || get!(lib, nvmlDeviceGetViolationStatus(device, 1)).1;
@@ -231,7 +229,7 @@ fn accounted_processes_may_have_ended_before() {
     let scenario = "[[gpu]]\nindex = 0\naccounting = true\n[[process]]\ngpu = 0\npid = 100\n\
                     [[accounted]]\ngpu = 0\npid = 41\ngpu_percent = 80\nmemory_percent = 30\nmax_memory = \"3 GiB\"\n\
                     ran_s = 12.5\n[[accounted]]\ngpu = 0\npid = 40\nran_s = 1\n";
-    with_library("accounted_processes_may_have_ended_before", scenario, &[], |library| {
+    with_library("details::accounted_processes_may_have_ended_before", scenario, &[], |library| {
         let lib = open(library);
         let device = opened(&lib, 0);
         let (mut count, mut pids) = (4, [0; 4]);
@@ -251,7 +249,7 @@ fn processes_are_accounted_for() {
     let scenario = "gpus = 2\n[[gpu]]\nindex = 0\naccounting = true\n\
                     [[process]]\ngpu = 0\npid = 100\ncount = 3\nmemory = \"2 GiB\"\nsm_percent = 20\nmps = true\n\
                     [[process]]\ngpu = 0\npid = 90\nto_s = 0.01\n[[process]]\ngpu = 0\npid = 95\nfrom_s = 900\n";
-    with_library("processes_are_accounted_for", scenario, &[], |library| {
+    with_library("details::processes_are_accounted_for", scenario, &[], |library| {
         let lib = open(library);
         let (device, other) = (opened(&lib, 0), opened(&lib, 1));
         std::thread::sleep(std::time::Duration::from_millis(20));

@@ -1,12 +1,6 @@
 //! A disk that does not work costs history on disk, and nothing else: each fault is told once, in words, and what works
 //! again is written again.
 
-#[allow(dead_code, reason = "each test uses some of it")]
-mod support;
-#[allow(dead_code, reason = "each test uses some of it")]
-#[path = "support/writing.rs"]
-mod writing;
-
 use std::{
     fs::{self, Permissions},
     os::unix::fs::PermissionsExt,
@@ -24,8 +18,10 @@ use gpumon_probe::model::{Event, EventKind, Mark};
 use rusqlite::Connection;
 use rustix::process::geteuid;
 
-use support::bucket;
-use writing::{FIRST_MS, condition, mark, next, start, wait};
+use crate::{
+    support::bucket,
+    writing::{FIRST_MS, condition, mark, next, start, wait},
+};
 
 #[test]
 fn what_a_disk_does_not_take_for_hours_is_written_when_it_works_again() {
