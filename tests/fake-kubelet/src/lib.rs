@@ -1,5 +1,4 @@
-//! A kubelet that answers `List` of its API for pod resources, v1, on a unix socket, by another implementation of gRPC
-//! than gpumon's own.
+//! A kubelet that answers `List` of its API for pod resources, v1, on a unix socket.
 //!
 //! Messages are written down as the kubelet's `api.proto` has them, with what gpumon does not read.
 
@@ -14,14 +13,11 @@ use std::{
 };
 
 use tokio::{net::UnixListener, runtime::Runtime};
-use tokio_stream::wrappers::UnixListenerStream;
-use tonic::transport::Server;
 
 pub use self::messages::{
     CdiDevice, ClaimResource, ContainerDevices, ContainerMemory, ContainerResources, DynamicResource,
     ListPodResourcesResponse, NumaNode, PodResources, TopologyInfo,
 };
-use self::service::Lister;
 
 /// How it behaves.
 #[derive(Debug, Clone)]
@@ -50,12 +46,11 @@ impl FakeKubelet {
     pub fn start(socket: &Path, answer: Answer) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let answer = Arc::new(Mutex::new(answer));
-        let incoming = {
+        let listener = {
             let _entered = runtime.enter();
-            UnixListenerStream::new(UnixListener::bind(socket)?)
+            UnixListener::bind(socket)?
         };
-        let lister = Lister(Arc::clone(&answer));
-        runtime.spawn(Server::builder().add_service(lister).serve_with_incoming(incoming));
+        runtime.spawn(service::serve(listener, Arc::clone(&answer)));
         Ok(Self { answer, socket: socket.to_owned(), runtime: Some(runtime) })
     }
 

@@ -1,75 +1,90 @@
-//! The service, as tonic's generated code has it.
+//! `v1.PodResourcesLister` of gRPC over HTTP/2, as `PROTOCOL-HTTP2.md` of gRPC describes it.
 
 use std::{
     convert::Infallible,
-    future::{Future, pending},
-    pin::Pin,
+    future::{pending, ready},
     sync::{Arc, Mutex, PoisonError},
-    task::{Context, Poll},
 };
 
-use tonic::{
-    Request, Response, Status,
-    body::Body,
-    server::{Grpc, NamedService},
-};
-use tonic_prost::ProstCodec;
-use tower_service::Service;
+use bytes::{BufMut, Bytes, BytesMut};
+use http::{HeaderMap, Method, Request, Response, header::CONTENT_TYPE};
+use http_body_util::{BodyExt, Empty, Full, combinators::BoxBody};
+use hyper::{body::Incoming, server::conn::http2, service::service_fn};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use prost::Message;
+use tokio::net::UnixListener;
 
 use crate::{
     Answer,
     messages::{ListPodResourcesRequest, ListPodResourcesResponse},
 };
 
-#[derive(Debug, Clone)]
-pub(crate) struct Lister(pub(crate) Arc<Mutex<Answer>>);
+/// gRPC's status codes.
+const OK: u16 = 0;
+const INVALID_ARGUMENT: u16 = 3;
+const RESOURCE_EXHAUSTED: u16 = 8;
+const UNIMPLEMENTED: u16 = 12;
 
-impl NamedService for Lister {
-    const NAME: &'static str = "v1.PodResourcesLister";
-}
+/// The flag and the length in front of a message.
+const PREFIX_BYTES: usize = 5;
 
-type Answering<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
+type GrpcResponse = Response<BoxBody<Bytes, Infallible>>;
 
-/// One call.
-struct List(Answer);
-
-impl Service<Request<ListPodResourcesRequest>> for List {
-    type Response = Response<ListPodResourcesResponse>;
-    type Error = Status;
-    type Future = Answering<Self::Response, Status>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Status>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, _: Request<ListPodResourcesRequest>) -> Self::Future {
-        let answer = self.0.clone();
-        Box::pin(async {
-            match answer {
-                Answer::Pods(pods) => Ok(Response::new(pods)),
-                Answer::Refused => Err(Status::resource_exhausted("rejected by rate limit")),
-                Answer::Hung => pending().await,
-            }
-        })
+/// Answers every connection until the runtime ends.
+pub(crate) async fn serve(listener: UnixListener, answer: Arc<Mutex<Answer>>) {
+    while let Ok((stream, _)) = listener.accept().await {
+        let answer = Arc::clone(&answer);
+        let service = service_fn(move |request| {
+            let answer = answer.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            respond(request, answer)
+        });
+        tokio::spawn(http2::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service));
     }
 }
 
-impl Service<http::Request<Body>> for Lister {
-    type Response = http::Response<Body>;
-    type Error = Infallible;
-    type Future = Answering<Self::Response, Infallible>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
+async fn respond(request: Request<Incoming>, answer: Answer) -> hyper::Result<GrpcResponse> {
+    let (head, body) = request.into_parts();
+    if head.uri.path() != "/v1.PodResourcesLister/List" {
+        return Ok(refusal(UNIMPLEMENTED, "no such method"));
     }
-
-    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
-        let list = List(self.0.lock().unwrap_or_else(PoisonError::into_inner).clone());
-        Box::pin(async move {
-            if request.uri().path() != "/v1.PodResourcesLister/List" {
-                return Ok(Status::unimplemented("no such method").into_http());
-            }
-            Ok(Grpc::new(ProstCodec::default()).unary(list, request).await)
-        })
+    let header = |name: &str| head.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let is_grpc = head.method == Method::POST
+        && header("content-type").starts_with("application/grpc")
+        && header("te") == "trailers";
+    if !is_grpc || !is_list_request(&body.collect().await?.to_bytes()) {
+        return Ok(refusal(INVALID_ARGUMENT, "the request is not of gRPC"));
     }
+    match answer {
+        Answer::Pods(pods) => Ok(success(&pods)),
+        Answer::Refused => Ok(refusal(RESOURCE_EXHAUSTED, "rejected by rate limit")),
+        Answer::Hung => pending().await,
+    }
+}
+
+/// Returns `true` for one uncompressed message of the length that its prefix has.
+fn is_list_request(body: &[u8]) -> bool {
+    body.split_first_chunk::<PREFIX_BYTES>().is_some_and(|([flag, length @ ..], message)| {
+        *flag == 0
+            && u32::from_be_bytes(*length) as usize == message.len()
+            && ListPodResourcesRequest::decode(message).is_ok()
+    })
+}
+
+fn success(pods: &ListPodResourcesResponse) -> GrpcResponse {
+    let mut message = BytesMut::new();
+    message.put_u8(0);
+    message.put_u32(u32::try_from(pods.encoded_len()).expect("an answer of a test is small"));
+    message.put_slice(&pods.encode_to_vec());
+    let trailers = HeaderMap::from_iter([("grpc-status".parse().expect("a name"), OK.into())]);
+    let body = Full::new(message.freeze()).with_trailers(ready(Some(Ok(trailers))));
+    Response::builder().header(CONTENT_TYPE, "application/grpc").body(body.boxed()).expect("a response")
+}
+
+fn refusal(status: u16, message: &str) -> GrpcResponse {
+    Response::builder()
+        .header(CONTENT_TYPE, "application/grpc")
+        .header("grpc-status", status)
+        .header("grpc-message", message)
+        .body(Empty::new().boxed())
+        .expect("a response")
 }
