@@ -131,7 +131,7 @@ fn what_never_changes_is_asked_once() {
 
 #[test]
 fn gpm_tells_what_was_since_the_last_time_and_is_entered_by_one_at_a_time() {
-    let test = "gpm_tells_what_was_since_the_last_time_and_is_entered_by_one_at_a_time";
+    let test = "asking::gpm_tells_what_was_since_the_last_time_and_is_entered_by_one_at_a_time";
     with_library(test, THREE, &[], |library| {
         let answers = open(library);
         let metrics = [2, 3, 7777];

@@ -81,7 +81,6 @@ pub(crate) fn world(scenario: &str) -> World {
 }
 
 /// Asserts that a call fails with this error; `NvmlError` cannot be compared.
-#[macro_export]
 macro_rules! fails_with {
     ($result:expr, $error:pat) => {
         match $result {
@@ -91,3 +90,5 @@ macro_rules! fails_with {
         }
     };
 }
+
+pub(crate) use fails_with;

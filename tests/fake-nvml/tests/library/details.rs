@@ -4,7 +4,7 @@
 
 use std::{ffi::c_uint, mem::zeroed, ptr};
 
-use crate::common::{open, opened, version, with_library};
+use crate::common::{open, opened, until, version, with_library};
 use gpumon_probe::vendor::sim::GpuIdentity;
 use nvml_wrapper_sys::bindings::{NvmlLib, nvmlDevice_t, nvmlFieldValue_t, nvmlProcessInfo_v2_t};
 
@@ -123,7 +123,7 @@ fn links_carry_together_what_all_carry() {
     with_library("details::links_carry_together_what_all_carry", scenario, &[], |library| {
         let lib = open(library);
         let (device, bare, far) = (opened(&lib, 0), opened(&lib, 1), opened(&lib, 5));
-        common::until("traffic", || field(&lib, device, 138, u32::MAX).1 > 0);
+        until("traffic", || field(&lib, device, 138, u32::MAX).1 > 0);
         for id in [138, 139] {
             let all = field(&lib, device, id, u32::MAX).1;
             let sum: u64 = (0..18).map(|link| field(&lib, device, id, link).1).sum();
@@ -208,7 +208,7 @@ fn throttled_times_and_pcie_bytes_rise() {
         let lib = open(library);
         let device = opened(&lib, 0);
         let heat = || get!(lib, nvmlDeviceGetViolationStatus(device, 1)).1;
-        common::until("heat", || heat().violationTime >= 300_000_000);
+        until("heat", || heat().violationTime >= 300_000_000);
         assert!(heat().referenceTime > 1_600_000_000_000_000);
         assert_eq!(get!(lib, nvmlDeviceGetViolationStatus(device, 0)).1.violationTime, 0);
         assert_eq!(get!(lib, nvmlDeviceGetViolationStatus(device, 6)).0, INVALID_ARGUMENT);
@@ -216,7 +216,7 @@ fn throttled_times_and_pcie_bytes_rise() {
         // 2.4 GB/s wrap after 1.8 s.
         let bytes = || field(&lib, device, 198, 0).1;
         let last = std::cell::Cell::new(bytes());
-        common::until("the wrap", || bytes() < last.replace(bytes()));
+        until("the wrap", || bytes() < last.replace(bytes()));
         let begun = std::time::Instant::now();
         assert_eq!(get!(lib, nvmlDeviceGetPcieThroughput(device, 1)), (0, 2_400_000));
         assert!(begun.elapsed().as_millis() >= 20);

@@ -8,7 +8,7 @@ use std::{
     ptr,
 };
 
-use crate::common::{init, open, opened, until, version, with_library, world};
+use crate::common::{fails_with, init, open, opened, until, version, with_library, world};
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper_sys::bindings::{NvmlLib, nvmlDevice_t, nvmlDeviceAttributes_t, nvmlGpmMetricsGet_t, nvmlMemory_v2_t};
 

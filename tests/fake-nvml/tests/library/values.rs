@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::common::{init, with_library, world};
+use crate::common::{fails_with, init, with_library, world};
 use nvml_wrapper::{
     bitmasks::device::ThrottleReasons,
     enum_wrappers::device::{Clock, EncoderType, PerformanceState, TemperatureSensor},
