@@ -44,9 +44,10 @@ WHEEL := target/wheels/$(PROFILE)/.built
 INSTALLED := .installed-$(PROFILE)
 
 .DEFAULT_GOAL := lab
-.NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: audit dist licenses bench bench-front-end fuzz fake-library hub lab lab40 rust wheel frontend test test-rust test-web test-python test-api test-browser test-lab40 test-hub test-trackers browser-needs deploy-needs screenshots test-full test-aarch64 test-packages types docs fmt clean help
+# Steps that do not need each other run at the same time: some wait for the network while others compile.
+MAKEFLAGS += --jobs=4
+.PHONY: audit dist licenses bench bench-front-end fuzz fake-library hub lab lab40 rust rust-components program rust-tests wheel frontend test test-rust test-web test-python test-api test-browser test-lab40 test-hub test-trackers browser-needs deploy-needs screenshots test-full test-aarch64 test-packages types docs fmt clean help
 
 lab: $(JUPYTER)/$(INSTALLED) ## build everything and start JupyterLab with the panel open (the default)
 	@exec $(PYTHON) tools/lab.py $(JUPYTER)
@@ -64,9 +65,13 @@ licenses: rust ## collect the licenses of the libraries in the program, after a 
 
 frontend: $(EXTENSION) ## build the page and the JupyterLab extension
 
-test: $(JUPYTER)/$(INSTALLED) browser-needs $(API)/.made ## run every check and test
-	@$(PYTHON) tools/need.py rust-components promtool sshd
+test: rust-tests $(JUPYTER)/$(INSTALLED) browser-needs $(API)/.made lab40 hub ## run every check and test
+	@$(PYTHON) tools/need.py sshd
 	@$(PYTHON) tools/test.py
+
+# Clippy is the compiler of everything that tests run, so that one build serves both.
+test test-full test-rust test-web test-python test-api test-browser test-lab40 test-hub test-trackers: \
+	export RUSTC_WORKSPACE_WRAPPER = clippy-driver
 
 test-full: export GPUMON_TEST_FULL = 1
 test-full: test test-aarch64 ## the same, with each return code of each function through processes, and on ARM
@@ -77,8 +82,8 @@ test-aarch64: rust ## the tests of Rust on ARM, by QEMU
 	@$(PYTHON) tools/need.py aarch64
 	@$(PYTHON) tools/test.py aarch64
 
-test-rust: $(EXTENSION) rust ## format, clippy and tests of the Rust crates
-	@$(PYTHON) tools/need.py rust-components promtool sshd
+test-rust: rust-tests ## format, clippy and tests of the Rust crates
+	@$(PYTHON) tools/need.py promtool sshd
 	@$(PYTHON) tools/test.py rust
 test-web: $(MODULES) ## types, style and tests of the page and the extension
 	@$(PYTHON) tools/test.py web
@@ -98,7 +103,6 @@ test-hub: hub browser-needs ## the panel of two users behind JupyterHub
 test-trackers: $(TRACKERS)/$(INSTALLED) ## what PyTorch Lightning, Hugging Face, Keras, MLflow, W&B and TensorBoard get (installs 7 GB)
 	@$(PYTHON) tools/test.py trackers
 
-# Only these tests need them, and install them while others run.
 lab40: $(LAB40)/$(INSTALLED)
 hub: $(HUB)/$(INSTALLED)
 
@@ -168,8 +172,19 @@ rust:
 	@$(PYTHON) tools/need.py compiler rust
 
 # Built with the program, so that they share their dependencies.
-fake-library: rust
+fake-library: program
 	@$(STEP) "fake drivers" cargo build --locked --package gpumon --package fake-nvml --package fake-cuda
+
+rust-components: rust
+	@$(PYTHON) tools/need.py rust-components
+
+# The program has the page in it.
+program: rust $(EXTENSION) $(if $(filter test%,$(MAKECMDGOALS)),rust-components)
+	@$(STEP) "gpumon" cargo build --locked --profile $(PROFILE) --package gpumon --bin gpumon
+
+# An error here fails the Rust tests, and all others still run.
+rust-tests: fake-library
+	-@$(STEP) "Rust tests" cargo all-tests --no-run
 
 $(MODULES): $(MANIFESTS)
 	@$(PYTHON) tools/need.py node
@@ -179,11 +194,9 @@ $(MODULES): $(MANIFESTS)
 $(EXTENSION): $(MANIFESTS) $(FRONTEND) pyproject.toml | $(MODULES)
 	@$(STEP) "page and JupyterLab extension" $(PYTHON) python/build_backend/gpumon_frontend.py
 
-# The program is built at the same time, for the wheel: in a first `make`, these two take longest, and one mostly waits.
-$(JUPYTER)/.made: tests/browser/requirements.txt tests/python/requirements.txt | $(EXTENSION) rust
+$(JUPYTER)/.made: tests/browser/requirements.txt tests/python/requirements.txt
 	@$(PYTHON) tools/need.py venv
-	@$(STEP) "JupyterLab and gpumon (the first takes minutes)" sh -c '$(PYTHON) tools/venv.py $(JUPYTER) $^ & \
-		cargo build --locked --profile $(PROFILE) --package gpumon --bin gpumon; built=$$?; wait $$! && exit $$built'
+	@$(STEP) "JupyterLab in $(JUPYTER)" $(PYTHON) tools/venv.py $(JUPYTER) $^
 	@touch $@
 
 $(DIST_TOOLS)/.made: tools/dist-requirements.txt
@@ -221,7 +234,7 @@ $(HUB)/.made: tests/browser/requirements-hub.txt
 	@$(STEP) "JupyterHub in $(HUB)" $(PYTHON) tools/venv.py $(HUB) $<
 	@touch $@
 
-$(WHEEL): $(EXTENSION) $(PROGRAM) $(PACKAGE) | $(JUPYTER)/.made rust
+$(WHEEL): $(EXTENSION) $(PROGRAM) $(PACKAGE) | $(JUPYTER)/.made program
 	@rm -f $(@D)/*.whl
 	@$(STEP) "wheel" env GPUMON_PROFILE=$(PROFILE) \
 		$(JUPYTER)/bin/pip wheel --verbose --no-deps --wheel-dir $(@D) .

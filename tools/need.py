@@ -9,6 +9,7 @@ target/tools, where `make` finds it.
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
 import os
 import platform
@@ -252,6 +253,10 @@ def install(packages: str, reason: str) -> None:
         sys.exit(f"{reason}: install {packages} (on Debian: sudo apt-get install {packages}), then try again")
     print(f"{reason}: installing {packages} with apt-get", flush=True)
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    # apt-get refuses to run twice at the same time.
+    TOOLS.mkdir(parents=True, exist_ok=True)
+    lock = (TOOLS / "apt-get.lock").open("w")
+    fcntl.flock(lock, fcntl.LOCK_EX)
     for arguments in (["update", "-qq"], ["install", "-qq", "-y", "--no-install-recommends", *packages.split()]):
         command = [*root, "apt-get", *arguments]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

@@ -8,9 +8,12 @@ The whole output is kept in target/log/.
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,6 +37,8 @@ class Done:
     label: str
     code: int
     seconds: float
+    #: The processor time of the command and of all that it started and waited for.
+    cpu_seconds: float
     log: Path
     #: Its output, without escape sequences.
     text: str
@@ -41,7 +46,7 @@ class Done:
     def report(self, summary: str = "") -> str:
         """One line about it, and where it failed the end of its output."""
         words = "  ".join(filter(None, [summary, "FAILED" if self.code else ""]))
-        line = f"{self.label.ljust(LABEL_WIDTH)}{self.seconds:6.1f} s  {words}".rstrip()
+        line = f"{self.label.ljust(LABEL_WIDTH)}{self.seconds:6.1f} s  {self.cpu_seconds:6.1f} s CPU  {words}".rstrip()
         if self.code == 0:
             return line
         where = f"{self.label}: failed with code {self.code}; all of its output is in {self.log.relative_to(ROOT)}"
@@ -55,21 +60,14 @@ def run_step(
     env: dict[str, str] | None = None,
     summary: Callable[[str], str] = lambda _text: "",
 ) -> tuple[int, str]:
-    """Run a command and report on it, with a summary of its output; a terminal meanwhile sees its newest line.
+    """Run a command and report on it when it has ended, with a summary of its output.
 
-    Return its exit code and its output, without escape sequences.
+    Other steps may run meanwhile. Return its exit code and its output, without escape sequences.
     """
-    is_terminal = sys.stdout.isatty()
-    begun = label.ljust(LABEL_WIDTH)
-    print(begun, end="", flush=True)
-
-    def progress(seconds: float, log: Path) -> None:
-        if is_terminal:
-            print(f"{RESTART}{begun}{seconds:6.0f} s  {_newest(log)}", end="", flush=True)
-
-    done = run_logged(label, command, env=env, each_second=progress)
-    report = done.report(summary(done.text))
-    print(RESTART + report if is_terminal else report.removeprefix(begun), flush=True)
+    if sys.stdout.isatty():
+        print(f"{label} ...", flush=True)
+    done = run_logged(label, command, env=env)
+    print(done.report(summary(done.text)), flush=True)
     return done.code, done.text
 
 
@@ -84,6 +82,7 @@ def run_logged(
     LOGS.mkdir(parents=True, exist_ok=True)
     log = LOGS / (re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-") + ".log")
     started = time.monotonic()
+    cpu_seconds = 0.0
     with log.open("w", encoding="utf-8") as output:
         try:
             process = subprocess.Popen(
@@ -93,29 +92,31 @@ def run_logged(
             output.write(f"cannot start {command[0]}: {error.strerror}\n")
             code = 127
         else:
-            code = _watch(process, lambda: each_second(time.monotonic() - started, log))
+            code, cpu_seconds = _watch(process, lambda: each_second(time.monotonic() - started, log))
     text = ESCAPE.sub("", log.read_text(encoding="utf-8", errors="replace"))
-    return Done(label, code, time.monotonic() - started, log, text)
+    return Done(label, code, time.monotonic() - started, cpu_seconds, log, text)
 
 
-def _watch(process: subprocess.Popen[bytes], each_second: Callable[[], None]) -> int:
+def _watch(process: subprocess.Popen[bytes], each_second: Callable[[], None]) -> tuple[int, float]:
+    """Return the exit code of a process and its processor time, once it has ended."""
+    ended = threading.Event()
+    result: list[tuple[int, float]] = []
+
+    def wait() -> None:
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        result.append((process.returncode, usage.ru_utime + usage.ru_stime))
+        ended.set()
+
+    threading.Thread(target=wait, daemon=True).start()
     try:
-        while True:
-            try:
-                return process.wait(timeout=1)
-            except subprocess.TimeoutExpired:
-                each_second()
+        while not ended.wait(timeout=1):
+            each_second()
     except BaseException:
-        process.terminate()
-        process.wait()
+        os.kill(process.pid, signal.SIGTERM)
+        ended.wait()
         raise
-
-
-def _newest(log: Path) -> str:
-    with log.open("rb") as output:
-        output.seek(max(0, log.stat().st_size - 500))
-        lines = [line.strip() for line in output.read().decode(errors="replace").splitlines() if line.strip()]
-    return ESCAPE.sub("", lines[-1])[:30] if lines else ""
+    return result[0]
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@
 One that fails does not keep the others from running. A check without a count of its own, as clippy, counts as one.
 What failed is repeated at the end, so that the last lines of a log are enough to know it.
 
-All of them together run in three lanes, since most tests wait for something: Rust, half of the browser's, and the rest.
-Compilers give way to the tests of other lanes.
+All of them together run in four lanes, since most tests wait for something: Rust, two halves of the browser's, and the
+rest. `make` has built what they run.
 
 The tests of Rust, in Python and in Chromium drive real programs against the clock, beside each other, on a machine that
 may be busy with something else. So a few that fail are run once more in the end, one after the other; those that pass then
@@ -48,6 +48,18 @@ def unittest_counts(text: str) -> tuple[int, int]:
     return sum(map(int, re.findall(r"^Ran (\d+) test", text, re.MULTILINE))) - failed - skipped, failed
 
 
+def clippy_counts(text: str) -> tuple[int, int]:
+    """Each warning and error has a block of its own; without any, all of it counts as one check."""
+    failed = len(clippy_failures(text))
+    return int(failed == 0), failed
+
+
+def clippy_failures(text: str) -> list[str]:
+    """`warning: unused import: `x``, and below it the place."""
+    blocks = re.findall(r"^((?:warning|error)(?:\[\w+\])?: .+?)(?=^\S|\Z)", text, re.MULTILINE | re.DOTALL)
+    return [block for block in blocks if " --> " in block] or [block for block in blocks if block.startswith("error")]
+
+
 def cargo_failures(text: str) -> list[str]:
     """A block for each test, headed `---- name stdout ----`."""
     blocks = re.findall(r"^---- (\S+) stdout ----\n(.*?)(?=^---- |^failures:$|\Z)", text, re.MULTILINE | re.DOTALL)
@@ -85,6 +97,7 @@ class Runner:
     times: Callable[[str], list[tuple[float, str]]]
 
 
+CLIPPY = Runner(clippy_counts, clippy_failures, lambda _text: [])
 CARGO = Runner(cargo_counts, cargo_failures, cargo_times)
 VITEST = Runner(vitest_counts, vitest_failures, vitest_times)
 UNITTEST = Runner(unittest_counts, unittest_failures, lambda _text: [])
@@ -162,10 +175,10 @@ class Suite:
         slow = sorted((time, name) for time, name in (runner.times(text) if runner else []) if time >= SLOW_S)
         slowest = [f"{seconds:10.1f} s  {name}" for seconds, name in slow[: -SLOWEST - 1 : -1]]
         screen.prints("\n".join([done.report(summary), *slowest]))
-        if done.code != 0:
+        if done.code != 0 or failed:
             named = runner.failures(text) if runner else []
             self.failures = [_shortened(failure) for failure in named] or [UNNAMED]
-        if done.code == 0 and passed == 0:
+        if done.code == 0 and passed + failed == 0:
             self.failures = ["its output counts no tests, so nothing was tested"]
             failed = 1
         # A runner that fails outside of its tests, as by a compile error, counts as one failure.
@@ -213,23 +226,20 @@ def _browser_alone(names: list[str], script: str = "browser") -> list[str]:
 
 #: The test programs alone get the switch by which they tell their times, and not what Cargo builds.
 TIMED = """target.'cfg(all())'.runner=['env', 'RUSTC_BOOTSTRAP=1']"""
-RUST_TESTS = "cargo test --workspace --locked --no-fail-fast --lib --bins --tests --examples".split()
+RUST_TESTS = "cargo all-tests --no-fail-fast".split()
 TIMES = ["--config", TIMED, "--", "-Zunstable-options", "--report-time"]
 CARGO_TEST = [*RUST_TESTS, *TIMES]
 ARM = "--target=aarch64-unknown-linux-gnu"
 ONE_BY_ONE = "--test-threads=1"
 #: Most tests wait, for programs, samples and time limits.
 SIDE_BY_SIDE = f"--test-threads={max(4, os.cpu_count() or 1)}"
-#: Compilers leave the processor to tests that run beside them.
-GIVING_WAY = ["nice", "-n", "5"]
-
 SUITES = {
     "rust": [
         Suite("Rust format", ["cargo", "fmt", "--all", "--check"]),
         Suite("Kernels are of their sources", [sys.executable, "tools/kernels.py", "--check"]),
         Suite("Circles of imports", [sys.executable, "tools/circles.py"]),
-        Suite("Clippy", [*GIVING_WAY, *"cargo clippy --workspace --all-targets --locked -- -D warnings".split()]),
-        Suite("Rust tests are built", [*GIVING_WAY, *RUST_TESTS, "--no-run"]),
+        # Cargo repeats the warnings of what it has built before.
+        Suite("Clippy", [*RUST_TESTS, "--no-run"], CLIPPY),
         Suite(
             "Rust tests",
             [*CARGO_TEST, SIDE_BY_SIDE],
@@ -289,7 +299,6 @@ SUITES = {
         for part in ("1/2", "2/2")
     ],
     "lab40": [
-        Suite("JupyterLab 4.0 is installed", ["make", "--no-print-directory", "lab40"]),
         Suite(
             "Python tests, with the Python of JupyterLab 4.0",
             "target/jupyter-lab40/bin/python tests/python/test_package.py".split(),
@@ -304,7 +313,6 @@ SUITES = {
         ),
     ],
     "hub": [
-        Suite("JupyterHub is installed", ["make", "--no-print-directory", "hub"]),
         Suite(
             "Chromium: JupyterHub",
             _browser(script="hub"),
@@ -319,12 +327,15 @@ SUITES = {
 #: What runs beside each other, where all of it runs: all lanes take about as long.
 LANES = [
     SUITES["rust"],
-    SUITES["browser"][:1],
-    [*SUITES["web"], *SUITES["python"], *SUITES["api"], *SUITES["lab40"], *SUITES["hub"], *SUITES["browser"][1:]],
+    [SUITES["browser"][0], *SUITES["lab40"]],
+    [SUITES["browser"][1], *SUITES["hub"]],
+    [*SUITES["web"], *SUITES["python"], *SUITES["api"]],
 ]
 
 
 def main(names: list[str]) -> int:
+    # As in the Makefile: clippy is the compiler of everything that tests run.
+    os.environ.setdefault("RUSTC_WORKSPACE_WRAPPER", "clippy-driver")
     unknown = [name for name in names if name not in SUITES]
     if unknown:
         sys.exit(f"there is no suite {unknown[0]}; there are {', '.join(SUITES)}")
