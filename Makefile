@@ -183,8 +183,8 @@ program: rust $(EXTENSION) $(if $(filter test%,$(MAKECMDGOALS)),rust-components)
 	@$(STEP) "gpumon" cargo build --locked --profile $(PROFILE) --package gpumon --bin gpumon
 
 # An error here fails the Rust tests, and all others still run.
-rust-tests: fake-library
-	-@$(STEP) "Rust tests" cargo all-tests --no-run
+rust-tests: fake-library | $(if $(filter test test-full,$(MAKECMDGOALS)),$(WHEEL))
+	-@$(STEP) "Rust tests are built" cargo all-tests --no-run
 
 $(MODULES): $(MANIFESTS)
 	@$(PYTHON) tools/need.py node
