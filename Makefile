@@ -47,7 +47,7 @@ INSTALLED := .installed-$(PROFILE)
 .DELETE_ON_ERROR:
 # Steps that do not need each other run at the same time: some wait for the network while others compile.
 MAKEFLAGS += --jobs=4
-.PHONY: audit dist licenses bench bench-front-end fuzz fake-library hub lab lab40 rust rust-components program rust-tests wheel frontend test test-rust test-web test-python test-api test-browser test-lab40 test-hub test-trackers browser-needs deploy-needs screenshots test-full test-aarch64 test-packages types docs fmt clean help
+.PHONY: audit dist licenses bench bench-front-end fuzz fake-library hub lab lab40 rust rust-components uv program rust-tests wheel frontend test test-rust test-web test-python test-api test-browser test-lab40 test-hub test-trackers browser-needs deploy-needs screenshots test-full test-aarch64 test-packages types docs fmt clean help
 
 lab: $(JUPYTER)/$(INSTALLED) ## build everything and start JupyterLab with the panel open (the default)
 	@exec $(PYTHON) tools/lab.py $(JUPYTER)
@@ -175,6 +175,9 @@ rust:
 fake-library: program
 	@$(STEP) "fake drivers" cargo build --locked --package gpumon --package fake-nvml --package fake-cuda
 
+uv:
+	@$(PYTHON) tools/need.py uv
+
 rust-components: rust
 	@$(PYTHON) tools/need.py rust-components
 
@@ -194,50 +197,42 @@ $(MODULES): $(MANIFESTS)
 $(EXTENSION): $(MANIFESTS) $(FRONTEND) pyproject.toml | $(MODULES)
 	@$(STEP) "page and JupyterLab extension" $(PYTHON) python/build_backend/gpumon_frontend.py
 
-$(JUPYTER)/.made: tests/browser/requirements.txt tests/python/requirements.txt
-	@$(PYTHON) tools/need.py venv
+$(JUPYTER)/.made: tests/browser/requirements.txt tests/python/requirements.txt | uv
 	@$(STEP) "JupyterLab in $(JUPYTER)" $(PYTHON) tools/venv.py $(JUPYTER) $^
 	@touch $@
 
-$(DIST_TOOLS)/.made: tools/dist-requirements.txt
-	@$(PYTHON) tools/need.py venv
+$(DIST_TOOLS)/.made: tools/dist-requirements.txt | uv
 	@$(STEP) "what releases are built with" $(PYTHON) tools/venv.py $(DIST_TOOLS) $<
 	@touch $@
 
-$(PEER)/.made: tests/bench/front-end/requirements.txt
-	@$(PYTHON) tools/need.py venv
+$(PEER)/.made: tests/bench/front-end/requirements.txt | uv
 	@$(STEP) "NVDashboard in $(PEER)" $(PYTHON) tools/venv.py $(PEER) $<
 	@touch $@
 
-$(API)/.made: tests/api/requirements.txt
-	@$(PYTHON) tools/need.py venv
+$(API)/.made: tests/api/requirements.txt | uv
 	@$(STEP) "schemathesis in $(API)" $(PYTHON) tools/venv.py $(API) $<
 	@touch $@
 
-$(TRACKERS)/.made: tests/trackers/requirements.txt
-	@$(PYTHON) tools/need.py venv
+$(TRACKERS)/.made: tests/trackers/requirements.txt | uv
 	@$(STEP) "experiment trackers in $(TRACKERS) (takes minutes)" $(PYTHON) tools/venv.py $(TRACKERS) $<
 	@touch $@
 
-$(CONDA)/.made: tests/packages/requirements.txt
-	@$(PYTHON) tools/need.py venv
+$(CONDA)/.made: tests/packages/requirements.txt | uv
 	@$(STEP) "rattler-build in $(CONDA)" $(PYTHON) tools/venv.py $(CONDA) $<
 	@touch $@
 
-$(LAB40)/.made: tests/browser/requirements-lab40.txt
-	@$(PYTHON) tools/need.py venv
+$(LAB40)/.made: tests/browser/requirements-lab40.txt | uv
 	@$(STEP) "JupyterLab 4.0 in $(LAB40)" $(LAB40_PYTHON) tools/venv.py $(LAB40) $<
 	@touch $@
 
-$(HUB)/.made: tests/browser/requirements-hub.txt
-	@$(PYTHON) tools/need.py venv
+$(HUB)/.made: tests/browser/requirements-hub.txt | uv
 	@$(STEP) "JupyterHub in $(HUB)" $(PYTHON) tools/venv.py $(HUB) $<
 	@touch $@
 
 $(WHEEL): $(EXTENSION) $(PROGRAM) $(PACKAGE) | $(JUPYTER)/.made program
 	@rm -f $(@D)/*.whl
 	@$(STEP) "wheel" env GPUMON_PROFILE=$(PROFILE) \
-		$(JUPYTER)/bin/pip wheel --verbose --no-deps --wheel-dir $(@D) .
+		$(PYTHON) tools/uv.py build --wheel --python $(JUPYTER) --out-dir $(@D)
 	@touch $@
 
 %/$(INSTALLED): $(WHEEL) %/.made

@@ -4,25 +4,22 @@
     tools/install_wheel.py VENV WHEELS
 """
 
-import subprocess
 import sys
 from pathlib import Path
+
+from uv import uv
 
 
 def main(venv: str, folder: str) -> None:
     wheels = sorted(Path(folder).glob("jupyterlab_gpumon-*.whl"), key=lambda path: path.stat().st_mtime)
     if not wheels:
         sys.exit(f"there is no wheel in {folder}; run `make wheel`")
-    pip = [f"{venv}/bin/python", "-m", "pip", "--disable-pip-version-check"]
-    # pip would skip a wheel of the same version. The other package gpumon has files of the same names.
-    subprocess.run([*pip, "uninstall", "--yes", "gpumon", "jupyterlab-gpumon"], check=True)
-    subprocess.run([*pip, "install", f"{wheels[-1]}[jupyter]"], check=True)
+    # uv would skip a wheel of the same version. The other package gpumon has files of the same names.
+    uv("pip", "uninstall", "--python", venv, "gpumon", "jupyterlab-gpumon")
+    uv("pip", "install", "--python", venv, f"{wheels[-1]}[jupyter]")
 
 
 if __name__ == "__main__":
     if len(sys.argv) != 3:
         sys.exit("usage: tools/install_wheel.py VENV WHEELS")
-    try:
-        main(*sys.argv[1:])
-    except subprocess.CalledProcessError as error:
-        sys.exit(error.returncode)
+    main(*sys.argv[1:])

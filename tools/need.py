@@ -147,6 +147,13 @@ def rust() -> None:
         _put(program.name, f'{settings} exec "{program}" "$@"')
 
 
+def uv() -> None:
+    """What installs Python's packages."""
+    if not _runs("uv"):
+        print("uv is missing: installing it into target/tools from PyPI", flush=True)
+        _from_pypi("uv", "uv", "uv from https://docs.astral.sh/uv")
+
+
 def zizmor() -> None:
     """In the version that the tests check the workflows with."""
     requirements = (ROOT / "tests" / "python" / "requirements.txt").read_text(encoding="utf-8")
@@ -275,6 +282,7 @@ CHECKS = {
     "venv": venv,
     "compiler": compiler,
     "rust": rust,
+    "uv": uv,
     "rust-components": rust_components,
     "aarch64": aarch64,
     "packages": packages,

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes a virtual environment with the packages of a requirements file.
+"""Makes a virtual environment with the packages of a requirements file, for the Python that runs this.
 
     tools/venv.py FOLDER REQUIREMENTS [LEAN]
 
@@ -8,22 +8,19 @@ What LEAN names is installed without what it depends on.
 
 from __future__ import annotations
 
-import subprocess
 import sys
+
+from uv import uv
 
 
 def main(folder: str, requirements: str, lean: str | None = None) -> None:
-    subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
-    pip = [f"{folder}/bin/python", "-m", "pip", "install", "--disable-pip-version-check"]
-    subprocess.run([*pip, "--requirement", requirements], check=True)
+    uv("venv", "--clear", "--seed", "--python", sys.executable, folder)
+    uv("pip", "install", "--python", folder, "--requirement", requirements)
     if lean:
-        subprocess.run([*pip, "--no-deps", "--requirement", lean], check=True)
+        uv("pip", "install", "--python", folder, "--no-deps", "--requirement", lean)
 
 
 if __name__ == "__main__":
     if len(sys.argv) not in (3, 4):
         sys.exit("usage: tools/venv.py FOLDER REQUIREMENTS [LEAN]")
-    try:
-        main(*sys.argv[1:])
-    except subprocess.CalledProcessError as error:
-        sys.exit(error.returncode)
+    main(*sys.argv[1:])
