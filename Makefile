@@ -47,7 +47,7 @@ INSTALLED := .installed-$(PROFILE)
 .DELETE_ON_ERROR:
 # Steps that do not need each other run at the same time: some wait for the network while others compile.
 MAKEFLAGS += --jobs=4
-.PHONY: audit dist licenses bench bench-front-end fuzz fake-library hub lab lab40 rust rust-components uv program rust-tests wheel frontend test test-rust test-web test-python test-api test-browser test-lab40 test-hub test-trackers browser-needs deploy-needs screenshots test-full test-aarch64 test-packages types docs fmt clean help
+.PHONY: audit check dist licenses bench bench-front-end fuzz fake-library hub lab lab40 rust rust-components uv program rust-tests wheel frontend test test-rust test-web test-python test-api test-browser test-lab40 test-hub test-trackers browser-needs deploy-needs screenshots test-full test-aarch64 test-packages types docs fmt clean help
 
 lab: $(JUPYTER)/$(INSTALLED) ## build everything and start JupyterLab with the panel open (the default)
 	@exec $(PYTHON) tools/lab.py $(JUPYTER)
@@ -81,6 +81,9 @@ test-aarch64: export QEMU_LD_PREFIX = /usr/aarch64-linux-gnu
 test-aarch64: rust ## the tests of Rust on ARM, by QEMU
 	@$(PYTHON) tools/need.py aarch64
 	@$(PYTHON) tools/test.py aarch64
+
+check: rust-components $(MODULES) ## check what has changed since the last commit, in less than a minute
+	@$(PYTHON) tools/check.py
 
 test-rust: rust-tests ## format, clippy and tests of the Rust crates
 	@$(PYTHON) tools/need.py promtool sshd

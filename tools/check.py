@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Checks what has changed, in less than a minute: format, types, lints, and the unit tests next to the changes.
+
+    tools/check.py [BASE]
+
+Changed are the files that differ from the commit BASE, or that Git does not know yet. Without BASE, this is the last
+commit; if nothing differs from it, its own changes are checked.
+
+- Rust: format and lints of all programs and libraries, and the unit tests of each changed crate.
+- TypeScript: types of the changed packages, style and format of the changed files, and the unit tests that import them.
+- Python: syntax, and each changed test of tests/python.
+
+`make test` checks everything.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from step import ROOT, run_step
+from test import clippy_failures
+
+#: Folders with a package.json of their own, and whether they have unit tests.
+PACKAGES = {"static": True, "labextension": True, "tests/browser": False}
+
+
+def main(base: str = "HEAD") -> int:
+    os.environ.setdefault("RUSTC_WORKSPACE_WRAPPER", "clippy-driver")
+    changed = changed_files(base) or changed_files("HEAD~1")
+    checks = [rust, typescript, python]
+    with ThreadPoolExecutor(len(checks)) as pool:
+        results = [step for steps in pool.map(lambda check: check(changed), checks) for step in steps]
+    if not results:
+        print("nothing has changed that is checked here")
+    return 0 if all(results) else 1
+
+
+def changed_files(base: str) -> list[str]:
+    """Return the files that differ from a commit or are new, without those that are gone."""
+    differing = _git("diff", "--name-only", "--diff-filter=d", base)
+    return sorted({*differing, *_git("ls-files", "--others", "--exclude-standard")})
+
+
+def rust(changed: list[str]) -> list[bool]:
+    """Return what each step said; lints are warnings, with which Cargo goes on."""
+    if not any(name.endswith((".rs", ".toml", ".snap")) for name in changed):
+        return []
+    lints = _step("Rust lints", ["cargo", "check", "--workspace", "--locked"], has_no_warnings=True)
+    tests = [
+        _step(f"Rust tests of {crate}", ["cargo", "test", "--locked", "--package", crate, "--lib"], has_no_warnings=True)
+        for crate in sorted({name for path in changed if (name := crate_of(path))})
+    ]
+    return [_step("Rust format", ["cargo", "fmt", "--all", "--check"]), lints, *tests]
+
+
+def crate_of(path: str) -> str | None:
+    """Return the package that a file is a source of, or nothing for a file outside of `src`."""
+    for folder in Path(path).parents:
+        manifest = ROOT / folder / "Cargo.toml"
+        if folder.name == "src" and (manifest := ROOT / folder.parent / "Cargo.toml").exists():
+            names = [line for line in manifest.read_text(encoding="utf-8").splitlines() if line.startswith("name = ")]
+            return names[0].split('"')[1]
+    return None
+
+
+def typescript(changed: list[str]) -> list[bool]:
+    sources = [name for name in changed if name.endswith((".ts", ".css")) and name.startswith(tuple(PACKAGES))]
+    if not sources:
+        return []
+    scripts = [name for name in sources if name.endswith(".ts")]
+    results = [_step("TypeScript format", ["npx", "prettier", "--check", *sources])]
+    if scripts:
+        results.append(_step("TypeScript style", ["npx", "eslint", "--config", "static/eslint.config.js", *scripts]))
+    for package, has_tests in PACKAGES.items():
+        # The extension and the browser tests import the page's sources.
+        if any(name.startswith((f"{package}/", "static/")) for name in sources):
+            results.append(_step(f"TypeScript types of {package}", ["npm", "run", "check", "--workspace", package]))
+        own = [str(ROOT / name) for name in sources if name.startswith(f"{package}/")]
+        if own and has_tests:
+            related = ["npx", "vitest", "related", "--run", "--passWithNoTests", "--root", package, *own]
+            results.append(_step(f"TypeScript tests of {package}", related))
+    return results
+
+
+def python(changed: list[str]) -> list[bool]:
+    sources = [name for name in changed if name.endswith(".py")]
+    if not sources:
+        return []
+    results = [_step("Python syntax", [sys.executable, "-m", "py_compile", *sources])]
+    tests = [name for name in sources if name.startswith("tests/python/test_")]
+    interpreter = ROOT / "target" / "jupyter" / "bin" / "python"
+    if tests and interpreter.exists():
+        results.append(_step("Python tests", [str(interpreter), "-m", "unittest", *tests]))
+    return results
+
+
+def _step(label: str, command: list[str], *, has_no_warnings: bool = False) -> bool:
+    code, text = run_step(label, command)
+    warnings = clippy_failures(text) if has_no_warnings and code == 0 else []
+    print("".join(warnings), end="", flush=True)
+    return code == 0 and not warnings
+
+
+def _git(*arguments: str) -> list[str]:
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
