@@ -52,7 +52,7 @@ def rust(changed: list[str]) -> list[bool]:
     lints = _step("Rust lints", ["cargo", "check", "--workspace", "--locked"], has_no_warnings=True)
     tests = [
         _step(f"Rust tests of {crate}", ["cargo", "test", "--locked", "--package", crate, "--lib"], has_no_warnings=True)
-        for crate in sorted({name for path in changed if (name := crate_of(path))})
+        for crate in sorted(set(filter(None, map(crate_of, changed))))
     ]
     return [_step("Rust format", ["cargo", "fmt", "--all", "--check"]), lints, *tests]
 
