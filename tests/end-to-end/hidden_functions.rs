@@ -105,7 +105,7 @@ fn a_library_without_a_function_lacks_what_only_that_gives() {
     let whole = complete(|samples| collect(&Fake::new(&scenario), samples));
     let functions: Vec<_> = FUNCTIONS.iter().filter(|function| !NEEDED.contains(*function)).collect();
     in_parallel(4, &functions, |function| {
-        complains_of_nothing(|samples| difference(function, &scenario, &whole, samples))
+        complains_of_nothing(|samples| difference(function, &scenario, &whole, samples));
     });
 }
 
