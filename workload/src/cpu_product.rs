@@ -1,21 +1,52 @@
-//! Products of matrices on the CPU, by the `gemm` crate.
+//! Products of matrices on the CPU, by the crates `gemm-f32` and `gemm-f64`.
 
 // Its functions take pointers.
 #![allow(unsafe_code)]
 
 use std::{marker::PhantomData, ops::Range};
 
-use gemm::Parallelism;
+use gemm_common::Parallelism;
 
 use crate::{double_double::DoubleDouble, parallel, real::Real};
 
+/// A function of the gemm crates: the sizes m, n and k, then the result, A and B with the strides of their columns and
+/// rows, two factors, and which matrices are conjugated.
+type Gemm<T> = unsafe fn(
+    usize,
+    usize,
+    usize,
+    *mut T,
+    isize,
+    isize,
+    bool,
+    *const T,
+    isize,
+    isize,
+    *const T,
+    isize,
+    isize,
+    T,
+    T,
+    bool,
+    bool,
+    bool,
+    Parallelism,
+);
+
 /// A type that the CPU multiplies matrices of.
 pub(crate) trait CpuProduct: Real {
+    /// Returns the fastest function of this processor.
+    fn gemm() -> Gemm<Self>;
+
     /// A sum of products in higher precision, and the sum of its terms' sizes.
     fn exact_sum(a: &[Self], b: &[Self]) -> (DoubleDouble, f64);
 }
 
 impl CpuProduct for f32 {
+    fn gemm() -> Gemm<Self> {
+        gemm_f32::gemm::f32::get_gemm_fn()
+    }
+
     /// 64 bits hold each product exactly.
     fn exact_sum(a: &[Self], b: &[Self]) -> (DoubleDouble, f64) {
         const LANES: usize = 8;
@@ -36,6 +67,10 @@ impl CpuProduct for f32 {
 }
 
 impl CpuProduct for f64 {
+    fn gemm() -> Gemm<Self> {
+        gemm_f64::gemm::f64::get_gemm_fn()
+    }
+
     fn exact_sum(a: &[Self], b: &[Self]) -> (DoubleDouble, f64) {
         let terms = a.iter().zip(b);
         terms.fold((DoubleDouble::from_f64(0.0), 0.0), |(sum, size), (a, b)| {
@@ -115,7 +150,7 @@ impl<'a, T: CpuProduct> Product<'a, T> {
         // SAFETY: each matrix has `n` rows of `n` elements, in which the tile lies with all that it is made of, and the
         // caller answers for the result.
         unsafe {
-            gemm::gemm(
+            T::gemm()(
                 rows.len(),
                 columns.len(),
                 n,
