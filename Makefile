@@ -47,7 +47,7 @@ INSTALLED := .installed-$(PROFILE)
 .DELETE_ON_ERROR:
 # Steps that do not need each other run at the same time: some wait for the network while others compile.
 MAKEFLAGS += --jobs=4
-.PHONY: audit check dist licenses bench bench-front-end fuzz fake-library hub lab lab40 rust rust-components uv program rust-tests wheel frontend test test-rust test-web test-python test-api test-browser test-lab40 test-hub test-trackers browser-needs deploy-needs screenshots test-full test-aarch64 test-packages types docs fmt clean help
+.PHONY: audit check dist licenses bench bench-front-end fuzz fake-library hub lab lab40 rust rust-components uv program rust-tests wheel frontend test test-needs test-needs test-rust test-web test-python test-api test-browser test-lab40 test-hub test-trackers browser-needs deploy-needs screenshots test-full test-aarch64 test-packages types docs fmt clean help
 
 lab: $(JUPYTER)/$(INSTALLED) ## build everything and start JupyterLab with the panel open (the default)
 	@exec $(PYTHON) tools/lab.py $(JUPYTER)
@@ -65,9 +65,12 @@ licenses: rust ## collect the licenses of the libraries in the program, after a 
 
 frontend: $(EXTENSION) ## build the page and the JupyterLab extension
 
-test: rust-tests $(JUPYTER)/$(INSTALLED) browser-needs $(API)/.made lab40 hub ## run every check and test
-	@$(PYTHON) tools/need.py sshd
+test: $(MODULES) rust-components uv ## run every check and test
 	@$(PYTHON) tools/test.py
+
+# What tests run. Meanwhile, tools/test.py checks what needs none of it.
+test-needs: rust-tests $(JUPYTER)/$(INSTALLED) browser-needs $(API)/.made lab40 hub deploy-needs
+	@$(PYTHON) tools/need.py sshd
 
 # Clippy is the compiler of everything that tests run, so that one build serves both.
 test test-full test-rust test-web test-python test-api test-browser test-lab40 test-hub test-trackers: \
@@ -87,7 +90,7 @@ check: rust-components $(MODULES) ## check what has changed since the last commi
 
 test-rust: rust-tests ## format, clippy and tests of the Rust crates
 	@$(PYTHON) tools/need.py promtool sshd
-	@$(PYTHON) tools/test.py rust
+	@$(PYTHON) tools/test.py format rust
 test-web: $(MODULES) ## types, style and tests of the page and the extension
 	@$(PYTHON) tools/test.py web
 test-python: $(JUPYTER)/$(INSTALLED) $(MODULES) fake-library ## tests of the wheel's Python
@@ -164,7 +167,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "make %-15s %s\n", $$1, $$2 }'
 
 # Beside what the recipes of these install: programs that check deploy/, and R for an example of the documentation.
-test test-python: deploy-needs
+test-python: deploy-needs
 deploy-needs:
 	@$(PYTHON) tools/need.py promtool shellcheck r
 
@@ -189,7 +192,7 @@ program: rust $(EXTENSION) $(if $(filter test%,$(MAKECMDGOALS)),rust-components)
 	@$(STEP) "gpumon" cargo build --locked --profile $(PROFILE) --package gpumon --bin gpumon
 
 # An error here fails the Rust tests, and all others still run.
-rust-tests: fake-library | $(if $(filter test test-full,$(MAKECMDGOALS)),$(WHEEL))
+rust-tests: fake-library | $(if $(filter test-needs,$(MAKECMDGOALS)),$(WHEEL))
 	-@$(STEP) "Rust tests are built" cargo all-tests --no-run
 
 $(MODULES): $(MANIFESTS)

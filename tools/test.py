@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Runs the checks and tests, all of them or those that are named, and adds up what they say.
 
-    tools/test.py [rust] [aarch64] [web] [python] [api] [browser] [lab40] [hub]
+    tools/test.py [format] [rust] [aarch64] [web] [python] [api] [browser] [lab40] [hub]
 
 One that fails does not keep the others from running. A check without a count of its own, as clippy, counts as one.
 What failed is repeated at the end, so that the last lines of a log are enough to know it.
 
-All of them together run in four lanes, since most tests wait for something: Rust, two halves of the browser's, and the
-rest. `make` has built what they run.
+For all of them together, `make test-needs` first builds what they run, beside checks that need nothing built. Then they
+run in four lanes, since most tests wait for something: Rust, two halves of the browser's, and the rest.
 
 The tests of Rust, in Python and in Chromium drive real programs against the clock, beside each other, on a machine that
 may be busy with something else. So a few that fail are run once more in the end, one after the other; those that pass then
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import sys
 import threading
 import time
@@ -234,10 +235,12 @@ ONE_BY_ONE = "--test-threads=1"
 #: Most tests wait, for programs, samples and time limits.
 SIDE_BY_SIDE = f"--test-threads={max(4, os.cpu_count() or 1)}"
 SUITES = {
-    "rust": [
+    "format": [
         Suite("Rust format", ["cargo", "fmt", "--all", "--check"]),
         Suite("Kernels are of their sources", [sys.executable, "tools/kernels.py", "--check"]),
         Suite("Circles of imports", [sys.executable, "tools/circles.py"]),
+    ],
+    "rust": [
         # Cargo repeats the warnings of what it has built before.
         Suite("Clippy", [*RUST_TESTS, "--no-run"], CLIPPY),
         Suite(
@@ -324,12 +327,14 @@ SUITES = {
 }
 
 
+#: Needs nothing that is built.
+FIRST_LANES = [SUITES["web"], SUITES["format"]]
 #: What runs beside each other, where all of it runs: all lanes take about as long.
 LANES = [
     SUITES["rust"],
-    [SUITES["browser"][0], *SUITES["lab40"]],
+    [SUITES["browser"][0], *SUITES["lab40"], *SUITES["api"]],
     [SUITES["browser"][1], *SUITES["hub"]],
-    [*SUITES["web"], *SUITES["python"], *SUITES["api"]],
+    SUITES["python"],
 ]
 
 
@@ -340,9 +345,18 @@ def main(names: list[str]) -> int:
     if unknown:
         sys.exit(f"there is no suite {unknown[0]}; there are {', '.join(SUITES)}")
     started = time.monotonic()
-    lanes = [[suite for name in names for suite in SUITES[name]]] if names else LANES
     screen = Screen()
-    run_lanes(lanes, screen)
+    lanes = [[suite for name in names for suite in SUITES[name]]] if names else [*FIRST_LANES, *LANES]
+    if names:
+        run_lanes(lanes, screen)
+    else:
+        # Compilers need the whole machine, so that no test that waits for something runs beside them.
+        environment = {name: value for name, value in os.environ.items() if name != "MAKEFLAGS"}
+        with subprocess.Popen(["make", "--no-print-directory", "test-needs"], cwd=ROOT, env=environment) as needs:
+            run_lanes(FIRST_LANES, screen)
+        if needs.returncode != 0:
+            return needs.returncode
+        run_lanes(LANES, screen)
     suites = [suite for lane in lanes for suite in lane]
     for suite in suites:
         suite.run_again(screen)
