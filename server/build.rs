@@ -21,6 +21,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={OPENAPI}");
     pack(Path::new(OPENAPI), &out.join("openapi.json"))?;
     let page = Path::new("../static/dist");
+    if !page.exists() && env::var_os("GPUMON_PAGE_FOLLOWS").is_some() {
+        return Err("the page is not built yet".into());
+    }
     // A path that does not exist would make cargo run this, and compile the crate, at every build.
     let (watched, files) = if page.exists() { (page, files(page)?) } else { (Path::new("../static"), Vec::new()) };
     println!("cargo::rerun-if-changed={}", watched.display());
