@@ -47,7 +47,7 @@ INSTALLED := .installed-$(PROFILE)
 .DELETE_ON_ERROR:
 # Steps that do not need each other run at the same time: some wait for the network while others compile.
 MAKEFLAGS += --jobs=4
-.PHONY: audit check dist licenses bench bench-front-end fuzz fake-library hub lab lab40 rust rust-components uv libraries program rust-tests wheel frontend test test-needs test-needs test-rust test-web test-python test-api test-browser test-lab40 test-hub test-trackers browser-needs deploy-needs screenshots test-full test-aarch64 test-packages types docs fmt clean help
+.PHONY: audit check dist licenses bench bench-front-end fuzz fake-library hub lab lab40 rust rust-components uv libraries program rust-tests wheel frontend test test-needs test-rust test-web test-python test-api test-browser test-lab40 test-hub test-trackers browser-needs deploy-needs screenshots test-full test-aarch64 test-packages types docs fmt clean help
 
 lab: $(JUPYTER)/$(INSTALLED) ## build everything and start JupyterLab with the panel open (the default)
 	@exec $(PYTHON) tools/lab.py $(JUPYTER)
@@ -73,7 +73,7 @@ test-needs: rust-tests $(JUPYTER)/$(INSTALLED) browser-needs $(API)/.made lab40 
 	@$(PYTHON) tools/need.py sshd
 
 # Clippy is the compiler of everything that tests run, so that one build serves both.
-test test-full test-rust test-web test-python test-api test-browser test-lab40 test-hub test-trackers: \
+test test-full test-needs test-rust test-web test-python test-api test-browser test-lab40 test-hub test-trackers: \
 	export RUSTC_WORKSPACE_WRAPPER = clippy-driver
 
 test-full: export GPUMON_TEST_FULL = 1
@@ -193,7 +193,7 @@ libraries: rust $(if $(filter test%,$(MAKECMDGOALS)),rust-components)
 		cargo build --locked --keep-going --profile $(PROFILE) --package gpumon --bin gpumon || true'
 
 # The program has the page in it.
-program: rust $(EXTENSION) $(if $(wildcard static/dist/index.html),,libraries)
+program: rust $(EXTENSION) $(if $(wildcard static/dist/index.html)$(filter test-needs,$(MAKECMDGOALS)),,libraries)
 	@$(STEP) "gpumon" cargo build --locked --profile $(PROFILE) --package gpumon --bin gpumon
 
 # An error here fails the Rust tests, and all others still run.
