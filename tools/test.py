@@ -7,7 +7,7 @@ One that fails does not keep the others from running. A check without a count of
 What failed is repeated at the end, so that the last lines of a log are enough to know it.
 
 For all of them together, `make test-needs` first builds what they run, beside checks that need nothing built. Then they
-run in four lanes, since most tests wait for something: Rust, two halves of the browser's, and the rest.
+run in three lanes, since most tests wait for something: Rust, half of the browser's, and the rest.
 
 The tests of Rust, in Python and in Chromium drive real programs against the clock, beside each other, on a machine that
 may be busy with something else. So a few that fail are run once more in the end, one after the other; those that pass then
@@ -332,9 +332,8 @@ FIRST_LANES = [SUITES["web"], SUITES["format"]]
 #: What runs beside each other, where all of it runs: all lanes take about as long.
 LANES = [
     SUITES["rust"],
-    [SUITES["browser"][0], *SUITES["lab40"], *SUITES["api"]],
-    [SUITES["browser"][1], *SUITES["hub"]],
-    SUITES["python"],
+    [SUITES["browser"][0], *SUITES["api"], *SUITES["lab40"]],
+    [*SUITES["python"], *SUITES["hub"], SUITES["browser"][1]],
 ]
 
 

@@ -85,6 +85,20 @@ struct Seen {
 }
 
 impl Seen {
+    /// The same, of a run that was on time. A busy machine may delay some runs, and no collector delays all of them.
+    #[track_caller]
+    fn on_time(pids: &[u32], uid: u32, samples: usize) -> Option<Self> {
+        let mut reason = String::new();
+        for _ in 0..5 {
+            let seen = Self::of(pids, uid, samples)?;
+            match seen.find_delay() {
+                None => return Some(seen),
+                Some(delay) => reason = delay,
+            }
+        }
+        panic!("{reason} in each of five runs");
+    }
+
     /// Runs a collector as this user over two GPUs that all of these processes hold.
     fn of(pids: &[u32], uid: u32, samples: usize) -> Option<Self> {
         let process = |pid: &u32| {
@@ -126,20 +140,22 @@ impl Seen {
         Some(seen)
     }
 
-    /// No GPU is ever hung, every sample is fresh, and none comes late.
-    #[track_caller]
-    fn is_on_time(&self) {
+    /// Returns what is late: a GPU that hangs, an old reading, or a sample.
+    fn find_delay(&self) -> Option<String> {
         let at_ms = |value: &Value| value["at_ms"].as_u64().unwrap();
         for sample in &self.samples {
             for gpu in sample["gpus"].as_array().unwrap() {
-                assert_eq!(gpu["health"]["state"], "ok");
-                assert!(at_ms(sample).saturating_sub(at_ms(gpu)) < 4 * INTERVAL_MS, "an old reading");
+                if gpu["health"]["state"] != "ok" {
+                    return Some(format!("a GPU is {}", gpu["health"]));
+                }
+                let age_ms = at_ms(sample).saturating_sub(at_ms(gpu));
+                if age_ms >= 4 * INTERVAL_MS {
+                    return Some(format!("a reading is {age_ms} ms old"));
+                }
             }
         }
-        for pair in self.samples.windows(2) {
-            let apart_ms = at_ms(&pair[1]) - at_ms(&pair[0]);
-            assert!(apart_ms < 4 * INTERVAL_MS, "samples are {apart_ms} ms apart");
-        }
+        let apart = self.samples.windows(2).map(|pair| at_ms(&pair[1]) - at_ms(&pair[0]));
+        apart.max().filter(|apart_ms| *apart_ms >= 4 * INTERVAL_MS).map(|ms| format!("samples are {ms} ms apart"))
     }
 
     /// A process as the last sample has it, the same on both GPUs.
@@ -199,8 +215,7 @@ fn a_connection_file_that_is_none_holds_up_nobody() {
     for (collector, user) in users() {
         let holders: Vec<_> = files.iter().map(|file| Holder::new(&["-f", file.to_str().unwrap()], user)).collect();
         let pids: Vec<u32> = holders.iter().map(Holder::pid).collect();
-        let Some(seen) = Seen::of(&pids, collector, 10) else { continue };
-        seen.is_on_time();
+        let Some(seen) = Seen::on_time(&pids, collector, 10) else { continue };
         assert!(seen.peak_bytes < 16 << 20, "{} MiB", seen.peak_bytes >> 20);
         for (file, pid) in files.iter().zip(pids) {
             let process = seen.process(pid);
@@ -249,8 +264,7 @@ fn a_connection_file_on_a_mount_that_is_dead_leaves_its_owner_unknown_and_nothin
         let file = folder.path().join("kernel-dead.json");
         let (stuck, beside) = (Holder::new(&[file.to_str().unwrap()], user), Holder::new(&["x"], user));
         let other = Holder::new(&["y"], 1);
-        let Some(seen) = Seen::of(&[stuck.pid(), beside.pid(), other.pid()], collector, 12) else { continue };
-        seen.is_on_time();
+        let Some(seen) = Seen::on_time(&[stuck.pid(), beside.pid(), other.pid()], collector, 12) else { continue };
         let process = seen.process(stuck.pid());
         // What its cgroup tells is known all the same, where that is something.
         let owner = &process["owner"];
@@ -283,8 +297,7 @@ sys.stdin.read()
 fn a_command_line_of_gigabytes_is_cut() {
     let Some(holder) = Holder::python(MAPPED_ARGUMENTS, &["2000000000"]) else { return };
     let own = geteuid().as_raw();
-    let seen = Seen::of(&[holder.pid()], own, 10).unwrap();
-    seen.is_on_time();
+    let seen = Seen::on_time(&[holder.pid()], own, 10).unwrap();
     assert!(seen.peak_bytes < 16 << 20, "{} MiB", seen.peak_bytes >> 20);
     let command = seen.process(holder.pid())["command"].as_str().unwrap();
     assert!(command.len() < 1100 && command.ends_with('…'), "{command}");
@@ -299,8 +312,7 @@ fn long_names_and_many_long_command_lines_make_no_large_frame() {
     let mut holders = vec![Holder::spawn(&mut command, own)];
     holders.extend((0..300).map(|_| Holder::new(&[long.as_str(); 8], own)));
     let pids: Vec<u32> = holders.iter().map(Holder::pid).collect();
-    let seen = Seen::of(&pids, own, 10).unwrap();
-    seen.is_on_time();
+    let seen = Seen::on_time(&pids, own, 10).unwrap();
     assert!(seen.peak_bytes < 16 << 20, "{} MiB", seen.peak_bytes >> 20);
     assert!(seen.longest_line < (1 << 20) + 100_000, "{} bytes", seen.longest_line);
     let gpu = &seen.samples.last().unwrap()["gpus"][0];

@@ -74,7 +74,8 @@ impl QueryBackend for Failing<'_> {
 fn codes(machine: &str, layout: Layout, number: usize) -> Vec<Code> {
     const KINDS: [u32; 9] = [2, 3, 4, 6, 13, 15, 16, 26, 999];
     let has_all = std::env::var_os("GPUMON_TEST_FULL").is_some();
-    let others = (1..=30).filter(|code| !KINDS.contains(code) && (has_all || (*code as usize + number) % 8 == 0));
+    let others =
+        (1..=30).filter(|code| !KINDS.contains(code) && (has_all || (*code as usize + number).is_multiple_of(8)));
     let others = others.filter(|_| machine == "h200" && layout != Layout::Xml);
     KINDS.into_iter().chain(others).map(Code).collect()
 }
