@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Runs the checks and tests, all of them or those that are named, and adds up what they say.
 
-    tools/test.py [format] [rust] [aarch64] [web] [python] [api] [browser] [lab40] [hub]
+    tools/test.py [format] [rust] [alone] [aarch64] [web] [python] [api] [browser] [lab40] [hub]
 
 One that fails does not keep the others from running. A check without a count of its own, as clippy, counts as one.
 What failed is repeated at the end, so that the last lines of a log are enough to know it.
 
 For all of them together, `make test-needs` first builds what they run, beside checks that need nothing built. Then they
 run in three lanes, since most tests wait for something: Rust, half of the browser's, and the rest.
+Tests that measure time come last and alone.
 
 The tests of Rust, in Python and in Chromium drive real programs against the clock, beside each other, on a machine that
 may be busy with something else. So a few that fail are run once more in the end, one after the other; those that pass then
@@ -232,6 +233,8 @@ TIMES = ["--config", TIMED, "--", "-Zunstable-options", "--report-time"]
 CARGO_TEST = [*RUST_TESTS, *TIMES]
 ARM = "--target=aarch64-unknown-linux-gnu"
 ONE_BY_ONE = "--test-threads=1"
+#: The module of tests that measure what this machine does in a second, beside which nothing else runs.
+ALONE = "alone::"
 #: Most tests wait, for programs, samples and time limits.
 SIDE_BY_SIDE = f"--test-threads={max(4, os.cpu_count() or 1)}"
 SUITES = {
@@ -245,7 +248,15 @@ SUITES = {
         Suite("Clippy", [*RUST_TESTS, "--no-run"], CLIPPY),
         Suite(
             "Rust tests",
-            [*CARGO_TEST, SIDE_BY_SIDE],
+            [*CARGO_TEST, SIDE_BY_SIDE, "--skip", ALONE],
+            CARGO,
+            alone=lambda names: [*CARGO_TEST, "--exact", *names, ONE_BY_ONE],
+        ),
+    ],
+    "alone": [
+        Suite(
+            "Rust tests that measure this machine",
+            [*CARGO_TEST, ONE_BY_ONE, ALONE],
             CARGO,
             alone=lambda names: [*CARGO_TEST, "--exact", *names, ONE_BY_ONE],
         ),
@@ -336,6 +347,8 @@ LANES = [
     [*SUITES["python"], *SUITES["hub"], SUITES["browser"][1]],
 ]
 
+LAST_LANES = [SUITES["alone"]]
+
 
 def main(names: list[str]) -> int:
     # As in the Makefile: clippy is the compiler of everything that tests run.
@@ -345,7 +358,7 @@ def main(names: list[str]) -> int:
         sys.exit(f"there is no suite {unknown[0]}; there are {', '.join(SUITES)}")
     started = time.monotonic()
     screen = Screen()
-    lanes = [[suite for name in names for suite in SUITES[name]]] if names else [*FIRST_LANES, *LANES]
+    lanes = [[suite for name in names for suite in SUITES[name]]] if names else [*FIRST_LANES, *LANES, *LAST_LANES]
     if names:
         run_lanes(lanes, screen)
     else:
@@ -356,6 +369,7 @@ def main(names: list[str]) -> int:
         if needs.returncode != 0:
             return needs.returncode
         run_lanes(LANES, screen)
+        run_lanes(LAST_LANES, screen)
     suites = [suite for lane in lanes for suite in lane]
     for suite in suites:
         suite.run_again(screen)

@@ -1,7 +1,7 @@
 //! The real `gpumon`, over the fake NVML library, through the real `dlopen`, sockets and processes.
 
-mod activity;
 mod alerts;
+mod alone;
 mod baseline;
 mod bench;
 mod beside;
@@ -52,7 +52,6 @@ mod return_codes;
 mod run;
 mod runs;
 mod schema;
-mod selftest;
 mod serve;
 mod service;
 mod show;

@@ -72,9 +72,11 @@ fn look_through(value: &Value, path: &str, present: &mut Present, absent: &mut A
                 absent.insert(path.to_owned(), format!("{}{code}", reason.as_str().unwrap()));
             }
             (None, Some(earlier), 2) => look_through(earlier, path, present, absent),
-            // Conditions and the health of a GPU come and go with the values.
+            // Conditions, and since when a GPU does not respond, come and go with the values.
             _ => {
-                for (name, field) in fields.iter().filter(|(name, _)| !["conditions", "health"].contains(&&***name)) {
+                for (name, field) in
+                    fields.iter().filter(|(name, _)| !["conditions", "since_ms"].contains(&name.as_str()))
+                {
                     look_through(field, &format!("{path}.{name}"), present, absent);
                 }
             }

@@ -1,0 +1,4 @@
+//! Tests that measure what this machine does in a second. `tools/test.py` runs them alone.
+
+mod activity;
+mod selftest;
