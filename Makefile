@@ -89,7 +89,7 @@ test-aarch64: rust ## the tests of Rust on ARM, by QEMU
 	@$(PYTHON) tools/need.py aarch64
 	@$(PYTHON) tools/test.py aarch64
 
-check: rust-components $(MODULES) ## check what has changed since the last commit, in less than a minute
+check: rust-components $(MODULES) ## check format, types, lints and unit tests of what has changed since the last commit
 	@$(PYTHON) tools/check.py
 
 test-rust: rust-tests ## format, clippy and tests of the Rust crates

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks what has changed, in less than a minute: format, types, lints, and the unit tests next to the changes.
+"""Checks what has changed: format, types, lints, and the unit tests next to the changes.
 
     tools/check.py [BASE]
 
