@@ -30,7 +30,7 @@ FUZZ_SECONDS ?= 600
 # The profile of the program in JupyterLab: `dev` is built quickly, `release` is what is released.
 PROFILE ?= dev
 
-# For a second build of the same folder, a first one would take a third longer, and a third of the disk.
+# Incremental compilation makes the first build a third slower, and takes a third of the disk.
 export CARGO_INCREMENTAL ?= 0
 check: export CARGO_INCREMENTAL = 1
 
@@ -49,7 +49,7 @@ INSTALLED := .installed-$(PROFILE)
 
 .DEFAULT_GOAL := lab
 .DELETE_ON_ERROR:
-# Steps that do not need each other run at the same time: some wait for the network while others compile.
+# Independent steps run at the same time: some wait for the network while others compile.
 MAKEFLAGS += --jobs=4
 .PHONY: audit check dist licenses bench bench-front-end fuzz fake-library hub lab lab40 rust rust-components uv libraries program rust-tests wheel frontend test test-needs test-rust test-web test-python test-api test-browser test-lab40 test-hub test-trackers browser-needs deploy-needs screenshots test-full test-aarch64 test-packages types docs fmt clean help
 
@@ -72,7 +72,7 @@ frontend: $(EXTENSION) ## build the page and the JupyterLab extension
 test: $(MODULES) uv $(if $(wildcard static/dist/index.html),rust-components,libraries) ## run every check and test
 	@$(PYTHON) tools/test.py
 
-# What tests run. Meanwhile, tools/test.py checks what needs none of it.
+# Builds everything that the tests run.
 test-needs: rust-tests $(JUPYTER)/$(INSTALLED) browser-needs $(API)/.made lab40 hub deploy-needs
 	@$(PYTHON) tools/need.py sshd
 
@@ -191,7 +191,8 @@ uv:
 rust-components: rust
 	@$(PYTHON) tools/need.py rust-components
 
-# In a fresh clone, while npm works: all but what has the page in it, whose build script fails.
+# In a fresh clone, this compiles while npm installs packages. The build script of the server, which contains the page,
+# fails until the page is built; all other crates are compiled.
 libraries: rust $(if $(filter test%,$(MAKECMDGOALS)),rust-components)
 	@$(STEP) "Rust libraries" sh -c 'GPUMON_PAGE_FOLLOWS=1 \
 		cargo build --locked --keep-going --profile $(PROFILE) --package gpumon --bin gpumon || true'
@@ -200,7 +201,7 @@ libraries: rust $(if $(filter test%,$(MAKECMDGOALS)),rust-components)
 program: rust $(EXTENSION) $(if $(wildcard static/dist/index.html)$(filter test-needs,$(MAKECMDGOALS)),,libraries)
 	@$(STEP) "gpumon" cargo build --locked --profile $(PROFILE) --package gpumon --bin gpumon
 
-# An error here fails the Rust tests, and all others still run.
+# An error here is reported by the Rust tests, and the other tests still run.
 rust-tests: fake-library | $(if $(filter test-needs,$(MAKECMDGOALS)),$(WHEEL))
 	-@$(STEP) "Rust tests are built" cargo all-tests --no-run
 

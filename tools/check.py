@@ -46,7 +46,7 @@ def changed_files(base: str) -> list[str]:
 
 
 def rust(changed: list[str]) -> list[bool]:
-    """Return what each step said; lints are warnings, with which Cargo goes on."""
+    """Return whether each step passed. A lint is a warning, after which Cargo goes on."""
     if not any(name.endswith((".rs", ".toml", ".snap")) for name in changed):
         return []
     lints = _step("Rust lints", ["cargo", "check", "--workspace", "--locked"], has_no_warnings=True)

@@ -148,7 +148,7 @@ def rust() -> None:
 
 
 def uv() -> None:
-    """What installs Python's packages."""
+    """Install uv, which installs Python's packages."""
     if not _runs("uv"):
         print("uv is missing: installing it into target/tools from PyPI", flush=True)
         _from_pypi("uv", "uv", "uv from https://docs.astral.sh/uv")
@@ -279,7 +279,6 @@ def _runs(*command: str) -> bool:
 
 
 CHECKS = {
-    "venv": venv,
     "compiler": compiler,
     "rust": rust,
     "uv": uv,

@@ -51,7 +51,7 @@ def unittest_counts(text: str) -> tuple[int, int]:
 
 
 def clippy_counts(text: str) -> tuple[int, int]:
-    """Each warning and error has a block of its own; without any, all of it counts as one check."""
+    """Count each warning and error as a failure; a build without any counts as one check that passed."""
     failed = len(clippy_failures(text))
     return int(failed == 0), failed
 
@@ -244,7 +244,7 @@ SUITES = {
         Suite("Circles of imports", [sys.executable, "tools/circles.py"]),
     ],
     "rust": [
-        # Cargo repeats the warnings of what it has built before.
+        # Everything is built already, and Cargo repeats the warnings.
         Suite("Clippy", [*RUST_TESTS, "--no-run"], CLIPPY),
         Suite(
             "Rust tests",
@@ -338,15 +338,15 @@ SUITES = {
 }
 
 
-#: Needs nothing that is built.
+#: The suites that need nothing to be built. They run while everything else is built.
 FIRST_LANES = [SUITES["web"], SUITES["format"]]
-#: What runs beside each other, where all of it runs: all lanes take about as long.
+#: The suites of a full run, in lanes that run at the same time.
 LANES = [
     SUITES["rust"],
     [SUITES["browser"][0], *SUITES["api"], *SUITES["lab40"]],
     [*SUITES["python"], *SUITES["hub"], SUITES["browser"][1]],
 ]
-
+#: The suites that nothing else may run beside.
 LAST_LANES = [SUITES["alone"]]
 
 

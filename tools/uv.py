@@ -12,7 +12,7 @@ import sys
 
 
 def uv(*arguments: str) -> None:
-    """Run uv with the system's certificates and the package index of pip, and exit where it fails."""
+    """Run uv with the system's certificates and the package index of pip, and exit if it fails."""
     environment = {"UV_NATIVE_TLS": "1", **os.environ}
     if index := os.environ.get("PIP_INDEX_URL"):
         environment.setdefault("UV_DEFAULT_INDEX", index)
