@@ -14,8 +14,9 @@ export default defineConfig({
   // The limit guards against a test that hangs, and not against a busy machine.
   test: {
     include: ['src/**/*.test.ts'],
+    isolate: false,
     restoreMocks: true,
-    setupFiles: ['../static/src/testing/patience.ts'],
+    setupFiles: ['../static/src/testing/each-file.ts'],
     testTimeout: 120_000,
     hookTimeout: 120_000,
   },

@@ -7,8 +7,9 @@ export default defineConfig({
   test: {
     root: fileURLToPath(new URL('.', import.meta.url)),
     include: ['src/**/*.test.ts'],
+    isolate: false,
     restoreMocks: true,
-    setupFiles: ['src/testing/patience.ts'],
+    setupFiles: ['src/testing/each-file.ts'],
     // This guards against a test that hangs, and not against a busy machine.
     testTimeout: 120_000,
     hookTimeout: 120_000,

@@ -7,7 +7,7 @@ Changed are the files that differ from the commit BASE, or that Git does not kno
 commit; if nothing differs from it, its own changes are checked.
 
 - Rust: format and lints of all programs and libraries, and the unit tests of each changed crate.
-- TypeScript: types of the changed packages, style and format of the changed files, and the unit tests that import them.
+- TypeScript: types and style of all packages, format of the changed files, and the unit tests that import them.
 - Python: syntax, and each changed test of tests/python.
 
 `make test` checks everything.
@@ -24,8 +24,8 @@ from pathlib import Path
 from step import ROOT, run_step
 from test import clippy_failures
 
-#: Folders with a package.json of their own, and whether they have unit tests.
-PACKAGES = {"static": True, "labextension": True, "tests/browser": False}
+#: Folders of TypeScript with unit tests, and without them.
+TESTED, UNTESTED = ["static", "labextension"], ["tests/browser"]
 
 
 def main(base: str = "HEAD") -> int:
@@ -68,19 +68,15 @@ def crate_of(path: str) -> str | None:
 
 
 def typescript(changed: list[str]) -> list[bool]:
-    sources = [name for name in changed if name.endswith((".ts", ".css")) and name.startswith(tuple(PACKAGES))]
+    sources = [name for name in changed if name.endswith((".ts", ".css")) and name.startswith((*TESTED, *UNTESTED))]
     if not sources:
         return []
-    scripts = [name for name in sources if name.endswith(".ts")]
-    results = [_step("TypeScript format", ["npx", "prettier", "--check", *sources])]
-    if scripts:
-        results.append(_step("TypeScript style", ["npx", "eslint", "--config", "static/eslint.config.js", *scripts]))
-    for package, has_tests in PACKAGES.items():
-        # The extension and the browser tests import the page's sources.
-        if any(name.startswith((f"{package}/", "static/")) for name in sources):
-            results.append(_step(f"TypeScript types of {package}", ["npm", "run", "check", "--workspace", package]))
-        own = [str(ROOT / name) for name in sources if name.startswith(f"{package}/")]
-        if own and has_tests:
+    results = [
+        _step("TypeScript format", ["npx", "prettier", "--check", *sources]),
+        _step("TypeScript types and style", ["npx", "oxlint"]),
+    ]
+    for package in TESTED:
+        if own := [str(ROOT / name) for name in sources if name.startswith(f"{package}/")]:
             related = ["npx", "vitest", "related", "--run", "--passWithNoTests", "--root", package, *own]
             results.append(_step(f"TypeScript tests of {package}", related))
     return results

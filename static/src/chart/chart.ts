@@ -55,7 +55,7 @@ export class Chart {
   /** The milliseconds in a pixel of the page; `null` where the chart is not drawn. */
   get pixel_ms(): number | null {
     const area = this.plotArea();
-    return area && ((area.to_ms - area.from_ms) / (area.right - area.left)) * area.px;
+    return area === null ? null : ((area.to_ms - area.from_ms) / (area.right - area.left)) * area.px;
   }
 
   /** The value under a point of the screen, and how much a pixel is; `null` where the chart is not drawn. */

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 
 import type { Page } from 'playwright-core';
-import ts from 'typescript';
+import { parseSync, Visitor, type ESTree } from 'vite';
 
 import { pseudoLocalized } from '../../../static/src/testing/pseudo-locale';
 import { ROOT } from './machine';
@@ -32,17 +32,23 @@ export async function usePseudoLocale(page: Page): Promise<void> {
 }
 
 function textsIn(file: string): Forms[] {
+  const source = readFileSync(file, 'utf8');
   const texts: Forms[] = [];
-  const visit = (node: ts.Node): void => {
-    if (ts.isCallExpression(node) && ts.isPropertyAccessExpression(node.expression)) {
-      const receiver = node.expression.expression.getText();
-      const count = { __: 1, _n: 2 }[node.expression.name.text];
-      if (count !== undefined && /(^|\.)trans$/.test(receiver)) {
-        texts.push(node.arguments.slice(0, count).flatMap((text) => (ts.isStringLiteralLike(text) ? [text.text] : [])));
+  new Visitor({
+    CallExpression({ callee, arguments: passed }) {
+      if (callee.type !== 'MemberExpression' || callee.property.type !== 'Identifier') {
+        return;
       }
-    }
-    ts.forEachChild(node, visit);
-  };
-  visit(ts.createSourceFile(file, readFileSync(file, 'utf8'), ts.ScriptTarget.Latest, true));
+      const count = { __: 1, _n: 2 }[callee.property.name];
+      const receiver = source.slice(callee.object.start, callee.object.end);
+      if (count !== undefined && /(^|\.)trans$/.test(receiver)) {
+        texts.push(passed.slice(0, count).flatMap((text) => (isString(text) ? [text.value] : [])));
+      }
+    },
+  }).visit(parseSync(file, source).program);
   return texts;
+}
+
+function isString(node: ESTree.Argument): node is ESTree.StringLiteral {
+  return node.type === 'Literal' && typeof node.value === 'string';
 }

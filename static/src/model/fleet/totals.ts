@@ -40,7 +40,7 @@ export function totalsOf(columns: Columns, shown: Uint8Array | null): Totals {
   const sums = { memoryUsed: NaN, memoryTotal: NaN, power: NaN, powerLimit: NaN };
   const isPartial = { memoryUsed: false, power: false };
   for (let row = 0; row < columns.count; row += 1) {
-    if (shown !== null && shown[row] === 0) {
+    if (shown?.[row] === 0) {
       continue;
     }
     const many = columns.gpusOf(row);

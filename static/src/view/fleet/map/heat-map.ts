@@ -95,7 +95,7 @@ export class HeatMap {
     });
     this.frame.addEventListener('keydown', (event) => this.onKey(event));
     this.frame.addEventListener('focus', () => {
-      if (this.content !== null && this.content.selected === null && this.frame.matches(':focus-visible')) {
+      if (this.content?.selected === null && this.frame.matches(':focus-visible')) {
         this.select({ tile: 0, slot: 0 });
       }
     });

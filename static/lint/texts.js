@@ -1,0 +1,29 @@
+/** Rules for texts that people read: all of them go through `trans`, so that they can be translated. */
+
+const TRANS = 'CallExpression[callee.object.name="trans"]';
+
+/** Two words, one word with a capital letter, or a word behind a value. Classes and units are none of these. */
+const WORDS = [
+  'Literal[value=/^(?!(?:sudo )?gpumon).*[a-z],? [a-z]/i]',
+  ':not(TSLiteralType, BinaryExpression) > Literal[value=/^[A-Z][a-z]+$/]',
+  'TemplateElement[value.raw=/^(?!gpumon).*[a-z],? [a-z]/i]',
+  'TemplateElement[value.raw=/^,? (?!min|gpumon)[a-z]{2,}/]',
+]
+  .map((text) => `${text}:not(${TRANS} > :first-child, ${TRANS}[callee.property.name="_n"] > :nth-child(2))`)
+  .join();
+
+/** A rule that forbids what a selector finds. */
+function forbid(selector, message) {
+  return { create: (context) => ({ [selector]: (node) => context.report({ node, message }) }) };
+}
+
+export default {
+  meta: { name: 'texts' },
+  rules: {
+    literal: forbid(
+      `${TRANS}:not([arguments.0.type="Literal"])`,
+      'Write the text as a literal in the call of trans: translators are given literals only.',
+    ),
+    translated: forbid(WORDS, 'Pass a text for people through trans.__ or trans._n.'),
+  },
+};
