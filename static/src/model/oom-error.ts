@@ -141,7 +141,7 @@ export function oomErrorOf(error: KernelError): OomError | null {
 
 /** Text without the colors of a terminal. */
 function plain(text: unknown): string {
-  // eslint-disable-next-line no-control-regex
+  // oxlint-disable-next-line no-control-regex
   return typeof text === 'string' ? text.replace(/\u001b\[[\d;]*m/g, '') : '';
 }
 

@@ -12,9 +12,9 @@ const COLORS = ['black', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', 'w
 export function spansOf(printed: string): Span[] {
   const spans: Span[] = [];
   let classes: string[] = [];
-  // eslint-disable-next-line no-control-regex -- escape sequences are what this is about
+  // oxlint-disable-next-line no-control-regex -- escape sequences are what this is about
   for (const part of printed.replaceAll('\r', '').split(/(\u001B\[[\d;]*m)/)) {
-    // eslint-disable-next-line no-control-regex
+    // oxlint-disable-next-line no-control-regex
     const codes = /^\u001B\[([\d;]*)m$/.exec(part)?.[1];
     if (codes === undefined) {
       spans.push({ text: part, classes });
