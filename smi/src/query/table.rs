@@ -1,6 +1,6 @@
 //! All that one query can be asked.
 
-use std::fmt::Write as _;
+use std::{collections::HashMap, fmt::Write as _};
 
 use super::FieldHelp;
 use super::field::{Field, Section};
@@ -48,10 +48,13 @@ impl<T> Table<T> {
 impl<T> AnyTable for Table<T> {
     fn choose(&self, names: &str) -> Result<Vec<usize>, Refusal> {
         let fields = self.fields();
-        let find = |name: &str| {
-            let place = fields.iter().position(|field| field.names().any(|own| own == name));
-            place.ok_or_else(|| not_valid(name))
-        };
+        let mut places = HashMap::new();
+        for (place, field) in fields.iter().enumerate() {
+            for name in field.names() {
+                places.entry(name).or_insert(place);
+            }
+        }
+        let find = |name: &str| places.get(name).copied().ok_or_else(|| not_valid(name));
         names.split(',').filter(|name| !name.is_empty()).map(find).collect()
     }
 

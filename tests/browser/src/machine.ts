@@ -24,7 +24,7 @@ export const FAILURES = path.join(ROOT, 'target/browser');
 export const FOLDER_VARIABLE = 'GPUMON_TEST_FOLDER';
 
 /** `tools/need.py` looks for the same names. */
-const CHROMIUMS = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
+const CHROMIUMS = ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
 
 /** The browser: `$CHROMIUM`, or the first of the usual names in `$PATH`. */
 export function chromiumPath(): string {
