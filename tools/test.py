@@ -6,9 +6,8 @@
 One that fails does not keep the others from running. A check without a count of its own, as clippy, counts as one.
 What failed is repeated at the end, so that the last lines of a log are enough to know it.
 
-For all of them together, `make test-needs` first builds what they run, beside checks that need nothing built. Then they
-run in three lanes, since most tests wait for something: Rust, half of the browser's, and the rest.
-Tests that measure time come last and alone.
+For all of them together, `make test-needs` first builds what they run, beside checks that need nothing built. Then three
+of them run at a time, since most tests wait for something. Tests that measure time come last and alone.
 
 The tests of Rust, in Python and in Chromium drive real programs against the clock, beside each other, on a machine that
 may be busy with something else. So a few that fail are run once more in the end, one after the other; those that pass then
@@ -236,7 +235,7 @@ ONE_BY_ONE = "--test-threads=1"
 #: The module of tests that measure what this machine does in a second, beside which nothing else runs.
 ALONE = "alone::"
 #: Most tests wait, for programs, samples and time limits.
-SIDE_BY_SIDE = f"--test-threads={max(4, os.cpu_count() or 1)}"
+SIDE_BY_SIDE = f"--test-threads={max(6, os.cpu_count() or 1)}"
 SUITES = {
     "format": [
         Suite("Rust format", ["cargo", "fmt", "--all", "--check"]),
@@ -310,7 +309,7 @@ SUITES = {
             VITEST,
             alone=_browser_alone,
         )
-        for part in ("1/2", "2/2")
+        for part in ("1/4", "2/4", "3/4", "4/4")
     ],
     "lab40": [
         Suite(
@@ -338,16 +337,22 @@ SUITES = {
 }
 
 
-#: The suites that need nothing to be built. They run while everything else is built.
-FIRST_LANES = [SUITES["web"], SUITES["format"]]
-#: The suites of a full run, in lanes that run at the same time.
-LANES = [
+#: The suites of a full run, in lists of those that run one after the other: first, what needs nothing to be built. It
+#: runs while everything else is built.
+FIRST = [SUITES["web"], SUITES["format"]]
+#: Then all others, with the longest first.
+THEN = [
     SUITES["rust"],
-    [SUITES["browser"][0], *SUITES["api"], *SUITES["lab40"]],
-    [*SUITES["python"], *SUITES["hub"], SUITES["browser"][1]],
+    SUITES["python"],
+    *[[suite] for suite in SUITES["browser"]],
+    SUITES["lab40"],
+    SUITES["hub"],
+    SUITES["api"],
 ]
-#: The suites that nothing else may run beside.
-LAST_LANES = [SUITES["alone"]]
+#: So many lists run at the same time.
+LANES = 3
+#: At last, the suites that nothing else may run beside.
+LAST = [SUITES["alone"]]
 
 
 def main(names: list[str]) -> int:
@@ -358,19 +363,19 @@ def main(names: list[str]) -> int:
         sys.exit(f"there is no suite {unknown[0]}; there are {', '.join(SUITES)}")
     started = time.monotonic()
     screen = Screen()
-    lanes = [[suite for name in names for suite in SUITES[name]]] if names else [*FIRST_LANES, *LANES, *LAST_LANES]
+    lists = [[suite for name in names for suite in SUITES[name]]] if names else [*FIRST, *THEN, *LAST]
     if names:
-        run_lanes(lanes, screen)
+        run_lists(lists, screen)
     else:
         # Compilers need the whole machine, so that no test that waits for something runs beside them.
         environment = {name: value for name, value in os.environ.items() if name != "MAKEFLAGS"}
         with subprocess.Popen(["make", "--no-print-directory", "test-needs"], cwd=ROOT, env=environment) as needs:
-            run_lanes(FIRST_LANES, screen)
+            run_lists(FIRST, screen)
         if needs.returncode != 0:
             return needs.returncode
-        run_lanes(LANES, screen)
-        run_lanes(LAST_LANES, screen)
-    suites = [suite for lane in lanes for suite in lane]
+        run_lists(THEN, screen)
+        run_lists(LAST, screen)
+    suites = [suite for suites in lists for suite in suites]
     for suite in suites:
         suite.run_again(screen)
     print(f"the output of each is in target/log; all took {time.monotonic() - started:.0f} s")
@@ -383,18 +388,18 @@ def main(names: list[str]) -> int:
     return 0 if failed == 0 else 1
 
 
-def run_lanes(lanes: list[list[Suite]], screen: Screen) -> None:
-    """Run the suites of each lane one after the other, and the lanes beside each other."""
+def run_lists(lists: list[list[Suite]], screen: Screen) -> None:
+    """Run the suites of each list one after the other, and several lists beside each other."""
 
-    def run(lane: list[Suite]) -> None:
-        for suite in lane:
+    def run(suites: list[Suite]) -> None:
+        for suite in suites:
             suite.run(screen)
 
-    with ThreadPoolExecutor(len(lanes)) as pool:
-        running = [pool.submit(run, lane) for lane in lanes]
+    with ThreadPoolExecutor(LANES) as pool:
+        running = [pool.submit(run, suites) for suites in lists]
         try:
-            for lane in running:
-                lane.result()
+            for list_ in running:
+                list_.result()
         except BaseException:
             screen.is_over = True
             raise
