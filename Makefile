@@ -34,6 +34,9 @@ PROFILE ?= dev
 export CARGO_INCREMENTAL ?= 0
 check: export CARGO_INCREMENTAL = 1
 
+# What `cargo all-tests` runs.
+ALL_RUST := --workspace --lib --bins --tests --examples
+
 # What tools/need.py installs where the machine lacks it.
 export PATH := $(CURDIR)/target/tools/bin:$(PATH)
 
@@ -51,7 +54,7 @@ INSTALLED := .installed-$(PROFILE)
 .DELETE_ON_ERROR:
 # Independent steps run at the same time: some wait for the network while others compile.
 MAKEFLAGS += --jobs=4
-.PHONY: audit check dist licenses bench bench-front-end fuzz fake-library hub lab lab40 rust rust-components uv libraries program rust-tests wheel frontend test test-needs test-rust test-web test-python test-api test-browser test-lab40 test-hub test-trackers browser-needs deploy-needs screenshots test-full test-aarch64 test-packages types docs fmt clean help
+.PHONY: audit check dist licenses bench bench-front-end fuzz fake-library hub lab lab40 rust rust-components uv libraries program wheel frontend test test-needs test-rust test-web test-python test-api test-browser test-lab40 test-hub test-trackers browser-needs deploy-needs screenshots test-full test-aarch64 test-packages types docs fmt clean help
 
 lab: $(JUPYTER)/$(INSTALLED) ## build everything and start JupyterLab with the panel open (the default)
 	@exec $(PYTHON) tools/lab.py $(JUPYTER)
@@ -69,11 +72,11 @@ licenses: rust ## collect the licenses of the libraries in the program, after a 
 
 frontend: $(EXTENSION) ## build the page and the JupyterLab extension
 
-test: $(MODULES) uv $(if $(wildcard static/dist/index.html),rust-components,libraries) ## run every check and test
+test: $(EXTENSION) uv $(if $(wildcard static/dist/index.html),rust-components,libraries) ## run every check and test
 	@$(PYTHON) tools/test.py
 
 # Builds everything that the tests run.
-test-needs: rust-tests $(JUPYTER)/$(INSTALLED) browser-needs $(API)/.made lab40 hub deploy-needs
+test-needs: fake-library $(JUPYTER)/$(INSTALLED) browser-needs $(API)/.made lab40 hub deploy-needs
 	@$(PYTHON) tools/need.py sshd
 
 # Clippy is the compiler of everything that tests run, so that one build serves both.
@@ -92,7 +95,7 @@ test-aarch64: rust ## the tests of Rust on ARM, by QEMU
 check: rust-components $(MODULES) ## check format, types, lints and unit tests of what has changed since the last commit
 	@$(PYTHON) tools/check.py
 
-test-rust: rust-tests ## format, clippy and tests of the Rust crates
+test-rust: fake-library ## format, clippy and tests of the Rust crates
 	@$(PYTHON) tools/need.py promtool sshd
 	@$(PYTHON) tools/test.py format rust alone
 test-web: $(MODULES) ## types, style and tests of the page and the extension
@@ -194,16 +197,13 @@ rust-components: rust
 # In a fresh clone, this compiles while npm installs packages. The build script of the server, which contains the page,
 # fails until the page is built; all other crates are compiled.
 libraries: rust $(if $(filter test%,$(MAKECMDGOALS)),rust-components)
-	@$(STEP) "Rust libraries" sh -c 'GPUMON_PAGE_FOLLOWS=1 \
-		cargo build --locked --keep-going --profile $(PROFILE) --package gpumon --bin gpumon || true'
+	@$(STEP) "Rust libraries" sh -c 'GPUMON_PAGE_FOLLOWS=1 cargo build --locked --keep-going --profile $(PROFILE) \
+		$(if $(filter test%,$(MAKECMDGOALS)),$(ALL_RUST),--package gpumon --bin gpumon) || true'
 
-# The program has the page in it.
+# The program has the page in it. Tests are built together with it: an error in one is reported by the Rust tests.
 program: rust $(EXTENSION) $(if $(wildcard static/dist/index.html)$(filter test-needs,$(MAKECMDGOALS)),,libraries)
+	$(if $(filter test-needs,$(MAKECMDGOALS)),-@$(STEP) "Rust tests are built" cargo build --locked --keep-going $(ALL_RUST))
 	@$(STEP) "gpumon" cargo build --locked --profile $(PROFILE) --package gpumon --bin gpumon
-
-# An error here is reported by the Rust tests, and the other tests still run.
-rust-tests: fake-library | $(if $(filter test-needs,$(MAKECMDGOALS)),$(WHEEL))
-	-@$(STEP) "Rust tests are built" cargo all-tests --no-run
 
 $(MODULES): $(MANIFESTS)
 	@$(PYTHON) tools/need.py node

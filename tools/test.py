@@ -6,7 +6,7 @@
 One that fails does not keep the others from running. A check without a count of its own, as clippy, counts as one.
 What failed is repeated at the end, so that the last lines of a log are enough to know it.
 
-For all of them together, `make test-needs` first builds what they run, beside checks that need nothing built. Then three
+For all of them together, `make test-needs` first builds what they run, beside checks that need nothing built. Then four
 of them run at a time, since most tests wait for something. Tests that measure time come last and alone.
 
 The tests of Rust, in Python and in Chromium drive real programs against the clock, beside each other, on a machine that
@@ -235,7 +235,7 @@ ONE_BY_ONE = "--test-threads=1"
 #: The module of tests that measure what this machine does in a second, beside which nothing else runs.
 ALONE = "alone::"
 #: Most tests wait, for programs, samples and time limits.
-SIDE_BY_SIDE = f"--test-threads={max(6, os.cpu_count() or 1)}"
+SIDE_BY_SIDE = f"--test-threads={max(5, os.cpu_count() or 1)}"
 SUITES = {
     "format": [
         Suite("Rust format", ["cargo", "fmt", "--all", "--check"]),
@@ -350,7 +350,7 @@ THEN = [
     SUITES["api"],
 ]
 #: So many lists run at the same time.
-LANES = 3
+LANES = 4
 #: At last, the suites that nothing else may run beside.
 LAST = [SUITES["alone"]]
 

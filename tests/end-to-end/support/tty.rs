@@ -20,6 +20,9 @@ use rustix::{
 
 use super::{PATIENCE, eventually, pty, screen::shown};
 
+/// Follows all that a program wrote. No program writes it.
+const END: u8 = 0;
+
 /// A terminal with a program on it, which ends with the test.
 pub(crate) struct Tty {
     pub(crate) child: Child,
@@ -127,12 +130,17 @@ impl Tty {
         children.split_ascii_whitespace().next().map_or(id, |child| child.parse().unwrap())
     }
 
+    /// Waits for the end of the program, and until all that it wrote has been read.
     pub(crate) fn ended(&mut self) -> ExitStatus {
         let mut status = None;
         eventually("the program ends", || {
             status = self.child.try_wait().unwrap();
             status.is_some()
         });
+        if self.keyboard.is_some() && rustix::io::write(&self.program_side, &[END]).is_ok() {
+            eventually("the terminal is read to its end", || self.written.lock().unwrap().last() == Some(&END));
+            self.written.lock().unwrap().pop();
+        }
         status.unwrap()
     }
 }
