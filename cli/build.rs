@@ -10,6 +10,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={LICENSES}");
     let file = File::open(LICENSES).map_err(|error| format!("{LICENSES}: {error}"))?;
     let packed = Path::new(&env::var("OUT_DIR")?).join("THIRD-PARTY-LICENSES.txt");
-    io::copy(&mut GzEncoder::new(file, Compression::best()), &mut File::create(packed)?)?;
+    io::copy(
+        &mut GzEncoder::new(file, Compression::best()),
+        &mut File::create(packed)?,
+    )?;
     Ok(())
 }

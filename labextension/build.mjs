@@ -13,7 +13,10 @@ const output = path.join(here, jupyterlab.outputDir);
 const builder = createRequire(import.meta.url).resolve('@jupyter/builder/package.json');
 const core = createRequire(builder).resolve('@jupyterlab/core-meta/core.package.json');
 const build = path.join(path.dirname(builder), 'lib/build-labextension.js');
-execFileSync(process.execPath, [build, '--core-package-file', core, here], { stdio: 'inherit', cwd: here });
+execFileSync(process.execPath, [build, '--core-package-file', core, here], {
+  stdio: 'inherit',
+  cwd: here,
+});
 
 // JupyterLab shows these under Help, Licenses. The builder sees one package in what Vite has put together.
 const packages = read('dist/licenses.json').map((one) => ({
@@ -26,7 +29,9 @@ write('static/third-party-licenses.json', { packages });
 
 // JupyterLab shows these instructions to uninstall the Python package, whose name differs from the
 // extension's. Write this file last: the build uses it to decide whether it is up to date.
-const packageName = /^\[project\]\nname = "(.+)"$/m.exec(readFileSync(path.join(here, '../pyproject.toml'), 'utf8'))[1];
+const packageName = /^\[project\]\nname = "(.+)"$/m.exec(
+  readFileSync(path.join(here, '../pyproject.toml'), 'utf8'),
+)[1];
 write('install.json', {
   packageManager: 'python',
   packageName,

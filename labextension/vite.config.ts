@@ -4,7 +4,10 @@ import { defineConfig } from 'vitest/config';
 
 import schema from './schema/plugin.json' with { type: 'json' };
 
-const settings = Object.entries(schema.properties).map(([name, setting]) => [name, setting.default]);
+const settings = Object.entries(schema.properties).map(([name, setting]) => [
+  name,
+  setting.default,
+]);
 
 // Makes plain modules of the TypeScript and the style sheets of this package and of the view. build.mjs has an extension
 // made of them.
@@ -21,7 +24,11 @@ export default defineConfig({
     hookTimeout: 120_000,
   },
   build: {
-    lib: { entry: fileURLToPath(new URL('src/index.ts', import.meta.url)), formats: ['es'], fileName: 'index' },
+    lib: {
+      entry: fileURLToPath(new URL('src/index.ts', import.meta.url)),
+      formats: ['es'],
+      fileName: 'index',
+    },
     target: 'es2022',
     minify: false,
     cssMinify: true,

@@ -25,18 +25,29 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("the page is not built yet".into());
     }
     // A path that does not exist would make cargo run this, and compile the crate, at every build.
-    let (watched, files) = if page.exists() { (page, files(page)?) } else { (Path::new("../static"), Vec::new()) };
+    let (watched, files) = if page.exists() {
+        (page, files(page)?)
+    } else {
+        (Path::new("../static"), Vec::new())
+    };
     println!("cargo::rerun-if-changed={}", watched.display());
     let mut table = String::new();
     for (number, file) in files.iter().enumerate() {
         let path = file.strip_prefix(page)?.to_str().unwrap_or_default();
         if content_type::content_type(path).is_none() {
             let cure = "add its extension to server/src/content_type.rs";
-            return Err(format!("{}: no content type is known for it: {cure}", file.display()).into());
+            return Err(format!(
+                "{}: no content type is known for it: {cure}",
+                file.display()
+            )
+            .into());
         }
         let packed = out.join(format!("{number}.gz"));
         pack(file, &packed)?;
-        writeln!(table, r#"({path:?}, include_bytes!(concat!(env!("OUT_DIR"), "/{number}.gz"))),"#)?;
+        writeln!(
+            table,
+            r#"({path:?}, include_bytes!(concat!(env!("OUT_DIR"), "/{number}.gz"))),"#
+        )?;
     }
     fs::write(out.join("page.rs"), format!("[{table}]"))?;
     Ok(())
@@ -44,14 +55,25 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn pack(file: &Path, packed: &Path) -> Result<(), Box<dyn Error>> {
     let opened = File::open(file).map_err(|error| format!("{}: {error}", file.display()))?;
-    io::copy(&mut GzEncoder::new(opened, Compression::best()), &mut File::create(packed)?)?;
+    io::copy(
+        &mut GzEncoder::new(opened, Compression::best()),
+        &mut File::create(packed)?,
+    )?;
     Ok(())
 }
 
 /// All files in a folder and its folders, always in the same order.
 fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut entries = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+    let mut entries = fs::read_dir(folder)?
+        .map(|entry| Ok(entry?.path()))
+        .collect::<io::Result<Vec<_>>>()?;
     entries.sort();
-    let nested = entries.into_iter().map(|path| if path.is_dir() { files(&path) } else { Ok(vec![path]) });
+    let nested = entries.into_iter().map(|path| {
+        if path.is_dir() {
+            files(&path)
+        } else {
+            Ok(vec![path])
+        }
+    });
     Ok(nested.collect::<io::Result<Vec<_>>>()?.concat())
 }

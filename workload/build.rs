@@ -9,9 +9,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     let out = env::var("OUT_DIR")?;
     for entry in fs::read_dir("kernels")? {
         let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "ptx" || extension == "cubin") {
-            let mut packed = fs::File::create(Path::new(&out).join(path.file_name().unwrap_or_default()))?;
-            io::copy(&mut GzEncoder::new(fs::File::open(&path)?, Compression::best()), &mut packed)?;
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "ptx" || extension == "cubin")
+        {
+            let mut packed =
+                fs::File::create(Path::new(&out).join(path.file_name().unwrap_or_default()))?;
+            io::copy(
+                &mut GzEncoder::new(fs::File::open(&path)?, Compression::best()),
+                &mut packed,
+            )?;
         }
     }
     Ok(())

@@ -13,18 +13,29 @@ use crate::{
 /// What a rule watches for, as `Temperature above 85 °C for 2 min`.
 pub fn watch(check: &Check) -> String {
     let what = match &check.watch {
-        Watch::Value { subject, bound, rate } => format!("{} {}", name(*subject), threshold(*subject, *bound, *rate)),
+        Watch::Value {
+            subject,
+            bound,
+            rate,
+        } => format!("{} {}", name(*subject), threshold(*subject, *bound, *rate)),
         Watch::Absent(None) => "No response".to_owned(),
         Watch::Absent(Some(subject)) => format!("No reading of {}", name(*subject)),
         Watch::Condition { kind, min_severity } => {
-            let kind = kind.map_or_else(|| "Any condition".to_owned(), |kind| format!("Condition {kind}"));
+            let kind = kind.map_or_else(
+                || "Any condition".to_owned(),
+                |kind| format!("Condition {kind}"),
+            );
             match min_severity {
                 Severity::Notice => kind,
                 least => format!("{kind}, {} or worse", severity(*least).to_lowercase()),
             }
         }
     };
-    let time = if check.for_ms == 0 { String::new() } else { format!(" for {}", exact_duration(check.for_ms)) };
+    let time = if check.for_ms == 0 {
+        String::new()
+    } else {
+        format!(" for {}", exact_duration(check.for_ms))
+    };
     let gpus: Vec<String> = check.gpus.iter().map(gpu_id).collect();
     let gpus = match gpus.as_slice() {
         [] => String::new(),
@@ -34,21 +45,39 @@ pub fn watch(check: &Check) -> String {
 }
 
 /// What a rule met, as `Temperature 87 °C, above 85 °C for 2 min`.
-pub(crate) fn met_value(check: &Check, subject: Subject, bound: Bound, rate: Option<Rate>, value: f64) -> String {
+pub(crate) fn met_value(
+    check: &Check,
+    subject: Subject,
+    bound: Bound,
+    rate: Option<Rate>,
+    value: f64,
+) -> String {
     let amount = match (rate, bound.is_share) {
         (Some(rate), _) => {
             let sign = if value < 0.0 { "-" } else { "+" };
-            format!("{sign}{} {}", amount(unit(subject), value.abs()), per(rate.per))
+            format!(
+                "{sign}{} {}",
+                amount(unit(subject), value.abs()),
+                per(rate.per)
+            )
         }
         (None, true) => format!("{} %", trimmed(value)),
         (None, false) => amount(unit(subject), value),
     };
-    format!("{} {amount}, {}{}", name(subject), threshold(subject, bound, rate), lasting(check))
+    format!(
+        "{} {amount}, {}{}",
+        name(subject),
+        threshold(subject, bound, rate),
+        lasting(check)
+    )
 }
 
 /// The same of a reading that is not there, and why.
 pub(crate) fn met_absence(check: &Check, subject: Option<Subject>, why: &str) -> String {
-    let what = subject.map_or_else(|| "No response".to_owned(), |subject| format!("No reading of {}", name(subject)));
+    let what = subject.map_or_else(
+        || "No response".to_owned(),
+        |subject| format!("No reading of {}", name(subject)),
+    );
     format!("{what}{} ({why})", lasting(check))
 }
 
@@ -62,7 +91,11 @@ pub fn placed(alert: &FiringAlert) -> String {
 
 /// The same for somebody who sees nothing else: `Critical: hot, GPU 0: ...`.
 pub(crate) fn headline(status: Status, alert: &FiringAlert) -> String {
-    let Alert { rule, severity: how_much, .. } = &alert.alert;
+    let Alert {
+        rule,
+        severity: how_much,
+        ..
+    } = &alert.alert;
     let begin = match status {
         Status::Firing => severity(*how_much),
         Status::Resolved => "Resolved",
@@ -97,7 +130,11 @@ pub fn gpu_id(id: &GpuId) -> String {
 }
 
 fn lasting(check: &Check) -> String {
-    if check.for_ms == 0 { String::new() } else { format!(" for {}", exact_duration(check.for_ms)) }
+    if check.for_ms == 0 {
+        String::new()
+    } else {
+        format!(" for {}", exact_duration(check.for_ms))
+    }
 }
 
 fn threshold(subject: Subject, bound: Bound, rate: Option<Rate>) -> String {
@@ -105,7 +142,11 @@ fn threshold(subject: Subject, bound: Bound, rate: Option<Rate>) -> String {
     match (rate, bound.is_share) {
         (Some(rate), _) => {
             let sign = if bound.value < 0.0 { "-" } else { "" };
-            format!("{side} {sign}{} {}", amount(unit(subject), bound.value.abs()), per(rate.per))
+            format!(
+                "{side} {sign}{} {}",
+                amount(unit(subject), bound.value.abs()),
+                per(rate.per)
+            )
         }
         (None, true) => format!("{side} {} % of its limit", trimmed(bound.value)),
         (None, false) => format!("{side} {}", amount(unit(subject), bound.value)),
@@ -147,7 +188,8 @@ fn amount(unit: Unit, value: f64) -> String {
 /// One digit behind the point, where it is not 0.
 fn trimmed(value: f64) -> String {
     let text = format!("{value:.1}");
-    text.strip_suffix(".0").map_or(text.clone(), ToOwned::to_owned)
+    text.strip_suffix(".0")
+        .map_or(text.clone(), ToOwned::to_owned)
 }
 
 /// A time that somebody set is told as it is: 90 s are not a minute.
@@ -172,13 +214,19 @@ mod tests {
             watch(&AlertRules::from_toml(&text, "f").unwrap().rules[0].check)
         };
         let field = |id: &str, rest: &str| told(&format!("field = \"{id}\"\n{rest}"));
-        assert_eq!(field("temperature.gpu_celsius", "above = 85\nfor = \"2m\""), "Temperature above 85 °C for 2 min");
+        assert_eq!(
+            field("temperature.gpu_celsius", "above = 85\nfor = \"2m\""),
+            "Temperature above 85 °C for 2 min"
+        );
         assert_eq!(
             field("memory.used_bytes", "above = \"90 %\"\ngpus = [0, 1]"),
             "Memory above 90 % of its limit on GPU 0, 1"
         );
         assert_eq!(
-            field("power.energy_joules_total", "above = \"40 kJ\"\nper = \"minute\"\nfor = \"90s\""),
+            field(
+                "power.energy_joules_total",
+                "above = \"40 kJ\"\nper = \"minute\"\nfor = \"90s\""
+            ),
             "Energy above 40.0 kJ per minute for 90 s"
         );
         assert_eq!(
@@ -186,7 +234,10 @@ mod tests {
             "Memory below -1.00 GiB per second"
         );
         assert_eq!(told("absent = true\nfor = \"30s\""), "No response for 30 s");
-        assert_eq!(field("host.memory.used_bytes", "absent = true"), "No reading of RAM");
+        assert_eq!(
+            field("host.memory.used_bytes", "absent = true"),
+            "No reading of RAM"
+        );
         assert_eq!(
             told("condition = \"any\"\nmin_severity = \"critical\"\nfor = \"3h\""),
             "Any condition, critical or worse for 3.0 h"

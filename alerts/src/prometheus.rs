@@ -17,7 +17,14 @@ use crate::{
 };
 
 /// The metrics that rules name beside those of the catalogue.
-pub const METRICS: [&str; 6] = [UP, CONDITION, SEVERITY, COLLECTOR_UP, STATE, COLLECTOR_STATE];
+pub const METRICS: [&str; 6] = [
+    UP,
+    CONDITION,
+    SEVERITY,
+    COLLECTOR_UP,
+    STATE,
+    COLLECTOR_STATE,
+];
 
 const UP: &str = "gpumon_gpu_up";
 const CONDITION: &str = "gpumon_condition";
@@ -53,7 +60,9 @@ pub fn export(rules: &AlertRules) -> Exported {
         }
         if !rule.quiet.is_empty() || rule.repeat_ms.is_some() {
             let name = &rule.name;
-            notes.push(format!("{name}: `silence` and `repeat` are not part of rules; set them in Alertmanager"));
+            notes.push(format!(
+                "{name}: `silence` and `repeat` are not part of rules; set them in Alertmanager"
+            ));
         }
     }
     let mut text = String::from("# Written by `gpumon alerts export --prometheus`.\n");
@@ -70,7 +79,13 @@ pub fn export(rules: &AlertRules) -> Exported {
 }
 
 fn write_rule(body: &mut String, rule: &Rule, expression: &str) {
-    let Rule { check, name, severity, message, .. } = rule;
+    let Rule {
+        check,
+        name,
+        severity,
+        message,
+        ..
+    } = rule;
     let mut line = |indent: usize, key: &str, value: &str| {
         let _ = writeln!(body, "{:indent$}{key}: {value}", "");
     };
@@ -85,8 +100,16 @@ fn write_rule(body: &mut String, rule: &Rule, expression: &str) {
     line(8, "labels", "");
     line(10, "severity", describe::severity_word(*severity));
     line(8, "annotations", "");
-    let place = if is_of_host(check) { "" } else { "{{ with $labels.gpu }}GPU {{ . }}: {{ end }}" };
-    line(10, "summary", &quoted(&format!("{place}{}", plain(&describe::watch(check)))));
+    let place = if is_of_host(check) {
+        ""
+    } else {
+        "{{ with $labels.gpu }}GPU {{ . }}: {{ end }}"
+    };
+    line(
+        10,
+        "summary",
+        &quoted(&format!("{place}{}", plain(&describe::watch(check)))),
+    );
     if let Some(message) = message {
         line(10, "description", &quoted(&plain(message)));
     }
@@ -103,11 +126,21 @@ fn plain(text: &str) -> String {
 }
 
 fn duration(ms: u64) -> String {
-    if ms.is_multiple_of(1000) { format!("{}s", ms / 1000) } else { format!("{ms}ms") }
+    if ms.is_multiple_of(1000) {
+        format!("{}s", ms / 1000)
+    } else {
+        format!("{ms}ms")
+    }
 }
 
 fn is_of_host(check: &Check) -> bool {
-    matches!(check.watch, Watch::Value { subject: Subject::Host(_), .. } | Watch::Absent(Some(Subject::Host(_))))
+    matches!(
+        check.watch,
+        Watch::Value {
+            subject: Subject::Host(_),
+            ..
+        } | Watch::Absent(Some(Subject::Host(_)))
+    )
 }
 
 /// What holds where the rule does; or why nothing says so.
@@ -115,8 +148,14 @@ fn expression(rule: &Rule) -> Result<String, String> {
     let gpus = &rule.check.gpus;
     let each: Result<Vec<String>, String> = match &rule.check.watch {
         // Whether one of several is missing is asked of each by itself.
-        Watch::Absent(subject) if !gpus.is_empty() => gpus.iter().map(|id| of_absence(*subject, Some(id))).collect(),
-        _ => selectors(gpus).iter().map(|selector| of_selector(rule, selector)).collect(),
+        Watch::Absent(subject) if !gpus.is_empty() => gpus
+            .iter()
+            .map(|id| of_absence(*subject, Some(id)))
+            .collect(),
+        _ => selectors(gpus)
+            .iter()
+            .map(|selector| of_selector(rule, selector))
+            .collect(),
     };
     Ok(each?.join(" or "))
 }
@@ -134,27 +173,44 @@ fn of_absence(subject: Option<Subject>, id: Option<&GpuId>) -> Result<String, St
             ));
         }
         Some(subject @ Subject::Gpu(_)) => {
-            format!("(({up} unless {ON_GPU} {}) unless {ON_GPU} ({STATE}{{state=\"asleep\"}} == 1))", metric(subject)?)
+            format!(
+                "(({up} unless {ON_GPU} {}) unless {ON_GPU} ({STATE}{{state=\"asleep\"}} == 1))",
+                metric(subject)?
+            )
         }
         None => format!("{up} == 0"),
     };
     // Each GPU that is missing on a node is an alert of its own, told apart by the label by which it is named.
     let named = match id {
         None => COLLECTOR_UP.to_owned(),
-        Some(GpuId::Index(index)) => format!("label_replace({COLLECTOR_UP}, \"gpu\", \"{index}\", \"\", \"\")"),
-        Some(GpuId::Uuid(uuid)) => format!("label_replace({COLLECTOR_UP}, \"uuid\", \"{uuid}\", \"\", \"\")"),
+        Some(GpuId::Index(index)) => {
+            format!("label_replace({COLLECTOR_UP}, \"gpu\", \"{index}\", \"\", \"\")")
+        }
+        Some(GpuId::Uuid(uuid)) => {
+            format!("label_replace({COLLECTOR_UP}, \"uuid\", \"{uuid}\", \"\", \"\")")
+        }
     };
-    Ok(format!("{there} or (({named} unless {ON_HOST} {up}) unless {ON_HOST} ({NOT_WATCHED}))"))
+    Ok(format!(
+        "{there} or (({named} unless {ON_HOST} {up}) unless {ON_HOST} ({NOT_WATCHED}))"
+    ))
 }
 
 fn of_selector(rule: &Rule, selector: &str) -> Result<String, String> {
     Ok(match &rule.check.watch {
-        Watch::Value { subject, bound, rate } => of_value(rule, *subject, *bound, *rate, selector)?,
+        Watch::Value {
+            subject,
+            bound,
+            rate,
+        } => of_value(rule, *subject, *bound, *rate, selector)?,
         Watch::Absent(subject) => of_absence(*subject, None)?,
         Watch::Condition { kind, min_severity } => {
             let kind = kind.map(|kind| format!("condition=\"{kind}\""));
             let own = (!selector.is_empty()).then(|| selector.to_owned());
-            let matchers = [kind, own].into_iter().flatten().collect::<Vec<_>>().join(",");
+            let matchers = [kind, own]
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join(",");
             let holds = match min_severity {
                 Severity::Notice => format!("{} == 1", with(CONDITION, &matchers)),
                 // As /metrics has them.
@@ -166,19 +222,34 @@ fn of_selector(rule: &Rule, selector: &str) -> Result<String, String> {
     })
 }
 
-fn of_value(rule: &Rule, subject: Subject, bound: Bound, rate: Option<Rate>, selector: &str) -> Result<String, String> {
+fn of_value(
+    rule: &Rule,
+    subject: Subject,
+    bound: Bound,
+    rate: Option<Rate>,
+    selector: &str,
+) -> Result<String, String> {
     let own = with(metric(subject)?, selector);
     let unit = subject.of(|field| field.unit, |field| field.unit);
     let (value, base): (String, Box<dyn Fn(f64) -> f64>) = match (rate, bound.is_share) {
         (Some(Rate { per, over_ms }), _) => {
             let kind = subject.of(|field| field.kind, |field| field.kind);
-            let function = if kind == Kind::Counter { "rate" } else { "deriv" };
-            let value = format!("{function}({own}[{}]) * {}", duration(over_ms), per.seconds());
+            let function = if kind == Kind::Counter {
+                "rate"
+            } else {
+                "deriv"
+            };
+            let value = format!(
+                "{function}({own}[{}]) * {}",
+                duration(over_ms),
+                per.seconds()
+            );
             (value, Box::new(move |value| in_base(unit, value)))
         }
-        (None, true) => {
-            (format!("{own} / {}", with(limit_metric(subject)?, selector)), Box::new(|share| share / 100.0))
-        }
+        (None, true) => (
+            format!("{own} / {}", with(limit_metric(subject)?, selector)),
+            Box::new(|share| share / 100.0),
+        ),
         (None, false) => (own, Box::new(move |value| in_base(unit, value))),
     };
     let side = if bound.is_above { '>' } else { '<' };
@@ -186,9 +257,19 @@ fn of_value(rule: &Rule, subject: Subject, bound: Bound, rate: Option<Rate>, sel
     if bound.clear.total_cmp(&bound.value).is_eq() {
         return Ok(fires);
     }
-    let on = if matches!(subject, Subject::Host(_)) { ON_HOST } else { ON_GPU };
-    let firing = format!("ALERTS{{alertname={},alertstate=\"firing\"}}", quoted(&rule.name));
-    Ok(format!("{fires} or ({value} {side} {} and {on} {firing})", base(bound.clear)))
+    let on = if matches!(subject, Subject::Host(_)) {
+        ON_HOST
+    } else {
+        ON_GPU
+    };
+    let firing = format!(
+        "ALERTS{{alertname={},alertstate=\"firing\"}}",
+        quoted(&rule.name)
+    );
+    Ok(format!(
+        "{fires} or ({value} {side} {} and {on} {firing})",
+        base(bound.clear)
+    ))
 }
 
 /// In Prometheus' base units, without what a division leaves behind the digits that were typed.
@@ -204,16 +285,28 @@ fn metric(subject: Subject) -> Result<&'static str, String> {
 
 fn limit_metric(subject: Subject) -> Result<&'static str, String> {
     fn of<S>(field: &Field<S>, fields: &'static [Field<S>]) -> Option<&'static str> {
-        let Some(Limit::Field(id)) = field.limit else { return None };
+        let Some(Limit::Field(id)) = field.limit else {
+            return None;
+        };
         fields.iter().find(|field| field.id == id)?.prometheus
     }
-    let name = subject.of(|field| of(field, GPU_FIELDS), |field| of(field, HOST_FIELDS));
-    name.ok_or_else(|| format!("/metrics has no metric of what {} is out of; write a value instead of %", subject.id()))
+    let name = subject.of(
+        |field| of(field, GPU_FIELDS),
+        |field| of(field, HOST_FIELDS),
+    );
+    name.ok_or_else(|| {
+        format!(
+            "/metrics has no metric of what {} is out of; write a value instead of %",
+            subject.id()
+        )
+    })
 }
 
 /// One for those that are named by index, one for those by UUID; one without matchers for all.
 fn selectors(gpus: &[GpuId]) -> Vec<String> {
-    let named = |pick: fn(&GpuId) -> Option<String>| gpus.iter().filter_map(pick).collect::<Vec<_>>().join("|");
+    let named = |pick: fn(&GpuId) -> Option<String>| {
+        gpus.iter().filter_map(pick).collect::<Vec<_>>().join("|")
+    };
     let indices = named(|id| match id {
         GpuId::Index(index) => Some(index.to_string()),
         GpuId::Uuid(_) => None,
@@ -226,7 +319,10 @@ fn selectors(gpus: &[GpuId]) -> Vec<String> {
         ("", "") => vec![String::new()],
         (indices, "") => vec![format!("gpu=~\"{indices}\"")],
         ("", uuids) => vec![format!("uuid=~\"(?i:{uuids})\"")],
-        (indices, uuids) => vec![format!("gpu=~\"{indices}\""), format!("uuid=~\"(?i:{uuids})\"")],
+        (indices, uuids) => vec![
+            format!("gpu=~\"{indices}\""),
+            format!("uuid=~\"(?i:{uuids})\""),
+        ],
     }
 }
 
@@ -238,7 +334,11 @@ fn one(id: &GpuId) -> String {
 }
 
 fn with(metric: &str, matchers: &str) -> String {
-    if matchers.is_empty() { metric.to_owned() } else { format!("{metric}{{{matchers}}}") }
+    if matchers.is_empty() {
+        metric.to_owned()
+    } else {
+        format!("{metric}{{{matchers}}}")
+    }
 }
 
 #[cfg(test)]
@@ -253,7 +353,10 @@ mod tests {
     #[test]
     fn rules_become_expressions_in_base_units() {
         for (rule, expected) in [
-            ("field = \"utilization.gpu_percent\"\nbelow = 30", "gpumon_gpu_utilization_ratio < 0.3"),
+            (
+                "field = \"utilization.gpu_percent\"\nbelow = 30",
+                "gpumon_gpu_utilization_ratio < 0.3",
+            ),
             (
                 "field = \"clocks.sm_mhz\"\nbelow = \"1.2 GHz\"\ngpus = [0, 3]",
                 "gpumon_gpu_sm_clock_hertz{gpu=~\"0|3\"} < 1200000000",
@@ -280,7 +383,10 @@ mod tests {
                 "max without (condition) \
                  (gpumon_condition_severity{condition=\"row_remap\",uuid=~\"(?i:gpu-1a.*)\"} >= 2)",
             ),
-            ("condition = \"any\"", "max without (condition) (gpumon_condition == 1)"),
+            (
+                "condition = \"any\"",
+                "max without (condition) (gpumon_condition == 1)",
+            ),
             (
                 "condition = \"xid\"\nmin_severity = \"critical\"",
                 "max without (condition) (gpumon_condition_severity{condition=\"xid\"} >= 3)",
@@ -307,10 +413,26 @@ mod tests {
                      [[rule]]\nname = \"disk\"\nfield = \"host.disk.read_bytes_per_second\"\nabove = \"1 GB/s\"\n\
                      [[rule]]\nname = \"night\"\ncondition = \"xid\"\nsilence = [\"22:00-07:00\"]\n";
         let exported = export(&AlertRules::from_toml(rules, "f").unwrap());
-        assert!(exported.notes[0].starts_with("clock is left out: /metrics has no metric of what clocks.sm_mhz"));
-        assert!(exported.notes[1].starts_with("disk is left out: /metrics has no metric of host.disk.read"));
-        assert!(exported.notes[2].contains("Alertmanager") && exported.notes.len() == 3, "{:?}", exported.notes);
-        assert!(exported.text.contains("# clock is left out") && exported.text.contains("- alert: \"night\""));
-        assert_eq!(export(&AlertRules::default()).text.lines().last(), Some("groups: []"));
+        assert!(
+            exported.notes[0]
+                .starts_with("clock is left out: /metrics has no metric of what clocks.sm_mhz")
+        );
+        assert!(
+            exported.notes[1]
+                .starts_with("disk is left out: /metrics has no metric of host.disk.read")
+        );
+        assert!(
+            exported.notes[2].contains("Alertmanager") && exported.notes.len() == 3,
+            "{:?}",
+            exported.notes
+        );
+        assert!(
+            exported.text.contains("# clock is left out")
+                && exported.text.contains("- alert: \"night\"")
+        );
+        assert_eq!(
+            export(&AlertRules::default()).text.lines().last(),
+            Some("groups: []")
+        );
     }
 }

@@ -12,8 +12,8 @@ use gpumon_probe::{
     derive::ConditionSettings,
     host::HostReader,
     model::{
-        Absence, Condition, ConditionKind, EventKind, GpuSample, Health, Inventory, Reading, Sample, Severity,
-        fields::GPU_FIELDS,
+        Absence, Condition, ConditionKind, EventKind, GpuSample, Health, Inventory, Reading,
+        Sample, Severity, fields::GPU_FIELDS,
     },
 };
 use jiff::tz::TimeZone;
@@ -49,7 +49,11 @@ const CASES: &[Case] = &[
     Case {
         rule: "field = \"utilization.gpu_percent\"\nbelow = 30\nclear_for = \"0s\"\nmessage = \"Look {{ here }}: 5 %\"",
         change: |second, sample| {
-            sample.gpus[0].utilization.gpu_percent = Reading::Now(if (60..90).contains(&second) { 29.9 } else { 30.0 });
+            sample.gpus[0].utilization.gpu_percent = Reading::Now(if (60..90).contains(&second) {
+                29.9
+            } else {
+                30.0
+            });
         },
     },
     Case {
@@ -83,8 +87,13 @@ const CASES: &[Case] = &[
         change: |second, sample| {
             if (40..50).contains(&second) || (100..160).contains(&second) {
                 let gpu = &mut sample.gpus[0];
-                *gpu =
-                    GpuSample::absent(0, gpu.uuid.clone(), gpu.at_ms, Health::Lost { since_ms: 1 }, &Absence::GpuLost);
+                *gpu = GpuSample::absent(
+                    0,
+                    gpu.uuid.clone(),
+                    gpu.at_ms,
+                    Health::Lost { since_ms: 1 },
+                    &Absence::GpuLost,
+                );
             }
         },
     },
@@ -105,8 +114,17 @@ const CASES: &[Case] = &[
                 90..100 => Severity::Critical,
                 _ => return,
             };
-            let kind = ConditionKind::Throttled { reasons: Vec::new(), limit_watts: None, gpu_celsius: None };
-            sample.gpus[0].conditions = vec![Condition { since_ms: 1, severity, text: "Clocks reduced.".into(), kind }];
+            let kind = ConditionKind::Throttled {
+                reasons: Vec::new(),
+                limit_watts: None,
+                gpu_celsius: None,
+            };
+            sample.gpus[0].conditions = vec![Condition {
+                since_ms: 1,
+                severity,
+                text: "Clocks reduced.".into(),
+                kind,
+            }];
         },
     },
     Case {
@@ -115,7 +133,12 @@ const CASES: &[Case] = &[
             if (20..40).contains(&second) {
                 let kind = ConditionKind::PageRetirementPending;
                 let severity = Severity::Notice;
-                sample.gpus[0].conditions = vec![Condition { since_ms: 1, severity, text: "Pending.".into(), kind }];
+                sample.gpus[0].conditions = vec![Condition {
+                    since_ms: 1,
+                    severity,
+                    text: "Pending.".into(),
+                    kind,
+                }];
             }
         },
     },
@@ -130,20 +153,40 @@ const CASES: &[Case] = &[
 
 fn sample(second: u64, change: fn(u64, &mut Sample)) -> Sample {
     let at_ms = START_MS + second * 1000;
-    let gpu = GpuSample::absent(0, Some("GPU-0".into()), at_ms, Health::Ok, &Absence::NotSupported);
+    let gpu = GpuSample::absent(
+        0,
+        Some("GPU-0".into()),
+        at_ms,
+        Health::Ok,
+        &Absence::NotSupported,
+    );
     let mut host = HostReader::new().read();
     host.memory.total_bytes = Reading::Now(100 << 30);
     host.memory.used_bytes = Reading::Now(50 << 30);
-    let mut sample = Sample { seq: second, at_ms, interval_ms: 1000, gpus: vec![gpu], host };
+    let mut sample = Sample {
+        seq: second,
+        at_ms,
+        interval_ms: 1000,
+        gpus: vec![gpu],
+        host,
+    };
     change(second, &mut sample);
     sample
 }
 
 fn inventory() -> Inventory {
-    let options =
-        gpumon_probe::sampler::Options::new(std::time::Duration::from_secs(1), gpumon_probe::owner::CommandLines::Own);
-    let source = "sim:1".parse::<gpumon_probe::vendor::SourceChoice>().unwrap().open(None).unwrap();
-    let mut inventory = gpumon_probe::sampler::once(&source.into(), &options).unwrap().inventory;
+    let options = gpumon_probe::sampler::Options::new(
+        std::time::Duration::from_secs(1),
+        gpumon_probe::owner::CommandLines::Own,
+    );
+    let source = "sim:1"
+        .parse::<gpumon_probe::vendor::SourceChoice>()
+        .unwrap()
+        .open(None)
+        .unwrap();
+    let mut inventory = gpumon_probe::sampler::once(&source.into(), &options)
+        .unwrap()
+        .inventory;
     inventory.gpus[0].uuid = Some("GPU-0".into());
     inventory
 }
@@ -155,7 +198,12 @@ fn own_spans(rules: &AlertRules, change: fn(u64, &mut Sample)) -> Vec<(u64, u64)
     let mut spans = Vec::new();
     for second in 0..SECONDS {
         let sample = sample(second, change);
-        let readings = Readings { sample: Some(&sample), inventory: Some(&inventory), is_watched: true, started_ms: 0 };
+        let readings = Readings {
+            sample: Some(&sample),
+            inventory: Some(&inventory),
+            is_watched: true,
+            started_ms: 0,
+        };
         for event in evaluator.update(&readings, sample.at_ms).events {
             match event.what {
                 EventKind::AlertFiring(_) => spans.push((second, SECONDS)),
@@ -175,42 +223,73 @@ fn series(change: fn(u64, &mut Sample)) -> Vec<(String, String)> {
     let mut add = |name: String, read: &dyn Fn(&Sample) -> Option<f64>| {
         let values: Vec<_> = samples.iter().map(read).collect();
         if values.iter().any(Option::is_some) {
-            let word = |value: &Option<f64>| value.map_or("stale".to_owned(), |value| value.to_string());
+            let word =
+                |value: &Option<f64>| value.map_or("stale".to_owned(), |value| value.to_string());
             all.push((name, values.iter().map(word).collect::<Vec<_>>().join(" ")));
         }
     };
     for field in GPU_FIELDS {
-        let Some(name) = field.prometheus else { continue };
+        let Some(name) = field.prometheus else {
+            continue;
+        };
         add(format!("{name}{{{labels}}}"), &|sample| {
             let gpu = Some(&sample.gpus[0]).filter(|gpu| gpu.health == Health::Ok)?;
             field.access.value(gpu).map(|value| field.unit.base(value))
         });
     }
-    add(format!("gpumon_gpu_up{{{labels}}}"), &|sample| Some(f64::from(u8::from(sample.gpus[0].health == Health::Ok))));
+    add(format!("gpumon_gpu_up{{{labels}}}"), &|sample| {
+        Some(f64::from(u8::from(sample.gpus[0].health == Health::Ok)))
+    });
     for state in Health::TAGS {
-        add(format!("gpumon_gpu_state{{state=\"{state}\",{labels}}}"), &|sample| {
-            Some(f64::from(u8::from(sample.gpus[0].health.tag() == Some(state))))
-        });
+        add(
+            format!("gpumon_gpu_state{{state=\"{state}\",{labels}}}"),
+            &|sample| {
+                Some(f64::from(u8::from(
+                    sample.gpus[0].health.tag() == Some(state),
+                )))
+            },
+        );
     }
     for kind in ConditionKind::TAGS {
         let of = |sample: &Sample| {
-            let lasting = sample.gpus[0].conditions.iter().filter(|it| it.kind.tag() == Some(kind));
+            let lasting = sample.gpus[0]
+                .conditions
+                .iter()
+                .filter(|it| it.kind.tag() == Some(kind));
             lasting.map(|it| it.severity as u8).max()
         };
-        add(format!("gpumon_condition{{condition=\"{kind}\",{labels}}}"), &|sample| {
-            Some(f64::from(u8::from(of(sample).is_some())))
-        });
-        add(format!("gpumon_condition_severity{{condition=\"{kind}\",{labels}}}"), &|sample| {
-            of(sample).map(|severity| f64::from(severity + 1))
-        });
+        add(
+            format!("gpumon_condition{{condition=\"{kind}\",{labels}}}"),
+            &|sample| Some(f64::from(u8::from(of(sample).is_some()))),
+        );
+        add(
+            format!("gpumon_condition_severity{{condition=\"{kind}\",{labels}}}"),
+            &|sample| of(sample).map(|severity| f64::from(severity + 1)),
+        );
     }
     let host = "job=\"gpumon\",instance=\"a\"";
-    add(format!("gpumon_host_memory_used_bytes{{{host}}}"), &|sample| {
-        sample.host.memory.used_bytes.value().map(|bytes| *bytes as f64)
-    });
-    add(format!("gpumon_host_memory_total_bytes{{{host}}}"), &|sample| {
-        sample.host.memory.total_bytes.value().map(|bytes| *bytes as f64)
-    });
+    add(
+        format!("gpumon_host_memory_used_bytes{{{host}}}"),
+        &|sample| {
+            sample
+                .host
+                .memory
+                .used_bytes
+                .value()
+                .map(|bytes| *bytes as f64)
+        },
+    );
+    add(
+        format!("gpumon_host_memory_total_bytes{{{host}}}"),
+        &|sample| {
+            sample
+                .host
+                .memory
+                .total_bytes
+                .value()
+                .map(|bytes| *bytes as f64)
+        },
+    );
     all
 }
 
@@ -218,7 +297,9 @@ fn promtool(arguments: &[&str], folder: &Path) {
     let output = Command::new("promtool").args(arguments).current_dir(folder).output().unwrap_or_else(|error| {
         panic!("promtool cannot be run ({error}): install it with `python3 tools/need.py promtool`, then try again")
     });
-    let said = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    let said = [output.stdout, output.stderr]
+        .map(|text| String::from_utf8_lossy(&text).into_owned())
+        .concat();
     assert!(output.status.success(), "promtool {arguments:?}: {said}");
 }
 
@@ -226,28 +307,43 @@ fn promtool(arguments: &[&str], folder: &Path) {
 fn prometheus_fires_and_resolves_when_gpumon_does() {
     let folder = tempfile::tempdir().unwrap();
     for (number, Case { rule, change }) in CASES.iter().enumerate() {
-        let rules = AlertRules::from_toml(&format!("[[rule]]\nname = \"a \\\"b\\\"\"\n{rule}"), "case").unwrap();
+        let rules =
+            AlertRules::from_toml(&format!("[[rule]]\nname = \"a \\\"b\\\"\"\n{rule}"), "case")
+                .unwrap();
         let spans = own_spans(&rules, *change);
         assert!(!spans.is_empty(), "{rule}: it fires");
         let exported = prometheus::export(&rules);
         assert_eq!(exported.notes, [""; 0], "{rule}");
         let is_of_host = rule.contains("host.");
-        let severity = if rule.contains("critical") { "critical" } else { "warning" };
+        let severity = if rule.contains("critical") {
+            "critical"
+        } else {
+            "warning"
+        };
         let (file, tested) = (format!("rules{number}.yml"), format!("test{number}.yml"));
         fs::write(folder.path().join(&file), &exported.text).unwrap();
-        let mut text =
-            format!("rule_files: [{file}]\nevaluation_interval: 1s\ntests:\n  - interval: 1s\n    input_series:\n");
+        let mut text = format!(
+            "rule_files: [{file}]\nevaluation_interval: 1s\ntests:\n  - interval: 1s\n    input_series:\n"
+        );
         for (name, values) in series(*change) {
             writeln!(text, "      - series: '{name}'\n        values: '{values}'").unwrap();
         }
         text.push_str("    alert_rule_test:\n");
         let mut check = |second: u64, fires: bool| {
-            writeln!(text, "      - eval_time: {second}s\n        alertname: 'a \"b\"'").unwrap();
+            writeln!(
+                text,
+                "      - eval_time: {second}s\n        alertname: 'a \"b\"'"
+            )
+            .unwrap();
             if !fires {
                 text.push_str("        exp_alerts: []\n");
                 return;
             }
-            let gpu = if is_of_host { "" } else { "gpu: '0', uuid: GPU-0, " };
+            let gpu = if is_of_host {
+                ""
+            } else {
+                "gpu: '0', uuid: GPU-0, "
+            };
             writeln!(
                 text,
                 "        exp_alerts:\n          - exp_labels: {{{gpu}job: gpumon, instance: a, severity: {severity}}}"
@@ -255,9 +351,16 @@ fn prometheus_fires_and_resolves_when_gpumon_does() {
             .unwrap();
             let place = if is_of_host { "" } else { "GPU 0: " };
             let told = gpumon_alerts::describe::watch(&rules.rules[0].check);
-            let message = rules.rules[0].message.as_ref().map(|text| format!(", description: '{text}'"));
+            let message = rules.rules[0]
+                .message
+                .as_ref()
+                .map(|text| format!(", description: '{text}'"));
             let message = message.unwrap_or_default();
-            writeln!(text, "            exp_annotations: {{summary: '{place}{told}'{message}}}").unwrap();
+            writeln!(
+                text,
+                "            exp_annotations: {{summary: '{place}{told}'{message}}}"
+            )
+            .unwrap();
         };
         for (from, to) in &spans {
             check(from - 1, false);
@@ -276,12 +379,28 @@ fn prometheus_fires_and_resolves_when_gpumon_does() {
 #[test]
 fn a_whole_file_is_one_that_prometheus_loads() {
     let folder = tempfile::tempdir().unwrap();
-    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/alerts.toml")).unwrap();
+    let text =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/alerts.toml"))
+            .unwrap();
     // The example is inactive: each of its lines of TOML is a comment.
-    let active = text.lines().map(|line| line.strip_prefix("#: ").unwrap_or(line)).collect::<Vec<_>>().join("\n");
+    let active = text
+        .lines()
+        .map(|line| line.strip_prefix("#: ").unwrap_or(line))
+        .collect::<Vec<_>>()
+        .join("\n");
     let rules = AlertRules::from_toml(&active, "deploy/alerts.toml").unwrap();
-    assert!(rules.rules.len() >= 8 && rules.receivers.len() >= 2, "{rules:?}");
-    assert_eq!(AlertRules::from_toml(&text, "deploy/alerts.toml").unwrap(), AlertRules::default());
-    fs::write(folder.path().join("rules.yml"), prometheus::export(&rules).text).unwrap();
+    assert!(
+        rules.rules.len() >= 8 && rules.receivers.len() >= 2,
+        "{rules:?}"
+    );
+    assert_eq!(
+        AlertRules::from_toml(&text, "deploy/alerts.toml").unwrap(),
+        AlertRules::default()
+    );
+    fs::write(
+        folder.path().join("rules.yml"),
+        prometheus::export(&rules).text,
+    )
+    .unwrap();
     promtool(&["check", "rules", "rules.yml"], folder.path());
 }

@@ -42,7 +42,9 @@ pub(crate) fn adopt_orphans() -> io::Result<()> {
 
 fn reap_orphans() {
     let started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
-    let adopted = children(Path::new("/proc"), id()).into_iter().filter(|pid| !started.contains(pid));
+    let adopted = children(Path::new("/proc"), id())
+        .into_iter()
+        .filter(|pid| !started.contains(pid));
     for pid in adopted.filter_map(|pid| Pid::from_raw(pid.cast_signed())) {
         // `NOHANG` skips a process that still runs.
         let _ = waitpid(Some(pid), WaitOptions::NOHANG);

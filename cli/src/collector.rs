@@ -21,8 +21,14 @@ pub(crate) fn command(source: &SourceArgs, interval: Duration) -> anyhow::Result
     let program = std::env::current_exe().context("cannot find gpumon's own program file")?;
     let mut command = child::command(program);
     let arguments = ["collect", "--supervised", "--interval-ms"].map(OsString::from);
-    command.args(source.to_arguments()).args(arguments).arg(interval.as_millis().to_string());
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+    command
+        .args(source.to_arguments())
+        .args(arguments)
+        .arg(interval.as_millis().to_string());
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .process_group(0);
     Ok(command)
 }
 

@@ -19,13 +19,20 @@ pub(crate) struct DataDirArgs {
 impl DataDirArgs {
     /// The directory; `None` where it is `none`, or the user has no home directory.
     pub(crate) fn folder(&self) -> Option<PathBuf> {
-        let named = self.data_dir.clone().filter(|folder| !folder.as_os_str().is_empty());
-        named.or_else(usual).filter(|folder| folder != Path::new("none"))
+        let named = self
+            .data_dir
+            .clone()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        named
+            .or_else(usual)
+            .filter(|folder| folder != Path::new("none"))
     }
 
     /// The same, where a file of settings names it and nothing else does.
     pub(crate) fn or(&self, in_settings: Option<PathBuf>) -> Self {
-        Self { data_dir: self.data_dir.clone().or(in_settings) }
+        Self {
+            data_dir: self.data_dir.clone().or(in_settings),
+        }
     }
 }
 
@@ -34,7 +41,12 @@ fn usual() -> Option<PathBuf> {
         return Some(SYSTEM.into());
     }
     // A relative path is to be ignored, the XDG base directory specification says.
-    let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
+    let absolute = |name| {
+        env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    let state =
+        absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
     Some(state.join("gpumon"))
 }

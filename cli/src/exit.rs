@@ -52,20 +52,28 @@ pub(crate) fn refuse(refusal: Refusal) -> ExitCode {
 
 /// Help as it is documented, which it is not once switches can be switched off.
 fn plain(error: clap::Error) -> clap::Error {
-    let documented =
-        grammar::command().try_get_matches().err().filter(|plain| !(error.use_stderr() || plain.use_stderr()));
+    let documented = grammar::command()
+        .try_get_matches()
+        .err()
+        .filter(|plain| !(error.use_stderr() || plain.use_stderr()));
     documented.unwrap_or(error)
 }
 
 impl Failure {
     /// The arguments ask for what cannot be.
     pub(crate) fn usage(error: impl Into<anyhow::Error>) -> Self {
-        Self { error: Some(error.into()), code: 2 }
+        Self {
+            error: Some(error.into()),
+            code: 2,
+        }
     }
 
     /// It fails with this code, which says the same as the message to a script.
     pub(crate) fn with_code(error: impl Into<anyhow::Error>, code: u8) -> Self {
-        Self { error: Some(error.into()), code }
+        Self {
+            error: Some(error.into()),
+            code,
+        }
     }
 
     /// What the command printed says it all.
@@ -75,7 +83,11 @@ impl Failure {
 
     /// The same, unless that was a success.
     pub(crate) fn unless_success(code: u8) -> Result<(), Self> {
-        if code == 0 { Ok(()) } else { Err(Self::reported(code)) }
+        if code == 0 {
+            Ok(())
+        } else {
+            Err(Self::reported(code))
+        }
     }
 
     pub(crate) fn message(&self) -> Option<String> {
@@ -108,7 +120,10 @@ pub(crate) fn code_of(error: &SourceError) -> u8 {
 impl From<SourceError> for Failure {
     fn from(error: SourceError) -> Self {
         let code = code_of(&error);
-        Self { error: Some(error.into()), code }
+        Self {
+            error: Some(error.into()),
+            code,
+        }
     }
 }
 
@@ -121,12 +136,18 @@ impl From<ListenError> for Failure {
 impl From<io::Error> for Failure {
     /// Of what a command prints; anything else says what was tried.
     fn from(error: io::Error) -> Self {
-        Self { error: Some(anyhow::Error::from(error).context("cannot write the output")), code: 1 }
+        Self {
+            error: Some(anyhow::Error::from(error).context("cannot write the output")),
+            code: 1,
+        }
     }
 }
 
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
-        Self { error: Some(error), code: 1 }
+        Self {
+            error: Some(error),
+            code: 1,
+        }
     }
 }

@@ -78,7 +78,14 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
         inputs: SyncSender<T>,
     ) -> Result<Self, Failure> {
         let (source, server) = (source.clone(), server.clone());
-        let mut feed = Self { source, server, traces, inputs, way: Way::Nowhere, is_simulated: false };
+        let mut feed = Self {
+            source,
+            server,
+            traces,
+            inputs,
+            way: Way::Nowhere,
+            is_simulated: false,
+        };
         let asks_server = !feed.source.no_daemon && feed.source.source == SourceChoice::Auto;
         match feed.server.connect() {
             Ok(server) if asks_server => {
@@ -88,7 +95,9 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
                 })?;
                 feed.follow(frames, &at)?;
             }
-            Err(error) if asks_server && feed.server.is_typed() => return Err(anyhow::Error::from(error).into()),
+            Err(error) if asks_server && feed.server.is_typed() => {
+                return Err(anyhow::Error::from(error).into());
+            }
             _ => feed.sample(interval)?,
         }
         Ok(feed)
@@ -133,7 +142,9 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
             }
             Way::Nowhere => return,
         };
-        let Ok(server) = self.server.connect() else { return };
+        let Ok(server) = self.server.connect() else {
+            return;
+        };
         let at = server.path.display().to_string();
         if let Ok(frames) = server.stream(interval, self.traces)
             && self.follow(frames, &at).is_ok()
@@ -148,21 +159,36 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
             anyhow!("the server at {at} is not gpumon's: {error}; name it with --control")
         };
         let hello = frames.next_text().map_err(|error| bad(&error))?;
-        let Hello { inventory, details, collector, .. } = serde_json::from_str(&hello).map_err(|error| bad(&error))?;
-        if inventory.as_ref().is_some_and(|inventory| inventory.playback.is_some()) {
+        let Hello {
+            inventory,
+            details,
+            collector,
+            ..
+        } = serde_json::from_str(&hello).map_err(|error| bad(&error))?;
+        if inventory
+            .as_ref()
+            .is_some_and(|inventory| inventory.playback.is_some())
+        {
             return Err(anyhow!(
                 "the server at {at} replays a recording: name another with --control, or use --no-daemon"
             )
             .into());
         }
-        self.is_simulated = inventory.as_ref().is_some_and(|inventory| inventory.platform.is_simulated());
-        let known = inventory.map(Record::Inventory).into_iter().chain(details.into_iter().map(Record::Details));
+        self.is_simulated = inventory
+            .as_ref()
+            .is_some_and(|inventory| inventory.platform.is_simulated());
+        let known = inventory
+            .map(Record::Inventory)
+            .into_iter()
+            .chain(details.into_iter().map(Record::Details));
         let known: Vec<Record> = known.collect();
         let inputs = self.inputs.clone();
         let ended = Arc::new(AtomicBool::new(false));
         self.way = Way::Server(Arc::clone(&ended));
         spawn(move || {
-            let passed_on = known.iter().try_for_each(|record| send_record(&inputs, record));
+            let passed_on = known
+                .iter()
+                .try_for_each(|record| send_record(&inputs, record));
             let _ = passed_on
                 .and_then(|()| remark_on(&inputs, &collector))
                 .and_then(|()| pass_on(&mut frames, &inputs, &ended));
@@ -177,23 +203,41 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
     /// Takes what a collector of its own writes.
     fn sample(&mut self, interval: Duration) -> Result<(), Failure> {
         let mut command = collector::command(&self.source, interval)?;
-        let mut child = children::start(command.stderr(Stdio::piped())).context("cannot start a gpumon collect")?;
-        let (requests, records, said) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let mut child = children::start(command.stderr(Stdio::piped()))
+            .context("cannot start a gpumon collect")?;
+        let (requests, records, said) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take());
         self.way = requests.map_or(Way::Nowhere, Way::Collector);
         let (traces, inputs) = (self.traces, self.inputs.clone());
-        let said = thread::Builder::new().name("said".to_owned()).spawn(move || last_words(said))?;
+        let said = thread::Builder::new()
+            .name("said".to_owned())
+            .spawn(move || last_words(said))?;
         spawn(move || {
-            let lines = records.into_iter().flat_map(|records| BufReader::new(records).lines()).map_while(Result::ok);
+            let lines = records
+                .into_iter()
+                .flat_map(|records| BufReader::new(records).lines())
+                .map_while(Result::ok);
             for line in lines {
                 let is_wanted = traces || type_of(&line).is_ok_and(|kind| kind != "trace");
                 if is_wanted && send_text(&inputs, line).is_err() {
                     return;
                 }
             }
-            let code = child.wait().ok().and_then(|status| status.code()).map_or(1, |code| code as u8);
+            let code = child
+                .wait()
+                .ok()
+                .and_then(|status| status.code())
+                .map_or(1, |code| code as u8);
             let said = said.join().unwrap_or_default();
-            let why = if said.is_empty() { "the collector has ended".to_owned() } else { said };
-            let _ = send(&inputs, Input::Failed(Failure::with_code(anyhow!(why), code)));
+            let why = if said.is_empty() {
+                "the collector has ended".to_owned()
+            } else {
+                said
+            };
+            let _ = send(
+                &inputs,
+                Input::Failed(Failure::with_code(anyhow!(why), code)),
+            );
         })
         .map_err(Failure::from)
     }
@@ -201,13 +245,22 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
 
 /// What it says at its end, without whose words they are.
 fn last_words(said: Option<impl Read>) -> String {
-    let lines = said.into_iter().flat_map(|said| BufReader::new(said).lines()).map_while(Result::ok);
-    let last = lines.filter(|line| !line.trim().is_empty()).last().unwrap_or_default();
+    let lines = said
+        .into_iter()
+        .flat_map(|said| BufReader::new(said).lines())
+        .map_while(Result::ok);
+    let last = lines
+        .filter(|line| !line.trim().is_empty())
+        .last()
+        .unwrap_or_default();
     last.strip_prefix("gpumon: ").unwrap_or(&last).to_owned()
 }
 
 fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    thread::Builder::new().name("records".to_owned()).spawn(work).map(drop)
+    thread::Builder::new()
+        .name("records".to_owned())
+        .spawn(work)
+        .map(drop)
 }
 
 struct Left;
@@ -217,7 +270,8 @@ fn send<T: From<Input>>(inputs: &SyncSender<T>, input: Input) -> Result<(), Left
 }
 
 fn send_record<T: From<Input>>(inputs: &SyncSender<T>, record: &Record) -> Result<(), Left> {
-    let text = serde_json::to_string(record).expect("records have string keys and no failing parts");
+    let text =
+        serde_json::to_string(record).expect("records have string keys and no failing parts");
     send_text(inputs, text)
 }
 
@@ -234,7 +288,11 @@ struct Lagged {
 }
 
 /// Passes on the frames that are records, byte for byte, until the server ends or `ended` is set.
-fn pass_on<T: From<Input>>(frames: &mut Frames, inputs: &SyncSender<T>, ended: &AtomicBool) -> Result<(), Left> {
+fn pass_on<T: From<Input>>(
+    frames: &mut Frames,
+    inputs: &SyncSender<T>,
+    ended: &AtomicBool,
+) -> Result<(), Left> {
     while let Ok(text) = frames.next_text() {
         if ended.load(Ordering::Relaxed) {
             break;
@@ -261,6 +319,9 @@ fn pass_on<T: From<Input>>(frames: &mut Frames, inputs: &SyncSender<T>, ended: &
 fn remark_on<T: From<Input>>(inputs: &SyncSender<T>, status: &CollectorStatus) -> Result<(), Left> {
     match (status.state, &status.message) {
         (CollectorState::Running | CollectorState::Starting, _) | (_, None) => Ok(()),
-        (_, Some(message)) => send(inputs, Input::NoReadings(format!("no readings at the moment: {message}"))),
+        (_, Some(message)) => send(
+            inputs,
+            Input::NoReadings(format!("no readings at the moment: {message}")),
+        ),
     }
 }

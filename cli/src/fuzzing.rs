@@ -15,7 +15,12 @@ pub fn settings(file: &Path) {
     let keys = crate::config::Keys::new();
     for file in crate::config::find(Some(file)).0 {
         let parsed = crate::config::parse(&file, &keys);
-        assert!(parsed.mistakes.iter().all(|mistake| !mistake.error.to_string().is_empty()));
+        assert!(
+            parsed
+                .mistakes
+                .iter()
+                .all(|mistake| !mistake.error.to_string().is_empty())
+        );
     }
 }
 

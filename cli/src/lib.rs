@@ -72,12 +72,18 @@ pub fn main() -> ExitCode {
     let mut words = env::args_os();
     let name = words.next().unwrap_or_default();
     let words: Vec<OsString> = words.collect();
-    if Path::new(&name).file_name().is_some_and(|name| name == "nvidia-smi") {
+    if Path::new(&name)
+        .file_name()
+        .is_some_and(|name| name == "nvidia-smi")
+    {
         return smi::run_as_nvidia_smi(&[], &words, true);
     }
     let (source, rest) = SourceArgs::told_apart(&words);
     let is_command = |word: &str| Args::command().find_subcommand(word).is_some();
-    let texts: Vec<String> = rest.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let texts: Vec<String> = rest
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
     if gpumon_smi::is_passthrough(&texts, is_command) {
         // Who does not name nvidia-smi may have mistyped an option of gpumon, and means no change.
         let is_named = rest.first().is_some_and(|word| word == "smi");

@@ -51,12 +51,20 @@ pub(crate) struct Beside {
 impl Beside {
     /// History, which ends now.
     pub(crate) fn now(now_ms: u64) -> Self {
-        Self { begin_ms: None, end_ms: now_ms, zone: time_zone() }
+        Self {
+            begin_ms: None,
+            end_ms: now_ms,
+            zone: time_zone(),
+        }
     }
 
     /// A recording from its first sample to its last.
     pub(crate) fn recording((first_ms, last_ms): (u64, u64)) -> Self {
-        Self { begin_ms: Some(first_ms), end_ms: last_ms, zone: time_zone() }
+        Self {
+            begin_ms: Some(first_ms),
+            end_ms: last_ms,
+            zone: time_zone(),
+        }
     }
 }
 
@@ -70,7 +78,10 @@ impl FromStr for Moment {
             return Ok(Self::Now);
         }
         let any = Duration::ZERO..=Duration::from_hours(24 * 366 * 10);
-        for (sign, made) in [('-', Self::Before as fn(Duration) -> Self), ('+', Self::After)] {
+        for (sign, made) in [
+            ('-', Self::Before as fn(Duration) -> Self),
+            ('+', Self::After),
+        ] {
             if let Some(time) = text.strip_prefix(sign) {
                 return parse_duration(time, &any).map(made).ok_or_else(bad);
             }
@@ -90,16 +101,25 @@ impl FromStr for Moment {
         if let Ok(at) = text.parse() {
             return Ok(Self::At(at));
         }
-        let with_date = text.parse::<DateTime>().or_else(|_| text.parse::<Date>().map(Date::into));
+        let with_date = text
+            .parse::<DateTime>()
+            .or_else(|_| text.parse::<Date>().map(Date::into));
         with_date.map(Self::Local).map_err(|_| bad())
     }
 }
 
 /// `20:00` or `20:00:30`. What jiff takes beside these could be mistaken for something else.
 fn time_of_day(text: &str) -> Option<Time> {
-    let is_clock = text.contains(':') && text.bytes().all(|byte| byte.is_ascii_digit() || b":.".contains(&byte));
+    let is_clock = text.contains(':')
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || b":.".contains(&byte));
     // An hour has one digit for many people.
-    let padded = if text.find(':') == Some(1) { format!("0{text}") } else { text.to_owned() };
+    let padded = if text.find(':') == Some(1) {
+        format!("0{text}")
+    } else {
+        text.to_owned()
+    };
     padded.parse().ok().filter(|_| is_clock)
 }
 
@@ -107,18 +127,31 @@ impl FromStr for MomentSpan {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (from, to) = text
-            .split_once("..")
-            .ok_or_else(|| format!("'{text}' is not a span of time: give FROM..TO, as 20:00..22:00 or -2h..now"))?;
-        let moment = |text: &str| if text.trim().is_empty() { Ok(None) } else { text.parse().map(Some) };
-        Ok(Self { from: moment(from)?, to: moment(to)? })
+        let (from, to) = text.split_once("..").ok_or_else(|| {
+            format!("'{text}' is not a span of time: give FROM..TO, as 20:00..22:00 or -2h..now")
+        })?;
+        let moment = |text: &str| {
+            if text.trim().is_empty() {
+                Ok(None)
+            } else {
+                text.parse().map(Some)
+            }
+        };
+        Ok(Self {
+            from: moment(from)?,
+            to: moment(to)?,
+        })
     }
 }
 
 impl Moment {
     /// In milliseconds since 1970.
     fn ms(self, beside: &Beside, from_ms: Option<u64>) -> Option<u64> {
-        let Beside { begin_ms, end_ms, zone } = beside;
+        let Beside {
+            begin_ms,
+            end_ms,
+            zone,
+        } = beside;
         let local = |at: DateTime| zone.to_zoned(at).ok().map(|at| at.timestamp());
         let day_of = |at_ms: u64| Some(zoned(at_ms, zone)?.date());
         let at = match self {
@@ -127,7 +160,12 @@ impl Moment {
             Self::After(time) => return begin_ms.or(from_ms)?.checked_add(time.as_millis() as u64),
             Self::At(at) => at,
             Self::Local(at) => local(at)?,
-            Self::DaysAgo(days, time) => local(day_of(*end_ms)?.checked_sub(days.days()).ok()?.to_datetime(time))?,
+            Self::DaysAgo(days, time) => local(
+                day_of(*end_ms)?
+                    .checked_sub(days.days())
+                    .ok()?
+                    .to_datetime(time),
+            )?,
             Self::TimeOfDay(time) => {
                 // The first after the beginning, where there is one, else the last before now.
                 let after_ms = from_ms.or(*begin_ms);
@@ -140,7 +178,11 @@ impl Moment {
                     None if ms > signed(*end_ms) => -1,
                     _ => 0,
                 };
-                if shift == 0 { on_that_day } else { local(day.checked_add(shift.days()).ok()?.to_datetime(time))? }
+                if shift == 0 {
+                    on_that_day
+                } else {
+                    local(day.checked_add(shift.days()).ok()?.to_datetime(time))?
+                }
             }
         };
         u64::try_from(at.as_millisecond()).ok()
@@ -151,7 +193,8 @@ impl Moment {
     /// # Errors
     /// Where it is before 1970, or after nothing.
     pub(crate) fn resolve(self, beside: &Beside) -> Result<u64, String> {
-        self.ms(beside, None).ok_or_else(|| format!("there is no such moment: {FORMS}"))
+        self.ms(beside, None)
+            .ok_or_else(|| format!("there is no such moment: {FORMS}"))
     }
 }
 
@@ -172,12 +215,16 @@ impl MomentSpan {
         };
         let to_ms = match self.to {
             // A time of day is meant after the beginning of the span, be it on the next day.
-            Some(to) => to.ms(beside, self.from.map(|_| from_ms)).ok_or_else(nowhere)?,
+            Some(to) => to
+                .ms(beside, self.from.map(|_| from_ms))
+                .ok_or_else(nowhere)?,
             None => beside.end_ms.saturating_add(1),
         };
         if from_ms >= to_ms {
             let (from, to) = (shown(from_ms, &beside.zone), shown(to_ms, &beside.zone));
-            return Err(format!("nothing is between {from} and {to}: give a beginning before the end"));
+            return Err(format!(
+                "nothing is between {from} and {to}: give a beginning before the end"
+            ));
         }
         Ok(from_ms..to_ms)
     }
@@ -188,17 +235,27 @@ fn signed(ms: u64) -> i64 {
 }
 
 fn zoned(at_ms: u64, zone: &TimeZone) -> Option<Zoned> {
-    Some(Timestamp::from_millisecond(i64::try_from(at_ms).ok()?).ok()?.to_zoned(zone.clone()))
+    Some(
+        Timestamp::from_millisecond(i64::try_from(at_ms).ok()?)
+            .ok()?
+            .to_zoned(zone.clone()),
+    )
 }
 
 /// `2026-11-23 20:00:00`, in local time.
 pub(crate) fn shown(at_ms: u64, zone: &TimeZone) -> String {
-    zoned(at_ms, zone).map_or_else(|| format!("{at_ms} ms"), |at| at.strftime("%Y-%m-%d %H:%M:%S").to_string())
+    zoned(at_ms, zone).map_or_else(
+        || format!("{at_ms} ms"),
+        |at| at.strftime("%Y-%m-%d %H:%M:%S").to_string(),
+    )
 }
 
 /// `2026-11-23`, in local time.
 pub(crate) fn date(at_ms: u64) -> String {
-    shown(at_ms, &time_zone()).chars().take("2026-11-23".len()).collect()
+    shown(at_ms, &time_zone())
+        .chars()
+        .take("2026-11-23".len())
+        .collect()
 }
 
 #[cfg(test)]
@@ -208,16 +265,27 @@ mod tests {
     /// Two hours before UTC.
     fn beside(begin: Option<&str>, end: &str) -> Beside {
         let ms = |text: &str| text.parse::<Timestamp>().unwrap().as_millisecond() as u64;
-        Beside { begin_ms: begin.map(ms), end_ms: ms(end), zone: TimeZone::fixed(jiff::tz::offset(2)) }
+        Beside {
+            begin_ms: begin.map(ms),
+            end_ms: ms(end),
+            zone: TimeZone::fixed(jiff::tz::offset(2)),
+        }
     }
 
     fn moment(text: &str, beside: &Beside) -> String {
-        shown(text.parse::<Moment>().unwrap().resolve(beside).unwrap(), &beside.zone)
+        shown(
+            text.parse::<Moment>().unwrap().resolve(beside).unwrap(),
+            &beside.zone,
+        )
     }
 
     fn span(text: &str, beside: &Beside) -> Result<String, String> {
         let span = text.parse::<MomentSpan>()?.resolve(beside)?;
-        Ok(format!("{} to {}", shown(span.start, &beside.zone), shown(span.end, &beside.zone)))
+        Ok(format!(
+            "{} to {}",
+            shown(span.start, &beside.zone),
+            shown(span.end, &beside.zone)
+        ))
     }
 
     #[test]
@@ -259,8 +327,14 @@ mod tests {
     fn spans_have_two_ends_of_which_each_can_be_left_out() {
         let now = beside(None, "2026-11-24T10:00:00Z");
         for (text, expected) in [
-            ("yesterday 20:00..22:00", "2026-11-23 20:00:00 to 2026-11-23 22:00:00"),
-            ("2026-11-20T20:00..02:00", "2026-11-20 20:00:00 to 2026-11-21 02:00:00"),
+            (
+                "yesterday 20:00..22:00",
+                "2026-11-23 20:00:00 to 2026-11-23 22:00:00",
+            ),
+            (
+                "2026-11-20T20:00..02:00",
+                "2026-11-20 20:00:00 to 2026-11-21 02:00:00",
+            ),
             ("20:00..+90m", "2026-11-23 20:00:00 to 2026-11-23 21:30:00"),
             ("-2h..-1h", "2026-11-24 10:00:00 to 2026-11-24 11:00:00"),
             ("-2h..", "2026-11-24 10:00:00 to 2026-11-24 12:00:00"),
@@ -275,7 +349,11 @@ mod tests {
             ("-2..now", "'-2' is not a moment"),
             ("2026-13-01..", "not a moment"),
         ] {
-            assert!(span(text, &now).unwrap_err().contains(why), "{text}: {:?}", span(text, &now));
+            assert!(
+                span(text, &now).unwrap_err().contains(why),
+                "{text}: {:?}",
+                span(text, &now)
+            );
         }
     }
 }

@@ -82,7 +82,12 @@ impl SourceArgs {
             && config::is_without_files(config.as_deref())
             && let Ok(source) = parse_source(&source)
         {
-            return Ok(Self { source, nvml_lib: std::env::var_os(NVML_LIB), config, no_daemon: false });
+            return Ok(Self {
+                source,
+                nvml_lib: std::env::var_os(NVML_LIB),
+                config,
+                no_daemon: false,
+            });
         }
         let command = Self::augment_args(clap::Command::new("gpumon").disable_help_flag(true));
         let words: Vec<OsString> = [&["gpumon".into()], words].concat();
@@ -100,12 +105,18 @@ impl SourceArgs {
         let (sender, records) = mpsc::channel();
         let source = self.clone();
         thread::spawn(move || {
-            let options = Options { details: true, ..Options::new(Duration::from_millis(250), commands) };
+            let options = Options {
+                details: true,
+                ..Options::new(Duration::from_millis(250), commands)
+            };
             let send = |record: &Record| match sender.send(Ok(record.clone())) {
                 Ok(()) => ControlFlow::Continue(()),
                 Err(_) => ControlFlow::Break(()),
             };
-            if let Err(error) = source.open().and_then(|source| sampler::run(&source, &options, send)) {
+            if let Err(error) = source
+                .open()
+                .and_then(|source| sampler::run(&source, &options, send))
+            {
                 // Where nobody listens any more, nobody waits.
                 let _ = sender.send(Err(error));
             }
@@ -116,7 +127,8 @@ impl SourceArgs {
     /// The same, to be typed to another gpumon.
     pub(crate) fn to_arguments(&self) -> Vec<OsString> {
         // All is said here, and a file that is changed meanwhile changes nothing.
-        let mut arguments: Vec<OsString> = ["--config", "none", "--source"].map(OsString::from).into();
+        let mut arguments: Vec<OsString> =
+            ["--config", "none", "--source"].map(OsString::from).into();
         arguments.push(self.source.to_string().into());
         if let Some(library) = self.library() {
             arguments.extend(["--nvml-lib".into(), library]);
@@ -125,7 +137,10 @@ impl SourceArgs {
     }
 
     pub(crate) fn is_simulated(&self) -> bool {
-        matches!(self.source, SourceChoice::Sim(_) | SourceChoice::SimScenario(_))
+        matches!(
+            self.source,
+            SourceChoice::Sim(_) | SourceChoice::SimScenario(_)
+        )
     }
 
     /// Whether this very command says what to read, so that a server's readings are not what is meant.
@@ -133,21 +148,28 @@ impl SourceArgs {
         if self.no_daemon {
             return true;
         }
-        self.is_simulated() || self.nvml_lib.is_some() && self.nvml_lib != config::for_all(NVML_LIB, "nvml-lib")
+        self.is_simulated()
+            || self.nvml_lib.is_some() && self.nvml_lib != config::for_all(NVML_LIB, "nvml-lib")
     }
 
     /// The library that was named. A variable that is set to nothing names none, and a file in this folder is meant
     /// where there is one, which the loader would not look for.
     pub(crate) fn library(&self) -> Option<OsString> {
         let named = self.nvml_lib.as_ref().filter(|name| !name.is_empty())?;
-        let here = std::path::absolute(named).ok().filter(|path| path.is_file());
+        let here = std::path::absolute(named)
+            .ok()
+            .filter(|path| path.is_file());
         Some(here.map_or_else(|| named.clone(), Into::into))
     }
 }
 
 /// A variable that is set to nothing asks for nothing special.
 fn parse_source(text: &str) -> Result<SourceChoice, BadSource> {
-    if text.is_empty() { Ok(SourceChoice::Auto) } else { text.parse() }
+    if text.is_empty() {
+        Ok(SourceChoice::Auto)
+    } else {
+        text.parse()
+    }
 }
 
 /// Options of a live view: all readings, details and events.
@@ -178,7 +200,12 @@ pub(crate) struct SamplingArgs {
     kernel_log: PathBuf,
 
     /// procfs to read processes from; in a container, the mount point of the host's /proc
-    #[arg(long, env = "GPUMON_PROCFS", default_value = "/proc", value_name = "PATH")]
+    #[arg(
+        long,
+        env = "GPUMON_PROCFS",
+        default_value = "/proc",
+        value_name = "PATH"
+    )]
     procfs: PathBuf,
 
     /// Directory in which Slurm's prolog leaves a file `UUID` with `JOB_ID UID` for each GPU of a job, as that of jobstats
@@ -187,7 +214,12 @@ pub(crate) struct SamplingArgs {
     slurm_gpus: PathBuf,
 
     /// sysfs to read the power state of a laptop GPU from
-    #[arg(long, env = "GPUMON_SYSFS", default_value = "/sys", value_name = "PATH")]
+    #[arg(
+        long,
+        env = "GPUMON_SYSFS",
+        default_value = "/sys",
+        value_name = "PATH"
+    )]
     sysfs: PathBuf,
 }
 
@@ -198,7 +230,9 @@ impl SamplingArgs {
 
     /// How conditions are found.
     pub(crate) fn conditions(&self) -> ConditionSettings {
-        ConditionSettings { held_idle_after_ms: self.held_idle_after.as_millis() as u64 }
+        ConditionSettings {
+            held_idle_after_ms: self.held_idle_after.as_millis() as u64,
+        }
     }
 
     pub(crate) fn procfs(&self) -> &Path {
@@ -247,8 +281,11 @@ pub(crate) fn parse_duration(text: &str, bounds: &RangeInclusive<Duration>) -> O
 }
 
 pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
-    parse_duration(text, &(Duration::from_secs(1)..=Duration::from_hours(7 * 24)))
-        .ok_or_else(|| "not a time: give 1 second to 7 days, as 30s, 10m, 2h or 1d".to_owned())
+    parse_duration(
+        text,
+        &(Duration::from_secs(1)..=Duration::from_hours(7 * 24)),
+    )
+    .ok_or_else(|| "not a time: give 1 second to 7 days, as 30s, 10m, 2h or 1d".to_owned())
 }
 
 /// What a unit of memory means in bytes, in any case: `B`, `MB` of 1000, `MiB` of 1024.
@@ -260,7 +297,10 @@ pub(crate) fn bytes_in(unit: &str) -> Option<f64> {
         Some(prefix) => (prefix, 1024.0_f64),
         None => (prefix, 1000.0),
     };
-    let (_, power) = ["", "k", "m", "g", "t"].iter().zip(0..).find(|(known, _)| **known == prefix)?;
+    let (_, power) = ["", "k", "m", "g", "t"]
+        .iter()
+        .zip(0..)
+        .find(|(known, _)| **known == prefix)?;
     Some(base.powi(power))
 }
 
@@ -273,15 +313,35 @@ mod tests {
         for (text, seconds) in [("30s", 30), ("10m", 600), ("2h", 7200), ("7d", 604_800)] {
             assert_eq!(parse_time(text), Ok(Duration::from_secs(seconds)), "{text}");
         }
-        for text in ["", "10", "m", "0s", "8d", "-1m", "1h ago", "99999999999999999999h", "30000000000000000d"] {
+        for text in [
+            "",
+            "10",
+            "m",
+            "0s",
+            "8d",
+            "-1m",
+            "1h ago",
+            "99999999999999999999h",
+            "30000000000000000d",
+        ] {
             assert!(parse_time(text).unwrap_err().contains("10m"), "{text}");
         }
     }
 
     #[test]
     fn units_of_memory_are_powers_of_1000_or_1024() {
-        for (unit, bytes) in [("B", 1.0), ("kB", 1e3), ("TB", 1e12), ("KiB", 1024.0), ("gib", 1_073_741_824.0)] {
-            assert_eq!(bytes_in(unit).map(f64::to_bits), Some(f64::to_bits(bytes)), "{unit}");
+        for (unit, bytes) in [
+            ("B", 1.0),
+            ("kB", 1e3),
+            ("TB", 1e12),
+            ("KiB", 1024.0),
+            ("gib", 1_073_741_824.0),
+        ] {
+            assert_eq!(
+                bytes_in(unit).map(f64::to_bits),
+                Some(f64::to_bits(bytes)),
+                "{unit}"
+            );
         }
         for unit in ["", "G", "Gi", "iB", "GiBs", "XB"] {
             assert_eq!(bytes_in(unit), None, "{unit}");
@@ -293,19 +353,34 @@ mod tests {
         for (line, own, rest) in [
             ("-L", "", "-L"),
             ("--source sim:2 -L", "--source sim:2", "-L"),
-            ("--source=sim smi --nvml-lib libfake.so -q", "--source=sim --nvml-lib libfake.so", "smi -q"),
-            ("-q --no-daemon -i 0 --source sim", "--no-daemon --source sim", "-q -i 0"),
+            (
+                "--source=sim smi --nvml-lib libfake.so -q",
+                "--source=sim --nvml-lib libfake.so",
+                "smi -q",
+            ),
+            (
+                "-q --no-daemon -i 0 --source sim",
+                "--no-daemon --source sim",
+                "-q -i 0",
+            ),
             ("-L --source", "--source", "-L"),
         ] {
             let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
             let (told, left) = SourceArgs::told_apart(&words);
-            assert_eq!((told.join(" ".as_ref()), left.join(" ".as_ref())), (own.into(), rest.into()), "{line}");
+            assert_eq!(
+                (told.join(" ".as_ref()), left.join(" ".as_ref())),
+                (own.into(), rest.into()),
+                "{line}"
+            );
         }
         let read = |words: &[&str]| {
             SourceArgs::from_words(&words.iter().map(OsString::from).collect::<Vec<_>>())
                 .map(|own| own.source.to_string())
         };
-        assert_eq!(read(&["--config", "none", "--source", "sim:2"]).unwrap(), "sim:2");
+        assert_eq!(
+            read(&["--config", "none", "--source", "sim:2"]).unwrap(),
+            "sim:2"
+        );
         let refused = |words: &[&str]| match read(words) {
             Err(Refusal::Arguments(error)) => error.to_string(),
             other => panic!("{other:?}"),

@@ -73,7 +73,8 @@ impl PastArgs {
     pub(crate) fn jobs(&self, called: Option<&str>) -> Result<Vec<JobSpan>, Failure> {
         match &self.data_dir {
             None => {
-                let id = called.map(|id| format!("?id={}", percent_encode(id.as_bytes(), NON_ALPHANUMERIC)));
+                let id = called
+                    .map(|id| format!("?id={}", percent_encode(id.as_bytes(), NON_ALPHANUMERIC)));
                 let target = format!("/api/v1/jobs{}", id.unwrap_or_default());
                 from_server::<JobList>(&self.server, &target, "jobs").map(|list| list.jobs)
             }
@@ -88,14 +89,21 @@ impl PastArgs {
     pub(crate) fn usage(&self, span: Option<&Range<u64>>) -> Result<String, Failure> {
         let Some(folder) = &self.data_dir else {
             let span = span.map(|span| format!("?from_ms={}&to_ms={}", span.start, span.end));
-            return body(&self.server, &format!("/api/v1/usage{}", span.unwrap_or_default()), "usage");
+            return body(
+                &self.server,
+                &format!("/api/v1/usage{}", span.unwrap_or_default()),
+                "usage",
+            );
         };
         let span = span.cloned().unwrap_or(0..now_ms());
         let nothing = Remembered::default();
         let stored = from_disk(folder, |database| Stored::read(database, &nothing, &span))?;
         if stored.is_none() {
             let folder = escaped(&folder.display().to_string());
-            return Err(anyhow!("no usage is recorded in {folder}; a server with this --data-dir records it").into());
+            return Err(anyhow!(
+                "no usage is recorded in {folder}; a server with this --data-dir records it"
+            )
+            .into());
         }
         let usage = usage::usage(nothing, stored, &span);
         Ok(serde_json::to_string(&usage).context("cannot write usage as JSON")?)
@@ -116,34 +124,56 @@ pub(crate) fn most_points() -> u64 {
     u64::from(*POINTS.end())
 }
 
-fn from_disk<T>(folder: &Path, read: impl FnOnce(&Database) -> Result<T, DatabaseError>) -> Result<T, Failure> {
+fn from_disk<T>(
+    folder: &Path,
+    read: impl FnOnce(&Database) -> Result<T, DatabaseError>,
+) -> Result<T, Failure> {
     let read = Database::open_to_read(folder).and_then(|database| read(&database));
     let place = escaped(&folder.join(FILE).display().to_string());
-    read.with_context(|| format!("cannot read {place}")).map_err(Failure::from)
+    read.with_context(|| format!("cannot read {place}"))
+        .map_err(Failure::from)
 }
 
 fn ask_server(server: &ServerArgs, request: &SpanRequest) -> Result<HistorySpan, Failure> {
-    let SpanRequest { from_ms, to_ms, points, .. } = request;
+    let SpanRequest {
+        from_ms,
+        to_ms,
+        points,
+        ..
+    } = request;
     let metrics = request.wanted.ids().join(",");
-    let resolution = request.resolution_ms.map_or(String::new(), |asked_ms| format!("&resolution_ms={asked_ms}"));
-    let target =
-        format!("/api/v1/history?from_ms={from_ms}&to_ms={to_ms}&points={points}{resolution}&metrics={metrics}");
+    let resolution = request.resolution_ms.map_or(String::new(), |asked_ms| {
+        format!("&resolution_ms={asked_ms}")
+    });
+    let target = format!(
+        "/api/v1/history?from_ms={from_ms}&to_ms={to_ms}&points={points}{resolution}&metrics={metrics}"
+    );
     from_server(server, &target, "history")
 }
 
-fn from_server<T: DeserializeOwned>(server: &ServerArgs, target: &str, what: &str) -> Result<T, Failure> {
+fn from_server<T: DeserializeOwned>(
+    server: &ServerArgs,
+    target: &str,
+    what: &str,
+) -> Result<T, Failure> {
     let body = body(server, target, what)?;
-    serde_json::from_str(&body).context("the server is of another version; restart it").map_err(Failure::from)
+    serde_json::from_str(&body)
+        .context("the server is of another version; restart it")
+        .map_err(Failure::from)
 }
 
 fn body(server: &ServerArgs, target: &str, what: &str) -> Result<String, Failure> {
     let server = server.connect().map_err(anyhow::Error::from)?;
     let at = server.path.display().to_string();
-    let answer =
-        server.ask("GET", target).with_context(|| format!("the server at {at} does not answer; restart it"))?;
+    let answer = server
+        .ask("GET", target)
+        .with_context(|| format!("the server at {at} does not answer; restart it"))?;
     match answer.status {
         200 => Ok(answer.body),
-        404 => Err(anyhow!("the server at {at} is older than this gpumon and answers no {what}; restart it").into()),
+        404 => Err(anyhow!(
+            "the server at {at} is older than this gpumon and answers no {what}; restart it"
+        )
+        .into()),
         _ => Err(anyhow!("the server at {at} refuses: {}", answer.body.trim()).into()),
     }
 }

@@ -29,7 +29,11 @@ impl ProcessStat {
     }
 
     /// The same where the time of boot is known, for which a long file is read.
-    pub(crate) fn read_since_boot(root: &Path, pid: u32, booted_ms: Option<u64>) -> io::Result<Self> {
+    pub(crate) fn read_since_boot(
+        root: &Path,
+        pid: u32,
+        booted_ms: Option<u64>,
+    ) -> io::Result<Self> {
         let text = bounded::text(root.join(pid.to_string()).join("stat"), bounded::STAT)?;
         Self::parse(&text, booted_ms).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
@@ -48,7 +52,9 @@ impl ProcessStat {
             session: field(6)? as u32,
             threads: field(20)? as u32,
             cpu_ms: ms(field(14)?.saturating_add(field(15)?)),
-            started_ms: booted_ms.zip(field(22)).map(|(booted, ticks)| booted.saturating_add(ms(ticks))),
+            started_ms: booted_ms
+                .zip(field(22))
+                .map(|(booted, ticks)| booted.saturating_add(ms(ticks))),
         })
     }
 
@@ -85,11 +91,18 @@ mod tests {
     #[test]
     fn a_name_with_parentheses_and_spaces_does_not_shift_the_fields() {
         let fields: Vec<String> = (4..=52).map(|field| field.to_string()).collect();
-        let stat = ProcessStat::parse(&format!("42 (a) b) S {}", fields.join(" ")), Some(1_000_000)).unwrap();
+        let stat = ProcessStat::parse(
+            &format!("42 (a) b) S {}", fields.join(" ")),
+            Some(1_000_000),
+        )
+        .unwrap();
         let tick_ms = 1000 / rustix::param::clock_ticks_per_second();
         assert_eq!((stat.state, stat.parent, stat.threads), ('S', 4, 20));
         assert_eq!((stat.group, stat.session), (5, 6));
-        assert_eq!((stat.cpu_ms, stat.started_ms), (29 * tick_ms, Some(1_000_000 + 22 * tick_ms)));
+        assert_eq!(
+            (stat.cpu_ms, stat.started_ms),
+            (29 * tick_ms, Some(1_000_000 + 22 * tick_ms))
+        );
         assert!(ProcessStat::parse("nonsense", None).is_none());
     }
 

@@ -86,7 +86,10 @@ impl ProcessTree {
         };
         if let Some(stat) = tree.stat(root) {
             let parent = |pid: &u32| tree.stat(*pid).map(|stat| stat.parent);
-            tree.ancestors = iter::successors(Some(stat.parent), parent).take(DEEPEST).filter(|pid| *pid > 1).collect();
+            tree.ancestors = iter::successors(Some(stat.parent), parent)
+                .take(DEEPEST)
+                .filter(|pid| *pid > 1)
+                .collect();
             tree.started_ms = stat.started_ms;
             tree.members.insert(root, stat);
         }
@@ -97,7 +100,10 @@ impl ProcessTree {
     /// Looks for new members. Whatever they start belongs to the tree, even after they have ended. In a large tree, not
     /// every call looks.
     pub(crate) fn remember(&mut self) {
-        if self.searched.is_some_and(|(end, took)| end.elapsed() < took * SEARCH_PAUSE) {
+        if self
+            .searched
+            .is_some_and(|(end, took)| end.elapsed() < took * SEARCH_PAUSE)
+        {
             return;
         }
         let begun = Instant::now();
@@ -109,18 +115,22 @@ impl ProcessTree {
         let (proc_root, booted_ms) = (&self.proc_root, self.booted_ms);
         let stat = |pid| ProcessStat::read_since_boot(proc_root, pid, booted_ms).ok();
         let has_room = self.members.len() < MOST_MEMBERS;
-        self.members.retain(|pid, member| match stat(*pid).filter(|now| now.began_at(member.started_ms)) {
-            Some(now) => {
-                *member = now;
-                true
+        self.members.retain(|pid, member| {
+            match stat(*pid).filter(|now| now.began_at(member.started_ms)) {
+                Some(now) => {
+                    *member = now;
+                    true
+                }
+                None => has_room && (member.group == *pid || member.session == *pid),
             }
-            None => has_room && (member.group == *pid || member.session == *pid),
         });
         let mut parents: Vec<u32> = self.members.keys().copied().collect();
         while let Some(parent) = parents.pop() {
             for child in children(proc_root, parent) {
                 let found = stat(child).filter(|stat| stat.parent == parent);
-                let Some(found) = found.filter(|_| self.members.len() < MOST_MEMBERS) else { continue };
+                let Some(found) = found.filter(|_| self.members.len() < MOST_MEMBERS) else {
+                    continue;
+                };
                 if self.members.insert(child, found).is_none() {
                     parents.push(child);
                 }
@@ -136,7 +146,10 @@ impl ProcessTree {
             if is_final {
                 self.known.insert(key, membership);
             }
-            if let Some(stat) = self.stat(process.pid).filter(|_| membership == Membership::Inside) {
+            if let Some(stat) = self
+                .stat(process.pid)
+                .filter(|_| membership == Membership::Inside)
+            {
                 self.members.insert(process.pid, stat);
             }
             membership
@@ -151,7 +164,9 @@ impl ProcessTree {
     /// to the tree.
     pub(crate) fn measure(&mut self, meter: &mut CostMeter, record: &Record) {
         meter.push(record, &mut |process| self.contains(process));
-        self.remarks.drain(..).for_each(|remark| meter.lose(&remark));
+        self.remarks
+            .drain(..)
+            .for_each(|remark| meter.lose(&remark));
     }
 
     fn report_unclear(&mut self, process: &Process) {
@@ -159,7 +174,10 @@ impl ProcessTree {
             self.unclear.insert(process.pid);
         }
         let what = if self.unclear.contains(&process.pid) {
-            let name = process.name.value().map_or_else(String::new, |name| format!(" ({name})"));
+            let name = process
+                .name
+                .value()
+                .map_or_else(String::new, |name| format!(" ({name})"));
             format!("process {}{name}", process.pid)
         } else {
             "more processes".to_owned()
@@ -178,10 +196,14 @@ impl ProcessTree {
         // The sample already has these ancestors. The process may not be visible from here.
         let is_below = || {
             process.pid == self.root
-                || owner.is_some_and(|owner| owner.parents.iter().any(|parent| parent.pid == self.root))
+                || owner
+                    .is_some_and(|owner| owner.parents.iter().any(|parent| parent.pid == self.root))
         };
-        let is_of_kernel =
-            || owner.and_then(|owner| owner.notebook.as_ref()).is_some_and(|notebook| notebook.kernel_pid == self.root);
+        let is_of_kernel = || {
+            owner
+                .and_then(|owner| owner.notebook.as_ref())
+                .is_some_and(|notebook| notebook.kernel_pid == self.root)
+        };
         match by_ancestors {
             Some(Membership::Inside) => (Membership::Inside, true),
             None if is_below() => (Membership::Inside, true),
@@ -194,7 +216,10 @@ impl ProcessTree {
             Some(Membership::Unclear) if owner.is_none() => (Membership::Outside, false),
             Some(membership) => (membership, owner.is_some()),
             // An ancestor may have ended in the meantime.
-            None => (Membership::Outside, owner.is_some() && self.stat(process.pid).is_none()),
+            None => (
+                Membership::Outside,
+                owner.is_some() && self.stat(process.pid).is_none(),
+            ),
         }
     }
 
@@ -215,7 +240,8 @@ impl ProcessTree {
             if is_ancestor_of_root || stat.started_ms < self.started_ms {
                 return Some(Membership::Outside);
             }
-            belongs_to_leader |= self.is_led_by_member(stat.session) || self.is_led_by_member(stat.group);
+            belongs_to_leader |=
+                self.is_led_by_member(stat.session) || self.is_led_by_member(stat.group);
             ancestor = stat.parent;
             if ancestor <= 1 {
                 break;
@@ -228,22 +254,37 @@ impl ProcessTree {
         let uid = uid(&self.proc_root, pid);
         let is_of_user = uid == self.uid || uid == Some(0);
         let is_new = began_ms.is_some_and(|began_ms| began_ms >= self.since_ms);
-        Some(if is_of_user && is_new { Membership::Unclear } else { Membership::Outside })
+        Some(if is_of_user && is_new {
+            Membership::Unclear
+        } else {
+            Membership::Outside
+        })
     }
 
     fn is_member(&self, pid: u32, stat: &ProcessStat) -> bool {
-        self.members.get(&pid).is_some_and(|member| stat.began_at(member.started_ms))
+        self.members
+            .get(&pid)
+            .is_some_and(|member| stat.began_at(member.started_ms))
     }
 
     /// Returns `true` if a member leads or led the process group or session with this ID. No other
     /// process gets this PID while the group or session exists.
     fn is_led_by_member(&self, id: u32) -> bool {
-        let is_other = |member: &ProcessStat| self.stat(id).is_some_and(|now| !now.began_at(member.started_ms));
-        self.members.get(&id).is_some_and(|member| !is_other(member))
+        let is_other = |member: &ProcessStat| {
+            self.stat(id)
+                .is_some_and(|now| !now.began_at(member.started_ms))
+        };
+        self.members
+            .get(&id)
+            .is_some_and(|member| !is_other(member))
     }
 
     fn is_reaper(&self, pid: u32) -> bool {
-        let name = bounded::text(self.proc_root.join(pid.to_string()).join("comm"), bounded::VALUE).unwrap_or_default();
+        let name = bounded::text(
+            self.proc_root.join(pid.to_string()).join("comm"),
+            bounded::VALUE,
+        )
+        .unwrap_or_default();
         REAPERS.contains(&name.trim_end())
     }
 
@@ -253,7 +294,9 @@ impl ProcessTree {
 }
 
 fn uid(proc_root: &Path, pid: u32) -> Option<u32> {
-    fs::metadata(proc_root.join(pid.to_string())).ok().map(|folder| folder.uid())
+    fs::metadata(proc_root.join(pid.to_string()))
+        .ok()
+        .map(|folder| folder.uid())
 }
 
 #[cfg(test)]
@@ -266,7 +309,10 @@ mod tests {
     use crate::table::examples;
 
     fn process(pid: u32) -> Process {
-        Process { started_ms: Reading::Now(1_000_000), ..examples::process(pid, "ana", 1.0, "python") }
+        Process {
+            started_ms: Reading::Now(1_000_000),
+            ..examples::process(pid, "ana", 1.0, "python")
+        }
     }
 
     #[test]
@@ -275,7 +321,11 @@ mod tests {
         let begin = |pid: u32, parent: u32, ticks: u32| {
             let place = folder.path().join(pid.to_string());
             fs::create_dir_all(&place).unwrap();
-            let stat = format!("{pid} (a) b) S {parent} {}{ticks} {}", "0 ".repeat(17), "0 ".repeat(22));
+            let stat = format!(
+                "{pid} (a) b) S {parent} {}{ticks} {}",
+                "0 ".repeat(17),
+                "0 ".repeat(22)
+            );
             fs::write(place.join("stat"), stat).unwrap();
         };
         let add = |pid, parent| begin(pid, parent, 0);
@@ -284,15 +334,28 @@ mod tests {
             add(pid, parent);
         }
         let mut tree = ProcessTree::below(folder.path(), 10, u64::MAX);
-        assert_eq!([10, 20, 30, 40].map(|pid| tree.contains(&process(pid))), [true, true, true, false]);
+        assert_eq!(
+            [10, 20, 30, 40].map(|pid| tree.contains(&process(pid))),
+            [true, true, true, false]
+        );
         add(30, 1);
         add(31, 30);
-        assert_eq!([30, 31].map(|pid| tree.contains(&process(pid))), [true, true]);
+        assert_eq!(
+            [30, 31].map(|pid| tree.contains(&process(pid))),
+            [true, true]
+        );
         begin(30, 40, 1_000_000);
         begin(32, 30, 1_000_000);
         let started_ms = 1_000_000 + 1_000_000_000 / rustix::param::clock_ticks_per_second();
-        let later = |pid| Process { started_ms: Reading::Now(started_ms), ..process(pid) };
-        assert_eq!([30, 32].map(|pid| tree.contains(&later(pid))), [false, false], "a PID that was used again");
+        let later = |pid| Process {
+            started_ms: Reading::Now(started_ms),
+            ..process(pid)
+        };
+        assert_eq!(
+            [30, 32].map(|pid| tree.contains(&later(pid))),
+            [false, false],
+            "a PID that was used again"
+        );
     }
 
     /// A fake `/proc`. Processes are given as PID, parent, group, session, and seconds from boot to
@@ -313,13 +376,21 @@ mod tests {
             let place = self.0.path().join(pid.to_string());
             fs::create_dir_all(place.join("task").join(pid.to_string())).unwrap();
             let ticks = second * rustix::param::clock_ticks_per_second();
-            let stat = format!("{pid} (a) S {parent} {group} {session} {}{ticks} {}", "0 ".repeat(15), "0 ".repeat(22));
+            let stat = format!(
+                "{pid} (a) S {parent} {group} {session} {}{ticks} {}",
+                "0 ".repeat(15),
+                "0 ".repeat(22)
+            );
             fs::write(place.join("stat"), stat).unwrap();
             fs::write(place.join("comm"), "a\n").unwrap();
         }
 
         fn set_children(&self, pid: u32, children: &str) {
-            fs::write(self.0.path().join(format!("{pid}/task/{pid}/children")), children).unwrap();
+            fs::write(
+                self.0.path().join(format!("{pid}/task/{pid}/children")),
+                children,
+            )
+            .unwrap();
         }
 
         fn end(&self, pid: u32) {
@@ -337,7 +408,11 @@ mod tests {
 
     #[test]
     fn orphan_of_remembered_launcher_is_inside() {
-        let proc = FakeProc::new(&[(10, 5, 5, 5, 100), (20, 10, 10, 10, 110), (30, 20, 10, 10, 120)]);
+        let proc = FakeProc::new(&[
+            (10, 5, 5, 5, 100),
+            (20, 10, 10, 10, 110),
+            (30, 20, 10, 10, 120),
+        ]);
         proc.set_children(10, "20");
         proc.set_children(20, "30");
         let mut tree = ProcessTree::below(proc.0.path(), 10, u64::MAX);
@@ -345,8 +420,14 @@ mod tests {
         proc.start((30, 1, 10, 10, 120));
         tree.search();
         proc.start((40, 30, 40, 40, 130));
-        assert!(tree.contains(&started_at(40, 130)), "its parent was seen below the root");
-        assert!(!tree.contains(&started_at(20, 110)), "the process has ended");
+        assert!(
+            tree.contains(&started_at(40, 130)),
+            "its parent was seen below the root"
+        );
+        assert!(
+            !tree.contains(&started_at(20, 110)),
+            "the process has ended"
+        );
     }
 
     #[test]
@@ -354,19 +435,31 @@ mod tests {
         // A shell runs two programs in one pipeline. The first of them is the root.
         let proc = FakeProc::new(&[(5, 1, 5, 5, 50), (10, 5, 10, 5, 100), (11, 5, 10, 5, 101)]);
         let mut tree = ProcessTree::below(proc.0.path(), 10, u64::MAX);
-        assert!(!tree.contains(&started_at(11, 101)), "the shell has started it");
+        assert!(
+            !tree.contains(&started_at(11, 101)),
+            "the shell has started it"
+        );
         proc.start((30, 1, 10, 5, 120));
-        assert!(tree.contains(&started_at(30, 120)), "a member led its group");
+        assert!(
+            tree.contains(&started_at(30, 120)),
+            "a member led its group"
+        );
         proc.start((20, 10, 20, 20, 130));
         proc.set_children(10, "20");
         tree.search();
         proc.end(20);
         tree.search();
         proc.start((31, 1, 31, 20, 140));
-        assert!(tree.contains(&started_at(31, 140)), "the leader of its session was a member");
+        assert!(
+            tree.contains(&started_at(31, 140)),
+            "the leader of its session was a member"
+        );
         proc.start((20, 5, 20, 20, 150));
         proc.start((32, 1, 32, 20, 160));
-        assert!(!tree.contains(&started_at(32, 160)), "the PID of its leader was reused");
+        assert!(
+            !tree.contains(&started_at(32, 160)),
+            "the PID of its leader was reused"
+        );
     }
 
     #[test]
@@ -383,28 +476,60 @@ mod tests {
             (34, 7, 120, false),
         ] {
             proc.start((pid, parent, pid, pid, second));
-            let unread = Process { owner: Reading::Absent(Absence::NotReadYet), ..started_at(pid, second) };
-            assert!(!tree.contains(&unread) && tree.remarks.is_empty(), "{pid}: its owner is not read yet");
+            let unread = Process {
+                owner: Reading::Absent(Absence::NotReadYet),
+                ..started_at(pid, second)
+            };
+            assert!(
+                !tree.contains(&unread) && tree.remarks.is_empty(),
+                "{pid}: its owner is not read yet"
+            );
             assert!(!tree.contains(&started_at(pid, second)), "{pid}");
             let remarks = std::mem::take(&mut tree.remarks);
             assert_eq!(remarks.len(), usize::from(is_unclear), "{pid}: {remarks:?}");
-            assert!(remarks.iter().all(|remark| remark.contains(&format!("process {pid} (python3)"))), "{remarks:?}");
+            assert!(
+                remarks
+                    .iter()
+                    .all(|remark| remark.contains(&format!("process {pid} (python3)"))),
+                "{remarks:?}"
+            );
         }
         let of_kernel = |kernel_pid, pid| {
             let (kernel_id, path) = ("k".to_owned(), Reading::Absent(Absence::Unknown));
-            let notebook = Some(Notebook { kernel_id, kernel_name: None, path, kernel_pid });
-            Process { owner: Reading::Now(Owner { notebook, ..Owner::default() }), ..started_at(pid, 130) }
+            let notebook = Some(Notebook {
+                kernel_id,
+                kernel_name: None,
+                path,
+                kernel_pid,
+            });
+            Process {
+                owner: Reading::Now(Owner {
+                    notebook,
+                    ..Owner::default()
+                }),
+                ..started_at(pid, 130)
+            }
         };
         proc.start((40, 1, 40, 40, 130));
         proc.start((41, 1, 41, 41, 130));
-        assert!(tree.contains(&of_kernel(10, 40)), "the collector found its kernel");
-        assert!(!tree.contains(&of_kernel(11, 41)) && tree.remarks.is_empty(), "it belongs to another notebook");
+        assert!(
+            tree.contains(&of_kernel(10, 40)),
+            "the collector found its kernel"
+        );
+        assert!(
+            !tree.contains(&of_kernel(11, 41)) && tree.remarks.is_empty(),
+            "it belongs to another notebook"
+        );
         for pid in 50..70 {
             proc.start((pid, 1, pid, pid, 140));
             tree.contains(&started_at(pid, 140));
         }
         let texts: BTreeSet<_> = tree.remarks.iter().collect();
-        assert!(texts.len() <= MOST_NAMED + 1 && texts.iter().any(|text| text.contains("more processes")), "{texts:?}");
+        assert!(
+            texts.len() <= MOST_NAMED + 1
+                && texts.iter().any(|text| text.contains("more processes")),
+            "{texts:?}"
+        );
     }
 
     #[test]
@@ -413,8 +538,14 @@ mod tests {
         let mut child = process(20);
         child.owner = Reading::Absent(Absence::NotReadYet);
         assert!(!tree.contains(&child), "not known yet");
-        let parents = vec![Ancestor { pid: 10, name: "bash".to_owned() }];
-        child.owner = Reading::Now(Owner { parents, ..Owner::default() });
+        let parents = vec![Ancestor {
+            pid: 10,
+            name: "bash".to_owned(),
+        }];
+        child.owner = Reading::Now(Owner {
+            parents,
+            ..Owner::default()
+        });
         assert!(tree.contains(&child));
     }
 }

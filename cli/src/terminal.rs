@@ -23,7 +23,9 @@ impl StatusLine {
 
     /// A line that fills the terminal to its edge would begin the next.
     pub(crate) fn columns() -> usize {
-        rustix::termios::tcgetwinsize(io::stderr()).map_or(80, |size| usize::from(size.ws_col)).saturating_sub(1)
+        rustix::termios::tcgetwinsize(io::stderr())
+            .map_or(80, |size| usize::from(size.ws_col))
+            .saturating_sub(1)
     }
 
     pub(crate) fn show(&mut self, line: &str) {

@@ -13,8 +13,7 @@ use tokio_rustls::rustls::{
 };
 
 /// Why a system trusts nobody, with the cure.
-pub const NO_AUTHORITIES: &str =
-    "this system has no certificates of authorities; install them (Debian: apt-get install ca-certificates)";
+pub const NO_AUTHORITIES: &str = "this system has no certificates of authorities; install them (Debian: apt-get install ca-certificates)";
 
 /// The value of `Authorization` with the token in a file.
 ///
@@ -23,7 +22,10 @@ pub const NO_AUTHORITIES: &str =
 pub fn bearer(file: &Path) -> Result<HeaderValue, String> {
     let token = secret(file)?;
     if token.contains(char::is_whitespace) {
-        return Err(format!("{} has more than a token; put the token there alone", file.display()));
+        return Err(format!(
+            "{} has more than a token; put the token there alone",
+            file.display()
+        ));
     }
     authorization(file, &format!("Bearer {token}"))
 }
@@ -48,8 +50,12 @@ fn secret(path: &Path) -> Result<String, String> {
 }
 
 fn authorization(file: &Path, text: &str) -> Result<HeaderValue, String> {
-    let mut value = HeaderValue::try_from(text)
-        .map_err(|_| format!("{} has characters that no header can have; put the token alone there", file.display()))?;
+    let mut value = HeaderValue::try_from(text).map_err(|_| {
+        format!(
+            "{} has characters that no header can have; put the token alone there",
+            file.display()
+        )
+    })?;
     value.set_sensitive(true);
     Ok(value)
 }
@@ -66,7 +72,9 @@ pub fn authorities(file: Option<&Path>) -> Result<Option<RootCertStore>, String>
     };
     for certificate in certificates_of(path)? {
         let added = store.add(certificate);
-        added.map_err(|error| format!("{} has a certificate that is none: {error}", path.display()))?;
+        added.map_err(|error| {
+            format!("{} has a certificate that is none: {error}", path.display())
+        })?;
     }
     Ok(Some(store))
 }
@@ -96,8 +104,12 @@ pub(crate) fn private_key_of(path: &Path) -> Result<PrivateKeyDer<'static>, Stri
 pub fn certificates(name: &str, pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     match CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Result<Vec<_>, _>>() {
         Ok(certificates) if !certificates.is_empty() => Ok(certificates),
-        Ok(_) => Err(format!("{name} has no certificate; name a file in PEM (-----BEGIN CERTIFICATE-----)")),
-        Err(error) => Err(format!("{name} is not PEM: {error}; convert it with `openssl x509`")),
+        Ok(_) => Err(format!(
+            "{name} has no certificate; name a file in PEM (-----BEGIN CERTIFICATE-----)"
+        )),
+        Err(error) => Err(format!(
+            "{name} is not PEM: {error}; convert it with `openssl x509`"
+        )),
     }
 }
 
@@ -106,8 +118,11 @@ pub fn certificates(name: &str, pem: &str) -> Result<Vec<CertificateDer<'static>
 /// # Errors
 /// Where there is none, and the cure.
 pub fn private_key(name: &str, pem: &str) -> Result<PrivateKeyDer<'static>, String> {
-    PrivateKeyDer::from_pem_slice(pem.as_bytes())
-        .map_err(|_| format!("{name} has no private key in PEM that is not encrypted; decrypt it with `openssl pkey`"))
+    PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|_| {
+        format!(
+            "{name} has no private key in PEM that is not encrypted; decrypt it with `openssl pkey`"
+        )
+    })
 }
 
 /// How a client encrypts; whom it trusts is still to be said.
@@ -135,7 +150,11 @@ mod tests {
         let path = folder.path().join("token");
         let header = || bearer(&path).map(|value| value.to_str().unwrap().to_owned());
         assert!(header().unwrap_err().contains("cannot read"));
-        for (mode, told) in [(0o644, Err("chmod 600")), (0o620, Err("chmod go-w")), (0o640, Ok("Bearer one"))] {
+        for (mode, told) in [
+            (0o644, Err("chmod 600")),
+            (0o620, Err("chmod go-w")),
+            (0o640, Ok("Bearer one")),
+        ] {
             fs::write(&path, "one\n").unwrap();
             fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
             match told {
@@ -145,10 +164,17 @@ mod tests {
         }
         fs::write(&path, "two").unwrap();
         assert_eq!(header().unwrap(), "Bearer two");
-        for (text, cause) in [(" \n", "empty"), ("read b", "more than a token"), ("a\u{7f}b", "no header")] {
+        for (text, cause) in [
+            (" \n", "empty"),
+            ("read b", "more than a token"),
+            ("a\u{7f}b", "no header"),
+        ] {
             fs::write(&path, text).unwrap();
             let error = header().unwrap_err();
-            assert!(error.contains(cause) && !error.contains("read b"), "{error}");
+            assert!(
+                error.contains(cause) && !error.contains("read b"),
+                "{error}"
+            );
         }
     }
 
@@ -160,6 +186,9 @@ mod tests {
         fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
         let value = basic("ana", &path).unwrap();
         assert_eq!(value, "Basic YW5hOnDDpHNz");
-        assert!(!format!("{value:?}").contains("YW5h"), "it stays out of logs");
+        assert!(
+            !format!("{value:?}").contains("YW5h"),
+            "it stays out of logs"
+        );
     }
 }

@@ -51,7 +51,11 @@ pub trait FleetReader: Send + Sync {
     ///
     /// # Errors
     /// Where no node is called so, or this source does not know.
-    fn history<'a>(&'a self, range: Range, node: Option<&'a str>) -> Answer<'a, Result<Arc<FleetHistory>, FleetError>>;
+    fn history<'a>(
+        &'a self,
+        range: Range,
+        node: Option<&'a str>,
+    ) -> Answer<'a, Result<Arc<FleetHistory>, FleetError>>;
 
     /// Waits until all that can be read now has been, where that comes bit by bit; not for longer than `patience`.
     fn settled(&self, patience: Duration) -> Answer<'_, ()> {
@@ -111,8 +115,11 @@ impl Range {
     /// # Errors
     /// Where it is too short or too long.
     pub fn new(seconds: u64) -> Result<Self, FleetError> {
-        let fits = u32::try_from(seconds).ok().filter(|it| (Self::LEAST_S..=Self::MOST_S).contains(it));
-        fits.map(|seconds| Self { seconds }).ok_or(FleetError::Range(seconds))
+        let fits = u32::try_from(seconds)
+            .ok()
+            .filter(|it| (Self::LEAST_S..=Self::MOST_S).contains(it));
+        fits.map(|seconds| Self { seconds })
+            .ok_or(FleetError::Range(seconds))
     }
 
     /// In seconds.

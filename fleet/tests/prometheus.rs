@@ -28,46 +28,89 @@ type Series = (&'static str, fn(f64) -> Option<f64>);
 /// `n1` is well. `n2` was restarted 30 minutes ago, and could not be reached for three minutes. `n3` is scraped for 20
 /// minutes.
 const SERIES: &[Series] = &[
-    (r#"gpumon_gpu_up{job="gpumon",instance="n1:9124",gpu="0",uuid="A"}"#, |_| Some(1.0)),
-    (r#"gpumon_gpu_up{job="gpumon",instance="n1:9124",gpu="1",uuid="B"}"#, |ago| {
-        Some(f64::from(!(45.2..50.0).contains(&ago)))
-    }),
-    (r#"gpumon_gpu_up{job="gpumon",instance="n2:9124",gpu="0",uuid="C"}"#, unless_restarted),
-    (r#"gpumon_gpu_info{job="gpumon",instance="n1:9124",gpu="0",uuid="A",name="NVIDIA H200"}"#, |_| Some(1.0)),
-    (r#"gpumon_gpu_info{job="gpumon",instance="n1:9124",gpu="1",uuid="B",name="NVIDIA H200"}"#, |_| Some(1.0)),
-    (r#"gpumon_gpu_info{job="gpumon",instance="n2:9124",gpu="0",uuid="C",name="NVIDIA H100"}"#, unless_restarted),
-    (r#"gpumon_gpu_utilization_ratio{job="gpumon",instance="n1:9124",gpu="0",uuid="A"}"#, |_| Some(1.0)),
-    (r#"gpumon_gpu_utilization_ratio{job="gpumon",instance="n1:9124",gpu="1",uuid="B"}"#, |_| Some(0.5)),
-    (r#"gpumon_gpu_utilization_ratio{job="gpumon",instance="n2:9124",gpu="0",uuid="C"}"#, |ago| {
-        unless_restarted(ago).map(|_| 0.0)
-    }),
-    (r#"gpumon_condition_severity{job="gpumon",instance="n2:9124",gpu="0",uuid="C",condition="held_idle"}"#, |ago| {
-        (ago < 62.0).then_some(1.0)
-    }),
-    (r#"gpumon_gpu_xid_errors_total{job="gpumon",instance="n1:9124",gpu="0",uuid="A",code="13"}"#, |_| Some(5.0)),
-    (r#"gpumon_gpu_xid_errors_total{job="gpumon",instance="n1:9124",gpu="0",uuid="A",code="79"}"#, |ago| {
-        (ago < 40.0).then_some(2.0)
-    }),
-    (r#"gpumon_owner_gpu_seconds_total{job="gpumon",instance="n1:9124",user="ana",slurm_job="7"}"#, |ago| {
-        Some(1e6 - ago * 60.0)
-    }),
-    (r#"gpumon_owner_gpu_seconds_total{job="gpumon",instance="n1:9124",user="bo"}"#, |ago| {
-        (ago < 10.2).then_some(600.0 - ago * 60.0)
-    }),
-    (r#"gpumon_owner_gpu_seconds_total{job="gpumon",instance="n2:9124",user="ana",slurm_job="7"}"#, |ago| {
-        let begin = if ago > 30.0 { 1e6 } else { 1800.0 };
-        unless_restarted(ago).map(|_| begin - ago * 60.0)
-    }),
-    (r#"gpumon_owner_gpu_seconds_total{job="gpumon",instance="n3:9124",user="cy"}"#, |ago| {
-        (ago < 20.2).then_some(1e6 - ago * 60.0)
-    }),
-    (r#"gpumon_unheld_gpu_seconds_total{job="gpumon",instance="n1:9124"}"#, |ago| Some(1e6 - ago * 6.0)),
-    (r#"gpumon_unheld_gpu_seconds_total{job="gpumon",instance="n2:9124"}"#, |ago| {
-        unless_restarted(ago).map(|_| if ago > 30.0 { 1e6 } else { 0.0 })
-    }),
-    (r#"gpumon_unheld_gpu_seconds_total{job="gpumon",instance="n3:9124"}"#, |ago| (ago < 20.2).then_some(7.0)),
+    (
+        r#"gpumon_gpu_up{job="gpumon",instance="n1:9124",gpu="0",uuid="A"}"#,
+        |_| Some(1.0),
+    ),
+    (
+        r#"gpumon_gpu_up{job="gpumon",instance="n1:9124",gpu="1",uuid="B"}"#,
+        |ago| Some(f64::from(!(45.2..50.0).contains(&ago))),
+    ),
+    (
+        r#"gpumon_gpu_up{job="gpumon",instance="n2:9124",gpu="0",uuid="C"}"#,
+        unless_restarted,
+    ),
+    (
+        r#"gpumon_gpu_info{job="gpumon",instance="n1:9124",gpu="0",uuid="A",name="NVIDIA H200"}"#,
+        |_| Some(1.0),
+    ),
+    (
+        r#"gpumon_gpu_info{job="gpumon",instance="n1:9124",gpu="1",uuid="B",name="NVIDIA H200"}"#,
+        |_| Some(1.0),
+    ),
+    (
+        r#"gpumon_gpu_info{job="gpumon",instance="n2:9124",gpu="0",uuid="C",name="NVIDIA H100"}"#,
+        unless_restarted,
+    ),
+    (
+        r#"gpumon_gpu_utilization_ratio{job="gpumon",instance="n1:9124",gpu="0",uuid="A"}"#,
+        |_| Some(1.0),
+    ),
+    (
+        r#"gpumon_gpu_utilization_ratio{job="gpumon",instance="n1:9124",gpu="1",uuid="B"}"#,
+        |_| Some(0.5),
+    ),
+    (
+        r#"gpumon_gpu_utilization_ratio{job="gpumon",instance="n2:9124",gpu="0",uuid="C"}"#,
+        |ago| unless_restarted(ago).map(|_| 0.0),
+    ),
+    (
+        r#"gpumon_condition_severity{job="gpumon",instance="n2:9124",gpu="0",uuid="C",condition="held_idle"}"#,
+        |ago| (ago < 62.0).then_some(1.0),
+    ),
+    (
+        r#"gpumon_gpu_xid_errors_total{job="gpumon",instance="n1:9124",gpu="0",uuid="A",code="13"}"#,
+        |_| Some(5.0),
+    ),
+    (
+        r#"gpumon_gpu_xid_errors_total{job="gpumon",instance="n1:9124",gpu="0",uuid="A",code="79"}"#,
+        |ago| (ago < 40.0).then_some(2.0),
+    ),
+    (
+        r#"gpumon_owner_gpu_seconds_total{job="gpumon",instance="n1:9124",user="ana",slurm_job="7"}"#,
+        |ago| Some(1e6 - ago * 60.0),
+    ),
+    (
+        r#"gpumon_owner_gpu_seconds_total{job="gpumon",instance="n1:9124",user="bo"}"#,
+        |ago| (ago < 10.2).then_some(600.0 - ago * 60.0),
+    ),
+    (
+        r#"gpumon_owner_gpu_seconds_total{job="gpumon",instance="n2:9124",user="ana",slurm_job="7"}"#,
+        |ago| {
+            let begin = if ago > 30.0 { 1e6 } else { 1800.0 };
+            unless_restarted(ago).map(|_| begin - ago * 60.0)
+        },
+    ),
+    (
+        r#"gpumon_owner_gpu_seconds_total{job="gpumon",instance="n3:9124",user="cy"}"#,
+        |ago| (ago < 20.2).then_some(1e6 - ago * 60.0),
+    ),
+    (
+        r#"gpumon_unheld_gpu_seconds_total{job="gpumon",instance="n1:9124"}"#,
+        |ago| Some(1e6 - ago * 6.0),
+    ),
+    (
+        r#"gpumon_unheld_gpu_seconds_total{job="gpumon",instance="n2:9124"}"#,
+        |ago| unless_restarted(ago).map(|_| if ago > 30.0 { 1e6 } else { 0.0 }),
+    ),
+    (
+        r#"gpumon_unheld_gpu_seconds_total{job="gpumon",instance="n3:9124"}"#,
+        |ago| (ago < 20.2).then_some(7.0),
+    ),
     (r#"up{job="gpumon",instance="n1:9124"}"#, |_| Some(1.0)),
-    (r#"up{job="gpumon",instance="n2:9124"}"#, |ago| Some(f64::from(unless_restarted(ago).is_some()))),
+    (r#"up{job="gpumon",instance="n2:9124"}"#, |ago| {
+        Some(f64::from(unless_restarted(ago).is_some()))
+    }),
 ];
 
 /// The number of jobs on `n1` in the last two hours. It exceeds the number of listed jobs, and half
@@ -79,7 +122,11 @@ const JOBS: u32 = 1200;
 fn jobs() -> impl Iterator<Item = (String, f64)> {
     (0..JOBS).map(|job| {
         let user = format!("user{}", job % 7);
-        let id = if job % 2 == 0 { format!("slurm_job=\"{job}\"") } else { format!("pod_uid=\"{job}\"") };
+        let id = if job % 2 == 0 {
+            format!("slurm_job=\"{job}\"")
+        } else {
+            format!("pod_uid=\"{job}\"")
+        };
         let labels = format!("job=\"gpumon\",instance=\"n1:9124\",user=\"{user}\",{id}");
         let first = if job < JOBS / 2 { 119.0 } else { 104.0 };
         (labels, first - f64::from(job) / 12.0)
@@ -106,7 +153,10 @@ impl Drop for Prometheus {
 
 fn program(name: &str) -> Command {
     let mut command = Command::new(name);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     command
 }
 
@@ -121,14 +171,27 @@ fn query(url: &str, expression: &str, label: &str) -> BTreeMap<String, f64> {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     let body: Value = serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap();
-    let series = body["data"]["result"].as_array().unwrap_or_else(|| panic!("{body}"));
+    let series = body["data"]["result"]
+        .as_array()
+        .unwrap_or_else(|| panic!("{body}"));
     let value = |series: &Value| series["value"][1].as_str().unwrap().parse().unwrap();
-    series.iter().map(|it| (it["metric"][label].as_str().unwrap_or_default().to_owned(), value(it))).collect()
+    series
+        .iter()
+        .map(|it| {
+            (
+                it["metric"][label].as_str().unwrap_or_default().to_owned(),
+                value(it),
+            )
+        })
+        .collect()
 }
 
 /// What there was, as `promtool` takes it.
 fn history(file: &Path) {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_secs();
     let mut text = String::new();
     for (series, value) in SERIES {
         for step in (0..=STEPS).rev() {
@@ -146,11 +209,24 @@ fn history(file: &Path) {
             }
             let (seconds, at) = (((begin - ago) * 60.0).min(60.0), now - step * STEP);
             let watts = 300.0 + (at_job % 11) as f64 * 20.0;
-            writeln!(text, "gpumon_owner_gpu_seconds_total{{{labels}}} {seconds} {at}").unwrap();
-            writeln!(text, "gpumon_owner_energy_joules_total{{{labels}}} {} {at}", seconds * watts).unwrap();
+            writeln!(
+                text,
+                "gpumon_owner_gpu_seconds_total{{{labels}}} {seconds} {at}"
+            )
+            .unwrap();
+            writeln!(
+                text,
+                "gpumon_owner_energy_joules_total{{{labels}}} {} {at}",
+                seconds * watts
+            )
+            .unwrap();
             if seconds < 60.0 && labels.contains("pod_uid") {
                 let space = format!("team{}", at_job % 3);
-                writeln!(text, "gpumon_gpu_job_info{{{labels},gpu=\"0\",namespace=\"{space}\"}} 1 {at}").unwrap();
+                writeln!(
+                    text,
+                    "gpumon_gpu_job_info{{{labels},gpu=\"0\",namespace=\"{space}\"}} 1 {at}"
+                )
+                .unwrap();
             }
         }
     }
@@ -161,20 +237,31 @@ fn history(file: &Path) {
 impl Prometheus {
     fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let [file, data, settings] = ["history", "data", "prometheus.yml"].map(|name| folder.path().join(name));
+        let [file, data, settings] =
+            ["history", "data", "prometheus.yml"].map(|name| folder.path().join(name));
         history(&file);
         let missing = "Prometheus is missing: install it with `python3 tools/need.py promtool`, then try again";
         let mut promtool = program("promtool");
-        promtool.args(["tsdb", "create-blocks-from", "openmetrics"]).args([&file, &data]);
+        promtool
+            .args(["tsdb", "create-blocks-from", "openmetrics"])
+            .args([&file, &data]);
         assert!(promtool.status().expect(missing).success());
         fs::write(&settings, "{}").unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
         let mut prometheus = program("prometheus");
         prometheus.arg(format!("--config.file={}", settings.display()));
         prometheus.arg(format!("--storage.tsdb.path={}", data.display()));
         prometheus.arg(format!("--web.listen-address=127.0.0.1:{port}"));
         let process = prometheus.spawn().expect(missing);
-        Self { process, url: format!("http://127.0.0.1:{port}"), _folder: folder }
+        Self {
+            process,
+            url: format!("http://127.0.0.1:{port}"),
+            _folder: folder,
+        }
     }
 }
 
@@ -192,10 +279,16 @@ async fn a_real_prometheus_tells_of_a_fleet_as_it_is_and_was() {
         tokio::time::sleep(Duration::from_millis(300)).await;
         fleet = reader.now().await;
     }
-    assert_eq!((fleet.state, &fleet.problems), (FleetState::Current, &vec![]));
+    assert_eq!(
+        (fleet.state, &fleet.problems),
+        (FleetState::Current, &vec![])
+    );
     assert_eq!(fleet.nodes.name, ["n1", "n2"]);
     assert_eq!(fleet.nodes.health, [NodeHealth::Up; 2]);
-    assert_eq!(fleet.gpus.readings["utilization.gpu_percent"], [Some(100.0), Some(50.0), Some(0.0)]);
+    assert_eq!(
+        fleet.gpus.readings["utilization.gpu_percent"],
+        [Some(100.0), Some(50.0), Some(0.0)]
+    );
     assert_eq!(fleet.gpus.models, ["NVIDIA H200", "NVIDIA H100"]);
     let idle = fleet.gpus.idle_holding_s[2].unwrap();
     // For 62 minutes, of which the last whole quarters of an hour are known, and for five minutes before.
@@ -203,38 +296,78 @@ async fn a_real_prometheus_tells_of_a_fleet_as_it_is_and_was() {
 
     let hour = Range::new(3600).unwrap();
     let usage = reader.usage(hour).await.unwrap();
-    let used = |kind: OwnerKind| usage.owners.iter().find(|it| it.owner.kind == kind).unwrap();
-    let near = |value: Option<f64>, expected: f64| value.is_some_and(|value| (value - expected).abs() <= 90.0);
+    let used = |kind: OwnerKind| {
+        usage
+            .owners
+            .iter()
+            .find(|it| it.owner.kind == kind)
+            .unwrap()
+    };
+    let near = |value: Option<f64>, expected: f64| {
+        value.is_some_and(|value| (value - expected).abs() <= 90.0)
+    };
     // An hour on one node, and since the restart on the other.
     let job = used(OwnerKind::SlurmJob);
-    assert!(near(job.gpu_s, 3600.0 + 1800.0) && job.nodes == 2, "{job:?}");
-    assert!(near(used(OwnerKind::User).gpu_s, 600.0), "{:?}", used(OwnerKind::User));
+    assert!(
+        near(job.gpu_s, 3600.0 + 1800.0) && job.nodes == 2,
+        "{job:?}"
+    );
+    assert!(
+        near(used(OwnerKind::User).gpu_s, 600.0),
+        "{:?}",
+        used(OwnerKind::User)
+    );
     assert!(near(usage.unheld_gpu_s, 360.0), "{:?}", usage.unheld_gpu_s);
     assert_eq!(usage.state, FleetState::Partial);
-    assert!(usage.unlisted.owners > 0 && usage.owners.len() < usage.owners_total as usize, "{}", usage.owners_total);
+    assert!(
+        usage.unlisted.owners > 0 && usage.owners.len() < usage.owners_total as usize,
+        "{}",
+        usage.owners_total
+    );
     let energy = "gpumon_owner_energy_joules_total";
-    let used =
-        |matchers: &str| format!("({energy}{matchers} - ({energy}{matchers} offset 1h or {energy}{matchers} * 0))");
-    let by_user = query(&prometheus.url, &format!("sum by (user) ({})", used("")), "user");
-    let info = "group by (pod_uid, namespace) (max_over_time(gpumon_gpu_job_info{pod_uid!=\"\"}[2h]))";
+    let used = |matchers: &str| {
+        format!("({energy}{matchers} - ({energy}{matchers} offset 1h or {energy}{matchers} * 0))")
+    };
+    let by_user = query(
+        &prometheus.url,
+        &format!("sum by (user) ({})", used("")),
+        "user",
+    );
+    let info =
+        "group by (pod_uid, namespace) (max_over_time(gpumon_gpu_job_info{pod_uid!=\"\"}[2h]))";
     let of_pods = used("{pod_uid!=\"\"}");
-    let by_namespace = format!("sum by (namespace) ({of_pods} * on (pod_uid) group_left (namespace) {info})");
+    let by_namespace =
+        format!("sum by (namespace) ({of_pods} * on (pod_uid) group_left (namespace) {info})");
     let by_namespace = query(&prometheus.url, &by_namespace, "namespace");
-    assert_eq!((by_user.len(), by_namespace.len()), (7, 3), "{by_user:?} {by_namespace:?}");
+    assert_eq!(
+        (by_user.len(), by_namespace.len()),
+        (7, 3),
+        "{by_user:?} {by_namespace:?}"
+    );
     for (groups, truth) in [(&usage.users, by_user), (&usage.namespaces, by_namespace)] {
         for (name, joules) in truth {
-            let group = groups.iter().find(|group| group.name.as_deref() == Some(&*name)).unwrap();
+            let group = groups
+                .iter()
+                .find(|group| group.name.as_deref() == Some(&*name))
+                .unwrap();
             let difference = (group.energy_joules.unwrap() / joules - 1.0).abs();
             assert!(difference < 0.005, "{name}: {difference}");
         }
     }
     let problems = usage.problems.join("\n");
-    for words in ["1 nodes have restarted gpumon", "1 nodes were not scraped when the span began"] {
+    for words in [
+        "1 nodes have restarted gpumon",
+        "1 nodes were not scraped when the span began",
+    ] {
         assert!(problems.contains(words), "{problems}");
     }
 
     let events = reader.events(hour).await.unwrap();
-    let told: Vec<_> = events.events.iter().map(|it| (it.node.as_str(), it.gpu, it.kind, it.xid, it.count)).collect();
+    let told: Vec<_> = events
+        .events
+        .iter()
+        .map(|it| (it.node.as_str(), it.gpu, it.kind, it.xid, it.count))
+        .collect();
     for event in [
         ("n1", Some(0), FleetEventKind::Xid, Some(79), 2),
         ("n1", Some(1), FleetEventKind::GpuNotResponding, None, 1),
@@ -242,19 +375,46 @@ async fn a_real_prometheus_tells_of_a_fleet_as_it_is_and_was() {
     ] {
         assert!(told.contains(&event), "{event:?}: {told:?}");
     }
-    assert_eq!((told.len(), events.state), (3, FleetState::Current), "{told:?}");
+    assert_eq!(
+        (told.len(), events.state),
+        (3, FleetState::Current),
+        "{told:?}"
+    );
     assert!(events.events.iter().all(|event| !event.lasts));
 
     let past = reader.history(hour, None).await.unwrap();
-    let values = |id: &str| past.series.iter().find(|series| series.id == id).unwrap().values.clone();
+    let values = |id: &str| {
+        past.series
+            .iter()
+            .find(|series| series.id == id)
+            .unwrap()
+            .values
+            .clone()
+    };
     assert_eq!((past.state, past.at_ms.len()), (FleetState::Current, 121));
     assert!(values("gpus").contains(&Some(3.0)), "{past:?}");
-    let utilization: Vec<f64> = values("utilization.gpu_percent").into_iter().flatten().collect();
+    let utilization: Vec<f64> = values("utilization.gpu_percent")
+        .into_iter()
+        .flatten()
+        .collect();
     assert!(
-        utilization.len() > 110 && utilization.iter().all(|value| (50.0..=75.0).contains(value)),
+        utilization.len() > 110
+            && utilization
+                .iter()
+                .all(|value| (50.0..=75.0).contains(value)),
         "{utilization:?}"
     );
     let node = reader.history(hour, Some("n1")).await.unwrap();
-    let gpus = node.series.iter().find(|series| series.id == "gpus").unwrap();
-    assert!(gpus.values.iter().flatten().all(|count| (count - 2.0).abs() < 1e-9), "{gpus:?}");
+    let gpus = node
+        .series
+        .iter()
+        .find(|series| series.id == "gpus")
+        .unwrap();
+    assert!(
+        gpus.values
+            .iter()
+            .flatten()
+            .all(|count| (count - 2.0).abs() < 1e-9),
+        "{gpus:?}"
+    );
 }

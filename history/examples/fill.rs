@@ -12,7 +12,9 @@ use gpumon_history::{
     database::{Database, FILE, TIERS},
     span::ConditionSpan,
 };
-use gpumon_probe::model::{Condition, ConditionKind, Event, EventKind, GpuRef, ProcessRef, Reading, Severity, now_ms};
+use gpumon_probe::model::{
+    Condition, ConditionKind, Event, EventKind, GpuRef, ProcessRef, Reading, Severity, now_ms,
+};
 
 const GPUS: u64 = 8;
 const DAYS_MS: u64 = 30 * 24 * 3_600_000;
@@ -29,10 +31,18 @@ fn main() -> Result<(), Box<dyn Error>> {
         let step = stored.resolution_ms;
         let to_ms = now_ms() / step * step;
         let times = (to_ms - stored.keep_ms.min(DAYS_MS)..to_ms).step_by(step as usize);
-        let sums = times.map(|at_ms| support::bucket(at_ms, GPUS)).inspect(|sum| {
-            rows += sum.devices.len() + 1;
-            values += sum.devices.iter().flat_map(|device| &device.stats).chain(&sum.host).flatten().count();
-        });
+        let sums = times
+            .map(|at_ms| support::bucket(at_ms, GPUS))
+            .inspect(|sum| {
+                rows += sum.devices.len() + 1;
+                values += sum
+                    .devices
+                    .iter()
+                    .flat_map(|device| &device.stats)
+                    .chain(&sum.host)
+                    .flatten()
+                    .count();
+            });
         database.import(tier, sums)?;
     }
     drop(database);
@@ -44,14 +54,30 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut events: Vec<_> = times(PROCESSES_MS).map(process_event).collect();
     let conditions: Vec<_> = times(CONDITIONS_MS).map(condition).collect();
     for span in &conditions {
-        let event = |at_ms, what| Event { at_ms, gpu: Some(gpu(span.from_ms)), what };
-        events.push(event(span.from_ms, EventKind::ConditionBegan(span.condition.clone())));
-        events.push(event(span.from_ms + 60_000, EventKind::ConditionEnded(span.condition.clone())));
+        let event = |at_ms, what| Event {
+            at_ms,
+            gpu: Some(gpu(span.from_ms)),
+            what,
+        };
+        events.push(event(
+            span.from_ms,
+            EventKind::ConditionBegan(span.condition.clone()),
+        ));
+        events.push(event(
+            span.from_ms + 60_000,
+            EventKind::ConditionEnded(span.condition.clone()),
+        ));
     }
     events.sort_by_key(|event| event.at_ms);
     let count = events.len();
     database.import_events(events.into_iter())?;
-    database.import(0, std::iter::once(Bucket { conditions, ..support::bucket(now_ms / 10_000 * 10_000, GPUS) }))?;
+    database.import(
+        0,
+        std::iter::once(Bucket {
+            conditions,
+            ..support::bucket(now_ms / 10_000 * 10_000, GPUS)
+        }),
+    )?;
     drop(database);
     println!(
         "{}",
@@ -64,7 +90,10 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn gpu(at_ms: u64) -> GpuRef {
     let index = at_ms / 1000 % GPUS;
-    GpuRef { index: index as u32, uuid: Some(format!("GPU-{index:08}-0000-0000-0000-000000000000")) }
+    GpuRef {
+        index: index as u32,
+        uuid: Some(format!("GPU-{index:08}-0000-0000-0000-000000000000")),
+    }
 }
 
 /// A process that has started, or has ended.
@@ -77,8 +106,16 @@ fn process_event(at_ms: u64) -> Event {
         started_ms: Reading::Now(at_ms),
     };
     let is_start = (at_ms / PROCESSES_MS).is_multiple_of(2);
-    let what = if is_start { EventKind::ProcessStarted(process) } else { EventKind::ProcessEnded(process) };
-    Event { at_ms, gpu: Some(gpu(at_ms)), what }
+    let what = if is_start {
+        EventKind::ProcessStarted(process)
+    } else {
+        EventKind::ProcessEnded(process)
+    };
+    Event {
+        at_ms,
+        gpu: Some(gpu(at_ms)),
+        what,
+    }
 }
 
 fn condition(from_ms: u64) -> ConditionSpan {
@@ -89,5 +126,10 @@ fn condition(from_ms: u64) -> ConditionSpan {
         kind: ConditionKind::PageRetirementPending,
     };
     let uuid = gpu(from_ms).uuid.unwrap_or_default();
-    ConditionSpan { uuid, from_ms, to_ms: Some(from_ms + 60_000), condition }
+    ConditionSpan {
+        uuid,
+        from_ms,
+        to_ms: Some(from_ms + 60_000),
+        condition,
+    }
 }

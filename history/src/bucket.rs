@@ -53,10 +53,15 @@ impl Bucket {
     /// Adds one of the same time, of what was read later.
     pub(crate) fn join(&mut self, later: Self) {
         for device in later.devices {
-            match self.devices.iter_mut().find(|known| known.device.uuid == device.device.uuid) {
+            match self
+                .devices
+                .iter_mut()
+                .find(|known| known.device.uuid == device.device.uuid)
+            {
                 Some(known) => {
                     let before = (known.samples, std::mem::take(&mut known.stats));
-                    (known.samples, known.stats) = joined(GPU_FIELDS, before, device.samples, &device.stats);
+                    (known.samples, known.stats) =
+                        joined(GPU_FIELDS, before, device.samples, &device.stats);
                 }
                 None => self.devices.push(device),
             }
@@ -140,11 +145,22 @@ impl Buckets {
             let Some(uuid) = &gpu.uuid else { continue };
             let known = |uuid: &str, index, name: Option<&String>, parent: Option<&String>| {
                 let (name, parent) = (name.cloned(), parent.cloned());
-                (uuid.to_owned(), Device { uuid: uuid.to_owned(), index, name, parent })
+                (
+                    uuid.to_owned(),
+                    Device {
+                        uuid: uuid.to_owned(),
+                        index,
+                        name,
+                        parent,
+                    },
+                )
             };
-            self.devices.extend([known(uuid, gpu.index, gpu.name.value(), None)]);
+            self.devices
+                .extend([known(uuid, gpu.index, gpu.name.value(), None)]);
             let mig_devices = gpu.mig_devices.iter();
-            self.devices.extend(mig_devices.map(|mig| known(&mig.uuid, mig.index, mig.profile.value(), Some(uuid))));
+            self.devices.extend(
+                mig_devices.map(|mig| known(&mig.uuid, mig.index, mig.profile.value(), Some(uuid))),
+            );
         }
     }
 
@@ -156,10 +172,17 @@ impl Buckets {
     /// Takes in a sample; gives the bucket that ended before it.
     pub fn push(&mut self, sample: &Sample) -> Option<Bucket> {
         let at_ms = sample.at_ms / BUCKET_MS * BUCKET_MS;
-        let ended = if at_ms == self.at_ms { None } else { self.end() };
+        let ended = if at_ms == self.at_ms {
+            None
+        } else {
+            self.end()
+        };
         self.at_ms = at_ms;
         // What was read before the first sample is of no time that is known.
-        let since_ms = self.sampled_ms.replace(sample.at_ms).unwrap_or(sample.at_ms);
+        let since_ms = self
+            .sampled_ms
+            .replace(sample.at_ms)
+            .unwrap_or(sample.at_ms);
         self.host.add(HOST_FIELDS, |field| {
             let (value, is_new) = field.access.value_since(&sample.host, since_ms)?;
             Some((value, is_new && sample.host.at_ms > since_ms))
@@ -169,20 +192,32 @@ impl Buckets {
         for gpu in sample.gpus.iter().filter(|gpu| is_new(gpu.at_ms)) {
             let Some(uuid) = &gpu.uuid else { continue };
             if !self.devices.contains_key(uuid) {
-                let device = Device { uuid: uuid.clone(), index: gpu.index, ..Device::default() };
+                let device = Device {
+                    uuid: uuid.clone(),
+                    index: gpu.index,
+                    ..Device::default()
+                };
                 self.devices.insert(uuid.clone(), device);
             }
-            totals_of(&mut self.gpus, uuid).add(GPU_FIELDS, |field| field.access.value_since(gpu, since_ms));
+            totals_of(&mut self.gpus, uuid)
+                .add(GPU_FIELDS, |field| field.access.value_since(gpu, since_ms));
             for mig in gpu.mig_devices.value().into_iter().flatten() {
                 if !self.devices.contains_key(&mig.uuid) {
-                    let device = Device { uuid: mig.uuid.clone(), parent: Some(uuid.clone()), ..Device::default() };
+                    let device = Device {
+                        uuid: mig.uuid.clone(),
+                        parent: Some(uuid.clone()),
+                        ..Device::default()
+                    };
                     self.devices.insert(mig.uuid.clone(), device);
                 }
                 totals_of(&mut self.mig_devices, &mig.uuid)
                     .add(GPU_FIELDS, |field| field.mig?.value_since(mig, since_ms));
             }
         }
-        let conditions = sample.gpus.iter().filter_map(|gpu| Some((gpu.uuid.as_ref()?, &gpu.conditions)));
+        let conditions = sample
+            .gpus
+            .iter()
+            .filter_map(|gpu| Some((gpu.uuid.as_ref()?, &gpu.conditions)));
         self.conditions.set(sample.at_ms, conditions);
         self.jobs.push(sample);
         ended
@@ -191,7 +226,11 @@ impl Buckets {
     /// Ends what has been begun where its time is over at this moment. A sample of that time that comes later makes another
     /// bucket of the same time.
     pub fn end_if_over(&mut self, now_ms: u64) -> Option<Bucket> {
-        if now_ms < self.at_ms + BUCKET_MS { None } else { self.end() }
+        if now_ms < self.at_ms + BUCKET_MS {
+            None
+        } else {
+            self.end()
+        }
     }
 
     /// Ends what has been begun; `None` where that is nothing.
@@ -201,7 +240,11 @@ impl Buckets {
         let all = taken(&mut self.gpus).chain(taken(&mut self.mig_devices));
         let devices = all.filter_map(|(uuid, totals)| {
             let device = self.devices.get(&uuid)?.clone();
-            Some(DeviceBucket { device, samples: totals.samples, stats: totals.stats(GPU_FIELDS) })
+            Some(DeviceBucket {
+                device,
+                samples: totals.samples,
+                stats: totals.stats(GPU_FIELDS),
+            })
         });
         let devices = devices.collect();
         (host.samples > 0).then(|| Bucket {
@@ -247,7 +290,11 @@ impl Totals {
     }
 
     fn stats<S>(&self, fields: &[Field<S>]) -> Vec<Option<Stat>> {
-        self.fields.iter().zip(fields).map(|(total, field)| total.stat(field.kind)).collect()
+        self.fields
+            .iter()
+            .zip(fields)
+            .map(|(total, field)| total.stat(field.kind))
+            .collect()
     }
 }
 
@@ -288,12 +335,24 @@ impl Conditions {
                 let is_same = |span: &ConditionSpan| {
                     span.uuid == *uuid
                         && span.from_ms == condition.since_ms
-                        && std::mem::discriminant(&span.condition.kind) == std::mem::discriminant(&condition.kind)
+                        && std::mem::discriminant(&span.condition.kind)
+                            == std::mem::discriminant(&condition.kind)
                 };
-                let known = before.iter().position(is_same).map(|place| before.swap_remove(place));
-                let is_changed = known.as_ref().is_none_or(|known| known.condition.severity != condition.severity);
-                let (uuid, from_ms, condition) = (uuid.clone(), condition.since_ms, condition.clone());
-                let span = ConditionSpan { uuid, from_ms, to_ms: None, condition };
+                let known = before
+                    .iter()
+                    .position(is_same)
+                    .map(|place| before.swap_remove(place));
+                let is_changed = known
+                    .as_ref()
+                    .is_none_or(|known| known.condition.severity != condition.severity);
+                let (uuid, from_ms, condition) =
+                    (uuid.clone(), condition.since_ms, condition.clone());
+                let span = ConditionSpan {
+                    uuid,
+                    from_ms,
+                    to_ms: None,
+                    condition,
+                };
                 if is_changed {
                     self.changed.push(span.clone());
                 }
@@ -305,7 +364,8 @@ impl Conditions {
             self.changed.push(over.clone());
             self.past.push_back(over);
         }
-        self.past.drain(..self.past.len().saturating_sub(PAST_CONDITIONS));
+        self.past
+            .drain(..self.past.len().saturating_sub(PAST_CONDITIONS));
         // Where nothing takes them, the newest are kept, and those that are open come again.
         let many = self.changed.len().saturating_sub(PAST_CONDITIONS);
         self.changed.drain(..many);
@@ -326,7 +386,13 @@ mod tests {
     use super::*;
 
     fn sample(at_ms: u64, watts: f64, conditions: &[u64]) -> Sample {
-        let mut gpu = GpuSample::absent(3, Some("GPU-a".to_owned()), at_ms, Health::Ok, &Absence::NotSupported);
+        let mut gpu = GpuSample::absent(
+            3,
+            Some("GPU-a".to_owned()),
+            at_ms,
+            Health::Ok,
+            &Absence::NotSupported,
+        );
         gpu.power.draw_watts = Reading::Now(watts);
         gpu.power.energy_joules_total = Reading::Now(watts * 1000.0 + 0.125);
         let condition = |since_ms: &u64| Condition {
@@ -336,7 +402,13 @@ mod tests {
             kind: ConditionKind::PageRetirementPending,
         };
         gpu.conditions = conditions.iter().map(condition).collect();
-        Sample { seq: 0, at_ms, interval_ms: 1000, gpus: vec![gpu], host: HostReader::new().read() }
+        Sample {
+            seq: 0,
+            at_ms,
+            interval_ms: 1000,
+            gpus: vec![gpu],
+            host: HostReader::new().read(),
+        }
     }
 
     fn stat(bucket: &Bucket, id: &str) -> Option<Stat> {
@@ -346,13 +418,34 @@ mod tests {
     #[test]
     fn ten_seconds_of_samples_are_a_bucket() {
         let mut buckets = Buckets::default();
-        assert!((0..10).all(|second| buckets.push(&sample(20_000 + second * 1000, second as f64, &[])).is_none()));
+        assert!((0..10).all(|second| {
+            buckets
+                .push(&sample(20_000 + second * 1000, second as f64, &[]))
+                .is_none()
+        }));
         let bucket = buckets.push(&sample(30_000, 70.0, &[])).unwrap();
-        assert_eq!((bucket.at_ms, bucket.samples, bucket.devices[0].samples), (20_000, 10, 10));
-        assert_eq!(stat(&bucket, "power.draw_watts"), Some(Stat { value: 4.5, min: 0.0, max: 9.0 }));
-        assert_eq!(stat(&bucket, "power.energy_joules_total"), Some(Stat::of(9000.125)), "the last of a counter");
+        assert_eq!(
+            (bucket.at_ms, bucket.samples, bucket.devices[0].samples),
+            (20_000, 10, 10)
+        );
+        assert_eq!(
+            stat(&bucket, "power.draw_watts"),
+            Some(Stat {
+                value: 4.5,
+                min: 0.0,
+                max: 9.0
+            })
+        );
+        assert_eq!(
+            stat(&bucket, "power.energy_joules_total"),
+            Some(Stat::of(9000.125)),
+            "the last of a counter"
+        );
         assert_eq!(stat(&bucket, "memory.used_bytes"), None);
-        assert_eq!(buckets.end().map(|begun| (begun.at_ms, begun.samples)), Some((30_000, 1)));
+        assert_eq!(
+            buckets.end().map(|begun| (begun.at_ms, begun.samples)),
+            Some((30_000, 1))
+        );
         assert!(buckets.end().is_none());
     }
 
@@ -364,21 +457,49 @@ mod tests {
             sample.gpus[0].pcie.tx_bytes_per_second = read;
             buckets.push(&sample)
         };
-        let earlier = |value, second: u64| Reading::Earlier { value, at_ms: 20_000 + second * 1000 };
+        let earlier = |value, second: u64| Reading::Earlier {
+            value,
+            at_ms: 20_000 + second * 1000,
+        };
         // Of the ten seconds before.
-        (0..9).for_each(|second| assert_eq!(push(second, Reading::Earlier { value: 700.0, at_ms: 19_000 }), None));
+        (0..9).for_each(|second| {
+            assert_eq!(
+                push(
+                    second,
+                    Reading::Earlier {
+                        value: 700.0,
+                        at_ms: 19_000
+                    }
+                ),
+                None
+            )
+        });
         push(9, Reading::Now(40.0));
         let bucket = push(10, earlier(40.0, 9)).unwrap();
-        assert_eq!(stat(&bucket, "pcie.tx_bytes_per_second"), Some(Stat::of(40.0)));
+        assert_eq!(
+            stat(&bucket, "pcie.tx_bytes_per_second"),
+            Some(Stat::of(40.0))
+        );
         // Somebody watches for a while: a second each, and then the eight behind them in one.
         push(11, Reading::Now(10.0));
         (12..19).for_each(|second| drop(push(second, earlier(10.0, 11))));
         push(19, Reading::Now(50.0));
         let bucket = push(20, earlier(50.0, 19)).unwrap();
-        assert_eq!(stat(&bucket, "pcie.tx_bytes_per_second"), Some(Stat { value: 42.0, min: 10.0, max: 50.0 }));
+        assert_eq!(
+            stat(&bucket, "pcie.tx_bytes_per_second"),
+            Some(Stat {
+                value: 42.0,
+                min: 10.0,
+                max: 50.0
+            })
+        );
         (21..30).for_each(|second| drop(push(second, earlier(50.0, 19))));
         let bucket = push(30, earlier(50.0, 19)).unwrap();
-        assert_eq!(stat(&bucket, "pcie.tx_bytes_per_second"), Some(Stat::of(50.0)), "as it was known");
+        assert_eq!(
+            stat(&bucket, "pcie.tx_bytes_per_second"),
+            Some(Stat::of(50.0)),
+            "as it was known"
+        );
     }
 
     #[test]
@@ -393,8 +514,18 @@ mod tests {
         assert_eq!((bucket.samples, late.at_ms, late.samples), (9, 20_000, 1));
         bucket.join(late);
         assert_eq!((bucket.samples, bucket.devices[0].samples), (10, 10));
-        assert_eq!(stat(&bucket, "power.draw_watts"), Some(Stat { value: 110.0, min: 100.0, max: 200.0 }));
-        assert_eq!(stat(&bucket, "power.energy_joules_total"), Some(Stat::of(200_000.125)));
+        assert_eq!(
+            stat(&bucket, "power.draw_watts"),
+            Some(Stat {
+                value: 110.0,
+                min: 100.0,
+                max: 200.0
+            })
+        );
+        assert_eq!(
+            stat(&bucket, "power.energy_joules_total"),
+            Some(Stat::of(200_000.125))
+        );
     }
 
     #[test]
@@ -413,14 +544,26 @@ mod tests {
         buckets.push(&sample(1000, 1.0, &[900]));
         buckets.push(&sample(2000, 1.0, &[900, 1500]));
         let spans = |buckets: &Buckets, from_ms, to_ms| {
-            buckets.conditions(from_ms, to_ms).map(|span| (span.from_ms, span.to_ms)).collect::<Vec<_>>()
+            buckets
+                .conditions(from_ms, to_ms)
+                .map(|span| (span.from_ms, span.to_ms))
+                .collect::<Vec<_>>()
         };
         assert_eq!(spans(&buckets, 0, 5000), [(900, None), (1500, None)]);
-        assert_eq!(buckets.end().unwrap().conditions.len(), 2, "each is told when it begins");
+        assert_eq!(
+            buckets.end().unwrap().conditions.len(),
+            2,
+            "each is told when it begins"
+        );
         buckets.push(&sample(3000, 1.0, &[1500]));
         assert_eq!(spans(&buckets, 0, 5000), [(900, Some(3000)), (1500, None)]);
         assert_eq!(spans(&buckets, 3500, 5000), [(1500, None)]);
         let told = buckets.end().unwrap().conditions;
-        assert_eq!(told.iter().map(|span| (span.from_ms, span.to_ms)).collect::<Vec<_>>(), [(900, Some(3000))]);
+        assert_eq!(
+            told.iter()
+                .map(|span| (span.from_ms, span.to_ms))
+                .collect::<Vec<_>>(),
+            [(900, Some(3000))]
+        );
     }
 }

@@ -24,7 +24,11 @@ pub struct Stat {
 impl Stat {
     /// Of one reading.
     pub fn of(value: f64) -> Self {
-        Self { value, min: value, max: value }
+        Self {
+            value,
+            min: value,
+            max: value,
+        }
     }
 }
 
@@ -54,9 +58,11 @@ impl Total {
     /// All of it; `None` where nothing was added.
     pub(crate) fn stat(&self, kind: Kind) -> Option<Stat> {
         (self.weight > 0.0).then(|| match kind {
-            Kind::Gauge => {
-                Stat { value: rounded(self.sum / self.weight), min: rounded(self.min), max: rounded(self.max) }
-            }
+            Kind::Gauge => Stat {
+                value: rounded(self.sum / self.weight),
+                min: rounded(self.min),
+                max: rounded(self.max),
+            },
             Kind::Counter | Kind::State => Stat::of(self.last),
         })
     }
@@ -93,10 +99,21 @@ type Rows = Vec<Vec<Total>>;
 impl Grid {
     /// Of points so long, from one moment to another. With a length of 0, each time that comes is a point.
     pub fn new(from_ms: u64, to_ms: u64, step_ms: u64, wanted: Wanted) -> Self {
-        let from_ms = from_ms.checked_div(step_ms).map_or(from_ms, |point| point * step_ms);
+        let from_ms = from_ms
+            .checked_div(step_ms)
+            .map_or(from_ms, |point| point * step_ms);
         let host = vec![Vec::new(); wanted.host.len()];
         let (gpus, mig_devices, times_ms) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
-        Self { from_ms, to_ms, step_ms, times_ms, wanted, gpus, mig_devices, host }
+        Self {
+            from_ms,
+            to_ms,
+            step_ms,
+            times_ms,
+            wanted,
+            gpus,
+            mig_devices,
+            host,
+        }
     }
 
     /// The first moment that belongs to it.
@@ -116,17 +133,26 @@ impl Grid {
 
     /// Adds what somebody's fields did in the time that begins then, in which there were so many samples: `stats` has them
     /// in the order of those that are wanted of it. Times come in their order; earlier ones are ignored.
-    pub fn add(&mut self, whose: Whose<'_>, at_ms: u64, samples: u32, stats: impl Iterator<Item = Option<Stat>>) {
+    pub fn add(
+        &mut self,
+        whose: Whose<'_>,
+        at_ms: u64,
+        samples: u32,
+        stats: impl Iterator<Item = Option<Stat>>,
+    ) {
         if !(self.from_ms..=self.to_ms).contains(&at_ms) {
             return;
         }
-        let time_ms = at_ms.checked_div(self.step_ms).map_or(at_ms, |point| point * self.step_ms);
+        let time_ms = at_ms
+            .checked_div(self.step_ms)
+            .map_or(at_ms, |point| point * self.step_ms);
         match self.times_ms.last().copied() {
             Some(last) if last > time_ms => return,
             Some(last) if last == time_ms => {}
             // What is between the two is a gap.
             Some(last) if self.step_ms > 0 => {
-                self.times_ms.extend((last + self.step_ms..=time_ms).step_by(self.step_ms as usize));
+                self.times_ms
+                    .extend((last + self.step_ms..=time_ms).step_by(self.step_ms as usize));
             }
             _ => self.times_ms.push(time_ms),
         }
@@ -147,18 +173,46 @@ impl Grid {
     /// All that was collected. `known` says what is known of a device.
     pub fn into_span(self, resolution_ms: u64, known: impl Fn(&str) -> Device) -> HistorySpan {
         let (length, with_range) = (self.times_ms.len(), self.step_ms > 0);
-        let device = |(uuid, rows): (String, Rows), fields: &[&'static Field], id: fn(&str) -> String| {
-            let Device { index, name, parent, .. } = known(&uuid);
-            let metrics = series(fields, rows, length, with_range).map(|(field, series)| (id(field), series)).collect();
-            DeviceSpan { uuid, index, name, parent, metrics }
-        };
-        let Self { from_ms, to_ms, times_ms, wanted, gpus, mig_devices, host, .. } = self;
-        let gpus = gpus.into_iter().map(|gpu| device(gpu, &wanted.metrics, str::to_owned));
-        let mig_devices = mig_devices.into_iter().map(|mig| device(mig, &wanted.mig, mig_id));
+        let device =
+            |(uuid, rows): (String, Rows), fields: &[&'static Field], id: fn(&str) -> String| {
+                let Device {
+                    index,
+                    name,
+                    parent,
+                    ..
+                } = known(&uuid);
+                let metrics = series(fields, rows, length, with_range)
+                    .map(|(field, series)| (id(field), series))
+                    .collect();
+                DeviceSpan {
+                    uuid,
+                    index,
+                    name,
+                    parent,
+                    metrics,
+                }
+            };
+        let Self {
+            from_ms,
+            to_ms,
+            times_ms,
+            wanted,
+            gpus,
+            mig_devices,
+            host,
+            ..
+        } = self;
+        let gpus = gpus
+            .into_iter()
+            .map(|gpu| device(gpu, &wanted.metrics, str::to_owned));
+        let mig_devices = mig_devices
+            .into_iter()
+            .map(|mig| device(mig, &wanted.mig, mig_id));
         let has_values = |device: &DeviceSpan| !device.metrics.is_empty();
         let mut gpus: Vec<_> = gpus.filter(has_values).collect();
         gpus.sort_by_key(|gpu| gpu.index);
-        let host = series(&wanted.host, host, length, with_range).map(|(id, series)| (id.to_owned(), series));
+        let host = series(&wanted.host, host, length, with_range)
+            .map(|(id, series)| (id.to_owned(), series));
         HistorySpan {
             from_ms,
             to_ms,
@@ -191,7 +245,15 @@ fn series<S>(
         row.resize(length, Total::default());
         let stats: Vec<_> = row.iter().map(|total| total.stat(field.kind)).collect();
         let of = |part: fn(Stat) -> f64| stats.iter().map(|stat| stat.map(part)).collect();
-        let range = |part: fn(Stat) -> f64| (with_range && field.kind == Kind::Gauge).then(|| of(part));
-        (field.id, Series { values: of(|stat| stat.value), min: range(|stat| stat.min), max: range(|stat| stat.max) })
+        let range =
+            |part: fn(Stat) -> f64| (with_range && field.kind == Kind::Gauge).then(|| of(part));
+        (
+            field.id,
+            Series {
+                values: of(|stat| stat.value),
+                min: range(|stat| stat.min),
+                max: range(|stat| stat.max),
+            },
+        )
     })
 }

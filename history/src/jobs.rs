@@ -60,10 +60,15 @@ impl JobSpan {
     /// Whether it is what somebody calls by this: by its id or the beginning of it, its name or the last part of that.
     pub fn is_called(&self, text: &str) -> bool {
         let last = |name: &String| name.rsplit('/').next() == Some(text);
-        let is_named = self.name.as_ref().is_some_and(|name| name == text || last(name));
+        let is_named = self
+            .name
+            .as_ref()
+            .is_some_and(|name| name == text || last(name));
         // Whoever types so much means no other; numbers are whole.
-        let is_begun = matches!(self.kind, JobKind::Container | JobKind::Notebook | JobKind::Pod)
-            && text.len() >= 6
+        let is_begun = matches!(
+            self.kind,
+            JobKind::Container | JobKind::Notebook | JobKind::Pod
+        ) && text.len() >= 6
             && self.id.starts_with(text);
         let is_unit = self.id.strip_suffix(".service") == Some(text);
         // Like `qstat`, accept a job's number without its server.
@@ -78,7 +83,8 @@ impl JobSpan {
 
     /// Whether two are parts of one: of a job on another device, or at another time.
     pub fn is_same_job(&self, other: &Self) -> bool {
-        let is_same_name = || self.kind == JobKind::Pod && self.name.is_some() && self.name == other.name;
+        let is_same_name =
+            || self.kind == JobKind::Pod && self.name.is_some() && self.name == other.name;
         self.kind == other.kind && (self.id == other.id || is_same_name())
     }
 }
@@ -88,21 +94,36 @@ impl Jobs {
     pub fn push(&mut self, sample: &Sample) {
         let at_ms = sample.at_ms;
         let is_over = |span: &JobSpan| span.to_ms.saturating_add(LONGEST_GAP_MS) < at_ms;
-        self.past.extend(self.open.extract_if(|_, span| is_over(span)).map(|(_, span)| span));
+        self.past.extend(
+            self.open
+                .extract_if(|_, span| is_over(span))
+                .map(|(_, span)| span),
+        );
         self.past.drain(..self.past.len().saturating_sub(MOST));
         for gpu in &sample.gpus {
             let Some(uuid) = &gpu.uuid else { continue };
             let mig = || gpu.mig_devices.value().into_iter().flatten();
-            let held = mig().map(|mig| (&mig.uuid, &mig.allocated_to)).chain([(uuid, &gpu.allocated_to)]);
+            let held = mig()
+                .map(|mig| (&mig.uuid, &mig.allocated_to))
+                .chain([(uuid, &gpu.allocated_to)]);
             for (uuid, holders) in held {
                 for holder in holders {
                     self.see(holder.job(), user_of(holder), uuid, at_ms);
                 }
             }
             for process in gpu.processes.value().into_iter().flatten() {
-                let Some(job) = process.owner.value().and_then(Owner::job) else { continue };
-                let of_instance = mig().find(|mig| Some(mig.instance) == process.mig).map(|mig| &mig.uuid);
-                self.see(job, process.user.value(), of_instance.unwrap_or(uuid), at_ms);
+                let Some(job) = process.owner.value().and_then(Owner::job) else {
+                    continue;
+                };
+                let of_instance = mig()
+                    .find(|mig| Some(mig.instance) == process.mig)
+                    .map(|mig| &mig.uuid);
+                self.see(
+                    job,
+                    process.user.value(),
+                    of_instance.unwrap_or(uuid),
+                    at_ms,
+                );
             }
         }
     }
@@ -114,16 +135,19 @@ impl Jobs {
             return;
         }
         let path = job.path.as_ref().and_then(Reading::value).cloned();
-        let span = self.open.entry(key).or_insert_with_key(|(kind, id, uuid)| JobSpan {
-            kind: *kind,
-            id: id.clone(),
-            name: None,
-            user: None,
-            uuid: uuid.clone(),
-            from_ms: at_ms,
-            to_ms: at_ms,
-            private: job.private,
-        });
+        let span = self
+            .open
+            .entry(key)
+            .or_insert_with_key(|(kind, id, uuid)| JobSpan {
+                kind: *kind,
+                id: id.clone(),
+                name: None,
+                user: None,
+                uuid: uuid.clone(),
+                from_ms: at_ms,
+                to_ms: at_ms,
+                private: job.private,
+            });
         span.private &= job.private;
         span.to_ms = at_ms;
         span.name = job.name.or(path).or_else(|| span.name.take());
@@ -140,9 +164,15 @@ impl Jobs {
     /// Those that were seen since they were taken last.
     pub(crate) fn take_changed(&mut self) -> Vec<JobSpan> {
         let taken_ms = self.taken_ms;
-        let changed = self.all().filter(|span| span.to_ms > taken_ms).take(MOST_CHANGED);
+        let changed = self
+            .all()
+            .filter(|span| span.to_ms > taken_ms)
+            .take(MOST_CHANGED);
         let changed: Vec<_> = changed.cloned().collect();
-        self.taken_ms = changed.iter().map(|span| span.to_ms).fold(taken_ms, u64::max);
+        self.taken_ms = changed
+            .iter()
+            .map(|span| span.to_ms)
+            .fold(taken_ms, u64::max);
         changed
     }
 }
@@ -158,8 +188,9 @@ fn user_of(holder: &Allocation) -> Option<&String> {
 pub fn joined(first: Vec<JobSpan>, second: Vec<JobSpan>) -> Vec<JobSpan> {
     let mut all = first;
     for span in second {
-        let is_known =
-            |known: &JobSpan| known.is_same_job(&span) && known.uuid == span.uuid && known.from_ms == span.from_ms;
+        let is_known = |known: &JobSpan| {
+            known.is_same_job(&span) && known.uuid == span.uuid && known.from_ms == span.from_ms
+        };
         if !all.iter().any(is_known) {
             all.push(span);
         }
@@ -179,18 +210,36 @@ mod tests {
     use super::*;
 
     fn slurm(job_id: &str) -> Allocation {
-        Allocation::Slurm { job_id: job_id.to_owned(), user: Some("ana".to_owned()) }
+        Allocation::Slurm {
+            job_id: job_id.to_owned(),
+            user: Some("ana".to_owned()),
+        }
     }
 
     /// One GPU with these holders.
     fn sample(at_ms: u64, holders: &[Allocation]) -> Sample {
-        let mut gpu = GpuSample::absent(0, Some("GPU-a".to_owned()), at_ms, Health::Ok, &Absence::NotSupported);
+        let mut gpu = GpuSample::absent(
+            0,
+            Some("GPU-a".to_owned()),
+            at_ms,
+            Health::Ok,
+            &Absence::NotSupported,
+        );
         gpu.allocated_to = holders.to_vec();
-        Sample { seq: 0, at_ms, interval_ms: 1000, gpus: vec![gpu], host: HostReader::new().read() }
+        Sample {
+            seq: 0,
+            at_ms,
+            interval_ms: 1000,
+            gpus: vec![gpu],
+            host: HostReader::new().read(),
+        }
     }
 
     fn times(jobs: &Jobs) -> Vec<(String, u64, u64)> {
-        let mut times: Vec<_> = jobs.all().map(|span| (span.id.clone(), span.from_ms, span.to_ms)).collect();
+        let mut times: Vec<_> = jobs
+            .all()
+            .map(|span| (span.id.clone(), span.from_ms, span.to_ms))
+            .collect();
         times.sort();
         times
     }
@@ -216,13 +265,21 @@ mod tests {
             span("2", 500_000, 500_000),
         ];
         assert_eq!(times(&jobs), known);
-        assert!(jobs.all().all(|span| span.user.as_deref() == Some("ana") && span.uuid == "GPU-a"));
+        assert!(
+            jobs.all()
+                .all(|span| span.user.as_deref() == Some("ana") && span.uuid == "GPU-a")
+        );
     }
 
     #[test]
     fn what_has_changed_is_taken_once() {
         let mut jobs = Jobs::default();
-        let taken = |jobs: &mut Jobs| jobs.take_changed().into_iter().map(|span| span.id).collect::<Vec<_>>();
+        let taken = |jobs: &mut Jobs| {
+            jobs.take_changed()
+                .into_iter()
+                .map(|span| span.id)
+                .collect::<Vec<_>>()
+        };
         jobs.push(&sample(1_000, &[slurm("1")]));
         assert_eq!(taken(&mut jobs), ["1"]);
         assert_eq!(taken(&mut jobs), [""; 0]);
@@ -234,7 +291,9 @@ mod tests {
     fn however_many_come_so_many_are_remembered() {
         let mut jobs = Jobs::default();
         for round in 0..4_u64 {
-            let holders: Vec<_> = (0..MOST).map(|number| slurm(&format!("{round}-{number}"))).collect();
+            let holders: Vec<_> = (0..MOST)
+                .map(|number| slurm(&format!("{round}-{number}")))
+                .collect();
             jobs.push(&sample(1_000 + round * 400_000, &holders));
         }
         assert!(jobs.all().count() <= 2 * MOST && jobs.take_changed().len() <= MOST_CHANGED);
@@ -262,7 +321,10 @@ mod tests {
         assert!(span(JobKind::Pbs, "88123[7].server", None).is_called("88123[7]"));
         assert!(!span(JobKind::Pbs, "88123.server", None).is_called("8812"));
         let by_name = span(JobKind::Pod, "research/train-0", Some("research/train-0"));
-        assert!(pod.is_same_job(&by_name) && !pod.is_same_job(&span(JobKind::Slurm, "11112222-3333", None)));
+        assert!(
+            pod.is_same_job(&by_name)
+                && !pod.is_same_job(&span(JobKind::Slurm, "11112222-3333", None))
+        );
     }
 
     #[test]
@@ -277,6 +339,9 @@ mod tests {
             to_ms,
             private: false,
         };
-        assert_eq!(joined(vec![span("1", 9)], vec![span("1", 8), span("2", 10)]), [span("2", 10), span("1", 9)]);
+        assert_eq!(
+            joined(vec![span("1", 9)], vec![span("1", 8), span("2", 10)]),
+            [span("2", 10), span("1", 9)]
+        );
     }
 }

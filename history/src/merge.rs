@@ -15,7 +15,11 @@ use crate::{
 /// What both know of what is wanted. Where `theirs` has all the moments of `ours`, its points stay as they are; else
 /// points are as long as the longer ones of the two, and each is made of what lies in it.
 pub fn merged(ours: HistorySpan, theirs: HistorySpan, wanted: &Wanted) -> HistorySpan {
-    let mut both = if knows_all_of(&theirs, &ours) { theirs.clone() } else { points(&ours, &theirs, wanted) };
+    let mut both = if knows_all_of(&theirs, &ours) {
+        theirs.clone()
+    } else {
+        points(&ours, &theirs, wanted)
+    };
     both.oldest_ms = ours.oldest_ms.min(theirs.oldest_ms);
     both.from_ms = ours.from_ms.min(theirs.from_ms);
     both.to_ms = ours.to_ms.max(theirs.to_ms);
@@ -29,9 +33,14 @@ pub fn merged(ours: HistorySpan, theirs: HistorySpan, wanted: &Wanted) -> Histor
         }
     }
     both.events.sort_by_key(|event| event.at_ms);
-    both.events.drain(..both.events.len().saturating_sub(EVENTS));
+    both.events
+        .drain(..both.events.len().saturating_sub(EVENTS));
     for condition in ours.conditions {
-        if !both.conditions.iter().any(|known| is_same(known, &condition)) {
+        if !both
+            .conditions
+            .iter()
+            .any(|known| is_same(known, &condition))
+        {
             both.conditions.push(condition);
         }
     }
@@ -41,7 +50,9 @@ pub fn merged(ours: HistorySpan, theirs: HistorySpan, wanted: &Wanted) -> Histor
 
 /// Each collector has begun it at a time of its own.
 fn is_same(one: &ConditionSpan, other: &ConditionSpan) -> bool {
-    let overlap = |one: &ConditionSpan, other: &ConditionSpan| one.to_ms.is_none_or(|end_ms| other.from_ms <= end_ms);
+    let overlap = |one: &ConditionSpan, other: &ConditionSpan| {
+        one.to_ms.is_none_or(|end_ms| other.from_ms <= end_ms)
+    };
     one.uuid == other.uuid
         && discriminant(&one.condition.kind) == discriminant(&other.condition.kind)
         && overlap(one, other)
@@ -54,7 +65,9 @@ fn knows_all_of(one: &HistorySpan, other: &HistorySpan) -> bool {
     other.times_ms.iter().all(|at_ms| {
         let next = one.times_ms.partition_point(|time| time < at_ms);
         let around = one.times_ms[next.saturating_sub(1)..].iter().take(2);
-        around.into_iter().any(|time| time.abs_diff(*at_ms) <= near_ms)
+        around
+            .into_iter()
+            .any(|time| time.abs_diff(*at_ms) <= near_ms)
     })
 }
 
@@ -62,7 +75,10 @@ fn points(ours: &HistorySpan, theirs: &HistorySpan, wanted: &Wanted) -> HistoryS
     let resolution_ms = ours.resolution_ms.max(theirs.resolution_ms);
     let is_sampled = [ours, theirs].iter().all(|span| has_no_range(span));
     let step_ms = if is_sampled { 0 } else { resolution_ms };
-    let (from_ms, to_ms) = (ours.from_ms.min(theirs.from_ms), ours.to_ms.max(theirs.to_ms));
+    let (from_ms, to_ms) = (
+        ours.from_ms.min(theirs.from_ms),
+        ours.to_ms.max(theirs.to_ms),
+    );
     let mut grid = Grid::new(from_ms, to_ms, step_ms, wanted.clone());
     let places = |span| iter::zip(span_times(span), iter::repeat(span));
     let mut places: Vec<_> = places(ours).chain(places(theirs)).collect();
@@ -70,19 +86,49 @@ fn points(ours: &HistorySpan, theirs: &HistorySpan, wanted: &Wanted) -> HistoryS
     places.sort_by_key(|((at_ms, _), _)| *at_ms);
     for ((at_ms, place), span) in places {
         for gpu in &span.gpus {
-            grid.add(Whose::Gpu(&gpu.uuid), at_ms, 1, stats(&wanted.metrics, &gpu.metrics, place, str::to_owned));
+            grid.add(
+                Whose::Gpu(&gpu.uuid),
+                at_ms,
+                1,
+                stats(&wanted.metrics, &gpu.metrics, place, str::to_owned),
+            );
         }
         for mig in &span.mig_devices {
-            grid.add(Whose::Mig(&mig.uuid), at_ms, 1, stats(&wanted.mig, &mig.metrics, place, mig_id));
+            grid.add(
+                Whose::Mig(&mig.uuid),
+                at_ms,
+                1,
+                stats(&wanted.mig, &mig.metrics, place, mig_id),
+            );
         }
-        grid.add(Whose::Host, at_ms, 1, stats(&wanted.host, &span.host, place, str::to_owned));
+        grid.add(
+            Whose::Host,
+            at_ms,
+            1,
+            stats(&wanted.host, &span.host, place, str::to_owned),
+        );
     }
-    let devices = || [theirs, ours].into_iter().flat_map(|span| span.gpus.iter().chain(&span.mig_devices));
+    let devices = || {
+        [theirs, ours]
+            .into_iter()
+            .flat_map(|span| span.gpus.iter().chain(&span.mig_devices))
+    };
     let known = |uuid: &str| {
         let device = devices().find(|device| device.uuid == uuid);
-        let of = |DeviceSpan { uuid, index, name, parent, .. }: &DeviceSpan| {
+        let of = |DeviceSpan {
+                      uuid,
+                      index,
+                      name,
+                      parent,
+                      ..
+                  }: &DeviceSpan| {
             let (uuid, name, parent) = (uuid.clone(), name.clone(), parent.clone());
-            Device { uuid, index: *index, name, parent }
+            Device {
+                uuid,
+                index: *index,
+                name,
+                parent,
+            }
         };
         device.map(of).unwrap_or_default()
     };
@@ -91,8 +137,15 @@ fn points(ours: &HistorySpan, theirs: &HistorySpan, wanted: &Wanted) -> HistoryS
 
 /// As sampled: of a sum of samples, the least and the largest are known, too.
 fn has_no_range(span: &HistorySpan) -> bool {
-    let devices = span.gpus.iter().chain(&span.mig_devices).map(|device| &device.metrics);
-    devices.chain([&span.host]).flat_map(BTreeMap::values).all(|series| series.min.is_none())
+    let devices = span
+        .gpus
+        .iter()
+        .chain(&span.mig_devices)
+        .map(|device| &device.metrics);
+    devices
+        .chain([&span.host])
+        .flat_map(BTreeMap::values)
+        .all(|series| series.min.is_none())
 }
 
 fn span_times(span: &HistorySpan) -> impl Iterator<Item = (u64, usize)> + '_ {
@@ -108,9 +161,17 @@ fn stats<'a, S>(
     fields.iter().map(move |field| {
         let series = metrics.get(&id(field.id))?;
         let value = (*series.values.get(place)?)?;
-        let of =
-            |range: &Option<Vec<Option<f64>>>| range.as_ref().and_then(|range| *range.get(place)?).unwrap_or(value);
-        Some(Stat { value, min: of(&series.min), max: of(&series.max) })
+        let of = |range: &Option<Vec<Option<f64>>>| {
+            range
+                .as_ref()
+                .and_then(|range| *range.get(place)?)
+                .unwrap_or(value)
+        };
+        Some(Stat {
+            value,
+            min: of(&series.min),
+            max: of(&series.max),
+        })
     })
 }
 
@@ -129,7 +190,11 @@ mod tests {
 
     fn series(values: Vec<Option<f64>>, is_sampled: bool) -> Series {
         let range = (!is_sampled).then(|| values.clone());
-        Series { values, min: range.clone(), max: range }
+        Series {
+            values,
+            min: range.clone(),
+            max: range,
+        }
     }
 
     /// With these values of the power and of the host's processors at these times.
@@ -144,9 +209,17 @@ mod tests {
             metrics,
             ..DeviceSpan::default()
         }];
-        let host = [("host.cpu.busy_percent".to_owned(), series(values, is_sampled))].into();
+        let host = [(
+            "host.cpu.busy_percent".to_owned(),
+            series(values, is_sampled),
+        )]
+        .into();
         let oldest_ms = times_ms.first().copied().unwrap_or(100_000);
-        let storage = Storage { on_disk: !is_sampled, problem: None, reach_ms: resolution_ms * 1000 };
+        let storage = Storage {
+            on_disk: !is_sampled,
+            problem: None,
+            reach_ms: resolution_ms * 1000,
+        };
         let (from_ms, to_ms) = (oldest_ms, 100_000);
         HistorySpan {
             from_ms,
@@ -162,28 +235,76 @@ mod tests {
     }
 
     fn power(span: &HistorySpan) -> Vec<(u64, Option<f64>)> {
-        span.times_ms.iter().copied().zip(span.gpus[0].metrics[FIELD].values.iter().copied()).collect()
+        span.times_ms
+            .iter()
+            .copied()
+            .zip(span.gpus[0].metrics[FIELD].values.iter().copied())
+            .collect()
     }
 
     #[test]
     fn what_the_other_server_knows_whole_stays_as_it_is() {
-        let theirs = span(1000, &[(91_000, Some(1.0)), (92_000, Some(2.0)), (93_000, Some(3.0))], true);
+        let theirs = span(
+            1000,
+            &[
+                (91_000, Some(1.0)),
+                (92_000, Some(2.0)),
+                (93_000, Some(3.0)),
+            ],
+            true,
+        );
         let ours = span(10_000, &[(90_000, Some(7.0))], false);
         let both = merged(ours, theirs.clone(), &wanted());
         assert_eq!((power(&both), both.resolution_ms), (power(&theirs), 1000));
         assert!(both.storage.on_disk && both.storage.reach_ms == 10_000_000);
-        let nothing = HistorySpan { to_ms: 100_000, oldest_ms: 100_000, ..HistorySpan::default() };
-        assert_eq!(power(&merged(nothing, theirs.clone(), &wanted())), power(&theirs));
+        let nothing = HistorySpan {
+            to_ms: 100_000,
+            oldest_ms: 100_000,
+            ..HistorySpan::default()
+        };
+        assert_eq!(
+            power(&merged(nothing, theirs.clone(), &wanted())),
+            power(&theirs)
+        );
     }
 
     #[test]
     fn what_only_this_server_knows_stands_before_it_and_in_its_gap() {
-        let theirs = span(1000, &[(50_000, Some(5.0)), (51_000, Some(6.0)), (70_000, Some(9.0))], true);
-        let ours = span(1000, &[(20_000, Some(2.0)), (51_000, Some(6.0)), (60_500, Some(7.0))], true);
+        let theirs = span(
+            1000,
+            &[
+                (50_000, Some(5.0)),
+                (51_000, Some(6.0)),
+                (70_000, Some(9.0)),
+            ],
+            true,
+        );
+        let ours = span(
+            1000,
+            &[
+                (20_000, Some(2.0)),
+                (51_000, Some(6.0)),
+                (60_500, Some(7.0)),
+            ],
+            true,
+        );
         let both = merged(ours, theirs, &wanted());
-        let all = [(20_000, 2.0), (50_000, 5.0), (51_000, 6.0), (60_500, 7.0), (70_000, 9.0)];
+        let all = [
+            (20_000, 2.0),
+            (50_000, 5.0),
+            (51_000, 6.0),
+            (60_500, 7.0),
+            (70_000, 9.0),
+        ];
         assert_eq!(power(&both), all.map(|(at_ms, watts)| (at_ms, Some(watts))));
-        assert_eq!((both.oldest_ms, both.gpus[0].index, both.gpus[0].name.as_deref()), (20_000, 3, Some("H200")));
+        assert_eq!(
+            (
+                both.oldest_ms,
+                both.gpus[0].index,
+                both.gpus[0].name.as_deref()
+            ),
+            (20_000, 3, Some("H200"))
+        );
         assert_eq!(both.host["host.cpu.busy_percent"].values.len(), 5);
     }
 
@@ -194,7 +315,13 @@ mod tests {
         let both = merged(ours, theirs, &wanted());
         assert_eq!(power(&both), [(0, Some(1.0)), (60_000, Some(6.0))]);
         let watts = &both.gpus[0].metrics[FIELD];
-        assert_eq!((watts.min.as_ref().unwrap()[1], watts.max.as_ref().unwrap()[1]), (Some(4.0), Some(8.0)));
+        assert_eq!(
+            (
+                watts.min.as_ref().unwrap()[1],
+                watts.max.as_ref().unwrap()[1]
+            ),
+            (Some(4.0), Some(8.0))
+        );
     }
 
     #[test]
@@ -202,7 +329,10 @@ mod tests {
         let mark = |at_ms, text: &str| Event {
             at_ms,
             gpu: None,
-            what: EventKind::Mark(Mark { text: text.to_owned(), user: None }),
+            what: EventKind::Mark(Mark {
+                text: text.to_owned(),
+                user: None,
+            }),
         };
         let condition = |from_ms, to_ms| ConditionSpan {
             uuid: "GPU-0".to_owned(),
@@ -222,7 +352,19 @@ mod tests {
         ours.conditions = vec![condition(10, Some(20)), condition(31, None)];
         theirs.conditions = vec![condition(30, Some(40))];
         let both = merged(ours, theirs, &wanted());
-        assert_eq!(both.events.iter().map(|event| event.at_ms).collect::<Vec<_>>(), [4, 5, 6]);
-        assert_eq!(both.conditions.iter().map(|one| one.from_ms).collect::<Vec<_>>(), [10, 30]);
+        assert_eq!(
+            both.events
+                .iter()
+                .map(|event| event.at_ms)
+                .collect::<Vec<_>>(),
+            [4, 5, 6]
+        );
+        assert_eq!(
+            both.conditions
+                .iter()
+                .map(|one| one.from_ms)
+                .collect::<Vec<_>>(),
+            [10, 30]
+        );
     }
 }

@@ -24,6 +24,10 @@ impl Places {
     }
 
     pub(crate) fn of_device<'a>(&self, uuid: &'a str, is_mig: bool) -> (Whose<'a>, &[usize]) {
-        if is_mig { (Whose::Mig(uuid), &self.mig_devices) } else { (Whose::Gpu(uuid), &self.gpus) }
+        if is_mig {
+            (Whose::Mig(uuid), &self.mig_devices)
+        } else {
+            (Whose::Gpu(uuid), &self.gpus)
+        }
     }
 }

@@ -58,10 +58,18 @@ impl Plan {
     /// there is no such tier. Where the time of a point is asked for, it is the coarsest tier of which it is a multiple.
     pub fn new(request: &SpanRequest, tiers: &[Tier]) -> Self {
         let SpanRequest { to_ms, points, .. } = *request;
-        let oldest_ms = tiers.iter().map(|tier| tier.oldest_ms).min().unwrap_or(to_ms);
+        let oldest_ms = tiers
+            .iter()
+            .map(|tier| tier.oldest_ms)
+            .min()
+            .unwrap_or(to_ms);
         let from_ms = request.from_ms.max(oldest_ms).min(to_ms);
-        let least_ms = request.resolution_ms.unwrap_or((to_ms - from_ms) / u64::from(points.max(1)));
-        let coarsest = |is_fit: &dyn Fn(u64) -> bool| tiers.iter().rposition(|tier| is_fit(tier.resolution_ms));
+        let least_ms = request
+            .resolution_ms
+            .unwrap_or((to_ms - from_ms) / u64::from(points.max(1)));
+        let coarsest = |is_fit: &dyn Fn(u64) -> bool| {
+            tiers.iter().rposition(|tier| is_fit(tier.resolution_ms))
+        };
         let enough = match request.resolution_ms {
             None => coarsest(&|tier_ms| tier_ms <= 2 * least_ms),
             Some(asked_ms) => coarsest(&|tier_ms| asked_ms.is_multiple_of(tier_ms))
@@ -69,17 +77,35 @@ impl Plan {
         };
         let enough = enough.unwrap_or(0);
         // The first entry of a coarser tier begins before what it is made of.
-        let is_older = |coarser: &Tier, than: &Tier| coarser.oldest_ms + coarser.resolution_ms <= than.oldest_ms;
+        let is_older = |coarser: &Tier, than: &Tier| {
+            coarser.oldest_ms + coarser.resolution_ms <= than.oldest_ms
+        };
         let reaches = |at: usize| {
             let tier = &tiers[at];
-            tier.oldest_ms <= from_ms || !tiers[at + 1..].iter().any(|coarser| is_older(coarser, tier))
+            tier.oldest_ms <= from_ms
+                || !tiers[at + 1..]
+                    .iter()
+                    .any(|coarser| is_older(coarser, tier))
         };
-        let tier = (enough..tiers.len()).find(|tier| reaches(*tier)).unwrap_or(enough);
+        let tier = (enough..tiers.len())
+            .find(|tier| reaches(*tier))
+            .unwrap_or(enough);
         let entry_ms = tiers.get(tier).map_or(1000, |tier| tier.resolution_ms);
         let resolution_ms = least_ms.max(1).next_multiple_of(entry_ms);
         let is_sampled = tiers.get(tier).is_none_or(|tier| tier.is_sampled);
-        let step_ms = if is_sampled && resolution_ms == entry_ms { 0 } else { resolution_ms };
-        Self { from_ms, to_ms, oldest_ms, tier, step_ms, resolution_ms }
+        let step_ms = if is_sampled && resolution_ms == entry_ms {
+            0
+        } else {
+            resolution_ms
+        };
+        Self {
+            from_ms,
+            to_ms,
+            oldest_ms,
+            tier,
+            step_ms,
+            resolution_ms,
+        }
     }
 }
 
@@ -97,7 +123,11 @@ mod tests {
     fn plan(reach_ms: u64, span_ms: u64, points: u32) -> (usize, u64) {
         let tier = |resolution_ms: u64, keep_ms: u64| {
             let oldest_ms = (NOW - keep_ms.min(reach_ms)) / resolution_ms * resolution_ms;
-            Tier { resolution_ms, oldest_ms, is_sampled: resolution_ms == SECOND }
+            Tier {
+                resolution_ms,
+                oldest_ms,
+                is_sampled: resolution_ms == SECOND,
+            }
         };
         let tiers = [
             tier(SECOND, 10 * MINUTE),
@@ -105,8 +135,13 @@ mod tests {
             tier(MINUTE, 30 * DAY),
             tier(15 * MINUTE, 365 * DAY),
         ];
-        let request =
-            SpanRequest { from_ms: NOW - span_ms, to_ms: NOW, points, resolution_ms: None, wanted: Wanted::overview() };
+        let request = SpanRequest {
+            from_ms: NOW - span_ms,
+            to_ms: NOW,
+            points,
+            resolution_ms: None,
+            wanted: Wanted::overview(),
+        };
         let plan = Plan::new(&request, &tiers);
         assert!(span_ms / plan.resolution_ms <= points.into());
         (plan.tier, plan.resolution_ms)
@@ -130,7 +165,12 @@ mod tests {
 
     #[test]
     fn points_are_as_long_as_was_asked_for_or_as_what_is_known() {
-        let tiers = [(SECOND, 10 * MINUTE), (10 * SECOND, 2 * DAY), (MINUTE, 30 * DAY), (15 * MINUTE, 365 * DAY)];
+        let tiers = [
+            (SECOND, 10 * MINUTE),
+            (10 * SECOND, 2 * DAY),
+            (MINUTE, 30 * DAY),
+            (15 * MINUTE, 365 * DAY),
+        ];
         let tiers = tiers.map(|(resolution_ms, keep_ms)| Tier {
             resolution_ms,
             oldest_ms: NOW - keep_ms,
@@ -147,9 +187,24 @@ mod tests {
             (HOUR, SECOND, (1, 10 * SECOND, 10 * SECOND)),
         ] {
             let (from_ms, to_ms, wanted) = (NOW - span_ms, NOW - 1, Wanted::overview());
-            let request = SpanRequest { from_ms, to_ms, points: 1, resolution_ms: Some(asked_ms), wanted };
-            let Plan { tier, resolution_ms, step_ms, .. } = Plan::new(&request, &tiers);
-            assert_eq!((tier, resolution_ms, step_ms), expected, "{span_ms} {asked_ms}");
+            let request = SpanRequest {
+                from_ms,
+                to_ms,
+                points: 1,
+                resolution_ms: Some(asked_ms),
+                wanted,
+            };
+            let Plan {
+                tier,
+                resolution_ms,
+                step_ms,
+                ..
+            } = Plan::new(&request, &tiers);
+            assert_eq!(
+                (tier, resolution_ms, step_ms),
+                expected,
+                "{span_ms} {asked_ms}"
+            );
         }
     }
 
@@ -162,7 +217,11 @@ mod tests {
 
     #[test]
     fn a_server_that_has_just_started_has_fine_points_however_far_back_one_looks() {
-        let tiers = [Tier { resolution_ms: SECOND, oldest_ms: NOW - 5 * SECOND, is_sampled: true }];
+        let tiers = [Tier {
+            resolution_ms: SECOND,
+            oldest_ms: NOW - 5 * SECOND,
+            is_sampled: true,
+        }];
         let request = |span_ms| SpanRequest {
             from_ms: NOW - span_ms,
             to_ms: NOW,
@@ -171,7 +230,10 @@ mod tests {
             wanted: Wanted::overview(),
         };
         let plan = Plan::new(&request(10 * MINUTE), &tiers);
-        assert_eq!((plan.from_ms, plan.oldest_ms, plan.step_ms), (NOW - 5 * SECOND, NOW - 5 * SECOND, 0));
+        assert_eq!(
+            (plan.from_ms, plan.oldest_ms, plan.step_ms),
+            (NOW - 5 * SECOND, NOW - 5 * SECOND, 0)
+        );
         assert_eq!(Plan::new(&request(30 * DAY), &tiers), plan);
         let none = Plan::new(&request(HOUR), &[]);
         assert_eq!((none.from_ms, none.oldest_ms), (NOW, NOW));
@@ -179,7 +241,11 @@ mod tests {
 
     #[test]
     fn what_is_older_by_rounding_alone_takes_no_finer_tiers_place() {
-        let tier = |resolution_ms, oldest_ms| Tier { resolution_ms, oldest_ms, is_sampled: false };
+        let tier = |resolution_ms, oldest_ms| Tier {
+            resolution_ms,
+            oldest_ms,
+            is_sampled: false,
+        };
         let request = SpanRequest {
             from_ms: 295_000,
             to_ms: 311_000,
@@ -187,8 +253,12 @@ mod tests {
             resolution_ms: None,
             wanted: Wanted::overview(),
         };
-        let resolution_ms =
-            |oldest_ms| Plan::new(&request, &[tier(10_000, 300_000), tier(60_000, oldest_ms)]).resolution_ms;
-        assert_eq!((resolution_ms(260_000), resolution_ms(240_000)), (10_000, 60_000));
+        let resolution_ms = |oldest_ms| {
+            Plan::new(&request, &[tier(10_000, 300_000), tier(60_000, oldest_ms)]).resolution_ms
+        };
+        assert_eq!(
+            (resolution_ms(260_000), resolution_ms(240_000)),
+            (10_000, 60_000)
+        );
     }
 }

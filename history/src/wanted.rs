@@ -47,7 +47,12 @@ impl Wanted {
     }
 
     fn metrics(metrics: Vec<&'static Field>) -> Self {
-        Self { metrics, host: Vec::new(), mig: Vec::new(), holders: false }
+        Self {
+            metrics,
+            host: Vec::new(),
+            mig: Vec::new(),
+            holders: false,
+        }
     }
 
     /// Their names, each once and in one order, however they were asked for.
@@ -56,7 +61,11 @@ impl Wanted {
         let of_mig = self.mig.iter().map(|field| mig_id(field.id));
         let of_host = self.host.iter().map(|field| field.id.to_owned());
         let holders = self.holders.then(|| HOLDERS.to_owned());
-        let ids: BTreeSet<_> = of_gpus.chain(of_mig).chain(of_host).chain(holders).collect();
+        let ids: BTreeSet<_> = of_gpus
+            .chain(of_mig)
+            .chain(of_host)
+            .chain(holders)
+            .collect();
         ids.into_iter().collect()
     }
 
@@ -68,7 +77,9 @@ impl Wanted {
                 wanted.metrics.push(field);
             } else if let Some(field) = HOST_FIELDS.iter().find(|field| field.id == id) {
                 wanted.host.push(field);
-            } else if let Some(field) = of_mig().find(|field| id.strip_prefix(MIG) == Some(field.id)) {
+            } else if let Some(field) =
+                of_mig().find(|field| id.strip_prefix(MIG) == Some(field.id))
+            {
                 wanted.mig.push(field);
             } else if id == HOLDERS {
                 wanted.holders = true;
@@ -79,8 +90,18 @@ impl Wanted {
         if unknown.is_empty() {
             return (wanted, Ok(()));
         }
-        let all = Self { holders: true, ..Self::all() };
-        (wanted, Err(format!("unknown metric '{}'; there are {}", unknown.join("', '"), all.ids().join(", "))))
+        let all = Self {
+            holders: true,
+            ..Self::all()
+        };
+        (
+            wanted,
+            Err(format!(
+                "unknown metric '{}'; there are {}",
+                unknown.join("', '"),
+                all.ids().join(", ")
+            )),
+        )
     }
 }
 
@@ -110,5 +131,9 @@ pub fn rounded(value: f64) -> f64 {
     let digits_left = value.abs().log10().floor() as i32 + 1 - DIGITS;
     // Of whole numbers, so that nothing is lost by the way.
     let power = 10_f64.powi(digits_left.abs());
-    if digits_left > 0 { (value / power).round() * power } else { (value * power).round() / power }
+    if digits_left > 0 {
+        (value / power).round() * power
+    } else {
+        (value * power).round() / power
+    }
 }

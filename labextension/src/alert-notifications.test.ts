@@ -26,7 +26,10 @@ const HOT: FiringAlert = {
   since_ms: 1,
   text: 'Temperature 87 °C',
 };
-const trans = { __: (text: string, ...words: unknown[]) => text.replace(/%(\d)/g, (_, at) => String(words[at - 1])) };
+const trans = {
+  __: (text: string, ...words: unknown[]) =>
+    text.replace(/%(\d)/g, (_, at) => String(words[at - 1])),
+};
 
 let listener: FeedListener;
 let store: { firing: FiringAlert[] };

@@ -62,8 +62,12 @@ export class AlertNotifications implements IDisposable {
     const { gpu, severity } = alert;
     const text = describeFiring(alert);
     const type = severity === 'critical' ? 'error' : severity === 'warning' ? 'warning' : 'info';
-    return Notification.emit(gpu === null ? text : this.trans.__('GPU %1: %2', gpu.index, text), type, {
-      autoClose: type === 'info' ? NOTICE_MS : false,
-    });
+    return Notification.emit(
+      gpu === null ? text : this.trans.__('GPU %1: %2', gpu.index, text),
+      type,
+      {
+        autoClose: type === 'info' ? NOTICE_MS : false,
+      },
+    );
   }
 }

@@ -5,7 +5,10 @@ import { expect, it, vi } from 'vitest';
 import { addEntries } from './entries';
 import type { Connection } from './server/connection';
 
-function entries(hasFleet: boolean): { palette: ReturnType<typeof vi.fn>; launcher: ReturnType<typeof vi.fn> } {
+function entries(hasFleet: boolean): {
+  palette: ReturnType<typeof vi.fn>;
+  launcher: ReturnType<typeof vi.fn>;
+} {
   const [palette, launcher] = [vi.fn(), vi.fn()];
   addEntries({
     app: { serviceManager: { sessions: {} } } as unknown as JupyterFrontEnd,

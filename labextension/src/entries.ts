@@ -44,7 +44,8 @@ export function addEntries({
   for (const command of inPalette) {
     palette?.addItem({ command, category: lab.__('View') });
   }
-  const addToLauncher = (command: string): void => void launcher?.add({ command, category: lab.__('Other') });
+  const addToLauncher = (command: string): void =>
+    void launcher?.add({ command, category: lab.__('Other') });
   commands.filter((command) => command !== fleet).forEach(addToLauncher);
   if (launcher !== null) {
     void connection.willHaveFleet().then((willHave) => willHave && addToLauncher(fleet));
@@ -58,7 +59,12 @@ export function addEntries({
       sessions.runningChanged.disconnect(list);
       void import('./notebook/notebook-chunk').then(({ GpuMemoryList }) =>
         running?.add(
-          new GpuMemoryList({ app, connection, notebooks, trans: (translator ?? nullTranslator).load('gpumon') }),
+          new GpuMemoryList({
+            app,
+            connection,
+            notebooks,
+            trans: (translator ?? nullTranslator).load('gpumon'),
+          }),
         ),
       );
     }

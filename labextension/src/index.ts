@@ -1,6 +1,11 @@
 /** Adds the GPU panel to JupyterLab and Notebook 7, and to notebooks the GPU use of their cells. */
 
-import { ILabShell, ILayoutRestorer, type JupyterFrontEnd, type JupyterFrontEndPlugin } from '@jupyterlab/application';
+import {
+  ILabShell,
+  ILayoutRestorer,
+  type JupyterFrontEnd,
+  type JupyterFrontEndPlugin,
+} from '@jupyterlab/application';
 import { ICommandPalette, IThemeManager } from '@jupyterlab/apputils';
 import { ILauncher } from '@jupyterlab/launcher';
 import { IRunningSessionManagers } from '@jupyterlab/running';
@@ -35,7 +40,8 @@ const RANK = 250;
 // Notebook 7 has no layout restorer; a stripped-down JupyterLab may lack any of the others.
 const plugin: JupyterFrontEndPlugin<void> = {
   id: PLUGIN_ID,
-  description: 'Monitors NVIDIA GPUs in a panel of the left sidebar, and shows below cells what they used.',
+  description:
+    'Monitors NVIDIA GPUs in a panel of the left sidebar, and shows below cells what they used.',
   autoStart: true,
   optional: [
     ILayoutRestorer,
@@ -63,7 +69,9 @@ const plugin: JupyterFrontEndPlugin<void> = {
     const trans = (translator ?? nullTranslator).load('gpumon');
     const connection = new Connection(app.serviceManager.serverSettings, trans);
     const notebooks = once(() =>
-      import('./notebook/notebooks').then(({ LabNotebooks }) => new LabNotebooks(app, connection, trans)),
+      import('./notebook/notebooks').then(
+        ({ LabNotebooks }) => new LabNotebooks(app, connection, trans),
+      ),
     );
     const views = { connection, notebooks, trans };
     const inMain = { ...views, app, restorer, hasTabs: labShell !== null };
@@ -71,7 +79,8 @@ const plugin: JupyterFrontEndPlugin<void> = {
     const fleets = new Fleets(inMain);
     const panel = new GpuPanel({
       ...views,
-      onOpenGpu: (index) => void app.commands.execute(CommandIDs.openDashboard, { address: `gpu=${index}` }),
+      onOpenGpu: (index) =>
+        void app.commands.execute(CommandIDs.openDashboard, { address: `gpu=${index}` }),
     });
     app.shell.add(panel, 'left', { rank: RANK });
     restorer?.add(panel, panel.id);
@@ -87,7 +96,8 @@ const plugin: JupyterFrontEndPlugin<void> = {
     const { tour, ...others } = CommandIDs;
     const commands = Object.values(others);
     // Notebook 7 offers to show each panel by itself, under the same name.
-    const inPalette = labShell === null ? commands.filter((id) => id !== CommandIDs.open) : commands;
+    const inPalette =
+      labShell === null ? commands.filter((id) => id !== CommandIDs.open) : commands;
     const fleet = CommandIDs.openFleet;
     addEntries({
       app,
@@ -103,7 +113,15 @@ const plugin: JupyterFrontEndPlugin<void> = {
       translator,
     });
     const showPanel = (): void => void app.commands.execute(CommandIDs.open);
-    const applyInNotebooks = followNotebooks({ ...views, app, statusBar, palette, registry, translator, showPanel });
+    const applyInNotebooks = followNotebooks({
+      ...views,
+      app,
+      statusBar,
+      palette,
+      registry,
+      translator,
+      showPanel,
+    });
     void followSettings(registry, PLUGIN_ID, (settings) => {
       applyInNotebooks(settings);
       void connection.apply(settings).then(() => {
@@ -115,7 +133,12 @@ const plugin: JupyterFrontEndPlugin<void> = {
   },
 };
 
-function addCommands(app: JupyterFrontEnd, panel: GpuPanel, dashboards: Dashboards, trans: TranslationBundle): void {
+function addCommands(
+  app: JupyterFrontEnd,
+  panel: GpuPanel,
+  dashboards: Dashboards,
+  trans: TranslationBundle,
+): void {
   app.commands.addCommand(CommandIDs.open, {
     label: trans.__('Show GPUs'),
     caption: trans.__('Show the GPU panel in the left sidebar'),
@@ -149,15 +172,28 @@ function addCommands(app: JupyterFrontEnd, panel: GpuPanel, dashboards: Dashboar
     describedBy: {
       args: {
         type: 'object',
-        properties: { address: { type: 'string', description: 'What to show, as `gpu=0,1&charts=power&span=5`' } },
+        properties: {
+          address: {
+            type: 'string',
+            description: 'What to show, as `gpu=0,1&charts=power&span=5`',
+          },
+        },
       },
     },
     execute: ({ address, id }) =>
-      dashboards.open(typeof address === 'string' ? address : '', typeof id === 'string' ? id : null),
+      dashboards.open(
+        typeof address === 'string' ? address : '',
+        typeof id === 'string' ? id : null,
+      ),
   });
 }
 
-function addFleetCommand(app: JupyterFrontEnd, fleets: Fleets, connection: Connection, trans: TranslationBundle): void {
+function addFleetCommand(
+  app: JupyterFrontEnd,
+  fleets: Fleets,
+  connection: Connection,
+  trans: TranslationBundle,
+): void {
   const text = (value: unknown): string | null => (typeof value === 'string' ? value : null);
   app.commands.addCommand(CommandIDs.openFleet, {
     label: trans.__('GPU Fleet'),
@@ -174,7 +210,8 @@ function addFleetCommand(app: JupyterFrontEnd, fleets: Fleets, connection: Conne
         },
       },
     },
-    execute: ({ address, node, isRestored }) => fleets.open(text(address), text(node), isRestored === true),
+    execute: ({ address, node, isRestored }) =>
+      fleets.open(text(address), text(node), isRestored === true),
   });
 }
 

@@ -8,7 +8,10 @@ import { PageSubscription } from './page-subscription';
 const asked = { active: true, traces: false };
 const unsubscribe = vi.fn();
 const feed = {
-  subscribe: () => ({ update: (changes: Partial<typeof asked>) => Object.assign(asked, changes), unsubscribe }),
+  subscribe: () => ({
+    update: (changes: Partial<typeof asked>) => Object.assign(asked, changes),
+    unsubscribe,
+  }),
 } as unknown as Feed;
 
 function hide(hidden: boolean): void {

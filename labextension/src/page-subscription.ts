@@ -28,5 +28,6 @@ export class PageSubscription {
     this.subscription.unsubscribe();
   }
 
-  private readonly updateActive = (): void => this.subscription.update({ active: this.measuring || !document.hidden });
+  private readonly updateActive = (): void =>
+    this.subscription.update({ active: this.measuring || !document.hidden });
 }

@@ -16,21 +16,31 @@ const CALLS: usize = 20;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let nvml = NvmlBackend::open(std::env::var_os("GPUMON_NVML_LIB"))?;
-    println!("{:>8} {:>10} {:>10}  code  call", "table", "median", "largest");
+    println!(
+        "{:>8} {:>10} {:>10}  code  call",
+        "table", "median", "largest"
+    );
     for (query, known) in shared_queries() {
         let mut costs = Vec::with_capacity(CALLS);
         let mut code = 0;
         for _ in 0..CALLS {
             nvml.forget_answers();
             let begun = Instant::now();
-            code = nvml.about(Subject::gpu(0), query).err().map_or(0, |code| code.0);
+            code = nvml
+                .about(Subject::gpu(0), query)
+                .err()
+                .map_or(0, |code| code.0);
             costs.push(begun.elapsed());
             // Most answers come from a cache inside the library, which is looked up anew now and then.
             std::thread::sleep(Duration::from_millis(2));
         }
         costs.sort_unstable();
         let us = |cost: Duration| cost.as_secs_f64() * 1e6;
-        println!("{known:>8} {:>10.1} {:>10.1}  {code:>4}  {query:?}", us(costs[CALLS / 2]), us(costs[CALLS - 1]));
+        println!(
+            "{known:>8} {:>10.1} {:>10.1}  {code:>4}  {query:?}",
+            us(costs[CALLS / 2]),
+            us(costs[CALLS - 1])
+        );
     }
     Ok(())
 }

@@ -23,8 +23,14 @@ const HOUR: u32 = 3_600;
 const INTERVAL: Duration = Duration::from_millis(2);
 
 fn main() {
-    let source = SourceChoice::Nvml.open(std::env::var_os("GPUMON_NVML_LIB")).expect("a library to read");
-    let options = Options { details: true, events: true, ..Options::new(INTERVAL, CommandLines::Own) };
+    let source = SourceChoice::Nvml
+        .open(std::env::var_os("GPUMON_NVML_LIB"))
+        .expect("a library to read");
+    let options = Options {
+        details: true,
+        events: true,
+        ..Options::new(INTERVAL, CommandLines::Own)
+    };
     let (mut samples, mut begin_kb, begun) = (0, 0, Instant::now());
     let mut written = Vec::new();
     let ran = sampler::run(&source.into(), &options, |record| {
@@ -34,15 +40,24 @@ fn main() {
         if samples == HOUR && begin_kb == 0 {
             begin_kb = resident_kb();
         }
-        if samples == SAMPLES { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if samples == SAMPLES {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     });
     ran.expect("GPUs to read");
     let seconds = begun.elapsed().as_secs_f64();
-    println!("{{\"begin_kb\":{begin_kb},\"end_kb\":{},\"seconds\":{seconds:.1}}}", resident_kb());
+    println!(
+        "{{\"begin_kb\":{begin_kb},\"end_kb\":{},\"seconds\":{seconds:.1}}}",
+        resident_kb()
+    );
 }
 
 fn resident_kb() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    resident.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
+    resident
+        .and_then(|line| line.trim().trim_end_matches(" kB").parse().ok())
+        .unwrap_or(0)
 }

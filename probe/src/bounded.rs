@@ -55,11 +55,17 @@ pub fn text(path: impl AsRef<Path>, limit: usize) -> io::Result<String> {
 /// If the file cannot be opened, or is no regular file.
 pub fn open_regular(path: impl AsRef<Path>) -> io::Result<File> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)?;
     if file.metadata()?.is_file() {
         return Ok(file);
     }
-    Err(io::Error::new(ErrorKind::InvalidInput, "it is not a regular file; name one"))
+    Err(io::Error::new(
+        ErrorKind::InvalidInput,
+        "it is not a regular file; name one",
+    ))
 }
 
 /// Reads a regular file as text.
@@ -77,7 +83,10 @@ pub fn regular_text(path: impl AsRef<Path>, limit: usize) -> io::Result<String> 
 pub fn text_of(file: impl Read, limit: usize) -> io::Result<String> {
     let bytes = read_from(file, limit.saturating_add(1))?;
     if bytes.len() > limit {
-        return Err(io::Error::new(ErrorKind::FileTooLarge, format!("it is larger than {limit} bytes")));
+        return Err(io::Error::new(
+            ErrorKind::FileTooLarge,
+            format!("it is larger than {limit} bytes"),
+        ));
     }
     String::from_utf8(bytes).map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is not UTF-8"))
 }
@@ -118,13 +127,23 @@ mod tests {
     fn pipes_devices_and_long_files_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let (pipe, file) = (folder.path().join("pipe"), folder.path().join("file"));
-        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &pipe,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR,
+            0,
+        )
+        .unwrap();
         for path in [&*pipe, Path::new("/dev/zero"), folder.path()] {
             assert!(regular_text(path, 10).is_err(), "{}", path.display());
         }
         std::fs::write(&file, "12345").unwrap();
         assert_eq!(regular_text(&file, 5).unwrap(), "12345");
-        assert_eq!(regular_text(&file, 4).unwrap_err().kind(), ErrorKind::FileTooLarge);
+        assert_eq!(
+            regular_text(&file, 4).unwrap_err().kind(),
+            ErrorKind::FileTooLarge
+        );
     }
 
     #[test]

@@ -19,7 +19,11 @@ use crate::{
 };
 
 /// The usual folders of time zones, unless `TZDIR` names another one.
-const ZONEINFO: [&str; 3] = ["/usr/share/zoneinfo", "/usr/share/lib/zoneinfo", "/etc/zoneinfo"];
+const ZONEINFO: [&str; 3] = [
+    "/usr/share/zoneinfo",
+    "/usr/share/lib/zoneinfo",
+    "/etc/zoneinfo",
+];
 
 /// The time zone of the system, which counts if `TZ` is not set.
 const LOCALTIME: &str = "/etc/localtime";
@@ -60,7 +64,10 @@ pub fn now() -> Zoned {
 /// Returns the folders of time zones. As in glibc, an empty `TZDIR` names none.
 fn zoneinfo_folders() -> Vec<PathBuf> {
     let folder = env::var_os("TZDIR").filter(|folder| !folder.is_empty());
-    folder.map_or_else(|| ZONEINFO.map(PathBuf::from).into(), |folder| vec![folder.into()])
+    folder.map_or_else(
+        || ZONEINFO.map(PathBuf::from).into(),
+        |folder| vec![folder.into()],
+    )
 }
 
 /// Finds the time zone that a value of `TZ` names: an absolute path, a name in one of these
@@ -72,9 +79,15 @@ fn find_zone(name: &str, folders: &[PathBuf]) -> Option<TimeZone> {
         return Some(TimeZone::UTC);
     }
     // `join` with an absolute path ignores the folder.
-    let file = folders.iter().find_map(|folder| read_zone(&folder.join(name)));
+    let file = folders
+        .iter()
+        .find_map(|folder| read_zone(&folder.join(name)));
     // A rule without dates, such as EST5EDT, changes to summer time as in the United States.
-    let rule = || TimeZone::posix(name).or_else(|_| TimeZone::posix(&format!("{name},M3.2.0,M11.1.0"))).ok();
+    let rule = || {
+        TimeZone::posix(name)
+            .or_else(|_| TimeZone::posix(&format!("{name},M3.2.0,M11.1.0")))
+            .ok()
+    };
     file.or_else(rule)
 }
 
@@ -91,7 +104,9 @@ mod tests {
     #[test]
     fn rules_and_names_of_utc_need_no_files() {
         let summer: Timestamp = "2026-07-01T12:00:00Z".parse().unwrap();
-        let hour = |name: &str| find_zone(name, &[]).map(|zone| zone.to_datetime(summer).strftime("%H:%M").to_string());
+        let hour = |name: &str| {
+            find_zone(name, &[]).map(|zone| zone.to_datetime(summer).strftime("%H:%M").to_string())
+        };
         for (name, expected) in [
             ("", "12:00"),
             (":UTC", "12:00"),

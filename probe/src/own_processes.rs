@@ -50,10 +50,18 @@ impl OwnProcesses {
     /// Fills in what this user may know of their own processes, and waits for those that are new, but no longer than
     /// `patience`. False where there are none of this user, and all is as it was.
     pub fn fill(&mut self, gpus: &mut [GpuSample], patience: Duration) -> bool {
-        let listed = gpus.iter().flat_map(processes).filter(|process| self.may_be_own(&process.user));
+        let listed = gpus
+            .iter()
+            .flat_map(processes)
+            .filter(|process| self.may_be_own(&process.user));
         self.listed = listed.map(|process| process.pid).collect();
         self.resolver.ask(self.listed.clone(), patience);
-        let own: BTreeSet<u32> = self.listed.iter().copied().filter(|pid| self.is_own(*pid)).collect();
+        let own: BTreeSet<u32> = self
+            .listed
+            .iter()
+            .copied()
+            .filter(|pid| self.is_own(*pid))
+            .collect();
         self.names.retain(|pid, _| own.contains(pid));
         let budget = process_list::budget(gpus.len() as u32);
         for gpu in gpus {
@@ -66,12 +74,19 @@ impl OwnProcesses {
 
     /// With longer texts, fewer processes may have room in a sample.
     fn fill_gpu(&mut self, gpu: &mut GpuSample, own: &BTreeSet<u32>, budget: usize) {
-        let (Reading::Now(processes) | Reading::Earlier { value: processes, .. }) = &mut gpu.processes else { return };
-        let (listed, omitted) = process_list::fit(mem::take(processes), budget, |process, fields| {
-            if own.contains(&process.pid) && self.may_be_own(&process.user) {
-                self.describe(process, fields);
-            }
-        });
+        let (Reading::Now(processes)
+        | Reading::Earlier {
+            value: processes, ..
+        }) = &mut gpu.processes
+        else {
+            return;
+        };
+        let (listed, omitted) =
+            process_list::fit(mem::take(processes), budget, |process, fields| {
+                if own.contains(&process.pid) && self.may_be_own(&process.user) {
+                    self.describe(process, fields);
+                }
+            });
         *processes = listed;
         gpu.processes_omitted = gpu.processes_omitted.saturating_add(omitted.len() as u32);
     }
@@ -86,7 +101,10 @@ impl OwnProcesses {
         // By these, the collector's own events tell which process they are about.
         keep_known(&process.started_ms, &mut described.started_ms);
         keep_known(&process.user, &mut described.user);
-        let name = ProcessName { name: described.name.clone(), program: described.program.clone() };
+        let name = ProcessName {
+            name: described.name.clone(),
+            program: described.program.clone(),
+        };
         self.names.insert(process.pid, name);
         *process = described;
     }
@@ -94,7 +112,9 @@ impl OwnProcesses {
     /// Calls a process of this user that has started or ended what it is called in samples, and waits for its name, but
     /// no longer than `patience`. False where the event is about something else, and as it was.
     pub fn name(&mut self, event: &mut Event, patience: Duration) -> bool {
-        let (EventKind::ProcessStarted(process) | EventKind::ProcessEnded(process)) = &mut event.what else {
+        let (EventKind::ProcessStarted(process) | EventKind::ProcessEnded(process)) =
+            &mut event.what
+        else {
             return false;
         };
         if !self.may_be_own(&process.user) {
@@ -103,10 +123,15 @@ impl OwnProcesses {
         let known = self.names.get(&process.pid).cloned().or_else(|| {
             self.listed.insert(process.pid);
             self.resolver.ask(self.listed.clone(), patience);
-            self.resolver.name(process.pid).filter(|_| self.is_own(process.pid))
+            self.resolver
+                .name(process.pid)
+                .filter(|_| self.is_own(process.pid))
         });
-        let is_news = |known: &ProcessName| known.name.value().is_some() && known.name != process.name;
-        let Some(known) = known.filter(is_news) else { return false };
+        let is_news =
+            |known: &ProcessName| known.name.value().is_some() && known.name != process.name;
+        let Some(known) = known.filter(is_news) else {
+            return false;
+        };
         (process.name, process.program) = (known.name, known.program);
         true
     }
@@ -153,8 +178,17 @@ mod tests {
     }
 
     fn as_told_by_another(pid: u32, user: Reading<String>, started_ms: Reading<u64>) -> Process {
-        let (name, command) = (Reading::Now("sleep".to_owned()), Reading::Absent(Absence::Hidden));
-        Process { name, command, user, started_ms, ..examples::process(pid, 1) }
+        let (name, command) = (
+            Reading::Now("sleep".to_owned()),
+            Reading::Absent(Absence::Hidden),
+        );
+        Process {
+            name,
+            command,
+            user,
+            started_ms,
+            ..examples::process(pid, 1)
+        }
     }
 
     #[test]
@@ -162,7 +196,10 @@ mod tests {
         let running = Running(Command::new("sleep").arg("617").spawn().unwrap());
         let pid = running.0.id();
         // A program that has just been started has no arguments for a moment.
-        while std::fs::read(format!("/proc/{pid}/cmdline")).unwrap().is_empty() {
+        while std::fs::read(format!("/proc/{pid}/cmdline"))
+            .unwrap()
+            .is_empty()
+        {
             std::thread::yield_now();
         }
         let mut own = OwnProcesses::new("/proc".into());
@@ -177,8 +214,15 @@ mod tests {
         assert!(own.fill(&mut gpus, PATIENCE));
         let of = |gpu: usize| &gpus[gpu].processes.value().unwrap()[0];
         assert_eq!(of(0).command, Reading::Now("sleep 617".to_owned()));
-        assert!(of(0).started_ms.value().is_some() && of(0).owner.value().is_some_and(|owner| !owner.partial));
-        assert_eq!((of(1), of(2)), (&long_ago, &other), "another process of that number, and another user's");
+        assert!(
+            of(0).started_ms.value().is_some()
+                && of(0).owner.value().is_some_and(|owner| !owner.partial)
+        );
+        assert_eq!(
+            (of(1), of(2)),
+            (&long_ago, &other),
+            "another process of that number, and another user's"
+        );
         assert!(!own.fill(&mut [], PATIENCE));
     }
 
@@ -189,33 +233,70 @@ mod tests {
         let mut gpus = [examples::sample(0)];
         let init = as_told_by_another(1, unknown.clone(), Reading::Absent(Absence::Unknown));
         let nobody = as_told_by_another(u32::MAX, unknown, Reading::Absent(Absence::Unknown));
-        let this = as_told_by_another(std::process::id(), init.user.clone(), init.started_ms.clone());
+        let this = as_told_by_another(
+            std::process::id(),
+            init.user.clone(),
+            init.started_ms.clone(),
+        );
         gpus[0].processes = Reading::Now(vec![this, nobody.clone()]);
         assert!(own.fill(&mut gpus, PATIENCE));
         let told = gpus[0].processes.value().unwrap();
-        assert!(told[0].command.value().is_some_and(|command| !command.is_empty()));
-        assert_eq!((told[0].user.value(), &told[1]), (Some(&own.user[0]), &nobody));
+        assert!(
+            told[0]
+                .command
+                .value()
+                .is_some_and(|command| !command.is_empty())
+        );
+        assert_eq!(
+            (told[0].user.value(), &told[1]),
+            (Some(&own.user[0]), &nobody)
+        );
     }
 
     #[test]
     fn events_call_own_processes_what_samples_call_them() {
         let script = std::env::temp_dir().join(format!("gpumon-own-{}.py", std::process::id()));
         std::fs::write(&script, "import time; time.sleep(60)").unwrap();
-        let Ok(child) = Command::new("python3").arg(&script).spawn() else { return };
+        let Ok(child) = Command::new("python3").arg(&script).spawn() else {
+            return;
+        };
         let running = Running(child);
         let pid = running.0.id();
         let mut own = OwnProcesses::new("/proc".into());
         let about = |own: &OwnProcesses, what: fn(ProcessRef) -> EventKind, user: &str| {
-            let (name, started_ms) = (Reading::Now("python3".to_owned()), Reading::Absent(Absence::Unknown));
-            let user = Reading::Now(if user.is_empty() { own.user[0].clone() } else { user.to_owned() });
-            Event { at_ms: 1, gpu: None, what: what(ProcessRef { pid, name, program: None, user, started_ms }) }
+            let (name, started_ms) = (
+                Reading::Now("python3".to_owned()),
+                Reading::Absent(Absence::Unknown),
+            );
+            let user = Reading::Now(if user.is_empty() {
+                own.user[0].clone()
+            } else {
+                user.to_owned()
+            });
+            Event {
+                at_ms: 1,
+                gpu: None,
+                what: what(ProcessRef {
+                    pid,
+                    name,
+                    program: None,
+                    user,
+                    started_ms,
+                }),
+            }
         };
         let file = script.file_name().unwrap().to_str().unwrap();
-        let (start, end) = (EventKind::ProcessStarted as fn(_) -> _, EventKind::ProcessEnded as fn(_) -> _);
+        let (start, end) = (
+            EventKind::ProcessStarted as fn(_) -> _,
+            EventKind::ProcessEnded as fn(_) -> _,
+        );
         let is_named = |own: &mut OwnProcesses, what, user, name: &str| {
             let mut event = about(own, what, user);
             own.name(&mut event, PATIENCE);
-            let (EventKind::ProcessStarted(told) | EventKind::ProcessEnded(told)) = event.what else { unreachable!() };
+            let (EventKind::ProcessStarted(told) | EventKind::ProcessEnded(told)) = event.what
+            else {
+                unreachable!()
+            };
             told.name == Reading::Now(name.to_owned())
         };
         // It may not have become the interpreter yet.
@@ -233,7 +314,10 @@ mod tests {
         )]);
         assert!(own.fill(&mut gpus, PATIENCE));
         drop(running);
-        assert!(is_named(&mut own, end, "", file), "it is known from the sample");
+        assert!(
+            is_named(&mut own, end, "", file),
+            "it is known from the sample"
+        );
         std::fs::remove_file(&script).unwrap();
     }
 }

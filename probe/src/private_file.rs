@@ -86,13 +86,21 @@ impl PrivateFile {
         let metadata = file.metadata().map_err(unreadable)?;
         let own = geteuid().as_raw();
         if metadata.uid() != own && metadata.uid() != 0 {
-            return Err(FileError::OfAnother { path: own_path(), uid: metadata.uid(), own });
+            return Err(FileError::OfAnother {
+                path: own_path(),
+                uid: metadata.uid(),
+                own,
+            });
         }
         if metadata.mode() & 0o022 != 0 {
             return Err(FileError::Writable(own_path()));
         }
         let text = text(file, path)?;
-        let read = Self { path: own_path(), metadata, text };
+        let read = Self {
+            path: own_path(),
+            metadata,
+            text,
+        };
         if secrecy == Secrecy::Secret {
             read.check_secret()?;
         }
@@ -102,8 +110,13 @@ impl PrivateFile {
     /// # Errors
     /// Where everybody may read it. A group may: it is how systemd, Kubernetes and Debian's `ssl-cert` hand out secrets.
     pub fn check_secret(&self) -> Result<(), FileError> {
-        let is_readable = self.metadata.mode() & 0o004 != 0 && !self.path.starts_with(MOUNTED_SECRETS);
-        if is_readable { Err(FileError::Readable(self.path.clone())) } else { Ok(()) }
+        let is_readable =
+            self.metadata.mode() & 0o004 != 0 && !self.path.starts_with(MOUNTED_SECRETS);
+        if is_readable {
+            Err(FileError::Readable(self.path.clone()))
+        } else {
+            Ok(())
+        }
     }
 
     /// What is in it.
@@ -116,7 +129,11 @@ fn text(file: File, path: &Path) -> Result<String, FileError> {
     let mut text = String::new();
     let length = file.take(MOST + 1).read_to_string(&mut text);
     let length = length.map_err(|error| FileError::Unreadable(path.to_owned(), error))?;
-    if length as u64 > MOST { Err(FileError::TooLarge(path.to_owned())) } else { Ok(text) }
+    if length as u64 > MOST {
+        Err(FileError::TooLarge(path.to_owned()))
+    } else {
+        Ok(text)
+    }
 }
 
 #[cfg(test)]
@@ -129,7 +146,9 @@ mod tests {
     use super::*;
 
     fn refusal(path: &Path, secrecy: Secrecy) -> Option<String> {
-        PrivateFile::read(path, secrecy).err().map(|error| error.to_string())
+        PrivateFile::read(path, secrecy)
+            .err()
+            .map(|error| error.to_string())
     }
 
     #[test]
@@ -148,8 +167,13 @@ mod tests {
             fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
             for (secrecy, cure) in [(Secrecy::Public, public), (Secrecy::Secret, secret)] {
                 let refusal = refusal(&file, secrecy);
-                let is_right = refusal.as_deref().is_some_and(|text| cure.is_some_and(|cure| text.contains(cure)));
-                assert!(is_right || (refusal.is_none() && cure.is_none()), "{mode:o} {secrecy:?}: {refusal:?}");
+                let is_right = refusal
+                    .as_deref()
+                    .is_some_and(|text| cure.is_some_and(|cure| text.contains(cure)));
+                assert!(
+                    is_right || (refusal.is_none() && cure.is_none()),
+                    "{mode:o} {secrecy:?}: {refusal:?}"
+                );
             }
         }
     }
@@ -161,12 +185,24 @@ mod tests {
         fs::write(&file, "x").unwrap();
         symlink(&file, &link).unwrap();
         fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
-        assert_eq!(PrivateFile::read(&link, Secrecy::Secret).unwrap().text(), "x", "as Kubernetes mounts secrets");
+        assert_eq!(
+            PrivateFile::read(&link, Secrecy::Secret).unwrap().text(),
+            "x",
+            "as Kubernetes mounts secrets"
+        );
         fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
-        assert!(refusal(&link, Secrecy::Secret).unwrap().contains("chmod 600"));
+        assert!(
+            refusal(&link, Secrecy::Secret)
+                .unwrap()
+                .contains("chmod 600")
+        );
         // Only root can give a file away.
         if chown(&file, Some(65_534), None).is_ok() {
-            assert!(refusal(&link, Secrecy::Public).unwrap().contains("belongs to user 65534"));
+            assert!(
+                refusal(&link, Secrecy::Public)
+                    .unwrap()
+                    .contains("belongs to user 65534")
+            );
         }
     }
 
@@ -174,11 +210,34 @@ mod tests {
     fn what_is_no_file_or_too_large_is_refused_at_once() {
         let folder = tempfile::tempdir().unwrap();
         let [pipe, large] = ["pipe", "large"].map(|name| folder.path().join(name));
-        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
-        assert!(refusal(&pipe, Secrecy::Secret).unwrap().contains("regular file"));
-        assert!(refusal(folder.path(), Secrecy::Public).unwrap().contains("regular file"));
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &pipe,
+            rustix::fs::FileType::Fifo,
+            0o600.into(),
+            0,
+        )
+        .unwrap();
+        assert!(
+            refusal(&pipe, Secrecy::Secret)
+                .unwrap()
+                .contains("regular file")
+        );
+        assert!(
+            refusal(folder.path(), Secrecy::Public)
+                .unwrap()
+                .contains("regular file")
+        );
         fs::write(&large, vec![b'x'; MOST as usize + 1]).unwrap();
-        assert!(refusal(&large, Secrecy::Public).unwrap().contains("larger than"));
-        assert!(refusal(&folder.path().join("none"), Secrecy::Public).unwrap().contains("No such file"));
+        assert!(
+            refusal(&large, Secrecy::Public)
+                .unwrap()
+                .contains("larger than")
+        );
+        assert!(
+            refusal(&folder.path().join("none"), Secrecy::Public)
+                .unwrap()
+                .contains("No such file")
+        );
     }
 }

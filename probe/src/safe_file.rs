@@ -37,7 +37,10 @@ const WRITABLE_BY_OTHERS: u32 = 0o002;
 const TRIES: u32 = 5;
 
 /// Nothing that another user has prepared blocks this process or becomes its terminal.
-const CAREFUL: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
+const CAREFUL: OFlags = OFlags::NOFOLLOW
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::NOCTTY)
+    .union(OFlags::CLOEXEC);
 
 /// A directory that belongs to this program's user or root and is not writable by everybody.
 #[derive(Debug)]
@@ -92,7 +95,9 @@ impl From<FolderError> for io::Error {
     fn from(error: FolderError) -> Self {
         let kind = match &error {
             FolderError::Unavailable { cause, .. } => cause.kind(),
-            FolderError::OtherOwner { .. } | FolderError::Writable(_) => ErrorKind::PermissionDenied,
+            FolderError::OtherOwner { .. } | FolderError::Writable(_) => {
+                ErrorKind::PermissionDenied
+            }
         };
         Self::new(kind, error.to_string())
     }
@@ -104,8 +109,15 @@ impl Folder {
     /// # Errors
     /// If the directory cannot be created or opened, belongs to another user, or is writable by everybody.
     pub fn create(path: &Path, owner: Owner) -> Result<Self, FolderError> {
-        let unavailable = |cause| FolderError::Unavailable { path: path.to_owned(), cause };
-        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(unavailable)?;
+        let unavailable = |cause| FolderError::Unavailable {
+            path: path.to_owned(),
+            cause,
+        };
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path)
+            .map_err(unavailable)?;
         Self::open(path, owner)
     }
 
@@ -115,22 +127,35 @@ impl Folder {
     /// If the directory cannot be opened, belongs to another user, or is writable by everybody.
     pub fn open(path: &Path, owner: Owner) -> Result<Self, FolderError> {
         let own = geteuid().as_raw();
-        let unavailable = |cause: io::Error| FolderError::Unavailable { path: path.to_owned(), cause };
-        let is_trusted = |found: &Metadata| [own, 0].contains(&found.uid()) || (owner == Owner::AnyForRoot && own == 0);
+        let unavailable = |cause: io::Error| FolderError::Unavailable {
+            path: path.to_owned(),
+            cause,
+        };
+        let is_trusted = |found: &Metadata| {
+            [own, 0].contains(&found.uid()) || (owner == Owner::AnyForRoot && own == 0)
+        };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let handle = openat(CWD, path, flags, Mode::empty()).map_err(|error| unavailable(error.into()))?;
+        let handle =
+            openat(CWD, path, flags, Mode::empty()).map_err(|error| unavailable(error.into()))?;
         let opened = File::from(handle);
         // The path itself can be a link, which its owner can change.
         for found in [fs::symlink_metadata(path), opened.metadata()] {
             let found = found.map_err(unavailable)?;
             if !is_trusted(&found) {
-                return Err(FolderError::OtherOwner { path: path.to_owned(), uid: found.uid(), own });
+                return Err(FolderError::OtherOwner {
+                    path: path.to_owned(),
+                    uid: found.uid(),
+                    own,
+                });
             }
             if found.is_dir() && found.mode() & WRITABLE_BY_OTHERS != 0 {
                 return Err(FolderError::Writable(path.to_owned()));
             }
         }
-        Ok(Self { path: path.to_owned(), handle: opened.into() })
+        Ok(Self {
+            path: path.to_owned(),
+            handle: opened.into(),
+        })
     }
 
     /// The path under which the directory was opened.
@@ -156,7 +181,10 @@ impl Folder {
     /// # Errors
     /// If the file cannot be read, has more than `limit` bytes, or is a link or no regular file.
     pub fn read(&self, name: &str, limit: usize) -> io::Result<Option<Vec<u8>>> {
-        content(openat(&self.handle, name, OFlags::RDONLY | CAREFUL, Mode::empty()), limit)
+        content(
+            openat(&self.handle, name, OFlags::RDONLY | CAREFUL, Mode::empty()),
+            limit,
+        )
     }
 
     /// Replaces the content of a file. A reader, or the next start after a crash, finds the old content or the new one.
@@ -242,7 +270,9 @@ pub fn open_plain(folder: BorrowedFd<'_>, path: &Path, mode: u32) -> io::Result<
 }
 
 fn not_plain() -> io::Error {
-    io::Error::other("it is a link, a file with a second name, or not a plain file; move it to another directory")
+    io::Error::other(
+        "it is a link, a file with a second name, or not a plain file; move it to another directory",
+    )
 }
 
 /// Opens the file that a user named for output, which is created if it is missing and otherwise keeps its content. Links
@@ -256,7 +286,10 @@ pub fn create(path: &Path) -> io::Result<File> {
             if ![geteuid().as_raw(), 0].contains(&link.uid()) {
                 return Err(io::Error::new(
                     ErrorKind::PermissionDenied,
-                    format!("it is a link that user {} made; remove it, or name another file", link.uid()),
+                    format!(
+                        "it is a link that user {} made; remove it, or name another file",
+                        link.uid()
+                    ),
                 ));
             }
             // A link to a file that is to be created is left to the system.
@@ -291,13 +324,23 @@ pub fn create_empty(path: &Path) -> io::Result<File> {
 /// # Errors
 /// If the file cannot be written. The old content is kept.
 pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
-    let name = path.file_name().ok_or_else(|| invalid("it names no file"))?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = path
+        .file_name()
+        .ok_or_else(|| invalid("it names no file"))?;
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let folder = openat(CWD, folder, flags, Mode::empty())?;
     let before = fs::symlink_metadata(path).ok().filter(Metadata::is_file);
-    let permissions = before.map_or_else(|| Permissions::from_mode(mode), |before| before.permissions());
-    replace_in(folder.as_fd(), name, bytes, |file| file.set_permissions(permissions))
+    let permissions = before.map_or_else(
+        || Permissions::from_mode(mode),
+        |before| before.permissions(),
+    );
+    replace_in(folder.as_fd(), name, bytes, |file| {
+        file.set_permissions(permissions)
+    })
 }
 
 /// Writes a new file under a name that nobody can know before, and renames it.
@@ -342,7 +385,10 @@ mod tests {
         for mode in [0o777, 0o702, 0o1777] {
             set_mode(&path, mode);
             let why = Folder::open(&path, Owner::Own).unwrap_err().to_string();
-            assert!(why.contains(&format!("run `chmod go-w {}`", path.display())), "{why}");
+            assert!(
+                why.contains(&format!("run `chmod go-w {}`", path.display())),
+                "{why}"
+            );
         }
         for mode in [0o755, 0o2770] {
             set_mode(&path, mode);
@@ -365,8 +411,14 @@ mod tests {
         assert!(why.contains("belongs to user 4242"), "{why}");
         chown(&folder, Some(4242), None).unwrap();
         let why = Folder::open(&folder, Owner::Own).unwrap_err().to_string();
-        assert!(why.contains("name a directory that belongs to user 0"), "{why}");
-        Folder::open(&folder, Owner::AnyForRoot).unwrap().replace("file", b"x").unwrap();
+        assert!(
+            why.contains("name a directory that belongs to user 0"),
+            "{why}"
+        );
+        Folder::open(&folder, Owner::AnyForRoot)
+            .unwrap()
+            .replace("file", b"x")
+            .unwrap();
         assert_eq!(fs::metadata(folder.join("file")).unwrap().uid(), 4242);
     }
 
@@ -382,7 +434,14 @@ mod tests {
         fs::hard_link(&victim, folder.join("name")).unwrap();
         let folder = Folder::open(&folder, Owner::Own).unwrap();
         for name in ["link", "dangling", "name"] {
-            assert!(folder.open_file(name).unwrap_err().to_string().contains("move it to another directory"), "{name}");
+            assert!(
+                folder
+                    .open_file(name)
+                    .unwrap_err()
+                    .to_string()
+                    .contains("move it to another directory"),
+                "{name}"
+            );
         }
         assert!(folder.read("link", 100).is_err());
         folder.replace("link", b"new").unwrap();
@@ -398,13 +457,26 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let folder = Folder::create(&root.path().join("folder"), Owner::Own).unwrap();
         let pipe = folder.path().join("pipe");
-        rustix::fs::mknodat(CWD, &pipe, rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        rustix::fs::mknodat(
+            CWD,
+            &pipe,
+            rustix::fs::FileType::Fifo,
+            Mode::RUSR | Mode::WUSR,
+            0,
+        )
+        .unwrap();
         assert!(folder.open_file("pipe").is_err());
         assert!(folder.read("pipe", 100).is_err());
         assert!(read(&pipe, 100).is_err());
         assert!(read(folder.path(), 100).is_err());
         folder.replace("file", b"12345").unwrap();
-        assert!(folder.read("file", 4).unwrap_err().to_string().contains("more than 4 bytes"));
+        assert!(
+            folder
+                .read("file", 4)
+                .unwrap_err()
+                .to_string()
+                .contains("more than 4 bytes")
+        );
         assert_eq!(folder.read("none", 4).unwrap(), None);
     }
 
@@ -416,10 +488,19 @@ mod tests {
         create(&link).unwrap().write_all(b"content").unwrap();
         assert_eq!(fs::read(&file).unwrap(), b"content");
         create(&link).unwrap();
-        assert_eq!(fs::read(&file).unwrap(), b"content", "what is there is kept");
+        assert_eq!(
+            fs::read(&file).unwrap(),
+            b"content",
+            "what is there is kept"
+        );
         if geteuid().is_root() {
             std::os::unix::fs::lchown(&link, Some(4242), None).unwrap();
-            assert!(create(&link).unwrap_err().to_string().contains("a link that user 4242 made"));
+            assert!(
+                create(&link)
+                    .unwrap_err()
+                    .to_string()
+                    .contains("a link that user 4242 made")
+            );
         }
     }
 

@@ -60,11 +60,19 @@ impl Surroundings {
     pub fn below(root: &Path) -> Self {
         let path = |path: &str| root.join(path.trim_start_matches('/'));
         let cgroup = bounded::text(path("/proc/self/cgroup"), bounded::CGROUP).unwrap_or_default();
-        let environment = bounded::text(path("/proc/self/environ"), bounded::ENVIRONMENT).unwrap_or_default();
-        let is_pod = environment.split('\0').any(|entry| entry.starts_with(POD_VARIABLE));
-        let is_marked = |mark: &str, container| path(mark).exists() || (container == Self::Kubernetes && is_pod);
-        let by_file = MARKS.into_iter().find(|(mark, container)| is_marked(mark, *container));
-        let container = by_file.or_else(|| CGROUPS.into_iter().find(|(name, _)| cgroup.contains(name)));
+        let environment =
+            bounded::text(path("/proc/self/environ"), bounded::ENVIRONMENT).unwrap_or_default();
+        let is_pod = environment
+            .split('\0')
+            .any(|entry| entry.starts_with(POD_VARIABLE));
+        let is_marked = |mark: &str, container| {
+            path(mark).exists() || (container == Self::Kubernetes && is_pod)
+        };
+        let by_file = MARKS
+            .into_iter()
+            .find(|(mark, container)| is_marked(mark, *container));
+        let container =
+            by_file.or_else(|| CGROUPS.into_iter().find(|(name, _)| cgroup.contains(name)));
         match container {
             Some((_, container)) => container,
             None if is_wsl(root) => Self::Wsl,
@@ -100,7 +108,9 @@ impl Surroundings {
     pub fn driver_cure(self) -> &'static str {
         match self {
             Self::Machine => "install the NVIDIA driver's utilities",
-            Self::Apptainer => "start the container with --nv, as in `apptainer exec --nv IMAGE gpumon`",
+            Self::Apptainer => {
+                "start the container with --nv, as in `apptainer exec --nv IMAGE gpumon`"
+            }
             Self::Enroot => {
                 "start the container with NVIDIA_VISIBLE_DEVICES=all and NVIDIA_DRIVER_CAPABILITIES=compute,utility in its \
                  environment; Enroot's hook 98-nvidia.sh needs nvidia-container-cli on the host"
@@ -117,7 +127,9 @@ impl Surroundings {
                 "start the container with GPUs (`podman run --device nvidia.com/gpu=all`), for which the host needs a CDI \
                  specification (`nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml`)"
             }
-            Self::Lxc => "give the container a device of type gpu, and nvidia.runtime=true in its configuration",
+            Self::Lxc => {
+                "give the container a device of type gpu, and nvidia.runtime=true in its configuration"
+            }
             Self::Wsl => {
                 "update the NVIDIA driver of Windows, and WSL (`wsl --update`), which has its library in /usr/lib/wsl/lib; \
                  never install a Linux driver in WSL, which would replace that library"
@@ -129,7 +141,8 @@ impl Surroundings {
 /// Returns `true` if the kernel is that of Windows Subsystem for Linux. This includes containers in
 /// WSL.
 pub fn is_wsl(root: &Path) -> bool {
-    let release = bounded::text(root.join("proc/sys/kernel/osrelease"), bounded::VALUE).unwrap_or_default();
+    let release =
+        bounded::text(root.join("proc/sys/kernel/osrelease"), bounded::VALUE).unwrap_or_default();
     release.to_ascii_lowercase().contains("microsoft")
 }
 
@@ -142,17 +155,41 @@ mod tests {
     #[test]
     fn container_is_recognized_by_files_or_cgroup() {
         for (files, cgroup, expected) in [
-            (&[][..], "0::/user.slice/session-1.scope\n", Surroundings::Machine),
-            (&[], "0::/kubepods.slice/kubepods-pod1.slice/x.scope\n", Surroundings::Kubernetes),
+            (
+                &[][..],
+                "0::/user.slice/session-1.scope\n",
+                Surroundings::Machine,
+            ),
+            (
+                &[],
+                "0::/kubepods.slice/kubepods-pod1.slice/x.scope\n",
+                Surroundings::Kubernetes,
+            ),
             (&[], "11:devices:/docker/0123\n", Surroundings::Docker),
-            (&[], "0::/machine.slice/libpod-0123.scope\n", Surroundings::Podman),
+            (
+                &[],
+                "0::/machine.slice/libpod-0123.scope\n",
+                Surroundings::Podman,
+            ),
             (&[], "0::/lxc.payload.web\n", Surroundings::Lxc),
             (&[".dockerenv"], "0::/\n", Surroundings::Docker),
             (&["run/.containerenv"], "0::/\n", Surroundings::Podman),
-            (&["var/run/secrets/kubernetes.io", ".dockerenv"], "0::/\n", Surroundings::Kubernetes),
+            (
+                &["var/run/secrets/kubernetes.io", ".dockerenv"],
+                "0::/\n",
+                Surroundings::Kubernetes,
+            ),
             // A job of Slurm runs from an image of Docker.
-            (&[".singularity.d", ".dockerenv"], "0::/system.slice/slurmstepd.scope/job_7\n", Surroundings::Apptainer),
-            (&[".lock", ".dockerenv"], "0::/system.slice/slurmstepd.scope/job_7\n", Surroundings::Enroot),
+            (
+                &[".singularity.d", ".dockerenv"],
+                "0::/system.slice/slurmstepd.scope/job_7\n",
+                Surroundings::Apptainer,
+            ),
+            (
+                &[".lock", ".dockerenv"],
+                "0::/system.slice/slurmstepd.scope/job_7\n",
+                Surroundings::Enroot,
+            ),
         ] {
             let root = tempfile::tempdir().unwrap();
             for file in files {
@@ -166,20 +203,45 @@ mod tests {
                 fs::write(path, text).unwrap();
             };
             write("proc/self/cgroup", cgroup);
-            assert_eq!(Surroundings::below(root.path()), expected, "{files:?} {cgroup}");
-            assert_eq!(expected.container().is_none(), expected == Surroundings::Machine);
+            assert_eq!(
+                Surroundings::below(root.path()),
+                expected,
+                "{files:?} {cgroup}"
+            );
+            assert_eq!(
+                expected.container().is_none(),
+                expected == Surroundings::Machine
+            );
             // The variable decides in a container of Docker or Podman, but not in one that runs within a pod.
-            write("proc/self/environ", "HOME=/\0KUBERNETES_SERVICE_HOST=10.0.0.1\0");
+            write(
+                "proc/self/environ",
+                "HOME=/\0KUBERNETES_SERVICE_HOST=10.0.0.1\0",
+            );
             let in_pod = match expected {
                 Surroundings::Apptainer | Surroundings::Enroot => expected,
                 _ => Surroundings::Kubernetes,
             };
-            assert_eq!(Surroundings::below(root.path()), in_pod, "{files:?} {cgroup}");
+            assert_eq!(
+                Surroundings::below(root.path()),
+                in_pod,
+                "{files:?} {cgroup}"
+            );
             write("proc/self/environ", "HOME=/\0");
             // A container in WSL needs the cure of the container.
-            write("proc/sys/kernel/osrelease", "5.15.90.1-microsoft-standard-WSL2\n");
-            let in_wsl = if expected == Surroundings::Machine { Surroundings::Wsl } else { expected };
-            assert_eq!(Surroundings::below(root.path()), in_wsl, "{files:?} {cgroup}");
+            write(
+                "proc/sys/kernel/osrelease",
+                "5.15.90.1-microsoft-standard-WSL2\n",
+            );
+            let in_wsl = if expected == Surroundings::Machine {
+                Surroundings::Wsl
+            } else {
+                expected
+            };
+            assert_eq!(
+                Surroundings::below(root.path()),
+                in_wsl,
+                "{files:?} {cgroup}"
+            );
         }
     }
 }

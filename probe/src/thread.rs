@@ -17,7 +17,10 @@ pub(crate) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Res
             process::abort();
         }
     };
-    thread::Builder::new().name(name.to_owned()).spawn(body).map(drop)
+    thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(body)
+        .map(drop)
 }
 
 #[cfg(test)]
@@ -36,8 +39,16 @@ mod tests {
             process::exit(0);
         }
         let own = env::current_exe().unwrap();
-        let test = ["--exact", "thread::tests::a_panic_ends_the_process", "--nocapture"];
-        let output = Command::new(own).args(test).env(CHILD, "1").output().unwrap();
+        let test = [
+            "--exact",
+            "thread::tests::a_panic_ends_the_process",
+            "--nocapture",
+        ];
+        let output = Command::new(own)
+            .args(test)
+            .env(CHILD, "1")
+            .output()
+            .unwrap();
         assert_eq!(output.status.signal(), Some(6), "{output:?}");
         assert!(String::from_utf8_lossy(&output.stderr).contains("on purpose"));
     }

@@ -33,13 +33,22 @@ impl TomlError {
 
     /// What the parser says, with its cure.
     pub fn parse(error: &toml::de::Error, text: &str, origin: &str) -> Self {
-        Self::at(&error.span().unwrap_or(0..0), text, origin, reword(error.message()))
+        Self::at(
+            &error.span().unwrap_or(0..0),
+            text,
+            origin,
+            reword(error.message()),
+        )
     }
 }
 
 /// The parser's message with its cure, in one line.
 fn reword(message: &str) -> String {
-    let message = message.lines().map(str::trim).collect::<Vec<_>>().join("; ");
+    let message = message
+        .lines()
+        .map(str::trim)
+        .collect::<Vec<_>>()
+        .join("; ");
     let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
     match quoted.split_first() {
         Some((typed, valid)) if message.starts_with("unknown field") => {
@@ -59,7 +68,9 @@ fn reword(message: &str) -> String {
 pub fn suggest(typed: &str, valid: &[&str]) -> String {
     let nearest = valid.iter().map(|word| (distance(typed, word), word)).min();
     match nearest {
-        Some((edits, word)) if edits <= 2 + typed.len() / 8 && edits < word.len() => format!("did you mean `{word}`?"),
+        Some((edits, word)) if edits <= 2 + typed.len() / 8 && edits < word.len() => {
+            format!("did you mean `{word}`?")
+        }
         _ => format!("use one of {}", valid.join(", ")),
     }
 }

@@ -42,7 +42,11 @@ pub fn duration(ms: u64) -> String {
 
 /// The duration of a forecast, in steps of 10 s below a minute, else in whole minutes.
 pub fn approximate_duration(ms: u64) -> String {
-    if ms < 55_000 { duration(ms.div_ceil(10_000).max(1) * 10_000) } else { duration((ms + 30_000) / 60_000 * 60_000) }
+    if ms < 55_000 {
+        duration(ms.div_ceil(10_000).max(1) * 10_000)
+    } else {
+        duration((ms + 30_000) / 60_000 * 60_000)
+    }
 }
 
 #[cfg(test)]
@@ -51,32 +55,62 @@ mod tests {
 
     #[test]
     fn three_digits_at_every_size() {
-        for (value, text) in
-            [(0.0, "0.00"), (8.534, "8.53"), (9.996, "10.0"), (78.23, "78.2"), (99.96, "100"), (140.4, "140")]
-        {
+        for (value, text) in [
+            (0.0, "0.00"),
+            (8.534, "8.53"),
+            (9.996, "10.0"),
+            (78.23, "78.2"),
+            (99.96, "100"),
+            (140.4, "140"),
+        ] {
             assert_eq!(three_digits(value), text);
         }
     }
 
     #[test]
     fn a_number_is_rounded_to_three_digits() {
-        let rounded = [0.0, 12.3456, -6123.0, 0.000_123_456, 999_999.0].map(|value| three_digits_of(value).to_string());
+        let rounded = [0.0, 12.3456, -6123.0, 0.000_123_456, 999_999.0]
+            .map(|value| three_digits_of(value).to_string());
         assert_eq!(rounded, ["0", "12.3", "-6120", "0.000123", "1000000"]);
     }
 
     #[test]
     fn a_byte_size_has_three_digits_and_below_one_gib_another_unit() {
-        let sizes = [0.0, 40.0 * MIB, 300.0 * MIB, 1023.0 * MIB, 1.5 * GIB, 78.25 * GIB].map(byte_size);
-        assert_eq!(sizes, ["0 B", "40.0 MiB", "300 MiB", "1023 MiB", "1.50 GiB", "78.2 GiB"]);
+        let sizes = [
+            0.0,
+            40.0 * MIB,
+            300.0 * MIB,
+            1023.0 * MIB,
+            1.5 * GIB,
+            78.25 * GIB,
+        ]
+        .map(byte_size);
+        assert_eq!(
+            sizes,
+            [
+                "0 B", "40.0 MiB", "300 MiB", "1023 MiB", "1.50 GiB", "78.2 GiB"
+            ]
+        );
     }
 
     #[test]
     fn durations_have_one_unit() {
-        for (seconds, text) in [(45, "45 s"), (61, "1 min"), (1_560, "26 min"), (12_600, "3.5 h"), (526_000, "6 days")]
-        {
+        for (seconds, text) in [
+            (45, "45 s"),
+            (61, "1 min"),
+            (1_560, "26 min"),
+            (12_600, "3.5 h"),
+            (526_000, "6 days"),
+        ] {
             assert_eq!(duration(seconds * 1000), text);
         }
-        for (seconds, text) in [(3, "10 s"), (38, "40 s"), (54, "1 min"), (70, "1 min"), (170, "3 min")] {
+        for (seconds, text) in [
+            (3, "10 s"),
+            (38, "40 s"),
+            (54, "1 min"),
+            (70, "1 min"),
+            (170, "3 min"),
+        ] {
             assert_eq!(approximate_duration(seconds * 1000), text);
         }
     }

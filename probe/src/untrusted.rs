@@ -13,7 +13,11 @@ pub fn printable(letter: char) -> char {
 pub fn escaped(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for letter in text.chars() {
-        if printable(letter) == letter { shown.push(letter) } else { shown.extend(letter.escape_default()) }
+        if printable(letter) == letter {
+            shown.push(letter)
+        } else {
+            shown.extend(letter.escape_default())
+        }
     }
     shown
 }
@@ -32,7 +36,15 @@ pub fn is_invisible(letter: char) -> bool {
 }
 
 /// Separators of lines and paragraphs, the empty Braille pattern, marks of annotations, and a note without a head.
-const MORE_INVISIBLE: [char; 7] = ['\u{2028}', '\u{2029}', '\u{2800}', '\u{fff9}', '\u{fffa}', '\u{fffb}', '\u{1d159}'];
+const MORE_INVISIBLE: [char; 7] = [
+    '\u{2028}',
+    '\u{2029}',
+    '\u{2800}',
+    '\u{fff9}',
+    '\u{fffa}',
+    '\u{fffb}',
+    '\u{1d159}',
+];
 
 #[cfg(test)]
 mod tests {
@@ -51,7 +63,8 @@ mod tests {
     fn shared_cases_are_invisible_or_visible() {
         let cases = include_str!("../../tests/invisible-characters.json");
         let Cases { invisible, visible } = serde_json::from_str(cases).unwrap();
-        let letter = |digits: &String| char::from_u32(u32::from_str_radix(digits, 16).unwrap()).unwrap();
+        let letter =
+            |digits: &String| char::from_u32(u32::from_str_radix(digits, 16).unwrap()).unwrap();
         for digits in &invisible {
             assert_eq!(printable(letter(digits)), '?', "{digits}");
         }
@@ -62,10 +75,18 @@ mod tests {
 
     #[test]
     fn invisible_characters_are_those_of_unicode() {
-        let property = regex_syntax::parse(r"\p{Default_Ignorable_Code_Point}").unwrap().into_kind();
-        let HirKind::Class(Class::Unicode(property)) = property else { panic!("{property:?}") };
-        let is_ignorable =
-            |letter: char| property.ranges().iter().any(|range| (range.start()..=range.end()).contains(&letter));
+        let property = regex_syntax::parse(r"\p{Default_Ignorable_Code_Point}")
+            .unwrap()
+            .into_kind();
+        let HirKind::Class(Class::Unicode(property)) = property else {
+            panic!("{property:?}")
+        };
+        let is_ignorable = |letter: char| {
+            property
+                .ranges()
+                .iter()
+                .any(|range| (range.start()..=range.end()).contains(&letter))
+        };
         for letter in '\0'..=char::MAX {
             let expected = is_ignorable(letter) || MORE_INVISIBLE.contains(&letter);
             assert_eq!(is_invisible(letter), expected, "{:x}", u32::from(letter));
@@ -76,7 +97,10 @@ mod tests {
     fn what_steers_a_terminal_is_shown_and_not_done() {
         let hostile = "a\u{1b}]0;b\u{7}\nc\u{202e}d\u{9b}ü";
         assert_eq!(escaped(hostile), "a\\u{1b}]0;b\\u{7}\\nc\\u{202e}d\\u{9b}ü");
-        assert_eq!(hostile.chars().map(printable).collect::<String>(), "a ]0;b  c?d ü");
+        assert_eq!(
+            hostile.chars().map(printable).collect::<String>(),
+            "a ]0;b  c?d ü"
+        );
         assert_eq!(escaped("a\u{e0041}\u{200b}"), "a\\u{e0041}\\u{200b}");
     }
 }

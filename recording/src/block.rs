@@ -63,16 +63,25 @@ pub enum Found {
 impl Head {
     /// Reads a head from the first [`HEAD`] bytes of a block, or fewer where there are no more.
     pub fn read(bytes: &[u8]) -> Found {
-        let begins = bytes.starts_with(&GZIP_WITH_EXTRA) && bytes.get(EXTRA_AT..EXTRA_AT + 2) == Some(b"GM");
-        let Some(format) = bytes.get(PAYLOAD_AT).filter(|_| begins) else { return Found::Other };
+        let begins =
+            bytes.starts_with(&GZIP_WITH_EXTRA) && bytes.get(EXTRA_AT..EXTRA_AT + 2) == Some(b"GM");
+        let Some(format) = bytes.get(PAYLOAD_AT).filter(|_| begins) else {
+            return Found::Other;
+        };
         if *format > FORMAT {
             return Found::Newer(*format);
         }
-        let Some(payload) = bytes.get(PAYLOAD_AT..HEAD).filter(|_| bytes[EXTRA_AT..PAYLOAD_AT] == SUBFIELD) else {
+        let Some(payload) = bytes
+            .get(PAYLOAD_AT..HEAD)
+            .filter(|_| bytes[EXTRA_AT..PAYLOAD_AT] == SUBFIELD)
+        else {
             return Found::Other;
         };
         let number = |at: usize, length: usize| {
-            payload[at..at + length].iter().rev().fold(0_u64, |number, byte| number << 8 | u64::from(*byte))
+            payload[at..at + length]
+                .iter()
+                .rev()
+                .fold(0_u64, |number, byte| number << 8 | u64::from(*byte))
         };
         let four = |at: usize| number(at, 4) as u32;
         let eight = |at: usize| number(at, 8);
@@ -90,7 +99,11 @@ impl Head {
         }
         let largest = LARGEST_RATIO * u64::from(head.bytes);
         let is_too_large = head.text_bytes > LARGEST_TEXT || u64::from(head.text_bytes) > largest;
-        if is_too_large { Found::TooLarge } else { Found::Block(head) }
+        if is_too_large {
+            Found::TooLarge
+        } else {
+            Found::Block(head)
+        }
     }
 
     fn payload(&self) -> [u8; PAYLOAD] {
@@ -113,10 +126,18 @@ impl Head {
 pub fn pack(text: &[u8], head: Head) -> Vec<u8> {
     let mut extra = SUBFIELD.to_vec();
     extra.extend([0; PAYLOAD]);
-    let mut encoder = GzBuilder::new().extra(extra).write(Vec::new(), Compression::default());
-    encoder.write_all(text).expect("memory takes all that is written");
+    let mut encoder = GzBuilder::new()
+        .extra(extra)
+        .write(Vec::new(), Compression::default());
+    encoder
+        .write_all(text)
+        .expect("memory takes all that is written");
     let mut block = encoder.finish().expect("memory takes all that is written");
-    let head = Head { bytes: block.len() as u32, text_bytes: text.len() as u32, ..head };
+    let head = Head {
+        bytes: block.len() as u32,
+        text_bytes: text.len() as u32,
+        ..head
+    };
     block[PAYLOAD_AT..HEAD].copy_from_slice(&head.payload());
     block
 }
@@ -127,9 +148,14 @@ pub fn pack(text: &[u8], head: Head) -> Vec<u8> {
 /// Where they are not those that were written: the member's checksum and length are compared.
 pub fn unpack(block: &[u8], head: &Head) -> io::Result<Vec<u8>> {
     let mut text = Vec::with_capacity(head.text_bytes as usize);
-    GzDecoder::new(block).take(u64::from(head.text_bytes) + 1).read_to_end(&mut text)?;
+    GzDecoder::new(block)
+        .take(u64::from(head.text_bytes) + 1)
+        .read_to_end(&mut text)?;
     if text.len() != head.text_bytes as usize {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "its text is not as long as its head says"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "its text is not as long as its head says",
+        ));
     }
     Ok(text)
 }
@@ -149,19 +175,32 @@ mod tests {
         };
         let text = "{\"type\":\"sample\"}\n".repeat(50).into_bytes();
         let block = pack(&text, head);
-        let Found::Block(read) = Head::read(&block) else { panic!("no block") };
-        assert_eq!(read, Head { bytes: block.len() as u32, text_bytes: text.len() as u32, ..head });
+        let Found::Block(read) = Head::read(&block) else {
+            panic!("no block")
+        };
+        assert_eq!(
+            read,
+            Head {
+                bytes: block.len() as u32,
+                text_bytes: text.len() as u32,
+                ..head
+            }
+        );
         assert_eq!(unpack(&block, &read).unwrap(), text);
         let twice = [&block[..], &block[..]].concat();
         let mut all = Vec::new();
-        flate2::read::MultiGzDecoder::new(&twice[..]).read_to_end(&mut all).unwrap();
+        flate2::read::MultiGzDecoder::new(&twice[..])
+            .read_to_end(&mut all)
+            .unwrap();
         assert_eq!(all, [&text[..], &text[..]].concat(), "what any gzip prints");
     }
 
     #[test]
     fn what_was_changed_is_noticed_and_what_is_newer_is_named() {
         let block = pack(b"text\n", Head::default());
-        let Found::Block(head) = Head::read(&block) else { panic!("no block") };
+        let Found::Block(head) = Head::read(&block) else {
+            panic!("no block")
+        };
         for at in HEAD..block.len() {
             let mut changed = block.clone();
             changed[at] ^= 1;
@@ -175,6 +214,10 @@ mod tests {
         }
         let mut huge = block;
         huge[PAYLOAD_AT + 8..PAYLOAD_AT + 12].copy_from_slice(&u32::MAX.to_le_bytes());
-        assert_eq!(Head::read(&huge), Found::TooLarge, "nobody makes room for 4 GB");
+        assert_eq!(
+            Head::read(&huge),
+            Found::TooLarge,
+            "nobody makes room for 4 GB"
+        );
     }
 }

@@ -31,7 +31,9 @@ pub enum BadRecording {
         cause: String,
     },
     /// Nothing was recorded, or nothing is left of it.
-    #[error("{file} is not a recording: there is no sample in it; make a recording with `gpumon record FILE`")]
+    #[error(
+        "{file} is not a recording: there is no sample in it; make a recording with `gpumon record FILE`"
+    )]
     NoSample {
         /// The file's path.
         file: String,
@@ -60,7 +62,9 @@ pub enum BadRecording {
         file: String,
     },
     /// A gzip file of something else.
-    #[error("cannot read {file}: it is compressed and cannot be unpacked: {cause}; check it with `gzip -t`")]
+    #[error(
+        "cannot read {file}: it is compressed and cannot be unpacked: {cause}; check it with `gzip -t`"
+    )]
     NotUnpacked {
         /// The file's path.
         file: String,

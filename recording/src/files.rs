@@ -59,9 +59,15 @@ fn cure(cause: &io::Error) -> &'static str {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             "; choose a folder that you may write to"
         }
-        io::ErrorKind::StorageFull => "; free some space, or limit the recording with --size and --keep",
-        io::ErrorKind::QuotaExceeded => "; free some of your quota, or limit the recording with --size and --keep",
-        io::ErrorKind::FileTooLarge => "; raise the limit of a file's size (ulimit -f), or rotate with --size",
+        io::ErrorKind::StorageFull => {
+            "; free some space, or limit the recording with --size and --keep"
+        }
+        io::ErrorKind::QuotaExceeded => {
+            "; free some of your quota, or limit the recording with --size and --keep"
+        }
+        io::ErrorKind::FileTooLarge => {
+            "; raise the limit of a file's size (ulimit -f), or rotate with --size"
+        }
         _ => "",
     }
 }
@@ -92,7 +98,11 @@ impl Files {
         let existing = fs::metadata(path).ok();
         if existing.as_ref().is_some_and(is_stream) {
             let is_rotated = limits.bytes.is_some() || limits.time.is_some();
-            return if is_rotated { Err(FilesError::NotRotated(name())) } else { Ok(()) };
+            return if is_rotated {
+                Err(FilesError::NotRotated(name()))
+            } else {
+                Ok(())
+            };
         }
         if existing.is_some() && !overwrite {
             return Err(FilesError::Exists(name()));
@@ -117,9 +127,16 @@ impl Files {
     pub fn create(path: &Path, limits: Limits, overwrite: bool) -> Result<Self, FilesError> {
         Self::check(path, limits, overwrite)?;
         let name = || shown(path);
-        let other = |cause| FilesError::Other { file: name(), cause };
+        let other = |cause| FilesError::Other {
+            file: name(),
+            cause,
+        };
         let is_stream = fs::metadata(path).is_ok_and(|existing| is_stream(&existing));
-        let file = if is_stream || overwrite { safe_file::create(path) } else { create_new(path) };
+        let file = if is_stream || overwrite {
+            safe_file::create(path)
+        } else {
+            create_new(path)
+        };
         let mut file = file.map_err(|cause| match cause.kind() {
             io::ErrorKind::AlreadyExists => FilesError::Exists(name()),
             _ => other(cause),
@@ -129,13 +146,27 @@ impl Files {
             if matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock)) {
                 return Err(FilesError::Busy(name()));
             }
-            file.set_len(0).and_then(|()| file.rewind()).map_err(other)?;
+            file.set_len(0)
+                .and_then(|()| file.rewind())
+                .map_err(other)?;
             for part in older(path).collect::<Vec<_>>() {
-                fs::remove_file(&part).map_err(|cause| FilesError::Other { file: shown(&part), cause })?;
+                fs::remove_file(&part).map_err(|cause| FilesError::Other {
+                    file: shown(&part),
+                    cause,
+                })?;
             }
         }
         let (opening, begun) = (Vec::new(), Instant::now());
-        Ok(Self { path: path.to_owned(), file, limits, bytes: 0, begun, opening, total_bytes: 0, is_stream })
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            limits,
+            bytes: 0,
+            begun,
+            opening,
+            total_bytes: 0,
+            is_stream,
+        })
     }
 
     /// Records to standard output, whatever that is.
@@ -148,7 +179,10 @@ impl Files {
             return Err(FilesError::NotRotated(file()));
         }
         let handle = io::stdout().as_fd().try_clone_to_owned();
-        let handle = handle.map_err(|cause| FilesError::Other { file: file(), cause })?;
+        let handle = handle.map_err(|cause| FilesError::Other {
+            file: file(),
+            cause,
+        })?;
         Ok(Self {
             path: file().into(),
             file: handle.into(),
@@ -176,8 +210,14 @@ impl Files {
     /// # Errors
     /// Where that fails. What was written before is whole: of a block, all or nothing is in the file.
     pub fn write(&mut self, block: &[u8]) -> Result<(), FilesError> {
-        let is_full = self.limits.bytes.is_some_and(|most| self.bytes + block.len() as u64 > most)
-            || self.limits.time.is_some_and(|longest| self.begun.elapsed() >= longest);
+        let is_full = self
+            .limits
+            .bytes
+            .is_some_and(|most| self.bytes + block.len() as u64 > most)
+            || self
+                .limits
+                .time
+                .is_some_and(|longest| self.begun.elapsed() >= longest);
         if is_full && self.bytes > 0 && !self.is_stream {
             self.rotate()?;
         }
@@ -190,7 +230,10 @@ impl Files {
                 // A part of a block is of no use. Where even that fails, whoever reads it stops there.
                 let _ = self.file.set_len(self.bytes);
             }
-            return Err(FilesError::Other { file: shown(&self.path), cause });
+            return Err(FilesError::Other {
+                file: shown(&self.path),
+                cause,
+            });
         }
         self.bytes += block.len() as u64;
         self.total_bytes += block.len() as u64;
@@ -199,7 +242,10 @@ impl Files {
 
     /// Gives the file its number, and begins the next one.
     fn rotate(&mut self) -> Result<(), FilesError> {
-        let fails = |file: &Path, cause| FilesError::Other { file: shown(file), cause };
+        let fails = |file: &Path, cause| FilesError::Other {
+            file: shown(file),
+            cause,
+        };
         let mut last = older(&self.path).count();
         while self.limits.keep.is_some_and(|keep| last >= keep.max(1)) {
             let oldest = numbered(&self.path, last);
@@ -208,7 +254,8 @@ impl Files {
         }
         for number in (1..=last).rev() {
             let part = numbered(&self.path, number);
-            fs::rename(&part, numbered(&self.path, number + 1)).map_err(|cause| fails(&part, cause))?;
+            fs::rename(&part, numbered(&self.path, number + 1))
+                .map_err(|cause| fails(&part, cause))?;
         }
         if self.limits.keep == Some(0) {
             fs::remove_file(&self.path)
@@ -238,11 +285,15 @@ fn is_stream(file: &Metadata) -> bool {
 
 /// The older parts of a recording, the newest first.
 fn older(path: &Path) -> impl Iterator<Item = PathBuf> {
-    (1..).map(move |number| numbered(path, number)).take_while(|part| part.exists())
+    (1..)
+        .map(move |number| numbered(path, number))
+        .take_while(|part| part.exists())
 }
 
 fn is_recording(path: &Path) -> bool {
     let mut first = Vec::new();
     let read = open_regular(path).and_then(|file| file.take(HEAD as u64).read_to_end(&mut first));
-    read.is_ok_and(|length| length == 0 || matches!(Head::read(&first), Found::Block(_) | Found::Newer(_)))
+    read.is_ok_and(|length| {
+        length == 0 || matches!(Head::read(&first), Found::Block(_) | Found::Newer(_))
+    })
 }

@@ -38,25 +38,45 @@ pub(crate) struct Index {
 impl Index {
     pub(crate) fn of(path: &Path) -> Result<Self, BadRecording> {
         let name = shown(path);
-        let unreadable = |cause| BadRecording::Unreadable { file: name.clone(), cause };
+        let unreadable = |cause| BadRecording::Unreadable {
+            file: name.clone(),
+            cause,
+        };
         let file = File::open(path).map_err(unreadable)?;
         if file.metadata().map_err(unreadable)?.is_dir() {
             return Err(unreadable(io::ErrorKind::IsADirectory.into()));
         }
         let mut first = Vec::with_capacity(HEAD);
-        (&file).take(HEAD as u64).read_to_end(&mut first).map_err(unreadable)?;
+        (&file)
+            .take(HEAD as u64)
+            .read_to_end(&mut first)
+            .map_err(unreadable)?;
         match Head::read(&first) {
             Found::Block(_) | Found::TooLarge => Self::of_blocks(file, &name),
-            Found::Newer(format) => Err(BadRecording::Newer { file: name, format, known: FORMAT }),
-            Found::Other if has_blocks(&first, &file).map_err(unreadable)? => Self::of_blocks(file, &name),
+            Found::Newer(format) => Err(BadRecording::Newer {
+                file: name,
+                format,
+                known: FORMAT,
+            }),
+            Found::Other if has_blocks(&first, &file).map_err(unreadable)? => {
+                Self::of_blocks(file, &name)
+            }
             Found::Other => Self::of_lines(first, file, &name),
         }
     }
 
     fn of_blocks(file: File, name: &str) -> Result<Self, BadRecording> {
-        let unreadable = |cause| BadRecording::Unreadable { file: name.to_owned(), cause };
+        let unreadable = |cause| BadRecording::Unreadable {
+            file: name.to_owned(),
+            cause,
+        };
         let length = file.metadata().map_err(unreadable)?.len();
-        let mut index = Self { file, is_packed: true, blocks: Vec::new(), cuts: Vec::new() };
+        let mut index = Self {
+            file,
+            is_packed: true,
+            blocks: Vec::new(),
+            cuts: Vec::new(),
+        };
         let (mut offset, mut is_too_large) = (0, false);
         while offset < length {
             let head = read_at_most(&index.file, offset, HEAD).map_err(unreadable)?;
@@ -68,7 +88,11 @@ impl Index {
                     offset + u64::from(head.bytes)
                 }
                 Found::Newer(format) => {
-                    return Err(BadRecording::Newer { file: name.to_owned(), format, known: FORMAT });
+                    return Err(BadRecording::Newer {
+                        file: name.to_owned(),
+                        format,
+                        known: FORMAT,
+                    });
                 }
                 Found::Block(_) | Found::TooLarge | Found::Other => {
                     let next = next_block(&index.file, offset + 1, length).map_err(unreadable)?;
@@ -84,14 +108,19 @@ impl Index {
             };
         }
         if is_too_large && index.blocks.is_empty() {
-            return Err(BadRecording::TooLarge { file: name.to_owned() });
+            return Err(BadRecording::TooLarge {
+                file: name.to_owned(),
+            });
         }
         Ok(index)
     }
 
     /// A file of records, one a line, that somebody else may have compressed. `first` has been read already.
     fn of_lines(first: Vec<u8>, file: File, name: &str) -> Result<Self, BadRecording> {
-        let unreadable = |cause| BadRecording::Unreadable { file: name.to_owned(), cause };
+        let unreadable = |cause| BadRecording::Unreadable {
+            file: name.to_owned(),
+            cause,
+        };
         let is_gzip = first.starts_with(&[0x1f, 0x8b]);
         // What cannot be moved in, as a pipe, is put where it can be.
         if !is_gzip && file.metadata().map_err(unreadable)?.is_file() {
@@ -99,8 +128,15 @@ impl Index {
             return lines_of(file, name);
         }
         let packed_bytes = Cell::new(0);
-        let whole = Counted { input: io::Cursor::new(first).chain(file), bytes: &packed_bytes };
-        let mut input: Box<dyn Read> = if is_gzip { Box::new(MultiGzDecoder::new(whole)) } else { Box::new(whole) };
+        let whole = Counted {
+            input: io::Cursor::new(first).chain(file),
+            bytes: &packed_bytes,
+        };
+        let mut input: Box<dyn Read> = if is_gzip {
+            Box::new(MultiGzDecoder::new(whole))
+        } else {
+            Box::new(whole)
+        };
         let mut unpacked = tempfile::tempfile().map_err(unreadable)?;
         let mut piece = vec![0; WINDOW];
         let mut unpacked_bytes = 0;
@@ -110,16 +146,25 @@ impl Index {
                 Ok(length) => {
                     unpacked_bytes += length as u64;
                     if unpacked_bytes > LARGEST_RATIO * packed_bytes.get() {
-                        let cause = format!("it would become more than {LARGEST_RATIO} times as large");
+                        let cause =
+                            format!("it would become more than {LARGEST_RATIO} times as large");
                         let cause = io::Error::new(io::ErrorKind::InvalidData, cause);
-                        return Err(BadRecording::NotUnpacked { file: name.to_owned(), cause });
+                        return Err(BadRecording::NotUnpacked {
+                            file: name.to_owned(),
+                            cause,
+                        });
                     }
                     unpacked.write_all(&piece[..length]).map_err(unreadable)?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // What was cut off is read as far as it goes.
                 Err(_) if unpacked.stream_position().map_err(unreadable)? > 0 => break,
-                Err(cause) => return Err(BadRecording::NotUnpacked { file: name.to_owned(), cause }),
+                Err(cause) => {
+                    return Err(BadRecording::NotUnpacked {
+                        file: name.to_owned(),
+                        cause,
+                    });
+                }
             }
         }
         unpacked.rewind().map_err(unreadable)?;
@@ -131,7 +176,11 @@ impl Index {
         let (offset, head) = &self.blocks[block];
         let mut bytes = vec![0; head.bytes as usize];
         self.file.read_exact_at(&mut bytes, *offset)?;
-        if self.is_packed { block::unpack(&bytes, head) } else { Ok(bytes) }
+        if self.is_packed {
+            block::unpack(&bytes, head)
+        } else {
+            Ok(bytes)
+        }
     }
 }
 
@@ -160,15 +209,26 @@ fn has_blocks(first: &[u8], file: &File) -> io::Result<bool> {
 
 /// Looks at every line, so that what is wrong with one is said at once.
 fn lines_of(file: File, name: &str) -> Result<Index, BadRecording> {
-    let mut index = Index { file, is_packed: false, blocks: Vec::new(), cuts: Vec::new() };
-    let unreadable = |cause| BadRecording::Unreadable { file: name.to_owned(), cause };
+    let mut index = Index {
+        file,
+        is_packed: false,
+        blocks: Vec::new(),
+        cuts: Vec::new(),
+    };
+    let unreadable = |cause| BadRecording::Unreadable {
+        file: name.to_owned(),
+        cause,
+    };
     let mut reader = BufReader::new(&index.file);
     let (mut offset, mut number, mut samples) = (0, 0, 0_u64);
     let (mut begin, mut head) = (0, Head::default());
     let mut line = Vec::new();
     loop {
         line.clear();
-        let length = (&mut reader).take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(unreadable)?;
+        let length = (&mut reader)
+            .take(LONGEST_LINE)
+            .read_until(b'\n', &mut line)
+            .map_err(unreadable)?;
         if length == 0 {
             break;
         }
@@ -177,7 +237,11 @@ fn lines_of(file: File, name: &str) -> Result<Index, BadRecording> {
             Ok(Some((kind, at_ms))) => {
                 head.has_inventory |= kind == Kind::Inventory;
                 if kind == Kind::Sample {
-                    head.first_ms = if head.samples == 0 { at_ms } else { head.first_ms };
+                    head.first_ms = if head.samples == 0 {
+                        at_ms
+                    } else {
+                        head.first_ms
+                    };
                     (head.samples, head.last_ms, samples) = (head.samples + 1, at_ms, samples + 1);
                 }
             }
@@ -185,12 +249,21 @@ fn lines_of(file: File, name: &str) -> Result<Index, BadRecording> {
             // A recorder that was killed leaves the beginning of a line.
             Err(_) if !line.ends_with(b"\n") && samples > 0 => {
                 let after_ms = head.last_ms;
-                index.cuts.push(Cut { file: name.to_owned(), after_ms, bytes: length as u64, is_at_end: true });
+                index.cuts.push(Cut {
+                    file: name.to_owned(),
+                    after_ms,
+                    bytes: length as u64,
+                    is_at_end: true,
+                });
                 break;
             }
             // What is quoted of the line can hold anything.
             Err(cause) => {
-                return Err(BadRecording::BadLine { file: name.to_owned(), line: number, cause: escaped(&cause) });
+                return Err(BadRecording::BadLine {
+                    file: name.to_owned(),
+                    line: number,
+                    cause: escaped(&cause),
+                });
             }
         }
         offset += length as u64;
@@ -198,7 +271,14 @@ fn lines_of(file: File, name: &str) -> Result<Index, BadRecording> {
         if head.bytes >= PIECE {
             head.text_bytes = head.bytes;
             index.blocks.push((begin, head));
-            (begin, head) = (offset, Head { first_ms: head.last_ms, last_ms: head.last_ms, ..Head::default() });
+            (begin, head) = (
+                offset,
+                Head {
+                    first_ms: head.last_ms,
+                    last_ms: head.last_ms,
+                    ..Head::default()
+                },
+            );
         }
     }
     if head.bytes > 0 {
@@ -210,7 +290,9 @@ fn lines_of(file: File, name: &str) -> Result<Index, BadRecording> {
 
 /// `None` where a line is empty.
 fn checked(line: &[u8]) -> Result<Option<(Kind, u64)>, String> {
-    let text = std::str::from_utf8(line).map_err(|_| "it is not text".to_owned())?.trim_end();
+    let text = std::str::from_utf8(line)
+        .map_err(|_| "it is not text".to_owned())?
+        .trim_end();
     if text.is_empty() {
         return Ok(None);
     }

@@ -76,7 +76,11 @@ pub(crate) fn lines(text: &str) -> Result<Vec<Line>, String> {
                 return Err(format!("it has more than {MOST_RECORDS} records"));
             }
             let (kind, at_ms) = stamp(record).map_err(|error| error.to_string())?;
-            lines.push(Line { range: at..at + record.len(), kind, at_ms });
+            lines.push(Line {
+                range: at..at + record.len(),
+                kind,
+                at_ms,
+            });
         }
         at += part.len();
     }

@@ -134,7 +134,10 @@ impl Player {
                     break;
                 }
             }
-            self.due = self.due.max(now.checked_sub(Duration::from_secs(1)).unwrap_or(now)) + self.wait();
+            self.due = self
+                .due
+                .max(now.checked_sub(Duration::from_secs(1)).unwrap_or(now))
+                + self.wait();
         }
         Ok(played)
     }
@@ -210,10 +213,16 @@ impl Player {
             let head = self.recording.head(*block);
             head.samples > 0 && head.first_ms <= at_ms
         };
-        let Some(block) = (0..self.recording.blocks()).rev().find(begun) else { return self.seek(0) };
+        let Some(block) = (0..self.recording.blocks()).rev().find(begun) else {
+            return self.seek(0);
+        };
         self.load(block)?;
         let lines = self.lines();
-        let until = lines.samples().iter().filter(|line| lines.lines()[**line].at_ms <= at_ms).count();
+        let until = lines
+            .samples()
+            .iter()
+            .filter(|line| lines.lines()[**line].at_ms <= at_ms)
+            .count();
         self.seek(self.recording.first_sample(block) + until.saturating_sub(1))
     }
 
@@ -224,7 +233,10 @@ impl Player {
         let (block, nth) = self.recording.place(sample);
         self.load(block)?;
         let lines = &self.block.as_ref().expect("it was loaded").1;
-        let line = &lines.lines()[*lines.samples().get(nth).expect("a block has the samples of its head")];
+        let line = &lines.lines()[*lines
+            .samples()
+            .get(nth)
+            .expect("a block has the samples of its head")];
         played.push(Played::Record(lines.text(line).to_owned()));
         (self.shown, self.shown_ms) = (Some(sample), line.at_ms);
         self.due = Instant::now() + self.wait();
@@ -238,7 +250,10 @@ impl Player {
         let mut played = Vec::new();
         if let Err(error) = self.show_between(from, (block, nth), &mut played) {
             // What is behind the damage can be read.
-            self.shown = Some(self.recording.first_sample(block) + self.recording.head(block).samples as usize - 1);
+            self.shown = Some(
+                self.recording.first_sample(block) + self.recording.head(block).samples as usize
+                    - 1,
+            );
             return Err(error);
         }
         Ok(played)
@@ -267,10 +282,20 @@ impl Player {
             loaded?;
             let lines = &self.block.as_ref().expect("it was loaded").1;
             let behind = |nth: usize| lines.samples().get(nth).map_or(0, |line| line + 1);
-            let begin = from.filter(|(shown, _)| *shown == number).map_or(0, |(_, nth)| behind(nth));
-            let end = if number == block { behind(nth) } else { lines.lines().len() };
+            let begin = from
+                .filter(|(shown, _)| *shown == number)
+                .map_or(0, |(_, nth)| behind(nth));
+            let end = if number == block {
+                behind(nth)
+            } else {
+                lines.lines().len()
+            };
             let wanted = &lines.lines()[begin.min(end)..end];
-            played.extend(wanted.iter().map(|line| Played::Record(lines.text(line).to_owned())));
+            played.extend(
+                wanted
+                    .iter()
+                    .map(|line| Played::Record(lines.text(line).to_owned())),
+            );
             if let Some(line) = wanted.last().filter(|_| number == block) {
                 self.shown_ms = line.at_ms;
             }
@@ -303,7 +328,10 @@ impl Player {
             return head.first_ms;
         }
         let lines = &self.block.as_ref().expect("it was loaded").1;
-        lines.samples().get(nth).map_or(head.last_ms, |line| lines.lines()[*line].at_ms)
+        lines
+            .samples()
+            .get(nth)
+            .map_or(head.last_ms, |line| lines.lines()[*line].at_ms)
     }
 
     fn wait(&mut self) -> Duration {
@@ -341,8 +369,14 @@ impl Player {
         let mut number = self.recording.first_sample(first);
         let mut past = Past::default();
         for block in first..=last {
-            let Ok(lines) = self.recording.read(block) else { continue };
-            let end = if block == last { lines.samples().get(nth).copied().unwrap_or(0) } else { lines.lines().len() };
+            let Ok(lines) = self.recording.read(block) else {
+                continue;
+            };
+            let end = if block == last {
+                lines.samples().get(nth).copied().unwrap_or(0)
+            } else {
+                lines.lines().len()
+            };
             for line in &lines.lines()[..end] {
                 let text = || lines.text(line).to_owned();
                 match line.kind {
@@ -359,7 +393,11 @@ impl Player {
                 }
             }
         }
-        Ok(inventory.into_iter().chain(past.records.into_values()).map(Played::Record).collect())
+        Ok(inventory
+            .into_iter()
+            .chain(past.records.into_values())
+            .map(Played::Record)
+            .collect())
     }
 }
 

@@ -73,14 +73,27 @@ impl Recording {
     /// Where it is none, or cannot be read.
     pub fn open(path: &Path) -> Result<Self, BadRecording> {
         let mut parts = vec![path.to_owned()];
-        parts.extend((1..).map(|number| numbered(path, number)).take_while(|part| part.is_file()));
-        let mut recording = Self { files: Vec::new(), blocks: Vec::new(), cuts: Vec::new() };
+        parts.extend(
+            (1..)
+                .map(|number| numbered(path, number))
+                .take_while(|part| part.is_file()),
+        );
+        let mut recording = Self {
+            files: Vec::new(),
+            blocks: Vec::new(),
+            cuts: Vec::new(),
+        };
         let mut samples = 0;
         for (file, part) in parts.iter().rev().enumerate() {
             let mut index = Index::of(part)?;
             recording.cuts.append(&mut index.cuts);
             for (number, (_, head)) in index.blocks.iter().enumerate() {
-                recording.blocks.push(Block { file, number, head: *head, first_sample: samples });
+                recording.blocks.push(Block {
+                    file,
+                    number,
+                    head: *head,
+                    first_sample: samples,
+                });
                 samples += head.samples as usize;
             }
             recording.files.push(index);
@@ -93,7 +106,9 @@ impl Recording {
 
     /// How many samples there are.
     pub fn samples(&self) -> usize {
-        self.blocks.last().map_or(0, |last| last.first_sample + last.head.samples as usize)
+        self.blocks
+            .last()
+            .map_or(0, |last| last.first_sample + last.head.samples as usize)
     }
 
     /// How many blocks there are.
@@ -111,7 +126,10 @@ impl Recording {
         let mut with_samples = self.blocks.iter().filter(|block| block.head.samples > 0);
         let first = with_samples.next();
         let last = with_samples.next_back().or(first);
-        (first.map_or(0, |block| block.head.first_ms), last.map_or(0, |block| block.head.last_ms))
+        (
+            first.map_or(0, |block| block.head.first_ms),
+            last.map_or(0, |block| block.head.last_ms),
+        )
     }
 
     /// What of it cannot be read.
@@ -121,7 +139,10 @@ impl Recording {
 
     /// The block that has this sample, and which of its samples it is.
     pub(crate) fn place(&self, sample: usize) -> (usize, usize) {
-        let block = self.blocks.partition_point(|block| block.first_sample <= sample).saturating_sub(1);
+        let block = self
+            .blocks
+            .partition_point(|block| block.first_sample <= sample)
+            .saturating_sub(1);
         (block, sample - self.blocks[block].first_sample)
     }
 
@@ -135,7 +156,9 @@ impl Recording {
     /// # Errors
     /// Where the file cannot be read, or the block is damaged.
     pub fn read(&self, block: usize) -> io::Result<Lines> {
-        let Block { file, number, head, .. } = &self.blocks[block];
+        let Block {
+            file, number, head, ..
+        } = &self.blocks[block];
         let damaged = |cause: String| {
             let (first_ms, bytes) = (head.first_ms, head.bytes);
             io::Error::new(
@@ -143,17 +166,23 @@ impl Recording {
                 format!("a block of {bytes} bytes at {first_ms} ms is damaged: {cause}"),
             )
         };
-        let text = self.files[*file].text(*number).map_err(|error| match error.kind() {
-            io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
-                damaged(error.to_string())
-            }
-            _ => error,
-        })?;
+        let text = self.files[*file]
+            .text(*number)
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::InvalidInput
+                | io::ErrorKind::InvalidData
+                | io::ErrorKind::UnexpectedEof => damaged(error.to_string()),
+                _ => error,
+            })?;
         let text = String::from_utf8(text).map_err(|_| damaged("it is not text".to_owned()))?;
         let lines = lines(&text).map_err(damaged)?;
         let is_sample = |place: &usize| lines[*place].kind == Kind::Sample;
         let samples = (0..lines.len()).filter(is_sample).collect();
-        let lines = Lines { text, records: lines, samples };
+        let lines = Lines {
+            text,
+            records: lines,
+            samples,
+        };
         if lines.samples.len() != head.samples as usize {
             return Err(damaged("it has not the samples that it says".to_owned()));
         }
@@ -162,8 +191,12 @@ impl Recording {
 
     /// The blocks that can have something of this span, in milliseconds since 1970.
     pub fn within(&self, span: &Range<u64>) -> Vec<usize> {
-        let is_within = |head: &Head| head.samples > 0 && head.first_ms < span.end && head.last_ms >= span.start;
-        (0..self.blocks.len()).filter(|block| is_within(&self.blocks[*block].head)).collect()
+        let is_within = |head: &Head| {
+            head.samples > 0 && head.first_ms < span.end && head.last_ms >= span.start
+        };
+        (0..self.blocks.len())
+            .filter(|block| is_within(&self.blocks[*block].head))
+            .collect()
     }
 
     /// The newest inventory before this block, as JSON.
@@ -171,11 +204,17 @@ impl Recording {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn inventory_before(&self, block: usize) -> io::Result<Option<String>> {
-        let Some(block) = (0..block).rev().find(|block| self.blocks[*block].head.has_inventory) else {
+        let Some(block) = (0..block)
+            .rev()
+            .find(|block| self.blocks[*block].head.has_inventory)
+        else {
             return Ok(None);
         };
         let lines = self.read(block)?;
-        let newest = lines.lines().iter().rfind(|line| line.kind == Kind::Inventory);
+        let newest = lines
+            .lines()
+            .iter()
+            .rfind(|line| line.kind == Kind::Inventory);
         Ok(newest.map(|line| lines.text(line).to_owned()))
     }
 }

@@ -25,7 +25,10 @@ fn inventory() -> String {
 }
 
 fn sample(second: u64) -> String {
-    format!(r#"{{"type":"sample","seq":{second},"at_ms":{}}}"#, FIRST + second * 1000)
+    format!(
+        r#"{{"type":"sample","seq":{second},"at_ms":{}}}"#,
+        FIRST + second * 1000
+    )
 }
 
 fn push(writer: &mut Writer, record: &str) {
@@ -42,7 +45,13 @@ fn recorded(folder: &TempDir, samples: u64, limits: Limits) -> PathBuf {
     push(&mut writer, &inventory());
     for second in 0..samples {
         if second % 10 == 9 {
-            push(&mut writer, &format!(r#"{{"type":"details","index":0,"at_ms":{}}}"#, FIRST + second * 1000));
+            push(
+                &mut writer,
+                &format!(
+                    r#"{{"type":"details","index":0,"at_ms":{}}}"#,
+                    FIRST + second * 1000
+                ),
+            );
         }
         push(&mut writer, &sample(second));
         if second % 10 == 9 {
@@ -59,17 +68,32 @@ fn recorded(folder: &TempDir, samples: u64, limits: Limits) -> PathBuf {
 /// All records of a recording, in their order.
 fn records(recording: &Recording) -> Vec<String> {
     let blocks = (0..recording.blocks()).map(|block| recording.read(block).unwrap());
-    blocks.flat_map(|lines| lines.lines().iter().map(|line| lines.text(line).to_owned()).collect::<Vec<_>>()).collect()
+    blocks
+        .flat_map(|lines| {
+            lines
+                .lines()
+                .iter()
+                .map(|line| lines.text(line).to_owned())
+                .collect::<Vec<_>>()
+        })
+        .collect()
 }
 
 fn seconds(recording: &Recording) -> Vec<u64> {
     let all = records(recording);
-    let samples = all.iter().filter(|record| record.contains(r#""type":"sample""#));
-    samples.map(|record| (stamp(record).unwrap().1 - FIRST) / 1000).collect()
+    let samples = all
+        .iter()
+        .filter(|record| record.contains(r#""type":"sample""#));
+    samples
+        .map(|record| (stamp(record).unwrap().1 - FIRST) / 1000)
+        .collect()
 }
 
 fn message(path: &Path) -> String {
-    Recording::open(path).err().map(|error| error.to_string()).unwrap_or_default()
+    Recording::open(path)
+        .err()
+        .map(|error| error.to_string())
+        .unwrap_or_default()
 }
 
 #[test]
@@ -77,13 +101,19 @@ fn what_was_recorded_is_read_and_any_gzip_prints_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = recorded(&folder, 25, Limits::default());
     let recording = Recording::open(&path).unwrap();
-    assert_eq!((recording.samples(), recording.blocks(), recording.cuts()), (25, 3, &[][..]));
+    assert_eq!(
+        (recording.samples(), recording.blocks(), recording.cuts()),
+        (25, 3, &[][..])
+    );
     assert_eq!(recording.times_ms(), (FIRST, FIRST + 24_000));
     assert_eq!(seconds(&recording), (0..25).collect::<Vec<_>>());
     let mut text = String::new();
     let mut gzip = flate2::read::MultiGzDecoder::new(fs::File::open(&path).unwrap());
     std::io::Read::read_to_string(&mut gzip, &mut text).unwrap();
-    assert_eq!(text.lines().map(str::to_owned).collect::<Vec<_>>(), records(&recording));
+    assert_eq!(
+        text.lines().map(str::to_owned).collect::<Vec<_>>(),
+        records(&recording)
+    );
     assert_eq!(recording.within(&(FIRST + 10_000..FIRST + 11_000)), [1]);
     assert_eq!(recording.inventory_before(2).unwrap(), Some(inventory()));
     assert_eq!(recording.inventory_before(0).unwrap(), None);
@@ -110,7 +140,10 @@ fn a_recording_that_was_cut_anywhere_is_read_to_its_last_block() {
                 let is_whole = ends.contains(&length);
                 assert_eq!(cut.cuts().len(), usize::from(!is_whole), "{length} bytes");
                 if let [cut] = cut.cuts() {
-                    assert!(cut.is_at_end && cut.bytes as usize == length - ends[blocks - 1], "{cut:?}");
+                    assert!(
+                        cut.is_at_end && cut.bytes as usize == length - ends[blocks - 1],
+                        "{cut:?}"
+                    );
                     assert_eq!(cut.after_ms, FIRST + blocks as u64 * 10_000 - 1000);
                 }
             }
@@ -129,7 +162,13 @@ fn what_is_damaged_costs_its_block_and_no_other() {
     bytes[second + block::HEAD + 20] ^= 0xff;
     fs::write(&path, &bytes).unwrap();
     let recording = Recording::open(&path).unwrap();
-    assert!(recording.read(1).unwrap_err().to_string().contains("damaged"));
+    assert!(
+        recording
+            .read(1)
+            .unwrap_err()
+            .to_string()
+            .contains("damaged")
+    );
     assert!(recording.read(2).is_ok());
     let mut player = Player::new(recording);
     let mut shown = Vec::new();
@@ -141,7 +180,13 @@ fn what_is_damaged_costs_its_block_and_no_other() {
         }
     }
     assert_eq!(errors, 1, "it goes on behind the damage");
-    assert_eq!(shown.iter().filter(|one| matches!(one, Played::Record(text) if text.contains("sample"))).count(), 30);
+    assert_eq!(
+        shown
+            .iter()
+            .filter(|one| matches!(one, Played::Record(text) if text.contains("sample")))
+            .count(),
+        30
+    );
     // Its head: what follows is found again.
     bytes[second] = 0;
     fs::write(&path, &bytes).unwrap();
@@ -157,7 +202,11 @@ fn what_is_damaged_costs_its_block_and_no_other() {
     fs::write(&path, &bytes).unwrap();
     let recording = Recording::open(&path).unwrap();
     assert_eq!(recording.samples(), 20);
-    assert!(matches!(recording.cuts(), [cut] if cut.after_ms == 0), "{:?}", recording.cuts());
+    assert!(
+        matches!(recording.cuts(), [cut] if cut.after_ms == 0),
+        "{:?}",
+        recording.cuts()
+    );
 }
 
 #[test]
@@ -172,28 +221,54 @@ fn what_was_read_before_the_damage_is_shown_before_it_is_told() {
     player.set_speed(1000.0);
     let later = Instant::now() + Duration::from_mins(1);
     let shown = player.advance(later).unwrap();
-    assert_eq!(shown.iter().filter(|one| matches!(one, Played::Record(text) if text.contains("sample"))).count(), 10);
-    assert!(player.advance(later).unwrap_err().to_string().contains("damaged"));
+    assert_eq!(
+        shown
+            .iter()
+            .filter(|one| matches!(one, Played::Record(text) if text.contains("sample")))
+            .count(),
+        10
+    );
+    assert!(
+        player
+            .advance(later)
+            .unwrap_err()
+            .to_string()
+            .contains("damaged")
+    );
     assert!(player.is_over());
 }
 
 #[test]
 fn full_files_are_numbered_and_belong_to_the_recording() {
     let folder = tempfile::tempdir().unwrap();
-    let limits = Limits { bytes: Some(400), keep: Some(3), time: None };
+    let limits = Limits {
+        bytes: Some(400),
+        keep: Some(3),
+        time: None,
+    };
     let path = recorded(&folder, 100, limits);
-    let mut names: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+    let mut names: Vec<_> = fs::read_dir(folder.path())
+        .unwrap()
+        .map(|file| file.unwrap().file_name())
+        .collect();
     names.sort();
     assert_eq!(names, ["a.gz", "a.gz.1", "a.gz.2", "a.gz.3"]);
     for name in &names {
         let part = folder.path().join(name);
         assert!(fs::metadata(&part).unwrap().len() <= 400, "{name:?}");
         let first = Recording::open(&part).map(|part| records(&part)[0].clone());
-        assert_eq!(first.unwrap_or_else(|error| panic!("{error}")), inventory(), "each can be read alone");
+        assert_eq!(
+            first.unwrap_or_else(|error| panic!("{error}")),
+            inventory(),
+            "each can be read alone"
+        );
     }
     let all = seconds(&Recording::open(&path).unwrap());
     let newest: Vec<u64> = (100 - all.len() as u64..100).collect();
-    assert_eq!(all, newest, "in the order in which they were recorded, without a gap");
+    assert_eq!(
+        all, newest,
+        "in the order in which they were recorded, without a gap"
+    );
 }
 
 #[test]
@@ -201,7 +276,10 @@ fn nothing_is_overwritten_unasked() {
     let folder = tempfile::tempdir().unwrap();
     let path = recorded(&folder, 10, Limits::default());
     let error = |path: &Path, overwrite| {
-        Files::create(path, Limits::default(), overwrite).err().map(|error| error.to_string()).unwrap_or_default()
+        Files::create(path, Limits::default(), overwrite)
+            .err()
+            .map(|error| error.to_string())
+            .unwrap_or_default()
     };
     assert!(error(&path, false).contains("--force"));
     assert_eq!(Recording::open(&path).unwrap().samples(), 10);
@@ -215,8 +293,20 @@ fn nothing_is_overwritten_unasked() {
     assert!(error(&path, true).contains("another gpumon"));
     drop(first);
     assert!(error(&folder.path().join("none/c.gz"), false).contains("create its folder"));
-    let null = Files::create(Path::new("/dev/null"), Limits { bytes: Some(1), ..Limits::default() }, false);
-    assert!(null.err().unwrap().to_string().contains("cannot be rotated"));
+    let null = Files::create(
+        Path::new("/dev/null"),
+        Limits {
+            bytes: Some(1),
+            ..Limits::default()
+        },
+        false,
+    );
+    assert!(
+        null.err()
+            .unwrap()
+            .to_string()
+            .contains("cannot be rotated")
+    );
 }
 
 #[test]
@@ -224,11 +314,20 @@ fn records_of_collect_are_a_recording_also_compressed_by_somebody_else() {
     let folder = tempfile::tempdir().unwrap();
     let (plain, packed) = (folder.path().join("a.ndjson"), folder.path().join("b.gz"));
     let source = SourceChoice::Sim(1).open(None).unwrap().into();
-    let moment = sampler::once(&source, &Options::new(Duration::from_secs(1), CommandLines::All)).unwrap();
+    let moment = sampler::once(
+        &source,
+        &Options::new(Duration::from_secs(1), CommandLines::All),
+    )
+    .unwrap();
     let sample = Record::Sample(moment.sample);
-    let good: String = [&Record::Inventory(moment.inventory), &sample, &sample, &sample]
-        .map(|record| serde_json::to_string(record).unwrap() + "\n")
-        .concat();
+    let good: String = [
+        &Record::Inventory(moment.inventory),
+        &sample,
+        &sample,
+        &sample,
+    ]
+    .map(|record| serde_json::to_string(record).unwrap() + "\n")
+    .concat();
     fs::write(&plain, &good).unwrap();
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(good.as_bytes()).unwrap();
@@ -258,7 +357,11 @@ fn what_is_no_recording_is_refused_with_the_reason() {
     let mut newer = pack_record(&inventory());
     newer[16] = 9;
     assert!(refused(&newer).contains("format 9"), "{}", refused(&newer));
-    assert!(message(folder.path()).contains("is a directory"), "{}", message(folder.path()));
+    assert!(
+        message(folder.path()).contains("is a directory"),
+        "{}",
+        message(folder.path())
+    );
     assert!(message(Path::new("/nowhere")).contains("check the path"));
 }
 
@@ -289,23 +392,50 @@ fn a_seek_brings_the_sample_with_its_past() {
     assert_eq!(texts[0], inventory());
     assert_eq!(*texts.last().unwrap(), sample(1500));
     let samples = texts.iter().filter(|text| text.contains("sample")).count();
-    assert!((400..=602).contains(&samples), "a quarter of an hour, thinned: {samples}");
-    assert_eq!(texts.iter().filter(|text| text.contains("details")).count(), 1, "the newest alone");
-    assert_eq!(player.times_ms(), (FIRST + 1_500_000, FIRST, FIRST + 1_999_000));
+    assert!(
+        (400..=602).contains(&samples),
+        "a quarter of an hour, thinned: {samples}"
+    );
+    assert_eq!(
+        texts.iter().filter(|text| text.contains("details")).count(),
+        1,
+        "the newest alone"
+    );
+    assert_eq!(
+        player.times_ms(),
+        (FIRST + 1_500_000, FIRST, FIRST + 1_999_000)
+    );
     player.start_at(FIRST + 3_000);
     let told = player.advance(Instant::now()).unwrap();
-    assert!(told.contains(&Played::Record(sample(3))), "it begins where it was told to");
+    assert!(
+        told.contains(&Played::Record(sample(3))),
+        "it begins where it was told to"
+    );
 }
 
 #[test]
 fn the_past_of_a_sample_reaches_into_the_file_before() {
     let folder = tempfile::tempdir().unwrap();
-    let path = recorded(&folder, 100, Limits { bytes: Some(400), keep: Some(9), time: None });
+    let path = recorded(
+        &folder,
+        100,
+        Limits {
+            bytes: Some(400),
+            keep: Some(9),
+            time: None,
+        },
+    );
     let mut player = Player::open(&path).unwrap();
     let last = player.recording().samples() - 1;
-    assert!(player.recording().blocks() > last / 10 + 1, "files begin with blocks of their own");
+    assert!(
+        player.recording().blocks() > last / 10 + 1,
+        "files begin with blocks of their own"
+    );
     let told = player.seek_to(u64::MAX).unwrap();
-    let samples = told.iter().filter(|one| matches!(one, Played::Record(text) if text.contains("sample"))).count();
+    let samples = told
+        .iter()
+        .filter(|one| matches!(one, Played::Record(text) if text.contains("sample")))
+        .count();
     assert_eq!(samples, last + 1);
 }
 
@@ -316,12 +446,27 @@ fn block_that_claims_too_much_text_is_refused() {
     // Ten KiB that become ten MiB.
     let line = format!("{}\n", sample(0));
     let text = line.repeat((10 << 20) / line.len());
-    let bomb = block::pack(text.as_bytes(), Head { samples: 1, ..Head::default() });
+    let bomb = block::pack(
+        text.as_bytes(),
+        Head {
+            samples: 1,
+            ..Head::default()
+        },
+    );
     fs::write(&path, bomb.repeat(10)).unwrap();
     let error = Recording::open(&path).unwrap_err().to_string();
-    assert!(error.contains("more than 32 MiB of text or 200 times their size"), "{error}");
+    assert!(
+        error.contains("more than 32 MiB of text or 200 times their size"),
+        "{error}"
+    );
     // What is behind it can be read.
-    let good = block::pack(line.as_bytes(), Head { samples: 1, ..Head::default() });
+    let good = block::pack(
+        line.as_bytes(),
+        Head {
+            samples: 1,
+            ..Head::default()
+        },
+    );
     fs::write(&path, [&bomb[..], &good].concat()).unwrap();
     let recording = Recording::open(&path).unwrap();
     assert_eq!((recording.samples(), recording.cuts().len()), (1, 1));
@@ -331,10 +476,25 @@ fn block_that_claims_too_much_text_is_refused() {
 fn block_of_too_many_records_is_damaged() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("many.gz");
-    let records = (0..100_001).map(|number| format!("{{\"type\":\"sample\",\"at_ms\":{}}}\n", number * 7919));
+    let records =
+        (0..100_001).map(|number| format!("{{\"type\":\"sample\",\"at_ms\":{}}}\n", number * 7919));
     let text: String = records.collect();
-    fs::write(&path, block::pack(text.as_bytes(), Head { samples: 100_001, ..Head::default() })).unwrap();
-    let error = Recording::open(&path).unwrap().read(0).unwrap_err().to_string();
+    fs::write(
+        &path,
+        block::pack(
+            text.as_bytes(),
+            Head {
+                samples: 100_001,
+                ..Head::default()
+            },
+        ),
+    )
+    .unwrap();
+    let error = Recording::open(&path)
+        .unwrap()
+        .read(0)
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("more than 100000 records"), "{error}");
 }
 
@@ -354,13 +514,22 @@ fn damage_between_blocks_is_read_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("damaged.gz");
     let line = format!("{}\n", sample(0));
-    let block = block::pack(line.as_bytes(), Head { samples: 1, ..Head::default() });
+    let block = block::pack(
+        line.as_bytes(),
+        Head {
+            samples: 1,
+            ..Head::default()
+        },
+    );
     let bytes = [&block[..], b"x"].concat().repeat(20_000);
     fs::write(&path, &bytes).unwrap();
     // Bytes that this thread has read.
     let read = || {
         let counts = fs::read_to_string("/proc/thread-self/io").unwrap();
-        counts.lines().find_map(|line| line.strip_prefix("rchar: ")?.parse::<usize>().ok()).unwrap()
+        counts
+            .lines()
+            .find_map(|line| line.strip_prefix("rchar: ")?.parse::<usize>().ok())
+            .unwrap()
     };
     let before = read();
     assert_eq!(Recording::open(&path).unwrap().samples(), 20_000);
@@ -372,14 +541,42 @@ fn damage_between_blocks_is_read_once() {
 fn details_of_the_past_are_limited() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("details.gz");
-    let details = |index: usize| format!("{{\"type\":\"details\",\"index\":{index},\"at_ms\":{FIRST}}}\n");
-    let event = |at: u64| format!("{{\"type\":\"event\",\"what\":\"mig_changed\",\"gpu\":null,\"at_ms\":{at}}}\n");
-    let text: String = (0..3000).map(details).chain((0..3000).map(event)).chain([sample(0) + "\n"]).collect();
-    fs::write(&path, block::pack(text.as_bytes(), Head { samples: 1, first_ms: FIRST, ..Head::default() })).unwrap();
-    let played = Player::new(Recording::open(&path).unwrap()).seek_to(FIRST).unwrap();
+    let details =
+        |index: usize| format!("{{\"type\":\"details\",\"index\":{index},\"at_ms\":{FIRST}}}\n");
+    let event = |at: u64| {
+        format!("{{\"type\":\"event\",\"what\":\"mig_changed\",\"gpu\":null,\"at_ms\":{at}}}\n")
+    };
+    let text: String = (0..3000)
+        .map(details)
+        .chain((0..3000).map(event))
+        .chain([sample(0) + "\n"])
+        .collect();
+    fs::write(
+        &path,
+        block::pack(
+            text.as_bytes(),
+            Head {
+                samples: 1,
+                first_ms: FIRST,
+                ..Head::default()
+            },
+        ),
+    )
+    .unwrap();
+    let played = Player::new(Recording::open(&path).unwrap())
+        .seek_to(FIRST)
+        .unwrap();
     let count = |kind: &str| {
-        let is_it = |played: &&Played| matches!(played, Played::Record(record) if record.contains(kind));
+        let is_it =
+            |played: &&Played| matches!(played, Played::Record(record) if record.contains(kind));
         played.iter().filter(is_it).count()
     };
-    assert_eq!((count("\"details\""), count("\"event\""), count("\"sample\"")), (1024, 256, 1));
+    assert_eq!(
+        (
+            count("\"details\""),
+            count("\"event\""),
+            count("\"sample\"")
+        ),
+        (1024, 256, 1)
+    );
 }

@@ -26,7 +26,13 @@ pub struct Writer {
 /// One record alone, as a block.
 pub fn pack_record(record: &str) -> Vec<u8> {
     let has_inventory = stamp(record).is_ok_and(|(kind, _)| kind == Kind::Inventory);
-    pack(format!("{record}\n").as_bytes(), Head { has_inventory, ..Head::default() })
+    pack(
+        format!("{record}\n").as_bytes(),
+        Head {
+            has_inventory,
+            ..Head::default()
+        },
+    )
 }
 
 impl Writer {
@@ -37,14 +43,24 @@ impl Writer {
         self.text.push(b'\n');
         self.head.has_inventory |= kind == Kind::Inventory;
         if kind == Kind::Sample {
-            self.head.first_ms = if self.head.samples == 0 { at_ms } else { self.head.first_ms };
+            self.head.first_ms = if self.head.samples == 0 {
+                at_ms
+            } else {
+                self.head.first_ms
+            };
             (self.head.samples, self.head.last_ms) = (self.head.samples + 1, at_ms);
         }
     }
 
     /// When the next block is due, also where nothing comes any more; `None` where there is nothing to write.
     pub fn due(&self) -> Option<Instant> {
-        self.begun.map(|begun| if self.text.len() >= LARGEST { begun } else { begun + LONGEST })
+        self.begun.map(|begun| {
+            if self.text.len() >= LARGEST {
+                begun
+            } else {
+                begun + LONGEST
+            }
+        })
     }
 
     /// All that has been collected, as a block; `None` where that is nothing.
@@ -54,7 +70,11 @@ impl Writer {
         let block = pack(&self.text, self.head);
         self.text.clear();
         // One without a sample is where the one before it ended.
-        self.head = Head { first_ms: last_ms, last_ms, ..Head::default() };
+        self.head = Head {
+            first_ms: last_ms,
+            last_ms,
+            ..Head::default()
+        };
         Some(block)
     }
 }

@@ -31,14 +31,22 @@ const SAMPLES: u64 = 86_400;
 const HOUR: u64 = 3_600;
 
 fn main() -> io::Result<()> {
-    if env::args().nth(1).as_deref() == Some("feed") { feed() } else { measure() }
+    if env::args().nth(1).as_deref() == Some("feed") {
+        feed()
+    } else {
+        measure()
+    }
 }
 
 /// The collector: one sample, a day long, a second apart.
 fn feed() -> io::Result<()> {
-    let source = SourceChoice::Nvml.open(env::var_os("GPUMON_NVML_LIB")).expect("a library to read");
+    let source = SourceChoice::Nvml
+        .open(env::var_os("GPUMON_NVML_LIB"))
+        .expect("a library to read");
     let options = Options::new(Duration::from_secs(1), CommandLines::Own);
-    let OneShot { inventory, sample, .. } = sampler::once(&source.into(), &options).expect("GPUs to read");
+    let OneShot {
+        inventory, sample, ..
+    } = sampler::once(&source.into(), &options).expect("GPUs to read");
     let mut out = io::BufWriter::new(io::stdout().lock());
     let mut write = |record: &Record| -> io::Result<()> {
         serde_json::to_writer(&mut out, record)?;
@@ -53,7 +61,12 @@ fn feed() -> io::Result<()> {
         for gpu in &mut gpus {
             gpu.at_ms = at_ms;
         }
-        write(&Record::Sample(Sample { seq, at_ms, gpus, ..sample.clone() }))?;
+        write(&Record::Sample(Sample {
+            seq,
+            at_ms,
+            gpus,
+            ..sample.clone()
+        }))?;
         // The server is seen at two moments, and must not be past the first before that.
         if seq == HOUR || seq + 1 == SAMPLES {
             std::thread::sleep(Duration::from_secs(2));
@@ -63,16 +76,31 @@ fn feed() -> io::Result<()> {
 }
 
 fn measure() -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
     let doors = Arc::new(Doors::none());
     let listener = runtime
-        .block_on(async { Listener::tcp("127.0.0.1:0".parse().expect("an address"), Purpose::Everything, &doors) })
+        .block_on(async {
+            Listener::tcp(
+                "127.0.0.1:0".parse().expect("an address"),
+                Purpose::Everything,
+                &doors,
+            )
+        })
         .map_err(|error| io::Error::other(error.to_string()))?;
     let address = listener.address(&doors);
-    let collector =
-        Collector { program: env::current_exe()?, arguments: vec!["feed".into()], interval: Duration::from_secs(1) };
+    let collector = Collector {
+        program: env::current_exe()?,
+        arguments: vec!["feed".into()],
+        interval: Duration::from_secs(1),
+    };
     let runs = RunSettings {
-        worker: gpumon_workload::parent::WorkerCommand { program: env::current_exe()?, arguments: Vec::new() },
+        worker: gpumon_workload::parent::WorkerCommand {
+            program: env::current_exe()?,
+            arguments: Vec::new(),
+        },
     };
     let settings = Settings {
         join: None,
@@ -86,14 +114,21 @@ fn measure() -> io::Result<()> {
         kubelet: None,
         fleet: None,
     };
-    runtime.spawn(gpumon_server::run(vec![listener], settings, std::future::pending()));
+    runtime.spawn(gpumon_server::run(
+        vec![listener],
+        settings,
+        std::future::pending(),
+    ));
     let begun = Instant::now();
     let address = address.trim_start_matches("http://").trim_end_matches('/');
     wait_for(address, HOUR)?;
     let begin_kb = resident_kb();
     wait_for(address, SAMPLES - 1)?;
     let seconds = begun.elapsed().as_secs_f64();
-    println!("{{\"begin_kb\":{begin_kb},\"end_kb\":{},\"seconds\":{seconds:.1}}}", resident_kb());
+    println!(
+        "{{\"begin_kb\":{begin_kb},\"end_kb\":{},\"seconds\":{seconds:.1}}}",
+        resident_kb()
+    );
     Ok(())
 }
 
@@ -101,10 +136,15 @@ fn measure() -> io::Result<()> {
 fn wait_for(address: &str, seq: u64) -> io::Result<()> {
     loop {
         let mut stream = TcpStream::connect(address)?;
-        write!(stream, "GET /api/v1/snapshot HTTP/1.0\r\nHost: {address}\r\n\r\n")?;
+        write!(
+            stream,
+            "GET /api/v1/snapshot HTTP/1.0\r\nHost: {address}\r\n\r\n"
+        )?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
-        let newest = answer.split_once("\"seq\":").and_then(|(_, rest)| rest.split(',').next()?.parse::<u64>().ok());
+        let newest = answer
+            .split_once("\"seq\":")
+            .and_then(|(_, rest)| rest.split(',').next()?.parse::<u64>().ok());
         if newest.is_some_and(|newest| newest >= seq) {
             return Ok(());
         }
@@ -115,5 +155,7 @@ fn wait_for(address: &str, seq: u64) -> io::Result<()> {
 fn resident_kb() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    resident.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
+    resident
+        .and_then(|line| line.trim().trim_end_matches(" kB").parse().ok())
+        .unwrap_or(0)
 }

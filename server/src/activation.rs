@@ -39,11 +39,17 @@ impl Inherited {
                 let listener = listener.ok_or(io::ErrorKind::NotFound)?;
                 listener.set_nonblocking(true)?;
                 let address = listener.local_addr()?;
-                let path = address.as_pathname().ok_or_else(|| io::Error::other("it has no path"))?.to_owned();
+                let path = address
+                    .as_pathname()
+                    .ok_or_else(|| io::Error::other("it has no path"))?
+                    .to_owned();
                 let is_shared = is_shared(&path)?;
                 Ok((listener, path, is_shared))
             });
-            listener.map_err(|cause| BadSocket { number: place + 1, cause })
+            listener.map_err(|cause| BadSocket {
+                number: place + 1,
+                cause,
+            })
         });
         sockets.collect::<Result<_, _>>().map(Self)
     }
@@ -59,7 +65,10 @@ impl Inherited {
     /// Where the runtime has no room for them.
     pub fn into_listeners(self) -> io::Result<Vec<Listener>> {
         let listener = |(listener, path, is_shared)| {
-            Ok(Listener::Unix(UnixListener::from_std(listener)?, OwnSocket::inherited(path, is_shared)))
+            Ok(Listener::Unix(
+                UnixListener::from_std(listener)?,
+                OwnSocket::inherited(path, is_shared),
+            ))
         };
         self.0.into_iter().map(listener).collect()
     }

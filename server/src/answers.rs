@@ -23,15 +23,24 @@ pub(crate) async fn answers(
 ) -> Response {
     let view = View::of(&client, app.show_processes).await;
     if !view.has_others() {
-        let message =
-            "the driver's answers tell of everybody's processes, and this server shows each client its own alone\n";
+        let message = "the driver's answers tell of everybody's processes, and this server shows each client its own alone\n";
         return (StatusCode::FORBIDDEN, message).into_response();
     }
     app.watching.look();
     app.hub.update_answers().await;
-    respond(&app, &headers, client.who(), view, Resource::Answers, JSON, move |hub| {
-        let theirs = hub.joined().and_then(|socket| ask::get(&socket, "/api/v1/answers").ok());
-        theirs.unwrap_or_else(|| to_json(&hub.answers()))
-    })
+    respond(
+        &app,
+        &headers,
+        client.who(),
+        view,
+        Resource::Answers,
+        JSON,
+        move |hub| {
+            let theirs = hub
+                .joined()
+                .and_then(|socket| ask::get(&socket, "/api/v1/answers").ok());
+            theirs.unwrap_or_else(|| to_json(&hub.answers()))
+        },
+    )
     .await
 }

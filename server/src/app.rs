@@ -5,9 +5,10 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use crate::{
-    alerts::Alerts, auth::Doors, control::Control, encoder::Encoder, fleet::FleetSettings, hub::Hub, live::Live,
-    mark_limit::MarkLimit, metrics::SharedPages, replay::Replay, respond::ResponseEncoder, runs::Runs,
-    sampling_interval::SamplingInterval, stream::StreamEncoder, view::ShowProcesses, watching::Watching,
+    alerts::Alerts, auth::Doors, control::Control, encoder::Encoder, fleet::FleetSettings,
+    hub::Hub, live::Live, mark_limit::MarkLimit, metrics::SharedPages, replay::Replay,
+    respond::ResponseEncoder, runs::Runs, sampling_interval::SamplingInterval,
+    stream::StreamEncoder, view::ShowProcesses, watching::Watching,
 };
 
 /// What clients may hold of one kind of answers, in KiB.
@@ -38,7 +39,10 @@ impl Encoders {
 
     /// Lets go of what nobody asks for any more, and says how many KiB that was.
     pub(crate) fn trim(&self) -> usize {
-        let encoders = self.hellos.trim() + self.histories.trim() + self.responses.trim() + self.long_responses.trim();
+        let encoders = self.hellos.trim()
+            + self.histories.trim()
+            + self.responses.trim()
+            + self.long_responses.trim();
         encoders + self.metrics_pages.trim()
     }
 }

@@ -33,11 +33,18 @@ pub(crate) struct RefusalLog {
 }
 
 /// Lines: twenty at once, and then one every six seconds.
-const LINES: Rate = Rate { burst: 20, spacing: Duration::from_secs(6) };
+const LINES: Rate = Rate {
+    burst: 20,
+    spacing: Duration::from_secs(6),
+};
 
 impl RefusalLog {
     pub(crate) fn new() -> Self {
-        Self { told: RatePerClient::new(), untold: Mutex::new(0), counts: Arc::default() }
+        Self {
+            told: RatePerClient::new(),
+            untold: Mutex::new(0),
+            counts: Arc::default(),
+        }
     }
 
     pub(crate) fn counts(&self) -> Arc<RefusedCredentials> {
@@ -52,11 +59,16 @@ impl RefusalLog {
             *untold += 1;
             return;
         }
-        let through = proxy.map(|proxy| format!(" through the proxy at {proxy}")).unwrap_or_default();
+        let through = proxy
+            .map(|proxy| format!(" through the proxy at {proxy}"))
+            .unwrap_or_default();
         let more = match mem::take(&mut *untold) {
             0 => String::new(),
             count => format!(" (and {count} more since the last such line)"),
         };
-        tracing::info!("audit: a wrong {credential} from {}{through} was refused{more}", place(client));
+        tracing::info!(
+            "audit: a wrong {credential} from {}{through} was refused{more}",
+            place(client)
+        );
     }
 }

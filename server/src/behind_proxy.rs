@@ -27,7 +27,11 @@ pub(crate) async fn find_client(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let is_passed_on = request.headers().get_all(VIA).iter().any(|by| by == PASSED_ON);
+    let is_passed_on = request
+        .headers()
+        .get_all(VIA)
+        .iter()
+        .any(|by| by == PASSED_ON);
     let has_proxy = live.borrow().is_behind_proxy();
     if is_passed_on || has_proxy {
         let forwarded = forwarded_for(request.headers()).filter(|_| has_proxy);
@@ -48,8 +52,19 @@ pub(crate) async fn find_client(
 
 /// Returns the last address of `X-Forwarded-For`, which the nearest proxy has written.
 fn forwarded_for(headers: &HeaderMap) -> Option<IpAddr> {
-    let last = headers.get_all(FORWARDED_FOR).iter().next_back()?.to_str().ok()?.rsplit(',').next()?.trim();
-    let ip = last.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    let last = headers
+        .get_all(FORWARDED_FOR)
+        .iter()
+        .next_back()?
+        .to_str()
+        .ok()?
+        .rsplit(',')
+        .next()?
+        .trim();
+    let ip = last
+        .trim_start_matches('[')
+        .trim_end_matches(']')
+        .parse::<IpAddr>();
     let ip = ip.or_else(|_| last.parse::<SocketAddr>().map(|address| address.ip()));
     ip.ok().map(|ip| ip.to_canonical())
 }
@@ -61,7 +76,10 @@ mod tests {
     #[test]
     fn last_forwarded_address_counts() {
         let of = |values: &[&str]| {
-            let headers = values.iter().map(|value| (FORWARDED_FOR, value.parse().unwrap())).collect();
+            let headers = values
+                .iter()
+                .map(|value| (FORWARDED_FOR, value.parse().unwrap()))
+                .collect();
             forwarded_for(&headers).map(|ip| ip.to_string())
         };
         assert_eq!(of(&["10.0.0.7"]).as_deref(), Some("10.0.0.7"));
@@ -70,7 +88,13 @@ mod tests {
         assert_eq!(of(&["fd00::7"]).as_deref(), Some("fd00::7"));
         assert_eq!(of(&["[fd00::7]:50000"]).as_deref(), Some("fd00::7"));
         assert_eq!(of(&["::ffff:10.0.0.7"]).as_deref(), Some("10.0.0.7"));
-        for none in [&[][..], &["unknown"], &[""], &["10.0.0.7,"], &["1.2.3.4", "x"]] {
+        for none in [
+            &[][..],
+            &["unknown"],
+            &[""],
+            &["10.0.0.7,"],
+            &["1.2.3.4", "x"],
+        ] {
             assert_eq!(of(none), None, "{none:?}");
         }
     }

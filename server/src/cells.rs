@@ -31,7 +31,9 @@ const AHEAD_MS: u64 = 1000;
 
 pub(crate) fn router(app: &AppState) -> Router<AppState> {
     let may_run = middleware::from_fn_with_state(app.clone(), runs::may_run);
-    Router::new().route("/api/v1/cells", post(add).route_layer(may_run)).route_layer(DefaultBodyLimit::max(LARGEST))
+    Router::new()
+        .route("/api/v1/cells", post(add).route_layer(may_run))
+        .route_layer(DefaultBodyLimit::max(LARGEST))
 }
 
 /// Answers with the event that everybody gets.
@@ -42,11 +44,16 @@ async fn add(
 ) -> Result<(StatusCode, Json<Event>), (StatusCode, String)> {
     let mut cell = read(&body, now_ms()).map_err(|why| (StatusCode::BAD_REQUEST, why + "\n"))?;
     if !app.cell_limit.admit(Instant::now()) {
-        let message = format!("too many cells: {BURST} may come at once, and then one per second\n");
+        let message =
+            format!("too many cells: {BURST} may come at once, and then one per second\n");
         return Err((StatusCode::TOO_MANY_REQUESTS, message));
     }
     cell.user = client.user().await;
-    let event = Event { at_ms: cell.ended_ms, gpu: None, what: EventKind::Cell(cell) };
+    let event = Event {
+        at_ms: cell.ended_ms,
+        gpu: None,
+        what: EventKind::Cell(cell),
+    };
     app.hub.add_event(event.clone());
     Ok((StatusCode::CREATED, Json(event)))
 }
@@ -54,7 +61,8 @@ async fn add(
 /// # Errors
 /// What is wrong with it, and what would be right.
 fn read(body: &[u8], now_ms: u64) -> Result<Cell, String> {
-    let mut cell: Cell = serde_json::from_slice(body).map_err(|error| format!("invalid cell: {error}"))?;
+    let mut cell: Cell =
+        serde_json::from_slice(body).map_err(|error| format!("invalid cell: {error}"))?;
     for (key, text, most) in [
         ("notebook", &mut cell.notebook, LONGEST_NAME),
         ("kernel_id", &mut cell.kernel_id, LONGEST_ID),
@@ -62,12 +70,16 @@ fn read(body: &[u8], now_ms: u64) -> Result<Cell, String> {
     ] {
         let length = text.chars().count();
         if !(1..=most).contains(&length) {
-            return Err(format!("invalid cell: {key} has 1 to {most} characters, not {length}"));
+            return Err(format!(
+                "invalid cell: {key} has 1 to {most} characters, not {length}"
+            ));
         }
         *text = clean_line(text);
     }
     let latest_ms = now_ms + AHEAD_MS;
-    if !(now_ms.saturating_sub(DEPTH_MS)..=latest_ms).contains(&cell.ended_ms) || cell.started_ms > cell.ended_ms {
+    if !(now_ms.saturating_sub(DEPTH_MS)..=latest_ms).contains(&cell.ended_ms)
+        || cell.started_ms > cell.ended_ms
+    {
         let (started_ms, ended_ms, depth_s) = (cell.started_ms, cell.ended_ms, DEPTH_MS / 1000);
         return Err(format!(
             "invalid cell: from {started_ms} to {ended_ms} is not a time that has ended in the last {depth_s} s; both are \
@@ -75,7 +87,10 @@ fn read(body: &[u8], now_ms: u64) -> Result<Cell, String> {
         ));
     }
     if !(1..=MOST_GPUS).contains(&cell.gpus.len()) {
-        return Err(format!("invalid cell: it has used 1 to {MOST_GPUS} GPUs, not {}", cell.gpus.len()));
+        return Err(format!(
+            "invalid cell: it has used 1 to {MOST_GPUS} GPUs, not {}",
+            cell.gpus.len()
+        ));
     }
     cell.ended_ms = cell.ended_ms.min(now_ms);
     cell.started_ms = cell.started_ms.min(cell.ended_ms);
@@ -107,14 +122,29 @@ mod tests {
     #[test]
     fn a_cell_has_clean_names_and_a_time_of_the_last_minutes() {
         let read = with("notebook", json!("a\u{1b}[31m.ipynb")).unwrap();
-        assert_eq!((read.notebook.as_str(), read.change_bytes), ("a\u{fffd}[31m.ipynb", Some(-5e6)));
+        assert_eq!(
+            (read.notebook.as_str(), read.change_bytes),
+            ("a\u{fffd}[31m.ipynb", Some(-5e6))
+        );
         let ahead = with("ended_ms", json!(NOW_MS + 500)).unwrap();
         assert_eq!(ahead.ended_ms, NOW_MS, "a clock that is ahead");
         for (key, value, word) in [
-            ("notebook", json!(""), "notebook has 1 to 255 characters, not 0"),
-            ("cell_id", json!("x".repeat(65)), "cell_id has 1 to 64 characters, not 65"),
+            (
+                "notebook",
+                json!(""),
+                "notebook has 1 to 255 characters, not 0",
+            ),
+            (
+                "cell_id",
+                json!("x".repeat(65)),
+                "cell_id has 1 to 64 characters, not 65",
+            ),
             ("ended_ms", json!(979_000), "has ended in the last 600 s"),
-            ("ended_ms", json!(NOW_MS + 2000), "has ended in the last 600 s"),
+            (
+                "ended_ms",
+                json!(NOW_MS + 2000),
+                "has ended in the last 600 s",
+            ),
             ("gpus", json!([]), "1 to 64 GPUs, not 0"),
             ("gpu_ms", json!("much"), "invalid cell: invalid type"),
             ("code", json!("import torch"), "unknown field `code`"),

@@ -97,7 +97,10 @@ impl Running {
     /// Passes on what it writes until it ends, or something is wrong with it.
     pub(crate) async fn monitor(&mut self, hub: &Hub) -> End {
         match self.read_lines(hub).await {
-            Some(message) => End::Broken { message, had_begun: self.has_begun() },
+            Some(message) => End::Broken {
+                message,
+                had_begun: self.has_begun(),
+            },
             None => self.exit_reason().await,
         }
     }
@@ -119,7 +122,8 @@ impl Running {
             let wanted = *self.instructions.interval.borrow_and_update();
             if wanted != self.sent_interval {
                 self.sent_interval = wanted;
-                self.send(Request::IntervalMs(wanted.as_millis() as u32)).await;
+                self.send(Request::IntervalMs(wanted.as_millis() as u32))
+                    .await;
                 slowest = slowest.max(wanted);
             }
             let is_watched = *self.instructions.watchers.borrow_and_update() > 0;
@@ -127,8 +131,11 @@ impl Running {
                 self.sent_watched = is_watched;
                 self.send(Request::Watched(is_watched)).await;
             }
-            let patience =
-                if self.lines_read == 0 { FIRST_LINE } else { (slowest * SILENT_INTERVALS).max(MIN_SILENCE) };
+            let patience = if self.lines_read == 0 {
+                FIRST_LINE
+            } else {
+                (slowest * SILENT_INTERVALS).max(MIN_SILENCE)
+            };
             tokio::select! {
                 line = self.lines.next_line() => match line {
                     Ok(Some(line)) => {
@@ -167,13 +174,21 @@ impl Running {
             let message = "the collector closed its output and does not end".to_owned();
             return End::Broken { message, had_begun };
         };
-        let last_message = timeout(GRACE, &mut self.last_message).await.ok().and_then(Result::ok).flatten();
+        let last_message = timeout(GRACE, &mut self.last_message)
+            .await
+            .ok()
+            .and_then(Result::ok)
+            .flatten();
         match (status.code(), last_message) {
             (Some(_), Some(message)) if !had_begun => End::NothingToRead(message),
-            (_, Some(message)) => {
-                End::Broken { message: format!("the collector ended ({status}): {message}"), had_begun }
-            }
-            (_, None) => End::Broken { message: format!("the collector ended ({status})"), had_begun },
+            (_, Some(message)) => End::Broken {
+                message: format!("the collector ended ({status}): {message}"),
+                had_begun,
+            },
+            (_, None) => End::Broken {
+                message: format!("the collector ended ({status})"),
+                had_begun,
+            },
         }
     }
 }

@@ -61,7 +61,9 @@ impl Control {
         let mut is_open = false;
         self.order.send_if_modified(|order| {
             let mut open = self.open();
-            let Some(place) = open.iter().position(|one| one.number == number) else { return false };
+            let Some(place) = open.iter().position(|one| one.number == number) else {
+                return false;
+            };
             is_open = true;
             open.remove(place);
             // The last word counts, and this was not it.
@@ -69,7 +71,10 @@ impl Control {
                 return false;
             }
             let pause = open.last().unwrap_or(&self.done.borrow()).pause;
-            *order = Order { number: order.number + 1, pause };
+            *order = Order {
+                number: order.number + 1,
+                pause,
+            };
             true
         });
         is_open
@@ -103,7 +108,11 @@ impl Control {
 
     pub(crate) async fn wait_done(&self, number: u64) {
         // It fails only where the sender is gone, and that is here.
-        let _ = self.done.subscribe().wait_for(|done| done.number >= number).await;
+        let _ = self
+            .done
+            .subscribe()
+            .wait_for(|done| done.number >= number)
+            .await;
     }
 }
 
@@ -118,12 +127,18 @@ mod tests {
         let failed = control.pause(None);
         assert!(control.withdraw(failed) && !is_paused());
         let (failed, too) = (control.pause(None), control.pause(None));
-        assert!(control.withdraw(failed) && control.withdraw(too) && !is_paused(), "both failed");
+        assert!(
+            control.withdraw(failed) && control.withdraw(too) && !is_paused(),
+            "both failed"
+        );
         let done = control.pause(None);
         control.mark_done(*control.order.borrow());
         assert!(!control.withdraw(done) && is_paused(), "it is done");
         let failed = control.resume();
-        assert!(control.withdraw(failed) && is_paused(), "it is still paused");
+        assert!(
+            control.withdraw(failed) && is_paused(),
+            "it is still paused"
+        );
     }
 
     #[test]
@@ -131,7 +146,10 @@ mod tests {
         let control = Control::new();
         let is_paused = || control.order.borrow().pause.is_some();
         let (first, failed) = (control.pause(None), control.pause(None));
-        assert!(control.withdraw(failed) && is_paused(), "the first still waits");
+        assert!(
+            control.withdraw(failed) && is_paused(),
+            "the first still waits"
+        );
         assert!(control.withdraw(first) && !is_paused());
     }
 }

@@ -55,7 +55,8 @@ struct Recent {
 impl Recent {
     /// Whether it is fresh, or somebody waits for it to be written.
     fn is_wanted(&self) -> bool {
-        self.at.elapsed() < REUSE_FOR || (!self.answer.initialized() && Arc::strong_count(&self.answer) > 1)
+        self.at.elapsed() < REUSE_FOR
+            || (!self.answer.initialized() && Arc::strong_count(&self.answer) > 1)
     }
 }
 
@@ -68,7 +69,10 @@ impl<K: Clone + Eq + Hash> Encoder<K> {
             permits: Arc::new(Semaphore::new(permits)),
             permits_per_user: permits.div_ceil(2),
             by_user: Mutex::default(),
-            quota: Arc::new(MemoryQuota { most_kib: most_held_kib, held_kib: Mutex::default() }),
+            quota: Arc::new(MemoryQuota {
+                most_kib: most_held_kib,
+                held_kib: Mutex::default(),
+            }),
             recent: Mutex::default(),
         }
     }
@@ -88,13 +92,21 @@ impl<K: Clone + Eq + Hash> Encoder<K> {
             return Ok(written.clone());
         }
         // Before the answer is begun, since another user who asks for the same must not wait for this one's permit.
-        let permit = timeout(QUEUE_TIMEOUT, self.permit(who)).await.map_err(|_| Overloaded)??;
+        let permit = timeout(QUEUE_TIMEOUT, self.permit(who))
+            .await
+            .map_err(|_| Overloaded)??;
         let written = answer.get_or_try_init(|| async {
             // The turn lasts as long as the writing, also where the client that asked has gone meanwhile.
             let write = move || (write(), drop(permit)).0;
             let bytes = spawn_blocking(write).await.map_err(|_| Overloaded)?;
-            let room = self.quota.take(who, bytes.len() / 1024 + 1).ok_or(Overloaded)?;
-            Ok(Bytes::from_owner(QuotaBytes { bytes, _reserved: room }))
+            let room = self
+                .quota
+                .take(who, bytes.len() / 1024 + 1)
+                .ok_or(Overloaded)?;
+            Ok(Bytes::from_owner(QuotaBytes {
+                bytes,
+                _reserved: room,
+            }))
         });
         written.await.cloned()
     }
@@ -104,10 +116,17 @@ impl<K: Clone + Eq + Hash> Encoder<K> {
         let of_user = {
             let mut by_user = self.by_user.lock().unwrap_or_else(PoisonError::into_inner);
             by_user.retain(|_, turns| Arc::strong_count(turns) > 1);
-            Arc::clone(by_user.entry(who).or_insert_with(|| Arc::new(Semaphore::new(self.permits_per_user))))
+            Arc::clone(
+                by_user
+                    .entry(who)
+                    .or_insert_with(|| Arc::new(Semaphore::new(self.permits_per_user))),
+            )
         };
         let of_user = of_user.acquire_owned().await.map_err(|_| Overloaded)?;
-        let of_all = Arc::clone(&self.permits).acquire_owned().await.map_err(|_| Overloaded)?;
+        let of_all = Arc::clone(&self.permits)
+            .acquire_owned()
+            .await
+            .map_err(|_| Overloaded)?;
         Ok([of_user, of_all])
     }
 
@@ -115,7 +134,10 @@ impl<K: Clone + Eq + Hash> Encoder<K> {
     fn entry_of(&self, key: K) -> Arc<OnceCell<Bytes>> {
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         recent.retain(|_, recent| recent.is_wanted());
-        let new = || Recent { at: Instant::now(), answer: Arc::default() };
+        let new = || Recent {
+            at: Instant::now(),
+            answer: Arc::default(),
+        };
         Arc::clone(&recent.entry(key).or_insert_with(new).answer)
     }
 
@@ -123,7 +145,11 @@ impl<K: Clone + Eq + Hash> Encoder<K> {
     pub(crate) fn trim(&self) -> usize {
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         let kib = |recent: &HashMap<K, Recent>| {
-            recent.values().filter_map(|recent| recent.answer.get()).map(|bytes| bytes.len() / 1024).sum::<usize>()
+            recent
+                .values()
+                .filter_map(|recent| recent.answer.get())
+                .map(|bytes| bytes.len() / 1024)
+                .sum::<usize>()
         };
         let before = kib(&recent);
         recent.retain(|_, recent| recent.is_wanted());
@@ -147,7 +173,11 @@ impl MemoryQuota {
             return None;
         }
         held.insert(who, of_user);
-        Some(Reserved { quota: Arc::clone(self), who, kib })
+        Some(Reserved {
+            quota: Arc::clone(self),
+            who,
+            kib,
+        })
     }
 }
 
@@ -160,7 +190,11 @@ struct Reserved {
 
 impl Drop for Reserved {
     fn drop(&mut self) {
-        let mut held = self.quota.held_kib.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self
+            .quota
+            .held_kib
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if let Some(of_user) = held.get_mut(&self.who) {
             *of_user -= self.kib;
             if *of_user == 0 {
@@ -214,7 +248,10 @@ mod tests {
         };
         let (first, same, other) = tokio::join!(ask("a"), ask("a"), ask("b"));
         let (first, same) = (first.unwrap(), same.unwrap());
-        assert_eq!((&*first, first.as_ptr(), &*other.unwrap()), (&b"a"[..], same.as_ptr(), &b"b"[..]));
+        assert_eq!(
+            (&*first, first.as_ptr(), &*other.unwrap()),
+            (&b"a"[..], same.as_ptr(), &b"b"[..])
+        );
         assert_eq!(written.load(Ordering::Relaxed), 2);
     }
 
@@ -250,7 +287,10 @@ mod tests {
             written.load(Ordering::Relaxed)
         };
         let (much, before_one) = tokio::join!(much, one);
-        assert!(much.iter().all(Result::is_ok) && before_one < MUCH / 4, "{before_one}");
+        assert!(
+            much.iter().all(Result::is_ok) && before_one < MUCH / 4,
+            "{before_one}"
+        );
     }
 
     #[tokio::test]
@@ -261,6 +301,11 @@ mod tests {
             (held, key) = ([held, vec![answer]].concat(), key + 1);
         }
         assert_eq!(held.len(), 5, "half of it");
-        assert!(encoder.answer(OTHER, key + 1, || vec![0; 40 * 1024]).await.is_ok());
+        assert!(
+            encoder
+                .answer(OTHER, key + 1, || vec![0; 40 * 1024])
+                .await
+                .is_ok()
+        );
     }
 }

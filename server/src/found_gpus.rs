@@ -1,7 +1,9 @@
 //! Looks for added GPUs in a separate process. A driver counts GPUs when it is loaded, so a running
 //! collector does not find an added GPU.
 
-use std::{collections::BTreeSet, ffi::OsString, fs, io, path::Path, process::Stdio, time::Duration};
+use std::{
+    collections::BTreeSet, ffi::OsString, fs, io, path::Path, process::Stdio, time::Duration,
+};
 
 use gpumon_probe::{
     child,
@@ -13,7 +15,9 @@ use tokio::{
     time::{Instant, interval, timeout},
 };
 
-use crate::{frame::CollectorState, hub::Hub, stuck_collectors::StuckCollectors, supervisor::Collector};
+use crate::{
+    frame::CollectorState, hub::Hub, stuck_collectors::StuckCollectors, supervisor::Collector,
+};
 
 /// The interval between searches if nothing hints at a change. A search costs 50 ms of CPU time.
 const SEARCH_INTERVAL: Duration = Duration::from_mins(1);
@@ -44,7 +48,13 @@ pub(crate) struct GpuSearch {
 impl GpuSearch {
     pub(crate) fn new(collector: Collector) -> Self {
         let bound_devices = bound_devices(Path::new(BOUND_DEVICES));
-        Self { collector, bound_devices, searched: Instant::now(), reported: BTreeSet::new(), child: None }
+        Self {
+            collector,
+            bound_devices,
+            searched: Instant::now(),
+            reported: BTreeSet::new(),
+            child: None,
+        }
     }
 
     /// Searches repeatedly while the collector runs, until a GPU is found that it does not read. Returns a description of
@@ -67,7 +77,9 @@ impl GpuSearch {
             self.stop(stuck).await;
             match found {
                 Ok(found) => {
-                    if let Some(message) = describe_unread(&found, &hub.known_gpus(), &mut self.reported) {
+                    if let Some(message) =
+                        describe_unread(&found, &hub.known_gpus(), &mut self.reported)
+                    {
                         return message;
                     }
                 }
@@ -93,12 +105,18 @@ impl GpuSearch {
             .stderr(Stdio::null())
             .kill_on_drop(true)
             .spawn()?;
-        let stdout = child.stdout.take().ok_or_else(|| io::Error::other("it has no output"))?;
+        let stdout = child
+            .stdout
+            .take()
+            .ok_or_else(|| io::Error::other("it has no output"))?;
         self.child = Some(child);
         let mut list = Vec::new();
-        timeout(SEARCH_TIMEOUT, stdout.take(MAX_LIST_BYTES).read_to_end(&mut list))
-            .await
-            .map_err(|_| io::Error::other("the driver does not answer"))??;
+        timeout(
+            SEARCH_TIMEOUT,
+            stdout.take(MAX_LIST_BYTES).read_to_end(&mut list),
+        )
+        .await
+        .map_err(|_| io::Error::other("the driver does not answer"))??;
         Ok(serde_json::from_slice(&list)?)
     }
 }
@@ -106,24 +124,41 @@ impl GpuSearch {
 /// Describes a GPU that a new process has found and the collector does not read; `None` if there is
 /// none. A lost GPU that is found again has been put back. It is described once, by means of
 /// `reported`, until it responds.
-fn describe_unread(found: &[Option<String>], known: &[KnownGpu], reported: &mut BTreeSet<String>) -> Option<String> {
+fn describe_unread(
+    found: &[Option<String>],
+    known: &[KnownGpu],
+    reported: &mut BTreeSet<String>,
+) -> Option<String> {
     let health = |uuid: &String| {
-        known.iter().find(|known| known.gpu.uuid.as_ref() == Some(uuid)).map(|known| known.health.clone())
+        known
+            .iter()
+            .find(|known| known.gpu.uuid.as_ref() == Some(uuid))
+            .map(|known| known.health.clone())
     };
     reported.retain(|uuid| !matches!(health(uuid), Some(Health::Ok)));
     let identified: Vec<_> = found.iter().flatten().collect();
     let mut unknown = identified.iter().filter(|uuid| health(uuid).is_none());
     // Some of these may be GPUs whose UUID the collector does not know.
-    let nameless = known.iter().filter(|known| known.gpu.uuid.is_none()).count();
+    let nameless = known
+        .iter()
+        .filter(|known| known.gpu.uuid.is_none())
+        .count();
     if let Some(uuid) = unknown.nth(nameless) {
         return Some(format!("{uuid} was added"));
     }
     // The new process may have found GPUs without a UUID.
     if found.len() > known.len() {
-        return Some(format!("the driver finds {} GPUs, after {} before", found.len(), known.len()));
+        return Some(format!(
+            "the driver finds {} GPUs, after {} before",
+            found.len(),
+            known.len()
+        ));
     }
     let is_lost = |uuid: &&&String| matches!(health(uuid), Some(Health::Lost { .. }));
-    let returned = identified.iter().filter(is_lost).find(|uuid| !reported.contains(**uuid))?;
+    let returned = identified
+        .iter()
+        .filter(is_lost)
+        .find(|uuid| !reported.contains(**uuid))?;
     reported.insert((*returned).clone());
     Some(format!("{returned} was lost and has been found again"))
 }
@@ -131,8 +166,14 @@ fn describe_unread(found: &[Option<String>], known: &[KnownGpu], reported: &mut 
 /// Returns the PCI addresses of the devices that a kernel driver is bound to; none if it is not
 /// loaded.
 fn bound_devices(driver: &Path) -> BTreeSet<OsString> {
-    let entries = fs::read_dir(driver).into_iter().flatten().flatten().map(|entry| entry.file_name());
-    entries.filter(|name| name.to_string_lossy().contains(':')).collect()
+    let entries = fs::read_dir(driver)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.file_name());
+    entries
+        .filter(|name| name.to_string_lossy().contains(':'))
+        .collect()
 }
 
 #[cfg(test)]
@@ -163,10 +204,22 @@ mod tests {
 
     #[test]
     fn newly_found_gpus_are_described() {
-        let (a, b, ok, lost) = (Some("GPU-a"), Some("GPU-b"), Health::Ok, Health::Lost { since_ms: 1 });
+        let (a, b, ok, lost) = (
+            Some("GPU-a"),
+            Some("GPU-b"),
+            Health::Ok,
+            Health::Lost { since_ms: 1 },
+        );
         assert_eq!(describe(&[a, b], &[(a, ok.clone()), (b, ok.clone())]), None);
-        assert_eq!(describe(&[a], &[(a, ok.clone()), (b, lost.clone())]), None, "a GPU was removed");
-        assert_eq!(describe(&[b, a], &[(a, ok.clone())]).as_deref(), Some("GPU-b was added"));
+        assert_eq!(
+            describe(&[a], &[(a, ok.clone()), (b, lost.clone())]),
+            None,
+            "a GPU was removed"
+        );
+        assert_eq!(
+            describe(&[b, a], &[(a, ok.clone())]).as_deref(),
+            Some("GPU-b was added")
+        );
         let exchanged = describe(&[a, Some("GPU-c")], &[(a, ok.clone()), (b, lost.clone())]);
         assert_eq!(exchanged.as_deref(), Some("GPU-c was added"));
         assert_eq!(
@@ -175,19 +228,41 @@ mod tests {
             "the lost GPU has fallen off the bus"
         );
         let nameless = describe(&[a, None], &[(a, ok.clone())]);
-        assert_eq!(nameless.as_deref(), Some("the driver finds 2 GPUs, after 1 before"));
+        assert_eq!(
+            nameless.as_deref(),
+            Some("the driver finds 2 GPUs, after 1 before")
+        );
         for found in [None, b] {
-            assert_eq!(describe(&[a, found], &[(a, ok.clone()), (None, Health::Hung { since_ms: 1 })]), None);
+            assert_eq!(
+                describe(
+                    &[a, found],
+                    &[(a, ok.clone()), (None, Health::Hung { since_ms: 1 })]
+                ),
+                None
+            );
         }
     }
 
     #[test]
     fn returned_gpu_is_described_once() {
         let (found, mut reported) = (vec![Some("GPU-a".to_owned())], BTreeSet::new());
-        let mut unread = |health| describe_unread(&found, &known_gpus(&[(Some("GPU-a"), health)]), &mut reported);
+        let mut unread = |health| {
+            describe_unread(
+                &found,
+                &known_gpus(&[(Some("GPU-a"), health)]),
+                &mut reported,
+            )
+        };
         let lost = || Health::Lost { since_ms: 1 };
-        assert_eq!(unread(lost()).as_deref(), Some("GPU-a was lost and has been found again"));
-        assert_eq!(unread(lost()), None, "the next collector does not read it either");
+        assert_eq!(
+            unread(lost()).as_deref(),
+            Some("GPU-a was lost and has been found again")
+        );
+        assert_eq!(
+            unread(lost()),
+            None,
+            "the next collector does not read it either"
+        );
         assert_eq!(unread(Health::Ok), None);
         assert!(unread(lost()).is_some());
     }
@@ -214,7 +289,10 @@ mod tests {
     #[tokio::test]
     async fn list_is_what_the_program_prints() {
         let mut prints = search("test \"$1\" = --list-gpus && echo '[\"GPU-a\",null]'");
-        assert_eq!(prints.list_gpus().await.unwrap(), [Some("GPU-a".to_owned()), None]);
+        assert_eq!(
+            prints.list_gpus().await.unwrap(),
+            [Some("GPU-a".to_owned()), None]
+        );
         assert!(search("exit 6").list_gpus().await.is_err());
     }
 

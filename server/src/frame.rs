@@ -77,7 +77,9 @@ impl ServerFrame {
             "sample" => Self::Sample(serde_json::from_str(text)?),
             "details" => Self::Details(serde_json::from_str(text)?),
             "event" => Self::Event(serde_json::from_str(text)?),
-            "alerts" => Self::Alerts { firing: Object::parse(text)?.take("firing")? },
+            "alerts" => Self::Alerts {
+                firing: Object::parse(text)?.take("firing")?,
+            },
             "collector" => Self::Collector(serde_json::from_str(text)?),
             "history" => Self::History(serde_json::from_str(text)?),
             _ => return Ok(None),
@@ -238,7 +240,13 @@ pub enum CollectorState {
 
 impl CollectorState {
     /// Every state.
-    pub const ALL: [Self; 5] = [Self::Starting, Self::Running, Self::Restarting, Self::Unavailable, Self::Paused];
+    pub const ALL: [Self; 5] = [
+        Self::Starting,
+        Self::Running,
+        Self::Restarting,
+        Self::Unavailable,
+        Self::Paused,
+    ];
 }
 
 /// The recent past of every GPU, by metric, on one time axis.
@@ -310,14 +318,22 @@ mod tests {
             assert_eq!(serde_json::to_string(&frame).unwrap(), text);
         }
         for (text, why) in [
-            (r#"{"type":"pauses"}"#, "unknown variant `pauses`, expected one of `pause`, `resume`, `interval`"),
+            (
+                r#"{"type":"pauses"}"#,
+                "unknown variant `pauses`, expected one of `pause`, `resume`, `interval`",
+            ),
             (r#"{"ms":1000}"#, "missing field `type`"),
             (r#"{"type":"interval"}"#, "missing field `ms`"),
-            (r#"{"type":"interval","ms":-1}"#, "`ms`: invalid value: integer `-1`, expected u32"),
+            (
+                r#"{"type":"interval","ms":-1}"#,
+                "`ms`: invalid value: integer `-1`, expected u32",
+            ),
             (r#"{"type":"pause","ms":1000}"#, "unknown field `ms`"),
             (r#"["pause"]"#, "invalid type: sequence, expected a map"),
         ] {
-            let error = serde_json::from_str::<ClientFrame>(text).unwrap_err().to_string();
+            let error = serde_json::from_str::<ClientFrame>(text)
+                .unwrap_err()
+                .to_string();
             assert!(error.starts_with(why), "{text}: {error}");
         }
     }

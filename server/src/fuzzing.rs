@@ -76,13 +76,21 @@ impl Server {
     /// # Panics
     /// Where the system refuses what it needs.
     pub fn new(lines: &str) -> Self {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
         let (stop, stopped) = watch::channel(false);
         let hub = Arc::new(Hub::new());
         for line in lines.lines() {
             hub.ingest(line).expect("a record");
         }
-        let settings = RunSettings { worker: WorkerCommand { program: PathBuf::new(), arguments: Vec::new() } };
+        let settings = RunSettings {
+            worker: WorkerCommand {
+                program: PathBuf::new(),
+                arguments: Vec::new(),
+            },
+        };
         let app = AppState {
             alerts: Arc::new(Alerts::new(
                 Arc::clone(&hub),
@@ -100,14 +108,24 @@ impl Server {
             watching: crate::watching::Watching::new(),
             control: Arc::new(Control::new()),
             encoders: Arc::new(Encoders::new()),
-            live: Live { process_metrics: true, ..Live::default() }.fixed(),
+            live: Live {
+                process_metrics: true,
+                ..Live::default()
+            }
+            .fixed(),
             doors: Arc::new(Doors::none()),
             show_processes: ShowProcesses::Names,
             stopped: stopped.clone(),
         };
         let routers = [Access::Port, Access::Socket]
             .map(|access| routes::protected(routes::everything(&app), app.clone(), access));
-        Self { runtime, table: ConnectionTable::new(), routers, stopped, _stop: stop }
+        Self {
+            runtime,
+            table: ConnectionTable::new(),
+            routers,
+            stopped,
+            _stop: stop,
+        }
     }
 
     /// What a client gets that sends this and then nothing more.
@@ -121,7 +139,13 @@ impl Server {
             let slot = self.table.admit(STRANGER.who()).expect("a slot");
             let server = Either::Right(server);
             let arrival = Arrival::new(STRANGER, None);
-            tokio::spawn(connections::connection(server, arrival, slot, router, self.stopped.clone()));
+            tokio::spawn(connections::connection(
+                server,
+                arrival,
+                slot,
+                router,
+                self.stopped.clone(),
+            ));
             let (mut output, mut input) = client.into_split();
             let (mut answer, mut sent) = (Vec::new(), Ok(()));
             let talk = async {
@@ -133,7 +157,10 @@ impl Server {
                 tokio::join!(write, output.read_to_end(&mut answer)).1
             };
             let ended = timeout(LONGEST, talk).await;
-            assert!(ended.is_ok(), "the connection does not end; it was sent {sent:?}, and said {answer:?}");
+            assert!(
+                ended.is_ok(),
+                "the connection does not end; it was sent {sent:?}, and said {answer:?}"
+            );
             answer
         })
     }
@@ -149,9 +176,12 @@ mod tests {
     #[test]
     fn seeds_are_what_a_collector_tells() {
         let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fuzz/seeds");
-        let files = ["record", "replay"].iter().flat_map(|folder| fs::read_dir(seeds.join(folder)).unwrap());
+        let files = ["record", "replay"]
+            .iter()
+            .flat_map(|folder| fs::read_dir(seeds.join(folder)).unwrap());
         let mut lines = 0;
-        let is_whole = |file: &PathBuf| !file.ends_with("blocks.gz") && !file.ends_with("cut.ndjson");
+        let is_whole =
+            |file: &PathBuf| !file.ends_with("blocks.gz") && !file.ends_with("cut.ndjson");
         for file in files.map(|file| file.unwrap().path()).filter(is_whole) {
             for line in fs::read_to_string(&file).unwrap().lines() {
                 Record::decode(line).unwrap_or_else(|error| panic!("{}: {error}", file.display()));

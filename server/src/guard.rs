@@ -35,15 +35,25 @@ pub(crate) struct Guard {
 }
 
 /// Values of `Sec-Fetch-Dest` for answers that are shown as a page or embedded in one (Fetch Metadata, section 2.1).
-const PAGES: [&str; 6] = ["document", "iframe", "frame", "fencedframe", "embed", "object"];
+const PAGES: [&str; 6] = [
+    "document",
+    "iframe",
+    "frame",
+    "fencedframe",
+    "embed",
+    "object",
+];
 
 pub(crate) async fn check(State(guard): State<Guard>, request: Request, next: Next) -> Response {
     if is_api(request.uri().path()) && is_navigation(request.headers()) {
-        let message = "the API answers programs and shows no pages: open the page at /, or use curl\n";
+        let message =
+            "the API answers programs and shows no pages: open the page at /, or use curl\n";
         return (StatusCode::FORBIDDEN, message).into_response();
     }
     let arrival = request.extensions().get::<Arrival>();
-    let local = arrival.and_then(|arrival| arrival.local).map(|local| local.ip().to_canonical());
+    let local = arrival
+        .and_then(|arrival| arrival.local)
+        .map(|local| local.ip().to_canonical());
     let is_tls = arrival.is_some_and(|arrival| arrival.is_tls);
     match guard.verdict(local, is_tls, request.headers()) {
         Ok(()) => next.run(request).await,
@@ -55,10 +65,17 @@ type Refusal = (StatusCode, &'static str);
 
 impl Guard {
     /// `local` is the address that was connected to.
-    fn verdict(&self, local: Option<IpAddr>, is_tls: bool, headers: &HeaderMap) -> Result<(), Refusal> {
+    fn verdict(
+        &self,
+        local: Option<IpAddr>,
+        is_tls: bool,
+        headers: &HeaderMap,
+    ) -> Result<(), Refusal> {
         let public = Arc::clone(&self.live.borrow().public_origins);
-        let host: Authority = only(headers, header::HOST.as_str())
-            .ok_or((StatusCode::BAD_REQUEST, "a request needs exactly one valid Host header\n"))?;
+        let host: Authority = only(headers, header::HOST.as_str()).ok_or((
+            StatusCode::BAD_REQUEST,
+            "a request needs exactly one valid Host header\n",
+        ))?;
         if matches!(self.access, Access::Port) && !self.is_own(&host, local, &public) {
             return Err((
                 StatusCode::FORBIDDEN,
@@ -68,17 +85,25 @@ impl Guard {
             ));
         }
         if is_cross_site(headers) {
-            return Err((StatusCode::FORBIDDEN, "requests from pages of another site are refused\n"));
+            return Err((
+                StatusCode::FORBIDDEN,
+                "requests from pages of another site are refused\n",
+            ));
         }
         if !headers.contains_key(header::ORIGIN) {
             return Ok(());
         }
         // A proxy that changes Host says what it was.
-        let forwarded = matches!(self.access, Access::Socket).then(|| only(headers, "x-forwarded-host")).flatten();
+        let forwarded = matches!(self.access, Access::Socket)
+            .then(|| only(headers, "x-forwarded-host"))
+            .flatten();
         let is_ours = only(headers, header::ORIGIN.as_str()).is_some_and(|origin: PublicOrigin| {
             // A page that came without encryption may be anybody's.
             let may_be_own = !is_tls || origin.is_https();
-            let has_host = [Some(host), forwarded].iter().flatten().any(|own| origin.has_host(own));
+            let has_host = [Some(host), forwarded]
+                .iter()
+                .flatten()
+                .any(|own| origin.has_host(own));
             (may_be_own && has_host) || public.contains(&origin)
         });
         is_ours.then_some(()).ok_or((
@@ -91,30 +116,45 @@ impl Guard {
     fn is_own(&self, host: &Authority, local: Option<IpAddr>, public: &[PublicOrigin]) -> bool {
         let name = host.host();
         // No name of somebody's can lead a browser here that has sent an address.
-        let is_address = || local.is_some_and(|local| address(name).is_some_and(|ip| ip.to_canonical() == local));
-        let is_certified =
-            || self.doors.web().is_some_and(|web| web.tls.as_ref().is_some_and(|tls| tls.has_name(name)));
-        is_loopback(name) || is_address() || public.iter().any(|origin| origin.has_host(host)) || is_certified()
+        let is_address = || {
+            local.is_some_and(|local| address(name).is_some_and(|ip| ip.to_canonical() == local))
+        };
+        let is_certified = || {
+            self.doors
+                .web()
+                .is_some_and(|web| web.tls.as_ref().is_some_and(|tls| tls.has_name(name)))
+        };
+        is_loopback(name)
+            || is_address()
+            || public.iter().any(|origin| origin.has_host(host))
+            || is_certified()
     }
 }
 
 /// Whether a page of another site makes the request, as browsers tell (Fetch Metadata). Following a link from there to the
 /// page is fine: it opens in a window of its own, which the other site cannot read.
 fn is_cross_site(headers: &HeaderMap) -> bool {
-    let opens_a_window = has(headers, "sec-fetch-mode", "navigate") && has(headers, "sec-fetch-dest", "document");
+    let opens_a_window =
+        has(headers, "sec-fetch-mode", "navigate") && has(headers, "sec-fetch-dest", "document");
     has(headers, "sec-fetch-site", "cross-site") && !opens_a_window
 }
 
 /// Returns `true` for a path of the API, this server's or a node's.
 fn is_api(path: &str) -> bool {
-    let of_node = path.strip_prefix("/nodes/").and_then(|rest| rest.split_once('/')).map(|(_, rest)| rest);
+    let of_node = path
+        .strip_prefix("/nodes/")
+        .and_then(|rest| rest.split_once('/'))
+        .map(|(_, rest)| rest);
     let path = percent_decode_str(of_node.unwrap_or(path)).decode_utf8_lossy();
     path.trim_start_matches('/').starts_with("api/")
 }
 
 /// Returns `true` if a browser shows the answer as a page of its own, or within one.
 fn is_navigation(headers: &HeaderMap) -> bool {
-    has(headers, "sec-fetch-mode", "navigate") || PAGES.iter().any(|page| has(headers, "sec-fetch-dest", page))
+    has(headers, "sec-fetch-mode", "navigate")
+        || PAGES
+            .iter()
+            .any(|page| has(headers, "sec-fetch-dest", page))
 }
 
 fn has(headers: &HeaderMap, name: &str, value: &str) -> bool {
@@ -133,7 +173,10 @@ fn is_loopback(host: &str) -> bool {
 }
 
 fn address(host: &str) -> Option<IpAddr> {
-    host.trim_start_matches('[').trim_end_matches(']').parse().ok()
+    host.trim_start_matches('[')
+        .trim_end_matches(']')
+        .parse()
+        .ok()
 }
 
 #[cfg(test)]
@@ -146,55 +189,102 @@ mod tests {
         ask_at(access, [127, 0, 0, 1].into(), false, headers)
     }
 
-    fn ask_at(access: Access, local: IpAddr, is_tls: bool, headers: &[(&'static str, &str)]) -> Result<(), StatusCode> {
+    fn ask_at(
+        access: Access,
+        local: IpAddr,
+        is_tls: bool,
+        headers: &[(&'static str, &str)],
+    ) -> Result<(), StatusCode> {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(*name, value.parse().unwrap());
         }
         let public_origins = ["https://gpus.example.org".parse().unwrap()].into();
-        let live = Live { public_origins, ..Live::default() }.fixed();
-        let guard = Guard { access, live, doors: Arc::new(Doors::none()) };
-        guard.verdict(Some(local), is_tls, &map).map_err(|(status, _)| status)
+        let live = Live {
+            public_origins,
+            ..Live::default()
+        }
+        .fixed();
+        let guard = Guard {
+            access,
+            live,
+            doors: Arc::new(Doors::none()),
+        };
+        guard
+            .verdict(Some(local), is_tls, &map)
+            .map_err(|(status, _)| status)
     }
 
     #[test]
     fn the_address_that_was_connected_to_is_served_and_no_other() {
         let local: IpAddr = [10, 0, 0, 7].into();
         let answer = |host: &str| ask_at(Access::Port, local, true, &[("host", host)]);
-        assert_eq!((answer("10.0.0.7:9123"), answer("10.0.0.7")), (Ok(()), Ok(())));
+        assert_eq!(
+            (answer("10.0.0.7:9123"), answer("10.0.0.7")),
+            (Ok(()), Ok(()))
+        );
         for host in ["10.0.0.8", "10.0.0.7.evil.example", "evil.example:9123"] {
             assert_eq!(answer(host), Err(StatusCode::FORBIDDEN), "{host}");
         }
-        let mapped = ask_at(Access::Port, local, true, &[("host", "[::ffff:10.0.0.7]:9123")]);
+        let mapped = ask_at(
+            Access::Port,
+            local,
+            true,
+            &[("host", "[::ffff:10.0.0.7]:9123")],
+        );
         assert_eq!(mapped, Ok(()));
     }
 
     #[test]
     fn over_tls_a_page_that_was_not_encrypted_is_none_of_ours() {
         let local = [127, 0, 0, 1].into();
-        for (scheme, is_tls, answer) in
-            [("https", true, Ok(())), ("http", true, Err(StatusCode::FORBIDDEN)), ("http", false, Ok(()))]
-        {
+        for (scheme, is_tls, answer) in [
+            ("https", true, Ok(())),
+            ("http", true, Err(StatusCode::FORBIDDEN)),
+            ("http", false, Ok(())),
+        ] {
             let origin = format!("{scheme}://localhost:9123");
-            let asked = ask_at(Access::Port, local, is_tls, &[("host", "localhost:9123"), ("origin", &origin)]);
+            let asked = ask_at(
+                Access::Port,
+                local,
+                is_tls,
+                &[("host", "localhost:9123"), ("origin", &origin)],
+            );
             assert_eq!(asked, answer, "{scheme} {is_tls}");
         }
     }
 
     #[test]
     fn on_a_port_only_loopback_names_are_served() {
-        for host in ["localhost:9123", "127.0.0.1:9123", "[::1]:9123", "LOCALHOST"] {
+        for host in [
+            "localhost:9123",
+            "127.0.0.1:9123",
+            "[::1]:9123",
+            "LOCALHOST",
+        ] {
             assert_eq!(ask(Access::Port, &[("host", host)]), Ok(()), "{host}");
         }
-        for host in ["evil.example:9123", "127.0.0.1.evil.example", "192.168.1.4:9123", "localhost.evil.example"] {
-            assert_eq!(ask(Access::Port, &[("host", host)]), Err(StatusCode::FORBIDDEN), "{host}");
+        for host in [
+            "evil.example:9123",
+            "127.0.0.1.evil.example",
+            "192.168.1.4:9123",
+            "localhost.evil.example",
+        ] {
+            assert_eq!(
+                ask(Access::Port, &[("host", host)]),
+                Err(StatusCode::FORBIDDEN),
+                "{host}"
+            );
         }
     }
 
     #[test]
     fn a_request_without_one_valid_host_is_refused() {
         assert_eq!(ask(Access::Port, &[]), Err(StatusCode::BAD_REQUEST));
-        assert_eq!(ask(Access::Socket, &[("host", "a b")]), Err(StatusCode::BAD_REQUEST));
+        assert_eq!(
+            ask(Access::Socket, &[("host", "a b")]),
+            Err(StatusCode::BAD_REQUEST)
+        );
         let twice = [("host", "localhost"), ("host", "evil.example")];
         assert_eq!(ask(Access::Port, &twice), Err(StatusCode::BAD_REQUEST));
     }
@@ -204,53 +294,109 @@ mod tests {
         for host in ["gpus.example.org", "127.0.0.1:9123"] {
             for (origin, answer) in [
                 ("https://gpus.example.org", Ok(())),
-                ("https://gpus.example.org.evil.example", Err(StatusCode::FORBIDDEN)),
+                (
+                    "https://gpus.example.org.evil.example",
+                    Err(StatusCode::FORBIDDEN),
+                ),
                 ("null", Err(StatusCode::FORBIDDEN)),
             ] {
-                assert_eq!(ask(Access::Port, &[("host", host), ("origin", origin)]), answer, "{host} {origin}");
+                assert_eq!(
+                    ask(Access::Port, &[("host", host), ("origin", origin)]),
+                    answer,
+                    "{host} {origin}"
+                );
             }
         }
-        let framed = [("host", "gpus.example.org"), ("sec-fetch-site", "cross-site")];
-        assert_eq!(ask(Access::Port, &framed), Err(StatusCode::FORBIDDEN), "other sites are refused all the same");
+        let framed = [
+            ("host", "gpus.example.org"),
+            ("sec-fetch-site", "cross-site"),
+        ];
+        assert_eq!(
+            ask(Access::Port, &framed),
+            Err(StatusCode::FORBIDDEN),
+            "other sites are refused all the same"
+        );
     }
 
     #[test]
     fn an_origin_must_be_our_own() {
-        let own = [("host", "localhost:9123"), ("origin", "http://localhost:9123")];
+        let own = [
+            ("host", "localhost:9123"),
+            ("origin", "http://localhost:9123"),
+        ];
         assert_eq!(ask(Access::Port, &own), Ok(()));
-        for origin in
-            ["http://evil.example", "null", "http://localhost:8888", "file://", "http://localhost:9123.evil.example"]
-        {
+        for origin in [
+            "http://evil.example",
+            "null",
+            "http://localhost:8888",
+            "file://",
+            "http://localhost:9123.evil.example",
+        ] {
             let foreign = [("host", "localhost:9123"), ("origin", origin)];
-            assert_eq!(ask(Access::Port, &foreign), Err(StatusCode::FORBIDDEN), "{origin}");
+            assert_eq!(
+                ask(Access::Port, &foreign),
+                Err(StatusCode::FORBIDDEN),
+                "{origin}"
+            );
         }
     }
 
     #[test]
     fn another_site_may_link_here_and_nothing_else() {
         let ask_from = |more: &[(&'static str, &'static str)]| {
-            let headers = [&[("host", "localhost:9123"), ("sec-fetch-site", "cross-site")], more].concat();
+            let headers = [
+                &[("host", "localhost:9123"), ("sec-fetch-site", "cross-site")],
+                more,
+            ]
+            .concat();
             ask(Access::Port, &headers)
         };
         assert_eq!(ask_from(&[]), Err(StatusCode::FORBIDDEN));
-        assert_eq!(ask_from(&[("sec-fetch-mode", "no-cors"), ("sec-fetch-dest", "image")]), Err(StatusCode::FORBIDDEN));
+        assert_eq!(
+            ask_from(&[("sec-fetch-mode", "no-cors"), ("sec-fetch-dest", "image")]),
+            Err(StatusCode::FORBIDDEN)
+        );
         assert_eq!(
             ask_from(&[("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "iframe")]),
             Err(StatusCode::FORBIDDEN)
         );
-        assert_eq!(ask_from(&[("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")]), Ok(()));
+        assert_eq!(
+            ask_from(&[
+                ("sec-fetch-mode", "navigate"),
+                ("sec-fetch-dest", "document")
+            ]),
+            Ok(())
+        );
         for site in ["same-origin", "same-site", "none"] {
-            assert_eq!(ask(Access::Port, &[("host", "localhost"), ("sec-fetch-site", site)]), Ok(()), "{site}");
+            assert_eq!(
+                ask(
+                    Access::Port,
+                    &[("host", "localhost"), ("sec-fetch-site", site)]
+                ),
+                Ok(()),
+                "{site}"
+            );
         }
     }
 
     #[test]
     fn api_path_is_recognized_below_nodes() {
-        for path in ["/api/v1/runs", "/nodes/gpu1/api/v1/runs", "/nodes/gpu1/%61pi/v1/runs", "/nodes/a%2Fb/api/v1/runs"]
-        {
+        for path in [
+            "/api/v1/runs",
+            "/nodes/gpu1/api/v1/runs",
+            "/nodes/gpu1/%61pi/v1/runs",
+            "/nodes/a%2Fb/api/v1/runs",
+        ] {
             assert!(is_api(path), "{path}");
         }
-        for path in ["/", "/metrics", "/nodes/gpu1/", "/nodes/gpu1/assets/api/x.js", "/apis", "/assets/api/"] {
+        for path in [
+            "/",
+            "/metrics",
+            "/nodes/gpu1/",
+            "/nodes/gpu1/assets/api/x.js",
+            "/apis",
+            "/assets/api/",
+        ] {
             assert!(!is_api(path), "{path}");
         }
     }
@@ -267,21 +413,36 @@ mod tests {
         for mode in ["cors", "no-cors", "same-origin", "websocket"] {
             assert!(!is_navigation(&headers("sec-fetch-mode", mode)), "{mode}");
         }
-        assert!(!is_navigation(&headers("sec-fetch-dest", "empty")) && !is_navigation(&HeaderMap::new()));
+        assert!(
+            !is_navigation(&headers("sec-fetch-dest", "empty"))
+                && !is_navigation(&HeaderMap::new())
+        );
     }
 
     #[test]
     fn behind_a_proxy_the_name_it_was_reached_by_counts() {
-        let direct = [("host", "hub.example.org"), ("origin", "https://hub.example.org")];
+        let direct = [
+            ("host", "hub.example.org"),
+            ("origin", "https://hub.example.org"),
+        ];
         assert_eq!(ask(Access::Socket, &direct), Ok(()));
-        let rewritten =
-            [("host", "backend"), ("x-forwarded-host", "hub.example.org"), ("origin", "https://hub.example.org")];
+        let rewritten = [
+            ("host", "backend"),
+            ("x-forwarded-host", "hub.example.org"),
+            ("origin", "https://hub.example.org"),
+        ];
         assert_eq!(ask(Access::Socket, &rewritten), Ok(()));
-        let foreign = [("host", "hub.example.org"), ("origin", "https://evil.example")];
+        let foreign = [
+            ("host", "hub.example.org"),
+            ("origin", "https://evil.example"),
+        ];
         assert_eq!(ask(Access::Socket, &foreign), Err(StatusCode::FORBIDDEN));
         // On a port there is no proxy to believe.
-        let claimed =
-            [("host", "localhost:9123"), ("x-forwarded-host", "evil.example"), ("origin", "http://evil.example")];
+        let claimed = [
+            ("host", "localhost:9123"),
+            ("x-forwarded-host", "evil.example"),
+            ("origin", "http://evil.example"),
+        ];
         assert_eq!(ask(Access::Port, &claimed), Err(StatusCode::FORBIDDEN));
     }
 }

@@ -30,8 +30,12 @@ pub(crate) async fn jobs(
     query: Result<Query<JobsQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, (StatusCode, String)> {
-    let Query(JobsQuery { id }) =
-        query.map_err(|error| (StatusCode::BAD_REQUEST, format!("{}; ask for id, or nothing\n", error.body_text())))?;
+    let Query(JobsQuery { id }) = query.map_err(|error| {
+        (
+            StatusCode::BAD_REQUEST,
+            format!("{}; ask for id, or nothing\n", error.body_text()),
+        )
+    })?;
     let view = View::of(&client, app.show_processes).await;
     let of_view = view.clone();
     let subject = Resource::Jobs { id: id.clone() };

@@ -172,7 +172,18 @@ pub async fn run(
     settings: Settings,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    let Settings { readings, join, live, doors, show_processes, runs, history, alerts, kubelet, fleet } = settings;
+    let Settings {
+        readings,
+        join,
+        live,
+        doors,
+        show_processes,
+        runs,
+        history,
+        alerts,
+        kubelet,
+        fleet,
+    } = settings;
     let (hub, control) = (Arc::new(Hub::new()), Arc::new(Control::new()));
     let data_folder = history.as_ref().map(|history| history.folder.clone());
     if let Some(history) = history {
@@ -189,15 +200,24 @@ pub async fn run(
     let (allocations_sender, allocations) = watch::channel(Vec::new());
     let (mut supervision, replay) = match readings {
         Readings::Collector(collector) => {
-            let instructions =
-                Instructions { interval: sampling_interval.interval(), watchers: watching.watchers(), allocations };
-            let supervision =
-                supervisor::supervise(collector, Arc::clone(&hub), Arc::clone(&control), instructions, join);
+            let instructions = Instructions {
+                interval: sampling_interval.interval(),
+                watchers: watching.watchers(),
+                allocations,
+            };
+            let supervision = supervisor::supervise(
+                collector,
+                Arc::clone(&hub),
+                Arc::clone(&control),
+                instructions,
+                join,
+            );
             (tokio::spawn(supervision), None)
         }
-        Readings::Recording(player) => {
-            (tokio::spawn(std::future::pending()), Some(Replay::start(*player, Arc::clone(&hub))?))
-        }
+        Readings::Recording(player) => (
+            tokio::spawn(std::future::pending()),
+            Some(Replay::start(*player, Arc::clone(&hub))?),
+        ),
         Readings::None => {
             hub.set_collector_state(CollectorState::Unavailable, Some(NO_GPUS.to_owned()));
             (tokio::spawn(std::future::pending()), None)
@@ -217,13 +237,22 @@ pub async fn run(
             tokio::spawn(async move { reader.now().await });
         }
     }
-    let alerts = Arc::new(Alerts::new(Arc::clone(&hub), &alerts, Arc::clone(&watching)));
+    let alerts = Arc::new(Alerts::new(
+        Arc::clone(&hub),
+        &alerts,
+        Arc::clone(&watching),
+    ));
     let mut evaluation = JoinSet::new();
     if let Some(socket) = kubelet {
         tokio::spawn(kubernetes::follow(socket, allocations_sender));
     }
     evaluation.spawn(alerts::run(Arc::clone(&alerts), data_folder));
-    let following = live::follow(live.clone(), Arc::clone(&sampling_interval), Arc::clone(&hub), Arc::clone(&doors));
+    let following = live::follow(
+        live.clone(),
+        Arc::clone(&sampling_interval),
+        Arc::clone(&hub),
+        Arc::clone(&doors),
+    );
     let app = AppState {
         hub,
         alerts,
@@ -246,9 +275,24 @@ pub async fn run(
     let mut servers = JoinSet::new();
     for listener in listeners {
         let router = routes::router(app.clone(), &listener);
-        let router = if listener.is_shared() { router.layer(middleware::from_fn(shared::read_only)) } else { router };
-        let (live, doors, connections) = (app.live.clone(), Arc::clone(&doors), Arc::clone(&connections));
-        servers.spawn(connections::serve(listener, live, doors, router, connections, stopped.clone()));
+        let router = if listener.is_shared() {
+            router.layer(middleware::from_fn(shared::read_only))
+        } else {
+            router
+        };
+        let (live, doors, connections) = (
+            app.live.clone(),
+            Arc::clone(&doors),
+            Arc::clone(&connections),
+        );
+        servers.spawn(connections::serve(
+            listener,
+            live,
+            doors,
+            router,
+            connections,
+            stopped.clone(),
+        ));
     }
     service::ready();
     let result = tokio::select! {
@@ -291,7 +335,10 @@ async fn trim(app: &AppState, connections: &connections::ConnectionTable) {
     let mut memory = Memory::new();
     loop {
         tokio::time::sleep(TRIM_INTERVAL).await;
-        let of_fleet = app.fleet.as_ref().map_or(0, |fleet| fleet.reader.released_kib());
+        let of_fleet = app
+            .fleet
+            .as_ref()
+            .map_or(0, |fleet| fleet.reader.released_kib());
         memory.trim(connections.count(), app.encoders.trim() + of_fleet);
     }
 }

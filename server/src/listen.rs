@@ -54,7 +54,9 @@ impl Connector {
     pub fn connect(&self) -> io::Result<net::UnixStream> {
         let (near, far) = net::UnixStream::pair()?;
         far.set_nonblocking(true)?;
-        self.0.send(far).map_err(|_| io::Error::other("it has ended"))?;
+        self.0
+            .send(far)
+            .map_err(|_| io::Error::other("it has ended"))?;
         Ok(near)
     }
 }
@@ -95,13 +97,19 @@ pub enum ListenError {
         asks: bool,
     },
     /// Somebody else listens there.
-    #[error("cannot listen on {0}: the port is in use; choose another with {1}, or stop what listens there")]
+    #[error(
+        "cannot listen on {0}: the port is in use; choose another with {1}, or stop what listens there"
+    )]
     PortInUse(SocketAddr, &'static str),
     /// Another server listens on this socket.
-    #[error("cannot listen on {0}: another server listens on this socket; stop it, or choose another path")]
+    #[error(
+        "cannot listen on {0}: another server listens on this socket; stop it, or choose another path"
+    )]
     SocketInUse(PathBuf),
     /// A file that is no socket.
-    #[error("cannot listen on {0}: the path exists and is not a socket; choose another path, or remove it")]
+    #[error(
+        "cannot listen on {0}: the path exists and is not a socket; choose another path, or remove it"
+    )]
     NotASocket(PathBuf),
     /// Anything else.
     #[error("cannot listen on {address}: {cause}{}", cure(cause))]
@@ -129,7 +137,9 @@ fn missing(has_tls: bool, asks: bool) -> &'static str {
 
 fn cure(cause: &io::Error) -> &'static str {
     match cause.kind() {
-        io::ErrorKind::PermissionDenied => "; choose a port of 1024 or more, or a folder that you may write to",
+        io::ErrorKind::PermissionDenied => {
+            "; choose a port of 1024 or more, or a folder that you may write to"
+        }
         io::ErrorKind::NotFound => "; create the socket's folder first",
         io::ErrorKind::InvalidInput => "; choose a shorter path for the socket",
         _ => "",
@@ -146,12 +156,21 @@ impl Listener {
         peer::prepare();
         let (has_tls, asks) = (doors.has_tls(), doors.asks());
         if !(address.ip().to_canonical().is_loopback() || (has_tls && asks)) {
-            return Err(ListenError::Unprotected { address, has_tls, asks });
+            return Err(ListenError::Unprotected {
+                address,
+                has_tls,
+                asks,
+            });
         }
-        bind_tcp(address).map(|listener| Self::Tcp(listener, purpose)).map_err(|cause| match cause.kind() {
-            io::ErrorKind::AddrInUse => ListenError::PortInUse(address, purpose.option()),
-            _ => ListenError::Other { address: address.to_string(), cause },
-        })
+        bind_tcp(address)
+            .map(|listener| Self::Tcp(listener, purpose))
+            .map_err(|cause| match cause.kind() {
+                io::ErrorKind::AddrInUse => ListenError::PortInUse(address, purpose.option()),
+                _ => ListenError::Other {
+                    address: address.to_string(),
+                    cause,
+                },
+            })
     }
 
     /// Listens on a unix socket that only this user may open. A socket left over by a server that is gone is replaced.
@@ -177,7 +196,10 @@ impl Listener {
     }
 
     async fn bind_unix(path: &Path, is_shared: bool) -> Result<Self, ListenError> {
-        let other = |cause| ListenError::Other { address: path.display().to_string(), cause };
+        let other = |cause| ListenError::Other {
+            address: path.display().to_string(),
+            cause,
+        };
         if let Ok(existing) = std::fs::symlink_metadata(path) {
             if !existing.file_type().is_socket() {
                 return Err(ListenError::NotASocket(path.to_owned()));
@@ -211,9 +233,10 @@ impl Listener {
     pub fn address(&self, doors: &Doors) -> String {
         let scheme = if doors.has_tls() { "https" } else { "http" };
         match self {
-            Self::Tcp(listener, _) => {
-                listener.local_addr().map_or_else(|_| "?".to_owned(), |address| format!("{scheme}://{address}/"))
-            }
+            Self::Tcp(listener, _) => listener.local_addr().map_or_else(
+                |_| "?".to_owned(),
+                |address| format!("{scheme}://{address}/"),
+            ),
             Self::Unix(_, socket) => socket.path.display().to_string(),
             Self::Within(_) => "this program".to_owned(),
         }
@@ -253,12 +276,18 @@ impl Listener {
 }
 
 fn of_socket(socket: UnixStream) -> (Socket, Peer) {
-    let peer = Peer::Socket { uid: socket.peer_cred().ok().map(|peer| peer.uid()) };
+    let peer = Peer::Socket {
+        uid: socket.peer_cred().ok().map(|peer| peer.uid()),
+    };
     (Either::Right(socket), peer)
 }
 
 fn bind_tcp(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    let socket = if address.is_ipv4() {
+        TcpSocket::new_v4()
+    } else {
+        TcpSocket::new_v6()
+    }?;
     // A port whose last connections have just ended is free.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
@@ -276,12 +305,20 @@ pub struct OwnSocket {
 
 impl OwnSocket {
     fn new(path: &Path, is_shared: bool) -> io::Result<Self> {
-        Ok(Self { path: path.to_owned(), device_and_inode: Some(device_and_inode(path)?), is_shared })
+        Ok(Self {
+            path: path.to_owned(),
+            device_and_inode: Some(device_and_inode(path)?),
+            is_shared,
+        })
     }
 
     /// Lets every user connect. In a directory that others write to, another file can have taken the name of the socket.
     fn open_to_all(&self) -> io::Result<()> {
-        let opened = File::from(open(&self.path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?);
+        let opened = File::from(open(
+            &self.path,
+            OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+            Mode::empty(),
+        )?);
         let found = opened.metadata()?;
         if self.device_and_inode != Some((found.dev(), found.ino())) {
             return Err(io::Error::other("another file has taken its name"));
@@ -292,14 +329,21 @@ impl OwnSocket {
 
     /// One that was made by somebody else, as a service manager.
     pub(crate) fn inherited(path: PathBuf, is_shared: bool) -> Self {
-        Self { path, device_and_inode: None, is_shared }
+        Self {
+            path,
+            device_and_inode: None,
+            is_shared,
+        }
     }
 }
 
 impl Drop for OwnSocket {
     fn drop(&mut self) {
         // Somebody may have removed it and put another in its place.
-        if self.device_and_inode.is_some_and(|own| device_and_inode(&self.path).is_ok_and(|found| found == own)) {
+        if self
+            .device_and_inode
+            .is_some_and(|own| device_and_inode(&self.path).is_ok_and(|found| found == own))
+        {
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -318,7 +362,10 @@ mod tests {
     #[test]
     fn link_in_place_of_shared_socket_changes_no_file() {
         let folder = tempfile::tempdir().unwrap();
-        let (path, victim) = (folder.path().join("public.sock"), folder.path().join("victim"));
+        let (path, victim) = (
+            folder.path().join("public.sock"),
+            folder.path().join("victim"),
+        );
         fs::write(&victim, "precious").unwrap();
         fs::set_permissions(&victim, Permissions::from_mode(0o600)).unwrap();
         let _listener = net::UnixListener::bind(&path).unwrap();

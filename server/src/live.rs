@@ -4,7 +4,9 @@ use std::{future::pending, sync::Arc, time::Duration};
 
 use tokio::sync::watch;
 
-use crate::{auth::Doors, hub::Hub, public_origin::PublicOrigin, sampling_interval::SamplingInterval};
+use crate::{
+    auth::Doors, hub::Hub, public_origin::PublicOrigin, sampling_interval::SamplingInterval,
+};
 
 /// Settings that hold from the moment on at which they change.
 #[derive(Debug, Clone, PartialEq, Eq)]

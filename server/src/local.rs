@@ -18,7 +18,10 @@ pub const SHARED: &str = "/run/gpumon/public.sock";
 
 /// Where a server of this user may be: the first is where a new one listens.
 pub fn paths() -> Vec<PathBuf> {
-    paths_of(geteuid().as_raw(), env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from))
+    paths_of(
+        geteuid().as_raw(),
+        env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from),
+    )
 }
 
 fn paths_of(uid: u32, runtime_dir: Option<PathBuf>) -> Vec<PathBuf> {
@@ -28,13 +31,18 @@ fn paths_of(uid: u32, runtime_dir: Option<PathBuf>) -> Vec<PathBuf> {
     // A folder of somebody else is left in the environment by `su`.
     let own = runtime_dir.filter(|folder| folder.is_absolute() && is_own_folder(folder, uid));
     let shared = PathBuf::from(format!("/tmp/gpumon-{uid}"));
-    own.into_iter().chain([shared]).map(|folder| folder.join(SOCKET)).collect()
+    own.into_iter()
+        .chain([shared])
+        .map(|folder| folder.join(SOCKET))
+        .collect()
 }
 
 /// Whether a socket that is there was put there by this user, or for root by the system's service, by the folder it is
 /// in. In /tmp anybody may have made it.
 pub fn is_own(socket: &Path) -> bool {
-    socket.parent().is_some_and(|folder| is_trusted_folder(folder, geteuid().as_raw()))
+    socket
+        .parent()
+        .is_some_and(|folder| is_trusted_folder(folder, geteuid().as_raw()))
 }
 
 /// Listens at the first of [`paths`], in a folder that nobody else may enter.
@@ -46,7 +54,10 @@ pub async fn listen() -> Result<Listener, ListenError> {
     let path = paths().swap_remove(0);
     if let Some(folder) = path.parent() {
         let address = || path.display().to_string();
-        make_own_folder(folder).map_err(|cause| ListenError::Other { address: address(), cause })?;
+        make_own_folder(folder).map_err(|cause| ListenError::Other {
+            address: address(),
+            cause,
+        })?;
     }
     Listener::unix(&path).await
 }
@@ -61,7 +72,9 @@ fn make_own_folder(folder: &Path) -> io::Result<()> {
         return Ok(());
     }
     let folder = folder.display();
-    Err(io::Error::other(format!("{folder} is not a folder of this user's that nobody else may write to; remove it")))
+    Err(io::Error::other(format!(
+        "{folder} is not a folder of this user's that nobody else may write to; remove it"
+    )))
 }
 
 /// Folders in /run are made by root alone: the one of the system's service is given to the user that the service has.
@@ -71,7 +84,8 @@ fn is_trusted_folder(folder: &Path, uid: u32) -> bool {
 
 fn is_own_folder(folder: &Path, uid: u32) -> bool {
     // Not through a link, which could be somebody else's.
-    fs::symlink_metadata(folder).is_ok_and(|found| found.is_dir() && found.uid() == uid && found.mode() & 0o022 == 0)
+    fs::symlink_metadata(folder)
+        .is_ok_and(|found| found.is_dir() && found.uid() == uid && found.mode() & 0o022 == 0)
 }
 
 #[cfg(test)]
@@ -89,9 +103,17 @@ mod tests {
         assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o777, 0o700);
         make_own_folder(&folder).unwrap();
         assert!(!is_own_folder(&folder, uid + 1), "somebody else's");
-        assert!(is_own(&folder.join(SOCKET)) && !is_own(Path::new("/tmp/gpumon.sock")), "everybody may write to /tmp");
+        assert!(
+            is_own(&folder.join(SOCKET)) && !is_own(Path::new("/tmp/gpumon.sock")),
+            "everybody may write to /tmp"
+        );
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o770)).unwrap();
-        assert!(make_own_folder(&folder).unwrap_err().to_string().contains("remove it"));
+        assert!(
+            make_own_folder(&folder)
+                .unwrap_err()
+                .to_string()
+                .contains("remove it")
+        );
         let link = root.path().join("link");
         symlink(root.path(), &link).unwrap();
         assert!(make_own_folder(&link).is_err());
@@ -99,7 +121,10 @@ mod tests {
 
     #[test]
     fn root_trusts_the_folder_of_the_systems_service_and_nobody_else_does() {
-        assert!(is_trusted_folder(Path::new("/run/gpumon"), 0), "whoever owns it");
+        assert!(
+            is_trusted_folder(Path::new("/run/gpumon"), 0),
+            "whoever owns it"
+        );
         assert!(!is_trusted_folder(Path::new("/run/gpumon"), u32::MAX - 1));
         assert!(!is_trusted_folder(Path::new("/tmp/gpumon"), 0));
     }

@@ -19,7 +19,9 @@ pub(crate) struct MarkLimit {
 
 impl MarkLimit {
     pub(crate) fn new() -> Self {
-        Self { even: Mutex::new(Instant::now()) }
+        Self {
+            even: Mutex::new(Instant::now()),
+        }
     }
 
     /// Whether another one may be set at this moment.

@@ -38,7 +38,9 @@ type Refusal = (StatusCode, String);
 
 pub(crate) fn router(app: &AppState) -> Router<AppState> {
     let may_run = middleware::from_fn_with_state(app.clone(), runs::may_run);
-    Router::new().route("/api/v1/marks", post(add).route_layer(may_run)).route_layer(DefaultBodyLimit::max(LARGEST))
+    Router::new()
+        .route("/api/v1/marks", post(add).route_layer(may_run))
+        .route_layer(DefaultBodyLimit::max(LARGEST))
 }
 
 /// Answers with the event that everybody gets.
@@ -47,14 +49,21 @@ async fn add(
     Extension(client): Extension<Client>,
     body: Bytes,
 ) -> Result<(StatusCode, Json<Event>), Refusal> {
-    let (text, at_ms) = read(&body, now_ms()).map_err(|why| (StatusCode::BAD_REQUEST, why + "\n"))?;
+    let (text, at_ms) =
+        read(&body, now_ms()).map_err(|why| (StatusCode::BAD_REQUEST, why + "\n"))?;
     if !app.mark_limit.admit(Instant::now()) {
-        let message = format!("too many marks: {BURST} may come at once, and then one per second; set fewer\n");
+        let message = format!(
+            "too many marks: {BURST} may come at once, and then one per second; set fewer\n"
+        );
         return Err((StatusCode::TOO_MANY_REQUESTS, message));
     }
     audit::note(&client, &format!("set a mark: {text}")).await;
     let user = client.user().await;
-    let event = Event { at_ms, gpu: None, what: EventKind::Mark(Mark { text, user }) };
+    let event = Event {
+        at_ms,
+        gpu: None,
+        what: EventKind::Mark(Mark { text, user }),
+    };
     app.hub.add_event(event.clone());
     Ok((StatusCode::CREATED, Json(event)))
 }
@@ -86,18 +95,37 @@ mod tests {
     fn a_mark_has_a_short_clean_text_and_a_moment_of_the_history() {
         let now_ms = 1_000_000;
         let read = |body: &str| read(body.as_bytes(), now_ms);
-        assert_eq!(read(r#"{"text":" epoch 3\n"}"#), Ok(("epoch 3".to_owned(), now_ms)));
-        assert_eq!(read(r#"{"text":"a\u001b[31mb","at_ms":400000}"#), Ok(("a\u{fffd}[31mb".to_owned(), 400_000)));
-        assert_eq!(read(r#"{"text":"now","at_ms":1000500}"#), Ok(("now".to_owned(), now_ms)), "a clock that is ahead");
+        assert_eq!(
+            read(r#"{"text":" epoch 3\n"}"#),
+            Ok(("epoch 3".to_owned(), now_ms))
+        );
+        assert_eq!(
+            read(r#"{"text":"a\u001b[31mb","at_ms":400000}"#),
+            Ok(("a\u{fffd}[31mb".to_owned(), 400_000))
+        );
+        assert_eq!(
+            read(r#"{"text":"now","at_ms":1000500}"#),
+            Ok(("now".to_owned(), now_ms)),
+            "a clock that is ahead"
+        );
         let longest = "語".repeat(100);
-        assert_eq!(read(&format!(r#"{{"text":"{longest}"}}"#)), Ok((longest, now_ms)));
+        assert_eq!(
+            read(&format!(r#"{{"text":"{longest}"}}"#)),
+            Ok((longest, now_ms))
+        );
         let refused = [
             ("epoch 3".to_owned(), r#"{"text":"epoch 3"}"#),
             (r#"{"text":"a","gpu":0}"#.to_owned(), "gpu"),
             (r#"{"text":" "}"#.to_owned(), "1 to 100 characters, not 0"),
-            (format!(r#"{{"text":"{}"}}"#, "ä".repeat(101)), "1 to 100 characters, not 101"),
+            (
+                format!(r#"{{"text":"{}"}}"#, "ä".repeat(101)),
+                "1 to 100 characters, not 101",
+            ),
             (r#"{"text":"a","at_ms":399999}"#.to_owned(), "last 600 s"),
-            (r#"{"text":"a","at_ms":1001001}"#.to_owned(), "leave \"at_ms\" out"),
+            (
+                r#"{"text":"a","at_ms":1001001}"#.to_owned(),
+                "leave \"at_ms\" out",
+            ),
             (r#"{"text":"a","at_ms":-1}"#.to_owned(), "invalid mark"),
         ];
         for (body, word) in refused {

@@ -32,7 +32,11 @@ pub(crate) struct Memory {
 
 impl Memory {
     pub(crate) fn new() -> Self {
-        Self { trimmed_at: Instant::now(), connections: 0, free_kib: 0 }
+        Self {
+            trimmed_at: Instant::now(),
+            connections: 0,
+            free_kib: 0,
+        }
     }
 
     /// Gives memory back where that is worth it: there are so many connections now, and answers of so many KiB, given
@@ -48,7 +52,11 @@ impl Memory {
     }
 
     fn is_due(&self, now: Instant) -> bool {
-        let interval = if self.free_kib >= MIN_FREE_KIB { MIN_INTERVAL } else { MAX_INTERVAL };
+        let interval = if self.free_kib >= MIN_FREE_KIB {
+            MIN_INTERVAL
+        } else {
+            MAX_INTERVAL
+        };
         now.duration_since(self.trimmed_at) >= interval
     }
 }

@@ -53,44 +53,86 @@ pub(crate) async fn file(
     extract::Path(path): extract::Path<String>,
     headers: HeaderMap,
 ) -> Response {
-    serve(&app, &headers, peer, path, "no such file; the page is at /\n").await
+    serve(
+        &app,
+        &headers,
+        peer,
+        path,
+        "no such file; the page is at /\n",
+    )
+    .await
 }
 
-async fn serve(app: &AppState, headers: &HeaderMap, peer: Peer, path: String, missing: &'static str) -> Response {
+async fn serve(
+    app: &AppState,
+    headers: &HeaderMap,
+    peer: Peer,
+    path: String,
+    missing: &'static str,
+) -> Response {
     let Some((content_type, packed)) = content_type(&path).zip(packed(&path)) else {
         return (StatusCode::NOT_FOUND, missing).into_response();
     };
-    let cache = if path.starts_with("assets/") { FOREVER } else { ASK_AGAIN };
+    let cache = if path.starts_with("assets/") {
+        FOREVER
+    } else {
+        ASK_AGAIN
+    };
     let mut response = if accepts_gzip(headers) {
         encoded(packed, content_type, true)
     } else {
         let subject = Resource::Page(path);
-        respond(app, headers, peer.who(), View::ANYBODY, subject, content_type, move |_| unpacked(&packed)).await
+        respond(
+            app,
+            headers,
+            peer.who(),
+            View::ANYBODY,
+            subject,
+            content_type,
+            move |_| unpacked(&packed),
+        )
+        .await
     };
-    for (name, value) in [(header::CACHE_CONTROL, cache), (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY)] {
-        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    for (name, value) in [
+        (header::CACHE_CONTROL, cache),
+        (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
+    ] {
+        response
+            .headers_mut()
+            .insert(name, HeaderValue::from_static(value));
     }
     response
 }
 
 /// A file of the page, compressed. A debug build reads the folder at each request, for those who change the page.
 fn packed(path: &str) -> Option<Bytes> {
-    if cfg!(debug_assertions) { in_folder(path) } else { embedded(path) }
+    if cfg!(debug_assertions) {
+        in_folder(path)
+    } else {
+        embedded(path)
+    }
 }
 
 fn embedded(path: &str) -> Option<Bytes> {
-    EMBEDDED.iter().find(|(name, _)| *name == path).map(|(_, packed)| Bytes::from_static(packed))
+    EMBEDDED
+        .iter()
+        .find(|(name, _)| *name == path)
+        .map(|(_, packed)| Bytes::from_static(packed))
 }
 
 fn in_folder(path: &str) -> Option<Bytes> {
-    let is_inside = Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
+    let is_inside = Path::new(path)
+        .components()
+        .all(|part| matches!(part, Component::Normal(_)));
     let file = is_inside.then(|| fs::read(Path::new(FOLDER).join(path)).ok())??;
     Some(gzip(&file).into())
 }
 
 fn unpacked(packed: &[u8]) -> Vec<u8> {
     let mut file = Vec::new();
-    GzDecoder::new(packed).read_to_end(&mut file).expect("it was compressed here");
+    GzDecoder::new(packed)
+        .read_to_end(&mut file)
+        .expect("it was compressed here");
     file
 }
 
@@ -102,7 +144,10 @@ mod tests {
 
     #[test]
     fn the_binary_holds_what_the_folder_does() {
-        let found = Command::new("find").args([FOLDER, "-type", "f", "-printf", "%P\n"]).output().unwrap();
+        let found = Command::new("find")
+            .args([FOLDER, "-type", "f", "-printf", "%P\n"])
+            .output()
+            .unwrap();
         let paths = String::from_utf8(found.stdout).unwrap();
         assert_eq!(paths.lines().count(), EMBEDDED.len());
         for path in paths.lines() {

@@ -56,8 +56,20 @@ pub(crate) async fn history(
     let request = query.understood(app.hub.now_ms()).map_err(bad)?;
     let view = View::of(&client, app.show_processes).await;
     let of_view = view.clone();
-    let SpanRequest { from_ms, to_ms, points, resolution_ms, .. } = request;
-    let subject = Resource::History { from_ms, to_ms, points, resolution_ms, metrics: request.wanted.ids() };
+    let SpanRequest {
+        from_ms,
+        to_ms,
+        points,
+        resolution_ms,
+        ..
+    } = request;
+    let subject = Resource::History {
+        from_ms,
+        to_ms,
+        points,
+        resolution_ms,
+        metrics: request.wanted.ids(),
+    };
     let write = move |hub: &crate::hub::Hub| to_json(&of_view.span(hub.span(&request)));
     Ok(respond(&app, &headers, client.who(), view, subject, JSON, write).await)
 }
@@ -68,15 +80,21 @@ impl HistoryQuery {
         let from_ms = self.from_ms.unwrap_or(to_ms.saturating_sub(DEPTH_MS));
         if from_ms >= to_ms {
             let times = "both are milliseconds since 1970-01-01 UTC";
-            return Err(format!("from_ms={from_ms} is not before to_ms={to_ms}; {times}, and now is {now_ms}"));
+            return Err(format!(
+                "from_ms={from_ms} is not before to_ms={to_ms}; {times}, and now is {now_ms}"
+            ));
         }
         let (least, most) = POINTS.into_inner();
         let points = self.points.unwrap_or(USUAL_POINTS);
         if !POINTS.contains(&points) {
-            return Err(format!("points={points} is not served; ask for {least} to {most}"));
+            return Err(format!(
+                "points={points} is not served; ask for {least} to {most}"
+            ));
         }
         if let Some(resolution_ms) = self.resolution_ms {
-            let many = (to_ms - from_ms).checked_div(resolution_ms).unwrap_or(u64::MAX);
+            let many = (to_ms - from_ms)
+                .checked_div(resolution_ms)
+                .unwrap_or(u64::MAX);
             if many > most.into() {
                 return Err(format!(
                     "resolution_ms={resolution_ms} is more than {most} points of this span; ask for a shorter span, or \
@@ -100,7 +118,13 @@ impl HistoryQuery {
                  /api/v1/snapshot?history_s={reach_s}&metrics=processes.memory_bytes"
             ));
         }
-        Ok(SpanRequest { from_ms, to_ms, points, resolution_ms: self.resolution_ms, wanted })
+        Ok(SpanRequest {
+            from_ms,
+            to_ms,
+            points,
+            resolution_ms: self.resolution_ms,
+            wanted,
+        })
     }
 }
 
@@ -113,7 +137,10 @@ mod tests {
     #[test]
     fn what_is_left_out_is_the_overview_of_the_last_ten_minutes() {
         let request = HistoryQuery::default().understood(NOW_MS).unwrap();
-        assert_eq!((request.from_ms, request.to_ms, request.points), (NOW_MS - 600_000, NOW_MS, 600));
+        assert_eq!(
+            (request.from_ms, request.to_ms, request.points),
+            (NOW_MS - 600_000, NOW_MS, 600)
+        );
         assert_eq!(request.wanted.ids(), Wanted::overview().ids());
     }
 
@@ -121,35 +148,72 @@ mod tests {
     fn what_is_not_there_is_refused_with_what_is() {
         let query = |from_ms, to_ms, metrics: Option<&str>, points| {
             let metrics = metrics.map(ToOwned::to_owned);
-            HistoryQuery { from_ms, to_ms, metrics, points, resolution_ms: None }.understood(NOW_MS)
+            HistoryQuery {
+                from_ms,
+                to_ms,
+                metrics,
+                points,
+                resolution_ms: None,
+            }
+            .understood(NOW_MS)
         };
         for (query, words) in [
-            (query(Some(5), Some(5), None, None), "from_ms=5 is not before to_ms=5"),
+            (
+                query(Some(5), Some(5), None, None),
+                "from_ms=5 is not before to_ms=5",
+            ),
             (query(Some(NOW_MS + 1), None, None, None), "now is 10000000"),
             (query(None, None, None, Some(0)), "1 to 5000"),
             (query(None, None, None, Some(5001)), "1 to 5000"),
-            (query(None, None, Some("power.drwa"), None), "unknown metric 'power.drwa'; there are"),
-            (query(None, None, Some("processes.memory_bytes"), None), "snapshot?history_s=600"),
+            (
+                query(None, None, Some("power.drwa"), None),
+                "unknown metric 'power.drwa'; there are",
+            ),
+            (
+                query(None, None, Some("processes.memory_bytes"), None),
+                "snapshot?history_s=600",
+            ),
         ] {
             let error = query.unwrap_err();
             assert!(error.contains(words), "{error}");
         }
         let fine = |resolution_ms| {
-            let query =
-                HistoryQuery { from_ms: Some(0), resolution_ms: Some(resolution_ms), ..HistoryQuery::default() };
+            let query = HistoryQuery {
+                from_ms: Some(0),
+                resolution_ms: Some(resolution_ms),
+                ..HistoryQuery::default()
+            };
             query.understood(NOW_MS)
         };
         assert_eq!(fine(2000).unwrap().resolution_ms, Some(2000));
         for resolution_ms in [0, 1999] {
             assert!(
-                fine(resolution_ms).unwrap_err().contains("ask for a shorter span, or for 2000 ms"),
+                fine(resolution_ms)
+                    .unwrap_err()
+                    .contains("ask for a shorter span, or for 2000 ms"),
                 "{resolution_ms}"
             );
         }
-        let asked = |query: &str| query::parsed::<HistoryQuery>(&format!("/api/v1/history?{query}").parse().unwrap());
-        assert_eq!(asked("from_ms=5&points=9&1795493859530").unwrap().points, Some(9), "as JupyterLab asks");
-        assert!(asked("").is_ok() && asked("form_ms=5").unwrap_err().body_text().contains("unknown field `form_ms`"));
+        let asked = |query: &str| {
+            query::parsed::<HistoryQuery>(&format!("/api/v1/history?{query}").parse().unwrap())
+        };
+        assert_eq!(
+            asked("from_ms=5&points=9&1795493859530").unwrap().points,
+            Some(9),
+            "as JupyterLab asks"
+        );
+        assert!(
+            asked("").is_ok()
+                && asked("form_ms=5")
+                    .unwrap_err()
+                    .body_text()
+                    .contains("unknown field `form_ms`")
+        );
         let future = query(None, Some(u64::MAX), Some("mig.memory.used_bytes"), None).unwrap();
-        assert_eq!((future.from_ms, future.to_ms), (NOW_MS - 600_000, NOW_MS), "nothing is known of it");
+        assert_eq!(
+            (future.from_ms, future.to_ms),
+            (NOW_MS - 600_000, NOW_MS),
+            "nothing is known of it"
+        );
     }
 }

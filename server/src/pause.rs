@@ -36,8 +36,12 @@ pub(crate) async fn pause(
     Extension(client): Extension<Client>,
     query: Result<Query<PauseQuery>, QueryRejection>,
 ) -> Answer {
-    let bad =
-        |why: String| (StatusCode::BAD_REQUEST, format!("{why}; ask for ?for_ms= 1 to {LONGEST_MS}, or nothing\n"));
+    let bad = |why: String| {
+        (
+            StatusCode::BAD_REQUEST,
+            format!("{why}; ask for ?for_ms= 1 to {LONGEST_MS}, or nothing\n"),
+        )
+    };
     let Query(PauseQuery { for_ms }) = query.map_err(|error| bad(error.body_text()))?;
     if for_ms.is_some_and(|ms| !(1..=LONGEST_MS).contains(&ms)) {
         return Err(bad("no such pause".to_owned()));
@@ -56,7 +60,10 @@ pub(crate) async fn pause(
     Ok(answer)
 }
 
-pub(crate) async fn resume(State(app): State<AppState>, Extension(client): Extension<Client>) -> Answer {
+pub(crate) async fn resume(
+    State(app): State<AppState>,
+    Extension(client): Extension<Client>,
+) -> Answer {
     let number = app.control.resume();
     let answer = answer(&app, number).await?;
     audit::note(&client, "resumed monitoring").await;
@@ -106,7 +113,11 @@ mod tests {
     async fn a_pause_whose_client_hangs_up_does_not_happen_later() {
         let control = Control::new();
         let is_paused = || control.orders().borrow().pause.is_some();
-        assert!(wait_done(&control, control.pause(None)).now_or_never().is_none());
+        assert!(
+            wait_done(&control, control.pause(None))
+                .now_or_never()
+                .is_none()
+        );
         assert!(!is_paused());
         let number = control.pause(None);
         control.mark_done(*control.orders().borrow());

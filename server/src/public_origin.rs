@@ -15,7 +15,9 @@ pub struct PublicOrigin {
 
 /// Why a text is no such origin.
 #[derive(Debug, Error)]
-#[error("{0}; give scheme, host and, if it is not the usual one, port, as https://gpus.example.org")]
+#[error(
+    "{0}; give scheme, host and, if it is not the usual one, port, as https://gpus.example.org"
+)]
 pub struct NotAnOrigin(&'static str);
 
 impl FromStr for PublicOrigin {
@@ -28,23 +30,33 @@ impl FromStr for PublicOrigin {
             Some("http") => false,
             _ => return Err(NotAnOrigin("an origin begins with https:// or http://")),
         };
-        let authority = uri.authority().filter(|authority| !authority.host().is_empty());
+        let authority = uri
+            .authority()
+            .filter(|authority| !authority.host().is_empty());
         let authority = authority.ok_or(NotAnOrigin("the host is missing"))?;
         if authority.as_str().contains('@') {
             return Err(NotAnOrigin("an origin has no user"));
         }
         if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
-            return Err(NotAnOrigin("an origin has no path; the proxy may serve gpumon below any"));
+            return Err(NotAnOrigin(
+                "an origin has no path; the proxy may serve gpumon below any",
+            ));
         }
         if authority.host().contains('*') {
-            return Err(NotAnOrigin("an origin has no wildcard; give the option once for each"));
+            return Err(NotAnOrigin(
+                "an origin has no wildcard; give the option once for each",
+            ));
         }
         let port = authority.port_u16().unwrap_or(default_port(is_https));
         // A port that is no number is left out by the parser.
         if authority.port_u16().is_none() && authority.as_str().len() > authority.host().len() {
             return Err(NotAnOrigin("the port is not a number from 1 to 65535"));
         }
-        Ok(Self { host: authority.host().to_ascii_lowercase(), port, is_https })
+        Ok(Self {
+            host: authority.host().to_ascii_lowercase(),
+            port,
+            is_https,
+        })
     }
 }
 
@@ -72,9 +84,18 @@ mod tests {
     #[test]
     fn an_origin_is_told_by_scheme_host_and_port() {
         let origin: PublicOrigin = "https://GPUs.example.org/".parse().unwrap();
-        let is = |text: &str| text.parse().is_ok_and(|other: PublicOrigin| other == origin);
+        let is = |text: &str| {
+            text.parse()
+                .is_ok_and(|other: PublicOrigin| other == origin)
+        };
         assert!(is("https://gpus.example.org") && is("https://gpus.example.org:443"));
-        for other in ["http://gpus.example.org", "https://gpus.example.org:8443", "https://example.org", "null", ""] {
+        for other in [
+            "http://gpus.example.org",
+            "https://gpus.example.org:8443",
+            "https://example.org",
+            "null",
+            "",
+        ] {
             assert!(!is(other), "{other}");
         }
         let has_host = |host: &str| origin.has_host(&host.parse().unwrap());
@@ -97,7 +118,10 @@ mod tests {
             ("", "URL"),
         ] {
             let error = text.parse::<PublicOrigin>().unwrap_err().to_string();
-            assert!(error.contains(why) && error.contains("as https://gpus.example.org"), "{text}: {error}");
+            assert!(
+                error.contains(why) && error.contains("as https://gpus.example.org"),
+                "{text}: {error}"
+            );
         }
     }
 }

@@ -17,7 +17,11 @@ pub(crate) struct RateLimiter {
 impl RateLimiter {
     /// From the sample after `seen` on, one per `interval`.
     pub(crate) fn new(interval: Duration, seen: u64) -> Self {
-        Self { interval, due: None, seen }
+        Self {
+            interval,
+            due: None,
+            seen,
+        }
     }
 
     pub(crate) fn interval(&self) -> Duration {
@@ -26,7 +30,10 @@ impl RateLimiter {
 
     /// From the next sample on, one per `interval`.
     pub(crate) fn set(&mut self, interval: Duration) {
-        self.due = self.due.and_then(|due| due.checked_sub(self.interval)).map(|last| last + interval);
+        self.due = self
+            .due
+            .and_then(|due| due.checked_sub(self.interval))
+            .map(|last| last + interval);
         self.interval = interval;
     }
 
@@ -51,7 +58,11 @@ impl RateLimiter {
         let late = (at + early).checked_duration_since(due)?;
         let turns = (late.as_nanos() / self.interval.as_nanos().max(1)) as u64;
         // The tick is kept, so that early and late ones even out; a pause is not made up for.
-        self.due = Some(if turns > 0 { at + self.interval } else { due + self.interval });
+        self.due = Some(if turns > 0 {
+            at + self.interval
+        } else {
+            due + self.interval
+        });
         Some(unseen.min(turns))
     }
 }
@@ -70,8 +81,12 @@ mod tests {
             .into_iter()
             .zip(1..)
             .filter(|(at, number)| {
-                let missed = rate_limiter.admit(*number, start + Duration::from_millis(*at), INTERVAL);
-                assert!(missed.is_none_or(|missed| missed == 0), "nothing was missed: every sample was offered");
+                let missed =
+                    rate_limiter.admit(*number, start + Duration::from_millis(*at), INTERVAL);
+                assert!(
+                    missed.is_none_or(|missed| missed == 0),
+                    "nothing was missed: every sample was offered"
+                );
                 missed.is_some()
             })
             .map(|(at, _)| at)
@@ -80,16 +95,30 @@ mod tests {
 
     #[test]
     fn a_slow_client_beside_a_fast_one_gets_one_sample_per_interval() {
-        assert_eq!(admitted(1000, (0..30).map(|tick| tick * 100)), [0, 1000, 2000]);
+        assert_eq!(
+            admitted(1000, (0..30).map(|tick| tick * 100)),
+            [0, 1000, 2000]
+        );
         assert_eq!(
             admitted(1000, (0..30).map(|tick| tick * 100 + tick % 3 * 20)),
             [0, 1020, 2040],
             "late ones are no drift"
         );
-        assert_eq!(admitted(1000, [0, 990, 1090, 2010, 2110]), [0, 990, 2010], "a little early is in time");
+        assert_eq!(
+            admitted(1000, [0, 990, 1090, 2010, 2110]),
+            [0, 990, 2010],
+            "a little early is in time"
+        );
         let odd = admitted(250, (0..41).map(|tick| tick * 100));
-        assert!((16..=18).contains(&odd.len()), "four a second on average: {odd:?}");
-        assert_eq!(admitted(100, [0, 60, 200, 290]), [0, 60, 200, 290], "who wants all gets all, be it early or late");
+        assert!(
+            (16..=18).contains(&odd.len()),
+            "four a second on average: {odd:?}"
+        );
+        assert_eq!(
+            admitted(100, [0, 60, 200, 290]),
+            [0, 60, 200, 290],
+            "who wants all gets all, be it early or late"
+        );
     }
 
     #[test]
@@ -98,10 +127,18 @@ mod tests {
         let at = |ms: u64| start + Duration::from_millis(ms);
         let mut slow = RateLimiter::new(Duration::from_secs(1), 0);
         assert_eq!(slow.admit(1, at(0), INTERVAL), Some(0));
-        assert_eq!(slow.admit(11, at(1000), INTERVAL), Some(0), "nine came between that it had not asked for");
+        assert_eq!(
+            slow.admit(11, at(1000), INTERVAL),
+            Some(0),
+            "nine came between that it had not asked for"
+        );
         assert_eq!(slow.admit(41, at(4000), INTERVAL), Some(2));
         assert_eq!(slow.admit(42, at(4100), INTERVAL), None);
-        assert_eq!(slow.admit(43, at(9000), INTERVAL), Some(0), "none came, so none was missed");
+        assert_eq!(
+            slow.admit(43, at(9000), INTERVAL),
+            Some(0),
+            "none came, so none was missed"
+        );
         let mut fast = RateLimiter::new(INTERVAL, 0);
         assert_eq!(fast.admit(1, at(0), INTERVAL), Some(0));
         assert_eq!(fast.admit(5, at(400), INTERVAL), Some(3));

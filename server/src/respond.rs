@@ -83,7 +83,13 @@ pub(crate) async fn respond(
     write: impl FnOnce(&Hub) -> Vec<u8> + Send + 'static,
 ) -> Response {
     let compress = accepts_gzip(headers);
-    let write = move |hub: &Hub| if compress { gzip(&write(hub)) } else { write(hub) };
+    let write = move |hub: &Hub| {
+        if compress {
+            gzip(&write(hub))
+        } else {
+            write(hub)
+        }
+    };
     respond_encoded(app, compress, who, view, resource, content_type, write).await
 }
 
@@ -98,20 +104,37 @@ pub(crate) async fn respond_encoded(
     write: impl FnOnce(&Hub) -> Vec<u8> + Send + 'static,
 ) -> Response {
     let hub = Arc::clone(&app.hub);
-    let key = CacheKey { who, resource, change: hub.change(), view, gzip: is_gzip };
+    let key = CacheKey {
+        who,
+        resource,
+        change: hub.change(),
+        view,
+        gzip: is_gzip,
+    };
     let write = move || write(&hub);
     let is_long = matches!(
         key.resource,
-        Resource::Snapshot { history_ms: Some(_), .. }
-            | Resource::History { .. }
+        Resource::Snapshot {
+            history_ms: Some(_),
+            ..
+        } | Resource::History { .. }
             | Resource::Usage { span: Some(_) }
             | Resource::Jobs { .. }
             | Resource::Fleet(_)
     );
-    let encoder = if is_long { &app.encoders.long_responses } else { &app.encoders.responses };
+    let encoder = if is_long {
+        &app.encoders.long_responses
+    } else {
+        &app.encoders.responses
+    };
     let Ok(bytes) = encoder.answer(who, key, write).await else {
         let message = "too many large answers are being sent: try again in a few seconds\n";
-        return (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "5")], message).into_response();
+        return (
+            StatusCode::SERVICE_UNAVAILABLE,
+            [(header::RETRY_AFTER, "5")],
+            message,
+        )
+            .into_response();
     };
     encoded(bytes, content_type, is_gzip)
 }
@@ -134,12 +157,19 @@ pub(crate) fn to_json(value: &impl Serialize) -> Vec<u8> {
 
 /// Whether `Accept-Encoding` has gzip with a weight above 0 (RFC 9110, section 12.5.3).
 pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
-    let values = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    let values = headers
+        .get_all(header::ACCEPT_ENCODING)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|coding| {
         let mut parts = coding.split(';').map(str::trim);
-        let is_gzip = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("gzip"));
-        let weight = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
-        is_gzip && weight.is_none_or(|weight| weight.parse::<f32>().is_ok_and(|weight| weight > 0.0))
+        let is_gzip = parts
+            .next()
+            .is_some_and(|name| name.eq_ignore_ascii_case("gzip"));
+        let weight =
+            parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
+        is_gzip
+            && weight.is_none_or(|weight| weight.parse::<f32>().is_ok_and(|weight| weight > 0.0))
     })
 }
 
@@ -150,7 +180,10 @@ mod tests {
     #[test]
     fn gzip_is_sent_to_those_who_take_it() {
         let accepts = |value: &'static str| {
-            accepts_gzip(&HeaderMap::from_iter([(header::ACCEPT_ENCODING, HeaderValue::from_static(value))]))
+            accepts_gzip(&HeaderMap::from_iter([(
+                header::ACCEPT_ENCODING,
+                HeaderValue::from_static(value),
+            )]))
         };
         assert!(accepts("gzip") && accepts("br, GZIP;q=0.5") && accepts("deflate,gzip ; q=1"));
         assert!(!accepts("gzip;q=0") && !accepts("br") && !accepts("") && !accepts("gzip;q=x"));

@@ -44,7 +44,10 @@ fn metrics() -> Router<AppState> {
         .route("/metrics/dcgm-4.9", get(metrics::dcgm_49))
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
-        .layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, LONGEST_REQUEST))
+        .layer(TimeoutLayer::with_status_code(
+            StatusCode::REQUEST_TIMEOUT,
+            LONGEST_REQUEST,
+        ))
 }
 
 pub(crate) fn everything(state: &AppState) -> Router<AppState> {
@@ -52,8 +55,14 @@ pub(crate) fn everything(state: &AppState) -> Router<AppState> {
     let may_change = middleware::from_fn(peer::may_change);
     let hosts = middleware::from_fn_with_state(state.clone(), fleet::hosts::nested::route);
     Router::new()
-        .route("/api/v1/pause", post(pause::pause).route_layer(may_change.clone()))
-        .route("/api/v1/resume", post(pause::resume).route_layer(may_change))
+        .route(
+            "/api/v1/pause",
+            post(pause::pause).route_layer(may_change.clone()),
+        )
+        .route(
+            "/api/v1/resume",
+            post(pause::resume).route_layer(may_change),
+        )
         .merge(auth::routes::router())
         .merge(runs::router(state))
         .merge(marks::router(state))
@@ -70,11 +79,20 @@ pub(crate) fn everything(state: &AppState) -> Router<AppState> {
         .route("/api/v1/openapi.json", get(openapi::openapi))
         .route("/api/v1/snapshot", get(snapshot::snapshot))
         .route("/api/v1/usage", get(usage::usage))
-        .layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, LONGEST_REQUEST))
+        .layer(TimeoutLayer::with_status_code(
+            StatusCode::REQUEST_TIMEOUT,
+            LONGEST_REQUEST,
+        ))
         .merge(metrics())
         .merge(runs::announcements())
-        .layer(middleware::from_fn_with_state(state.clone(), replay::routes::refuse_changes))
-        .layer(middleware::from_fn_with_state(state.clone(), fleet::routes::refuse_changes))
+        .layer(middleware::from_fn_with_state(
+            state.clone(),
+            replay::routes::refuse_changes,
+        ))
+        .layer(middleware::from_fn_with_state(
+            state.clone(),
+            fleet::routes::refuse_changes,
+        ))
         .route("/api/v1/stream", get(stream::upgrade))
         .merge(fleet::nodes::routes::streams().layer(hosts))
 }
@@ -82,17 +100,33 @@ pub(crate) fn everything(state: &AppState) -> Router<AppState> {
 /// Behind everything that says who may come in. The last layer is the first that a request meets.
 pub(crate) fn protected(routes: Router<AppState>, state: AppState, access: Access) -> Router {
     let doors = Arc::clone(&state.doors);
-    let guard = Guard { access, live: state.live.clone(), doors: Arc::clone(&doors) };
+    let guard = Guard {
+        access,
+        live: state.live.clone(),
+        doors: Arc::clone(&doors),
+    };
     let checked = routes
-        .layer(middleware::from_fn_with_state(Arc::clone(&doors), auth::check))
+        .layer(middleware::from_fn_with_state(
+            Arc::clone(&doors),
+            auth::check,
+        ))
         .layer(middleware::from_fn_with_state(guard, guard::check))
-        .layer(middleware::from_fn_with_state(Arc::clone(&doors), auth::limit))
-        .layer(middleware::from_fn_with_state(state.live.clone(), behind_proxy::find_client));
+        .layer(middleware::from_fn_with_state(
+            Arc::clone(&doors),
+            auth::limit,
+        ))
+        .layer(middleware::from_fn_with_state(
+            state.live.clone(),
+            behind_proxy::find_client,
+        ));
     // Outside of them, so that a refusal has them, too.
     HEADERS
         .iter()
         .fold(checked, |inner, (name, value)| {
-            inner.layer(SetResponseHeaderLayer::if_not_present(name.clone(), HeaderValue::from_static(value)))
+            inner.layer(SetResponseHeaderLayer::if_not_present(
+                name.clone(),
+                HeaderValue::from_static(value),
+            ))
         })
         .layer(middleware::from_fn_with_state(doors, configured_headers))
         .with_state(state)
@@ -100,9 +134,15 @@ pub(crate) fn protected(routes: Router<AppState>, state: AppState, access: Acces
 
 /// Sets the headers of the web configuration, which may change. A content security policy is added to the answer's own:
 /// browsers apply both, so that it can only make them stricter.
-async fn configured_headers(State(doors): State<Arc<Doors>>, request: Request, next: Next) -> Response {
+async fn configured_headers(
+    State(doors): State<Arc<Doors>>,
+    request: Request,
+    next: Next,
+) -> Response {
     let mut response = next.run(request).await;
-    let Some(web) = doors.web() else { return response };
+    let Some(web) = doors.web() else {
+        return response;
+    };
     for (name, value) in web.headers.iter().cloned() {
         if name == header::CONTENT_SECURITY_POLICY {
             response.headers_mut().append(name, value);
@@ -116,12 +156,21 @@ async fn configured_headers(State(doors): State<Arc<Doors>>, request: Request, n
 /// Headers of every answer that does not set them itself: nobody guesses its type, keeps it, runs anything in it, embeds it
 /// in a page, or learns from where a link was followed.
 const HEADERS: [(HeaderName, &str); 6] = [
-    (header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'; sandbox"),
+    (
+        header::CONTENT_SECURITY_POLICY,
+        "default-src 'none'; frame-ancestors 'none'; sandbox",
+    ),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::CACHE_CONTROL, "no-store"),
     (header::REFERRER_POLICY, "no-referrer"),
-    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
-    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    (
+        HeaderName::from_static("cross-origin-resource-policy"),
+        "same-origin",
+    ),
+    (
+        HeaderName::from_static("cross-origin-opener-policy"),
+        "same-origin",
+    ),
 ];
 
 async fn healthz() -> &'static str {
@@ -131,9 +180,14 @@ async fn healthz() -> &'static str {
 /// Describes the first GPU if no GPU responds. A sleeping GPU counts as one that responds.
 fn no_gpu_responds(sample: &Sample) -> Option<String> {
     let responds = |gpu: &GpuSample| matches!(gpu.health, Health::Ok | Health::Asleep { .. });
-    let first = sample.gpus.first().filter(|_| !sample.gpus.iter().any(responds))?;
+    let first = sample
+        .gpus
+        .first()
+        .filter(|_| !sample.gpus.iter().any(responds))?;
     Some(match &first.health {
-        Health::Failed { meaning, advice, .. } => with_advice(meaning, advice),
+        Health::Failed {
+            meaning, advice, ..
+        } => with_advice(meaning, advice),
         health => format!("GPU {} is {}", first.index, health.word()),
     })
 }
@@ -142,15 +196,29 @@ async fn readyz(State(app): State<AppState>) -> Response {
     let collector = app.hub.collector();
     if let Some(sample) = app.hub.fresh_sample(now_ms()) {
         if let Some(why) = no_gpu_responds(&sample) {
-            return (StatusCode::SERVICE_UNAVAILABLE, format!("no GPU responds: {why}\n")).into_response();
+            return (
+                StatusCode::SERVICE_UNAVAILABLE,
+                format!("no GPU responds: {why}\n"),
+            )
+                .into_response();
         }
-        let joined = collector.joined.map(|socket| format!("joined the server at {socket}\n"));
+        let joined = collector
+            .joined
+            .map(|socket| format!("joined the server at {socket}\n"));
         return format!("ready\n{}", joined.unwrap_or_default()).into_response();
     }
     if !app.reads_gpus {
         return "ready\n".into_response();
     }
-    let none = if app.replay.is_some() { "a recording is replayed" } else { "no fresh sample" };
+    let none = if app.replay.is_some() {
+        "a recording is replayed"
+    } else {
+        "no fresh sample"
+    };
     let message = collector.message.unwrap_or_else(|| none.to_owned());
-    (StatusCode::SERVICE_UNAVAILABLE, format!("{:?}: {message}\n", collector.state)).into_response()
+    (
+        StatusCode::SERVICE_UNAVAILABLE,
+        format!("{:?}: {message}\n", collector.state),
+    )
+        .into_response()
 }

@@ -24,13 +24,22 @@ struct Wanted {
 
 impl SamplingInterval {
     pub(crate) fn new(base: Duration) -> Arc<Self> {
-        let wanted = Mutex::new(Wanted { base, requested: BTreeMap::new() });
-        Arc::new(Self { wanted, interval: watch::Sender::new(base) })
+        let wanted = Mutex::new(Wanted {
+            base,
+            requested: BTreeMap::new(),
+        });
+        Arc::new(Self {
+            wanted,
+            interval: watch::Sender::new(base),
+        })
     }
 
     /// The interval where nobody asks for another.
     pub(crate) fn base(&self) -> Duration {
-        self.wanted.lock().unwrap_or_else(PoisonError::into_inner).base
+        self.wanted
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .base
     }
 
     pub(crate) fn set_base(&self, base: Duration) {
@@ -43,7 +52,10 @@ impl SamplingInterval {
 
     /// One more client, who asks for nothing yet.
     pub(crate) fn request(self: &Arc<Self>) -> IntervalRequest {
-        IntervalRequest { shared: Arc::clone(self), requested: None }
+        IntervalRequest {
+            shared: Arc::clone(self),
+            requested: None,
+        }
     }
 
     fn replace(&self, old: Option<Duration>, new: Option<Duration>) {
@@ -62,9 +74,13 @@ impl SamplingInterval {
         let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut wanted);
         let Wanted { base, requested } = &*wanted;
-        let interval = requested.keys().next().map_or(*base, |smallest| *smallest.min(base));
+        let interval = requested
+            .keys()
+            .next()
+            .map_or(*base, |smallest| *smallest.min(base));
         // Still under the lock, so that two changes arrive in the order in which they were made.
-        self.interval.send_if_modified(|known| std::mem::replace(known, interval) != interval);
+        self.interval
+            .send_if_modified(|known| std::mem::replace(known, interval) != interval);
     }
 }
 
@@ -78,7 +94,8 @@ pub(crate) struct IntervalRequest {
 impl IntervalRequest {
     /// Asks for this interval instead of what was requested for before; `None` asks for nothing.
     pub(crate) fn set(&mut self, interval: Option<Duration>) {
-        self.shared.replace(std::mem::replace(&mut self.requested, interval), interval);
+        self.shared
+            .replace(std::mem::replace(&mut self.requested, interval), interval);
     }
 }
 
@@ -100,19 +117,29 @@ mod tests {
         let mut interval = shared.interval();
         let (mut fast, mut same, mut slow) = (shared.request(), shared.request(), shared.request());
         slow.set(Some(MS(5000)));
-        assert!(!interval.has_changed().unwrap(), "nobody makes it slower than it is for nobody");
+        assert!(
+            !interval.has_changed().unwrap(),
+            "nobody makes it slower than it is for nobody"
+        );
         fast.set(Some(MS(100)));
         same.set(Some(MS(100)));
         assert_eq!(*interval.borrow_and_update(), MS(100));
         drop(fast);
-        assert!(!interval.has_changed().unwrap(), "another asks for the same");
+        assert!(
+            !interval.has_changed().unwrap(),
+            "another asks for the same"
+        );
         same.set(Some(MS(250)));
         assert_eq!(*interval.borrow_and_update(), MS(250));
         same.set(None);
         assert_eq!(*interval.borrow_and_update(), MS(1000));
         slow.set(Some(MS(500)));
         shared.set_base(MS(2000));
-        assert_eq!((*interval.borrow_and_update(), shared.base()), (MS(500), MS(2000)), "a client asks for more");
+        assert_eq!(
+            (*interval.borrow_and_update(), shared.base()),
+            (MS(500), MS(2000)),
+            "a client asks for more"
+        );
         shared.set_base(MS(200));
         assert_eq!(*interval.borrow_and_update(), MS(200));
     }

@@ -67,15 +67,20 @@ fn is_well(collector: &CollectorStatus, is_fresh: bool) -> bool {
 }
 
 fn sentence(collector: &CollectorStatus, gpus: usize, connections: usize) -> String {
-    let of = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    let of =
+        |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     let state = match (collector.state, &collector.message) {
         (CollectorState::Running, _) => format!("Monitoring {}", of(gpus, "GPU")),
         (CollectorState::Starting, _) => "Starting the collector".to_owned(),
         (_, Some(message)) => message.clone(),
         (state, None) => format!("{state:?}"),
     };
-    let joined =
-        collector.joined.as_ref().map_or_else(String::new, |socket| format!(", read by the server at {socket}"));
+    let joined = collector
+        .joined
+        .as_ref()
+        .map_or_else(String::new, |socket| {
+            format!(", read by the server at {socket}")
+        });
     format!("{state}{joined}; {}", of(connections, "connection"))
 }
 
@@ -90,14 +95,24 @@ mod tests {
     use super::*;
 
     fn status(state: CollectorState, message: Option<&str>) -> CollectorStatus {
-        CollectorStatus { state, since_ms: 0, message: message.map(str::to_owned), resumes_ms: None, joined: None }
+        CollectorStatus {
+            state,
+            since_ms: 0,
+            message: message.map(str::to_owned),
+            resumes_ms: None,
+            joined: None,
+        }
     }
 
     #[test]
     fn it_is_well_while_samples_come_or_it_is_said_why_not() {
         let running = status(CollectorState::Running, None);
         assert!(is_well(&running, true) && !is_well(&running, false));
-        for state in [CollectorState::Paused, CollectorState::Restarting, CollectorState::Unavailable] {
+        for state in [
+            CollectorState::Paused,
+            CollectorState::Restarting,
+            CollectorState::Unavailable,
+        ] {
             assert!(is_well(&status(state, Some("why")), false), "{state:?}");
         }
     }
@@ -106,8 +121,14 @@ mod tests {
     fn the_status_is_a_sentence() {
         let running = status(CollectorState::Running, None);
         assert_eq!(sentence(&running, 8, 1), "Monitoring 8 GPUs; 1 connection");
-        let joined = CollectorStatus { joined: Some("/run/x".to_owned()), ..running };
-        assert_eq!(sentence(&joined, 1, 0), "Monitoring 1 GPU, read by the server at /run/x; 0 connections");
+        let joined = CollectorStatus {
+            joined: Some("/run/x".to_owned()),
+            ..running
+        };
+        assert_eq!(
+            sentence(&joined, 1, 0),
+            "Monitoring 1 GPU, read by the server at /run/x; 0 connections"
+        );
         let hangs = status(CollectorState::Restarting, Some("the collector hangs"));
         assert_eq!(sentence(&hangs, 8, 2), "the collector hangs; 2 connections");
     }

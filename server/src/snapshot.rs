@@ -47,18 +47,38 @@ pub(crate) async fn snapshot(
     let bad = |why: String| (StatusCode::BAD_REQUEST, why + "\n");
     let hint = "; ask for history_s, metrics and brief, or nothing";
     let Query(query) = query.map_err(|error| bad(error.body_text() + hint))?;
-    let parts = query.understood(View::of(&client, app.show_processes).await).map_err(bad)?;
-    let subject = Resource::Snapshot { history_ms: parts.history_ms, metrics: parts.wanted.ids(), brief: parts.brief };
+    let parts = query
+        .understood(View::of(&client, app.show_processes).await)
+        .map_err(bad)?;
+    let subject = Resource::Snapshot {
+        history_ms: parts.history_ms,
+        metrics: parts.wanted.ids(),
+        brief: parts.brief,
+    };
     app.watching.look();
     let view = parts.view.clone();
-    Ok(respond(&app, &headers, client.who(), view, subject, JSON, move |hub| to_json(&hub.snapshot(&parts))).await)
+    Ok(respond(
+        &app,
+        &headers,
+        client.who(),
+        view,
+        subject,
+        JSON,
+        move |hub| to_json(&hub.snapshot(&parts)),
+    )
+    .await)
 }
 
 impl SnapshotQuery {
     fn understood(self, view: View) -> Result<SnapshotParts, String> {
         let (shortest, longest) = HISTORY_S.into_inner();
-        if self.history_s.is_some_and(|seconds| !(shortest..=longest).contains(&seconds)) {
-            return Err(format!("no such history; ask for ?history_s= {shortest} to {longest}"));
+        if self
+            .history_s
+            .is_some_and(|seconds| !(shortest..=longest).contains(&seconds))
+        {
+            return Err(format!(
+                "no such history; ask for ?history_s= {shortest} to {longest}"
+            ));
         }
         let wanted = match &self.metrics {
             None => Wanted::of_gpus(),
@@ -68,7 +88,12 @@ impl SnapshotQuery {
                 wanted
             }
         };
-        Ok(SnapshotParts { history_ms: self.history_s.map(|seconds| seconds * 1000), wanted, brief: self.brief, view })
+        Ok(SnapshotParts {
+            history_ms: self.history_s.map(|seconds| seconds * 1000),
+            wanted,
+            brief: self.brief,
+            view,
+        })
     }
 }
 
@@ -79,20 +104,41 @@ mod tests {
     use super::*;
 
     fn understood(history_s: Option<u64>, metrics: Option<&str>) -> Result<SnapshotParts, String> {
-        SnapshotQuery { history_s, metrics: metrics.map(ToOwned::to_owned), brief: true }.understood(View::Whole)
+        SnapshotQuery {
+            history_s,
+            metrics: metrics.map(ToOwned::to_owned),
+            brief: true,
+        }
+        .understood(View::Whole)
     }
 
     #[test]
     fn what_is_not_there_is_refused_with_what_is() {
-        assert!(understood(Some(601), None).err().unwrap().contains("1 to 600"));
-        let error = understood(None, Some("power.draw_watts,power.drwa")).err().unwrap();
-        assert!(error.contains("'power.drwa'") && error.contains("power.draw_watts"), "{error}");
+        assert!(
+            understood(Some(601), None)
+                .err()
+                .unwrap()
+                .contains("1 to 600")
+        );
+        let error = understood(None, Some("power.draw_watts,power.drwa"))
+            .err()
+            .unwrap();
+        assert!(
+            error.contains("'power.drwa'") && error.contains("power.draw_watts"),
+            "{error}"
+        );
     }
 
     #[test]
     fn only_the_metrics_that_were_named_are_given() {
         let parts = understood(Some(60), Some("memory.used_bytes")).unwrap();
-        assert_eq!((parts.history_ms, parts.wanted.metrics.len(), parts.brief), (Some(60_000), 1, true));
-        assert_eq!(understood(None, None).unwrap().wanted.metrics.len(), charted(GPU_FIELDS).count());
+        assert_eq!(
+            (parts.history_ms, parts.wanted.metrics.len(), parts.brief),
+            (Some(60_000), 1, true)
+        );
+        assert_eq!(
+            understood(None, None).unwrap().wanted.metrics.len(),
+            charted(GPU_FIELDS).count()
+        );
     }
 }

@@ -13,6 +13,11 @@ pub(crate) struct SnapshotParts {
 
 impl Default for SnapshotParts {
     fn default() -> Self {
-        Self { history_ms: None, wanted: Wanted::of_gpus(), brief: false, view: View::Whole }
+        Self {
+            history_ms: None,
+            wanted: Wanted::of_gpus(),
+            brief: false,
+            view: View::Whole,
+        }
     }
 }

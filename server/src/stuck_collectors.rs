@@ -22,7 +22,8 @@ impl StuckCollectors {
     }
 
     pub(crate) fn pids(&mut self) -> Vec<u32> {
-        self.0.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+        self.0
+            .retain_mut(|child| matches!(child.try_wait(), Ok(None)));
         self.0.iter().filter_map(Child::id).collect()
     }
 }

@@ -81,11 +81,25 @@ pub(crate) async fn supervise(
 ) {
     let gpu_search = GpuSearch::new(collector.clone());
     let mut orders = control.orders();
-    let join = join.map(|settings| Join::new(settings, instructions.interval.clone(), instructions.watchers.clone()));
+    let join = join.map(|settings| {
+        Join::new(
+            settings,
+            instructions.interval.clone(),
+            instructions.watchers.clone(),
+        )
+    });
     let stuck_collectors = StuckCollectors::default();
     let known_gpus = Vec::new();
-    let mut supervisor =
-        Supervisor { collector, hub, control, instructions, join, stuck_collectors, known_gpus, gpu_search };
+    let mut supervisor = Supervisor {
+        collector,
+        hub,
+        control,
+        instructions,
+        join,
+        stuck_collectors,
+        known_gpus,
+        gpu_search,
+    };
     loop {
         supervisor.keep_running(&mut orders).await;
         supervisor.keep_paused(&mut orders).await;
@@ -119,17 +133,22 @@ impl Supervisor {
                 }
             }
             let started = Instant::now();
-            let Some(end) = self.run_once(orders).await else { return };
+            let Some(end) = self.run_once(orders).await else {
+                return;
+            };
             let (state, message, wait) = match end {
                 End::NotNeeded => continue,
                 End::Outdated(message) => {
                     tracing::info!("{message}; starting a new collector to read all GPUs");
                     continue;
                 }
-                End::NothingToRead(message) => (CollectorState::Unavailable, message, RETRY_INTERVAL),
+                End::NothingToRead(message) => {
+                    (CollectorState::Unavailable, message, RETRY_INTERVAL)
+                }
                 End::Broken { message, had_begun } => {
                     let wait = backoff.pause_after(started.elapsed(), had_begun);
-                    let message = format!("{message}; a new one starts in {:.1} s", wait.as_secs_f64());
+                    let message =
+                        format!("{message}; a new one starts in {:.1} s", wait.as_secs_f64());
                     (CollectorState::Restarting, message, wait)
                 }
             };
@@ -149,12 +168,16 @@ impl Supervisor {
     /// How a collector ended; `None` where it had to, for a pause.
     async fn run_once(&mut self, orders: &mut watch::Receiver<Order>) -> Option<End> {
         let known_gpus = self.known_gpus.clone();
-        let mut running = match Running::start(&self.collector, self.instructions.clone(), known_gpus) {
-            Ok(running) => running,
-            Err(error) => {
-                return Some(End::Broken { message: format!("cannot start the collector: {error}"), had_begun: false });
-            }
-        };
+        let mut running =
+            match Running::start(&self.collector, self.instructions.clone(), known_gpus) {
+                Ok(running) => running,
+                Err(error) => {
+                    return Some(End::Broken {
+                        message: format!("cannot start the collector: {error}"),
+                        had_begun: false,
+                    });
+                }
+            };
         let end = tokio::select! {
             biased;
             () = pause_ordered(&self.control, orders) => None,
@@ -182,7 +205,8 @@ impl Supervisor {
                 return;
             };
             let holders = self.stuck_collectors.pids();
-            self.hub.set_collector_paused(pause_message(&holders), pause.resumes_ms);
+            self.hub
+                .set_collector_paused(pause_message(&holders), pause.resumes_ms);
             self.control.mark_done(order);
             tokio::select! {
                 // The sender lives as long as this does.
@@ -211,15 +235,25 @@ struct Backoff {
 
 impl Default for Backoff {
     fn default() -> Self {
-        Self { next: SHORTEST_PAUSE }
+        Self {
+            next: SHORTEST_PAUSE,
+        }
     }
 }
 
 impl Backoff {
     /// The pause after a collector that ran for so long, and had begun to sample or not.
     fn pause_after(&mut self, ran: Duration, had_begun: bool) -> Duration {
-        let longest = if had_begun { LONGEST_AFTER_SAMPLES } else { LONGEST_PAUSE };
-        let pause = if ran > STEADY { SHORTEST_PAUSE } else { self.next.min(longest) };
+        let longest = if had_begun {
+            LONGEST_AFTER_SAMPLES
+        } else {
+            LONGEST_PAUSE
+        };
+        let pause = if ran > STEADY {
+            SHORTEST_PAUSE
+        } else {
+            self.next.min(longest)
+        };
         self.next = (pause * 2).min(longest);
         pause
     }
@@ -241,7 +275,11 @@ fn pause_message(holders: &[u32]) -> String {
     if holders.is_empty() {
         return "paused: the GPUs are released until `gpumon resume`".to_owned();
     }
-    let pids = holders.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+    let pids = holders
+        .iter()
+        .map(u32::to_string)
+        .collect::<Vec<_>>()
+        .join(", ");
     format!(
         "paused, but a collector is stuck in the driver, cannot be killed and still holds the GPUs (PID {pids}); only a \
          reboot ends it if it stays"
@@ -256,15 +294,25 @@ mod tests {
     fn only_failing_starts_are_waited_for_long() {
         let pauses = |had_begun| {
             let mut backoff = Backoff::default();
-            [(); 8].map(|()| backoff.pause_after(Duration::from_secs(1), had_begun).as_millis())
+            [(); 8].map(|()| {
+                backoff
+                    .pause_after(Duration::from_secs(1), had_begun)
+                    .as_millis()
+            })
         };
         assert_eq!(pauses(true), [250, 500, 1000, 1500, 1500, 1500, 1500, 1500]);
-        assert_eq!(pauses(false), [250, 500, 1000, 2000, 4000, 8000, 10_000, 10_000]);
+        assert_eq!(
+            pauses(false),
+            [250, 500, 1000, 2000, 4000, 8000, 10_000, 10_000]
+        );
         let mut backoff = Backoff::default();
         for _ in 0..8 {
             backoff.pause_after(Duration::ZERO, false);
         }
-        assert_eq!(backoff.pause_after(Duration::ZERO, true), LONGEST_AFTER_SAMPLES);
+        assert_eq!(
+            backoff.pause_after(Duration::ZERO, true),
+            LONGEST_AFTER_SAMPLES
+        );
         assert_eq!(backoff.pause_after(STEADY * 2, false), SHORTEST_PAUSE);
     }
 
@@ -272,6 +320,9 @@ mod tests {
     fn a_collector_that_cannot_be_killed_is_said_to_hold_the_gpus() {
         assert!(!pause_message(&[]).contains("holds"));
         let message = pause_message(&[77, 78]);
-        assert!(message.contains("still holds the GPUs (PID 77, 78)"), "{message}");
+        assert!(
+            message.contains("still holds the GPUs (PID 77, 78)"),
+            "{message}"
+        );
     }
 }

@@ -55,10 +55,15 @@ impl UsageQuery {
         if self.from_ms.is_none() && self.to_ms.is_none() {
             return Ok(None);
         }
-        let (from_ms, to_ms) = (self.from_ms.unwrap_or(0), self.to_ms.unwrap_or(now_ms).min(now_ms));
+        let (from_ms, to_ms) = (
+            self.from_ms.unwrap_or(0),
+            self.to_ms.unwrap_or(now_ms).min(now_ms),
+        );
         if from_ms >= to_ms {
             let times = "both are milliseconds since 1970-01-01 UTC";
-            return Err(format!("from_ms={from_ms} is not before to_ms={to_ms}; {times}, and now is {now_ms}"));
+            return Err(format!(
+                "from_ms={from_ms} is not before to_ms={to_ms}; {times}, and now is {now_ms}"
+            ));
         }
         Ok(Some(from_ms..to_ms))
     }
@@ -74,7 +79,15 @@ mod tests {
         assert_eq!(of(None, None), Ok(None));
         assert_eq!(of(Some(5), None), Ok(Some(5..1000)));
         assert_eq!(of(None, Some(7)), Ok(Some(0..7)));
-        assert_eq!(of(Some(5), Some(u64::MAX)), Ok(Some(5..1000)), "nothing is known of the future");
-        assert!(of(Some(7), Some(7)).unwrap_err().contains("from_ms=7 is not before to_ms=7"));
+        assert_eq!(
+            of(Some(5), Some(u64::MAX)),
+            Ok(Some(5..1000)),
+            "nothing is known of the future"
+        );
+        assert!(
+            of(Some(7), Some(7))
+                .unwrap_err()
+                .contains("from_ms=7 is not before to_ms=7")
+        );
     }
 }

@@ -6,8 +6,8 @@ use gpumon_history::{jobs::JobList, span::HistorySpan};
 use gpumon_probe::{
     bounded,
     model::{
-        Absence, Alert, Allocation, Condition, ConditionKind, Event, EventKind, FiringAlert, GpuDetails, GpuSample,
-        JobKind, Owner, Process, ProcessRef, Reading, Sample,
+        Absence, Alert, Allocation, Condition, ConditionKind, Event, EventKind, FiringAlert,
+        GpuDetails, GpuSample, JobKind, Owner, Process, ProcessRef, Reading, Sample,
     },
     usage::{OwnerUsage, Usage},
 };
@@ -21,7 +21,9 @@ const LONGEST_MOUNTINFO: usize = 4 << 20;
 /// How long it is believed to be as it was.
 const BELIEVED: Duration = Duration::from_secs(5);
 
-static PROC: ProcPrivacy = ProcPrivacy { read: Mutex::const_new(None) };
+static PROC: ProcPrivacy = ProcPrivacy {
+    read: Mutex::const_new(None),
+};
 
 /// What others than the server's own user and root see of processes, by `--show-processes`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -90,7 +92,10 @@ impl Datum {
 
 impl View {
     /// The view of an unknown client.
-    pub(crate) const ANYBODY: Self = Self::Names { user: None, commands: false };
+    pub(crate) const ANYBODY: Self = Self::Names {
+        user: None,
+        commands: false,
+    };
 
     /// Returns the view of a client. The server's own user and root see everything.
     pub(crate) async fn of(client: &Client, show: ShowProcesses) -> Self {
@@ -101,7 +106,10 @@ impl View {
             ShowProcesses::Own => Self::Own(client.user().await.map(Into::into)),
             ShowProcesses::Names => {
                 let commands = peer.uid().is_some() && !PROC.is_private(proc_is_private).await;
-                Self::Names { user: client.user().await.map(Into::into), commands }
+                Self::Names {
+                    user: client.user().await.map(Into::into),
+                    commands,
+                }
             }
         }
     }
@@ -138,13 +146,26 @@ impl View {
 
     /// Returns the sample as the client may see it, borrowed if that is all of it.
     pub(crate) fn sample<'a>(&self, sample: &'a Sample) -> Cow<'a, Sample> {
-        let processes = || sample.gpus.iter().filter_map(|gpu| gpu.processes.value()).flatten();
-        let has_names =
-            || sample.gpus.iter().flat_map(|gpu| &gpu.conditions).any(|condition| condition.kind.names_processes());
+        let processes = || {
+            sample
+                .gpus
+                .iter()
+                .filter_map(|gpu| gpu.processes.value())
+                .flatten()
+        };
+        let has_names = || {
+            sample
+                .gpus
+                .iter()
+                .flat_map(|gpu| &gpu.conditions)
+                .any(|condition| condition.kind.names_processes())
+        };
         let is_complete = match self {
             Self::Whole => true,
             // A condition can name processes that are not in the list.
-            Self::Names { .. } => !has_names() && processes().all(|process| self.shows_all(process)),
+            Self::Names { .. } => {
+                !has_names() && processes().all(|process| self.shows_all(process))
+            }
             Self::Own(_) => false,
         };
         if is_complete {
@@ -159,20 +180,29 @@ impl View {
 
     fn gpu(&self, gpu: &mut GpuSample) {
         let processes = match &mut gpu.processes {
-            Reading::Now(processes) | Reading::Earlier { value: processes, .. } => processes,
+            Reading::Now(processes)
+            | Reading::Earlier {
+                value: processes, ..
+            } => processes,
             Reading::Absent(_) => &mut Vec::new(),
         };
         if let Self::Own(user) = self {
-            gpu.allocated_to.retain(|holder| is_for(holder, user.as_deref()));
+            gpu.allocated_to
+                .retain(|holder| is_for(holder, user.as_deref()));
             if let Reading::Now(mig) | Reading::Earlier { value: mig, .. } = &mut gpu.mig_devices {
                 let each = mig.iter_mut().map(|mig| &mut mig.allocated_to);
                 each.for_each(|all| all.retain(|holder| is_for(holder, user.as_deref())));
             }
             processes.retain(|process| is_of(&process.user, user.as_deref()));
         }
-        let named: Vec<u32> =
-            processes.iter().filter(|process| self.shows_all_names(process)).map(|process| process.pid).collect();
-        gpu.conditions.iter_mut().for_each(|condition| self.conceal(condition, &named));
+        let named: Vec<u32> = processes
+            .iter()
+            .filter(|process| self.shows_all_names(process))
+            .map(|process| process.pid)
+            .collect();
+        gpu.conditions
+            .iter_mut()
+            .for_each(|condition| self.conceal(condition, &named));
         for process in processes {
             self.process(process);
         }
@@ -187,8 +217,15 @@ impl View {
         if !permits(Datum::ScriptName) {
             hide_script(&mut process.name, &mut process.program);
         }
-        let (Reading::Now(owner) | Reading::Earlier { value: owner, .. }) = &mut process.owner else { return };
-        if let Some(notebook) = owner.notebook.as_mut().filter(|_| !permits(Datum::Notebook)) {
+        let (Reading::Now(owner) | Reading::Earlier { value: owner, .. }) = &mut process.owner
+        else {
+            return;
+        };
+        if let Some(notebook) = owner
+            .notebook
+            .as_mut()
+            .filter(|_| !permits(Datum::Notebook))
+        {
             hide(&mut notebook.path);
             notebook.kernel_name = None;
         }
@@ -201,8 +238,12 @@ impl View {
     fn shows_all(&self, process: &Process) -> bool {
         let permits = |datum| self.permits(datum, process.user.value().map(String::as_str));
         let owner = process.owner.value();
-        let is_private_job = owner.and_then(Owner::batch_job).is_some_and(|(_, job)| job.private);
-        let has_kernel_name = owner.and_then(|owner| owner.notebook.as_ref()?.kernel_name.as_ref()).is_some();
+        let is_private_job = owner
+            .and_then(Owner::batch_job)
+            .is_some_and(|(_, job)| job.private);
+        let has_kernel_name = owner
+            .and_then(|owner| owner.notebook.as_ref()?.kernel_name.as_ref())
+            .is_some();
         self.shows_all_names(process)
             && (process.command.value().is_none() || permits(Datum::CommandLine))
             && (!has_kernel_name || permits(Datum::Notebook))
@@ -212,9 +253,13 @@ impl View {
     /// Returns `true` if the client may read whatever a text can call the process.
     fn shows_all_names(&self, process: &Process) -> bool {
         let permits = |datum| self.permits(datum, process.user.value().map(String::as_str));
-        let notebook = process.owner.value().and_then(|owner| owner.notebook.as_ref());
+        let notebook = process
+            .owner
+            .value()
+            .and_then(|owner| owner.notebook.as_ref());
         (process.program.is_none() || permits(Datum::ScriptName))
-            && (notebook.is_none_or(|notebook| notebook.path.value().is_none()) || permits(Datum::Notebook))
+            && (notebook.is_none_or(|notebook| notebook.path.value().is_none())
+                || permits(Datum::Notebook))
     }
 
     pub(crate) fn usage(&self, mut usage: Usage) -> Usage {
@@ -231,11 +276,14 @@ impl View {
                 }
                 for owner in &mut usage.owners {
                     let path = owner.job.as_mut().and_then(|job| job.path.as_mut());
-                    path.filter(|_| !self.permits(Datum::Notebook, owner.user.as_deref())).map(hide);
+                    path.filter(|_| !self.permits(Datum::Notebook, owner.user.as_deref()))
+                        .map(hide);
                 }
             }
             Self::Own(user) => {
-                usage.owners.retain(|owner| owner.user.is_some() && owner.user.as_deref() == user.as_deref());
+                usage.owners.retain(|owner| {
+                    owner.user.is_some() && owner.user.as_deref() == user.as_deref()
+                });
             }
         }
         usage
@@ -245,12 +293,20 @@ impl View {
         match self {
             Self::Whole => {}
             Self::Names { .. } => {
-                list.jobs.retain(|span| !span.private || self.permits(Datum::Environment, span.user.as_deref()));
-                let notebooks = list.jobs.iter_mut().filter(|span| span.kind == JobKind::Notebook);
-                let hidden = notebooks.filter(|span| !self.permits(Datum::Notebook, span.user.as_deref()));
+                list.jobs.retain(|span| {
+                    !span.private || self.permits(Datum::Environment, span.user.as_deref())
+                });
+                let notebooks = list
+                    .jobs
+                    .iter_mut()
+                    .filter(|span| span.kind == JobKind::Notebook);
+                let hidden =
+                    notebooks.filter(|span| !self.permits(Datum::Notebook, span.user.as_deref()));
                 hidden.for_each(|span| span.name = None);
             }
-            Self::Own(user) => list.jobs.retain(|span| user.is_some() && span.user.as_deref() == user.as_deref()),
+            Self::Own(user) => list
+                .jobs
+                .retain(|span| user.is_some() && span.user.as_deref() == user.as_deref()),
         }
         list
     }
@@ -258,9 +314,12 @@ impl View {
     pub(crate) fn history(&self, mut history: History) -> History {
         for gpu in &mut history.gpus {
             if let Self::Own(user) = self {
-                gpu.holders.retain(|holder| is_of(&holder.process.user, user.as_deref()));
+                gpu.holders
+                    .retain(|holder| is_of(&holder.process.user, user.as_deref()));
             }
-            gpu.holders.iter_mut().for_each(|holder| self.process(&mut holder.process));
+            gpu.holders
+                .iter_mut()
+                .for_each(|holder| self.process(&mut holder.process));
         }
         history
     }
@@ -273,7 +332,12 @@ impl View {
         }
         match &mut event.what {
             EventKind::ProcessStarted(process) | EventKind::ProcessEnded(process) => {
-                let ProcessRef { name, program, user, .. } = process;
+                let ProcessRef {
+                    name,
+                    program,
+                    user,
+                    ..
+                } = process;
                 let user = user.value().map(String::as_str);
                 self.permits(Datum::Program, user).then_some(())?;
                 if !self.permits(Datum::ScriptName, user) {
@@ -283,8 +347,12 @@ impl View {
             EventKind::ConditionBegan(condition) | EventKind::ConditionEnded(condition) => {
                 self.conceal(condition, &[]);
             }
-            EventKind::Xid(report) if !self.has_others() => (report.pid, report.message) = (None, None),
-            EventKind::AlertFiring(alert) | EventKind::AlertResolved(alert) => self.conceal_alert(alert),
+            EventKind::Xid(report) if !self.has_others() => {
+                (report.pid, report.message) = (None, None)
+            }
+            EventKind::AlertFiring(alert) | EventKind::AlertResolved(alert) => {
+                self.conceal_alert(alert)
+            }
             EventKind::Cell(cell) if !self.permits(Datum::Notebook, cell.user.as_deref()) => {
                 self.has_others().then_some(())?;
                 "notebook".clone_into(&mut cell.notebook);
@@ -312,8 +380,14 @@ impl View {
 
     pub(crate) fn span(&self, mut span: HistorySpan) -> HistorySpan {
         if !self.is_whole() {
-            span.events = span.events.iter().filter_map(|event| self.event(event)).collect();
-            span.conditions.iter_mut().for_each(|one| self.conceal(&mut one.condition, &[]));
+            span.events = span
+                .events
+                .iter()
+                .filter_map(|event| self.event(event))
+                .collect();
+            span.conditions
+                .iter_mut()
+                .for_each(|one| self.conceal(&mut one.condition, &[]));
         }
         span
     }
@@ -329,7 +403,9 @@ impl View {
         let keeps = |pid: &u32| has_others || is_named(pid);
         let text = match &mut condition.kind {
             // Its text has a PID and the program's name.
-            ConditionKind::Xid { code, pid, .. } if !has_others && !pid.is_none_or(|pid| is_named(&pid)) => {
+            ConditionKind::Xid { code, pid, .. }
+                if !has_others && !pid.is_none_or(|pid| is_named(&pid)) =>
+            {
                 *pid = None;
                 format!("The driver reported Xid {code}.")
             }
@@ -337,15 +413,18 @@ impl View {
                 pids.retain(keeps);
                 "Processes hold memory, and none has done anything for minutes.".to_owned()
             }
-            ConditionKind::SuspectedHang { pids, differing, .. }
-                if !(pids.iter().all(is_named)
-                    && (has_others || differing.iter().all(|process| is_named(&process.pid)))) =>
+            ConditionKind::SuspectedHang {
+                pids, differing, ..
+            } if !(pids.iter().all(is_named)
+                && (has_others || differing.iter().all(|process| is_named(&process.pid)))) =>
             {
                 pids.retain(keeps);
                 differing.retain(|process| keeps(&process.pid));
                 "Kernels have run for minutes without a pause, and nothing moves.".to_owned()
             }
-            ConditionKind::MemoryFilling { growing, .. } if !growing.iter().all(|process| is_named(&process.pid)) => {
+            ConditionKind::MemoryFilling { growing, .. }
+                if !growing.iter().all(|process| is_named(&process.pid)) =>
+            {
                 growing.retain(|process| keeps(&process.pid));
                 "Memory in use grows steadily, and will be full within an hour.".to_owned()
             }
@@ -373,7 +452,10 @@ impl View {
 
 /// Adds what a hidden job used to its user, who may already have an entry without a job.
 fn add_to_user(owners: &mut Vec<OwnerUsage>, hidden: OwnerUsage) {
-    match owners.iter_mut().find(|owner| owner.job.is_none() && owner.user == hidden.user) {
+    match owners
+        .iter_mut()
+        .find(|owner| owner.job.is_none() && owner.user == hidden.user)
+    {
         Some(owner) => {
             owner.gpu_seconds += hidden.gpu_seconds;
             owner.exclusive_seconds += hidden.exclusive_seconds;
@@ -383,7 +465,10 @@ fn add_to_user(owners: &mut Vec<OwnerUsage>, hidden: OwnerUsage) {
                 (one, other) => one.or(other),
             };
         }
-        None => owners.push(OwnerUsage { job: None, ..hidden }),
+        None => owners.push(OwnerUsage {
+            job: None,
+            ..hidden
+        }),
     }
 }
 
@@ -436,16 +521,21 @@ impl ProcPrivacy {
 
 /// Whether users see only their own processes in `/proc`, or the kernel does not tell.
 fn proc_is_private() -> bool {
-    bounded::text("/proc/self/mountinfo", LONGEST_MOUNTINFO).map_or(true, |text| hides_processes(&text))
+    bounded::text("/proc/self/mountinfo", LONGEST_MOUNTINFO)
+        .map_or(true, |text| hides_processes(&text))
 }
 
 /// Whether `/proc` is mounted with `hidepid` (proc(5)), as `mountinfo` has it: `ID PARENT DEV ROOT MOUNT-POINT OPTIONS
 /// … - TYPE SOURCE OPTIONS`. The last one that is mounted there counts.
 fn hides_processes(mountinfo: &str) -> bool {
-    let of_proc = mountinfo.lines().rfind(|line| line.split(' ').nth(4) == Some("/proc"));
+    let of_proc = mountinfo
+        .lines()
+        .rfind(|line| line.split(' ').nth(4) == Some("/proc"));
     let Some(line) = of_proc else { return true };
     let options = line.split([' ', ',']);
-    let hidepid = options.filter_map(|option| option.strip_prefix("hidepid=")).next_back();
+    let hidepid = options
+        .filter_map(|option| option.strip_prefix("hidepid="))
+        .next_back();
     hidepid.is_some_and(|value| !matches!(value, "0" | "off"))
 }
 
@@ -456,7 +546,10 @@ mod tests {
     use gpumon_history::jobs::JobSpan;
     use gpumon_probe::{
         host::HostReader,
-        model::{BatchJob, Cell, GpuProcess, Health, Job, MemoryGrowth, Notebook, ProcessKind, Severity, XidReport},
+        model::{
+            BatchJob, Cell, GpuProcess, Health, Job, MemoryGrowth, Notebook, ProcessKind, Severity,
+            XidReport,
+        },
     };
 
     use super::*;
@@ -464,7 +557,9 @@ mod tests {
 
     #[tokio::test]
     async fn the_table_of_mounts_is_not_read_for_every_request() {
-        let proc = ProcPrivacy { read: Mutex::const_new(None) };
+        let proc = ProcPrivacy {
+            read: Mutex::const_new(None),
+        };
         assert!(!proc.is_private(|| false).await);
         assert!(!proc.is_private(|| panic!("it has just been read")).await);
         let long_ago = Instant::now().checked_sub(BELIEVED).unwrap();
@@ -476,15 +571,27 @@ mod tests {
 
     /// A user of the machine who can read command lines in `/proc`.
     fn local(user: &str) -> View {
-        View::Names { user: Some(user.into()), commands: true }
+        View::Names {
+            user: Some(user.into()),
+            commands: true,
+        }
     }
 
     /// A process of ana's, with a datum of each kind.
     fn process(notebook_path: Reading<String>) -> Process {
         let now = |text: &str| Reading::Now(text.to_owned());
         let kernel_name = Some("secret-kernel".to_owned());
-        let notebook = Notebook { kernel_id: "k".to_owned(), kernel_name, path: notebook_path, kernel_pid: 7 };
-        let slurm = BatchJob { job_id: "secret-job".to_owned(), step: None, private: true };
+        let notebook = Notebook {
+            kernel_id: "k".to_owned(),
+            kernel_name,
+            path: notebook_path,
+            kernel_pid: 7,
+        };
+        let slurm = BatchJob {
+            job_id: "secret-job".to_owned(),
+            step: None,
+            private: true,
+        };
         let unit = Some("public.service".to_owned());
         Process {
             pid: 7,
@@ -503,18 +610,41 @@ mod tests {
             started_ms: Reading::Now(1),
             mig: None,
             mps: false,
-            owner: Reading::Now(Owner { notebook: Some(notebook), slurm: Some(slurm), unit, ..Owner::default() }),
+            owner: Reading::Now(Owner {
+                notebook: Some(notebook),
+                slurm: Some(slurm),
+                unit,
+                ..Owner::default()
+            }),
         }
     }
 
     #[test]
     fn private_job_of_every_batch_system_is_hidden() {
-        let job = || Some(BatchJob { job_id: "secret-job".to_owned(), step: None, private: true });
-        let of = |owner: Owner| Process { owner: Reading::Now(owner), ..process(Reading::Absent(Absence::Unknown)) };
+        let job = || {
+            Some(BatchJob {
+                job_id: "secret-job".to_owned(),
+                step: None,
+                private: true,
+            })
+        };
+        let of = |owner: Owner| Process {
+            owner: Reading::Now(owner),
+            ..process(Reading::Absent(Absence::Unknown))
+        };
         for owner in [
-            Owner { slurm: job(), ..Owner::default() },
-            Owner { pbs: job(), ..Owner::default() },
-            Owner { lsf: job(), ..Owner::default() },
+            Owner {
+                slurm: job(),
+                ..Owner::default()
+            },
+            Owner {
+                pbs: job(),
+                ..Owner::default()
+            },
+            Owner {
+                lsf: job(),
+                ..Owner::default()
+            },
         ] {
             let sample = sample(of(owner), Vec::new());
             assert!(!json(&*View::ANYBODY.sample(&sample)).contains("secret-job"));
@@ -529,13 +659,29 @@ mod tests {
     fn sample(process: Process, conditions: Vec<Condition>) -> Sample {
         let mut gpu = GpuSample::absent(0, None, 1, Health::Ok, &Absence::Unknown);
         (gpu.processes, gpu.conditions) = (Reading::Now(vec![process]), conditions);
-        Sample { seq: 0, at_ms: 1, interval_ms: 1000, gpus: vec![gpu], host: HostReader::new().read() }
+        Sample {
+            seq: 0,
+            at_ms: 1,
+            interval_ms: 1000,
+            gpus: vec![gpu],
+            host: HostReader::new().read(),
+        }
     }
 
     fn history(process: Process) -> History {
-        let holders = vec![HolderHistory { process, memory_bytes: Vec::new() }];
-        let gpus = vec![GpuHistory { uuid: "GPU-0".to_owned(), metrics: BTreeMap::new(), holders }];
-        History { gpus, ..History::default() }
+        let holders = vec![HolderHistory {
+            process,
+            memory_bytes: Vec::new(),
+        }];
+        let gpus = vec![GpuHistory {
+            uuid: "GPU-0".to_owned(),
+            metrics: BTreeMap::new(),
+            holders,
+        }];
+        History {
+            gpus,
+            ..History::default()
+        }
     }
 
     fn json(value: &impl serde::Serialize) -> String {
@@ -558,7 +704,11 @@ mod tests {
         for (at, view) in [stranger, local("bob"), local(ANA)].iter().enumerate() {
             let shown = json(&view.history(history(process(secret_path()))));
             for (text, is_shown) in &data {
-                assert_eq!(shown.contains(text), is_shown[at], "{text} {view:?}: {shown}");
+                assert_eq!(
+                    shown.contains(text),
+                    is_shown[at],
+                    "{text} {view:?}: {shown}"
+                );
             }
         }
         let own = View::Own(Some(ANA.into())).history(history(process(secret_path())));
@@ -567,12 +717,19 @@ mod tests {
 
     #[test]
     fn hidden_path_says_so_absent_path_keeps_reason() {
-        for (path, shown) in
-            [(secret_path(), Absence::Hidden), (Reading::Absent(Absence::NoPermission), Absence::NoPermission)]
-        {
+        for (path, shown) in [
+            (secret_path(), Absence::Hidden),
+            (
+                Reading::Absent(Absence::NoPermission),
+                Absence::NoPermission,
+            ),
+        ] {
             let mut seen = process(path);
             local("bob").process(&mut seen);
-            assert_eq!(seen.owner.value().unwrap().notebook.as_ref().unwrap().path, Reading::Absent(shown));
+            assert_eq!(
+                seen.owner.value().unwrap().notebook.as_ref().unwrap().path,
+                Reading::Absent(shown)
+            );
         }
     }
 
@@ -587,8 +744,15 @@ mod tests {
             joules: None,
         };
         let notebook = process(secret_path()).owner.value().unwrap().job();
-        let private = Owner { notebook: None, ..process(secret_path()).owner.value().unwrap().clone() }.job();
-        let usage = Usage { owners: vec![used(notebook), used(private), used(None)], ..Usage::default() };
+        let private = Owner {
+            notebook: None,
+            ..process(secret_path()).owner.value().unwrap().clone()
+        }
+        .job();
+        let usage = Usage {
+            owners: vec![used(notebook), used(private), used(None)],
+            ..Usage::default()
+        };
         let span = |kind, id: &str, name: Option<&str>, private| JobSpan {
             kind,
             id: id.to_owned(),
@@ -601,7 +765,12 @@ mod tests {
         };
         let jobs = JobList {
             jobs: vec![
-                span(JobKind::Notebook, "k", Some("/home/ana/secret.ipynb"), false),
+                span(
+                    JobKind::Notebook,
+                    "k",
+                    Some("/home/ana/secret.ipynb"),
+                    false,
+                ),
                 span(JobKind::Slurm, "secret-job", None, true),
                 span(JobKind::Slurm, "public-job", None, false),
             ],
@@ -609,22 +778,37 @@ mod tests {
         for view in [local("bob"), View::ANYBODY] {
             let seen = view.usage(usage.clone());
             let shown = json(&seen) + &json(&view.jobs(jobs.clone()));
-            assert!(!shown.contains("secret") && shown.contains("public-job"), "{shown}");
+            assert!(
+                !shown.contains("secret") && shown.contains("public-job"),
+                "{shown}"
+            );
             let sums: Vec<f64> = seen.owners.iter().map(|owner| owner.gpu_seconds).collect();
             assert_eq!(sums, [1.0, 2.0], "what the hidden job used is its user's");
         }
         assert_eq!(local(ANA).usage(usage.clone()), usage);
         assert_eq!(local(ANA).jobs(jobs.clone()), jobs);
-        let of = |user: Option<&str>| View::Own(user.map(Into::into)).usage(usage.clone()).owners.len();
+        let of = |user: Option<&str>| {
+            View::Own(user.map(Into::into))
+                .usage(usage.clone())
+                .owners
+                .len()
+        };
         assert_eq!([of(Some(ANA)), of(Some("bob")), of(None)], [3, 0, 0]);
     }
 
     #[test]
     fn condition_text_hides_notebook_names_from_others() {
-        let condition = condition(ConditionKind::HeldIdle { bytes: 1, idle_ms: 1, pids: vec![7] });
+        let condition = condition(ConditionKind::HeldIdle {
+            bytes: 1,
+            idle_ms: 1,
+            pids: vec![7],
+        });
         let sample = sample(process(secret_path()), vec![condition]);
         let seen = json(&*local("bob").sample(&sample));
-        assert!(!seen.contains("secret") && seen.contains("none has done anything"), "{seen}");
+        assert!(
+            !seen.contains("secret") && seen.contains("none has done anything"),
+            "{seen}"
+        );
         assert!(matches!(local(ANA).sample(&sample), Cow::Owned(seen) if seen == sample));
     }
 
@@ -636,21 +820,41 @@ mod tests {
             user: Reading::Now(user.to_owned()),
             started_ms: Reading::Now(1),
         };
-        Event { at_ms: 1, gpu: None, what: EventKind::ProcessStarted(process) }
+        Event {
+            at_ms: 1,
+            gpu: None,
+            what: EventKind::ProcessStarted(process),
+        }
     }
 
     fn condition(kind: ConditionKind) -> Condition {
-        Condition { since_ms: 1, severity: Severity::Notice, text: "secret.py (PID 7)".to_owned(), kind }
+        Condition {
+            since_ms: 1,
+            severity: Severity::Notice,
+            text: "secret.py (PID 7)".to_owned(),
+            kind,
+        }
     }
 
     #[test]
     fn an_event_of_somebody_elses_process_is_none() {
         let view = View::Own(Some("ana".into()));
-        assert!(view.event(&started(1, "ana")).is_some() && view.event(&started(1, "bob")).is_none());
+        assert!(
+            view.event(&started(1, "ana")).is_some() && view.event(&started(1, "bob")).is_none()
+        );
         assert!(View::Own(None).event(&started(1, "ana")).is_none());
-        let Some(seen) = View::ANYBODY.event(&started(1, "bob")) else { panic!("others are shown") };
-        assert!(!json(&seen).contains("train.py") && json(&seen).contains("python3"), "{}", json(&seen));
-        assert_eq!(local("ana").event(&started(1, "bob")), Some(started(1, "bob")));
+        let Some(seen) = View::ANYBODY.event(&started(1, "bob")) else {
+            panic!("others are shown")
+        };
+        assert!(
+            !json(&seen).contains("train.py") && json(&seen).contains("python3"),
+            "{}",
+            json(&seen)
+        );
+        assert_eq!(
+            local("ana").event(&started(1, "bob")),
+            Some(started(1, "bob"))
+        );
         let report = XidReport {
             code: 31,
             pid: Some(7),
@@ -658,28 +862,60 @@ mod tests {
             advice: "Check the program.".to_owned(),
             message: Some("pid=7, name=secret.py".to_owned()),
         };
-        let xid = Event { at_ms: 1, gpu: None, what: EventKind::Xid(report) };
+        let xid = Event {
+            at_ms: 1,
+            gpu: None,
+            what: EventKind::Xid(report),
+        };
         let told = serde_json::to_string(&view.event(&xid).unwrap()).unwrap();
-        assert!(told.contains("31") && !told.contains("secret.py") && !told.contains("pid"), "{told}");
+        assert!(
+            told.contains("31") && !told.contains("secret.py") && !told.contains("pid"),
+            "{told}"
+        );
     }
 
     #[test]
     fn alerts_cells_and_what_schedulers_gave_tell_nothing_of_somebody_else() {
         let ana = View::Own(Some("ana".into()));
-        let slurm = |user: &str| Allocation::Slurm { job_id: "7".to_owned(), user: Some(user.to_owned()) };
+        let slurm = |user: &str| Allocation::Slurm {
+            job_id: "7".to_owned(),
+            user: Some(user.to_owned()),
+        };
         let [namespace, pod, container] = ["research", "train-0", "trainer"].map(str::to_owned);
-        let pod = Allocation::Kubernetes { namespace, pod, container };
+        let pod = Allocation::Kubernetes {
+            namespace,
+            pod,
+            container,
+        };
         assert!(is_for(&slurm("ana"), Some("ana")) && !is_for(&slurm("bob"), Some("ana")));
         assert!(!is_for(&pod, Some("ana")) && !is_for(&slurm("ana"), None));
 
         let (rule, text) = ("hang".to_owned(), "secret.py (PID 7) hangs".to_owned());
-        let alert =
-            Alert { rule, severity: Severity::Warning, since_ms: 1, text, silenced: false, names_processes: true };
-        let event = Event { at_ms: 1, gpu: None, what: EventKind::AlertFiring(alert.clone()) };
+        let alert = Alert {
+            rule,
+            severity: Severity::Warning,
+            since_ms: 1,
+            text,
+            silenced: false,
+            names_processes: true,
+        };
+        let event = Event {
+            at_ms: 1,
+            gpu: None,
+            what: EventKind::AlertFiring(alert.clone()),
+        };
         let told = serde_json::to_string(&ana.event(&event).unwrap()).unwrap();
-        assert!(told.contains("hang") && !told.contains("secret.py"), "{told}");
+        assert!(
+            told.contains("hang") && !told.contains("secret.py"),
+            "{told}"
+        );
         let firing = vec![FiringAlert { gpu: None, alert }];
-        assert!(!ana.alerts(firing.clone())[0].alert.text.contains("secret.py"));
+        assert!(
+            !ana.alerts(firing.clone())[0]
+                .alert
+                .text
+                .contains("secret.py")
+        );
         assert!(!json(&local("ana").alerts(firing.clone())).contains("secret.py"));
         let mut harmless = firing;
         harmless[0].alert.names_processes = false;
@@ -700,7 +936,11 @@ mod tests {
             shared: false,
             user: Some("bob".to_owned()),
         };
-        let event = Event { at_ms: 1, gpu: None, what: EventKind::Cell(cell) };
+        let event = Event {
+            at_ms: 1,
+            gpu: None,
+            what: EventKind::Cell(cell),
+        };
         assert!(ana.event(&event).is_none());
         for view in [View::ANYBODY, local("ana")] {
             let seen = json(&view.event(&event).unwrap());
@@ -712,8 +952,17 @@ mod tests {
     #[test]
     fn a_condition_names_no_process_of_somebody_else() {
         let foreign = [
-            ConditionKind::Xid { code: 31, pid: Some(7), count: 1, last_ms: 1 },
-            ConditionKind::HeldIdle { bytes: 1, idle_ms: 1, pids: vec![1, 7] },
+            ConditionKind::Xid {
+                code: 31,
+                pid: Some(7),
+                count: 1,
+                last_ms: 1,
+            },
+            ConditionKind::HeldIdle {
+                bytes: 1,
+                idle_ms: 1,
+                pids: vec![1, 7],
+            },
             ConditionKind::SuspectedHang {
                 power_watts: 1.0,
                 pids: vec![1],
@@ -723,16 +972,27 @@ mod tests {
             ConditionKind::MemoryFilling {
                 left_ms: 1,
                 bytes_per_second: 1.0,
-                growing: vec![MemoryGrowth { pid: 7, bytes_per_second: 1.0 }],
+                growing: vec![MemoryGrowth {
+                    pid: 7,
+                    bytes_per_second: 1.0,
+                }],
             },
         ];
         for kind in foreign {
-            let event = Event { at_ms: 1, gpu: None, what: EventKind::ConditionBegan(condition(kind.clone())) };
-            let told = serde_json::to_string(&View::Own(Some("ana".into())).event(&event).unwrap()).unwrap();
+            let event = Event {
+                at_ms: 1,
+                gpu: None,
+                what: EventKind::ConditionBegan(condition(kind.clone())),
+            };
+            let told = serde_json::to_string(&View::Own(Some("ana".into())).event(&event).unwrap())
+                .unwrap();
             assert!(!told.contains("secret.py") && !told.contains('7'), "{told}");
             let mut own = condition(kind);
             View::Own(Some("ana".into())).conceal(&mut own, &[1, 7]);
-            assert_eq!(own.text, "secret.py (PID 7)", "all of them are the client's own");
+            assert_eq!(
+                own.text, "secret.py (PID 7)",
+                "all of them are the client's own"
+            );
         }
         let mut other = condition(ConditionKind::HeldByNobody { bytes: 7 });
         let before = other.clone();
@@ -744,11 +1004,19 @@ mod tests {
     fn hidepid_is_read_from_the_options_of_proc() {
         let proc = "22 27 0:21 / /proc rw,relatime shared:5 - proc proc rw";
         assert!(!hides_processes(proc));
-        assert!(!hides_processes(&format!("{proc},hidepid=0\n")) && !hides_processes(&format!("{proc},hidepid=off")));
+        assert!(
+            !hides_processes(&format!("{proc},hidepid=0\n"))
+                && !hides_processes(&format!("{proc},hidepid=off"))
+        );
         for value in ["1", "2", "4", "noaccess", "invisible", "ptraceable"] {
-            assert!(hides_processes(&format!("{proc},gid=5,hidepid={value}\n23 27 0:22 / /sys rw - sysfs sysfs rw")));
+            assert!(hides_processes(&format!(
+                "{proc},gid=5,hidepid={value}\n23 27 0:22 / /sys rw - sysfs sysfs rw"
+            )));
         }
-        assert!(hides_processes(&format!("{proc}\n{proc},hidepid=2")), "the last one covers the first");
+        assert!(
+            hides_processes(&format!("{proc}\n{proc},hidepid=2")),
+            "the last one covers the first"
+        );
         assert!(hides_processes(""));
     }
 }

@@ -26,10 +26,16 @@ impl<T> Watched<T> {
     ///
     /// # Errors
     /// As `load` says.
-    pub(crate) fn new(load: impl Fn() -> Loaded<T> + Send + Sync + 'static) -> Result<Self, String> {
+    pub(crate) fn new(
+        load: impl Fn() -> Loaded<T> + Send + Sync + 'static,
+    ) -> Result<Self, String> {
         let (paths, loaded) = load();
         let seen = Mutex::new(stamped(paths));
-        Ok(Self { load: Box::new(load), current: RwLock::new(Arc::new(loaded?)), seen })
+        Ok(Self {
+            load: Box::new(load),
+            current: RwLock::new(Arc::new(loaded?)),
+            seen,
+        })
     }
 
     pub(crate) fn current(&self) -> Arc<T> {
@@ -38,16 +44,25 @@ impl<T> Watched<T> {
 
     /// Loads it anew where a file has changed. `None` where none has; what is wrong with a changed one is told once.
     /// `is_fit` may refuse it beside what there was.
-    pub(crate) fn refresh(&self, is_fit: impl FnOnce(&T, &T) -> Result<(), String>) -> Option<Result<(), String>> {
+    pub(crate) fn refresh(
+        &self,
+        is_fit: impl FnOnce(&T, &T) -> Result<(), String>,
+    ) -> Option<Result<(), String>> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.iter().all(|(path, stamp)| stamp_of(path) == *stamp) {
             return None;
         }
         // Before they are read: what changes meanwhile is read again.
-        let before: Vec<_> = seen.iter().map(|(path, _)| (path.clone(), stamp_of(path))).collect();
+        let before: Vec<_> = seen
+            .iter()
+            .map(|(path, _)| (path.clone(), stamp_of(path)))
+            .collect();
         let (paths, loaded) = (self.load)();
         let stamp = |path: PathBuf| {
-            let known = before.iter().find(|(known, _)| *known == path).map(|(_, stamp)| *stamp);
+            let known = before
+                .iter()
+                .find(|(known, _)| *known == path)
+                .map(|(_, stamp)| *stamp);
             let stamp = known.unwrap_or_else(|| stamp_of(&path));
             (path, stamp)
         };
@@ -61,13 +76,21 @@ impl<T> Watched<T> {
 }
 
 fn stamped(paths: Vec<PathBuf>) -> Vec<(PathBuf, Stamp)> {
-    paths.into_iter().map(|path| (path.clone(), stamp_of(&path))).collect()
+    paths
+        .into_iter()
+        .map(|path| (path.clone(), stamp_of(&path)))
+        .collect()
 }
 
 fn stamp_of(path: &PathBuf) -> Stamp {
     let file = fs::metadata(path).ok()?;
     let changed = (file.ctime(), file.ctime_nsec());
-    Some(((file.dev(), file.ino()), file.size(), (file.mtime(), file.mtime_nsec()), changed))
+    Some((
+        (file.dev(), file.ino()),
+        file.size(),
+        (file.mtime(), file.mtime_nsec()),
+        changed,
+    ))
 }
 
 #[cfg(test)]
@@ -82,19 +105,37 @@ mod tests {
         let file = path.clone();
         let load = move || {
             let text = fs::read_to_string(&file).map_err(|error| error.to_string());
-            (vec![file.clone()], text.and_then(|text| text.parse::<u32>().map_err(|error| error.to_string())))
+            (
+                vec![file.clone()],
+                text.and_then(|text| text.parse::<u32>().map_err(|error| error.to_string())),
+            )
         };
         let watched = Watched::new(load).unwrap();
-        assert_eq!((watched.refresh(|_, _| Ok(())), *watched.current()), (None, 1));
+        assert_eq!(
+            (watched.refresh(|_, _| Ok(())), *watched.current()),
+            (None, 1)
+        );
         fs::write(&path, "22").unwrap();
-        assert_eq!((watched.refresh(|_, _| Ok(())), *watched.current()), (Some(Ok(())), 22));
+        assert_eq!(
+            (watched.refresh(|_, _| Ok(())), *watched.current()),
+            (Some(Ok(())), 22)
+        );
         fs::write(&path, "two").unwrap();
         assert!(matches!(watched.refresh(|_, _| Ok(())), Some(Err(_))));
-        assert_eq!((watched.refresh(|_, _| Ok(())), *watched.current()), (None, 22));
+        assert_eq!(
+            (watched.refresh(|_, _| Ok(())), *watched.current()),
+            (None, 22)
+        );
         fs::remove_file(&path).unwrap();
         assert!(matches!(watched.refresh(|_, _| Ok(())), Some(Err(_))));
-        assert_eq!((watched.refresh(|_, _| Ok(())), *watched.current()), (None, 22));
+        assert_eq!(
+            (watched.refresh(|_, _| Ok(())), *watched.current()),
+            (None, 22)
+        );
         fs::write(&path, "3").unwrap();
-        assert_eq!((watched.refresh(|_, _| Ok(())), *watched.current()), (Some(Ok(())), 3));
+        assert_eq!(
+            (watched.refresh(|_, _| Ok(())), *watched.current()),
+            (Some(Ok(())), 3)
+        );
     }
 }

@@ -48,7 +48,12 @@ impl Watching {
 
     fn look_for(self: &Arc<Self>, time: Duration) {
         let until = Instant::now() + time;
-        let counts = self.looked_until.lock().unwrap_or_else(PoisonError::into_inner).replace(until).is_some();
+        let counts = self
+            .looked_until
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .replace(until)
+            .is_some();
         if !counts {
             tokio::spawn(Arc::clone(self).end_look(self.begin()));
         }
@@ -57,7 +62,10 @@ impl Watching {
     async fn end_look(self: Arc<Self>, _watcher: Watcher) {
         loop {
             let until = {
-                let mut until = self.looked_until.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut until = self
+                    .looked_until
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
                 *until = until.filter(|until| *until > Instant::now());
                 *until
             };
@@ -101,11 +109,19 @@ mod tests {
         watching.look_for(MS(300));
         sleep(MS(100)).await;
         watching.look_for(MS(600));
-        assert_eq!(*watchers.borrow_and_update(), 1, "looking twice is one who watches");
+        assert_eq!(
+            *watchers.borrow_and_update(),
+            1,
+            "looking twice is one who watches"
+        );
         watchers.changed().await.unwrap();
         assert_eq!(*watchers.borrow_and_update(), 0);
         assert!(begun.elapsed() >= MS(700));
         watching.look();
-        assert_eq!(*watchers.borrow_and_update(), 1, "the next time counts again");
+        assert_eq!(
+            *watchers.borrow_and_update(),
+            1,
+            "the next time counts again"
+        );
     }
 }

@@ -9,7 +9,8 @@ use std::{
 
 use futures_util::{SinkExt, StreamExt};
 use gpumon_probe::model::{
-    Absence, Board, Gpu, GpuDetails, Inventory, Platform, Reading, Record, SourceKind, Trace, TraceMetric,
+    Absence, Board, Gpu, GpuDetails, Inventory, Platform, Reading, Record, SourceKind, Trace,
+    TraceMetric,
 };
 use gpumon_server::{
     Live, Readings, Settings,
@@ -55,15 +56,22 @@ impl Server {
         write(&folder.path().join("lines.0"), first);
         write(&folder.path().join("lines.1"), second);
         let doors = Arc::new(Doors::none());
-        let listener = Listener::tcp("127.0.0.1:0".parse().unwrap(), Purpose::Everything, &doors).unwrap();
-        let address = listener.address(&doors).trim_start_matches("http").to_owned();
+        let listener =
+            Listener::tcp("127.0.0.1:0".parse().unwrap(), Purpose::Everything, &doors).unwrap();
+        let address = listener
+            .address(&doors)
+            .trim_start_matches("http")
+            .to_owned();
         let collector = Collector {
             program: "/bin/sh".into(),
             arguments: vec!["-c".into(), SCRIPT.into(), folder.path().into()],
             interval: Duration::from_secs(1),
         };
         let runs = RunSettings {
-            worker: gpumon_workload::parent::WorkerCommand { program: "/bin/false".into(), arguments: Vec::new() },
+            worker: gpumon_workload::parent::WorkerCommand {
+                program: "/bin/false".into(),
+                arguments: Vec::new(),
+            },
         };
         let settings = Settings {
             join: None,
@@ -77,7 +85,11 @@ impl Server {
             kubelet: None,
             fleet: None,
         };
-        tokio::spawn(gpumon_server::run(vec![listener], settings, std::future::pending()));
+        tokio::spawn(gpumon_server::run(
+            vec![listener],
+            settings,
+            std::future::pending(),
+        ));
         Self { folder, address }
     }
 
@@ -87,14 +99,22 @@ impl Server {
 
     async fn client(&self) -> Client {
         let url = format!("ws{}api/v1/stream", self.address);
-        Client(timeout(PATIENCE, connect_async(url)).await.unwrap().unwrap().0)
+        Client(
+            timeout(PATIENCE, connect_async(url))
+                .await
+                .unwrap()
+                .unwrap()
+                .0,
+        )
     }
 
     /// The indices and times of the details that a client gets with its hello.
     async fn details(&self) -> Vec<(u64, u64)> {
         let hello = self.client().await.next().await;
         let details = hello["details"].as_array().unwrap().iter();
-        details.map(|it| (it["index"].as_u64().unwrap(), it["at_ms"].as_u64().unwrap())).collect()
+        details
+            .map(|it| (it["index"].as_u64().unwrap(), it["at_ms"].as_u64().unwrap()))
+            .collect()
     }
 }
 
@@ -103,7 +123,12 @@ struct Client(WebSocketStream<MaybeTlsStream<TcpStream>>);
 impl Client {
     async fn next(&mut self) -> Value {
         loop {
-            if let Message::Text(text) = timeout(PATIENCE, self.0.next()).await.unwrap().unwrap().unwrap() {
+            if let Message::Text(text) = timeout(PATIENCE, self.0.next())
+                .await
+                .unwrap()
+                .unwrap()
+                .unwrap()
+            {
                 return serde_json::from_str(&text).unwrap();
             }
         }
@@ -131,7 +156,10 @@ impl Client {
 
 /// Written beside and moved into place, so that nobody reads half of it.
 fn write(path: &Path, records: &[Record]) {
-    let lines = records.iter().map(|record| serde_json::to_string(record).unwrap() + "\n").collect::<String>();
+    let lines = records
+        .iter()
+        .map(|record| serde_json::to_string(record).unwrap() + "\n")
+        .collect::<String>();
     let beside = path.with_extension("part");
     fs::write(&beside, lines).unwrap();
     fs::rename(beside, path).unwrap();
@@ -163,12 +191,25 @@ fn inventory(uuids: &[&str]) -> Record {
 }
 
 fn details(index: u32, uuid: &str, at_ms: u64) -> Record {
-    Record::Details(GpuDetails::absent(index, Some(uuid.to_owned()), at_ms, &Absence::NotSupported))
+    Record::Details(GpuDetails::absent(
+        index,
+        Some(uuid.to_owned()),
+        at_ms,
+        &Absence::NotSupported,
+    ))
 }
 
 fn trace(start_us: u64) -> Record {
     let (uuid, metric) = (Some("GPU-0".to_owned()), TraceMetric::PowerWatts);
-    Record::Trace(Trace { index: 0, uuid, metric, start_us, offsets_us: vec![0], values: vec![1.5], gap: false })
+    Record::Trace(Trace {
+        index: 0,
+        uuid,
+        metric,
+        start_us,
+        offsets_us: vec![0],
+        values: vec![1.5],
+        gap: false,
+    })
 }
 
 #[tokio::test]
@@ -185,13 +226,21 @@ async fn details_outlive_the_collector_until_new_ones_come_or_their_gpu_goes() {
     let server = Server::start(&first, &second);
     let mut client = server.client().await;
     if server.details().await.len() < 4 {
-        client.until(|frame| frame["type"] == "details" && frame["index"] == 3).await;
+        client
+            .until(|frame| frame["type"] == "details" && frame["index"] == 3)
+            .await;
     }
     assert_eq!(server.details().await, [(0, 10), (1, 10), (2, 10), (3, 10)]);
     fs::write(server.file("end.0"), "").unwrap();
     client.until(|frame| frame["state"] == "restarting").await;
-    assert_eq!(server.details().await.len(), 4, "what was known stays known");
-    client.until(|frame| frame["type"] == "details" && frame["at_ms"] == 20).await;
+    assert_eq!(
+        server.details().await.len(),
+        4,
+        "what was known stays known"
+    );
+    client
+        .until(|frame| frame["type"] == "details" && frame["at_ms"] == 20)
+        .await;
     assert_eq!(server.details().await, [(0, 10), (2, 20)]);
 }
 
@@ -203,13 +252,25 @@ async fn traces_go_to_those_who_asked_for_them_while_they_look() {
     // An answer to what came after it tells that it was understood.
     asks.send("nonsense").await;
     asks.until(|frame| frame["type"] == "error").await;
-    write(&server.file("more"), &[trace(1), trace(2), details(0, "GPU-0", 30)]);
-    assert_eq!(asks.until(|frame| frame["type"] == "trace").await["start_us"], 1);
-    assert_eq!(asks.until(|frame| frame["type"] == "trace").await["start_us"], 2);
+    write(
+        &server.file("more"),
+        &[trace(1), trace(2), details(0, "GPU-0", 30)],
+    );
+    assert_eq!(
+        asks.until(|frame| frame["type"] == "trace").await["start_us"],
+        1
+    );
+    assert_eq!(
+        asks.until(|frame| frame["type"] == "trace").await["start_us"],
+        2
+    );
     // What is passed on one by one may overtake a trace, but not twice.
     write(&server.file("more"), &[details(0, "GPU-0", 31)]);
     let seen = plain.all_until(|frame| frame["at_ms"] == 31).await;
-    assert!(!seen.iter().any(|frame| frame["type"] == "trace"), "{seen:?}");
+    assert!(
+        !seen.iter().any(|frame| frame["type"] == "trace"),
+        "{seen:?}"
+    );
 
     asks.send(r#"{"type":"pause"}"#).await;
     asks.send("nonsense").await;
@@ -218,9 +279,16 @@ async fn traces_go_to_those_who_asked_for_them_while_they_look() {
     asks.until(|frame| frame["at_ms"] == 40).await;
     asks.send(r#"{"type":"resume"}"#).await;
     let seen = asks.all_until(|frame| frame["type"] == "history").await;
-    assert!(!seen.iter().any(|frame| frame["type"] == "trace"), "{seen:?}");
+    assert!(
+        !seen.iter().any(|frame| frame["type"] == "trace"),
+        "{seen:?}"
+    );
     write(&server.file("more"), &[trace(4)]);
-    assert_eq!(asks.until(|frame| frame["type"] == "trace").await["start_us"], 4, "the past is past");
+    assert_eq!(
+        asks.until(|frame| frame["type"] == "trace").await["start_us"],
+        4,
+        "the past is past"
+    );
 
     asks.send(r#"{"type":"traces","on":false}"#).await;
     asks.send("nonsense").await;
@@ -229,7 +297,10 @@ async fn traces_go_to_those_who_asked_for_them_while_they_look() {
     asks.until(|frame| frame["at_ms"] == 50).await;
     write(&server.file("more"), &[details(0, "GPU-0", 51)]);
     let seen = asks.all_until(|frame| frame["at_ms"] == 51).await;
-    assert!(!seen.iter().any(|frame| frame["type"] == "trace"), "{seen:?}");
+    assert!(
+        !seen.iter().any(|frame| frame["type"] == "trace"),
+        "{seen:?}"
+    );
 }
 
 #[tokio::test]
@@ -245,12 +316,18 @@ async fn the_collector_is_told_each_change_once_and_the_next_one_what_holds() {
     let eventually = async |expected: &str| {
         let begun = std::time::Instant::now();
         while requests() != expected {
-            assert!(begun.elapsed() < PATIENCE, "not {expected:?}: {:?}", requests());
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "not {expected:?}: {:?}",
+                requests()
+            );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
     let mut client = server.client().await;
-    client.until(|frame| frame["type"] == "inventory" || !frame["inventory"].is_null()).await;
+    client
+        .until(|frame| frame["type"] == "inventory" || !frame["inventory"].is_null())
+        .await;
     client.send(r#"{"type":"interval","ms":250}"#).await;
     client.send(r#"{"type":"interval","ms":250}"#).await;
     eventually("{\"interval_ms\":250}\n").await;

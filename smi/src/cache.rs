@@ -16,7 +16,9 @@ pub(crate) struct Cache<Q> {
 
 impl<Q> Default for Cache<Q> {
     fn default() -> Self {
-        Self { cells: Mutex::default() }
+        Self {
+            cells: Mutex::default(),
+        }
     }
 }
 
@@ -44,7 +46,11 @@ mod tests {
     #[test]
     fn threads_that_ask_the_same_at_once_cost_one_call() {
         let (cache, calls) = (Cache::default(), AtomicU32::new(0));
-        let ask = |query| cache.get_or_ask(query, || Ok(Value::number(calls.fetch_add(1, Ordering::Relaxed))));
+        let ask = |query| {
+            cache.get_or_ask(query, || {
+                Ok(Value::number(calls.fetch_add(1, Ordering::Relaxed)))
+            })
+        };
         thread::scope(|scope| {
             let all: Vec<_> = (0..8).map(|_| scope.spawn(|| ask(Query::Name))).collect();
             for one in all {

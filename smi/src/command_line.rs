@@ -72,7 +72,9 @@ struct Word<'a> {
 impl<'a> Word<'a> {
     /// The option as it was typed, without its value.
     fn name(&self) -> &'a str {
-        self.text.split_once('=').map_or(self.text, |(name, _)| name)
+        self.text
+            .split_once('=')
+            .map_or(self.text, |(name, _)| name)
     }
 }
 
@@ -84,17 +86,24 @@ impl<'a> Typed<'a> {
         let mut typed = Vec::new();
         let mut words = words.iter().map(String::as_str).peekable();
         while let Some(word) = words.next() {
-            let option = options::find(word).ok_or_else(|| not_recognized(word).left_to_nvidia_smi())?;
+            let option =
+                options::find(word).ok_or_else(|| not_recognized(word).left_to_nvidia_smi())?;
             let value = match (word.split_once('='), option.arity) {
                 (Some((_, value)), _) => Some(value),
                 (None, Arity::None) => None,
-                (None, Arity::Required) => match words.next_if(|next| options::find(next).is_none()) {
-                    Some(value) => Some(value),
-                    None => return Err(missing_value(option, word)),
-                },
+                (None, Arity::Required) => {
+                    match words.next_if(|next| options::find(next).is_none()) {
+                        Some(value) => Some(value),
+                        None => return Err(missing_value(option, word)),
+                    }
+                }
                 (None, Arity::Optional) => words.next_if(|next| options::find(next).is_none()),
             };
-            typed.push(Word { option, text: word, value });
+            typed.push(Word {
+                option,
+                text: word,
+                value,
+            });
         }
         Ok(Self(typed))
     }
@@ -108,7 +117,10 @@ impl<'a> Typed<'a> {
     }
 
     fn count(&self, asked: Flag) -> usize {
-        self.0.iter().filter(|word| word.option.flag == asked).count()
+        self.0
+            .iter()
+            .filter(|word| word.option.flag == asked)
+            .count()
     }
 
     fn value(&self, asked: Flag) -> Option<&'a str> {
@@ -117,39 +129,68 @@ impl<'a> Typed<'a> {
 
     fn values(&self, asked: Flag) -> Vec<String> {
         let words = self.0.iter().filter(|word| word.option.flag == asked);
-        words.filter_map(|word| word.value.map(str::to_owned)).collect()
+        words
+            .filter_map(|word| word.value.map(str::to_owned))
+            .collect()
     }
 
     /// The first word that is none of these.
     fn other_than(&self, known: &[Flag]) -> Option<&str> {
-        self.0.iter().find(|word| !known.contains(&word.option.flag)).map(|word| word.text)
+        self.0
+            .iter()
+            .find(|word| !known.contains(&word.option.flag))
+            .map(|word| word.text)
     }
 
     fn columns(&self) -> Result<u32, Refusal> {
-        let Some(word) = self.find(Flag::Columns) else { return Ok(1) };
+        let Some(word) = self.find(Flag::Columns) else {
+            return Ok(1);
+        };
         let value = word.value.unwrap_or_default();
-        let invalid = || Refusal::error(2, &format!("Option {value} is invalid for {}.", word.name()), HELP);
+        let invalid = || {
+            Refusal::error(
+                2,
+                &format!("Option {value} is invalid for {}.", word.name()),
+                HELP,
+            )
+        };
         let columns = value.parse().map_err(|_| invalid())?;
         if (1..=64).contains(&columns) {
             return Ok(columns);
         }
-        Err(Refusal::new(2, "Invalid number of columns. Please provide a value between 1 and 64.\n"))
+        Err(Refusal::new(
+            2,
+            "Invalid number of columns. Please provide a value between 1 and 64.\n",
+        ))
     }
 
     fn pause(&self) -> Result<Option<Duration>, Refusal> {
-        let Some(word) = self.0.iter().find(|word| matches!(word.option.flag, Flag::Loop | Flag::LoopMs)) else {
+        let Some(word) = self
+            .0
+            .iter()
+            .find(|word| matches!(word.option.flag, Flag::Loop | Flag::LoopMs))
+        else {
             return Ok(None);
         };
         // A number that is none counts as not given.
-        let number = word.value.map_or(Some(DEFAULT_PAUSE), |text| text.parse().ok()).unwrap_or(DEFAULT_PAUSE);
+        let number = word
+            .value
+            .map_or(Some(DEFAULT_PAUSE), |text| text.parse().ok())
+            .unwrap_or(DEFAULT_PAUSE);
         if number == 0 {
             return Err(Refusal::new(
                 2,
                 "Provided [-l(ms) | --loop(-ms)=] value is incorrect. Loop frequency must be greater than 0.\n\n",
             ));
         }
-        let unit = if word.option.flag == Flag::Loop { Duration::from_secs(1) } else { Duration::from_millis(1) };
-        Ok(Some(unit.saturating_mul(u32::try_from(number).unwrap_or(u32::MAX))))
+        let unit = if word.option.flag == Flag::Loop {
+            Duration::from_secs(1)
+        } else {
+            Duration::from_millis(1)
+        };
+        Ok(Some(
+            unit.saturating_mul(u32::try_from(number).unwrap_or(u32::MAX)),
+        ))
     }
 }
 
@@ -157,11 +198,19 @@ const HELP: &str = " Please run 'nvidia-smi -h' for help.\n\n";
 
 fn missing_value(option: &OptionDef, word: &str) -> Refusal {
     let refusal = Refusal::error(255, &format!("Option {word} is missing its value."), HELP);
-    if option.flag == Flag::Change { refusal.left_to_nvidia_smi() } else { refusal }
+    if option.flag == Flag::Change {
+        refusal.left_to_nvidia_smi()
+    } else {
+        refusal
+    }
 }
 
 fn not_recognized(word: &str) -> Refusal {
-    Refusal::error(255, &format!("Option {word} is not recognized."), " Please run 'nvidia-smi -h'.\n\n")
+    Refusal::error(
+        255,
+        &format!("Option {word} is not recognized."),
+        " Please run 'nvidia-smi -h'.\n\n",
+    )
 }
 
 fn command(typed: &Typed<'_>) -> Result<Command, Refusal> {
@@ -184,7 +233,9 @@ fn command(typed: &Typed<'_>) -> Result<Command, Refusal> {
         }
     }
     if let Some(word) = typed.find(Flag::HelpSelectiveQuery) {
-        return query_of(word.text, "--help-query-").map(Command::HelpQuery).ok_or_else(|| not_recognized(word.text));
+        return query_of(word.text, "--help-query-")
+            .map(Command::HelpQuery)
+            .ok_or_else(|| not_recognized(word.text));
     }
     if typed.has(Flag::SelectiveQuery) {
         return selective(typed);
@@ -200,10 +251,18 @@ fn command(typed: &Typed<'_>) -> Result<Command, Refusal> {
 
 fn alone(typed: &Typed<'_>, asked: Flag, command: Command) -> Result<Command, Refusal> {
     if let Some(word) = typed.other_than(&[asked]) {
-        return Err(Refusal::error(2, &format!("Option {word} is not valid for this command."), HELP));
+        return Err(Refusal::error(
+            2,
+            &format!("Option {word} is not valid for this command."),
+            HELP,
+        ));
     }
     if typed.count(asked) > 1 {
-        return Err(Refusal::error(2, "Only one command can be run at a time.", HELP));
+        return Err(Refusal::error(
+            2,
+            "Only one command can be run at a time.",
+            HELP,
+        ));
     }
     Ok(command)
 }
@@ -211,21 +270,44 @@ fn alone(typed: &Typed<'_>, asked: Flag, command: Command) -> Result<Command, Re
 fn query_of(word: &str, prefix: &str) -> Option<QueryKind> {
     let name = word.split_once('=').map_or(word, |(name, _)| name);
     let named = name.strip_prefix(prefix)?;
-    QueryKind::ALL.into_iter().find(|query| query.switch().strip_prefix("--query-") == Some(named))
+    QueryKind::ALL
+        .into_iter()
+        .find(|query| query.switch().strip_prefix("--query-") == Some(named))
 }
 
 fn selective(typed: &Typed<'_>) -> Result<Command, Refusal> {
-    const KNOWN: &[Flag] =
-        &[Flag::SelectiveQuery, Flag::Format, Flag::Id, Flag::File, Flag::Loop, Flag::LoopMs, Flag::ErrorOnWarning];
+    const KNOWN: &[Flag] = &[
+        Flag::SelectiveQuery,
+        Flag::Format,
+        Flag::Id,
+        Flag::File,
+        Flag::Loop,
+        Flag::LoopMs,
+        Flag::ErrorOnWarning,
+    ];
     if typed.count(Flag::SelectiveQuery) > 1 {
-        return Err(Refusal::new(2, "Only one --query-* switch can be used at a time.\n"));
+        return Err(Refusal::new(
+            2,
+            "Only one --query-* switch can be used at a time.\n",
+        ));
     }
     if let Some(word) = typed.other_than(KNOWN) {
-        return Err(Refusal::error(2, &format!("Option {word} is not recognized."), HELP));
+        return Err(Refusal::error(
+            2,
+            &format!("Option {word} is not recognized."),
+            HELP,
+        ));
     }
-    let Some(word) = typed.find(Flag::SelectiveQuery) else { return Err(not_recognized("--query-gpu")) };
+    let Some(word) = typed.find(Flag::SelectiveQuery) else {
+        return Err(not_recognized("--query-gpu"));
+    };
     let query = query_of(word.text, "--query-").ok_or_else(|| not_recognized(word.text))?;
-    query::parse(query, word.value.unwrap_or_default(), typed.value(Flag::Format)).map(Command::Query)
+    query::parse(
+        query,
+        word.value.unwrap_or_default(),
+        typed.value(Flag::Format),
+    )
+    .map(Command::Query)
 }
 
 fn log_or_summary(typed: &Typed<'_>) -> Result<Command, Refusal> {
@@ -237,7 +319,11 @@ fn log_or_summary(typed: &Typed<'_>) -> Result<Command, Refusal> {
         Err(Refusal::new(2, text))
     };
     let columns = typed.columns()?;
-    let (unit, xml, dtd) = (typed.has(Flag::Unit), typed.has(Flag::Xml), typed.has(Flag::Dtd));
+    let (unit, xml, dtd) = (
+        typed.has(Flag::Unit),
+        typed.has(Flag::Xml),
+        typed.has(Flag::Dtd),
+    );
     if !typed.has(Flag::Query) {
         return match () {
             () if dtd => Ok(Command::Dtd { unit }),
@@ -248,7 +334,11 @@ fn log_or_summary(typed: &Typed<'_>) -> Result<Command, Refusal> {
         };
     }
     if unit {
-        return Ok(if xml { Command::UnitsXml { with_dtd: dtd } } else { Command::Units });
+        return Ok(if xml {
+            Command::UnitsXml { with_dtd: dtd }
+        } else {
+            Command::Units
+        });
     }
     if xml && typed.has(Flag::Sections) {
         return Err(Refusal::new(
@@ -260,5 +350,10 @@ fn log_or_summary(typed: &Typed<'_>) -> Result<Command, Refusal> {
     if xml {
         return Ok(Command::Xml { with_dtd: dtd });
     }
-    Ok(Command::Log(typed.value(Flag::Sections).map(log::parse_sections).transpose()?))
+    Ok(Command::Log(
+        typed
+            .value(Flag::Sections)
+            .map(log::parse_sections)
+            .transpose()?,
+    ))
 }

@@ -21,7 +21,10 @@ impl Context<'_> {
 
     /// The newest CUDA that the driver runs, as `13.0`.
     pub(crate) fn cuda_version(&self) -> Result<String, Code> {
-        let version = self.system(SystemQuery::CudaVersion)?.at(0).ok_or(Code::NOT_SUPPORTED)?;
+        let version = self
+            .system(SystemQuery::CudaVersion)?
+            .at(0)
+            .ok_or(Code::NOT_SUPPORTED)?;
         Ok(format!("{}.{}", version / 1000, version % 1000 / 10))
     }
 
@@ -37,10 +40,18 @@ impl Context<'_> {
         }
         let work = &work;
         thread::scope(|scope| {
-            let started: Vec<_> = self.gpus.iter().map(|gpu| scope.spawn(move || work(*gpu))).collect();
+            let started: Vec<_> = self
+                .gpus
+                .iter()
+                .map(|gpu| scope.spawn(move || work(*gpu)))
+                .collect();
             started
                 .into_iter()
-                .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .map(|thread| {
+                    thread
+                        .join()
+                        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                })
                 .collect()
         })
     }

@@ -44,7 +44,10 @@ pub trait Server: Sync {
 
 impl AnswerSource<'_> {
     pub(crate) fn is_simulated(&self) -> bool {
-        matches!(self.choice, SourceChoice::Sim(_) | SourceChoice::SimScenario(_))
+        matches!(
+            self.choice,
+            SourceChoice::Sim(_) | SourceChoice::SimScenario(_)
+        )
     }
 }
 
@@ -74,7 +77,12 @@ impl<'a> Driver<'a> {
 
     /// Neither is opened yet: help needs no answers.
     pub(crate) fn unopened(source: &AnswerSource<'a>) -> Self {
-        Self { source: source.clone(), records: RwLock::default(), direct: OnceLock::new(), hung: Vec::new() }
+        Self {
+            source: source.clone(),
+            records: RwLock::default(),
+            direct: OnceLock::new(),
+            hung: Vec::new(),
+        }
     }
 
     /// The driver alone, for what loops by itself and wants to know how things are each time.
@@ -83,7 +91,10 @@ impl<'a> Driver<'a> {
         if driver.source.is_simulated() {
             driver.simulate()?;
         } else {
-            driver.hung = driver.server_records().map(|recorded| recorded.hung()).unwrap_or_default();
+            driver.hung = driver
+                .server_records()
+                .map(|recorded| recorded.hung())
+                .unwrap_or_default();
             driver.direct().as_ref().map_err(Clone::clone)?;
         }
         Ok(driver)
@@ -108,7 +119,8 @@ impl<'a> Driver<'a> {
     }
 
     fn direct(&self) -> &Result<TimeLimited<NvmlBackend>, SourceError> {
-        self.direct.get_or_init(|| NvmlBackend::open(self.source.library.clone()).map(TimeLimited::new))
+        self.direct
+            .get_or_init(|| NvmlBackend::open(self.source.library.clone()).map(TimeLimited::new))
     }
 
     fn simulate(&self) -> Result<(), SourceError> {
@@ -117,7 +129,10 @@ impl<'a> Driver<'a> {
     }
 
     fn keep(&self, recorded: Option<Recorded>) {
-        let records = recorded.map(|recorded| Records { recorded, at: Instant::now() });
+        let records = recorded.map(|recorded| Records {
+            recorded,
+            at: Instant::now(),
+        });
         *self.records.write().unwrap_or_else(PoisonError::into_inner) = records;
     }
 
@@ -137,7 +152,9 @@ impl<'a> Driver<'a> {
         if self.source.is_simulated() {
             return Err(Code::NOT_SUPPORTED);
         }
-        self.direct().as_ref().map_or(Err(Code::UNINITIALIZED), query)
+        self.direct()
+            .as_ref()
+            .map_or(Err(Code::UNINITIALIZED), query)
     }
 }
 
@@ -163,7 +180,10 @@ impl QueryBackend for Driver<'_> {
     }
 
     fn is_quick(&self) -> bool {
-        self.records.read().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.records
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_some()
     }
 
     fn forget(&self) {
@@ -184,11 +204,25 @@ fn printable_text(answer: Answer) -> Answer {
 fn simulated(source: &AnswerSource<'_>) -> Result<Recorded, SourceError> {
     let source = Arc::from(source.choice.open(None)?);
     let answers = Arc::new(LatestAnswers::default());
-    let options =
-        Options { answers: Some(Arc::clone(&answers)), ..Options::new(Duration::from_secs(1), CommandLines::All) };
-    let OneShot { inventory, sample, .. } = sampler::once(&source, &options)?;
-    let health = |index| sample.gpus.iter().find(|gpu| gpu.index == index).map_or(Health::Ok, |gpu| gpu.health.clone());
+    let options = Options {
+        answers: Some(Arc::clone(&answers)),
+        ..Options::new(Duration::from_secs(1), CommandLines::All)
+    };
+    let OneShot {
+        inventory, sample, ..
+    } = sampler::once(&source, &options)?;
+    let health = |index| {
+        sample
+            .gpus
+            .iter()
+            .find(|gpu| gpu.index == index)
+            .map_or(Health::Ok, |gpu| gpu.health.clone())
+    };
     let gpus = answers.get().gpus.into_iter();
-    let gpus = gpus.map(|(index, answers)| GpuAnswers { index, health: health(index), answers });
+    let gpus = gpus.map(|(index, answers)| GpuAnswers {
+        index,
+        health: health(index),
+        answers,
+    });
     Ok(Recorded::new(inventory.platform, gpus.collect()))
 }

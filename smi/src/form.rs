@@ -71,7 +71,10 @@ impl Form {
     }
 
     pub(crate) const fn not_in_nvml(self, not_in_nvml: &'static [&'static str]) -> Self {
-        Self { not_in_nvml, ..self }
+        Self {
+            not_in_nvml,
+            ..self
+        }
     }
 
     pub(crate) const fn deprecated(self, deprecated: &'static [&'static str]) -> Self {
@@ -79,11 +82,17 @@ impl Form {
     }
 
     pub(crate) const fn refused(self) -> Self {
-        Self { is_refused: true, ..self }
+        Self {
+            is_refused: true,
+            ..self
+        }
     }
 
     pub(crate) fn switches(&self) -> Vec<Switch> {
-        let listed = self.usage.lines().filter_map(|line| Some(switches::spellings(line)?.0.collect()));
+        let listed = self
+            .usage
+            .lines()
+            .filter_map(|line| Some(switches::spellings(line)?.0.collect()));
         let all = listed.chain(self.unlisted.iter().map(|spellings| spellings.to_vec()));
         let switch = |spellings: Vec<&'static str>| {
             let own = spellings[0];
@@ -93,14 +102,20 @@ impl Form {
                 None if self.may_take.contains(&own) => (Arity::Optional, Values::Any),
                 None => (Arity::None, Values::Any),
             };
-            Switch { spellings, arity, values }
+            Switch {
+                spellings,
+                arity,
+                values,
+            }
         };
         all.map(switch).collect()
     }
 
     /// Whether a switch shows nothing, so that it is not worth proposing.
     pub(crate) fn refuses(&self, switch: &str) -> bool {
-        [self.changing, self.not_in_nvml, self.deprecated].iter().any(|refused| refused.contains(&switch))
+        [self.changing, self.not_in_nvml, self.deprecated]
+            .iter()
+            .any(|refused| refused.contains(&switch))
     }
 
     /// Reads what was typed. What stops it there: a fault, the help, a switch that is refused.
@@ -108,15 +123,25 @@ impl Form {
         let known = self.switches();
         let switches = Switches::parse(&known, arguments).map_err(|fault| {
             let is_changing = |typed: &str| {
-                known.iter().any(|own| own.spellings.contains(&typed) && self.changing.contains(&own.spellings[0]))
+                known.iter().any(|own| {
+                    own.spellings.contains(&typed) && self.changing.contains(&own.spellings[0])
+                })
             };
             let is_left = match fault {
                 UsageError::Unknown(_) => true,
                 UsageError::NoValue(switch) => is_changing(switch),
                 UsageError::BadValue { .. } => false,
             };
-            let refusal = if self.about.is_empty() { fault.into() } else { monitor::explain(fault, self.usage) };
-            if is_left { refusal.left_to_nvidia_smi() } else { refusal }
+            let refusal = if self.about.is_empty() {
+                fault.into()
+            } else {
+                monitor::explain(fault, self.usage)
+            };
+            if is_left {
+                refusal.left_to_nvidia_smi()
+            } else {
+                refusal
+            }
         })?;
         if switches.has("-h") {
             return Err(self.explain());
@@ -146,7 +171,10 @@ impl Form {
     }
 
     /// The GPUs that `-i` names, or all.
-    pub(crate) fn gpus(switches: &Switches<'_>, driver: &dyn QueryBackend) -> Result<Vec<u32>, Refusal> {
+    pub(crate) fn gpus(
+        switches: &Switches<'_>,
+        driver: &dyn QueryBackend,
+    ) -> Result<Vec<u32>, Refusal> {
         select(driver, switches.value("-i"))
     }
 }

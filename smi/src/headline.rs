@@ -10,14 +10,19 @@ pub(crate) fn headline(driver: &dyn QueryBackend, gpu: u32) -> Result<String, Re
         let answer = driver.about(Subject::gpu(gpu), query)?;
         Ok(answer.text().unwrap_or("").to_owned())
     };
-    let line = text(Query::Name).and_then(|name| Ok(format!("GPU {gpu}: {name} (UUID: {})", text(Query::Uuid)?)));
+    let line = text(Query::Name)
+        .and_then(|name| Ok(format!("GPU {gpu}: {name} (UUID: {})", text(Query::Uuid)?)));
     line.map_err(|code| {
-        let bus_id = text(Query::BusId).map_or_else(|_: Code| String::new(), |bus_id| format!(" {bus_id}:"));
+        let bus_id =
+            text(Query::BusId).map_or_else(|_: Code| String::new(), |bus_id| format!(" {bus_id}:"));
         let reason = match code {
             Code::GPU_IS_LOST => "GPU is lost.  Reboot the system to recover this GPU",
             other => return_code::plain(other),
         };
-        Refusal::new(code.0 as u8, format!("Unable to determine the device handle for GPU{gpu}:{bus_id} {reason}\n"))
+        Refusal::new(
+            code.0 as u8,
+            format!("Unable to determine the device handle for GPU{gpu}:{bus_id} {reason}\n"),
+        )
     })
 }
 
@@ -28,11 +33,9 @@ mod tests {
 
     #[test]
     fn a_lost_gpu_is_told() {
-        let driver = ScriptedBackend::default().answer(Subject::gpu(1), Query::Name, Err(Code::GPU_IS_LOST)).text(
-            1,
-            Query::BusId,
-            "0000:65:00.0",
-        );
+        let driver = ScriptedBackend::default()
+            .answer(Subject::gpu(1), Query::Name, Err(Code::GPU_IS_LOST))
+            .text(1, Query::BusId, "0000:65:00.0");
         let refusal = headline(&driver, 1).unwrap_err();
         assert_eq!(
             refusal.text,

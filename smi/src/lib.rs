@@ -76,7 +76,10 @@ pub use self::{
 /// # Errors
 /// Where the output cannot be written, other than for a reader that has seen enough.
 pub fn run(source: &AnswerSource<'_>, arguments: &[OsString]) -> io::Result<u8> {
-    let words: Vec<_> = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let words: Vec<_> = arguments
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
     match run_words(source, &words) {
         Ok(code) => Ok(code),
         Err(Stop::Refused(refusal)) => {
@@ -95,9 +98,16 @@ fn run_words(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, Stop> {
     if let Some(own) = words.first().and_then(|name| subcommands::subcommand(name)) {
         let behind = &words[1..];
         let is_help = behind.iter().any(|word| word == "-h" || word == "--help");
-        let is_left = own.form.parse(behind).is_err_and(|stop| stop.is_left_to_nvidia_smi());
+        let is_left = own
+            .form
+            .parse(behind)
+            .is_err_and(|stop| stop.is_left_to_nvidia_smi());
         // A change would find the GPU in use by this process.
-        let driver = if is_help || is_left { Ok(Driver::unopened(source)) } else { Driver::open_directly(source) };
+        let driver = if is_help || is_left {
+            Ok(Driver::unopened(source))
+        } else {
+            Driver::open_directly(source)
+        };
         let driver = driver.map_err(|error| unavailable::refusal(&error))?;
         return own.run(behind, &driver, &mut io::stdout());
     }
@@ -114,14 +124,24 @@ fn run_words(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, Stop> {
         header = request.header();
     }
     // What is refused leaves the file as it was.
-    let mut output = Output::open(typed.file.as_deref(), matches!(typed.command, Command::Query(_)))?;
+    let mut output = Output::open(
+        typed.file.as_deref(),
+        matches!(typed.command, Command::Query(_)),
+    )?;
     output.write(&header.unwrap_or_default())?;
     loop {
         output.write(&render(&typed.command, &round.context()))?;
         if !ticker.as_mut().is_some_and(Ticker::next) {
-            return Ok(if typed.error_on_warning { round.warned.unwrap_or(0) } else { 0 });
+            return Ok(if typed.error_on_warning {
+                round.warned.unwrap_or(0)
+            } else {
+                0
+            });
         }
-        round.driver.refresh().map_err(|error| unavailable::refusal(&error))?;
+        round
+            .driver
+            .refresh()
+            .map_err(|error| unavailable::refusal(&error))?;
     }
 }
 
@@ -131,7 +151,9 @@ const HELP: &str = include_str!("help.txt");
 fn without_gpu(source: &AnswerSource<'_>, command: &Command) -> Option<String> {
     let release = || {
         let driver = Driver::open(source).ok();
-        driver.as_ref().map_or(Release::NEWEST_KNOWN, |driver| Release::running(driver))
+        driver
+            .as_ref()
+            .map_or(Release::NEWEST_KNOWN, |driver| Release::running(driver))
     };
     match command {
         Command::Help => Some(HELP.to_owned()),
@@ -157,7 +179,12 @@ impl<'a> Round<'a> {
         if count == 0 {
             return Err(Refusal::no_devices());
         }
-        let mut round = Self { gpus: selected(&driver, &typed.ids)?, count, driver, warned: None };
+        let mut round = Self {
+            gpus: selected(&driver, &typed.ids)?,
+            count,
+            driver,
+            warned: None,
+        };
         let warnings = round.leave_out_lost_gpus();
         // One GPU is drawn the same in any number of columns. NVIDIA's own tool, to which several are left, warns itself.
         if matches!(typed.command, Command::Summary { columns: 2.. }) && round.gpus.len() > 1 {
@@ -173,8 +200,12 @@ impl<'a> Round<'a> {
     /// The others are shown. Gives what is reported of those that cannot be opened.
     fn leave_out_lost_gpus(&mut self) -> String {
         let context = self.context();
-        let failed: Vec<Option<Code>> =
-            context.each(|gpu| context.ask(gpu, Query::Name).err().filter(|code| is_lost(*code)));
+        let failed: Vec<Option<Code>> = context.each(|gpu| {
+            context
+                .ask(gpu, Query::Name)
+                .err()
+                .filter(|code| is_lost(*code))
+        });
         let mut lost = failed.iter();
         let mut warnings = String::new();
         let gpus = std::mem::take(&mut self.gpus);
@@ -191,7 +222,12 @@ impl<'a> Round<'a> {
     }
 
     fn context(&self) -> Context<'_> {
-        Context { driver: &self.driver, gpus: &self.gpus, count: self.count, now: local_time::now() }
+        Context {
+            driver: &self.driver,
+            gpus: &self.gpus,
+            count: self.count,
+            now: local_time::now(),
+        }
     }
 }
 
@@ -207,7 +243,9 @@ fn render(command: &Command, context: &Context<'_>) -> String {
         Command::Units => log::units_text(context),
         Command::UnitsXml { with_dtd } => log::units_xml(context, *with_dtd),
         Command::Query(request) => request.rows(context),
-        Command::Help | Command::HelpQuery(_) | Command::Dtd { .. } => unreachable!("answered without a GPU"),
+        Command::Help | Command::HelpQuery(_) | Command::Dtd { .. } => {
+            unreachable!("answered without a GPU")
+        }
     }
 }
 
@@ -220,12 +258,18 @@ fn selected(driver: &Driver<'_>, ids: &[String]) -> Result<Vec<u32>, Refusal> {
             for id in several {
                 select::select(driver, Some(id))?;
             }
-            Err(Refusal::new(255, "Input combination for device modification is not valid.\n\n"))
+            Err(Refusal::new(
+                255,
+                "Input combination for device modification is not valid.\n\n",
+            ))
         }
     }
 }
 
 /// Whether the whole GPU cannot be asked, and not one thing about it.
 fn is_lost(code: Code) -> bool {
-    !matches!(code, Code::NOT_SUPPORTED | Code::FUNCTION_NOT_FOUND | Code::NO_PERMISSION)
+    !matches!(
+        code,
+        Code::NOT_SUPPORTED | Code::FUNCTION_NOT_FOUND | Code::NO_PERMISSION
+    )
 }

@@ -13,15 +13,26 @@ pub(crate) fn gpus(context: &Context<'_>) -> String {
 
 fn list_one(context: &Context<'_>, gpu: u32) -> String {
     let ask = |query| context.ask(gpu, query);
-    let mut out = format!("GPU {gpu}: {} (UUID: {})\n", words(&ask(Query::Name)), words(&ask(Query::Uuid)));
+    let mut out = format!(
+        "GPU {gpu}: {} (UUID: {})\n",
+        words(&ask(Query::Name)),
+        words(&ask(Query::Uuid))
+    );
     if !is_divided(context.driver, gpu) {
         return out;
     }
-    let devices = ask(Query::MigDevices).map_or_else(|_| Vec::new(), |list| list.numbers().to_vec());
+    let devices =
+        ask(Query::MigDevices).map_or_else(|_| Vec::new(), |list| list.numbers().to_vec());
     for device in devices {
-        let about = |query| context.driver.about(Subject::mig(gpu, device as u32), query);
+        let about = |query| {
+            context
+                .driver
+                .about(Subject::mig(gpu, device as u32), query)
+        };
         let name = words(&about(Query::Name));
-        let profile = name.rsplit_once("MIG ").map_or(name.as_str(), |(_, profile)| profile);
+        let profile = name
+            .rsplit_once("MIG ")
+            .map_or(name.as_str(), |(_, profile)| profile);
         let uuid = words(&about(Query::Uuid));
         // Writing to a string cannot fail.
         let _ = writeln!(out, "  MIG {profile:<12}Device {device:>2}: (UUID: {uuid})");
@@ -34,7 +45,11 @@ const MOST_EXCLUDED: i128 = 1024;
 
 /// `-B`.
 pub(crate) fn excluded(context: &Context<'_>) -> String {
-    let count = context.system(SystemQuery::ExcludedDeviceCount).ok().and_then(|count| count.at(0)).unwrap_or(0);
+    let count = context
+        .system(SystemQuery::ExcludedDeviceCount)
+        .ok()
+        .and_then(|count| count.at(0))
+        .unwrap_or(0);
     if count == 0 {
         return "No excluded devices found.\n".to_owned();
     }
@@ -43,7 +58,10 @@ pub(crate) fn excluded(context: &Context<'_>) -> String {
         let (bus_id, uuid) = device.split_once(", ").unwrap_or((&device, "N/A"));
         format!("GPU {bus_id}: (UUID: {uuid})\n")
     };
-    (0..count.min(MOST_EXCLUDED) as u32).map(line).collect::<Vec<_>>().concat()
+    (0..count.min(MOST_EXCLUDED) as u32)
+        .map(line)
+        .collect::<Vec<_>>()
+        .concat()
 }
 
 /// `--version`. The tool's own version is the driver's, as of the tool that comes with it.
@@ -76,11 +94,18 @@ pub(crate) fn hostnames(context: &Context<'_>) -> String {
         let bus_id = words(&context.ask(gpu, Query::BusId));
         match context.ask(gpu, Query::Hostname) {
             Ok(name) => format!("GPU {bus_id}: {}\n", name.text().unwrap_or_default()),
-            Err(_) => format!("Hostname not supported for GPU {bus_id}.\nTreating as warning and moving on.\n"),
+            Err(_) => format!(
+                "Hostname not supported for GPU {bus_id}.\nTreating as warning and moving on.\n"
+            ),
         }
     };
     let all_done = "All done.\n";
-    context.gpus.iter().map(|gpu| of(*gpu)).chain([all_done.to_owned()]).collect()
+    context
+        .gpus
+        .iter()
+        .map(|gpu| of(*gpu))
+        .chain([all_done.to_owned()])
+        .collect()
 }
 
 fn words(answer: &Answer) -> String {

@@ -64,22 +64,38 @@ pub(super) fn rounds<'a>(
     let count = switches
         .value("-c")
         .map(|text| text.parse().ok().filter(|count: &i64| *count != 0))
-        .map(|count| count.ok_or_else(|| explain("Invalid value for number of samples to be displayed", usage)))
+        .map(|count| {
+            count.ok_or_else(|| {
+                explain("Invalid value for number of samples to be displayed", usage)
+            })
+        })
         .transpose()?
         // As in nvidia-smi, a negative number sets no limit.
         .and_then(|count| u64::try_from(count).ok());
     let delay = switches
         .value("-d")
-        .map_or(Some(1), |text| text.parse().ok().filter(|seconds| (1..=most_seconds).contains(seconds)))
+        .map_or(Some(1), |text| {
+            text.parse()
+                .ok()
+                .filter(|seconds| (1..=most_seconds).contains(seconds))
+        })
         .ok_or_else(|| {
-            let text = format!("Collection delay/interval should be between 1 second and {most_seconds} seconds");
+            let text = format!(
+                "Collection delay/interval should be between 1 second and {most_seconds} seconds"
+            );
             explain(text, usage)
         })?;
     let timestamp = TimestampColumns::parse(switches.value("-o").unwrap_or(""))
         .ok_or_else(|| fail("Error in parsing options\n"))?;
     let mut gpus = select(driver, switches.value("-i"))?;
     gpus.truncate(most_gpus);
-    Ok(Rounds { gpus, delay: Duration::from_secs(delay), count, timestamp, file: switches.value("-f") })
+    Ok(Rounds {
+        gpus,
+        delay: Duration::from_secs(delay),
+        count,
+        timestamp,
+        file: switches.value("-f"),
+    })
 }
 
 impl Rounds<'_> {
@@ -91,15 +107,25 @@ impl Rounds<'_> {
         heading: String,
         mut rows: impl FnMut(&Context<'_>) -> Vec<String>,
     ) -> Result<u8, Stop> {
-        let mut scroll = Scroll::new(output, self.file, heading, ROWS).map_err(|error| match self.file {
-            Some(_) => Stop::Refused(fail("")),
-            None => Stop::Output(error),
-        })?;
+        let mut scroll =
+            Scroll::new(output, self.file, heading, ROWS).map_err(|error| match self.file {
+                Some(_) => Stop::Refused(fail("")),
+                None => Stop::Output(error),
+            })?;
         // A single round needs no ticker, and no signal to end it.
-        let mut ticker = if self.count == Some(1) { None } else { Some(Ticker::start(self.delay)?) };
+        let mut ticker = if self.count == Some(1) {
+            None
+        } else {
+            Some(Ticker::start(self.delay)?)
+        };
         let mut left = self.count;
         loop {
-            let context = Context { driver, gpus: &self.gpus, count: device_count(driver), now: local_time::now() };
+            let context = Context {
+                driver,
+                gpus: &self.gpus,
+                count: device_count(driver),
+                now: local_time::now(),
+            };
             scroll.round(&rows(&context))?;
             left = left.map(|left| left - 1);
             if left == Some(0) || !ticker.as_mut().is_some_and(Ticker::next) {
@@ -118,5 +144,9 @@ pub(super) fn groups(letters: &str, known: &str) -> Result<Vec<char>, Refusal> {
             groups.push(letter);
         }
     }
-    if groups.is_empty() { Err(fail("Failed to find any metric to display\n")) } else { Ok(groups) }
+    if groups.is_empty() {
+        Err(fail("Failed to find any metric to display\n"))
+    } else {
+        Ok(groups)
+    }
 }

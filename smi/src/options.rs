@@ -43,14 +43,24 @@ pub(crate) struct OptionDef {
 }
 
 const fn opt(short: &'static str, long: &'static str, arity: Arity, flag: Flag) -> OptionDef {
-    OptionDef { short, long, arity, flag }
+    OptionDef {
+        short,
+        long,
+        arity,
+        flag,
+    }
 }
 
 pub(crate) const OPTIONS: &[OptionDef] = &[
     opt("-h", "--help", Arity::None, Flag::Help),
     opt("", "--version", Arity::None, Flag::Version),
     opt("-L", "--list-gpus", Arity::None, Flag::ListGpus),
-    opt("-B", "--list-excluded-gpus", Arity::None, Flag::ListExcluded),
+    opt(
+        "-B",
+        "--list-excluded-gpus",
+        Arity::None,
+        Flag::ListExcluded,
+    ),
     opt("-col", "--columns", Arity::Required, Flag::Columns),
     opt("-q", "--query", Arity::None, Flag::Query),
     opt("-u", "--unit", Arity::None, Flag::Unit),
@@ -63,17 +73,72 @@ pub(crate) const OPTIONS: &[OptionDef] = &[
     opt("-lms", "--loop-ms", Arity::Optional, Flag::LoopMs),
     opt("", "--format", Arity::Required, Flag::Format),
     opt("", "--query-gpu", Arity::Required, Flag::SelectiveQuery),
-    opt("", "--query-compute-apps", Arity::Required, Flag::SelectiveQuery),
-    opt("", "--query-accounted-apps", Arity::Required, Flag::SelectiveQuery),
-    opt("", "--query-retired-pages", Arity::Required, Flag::SelectiveQuery),
-    opt("", "--query-remapped-rows", Arity::Required, Flag::SelectiveQuery),
-    opt("", "--query-supported-clocks", Arity::Required, Flag::SelectiveQuery),
-    opt("", "--help-query-gpu", Arity::None, Flag::HelpSelectiveQuery),
-    opt("", "--help-query-compute-apps", Arity::None, Flag::HelpSelectiveQuery),
-    opt("", "--help-query-accounted-apps", Arity::None, Flag::HelpSelectiveQuery),
-    opt("", "--help-query-retired-pages", Arity::None, Flag::HelpSelectiveQuery),
-    opt("", "--help-query-remapped-rows", Arity::None, Flag::HelpSelectiveQuery),
-    opt("", "--help-query-supported-clocks", Arity::None, Flag::HelpSelectiveQuery),
+    opt(
+        "",
+        "--query-compute-apps",
+        Arity::Required,
+        Flag::SelectiveQuery,
+    ),
+    opt(
+        "",
+        "--query-accounted-apps",
+        Arity::Required,
+        Flag::SelectiveQuery,
+    ),
+    opt(
+        "",
+        "--query-retired-pages",
+        Arity::Required,
+        Flag::SelectiveQuery,
+    ),
+    opt(
+        "",
+        "--query-remapped-rows",
+        Arity::Required,
+        Flag::SelectiveQuery,
+    ),
+    opt(
+        "",
+        "--query-supported-clocks",
+        Arity::Required,
+        Flag::SelectiveQuery,
+    ),
+    opt(
+        "",
+        "--help-query-gpu",
+        Arity::None,
+        Flag::HelpSelectiveQuery,
+    ),
+    opt(
+        "",
+        "--help-query-compute-apps",
+        Arity::None,
+        Flag::HelpSelectiveQuery,
+    ),
+    opt(
+        "",
+        "--help-query-accounted-apps",
+        Arity::None,
+        Flag::HelpSelectiveQuery,
+    ),
+    opt(
+        "",
+        "--help-query-retired-pages",
+        Arity::None,
+        Flag::HelpSelectiveQuery,
+    ),
+    opt(
+        "",
+        "--help-query-remapped-rows",
+        Arity::None,
+        Flag::HelpSelectiveQuery,
+    ),
+    opt(
+        "",
+        "--help-query-supported-clocks",
+        Arity::None,
+        Flag::HelpSelectiveQuery,
+    ),
     opt("", "--get-hostname", Arity::None, Flag::Hostname),
     opt("-pm", "--persistence-mode", Arity::Required, Flag::Change),
     opt("-e", "--ecc-config", Arity::Required, Flag::Change),
@@ -85,12 +150,37 @@ pub(crate) const OPTIONS: &[OptionDef] = &[
     opt("-lgc", "--lock-gpu-clocks", Arity::Required, Flag::Change),
     opt("-m", "--mode", Arity::Required, Flag::Change),
     opt("-rgc", "--reset-gpu-clocks", Arity::None, Flag::Change),
-    opt("-lmc", "--lock-memory-clocks", Arity::Required, Flag::Change),
+    opt(
+        "-lmc",
+        "--lock-memory-clocks",
+        Arity::Required,
+        Flag::Change,
+    ),
     opt("-rmc", "--reset-memory-clocks", Arity::None, Flag::Change),
-    opt("-lmcd", "--lock-memory-clocks-deferred", Arity::Required, Flag::Change),
-    opt("-rmcd", "--reset-memory-clocks-deferred", Arity::None, Flag::Change),
-    opt("-ac", "--applications-clocks", Arity::Required, Flag::Change),
-    opt("-rac", "--reset-applications-clocks", Arity::None, Flag::Change),
+    opt(
+        "-lmcd",
+        "--lock-memory-clocks-deferred",
+        Arity::Required,
+        Flag::Change,
+    ),
+    opt(
+        "-rmcd",
+        "--reset-memory-clocks-deferred",
+        Arity::None,
+        Flag::Change,
+    ),
+    opt(
+        "-ac",
+        "--applications-clocks",
+        Arity::Required,
+        Flag::Change,
+    ),
+    opt(
+        "-rac",
+        "--reset-applications-clocks",
+        Arity::None,
+        Flag::Change,
+    ),
     opt("-svfd", "--set-vf-derate", Arity::Required, Flag::Change),
     opt("-pl", "--power-limit", Arity::Required, Flag::Change),
     opt("-sc", "--scope", Arity::Required, Flag::Change),
@@ -99,11 +189,21 @@ pub(crate) const OPTIONS: &[OptionDef] = &[
     opt("-caa", "--clear-accounted-apps", Arity::None, Flag::Change),
     opt("", "--auto-boost-default", Arity::Required, Flag::Change),
     opt("", "--auto-boost-permission", Arity::Required, Flag::Change),
-    opt("-mig", "--multi-instance-gpu", Arity::Required, Flag::Change),
+    opt(
+        "-mig",
+        "--multi-instance-gpu",
+        Arity::Required,
+        Flag::Change,
+    ),
     opt("-gtt", "--gpu-target-temp", Arity::Required, Flag::Change),
     opt("-den", "--dram-encryption", Arity::Required, Flag::Change),
     opt("", "--set-hostname", Arity::Required, Flag::Change),
-    opt("-eow", "--error-on-warning", Arity::None, Flag::ErrorOnWarning),
+    opt(
+        "-eow",
+        "--error-on-warning",
+        Arity::None,
+        Flag::ErrorOnWarning,
+    ),
     opt("-t", "--toggle-led", Arity::Required, Flag::Change),
     opt("", "--debug", Arity::Required, Flag::Debug),
 ];
@@ -111,7 +211,10 @@ pub(crate) const OPTIONS: &[OptionDef] = &[
 impl OptionDef {
     /// How it is spelled, the short form first.
     pub(crate) fn spellings(&self) -> Vec<&'static str> {
-        [self.short, self.long].into_iter().filter(|spelling| !spelling.is_empty()).collect()
+        [self.short, self.long]
+            .into_iter()
+            .filter(|spelling| !spelling.is_empty())
+            .collect()
     }
 
     pub(crate) fn is_supported(&self) -> bool {
@@ -152,7 +255,10 @@ mod tests {
 
     #[test]
     fn no_name_stands_twice() {
-        let mut names: Vec<_> = OPTIONS.iter().flat_map(|option| [option.short, option.long]).collect();
+        let mut names: Vec<_> = OPTIONS
+            .iter()
+            .flat_map(|option| [option.short, option.long])
+            .collect();
         names.retain(|name| !name.is_empty());
         let count = names.len();
         names.sort_unstable();

@@ -20,10 +20,19 @@ impl Output {
     /// Opens and empties the named file; standard output if none is named. nvidia-smi words the
     /// error differently for the file of a query.
     pub(crate) fn open(path: Option<&Path>, is_query: bool) -> Result<Self, Refusal> {
-        let Some(path) = path else { return Ok(Self::standard()) };
+        let Some(path) = path else {
+            return Ok(Self::standard());
+        };
         let log_file = if is_query { "log file" } else { "the log file" };
-        let failed = |_| Refusal::new(255, format!("Failed to create {log_file} {}\n\n", path.display()));
-        Ok(Self(Box::new(safe_file::create_empty(path).map_err(failed)?)))
+        let failed = |_| {
+            Refusal::new(
+                255,
+                format!("Failed to create {log_file} {}\n\n", path.display()),
+            )
+        };
+        Ok(Self(Box::new(
+            safe_file::create_empty(path).map_err(failed)?,
+        )))
     }
 
     /// Writes a round whole, so that a reader never waits for the rest of one.

@@ -9,9 +9,15 @@ use super::{
 /// alone has, or the first is one of its commands that gpumon has not itself. `is_own` knows gpumon's own commands, behind which the options are
 /// gpumon's.
 pub fn is_passthrough(words: &[String], is_own: impl Fn(&str) -> bool) -> bool {
-    let own = |word: &String| options::find(word).is_some_and(|option| !is_shared(option.flag, word));
-    words.first().is_some_and(|word| word == "smi" || (subcommand(word).is_some() && !is_own(word)))
-        || words.iter().take_while(|word| word.starts_with('-') || !is_own(word)).any(own)
+    let own =
+        |word: &String| options::find(word).is_some_and(|option| !is_shared(option.flag, word));
+    words
+        .first()
+        .is_some_and(|word| word == "smi" || (subcommand(word).is_some() && !is_own(word)))
+        || words
+            .iter()
+            .take_while(|word| word.starts_with('-') || !is_own(word))
+            .any(own)
 }
 
 /// Options that mean something to plain `gpumon`, too.
@@ -29,7 +35,9 @@ mod tests {
 
     fn meant(line: &str) -> bool {
         let words: Vec<_> = line.split(' ').map(str::to_owned).collect();
-        is_passthrough(&words, |word| ["collect", "serve", "wait", "doctor"].contains(&word))
+        is_passthrough(&words, |word| {
+            ["collect", "serve", "wait", "doctor"].contains(&word)
+        })
     }
 
     #[test]

@@ -16,11 +16,18 @@ pub(crate) struct Refusal {
 
 impl Refusal {
     pub(crate) fn new(code: u8, text: impl Into<String>) -> Self {
-        Self { text: text.into(), code, is_left_to_nvidia_smi: false }
+        Self {
+            text: text.into(),
+            code,
+            is_left_to_nvidia_smi: false,
+        }
     }
 
     pub(crate) fn left_to_nvidia_smi(self) -> Self {
-        Self { is_left_to_nvidia_smi: true, ..self }
+        Self {
+            is_left_to_nvidia_smi: true,
+            ..self
+        }
     }
 
     /// What only NVIDIA's own nvidia-smi does.
@@ -71,7 +78,9 @@ impl Refusal {
 
     /// What was asked for is nothing that NVML tells. `form` is the switch, with its subcommand.
     pub(crate) fn not_in_nvml(form: &str) -> Self {
-        Self::not_done(format!("gpumon: NVML does not tell what '{form}' shows; use NVIDIA's own nvidia-smi for it\n"))
+        Self::not_done(format!(
+            "gpumon: NVML does not tell what '{form}' shows; use NVIDIA's own nvidia-smi for it\n"
+        ))
     }
 }
 

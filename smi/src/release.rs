@@ -44,7 +44,9 @@ impl Release {
     /// The running driver's; the newest known one where it does not tell.
     pub(crate) fn running(driver: &dyn QueryBackend) -> Self {
         let version = driver.system(SystemQuery::DriverVersion).ok();
-        let release = version.as_ref().and_then(|version| version.text()?.parse().ok());
+        let release = version
+            .as_ref()
+            .and_then(|version| version.text()?.parse().ok());
         release.unwrap_or(Self::NEWEST_KNOWN)
     }
 }

@@ -15,9 +15,12 @@ const SHARED: i128 = 4;
 /// # Errors
 /// The code of the first list where none of them is answered.
 pub(crate) fn running(ask: impl Fn(Query) -> Answer) -> Result<Vec<[i128; 5]>, Code> {
-    let lists =
-        [(COMPUTE, Query::ComputeProcesses), (GRAPHICS, Query::GraphicsProcesses), (SHARED, Query::MpsProcesses)]
-            .map(|(kind, query)| (kind, ask(query)));
+    let lists = [
+        (COMPUTE, Query::ComputeProcesses),
+        (GRAPHICS, Query::GraphicsProcesses),
+        (SHARED, Query::MpsProcesses),
+    ]
+    .map(|(kind, query)| (kind, ask(query)));
     if let [(_, Err(code)), (_, Err(_)), (_, Err(_))] = &lists {
         return Err(*code);
     }
@@ -29,12 +32,19 @@ pub(crate) fn running(ask: impl Fn(Query) -> Answer) -> Result<Vec<[i128; 5]>, C
             *bytes = (*bytes).max(*memory);
         }
     }
-    Ok(all.into_iter().map(|([gi, ci, pid], (kinds, bytes))| [gi, ci, pid, kinds, bytes]).collect())
+    Ok(all
+        .into_iter()
+        .map(|([gi, ci, pid], (kinds, bytes))| [gi, ci, pid, kinds, bytes])
+        .collect())
 }
 
 /// What a process does, in nvidia-smi's letters.
 pub(crate) fn kind(kinds: i128) -> &'static str {
-    match (kinds & SHARED != 0, kinds & COMPUTE != 0, kinds & GRAPHICS != 0) {
+    match (
+        kinds & SHARED != 0,
+        kinds & COMPUTE != 0,
+        kinds & GRAPHICS != 0,
+    ) {
         (true, _, true) => "M+C+G",
         (true, _, false) => "M+C",
         (false, true, true) => "C+G",
@@ -51,18 +61,33 @@ mod tests {
 
     #[test]
     fn what_a_process_does_is_told_by_letters() {
-        let kinds = [COMPUTE, GRAPHICS, COMPUTE | GRAPHICS, SHARED | COMPUTE, SHARED | GRAPHICS];
+        let kinds = [
+            COMPUTE,
+            GRAPHICS,
+            COMPUTE | GRAPHICS,
+            SHARED | COMPUTE,
+            SHARED | GRAPHICS,
+        ];
         assert_eq!(kinds.map(kind), ["C", "G", "C+G", "M+C", "M+C+G"]);
     }
 
     #[test]
     fn a_process_of_several_lists_is_one_row_by_instance_and_pid() {
         let rows = running(|query| match query {
-            Query::ComputeProcesses => Ok(Value::Numbers(vec![30, 5, 13, 0, 20, 6, 2, 0, 10, 7, 13, 0])),
+            Query::ComputeProcesses => Ok(Value::Numbers(vec![
+                30, 5, 13, 0, 20, 6, 2, 0, 10, 7, 13, 0,
+            ])),
             Query::MpsProcesses => Ok(Value::Numbers(vec![20, 6, 2, 0])),
             _ => Err(Code::NOT_SUPPORTED),
         });
-        assert_eq!(rows, Ok(vec![[2, 0, 20, COMPUTE | SHARED, 6], [13, 0, 10, COMPUTE, 7], [13, 0, 30, COMPUTE, 5]]));
+        assert_eq!(
+            rows,
+            Ok(vec![
+                [2, 0, 20, COMPUTE | SHARED, 6],
+                [13, 0, 10, COMPUTE, 7],
+                [13, 0, 30, COMPUTE, 5]
+            ])
+        );
         assert_eq!(running(|_| Err(Code::UNKNOWN)), Err(Code::UNKNOWN));
     }
 }

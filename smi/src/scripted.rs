@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use gpumon_probe::vendor::nvml::query::{Answer, Code, Query, QueryBackend, Subject, SystemQuery, Value};
+use gpumon_probe::vendor::nvml::query::{
+    Answer, Code, Query, QueryBackend, Subject, SystemQuery, Value,
+};
 
 /// The listed answers; every other query is not supported.
 #[derive(Default)]
@@ -26,7 +28,11 @@ impl ScriptedBackend {
     }
 
     pub(crate) fn numbers(self, gpu: u32, query: Query, numbers: &[i128]) -> Self {
-        self.answer(Subject::gpu(gpu), query, Ok(Value::Numbers(numbers.to_vec())))
+        self.answer(
+            Subject::gpu(gpu),
+            query,
+            Ok(Value::Numbers(numbers.to_vec())),
+        )
     }
 
     pub(crate) fn text(self, gpu: u32, query: Query, text: &str) -> Self {
@@ -47,11 +53,17 @@ impl ScriptedBackend {
 
 impl QueryBackend for ScriptedBackend {
     fn system(&self, query: SystemQuery) -> Answer {
-        self.system.get(&query).cloned().unwrap_or(Err(Code::NOT_SUPPORTED))
+        self.system
+            .get(&query)
+            .cloned()
+            .unwrap_or(Err(Code::NOT_SUPPORTED))
     }
 
     fn about(&self, subject: Subject, query: Query) -> Answer {
-        self.about.get(&(subject, query)).cloned().unwrap_or(Err(Code::NOT_SUPPORTED))
+        self.about
+            .get(&(subject, query))
+            .cloned()
+            .unwrap_or(Err(Code::NOT_SUPPORTED))
     }
 
     fn is_quick(&self) -> bool {
@@ -60,6 +72,11 @@ impl QueryBackend for ScriptedBackend {
 
     fn gpm(&self, subject: Subject, metrics: &[u32]) -> Answer {
         let known = self.gpm.get(&subject).ok_or(Code::NOT_READY)?;
-        Ok(Value::Reals(metrics.iter().map(|metric| known.get(metric).copied().unwrap_or(f64::NAN)).collect()))
+        Ok(Value::Reals(
+            metrics
+                .iter()
+                .map(|metric| known.get(metric).copied().unwrap_or(f64::NAN))
+                .collect(),
+        ))
     }
 }

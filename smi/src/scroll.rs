@@ -27,7 +27,12 @@ impl<'a> Scroll<'a> {
             Some(path) => Box::new(BufWriter::new(safe_file::create_empty(Path::new(path))?)),
             None => Box::new(output),
         };
-        Ok(Self { output, heading, every, rows: None })
+        Ok(Self {
+            output,
+            heading,
+            every,
+            rows: None,
+        })
     }
 
     /// Writes one round at once, so that a reader sees whole rounds.
@@ -60,8 +65,12 @@ mod tests {
         }
         drop(scroll);
         let text = String::from_utf8(output).unwrap();
-        let headings: Vec<_> =
-            text.lines().enumerate().filter(|(_, line)| *line == "#").map(|(number, _)| number).collect();
+        let headings: Vec<_> = text
+            .lines()
+            .enumerate()
+            .filter(|(_, line)| *line == "#")
+            .map(|(number, _)| number)
+            .collect();
         assert_eq!(headings, [0, 45]);
     }
 }

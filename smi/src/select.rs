@@ -13,31 +13,47 @@ use super::Refusal;
 /// What names no GPU is passed over, as nvidia-smi does.
 pub(crate) fn select(driver: &dyn QueryBackend, text: Option<&str>) -> Result<Vec<u32>, Refusal> {
     if text.is_some_and(str::is_empty) {
-        return Err(Refusal::new(255, "Failed to parse device string on command line"));
+        return Err(Refusal::new(
+            255,
+            "Failed to parse device string on command line",
+        ));
     }
     let count = device_count(driver);
     let gpus: Vec<u32> = match text {
         None => (0..count).collect(),
         Some(text) => {
-            let mut gpus: Vec<u32> =
-                text.split(',').filter_map(|word| find(driver, count, word.trim_start())).collect();
+            let mut gpus: Vec<u32> = text
+                .split(',')
+                .filter_map(|word| find(driver, count, word.trim_start()))
+                .collect();
             gpus.sort_unstable();
             gpus.dedup();
             gpus
         }
     };
-    if gpus.is_empty() { Err(Refusal::no_devices()) } else { Ok(gpus) }
+    if gpus.is_empty() {
+        Err(Refusal::no_devices())
+    } else {
+        Ok(gpus)
+    }
 }
 
 /// 0 where the driver does not tell.
 pub(crate) fn device_count(driver: &dyn QueryBackend) -> u32 {
-    let count = driver.system(SystemQuery::DeviceCount).ok().and_then(|answer| answer.at(0));
-    count.and_then(|count| u32::try_from(count).ok()).unwrap_or(0)
+    let count = driver
+        .system(SystemQuery::DeviceCount)
+        .ok()
+        .and_then(|answer| answer.at(0));
+    count
+        .and_then(|count| u32::try_from(count).ok())
+        .unwrap_or(0)
 }
 
 /// Whether it consists of MIG devices.
 pub(crate) fn is_divided(driver: &dyn QueryBackend, gpu: u32) -> bool {
-    driver.about(Subject::gpu(gpu), Query::MigMode).is_ok_and(|mode| mode.at(0) == Some(1))
+    driver
+        .about(Subject::gpu(gpu), Query::MigMode)
+        .is_ok_and(|mode| mode.at(0) == Some(1))
 }
 
 /// The GPU that a word names. An index costs no query; nothing else is an integer below the number of GPUs.
@@ -53,10 +69,15 @@ fn find(driver: &dyn QueryBackend, count: u32, word: &str) -> Option<u32> {
         answer.text().map(str::to_owned)
     };
     if let Some(bus_id) = normal_bus_id(word) {
-        return (0..count)
-            .find(|gpu| text(*gpu, Query::BusId).and_then(|own| normal_bus_id(&own)) == Some(bus_id.clone()));
+        return (0..count).find(|gpu| {
+            text(*gpu, Query::BusId).and_then(|own| normal_bus_id(&own)) == Some(bus_id.clone())
+        });
     }
-    let query = if word.starts_with("GPU-") { Query::Uuid } else { Query::Serial };
+    let query = if word.starts_with("GPU-") {
+        Query::Uuid
+    } else {
+        Query::Serial
+    };
     (0..count).find(|gpu| text(*gpu, query).as_deref() == Some(word))
 }
 
@@ -80,12 +101,24 @@ mod tests {
 
     #[test]
     fn a_gpu_has_many_names() {
-        for name in
-            ["0", " 0", "0,", "0,9", "0,0", "00000000:00:06.0", "0000:00:06.0", "00:06.0", "0:6.0", "1653724033796"]
-        {
+        for name in [
+            "0",
+            " 0",
+            "0,",
+            "0,9",
+            "0,0",
+            "00000000:00:06.0",
+            "0000:00:06.0",
+            "00:06.0",
+            "0:6.0",
+            "1653724033796",
+        ] {
             assert_eq!(select(&two(), Some(name)), Ok(vec![0]), "{name}");
         }
-        assert_eq!(select(&two(), Some("GPU-9ca18e3a-2fa7-dda5-c459-f1a949369cee")), Ok(vec![0]));
+        assert_eq!(
+            select(&two(), Some("GPU-9ca18e3a-2fa7-dda5-c459-f1a949369cee")),
+            Ok(vec![0])
+        );
         assert_eq!(select(&two(), Some("0000:0a:07.0")), Ok(vec![1]));
     }
 
@@ -97,12 +130,25 @@ mod tests {
 
     #[test]
     fn what_names_no_gpu_is_told() {
-        for name in
-            ["abc", "-1", "2", "GPU-9ca18e3a", "gpu-9ca18e3a-2fa7-dda5-c459-f1a949369cee", "00:06.1", "1:00:06.0"]
-        {
-            assert_eq!(select(&two(), Some(name)), Err(Refusal::no_devices()), "{name}");
+        for name in [
+            "abc",
+            "-1",
+            "2",
+            "GPU-9ca18e3a",
+            "gpu-9ca18e3a-2fa7-dda5-c459-f1a949369cee",
+            "00:06.1",
+            "1:00:06.0",
+        ] {
+            assert_eq!(
+                select(&two(), Some(name)),
+                Err(Refusal::no_devices()),
+                "{name}"
+            );
         }
         assert_eq!(select(&two(), Some("")).unwrap_err().code, 255);
-        assert_eq!(select(&ScriptedBackend::default(), None), Err(Refusal::no_devices()));
+        assert_eq!(
+            select(&ScriptedBackend::default(), None),
+            Err(Refusal::no_devices())
+        );
     }
 }

@@ -36,9 +36,9 @@ impl Subcommand {
         output: &mut dyn Write,
     ) -> Result<u8, Stop> {
         let ended = (self.run)(arguments, driver, output).or_else(|stop| match stop {
-            Stop::Refused(refusal) if !refusal.is_left_to_nvidia_smi => {
-                Ok(output.write_all(refusal.text.as_bytes()).map(|()| refusal.code)?)
-            }
+            Stop::Refused(refusal) if !refusal.is_left_to_nvidia_smi => Ok(output
+                .write_all(refusal.text.as_bytes())
+                .map(|()| refusal.code)?),
             stop => Err(stop),
         });
         match ended.and_then(|code| Ok(output.flush().map(|()| code)?)) {
@@ -50,7 +50,13 @@ impl Subcommand {
 
 impl Stop {
     pub(super) fn is_left_to_nvidia_smi(&self) -> bool {
-        matches!(self, Self::Refused(Refusal { is_left_to_nvidia_smi: true, .. }))
+        matches!(
+            self,
+            Self::Refused(Refusal {
+                is_left_to_nvidia_smi: true,
+                ..
+            })
+        )
     }
 }
 
@@ -109,7 +115,10 @@ pub(super) mod tests {
     fn a_reader_that_has_gone_is_no_failure() {
         let driver = crate::scripted::ScriptedBackend::default();
         for name in ["topo", "nvlink", "mig", "dmon"] {
-            let code = subcommand(name).unwrap().run(&["-h".to_owned()], &driver, &mut Closed).unwrap();
+            let code = subcommand(name)
+                .unwrap()
+                .run(&["-h".to_owned()], &driver, &mut Closed)
+                .unwrap();
             assert_eq!(code, 0, "{name}");
         }
     }

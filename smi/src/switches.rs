@@ -48,7 +48,13 @@ pub(crate) enum UsageError<'a> {
 /// nothing in its place.
 pub(crate) fn spellings(line: &str) -> Option<(impl Iterator<Item = &str>, &str)> {
     let (names, about) = line.trim().strip_prefix('[')?.split_once("]:")?;
-    Some((names.split('|').map(str::trim).filter(|name| !["", "N/A"].contains(name)), about))
+    Some((
+        names
+            .split('|')
+            .map(str::trim)
+            .filter(|name| !["", "N/A"].contains(name)),
+        about,
+    ))
 }
 
 impl<'a> Switches<'a> {
@@ -58,14 +64,17 @@ impl<'a> Switches<'a> {
         let mut typed = Vec::new();
         let mut words = arguments.iter().map(String::as_str).peekable();
         while let Some(word) = words.next() {
-            let (spelling, attached) =
-                word.split_once('=').map_or((word, None), |(spelling, value)| (spelling, Some(value)));
+            let (spelling, attached) = word
+                .split_once('=')
+                .map_or((word, None), |(spelling, value)| (spelling, Some(value)));
             let switch = find(spelling).ok_or(UsageError::Unknown(word))?;
             let value = match switch.arity {
                 Arity::None if attached.is_some() => return Err(UsageError::Unknown(word)),
                 Arity::None => None,
                 // A number below zero is a value, another switch is not.
-                Arity::Required | Arity::Optional => attached.or_else(|| words.next_if(|next| find(next).is_none())),
+                Arity::Required | Arity::Optional => {
+                    attached.or_else(|| words.next_if(|next| find(next).is_none()))
+                }
             };
             if switch.arity == Arity::Required && value.is_none() {
                 return Err(UsageError::NoValue(spelling));
@@ -85,17 +94,30 @@ impl<'a> Switches<'a> {
 
     /// The value that was typed last for a switch.
     pub(crate) fn value(&self, spelling: &str) -> Option<&'a str> {
-        self.0.iter().rev().find(|(name, _)| *name == spelling).and_then(|(_, value)| *value)
+        self.0
+            .iter()
+            .rev()
+            .find(|(name, _)| *name == spelling)
+            .and_then(|(_, value)| *value)
     }
 
     /// The number that was typed last for a switch.
     pub(crate) fn number(&self, switch: &'static str) -> Result<Option<i64>, UsageError<'a>> {
-        self.value(switch).map(|value| value.parse().map_err(|_| UsageError::BadValue { switch, value })).transpose()
+        self.value(switch)
+            .map(|value| {
+                value
+                    .parse()
+                    .map_err(|_| UsageError::BadValue { switch, value })
+            })
+            .transpose()
     }
 
     /// The first of these switches that was typed.
     pub(crate) fn first_of(&self, spellings: &[&'static str]) -> Option<&'static str> {
-        self.0.iter().map(|(name, _)| *name).find(|name| spellings.contains(name))
+        self.0
+            .iter()
+            .map(|(name, _)| *name)
+            .find(|name| spellings.contains(name))
     }
 }
 
@@ -104,7 +126,9 @@ impl fmt::Display for UsageError<'_> {
         match self {
             Self::Unknown(word) => write!(f, "Option \"{word}\" is not recognized."),
             Self::NoValue(switch) => write!(f, "Option \"{switch}\" is missing its value."),
-            Self::BadValue { switch, value } => write!(f, "Option \"{value}\" is invalid for \"{switch}\"."),
+            Self::BadValue { switch, value } => {
+                write!(f, "Option \"{value}\" is invalid for \"{switch}\".")
+            }
         }
     }
 }
@@ -114,8 +138,11 @@ mod tests {
     use super::*;
 
     fn known() -> Vec<Switch> {
-        let switch =
-            |spellings: &[&'static str], arity| Switch { spellings: spellings.to_vec(), arity, values: Values::Any };
+        let switch = |spellings: &[&'static str], arity| Switch {
+            spellings: spellings.to_vec(),
+            arity,
+            values: Values::Any,
+        };
         vec![
             switch(&["-s", "--status"], Arity::None),
             switch(&["-l", "--link"], Arity::Required),
@@ -150,10 +177,18 @@ mod tests {
             ("-s -l", "Option \"-l\" is missing its value."),
             ("-l -s", "Option \"-l\" is missing its value."),
         ] {
-            assert_eq!(Switches::parse(&known(), &words(text)).unwrap_err().to_string(), message);
+            assert_eq!(
+                Switches::parse(&known(), &words(text))
+                    .unwrap_err()
+                    .to_string(),
+                message
+            );
         }
         let typed = words("-l x");
-        let fault = Switches::parse(&known(), &typed).unwrap().number("-l").unwrap_err();
+        let fault = Switches::parse(&known(), &typed)
+            .unwrap()
+            .number("-l")
+            .unwrap_err();
         assert_eq!(fault.to_string(), "Option \"x\" is invalid for \"-l\".");
     }
 }

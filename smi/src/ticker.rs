@@ -26,16 +26,22 @@ impl Ticker {
         // Registered before the thread starts, so that no signal comes too early.
         let mut signals = Signals::new([SIGINT])?;
         let (sender, interrupted) = mpsc::channel();
-        thread::Builder::new().name("interrupt".to_owned()).spawn(move || {
-            if signals.forever().next().is_some() && sender.send(()).is_ok() {
-                thread::sleep(GRACE);
-                // Nobody listens where the loop has come to its end.
-                if sender.send(()).is_ok() {
-                    process::exit(0);
+        thread::Builder::new()
+            .name("interrupt".to_owned())
+            .spawn(move || {
+                if signals.forever().next().is_some() && sender.send(()).is_ok() {
+                    thread::sleep(GRACE);
+                    // Nobody listens where the loop has come to its end.
+                    if sender.send(()).is_ok() {
+                        process::exit(0);
+                    }
                 }
-            }
-        })?;
-        Ok(Self { interval, next: Instant::now() + interval, interrupted })
+            })?;
+        Ok(Self {
+            interval,
+            next: Instant::now() + interval,
+            interrupted,
+        })
     }
 
     /// Waits for the next round. Rounds keep their distance from the first one, however long each takes; one that was
@@ -45,7 +51,8 @@ impl Ticker {
         while self.next < now {
             self.next += self.interval;
         }
-        let goes_on = self.interrupted.recv_timeout(self.next - now) == Err(RecvTimeoutError::Timeout);
+        let goes_on =
+            self.interrupted.recv_timeout(self.next - now) == Err(RecvTimeoutError::Timeout);
         self.next += self.interval;
         goes_on
     }
@@ -60,7 +67,8 @@ mod tests {
         let mut ticker = Ticker::start(Duration::from_millis(1)).unwrap();
         assert!(ticker.next());
         ticker.next = Instant::now() + Duration::from_mins(10);
-        rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::INT).unwrap();
+        rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::INT)
+            .unwrap();
         assert!(!ticker.next());
     }
 }

@@ -44,7 +44,11 @@ struct Caller {
 
 impl<D: QueryBackend + Send + 'static> TimeLimited<D> {
     pub(crate) fn new(driver: D) -> Self {
-        Self { driver: Arc::new(driver), gpus: Mutex::default(), last_opened: Mutex::default() }
+        Self {
+            driver: Arc::new(driver),
+            gpus: Mutex::default(),
+            last_opened: Mutex::default(),
+        }
     }
 
     fn call(&self, index: u32, call: impl FnOnce(&D) -> Answer + Send + 'static) -> Answer {
@@ -53,12 +57,19 @@ impl<D: QueryBackend + Send + 'static> TimeLimited<D> {
             return Err(Code::TIMEOUT);
         }
         let idle = lock(&gpu.idle).pop();
-        let caller = idle.map_or_else(Caller::start, Ok).map_err(|_| Code::UNKNOWN)?;
+        let caller = idle
+            .map_or_else(Caller::start, Ok)
+            .map_err(|_| Code::UNKNOWN)?;
         let driver = Arc::clone(&self.driver);
-        caller.calls.send(Box::new(move || call(&driver))).map_err(|_| Code::UNKNOWN)?;
+        caller
+            .calls
+            .send(Box::new(move || call(&driver)))
+            .map_err(|_| Code::UNKNOWN)?;
         let begun = Instant::now();
         loop {
-            let left = self.deadline(begun).saturating_duration_since(Instant::now());
+            let left = self
+                .deadline(begun)
+                .saturating_duration_since(Instant::now());
             match caller.answers.recv_timeout(left.min(GLANCE)) {
                 Ok(answer) => {
                     lock(&gpu.idle).push(caller);
@@ -129,7 +140,11 @@ impl Caller {
                 }
             }
         };
-        Ok(Self { calls, answers, thread: thread::Builder::new().name("driver".into()).spawn(work)? })
+        Ok(Self {
+            calls,
+            answers,
+            thread: thread::Builder::new().name("driver".into()).spawn(work)?,
+        })
     }
 }
 
@@ -169,7 +184,11 @@ mod tests {
         let held = lock(&gate);
         assert_eq!((ask(0), ask(1)), (Ok(Value::number(0)), Err(Code::TIMEOUT)));
         let callers = || lock(&limited.gpu(1).stuck).len();
-        assert_eq!((ask(1), callers()), (Err(Code::TIMEOUT), 1), "it is not asked again");
+        assert_eq!(
+            (ask(1), callers()),
+            (Err(Code::TIMEOUT), 1),
+            "it is not asked again"
+        );
         drop(held);
         while limited.gpu(1).is_stuck() {
             thread::sleep(GLANCE);

@@ -14,11 +14,18 @@ pub(crate) struct TimestampColumns {
 impl TimestampColumns {
     /// Reads `D`, `T` or both; `None` where there is another letter.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        text.chars().try_fold(Self::default(), |columns, letter| match letter {
-            'D' => Some(Self { date: true, ..columns }),
-            'T' => Some(Self { time: true, ..columns }),
-            _ => None,
-        })
+        text.chars()
+            .try_fold(Self::default(), |columns, letter| match letter {
+                'D' => Some(Self {
+                    date: true,
+                    ..columns
+                }),
+                'T' => Some(Self {
+                    time: true,
+                    ..columns
+                }),
+                _ => None,
+            })
     }
 
     /// The names above them, and above the index.
@@ -46,7 +53,10 @@ impl TimestampColumns {
 /// The words as columns: date and time 12 wide, the index right-aligned.
 pub(crate) fn columns<T: AsRef<str>>(words: &[T]) -> String {
     let (index, times) = words.split_last().expect("an index stands there always");
-    let times: Vec<String> = times.iter().map(|time| format!("{:<12}", time.as_ref())).collect();
+    let times: Vec<String> = times
+        .iter()
+        .map(|time| format!("{:<12}", time.as_ref()))
+        .collect();
     format!("{}{:>4}", times.concat(), index.as_ref())
 }
 
@@ -56,12 +66,23 @@ mod tests {
 
     #[test]
     fn every_combination_lines_up() {
-        let now = jiff::civil::date(2026, 11, 21).at(11, 58, 28, 0).to_zoned(jiff::tz::TimeZone::UTC).unwrap();
+        let now = jiff::civil::date(2026, 11, 21)
+            .at(11, 58, 28, 0)
+            .to_zoned(jiff::tz::TimeZone::UTC)
+            .unwrap();
         for (typed, names, words) in [
             ("", " gpu", "   0"),
             ("T", "Time         gpu", "11:58:28       0"),
-            ("DT", "Date        Time         gpu", "20261121    11:58:28       0"),
-            ("TD", "Date        Time         gpu", "20261121    11:58:28       0"),
+            (
+                "DT",
+                "Date        Time         gpu",
+                "20261121    11:58:28       0",
+            ),
+            (
+                "TD",
+                "Date        Time         gpu",
+                "20261121    11:58:28       0",
+            ),
         ] {
             let timestamp = TimestampColumns::parse(typed).unwrap();
             assert_eq!(columns(&timestamp.names()), names);

@@ -22,16 +22,22 @@ pub(crate) fn refusal(error: &SourceError) -> Refusal {
              NVIDIA driver is installed and running.\n\n",
         ),
         SourceError::NoDevice(_) => Refusal::no_devices(),
-        SourceError::VersionMismatch(_) => Refusal::new(18, failed("Driver/library version mismatch")),
+        SourceError::VersionMismatch(_) => {
+            Refusal::new(18, failed("Driver/library version mismatch"))
+        }
         SourceError::NoPermission(_) => Refusal::new(4, failed("Insufficient Permissions")),
         SourceError::Driver(_) => Refusal::new(255, failed("Unknown Error")),
-        SourceError::NoThread { .. } | SourceError::BadScenario(_) => Refusal::new(255, format!("{error}\n")),
+        SourceError::NoThread { .. } | SourceError::BadScenario(_) => {
+            Refusal::new(255, format!("{error}\n"))
+        }
     }
 }
 
 /// The warning about a GPU that cannot be opened, while the others are shown.
 pub(crate) fn lost(gpu: u32, count: u32, code: Code) -> String {
-    let bus_id = bus_id(gpu, count).map(|id| format!(" {id}:")).unwrap_or_default();
+    let bus_id = bus_id(gpu, count)
+        .map(|id| format!(" {id}:"))
+        .unwrap_or_default();
     let what = if code == Code::GPU_IS_LOST {
         "GPU is lost.  Reboot the system to recover this GPU".to_owned()
     } else {
@@ -43,7 +49,9 @@ pub(crate) fn lost(gpu: u32, count: u32, code: Code) -> String {
 /// The kernel module lists its GPUs also when the library cannot reach one. NVML numbers them by their bus id.
 fn bus_id(gpu: u32, count: u32) -> Option<String> {
     let listed = fs::read_dir("/proc/driver/nvidia/gpus").ok()?;
-    let mut ids: Vec<String> = listed.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+    let mut ids: Vec<String> = listed
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect();
     ids.sort();
     (ids.len() == count as usize).then(|| ids.swap_remove(gpu as usize).to_uppercase())
 }
@@ -55,8 +63,7 @@ mod tests {
     #[test]
     fn a_lost_gpu_is_named_by_its_number() {
         let text = lost(3, u32::MAX, Code::GPU_IS_LOST);
-        let expected =
-            "Unable to determine the device handle for GPU3: GPU is lost.  Reboot the system to recover this GPU\n";
+        let expected = "Unable to determine the device handle for GPU3: GPU is lost.  Reboot the system to recover this GPU\n";
         assert_eq!(text, expected);
     }
 }

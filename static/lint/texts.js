@@ -9,7 +9,10 @@ const WORDS = [
   'TemplateElement[value.raw=/^(?!gpumon).*[a-z],? [a-z]/i]',
   'TemplateElement[value.raw=/^,? (?!min|gpumon)[a-z]{2,}/]',
 ]
-  .map((text) => `${text}:not(${TRANS} > :first-child, ${TRANS}[callee.property.name="_n"] > :nth-child(2))`)
+  .map(
+    (text) =>
+      `${text}:not(${TRANS} > :first-child, ${TRANS}[callee.property.name="_n"] > :nth-child(2))`,
+  )
   .join();
 
 /** A rule that forbids what a selector finds. */

@@ -2,7 +2,14 @@
 
 export { CellMeter, isWorthShowing } from './model/cell-cost';
 export { record } from './model/cell-record';
-export { EXECUTION_KEY, isOfRun, METADATA_KEY, readStoredCost, runOf, storedCost } from './model/stored-cost';
+export {
+  EXECUTION_KEY,
+  isOfRun,
+  METADATA_KEY,
+  readStoredCost,
+  runOf,
+  storedCost,
+} from './model/stored-cost';
 export type { CellCost } from './model/cell-cost';
 export type { Sample, StoredCost } from './wire';
 export { CellLine } from './view/cell-line';

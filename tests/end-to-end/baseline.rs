@@ -4,7 +4,9 @@ use std::{fs, path::Path, process::Command};
 
 use serde_json::{Value, json};
 
-use crate::support::{Fake, FakeCuda, Server, eventually, lines_of, refused, refused_with, stderr, stdout};
+use crate::support::{
+    Fake, FakeCuda, Server, eventually, lines_of, refused, refused_with, stderr, stdout,
+};
 
 /// `gpumon bench` with what these words say, in this data directory.
 fn bench(cuda: &FakeCuda, folder: &Path, words: &str) -> Command {
@@ -22,7 +24,8 @@ fn as_if(folder: &Path, median_us: f64) {
     let mut content = stored(folder);
     for gpu in content["gpus"].as_object_mut().unwrap().values_mut() {
         for baseline in gpu["baseline"].as_array_mut().unwrap() {
-            baseline["time"] = json!({ "median_us": median_us, "low_us": median_us, "high_us": median_us });
+            baseline["time"] =
+                json!({ "median_us": median_us, "low_us": median_us, "high_us": median_us });
         }
     }
     fs::write(folder.join("benchmarks.json"), content.to_string()).unwrap();
@@ -33,18 +36,38 @@ fn a_gpu_is_held_against_its_baseline_and_its_siblings_in_exactly_the_same_work(
     let cuda = FakeCuda::new("devices = 2\nkernel_ms = 1");
     let data = cuda.folder().join("new").join("data");
     for (words, said) in [
-        ("copy scale --save-baseline --size 1000 --device all", "stored 2 results as the baseline of GPU 1: "),
-        ("copy --dtype fp64 --save-baseline --size 3000", "stored 1 result as the baseline of GPU 0: "),
+        (
+            "copy scale --save-baseline --size 1000 --device all",
+            "stored 2 results as the baseline of GPU 1: ",
+        ),
+        (
+            "copy --dtype fp64 --save-baseline --size 3000",
+            "stored 1 result as the baseline of GPU 0: ",
+        ),
     ] {
         let output = bench(&cuda, &data, words).output().unwrap();
-        assert!(output.status.success() && stderr(&output).contains(said), "{}", stderr(&output));
+        assert!(
+            output.status.success() && stderr(&output).contains(said),
+            "{}",
+            stderr(&output)
+        );
     }
     as_if(&data, 100.0);
     let (code, lines, said) = lines_of(bench(&cuda, &data, "--baseline --json --device all"));
     assert_eq!((code, said.as_str()), (Some(0), ""));
-    let works: Vec<_> =
-        lines.iter().map(|line| (&line["device"]["index"], &line["id"], &line["dtype"], &line["n"])).collect();
-    let work = |gpu: u32, id: &str, dtype: &str, n: u32| [gpu.into(), id.into(), dtype.into(), n.into()];
+    let works: Vec<_> = lines
+        .iter()
+        .map(|line| {
+            (
+                &line["device"]["index"],
+                &line["id"],
+                &line["dtype"],
+                &line["n"],
+            )
+        })
+        .collect();
+    let work =
+        |gpu: u32, id: &str, dtype: &str, n: u32| [gpu.into(), id.into(), dtype.into(), n.into()];
     let expected: [[Value; 4]; 5] = [
         work(0, "copy", "fp32", 1000),
         work(0, "scale", "fp32", 1000),
@@ -53,30 +76,56 @@ fn a_gpu_is_held_against_its_baseline_and_its_siblings_in_exactly_the_same_work(
         work(1, "scale", "fp32", 1000),
     ];
     assert!(
-        works.iter().eq(expected.iter().map(|[gpu, id, dtype, n]| (gpu, id, dtype, n)).collect::<Vec<_>>().iter()),
+        works.iter().eq(expected
+            .iter()
+            .map(|[gpu, id, dtype, n]| (gpu, id, dtype, n))
+            .collect::<Vec<_>>()
+            .iter()),
         "{works:?}"
     );
     for line in &lines {
         let compared = &line["compared"];
         let ratio = |key: &str| compared[key].as_f64();
-        assert!(ratio("ratio") < Some(0.5) && compared["is_slower"] == true, "{line}");
+        assert!(
+            ratio("ratio") < Some(0.5) && compared["is_slower"] == true,
+            "{line}"
+        );
         // Another GPU has no such result.
         assert!(ratio("siblings").is_none_or(|ratio| ratio < 0.5), "{line}");
-        assert_eq!(ratio("siblings").is_some(), line["dtype"] == "fp32", "{line}");
-        assert!(ratio("before_us") == Some(100.0) && compared["before_ms"].as_u64().is_some(), "{line}");
+        assert_eq!(
+            ratio("siblings").is_some(),
+            line["dtype"] == "fp32",
+            "{line}"
+        );
+        assert!(
+            ratio("before_us") == Some(100.0) && compared["before_ms"].as_u64().is_some(),
+            "{line}"
+        );
     }
 
-    let output = bench(&cuda, &data, "copy --dtype fp32 --baseline --fail-below 0.9").output().unwrap();
+    let output = bench(
+        &cuda,
+        &data,
+        "copy --dtype fp32 --baseline --fail-below 0.9",
+    )
+    .output()
+    .unwrap();
     let text = stdout(&output);
     assert_eq!(output.status.code(), Some(4), "{text}");
-    for words in
-        [" vs base siblings ", "Below 0.9 of the baseline:", ": copy (fp32) takes ", "--save-baseline", "Below 90.0 %"]
-    {
+    for words in [
+        " vs base siblings ",
+        "Below 0.9 of the baseline:",
+        ": copy (fp32) takes ",
+        "--save-baseline",
+        "Below 90.0 %",
+    ] {
         assert!(text.contains(words), "{words}: {text}");
     }
     assert_eq!(text.matches(" verified").count(), 1, "{text}");
     as_if(&data, 1e9);
-    let output = bench(&cuda, &data, "--baseline --fail-below 0.9").output().unwrap();
+    let output = bench(&cuda, &data, "--baseline --fail-below 0.9")
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
     assert!(!stdout(&output).contains("Below"), "{}", stdout(&output));
 }
@@ -86,7 +135,13 @@ fn what_is_not_verified_or_says_nothing_about_the_gpu_is_not_stored() {
     let fault = "[[fault]]\nkind = \"flip\"\nafter_kernels = 0\nkernel = \"stream_triad_fp32\"";
     let cuda = FakeCuda::new(&format!("devices = 2\n{fault}"));
     let data = cuda.folder().join("data");
-    let output = bench(&cuda, &data, "copy triad peer --size 100003 --backend both --save-baseline").output().unwrap();
+    let output = bench(
+        &cuda,
+        &data,
+        "copy triad peer --size 100003 --backend both --save-baseline",
+    )
+    .output()
+    .unwrap();
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
     for words in [
@@ -98,17 +153,36 @@ fn what_is_not_verified_or_says_nothing_about_the_gpu_is_not_stored() {
         assert!(said.contains(words), "{words}: {said}");
     }
     let gpus = stored(&data)["gpus"].as_object().unwrap().clone();
-    let [gpu] = &gpus.values().collect::<Vec<_>>()[..] else { panic!("{gpus:?}") };
-    assert_eq!((&gpu["baseline"][0]["workload"], gpu["baseline"].as_array().unwrap().len()), (&"copy".into(), 1));
+    let [gpu] = &gpus.values().collect::<Vec<_>>()[..] else {
+        panic!("{gpus:?}")
+    };
+    assert_eq!(
+        (
+            &gpu["baseline"][0]["workload"],
+            gpu["baseline"].as_array().unwrap().len()
+        ),
+        (&"copy".into(), 1)
+    );
     for (words, reason) in [
-        ("copy --backend cpu --size 1000", "because the CPU has no baseline: copy"),
-        ("launch-latency", "because they measure driver and CPU: launch-latency"),
+        (
+            "copy --backend cpu --size 1000",
+            "because the CPU has no baseline: copy",
+        ),
+        (
+            "launch-latency",
+            "because they measure driver and CPU: launch-latency",
+        ),
     ] {
-        let output = bench(&cuda, &data, &format!("{words} --save-baseline")).output().unwrap();
+        let output = bench(&cuda, &data, &format!("{words} --save-baseline"))
+            .output()
+            .unwrap();
         let said = stderr(&output);
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains(reason), "{said}");
-        assert!(said.ends_with("no baseline was stored: there is no verified result of a GPU\n"), "{said}");
+        assert!(
+            said.ends_with("no baseline was stored: there is no verified result of a GPU\n"),
+            "{said}"
+        );
     }
 }
 
@@ -116,49 +190,102 @@ fn what_is_not_verified_or_says_nothing_about_the_gpu_is_not_stored() {
 fn every_bad_input_has_its_cause_and_its_cure() {
     let cuda = FakeCuda::new("devices = 2");
     let data = cuda.folder().join("data");
-    refused_with(bench(&cuda, &data, "--baseline"), 2, &["no baseline is stored in ", "--save-baseline"]);
+    refused_with(
+        bench(&cuda, &data, "--baseline"),
+        2,
+        &["no baseline is stored in ", "--save-baseline"],
+    );
     assert!(!data.exists(), "nothing is made for a question");
-    let save = bench(&cuda, &data, "copy --save-baseline --size 1000").output().unwrap();
+    let save = bench(&cuda, &data, "copy --save-baseline --size 1000")
+        .output()
+        .unwrap();
     assert!(save.status.success(), "{}", stderr(&save));
     for (words, code, said) in [
         ("traid --baseline", 2, "no baseline of 'traid' is stored"),
-        ("copy --dtype fp64 --baseline", 2, "no baseline in fp64 is stored"),
+        (
+            "copy --dtype fp64 --baseline",
+            2,
+            "no baseline in fp64 is stored",
+        ),
         ("--baseline --device 1", 2, "no such baseline of GPU 1: "),
         ("--baseline --device 7", 3, "no GPU '7'"),
         ("--baseline --size 5", 2, "cannot be used with '--size"),
-        ("--baseline --backend cpu", 2, "cannot be used with '--backend"),
+        (
+            "--baseline --backend cpu",
+            2,
+            "cannot be used with '--backend",
+        ),
         ("--baseline --save-baseline", 2, "cannot be used with"),
-        ("--save-baseline --engine cublas", 2, "cannot be used with '--engine"),
+        (
+            "--save-baseline --engine cublas",
+            2,
+            "cannot be used with '--engine",
+        ),
         ("--save-baseline --pairs", 2, "cannot be used with '--pairs"),
-        ("--baseline --compare x", 2, "cannot be used with '--compare"),
+        (
+            "--baseline --compare x",
+            2,
+            "cannot be used with '--compare",
+        ),
     ] {
         refused(bench(&cuda, &data, words), code, said);
     }
-    refused(bench(&cuda, Path::new("none"), "--baseline"), 2, "name one with --data-dir");
+    refused(
+        bench(&cuda, Path::new("none"), "--baseline"),
+        2,
+        "name one with --data-dir",
+    );
     // One of two has none: the other is measured nevertheless.
     let (code, lines, said) = lines_of(bench(&cuda, &data, "--baseline --device all --json"));
     assert_eq!((code, lines.len()), (Some(0), 1), "{said}");
-    assert!(said.contains("no such baseline of GPU 1: ") && said.contains("--save-baseline --device 1"), "{said}");
-    for bad in ["", "{\"version\":1,\"gpus\":{\"GPU-", "{\"version\":2,\"gpus\":[]}"] {
+    assert!(
+        said.contains("no such baseline of GPU 1: ") && said.contains("--save-baseline --device 1"),
+        "{said}"
+    );
+    for bad in [
+        "",
+        "{\"version\":1,\"gpus\":{\"GPU-",
+        "{\"version\":2,\"gpus\":[]}",
+    ] {
         fs::write(data.join("benchmarks.json"), bad).unwrap();
         for words in ["copy --save-baseline", "--baseline"] {
-            let cure = ["cannot read ", "benchmarks.json: ", "--data-dir, or move the file away"];
+            let cure = [
+                "cannot read ",
+                "benchmarks.json: ",
+                "--data-dir, or move the file away",
+            ];
             refused_with(bench(&cuda, &data, words), 2, &cure);
         }
-        assert_eq!(fs::read_to_string(data.join("benchmarks.json")).unwrap(), bad, "nothing is lost");
+        assert_eq!(
+            fs::read_to_string(data.join("benchmarks.json")).unwrap(),
+            bad,
+            "nothing is lost"
+        );
     }
     let file = cuda.folder().join("file");
     fs::write(&file, "").unwrap();
-    refused(bench(&cuda, &file, "copy --save-baseline"), 2, "file/benchmarks.json: Not a directory");
+    refused(
+        bench(&cuda, &file, "copy --save-baseline"),
+        2,
+        "file/benchmarks.json: Not a directory",
+    );
 }
 
 #[test]
 fn a_gpu_below_its_baseline_is_told_by_doctor_and_by_the_server_until_the_change_is_intended() {
-    let nvml = Fake::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\n[[gpu]]\nindex = 1\nprofile = \"idle\"");
+    let nvml =
+        Fake::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\n[[gpu]]\nindex = 1\nprofile = \"idle\"");
     let inventory = nvml.json();
-    let uuids: Vec<_> =
-        inventory["inventory"]["gpus"].as_array().unwrap().iter().map(|gpu| gpu["uuid"].clone()).collect();
-    let cuda = FakeCuda::new(&format!("devices = 2\nuuids = {}\nkernel_ms = 1", Value::from(uuids)));
+    let uuids: Vec<_> = inventory["inventory"]["gpus"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|gpu| gpu["uuid"].clone())
+        .collect();
+    let cuda = FakeCuda::new(&format!(
+        "devices = 2\nuuids = {}\nkernel_ms = 1",
+        Value::from(uuids)
+    ));
     let data = nvml.path("data");
     let run = |words: &str| {
         let output = bench(&cuda, &data, words).output().unwrap();
@@ -167,10 +294,19 @@ fn a_gpu_below_its_baseline_is_told_by_doctor_and_by_the_server_until_the_change
     let folder = data.to_str().unwrap();
     // What `doctor` warns of, and what the server says of the first GPU.
     let warnings = || {
-        let output = nvml.gpumon(&["doctor", "--json", "--data-dir", folder]).output().unwrap();
+        let output = nvml
+            .gpumon(&["doctor", "--json", "--data-dir", folder])
+            .output()
+            .unwrap();
         let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-        let warnings = report["checks"].as_array().unwrap().iter().filter(|found| found["verdict"] == "warning");
-        warnings.map(|found| format!("{}: {}", found["check"], found["finding"])).collect::<Vec<_>>()
+        let warnings = report["checks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|found| found["verdict"] == "warning");
+        warnings
+            .map(|found| format!("{}: {}", found["check"], found["finding"]))
+            .collect::<Vec<_>>()
     };
     let conditions = || {
         let mut server = Server::over(&nvml, &["--interval-ms", "100", "--data-dir", folder]);
@@ -181,8 +317,14 @@ fn a_gpu_below_its_baseline_is_told_by_doctor_and_by_the_server_until_the_change
             snapshot["sample"]["seq"].as_u64() >= Some(2)
         });
         server.terminate();
-        let of_all = gpus.as_array().unwrap().iter().flat_map(|gpu| gpu["conditions"].as_array().unwrap().clone());
-        of_all.filter(|condition| condition["condition"] == "below_baseline").collect::<Vec<_>>()
+        let of_all = gpus
+            .as_array()
+            .unwrap()
+            .iter()
+            .flat_map(|gpu| gpu["conditions"].as_array().unwrap().clone());
+        of_all
+            .filter(|condition| condition["condition"] == "below_baseline")
+            .collect::<Vec<_>>()
     };
     assert_eq!(warnings(), [""; 0], "no baseline is no finding");
     run("copy --save-baseline --size 1000 --device all");
@@ -192,20 +334,37 @@ fn a_gpu_below_its_baseline_is_told_by_doctor_and_by_the_server_until_the_change
     run("--baseline");
     let told = warnings();
     assert!(
-        told.len() == 1 && told[0].contains("gpu 0") && told[0].contains("below its baseline: copy (fp32)"),
+        told.len() == 1
+            && told[0].contains("gpu 0")
+            && told[0].contains("below its baseline: copy (fp32)"),
         "{told:?}"
     );
-    let [condition] = &conditions()[..] else { panic!("of one GPU") };
-    assert_eq!((&condition["severity"], &condition["workload"]), (&"warning".into(), &"copy".into()));
+    let [condition] = &conditions()[..] else {
+        panic!("of one GPU")
+    };
+    assert_eq!(
+        (&condition["severity"], &condition["workload"]),
+        (&"warning".into(), &"copy".into())
+    );
     let us = |key: &str| condition[key].as_f64().unwrap();
-    assert!(us("median_us") > 1_000.0 && us("baseline_us") < 11.0, "{condition}");
+    assert!(
+        us("median_us") > 1_000.0 && us("baseline_us") < 11.0,
+        "{condition}"
+    );
 
     run("copy --save-baseline --size 1000");
     let told = warnings();
-    assert!(told.len() == 1 && told[0].contains("slower than GPUs of the same model"), "{told:?}");
+    assert!(
+        told.len() == 1 && told[0].contains("slower than GPUs of the same model"),
+        "{told:?}"
+    );
     assert_eq!(conditions(), Vec::<Value>::new(), "the change is intended");
 
     fs::write(data.join("benchmarks.json"), "broken").unwrap();
-    assert!(warnings()[0].contains("benchmarks.json cannot be read"), "{:?}", warnings());
+    assert!(
+        warnings()[0].contains("benchmarks.json cannot be read"),
+        "{:?}",
+        warnings()
+    );
     assert_eq!(conditions(), Vec::<Value>::new());
 }

@@ -17,11 +17,19 @@ use crate::support::{Fake, Server, Tty, eventually, gpumon, refused, stderr, std
 /// Every byte of the archive, and its files by name.
 fn opened(path: &Path) -> (Vec<u8>, BTreeMap<String, String>) {
     let mut bytes = Vec::new();
-    GzDecoder::new(fs::File::open(path).unwrap()).read_to_end(&mut bytes).unwrap();
+    GzDecoder::new(fs::File::open(path).unwrap())
+        .read_to_end(&mut bytes)
+        .unwrap();
     let mut files = BTreeMap::new();
     for entry in tar::Archive::new(bytes.as_slice()).entries().unwrap() {
         let mut entry = entry.unwrap();
-        let name = entry.path().unwrap().strip_prefix("gpumon-bundle").unwrap().display().to_string();
+        let name = entry
+            .path()
+            .unwrap()
+            .strip_prefix("gpumon-bundle")
+            .unwrap()
+            .display()
+            .to_string();
         let mut text = String::new();
         entry.read_to_string(&mut text).unwrap();
         files.insert(name, text);
@@ -31,7 +39,12 @@ fn opened(path: &Path) -> (Vec<u8>, BTreeMap<String, String>) {
 
 /// Runs it and opens what it has written.
 fn bundle(command: &mut Command, path: &Path) -> (String, Vec<u8>, BTreeMap<String, String>) {
-    let output = command.arg("--bundle").arg(path).arg("--yes").output().unwrap();
+    let output = command
+        .arg("--bundle")
+        .arg(path)
+        .arg("--yes")
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let (bytes, files) = opened(path);
     (stdout(&output), bytes, files)
@@ -40,9 +53,12 @@ fn bundle(command: &mut Command, path: &Path) -> (String, Vec<u8>, BTreeMap<Stri
 #[track_caller]
 fn has_none_of(bytes: &[u8], originals: &[&str]) {
     for original in originals {
-        let at = bytes.windows(original.len()).position(|window| window.eq_ignore_ascii_case(original.as_bytes()));
+        let at = bytes
+            .windows(original.len())
+            .position(|window| window.eq_ignore_ascii_case(original.as_bytes()));
         if let Some(at) = at {
-            let around = String::from_utf8_lossy(&bytes[at.saturating_sub(80)..bytes.len().min(at + 80)]);
+            let around =
+                String::from_utf8_lossy(&bytes[at.saturating_sub(80)..bytes.len().min(at + 80)]);
             panic!("{original:?} has survived in {around:?}");
         }
     }
@@ -53,7 +69,9 @@ fn all_at<'a>(value: &'a Value, key: &str) -> Vec<&'a str> {
     match value {
         Value::Object(object) => {
             let own = object.get(key).and_then(Value::as_str);
-            own.into_iter().chain(object.values().flat_map(|value| all_at(value, key))).collect()
+            own.into_iter()
+                .chain(object.values().flat_map(|value| all_at(value, key)))
+                .collect()
         }
         Value::Array(items) => items.iter().flat_map(|item| all_at(item, key)).collect(),
         _ => Vec::new(),
@@ -69,12 +87,24 @@ fn nothing_of_a_machine_with_a_server_and_real_processes_gives_anybody_away() {
     fs::write(folder.join("gpumon/config.toml"), settings).unwrap();
     let program = folder.join("se[cr]et+x");
     fs::copy("/bin/sleep", &program).unwrap();
-    let mut process = Command::new(&program).args(["600", "0.001"]).stdin(Stdio::null()).spawn().unwrap();
-    let scenario = format!("gpus = 2\n[[process]]\ngpu = 1\npid = {}\nmemory = \"1 GiB\"\n", process.id());
+    let mut process = Command::new(&program)
+        .args(["600", "0.001"])
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap();
+    let scenario = format!(
+        "gpus = 2\n[[process]]\ngpu = 1\npid = {}\nmemory = \"1 GiB\"\n",
+        process.id()
+    );
     fs::write(fake.path("scenario.toml"), scenario).unwrap();
     let server = Server::over(&fake, &["--interval-ms", "200"]);
     eventually("it is ready", || server.get("/readyz").status == 200);
-    assert!(fake.gpumon(&["mark", "hunter5 begins"]).status().unwrap().success());
+    assert!(
+        fake.gpumon(&["mark", "hunter5 begins"])
+            .status()
+            .unwrap()
+            .success()
+    );
     let real = fake.json();
     let processes = &real["sample"]["gpus"][1]["processes"];
     assert_eq!(processes[0]["name"], "se[cr]et+x");
@@ -88,7 +118,10 @@ fn nothing_of_a_machine_with_a_server_and_real_processes_gives_anybody_away() {
         .env("GPUMON_TOKEN", "hunter7")
         .env("HF_TOKEN", "hunter8")
         .env("LD_LIBRARY_PATH", "/opt/hunter9 libs:/opt/hunter9")
-        .env("CUDA_VISIBLE_DEVICES", real["inventory"]["gpus"][1]["uuid"].as_str().unwrap());
+        .env(
+            "CUDA_VISIBLE_DEVICES",
+            real["inventory"]["gpus"][1]["uuid"].as_str().unwrap(),
+        );
     let path = fake.path("zoe.tar.gz");
     let (list, bytes, files) = bundle(&mut command, &path);
     process.kill().unwrap();
@@ -97,49 +130,95 @@ fn nothing_of_a_machine_with_a_server_and_real_processes_gives_anybody_away() {
     let own = fake.path("");
     let own = own.file_name().unwrap().to_str().unwrap();
     let mut originals = vec!["hunter", "zoe", "top secret", "se[cr]et", "0.001", own];
-    originals.extend(all_at(&real, "uuid").iter().map(|uuid| uuid.trim_start_matches("GPU-")));
+    originals.extend(
+        all_at(&real, "uuid")
+            .iter()
+            .map(|uuid| uuid.trim_start_matches("GPU-")),
+    );
     originals.extend(all_at(&real, "serial"));
     has_none_of(&bytes, &originals);
 
     let json = |name: &str| serde_json::from_str::<Value>(&files[name]).unwrap();
     let (sample, server) = (json("sample.json"), json("server.json"));
     let of = |snapshot: &Value| snapshot["sample"]["gpus"][1]["processes"][0].clone();
-    assert_eq!((&of(&sample)["name"], &of(&sample)["command"]), (&"program-1".into(), &"command-1".into()));
-    assert_eq!(of(&server["snapshot"])["name"], "program-1", "the same in every file");
-    assert!(sample["sample"]["gpus"][1]["memory"]["total_bytes"].is_u64(), "a user's name is a key");
+    assert_eq!(
+        (&of(&sample)["name"], &of(&sample)["command"]),
+        (&"program-1".into(), &"command-1".into())
+    );
+    assert_eq!(
+        of(&server["snapshot"])["name"],
+        "program-1",
+        "the same in every file"
+    );
+    assert!(
+        sample["sample"]["gpus"][1]["memory"]["total_bytes"].is_u64(),
+        "a user's name is a key"
+    );
     assert_eq!(server["snapshot"]["collector"]["state"], "running");
     assert_eq!(all_at(&server["snapshot"]["events"], "text"), ["text-1"]);
     let uuid = sample["inventory"]["gpus"][1]["uuid"].as_str().unwrap();
     assert!(uuid.starts_with("GPU-id-"), "{uuid}");
     let environment = &files["environment.txt"];
-    assert!(environment.contains(&format!("CUDA_VISIBLE_DEVICES={uuid}\n")), "{environment}");
-    assert!(environment.contains("NVIDIA_API_KEY is set\n"), "{environment}");
-    assert!(environment.contains("LD_LIBRARY_PATH=path-"), "{environment}");
+    assert!(
+        environment.contains(&format!("CUDA_VISIBLE_DEVICES={uuid}\n")),
+        "{environment}"
+    );
+    assert!(
+        environment.contains("NVIDIA_API_KEY is set\n"),
+        "{environment}"
+    );
+    assert!(
+        environment.contains("LD_LIBRARY_PATH=path-"),
+        "{environment}"
+    );
     let settings = &files["config.toml"];
     assert!(
-        settings.contains("top.theme = \"light\"\n# ") || settings.ends_with("top.theme = \"light\"\n"),
+        settings.contains("top.theme = \"light\"\n# ")
+            || settings.ends_with("top.theme = \"light\"\n"),
         "{settings}"
     );
     assert!(settings.contains("# serve.alerts is set\n"), "{settings}");
-    assert!(settings.lines().next().unwrap().ends_with(": 1"), "{settings}");
-    assert!(files["doctor.txt"].contains("settings") && files["doctor.txt"].contains("has 1 mistake"));
+    assert!(
+        settings.lines().next().unwrap().ends_with(": 1"),
+        "{settings}"
+    );
+    assert!(
+        files["doctor.txt"].contains("settings") && files["doctor.txt"].contains("has 1 mistake")
+    );
     assert_eq!(json("versions.json")["gpumon"], env!("CARGO_PKG_VERSION"));
-    assert!(json("versions.json")["libc"].as_str().unwrap().starts_with("glibc 2."));
+    assert!(
+        json("versions.json")["libc"]
+            .as_str()
+            .unwrap()
+            .starts_with("glibc 2.")
+    );
     assert!(json("doctor.json")["checks"].as_array().unwrap().len() > 5);
-    assert!(files["doctor.txt"].contains("ok       library       NVML"), "{}", files["doctor.txt"]);
+    assert!(
+        files["doctor.txt"].contains("ok       library       NVML"),
+        "{}",
+        files["doctor.txt"]
+    );
 
     // The list says all of it beforehand.
     assert!(files.keys().all(|name| list.contains(name)), "{list}");
     let counted = |label: &str, count: u32| list.contains(&format!("\n  {label:16} {count:>9}\n"));
-    assert!(counted("UUIDs and IDs", 2) && counted("command lines", 1) && counted("host names", 1), "{list}");
-    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(
+        counted("UUIDs and IDs", 2) && counted("command lines", 1) && counted("host names", 1),
+        "{list}"
+    );
+    assert_eq!(
+        fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
 }
 
 #[test]
 fn names_are_replaced_whatever_their_letters() {
     let fake = Fake::new("");
     let process = |gpu: u32, user: &str, name: &str, command: &str| {
-        format!("[[process]]\ngpu = {gpu}\npid = {gpu}\nuser = '{user}'\nname = '{name}'\ncommand = '{command}'\n")
+        format!(
+            "[[process]]\ngpu = {gpu}\npid = {gpu}\nuser = '{user}'\nname = '{name}'\ncommand = '{command}'\n"
+        )
     };
     let scenario = [
         process(0, "state", "na.*me", "./na.*me --token tok3n"),
@@ -147,34 +226,68 @@ fn names_are_replaced_whatever_their_letters() {
         process(2, "state", "größe", "größe"),
         process(3, "root", "python3.12", "python3.12"),
     ];
-    fs::write(fake.path("scenario.toml"), format!("gpus = 4\n{}", scenario.concat())).unwrap();
+    fs::write(
+        fake.path("scenario.toml"),
+        format!("gpus = 4\n{}", scenario.concat()),
+    )
+    .unwrap();
     let source = format!("sim:{}", fake.path("scenario.toml").display());
-    let (_, bytes, files) =
-        bundle(&mut gpumon(&["--source", &source, "doctor", "--control", "/nowhere/x"]), &fake.path("b"));
-    has_none_of(&bytes, &["na.*me", "a.*b(", "(x|", "größe", "tok3n", "z.py", "nowhere"]);
+    let (_, bytes, files) = bundle(
+        &mut gpumon(&["--source", &source, "doctor", "--control", "/nowhere/x"]),
+        &fake.path("b"),
+    );
+    has_none_of(
+        &bytes,
+        &[
+            "na.*me", "a.*b(", "(x|", "größe", "tok3n", "z.py", "nowhere",
+        ],
+    );
     let sample: Value = serde_json::from_str(&files["sample.json"]).unwrap();
-    let users = [0, 1, 2, 3].map(|gpu| sample["sample"]["gpus"][gpu]["processes"][0]["user"].clone());
+    let users =
+        [0, 1, 2, 3].map(|gpu| sample["sample"]["gpus"][gpu]["processes"][0]["user"].clone());
     assert_eq!(users, ["user-1", "user-2", "user-1", "root"], "{sample:#}");
-    assert_eq!(sample["sample"]["gpus"][3]["processes"][0]["name"], "python3.12");
+    assert_eq!(
+        sample["sample"]["gpus"][3]["processes"][0]["name"],
+        "python3.12"
+    );
     assert_eq!(sample["sample"]["gpus"][0]["health"]["state"], "ok");
 }
 
 #[test]
 fn it_says_why_there_is_no_sample() {
     let fake = Fake::new("init_error = { code = 9 }");
-    let mut nowhere = gpumon(&["--nvml-lib", "my libs/hunter1.so", "doctor", "--control=hunter2.sock"]);
-    let nowhere =
-        nowhere.current_dir(fake.path("")).env("GPUMON_LIBCUDA", "hunter3/a b").env("GPUMON_LIBCUBLAS", "hunter4.so");
+    let mut nowhere = gpumon(&[
+        "--nvml-lib",
+        "my libs/hunter1.so",
+        "doctor",
+        "--control=hunter2.sock",
+    ]);
+    let nowhere = nowhere
+        .current_dir(fake.path(""))
+        .env("GPUMON_LIBCUDA", "hunter3/a b")
+        .env("GPUMON_LIBCUBLAS", "hunter4.so");
     let (_, bytes, files) = bundle(nowhere, &fake.path("a.tar.gz"));
     has_none_of(&bytes, &["hunter", "my libs", "a b"]);
-    assert!(files["doctor.txt"].contains("problem  library") && files["doctor.txt"].contains("path-"));
+    assert!(
+        files["doctor.txt"].contains("problem  library") && files["doctor.txt"].contains("path-")
+    );
 
     let (_, _, files) = bundle(&mut fake.gpumon(&["doctor"]), &fake.path("b.tar.gz"));
     let sample: Value = serde_json::from_str(&files["sample.json"]).unwrap();
-    assert!(sample["error"].as_str().unwrap().contains("driver"), "{sample}");
-    assert!(files["doctor.txt"].contains("problem  driver"), "{}", files["doctor.txt"]);
+    assert!(
+        sample["error"].as_str().unwrap().contains("driver"),
+        "{sample}"
+    );
+    assert!(
+        files["doctor.txt"].contains("problem  driver"),
+        "{}",
+        files["doctor.txt"]
+    );
     let server: Value = serde_json::from_str(&files["server.json"]).unwrap();
-    assert!(server["error"].as_str().unwrap().contains("gpumon serve"), "{server}");
+    assert!(
+        server["error"].as_str().unwrap().contains("gpumon serve"),
+        "{server}"
+    );
 }
 
 #[test]
@@ -196,20 +309,44 @@ fn nothing_is_overwritten_or_written_without_a_yes() {
         terminal.wait_for("[y/N]");
         assert!(!path.exists());
         terminal.press(answer);
-        assert_eq!((terminal.ended().code(), path.exists()), (Some(code), code == 0));
+        assert_eq!(
+            (terminal.ended().code(), path.exists()),
+            (Some(code), code == 0)
+        );
     }
     let before = fs::read(&path).unwrap();
-    refused(fake.gpumon(&["doctor", "--yes", "--bundle", typed]), 2, "name another");
+    refused(
+        fake.gpumon(&["doctor", "--yes", "--bundle", typed]),
+        2,
+        "name another",
+    );
     assert_eq!(fs::read(&path).unwrap(), before);
-    refused(fake.gpumon(&["doctor", "--yes", "--bundle", "/nowhere/b"]), 1, "name another");
+    refused(
+        fake.gpumon(&["doctor", "--yes", "--bundle", "/nowhere/b"]),
+        1,
+        "name another",
+    );
     refused(fake.gpumon(&["doctor", "--yes"]), 2, "--bundle");
 
     // By default into the working directory, with its date, and with nothing beside it.
     let folder = fake.path("here");
     fs::create_dir(&folder).unwrap();
     let mut command = fake.gpumon(&["doctor", "--bundle", "--yes"]);
-    assert!(command.current_dir(&folder).output().unwrap().status.success());
-    let names: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(
+        command
+            .current_dir(&folder)
+            .output()
+            .unwrap()
+            .status
+            .success()
+    );
+    let names: Vec<_> = fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
     let name = names[0].to_str().unwrap();
-    assert!(names.len() == 1 && name.starts_with("gpumon-bundle-2") && name.ends_with(".tar.gz"), "{names:?}");
+    assert!(
+        names.len() == 1 && name.starts_with("gpumon-bundle-2") && name.ends_with(".tar.gz"),
+        "{names:?}"
+    );
 }

@@ -17,7 +17,11 @@ fn calls(beats: u32, interval: Duration) -> Calls {
     let counts = fake.path("counts.json");
     let (beats, interval_ms) = (beats.to_string(), interval.as_millis().to_string());
     let arguments = ["collect", "--count", &beats, "--interval-ms", &interval_ms];
-    let output = fake.gpumon(&arguments).env("GPUMON_FAKE_NVML_COUNTS", &counts).output().unwrap();
+    let output = fake
+        .gpumon(&arguments)
+        .env("GPUMON_FAKE_NVML_COUNTS", &counts)
+        .output()
+        .unwrap();
     assert!(output.status.success());
     counted(&counts)
 }
@@ -28,8 +32,15 @@ fn counted(file: &Path) -> Calls {
 
 #[track_caller]
 fn asked(calls: &Calls, function: &str, gpu: u32, expected: std::ops::RangeInclusive<u64>) {
-    let count = calls.get(function).and_then(|by_gpu| by_gpu.get(&gpu.to_string())).copied().unwrap_or(0);
-    assert!(expected.contains(&count), "{function} of {gpu}: {count} times, and not {expected:?}");
+    let count = calls
+        .get(function)
+        .and_then(|by_gpu| by_gpu.get(&gpu.to_string()))
+        .copied()
+        .unwrap_or(0);
+    assert!(
+        expected.contains(&count),
+        "{function} of {gpu}: {count} times, and not {expected:?}"
+    );
 }
 
 pub(crate) fn what_is_dear_is_asked_rarely() {
@@ -46,14 +57,30 @@ pub(crate) fn what_is_dear_is_asked_rarely() {
     // Every ten seconds: the power limit that is asked for, and six times of throttling, a field each. Fields stand in
     // every sample, too.
     asked(&calls, "nvmlDeviceGetPowerManagementLimit", 0, 2..=3);
-    asked(&calls, "nvmlDeviceGetFieldValues", 0, 15 + 2 * 7..=20 + 3 * 8);
+    asked(
+        &calls,
+        "nvmlDeviceGetFieldValues",
+        0,
+        15 + 2 * 7..=20 + 3 * 8,
+    );
     // Never, where there is a successor.
-    for function in ["Temperature", "CurrentClocksThrottleReasons", "SupportedClocksThrottleReasons", "ViolationStatus"]
-    {
+    for function in [
+        "Temperature",
+        "CurrentClocksThrottleReasons",
+        "SupportedClocksThrottleReasons",
+        "ViolationStatus",
+    ] {
         asked(&calls, &format!("nvmlDeviceGet{function}"), 0, 0..=0);
     }
     // Once, for what never changes and for what is not there.
-    for function in ["UUID", "Name", "Serial", "FanSpeed", "NumFans", "RetiredPagesPendingStatus"] {
+    for function in [
+        "UUID",
+        "Name",
+        "Serial",
+        "FanSpeed",
+        "NumFans",
+        "RetiredPagesPendingStatus",
+    ] {
         asked(&calls, &format!("nvmlDeviceGet{function}"), 0, 1..=1);
     }
     // Never, for what GPM gives at no cost, and what is only there to wake GPUs up.
@@ -79,8 +106,15 @@ pub(crate) fn ten_times_as_many_samples_are_not_ten_times_as_many_dear_calls() {
 
 pub(crate) async fn while_nobody_watches_what_is_dear_is_asked_for_history_alone() {
     let pid = std::process::id();
-    let process = |gpu, pid| format!("[[process]]\ngpu = {gpu}\npid = {pid}\nmemory = \"1 GiB\"\nsm_percent = 40\n");
-    let fake = Fake::new(&format!("gpus = 2\n{}{}{}", process(0, pid), process(1, pid), process(1, 1)));
+    let process = |gpu, pid| {
+        format!("[[process]]\ngpu = {gpu}\npid = {pid}\nmemory = \"1 GiB\"\nsm_percent = 40\n")
+    };
+    let fake = Fake::new(&format!(
+        "gpus = 2\n{}{}{}",
+        process(0, pid),
+        process(1, pid),
+        process(1, 1)
+    ));
     let file = fake.path("counts.json");
     let mut command = fake.gpumon(&["serve", "--listen", "127.0.0.1:0"]);
     command.env("GPUMON_FAKE_NVML_COUNTS", &file);
@@ -91,7 +125,11 @@ pub(crate) async fn while_nobody_watches_what_is_dear_is_asked_for_history_alone
         let mut calls = counted(&file);
         for (function, by_gpu) in &mut calls {
             for (gpu, count) in by_gpu {
-                *count -= before.get(function).and_then(|before| before.get(gpu)).copied().unwrap_or(0);
+                *count -= before
+                    .get(function)
+                    .and_then(|before| before.get(gpu))
+                    .copied()
+                    .unwrap_or(0);
             }
         }
         calls
@@ -100,17 +138,36 @@ pub(crate) async fn while_nobody_watches_what_is_dear_is_asked_for_history_alone
     tokio::time::sleep(Duration::from_secs(10)).await;
     let unwatched = within(30).await;
     asked(&unwatched, "nvmlDeviceGetPowerUsage", 0, 25..=31);
-    asked(&unwatched, "nvmlDeviceGetCurrentClocksEventReasons", 0, 25..=31);
-    for dear in ["nvmlGpmSampleGet", "nvmlDeviceGetTotalEnergyConsumption", "nvmlDeviceGetMarginTemperature"] {
+    asked(
+        &unwatched,
+        "nvmlDeviceGetCurrentClocksEventReasons",
+        0,
+        25..=31,
+    );
+    for dear in [
+        "nvmlGpmSampleGet",
+        "nvmlDeviceGetTotalEnergyConsumption",
+        "nvmlDeviceGetMarginTemperature",
+    ] {
         asked(&unwatched, dear, 0, 2..=4);
     }
     asked(&unwatched, "nvmlDeviceGetSamples", 0, 0..=0);
     asked(&unwatched, "nvmlDeviceGetPowerManagementLimit", 0, 0..=1);
     // What conditions are found by.
     asked(&unwatched, "nvmlDeviceGetRemappedRows", 0, 2..=4);
-    asked(&unwatched, "nvmlDeviceGetProcessesUtilizationInfo", 0, 2..=4);
+    asked(
+        &unwatched,
+        "nvmlDeviceGetProcessesUtilizationInfo",
+        0,
+        2..=4,
+    );
     // Nothing else tells what each of several did, and asking is cheap here.
-    asked(&unwatched, "nvmlDeviceGetProcessesUtilizationInfo", 1, 20..=31);
+    asked(
+        &unwatched,
+        "nvmlDeviceGetProcessesUtilizationInfo",
+        1,
+        20..=31,
+    );
 
     let mut stream = server.stream().await;
     let mut counters = 0;
@@ -118,7 +175,10 @@ pub(crate) async fn while_nobody_watches_what_is_dear_is_asked_for_history_alone
         let sample = stream.next_of("sample").await;
         counters += u32::from(sample["gpus"][0]["activity"]["sm_percent"].is_number());
     }
-    assert!(counters >= 4, "counters of now with each sample, and not {counters} of 5");
+    assert!(
+        counters >= 4,
+        "counters of now with each sample, and not {counters} of 5"
+    );
     drop(stream);
     let watching = server.stream().await;
     let watched = within(12).await;

@@ -33,21 +33,38 @@ async fn a_cell_reaches_everybody_and_is_a_row_of_the_history_after_a_restart() 
         assert_eq!(&event[key], value, "{key}");
     }
     let stranger = send(server.port, "POST /api/v1/cells", &[], &told.to_string());
-    assert_eq!(stranger.status, 403, "a page of another origin cannot send the header: {}", stranger.body);
-    let old = send(server.port, "POST /api/v1/cells", OWN, &cell(now_ms() - 3_600_000).to_string());
+    assert_eq!(
+        stranger.status, 403,
+        "a page of another origin cannot send the header: {}",
+        stranger.body
+    );
+    let old = send(
+        server.port,
+        "POST /api/v1/cells",
+        OWN,
+        &cell(now_ms() - 3_600_000).to_string(),
+    );
     assert_eq!(old.status, 400, "{}", old.body);
 
     let query = "SELECT notebook, execution_count, gpus, joules, shared FROM cell";
     let database = folder.path().join("history.db");
-    let code = format!("import sqlite3; print(sqlite3.connect({database:?}).execute({query:?}).fetchall())");
+    let code = format!(
+        "import sqlite3; print(sqlite3.connect({database:?}).execute({query:?}).fetchall())"
+    );
     eventually("it is on disk", || {
-        let output = Command::new("python3").args(["-c", &code]).output().unwrap();
+        let output = Command::new("python3")
+            .args(["-c", &code])
+            .output()
+            .unwrap();
         stdout(&output).trim() == "[('train.ipynb', 3, '0,1', 2100.5, 0)]"
     });
     drop((stream, server));
 
     let server = Server::over(&fake, &arguments);
-    let span = format!("/api/v1/history?from_ms={}&metrics=power.draw_watts", now_ms() - 60_000);
+    let span = format!(
+        "/api/v1/history?from_ms={}&metrics=power.draw_watts",
+        now_ms() - 60_000
+    );
     eventually("the cell is told of the past", || {
         let answer = server.get(&span);
         answer.status == 200 && answer.body.contains(r#""cell_id":"c7""#)

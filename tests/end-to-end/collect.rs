@@ -12,17 +12,29 @@ use crate::support::{Fake, json_lines, stdout};
 #[test]
 fn an_inventory_comes_first_and_then_numbered_samples() {
     let fake = Fake::new("gpus = 3");
-    let output = fake.gpumon(&["collect", "--count", "3", "--interval-ms", "1000"]).output().unwrap();
+    let output = fake
+        .gpumon(&["collect", "--count", "3", "--interval-ms", "1000"])
+        .output()
+        .unwrap();
     assert!(output.status.success());
     let mut lines = json_lines(&stdout(&output));
     assert_eq!(lines[0]["type"], "inventory");
-    let details: Vec<_> = lines.iter().filter(|line| line["type"] == "details").map(|line| &line["index"]).collect();
-    assert_eq!(details.len(), 3, "what changes slowly comes once in ten seconds: {details:?}");
+    let details: Vec<_> = lines
+        .iter()
+        .filter(|line| line["type"] == "details")
+        .map(|line| &line["index"])
+        .collect();
+    assert_eq!(
+        details.len(),
+        3,
+        "what changes slowly comes once in ten seconds: {details:?}"
+    );
     // An inventory comes again with how the GPUs are linked, events and traces where there are any.
     let (mut samples, mut seen) = (0, false);
     lines.retain(|line| {
         samples += u32::from(line["type"] == "sample");
-        line["type"] == "sample" || (line["type"] == "inventory" && !std::mem::replace(&mut seen, true))
+        line["type"] == "sample"
+            || (line["type"] == "inventory" && !std::mem::replace(&mut seen, true))
     });
     assert_eq!(samples, 3);
     assert_eq!(lines[0]["gpus"].as_array().unwrap().len(), 3);
@@ -30,7 +42,10 @@ fn an_inventory_comes_first_and_then_numbered_samples() {
         assert_eq!(sample["seq"], seq);
         assert_eq!(sample["interval_ms"], 1000);
     }
-    assert_eq!(lines[1]["host"]["network"]["received_bytes_per_second"]["absent"], "warming_up");
+    assert_eq!(
+        lines[1]["host"]["network"]["received_bytes_per_second"]["absent"],
+        "warming_up"
+    );
 }
 
 #[test]
@@ -38,7 +53,9 @@ fn the_hosts_network_has_a_rate_once_it_has_been_read_twice() {
     let fake = Fake::new("");
     let mut command = fake.gpumon(&["collect", "--count", "60", "--interval-ms", "1000"]);
     let mut collector = command.stdout(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(collector.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let mut lines = BufReader::new(collector.stdout.take().unwrap())
+        .lines()
+        .map_while(Result::ok);
     let has_rate = lines.any(|line| {
         let rate = &serde_json::from_str::<Value>(&line).unwrap()["host"]["network"]["received_bytes_per_second"];
         rate.is_number() || rate["value"].is_number()
@@ -52,11 +69,21 @@ fn the_hosts_network_has_a_rate_once_it_has_been_read_twice() {
 fn counters_of_the_hardware_need_two_samples_and_then_tell_what_the_gpu_does() {
     let scenario = "[[gpu]]\nindex = 0\nnvlinks = 18\nutilization_percent = 80\n";
     let collect = |fake: &Fake| {
-        let output = fake.gpumon(&["collect", "--count", "3", "--interval-ms", "1000"]).output().unwrap();
-        assert!(output.status.success(), "{}", crate::support::stderr(&output));
+        let output = fake
+            .gpumon(&["collect", "--count", "3", "--interval-ms", "1000"])
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{}",
+            crate::support::stderr(&output)
+        );
         let mut lines = json_lines(&stdout(&output));
         lines.retain(|line| line["type"] == "sample");
-        lines.into_iter().map(|line| line["gpus"][0].clone()).collect::<Vec<_>>()
+        lines
+            .into_iter()
+            .map(|line| line["gpus"][0].clone())
+            .collect::<Vec<_>>()
     };
     let samples = collect(&Fake::new(scenario));
     assert_eq!(samples[0]["activity"]["absent"], "warming_up");
@@ -64,11 +91,17 @@ fn counters_of_the_hardware_need_two_samples_and_then_tell_what_the_gpu_does() {
     let tensor = activity["tensor_percent"].as_f64().unwrap();
     assert!((tensor - 80.0 * 0.58).abs() < 0.1, "{activity}");
     let received = samples[2]["pcie"]["rx_bytes_per_second"].as_f64().unwrap();
-    assert!((received / (80.0 * 2.4e7) - 1.0).abs() < 0.01, "the driver's MiB become bytes: {received}");
+    assert!(
+        (received / (80.0 * 2.4e7) - 1.0).abs() < 0.01,
+        "the driver's MiB become bytes: {received}"
+    );
     assert!(samples[2]["nvlink"]["tx_bytes_per_second"].is_number());
     // The hardware counts 0 also where there are no links.
     let samples = collect(&Fake::new("gpus = 1"));
-    assert_eq!(samples[2]["nvlink"]["tx_bytes_per_second"]["absent"], "not_supported");
+    assert_eq!(
+        samples[2]["nvlink"]["tx_bytes_per_second"]["absent"],
+        "not_supported"
+    );
 
     // A library without the function that frees samples is not asked for any.
     let samples = collect(&Fake::without(scenario, &["nvmlGpmSampleFree"]));
@@ -78,33 +111,61 @@ fn counters_of_the_hardware_need_two_samples_and_then_tell_what_the_gpu_does() {
 
 #[test]
 fn a_board_without_gpm_has_link_rates_from_elsewhere() {
-    let scenario = "[[gpu]]\nindex = 0\narchitecture = \"ampere\"\nnvlinks = 12\nutilization_percent = 50\n";
-    let output = Fake::new(scenario).gpumon(&["collect", "--count", "5", "--interval-ms", "1000"]).output().unwrap();
+    let scenario =
+        "[[gpu]]\nindex = 0\narchitecture = \"ampere\"\nnvlinks = 12\nutilization_percent = 50\n";
+    let output = Fake::new(scenario)
+        .gpumon(&["collect", "--count", "5", "--interval-ms", "1000"])
+        .output()
+        .unwrap();
     let mut lines = json_lines(&stdout(&output));
     lines.retain(|line| line["type"] == "sample");
     let gpu = &lines[4]["gpus"][0];
     assert_eq!(gpu["activity"]["absent"], "not_supported");
-    let nvlink = gpu["nvlink"]["tx_bytes_per_second"]["value"].as_f64().unwrap();
-    assert!((nvlink / (50.0 * 4.1e8) - 1.0).abs() < 0.1, "KiB become bytes: {gpu}");
-    let pcie = gpu["pcie"]["rx_bytes_per_second"]["value"].as_f64().unwrap();
-    assert!((pcie / (50.0 * 2.4e7) - 1.0).abs() < 0.1, "KB become bytes: {gpu}");
+    let nvlink = gpu["nvlink"]["tx_bytes_per_second"]["value"]
+        .as_f64()
+        .unwrap();
+    assert!(
+        (nvlink / (50.0 * 4.1e8) - 1.0).abs() < 0.1,
+        "KiB become bytes: {gpu}"
+    );
+    let pcie = gpu["pcie"]["rx_bytes_per_second"]["value"]
+        .as_f64()
+        .unwrap();
+    assert!(
+        (pcie / (50.0 * 2.4e7) - 1.0).abs() < 0.1,
+        "KB become bytes: {gpu}"
+    );
 }
 
 #[test]
 fn threads_take_turns_where_the_driver_bears_only_one() {
     let fake = Fake::new("gpus = 16\n");
-    let output = fake.gpumon(&["collect", "--count", "5", "--interval-ms", "200"]).output().unwrap();
-    assert!(output.status.success(), "{}: {}", output.status, crate::support::stderr(&output));
+    let output = fake
+        .gpumon(&["collect", "--count", "5", "--interval-ms", "200"])
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}: {}",
+        output.status,
+        crate::support::stderr(&output)
+    );
     let samples = json_lines(&stdout(&output));
     for gpu in samples[samples.len() - 1]["gpus"].as_array().unwrap() {
-        assert!(gpu["activity"]["absent"].is_null(), "everybody gets a turn: {gpu}");
+        assert!(
+            gpu["activity"]["absent"].is_null(),
+            "everybody gets a turn: {gpu}"
+        );
     }
 }
 
 #[test]
 fn energy_adds_up_to_the_power() {
     let fake = Fake::new("[[gpu]]\nindex = 0\npower_watts = 500\n");
-    let output = fake.gpumon(&["collect", "--count", "7", "--interval-ms", "1000"]).output().unwrap();
+    let output = fake
+        .gpumon(&["collect", "--count", "7", "--interval-ms", "1000"])
+        .output()
+        .unwrap();
     let mut lines = json_lines(&stdout(&output));
     lines.retain(|line| line["type"] == "sample");
     let (first, last) = (&lines[0]["gpus"][0], &lines[lines.len() - 1]["gpus"][0]);
@@ -113,7 +174,10 @@ fn energy_adds_up_to_the_power() {
         let reading = &gpu["power"]["energy_joules_total"];
         match reading.as_f64() {
             Some(joules) => (joules, gpu["at_ms"].as_f64().unwrap()),
-            None => (reading["value"].as_f64().unwrap(), reading["at_ms"].as_f64().unwrap()),
+            None => (
+                reading["value"].as_f64().unwrap(),
+                reading["at_ms"].as_f64().unwrap(),
+            ),
         }
     };
     let ((begun_joules, begun_ms), (joules, at_ms)) = (counter(first), counter(last));
@@ -132,7 +196,9 @@ fn a_reader_that_has_seen_enough_ends_it_quietly() {
         .spawn()
         .unwrap();
     let mut first = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut first)
+        .unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{:?}", output.status);
     assert_eq!(output.stderr, b"");

@@ -18,19 +18,37 @@ const PROPOSED: &[(&str, &str)] = &[
     ("gpumon dm", "dmon"),
     ("gpumon smi pm", "pmon"),
     ("gpumon --query-g", "--query-gpu"),
-    ("gpumon smi --query-re", "--query-remapped-rows --query-retired-pages"),
+    (
+        "gpumon smi --query-re",
+        "--query-remapped-rows --query-retired-pages",
+    ),
     ("gpumon smi -lm", "-lms"),
-    ("gpumon -q -d MEMORY,PO", "MEMORY,POWER MEMORY,POWER_PROFILES MEMORY,POWER_SMOOTHING"),
-    ("gpumon -q -d POWER,POW", "POWER,POWER_PROFILES POWER,POWER_SMOOTHING"),
-    ("gpumon smi --query-gpu clocks.max.m", "clocks.max.mem clocks.max.memory"),
+    (
+        "gpumon -q -d MEMORY,PO",
+        "MEMORY,POWER MEMORY,POWER_PROFILES MEMORY,POWER_SMOOTHING",
+    ),
+    (
+        "gpumon -q -d POWER,POW",
+        "POWER,POWER_PROFILES POWER,POWER_SMOOTHING",
+    ),
+    (
+        "gpumon smi --query-gpu clocks.max.m",
+        "clocks.max.mem clocks.max.memory",
+    ),
     ("gpumon --query-gpu name,uu", "name,uuid"),
     ("gpumon smi dmon -s puc", "puce pucm puct pucv"),
-    ("gpumon dmon --gpm-metrics 1,16", "1,160 1,161 1,162 1,163 1,164 1,165 1,166 1,167 1,168 1,169"),
+    (
+        "gpumon dmon --gpm-metrics 1,16",
+        "1,160 1,161 1,162 1,163 1,164 1,165 1,166 1,167 1,168 1,169",
+    ),
     ("gpumon topo -p2p ", "a n p r w"),
     ("gpumon topo -nv", "-nvme"),
     ("gpumon mig -lg", "-lgi -lgip -lgipp"),
     ("gpumon nvlink -gt ", "d r"),
-    ("gpumon --source sim smi --query-supp", "--query-supported-clocks"),
+    (
+        "gpumon --source sim smi --query-supp",
+        "--query-supported-clocks",
+    ),
     ("gpumon smi --source sim -q -d ECC,AC", "ECC,ACCOUNTING"),
     ("gpumon smi -f /etc/hostn", "/etc/hostname"),
     // What is refused is not proposed.
@@ -40,9 +58,17 @@ const PROPOSED: &[(&str, &str)] = &[
 
 /// Behind an equals sign, bash puts what is proposed in the place of the value, fish in that of the whole word.
 const ATTACHED: &[(&str, &str, &str)] = &[
-    ("gpumon smi --query-gpu=clocks.max.m", "--query-gpu=", "clocks.max.mem clocks.max.memory"),
+    (
+        "gpumon smi --query-gpu=clocks.max.m",
+        "--query-gpu=",
+        "clocks.max.mem clocks.max.memory",
+    ),
     ("gpumon --query-gpu=name,uu", "--query-gpu=", "name,uuid"),
-    ("gpumon --query-gpu=name --format=csv,noh", "--format=", "csv,noheader"),
+    (
+        "gpumon --query-gpu=name --format=csv,noh",
+        "--format=",
+        "csv,noheader",
+    ),
 ];
 
 fn script(shell: &str) -> String {
@@ -56,7 +82,12 @@ fn run(shell: &str, arguments: &[&str], behind: &str, typed: &[&str]) -> Option<
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("script");
     std::fs::write(&path, format!("{}\n{behind}\n", script(shell))).unwrap();
-    let output = Command::new(shell).args(arguments).arg(&path).args(typed).output().ok()?;
+    let output = Command::new(shell)
+        .args(arguments)
+        .arg(&path)
+        .args(typed)
+        .output()
+        .ok()?;
     assert_eq!(stderr(&output), "", "{typed:?}");
     assert!(output.status.success(), "{typed:?}");
     Some(output)
@@ -64,7 +95,10 @@ fn run(shell: &str, arguments: &[&str], behind: &str, typed: &[&str]) -> Option<
 
 fn sorted(output: &Output) -> String {
     let text = stdout(output);
-    let mut words: Vec<&str> = text.lines().filter_map(|line| line.split('\t').next()).collect();
+    let mut words: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.split('\t').next())
+        .collect();
     words.sort_unstable();
     words.join(" ")
 }
@@ -75,9 +109,18 @@ fn bash_proposes_what_can_be_typed() {
         function=$(complete -p gpumon | sed 's/.*-F \\([^ ]*\\).*/\\1/'); \
         \"$function\" \"$1\" \"${COMP_WORDS[-1]#=}\" \"${COMP_WORDS[-2]}\"; printf '%s\\n' \"${COMPREPLY[@]}\"";
     // A line as bash parts it before it asks.
-    let parted = |line: &str| line.replace('=', " = ").split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let parted = |line: &str| {
+        line.replace('=', " = ")
+            .split(' ')
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
     let attached = ATTACHED.iter().map(|(line, _, proposed)| (line, proposed));
-    for (line, proposed) in PROPOSED.iter().map(|(line, proposed)| (line, proposed)).chain(attached) {
+    for (line, proposed) in PROPOSED
+        .iter()
+        .map(|(line, proposed)| (line, proposed))
+        .chain(attached)
+    {
         let words = parted(line);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let output = run("bash", &["--norc"], call, &words).expect("bash is needed for this test");
@@ -87,11 +130,23 @@ fn bash_proposes_what_can_be_typed() {
 
 #[test]
 fn fish_proposes_the_same() {
-    let attached = ATTACHED.iter().map(|(line, option, proposed)| (*line, format!("{option}{proposed}")));
+    let attached = ATTACHED
+        .iter()
+        .map(|(line, option, proposed)| (*line, format!("{option}{proposed}")));
     let attached = attached.map(|(line, proposed)| (line, proposed.replace(' ', " --query-gpu=")));
-    let all = PROPOSED.iter().map(|(line, proposed)| (*line, (*proposed).to_owned())).chain(attached);
+    let all = PROPOSED
+        .iter()
+        .map(|(line, proposed)| (*line, (*proposed).to_owned()))
+        .chain(attached);
     for (line, proposed) in all {
-        let Some(output) = run("fish", &["--no-config"], "complete --do-complete $argv[1]", &[line]) else { return };
+        let Some(output) = run(
+            "fish",
+            &["--no-config"],
+            "complete --do-complete $argv[1]",
+            &[line],
+        ) else {
+            return;
+        };
         assert_eq!(sorted(&output), proposed, "{line}");
     }
 }
@@ -106,13 +161,28 @@ fn zsh_reads_the_script_and_knows_whose_words_they_are() {
     let calls = "_gpumon_smi_face -q -d\n_gpumon_smi_values 'smi -d'\n_gpumon_smi_face dmon\n_gpumon_smi_face wait -q || \
         echo own\n_gpumon_smi_options topo | head -1\nwhence -w _gpumon _gpumon_own\n";
     std::fs::write(&path, format!("compdef() {{ }}\n{script}\n{calls}")).unwrap();
-    let Ok(output) = Command::new("zsh").arg("-f").arg(&path).output() else { return };
+    let Ok(output) = Command::new("zsh").arg("-f").arg(&path).output() else {
+        return;
+    };
     let text = stdout(&output);
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!((lines[0], lines[2], lines[3]), ("smi", "dmon", "own"), "{text}{}", stderr(&output));
+    assert_eq!(
+        (lines[0], lines[2], lines[3]),
+        ("smi", "dmon", "own"),
+        "{text}{}",
+        stderr(&output)
+    );
     assert!(lines[1].starts_with(", MEMORY UTILIZATION ECC "), "{text}");
-    assert!(lines[4].starts_with("-m:Matrix of what connects "), "{text}");
-    assert_eq!(lines[5..], ["_gpumon: function", "_gpumon_own: function"], "{}", stderr(&output));
+    assert!(
+        lines[4].starts_with("-m:Matrix of what connects "),
+        "{text}"
+    );
+    assert_eq!(
+        lines[5..],
+        ["_gpumon: function", "_gpumon_own: function"],
+        "{}",
+        stderr(&output)
+    );
 }
 
 /// Completions of that name are NVIDIA's.
@@ -120,8 +190,16 @@ fn zsh_reads_the_script_and_knows_whose_words_they_are() {
 fn nothing_is_registered_for_nvidia_smi() {
     for shell in ["bash", "zsh", "fish"] {
         let script = script(shell);
-        let registers = ["complete -c nvidia-smi", "default nvidia-smi", "compdef nvidia-smi", "gpumon nvidia-smi"];
-        assert!(script.contains("--query-gpu") && !registers.iter().any(|line| script.contains(line)), "{shell}");
+        let registers = [
+            "complete -c nvidia-smi",
+            "default nvidia-smi",
+            "compdef nvidia-smi",
+            "gpumon nvidia-smi",
+        ];
+        assert!(
+            script.contains("--query-gpu") && !registers.iter().any(|line| script.contains(line)),
+            "{shell}"
+        );
     }
 }
 
@@ -129,12 +207,20 @@ fn nothing_is_registered_for_nvidia_smi() {
 fn the_manual_tells_of_every_option_and_field() {
     let page = stdout(&gpumon(&["man", "smi"]).output().unwrap());
     let synopsis = "gpumon smi\\fR [\\-\\-source <SOURCE>] [\\-\\-nvml\\-lib <PATH>] [\\-\\-config <FILE>] [\\-\\-no\\-daemon] [ARGUMENTS]";
-    assert!(page.contains(synopsis), "gpumon's own options stand first: {page}");
+    assert!(
+        page.contains(synopsis),
+        "gpumon's own options stand first: {page}"
+    );
     let help = stdout(&gpumon(&["smi", "--help-query-gpu"]).output().unwrap());
-    let names: Vec<&str> =
-        help.split("\n\n").filter(|entry| entry.starts_with('"')).filter_map(|entry| entry.split('"').nth(1)).collect();
+    let names: Vec<&str> = help
+        .split("\n\n")
+        .filter(|entry| entry.starts_with('"'))
+        .filter_map(|entry| entry.split('"').nth(1))
+        .collect();
     assert!(names.len() > 190, "{help}");
-    let words = names.into_iter().chain(["--query-gpu", "-lms", "--gpm-metrics", "ROW_REMAPPER"]);
+    let words = names
+        .into_iter()
+        .chain(["--query-gpu", "-lms", "--gpm-metrics", "ROW_REMAPPER"]);
     for word in words {
         assert!(page.contains(&word.replace('-', "\\-")), "{word}");
     }

@@ -35,7 +35,10 @@ fn connections_that_send_no_request_are_ended() {
     for mut stream in streams.into_iter().chain([asked]) {
         stream.read_to_end(&mut Vec::new()).unwrap();
     }
-    assert!(begun.elapsed() > Duration::from_secs(8), "a slow client has some seconds");
+    assert!(
+        begun.elapsed() > Duration::from_secs(8),
+        "a slow client has some seconds"
+    );
 }
 
 #[test]
@@ -44,8 +47,15 @@ fn more_silent_connections_than_descriptors_starve_nobody() {
     let fake = Fake::new("gpus = 1");
     let gpumon = fake.gpumon(&["serve", "--listen", "127.0.0.1:0"]);
     let mut command = Command::new("prlimit");
-    command.arg(format!("--nofile={DESCRIPTORS}:{DESCRIPTORS}")).arg(gpumon.get_program()).args(gpumon.get_args());
-    command.envs(gpumon.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command
+        .arg(format!("--nofile={DESCRIPTORS}:{DESCRIPTORS}"))
+        .arg(gpumon.get_program())
+        .args(gpumon.get_args());
+    command.envs(
+        gpumon
+            .get_envs()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
     let server = Server::start(command);
     eventually("it is ready", || server.get("/readyz").status == 200);
     let open = || TcpStream::connect(("127.0.0.1", server.port)).unwrap();
@@ -56,7 +66,9 @@ fn more_silent_connections_than_descriptors_starve_nobody() {
     // There are descriptors left to replace the collector.
     let collector = server.collector().unwrap();
     crate::support::signal("-KILL", collector);
-    eventually("another collector has come", || server.collector().is_some_and(|pid| pid != collector));
+    eventually("another collector has come", || {
+        server.collector().is_some_and(|pid| pid != collector)
+    });
     eventually("it samples", || server.get("/readyz").status == 200);
     drop(silent);
 }
@@ -66,7 +78,12 @@ fn every_answer_says_that_it_is_for_this_origin_alone() {
     let fake = Fake::new("gpus = 1");
     let server = Server::over(&fake, &[]);
     let refused: &[&str] = &["Origin: http://evil.example"];
-    for (path, headers) in [("/healthz", &[] as &[&str]), ("/api/v1/snapshot", &[]), ("/none", &[]), ("/", refused)] {
+    for (path, headers) in [
+        ("/healthz", &[] as &[&str]),
+        ("/api/v1/snapshot", &[]),
+        ("/none", &[]),
+        ("/", refused),
+    ] {
         let head = ask(server.port, path, headers).head.to_lowercase();
         for header in [
             "x-content-type-options: nosniff",
@@ -80,7 +97,10 @@ fn every_answer_says_that_it_is_for_this_origin_alone() {
     }
     let from_elsewhere = |headers: &[&str]| ask(server.port, "/api/v1/snapshot", headers).status;
     assert_eq!(from_elsewhere(&["Sec-Fetch-Site: cross-site"]), 403);
-    assert_eq!(from_elsewhere(&["Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: no-cors"]), 403);
+    assert_eq!(
+        from_elsewhere(&["Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: no-cors"]),
+        403
+    );
     assert_eq!(from_elsewhere(&["Sec-Fetch-Site: same-origin"]), 200);
 }
 
@@ -91,24 +111,53 @@ fn a_user_sees_no_command_line_over_the_port_that_proc_hides_from_him() {
         println!("not run: it needs root, to be two users");
         return;
     }
-    let private =
-        ["unshare", "--mount", "--", "sh", "-c", "mount -t proc -o hidepid=2 proc /proc && exec \"$@\"", "sh"];
-    if !Command::new(private[0]).args(&private[1..]).arg("true").stderr(Stdio::null()).status().unwrap().success() {
+    let private = [
+        "unshare",
+        "--mount",
+        "--",
+        "sh",
+        "-c",
+        "mount -t proc -o hidepid=2 proc /proc && exec \"$@\"",
+        "sh",
+    ];
+    if !Command::new(private[0])
+        .args(&private[1..])
+        .arg("true")
+        .stderr(Stdio::null())
+        .status()
+        .unwrap()
+        .success()
+    {
         println!("not run: no mount namespace can be made here");
         return;
     }
     let secret = "--token=hunter2";
-    let mut own = Command::new("python3").args(["-c", "import time; time.sleep(600)", secret]).spawn().unwrap();
-    let fake = Fake::new(&format!("gpus = 1\n[[process]]\ngpu = 0\npid = {}\nmemory = \"1 GiB\"\n", own.id()));
+    let mut own = Command::new("python3")
+        .args(["-c", "import time; time.sleep(600)", secret])
+        .spawn()
+        .unwrap();
+    let fake = Fake::new(&format!(
+        "gpus = 1\n[[process]]\ngpu = 0\npid = {}\nmemory = \"1 GiB\"\n",
+        own.id()
+    ));
     for (is_private, others_see_it) in [(true, false), (false, true)] {
         let gpumon = fake.gpumon(&["serve", "--listen", "127.0.0.1:0"]);
         let mut command = Command::new(if is_private { private[0] } else { "env" });
         command.args(if is_private { &private[1..] } else { &[] });
         command.arg(gpumon.get_program()).args(gpumon.get_args());
-        command.envs(gpumon.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.envs(
+            gpumon
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
         let server = Server::start(command);
-        eventually("the command line is known", || server.get("/api/v1/snapshot").body.contains(secret));
-        assert!(!server.get("/api/v1/answers").body.contains(secret), "the driver knows no command lines");
+        eventually("the command line is known", || {
+            server.get("/api/v1/snapshot").body.contains(secret)
+        });
+        assert!(
+            !server.get("/api/v1/answers").body.contains(secret),
+            "the driver knows no command lines"
+        );
         for path in ["/api/v1/snapshot", "/api/v1/snapshot?history_s=60"] {
             let others = as_nobody(server.port, path, &[]);
             assert_eq!(others.contains(secret), others_see_it, "{path}: {others}");
@@ -121,7 +170,10 @@ fn a_user_sees_no_command_line_over_the_port_that_proc_hides_from_him() {
             "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
         ];
         let others = as_nobody(server.port, "/api/v1/stream", &upgrade);
-        assert!(others.contains("\"type\":\"hello\"") && others.contains("\"type\":\"sample\""), "{others}");
+        assert!(
+            others.contains("\"type\":\"hello\"") && others.contains("\"type\":\"sample\""),
+            "{others}"
+        );
         assert_eq!(others.contains(secret), others_see_it, "{others}");
     }
     own.kill().unwrap();

@@ -6,11 +6,19 @@ use crate::support::{Fake, refused, stderr, stdout};
 
 /// The rows, each as its fields by the names of their columns. No field of these tests has a comma in it.
 fn rows(fake: &Fake, arguments: &[&str]) -> Vec<BTreeMap<String, String>> {
-    let output = fake.gpumon(&[&["--csv"], arguments].concat()).output().unwrap();
+    let output = fake
+        .gpumon(&[&["--csv"], arguments].concat())
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     let text = stdout(&output);
     let mut lines = text.lines();
-    let header: Vec<String> = lines.next().unwrap().split(',').map(str::to_owned).collect();
+    let header: Vec<String> = lines
+        .next()
+        .unwrap()
+        .split(',')
+        .map(str::to_owned)
+        .collect();
     let row = |line: &str| {
         let fields: Vec<String> = line.split(',').map(str::to_owned).collect();
         assert_eq!(fields.len(), header.len(), "{line}");
@@ -22,8 +30,13 @@ fn rows(fake: &Fake, arguments: &[&str]) -> Vec<BTreeMap<String, String>> {
 #[test]
 fn the_columns_that_scripts_rely_on_stay() {
     let fake = Fake::new("gpus = 1");
-    let header =
-        |arguments: &[&str]| stdout(&fake.gpumon(arguments).output().unwrap()).lines().next().unwrap().to_owned();
+    let header = |arguments: &[&str]| {
+        stdout(&fake.gpumon(arguments).output().unwrap())
+            .lines()
+            .next()
+            .unwrap()
+            .to_owned()
+    };
     assert_eq!(
         header(&["--csv"]),
         "time,index,uuid,name,state,utilization_gpu_percent,memory_used_bytes,memory_total_bytes,\
@@ -46,10 +59,18 @@ fn numbers_are_bare_and_what_is_absent_is_empty() {
     assert_eq!(of(0, "state"), "ok");
     assert_eq!(of(0, "utilization_gpu_percent"), "42");
     assert_eq!(of(0, "memory_used_bytes"), (12_u64 << 30).to_string());
-    assert_eq!((of(0, "power_limit_watts"), of(0, "temperature_gpu_celsius")), ("300", "61"));
+    assert_eq!(
+        (of(0, "power_limit_watts"), of(0, "temperature_gpu_celsius")),
+        ("300", "61")
+    );
     assert_eq!(of(0, "fan_percent"), "", "the chassis cools it");
     assert_eq!((of(1, "index"), of(1, "state")), ("1", "lost"));
-    for column in ["utilization_gpu_percent", "memory_used_bytes", "power_draw_watts", "throttle_reasons"] {
+    for column in [
+        "utilization_gpu_percent",
+        "memory_used_bytes",
+        "power_draw_watts",
+        "throttle_reasons",
+    ] {
         assert_eq!(of(1, column), "", "{column}");
     }
 }
@@ -57,14 +78,32 @@ fn numbers_are_bare_and_what_is_absent_is_empty() {
 #[test]
 fn a_process_has_a_row_for_each_of_its_gpus() {
     let pid = std::process::id();
-    let on = |gpu: u32| format!("[[process]]\ngpu = {gpu}\npid = {pid}\nmemory = \"2 GiB\"\nsm_percent = 7\n");
+    let on = |gpu: u32| {
+        format!("[[process]]\ngpu = {gpu}\npid = {pid}\nmemory = \"2 GiB\"\nsm_percent = 7\n")
+    };
     let fake = Fake::new(&format!("gpus = 2\n{}{}", on(0), on(1)));
-    let rows = rows(&fake, &["--processes", "--columns", "gpu_index,pid,memory,user,kind,running_seconds"]);
+    let rows = rows(
+        &fake,
+        &[
+            "--processes",
+            "--columns",
+            "gpu_index,pid,memory,user,kind,running_seconds",
+        ],
+    );
     assert_eq!(rows.len(), 2);
     for (gpu, row) in rows.iter().enumerate() {
-        assert_eq!((row["gpu_index"].as_str(), row["pid"].as_str()), (&*gpu.to_string(), &*pid.to_string()));
-        assert_eq!((row["memory_bytes"].as_str(), row["kind"].as_str()), ("2147483648", "compute"));
-        assert!(!row["user"].is_empty() && row["running_seconds"].parse::<f64>().unwrap() >= 0.0, "{row:?}");
+        assert_eq!(
+            (row["gpu_index"].as_str(), row["pid"].as_str()),
+            (&*gpu.to_string(), &*pid.to_string())
+        );
+        assert_eq!(
+            (row["memory_bytes"].as_str(), row["kind"].as_str()),
+            ("2147483648", "compute")
+        );
+        assert!(
+            !row["user"].is_empty() && row["running_seconds"].parse::<f64>().unwrap() >= 0.0,
+            "{row:?}"
+        );
     }
 }
 
@@ -72,10 +111,28 @@ fn a_process_has_a_row_for_each_of_its_gpus() {
 fn an_unknown_column_is_refused_with_the_nearest() {
     let fake = Fake::new("gpus = 1");
     let words = "unknown column 'memroy': did you mean 'memory'?";
-    refused(fake.gpumon(&["--csv", "--columns", "index,memroy"]), 2, words);
-    let help = stdout(&fake.gpumon(&["--csv", "--columns", "help"]).output().unwrap());
-    assert!(help.lines().any(|line| line.starts_with("* memory_used_bytes ")), "{help}");
-    for arguments in [&["--columns", "index"][..], &["--processes"], &["--csv", "--json"], &["--short", "--csv"]] {
+    refused(
+        fake.gpumon(&["--csv", "--columns", "index,memroy"]),
+        2,
+        words,
+    );
+    let help = stdout(
+        &fake
+            .gpumon(&["--csv", "--columns", "help"])
+            .output()
+            .unwrap(),
+    );
+    assert!(
+        help.lines()
+            .any(|line| line.starts_with("* memory_used_bytes ")),
+        "{help}"
+    );
+    for arguments in [
+        &["--columns", "index"][..],
+        &["--processes"],
+        &["--csv", "--json"],
+        &["--short", "--csv"],
+    ] {
         refused(fake.gpumon(arguments), 2, "");
     }
 }
@@ -85,18 +142,40 @@ fn gpus_are_chosen_by_index_uuid_and_bus_id() {
     let fake = Fake::new("gpus = 4");
     let json = fake.json();
     let gpu = &json["inventory"]["gpus"][2];
-    let (uuid, bus_id) = (gpu["uuid"].as_str().unwrap(), gpu["pci_bus_id"].as_str().unwrap());
+    let (uuid, bus_id) = (
+        gpu["uuid"].as_str().unwrap(),
+        gpu["pci_bus_id"].as_str().unwrap(),
+    );
     let short = bus_id.split_once(':').unwrap().1.to_lowercase();
     for id in ["2", uuid, bus_id, &short] {
         let chosen = rows(&fake, &["-i", id, "--columns", "index"]);
-        assert_eq!(chosen.iter().map(|row| row["index"].as_str()).collect::<Vec<_>>(), ["2"], "{id}");
+        assert_eq!(
+            chosen
+                .iter()
+                .map(|row| row["index"].as_str())
+                .collect::<Vec<_>>(),
+            ["2"],
+            "{id}"
+        );
     }
     let two = rows(&fake, &["--id", &format!("3,{uuid}"), "--columns", "index"]);
-    assert_eq!(two.iter().map(|row| row["index"].as_str()).collect::<Vec<_>>(), ["2", "3"]);
+    assert_eq!(
+        two.iter()
+            .map(|row| row["index"].as_str())
+            .collect::<Vec<_>>(),
+        ["2", "3"]
+    );
     let table = stdout(&fake.gpumon(&["-i", "1"]).output().unwrap());
-    assert!(table.contains("1 x H200") && !table.contains(" 2 H200"), "{table}");
+    assert!(
+        table.contains("1 x H200") && !table.contains(" 2 H200"),
+        "{table}"
+    );
     for id in ["4", "GPU-00000000", "00:00.0", "-1"] {
-        refused(fake.gpumon(&[&format!("--id={id}")]), 6, &format!("no GPU '{id}': there are 0 to 3"));
+        refused(
+            fake.gpumon(&[&format!("--id={id}")]),
+            6,
+            &format!("no GPU '{id}': there are 0 to 3"),
+        );
     }
 }
 
@@ -107,22 +186,61 @@ fn the_short_form_says_who_holds_how_much() {
         "gpus = 2\n[[gpu]]\nindex = 0\nutilization_percent = 96\ntemperature_celsius = 64\nmemory_used = \"6000 MiB\"\n\
          [[process]]\ngpu = 0\npid = {pid}\nmemory = \"6000 MiB\"\n"
     ));
-    let user = fake.json()["sample"]["gpus"][0]["processes"][0]["user"].as_str().unwrap().to_owned();
+    let user = fake.json()["sample"]["gpus"][0]["processes"][0]["user"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let text = stdout(&fake.gpumon(&["--short"]).output().unwrap());
     let line = text.lines().nth(1).unwrap();
     assert!(line.starts_with("[0] NVIDIA H200 | 64'C,"), "{text}");
-    assert!(line.contains("/ 143771 MB |") && line.ends_with(&format!("| {user}(6000M)")), "{text}");
-    let text = stdout(&fake.gpumon(&["--short=command,pid,power,fan"]).output().unwrap());
+    assert!(
+        line.contains("/ 143771 MB |") && line.ends_with(&format!("| {user}(6000M)")),
+        "{text}"
+    );
+    let text = stdout(
+        &fake
+            .gpumon(&["--short=command,pid,power,fan"])
+            .output()
+            .unwrap(),
+    );
     let line = text.lines().nth(1).unwrap();
     // An H200 has no fan.
-    assert!(line.starts_with("[0] NVIDIA H200 | 64'C,   - %,  96 %,") && line.contains(" /  700 W |"), "{text}");
-    assert!(line.contains(&format!("| {user}:")) && line.ends_with(&format!("/{pid}(6000M)")), "{text}");
-    for form in [&["--total"][..], &["--short", "--total"], &["--short", "--total", "-i", "0"]] {
+    assert!(
+        line.starts_with("[0] NVIDIA H200 | 64'C,   - %,  96 %,") && line.contains(" /  700 W |"),
+        "{text}"
+    );
+    assert!(
+        line.contains(&format!("| {user}:")) && line.ends_with(&format!("/{pid}(6000M)")),
+        "{text}"
+    );
+    for form in [
+        &["--total"][..],
+        &["--short", "--total"],
+        &["--short", "--total", "-i", "0"],
+    ] {
         let text = stdout(&fake.gpumon(form).output().unwrap());
-        let total = text.lines().find(|line| line.starts_with("Total, ")).unwrap();
-        assert!(total.contains(" % mean, ") && total.ends_with("Wh since driver load"), "{text}");
-        assert_eq!(total.starts_with("Total, 1 GPU: 96 % mean, "), form.contains(&"-i"), "{text}");
+        let total = text
+            .lines()
+            .find(|line| line.starts_with("Total, "))
+            .unwrap();
+        assert!(
+            total.contains(" % mean, ") && total.ends_with("Wh since driver load"),
+            "{text}"
+        );
+        assert_eq!(
+            total.starts_with("Total, 1 GPU: 96 % mean, "),
+            form.contains(&"-i"),
+            "{text}"
+        );
     }
-    refused(fake.gpumon(&["--json", "--total"]), 2, "cannot be used with");
-    refused(fake.gpumon(&["--short=memory"]), 2, "[possible values: command, pid, power, fan]");
+    refused(
+        fake.gpumon(&["--json", "--total"]),
+        2,
+        "cannot be used with",
+    );
+    refused(
+        fake.gpumon(&["--short=memory"]),
+        2,
+        "[possible values: command, pid, power, fan]",
+    );
 }

@@ -29,7 +29,10 @@ fn pages() -> Vec<PathBuf> {
     let mut pages = Vec::new();
     let mut folders = vec![root(), root().join("docs")];
     while let Some(folder) = folders.pop() {
-        for path in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+        for path in fs::read_dir(&folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+        {
             if path.extension().is_some_and(|extension| extension == "md") {
                 pages.push(path);
             } else if path.is_dir() && folder != root() {
@@ -69,12 +72,19 @@ fn is_endless(command: &str) -> bool {
 
 /// Whether this machine has what the command needs beside gpumon.
 fn is_possible(command: &str) -> bool {
-    !command.starts_with("curl ") || Command::new("curl").arg("--version").stdout(Stdio::null()).status().is_ok()
+    !command.starts_with("curl ")
+        || Command::new("curl")
+            .arg("--version")
+            .stdout(Stdio::null())
+            .status()
+            .is_ok()
 }
 
 /// What follows in the comment of a command.
 fn expected_code(command: &str) -> i32 {
-    command.split_once("# exit code ").map_or(0, |(_, code)| code.trim().parse().unwrap())
+    command
+        .split_once("# exit code ")
+        .map_or(0, |(_, code)| code.trim().parse().unwrap())
 }
 
 struct Place {
@@ -86,7 +96,10 @@ struct Place {
 impl Place {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let (bin, control) = (folder.path().join("bin"), folder.path().join("control.sock"));
+        let (bin, control) = (
+            folder.path().join("bin"),
+            folder.path().join("control.sock"),
+        );
         fs::create_dir(&bin).unwrap();
         // Another server takes a port of its own, and leaves the local socket to the one that is there.
         let script = format!(
@@ -100,11 +113,23 @@ impl Place {
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
         fs::write(folder.path().join("train.py"), "print('training')\n").unwrap();
         let socket = control.to_str().unwrap();
-        let arguments = ["serve", "--source", "sim:2", "--listen", "127.0.0.1:0", "--control", socket];
+        let arguments = [
+            "serve",
+            "--source",
+            "sim:2",
+            "--listen",
+            "127.0.0.1:0",
+            "--control",
+            socket,
+        ];
         let server = Server::start(gpumon(&arguments));
         // A page's first command may ask at once.
         eventually("it has a sample", || server.get("/readyz").status == 200);
-        Self { folder, server, control }
+        Self {
+            folder,
+            server,
+            control,
+        }
     }
 
     fn command(&self, command: &str) -> Command {
@@ -113,7 +138,10 @@ impl Place {
         shell
             .args(["-c", &self.localized(command)])
             .current_dir(self.folder.path())
-            .env("PATH", format!("{}:{path}", self.folder.path().join("bin").display()))
+            .env(
+                "PATH",
+                format!("{}:{path}", self.folder.path().join("bin").display()),
+            )
             .env("HOME", self.folder.path())
             .env("XDG_CONFIG_HOME", self.folder.path().join("config"))
             .env("GPUMON_SOURCE", "sim:2")
@@ -127,10 +155,18 @@ impl Place {
 
     /// The command with the server's port, and without programs that are not there.
     fn localized(&self, command: &str) -> String {
-        let mut command = command.replace("127.0.0.1:9123", &format!("127.0.0.1:{}", self.server.port));
+        let mut command =
+            command.replace("127.0.0.1:9123", &format!("127.0.0.1:{}", self.server.port));
         for program in PERHAPS {
-            let is_there = Command::new(program).arg("--version").stdout(Stdio::null()).status().is_ok();
-            if let Some((before, _)) = command.split_once(&format!("| {program}")).filter(|_| !is_there) {
+            let is_there = Command::new(program)
+                .arg("--version")
+                .stdout(Stdio::null())
+                .status()
+                .is_ok();
+            if let Some((before, _)) = command
+                .split_once(&format!("| {program}"))
+                .filter(|_| !is_there)
+            {
                 command = before.to_owned();
             }
         }
@@ -138,10 +174,18 @@ impl Place {
     }
 
     fn complaint(&self, command: &str) -> Option<String> {
-        if ["gpumon top", "gpumon replay"].iter().any(|screen| command.contains(screen)) && !is_endless(command) {
+        if ["gpumon top", "gpumon replay"]
+            .iter()
+            .any(|screen| command.contains(screen))
+            && !is_endless(command)
+        {
             // A terminal starts its program elsewhere.
             let command = format!("cd '{}' && {command}", self.folder.path().display());
-            let mut terminal = Tty::start(self.command(&command).env("TERM", "xterm-256color"), 120, 40);
+            let mut terminal = Tty::start(
+                self.command(&command).env("TERM", "xterm-256color"),
+                120,
+                40,
+            );
             terminal.wait_for("GiB");
             terminal.press("q");
             return (!terminal.ended().success()).then(|| "does not end well".to_owned());
@@ -149,21 +193,29 @@ impl Place {
         let log = self.folder.path().join("log");
         let file = File::create(&log).unwrap();
         let mut shell = self.command(command);
-        shell.stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file).process_group(0);
+        shell
+            .stdin(Stdio::null())
+            .stdout(file.try_clone().unwrap())
+            .stderr(file)
+            .process_group(0);
         let mut child = shell.spawn().unwrap();
         let begun = Instant::now();
         let said = || String::from_utf8_lossy(&fs::read(&log).unwrap()).into_owned();
         loop {
             if let Some(status) = child.try_wait().unwrap() {
                 let expected = Some(expected_code(command));
-                return (status.code() != expected).then(|| format!("{status}, not {expected:?}: {}", said()));
+                return (status.code() != expected)
+                    .then(|| format!("{status}, not {expected:?}: {}", said()));
             }
             let is_late = begun.elapsed() > LIMIT;
             if is_late || (is_endless(command) && !said().trim().is_empty()) {
                 signal("-TERM", child.id());
-                let _ = Command::new("kill").args(["-KILL", "--", &format!("-{}", child.id())]).status();
+                let _ = Command::new("kill")
+                    .args(["-KILL", "--", &format!("-{}", child.id())])
+                    .status();
                 let _ = child.wait();
-                return is_late.then(|| format!("takes more than {} s: {}", LIMIT.as_secs(), said()));
+                return is_late
+                    .then(|| format!("takes more than {} s: {}", LIMIT.as_secs(), said()));
             }
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -173,8 +225,18 @@ impl Place {
 #[test]
 fn every_command_of_the_documentation_works() {
     let complaints = std::sync::Mutex::new(Vec::new());
-    let pages: Vec<_> = pages().into_iter().map(|page| (commands(&fs::read_to_string(&page).unwrap()), page)).collect();
-    assert!(pages.iter().map(|(commands, _)| commands.len()).sum::<usize>() > 30, "few commands are found");
+    let pages: Vec<_> = pages()
+        .into_iter()
+        .map(|page| (commands(&fs::read_to_string(&page).unwrap()), page))
+        .collect();
+    assert!(
+        pages
+            .iter()
+            .map(|(commands, _)| commands.len())
+            .sum::<usize>()
+            > 30,
+        "few commands are found"
+    );
     in_parallel(2, &pages, |(commands, page)| {
         if commands.is_empty() {
             return;
@@ -182,7 +244,10 @@ fn every_command_of_the_documentation_works() {
         let place = Place::new();
         for (line, command) in commands.iter().filter(|(_, command)| is_possible(command)) {
             if let Some(complaint) = place.complaint(command) {
-                complaints.lock().unwrap().push(format!("{}:{line}: `{command}` {complaint}", page.display()));
+                complaints.lock().unwrap().push(format!(
+                    "{}:{line}: `{command}` {complaint}",
+                    page.display()
+                ));
             }
         }
     });

@@ -12,16 +12,21 @@ use serde_json::Value;
 use crate::support::{Fake, PATIENCE, Server, ask_socket, gpumon, stderr, stdout};
 
 /// GPUs without processes, whose PIDs would be no real ones.
-const IDLE: &str = "[[gpu]]\nindex = 0\nprofile = \"idle\"\n[[gpu]]\nindex = 1\nprofile = \"idle\"\n";
+const IDLE: &str =
+    "[[gpu]]\nindex = 0\nprofile = \"idle\"\n[[gpu]]\nindex = 1\nprofile = \"idle\"\n";
 
 fn json(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", stderr(output)))
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", stderr(output)))
 }
 
 /// The verdict of every finding of this check.
 fn verdicts(report: &Value, check: &str) -> Vec<String> {
     let checks = report["checks"].as_array().unwrap().iter();
-    checks.filter(|found| found["check"] == check).map(|found| found["verdict"].as_str().unwrap().to_owned()).collect()
+    checks
+        .filter(|found| found["check"] == check)
+        .map(|found| found["verdict"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 #[test]
@@ -34,29 +39,64 @@ fn a_machine_that_is_well_ends_with_0_and_tells_its_readings() {
     assert_eq!(verdicts(&report, "driver"), ["ok"]);
     assert_eq!(verdicts(&report, "gpu 1")[0], "ok");
     assert_eq!(verdicts(&report, "processes"), ["ok"]);
-    let library = report["checks"].as_array().unwrap().iter().find(|found| found["check"] == "library").unwrap();
-    assert!(library["finding"].as_str().unwrap().contains(fake.path("").to_str().unwrap()), "{library}");
-    let readings = &report["readings"];
-    assert!(readings["present"].as_array().unwrap().contains(&"power.draw_watts".into()), "{readings}");
-    let missing = readings["missing"].as_array().unwrap();
-    let group = missing
+    let library = report["checks"]
+        .as_array()
+        .unwrap()
         .iter()
-        .find(|group| group["readings"].as_array().unwrap().contains(&"utilization.encoder_percent".into()));
+        .find(|found| found["check"] == "library")
+        .unwrap();
+    assert!(
+        library["finding"]
+            .as_str()
+            .unwrap()
+            .contains(fake.path("").to_str().unwrap()),
+        "{library}"
+    );
+    let readings = &report["readings"];
+    assert!(
+        readings["present"]
+            .as_array()
+            .unwrap()
+            .contains(&"power.draw_watts".into()),
+        "{readings}"
+    );
+    let missing = readings["missing"].as_array().unwrap();
+    let group = missing.iter().find(|group| {
+        group["readings"]
+            .as_array()
+            .unwrap()
+            .contains(&"utilization.encoder_percent".into())
+    });
     let group = group.expect("a hidden function is a missing reading");
     assert_eq!(group["reason"], "not on this board or driver");
     assert_eq!(group["gpus"], serde_json::json!([0, 1]));
 
     let text = stdout(&fake.gpumon(&["doctor"]).output().unwrap());
-    assert!(text.contains("ok       gpu 0") && text.contains("no problems found"), "{text}");
-    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-    assert!(text.contains("not on this board or driver") && text.contains("utilization.encoder_percent"), "{text}");
+    assert!(
+        text.contains("ok       gpu 0") && text.contains("no problems found"),
+        "{text}"
+    );
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
+    assert!(
+        text.contains("not on this board or driver")
+            && text.contains("utilization.encoder_percent"),
+        "{text}"
+    );
 }
 
 #[test]
 fn a_driver_that_is_newer_than_gpumon_is_told() {
-    let fake = Fake::new(&format!("[answers]\nnvmlSystemGetDriverVersion = \"9999.1\"\n{IDLE}"));
+    let fake = Fake::new(&format!(
+        "[answers]\nnvmlSystemGetDriverVersion = \"9999.1\"\n{IDLE}"
+    ));
     let output = fake.gpumon(&["doctor", "--json"]).output().unwrap();
-    assert_eq!((output.status.code(), verdicts(&json(&output), "nvidia-smi")), (Some(0), vec!["note".to_owned()]));
+    assert_eq!(
+        (output.status.code(), verdicts(&json(&output), "nvidia-smi")),
+        (Some(0), vec!["note".to_owned()])
+    );
     let table = stdout(&fake.gpumon(&["smi"]).output().unwrap());
     assert!(table.contains("KMD Version: 9999.1 "), "{table}");
 }
@@ -72,13 +112,33 @@ fn gpus_that_hang_or_are_lost_are_problems_and_the_rest_is_checked_in_time() {
     let report = json(&output);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(report["well"], false);
-    for (check, verdict) in [("gpu 0", "ok"), ("gpu 1", "problem"), ("gpu 2", "problem"), ("gpu 3", "problem")] {
-        assert_eq!(verdicts(&report, check)[0], verdict, "{check} in {report:#}");
+    for (check, verdict) in [
+        ("gpu 0", "ok"),
+        ("gpu 1", "problem"),
+        ("gpu 2", "problem"),
+        ("gpu 3", "problem"),
+    ] {
+        assert_eq!(
+            verdicts(&report, check)[0],
+            verdict,
+            "{check} in {report:#}"
+        );
     }
     assert_eq!(verdicts(&report, "server"), ["note"]);
-    let text = stdout(&fake.gpumon(&["doctor", "--control=/nowhere/x.sock"]).output().unwrap());
-    assert!(text.contains("has fallen off the bus") && text.contains("3 problems"), "{text}");
-    assert!(text.contains("note     server        none at /nowhere/x.sock (No such file"), "{text}");
+    let text = stdout(
+        &fake
+            .gpumon(&["doctor", "--control=/nowhere/x.sock"])
+            .output()
+            .unwrap(),
+    );
+    assert!(
+        text.contains("has fallen off the bus") && text.contains("3 problems"),
+        "{text}"
+    );
+    assert!(
+        text.contains("note     server        none at /nowhere/x.sock (No such file"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -95,14 +155,24 @@ fn where_there_is_nothing_to_read_the_code_says_why_and_the_rest_is_checked() {
         assert_eq!(stderr(&output), "", "the report says it all");
         let report = json(&output);
         assert_eq!(verdicts(&report, check), ["problem"], "{report:#}");
-        let found = report["checks"].as_array().unwrap().iter().find(|found| found["verdict"] == "problem").unwrap();
+        let found = report["checks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|found| found["verdict"] == "problem")
+            .unwrap();
         assert!(found["cure"].is_string());
         assert_eq!(verdicts(&report, "kernel log").len(), 1);
     }
-    let output = gpumon(&["--nvml-lib", "/nowhere/libnvidia-ml.so.1", "doctor"]).output().unwrap();
+    let output = gpumon(&["--nvml-lib", "/nowhere/libnvidia-ml.so.1", "doctor"])
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(12));
     let text = stdout(&output);
-    assert!(text.contains("problem  library") && text.contains("--source"), "{text}");
+    assert!(
+        text.contains("problem  library") && text.contains("--source"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -134,13 +204,27 @@ fn a_running_server_is_found_with_its_state() {
     crate::support::eventually("it is ready", || server.get("/readyz").status == 200);
     let found = || {
         let report = json(&fake.gpumon(&["doctor", "--json"]).output().unwrap());
-        let found = report["checks"].as_array().unwrap().iter().find(|found| found["check"] == "server").cloned();
+        let found = report["checks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|found| found["check"] == "server")
+            .cloned();
         found.unwrap()
     };
     let running = found();
     assert_eq!(running["verdict"], "ok");
-    assert!(running["finding"].as_str().unwrap().contains("control.sock"), "{running}");
-    assert_eq!(ask_socket(&fake.control(), "POST /api/v1/pause").status, 200);
+    assert!(
+        running["finding"]
+            .as_str()
+            .unwrap()
+            .contains("control.sock"),
+        "{running}"
+    );
+    assert_eq!(
+        ask_socket(&fake.control(), "POST /api/v1/pause").status,
+        200
+    );
     let paused = found();
     assert_eq!(paused["verdict"], "note");
     assert_eq!(paused["cure"], "`gpumon resume`");
@@ -148,10 +232,15 @@ fn a_running_server_is_found_with_its_state() {
 
 #[test]
 fn simulated_gpus_are_said_to_be_simulated() {
-    let output = gpumon(&["--source", "sim:2", "doctor", "--control", "/nowhere/x"]).output().unwrap();
+    let output = gpumon(&["--source", "sim:2", "doctor", "--control", "/nowhere/x"])
+        .output()
+        .unwrap();
     let text = stdout(&output);
     assert_eq!(output.status.code(), Some(0), "{text}");
-    assert!(text.contains("simulated") && !text.contains("library"), "{text}");
+    assert!(
+        text.contains("simulated") && !text.contains("library"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -164,7 +253,10 @@ fn other_package_of_same_name_is_warning() {
     fs::create_dir(environment.path().join("bin")).unwrap();
     fs::hard_link(program, &installed).unwrap();
     let verdicts_there = || {
-        let output = Command::new(&installed).args(["--source", "sim:1", "doctor", "--json"]).output().unwrap();
+        let output = Command::new(&installed)
+            .args(["--source", "sim:1", "doctor", "--json"])
+            .output()
+            .unwrap();
         verdicts(&json(&output), "package")
     };
     assert!(verdicts_there().is_empty());
@@ -178,19 +270,26 @@ fn complaints(report: &Value, check: &str) -> Vec<(String, String)> {
     let found = report["checks"].as_array().unwrap().iter();
     let found = found.filter(|found| found["check"] == check && found["verdict"] != "ok");
     let text = |found: &Value, key: &str| found[key].as_str().unwrap_or_default().to_owned();
-    found.map(|found| (text(found, "finding"), text(found, "cure"))).collect()
+    found
+        .map(|found| (text(found, "finding"), text(found, "cure")))
+        .collect()
 }
 
 #[test]
 fn missing_permission_advises_nothing_destructive() {
-    let devices =
-        "gpus = 2\n[[fault]]\nkind = \"returns\"\ngpu = 1\ncall = \"nvmlDeviceGetHandleByIndex_v2\"\ncode = 4\n";
+    let devices = "gpus = 2\n[[fault]]\nkind = \"returns\"\ngpu = 1\ncall = \"nvmlDeviceGetHandleByIndex_v2\"\ncode = 4\n";
     let mig = "gpus = 1\n[returns]\nnvmlDeviceGetMigDeviceHandleByIndex = 4\n[[gpu]]\nindex = 0\n\
                mig = [{ profile = \"3g.71gb\", gpu_instance = 2 }]\n";
-    for (scenario, check, finding) in
-        [(devices, "gpu 1", "refuses this user"), (mig, "gpu 0", "may see none of its devices")]
-    {
-        let report = json(&Fake::new(scenario).gpumon(&["doctor", "--json"]).output().unwrap());
+    for (scenario, check, finding) in [
+        (devices, "gpu 1", "refuses this user"),
+        (mig, "gpu 0", "may see none of its devices"),
+    ] {
+        let report = json(
+            &Fake::new(scenario)
+                .gpumon(&["doctor", "--json"])
+                .output()
+                .unwrap(),
+        );
         let complaints = complaints(&report, check);
         let own = complaints.iter().find(|(found, _)| found.contains(finding));
         assert!(own.is_some_and(|(_, cure)| !cure.is_empty()), "{report:#}");
@@ -207,27 +306,49 @@ fn hidden_mig_devices_are_absent_with_reason() {
     let mig = "mig = [{ profile = \"1g.18gb\", gpu_instance = 7 }, { profile = \"1g.18gb\", gpu_instance = 8 }]\n";
     let fault = "[[fault]]\nkind = \"returns\"\ngpu = 0\ncall = \"nvmlDeviceGetMigDeviceHandleByIndex\"\ncode = 4\n";
     let hidden = Fake::new(&format!("[[gpu]]\nindex = 0\n{mig}{fault}")).json();
-    assert_eq!(hidden["sample"]["gpus"][0]["mig_devices"]["absent"], "no_permission", "{hidden:#}");
+    assert_eq!(
+        hidden["sample"]["gpus"][0]["mig_devices"]["absent"], "no_permission",
+        "{hidden:#}"
+    );
     let shown = Fake::new(&format!("[[gpu]]\nindex = 0\n{mig}")).json();
-    assert_eq!(shown["sample"]["gpus"][0]["mig_devices"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        shown["sample"]["gpus"][0]["mig_devices"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
 }
 
 #[test]
 fn driver_that_does_not_start_explains_unknown_error() {
-    let output = Fake::new("init_error = { code = 999 }").gpumon(&["doctor", "--json"]).output().unwrap();
+    let output = Fake::new("init_error = { code = 999 }")
+        .gpumon(&["doctor", "--json"])
+        .output()
+        .unwrap();
     let complaints = complaints(&json(&output), "driver");
-    assert!(complaints[0].0.contains("NVML error 999, an unknown error"), "{complaints:?}");
-    assert!(complaints[0].1.contains("dmesg") || complaints[0].1.contains("daemon-reload"), "{complaints:?}");
+    assert!(
+        complaints[0].0.contains("NVML error 999, an unknown error"),
+        "{complaints:?}"
+    );
+    assert!(
+        complaints[0].1.contains("dmesg") || complaints[0].1.contains("daemon-reload"),
+        "{complaints:?}"
+    );
 }
 
 #[test]
 fn driver_older_than_tested_is_noted() {
-    let fake = Fake::new(&format!("[answers]\nnvmlSystemGetDriverVersion = \"470.256.02\"\n{IDLE}"));
+    let fake = Fake::new(&format!(
+        "[answers]\nnvmlSystemGetDriverVersion = \"470.256.02\"\n{IDLE}"
+    ));
     let output = fake.gpumon(&["doctor", "--json"]).output().unwrap();
     let complaints = complaints(&json(&output), "driver");
     assert_eq!(output.status.code(), Some(0), "{complaints:?}");
     assert!(
-        complaints[0].0.contains("driver 470.256.02 is older than those that gpumon was tested with"),
+        complaints[0]
+            .0
+            .contains("driver 470.256.02 is older than those that gpumon was tested with"),
         "{complaints:?}"
     );
 }

@@ -16,7 +16,9 @@ use crate::support::Fake;
 
 /// Sleeps until so many milliseconds of the scenario have passed.
 fn until(start_ms: u64, ms: u64) {
-    thread::sleep(Duration::from_millis((start_ms + ms).saturating_sub(now_ms())));
+    thread::sleep(Duration::from_millis(
+        (start_ms + ms).saturating_sub(now_ms()),
+    ));
 }
 
 fn events<'a>(records: &'a [Value], what: &str, gpu: u32) -> Vec<&'a Value> {
@@ -26,12 +28,20 @@ fn events<'a>(records: &'a [Value], what: &str, gpu: u32) -> Vec<&'a Value> {
 
 /// Those of a condition that began, and those of one that ended.
 fn condition<'a>(records: &'a [Value], name: &str, gpu: u32) -> [Vec<&'a Value>; 2] {
-    ["condition_began", "condition_ended"]
-        .map(|what| events(records, what, gpu).into_iter().filter(|event| event["condition"] == name).collect())
+    ["condition_began", "condition_ended"].map(|what| {
+        events(records, what, gpu)
+            .into_iter()
+            .filter(|event| event["condition"] == name)
+            .collect()
+    })
 }
 
 fn has_condition(sample: &Value, gpu: usize, name: &str) -> bool {
-    sample["gpus"][gpu]["conditions"].as_array().unwrap().iter().any(|condition| condition["condition"] == name)
+    sample["gpus"][gpu]["conditions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .any(|condition| condition["condition"] == name)
 }
 
 #[test]
@@ -85,77 +95,164 @@ fn xids_memory_errors_processes_and_idle_holders_are_told_once_and_end() {
     );
     let fake = Fake::new(&scenario);
     let log = fake.path("kmsg");
-    fs::write(&log, "6,1,1,-;NVRM: Xid (PCI:0000:00:00): 79, of long ago\n").unwrap();
-    let arguments =
-        ["collect", "--interval-ms", "250", "--held-idle-after", "2s", "--kernel-log", log.to_str().unwrap()];
-    let mut child = fake.gpumon(&arguments).stdout(Stdio::piped()).spawn().unwrap();
+    fs::write(
+        &log,
+        "6,1,1,-;NVRM: Xid (PCI:0000:00:00): 79, of long ago\n",
+    )
+    .unwrap();
+    let arguments = [
+        "collect",
+        "--interval-ms",
+        "250",
+        "--held-idle-after",
+        "2s",
+        "--kernel-log",
+        log.to_str().unwrap(),
+    ];
+    let mut child = fake
+        .gpumon(&arguments)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let reader = thread::spawn(move || {
-        let records = lines.map_while(Result::ok).map(|line| serde_json::from_str(&line).unwrap());
+        let records = lines
+            .map_while(Result::ok)
+            .map(|line| serde_json::from_str(&line).unwrap());
         records.collect::<Vec<Value>>()
     });
     let inventory = fake.json()["inventory"].clone();
     // As the kernel writes it: `PCI:` with domain, bus and device.
     let bus_id = |gpu: usize| {
-        let bus_id = inventory["gpus"][gpu]["pci_bus_id"].as_str().unwrap().to_lowercase();
+        let bus_id = inventory["gpus"][gpu]["pci_bus_id"]
+            .as_str()
+            .unwrap()
+            .to_lowercase();
         bus_id[4..].trim_end_matches(".0").to_owned()
     };
     let mut kernel = File::options().append(true).open(&log).unwrap();
     until(start_ms, 2000);
-    writeln!(kernel, "4,2,2,-;NVRM: Xid (PCI:{}): 79, pid='<unknown>', GPU has fallen off the bus.", bus_id(0))
-        .unwrap();
+    writeln!(
+        kernel,
+        "4,2,2,-;NVRM: Xid (PCI:{}): 79, pid='<unknown>', GPU has fallen off the bus.",
+        bus_id(0)
+    )
+    .unwrap();
     until(start_ms, 3050);
-    writeln!(kernel, "4,3,3,-;NVRM: Xid (PCI:{}): 31, pid=4312, name=python3, MMU Fault", bus_id(1)).unwrap();
+    writeln!(
+        kernel,
+        "4,3,3,-;NVRM: Xid (PCI:{}): 31, pid=4312, name=python3, MMU Fault",
+        bus_id(1)
+    )
+    .unwrap();
     until(start_ms, 8000);
     child.kill().unwrap();
     child.wait().unwrap();
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();
     let records = reader.join().unwrap();
-    let samples: Vec<_> = records.iter().filter(|record| record["type"] == "sample").collect();
+    let samples: Vec<_> = records
+        .iter()
+        .filter(|record| record["type"] == "sample")
+        .collect();
     let last = samples[samples.len() - 1];
 
-    let [xid] = events(&records, "xid", 0)[..] else { panic!("{:?}", events(&records, "xid", 0)) };
-    assert!(xid["code"] == 79 && xid["message"].as_str().unwrap().contains("fallen off the bus"), "{xid}");
-    assert!(xid["meaning"].as_str().unwrap().ends_with('.') && xid["advice"].as_str().unwrap().ends_with('.'));
+    let [xid] = events(&records, "xid", 0)[..] else {
+        panic!("{:?}", events(&records, "xid", 0))
+    };
+    assert!(
+        xid["code"] == 79
+            && xid["message"]
+                .as_str()
+                .unwrap()
+                .contains("fallen off the bus"),
+        "{xid}"
+    );
+    assert!(
+        xid["meaning"].as_str().unwrap().ends_with('.')
+            && xid["advice"].as_str().unwrap().ends_with('.')
+    );
     let [began, ended] = condition(&records, "xid", 0);
-    assert_eq!((began.len(), ended.len()), (1, 1), "it begins, and is over with the reset");
+    assert_eq!(
+        (began.len(), ended.len()),
+        (1, 1),
+        "it begins, and is over with the reset"
+    );
     assert_eq!(began[0]["code"], 79);
-    assert!(samples.iter().any(|sample| has_condition(sample, 0, "xid")) && !has_condition(last, 0, "xid"));
-    assert_eq!((events(&records, "gpu_lost", 0).len(), events(&records, "gpu_back", 0).len()), (1, 1));
+    assert!(
+        samples.iter().any(|sample| has_condition(sample, 0, "xid"))
+            && !has_condition(last, 0, "xid")
+    );
+    assert_eq!(
+        (
+            events(&records, "gpu_lost", 0).len(),
+            events(&records, "gpu_back", 0).len()
+        ),
+        (1, 1)
+    );
 
-    let [xid] = events(&records, "xid", 1)[..] else { panic!("{:?}", events(&records, "xid", 1)) };
+    let [xid] = events(&records, "xid", 1)[..] else {
+        panic!("{:?}", events(&records, "xid", 1))
+    };
     assert_eq!((&xid["code"], &xid["pid"]), (&31.into(), &4312.into()));
-    assert!(xid["message"].as_str().unwrap().contains("MMU Fault"), "{xid}");
-    let [xid] = events(&records, "xid", 5)[..] else { panic!("{:?}", events(&records, "xid", 5)) };
+    assert!(
+        xid["message"].as_str().unwrap().contains("MMU Fault"),
+        "{xid}"
+    );
+    let [xid] = events(&records, "xid", 5)[..] else {
+        panic!("{:?}", events(&records, "xid", 5))
+    };
     assert!(xid["code"] == 94 && xid["message"].is_null(), "{xid}");
     assert!(has_condition(last, 1, "xid") && has_condition(last, 5, "xid"));
 
-    let [errors] = events(&records, "ecc_errors", 2)[..] else { panic!("{:?}", events(&records, "ecc_errors", 2)) };
-    assert_eq!((&errors["corrected"], &errors["uncorrected"]), (&0.into(), &1.into()));
+    let [errors] = events(&records, "ecc_errors", 2)[..] else {
+        panic!("{:?}", events(&records, "ecc_errors", 2))
+    };
+    assert_eq!(
+        (&errors["corrected"], &errors["uncorrected"]),
+        (&0.into(), &1.into())
+    );
     assert!(has_condition(last, 2, "ecc_uncorrected"));
 
     for what in ["process_started", "process_ended"] {
-        let [event] = events(&records, what, 3)[..] else { panic!("{:?}", events(&records, what, 3)) };
-        assert_eq!((&event["pid"], &event["name"]), (&pid.into(), &"sleep".into()));
+        let [event] = events(&records, what, 3)[..] else {
+            panic!("{:?}", events(&records, what, 3))
+        };
+        assert_eq!(
+            (&event["pid"], &event["name"]),
+            (&pid.into(), &"sleep".into())
+        );
     }
 
     let [began, ended] = condition(&records, "held_idle", 4);
     assert_eq!((began.len(), ended.len()), (1, 0));
-    assert_eq!((&began[0]["bytes"], &began[0]["pids"]), (&(10_u64 << 30).into(), &serde_json::json!([pid])));
+    assert_eq!(
+        (&began[0]["bytes"], &began[0]["pids"]),
+        (&(10_u64 << 30).into(), &serde_json::json!([pid]))
+    );
     assert!(has_condition(last, 4, "held_idle"));
     for (gpu, whole) in inventory["gpus"].as_array().unwrap().iter().enumerate() {
-        assert!(samples.iter().all(|sample| sample["gpus"][gpu]["uuid"] == whole["uuid"]), "no UUID changes");
+        assert!(
+            samples
+                .iter()
+                .all(|sample| sample["gpus"][gpu]["uuid"] == whole["uuid"]),
+            "no UUID changes"
+        );
     }
 }
 
 /// It takes a minute of samples to begin.
 pub(crate) fn a_gpu_that_is_hardly_used_is_told_with_both_numbers() {
-    let fake = Fake::new("[[gpu]]\nindex = 0\nutilization_percent = 100\nsm_percent = 10\n[[gpu]]\nindex = 1\n");
+    let fake = Fake::new(
+        "[[gpu]]\nindex = 0\nutilization_percent = 100\nsm_percent = 10\n[[gpu]]\nindex = 1\n",
+    );
     let records = fake.collect(&["--count", "64", "--interval-ms", "1000"]);
     let sample = records.last("sample");
     assert!(has_condition(sample, 0, "hardly_used") && !has_condition(sample, 1, "hardly_used"));
-    let told: Vec<_> = records.of("event").filter(|event| event["condition"] == "hardly_used").collect();
+    let told: Vec<_> = records
+        .of("event")
+        .filter(|event| event["condition"] == "hardly_used")
+        .collect();
     let [told] = told[..] else { panic!("{told:?}") };
     let text = told["text"].as_str().unwrap();
     assert!(text.contains("100 %") && text.contains("10 %"), "{text}");
@@ -163,20 +260,30 @@ pub(crate) fn a_gpu_that_is_hardly_used_is_told_with_both_numbers() {
 
 /// It takes two minutes to begin.
 pub(crate) fn a_gpu_on_which_nothing_moves_is_told_of_and_what_looks_alike_is_not() {
-    let scenario =
-        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fake-nvml/scenarios/hang.toml")).unwrap();
+    let scenario = fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/fake-nvml/scenarios/hang.toml"
+    ))
+    .unwrap();
     let (debugger, traced) = debugged();
     let mut sleeper = process::Command::new("sleep").arg("600").spawn().unwrap();
     // Until somebody waits for it, it is a zombie.
     let ended = process::Command::new("true").spawn().unwrap();
-    let process =
-        |gpu: u32, pid: u32, more: &str| format!("[[process]]\ngpu = {gpu}\npid = {pid}\nmemory = \"3 GiB\"\n{more}");
-    let scenario = scenario.replace("gpus = 6", "gpus = 8").replace("pid = 5000000", &format!("pid = {traced}"))
+    let process = |gpu: u32, pid: u32, more: &str| {
+        format!("[[process]]\ngpu = {gpu}\npid = {pid}\nmemory = \"3 GiB\"\n{more}")
+    };
+    let scenario = scenario
+        .replace("gpus = 6", "gpus = 8")
+        .replace("pid = 5000000", &format!("pid = {traced}"))
         + &process(6, sleeper.id(), "sm_percent = 100\nwaits = true\n")
         + &process(7, ended.id(), "");
     let records = Fake::new(&scenario).collect(&["--count", "126", "--interval-ms", "1000"]);
     let sample = records.last("sample");
-    let is_told = |name: &str| (0..8).filter(|gpu| has_condition(sample, *gpu, name)).collect::<Vec<_>>();
+    let is_told = |name: &str| {
+        (0..8)
+            .filter(|gpu| has_condition(sample, *gpu, name))
+            .collect::<Vec<_>>()
+    };
     // GPU 3 is that of the program under a debugger, and GPU 6 does the same without one.
     assert_eq!(sample["gpus"][3]["processes"][0]["traced"], true);
     assert_eq!(is_told("suspected_hang"), [0, 1, 6]);
@@ -189,11 +296,31 @@ pub(crate) fn a_gpu_on_which_nothing_moves_is_told_of_and_what_looks_alike_is_no
     for mut child in [sleeper, ended] {
         child.wait().unwrap();
     }
-    let began: Vec<_> = records.of("event").filter(|event| event["what"] == "condition_began").collect();
-    let hangs = began.iter().find(|event| event["condition"] == "suspected_hang").unwrap();
-    assert!(hangs["text"].as_str().unwrap().starts_with("Suspected hang: the kernels of "), "{hangs}");
-    let ended: Vec<_> = records.of("event").filter(|event| event["what"] == "condition_ended").collect();
-    assert!(ended.iter().all(|event| event["condition"] == "hardly_used"), "it says less: {ended:?}");
+    let began: Vec<_> = records
+        .of("event")
+        .filter(|event| event["what"] == "condition_began")
+        .collect();
+    let hangs = began
+        .iter()
+        .find(|event| event["condition"] == "suspected_hang")
+        .unwrap();
+    assert!(
+        hangs["text"]
+            .as_str()
+            .unwrap()
+            .starts_with("Suspected hang: the kernels of "),
+        "{hangs}"
+    );
+    let ended: Vec<_> = records
+        .of("event")
+        .filter(|event| event["what"] == "condition_ended")
+        .collect();
+    assert!(
+        ended
+            .iter()
+            .all(|event| event["condition"] == "hardly_used"),
+        "it says less: {ended:?}"
+    );
 }
 
 /// A debugger and the process to which it is attached; both end with the pipe to the debugger.
@@ -214,17 +341,29 @@ fn debugged() -> (process::ChildStdin, u32) {
         .spawn()
         .unwrap();
     let mut pid = String::new();
-    BufReader::new(debugger.stdout.take().unwrap()).read_line(&mut pid).unwrap();
-    let pid = pid.trim().parse().unwrap_or_else(|_| panic!("{:?}", debugger.wait()));
+    BufReader::new(debugger.stdout.take().unwrap())
+        .read_line(&mut pid)
+        .unwrap();
+    let pid = pid
+        .trim()
+        .parse()
+        .unwrap_or_else(|_| panic!("{:?}", debugger.wait()));
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    assert!(status.contains(&format!("TracerPid:\t{}\n", debugger.id())), "{status}");
+    assert!(
+        status.contains(&format!("TracerPid:\t{}\n", debugger.id())),
+        "{status}"
+    );
     (debugger.stdin.take().unwrap(), pid)
 }
 
 #[test]
 fn a_sleeping_gpu_is_not_woken_and_read_once_it_is_awake() {
     let fake = Fake::new("gpus = 2");
-    let status = |gpu: u32| fake.path("sys").join(format!("bus/pci/devices/0000:0{gpu}:00.0/power/runtime_status"));
+    let status = |gpu: u32| {
+        fake.path("sys").join(format!(
+            "bus/pci/devices/0000:0{gpu}:00.0/power/runtime_status"
+        ))
+    };
     for (gpu, state) in [(0, "suspended"), (1, "active")] {
         let device = status(gpu).parent().unwrap().parent().unwrap().to_owned();
         fs::create_dir_all(device.join("power")).unwrap();
@@ -234,7 +373,13 @@ fn a_sleeping_gpu_is_not_woken_and_read_once_it_is_awake() {
     }
     let (counts, sys) = (fake.path("counts.json"), fake.path("sys"));
     let mut child = fake
-        .gpumon(&["collect", "--interval-ms", "250", "--sysfs", sys.to_str().unwrap()])
+        .gpumon(&[
+            "collect",
+            "--interval-ms",
+            "250",
+            "--sysfs",
+            sys.to_str().unwrap(),
+        ])
         .env("GPUMON_FAKE_NVML_COUNTS", &counts)
         .stdout(Stdio::piped())
         .spawn()
@@ -249,13 +394,23 @@ fn a_sleeping_gpu_is_not_woken_and_read_once_it_is_awake() {
     assert!(asleep["gpus"][1]["power"]["draw_watts"].is_number());
     let text = fs::read_to_string(&counts).unwrap();
     let calls: serde_json::Map<String, Value> = serde_json::from_str(&text).unwrap();
-    let woken: Vec<_> = calls.iter().filter(|(_, gpus)| !gpus["0"].is_null()).collect();
-    assert!(woken.is_empty() && calls["nvmlDeviceGetHandleByIndex_v2"]["1"].is_u64(), "{woken:?}");
+    let woken: Vec<_> = calls
+        .iter()
+        .filter(|(_, gpus)| !gpus["0"].is_null())
+        .collect();
+    assert!(
+        woken.is_empty() && calls["nvmlDeviceGetHandleByIndex_v2"]["1"].is_u64(),
+        "{woken:?}"
+    );
 
     fs::write(status(0), "active\n").unwrap();
-    let awake = samples.find(|sample| sample["gpus"][0]["health"]["state"] == "ok").unwrap();
+    let awake = samples
+        .find(|sample| sample["gpus"][0]["health"]["state"] == "ok")
+        .unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(awake["gpus"][0]["power"]["draw_watts"].is_number() && awake["gpus"][0]["uuid"].is_string());
+    assert!(
+        awake["gpus"][0]["power"]["draw_watts"].is_number() && awake["gpus"][0]["uuid"].is_string()
+    );
     assert_eq!(awake["gpus"][1]["uuid"], asleep["gpus"][1]["uuid"]);
 }

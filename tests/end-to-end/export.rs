@@ -7,53 +7,119 @@ use crate::support::{Fake, Server, eventually, json_lines, refused, stderr, stdo
 const SCENARIO: &str = "[[gpu]]\nindex = 0\n[[gpu]]\nindex = 1\n\
                         mig = [[0, [{ profile = \"3g.71gb\", gpu_instance = 2 }, \
                         { profile = \"1g.18gb\", gpu_instance = 7 }]]]\n";
-const METRICS: &str = "power.draw_watts,mig.memory.total_bytes,host.cpu.busy_percent,host.memory.used_bytes";
+const METRICS: &str =
+    "power.draw_watts,mig.memory.total_bytes,host.cpu.busy_percent,host.memory.used_bytes";
 
 /// Rows as JSON of GPUs, MIG devices and the host, and what is said of them in CSV.
 #[track_caller]
 fn check(fake: &Fake, of: &[&str]) {
     let run = |more: &[&str]| {
-        let output = fake.gpumon(&[&["export"], of, more].concat()).output().unwrap();
-        assert!(output.status.success(), "{of:?} {more:?}: {}", stderr(&output));
+        let output = fake
+            .gpumon(&[&["export"], of, more].concat())
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{of:?} {more:?}: {}",
+            stderr(&output)
+        );
         stdout(&output)
     };
     let rows = json_lines(&run(&["--format", "ndjson", "--metrics", METRICS]));
-    let first = rows.iter().take_while(|row| row["time_ms"] == rows[0]["time_ms"]).collect::<Vec<_>>();
-    let kinds: Vec<_> = first.iter().map(|row| row["kind"].as_str().unwrap()).collect();
+    let first = rows
+        .iter()
+        .take_while(|row| row["time_ms"] == rows[0]["time_ms"])
+        .collect::<Vec<_>>();
+    let kinds: Vec<_> = first
+        .iter()
+        .map(|row| row["kind"].as_str().unwrap())
+        .collect();
     assert_eq!(kinds, ["gpu", "gpu", "mig", "mig", "host"], "{first:?}");
-    assert!(first[0]["power_draw_watts"].is_number() && first[0]["host_memory_used_bytes"].is_null(), "{first:?}");
+    assert!(
+        first[0]["power_draw_watts"].is_number() && first[0]["host_memory_used_bytes"].is_null(),
+        "{first:?}"
+    );
     for mig in &first[2..4] {
-        assert!(mig["uuid"].as_str().unwrap().starts_with("MIG-") && mig["parent"] == first[1]["uuid"], "{mig}");
-        assert!(mig["mig_memory_total_bytes"].as_f64() > Some(1e9) && mig["power_draw_watts"].is_null(), "{mig}");
+        assert!(
+            mig["uuid"].as_str().unwrap().starts_with("MIG-") && mig["parent"] == first[1]["uuid"],
+            "{mig}"
+        );
+        assert!(
+            mig["mig_memory_total_bytes"].as_f64() > Some(1e9) && mig["power_draw_watts"].is_null(),
+            "{mig}"
+        );
     }
-    let mut profiles: Vec<_> = first[2..4].iter().map(|mig| mig["name"].as_str().unwrap()).collect();
+    let mut profiles: Vec<_> = first[2..4]
+        .iter()
+        .map(|mig| mig["name"].as_str().unwrap())
+        .collect();
     profiles.sort_unstable();
     assert_eq!(profiles, ["1g.18gb", "3g.71gb"]);
     let host = first[4];
-    assert!(host["host_memory_used_bytes"].as_f64() > Some(1e6) && host["uuid"] == Value::Null, "{host}");
+    assert!(
+        host["host_memory_used_bytes"].as_f64() > Some(1e6) && host["uuid"] == Value::Null,
+        "{host}"
+    );
 
     let csv = run(&["--metrics", "host.memory.total_bytes"]);
     let mut lines = csv.lines();
-    assert!(lines.next().unwrap().starts_with("time,time_ms,index,uuid,name,kind,parent,host_memory_total_bytes"));
-    assert!(csv.lines().count() > 1 && lines.all(|line| line.contains(",,,,host,,")), "{csv}");
+    assert!(
+        lines
+            .next()
+            .unwrap()
+            .starts_with("time,time_ms,index,uuid,name,kind,parent,host_memory_total_bytes")
+    );
+    assert!(
+        csv.lines().count() > 1 && lines.all(|line| line.contains(",,,,host,,")),
+        "{csv}"
+    );
     // Who asks for neither gets what they always got.
     let plain = run(&["--metrics", "power"]);
     let header = plain.lines().next().unwrap();
-    assert!(!header.contains("kind") && !header.contains("host_") && !plain.contains("MIG-"), "{plain}");
+    assert!(
+        !header.contains("kind") && !header.contains("host_") && !plain.contains("MIG-"),
+        "{plain}"
+    );
 }
 
 #[test]
 fn mig_devices_and_the_host_are_exported_where_they_are_asked_for() {
     let fake = Fake::new(SCENARIO);
     let source = format!("sim:{}", fake.path("scenario.toml").display());
-    let [recording, folder] = ["a.gz", "history"].map(|name| fake.path(name).to_str().unwrap().to_owned());
-    let arguments = ["--source", &source, "record", &recording, "--interval-ms", "200", "--duration", "2s"];
+    let [recording, folder] =
+        ["a.gz", "history"].map(|name| fake.path(name).to_str().unwrap().to_owned());
+    let arguments = [
+        "--source",
+        &source,
+        "record",
+        &recording,
+        "--interval-ms",
+        "200",
+        "--duration",
+        "2s",
+    ];
     let recorded = fake.gpumon(&arguments).output().unwrap();
     assert!(recorded.status.success(), "{}", stderr(&recorded));
     check(&fake, &[&recording]);
 
-    let mut server = Server::over(&fake, &["--source", &source, "--interval-ms", "200", "--data-dir", &folder]);
-    eventually("there are samples", || server.get("/api/v1/history").json()["times_ms"].as_array().unwrap().len() > 2);
+    let mut server = Server::over(
+        &fake,
+        &[
+            "--source",
+            &source,
+            "--interval-ms",
+            "200",
+            "--data-dir",
+            &folder,
+        ],
+    );
+    eventually("there are samples", || {
+        server.get("/api/v1/history").json()["times_ms"]
+            .as_array()
+            .unwrap()
+            .len()
+            > 2
+    });
     check(&fake, &[]);
     server.terminate();
     check(&fake, &["--data-dir", &folder]);

@@ -9,10 +9,14 @@ use crate::support::{Fake, Records};
 fn numbers(value: &Value, path: &str, found: &mut Vec<(String, f64)>) {
     match value {
         Value::Number(number) => found.push((path.to_owned(), number.as_f64().unwrap())),
-        Value::Array(entries) => entries.iter().for_each(|entry| numbers(entry, &format!("{path}[]"), found)),
+        Value::Array(entries) => entries
+            .iter()
+            .for_each(|entry| numbers(entry, &format!("{path}[]"), found)),
         Value::Object(fields) => match fields.get("value") {
             Some(earlier) => numbers(earlier, path, found),
-            None => fields.iter().for_each(|(name, field)| numbers(field, &format!("{path}.{name}"), found)),
+            None => fields
+                .iter()
+                .for_each(|(name, field)| numbers(field, &format!("{path}.{name}"), found)),
         },
         _ => {}
     }
@@ -36,7 +40,10 @@ fn impossible(value: &Value) -> Vec<(String, f64)> {
 }
 
 fn power_of(records: &Records, gpu: usize) -> Vec<f64> {
-    records.of("sample").filter_map(|sample| sample["gpus"][gpu]["power"]["draw_watts"].as_f64()).collect()
+    records
+        .of("sample")
+        .filter_map(|sample| sample["gpus"][gpu]["power"]["draw_watts"].as_f64())
+        .collect()
 }
 
 #[test]
@@ -50,28 +57,59 @@ fn readings_that_cannot_be_are_unknown_and_the_others_right() {
     };
     let gpus = [0, 1].map(gpu).concat();
     let start_ms = now_ms() - 60_000;
-    let fake = Fake::new(&format!("start_ms = {start_ms}\n{gpus}[[fault]]\nkind = \"garbage\"\ngpu = 1\n"));
+    let fake = Fake::new(&format!(
+        "start_ms = {start_ms}\n{gpus}[[fault]]\nkind = \"garbage\"\ngpu = 1\n"
+    ));
     let records = fake.collect(&["--count", "4", "--interval-ms", "300"]);
     for sample in records.of("sample") {
         let memory = &sample["gpus"][1]["memory"];
         assert_eq!(impossible(&sample["gpus"]), []);
         let (used, total) = (&memory["used_bytes"], &memory["total_bytes"]);
         assert!(used["absent"] == "unknown" && total.is_u64(), "{memory}");
-        assert_eq!(memory["free_bytes"]["absent"], "unknown", "what is left of it is not known either");
+        assert_eq!(
+            memory["free_bytes"]["absent"], "unknown",
+            "what is left of it is not known either"
+        );
         let process = &sample["gpus"][1]["processes"][0];
-        assert_eq!(process["sm_percent"]["absent"], "unknown", "not idle: {process}");
+        assert_eq!(
+            process["sm_percent"]["absent"], "unknown",
+            "not idle: {process}"
+        );
         assert_eq!(sample["gpus"][1]["health"]["state"], "ok");
-        assert_eq!(sample["gpus"][1]["conditions"], serde_json::json!([]), "nothing is concluded from it");
+        assert_eq!(
+            sample["gpus"][1]["conditions"],
+            serde_json::json!([]),
+            "nothing is concluded from it"
+        );
     }
     for trace in records.of("trace") {
-        let values = trace["values"].as_array().unwrap().iter().map(|value| value.as_f64().unwrap());
-        let most = if trace["metric"] == "power_watts" { 20_000.0 } else { 100.5 };
-        assert!(values.into_iter().all(|value| (0.0..=most).contains(&value)), "{trace}");
+        let values = trace["values"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|value| value.as_f64().unwrap());
+        let most = if trace["metric"] == "power_watts" {
+            20_000.0
+        } else {
+            100.5
+        };
+        assert!(
+            values
+                .into_iter()
+                .all(|value| (0.0..=most).contains(&value)),
+            "{trace}"
+        );
     }
     for details in records.of("details") {
         assert_eq!(impossible(details), []);
     }
-    assert!(power_of(&records, 0).iter().all(|watts| (watts - 400.0).abs() < 40.0), "{:?}", power_of(&records, 0));
+    assert!(
+        power_of(&records, 0)
+            .iter()
+            .all(|watts| (watts - 400.0).abs() < 40.0),
+        "{:?}",
+        power_of(&records, 0)
+    );
     let process = &records.last("sample")["gpus"][0]["processes"][0];
     assert_eq!(process["sm_percent"]["value"], 60.0);
 }
@@ -91,15 +129,29 @@ fn counters_that_run_backwards_make_no_negative_rate_and_go_on() {
         .map(|sample| {
             assert_eq!(impossible(&sample["gpus"]), []);
             let energy = &sample["gpus"][0]["power"]["energy_joules_total"];
-            energy.as_f64().or_else(|| energy["value"].as_f64()).expect("the counter is there all the time")
+            energy
+                .as_f64()
+                .or_else(|| energy["value"].as_f64())
+                .expect("the counter is there all the time")
         })
         .collect();
-    assert!(energy.windows(2).any(|pair| pair[1] < pair[0]), "the fault was seen: {energy:?}");
-    let (last, lowest) = (energy[energy.len() - 1], energy.iter().copied().fold(f64::MAX, f64::min));
+    assert!(
+        energy.windows(2).any(|pair| pair[1] < pair[0]),
+        "the fault was seen: {energy:?}"
+    );
+    let (last, lowest) = (
+        energy[energy.len() - 1],
+        energy.iter().copied().fold(f64::MAX, f64::min),
+    );
     assert!(last > lowest, "it goes on: {energy:?}");
-    let errors = |event: &&Value| event["what"] == "ecc_errors" && event["at_ms"].as_u64().unwrap() < start_ms + 65_000;
+    let errors = |event: &&Value| {
+        event["what"] == "ecc_errors" && event["at_ms"].as_u64().unwrap() < start_ms + 65_000
+    };
     let told: Vec<_> = records.of("event").filter(errors).collect();
-    assert!(told.is_empty(), "fewer errors than before are no new ones: {told:?}");
+    assert!(
+        told.is_empty(),
+        "fewer errors than before are no new ones: {told:?}"
+    );
 }
 
 #[test]
@@ -122,10 +174,16 @@ fn a_driver_whose_clock_differs_still_tells_what_processes_do() {
             // Before the driver has told of a period, nothing was done.
             .skip_while(|share| **share == 0.0)
             .collect();
-        assert!(shares.len() >= 8 && shares.iter().all(|share| **share == 40.0), "GPU {gpu}: {shares:?}");
+        assert!(
+            shares.len() >= 8 && shares.iter().all(|share| **share == 40.0),
+            "GPU {gpu}: {shares:?}"
+        );
         for metric in ["power_watts", "gpu_percent", "memory_percent"] {
             let of_it = |trace: &&Value| trace["index"] == gpu && trace["metric"] == metric;
-            assert!(records.of("trace").any(|trace| of_it(&trace)), "no {metric} of GPU {gpu}");
+            assert!(
+                records.of("trace").any(|trace| of_it(&trace)),
+                "no {metric} of GPU {gpu}"
+            );
         }
     }
 }

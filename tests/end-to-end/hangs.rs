@@ -7,7 +7,12 @@ use serde_json::Value;
 use crate::support::{Fake, PATIENCE, Server, health, stdout};
 
 fn uuids(sample: &Value) -> Vec<&Value> {
-    sample["gpus"].as_array().unwrap().iter().map(|gpu| &gpu["uuid"]).collect()
+    sample["gpus"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|gpu| &gpu["uuid"])
+        .collect()
 }
 
 /// A hang of this call for this GPU, while the test looks.
@@ -29,38 +34,68 @@ async fn a_call_that_hangs_in_any_lane_takes_its_own_gpu_and_no_other() {
     let fake = Fake::new(&format!("gpus = 6\n{}{waits}", calls.concat()));
     let server = Server::over(&fake, &["--interval-ms", "250"]);
     let mut stream = server.stream().await;
-    let is_sample_with = |frame: &Value, expected: &[&str]| frame["type"] == "sample" && health(frame) == expected;
-    let well = stream.until(|frame| is_sample_with(frame, &["ok"; 6])).await;
-    let hung = stream.until(|frame| is_sample_with(frame, &["ok", "hung", "hung", "hung", "hung", "ok"])).await;
+    let is_sample_with =
+        |frame: &Value, expected: &[&str]| frame["type"] == "sample" && health(frame) == expected;
+    let well = stream
+        .until(|frame| is_sample_with(frame, &["ok"; 6]))
+        .await;
+    let hung = stream
+        .until(|frame| is_sample_with(frame, &["ok", "hung", "hung", "hung", "hung", "ok"]))
+        .await;
     assert_eq!(uuids(&well), uuids(&hung), "no index and no UUID changes");
-    assert!(hung["gpus"][1]["power"]["draw_watts"].is_number(), "the last that is known");
+    assert!(
+        hung["gpus"][1]["power"]["draw_watts"].is_number(),
+        "the last that is known"
+    );
     let begun = Instant::now();
     assert_eq!(server.get("/api/v1/snapshot").status, 200);
-    assert!(begun.elapsed() < Duration::from_secs(3), "no answer waits for the driver");
-    let is_fresh =
-        |frame: &Value, gpu: usize| frame["gpus"][gpu]["at_ms"].as_u64() > hung["gpus"][gpu]["at_ms"].as_u64();
-    let next = stream.until(|frame| frame["type"] == "sample" && [0, 5].iter().all(|gpu| is_fresh(frame, *gpu))).await;
+    assert!(
+        begun.elapsed() < Duration::from_secs(3),
+        "no answer waits for the driver"
+    );
+    let is_fresh = |frame: &Value, gpu: usize| {
+        frame["gpus"][gpu]["at_ms"].as_u64() > hung["gpus"][gpu]["at_ms"].as_u64()
+    };
+    let next = stream
+        .until(|frame| frame["type"] == "sample" && [0, 5].iter().all(|gpu| is_fresh(frame, *gpu)))
+        .await;
     for gpu in [0, 5] {
         assert!(next["gpus"][gpu]["power"]["draw_watts"].is_number());
         // Whoever hangs in GPM has the turn. What the others would need it for is not known, and does not hang.
         assert_eq!(next["gpus"][gpu]["activity"]["absent"], "no_answer");
     }
     let back = stream
-        .until(|frame| is_sample_with(frame, &["ok"; 6]) && frame["gpus"][0]["activity"]["sm_percent"].is_number())
+        .until(|frame| {
+            is_sample_with(frame, &["ok"; 6])
+                && frame["gpus"][0]["activity"]["sm_percent"].is_number()
+        })
         .await;
     assert_eq!(uuids(&well), uuids(&back));
 }
 
 #[tokio::test]
 async fn a_driver_that_hangs_at_its_start_leaves_a_server_that_answers() {
-    let fake = Fake::new("gpus = 2\n[[fault]]\nkind = \"hang\"\ncall = \"nvmlInit_v2\"\nto_s = 3\n");
+    let fake =
+        Fake::new("gpus = 2\n[[fault]]\nkind = \"hang\"\ncall = \"nvmlInit_v2\"\nto_s = 3\n");
     let server = Server::over(&fake, &["--interval-ms", "250"]);
     let mut stream = server.stream().await;
-    assert_eq!(stream.next_of("hello").await["collector"]["state"], "starting");
-    assert_eq!((server.get("/healthz").status, server.get("/readyz").status), (200, 503));
+    assert_eq!(
+        stream.next_of("hello").await["collector"]["state"],
+        "starting"
+    );
+    assert_eq!(
+        (server.get("/healthz").status, server.get("/readyz").status),
+        (200, 503)
+    );
     let snapshot = server.get("/api/v1/snapshot").json();
-    assert!(snapshot["sample"].is_null() && snapshot["collector"]["state"] == "starting", "{snapshot}");
-    assert!(!server.get("/metrics").body.contains("gpumon_gpu_power"), "no value is made up");
+    assert!(
+        snapshot["sample"].is_null() && snapshot["collector"]["state"] == "starting",
+        "{snapshot}"
+    );
+    assert!(
+        !server.get("/metrics").body.contains("gpumon_gpu_power"),
+        "no value is made up"
+    );
     // The same connection sees it come to life.
     let sample = stream.next_of("sample").await;
     assert_eq!(health(&sample), ["ok", "ok"]);
@@ -72,31 +107,51 @@ fn a_driver_that_hangs_at_its_start_does_not_keep_a_server_from_ending() {
     let fake = Fake::new("gpus = 2\n[[fault]]\nkind = \"hang\"\ncall = \"nvmlInit_v2\"\n");
     let mut server = Server::over(&fake, &[]);
     let (status, took) = server.terminate();
-    assert!(status.success() && took < PATIENCE, "SIGTERM is obeyed: {status} in {took:?}");
+    assert!(
+        status.success() && took < PATIENCE,
+        "SIGTERM is obeyed: {status} in {took:?}"
+    );
 }
 
 #[tokio::test]
 async fn all_gpus_may_be_lost_and_come_back() {
     let xids = "[[event]]\ngpu = 1\nat_s = 9\nkind = \"xid\"\ncode = 31\n";
     let lost = |gpu, span| format!("[[fault]]\nkind = \"lost\"\ngpu = {gpu}\n{span}\n");
-    let all = [0, 1, 2].map(|gpu| lost(gpu, "from_s = 2\nto_s = 4")).concat();
+    let all = [0, 1, 2]
+        .map(|gpu| lost(gpu, "from_s = 2\nto_s = 4"))
+        .concat();
     let fake = Fake::new(&format!("gpus = 3\n{all}{}{xids}", lost(0, "from_s = 6")));
     let server = Server::over(&fake, &["--interval-ms", "250"]);
     let mut stream = server.stream().await;
-    let is_sample_with = |frame: &Value, expected: &[&str]| frame["type"] == "sample" && health(frame) == expected;
-    let well = stream.until(|frame| is_sample_with(frame, &["ok"; 3])).await;
-    let gone = stream.until(|frame| is_sample_with(frame, &["lost"; 3])).await;
+    let is_sample_with =
+        |frame: &Value, expected: &[&str]| frame["type"] == "sample" && health(frame) == expected;
+    let well = stream
+        .until(|frame| is_sample_with(frame, &["ok"; 3]))
+        .await;
+    let gone = stream
+        .until(|frame| is_sample_with(frame, &["lost"; 3]))
+        .await;
     for gpu in gone["gpus"].as_array().unwrap() {
-        assert_eq!(gpu["temperature"]["gpu_celsius"]["absent"], "gpu_lost", "never a 0");
+        assert_eq!(
+            gpu["temperature"]["gpu_celsius"]["absent"], "gpu_lost",
+            "never a 0"
+        );
         assert_eq!(gpu["processes"]["absent"], "gpu_lost");
     }
-    let back = stream.until(|frame| is_sample_with(frame, &["ok"; 3])).await;
+    let back = stream
+        .until(|frame| is_sample_with(frame, &["ok"; 3]))
+        .await;
     assert_eq!((uuids(&well), uuids(&well)), (uuids(&gone), uuids(&back)));
 
     // One that is lost makes the driver's wait for events fail for all; the others' events come all the same.
-    stream.until(|frame| is_sample_with(frame, &["lost", "ok", "ok"])).await;
+    stream
+        .until(|frame| is_sample_with(frame, &["lost", "ok", "ok"]))
+        .await;
     let xid = stream.until(|frame| frame["what"] == "xid").await;
-    assert_eq!((&xid["gpu"]["index"], &xid["gpu"]["uuid"], &xid["code"]), (&1.into(), uuids(&well)[1], &31.into()));
+    assert_eq!(
+        (&xid["gpu"]["index"], &xid["gpu"]["uuid"], &xid["code"]),
+        (&1.into(), uuids(&well)[1], &31.into())
+    );
 }
 
 #[test]
@@ -106,12 +161,18 @@ fn a_gpu_that_hangs_from_the_start_delays_no_one_shot() {
         let begun = Instant::now();
         let shown = stdout(&fake.gpumon(form).output().unwrap());
         // 0.3 s where the machine has time; ten where the hung one is waited for.
-        assert!(begun.elapsed() < Duration::from_secs(8), "{form:?} took {:?}", begun.elapsed());
+        assert!(
+            begun.elapsed() < Duration::from_secs(8),
+            "{form:?} took {:?}",
+            begun.elapsed()
+        );
         shown
     };
     for form in [&[][..], &["--short"]] {
         let shown = once(form);
-        let is_whole = |line: &&str| line.contains("H200") && line.contains(" %") && !line.contains("not responding");
+        let is_whole = |line: &&str| {
+            line.contains("H200") && line.contains(" %") && !line.contains("not responding")
+        };
         assert_eq!(shown.lines().filter(is_whole).count(), 7, "{shown}");
         assert_eq!(shown.matches("not responding").count(), 1, "{shown}");
     }
@@ -120,13 +181,17 @@ fn a_gpu_that_hangs_from_the_start_delays_no_one_shot() {
     assert_eq!(rows.lines().skip(1).filter(is_whole).count(), 7, "{rows}");
     assert!(rows.lines().any(|row| row.starts_with("3,hung,")), "{rows}");
     let sample: Value = serde_json::from_str(&once(&["--json"])).unwrap();
-    assert_eq!(health(&sample["sample"]), ["ok", "ok", "ok", "hung", "ok", "ok", "ok", "ok"]);
+    assert_eq!(
+        health(&sample["sample"]),
+        ["ok", "ok", "ok", "hung", "ok", "ok", "ok", "ok"]
+    );
     assert_eq!(sample["details"].as_array().unwrap().len(), 7);
 }
 
 #[test]
 fn a_gpu_that_the_driver_is_still_opening_is_waited_for() {
-    let opening = "[[fault]]\ngpu = 1\nkind = \"hang\"\ncall = \"nvmlDeviceGetHandleByIndex_v2\"\nto_s = 1\n";
+    let opening =
+        "[[fault]]\ngpu = 1\nkind = \"hang\"\ncall = \"nvmlDeviceGetHandleByIndex_v2\"\nto_s = 1\n";
     for scenario in [
         // The only one.
         &format!("gpus = 1\n{}", opening.replace("gpu = 1", "gpu = 0")),
@@ -134,7 +199,13 @@ fn a_gpu_that_the_driver_is_still_opening_is_waited_for() {
         &format!("gpus = 2\n[[gpu]]\nindex = 0\npersistence = false\n{opening}"),
     ] {
         let json = Fake::new(scenario).json();
-        assert!(health(&json["sample"]).iter().all(|state| *state == "ok"), "{scenario}: {json}");
-        assert_eq!(json["details"].as_array().unwrap().len(), json["sample"]["gpus"].as_array().unwrap().len());
+        assert!(
+            health(&json["sample"]).iter().all(|state| *state == "ok"),
+            "{scenario}: {json}"
+        );
+        assert_eq!(
+            json["details"].as_array().unwrap().len(),
+            json["sample"]["gpus"].as_array().unwrap().len()
+        );
     }
 }

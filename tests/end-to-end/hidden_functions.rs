@@ -7,7 +7,8 @@ use gpumon_probe::{model::now_ms, vendor::sim::FUNCTIONS};
 use serde_json::Value;
 
 use crate::support::{
-    Fake, Records, complains_of_nothing, complete, given_by, in_parallel, is_of, refused_with, stdout,
+    Fake, Records, complains_of_nothing, complete, given_by, in_parallel, is_of, refused_with,
+    stdout,
 };
 
 /// What the program cannot do without; it says so.
@@ -66,19 +67,41 @@ fn lost(function: &str, whole: &Records, run: &Records) -> BTreeSet<String> {
     let mut lost = BTreeSet::new();
     for gpu in 0..3 {
         let ((before, _), (after, _)) = (whole.readings(gpu), run.readings(gpu));
-        lost.extend(before.keys().filter(|path| !after.contains_key(*path)).cloned());
+        lost.extend(
+            before
+                .keys()
+                .filter(|path| !after.contains_key(*path))
+                .cloned(),
+        );
         for (path, value) in after.iter().filter(|(path, _)| path.starts_with("gpu.")) {
-            assert_eq!(before.get(path), Some(value), "{path} of GPU {gpu} without {function}");
+            assert_eq!(
+                before.get(path),
+                Some(value),
+                "{path} of GPU {gpu} without {function}"
+            );
         }
     }
     if function != "nvmlDeviceGetUUID" && function != "nvmlDeviceGetHandleByIndex_v2" {
         assert_eq!(run.identities(), whole.identities(), "without {function}");
     }
-    assert_eq!(run.identities().iter().map(|(index, _)| *index).collect::<Vec<_>>(), [0, 1, 2], "{function}");
+    assert_eq!(
+        run.identities()
+            .iter()
+            .map(|(index, _)| *index)
+            .collect::<Vec<_>>(),
+        [0, 1, 2],
+        "{function}"
+    );
     let metrics = |run: &Records| {
-        run.of("trace").map(|trace| trace["metric"].as_str().unwrap().to_owned()).collect::<BTreeSet<_>>()
+        run.of("trace")
+            .map(|trace| trace["metric"].as_str().unwrap().to_owned())
+            .collect::<BTreeSet<_>>()
     };
-    lost.extend(metrics(whole).difference(&metrics(run)).map(|metric| format!("trace.{metric}")));
+    lost.extend(
+        metrics(whole)
+            .difference(&metrics(run))
+            .map(|metric| format!("trace.{metric}")),
+    );
     let links = |run: &Records| run.last("inventory")["topology"].to_string();
     if links(run) != links(whole) {
         lost.insert("topology".to_owned());
@@ -88,22 +111,37 @@ fn lost(function: &str, whole: &Records, run: &Records) -> BTreeSet<String> {
 
 /// How the loss differs from what only this function gives.
 fn difference(function: &str, scenario: &str, whole: &Records, samples: u32) -> Vec<String> {
-    let lost = lost(function, whole, &collect(&Fake::without(scenario, &[function]), samples));
+    let lost = lost(
+        function,
+        whole,
+        &collect(&Fake::without(scenario, &[function]), samples),
+    );
     let given = given_by(function);
     // If the items of a list cannot be read, the list itself is absent.
     let is_list = |path: &str, given: &str| given.strip_suffix("[]") == Some(path);
-    let is_given = |path: &str| given.iter().any(|given| is_of(path, given) || is_list(path, given));
+    let is_given = |path: &str| {
+        given
+            .iter()
+            .any(|given| is_of(path, given) || is_list(path, given))
+    };
     let more = lost.iter().filter(|path| !is_given(path)).cloned();
-    let less = given.iter().filter(|given| !lost.iter().any(|path| is_of(path, given)));
+    let less = given
+        .iter()
+        .filter(|given| !lost.iter().any(|path| is_of(path, given)));
     let less = less.map(|given| format!("still there: {given}"));
-    more.chain(less).map(|what| format!("without {function}: {what}")).collect()
+    more.chain(less)
+        .map(|what| format!("without {function}: {what}"))
+        .collect()
 }
 
 #[test]
 fn a_library_without_a_function_lacks_what_only_that_gives() {
     let scenario = scenario();
     let whole = complete(|samples| collect(&Fake::new(&scenario), samples));
-    let functions: Vec<_> = FUNCTIONS.iter().filter(|function| !NEEDED.contains(*function)).collect();
+    let functions: Vec<_> = FUNCTIONS
+        .iter()
+        .filter(|function| !NEEDED.contains(*function))
+        .collect();
     in_parallel(4, &functions, |function| {
         complains_of_nothing(|samples| difference(function, &scenario, &whole, samples));
     });
@@ -112,7 +150,11 @@ fn a_library_without_a_function_lacks_what_only_that_gives() {
 #[test]
 fn a_library_that_cannot_be_used_at_all_is_told_from_one_that_is_not_there() {
     for function in NEEDED {
-        refused_with(Fake::without("gpus = 2", &[function]).gpumon(&["--json"]), 12, &["cannot load", "too old"]);
+        refused_with(
+            Fake::without("gpus = 2", &[function]).gpumon(&["--json"]),
+            12,
+            &["cannot load", "too old"],
+        );
     }
 }
 
@@ -121,10 +163,17 @@ fn absent(value: &Value, path: &str) -> BTreeSet<String> {
     let below = |(name, value): (String, &Value)| absent(value, &format!("{path}.{name}"));
     match value {
         Value::Object(fields) if fields.contains_key("absent") => [path.to_owned()].into(),
-        Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), value)).flat_map(below).collect(),
-        Value::Array(items) => {
-            items.iter().enumerate().map(|(at, value)| (at.to_string(), value)).flat_map(below).collect()
-        }
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(name, value)| (name.clone(), value))
+            .flat_map(below)
+            .collect(),
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .map(|(at, value)| (at.to_string(), value))
+            .flat_map(below)
+            .collect(),
         _ => BTreeSet::new(),
     }
 }
@@ -140,7 +189,10 @@ fn lines_without_value(fake: &Fake) -> BTreeSet<String> {
             None => section = line.trim(),
             Some((
                 _,
-                "N/A" | "Function Not Found" | "Unknown Error" | "Requested functionality has been deprecated",
+                "N/A"
+                | "Function Not Found"
+                | "Unknown Error"
+                | "Requested functionality has been deprecated",
             )) => {
                 without.insert(format!("{section}: {line}"));
             }
@@ -153,21 +205,35 @@ fn lines_without_value(fake: &Fake) -> BTreeSet<String> {
 #[test]
 fn a_newer_driver_loses_no_reading_that_has_a_successor() {
     let scenario = scenario();
-    let not_in_610: Vec<&str> =
-        FUNCTIONS.iter().copied().filter(|name| !EXPORTED_BY_610.lines().any(|line| line == *name)).collect();
+    let not_in_610: Vec<&str> = FUNCTIONS
+        .iter()
+        .copied()
+        .filter(|name| !EXPORTED_BY_610.lines().any(|line| line == *name))
+        .collect();
     let whole = Fake::new(&scenario);
-    let returns = REMOVED.map(|function| format!("{function} = {DEPRECATED}\n")).concat();
+    let returns = REMOVED
+        .map(|function| format!("{function} = {DEPRECATED}\n"))
+        .concat();
     let drivers = [
         ("driver 610", Fake::without(&scenario, &not_in_610), false),
-        ("no removed function", Fake::without(&scenario, &[&not_in_610[..], &REMOVED].concat()), true),
-        ("removed functions return an error", Fake::new(&format!("{scenario}[returns]\n{returns}")), true),
+        (
+            "no removed function",
+            Fake::without(&scenario, &[&not_in_610[..], &REMOVED].concat()),
+            true,
+        ),
+        (
+            "removed functions return an error",
+            Fake::new(&format!("{scenario}[returns]\n{returns}")),
+            true,
+        ),
     ];
     let collected = complete(|samples| collect(&whole, samples));
     let (once, log) = (absent(&whole.json(), ""), lines_without_value(&whole));
     for (driver, fake, is_without_application_clocks) in drivers {
         // They have no successor.
         let is_known = |what: &String| {
-            let is_application_clock = what.contains(".application_clocks.") || what.contains("Applications Clocks: ");
+            let is_application_clock =
+                what.contains(".application_clocks.") || what.contains("Applications Clocks: ");
             is_without_application_clocks && is_application_clock
         };
         complains_of_nothing(|samples| {
@@ -175,7 +241,9 @@ fn a_newer_driver_loses_no_reading_that_has_a_successor() {
             lost.extend(absent(&fake.json(), "").difference(&once).cloned());
             lost.extend(lines_without_value(&fake).difference(&log).cloned());
             lost.retain(|what| !is_known(what));
-            lost.into_iter().map(|what| format!("{driver}: {what}")).collect()
+            lost.into_iter()
+                .map(|what| format!("{driver}: {what}"))
+                .collect()
         });
     }
 }

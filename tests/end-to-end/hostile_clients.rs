@@ -25,10 +25,18 @@ async fn a_frame_that_means_nothing_gets_an_error_frame_and_the_connection_goes_
         stream.send(garbage).await;
         let error = stream.next_of("error").await;
         let message = error["message"].as_str().unwrap();
-        assert!(message.contains("pause") && message.contains("resume"), "{garbage:?}: {message}");
+        assert!(
+            message.contains("pause") && message.contains("resume"),
+            "{garbage:?}: {message}"
+        );
     }
     stream.send_binary(&[0, 159, 146, 150]).await;
-    assert!(stream.next_of("error").await["message"].as_str().unwrap().contains("JSON text"));
+    assert!(
+        stream.next_of("error").await["message"]
+            .as_str()
+            .unwrap()
+            .contains("JSON text")
+    );
     stream.next_of("sample").await;
 }
 
@@ -64,10 +72,16 @@ async fn clients_that_never_read_delay_nobody() {
         last = Some(sample["at_ms"].as_u64().unwrap());
     }
     let now = gpumon_probe::model::now_ms();
-    assert!(now - last.unwrap() < 2_000, "the witness is {} ms behind", now - last.unwrap());
+    assert!(
+        now - last.unwrap() < 2_000,
+        "the witness is {} ms behind",
+        now - last.unwrap()
+    );
     assert_eq!(server.get("/healthz").status, 200);
     drop(silent);
-    eventually("the next client is served", || server.get("/readyz").status == 200);
+    eventually("the next client is served", || {
+        server.get("/readyz").status == 200
+    });
 }
 
 /// A connection that has become a WebSocket, and from which nothing but the answer's first bytes is ever read.

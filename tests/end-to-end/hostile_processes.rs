@@ -40,16 +40,29 @@ impl Holder {
         if geteuid().is_root() {
             command.uid(uid).gid(uid);
         }
-        Self(command.current_dir("/").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap())
+        Self(
+            command
+                .current_dir("/")
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap(),
+        )
     }
 
     /// A helper that says when it is ready; `None`, with the reason printed, where this machine has no means for it.
     fn python(code: &str, arguments: &[&str]) -> Option<Self> {
         let mut command = Command::new("python3");
-        command.args(["-c", code]).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command
+            .args(["-c", code])
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
         let mut holder = Self(command.spawn().ok()?);
         let mut line = String::new();
-        BufReader::new(holder.0.stdout.take()?).read_line(&mut line).ok()?;
+        BufReader::new(holder.0.stdout.take()?)
+            .read_line(&mut line)
+            .ok()?;
         if line.trim() == "ready" {
             return Some(holder);
         }
@@ -102,12 +115,20 @@ impl Seen {
     /// Runs a collector as this user over two GPUs that all of these processes hold.
     fn of(pids: &[u32], uid: u32, samples: usize) -> Option<Self> {
         let process = |pid: &u32| {
-            [0, 1].map(|gpu| format!("[[process]]\ngpu = {gpu}\npid = {pid}\nmemory = \"64 MiB\"\n")).concat()
+            [0, 1]
+                .map(|gpu| format!("[[process]]\ngpu = {gpu}\npid = {pid}\nmemory = \"64 MiB\"\n"))
+                .concat()
         };
-        let fake = Fake::new(&format!("gpus = 3\n{}", pids.iter().map(process).collect::<String>()));
+        let fake = Fake::new(&format!(
+            "gpus = 3\n{}",
+            pids.iter().map(process).collect::<String>()
+        ));
         fs::set_permissions(fake.path(""), Permissions::from_mode(0o755)).unwrap();
         let mut command = fake.gpumon(&["collect", "--interval-ms", &INTERVAL_MS.to_string()]);
-        command.stdout(Stdio::piped()).stderr(Stdio::null()).stdin(Stdio::null());
+        command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .stdin(Stdio::null());
         if geteuid().is_root() {
             command.uid(uid).gid(uid);
         }
@@ -115,7 +136,11 @@ impl Seen {
             eprintln!("skipped: user {uid} may not run the program");
             return None;
         };
-        let mut seen = Self { samples: Vec::new(), longest_line: 0, peak_bytes: 0 };
+        let mut seen = Self {
+            samples: Vec::new(),
+            longest_line: 0,
+            peak_bytes: 0,
+        };
         for line in BufReader::new(child.stdout.take().unwrap()).lines() {
             let line = line.unwrap();
             seen.longest_line = seen.longest_line.max(line.len());
@@ -129,7 +154,10 @@ impl Seen {
         }
         let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
         let field = |name: &str| {
-            let value = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+            let value = status
+                .lines()
+                .find_map(|line| line.strip_prefix(name))
+                .unwrap();
             value.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
         };
         // Without the pages of the program itself, of which a debug build has tens of MiB.
@@ -154,18 +182,32 @@ impl Seen {
                 }
             }
         }
-        let apart = self.samples.windows(2).map(|pair| at_ms(&pair[1]) - at_ms(&pair[0]));
-        apart.max().filter(|apart_ms| *apart_ms >= 4 * INTERVAL_MS).map(|ms| format!("samples are {ms} ms apart"))
+        let apart = self
+            .samples
+            .windows(2)
+            .map(|pair| at_ms(&pair[1]) - at_ms(&pair[0]));
+        apart
+            .max()
+            .filter(|apart_ms| *apart_ms >= 4 * INTERVAL_MS)
+            .map(|ms| format!("samples are {ms} ms apart"))
     }
 
     /// A process as the last sample has it, the same on both GPUs.
     #[track_caller]
     fn process(&self, pid: u32) -> &Value {
         let [one, other] = [0, 1].map(|gpu| {
-            let processes = self.samples.last().unwrap()["gpus"][gpu]["processes"].as_array().unwrap();
-            processes.iter().find(|process| process["pid"] == pid).expect("it is listed")
+            let processes = self.samples.last().unwrap()["gpus"][gpu]["processes"]
+                .as_array()
+                .unwrap();
+            processes
+                .iter()
+                .find(|process| process["pid"] == pid)
+                .expect("it is listed")
         });
-        assert_eq!((&one["name"], &one["owner"]), (&other["name"], &other["owner"]));
+        assert_eq!(
+            (&one["name"], &one["owner"]),
+            (&other["name"], &other["owner"])
+        );
         one
     }
 }
@@ -193,10 +235,22 @@ fn connection_files(folder: &Path) -> Vec<PathBuf> {
     mkfifoat(CWD, path("fifo"), all).unwrap();
     symlink("/dev/zero", path("link-to-device")).unwrap();
     fs::create_dir(path("folder")).unwrap();
-    fs::write(path("real"), r#"{"kernel_name":"python3","jupyter_session":"train.ipynb"}"#).unwrap();
+    fs::write(
+        path("real"),
+        r#"{"kernel_name":"python3","jupyter_session":"train.ipynb"}"#,
+    )
+    .unwrap();
     symlink("kernel-real.json", path("link")).unwrap();
     let mut names = vec!["fifo", "link-to-device", "folder", "link"];
-    if mknodat(CWD, path("device"), FileType::CharacterDevice, all, makedev(1, 5)).is_ok() {
+    if mknodat(
+        CWD,
+        path("device"),
+        FileType::CharacterDevice,
+        all,
+        makedev(1, 5),
+    )
+    .is_ok()
+    {
         names.push("device");
     }
     names.push("real");
@@ -213,15 +267,29 @@ fn a_connection_file_that_is_none_holds_up_nobody() {
     let folder = folder();
     let files = connection_files(folder.path());
     for (collector, user) in users() {
-        let holders: Vec<_> = files.iter().map(|file| Holder::new(&["-f", file.to_str().unwrap()], user)).collect();
+        let holders: Vec<_> = files
+            .iter()
+            .map(|file| Holder::new(&["-f", file.to_str().unwrap()], user))
+            .collect();
         let pids: Vec<u32> = holders.iter().map(Holder::pid).collect();
-        let Some(seen) = Seen::on_time(&pids, collector, 10) else { continue };
+        let Some(seen) = Seen::on_time(&pids, collector, 10) else {
+            continue;
+        };
         assert!(seen.peak_bytes < 16 << 20, "{} MiB", seen.peak_bytes >> 20);
         for (file, pid) in files.iter().zip(pids) {
             let process = seen.process(pid);
             let notebook = &process["owner"]["notebook"];
-            assert!(file.to_str().unwrap().contains(notebook["kernel_id"].as_str().unwrap()), "{process}");
-            let path = if file.ends_with("kernel-real.json") { json!("train.ipynb") } else { refused() };
+            assert!(
+                file.to_str()
+                    .unwrap()
+                    .contains(notebook["kernel_id"].as_str().unwrap()),
+                "{process}"
+            );
+            let path = if file.ends_with("kernel-real.json") {
+                json!("train.ipynb")
+            } else {
+                refused()
+            };
             assert_eq!(notebook["path"], path, "{process}");
         }
     }
@@ -237,10 +305,19 @@ fn root_does_not_read_for_a_user_what_that_user_may_not() {
     let file = folder.path().join("kernel-secret.json");
     fs::write(&file, r#"{"jupyter_session":"root's"}"#).unwrap();
     fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
-    let (own, stranger) = (Holder::new(&[file.to_str().unwrap()], 0), Holder::new(&[file.to_str().unwrap()], NOBODY));
+    let (own, stranger) = (
+        Holder::new(&[file.to_str().unwrap()], 0),
+        Holder::new(&[file.to_str().unwrap()], NOBODY),
+    );
     let seen = Seen::of(&[own.pid(), stranger.pid()], 0, 6).unwrap();
-    assert_eq!(seen.process(own.pid())["owner"]["notebook"]["path"], "root's");
-    assert_eq!(seen.process(stranger.pid())["owner"]["notebook"]["path"], refused());
+    assert_eq!(
+        seen.process(own.pid())["owner"]["notebook"]["path"],
+        "root's"
+    );
+    assert_eq!(
+        seen.process(stranger.pid())["owner"]["notebook"]["path"],
+        refused()
+    );
 }
 
 /// Mounts a file system that never answers, and takes it away at the end of its input.
@@ -260,17 +337,36 @@ libc.umount2(sys.argv[1].encode(), 2)
 fn a_connection_file_on_a_mount_that_is_dead_leaves_its_owner_unknown_and_nothing_else() {
     for (collector, user) in users() {
         let folder = folder();
-        let Some(_mount) = Holder::python(DEAD_MOUNT, &[folder.path().to_str().unwrap()]) else { return };
+        let Some(_mount) = Holder::python(DEAD_MOUNT, &[folder.path().to_str().unwrap()]) else {
+            return;
+        };
         let file = folder.path().join("kernel-dead.json");
-        let (stuck, beside) = (Holder::new(&[file.to_str().unwrap()], user), Holder::new(&["x"], user));
+        let (stuck, beside) = (
+            Holder::new(&[file.to_str().unwrap()], user),
+            Holder::new(&["x"], user),
+        );
         let other = Holder::new(&["y"], 1);
-        let Some(seen) = Seen::on_time(&[stuck.pid(), beside.pid(), other.pid()], collector, 12) else { continue };
+        let Some(seen) = Seen::on_time(&[stuck.pid(), beside.pid(), other.pid()], collector, 12)
+        else {
+            continue;
+        };
         let process = seen.process(stuck.pid());
         // What its cgroup tells is known all the same, where that is something.
         let owner = &process["owner"];
-        assert!(owner["absent"] == "not_read_yet" || owner["partial"] == true, "{process}");
-        assert!(process["name"] == "sh" && process["user"].is_string() && process["started_ms"].is_u64(), "{process}");
-        assert!(seen.process(other.pid())["owner"]["parents"].is_array(), "of another user");
+        assert!(
+            owner["absent"] == "not_read_yet" || owner["partial"] == true,
+            "{process}"
+        );
+        assert!(
+            process["name"] == "sh"
+                && process["user"].is_string()
+                && process["started_ms"].is_u64(),
+            "{process}"
+        );
+        assert!(
+            seen.process(other.pid())["owner"]["parents"].is_array(),
+            "of another user"
+        );
     }
 }
 
@@ -295,7 +391,9 @@ sys.stdin.read()
 
 #[test]
 fn a_command_line_of_gigabytes_is_cut() {
-    let Some(holder) = Holder::python(MAPPED_ARGUMENTS, &["2000000000"]) else { return };
+    let Some(holder) = Holder::python(MAPPED_ARGUMENTS, &["2000000000"]) else {
+        return;
+    };
     let own = geteuid().as_raw();
     let seen = Seen::on_time(&[holder.pid()], own, 10).unwrap();
     assert!(seen.peak_bytes < 16 << 20, "{} MiB", seen.peak_bytes >> 20);
@@ -308,18 +406,28 @@ fn long_names_and_many_long_command_lines_make_no_large_frame() {
     let long = "\u{1b}[31mx\u{202e}\"\\".repeat(131_000 / 12);
     let own = geteuid().as_raw();
     let mut command = Command::new("sh");
-    command.arg0("n".repeat(131_000)).args(["-c", "read x", "\u{1b}]0;title\u{7}"]);
+    command
+        .arg0("n".repeat(131_000))
+        .args(["-c", "read x", "\u{1b}]0;title\u{7}"]);
     let mut holders = vec![Holder::spawn(&mut command, own)];
     holders.extend((0..300).map(|_| Holder::new(&[long.as_str(); 8], own)));
     let pids: Vec<u32> = holders.iter().map(Holder::pid).collect();
     let seen = Seen::on_time(&pids, own, 10).unwrap();
     assert!(seen.peak_bytes < 16 << 20, "{} MiB", seen.peak_bytes >> 20);
-    assert!(seen.longest_line < (1 << 20) + 100_000, "{} bytes", seen.longest_line);
+    assert!(
+        seen.longest_line < (1 << 20) + 100_000,
+        "{} bytes",
+        seen.longest_line
+    );
     let gpu = &seen.samples.last().unwrap()["gpus"][0];
     let listed = gpu["processes"].as_array().unwrap();
     let omitted = gpu["processes_omitted"].as_u64().unwrap_or(0) as usize;
     assert_eq!(listed.len() + omitted, pids.len());
-    assert!(listed.len() > 50 && omitted > 0, "{} and {omitted}", listed.len());
+    assert!(
+        listed.len() > 50 && omitted > 0,
+        "{} and {omitted}",
+        listed.len()
+    );
     for process in listed {
         let texts = ["name", "command"].map(|text| process[text].as_str().unwrap_or_default());
         assert!(texts[0].len() <= 131 && texts[1].len() <= 1027, "{process}");

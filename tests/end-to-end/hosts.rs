@@ -33,8 +33,16 @@ impl Sshd {
         let first = free_ports();
         let log = fs::File::create(folder.path().join("log")).unwrap();
         let mut command = Command::new("sh");
-        command.arg(script).arg(folder.path()).arg(env!("CARGO_BIN_EXE_gpumon")).arg(first.to_string());
-        let sshd = command.stdin(Stdio::null()).stderr(log).spawn().expect("tools/need.py sshd installs it");
+        command
+            .arg(script)
+            .arg(folder.path())
+            .arg(env!("CARGO_BIN_EXE_gpumon"))
+            .arg(first.to_string());
+        let sshd = command
+            .stdin(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .expect("tools/need.py sshd installs it");
         let this = Self { folder, sshd };
         let read_log = || fs::read_to_string(this.folder.path().join("log")).unwrap();
         // The last word before connections are taken in.
@@ -50,7 +58,19 @@ impl Sshd {
 
     fn gpumon(&self, hosts: &str, arguments: &[&str]) -> Command {
         let config = self.config();
-        gpumon(&[&["fleet", "--ssh-config", config.to_str().unwrap(), "--hosts", hosts], arguments].concat())
+        gpumon(
+            &[
+                &[
+                    "fleet",
+                    "--ssh-config",
+                    config.to_str().unwrap(),
+                    "--hosts",
+                    hosts,
+                ],
+                arguments,
+            ]
+            .concat(),
+        )
     }
 
     fn serve(&self, hosts: &str) -> Server {
@@ -73,14 +93,17 @@ impl Sshd {
         let mark = format!("GPUMON_TEST_FOLDER={}", self.folder.path().display());
         pids(|pid| {
             let variables = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            variables.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
+            variables
+                .split(|byte| *byte == 0)
+                .any(|variable| variable == mark.as_bytes())
         })
     }
 
     fn assert_nothing_is_left(&self) {
-        until(&format!("all end: near {:?}, far {:?}", self.near(), self.far()), || {
-            self.near().is_empty() && self.far().is_empty()
-        });
+        until(
+            &format!("all end: near {:?}, far {:?}", self.near(), self.far()),
+            || self.near().is_empty() && self.far().is_empty(),
+        );
     }
 }
 
@@ -95,7 +118,11 @@ impl Drop for Sshd {
 fn free_ports() -> u16 {
     let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
     loop {
-        let first = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let first = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
         if first < u16::MAX - PORTS && (first..first + PORTS).all(|port| is_free(&port)) {
             return first;
         }
@@ -103,7 +130,9 @@ fn free_ports() -> u16 {
 }
 
 fn pids(is_it: impl Fn(u32) -> bool) -> Vec<u32> {
-    let entries = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let entries = fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     entries.filter(|pid| is_it(*pid)).collect()
 }
 
@@ -120,17 +149,31 @@ fn fleet(server: &Server) -> Value {
 }
 
 fn up(fleet: &Value) -> Vec<String> {
-    let (names, health) = (fleet["nodes"]["name"].as_array().unwrap(), fleet["nodes"]["health"].as_array().unwrap());
-    let up = names.iter().zip(health).filter(|(_, health)| *health == "up");
-    up.map(|(name, _)| name.as_str().unwrap().to_owned()).collect()
+    let (names, health) = (
+        fleet["nodes"]["name"].as_array().unwrap(),
+        fleet["nodes"]["health"].as_array().unwrap(),
+    );
+    let up = names
+        .iter()
+        .zip(health)
+        .filter(|(_, health)| *health == "up");
+    up.map(|(name, _)| name.as_str().unwrap().to_owned())
+        .collect()
 }
 
 /// The node's place, its health, and why it is not up.
 fn node(fleet: &Value, name: &str) -> (usize, String, String) {
     let names = fleet["nodes"]["name"].as_array().unwrap();
     let place = names.iter().position(|known| known == name).unwrap();
-    let reason = fleet["nodes"]["reasons"][place.to_string()].as_str().unwrap_or_default().to_owned();
-    (place, fleet["nodes"]["health"][place].as_str().unwrap().to_owned(), reason)
+    let reason = fleet["nodes"]["reasons"][place.to_string()]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
+    (
+        place,
+        fleet["nodes"]["health"][place].as_str().unwrap().to_owned(),
+        reason,
+    )
 }
 
 /// Until these are up; nothing else may be meanwhile.
@@ -139,7 +182,10 @@ fn until_up(server: &Server, names: &[&str]) -> Value {
     until(&format!("{names:?} are up"), || {
         last = fleet(server);
         let up = up(&last);
-        assert!(up.iter().all(|name| names.contains(&name.as_str())), "{up:?}");
+        assert!(
+            up.iter().all(|name| names.contains(&name.as_str())),
+            "{up:?}"
+        );
         up.len() == names.len()
     });
     last
@@ -148,10 +194,15 @@ fn until_up(server: &Server, names: &[&str]) -> Value {
 #[test]
 fn hosts_that_hang_die_refuse_or_babble_keep_nobody_from_the_others() {
     let ssh = Sshd::start();
-    let mut server = ssh.serve("gpumon[1-3],smi1,sim1,missing1,hang1,stuck1,babble1,die1,refuse1,stranger1,locked1");
+    let mut server = ssh.serve(
+        "gpumon[1-3],smi1,sim1,missing1,hang1,stuck1,babble1,die1,refuse1,stranger1,locked1",
+    );
     let good = ["gpumon1", "gpumon2", "gpumon3", "sim1", "smi1"];
     let told = until_up(&server, &good);
-    assert_eq!((&told["state"], &told["source"]["kind"]), (&"partial".into(), &"hosts".into()));
+    assert_eq!(
+        (&told["state"], &told["source"]["kind"]),
+        (&"partial".into(), &"hosts".into())
+    );
     assert_eq!(told["gpus"]["node"].as_array().unwrap().len(), 9);
     // Neither was waited for.
     for name in ["hang1", "stuck1"] {
@@ -165,7 +216,9 @@ fn hosts_that_hang_die_refuse_or_babble_keep_nobody_from_the_others() {
         ("stranger1", "host key is not known; connect once"),
         ("locked1", "lets nobody in with the keys at hand; add a key"),
     ] {
-        until(&format!("{name} says why"), || node(&fleet(&server), name).2.contains(reason));
+        until(&format!("{name} says why"), || {
+            node(&fleet(&server), name).2.contains(reason)
+        });
     }
     assert_eq!(node(&fleet(&server), "missing1").1, "no_readings");
     assert_eq!(node(&fleet(&server), "locked1").1, "unreachable");
@@ -184,17 +237,35 @@ async fn all_there_is_of_a_host_is_below_its_name_and_only_read() {
     let snapshot = server.get("/nodes/smi1/api/v1/snapshot").json();
     let gpu = &snapshot["sample"]["gpus"][0];
     assert_eq!(snapshot["inventory"]["gpus"][0]["name"], "NVIDIA H200");
-    assert_eq!((&gpu["power"]["draw_watts"], &gpu["health"]["state"]), (&77.71.into(), &"ok".into()));
+    assert_eq!(
+        (&gpu["power"]["draw_watts"], &gpu["health"]["state"]),
+        (&77.71.into(), &"ok".into())
+    );
     assert_eq!(gpu["activity"]["absent"], "needs_gpumon");
     let processes = |server: &Server| {
         let snapshot = server.get("/nodes/smi1/api/v1/snapshot").json();
-        snapshot["sample"]["gpus"][0]["processes"]["value"].as_array().map_or(0, Vec::len)
+        snapshot["sample"]["gpus"][0]["processes"]["value"]
+            .as_array()
+            .map_or(0, Vec::len)
     };
     until("its process is listed", || processes(&server) == 1);
-    let mut stream = Stream::connect_with(format!("ws://localhost:{}/nodes/gpumon1/api/v1/stream", server.port)).await;
+    let mut stream = Stream::connect_with(format!(
+        "ws://localhost:{}/nodes/gpumon1/api/v1/stream",
+        server.port
+    ))
+    .await;
     let hello = stream.next().await.unwrap();
-    assert_eq!((&hello["type"], hello["inventory"]["gpus"].as_array().unwrap().len()), (&"hello".into(), 2));
-    assert_eq!(hello["inventory"]["platform"]["source"], "simulated", "it is said there, too");
+    assert_eq!(
+        (
+            &hello["type"],
+            hello["inventory"]["gpus"].as_array().unwrap().len()
+        ),
+        (&"hello".into(), 2)
+    );
+    assert_eq!(
+        hello["inventory"]["platform"]["source"], "simulated",
+        "it is said there, too"
+    );
     loop {
         let frame = stream.next().await.unwrap();
         if frame["type"] == "sample" {
@@ -202,30 +273,66 @@ async fn all_there_is_of_a_host_is_below_its_name_and_only_read() {
         }
     }
     for path in ["history", "jobs", "usage", "alerts", "session"] {
-        assert_eq!(server.get(&format!("/nodes/gpumon1/api/v1/{path}")).status, 200, "{path}");
+        assert_eq!(
+            server.get(&format!("/nodes/gpumon1/api/v1/{path}")).status,
+            200,
+            "{path}"
+        );
     }
-    for request in ["POST /nodes/gpumon1/api/v1/pause", "POST /nodes/gpumon1/api/v1/runs"] {
+    for request in [
+        "POST /nodes/gpumon1/api/v1/pause",
+        "POST /nodes/gpumon1/api/v1/runs",
+    ] {
         let refused = ask_with(server.port, request);
-        assert!((400..500).contains(&refused.status), "{request}: {}", refused.body);
+        assert!(
+            (400..500).contains(&refused.status),
+            "{request}: {}",
+            refused.body
+        );
     }
     assert_eq!(server.get("/nodes/nosuch/api/v1/snapshot").status, 404);
-    for path in ["usage?range_s=900", "events", "history?range_s=900", "history?node=smi1", "node?node=gpumon1"] {
-        assert_eq!(server.get(&format!("/api/v1/fleet/{path}")).status, 200, "{path}");
+    for path in [
+        "usage?range_s=900",
+        "events",
+        "history?range_s=900",
+        "history?node=smi1",
+        "node?node=gpumon1",
+    ] {
+        assert_eq!(
+            server.get(&format!("/api/v1/fleet/{path}")).status,
+            200,
+            "{path}"
+        );
     }
     let owners = fleet(&server)["owners"].to_string();
     assert!(owners.contains("\"user\":\"bob\""), "{owners}");
     let targets = server.get("/api/v1/fleet/targets?port=9400");
-    assert!(targets.head.contains("application/json"), "{}", targets.head);
-    assert_eq!(targets.json()[0]["targets"], serde_json::json!(["gpumon1:9400", "smi1:9400"]));
+    assert!(
+        targets.head.contains("application/json"),
+        "{}",
+        targets.head
+    );
+    assert_eq!(
+        targets.json()[0]["targets"],
+        serde_json::json!(["gpumon1:9400", "smi1:9400"])
+    );
 }
 
 #[test]
 fn a_host_opens_live_in_the_terminal_and_nothing_is_left() {
     let ssh = Sshd::start();
     let config = ssh.config();
-    let hosts = ["--ssh-config", config.to_str().unwrap(), "--hosts", "gpumon1,refuse1"];
+    let hosts = [
+        "--ssh-config",
+        config.to_str().unwrap(),
+        "--hosts",
+        "gpumon1,refuse1",
+    ];
     let mut command = gpumon(&[&["top", "--fleet"], &hosts[..]].concat());
-    command.env("TERM", "xterm-256color").env("LC_ALL", "C.UTF-8").env_remove("NO_COLOR");
+    command
+        .env("TERM", "xterm-256color")
+        .env("LC_ALL", "C.UTF-8")
+        .env_remove("NO_COLOR");
     let mut terminal = Tty::start(&command, 110, 30);
     terminal.wait_for("refuses connections");
     terminal.wait_for("GiB");
@@ -244,17 +351,25 @@ fn nothing_is_left_where_the_server_or_ssh_is_killed() {
     let hosts = "gpumon1,smi1,hang1,stuck1";
     let server = ssh.serve(hosts);
     until_up(&server, &["gpumon1", "smi1"]);
-    until("all have begun", || ssh.near().len() == 4 && ssh.far().len() > 8);
+    until("all have begun", || {
+        ssh.near().len() == 4 && ssh.far().len() > 8
+    });
     signal("-KILL", server.child.id());
     ssh.assert_nothing_is_left();
 
     let server = ssh.serve("smi1");
     until_up(&server, &["smi1"]);
     let far = ssh.far();
-    let [near] = ssh.near()[..] else { panic!("{:?}", ssh.near()) };
+    let [near] = ssh.near()[..] else {
+        panic!("{:?}", ssh.near())
+    };
     signal("-KILL", near);
-    until("what ran there ends", || ssh.far().iter().all(|pid| !far.contains(pid)));
-    until("it is connected anew", || ssh.near().iter().any(|pid| *pid != near));
+    until("what ran there ends", || {
+        ssh.far().iter().all(|pid| !far.contains(pid))
+    });
+    until("it is connected anew", || {
+        ssh.near().iter().any(|pid| *pid != near)
+    });
     until_up(&server, &["smi1"]);
 }
 
@@ -264,12 +379,24 @@ fn a_gpu_that_is_lost_is_told_and_keeps_its_place() {
     let server = ssh.serve("smi1");
     until_up(&server, &["smi1"]);
     fs::write(ssh.folder.path().join("bin/smi/lost"), "").unwrap();
-    until("it is lost", || fleet(&server)["gpus"]["health"][0] == "not_responding");
+    until("it is lost", || {
+        fleet(&server)["gpus"]["health"][0] == "not_responding"
+    });
     let lost = fleet(&server);
-    assert_eq!((&lost["gpus"]["index"][0], &lost["nodes"]["health"][0]), (&0.into(), &"up".into()));
-    assert!(lost["gpus"]["readings"]["power.draw_watts"][0].is_null(), "{}", lost["gpus"]);
+    assert_eq!(
+        (&lost["gpus"]["index"][0], &lost["nodes"]["health"][0]),
+        (&0.into(), &"up".into())
+    );
+    assert!(
+        lost["gpus"]["readings"]["power.draw_watts"][0].is_null(),
+        "{}",
+        lost["gpus"]
+    );
     let events = server.get("/api/v1/fleet/events").json();
-    assert!(events["events"].to_string().contains("gpu_not_responding"), "{events}");
+    assert!(
+        events["events"].to_string().contains("gpu_not_responding"),
+        "{events}"
+    );
     fs::remove_file(ssh.folder.path().join("bin/smi/lost")).unwrap();
     until("it is back", || fleet(&server)["gpus"]["health"][0] == "ok");
 }
@@ -277,7 +404,10 @@ fn a_gpu_that_is_lost_is_told_and_keeps_its_place() {
 #[test]
 fn a_table_of_what_has_answered_is_printed_and_all_ends() {
     let ssh = Sshd::start();
-    let output = ssh.gpumon("gpumon1,smi1,refuse1", &["--table"]).output().unwrap();
+    let output = ssh
+        .gpumon("gpumon1,smi1,refuse1", &["--table"])
+        .output()
+        .unwrap();
     let (told, said) = (stdout(&output), stderr(&output));
     assert!(output.status.success(), "{said}");
     assert!(told.contains("gpumon1") && told.contains("H200"), "{told}");
@@ -285,19 +415,32 @@ fn a_table_of_what_has_answered_is_printed_and_all_ends() {
     ssh.assert_nothing_is_left();
     let none = ssh.gpumon("refuse1", &["--table"]).output().unwrap();
     assert_eq!(none.status.code(), Some(1));
-    assert!(stderr(&none).contains("refuse1: it refuses connections; start"), "{}", stderr(&none));
+    assert!(
+        stderr(&none).contains("refuse1: it refuses connections; start"),
+        "{}",
+        stderr(&none)
+    );
 }
 
 #[test]
 fn table_of_failing_hosts_says_why_for_each() {
     let ssh = Sshd::start();
-    let names: Vec<_> = (1..=7).map(|number| format!("refuse{number}")).chain(["locked1".to_owned()]).collect();
+    let names: Vec<_> = (1..=7)
+        .map(|number| format!("refuse{number}"))
+        .chain(["locked1".to_owned()])
+        .collect();
     let output = ssh.gpumon(&names.join(","), &["--table"]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let said = stderr(&output);
     for name in &names {
-        let reasons = said.lines().filter(|line| line.contains(&format!("{name}: "))).count();
+        let reasons = said
+            .lines()
+            .filter(|line| line.contains(&format!("{name}: ")))
+            .count();
         assert_eq!(reasons, 1, "{name}: {said}");
     }
-    assert!(said.contains("refuse7: it refuses connections; start"), "{said}");
+    assert!(
+        said.contains("refuse7: it refuses connections; start"),
+        "{said}"
+    );
 }

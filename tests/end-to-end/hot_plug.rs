@@ -11,60 +11,120 @@ use crate::support::{Fake, Server, health};
 /// Returns the index and the PCI bus ID of each GPU.
 fn bus_ids(inventory: &Value) -> Vec<(u64, String)> {
     let gpus = inventory["gpus"].as_array().unwrap().iter();
-    gpus.map(|gpu| (gpu["index"].as_u64().unwrap(), gpu["pci_bus_id"].as_str().unwrap_or_default().to_owned()))
-        .collect()
+    gpus.map(|gpu| {
+        (
+            gpu["index"].as_u64().unwrap(),
+            gpu["pci_bus_id"].as_str().unwrap_or_default().to_owned(),
+        )
+    })
+    .collect()
 }
 
 fn uuids(inventory: &Value) -> Vec<Option<&str>> {
-    inventory["gpus"].as_array().unwrap().iter().map(|gpu| gpu["uuid"].as_str()).collect()
+    inventory["gpus"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|gpu| gpu["uuid"].as_str())
+        .collect()
 }
 
 /// The driver counts an added GPU in the order of the PCI bus, here as the first of three. Another
 /// GPU is removed.
 pub(crate) async fn added_gpu_is_read_without_renumbering() {
     let start_ms = now_ms();
-    let scenario =
-        format!("gpus = 4\nstart_ms = {start_ms}\n[[gpu]]\nindex = 0\nfrom_s = 8\n[[gpu]]\nindex = 2\nto_s = 5\n");
+    let scenario = format!(
+        "gpus = 4\nstart_ms = {start_ms}\n[[gpu]]\nindex = 0\nfrom_s = 8\n[[gpu]]\nindex = 2\nto_s = 5\n"
+    );
     let fake = Fake::new(&scenario);
     let server = Server::over(&fake, &["--interval-ms", "500"]);
     let mut stream = server.stream().await;
-    let hello = stream.until(|frame| frame["type"] == "hello" || frame["type"] == "inventory").await;
-    let first = if hello["type"] == "hello" { hello["inventory"].clone() } else { hello };
-    let first = if first["gpus"].is_array() { first } else { stream.next_of("inventory").await };
+    let hello = stream
+        .until(|frame| frame["type"] == "hello" || frame["type"] == "inventory")
+        .await;
+    let first = if hello["type"] == "hello" {
+        hello["inventory"].clone()
+    } else {
+        hello
+    };
+    let first = if first["gpus"].is_array() {
+        first
+    } else {
+        stream.next_of("inventory").await
+    };
     assert_eq!(first["gpus"].as_array().unwrap().len(), 3);
-    let lost = stream.until(|frame| frame["type"] == "sample" && health(frame) == ["ok", "lost", "ok"]).await;
+    let lost = stream
+        .until(|frame| frame["type"] == "sample" && health(frame) == ["ok", "lost", "ok"])
+        .await;
     // The driver is queried again a minute after the start.
     for after_ms in [25_000, 45_000] {
-        stream.until(|frame| frame["type"] == "sample" && frame["at_ms"].as_u64() > Some(start_ms + after_ms)).await;
+        stream
+            .until(|frame| {
+                frame["type"] == "sample" && frame["at_ms"].as_u64() > Some(start_ms + after_ms)
+            })
+            .await;
     }
-    let added = stream.until(|frame| frame["type"] == "event" && frame["what"] == "gpu_added").await;
-    assert!(now_ms() - start_ms < Duration::from_secs(90).as_millis() as u64, "it is found within about a minute");
+    let added = stream
+        .until(|frame| frame["type"] == "event" && frame["what"] == "gpu_added")
+        .await;
+    assert!(
+        now_ms() - start_ms < Duration::from_secs(90).as_millis() as u64,
+        "it is found within about a minute"
+    );
     assert_eq!(added["gpu"]["index"], 3);
-    let sample = stream.until(|frame| frame["type"] == "sample" && health(frame) == ["ok", "lost", "ok", "ok"]).await;
+    let sample = stream
+        .until(|frame| frame["type"] == "sample" && health(frame) == ["ok", "lost", "ok", "ok"])
+        .await;
     let snapshot = server.get("/api/v1/snapshot").json();
     let inventory = &snapshot["inventory"];
-    assert_eq!(uuids(inventory)[..3], uuids(&first)[..], "no index and no UUID changes");
+    assert_eq!(
+        uuids(inventory)[..3],
+        uuids(&first)[..],
+        "no index and no UUID changes"
+    );
     assert_eq!(bus_ids(inventory)[..3], bus_ids(&first)[..]);
     assert_eq!(uuids(inventory)[3], added["gpu"]["uuid"].as_str());
-    assert_eq!(inventory["gpus"][1]["name"], first["gpus"][1]["name"], "the lost one is known by its name");
+    assert_eq!(
+        inventory["gpus"][1]["name"], first["gpus"][1]["name"],
+        "the lost one is known by its name"
+    );
     assert!(sample["gpus"][3]["power"]["draw_watts"].is_number());
     let events = snapshot["events"].as_array().unwrap();
-    assert_eq!(events.iter().filter(|event| event["what"] == "gpu_lost").count(), 1, "it was lost once: {events:?}");
+    assert_eq!(
+        events
+            .iter()
+            .filter(|event| event["what"] == "gpu_lost")
+            .count(),
+        1,
+        "it was lost once: {events:?}"
+    );
     let history = server.get("/api/v1/snapshot?history_s=600").json();
     let oldest = history["history"]["times_ms"][0].as_u64().unwrap();
-    assert!(oldest <= lost["at_ms"].as_u64().unwrap(), "earlier history is kept");
+    assert!(
+        oldest <= lost["at_ms"].as_u64().unwrap(),
+        "earlier history is kept"
+    );
 }
 
 /// A killed collector is replaced by one whose driver finds fewer GPUs.
 #[tokio::test]
 async fn missing_gpu_keeps_index_in_next_collector() {
-    let fake = Fake::new(&format!("gpus = 3\nstart_ms = {}\n[[gpu]]\nindex = 0\nto_s = 4\n", now_ms()));
+    let fake = Fake::new(&format!(
+        "gpus = 3\nstart_ms = {}\n[[gpu]]\nindex = 0\nto_s = 4\n",
+        now_ms()
+    ));
     let server = Server::over(&fake, &["--interval-ms", "250"]);
     let mut stream = server.stream().await;
-    let whole = stream.until(|frame| frame["type"] == "sample" && health(frame) == ["ok"; 3]).await;
-    stream.until(|frame| frame["type"] == "sample" && health(frame) == ["lost", "ok", "ok"]).await;
+    let whole = stream
+        .until(|frame| frame["type"] == "sample" && health(frame) == ["ok"; 3])
+        .await;
+    stream
+        .until(|frame| frame["type"] == "sample" && health(frame) == ["lost", "ok", "ok"])
+        .await;
     crate::support::signal("-KILL", server.collector().expect("a collector runs"));
-    stream.until(|frame| frame["type"] == "collector" && frame["state"] == "running").await;
+    stream
+        .until(|frame| frame["type"] == "collector" && frame["state"] == "running")
+        .await;
     let sample = stream.until(|frame| frame["type"] == "sample").await;
     assert_eq!(health(&sample), ["lost", "ok", "ok"]);
     for gpu in 0..3 {

@@ -12,17 +12,51 @@ fn every_gpu_is_told_with_what_it_can_do_at_best() {
     let gpus = lines[0]["gpus"].as_array().unwrap();
     assert_eq!((gpus.len(), &lines[0]["cuda"]), (2, &"13.0".into()));
     let gpu = &gpus[1];
-    assert_eq!((&gpu["index"], &gpu["compute_capability"]), (&1.into(), &"9.0".into()));
+    assert_eq!(
+        (&gpu["index"], &gpu["compute_capability"]),
+        (&1.into(), &"9.0".into())
+    );
     // The bus is 768 bytes wide and carries two bits in each of 3.201 thousand million clocks.
-    assert!((gpu["memory_bytes_per_second"].as_f64().unwrap() - 768.0 * 3.201e9 * 2.0).abs() < 1.0, "{gpu}");
-    let bf16 = gpu["peaks"]["by_type"].as_array().unwrap().iter().find(|peak| peak["dtype"] == "bf16").unwrap();
-    assert!((bf16["operations_per_second"].as_f64().unwrap() / 1e12 - 989.4).abs() < 0.1, "{bf16}");
+    assert!(
+        (gpu["memory_bytes_per_second"].as_f64().unwrap() - 768.0 * 3.201e9 * 2.0).abs() < 1.0,
+        "{gpu}"
+    );
+    let bf16 = gpu["peaks"]["by_type"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|peak| peak["dtype"] == "bf16")
+        .unwrap();
+    assert!(
+        (bf16["operations_per_second"].as_f64().unwrap() / 1e12 - 989.4).abs() < 0.1,
+        "{bf16}"
+    );
     assert_eq!(gpu["links"]["pcie_generation"]["absent"], "unknown");
-    assert!(lines[0]["cpu"]["threads"].as_u64() > Some(0), "{}", lines[0]);
-    assert_eq!(cuda.counters()["contexts"].as_i64().unwrap_or(0), 0, "no GPU was started for it");
+    assert!(
+        lines[0]["cpu"]["threads"].as_u64() > Some(0),
+        "{}",
+        lines[0]
+    );
+    assert_eq!(
+        cuda.counters()["contexts"].as_i64().unwrap_or(0),
+        0,
+        "no GPU was started for it"
+    );
 
-    let text = stdout(&cuda.gpumon(&["info", "--nvml-lib", "/nowhere"]).output().unwrap());
-    for words in ["GPU 1: Fake NVIDIA H200", "4.92 TB/s", "bf16 989", "data sheet", "PCIe unknown", "CPU: "] {
+    let text = stdout(
+        &cuda
+            .gpumon(&["info", "--nvml-lib", "/nowhere"])
+            .output()
+            .unwrap(),
+    );
+    for words in [
+        "GPU 1: Fake NVIDIA H200",
+        "4.92 TB/s",
+        "bf16 989",
+        "data sheet",
+        "PCIe unknown",
+        "CPU: ",
+    ] {
         assert!(text.contains(words), "{words}: {text}");
     }
 }
@@ -71,12 +105,36 @@ fn bad_libraries_are_told_apart() {
     };
     let nvml = fake_nvml::install(folder.path(), &[]);
     let bad: [(&str, Box<Over>, &[&str]); 6] = [
-        ("missing", Box::new(named("/nowhere/libcuda.so.1")), &["cannot load", "/nowhere", "or unset GPUMON_LIBCUDA"]),
-        ("no library", Box::new(named(text.to_str().unwrap())), &["cannot load", "GPUMON_LIBCUDA"]),
-        ("stub", Box::new(over("stub = true")), &["is the stub", "LD_LIBRARY_PATH"]),
-        ("wrong", Box::new(named(nvml.to_str().unwrap())), &["is not the CUDA driver", "cuDriverGetVersion"]),
-        ("too old", Box::new(over("version = 10020")), &["CUDA 10.2", "11.0", "update"]),
-        ("no device", Box::new(over("devices = 0")), &["sees no GPU", "CUDA_VISIBLE_DEVICES"]),
+        (
+            "missing",
+            Box::new(named("/nowhere/libcuda.so.1")),
+            &["cannot load", "/nowhere", "or unset GPUMON_LIBCUDA"],
+        ),
+        (
+            "no library",
+            Box::new(named(text.to_str().unwrap())),
+            &["cannot load", "GPUMON_LIBCUDA"],
+        ),
+        (
+            "stub",
+            Box::new(over("stub = true")),
+            &["is the stub", "LD_LIBRARY_PATH"],
+        ),
+        (
+            "wrong",
+            Box::new(named(nvml.to_str().unwrap())),
+            &["is not the CUDA driver", "cuDriverGetVersion"],
+        ),
+        (
+            "too old",
+            Box::new(over("version = 10020")),
+            &["CUDA 10.2", "11.0", "update"],
+        ),
+        (
+            "no device",
+            Box::new(over("devices = 0")),
+            &["sees no GPU", "CUDA_VISIBLE_DEVICES"],
+        ),
     ];
     for (name, command, words) in bad {
         for (arguments, code) in [
@@ -84,17 +142,40 @@ fn bad_libraries_are_told_apart() {
             (&["bench", "copy", "--backend", "cuda"], 3),
             (&["bench", "launch-latency"], 3),
             (&["bench", "copy", "--quick", "--size", "1000"], 0),
-            (&["bench", "copy", "--quick", "--size", "1000", "--backend", "both"], 0),
+            (
+                &[
+                    "bench",
+                    "copy",
+                    "--quick",
+                    "--size",
+                    "1000",
+                    "--backend",
+                    "both",
+                ],
+                0,
+            ),
         ] {
             let output = command(arguments).output().unwrap();
             let said = stderr(&output);
-            assert_eq!(output.status.code(), Some(code), "{name}, {arguments:?}: {said}");
+            assert_eq!(
+                output.status.code(),
+                Some(code),
+                "{name}, {arguments:?}: {said}"
+            );
             assert_eq!(said.lines().count(), 1, "{name}, {arguments:?}: {said}");
             for word in words {
-                assert!(said.contains(word), "{name}, {arguments:?}: no {word} in {said}");
+                assert!(
+                    said.contains(word),
+                    "{name}, {arguments:?}: no {word} in {said}"
+                );
             }
             let on_cpu = stdout(&output).contains("CPU: ");
-            assert_eq!(on_cpu, code == 0 || arguments == ["info"], "{name}, {arguments:?}: {}", stdout(&output));
+            assert_eq!(
+                on_cpu,
+                code == 0 || arguments == ["info"],
+                "{name}, {arguments:?}: {}",
+                stdout(&output)
+            );
         }
     }
 }

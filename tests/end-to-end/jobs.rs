@@ -28,8 +28,16 @@ fn proc_with(root: &Path, processes: &[(u32, &str, &str)]) {
         let folder = root.join(pid.to_string());
         fs::create_dir_all(&folder).unwrap();
         let fields: Vec<_> = (5..=52).map(|field| field.to_string()).collect();
-        fs::write(folder.join("stat"), format!("{pid} (train.py) S 1 {}", fields.join(" "))).unwrap();
-        fs::write(folder.join("status"), "Uid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\n").unwrap();
+        fs::write(
+            folder.join("stat"),
+            format!("{pid} (train.py) S 1 {}", fields.join(" ")),
+        )
+        .unwrap();
+        fs::write(
+            folder.join("status"),
+            "Uid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\n",
+        )
+        .unwrap();
         fs::write(folder.join("comm"), "train.py").unwrap();
         fs::write(folder.join("cmdline"), "train.py").unwrap();
         fs::write(folder.join("cgroup"), cgroup).unwrap();
@@ -39,7 +47,11 @@ fn proc_with(root: &Path, processes: &[(u32, &str, &str)]) {
 
 fn uuids(fake: &Fake) -> Vec<String> {
     let gpus = fake.json()["inventory"]["gpus"].clone();
-    gpus.as_array().unwrap().iter().map(|gpu| gpu["uuid"].as_str().unwrap().to_owned()).collect()
+    gpus.as_array()
+        .unwrap()
+        .iter()
+        .map(|gpu| gpu["uuid"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 fn owner(snapshot: &Value, gpu: usize) -> &Value {
@@ -48,12 +60,27 @@ fn owner(snapshot: &Value, gpu: usize) -> &Value {
 
 #[test]
 fn processes_are_named_by_the_kubelet_by_the_prolog_and_by_what_slurm_leaves() {
-    let processes = (0..3).map(|gpu| format!("[[process]]\ngpu = {gpu}\npid = {}\nmemory = \"1 GiB\"\n", 20 + gpu));
-    let fake =
-        Fake::new(&format!("gpus = 4\n[[gpu]]\nindex = 3\nprofile = \"idle\"\n{}", processes.collect::<String>()));
+    let processes = (0..3).map(|gpu| {
+        format!(
+            "[[process]]\ngpu = {gpu}\npid = {}\nmemory = \"1 GiB\"\n",
+            20 + gpu
+        )
+    });
+    let fake = Fake::new(&format!(
+        "gpus = 4\n[[gpu]]\nindex = 3\nprofile = \"idle\"\n{}",
+        processes.collect::<String>()
+    ));
     proc_with(
         &fake.path("proc"),
-        &[(20, POD, ""), (21, SLUID, "SLURM_JOB_ID=88123 SLURM_JOB_SLUID=sEKNKTV3WPV500"), (22, "0::/", "")],
+        &[
+            (20, POD, ""),
+            (
+                21,
+                SLUID,
+                "SLURM_JOB_ID=88123 SLURM_JOB_SLUID=sEKNKTV3WPV500",
+            ),
+            (22, "0::/", ""),
+        ],
     );
     let uuids = uuids(&fake);
     let (gpustat, socket) = (fake.path("gpustat"), fake.path("kubelet.sock"));
@@ -64,50 +91,109 @@ fn processes_are_named_by_the_kubelet_by_the_prolog_and_by_what_slurm_leaves() {
         fs::write(gpustat.join(&uuids[gpu]), format!("88125 {own}\n")).unwrap();
     }
     let shared = format!("{}::0", uuids[0]);
-    let kubelet =
-        FakeKubelet::start(&socket, pods(&[pod("research", "train-0", "trainer", "nvidia.com/gpu", &[&shared])]))
-            .unwrap();
+    let kubelet = FakeKubelet::start(
+        &socket,
+        pods(&[pod(
+            "research",
+            "train-0",
+            "trainer",
+            "nvidia.com/gpu",
+            &[&shared],
+        )]),
+    )
+    .unwrap();
     let paths = [fake.path("proc"), gpustat, socket];
     let [proc, gpustat, socket] = paths.each_ref().map(|path| path.to_str().unwrap());
-    let arguments = ["--interval-ms", "200", "--procfs", proc, "--slurm-gpus", gpustat, "--kubelet-socket", socket];
+    let arguments = [
+        "--interval-ms",
+        "200",
+        "--procfs",
+        proc,
+        "--slurm-gpus",
+        gpustat,
+        "--kubelet-socket",
+        socket,
+    ];
     let server = Server::over(&fake, &arguments);
     let snapshot = || server.get("/api/v1/snapshot").json();
-    eventually("the pod has its name", || owner(&snapshot(), 0)["pod"]["name"] == "train-0");
-    eventually("the jobs are known", || owner(&snapshot(), 1)["slurm"]["job_id"] == "88123");
+    eventually("the pod has its name", || {
+        owner(&snapshot(), 0)["pod"]["name"] == "train-0"
+    });
+    eventually("the jobs are known", || {
+        owner(&snapshot(), 1)["slurm"]["job_id"] == "88123"
+    });
     let known = snapshot();
     assert_eq!(owner(&known, 0)["pod"]["namespace"], "research");
     assert_eq!(owner(&known, 0)["container"]["name"], "trainer");
-    let by_kubernetes =
-        json!([{"by": "kubernetes", "namespace": "research", "pod": "train-0", "container": "trainer"}]);
+    let by_kubernetes = json!([{"by": "kubernetes", "namespace": "research", "pod": "train-0", "container": "trainer"}]);
     assert_eq!(known["sample"]["gpus"][0]["allocated_to"], by_kubernetes);
-    assert_eq!(known["sample"]["gpus"][3]["allocated_to"][0]["job_id"], "88125", "nothing runs on it");
+    assert_eq!(
+        known["sample"]["gpus"][3]["allocated_to"][0]["job_id"], "88125",
+        "nothing runs on it"
+    );
     if own == 0 {
-        eventually("the prolog tells the job", || owner(&snapshot(), 2)["slurm"]["job_id"] == "88125");
+        eventually("the prolog tells the job", || {
+            owner(&snapshot(), 2)["slurm"]["job_id"] == "88125"
+        });
     }
     let table = stdout(&fake.gpumon(&[]).output().unwrap());
-    assert!(table.contains("pod research/train-0") && table.contains("GPU 3: allocated to slurm 88125"), "{table}");
+    assert!(
+        table.contains("pod research/train-0") && table.contains("GPU 3: allocated to slurm 88125"),
+        "{table}"
+    );
 
     let of_pod = r#",pod="train-0",namespace="research",container="trainer"}"#;
-    for (names, name) in [("dcgm", "DCGM_FI_DEV_FB_USED"), ("dcgm-4.9", "DCGM_FI_DEV_FB_USED_BYTES")] {
+    for (names, name) in [
+        ("dcgm", "DCGM_FI_DEV_FB_USED"),
+        ("dcgm-4.9", "DCGM_FI_DEV_FB_USED_BYTES"),
+    ] {
         let page = server.get(&format!("/metrics?format={names}")).body;
-        let used = |uuid: &str| page.lines().find(|line| line.starts_with(&format!("{name}{{")) && line.contains(uuid));
-        assert!(used(&uuids[0]).is_some_and(|line| line.contains(of_pod)), "{page}");
-        assert!(used(&uuids[2]).is_some_and(|line| !line.contains("pod=")), "{page}");
+        let used = |uuid: &str| {
+            page.lines()
+                .find(|line| line.starts_with(&format!("{name}{{")) && line.contains(uuid))
+        };
+        assert!(
+            used(&uuids[0]).is_some_and(|line| line.contains(of_pod)),
+            "{page}"
+        );
+        assert!(
+            used(&uuids[2]).is_some_and(|line| !line.contains("pod=")),
+            "{page}"
+        );
     }
 
     let jobs = server.get("/api/v1/jobs?id=train-0").json();
     assert_eq!(jobs["jobs"][0]["name"], "research/train-0", "{jobs}");
     let refusal = server.get("/api/v1/jobs?pod=train-0");
-    assert!(refusal.status == 400 && refusal.body.contains("ask for id"), "{}", refusal.body);
-    let report = || fake.gpumon(&["job", "research/train-0", "--json"]).output().unwrap();
-    eventually("it was there for long enough to be reported", || report().status.success());
+    assert!(
+        refusal.status == 400 && refusal.body.contains("ask for id"),
+        "{}",
+        refusal.body
+    );
+    let report = || {
+        fake.gpumon(&["job", "research/train-0", "--json"])
+            .output()
+            .unwrap()
+    };
+    eventually("it was there for long enough to be reported", || {
+        report().status.success()
+    });
     let report: Value = serde_json::from_str(&stdout(&report())).unwrap();
-    assert_eq!((&report["kind"], &report["gpus"][0]["uuid"]), (&"pod".into(), &uuids[0].as_str().into()));
+    assert_eq!(
+        (&report["kind"], &report["gpus"][0]["uuid"]),
+        (&"pod".into(), &uuids[0].as_str().into())
+    );
 
     kubelet.set(Answer::Hung);
     let seq = snapshot()["sample"]["seq"].as_u64();
-    eventually("samples go on", || snapshot()["sample"]["seq"].as_u64() > seq.map(|seq| seq + 5));
-    assert_eq!(owner(&snapshot(), 0)["pod"]["name"], "train-0", "what was told holds for a while");
+    eventually("samples go on", || {
+        snapshot()["sample"]["seq"].as_u64() > seq.map(|seq| seq + 5)
+    });
+    assert_eq!(
+        owner(&snapshot(), 0)["pod"]["name"],
+        "train-0",
+        "what was told holds for a while"
+    );
 }
 
 #[test]
@@ -115,14 +201,26 @@ fn a_kubelet_that_refuses_is_reported_once_and_costs_nothing_else() {
     let fake = Fake::new("gpus = 1");
     let socket = fake.path("kubelet.sock");
     let _kubelet = FakeKubelet::start(&socket, Answer::Refused).unwrap();
-    let mut server = Server::over(&fake, &["--interval-ms", "200", "--kubelet-socket", socket.to_str().unwrap()]);
+    let mut server = Server::over(
+        &fake,
+        &[
+            "--interval-ms",
+            "200",
+            "--kubelet-socket",
+            socket.to_str().unwrap(),
+        ],
+    );
     let told = loop {
         let message = server.next_message();
         if message.contains("kubelet") {
             break message;
         }
     };
-    assert!(told.contains("gRPC status 8: rejected by rate limit") && told.contains("--kubelet-socket none"), "{told}");
+    assert!(
+        told.contains("gRPC status 8: rejected by rate limit")
+            && told.contains("--kubelet-socket none"),
+        "{told}"
+    );
     eventually("readings go on", || server.get("/readyz").status == 200);
 }
 
@@ -138,12 +236,22 @@ pub(crate) fn write_history(folder: &Path, minutes: u64) -> u64 {
             "power.draw_watts" => Some(100.0 + 500.0 * busy),
             _ => None,
         };
-        GPU_FIELDS.iter().map(|field| value(field.id).map(Stat::of)).collect()
+        GPU_FIELDS
+            .iter()
+            .map(|field| value(field.id).map(Stat::of))
+            .collect()
     };
-    let settings = Settings { folder: folder.to_owned(), size_bytes: 1 << 30 };
+    let settings = Settings {
+        folder: folder.to_owned(),
+        size_bytes: 1 << 30,
+    };
     let writer = Writer::start(settings, 600_000, |_| {}, |_| {}).unwrap();
-    let device =
-        |index: u32| Device { uuid: format!("GPU-{index}"), index, name: Some("NVIDIA H100".to_owned()), parent: None };
+    let device = |index: u32| Device {
+        uuid: format!("GPU-{index}"),
+        index,
+        name: Some("NVIDIA H100".to_owned()),
+        parent: None,
+    };
     let job = |uuid: &str, id: &str, to_ms| JobSpan {
         kind: JobKind::Slurm,
         id: id.to_owned(),
@@ -166,7 +274,14 @@ pub(crate) fn write_history(folder: &Path, minutes: u64) -> u64 {
             job("GPU-1", "77", at_ms + 9_000),
         ];
         let host = vec![None; HOST_FIELDS.len()];
-        writer.add_bucket(Bucket { at_ms, devices: buckets.into(), samples: 10, host, jobs, ..Bucket::default() });
+        writer.add_bucket(Bucket {
+            at_ms,
+            devices: buckets.into(),
+            samples: 10,
+            host,
+            jobs,
+            ..Bucket::default()
+        });
     }
     writer.end();
     first_ms
@@ -177,24 +292,63 @@ fn a_job_that_has_ended_is_reported_from_disk() {
     let folder = tempfile::tempdir().unwrap();
     let first_ms = write_history(folder.path(), 10);
     let data = folder.path().to_str().unwrap();
-    let output = gpumon(&["job", "88123", "--data-dir", data, "--json"]).output().unwrap();
+    let output = gpumon(&["job", "88123", "--data-dir", data, "--json"])
+        .output()
+        .unwrap();
     let report: Value = serde_json::from_str(&stdout(&output)).unwrap();
     let [one, other] = [&report["gpus"][0], &report["gpus"][1]];
-    assert_eq!((&report["id"], &report["from_ms"]), (&"88123".into(), &(first_ms + 3_000).into()));
     assert_eq!(
-        (&one["figures"]["gpu_utilization_mean_percent"], &one["idle_percent"]),
+        (&report["id"], &report["from_ms"]),
+        (&"88123".into(), &(first_ms + 3_000).into())
+    );
+    assert_eq!(
+        (
+            &one["figures"]["gpu_utilization_mean_percent"],
+            &one["idle_percent"]
+        ),
         (&json!(90.0), &json!(0.0)),
         "{report}"
     );
     let held_s = 10 * 60 - 4;
-    assert_eq!((&one["held_ms"], &one["known_ms"]), (&json!(held_s * 1000), &json!(held_s * 1000)), "{report}");
-    assert_eq!(one["figures"]["energy_joules"], json!(600.0 * f64::from(held_s)));
-    assert_eq!((&other["idle_percent"], &other["figures"]["memory_peak_bytes"]), (&json!(100.0), &json!(0.0)));
-    assert_eq!(report["advice"][0], "GPU 1 was never used: request one GPU.");
-    let text = stdout(&gpumon(&["job", "88123", "--data-dir", data]).output().unwrap());
-    assert!(text.starts_with("Slurm job 88123 of ana") && !text.contains('\x1b'), "{text}");
-    assert!(text.contains("included in the figures: Slurm job 77 of ana"), "{text}");
-    for words in ["2 GPUs", "90 %", "55.9 of 74.5 GiB", "GPU 1 was never used: request one GPU."] {
+    assert_eq!(
+        (&one["held_ms"], &one["known_ms"]),
+        (&json!(held_s * 1000), &json!(held_s * 1000)),
+        "{report}"
+    );
+    assert_eq!(
+        one["figures"]["energy_joules"],
+        json!(600.0 * f64::from(held_s))
+    );
+    assert_eq!(
+        (
+            &other["idle_percent"],
+            &other["figures"]["memory_peak_bytes"]
+        ),
+        (&json!(100.0), &json!(0.0))
+    );
+    assert_eq!(
+        report["advice"][0],
+        "GPU 1 was never used: request one GPU."
+    );
+    let text = stdout(
+        &gpumon(&["job", "88123", "--data-dir", data])
+            .output()
+            .unwrap(),
+    );
+    assert!(
+        text.starts_with("Slurm job 88123 of ana") && !text.contains('\x1b'),
+        "{text}"
+    );
+    assert!(
+        text.contains("included in the figures: Slurm job 77 of ana"),
+        "{text}"
+    );
+    for words in [
+        "2 GPUs",
+        "90 %",
+        "55.9 of 74.5 GiB",
+        "GPU 1 was never used: request one GPU.",
+    ] {
         assert!(text.contains(words), "{words}: {text}");
     }
     let nearest = refused_with(
@@ -204,14 +358,26 @@ fn a_job_that_has_ended_is_reported_from_disk() {
     );
     assert!(!nearest.contains('\x1b'), "{nearest}");
     fs::remove_file(folder.path().join("history.db")).unwrap();
-    refused(gpumon(&["job", "88123", "--data-dir", data]), 1, "history.db");
+    refused(
+        gpumon(&["job", "88123", "--data-dir", data]),
+        1,
+        "history.db",
+    );
 }
 
 #[test]
 fn without_a_server_or_a_job_it_says_what_to_do() {
     let fake = Fake::new("gpus = 1");
-    refused_with(fake.gpumon(&["job", "88123"]), 1, &["gpumon serve", "--control"]);
+    refused_with(
+        fake.gpumon(&["job", "88123"]),
+        1,
+        &["gpumon serve", "--control"],
+    );
     let server = Server::over(&fake, &["--interval-ms", "200"]);
     eventually("it is ready", || server.get("/readyz").status == 200);
-    refused_with(fake.gpumon(&["job", "88123"]), 2, &["none has been seen on a GPU", "--data-dir"]);
+    refused_with(
+        fake.gpumon(&["job", "88123"]),
+        2,
+        &["none has been seen on a GPU", "--data-dir"],
+    );
 }

@@ -57,7 +57,8 @@ impl Machine {
     fn new() -> Self {
         let fake = Fake::new("gpus = 2");
         let kernel = fake.path("kernel-ab12.json");
-        let connection = json!({ "kernel_name": "python3", "jupyter_session": "/home/ana/train.ipynb" });
+        let connection =
+            json!({ "kernel_name": "python3", "jupyter_session": "/home/ana/train.ipynb" });
         fs::write(&kernel, connection.to_string()).unwrap();
         fs::set_permissions(&kernel, Permissions::from_mode(0o600)).unwrap();
         fs::set_permissions(fake.path(""), Permissions::from_mode(0o755)).unwrap();
@@ -70,18 +71,31 @@ impl Machine {
         }
         let hold = |uid, argument: &str| {
             let mut command = Command::new("sh");
-            command.args(["-c", "read x", "kernel", "-f", argument]).current_dir("/").stdin(Stdio::piped());
+            command
+                .args(["-c", "read x", "kernel", "-f", argument])
+                .current_dir("/")
+                .stdin(Stdio::piped());
             become_user(&mut command, uid);
             Process(command.spawn().unwrap())
         };
         let processes = vec![hold(ANA, kernel.to_str().unwrap()), hold(OTHER, SECRET)];
-        let listed = processes
-            .iter()
-            .zip(0..)
-            .map(|(process, gpu)| format!("[[process]]\ngpu = {gpu}\npid = {}\nmemory = \"1 GiB\"\n", process.0.id()));
-        fs::write(fake.path("scenario.toml"), format!("gpus = 2\n{}", listed.collect::<String>())).unwrap();
+        let listed = processes.iter().zip(0..).map(|(process, gpu)| {
+            format!(
+                "[[process]]\ngpu = {gpu}\npid = {}\nmemory = \"1 GiB\"\n",
+                process.0.id()
+            )
+        });
+        fs::write(
+            fake.path("scenario.toml"),
+            format!("gpus = 2\n{}", listed.collect::<String>()),
+        )
+        .unwrap();
         let ana_pid = processes[0].0.id();
-        Self { fake, _processes: processes, ana_pid }
+        Self {
+            fake,
+            _processes: processes,
+            ana_pid,
+        }
     }
 
     fn socket(&self) -> PathBuf {
@@ -91,8 +105,14 @@ impl Machine {
     /// The service of the system; with `source`, of other GPUs than the driver's.
     fn service(&self, source: &[&str]) -> Server {
         let socket = self.socket();
-        let arguments =
-            ["serve", "--listen", "127.0.0.1:0", "--no-control", "--shared-socket", socket.to_str().unwrap()];
+        let arguments = [
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--no-control",
+            "--shared-socket",
+            socket.to_str().unwrap(),
+        ];
         let mut command = self.fake.gpumon(&[source, &arguments[..]].concat());
         command.env_remove("GPUMON_CONTROL");
         become_user(&mut command, SERVICE);
@@ -108,8 +128,13 @@ impl Machine {
 
     fn command_of_ana(&self, arguments: &[&str]) -> Command {
         let (socket, control) = (self.socket(), self.fake.path("ana/control.sock"));
-        let mut command = self.fake.gpumon(&[&["serve", "--listen", "127.0.0.1:0"], arguments].concat());
-        command.env_remove("GPUMON_NO_JOIN").env("GPUMON_JOIN", socket).env("GPUMON_CONTROL", control);
+        let mut command = self
+            .fake
+            .gpumon(&[&["serve", "--listen", "127.0.0.1:0"], arguments].concat());
+        command
+            .env_remove("GPUMON_NO_JOIN")
+            .env("GPUMON_JOIN", socket)
+            .env("GPUMON_CONTROL", control);
         command
     }
 }
@@ -127,44 +152,83 @@ fn is_own(server: &Server) -> bool {
 /// The processes of each GPU.
 fn processes(sample: &Value) -> Vec<Value> {
     let gpus = sample["gpus"].as_array().unwrap().iter();
-    gpus.flat_map(|gpu| gpu["processes"].as_array().cloned().unwrap_or_default()).collect()
+    gpus.flat_map(|gpu| gpu["processes"].as_array().cloned().unwrap_or_default())
+        .collect()
 }
 
 fn points(history: &Answer) -> Vec<u64> {
-    history.json()["times_ms"].as_array().unwrap().iter().map(|time| time.as_u64().unwrap()).collect()
+    history.json()["times_ms"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|time| time.as_u64().unwrap())
+        .collect()
 }
 
 #[tokio::test]
 async fn a_user_s_server_shows_the_system_s_readings_and_its_own_user_s_processes_whole() {
     let machine = Machine::new();
     let service = machine.service(&[]);
-    eventually("there is a past", || points(&service.get("/api/v1/history?metrics=power.draw_watts")).len() > 3);
-    let before_ms = service.get("/api/v1/snapshot").json()["sample"]["at_ms"].as_u64().unwrap();
+    eventually("there is a past", || {
+        points(&service.get("/api/v1/history?metrics=power.draw_watts")).len() > 3
+    });
+    let before_ms = service.get("/api/v1/snapshot").json()["sample"]["at_ms"]
+        .as_u64()
+        .unwrap();
     let ana = machine.of_ana(&[]);
     eventually("it has joined", || is_joined(&ana));
     assert!(
-        ana.get("/readyz").body.contains(machine.socket().to_str().unwrap()),
+        ana.get("/readyz")
+            .body
+            .contains(machine.socket().to_str().unwrap()),
         "health says where readings come from"
     );
     assert_eq!(ana.collector(), None, "one probe per machine");
 
     let mut stream = ana.stream().await;
     let hello = stream.next_of("hello").await;
-    assert!(hello["history"]["times_ms"][0].as_u64().unwrap() < before_ms, "{hello}");
+    assert!(
+        hello["history"]["times_ms"][0].as_u64().unwrap() < before_ms,
+        "{hello}"
+    );
     let sample = stream.next_of("sample").await;
-    let snapshot = ana.get("/api/v1/snapshot?history_s=600&metrics=processes.memory_bytes").json();
+    let snapshot = ana
+        .get("/api/v1/snapshot?history_s=600&metrics=processes.memory_bytes")
+        .json();
     for sample in [&sample, &snapshot["sample"]] {
-        let own = processes(sample).into_iter().find(|process| process["pid"] == machine.ana_pid).unwrap();
-        assert!(own["command"].as_str().is_some_and(|command| command.contains("kernel-ab12.json")), "{own}");
-        assert_eq!(own["owner"]["notebook"]["path"], "/home/ana/train.ipynb", "{own}");
+        let own = processes(sample)
+            .into_iter()
+            .find(|process| process["pid"] == machine.ana_pid)
+            .unwrap();
+        assert!(
+            own["command"]
+                .as_str()
+                .is_some_and(|command| command.contains("kernel-ab12.json")),
+            "{own}"
+        );
+        assert_eq!(
+            own["owner"]["notebook"]["path"], "/home/ana/train.ipynb",
+            "{own}"
+        );
     }
     let history = ana.get("/api/v1/history?metrics=power.draw_watts,host.cpu.busy_percent");
     assert!(points(&history)[0] < before_ms, "{}", history.body);
     let usage = ana.get("/api/v1/usage?from_ms=1").json();
-    assert!(usage["oldest_ms"].as_u64().is_some_and(|oldest_ms| (1..before_ms).contains(&oldest_ms)), "{usage}");
+    assert!(
+        usage["oldest_ms"]
+            .as_u64()
+            .is_some_and(|oldest_ms| (1..before_ms).contains(&oldest_ms)),
+        "{usage}"
+    );
     if geteuid().is_root() {
-        let other = processes(&sample).into_iter().find(|process| process["pid"] != machine.ana_pid).unwrap();
-        assert_eq!((&other["command"]["absent"], &other["user"]), (&json!("hidden"), &json!(OTHER.to_string())));
+        let other = processes(&sample)
+            .into_iter()
+            .find(|process| process["pid"] != machine.ana_pid)
+            .unwrap();
+        assert_eq!(
+            (&other["command"]["absent"], &other["user"]),
+            (&json!("hidden"), &json!(OTHER.to_string()))
+        );
         let answers = [
             "/api/v1/snapshot?history_s=600",
             "/api/v1/history",
@@ -175,22 +239,39 @@ async fn a_user_s_server_shows_the_system_s_readings_and_its_own_user_s_processe
         ];
         for path in answers {
             let answer = ana.get(path);
-            assert!(answer.status == 200 && !answer.body.contains(SECRET), "{path}: {}", answer.body);
+            assert!(
+                answer.status == 200 && !answer.body.contains(SECRET),
+                "{path}: {}",
+                answer.body
+            );
         }
         assert!(!format!("{hello}{sample}{snapshot}").contains(SECRET));
         let theirs = service.get("/api/v1/snapshot?history_s=600").body;
-        assert!(!theirs.contains("train.ipynb") && !theirs.contains(SECRET), "{theirs}");
+        assert!(
+            !theirs.contains("train.ipynb") && !theirs.contains(SECRET),
+            "{theirs}"
+        );
     }
 
     stream.send(r#"{"type":"interval","ms":100}"#).await;
-    stream.until(|frame| frame["type"] == "sample" && frame["interval_ms"] == 100).await;
-    assert_eq!(service.get("/api/v1/snapshot").json()["sample"]["interval_ms"], 100, "the system's samples as often");
+    stream
+        .until(|frame| frame["type"] == "sample" && frame["interval_ms"] == 100)
+        .await;
+    assert_eq!(
+        service.get("/api/v1/snapshot").json()["sample"]["interval_ms"],
+        100,
+        "the system's samples as often"
+    );
     stream.send(r#"{"type":"traces","on":true}"#).await;
     stream.next_of("trace").await;
 
     let answers = ana.get("/api/v1/answers").json();
     assert_eq!(answers["gpus"].as_array().unwrap().len(), 2, "{answers}");
-    assert_ne!(answers["gpus"][0]["answers"], json!([]), "nvidia-smi's are the system's collector's");
+    assert_ne!(
+        answers["gpus"][0]["answers"],
+        json!([]),
+        "nvidia-smi's are the system's collector's"
+    );
 }
 
 #[test]
@@ -206,15 +287,28 @@ fn marks_of_a_user_s_server_stay_there_and_those_of_the_system_s_are_shown() {
     for (server, text) in [(&service, "of all"), (&ana, "own")] {
         let marked = mark(server, text);
         // Root may set marks everywhere.
-        assert!(!geteuid().is_root() || marked.status < 300, "{}", marked.body);
+        assert!(
+            !geteuid().is_root() || marked.status < 300,
+            "{}",
+            marked.body
+        );
     }
     if !geteuid().is_root() {
         return;
     }
-    let told =
-        |server: &Server, text: &str| server.get("/api/v1/history").body.contains(&format!(r#""text":"{text}""#));
-    eventually("both are told", || told(&ana, "of all") && told(&ana, "own"));
-    assert!(!told(&service, "own"), "what a user does there is the user's own");
+    let told = |server: &Server, text: &str| {
+        server
+            .get("/api/v1/history")
+            .body
+            .contains(&format!(r#""text":"{text}""#))
+    };
+    eventually("both are told", || {
+        told(&ana, "of all") && told(&ana, "own")
+    });
+    assert!(
+        !told(&service, "own"),
+        "what a user does there is the user's own"
+    );
 }
 
 #[test]
@@ -225,7 +319,11 @@ fn while_the_system_s_server_is_away_a_collector_reads_and_then_it_is_joined_aga
     eventually("it has joined", || is_joined(&ana));
     // A service that is restarted is waited for.
     service.terminate();
-    eventually("it is said that it is gone", || ana.get("/readyz").body.contains("no connection to the server at"));
+    eventually("it is said that it is gone", || {
+        ana.get("/readyz")
+            .body
+            .contains("no connection to the server at")
+    });
     let service = machine.service(&[]);
     eventually("it is joined again", || is_joined(&ana));
     assert_eq!(ana.collector(), None);
@@ -233,14 +331,25 @@ fn while_the_system_s_server_is_away_a_collector_reads_and_then_it_is_joined_aga
     drop(service);
     eventually("a collector reads", || is_own(&ana));
     let reads = processes(&ana.get("/api/v1/snapshot").json()["sample"]);
-    assert!(reads.iter().any(|process| process["command"].as_str().is_some_and(|it| it.contains("kernel-ab12"))));
+    assert!(reads.iter().any(|process| {
+        process["command"]
+            .as_str()
+            .is_some_and(|it| it.contains("kernel-ab12"))
+    }));
     assert!(ana.collector().is_some());
     let _service = machine.service(&[]);
     eventually("it is joined again", || is_joined(&ana));
     eventually("its own collector has ended", || ana.collector().is_none());
     let times = points(&ana.get("/api/v1/history?metrics=power.draw_watts"));
-    let longest_ms = times.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
-    assert!(longest_ms < 20_000, "what the collector read is shown, too: {times:?}");
+    let longest_ms = times
+        .windows(2)
+        .map(|pair| pair[1] - pair[0])
+        .max()
+        .unwrap();
+    assert!(
+        longest_ms < 20_000,
+        "what the collector read is shown, too: {times:?}"
+    );
 }
 
 #[test]
@@ -248,17 +357,32 @@ fn a_pause_of_the_system_s_server_releases_the_gpus_for_its_users_too() {
     let machine = Machine::new();
     let control = machine.fake.path("run/control.sock");
     let socket = machine.socket();
-    let shared = ["--shared-socket", socket.to_str().unwrap(), "--control", control.to_str().unwrap()];
-    let mut command = machine.fake.gpumon(&[&["serve", "--listen", "127.0.0.1:0"], &shared[..]].concat());
+    let shared = [
+        "--shared-socket",
+        socket.to_str().unwrap(),
+        "--control",
+        control.to_str().unwrap(),
+    ];
+    let mut command = machine
+        .fake
+        .gpumon(&[&["serve", "--listen", "127.0.0.1:0"], &shared[..]].concat());
     become_user(&mut command, SERVICE);
     let _service = Server::start(command);
     let ana = machine.of_ana(&[]);
     eventually("it has joined", || is_joined(&ana));
 
     let own = ask_socket(&machine.fake.path("ana/control.sock"), "POST /api/v1/pause");
-    assert!(own.status == 409 && own.body.contains(socket.to_str().unwrap()), "{}", own.body);
+    assert!(
+        own.status == 409 && own.body.contains(socket.to_str().unwrap()),
+        "{}",
+        own.body
+    );
     let shared = ask_socket(&socket, "POST /api/v1/pause");
-    assert!(shared.status == 403 && shared.body.contains("control socket"), "also for root: {}", shared.body);
+    assert!(
+        shared.status == 403 && shared.body.contains("control socket"),
+        "also for root: {}",
+        shared.body
+    );
     assert_eq!(ask_socket(&control, "POST /api/v1/pause").status, 200);
     let state = || ana.get("/api/v1/snapshot").json()["collector"]["state"].clone();
     eventually("its users see it", || state() == "paused");
@@ -275,7 +399,10 @@ fn a_shared_socket_is_open_to_every_user_and_only_read_from() {
     let service = machine.service(&[]);
     eventually("it has a sample", || service.get("/readyz").status == 200);
     let socket = machine.socket();
-    assert_eq!(fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o666);
+    assert_eq!(
+        fs::metadata(&socket).unwrap().permissions().mode() & 0o777,
+        0o666
+    );
     for request in [
         "POST /api/v1/pause",
         "POST /api/v1/resume",
@@ -297,7 +424,10 @@ while part := client.recv(65536):
     curl.args(["-c", script, socket.to_str().unwrap()]);
     become_user(&mut curl, OTHER);
     let told = String::from_utf8(curl.output().unwrap().stdout).unwrap();
-    assert!(told.contains("200 OK") && told.contains("\"sample\""), "{told}");
+    assert!(
+        told.contains("200 OK") && told.contains("\"sample\""),
+        "{told}"
+    );
     drop(service);
     assert!(!geteuid().is_root() || !told.contains(SECRET));
 }
@@ -308,8 +438,14 @@ fn a_server_that_shows_something_else_is_not_joined_and_one_that_breaks_off_is_l
     let simulated = machine.service(&["--source", "sim:1"]);
     eventually("it has a sample", || simulated.get("/readyz").status == 200);
     let mut ana = machine.of_ana(&[]);
-    let why = (0..3).map(|_| ana.next_message()).find(|line| line.contains("not joining")).unwrap();
-    assert!(why.contains("simulated") && why.contains(machine.socket().to_str().unwrap()), "{why}");
+    let why = (0..3)
+        .map(|_| ana.next_message())
+        .find(|line| line.contains("not joining"))
+        .unwrap();
+    assert!(
+        why.contains("simulated") && why.contains(machine.socket().to_str().unwrap()),
+        "{why}"
+    );
     eventually("a collector reads", || is_own(&ana));
     drop((simulated, ana));
 
@@ -318,9 +454,15 @@ fn a_server_that_shows_something_else_is_not_joined_and_one_that_breaks_off_is_l
     let library = machine.fake.path("libnvidia-ml.so.1");
     let another = machine.fake.path("another.so");
     fs::copy(library, &another).unwrap();
-    for arguments in [&["--no-join"][..], &["--join", ""], &["--nvml-lib", another.to_str().unwrap()]] {
+    for arguments in [
+        &["--no-join"][..],
+        &["--join", ""],
+        &["--nvml-lib", another.to_str().unwrap()],
+    ] {
         let alone = machine.of_ana(arguments);
-        eventually("a collector reads", || is_own(&alone) && alone.collector().is_some());
+        eventually("a collector reads", || {
+            is_own(&alone) && alone.collector().is_some()
+        });
     }
 }
 
@@ -332,12 +474,15 @@ fn a_socket_that_answers_nonsense_costs_nobody_their_readings() {
     fs::set_permissions(&socket, Permissions::from_mode(0o666)).unwrap();
     std::thread::spawn(move || {
         while let Ok((mut stream, _)) = listener.accept() {
-            let _: std::io::Result<()> = UnixStream::write_all(&mut stream, b"SSH-2.0-OpenSSH_9.7\r\n");
+            let _: std::io::Result<()> =
+                UnixStream::write_all(&mut stream, b"SSH-2.0-OpenSSH_9.7\r\n");
         }
     });
     let mut ana = machine.of_ana(&[]);
     eventually("a collector reads", || is_own(&ana));
-    let why = (0..3).map(|_| ana.next_message()).find(|line| line.contains("not joining"));
+    let why = (0..3)
+        .map(|_| ana.next_message())
+        .find(|line| line.contains("not joining"));
     assert!(why.is_some());
 }
 
@@ -351,7 +496,10 @@ fn a_server_of_another_pid_namespace_where_numbers_mean_other_processes_is_not_j
     eventually("it has a sample", || service.get("/readyz").status == 200);
     let inner = machine.command_of_ana(&[]);
     let mut command = Command::new("unshare");
-    command.args(["--pid", "--fork", "--kill-child", "--mount-proc"]).arg(inner.get_program()).args(inner.get_args());
+    command
+        .args(["--pid", "--fork", "--kill-child", "--mount-proc"])
+        .arg(inner.get_program())
+        .args(inner.get_args());
     for (name, value) in inner.get_envs() {
         match value {
             Some(value) => command.env(name, value),
@@ -359,16 +507,22 @@ fn a_server_of_another_pid_namespace_where_numbers_mean_other_processes_is_not_j
         };
     }
     let mut ana = Server::start(command);
-    let why = (0..3).map(|_| ana.next_message()).find(|line| line.contains("not joining")).unwrap();
+    let why = (0..3)
+        .map(|_| ana.next_message())
+        .find(|line| line.contains("not joining"))
+        .unwrap();
     assert!(why.contains("PID namespace"), "{why}");
     eventually("a collector reads", || is_own(&ana));
 }
 
 /// Nanoseconds of a processor that the threads of a process have used.
 fn used_ns(pid: u32) -> u64 {
-    let of = |task: fs::DirEntry| fs::read_to_string(task.path().join("schedstat")).unwrap_or_default();
+    let of =
+        |task: fs::DirEntry| fs::read_to_string(task.path().join("schedstat")).unwrap_or_default();
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
-    tasks.filter_map(|task| of(task).split(' ').next()?.parse::<u64>().ok()).sum()
+    tasks
+        .filter_map(|task| of(task).split(' ').next()?.parse::<u64>().ok())
+        .sum()
 }
 
 #[test]
@@ -376,8 +530,13 @@ fn a_server_that_has_joined_costs_less_than_one_with_a_collector() {
     let machine = Machine::new();
     fs::write(machine.fake.path("scenario.toml"), "gpus = 8").unwrap();
     let service = machine.service(&[]);
-    let (joined, alone) = (machine.of_ana(&[]), machine.of_ana(&["--no-join", "--no-control"]));
-    eventually("both read", || is_joined(&joined) && is_own(&alone) && service.get("/readyz").status == 200);
+    let (joined, alone) = (
+        machine.of_ana(&[]),
+        machine.of_ana(&["--no-join", "--no-control"]),
+    );
+    eventually("both read", || {
+        is_joined(&joined) && is_own(&alone) && service.get("/readyz").status == 200
+    });
     let used = |server: &Server| used_ns(server.child.id()) + server.collector().map_or(0, used_ns);
     // The first seconds are those of the start.
     sleep(Duration::from_secs(3));
@@ -385,7 +544,10 @@ fn a_server_that_has_joined_costs_less_than_one_with_a_collector() {
     sleep(MEASURED);
     let cost = [used(&joined) - before[0], used(&alone) - before[1]];
     let percent = cost.map(|ns| ns as f64 / 1e7 / MEASURED.as_secs_f64());
-    println!("with 8 GPUs at 1 Hz, joined {:.2} % and alone {:.2} % of a processor", percent[0], percent[1]);
+    println!(
+        "with 8 GPUs at 1 Hz, joined {:.2} % and alone {:.2} % of a processor",
+        percent[0], percent[1]
+    );
     assert!(cost[0] * 2 < cost[1], "{percent:?}");
 }
 
@@ -398,12 +560,22 @@ async fn alerts_of_the_service_are_told_to_the_clients_of_those_who_have_joined_
     fs::write(&settings, format!("[serve]\nalerts = {alerts:?}\n")).unwrap();
     let _service = machine.service(&["--config", settings.to_str().unwrap()]);
     let ana = machine.of_ana(&[]);
-    eventually("she has joined", || ana.get("/readyz").body.contains("joined"));
+    eventually("she has joined", || {
+        ana.get("/readyz").body.contains("joined")
+    });
     let mut stream = ana.stream().await;
     let told = |frame: &Value| {
-        let firing = if frame["type"] == "hello" { &frame["alerts"] } else { &frame["firing"] };
+        let firing = if frame["type"] == "hello" {
+            &frame["alerts"]
+        } else {
+            &frame["firing"]
+        };
         firing[0]["rule"] == "memory"
     };
     stream.until(told).await;
-    assert_eq!(ana.get("/api/v1/alerts").json()["rules"], json!([]), "it evaluates none itself");
+    assert_eq!(
+        ana.get("/api/v1/alerts").json()["rules"],
+        json!([]),
+        "it evaluates none itself"
+    );
 }

@@ -11,8 +11,16 @@ const BUSY: &str = "[[gpu]]\nindex = 0\nutilization_percent = 90\npower_watts = 
 /// For how long loads of the only GPU have been seen.
 fn seconds_in(file: &Path) -> Option<f64> {
     let content: Value = serde_json::from_str(&fs::read_to_string(file).ok()?).unwrap();
-    let [gpu] = &content["gpus"].as_object()?.values().collect::<Vec<_>>()[..] else { panic!("{content}") };
-    Some(gpu["baseline"]["bands"].as_object()?.values().map(|band| band["seconds"].as_f64().unwrap()).sum())
+    let [gpu] = &content["gpus"].as_object()?.values().collect::<Vec<_>>()[..] else {
+        panic!("{content}")
+    };
+    Some(
+        gpu["baseline"]["bands"]
+            .as_object()?
+            .values()
+            .map(|band| band["seconds"].as_f64().unwrap())
+            .sum(),
+    )
 }
 
 /// It is told every ten seconds what has been learned.
@@ -23,11 +31,23 @@ fn a_collector_goes_on_with_what_was_learned_before_and_a_broken_file_costs_no_r
     fs::write(&file, "{\"version\":1,\"gpus\":{\"GPU-").unwrap();
     let mut learned_s = 0.0;
     for is_broken in [true, false] {
-        let arguments = ["collect", "--count", "125", "--interval-ms", "100", "--state", file.to_str().unwrap()];
+        let arguments = [
+            "collect",
+            "--count",
+            "125",
+            "--interval-ms",
+            "100",
+            "--state",
+            file.to_str().unwrap(),
+        ];
         let output = fake.gpumon(&arguments).output().unwrap();
         let said = stderr(&output);
         assert!(output.status.success(), "{said}");
-        assert_eq!(said.contains("learned.json is not used"), is_broken, "{said}");
+        assert_eq!(
+            said.contains("learned.json is not used"),
+            is_broken,
+            "{said}"
+        );
         let seconds = seconds_in(&file).unwrap();
         assert!(seconds > learned_s + 5.0, "{seconds} after {learned_s}");
         learned_s = seconds;
@@ -38,7 +58,15 @@ fn a_collector_goes_on_with_what_was_learned_before_and_a_broken_file_costs_no_r
 fn a_server_has_it_kept_beside_the_history_also_where_it_is_killed() {
     let fake = Fake::new(BUSY);
     let folder = fake.path("data");
-    let mut server = Server::over(&fake, &["--interval-ms", "100", "--data-dir", folder.to_str().unwrap()]);
+    let mut server = Server::over(
+        &fake,
+        &[
+            "--interval-ms",
+            "100",
+            "--data-dir",
+            folder.to_str().unwrap(),
+        ],
+    );
     // Nobody watches, so that it learns with the last sample of every ten seconds. It tells every ten seconds of its own what
     // it has learned: the second time, that is at least ten seconds.
     eventually("enough is known", || {
@@ -49,5 +77,7 @@ fn a_server_has_it_kept_beside_the_history_also_where_it_is_killed() {
     server.child.kill().unwrap();
     server.child.wait().unwrap();
     let file = folder.join("learned.json");
-    eventually("the collector has written it at its end", || seconds_in(&file) > Some(5.0));
+    eventually("the collector has written it at its end", || {
+        seconds_in(&file) > Some(5.0)
+    });
 }

@@ -25,10 +25,26 @@ const INDIA_MINUTES: i32 = 330;
 
 /// Returns a folder of time zones that has only `Asia/Kolkata`.
 fn zoneinfo(fake: &Fake) -> String {
-    let header = |letters: u8| [b"TZif2".as_slice(), &[0; 15], &[0; 19], &[1, 0, 0, 0, letters]].concat();
+    let header = |letters: u8| {
+        [
+            b"TZif2".as_slice(),
+            &[0; 15],
+            &[0; 19],
+            &[1, 0, 0, 0, letters],
+        ]
+        .concat()
+    };
     let old = [header(1).as_slice(), &[0; 6], b"\0"].concat();
     let seconds = (INDIA_MINUTES * 60).to_be_bytes();
-    let zone = [&*old, &header(4), &seconds, &[0, 0], b"IST\0", b"\nIST-5:30\n"].concat();
+    let zone = [
+        &*old,
+        &header(4),
+        &seconds,
+        &[0, 0],
+        b"IST\0",
+        b"\nIST-5:30\n",
+    ]
+    .concat();
     let folder = fake.path("zoneinfo");
     fs::create_dir_all(folder.join("Asia")).unwrap();
     fs::write(folder.join("Asia/Kolkata"), zone).unwrap();
@@ -59,8 +75,13 @@ fn prints_now(mut command: Command, format: &str, minutes_east: i32) -> String {
     assert!(output.status.success(), "{command:?}: {}", stderr(&output));
     // A server shows its latest sample, which is older than the run.
     let mut seconds = from_ms / 1000 - 30..=to_ms / 1000;
-    let is_shown = seconds.any(|second| text.contains(&format_local(second * 1000, minutes_east, format)));
-    assert!(is_shown, "{command:?}: {} is not in {text}", format_local(to_ms, minutes_east, format));
+    let is_shown =
+        seconds.any(|second| text.contains(&format_local(second * 1000, minutes_east, format)));
+    assert!(
+        is_shown,
+        "{command:?}: {} is not in {text}",
+        format_local(to_ms, minutes_east, format)
+    );
     stderr(&output)
 }
 
@@ -77,7 +98,11 @@ fn every_form_of_tz_sets_local_time() {
     let absolute = path.to_str().unwrap();
     let time = |name: &str, zoneinfo: &str, minutes_east| {
         let command = fake.gpumon(&["smi", "--query-gpu=timestamp", "--format=csv,noheader"]);
-        prints_now(in_zone(command, name, zoneinfo), "%Y/%m/%d %H:%M:%S", minutes_east)
+        prints_now(
+            in_zone(command, name, zoneinfo),
+            "%Y/%m/%d %H:%M:%S",
+            minutes_east,
+        )
     };
     for (name, minutes_east) in [
         ("Asia/Kolkata", INDIA_MINUTES),
@@ -94,12 +119,18 @@ fn every_form_of_tz_sets_local_time() {
     ] {
         assert_eq!(time(name, &zoneinfo, minutes_east), "", "{name}");
     }
-    for (name, zoneinfo) in
-        [("Mars/Olympus", &zoneinfo), ("Asia/Kolkata", &none), (&format!("{none}/x"), &zoneinfo), ("Asia", &zoneinfo)]
-    {
+    for (name, zoneinfo) in [
+        ("Mars/Olympus", &zoneinfo),
+        ("Asia/Kolkata", &none),
+        (&format!("{none}/x"), &zoneinfo),
+        ("Asia", &zoneinfo),
+    ] {
         let message = time(name, zoneinfo, 0);
         let expected = format!("gpumon: TZ={name} names no time zone, so times are in UTC: ");
-        assert!(message.starts_with(&expected) && message.lines().count() == 1, "{name}: {message}");
+        assert!(
+            message.starts_with(&expected) && message.lines().count() == 1,
+            "{name}: {message}"
+        );
     }
     // This is the usual setting of a system without time zones.
     for (name, minutes_east) in [("UTC", 0), ("Etc/UTC", 0), ("IST-5:30", INDIA_MINUTES)] {
@@ -113,8 +144,15 @@ fn tz_reads_no_file_of_working_directory() {
     let zoneinfo = zoneinfo(&fake);
     let mut command = fake.gpumon(&["smi", "--query-gpu=timestamp", "--format=csv,noheader"]);
     command.current_dir(Path::new(&zoneinfo).join("Asia"));
-    let message = prints_now(in_zone(command, "Kolkata", &zoneinfo), "%Y/%m/%d %H:%M:%S", 0);
-    assert!(message.contains("TZ=Kolkata names no time zone"), "{message}");
+    let message = prints_now(
+        in_zone(command, "Kolkata", &zoneinfo),
+        "%Y/%m/%d %H:%M:%S",
+        0,
+    );
+    assert!(
+        message.contains("TZ=Kolkata names no time zone"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -127,20 +165,41 @@ fn tables_and_listings_show_local_time() {
         (&["smi"], "%a %b %e %H:%M:%S %Y"),
         (&["smi", "-q"], "%a %b %e %H:%M:%S %Y"),
         (&["smi", "-q", "-x"], "%a %b %e %H:%M:%S %Y"),
-        (&["smi", "dmon", "-c", "1", "-o", "DT"], "%Y%m%d    %H:%M:%S"),
+        (
+            &["smi", "dmon", "-c", "1", "-o", "DT"],
+            "%Y%m%d    %H:%M:%S",
+        ),
         (&["smi", "pmon", "-c", "1", "-o", "T"], "%H:%M:%S"),
         (&["top", "--once"], "%H:%M:%S"),
     ] {
-        let messages = prints_now(in_zone(fake.gpumon(arguments), "Asia/Kolkata", &zoneinfo), format, INDIA_MINUTES);
+        let messages = prints_now(
+            in_zone(fake.gpumon(arguments), "Asia/Kolkata", &zoneinfo),
+            format,
+            INDIA_MINUTES,
+        );
         assert_eq!(messages, "", "{arguments:?}");
     }
     let folder = fake.path("reports");
     fs::create_dir(&folder).unwrap();
-    let mut bundle = in_zone(fake.gpumon(&["doctor", "--bundle", "--yes"]), "AAA-24", &zoneinfo);
+    let mut bundle = in_zone(
+        fake.gpumon(&["doctor", "--bundle", "--yes"]),
+        "AAA-24",
+        &zoneinfo,
+    );
     let from_ms = now_ms();
     bundle.current_dir(&folder).output().unwrap();
-    let names: Vec<_> = fs::read_dir(&folder).unwrap().map(|file| file.unwrap().file_name()).collect();
-    let is_named = |at_ms| names == [&*format_local(at_ms, 24 * 60, "gpumon-bundle-%Y-%m-%d.tar.gz")];
+    let names: Vec<_> = fs::read_dir(&folder)
+        .unwrap()
+        .map(|file| file.unwrap().file_name())
+        .collect();
+    let is_named = |at_ms| {
+        names
+            == [&*format_local(
+                at_ms,
+                24 * 60,
+                "gpumon-bundle-%Y-%m-%d.tar.gz",
+            )]
+    };
     assert!(is_named(from_ms) || is_named(now_ms()), "{names:?}");
 }
 
@@ -151,24 +210,50 @@ fn recorded_moments_use_local_time() {
     let file = fake.path("a.gz");
     let file = file.to_str().unwrap();
     let local = |arguments: &[&str]| in_zone(fake.gpumon(arguments), "Asia/Kolkata", &zoneinfo);
-    let recorded = local(&["record", file, "--interval-ms", "100", "--duration", "2s"]).output().unwrap();
+    let recorded = local(&["record", file, "--interval-ms", "100", "--duration", "2s"])
+        .output()
+        .unwrap();
     assert!(recorded.status.success(), "{}", stderr(&recorded));
     let rows = |from: &str| {
-        let output = local(&["export", file, "--from", from, "--metrics", "power"]).output().unwrap();
+        let output = local(&["export", file, "--from", from, "--metrics", "power"])
+            .output()
+            .unwrap();
         assert!(output.status.success(), "{from}: {}", stderr(&output));
         stdout(&output).lines().count()
     };
-    let csv = stdout(&local(&["export", file, "--metrics", "power"]).output().unwrap());
-    let first_ms: u64 = csv.lines().nth(1).unwrap().split(',').nth(1).unwrap().parse().unwrap();
+    let csv = stdout(
+        &local(&["export", file, "--metrics", "power"])
+            .output()
+            .unwrap(),
+    );
+    let first_ms: u64 = csv
+        .lines()
+        .nth(1)
+        .unwrap()
+        .split(',')
+        .nth(1)
+        .unwrap()
+        .parse()
+        .unwrap();
     // Times with and without a date select the second in which the recording starts, with all of
     // its rows.
     for format in ["%Y-%m-%dT%H:%M:%S", "today %H:%M:%S", "%H:%M:%S"] {
-        assert_eq!(rows(&format_local(first_ms, INDIA_MINUTES, format)), csv.lines().count(), "{format}");
+        assert_eq!(
+            rows(&format_local(first_ms, INDIA_MINUTES, format)),
+            csv.lines().count(),
+            "{format}"
+        );
     }
     let from = format_local(first_ms, INDIA_MINUTES, "%Y-%m-%d %H:%M:%S");
-    refused_with(local(&["replay", file, "--from", "2020-02-02"]), 2, &["2020-02-02 00:00:00 is not in", &from]);
+    refused_with(
+        local(&["replay", file, "--from", "2020-02-02"]),
+        2,
+        &["2020-02-02 00:00:00 is not in", &from],
+    );
     let mut screen = local(&["replay", file]);
-    screen.env("TERM", "xterm-256color").env("LC_ALL", "C.UTF-8");
+    screen
+        .env("TERM", "xterm-256color")
+        .env("LC_ALL", "C.UTF-8");
     let mut terminal = Tty::start(&screen, 120, 30);
     terminal.wait_for(&format_local(first_ms, INDIA_MINUTES, "%Y-%m-%d %H:%M"));
     terminal.press("q");
@@ -189,11 +274,26 @@ fn server_silences_alerts_in_local_time() {
     let rules = fake.path("alerts.toml");
     let rule = "[[rule]]\nname = \"hot\"\nfield = \"temperature.gpu_celsius\"\nabove = 85\n";
     fs::write(&rules, format!("{rule}silence = [\"{from}-{to}\"]\n")).unwrap();
-    let serve = ["serve", "--listen", "127.0.0.1:0", "--alerts", rules.to_str().unwrap()];
-    for (name, is_silenced) in [("Asia/Kolkata", true), ("IST-5:30", true), ("", false), ("Mars", false)] {
+    let serve = [
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--alerts",
+        rules.to_str().unwrap(),
+    ];
+    for (name, is_silenced) in [
+        ("Asia/Kolkata", true),
+        ("IST-5:30", true),
+        ("", false),
+        ("Mars", false),
+    ] {
         let log = fake.path("log");
         let mut command = in_zone(fake.gpumon(&serve), name, &zoneinfo);
-        let mut server = command.stdout(Stdio::null()).stderr(fs::File::create(&log).unwrap()).spawn().unwrap();
+        let mut server = command
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(&log).unwrap())
+            .spawn()
+            .unwrap();
         let mut listed = Value::Null;
         eventually("it lists its alerts", || {
             let output = fake.gpumon(&["alerts", "list", "--json"]).output().unwrap();
@@ -202,8 +302,14 @@ fn server_silences_alerts_in_local_time() {
         });
         signal("-TERM", server.id());
         server.wait().unwrap();
-        assert_eq!(listed["rules"][0]["silenced"], is_silenced, "{name}: {listed}");
-        let warnings = fs::read_to_string(&log).unwrap().matches("names no time zone").count();
+        assert_eq!(
+            listed["rules"][0]["silenced"], is_silenced,
+            "{name}: {listed}"
+        );
+        let warnings = fs::read_to_string(&log)
+            .unwrap()
+            .matches("names no time zone")
+            .count();
         assert_eq!(warnings, usize::from(name == "Mars"), "{name}");
     }
 }
@@ -214,14 +320,20 @@ fn reports_of_a_server_show_local_time() {
     let zoneinfo = zoneinfo(&fake);
     let server = Server::over(&fake, &["--interval-ms", "200"]);
     eventually("it has two samples", || {
-        server.get("/api/v1/history").json()["times_ms"].as_array().is_some_and(|times| times.len() > 1)
+        server.get("/api/v1/history").json()["times_ms"]
+            .as_array()
+            .is_some_and(|times| times.len() > 1)
     });
     for (arguments, format) in [
         (&["usage", "--since", "-1h"][..], " to %Y-%m-%d %H:%M:%S"),
         (&["smi"], "%a %b %e %H:%M:%S %Y"),
         (&[], "%H:%M:%S"),
     ] {
-        let messages = prints_now(in_zone(fake.gpumon(arguments), "Asia/Kolkata", &zoneinfo), format, INDIA_MINUTES);
+        let messages = prints_now(
+            in_zone(fake.gpumon(arguments), "Asia/Kolkata", &zoneinfo),
+            format,
+            INDIA_MINUTES,
+        );
         assert_eq!(messages, "", "{arguments:?}");
     }
     let data = fake.path("data");

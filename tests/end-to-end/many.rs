@@ -20,11 +20,23 @@ fn one_gpu_or_64_are_all_there_in_their_order() {
         assert_eq!(told.len(), count);
         for sample in records.of("sample").chain([&once["sample"]]) {
             let gpus = sample["gpus"].as_array().unwrap();
-            let named = |gpu: &Value| (gpu["index"].as_u64().unwrap(), gpu["uuid"].as_str().map(str::to_owned));
+            let named = |gpu: &Value| {
+                (
+                    gpu["index"].as_u64().unwrap(),
+                    gpu["uuid"].as_str().map(str::to_owned),
+                )
+            };
             assert_eq!(gpus.iter().map(named).collect::<Vec<_>>(), told);
             assert!(gpus.iter().all(|gpu| gpu["health"]["state"] == "ok"));
         }
-        assert_eq!(told.iter().map(|(_, uuid)| uuid).collect::<BTreeSet<_>>().len(), count, "each has its own UUID");
+        assert_eq!(
+            told.iter()
+                .map(|(_, uuid)| uuid)
+                .collect::<BTreeSet<_>>()
+                .len(),
+            count,
+            "each has its own UUID"
+        );
     }
 }
 
@@ -32,7 +44,10 @@ fn one_gpu_or_64_are_all_there_in_their_order() {
 /// has more.
 fn anonymous_bytes(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("RssAnon:"))
+        .unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }
 
@@ -45,7 +60,11 @@ fn two_thousand_processes_are_all_told_of_in_time_and_in_little_memory() {
          [[process]]\ngpu = 0\npid = {real}\nmemory = \"1 GiB\"\n"
     );
     let fake = Fake::new(&scenario);
-    let mut child = fake.gpumon(&["collect", "--interval-ms", "500"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = fake
+        .gpumon(&["collect", "--interval-ms", "500"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let records = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
     let mut most_bytes = 0;
@@ -59,12 +78,29 @@ fn two_thousand_processes_are_all_told_of_in_time_and_in_little_memory() {
         let processes = sample["gpus"][0]["processes"].as_array().unwrap();
         let omitted = sample["gpus"][0]["processes_omitted"].as_u64().unwrap() as usize;
         assert_eq!(processes.len() + omitted, 2001);
-        assert!(processes.len() >= 1000 && sample.to_string().len() < 1 << 20, "{}", processes.len());
+        assert!(
+            processes.len() >= 1000 && sample.to_string().len() < 1 << 20,
+            "{}",
+            processes.len()
+        );
         assert!(sample["gpus"][1]["processes_omitted"].is_null());
-        let ended = processes.iter().find(|process| process["pid"] == 5_000_000).expect("one of them");
-        assert_eq!(ended["memory_bytes"], 8 << 20, "what the driver says of it stays");
-        assert!(ended["name"]["absent"].is_string() && ended["user"]["absent"].is_string(), "{ended}");
-        let own = processes.iter().find(|process| process["pid"] == real).unwrap();
+        let ended = processes
+            .iter()
+            .find(|process| process["pid"] == 5_000_000)
+            .expect("one of them");
+        assert_eq!(
+            ended["memory_bytes"],
+            8 << 20,
+            "what the driver says of it stays"
+        );
+        assert!(
+            ended["name"]["absent"].is_string() && ended["user"]["absent"].is_string(),
+            "{ended}"
+        );
+        let own = processes
+            .iter()
+            .find(|process| process["pid"] == real)
+            .unwrap();
         assert!(own["name"].is_string() && own["user"].is_string(), "{own}");
         assert_eq!(sample["gpus"][1]["health"]["state"], "ok");
     }

@@ -12,7 +12,12 @@ fn post(server: &Server, mark: &Value) -> Answer {
 }
 
 fn marks(events: &Value) -> Vec<&Value> {
-    events.as_array().unwrap().iter().filter(|event| event["what"] == "mark").collect()
+    events
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|event| event["what"] == "mark")
+        .collect()
 }
 
 #[tokio::test]
@@ -22,9 +27,15 @@ async fn a_mark_of_a_script_reaches_everybody_and_is_remembered() {
     let mut stream = server.stream().await;
     stream.next_of("sample").await;
     let before_ms = now_ms();
-    let output = fake.gpumon(&["mark", "epoch 3\u{1b}[31m"]).output().unwrap();
+    let output = fake
+        .gpumon(&["mark", "epoch 3\u{1b}[31m"])
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
-    assert_eq!((stdout(&output), stderr(&output)), (String::new(), String::new()));
+    assert_eq!(
+        (stdout(&output), stderr(&output)),
+        (String::new(), String::new())
+    );
     let told = stream.until(|frame| frame["what"] == "mark").await;
     assert_eq!(
         (&told["type"], &told["text"], &told["gpu"]),
@@ -32,15 +43,30 @@ async fn a_mark_of_a_script_reaches_everybody_and_is_remembered() {
     );
     let at_ms = told["at_ms"].as_u64().unwrap();
     assert!((before_ms..=now_ms()).contains(&at_ms), "{told}");
-    let user = std::process::Command::new("id").arg("-un").output().unwrap();
+    let user = std::process::Command::new("id")
+        .arg("-un")
+        .output()
+        .unwrap();
     assert_eq!(told["user"], stdout(&user).trim());
 
     // One of a moment before it stands before it for whoever comes later.
-    let earlier = post(&server, &json!({ "text": "epoch 2", "at_ms": at_ms - 1000 }));
+    let earlier = post(
+        &server,
+        &json!({ "text": "epoch 2", "at_ms": at_ms - 1000 }),
+    );
     assert_eq!(earlier.status, 201, "{}", earlier.body);
-    assert_eq!((earlier.json()["what"].clone(), earlier.json()["at_ms"].clone()), (json!("mark"), json!(at_ms - 1000)));
+    assert_eq!(
+        (
+            earlier.json()["what"].clone(),
+            earlier.json()["at_ms"].clone()
+        ),
+        (json!("mark"), json!(at_ms - 1000))
+    );
     let hello = server.stream().await.next().await.unwrap();
-    let texts: Vec<_> = marks(&hello["events"]).iter().map(|mark| mark["text"].as_str().unwrap().to_owned()).collect();
+    let texts: Vec<_> = marks(&hello["events"])
+        .iter()
+        .map(|mark| mark["text"].as_str().unwrap().to_owned())
+        .collect();
     assert_eq!(texts, ["epoch 2", "epoch 3\u{fffd}[31m"]);
 
     // It is no fault of a GPU.
@@ -53,16 +79,27 @@ fn who_may_not_mark_or_marks_wrongly_is_told_how() {
     let fake = Fake::new("gpus = 1");
     let none = fake.gpumon(&["mark", "epoch 3"]).output().unwrap();
     assert_eq!(none.status.code(), Some(1));
-    assert!(stderr(&none).contains("gpumon serve") && stderr(&none).contains("--control"), "{}", stderr(&none));
+    assert!(
+        stderr(&none).contains("gpumon serve") && stderr(&none).contains("--control"),
+        "{}",
+        stderr(&none)
+    );
 
     let server = Server::over(&fake, &[]);
     eventually("it is ready", || server.get("/readyz").status == 200);
     let empty = fake.gpumon(&["mark", " "]).output().unwrap();
     assert_eq!(empty.status.code(), Some(1));
-    assert!(stderr(&empty).contains("1 to 100 characters"), "{}", stderr(&empty));
+    assert!(
+        stderr(&empty).contains("1 to 100 characters"),
+        "{}",
+        stderr(&empty)
+    );
     for (mark, word) in [
         (json!({ "text": "a".repeat(101) }), "1 to 100"),
-        (json!({ "text": "a", "at_ms": now_ms() - 601_000 }), "last 600 s"),
+        (
+            json!({ "text": "a", "at_ms": now_ms() - 601_000 }),
+            "last 600 s",
+        ),
         (json!({ "text": "a", "at_ms": now_ms() + 60_000 }), "at_ms"),
         (json!({ "label": "a" }), r#"{"text":"epoch 3"}"#),
     ] {
@@ -73,19 +110,34 @@ fn who_may_not_mark_or_marks_wrongly_is_told_how() {
     let mark = json!({ "text": "a" }).to_string();
     for (headers, word) in [
         (&[][..], "X-Gpumon"),
-        (&["X-Gpumon: run", "Origin: http://evil.example"][..], "another origin"),
-        (&["X-Gpumon: run", "Sec-Fetch-Site: cross-site"][..], "another site"),
+        (
+            &["X-Gpumon: run", "Origin: http://evil.example"][..],
+            "another origin",
+        ),
+        (
+            &["X-Gpumon: run", "Sec-Fetch-Site: cross-site"][..],
+            "another site",
+        ),
     ] {
         let refused = send(server.port, "POST /api/v1/marks", headers, &mark);
         assert_eq!(refused.status, 403, "{headers:?}");
         assert!(refused.body.contains(word), "{}", refused.body);
     }
-    let proxied = Server::over(&fake, &["--public-origin", "https://gpus.example.org", "--no-control"]);
+    let proxied = Server::over(
+        &fake,
+        &[
+            "--public-origin",
+            "https://gpus.example.org",
+            "--no-control",
+        ],
+    );
     let refused = send(proxied.port, "POST /api/v1/marks", OWN, &mark);
     assert_eq!(refused.status, 403);
     assert!(refused.body.contains("--allow-runs"), "{}", refused.body);
 
-    let answers: Vec<_> = (0..25).map(|_| post(&server, &json!({ "text": "a" }))).collect();
+    let answers: Vec<_> = (0..25)
+        .map(|_| post(&server, &json!({ "text": "a" })))
+        .collect();
     let last = answers.last().unwrap();
     assert_eq!((answers[0].status, last.status), (201, 429));
     assert!(last.body.contains("one per second"), "{}", last.body);

@@ -6,39 +6,78 @@ use crate::support::{Fake, Server, eventually};
 
 /// The value of a series by its whole name, as `name{label="value"}`.
 fn value(page: &str, series: &str) -> Option<f64> {
-    page.lines().find_map(|line| line.strip_prefix(series)?.trim().parse().ok())
+    page.lines()
+        .find_map(|line| line.strip_prefix(series)?.trim().parse().ok())
 }
 
 #[test]
 fn every_gpu_is_told_in_gpumons_names_and_in_dcgms() {
-    let fake = Fake::new("gpus = 2\n[[gpu]]\nindex = 1\nutilization_percent = 80\npower_watts = 500\n");
+    let fake =
+        Fake::new("gpus = 2\n[[gpu]]\nindex = 1\nutilization_percent = 80\npower_watts = 500\n");
     let server = Server::over(&fake, &[]);
     eventually("it is ready", || server.get("/readyz").status == 200);
     let answer = server.get("/metrics");
-    assert!(answer.head.contains("content-type: text/plain; version=0.0.4"), "{}", answer.head);
+    assert!(
+        answer
+            .head
+            .contains("content-type: text/plain; version=0.0.4"),
+        "{}",
+        answer.head
+    );
     let snapshot = server.get("/api/v1/snapshot").json();
     let uuid = snapshot["sample"]["gpus"][1]["uuid"].as_str().unwrap();
     let labels = format!("{{gpu=\"1\",uuid=\"{uuid}\"}}");
     let page = answer.body;
-    assert_eq!(value(&page, &format!("gpumon_gpu_up{labels}")), Some(1.0), "{page}");
-    assert_eq!(value(&page, &format!("gpumon_gpu_utilization_ratio{labels}")), Some(0.8));
-    assert_eq!(value(&page, &format!("gpumon_gpu_power_watts{labels}")), Some(500.0));
+    assert_eq!(
+        value(&page, &format!("gpumon_gpu_up{labels}")),
+        Some(1.0),
+        "{page}"
+    );
+    assert_eq!(
+        value(&page, &format!("gpumon_gpu_utilization_ratio{labels}")),
+        Some(0.8)
+    );
+    assert_eq!(
+        value(&page, &format!("gpumon_gpu_power_watts{labels}")),
+        Some(500.0)
+    );
     assert!(!page.contains("pid="));
     for path in ["/metrics/dcgm", "/metrics?format=dcgm"] {
         let page = server.get(path).body;
-        let utilization = page.lines().filter(|line| line.starts_with("DCGM_FI_DEV_GPU_UTIL{")).collect::<Vec<_>>();
+        let utilization = page
+            .lines()
+            .filter(|line| line.starts_with("DCGM_FI_DEV_GPU_UTIL{"))
+            .collect::<Vec<_>>();
         assert_eq!(utilization.len(), 2, "{page}");
-        assert!(utilization[1].contains(&format!("UUID=\"{uuid}\"")) && utilization[1].ends_with("} 80"));
+        assert!(
+            utilization[1].contains(&format!("UUID=\"{uuid}\""))
+                && utilization[1].ends_with("} 80")
+        );
     }
     for path in ["/metrics/dcgm-4.9", "/metrics?format=dcgm-4.9"] {
         let page = server.get(path).body;
-        let utilization = page.lines().filter(|line| line.starts_with("DCGM_FI_DEV_GPU_UTIL_RATIO{")).nth(1).unwrap();
-        assert!(utilization.contains(",hostname=\"") && utilization.ends_with("} 0.8"), "{page}");
+        let utilization = page
+            .lines()
+            .filter(|line| line.starts_with("DCGM_FI_DEV_GPU_UTIL_RATIO{"))
+            .nth(1)
+            .unwrap();
+        assert!(
+            utilization.contains(",hostname=\"") && utilization.ends_with("} 0.8"),
+            "{page}"
+        );
     }
-    for path in ["/metrics?format=json", "/metrics?links=maybe", "/metrics?link=true"] {
+    for path in [
+        "/metrics?format=json",
+        "/metrics?links=maybe",
+        "/metrics?link=true",
+    ] {
         let refused = server.get(path);
         assert_eq!(refused.status, 400);
-        assert!(refused.body.contains("dcgm-4.9, and links=true or false"), "{}", refused.body);
+        assert!(
+            refused.body.contains("dcgm-4.9, and links=true or false"),
+            "{}",
+            refused.body
+        );
     }
 }
 
@@ -53,22 +92,43 @@ fn an_xid_is_a_condition_and_counted_by_its_code() {
             .find(|line| line.starts_with(name) && line.contains(of))
             .and_then(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
     };
-    let of_gpu = |gpu: u32| series(&format!("gpumon_condition{{gpu=\"{gpu}\""), "condition=\"xid\"");
-    eventually("it is counted", || series("gpumon_gpu_xid_errors_total", "code=\"31\"") == Some(1.0));
+    let of_gpu = |gpu: u32| {
+        series(
+            &format!("gpumon_condition{{gpu=\"{gpu}\""),
+            "condition=\"xid\"",
+        )
+    };
+    eventually("it is counted", || {
+        series("gpumon_gpu_xid_errors_total", "code=\"31\"") == Some(1.0)
+    });
     eventually("it is a condition", || of_gpu(1) == Some(1.0));
-    assert_eq!((series("gpumon_gpu_xid{", "code=\"31\""), of_gpu(0)), (Some(1.0), Some(0.0)));
+    assert_eq!(
+        (series("gpumon_gpu_xid{", "code=\"31\""), of_gpu(0)),
+        (Some(1.0), Some(0.0))
+    );
 }
 
 #[test]
 fn links_have_series_of_their_own_only_on_request() {
     let fake = Fake::new("gpus = 1\n[[gpu]]\nindex = 0\nnvlinks = 6\nnvlinks_down = [2]\n");
     let server = Server::over(&fake, &[]);
-    let count = |path: &str, start: &str| server.get(path).body.lines().filter(|line| line.starts_with(start)).count();
-    eventually("links are read", || count("/metrics?links=true", "gpumon_nvlink_up{") == 6);
+    let count = |path: &str, start: &str| {
+        server
+            .get(path)
+            .body
+            .lines()
+            .filter(|line| line.starts_with(start))
+            .count()
+    };
+    eventually("links are read", || {
+        count("/metrics?links=true", "gpumon_nvlink_up{") == 6
+    });
     assert_eq!(count("/metrics", "gpumon_nvlink_"), 0);
     assert_eq!(count("/metrics?links=false", "gpumon_nvlink_"), 0);
     let page = server.get("/metrics").body;
-    let down = page.lines().find(|line| line.starts_with("gpumon_gpu_nvlinks{") && line.contains("state=\"down\""));
+    let down = page
+        .lines()
+        .find(|line| line.starts_with("gpumon_gpu_nvlinks{") && line.contains("state=\"down\""));
     assert!(down.is_some_and(|line| line.ends_with(" 1")), "{page}");
 }
 
@@ -88,13 +148,27 @@ fn a_hung_gpu_is_down_within_a_moment_and_delays_no_answer() {
         let begun = Instant::now();
         let page = server.get("/metrics").body;
         let of_hung = page.lines().filter(|line| line.contains("gpu=\"1\""));
-        assert!(of_hung.clone().any(|line| line.ends_with("state=\"hung\"} 1")), "{page}");
-        assert_eq!(of_hung.filter(|line| line.starts_with("gpumon_gpu_memory")).count(), 0, "{page}");
+        assert!(
+            of_hung
+                .clone()
+                .any(|line| line.ends_with("state=\"hung\"} 1")),
+            "{page}"
+        );
+        assert_eq!(
+            of_hung
+                .filter(|line| line.starts_with("gpumon_gpu_memory"))
+                .count(),
+            0,
+            "{page}"
+        );
         assert!(page.contains("gpumon_gpu_memory_used_bytes{gpu=\"0\""));
         begun.elapsed()
     });
     let fastest = answers.min().unwrap();
-    assert!(fastest < Duration::from_millis(50), "/metrics took {fastest:?}");
+    assert!(
+        fastest < Duration::from_millis(50),
+        "/metrics took {fastest:?}"
+    );
 }
 
 #[test]
@@ -106,6 +180,12 @@ fn processes_are_opt_in() {
     let with = Server::over(&fake, &["--metrics-processes"]);
     eventually("it is ready", || with.get("/readyz").status == 200);
     let page = with.get("/metrics").body;
-    let process = page.lines().find(|line| line.starts_with("gpumon_process_memory_bytes{")).expect(&page);
-    assert!(process.contains("pid=\"1\"") && process.ends_with(" 2147483648"), "{process}");
+    let process = page
+        .lines()
+        .find(|line| line.starts_with("gpumon_process_memory_bytes{"))
+        .expect(&page);
+    assert!(
+        process.contains("pid=\"1\"") && process.ends_with(" 2147483648"),
+        "{process}"
+    );
 }

@@ -35,21 +35,32 @@ async fn mig_is_switched_on_and_off_without_a_restart() {
     let fake = Fake::new(&scenario);
     let server = Server::over(&fake, &["--interval-ms", "250"]);
     let mut stream = server.stream().await;
-    let whole = stream.until(|frame| frame["gpus"][0]["utilization"]["gpu_percent"].is_number()).await;
+    let whole = stream
+        .until(|frame| frame["gpus"][0]["utilization"]["gpu_percent"].is_number())
+        .await;
     assert_eq!(whole["gpus"][0]["mig_devices"], serde_json::json!([]));
     let collector = server.collector();
 
     let has = |count: usize| {
         move |frame: &Value| {
             let devices = &frame["gpus"][0]["mig_devices"];
-            frame["type"] == "inventory" && devices.as_array().is_some_and(|devices| devices.len() == count)
+            frame["type"] == "inventory"
+                && devices
+                    .as_array()
+                    .is_some_and(|devices| devices.len() == count)
         }
     };
     let inventory = stream.until(has(2)).await;
     let event = stream.next_of("event").await;
-    assert_eq!((&event["what"], &event["gpu"]["index"]), (&"mig_changed".into(), &0.into()));
+    assert_eq!(
+        (&event["what"], &event["gpu"]["index"]),
+        (&"mig_changed".into(), &0.into())
+    );
     let device = &inventory["gpus"][0]["mig_devices"][0];
-    assert_eq!((&device["profile"], &device["gpu_instance"]), (&"3g.71gb".into(), &2.into()));
+    assert_eq!(
+        (&device["profile"], &device["gpu_instance"]),
+        (&"3g.71gb".into(), &2.into())
+    );
     assert!(device["uuid"].as_str().unwrap().starts_with("MIG-"));
     let sample = stream
         .until(|frame| {
@@ -59,16 +70,33 @@ async fn mig_is_switched_on_and_off_without_a_restart() {
         .await;
     let instance = &sample["gpus"][0]["mig_devices"][0];
     assert_eq!(instance["uuid"], device["uuid"]);
-    assert!(instance["memory"]["used_bytes"].as_u64() >= Some(9 << 30), "{instance}");
-    assert_eq!(sample["gpus"][0]["mig_devices"][1]["activity"]["sm_percent"], 0.0, "nobody uses the other one");
+    assert!(
+        instance["memory"]["used_bytes"].as_u64() >= Some(9 << 30),
+        "{instance}"
+    );
+    assert_eq!(
+        sample["gpus"][0]["mig_devices"][1]["activity"]["sm_percent"], 0.0,
+        "nobody uses the other one"
+    );
     let process = &sample["gpus"][0]["processes"][0];
-    assert_eq!((&process["pid"], &process["mig"]["gpu_instance"]), (&pid.into(), &2.into()));
-    assert_eq!(sample["gpus"][0]["utilization"]["gpu_percent"]["absent"], "not_supported");
-    assert!(sample["gpus"][1]["utilization"]["gpu_percent"].is_number(), "the other GPU is as it was");
+    assert_eq!(
+        (&process["pid"], &process["mig"]["gpu_instance"]),
+        (&pid.into(), &2.into())
+    );
+    assert_eq!(
+        sample["gpus"][0]["utilization"]["gpu_percent"]["absent"],
+        "not_supported"
+    );
+    assert!(
+        sample["gpus"][1]["utilization"]["gpu_percent"].is_number(),
+        "the other GPU is as it was"
+    );
 
     stream.until(has(0)).await;
     stream.until(|frame| frame["what"] == "mig_changed").await;
-    let after = stream.until(|frame| frame["gpus"][0]["utilization"]["gpu_percent"].is_number()).await;
+    let after = stream
+        .until(|frame| frame["gpus"][0]["utilization"]["gpu_percent"].is_number())
+        .await;
     assert_eq!(after["gpus"][0]["mig_devices"], serde_json::json!([]));
     assert_eq!(after["gpus"][0]["processes"], serde_json::json!([]));
     for gpu in [0, 1] {

@@ -34,7 +34,13 @@ fn write(fake: &Fake, name: &str, text: &str, mode: u32) -> String {
 
 #[test]
 fn links_in_data_directory_overwrite_nothing() {
-    for links in [&NAMES[..], &NAMES[1..2], &NAMES[2..3], &NAMES[3..4], &NAMES[5..]] {
+    for links in [
+        &NAMES[..],
+        &NAMES[1..2],
+        &NAMES[2..3],
+        &NAMES[3..4],
+        &NAMES[5..],
+    ] {
         let fake = Fake::new("gpus = 1\n[[gpu]]\nindex = 0\ntemperature_celsius = 70\n");
         let alerts = write(&fake, "rules.toml", ALERTS, 0o644);
         let (data, victims) = (fake.path("data"), fake.path("victims"));
@@ -46,16 +52,33 @@ fn links_in_data_directory_overwrite_nothing() {
             fs::write(victims.join(name), "precious").unwrap();
             symlink(victims.join(name), data.join(name)).unwrap();
         }
-        let arguments = ["--interval-ms", "200", "--data-dir", data.to_str().unwrap(), "--alerts", &alerts];
+        let arguments = [
+            "--interval-ms",
+            "200",
+            "--data-dir",
+            data.to_str().unwrap(),
+            "--alerts",
+            &alerts,
+        ];
         let mut server = Server::over(&fake, &arguments);
-        eventually("an alert fires", || server.get("/api/v1/alerts").body.contains("\"warm\""));
+        eventually("an alert fires", || {
+            server.get("/api/v1/alerts").body.contains("\"warm\"")
+        });
         eventually("there is history", || {
-            server.get("/api/v1/history").json()["times_ms"].as_array().unwrap().len() > 2
+            server.get("/api/v1/history").json()["times_ms"]
+                .as_array()
+                .unwrap()
+                .len()
+                > 2
         });
         // What is left is written at the end.
         server.terminate();
         for name in links {
-            assert_eq!(fs::read_to_string(victims.join(name)).unwrap(), "precious", "{name} of {links:?}");
+            assert_eq!(
+                fs::read_to_string(victims.join(name)).unwrap(),
+                "precious",
+                "{name} of {links:?}"
+            );
         }
     }
 }
@@ -68,14 +91,29 @@ fn data_directory_that_others_write_to_is_not_used() {
     fs::create_dir(&data).unwrap();
     fs::set_permissions(&data, Permissions::from_mode(0o777)).unwrap();
     let shown = data.to_str().unwrap();
-    let server = Server::over(&fake, &["--interval-ms", "200", "--data-dir", shown, "--alerts", &alerts]);
+    let server = Server::over(
+        &fake,
+        &[
+            "--interval-ms",
+            "200",
+            "--data-dir",
+            shown,
+            "--alerts",
+            &alerts,
+        ],
+    );
     let cure = format!("run `chmod go-w {shown}`");
     eventually("the problem is reported", || {
         let history = server.get("/api/v1/history").json();
-        history["storage"]["problem"].as_str().is_some_and(|problem| problem.contains(&cure))
+        history["storage"]["problem"]
+            .as_str()
+            .is_some_and(|problem| problem.contains(&cure))
     });
     let log = server.end_and_read_log();
-    assert!(log.contains(&cure) && log.contains("history is not written") && log.contains("alerts: "), "{log}");
+    assert!(
+        log.contains(&cure) && log.contains("history is not written") && log.contains("alerts: "),
+        "{log}"
+    );
     assert_eq!(fs::read_dir(&data).unwrap().count(), 0);
 }
 
@@ -84,12 +122,32 @@ fn files_that_others_can_write_are_refused() {
     let fake = Fake::new("gpus = 1");
     for mode in [0o664, 0o646] {
         let settings = write(&fake, "settings.toml", "source = \"sim:1\"\n", mode);
-        refused(fake.gpumon(&["--config", &settings, "--json"]), 2, &format!("run `chmod go-w {settings}`"));
+        refused(
+            fake.gpumon(&["--config", &settings, "--json"]),
+            2,
+            &format!("run `chmod go-w {settings}`"),
+        );
         let alerts = write(&fake, "alerts.toml", ALERTS, mode);
-        let arguments = ["serve", "--listen", "127.0.0.1:0", "--data-dir", "none", "--alerts", &alerts];
-        refused(fake.gpumon(&arguments), 2, &format!("run `chmod go-w {alerts}`"));
+        let arguments = [
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--data-dir",
+            "none",
+            "--alerts",
+            &alerts,
+        ];
+        refused(
+            fake.gpumon(&arguments),
+            2,
+            &format!("run `chmod go-w {alerts}`"),
+        );
         let ssh = write(&fake, "ssh.conf", "Host *\n", mode);
         let arguments = ["fleet", "--hosts", "nowhere", "--ssh-config", &ssh];
-        refused(fake.gpumon(&arguments), 2, &format!("run `chmod go-w {ssh}`"));
+        refused(
+            fake.gpumon(&arguments),
+            2,
+            &format!("run `chmod go-w {ssh}`"),
+        );
     }
 }

@@ -13,18 +13,29 @@ use flate2::read::MultiGzDecoder;
 use serde_json::Value;
 
 use crate::support::{
-    Fake, PATIENCE, Server, Tty, eventually, json_lines, refused, refused_with, send, signal, started, stderr, stdout,
+    Fake, PATIENCE, Server, Tty, eventually, json_lines, refused, refused_with, send, signal,
+    started, stderr, stdout,
 };
 
-const SCENARIO: &str = "[[gpu]]\nindex = 0\nutilization_percent = 80\n[[gpu]]\nindex = 1\nutilization_percent = 20\n";
+const SCENARIO: &str =
+    "[[gpu]]\nindex = 0\nutilization_percent = 80\n[[gpu]]\nindex = 1\nutilization_percent = 20\n";
 
 /// Records so many seconds, ten samples each.
 #[track_caller]
 fn recorded(fake: &Fake, name: &str, seconds: u32) -> String {
     let path = fake.path(name);
     let path = path.to_str().unwrap();
-    let output =
-        fake.gpumon(&["record", path, "--interval-ms", "100", "--duration", &format!("{seconds}s")]).output().unwrap();
+    let output = fake
+        .gpumon(&[
+            "record",
+            path,
+            "--interval-ms",
+            "100",
+            "--duration",
+            &format!("{seconds}s"),
+        ])
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     path.to_owned()
 }
@@ -50,42 +61,91 @@ fn what_is_recorded_is_what_collect_prints_and_can_be_exported_and_compared() {
     let samples = samples(Path::new(&a));
     // On a busy machine, some come late.
     assert!((5..=21).contains(&samples.len()), "{}", samples.len());
-    assert!(lines.iter().all(|line| line["type"] != "trace"), "traces come when they are asked for");
+    assert!(
+        lines.iter().all(|line| line["type"] != "trace"),
+        "traces come when they are asked for"
+    );
 
     // CSV: a row for each sample and GPU, with the readings of the samples.
     let run = |arguments: &[&str]| {
         let output = fake.gpumon(arguments).output().unwrap();
-        assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
+        assert!(
+            output.status.success(),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
         stdout(&output)
     };
-    let csv = run(&["export", &a, "--metrics", "power.draw_watts,utilization.gpu_percent"]);
+    let csv = run(&[
+        "export",
+        &a,
+        "--metrics",
+        "power.draw_watts,utilization.gpu_percent",
+    ]);
     let mut rows = csv.lines();
-    assert_eq!(rows.next(), Some("time,time_ms,index,uuid,name,power_draw_watts,utilization_gpu_percent"));
+    assert_eq!(
+        rows.next(),
+        Some("time,time_ms,index,uuid,name,power_draw_watts,utilization_gpu_percent")
+    );
     let rows: Vec<Vec<_>> = rows.map(|row| row.split(',').collect()).collect();
     assert_eq!(rows.len(), 2 * samples.len());
     let last = samples.last().unwrap();
-    let [.., row] = &rows[..] else { panic!("no rows") };
+    let [.., row] = &rows[..] else {
+        panic!("no rows")
+    };
     assert_eq!((row[1], row[2]), (&*last["at_ms"].to_string(), "1"));
     assert_eq!(row[5], last["gpus"][1]["power"]["draw_watts"].to_string());
-    assert!(row[0].ends_with('Z') && row[0].len() == "2026-11-23T20:00:00.000Z".len(), "{row:?}");
-    let json = json_lines(&run(&["export", &a, "--format", "ndjson", "--metrics", "power_draw_watts"]));
-    assert_eq!(json.last().unwrap()["power_draw_watts"], last["gpus"][1]["power"]["draw_watts"]);
-    assert_eq!((&json[0]["index"], &json[0]["time_ms"]), (&0.into(), &samples[0]["at_ms"]));
+    assert!(
+        row[0].ends_with('Z') && row[0].len() == "2026-11-23T20:00:00.000Z".len(),
+        "{row:?}"
+    );
+    let json = json_lines(&run(&[
+        "export",
+        &a,
+        "--format",
+        "ndjson",
+        "--metrics",
+        "power_draw_watts",
+    ]));
+    assert_eq!(
+        json.last().unwrap()["power_draw_watts"],
+        last["gpus"][1]["power"]["draw_watts"]
+    );
+    assert_eq!(
+        (&json[0]["index"], &json[0]["time_ms"]),
+        (&0.into(), &samples[0]["at_ms"])
+    );
     let first_ms = samples[0]["at_ms"].as_u64().unwrap();
-    let is_within = |sample: &&Value| (500..1500).contains(&(sample["at_ms"].as_u64().unwrap() - first_ms));
+    let is_within =
+        |sample: &&Value| (500..1500).contains(&(sample["at_ms"].as_u64().unwrap() - first_ms));
     let part = run(&["export", &a, "--from", "+500ms", "--to", "+1500ms"]);
-    assert_eq!(part.lines().count(), 1 + 2 * samples.iter().filter(is_within).count(), "{part}");
+    assert_eq!(
+        part.lines().count(),
+        1 + 2 * samples.iter().filter(is_within).count(),
+        "{part}"
+    );
     assert!(run(&["export", &a, "--metrics", "help"]).contains("power_draw_watts"));
 
     let table = run(&["compare", &a, &b]);
-    assert!(table.contains("All GPUs") && table.contains("GPU 1") && table.contains("B - A"), "{table}");
+    assert!(
+        table.contains("All GPUs") && table.contains("GPU 1") && table.contains("B - A"),
+        "{table}"
+    );
     let compared: Value = serde_json::from_str(&run(&["compare", &a, &b, "--json"])).unwrap();
     let figures = &compared["a"]["gpus"][0]["figures"];
     assert_eq!(figures["gpu_utilization_mean_percent"], 80.0, "{figures}");
-    let (watts, joules) = (figures["power_mean_watts"].as_f64().unwrap(), figures["energy_joules"].as_f64().unwrap());
+    let (watts, joules) = (
+        figures["power_mean_watts"].as_f64().unwrap(),
+        figures["energy_joules"].as_f64().unwrap(),
+    );
     let seconds = compared["a"]["duration_ms"].as_f64().unwrap() / 1000.0;
-    assert!((joules / (watts * seconds) - 1.0).abs() < 0.2, "{joules} J of {watts} W in {seconds} s");
-    let points = compared["b_relative_to_a"]["all"]["gpu_utilization_mean_points"].as_f64().unwrap();
+    assert!(
+        (joules / (watts * seconds) - 1.0).abs() < 0.2,
+        "{joules} J of {watts} W in {seconds} s"
+    );
+    let points = compared["b_relative_to_a"]["all"]["gpu_utilization_mean_points"]
+        .as_f64()
+        .unwrap();
     assert!(points.abs() < 0.1, "{points}");
 }
 
@@ -94,15 +154,31 @@ fn standard_output_is_a_file_or_a_pipe_and_no_terminal() {
     let fake = Fake::new(SCENARIO);
     let path = fake.path("a.gz");
     let arguments = ["record", "-", "--interval-ms", "100", "--duration", "1s"];
-    let to_file = fake.gpumon(&arguments).stdout(File::create(&path).unwrap()).output().unwrap();
-    assert!(to_file.status.success() && stderr(&to_file).contains("in standard output"), "{}", stderr(&to_file));
+    let to_file = fake
+        .gpumon(&arguments)
+        .stdout(File::create(&path).unwrap())
+        .output()
+        .unwrap();
+    assert!(
+        to_file.status.success() && stderr(&to_file).contains("in standard output"),
+        "{}",
+        stderr(&to_file)
+    );
     assert!(!samples(&path).is_empty());
     let to_pipe = fake.gpumon(&arguments).output().unwrap();
     assert!(to_pipe.status.success() && to_pipe.stdout.starts_with(&[0x1f, 0x8b]));
-    refused(fake.gpumon(&[&arguments[..], &["--size", "1MB"]].concat()), 2, "cannot be rotated");
+    refused(
+        fake.gpumon(&[&arguments[..], &["--size", "1MB"]].concat()),
+        2,
+        "cannot be rotated",
+    );
     let mut terminal = Tty::start(&fake.gpumon(&arguments), 80, 20);
     assert_eq!(terminal.ended().code(), Some(2));
-    assert!(terminal.written().contains("redirect it"), "{}", terminal.written());
+    assert!(
+        terminal.written().contains("redirect it"),
+        "{}",
+        terminal.written()
+    );
 }
 
 #[test]
@@ -121,11 +197,23 @@ fn what_is_typed_wrong_is_refused_with_the_cure() {
         (&["replay", text], "line 1 is not a record"),
         (&["replay", "/nowhere/a.gz"], "check the path"),
         (&["replay", &a, "--speed", "0"], "0.1 to 1000"),
-        (&["replay", &a, "--from", "2020-01-01"], "is not in the recording"),
+        (
+            &["replay", &a, "--from", "2020-01-01"],
+            "is not in the recording",
+        ),
         (&["replay", &a, "--from", "noon"], "is not a moment"),
-        (&["export", &a, "--metrics", "powr.draw_watts"], "did you mean 'power_draw_watts'?"),
-        (&["export", &a, "--from", "+10s", "--to", "+20s"], "there is no sample in that time"),
-        (&["export", &a, "--from", "+1s", "--to", "+500ms"], "give a beginning before the end"),
+        (
+            &["export", &a, "--metrics", "powr.draw_watts"],
+            "did you mean 'power_draw_watts'?",
+        ),
+        (
+            &["export", &a, "--from", "+10s", "--to", "+20s"],
+            "there is no sample in that time",
+        ),
+        (
+            &["export", &a, "--from", "+1s", "--to", "+500ms"],
+            "give a beginning before the end",
+        ),
         (&["compare", &a, text], "line 1 is not a record"),
         (&["compare", &a, "nix.gz"], "give a file of `gpumon record`"),
         (&["compare", &a, "noon..now"], "'noon' is not a moment"),
@@ -134,33 +222,58 @@ fn what_is_typed_wrong_is_refused_with_the_cure() {
     }
     refused(fake.gpumon(&["compare", &a, "-1h..now"]), 1, "gpumon serve");
     refused(fake.gpumon(&["export"]), 1, "gpumon serve");
-    refused(fake.gpumon(&["export", "--data-dir", "/nowhere"]), 1, "/nowhere/history.db");
+    refused(
+        fake.gpumon(&["export", "--data-dir", "/nowhere"]),
+        1,
+        "/nowhere/history.db",
+    );
     assert_eq!(fs::read(&a).unwrap(), before, "nothing was lost");
     let mut newer = before;
     newer[16] = 9;
     let other = fake.path("newer.gz");
     fs::write(&other, newer).unwrap();
-    refused(fake.gpumon(&["export", other.to_str().unwrap()]), 2, "format 9");
+    refused(
+        fake.gpumon(&["export", other.to_str().unwrap()]),
+        2,
+        "format 9",
+    );
 }
 
 #[test]
 fn a_recorder_that_is_killed_loses_ten_seconds_at_most() {
     let fake = Fake::new(SCENARIO);
     let path = fake.path("a.gz");
-    let mut recorder = started(fake.gpumon(&["record", path.to_str().unwrap(), "--interval-ms", "200"]));
-    eventually("a block is written", || fs::metadata(&path).is_ok_and(|file| file.len() > 100));
+    let mut recorder =
+        started(fake.gpumon(&["record", path.to_str().unwrap(), "--interval-ms", "200"]));
+    eventually("a block is written", || {
+        fs::metadata(&path).is_ok_and(|file| file.len() > 100)
+    });
     std::thread::sleep(Duration::from_secs(3));
     let killed_ms = gpumon_probe::model::now_ms();
     recorder.kill().unwrap();
     recorder.wait().unwrap();
     let last_ms = samples(&path).last().unwrap()["at_ms"].as_u64().unwrap();
-    assert!(killed_ms - last_ms <= 10_500, "{} ms are lost", killed_ms - last_ms);
+    assert!(
+        killed_ms - last_ms <= 10_500,
+        "{} ms are lost",
+        killed_ms - last_ms
+    );
     let whole = fs::read(&path).unwrap();
     // And what is cut within a block is read to the one before.
     fs::write(&path, [&whole[..], &whole[..40]].concat()).unwrap();
-    let output = fake.gpumon(&["export", path.to_str().unwrap()]).output().unwrap();
-    assert!(output.status.success() && stderr(&output).contains("is cut off after"), "{}", stderr(&output));
-    assert_eq!(stdout(&output).lines().count(), 1 + 2 * samples(&path).len());
+    let output = fake
+        .gpumon(&["export", path.to_str().unwrap()])
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success() && stderr(&output).contains("is cut off after"),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(
+        stdout(&output).lines().count(),
+        1 + 2 * samples(&path).len()
+    );
 }
 
 #[test]
@@ -170,7 +283,10 @@ fn a_full_disk_ends_it_with_a_message_and_what_was_written_can_be_read() {
     // Files may have 16 KiB, which is less than half a minute.
     let mut shell = std::process::Command::new("bash");
     let command = fake.gpumon(&["record", path.to_str().unwrap(), "--interval-ms", "100"]);
-    shell.args(["-c", "ulimit -f 16; exec \"$@\"", "bash"]).arg(command.get_program()).args(command.get_args());
+    shell
+        .args(["-c", "ulimit -f 16; exec \"$@\"", "bash"])
+        .arg(command.get_program())
+        .args(command.get_args());
     for (name, value) in command.get_envs() {
         match value {
             Some(value) => shell.env(name, value),
@@ -181,10 +297,20 @@ fn a_full_disk_ends_it_with_a_message_and_what_was_written_can_be_read() {
     let output = shell.output().unwrap();
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("ulimit -f") && said.contains("can be read"), "{said}");
+    assert!(
+        said.contains("ulimit -f") && said.contains("can be read"),
+        "{said}"
+    );
     assert!(fs::metadata(&path).unwrap().len() <= 16 * 1024);
-    let export = fake.gpumon(&["export", path.to_str().unwrap()]).output().unwrap();
-    assert!(export.status.success() && stderr(&export).is_empty(), "whole blocks alone: {}", stderr(&export));
+    let export = fake
+        .gpumon(&["export", path.to_str().unwrap()])
+        .output()
+        .unwrap();
+    assert!(
+        export.status.success() && stderr(&export).is_empty(),
+        "whole blocks alone: {}",
+        stderr(&export)
+    );
     assert!(samples(&path).len() > 50);
 }
 
@@ -203,8 +329,16 @@ fn ctrl_c_ends_a_recording_of_a_server_and_all_of_it_is_there() {
     signal("-INT", recorder.id());
     let begun = Instant::now();
     let output = recorder.wait_with_output().unwrap();
-    assert!(output.status.success() && begun.elapsed() < PATIENCE, "{}", stderr(&output));
-    assert!(stderr(&output).contains("recorded 0:00:0") && stderr(&output).contains("2 GPUs"), "{}", stderr(&output));
+    assert!(
+        output.status.success() && begun.elapsed() < PATIENCE,
+        "{}",
+        stderr(&output)
+    );
+    assert!(
+        stderr(&output).contains("recorded 0:00:0") && stderr(&output).contains("2 GPUs"),
+        "{}",
+        stderr(&output)
+    );
     assert!(samples(&path).len() >= 10, "{}", samples(&path).len());
 }
 
@@ -213,7 +347,9 @@ fn a_recording_is_played_in_the_terminal_from_any_moment() {
     let fake = Fake::new(SCENARIO);
     let a = recorded(&fake, "a.gz", 2);
     let mut command = fake.gpumon(&["replay", &a, "--speed", "2", "--from", "+1s"]);
-    command.env("TERM", "xterm-256color").env("LC_ALL", "C.UTF-8");
+    command
+        .env("TERM", "xterm-256color")
+        .env("LC_ALL", "C.UTF-8");
     let mut terminal = Tty::start(&command, 120, 30);
     terminal.wait_for("replay");
     terminal.wait_for("2 times as fast");
@@ -230,32 +366,66 @@ fn a_recording_that_is_served_is_labeled_and_steered_and_never_taken_for_now() {
     let [first_ms, last_ms] = [0, all.len() - 1].map(|place| all[place]["at_ms"].as_u64().unwrap());
     let server = Server::start(fake.gpumon(&["replay", &a, "--serve", "--listen", "127.0.0.1:0"]));
     let steer = |body: &str| send(server.port, "POST /api/v1/replay", &["X-Gpumon: run"], body);
-    let paused = steer(&format!("{{\"paused\":true,\"at_ms\":{}}}", first_ms + 1000)).json();
+    let paused = steer(&format!(
+        "{{\"paused\":true,\"at_ms\":{}}}",
+        first_ms + 1000
+    ))
+    .json();
     assert_eq!(
         (&paused["paused"], &paused["from_ms"], &paused["to_ms"]),
         (&true.into(), &first_ms.into(), &last_ms.into())
     );
     let at_ms = paused["at_ms"].as_u64().unwrap();
     let times = all.iter().map(|sample| sample["at_ms"].as_u64().unwrap());
-    assert_eq!(Some(at_ms), times.rev().find(|time| *time <= first_ms + 1000), "{paused}");
+    assert_eq!(
+        Some(at_ms),
+        times.rev().find(|time| *time <= first_ms + 1000),
+        "{paused}"
+    );
     let snapshot = server.get("/api/v1/snapshot").json();
     assert_eq!(snapshot["sample"]["at_ms"], at_ms);
-    assert_eq!(snapshot["inventory"]["playback"]["paused"], true, "every client is told");
+    assert_eq!(
+        snapshot["inventory"]["playback"]["paused"], true,
+        "every client is told"
+    );
     let history = server.get("/api/v1/history").json();
-    assert!(history["to_ms"].as_u64().unwrap() <= at_ms, "what comes later is not known yet: {history}");
+    assert!(
+        history["to_ms"].as_u64().unwrap() <= at_ms,
+        "what comes later is not known yet: {history}"
+    );
     // It goes on from there, to its end, and begins anew.
-    assert_eq!(steer("{\"paused\":false,\"speed\":100}").json()["speed"], 100.0);
-    eventually("it has ended", || server.get("/api/v1/replay").json()["ended"] == true);
-    assert_eq!(server.get("/api/v1/snapshot").json()["sample"]["at_ms"], last_ms);
+    assert_eq!(
+        steer("{\"paused\":false,\"speed\":100}").json()["speed"],
+        100.0
+    );
+    eventually("it has ended", || {
+        server.get("/api/v1/replay").json()["ended"] == true
+    });
+    assert_eq!(
+        server.get("/api/v1/snapshot").json()["sample"]["at_ms"],
+        last_ms
+    );
     assert_eq!(steer("{\"paused\":false}").json()["ended"], false);
     // Nothing takes it for now, and nothing can be changed.
     assert_eq!(server.get("/readyz").status, 503);
     for refused in ["/metrics", "/api/v1/answers"] {
         assert_eq!(server.get(refused).status, 409, "{refused}");
     }
-    let mark = send(server.port, "POST /api/v1/marks", &["X-Gpumon: run"], "{\"text\":\"x\"}");
-    assert!(mark.status == 409 && mark.body.contains("replays a recording"), "{}", mark.body);
-    assert_eq!(send(server.port, "POST /api/v1/replay", &[], "{\"speed\":2}").status, 403);
+    let mark = send(
+        server.port,
+        "POST /api/v1/marks",
+        &["X-Gpumon: run"],
+        "{\"text\":\"x\"}",
+    );
+    assert!(
+        mark.status == 409 && mark.body.contains("replays a recording"),
+        "{}",
+        mark.body
+    );
+    assert_eq!(
+        send(server.port, "POST /api/v1/replay", &[], "{\"speed\":2}").status,
+        403
+    );
     assert!(steer("{\"speed\":-1}").body.contains("0.1 to 1000"));
     let live = Server::over(&Fake::new("gpus = 1"), &["--no-control"]);
     assert_eq!(live.get("/api/v1/replay").status, 404);
@@ -268,5 +438,9 @@ fn replay_without_terminal_names_replay() {
     let a = recorded(&fake, "a.gz", 1);
     let mut command = fake.gpumon(&["replay", &a]);
     command.env("TERM", "xterm");
-    refused_with(command, 2, &["gpumon replay needs a terminal", "--serve", "gpumon export"]);
+    refused_with(
+        command,
+        2,
+        &["gpumon replay needs a terminal", "--serve", "gpumon export"],
+    );
 }

@@ -9,7 +9,8 @@ use std::{
 use gpumon_probe::{model::now_ms, vendor::sim::FUNCTIONS};
 
 use crate::support::{
-    Absent, Fake, Records, complains_of_nothing, complete, given_by, in_parallel, is_of, lost_with, stderr,
+    Absent, Fake, Records, complains_of_nothing, complete, given_by, in_parallel, is_of, lost_with,
+    stderr,
 };
 
 /// As many as a scenario can have: each has another function that fails.
@@ -41,7 +42,18 @@ fn codes() -> Vec<u32> {
     if std::env::var_os("GPUMON_TEST_FULL").is_some() {
         return (1..=30).chain([UNKNOWN]).collect();
     }
-    vec![2, NOT_SUPPORTED, 4, 6, 9, FUNCTION_NOT_FOUND, GPU_IS_LOST, 18, DEPRECATED, UNKNOWN]
+    vec![
+        2,
+        NOT_SUPPORTED,
+        4,
+        6,
+        9,
+        FUNCTION_NOT_FOUND,
+        GPU_IS_LOST,
+        18,
+        DEPRECATED,
+        UNKNOWN,
+    ]
 }
 
 /// GPUs that have everything, with a long past.
@@ -86,12 +98,17 @@ fn reason(code: u32) -> String {
 
 /// The same for this function. Some say by "invalid argument" (2) that a board has no such thing.
 fn reason_of(function: &str, code: u32) -> String {
-    const NONE_BY_ARGUMENT: [&str; 3] =
-        ["nvmlDeviceGetFanSpeed_v2", "nvmlDeviceGetMemoryErrorCounter", "nvmlDeviceGetNvLinkState"];
+    const NONE_BY_ARGUMENT: [&str; 3] = [
+        "nvmlDeviceGetFanSpeed_v2",
+        "nvmlDeviceGetMemoryErrorCounter",
+        "nvmlDeviceGetNvLinkState",
+    ];
     let none = code == 2 && NONE_BY_ARGUMENT.contains(&function);
     match reason(if none { NOT_SUPPORTED } else { code }) {
         // The system is asked then, where the GPUs of this test are not.
-        why if function == "nvmlDeviceGetNumaNodeId" && why == "not_supported" => "unknown".to_owned(),
+        why if function == "nvmlDeviceGetNumaNodeId" && why == "not_supported" => {
+            "unknown".to_owned()
+        }
         why => why,
     }
 }
@@ -111,9 +128,17 @@ fn lost(whole: &Records, run: &Records, gpu: usize) -> Absent {
 type Losses = BTreeMap<(&'static str, u32), BTreeSet<String>>;
 
 /// Has each GPU fail in one of these functions, and says what is wrong then.
-fn check(functions: &[&'static str], code: u32, whole: &Records, losses: &mut Losses, samples: u32) -> Vec<String> {
+fn check(
+    functions: &[&'static str],
+    code: u32,
+    whole: &Records,
+    losses: &mut Losses,
+    samples: u32,
+) -> Vec<String> {
     let faults = functions.iter().enumerate().map(|(gpu, function)| {
-        format!("[[fault]]\nkind = \"returns\"\ngpu = {gpu}\ncall = \"{function}\"\ncode = {code}\n")
+        format!(
+            "[[fault]]\nkind = \"returns\"\ngpu = {gpu}\ncall = \"{function}\"\ncode = {code}\n"
+        )
     });
     let run = collect(&(scenario() + &faults.collect::<String>()), samples);
     let (expected, told) = (whole.identities(), run.identities());
@@ -122,10 +147,19 @@ fn check(functions: &[&'static str], code: u32, whole: &Records, losses: &mut Lo
         complaints.push(format!("{code}: {} GPUs", told.len()));
     }
     for (gpu, function) in functions.iter().enumerate() {
-        let mut complain = |what: String| complaints.push(format!("{function} returns {code}: {what}"));
+        let mut complain =
+            |what: String| complaints.push(format!("{function} returns {code}: {what}"));
         let nameless = ["nvmlDeviceGetUUID", "nvmlDeviceGetHandleByIndex_v2"].contains(function);
-        if told[gpu] != (expected[gpu].0, expected[gpu].1.clone().filter(|_| !nameless)) {
-            complain(format!("it is {:?} instead of {:?}", told[gpu], expected[gpu]));
+        if told[gpu]
+            != (
+                expected[gpu].0,
+                expected[gpu].1.clone().filter(|_| !nameless),
+            )
+        {
+            complain(format!(
+                "it is {:?} instead of {:?}",
+                told[gpu], expected[gpu]
+            ));
         }
         let state = match (*function, code) {
             ("nvmlDeviceGetHandleByIndex_v2", GPU_IS_LOST) => "lost",
@@ -138,7 +172,11 @@ fn check(functions: &[&'static str], code: u32, whole: &Records, losses: &mut Lo
         }
         let lost = lost(whole, &run, gpu);
         for (path, why) in &lost {
-            if !given_by(function).iter().chain(lost_with(function)).any(|given| is_of(path, given)) {
+            if !given_by(function)
+                .iter()
+                .chain(lost_with(function))
+                .any(|given| is_of(path, given))
+            {
                 complain(format!("{path} is lost: {why:?}"));
             }
             if !why.is_empty() && *why != reason_of(function, code) {
@@ -147,37 +185,63 @@ fn check(functions: &[&'static str], code: u32, whole: &Records, losses: &mut Lo
         }
         // What is lost at every attempt.
         let lost: BTreeSet<String> = lost.into_keys().collect();
-        losses.entry((*function, code)).and_modify(|known| known.retain(|path| lost.contains(path))).or_insert(lost);
+        losses
+            .entry((*function, code))
+            .and_modify(|known| known.retain(|path| lost.contains(path)))
+            .or_insert(lost);
     }
     complaints
 }
 
 #[test]
 fn a_call_that_fails_takes_its_own_readings_away_with_the_reason() {
-    let functions: Vec<&'static str> = FUNCTIONS.iter().copied().filter(|name| is_about_a_gpu(name)).collect();
+    let functions: Vec<&'static str> = FUNCTIONS
+        .iter()
+        .copied()
+        .filter(|name| is_about_a_gpu(name))
+        .collect();
     let whole = complete(|samples| collect(&scenario(), samples));
-    let runs: Vec<_> =
-        codes().into_iter().flat_map(|code| functions.chunks(GPUS).map(move |some| (some, code))).collect();
+    let runs: Vec<_> = codes()
+        .into_iter()
+        .flat_map(|code| functions.chunks(GPUS).map(move |some| (some, code)))
+        .collect();
     let losses = Mutex::new(Losses::new());
     in_parallel(AT_A_TIME, &runs, |(functions, code)| {
         let mut own = Losses::new();
         let own_losses = Mutex::new(&mut own);
-        complains_of_nothing(|samples| check(functions, *code, &whole, &mut own_losses.lock().unwrap(), samples));
+        complains_of_nothing(|samples| {
+            check(
+                functions,
+                *code,
+                &whole,
+                &mut own_losses.lock().unwrap(),
+                samples,
+            )
+        });
         losses.lock().unwrap().append(&mut own);
     });
     let losses = losses.into_inner().unwrap();
     let mut complaints = Vec::new();
     let (there, _) = whole.readings(0);
-    for function in functions.iter().filter(|function| **function != "nvmlDeviceGetPcieThroughput") {
+    for function in functions
+        .iter()
+        .filter(|function| **function != "nvmlDeviceGetPcieThroughput")
+    {
         let lost = &losses[&(*function, UNKNOWN)];
-        let given = given_by(function).iter().filter(|given| there.keys().any(|path| is_of(path, given)));
+        let given = given_by(function)
+            .iter()
+            .filter(|given| there.keys().any(|path| is_of(path, given)));
         let still = given.filter(|given| !lost.iter().any(|path| is_of(path, given)));
-        complaints.extend(still.map(|given| format!("{function} fails, and {given} is still there")));
+        complaints
+            .extend(still.map(|given| format!("{function} fails, and {given} is still there")));
     }
     // However it fails, the same is gone; only what does not exist may have something in its place.
     for ((function, code), lost) in losses.iter().filter(|(call, _)| !ANSWERS.contains(call)) {
-        let like =
-            if reason_of(function, *code) == reason_of(function, NOT_SUPPORTED) { NOT_SUPPORTED } else { UNKNOWN };
+        let like = if reason_of(function, *code) == reason_of(function, NOT_SUPPORTED) {
+            NOT_SUPPORTED
+        } else {
+            UNKNOWN
+        };
         let expected = &losses[&(*function, like)];
         if lost != expected && !(*code == FUNCTION_NOT_FOUND && lost.is_subset(expected)) {
             complaints.push(format!("{function} returns {code}: {lost:?} are gone"));
@@ -203,7 +267,9 @@ const OF_THE_SYSTEM: [&str; 9] = [
 fn a_call_about_the_system_that_fails_takes_no_gpu_away() {
     let whole = complete(|samples| collect("gpus = 2", samples));
     in_parallel(AT_A_TIME, &codes(), |code| {
-        let returns = OF_THE_SYSTEM.map(|function| format!("{function} = {code}\n")).concat();
+        let returns = OF_THE_SYSTEM
+            .map(|function| format!("{function} = {code}\n"))
+            .concat();
         let scenario = format!("gpus = 2\n[returns]\n{returns}");
         complains_of_nothing(|samples| {
             let run = collect(&scenario, samples);
@@ -216,12 +282,20 @@ fn a_call_about_the_system_that_fails_takes_no_gpu_away() {
                 }
             }
             for gpu in 0..2 {
-                let given = ["sample.activity", "sample.nvlink", "sample.pcie", "details.modes.confidential_compute"];
+                let given = [
+                    "sample.activity",
+                    "sample.nvlink",
+                    "sample.pcie",
+                    "details.modes.confidential_compute",
+                ];
                 let lost = lost(&whole, &run, gpu).into_iter();
                 let wrong = lost.filter(|(path, why)| {
-                    !given.iter().any(|given| is_of(path, given)) || !why.is_empty() && *why != reason(*code)
+                    !given.iter().any(|given| is_of(path, given))
+                        || !why.is_empty() && *why != reason(*code)
                 });
-                complaints.extend(wrong.map(|(path, why)| format!("{path} of {gpu} after {code}: {why}")));
+                complaints.extend(
+                    wrong.map(|(path, why)| format!("{path} of {gpu} after {code}: {why}")),
+                );
             }
             complaints
         });
@@ -231,7 +305,10 @@ fn a_call_about_the_system_that_fails_takes_no_gpu_away() {
 #[test]
 fn a_driver_that_does_not_start_says_why() {
     let calls = ["nvmlInit_v2", "nvmlDeviceGetCount_v2"];
-    let cases: Vec<_> = codes().into_iter().flat_map(|code| calls.map(|call| (call, code))).collect();
+    let cases: Vec<_> = codes()
+        .into_iter()
+        .flat_map(|code| calls.map(|call| (call, code)))
+        .collect();
     in_parallel(AT_A_TIME, &cases, |(call, code)| {
         let fake = Fake::new(&format!("gpus = 2\n[returns]\n{call} = {code}\n"));
         let output = fake.gpumon(&["--json"]).output().unwrap();
@@ -243,8 +320,15 @@ fn a_driver_that_does_not_start_says_why() {
             18 => (18, "different versions".to_owned()),
             code => (1, format!("NVML error {code},")),
         };
-        assert_eq!(output.status.code(), Some(exit), "{call} returns {code}: {message}");
-        assert!(message.contains(&words) && message.lines().count() == 1, "{call} returns {code}: {message}");
+        assert_eq!(
+            output.status.code(),
+            Some(exit),
+            "{call} returns {code}: {message}"
+        );
+        assert!(
+            message.contains(&words) && message.lines().count() == 1,
+            "{call} returns {code}: {message}"
+        );
         assert_eq!(output.stdout, b"");
     });
 }

@@ -45,7 +45,10 @@ impl Runner {
         let fake = Fake::new("gpus = 2");
         let worker = fake.path("worker");
         // What asks for it by its own name gets the UUID of the first GPU.
-        let uuid = fake.json()["inventory"]["gpus"][0]["uuid"].as_str().unwrap().to_owned();
+        let uuid = fake.json()["inventory"]["gpus"][0]["uuid"]
+            .as_str()
+            .unwrap()
+            .to_owned();
         fs::write(&worker, format!("#!/bin/sh\nUUID={uuid}\n{script}\n")).unwrap();
         fs::set_permissions(&worker, fs::Permissions::from_mode(0o755)).unwrap();
         let worker = worker.to_str().unwrap().to_owned();
@@ -69,12 +72,19 @@ impl Runner {
     }
 
     fn delete(&self, run: &str) -> Answer {
-        send(self.server.port, &format!("DELETE /api/v1/runs/{run}"), OWN, "")
+        send(
+            self.server.port,
+            &format!("DELETE /api/v1/runs/{run}"),
+            OWN,
+            "",
+        )
     }
 
     /// What is known of it when it is over.
     fn over(&self, run: &str) -> Value {
-        eventually("the run is over", || self.details(run)["status"] != "running");
+        eventually("the run is over", || {
+            self.details(run)["status"] != "running"
+        });
         self.details(run)
     }
 
@@ -105,51 +115,113 @@ fn exists(pid: u32) -> bool {
 
 #[tokio::test]
 async fn a_run_is_seen_from_its_start_to_its_end() {
-    let script =
-        format!("{BEGIN}\nwhile [ ! -e \"$0.go\" ]; do sleep 0.02; done\n{RESULT}\nsay '\"ended\",\"code\":0'");
-    let runner = Runner::new(&(r#"for job; do :; done; echo "$job" > "$0.job""#.to_owned() + &script), &[]);
+    let script = format!(
+        "{BEGIN}\nwhile [ ! -e \"$0.go\" ]; do sleep 0.02; done\n{RESULT}\nsay '\"ended\",\"code\":0'"
+    );
+    let runner = Runner::new(
+        &(r#"for job; do :; done; echo "$job" > "$0.job""#.to_owned() + &script),
+        &[],
+    );
     let (mut follower, mut plain) = (runner.follower().await, runner.server.stream().await);
     let run = runner.start();
     let began = plain.until(|frame| frame["what"] == "run_began").await;
     assert_eq!(
-        (&began["gpu"]["index"], &began["title"], &began["kind"], &began["run"]),
+        (
+            &began["gpu"]["index"],
+            &began["title"],
+            &began["kind"],
+            &began["run"]
+        ),
         (&json!(0), &json!("copy"), &json!("bench"), &json!(run)),
         "by its UUID, not by CUDA's index: {began}"
     );
-    assert_eq!(plain.until(|frame| frame["what"] == "run_step").await["step"], "copy");
-    let working = follower.until(|frame| frame["type"] == "run" && frame["step"]["phase"] == "measuring").await;
-    assert_eq!((&working["status"], &working["own"]), (&json!("running"), &json!(true)));
-    assert!(working["step"]["since_ms"].as_u64() >= working["started_ms"].as_u64(), "{working}");
-    assert_eq!(working["devices"], json!([{"index": 0, "name": "NVIDIA H200"}]));
-    let asked: Value = serde_json::from_str(&fs::read_to_string(runner.fake.path("worker.job")).unwrap()).unwrap();
-    assert_eq!((&asked["kind"], &asked["ids"], &asked["quick"]), (&json!("bench"), &json!(["copy"]), &json!(true)));
+    assert_eq!(
+        plain.until(|frame| frame["what"] == "run_step").await["step"],
+        "copy"
+    );
+    let working = follower
+        .until(|frame| frame["type"] == "run" && frame["step"]["phase"] == "measuring")
+        .await;
+    assert_eq!(
+        (&working["status"], &working["own"]),
+        (&json!("running"), &json!(true))
+    );
+    assert!(
+        working["step"]["since_ms"].as_u64() >= working["started_ms"].as_u64(),
+        "{working}"
+    );
+    assert_eq!(
+        working["devices"],
+        json!([{"index": 0, "name": "NVIDIA H200"}])
+    );
+    let asked: Value =
+        serde_json::from_str(&fs::read_to_string(runner.fake.path("worker.job")).unwrap()).unwrap();
+    assert_eq!(
+        (&asked["kind"], &asked["ids"], &asked["quick"]),
+        (&json!("bench"), &json!(["copy"]), &json!(true))
+    );
 
     let second = runner.post(JOB);
     assert_eq!(second.status, 409, "one at a time");
-    assert!(second.body.contains(&run) && second.body.contains("copy"), "{}", second.body);
+    assert!(
+        second.body.contains(&run) && second.body.contains("copy"),
+        "{}",
+        second.body
+    );
 
     fs::write(runner.fake.path("worker.go"), "").unwrap();
     let ended = plain.until(|frame| frame["what"] == "run_ended").await;
-    assert_eq!((&ended["status"], &ended["gpu"]["index"]), (&json!("done"), &json!(0)));
-    let done = follower.until(|frame| frame["type"] == "run" && frame["status"] == "done").await;
-    assert_eq!((&done["items"], &done["newest"]["verified"], &done["code"]), (&json!(1), &json!(true), &json!(0)));
+    assert_eq!(
+        (&ended["status"], &ended["gpu"]["index"]),
+        (&json!("done"), &json!(0))
+    );
+    let done = follower
+        .until(|frame| frame["type"] == "run" && frame["status"] == "done")
+        .await;
+    assert_eq!(
+        (&done["items"], &done["newest"]["verified"], &done["code"]),
+        (&json!(1), &json!(true), &json!(0))
+    );
     let result = &runner.details(&run)["all"][0];
     assert_eq!(
-        (&result["item"], &result["bytes_per_second"], &result["peak_per_second"], &result["share"]),
+        (
+            &result["item"],
+            &result["bytes_per_second"],
+            &result["peak_per_second"],
+            &result["share"]
+        ),
         (&json!("result"), &json!(4e12), &json!(4.8e12), &json!(0.9))
     );
-    assert_eq!(result["operations_per_second"], json!({"absent": "not_supported"}));
-    assert_eq!(runner.server.get("/api/v1/runs").json()["runs"][0]["run"], *run);
+    assert_eq!(
+        result["operations_per_second"],
+        json!({"absent": "not_supported"})
+    );
+    assert_eq!(
+        runner.server.get("/api/v1/runs").json()["runs"][0]["run"],
+        *run
+    );
 
     // Who comes later knows of it, too.
     let hello = runner.server.stream().await.next().await.unwrap();
-    let told = hello["events"].as_array().unwrap().iter().filter_map(|event| event["what"].as_str());
-    assert_eq!(told.filter(|what| what.starts_with("run_")).count(), 3, "{}", hello["events"]);
+    let told = hello["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|event| event["what"].as_str());
+    assert_eq!(
+        told.filter(|what| what.starts_with("run_")).count(),
+        3,
+        "{}",
+        hello["events"]
+    );
     assert_eq!(runner.follower().await.next_of("run").await["run"], *run);
     assert_eq!(done["seconds"], json!(null));
     let next = runner.post(r#"{"kind":"burn","seconds":90}"#);
     assert_eq!(next.status, 202, "the next may begin");
-    assert_eq!(runner.details(next.json()["id"].as_str().unwrap())["seconds"], json!(90.0));
+    assert_eq!(
+        runner.details(next.json()["id"].as_str().unwrap())["seconds"],
+        json!(90.0)
+    );
 }
 
 #[test]
@@ -159,7 +231,10 @@ fn a_run_is_canceled_and_gives_back_what_it_holds() {
     let pid = runner.worker_pid();
     assert_eq!(runner.delete(&run).status, 200);
     let over = runner.over(&run);
-    assert_eq!((&over["status"], &over["code"], &over["error"]), (&json!("canceled"), &json!(130), &Value::Null));
+    assert_eq!(
+        (&over["status"], &over["code"], &over["error"]),
+        (&json!("canceled"), &json!(130), &Value::Null)
+    );
     assert!(!exists(pid));
     assert_eq!(runner.delete(&run).status, 200, "it is over already");
 }
@@ -173,8 +248,15 @@ fn a_worker_that_does_not_listen_is_ended_by_force() {
     let begun = Instant::now();
     runner.delete(&run);
     let over = runner.over(&run);
-    assert_eq!((&over["status"], &over["code"]), (&json!("canceled"), &Value::Null));
-    assert!(begun.elapsed() >= Duration::from_secs(5), "it had time to listen: {:?}", begun.elapsed());
+    assert_eq!(
+        (&over["status"], &over["code"]),
+        (&json!("canceled"), &Value::Null)
+    );
+    assert!(
+        begun.elapsed() >= Duration::from_secs(5),
+        "it had time to listen: {:?}",
+        begun.elapsed()
+    );
     assert!(!exists(pid));
 }
 
@@ -186,23 +268,44 @@ fn a_worker_that_crashes_has_failed_with_its_last_words() {
         assert_eq!(over["status"], "failed", "{over}");
         over["error"].as_str().unwrap().to_owned()
     };
-    let crash = failed(&format!("{BEGIN}\necho first >&2; echo 'gpumon: the driver is gone' >&2; kill -9 $$"));
-    assert!(crash.contains("signal: 9") && crash.ends_with("the driver is gone"), "{crash}");
+    let crash = failed(&format!(
+        "{BEGIN}\necho first >&2; echo 'gpumon: the driver is gone' >&2; kill -9 $$"
+    ));
+    assert!(
+        crash.contains("signal: 9") && crash.ends_with("the driver is gone"),
+        "{crash}"
+    );
     assert!(failed("exit 2").contains("without an error message"));
     assert!(failed(&format!("{BEGIN}\necho hello; sleep 60")).contains("not a report"));
     assert!(failed("head -c 100000 /dev/zero | tr '\\0' x; sleep 60").contains("64 KiB"));
     let refused = r#"say '"failed","id":"copy","backend":"cuda","error":"too large: needs 9 GiB","code":5'; say '"ended","code":5'; exit 5"#;
     let runner = Runner::new(&format!("{BEGIN}{refused}"), &[]);
     let over = runner.over(&runner.start());
-    assert_eq!((&over["status"], &over["error"]), (&json!("failed"), &Value::Null), "it is said once");
-    assert_eq!(over["newest"], json!({"item": "failed", "id": "copy", "error": "too large: needs 9 GiB"}));
+    assert_eq!(
+        (&over["status"], &over["error"]),
+        (&json!("failed"), &Value::Null),
+        "it is said once"
+    );
+    assert_eq!(
+        over["newest"],
+        json!({"item": "failed", "id": "copy", "error": "too large: needs 9 GiB"})
+    );
 
     let fake = Fake::new("gpus = 1");
     let server = Server::over(&fake, &["--worker", "/nonexistent"]);
     let started = send(server.port, "POST /api/v1/runs", OWN, JOB).json();
-    let details = || server.get(&format!("/api/v1/runs/{}", started["id"].as_str().unwrap())).json();
+    let details = || {
+        server
+            .get(&format!("/api/v1/runs/{}", started["id"].as_str().unwrap()))
+            .json()
+    };
     eventually("it has failed", || details()["status"] == "failed");
-    assert!(details()["error"].as_str().unwrap().contains("/nonexistent"));
+    assert!(
+        details()["error"]
+            .as_str()
+            .unwrap()
+            .contains("/nonexistent")
+    );
 }
 
 #[test]
@@ -230,12 +333,24 @@ fn what_is_no_job_is_refused_with_a_reason() {
         assert_eq!(refused.status, status, "{}", refused.body);
         assert!(refused.body.contains(word), "{}", refused.body);
     }
-    assert_eq!(runner.server.get("/api/v1/runs").json()["runs"], json!([]), "nothing was started");
+    assert_eq!(
+        runner.server.get("/api/v1/runs").json()["runs"],
+        json!([]),
+        "nothing was started"
+    );
     assert_eq!(runner.server.get("/api/v1/runs/none").status, 404);
     assert_eq!(runner.delete("none").status, 404);
     let catalogue = runner.server.get("/api/v1/catalogue").json();
-    let copy = catalogue["entries"].as_array().unwrap().iter().find(|entry| entry["id"] == "copy").unwrap();
-    assert_eq!((&copy["kind"], &copy["on_cpu"]), (&json!("bench"), &json!(true)));
+    let copy = catalogue["entries"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|entry| entry["id"] == "copy")
+        .unwrap();
+    assert_eq!(
+        (&copy["kind"], &copy["on_cpu"]),
+        (&json!("bench"), &json!(true))
+    );
 }
 
 /// The answer to a request by a program of somebody else, which a test can only make where it runs as root.
@@ -245,7 +360,11 @@ fn answer_for_nobody(port: u16, request: &str) -> Option<String> {
          X-Gpumon: run\\r\\nContent-Length: {}\\r\\n\\r\\n%s' '{JOB}' >&3; cat <&3",
         JOB.len()
     );
-    let output = Command::new("bash").args(["-c", &request]).uid(NOBODY).output().ok()?;
+    let output = Command::new("bash")
+        .args(["-c", &request])
+        .uid(NOBODY)
+        .output()
+        .ok()?;
     Some(stdout(&output))
 }
 
@@ -257,7 +376,10 @@ fn runs_are_for_the_servers_own_user_and_for_others_only_where_they_were_allowed
     for (headers, word) in [
         (&[][..], "X-Gpumon"),
         (&[&*origin][..], "X-Gpumon"),
-        (&["X-Gpumon: run", "Origin: http://evil.example"][..], "another origin"),
+        (
+            &["X-Gpumon: run", "Origin: http://evil.example"][..],
+            "another origin",
+        ),
         (&["X-Gpumon: run", "Origin: null"][..], "another origin"),
         (&["X-Gpumon: run", "Host: evil.example"][..], "Host"),
     ] {
@@ -267,31 +389,58 @@ fn runs_are_for_the_servers_own_user_and_for_others_only_where_they_were_allowed
             assert!(refused.body.contains(word), "{}", refused.body);
         }
     }
-    assert_eq!(send(port, "POST /api/v1/runs", &["X-Gpumon: run", &origin], JOB).status, 202);
+    assert_eq!(
+        send(port, "POST /api/v1/runs", &["X-Gpumon: run", &origin], JOB).status,
+        202
+    );
     // Behind a proxy, whoever the proxy runs as is not the one who asks.
     let public = "https://gpus.example.org";
-    let headers = ["X-Gpumon: run", "Host: gpus.example.org", &format!("Origin: {public}")];
+    let headers = [
+        "X-Gpumon: run",
+        "Host: gpus.example.org",
+        &format!("Origin: {public}"),
+    ];
     for (more, status) in [(&[][..], 403), (&["--allow-runs"], 202)] {
         let proxied = Runner::new("exit 0", &[&["--public-origin", public], more].concat());
         let answer = send(proxied.server.port, "POST /api/v1/runs", &headers, JOB);
         assert_eq!(answer.status, status, "{}", answer.body);
         assert!(
-            status == 202 || answer.body.contains("proxy: start it with `gpumon serve --allow-runs`"),
+            status == 202
+                || answer
+                    .body
+                    .contains("proxy: start it with `gpumon serve --allow-runs`"),
             "{}",
             answer.body
         );
     }
-    assert_eq!(runner.server.get("/api/v1/catalogue").json()["refusal"], json!(null));
+    assert_eq!(
+        runner.server.get("/api/v1/catalogue").json()["refusal"],
+        json!(null)
+    );
     let [start, catalogue] = ["POST /api/v1/runs", "GET /api/v1/catalogue"];
     if let Some(answer) = answer_for_nobody(port, start) {
-        assert!(answer.contains(" 403 ") && answer.contains("--allow-runs"), "{answer}");
+        assert!(
+            answer.contains(" 403 ") && answer.contains("--allow-runs"),
+            "{answer}"
+        );
         let answer = answer_for_nobody(port, catalogue).unwrap();
-        assert!(answer.contains("\"refusal\":\"only the user who started this server"), "{answer}");
+        assert!(
+            answer.contains("\"refusal\":\"only the user who started this server"),
+            "{answer}"
+        );
         let open = Runner::new("exit 0", &["--allow-runs"]);
         let answer = answer_for_nobody(open.server.port, start).unwrap();
         assert!(answer.contains(" 202 "), "{answer}");
-        assert!(answer_for_nobody(open.server.port, catalogue).unwrap().contains("\"refusal\":null"));
-        assert_eq!(send(open.server.port, "POST /api/v1/runs", &[], JOB).status, 403, "the header is for all");
+        assert!(
+            answer_for_nobody(open.server.port, catalogue)
+                .unwrap()
+                .contains("\"refusal\":null")
+        );
+        assert_eq!(
+            send(open.server.port, "POST /api/v1/runs", &[], JOB).status,
+            403,
+            "the header is for all"
+        );
     }
 }
 
@@ -318,18 +467,35 @@ async fn a_terminals_run_is_shown_like_any_other() {
     let runner = Runner::new("exit 0", &[]);
     let mut follower = runner.follower().await;
     let mut terminal = runner.announce();
-    terminal.write_all(announcement("term-1").as_bytes()).unwrap();
-    terminal.write_all(chunk(r#"{"report":"begun","title":"triad","devices":[],"steps":2}"#).as_bytes()).unwrap();
-    let shown = follower.until(|frame| frame["type"] == "run" && frame["title"] == "triad").await;
-    assert_eq!((&shown["run"], &shown["own"]), (&json!("term-1"), &json!(false)));
+    terminal
+        .write_all(announcement("term-1").as_bytes())
+        .unwrap();
+    terminal
+        .write_all(chunk(r#"{"report":"begun","title":"triad","devices":[],"steps":2}"#).as_bytes())
+        .unwrap();
+    let shown = follower
+        .until(|frame| frame["type"] == "run" && frame["title"] == "triad")
+        .await;
+    assert_eq!(
+        (&shown["run"], &shown["own"]),
+        (&json!("term-1"), &json!(false))
+    );
     let refused = runner.delete("term-1");
     assert_eq!(refused.status, 409);
     assert!(refused.body.contains("Ctrl-C"), "{}", refused.body);
-    assert_eq!(runner.post(JOB).status, 202, "it keeps nobody from a run of their own");
+    assert_eq!(
+        runner.post(JOB).status,
+        202,
+        "it keeps nobody from a run of their own"
+    );
     let mut again = runner.announce();
-    again.write_all((announcement("term-1") + "0\r\n\r\n").as_bytes()).unwrap();
+    again
+        .write_all((announcement("term-1") + "0\r\n\r\n").as_bytes())
+        .unwrap();
     assert!(answer_of(again).contains(" 409 "));
-    terminal.write_all(chunk(r#"{"report":"ended","code":0}"#).as_bytes()).unwrap();
+    terminal
+        .write_all(chunk(r#"{"report":"ended","code":0}"#).as_bytes())
+        .unwrap();
     assert!(answer_of(terminal).contains(" 200 "));
     assert_eq!(runner.details("term-1")["status"], "done");
 }
@@ -339,14 +505,20 @@ fn a_terminals_run_that_breaks_off_is_lost() {
     let runner = Runner::new("exit 0", &[]);
     let mut terminal = runner.announce();
     let begun = r#"{"report":"begun","title":"triad","devices":[],"steps":2}"#;
-    terminal.write_all((announcement("gone") + &chunk(begun)).as_bytes()).unwrap();
-    eventually("it is shown", || runner.server.get("/api/v1/runs").json()["runs"][0]["title"] == "triad");
+    terminal
+        .write_all((announcement("gone") + &chunk(begun)).as_bytes())
+        .unwrap();
+    eventually("it is shown", || {
+        runner.server.get("/api/v1/runs").json()["runs"][0]["title"] == "triad"
+    });
     drop(terminal);
     assert_eq!(runner.over("gone")["status"], "lost");
 
     let ends = |name: &str, body: &str| {
         let mut terminal = runner.announce();
-        terminal.write_all((announcement(name) + body).as_bytes()).unwrap();
+        terminal
+            .write_all((announcement(name) + body).as_bytes())
+            .unwrap();
         answer_of(terminal)
     };
     assert!(ends("brief", &(chunk(begun) + "0\r\n\r\n")).contains("before the run did"));
@@ -371,7 +543,12 @@ fn the_last_fifty_are_remembered() {
         })
         .collect();
     let known = runner.server.get("/api/v1/runs").json();
-    let known: Vec<&str> = known["runs"].as_array().unwrap().iter().map(|run| run["run"].as_str().unwrap()).collect();
+    let known: Vec<&str> = known["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| run["run"].as_str().unwrap())
+        .collect();
     let newest: Vec<&str> = runs.iter().rev().take(50).map(String::as_str).collect();
     assert_eq!(known, newest, "the newest first");
 }

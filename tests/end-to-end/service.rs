@@ -22,7 +22,9 @@ struct Manager(UnixDatagram);
 impl Manager {
     fn new(fake: &Fake) -> Self {
         let socket = UnixDatagram::bind(fake.path("notify")).unwrap();
-        socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+        socket
+            .set_read_timeout(Some(Duration::from_millis(200)))
+            .unwrap();
         Self(socket)
     }
 
@@ -48,7 +50,9 @@ impl Manager {
 
 fn managed(fake: &Fake, arguments: &[&str], watchdog_usec: u64) -> Server {
     let mut command = fake.gpumon(&[&["serve", "--listen", "127.0.0.1:0"], arguments].concat());
-    command.env("NOTIFY_SOCKET", fake.path("notify")).env("WATCHDOG_USEC", watchdog_usec.to_string());
+    command
+        .env("NOTIFY_SOCKET", fake.path("notify"))
+        .env("WATCHDOG_USEC", watchdog_usec.to_string());
     Server::start(command)
 }
 
@@ -82,17 +86,25 @@ fn a_driver_that_hangs_or_is_missing_is_told_and_is_no_reason_to_restart_the_ser
     // Longer than the watchdog, in which each is in time.
     let (begun, mut last, mut latest) = (Instant::now(), Instant::now(), Duration::ZERO);
     while begun.elapsed() < Duration::from_secs(9) {
-        if manager.next().is_some_and(|message| message.contains("WATCHDOG=1")) {
+        if manager
+            .next()
+            .is_some_and(|message| message.contains("WATCHDOG=1"))
+        {
             latest = latest.max(last.elapsed());
             last = Instant::now();
         }
     }
-    assert!(latest < Duration::from_secs(3) && last.elapsed() < Duration::from_secs(3), "{latest:?}");
+    assert!(
+        latest < Duration::from_secs(3) && last.elapsed() < Duration::from_secs(3),
+        "{latest:?}"
+    );
 
     let without = Fake::new("gpus = 1");
     let manager = Manager::new(&without);
     let mut command = without.gpumon(&["serve", "--listen", "127.0.0.1:0"]);
-    command.env("NOTIFY_SOCKET", without.path("notify")).env("WATCHDOG_USEC", "3000000");
+    command
+        .env("NOTIFY_SOCKET", without.path("notify"))
+        .env("WATCHDOG_USEC", "3000000");
     command.env("GPUMON_NVML_LIB", "/nowhere/libnvidia-ml.so.1");
     let _server = Server::start(command);
     let status = manager.until("STATUS=cannot load");
@@ -104,15 +116,23 @@ fn a_driver_that_hangs_or_is_missing_is_told_and_is_no_reason_to_restart_the_ser
 fn activated(fake: &Fake, listener: UnixListener) -> Command {
     let gpumon = fake.gpumon(&["serve", "--listen", "127.0.0.1:0"]);
     let mut command = Command::new("sh");
-    command.args(["-c", "exec 3<&0 </dev/null; LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" \"$@\""]);
+    command.args([
+        "-c",
+        "exec 3<&0 </dev/null; LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" \"$@\"",
+    ]);
     command.arg(gpumon.get_program()).args(gpumon.get_args());
-    for (name, value) in gpumon.get_envs().filter(|(name, _)| *name != "GPUMON_CONTROL") {
+    for (name, value) in gpumon
+        .get_envs()
+        .filter(|(name, _)| *name != "GPUMON_CONTROL")
+    {
         match value {
             Some(value) => command.env(name, value),
             None => command.env_remove(name),
         };
     }
-    command.env_remove("GPUMON_CONTROL").stdin(Stdio::from(OwnedFd::from(listener)));
+    command
+        .env_remove("GPUMON_CONTROL")
+        .stdin(Stdio::from(OwnedFd::from(listener)));
     command
 }
 
@@ -123,17 +143,27 @@ fn bound(path: &Path, mode: u32) -> UnixListener {
 }
 
 #[test]
-fn sockets_of_a_service_manager_outlive_the_server_and_who_may_open_them_decides_what_they_are_for() {
+fn sockets_of_a_service_manager_outlive_the_server_and_who_may_open_them_decides_what_they_are_for()
+{
     let fake = Fake::new("gpus = 1");
     for (name, mode, status) in [("public.sock", 0o666, 403), ("gpumon.sock", 0o600, 200)] {
         let socket = fake.path(name);
         let listener = bound(&socket, mode);
         let kept = listener.try_clone().unwrap();
         let mut server = Server::start(activated(&fake, listener));
-        eventually("it answers there", || ask_socket(&socket, "GET /readyz").status == 200);
-        assert_eq!(ask_socket(&socket, "POST /api/v1/pause").status, status, "{name}");
+        eventually("it answers there", || {
+            ask_socket(&socket, "GET /readyz").status == 200
+        });
+        assert_eq!(
+            ask_socket(&socket, "POST /api/v1/pause").status,
+            status,
+            "{name}"
+        );
         let (ended, _) = server.terminate();
-        assert!(ended.success() && socket.exists(), "it is the service manager's");
+        assert!(
+            ended.success() && socket.exists(),
+            "it is the service manager's"
+        );
         // Who connects meanwhile is served by the next.
         let waiting = std::thread::spawn({
             let socket = socket.clone();

@@ -20,19 +20,31 @@ fn eight_gpus_through_the_real_library_path_are_all_in_the_table_and_in_json() {
         assert_eq!(gpu["index"], index);
         assert_eq!(gpu["health"]["state"], "ok");
         assert!(gpu["utilization"]["gpu_percent"].is_number(), "{gpu}");
-        assert!(gpu["memory"]["used_bytes"].is_u64() && gpu["power"]["draw_watts"].is_number(), "{gpu}");
-        assert!(table.lines().any(|line| line.trim_start().starts_with(&format!("{index} H200"))), "{table}");
+        assert!(
+            gpu["memory"]["used_bytes"].is_u64() && gpu["power"]["draw_watts"].is_number(),
+            "{gpu}"
+        );
+        assert!(
+            table
+                .lines()
+                .any(|line| line.trim_start().starts_with(&format!("{index} H200"))),
+            "{table}"
+        );
     }
     assert_eq!(json["inventory"]["platform"]["source"], "nvml");
-    assert!(!table.contains("simulated"), "the fake library stands for a real driver: {table}");
+    assert!(
+        !table.contains("simulated"),
+        "the fake library stands for a real driver: {table}"
+    );
 }
 
 #[test]
 fn a_process_that_really_exists_is_listed_with_its_memory_user_and_command() {
     let mut sleeper = process::Command::new("sleep").arg("600").spawn().unwrap();
     let pid = sleeper.id();
-    let fake =
-        Fake::new(&format!("gpus = 1\n[[process]]\ngpu = 0\npid = {pid}\nmemory = \"12 GiB\"\nsm_percent = 40\n"));
+    let fake = Fake::new(&format!(
+        "gpus = 1\n[[process]]\ngpu = 0\npid = {pid}\nmemory = \"12 GiB\"\nsm_percent = 40\n"
+    ));
     let json = fake.json();
     let table = stdout(&fake.gpumon(&[]).output().unwrap());
     sleeper.kill().unwrap();
@@ -42,10 +54,19 @@ fn a_process_that_really_exists_is_listed_with_its_memory_user_and_command() {
     assert_eq!(process["memory_bytes"], 12_u64 << 30);
     assert_eq!(process["name"], "sleep");
     assert_eq!(process["command"], "sleep 600");
-    assert!(process["user"].is_string() && process["started_ms"].is_u64(), "{process}");
+    assert!(
+        process["user"].is_string() && process["started_ms"].is_u64(),
+        "{process}"
+    );
     assert_eq!(process["owner"]["parents"][0]["pid"], std::process::id());
-    let line = table.lines().find(|line| line.contains(&pid.to_string())).unwrap();
-    assert!(line.contains("12.0 GiB") && line.contains("sleep 600"), "{line}");
+    let line = table
+        .lines()
+        .find(|line| line.contains(&pid.to_string()))
+        .unwrap();
+    assert!(
+        line.contains("12.0 GiB") && line.contains("sleep 600"),
+        "{line}"
+    );
 }
 
 #[test]
@@ -62,15 +83,26 @@ fn a_worker_of_a_notebooks_kernel_is_named_by_the_notebook() {
         .spawn()
         .unwrap();
     let mut worker = String::new();
-    BufReader::new(kernel.stdout.take().unwrap()).read_line(&mut worker).unwrap();
-    let scenario = format!("gpus = 1\n[[process]]\ngpu = 0\npid = {}\nmemory = \"1 GiB\"\n", worker.trim());
+    BufReader::new(kernel.stdout.take().unwrap())
+        .read_line(&mut worker)
+        .unwrap();
+    let scenario = format!(
+        "gpus = 1\n[[process]]\ngpu = 0\npid = {}\nmemory = \"1 GiB\"\n",
+        worker.trim()
+    );
     let fake = Fake::new(&scenario);
     let (json, table) = (fake.json(), stdout(&fake.gpumon(&[]).output().unwrap()));
-    process::Command::new("kill").arg(worker.trim()).status().unwrap();
+    process::Command::new("kill")
+        .arg(worker.trim())
+        .status()
+        .unwrap();
     kernel.wait().unwrap();
     let notebook = &json["sample"]["gpus"][0]["processes"][0]["owner"]["notebook"];
     assert_eq!(notebook["path"], "/home/ana/train.ipynb");
-    assert_eq!((&notebook["kernel_id"], &notebook["kernel_name"]), (&"1b2c-3d4e".into(), &"python3".into()));
+    assert_eq!(
+        (&notebook["kernel_id"], &notebook["kernel_name"]),
+        (&"1b2c-3d4e".into(), &"python3".into())
+    );
     assert_eq!(notebook["kernel_pid"], kernel.id());
     assert!(table.contains("train.ipynb (sleep)"), "{table}");
 }
@@ -79,13 +111,20 @@ fn a_worker_of_a_notebooks_kernel_is_named_by_the_notebook() {
 fn what_one_driver_does_not_have_takes_nothing_else_away() {
     let fake = Fake::without(
         "gpus = 2",
-        &["nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetPowerUsage", "nvmlDeviceGetUtilizationRates"],
+        &[
+            "nvmlDeviceGetMemoryInfo_v2",
+            "nvmlDeviceGetPowerUsage",
+            "nvmlDeviceGetUtilizationRates",
+        ],
     );
     let json = fake.json();
     for gpu in json["sample"]["gpus"].as_array().unwrap() {
         assert_eq!(gpu["power"]["draw_watts"]["absent"], "not_supported");
         assert_eq!(gpu["utilization"]["gpu_percent"]["absent"], "not_supported");
-        assert!(gpu["memory"]["used_bytes"].is_u64(), "the older call tells it: {gpu}");
+        assert!(
+            gpu["memory"]["used_bytes"].is_u64(),
+            "the older call tells it: {gpu}"
+        );
         assert_eq!(gpu["memory"]["reserved_bytes"]["absent"], "not_supported");
         assert!(gpu["temperature"]["gpu_celsius"].is_number());
     }
@@ -93,7 +132,9 @@ fn what_one_driver_does_not_have_takes_nothing_else_away() {
 
 #[test]
 fn a_reading_that_fails_says_with_which_error() {
-    let fake = Fake::new("gpus = 1\n[returns]\nnvmlDeviceGetTemperatureV = 999\nnvmlDeviceGetPowerUsage = 4\n");
+    let fake = Fake::new(
+        "gpus = 1\n[returns]\nnvmlDeviceGetTemperatureV = 999\nnvmlDeviceGetPowerUsage = 4\n",
+    );
     let gpu = &fake.json()["sample"]["gpus"][0];
     assert_eq!(gpu["temperature"]["gpu_celsius"]["absent"], "driver_error");
     assert_eq!(gpu["temperature"]["gpu_celsius"]["code"], 999);
@@ -109,11 +150,20 @@ fn the_table_asks_for_nothing_that_only_a_second_look_or_a_long_wait_can_tell() 
         "nvmlDeviceGetPcieThroughput",
     ];
     let hang = |call| format!("[[fault]]\nkind = \"hang\"\ncall = \"{call}\"\n");
-    let fake =
-        Fake::new(&format!("gpus = 1\n[[gpu]]\nindex = 0\nutilization_percent = 37\n{}", calls.map(hang).concat()));
-    for form in [&[][..], &["--short"], &["--csv", "--columns", "index,utilization_gpu_percent"]] {
+    let fake = Fake::new(&format!(
+        "gpus = 1\n[[gpu]]\nindex = 0\nutilization_percent = 37\n{}",
+        calls.map(hang).concat()
+    ));
+    for form in [
+        &[][..],
+        &["--short"],
+        &["--csv", "--columns", "index,utilization_gpu_percent"],
+    ] {
         let shown = stdout(&fake.gpumon(form).output().unwrap());
-        assert!(shown.contains("37") && !shown.contains("no answer"), "{form:?}: {shown}");
+        assert!(
+            shown.contains("37") && !shown.contains("no answer"),
+            "{form:?}: {shown}"
+        );
     }
 }
 
@@ -127,23 +177,37 @@ fn what_stands_before_a_command_and_means_nothing_to_it_is_refused() {
         &["-i", "0", "smi"],
         &["--watch", "2", "collect"],
     ] {
-        refused_with(fake.gpumon(words), 2, &[&format!("'{}' before", words[0]), "--help"]);
+        refused_with(
+            fake.gpumon(words),
+            2,
+            &[&format!("'{}' before", words[0]), "--help"],
+        );
     }
-    let output = fake.gpumon(&["--source", "sim:1", "collect", "--count", "1"]).output().unwrap();
+    let output = fake
+        .gpumon(&["--source", "sim:1", "collect", "--count", "1"])
+        .output()
+        .unwrap();
     assert!(output.status.success(), "--source means the same to all");
 }
 
 #[test]
 fn a_list_that_could_not_be_read_is_not_an_empty_list() {
     let fake = Fake::new("gpus = 1\n[returns]\nnvmlDeviceGetComputeRunningProcesses_v3 = 999\n");
-    assert_eq!(fake.json()["sample"]["gpus"][0]["processes"]["absent"], "driver_error");
+    assert_eq!(
+        fake.json()["sample"]["gpus"][0]["processes"]["absent"],
+        "driver_error"
+    );
     let table = stdout(&fake.gpumon(&[]).output().unwrap());
-    assert!(table.contains("processes of GPU 0: driver error 999") && !table.contains("no processes"), "{table}");
+    assert!(
+        table.contains("processes of GPU 0: driver error 999") && !table.contains("no processes"),
+        "{table}"
+    );
 }
 
 #[test]
 fn two_thousand_processes_each_keep_their_share() {
-    let process = |pid| format!("[[process]]\ngpu = 0\npid = {pid}\nmemory = \"10 MiB\"\nsm_percent = 1\n");
+    let process =
+        |pid| format!("[[process]]\ngpu = 0\npid = {pid}\nmemory = \"10 MiB\"\nsm_percent = 1\n");
     let processes: Vec<_> = (10_000_000..10_002_000).map(process).collect();
     let json = Fake::new(&("gpus = 1\n".to_owned() + &processes.concat())).json();
     let processes = json["sample"]["gpus"][0]["processes"].as_array().unwrap();
@@ -157,22 +221,38 @@ fn two_thousand_processes_each_keep_their_share() {
 #[test]
 fn a_process_may_call_itself_anything() {
     let folder = tempfile::tempdir().unwrap();
-    let odd = folder.path().join(std::ffi::OsStr::from_bytes(b"\xff\xfebad"));
+    let odd = folder
+        .path()
+        .join(std::ffi::OsStr::from_bytes(b"\xff\xfebad"));
     std::fs::copy("/bin/sleep", &odd).unwrap();
     let mut sleeper = process::Command::new(&odd).arg("600").spawn().unwrap();
-    let scenario = format!("gpus = 1\n[[process]]\ngpu = 0\npid = {}\nmemory = \"1 GiB\"\n", sleeper.id());
+    let scenario = format!(
+        "gpus = 1\n[[process]]\ngpu = 0\npid = {}\nmemory = \"1 GiB\"\n",
+        sleeper.id()
+    );
     let json = Fake::new(&scenario).json();
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();
     let process = &json["sample"]["gpus"][0]["processes"][0];
-    assert!(process["name"].as_str().is_some_and(|name| name.ends_with("bad")), "{process}");
-    assert!(process["user"].is_string() && process["started_ms"].is_u64(), "{process}");
+    assert!(
+        process["name"]
+            .as_str()
+            .is_some_and(|name| name.ends_with("bad")),
+        "{process}"
+    );
+    assert!(
+        process["user"].is_string() && process["started_ms"].is_u64(),
+        "{process}"
+    );
 }
 
 #[test]
 fn simulated_values_are_labeled() {
     let table = stdout(&gpumon(&["--source", "sim:2"]).output().unwrap());
-    assert!(table.lines().next().unwrap().contains("simulated"), "{table}");
+    assert!(
+        table.lines().next().unwrap().contains("simulated"),
+        "{table}"
+    );
     let json = stdout(&gpumon(&["--source", "sim:2", "--json"]).output().unwrap());
     assert!(json.contains(r#""source":"simulated""#), "{json}");
 }
@@ -189,12 +269,20 @@ fn unshared(command: &process::Command) -> Option<process::Command> {
     const OPTIONS: [&str; 3] = ["--pid", "--fork", "--mount-proc"];
     let kinds: [&[&str]; 2] = [&[], &["--user", "--map-root-user"]];
     let is_allowed = |options: &&&[&str]| {
-        let tried = process::Command::new("unshare").args(**options).args(OPTIONS).arg("true").output();
+        let tried = process::Command::new("unshare")
+            .args(**options)
+            .args(OPTIONS)
+            .arg("true")
+            .output();
         tried.is_ok_and(|output| output.status.success())
     };
     let options = kinds.iter().find(is_allowed)?;
     let mut unshared = process::Command::new("unshare");
-    unshared.args(*options).args(OPTIONS).arg(command.get_program()).args(command.get_args());
+    unshared
+        .args(*options)
+        .args(OPTIONS)
+        .arg(command.get_program())
+        .args(command.get_args());
     for (name, value) in command.get_envs() {
         match value {
             Some(value) => unshared.env(name, value),
@@ -207,34 +295,62 @@ fn unshared(command: &process::Command) -> Option<process::Command> {
 #[test]
 fn invisible_processes_are_noted() {
     const NOTE: &str = "GPU 0: processes of other namespaces are not visible: 1.10 GiB in use";
-    let fake =
-        Fake::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\nutilization_percent = 98\nmemory_used = \"1.1 GiB\"\n");
+    let fake = Fake::new(
+        "[[gpu]]\nindex = 0\nprofile = \"idle\"\nutilization_percent = 98\nmemory_used = \"1.1 GiB\"\n",
+    );
     let Some(mut table) = unshared(&fake.gpumon(&[])) else {
         eprintln!("skipped: a PID namespace cannot be made here");
         return;
     };
     let run = |arguments: &[&str]| unshared(&fake.gpumon(arguments)).unwrap().output().unwrap();
     let table = stdout(&table.output().unwrap());
-    assert!(table.contains(NOTE) && !table.contains("no processes"), "{table}");
+    assert!(
+        table.contains(NOTE) && !table.contains("no processes"),
+        "{table}"
+    );
     assert!(stdout(&run(&["--short"])).contains(&NOTE["GPU 0: ".len()..]));
     let json: serde_json::Value = serde_json::from_str(&stdout(&run(&["--json"]))).unwrap();
-    let bytes = json["sample"]["gpus"][0]["unlisted_memory_bytes"].as_u64().unwrap();
+    let bytes = json["sample"]["gpus"][0]["unlisted_memory_bytes"]
+        .as_u64()
+        .unwrap();
     assert_eq!(bytes >> 20, 1126, "{json}");
     let csv = run(&["--csv", "--columns", "process_count,unlisted_memory_bytes"]);
-    assert!(stdout(&csv).ends_with(&format!("\n,{bytes}\n")), "{}", stdout(&csv));
+    assert!(
+        stdout(&csv).ends_with(&format!("\n,{bytes}\n")),
+        "{}",
+        stdout(&csv)
+    );
     assert!(stderr(&csv).contains(NOTE), "{}", stderr(&csv));
     let of_processes = run(&["--csv", "--processes"]);
-    assert!(stderr(&of_processes).contains(NOTE), "{}", stderr(&of_processes));
-    let doctor = stdout(&run(&["doctor"])).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(doctor.contains(NOTE) && doctor.contains("--pid=host"), "{doctor}");
+    assert!(
+        stderr(&of_processes).contains(NOTE),
+        "{}",
+        stderr(&of_processes)
+    );
+    let doctor = stdout(&run(&["doctor"]))
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    assert!(
+        doctor.contains(NOTE) && doctor.contains("--pid=host"),
+        "{doctor}"
+    );
     for arguments in [&["smi"][..], &["smi", "-q"]] {
-        let without_time =
-            |text: String| text.lines().filter(|line| !line.contains(':')).collect::<Vec<_>>().join("\n");
+        let without_time = |text: String| {
+            text.lines()
+                .filter(|line| !line.contains(':'))
+                .collect::<Vec<_>>()
+                .join("\n")
+        };
         let [inside, outside] = [run(arguments), fake.gpumon(arguments).output().unwrap()];
-        assert_eq!(without_time(stdout(&inside)), without_time(stdout(&outside)));
+        assert_eq!(
+            without_time(stdout(&inside)),
+            without_time(stdout(&outside))
+        );
     }
     // The test itself may run in a container.
-    let is_first = std::fs::read_link("/proc/self/ns/pid").unwrap() == Path::new("pid:[4026531836]");
+    let is_first =
+        std::fs::read_link("/proc/self/ns/pid").unwrap() == Path::new("pid:[4026531836]");
     let outside = stdout(&fake.gpumon(&[]).output().unwrap());
     assert_eq!(outside.contains("no processes"), is_first, "{outside}");
 }

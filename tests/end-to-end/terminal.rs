@@ -24,12 +24,18 @@ fn the_table_fits_the_terminal_and_keeps_what_tells_most() {
     for columns in [60_u16, 80, 120, 200] {
         // A busy machine may be late with some GPUs.
         let table = || plain(&shown(gpumon(&["--source", "sim:8"]), columns, |_| {}));
-        let text = (0..5).map(|_| table()).find(|text| !text.contains("not responding")).expect("one has all GPUs");
+        let text = (0..5)
+            .map(|_| table())
+            .find(|text| !text.contains("not responding"))
+            .expect("one has all GPUs");
         for line in text.lines() {
             assert!(line.chars().count() <= columns.into(), "{columns}: {line}");
         }
         for expected in [" %", "/140 GiB", "°C", "/700 W", "PID", "USER", "WHAT"] {
-            assert!(text.contains(expected), "{expected} is not there in {columns} columns:\n{text}");
+            assert!(
+                text.contains(expected),
+                "{expected} is not there in {columns} columns:\n{text}"
+            );
         }
     }
 }
@@ -81,21 +87,38 @@ fn a_terminal_that_can_nothing_gets_plain_text() {
         let text = shown(gpumon(&["--source", "sim:4"]), 80, |command| {
             command.env(name, value).env("CI", "true");
         });
-        assert!(plain(&text).is_ascii() && plain(&text).contains(" C  "), "{name}={value}: {text}");
-        assert!(name == "LC_ALL" || !text.contains(ESCAPE), "{name}={value}: {text}");
+        assert!(
+            plain(&text).is_ascii() && plain(&text).contains(" C  "),
+            "{name}={value}: {text}"
+        );
+        assert!(
+            name == "LC_ALL" || !text.contains(ESCAPE),
+            "{name}={value}: {text}"
+        );
     }
 }
 
 #[test]
 fn a_name_of_wide_letters_does_not_break_the_lines() {
     let folder = tempfile::tempdir().unwrap();
-    let odd = folder.path().join("訓練データを長い名前で読み込むプログラム🦀".repeat(2));
+    let odd = folder
+        .path()
+        .join("訓練データを長い名前で読み込むプログラム🦀".repeat(2));
     std::fs::copy("/bin/sleep", &odd).unwrap();
     let mut sleeper = Command::new(&odd).arg("600").spawn().unwrap();
-    let fake = Fake::new(&format!("gpus = 1\n[[process]]\ngpu = 0\npid = {}\nmemory = \"1 GiB\"\n", sleeper.id()));
+    let fake = Fake::new(&format!(
+        "gpus = 1\n[[process]]\ngpu = 0\npid = {}\nmemory = \"1 GiB\"\n",
+        sleeper.id()
+    ));
     let text = plain(&shown(fake.gpumon(&[]), 60, |_| {}));
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();
-    let line = text.lines().find(|line| line.contains(&sleeper.id().to_string())).unwrap();
-    assert!(line.ends_with('…') && unicode_width::UnicodeWidthStr::width(line) <= 60, "{line}");
+    let line = text
+        .lines()
+        .find(|line| line.contains(&sleeper.id().to_string()))
+        .unwrap();
+    assert!(
+        line.ends_with('…') && unicode_width::UnicodeWidthStr::width(line) <= 60,
+        "{line}"
+    );
 }

@@ -9,38 +9,96 @@ fn every_variant_is_right_on_two_gpus_and_the_cpu() {
     let cuda = FakeCuda::new("devices = 2");
     let (code, lines, said) = lines_of(cuda.gpumon(&["tutorials", "--quick", "--json"]));
     assert_eq!((code, said.as_str()), (Some(0), ""));
-    let mut cases: Vec<_> = lines.iter().map(|line| line["row"].as_str().unwrap()).collect();
+    let mut cases: Vec<_> = lines
+        .iter()
+        .map(|line| line["row"].as_str().unwrap())
+        .collect();
     cases.dedup();
-    assert_eq!(cases, ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k1", "k2", "k3", "k4", "k5"]);
+    assert_eq!(
+        cases,
+        [
+            "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k1", "k2", "k3", "k4", "k5"
+        ]
+    );
     for line in &lines {
         match line["found"].as_str().unwrap() {
             "measured" => {
                 let outcome = &line["outcome"];
-                assert_eq!((&outcome["verify"]["ok"], &outcome["backend"]), (&true.into(), &line["backend"]), "{line}");
+                assert_eq!(
+                    (&outcome["verify"]["ok"], &outcome["backend"]),
+                    (&true.into(), &line["backend"]),
+                    "{line}"
+                );
                 assert!(outcome["host_time"]["n"].as_u64() >= Some(10), "{line}");
-                assert_eq!(outcome["device_time"].is_object(), line["backend"] == "cuda", "{line}");
+                assert_eq!(
+                    outcome["device_time"].is_object(),
+                    line["backend"] == "cuda",
+                    "{line}"
+                );
             }
             "shown" => assert_eq!(line["ok"], true, "{line}"),
             // What is not in the catalogue.
-            "skipped" => assert!(line["reason"].as_str().unwrap().starts_with("there is no workload"), "{line}"),
+            "skipped" => assert!(
+                line["reason"]
+                    .as_str()
+                    .unwrap()
+                    .starts_with("there is no workload"),
+                "{line}"
+            ),
             found => panic!("{found}: {line}"),
         }
-        assert!(line["share_of_framework"].is_null(), "small sizes are no comparison: {line}");
+        assert!(
+            line["share_of_framework"].is_null(),
+            "small sizes are no comparison: {line}"
+        );
     }
-    let shown = |case: &str, at: usize| -> &Value { lines.iter().filter(|line| line["row"] == case).nth(at).unwrap() };
-    assert!(shown("e", 1)["text"].as_str().unwrap().contains("CUDA_ERROR_OUT_OF_MEMORY caught"), "{}", shown("e", 1));
-    assert!(shown("k5", 0)["text"].as_str().unwrap().contains("times as fast"), "{}", shown("k5", 0));
-    assert_eq!(shown("b", 0)["outcome"]["n"], 10, "a look takes a few steps");
+    let shown = |case: &str, at: usize| -> &Value {
+        lines
+            .iter()
+            .filter(|line| line["row"] == case)
+            .nth(at)
+            .unwrap()
+    };
+    assert!(
+        shown("e", 1)["text"]
+            .as_str()
+            .unwrap()
+            .contains("CUDA_ERROR_OUT_OF_MEMORY caught"),
+        "{}",
+        shown("e", 1)
+    );
+    assert!(
+        shown("k5", 0)["text"]
+            .as_str()
+            .unwrap()
+            .contains("times as fast"),
+        "{}",
+        shown("k5", 0)
+    );
+    assert_eq!(
+        shown("b", 0)["outcome"]["n"],
+        10,
+        "a look takes a few steps"
+    );
     cuda.counters_at_rest();
 }
 
 #[test]
 fn one_gpu_is_enough_for_the_rest() {
-    let (code, lines, said) = lines_of(FakeCuda::new("").gpumon(&["tutorials", "k2", "k5", "--quick", "--json"]));
+    let (code, lines, said) =
+        lines_of(FakeCuda::new("").gpumon(&["tutorials", "k2", "k5", "--quick", "--json"]));
     assert_eq!((code, lines.len()), (Some(0), 5), "{said}");
-    let skipped = lines.iter().filter(|line| line["found"] == "skipped").collect::<Vec<_>>();
+    let skipped = lines
+        .iter()
+        .filter(|line| line["found"] == "skipped")
+        .collect::<Vec<_>>();
     assert_eq!(skipped.len(), 4, "{lines:?}");
-    assert!(skipped.iter().all(|line| line["reason"].as_str().unwrap().contains("needs 2 GPUs")), "{lines:?}");
+    assert!(
+        skipped
+            .iter()
+            .all(|line| line["reason"].as_str().unwrap().contains("needs 2 GPUs")),
+        "{lines:?}"
+    );
 }
 
 #[test]
@@ -57,34 +115,74 @@ fn a_flipped_bit_or_a_lost_result_in_one_variant_ends_with_1_and_is_told_there()
         ("flip", "trace", "k4", "one batch"),
         ("flip", "vector_add_fp32", "d", "4096 elements, 32 x 128"),
     ] {
-        let fault = format!("[[fault]]\nkind = \"{kind}\"\nafter_kernels = 0\nkernel = \"{kernel}\"\nlasting = true");
+        let fault = format!(
+            "[[fault]]\nkind = \"{kind}\"\nafter_kernels = 0\nkernel = \"{kernel}\"\nlasting = true"
+        );
         let cuda = FakeCuda::new(&fault);
-        let (code, lines, said) = lines_of(cuda.gpumon(&["tutorials", case, "--quick", "--json", "--backend", "cuda"]));
+        let (code, lines, said) =
+            lines_of(cuda.gpumon(&["tutorials", case, "--quick", "--json", "--backend", "cuda"]));
         assert_eq!(code, Some(1), "{kernel}: {said}");
-        let line = lines.iter().find(|line| line["variant"] == variant).unwrap();
+        let line = lines
+            .iter()
+            .find(|line| line["variant"] == variant)
+            .unwrap();
         assert_eq!(line["outcome"]["verify"]["ok"], false, "{kernel}: {line}");
-        let text = stdout(&cuda.gpumon(&["tutorials", case, "--quick", "--backend", "cuda"]).output().unwrap());
+        let text = stdout(
+            &cuda
+                .gpumon(&["tutorials", case, "--quick", "--backend", "cuda"])
+                .output()
+                .unwrap(),
+        );
         assert!(text.contains("mismatch: "), "{kernel}: {text}");
     }
 }
 
 #[test]
 fn without_a_gpu_the_cpu_s_variants_run_unless_a_gpu_was_asked_for() {
-    let run = |arguments: &[&str]| gpumon(arguments).env("GPUMON_LIBCUDA", "/nowhere/libcuda.so.1").output().unwrap();
+    let run = |arguments: &[&str]| {
+        gpumon(arguments)
+            .env("GPUMON_LIBCUDA", "/nowhere/libcuda.so.1")
+            .output()
+            .unwrap()
+    };
     let output = run(&["tutorials", "c", "--quick"]);
     let text = stdout(&output);
     assert_eq!(output.status.code(), Some(0), "{text}");
-    assert!(text.contains("CPU one thread") && !text.contains("   GPU "), "{text}");
-    assert!(text.starts_with("Quick run: ") && text.matches("host us").count() == 1, "{text}");
-    assert_eq!(text.matches("  10007  ").count(), 2, "the size that ran is named: {text}");
-    assert!(text.trim_end().ends_with("is slower than a CPU that has it."), "{text}");
-    assert!(stderr(&output).contains("/nowhere/libcuda.so.1"), "{}", stderr(&output));
-    assert_eq!(run(&["tutorials", "c", "--backend", "cuda"]).status.code(), Some(3));
+    assert!(
+        text.contains("CPU one thread") && !text.contains("   GPU "),
+        "{text}"
+    );
+    assert!(
+        text.starts_with("Quick run: ") && text.matches("host us").count() == 1,
+        "{text}"
+    );
+    assert_eq!(
+        text.matches("  10007  ").count(),
+        2,
+        "the size that ran is named: {text}"
+    );
+    assert!(
+        text.trim_end()
+            .ends_with("is slower than a CPU that has it."),
+        "{text}"
+    );
+    assert!(
+        stderr(&output).contains("/nowhere/libcuda.so.1"),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(
+        run(&["tutorials", "c", "--backend", "cuda"]).status.code(),
+        Some(3)
+    );
 }
 
 #[test]
 fn cases_that_are_not_there_are_answered_with_those_that_are() {
-    for (case, words) in [("k6", "did you mean 'k"), ("frobnicate", "there are a, b, c")] {
+    for (case, words) in [
+        ("k6", "did you mean 'k"),
+        ("frobnicate", "there are a, b, c"),
+    ] {
         refused(gpumon(&["tutorials", case]), 2, words);
     }
 }
@@ -94,8 +192,18 @@ fn a_gpu_that_is_lost_ends_it() {
     let cuda = FakeCuda::new("[[fault]]\nkind = \"lost\"\nafter_kernels = 40");
     let (code, lines, _) = lines_of(cuda.gpumon(&["tutorials", "d", "i", "--quick", "--json"]));
     let last = lines.last().unwrap();
-    assert_eq!((code, &last["found"]), (Some(1), &"failed".into()), "{last}");
-    assert!(last["error"].as_str().unwrap().contains("CUDA_ERROR_DEVICE_UNAVAILABLE"), "{last}");
+    assert_eq!(
+        (code, &last["found"]),
+        (Some(1), &"failed".into()),
+        "{last}"
+    );
+    assert!(
+        last["error"]
+            .as_str()
+            .unwrap()
+            .contains("CUDA_ERROR_DEVICE_UNAVAILABLE"),
+        "{last}"
+    );
 }
 
 /// The fake's devices are called H200.
@@ -103,13 +211,22 @@ fn a_gpu_that_is_lost_ends_it() {
 fn a_framework_s_figure_is_compared_on_its_device_and_named_on_another() {
     let text = |name: &str| {
         let cuda = FakeCuda::new(&format!("name = {name:?}"));
-        stdout(&cuda.gpumon(&["tutorials", "d", "--backend", "cuda"]).output().unwrap())
+        stdout(
+            &cuda
+                .gpumon(&["tutorials", "d", "--backend", "cuda"])
+                .output()
+                .unwrap(),
+        )
     };
     let same = text("NVIDIA H200");
-    assert!(same.contains("er than Numba (30.0 us on an H200, measured 2026-"), "{same}");
+    assert!(
+        same.contains("er than Numba (30.0 us on an H200, measured 2026-"),
+        "{same}"
+    );
     let other = text("NVIDIA L40S");
     assert!(
-        other.contains("verified  Numba: 30.0 us on an H200, measured 2026-") && !other.contains("er than"),
+        other.contains("verified  Numba: 30.0 us on an H200, measured 2026-")
+            && !other.contains("er than"),
         "{other}"
     );
 }

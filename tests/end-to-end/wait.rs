@@ -17,7 +17,10 @@ const HOLDER: [&str; 4] = ["--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES; read _
 /// `gpumon wait` over this fake, with locks of its own.
 fn wait(fake: &Fake, arguments: &[&str]) -> Command {
     let mut command = fake.gpumon(&[&["wait", "--interval", "100ms"], arguments].concat());
-    command.env("GPUMON_LOCKS", fake.path("")).env_remove("CUDA_VISIBLE_DEVICES").env_remove("CUDA_DEVICE_ORDER");
+    command
+        .env("GPUMON_LOCKS", fake.path(""))
+        .env_remove("CUDA_VISIBLE_DEVICES")
+        .env_remove("CUDA_DEVICE_ORDER");
     command
 }
 
@@ -38,10 +41,19 @@ struct Waiter {
 
 impl Waiter {
     fn start(mut command: Command) -> Self {
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         let messages = BufReader::new(child.stderr.take().unwrap());
-        Self { child, out, messages }
+        Self {
+            child,
+            out,
+            messages,
+        }
     }
 
     fn next_line(&mut self) -> String {
@@ -72,14 +84,27 @@ impl Drop for Waiter {
 
 #[test]
 fn it_ends_when_memory_is_freed() {
-    let fake = Fake::new("[[gpu]]\nindex = 0\nmemory_used = [[0, \"130 GiB\"], [3, \"130 GiB\"], [3, \"10 GiB\"]]\n");
+    let fake = Fake::new(
+        "[[gpu]]\nindex = 0\nmemory_used = [[0, \"130 GiB\"], [3, \"130 GiB\"], [3, \"10 GiB\"]]\n",
+    );
     let (out, said) = run(wait(&fake, &["--free", "100GiB"]), 0);
     assert_eq!(out, "0\n");
     let lines: Vec<_> = said.lines().collect();
-    assert!(lines[0].contains("waiting for a GPU with 100.0 GiB free: GPU 0 9.8 GiB free"), "{said}");
+    assert!(
+        lines[0].contains("waiting for a GPU with 100.0 GiB free: GPU 0 9.8 GiB free"),
+        "{said}"
+    );
     assert!(lines[1].contains("took GPU 0 after"), "{said}");
     assert_eq!(lines.len(), 2, "a log is not filled: {said}");
-    let (out, said) = run(wait(&fake, &["--free", "5%", "--format", "uuid", "--quiet", "--locks", "/tmp"]), 0);
+    let (out, said) = run(
+        wait(
+            &fake,
+            &[
+                "--free", "5%", "--format", "uuid", "--quiet", "--locks", "/tmp",
+            ],
+        ),
+        0,
+    );
     assert!(out.starts_with("GPU-"), "{out}");
     assert_eq!(said, "");
     fs::remove_file(format!("/tmp/gpumon-{}.lock", out.trim())).unwrap();
@@ -93,19 +118,33 @@ fn it_ends_when_the_last_process_has_gone_or_nothing_has_run_for_so_long() {
          [[process]]\ngpu = 0\npid = 4000000\nmemory = \"1 GiB\"\nto_s = 3\n",
     );
     let (out, said) = run(wait(&fake, &["--hold", "1s"]), 0);
-    assert!(out == "0\n" && said.contains("an empty GPU: GPU 0 1 process, GPU 1 "), "{out}{said}");
+    assert!(
+        out == "0\n" && said.contains("an empty GPU: GPU 0 1 process, GPU 1 "),
+        "{out}{said}"
+    );
     let (out, said) = run(wait(&fake, &["--idle", "1s"]), 0);
-    assert!(out == "0\n" && said.contains("a GPU idle for 1s: GPU 0 90 % busy"), "{out}{said}");
+    assert!(
+        out == "0\n" && said.contains("a GPU idle for 1s: GPU 0 90 % busy"),
+        "{out}{said}"
+    );
 }
 
 #[test]
 fn two_waiters_for_two_gpus_get_different_ones() {
-    let fake = Fake::new("gpus = 2\n[[gpu]]\nindex = 0\nprofile = \"idle\"\n[[gpu]]\nindex = 1\nprofile = \"idle\"\n");
+    let fake = Fake::new(
+        "gpus = 2\n[[gpu]]\nindex = 0\nprofile = \"idle\"\n[[gpu]]\nindex = 1\nprofile = \"idle\"\n",
+    );
     let mut waiters = [(); 2].map(|()| Waiter::start(wait(&fake, &HOLDER)));
     let [first, second] = &mut waiters;
     let (first, second) = (first.next_line(), second.next_line());
-    assert!(first.starts_with("GPU-") && second.starts_with("GPU-") && first != second, "{first} {second}");
-    assert!(waiters.iter_mut().all(|waiter| waiter.release() == Some(1)), "read(1) found the end of its input");
+    assert!(
+        first.starts_with("GPU-") && second.starts_with("GPU-") && first != second,
+        "{first} {second}"
+    );
+    assert!(
+        waiters.iter_mut().all(|waiter| waiter.release() == Some(1)),
+        "read(1) found the end of its input"
+    );
 }
 
 #[test]
@@ -114,7 +153,11 @@ fn the_second_waiter_for_one_gpu_gets_it_when_the_first_ends() {
     let mut first = Waiter::start(wait(&fake, &HOLDER));
     let uuid = first.next_line();
     let mut second = Waiter::start(wait(&fake, &HOLDER));
-    assert!(second.next_message().ends_with("an empty GPU: GPU 0 taken\n"));
+    assert!(
+        second
+            .next_message()
+            .ends_with("an empty GPU: GPU 0 taken\n")
+    );
     first.release();
     assert_eq!(second.next_line(), uuid);
 }
@@ -133,7 +176,11 @@ fn a_waiter_that_is_killed_leaves_nothing_behind() {
     third.next_message();
     let pid = third.child.id();
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
-    let collector = children.split_ascii_whitespace().next().expect("it reads with a child").to_owned();
+    let collector = children
+        .split_ascii_whitespace()
+        .next()
+        .expect("it reads with a child")
+        .to_owned();
     signal("-KILL", pid);
     eventually("the collector has ended", || {
         let stat = fs::read_to_string(format!("/proc/{collector}/stat")).unwrap_or_default();
@@ -149,10 +196,22 @@ fn without_a_command_the_gpu_stays_reserved_for_a_while() {
     let fake = Fake::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
     assert_eq!(run(wait(&fake, &["--hold", "1h"]), 0).0, "0\n");
     let (out, said) = run(wait(&fake, &["--timeout", "3s"]), 124);
-    assert!(out.is_empty() && said.contains("gave up after 3s") && said.contains("GPU 0 reserved 59m"), "{said}");
-    let lock = fs::read_dir(fake.path("")).unwrap().map(|entry| entry.unwrap().path());
-    let lock = lock.into_iter().find(|path| path.to_string_lossy().ends_with(".lock")).unwrap();
-    fs::write(lock, format!("reserved until {} by process 1\n", now_ms() + 3_000)).unwrap();
+    assert!(
+        out.is_empty() && said.contains("gave up after 3s") && said.contains("GPU 0 reserved 59m"),
+        "{said}"
+    );
+    let lock = fs::read_dir(fake.path(""))
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let lock = lock
+        .into_iter()
+        .find(|path| path.to_string_lossy().ends_with(".lock"))
+        .unwrap();
+    fs::write(
+        lock,
+        format!("reserved until {} by process 1\n", now_ms() + 3_000),
+    )
+    .unwrap();
     let (out, said) = run(wait(&fake, &[]), 0);
     assert!(out == "0\n" && said.contains("GPU 0 reserved"), "{said}");
 }
@@ -164,9 +223,16 @@ fn several_are_taken_at_once_or_none() {
     let mut one = Waiter::start(wait(&fake, &[&["-i", "1"], HOLDER.as_slice()].concat()));
     one.next_line();
     let mut three = Waiter::start(wait(&fake, &[&["--gpus", "3"], HOLDER.as_slice()].concat()));
-    assert!(three.next_message().contains("3 empty GPUs: GPU 0 ready, GPU 1 taken, GPU 2 ready"));
+    assert!(
+        three
+            .next_message()
+            .contains("3 empty GPUs: GPU 0 ready, GPU 1 taken, GPU 2 ready")
+    );
     let (out, _) = run(wait(&fake, &["--gpus", "2", "--hold", "1s"]), 0);
-    assert_eq!(out, "0,2\n", "one that waits for three holds none meanwhile");
+    assert_eq!(
+        out, "0,2\n",
+        "one that waits for three holds none meanwhile"
+    );
     one.release();
     let uuids = three.next_line();
     assert_eq!(uuids.split(',').count(), 3, "{uuids}");
@@ -193,8 +259,13 @@ fn signals_are_the_commands() {
     let mut waiter = Waiter::start(wait(&fake, &["--", "sh", "-c", script]));
     assert_eq!(waiter.next_line(), "ready");
     signal("-TERM", waiter.child.id());
-    assert_eq!((waiter.next_line(), waiter.child.wait().unwrap().code()), ("heard".to_owned(), Some(3)));
-    let killed = wait(&fake, &["--quiet", "--", "sh", "-c", "kill -TERM $$"]).status().unwrap();
+    assert_eq!(
+        (waiter.next_line(), waiter.child.wait().unwrap().code()),
+        ("heard".to_owned(), Some(3))
+    );
+    let killed = wait(&fake, &["--quiet", "--", "sh", "-c", "kill -TERM $$"])
+        .status()
+        .unwrap();
     assert_eq!(killed.signal(), Some(15), "a shell shows this as 143");
 }
 
@@ -207,7 +278,10 @@ fn a_gpu_that_is_lost_or_hangs_is_never_taken_and_holds_up_no_other() {
     );
     assert_eq!(run(wait(&fake, &["--free", "10GiB"]), 0).0, "2\n");
     let (_, said) = run(wait(&fake, &["-i", "0,1", "--timeout", "6s"]), 124);
-    assert!(said.contains("GPU 1 lost") && !said.contains("ready"), "{said}");
+    assert!(
+        said.contains("GPU 1 lost") && !said.contains("ready"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -217,14 +291,31 @@ fn with_now_a_gpu_is_free_or_nothing_is_waited_for() {
          [[fault]]\ngpu = 2\nkind = \"hang\"\n",
     );
     let now = |arguments: &[&str]| wait(&fake, &[&["--now"], arguments].concat());
-    assert_eq!(run(now(&["--quiet", "--hold", "1m"]), 0), ("1\n".to_owned(), String::new()));
+    assert_eq!(
+        run(now(&["--quiet", "--hold", "1m"]), 0),
+        ("1\n".to_owned(), String::new())
+    );
     // It is reserved now.
     let (out, said) = run(now(&[]), 1);
     assert_eq!(out, "");
-    assert!(said.contains("did not find an empty GPU: GPU 0") && said.contains("omit --now"), "{said}");
-    assert_eq!(run(now(&["--free", "20GiB", "-i", "0", "--", "sh", "-c", "exit 7"]), 7).0, "");
+    assert!(
+        said.contains("did not find an empty GPU: GPU 0") && said.contains("omit --now"),
+        "{said}"
+    );
+    assert_eq!(
+        run(
+            now(&["--free", "20GiB", "-i", "0", "--", "sh", "-c", "exit 7"]),
+            7
+        )
+        .0,
+        ""
+    );
     for contradiction in [["--idle", "1m"], ["--timeout", "1m"]] {
-        assert!(run(now(&contradiction), 2).1.contains("cannot be used with"));
+        assert!(
+            run(now(&contradiction), 2)
+                .1
+                .contains("cannot be used with")
+        );
     }
 }
 
@@ -242,12 +333,16 @@ fn a_crash_in_the_driver_is_survived() {
          [[fault]]\nkind = \"crash\"\ngpu = 0\ncall = \"nvmlDeviceGetMemoryInfo_v2\"\nfrom_s = 1\nto_s = 2\n",
         now_ms()
     ));
-    assert_eq!(run(wait(&fake, &["--free", "100GiB", "--quiet"]), 0).0, "0\n");
+    assert_eq!(
+        run(wait(&fake, &["--free", "100GiB", "--quiet"]), 0).0,
+        "0\n"
+    );
 }
 
 #[test]
 fn what_can_never_be_is_refused_at_once() {
-    let fake = Fake::new("gpus = 2\n[[gpu]]\nindex = 1\nname = \"NVIDIA L4\"\nmemory = \"23034 MiB\"\n");
+    let fake =
+        Fake::new("gpus = 2\n[[gpu]]\nindex = 1\nname = \"NVIDIA L4\"\nmemory = \"23034 MiB\"\n");
     let refused = |arguments: &[&str], words: &[&str]| {
         let (out, said) = run(wait(&fake, arguments), 2);
         assert!(out.is_empty() && is_refusal(&said), "{said}");
@@ -255,12 +350,21 @@ fn what_can_never_be_is_refused_at_once() {
             assert!(said.contains(word), "{word:?} is not in {said:?}");
         }
     };
-    refused(&["--free", "200GiB"], &["200.0 GiB", "the largest, GPU 0, has 139.8 GiB"]);
-    refused(&["--free", "30GiB", "--gpus", "2"], &["only 1 of the 2", "GPU 0"]);
+    refused(
+        &["--free", "200GiB"],
+        &["200.0 GiB", "the largest, GPU 0, has 139.8 GiB"],
+    );
+    refused(
+        &["--free", "30GiB", "--gpus", "2"],
+        &["only 1 of the 2", "GPU 0"],
+    );
     refused(&["--free", "30GiB", "-i", "1"], &["GPU 1, has 2"]);
     refused(&["--gpus", "3"], &["--gpus 3", "2 that can be chosen"]);
     refused(&["--free", "20G"], &["--free", "20GiB"]);
-    refused(&["--free", "20GiB", "--locks", "/nowhere"], &["/nowhere", "--locks"]);
+    refused(
+        &["--free", "20GiB", "--locks", "/nowhere"],
+        &["/nowhere", "--locks"],
+    );
     refused(&["--format", "uid"], &["a similar value exists: 'uuid'"]);
     refused(&["--format", "uuid", "--", "sh"], &["--format"]);
     refused(&["python"], &["'python'", "--"]);
@@ -268,11 +372,29 @@ fn what_can_never_be_is_refused_at_once() {
     refused(&["--gpus", "-1"], &["--gpus", "'-1'"]);
     refused(&["--free", "0"], &["more than 0"]);
     let (_, said) = run(wait(&fake, &["--id", "5"]), 6);
-    assert!(said.contains("no GPU '5'") && said.contains("0 to 1"), "{said}");
-    let (_, said) = run(wait(&fake, &["--free", "30GiB", "--gpus", "1", "--", "pyhton", "x"]), 127);
-    assert!(said.contains("cannot run pyhton") && !said.contains("took"), "{said}");
-    let (_, said) = run(wait(&fake, &["--", fake.path("scenario.toml").to_str().unwrap()]), 126);
-    assert!(said.contains("chmod +x") && !said.contains("took"), "{said}");
+    assert!(
+        said.contains("no GPU '5'") && said.contains("0 to 1"),
+        "{said}"
+    );
+    let (_, said) = run(
+        wait(
+            &fake,
+            &["--free", "30GiB", "--gpus", "1", "--", "pyhton", "x"],
+        ),
+        127,
+    );
+    assert!(
+        said.contains("cannot run pyhton") && !said.contains("took"),
+        "{said}"
+    );
+    let (_, said) = run(
+        wait(&fake, &["--", fake.path("scenario.toml").to_str().unwrap()]),
+        126,
+    );
+    assert!(
+        said.contains("chmod +x") && !said.contains("took"),
+        "{said}"
+    );
     let silent = Fake::without("gpus = 1", &["nvmlDeviceGetUtilizationRates"]);
     let (_, said) = run(wait(&silent, &["--idle", "1s"]), 2);
     assert!(said.contains("utilization not told"), "{said}");
@@ -283,12 +405,18 @@ fn what_can_never_be_is_refused_at_once() {
 #[test]
 fn a_lock_that_can_never_be_had_is_no_reason_to_wait() {
     let fake = Fake::new("gpus = 1\n[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
-    let uuid = fake.json()["inventory"]["gpus"][0]["uuid"].as_str().unwrap().to_owned();
+    let uuid = fake.json()["inventory"]["gpus"][0]["uuid"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let lock = fake.path(&format!("gpumon-{uuid}.lock"));
     fs::create_dir(&lock).unwrap();
     for conditions in [&[][..], &["--free", "1GiB"]] {
         let (_, said) = run(wait(&fake, &[conditions, &["--quiet"]].concat()), 2);
-        assert!(said.contains(lock.to_str().unwrap()) && said.contains("--locks"), "{said}");
+        assert!(
+            said.contains(lock.to_str().unwrap()) && said.contains("--locks"),
+            "{said}"
+        );
     }
 }
 
@@ -297,9 +425,20 @@ fn a_gpu_whose_name_could_not_be_printed_is_not_kept() {
     let fake = Fake::new("gpus = 1\n[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
     let mut command = wait(&fake, &["--quiet"]);
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
-    let output = command.stdout(full).stderr(Stdio::piped()).output().unwrap();
+    let output = command
+        .stdout(full)
+        .stderr(Stdio::piped())
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert_eq!(run(wait(&fake, &["--quiet", "--hold", "1s", "--timeout", "3s"]), 0).0, "0\n");
+    assert_eq!(
+        run(
+            wait(&fake, &["--quiet", "--hold", "1s", "--timeout", "3s"]),
+            0
+        )
+        .0,
+        "0\n"
+    );
 }
 
 #[test]
@@ -307,7 +446,14 @@ fn a_server_that_does_not_answer_is_passed_over_within_the_time_there_is() {
     let fake = Fake::new("gpus = 1\n[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
     // It takes connections and says nothing.
     let _server = std::os::unix::net::UnixListener::bind(fake.control()).unwrap();
-    assert_eq!(run(wait(&fake, &["--quiet", "--hold", "1s", "--timeout", "8s"]), 0).0, "0\n");
+    assert_eq!(
+        run(
+            wait(&fake, &["--quiet", "--hold", "1s", "--timeout", "8s"]),
+            0
+        )
+        .0,
+        "0\n"
+    );
 }
 
 #[test]
@@ -318,19 +464,38 @@ fn the_choice_is_among_what_is_named_and_what_the_environment_allows() {
     let gpu = |index: usize| &json["inventory"]["gpus"][index];
     let uuid = |index: usize| gpu(index)["uuid"].as_str().unwrap().to_owned();
     let among = |visible: Option<&str>, ids: &[&str]| {
-        let mut command =
-            wait(&fake, &[&["--free", "1GiB"], ids, &["--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES"]].concat());
+        let mut command = wait(
+            &fake,
+            &[
+                &["--free", "1GiB"],
+                ids,
+                &["--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES"],
+            ]
+            .concat(),
+        );
         command.envs(visible.map(|visible| ("CUDA_VISIBLE_DEVICES", visible)));
         run(command, 0).0.trim().to_owned()
     };
     assert_eq!(among(None, &["-i", &uuid(2)[..12]]), uuid(2));
-    assert_eq!(among(None, &["--id", gpu(1)["pci_bus_id"].as_str().unwrap()]), uuid(1));
+    assert_eq!(
+        among(None, &["--id", gpu(1)["pci_bus_id"].as_str().unwrap()]),
+        uuid(1)
+    );
     assert_eq!(among(Some("3"), &[]), uuid(3));
     assert_eq!(among(Some(&uuid(1)), &[]), uuid(1));
     assert_eq!(among(Some("2,1"), &["-i", "0,1"]), uuid(1));
     let mut command = wait(&fake, &[]);
-    let (_, said) = run(std::mem::replace(command.env("CUDA_VISIBLE_DEVICES", ""), Command::new("true")), 2);
-    assert!(said.contains("CUDA_VISIBLE_DEVICES") && said.contains("unset it"), "{said}");
+    let (_, said) = run(
+        std::mem::replace(
+            command.env("CUDA_VISIBLE_DEVICES", ""),
+            Command::new("true"),
+        ),
+        2,
+    );
+    assert!(
+        said.contains("CUDA_VISIBLE_DEVICES") && said.contains("unset it"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -341,7 +506,11 @@ fn mig_devices_are_taken_one_by_one() {
     let mut first = Waiter::start(wait(&fake, &HOLDER));
     let large = first.next_line();
     assert!(large.starts_with("MIG-"), "{large}");
-    assert_eq!(run(wait(&fake, &["--hold", "1s"]), 0).0, "0:1\n", "the large one is taken");
+    assert_eq!(
+        run(wait(&fake, &["--hold", "1s"]), 0).0,
+        "0:1\n",
+        "the large one is taken"
+    );
     let (_, said) = run(wait(&fake, &["--free", "30GiB", "--timeout", "3s"]), 124);
     assert!(said.contains("GPU 0:0 taken, GPU 0:1 never, "), "{said}");
     let (_, said) = run(wait(&fake, &["--gpus", "2"]), 2);
@@ -356,7 +525,15 @@ fn mig_devices_are_taken_one_by_one() {
 fn a_running_server_is_asked_and_the_driver_is_left_alone() {
     let fake = Fake::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
     let control = fake.control();
-    let server = Server::over(&fake, &["--interval-ms", "100", "--control", control.to_str().unwrap()]);
+    let server = Server::over(
+        &fake,
+        &[
+            "--interval-ms",
+            "100",
+            "--control",
+            control.to_str().unwrap(),
+        ],
+    );
     eventually("there is a sample", || server.get("/readyz").status == 200);
     let without_library = |arguments: &[&str]| {
         let mut command = wait(&fake, arguments);
@@ -366,7 +543,10 @@ fn a_running_server_is_asked_and_the_driver_is_left_alone() {
     assert_eq!(run(without_library(&["--hold", "1s"]), 0).0, "0\n");
     assert!(fake.gpumon(&["pause"]).output().unwrap().status.success());
     let mut waiter = Waiter::start(without_library(&HOLDER));
-    assert!(waiter.next_message().contains("gpumon resume"), "it does not open the driver behind the server's back");
+    assert!(
+        waiter.next_message().contains("gpumon resume"),
+        "it does not open the driver behind the server's back"
+    );
     assert!(fake.gpumon(&["resume"]).output().unwrap().status.success());
     assert!(waiter.next_line().starts_with("GPU-"));
     let mut rest = String::new();

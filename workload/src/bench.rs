@@ -11,8 +11,8 @@ use crate::{
     measure::{Limits, Now, measure},
     memory_budget::MemoryBudget,
     protocol::{
-        Amount, Backend, Bound, Cost, DeviceName, Dtype, Engine, Environment, Outcome, Phase, Rate, Stopped,
-        Verification,
+        Amount, Backend, Bound, Cost, DeviceName, Dtype, Engine, Environment, Outcome, Phase, Rate,
+        Stopped, Verification,
     },
     random::SEED,
     roofline::{Rated, roofline},
@@ -48,44 +48,77 @@ pub(crate) fn run(
     let about = workload.about();
     let backend = place.backend();
     if !about.runs_on(backend) {
-        return Err(RunError::NotThere { id: about.id, backend });
+        return Err(RunError::NotThere {
+            id: about.id,
+            backend,
+        });
     }
-    let dtype = request.dtype.or(workload.types_on(backend).first().copied()).unwrap_or(about.usual_dtype());
+    let dtype = request
+        .dtype
+        .or(workload.types_on(backend).first().copied())
+        .unwrap_or(about.usual_dtype());
     let types = workload.types_on(backend);
     if dtype != about.usual_dtype() && !types.contains(&dtype) {
-        return Err(RunError::NoSuchType { id: about.id, dtype, valid: types });
+        return Err(RunError::NoSuchType {
+            id: about.id,
+            dtype,
+            valid: types,
+        });
     }
     let budget = place.memory_budget()?;
-    let asked = request.amount.and_then(|amount| amount.n(about.extent, dtype));
+    let asked = request
+        .amount
+        .and_then(|amount| amount.n(about.extent, dtype));
     let n = asked.unwrap_or_else(|| workload.usual_n(backend, dtype, &budget));
     let size = Size { n: n.max(1), dtype };
     let memory_bytes = match place {
         Place::Cuda(_) => workload.cost(size).memory_bytes,
         Place::Cpu(_) => workload.cpu_bytes(size),
     };
-    let cost = Cost { memory_bytes, ..workload.cost(size) };
+    let cost = Cost {
+        memory_bytes,
+        ..workload.cost(size)
+    };
     budget.check(about.id, cost.memory_bytes)?;
     if let Place::Cuda(_) = place {
         MemoryBudget::for_host(0).check(about.id, cost.host_bytes)?;
     }
     tell(Now::Phase(Phase::Preparing));
-    let mut work = place.prepare(workload, size, request.engine).map_err(|error| match error {
-        // Somebody else was faster.
-        RunError::Cuda(error) if error.is_out_of_memory() => budget.too_large(about.id, cost.memory_bytes),
-        error => error,
-    })?;
+    let mut work = place
+        .prepare(workload, size, request.engine)
+        .map_err(|error| match error {
+            // Somebody else was faster.
+            RunError::Cuda(error) if error.is_out_of_memory() => {
+                budget.too_large(about.id, cost.memory_bytes)
+            }
+            error => error,
+        })?;
     let to = match place {
-        Place::Cuda(gpu) if workload.gpus() > 1 => gpu.neighbor()?.map(|other| other.device().into()),
+        Place::Cuda(gpu) if workload.gpus() > 1 => {
+            gpu.neighbor()?.map(|other| other.device().into())
+        }
         _ => None,
     };
     let kernel = work.kernel()?;
-    let Run { samples, stopped, verify, from_ms, to_ms } = Run::new(work.as_mut(), &request.limits, interrupted, tell)?;
+    let Run {
+        samples,
+        stopped,
+        verify,
+        from_ms,
+        to_ms,
+    } = Run::new(work.as_mut(), &request.limits, interrupted, tell)?;
     tell(Now::Phase(Phase::GivingBack));
     drop(work);
 
     let device_time = summarize(samples.iter().filter_map(|sample| sample.device_us));
     let host_time = summarize(samples.iter().map(|sample| sample.host_us));
-    let rate = Rate::from_cost(cost, device_time.as_ref().or(host_time.as_ref()).map(|times| times.median_us));
+    let rate = Rate::from_cost(
+        cost,
+        device_time
+            .as_ref()
+            .or(host_time.as_ref())
+            .map(|times| times.median_us),
+    );
     let roofline = roofline(about.bound, &rate, place.rated(about.bound, dtype));
     Ok(Outcome {
         id: about.id.into(),
@@ -129,7 +162,13 @@ impl Run {
     ) -> Result<Self, RunError> {
         if interrupted.load(Relaxed) {
             let (samples, verify, now_ms) = (Vec::new(), Verification::nothing(), now_ms());
-            return Ok(Self { samples, stopped: Stopped::Interrupted, verify, from_ms: now_ms, to_ms: now_ms });
+            return Ok(Self {
+                samples,
+                stopped: Stopped::Interrupted,
+                verify,
+                from_ms: now_ms,
+                to_ms: now_ms,
+            });
         }
         tell(Now::Phase(Phase::Checking));
         work.run()?;
@@ -143,13 +182,23 @@ impl Run {
             tell(Now::Phase(Phase::Verifying));
             first.and(work.verify()?)
         };
-        Ok(Self { samples, stopped, verify, from_ms, to_ms })
+        Ok(Self {
+            samples,
+            stopped,
+            verify,
+            from_ms,
+            to_ms,
+        })
     }
 }
 
 impl Place<'_> {
     pub(crate) fn gpu(&self) -> Option<&Gpu> {
-        if let Self::Cuda(gpu) = self { Some(gpu) } else { None }
+        if let Self::Cuda(gpu) = self {
+            Some(gpu)
+        } else {
+            None
+        }
     }
 
     pub(crate) fn backend(&self) -> Backend {
@@ -175,14 +224,18 @@ impl Place<'_> {
         match self {
             Self::Cuda(gpu) if engine == Engine::Cublas => workload.on_cublas(gpu, size),
             Self::Cuda(gpu) => workload.on_cuda(gpu, size),
-            Self::Cpu(_) => workload.on_cpu(size).map(|work| work as Box<dyn Prepared + 'a>),
+            Self::Cpu(_) => workload
+                .on_cpu(size)
+                .map(|work| work as Box<dyn Prepared + 'a>),
         }
     }
 
     /// What the place does in a second at best of what a workload is as fast as, and at which clock.
     pub(crate) fn rated(&self, bound: Bound, dtype: Dtype) -> Reading<Rated> {
         match (bound, self) {
-            (Bound::Memory, Self::Cuda(gpu)) => memory_bandwidth(gpu.device()).map(Rated::at_any_clock),
+            (Bound::Memory, Self::Cuda(gpu)) => {
+                memory_bandwidth(gpu.device()).map(Rated::at_any_clock)
+            }
             (Bound::Compute, Self::Cuda(gpu)) => compute_peak(gpu.device(), dtype),
             _ => Reading::Absent(Absence::Unknown),
         }
@@ -217,12 +270,23 @@ mod tests {
     use super::*;
     use crate::catalogue;
 
-    const BRIEF: Limits = Limits { warm_up: Duration::ZERO, least: Duration::ZERO, time: Duration::ZERO };
+    const BRIEF: Limits = Limits {
+        warm_up: Duration::ZERO,
+        least: Duration::ZERO,
+        time: Duration::ZERO,
+    };
 
     fn run_on_cpu(id: &str, request: Request, interrupted: bool) -> Result<Outcome, RunError> {
         let cpu = Cpu::this();
         let flag = AtomicBool::new(interrupted);
-        run(catalogue::find(id).unwrap(), &Place::Cpu(&cpu), &cpu, &request, &flag, &mut |_| {})
+        run(
+            catalogue::find(id).unwrap(),
+            &Place::Cpu(&cpu),
+            &cpu,
+            &request,
+            &flag,
+            &mut |_| {},
+        )
     }
 
     #[test]
@@ -234,28 +298,59 @@ mod tests {
             limits: BRIEF,
         };
         let outcome = run_on_cpu("triad", request, false).unwrap();
-        assert_eq!((outcome.n, outcome.dtype, outcome.cost.moved_bytes), (10_000, Dtype::Fp64, 240_000));
+        assert_eq!(
+            (outcome.n, outcome.dtype, outcome.cost.moved_bytes),
+            (10_000, Dtype::Fp64, 240_000)
+        );
         let times = outcome.host_time.as_ref().unwrap();
-        assert!(times.n >= 10 && times.min_us > 0.0 && times.low_us <= times.median_us, "{times:?}");
-        assert_eq!(outcome.rate.bytes_per_second, Some(240_000.0 / times.median_us * 1e6));
-        assert!(outcome.verify.ok && outcome.verify.checked == 20_000 && !outcome.partial, "{outcome:?}");
+        assert!(
+            times.n >= 10 && times.min_us > 0.0 && times.low_us <= times.median_us,
+            "{times:?}"
+        );
+        assert_eq!(
+            outcome.rate.bytes_per_second,
+            Some(240_000.0 / times.median_us * 1e6)
+        );
+        assert!(
+            outcome.verify.ok && outcome.verify.checked == 20_000 && !outcome.partial,
+            "{outcome:?}"
+        );
         let json = serde_json::to_value(&outcome).unwrap();
-        assert_eq!((json["id"].as_str(), json["backend"].as_str()), (Some("triad"), Some("cpu")));
+        assert_eq!(
+            (json["id"].as_str(), json["backend"].as_str()),
+            (Some("triad"), Some("cpu"))
+        );
         assert_eq!(json["seed"], "0x6770756d6f6e0001");
-        assert_eq!((&json["verify"]["ok"], &json["moved_bytes"]), (&true.into(), &240_000.into()));
+        assert_eq!(
+            (&json["verify"]["ok"], &json["moved_bytes"]),
+            (&true.into(), &240_000.into())
+        );
         assert_eq!(json["roofline"]["share"]["absent"], "unknown");
     }
 
     #[test]
     fn a_type_that_it_does_not_have_is_refused_with_words() {
-        let request = Request { dtype: Some(Dtype::Bytes), amount: None, engine: Engine::Own, limits: BRIEF };
+        let request = Request {
+            dtype: Some(Dtype::Bytes),
+            amount: None,
+            engine: Engine::Own,
+            limits: BRIEF,
+        };
         let error = run_on_cpu("copy", request, false).unwrap_err();
-        assert!(error.to_string().ends_with("give one of fp32, fp64"), "{error}");
+        assert!(
+            error.to_string().ends_with("give one of fp32, fp64"),
+            "{error}"
+        );
     }
 
     #[test]
     fn who_interrupts_before_anything_was_checked_gets_no_success() {
-        let request = Request { dtype: None, amount: Some(Amount::Count(100)), engine: Engine::Own, limits: BRIEF };
+        let request = Request {
+            dtype: None,
+            amount: Some(Amount::Count(100)),
+            engine: Engine::Own,
+            limits: BRIEF,
+        };
         let outcome = run_on_cpu("copy", request, true).unwrap();
         assert!(outcome.partial && !outcome.verify.ok, "{outcome:?}");
         assert_eq!((outcome.host_time, outcome.rate), (None, Rate::default()));

@@ -26,22 +26,48 @@ pub(crate) fn compare<T: Real>(
         let Expected { value, scale } = expected(index);
         let distance = value.distance(got.to_f64());
         // Where nothing was rounded there is no size to be relative to.
-        let error = if distance == 0.0 { 0.0 } else { distance / (T::EPSILON * scale) };
+        let error = if distance == 0.0 {
+            0.0
+        } else {
+            distance / (T::EPSILON * scale)
+        };
         Verification::for_element(index, error, tolerance)
     })
 }
 
 /// Compares words that have to be equal.
-pub(crate) fn compare_words(got: &[u64], first: u64, expected: impl Fn(u64) -> u64 + Sync) -> Verification {
+pub(crate) fn compare_words(
+    got: &[u64],
+    first: u64,
+    expected: impl Fn(u64) -> u64 + Sync,
+) -> Verification {
     of_each(got, first, |got, index| {
-        Verification::for_element(index, if *got == expected(index) { 0.0 } else { f64::INFINITY }, 0.0)
+        Verification::for_element(
+            index,
+            if *got == expected(index) {
+                0.0
+            } else {
+                f64::INFINITY
+            },
+            0.0,
+        )
     })
 }
 
 /// What is found of all elements, by what is found of each one and its index.
-fn of_each<T: Sync>(got: &[T], first: u64, check: impl Fn(&T, u64) -> Verification + Sync) -> Verification {
-    let found = parallel::map((first..).step_by(CHUNK).zip(got.chunks(CHUNK)), &|(first, got)| {
-        got.iter().zip(first..).map(|(got, index)| check(got, index)).collect()
+fn of_each<T: Sync>(
+    got: &[T],
+    first: u64,
+    check: impl Fn(&T, u64) -> Verification + Sync,
+) -> Verification {
+    let found = parallel::map((first..).step_by(CHUNK).zip(got.chunks(CHUNK)), &|(
+        first,
+        got,
+    )| {
+        got.iter()
+            .zip(first..)
+            .map(|(got, index)| check(got, index))
+            .collect()
     });
     found.into_iter().collect()
 }
@@ -56,14 +82,20 @@ mod tests {
     use super::*;
 
     fn one(_: u64) -> Expected {
-        Expected { value: DoubleDouble::from_f64(1.0), scale: 1.0 }
+        Expected {
+            value: DoubleDouble::from_f64(1.0),
+            scale: 1.0,
+        }
     }
 
     #[test]
     fn right_results_pass_and_their_error_is_told() {
         let got = [1.0_f32, 1.0 + f32::EPSILON, 1.0];
         let found = compare(&got, 0, 2.0, one);
-        assert!(found.ok && (found.largest_error - 1.0).abs() < 1e-9, "{found:?}");
+        assert!(
+            found.ok && (found.largest_error - 1.0).abs() < 1e-9,
+            "{found:?}"
+        );
         assert_eq!((found.checked, found.wrong), (3, 0));
     }
 
@@ -74,12 +106,20 @@ mod tests {
         got[90_000] = -1.0;
         let found = compare(&got, 1000, 2.0, one);
         assert!(!found.ok, "{found:?}");
-        assert_eq!((found.checked, found.wrong, found.first_wrong), (100_000, 2, Some(71_001)));
+        assert_eq!(
+            (found.checked, found.wrong, found.first_wrong),
+            (100_000, 2, Some(71_001))
+        );
     }
 
     #[test]
     fn what_is_no_number_or_was_never_written_fails() {
-        for poison in [f32::NAN, f32::INFINITY, f32::POISON, f32::from_bits(u32::MAX)] {
+        for poison in [
+            f32::NAN,
+            f32::INFINITY,
+            f32::POISON,
+            f32::from_bits(u32::MAX),
+        ] {
             assert!(!compare(&[1.0, poison], 0, 1e30, one).ok, "{poison}");
         }
     }
@@ -89,6 +129,9 @@ mod tests {
         assert!(!compare::<f32>(&[], 0, 1.0, one).ok);
         assert!(!compare_words(&[], 0, |_| 0).ok);
         assert!(compare_words(&[5, 6], 5, |index| index).ok);
-        assert_eq!(compare_words(&[5, 7], 5, |index| index).first_wrong, Some(6));
+        assert_eq!(
+            compare_words(&[5, 7], 5, |index| index).first_wrong,
+            Some(6)
+        );
     }
 }

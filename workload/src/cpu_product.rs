@@ -62,7 +62,10 @@ impl CpuProduct for f32 {
             (0..LANES).for_each(|lane| add(lane, a[lane], b[lane]));
         }
         a_rest.iter().zip(b_rest).for_each(|(a, b)| add(0, *a, *b));
-        (DoubleDouble::from_f64(sums.iter().sum()), sizes.iter().sum())
+        (
+            DoubleDouble::from_f64(sums.iter().sum()),
+            sizes.iter().sum(),
+        )
     }
 }
 
@@ -74,7 +77,10 @@ impl CpuProduct for f64 {
     fn exact_sum(a: &[Self], b: &[Self]) -> (DoubleDouble, f64) {
         let terms = a.iter().zip(b);
         terms.fold((DoubleDouble::from_f64(0.0), 0.0), |(sum, size), (a, b)| {
-            (sum + DoubleDouble::from_f64(*a) * DoubleDouble::from_f64(*b), size + (a * b).abs())
+            (
+                sum + DoubleDouble::from_f64(*a) * DoubleDouble::from_f64(*b),
+                size + (a * b).abs(),
+            )
         })
     }
 }
@@ -112,10 +118,18 @@ pub(crate) fn multiply_here<T: CpuProduct>(out: &mut [T], a: &[T], b: &[T], n: u
 /// side.
 fn tiles(n: usize, width: usize, threads: usize) -> (usize, usize) {
     let terms = n * n * n;
-    if terms * width < if threads == 2 { SHARED_BY_TWO_FROM } else { SHARED_FROM } {
+    if terms * width
+        < if threads == 2 {
+            SHARED_BY_TWO_FROM
+        } else {
+            SHARED_FROM
+        }
+    {
         return (1, 1);
     }
-    let count = threads.min(terms / LEAST_TERMS).max((SEVERAL * threads).min(terms / SEVERAL_FROM));
+    let count = threads
+        .min(terms / LEAST_TERMS)
+        .max((SEVERAL * threads).min(terms / SEVERAL_FROM));
     let across = threads.isqrt().max(1);
     ((count / across).max(1), across)
 }
@@ -134,8 +148,17 @@ unsafe impl<T: CpuProduct> Sync for Product<'_, T> {}
 
 impl<'a, T: CpuProduct> Product<'a, T> {
     fn new(out: &'a mut [T], a: &'a [T], b: &'a [T], n: usize) -> Self {
-        assert!([out.len(), a.len(), b.len()] == [n * n; 3], "all three are {n} x {n}");
-        Self { out: out.as_mut_ptr(), a: a.as_ptr(), b: b.as_ptr(), n, matrices: PhantomData }
+        assert!(
+            [out.len(), a.len(), b.len()] == [n * n; 3],
+            "all three are {n} x {n}"
+        );
+        Self {
+            out: out.as_mut_ptr(),
+            a: a.as_ptr(),
+            b: b.as_ptr(),
+            n,
+            matrices: PhantomData,
+        }
     }
 
     /// Makes these rows and columns of the result, on this thread.
@@ -143,8 +166,14 @@ impl<'a, T: CpuProduct> Product<'a, T> {
     /// # Safety
     /// Nobody else makes any of them meanwhile.
     unsafe fn tile(&self, rows: Range<usize>, columns: Range<usize>) {
-        assert!(rows.start <= rows.end && rows.end <= self.n, "the rows are there");
-        assert!(columns.start <= columns.end && columns.end <= self.n, "the columns are there");
+        assert!(
+            rows.start <= rows.end && rows.end <= self.n,
+            "the rows are there"
+        );
+        assert!(
+            columns.start <= columns.end && columns.end <= self.n,
+            "the columns are there"
+        );
         let (n, pitch) = (self.n, self.n.cast_signed());
         let (zero, one) = (T::from_f64(0.0), T::from_f64(1.0));
         // SAFETY: each matrix has `n` rows of `n` elements, in which the tile lies with all that it is made of, and the
@@ -182,26 +211,64 @@ mod tests {
 
     #[test]
     fn each_thread_has_a_tile_unless_there_is_too_little_for_all() {
-        let of = [(1000, 16), (300, 16), (100, 16), (100, 2), (1000, 2), (1000, 7), (1000, 1), (64, 16), (1, 64)];
-        let expected = [(12, 4), (4, 4), (4, 4), (1, 1), (6, 1), (10, 2), (3, 1), (1, 1), (1, 1)];
+        let of = [
+            (1000, 16),
+            (300, 16),
+            (100, 16),
+            (100, 2),
+            (1000, 2),
+            (1000, 7),
+            (1000, 1),
+            (64, 16),
+            (1, 64),
+        ];
+        let expected = [
+            (12, 4),
+            (4, 4),
+            (4, 4),
+            (1, 1),
+            (6, 1),
+            (10, 2),
+            (3, 1),
+            (1, 1),
+            (1, 1),
+        ];
         assert_eq!(of.map(|(n, threads)| tiles(n, 4, threads)), expected);
-        assert_eq!([80, 70].map(|n| tiles(n, 8, 4)), [(2, 2), (1, 1)], "twice as wide, sooner shared");
-        assert_eq!([110, 100].map(|n| tiles(n, 8, 2)), [(2, 1), (1, 1)], "two threads share later");
+        assert_eq!(
+            [80, 70].map(|n| tiles(n, 8, 4)),
+            [(2, 2), (1, 1)],
+            "twice as wide, sooner shared"
+        );
+        assert_eq!(
+            [110, 100].map(|n| tiles(n, 8, 2)),
+            [(2, 1), (1, 1)],
+            "two threads share later"
+        );
     }
 
     /// Sides that no number of tiles divides.
     #[test]
     fn tiles_make_up_the_whole_product() {
         for (n, threads) in [(97, 4), (151, 8), (211, 16), (147, 3)] {
-            let matrix = |seed| (0..(n * n) as u64).map(|index| f64::random(seed, index)).collect::<Vec<_>>();
+            let matrix = |seed| {
+                (0..(n * n) as u64)
+                    .map(|index| f64::random(seed, index))
+                    .collect::<Vec<_>>()
+            };
             let (a, b) = (matrix(SEED_A), matrix(SEED_B));
             let (mut whole, mut parts) = (vec![f64::NAN; n * n], vec![f64::NAN; n * n]);
             multiply_here(&mut whole, &a, &b, n);
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let pool = rayon::ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .build()
+                .unwrap();
             pool.install(|| multiply_by_all(&mut parts, &a, &b, n));
             let sum: f64 = (0..n).map(|k| a[n + k] * b[k * n + 2]).sum();
             assert!((whole[n + 2] - sum).abs() < 1e-12, "{n}");
-            assert!(whole.iter().zip(&parts).all(|(a, b)| (a - b).abs() < 1e-12), "{n} by {threads}");
+            assert!(
+                whole.iter().zip(&parts).all(|(a, b)| (a - b).abs() < 1e-12),
+                "{n} by {threads}"
+            );
         }
     }
 }

@@ -11,7 +11,10 @@ pub(crate) struct DoubleDouble {
 
 impl DoubleDouble {
     pub(crate) fn from_f64(number: f64) -> Self {
-        Self { high: number, low: 0.0 }
+        Self {
+            high: number,
+            low: 0.0,
+        }
     }
 
     /// How far a number is from it.
@@ -32,7 +35,10 @@ impl Add for DoubleDouble {
         let high = self.high + other.high;
         let from_other = high - self.high;
         let lost = (self.high - (high - from_other)) + (other.high - from_other);
-        Self { high, low: lost + self.low + other.low }
+        Self {
+            high,
+            low: lost + self.low + other.low,
+        }
     }
 }
 
@@ -43,7 +49,10 @@ impl Mul for DoubleDouble {
     fn mul(self, other: Self) -> Self {
         let high = self.high * other.high;
         let lost = self.high.mul_add(other.high, -high);
-        Self { high, low: lost + (self.high * other.low + self.low * other.high) }
+        Self {
+            high,
+            low: lost + (self.high * other.low + self.low * other.high),
+        }
     }
 }
 
@@ -59,7 +68,10 @@ mod tests {
         let near = 1.0 + f64::EPSILON;
         // (1 + e)^2 is 1 + 2e + e^2, of which an f64 has no place for the last.
         let square = DoubleDouble::from_f64(near) * DoubleDouble::from_f64(near);
-        assert_eq!(square.distance(near * near).to_bits(), (f64::EPSILON * f64::EPSILON).to_bits());
+        assert_eq!(
+            square.distance(near * near).to_bits(),
+            (f64::EPSILON * f64::EPSILON).to_bits()
+        );
     }
 
     #[test]

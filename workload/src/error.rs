@@ -30,9 +30,17 @@ pub(crate) enum RunError {
     #[error(
         "'{id}' needs {needed} GPUs, and there are {found}: run it where there are more, or let CUDA_VISIBLE_DEVICES show them"
     )]
-    TooFewGpus { id: &'static str, needed: usize, found: usize },
+    TooFewGpus {
+        id: &'static str,
+        needed: usize,
+        found: usize,
+    },
     #[error("'{id}' has no type {dtype}: {}", types(.valid))]
-    NoSuchType { id: &'static str, dtype: Dtype, valid: &'static [Dtype] },
+    NoSuchType {
+        id: &'static str,
+        dtype: Dtype,
+        valid: &'static [Dtype],
+    },
     #[error(
         "'{id}' in {dtype} needs compute capability {}.{}, and this GPU has {}.{}: give another --dtype", .needed.0,
         .needed.1, .has.0, .has.1
@@ -76,7 +84,14 @@ pub(crate) enum RunError {
 fn types(valid: &[Dtype]) -> String {
     match valid {
         [] => "leave out --dtype".to_owned(),
-        valid => format!("give one of {}", valid.iter().map(Dtype::to_string).collect::<Vec<_>>().join(", ")),
+        valid => format!(
+            "give one of {}",
+            valid
+                .iter()
+                .map(Dtype::to_string)
+                .collect::<Vec<_>>()
+                .join(", ")
+        ),
     }
 }
 

@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use crate::{
     cuda::{
-        Argument, Attribute, Code, Context, CudaError, Device, DeviceMemory, Grid, Kernel, Plain, Queue, Stream,
-        Unavailable,
+        Argument, Attribute, Code, Context, CudaError, Device, DeviceMemory, Grid, Kernel, Plain,
+        Queue, Stream, Unavailable,
     },
     error::RunError,
     info::Cpu,
@@ -24,7 +24,10 @@ const CHUNK_BYTES: u64 = 32 << 20;
 
 /// A thread for each of so many elements.
 pub(crate) fn thread_each(elements: u64) -> Grid {
-    Grid { blocks: elements.div_ceil(u64::from(THREADS)).max(1) as u32, threads: THREADS }
+    Grid {
+        blocks: elements.div_ceil(u64::from(THREADS)).max(1) as u32,
+        threads: THREADS,
+    }
 }
 
 pub(crate) struct Gpu {
@@ -47,19 +50,31 @@ pub(crate) struct Neighbor {
 impl Gpu {
     pub(crate) fn open(device: &Device) -> Result<Self, CudaError> {
         let context = Context::new(device)?;
-        Ok(Self { stream: context.stream()?, context, is_shared: false, neighbor: None, is_beside_others: false })
+        Ok(Self {
+            stream: context.stream()?,
+            context,
+            is_shared: false,
+            neighbor: None,
+            is_beside_others: false,
+        })
     }
 
     /// The same GPU, of whose free memory a quarter may be taken at most: somebody else computes there.
     #[must_use]
     pub(crate) fn shared(self) -> Self {
-        Self { is_shared: true, ..self }
+        Self {
+            is_shared: true,
+            ..self
+        }
     }
 
     /// The same GPU, of whose neighbors' free memory a quarter may be taken at most: somebody else computes there.
     #[must_use]
     pub(crate) fn beside_others(self) -> Self {
-        Self { is_beside_others: true, ..self }
+        Self {
+            is_beside_others: true,
+            ..self
+        }
     }
 
     /// Has this GPU beside it in what takes two.
@@ -69,7 +84,10 @@ impl Gpu {
 
     /// This GPU, to stand beside another.
     pub(crate) fn as_neighbor(&self) -> Neighbor {
-        Neighbor { device: self.device().clone(), is_shared: self.is_shared }
+        Neighbor {
+            device: self.device().clone(),
+            is_shared: self.is_shared,
+        }
     }
 
     /// What is beside it in what takes two: the GPU that was chosen, else the one that follows it, the first after the
@@ -81,7 +99,10 @@ impl Gpu {
         let devices = self.device().driver().devices()?;
         let next = devices.get((self.device().index as usize + 1) % devices.len());
         let next = next.filter(|next| next.index != self.device().index);
-        Ok(next.map(|next| Neighbor { device: next.clone(), is_shared: self.is_shared || self.is_beside_others }))
+        Ok(next.map(|next| Neighbor {
+            device: next.clone(),
+            is_shared: self.is_shared || self.is_beside_others,
+        }))
     }
 
     pub(crate) fn device(&self) -> &Device {
@@ -89,9 +110,17 @@ impl Gpu {
     }
 
     pub(crate) fn memory_budget(&self) -> Result<MemoryBudget, CudaError> {
-        let cache = self.device().attribute(Attribute::L2CacheBytes).unwrap_or(0).max(0);
-        let budget = MemoryBudget::for_gpu(self.device().index, self.context.memory()?, cache as u64);
-        Ok(MemoryBudget { is_shared: self.is_shared, ..budget })
+        let cache = self
+            .device()
+            .attribute(Attribute::L2CacheBytes)
+            .unwrap_or(0)
+            .max(0);
+        let budget =
+            MemoryBudget::for_gpu(self.device().index, self.context.memory()?, cache as u64);
+        Ok(MemoryBudget {
+            is_shared: self.is_shared,
+            ..budget
+        })
     }
 
     /// Does what `work` puts into the queue, and says how long that took.
@@ -120,17 +149,36 @@ impl Gpu {
     }
 
     pub(crate) fn poison(&self, memory: &DeviceMemory) -> Result<(), CudaError> {
-        self.stream.run(|queue| queue.fill(memory, POISON)).map(drop)
+        self.stream
+            .run(|queue| queue.fill(memory, POISON))
+            .map(drop)
     }
 
     /// Memory with random elements, made by the kernel of this name.
-    pub(crate) fn random(&self, kernel: &str, elements: u64, bytes: u64, seed: u64) -> Result<DeviceMemory, CudaError> {
+    pub(crate) fn random(
+        &self,
+        kernel: &str,
+        elements: u64,
+        bytes: u64,
+        seed: u64,
+    ) -> Result<DeviceMemory, CudaError> {
         let kernel = self.kernel(kernels::RANDOM, kernel)?;
         let memory = self.context.allocate(bytes)?;
         let blocks = elements.div_ceil(u64::from(THREADS)).clamp(1, 1 << 16) as u32;
-        let grid = Grid { blocks, threads: THREADS };
+        let grid = Grid {
+            blocks,
+            threads: THREADS,
+        };
         self.stream.run(|queue| {
-            queue.launch(&kernel, grid, &[Argument::Out(&memory), Argument::U64(elements), Argument::U64(seed)])
+            queue.launch(
+                &kernel,
+                grid,
+                &[
+                    Argument::Out(&memory),
+                    Argument::U64(elements),
+                    Argument::U64(seed),
+                ],
+            )
         })?;
         Ok(memory)
     }
@@ -141,9 +189,13 @@ impl Gpu {
         Ok(memory)
     }
 
-    pub(crate) fn download<T: Plain + Default>(&self, memory: &DeviceMemory) -> Result<Vec<T>, CudaError> {
+    pub(crate) fn download<T: Plain + Default>(
+        &self,
+        memory: &DeviceMemory,
+    ) -> Result<Vec<T>, CudaError> {
         let mut elements = vec![T::default(); memory.bytes() as usize / size_of::<T>()];
-        self.stream.run(|queue| queue.copy_out(&mut elements, memory, 0))?;
+        self.stream
+            .run(|queue| queue.copy_out(&mut elements, memory, 0))?;
         Ok(elements)
     }
 
@@ -160,7 +212,8 @@ impl Gpu {
         let (mut first, mut found) = (0, Verification::nothing());
         while first < elements {
             let piece = &mut budget[..chunk.min(elements - first) as usize];
-            self.stream.run(|queue| queue.copy_out(piece, memory, first * width))?;
+            self.stream
+                .run(|queue| queue.copy_out(piece, memory, first * width))?;
             let piece = &budget[..chunk.min(elements - first) as usize];
             found = found.and(check(piece, first));
             first += piece.len() as u64;
@@ -170,14 +223,26 @@ impl Gpu {
 }
 
 impl From<&Device> for DeviceName {
-    fn from(Device { index, name, uuid, .. }: &Device) -> Self {
-        Self { index: Some(*index), name: name.clone(), uuid: Some(uuid.clone()) }
+    fn from(
+        Device {
+            index, name, uuid, ..
+        }: &Device,
+    ) -> Self {
+        Self {
+            index: Some(*index),
+            name: name.clone(),
+            uuid: Some(uuid.clone()),
+        }
     }
 }
 
 impl From<&Cpu> for DeviceName {
     fn from(cpu: &Cpu) -> Self {
-        Self { index: None, name: cpu.name.clone(), uuid: None }
+        Self {
+            index: None,
+            name: cpu.name.clone(),
+            uuid: None,
+        }
     }
 }
 

@@ -27,7 +27,8 @@ pub(crate) const MATMUL_CHECK: Code = ptx!("matmul_check");
 /// Products of 32 bits.
 pub(crate) const MATMUL_FP32: Code = ptx!("matmul_fp32.compute_80");
 /// The same, for Hopper.
-pub(crate) const MATMUL_FP32_HOPPER: Code = Code::Cubin(packed!("matmul_fp32.sm_90a.cubin"), LISTING);
+pub(crate) const MATMUL_FP32_HOPPER: Code =
+    Code::Cubin(packed!("matmul_fp32.sm_90a.cubin"), LISTING);
 /// Batched products of up to 104 rows.
 pub(crate) const MATMUL_BATCHED: Code = ptx!("matmul_batched.compute_80");
 /// The same, for Hopper and later.
@@ -51,9 +52,13 @@ mod tests {
     #[test]
     fn no_kernel_asks_for_a_newer_driver_than_it_needs() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels");
-        let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let files = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
         let mut count = 0;
-        for file in files.filter(|path| path.extension().is_some_and(|extension| extension == "ptx")) {
+        for file in
+            files.filter(|path| path.extension().is_some_and(|extension| extension == "ptx"))
+        {
             let name = file.file_stem().unwrap().to_str().unwrap();
             let (version, target) = match name.split_once(".compute_") {
                 None => ("6.0", "sm_60"),
@@ -63,10 +68,18 @@ mod tests {
                 Some((_, other)) => panic!("{name}: which driver does {other} need?"),
             };
             let text = fs::read_to_string(&file).unwrap();
-            let lines: Vec<_> = text.lines().filter(|line| line.starts_with('.')).take(3).collect();
+            let lines: Vec<_> = text
+                .lines()
+                .filter(|line| line.starts_with('.'))
+                .take(3)
+                .collect();
             assert_eq!(
                 lines,
-                [&format!(".version {version}"), &format!(".target {target}"), ".address_size 64"],
+                [
+                    &format!(".version {version}"),
+                    &format!(".target {target}"),
+                    ".address_size 64"
+                ],
                 "{name}"
             );
             count += 1;

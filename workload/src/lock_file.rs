@@ -51,8 +51,17 @@ pub fn shared_folder() -> Option<PathBuf> {
 
 /// The file of the GPU with this UUID, for what is locked under this name.
 pub fn path(folder: &Path, name: &str, uuid: &str) -> PathBuf {
-    let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '-' { letter } else { '_' };
-    folder.join(format!("{name}-{}.lock", uuid.chars().map(plain).collect::<String>()))
+    let plain = |letter: char| {
+        if letter.is_ascii_alphanumeric() || letter == '-' {
+            letter
+        } else {
+            '_'
+        }
+    };
+    folder.join(format!(
+        "{name}-{}.lock",
+        uuid.chars().map(plain).collect::<String>()
+    ))
 }
 
 /// Tries to lock a file, without waiting.
@@ -61,7 +70,9 @@ pub fn path(folder: &Path, name: &str, uuid: &str) -> PathBuf {
 /// Where it cannot be opened, or is no plain file.
 pub fn take(path: &Path) -> io::Result<Taken> {
     for _ in 0..TRIES {
-        let Some(mut file) = open(path)? else { continue };
+        let Some(mut file) = open(path)? else {
+            continue;
+        };
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => return Ok(Taken::Theirs(note(&mut file))),

@@ -42,11 +42,17 @@ pub(crate) enum Now {
 
 impl Limits {
     /// For a measurement.
-    pub(crate) const FULL: Self =
-        Self { warm_up: Duration::from_millis(100), least: Duration::from_millis(600), time: Duration::from_secs(2) };
+    pub(crate) const FULL: Self = Self {
+        warm_up: Duration::from_millis(100),
+        least: Duration::from_millis(600),
+        time: Duration::from_secs(2),
+    };
     /// For a look.
-    pub(crate) const QUICK: Self =
-        Self { warm_up: Duration::from_millis(10), least: Duration::ZERO, time: Duration::from_millis(200) };
+    pub(crate) const QUICK: Self = Self {
+        warm_up: Duration::from_millis(10),
+        least: Duration::ZERO,
+        time: Duration::from_millis(200),
+    };
 }
 
 pub(crate) fn measure(
@@ -86,7 +92,8 @@ pub(crate) fn measure(
         }
         // Looked at after every tenth, since all of them are gone through.
         let may_be_steady = times.len() % FEWEST == 0 && begun.elapsed() >= limits.least;
-        if may_be_steady && relative_deviation(&times).is_some_and(|deviation| deviation <= STEADY) {
+        if may_be_steady && relative_deviation(&times).is_some_and(|deviation| deviation <= STEADY)
+        {
             return Ok((samples, Stopped::Steady));
         }
         if begun.elapsed() >= limits.time {
@@ -123,7 +130,10 @@ mod tests {
             let host_us = self.times_us[self.runs % self.times_us.len()];
             self.runs += 1;
             self.flag.store(self.runs >= self.stops_at, Relaxed);
-            Ok(Sample { device_us: None, host_us })
+            Ok(Sample {
+                device_us: None,
+                host_us,
+            })
         }
 
         fn verify(&mut self) -> Result<Verification, RunError> {
@@ -133,8 +143,17 @@ mod tests {
 
     fn measured(times_us: &[f64], stops_at: usize, time: Duration) -> (usize, usize, Stopped) {
         let flag = AtomicBool::new(false);
-        let mut work = Told { times_us, runs: 0, stops_at, flag: &flag };
-        let limits = Limits { warm_up: Duration::ZERO, least: Duration::ZERO, time };
+        let mut work = Told {
+            times_us,
+            runs: 0,
+            stops_at,
+            flag: &flag,
+        };
+        let limits = Limits {
+            warm_up: Duration::ZERO,
+            least: Duration::ZERO,
+            time,
+        };
         let (samples, stopped) = measure(&mut work, &limits, &flag, &mut |_| {}).unwrap();
         (work.runs, samples.len(), stopped)
     }
@@ -142,21 +161,34 @@ mod tests {
     #[test]
     fn steady_times_are_enough_after_ten_and_a_warm_up() {
         let hour = Duration::from_hours(1);
-        assert_eq!(measured(&[100.0, 100.4], usize::MAX, hour), (11, 10, Stopped::Steady));
+        assert_eq!(
+            measured(&[100.0, 100.4], usize::MAX, hour),
+            (11, 10, Stopped::Steady)
+        );
     }
 
     #[test]
     fn times_that_never_settle_end_with_the_time_but_not_before_ten() {
-        assert_eq!(measured(&[1.0, 2.0], usize::MAX, Duration::ZERO), (11, 10, Stopped::TimeLimit));
+        assert_eq!(
+            measured(&[1.0, 2.0], usize::MAX, Duration::ZERO),
+            (11, 10, Stopped::TimeLimit)
+        );
         let hour = Duration::from_hours(1);
-        assert_eq!(measured(&[1.0, 2.0], usize::MAX, hour), (MOST + 1, MOST, Stopped::Enough));
+        assert_eq!(
+            measured(&[1.0, 2.0], usize::MAX, hour),
+            (MOST + 1, MOST, Stopped::Enough)
+        );
     }
 
     #[test]
     fn it_is_done_with_the_last_of_runs_and_time() {
-        let limits = Limits { time: Duration::from_secs(2), ..Limits::QUICK };
+        let limits = Limits {
+            time: Duration::from_secs(2),
+            ..Limits::QUICK
+        };
         let at = |runs, ms| share(runs, Duration::from_millis(ms), &limits);
-        let shares = [at(5, 3000), at(1000, 500), at(1000, 3000)].map(|share| (share * 100.0).round() as u32);
+        let shares = [at(5, 3000), at(1000, 500), at(1000, 3000)]
+            .map(|share| (share * 100.0).round() as u32);
         assert_eq!(shares, [50, 25, 100]);
     }
 

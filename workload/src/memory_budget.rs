@@ -20,8 +20,17 @@ pub(crate) struct MemoryBudget {
 
 impl MemoryBudget {
     pub(crate) fn for_gpu(index: u32, memory: FreeMemory, cache_bytes: u64) -> Self {
-        let FreeMemory { free_bytes, total_bytes } = memory;
-        Self { place: format!("on GPU {index}"), free_bytes, total_bytes, cache_bytes, is_shared: false }
+        let FreeMemory {
+            free_bytes,
+            total_bytes,
+        } = memory;
+        Self {
+            place: format!("on GPU {index}"),
+            free_bytes,
+            total_bytes,
+            cache_bytes,
+            is_shared: false,
+        }
     }
 
     /// Of this host. Where the kernel does not tell, there is no room.
@@ -40,7 +49,11 @@ impl MemoryBudget {
     /// What is left to others, so that none of their allocations fails because of a workload.
     pub(crate) fn reserve_bytes(&self) -> u64 {
         let of_all = (512 * MIB).max(self.total_bytes / 100 * 3);
-        if self.is_shared { of_all.max(self.free_bytes - self.free_bytes / 4) } else { of_all }
+        if self.is_shared {
+            of_all.max(self.free_bytes - self.free_bytes / 4)
+        } else {
+            of_all
+        }
     }
 
     pub(crate) fn usable_bytes(&self) -> u64 {
@@ -48,7 +61,11 @@ impl MemoryBudget {
     }
 
     pub(crate) fn check(&self, id: &'static str, needed_bytes: u64) -> Result<(), RunError> {
-        if needed_bytes <= self.usable_bytes() { Ok(()) } else { Err(self.too_large(id, needed_bytes)) }
+        if needed_bytes <= self.usable_bytes() {
+            Ok(())
+        } else {
+            Err(self.too_large(id, needed_bytes))
+        }
     }
 
     pub(crate) fn too_large(&self, id: &'static str, needed_bytes: u64) -> RunError {
@@ -89,22 +106,37 @@ mod tests {
         assert_eq!(budget(10_000, 10_000).usable_bytes(), 9_488 * MIB);
         assert_eq!(budget(100_000, 100_000).reserve_bytes() / MIB, 3_000);
         assert_eq!(budget(100, 10_000).usable_bytes(), 0);
-        let shared = |free, total| MemoryBudget { is_shared: true, ..budget(free, total) };
+        let shared = |free, total| MemoryBudget {
+            is_shared: true,
+            ..budget(free, total)
+        };
         assert_eq!(shared(8_000, 10_000).usable_bytes(), 2_000 * MIB);
-        assert_eq!(shared(600, 10_000).usable_bytes(), 88 * MIB, "what stays free in any case does");
+        assert_eq!(
+            shared(600, 10_000).usable_bytes(),
+            88 * MIB,
+            "what stays free in any case does"
+        );
     }
 
     #[test]
     fn what_does_not_fit_is_refused_before_it_is_tried() {
         assert_eq!(budget(1_024, 10_000).check("copy", 512 * MIB), Ok(()));
-        let error = budget(1_024, 10_000).check("copy", 512 * MIB + 1).unwrap_err();
+        let error = budget(1_024, 10_000)
+            .check("copy", 512 * MIB + 1)
+            .unwrap_err();
         assert!(matches!(error, RunError::TooLarge { .. }), "{error}");
     }
 
     #[test]
     fn the_host_tells_its_memory() {
-        assert_eq!(kib("MemTotal:    16 kB\nMemFree: 3 kB\n", "MemFree:"), Some(3));
+        assert_eq!(
+            kib("MemTotal:    16 kB\nMemFree: 3 kB\n", "MemFree:"),
+            Some(3)
+        );
         let host = MemoryBudget::for_host(0);
-        assert!(host.free_bytes > 0 && host.free_bytes <= host.total_bytes, "{host:?}");
+        assert!(
+            host.free_bytes > 0 && host.free_bytes <= host.total_bytes,
+            "{host:?}"
+        );
     }
 }

@@ -9,7 +9,11 @@ pub(crate) const CHUNK: usize = 1 << 14;
 
 /// Does the work of each number below this. Waking another thread for a single one takes longer than that.
 pub(crate) fn for_each_below(count: usize, work: &(dyn Fn(usize) + Sync)) {
-    if count == 1 { work(0) } else { (0..count).into_par_iter().for_each(work) }
+    if count == 1 {
+        work(0)
+    } else {
+        (0..count).into_par_iter().for_each(work)
+    }
 }
 
 /// Does the work of each piece.
@@ -18,17 +22,29 @@ pub(crate) fn for_each<T: Send>(pieces: impl Iterator<Item = T>, work: &(dyn Fn(
 }
 
 /// What the work makes of each piece, in their order.
-pub(crate) fn map<T: Send, R: Send>(mut pieces: impl Iterator<Item = T>, work: &(dyn Fn(T) -> R + Sync)) -> Vec<R> {
-    let Some(first) = pieces.next() else { return Vec::new() };
+pub(crate) fn map<T: Send, R: Send>(
+    mut pieces: impl Iterator<Item = T>,
+    work: &(dyn Fn(T) -> R + Sync),
+) -> Vec<R> {
+    let Some(first) = pieces.next() else {
+        return Vec::new();
+    };
     // To share a single one takes longer than a small one does.
-    let Some(second) = pieces.next() else { return vec![work(first)] };
-    let cells: Vec<_> =
-        [first, second].into_iter().chain(pieces).map(|piece| Mutex::new((Some(piece), None))).collect();
+    let Some(second) = pieces.next() else {
+        return vec![work(first)];
+    };
+    let cells: Vec<_> = [first, second]
+        .into_iter()
+        .chain(pieces)
+        .map(|piece| Mutex::new((Some(piece), None)))
+        .collect();
     for_each_below(cells.len(), &|at| {
         let mut cell = cells[at].lock().unwrap_or_else(PoisonError::into_inner);
         cell.1 = cell.0.take().map(work);
     });
-    let results = cells.into_iter().map(|cell| cell.into_inner().unwrap_or_else(PoisonError::into_inner).1);
+    let results = cells
+        .into_iter()
+        .map(|cell| cell.into_inner().unwrap_or_else(PoisonError::into_inner).1);
     results.flatten().collect()
 }
 
@@ -44,9 +60,15 @@ mod tests {
                 piece.reverse();
                 piece.len()
             });
-            assert!(lengths.into_iter().eq(numbers.chunks(3).map(<[_]>::len)), "{count}");
+            assert!(
+                lengths.into_iter().eq(numbers.chunks(3).map(<[_]>::len)),
+                "{count}"
+            );
             for_each(numbers.chunks_mut(3), &|piece| piece.reverse());
-            assert!(numbers.into_iter().eq(0..count), "each piece is reversed twice: {count}");
+            assert!(
+                numbers.into_iter().eq(0..count),
+                "each piece is reversed twice: {count}"
+            );
         }
     }
 }

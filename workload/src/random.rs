@@ -18,13 +18,21 @@ pub(crate) fn bits(seed: u64, index: u64) -> u64 {
 
 /// Makes each element of its index, on all threads.
 pub(crate) fn fill<T: Send>(out: &mut [T], element: impl Fn(u64) -> T + Sync) {
-    parallel::for_each((0..).step_by(CHUNK).zip(out.chunks_mut(CHUNK)), &|(first, out)| {
-        out.iter_mut().zip(first..).for_each(|(out, index)| *out = element(index));
+    parallel::for_each((0..).step_by(CHUNK).zip(out.chunks_mut(CHUNK)), &|(
+        first,
+        out,
+    )| {
+        out.iter_mut()
+            .zip(first..)
+            .for_each(|(out, index)| *out = element(index));
     });
 }
 
 /// An array of so many elements, each made of its index, on all threads.
-pub(crate) fn array<T: Default + Clone + Send>(elements: u64, element: impl Fn(u64) -> T + Sync) -> Vec<T> {
+pub(crate) fn array<T: Default + Clone + Send>(
+    elements: u64,
+    element: impl Fn(u64) -> T + Sync,
+) -> Vec<T> {
     let mut array = vec![T::default(); elements as usize];
     fill(&mut array, element);
     array
@@ -36,7 +44,10 @@ mod tests {
 
     #[test]
     fn the_seed_is_told_as_it_is() {
-        assert_eq!((format!("{SEED_A:#x}").as_str(), SEED_B), (SEED, SEED_A + 1));
+        assert_eq!(
+            (format!("{SEED_A:#x}").as_str(), SEED_B),
+            (SEED, SEED_A + 1)
+        );
     }
 
     #[test]

@@ -100,11 +100,22 @@ mod tests {
     use super::*;
 
     fn is_between<T: Real>() {
-        let numbers: Vec<_> = (0..1000).map(|index| T::random(random::SEED_A, index).to_f64()).collect();
+        let numbers: Vec<_> = (0..1000)
+            .map(|index| T::random(random::SEED_A, index).to_f64())
+            .collect();
         assert!(numbers.iter().all(|number| (-1.0..1.0).contains(number)));
         let mean = numbers.iter().sum::<f64>() / 1000.0;
-        assert!(mean.abs() < 0.1 && numbers.iter().any(|number| number.abs() > 0.9), "{mean}");
-        assert_eq!((T::from_random_bits(0).to_f64(), T::from_random_bits(1 << 63).to_f64()), (-1.0, 0.0));
+        assert!(
+            mean.abs() < 0.1 && numbers.iter().any(|number| number.abs() > 0.9),
+            "{mean}"
+        );
+        assert_eq!(
+            (
+                T::from_random_bits(0).to_f64(),
+                T::from_random_bits(1 << 63).to_f64()
+            ),
+            (-1.0, 0.0)
+        );
     }
 
     #[test]

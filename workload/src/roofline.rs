@@ -12,7 +12,10 @@ pub(crate) struct Rated {
 
 impl Rated {
     pub(crate) fn at_any_clock(per_second: f64) -> Self {
-        Self { per_second, at_mhz: None }
+        Self {
+            per_second,
+            at_mhz: None,
+        }
     }
 }
 
@@ -28,7 +31,12 @@ pub(crate) fn roofline(limit: Bound, rate: &Rate, rated: Reading<Rated>) -> Roof
         _ => Reading::Absent(Absence::Unknown),
     };
     let rated_mhz = rated.value().and_then(|rated| rated.at_mhz);
-    Roofline { limit, rated_per_second: rated.map(|rated| rated.per_second), rated_mhz, share }
+    Roofline {
+        limit,
+        rated_per_second: rated.map(|rated| rated.per_second),
+        rated_mhz,
+        share,
+    }
 }
 
 #[cfg(test)]
@@ -37,8 +45,14 @@ mod tests {
 
     #[test]
     fn a_slower_clock_makes_the_same_rate_a_larger_share() {
-        let rate = Rate { bytes_per_second: Some(1e12), operations_per_second: Some(500e12) };
-        let rated = Rated { per_second: 1000e12, at_mhz: Some(1830.0) };
+        let rate = Rate {
+            bytes_per_second: Some(1e12),
+            operations_per_second: Some(500e12),
+        };
+        let rated = Rated {
+            per_second: 1000e12,
+            at_mhz: Some(1830.0),
+        };
         let roofline = roofline(Bound::Compute, &rate, Reading::Now(rated));
         assert_eq!(roofline.share, Reading::Now(0.5));
         assert_eq!(roofline.share_at(1525.0), Some(0.6));
@@ -47,10 +61,20 @@ mod tests {
 
     #[test]
     fn where_nothing_is_known_there_is_no_share() {
-        let rate = Rate { bytes_per_second: Some(2e12), operations_per_second: None };
+        let rate = Rate {
+            bytes_per_second: Some(2e12),
+            operations_per_second: None,
+        };
         let unknown = roofline(Bound::Memory, &rate, Reading::Absent(Absence::Unknown));
         assert_eq!(unknown.share, Reading::Absent(Absence::Unknown));
-        let memory = roofline(Bound::Memory, &rate, Reading::Now(Rated::at_any_clock(4e12)));
-        assert_eq!((memory.share.clone(), memory.share_at(1000.0)), (Reading::Now(0.5), None));
+        let memory = roofline(
+            Bound::Memory,
+            &rate,
+            Reading::Now(Rated::at_any_clock(4e12)),
+        );
+        assert_eq!(
+            (memory.share.clone(), memory.share_at(1000.0)),
+            (Reading::Now(0.5), None)
+        );
     }
 }

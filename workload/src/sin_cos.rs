@@ -23,7 +23,10 @@ macro_rules! sin_cos {
             let (mut sine, mut cosine) = (0.0, 0.0);
             let mut term = $terms;
             while term > 0 {
-                let (odd, even) = (FACTORIALS[2 * term + 1] as $float, FACTORIALS[2 * term] as $float);
+                let (odd, even) = (
+                    FACTORIALS[2 * term + 1] as $float,
+                    FACTORIALS[2 * term] as $float,
+                );
                 sine = (sine + 1.0 / odd) * -square;
                 cosine = (cosine + 1.0 / even) * -square;
                 term -= 1;
@@ -37,7 +40,10 @@ macro_rules! sin_cos {
                 $float::from_bits(bits ^ ((sign >> 1 & 1) << ($word::BITS - 1)))
             };
             let nothing = if x.abs() <= MOST { 0.0 } else { $float::NAN };
-            (pick(cosine, sine, turn.wrapping_add(1)) + nothing, pick(sine, cosine, turn) + nothing)
+            (
+                pick(cosine, sine, turn.wrapping_add(1)) + nothing,
+                pick(sine, cosine, turn) + nothing,
+            )
         }
     };
 }
@@ -49,7 +55,11 @@ sin_cos!(
     1e3,
     12_582_912.0, // 1.5 * 2^23
     // 11 bits, 11 bits, and the rest of a quarter turn.
-    [f32::from_bits(0x3fc9_0000), f32::from_bits(0x39fd_a000), f32::from_bits(0x33a2_2169)],
+    [
+        f32::from_bits(0x3fc9_0000),
+        f32::from_bits(0x39fd_a000),
+        f32::from_bits(0x33a2_2169)
+    ],
     5
 );
 sin_cos!(
@@ -112,7 +122,10 @@ mod tests {
     #[test]
     fn what_is_too_large_or_no_number_gives_none() {
         for x in [1.1e6, f64::NAN, f64::INFINITY, f64::MIN] {
-            assert!(cos_sin_f64(x).0.is_nan() && cos_sin_f64(x).1.is_nan(), "{x}");
+            assert!(
+                cos_sin_f64(x).0.is_nan() && cos_sin_f64(x).1.is_nan(),
+                "{x}"
+            );
             assert!(cos_sin_f32(x as f32).0.is_nan(), "{x}");
         }
     }

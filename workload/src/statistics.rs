@@ -27,7 +27,11 @@ pub(crate) fn relative_deviation(times_us: &[f64]) -> Option<f64> {
         return None;
     }
     let mean = times_us.iter().sum::<f64>() / n;
-    let variance = times_us.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    let variance = times_us
+        .iter()
+        .map(|time| (time - mean).powi(2))
+        .sum::<f64>()
+        / (n - 1.0);
     (mean > 0.0).then(|| variance.sqrt() / mean)
 }
 
@@ -65,7 +69,18 @@ mod tests {
     #[test]
     fn the_interval_has_the_ranks_of_the_tables() {
         // Ranks from 1, as textbooks have them: the lower end for 95 %.
-        for (n, rank) in [(5, 1), (6, 1), (8, 1), (9, 2), (10, 2), (15, 4), (20, 6), (25, 8), (50, 18), (100, 40)] {
+        for (n, rank) in [
+            (5, 1),
+            (6, 1),
+            (8, 1),
+            (9, 2),
+            (10, 2),
+            (15, 4),
+            (20, 6),
+            (25, 8),
+            (50, 18),
+            (100, 40),
+        ] {
             assert_eq!(median_rank(n) + 1, rank, "{n}");
         }
         // At 200 both ways of counting meet.

@@ -6,7 +6,9 @@ use strsim::osa_distance;
 /// swapped with their neighbor make of it, whatever their case. `None` where even that is another word.
 pub fn nearest<'a>(typed: &str, valid: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let typed = typed.to_lowercase();
-    let distances = valid.into_iter().map(|word| (osa_distance(&typed, &word.to_lowercase()), word));
+    let distances = valid
+        .into_iter()
+        .map(|word| (osa_distance(&typed, &word.to_lowercase()), word));
     // Of equals the first, so that the order of the valid words decides.
     let (distance, word) = distances.min_by_key(|(distance, _)| *distance)?;
     // One mistake in three letters; more, and it is a guess.
@@ -14,8 +16,15 @@ pub fn nearest<'a>(typed: &str, valid: impl IntoIterator<Item = &'a str>) -> Opt
 }
 
 /// The valid word that was probably meant, as a question, or else what else there is to say.
-pub fn did_you_mean<'a>(typed: &str, valid: impl IntoIterator<Item = &'a str>, otherwise: &str) -> String {
-    nearest(typed, valid).map_or_else(|| otherwise.to_owned(), |word| format!("did you mean '{word}'?"))
+pub fn did_you_mean<'a>(
+    typed: &str,
+    valid: impl IntoIterator<Item = &'a str>,
+    otherwise: &str,
+) -> String {
+    nearest(typed, valid).map_or_else(
+        || otherwise.to_owned(),
+        |word| format!("did you mean '{word}'?"),
+    )
 }
 
 #[cfg(test)]

@@ -53,15 +53,29 @@ pub(crate) trait Workload: Sync {
     }
 
     /// Makes it ready on a GPU: inputs random, outputs poisoned.
-    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
+    fn on_cuda<'gpu>(
+        &self,
+        gpu: &'gpu Gpu,
+        size: Size,
+    ) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
         let _ = (gpu, size);
-        Err(RunError::NotThere { id: self.about().id, backend: Backend::Cuda })
+        Err(RunError::NotThere {
+            id: self.about().id,
+            backend: Backend::Cuda,
+        })
     }
 
     /// Makes it ready on a GPU by NVIDIA's library, as a yardstick: the same inputs, the same check.
-    fn on_cublas<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
+    fn on_cublas<'gpu>(
+        &self,
+        gpu: &'gpu Gpu,
+        size: Size,
+    ) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
         let _ = gpu;
-        Err(RunError::NotInCublas { id: self.about().id, dtype: size.dtype })
+        Err(RunError::NotInCublas {
+            id: self.about().id,
+            dtype: size.dtype,
+        })
     }
 
     /// Rows, columns and depth, where these are not all the same.
@@ -78,7 +92,10 @@ pub(crate) trait Workload: Sync {
     /// Makes it ready on the CPU: inputs random, outputs poisoned.
     fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
         let _ = size;
-        Err(RunError::NotThere { id: self.about().id, backend: Backend::Cpu })
+        Err(RunError::NotThere {
+            id: self.about().id,
+            backend: Backend::Cpu,
+        })
     }
 }
 
@@ -133,19 +150,28 @@ impl Sample {
     pub(crate) fn on_cpu(work: impl FnOnce()) -> Self {
         let begun = Instant::now();
         work();
-        Self { device_us: None, host_us: begun.elapsed().as_secs_f64() * 1e6 }
+        Self {
+            device_us: None,
+            host_us: begun.elapsed().as_secs_f64() * 1e6,
+        }
     }
 
     /// How long one of so many took.
     pub(crate) fn of_one(self, of: u64) -> Self {
         let of = of as f64;
-        Self { device_us: self.device_us.map(|us| us / of), host_us: self.host_us / of }
+        Self {
+            device_us: self.device_us.map(|us| us / of),
+            host_us: self.host_us / of,
+        }
     }
 }
 
 impl From<Elapsed> for Sample {
     fn from(Elapsed { device_us, host_us }: Elapsed) -> Self {
-        Self { device_us: Some(device_us), host_us }
+        Self {
+            device_us: Some(device_us),
+            host_us,
+        }
     }
 }
 
@@ -167,7 +193,11 @@ impl About {
     }
 
     pub(crate) fn no_such(&self, dtype: Dtype) -> RunError {
-        RunError::NoSuchType { id: self.id, dtype, valid: self.dtypes }
+        RunError::NoSuchType {
+            id: self.id,
+            dtype,
+            valid: self.dtypes,
+        }
     }
 
     /// The type that it has where nobody says.

@@ -95,22 +95,45 @@ impl Evaluator {
     pub fn replace(&mut self, rules: &AlertRules, new_receivers: &BTreeSet<String>) {
         let mut known = std::mem::take(&mut self.rules);
         for rule in &rules.rules {
-            let same = known.iter().position(|old| old.rule.name == rule.name && old.rule.check == rule.check);
+            let same = known
+                .iter()
+                .position(|old| old.rule.name == rule.name && old.rule.check == rule.check);
             let state = same.map(|at| known.swap_remove(at));
             self.rules.push(match state {
-                Some(old) => Watched { rule: rule.clone(), ..old },
-                None => Watched { rule: rule.clone(), places: BTreeMap::new(), silenced_until_ms: None },
+                Some(old) => Watched {
+                    rule: rule.clone(),
+                    ..old
+                },
+                None => Watched {
+                    rule: rule.clone(),
+                    places: BTreeMap::new(),
+                    silenced_until_ms: None,
+                },
             });
         }
-        self.dropped.extend(known.into_iter().flat_map(|watched| watched.places.into_values()));
-        let states = self.rules.iter_mut().flat_map(|watched| watched.places.values_mut());
-        states.chain(&mut self.dropped).for_each(|state| state.forget_told(new_receivers));
+        self.dropped.extend(
+            known
+                .into_iter()
+                .flat_map(|watched| watched.places.into_values()),
+        );
+        let states = self
+            .rules
+            .iter_mut()
+            .flat_map(|watched| watched.places.values_mut());
+        states
+            .chain(&mut self.dropped)
+            .for_each(|state| state.forget_told(new_receivers));
     }
 
     /// Silences a rule until this moment, or ends that with `None`; false where there is no rule of this name.
     pub fn silence(&mut self, rule: &str, until_ms: Option<u64>) -> bool {
-        let found = self.rules.iter_mut().find(|watched| watched.rule.name == rule);
-        found.map(|watched| watched.silenced_until_ms = until_ms).is_some()
+        let found = self
+            .rules
+            .iter_mut()
+            .find(|watched| watched.rule.name == rule);
+        found
+            .map(|watched| watched.silenced_until_ms = until_ms)
+            .is_some()
     }
 
     /// Takes in what is known now.
@@ -122,7 +145,9 @@ impl Evaluator {
             state.end(now_ms, &mut outcome);
         }
         for watched in &mut self.rules {
-            watched.silenced_until_ms = watched.silenced_until_ms.filter(|until_ms| *until_ms > now_ms);
+            watched.silenced_until_ms = watched
+                .silenced_until_ms
+                .filter(|until_ms| *until_ms > now_ms);
             let is_silenced = watched.is_silenced(now_ms, &self.zone);
             let Watched { rule, places, .. } = watched;
             if readings.is_watched {
@@ -130,14 +155,22 @@ impl Evaluator {
                 // What there is may not be known yet.
                 let inventory = readings.inventory;
                 let is_over = |place: &Place, state: &mut PlaceState| {
-                    inventory.is_some() && (!there.contains(place) || state.is_of_another(place, inventory))
+                    inventory.is_some()
+                        && (!there.contains(place) || state.is_of_another(place, inventory))
                 };
                 for (_, mut state) in places.extract_if(.., is_over) {
                     state.end(now_ms, &mut outcome);
                 }
                 for place in there {
-                    let state = places.entry(place.clone()).or_insert_with(|| PlaceState::new(&rule.check));
-                    if self.since_start.may_be_unfound(&rule.check, &place, readings, &self.conditions) {
+                    let state = places
+                        .entry(place.clone())
+                        .or_insert_with(|| PlaceState::new(&rule.check));
+                    if self.since_start.may_be_unfound(
+                        &rule.check,
+                        &place,
+                        readings,
+                        &self.conditions,
+                    ) {
                         continue;
                     }
                     let seen = observe::observe(&rule.check, &place, readings, state);
@@ -159,19 +192,32 @@ impl Evaluator {
             .flat_map(|watched| watched.places.values())
             .filter_map(place::PlaceState::firing)
             .collect();
-        firing.sort_by_key(|alert| (std::cmp::Reverse(alert.alert.severity), alert.alert.since_ms));
+        firing.sort_by_key(|alert| {
+            (
+                std::cmp::Reverse(alert.alert.severity),
+                alert.alert.since_ms,
+            )
+        });
         firing
     }
 
     /// How each rule is.
     pub fn status(&self, now_ms: u64) -> Vec<RuleStatus> {
-        self.rules.iter().map(|watched| watched.status(now_ms, &self.zone)).collect()
+        self.rules
+            .iter()
+            .map(|watched| watched.status(now_ms, &self.zone))
+            .collect()
     }
 }
 
 impl Watched {
     fn is_silenced(&self, now_ms: u64, zone: &TimeZone) -> bool {
-        self.silenced_until_ms.is_some() || self.rule.quiet.iter().any(|quiet: &Quiet| quiet.has(now_ms, zone))
+        self.silenced_until_ms.is_some()
+            || self
+                .rule
+                .quiet
+                .iter()
+                .any(|quiet: &Quiet| quiet.has(now_ms, zone))
     }
 }
 
@@ -182,12 +228,23 @@ impl Outcome {
             Status::Firing => EventKind::AlertFiring(alert.alert),
             Status::Resolved => EventKind::AlertResolved(alert.alert),
         };
-        self.events.push(Event { at_ms, gpu: alert.gpu, what });
+        self.events.push(Event {
+            at_ms,
+            gpu: alert.gpu,
+            what,
+        });
     }
 
     fn notify(&mut self, at_ms: u64, alert: &FiringAlert, status: Status, receivers: &[String]) {
         if !receivers.is_empty() {
-            self.notifications.push((Notification { status, at_ms, alert: alert.clone() }, receivers.to_vec()));
+            self.notifications.push((
+                Notification {
+                    status,
+                    at_ms,
+                    alert: alert.clone(),
+                },
+                receivers.to_vec(),
+            ));
         }
     }
 }

@@ -33,10 +33,17 @@ pub(super) enum Met {
 impl Met {
     pub(super) fn text(&self, check: &Check) -> String {
         match (self, &check.watch) {
-            (Self::Value(value), Watch::Value { subject, bound, rate }) => {
-                describe::met_value(check, *subject, *bound, *rate, *value)
+            (
+                Self::Value(value),
+                Watch::Value {
+                    subject,
+                    bound,
+                    rate,
+                },
+            ) => describe::met_value(check, *subject, *bound, *rate, *value),
+            (Self::Absence(why), Watch::Absent(subject)) => {
+                describe::met_absence(check, *subject, why)
             }
-            (Self::Absence(why), Watch::Absent(subject)) => describe::met_absence(check, *subject, why),
             (Self::Condition(text), _) => text.trim_end_matches('.').to_owned(),
             // What is met is of what is watched for, and an alert of earlier has its text.
             (Self::Value(_) | Self::Absence(_) | Self::Earlier, _) => String::new(),
@@ -45,7 +52,10 @@ impl Met {
 }
 
 /// Where a rule is to be looked at.
-pub(super) fn places<'a>(check: &'a Check, readings: &Readings<'a>) -> Box<dyn Iterator<Item = Place> + 'a> {
+pub(super) fn places<'a>(
+    check: &'a Check,
+    readings: &Readings<'a>,
+) -> Box<dyn Iterator<Item = Place> + 'a> {
     let of_host = |subject: &Subject| matches!(subject, Subject::Host(_));
     let (is_of_host, is_absence) = match &check.watch {
         Watch::Value { subject, .. } => (of_host(subject), false),
@@ -60,11 +70,18 @@ pub(super) fn places<'a>(check: &'a Check, readings: &Readings<'a>) -> Box<dyn I
         let none = (is_absence && gpus.is_empty()).then_some(Place::Machine);
         return Box::new(gpus.iter().map(|gpu| Place::Gpu(gpu.index)).chain(none));
     }
-    let named = gpus.iter().filter(|gpu| check.gpus.iter().any(|id| id.matches(gpu.index, gpu.uuid.as_deref())));
-    let missing = check
-        .gpus
-        .iter()
-        .filter(move |id| is_absence && !gpus.iter().any(|gpu| id.matches(gpu.index, gpu.uuid.as_deref())));
+    let named = gpus.iter().filter(|gpu| {
+        check
+            .gpus
+            .iter()
+            .any(|id| id.matches(gpu.index, gpu.uuid.as_deref()))
+    });
+    let missing = check.gpus.iter().filter(move |id| {
+        is_absence
+            && !gpus
+                .iter()
+                .any(|gpu| id.matches(gpu.index, gpu.uuid.as_deref()))
+    });
     let missing = missing.map(|id| match id {
         GpuId::Index(index) => Place::Gpu(*index),
         GpuId::Uuid(uuid) => Place::Missing(uuid.clone()),
@@ -81,11 +98,17 @@ pub(super) fn observe(
 ) -> Observation<Met> {
     let sample = readings.sample;
     let gpu = match place {
-        Place::Gpu(index) => sample.and_then(|sample| sample.gpus.iter().find(|gpu| gpu.index == *index)),
+        Place::Gpu(index) => {
+            sample.and_then(|sample| sample.gpus.iter().find(|gpu| gpu.index == *index))
+        }
         Place::Machine | Place::Missing(_) => None,
     };
     match &check.watch {
-        Watch::Value { subject, bound, rate } => {
+        Watch::Value {
+            subject,
+            bound,
+            rate,
+        } => {
             let value = value(*subject, *bound, gpu, readings);
             let at_ms = sample.map(|sample| sample.at_ms);
             let compared = match (rate, &mut state.window) {
@@ -99,7 +122,9 @@ pub(super) fn observe(
                 // Behind a start or a gap, a rate is known only when half of its window is.
                 None if value.is_some() => Observation::Inconclusive,
                 None => Observation::Unknown,
-                Some(value) if bound.is_beyond(value, state.lasts()) => Observation::Active(Met::Value(value)),
+                Some(value) if bound.is_beyond(value, state.lasts()) => {
+                    Observation::Active(Met::Value(value))
+                }
                 Some(_) => Observation::Inactive,
             }
         }
@@ -108,51 +133,90 @@ pub(super) fn observe(
             None => Observation::Inactive,
         },
         Watch::Condition { kind, min_severity } => {
-            let Some(gpu) = gpu else { return Observation::Unknown };
+            let Some(gpu) = gpu else {
+                return Observation::Unknown;
+            };
             let met = condition(gpu, *kind, *min_severity);
-            met.map_or(Observation::Inactive, |met| Observation::Active(Met::Condition(met.text.clone())))
+            met.map_or(Observation::Inactive, |met| {
+                Observation::Active(Met::Condition(met.text.clone()))
+            })
         }
     }
 }
 
 /// The worst of a GPU's conditions that counts.
-pub(super) fn condition<'a>(gpu: &'a GpuSample, kind: Option<&str>, least: Severity) -> Option<&'a Condition> {
-    gpu.conditions
-        .iter()
-        .find(|condition| condition.severity >= least && (kind.is_none() || condition.kind.tag() == kind))
+pub(super) fn condition<'a>(
+    gpu: &'a GpuSample,
+    kind: Option<&str>,
+    least: Severity,
+) -> Option<&'a Condition> {
+    gpu.conditions.iter().find(|condition| {
+        condition.severity >= least && (kind.is_none() || condition.kind.tag() == kind)
+    })
 }
 
 impl Bound {
     /// Whether a value is met, where it was already or not.
     fn is_beyond(self, value: f64, was: bool) -> bool {
         let threshold = if was { self.clear } else { self.value };
-        if self.is_above { value > threshold } else { value < threshold }
+        if self.is_above {
+            value > threshold
+        } else {
+            value < threshold
+        }
     }
 }
 
 /// The value that is compared; `None` where a GPU does not answer, or has none.
-fn value(subject: Subject, bound: Bound, gpu: Option<&GpuSample>, readings: &Readings<'_>) -> Option<f64> {
+fn value(
+    subject: Subject,
+    bound: Bound,
+    gpu: Option<&GpuSample>,
+    readings: &Readings<'_>,
+) -> Option<f64> {
     let (value, limit) = match subject {
         Subject::Gpu(field) => {
             let gpu = gpu.filter(|gpu| gpu.health == Health::Ok)?;
-            let board = readings.inventory.and_then(|all| all.gpus.iter().find(|board| board.index == gpu.index));
-            (field.access.value(gpu)?, field.limit_value(GPU_FIELDS, gpu, board))
+            let board = readings
+                .inventory
+                .and_then(|all| all.gpus.iter().find(|board| board.index == gpu.index));
+            (
+                field.access.value(gpu)?,
+                field.limit_value(GPU_FIELDS, gpu, board),
+            )
         }
         Subject::Host(field) => {
             let host = &readings.sample?.host;
-            (field.access.value(host)?, field.limit_value(HOST_FIELDS, host, None))
+            (
+                field.access.value(host)?,
+                field.limit_value(HOST_FIELDS, host, None),
+            )
         }
     };
-    if bound.is_share { limit.filter(|limit| *limit > 0.0).map(|limit| value / limit * 100.0) } else { Some(value) }
+    if bound.is_share {
+        limit
+            .filter(|limit| *limit > 0.0)
+            .map(|limit| value / limit * 100.0)
+    } else {
+        Some(value)
+    }
 }
 
 /// Why a reading is not there; `None` where it is, or where it is not expected. A GPU that sleeps is as it should be.
-fn absence(subject: Option<Subject>, gpu: Option<&GpuSample>, readings: &Readings<'_>) -> Option<String> {
-    let Some(sample) = readings.sample else { return Some("GPUs are not read".to_owned()) };
+fn absence(
+    subject: Option<Subject>,
+    gpu: Option<&GpuSample>,
+    readings: &Readings<'_>,
+) -> Option<String> {
+    let Some(sample) = readings.sample else {
+        return Some("GPUs are not read".to_owned());
+    };
     if let Some(Subject::Host(field)) = subject {
         return (field.access.read)(&sample.host).err().map(word);
     }
-    let Some(gpu) = gpu else { return Some("there is no such GPU".to_owned()) };
+    let Some(gpu) = gpu else {
+        return Some("there is no such GPU".to_owned());
+    };
     match (&gpu.health, subject) {
         (Health::Ok, Some(Subject::Gpu(field))) => (field.access.read)(gpu).err().map(word),
         (Health::Ok | Health::Asleep { .. }, _) => None,
@@ -163,5 +227,8 @@ fn absence(subject: Option<Subject>, gpu: Option<&GpuSample>, readings: &Reading
 /// A reason as it is in JSON, in words.
 fn word(reason: &gpumon_probe::model::Absence) -> String {
     let reason = serde_json::to_value(reason).unwrap_or_default();
-    reason["absent"].as_str().unwrap_or("unknown").replace('_', " ")
+    reason["absent"]
+        .as_str()
+        .unwrap_or("unknown")
+        .replace('_', " ")
 }

@@ -39,26 +39,46 @@ pub(super) struct PlaceState {
 impl PlaceState {
     pub(super) fn new(check: &Check) -> Self {
         let window = match &check.watch {
-            Watch::Value { rate: Some(rate), subject, .. } => Some(Window::new(rate.over_ms, *subject)),
+            Watch::Value {
+                rate: Some(rate),
+                subject,
+                ..
+            } => Some(Window::new(rate.over_ms, *subject)),
             _ => None,
         };
         let hysteresis = Hysteresis::new(check.for_ms, check.clear_for_ms);
-        Self { hysteresis, window, firing: None, told: BTreeMap::new() }
+        Self {
+            hysteresis,
+            window,
+            firing: None,
+            told: BTreeMap::new(),
+        }
     }
 
     /// How it was before the program's start: this alert fired or had, and receivers had been told so at these times.
-    pub(super) fn earlier(alert: &FiringAlert, fires: bool, told_ms: BTreeMap<String, u64>) -> Self {
+    pub(super) fn earlier(
+        alert: &FiringAlert,
+        fires: bool,
+        told_ms: BTreeMap<String, u64>,
+    ) -> Self {
         Self {
             hysteresis: Hysteresis::new(0, 0),
             window: None,
             firing: fires.then(|| alert.clone()),
-            told: told_ms.into_iter().map(|(name, told_ms)| (name, (alert.clone(), told_ms))).collect(),
+            told: told_ms
+                .into_iter()
+                .map(|(name, told_ms)| (name, (alert.clone(), told_ms)))
+                .collect(),
         }
     }
 
     /// Goes on with this check; what fires began at this moment.
     pub(super) fn resumed(self, check: &Check, since: Moment) -> Self {
-        let mut state = Self { firing: self.firing, told: self.told, ..Self::new(check) };
+        let mut state = Self {
+            firing: self.firing,
+            told: self.told,
+            ..Self::new(check)
+        };
         if let Some(firing) = &mut state.firing {
             // Earlier versions did not store it.
             firing.alert.names_processes = check.names_processes();
@@ -69,8 +89,16 @@ impl PlaceState {
 
     /// The alert that fires, or that some were told to fire, and who was told when; `None` where there is none.
     pub(super) fn told(&self) -> Option<(&FiringAlert, impl Iterator<Item = (&str, u64)>)> {
-        let newest = || self.told.values().max_by_key(|(_, told_ms)| *told_ms).map(|(alert, _)| alert);
-        let told = self.told.iter().map(|(name, (_, told_ms))| (name.as_str(), *told_ms));
+        let newest = || {
+            self.told
+                .values()
+                .max_by_key(|(_, told_ms)| *told_ms)
+                .map(|(alert, _)| alert)
+        };
+        let told = self
+            .told
+            .iter()
+            .map(|(name, (_, told_ms))| (name.as_str(), *told_ms));
         Some((self.firing.as_ref().or_else(newest)?, told))
     }
 
@@ -78,7 +106,9 @@ impl PlaceState {
     pub(super) fn is_of_another(&self, place: &Place, inventory: Option<&Inventory>) -> bool {
         let uuid = |gpu: Option<GpuRef>| gpu.and_then(|gpu| gpu.uuid);
         let known = self.told().and_then(|(alert, _)| uuid(alert.gpu.clone()));
-        known.zip(uuid(gpu_ref(place, inventory))).is_some_and(|(known, now)| known != now)
+        known
+            .zip(uuid(gpu_ref(place, inventory)))
+            .is_some_and(|(known, now)| known != now)
     }
 
     /// Whether it fires.
@@ -140,7 +170,13 @@ impl PlaceState {
     }
 
     /// Tells receivers what they do not know yet, unless they are not to be told now.
-    pub(super) fn notify(&mut self, rule: &Rule, is_silenced: bool, now_ms: u64, outcome: &mut Outcome) {
+    pub(super) fn notify(
+        &mut self,
+        rule: &Rule,
+        is_silenced: bool,
+        now_ms: u64,
+        outcome: &mut Outcome,
+    ) {
         if let Some(firing) = &mut self.firing {
             firing.alert.silenced = is_silenced;
         }
@@ -153,12 +189,23 @@ impl PlaceState {
         };
         let is_due = |told_ms: u64| {
             // A clock that was set back does not put it off.
-            rule.repeat_ms.is_some_and(|repeat_ms| now_ms.abs_diff(told_ms) >= repeat_ms)
+            rule.repeat_ms
+                .is_some_and(|repeat_ms| now_ms.abs_diff(told_ms) >= repeat_ms)
         };
-        let is_told = |name: &&String| self.told.get(*name).is_some_and(|(_, told_ms)| !is_due(*told_ms));
-        let due: Vec<String> = rule.notify.iter().filter(|name| !is_told(name)).cloned().collect();
+        let is_told = |name: &&String| {
+            self.told
+                .get(*name)
+                .is_some_and(|(_, told_ms)| !is_due(*told_ms))
+        };
+        let due: Vec<String> = rule
+            .notify
+            .iter()
+            .filter(|name| !is_told(name))
+            .cloned()
+            .collect();
         outcome.notify(now_ms, firing, Status::Firing, &due);
-        self.told.extend(due.into_iter().map(|name| (name, (firing.clone(), now_ms))));
+        self.told
+            .extend(due.into_iter().map(|name| (name, (firing.clone(), now_ms))));
     }
 
     /// These receivers know nothing of what fires.
@@ -196,7 +243,12 @@ fn text(rule: &Rule, place: &Place, met: &Met) -> String {
 }
 
 pub(super) fn gpu_ref(place: &Place, inventory: Option<&Inventory>) -> Option<GpuRef> {
-    let Place::Gpu(index) = *place else { return None };
+    let Place::Gpu(index) = *place else {
+        return None;
+    };
     let gpu = inventory.and_then(|inventory| inventory.gpus.iter().find(|gpu| gpu.index == index));
-    Some(GpuRef { index, uuid: gpu.and_then(|gpu| gpu.uuid.clone()) })
+    Some(GpuRef {
+        index,
+        uuid: gpu.and_then(|gpu| gpu.uuid.clone()),
+    })
 }

@@ -39,8 +39,13 @@ impl SinceStart {
         readings: &Readings<'_>,
         settings: &ConditionSettings,
     ) -> bool {
-        let (Watch::Condition { kind, min_severity }, Place::Gpu(index)) = (&check.watch, place) else { return false };
-        let Some(gpu) = gpus(readings).iter().find(|gpu| gpu.index == *index) else { return false };
+        let (Watch::Condition { kind, min_severity }, Place::Gpu(index)) = (&check.watch, place)
+        else {
+            return false;
+        };
+        let Some(gpu) = gpus(readings).iter().find(|gpu| gpu.index == *index) else {
+            return false;
+        };
         let answered_ms = self.answered_ms.get(index).copied().unwrap_or(0);
         !matches!(gpu.health, Health::Asleep { .. })
             && observe::condition(gpu, *kind, *min_severity).is_none()

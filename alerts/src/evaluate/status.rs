@@ -56,22 +56,41 @@ pub enum RuleState {
 
 impl Watched {
     pub(super) fn status(&self, now_ms: u64, zone: &TimeZone) -> RuleStatus {
-        let Self { rule, places, silenced_until_ms } = self;
+        let Self {
+            rule,
+            places,
+            silenced_until_ms,
+        } = self;
         let names_processes = rule.check.names_processes();
         let place = |(place, state): (&Place, &PlaceState)| {
             if let Some(firing) = state.firing() {
                 let state = RuleState::Firing;
                 let alert = firing.alert;
                 let since_ms = alert.since_ms;
-                return Some(PlaceStatus { gpu: firing.gpu, state, since_ms, text: alert.text, names_processes });
+                return Some(PlaceStatus {
+                    gpu: firing.gpu,
+                    state,
+                    since_ms,
+                    text: alert.text,
+                    names_processes,
+                });
             }
             let (since, met) = state.pending()?;
             let gpu = match place {
-                Place::Gpu(index) => Some(GpuRef { index: *index, uuid: None }),
+                Place::Gpu(index) => Some(GpuRef {
+                    index: *index,
+                    uuid: None,
+                }),
                 Place::Machine | Place::Missing(_) => None,
             };
             let (state, text) = (RuleState::Pending, met.text(&rule.check));
-            Some(PlaceStatus { gpu, state, since_ms: since.wall_ms, text, names_processes })
+            Some(PlaceStatus {
+                gpu,
+                state,
+                since_ms: since.wall_ms,
+                text,
+                names_processes,
+            })
         };
         RuleStatus {
             name: rule.name.clone(),

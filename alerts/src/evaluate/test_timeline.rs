@@ -1,7 +1,9 @@
 //! GPUs whose timeline a test makes up, one tick at a time.
 
 use gpumon_probe::derive::ConditionSettings;
-use gpumon_probe::model::{Absence, EventKind, Gpu, GpuSample, Health, HostSample, Inventory, Reading, Sample};
+use gpumon_probe::model::{
+    Absence, EventKind, Gpu, GpuSample, Health, HostSample, Inventory, Reading, Sample,
+};
 use jiff::tz::TimeZone;
 use serde_json::json;
 
@@ -44,7 +46,10 @@ impl TestTimeline {
 
     /// The same, with receivers who know nothing.
     pub(super) fn reload_with(&mut self, rules: &str, new_receivers: &[&str]) {
-        let new_receivers = new_receivers.iter().map(|name| (*name).to_owned()).collect();
+        let new_receivers = new_receivers
+            .iter()
+            .map(|name| (*name).to_owned())
+            .collect();
         self.evaluator.replace(&parsed(rules), &new_receivers);
     }
 
@@ -73,7 +78,12 @@ impl TestTimeline {
     }
 
     pub(super) fn tick(&mut self, sample: Option<&Sample>, is_watched: bool) {
-        let readings = Readings { sample, inventory: Some(&self.inventory), is_watched, started_ms: self.started_ms };
+        let readings = Readings {
+            sample,
+            inventory: Some(&self.inventory),
+            is_watched,
+            started_ms: self.started_ms,
+        };
         let outcome = self.evaluator.update(&readings, self.now_ms);
         let second = (self.now_ms - START_MS) / 1000;
         for event in outcome.events {
@@ -82,13 +92,22 @@ impl TestTimeline {
                 EventKind::AlertResolved(alert) => ('-', alert),
                 other => panic!("{other:?}"),
             };
-            let gpu = event.gpu.map(|gpu| format!(" {}", gpu.index)).unwrap_or_default();
-            self.events.push(format!("{second} {sign}{}{gpu}", alert.rule));
+            let gpu = event
+                .gpu
+                .map(|gpu| format!(" {}", gpu.index))
+                .unwrap_or_default();
+            self.events
+                .push(format!("{second} {sign}{}{gpu}", alert.rule));
         }
         for (notification, receivers) in outcome.notifications {
-            let sign = if notification.status == Status::Firing { '+' } else { '-' };
+            let sign = if notification.status == Status::Firing {
+                '+'
+            } else {
+                '-'
+            };
             let rule = notification.alert.alert.rule;
-            self.notifications.push(format!("{second} {sign}{rule} {}", receivers.join(",")));
+            self.notifications
+                .push(format!("{second} {sign}{rule} {}", receivers.join(",")));
         }
     }
 
@@ -109,19 +128,31 @@ impl TestTimeline {
 }
 
 fn parsed(rules: &str) -> AlertRules {
-    let text = if rules.contains("[[") { rules.to_owned() } else { format!("[[rule]]\nname = \"a\"\n{rules}") };
+    let text = if rules.contains("[[") {
+        rules.to_owned()
+    } else {
+        format!("[[rule]]\nname = \"a\"\n{rules}")
+    };
     AlertRules::from_toml(&text, "test").unwrap()
 }
 
 fn inventory(gpus: u32) -> Inventory {
     let gpu = |index: u32| -> Gpu {
-        let source = "sim:1".parse::<gpumon_probe::vendor::SourceChoice>().unwrap().open(None).unwrap();
+        let source = "sim:1"
+            .parse::<gpumon_probe::vendor::SourceChoice>()
+            .unwrap()
+            .open(None)
+            .unwrap();
         let options = gpumon_probe::sampler::Options::new(
             std::time::Duration::from_secs(1),
             gpumon_probe::owner::CommandLines::Own,
         );
         let one = gpumon_probe::sampler::once(&source.into(), &options).unwrap();
-        Gpu { index, uuid: Some(format!("GPU-{index}")), ..one.inventory.gpus[0].clone() }
+        Gpu {
+            index,
+            uuid: Some(format!("GPU-{index}")),
+            ..one.inventory.gpus[0].clone()
+        }
     };
     serde_json::from_value(json!({
         "at_ms": START_MS,
@@ -144,7 +175,13 @@ pub(super) fn sample(at_ms: u64, gpus: u32) -> Sample {
         sample.memory.used_bytes = Reading::Now(40 << 30);
         sample
     };
-    Sample { seq: 0, at_ms, interval_ms: 1000, gpus: (0..gpus).map(gpu).collect(), host: host() }
+    Sample {
+        seq: 0,
+        at_ms,
+        interval_ms: 1000,
+        gpus: (0..gpus).map(gpu).collect(),
+        host: host(),
+    }
 }
 
 fn host() -> HostSample {

@@ -20,7 +20,11 @@ pub(super) struct Window {
 impl Window {
     pub(super) fn new(over_ms: u64, subject: Subject) -> Self {
         let kind = subject.of(|field| field.kind, |field| field.kind);
-        Self { over_ms, is_counter: kind == Kind::Counter, values: VecDeque::new() }
+        Self {
+            over_ms,
+            is_counter: kind == Kind::Counter,
+            values: VecDeque::new(),
+        }
     }
 
     /// Takes in a value of this moment; what is known already, or of a clock that was set back, is not taken twice.
@@ -30,8 +34,11 @@ impl Window {
         if newest_ms.is_some_and(|newest_ms| at_ms < newest_ms) {
             self.values.clear();
         }
-        self.values.retain(|(known_ms, _)| at_ms - known_ms <= self.over_ms);
-        let Some(value) = value.filter(|_| newest_ms != Some(at_ms)) else { return };
+        self.values
+            .retain(|(known_ms, _)| at_ms - known_ms <= self.over_ms);
+        let Some(value) = value.filter(|_| newest_ms != Some(at_ms)) else {
+            return;
+        };
         // The newest always counts, in the place of one that is too close to the one before it.
         let close_ms = self.over_ms / MOST_VALUES;
         if self.values.len() >= 2 && at_ms - self.values[self.values.len() - 2].0 <= close_ms {
@@ -52,11 +59,16 @@ impl Window {
         }
         if self.is_counter {
             let pairs = self.values.iter().zip(self.values.iter().skip(1));
-            let growth: f64 = pairs.map(|((_, a), (_, b))| if b < a { *b } else { b - a }).sum();
+            let growth: f64 = pairs
+                .map(|((_, a), (_, b))| if b < a { *b } else { b - a })
+                .sum();
             return Some(growth / (known_ms as f64 / 1000.0));
         }
         let count = self.values.len() as f64;
-        let points = self.values.iter().map(|(at_ms, value)| ((at_ms - first.0) as f64 / 1000.0, value - first.1));
+        let points = self
+            .values
+            .iter()
+            .map(|(at_ms, value)| ((at_ms - first.0) as f64 / 1000.0, value - first.1));
         let (mut x, mut y, mut xy, mut xx) = (0.0, 0.0, 0.0, 0.0);
         for (at, value) in points {
             x += at;
@@ -75,7 +87,10 @@ mod tests {
     use super::*;
 
     fn window(id: &str, over_ms: u64) -> Window {
-        Window::new(over_ms, Subject::Gpu(GPU_FIELDS.iter().find(|field| field.id == id).unwrap()))
+        Window::new(
+            over_ms,
+            Subject::Gpu(GPU_FIELDS.iter().find(|field| field.id == id).unwrap()),
+        )
     }
 
     #[test]
@@ -87,8 +102,15 @@ mod tests {
         }
         for second in 30..200_u64 {
             let noise = if second % 2 == 0 { 1.0 } else { -1.0 };
-            window.push(Some(second * 1000), Some(40.0 + 0.5 * second as f64 + noise));
-            assert!((window.per_second().unwrap() - 0.5).abs() < 0.05, "{second}: {:?}", window.per_second());
+            window.push(
+                Some(second * 1000),
+                Some(40.0 + 0.5 * second as f64 + noise),
+            );
+            assert!(
+                (window.per_second().unwrap() - 0.5).abs() < 0.05,
+                "{second}: {:?}",
+                window.per_second()
+            );
         }
     }
 
@@ -96,10 +118,18 @@ mod tests {
     fn a_counter_that_begins_anew_goes_on() {
         let mut window = window("power.energy_joules_total", 10_000);
         for second in 0..30_u64 {
-            let joules = if second < 20 { 100 * second } else { 100 * (second - 20) };
+            let joules = if second < 20 {
+                100 * second
+            } else {
+                100 * (second - 20)
+            };
             window.push(Some(second * 1000), Some(joules as f64));
         }
-        assert!((window.per_second().unwrap() - 90.0).abs() < 11.0, "{:?}", window.per_second());
+        assert!(
+            (window.per_second().unwrap() - 90.0).abs() < 11.0,
+            "{:?}",
+            window.per_second()
+        );
     }
 
     #[test]
@@ -110,7 +140,11 @@ mod tests {
             window.push(Some(tenth * 100), Some(-1.0));
         }
         assert!(window.values.len() <= 122, "{}", window.values.len());
-        assert!((window.per_second().unwrap() - 10.0).abs() < 1e-6, "{:?}", window.per_second());
+        assert!(
+            (window.per_second().unwrap() - 10.0).abs() < 1e-6,
+            "{:?}",
+            window.per_second()
+        );
         assert_eq!(window.values.back(), Some(&(199_900, 1999.0)));
         window.push(Some(500_000), Some(1.0));
         assert_eq!((window.values.len(), window.per_second()), (1, None));

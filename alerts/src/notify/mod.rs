@@ -75,7 +75,10 @@ pub struct Dispatcher {
 impl Dispatcher {
     /// One without receivers.
     pub fn new(on_problem: OnProblem) -> Self {
-        Self { workers: BTreeMap::new(), on_problem }
+        Self {
+            workers: BTreeMap::new(),
+            on_problem,
+        }
     }
 
     /// Takes other receivers. One that is as before keeps what waits for it; what waits for the others is dropped.
@@ -86,7 +89,9 @@ impl Dispatcher {
         let mut known = std::mem::take(&mut self.workers);
         let mut ignorant = BTreeSet::new();
         for receiver in receivers {
-            let same = known.remove(&receiver.name).filter(|worker| worker.receiver() == receiver);
+            let same = known
+                .remove(&receiver.name)
+                .filter(|worker| worker.receiver() == receiver);
             if same.as_ref().is_none_or(Worker::is_behind) {
                 ignorant.insert(receiver.name.clone());
             }
@@ -105,7 +110,10 @@ impl Dispatcher {
 
     /// Whether each receiver has got all that it was sent, by name.
     pub fn is_up_to_date(&self) -> BTreeMap<String, bool> {
-        self.workers.iter().map(|(name, worker)| (name.clone(), worker.is_up_to_date())).collect()
+        self.workers
+            .iter()
+            .map(|(name, worker)| (name.clone(), worker.is_up_to_date()))
+            .collect()
     }
 
     /// How each receiver is.
@@ -123,12 +131,16 @@ pub fn missing_program(receiver: &Receiver) -> Option<String> {
     if program::is_found(program) {
         return None;
     }
-    Some(format!("the program {program} is not found; install it, or name its path"))
+    Some(format!(
+        "the program {program} is not found; install it, or name its path"
+    ))
 }
 
 impl std::fmt::Debug for Dispatcher {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Dispatcher").field("receivers", &self.workers.keys()).finish_non_exhaustive()
+        f.debug_struct("Dispatcher")
+            .field("receivers", &self.workers.keys())
+            .finish_non_exhaustive()
     }
 }
 
@@ -136,17 +148,29 @@ impl std::fmt::Debug for Dispatcher {
 ///
 /// # Errors
 /// Why it was not delivered.
-pub fn deliver(receiver: &Receiver, notification: &Notification, host: &str) -> Result<(), Failure> {
+pub fn deliver(
+    receiver: &Receiver,
+    notification: &Notification,
+    host: &str,
+) -> Result<(), Failure> {
     match &receiver.way {
-        Way::Webhook { address, format } => {
-            webhook::post(address, &payload::body(*format, notification, host), receiver.timeout)
-        }
+        Way::Webhook { address, format } => webhook::post(
+            address,
+            &payload::body(*format, notification, host),
+            receiver.timeout,
+        ),
         Way::Command { words } => {
             let values = Values::new(notification, host);
             let mut words = words.iter().map(|word| values.fill(word));
             let program = words.next().unwrap_or_default();
             let input = payload::json(notification, host).to_string();
-            let output = program::run(&program, words, values.variables(), &input, receiver.timeout)?;
+            let output = program::run(
+                &program,
+                words,
+                values.variables(),
+                &input,
+                receiver.timeout,
+            )?;
             if !output.text.is_empty() {
                 tracing::info!("alerts: {}: {}", receiver.name, output.text.trim_end());
             }

@@ -16,12 +16,20 @@ pub(super) fn body(format: WebhookFormat, notification: &Notification, host: &st
 }
 
 pub(super) fn json(notification: &Notification, host: &str) -> Value {
-    let Notification { status, at_ms, alert } = notification.clone();
+    let Notification {
+        status,
+        at_ms,
+        alert,
+    } = notification.clone();
     let what = match status {
         Status::Firing => EventKind::AlertFiring(alert.alert),
         Status::Resolved => EventKind::AlertResolved(alert.alert),
     };
-    let event = Event { at_ms, gpu: alert.gpu, what };
+    let event = Event {
+        at_ms,
+        gpu: alert.gpu,
+        what,
+    };
     let mut value = serde_json::to_value(event).unwrap_or_default();
     if let Some(object) = value.as_object_mut() {
         object.insert("host".to_owned(), host.into());
@@ -50,7 +58,9 @@ fn slack(notification: &Notification, host: &str) -> Value {
 
 /// What Slack reads as markup is text: names of processes come from strangers.
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
 }
 
 #[cfg(test)]
@@ -69,8 +79,15 @@ pub(super) mod tests {
             silenced: false,
             names_processes: false,
         };
-        let gpu = Some(GpuRef { index: 3, uuid: Some("GPU-3".into()) });
-        Notification { status: Status::Firing, at_ms: 7, alert: FiringAlert { gpu, alert } }
+        let gpu = Some(GpuRef {
+            index: 3,
+            uuid: Some("GPU-3".into()),
+        });
+        Notification {
+            status: Status::Firing,
+            at_ms: 7,
+            alert: FiringAlert { gpu, alert },
+        }
     }
 
     #[test]
@@ -79,7 +96,10 @@ pub(super) mod tests {
             "host": "gpu1", "at_ms": 7, "gpu": { "index": 3, "uuid": "GPU-3" }, "what": "alert_firing", "rule": "hot",
             "severity": "warning", "since_ms": 5, "text": "Temperature 87 °C, above 85 °C for 2 min",
         });
-        assert_eq!(body(WebhookFormat::Json, &notification(), "gpu1"), expected.to_string());
+        assert_eq!(
+            body(WebhookFormat::Json, &notification(), "gpu1"),
+            expected.to_string()
+        );
     }
 
     #[test]
@@ -87,9 +107,16 @@ pub(super) mod tests {
         let mut notification = notification();
         notification.status = Status::Resolved;
         notification.alert.alert.text = "<!channel> & co".into();
-        let message: Value = serde_json::from_str(&body(WebhookFormat::Slack, &notification, "gpu1")).unwrap();
-        assert_eq!(message["text"], "Resolved: hot: GPU 3: &lt;!channel&gt; &amp; co (gpu1)");
+        let message: Value =
+            serde_json::from_str(&body(WebhookFormat::Slack, &notification, "gpu1")).unwrap();
+        assert_eq!(
+            message["text"],
+            "Resolved: hot: GPU 3: &lt;!channel&gt; &amp; co (gpu1)"
+        );
         let shown = message["blocks"][0]["text"]["text"].as_str().unwrap();
-        assert_eq!(shown, ":white_check_mark: Resolved: hot: GPU 3: &lt;!channel&gt; &amp; co");
+        assert_eq!(
+            shown,
+            ":white_check_mark: Resolved: hot: GPU 3: &lt;!channel&gt; &amp; co"
+        );
     }
 }

@@ -40,8 +40,17 @@ impl Output {
         if self.status.success() {
             return Ok(());
         }
-        let said = self.text.trim().lines().last().map(|line| format!(": {line}")).unwrap_or_default();
-        Err(Failure { message: format!("{} failed ({}){said}", self.program, self.status), attempts: ATTEMPTS })
+        let said = self
+            .text
+            .trim()
+            .lines()
+            .last()
+            .map(|line| format!(": {line}"))
+            .unwrap_or_default();
+        Err(Failure {
+            message: format!("{} failed ({}){said}", self.program, self.status),
+            attempts: ATTEMPTS,
+        })
     }
 
     pub(super) fn is_success(&self) -> bool {
@@ -61,13 +70,25 @@ pub(super) fn run<'v>(
     timeout: Duration,
 ) -> Result<Output, Failure> {
     let cannot_start = |error: io::Error| {
-        let cure = if error.kind() == io::ErrorKind::NotFound { "install it, or name its path" } else { "check it" };
-        Failure { message: format!("cannot start {program}: {error}; {cure}"), attempts: 1 }
+        let cure = if error.kind() == io::ErrorKind::NotFound {
+            "install it, or name its path"
+        } else {
+            "check it"
+        };
+        Failure {
+            message: format!("cannot start {program}: {error}; {cure}"),
+            attempts: 1,
+        }
     };
     let (mut output, writer) = io::pipe().map_err(cannot_start)?;
     let mut command = child::command(program);
-    command.args(arguments).envs(variables).stdin(Stdio::piped());
-    command.stdout(writer.try_clone().map_err(cannot_start)?).stderr(writer);
+    command
+        .args(arguments)
+        .envs(variables)
+        .stdin(Stdio::piped());
+    command
+        .stdout(writer.try_clone().map_err(cannot_start)?)
+        .stderr(writer);
     // A group of its own, which ends as a whole.
     let mut child = command.process_group(0).spawn().map_err(cannot_start)?;
     // It holds the ends of the pipe that are the program's.
@@ -88,21 +109,34 @@ pub(super) fn run<'v>(
     let ended = wait(&mut child, timeout).map_err(cannot_start)?;
     let Some(status) = ended else {
         let seconds = timeout.as_secs();
-        let message = format!("{program} did not end within {seconds} s and was killed; raise `timeout` or mend it");
-        return Err(Failure { message, attempts: ATTEMPTS });
+        let message = format!(
+            "{program} did not end within {seconds} s and was killed; raise `timeout` or mend it"
+        );
+        return Err(Failure {
+            message,
+            attempts: ATTEMPTS,
+        });
     };
     let text = text.recv_timeout(OUTPUT_TIMEOUT).unwrap_or_default();
-    Ok(Output { program: program.to_owned(), status, text })
+    Ok(Output {
+        program: program.to_owned(),
+        status,
+        text,
+    })
 }
 
 /// Whether a program of this name or path can be executed.
 pub(super) fn is_found(program: &str) -> bool {
-    let is_executable =
-        |path: &Path| path.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0);
+    let is_executable = |path: &Path| {
+        path.metadata()
+            .is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+    };
     if program.contains('/') {
         return is_executable(Path::new(program));
     }
-    env::var_os("PATH").is_some_and(|path| env::split_paths(&path).any(|folder| is_executable(&folder.join(program))))
+    env::var_os("PATH").is_some_and(|path| {
+        env::split_paths(&path).any(|folder| is_executable(&folder.join(program)))
+    })
 }
 
 /// How it ended; `None` where it had to be killed.
@@ -129,18 +163,43 @@ mod tests {
     fn shell(script: &str, input: &str, timeout_ms: u64) -> Result<Output, Failure> {
         let arguments = ["-c", script].map(str::to_owned).into_iter();
         let variables = [("GPUMON_ALERT_RULE".to_owned(), "hot")].into_iter();
-        run("/bin/sh", arguments, variables, input, Duration::from_millis(timeout_ms))
+        run(
+            "/bin/sh",
+            arguments,
+            variables,
+            input,
+            Duration::from_millis(timeout_ms),
+        )
     }
 
     #[test]
     fn it_gets_its_input_and_variables_and_its_output_is_kept() {
         let output = shell("cat; echo; echo $GPUMON_ALERT_RULE >&2", "{}", 5000).unwrap();
-        assert_eq!((output.text.as_str(), output.success()), ("{}\nhot\n", Ok(())));
-        let failure = shell("echo first; echo why >&2; exit 3", "", 5000).unwrap().success().unwrap_err();
+        assert_eq!(
+            (output.text.as_str(), output.success()),
+            ("{}\nhot\n", Ok(()))
+        );
+        let failure = shell("echo first; echo why >&2; exit 3", "", 5000)
+            .unwrap()
+            .success()
+            .unwrap_err();
         assert_eq!(failure.attempts, ATTEMPTS);
-        assert!(failure.message.contains("exit status: 3") && failure.message.ends_with(": why"), "{failure:?}");
-        let missing = run("/no/such", [].into_iter(), [].into_iter(), "", Duration::from_secs(1)).unwrap_err();
-        assert!(missing.message.contains("cannot start /no/such"), "{missing:?}");
+        assert!(
+            failure.message.contains("exit status: 3") && failure.message.ends_with(": why"),
+            "{failure:?}"
+        );
+        let missing = run(
+            "/no/such",
+            [].into_iter(),
+            [].into_iter(),
+            "",
+            Duration::from_secs(1),
+        )
+        .unwrap_err();
+        assert!(
+            missing.message.contains("cannot start /no/such"),
+            "{missing:?}"
+        );
     }
 
     #[test]
@@ -150,18 +209,34 @@ mod tests {
         let begun = Instant::now();
         let script = format!("(sleep 2; touch {}) & sleep 60", file.display());
         let failure = shell(&script, "", 300).unwrap_err();
-        assert!(failure.attempts == ATTEMPTS && failure.message.contains("killed"), "{failure:?}");
-        assert!(begun.elapsed() < Duration::from_millis(1500), "{:?}", begun.elapsed());
+        assert!(
+            failure.attempts == ATTEMPTS && failure.message.contains("killed"),
+            "{failure:?}"
+        );
+        assert!(
+            begun.elapsed() < Duration::from_millis(1500),
+            "{:?}",
+            begun.elapsed()
+        );
         thread::sleep(Duration::from_millis(2200));
         assert!(!file.exists());
     }
 
     #[test]
     fn neither_endless_output_nor_input_that_nobody_reads_blocks() {
-        let output = shell("head -c 1000000 /dev/zero | tr '\\0' x", &"y".repeat(1_000_000), 10_000).unwrap();
+        let output = shell(
+            "head -c 1000000 /dev/zero | tr '\\0' x",
+            &"y".repeat(1_000_000),
+            10_000,
+        )
+        .unwrap();
         assert_eq!(output.text.len() as u64, LONGEST_OUTPUT);
         let begun = Instant::now();
         let output = shell("sleep 30 & echo done", "", 10_000).unwrap();
-        assert!(output.is_success() && begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+        assert!(
+            output.is_success() && begun.elapsed() < Duration::from_secs(5),
+            "{:?}",
+            begun.elapsed()
+        );
     }
 }

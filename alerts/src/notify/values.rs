@@ -23,7 +23,8 @@ impl Values {
             describe::severity_word(alert.severity).to_owned(),
             describe::placed(&notification.alert),
             gpu.map(|gpu| gpu.index.to_string()).unwrap_or_default(),
-            gpu.and_then(|GpuRef { uuid, .. }| uuid.clone()).unwrap_or_default(),
+            gpu.and_then(|GpuRef { uuid, .. }| uuid.clone())
+                .unwrap_or_default(),
             host.to_owned(),
             alert.since_ms.to_string(),
         ];
@@ -38,15 +39,21 @@ impl Values {
             format!("{before}{}", at.map_or("", |at| &self.0[at]))
         });
         let filled: String = filled.collect();
-        if filled.starts_with('-') && !word.starts_with('-') { format!(" {filled}") } else { filled }
+        if filled.starts_with('-') && !word.starts_with('-') {
+            format!(" {filled}")
+        } else {
+            filled
+        }
     }
 
     /// The same for the environment.
     pub(super) fn variables(&self) -> impl Iterator<Item = (String, &str)> {
-        NAMES
-            .iter()
-            .zip(&self.0)
-            .map(|(name, value)| (format!("GPUMON_ALERT_{}", name.to_ascii_uppercase()), value.as_str()))
+        NAMES.iter().zip(&self.0).map(|(name, value)| {
+            (
+                format!("GPUMON_ALERT_{}", name.to_ascii_uppercase()),
+                value.as_str(),
+            )
+        })
     }
 }
 
@@ -73,10 +80,19 @@ mod tests {
         let mut notification = notification();
         notification.alert.alert.rule = "{text}".into();
         let values = Values::new(&notification, "gpu1");
-        assert_eq!(values.fill("{rule} on {host}: GPU {gpu}"), "{text} on gpu1: GPU 3");
-        assert_eq!(values.fill(r#"{"a": {}, "b": {rule"#), r#"{"a": {}, "b": {rule"#);
+        assert_eq!(
+            values.fill("{rule} on {host}: GPU {gpu}"),
+            "{text} on gpu1: GPU 3"
+        );
+        assert_eq!(
+            values.fill(r#"{"a": {}, "b": {rule"#),
+            r#"{"a": {}, "b": {rule"#
+        );
         assert_eq!(values.fill("{status}{severity}"), "firingwarning");
         let variables: Vec<_> = values.variables().collect();
-        assert!(variables.contains(&("GPUMON_ALERT_GPU".into(), "3")), "{variables:?}");
+        assert!(
+            variables.contains(&("GPUMON_ALERT_GPU".into(), "3")),
+            "{variables:?}"
+        );
     }
 }

@@ -21,30 +21,61 @@ const GRACE: Duration = Duration::from_secs(2);
 /// # Errors
 /// Where it was not taken. Nothing of the address is said.
 pub(super) fn post(address: &Address, body: &str, timeout: Duration) -> Result<(), Failure> {
-    let arguments = ["--disable", "--config", "-"].map(str::to_owned).into_iter();
-    let output = program::run(CURL, arguments, [].into_iter(), &settings(address, body, timeout), timeout + GRACE)?;
-    let (said, code) = output.text.rsplit_once(MARK).unwrap_or((&output.text, "000"));
+    let arguments = ["--disable", "--config", "-"]
+        .map(str::to_owned)
+        .into_iter();
+    let output = program::run(
+        CURL,
+        arguments,
+        [].into_iter(),
+        &settings(address, body, timeout),
+        timeout + GRACE,
+    )?;
+    let (said, code) = output
+        .text
+        .rsplit_once(MARK)
+        .unwrap_or((&output.text, "000"));
     if !output.is_success() {
-        let said = said.trim().replace(&address.target, "/…").replace(&address.host, "the host");
+        let said = said
+            .trim()
+            .replace(&address.target, "/…")
+            .replace(&address.host, "the host");
         let said = said.lines().last().unwrap_or("curl failed");
-        let message = format!("the webhook cannot be reached: {}", said.trim_start_matches("curl: "));
-        return Err(Failure { message, attempts: ATTEMPTS });
+        let message = format!(
+            "the webhook cannot be reached: {}",
+            said.trim_start_matches("curl: ")
+        );
+        return Err(Failure {
+            message,
+            attempts: ATTEMPTS,
+        });
     }
     match code.trim().parse::<u16>() {
         Ok(200..=299) => Ok(()),
         Ok(code @ (408 | 429 | 500..)) => {
             let message = format!("the webhook answers with status {code}; it is tried again");
-            Err(Failure { message, attempts: ATTEMPTS_OF_ANSWERED })
+            Err(Failure {
+                message,
+                attempts: ATTEMPTS_OF_ANSWERED,
+            })
         }
         Ok(code @ 300..=399) => {
-            let message =
-                format!("the webhook answers with status {code}, a redirection; write where it leads as its URL");
-            Err(Failure { message, attempts: 1 })
+            let message = format!(
+                "the webhook answers with status {code}, a redirection; write where it leads as its URL"
+            );
+            Err(Failure {
+                message,
+                attempts: 1,
+            })
         }
         code => {
             let code = code.unwrap_or_default();
-            let message = format!("the webhook refuses with status {code}; check its URL and format");
-            Err(Failure { message, attempts: 1 })
+            let message =
+                format!("the webhook refuses with status {code}; check its URL and format");
+            Err(Failure {
+                message,
+                attempts: 1,
+            })
         }
     }
 }
@@ -78,7 +109,12 @@ fn settings(address: &Address, body: &str, timeout: Duration) -> String {
 }
 
 fn quoted(value: &str) -> String {
-    value.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n").replace('\r', r"\r").replace('\t', r"\t")
+    value
+        .replace('\\', r"\\")
+        .replace('"', "\\\"")
+        .replace('\n', r"\n")
+        .replace('\r', r"\r")
+        .replace('\t', r"\t")
 }
 
 #[cfg(test)]
@@ -94,7 +130,10 @@ mod tests {
     /// Answers one request with this, and gives what came.
     fn server(answer: &'static str) -> (Address, thread::JoinHandle<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}/services/T0/secret[1]?x={{a,b}}", listener.local_addr().unwrap());
+        let url = format!(
+            "http://{}/services/T0/secret[1]?x={{a,b}}",
+            listener.local_addr().unwrap()
+        );
         let served = thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
             let mut request = String::new();
@@ -117,24 +156,50 @@ mod tests {
         assert_eq!(post(&address, BODY, Duration::from_secs(5)), Ok(()));
         let request = served.join().unwrap();
         let (head, body) = request.split_once("\r\n\r\n").unwrap();
-        assert!(head.starts_with("POST /services/T0/secret[1]?x={a,b} HTTP/1.1\r\n"), "{head}");
-        assert!(head.contains("Content-Type: application/json") && !head.contains("Expect"), "{head}");
+        assert!(
+            head.starts_with("POST /services/T0/secret[1]?x={a,b} HTTP/1.1\r\n"),
+            "{head}"
+        );
+        assert!(
+            head.contains("Content-Type: application/json") && !head.contains("Expect"),
+            "{head}"
+        );
         assert_eq!(body, BODY);
     }
 
     #[test]
     fn a_failure_says_what_to_do_and_nothing_of_the_address() {
         for (answer, word, attempts) in [
-            ("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", "status 404", 1),
-            ("HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n", "status 503", ATTEMPTS_OF_ANSWERED),
-            ("HTTP/1.1 429 No\r\nContent-Length: 0\r\n\r\n", "status 429", ATTEMPTS_OF_ANSWERED),
-            ("HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n", "redirection", 1),
+            (
+                "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
+                "status 404",
+                1,
+            ),
+            (
+                "HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n",
+                "status 503",
+                ATTEMPTS_OF_ANSWERED,
+            ),
+            (
+                "HTTP/1.1 429 No\r\nContent-Length: 0\r\n\r\n",
+                "status 429",
+                ATTEMPTS_OF_ANSWERED,
+            ),
+            (
+                "HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n",
+                "redirection",
+                1,
+            ),
             ("no HTTP at all", "cannot be reached", ATTEMPTS),
         ] {
             let (address, served) = server(answer);
             let failure = post(&address, BODY, Duration::from_secs(5)).unwrap_err();
             served.join().unwrap();
-            assert_eq!((failure.message.contains(word), failure.attempts), (true, attempts), "{failure:?}");
+            assert_eq!(
+                (failure.message.contains(word), failure.attempts),
+                (true, attempts),
+                "{failure:?}"
+            );
         }
         let address = Address::parse("https://no-such-host.invalid/services/secret").unwrap();
         let failure = post(&address, BODY, Duration::from_secs(5)).unwrap_err();

@@ -56,10 +56,14 @@ impl Worker {
         let queue = Arc::new(Queue::default());
         let (own, of_thread) = (receiver.clone(), Arc::clone(&queue));
         let problem = Arc::clone(on_problem);
-        let started =
-            thread::Builder::new().name("alert-receiver".to_owned()).spawn(move || of_thread.work(&own, &*problem));
+        let started = thread::Builder::new()
+            .name("alert-receiver".to_owned())
+            .spawn(move || of_thread.work(&own, &*problem));
         if let Err(error) = started {
-            on_problem(format!("alerts cannot be sent to {}: no thread: {error}", receiver.name));
+            on_problem(format!(
+                "alerts cannot be sent to {}: no thread: {error}",
+                receiver.name
+            ));
         }
         Self { receiver, queue }
     }
@@ -74,7 +78,12 @@ impl Worker {
             let oldest = state.waiting.pop_front();
             oldest.inspect(|oldest| state.give_up(&self.receiver, oldest, "too many wait"));
         }
-        state.waiting.push_back(Waiting { notification, host, attempts: 0, since: Instant::now() });
+        state.waiting.push_back(Waiting {
+            notification,
+            host,
+            attempts: 0,
+            since: Instant::now(),
+        });
         drop(state);
         self.queue.changed.notify_one();
     }
@@ -115,9 +124,17 @@ impl State {
     fn give_up(&mut self, receiver: &Receiver, lost: &Waiting, why: &str) {
         self.failed += 1;
         self.is_behind = true;
-        let Waiting { notification, attempts, .. } = lost;
+        let Waiting {
+            notification,
+            attempts,
+            ..
+        } = lost;
         let headline = describe::headline(notification.status, &notification.alert);
-        let times = if *attempts == 1 { "1 attempt".to_owned() } else { format!("{attempts} attempts") };
+        let times = if *attempts == 1 {
+            "1 attempt".to_owned()
+        } else {
+            format!("{attempts} attempts")
+        };
         let what = format!("{headline}: given up after {times}: {why}");
         tracing::warn!("alerts: {}: {what}", receiver.name);
         self.given_up = Some(what);
@@ -133,7 +150,9 @@ impl Queue {
         let mut retry = SHORTEST_RETRY;
         while let Some(mut next) = self.next() {
             next.attempts += 1;
-            let Err(Failure { message, attempts }) = deliver(receiver, &next.notification, &next.host) else {
+            let Err(Failure { message, attempts }) =
+                deliver(receiver, &next.notification, &next.host)
+            else {
                 let mut state = self.lock();
                 state.sent += 1;
                 (state.is_behind, state.is_under_way) = (false, false);
@@ -167,7 +186,10 @@ impl Queue {
     /// Waits for the next notification; `None` where there is to be none.
     fn next(&self) -> Option<Waiting> {
         let is_idle = |state: &mut State| state.waiting.is_empty() && !state.is_closed;
-        let mut state = self.changed.wait_while(self.lock(), is_idle).unwrap_or_else(PoisonError::into_inner);
+        let mut state = self
+            .changed
+            .wait_while(self.lock(), is_idle)
+            .unwrap_or_else(PoisonError::into_inner);
         if state.is_closed {
             return None;
         }
@@ -185,13 +207,20 @@ mod tests {
 
     fn command(name: &str, script: &str, timeout_ms: u64) -> Receiver {
         let words = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
-        Receiver { name: name.into(), way: Way::Command { words }, timeout: Duration::from_millis(timeout_ms) }
+        Receiver {
+            name: name.into(),
+            way: Way::Command { words },
+            timeout: Duration::from_millis(timeout_ms),
+        }
     }
 
     fn eventually(what: &str, condition: impl Fn() -> bool) {
         let begun = Instant::now();
         while !condition() {
-            assert!(begun.elapsed() < Duration::from_secs(20), "waited in vain until {what}");
+            assert!(
+                begun.elapsed() < Duration::from_secs(20),
+                "waited in vain until {what}"
+            );
             thread::sleep(Duration::from_millis(10));
         }
     }
@@ -205,10 +234,21 @@ mod tests {
         for _ in 0..MOST_WAITING + 10 {
             worker.push(notification(), "gpu1".into());
         }
-        assert!(begun.elapsed() < Duration::from_millis(150), "{:?}", begun.elapsed());
-        assert!(worker.status().waiting <= MOST_WAITING && worker.status().failed >= 9, "{:?}", worker.status());
+        assert!(
+            begun.elapsed() < Duration::from_millis(150),
+            "{:?}",
+            begun.elapsed()
+        );
+        assert!(
+            worker.status().waiting <= MOST_WAITING && worker.status().failed >= 9,
+            "{:?}",
+            worker.status()
+        );
         let problem = problems.recv_timeout(Duration::from_secs(10)).unwrap();
-        assert!(problem.starts_with("Alerts do not reach slow: /bin/sh did not end"), "{problem}");
+        assert!(
+            problem.starts_with("Alerts do not reach slow: /bin/sh did not end"),
+            "{problem}"
+        );
         thread::sleep(Duration::from_millis(1800));
         assert!(problems.try_recv().is_err(), "said again");
     }
@@ -218,7 +258,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let on_problem: OnProblem = Arc::new(|_| {});
         let mut receiver = command("gate", "", 5000);
-        receiver.way = Way::Command { words: vec![folder.path().join("program").display().to_string()] };
+        receiver.way = Way::Command {
+            words: vec![folder.path().join("program").display().to_string()],
+        };
         let worker = Worker::start(receiver, &on_problem);
         assert!(!worker.is_behind());
         worker.push(notification(), String::new());
@@ -249,11 +291,17 @@ mod tests {
             worker.push(notification, String::new());
         }
         eventually("the last has arrived", || worker.status().sent == 1);
-        assert_eq!(fs::read_to_string(&runs).unwrap(), "bad\nbad\nbad\nslow\nslow\nslow\ngood\n");
+        assert_eq!(
+            fs::read_to_string(&runs).unwrap(),
+            "bad\nbad\nbad\nslow\nslow\nslow\ngood\n"
+        );
         let status = worker.status();
         assert_eq!((status.failed, status.waiting, status.error), (2, 0, None));
         let given_up = status.given_up.unwrap();
-        assert!(given_up.starts_with("Warning: slow: GPU 3: ") && given_up.contains("3 attempts"), "{given_up}");
+        assert!(
+            given_up.starts_with("Warning: slow: GPU 3: ") && given_up.contains("3 attempts"),
+            "{given_up}"
+        );
     }
 
     #[test]
@@ -261,7 +309,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (gate, out) = (folder.path().join("gate"), folder.path().join("out"));
         // It hangs until the gate is open, which counts as temporary.
-        let script = format!("test -e {} || sleep 60; echo $GPUMON_ALERT_RULE >> {}", gate.display(), out.display());
+        let script = format!(
+            "test -e {} || sleep 60; echo $GPUMON_ALERT_RULE >> {}",
+            gate.display(),
+            out.display()
+        );
         let on_problem: OnProblem = Arc::new(|_| {});
         let worker = Worker::start(command("gate", &script, 1000), &on_problem);
         for rule in ["first", "second"] {

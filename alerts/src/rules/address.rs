@@ -31,34 +31,58 @@ impl Address {
             "http" => false,
             _ => return Err(FORM),
         };
-        if rest.chars().any(|c| c.is_whitespace() || c.is_control() || !c.is_ascii()) {
-            return Err("the URL has spaces or other letters than ASCII; write them as %20 and the like");
+        if rest
+            .chars()
+            .any(|c| c.is_whitespace() || c.is_control() || !c.is_ascii())
+        {
+            return Err(
+                "the URL has spaces or other letters than ASCII; write them as %20 and the like",
+            );
         }
         let rest = rest.split('#').next().unwrap_or_default();
         let (authority, target) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
         if authority.contains('@') {
-            return Err("the URL has a user name, which is not sent; put what authorizes into the path or the query");
+            return Err(
+                "the URL has a user name, which is not sent; put what authorizes into the path or the query",
+            );
         }
         let usual = if is_tls { 443 } else { 80 };
-        let (host, port) = match authority.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
+        let (host, port) = match authority
+            .strip_prefix('[')
+            .and_then(|inner| inner.split_once(']'))
+        {
             Some((host, "")) => (host, Some(usual)),
-            Some((host, port)) => (host, port.strip_prefix(':').and_then(|port| port.parse().ok())),
+            Some((host, port)) => (
+                host,
+                port.strip_prefix(':').and_then(|port| port.parse().ok()),
+            ),
             None => match authority.split_once(':') {
                 Some((host, port)) => (host, port.parse().ok()),
                 None => (authority, Some(usual)),
             },
         };
-        let port = port.filter(|port| *port != 0).ok_or("the URL's port is none from 1 to 65535")?;
+        let port = port
+            .filter(|port| *port != 0)
+            .ok_or("the URL's port is none from 1 to 65535")?;
         if host.is_empty() {
             return Err(FORM);
         }
         let slash = if target.starts_with('/') { "" } else { "/" };
-        Ok(Self { is_tls, host: host.to_owned(), port, target: format!("{slash}{target}") })
+        Ok(Self {
+            is_tls,
+            host: host.to_owned(),
+            port,
+            target: format!("{slash}{target}"),
+        })
     }
 
     /// Host and port as HTTP has them.
     pub(crate) fn authority(&self) -> String {
-        let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        let host = if self.host.contains(':') {
+            format!("[{}]", self.host)
+        } else {
+            self.host.clone()
+        };
         match (self.is_tls, self.port) {
             (true, 443) | (false, 80) => host,
             (_, port) => format!("{host}:{port}"),
@@ -72,9 +96,18 @@ pub(super) fn hidden(text: &str) -> String {
     let mut rest = text;
     while let Some(at) = rest.find("://") {
         let (before, address) = rest.split_at(at);
-        let end = address.find(|c: char| c.is_whitespace() || "\"'`".contains(c)).unwrap_or(address.len());
+        let end = address
+            .find(|c: char| c.is_whitespace() || "\"'`".contains(c))
+            .unwrap_or(address.len());
         let (address, behind) = address.split_at(end);
-        hidden.extend([before, if address == EXAMPLE { EXAMPLE } else { "://…" }]);
+        hidden.extend([
+            before,
+            if address == EXAMPLE {
+                EXAMPLE
+            } else {
+                "://…"
+            },
+        ]);
         rest = behind;
     }
     hidden + rest
@@ -92,15 +125,38 @@ mod tests {
 
     #[test]
     fn a_url_is_taken_apart_and_never_shown() {
-        let parts = |url| Address::parse(url).map(|it| (it.is_tls, it.host.clone(), it.port, it.target.clone()));
+        let parts = |url| {
+            Address::parse(url).map(|it| (it.is_tls, it.host.clone(), it.port, it.target.clone()))
+        };
         assert_eq!(
             parts("https://hooks.example.org/services/T0/B0?x=1#y"),
-            Ok((true, "hooks.example.org".into(), 443, "/services/T0/B0?x=1".into()))
+            Ok((
+                true,
+                "hooks.example.org".into(),
+                443,
+                "/services/T0/B0?x=1".into()
+            ))
         );
-        assert_eq!(parts("http://127.0.0.1:8080"), Ok((false, "127.0.0.1".into(), 8080, "/".into())));
-        assert_eq!(parts("http://[::1]:81?a"), Ok((false, "::1".into(), 81, "/?a".into())));
-        assert_eq!(Address::parse("http://[::1]:81/").unwrap().authority(), "[::1]:81");
-        for bad in ["hooks.example.org", "ftp://a/", "https:///x", "https://u:p@a/", "http://a:0/", "http://a b/"] {
+        assert_eq!(
+            parts("http://127.0.0.1:8080"),
+            Ok((false, "127.0.0.1".into(), 8080, "/".into()))
+        );
+        assert_eq!(
+            parts("http://[::1]:81?a"),
+            Ok((false, "::1".into(), 81, "/?a".into()))
+        );
+        assert_eq!(
+            Address::parse("http://[::1]:81/").unwrap().authority(),
+            "[::1]:81"
+        );
+        for bad in [
+            "hooks.example.org",
+            "ftp://a/",
+            "https:///x",
+            "https://u:p@a/",
+            "http://a:0/",
+            "http://a b/",
+        ] {
             let error = Address::parse(bad).unwrap_err();
             assert!(!error.contains(bad), "{error}");
         }

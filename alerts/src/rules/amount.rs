@@ -47,7 +47,13 @@ pub fn units(unit: Unit) -> &'static [(&'static str, f64)] {
             ("GB/s", 1e9),
         ],
         Unit::Watts => &[("W", 1.0), ("kW", 1e3)],
-        Unit::Joules => &[("J", 1.0), ("kJ", 1e3), ("MJ", 1e6), ("Wh", 3.6e3), ("kWh", 3.6e6)],
+        Unit::Joules => &[
+            ("J", 1.0),
+            ("kJ", 1e3),
+            ("MJ", 1e6),
+            ("Wh", 3.6e3),
+            ("kWh", 3.6e6),
+        ],
         Unit::Celsius | Unit::CelsiusDifference => &[("C", 1.0), ("°C", 1.0)],
         Unit::Megahertz => &[("MHz", 1.0), ("GHz", 1e3)],
         Unit::Seconds => &[("s", 1.0), ("min", 60.0), ("h", 3600.0)],
@@ -58,9 +64,14 @@ pub fn units(unit: Unit) -> &'static [(&'static str, f64)] {
 impl Amount {
     fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
-        let at = text.find(|c: char| !c.is_ascii_digit() && !"+-.".contains(c)).unwrap_or(text.len());
+        let at = text
+            .find(|c: char| !c.is_ascii_digit() && !"+-.".contains(c))
+            .unwrap_or(text.len());
         let number: f64 = text[..at].parse().ok()?;
-        number.is_finite().then(|| Self { number, unit: text[at..].trim().to_owned() })
+        number.is_finite().then(|| Self {
+            number,
+            unit: text[at..].trim().to_owned(),
+        })
     }
 
     /// What it means for a field of this unit, which is out of something or not.
@@ -71,16 +82,30 @@ impl Amount {
         if self.unit.is_empty() {
             return Ok(Scale::Value(self.number));
         }
-        if let Some((_, factor)) = units(unit).iter().find(|(known, _)| known.eq_ignore_ascii_case(&self.unit)) {
+        if let Some((_, factor)) = units(unit)
+            .iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(&self.unit))
+        {
             return Ok(Scale::Value(self.number * factor));
         }
         if self.unit == "%" && has_limit {
             return Ok(Scale::Share(self.number));
         }
-        let known: Vec<&str> = units(unit).iter().map(|(known, _)| *known).chain(has_limit.then_some("%")).collect();
+        let known: Vec<&str> = units(unit)
+            .iter()
+            .map(|(known, _)| *known)
+            .chain(has_limit.then_some("%"))
+            .collect();
         Err(match known.as_slice() {
-            [] => format!("this field has no unit `{}`; write a number alone", self.unit),
-            known => format!("this field is not in `{}`; use one of {}", self.unit, known.join(", ")),
+            [] => format!(
+                "this field has no unit `{}`; write a number alone",
+                self.unit
+            ),
+            known => format!(
+                "this field is not in `{}`; use one of {}",
+                self.unit,
+                known.join(", ")
+            ),
         })
     }
 }
@@ -92,7 +117,9 @@ impl<'de> Deserialize<'de> for Amount {
             type Value = Amount;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a number, as 85, or one with its unit, as \"85 C\", \"20 GiB\" or \"90 %\"")
+                f.write_str(
+                    "a number, as 85, or one with its unit, as \"85 C\", \"20 GiB\" or \"90 %\"",
+                )
             }
 
             fn visit_i64<E: de::Error>(self, number: i64) -> Result<Amount, E> {
@@ -101,14 +128,18 @@ impl<'de> Deserialize<'de> for Amount {
 
             fn visit_f64<E: de::Error>(self, number: f64) -> Result<Amount, E> {
                 if number.is_finite() {
-                    Ok(Amount { number, unit: String::new() })
+                    Ok(Amount {
+                        number,
+                        unit: String::new(),
+                    })
                 } else {
                     Err(E::invalid_value(de::Unexpected::Float(number), &self))
                 }
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Amount, E> {
-                Amount::parse(text).ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
+                Amount::parse(text)
+                    .ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
             }
         }
         deserializer.deserialize_any(Number)
@@ -124,13 +155,27 @@ mod tests {
         let of = |text: &str, unit, has_limit| Amount::parse(text).unwrap().of(unit, has_limit);
         assert_eq!(of("85 C", Unit::Celsius, false), Ok(Scale::Value(85.0)));
         assert_eq!(of("85", Unit::Celsius, false), Ok(Scale::Value(85.0)));
-        assert_eq!(of("20GiB", Unit::Bytes, true), Ok(Scale::Value(20.0 * 1024.0 * 1024.0 * 1024.0)));
+        assert_eq!(
+            of("20GiB", Unit::Bytes, true),
+            Ok(Scale::Value(20.0 * 1024.0 * 1024.0 * 1024.0))
+        );
         assert_eq!(of("90 %", Unit::Bytes, true), Ok(Scale::Share(90.0)));
         assert_eq!(of("90 %", Unit::Percent, true), Ok(Scale::Value(90.0)));
-        assert_eq!(of("1.41 ghz", Unit::Megahertz, false), Ok(Scale::Value(1410.0)));
+        assert_eq!(
+            of("1.41 ghz", Unit::Megahertz, false),
+            Ok(Scale::Value(1410.0))
+        );
         assert!(of("90 %", Unit::Bytes, false).unwrap_err().contains("GiB"));
-        assert!(of("90 F", Unit::Celsius, false).unwrap_err().contains("C, °C"));
-        assert!(of("3 lanes", Unit::Count, false).unwrap_err().contains("a number alone"));
+        assert!(
+            of("90 F", Unit::Celsius, false)
+                .unwrap_err()
+                .contains("C, °C")
+        );
+        assert!(
+            of("3 lanes", Unit::Count, false)
+                .unwrap_err()
+                .contains("a number alone")
+        );
         for text in ["", "C", "1.2.3 C", "--1", "inf"] {
             assert_eq!(Amount::parse(text), None, "{text}");
         }

@@ -43,7 +43,10 @@ const ANY: &str = "any";
 
 pub(super) fn understood(file: AlertFile) -> Result<AlertRules, Complaint> {
     if let Some(rule) = file.rule.get(MOST_RULES) {
-        return Err((rule.name.span(), format!("there are more than {MOST_RULES} rules; join some of them")));
+        return Err((
+            rule.name.span(),
+            format!("there are more than {MOST_RULES} rules; join some of them"),
+        ));
     }
     let mut receivers = Vec::new();
     let mut names = BTreeSet::new();
@@ -56,7 +59,10 @@ pub(super) fn understood(file: AlertFile) -> Result<AlertRules, Complaint> {
         receivers.push(of_command(command)?);
     }
     if receivers.len() > MOST_RECEIVERS {
-        return Err((0..0, format!("there are more than {MOST_RECEIVERS} receivers; join some of them")));
+        return Err((
+            0..0,
+            format!("there are more than {MOST_RECEIVERS} receivers; join some of them"),
+        ));
     }
     let mut names = BTreeSet::new();
     let mut rules = Vec::new();
@@ -67,13 +73,26 @@ pub(super) fn understood(file: AlertFile) -> Result<AlertRules, Complaint> {
     Ok(AlertRules { rules, receivers })
 }
 
-fn own_name(name: &Spanned<String>, names: &mut BTreeSet<String>, what: &str) -> Result<(), Complaint> {
+fn own_name(
+    name: &Spanned<String>,
+    names: &mut BTreeSet<String>,
+    what: &str,
+) -> Result<(), Complaint> {
     let text = name.get_ref();
-    if text.trim().is_empty() || text.chars().count() > LONGEST_NAME || text.chars().any(char::is_control) {
-        return Err((name.span(), format!("a name has 1 to {LONGEST_NAME} letters, on one line")));
+    if text.trim().is_empty()
+        || text.chars().count() > LONGEST_NAME
+        || text.chars().any(char::is_control)
+    {
+        return Err((
+            name.span(),
+            format!("a name has 1 to {LONGEST_NAME} letters, on one line"),
+        ));
     }
     if !names.insert(text.clone()) {
-        return Err((name.span(), format!("there are two {what}s named `{text}`; give each a name of its own")));
+        return Err((
+            name.span(),
+            format!("there are two {what}s named `{text}`; give each a name of its own"),
+        ));
     }
     Ok(())
 }
@@ -81,13 +100,31 @@ fn own_name(name: &Spanned<String>, names: &mut BTreeSet<String>, what: &str) ->
 fn of_rule(rule: RuleTable, receivers: &[Receiver]) -> Result<Rule, Complaint> {
     let watch = of_watch(&rule)?;
     let gpus = of_gpus(&rule, &watch)?;
-    let message = rule.message.map(|message| of_message(&message)).transpose()?;
-    let repeat_ms = rule.repeat.map(|repeat| at_least(&repeat, REPEAT_AT_LEAST)).transpose()?;
+    let message = rule
+        .message
+        .map(|message| of_message(&message))
+        .transpose()?;
+    let repeat_ms = rule
+        .repeat
+        .map(|repeat| at_least(&repeat, REPEAT_AT_LEAST))
+        .transpose()?;
     let quiet = rule.silence.iter().map(|text| {
-        let wrong = || (text.span(), format!("`{}` is no time of silence; use {}", text.get_ref(), quiet::EXPECTED));
+        let wrong = || {
+            (
+                text.span(),
+                format!(
+                    "`{}` is no time of silence; use {}",
+                    text.get_ref(),
+                    quiet::EXPECTED
+                ),
+            )
+        };
         Quiet::parse(text.get_ref()).ok_or_else(wrong)
     });
-    let known: Vec<&str> = receivers.iter().map(|receiver| receiver.name.as_str()).collect();
+    let known: Vec<&str> = receivers
+        .iter()
+        .map(|receiver| receiver.name.as_str())
+        .collect();
     let notify = match rule.notify {
         None => known.iter().map(|name| (*name).to_owned()).collect(),
         Some(named) => {
@@ -97,7 +134,10 @@ fn of_rule(rule: RuleTable, receivers: &[Receiver]) -> Result<Rule, Complaint> {
                         [] => "add a [[webhook]] or a [[command]] of this name".to_owned(),
                         known => suggest(name.get_ref(), known),
                     };
-                    return Err((name.span(), format!("there is no receiver `{}`; {cure}", name.get_ref())));
+                    return Err((
+                        name.span(),
+                        format!("there is no receiver `{}`; {cure}", name.get_ref()),
+                    ));
                 }
             }
             named.into_iter().map(Spanned::into_inner).collect()
@@ -161,7 +201,10 @@ fn refuse(rule: &RuleTable, allowed: &[&str], what: &str) -> Result<(), Complain
     let keys = [
         ("field", rule.field.as_ref().map(Spanned::span)),
         ("condition", rule.condition.as_ref().map(Spanned::span)),
-        ("min_severity", rule.min_severity.as_ref().map(Spanned::span)),
+        (
+            "min_severity",
+            rule.min_severity.as_ref().map(Spanned::span),
+        ),
         ("absent", rule.absent.as_ref().map(Spanned::span)),
         ("above", rule.above.as_ref().map(Spanned::span)),
         ("below", rule.below.as_ref().map(Spanned::span)),
@@ -170,12 +213,19 @@ fn refuse(rule: &RuleTable, allowed: &[&str], what: &str) -> Result<(), Complain
         ("per", rule.per.as_ref().map(Spanned::span)),
         ("over", rule.over.as_ref().map(Spanned::span)),
     ];
-    let extra = keys.into_iter().find_map(|(key, span)| Some((key, span.filter(|_| !allowed.contains(&key))?)));
-    extra.map_or(Ok(()), |(key, span)| Err((span, format!("`{key}` means nothing in {what}; remove it"))))
+    let extra = keys
+        .into_iter()
+        .find_map(|(key, span)| Some((key, span.filter(|_| !allowed.contains(&key))?)));
+    extra.map_or(Ok(()), |(key, span)| {
+        Err((span, format!("`{key}` means nothing in {what}; remove it")))
+    })
 }
 
 fn of_condition(word: &str) -> Result<&'static str, String> {
-    let known = ConditionKind::TAGS.iter().copied().find(|known| *known == word);
+    let known = ConditionKind::TAGS
+        .iter()
+        .copied()
+        .find(|known| *known == word);
     known.ok_or_else(|| {
         let words: Vec<&str> = ConditionKind::TAGS.iter().copied().chain([ANY]).collect();
         format!("unknown condition `{word}`; {}", suggest(word, &words))
@@ -184,16 +234,28 @@ fn of_condition(word: &str) -> Result<&'static str, String> {
 
 fn of_field(field: &Spanned<String>) -> Result<Subject, Complaint> {
     let id = field.get_ref().as_str();
-    let gpu = GPU_FIELDS.iter().find(|field| field.id == id).map(Subject::Gpu);
-    let known = gpu.or_else(|| HOST_FIELDS.iter().find(|field| field.id == id).map(Subject::Host));
+    let gpu = GPU_FIELDS
+        .iter()
+        .find(|field| field.id == id)
+        .map(Subject::Gpu);
+    let known = gpu.or_else(|| {
+        HOST_FIELDS
+            .iter()
+            .find(|field| field.id == id)
+            .map(Subject::Host)
+    });
     known.ok_or_else(|| {
-        let ids = GPU_FIELDS.iter().map(|field| field.id).chain(HOST_FIELDS.iter().map(|field| field.id));
+        let ids = GPU_FIELDS
+            .iter()
+            .map(|field| field.id)
+            .chain(HOST_FIELDS.iter().map(|field| field.id));
         let ids: Vec<&str> = ids.collect();
         let cure = match suggest(id, &ids) {
             near if near.starts_with("did you mean") => near,
             // All of them would be a page.
-            _ => of_same_group(id, &ids)
-                .unwrap_or_else(|| "name one of the page \"Fields\", as temperature.gpu_celsius".to_owned()),
+            _ => of_same_group(id, &ids).unwrap_or_else(|| {
+                "name one of the page \"Fields\", as temperature.gpu_celsius".to_owned()
+            }),
         };
         (field.span(), format!("unknown field `{id}`; {cure}"))
     })
@@ -202,14 +264,21 @@ fn of_field(field: &Spanned<String>) -> Result<Subject, Complaint> {
 /// The fields whose ids begin or end alike.
 fn of_same_group(id: &str, ids: &[&str]) -> Option<String> {
     let (group, _) = id.rsplit_once('.').filter(|(group, _)| !group.is_empty())?;
-    let near: Vec<&str> = ids.iter().copied().filter(|known| known.starts_with(&format!("{group}."))).collect();
+    let near: Vec<&str> = ids
+        .iter()
+        .copied()
+        .filter(|known| known.starts_with(&format!("{group}.")))
+        .collect();
     (!near.is_empty()).then(|| format!("use one of {}", near.join(", ")))
 }
 
 fn of_rate(rule: &RuleTable) -> Result<Option<Rate>, Complaint> {
     let Some(per) = &rule.per else {
         return rule.over.as_ref().map_or(Ok(None), |over| {
-            Err((over.span(), "`over` is the window of a rate; add `per = \"minute\"`, or remove it".to_owned()))
+            Err((
+                over.span(),
+                "`over` is the window of a rate; add `per = \"minute\"`, or remove it".to_owned(),
+            ))
         });
     };
     let over_ms = match &rule.over {
@@ -234,21 +303,38 @@ fn of_bound(
         (Some(above), None) => (true, above, &rule.clear_below, &rule.clear_above),
         (None, Some(below)) => (false, below, &rule.clear_above, &rule.clear_below),
         (Some(_), Some(below)) => {
-            return Err((below.span(), "a rule has one threshold; make two rules of it".to_owned()));
+            return Err((
+                below.span(),
+                "a rule has one threshold; make two rules of it".to_owned(),
+            ));
         }
         (None, None) => {
-            return Err((field.span(), "a threshold is missing; add `above = ...` or `below = ...`".to_owned()));
+            return Err((
+                field.span(),
+                "a threshold is missing; add `above = ...` or `below = ...`".to_owned(),
+            ));
         }
     };
-    let (side, opposite) = if is_above { ("above", "clear_below") } else { ("below", "clear_above") };
+    let (side, opposite) = if is_above {
+        ("above", "clear_below")
+    } else {
+        ("below", "clear_above")
+    };
     if let Some(other) = other {
-        let message = format!("a rule that fires {side} a value is cleared on the other side; write `{opposite}`");
+        let message = format!(
+            "a rule that fires {side} a value is cleared on the other side; write `{opposite}`"
+        );
         return Err((other.span(), message));
     }
     let unit = subject.of(|field| field.unit, |field| field.unit);
-    let has_limit = rate.is_none() && subject.of(|field| field.limit.is_some(), |field| field.limit.is_some());
-    let scale =
-        |amount: &Spanned<Amount>| amount.get_ref().of(unit, has_limit).map_err(|message| (amount.span(), message));
+    let has_limit =
+        rate.is_none() && subject.of(|field| field.limit.is_some(), |field| field.limit.is_some());
+    let scale = |amount: &Spanned<Amount>| {
+        amount
+            .get_ref()
+            .of(unit, has_limit)
+            .map_err(|message| (amount.span(), message))
+    };
     let (value, is_share) = match scale(threshold)? {
         Scale::Value(value) => (value, false),
         Scale::Share(value) => (value, true),
@@ -259,13 +345,16 @@ fn of_bound(
         Some(clear) => match (scale(clear)?, is_share) {
             (Scale::Value(clear), false) | (Scale::Share(clear), true) => clear,
             _ => {
-                let message = format!("`{side}` and `{opposite}` must be of the same kind: both or neither in %");
+                let message = format!(
+                    "`{side}` and `{opposite}` must be of the same kind: both or neither in %"
+                );
                 return Err((clear.span(), message));
             }
         },
     };
-    if let Some(clear) =
-        clear.as_ref().filter(|_| (is_above && clear_value > value) || (!is_above && clear_value < value))
+    if let Some(clear) = clear
+        .as_ref()
+        .filter(|_| (is_above && clear_value > value) || (!is_above && clear_value < value))
     {
         let message = format!(
             "it would clear before it fires; `{opposite}` must be {} `{side}`",
@@ -273,7 +362,12 @@ fn of_bound(
         );
         return Err((clear.span(), message));
     }
-    Ok(Bound { is_above, value, clear: clear_value, is_share })
+    Ok(Bound {
+        is_above,
+        value,
+        clear: clear_value,
+        is_share,
+    })
 }
 
 /// A threshold that no reading can ever pass is a slip, as 0.9 for 90 %... or 200 of 100.
@@ -286,33 +380,50 @@ fn check_range(
 ) -> Result<(), Complaint> {
     let (least, largest) = subject.of(|field| field.range, |field| field.range);
     if rate.is_none() && !is_share && !(least..=largest).contains(&value) {
-        let message = format!("{} is always between {least} and {largest}; choose a value there", subject.id());
+        let message = format!(
+            "{} is always between {least} and {largest}; choose a value there",
+            subject.id()
+        );
         return Err((threshold.span(), message));
     }
     Ok(())
 }
 
 fn of_gpus(rule: &RuleTable, watch: &Watch) -> Result<Vec<GpuId>, Complaint> {
-    let Some(gpus) = &rule.gpus else { return Ok(Vec::new()) };
+    let Some(gpus) = &rule.gpus else {
+        return Ok(Vec::new());
+    };
     let of_host = match watch {
-        Watch::Value { subject, .. } | Watch::Absent(Some(subject)) => matches!(subject, Subject::Host(_)),
+        Watch::Value { subject, .. } | Watch::Absent(Some(subject)) => {
+            matches!(subject, Subject::Host(_))
+        }
         Watch::Absent(None) | Watch::Condition { .. } => false,
     };
     if of_host {
-        return Err((gpus.span(), "this field is the machine's, and of no GPU; remove `gpus`".to_owned()));
+        return Err((
+            gpus.span(),
+            "this field is the machine's, and of no GPU; remove `gpus`".to_owned(),
+        ));
     }
     if gpus.get_ref().is_empty() {
-        return Err((gpus.span(), "no GPU is named; name some, or remove `gpus` for all of them".to_owned()));
+        return Err((
+            gpus.span(),
+            "no GPU is named; name some, or remove `gpus` for all of them".to_owned(),
+        ));
     }
     let id = |name: &Spanned<GpuName>| match name.get_ref() {
         GpuName::Index(index) => Ok(GpuId::Index(*index)),
         GpuName::Uuid(uuid) => {
             let uuid = uuid.to_ascii_lowercase();
-            let is_uuid = uuid
-                .strip_prefix("gpu-")
-                .is_some_and(|rest| !rest.is_empty() && rest.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'));
+            let is_uuid = uuid.strip_prefix("gpu-").is_some_and(|rest| {
+                !rest.is_empty() && rest.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+            });
             let message = "a GPU is its index, as 0, or its UUID, as \"GPU-1a2b3c4d\"".to_owned();
-            if is_uuid { Ok(GpuId::Uuid(uuid)) } else { Err((name.span(), message)) }
+            if is_uuid {
+                Ok(GpuId::Uuid(uuid))
+            } else {
+                Err((name.span(), message))
+            }
         }
     };
     gpus.get_ref().iter().map(id).collect()
@@ -320,8 +431,14 @@ fn of_gpus(rule: &RuleTable, watch: &Watch) -> Result<Vec<GpuId>, Complaint> {
 
 fn of_message(message: &Spanned<String>) -> Result<String, Complaint> {
     let text = message.get_ref().trim();
-    if text.is_empty() || text.chars().count() > LONGEST_MESSAGE || text.chars().any(char::is_control) {
-        return Err((message.span(), format!("a message has 1 to {LONGEST_MESSAGE} letters, on one line")));
+    if text.is_empty()
+        || text.chars().count() > LONGEST_MESSAGE
+        || text.chars().any(char::is_control)
+    {
+        return Err((
+            message.span(),
+            format!("a message has 1 to {LONGEST_MESSAGE} letters, on one line"),
+        ));
     }
     Ok(text.to_owned())
 }
@@ -334,38 +451,64 @@ fn of_webhook(webhook: WebhookTable) -> Result<Receiver, Complaint> {
                 .map_err(|error| (file.span(), error.to_string()))?;
             (file.span(), read.text().trim().to_owned())
         }
-        (Some(_), Some(file)) => return Err((file.span(), "`url` is there, too; remove one of them".to_owned())),
+        (Some(_), Some(file)) => {
+            return Err((
+                file.span(),
+                "`url` is there, too; remove one of them".to_owned(),
+            ));
+        }
         (None, None) => {
             let message = "where to? add `url = \"https://...\"`, or `url_file` with the name of a file that has it";
             return Err((webhook.name.span(), message.to_owned()));
         }
     };
     let address = Address::parse(&url).map_err(|message| (span, message.to_owned()))?;
-    let timeout = webhook.timeout.map_or(Ok(TIMEOUT), |timeout| within(&timeout, TIMEOUTS))?;
-    Ok(Receiver { name: webhook.name.into_inner(), way: Way::Webhook { address, format: webhook.format }, timeout })
+    let timeout = webhook
+        .timeout
+        .map_or(Ok(TIMEOUT), |timeout| within(&timeout, TIMEOUTS))?;
+    Ok(Receiver {
+        name: webhook.name.into_inner(),
+        way: Way::Webhook {
+            address,
+            format: webhook.format,
+        },
+        timeout,
+    })
 }
 
 fn of_command(command: CommandTable) -> Result<Receiver, Complaint> {
     let words = command.command.get_ref();
-    if words.first().is_none_or(|program| program.get_ref().is_empty()) {
+    if words
+        .first()
+        .is_none_or(|program| program.get_ref().is_empty())
+    {
         let message = "which program? name it first, as [\"notify-send\", \"{rule}\", \"{text}\"]";
         return Err((command.command.span(), message.to_owned()));
     }
     for word in words {
         if let Some(unknown) = placeholder::unknown(word.get_ref()) {
             let cure = suggest(unknown, &placeholder::NAMES);
-            return Err((word.span(), format!("unknown placeholder `{{{unknown}}}`; {cure}")));
+            return Err((
+                word.span(),
+                format!("unknown placeholder `{{{unknown}}}`; {cure}"),
+            ));
         }
         if word.get_ref().contains('\0') {
-            return Err((word.span(), "a word of a command has no zero byte; remove it".to_owned()));
+            return Err((
+                word.span(),
+                "a word of a command has no zero byte; remove it".to_owned(),
+            ));
         }
     }
     let program = &words[0];
     if placeholder::is_in(program.get_ref()) {
-        let message = "the program cannot be a placeholder; name it, and use placeholders in its arguments";
+        let message =
+            "the program cannot be a placeholder; name it, and use placeholders in its arguments";
         return Err((program.span(), message.to_owned()));
     }
-    let with_text = words.iter().find(|word| placeholder::has_text(word.get_ref()));
+    let with_text = words
+        .iter()
+        .find(|word| placeholder::has_text(word.get_ref()));
     if let Some(word) = with_text.filter(|_| !placeholder::shows_arguments(program.get_ref())) {
         let message = format!(
             "`{{text}}` has names of processes, which anybody chooses, and `{}` might execute its arguments; use \
@@ -375,9 +518,20 @@ fn of_command(command: CommandTable) -> Result<Receiver, Complaint> {
         );
         return Err((word.span(), message));
     }
-    let timeout = command.timeout.map_or(Ok(TIMEOUT), |timeout| within(&timeout, TIMEOUTS))?;
-    let words = command.command.into_inner().into_iter().map(Spanned::into_inner).collect();
-    Ok(Receiver { name: command.name.into_inner(), way: Way::Command { words }, timeout })
+    let timeout = command
+        .timeout
+        .map_or(Ok(TIMEOUT), |timeout| within(&timeout, TIMEOUTS))?;
+    let words = command
+        .command
+        .into_inner()
+        .into_iter()
+        .map(Spanned::into_inner)
+        .collect();
+    Ok(Receiver {
+        name: command.name.into_inner(),
+        way: Way::Command { words },
+        timeout,
+    })
 }
 
 fn within(time: &Spanned<Time>, [least, most]: [Duration; 2]) -> Result<Duration, Complaint> {
@@ -385,7 +539,14 @@ fn within(time: &Spanned<Time>, [least, most]: [Duration; 2]) -> Result<Duration
     if (least..=most).contains(&given) {
         return Ok(given);
     }
-    Err((time.span(), format!("this time is from {} s to {} s", least.as_secs(), most.as_secs())))
+    Err((
+        time.span(),
+        format!(
+            "this time is from {} s to {} s",
+            least.as_secs(),
+            most.as_secs()
+        ),
+    ))
 }
 
 fn at_least(time: &Spanned<Time>, least: Duration) -> Result<u64, Complaint> {
@@ -393,5 +554,8 @@ fn at_least(time: &Spanned<Time>, least: Duration) -> Result<u64, Complaint> {
     if given.0 >= least {
         return Ok(given.ms());
     }
-    Err((time.span(), format!("this time is at least {} s", least.as_secs())))
+    Err((
+        time.span(),
+        format!("this time is at least {} s", least.as_secs()),
+    ))
 }

@@ -55,7 +55,10 @@ pub(super) enum PerWord {
 
 /// An index or a UUID.
 #[derive(Debug, Deserialize)]
-#[serde(untagged, expecting = "a GPU is its index, as 0, or its UUID, as \"GPU-1a2b3c4d\"")]
+#[serde(
+    untagged,
+    expecting = "a GPU is its index, as 0, or its UUID, as \"GPU-1a2b3c4d\""
+)]
 pub(super) enum GpuName {
     Index(u32),
     Uuid(String),

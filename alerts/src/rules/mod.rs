@@ -72,7 +72,9 @@ impl Check {
     /// Returns `true` if the texts of its alerts can have the names of processes and notebooks.
     pub fn names_processes(&self) -> bool {
         match &self.watch {
-            Watch::Condition { kind, .. } => kind.is_none_or(|kind| ConditionKind::NAMING_PROCESSES.contains(&kind)),
+            Watch::Condition { kind, .. } => {
+                kind.is_none_or(|kind| ConditionKind::NAMING_PROCESSES.contains(&kind))
+            }
             Watch::Value { .. } | Watch::Absent(_) => false,
         }
     }
@@ -208,9 +210,13 @@ impl AlertRules {
     pub fn from_toml(text: &str, origin: &str) -> Result<Self, TomlError> {
         let parsed = toml::from_str(text).map_err(|error| TomlError::parse(&error, text, origin));
         let read = parsed.and_then(|file: file::AlertFile| {
-            check::understood(file).map_err(|(span, message)| TomlError::at(&span, text, origin, message))
+            check::understood(file)
+                .map_err(|(span, message)| TomlError::at(&span, text, origin, message))
         });
-        read.map_err(|error| TomlError { message: address::hidden(&error.message), ..error })
+        read.map_err(|error| TomlError {
+            message: address::hidden(&error.message),
+            ..error
+        })
     }
 }
 
@@ -218,7 +224,10 @@ impl AlertRules {
     /// Whether a rule is about a number that is read more rarely while nobody watches: it is to be told as soon as it can be.
     pub fn watch(&self) -> bool {
         self.rules.iter().any(|rule| {
-            let (Watch::Value { subject, .. } | Watch::Absent(Some(subject))) = &rule.check.watch else { return false };
+            let (Watch::Value { subject, .. } | Watch::Absent(Some(subject))) = &rule.check.watch
+            else {
+                return false;
+            };
             subject.of(|field| field.unwatched, |field| field.unwatched) != Unwatched::EverySample
         })
     }
@@ -265,7 +274,9 @@ impl GpuId {
     pub fn matches(&self, index: u32, uuid: Option<&str>) -> bool {
         match self {
             Self::Index(named) => *named == index,
-            Self::Uuid(named) => uuid.is_some_and(|uuid| uuid.to_ascii_lowercase().starts_with(named)),
+            Self::Uuid(named) => {
+                uuid.is_some_and(|uuid| uuid.to_ascii_lowercase().starts_with(named))
+            }
         }
     }
 }
@@ -277,7 +288,10 @@ impl Receiver {
             Way::Webhook { format, .. } => format!("webhook ({format})"),
             Way::Command { words } => {
                 let program = words.first().map_or("", String::as_str);
-                format!("command ({})", program.rsplit('/').next().unwrap_or_default())
+                format!(
+                    "command ({})",
+                    program.rsplit('/').next().unwrap_or_default()
+                )
             }
         }
     }

@@ -31,7 +31,9 @@ impl Quiet {
 
     /// Whether this moment is within it; on a machine in this time zone.
     pub fn has(&self, at_ms: u64, zone: &TimeZone) -> bool {
-        let Ok(at) = Timestamp::from_millisecond(at_ms.cast_signed()) else { return false };
+        let Ok(at) = Timestamp::from_millisecond(at_ms.cast_signed()) else {
+            return false;
+        };
         let at = zone.to_datetime(at);
         match *self {
             Self::Until(end) => at < end,
@@ -47,7 +49,13 @@ mod tests {
 
     fn has(text: &str, at: &str) -> bool {
         let zone = TimeZone::fixed(jiff::tz::offset(2));
-        let at_ms = at.parse::<DateTime>().unwrap().to_zoned(zone.clone()).unwrap().timestamp().as_millisecond();
+        let at_ms = at
+            .parse::<DateTime>()
+            .unwrap()
+            .to_zoned(zone.clone())
+            .unwrap()
+            .timestamp()
+            .as_millisecond();
         Quiet::parse(text).unwrap().has(at_ms as u64, &zone)
     }
 
@@ -60,15 +68,29 @@ mod tests {
             ("2026-03-02T07:00", false, false),
             ("2026-03-02T12:30", false, true),
         ] {
-            assert_eq!((has("22:00-07:00", at), has("12:00 - 13:00", at)), (night, noon), "{at}");
+            assert_eq!(
+                (has("22:00-07:00", at), has("12:00 - 13:00", at)),
+                (night, noon),
+                "{at}"
+            );
         }
     }
 
     #[test]
     fn a_date_is_the_end() {
-        assert!(has("until 2026-12-24", "2026-12-23T23:59:59") && !has("until 2026-12-24", "2026-12-24T00:00"));
+        assert!(
+            has("until 2026-12-24", "2026-12-23T23:59:59")
+                && !has("until 2026-12-24", "2026-12-24T00:00")
+        );
         assert!(has("until 2026-12-24T18:00", "2026-12-24T17:00"));
-        for text in ["", "22:00", "25:00-07:00", "07:00-07:00", "until tomorrow", "until"] {
+        for text in [
+            "",
+            "22:00",
+            "25:00-07:00",
+            "07:00-07:00",
+            "until tomorrow",
+            "until",
+        ] {
             assert_eq!(Quiet::parse(text), None, "{text}");
         }
     }

@@ -6,28 +6,74 @@ use std::{
 use super::*;
 
 fn error(text: &str) -> String {
-    AlertRules::from_toml(text, "alerts.toml").unwrap_err().to_string()
+    AlertRules::from_toml(text, "alerts.toml")
+        .unwrap_err()
+        .to_string()
 }
 
 fn rule(keys: &str) -> Rule {
-    AlertRules::from_toml(&format!("[[rule]]\nname = \"a\"\n{keys}"), "f").unwrap().rules.remove(0)
+    AlertRules::from_toml(&format!("[[rule]]\nname = \"a\"\n{keys}"), "f")
+        .unwrap()
+        .rules
+        .remove(0)
 }
 
 #[test]
 fn a_rule_is_understood_with_its_defaults() {
     let hot = rule("field = \"temperature.gpu_celsius\"\nabove = \"85 C\"");
-    let Watch::Value { subject, bound, rate: None } = hot.check.watch else { panic!("{hot:?}") };
+    let Watch::Value {
+        subject,
+        bound,
+        rate: None,
+    } = hot.check.watch
+    else {
+        panic!("{hot:?}")
+    };
     assert_eq!(subject.id(), "temperature.gpu_celsius");
-    assert_eq!(bound, Bound { is_above: true, value: 85.0, clear: 85.0, is_share: false });
-    assert_eq!((hot.check.for_ms, hot.check.clear_for_ms, hot.severity), (0, 60_000, Severity::Warning));
-    let leak =
-        rule("field = \"memory.used_bytes\"\nabove = \"1 GiB\"\nper = \"minute\"\nfor = \"2m\"\nclear_for = \"0s\"");
-    let Watch::Value { rate: Some(rate), .. } = leak.check.watch else { panic!("{leak:?}") };
-    assert_eq!(rate, Rate { per: Per::Minute, over_ms: 60_000 });
+    assert_eq!(
+        bound,
+        Bound {
+            is_above: true,
+            value: 85.0,
+            clear: 85.0,
+            is_share: false
+        }
+    );
+    assert_eq!(
+        (hot.check.for_ms, hot.check.clear_for_ms, hot.severity),
+        (0, 60_000, Severity::Warning)
+    );
+    let leak = rule(
+        "field = \"memory.used_bytes\"\nabove = \"1 GiB\"\nper = \"minute\"\nfor = \"2m\"\nclear_for = \"0s\"",
+    );
+    let Watch::Value {
+        rate: Some(rate), ..
+    } = leak.check.watch
+    else {
+        panic!("{leak:?}")
+    };
+    assert_eq!(
+        rate,
+        Rate {
+            per: Per::Minute,
+            over_ms: 60_000
+        }
+    );
     assert_eq!((leak.check.for_ms, leak.check.clear_for_ms), (120_000, 0));
-    let xid = rule("condition = \"xid\"\nmin_severity = \"critical\"\ngpus = [1, \"GPU-1A2b\"]\nrepeat = \"4h\"");
-    assert_eq!(xid.check.watch, Watch::Condition { kind: Some("xid"), min_severity: Severity::Critical });
-    assert_eq!(xid.check.gpus, [GpuId::Index(1), GpuId::Uuid("gpu-1a2b".into())]);
+    let xid = rule(
+        "condition = \"xid\"\nmin_severity = \"critical\"\ngpus = [1, \"GPU-1A2b\"]\nrepeat = \"4h\"",
+    );
+    assert_eq!(
+        xid.check.watch,
+        Watch::Condition {
+            kind: Some("xid"),
+            min_severity: Severity::Critical
+        }
+    );
+    assert_eq!(
+        xid.check.gpus,
+        [GpuId::Index(1), GpuId::Uuid("gpu-1a2b".into())]
+    );
     assert_eq!(xid.repeat_ms, Some(14_400_000));
     assert_eq!(rule("absent = true").check.watch, Watch::Absent(None));
 }
@@ -58,9 +104,18 @@ fn receivers_are_notified_by_name_and_all_where_none_is_named() {
     let AlertRules { rules, receivers } = AlertRules::from_toml(text, "f").unwrap();
     let named: Vec<_> = rules.iter().map(|rule| rule.notify.join(" ")).collect();
     assert_eq!(named, ["slack desktop", "desktop", ""]);
-    assert_eq!([receivers[0].kind(), receivers[1].kind()], ["webhook (slack)", "command (notify-send)"]);
-    assert_eq!([receivers[0].timeout, receivers[1].timeout].map(|time| time.as_secs()), [10, 3]);
-    assert!(!format!("{receivers:?}").contains("services"), "an address is shown nowhere");
+    assert_eq!(
+        [receivers[0].kind(), receivers[1].kind()],
+        ["webhook (slack)", "command (notify-send)"]
+    );
+    assert_eq!(
+        [receivers[0].timeout, receivers[1].timeout].map(|time| time.as_secs()),
+        [10, 3]
+    );
+    assert!(
+        !format!("{receivers:?}").contains("services"),
+        "an address is shown nowhere"
+    );
 }
 
 #[test]
@@ -70,12 +125,21 @@ fn the_address_of_a_webhook_can_stand_in_a_file_of_its_own() {
     let text = format!("[[webhook]]\nname = \"a\"\nurl_file = {file:?}\n");
     assert!(error(&text).contains("cannot read"), "{}", error(&text));
     std::fs::write(&file, "https://hooks.example.org/x\n").unwrap();
-    let Way::Webhook { address, .. } = AlertRules::from_toml(&text, "f").unwrap().receivers.remove(0).way else {
+    let Way::Webhook { address, .. } = AlertRules::from_toml(&text, "f")
+        .unwrap()
+        .receivers
+        .remove(0)
+        .way
+    else {
         panic!("a webhook")
     };
     assert_eq!(address.target, "/x");
     std::fs::write(&file, "secret-word").unwrap();
-    assert!(!error(&text).contains("secret-word") && error(&text).contains("https://HOST/PATH"), "{}", error(&text));
+    assert!(
+        !error(&text).contains("secret-word") && error(&text).contains("https://HOST/PATH"),
+        "{}",
+        error(&text)
+    );
 }
 
 #[test]
@@ -84,7 +148,10 @@ fn what_is_wrong_is_told_with_its_place_and_cure() {
     let hot = "field = \"temperature.gpu_celsius\"\n";
     for (keys, expected) in [
         ("", "alerts.toml:2:8: what does this rule watch? add `field"),
-        ("feild = \"x\"", "3:1: unknown key `feild`; did you mean `field`?"),
+        (
+            "feild = \"x\"",
+            "3:1: unknown key `feild`; did you mean `field`?",
+        ),
         (
             "field = \"temperature.gpu_celcius\"\nabove = 1",
             "3:9: unknown field `temperature.gpu_celcius`; did you mean `temperature.gpu_celsius`?",
@@ -93,47 +160,120 @@ fn what_is_wrong_is_told_with_its_place_and_cure() {
             "field = \"temperature.hotspot\"\nabove = 1",
             "use one of temperature.gpu_celsius, temperature.memory_celsius",
         ),
-        ("field = \"gpu\"\nabove = 1", "name one of the page \"Fields\""),
-        ("condition = \"throtled\"", "3:13: unknown condition `throtled`; did you mean `throttled`?"),
-        ("condition = \"xid\"\nabove = 1", "4:9: `above` means nothing in a rule over a condition; remove it"),
-        ("condition = \"xid\"\nmin_severity = \"critcal\"", "unknown value `critcal`; did you mean `critical`?"),
-        ("absent = false", "3:10: a rule over what is there needs a threshold"),
-        ("absent = true\nabove = 3", "`above` means nothing in a rule over what is absent"),
+        (
+            "field = \"gpu\"\nabove = 1",
+            "name one of the page \"Fields\"",
+        ),
+        (
+            "condition = \"throtled\"",
+            "3:13: unknown condition `throtled`; did you mean `throttled`?",
+        ),
+        (
+            "condition = \"xid\"\nabove = 1",
+            "4:9: `above` means nothing in a rule over a condition; remove it",
+        ),
+        (
+            "condition = \"xid\"\nmin_severity = \"critcal\"",
+            "unknown value `critcal`; did you mean `critical`?",
+        ),
+        (
+            "absent = false",
+            "3:10: a rule over what is there needs a threshold",
+        ),
+        (
+            "absent = true\nabove = 3",
+            "`above` means nothing in a rule over what is absent",
+        ),
         (hot, "a threshold is missing; add `above"),
-        (&format!("{hot}above = 1\nbelow = 2"), "5:9: a rule has one threshold; make two rules of it"),
-        (&format!("{hot}above = 85\nclear_above = 80"), "write `clear_below`"),
+        (
+            &format!("{hot}above = 1\nbelow = 2"),
+            "5:9: a rule has one threshold; make two rules of it",
+        ),
+        (
+            &format!("{hot}above = 85\nclear_above = 80"),
+            "write `clear_below`",
+        ),
         (
             &format!("{hot}above = 85\nclear_below = 90"),
             "would clear before it fires; `clear_below` must be at most `above`",
         ),
-        (&format!("{hot}above = \"85 GiB\""), "4:9: this field is not in `GiB`; use one of C, °C"),
-        (&format!("{hot}above = \"hot\""), "expected a number, as 85, or one with its unit"),
-        (&format!("{hot}above = 850"), "temperature.gpu_celsius is always between -40 and 200"),
-        (&format!("{hot}above = 85\nover = \"5m\""), "`over` is the window of a rate; add `per"),
-        (&format!("{hot}above = 85\nper = \"day\""), "unknown value `day`; use one of second, minute, hour"),
-        (&format!("{hot}above = 85\nper = \"minute\"\nover = \"2h\""), "this time is from 10 s to 3600 s"),
-        (&format!("{hot}above = 85\nfor = 5"), "expected a time up to 30 days with its unit"),
-        (&format!("{hot}above = 85\nrepeat = \"5s\""), "at least 60 s"),
+        (
+            &format!("{hot}above = \"85 GiB\""),
+            "4:9: this field is not in `GiB`; use one of C, °C",
+        ),
+        (
+            &format!("{hot}above = \"hot\""),
+            "expected a number, as 85, or one with its unit",
+        ),
+        (
+            &format!("{hot}above = 850"),
+            "temperature.gpu_celsius is always between -40 and 200",
+        ),
+        (
+            &format!("{hot}above = 85\nover = \"5m\""),
+            "`over` is the window of a rate; add `per",
+        ),
+        (
+            &format!("{hot}above = 85\nper = \"day\""),
+            "unknown value `day`; use one of second, minute, hour",
+        ),
+        (
+            &format!("{hot}above = 85\nper = \"minute\"\nover = \"2h\""),
+            "this time is from 10 s to 3600 s",
+        ),
+        (
+            &format!("{hot}above = 85\nfor = 5"),
+            "expected a time up to 30 days with its unit",
+        ),
+        (
+            &format!("{hot}above = 85\nrepeat = \"5s\""),
+            "at least 60 s",
+        ),
         (
             &format!("{hot}above = 85\nsilence = [\"at night\"]"),
             "5:12: `at night` is no time of silence; use hours of the day",
         ),
-        (&format!("{hot}above = 85\ngpus = [\"H200\"]"), "a GPU is its index, as 0, or its UUID"),
+        (
+            &format!("{hot}above = 85\ngpus = [\"H200\"]"),
+            "a GPU is its index, as 0, or its UUID",
+        ),
         (&format!("{hot}above = 85\ngpus = []"), "no GPU is named"),
-        ("field = \"host.memory.used_bytes\"\nabove = \"90 %\"\ngpus = [0]", "the machine's, and of no GPU"),
-        ("field = \"memory.used_bytes\"\nabove = \"90 %\"\nclear_below = \"20 GiB\"", "must be of the same kind"),
-        (&format!("{hot}above = 85\nnotify = [\"slack\"]"), "there is no receiver `slack`; add a [[webhook]]"),
-        (&format!("{hot}above = 85\nmessage = \"\"\"a\nb\"\"\""), "a message has 1 to 500 letters"),
+        (
+            "field = \"host.memory.used_bytes\"\nabove = \"90 %\"\ngpus = [0]",
+            "the machine's, and of no GPU",
+        ),
+        (
+            "field = \"memory.used_bytes\"\nabove = \"90 %\"\nclear_below = \"20 GiB\"",
+            "must be of the same kind",
+        ),
+        (
+            &format!("{hot}above = 85\nnotify = [\"slack\"]"),
+            "there is no receiver `slack`; add a [[webhook]]",
+        ),
+        (
+            &format!("{hot}above = 85\nmessage = \"\"\"a\nb\"\"\""),
+            "a message has 1 to 500 letters",
+        ),
     ] {
         let error = in_rule(keys);
-        assert!(error.contains(expected) && error.starts_with("alerts.toml:"), "{keys}: {error}");
+        assert!(
+            error.contains(expected) && error.starts_with("alerts.toml:"),
+            "{keys}: {error}"
+        );
         assert_eq!(error.lines().count(), 1, "{error}");
     }
     let twice = "[[rule]]\nname = \"a\"\ncondition = \"xid\"\n";
-    assert!(error(&twice.repeat(2)).contains("5:8: there are two rules named `a`"), "{}", error(&twice.repeat(2)));
+    assert!(
+        error(&twice.repeat(2)).contains("5:8: there are two rules named `a`"),
+        "{}",
+        error(&twice.repeat(2))
+    );
     for (text, expected) in [
         ("[[webhook]]\nname = \"a\"", "where to? add `url"),
-        ("[[webhook]]\nname = \"a\"\nurl = \"https://u:p@h/\"", "has a user name"),
+        (
+            "[[webhook]]\nname = \"a\"\nurl = \"https://u:p@h/\"",
+            "has a user name",
+        ),
         (
             "[[webhook]]\nname = \"a\"\nurl = \"https://h/\"\nformat = \"teams\"",
             "unknown value `teams`; use one of json, slack",
@@ -143,13 +283,22 @@ fn what_is_wrong_is_told_with_its_place_and_cure() {
             "[[command]]\nname = \"a\"\ncommand = [\"x\", \"{rul}\"]",
             "unknown placeholder `{rul}`; did you mean `rule`?",
         ),
-        ("[[command]]\nname = \"a\"\ncommand = [\"x\"]\ntimeout = \"2m\"", "from 1 s to 60 s"),
+        (
+            "[[command]]\nname = \"a\"\ncommand = [\"x\"]\ntimeout = \"2m\"",
+            "from 1 s to 60 s",
+        ),
         (
             "[[command]]\nname = \"a\"\ncommand = [\"sh\", \"-ec\", \"wall '{text}'\"]",
             "3:25: `{text}` has names of processes, which anybody chooses, and `sh` might execute",
         ),
-        ("[[command]]\nname = \"a\"\ncommand = [\"{rule}\"]", "the program cannot be a placeholder"),
-        ("[[rules]]\nname = \"a\"", "unknown key `rules`; did you mean `rule`?"),
+        (
+            "[[command]]\nname = \"a\"\ncommand = [\"{rule}\"]",
+            "the program cannot be a placeholder",
+        ),
+        (
+            "[[rules]]\nname = \"a\"",
+            "unknown key `rules`; did you mean `rule`?",
+        ),
     ] {
         assert!(error(text).contains(expected), "{text}: {}", error(text));
     }
@@ -159,8 +308,13 @@ fn what_is_wrong_is_told_with_its_place_and_cure() {
 fn text_placeholder_is_refused_for_programs_that_execute() {
     let error_of = |words: &[&str]| {
         let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
-        let text = format!("[[command]]\nname = \"a\"\ncommand = [{}]\n", words.join(", "));
-        AlertRules::from_toml(&text, "alerts.toml").err().map(|error| error.to_string())
+        let text = format!(
+            "[[command]]\nname = \"a\"\ncommand = [{}]\n",
+            words.join(", ")
+        );
+        AlertRules::from_toml(&text, "alerts.toml")
+            .err()
+            .map(|error| error.to_string())
     };
     for words in [
         &["ssh", "host", "wall", "{text}"][..],
@@ -212,23 +366,36 @@ fn file_that_others_can_write_is_refused() {
     let read = |text: &str, mode: u32| {
         fs::write(file.path(), text).unwrap();
         fs::set_permissions(file.path(), Permissions::from_mode(mode)).unwrap();
-        AlertRules::read(file.path()).map(|_| ()).map_err(|error| error.to_string())
+        AlertRules::read(file.path())
+            .map(|_| ())
+            .map_err(|error| error.to_string())
     };
-    let (rule, command) =
-        ("[[rule]]\nname = \"a\"\ncondition = \"xid\"\n", "[[command]]\nname = \"b\"\ncommand = [\"true\"]\n");
+    let (rule, command) = (
+        "[[rule]]\nname = \"a\"\ncondition = \"xid\"\n",
+        "[[command]]\nname = \"b\"\ncommand = [\"true\"]\n",
+    );
     assert!(read(rule, 0o644).is_ok() && read(command, 0o640).is_ok());
     for (text, mode) in [(rule, 0o666), (command, 0o664), (command, 0o646)] {
         let error = read(text, mode).unwrap_err();
-        assert!(error.contains("can be written to by others") && error.contains("chmod go-w"), "{error}");
+        assert!(
+            error.contains("can be written to by others") && error.contains("chmod go-w"),
+            "{error}"
+        );
     }
 }
 
 #[test]
 fn a_rule_about_what_is_read_rarely_watches() {
-    let watch = |keys: &str| AlertRules::from_toml(&format!("[[rule]]\nname = \"a\"\n{keys}"), "f").unwrap().watch();
+    let watch = |keys: &str| {
+        AlertRules::from_toml(&format!("[[rule]]\nname = \"a\"\n{keys}"), "f")
+            .unwrap()
+            .watch()
+    };
     assert!(watch("field = \"activity.sm_percent\"\nbelow = 5"));
     assert!(watch("field = \"host.cpu.busy_percent\"\nabove = 95"));
-    assert!(watch("field = \"power.energy_joules_total\"\nabsent = true"));
+    assert!(watch(
+        "field = \"power.energy_joules_total\"\nabsent = true"
+    ));
     assert!(!watch("field = \"temperature.gpu_celsius\"\nabove = 85"));
     assert!(!watch("condition = \"throttled\""));
 }

@@ -19,7 +19,10 @@ impl Time {
     fn parse(text: &str) -> Option<Self> {
         let span: Span = text.parse().ok()?;
         let time = span.to_duration(SpanRelativeTo::days_are_24_hours()).ok()?;
-        Duration::try_from(time).ok().filter(|time| *time <= LONGEST).map(Self)
+        Duration::try_from(time)
+            .ok()
+            .filter(|time| *time <= LONGEST)
+            .map(Self)
     }
 }
 
@@ -47,8 +50,18 @@ mod tests {
 
     #[test]
     fn a_time_has_a_unit() {
-        for (text, seconds) in [("0s", 0), ("90s", 90), ("2m", 120), ("1h30m", 5400), ("30d", 2_592_000)] {
-            assert_eq!(Time::parse(text), Some(Time(Duration::from_secs(seconds))), "{text}");
+        for (text, seconds) in [
+            ("0s", 0),
+            ("90s", 90),
+            ("2m", 120),
+            ("1h30m", 5400),
+            ("30d", 2_592_000),
+        ] {
+            assert_eq!(
+                Time::parse(text),
+                Some(Time(Duration::from_secs(seconds))),
+                "{text}"
+            );
         }
         for text in ["", "2", "2 min 3", "-1m", "31d", "m"] {
             assert_eq!(Time::parse(text), None, "{text}");

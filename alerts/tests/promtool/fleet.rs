@@ -12,7 +12,8 @@ use gpumon_probe::{
     derive::ConditionSettings,
     host::HostReader,
     model::{
-        Absence, Condition, ConditionKind, GpuSample, Health, Inventory, Reading, Sample, Severity, fields::GPU_FIELDS,
+        Absence, Condition, ConditionKind, GpuSample, Health, Inventory, Reading, Sample, Severity,
+        fields::GPU_FIELDS,
     },
 };
 use jiff::tz::TimeZone;
@@ -61,8 +62,16 @@ const CASES: &[Case] = &[
         by_gpu: false,
         change: |second, node, it| lose(it, 1, node == "a" && (40..60).contains(&second)),
     },
-    Case { rule: "absent = true\nfor = \"5s\"\nclear_for = \"5s\"", by_gpu: false, change: comes_and_goes },
-    Case { rule: "absent = true\nclear_for = \"0s\"\ngpus = [0, 1]", by_gpu: true, change: comes_and_goes },
+    Case {
+        rule: "absent = true\nfor = \"5s\"\nclear_for = \"5s\"",
+        by_gpu: false,
+        change: comes_and_goes,
+    },
+    Case {
+        rule: "absent = true\nclear_for = \"0s\"\ngpus = [0, 1]",
+        by_gpu: true,
+        change: comes_and_goes,
+    },
     Case {
         rule: "absent = true\nclear_for = \"0s\"",
         by_gpu: false,
@@ -82,7 +91,8 @@ const CASES: &[Case] = &[
             }
             if node == "a" && (40..50).contains(&second) {
                 let health = Health::Asleep { since_ms: 1 };
-                it.sample.gpus[1] = GpuSample::absent(1, Some("GPU-a1".into()), START_MS, health, &Absence::Asleep);
+                it.sample.gpus[1] =
+                    GpuSample::absent(1, Some("GPU-a1".into()), START_MS, health, &Absence::Asleep);
             }
         },
     },
@@ -123,19 +133,39 @@ const CASES: &[Case] = &[
         rule: "field = \"temperature.gpu_celsius\"\nabove = 85\nclear_for = \"0s\"\ngpus = [\"gpu-B0\", 1]",
         by_gpu: true,
         change: |second, _, it| {
-            let celsius = if (20..40).contains(&second) { 90.0 } else { 40.0 };
-            it.sample.gpus.iter_mut().for_each(|gpu| gpu.temperature.gpu_celsius = Reading::Now(celsius));
+            let celsius = if (20..40).contains(&second) {
+                90.0
+            } else {
+                40.0
+            };
+            it.sample
+                .gpus
+                .iter_mut()
+                .for_each(|gpu| gpu.temperature.gpu_celsius = Reading::Now(celsius));
         },
     },
     Case {
         rule: "condition = \"throttled\"\nmin_severity = \"warning\"\nclear_for = \"0s\"\ngpus = [\"GPU-b\"]",
         by_gpu: true,
         change: |second, _, it| {
-            let severity = if second < 60 { Severity::Notice } else { Severity::Warning };
-            let kind = ConditionKind::Throttled { reasons: Vec::new(), limit_watts: None, gpu_celsius: None };
+            let severity = if second < 60 {
+                Severity::Notice
+            } else {
+                Severity::Warning
+            };
+            let kind = ConditionKind::Throttled {
+                reasons: Vec::new(),
+                limit_watts: None,
+                gpu_celsius: None,
+            };
             let text = "Clocks reduced.".to_owned();
             it.sample.gpus[1].conditions = match second {
-                30..50 | 70..90 => vec![Condition { since_ms: 1, severity, text, kind }],
+                30..50 | 70..90 => vec![Condition {
+                    since_ms: 1,
+                    severity,
+                    text,
+                    kind,
+                }],
                 _ => Vec::new(),
             };
         },
@@ -154,8 +184,16 @@ fn comes_and_goes(second: u64, node: &str, it: &mut Node) {
 
 fn lose(it: &mut Node, number: usize, is_lost: bool) {
     if is_lost {
-        let GpuSample { index, uuid, at_ms, .. } = it.sample.gpus[number].clone();
-        it.sample.gpus[number] = GpuSample::absent(index, uuid, at_ms, Health::Lost { since_ms: 1 }, &Absence::GpuLost);
+        let GpuSample {
+            index, uuid, at_ms, ..
+        } = it.sample.gpus[number].clone();
+        it.sample.gpus[number] = GpuSample::absent(
+            index,
+            uuid,
+            at_ms,
+            Health::Lost { since_ms: 1 },
+            &Absence::GpuLost,
+        );
     }
 }
 
@@ -168,15 +206,28 @@ fn node(second: u64, name: &str, host: &mut HostReader, change: fn(u64, &str, &m
         gpu.utilization.gpu_percent = Reading::Now(90.0);
         gpu
     };
-    let sample = Sample { seq: second, at_ms, interval_ms: 1000, gpus: vec![gpu(0), gpu(1)], host: host.read() };
-    let mut node = Node { collector: Collector::Running, sample };
+    let sample = Sample {
+        seq: second,
+        at_ms,
+        interval_ms: 1000,
+        gpus: vec![gpu(0), gpu(1)],
+        host: host.read(),
+    };
+    let mut node = Node {
+        collector: Collector::Running,
+        sample,
+    };
     node.sample.host.memory.used_bytes = Reading::Now(50 << 30);
     change(second, name, &mut node);
     node
 }
 
 /// Which nodes and GPUs fire in each second, in gpumon's own evaluation.
-fn own(rules: &AlertRules, nodes: &[(&str, Vec<Node>)], by_gpu: bool) -> Vec<BTreeSet<(String, Option<u32>)>> {
+fn own(
+    rules: &AlertRules,
+    nodes: &[(&str, Vec<Node>)],
+    by_gpu: bool,
+) -> Vec<BTreeSet<(String, Option<u32>)>> {
     let mut fire = vec![BTreeSet::new(); SECONDS as usize];
     for (name, seconds) in nodes {
         let mut evaluator = Evaluator::new(rules, TimeZone::UTC, ConditionSettings::default());
@@ -203,7 +254,12 @@ fn own(rules: &AlertRules, nodes: &[(&str, Vec<Node>)], by_gpu: bool) -> Vec<BTr
             };
             evaluator.update(&readings, sample.at_ms);
             let firing = evaluator.firing().into_iter();
-            let place = firing.map(|it| ((*name).to_owned(), it.gpu.filter(|_| by_gpu).map(|gpu| gpu.index)));
+            let place = firing.map(|it| {
+                (
+                    (*name).to_owned(),
+                    it.gpu.filter(|_| by_gpu).map(|gpu| gpu.index),
+                )
+            });
             fire[second].extend(place);
         }
     }
@@ -215,26 +271,56 @@ fn series(name: &str, seconds: &[Node], with_zeros: bool) -> String {
     let mut text = String::new();
     let mut add = |series: String, read: &dyn Fn(&Node) -> Option<f64>| {
         let values: Vec<_> = seconds.iter().map(read).collect();
-        let word = |value: &Option<f64>| value.map_or("stale".to_owned(), |value| value.to_string());
+        let word =
+            |value: &Option<f64>| value.map_or("stale".to_owned(), |value| value.to_string());
         let values = values.iter().map(word).collect::<Vec<_>>().join(" ");
-        writeln!(text, "      - series: '{series}'\n        values: '{values}'").unwrap();
+        writeln!(
+            text,
+            "      - series: '{series}'\n        values: '{values}'"
+        )
+        .unwrap();
     };
-    let state = move |is: bool| if is { Some(1.0) } else { Some(0.0).filter(|_| with_zeros) };
+    let state = move |is: bool| {
+        if is {
+            Some(1.0)
+        } else {
+            Some(0.0).filter(|_| with_zeros)
+        }
+    };
     let host = format!("job=\"gpumon\",instance=\"{name}\"");
     let is_read = |node: &Node| node.collector == Collector::Running;
-    add(format!("gpumon_collector_up{{{host}}}"), &|node| Some(f64::from(u8::from(is_read(node)))));
+    add(format!("gpumon_collector_up{{{host}}}"), &|node| {
+        Some(f64::from(u8::from(is_read(node))))
+    });
     for (collector, word) in COLLECTORS {
         let series = format!("gpumon_collector_state{{state=\"{word}\",{host}}}");
         add(series, &|node| state(node.collector == collector));
     }
-    add(format!("gpumon_host_memory_used_bytes{{{host}}}"), &|node| {
-        node.sample.host.memory.used_bytes.value().filter(|_| is_read(node)).map(|bytes| *bytes as f64)
-    });
+    add(
+        format!("gpumon_host_memory_used_bytes{{{host}}}"),
+        &|node| {
+            node.sample
+                .host
+                .memory
+                .used_bytes
+                .value()
+                .filter(|_| is_read(node))
+                .map(|bytes| *bytes as f64)
+        },
+    );
     for index in 0..2 {
         let labels = format!("gpu=\"{index}\",uuid=\"GPU-{name}{index}\",{host}");
-        let gpu = |node: &Node| node.sample.gpus.iter().find(|gpu| gpu.index == index && is_read(node)).cloned();
+        let gpu = |node: &Node| {
+            node.sample
+                .gpus
+                .iter()
+                .find(|gpu| gpu.index == index && is_read(node))
+                .cloned()
+        };
         for field in GPU_FIELDS {
-            let Some(metric) = field.prometheus else { continue };
+            let Some(metric) = field.prometheus else {
+                continue;
+            };
             add(format!("{metric}{{{labels}}}"), &|node| {
                 let gpu = gpu(node).filter(|gpu| gpu.health == Health::Ok)?;
                 field.access.value(&gpu).map(|value| field.unit.base(value))
@@ -248,12 +334,24 @@ fn series(name: &str, seconds: &[Node], with_zeros: bool) -> String {
             let series = format!("gpumon_gpu_state{{state=\"{word}\",{labels}}}");
             add(series, &|node| state(gpu(node)?.health.word() == word));
         }
-        let severity =
-            |node: &Node| Some(gpu(node)?.conditions.iter().map(|it| it.severity as u8 + 1).max().unwrap_or(0));
-        add(format!("gpumon_condition{{condition=\"throttled\",{labels}}}"), &|node| state(severity(node)? > 0));
-        add(format!("gpumon_condition_severity{{condition=\"throttled\",{labels}}}"), &|node| {
-            Some(f64::from(severity(node)?)).filter(|severity| *severity > 0.0)
-        });
+        let severity = |node: &Node| {
+            Some(
+                gpu(node)?
+                    .conditions
+                    .iter()
+                    .map(|it| it.severity as u8 + 1)
+                    .max()
+                    .unwrap_or(0),
+            )
+        };
+        add(
+            format!("gpumon_condition{{condition=\"throttled\",{labels}}}"),
+            &|node| state(severity(node)? > 0),
+        );
+        add(
+            format!("gpumon_condition_severity{{condition=\"throttled\",{labels}}}"),
+            &|node| Some(f64::from(severity(node)?)).filter(|severity| *severity > 0.0),
+        );
     }
     text
 }
@@ -262,15 +360,35 @@ fn series(name: &str, seconds: &[Node], with_zeros: bool) -> String {
 fn on_several_nodes_prometheus_fires_where_gpumon_does() {
     let folder = tempfile::tempdir().unwrap();
     let mut host = HostReader::new();
-    for (number, Case { rule, by_gpu, change }) in CASES.iter().enumerate() {
-        let rules = AlertRules::from_toml(&format!("[[rule]]\nname = \"a\"\n{rule}"), "case").unwrap();
-        let nodes = NODES.map(|name| (name, (0..SECONDS).map(|at| node(at, name, &mut host, *change)).collect()));
+    for (
+        number,
+        Case {
+            rule,
+            by_gpu,
+            change,
+        },
+    ) in CASES.iter().enumerate()
+    {
+        let rules =
+            AlertRules::from_toml(&format!("[[rule]]\nname = \"a\"\n{rule}"), "case").unwrap();
+        let nodes = NODES.map(|name| {
+            (
+                name,
+                (0..SECONDS)
+                    .map(|at| node(at, name, &mut host, *change))
+                    .collect(),
+            )
+        });
         let fire = own(&rules, &nodes, *by_gpu);
         let changes = fire.windows(2).filter(|pair| pair[0] != pair[1]).count();
         assert!(changes >= 2, "{rule}: it fires and resolves");
         let exported = prometheus::export(&rules);
         assert_eq!(exported.notes, [""; 0], "{rule}");
-        fs::write(folder.path().join(format!("rules{number}.yml")), exported.text).unwrap();
+        fs::write(
+            folder.path().join(format!("rules{number}.yml")),
+            exported.text,
+        )
+        .unwrap();
         for with_zeros in [false, true] {
             let mut text = format!(
                 "rule_files: [rules{number}.yml]\nevaluation_interval: 1s\ntests:\n  - interval: 1s\n    input_series:\n"
@@ -283,7 +401,9 @@ fn on_several_nodes_prometheus_fires_where_gpumon_does() {
             for (second, places) in fire.iter().enumerate() {
                 let expression = format!("max by ({by}) (ALERTS{{alertstate=\"firing\"}})");
                 let samples = places.iter().map(|(node, gpu)| {
-                    let gpu = gpu.map(|gpu| format!(", gpu=\"{gpu}\"")).unwrap_or_default();
+                    let gpu = gpu
+                        .map(|gpu| format!(", gpu=\"{gpu}\""))
+                        .unwrap_or_default();
                     format!("{{labels: '{{instance=\"{node}\"{gpu}}}', value: 1}}")
                 });
                 let samples = samples.collect::<Vec<_>>().join(", ");

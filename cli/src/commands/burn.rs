@@ -69,6 +69,17 @@ pub(crate) fn run(source: &SourceArgs, args: &BurnArgs) -> Result<(), Failure> {
         dtype: args.dtype.map(Into::into),
     });
     let has_integers = args.dtype.map(Dtype::from) == Some(Dtype::Int8);
-    let layout = Layout { subject: Subject::Burn, is_beside: false, has_integers };
-    run::print(source, &job, args.place.time_limit, None, &mut Results::new(layout, None, None), args.json)
+    let layout = Layout {
+        subject: Subject::Burn,
+        is_beside: false,
+        has_integers,
+    };
+    run::print(
+        source,
+        &job,
+        args.place.time_limit,
+        None,
+        &mut Results::new(layout, None, None),
+        args.json,
+    )
 }

@@ -33,7 +33,10 @@ use crate::{
 /// GPU is lost or not responding, and that GPU's `health` reports it. Collection ends if the driver is replaced.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
-#[allow(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of the command line"
+)]
 pub(crate) struct CollectArgs {
     #[command(flatten)]
     sampling: SamplingArgs,
@@ -97,10 +100,16 @@ const WRITE_WITHIN: Duration = Duration::from_secs(1);
 
 /// What `serve` types to start its collector, with the directory where it has one.
 pub(crate) fn arguments(sampling: &SamplingArgs, data_dir: Option<&Path>) -> Vec<OsString> {
-    let mut arguments: Vec<_> = ["collect", "--hide-commands", "--supervised"].map(OsString::from).into();
+    let mut arguments: Vec<_> = ["collect", "--hide-commands", "--supervised"]
+        .map(OsString::from)
+        .into();
     arguments.extend(sampling.to_arguments());
     for (option, file) in [("--state", LEARNED), ("--benchmarks", benchmarks::FILE)] {
-        arguments.extend(data_dir.into_iter().flat_map(|folder| [option.into(), folder.join(file).into()]));
+        arguments.extend(
+            data_dir
+                .into_iter()
+                .flat_map(|folder| [option.into(), folder.join(file).into()]),
+        );
     }
     arguments
 }
@@ -109,8 +118,16 @@ pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result<(), Failure
     if args.list_gpus {
         return list_gpus(source, args);
     }
-    let known_gpus = if args.known_gpus { read_known_gpus(io::stdin().lock()) } else { Vec::new() };
-    let commands = if args.hide_commands { CommandLines::Own } else { CommandLines::All };
+    let known_gpus = if args.known_gpus {
+        read_known_gpus(io::stdin().lock())
+    } else {
+        Vec::new()
+    };
+    let commands = if args.hide_commands {
+        CommandLines::Own
+    } else {
+        CommandLines::All
+    };
     let answers = args.supervised.then(Arc::<LatestAnswers>::default);
     let learned = args.state.clone().map(keep_learned);
     let options = Options {
@@ -121,13 +138,22 @@ pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result<(), Failure
         ..args.sampling.options(commands)
     };
     if let Some(answers) = answers {
-        let (interval, allocations) = (Arc::clone(&options.interval), Arc::clone(&options.allocations));
+        let (interval, allocations) = (
+            Arc::clone(&options.interval),
+            Arc::clone(&options.allocations),
+        );
         let watched = Arc::clone(&options.watched);
         let learned = learned.clone();
         // Also where the driver hangs, so it cannot be the thread that reads the driver.
         thread::spawn(move || {
             let write_answers = || write_line(&Record::Answers(answers.get()));
-            apply_requests(io::stdin().lock(), &interval, &watched, &allocations, write_answers);
+            apply_requests(
+                io::stdin().lock(),
+                &interval,
+                &watched,
+                &allocations,
+                write_answers,
+            );
             write_learned(learned);
             std::process::exit(0);
         });
@@ -140,7 +166,11 @@ pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result<(), Failure
         if let (Record::Sample(_), Some(left)) = (record, &mut left) {
             *left -= 1;
         }
-        if written.is_err() || left == Some(0) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if written.is_err() || left == Some(0) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     })?;
     write_learned(learned);
     Ok(written?)
@@ -150,7 +180,11 @@ fn list_gpus(source: &SourceArgs, args: &CollectArgs) -> Result<(), Failure> {
     let sys_root = args.sampling.options(CommandLines::Own).sys_root;
     let uuids = sampler::identify_gpus(&source.open()?, &sys_root)?;
     let mut out = io::stdout().lock();
-    writeln!(out, "{}", serde_json::to_string(&uuids).expect("a list of texts is JSON"))?;
+    writeln!(
+        out,
+        "{}",
+        serde_json::to_string(&uuids).expect("a list of texts is JSON")
+    )?;
     out.flush()?;
     // Do not wait for threads: a GPU may hang.
     std::process::exit(0);
@@ -229,16 +263,27 @@ fn apply_requests(
     mut write_answers: impl FnMut() -> io::Result<()>,
 ) {
     let mut line = Vec::new();
-    while requests.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
+    while requests
+        .read_until(b'\n', &mut line)
+        .is_ok_and(|length| length > 0)
+    {
         match serde_json::from_slice(line.trim_ascii()) {
-            Ok(Request::IntervalMs(ms)) if INTERVAL_MS.contains(&ms) => interval.set(Duration::from_millis(ms.into())),
-            Ok(Request::IntervalMs(ms)) => say(&format!("ignored an interval of {ms} ms: give 100 to 60000")),
+            Ok(Request::IntervalMs(ms)) if INTERVAL_MS.contains(&ms) => {
+                interval.set(Duration::from_millis(ms.into()))
+            }
+            Ok(Request::IntervalMs(ms)) => say(&format!(
+                "ignored an interval of {ms} ms: give 100 to 60000"
+            )),
             Ok(Request::Watched(is_watched)) => watched.set(is_watched),
             Ok(Request::Answers) if write_answers().is_err() => return,
             Ok(Request::Answers) => {}
             Ok(Request::Allocations(devices)) => allocations.set_kubernetes(devices),
-            Ok(Request::KnownGpus(_)) => say("ignored a list of known GPUs: send it in the first line"),
-            Err(error) => say(&format!("ignored an invalid request: {error}; give {{\"interval_ms\":1000}}")),
+            Ok(Request::KnownGpus(_)) => {
+                say("ignored a list of known GPUs: send it in the first line")
+            }
+            Err(error) => say(&format!(
+                "ignored an invalid request: {error}; give {{\"interval_ms\":1000}}"
+            )),
         }
         line.clear();
     }
@@ -261,9 +306,18 @@ mod tests {
 
     #[test]
     fn known_gpus_are_read_from_first_line() {
-        let gpu = SourceChoice::Sim(1).open(None).unwrap().open(0).unwrap().identity();
-        let known = vec![KnownGpu { gpu, health: Health::Lost { since_ms: 7 } }];
-        let line = serde_json::to_string(&Request::KnownGpus(known.clone())).unwrap() + "\n\"answers\"\n";
+        let gpu = SourceChoice::Sim(1)
+            .open(None)
+            .unwrap()
+            .open(0)
+            .unwrap()
+            .identity();
+        let known = vec![KnownGpu {
+            gpu,
+            health: Health::Lost { since_ms: 7 },
+        }];
+        let line =
+            serde_json::to_string(&Request::KnownGpus(known.clone())).unwrap() + "\n\"answers\"\n";
         let mut requests = line.as_bytes();
         assert_eq!(read_known_gpus(&mut requests), known);
         assert_eq!(requests, b"\"answers\"\n", "the next request is not read");
@@ -275,15 +329,27 @@ mod tests {
         let interval = SharedInterval::new(Duration::from_secs(1));
         let mut answers = 0;
         let mut after = |lines: &[u8]| {
-            apply_requests(lines, &interval, &Watched::default(), &Allocations::default(), || {
-                answers += 1;
-                Ok(())
-            });
+            apply_requests(
+                lines,
+                &interval,
+                &Watched::default(),
+                &Allocations::default(),
+                || {
+                    answers += 1;
+                    Ok(())
+                },
+            );
             (interval.get().as_millis(), answers)
         };
         assert_eq!(after(b"{\"interval_ms\":100}\n"), (100, 0));
-        assert_eq!(after(b"{\"interval_ms\":99}\n{\"interval_ms\":60001}\n"), (100, 0));
-        assert_eq!(after(b"\n\xff\n{\"interval\":500}\n{\"interval_ms\":500,\"x\":1}\n\"answer\"\n"), (100, 0));
+        assert_eq!(
+            after(b"{\"interval_ms\":99}\n{\"interval_ms\":60001}\n"),
+            (100, 0)
+        );
+        assert_eq!(
+            after(b"\n\xff\n{\"interval\":500}\n{\"interval_ms\":500,\"x\":1}\n\"answer\"\n"),
+            (100, 0)
+        );
         assert_eq!(
             after(b"\"answers\"\nnonsense\n{\"interval_ms\":250}"),
             (250, 1),

@@ -53,7 +53,11 @@ fn all(gpumon: clap::Command) -> Vec<clap::Command> {
     let mut gpumon = gpumon.disable_help_subcommand(true);
     gpumon.build();
     let shown = |command: &clap::Command| -> Vec<clap::Command> {
-        command.get_subcommands().filter(|command| !command.is_hide_set()).cloned().collect()
+        command
+            .get_subcommands()
+            .filter(|command| !command.is_hide_set())
+            .cloned()
+            .collect()
     };
     let commands = shown(&gpumon).into_iter().flat_map(|command| {
         let actions = shown(&command);
@@ -70,12 +74,16 @@ fn find<'a>(all: &'a [clap::Command], name: &str) -> anyhow::Result<&'a clap::Co
     let found = all.iter().find(|command| name_of(command) == name);
     found.ok_or_else(|| match nearest(name, names()) {
         Some(meant) => anyhow!("unknown command '{name}': did you mean '{meant}'?"),
-        None => anyhow!("unknown command '{name}': there are {}", names().collect::<Vec<_>>().join(", ")),
+        None => anyhow!(
+            "unknown command '{name}': there are {}",
+            names().collect::<Vec<_>>().join(", ")
+        ),
     })
 }
 
 fn write_all(all: &[clap::Command], folder: &Path) -> anyhow::Result<()> {
-    fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    fs::create_dir_all(folder)
+        .with_context(|| format!("cannot make the folder {}", folder.display()))?;
     for command in all {
         let path = folder.join(format!("{}.1", page_name(command)));
         safe_file::create_empty(&path)
@@ -87,35 +95,53 @@ fn write_all(all: &[clap::Command], folder: &Path) -> anyhow::Result<()> {
 
 /// `gpumon-wait`.
 fn page_name(command: &clap::Command) -> &str {
-    command.get_display_name().unwrap_or_else(|| command.get_name())
+    command
+        .get_display_name()
+        .unwrap_or_else(|| command.get_name())
 }
 
 fn render(command: &clap::Command) -> io::Result<Vec<u8>> {
     let page = Man::new(as_page(command));
     let mut title = Roff::new();
     let (date, source) = (man::date(), format!("gpumon {}", env!("CARGO_PKG_VERSION")));
-    title.control("TH", [page_name(command).to_uppercase().as_str(), "1", &date, &source, "gpumon manual"]);
+    title.control(
+        "TH",
+        [
+            page_name(command).to_uppercase().as_str(),
+            "1",
+            &date,
+            &source,
+            "gpumon manual",
+        ],
+    );
     let mut text = Vec::new();
     title.to_writer(&mut text)?;
     page.render_name_section(&mut text)?;
     page.render_synopsis_section(&mut text)?;
     page.render_description_section(&mut text)?;
     page.render_options_section(&mut text)?;
-    if command.get_subcommands().any(|command| !command.is_hide_set()) {
+    if command
+        .get_subcommands()
+        .any(|command| !command.is_hide_set())
+    {
         page.render_subcommands_section(&mut text)?;
     }
     let mut rest = Roff::new();
     if command.get_name() == "smi" {
         man::smi(&mut rest);
     }
-    let notes = command.get_after_long_help().or_else(|| command.get_after_help());
+    let notes = command
+        .get_after_long_help()
+        .or_else(|| command.get_after_help());
     if let Some(notes) = notes {
         man::notes(&mut rest, &notes.to_string());
     }
     man::see_also(&mut rest, page_name(command));
     rest.to_writer(&mut text)?;
     // An empty line is a space between paragraphs already; formatters complain of breaks around it.
-    Ok(String::from_utf8_lossy(&text).replace(".br\n\n.br\n", "\n").into_bytes())
+    Ok(String::from_utf8_lossy(&text)
+        .replace(".br\n\n.br\n", "\n")
+        .into_bytes())
 }
 
 /// The command with the usage of its help, which leaves the options to their own section, and without the sentence at
@@ -123,7 +149,10 @@ fn render(command: &clap::Command) -> io::Result<Vec<u8>> {
 fn as_page(command: &clap::Command) -> clap::Command {
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ").to_owned();
-    let command = command.clone().override_usage(usage).subcommand_help_heading("COMMANDS");
+    let command = command
+        .clone()
+        .override_usage(usage)
+        .subcommand_help_heading("COMMANDS");
     let long = command.get_long_about().map(ToString::to_string);
     match long.as_deref().and_then(|long| long.split_once("\n\n")) {
         Some((_, description)) => command.clone().long_about(description.to_owned()),

@@ -59,7 +59,10 @@ pub(crate) struct Forwarder {
 
 impl Forwarder {
     pub(crate) fn new(server: &ServerArgs) -> Self {
-        Self { server: server.clone(), way: None }
+        Self {
+            server: server.clone(),
+            way: None,
+        }
     }
 
     /// One that a server which does not answer has no room for is on no chart.
@@ -82,7 +85,9 @@ impl Forwarder {
             }
             drop(running);
         };
-        thread::Builder::new().name("forward".to_owned()).spawn(work)?;
+        thread::Builder::new()
+            .name("forward".to_owned())
+            .spawn(work)?;
         Ok((marks, ended))
     }
 
@@ -103,7 +108,10 @@ fn send(server: &ServerArgs, mark: &Value) -> Result<(), Failure> {
         .with_context(|| format!("the server at {at} does not answer; restart it"))?;
     match answer.status {
         201 => Ok(()),
-        404 | 405 => Err(anyhow!("the server at {at} is older than this gpumon and takes no marks; restart it").into()),
+        404 | 405 => Err(anyhow!(
+            "the server at {at} is older than this gpumon and takes no marks; restart it"
+        )
+        .into()),
         _ => Err(anyhow!("the server at {at} refuses: {}", answer.body.trim()).into()),
     }
 }

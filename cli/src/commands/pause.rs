@@ -43,7 +43,10 @@ pub(crate) struct ResumeArgs {
 }
 
 pub(crate) fn pause(args: &PauseArgs) -> Result<(), Failure> {
-    let query = args.time.map(|time| format!("?for_ms={}", time.as_millis())).unwrap_or_default();
+    let query = args
+        .time
+        .map(|time| format!("?for_ms={}", time.as_millis()))
+        .unwrap_or_default();
     order(&args.server, &format!("/api/v1/pause{query}"))
 }
 
@@ -54,8 +57,9 @@ pub(crate) fn resume(args: &ResumeArgs) -> Result<(), Failure> {
 fn order(server: &ServerArgs, target: &str) -> Result<(), Failure> {
     let server = server.connect().map_err(anyhow::Error::from)?;
     let at = server.path.display().to_string();
-    let answer =
-        server.ask("POST", target).with_context(|| format!("the server at {at} does not answer; restart it"))?;
+    let answer = server
+        .ask("POST", target)
+        .with_context(|| format!("the server at {at} does not answer; restart it"))?;
     if answer.status != 200 {
         return Err(anyhow!("the server at {at} refuses: {}", answer.body.trim()).into());
     }

@@ -56,7 +56,12 @@ pub(crate) struct ReplayArgs {
     listen: SocketAddr,
 
     /// Listen on a unix socket instead, accessible to this user only
-    #[arg(long, requires = "serve", value_name = "PATH", conflicts_with = "listen")]
+    #[arg(
+        long,
+        requires = "serve",
+        value_name = "PATH",
+        conflicts_with = "listen"
+    )]
     socket: Option<PathBuf>,
 
     /// With --serve, exit when the parent process exits
@@ -78,16 +83,28 @@ Examples:
 
 Exit codes: 0 success, 1 error, 2 invalid argument or not a recording";
 
-pub(crate) fn run(source: &SourceArgs, args: ReplayArgs, resolved: Resolved) -> Result<(), Failure> {
+pub(crate) fn run(
+    source: &SourceArgs,
+    args: ReplayArgs,
+    resolved: Resolved,
+) -> Result<(), Failure> {
     let player = open(&args.file, args.speed, args.from)?;
     let remark = cuts(player.recording());
     if args.serve {
         if let Some(remark) = remark {
             say(&remark);
         }
-        return in_runtime(serve(player, args.listen, args.socket, args.exit_with_parent));
+        return in_runtime(serve(
+            player,
+            args.listen,
+            args.socket,
+            args.exit_with_parent,
+        ));
     }
-    top::run(args.screen.request(source.clone(), None, Some(player), remark, resolved))
+    top::run(
+        args.screen
+            .request(source.clone(), None, Some(player), remark, resolved),
+    )
 }
 
 async fn serve(
@@ -110,7 +127,12 @@ async fn serve(
         doors,
         show_processes: ShowProcesses::Names,
         // None is started: the server refuses what changes anything.
-        runs: RunSettings { worker: WorkerCommand { program: "gpumon".into(), arguments: Vec::new() } },
+        runs: RunSettings {
+            worker: WorkerCommand {
+                program: "gpumon".into(),
+                arguments: Vec::new(),
+            },
+        },
         history: None,
         alerts: AlertSettings::default(),
         kubelet: None,
@@ -141,7 +163,9 @@ fn within(from: Moment, (first_ms, last_ms): (u64, u64)) -> Result<u64, String> 
     }
     let zone = time_zone();
     let [at, first, last] = [at_ms, first_ms, last_ms].map(|ms| shown(ms, &zone));
-    Err(format!("{at} is not in the recording, which is from {first} to {last}"))
+    Err(format!(
+        "{at} is not in the recording, which is from {first} to {last}"
+    ))
 }
 
 /// What cannot be read of a file is told as what was typed wrong.
@@ -153,14 +177,34 @@ pub(crate) fn failure(error: BadRecording) -> Failure {
 pub(crate) fn cuts(recording: &Recording) -> Option<String> {
     let cuts = recording.cuts();
     let first = cuts.first()?;
-    let after = if first.after_ms == 0 { "its begin".to_owned() } else { shown(first.after_ms, &time_zone()) };
+    let after = if first.after_ms == 0 {
+        "its begin".to_owned()
+    } else {
+        shown(first.after_ms, &time_zone())
+    };
     let bytes: u64 = cuts.iter().map(|cut| cut.bytes).sum();
-    let more = if cuts.len() > 1 { format!(" and at {} more places", cuts.len() - 1) } else { String::new() };
-    let what = if first.is_at_end { "cut off" } else { "damaged" };
-    Some(format!("{} is {what} after {after}{more}: {bytes} bytes cannot be read, and the rest is used", first.file))
+    let more = if cuts.len() > 1 {
+        format!(" and at {} more places", cuts.len() - 1)
+    } else {
+        String::new()
+    };
+    let what = if first.is_at_end {
+        "cut off"
+    } else {
+        "damaged"
+    };
+    Some(format!(
+        "{} is {what} after {after}{more}: {bytes} bytes cannot be read, and the rest is used",
+        first.file
+    ))
 }
 
 fn parse_speed(text: &str) -> Result<f64, String> {
-    let speed = text.strip_suffix('x').unwrap_or(text).parse().ok().filter(|speed| (0.1..=1000.0).contains(speed));
+    let speed = text
+        .strip_suffix('x')
+        .unwrap_or(text)
+        .parse()
+        .ok()
+        .filter(|speed| (0.1..=1000.0).contains(speed));
     speed.ok_or_else(|| "not a speed: give 0.1 to 1000 times the real one, as 10".to_owned())
 }

@@ -45,7 +45,9 @@ pub(crate) fn run(args: &SchemaArgs) -> Result<(), Failure> {
 pub(crate) fn schema(what: What) -> Value {
     let text = gpumon_server::openapi::document().replace("#/components/schemas/", "#/$defs/");
     let mut document: Value = serde_json::from_str(&text).expect(COMPARED);
-    let Value::Object(mut types) = document["components"]["schemas"].take() else { panic!("{COMPARED}") };
+    let Value::Object(mut types) = document["components"]["schemas"].take() else {
+        panic!("{COMPARED}")
+    };
     let name = match what {
         What::Snapshot => "Snapshot",
         What::Record => "Record",
@@ -67,7 +69,10 @@ pub(crate) fn schema(what: What) -> Value {
 fn collect(schema: &Value, types: &Map<String, Value>, used: &mut BTreeSet<String>) {
     match schema {
         Value::Object(parts) => {
-            let named = parts.get("$ref").and_then(Value::as_str).and_then(|name| name.rsplit('/').next());
+            let named = parts
+                .get("$ref")
+                .and_then(Value::as_str)
+                .and_then(|name| name.rsplit('/').next());
             if let Some((name, inner)) = named.and_then(|name| types.get_key_value(name))
                 && used.insert(name.clone())
             {
@@ -89,10 +94,15 @@ mod tests {
     #[test]
     fn numbers_are_described_as_the_catalogue_has_them() {
         let schema = schema(What::Snapshot);
-        let described = |kind: &str, key: &str| schema["$defs"][kind]["properties"][key]["description"].clone();
+        let described =
+            |kind: &str, key: &str| schema["$defs"][kind]["properties"][key]["description"].clone();
         let help = |id| GPU_FIELDS.iter().find(|field| field.id == id).unwrap().help;
         assert_eq!(described("Power", "draw_watts"), help("power.draw_watts"));
-        assert_eq!(described("Activity", "sm_percent"), help("activity.sm_percent"), "within a reading");
+        assert_eq!(
+            described("Activity", "sm_percent"),
+            help("activity.sm_percent"),
+            "within a reading"
+        );
         assert_eq!(described("GpuSample", "fan_percent"), help("fan_percent"));
     }
 

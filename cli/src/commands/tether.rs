@@ -19,7 +19,12 @@ pub(crate) struct TetherArgs {
     parent: u32,
 
     /// Program and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "PROGRAM"
+    )]
     program: Vec<OsString>,
 }
 
@@ -29,7 +34,13 @@ pub(crate) fn run(args: &TetherArgs) -> Result<(), Failure> {
     if getppid().is_none_or(|parent| parent.as_raw_nonzero().get().cast_unsigned() != args.parent) {
         return Err(anyhow!("the process that wanted this has ended").into());
     }
-    let Some((program, arguments)) = args.program.split_first() else { return Ok(()) };
+    let Some((program, arguments)) = args.program.split_first() else {
+        return Ok(());
+    };
     let error = child::command(program).args(arguments).exec();
-    Err(anyhow!("cannot start {}: {error}; install the client of OpenSSH", program.display()).into())
+    Err(anyhow!(
+        "cannot start {}: {error}; install the client of OpenSSH",
+        program.display()
+    )
+    .into())
 }

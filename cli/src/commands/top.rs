@@ -103,15 +103,35 @@ impl ScreenArgs {
 pub(crate) fn run(source: &SourceArgs, args: TopArgs, resolved: Resolved) -> Result<(), Failure> {
     if args.fleet {
         let fleet = args.fleet_source.args.settings()?.ok_or_else(no_fleet)?;
-        let mut request = args.screen.request(source.clone(), None, None, None, resolved);
+        let mut request = args
+            .screen
+            .request(source.clone(), None, None, None, resolved);
         request.settings.interval_ms = args.interval_ms;
         return top::fleet::run(request, fleet);
     }
-    let asks_server = args.replay.is_none() && !source.no_daemon && source.source == SourceChoice::Auto;
-    let server = if asks_server { args.server.connect().ok() } else { None };
-    let player = args.replay.as_deref().map(Player::open).transpose().map_err(replay::failure)?;
-    let remark = player.as_ref().and_then(|player| replay::cuts(player.recording()));
-    let mut request = args.screen.request(source.clone(), server, player, remark, resolved);
+    let asks_server =
+        args.replay.is_none() && !source.no_daemon && source.source == SourceChoice::Auto;
+    let server = if asks_server {
+        args.server.connect().ok()
+    } else {
+        None
+    };
+    let player = args
+        .replay
+        .as_deref()
+        .map(Player::open)
+        .transpose()
+        .map_err(replay::failure)?;
+    let remark = player
+        .as_ref()
+        .and_then(|player| replay::cuts(player.recording()));
+    let mut request = args
+        .screen
+        .request(source.clone(), server, player, remark, resolved);
     request.settings.interval_ms = args.interval_ms;
-    top::run(Request { readonly: args.readonly, once: args.once, ..request })
+    top::run(Request {
+        readonly: args.readonly,
+        once: args.once,
+        ..request
+    })
 }

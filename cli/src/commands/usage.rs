@@ -105,9 +105,14 @@ impl Answer {
     ) -> Result<Self, Failure> {
         let has_span = since.is_some() || until.is_some();
         let span = MomentSpan::new(since, until).resolve(beside);
-        let span = if has_span { Some(span.map_err(|why| Failure::usage(anyhow!(why)))?) } else { None };
+        let span = if has_span {
+            Some(span.map_err(|why| Failure::usage(anyhow!(why)))?)
+        } else {
+            None
+        };
         let json = past.usage(span.as_ref())?;
-        let usage: Usage = serde_json::from_str(&json).context("the server is of another version; restart it")?;
+        let usage: Usage =
+            serde_json::from_str(&json).context("the server is of another version; restart it")?;
         if span.is_some() || usage.oldest_ms.is_some() {
             let end_ms = span.as_ref().map_or(beside.end_ms, |span| span.end);
             check(&usage, end_ms, past.cure(), &beside.zone)?;
@@ -119,7 +124,10 @@ impl Answer {
 /// Whether anything is known of the span, which ends then.
 fn check(usage: &Usage, end_ms: u64, cure: &str, zone: &TimeZone) -> Result<(), Failure> {
     let Some(oldest_ms) = usage.oldest_ms else {
-        return Err(anyhow!("the server is older than this gpumon and knows no spans of time; restart it").into());
+        return Err(anyhow!(
+            "the server is older than this gpumon and knows no spans of time; restart it"
+        )
+        .into());
     };
     // A server that has just started has nothing to tell yet.
     if usage.since_ms < usage.at_ms || usage.at_ms == oldest_ms || oldest_ms == 0 {
@@ -127,36 +135,74 @@ fn check(usage: &Usage, end_ms: u64, cure: &str, zone: &TimeZone) -> Result<(), 
     }
     let [end, oldest] = [end_ms, oldest_ms].map(|ms| shown(ms, zone));
     if oldest_ms < end_ms {
-        return Err(anyhow!("nothing is known of that time: no server ran since then; give an earlier time").into());
+        return Err(anyhow!(
+            "nothing is known of that time: no server ran since then; give an earlier time"
+        )
+        .into());
     }
     Err(anyhow!("nothing is known before {end}: usage is recorded since {oldest}; give a later time, or {cure}").into())
 }
 
 /// Of which time it is.
 fn heading(usage: &Usage, span: Option<&Range<u64>>, zone: &TimeZone) -> String {
-    let Usage { since_ms, at_ms, .. } = *usage;
+    let Usage {
+        since_ms, at_ms, ..
+    } = *usage;
     let time = duration(at_ms.saturating_sub(since_ms));
     if usage.oldest_ms.is_none() {
         return format!("Since the server's first sample, {time} ago:");
     }
     let [since, until] = [since_ms, at_ms].map(|ms| shown(ms, zone));
     let is_cut = span.is_some_and(|span| span.start > 0 && since_ms >= span.start + PERIOD_MS);
-    let is_cut = if is_cut { "; nothing is known before" } else { "" };
+    let is_cut = if is_cut {
+        "; nothing is known before"
+    } else {
+        ""
+    };
     format!("{since} to {until}, {time}{is_cut}:")
 }
 
-fn text(usage: &Usage, span: Option<&Range<u64>>, zone: &TimeZone, terminal: Option<usize>) -> String {
-    let names = NotebookNames::new(usage.owners.iter().filter_map(|owner| path_of(owner.job.as_ref()?)));
-    let mut rows: Vec<[String; 6]> = usage.owners.iter().map(|owner| row(owner, &names)).collect();
+fn text(
+    usage: &Usage,
+    span: Option<&Range<u64>>,
+    zone: &TimeZone,
+    terminal: Option<usize>,
+) -> String {
+    let names = NotebookNames::new(
+        usage
+            .owners
+            .iter()
+            .filter_map(|owner| path_of(owner.job.as_ref()?)),
+    );
+    let mut rows: Vec<[String; 6]> = usage
+        .owners
+        .iter()
+        .map(|owner| row(owner, &names))
+        .collect();
     if usage.unheld.gpu_seconds > 0.0 {
         let joules = usage.unheld.joules;
         let (hours, none) = (hours(usage.unheld.gpu_seconds), NONE.to_owned());
-        rows.push([none.clone(), "no process".to_owned(), hours, none.clone(), energy(joules), none]);
+        rows.push([
+            none.clone(),
+            "no process".to_owned(),
+            hours,
+            none.clone(),
+            energy(joules),
+            none,
+        ]);
     }
-    let width =
-        |at: usize, heading: &str| rows.iter().map(|row| row[at].width()).max().unwrap_or(0).max(heading.width());
-    let column =
-        |at, heading, align: fn(usize) -> Align, rank| Column { heading, align: align(width(at, heading)), rank };
+    let width = |at: usize, heading: &str| {
+        rows.iter()
+            .map(|row| row[at].width())
+            .max()
+            .unwrap_or(0)
+            .max(heading.width())
+    };
+    let column = |at, heading, align: fn(usize) -> Align, rank| Column {
+        heading,
+        align: align(width(at, heading)),
+        rank,
+    };
     let all = [
         column(0, "User", Align::Left, 0),
         column(1, "Job", Align::Left, 0),
@@ -178,16 +224,36 @@ fn text(usage: &Usage, span: Option<&Range<u64>>, zone: &TimeZone, terminal: Opt
 }
 
 fn row(usage: &OwnerUsage, names: &NotebookNames) -> [String; 6] {
-    let user = usage.user.as_deref().map_or_else(|| "unknown".to_owned(), escaped);
-    let job = usage.job.as_ref().map_or_else(|| NONE.to_owned(), |job| escaped(&label(job, names)));
+    let user = usage
+        .user
+        .as_deref()
+        .map_or_else(|| "unknown".to_owned(), escaped);
+    let job = usage
+        .job
+        .as_ref()
+        .map_or_else(|| NONE.to_owned(), |job| escaped(&label(job, names)));
     let (drawn, range) = match usage.joules {
         None => (NONE.to_owned(), NONE.to_owned()),
-        Some(Joules { least, most, .. }) if most - least <= most * EXACT => (energy(most), "exact".to_owned()),
-        Some(Joules { least, most, estimate }) => {
-            (format!("~{}", energy(estimate)), format!("{} to {}", energy(least), energy(most)))
+        Some(Joules { least, most, .. }) if most - least <= most * EXACT => {
+            (energy(most), "exact".to_owned())
         }
+        Some(Joules {
+            least,
+            most,
+            estimate,
+        }) => (
+            format!("~{}", energy(estimate)),
+            format!("{} to {}", energy(least), energy(most)),
+        ),
     };
-    [user, job, hours(usage.gpu_seconds), hours(usage.active_seconds), drawn, range]
+    [
+        user,
+        job,
+        hours(usage.gpu_seconds),
+        hours(usage.active_seconds),
+        drawn,
+        range,
+    ]
 }
 
 fn hours(seconds: f64) -> String {
@@ -195,7 +261,11 @@ fn hours(seconds: f64) -> String {
 }
 
 fn path_of(job: &Job) -> Option<&str> {
-    job.path.as_ref()?.value().map(String::as_str).filter(|path| !path.is_empty())
+    job.path
+        .as_ref()?
+        .value()
+        .map(String::as_str)
+        .filter(|path| !path.is_empty())
 }
 
 /// Returns the name of a notebook, or the kind and ID of another job.
@@ -219,32 +289,61 @@ mod tests {
 
     use super::*;
 
-    fn owner(user: Option<&str>, job: Option<(JobKind, &str)>, joules: Option<[f64; 3]>) -> OwnerUsage {
+    fn owner(
+        user: Option<&str>,
+        job: Option<(JobKind, &str)>,
+        joules: Option<[f64; 3]>,
+    ) -> OwnerUsage {
         OwnerUsage {
             user: user.map(ToOwned::to_owned),
-            job: job.map(|(kind, id)| Job { kind, id: id.to_owned(), path: None, name: None, private: false }),
+            job: job.map(|(kind, id)| Job {
+                kind,
+                id: id.to_owned(),
+                path: None,
+                name: None,
+                private: false,
+            }),
             gpu_seconds: 5_400.0,
             exclusive_seconds: 0.0,
             active_seconds: 60.0,
-            joules: joules.map(|[least, estimate, most]| Joules { least, most, estimate }),
+            joules: joules.map(|[least, estimate, most]| Joules {
+                least,
+                most,
+                estimate,
+            }),
         }
     }
 
     fn usage() -> Usage {
-        let mut notebook = owner(Some("bob\x1b[2J"), Some((JobKind::Notebook, "0123456789abcdef")), None);
+        let mut notebook = owner(
+            Some("bob\x1b[2J"),
+            Some((JobKind::Notebook, "0123456789abcdef")),
+            None,
+        );
         let hidden = notebook.clone();
         notebook.job.as_mut().unwrap().path = Some(Reading::Now("work/train.ipynb".to_owned()));
         Usage {
             since_ms: 1_000,
             at_ms: 12_601_000,
             owners: vec![
-                owner(Some("ana"), Some((JobKind::Slurm, "88123")), Some([3.6e6, 3.6e6, 3.6e6])),
+                owner(
+                    Some("ana"),
+                    Some((JobKind::Slurm, "88123")),
+                    Some([3.6e6, 3.6e6, 3.6e6]),
+                ),
                 owner(None, None, Some([0.0, 7.2e5, 1.8e6])),
                 notebook,
                 hidden,
-                owner(Some("root"), Some((JobKind::Container, &"ab".repeat(32))), Some([0.0; 3])),
+                owner(
+                    Some("root"),
+                    Some((JobKind::Container, &"ab".repeat(32))),
+                    Some([0.0; 3]),
+                ),
             ],
-            unheld: UnheldUsage { gpu_seconds: 36.0, joules: 3_600.0 },
+            unheld: UnheldUsage {
+                gpu_seconds: 36.0,
+                joules: 3_600.0,
+            },
             oldest_ms: None,
         }
     }
@@ -252,36 +351,58 @@ mod tests {
     #[test]
     fn notebooks_of_same_name_differ_in_usage() {
         let mut usage = usage();
-        usage.owners = ["/home/bob/first/train.ipynb", "/home/bob/second/train.ipynb"]
-            .map(|path| {
-                let mut owner = owner(Some("bob"), Some((JobKind::Notebook, "k")), None);
-                owner.job.as_mut().unwrap().path = Some(Reading::Now(path.to_owned()));
-                owner
-            })
-            .into();
+        usage.owners = [
+            "/home/bob/first/train.ipynb",
+            "/home/bob/second/train.ipynb",
+        ]
+        .map(|path| {
+            let mut owner = owner(Some("bob"), Some((JobKind::Notebook, "k")), None);
+            owner.job.as_mut().unwrap().path = Some(Reading::Now(path.to_owned()));
+            owner
+        })
+        .into();
         let text = text(&usage, None, &TimeZone::UTC, None);
-        assert!(text.contains("first/train.ipynb ") && text.contains("second/train.ipynb "), "{text}");
+        assert!(
+            text.contains("first/train.ipynb ") && text.contains("second/train.ipynb "),
+            "{text}"
+        );
     }
 
     #[test]
     fn each_owner_has_a_line_with_its_energy_and_how_well_that_is_known() {
         let text = text(&usage(), None, &TimeZone::UTC, None);
         assert_eq!(text.lines().count(), 8, "{text}");
-        let words = |line: usize| text.lines().nth(line).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+        let words = |line: usize| {
+            text.lines()
+                .nth(line)
+                .unwrap()
+                .split_whitespace()
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
         assert_eq!(words(0), "Since the server's first sample, 3.5 h ago:");
         assert_eq!(words(1), "User Job GPU hours Active hours Energy Range");
         assert_eq!(words(2), "ana slurm 88123 1.50 0.017 1.00 kWh exact");
         assert_eq!(words(3), "unknown - 1.50 0.017 ~200 Wh 0.00 Wh to 500 Wh");
-        assert!(words(4).contains("train.ipynb 1.50 0.017 - -") && !text.contains('\x1b'), "{text}");
+        assert!(
+            words(4).contains("train.ipynb 1.50 0.017 - -") && !text.contains('\x1b'),
+            "{text}"
+        );
         assert!(words(5).contains("notebook 0123456789ab"), "{text}");
-        assert!(words(6).starts_with("root container abababababab 1.50"), "{text}");
+        assert!(
+            words(6).starts_with("root container abababababab 1.50"),
+            "{text}"
+        );
         assert_eq!(words(7), "- no process 0.010 - 1.00 Wh -");
     }
 
     #[test]
     fn a_narrow_terminal_loses_columns_and_a_server_that_has_just_begun_says_so() {
         let narrow = text(&usage(), None, &TimeZone::UTC, Some(60));
-        assert!(!narrow.contains("Active hours") && narrow.contains("Energy"), "{narrow}");
+        assert!(
+            !narrow.contains("Active hours") && narrow.contains("Energy"),
+            "{narrow}"
+        );
         assert!(
             text(&Usage::default(), None, &TimeZone::UTC, None)
                 .ends_with("Nothing yet: usage is added up from the second sample on.\n")
@@ -290,23 +411,65 @@ mod tests {
 
     #[test]
     fn a_span_is_told_as_far_as_it_is_known_and_with_the_cure_where_it_is_not() {
-        let at = |text: &str| text.parse::<jiff::Timestamp>().unwrap().as_millisecond().cast_unsigned();
+        let at = |text: &str| {
+            text.parse::<jiff::Timestamp>()
+                .unwrap()
+                .as_millisecond()
+                .cast_unsigned()
+        };
         let (begin, end) = (at("2026-11-16T00:00:00Z"), at("2026-11-23T00:00:00Z"));
         let first = |usage: &Usage| heading(usage, Some(&(begin..end)), &TimeZone::UTC);
-        let whole = Usage { since_ms: begin, at_ms: end, oldest_ms: Some(5), ..usage() };
-        assert_eq!(first(&whole), "2026-11-16 00:00:00 to 2026-11-23 00:00:00, 7 days:");
+        let whole = Usage {
+            since_ms: begin,
+            at_ms: end,
+            oldest_ms: Some(5),
+            ..usage()
+        };
+        assert_eq!(
+            first(&whole),
+            "2026-11-16 00:00:00 to 2026-11-23 00:00:00, 7 days:"
+        );
         let since_ms = at("2026-11-20T00:00:00Z");
-        let cut = Usage { since_ms, oldest_ms: Some(since_ms), ..whole.clone() };
-        assert_eq!(first(&cut), "2026-11-20 00:00:00 to 2026-11-23 00:00:00, 3 days; nothing is known before:");
+        let cut = Usage {
+            since_ms,
+            oldest_ms: Some(since_ms),
+            ..whole.clone()
+        };
+        assert_eq!(
+            first(&cut),
+            "2026-11-20 00:00:00 to 2026-11-23 00:00:00, 3 days; nothing is known before:"
+        );
         let checked = |usage: &Usage| {
             let checked = check(usage, end, "keep more", &TimeZone::UTC);
-            checked.err().map(|failure| format!("{failure:?}")).unwrap_or_default()
+            checked
+                .err()
+                .map(|failure| format!("{failure:?}"))
+                .unwrap_or_default()
         };
         assert_eq!(checked(&cut), "");
-        let later = Usage { since_ms: end, oldest_ms: Some(at("2026-11-24T08:15:00Z")), ..whole.clone() };
-        assert!(checked(&later).contains("usage is recorded since 2026-11-24 08:15:00"), "{}", checked(&later));
-        let just_begun = Usage { since_ms: begin, at_ms: begin, oldest_ms: Some(begin), ..Usage::default() };
+        let later = Usage {
+            since_ms: end,
+            oldest_ms: Some(at("2026-11-24T08:15:00Z")),
+            ..whole.clone()
+        };
+        assert!(
+            checked(&later).contains("usage is recorded since 2026-11-24 08:15:00"),
+            "{}",
+            checked(&later)
+        );
+        let just_begun = Usage {
+            since_ms: begin,
+            at_ms: begin,
+            oldest_ms: Some(begin),
+            ..Usage::default()
+        };
         assert_eq!(checked(&just_begun), "");
-        assert!(checked(&Usage { oldest_ms: None, ..whole }).contains("restart it"));
+        assert!(
+            checked(&Usage {
+                oldest_ms: None,
+                ..whole
+            })
+            .contains("restart it")
+        );
     }
 }

@@ -9,8 +9,8 @@ use crate::{
     local::ServerArgs,
     options::{SourceArgs, parse_time},
     wait::{
-        self, Amount, Choice, Conditions, Format, Locks, Patience, Progress, Reader, Search, parse_amount, parse_hold,
-        parse_interval,
+        self, Amount, Choice, Conditions, Format, Locks, Patience, Progress, Reader, Search,
+        parse_amount, parse_hold, parse_interval,
     },
 };
 
@@ -94,7 +94,12 @@ pub(crate) struct WaitArgs {
     /// Folder of the lock files [default: /run/lock or /tmp]
     ///
     /// The default is the first of these that is writable by all users. Containers must share one folder of the host.
-    #[arg(long, env = "GPUMON_LOCKS", value_name = "FOLDER", hide_env_values = true)]
+    #[arg(
+        long,
+        env = "GPUMON_LOCKS",
+        value_name = "FOLDER",
+        hide_env_values = true
+    )]
     locks: Option<PathBuf>,
 
     #[command(flatten)]
@@ -136,7 +141,9 @@ Exit codes: those of the command, or 0 success, 1 no GPU free with --now, 2 inva
 pub(crate) fn run(source: &SourceArgs, args: &WaitArgs) -> Result<(), Failure> {
     source.source.check()?;
     if args.command.is_empty() && env::args_os().any(|word| word == "--") {
-        return Err(Failure::usage(anyhow!("no command after --: name one, or leave out --")));
+        return Err(Failure::usage(anyhow!(
+            "no command after --: name one, or leave out --"
+        )));
     }
     wait::check(&args.command)?;
     let search = Search {
@@ -147,8 +154,16 @@ pub(crate) fn run(source: &SourceArgs, args: &WaitArgs) -> Result<(), Failure> {
         },
         choice: Choice::new(args.id.clone()),
         count: usize::from(args.gpus),
-        locks: Locks::new(args.locks.as_deref().filter(|folder| !folder.as_os_str().is_empty()))?,
-        patience: if args.now { Patience::Now } else { args.timeout.map_or(Patience::Endless, Patience::Until) },
+        locks: Locks::new(
+            args.locks
+                .as_deref()
+                .filter(|folder| !folder.as_os_str().is_empty()),
+        )?,
+        patience: if args.now {
+            Patience::Now
+        } else {
+            args.timeout.map_or(Patience::Endless, Patience::Until)
+        },
     };
     let mut reader = Reader::new(source, &args.server, args.interval);
     let found = wait::find(&search, &mut reader, &mut Progress::new(args.quiet))?;

@@ -42,13 +42,24 @@ pub(crate) fn run(source: &SourceArgs, args: &WorkArgs) -> Result<(), Failure> {
 struct Driver(SourceArgs);
 
 impl ReadDriver for Driver {
-    fn read(&self, depth: ReadDepth, interval: Duration, on_sample: &mut dyn FnMut(&[GpuSample]) -> ControlFlow<()>) {
-        let options = Options { depth, ..Options::new(interval, CommandLines::Own) };
+    fn read(
+        &self,
+        depth: ReadDepth,
+        interval: Duration,
+        on_sample: &mut dyn FnMut(&[GpuSample]) -> ControlFlow<()>,
+    ) {
+        let options = Options {
+            depth,
+            ..Options::new(interval, CommandLines::Own)
+        };
         let on_record = |record: &Record| match record {
             Record::Sample(sample) => on_sample(&sample.gpus),
             _ => ControlFlow::Continue(()),
         };
         // Without readings, work goes on: `gpumon doctor` says why there are none.
-        let _ = self.0.open().and_then(|source| sampler::run(&source, &options, on_record));
+        let _ = self
+            .0
+            .open()
+            .and_then(|source| sampler::run(&source, &options, on_record));
     }
 }

@@ -36,7 +36,8 @@ impl Resolved {
     /// Whether a flag says it, and not a variable or a file.
     pub(crate) fn is_typed(&self, option: &str) -> bool {
         let typed = leaf_matches(&self.typed);
-        typed.try_contains_id(option).is_ok() && typed.value_source(option) == Some(ValueSource::CommandLine)
+        typed.try_contains_id(option).is_ok()
+            && typed.value_source(option) == Some(ValueSource::CommandLine)
     }
 
     /// Whether anything says it: a flag, a variable or a file.
@@ -52,7 +53,10 @@ impl Resolved {
 }
 
 fn named(matches: &ArgMatches) -> Option<&PathBuf> {
-    leaf_matches(matches).try_get_one::<PathBuf>("config").ok().flatten()
+    leaf_matches(matches)
+        .try_get_one::<PathBuf>("config")
+        .ok()
+        .flatten()
 }
 
 /// Why there is none.
@@ -67,28 +71,55 @@ pub(crate) enum Refusal {
 /// They show what there is, also where the settings of the screen are wrong.
 const SCREENS: [&str; 2] = ["top", "replay"];
 /// They use no settings, or tell themselves what is wrong with them.
-const WITHOUT: [&str; 6] = ["config", "doctor", "completions", "man", "licenses", "schema"];
+const WITHOUT: [&str; 6] = [
+    "config",
+    "doctor",
+    "completions",
+    "man",
+    "licenses",
+    "schema",
+];
 
 /// Reads a command line, `words` with the name of the program.
 pub(crate) fn resolve(command: &Command, words: &[OsString]) -> Result<Resolved, Refusal> {
-    let (prepared, typed, is_complete) = typed(prepared(command.clone()), words).map_err(Refusal::Arguments)?;
+    let (prepared, typed, is_complete) =
+        typed(prepared(command.clone()), words).map_err(Refusal::Arguments)?;
     let path = path(&typed);
     let arguments = arguments(command, &path);
     let command = prepared;
     let (files, unreadable) = files::find(named(&typed).map(PathBuf::as_path));
-    let keys = if files.is_empty() { None } else { Some(Keys::new()) };
-    let parsed: Vec<Parsed> =
-        keys.iter().flat_map(|keys| files.iter().map(|file: &SettingsFile| parse(file, keys))).collect();
+    let keys = if files.is_empty() {
+        None
+    } else {
+        Some(Keys::new())
+    };
+    let parsed: Vec<Parsed> = keys
+        .iter()
+        .flat_map(|keys| files.iter().map(|file: &SettingsFile| parse(file, keys)))
+        .collect();
     let mistakes = parsed.iter().flat_map(|parsed| &parsed.mistakes);
     let remarks = judged(&path, &arguments, keys.as_ref(), mistakes, &unreadable)?;
     let entries = merge(parsed.into_iter().map(|parsed| parsed.entries));
     let general = entries.iter().filter(|entry| entry.key.table.is_none());
-    remember(general.map(|entry| (entry.key.name().to_owned(), entry.texts.concat().into())).collect());
+    remember(
+        general
+            .map(|entry| (entry.key.name().to_owned(), entry.texts.concat().into()))
+            .collect(),
+    );
     let set = words_of(&entries, &arguments, leaf(&command, &path), &typed);
     if set.is_empty() {
-        let matches = if is_complete { Ok(typed.clone()) } else { command.try_get_matches_from(words) };
+        let matches = if is_complete {
+            Ok(typed.clone())
+        } else {
+            command.try_get_matches_from(words)
+        };
         let matches = matches.map_err(Refusal::Arguments)?;
-        return Ok(Resolved { matches, typed, entries, remarks });
+        return Ok(Resolved {
+            matches,
+            typed,
+            entries,
+            remarks,
+        });
     }
     let at = place(&command, words, &path);
     let all = words[..at].iter().chain(&set).chain(&words[at..]);
@@ -99,27 +130,46 @@ pub(crate) fn resolve(command: &Command, words: &[OsString]) -> Result<Resolved,
             Ok(_) => Refusal::Settings(vec![contradiction(&error, &files)]),
         }
     })?;
-    Ok(Resolved { matches, typed, entries, remarks })
+    Ok(Resolved {
+        matches,
+        typed,
+        entries,
+        remarks,
+    })
 }
 
 /// The names of the command and of its action.
 pub(super) fn path(matches: &ArgMatches) -> Vec<String> {
-    let inner = matches.subcommand().map(|(name, inner)| (name.to_owned(), path(inner)));
-    inner.map(|(name, rest)| [vec![name], rest].concat()).unwrap_or_default()
+    let inner = matches
+        .subcommand()
+        .map(|(name, inner)| (name.to_owned(), path(inner)));
+    inner
+        .map(|(name, rest)| [vec![name], rest].concat())
+        .unwrap_or_default()
 }
 
 pub(super) fn leaf<'a>(command: &'a Command, path: &[String]) -> &'a Command {
-    path.iter().fold(command, |command, name| command.find_subcommand(name).unwrap_or(command))
+    path.iter().fold(command, |command, name| {
+        command.find_subcommand(name).unwrap_or(command)
+    })
 }
 
 pub(super) fn leaf_matches(matches: &ArgMatches) -> &ArgMatches {
-    matches.subcommand().map_or(matches, |(_, inner)| leaf_matches(inner))
+    matches
+        .subcommand()
+        .map_or(matches, |(_, inner)| leaf_matches(inner))
 }
 
 /// The arguments of a command, with those that every command has.
 fn arguments(command: &Command, path: &[String]) -> Vec<Arg> {
-    let general = command.get_arguments().filter(|arg| !path.is_empty() && arg.is_global_set());
-    leaf(command, path).get_arguments().chain(general).cloned().collect()
+    let general = command
+        .get_arguments()
+        .filter(|arg| !path.is_empty() && arg.is_global_set());
+    leaf(command, path)
+        .get_arguments()
+        .chain(general)
+        .cloned()
+        .collect()
 }
 
 /// Sorts out what is wrong: what this command does not use is nobody's business here, what concerns a screen alone is
@@ -144,8 +194,15 @@ fn judged<'a>(
             || of_table.any(|key| arguments.iter().any(|arg| key.is_same(arg)))
     };
     let (mut told, mut refused) = (Vec::new(), Vec::new());
-    for file in unreadable.iter().filter(|file| !(is_live && file.can_be_made())) {
-        if is_screen && !file.is_named { told.push(file.to_string()) } else { refused.push(file.to_string()) }
+    for file in unreadable
+        .iter()
+        .filter(|file| !(is_live && file.can_be_made()))
+    {
+        if is_screen && !file.is_named {
+            told.push(file.to_string())
+        } else {
+            refused.push(file.to_string())
+        }
     }
     for mistake in mistakes {
         match mistake.table {
@@ -156,31 +213,66 @@ fn judged<'a>(
             _ => refused.push(mistake.error.to_string()),
         }
     }
-    if refused.is_empty() { Ok(told) } else { Err(Refusal::Settings(refused)) }
+    if refused.is_empty() {
+        Ok(told)
+    } else {
+        Err(Refusal::Settings(refused))
+    }
 }
 
 /// What files set, as it would be typed: of this command, and not said or contradicted by a variable or a flag.
-fn words_of(entries: &[Entry], arguments: &[Arg], leaf: &Command, typed: &ArgMatches) -> Vec<OsString> {
+fn words_of(
+    entries: &[Entry],
+    arguments: &[Arg],
+    leaf: &Command,
+    typed: &ArgMatches,
+) -> Vec<OsString> {
     let typed = leaf_matches(typed);
-    let is_set = |arg: &Arg| arg.get_env().and_then(env::var_os).is_some_and(|value| !value.is_empty());
+    let is_set = |arg: &Arg| {
+        arg.get_env()
+            .and_then(env::var_os)
+            .is_some_and(|value| !value.is_empty())
+    };
     let is_typed = |arg: &Arg| {
         let source = typed.value_source(arg.get_id().as_str());
-        matches!(source, Some(ValueSource::CommandLine | ValueSource::EnvVariable))
+        matches!(
+            source,
+            Some(ValueSource::CommandLine | ValueSource::EnvVariable)
+        )
     };
-    let used = entries.iter().filter_map(|entry| Some((entry, arguments.iter().find(|arg| entry.key.is_same(arg))?)));
+    let used = entries
+        .iter()
+        .filter_map(|entry| Some((entry, arguments.iter().find(|arg| entry.key.is_same(arg))?)));
     let used = used.filter(|(entry, arg)| {
-        let is_contradicted = || arguments.iter().any(|other| is_typed(other) && contradict(leaf, arg, other));
+        let is_contradicted = || {
+            arguments
+                .iter()
+                .any(|other| is_typed(other) && contradict(leaf, arg, other))
+        };
         // What is off anyway need not be said, and contradicts nothing.
-        let is_off = entry.is_switched_off() && arg.get_default_values().iter().all(|value| value == "false");
+        let is_off = entry.is_switched_off()
+            && arg
+                .get_default_values()
+                .iter()
+                .all(|value| value == "false");
         !(is_typed(arg) || is_set(arg) || is_off || is_contradicted())
     });
-    used.flat_map(|(entry, _)| entry.texts.iter().map(|text| format!("--{}={text}", entry.key.name()).into())).collect()
+    used.flat_map(|(entry, _)| {
+        entry
+            .texts
+            .iter()
+            .map(|text| format!("--{}={text}", entry.key.name()).into())
+    })
+    .collect()
 }
 
 /// Where arguments of the command can stand: behind its name.
 fn place(command: &Command, words: &[OsString], wanted: &[String]) -> usize {
     let names = |end: &usize| {
-        let begun = command.clone().ignore_errors(true).try_get_matches_from(&words[..*end]);
+        let begun = command
+            .clone()
+            .ignore_errors(true)
+            .try_get_matches_from(&words[..*end]);
         begun.is_ok_and(|begun| path(&begun) == wanted)
     };
     (1..=words.len()).find(names).unwrap_or(words.len())
@@ -189,7 +281,17 @@ fn place(command: &Command, words: &[OsString], wanted: &[String]) -> usize {
 /// What the definitions of the command line have against what files say together.
 fn contradiction(error: &clap::Error, files: &[SettingsFile]) -> String {
     let text = error.to_string();
-    let what = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-    let files: Vec<_> = files.iter().map(|file| Path::new(&file.path).display().to_string()).collect();
-    format!("{}: {what}; `gpumon config show` says what is set where", files.join(", "))
+    let what = text
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .trim_start_matches("error: ");
+    let files: Vec<_> = files
+        .iter()
+        .map(|file| Path::new(&file.path).display().to_string())
+        .collect();
+    format!(
+        "{}: {what}; `gpumon config show` says what is set where",
+        files.join(", ")
+    )
 }

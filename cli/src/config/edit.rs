@@ -12,7 +12,9 @@ use super::files;
 pub(crate) fn write_table(path: &Path, table: &str, values: &[(&str, String)]) -> io::Result<()> {
     let text = match files::read(path) {
         Ok(text) => text,
-        Err(FileError::Unreadable(_, error)) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        Err(FileError::Unreadable(_, error)) if error.kind() == io::ErrorKind::NotFound => {
+            String::new()
+        }
         Err(error) => return Err(io::Error::other(error)),
     };
     let text = edited(&text, table, values).map_err(io::Error::other)?;
@@ -27,24 +29,44 @@ pub(crate) fn write_table(path: &Path, table: &str, values: &[(&str, String)]) -
 pub(super) fn edited(text: &str, table: &str, values: &[(&str, String)]) -> Result<String, String> {
     let parsed = DeTable::parse(text).map_err(|error| {
         let line = error.span().map_or(1, |span| line_of(text, span.start));
-        format!("line {line}: {}", error.message().lines().next().unwrap_or("not TOML"))
+        format!(
+            "line {line}: {}",
+            error.message().lines().next().unwrap_or("not TOML")
+        )
     })?;
-    let known = parsed.get_ref().iter().find(|(name, _)| name.get_ref() == table);
+    let known = parsed
+        .get_ref()
+        .iter()
+        .find(|(name, _)| name.get_ref() == table);
     let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
     let lines = |new: &[(&str, &str)]| {
-        let lines = new.iter().flat_map(|(key, value)| [*key, " = ", *value, newline]);
+        let lines = new
+            .iter()
+            .flat_map(|(key, value)| [*key, " = ", *value, newline]);
         lines.collect::<String>()
     };
     let mut edited = text.to_owned();
     let Some((name, values_there)) = known else {
         if !edited.is_empty() {
-            edited += if edited.ends_with('\n') { newline } else { "\n\n" };
+            edited += if edited.ends_with('\n') {
+                newline
+            } else {
+                "\n\n"
+            };
         }
-        let all: Vec<_> = values.iter().map(|(key, value)| (*key, value.as_str())).collect();
+        let all: Vec<_> = values
+            .iter()
+            .map(|(key, value)| (*key, value.as_str()))
+            .collect();
         return Ok(format!("{edited}[{table}]{newline}{}", lines(&all)));
     };
-    let DeValue::Table(there) = values_there.get_ref() else { return Err(format!("`{table}` is not a table")) };
-    if !text[line_start(text, name.span().start)..].trim_start().starts_with('[') {
+    let DeValue::Table(there) = values_there.get_ref() else {
+        return Err(format!("`{table}` is not a table"));
+    };
+    if !text[line_start(text, name.span().start)..]
+        .trim_start()
+        .starts_with('[')
+    {
         return Err(format!(
             "line {}: write `{table}` as a table, below a line [{table}]",
             line_of(text, name.span().start)
@@ -60,11 +82,21 @@ pub(super) fn edited(text: &str, table: &str, values: &[(&str, String)]) -> Resu
     }
     // New ones stand behind the last one, and no further table is between them.
     let own = there.iter().filter(|(_, value)| {
-        !matches!(value.get_ref(), DeValue::Table(_) | DeValue::Array(_)) || !is_heading(text, value.span().start)
+        !matches!(value.get_ref(), DeValue::Table(_) | DeValue::Array(_))
+            || !is_heading(text, value.span().start)
     });
-    let last = own.map(|(_, value)| value.span().end).max().unwrap_or(name.span().end);
-    let end = text[last..].find('\n').map_or(text.len(), |end| last + end + 1);
-    let gap = if text[..end].ends_with('\n') { "" } else { newline };
+    let last = own
+        .map(|(_, value)| value.span().end)
+        .max()
+        .unwrap_or(name.span().end);
+    let end = text[last..]
+        .find('\n')
+        .map_or(text.len(), |end| last + end + 1);
+    let gap = if text[..end].ends_with('\n') {
+        ""
+    } else {
+        newline
+    };
     if !new.is_empty() {
         edited.insert_str(end, &(gap.to_owned() + &lines(&new)));
     }
@@ -80,10 +112,13 @@ fn line_start(text: &str, place: usize) -> usize {
 }
 
 fn line_of(text: &str, place: usize) -> usize {
-    text.get(..place).map_or(1, |before| before.matches('\n').count() + 1)
+    text.get(..place)
+        .map_or(1, |before| before.matches('\n').count() + 1)
 }
 
 /// Whether a table begins in this line.
 fn is_heading(text: &str, place: usize) -> bool {
-    text[line_start(text, place)..].trim_start().starts_with('[')
+    text[line_start(text, place)..]
+        .trim_start()
+        .starts_with('[')
 }

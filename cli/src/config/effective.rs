@@ -31,26 +31,47 @@ pub(crate) struct Effective {
 /// The keys that a command line uses, with their values.
 pub(crate) fn effective(words: &[OsString]) -> Result<Vec<Effective>, Refusal> {
     let resolved = resolve(&grammar::command(), words)?;
-    let (all, typed) = (leaf_matches(&resolved.matches), leaf_matches(&resolved.typed));
+    let (all, typed) = (
+        leaf_matches(&resolved.matches),
+        leaf_matches(&resolved.typed),
+    );
     let has = |key: &Key| all.try_get_raw(key.arg.get_id().as_str()).is_ok();
     let command = resolved.matches.subcommand_name().map(str::to_owned);
     let keys = Keys::new();
-    let used = keys.iter().filter(|key| (key.table.is_none() || key.table == command.as_deref()) && has(key));
+    let used = keys
+        .iter()
+        .filter(|key| (key.table.is_none() || key.table == command.as_deref()) && has(key));
     Ok(used
         .map(|key| {
-            let set = resolved.entries.iter().find(|entry| entry.key.full_name() == key.full_name());
-            let from_file = set.map(|entry| Origin::File { path: entry.origin.clone(), line: entry.line });
+            let set = resolved
+                .entries
+                .iter()
+                .find(|entry| entry.key.full_name() == key.full_name());
+            let from_file = set.map(|entry| Origin::File {
+                path: entry.origin.clone(),
+                line: entry.line,
+            });
             let value = value(key, all);
             let origin = match typed.value_source(key.arg.get_id().as_str()) {
-                Some(ValueSource::CommandLine) => Origin::Flag { name: format!("--{}", key.name()) },
-                _ if is_set(key) && !is_overruled(key, typed) => Origin::Variable { name: key.variable() },
+                Some(ValueSource::CommandLine) => Origin::Flag {
+                    name: format!("--{}", key.name()),
+                },
+                _ if is_set(key) && !is_overruled(key, typed) => Origin::Variable {
+                    name: key.variable(),
+                },
                 // One that contradicts what is typed is left out.
-                _ if set.is_some_and(|entry| value.as_deref() == Some(&key.written(&entry.texts))) => {
+                _ if set
+                    .is_some_and(|entry| value.as_deref() == Some(&key.written(&entry.texts))) =>
+                {
                     from_file.unwrap_or(Origin::Default)
                 }
                 _ => Origin::Default,
             };
-            Effective { key: key.clone(), value, origin }
+            Effective {
+                key: key.clone(),
+                value,
+                origin,
+            }
         })
         .collect())
 }
@@ -66,7 +87,12 @@ fn is_overruled(key: &Key, typed: &ArgMatches) -> bool {
 }
 
 fn value(key: &Key, matches: &ArgMatches) -> Option<String> {
-    let raw = matches.try_get_raw(key.arg.get_id().as_str()).ok().flatten()?;
-    let texts: Vec<String> = raw.map(|text| text.to_string_lossy().into_owned()).collect();
+    let raw = matches
+        .try_get_raw(key.arg.get_id().as_str())
+        .ok()
+        .flatten()?;
+    let texts: Vec<String> = raw
+        .map(|text| text.to_string_lossy().into_owned())
+        .collect();
     Some(key.written(&texts))
 }

@@ -33,7 +33,11 @@ pub(crate) struct Unreadable {
 
 /// The user's file.
 pub(crate) fn usual_path() -> Option<PathBuf> {
-    let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let absolute = |name: &str| {
+        env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
     let folder = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")))?;
     Some(folder.join("gpumon").join("config.toml"))
 }
@@ -44,7 +48,12 @@ pub(crate) fn find(named: Option<&Path>) -> (Vec<SettingsFile>, Vec<Unreadable>)
     match named.filter(|path| !path.as_os_str().is_empty()) {
         Some(path) if path == Path::new(NONE) => Default::default(),
         Some(path) => read_all(std::iter::once((path.to_owned(), true))),
-        None => read_all([Some(PathBuf::from(SYSTEM)), usual_path()].into_iter().flatten().map(|path| (path, false))),
+        None => read_all(
+            [Some(PathBuf::from(SYSTEM)), usual_path()]
+                .into_iter()
+                .flatten()
+                .map(|path| (path, false)),
+        ),
     }
 }
 
@@ -53,8 +62,13 @@ fn read_all(paths: impl Iterator<Item = (PathBuf, bool)>) -> (Vec<SettingsFile>,
     for (path, is_named) in paths {
         match read(&path) {
             Ok(text) => files.push(SettingsFile { path, text }),
-            Err(FileError::Unreadable(_, cause)) if !is_named && is_out_of_reach(&path, cause.kind()) => {}
-            Err(cause) => unreadable.push(Unreadable { path, cause, is_named }),
+            Err(FileError::Unreadable(_, cause))
+                if !is_named && is_out_of_reach(&path, cause.kind()) => {}
+            Err(cause) => unreadable.push(Unreadable {
+                path,
+                cause,
+                is_named,
+            }),
         }
     }
     (files, unreadable)
@@ -64,7 +78,8 @@ fn read_all(paths: impl Iterator<Item = (PathBuf, bool)>) -> (Vec<SettingsFile>,
 /// the environment, stops nothing.
 pub(super) fn is_out_of_reach(path: &Path, cause: io::ErrorKind) -> bool {
     use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
-    matches!(cause, NotFound | NotADirectory) || cause == PermissionDenied && path.metadata().is_err()
+    matches!(cause, NotFound | NotADirectory)
+        || cause == PermissionDenied && path.metadata().is_err()
 }
 
 /// Returns the text of a file, which decides what gpumon does: other users may not write to it.
@@ -79,7 +94,9 @@ fn cure(cause: &FileError) -> &'static str {
         _ => return "",
     };
     match cause.kind() {
-        io::ErrorKind::PermissionDenied => "; let its reader read it, or name another file with --config",
+        io::ErrorKind::PermissionDenied => {
+            "; let its reader read it, or name another file with --config"
+        }
         io::ErrorKind::InvalidData => "; save it as UTF-8",
         _ => "; check the path",
     }
@@ -88,9 +105,11 @@ fn cure(cause: &FileError) -> &'static str {
 impl Unreadable {
     /// Whether it was named, is not there, and could be made there.
     pub(crate) fn can_be_made(&self) -> bool {
-        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let is_missing =
-            matches!(&self.cause, FileError::Unreadable(_, cause) if cause.kind() == io::ErrorKind::NotFound);
+        let folder = self
+            .path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        let is_missing = matches!(&self.cause, FileError::Unreadable(_, cause) if cause.kind() == io::ErrorKind::NotFound);
         self.is_named && is_missing && folder.is_none_or(Path::is_dir)
     }
 }

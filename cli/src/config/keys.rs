@@ -32,7 +32,9 @@ impl Keys {
             let command = gpumon.find_subcommand(table).into_iter();
             let own = command.flat_map(|command| keys_of(command, Some(table)));
             // What `gpumon` has itself holds for every command, and what two commands have stands in the table of one.
-            let own: Vec<Key> = own.filter(|key| !keys.iter().any(|known| known.is_same(&key.arg))).collect();
+            let own: Vec<Key> = own
+                .filter(|key| !keys.iter().any(|known| known.is_same(&key.arg)))
+                .collect();
             keys.extend(own);
         }
         Self(keys)
@@ -57,11 +59,18 @@ impl Key {
     }
 
     pub(crate) fn variable(&self) -> String {
-        self.arg.get_env().unwrap_or_default().to_string_lossy().into_owned()
+        self.arg
+            .get_env()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned()
     }
 
     pub(crate) fn help(&self) -> String {
-        self.arg.get_help().map(ToString::to_string).unwrap_or_default()
+        self.arg
+            .get_help()
+            .map(ToString::to_string)
+            .unwrap_or_default()
     }
 
     pub(crate) fn wanted(&self) -> Wanted {
@@ -70,7 +79,10 @@ impl Key {
 
     /// With the table that it stands in.
     pub(crate) fn full_name(&self) -> String {
-        self.table.map_or_else(|| self.name().to_owned(), |table| format!("{table}.{}", self.name()))
+        self.table.map_or_else(
+            || self.name().to_owned(),
+            |table| format!("{table}.{}", self.name()),
+        )
     }
 
     /// Whether an option of some command is this one.
@@ -86,9 +98,16 @@ impl Key {
 
 fn keys_of(command: &Command, table: Option<&'static str>) -> Vec<Key> {
     let keys = command.get_arguments().filter(|arg| {
-        arg.get_long().is_some_and(|name| name != CONFIG) && arg.get_env().is_some() && !arg.is_hide_set()
+        arg.get_long().is_some_and(|name| name != CONFIG)
+            && arg.get_env().is_some()
+            && !arg.is_hide_set()
     });
-    keys.map(|arg| Key { table, arg: arg.clone(), conflicts: conflicts_of(command, arg) }).collect()
+    keys.map(|arg| Key {
+        table,
+        arg: arg.clone(),
+        conflicts: conflicts_of(command, arg),
+    })
+    .collect()
 }
 
 /// Those that it names itself.
@@ -96,5 +115,9 @@ pub(super) fn conflicts_of(command: &Command, arg: &Arg) -> Vec<Id> {
     if arg.is_global_set() {
         return Vec::new();
     }
-    command.get_arg_conflicts_with(arg).into_iter().map(|other| other.get_id().clone()).collect()
+    command
+        .get_arg_conflicts_with(arg)
+        .into_iter()
+        .map(|other| other.get_id().clone())
+        .collect()
 }

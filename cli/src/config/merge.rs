@@ -14,5 +14,8 @@ pub(super) fn merge(files: impl IntoIterator<Item = Vec<Entry>>) -> Vec<Entry> {
 
 fn replaces(entry: &Entry, before: &Entry) -> bool {
     let is_same = entry.key.full_name() == before.key.full_name();
-    is_same || !entry.is_switched_off() && !before.is_switched_off() && entry.key.conflicts_with(&before.key)
+    is_same
+        || !entry.is_switched_off()
+            && !before.is_switched_off()
+            && entry.key.conflicts_with(&before.key)
 }

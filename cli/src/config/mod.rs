@@ -46,7 +46,13 @@ static FOR_ALL: OnceLock<Vec<(String, OsString)>> = OnceLock::new();
 /// set to nothing sets nothing.
 pub(crate) fn for_all(variable: &str, name: &str) -> Option<OsString> {
     let set = std::env::var_os(variable).filter(|value| !value.is_empty());
-    let in_file = || FOR_ALL.get()?.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+    let in_file = || {
+        FOR_ALL
+            .get()?
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.clone())
+    };
     set.or_else(in_file)
 }
 

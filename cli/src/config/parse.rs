@@ -53,15 +53,17 @@ pub(crate) fn parse(file: &SettingsFile, keys: &Keys) -> Parsed {
     };
     match DeTable::parse(&file.text) {
         Ok(table) => parser.table(None, table.get_ref()),
-        Err(error) => parser
-            .parsed
-            .mistakes
-            .push(Mistake { table: None, error: TomlError::parse(&error, &file.text, &parser.origin) }),
+        Err(error) => parser.parsed.mistakes.push(Mistake {
+            table: None,
+            error: TomlError::parse(&error, &file.text, &parser.origin),
+        }),
     }
     parser.parsed.entries.sort_by_key(|entry| entry.line);
     parser.contradictions();
     let Parser { mut parsed, .. } = parser;
-    parsed.mistakes.sort_by_key(|mistake| (mistake.error.line, mistake.error.column));
+    parsed
+        .mistakes
+        .sort_by_key(|mistake| (mistake.error.line, mistake.error.column));
     parsed
 }
 
@@ -76,7 +78,9 @@ struct Parser<'a> {
 impl Parser<'_> {
     fn table(&mut self, table: Option<&'static str>, values: &DeTable<'_>) {
         for (name, value) in values {
-            let inner = TABLES.into_iter().find(|known| table.is_none() && *known == name.get_ref());
+            let inner = TABLES
+                .into_iter()
+                .find(|known| table.is_none() && *known == name.get_ref());
             match (inner, value.get_ref(), self.keys.get(table, name.get_ref())) {
                 (Some(inner), DeValue::Table(values), _) => self.table(Some(inner), values),
                 (Some(inner), ..) => self.mistake(
@@ -86,12 +90,21 @@ impl Parser<'_> {
                 ),
                 (None, value_of, Some(key)) => match key.texts(value_of, self.folder) {
                     Ok(texts) => {
-                        let TomlError { line, .. } = TomlError::at(&value.span(), self.text, "", String::new());
-                        self.parsed.entries.push(Entry { key: key.clone(), texts, origin: self.origin.clone(), line });
+                        let TomlError { line, .. } =
+                            TomlError::at(&value.span(), self.text, "", String::new());
+                        self.parsed.entries.push(Entry {
+                            key: key.clone(),
+                            texts,
+                            origin: self.origin.clone(),
+                            line,
+                        });
                     }
                     Err(cure) => {
-                        let written =
-                            self.text.get(value.span()).and_then(|text| text.lines().next()).unwrap_or_default();
+                        let written = self
+                            .text
+                            .get(value.span())
+                            .and_then(|text| text.lines().next())
+                            .unwrap_or_default();
                         self.mistake(
                             table,
                             &value.span(),
@@ -99,7 +112,11 @@ impl Parser<'_> {
                         );
                     }
                 },
-                (None, _, None) => self.mistake(table, &name.span(), &unknown(self.keys, table, name.get_ref())),
+                (None, _, None) => self.mistake(
+                    table,
+                    &name.span(),
+                    &unknown(self.keys, table, name.get_ref()),
+                ),
             }
         }
     }
@@ -107,18 +124,36 @@ impl Parser<'_> {
     /// Two keys of one table that cannot be used together.
     fn contradictions(&mut self) {
         let entries = std::mem::take(&mut self.parsed.entries);
-        for (place, entry) in entries.iter().enumerate().filter(|(_, entry)| !entry.is_switched_off()) {
-            let others = entries[..place].iter().filter(|other| !other.is_switched_off());
+        for (place, entry) in entries
+            .iter()
+            .enumerate()
+            .filter(|(_, entry)| !entry.is_switched_off())
+        {
+            let others = entries[..place]
+                .iter()
+                .filter(|other| !other.is_switched_off());
             for other in others.filter(|other| other.key.conflicts_with(&entry.key)) {
-                let (later, earlier) = if other.line > entry.line { (other, entry) } else { (entry, other) };
+                let (later, earlier) = if other.line > entry.line {
+                    (other, entry)
+                } else {
+                    (entry, other)
+                };
                 let message = format!(
                     "`{}` cannot be used with `{}` of line {}: remove one of them",
                     later.key.full_name(),
                     earlier.key.full_name(),
                     earlier.line
                 );
-                let error = TomlError { origin: self.origin.clone(), line: later.line, column: 1, message };
-                self.parsed.mistakes.push(Mistake { table: later.key.table, error });
+                let error = TomlError {
+                    origin: self.origin.clone(),
+                    line: later.line,
+                    column: 1,
+                    message,
+                };
+                self.parsed.mistakes.push(Mistake {
+                    table: later.key.table,
+                    error,
+                });
             }
         }
         self.parsed.entries = entries;
@@ -133,9 +168,14 @@ impl Parser<'_> {
 
 fn unknown(keys: &Keys, table: Option<&str>, name: &str) -> String {
     let place = |table: Option<&str>| {
-        table.map_or_else(|| "before the first table".to_owned(), |table| format!("below [{table}]"))
+        table.map_or_else(
+            || "before the first table".to_owned(),
+            |table| format!("below [{table}]"),
+        )
     };
-    let here = table.map(|table| format!(" in [{table}]")).unwrap_or_default();
+    let here = table
+        .map(|table| format!(" in [{table}]"))
+        .unwrap_or_default();
     let tables = TABLES.into_iter().filter(|_| table.is_none());
     let cure = if let Some(elsewhere) = keys.iter().find(|key| key.name() == name) {
         format!("it stands {}", place(elsewhere.table))

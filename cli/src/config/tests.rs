@@ -9,7 +9,10 @@ use super::{edit::edited, merge::merge, *};
 use crate::args::Args;
 
 fn file(path: &str, text: &str) -> SettingsFile {
-    SettingsFile { path: path.into(), text: text.to_owned() }
+    SettingsFile {
+        path: path.into(),
+        text: text.to_owned(),
+    }
 }
 
 fn read(text: &str) -> Parsed {
@@ -19,7 +22,10 @@ fn read(text: &str) -> Parsed {
 #[track_caller]
 fn mistake(text: &str) -> String {
     match read(text).mistakes.as_slice() {
-        [Mistake { error, .. }] => error.to_string().trim_start_matches("/etc/gpumon/config.toml:").to_owned(),
+        [Mistake { error, .. }] => error
+            .to_string()
+            .trim_start_matches("/etc/gpumon/config.toml:")
+            .to_owned(),
         other => panic!("{text}: {other:?}"),
     }
 }
@@ -27,8 +33,11 @@ fn mistake(text: &str) -> String {
 /// `table.key = value`, as the command line takes them.
 fn held(files: &[&str]) -> Vec<String> {
     let keys = Keys::new();
-    let parsed = files.iter().map(|text| parse(&file("/etc/gpumon/config.toml", text), &keys).entries);
-    let shown = |entry: &parse::Entry| format!("{} = {}", entry.key.full_name(), entry.texts.join("|"));
+    let parsed = files
+        .iter()
+        .map(|text| parse(&file("/etc/gpumon/config.toml", text), &keys).entries);
+    let shown =
+        |entry: &parse::Entry| format!("{} = {}", entry.key.full_name(), entry.texts.join("|"));
     merge(parsed).iter().map(shown).collect()
 }
 
@@ -37,8 +46,16 @@ fn each_type_of_toml_becomes_what_would_be_typed() {
     let text = "source = \"sim:2\"\n[serve]\ninterval-ms = 0x1F4\nallow-runs = true\ndata-size = \"2GiB\"\n\
                 public-origin = [\"https://a.example\", \"https://b.example\"]\nalerts = \"alerts.toml\"\ndata-dir = \"none\"\n\
                 [top]\nmemory-thresholds = [5, 50]\ncolumns = [\"pid\", \"what\"]\n";
-    for text in [text.to_owned(), text.replace('\n', "\r\n"), format!("\u{feff}{text}")] {
-        assert!(read(&text).mistakes.is_empty(), "{:?}", read(&text).mistakes);
+    for text in [
+        text.to_owned(),
+        text.replace('\n', "\r\n"),
+        format!("\u{feff}{text}"),
+    ] {
+        assert!(
+            read(&text).mistakes.is_empty(),
+            "{:?}",
+            read(&text).mistakes
+        );
         let all = held(&[&text]);
         for line in [
             "source = sim:2",
@@ -54,23 +71,44 @@ fn each_type_of_toml_becomes_what_would_be_typed() {
             assert!(all.iter().any(|set| set == line), "{line}: {all:?}");
         }
         let lines: Vec<usize> = read(&text).entries.iter().map(|entry| entry.line).collect();
-        assert_eq!((lines.iter().min(), lines.iter().max()), (Some(&1), Some(&11)), "{lines:?}");
+        assert_eq!(
+            (lines.iter().min(), lines.iter().max()),
+            (Some(&1), Some(&11)),
+            "{lines:?}"
+        );
     }
 }
 
 #[test]
 fn an_unknown_key_is_named_with_its_place_and_the_nearest() {
-    assert_eq!(mistake("sorce = \"sim\""), "1:1: unknown key `sorce`: did you mean `source`?");
-    assert_eq!(mistake("\n[serve]\nlisen = 1"), "3:1: unknown key `lisen` in [serve]: did you mean `listen`?");
-    assert_eq!(mistake("[serv]\nlisten = 1"), "1:2: unknown key `serv`: did you mean `serve`?");
-    assert_eq!(mistake("data-dir = \"none\""), "1:1: unknown key `data-dir`: it stands below [serve]");
+    assert_eq!(
+        mistake("sorce = \"sim\""),
+        "1:1: unknown key `sorce`: did you mean `source`?"
+    );
+    assert_eq!(
+        mistake("\n[serve]\nlisen = 1"),
+        "3:1: unknown key `lisen` in [serve]: did you mean `listen`?"
+    );
+    assert_eq!(
+        mistake("[serv]\nlisten = 1"),
+        "1:2: unknown key `serv`: did you mean `serve`?"
+    );
+    assert_eq!(
+        mistake("data-dir = \"none\""),
+        "1:1: unknown key `data-dir`: it stands below [serve]"
+    );
     assert_eq!(
         mistake("[serve]\ncontrol = \"/s\""),
         "2:1: unknown key `control` in [serve]: it stands before the first table"
     );
     assert!(mistake("[top]\nfrobnicate = 1").contains("`gpumon config example` lists all keys"));
     // Neither what names the file, nor what is said once, nor what nobody is told of.
-    for text in ["config = \"x\"", "json = true", "[serve]\nworker = \"/bin/true\"", "[top]\nonce = true"] {
+    for text in [
+        "config = \"x\"",
+        "json = true",
+        "[serve]\nworker = \"/bin/true\"",
+        "[top]\nonce = true",
+    ] {
         assert!(mistake(text).contains("unknown key"), "{text}");
     }
 }
@@ -79,19 +117,31 @@ fn an_unknown_key_is_named_with_its_place_and_the_nearest() {
 fn a_wrong_value_says_what_is_wanted() {
     for (text, wanted) in [
         ("source = \"simm\"", "1:10: `source` cannot be \"simm\": "),
-        ("[serve]\nlisten = 9123", "2:10: `serve.listen` cannot be 9123: use a text, as \"127.0.0.1:9123\""),
-        ("[serve]\nlisten = \"9123\"", "cannot be \"9123\": not ADDRESS:PORT"),
+        (
+            "[serve]\nlisten = 9123",
+            "2:10: `serve.listen` cannot be 9123: use a text, as \"127.0.0.1:9123\"",
+        ),
+        (
+            "[serve]\nlisten = \"9123\"",
+            "cannot be \"9123\": not ADDRESS:PORT",
+        ),
         ("[serve]\ninterval-ms = \"500\"", "use a number, as 1000"),
         ("[serve]\ninterval-ms = 5", "5 is not in 100..=60000"),
         ("[serve]\nallow-runs = 1", "use true or false"),
         ("[serve]\ndata-size = 5", "use a text, as \"1GB\""),
         ("[serve]\ndata-size = \"5\"", "give one as 500MB"),
-        ("[serve]\npublic-origin = \"https://a.example\"", "use a list, as [\"URL\"]"),
+        (
+            "[serve]\npublic-origin = \"https://a.example\"",
+            "use a list, as [\"URL\"]",
+        ),
         ("[serve]\ndata-dir = \"~/gpumon\"", "write the whole path"),
         ("[serve]\ninterval-ms = 1979-05-27", "use a number"),
         ("serve = 1", "write [serve] and its keys below it"),
         ("[top]\ntheme = \"lihgt\"", "did you mean `light`?"),
-        ("[top]\ncolumns = [\"pid\", \"memroy\"]", "for `memroy`, did you mean `memory`?"),
+        (
+            "[top]\ncolumns = [\"pid\", \"memroy\"]",
+            "for `memroy`, did you mean `memory`?",
+        ),
         ("[top]\ncolumns = [7]", "use a list of some of gpu, pid"),
         ("[top]\nrange-s = 61", "use one of 1, 10, 60, 120,"),
         ("[top]\npower-thresholds = [75, 10]", "use two percentages"),
@@ -100,10 +150,16 @@ fn a_wrong_value_says_what_is_wanted() {
         ("source = \"a\"\nsource = \"b\"", "2:1: duplicate key"),
     ] {
         let message = mistake(text);
-        assert!(message.contains(wanted) && message.lines().count() == 1, "{text}: {message}");
+        assert!(
+            message.contains(wanted) && message.lines().count() == 1,
+            "{text}: {message}"
+        );
     }
     let evil = mistake("[top]\ntheme = \"\\u001b]0;pwn\\u0007\"");
-    assert!(evil.contains("pwn") && !evil.contains(char::is_control), "{evil:?}");
+    assert!(
+        evil.contains("pwn") && !evil.contains(char::is_control),
+        "{evil:?}"
+    );
 }
 
 #[test]
@@ -113,8 +169,14 @@ fn keys_that_cannot_be_used_together_are_refused_in_one_file() {
         mistake(together),
         "3:1: `serve.listen` cannot be used with `serve.socket` of line 2: remove one of them"
     );
-    assert!(mistake("[serve]\nno-control = true\nsocket = \"/s\"\n").contains("cannot be used with"));
-    assert!(read("[serve]\nno-control = false\nsocket = \"/s\"\n").mistakes.is_empty());
+    assert!(
+        mistake("[serve]\nno-control = true\nsocket = \"/s\"\n").contains("cannot be used with")
+    );
+    assert!(
+        read("[serve]\nno-control = false\nsocket = \"/s\"\n")
+            .mistakes
+            .is_empty()
+    );
 }
 
 #[test]
@@ -123,9 +185,19 @@ fn the_later_file_wins_and_takes_away_what_contradicts_it() {
     let user = "[serve]\nsocket = \"/s\"\nallow-runs = false\n";
     assert_eq!(
         held(&[system, user]),
-        ["source = sim:1", "serve.interval-ms = 500", "serve.socket = /s", "serve.allow-runs = false"]
+        [
+            "source = sim:1",
+            "serve.interval-ms = 500",
+            "serve.socket = /s",
+            "serve.allow-runs = false"
+        ]
     );
-    let turned = ["source = sim:1", "serve.listen = 127.0.0.1:1", "serve.interval-ms = 500", "serve.allow-runs = true"];
+    let turned = [
+        "source = sim:1",
+        "serve.listen = 127.0.0.1:1",
+        "serve.interval-ms = 500",
+        "serve.allow-runs = true",
+    ];
     assert_eq!(held(&[user, system]), turned);
 }
 
@@ -136,21 +208,43 @@ fn every_option_of_the_server_is_a_key_and_each_variable_follows_one_scheme() {
     let serve = gpumon.find_subcommand("serve").unwrap();
     for arg in serve.get_arguments().filter(|arg| !arg.is_hide_set()) {
         let name = arg.get_long().unwrap();
-        assert!(keys.iter().any(|key| key.is_same(arg)), "give --{name} of `serve` an `env`");
+        assert!(
+            keys.iter().any(|key| key.is_same(arg)),
+            "give --{name} of `serve` an `env`"
+        );
     }
     for key in keys.iter() {
-        let own = key.table.filter(|table| *table != "serve").map(|table| format!("{table}-")).unwrap_or_default();
-        let variable = format!("GPUMON_{own}{}", key.name()).to_uppercase().replace('-', "_");
+        let own = key
+            .table
+            .filter(|table| *table != "serve")
+            .map(|table| format!("{table}-"))
+            .unwrap_or_default();
+        let variable = format!("GPUMON_{own}{}", key.name())
+            .to_uppercase()
+            .replace('-', "_");
         assert_eq!(key.variable(), variable, "--{}", key.name());
-        assert!(!key.help().is_empty() && !key.usage().is_empty(), "--{}", key.name());
+        assert!(
+            !key.help().is_empty() && !key.usage().is_empty(),
+            "--{}",
+            key.name()
+        );
     }
     // The server takes a fleet by the options of `gpumon fleet`, with that before their names.
     let is_of_fleet = |key: &&Key| key.table == Some("serve") && key.name().starts_with("fleet-");
     for key in keys.iter().filter(is_of_fleet) {
         let own = keys.get(Some("fleet"), key.name().trim_start_matches("fleet-"));
-        assert_eq!(own.map(Key::variable), Some(key.variable()), "{}", key.name());
+        assert_eq!(
+            own.map(Key::variable),
+            Some(key.variable()),
+            "{}",
+            key.name()
+        );
     }
-    let mut names: Vec<_> = keys.iter().filter(|key| !is_of_fleet(key)).map(Key::variable).collect();
+    let mut names: Vec<_> = keys
+        .iter()
+        .filter(|key| !is_of_fleet(key))
+        .map(Key::variable)
+        .collect();
     let many = names.len();
     names.sort();
     names.dedup();
@@ -169,7 +263,9 @@ fn resolved(text: &str, words: &[&str]) -> Result<Resolved, Refusal> {
 fn raw(resolved: &Resolved, option: &str) -> Vec<String> {
     let leaf = command_line::leaf_matches(&resolved.matches);
     let values = leaf.try_get_raw(option).unwrap().into_iter().flatten();
-    values.map(|value| value.to_string_lossy().into_owned()).collect()
+    values
+        .map(|value| value.to_string_lossy().into_owned())
+        .collect()
 }
 
 #[test]
@@ -179,12 +275,23 @@ fn a_file_sets_what_is_not_typed() {
     let serve = resolved(text, &["serve", "--interval-ms", "700"]).unwrap();
     assert_eq!(raw(&serve, "interval_ms"), ["700"]);
     assert_eq!(raw(&serve, "listen"), ["127.0.0.1:1"]);
-    assert_eq!((raw(&serve, "allow_runs"), raw(&serve, "source")), (vec!["true".to_owned()], vec!["sim:2".to_owned()]));
+    assert_eq!(
+        (raw(&serve, "allow_runs"), raw(&serve, "source")),
+        (vec!["true".to_owned()], vec!["sim:2".to_owned()])
+    );
     assert!(serve.is_typed("interval_ms") && !serve.is_typed("listen"));
     // A flag switches off, names other ones, and drops what it cannot be used with.
     let serve = resolved(
         text,
-        &["--source", "sim:1", "serve", "--allow-runs=false", "--socket", "/s", "--public-origin=https://b.example"],
+        &[
+            "--source",
+            "sim:1",
+            "serve",
+            "--allow-runs=false",
+            "--socket",
+            "/s",
+            "--public-origin=https://b.example",
+        ],
     );
     let serve = serve.unwrap();
     assert_eq!(
@@ -198,9 +305,16 @@ fn a_file_sets_what_is_not_typed() {
     assert_eq!(raw(&serve, "public_origin"), ["https://b.example"]);
     // Each command takes what it has.
     let top = resolved(text, &["top"]).unwrap();
-    assert_eq!((raw(&top, "mouse"), raw(&top, "interval_ms")), (vec!["false".to_owned()], vec!["1000".to_owned()]));
+    assert_eq!(
+        (raw(&top, "mouse"), raw(&top, "interval_ms")),
+        (vec!["false".to_owned()], vec!["1000".to_owned()])
+    );
     let collect = resolved(text, &["collect"]).unwrap();
-    assert_eq!(raw(&collect, "interval_ms"), ["500"], "an option with the same variable");
+    assert_eq!(
+        raw(&collect, "interval_ms"),
+        ["500"],
+        "an option with the same variable"
+    );
     let wait = resolved(text, &["wait", "--free", "1GiB", "--", "serve", "--listen"]).unwrap();
     assert_eq!(raw(&wait, "source"), ["sim:2"]);
 }
@@ -217,12 +331,22 @@ fn a_command_is_stopped_by_what_it_would_use_alone() {
         assert_eq!(refused("= 1", words), 1, "{words:?}");
     }
     let text = "[serve]\nlisen = 1\n";
-    assert_eq!([refused(text, &["serve"]), refused(text, &["collect"]), refused(text, &["top"])], [1, 1, 0]);
+    assert_eq!(
+        [
+            refused(text, &["serve"]),
+            refused(text, &["collect"]),
+            refused(text, &["top"])
+        ],
+        [1, 1, 0]
+    );
     // A screen tells what is wrong with its settings, and shows the rest.
     let text = "[top]\nthme = 1\ntheme = \"light\"\n";
     assert_eq!(refused(text, &["serve"]), 0);
     let top = resolved(text, &["top"]).unwrap();
-    assert_eq!((raw(&top, "theme"), top.remarks.len()), (vec!["light".to_owned()], 1));
+    assert_eq!(
+        (raw(&top, "theme"), top.remarks.len()),
+        (vec!["light".to_owned()], 1)
+    );
     for command in [&["doctor"][..], &["man"], &["config", "check"]] {
         assert_eq!(refused("= 1", command), 0, "{command:?}");
     }
@@ -247,16 +371,32 @@ fn a_file_that_cannot_be_read_is_named_with_its_cure() {
     let link = folder.path().join("link.toml");
     std::os::unix::fs::symlink(&path, &link).unwrap();
     assert_eq!(find(Some(&link)).0.len(), 1);
-    assert!(find(Some(Path::new("/dev/zero"))).1[0].to_string().contains("not a regular file"), "no end");
+    assert!(
+        find(Some(Path::new("/dev/zero"))).1[0]
+            .to_string()
+            .contains("not a regular file"),
+        "no end"
+    );
     assert!(is_without_files(Some(Path::new("none"))));
     // A folder that is none is no file of anybody who did not name it, as with a home directory of /dev/null.
-    assert!(files::is_out_of_reach(Path::new("/dev/null/gpumon/config.toml"), io::ErrorKind::NotADirectory));
-    assert!(files::is_out_of_reach(&path.with_file_name("none.toml"), io::ErrorKind::NotFound));
-    assert!(!files::is_out_of_reach(&path, io::ErrorKind::PermissionDenied), "it is there, and not for this user");
+    assert!(files::is_out_of_reach(
+        Path::new("/dev/null/gpumon/config.toml"),
+        io::ErrorKind::NotADirectory
+    ));
+    assert!(files::is_out_of_reach(
+        &path.with_file_name("none.toml"),
+        io::ErrorKind::NotFound
+    ));
+    assert!(
+        !files::is_out_of_reach(&path, io::ErrorKind::PermissionDenied),
+        "it is there, and not for this user"
+    );
 }
 
 fn values(all: &[(&'static str, &str)]) -> Vec<(&'static str, String)> {
-    all.iter().map(|(key, value)| (*key, (*value).to_owned())).collect()
+    all.iter()
+        .map(|(key, value)| (*key, (*value).to_owned()))
+        .collect()
 }
 
 #[test]
@@ -268,15 +408,32 @@ fn writing_keeps_comments_order_and_what_nobody_knows() {
     assert_eq!(written(text), expected);
     assert_eq!(written(expected), expected, "a second time changes nothing");
     assert_eq!(written(""), "[top]\ntheme = \"light\"\nsort = \"sm\"\n");
-    assert_eq!(written("a = 1"), "a = 1\n\n[top]\ntheme = \"light\"\nsort = \"sm\"\n");
-    assert_eq!(written("[top]"), "[top]\ntheme = \"light\"\nsort = \"sm\"\n");
-    assert_eq!(written("[top]\nx = [\n  1,\n]"), "[top]\nx = [\n  1,\n]\ntheme = \"light\"\nsort = \"sm\"\n");
-    assert_eq!(written("[top]\r\nsort = 1\r\n"), "[top]\r\nsort = \"sm\"\r\ntheme = \"light\"\r\n");
+    assert_eq!(
+        written("a = 1"),
+        "a = 1\n\n[top]\ntheme = \"light\"\nsort = \"sm\"\n"
+    );
+    assert_eq!(
+        written("[top]"),
+        "[top]\ntheme = \"light\"\nsort = \"sm\"\n"
+    );
+    assert_eq!(
+        written("[top]\nx = [\n  1,\n]"),
+        "[top]\nx = [\n  1,\n]\ntheme = \"light\"\nsort = \"sm\"\n"
+    );
+    assert_eq!(
+        written("[top]\r\nsort = 1\r\n"),
+        "[top]\r\nsort = \"sm\"\r\ntheme = \"light\"\r\n"
+    );
     assert_eq!(
         written("[top]\n[top.more]\nsort = 1\n"),
         "[top]\ntheme = \"light\"\nsort = \"sm\"\n[top.more]\nsort = 1\n"
     );
-    for text in ["top.sort = 1\n", "top = { sort = 1 }\n", "top = 1\n", "top = \n"] {
+    for text in [
+        "top.sort = 1\n",
+        "top = { sort = 1 }\n",
+        "top = 1\n",
+        "top = \n",
+    ] {
         assert!(edited(text, "top", &new).is_err(), "{text}");
     }
 }
@@ -285,7 +442,10 @@ fn writing_keeps_comments_order_and_what_nobody_knows() {
 fn a_file_is_written_where_it_is_and_for_whom_it_was() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let folder = tempfile::tempdir().unwrap();
-    let (path, link) = (folder.path().join("kept/config.toml"), folder.path().join("link.toml"));
+    let (path, link) = (
+        folder.path().join("kept/config.toml"),
+        folder.path().join("link.toml"),
+    );
     let new = values(&[("tree", "true")]);
     write_table(&path, "top", &new).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
@@ -293,7 +453,10 @@ fn a_file_is_written_where_it_is_and_for_whom_it_was() {
     write_table(&link, "top", &values(&[("tree", "false")])).unwrap();
     assert!(link.symlink_metadata().unwrap().is_symlink());
     assert_eq!(fs::read_to_string(&path).unwrap(), "[top]\ntree = false\n");
-    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(
+        fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
     // What somebody broke meanwhile is not written over.
     fs::write(&path, "tree = \n").unwrap();
     assert!(write_table(&path, "top", &new).is_err());
@@ -302,6 +465,9 @@ fn a_file_is_written_where_it_is_and_for_whom_it_was() {
 
 #[test]
 fn a_mistake_has_one_place() {
-    let Mistake { error: TomlError { line, column, .. }, .. } = read("[serve]\n  lisen = 1").mistakes.remove(0);
+    let Mistake {
+        error: TomlError { line, column, .. },
+        ..
+    } = read("[serve]\n  lisen = 1").mistakes.remove(0);
     assert_eq!((line, column), (2, 3));
 }

@@ -26,18 +26,35 @@ pub(crate) enum Wanted {
 
 impl Wanted {
     pub(super) fn by(arg: &Arg) -> Self {
-        let is = |types: &[TypeId]| types.iter().any(|of| arg.get_value_parser().type_id() == *of);
+        let is = |types: &[TypeId]| {
+            types
+                .iter()
+                .any(|of| arg.get_value_parser().type_id() == *of)
+        };
         let defaults = arg.get_default_values();
-        let is_numeric = defaults.iter().all(|text| text.to_str().is_some_and(|text| text.parse::<f64>().is_ok()));
+        let is_numeric = defaults.iter().all(|text| {
+            text.to_str()
+                .is_some_and(|text| text.parse::<f64>().is_ok())
+        });
         if is(&[TypeId::of::<bool>()]) {
             Self::Switch
-        } else if matches!(arg.get_action(), ArgAction::Append) || arg.get_value_delimiter().is_some() {
+        } else if matches!(arg.get_action(), ArgAction::Append)
+            || arg.get_value_delimiter().is_some()
+        {
             Self::List
-        } else if arg.get_value_names().is_some_and(|names| names[0].contains(',')) {
+        } else if arg
+            .get_value_names()
+            .is_some_and(|names| names[0].contains(','))
+        {
             Self::Numbers
         // A size with its unit is a number, too, once it has been read.
         } else if is_numeric
-            && is(&[TypeId::of::<u16>(), TypeId::of::<u32>(), TypeId::of::<u64>(), TypeId::of::<f64>()])
+            && is(&[
+                TypeId::of::<u16>(),
+                TypeId::of::<u32>(),
+                TypeId::of::<u64>(),
+                TypeId::of::<f64>(),
+            ])
         {
             Self::Number
         } else {
@@ -51,8 +68,10 @@ impl Key {
     /// begins there.
     pub(super) fn texts(&self, value: &DeValue<'_>, folder: &Path) -> Result<Vec<String>, String> {
         let texts = self.typed_texts(value).ok_or_else(|| self.usage())?;
-        let texts: Vec<String> =
-            texts.into_iter().map(|text| self.in_folder(text, folder)).collect::<Result<_, _>>()?;
+        let texts: Vec<String> = texts
+            .into_iter()
+            .map(|text| self.in_folder(text, folder))
+            .collect::<Result<_, _>>()?;
         match self.check(&texts) {
             Some(problem) => Err(problem),
             None => Ok(texts),
@@ -65,9 +84,17 @@ impl Key {
             Wanted::Switch => one(value.as_bool()?.to_string()),
             Wanted::Number => one(number(value)?),
             Wanted::Text => one(value.as_str()?.to_owned()),
-            Wanted::List => value.as_array()?.iter().map(|one| one.get_ref().as_str().map(str::to_owned)).collect(),
+            Wanted::List => value
+                .as_array()?
+                .iter()
+                .map(|one| one.get_ref().as_str().map(str::to_owned))
+                .collect(),
             Wanted::Numbers => {
-                let numbers: Option<Vec<String>> = value.as_array()?.iter().map(|one| number(one.get_ref())).collect();
+                let numbers: Option<Vec<String>> = value
+                    .as_array()?
+                    .iter()
+                    .map(|one| number(one.get_ref()))
+                    .collect();
                 one(numbers?.join(","))
             }
         }
@@ -89,10 +116,18 @@ impl Key {
         // As it stands alone, without the options that it is beside.
         let arg = Arg::new("value")
             .long("value")
-            .action(if self.wanted() == Wanted::Switch { ArgAction::Append } else { self.arg.get_action().clone() })
+            .action(if self.wanted() == Wanted::Switch {
+                ArgAction::Append
+            } else {
+                self.arg.get_action().clone()
+            })
             .value_parser(self.arg.get_value_parser().clone());
         let words = texts.iter().map(|text| format!("--value={text}"));
-        let error = Command::new("gpumon").no_binary_name(true).arg(arg).try_get_matches_from(words).err()?;
+        let error = Command::new("gpumon")
+            .no_binary_name(true)
+            .arg(arg)
+            .try_get_matches_from(words)
+            .err()?;
         Some(match (error.kind(), error.source()) {
             (ErrorKind::ValueValidation, Some(cause)) => cause.to_string(),
             _ => self.nearest(texts),
@@ -104,14 +139,22 @@ impl Key {
         let choices = self.choices();
         let words = texts.iter().filter(|_| self.wanted() != Wanted::Number);
         let wrong = words.into_iter().find(|text| !choices.contains(*text));
-        let near = wrong.and_then(|text| Some((text, nearest(text, choices.iter().map(String::as_str))?)));
-        near.map_or_else(|| self.usage(), |(text, near)| format!("for `{text}`, did you mean `{near}`?"))
+        let near =
+            wrong.and_then(|text| Some((text, nearest(text, choices.iter().map(String::as_str))?)));
+        near.map_or_else(
+            || self.usage(),
+            |(text, near)| format!("for `{text}`, did you mean `{near}`?"),
+        )
     }
 
     /// The names of the values that it can have, where they have names.
     pub(crate) fn choices(&self) -> Vec<String> {
         let choices = self.arg.get_possible_values();
-        choices.iter().filter(|choice| !choice.is_hide_set()).map(|choice| choice.get_name().to_owned()).collect()
+        choices
+            .iter()
+            .filter(|choice| !choice.is_hide_set())
+            .map(|choice| choice.get_name().to_owned())
+            .collect()
     }
 
     /// What would be right, in a few words.
@@ -119,8 +162,12 @@ impl Key {
         let choices = self.choices();
         match self.wanted() {
             Wanted::Switch => "use true or false".to_owned(),
-            Wanted::Text | Wanted::Number if !choices.is_empty() => format!("use one of {}", choices.join(", ")),
-            Wanted::List if !choices.is_empty() => format!("use a list of some of {}", choices.join(", ")),
+            Wanted::Text | Wanted::Number if !choices.is_empty() => {
+                format!("use one of {}", choices.join(", "))
+            }
+            Wanted::List if !choices.is_empty() => {
+                format!("use a list of some of {}", choices.join(", "))
+            }
             Wanted::Text => format!("use a text, as {}", self.example()),
             Wanted::Number => format!("use a number, as {}", self.example()),
             Wanted::List | Wanted::Numbers => format!("use a list, as {}", self.example()),
@@ -129,7 +176,11 @@ impl Key {
 
     /// Its default as it would stand in a file, or else the name of its value.
     pub(crate) fn example(&self) -> String {
-        let defaults = self.arg.get_default_values().iter().map(|text| text.to_string_lossy().into_owned());
+        let defaults = self
+            .arg
+            .get_default_values()
+            .iter()
+            .map(|text| text.to_string_lossy().into_owned());
         let mut texts: Vec<String> = defaults.collect();
         if texts.is_empty() {
             let names = self.arg.get_value_names().unwrap_or_default().iter();
@@ -155,7 +206,13 @@ impl Key {
                     Some(delimiter) => text.split(delimiter).map(str::to_owned).collect(),
                     None => vec![text.clone()],
                 });
-                format!("[{}]", parts.map(|part| quoted(&part)).collect::<Vec<_>>().join(", "))
+                format!(
+                    "[{}]",
+                    parts
+                        .map(|part| quoted(&part))
+                        .collect::<Vec<_>>()
+                        .join(", ")
+                )
             }
         }
     }
@@ -167,7 +224,9 @@ fn quoted(text: &str) -> String {
     for letter in text.chars() {
         match letter {
             '"' | '\\' => quoted.extend(['\\', letter]),
-            letter if letter.is_control() => quoted.extend(["\\u", &format!("{:04X}", u32::from(letter))]),
+            letter if letter.is_control() => {
+                quoted.extend(["\\u", &format!("{:04X}", u32::from(letter))])
+            }
             letter => quoted.push(letter),
         }
     }
@@ -177,7 +236,11 @@ fn quoted(text: &str) -> String {
 /// Integers in any notation of TOML, in the decimal one.
 fn number(value: &DeValue<'_>) -> Option<String> {
     match value {
-        DeValue::Integer(number) => Some(i64::from_str_radix(number.as_str(), number.radix()).ok()?.to_string()),
+        DeValue::Integer(number) => Some(
+            i64::from_str_radix(number.as_str(), number.radix())
+                .ok()?
+                .to_string(),
+        ),
         DeValue::Float(number) => Some(number.as_str().to_owned()),
         _ => None,
     }

@@ -11,7 +11,10 @@ pub(crate) const BUSY_WIDTH: usize = "100 %".len();
 /// `93 %`: the time in which anything ran. The driver does not tell it of a GPU that is divided: there it is `SM 45 %`,
 /// the share of the multiprocessors that the hardware counts as active.
 pub(crate) fn busy(gpu: &GpuSample) -> String {
-    match (gpu.utilization.gpu_percent.value(), sm(gpu.activity.value())) {
+    match (
+        gpu.utilization.gpu_percent.value(),
+        sm(gpu.activity.value()),
+    ) {
         (Some(percent), _) => format!("{percent:.0} %"),
         (None, Some(percent)) => from_sm_activity(percent),
         (None, None) => ABSENT.to_owned(),

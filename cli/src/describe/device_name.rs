@@ -8,13 +8,25 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 pub(crate) const LONGEST: usize = 24;
 
 /// What tells least in a name, the first to go first: boards of one machine hardly ever differ in it alone.
-const NEEDLESS: [&str; 9] =
-    ["Edition", "Generation", "GPU", "Blackwell", "Hopper", "Ampere", "Ada", "Lovelace", "Workstation"];
+const NEEDLESS: [&str; 9] = [
+    "Edition",
+    "Generation",
+    "GPU",
+    "Blackwell",
+    "Hopper",
+    "Ampere",
+    "Ada",
+    "Lovelace",
+    "Workstation",
+];
 
 /// A GPU's name without the maker's, which is the same for all.
 pub(crate) fn full_name(name: Option<&Reading<String>>) -> String {
     let name = name.and_then(Reading::value);
-    name.map_or_else(|| "unknown GPU".to_owned(), |name| without_maker(name).to_owned())
+    name.map_or_else(
+        || "unknown GPU".to_owned(),
+        |name| without_maker(name).to_owned(),
+    )
 }
 
 pub(crate) fn without_maker(name: &str) -> &str {
@@ -24,12 +36,17 @@ pub(crate) fn without_maker(name: &str) -> &str {
 /// A device on which something runs, as `GPU 0: H200`.
 pub(crate) fn device(device: &DeviceName) -> String {
     let name = without_maker(&device.name);
-    device.index.map_or_else(|| capital(name), |index| format!("GPU {index}: {name}"))
+    device
+        .index
+        .map_or_else(|| capital(name), |index| format!("GPU {index}: {name}"))
 }
 
 pub(crate) fn capital(text: &str) -> String {
     let mut letters = text.chars();
-    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+    letters
+        .next()
+        .map(|first| first.to_uppercase().chain(letters).collect())
+        .unwrap_or_default()
 }
 
 /// A name in so many columns: without words that tell little, and cut only where that is not enough.
@@ -43,8 +60,16 @@ pub(crate) fn fitted(name: &str, columns: usize, ellipsis: char) -> String {
     }
     let short = words.join(" ");
     // A name that is made of such words alone is kept.
-    let short = if short.is_empty() { name.to_owned() } else { short };
-    if short.width() <= columns { short } else { cut(&short, columns, ellipsis) }
+    let short = if short.is_empty() {
+        name.to_owned()
+    } else {
+        short
+    };
+    if short.width() <= columns {
+        short
+    } else {
+        cut(&short, columns, ellipsis)
+    }
 }
 
 fn cut(text: &str, columns: usize, ellipsis: char) -> String {
@@ -53,7 +78,11 @@ fn cut(text: &str, columns: usize, ellipsis: char) -> String {
         width += letter.width().unwrap_or(0);
         width <= columns
     });
-    if columns == 0 { String::new() } else { fits.chain([ellipsis]).collect() }
+    if columns == 0 {
+        String::new()
+    } else {
+        fits.chain([ellipsis]).collect()
+    }
 }
 
 #[cfg(test)]
@@ -68,9 +97,18 @@ mod tests {
             ("RTX 6000 Ada Generation", "RTX 6000 Ada Generation"),
             ("RTX 4000 SFF Ada Generation", "RTX 4000 SFF Ada"),
             ("GeForce RTX 4090 Laptop GPU", "GeForce RTX 4090 Laptop"),
-            ("RTX PRO 6000 Blackwell Max-Q Workstation Edition", "RTX PRO 6000 Max-Q"),
-            ("RTX PRO 6000 Blackwell Workstation Edition", "RTX PRO 6000 Workstation"),
-            ("RTX PRO 6000 Blackwell Server Edition", "RTX PRO 6000 Server"),
+            (
+                "RTX PRO 6000 Blackwell Max-Q Workstation Edition",
+                "RTX PRO 6000 Max-Q",
+            ),
+            (
+                "RTX PRO 6000 Blackwell Workstation Edition",
+                "RTX PRO 6000 Workstation",
+            ),
+            (
+                "RTX PRO 6000 Blackwell Server Edition",
+                "RTX PRO 6000 Server",
+            ),
         ] {
             assert_eq!(fitted(name, LONGEST, '…'), short);
         }
@@ -78,7 +116,10 @@ mod tests {
 
     #[test]
     fn what_still_does_not_fit_is_cut_and_says_so() {
-        assert_eq!(fitted("RTX PRO 6000 Blackwell Max-Q", 10, '…'), "RTX PRO 6…");
+        assert_eq!(
+            fitted("RTX PRO 6000 Blackwell Max-Q", 10, '…'),
+            "RTX PRO 6…"
+        );
         assert_eq!(fitted("訓練データ", 6, '…'), "訓練…");
         assert_eq!(fitted("GPU", 2, '~'), "G~");
         assert_eq!(fitted("anything", 0, '…'), "");

@@ -14,52 +14,102 @@ pub(crate) fn of_event(event: &Event) -> (Level, String) {
     match &event.what {
         EventKind::GpuLost => say(Level::Act, "GPU lost (fallen off the bus)"),
         EventKind::GpuHung => say(Level::Act, "GPU not responding (driver hang)"),
-        EventKind::GpuFailed { meaning, .. } if meaning.is_empty() => say(Level::Act, "GPU cannot be read"),
-        EventKind::GpuFailed { meaning, advice } => {
-            say(Level::Act, format!("GPU cannot be read: {}", with_advice(meaning, advice)))
+        EventKind::GpuFailed { meaning, .. } if meaning.is_empty() => {
+            say(Level::Act, "GPU cannot be read")
         }
+        EventKind::GpuFailed { meaning, advice } => say(
+            Level::Act,
+            format!("GPU cannot be read: {}", with_advice(meaning, advice)),
+        ),
         EventKind::GpuAdded => say(Level::Note, "GPU added"),
         EventKind::GpuAsleep => say(Level::Note, "GPU suspended by power management"),
         EventKind::GpuBack => say(Level::Note, "GPU responding again"),
         EventKind::Xid(xid) => {
-            let process = xid.pid.map_or_else(String::new, |pid| format!(" (process {pid})"));
-            say(Level::Warn, format!("Xid {}{process}: {} {}", xid.code, xid.meaning, xid.advice))
+            let process = xid
+                .pid
+                .map_or_else(String::new, |pid| format!(" (process {pid})"));
+            say(
+                Level::Warn,
+                format!("Xid {}{process}: {} {}", xid.code, xid.meaning, xid.advice),
+            )
         }
-        EventKind::EccErrors { corrected, uncorrected: 0 } => {
-            say(Level::Note, format!("{corrected} corrected memory errors."))
-        }
+        EventKind::EccErrors {
+            corrected,
+            uncorrected: 0,
+        } => say(Level::Note, format!("{corrected} corrected memory errors.")),
         EventKind::EccErrors { uncorrected, .. } => say(
             Level::Act,
-            format!("{uncorrected} uncorrectable memory errors. Results may be wrong: run the work again."),
+            format!(
+                "{uncorrected} uncorrectable memory errors. Results may be wrong: run the work again."
+            ),
         ),
         EventKind::ConditionBegan(condition) => say(condition.severity.into(), &*condition.text),
-        EventKind::ConditionEnded(condition) => say(Level::Note, format!("Resolved: {}", condition.text)),
-        EventKind::ProcessStarted(process) => say(Level::Note, format!("{} started", of_process(process))),
-        EventKind::ProcessEnded(process) => say(Level::Note, format!("{} exited", of_process(process))),
+        EventKind::ConditionEnded(condition) => {
+            say(Level::Note, format!("Resolved: {}", condition.text))
+        }
+        EventKind::ProcessStarted(process) => {
+            say(Level::Note, format!("{} started", of_process(process)))
+        }
+        EventKind::ProcessEnded(process) => {
+            say(Level::Note, format!("{} exited", of_process(process)))
+        }
         EventKind::MigChanged => say(Level::Note, "MIG configuration changed"),
         EventKind::PowerSourceChanged => say(Level::Note, "Power source changed"),
         EventKind::ClockChanged { by_ms } => {
-            let (way, by) = (if *by_ms < 0 { "back" } else { "forward" }, duration(by_ms.unsigned_abs()));
-            say(Level::Warn, format!("System clock set {way} by {by}. Check the time synchronization of this machine."))
+            let (way, by) = (
+                if *by_ms < 0 { "back" } else { "forward" },
+                duration(by_ms.unsigned_abs()),
+            );
+            say(
+                Level::Warn,
+                format!(
+                    "System clock set {way} by {by}. Check the time synchronization of this machine."
+                ),
+            )
         }
         EventKind::RunBegan(run) => say(Level::Note, format!("Run started: {}", run.title)),
-        EventKind::RunStep(run) => {
-            say(Level::Note, format!("Run {}: {}", run.title, run.step.as_deref().unwrap_or("finishing")))
-        }
+        EventKind::RunStep(run) => say(
+            Level::Note,
+            format!(
+                "Run {}: {}",
+                run.title,
+                run.step.as_deref().unwrap_or("finishing")
+            ),
+        ),
         EventKind::RunEnded(run) => of_run_end(run),
         EventKind::Mark(Mark { text, user: None }) => say(Level::Note, format!("Mark: {text}")),
-        EventKind::Mark(Mark { text, user: Some(user) }) => say(Level::Note, format!("Mark: {text} ({user})")),
+        EventKind::Mark(Mark {
+            text,
+            user: Some(user),
+        }) => say(Level::Note, format!("Mark: {text} ({user})")),
         EventKind::Cell(cell) => say(Level::Note, of_cell(cell)),
-        EventKind::AlertFiring(alert) => say(alert.severity.into(), format!("Alert {}: {}", alert.rule, alert.text)),
-        EventKind::AlertResolved(alert) => say(Level::Note, format!("Resolved: alert {}: {}", alert.rule, alert.text)),
+        EventKind::AlertFiring(alert) => say(
+            alert.severity.into(),
+            format!("Alert {}: {}", alert.rule, alert.text),
+        ),
+        EventKind::AlertResolved(alert) => say(
+            Level::Note,
+            format!("Resolved: alert {}: {}", alert.rule, alert.text),
+        ),
         EventKind::AlertProblem { message } => say(Level::Warn, &**message),
     }
 }
 
 /// `train.ipynb [3] ran for 12 s`.
-fn of_cell(Cell { notebook, execution_count, started_ms, ended_ms, .. }: &Cell) -> String {
+fn of_cell(
+    Cell {
+        notebook,
+        execution_count,
+        started_ms,
+        ended_ms,
+        ..
+    }: &Cell,
+) -> String {
     let count = execution_count.map_or_else(|| " ".to_owned(), |count| count.to_string());
-    format!("{notebook} [{count}] ran for {}", duration(ended_ms.saturating_sub(*started_ms)))
+    format!(
+        "{notebook} [{count}] ran for {}",
+        duration(ended_ms.saturating_sub(*started_ms))
+    )
 }
 
 fn of_run_end(run: &Run) -> (Level, String) {
@@ -74,7 +124,10 @@ fn of_run_end(run: &Run) -> (Level, String) {
 
 /// `train.py (ana, 4711)`.
 fn of_process(process: &ProcessRef) -> String {
-    let name = process.name.value().map_or_else(|| "A process".to_owned(), Clone::clone);
+    let name = process
+        .name
+        .value()
+        .map_or_else(|| "A process".to_owned(), Clone::clone);
     match process.user.value() {
         Some(user) => format!("{name} ({user}, {})", process.pid),
         None => format!("{name} ({})", process.pid),

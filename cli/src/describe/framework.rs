@@ -18,11 +18,18 @@ pub(crate) fn framework(run: &FrameworkRun) -> String {
 /// How the runner compares with it.
 pub(crate) fn comparison(run: &FrameworkRun) -> Option<(Style, String)> {
     let ratio = run.ratio?;
-    Some((if ratio < 1.0 { NOTICE } else { DIM }, format!("gpumon is {}", factor(ratio))))
+    Some((
+        if ratio < 1.0 { NOTICE } else { DIM },
+        format!("gpumon is {}", factor(ratio)),
+    ))
 }
 
 /// As `1.10x faster`, of the other's time over this one.
 pub(crate) fn factor(ratio: f64) -> String {
-    let (ratio, word) = if ratio < 1.0 { (1.0 / ratio, "slower") } else { (ratio, "faster") };
+    let (ratio, word) = if ratio < 1.0 {
+        (1.0 / ratio, "slower")
+    } else {
+        (ratio, "faster")
+    };
     format!("{}x {word}", number(ratio, 2))
 }

@@ -29,7 +29,10 @@ impl Load {
 
 /// Two percentages, the smaller first.
 fn parse_pair(text: &str) -> Result<[u32; 2], String> {
-    let numbers: Option<Vec<u32>> = text.split(',').map(|number| number.trim().parse().ok()).collect();
+    let numbers: Option<Vec<u32>> = text
+        .split(',')
+        .map(|number| number.trim().parse().ok())
+        .collect();
     match numbers.as_deref() {
         Some([low, high]) if 1 <= *low && low < high && *high <= 100 => Ok([*low, *high]),
         _ => Err("use two percentages from 1 to 100, the smaller first, as 10 and 75".to_owned()),
@@ -67,7 +70,12 @@ impl Default for Thresholds {
         let of = |id| GPU_FIELDS.iter().find(|field| field.id == id)?.load;
         let [utilization, memory, power, temperature] =
             OVERVIEW.map(|id| of(id).expect("what an overview shows has thresholds"));
-        Self { utilization, memory, temperature, power }
+        Self {
+            utilization,
+            memory,
+            temperature,
+            power,
+        }
     }
 }
 
@@ -82,24 +90,50 @@ pub(crate) struct Loads {
 
 impl Loads {
     pub(crate) fn of_gpu(gpu: &GpuSample, board: Option<&Gpu>, thresholds: &Thresholds) -> Self {
-        let sm = gpu.activity.value().and_then(|activity| activity.sm_percent.value());
+        let sm = gpu
+            .activity
+            .value()
+            .and_then(|activity| activity.sm_percent.value());
         let busy = gpu.utilization.gpu_percent.value().or(sm);
         let slowdown = board.and_then(|board| board.board.thresholds.slowdown_celsius.value());
-        let of = |value: Option<&f64>, limit: Option<&f64>| Some(value? / limit.filter(|limit| **limit > 0.0)?);
+        let of = |value: Option<&f64>, limit: Option<&f64>| {
+            Some(value? / limit.filter(|limit| **limit > 0.0)?)
+        };
         Self {
             utilization: Load::of(busy.map(|percent| percent / 100.0), thresholds.utilization),
-            memory: Load::of(share(gpu.memory.used_bytes.value(), gpu.memory.total_bytes.value()), thresholds.memory),
-            temperature: Load::of(of(gpu.temperature.gpu_celsius.value(), slowdown), thresholds.temperature),
-            power: Load::of(of(gpu.power.draw_watts.value(), gpu.power.limit_watts.value()), thresholds.power),
+            memory: Load::of(
+                share(
+                    gpu.memory.used_bytes.value(),
+                    gpu.memory.total_bytes.value(),
+                ),
+                thresholds.memory,
+            ),
+            temperature: Load::of(
+                of(gpu.temperature.gpu_celsius.value(), slowdown),
+                thresholds.temperature,
+            ),
+            power: Load::of(
+                of(gpu.power.draw_watts.value(), gpu.power.limit_watts.value()),
+                thresholds.power,
+            ),
         }
     }
 
     /// Of a part, which has no temperature and power of its own.
     pub(crate) fn of_part(part: &MigSample, thresholds: &Thresholds) -> Self {
-        let busy = part.activity.value().and_then(|activity| activity.sm_percent.value());
+        let busy = part
+            .activity
+            .value()
+            .and_then(|activity| activity.sm_percent.value());
         Self {
             utilization: Load::of(busy.map(|percent| percent / 100.0), thresholds.utilization),
-            memory: Load::of(share(part.memory.used_bytes.value(), part.memory.total_bytes.value()), thresholds.memory),
+            memory: Load::of(
+                share(
+                    part.memory.used_bytes.value(),
+                    part.memory.total_bytes.value(),
+                ),
+                thresholds.memory,
+            ),
             ..Self::default()
         }
     }
@@ -123,11 +157,31 @@ mod tests {
         (gpu.power.draw_watts, gpu.power.limit_watts) = (Reading::Now(69.0), Reading::Now(70.0));
         let loads = |gpu: &GpuSample, thresholds| Loads::of_gpu(gpu, Some(&board), &thresholds);
         let (light, moderate, heavy) = (Load::Light, Load::Moderate, Load::Heavy);
-        let usual = Loads { utilization: light, memory: heavy, temperature: moderate, power: heavy };
+        let usual = Loads {
+            utilization: light,
+            memory: heavy,
+            temperature: moderate,
+            power: heavy,
+        };
         assert_eq!(loads(&gpu, Thresholds::default()), usual);
-        let mild = Thresholds { memory: [81, 99], temperature: [50, 71], ..Thresholds::default() };
-        assert_eq!(loads(&gpu, mild), Loads { memory: light, temperature: heavy, ..usual });
+        let mild = Thresholds {
+            memory: [81, 99],
+            temperature: [50, 71],
+            ..Thresholds::default()
+        };
+        assert_eq!(
+            loads(&gpu, mild),
+            Loads {
+                memory: light,
+                temperature: heavy,
+                ..usual
+            }
+        );
         gpu.power.limit_watts = Reading::Absent(Absence::NotSupported);
-        assert_eq!(loads(&gpu, Thresholds::default()).power, light, "without a limit there is nothing to compare");
+        assert_eq!(
+            loads(&gpu, Thresholds::default()).power,
+            light,
+            "without a limit there is nothing to compare"
+        );
     }
 }

@@ -23,7 +23,9 @@ pub(crate) fn used_of(bytes: u64, of: Option<u64>) -> String {
 
 /// The share that is in use, from 0 to 1; `None` where one of both is not known.
 pub(crate) fn share(used: Option<&u64>, total: Option<&u64>) -> Option<f64> {
-    used.zip(total).filter(|(_, total)| **total > 0).map(|(used, total)| *used as f64 / *total as f64)
+    used.zip(total)
+        .filter(|(_, total)| **total > 0)
+        .map(|(used, total)| *used as f64 / *total as f64)
 }
 
 #[cfg(test)]
@@ -32,7 +34,13 @@ mod tests {
 
     #[test]
     fn all_that_there_is_has_three_digits() {
-        assert_eq!([22.5, 80.0, 140.4].map(|gib| total((gib * GIB) as u64)), ["22.5", "80.0", "140"]);
-        assert_eq!([0.5, 71.5, 113.8].map(|gib| used((gib * GIB) as u64)), ["0.5", "71.5", "113.8"]);
+        assert_eq!(
+            [22.5, 80.0, 140.4].map(|gib| total((gib * GIB) as u64)),
+            ["22.5", "80.0", "140"]
+        );
+        assert_eq!(
+            [0.5, 71.5, 113.8].map(|gib| used((gib * GIB) as u64)),
+            ["0.5", "71.5", "113.8"]
+        );
     }
 }

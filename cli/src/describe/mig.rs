@@ -8,5 +8,7 @@ pub(crate) fn label(gpu: u32, device: &MigDevice) -> String {
 }
 
 pub(crate) fn device_of(gpu: &Gpu, instance: MigInstance) -> Option<&MigDevice> {
-    gpu.mig_devices.iter().find(|device| device.instance == instance)
+    gpu.mig_devices
+        .iter()
+        .find(|device| device.instance == instance)
 }

@@ -48,7 +48,10 @@ pub(crate) fn more_processes(count: u32) -> String {
 /// Returns a note about processes of other PID namespaces that are not visible, if there are any.
 pub(crate) fn unlisted_processes(gpu: &GpuSample) -> Option<String> {
     let bytes = gpu.unlisted_memory_bytes?;
-    Some(format!("processes of other namespaces are not visible: {} in use", byte_size(bytes as f64)))
+    Some(format!(
+        "processes of other namespaces are not visible: {} in use",
+        byte_size(bytes as f64)
+    ))
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -61,7 +64,11 @@ pub(crate) struct Context {
 /// All that is to be said of a GPU, what matters most first.
 pub(crate) fn of_gpu(gpu: &GpuSample, context: Context) -> Vec<Phrase> {
     let mut phrases: Vec<Phrase> = health::phrase(gpu, context.now_ms).into_iter().collect();
-    phrases.extend(gpu.conditions.iter().flat_map(|condition| condition::phrases(condition, gpu)));
+    phrases.extend(
+        gpu.conditions
+            .iter()
+            .flat_map(|condition| condition::phrases(condition, gpu)),
+    );
     if gpu.health == Health::Ok {
         let reasons = gpu.throttle_reasons.value().map_or(&[][..], Vec::as_slice);
         // What a single look sees is told at once.
@@ -79,11 +86,18 @@ pub(crate) fn of_gpu(gpu: &GpuSample, context: Context) -> Vec<Phrase> {
 pub(crate) fn of_condition(condition: &Condition) -> String {
     let unread = GpuSample::absent(0, None, 0, Health::Ok, &Absence::NotReadYet);
     let phrases = condition::phrases(condition, &unread);
-    phrases.into_iter().map(|phrase| phrase.long).collect::<Vec<_>>().join(", ")
+    phrases
+        .into_iter()
+        .map(|phrase| phrase.long)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn nearly_full(gpu: &GpuSample) -> Option<Phrase> {
-    let (free, total) = (*gpu.memory.free_bytes.value()?, *gpu.memory.total_bytes.value()?);
+    let (free, total) = (
+        *gpu.memory.free_bytes.value()?,
+        *gpu.memory.total_bytes.value()?,
+    );
     is_memory_nearly_full(free, total).then(|| condition::memory_left(Level::Warn, free))
 }
 

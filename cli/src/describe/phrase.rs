@@ -16,7 +16,11 @@ impl Phrase {
     pub(crate) const SHORT: usize = 24;
 
     pub(super) fn new(level: Level, short: impl Into<String>, long: impl Into<String>) -> Self {
-        Self { short: short.into(), long: long.into(), level }
+        Self {
+            short: short.into(),
+            long: long.into(),
+            level,
+        }
     }
 
     pub(super) fn plain(level: Level, text: &str) -> Self {

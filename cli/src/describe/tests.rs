@@ -1,7 +1,8 @@
 //! What is said of GPUs in each state.
 
 use gpumon_probe::model::{
-    Absence, Condition, ConditionKind, GpuProcess, Reading, RecoveryAction, Severity, ThrottleReason,
+    Absence, Condition, ConditionKind, GpuProcess, Reading, RecoveryAction, Severity,
+    ThrottleReason,
 };
 use unicode_width::UnicodeWidthStr;
 
@@ -13,26 +14,49 @@ fn gpu() -> GpuSample {
 }
 
 fn context(is_one_shot: bool) -> Context {
-    Context { now_ms: NOW_MS, is_one_shot }
+    Context {
+        now_ms: NOW_MS,
+        is_one_shot,
+    }
 }
 
 fn condition(severity: Severity, kind: ConditionKind) -> Condition {
     let text = "A link is down: it is slow; see how to mend it. More is to be said.".to_owned();
-    Condition { since_ms: 0, severity, text, kind }
+    Condition {
+        since_ms: 0,
+        severity,
+        text,
+        kind,
+    }
 }
 
 fn phrases_of(gpu: &GpuSample) -> Vec<(String, String)> {
-    of_gpu(gpu, context(false)).into_iter().map(|phrase| (phrase.short, phrase.long)).collect()
+    of_gpu(gpu, context(false))
+        .into_iter()
+        .map(|phrase| (phrase.short, phrase.long))
+        .collect()
 }
 
 fn suspected_hang(differing: Vec<GpuProcess>) -> ConditionKind {
-    ConditionKind::SuspectedHang { power_watts: 123.2, pids: vec![4_194_304], waiting: vec![1, 2], differing }
+    ConditionKind::SuspectedHang {
+        power_watts: 123.2,
+        pids: vec![4_194_304],
+        waiting: vec![1, 2],
+        differing,
+    }
 }
 
 /// Every kind of condition, each with long numbers.
 fn conditions() -> Vec<ConditionKind> {
     use ThrottleReason::*;
-    let reasons = vec![SwPowerCap, HwSlowdown, SyncBoost, SwThermalSlowdown, HwThermalSlowdown, HwPowerBrakeSlowdown];
+    let reasons = vec![
+        SwPowerCap,
+        HwSlowdown,
+        SyncBoost,
+        SwThermalSlowdown,
+        HwThermalSlowdown,
+        HwPowerBrakeSlowdown,
+    ];
     let recoveries = [
         RecoveryAction::None,
         RecoveryAction::GpuReset,
@@ -40,16 +64,40 @@ fn conditions() -> Vec<ConditionKind> {
         RecoveryAction::DrainP2p,
         RecoveryAction::DrainAndReset,
     ];
-    let mut all: Vec<ConditionKind> =
-        recoveries.into_iter().map(|action| ConditionKind::RecoveryNeeded { action }).collect();
+    let mut all: Vec<ConditionKind> = recoveries
+        .into_iter()
+        .map(|action| ConditionKind::RecoveryNeeded { action })
+        .collect();
     all.extend([
-        ConditionKind::Throttled { reasons, limit_watts: None, gpu_celsius: None },
-        ConditionKind::Throttled { reasons: vec![HwSlowdown], limit_watts: None, gpu_celsius: None },
-        ConditionKind::HeldIdle { bytes: GIB, idle_ms: 7_000_000, pids: vec![7] },
-        ConditionKind::MemoryNearlyFull { free_bytes: GIB - 1, total_bytes: 80 * GIB },
-        ConditionKind::MemoryFilling { left_ms: 3_500_000, bytes_per_second: 1e9, growing: Vec::new() },
+        ConditionKind::Throttled {
+            reasons,
+            limit_watts: None,
+            gpu_celsius: None,
+        },
+        ConditionKind::Throttled {
+            reasons: vec![HwSlowdown],
+            limit_watts: None,
+            gpu_celsius: None,
+        },
+        ConditionKind::HeldIdle {
+            bytes: GIB,
+            idle_ms: 7_000_000,
+            pids: vec![7],
+        },
+        ConditionKind::MemoryNearlyFull {
+            free_bytes: GIB - 1,
+            total_bytes: 80 * GIB,
+        },
+        ConditionKind::MemoryFilling {
+            left_ms: 3_500_000,
+            bytes_per_second: 1e9,
+            growing: Vec::new(),
+        },
         suspected_hang(Vec::new()),
-        suspected_hang(vec![GpuProcess { gpu: 63, pid: 4_194_304 }]),
+        suspected_hang(vec![GpuProcess {
+            gpu: 63,
+            pid: 4_194_304,
+        }]),
         ConditionKind::SlowerThanItself {
             sm_mhz: 1_410.0,
             usual_sm_mhz: 1_980.0,
@@ -70,9 +118,19 @@ fn conditions() -> Vec<ConditionKind> {
         ConditionKind::EccUncorrected { count: 12_345 },
         ConditionKind::PageRetirementPending,
         ConditionKind::NvLinkDown { links: vec![17] },
-        ConditionKind::NvLinkDown { links: (0..18).collect() },
-        ConditionKind::PcieDegraded { width: 16, max_width: 16 },
-        ConditionKind::Xid { pid: None, code: 119, count: 123, last_ms: 0 },
+        ConditionKind::NvLinkDown {
+            links: (0..18).collect(),
+        },
+        ConditionKind::PcieDegraded {
+            width: 16,
+            max_width: 16,
+        },
+        ConditionKind::Xid {
+            pid: None,
+            code: 119,
+            count: 123,
+            last_ms: 0,
+        },
     ]);
     all
 }
@@ -103,14 +161,25 @@ fn every_short_phrase_fits_into_the_room_that_is_kept_for_it() {
         phrases.extend(of_gpu(&gpu, context(false)));
     }
     gpu.conditions.clear();
-    for reason in [ThrottleReason::ApplicationsClocksSetting, ThrottleReason::DisplayClockSetting] {
+    for reason in [
+        ThrottleReason::ApplicationsClocksSetting,
+        ThrottleReason::DisplayClockSetting,
+    ] {
         gpu.throttle_reasons = Reading::Now(vec![reason]);
         phrases.extend(of_gpu(&gpu, context(true)));
     }
     assert!(phrases.len() > 20);
     for phrase in phrases {
-        assert!((1..=Phrase::SHORT).contains(&phrase.short.width()), "{}", phrase.short);
-        assert!(phrase.long.width() >= phrase.short.width() || phrase.long.starts_with("A link"), "{}", phrase.long);
+        assert!(
+            (1..=Phrase::SHORT).contains(&phrase.short.width()),
+            "{}",
+            phrase.short
+        );
+        assert!(
+            phrase.long.width() >= phrase.short.width() || phrase.long.starts_with("A link"),
+            "{}",
+            phrase.long
+        );
     }
 }
 
@@ -126,56 +195,122 @@ fn what_matters_most_comes_first() {
                 gpu_celsius: None,
             },
         ),
-        condition(Severity::Warning, ConditionKind::NvLinkDown { links: vec![3] }),
-        condition(Severity::Critical, ConditionKind::Xid { pid: None, code: 79, count: 1, last_ms: 0 }),
+        condition(
+            Severity::Warning,
+            ConditionKind::NvLinkDown { links: vec![3] },
+        ),
+        condition(
+            Severity::Critical,
+            ConditionKind::Xid {
+                pid: None,
+                code: 79,
+                count: 1,
+                last_ms: 0,
+            },
+        ),
     ];
-    let shorts: Vec<String> = phrases_of(&gpu).into_iter().map(|(short, _)| short).collect();
-    assert_eq!(shorts, ["Xid 79: fell off the bus", "NVLink 3 down", "power-capped"]);
-    assert_eq!(phrases_of(&gpu)[1].1, "NVLink 3 down", "advice is left to views that have room for sentences");
+    let shorts: Vec<String> = phrases_of(&gpu)
+        .into_iter()
+        .map(|(short, _)| short)
+        .collect();
+    assert_eq!(
+        shorts,
+        ["Xid 79: fell off the bus", "NVLink 3 down", "power-capped"]
+    );
+    assert_eq!(
+        phrases_of(&gpu)[1].1,
+        "NVLink 3 down",
+        "advice is left to views that have room for sentences"
+    );
 }
 
 #[test]
 fn a_gpu_without_readings_says_since_when_and_what_to_do() {
     let mut gpu = gpu();
-    gpu.health = Health::Lost { since_ms: NOW_MS - 720_000 };
+    gpu.health = Health::Lost {
+        since_ms: NOW_MS - 720_000,
+    };
     let [(short, long)] = phrases_of(&gpu).try_into().unwrap();
     assert_eq!(short, "GPU lost for 12 min");
     assert_eq!(long, "GPU lost since 09:01:20: see gpumon doctor");
-    gpu.health = Health::Hung { since_ms: NOW_MS - 1_000 };
+    gpu.health = Health::Hung {
+        since_ms: NOW_MS - 1_000,
+    };
     let [(short, long)] = phrases_of(&gpu).try_into().unwrap();
-    assert_eq!(short, "not responding", "what was found out just now has no history");
-    assert_eq!(long, "not responding (driver hang), showing the last values");
+    assert_eq!(
+        short, "not responding",
+        "what was found out just now has no history"
+    );
+    assert_eq!(
+        long,
+        "not responding (driver hang), showing the last values"
+    );
     gpu.uuid = None;
-    assert_eq!(phrases_of(&gpu)[0].1, "not responding (driver hang): see gpumon doctor", "it has no last values");
+    assert_eq!(
+        phrases_of(&gpu)[0].1,
+        "not responding (driver hang): see gpumon doctor",
+        "it has no last values"
+    );
 }
 
 #[test]
 fn what_is_left_of_memory_is_what_is_read_now_and_has_its_unit() {
     let mut gpu = gpu();
-    let kind = ConditionKind::MemoryNearlyFull { free_bytes: 0, total_bytes: 141 * GIB };
+    let kind = ConditionKind::MemoryNearlyFull {
+        free_bytes: 0,
+        total_bytes: 141 * GIB,
+    };
     gpu.conditions = vec![condition(Severity::Warning, kind)];
     gpu.memory.free_bytes = Reading::Now(960 << 20);
-    assert_eq!(phrases_of(&gpu)[0], ("memory: 960 MiB left".to_owned(), "memory nearly full: 960 MiB left".to_owned()));
+    assert_eq!(
+        phrases_of(&gpu)[0],
+        (
+            "memory: 960 MiB left".to_owned(),
+            "memory nearly full: 960 MiB left".to_owned()
+        )
+    );
     gpu.memory.free_bytes = Reading::Absent(Absence::NoAnswer);
-    assert_eq!(phrases_of(&gpu)[0].0, "memory: 0 B left", "of the same sample");
+    assert_eq!(
+        phrases_of(&gpu)[0].0,
+        "memory: 0 B left",
+        "of the same sample"
+    );
 }
 
 #[test]
 fn a_one_shot_reading_shows_what_it_reads_and_a_condition_is_not_told_twice() {
     let mut gpu = gpu();
-    gpu.throttle_reasons = Reading::Now(vec![ThrottleReason::HwSlowdown, ThrottleReason::HwThermalSlowdown]);
+    gpu.throttle_reasons = Reading::Now(vec![
+        ThrottleReason::HwSlowdown,
+        ThrottleReason::HwThermalSlowdown,
+    ]);
     gpu.memory.free_bytes = Reading::Now(GIB);
-    let shorts = |context| of_gpu(&gpu, context).into_iter().map(|phrase| phrase.short).collect::<Vec<_>>();
-    assert_eq!(shorts(context(true)), ["thermal slowdown (HW)", "memory: 1.00 GiB left"]);
+    let shorts = |context| {
+        of_gpu(&gpu, context)
+            .into_iter()
+            .map(|phrase| phrase.short)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        shorts(context(true)),
+        ["thermal slowdown (HW)", "memory: 1.00 GiB left"]
+    );
     assert_eq!(shorts(context(false)), [""; 0]);
 }
 
 #[test]
 fn memory_that_grows_is_told_with_its_rate() {
     let mut gpu = gpu();
-    let kind = ConditionKind::MemoryFilling { left_ms: 40_000, bytes_per_second: GIB as f64, growing: Vec::new() };
+    let kind = ConditionKind::MemoryFilling {
+        left_ms: 40_000,
+        bytes_per_second: GIB as f64,
+        growing: Vec::new(),
+    };
     gpu.conditions = vec![condition(Severity::Critical, kind)];
     let [phrase] = of_gpu(&gpu, context(false)).try_into().unwrap();
-    assert_eq!((phrase.short.as_str(), phrase.level), ("full in 40 s", Level::Act));
+    assert_eq!(
+        (phrase.short.as_str(), phrase.level),
+        ("full in 40 s", Level::Act)
+    );
     assert_eq!(phrase.long, "memory full in about 40 s: grows 1.00 GiB/s");
 }

@@ -6,16 +6,23 @@ use super::phrase::{Level, Phrase};
 
 /// One phrase for each reason that somebody may mind.
 pub(super) fn phrases(reasons: &[ThrottleReason]) -> Vec<Phrase> {
-    let says_more = [ThrottleReason::HwThermalSlowdown, ThrottleReason::HwPowerBrakeSlowdown];
+    let says_more = [
+        ThrottleReason::HwThermalSlowdown,
+        ThrottleReason::HwPowerBrakeSlowdown,
+    ];
     let is_told_better = reasons.iter().any(|reason| says_more.contains(reason));
     let of_reason = |reason: &ThrottleReason| {
         Some(match reason {
-            ThrottleReason::HwThermalSlowdown => {
-                Phrase::new(Level::Act, "thermal slowdown (HW)", "hardware thermal slowdown: check the cooling")
-            }
-            ThrottleReason::HwPowerBrakeSlowdown => {
-                Phrase::new(Level::Warn, "power brake", "power brake by the power supply")
-            }
+            ThrottleReason::HwThermalSlowdown => Phrase::new(
+                Level::Act,
+                "thermal slowdown (HW)",
+                "hardware thermal slowdown: check the cooling",
+            ),
+            ThrottleReason::HwPowerBrakeSlowdown => Phrase::new(
+                Level::Warn,
+                "power brake",
+                "power brake by the power supply",
+            ),
             ThrottleReason::HwSlowdown if is_told_better => return None,
             ThrottleReason::HwSlowdown => Phrase::plain(Level::Warn, "hardware slowdown"),
             ThrottleReason::SwThermalSlowdown => Phrase::plain(Level::Warn, "thermal slowdown"),
@@ -32,9 +39,14 @@ pub(super) fn phrases(reasons: &[ThrottleReason]) -> Vec<Phrase> {
 /// What holds the clocks where they are and is no concern.
 pub(super) fn as_it_should_be(reasons: &[ThrottleReason]) -> Option<Phrase> {
     let known = [
-        (ThrottleReason::ApplicationsClocksSetting, "application clocks set"),
+        (
+            ThrottleReason::ApplicationsClocksSetting,
+            "application clocks set",
+        ),
         (ThrottleReason::DisplayClockSetting, "display clock set"),
     ];
-    let (_, text) = known.into_iter().find(|(reason, _)| reasons.contains(reason))?;
+    let (_, text) = known
+        .into_iter()
+        .find(|(reason, _)| reasons.contains(reason))?;
     Some(Phrase::plain(Level::Quiet, text))
 }

@@ -49,9 +49,17 @@ fn filters_match_same_rows_as_page() {
     let Cases { fleet, filters, .. } = cases();
     let rows = Rows::new(&fleet);
     let mut wrong = Vec::new();
-    for FilterCase { typed, rows: expected } in filters {
+    for FilterCase {
+        typed,
+        rows: expected,
+    } in filters
+    {
         let shown = Filter::parse(&typed).map(|filter| {
-            filter.shown(&rows).map(|shown| (0..shown.len()).filter(|row| shown[*row]).collect::<Vec<_>>())
+            filter.shown(&rows).map(|shown| {
+                (0..shown.len())
+                    .filter(|row| shown[*row])
+                    .collect::<Vec<_>>()
+            })
         });
         if shown != Ok(expected.clone()) {
             wrong.push(format!("{typed}: {shown:?} instead of {expected:?}"));
@@ -73,7 +81,10 @@ fn mean_utilization_ignores_gpus_without_reading() {
     let Cases { fleet, means, .. } = cases();
     let rows = Rows::new(&fleet);
     let sums = nodes(&rows, None, Sort::Name);
-    let found = sums.iter().map(|sum| (fleet.nodes.name[sum.node].clone(), sum.utilization)).collect();
+    let found = sums
+        .iter()
+        .map(|sum| (fleet.nodes.name[sum.node].clone(), sum.utilization))
+        .collect();
     assert_eq!(means.nodes, found);
     assert_eq!(Totals::new(&rows, None).utilization, Some(means.fleet));
 }

@@ -58,30 +58,58 @@ impl Comparison {
     /// What is wrong with it, and the cure.
     pub(crate) fn parse(word: &str) -> Result<Option<Self>, String> {
         let at = word.find(['<', '>', '=']);
-        let Some((name, rest)) = at.map(|at| word.split_at(at)) else { return Ok(None) };
+        let Some((name, rest)) = at.map(|at| word.split_at(at)) else {
+            return Ok(None);
+        };
         if name.is_empty() || !name.bytes().all(|letter| letter.is_ascii_alphabetic()) {
             return Ok(None);
         }
-        let known = OPERATORS.iter().find_map(|(sign, operator)| Some((sign, operator, rest.strip_prefix(sign)?)));
-        let Some((sign, operator, right)) = known else { return Ok(None) };
-        let Some((_, quantity)) = QUANTITIES.iter().find(|(known, _)| known.starts_with(name)) else {
+        let known = OPERATORS
+            .iter()
+            .find_map(|(sign, operator)| Some((sign, operator, rest.strip_prefix(sign)?)));
+        let Some((sign, operator, right)) = known else {
+            return Ok(None);
+        };
+        let Some((_, quantity)) = QUANTITIES.iter().find(|(known, _)| known.starts_with(name))
+        else {
             let names = QUANTITIES.map(|(name, _)| name).join(", ");
             return Err(format!("{word}: nothing is called {name}; compare {names}"));
         };
-        let unit_at = right.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(right.len());
+        let unit_at = right
+            .find(|letter: char| !letter.is_ascii_digit() && letter != '.')
+            .unwrap_or(right.len());
         let (digits, unit) = right.split_at(unit_at);
-        let number: f64 =
-            digits.parse().map_err(|_| format!("{word}: a number has to follow {sign}, as in memory>80GiB"))?;
+        let number: f64 = digits
+            .parse()
+            .map_err(|_| format!("{word}: a number has to follow {sign}, as in memory>80GiB"))?;
         let is_share = unit == "%" && !matches!(quantity, Quantity::Utilization);
         let unit = unit.to_lowercase();
-        let than = if is_share { quantity.has_share().then_some(number) } else { quantity.in_unit(number, &unit) };
-        let than = than.ok_or_else(|| format!("{word}: there is no unit {unit} here; use {}", quantity.units()))?;
-        Ok(Some(Self { quantity: *quantity, operator: *operator, than, is_share }))
+        let than = if is_share {
+            quantity.has_share().then_some(number)
+        } else {
+            quantity.in_unit(number, &unit)
+        };
+        let than = than.ok_or_else(|| {
+            format!(
+                "{word}: there is no unit {unit} here; use {}",
+                quantity.units()
+            )
+        })?;
+        Ok(Some(Self {
+            quantity: *quantity,
+            operator: *operator,
+            than,
+            is_share,
+        }))
     }
 
     /// What nothing tells of matches nothing.
     pub(crate) fn matches(self, rows: &Rows<'_>, row: usize) -> bool {
-        let value = if self.is_share { self.quantity.share(rows, row) } else { self.quantity.value(rows, row) };
+        let value = if self.is_share {
+            self.quantity.share(rows, row)
+        } else {
+            self.quantity.value(rows, row)
+        };
         value.is_some_and(|value| match self.operator {
             Operator::More => value > self.than,
             Operator::AtLeast => value >= self.than,
@@ -106,7 +134,11 @@ impl Quantity {
     }
 
     fn share(self, rows: &Rows<'_>, row: usize) -> Option<f64> {
-        let of = if matches!(self, Self::Power) { Measured::PowerLimit } else { Measured::MemoryTotal };
+        let of = if matches!(self, Self::Power) {
+            Measured::PowerLimit
+        } else {
+            Measured::MemoryTotal
+        };
         Some(self.value(rows, row)? / rows.reading(of, row)? * 100.0)
     }
 
@@ -124,9 +156,9 @@ impl Quantity {
 
     fn scale(self, unit: &str) -> Option<f64> {
         match (self, unit) {
-            (Self::Utilization, "" | "%") | (Self::Power, "" | "w") | (Self::Temperature, "" | "c" | "°c") => {
-                Some(1.0)
-            }
+            (Self::Utilization, "" | "%")
+            | (Self::Power, "" | "w")
+            | (Self::Temperature, "" | "c" | "°c") => Some(1.0),
             (Self::Memory | Self::Left, "" | "g") => bytes_in("gib"),
             (Self::Memory | Self::Left, unit) => bytes_in(unit),
             (Self::Power, "kw") => Some(1000.0),
@@ -184,7 +216,13 @@ mod tests {
         ] {
             assert!(holds(word), "{word}");
         }
-        for word in ["memory>60", "power<100W", "temperature>0", "temperature<200", "idle>1d"] {
+        for word in [
+            "memory>60",
+            "power<100W",
+            "temperature>0",
+            "temperature<200",
+            "idle>1d",
+        ] {
             assert!(!holds(word), "{word}");
         }
         for (word, cure) in [

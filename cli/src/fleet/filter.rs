@@ -75,7 +75,10 @@ impl Filter {
     /// What is wrong with a word, and the cure.
     pub(crate) fn parse(typed: &str) -> Result<Self, String> {
         let words = words(typed).into_iter().filter(|word| !word.is_empty());
-        words.filter_map(|word| Word::parse(&word.to_lowercase()).transpose()).collect::<Result<_, _>>().map(Self)
+        words
+            .filter_map(|word| Word::parse(&word.to_lowercase()).transpose())
+            .collect::<Result<_, _>>()
+            .map(Self)
     }
 
     /// Whether each row is shown; `None` where all are.
@@ -121,7 +124,11 @@ impl Fit {
     fn matches(self, name: &str, text: &str) -> bool {
         // Quotes only keep the parts of a word together.
         let name = name.to_lowercase().replace('"', "");
-        if self == Self::Whole { name == text } else { name.contains(text) }
+        if self == Self::Whole {
+            name == text
+        } else {
+            name.contains(text)
+        }
     }
 }
 
@@ -140,7 +147,10 @@ impl Word {
             return of(Test::State(*state));
         }
         let in_place = word.split_once(':').and_then(|(name, text)| {
-            PLACES.iter().find(|(known, _)| *known == name).map(|(_, place)| (*place, text.to_owned()))
+            PLACES
+                .iter()
+                .find(|(known, _)| *known == name)
+                .map(|(_, place)| (*place, text.to_owned()))
         });
         match in_place {
             Some((_, text)) if text.is_empty() => Ok(None),
@@ -155,10 +165,20 @@ impl Test {
     /// must be equal only if there is an equal one.
     fn fit(&self, rows: &Rows<'_>) -> Fit {
         match self {
-            Self::In(Place::User | Place::Job | Place::Notebook | Place::Namespace, _) => Fit::Whole,
+            Self::In(Place::User | Place::Job | Place::Notebook | Place::Namespace, _) => {
+                Fit::Whole
+            }
             Self::In(place @ (Place::Node | Place::Gpu), text) => {
-                let is_called_so = |row| place.names(rows, row).any(|name| Fit::Whole.matches(name, text));
-                if (0..rows.count()).any(is_called_so) { Fit::Whole } else { Fit::Part }
+                let is_called_so = |row| {
+                    place
+                        .names(rows, row)
+                        .any(|name| Fit::Whole.matches(name, text))
+                };
+                if (0..rows.count()).any(is_called_so) {
+                    Fit::Whole
+                } else {
+                    Fit::Part
+                }
             }
             _ => Fit::Part,
         }
@@ -172,7 +192,10 @@ impl Test {
             Self::In(place, text) => place.names(rows, row).any(|name| fit.matches(name, text)),
             Self::Anywhere(text) => {
                 let owners = rows.owners(row).flat_map(names_of).flatten();
-                let mut names = [Some(rows.node_name(row)), rows.model(row)].into_iter().flatten().chain(owners);
+                let mut names = [Some(rows.node_name(row)), rows.model(row)]
+                    .into_iter()
+                    .flatten()
+                    .chain(owners);
                 names.any(|name| fit.matches(name, text)) || has_condition(rows, row, text)
             }
         }
@@ -190,9 +213,12 @@ impl Place {
             Self::Gpu => Box::new(rows.model(row).into_iter()),
             Self::User => of_owners(|owner| owner.user.as_deref()),
             Self::Job => of_owners(|owner| {
-                (!matches!(owner.kind, OwnerKind::User | OwnerKind::Notebook)).then_some(owner.id.as_str())
+                (!matches!(owner.kind, OwnerKind::User | OwnerKind::Notebook))
+                    .then_some(owner.id.as_str())
             }),
-            Self::Notebook => of_owners(|owner| (owner.kind == OwnerKind::Notebook).then_some(owner.id.as_str())),
+            Self::Notebook => {
+                of_owners(|owner| (owner.kind == OwnerKind::Notebook).then_some(owner.id.as_str()))
+            }
             Self::Namespace => of_owners(|owner| owner.namespace.as_deref()),
             Self::Condition => Box::new(std::iter::empty()),
         }
@@ -200,14 +226,18 @@ impl Place {
 }
 
 fn names_of(owner: &FleetOwner) -> [Option<&str>; 3] {
-    [owner.user.as_deref(), Some(&owner.id), owner.namespace.as_deref()]
+    [
+        owner.user.as_deref(),
+        Some(&owner.id),
+        owner.namespace.as_deref(),
+    ]
 }
 
 fn has_condition(rows: &Rows<'_>, row: usize, text: &str) -> bool {
     let conditions = rows.conditions(row);
-    conditions
-        .iter()
-        .any(|one| one.kind.to_lowercase().contains(text) || condition(&one.kind).to_lowercase().contains(text))
+    conditions.iter().any(|one| {
+        one.kind.to_lowercase().contains(text) || condition(&one.kind).to_lowercase().contains(text)
+    })
 }
 
 impl State {
@@ -219,7 +249,9 @@ impl State {
             Self::Free => at == Use::Free,
             Self::Held => matches!(at, Use::Busy | Use::Idle),
             Self::Lost => matches!(at, Use::Lost | Use::Unknown),
-            Self::Hot => rows.reading(Measured::Temperature, row).is_some_and(|celsius| celsius >= HOT_CELSIUS),
+            Self::Hot => rows
+                .reading(Measured::Temperature, row)
+                .is_some_and(|celsius| celsius >= HOT_CELSIUS),
         }
     }
 }
@@ -233,11 +265,28 @@ mod tests {
 
     #[test]
     fn every_word_holds_and_some_exclude() {
-        let lost = Example { health: GpuHealth::NotResponding, ..Example::default() };
-        let free = Example { processes: Some(0), model: "NVIDIA L4", ..Example::default() };
-        let capped = Example { condition: Some(("power_capped", 1)), celsius: Some(84.0), ..busy("anna", 90.0) };
-        let idle = Example { idle_s: Some(7200.0), ..busy("bob", 0.0) };
-        let fleet = fleet(&[("node1", &[busy("ana", 50.0), capped]), ("node11", &[free, lost, idle])]);
+        let lost = Example {
+            health: GpuHealth::NotResponding,
+            ..Example::default()
+        };
+        let free = Example {
+            processes: Some(0),
+            model: "NVIDIA L4",
+            ..Example::default()
+        };
+        let capped = Example {
+            condition: Some(("power_capped", 1)),
+            celsius: Some(84.0),
+            ..busy("anna", 90.0)
+        };
+        let idle = Example {
+            idle_s: Some(7200.0),
+            ..busy("bob", 0.0)
+        };
+        let fleet = fleet(&[
+            ("node1", &[busy("ana", 50.0), capped]),
+            ("node11", &[free, lost, idle]),
+        ]);
         let rows = Rows::new(&fleet);
         let shown = |typed: &str| {
             let shown = Filter::parse(typed).unwrap().shown(&rows);
@@ -266,6 +315,10 @@ mod tests {
             assert_eq!(shown(typed).unwrap(), expected, "{typed}");
         }
         assert_eq!((shown(""), shown("user:")), (None, None));
-        assert!(Filter::parse("memory>").unwrap_err().contains("a number has to follow"));
+        assert!(
+            Filter::parse("memory>")
+                .unwrap_err()
+                .contains("a number has to follow")
+        );
     }
 }

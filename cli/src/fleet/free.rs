@@ -34,32 +34,55 @@ pub(crate) struct FreeNode {
 }
 
 /// Those that fit, the tightest first, so that whole nodes stay free for who needs them.
-pub(crate) fn free_nodes(rows: &Rows<'_>, wanted: WantedGpus, shown: Option<&[bool]>) -> Vec<FreeNode> {
+pub(crate) fn free_nodes(
+    rows: &Rows<'_>,
+    wanted: WantedGpus,
+    shown: Option<&[bool]>,
+) -> Vec<FreeNode> {
     let mut kinds: BTreeMap<(usize, Option<&str>, u64), FreeNode> = BTreeMap::new();
     for row in (0..rows.count()).filter(|row| shown.is_none_or(|shown| shown[*row])) {
-        let memory = rows.reading(Measured::MemoryTotal, row).map(|total| total / f64::from(rows.gpus(row).max(1)));
+        let memory = rows
+            .reading(Measured::MemoryTotal, row)
+            .map(|total| total / f64::from(rows.gpus(row).max(1)));
         // Memory that nothing tells of is enough for whoever wants none in particular.
-        let is_enough =
-            wanted.memory_bytes == 0 || memory.is_some_and(|memory| memory >= wanted.memory_bytes as f64 * TOLERANCE);
+        let is_enough = wanted.memory_bytes == 0
+            || memory.is_some_and(|memory| memory >= wanted.memory_bytes as f64 * TOLERANCE);
         if rows.use_of(row) != Use::Free || !is_enough {
             continue;
         }
-        let key = (rows.node(row), rows.model(row), memory.map_or(0, |memory| (memory / GIB).round() as u64));
+        let key = (
+            rows.node(row),
+            rows.model(row),
+            memory.map_or(0, |memory| (memory / GIB).round() as u64),
+        );
         let kind = kinds.entry(key).or_insert_with(|| FreeNode {
             node: rows.node_name(row).to_owned(),
             model: rows.model(row).map(ToOwned::to_owned),
             memory_bytes: memory,
             indexes: Vec::new(),
             free: 0,
-            gpus: rows.fleet.nodes.gpus.get(rows.node(row)).copied().unwrap_or_default(),
+            gpus: rows
+                .fleet
+                .nodes
+                .gpus
+                .get(rows.node(row))
+                .copied()
+                .unwrap_or_default(),
         });
         kind.free += rows.gpus(row);
-        kind.indexes.extend(rows.is_by_gpu().then(|| rows.fleet.gpus.index[row]));
+        kind.indexes
+            .extend(rows.is_by_gpu().then(|| rows.fleet.gpus.index[row]));
     }
-    let mut found: Vec<_> = kinds.into_iter().filter(|(_, kind)| kind.free >= wanted.gpus).collect();
+    let mut found: Vec<_> = kinds
+        .into_iter()
+        .filter(|(_, kind)| kind.free >= wanted.gpus)
+        .collect();
     found.sort_by(|((a, ..), x), ((b, ..), y)| {
         let memory = |kind: &FreeNode| kind.memory_bytes.unwrap_or(0.0);
-        x.free.cmp(&y.free).then(memory(x).total_cmp(&memory(y))).then(a.cmp(b))
+        x.free
+            .cmp(&y.free)
+            .then(memory(x).total_cmp(&memory(y)))
+            .then(a.cmp(b))
     });
     found.into_iter().map(|(_, kind)| kind).collect()
 }
@@ -71,25 +94,62 @@ mod tests {
 
     #[test]
     fn the_tightest_fit_is_first_and_a_board_of_80_gib_counts_as_one() {
-        let free = Example { processes: Some(0), ..Example::default() };
-        let small = Example { model: "NVIDIA L4", total_gib: 22.5, ..free.clone() };
+        let free = Example {
+            processes: Some(0),
+            ..Example::default()
+        };
+        let small = Example {
+            model: "NVIDIA L4",
+            total_gib: 22.5,
+            ..free.clone()
+        };
         let fleet = fleet(&[
             ("whole", &vec![free.clone(); 8]),
-            ("half", &[vec![free.clone(); 4], vec![busy("ana", 90.0); 4]].concat()),
+            (
+                "half",
+                &[vec![free.clone(); 4], vec![busy("ana", 90.0); 4]].concat(),
+            ),
             ("mixed", &[vec![free.clone(); 3], vec![small; 4]].concat()),
             ("away", &[]),
         ]);
         let rows = Rows::new(&fleet);
         let find = |gpus, gib: u64| {
-            let found = free_nodes(&rows, WantedGpus { gpus, memory_bytes: gib << 30 }, None);
-            found.into_iter().map(|kind| (kind.node, kind.free)).collect::<Vec<_>>()
+            let found = free_nodes(
+                &rows,
+                WantedGpus {
+                    gpus,
+                    memory_bytes: gib << 30,
+                },
+                None,
+            );
+            found
+                .into_iter()
+                .map(|kind| (kind.node, kind.free))
+                .collect::<Vec<_>>()
         };
-        let some = |all: &[(&str, u32)]| all.iter().map(|(node, free)| ((*node).to_owned(), *free)).collect::<Vec<_>>();
+        let some = |all: &[(&str, u32)]| {
+            all.iter()
+                .map(|(node, free)| ((*node).to_owned(), *free))
+                .collect::<Vec<_>>()
+        };
         assert_eq!(find(4, 80), some(&[("half", 4), ("whole", 8)]));
         assert_eq!(find(4, 0), some(&[("mixed", 4), ("half", 4), ("whole", 8)]));
         assert_eq!(find(3, 80)[0].0, "mixed");
-        assert_eq!((find(8, 80).len(), find(9, 0).len(), find(1, 90).len()), (1, 0, 0));
-        let first = &free_nodes(&rows, WantedGpus { gpus: 4, memory_bytes: 0 }, None)[0];
-        assert_eq!((&first.indexes[..], first.gpus, first.model.as_deref()), (&[3, 4, 5, 6][..], 7, Some("NVIDIA L4")));
+        assert_eq!(
+            (find(8, 80).len(), find(9, 0).len(), find(1, 90).len()),
+            (1, 0, 0)
+        );
+        let first = &free_nodes(
+            &rows,
+            WantedGpus {
+                gpus: 4,
+                memory_bytes: 0,
+            },
+            None,
+        )[0];
+        assert_eq!(
+            (&first.indexes[..], first.gpus, first.model.as_deref()),
+            (&[3, 4, 5, 6][..], 7, Some("NVIDIA L4"))
+        );
     }
 }

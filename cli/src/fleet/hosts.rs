@@ -54,7 +54,9 @@ impl HostsArgs {
     }
 
     fn file(&self) -> Option<&PathBuf> {
-        self.fleet_hosts_file.as_ref().filter(|file| !file.as_os_str().is_empty())
+        self.fleet_hosts_file
+            .as_ref()
+            .filter(|file| !file.as_os_str().is_empty())
     }
 
     /// The hosts that are named, at most `most`; `None` where none is.
@@ -63,34 +65,58 @@ impl HostsArgs {
     /// Where one is no host, or a file cannot be read.
     pub(crate) fn hosts(&self, most: usize) -> Result<Option<HostList>, Failure> {
         let usage = |error: anyhow::Error| Failure::usage(error);
-        let listed = self.list().map(|list| HostList::parse(list, most)).transpose();
+        let listed = self
+            .list()
+            .map(|list| HostList::parse(list, most))
+            .transpose();
         let listed = listed.map_err(|error| usage(anyhow!("--hosts: {error}")))?;
-        let Some(file) = self.file() else { return Ok(listed) };
+        let Some(file) = self.file() else {
+            return Ok(listed);
+        };
         let text = read(file).map_err(usage)?;
         let in_file = HostList::parse_file(&text, most);
         let in_file = in_file.map_err(|error| usage(anyhow!("{}: {error}", file.display())))?;
-        let Some(listed) = listed else { return Ok(Some(in_file)) };
-        listed.with(in_file, most).map(Some).map_err(|error| usage(anyhow!(error)))
+        let Some(listed) = listed else {
+            return Ok(Some(in_file));
+        };
+        listed
+            .with(in_file, most)
+            .map(Some)
+            .map_err(|error| usage(anyhow!(error)))
     }
 
     /// The fleet of them, to which nobody has connected yet.
     pub(super) fn settings(&self) -> Result<Option<FleetSettings>, Failure> {
-        let Some(hosts) = self.hosts(MOST_HOSTS)? else { return Ok(None) };
-        let config = self.fleet_ssh_config.as_deref().filter(|file| !file.as_os_str().is_empty());
+        let Some(hosts) = self.hosts(MOST_HOSTS)? else {
+            return Ok(None);
+        };
+        let config = self
+            .fleet_ssh_config
+            .as_deref()
+            .filter(|file| !file.as_os_str().is_empty());
         if let Some(file) = config {
             // It names programs that ssh starts, and ssh checks only the user's usual file.
-            PrivateFile::read(file, Secrecy::Public)
-                .map_err(|error| Failure::usage(anyhow!("--ssh-config {}: {error}", file.display())))?;
+            PrivateFile::read(file, Secrecy::Public).map_err(|error| {
+                Failure::usage(anyhow!("--ssh-config {}: {error}", file.display()))
+            })?;
         }
         let program = env::current_exe().context("cannot find gpumon's own program file")?;
         let hosts = Hosts::new(HostsSettings {
             hosts,
             ssh: Ssh::with_config(config),
-            tether: (program, vec![tether::NAME.to_owned(), std::process::id().to_string()]),
+            tether: (
+                program,
+                vec![tether::NAME.to_owned(), std::process::id().to_string()],
+            ),
             interval: INTERVAL,
         });
-        let nodes = RemoteNodes::open(NodeSettings::default()).map_err(|why| Failure::usage(anyhow!(why)))?;
-        Ok(Some(FleetSettings { reader: hosts.clone(), nodes, hosts: Some(hosts) }))
+        let nodes = RemoteNodes::open(NodeSettings::default())
+            .map_err(|why| Failure::usage(anyhow!(why)))?;
+        Ok(Some(FleetSettings {
+            reader: hosts.clone(),
+            nodes,
+            hosts: Some(hosts),
+        }))
     }
 }
 

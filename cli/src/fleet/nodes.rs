@@ -58,8 +58,15 @@ pub(crate) enum Sort {
 }
 
 impl Sort {
-    pub(crate) const ALL: [Self; 7] =
-        [Self::Worst, Self::Name, Self::Utilization, Self::Memory, Self::Power, Self::Temperature, Self::Idle];
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Worst,
+        Self::Name,
+        Self::Utilization,
+        Self::Memory,
+        Self::Power,
+        Self::Temperature,
+        Self::Idle,
+    ];
 
     pub(crate) fn label(self) -> &'static str {
         match self {
@@ -77,12 +84,26 @@ impl Sort {
 /// The nodes that have a GPU that is shown, and those of which nothing is known where all are.
 pub(crate) fn nodes(rows: &Rows<'_>, shown: Option<&[bool]>, sort: Sort) -> Vec<NodeSum> {
     let many = rows.fleet.nodes.name.len();
-    let mut sums: Vec<NodeSum> = (0..many).map(|node| NodeSum { node, rank: u8::MAX, ..NodeSum::default() }).collect();
+    let mut sums: Vec<NodeSum> = (0..many)
+        .map(|node| NodeSum {
+            node,
+            rank: u8::MAX,
+            ..NodeSum::default()
+        })
+        .collect();
     for row in (0..rows.count()).filter(|row| shown.is_none_or(|shown| shown[*row])) {
-        let Some(sum) = sums.get_mut(rows.node(row)) else { continue };
+        let Some(sum) = sums.get_mut(rows.node(row)) else {
+            continue;
+        };
         if rows.is_listed(row) {
             sum.add(rows, row);
-        } else if rows.fleet.nodes.health.get(sum.node).is_some_and(|health| *health != NodeHealth::Up) {
+        } else if rows
+            .fleet
+            .nodes
+            .health
+            .get(sum.node)
+            .is_some_and(|health| *health != NodeHealth::Up)
+        {
             (sum.rank, sum.gpus) = (1, sum.gpus + rows.gpus(row));
         }
     }
@@ -92,21 +113,29 @@ pub(crate) fn nodes(rows: &Rows<'_>, shown: Option<&[bool]>, sort: Sort) -> Vec<
     }
     sums.retain(|sum| sum.rank != u8::MAX);
     let places = places(&rows.fleet.nodes.name);
-    sums.sort_by(|a, b| sort.compare_nodes(a, b).then(places[a.node].cmp(&places[b.node])));
+    sums.sort_by(|a, b| {
+        sort.compare_nodes(a, b)
+            .then(places[a.node].cmp(&places[b.node]))
+    });
     sums
 }
 
 /// The GPUs that are shown, in order.
 pub(crate) fn gpus(rows: &Rows<'_>, shown: Option<&[bool]>, sort: Sort) -> Vec<usize> {
     let places = places(&rows.fleet.nodes.name);
-    let mut order: Vec<usize> = (0..rows.count()).filter(|row| shown.is_none_or(|shown| shown[*row])).collect();
+    let mut order: Vec<usize> = (0..rows.count())
+        .filter(|row| shown.is_none_or(|shown| shown[*row]))
+        .collect();
     order.retain(|row| rows.is_listed(*row));
     let of = |measured| move |row: usize| rows.reading(measured, row);
     order.sort_by(|a, b| {
         let by = |value: &dyn Fn(usize) -> Option<f64>| highest_first(value(*a), value(*b));
         let sorted = match sort {
             Sort::Worst => rows.rank(*a).cmp(&rows.rank(*b)).then_with(|| {
-                load_first(rows.reading(Measured::Utilization, *a), rows.reading(Measured::Utilization, *b))
+                load_first(
+                    rows.reading(Measured::Utilization, *a),
+                    rows.reading(Measured::Utilization, *b),
+                )
             }),
             Sort::Name => Ordering::Equal,
             Sort::Utilization => by(&of(Measured::Utilization)),
@@ -136,7 +165,9 @@ impl NodeSum {
         self.rank = self.rank.min(rows.rank(row));
         // Returns the number of GPUs that do not report it.
         let add = |sum: &mut Option<f64>, measured| {
-            let Some(value) = rows.reading(measured, row) else { return many };
+            let Some(value) = rows.reading(measured, row) else {
+                return many;
+            };
             *sum = Some(sum.unwrap_or(0.0) + value);
             0
         };
@@ -166,7 +197,10 @@ impl NodeSum {
 impl Sort {
     fn compare_nodes(self, a: &NodeSum, b: &NodeSum) -> Ordering {
         match self {
-            Self::Worst => a.rank.cmp(&b.rank).then_with(|| load_first(a.utilization, b.utilization)),
+            Self::Worst => a
+                .rank
+                .cmp(&b.rank)
+                .then_with(|| load_first(a.utilization, b.utilization)),
             Self::Name => Ordering::Equal,
             Self::Utilization => highest_first(a.utilization, b.utilization),
             Self::Memory => highest_first(a.memory_used, b.memory_used),
@@ -229,29 +263,60 @@ mod tests {
 
     #[test]
     fn what_is_lost_comes_first_and_names_are_counted() {
-        let lost = Example { health: GpuHealth::NotResponding, ..Example::default() };
-        let idle = Example { idle_s: Some(900.0), ..busy("bob", 0.0) };
+        let lost = Example {
+            health: GpuHealth::NotResponding,
+            ..Example::default()
+        };
+        let idle = Example {
+            idle_s: Some(900.0),
+            ..busy("bob", 0.0)
+        };
         let fleet = fleet(&[
             ("node10", &[busy("ana", 90.0), busy("ana", 70.0)]),
             ("node9", &[busy("ana", 20.0), idle]),
             ("node2", &[]),
             ("node1", &[lost, busy("ana", 1.0)]),
-            ("node3", &[Example { condition: Some(("throttled", 2)), ..busy("eve", 99.0) }]),
+            (
+                "node3",
+                &[Example {
+                    condition: Some(("throttled", 2)),
+                    ..busy("eve", 99.0)
+                }],
+            ),
         ]);
         let rows = Rows::new(&fleet);
         let names = |sort| {
             let sums = nodes(&rows, None, sort);
-            sums.iter().map(|sum| fleet.nodes.name[sum.node].clone()).collect::<Vec<_>>()
+            sums.iter()
+                .map(|sum| fleet.nodes.name[sum.node].clone())
+                .collect::<Vec<_>>()
         };
-        assert_eq!(names(Sort::Worst), ["node1", "node2", "node3", "node9", "node10"]);
-        assert_eq!(names(Sort::Name), ["node1", "node2", "node3", "node9", "node10"]);
-        assert_eq!(names(Sort::Utilization), ["node3", "node10", "node9", "node1", "node2"]);
+        assert_eq!(
+            names(Sort::Worst),
+            ["node1", "node2", "node3", "node9", "node10"]
+        );
+        assert_eq!(
+            names(Sort::Name),
+            ["node1", "node2", "node3", "node9", "node10"]
+        );
+        assert_eq!(
+            names(Sort::Utilization),
+            ["node3", "node10", "node9", "node1", "node2"]
+        );
         assert_eq!(names(Sort::Idle)[0], "node9");
         let sums = nodes(&rows, None, Sort::Name);
-        assert_eq!((sums[4].utilization, sums[4].busy, sums[4].power), (Some(80.0), 2, Some(1300.0)));
-        assert_eq!((sums[3].busy, sums[3].idle, sums[3].users(&rows)), (1, 1, ["ana", "bob"].into()));
+        assert_eq!(
+            (sums[4].utilization, sums[4].busy, sums[4].power),
+            (Some(80.0), 2, Some(1300.0))
+        );
+        assert_eq!(
+            (sums[3].busy, sums[3].idle, sums[3].users(&rows)),
+            (1, 1, ["ana", "bob"].into())
+        );
         assert_eq!((sums[0].lost, sums[1].rows.len()), (1, 0));
-        let shown: Vec<bool> = (0..rows.count()).map(|row| rows.node_name(row) == "node9").collect();
+        let shown: Vec<bool> = (0..rows.count())
+            .map(|row| rows.node_name(row) == "node9")
+            .collect();
         assert_eq!(
             nodes(&rows, Some(&shown), Sort::Worst).len(),
             1,

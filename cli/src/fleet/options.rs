@@ -101,7 +101,12 @@ pub(crate) struct FleetArgs {
 
     /// Hosts of nodes that tokens, passwords and sessions are sent to, as `*.gpus.example.org`: `*` stands for anything
     /// but a dot. By default, nodes whose certificates --node-ca-file confirms
-    #[arg(long, env = "GPUMON_FLEET_NODE_HOSTS", value_name = "PATTERN", value_delimiter = ',')]
+    #[arg(
+        long,
+        env = "GPUMON_FLEET_NODE_HOSTS",
+        value_name = "PATTERN",
+        value_delimiter = ','
+    )]
     fleet_node_hosts: Vec<HostPattern>,
 
     /// Certificates (PEM) that those of nodes are checked with, instead of those of the system
@@ -140,7 +145,10 @@ pub(crate) struct WithoutPrefix;
 
 impl Rename for WithoutPrefix {
     fn rename(arg: Arg) -> Arg {
-        let name = arg.get_long().and_then(|name| name.strip_prefix("fleet-")).map(ToOwned::to_owned);
+        let name = arg
+            .get_long()
+            .and_then(|name| name.strip_prefix("fleet-"))
+            .map(ToOwned::to_owned);
         name.into_iter().fold(arg, Arg::long)
     }
 }
@@ -159,7 +167,11 @@ impl FleetArgs {
         }
         let reader = PrometheusReader::new(self.prometheus(url)).map_err(Failure::usage)?;
         let nodes = RemoteNodes::open(self.nodes()).map_err(|why| Failure::usage(anyhow!(why)))?;
-        Ok(Some(FleetSettings { reader: Arc::new(reader), nodes, hosts: None }))
+        Ok(Some(FleetSettings {
+            reader: Arc::new(reader),
+            nodes,
+            hosts: None,
+        }))
     }
 
     fn nodes(&self) -> NodeSettings {
@@ -172,22 +184,33 @@ impl FleetArgs {
     }
 
     fn prometheus(&self, url: &str) -> Settings {
-        let user = self.fleet_prometheus_user.clone().zip(named(self.fleet_prometheus_password_file.as_ref()));
+        let user = self
+            .fleet_prometheus_user
+            .clone()
+            .zip(named(self.fleet_prometheus_password_file.as_ref()));
         let authorization = match (named(self.fleet_prometheus_token_file.as_ref()), user) {
             (Some(file), _) => Authorization::BearerFile(file),
-            (None, Some((user, password_file))) => Authorization::Basic { user, password_file },
+            (None, Some((user, password_file))) => Authorization::Basic {
+                user,
+                password_file,
+            },
             (None, None) => Authorization::None,
         };
-        let certificate =
-            named(self.fleet_prometheus_cert_file.as_ref()).zip(named(self.fleet_prometheus_key_file.as_ref()));
+        let certificate = named(self.fleet_prometheus_cert_file.as_ref())
+            .zip(named(self.fleet_prometheus_key_file.as_ref()));
         Settings {
             authorization,
             ca_file: named(self.fleet_prometheus_ca_file.as_ref()),
-            client_certificate: certificate
-                .map(|(certificate_file, key_file)| ClientCertificate { certificate_file, key_file }),
+            client_certificate: certificate.map(|(certificate_file, key_file)| ClientCertificate {
+                certificate_file,
+                key_file,
+            }),
             headers: self.fleet_prometheus_header.clone(),
             labels: self.fleet_label.clone(),
-            node_label: self.fleet_node_label.clone().filter(|label| !label.is_empty()),
+            node_label: self
+                .fleet_node_label
+                .clone()
+                .filter(|label| !label.is_empty()),
             ..Settings::new(url)
         }
     }
@@ -207,7 +230,11 @@ fn named(file: Option<&PathBuf>) -> Option<PathBuf> {
 }
 
 fn parse_node_url(text: &str) -> Result<Pattern, String> {
-    if text.is_empty() || text == "none" { Ok(Pattern(None)) } else { text.parse().map(|url| Pattern(Some(url))) }
+    if text.is_empty() || text == "none" {
+        Ok(Pattern(None))
+    } else {
+        text.parse().map(|url| Pattern(Some(url)))
+    }
 }
 
 fn parse_header(text: &str) -> Result<Pair, String> {

@@ -17,7 +17,10 @@ pub(crate) struct Renamed<A, R> {
 
 impl<A: FromArgMatches, R> FromArgMatches for Renamed<A, R> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        Ok(Self { args: A::from_arg_matches(matches)?, names: std::marker::PhantomData })
+        Ok(Self {
+            args: A::from_arg_matches(matches)?,
+            names: std::marker::PhantomData,
+        })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {

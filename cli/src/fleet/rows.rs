@@ -76,12 +76,21 @@ pub(crate) struct Rows<'a> {
 impl<'a> Rows<'a> {
     pub(crate) fn new(fleet: &'a Fleet) -> Self {
         let unlisted = unlisted(fleet);
-        let mut rows = Self { fleet, unlisted, owners: HashMap::new(), conditions: HashMap::new(), uses: Vec::new() };
+        let mut rows = Self {
+            fleet,
+            unlisted,
+            owners: HashMap::new(),
+            conditions: HashMap::new(),
+            uses: Vec::new(),
+        };
         for hold in &fleet.holds {
             rows.owners.entry(hold.gpu).or_default().push(hold.owner);
         }
         for condition in &fleet.conditions {
-            rows.conditions.entry(condition.gpu).or_default().push(condition);
+            rows.conditions
+                .entry(condition.gpu)
+                .or_default()
+                .push(condition);
         }
         let count = fleet.gpus.node.len() + rows.unlisted.len();
         rows.uses = (0..count).map(|row| rows.find_use(row)).collect();
@@ -119,11 +128,17 @@ impl<'a> Rows<'a> {
 
     pub(crate) fn node(&self, row: usize) -> usize {
         let listed = &self.fleet.gpus.node;
-        listed.get(row).map_or_else(|| self.unlisted[row - listed.len()], |node| *node as usize)
+        listed
+            .get(row)
+            .map_or_else(|| self.unlisted[row - listed.len()], |node| *node as usize)
     }
 
     pub(crate) fn node_name(&self, row: usize) -> &'a str {
-        self.fleet.nodes.name.get(self.node(row)).map_or("", String::as_str)
+        self.fleet
+            .nodes
+            .name
+            .get(self.node(row))
+            .map_or("", String::as_str)
     }
 
     /// How many GPUs a row stands for.
@@ -138,17 +153,31 @@ impl<'a> Rows<'a> {
 
     pub(crate) fn model(&self, row: usize) -> Option<&'a str> {
         let place = (*self.fleet.gpus.model.get(row)?)?;
-        self.fleet.gpus.models.get(place as usize).map(String::as_str)
+        self.fleet
+            .gpus
+            .models
+            .get(place as usize)
+            .map(String::as_str)
     }
 
     pub(crate) fn owners(&self, row: usize) -> impl Iterator<Item = &'a FleetOwner> {
-        let places = self.owners.get(&(row as u32)).map(Vec::as_slice).unwrap_or_default();
-        places.iter().filter_map(|place| self.fleet.owners.get(*place as usize))
+        let places = self
+            .owners
+            .get(&(row as u32))
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        places
+            .iter()
+            .filter_map(|place| self.fleet.owners.get(*place as usize))
     }
 
     /// The worst first.
     pub(crate) fn conditions(&self, row: usize) -> Vec<&'a FleetCondition> {
-        let mut conditions = self.conditions.get(&(row as u32)).cloned().unwrap_or_default();
+        let mut conditions = self
+            .conditions
+            .get(&(row as u32))
+            .cloned()
+            .unwrap_or_default();
         conditions.sort_by_key(|condition| std::cmp::Reverse(condition.severity));
         conditions
     }
@@ -159,7 +188,13 @@ impl<'a> Rows<'a> {
 
     /// How a row is: the lower, the worse.
     pub(crate) fn rank(&self, row: usize) -> u8 {
-        let worst = self.conditions.get(&(row as u32)).into_iter().flatten().map(|condition| condition.severity).max();
+        let worst = self
+            .conditions
+            .get(&(row as u32))
+            .into_iter()
+            .flatten()
+            .map(|condition| condition.severity)
+            .max();
         match (self.use_of(row), worst.unwrap_or(0)) {
             (Use::Lost, _) => 0,
             (Use::Unknown, _) => 1,
@@ -181,7 +216,10 @@ impl<'a> Rows<'a> {
         if self.idle_s(row).is_some() {
             return Use::Idle;
         }
-        if self.owners(row).next().is_some() || self.reading(Measured::Utilization, row).is_some_and(|busy| busy > 0.0)
+        if self.owners(row).next().is_some()
+            || self
+                .reading(Measured::Utilization, row)
+                .is_some_and(|busy| busy > 0.0)
         {
             return Use::Busy;
         }
@@ -204,7 +242,9 @@ fn unlisted(fleet: &Fleet) -> Vec<usize> {
         Resolution::Node => 1,
     };
     let missing = (0..fleet.nodes.name.len()).filter(|node| !listed.contains(&(*node as u32)));
-    missing.flat_map(|node| (0..many(node)).map(move |_| node)).collect()
+    missing
+        .flat_map(|node| (0..many(node)).map(move |_| node))
+        .collect()
 }
 
 #[cfg(test)]
@@ -214,22 +254,119 @@ mod tests {
 
     #[test]
     fn what_a_gpu_is_at_is_found_of_what_is_told() {
-        let free = Example { used_gib: Some(0.4), ..Example::default() };
+        let free = Example {
+            used_gib: Some(0.4),
+            ..Example::default()
+        };
         for (example, at, rank) in [
-            (Example { processes: Some(0), ..free.clone() }, Use::Free, 6),
+            (
+                Example {
+                    processes: Some(0),
+                    ..free.clone()
+                },
+                Use::Free,
+                6,
+            ),
             (free.clone(), Use::Free, 6),
-            (Example { used_gib: Some(20.0), ..free.clone() }, Use::Busy, 6),
-            (Example { used_gib: Some(20.0), processes: Some(0), ..free.clone() }, Use::Free, 6),
-            (Example { processes: Some(1), ..free.clone() }, Use::Busy, 6),
-            (Example { busy: Some(3.0), ..free.clone() }, Use::Busy, 6),
-            (Example { users: vec!["ana"], ..free.clone() }, Use::Busy, 6),
-            (Example { users: vec!["ana"], idle_s: Some(600.0), ..free.clone() }, Use::Idle, 4),
-            (Example { used_gib: None, ..free.clone() }, Use::Unknown, 1),
-            (Example { health: GpuHealth::NotResponding, ..free.clone() }, Use::Lost, 0),
-            (Example { health: GpuHealth::Unknown, ..free.clone() }, Use::Unknown, 1),
-            (Example { condition: Some(("power_capped", 1)), ..free.clone() }, Use::Free, 5),
-            (Example { condition: Some(("hang", 2)), ..free.clone() }, Use::Free, 3),
-            (Example { condition: Some(("xid_79", 3)), idle_s: Some(1.0), ..free.clone() }, Use::Idle, 2),
+            (
+                Example {
+                    used_gib: Some(20.0),
+                    ..free.clone()
+                },
+                Use::Busy,
+                6,
+            ),
+            (
+                Example {
+                    used_gib: Some(20.0),
+                    processes: Some(0),
+                    ..free.clone()
+                },
+                Use::Free,
+                6,
+            ),
+            (
+                Example {
+                    processes: Some(1),
+                    ..free.clone()
+                },
+                Use::Busy,
+                6,
+            ),
+            (
+                Example {
+                    busy: Some(3.0),
+                    ..free.clone()
+                },
+                Use::Busy,
+                6,
+            ),
+            (
+                Example {
+                    users: vec!["ana"],
+                    ..free.clone()
+                },
+                Use::Busy,
+                6,
+            ),
+            (
+                Example {
+                    users: vec!["ana"],
+                    idle_s: Some(600.0),
+                    ..free.clone()
+                },
+                Use::Idle,
+                4,
+            ),
+            (
+                Example {
+                    used_gib: None,
+                    ..free.clone()
+                },
+                Use::Unknown,
+                1,
+            ),
+            (
+                Example {
+                    health: GpuHealth::NotResponding,
+                    ..free.clone()
+                },
+                Use::Lost,
+                0,
+            ),
+            (
+                Example {
+                    health: GpuHealth::Unknown,
+                    ..free.clone()
+                },
+                Use::Unknown,
+                1,
+            ),
+            (
+                Example {
+                    condition: Some(("power_capped", 1)),
+                    ..free.clone()
+                },
+                Use::Free,
+                5,
+            ),
+            (
+                Example {
+                    condition: Some(("hang", 2)),
+                    ..free.clone()
+                },
+                Use::Free,
+                3,
+            ),
+            (
+                Example {
+                    condition: Some(("xid_79", 3)),
+                    idle_s: Some(1.0),
+                    ..free.clone()
+                },
+                Use::Idle,
+                2,
+            ),
         ] {
             let fleet = fleet(&[("node1", std::slice::from_ref(&example))]);
             let rows = Rows::new(&fleet);

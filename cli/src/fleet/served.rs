@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use gpumon_server::{
-    Live, Readings, Settings, alerts::AlertSettings, auth::Doors, fleet::FleetSettings, runs::RunSettings,
-    view::ShowProcesses,
+    Live, Readings, Settings, alerts::AlertSettings, auth::Doors, fleet::FleetSettings,
+    runs::RunSettings, view::ShowProcesses,
 };
 use gpumon_workload::parent::WorkerCommand;
 
@@ -17,7 +17,12 @@ pub(crate) fn settings(fleet: FleetSettings) -> Settings {
         doors: Arc::new(Doors::none()),
         show_processes: ShowProcesses::default(),
         // None is started: the server refuses what changes anything.
-        runs: RunSettings { worker: WorkerCommand { program: "gpumon".into(), arguments: Vec::new() } },
+        runs: RunSettings {
+            worker: WorkerCommand {
+                program: "gpumon".into(),
+                arguments: Vec::new(),
+            },
+        },
         history: None,
         alerts: AlertSettings::default(),
         kubelet: None,

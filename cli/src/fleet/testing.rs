@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use gpumon_fleet::model::{
-    Fleet, FleetCondition, FleetHold, FleetOwner, FleetSource, FleetSourceKind, FleetState, GpuHealth, NodeHealth,
-    OwnerKind,
+    Fleet, FleetCondition, FleetHold, FleetOwner, FleetSource, FleetSourceKind, FleetState,
+    GpuHealth, NodeHealth, OwnerKind,
 };
 
 /// A GPU.
@@ -56,15 +56,28 @@ pub(crate) fn busy(user: &'static str, percent: f64) -> Example {
 
 /// All of these nodes with their GPUs. A node without any is unreachable.
 pub(crate) fn fleet(nodes: &[(&str, &[Example])]) -> Fleet {
-    let source = FleetSource { kind: FleetSourceKind::Prometheus, name: "http://prometheus:9090".to_owned() };
-    let mut fleet = Fleet { state: FleetState::Current, ..Fleet::unread(source, 1_763_630_000_000, 15) };
+    let source = FleetSource {
+        kind: FleetSourceKind::Prometheus,
+        name: "http://prometheus:9090".to_owned(),
+    };
+    let mut fleet = Fleet {
+        state: FleetState::Current,
+        ..Fleet::unread(source, 1_763_630_000_000, 15)
+    };
     let mut readings: BTreeMap<String, Vec<Option<f64>>> = BTreeMap::new();
     for (place, (name, gpus)) in (0..).zip(nodes) {
         fleet.nodes.name.push((*name).to_owned());
         fleet.nodes.gpus.push(gpus.len() as u32);
-        fleet.nodes.health.push(if gpus.is_empty() { NodeHealth::Unreachable } else { NodeHealth::Up });
+        fleet.nodes.health.push(if gpus.is_empty() {
+            NodeHealth::Unreachable
+        } else {
+            NodeHealth::Up
+        });
         if gpus.is_empty() {
-            fleet.nodes.reasons.insert(place, "connection refused".to_owned());
+            fleet
+                .nodes
+                .reasons
+                .insert(place, "connection refused".to_owned());
         }
         for (index, gpu) in (0..).zip(*gpus) {
             let row = fleet.gpus.node.len() as u32;
@@ -72,10 +85,14 @@ pub(crate) fn fleet(nodes: &[(&str, &[Example])]) -> Fleet {
             columns.node.push(place);
             columns.index.push(index);
             columns.health.push(gpu.health);
-            let model = columns.models.iter().position(|known| known == gpu.model).unwrap_or_else(|| {
-                columns.models.push(gpu.model.to_owned());
-                columns.models.len() - 1
-            });
+            let model = columns
+                .models
+                .iter()
+                .position(|known| known == gpu.model)
+                .unwrap_or_else(|| {
+                    columns.models.push(gpu.model.to_owned());
+                    columns.models.len() - 1
+                });
             columns.model.push(Some(model as u32));
             columns.processes.push(gpu.processes);
             columns.idle_holding_s.push(gpu.idle_s);
@@ -97,14 +114,25 @@ pub(crate) fn fleet(nodes: &[(&str, &[Example])]) -> Fleet {
                     id: format!("{}", 100 + user.len()),
                     namespace: None,
                 };
-                let owner = fleet.owners.iter().position(|known| *known == owner).unwrap_or_else(|| {
-                    fleet.owners.push(owner);
-                    fleet.owners.len() - 1
+                let owner = fleet
+                    .owners
+                    .iter()
+                    .position(|known| *known == owner)
+                    .unwrap_or_else(|| {
+                        fleet.owners.push(owner);
+                        fleet.owners.len() - 1
+                    });
+                fleet.holds.push(FleetHold {
+                    gpu: row,
+                    owner: owner as u32,
                 });
-                fleet.holds.push(FleetHold { gpu: row, owner: owner as u32 });
             }
             if let Some((kind, severity)) = gpu.condition {
-                fleet.conditions.push(FleetCondition { gpu: row, kind: kind.to_owned(), severity });
+                fleet.conditions.push(FleetCondition {
+                    gpu: row,
+                    kind: kind.to_owned(),
+                    severity,
+                });
             }
         }
     }

@@ -39,7 +39,14 @@ pub(crate) fn owner(owner: &FleetOwner) -> String {
         OwnerKind::User => String::new(),
     };
     let user = owner.user.as_deref().unwrap_or_default();
-    escaped([user, &what].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ").as_str())
+    escaped(
+        [user, &what]
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>()
+            .join(" ")
+            .as_str(),
+    )
 }
 
 /// `78`, or a dash.
@@ -50,7 +57,10 @@ pub(crate) fn whole(value: Option<f64>) -> String {
 /// `58.2 / 80`, in GiB.
 pub(crate) fn memory(used: Option<f64>, total: Option<f64>) -> String {
     let used = used.map_or_else(|| ABSENT.to_owned(), gib);
-    total.map_or_else(|| used.clone(), |total| format!("{used} / {:.0}", total / GIB))
+    total.map_or_else(
+        || used.clone(),
+        |total| format!("{used} / {:.0}", total / GIB),
+    )
 }
 
 fn gib(bytes: f64) -> String {
@@ -62,7 +72,11 @@ fn gib(bytes: f64) -> String {
 
 /// `410 GiB`, `625 TiB`: of many GPUs.
 pub(crate) fn bytes(bytes: f64) -> String {
-    if bytes >= TIB { format!("{:.1} TiB", bytes / TIB) } else { format!("{:.0} GiB", bytes / GIB) }
+    if bytes >= TIB {
+        format!("{:.1} TiB", bytes / TIB)
+    } else {
+        format!("{:.0} GiB", bytes / GIB)
+    }
 }
 
 /// `700 W`, `5.2 kW`, `3.91 MW`.
@@ -76,7 +90,11 @@ pub(crate) fn watts(watts: f64) -> String {
 
 /// Formats an amount, with `≥` before it if some of it could not be read: `≥ 3.91 MW`.
 pub(crate) fn at_least(amount: String, is_lower_bound: bool) -> String {
-    if is_lower_bound && amount != ABSENT { format!("≥ {amount}") } else { amount }
+    if is_lower_bound && amount != ABSENT {
+        format!("≥ {amount}")
+    } else {
+        amount
+    }
 }
 
 /// What a GPU is at.
@@ -84,7 +102,9 @@ pub(crate) fn use_of(rows: &Rows<'_>, row: usize) -> String {
     match rows.use_of(row) {
         Use::Busy => "busy".to_owned(),
         Use::Idle => {
-            let idle = rows.idle_s(row).map(|seconds| format!(" {}", duration((seconds * 1e3) as u64)));
+            let idle = rows
+                .idle_s(row)
+                .map(|seconds| format!(" {}", duration((seconds * 1e3) as u64)));
             format!("idle{}", idle.unwrap_or_default())
         }
         Use::Free => "free".to_owned(),
@@ -97,8 +117,11 @@ pub(crate) fn use_of(rows: &Rows<'_>, row: usize) -> String {
 pub(crate) fn troubles(rows: &Rows<'_>, sum: &NodeSum) -> Vec<String> {
     let nodes = &rows.fleet.nodes;
     let mut troubles = Vec::new();
-    let reason =
-        nodes.reasons.get(&(sum.node as u32)).map(|reason| format!(": {}", escaped(reason))).unwrap_or_default();
+    let reason = nodes
+        .reasons
+        .get(&(sum.node as u32))
+        .map(|reason| format!(": {}", escaped(reason)))
+        .unwrap_or_default();
     match nodes.health.get(sum.node) {
         Some(NodeHealth::Unreachable) => troubles.push(format!("unreachable{reason}")),
         Some(NodeHealth::NoReadings) => troubles.push(format!("no readings{reason}")),
@@ -109,13 +132,28 @@ pub(crate) fn troubles(rows: &Rows<'_>, sum: &NodeSum) -> Vec<String> {
     }
     let mut kinds: Vec<(u8, &str, usize)> = Vec::new();
     for condition in sum.rows.iter().flat_map(|row| rows.conditions(*row)) {
-        match kinds.iter_mut().find(|(_, kind, _)| *kind == condition.kind) {
-            Some((severity, _, many)) => (*severity, *many) = ((*severity).max(condition.severity), *many + 1),
+        match kinds
+            .iter_mut()
+            .find(|(_, kind, _)| *kind == condition.kind)
+        {
+            Some((severity, _, many)) => {
+                (*severity, *many) = ((*severity).max(condition.severity), *many + 1)
+            }
             None => kinds.push((condition.severity, &condition.kind, 1)),
         }
     }
     kinds.sort_by_key(|(severity, ..)| std::cmp::Reverse(*severity));
-    let many = |many: usize| if many > 1 { format!(" ({many})") } else { String::new() };
-    troubles.extend(kinds.into_iter().map(|(_, kind, count)| condition(kind) + &many(count)));
+    let many = |many: usize| {
+        if many > 1 {
+            format!(" ({many})")
+        } else {
+            String::new()
+        }
+    };
+    troubles.extend(
+        kinds
+            .into_iter()
+            .map(|(_, kind, count)| condition(kind) + &many(count)),
+    );
     troubles
 }

@@ -35,7 +35,8 @@ impl Totals {
         let (mut load, mut reporting) = (0.0, 0);
         for sum in nodes(rows, shown, Sort::Name) {
             totals.nodes += 1;
-            totals.nodes_away += usize::from(rows.fleet.nodes.health.get(sum.node) != Some(&NodeHealth::Up));
+            totals.nodes_away +=
+                usize::from(rows.fleet.nodes.health.get(sum.node) != Some(&NodeHealth::Up));
             totals.gpus += sum.gpus;
             totals.busy += sum.busy;
             totals.idle += sum.idle;
@@ -64,7 +65,10 @@ impl Totals {
             (self.lost, "lost"),
             (self.unknown, "unknown"),
         ];
-        uses.into_iter().filter(|(many, _)| *many > 0).map(|(many, what)| format!("{many} {what}")).collect()
+        uses.into_iter()
+            .filter(|(many, _)| *many > 0)
+            .map(|(many, what)| format!("{many} {what}"))
+            .collect()
     }
 
     /// What all readings come to.
@@ -72,7 +76,8 @@ impl Totals {
         let used = at_least(bytes(self.memory_used), self.is_memory_partial);
         let memory = format!("{used} of {}", bytes(self.memory_total));
         [
-            self.utilization.map(|percent| format!("{percent:.0} % utilization")),
+            self.utilization
+                .map(|percent| format!("{percent:.0} % utilization")),
             (self.memory_total > 0.0).then_some(memory),
             (self.power > 0.0).then(|| at_least(watts(self.power), self.is_power_partial)),
         ]
@@ -83,8 +88,15 @@ impl Totals {
 
     /// `1000 nodes (3 away)  8000 GPUs`.
     pub(crate) fn sizes(&self) -> String {
-        let (nodes, gpus) = (plural(self.nodes as u64, "node"), plural(self.gpus.into(), "GPU"));
-        let away = if self.nodes_away > 0 { format!(" ({} without readings)", self.nodes_away) } else { String::new() };
+        let (nodes, gpus) = (
+            plural(self.nodes as u64, "node"),
+            plural(self.gpus.into(), "GPU"),
+        );
+        let away = if self.nodes_away > 0 {
+            format!(" ({} without readings)", self.nodes_away)
+        } else {
+            String::new()
+        };
         format!("{nodes}{away}  {gpus}")
     }
 }

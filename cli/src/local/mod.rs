@@ -47,11 +47,15 @@ pub(crate) struct Answer {
 pub(crate) struct NoServer(Vec<(PathBuf, io::Error)>);
 
 impl NoServer {
-    pub(crate) const CURE: &str = "start one with `gpumon serve`, or name its socket with --control";
+    pub(crate) const CURE: &str =
+        "start one with `gpumon serve`, or name its socket with --control";
 
     /// Where it was looked for, and why it is not there.
     pub(crate) fn places(&self) -> String {
-        let places = self.0.iter().map(|(path, error)| format!("{} ({error})", path.display()));
+        let places = self
+            .0
+            .iter()
+            .map(|(path, error)| format!("{} ({error})", path.display()));
         places.collect::<Vec<_>>().join(", ")
     }
 }
@@ -63,7 +67,9 @@ impl ServerArgs {
 
     /// The server that is named for all commands, or any at a usual place.
     pub(crate) fn from_environment() -> Self {
-        Self { control: for_all(CONTROL, "control").map(PathBuf::from) }
+        Self {
+            control: for_all(CONTROL, "control").map(PathBuf::from),
+        }
     }
 
     /// Connects to the server that was named, or to the first that listens at a usual place.
@@ -73,7 +79,9 @@ impl ServerArgs {
         let mut missed = Vec::new();
         for path in named.map_or_else(local::paths, |path| vec![path]) {
             match UnixStream::connect(&path) {
-                Ok(stream) if is_named || local::is_own(&path) => return Ok(Server { stream, path }),
+                Ok(stream) if is_named || local::is_own(&path) => {
+                    return Ok(Server { stream, path });
+                }
                 Ok(_) => missed.push((path, io::Error::other("in somebody else's folder"))),
                 Err(error) => missed.push((path, error)),
             }
@@ -83,12 +91,15 @@ impl ServerArgs {
 
     /// The socket that was named; a variable that is set to nothing names none.
     pub(crate) fn named(&self) -> Option<&PathBuf> {
-        self.control.as_ref().filter(|path| !path.as_os_str().is_empty())
+        self.control
+            .as_ref()
+            .filter(|path| !path.as_os_str().is_empty())
     }
 
     /// Whether it was named in this very command, and not for all of them.
     pub(crate) fn is_typed(&self) -> bool {
-        self.named().is_some_and(|path| for_all(CONTROL, "control").is_none_or(|set| set != *path))
+        self.named()
+            .is_some_and(|path| for_all(CONTROL, "control").is_none_or(|set| set != *path))
     }
 }
 
@@ -102,7 +113,12 @@ impl Server {
     }
 
     /// The same, where there is another way if the server does not answer soon.
-    pub(crate) fn ask_within(self, patience: Duration, method: &str, target: &str) -> io::Result<Answer> {
+    pub(crate) fn ask_within(
+        self,
+        patience: Duration,
+        method: &str,
+        target: &str,
+    ) -> io::Result<Answer> {
         self.exchange(patience, &format!("{method} {target}"), "")
     }
 
@@ -116,24 +132,39 @@ impl Server {
         self.stream.set_write_timeout(Some(patience))?;
         // In one piece, so that the server need not wait for the rest.
         let length = body.len();
-        let request =
-            format!("{request} HTTP/1.0\r\nHost: localhost\r\nX-Gpumon: run\r\nContent-Length: {length}\r\n\r\n{body}");
+        let request = format!(
+            "{request} HTTP/1.0\r\nHost: localhost\r\nX-Gpumon: run\r\nContent-Length: {length}\r\n\r\n{body}"
+        );
         self.stream.write_all(request.as_bytes())?;
         let mut answer = String::with_capacity(ROOM);
         self.stream.read_to_string(&mut answer)?;
-        parse(&answer).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the answer is not HTTP"))
+        parse(&answer)
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the answer is not HTTP"))
     }
 }
 
 fn parse(answer: &str) -> Option<Answer> {
     let (head, body) = answer.split_once("\r\n\r\n")?;
-    let status = head.strip_prefix("HTTP/1.")?.split(' ').nth(1)?.parse().ok()?;
-    Some(Answer { status, body: body.to_owned() })
+    let status = head
+        .strip_prefix("HTTP/1.")?
+        .split(' ')
+        .nth(1)?
+        .parse()
+        .ok()?;
+    Some(Answer {
+        status,
+        body: body.to_owned(),
+    })
 }
 
 impl fmt::Display for NoServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no gpumon server found at {}; {}", self.places(), Self::CURE)
+        write!(
+            f,
+            "no gpumon server found at {}; {}",
+            self.places(),
+            Self::CURE
+        )
     }
 }
 
@@ -146,7 +177,13 @@ mod tests {
     #[test]
     fn an_answer_is_taken_apart() {
         let answer = parse("HTTP/1.0 403 Forbidden\r\ncontent-length: 3\r\n\r\nno\n").unwrap();
-        assert_eq!(answer, Answer { status: 403, body: "no\n".to_owned() });
+        assert_eq!(
+            answer,
+            Answer {
+                status: 403,
+                body: "no\n".to_owned()
+            }
+        );
         assert_eq!(parse("SSH-2.0-OpenSSH_9.7\r\n"), None);
     }
 }

@@ -22,10 +22,20 @@ impl Server {
         let opened = tungstenite::client("ws://localhost/api/v1/stream", self.stream);
         let (mut socket, _) = opened.map_err(|error| io::Error::other(error.to_string()))?;
         let (shortest, longest) = INTERVAL_MS.into_inner();
-        let ms = u32::try_from(interval.as_millis()).unwrap_or(longest).clamp(shortest, longest);
-        socket.send(Message::text(serde_json::to_string(&ClientFrame::Interval { ms })?)).map_err(as_io)?;
+        let ms = u32::try_from(interval.as_millis())
+            .unwrap_or(longest)
+            .clamp(shortest, longest);
+        socket
+            .send(Message::text(serde_json::to_string(
+                &ClientFrame::Interval { ms },
+            )?))
+            .map_err(as_io)?;
         if traces {
-            socket.send(Message::text(serde_json::to_string(&ClientFrame::Traces { on: true })?)).map_err(as_io)?;
+            socket
+                .send(Message::text(serde_json::to_string(
+                    &ClientFrame::Traces { on: true },
+                )?))
+                .map_err(as_io)?;
         }
         Ok(Frames(socket))
     }

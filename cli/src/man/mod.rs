@@ -22,10 +22,15 @@ pub(crate) fn notes(page: &mut Roff, text: &str) {
 /// Adds where else to read.
 pub(crate) fn see_also(page: &mut Roff, own: &str) {
     page.control("SH", ["SEE ALSO"]);
-    let pages = ["gpumon", "nvidia-smi"].into_iter().filter(|page| *page != own);
+    let pages = ["gpumon", "nvidia-smi"]
+        .into_iter()
+        .filter(|page| *page != own);
     let mut words: Vec<Inline> = Vec::new();
     for page in pages {
-        words.extend([bold(page), roman(if page == "nvidia-smi" { "(1)" } else { "(1), " })]);
+        words.extend([
+            bold(page),
+            roman(if page == "nvidia-smi" { "(1)" } else { "(1), " }),
+        ]);
     }
     page.text(words);
 }
@@ -33,10 +38,13 @@ pub(crate) fn see_also(page: &mut Roff, own: &str) {
 /// The day that stands on a page, as `2026-01-31`: when this program was built or installed. As for other things that
 /// are built, `SOURCE_DATE_EPOCH` is another, so that the same sources make the same page at any time.
 pub(crate) fn date() -> String {
-    let named =
-        env::var("SOURCE_DATE_EPOCH").ok().and_then(|seconds| Timestamp::from_second(seconds.parse().ok()?).ok());
+    let named = env::var("SOURCE_DATE_EPOCH")
+        .ok()
+        .and_then(|seconds| Timestamp::from_second(seconds.parse().ok()?).ok());
     let modified = || env::current_exe().ok()?.metadata().ok()?.modified().ok();
-    let built = named.or_else(|| Timestamp::try_from(modified()?).ok()).unwrap_or_default();
+    let built = named
+        .or_else(|| Timestamp::try_from(modified()?).ok())
+        .unwrap_or_default();
     built.strftime("%Y-%m-%d").to_string()
 }
 

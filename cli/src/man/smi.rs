@@ -15,10 +15,16 @@ pub(crate) fn smi(page: &mut Roff) {
         if command.name == "smi" {
             page.control("SH", ["ARGUMENTS OF NVIDIA-SMI"]);
         } else {
-            page.control("SH", [format!("GPUMON SMI {}", command.name.to_uppercase()).as_str()]);
+            page.control(
+                "SH",
+                [format!("GPUMON SMI {}", command.name.to_uppercase()).as_str()],
+            );
             paragraph(page, &format!("{}.", command.about));
         }
-        command.options.iter().for_each(|option| describe(page, option));
+        command
+            .options
+            .iter()
+            .for_each(|option| describe(page, option));
     }
     queries(page, &commands[0]);
 }
@@ -44,7 +50,9 @@ fn describe(page: &mut Roff, option: &OptionSpec) {
         ValueHint::Commas(words) if !has_section => {
             paragraph(page, &format!("They are: {}.", words.join(", ")));
         }
-        ValueHint::Letters(letters) => paragraph(page, &format!("Any of the letters {}.", letters.join(", "))),
+        ValueHint::Letters(letters) => {
+            paragraph(page, &format!("Any of the letters {}.", letters.join(", ")))
+        }
         ValueHint::Any | ValueHint::File | ValueHint::Commas(_) => {}
     }
 }
@@ -52,7 +60,9 @@ fn describe(page: &mut Roff, option: &OptionSpec) {
 fn queries(page: &mut Roff, itself: &CommandSpec) {
     for option in &itself.options {
         let fields = cli_spec::fields(&option.spellings);
-        let (false, Some(switch)) = (fields.is_empty(), option.spellings.first()) else { continue };
+        let (false, Some(switch)) = (fields.is_empty(), option.spellings.first()) else {
+            continue;
+        };
         page.control("SH", [format!("FIELDS OF {switch}").as_str()]);
         for field in fields {
             page.control("TP", []);
@@ -84,6 +94,9 @@ mod tests {
         ] {
             assert!(text.contains(told), "{told} is not in\n{text}");
         }
-        assert!(!text.contains("\\fB\\-\\-power\\-limit"), "what is refused is not told");
+        assert!(
+            !text.contains("\\fB\\-\\-power\\-limit"),
+            "what is refused is not told"
+        );
     }
 }

@@ -25,18 +25,41 @@ fn reference() -> String {
     let mut gpumon = Args::command().disable_help_subcommand(true);
     gpumon.build();
     let mut page = HEAD.to_owned();
-    let (global, own): (Vec<_>, Vec<_>) = shown(&gpumon).partition(|argument| argument.is_global_set());
+    let (global, own): (Vec<_>, Vec<_>) =
+        shown(&gpumon).partition(|argument| argument.is_global_set());
     section(&mut page, &gpumon, &own);
-    for (title, rows) in [("GPUs", Rows::Gpus), ("processes (`--processes`)", Rows::Processes)] {
-        writeln!(page, "\nColumns of `--csv` for {title}:\n\n```text\n{}```", csv::help(rows)).unwrap();
+    for (title, rows) in [
+        ("GPUs", Rows::Gpus),
+        ("processes (`--processes`)", Rows::Processes),
+    ] {
+        writeln!(
+            page,
+            "\nColumns of `--csv` for {title}:\n\n```text\n{}```",
+            csv::help(rows)
+        )
+        .unwrap();
     }
-    writeln!(page, "\n## {COMMON}\n\nEvery command accepts these options, before or after its name.\n").unwrap();
+    writeln!(
+        page,
+        "\n## {COMMON}\n\nEvery command accepts these options, before or after its name.\n"
+    )
+    .unwrap();
     table(&mut page, "Option", &global);
-    for command in gpumon.get_subcommands().filter(|command| !command.is_hide_set()) {
-        let own: Vec<_> = shown(command).filter(|argument| !argument.is_global_set()).collect();
+    for command in gpumon
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set())
+    {
+        let own: Vec<_> = shown(command)
+            .filter(|argument| !argument.is_global_set())
+            .collect();
         section(&mut page, command, &own);
-        for action in command.get_subcommands().filter(|action| !action.is_hide_set()) {
-            let own: Vec<_> = shown(action).filter(|argument| !argument.is_global_set()).collect();
+        for action in command
+            .get_subcommands()
+            .filter(|action| !action.is_hide_set())
+        {
+            let own: Vec<_> = shown(action)
+                .filter(|argument| !argument.is_global_set())
+                .collect();
             section(&mut page, action, &own);
         }
     }
@@ -45,16 +68,29 @@ fn reference() -> String {
 
 fn shown(command: &Command) -> impl Iterator<Item = &Arg> {
     let is_help = |argument: &Arg| ["help", "version"].contains(&argument.get_id().as_str());
-    command.get_arguments().filter(move |argument| !argument.is_hide_set() && !is_help(argument))
+    command
+        .get_arguments()
+        .filter(move |argument| !argument.is_hide_set() && !is_help(argument))
 }
 
 fn section(page: &mut String, command: &Command, arguments: &[&Arg]) {
     let name = command.get_bin_name().unwrap_or_else(|| command.get_name());
-    let about = command.get_long_about().or_else(|| command.get_about()).map(ToString::to_string).unwrap_or_default();
+    let about = command
+        .get_long_about()
+        .or_else(|| command.get_about())
+        .map(ToString::to_string)
+        .unwrap_or_default();
     writeln!(page, "\n## {name}\n\n{}\n", sentence(&about)).unwrap();
     let usage = command.clone().render_usage().to_string();
-    writeln!(page, "```text\n{}\n```", usage.trim_start_matches("Usage: ").trim()).unwrap();
-    let (positional, options): (Vec<_>, Vec<_>) = arguments.iter().partition(|argument| argument.is_positional());
+    writeln!(
+        page,
+        "```text\n{}\n```",
+        usage.trim_start_matches("Usage: ").trim()
+    )
+    .unwrap();
+    let (positional, options): (Vec<_>, Vec<_>) = arguments
+        .iter()
+        .partition(|argument| argument.is_positional());
     for (title, arguments) in [("Argument", positional), ("Option", options)] {
         if !arguments.is_empty() {
             page.push('\n');
@@ -67,21 +103,50 @@ fn section(page: &mut String, command: &Command, arguments: &[&Arg]) {
 }
 
 fn table(page: &mut String, title: &str, arguments: &[&Arg]) {
-    writeln!(page, "| {title} | Description | Default | Environment variable |\n|---|---|---|---|").unwrap();
+    writeln!(
+        page,
+        "| {title} | Description | Default | Environment variable |\n|---|---|---|---|"
+    )
+    .unwrap();
     for argument in arguments {
-        let help = argument.get_long_help().or_else(|| argument.get_help()).map(ToString::to_string);
+        let help = argument
+            .get_long_help()
+            .or_else(|| argument.get_help())
+            .map(ToString::to_string);
         let mut description = cell(&sentence(&help.unwrap_or_default()));
-        for value in argument.get_possible_values().iter().filter(|value| !value.is_hide_set()) {
+        for value in argument
+            .get_possible_values()
+            .iter()
+            .filter(|value| !value.is_hide_set())
+        {
             if argument.get_action().takes_values() {
-                let help = value.get_help().map(|help| format!(": {}", cell(&help.to_string()))).unwrap_or_default();
+                let help = value
+                    .get_help()
+                    .map(|help| format!(": {}", cell(&help.to_string())))
+                    .unwrap_or_default();
                 write!(description, "<br>`{}`{help}", value.get_name()).unwrap();
             }
         }
-        let defaults = argument.get_default_values().iter().map(|value| format!("`{}`", value.to_string_lossy()));
+        let defaults = argument
+            .get_default_values()
+            .iter()
+            .map(|value| format!("`{}`", value.to_string_lossy()));
         let takes = argument.get_action().takes_values() && !argument.is_hide_default_value_set();
-        let default = if takes { defaults.collect::<Vec<_>>().join(", ") } else { String::new() };
-        let variable = argument.get_env().map(|name| format!("`{}`", name.to_string_lossy())).unwrap_or_default();
-        writeln!(page, "| {} | {description} | {default} | {variable} |", spelling(argument)).unwrap();
+        let default = if takes {
+            defaults.collect::<Vec<_>>().join(", ")
+        } else {
+            String::new()
+        };
+        let variable = argument
+            .get_env()
+            .map(|name| format!("`{}`", name.to_string_lossy()))
+            .unwrap_or_default();
+        writeln!(
+            page,
+            "| {} | {description} | {default} | {variable} |",
+            spelling(argument)
+        )
+        .unwrap();
     }
 }
 
@@ -97,15 +162,27 @@ fn spelling(argument: &Arg) -> String {
         _ if names.is_empty() => String::new(),
         _ => format!(" {names}"),
     };
-    let short = argument.get_short().map(|short| format!("`-{short}`, ")).unwrap_or_default();
-    format!("{short}`--{}{value}`", argument.get_long().unwrap_or_default())
+    let short = argument
+        .get_short()
+        .map(|short| format!("`-{short}`, "))
+        .unwrap_or_default();
+    format!(
+        "{short}`--{}{value}`",
+        argument.get_long().unwrap_or_default()
+    )
 }
 
 /// Paragraphs, the first with its full stop.
 fn sentence(text: &str) -> String {
-    let (first, rest) = text.split_once("\n\n").map_or((text, ""), |(first, rest)| (first, rest));
+    let (first, rest) = text
+        .split_once("\n\n")
+        .map_or((text, ""), |(first, rest)| (first, rest));
     let stop = if first.ends_with(['.', ':']) { "" } else { "." };
-    let rest = if rest.is_empty() { String::new() } else { format!("\n\n{rest}") };
+    let rest = if rest.is_empty() {
+        String::new()
+    } else {
+        format!("\n\n{rest}")
+    };
     format!("{first}{stop}{rest}")
 }
 

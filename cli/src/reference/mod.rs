@@ -8,7 +8,12 @@ use std::{env, fs, path::Path};
 /// Compares a committed page with what the code generates, or writes it where `GPUMON_UPDATE_TYPES` is set.
 #[track_caller]
 fn check(name: &str, page: &str) {
-    compare(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference").join(name), page);
+    compare(
+        &Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../docs/reference")
+            .join(name),
+        page,
+    );
 }
 
 #[track_caller]
@@ -17,9 +22,15 @@ fn compare(file: &Path, text: &str) {
         fs::write(file, text).unwrap();
     }
     let committed = fs::read_to_string(file).unwrap_or_default();
-    assert!(committed == text, "{} is out of date: run `make types`", file.display());
+    assert!(
+        committed == text,
+        "{} is out of date: run `make types`",
+        file.display()
+    );
 }
 
 fn cell(text: &str) -> String {
-    text.replace('|', "\\|").replace("\n\n", "<br>").replace('\n', " ")
+    text.replace('|', "\\|")
+        .replace("\n\n", "<br>")
+        .replace('\n', " ")
 }

@@ -45,7 +45,9 @@ fn root() -> PathBuf {
 /// What a setting may be, with its name where that is another; `None` where it has no list of that.
 fn choices(setting: &Value) -> Option<String> {
     let named = |one: &Value| Some(format!("`{}` ({})", one["const"], one["title"].as_str()?));
-    let values = setting["enum"].as_array().or(setting["examples"].as_array());
+    let values = setting["enum"]
+        .as_array()
+        .or(setting["examples"].as_array());
     let all: Option<Vec<_>> = match (values, setting["oneOf"].as_array()) {
         (Some(all), _) => Some(all.iter().map(|one| format!("`{one}`")).collect()),
         (None, Some(all)) => all.iter().map(named).collect(),
@@ -69,21 +71,37 @@ fn page() -> String {
             _ => text("type"),
         };
         let (title, description, default) = (text("title"), text("description"), of("default"));
-        writeln!(page, "| `{key}` | {title} | {description} | {kind} | `{default}` |").unwrap();
+        writeln!(
+            page,
+            "| `{key}` | {title} | {description} | {kind} | `{default}` |"
+        )
+        .unwrap();
     }
     page.push_str(FILE);
     let keys = Keys::new();
     for table in [None].into_iter().chain(TABLES.map(Some)) {
         match table {
-            None => page.push_str("\n### All commands\n\nThese keys stand before the first table.\n\n"),
+            None => {
+                page.push_str("\n### All commands\n\nThese keys stand before the first table.\n\n")
+            }
             Some(table) => write!(page, "\n### \\[{table}\\]\n\n").unwrap(),
         }
-        page.push_str("| Key | Variable | Description | Value | Default |\n|---|---|---|---|---|\n");
+        page.push_str(
+            "| Key | Variable | Description | Value | Default |\n|---|---|---|---|---|\n",
+        );
         for key in keys.of(table) {
-            let default =
-                if key.arg.get_default_values().is_empty() { String::new() } else { format!("`{}`", key.example()) };
+            let default = if key.arg.get_default_values().is_empty() {
+                String::new()
+            } else {
+                format!("`{}`", key.example())
+            };
             let (name, variable, help) = (key.name(), key.variable(), cell(&key.help()));
-            writeln!(page, "| `{name}` | `{variable}` | {help} | {} | {default} |", value(key)).unwrap();
+            writeln!(
+                page,
+                "| `{name}` | `{variable}` | {help} | {} | {default} |",
+                value(key)
+            )
+            .unwrap();
         }
     }
     page

@@ -41,13 +41,17 @@ impl Announcer {
 
     pub(super) fn pass_on(&mut self, line: &str) {
         let Some((sender, _)) = &self.0 else { return };
-        if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) = sender.try_send(format!("{line}\n")) {
+        if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) =
+            sender.try_send(format!("{line}\n"))
+        {
             self.0 = None;
         }
     }
 
     pub(super) fn end(&mut self) {
-        let Some((sender, thread)) = self.0.take() else { return };
+        let Some((sender, thread)) = self.0.take() else {
+            return;
+        };
         drop(sender);
         let begun = Instant::now();
         while !thread.is_finished() && begun.elapsed() < LAST {

@@ -72,7 +72,11 @@ impl WhereArgs {
             BackendChoice::Cpu => protocol::BackendChoice::Cpu,
             BackendChoice::Both => protocol::BackendChoice::Both,
         };
-        Where { backend, device: self.device.clone(), share: self.share }
+        Where {
+            backend,
+            device: self.device.clone(),
+            share: self.share,
+        }
     }
 }
 
@@ -93,9 +97,15 @@ impl From<DtypeChoice> for Dtype {
 /// `80%` or `0.8`: a share of something, from more than 0 to 1.
 pub(crate) fn parse_share(text: &str) -> Result<f64, String> {
     let bad = || "not a share: give one up to 1, as 0.9 or 90%".to_owned();
-    let (number, whole) = text.strip_suffix('%').map_or((text, 1.0), |percent| (percent, 100.0));
+    let (number, whole) = text
+        .strip_suffix('%')
+        .map_or((text, 1.0), |percent| (percent, 100.0));
     let share = number.trim().parse::<f64>().map_err(|_| bad())? / whole;
-    if share > 0.0 && share <= 1.0 { Ok(share) } else { Err(bad()) }
+    if share > 0.0 && share <= 1.0 {
+        Ok(share)
+    } else {
+        Err(bad())
+    }
 }
 
 #[cfg(test)]
@@ -104,8 +114,18 @@ mod tests {
 
     #[test]
     fn a_share_is_written_in_two_ways() {
-        for (text, thousandths) in [("80%", 800.0), ("0.8", 800.0), ("1", 1000.0), ("100 %", 1000.0), ("0.5%", 5.0)] {
-            assert_eq!((parse_share(text).unwrap() * 1000.0).round().to_bits(), f64::to_bits(thousandths), "{text}");
+        for (text, thousandths) in [
+            ("80%", 800.0),
+            ("0.8", 800.0),
+            ("1", 1000.0),
+            ("100 %", 1000.0),
+            ("0.5%", 5.0),
+        ] {
+            assert_eq!(
+                (parse_share(text).unwrap() * 1000.0).round().to_bits(),
+                f64::to_bits(thousandths),
+                "{text}"
+            );
         }
         for text in ["", "0", "-1", "1.1", "101%", "80", "nan", "all", "%"] {
             assert!(parse_share(text).unwrap_err().contains("90%"), "{text}");

@@ -22,7 +22,11 @@ pub(crate) struct BesideArgs {
 impl BesideArgs {
     /// Beyond the usual limit of a run.
     pub(super) fn usual_time(&self) -> Duration {
-        if self.beside { USUAL_TIME } else { Duration::ZERO }
+        if self.beside {
+            USUAL_TIME
+        } else {
+            Duration::ZERO
+        }
     }
 
     /// Arguments for the process that works.
@@ -31,15 +35,22 @@ impl BesideArgs {
             return Vec::new();
         }
         let named = self.python.clone();
-        let python = named.unwrap_or_else(|| python_of(["VIRTUAL_ENV", "CONDA_PREFIX"].map(env::var_os)));
+        let python =
+            named.unwrap_or_else(|| python_of(["VIRTUAL_ENV", "CONDA_PREFIX"].map(env::var_os)));
         vec!["--python".into(), python.into()]
     }
 }
 
 /// That of the first environment that is active.
 fn python_of(environments: [Option<OsString>; 2]) -> PathBuf {
-    let active = environments.into_iter().flatten().find(|folder| !folder.is_empty());
-    active.map_or_else(|| "python3".into(), |folder| PathBuf::from(folder).join("bin/python3"))
+    let active = environments
+        .into_iter()
+        .flatten()
+        .find(|folder| !folder.is_empty());
+    active.map_or_else(
+        || "python3".into(),
+        |folder| PathBuf::from(folder).join("bin/python3"),
+    )
 }
 
 #[cfg(test)]
@@ -52,7 +63,13 @@ mod tests {
             python_of([virtual_env, conda].map(|it| it.map(Into::into)))
         };
         assert_eq!(of(None, None), PathBuf::from("python3"));
-        assert_eq!(of(Some("/venv"), Some("/conda")), PathBuf::from("/venv/bin/python3"));
-        assert_eq!(of(Some(""), Some("/conda")), PathBuf::from("/conda/bin/python3"));
+        assert_eq!(
+            of(Some("/venv"), Some("/conda")),
+            PathBuf::from("/venv/bin/python3")
+        );
+        assert_eq!(
+            of(Some(""), Some("/conda")),
+            PathBuf::from("/conda/bin/python3")
+        );
     }
 }

@@ -66,12 +66,23 @@ pub(crate) fn follow(
     view: &mut dyn View,
 ) -> Result<u8, Failure> {
     let interrupted = install_signal_handlers()?;
-    let limit = limit.unwrap_or_else(|| job.usual_limit() + beside.map(BesideArgs::usual_time).unwrap_or_default());
+    let limit = limit.unwrap_or_else(|| {
+        job.usual_limit() + beside.map(BesideArgs::usual_time).unwrap_or_default()
+    });
     let program = env::current_exe().context("cannot find gpumon's own program")?;
     let beside = beside.map(BesideArgs::to_arguments).unwrap_or_default();
-    let arguments = source.to_arguments().into_iter().chain(["work".into()]).chain(beside).collect();
+    let arguments = source
+        .to_arguments()
+        .into_iter()
+        .chain(["work".into()])
+        .chain(beside)
+        .collect();
     let command = WorkerCommand { program, arguments };
-    let mut terminal = Terminal { view, announcer: Announcer::new(source), interrupted: &interrupted };
+    let mut terminal = Terminal {
+        view,
+        announcer: Announcer::new(source),
+        interrupted: &interrupted,
+    };
     let end = parent::run(&command, job, limit, StandardError::Inherit, &mut terminal);
     terminal.view.end();
     terminal.announcer.end();
@@ -87,15 +98,33 @@ pub(crate) fn follow(
         End { status: None, .. } => {
             Err(anyhow!("the worker process cannot be killed: it is stuck in the driver").into())
         }
-        End { stopped: Some(StopReason::TimeLimit), .. } => {
+        End {
+            stopped: Some(StopReason::TimeLimit),
+            ..
+        } => {
             let limit = limit.as_secs();
-            Err(anyhow!("the run exceeded its time limit of {limit}s: raise it with --time-limit").into())
+            Err(
+                anyhow!("the run exceeded its time limit of {limit}s: raise it with --time-limit")
+                    .into(),
+            )
         }
-        End { code: Some(code), .. } => Ok(code),
-        End { stopped: Some(StopReason::Canceled | StopReason::ParentEnds), .. } => Ok(INTERRUPTED),
-        End { stopped: None, status: Some(status), .. } => {
+        End {
+            code: Some(code), ..
+        } => Ok(code),
+        End {
+            stopped: Some(StopReason::Canceled | StopReason::ParentEnds),
+            ..
+        } => Ok(INTERRUPTED),
+        End {
+            stopped: None,
+            status: Some(status),
+            ..
+        } => {
             let fix = "run `gpumon doctor`, and see the kernel log (`dmesg`)";
-            let error = anyhow!("the worker process ended unexpectedly ({}): {fix}", how(status));
+            let error = anyhow!(
+                "the worker process ended unexpectedly ({}): {fix}",
+                how(status)
+            );
             Err(Failure::with_code(error, FAILED))
         }
     }
@@ -119,7 +148,9 @@ impl Listener for Terminal<'_> {
 
     fn on_tick(&mut self) -> Option<StopReason> {
         self.view.on_tick();
-        self.interrupted.load(Relaxed).then_some(StopReason::Canceled)
+        self.interrupted
+            .load(Relaxed)
+            .then_some(StopReason::Canceled)
     }
 }
 

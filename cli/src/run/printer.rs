@@ -20,7 +20,8 @@ pub(crate) trait ForPeople {
 
     /// A result for programs, of a line as it came and as what it means.
     fn object(&mut self, raw: &str, line: &Line) -> Option<String> {
-        matches!(line.report, Report::Check { .. } | Report::Tutorial { .. }).then(|| raw.to_owned())
+        matches!(line.report, Report::Check { .. } | Report::Tutorial { .. })
+            .then(|| raw.to_owned())
     }
 
     fn end(&self) -> String;
@@ -35,7 +36,11 @@ pub(crate) fn print(
     text: &mut impl ForPeople,
     for_programs: bool,
 ) -> Result<(), Failure> {
-    let mut printer = Printer { text, for_programs, progress: ProgressLine::new() };
+    let mut printer = Printer {
+        text,
+        for_programs,
+        progress: ProgressLine::new(),
+    };
     let code = follow(source, job, limit, beside, &mut printer);
     if !for_programs {
         anstream::stdout().write_all(printer.text.end().as_bytes())?;
@@ -71,7 +76,9 @@ impl<T: ForPeople> View for Printer<'_, T> {
         let is_printed = self.print(raw, &line)?;
         match &line.report {
             // Who reads objects gets the sentence, too.
-            Report::Said { text, .. } | Report::Failed { error: text, .. } if !is_printed || self.for_programs => {
+            Report::Said { text, .. } | Report::Failed { error: text, .. }
+                if !is_printed || self.for_programs =>
+            {
                 self.progress.clear();
                 say(text);
             }

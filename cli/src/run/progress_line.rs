@@ -43,7 +43,9 @@ impl ProgressLine {
     pub(crate) fn on_report(&mut self, report: &Report) {
         match report {
             Report::Begun { steps, .. } => self.steps = *steps,
-            Report::Phase { step, id, phase, .. } => {
+            Report::Phase {
+                step, id, phase, ..
+            } => {
                 (self.step, self.what) = (*step, format!("{id}: {}", doing(*phase)));
                 (self.share, self.text) = (None, String::new());
             }
@@ -75,7 +77,11 @@ impl ProgressLine {
             let (full, empty) = bar(share, BAR, false);
             format!("[{full}{empty}]")
         }));
-        let text = if self.text.is_empty() { String::new() } else { format!(", {}", self.text) };
+        let text = if self.text.is_empty() {
+            String::new()
+        } else {
+            format!(", {}", self.text)
+        };
         parts.push(escaped(&format!("{}{text}", self.what)));
         parts.join("  ")
     }
@@ -108,13 +114,35 @@ mod tests {
             status.on_report(&report);
             status.line(65_000)
         };
-        line_after(Report::Begun { title: "copy, add".to_owned(), devices: Vec::new(), steps: 2 });
+        line_after(Report::Begun {
+            title: "copy, add".to_owned(),
+            devices: Vec::new(),
+            steps: 2,
+        });
         let id = || "add".to_owned();
-        let phase = |phase| Report::Phase { step: 1, id: id(), backend: Backend::Cuda, phase };
-        assert_eq!(line_after(phase(Phase::Preparing)), "   1m  2/2  add: preparing");
+        let phase = |phase| Report::Phase {
+            step: 1,
+            id: id(),
+            backend: Backend::Cuda,
+            phase,
+        };
+        assert_eq!(
+            line_after(phase(Phase::Preparing)),
+            "   1m  2/2  add: preparing"
+        );
         line_after(phase(Phase::Measuring));
-        let line = line_after(Report::Progress { share: 0.5, text: "1\u{1b}[2J errors".to_owned(), memory: None });
-        assert_eq!(line, "   1m  2/2  [########........]  add: measuring, 1\\u{1b}[2J errors");
-        assert_eq!(line_after(phase(Phase::Verifying)), "   1m  2/2  add: verifying the last result");
+        let line = line_after(Report::Progress {
+            share: 0.5,
+            text: "1\u{1b}[2J errors".to_owned(),
+            memory: None,
+        });
+        assert_eq!(
+            line,
+            "   1m  2/2  [########........]  add: measuring, 1\\u{1b}[2J errors"
+        );
+        assert_eq!(
+            line_after(phase(Phase::Verifying)),
+            "   1m  2/2  add: verifying the last result"
+        );
     }
 }

@@ -24,7 +24,9 @@ impl Hidden {
         self.0.fill(&mut found, PATIENCE);
         for process in hidden(sample) {
             // The server may live in another PID namespace, where the number means another process.
-            let same = found.iter().find(|same| same.pid == process.pid && same.started_ms == process.started_ms);
+            let same = found
+                .iter()
+                .find(|same| same.pid == process.pid && same.started_ms == process.started_ms);
             if let Some(same) = same.filter(|same| same.command.value().is_some()) {
                 process.command.clone_from(&same.command);
                 process.name.clone_from(&same.name);
@@ -34,11 +36,19 @@ impl Hidden {
 }
 
 fn hidden(sample: &mut Sample) -> impl Iterator<Item = &mut Process> {
-    let processes = sample.gpus.iter_mut().filter_map(|gpu| match &mut gpu.processes {
-        Reading::Now(processes) | Reading::Earlier { value: processes, .. } => Some(processes),
-        Reading::Absent(_) => None,
-    });
-    processes.flatten().filter(|process| process.command == Reading::Absent(Absence::Hidden))
+    let processes = sample
+        .gpus
+        .iter_mut()
+        .filter_map(|gpu| match &mut gpu.processes {
+            Reading::Now(processes)
+            | Reading::Earlier {
+                value: processes, ..
+            } => Some(processes),
+            Reading::Absent(_) => None,
+        });
+    processes
+        .flatten()
+        .filter(|process| process.command == Reading::Absent(Absence::Hidden))
 }
 
 #[cfg(test)]
@@ -62,8 +72,15 @@ mod tests {
         sample.gpus[1].processes = Reading::Now(vec![hidden(known[0].started_ms.clone())]);
         Hidden::new().fill_in(&mut sample);
         let found = |gpu: usize| &sample.gpus[gpu].processes.value().unwrap()[0];
-        assert_eq!(found(0).command, Reading::Absent(Absence::Hidden), "a PID that was used again");
+        assert_eq!(
+            found(0).command,
+            Reading::Absent(Absence::Hidden),
+            "a PID that was used again"
+        );
         assert!(found(1).command.value().is_some());
-        assert_eq!((&found(1).command, &found(1).name), (&known[0].command, &known[0].name));
+        assert_eq!(
+            (&found(1).command, &found(1).name),
+            (&known[0].command, &known[0].name)
+        );
     }
 }

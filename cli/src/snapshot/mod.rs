@@ -65,7 +65,11 @@ pub(crate) struct SourceSelection<'a> {
 
 impl Snapshot {
     /// Takes a snapshot from a server with fresh samples of the requested GPUs, else from the GPUs.
-    pub(crate) fn take(at: SourceSelection<'_>, need: Need, depth: ReadDepth) -> Result<Self, Failure> {
+    pub(crate) fn take(
+        at: SourceSelection<'_>,
+        need: Need,
+        depth: ReadDepth,
+    ) -> Result<Self, Failure> {
         match Self::from_server(at, need)? {
             Some(snapshot) => Ok(snapshot),
             None => Self::read(&at.source.open()?, need, depth, at.commands),
@@ -73,13 +77,17 @@ impl Snapshot {
     }
 
     /// What a server knows; `None` where there is none that could tell, and none was insisted on.
-    pub(crate) fn from_server(at: SourceSelection<'_>, need: Need) -> Result<Option<Self>, Failure> {
+    pub(crate) fn from_server(
+        at: SourceSelection<'_>,
+        need: Need,
+    ) -> Result<Option<Self>, Failure> {
         if at.source.is_read_here() && !at.server.is_typed() {
             return Ok(None);
         }
         match Self::request(at.server, need, at.commands) {
-            Ok(snapshot) => Ok(Some(snapshot)
-                .filter(|snapshot| at.server.named().is_some() || !snapshot.inventory.platform.is_simulated())),
+            Ok(snapshot) => Ok(Some(snapshot).filter(|snapshot| {
+                at.server.named().is_some() || !snapshot.inventory.platform.is_simulated()
+            })),
             Err(error) if at.server.is_typed() => Err(error.into()),
             Err(_) => Ok(None),
         }
@@ -90,31 +98,57 @@ impl Snapshot {
         let name = server.path.display().to_string();
         let target = match need {
             Need::Past => {
-                format!("/api/v1/snapshot?brief=true&history_s={}&metrics={METRIC}", REACH_MS / 1000)
+                format!(
+                    "/api/v1/snapshot?brief=true&history_s={}&metrics={METRIC}",
+                    REACH_MS / 1000
+                )
             }
             Need::Everything => "/api/v1/snapshot".to_owned(),
             Need::Nothing => "/api/v1/snapshot?brief=true".to_owned(),
         };
         let answer = server
             .ask_within(TIMEOUT, "GET", &target)
-            .with_context(|| format!("the server at {name} does not answer; restart it, or use --no-daemon"))?;
+            .with_context(|| {
+                format!("the server at {name} does not answer; restart it, or use --no-daemon")
+            })?;
         let snapshot: frame::Snapshot = (answer.status == 200)
             .then_some(answer.body)
             .and_then(|body| serde_json::from_str(&body).ok())
-            .ok_or_else(|| anyhow!("the server at {name} is of another version; restart it, or use --no-daemon"))?;
-        if snapshot.inventory.as_ref().is_some_and(|inventory| inventory.playback.is_some()) {
-            anyhow::bail!("the server at {name} replays a recording: look at it with `gpumon top`, or use --no-daemon");
+            .ok_or_else(|| {
+                anyhow!(
+                    "the server at {name} is of another version; restart it, or use --no-daemon"
+                )
+            })?;
+        if snapshot
+            .inventory
+            .as_ref()
+            .is_some_and(|inventory| inventory.playback.is_some())
+        {
+            anyhow::bail!(
+                "the server at {name} replays a recording: look at it with `gpumon top`, or use --no-daemon"
+            );
         }
         let message = snapshot.collector.message.clone();
         Self::from_frame(snapshot, now_ms(), commands).ok_or_else(|| {
             let why = message.unwrap_or_else(|| "it has no fresh sample".to_owned());
-            anyhow!("the server at {name} reads no GPU now: {why}; use --no-daemon to read them here")
+            anyhow!(
+                "the server at {name} reads no GPU now: {why}; use --no-daemon to read them here"
+            )
         })
     }
 
     /// `None` where it does not tell how things are now.
     fn from_frame(snapshot: frame::Snapshot, now_ms: u64, commands: CommandLines) -> Option<Self> {
-        let frame::Snapshot { version, collector, inventory, sample, details, events, alerts, history } = snapshot;
+        let frame::Snapshot {
+            version,
+            collector,
+            inventory,
+            sample,
+            details,
+            events,
+            alerts,
+            history,
+        } = snapshot;
         let mut sample = sample.filter(|sample| {
             let oldest_ms = (2 * u64::from(sample.interval_ms)).clamp(LATE_MS, MAX_AGE_MS);
             collector.state == CollectorState::Running && sample.at_ms.abs_diff(now_ms) <= oldest_ms
@@ -123,8 +157,21 @@ impl Snapshot {
         if commands == CommandLines::All && !inventory.platform.is_simulated() {
             Hidden::new().fill_in(&mut sample);
         }
-        let past = history.as_ref().map(UtilizationHistory::of).unwrap_or_default();
-        Some(Self { version, collector, inventory, sample, details, events, alerts, past, is_single: false })
+        let past = history
+            .as_ref()
+            .map(UtilizationHistory::of)
+            .unwrap_or_default();
+        Some(Self {
+            version,
+            collector,
+            inventory,
+            sample,
+            details,
+            events,
+            alerts,
+            past,
+            is_single: false,
+        })
     }
 
     /// Reads the GPUs in this process.
@@ -143,11 +190,20 @@ impl Snapshot {
             slurm_gpus: Some(SLURM_GPUS.into()),
             ..Options::new(Duration::from_secs(1), commands)
         };
-        let OneShot { inventory, sample, details, .. } = sampler::once(source, &options)?;
+        let OneShot {
+            inventory,
+            sample,
+            details,
+            ..
+        } = sampler::once(source, &options)?;
         Ok(Self::from_reading(inventory, sample, details))
     }
 
-    pub(crate) fn from_reading(inventory: Inventory, sample: Sample, details: Vec<GpuDetails>) -> Self {
+    pub(crate) fn from_reading(
+        inventory: Inventory,
+        sample: Sample,
+        details: Vec<GpuDetails>,
+    ) -> Self {
         let collector = CollectorStatus {
             state: CollectorState::Running,
             since_ms: now_ms(),
@@ -157,7 +213,17 @@ impl Snapshot {
         };
         let version = env!("CARGO_PKG_VERSION").to_owned();
         let (events, alerts, past) = (Vec::new(), Vec::new(), UtilizationHistory::default());
-        Self { version, collector, inventory, sample, details, events, alerts, past, is_single: true }
+        Self {
+            version,
+            collector,
+            inventory,
+            sample,
+            details,
+            events,
+            alerts,
+            past,
+            is_single: true,
+        }
     }
 
     pub(crate) fn into_frame(self) -> frame::Snapshot {
@@ -181,7 +247,11 @@ impl Snapshot {
             is_one_shot: self.is_single,
             with_total: false,
             thresholds,
-            notice: self.collector.message.as_deref().filter(|_| self.collector.state != CollectorState::Running),
+            notice: self
+                .collector
+                .message
+                .as_deref()
+                .filter(|_| self.collector.state != CollectorState::Running),
         }
     }
 }
@@ -191,9 +261,19 @@ mod tests {
     use super::*;
 
     fn snapshot(age_ms: u64, interval_ms: u32, state: CollectorState) -> Option<Snapshot> {
-        let source = "sim:1".parse::<gpumon_probe::vendor::SourceChoice>().unwrap().open(None).unwrap();
-        let mut snapshot =
-            Snapshot::read(&source.into(), Need::Nothing, ReadDepth::OneShot, CommandLines::All).ok()?.into_frame();
+        let source = "sim:1"
+            .parse::<gpumon_probe::vendor::SourceChoice>()
+            .unwrap()
+            .open(None)
+            .unwrap();
+        let mut snapshot = Snapshot::read(
+            &source.into(),
+            Need::Nothing,
+            ReadDepth::OneShot,
+            CommandLines::All,
+        )
+        .ok()?
+        .into_frame();
         let sample = snapshot.sample.as_mut()?;
         let now_ms = sample.at_ms + age_ms;
         sample.interval_ms = interval_ms;
@@ -203,11 +283,19 @@ mod tests {
 
     #[test]
     fn only_a_fresh_sample_of_a_running_collector_tells_how_things_are() {
-        for (age_ms, interval_ms, is_fresh) in
-            [(900, 1000, true), (1_999, 1000, true), (2_100, 1000, false), (900, 100, true), (2_600, 60_000, false)]
-        {
+        for (age_ms, interval_ms, is_fresh) in [
+            (900, 1000, true),
+            (1_999, 1000, true),
+            (2_100, 1000, false),
+            (900, 100, true),
+            (2_600, 60_000, false),
+        ] {
             let snapshot = snapshot(age_ms, interval_ms, CollectorState::Running);
-            assert_eq!(snapshot.is_some(), is_fresh, "{age_ms} ms old, one every {interval_ms}");
+            assert_eq!(
+                snapshot.is_some(),
+                is_fresh,
+                "{age_ms} ms old, one every {interval_ms}"
+            );
         }
         assert!(snapshot(10, 1000, CollectorState::Paused).is_none());
     }

@@ -17,7 +17,10 @@ pub(crate) fn bar(share: f64, columns: usize, rich: bool) -> (String, String) {
     }
     if rich {
         let (whole, half) = (filled / 2, filled % 2);
-        ("━".repeat(whole) + &"╸".repeat(half), "─".repeat(columns - whole - half))
+        (
+            "━".repeat(whole) + &"╸".repeat(half),
+            "─".repeat(columns - whole - half),
+        )
     } else {
         ("#".repeat(filled), ".".repeat(columns - filled))
     }
@@ -35,7 +38,11 @@ mod tests {
             for columns in [1, 7, 30] {
                 for step in 0..=100 {
                     let (full, empty) = bar(f64::from(step) / 100.0, columns, rich);
-                    assert_eq!(full.width() + empty.width(), columns, "{step} % of {columns}");
+                    assert_eq!(
+                        full.width() + empty.width(),
+                        columns,
+                        "{step} % of {columns}"
+                    );
                 }
             }
         }

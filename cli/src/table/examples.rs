@@ -1,9 +1,10 @@
 //! A machine to draw: every reading is there, and nothing is the matter.
 
 use gpumon_probe::model::{
-    Absence, BatchJob, Board, Clocks, Container, ContainerRuntime, CpuSample, DiskSample, Gpu, GpuSample, Health,
-    HostSample, Inventory, MemorySample, NetworkSample, Notebook, Owner, Platform, Power, Process, ProcessKind,
-    RamSample, Reading, Sample, SourceKind, Temperature, Utilization,
+    Absence, BatchJob, Board, Clocks, Container, ContainerRuntime, CpuSample, DiskSample, Gpu,
+    GpuSample, Health, HostSample, Inventory, MemorySample, NetworkSample, Notebook, Owner,
+    Platform, Power, Process, ProcessKind, RamSample, Reading, Sample, SourceKind, Temperature,
+    Utilization,
 };
 
 pub(crate) const GIB: u64 = 1 << 30;
@@ -38,7 +39,13 @@ pub(crate) fn inventory(count: u32, name: &str) -> Inventory {
 
 /// So many GPUs, each a little busier than the one before.
 pub(crate) fn sample(count: u32) -> Sample {
-    Sample { seq: 0, at_ms: NOW_MS, interval_ms: 1000, gpus: (0..count).map(gpu).collect(), host: host() }
+    Sample {
+        seq: 0,
+        at_ms: NOW_MS,
+        interval_ms: 1000,
+        gpus: (0..count).map(gpu).collect(),
+        host: host(),
+    }
 }
 
 fn gpu(index: u32) -> GpuSample {
@@ -111,14 +118,21 @@ pub(crate) fn process(pid: u32, user: &str, memory_gib: f64, command: &str) -> P
 
 /// A notebook's kernel, a Slurm job's step, and a container's program.
 pub(crate) fn processes() -> Vec<Process> {
-    let owned = |process: Process, owner: Owner| Process { owner: Reading::Now(owner), ..process };
+    let owned = |process: Process, owner: Owner| Process {
+        owner: Reading::Now(owner),
+        ..process
+    };
     let notebook = Notebook {
         kernel_id: "k".to_owned(),
         kernel_name: Some("python3".to_owned()),
         path: Reading::Now("/home/ana/work/train.ipynb".to_owned()),
         kernel_pid: 4312,
     };
-    let container = Container { runtime: ContainerRuntime::Docker, id: "3f2a".repeat(16), name: None };
+    let container = Container {
+        runtime: ContainerRuntime::Docker,
+        id: "3f2a".repeat(16),
+        name: None,
+    };
     vec![
         owned(
             process(
@@ -128,15 +142,28 @@ pub(crate) fn processes() -> Vec<Process> {
                 "vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 32768 --dtype bfloat16",
             ),
             Owner {
-                slurm: Some(BatchJob { job_id: "88123".to_owned(), step: None, private: false }),
+                slurm: Some(BatchJob {
+                    job_id: "88123".to_owned(),
+                    step: None,
+                    private: false,
+                }),
                 ..Owner::default()
             },
         ),
         owned(
             process(4312, "ana", 61.0, "python3 -m ipykernel_launcher"),
-            Owner { notebook: Some(notebook), ..Owner::default() },
+            Owner {
+                notebook: Some(notebook),
+                ..Owner::default()
+            },
         ),
-        owned(process(777, "carol", 0.02, "python3 eval.py"), Owner { container: Some(container), ..Owner::default() }),
+        owned(
+            process(777, "carol", 0.02, "python3 eval.py"),
+            Owner {
+                container: Some(container),
+                ..Owner::default()
+            },
+        ),
     ]
 }
 
@@ -144,10 +171,17 @@ fn host() -> HostSample {
     fn none<T>() -> Reading<T> {
         Reading::Absent(Absence::NotSupported)
     }
-    let ram = || RamSample { total_bytes: none(), used_bytes: none() };
+    let ram = || RamSample {
+        total_bytes: none(),
+        used_bytes: none(),
+    };
     HostSample {
         at_ms: NOW_MS,
-        cpu: CpuSample { count: none(), busy_percent: none(), load_1m: none() },
+        cpu: CpuSample {
+            count: none(),
+            busy_percent: none(),
+            load_1m: none(),
+        },
         memory: ram(),
         swap: ram(),
         disk: DiskSample {

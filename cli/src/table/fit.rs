@@ -47,11 +47,19 @@ pub(super) struct Wishes<'a> {
 
 impl Fit {
     pub(super) fn new(wishes: Wishes<'_>, columns: usize) -> Self {
-        let Wishes { rows, measure, has_past, .. } = wishes;
+        let Wishes {
+            rows,
+            measure,
+            has_past,
+            ..
+        } = wishes;
         let name = rows.iter().map(|row| row.name.width()).max().unwrap_or(0);
         let mut fit = Self {
             // More than the numbers that everybody looks for is shown where there is room.
-            cells: Measure { extras: [0; EXTRAS], ..*measure },
+            cells: Measure {
+                extras: [0; EXTRAS],
+                ..*measure
+            },
             name,
             bar: SHORTEST,
             spark: if has_past { SHORTEST } else { 0 },
@@ -59,11 +67,20 @@ impl Fit {
         };
         let words = wishes.words(columns);
         // Words that are there just now may go below their line; those that may come need their place.
-        let least = if wishes.is_steady { words.min(COMMON_WORDS) } else { 0 };
-        let is_enough = |fit: &mut Self| fit.make_way(words, columns) || fit.make_way(least, columns);
+        let least = if wishes.is_steady {
+            words.min(COMMON_WORDS)
+        } else {
+            0
+        };
+        let is_enough =
+            |fit: &mut Self| fit.make_way(words, columns) || fit.make_way(least, columns);
         let mut is_in_one = is_enough(&mut fit);
         // The head tells the name of GPUs that are all alike.
-        if !is_in_one && rows.iter().all(|row| !row.is_part && row.name == rows[0].name) {
+        if !is_in_one
+            && rows
+                .iter()
+                .all(|row| !row.is_part && row.name == rows[0].name)
+        {
             fit.name = 0;
             is_in_one = is_enough(&mut fit);
         }
@@ -93,14 +110,30 @@ impl Fit {
 
     /// Power, as `692/700 W`; left out where it has no room.
     pub(super) fn power(&self) -> usize {
-        if self.cells.draw == 0 { 0 } else { self.cells.draw + with_slash(self.cells.limit) + " W".len() }
+        if self.cells.draw == 0 {
+            0
+        } else {
+            self.cells.draw + with_slash(self.cells.limit) + " W".len()
+        }
     }
 
     /// The columns of the line that the words are beside: the only one, or the second.
     fn line(&self) -> usize {
-        let first = [self.name, self.cells.busy, self.spark, self.cells.temperature, self.power()];
+        let first = [
+            self.name,
+            self.cells.busy,
+            self.spark,
+            self.cells.temperature,
+            self.power(),
+        ];
         let second = [self.memory(), self.bar];
-        let cells = |cells: &[usize]| cells.iter().filter(|cell| **cell > 0).map(|cell| cell + GAP).sum::<usize>();
+        let cells = |cells: &[usize]| {
+            cells
+                .iter()
+                .filter(|cell| **cell > 0)
+                .map(|cell| cell + GAP)
+                .sum::<usize>()
+        };
         let start = self.cells.index + 1;
         if self.two_lines {
             return start + cells(&second) - GAP;
@@ -109,16 +142,38 @@ impl Fit {
     }
 
     fn first_of_two(&self) -> usize {
-        let cells = [self.name, self.cells.busy, self.spark, self.cells.temperature, self.power()];
-        self.cells.index + 1 + cells.into_iter().filter(|cell| *cell > 0).map(|cell| cell + GAP).sum::<usize>() - GAP
+        let cells = [
+            self.name,
+            self.cells.busy,
+            self.spark,
+            self.cells.temperature,
+            self.power(),
+        ];
+        self.cells.index
+            + 1
+            + cells
+                .into_iter()
+                .filter(|cell| *cell > 0)
+                .map(|cell| cell + GAP)
+                .sum::<usize>()
+            - GAP
     }
 
     /// Whether one line holds the numbers and so many columns of words. Drawings make way for words, the curve first;
     /// where even that is not enough, they stay.
     fn make_way(&mut self, words: usize, columns: usize) -> bool {
         let wanted = if words > 0 { words + GAP } else { 0 };
-        for (spark, bar) in [(SHORTEST, SHORTEST), (0, SHORTEST), (0, SHORTEST_BAR), (0, 0)] {
-            let tried = Self { spark: self.spark.min(spark), bar, ..*self };
+        for (spark, bar) in [
+            (SHORTEST, SHORTEST),
+            (0, SHORTEST),
+            (0, SHORTEST_BAR),
+            (0, 0),
+        ] {
+            let tried = Self {
+                spark: self.spark.min(spark),
+                bar,
+                ..*self
+            };
             if tried.line() + wanted <= columns {
                 *self = tried;
                 return true;
@@ -160,9 +215,15 @@ impl Fit {
             self.spark = 0;
         }
         let excess = self.first_of_two().saturating_sub(columns);
-        self.name = self.name.saturating_sub(excess).max(SHORTEST_NAME.min(self.name));
-        let leave_out: [fn(&mut Self); 3] =
-            [|fit| fit.cells.temperature = 0, |fit| fit.cells.draw = 0, |fit| fit.name = 0];
+        self.name = self
+            .name
+            .saturating_sub(excess)
+            .max(SHORTEST_NAME.min(self.name));
+        let leave_out: [fn(&mut Self); 3] = [
+            |fit| fit.cells.temperature = 0,
+            |fit| fit.cells.draw = 0,
+            |fit| fit.name = 0,
+        ];
         for leave_out in leave_out {
             if self.first_of_two() > columns {
                 leave_out(self);
@@ -174,8 +235,16 @@ impl Fit {
         self.bar = 0;
         let room = columns.saturating_sub(self.line() + GAP);
         let beside_words = room.saturating_sub(if words > 0 { words + GAP } else { 0 });
-        let room = if beside_words >= SHORTEST_BAR { beside_words } else { room };
-        self.bar = if room < SHORTEST_BAR { 0 } else { room.min(LONGEST / 2) };
+        let room = if beside_words >= SHORTEST_BAR {
+            beside_words
+        } else {
+            room
+        };
+        self.bar = if room < SHORTEST_BAR {
+            0
+        } else {
+            room.min(LONGEST / 2)
+        };
     }
 }
 
@@ -187,8 +256,14 @@ impl Wishes<'_> {
             return Phrase::SHORT.max(wide);
         }
         let wanted = |row: &Row<'_>| {
-            let fitting = [(long_width(row), wide), (words_width(row), WORDS.max(columns / 3))];
-            fitting.into_iter().find(|(width, most)| width <= most).map(|(width, _)| width)
+            let fitting = [
+                (long_width(row), wide),
+                (words_width(row), WORDS.max(columns / 3)),
+            ];
+            fitting
+                .into_iter()
+                .find(|(width, most)| width <= most)
+                .map(|(width, _)| width)
         };
         self.rows.iter().filter_map(wanted).max().unwrap_or(0)
     }
@@ -208,5 +283,9 @@ pub(super) fn long_width(row: &Row<'_>) -> usize {
 }
 
 fn widths(row: &Row<'_>, text: fn(&Phrase) -> &String) -> usize {
-    row.words.iter().map(|phrase| text(phrase).width()).sum::<usize>() + 2 * row.words.len().saturating_sub(1)
+    row.words
+        .iter()
+        .map(|phrase| text(phrase).width())
+        .sum::<usize>()
+        + 2 * row.words.len().saturating_sub(1)
 }

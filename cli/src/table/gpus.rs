@@ -32,7 +32,17 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, kept: Option<&mut ColumnWid
         kept.gpus = measure;
     }
     let has_past = view.past.is_known() || is_steady;
-    let fit = |rows: &[Row<'_>]| Fit::new(Wishes { rows, measure: &measure, has_past, is_steady }, layout.columns());
+    let fit = |rows: &[Row<'_>]| {
+        Fit::new(
+            Wishes {
+                rows,
+                measure: &measure,
+                has_past,
+                is_steady,
+            },
+            layout.columns(),
+        )
+    };
     let mut widths = fit(&rows);
     // One long name does not break everybody's line in two, nor take the room of what is drawn.
     if widths.is_cramped(has_past) {
@@ -42,7 +52,17 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, kept: Option<&mut ColumnWid
         widths = fit(&rows);
     }
     let fit = widths;
-    rows.iter().flat_map(|row| Drawing { row, fit: &fit, layout, now_ms: view.sample.at_ms }.lines()).collect()
+    rows.iter()
+        .flat_map(|row| {
+            Drawing {
+                row,
+                fit: &fit,
+                layout,
+                now_ms: view.sample.at_ms,
+            }
+            .lines()
+        })
+        .collect()
 }
 
 struct Drawing<'a> {
@@ -57,12 +77,22 @@ impl Drawing<'_> {
         let Self { row, fit, .. } = self;
         let start = Line::new(PLAIN, right(&row.index, fit.cells.index) + " ");
         let head = [self.name(), self.busy(), self.spark()];
-        let (memory, tail) = ([self.memory(), self.bar()], [self.temperature(), self.power()]);
+        let (memory, tail) = (
+            [self.memory(), self.bar()],
+            [self.temperature(), self.power()],
+        );
         let mut lines = if fit.two_lines {
             let second = Line::new(PLAIN, " ".repeat(fit.cells.index + 1));
-            vec![joined(start, head.into_iter().chain(tail)), joined(second, memory.into_iter())]
+            vec![
+                joined(start, head.into_iter().chain(tail)),
+                joined(second, memory.into_iter()),
+            ]
         } else {
-            let cells = head.into_iter().chain(memory).chain(tail).chain(self.extras());
+            let cells = head
+                .into_iter()
+                .chain(memory)
+                .chain(tail)
+                .chain(self.extras());
             vec![joined(start, cells)]
         };
         self.add_words(&mut lines);
@@ -71,7 +101,9 @@ impl Drawing<'_> {
 
     /// Beside the numbers where they have room there, else below, as many lines as it takes.
     fn add_words(&self, lines: &mut Vec<Line>) {
-        let Self { row, fit, layout, .. } = self;
+        let Self {
+            row, fit, layout, ..
+        } = self;
         if row.words.is_empty() {
             return;
         }
@@ -84,7 +116,14 @@ impl Drawing<'_> {
             beside.push(PLAIN, " ".repeat(missing + GAP));
             for (number, phrase) in row.words.iter().enumerate() {
                 beside.push(PLAIN, if number > 0 { ", " } else { "" });
-                beside.push(of_level(phrase.level), if has_room { &phrase.long } else { &phrase.short });
+                beside.push(
+                    of_level(phrase.level),
+                    if has_room {
+                        &phrase.long
+                    } else {
+                        &phrase.short
+                    },
+                );
             }
             return;
         }
@@ -97,7 +136,11 @@ impl Drawing<'_> {
         let room = columns.saturating_sub(indent);
         let text = |phrase: &Phrase| {
             let is_alone = self.row.words.len() == 1 && phrase.long.width() <= room;
-            if is_alone { phrase.long.clone() } else { phrase.short.clone() }
+            if is_alone {
+                phrase.long.clone()
+            } else {
+                phrase.short.clone()
+            }
         };
         let mut lines: Vec<Line> = Vec::new();
         for phrase in &self.row.words {
@@ -106,26 +149,46 @@ impl Drawing<'_> {
                 Some(line) if line.width() + 2 + text.width() <= columns => line.push(PLAIN, ", "),
                 _ => lines.push(Line::new(PLAIN, " ".repeat(indent))),
             }
-            lines.last_mut().expect("a line was begun").push(of_level(phrase.level), text);
+            lines
+                .last_mut()
+                .expect("a line was begun")
+                .push(of_level(phrase.level), text);
         }
         lines
     }
 
     fn name(&self) -> Line {
-        let Self { row, fit, layout, .. } = self;
+        let Self {
+            row, fit, layout, ..
+        } = self;
         let style = if row.is_part { PLAIN } else { Row::NAME };
-        self.cell(style, left(&cut(&row.name, fit.name, *layout), fit.name), fit.name)
+        self.cell(
+            style,
+            left(&cut(&row.name, fit.name, *layout), fit.name),
+            fit.name,
+        )
     }
 
     fn busy(&self) -> Line {
-        self.load(self.row.loads.utilization, &right(&self.row.busy, self.fit.cells.busy), self.fit.cells.busy)
+        self.load(
+            self.row.loads.utilization,
+            &right(&self.row.busy, self.fit.cells.busy),
+            self.fit.cells.busy,
+        )
     }
 
     fn spark(&self) -> Line {
         let (columns, rich) = (self.fit.spark, self.layout.unicode);
         let curve = match self.row.past {
             _ if columns == 0 => String::new(),
-            Some(past) => spark(&past.utilization, self.now_ms, REACH_MS, columns, 100.0, rich),
+            Some(past) => spark(
+                &past.utilization,
+                self.now_ms,
+                REACH_MS,
+                columns,
+                100.0,
+                rich,
+            ),
             None => " ".repeat(columns),
         };
         self.cell(Row::PAST, curve, columns)
@@ -144,8 +207,12 @@ impl Drawing<'_> {
     }
 
     fn bar(&self) -> Line {
-        let Self { row, fit, layout, .. } = self;
-        let Some(share) = row.memory_share else { return Line::new(PLAIN, " ".repeat(fit.bar)) };
+        let Self {
+            row, fit, layout, ..
+        } = self;
+        let Some(share) = row.memory_share else {
+            return Line::new(PLAIN, " ".repeat(fit.bar));
+        };
         if fit.bar == 0 {
             return Line::default();
         }
@@ -159,7 +226,11 @@ impl Drawing<'_> {
 
     fn temperature(&self) -> Line {
         let width = self.fit.cells.temperature;
-        self.load(self.row.loads.temperature, &right(&self.row.temperature, width), width)
+        self.load(
+            self.row.loads.temperature,
+            &right(&self.row.temperature, width),
+            width,
+        )
     }
 
     fn power(&self) -> Line {
@@ -194,7 +265,11 @@ impl Drawing<'_> {
 
     /// A cell of no width is left out.
     fn cell(&self, style: anstyle::Style, text: String, width: usize) -> Line {
-        if width == 0 { Line::default() } else { Line::new(self.row.style(style), text) }
+        if width == 0 {
+            Line::default()
+        } else {
+            Line::new(self.row.style(style), text)
+        }
     }
 }
 

@@ -20,17 +20,33 @@ pub(super) fn line(view: &View<'_>, layout: Layout) -> Line {
     if inventory.platform.is_simulated() {
         parts.push((SIMULATED, "simulated".to_owned()));
     } else {
-        let said = |word: &str, reading: &Reading<String>| reading.value().map(|value| format!("{word} {value}"));
-        let versions =
-            [said("driver", &inventory.platform.driver_version), said("CUDA", &inventory.platform.cuda_version)];
-        parts.extend(versions.into_iter().flatten().map(|version| (PLAIN, version)));
+        let said = |word: &str, reading: &Reading<String>| {
+            reading.value().map(|value| format!("{word} {value}"))
+        };
+        let versions = [
+            said("driver", &inventory.platform.driver_version),
+            said("CUDA", &inventory.platform.cuda_version),
+        ];
+        parts.extend(
+            versions
+                .into_iter()
+                .flatten()
+                .map(|version| (PLAIN, version)),
+        );
     }
     let time = clock(view.sample.at_ms, view.sample.at_ms);
     let room = layout.columns().saturating_sub(time.len() + GAP);
     let taken: usize = parts.iter().map(|(_, text)| text.width() + GAP).sum();
     let models = models(inventory);
     let fits = layout.width.is_none() || taken + models.width() <= room;
-    parts.push((PLAIN, if fits { models } else { format!("{} GPUs", inventory.gpus.len()) }));
+    parts.push((
+        PLAIN,
+        if fits {
+            models
+        } else {
+            format!("{} GPUs", inventory.gpus.len())
+        },
+    ));
     parts.push((DIM, inventory.hostname.clone()));
     // What does not fit is left out whole, the least telling first, which stands last.
     let mut line = Line::default();
@@ -44,7 +60,10 @@ pub(super) fn line(view: &View<'_>, layout: Layout) -> Line {
         line.extend(part);
     }
     if line.width() + GAP + time.len() <= layout.columns() || layout.width.is_none() {
-        let gap = layout.columns().saturating_sub(line.width() + time.len()).max(GAP);
+        let gap = layout
+            .columns()
+            .saturating_sub(line.width() + time.len())
+            .max(GAP);
         line.push(PLAIN, " ".repeat(gap));
         line.push(DIM, time);
     }
@@ -61,5 +80,9 @@ fn models(inventory: &Inventory) -> String {
             None => counts.push((name, 1)),
         }
     }
-    counts.iter().map(|(name, count)| format!("{count} x {name}")).collect::<Vec<_>>().join(" + ")
+    counts
+        .iter()
+        .map(|(name, count)| format!("{count} x {name}"))
+        .collect::<Vec<_>>()
+        .join(" + ")
 }

@@ -26,11 +26,21 @@ pub(super) struct GpuUtilization {
 impl UtilizationHistory {
     pub(crate) fn of(history: &History) -> Self {
         let gpus = history.gpus.iter().map(|gpu| {
-            let values = history.times_ms.iter().zip(gpu.metrics.get(METRIC).into_iter().flatten());
-            let utilization = values.filter_map(|(at_ms, value)| Some((*at_ms, (*value)?.into()))).collect();
-            GpuUtilization { uuid: gpu.uuid.clone(), utilization }
+            let values = history
+                .times_ms
+                .iter()
+                .zip(gpu.metrics.get(METRIC).into_iter().flatten());
+            let utilization = values
+                .filter_map(|(at_ms, value)| Some((*at_ms, (*value)?.into())))
+                .collect();
+            GpuUtilization {
+                uuid: gpu.uuid.clone(),
+                utilization,
+            }
         });
-        let mut past = Self { gpus: gpus.collect() };
+        let mut past = Self {
+            gpus: gpus.collect(),
+        };
         let newest = history.times_ms.last().copied().unwrap_or(0);
         past.drop_before(newest.saturating_sub(REACH_MS));
         past
@@ -42,10 +52,17 @@ impl UtilizationHistory {
             // What a hung GPU shows was taken in when it was read.
             let is_old = gpu.at_ms + 2 * u64::from(sample.interval_ms) < sample.at_ms;
             if let Some(uuid) = gpu.uuid.as_ref().filter(|_| !is_old) {
-                let known = self.gpus.iter().position(|known| known.uuid == *uuid).unwrap_or_else(|| {
-                    self.gpus.push(GpuUtilization { uuid: uuid.clone(), ..GpuUtilization::default() });
-                    self.gpus.len() - 1
-                });
+                let known = self
+                    .gpus
+                    .iter()
+                    .position(|known| known.uuid == *uuid)
+                    .unwrap_or_else(|| {
+                        self.gpus.push(GpuUtilization {
+                            uuid: uuid.clone(),
+                            ..GpuUtilization::default()
+                        });
+                        self.gpus.len() - 1
+                    });
                 self.gpus[known].push(gpu, sample.at_ms);
             }
         }
@@ -57,7 +74,9 @@ impl UtilizationHistory {
     }
 
     pub(super) fn of_gpu(&self, gpu: &GpuSample) -> Option<&GpuUtilization> {
-        self.gpus.iter().find(|known| Some(&known.uuid) == gpu.uuid.as_ref())
+        self.gpus
+            .iter()
+            .find(|known| Some(&known.uuid) == gpu.uuid.as_ref())
     }
 
     fn drop_before(&mut self, oldest_ms: u64) {
@@ -71,7 +90,12 @@ impl GpuUtilization {
     fn push(&mut self, gpu: &GpuSample, at_ms: u64) {
         // A clock that was set back makes some of the past a future.
         self.utilization.retain(|(known_ms, _)| *known_ms < at_ms);
-        self.utilization.extend(gpu.utilization.gpu_percent.value().map(|value| (at_ms, *value)));
+        self.utilization.extend(
+            gpu.utilization
+                .gpu_percent
+                .value()
+                .map(|value| (at_ms, *value)),
+        );
     }
 }
 
@@ -84,11 +108,17 @@ mod tests {
 
     #[test]
     fn a_servers_history_goes_on_with_the_samples_that_follow() {
-        let values = (0..70_u8).map(|second| (second != 69).then_some(f32::from(second))).collect::<Vec<_>>();
+        let values = (0..70_u8)
+            .map(|second| (second != 69).then_some(f32::from(second)))
+            .collect::<Vec<_>>();
         let metrics = [(METRIC.to_owned(), values)].into();
         let history = History {
             times_ms: (0..70).map(|second| second * 1000).collect(),
-            gpus: vec![GpuHistory { uuid: "GPU-0".to_owned(), metrics, holders: Vec::new() }],
+            gpus: vec![GpuHistory {
+                uuid: "GPU-0".to_owned(),
+                metrics,
+                holders: Vec::new(),
+            }],
             ..History::default()
         };
         let mut past = UtilizationHistory::of(&history);
@@ -96,8 +126,15 @@ mod tests {
         sample.at_ms = 71_000;
         sample.gpus[0].at_ms = 71_000;
         past.push(&sample);
-        let series: Vec<u64> = past.gpus[0].utilization.iter().map(|(at_ms, _)| *at_ms).collect();
-        assert_eq!((series.first(), series.last()), (Some(&11_000), Some(&71_000)));
+        let series: Vec<u64> = past.gpus[0]
+            .utilization
+            .iter()
+            .map(|(at_ms, _)| *at_ms)
+            .collect();
+        assert_eq!(
+            (series.first(), series.last()),
+            (Some(&11_000), Some(&71_000))
+        );
         assert!(!series.contains(&69_000), "a gap stays one");
         assert!(past.is_known() && past.of_gpu(&sample.gpus[0]).is_some());
     }

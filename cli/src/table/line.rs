@@ -39,7 +39,11 @@ impl Line {
         let texts: Vec<&str> = self.0.iter().map(|(_, text)| text.as_str()).collect();
         let shown = fitted(&texts, layout.width.unwrap_or(usize::MAX), layout);
         let styled = |(shown, (style, _)): (String, &(Style, String))| {
-            if shown.trim().is_empty() { shown } else { paint(*style, &shown) }
+            if shown.trim().is_empty() {
+                shown
+            } else {
+                paint(*style, &shown)
+            }
         };
         shown.into_iter().zip(&self.0).map(styled).collect()
     }
@@ -60,7 +64,10 @@ pub(crate) fn fitted(pieces: &[&str], columns: usize, layout: Layout) -> Vec<Str
         };
         rest = rest.saturating_sub(piece.width());
         room = room.saturating_sub(shown.width());
-        if shown == sign && *piece != sign && fitted.last().is_some_and(|before| before.ends_with(sign)) {
+        if shown == sign
+            && *piece != sign
+            && fitted.last().is_some_and(|before| before.ends_with(sign))
+        {
             shown.clear();
         }
         fitted.push(shown);
@@ -77,7 +84,11 @@ fn sign(layout: Layout) -> &'static str {
 
 /// Cuts to so many columns, and says that something is missing.
 pub(crate) fn cut(text: &str, columns: usize, layout: Layout) -> String {
-    if text.width() <= columns { text.to_owned() } else { cut_open(text, columns, layout) }
+    if text.width() <= columns {
+        text.to_owned()
+    } else {
+        cut_open(text, columns, layout)
+    }
 }
 
 /// The same of a text that goes on in another piece: one that fills the columns is cut, too.
@@ -85,14 +96,19 @@ fn cut_open(text: &str, columns: usize, layout: Layout) -> String {
     if text.width() < columns {
         return text.to_owned();
     }
-    let Some(before_sign) = columns.checked_sub(1) else { return String::new() };
+    let Some(before_sign) = columns.checked_sub(1) else {
+        return String::new();
+    };
     let mut width = 0;
     let fits = text.chars().take_while(|character| {
         width += character.width().unwrap_or(0);
         width <= before_sign
     });
     // What was cut before has one already.
-    fits.collect::<String>().trim_end_matches(sign(layout)).to_owned() + sign(layout)
+    fits.collect::<String>()
+        .trim_end_matches(sign(layout))
+        .to_owned()
+        + sign(layout)
 }
 
 pub(crate) fn right(text: &str, columns: usize) -> String {
@@ -117,27 +133,49 @@ mod tests {
     use super::{super::style::PLAIN, *};
 
     fn layout(width: usize) -> Layout {
-        Layout { width: Some(width), height: None, unicode: true }
+        Layout {
+            width: Some(width),
+            height: None,
+            unicode: true,
+        }
     }
 
     #[test]
     fn a_line_is_cut_where_the_terminal_ends_and_says_so() {
         let mut line = Line::new(PLAIN, "abc");
         line.push(PLAIN, "def");
-        for (width, shown) in [(7, "abcdef"), (6, "abcdef"), (5, "abcd…"), (4, "abc…"), (3, "ab…"), (1, "…"), (0, "")]
-        {
+        for (width, shown) in [
+            (7, "abcdef"),
+            (6, "abcdef"),
+            (5, "abcd…"),
+            (4, "abc…"),
+            (3, "ab…"),
+            (1, "…"),
+            (0, ""),
+        ] {
             assert_eq!(line.clone().paint(layout(width)), shown, "{width}");
         }
     }
 
     #[test]
     fn what_was_cut_before_has_one_sign() {
-        assert_eq!([5, 4, 3].map(|columns| cut("abc… and more", columns, layout(80))), ["abc…", "abc…", "ab…"]);
+        assert_eq!(
+            [5, 4, 3].map(|columns| cut("abc… and more", columns, layout(80))),
+            ["abc…", "abc…", "ab…"]
+        );
         assert_eq!(fitted(&["ab…", "def"], 4, layout(80)).concat(), "ab…");
         let pieces = |columns| fitted(&["abc…", "  ", "def", "  "], columns, layout(80)).concat();
         assert_eq!(
             [10, 9, 8, 6, 5, 4, 3].map(pieces),
-            ["abc…  def ", "abc…  def", "abc…  d…", "abc… …", "abc…", "abc…", "ab…"]
+            [
+                "abc…  def ",
+                "abc…  def",
+                "abc…  d…",
+                "abc… …",
+                "abc…",
+                "abc…",
+                "ab…"
+            ]
         );
     }
 
@@ -151,10 +189,30 @@ mod tests {
 
     #[test]
     fn strangers_cannot_drive_the_terminal_or_turn_text_around() {
-        assert_eq!(printable("a\u{1b}[2J\u{9b}b\u{202e}c\n", layout(80)), "a [2J b?c ");
-        assert_eq!(printable("é", Layout { width: Some(80), height: None, unicode: false }), "?");
         assert_eq!(
-            printable("é", Layout { width: None, height: None, unicode: false }),
+            printable("a\u{1b}[2J\u{9b}b\u{202e}c\n", layout(80)),
+            "a [2J b?c "
+        );
+        assert_eq!(
+            printable(
+                "é",
+                Layout {
+                    width: Some(80),
+                    height: None,
+                    unicode: false
+                }
+            ),
+            "?"
+        );
+        assert_eq!(
+            printable(
+                "é",
+                Layout {
+                    width: None,
+                    height: None,
+                    unicode: false
+                }
+            ),
             "é",
             "a pipe takes any letter"
         );

@@ -19,12 +19,17 @@ pub(super) struct Measure {
 
 impl Measure {
     pub(super) fn new(rows: &[Row<'_>]) -> Self {
-        let widest =
-            |cell: for<'a> fn(&'a Row<'_>) -> &'a str| rows.iter().map(|row| cell(row).width()).max().unwrap_or(0);
+        let widest = |cell: for<'a> fn(&'a Row<'_>) -> &'a str| {
+            rows.iter().map(|row| cell(row).width()).max().unwrap_or(0)
+        };
         let (total, limit) = (widest(|row| &row.total), widest(|row| &row.limit));
         let mut extras = [0; EXTRAS];
         for (place, extra) in extras.iter_mut().enumerate() {
-            *extra = rows.iter().map(|row| row.extras[place].width()).max().unwrap_or(0);
+            *extra = rows
+                .iter()
+                .map(|row| row.extras[place].width())
+                .max()
+                .unwrap_or(0);
         }
         Self {
             index: widest(|row| &row.index).max(2),

@@ -11,18 +11,43 @@ use super::{
 use crate::describe::{self, Loads};
 
 pub(super) fn rows<'a>(gpu: &GpuSample, view: &View<'a>, layout: Layout) -> Vec<Row<'a>> {
-    let known = view.inventory.gpus.iter().find(|known| known.index == gpu.index);
+    let known = view
+        .inventory
+        .gpus
+        .iter()
+        .find(|known| known.index == gpu.index);
     let parts = gpu.mig_devices.value().into_iter().flatten();
     parts
-        .map(|part| row(part, known.and_then(|gpu| describe::device_of(gpu, part.instance)), gpu, view, layout))
+        .map(|part| {
+            row(
+                part,
+                known.and_then(|gpu| describe::device_of(gpu, part.instance)),
+                gpu,
+                view,
+                layout,
+            )
+        })
         .collect()
 }
 
-fn row<'a>(part: &MigSample, device: Option<&MigDevice>, gpu: &GpuSample, view: &View<'a>, layout: Layout) -> Row<'a> {
-    let profile = device.and_then(|device| device.profile.value()).map_or("MIG", String::as_str);
-    let name =
-        device.map_or_else(|| profile.to_owned(), |device| format!("{} {profile}", describe::label(gpu.index, device)));
-    let (used, total) = (part.memory.used_bytes.value(), part.memory.total_bytes.value());
+fn row<'a>(
+    part: &MigSample,
+    device: Option<&MigDevice>,
+    gpu: &GpuSample,
+    view: &View<'a>,
+    layout: Layout,
+) -> Row<'a> {
+    let profile = device
+        .and_then(|device| device.profile.value())
+        .map_or("MIG", String::as_str);
+    let name = device.map_or_else(
+        || profile.to_owned(),
+        |device| format!("{} {profile}", describe::label(gpu.index, device)),
+    );
+    let (used, total) = (
+        part.memory.used_bytes.value(),
+        part.memory.total_bytes.value(),
+    );
     Row {
         index: String::new(),
         name: printable(&name, layout),

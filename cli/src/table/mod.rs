@@ -64,9 +64,16 @@ impl Layout {
 }
 
 /// The whole table, each line ended. One that is shown in the place of the one before takes over what that kept.
-pub(crate) fn render(view: &View<'_>, layout: Layout, mut kept: Option<&mut ColumnWidths>) -> String {
+pub(crate) fn render(
+    view: &View<'_>,
+    layout: Layout,
+    mut kept: Option<&mut ColumnWidths>,
+) -> String {
     let mut lines = vec![head::line(view, layout)];
-    lines.extend(view.notice.map(|notice| Line::new(style::NOTICE, line::printable(notice, layout))));
+    lines.extend(
+        view.notice
+            .map(|notice| Line::new(style::NOTICE, line::printable(notice, layout))),
+    );
     lines.push(Line::default());
     lines.extend(gpus::lines(view, layout, kept.as_deref_mut()));
     lines.extend(view.with_total.then(|| total::line(view)));
@@ -78,7 +85,13 @@ pub(crate) fn render(view: &View<'_>, layout: Layout, mut kept: Option<&mut Colu
 /// gpustat's view: a line per GPU, with who holds how much, and with these parts.
 pub(crate) fn render_short(view: &View<'_>, layout: Layout, parts: &[ShortPart]) -> String {
     let total = view.with_total.then(|| total::line(view));
-    finish(short::lines(view, layout, parts).into_iter().chain(total).collect(), layout)
+    finish(
+        short::lines(view, layout, parts)
+            .into_iter()
+            .chain(total)
+            .collect(),
+        layout,
+    )
 }
 
 /// Cuts to the height, and says how much is missing.
@@ -88,9 +101,15 @@ fn finish(mut lines: Vec<Line>, layout: Layout) -> String {
         let missing = lines.len() - shown;
         lines.truncate(shown);
         let rows = if missing == 1 { "row" } else { "rows" };
-        lines.push(Line::new(DIM, format!("{missing} more {rows}: make the window higher")));
+        lines.push(Line::new(
+            DIM,
+            format!("{missing} more {rows}: make the window higher"),
+        ));
     }
-    lines.into_iter().map(|line| line.paint(layout) + "\n").collect()
+    lines
+        .into_iter()
+        .map(|line| line.paint(layout) + "\n")
+        .collect()
 }
 
 #[cfg(test)]

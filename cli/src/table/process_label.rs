@@ -31,7 +31,10 @@ impl ProcessLabel {
         let (name, command) = (process.name.value(), process.command.value());
         let (name, short) = match (notebook, name, command) {
             (Some(notebook), name, _) => {
-                let named = name.map_or_else(|| notebook.to_owned(), |name| format!("{notebook} ({name})"));
+                let named = name.map_or_else(
+                    || notebook.to_owned(),
+                    |name| format!("{notebook} ({name})"),
+                );
                 (named.clone(), named)
             }
             (None, _, Some(command)) => {
@@ -46,7 +49,12 @@ impl ProcessLabel {
         Some(Self {
             name: printable(name),
             short: printable(short),
-            behind: owner.map(behind).unwrap_or_default().into_iter().map(printable).collect(),
+            behind: owner
+                .map(behind)
+                .unwrap_or_default()
+                .into_iter()
+                .map(printable)
+                .collect(),
         })
     }
 
@@ -58,7 +66,11 @@ impl ProcessLabel {
     /// command line and is kept.
     pub(crate) fn fitted(&self, columns: usize, layout: Layout) -> String {
         let behind = in_brackets(&self.behind[..self.behind.len().min(1)]);
-        let less = [self.whole(), self.name.clone() + &behind, self.short.clone() + &behind];
+        let less = [
+            self.whole(),
+            self.name.clone() + &behind,
+            self.short.clone() + &behind,
+        ];
         if let Some(fits) = less.into_iter().find(|text| text.width() <= columns) {
             return fits;
         }
@@ -70,34 +82,55 @@ impl ProcessLabel {
 }
 
 fn in_brackets(behind: &[String]) -> String {
-    if behind.is_empty() { String::new() } else { format!(" ({})", behind.join(", ")) }
+    if behind.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", behind.join(", "))
+    }
 }
 
 /// The last part of a path.
 fn base(path: &str) -> &str {
-    path.rsplit('/').next().filter(|base| !base.is_empty()).unwrap_or(path)
+    path.rsplit('/')
+        .next()
+        .filter(|base| !base.is_empty())
+        .unwrap_or(path)
 }
 
 /// A command line whose program has lost its folders. Folders may have blanks in their names; the program's own name
 /// tells where they end.
 fn without_folders(command: &str, name: Option<&str>) -> String {
     let program = command.split(' ').next().unwrap_or_default();
-    let named = name.filter(|_| command.starts_with(['/', '.'])).and_then(|name| {
-        let start = command.find(&format!("/{name}"))? + 1;
-        let rest = &command[start + name.len()..];
-        (rest.is_empty() || rest.starts_with(' ')).then_some(start)
-    });
+    let named = name
+        .filter(|_| command.starts_with(['/', '.']))
+        .and_then(|name| {
+            let start = command.find(&format!("/{name}"))? + 1;
+            let rest = &command[start + name.len()..];
+            (rest.is_empty() || rest.starts_with(' ')).then_some(start)
+        });
     // What a process calls itself is no path: `[kworker/0:1]`.
     let is_path = !program.starts_with(['[', '(']) && !program.ends_with(':');
-    let start = named.unwrap_or_else(|| if is_path { program.len() - base(program).len() } else { 0 });
+    let start = named.unwrap_or_else(|| {
+        if is_path {
+            program.len() - base(program).len()
+        } else {
+            0
+        }
+    });
     command[start..].to_owned()
 }
 
 /// A command line whose script has lost its folders.
 fn with_short_script(command: &str) -> String {
-    let is_script = |word: &str| word.contains('/') && SCRIPTS.iter().any(|end| word.ends_with(end));
-    let mut script = command.split(' ').filter(|word| !word.starts_with('-') && is_script(word));
-    script.next().map_or_else(|| command.to_owned(), |script| command.replacen(script, base(script), 1))
+    let is_script =
+        |word: &str| word.contains('/') && SCRIPTS.iter().any(|end| word.ends_with(end));
+    let mut script = command
+        .split(' ')
+        .filter(|word| !word.starts_with('-') && is_script(word));
+    script.next().map_or_else(
+        || command.to_owned(),
+        |script| command.replacen(script, base(script), 1),
+    )
 }
 
 /// nvidia-smi's letters for what a process does on the GPU.
@@ -113,10 +146,20 @@ pub(super) fn kind(process: &Process) -> &'static str {
 
 /// What a process runs in, the most telling first.
 fn behind(owner: &Owner) -> Vec<String> {
-    let batch = owner.batch_job().map(|(kind, job)| format!("{} {}", kind.word(), job.job_id));
+    let batch = owner
+        .batch_job()
+        .map(|(kind, job)| format!("{} {}", kind.word(), job.job_id));
     let pod = owner.pod.as_ref().map(|pod| format!("pod {}", pod.label()));
-    let container = owner.container.as_ref().map(|container| format!("container {}", container.label()));
-    batch.into_iter().chain(pod).chain(container).chain(owner.unit.clone()).collect()
+    let container = owner
+        .container
+        .as_ref()
+        .map(|container| format!("container {}", container.label()));
+    batch
+        .into_iter()
+        .chain(pod)
+        .chain(container)
+        .chain(owner.unit.clone())
+        .collect()
 }
 
 #[cfg(test)]
@@ -126,22 +169,43 @@ mod tests {
     use super::*;
     use crate::table::examples;
 
-    const TERMINAL: Layout = Layout { width: Some(80), height: None, unicode: true };
+    const TERMINAL: Layout = Layout {
+        width: Some(80),
+        height: None,
+        unicode: true,
+    };
 
     fn of(command: &str, name: &str) -> ProcessLabel {
         let mut process = examples::process(1, "ana", 1.0, command);
         process.name = Reading::Now(name.to_owned());
-        let slurm = Some(BatchJob { job_id: "88123".to_owned(), step: None, private: false });
-        process.owner = Reading::Now(Owner { slurm, unit: Some("a.scope".to_owned()), ..Owner::default() });
+        let slurm = Some(BatchJob {
+            job_id: "88123".to_owned(),
+            step: None,
+            private: false,
+        });
+        process.owner = Reading::Now(Owner {
+            slurm,
+            unit: Some("a.scope".to_owned()),
+            ..Owner::default()
+        });
         ProcessLabel::of(&process, None, TERMINAL).unwrap()
     }
 
     #[test]
     fn a_program_loses_its_folders_and_a_script_only_where_there_is_no_room() {
-        let what = of("/home/ana/miniconda3/envs/torch/bin/python3 -u /home/ana/work/train.py --bf16", "python3");
+        let what = of(
+            "/home/ana/miniconda3/envs/torch/bin/python3 -u /home/ana/work/train.py --bf16",
+            "python3",
+        );
         for (columns, text) in [
-            (80, "python3 -u /home/ana/work/train.py --bf16 (slurm 88123, a.scope)"),
-            (60, "python3 -u /home/ana/work/train.py --bf16 (slurm 88123)"),
+            (
+                80,
+                "python3 -u /home/ana/work/train.py --bf16 (slurm 88123, a.scope)",
+            ),
+            (
+                60,
+                "python3 -u /home/ana/work/train.py --bf16 (slurm 88123)",
+            ),
             (50, "python3 -u train.py --bf16 (slurm 88123)"),
             (36, "python3 -u train.py -… (slurm 88123)"),
             (20, "python3 -u train.py…"),
@@ -152,17 +216,43 @@ mod tests {
 
     #[test]
     fn batch_job_is_named_with_its_system() {
-        let job = || Some(BatchJob { job_id: "7.server".to_owned(), step: None, private: false });
-        assert_eq!(behind(&Owner { pbs: job(), ..Owner::default() }), ["pbs 7.server"]);
-        assert_eq!(behind(&Owner { lsf: job(), ..Owner::default() }), ["lsf 7.server"]);
+        let job = || {
+            Some(BatchJob {
+                job_id: "7.server".to_owned(),
+                step: None,
+                private: false,
+            })
+        };
+        assert_eq!(
+            behind(&Owner {
+                pbs: job(),
+                ..Owner::default()
+            }),
+            ["pbs 7.server"]
+        );
+        assert_eq!(
+            behind(&Owner {
+                lsf: job(),
+                ..Owner::default()
+            }),
+            ["lsf 7.server"]
+        );
     }
 
     #[test]
     fn what_is_no_path_stays_as_it_is() {
         for (command, name, text) in [
-            ("/opt/my tools/bin/serve --port 80", "serve", "serve --port 80"),
+            (
+                "/opt/my tools/bin/serve --port 80",
+                "serve",
+                "serve --port 80",
+            ),
             ("./simulate /data/a", "simulate", "simulate /data/a"),
-            ("vllm serve meta-llama/Llama-3.1-8B", "vllm", "vllm serve meta-llama/Llama-3.1-8B"),
+            (
+                "vllm serve meta-llama/Llama-3.1-8B",
+                "vllm",
+                "vllm serve meta-llama/Llama-3.1-8B",
+            ),
             ("[kworker/0:1]", "kworker/0:1", "[kworker/0:1]"),
             ("/usr/bin/", "x", "/usr/bin/"),
             ("", "x", ""),

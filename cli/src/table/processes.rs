@@ -16,7 +16,9 @@ use super::{
 use crate::describe::{self, NotebookNames};
 
 const COLUMNS: usize = 8;
-const HEADINGS: [&str; COLUMNS] = ["GPU", "PID", "USER", "TYPE", "MEMORY", "SM", "HOST MEM", "TIME"];
+const HEADINGS: [&str; COLUMNS] = [
+    "GPU", "PID", "USER", "TYPE", "MEMORY", "SM", "HOST MEM", "TIME",
+];
 const USER: usize = 2;
 const TYPE: usize = 3;
 const MEMORY_HELD: usize = 4;
@@ -44,36 +46,78 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, kept: Option<&mut ColumnWid
     let mut rows = Vec::new();
     let names = NotebookNames::of_sample(view.sample);
     for gpu in &view.sample.gpus {
-        let known = view.inventory.gpus.iter().find(|known| known.index == gpu.index);
+        let known = view
+            .inventory
+            .gpus
+            .iter()
+            .find(|known| known.index == gpu.index);
         let place = |process: &Process| {
-            let part = process.mig.zip(known).and_then(|(instance, known)| describe::device_of(known, instance));
-            part.map_or_else(|| gpu.index.to_string(), |part| describe::label(gpu.index, part))
+            let part = process
+                .mig
+                .zip(known)
+                .and_then(|(instance, known)| describe::device_of(known, instance));
+            part.map_or_else(
+                || gpu.index.to_string(),
+                |part| describe::label(gpu.index, part),
+            )
         };
         // By the parts of the GPU; whoever holds most comes first, and of whom it is not known how much, last.
         let mut processes: Vec<&Process> = gpu.processes.value().into_iter().flatten().collect();
-        processes.sort_by_key(|process| (process.mig, Reverse(process.memory_bytes.value().copied()), process.pid));
+        processes.sort_by_key(|process| {
+            (
+                process.mig,
+                Reverse(process.memory_bytes.value().copied()),
+                process.pid,
+            )
+        });
         rows.extend(
-            processes.into_iter().map(|process| row(place(process), process, &names, view.sample.at_ms, layout)),
+            processes
+                .into_iter()
+                .map(|process| row(place(process), process, &names, view.sample.at_ms, layout)),
         );
     }
-    let mut lines = if rows.is_empty() { Vec::new() } else { table(&rows, layout, kept) };
+    let mut lines = if rows.is_empty() {
+        Vec::new()
+    } else {
+        table(&rows, layout, kept)
+    };
     let is_well = |health: &Health| *health == Health::Ok;
     let unknown = view.sample.gpus.iter().filter(|gpu| is_well(&gpu.health));
     for (gpu, reason) in unknown.filter_map(|gpu| Some((gpu.index, gpu.processes.absence()?))) {
         lines.push(Line::new(DIM, format!("processes of GPU {gpu}: {reason}")));
     }
-    for gpu in view.sample.gpus.iter().filter(|gpu| gpu.processes_omitted > 0) {
-        lines.push(Line::new(DIM, format!("GPU {}: {}", gpu.index, describe::more_processes(gpu.processes_omitted))));
+    for gpu in view
+        .sample
+        .gpus
+        .iter()
+        .filter(|gpu| gpu.processes_omitted > 0)
+    {
+        lines.push(Line::new(
+            DIM,
+            format!(
+                "GPU {}: {}",
+                gpu.index,
+                describe::more_processes(gpu.processes_omitted)
+            ),
+        ));
     }
     for gpu in &view.sample.gpus {
-        let note = describe::unlisted_processes(gpu).map(|note| format!("GPU {}: {note}", gpu.index));
+        let note =
+            describe::unlisted_processes(gpu).map(|note| format!("GPU {}: {note}", gpu.index));
         lines.extend(note.map(|note| Line::new(DIM, note)));
     }
     for gpu in view.sample.gpus.iter().filter(|gpu| is_well(&gpu.health)) {
-        let known = view.inventory.gpus.iter().find(|known| known.index == gpu.index);
+        let known = view
+            .inventory
+            .gpus
+            .iter()
+            .find(|known| known.index == gpu.index);
         for (place, holders) in describe::unused_allocations(gpu, known) {
             let holders = printable(&holders, layout);
-            lines.push(Line::new(DIM, format!("GPU {place}: allocated to {holders}, no process")));
+            lines.push(Line::new(
+                DIM,
+                format!("GPU {place}: allocated to {holders}, no process"),
+            ));
         }
     }
     if lines.is_empty() {
@@ -82,20 +126,39 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, kept: Option<&mut ColumnWid
     lines
 }
 
-fn row(place: String, process: &Process, names: &NotebookNames, now_ms: u64, layout: Layout) -> Row {
+fn row(
+    place: String,
+    process: &Process,
+    names: &NotebookNames,
+    now_ms: u64,
+    layout: Layout,
+) -> Row {
     let absent = || ABSENT.to_owned();
     let memory = process.memory_bytes.value();
     let cells = [
         place,
         process.pid.to_string(),
-        process.user.value().map_or_else(absent, |user| cut(&printable(user, layout), LONGEST_USER, layout)),
+        process.user.value().map_or_else(absent, |user| {
+            cut(&printable(user, layout), LONGEST_USER, layout)
+        }),
         kind(process).to_owned(),
-        memory.map_or_else(|| "unknown".to_owned(), |bytes| format!("{} GiB", gib_in_column(*bytes))),
+        memory.map_or_else(
+            || "unknown".to_owned(),
+            |bytes| format!("{} GiB", gib_in_column(*bytes)),
+        ),
         whole(&process.sm_percent, "%"),
-        process.host_memory_bytes.value().map_or_else(absent, |bytes| format!("{} GiB", gib_in_column(*bytes))),
-        process.started_ms.value().map_or_else(absent, |started| compact_duration(now_ms.saturating_sub(*started))),
+        process
+            .host_memory_bytes
+            .value()
+            .map_or_else(absent, |bytes| format!("{} GiB", gib_in_column(*bytes))),
+        process.started_ms.value().map_or_else(absent, |started| {
+            compact_duration(now_ms.saturating_sub(*started))
+        }),
     ];
-    Row { cells, what: ProcessLabel::of(process, names.of_process(process), layout) }
+    Row {
+        cells,
+        what: ProcessLabel::of(process, names.of_process(process), layout),
+    }
 }
 
 fn table(rows: &[Row], layout: Layout, kept: Option<&mut ColumnWidths>) -> Vec<Line> {
@@ -124,14 +187,27 @@ fn table(rows: &[Row], layout: Layout, kept: Option<&mut ColumnWidths>) -> Vec<L
         kept.processes = widths;
     }
     let room = |widths: &Widths| {
-        let taken = widths.iter().filter(|width| **width > 0).map(|width| width + GAP).sum::<usize>();
-        layout.width.map_or(usize::MAX, |width| width.saturating_sub(taken))
+        let taken = widths
+            .iter()
+            .filter(|width| **width > 0)
+            .map(|width| width + GAP)
+            .sum::<usize>();
+        layout
+            .width
+            .map_or(usize::MAX, |width| width.saturating_sub(taken))
     };
     if room(&widths) < SHORTEST_WHAT {
         widths[USER] = widths[USER].min(SHORTEST_USER);
     }
-    let least_telling = [(HOST_MEMORY, GOOD_WHAT), (TYPE, SHORTEST_WHAT), (TIME, SHORTEST_WHAT)];
-    for (column, what) in least_telling.into_iter().chain([(SM, SHORTEST_WHAT), (USER, SHORTEST_WHAT)]) {
+    let least_telling = [
+        (HOST_MEMORY, GOOD_WHAT),
+        (TYPE, SHORTEST_WHAT),
+        (TIME, SHORTEST_WHAT),
+    ];
+    for (column, what) in least_telling
+        .into_iter()
+        .chain([(SM, SHORTEST_WHAT), (USER, SHORTEST_WHAT)])
+    {
         if room(&widths) < what {
             widths[column] = 0;
         }
@@ -142,7 +218,12 @@ fn table(rows: &[Row], layout: Layout, kept: Option<&mut ColumnWidths>) -> Vec<L
     let mut lines = vec![head];
     lines.extend(rows.iter().map(|row| {
         let mut line = cells(&row.cells, &widths, layout, style);
-        line.push(PLAIN, row.what.as_ref().map_or_else(|| ABSENT.to_owned(), |what| what.fitted(room, layout)));
+        line.push(
+            PLAIN,
+            row.what
+                .as_ref()
+                .map_or_else(|| ABSENT.to_owned(), |what| what.fitted(room, layout)),
+        );
         line
     }));
     lines
@@ -158,13 +239,27 @@ fn style(column: usize) -> anstyle::Style {
 }
 
 /// All but the user's name are numbers or short, and are aligned on the right. A column of no width is left out.
-fn cells(cells: &[String; COLUMNS], widths: &Widths, layout: Layout, style: fn(usize) -> anstyle::Style) -> Line {
+fn cells(
+    cells: &[String; COLUMNS],
+    widths: &Widths,
+    layout: Layout,
+    style: fn(usize) -> anstyle::Style,
+) -> Line {
     let mut line = Line::default();
-    for (column, (cell, width)) in cells.iter().zip(widths).enumerate().filter(|(_, (_, width))| **width > 0) {
+    for (column, (cell, width)) in cells
+        .iter()
+        .zip(widths)
+        .enumerate()
+        .filter(|(_, (_, width))| **width > 0)
+    {
         let cell = cut(cell, *width, layout);
         line.push(
             style(column),
-            if column == USER || column == TYPE { left(&cell, *width) } else { right(&cell, *width) },
+            if column == USER || column == TYPE {
+                left(&cell, *width)
+            } else {
+                right(&cell, *width)
+            },
         );
         line.push(PLAIN, " ".repeat(GAP));
     }

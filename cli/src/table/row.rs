@@ -39,9 +39,16 @@ pub(super) struct Row<'a> {
 pub(super) const EXTRAS: usize = 6;
 
 pub(super) fn of_gpu<'a>(gpu: &GpuSample, view: &View<'a>, layout: Layout) -> Row<'a> {
-    let known = view.inventory.gpus.iter().find(|known| known.index == gpu.index);
+    let known = view
+        .inventory
+        .gpus
+        .iter()
+        .find(|known| known.index == gpu.index);
     let name = describe::full_name(known.map(|known| &known.name));
-    let (used, total) = (gpu.memory.used_bytes.value(), gpu.memory.total_bytes.value());
+    let (used, total) = (
+        gpu.memory.used_bytes.value(),
+        gpu.memory.total_bytes.value(),
+    );
     Row {
         index: gpu.index.to_string(),
         name: printable(&name, layout),
@@ -50,8 +57,16 @@ pub(super) fn of_gpu<'a>(gpu: &GpuSample, view: &View<'a>, layout: Layout) -> Ro
         total: total.map_or_else(String::new, |bytes| describe::total(*bytes)),
         memory_share: describe::share(used, total),
         temperature: whole(&gpu.temperature.gpu_celsius, degrees(layout)),
-        draw: gpu.power.draw_watts.value().map_or_else(|| ABSENT.to_owned(), |watts| format!("{watts:.0}")),
-        limit: gpu.power.limit_watts.value().map_or_else(String::new, |watts| format!("{watts:.0}")),
+        draw: gpu
+            .power
+            .draw_watts
+            .value()
+            .map_or_else(|| ABSENT.to_owned(), |watts| format!("{watts:.0}")),
+        limit: gpu
+            .power
+            .limit_watts
+            .value()
+            .map_or_else(String::new, |watts| format!("{watts:.0}")),
         loads: Loads::of_gpu(gpu, known, &view.thresholds),
         extras: extras(gpu, layout),
         past: view.past.of_gpu(gpu),
@@ -73,10 +88,28 @@ impl Row<'_> {
 
 /// What is to be said of a GPU, as this terminal can show it.
 pub(super) fn phrases(gpu: &GpuSample, view: &View<'_>, layout: Layout) -> Vec<Phrase> {
-    let shown = |text: String| printable(&if layout.unicode { text } else { text.replace('–', "-") }, layout);
-    let context = Context { now_ms: view.sample.at_ms, is_one_shot: view.is_one_shot };
+    let shown = |text: String| {
+        printable(
+            &if layout.unicode {
+                text
+            } else {
+                text.replace('–', "-")
+            },
+            layout,
+        )
+    };
+    let context = Context {
+        now_ms: view.sample.at_ms,
+        is_one_shot: view.is_one_shot,
+    };
     let phrases = describe::of_gpu(gpu, context).into_iter();
-    phrases.map(|phrase| Phrase { short: shown(phrase.short), long: shown(phrase.long), ..phrase }).collect()
+    phrases
+        .map(|phrase| Phrase {
+            short: shown(phrase.short),
+            long: shown(phrase.long),
+            ..phrase
+        })
+        .collect()
 }
 
 fn degrees(layout: Layout) -> &'static str {
@@ -85,13 +118,22 @@ fn degrees(layout: Layout) -> &'static str {
 
 fn extras(gpu: &GpuSample, layout: Layout) -> [String; EXTRAS] {
     let percent = |word: &str, reading: Option<&Reading<f64>>| {
-        reading.and_then(Reading::value).map_or_else(String::new, |value| format!("{word} {value:>3.0} %"))
+        reading
+            .and_then(Reading::value)
+            .map_or_else(String::new, |value| format!("{word} {value:>3.0} %"))
     };
     let activity: Option<&Activity> = gpu.activity.value();
-    let both = |word: &str, sent: &Reading<f64>, received: &Reading<f64>| match (sent.value(), received.value()) {
+    let both = |word: &str, sent: &Reading<f64>, received: &Reading<f64>| match (
+        sent.value(),
+        received.value(),
+    ) {
         (Some(sent), Some(received)) => {
             let rate = |bytes: f64| three_digits(bytes / 1e9);
-            format!("{word} {:>4} out {:>4} in GB/s", rate(*sent), rate(*received))
+            format!(
+                "{word} {:>4} out {:>4} in GB/s",
+                rate(*sent),
+                rate(*received)
+            )
         }
         _ => String::new(),
     };
@@ -99,9 +141,18 @@ fn extras(gpu: &GpuSample, layout: Layout) -> [String; EXTRAS] {
     [
         percent("SM", activity.map(|activity| &activity.sm_percent)),
         percent("tensor", activity.map(|activity| &activity.tensor_percent)),
-        gpu.clocks.sm_mhz.value().map_or_else(String::new, |mhz| format!("{mhz:>4} MHz")),
-        memory.value().map_or_else(String::new, |value| format!("memory {value:.0} {}", degrees(layout))),
+        gpu.clocks
+            .sm_mhz
+            .value()
+            .map_or_else(String::new, |mhz| format!("{mhz:>4} MHz")),
+        memory.value().map_or_else(String::new, |value| {
+            format!("memory {value:.0} {}", degrees(layout))
+        }),
         percent("fan", Some(&gpu.fan_percent)),
-        both("PCIe", &gpu.pcie.tx_bytes_per_second, &gpu.pcie.rx_bytes_per_second),
+        both(
+            "PCIe",
+            &gpu.pcie.tx_bytes_per_second,
+            &gpu.pcie.rx_bytes_per_second,
+        ),
     ]
 }

@@ -47,27 +47,55 @@ const POWER_COLUMNS: usize = ",  693 /  700 W".len();
 const MIB: u64 = 1 << 20;
 
 pub(super) fn lines(view: &View<'_>, layout: Layout, parts: &[ShortPart]) -> Vec<Line> {
-    let numbers = [(ShortPart::Fan, FAN_COLUMNS), (ShortPart::Power, POWER_COLUMNS)]
-        .into_iter()
-        .fold(NUMBERS, |sum, (part, columns)| sum + if parts.contains(&part) { columns } else { 0 });
+    let numbers = [
+        (ShortPart::Fan, FAN_COLUMNS),
+        (ShortPart::Power, POWER_COLUMNS),
+    ]
+    .into_iter()
+    .fold(NUMBERS, |sum, (part, columns)| {
+        sum + if parts.contains(&part) { columns } else { 0 }
+    });
     let name = |index: u32| {
-        let known = view.inventory.gpus.iter().find(|known| known.index == index);
-        let name = known.and_then(|known| known.name.value()).map_or("unknown GPU", String::as_str);
+        let known = view
+            .inventory
+            .gpus
+            .iter()
+            .find(|known| known.index == index);
+        let name = known
+            .and_then(|known| known.name.value())
+            .map_or("unknown GPU", String::as_str);
         // What gpustat shows is whole; a name that leaves no room for numbers helps nobody.
-        let has_room = layout.width.is_none_or(|columns| name.width() + numbers <= columns);
+        let has_room = layout
+            .width
+            .is_none_or(|columns| name.width() + numbers <= columns);
         let ellipsis = if layout.unicode { '…' } else { '~' };
         let short = || fitted(without_maker(name), LONGEST, ellipsis);
         printable(&if has_room { name.to_owned() } else { short() }, layout)
     };
-    let longest = view.sample.gpus.iter().map(|gpu| name(gpu.index).width()).max().unwrap_or(0);
-    let digits = view.sample.gpus.iter().map(|gpu| gpu.index.to_string().len()).max().unwrap_or(1);
+    let longest = view
+        .sample
+        .gpus
+        .iter()
+        .map(|gpu| name(gpu.index).width())
+        .max()
+        .unwrap_or(0);
+    let digits = view
+        .sample
+        .gpus
+        .iter()
+        .map(|gpu| gpu.index.to_string().len())
+        .max()
+        .unwrap_or(1);
     let mut lines = vec![head(view, longest, layout)];
     for gpu in &view.sample.gpus {
         let mut line = Line::new(INDEX, left(&format!("[{}]", gpu.index), digits + 2) + " ");
         line.push(NAME, left(&name(gpu.index), longest));
         line.push(PLAIN, " | ");
         readings(gpu, &mut line, parts);
-        for said in phrases(gpu, view, layout).iter().filter(|said| said.level == Level::Act) {
+        for said in phrases(gpu, view, layout)
+            .iter()
+            .filter(|said| said.level == Level::Act)
+        {
             line.push(PLAIN, " | ");
             line.push(ALARM, &said.short);
         }
@@ -81,8 +109,14 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, parts: &[ShortPart]) -> Vec
 /// `node17          10:42:07  580.159.04`
 fn head(view: &View<'_>, longest: usize, layout: Layout) -> Line {
     let inventory = view.inventory;
-    let mut line = Line::new(STRONG, left(&printable(&inventory.hostname, layout), longest + 4));
-    line.push(PLAIN, format!("  {}  ", clock(view.sample.at_ms, view.sample.at_ms)));
+    let mut line = Line::new(
+        STRONG,
+        left(&printable(&inventory.hostname, layout), longest + 4),
+    );
+    line.push(
+        PLAIN,
+        format!("  {}  ", clock(view.sample.at_ms, view.sample.at_ms)),
+    );
     if inventory.platform.is_simulated() {
         line.push(SIMULATED, "simulated");
     } else if let Some(version) = inventory.platform.driver_version.value() {
@@ -94,10 +128,19 @@ fn head(view: &View<'_>, longest: usize, layout: Layout) -> Line {
 /// `64'C,  30 %,  96 %,  693 /  700 W | 80123 / 143771 MB`, in gpustat's order: the fan before the utilization.
 fn readings(gpu: &GpuSample, line: &mut Line, parts: &[ShortPart]) {
     let whole = |reading: &Reading<f64>, width: usize| {
-        right(&reading.value().map_or_else(|| ABSENT.to_owned(), |value| format!("{value:.0}")), width)
+        right(
+            &reading
+                .value()
+                .map_or_else(|| ABSENT.to_owned(), |value| format!("{value:.0}")),
+            width,
+        )
     };
     let bold = |style: Style, reading: &Reading<f64>, from: f64| {
-        if reading.value().is_some_and(|value| *value >= from) { style.bold() } else { style }
+        if reading.value().is_some_and(|value| *value >= from) {
+            style.bold()
+        } else {
+            style
+        }
     };
     let (heat, busy) = (&gpu.temperature.gpu_celsius, &gpu.utilization.gpu_percent);
     line.push(bold(TEMPERATURE, heat, HOT_CELSIUS), whole(heat, 2) + "'C");
@@ -116,7 +159,12 @@ fn readings(gpu: &GpuSample, line: &mut Line, parts: &[ShortPart]) {
     }
     line.push(PLAIN, " | ");
     let mib = |reading: &Reading<u64>, width: usize| {
-        right(&reading.value().map_or_else(|| ABSENT.to_owned(), |bytes| (bytes / MIB).to_string()), width)
+        right(
+            &reading
+                .value()
+                .map_or_else(|| ABSENT.to_owned(), |bytes| (bytes / MIB).to_string()),
+            width,
+        )
     };
     line.push(MEMORY.bold(), mib(&gpu.memory.used_bytes, 6));
     line.push(PLAIN, " / ");
@@ -127,7 +175,10 @@ fn readings(gpu: &GpuSample, line: &mut Line, parts: &[ShortPart]) {
 /// `ana:train.py/4711(61000M) bob:python/815(4800M)`
 fn holders(gpu: &GpuSample, line: &mut Line, layout: Layout, parts: &[ShortPart]) {
     match &gpu.processes {
-        Reading::Now(processes) | Reading::Earlier { value: processes, .. } => {
+        Reading::Now(processes)
+        | Reading::Earlier {
+            value: processes, ..
+        } => {
             for process in processes {
                 let user = process.user.value().map_or(ABSENT, String::as_str);
                 line.push(DIM, format!(" {}", printable(user, layout)));
@@ -138,8 +189,10 @@ fn holders(gpu: &GpuSample, line: &mut Line, layout: Layout, parts: &[ShortPart]
                 if parts.contains(&ShortPart::Pid) {
                     line.push(PLAIN, format!("/{}", process.pid));
                 }
-                let held =
-                    process.memory_bytes.value().map_or_else(|| "?".to_owned(), |bytes| (bytes / MIB).to_string());
+                let held = process
+                    .memory_bytes
+                    .value()
+                    .map_or_else(|| "?".to_owned(), |bytes| (bytes / MIB).to_string());
                 line.push(PLAIN, "(");
                 line.push(MEMORY, held + "M");
                 line.push(PLAIN, ")");

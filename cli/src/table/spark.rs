@@ -16,20 +16,29 @@ pub(super) fn spark(
     for (at_ms, value) in values {
         let age_ms = now_ms.saturating_sub(*at_ms);
         if age_ms < span_ms {
-            let (sum, count) = &mut parts[columns - 1 - (age_ms * columns as u64 / span_ms) as usize];
+            let (sum, count) =
+                &mut parts[columns - 1 - (age_ms * columns as u64 / span_ms) as usize];
             *sum += value;
             *count += 1;
         }
     }
-    let level = |(sum, count): &(f64, u32)| (*count > 0).then(|| (sum / f64::from(*count) / full).clamp(0.0, 1.0));
-    let steps: &[char] =
-        if rich { &['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'] } else { &['_', '.', '-', '=', '^'] };
+    let level = |(sum, count): &(f64, u32)| {
+        (*count > 0).then(|| (sum / f64::from(*count) / full).clamp(0.0, 1.0))
+    };
+    let steps: &[char] = if rich {
+        &['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
+    } else {
+        &['_', '.', '-', '=', '^']
+    };
     // What is more than nothing stands above the line.
     let step = |share: f64| {
         let step = (share * (steps.len() - 1) as f64).round() as usize;
         steps[if share > 0.005 { step.max(1) } else { step }]
     };
-    parts.iter().map(|part| level(part).map_or(' ', step)).collect()
+    parts
+        .iter()
+        .map(|part| level(part).map_or(' ', step))
+        .collect()
 }
 
 #[cfg(test)]
@@ -38,15 +47,32 @@ mod tests {
 
     #[test]
     fn each_column_is_the_mean_of_its_time_and_a_gap_is_blank() {
-        let values: VecDeque<_> =
-            [(1_000, 0.0), (2_000, 0.0), (21_000, 100.0), (31_000, 100.0), (36_000, 0.0), (39_000, 2.0)].into();
+        let values: VecDeque<_> = [
+            (1_000, 0.0),
+            (2_000, 0.0),
+            (21_000, 100.0),
+            (31_000, 100.0),
+            (36_000, 0.0),
+            (39_000, 2.0),
+        ]
+        .into();
         assert_eq!(spark(&values, 40_000, 40_000, 4, 100.0, true), "▁ █▃");
         assert_eq!(spark(&values, 40_000, 40_000, 4, 100.0, false), "_ ^.");
     }
 
     #[test]
     fn what_is_too_old_is_not_shown_and_what_is_little_is_not_nothing() {
-        assert_eq!(spark(&[(1_000, 50.0), (99_000, 1.0)].into(), 100_000, 60_000, 2, 100.0, true), " ▂");
+        assert_eq!(
+            spark(
+                &[(1_000, 50.0), (99_000, 1.0)].into(),
+                100_000,
+                60_000,
+                2,
+                100.0,
+                true
+            ),
+            " ▂"
+        );
         assert_eq!(spark(&VecDeque::new(), 0, 60_000, 3, 100.0, true), "   ");
     }
 }

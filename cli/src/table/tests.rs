@@ -2,8 +2,8 @@
 
 use clap::ValueEnum;
 use gpumon_probe::model::{
-    Absence, Allocation, Condition, ConditionKind, GpuSample, Health, MigDevice, MigInstance, MigSample, Reading,
-    Severity, SourceKind, ThrottleReason,
+    Absence, Allocation, Condition, ConditionKind, GpuSample, Health, MigDevice, MigInstance,
+    MigSample, Reading, Severity, SourceKind, ThrottleReason,
 };
 use gpumon_server::frame::{GpuHistory, History};
 use unicode_width::UnicodeWidthStr;
@@ -28,7 +28,12 @@ struct Scene {
 impl Scene {
     fn new(count: u32) -> Self {
         let (inventory, sample) = (inventory(count, "NVIDIA H200"), sample(count));
-        Self { inventory, sample, past: UtilizationHistory::default(), is_one_shot: true }
+        Self {
+            inventory,
+            sample,
+            past: UtilizationHistory::default(),
+            is_one_shot: true,
+        }
     }
 
     fn of(count: u32, change: impl FnOnce(&mut Self)) -> Self {
@@ -52,22 +57,40 @@ impl Scene {
     /// A minute in which the utilization rose and the memory of the first GPU grew.
     fn remember(&mut self) {
         let memory = &self.sample.gpus[0].memory;
-        let left = memory.total_bytes.value().unwrap_or(&0) - memory.used_bytes.value().unwrap_or(&0);
+        let left =
+            memory.total_bytes.value().unwrap_or(&0) - memory.used_bytes.value().unwrap_or(&0);
         let kind = ConditionKind::MemoryFilling {
             left_ms: left / GIB * 1000,
             bytes_per_second: GIB as f64,
             growing: Vec::new(),
         };
         let text = "Memory full in about a minute.".to_owned();
-        self.sample.gpus[0].conditions.push(Condition { since_ms: NOW_MS, severity: Severity::Critical, text, kind });
-        let seconds = || 0..60_u16;
-        let times_ms = seconds().map(|second| NOW_MS - 59_000 + u64::from(second) * 1000).collect();
-        let gpus = self.sample.gpus.iter().map(|gpu| {
-            let busy = seconds().map(|second| (second != 30).then_some(f32::from(second) * 100.0 / 59.0)).collect();
-            let metrics = [(METRIC.to_owned(), busy)].into();
-            GpuHistory { uuid: gpu.uuid.clone().unwrap_or_default(), metrics, holders: Vec::new() }
+        self.sample.gpus[0].conditions.push(Condition {
+            since_ms: NOW_MS,
+            severity: Severity::Critical,
+            text,
+            kind,
         });
-        self.past = UtilizationHistory::of(&History { times_ms, gpus: gpus.collect(), ..History::default() });
+        let seconds = || 0..60_u16;
+        let times_ms = seconds()
+            .map(|second| NOW_MS - 59_000 + u64::from(second) * 1000)
+            .collect();
+        let gpus = self.sample.gpus.iter().map(|gpu| {
+            let busy = seconds()
+                .map(|second| (second != 30).then_some(f32::from(second) * 100.0 / 59.0))
+                .collect();
+            let metrics = [(METRIC.to_owned(), busy)].into();
+            GpuHistory {
+                uuid: gpu.uuid.clone().unwrap_or_default(),
+                metrics,
+                holders: Vec::new(),
+            }
+        });
+        self.past = UtilizationHistory::of(&History {
+            times_ms,
+            gpus: gpus.collect(),
+            ..History::default()
+        });
         self.is_one_shot = false;
     }
 
@@ -89,10 +112,18 @@ impl Scene {
     }
 }
 
-const PIPE: Layout = Layout { width: None, height: None, unicode: false };
+const PIPE: Layout = Layout {
+    width: None,
+    height: None,
+    unicode: false,
+};
 
 fn terminal(width: usize) -> Layout {
-    Layout { width: Some(width), height: None, unicode: true }
+    Layout {
+        width: Some(width),
+        height: None,
+        unicode: true,
+    }
 }
 
 #[track_caller]
@@ -103,7 +134,12 @@ fn compare(name: &str, drawn: &str) {
 }
 
 fn condition(severity: Severity, text: &str, kind: ConditionKind) -> Condition {
-    Condition { since_ms: NOW_MS - 1_560_000, severity, text: text.to_owned(), kind }
+    Condition {
+        since_ms: NOW_MS - 1_560_000,
+        severity,
+        text: text.to_owned(),
+        kind,
+    }
 }
 
 fn gone(index: u32, health: Health, reason: &Absence) -> GpuSample {
@@ -132,20 +168,32 @@ fn troubles() -> Scene {
         gpus[5].conditions = vec![condition(
             Severity::Critical,
             "Xid 79: The GPU has fallen off the bus. Reboot the machine.",
-            ConditionKind::Xid { pid: None, code: 79, count: 1, last_ms: since_ms },
+            ConditionKind::Xid {
+                pid: None,
+                code: 79,
+                count: 1,
+                last_ms: since_ms,
+            },
         )];
         gpus[6].utilization.gpu_percent = Reading::Now(0.0);
         gpus[6].conditions = vec![condition(
             Severity::Notice,
             "explore.ipynb (ana) idle, holding 30.1 GiB for 26 minutes.",
-            ConditionKind::HeldIdle { bytes: 30 * GIB, idle_ms: 1_560_000, pids: vec![7] },
+            ConditionKind::HeldIdle {
+                bytes: 30 * GIB,
+                idle_ms: 1_560_000,
+                pids: vec![7],
+            },
         )];
         gpus[7].memory.used_bytes = Reading::Now(140 * GIB);
         gpus[7].memory.free_bytes = Reading::Now(GIB);
         gpus[7].conditions = vec![condition(
             Severity::Warning,
             "Memory nearly full: 1.0 GiB of 141.0 GiB free. The next allocation may fail.",
-            ConditionKind::MemoryNearlyFull { free_bytes: GIB, total_bytes: 141 * GIB },
+            ConditionKind::MemoryNearlyFull {
+                free_bytes: GIB,
+                total_bytes: 141 * GIB,
+            },
         )];
         gpus[7].processes = Reading::Absent(Absence::NoPermission);
     })
@@ -153,13 +201,17 @@ fn troubles() -> Scene {
 
 #[test]
 fn one_gpu_with_its_processes() {
-    Scene::of(1, |scene| scene.sample.gpus[0].processes = Reading::Now(processes())).looks_like("one");
+    Scene::of(1, |scene| {
+        scene.sample.gpus[0].processes = Reading::Now(processes())
+    })
+    .looks_like("one");
 }
 
 #[test]
 fn two_gpus_of_different_makes_with_their_last_minute() {
     let scene = Scene::of(2, |scene| {
-        scene.inventory.gpus[1].name = Reading::Now("NVIDIA GeForce RTX 4090 Laptop GPU".to_owned());
+        scene.inventory.gpus[1].name =
+            Reading::Now("NVIDIA GeForce RTX 4090 Laptop GPU".to_owned());
         scene.sample.gpus[0].memory.used_bytes = Reading::Now(100 * GIB);
         scene.remember();
         let laptop = &mut scene.sample.gpus[1];
@@ -184,7 +236,10 @@ fn a_gpu_that_is_divided_shows_its_parts_and_who_is_in_which() {
         let part = |index, gpu_instance| MigDevice {
             index,
             uuid: format!("MIG-{index}"),
-            instance: MigInstance { gpu_instance, compute_instance: 0 },
+            instance: MigInstance {
+                gpu_instance,
+                compute_instance: 0,
+            },
             profile: Reading::Now(if index == 0 { "3g.71gb" } else { "1g.18gb" }.to_owned()),
             multiprocessors: unknown(),
             copy_engines: unknown(),
@@ -199,7 +254,13 @@ fn a_gpu_that_is_divided_shows_its_parts_and_who_is_in_which() {
             memory.total_bytes = Reading::Now(gib * GIB);
             memory.used_bytes = Reading::Now(9 * GIB);
             let activity = Reading::Absent(Absence::WarmingUp);
-            MigSample { uuid: part.uuid.clone(), instance: part.instance, memory, activity, allocated_to: Vec::new() }
+            MigSample {
+                uuid: part.uuid.clone(),
+                instance: part.instance,
+                memory,
+                activity,
+                allocated_to: Vec::new(),
+            }
         });
         gpu.mig_devices = Reading::Now(shown.collect());
         let mut inside = process(6001, "ana", 8.9, "python3 sweep.py");
@@ -225,10 +286,21 @@ fn gpustat_s_users_feel_at_home() {
 fn a_total_counts_the_gpus_that_answer_and_says_where_a_reading_is_missing() {
     let scene = |change: fn(&mut Scene)| {
         let scene = Scene::of(4, change);
-        let view = View { with_total: true, ..scene.view() };
-        let totals = [render(&view, terminal(100), None), render_short(&view, terminal(100), &[])].map(|drawn| {
+        let view = View {
+            with_total: true,
+            ..scene.view()
+        };
+        let totals = [
+            render(&view, terminal(100), None),
+            render_short(&view, terminal(100), &[]),
+        ]
+        .map(|drawn| {
             let drawn = plain(&drawn);
-            drawn.lines().find(|line| line.starts_with("Total")).unwrap().to_owned()
+            drawn
+                .lines()
+                .find(|line| line.starts_with("Total"))
+                .unwrap()
+                .to_owned()
         });
         assert_eq!(totals[0], totals[1]);
         totals[0].clone()
@@ -238,17 +310,28 @@ fn a_total_counts_the_gpus_that_answer_and_says_where_a_reading_is_missing() {
             gpu.power.energy_joules_total = Reading::Now(3.6e6);
         }
     };
-    assert_eq!(scene(all), "Total, 4 GPUs: 32 % mean, 162.5/564 GiB, 1138/2800 W, 4.00 kWh since driver load");
-    let few = |scene: &mut Scene| scene.sample.gpus[3].power.energy_joules_total = Reading::Now(3_600.0);
+    assert_eq!(
+        scene(all),
+        "Total, 4 GPUs: 32 % mean, 162.5/564 GiB, 1138/2800 W, 4.00 kWh since driver load"
+    );
+    let few =
+        |scene: &mut Scene| scene.sample.gpus[3].power.energy_joules_total = Reading::Now(3_600.0);
     assert!(scene(few).ends_with(", 1.00 Wh since driver load (1 of 4)"));
     let some = |scene: &mut Scene| {
         scene.sample.gpus[1].health = Health::Hung { since_ms: 1 };
         scene.sample.gpus[0].power.draw_watts = Reading::Absent(Absence::NotSupported);
         scene.sample.gpus[2].power.limit_watts = Reading::Absent(Absence::NotSupported);
     };
-    assert_eq!(scene(some), "Total, 3 of 4 GPUs: 34 % mean, 130.0/423 GiB, 716 W (2 of 3)");
+    assert_eq!(
+        scene(some),
+        "Total, 3 of 4 GPUs: 34 % mean, 130.0/423 GiB, 716 W (2 of 3)"
+    );
     let none = |scene: &mut Scene| {
-        scene.sample.gpus.iter_mut().for_each(|gpu| gpu.health = Health::Lost { since_ms: 1 });
+        scene
+            .sample
+            .gpus
+            .iter_mut()
+            .for_each(|gpu| gpu.health = Health::Lost { since_ms: 1 });
     };
     assert_eq!(scene(none), "Total, 0 of 4 GPUs");
 }
@@ -261,15 +344,30 @@ fn no_line_is_wider_than_the_terminal_and_what_is_cut_says_so() {
     let whole = scene.piped();
     for width in (10..=40).chain([59, 60, 61, 72, 80, 81, 100, 119, 132, 160, 200, 250, 300]) {
         for unicode in [false, true] {
-            let layout = Layout { width: Some(width), height: None, unicode };
+            let layout = Layout {
+                width: Some(width),
+                height: None,
+                unicode,
+            };
             let drawn = plain(&scene.drawn(layout));
             for line in drawn.lines() {
-                assert!(line.width() <= width, "{} columns of {width}: {line}", line.width());
+                assert!(
+                    line.width() <= width,
+                    "{} columns of {width}: {line}",
+                    line.width()
+                );
             }
             let command = "vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 32768 --dtype bfloat16";
             let sign = if unicode { '…' } else { '~' };
-            let is_signed = || drawn.lines().any(|line| line.contains("5120") && line.contains(sign));
-            assert!(drawn.contains(command) || width < 40 || is_signed(), "{width}: {drawn}");
+            let is_signed = || {
+                drawn
+                    .lines()
+                    .any(|line| line.contains("5120") && line.contains(sign))
+            };
+            assert!(
+                drawn.contains(command) || width < 40 || is_signed(),
+                "{width}: {drawn}"
+            );
             assert!(unicode || drawn.is_ascii(), "{drawn}");
         }
     }
@@ -283,12 +381,27 @@ fn what_tells_most_is_there_in_sixty_columns_and_everything_in_two_hundred() {
     gpu.utilization.gpu_percent = Reading::Now(42.0);
     gpu.fan_percent = Reading::Now(31.0);
     let at = |width| plain(&scene.drawn(terminal(width)));
-    for expected in ["42 %", "16.2/141 GiB", "35 °C", "174/700 W", "GPU lost", "power-capped", "Xid 79", "4312", "ana"]
-    {
+    for expected in [
+        "42 %",
+        "16.2/141 GiB",
+        "35 °C",
+        "174/700 W",
+        "GPU lost",
+        "power-capped",
+        "Xid 79",
+        "4312",
+        "ana",
+    ] {
         assert!(at(60).contains(expected), "{expected}: {}", at(60));
     }
-    for expected in ["1980 MHz", "memory 75 °C", "fan  31 %", "idle, holding memory for 26 min", "3f2a3f2a3f2a", "2h14"]
-    {
+    for expected in [
+        "1980 MHz",
+        "memory 75 °C",
+        "fan  31 %",
+        "idle, holding memory for 26 min",
+        "3f2a3f2a3f2a",
+        "2h14",
+    ] {
         assert!(at(200).contains(expected), "{expected}: {}", at(200));
     }
 }
@@ -303,7 +416,10 @@ fn points_and_units_stand_below_each_other() {
     let lines: Vec<&str> = drawn.lines().skip(2).take(8).collect();
     for mark in [" %", ".", "/141 GiB", "°C", "/700 W"] {
         let column = |line: &str| line.split(mark).next().unwrap().width();
-        assert!(lines.iter().all(|line| column(line) == column(lines[0])), "{mark}: {drawn}");
+        assert!(
+            lines.iter().all(|line| column(line) == column(lines[0])),
+            "{mark}: {drawn}"
+        );
     }
 }
 
@@ -313,32 +429,62 @@ fn a_lost_gpu_keeps_its_line_with_dashes_and_never_a_zero() {
         scene.sample.gpus[1] = gone(1, Health::Lost { since_ms: NOW_MS }, &Absence::GpuLost);
     });
     let text = scene.piped();
-    let line = plain(&text).lines().find(|line| line.trim_start().starts_with("1 H")).unwrap().to_owned();
+    let line = plain(&text)
+        .lines()
+        .find(|line| line.trim_start().starts_with("1 H"))
+        .unwrap()
+        .to_owned();
     let readings = line.replace("H200", "");
-    assert!(readings.contains("GPU lost") && readings.contains(" - ") && !readings.contains('0'), "{line}");
-    assert!(plain(&text).lines().any(|line| line.trim_start().starts_with("2 H")), "{text}");
+    assert!(
+        readings.contains("GPU lost") && readings.contains(" - ") && !readings.contains('0'),
+        "{line}"
+    );
+    assert!(
+        plain(&text)
+            .lines()
+            .any(|line| line.trim_start().starts_with("2 H")),
+        "{text}"
+    );
 }
 
 #[test]
 fn a_single_look_tells_what_it_can_and_a_server_s_conditions_are_not_told_twice() {
     let mut scene = Scene::of(1, |scene| {
         let gpu = &mut scene.sample.gpus[0];
-        gpu.throttle_reasons = Reading::Now(vec![ThrottleReason::HwSlowdown, ThrottleReason::HwThermalSlowdown]);
+        gpu.throttle_reasons = Reading::Now(vec![
+            ThrottleReason::HwSlowdown,
+            ThrottleReason::HwThermalSlowdown,
+        ]);
         gpu.memory.free_bytes = Reading::Now(GIB);
     });
     let once = plain(&scene.piped());
-    assert!(once.contains("hardware thermal slowdown") && once.contains("nearly full: 1.00 GiB left"), "{once}");
-    assert!(!once.contains("hardware slowdown"), "the other reason says more: {once}");
+    assert!(
+        once.contains("hardware thermal slowdown") && once.contains("nearly full: 1.00 GiB left"),
+        "{once}"
+    );
+    assert!(
+        !once.contains("hardware slowdown"),
+        "the other reason says more: {once}"
+    );
     scene.is_one_shot = false;
     let watched = plain(&scene.piped());
-    assert!(!watched.contains("slowdown") && !watched.contains("nearly full"), "{watched}");
+    assert!(
+        !watched.contains("slowdown") && !watched.contains("nearly full"),
+        "{watched}"
+    );
 }
 
 #[test]
 fn words_are_red_only_where_somebody_should_act() {
     let red = style::ALARM.render().to_string();
     // A bar of heavy load is red, too.
-    let is_red = |scene: &Scene| scene.drawn(terminal(120)).split(&red).skip(1).any(|red| !red.starts_with(['━', '#']));
+    let is_red = |scene: &Scene| {
+        scene
+            .drawn(terminal(120))
+            .split(&red)
+            .skip(1)
+            .any(|red| !red.starts_with(['━', '#']))
+    };
     let with = |kind: ConditionKind, severity| {
         Scene::of(1, |scene| {
             scene.sample.gpus[0].conditions = vec![condition(severity, "It is so.", kind.clone())];
@@ -346,8 +492,14 @@ fn words_are_red_only_where_somebody_should_act() {
         })
     };
     assert!(!is_red(&Scene::new(8)));
-    assert!(!is_red(&with(ConditionKind::PageRetirementPending, Severity::Warning)));
-    assert!(is_red(&with(ConditionKind::EccUncorrected { count: 1 }, Severity::Critical)));
+    assert!(!is_red(&with(
+        ConditionKind::PageRetirementPending,
+        Severity::Warning
+    )));
+    assert!(is_red(&with(
+        ConditionKind::EccUncorrected { count: 1 },
+        Severity::Critical
+    )));
     assert!(is_red(&Scene::of(1, |scene| {
         scene.sample.gpus[0].memory.used_bytes = Reading::Now(100 * GIB);
         scene.remember();
@@ -356,19 +508,32 @@ fn words_are_red_only_where_somebody_should_act() {
 
 #[test]
 fn only_the_terminal_s_own_colors_are_used() {
-    let drawn = troubles().drawn(terminal(200)) + &render_short(&troubles().view(), terminal(200), &[]);
+    let drawn =
+        troubles().drawn(terminal(200)) + &render_short(&troubles().view(), terminal(200), &[]);
     // Black and white are somebody's background, and 256 colors know no theme.
     let backgrounds = (40..=48).map(|code| code.to_string());
-    for code in ["30m", "37m", "90m", "97m", "38;"].map(str::to_owned).into_iter().chain(backgrounds) {
+    for code in ["30m", "37m", "90m", "97m", "38;"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(backgrounds)
+    {
         assert!(!drawn.contains(&format!("\u{1b}[{code}")), "{code:?}");
     }
 }
 
 #[test]
 fn simulated_values_are_labeled_in_every_view() {
-    let scene = Scene::of(2, |scene| scene.inventory.platform.source = SourceKind::Simulated);
+    let scene = Scene::of(2, |scene| {
+        scene.inventory.platform.source = SourceKind::Simulated
+    });
     assert!(scene.piped().lines().next().unwrap().contains("simulated"));
-    assert!(render_short(&scene.view(), PIPE, &[]).lines().next().unwrap().contains("simulated"));
+    assert!(
+        render_short(&scene.view(), PIPE, &[])
+            .lines()
+            .next()
+            .unwrap()
+            .contains("simulated")
+    );
 }
 
 #[test]
@@ -383,8 +548,15 @@ fn a_stranger_cannot_drive_the_terminal() {
         scene.sample.gpus[0].conditions = vec![condition(Severity::Notice, &evil, kind)];
         scene.sample.gpus[0].processes = Reading::Now(vec![process]);
     });
-    for text in [scene.drawn(terminal(200)), scene.piped(), render_short(&scene.view(), terminal(200), &[])] {
-        assert!(!text.contains("\u{1b}[2J") && !text.contains(['\u{7}', '\u{202e}']), "{text:?}");
+    for text in [
+        scene.drawn(terminal(200)),
+        scene.piped(),
+        render_short(&scene.view(), terminal(200), &[]),
+    ] {
+        assert!(
+            !text.contains("\u{1b}[2J") && !text.contains(['\u{7}', '\u{202e}']),
+            "{text:?}"
+        );
         assert!(plain(&text).contains("evil  [2J"), "{text:?}");
     }
 }
@@ -393,10 +565,22 @@ fn a_stranger_cannot_drive_the_terminal() {
 fn a_low_window_says_how_many_rows_it_leaves_out() {
     let scene = troubles();
     let whole = plain(&scene.drawn(terminal(100))).lines().count();
-    let drawn = plain(&scene.drawn(Layout { height: Some(10), ..terminal(100) }));
+    let drawn = plain(&scene.drawn(Layout {
+        height: Some(10),
+        ..terminal(100)
+    }));
     assert_eq!(drawn.lines().count(), 10);
-    assert!(drawn.ends_with(&format!("{} more rows: make the window higher\n", whole - 9)), "{drawn}");
-    let fits = plain(&scene.drawn(Layout { height: Some(whole), ..terminal(100) }));
+    assert!(
+        drawn.ends_with(&format!(
+            "{} more rows: make the window higher\n",
+            whole - 9
+        )),
+        "{drawn}"
+    );
+    let fits = plain(&scene.drawn(Layout {
+        height: Some(whole),
+        ..terminal(100)
+    }));
     assert!(!fits.contains("more row"), "{fits}");
 }
 
@@ -410,26 +594,42 @@ fn whoever_holds_most_comes_first() {
         scene.sample.gpus[0].processes = Reading::Now(all);
     });
     let drawn = plain(&scene.piped());
-    let pids: Vec<&str> = drawn.lines().skip(5).map(|line| line.split_whitespace().nth(1).unwrap()).collect();
+    let pids: Vec<&str> = drawn
+        .lines()
+        .skip(5)
+        .map(|line| line.split_whitespace().nth(1).unwrap())
+        .collect();
     assert_eq!(pids, ["4312", "5120", "777", "1"], "{drawn}");
 }
 
 #[test]
 fn notebooks_of_same_name_differ_in_table() {
     let scene = Scene::of(1, |scene| {
-        let notebooks = ["/home/ana/first/train.ipynb", "/home/ana/second/train.ipynb"].map(|path| {
+        let notebooks = [
+            "/home/ana/first/train.ipynb",
+            "/home/ana/second/train.ipynb",
+        ]
+        .map(|path| {
             let is_notebook = |process: &gpumon_probe::model::Process| {
-                process.owner.value().is_some_and(|owner| owner.notebook.is_some())
+                process
+                    .owner
+                    .value()
+                    .is_some_and(|owner| owner.notebook.is_some())
             };
             let mut process = processes().into_iter().find(is_notebook).unwrap();
-            let Reading::Now(owner) = &mut process.owner else { panic!() };
+            let Reading::Now(owner) = &mut process.owner else {
+                panic!()
+            };
             owner.notebook.as_mut().unwrap().path = Reading::Now(path.to_owned());
             process
         });
         scene.sample.gpus[0].processes = Reading::Now(notebooks.into());
     });
     let drawn = plain(&scene.piped());
-    assert!(drawn.contains(" first/train.ipynb (") && drawn.contains(" second/train.ipynb ("), "{drawn}");
+    assert!(
+        drawn.contains(" first/train.ipynb (") && drawn.contains(" second/train.ipynb ("),
+        "{drawn}"
+    );
 }
 
 #[test]
@@ -440,7 +640,10 @@ fn a_list_ends_in_how_many_more_processes_there_are() {
         scene.sample.gpus[1].processes_omitted = 976;
     });
     let drawn = plain(&scene.piped());
-    assert!(drawn.ends_with("GPU 0: 1 more process\nGPU 1: 976 more processes\n"), "{drawn}");
+    assert!(
+        drawn.ends_with("GPU 0: 1 more process\nGPU 1: 976 more processes\n"),
+        "{drawn}"
+    );
 }
 
 #[test]
@@ -450,17 +653,26 @@ fn invisible_processes_are_noted() {
             gpu.processes = Reading::Now(Vec::new());
         }
         scene.sample.gpus[0].unlisted_memory_bytes = Some(1_181_116_006);
-        scene.sample.gpus[0].allocated_to = vec![Allocation::Slurm { job_id: "88123".to_owned(), user: None }];
+        scene.sample.gpus[0].allocated_to = vec![Allocation::Slurm {
+            job_id: "88123".to_owned(),
+            user: None,
+        }];
     });
     let drawn = plain(&scene.piped());
     let note = "GPU 0: processes of other namespaces are not visible: 1.10 GiB in use\n";
-    assert!(drawn.ends_with(note) && !drawn.contains("no processes"), "{drawn}");
+    assert!(
+        drawn.ends_with(note) && !drawn.contains("no processes"),
+        "{drawn}"
+    );
 }
 
 #[test]
 fn a_gpu_that_is_allocated_and_not_used_says_to_whom() {
     let scene = Scene::of(2, |scene| {
-        let allocated = Allocation::Slurm { job_id: "88123".to_owned(), user: Some("ana\x1b".to_owned()) };
+        let allocated = Allocation::Slurm {
+            job_id: "88123".to_owned(),
+            user: Some("ana\x1b".to_owned()),
+        };
         scene.sample.gpus[0].processes = Reading::Now(processes());
         scene.sample.gpus[0].allocated_to = vec![allocated.clone()];
         let [namespace, pod] = ["research", "train-0"].map(str::to_owned);
@@ -472,27 +684,50 @@ fn a_gpu_that_is_allocated_and_not_used_says_to_whom() {
         scene.sample.gpus[1].allocated_to = vec![allocated, of_pod("trainer"), of_pod("loader")];
     });
     let drawn = plain(&scene.piped());
-    assert!(drawn.contains("GPU 1: allocated to slurm 88123 (ana") && !drawn.contains("GPU 0: allocated"), "{drawn}");
-    assert!(drawn.ends_with("), pod research/train-0, no process\n") && !drawn.contains('\x1b'), "{drawn}");
+    assert!(
+        drawn.contains("GPU 1: allocated to slurm 88123 (ana")
+            && !drawn.contains("GPU 0: allocated"),
+        "{drawn}"
+    );
+    assert!(
+        drawn.ends_with("), pod research/train-0, no process\n") && !drawn.contains('\x1b'),
+        "{drawn}"
+    );
 }
 
 /// Where each mark stands in the line of a GPU.
 fn places(drawn: &str, gpu: &str) -> Vec<usize> {
-    let line = drawn.lines().find(|line| line.starts_with(gpu)).unwrap_or_else(|| panic!("{gpu}: {drawn}"));
-    let marks = [" %", "/141 GiB", "°C", "/700 W"].map(|mark| line.split(mark).next().unwrap().width());
-    marks.into_iter().filter(|place| *place < line.width()).collect()
+    let line = drawn
+        .lines()
+        .find(|line| line.starts_with(gpu))
+        .unwrap_or_else(|| panic!("{gpu}: {drawn}"));
+    let marks =
+        [" %", "/141 GiB", "°C", "/700 W"].map(|mark| line.split(mark).next().unwrap().width());
+    marks
+        .into_iter()
+        .filter(|place| *place < line.width())
+        .collect()
 }
 
 #[test]
 fn while_it_is_watched_no_value_changes_its_place_for_words_that_come_and_go() {
     for width in [60, 80, 100, 120, 160, 200, 300] {
         let mut kept = ColumnWidths::default();
-        let mut draw = |scene: &Scene| plain(&render(&scene.view(), terminal(width), Some(&mut kept)));
+        let mut draw =
+            |scene: &Scene| plain(&render(&scene.view(), terminal(width), Some(&mut kept)));
         let mut scene = Scene::of(2, |scene| scene.is_one_shot = false);
         let before = places(&draw(&scene), " 0 ");
-        for text in ["Clocks reduced: power-capped at 700 W.", "Xid 79: it fell off."] {
+        for text in [
+            "Clocks reduced: power-capped at 700 W.",
+            "Xid 79: it fell off.",
+        ] {
             let kind = if text.starts_with("Xid") {
-                ConditionKind::Xid { pid: None, code: 79, count: 1, last_ms: NOW_MS }
+                ConditionKind::Xid {
+                    pid: None,
+                    code: 79,
+                    count: 1,
+                    last_ms: NOW_MS,
+                }
             } else {
                 ConditionKind::Throttled {
                     reasons: vec![ThrottleReason::SwPowerCap],
@@ -500,7 +735,9 @@ fn while_it_is_watched_no_value_changes_its_place_for_words_that_come_and_go() {
                     gpu_celsius: None,
                 }
             };
-            scene.sample.gpus[0].conditions.push(condition(Severity::Notice, text, kind));
+            scene.sample.gpus[0]
+                .conditions
+                .push(condition(Severity::Notice, text, kind));
             let drawn = draw(&scene);
             assert_eq!(places(&drawn, " 0 "), before, "{drawn}");
             assert!(drawn.contains("power-capped"), "{drawn}");
@@ -510,7 +747,11 @@ fn while_it_is_watched_no_value_changes_its_place_for_words_that_come_and_go() {
         let drawn = draw(&scene);
         assert_eq!(places(&drawn, " 0 "), before, "{drawn}");
         scene.sample.gpus.swap_remove(0);
-        let line = draw(&scene).lines().find(|line| line.contains("GPU lost")).map(str::to_owned).unwrap();
+        let line = draw(&scene)
+            .lines()
+            .find(|line| line.contains("GPU lost"))
+            .map(str::to_owned)
+            .unwrap();
         assert!(line.width() <= width, "{line}");
     }
 }
@@ -541,10 +782,19 @@ fn one_long_name_does_not_break_the_lines_of_all() {
         scene.remember();
     });
     for width in [80, 100, 120] {
-        let drawn = plain(&render(&scene.view(), terminal(width), Some(&mut ColumnWidths::default())));
-        let line =
-            drawn.lines().find(|line| line.starts_with(" 1 RTX PRO 6000 Max-Q ")).unwrap_or_else(|| panic!("{drawn}"));
-        assert!(line.contains(" GiB") && line.contains(" W"), "one line: {drawn}");
+        let drawn = plain(&render(
+            &scene.view(),
+            terminal(width),
+            Some(&mut ColumnWidths::default()),
+        ));
+        let line = drawn
+            .lines()
+            .find(|line| line.starts_with(" 1 RTX PRO 6000 Max-Q "))
+            .unwrap_or_else(|| panic!("{drawn}"));
+        assert!(
+            line.contains(" GiB") && line.contains(" W"),
+            "one line: {drawn}"
+        );
     }
     let short = plain(&render_short(&scene.view(), terminal(80), &[]));
     assert!(short.contains("[1] RTX PRO 6000 Max-Q |"), "{short}");
@@ -558,11 +808,24 @@ fn one_long_name_does_not_break_the_lines_of_all() {
 fn several_matters_take_one_line_and_advice_is_left_to_others() {
     let scene = Scene::of(1, |scene| {
         let advice = "Check power, heat and seating, then reboot; if it comes back, the board or the slot is faulty.";
-        let xid = |code| ConditionKind::Xid { pid: None, code, count: 1, last_ms: NOW_MS };
+        let xid = |code| ConditionKind::Xid {
+            pid: None,
+            code,
+            count: 1,
+            last_ms: NOW_MS,
+        };
         scene.is_one_shot = false;
         scene.sample.gpus[0].conditions = vec![
-            condition(Severity::Critical, &format!("Xid 79: The GPU fell off. {advice}"), xid(79)),
-            condition(Severity::Warning, &format!("Xid 31: An address. {advice}"), xid(31)),
+            condition(
+                Severity::Critical,
+                &format!("Xid 79: The GPU fell off. {advice}"),
+                xid(79),
+            ),
+            condition(
+                Severity::Warning,
+                &format!("Xid 31: An address. {advice}"),
+                xid(31),
+            ),
             condition(
                 Severity::Warning,
                 &format!("NVLink 3 is down: slow; {advice}"),
@@ -571,7 +834,10 @@ fn several_matters_take_one_line_and_advice_is_left_to_others() {
         ];
     });
     let drawn = plain(&scene.drawn(terminal(60)));
-    assert!(drawn.contains("\n   Xid 79: fell off the bus, Xid 31: bad address\n   NVLink 3 down\n"), "{drawn}");
+    assert!(
+        drawn.contains("\n   Xid 79: fell off the bus, Xid 31: bad address\n   NVLink 3 down\n"),
+        "{drawn}"
+    );
     let short = plain(&render_short(&scene.view(), terminal(200), &[]));
     assert!(short.contains("| Xid 79: fell off the bus |"), "{short}");
     for text in [drawn, short, plain(&scene.drawn(terminal(200)))] {
@@ -581,11 +847,19 @@ fn several_matters_take_one_line_and_advice_is_left_to_others() {
 
 #[test]
 fn load_is_told_by_color_and_by_weight() {
-    let scene = Scene::of(1, |scene| scene.sample.gpus[0].utilization.gpu_percent = Reading::Now(95.0));
+    let scene = Scene::of(1, |scene| {
+        scene.sample.gpus[0].utilization.gpu_percent = Reading::Now(95.0)
+    });
     let painted = scene.drawn(PIPE);
-    assert!(painted.contains(&style::paint(style::of_load(Load::Heavy), "95 %")), "{painted:?}");
+    assert!(
+        painted.contains(&style::paint(style::of_load(Load::Heavy), "95 %")),
+        "{painted:?}"
+    );
     let mut view = scene.view();
     view.thresholds.utilization = [96, 97];
     let painted = render(&view, PIPE, None);
-    assert!(painted.contains(&style::paint(style::of_load(Load::Light), "95 %")), "{painted:?}");
+    assert!(
+        painted.contains(&style::paint(style::of_load(Load::Light), "95 %")),
+        "{painted:?}"
+    );
 }

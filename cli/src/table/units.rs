@@ -20,7 +20,9 @@ pub(crate) fn gib_in_column(bytes: u64) -> String {
 
 /// A whole number and its unit, or a dash.
 pub(crate) fn whole(reading: &Reading<f64>, unit: &str) -> String {
-    reading.value().map_or_else(|| ABSENT.to_owned(), |value| format!("{value:.0} {unit}"))
+    reading
+        .value()
+        .map_or_else(|| ABSENT.to_owned(), |value| format!("{value:.0} {unit}"))
 }
 
 /// Formats energy: `850 Wh`, `12.3 kWh`, `49.8 MWh`.
@@ -65,13 +67,23 @@ pub(crate) fn compact_duration(ms: u64) -> String {
 /// `10:42:07` of this place's day, or `Nov 20 10:42` where that was not today.
 pub(crate) fn clock(at_ms: u64, now_ms: u64) -> String {
     // Pictures that tests compare are the same everywhere.
-    let zone = if cfg!(test) { TimeZone::UTC } else { time_zone() };
+    let zone = if cfg!(test) {
+        TimeZone::UTC
+    } else {
+        time_zone()
+    };
     let local = |ms: u64| {
-        let moment = Timestamp::from_millisecond(i64::try_from(ms).unwrap_or(i64::MAX)).unwrap_or(Timestamp::MAX);
+        let moment = Timestamp::from_millisecond(i64::try_from(ms).unwrap_or(i64::MAX))
+            .unwrap_or(Timestamp::MAX);
         moment.to_zoned(zone.clone())
     };
     let at = local(at_ms);
-    at.strftime(if at.date() == local(now_ms).date() { "%H:%M:%S" } else { "%b %d %H:%M" }).to_string()
+    at.strftime(if at.date() == local(now_ms).date() {
+        "%H:%M:%S"
+    } else {
+        "%b %d %H:%M"
+    })
+    .to_string()
 }
 
 #[cfg(test)]
@@ -90,13 +102,22 @@ mod tests {
         let day_ms = 86_400_000;
         let now_ms = 1_763_630_000_000;
         assert_eq!(clock(now_ms - 1, now_ms).len(), "10:42:07".len());
-        assert_eq!(clock(now_ms - 3 * day_ms, now_ms).len(), "Nov 20 10:42".len());
+        assert_eq!(
+            clock(now_ms - 3 * day_ms, now_ms).len(),
+            "Nov 20 10:42".len()
+        );
     }
 
     #[test]
     fn durations_keep_two_units() {
-        for (seconds, text) in [(0, "0s"), (59, "59s"), (60, "1m"), (3_599, "59m"), (8_040, "2h14"), (526_000, "6d02")]
-        {
+        for (seconds, text) in [
+            (0, "0s"),
+            (59, "59s"),
+            (60, "1m"),
+            (3_599, "59m"),
+            (8_040, "2h14"),
+            (526_000, "6d02"),
+        ] {
             assert_eq!(compact_duration(seconds * 1000), text);
         }
     }

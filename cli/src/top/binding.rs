@@ -23,7 +23,15 @@ pub(super) const fn key<A: Copy, P: Copy>(
     help: &'static str,
     short: Option<&'static str>,
 ) -> Binding<A, P> {
-    Binding { keys, control: false, shown, action, part, help, short }
+    Binding {
+        keys,
+        control: false,
+        shown,
+        action,
+        part,
+        help,
+        short,
+    }
 }
 
 pub(super) const fn control<A: Copy, P: Copy>(
@@ -33,7 +41,15 @@ pub(super) const fn control<A: Copy, P: Copy>(
     part: P,
     help: &'static str,
 ) -> Binding<A, P> {
-    Binding { keys, control: true, shown, action, part, help, short: None }
+    Binding {
+        keys,
+        control: true,
+        shown,
+        action,
+        part,
+        help,
+        short: None,
+    }
 }
 
 impl<A, P> Binding<A, P> {
@@ -47,7 +63,9 @@ impl<A, P> Binding<A, P> {
 /// What a key asks for; `None` where it does nothing.
 pub(super) fn action<A: Copy, P>(bindings: &[Binding<A, P>], event: KeyEvent) -> Option<A> {
     let control = event.modifiers.contains(KeyModifiers::CONTROL);
-    let binding = bindings.iter().find(|binding| binding.control == control && binding.keys.contains(&event.code));
+    let binding = bindings
+        .iter()
+        .find(|binding| binding.control == control && binding.keys.contains(&event.code));
     binding.map(|binding| binding.action)
 }
 

@@ -27,15 +27,28 @@ use super::{
 
 /// Plays a recording from its beginning, one step for each view, then moves to its ends and back, and draws all of it.
 pub(crate) fn replay(recording: &Path) {
-    let Ok(player) = Player::open(recording) else { return };
+    let Ok(player) = Player::open(recording) else {
+        return;
+    };
     let settings = Settings::default();
     let state = State::new(&settings, ThemeName::Dark, Glyphs::Braille);
     let (inputs, _waiting) = mpsc::sync_channel(16);
     let feed = Feed::Recording(Box::new(player));
-    let mut app = App::new(Model::new(Origin::Recording), state, feed, settings, None, inputs);
+    let mut app = App::new(
+        Model::new(Origin::Recording),
+        state,
+        feed,
+        settings,
+        None,
+        inputs,
+    );
     app.tick(Instant::now());
     for _ in View::ALL {
-        for code in ['.', 'm'].map(KeyCode::Char).into_iter().chain([KeyCode::Tab]) {
+        for code in ['.', 'm']
+            .map(KeyCode::Char)
+            .into_iter()
+            .chain([KeyCode::Tab])
+        {
             app.terminal(&Event::Key(code.into()));
         }
         draw_in(&mut app, 120, 40);
@@ -49,6 +62,11 @@ pub(crate) fn replay(recording: &Path) {
 }
 
 fn draw_in(app: &mut App, width: u16, height: u16) {
-    let mut buffer = Buffer::empty(Rect { x: 0, y: 0, width, height });
+    let mut buffer = Buffer::empty(Rect {
+        x: 0,
+        y: 0,
+        width,
+        height,
+    });
     draw(app, &mut buffer);
 }

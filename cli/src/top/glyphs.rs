@@ -48,10 +48,11 @@ impl Glyphs {
             Self::Braille => {
                 // Bits of the dots of the left and the right column, from below.
                 const DOTS: [[u32; 4]; 2] = [[0x40, 0x04, 0x02, 0x01], [0x80, 0x20, 0x10, 0x08]];
-                let bits = heights
-                    .iter()
-                    .zip(DOTS)
-                    .map(|(height, dots)| dots.iter().take(height.unwrap_or(0)).fold(0, |bits, dot| bits | dot));
+                let bits = heights.iter().zip(DOTS).map(|(height, dots)| {
+                    dots.iter()
+                        .take(height.unwrap_or(0))
+                        .fold(0, |bits, dot| bits | dot)
+                });
                 match bits.fold(0, |all, bits| all | bits) {
                     0 => ' ',
                     bits => char::from_u32(0x2800 + bits).unwrap_or(' '),
@@ -68,14 +69,17 @@ impl Glyphs {
         match (self, first) {
             (Self::Braille, _) => {
                 let bits = |of: fn(&(usize, usize)) -> usize| {
-                    let heights: [Option<usize>; 2] = std::array::from_fn(|at| columns.get(at).map(of));
+                    let heights: [Option<usize>; 2] =
+                        std::array::from_fn(|at| columns.get(at).map(of));
                     match self.column(&heights) {
                         ' ' => 0,
                         filled => u32::from(filled) - 0x2800,
                     }
                 };
                 let between = bits(|at| at.1) & !bits(|at| at.0);
-                char::from_u32(0x2800 + between).filter(|_| between > 0).unwrap_or(' ')
+                char::from_u32(0x2800 + between)
+                    .filter(|_| between > 0)
+                    .unwrap_or(' ')
             }
             (_, 0) => ' ',
             (Self::Blocks, 1) => '─',
@@ -99,8 +103,14 @@ impl Glyphs {
     pub(super) fn spark(self, share: Option<f64>) -> char {
         const LINES: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
         const LETTERS: [char; 8] = ['_', '.', ',', '-', '=', '+', '*', '#'];
-        let steps = if self == Self::Braille { LINES } else { LETTERS };
-        share.map_or(' ', |share| steps[((share.clamp(0.0, 1.0) * 7.0).round() as usize).min(7)])
+        let steps = if self == Self::Braille {
+            LINES
+        } else {
+            LETTERS
+        };
+        share.map_or(' ', |share| {
+            steps[((share.clamp(0.0, 1.0) * 7.0).round() as usize).min(7)]
+        })
     }
 
     pub(super) fn has_lines(self) -> bool {
@@ -146,7 +156,10 @@ mod tests {
     fn a_line_has_the_dots_between_two_heights() {
         assert_eq!(Glyphs::Braille.line(&[(3, 4), (0, 4)]), '⢹');
         assert_eq!(Glyphs::Braille.line(&[(0, 0), (4, 4)]), ' ');
-        assert_eq!([(0, 0), (0, 1), (0, 2)].map(|dots| Glyphs::Blocks.line(&[dots])), [' ', '─', '│']);
+        assert_eq!(
+            [(0, 0), (0, 1), (0, 2)].map(|dots| Glyphs::Blocks.line(&[dots])),
+            [' ', '─', '│']
+        );
         assert_eq!(Glyphs::Ascii.line(&[(1, 2)]), '-');
     }
 

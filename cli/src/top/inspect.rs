@@ -46,36 +46,55 @@ pub(super) struct Facts {
 }
 
 /// Asks for a process; the answer comes as an [`Input::Inspected`].
-pub(super) fn ask(pid: u32, started_ms: Option<u64>, missing: &'static str, inputs: SyncSender<Input>) {
+pub(super) fn ask(
+    pid: u32,
+    started_ms: Option<u64>,
+    missing: &'static str,
+    inputs: SyncSender<Input>,
+) {
     let body = move || {
         let found = look(Path::new("/proc"), pid, started_ms, missing);
         let _ = inputs.send(Input::Inspected(Box::new(Inspection { pid, found })));
     };
     // A machine that has no thread left for it does without.
-    let _ = thread::Builder::new().name("inspect".to_owned()).spawn(body);
+    let _ = thread::Builder::new()
+        .name("inspect".to_owned())
+        .spawn(body);
 }
 
 /// Reads below `root`, which is `/proc` but in tests.
 fn look(root: &Path, pid: u32, started_ms: Option<u64>, missing: &str) -> Result<Facts, String> {
     let stat = ProcessStat::read(root, pid).map_err(|_| format!("the process {missing}"))?;
     if !stat.began_at(started_ms) {
-        return Err(format!("the process {missing}; its PID is another process's here"));
+        return Err(format!(
+            "the process {missing}; its PID is another process's here"
+        ));
     }
     let folder = root.join(pid.to_string());
     let status = bounded::text(folder.join("status"), bounded::STAT).unwrap_or_default();
     let bytes = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
         Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
     };
     let disk_bytes = read(bounded::text(folder.join("io"), bounded::STAT)).map(|io| {
-        let of = |name: &str| io.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
+        let of = |name: &str| {
+            io.lines()
+                .find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok())
+        };
         of("read_bytes:").unwrap_or(0) + of("write_bytes:").unwrap_or(0)
     });
-    let link = |name: &str| read(fs::read_link(folder.join(name))).map(|path: PathBuf| path.display().to_string());
+    let link = |name: &str| {
+        read(fs::read_link(folder.join(name))).map(|path: PathBuf| path.display().to_string())
+    };
     let list = |name: &str, limit: usize| {
         let bytes = read(bounded::read(folder.join(name), limit))?;
         let text = String::from_utf8_lossy(&bytes);
-        let entries = text.trim_end_matches('\0').split('\0').filter(|entry| !entry.is_empty());
+        let entries = text
+            .trim_end_matches('\0')
+            .split('\0')
+            .filter(|entry| !entry.is_empty());
         Ok(entries.map(printable).collect::<Vec<_>>())
     };
     let mut environment: Fact<Vec<String>> = list("environ", bounded::ENVIRONMENT);
@@ -128,19 +147,41 @@ mod tests {
     fn this_very_process_tells_of_itself() {
         let own = std::process::id();
         let facts = look(Path::new("/proc"), own, None, "").unwrap();
-        assert!(facts.arguments.as_ref().unwrap()[0].contains("gpumon"), "{facts:?}");
+        assert!(
+            facts.arguments.as_ref().unwrap()[0].contains("gpumon"),
+            "{facts:?}"
+        );
         assert!(facts.threads >= 1 && facts.most_resident_bytes.unwrap() > 1 << 20);
-        assert_eq!(facts.folder.unwrap(), std::env::current_dir().unwrap().display().to_string());
-        assert!(facts.environment.unwrap().iter().any(|entry| entry.starts_with("PATH=")));
+        assert_eq!(
+            facts.folder.unwrap(),
+            std::env::current_dir().unwrap().display().to_string()
+        );
+        assert!(
+            facts
+                .environment
+                .unwrap()
+                .iter()
+                .any(|entry| entry.starts_with("PATH="))
+        );
         let again = look(Path::new("/proc"), own, facts.started_ms, "").unwrap();
         assert_eq!(again.started_ms, facts.started_ms);
     }
 
     #[test]
     fn another_process_of_that_number_is_not_described() {
-        let wrong = look(Path::new("/proc"), std::process::id(), Some(1_000_000_000_000), "has ended").unwrap_err();
+        let wrong = look(
+            Path::new("/proc"),
+            std::process::id(),
+            Some(1_000_000_000_000),
+            "has ended",
+        )
+        .unwrap_err();
         assert!(wrong.contains("another process's"), "{wrong}");
-        assert!(look(Path::new("/proc"), u32::MAX, None, "has ended").unwrap_err().contains("ended"));
+        assert!(
+            look(Path::new("/proc"), u32::MAX, None, "has ended")
+                .unwrap_err()
+                .contains("ended")
+        );
     }
 
     #[test]

@@ -59,7 +59,9 @@ fn is_orphaned(own: JobState, state_of: impl Fn(i32) -> Option<JobState>) -> boo
     let mut parent = own.parent;
     loop {
         match state_of(parent) {
-            Some(above) if above.session == own.session && above.group == own.group => parent = above.parent,
+            Some(above) if above.session == own.session && above.group == own.group => {
+                parent = above.parent
+            }
             Some(above) => return above.session != own.session,
             None => return true,
         }
@@ -70,8 +72,15 @@ fn read_state(pid: &str) -> Option<JobState> {
     let text = bounded::text(format!("/proc/{pid}/stat"), bounded::STAT).ok()?;
     // The name in parentheses may hold anything, parentheses too; behind it is field 3.
     let (_, behind) = text.rsplit_once(')')?;
-    let mut fields = behind.split_ascii_whitespace().skip(1).map_while(|field| field.parse().ok());
-    Some(JobState { parent: fields.next()?, group: fields.next()?, session: fields.next()? })
+    let mut fields = behind
+        .split_ascii_whitespace()
+        .skip(1)
+        .map_while(|field| field.parse().ok());
+    Some(JobState {
+        parent: fields.next()?,
+        group: fields.next()?,
+        session: fields.next()?,
+    })
 }
 
 #[cfg(test)]
@@ -80,7 +89,11 @@ mod tests {
 
     #[test]
     fn a_job_is_orphaned_where_nobody_of_its_session_could_bring_it_to_the_front() {
-        let place = |parent, group, session| JobState { parent, group, session };
+        let place = |parent, group, session| JobState {
+            parent,
+            group,
+            session,
+        };
         // A shell is 10, its job 20, and below it are 21 and 22.
         let all = |pid| match pid {
             1 => Some(place(0, 0, 0)),
@@ -90,17 +103,26 @@ mod tests {
             _ => None,
         };
         assert!(!is_orphaned(place(10, 20, 10), all));
-        assert!(!is_orphaned(place(21, 20, 10), all), "by way of its own group");
+        assert!(
+            !is_orphaned(place(21, 20, 10), all),
+            "by way of its own group"
+        );
         assert!(is_orphaned(place(1, 20, 10), all), "its shell has ended");
         assert!(is_orphaned(place(1, 10, 10), all), "the shell itself");
-        assert!(is_orphaned(place(0, 20, 10), all), "from outside the container");
+        assert!(
+            is_orphaned(place(0, 20, 10), all),
+            "from outside the container"
+        );
         assert!(is_orphaned(place(30, 20, 10), all), "it ended just now");
     }
 
     #[test]
     fn this_process_has_a_job_state() {
         let own = super::read_state("self").unwrap();
-        assert_eq!(own.parent, i32::try_from(std::os::unix::process::parent_id()).unwrap());
+        assert_eq!(
+            own.parent,
+            i32::try_from(std::os::unix::process::parent_id()).unwrap()
+        );
         assert!(own.group > 0 && own.session >= 0);
     }
 }

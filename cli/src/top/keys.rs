@@ -72,15 +72,45 @@ pub(super) enum Part {
     Replay,
 }
 
-use KeyCode::{BackTab, Char, Down, End, Enter, Esc, F, Home, Left, PageDown, PageUp, Right, Tab, Up};
+use KeyCode::{
+    BackTab, Char, Down, End, Enter, Esc, F, Home, Left, PageDown, PageUp, Right, Tab, Up,
+};
 use Part::{Charts, Processes, Replay, Screen};
 
 /// Every key; what is most wanted at the bottom comes first.
 pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
-    key(&[Char('q'), F(10)], "q", Action::Quit, Screen, "quit", Some("quit")),
-    key(&[Char('?'), Char('h'), F(1)], "?", Action::Help, Screen, "this help", Some("help")),
-    key(&[Char('S'), F(2)], "S", Action::Setup, Screen, "setup: columns, charts, theme, thresholds", Some("setup")),
-    key(&[Char('p'), Char('Z')], "p", Action::Pause, Screen, "pause or resume; restart a replay that is over", None),
+    key(
+        &[Char('q'), F(10)],
+        "q",
+        Action::Quit,
+        Screen,
+        "quit",
+        Some("quit"),
+    ),
+    key(
+        &[Char('?'), Char('h'), F(1)],
+        "?",
+        Action::Help,
+        Screen,
+        "this help",
+        Some("help"),
+    ),
+    key(
+        &[Char('S'), F(2)],
+        "S",
+        Action::Setup,
+        Screen,
+        "setup: columns, charts, theme, thresholds",
+        Some("setup"),
+    ),
+    key(
+        &[Char('p'), Char('Z')],
+        "p",
+        Action::Pause,
+        Screen,
+        "pause or resume; restart a replay that is over",
+        None,
+    ),
     key(
         &[Char(' ')],
         "space",
@@ -89,26 +119,159 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "tag the selected process, or pause if none is",
         Some("tag"),
     ),
-    key(&[Char('U')], "U", Action::ClearTags, Processes, "remove all tags", None),
-    key(&[Char('.')], ".", Action::StepForward, Replay, "one sample forward", Some("step")),
-    key(&[Char(',')], ",", Action::StepBack, Replay, "one sample back", None),
-    key(&[Char(')')], ")", Action::SkipForward, Replay, "half a minute forward", Some("skip")),
-    key(&[Char('(')], "(", Action::SkipBack, Replay, "half a minute back", None),
-    key(&[Char('>')], ">", Action::SpeedUp, Replay, "faster", Some("faster")),
+    key(
+        &[Char('U')],
+        "U",
+        Action::ClearTags,
+        Processes,
+        "remove all tags",
+        None,
+    ),
+    key(
+        &[Char('.')],
+        ".",
+        Action::StepForward,
+        Replay,
+        "one sample forward",
+        Some("step"),
+    ),
+    key(
+        &[Char(',')],
+        ",",
+        Action::StepBack,
+        Replay,
+        "one sample back",
+        None,
+    ),
+    key(
+        &[Char(')')],
+        ")",
+        Action::SkipForward,
+        Replay,
+        "half a minute forward",
+        Some("skip"),
+    ),
+    key(
+        &[Char('(')],
+        "(",
+        Action::SkipBack,
+        Replay,
+        "half a minute back",
+        None,
+    ),
+    key(
+        &[Char('>')],
+        ">",
+        Action::SpeedUp,
+        Replay,
+        "faster",
+        Some("faster"),
+    ),
     key(&[Char('<')], "<", Action::SlowDown, Replay, "slower", None),
-    key(&[Char(':')], ":", Action::Goto, Replay, "go to a time, as 10:42 or 10:42:07", Some("go to")),
-    key(&[Tab], "tab", Action::NextView, Screen, "next view", Some("view")),
-    key(&[BackTab], "shift-tab", Action::PreviousView, Screen, "previous view", None),
-    key(&[Right], "→", Action::NextGpu, Screen, "next GPU; after the last, all of them", Some("GPU")),
-    key(&[Left], "←", Action::PreviousGpu, Screen, "previous GPU", None),
-    key(&[Char('m')], "m", Action::NextMetric, Charts, "another reading in the charts of all GPUs", Some("metric")),
-    key(&[Char('M')], "M", Action::PreviousMetric, Charts, "the one before it", None),
-    key(&[Char('c')], "c", Action::ChooseMetrics, Charts, "choose the readings that are charted", None),
-    key(&[Char(']')], "]", Action::LongerRange, Charts, "charts reach further back", None),
-    key(&[Char('[')], "[", Action::ShorterRange, Charts, "charts reach less far back", None),
-    key(&[Char('s')], "s", Action::NextSort, Processes, "sort by the next column", Some("sort")),
-    key(&[Char('o'), F(6)], "o", Action::ChooseSort, Processes, "choose the column to sort by", None),
-    key(&[Char('r')], "r", Action::Reverse, Processes, "sort the other way round", None),
+    key(
+        &[Char(':')],
+        ":",
+        Action::Goto,
+        Replay,
+        "go to a time, as 10:42 or 10:42:07",
+        Some("go to"),
+    ),
+    key(
+        &[Tab],
+        "tab",
+        Action::NextView,
+        Screen,
+        "next view",
+        Some("view"),
+    ),
+    key(
+        &[BackTab],
+        "shift-tab",
+        Action::PreviousView,
+        Screen,
+        "previous view",
+        None,
+    ),
+    key(
+        &[Right],
+        "→",
+        Action::NextGpu,
+        Screen,
+        "next GPU; after the last, all of them",
+        Some("GPU"),
+    ),
+    key(
+        &[Left],
+        "←",
+        Action::PreviousGpu,
+        Screen,
+        "previous GPU",
+        None,
+    ),
+    key(
+        &[Char('m')],
+        "m",
+        Action::NextMetric,
+        Charts,
+        "another reading in the charts of all GPUs",
+        Some("metric"),
+    ),
+    key(
+        &[Char('M')],
+        "M",
+        Action::PreviousMetric,
+        Charts,
+        "the one before it",
+        None,
+    ),
+    key(
+        &[Char('c')],
+        "c",
+        Action::ChooseMetrics,
+        Charts,
+        "choose the readings that are charted",
+        None,
+    ),
+    key(
+        &[Char(']')],
+        "]",
+        Action::LongerRange,
+        Charts,
+        "charts reach further back",
+        None,
+    ),
+    key(
+        &[Char('[')],
+        "[",
+        Action::ShorterRange,
+        Charts,
+        "charts reach less far back",
+        None,
+    ),
+    key(
+        &[Char('s')],
+        "s",
+        Action::NextSort,
+        Processes,
+        "sort by the next column",
+        Some("sort"),
+    ),
+    key(
+        &[Char('o'), F(6)],
+        "o",
+        Action::ChooseSort,
+        Processes,
+        "choose the column to sort by",
+        None,
+    ),
+    key(
+        &[Char('r')],
+        "r",
+        Action::Reverse,
+        Processes,
+        "sort the other way round",
+        None,
+    ),
     key(
         &[Char('f'), Char('\\'), F(4)],
         "f",
@@ -117,11 +280,46 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "filter by words, as `ana gpu:0 what:train`",
         Some("filter"),
     ),
-    key(&[Char('u')], "u", Action::ChooseUser, Processes, "list the processes of one user", Some("user")),
-    key(&[Char('/'), F(3)], "/", Action::Search, Processes, "search while you type", Some("search")),
-    key(&[Char('n')], "n", Action::FindNext, Processes, "next that was searched for", None),
-    key(&[Char('N')], "N", Action::FindPrevious, Processes, "the one before", None),
-    key(&[Char('t'), F(5)], "t", Action::Tree, Processes, "below those that started them, as a tree", Some("tree")),
+    key(
+        &[Char('u')],
+        "u",
+        Action::ChooseUser,
+        Processes,
+        "list the processes of one user",
+        Some("user"),
+    ),
+    key(
+        &[Char('/'), F(3)],
+        "/",
+        Action::Search,
+        Processes,
+        "search while you type",
+        Some("search"),
+    ),
+    key(
+        &[Char('n')],
+        "n",
+        Action::FindNext,
+        Processes,
+        "next that was searched for",
+        None,
+    ),
+    key(
+        &[Char('N')],
+        "N",
+        Action::FindPrevious,
+        Processes,
+        "the one before",
+        None,
+    ),
+    key(
+        &[Char('t'), F(5)],
+        "t",
+        Action::Tree,
+        Processes,
+        "below those that started them, as a tree",
+        Some("tree"),
+    ),
     key(
         &[Enter, Char('i')],
         "enter",
@@ -130,7 +328,14 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "the screen of the selected process",
         Some("details"),
     ),
-    key(&[Char('e')], "e", Action::Environment, Processes, "its environment", None),
+    key(
+        &[Char('e')],
+        "e",
+        Action::Environment,
+        Processes,
+        "its environment",
+        None,
+    ),
     key(
         &[Char('T'), F(9)],
         "T",
@@ -139,30 +344,187 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "send a signal to the tagged or selected processes",
         Some("signal"),
     ),
-    key(&[Char('K')], "K", Action::Signal(Kill::End), Processes, "the same, SIGKILL first", None),
-    key(&[Char('I')], "I", Action::Signal(Kill::Interrupt), Processes, "the same, SIGINT first", None),
-    key(&[Down, Char('j')], "↓", Action::Move(1), Processes, "select the next process", None),
-    key(&[Up, Char('k')], "↑", Action::Move(-1), Processes, "select the previous process", None),
-    key(&[PageDown], "page down", Action::PageDown, Processes, "a page further", None),
-    control(&[Char('d')], "ctrl-d", Action::Move(5), Processes, "half a page further"),
-    key(&[PageUp], "page up", Action::PageUp, Processes, "a page back", None),
-    control(&[Char('u')], "ctrl-u", Action::Move(-5), Processes, "half a page back"),
-    key(&[Home, Char('g')], "home", Action::First, Processes, "the first", None),
-    key(&[End, Char('G')], "end", Action::Last, Processes, "the last", None),
-    key(&[Char('z')], "z", Action::Room, Screen, "the view alone, the processes alone, or both", Some("zoom")),
+    key(
+        &[Char('K')],
+        "K",
+        Action::Signal(Kill::End),
+        Processes,
+        "the same, SIGKILL first",
+        None,
+    ),
+    key(
+        &[Char('I')],
+        "I",
+        Action::Signal(Kill::Interrupt),
+        Processes,
+        "the same, SIGINT first",
+        None,
+    ),
+    key(
+        &[Down, Char('j')],
+        "↓",
+        Action::Move(1),
+        Processes,
+        "select the next process",
+        None,
+    ),
+    key(
+        &[Up, Char('k')],
+        "↑",
+        Action::Move(-1),
+        Processes,
+        "select the previous process",
+        None,
+    ),
+    key(
+        &[PageDown],
+        "page down",
+        Action::PageDown,
+        Processes,
+        "a page further",
+        None,
+    ),
+    control(
+        &[Char('d')],
+        "ctrl-d",
+        Action::Move(5),
+        Processes,
+        "half a page further",
+    ),
+    key(
+        &[PageUp],
+        "page up",
+        Action::PageUp,
+        Processes,
+        "a page back",
+        None,
+    ),
+    control(
+        &[Char('u')],
+        "ctrl-u",
+        Action::Move(-5),
+        Processes,
+        "half a page back",
+    ),
+    key(
+        &[Home, Char('g')],
+        "home",
+        Action::First,
+        Processes,
+        "the first",
+        None,
+    ),
+    key(
+        &[End, Char('G')],
+        "end",
+        Action::Last,
+        Processes,
+        "the last",
+        None,
+    ),
+    key(
+        &[Char('z')],
+        "z",
+        Action::Room,
+        Screen,
+        "the view alone, the processes alone, or both",
+        Some("zoom"),
+    ),
     key(&[Char('1')], "1", Action::View(0), Screen, "charts", None),
-    key(&[Char('2')], "2", Action::View(1), Screen, "activity of the GPU's parts", None),
-    key(&[Char('3')], "3", Action::View(2), Screen, "PCIe and NVLink", None),
-    key(&[Char('4')], "4", Action::View(3), Screen, "MIG instances", None),
-    key(&[Char('5')], "5", Action::View(4), Screen, "the machine", None),
-    key(&[Char('6')], "6", Action::View(5), Screen, "what is the matter, and what happened", None),
-    key(&[Char('+'), Char('=')], "+", Action::Faster, Screen, "more samples", None),
-    key(&[Char('-')], "-", Action::Slower, Screen, "fewer samples", None),
-    key(&[Char('C')], "C", Action::Theme, Screen, "another theme", None),
-    key(&[Char('W')], "W", Action::Save, Screen, "save these settings", None),
-    key(&[Esc], "esc", Action::Back, Screen, "leave a dialog, a filter, tags, a GPU, a node", None),
-    control(&[Char('l')], "ctrl-l", Action::Redraw, Screen, "draw everything anew"),
-    control(&[Char('z')], "ctrl-z", Action::Suspend, Screen, "back to the shell; `fg` resumes"),
+    key(
+        &[Char('2')],
+        "2",
+        Action::View(1),
+        Screen,
+        "activity of the GPU's parts",
+        None,
+    ),
+    key(
+        &[Char('3')],
+        "3",
+        Action::View(2),
+        Screen,
+        "PCIe and NVLink",
+        None,
+    ),
+    key(
+        &[Char('4')],
+        "4",
+        Action::View(3),
+        Screen,
+        "MIG instances",
+        None,
+    ),
+    key(
+        &[Char('5')],
+        "5",
+        Action::View(4),
+        Screen,
+        "the machine",
+        None,
+    ),
+    key(
+        &[Char('6')],
+        "6",
+        Action::View(5),
+        Screen,
+        "what is the matter, and what happened",
+        None,
+    ),
+    key(
+        &[Char('+'), Char('=')],
+        "+",
+        Action::Faster,
+        Screen,
+        "more samples",
+        None,
+    ),
+    key(
+        &[Char('-')],
+        "-",
+        Action::Slower,
+        Screen,
+        "fewer samples",
+        None,
+    ),
+    key(
+        &[Char('C')],
+        "C",
+        Action::Theme,
+        Screen,
+        "another theme",
+        None,
+    ),
+    key(
+        &[Char('W')],
+        "W",
+        Action::Save,
+        Screen,
+        "save these settings",
+        None,
+    ),
+    key(
+        &[Esc],
+        "esc",
+        Action::Back,
+        Screen,
+        "leave a dialog, a filter, tags, a GPU, a node",
+        None,
+    ),
+    control(
+        &[Char('l')],
+        "ctrl-l",
+        Action::Redraw,
+        Screen,
+        "draw everything anew",
+    ),
+    control(
+        &[Char('z')],
+        "ctrl-z",
+        Action::Suspend,
+        Screen,
+        "back to the shell; `fg` resumes",
+    ),
     control(&[Char('c')], "ctrl-c", Action::Quit, Screen, "quit"),
 ];
 
@@ -178,8 +540,16 @@ pub(super) fn name(event: KeyEvent) -> Option<String> {
         KeyCode::Null | KeyCode::Modifier(_) => return None,
         other => other.to_string().to_lowercase(),
     };
-    let control = if event.modifiers.contains(KeyModifiers::CONTROL) { "ctrl-" } else { "" };
-    let alt = if event.modifiers.contains(KeyModifiers::ALT) { "alt-" } else { "" };
+    let control = if event.modifiers.contains(KeyModifiers::CONTROL) {
+        "ctrl-"
+    } else {
+        ""
+    };
+    let alt = if event.modifiers.contains(KeyModifiers::ALT) {
+        "alt-"
+    } else {
+        ""
+    };
     Some(format!("{control}{alt}{key}"))
 }
 
@@ -196,9 +566,21 @@ mod tests {
     fn a_control_key_is_not_its_letter() {
         let event = |modifiers| KeyEvent::new(Char('c'), modifiers);
         assert_eq!(action(event(KeyModifiers::CONTROL)), Some(Action::Quit));
-        assert_eq!(name(event(KeyModifiers::CONTROL)).as_deref(), Some("ctrl-c"));
-        assert_eq!(name(KeyEvent::new(F(9), KeyModifiers::NONE)).as_deref(), Some("f9"));
-        assert_eq!(action(event(KeyModifiers::NONE)), Some(Action::ChooseMetrics));
-        assert_eq!(action(KeyEvent::new(Char('M'), KeyModifiers::SHIFT)), Some(Action::PreviousMetric));
+        assert_eq!(
+            name(event(KeyModifiers::CONTROL)).as_deref(),
+            Some("ctrl-c")
+        );
+        assert_eq!(
+            name(KeyEvent::new(F(9), KeyModifiers::NONE)).as_deref(),
+            Some("f9")
+        );
+        assert_eq!(
+            action(event(KeyModifiers::NONE)),
+            Some(Action::ChooseMetrics)
+        );
+        assert_eq!(
+            action(KeyEvent::new(Char('M'), KeyModifiers::SHIFT)),
+            Some(Action::PreviousMetric)
+        );
     }
 }

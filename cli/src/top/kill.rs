@@ -75,22 +75,38 @@ impl Target {
         missing: &str,
     ) -> Result<Self, String> {
         let gone = || format!("{name} ({pid}) {missing}: no signal is sent");
-        let number = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(gone)?;
+        let number = i32::try_from(pid)
+            .ok()
+            .and_then(Pid::from_raw)
+            .ok_or_else(gone)?;
         let handle = pidfd_open(number, PidfdFlags::empty()).map_err(|error| match error {
             Errno::SRCH => gone(),
-            Errno::NOSYS => "this kernel is too old to send signals safely: it needs Linux 5.3".to_owned(),
+            Errno::NOSYS => {
+                "this kernel is too old to send signals safely: it needs Linux 5.3".to_owned()
+            }
             error => format!("cannot take hold of process {pid}: {error}"),
         })?;
         // After the handle was opened: from here on the number cannot become another's.
         let stat = ProcessStat::read(Path::new("/proc"), pid).map_err(|_| gone())?;
         if started_ms.is_none() || !stat.began_at(started_ms) {
-            return Err(format!("PID {pid} is not, or no longer, {name}'s in this PID namespace: no signal is sent"));
+            return Err(format!(
+                "PID {pid} is not, or no longer, {name}'s in this PID namespace: no signal is sent"
+            ));
         }
-        let owner = fs::metadata(format!("/proc/{pid}")).map_err(|_| gone())?.uid();
+        let owner = fs::metadata(format!("/proc/{pid}"))
+            .map_err(|_| gone())?
+            .uid();
         if !may_signal(geteuid(), owner) {
-            return Err(format!("{name} ({pid}) is {user}'s: only {user} or root may send it signals"));
+            return Err(format!(
+                "{name} ({pid}) is {user}'s: only {user} or root may send it signals"
+            ));
         }
-        Ok(Self { pid, name, user, handle })
+        Ok(Self {
+            pid,
+            name,
+            user,
+            handle,
+        })
     }
 
     /// `python (4242)`.
@@ -105,7 +121,14 @@ impl Target {
 
     pub(super) fn has_ended(&self) -> bool {
         let mut handles = [PollFd::new(&self.handle, PollFlags::IN)];
-        poll(&mut handles, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
+        poll(
+            &mut handles,
+            Some(&Timespec {
+                tv_sec: 0,
+                tv_nsec: 0,
+            }),
+        )
+        .is_ok_and(|ready| ready > 0)
     }
 }
 
@@ -120,12 +143,20 @@ mod tests {
 
     fn sleeper() -> (Child, Option<u64>) {
         let child = Command::new("sleep").arg("600").spawn().unwrap();
-        let started_ms = ProcessStat::read(Path::new("/proc"), child.id()).unwrap().started_ms;
+        let started_ms = ProcessStat::read(Path::new("/proc"), child.id())
+            .unwrap()
+            .started_ms;
         (child, started_ms)
     }
 
     fn hold(pid: u32, started_ms: Option<u64>) -> Result<Target, String> {
-        Target::hold(pid, started_ms, "sleep".to_owned(), "ana".to_owned(), "has ended")
+        Target::hold(
+            pid,
+            started_ms,
+            "sleep".to_owned(),
+            "ana".to_owned(),
+            "has ended",
+        )
     }
 
     #[test]
@@ -139,9 +170,16 @@ mod tests {
             assert!(begun.elapsed() < Duration::from_secs(30));
             std::thread::sleep(Duration::from_millis(5));
         }
-        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&child.wait().unwrap()), Some(15));
+        assert_eq!(
+            std::os::unix::process::ExitStatusExt::signal(&child.wait().unwrap()),
+            Some(15)
+        );
         assert!(target.send(Kill::End).is_err(), "nobody else gets it");
-        assert!(hold(child.id(), started_ms).unwrap_err().contains("has ended"));
+        assert!(
+            hold(child.id(), started_ms)
+                .unwrap_err()
+                .contains("has ended")
+        );
     }
 
     #[test]
@@ -149,7 +187,10 @@ mod tests {
         let (mut child, started_ms) = sleeper();
         let refused = hold(child.id(), started_ms.map(|started| started - 3_600_000)).unwrap_err();
         assert!(refused.contains("no signal is sent"), "{refused}");
-        assert!(hold(child.id(), None).is_err(), "a start that is not known cannot be compared");
+        assert!(
+            hold(child.id(), None).is_err(),
+            "a start that is not known cannot be compared"
+        );
         assert!(child.try_wait().unwrap().is_none());
         child.kill().unwrap();
         child.wait().unwrap();

@@ -105,7 +105,11 @@ fn run_in_terminal(
 }
 
 /// Draws whenever something has changed, and never otherwise.
-fn follow(app: &mut impl Live, screen: &mut Screen, waiting: &Receiver<Input>) -> Result<End, Failure> {
+fn follow(
+    app: &mut impl Live,
+    screen: &mut Screen,
+    waiting: &Receiver<Input>,
+) -> Result<End, Failure> {
     let mut next = Next::DrawAnew;
     loop {
         match next {
@@ -123,7 +127,9 @@ fn follow(app: &mut impl Live, screen: &mut Screen, waiting: &Receiver<Input>) -
             Next::Wait | Next::Draw | Next::DrawAnew => {}
         }
         if next != Next::Wait {
-            screen.draw(|buffer| app.draw(buffer), next > Next::Draw).map_err(terminal_error)?;
+            screen
+                .draw(|buffer| app.draw(buffer), next > Next::Draw)
+                .map_err(terminal_error)?;
         }
         next = Next::Wait;
         match waiting.recv_timeout(app.idle(Instant::now())) {
@@ -143,7 +149,10 @@ fn follow(app: &mut impl Live, screen: &mut Screen, waiting: &Receiver<Input>) -
 
 /// Waits while another job has the terminal, and takes in what comes, until it is this program's turn, which is `None`,
 /// or its end. A signal that ends it must not need the terminal: bash lets a stopped job go on behind, so that it can.
-fn wait_for_foreground(app: &mut impl Live, waiting: &Receiver<Input>) -> Result<Option<End>, Failure> {
+fn wait_for_foreground(
+    app: &mut impl Live,
+    waiting: &Receiver<Input>,
+) -> Result<Option<End>, Failure> {
     let was_behind = Job::now() == Job::Behind;
     loop {
         match Job::now() {
@@ -168,7 +177,10 @@ fn wait_for_foreground(app: &mut impl Live, waiting: &Receiver<Input>) -> Result
 
 /// A terminal that is gone is no error to tell.
 fn terminal_error(error: io::Error) -> io::Error {
-    match error.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
+    match error
+        .raw_os_error()
+        .map(rustix::io::Errno::from_raw_os_error)
+    {
         Some(rustix::io::Errno::IO | rustix::io::Errno::NXIO) => io::ErrorKind::BrokenPipe.into(),
         _ => error,
     }

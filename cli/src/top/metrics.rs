@@ -15,11 +15,14 @@ use super::{glyphs::Glyphs, text::rate, theme::Meaning};
 pub(super) static METRICS: LazyLock<Vec<&Field>> = LazyLock::new(|| charted(GPU_FIELDS).collect());
 
 /// Every number of the machine that can be charted.
-pub(super) static HOST_METRICS: LazyLock<Vec<&Field<HostSample>>> = LazyLock::new(|| charted(HOST_FIELDS).collect());
+pub(super) static HOST_METRICS: LazyLock<Vec<&Field<HostSample>>> =
+    LazyLock::new(|| charted(HOST_FIELDS).collect());
 
 /// Where those of an overview, which are charted unless others are chosen, stand in [`METRICS`].
 pub(super) fn default_metrics() -> Vec<usize> {
-    overview().filter_map(|field| position(key(field))).collect()
+    overview()
+        .filter_map(|field| position(key(field)))
+        .collect()
 }
 
 pub(super) fn key(field: &Field) -> &'static str {
@@ -85,7 +88,11 @@ fn round_up(value: f64) -> f64 {
         return 1.0;
     }
     let power = 10f64.powf(value.log10().floor());
-    [1.0, 2.0, 5.0, 10.0].into_iter().map(|step| step * power).find(|end| *end >= value).unwrap_or(value)
+    [1.0, 2.0, 5.0, 10.0]
+        .into_iter()
+        .map(|step| step * power)
+        .find(|end| *end >= value)
+        .unwrap_or(value)
 }
 
 #[cfg(test)]
@@ -94,20 +101,32 @@ mod tests {
 
     #[test]
     fn what_is_charted_unless_others_are_chosen_exists() {
-        let keys = default_metrics().into_iter().map(|place| key(METRICS[place]));
+        let keys = default_metrics()
+            .into_iter()
+            .map(|place| key(METRICS[place]));
         assert!(keys.eq(["utilization", "memory", "power", "temperature"]));
     }
 
     #[test]
     fn axes_of_memory_end_at_round_binary_numbers() {
         for (largest, power) in [(0.0, 0), (213e6, 28), (2f64.powi(33), 33), (1e19, 64)] {
-            assert_eq!(Unit::Bytes.ceiling(largest).to_bits(), 2f64.powi(power).to_bits(), "{largest}");
+            assert_eq!(
+                Unit::Bytes.ceiling(largest).to_bits(),
+                2f64.powi(power).to_bits(),
+                "{largest}"
+            );
         }
     }
 
     #[test]
     fn axes_end_at_round_numbers() {
-        for (largest, end) in [(0.0, 1.0), (1.5, 2.0), (2.1, 5.0), (7e9, 1e10), (1e10, 1e10)] {
+        for (largest, end) in [
+            (0.0, 1.0),
+            (1.5, 2.0),
+            (2.1, 5.0),
+            (7e9, 1e10),
+            (1e10, 1e10),
+        ] {
             let ceiling = Unit::BytesPerSecond.ceiling(largest);
             assert!((ceiling - end).abs() < 1e-6 * end, "{largest}: {ceiling}");
         }

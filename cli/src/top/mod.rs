@@ -125,29 +125,52 @@ pub(crate) fn run(mut request: Request) -> Result<(), Failure> {
     let theme = theme_of(&request);
     let mut settings = request.settings.without_repetitions();
     let file = request.file;
-    let new = file.as_ref().filter(|path| request.is_file_named && !path.exists());
+    let new = file
+        .as_ref()
+        .filter(|path| request.is_file_named && !path.exists());
     let new = new.map(|path| format!("{} does not exist yet; W creates it", path.display()));
-    let remark = request.remarks.into_iter().chain(new).collect::<Vec<_>>().join("; ");
+    let remark = request
+        .remarks
+        .into_iter()
+        .chain(new)
+        .collect::<Vec<_>>()
+        .join("; ");
     if request.once {
         // Rates need a second sample, and nobody waits for it longer than needed.
         settings.interval_ms = ONCE_MS;
     }
     let (inputs, waiting) = mpsc::sync_channel(WAITING);
     let interval = Duration::from_millis(settings.interval_ms.into());
-    let past = request.server.as_ref().filter(|_| request.player.is_none() && !request.once);
+    let past = request
+        .server
+        .as_ref()
+        .filter(|_| request.player.is_none() && !request.once);
     let past = past.map(|server| PastReader::new(Way::Socket(server.path.clone()), inputs.clone()));
     let (feed, origin) = match (request.player.take(), request.server) {
         (Some(player), _) => (Feed::Recording(Box::new(player)), Origin::Recording),
-        (None, Some(server)) => (Feed::from_server(server, &request.source, interval, inputs.clone()), Origin::Server),
-        (None, None) => (Feed::from_driver(&request.source, interval, inputs.clone()), Origin::Driver),
+        (None, Some(server)) => (
+            Feed::from_server(server, &request.source, interval, inputs.clone()),
+            Origin::Server,
+        ),
+        (None, None) => (
+            Feed::from_driver(&request.source, interval, inputs.clone()),
+            Origin::Driver,
+        ),
     };
-    let mut model = Model { selection: request.selection, ..Model::new(origin) };
+    let mut model = Model {
+        selection: request.selection,
+        ..Model::new(origin)
+    };
     if request.once {
         once::read(&mut model, &waiting)?;
     } else if origin != Origin::Recording {
         wait_for_first_sample(&mut model, &waiting)?;
     }
-    let mut state = State::new(&settings, theme, settings.glyphs.unwrap_or_else(Glyphs::of_terminal));
+    let mut state = State::new(
+        &settings,
+        theme,
+        settings.glyphs.unwrap_or_else(Glyphs::of_terminal),
+    );
     state.processes.user = request.user;
     match (remark.is_empty(), request.once) {
         (true, _) => {}
@@ -166,7 +189,11 @@ pub(crate) fn run(mut request: Request) -> Result<(), Failure> {
 
 fn theme_of(request: &Request) -> ThemeName {
     let no_color = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    if no_color && !request.is_theme_typed { ThemeName::Monochrome } else { request.settings.theme }
+    if no_color && !request.is_theme_typed {
+        ThemeName::Monochrome
+    } else {
+        request.settings.theme
+    }
 }
 
 /// Waits a little for the first readings, so that what cannot be read at all is told where it stays.
@@ -197,7 +224,10 @@ impl Live for App {
             // Of another screen.
             Input::Fleet(_) | Input::Node(..) => Next::Wait,
         };
-        self.model.refused.take().map_or(Ok(next), |refused| Err(refused.into()))
+        self.model
+            .refused
+            .take()
+            .map_or(Ok(next), |refused| Err(refused.into()))
     }
 
     fn idle(&self, now: Instant) -> Duration {

@@ -6,7 +6,9 @@ use std::{
 };
 
 use gpumon_history::span::HistorySpan;
-use gpumon_probe::model::{Event, Gpu, GpuDetails, GpuSample, Inventory, Playback, Record, Sample, now_ms};
+use gpumon_probe::model::{
+    Event, Gpu, GpuDetails, GpuSample, Inventory, Playback, Record, Sample, now_ms,
+};
 use gpumon_server::frame::{self, CollectorState, CollectorStatus, Hello};
 
 use super::{
@@ -100,7 +102,10 @@ pub(crate) struct Model {
 
 impl Model {
     pub(crate) fn new(origin: Origin) -> Self {
-        Self { origin, ..Self::default() }
+        Self {
+            origin,
+            ..Self::default()
+        }
     }
 
     pub(crate) fn ingest(&mut self, mut update: Update) {
@@ -118,7 +123,10 @@ impl Model {
                 self.apply_history(&past);
             }
             Update::Past(past) => {
-                let gpus = self.inventory.as_ref().map_or(&[][..], |inventory| &inventory.gpus);
+                let gpus = self
+                    .inventory
+                    .as_ref()
+                    .map_or(&[][..], |inventory| &inventory.gpus);
                 self.history.set_past(&past, |uuid| index_of(gpus, uuid));
             }
             // It is told once, and needs no place.
@@ -129,7 +137,12 @@ impl Model {
                 self.silent = None;
                 self.direct = Some(printable(&why));
             }
-            Update::Rewound => *self = Self { selection: mem::take(&mut self.selection), ..Self::new(self.origin) },
+            Update::Rewound => {
+                *self = Self {
+                    selection: mem::take(&mut self.selection),
+                    ..Self::new(self.origin)
+                }
+            }
         }
     }
 
@@ -150,9 +163,16 @@ impl Model {
     }
 
     fn apply_history(&mut self, past: &frame::History) {
-        let gpus = self.inventory.as_ref().map_or(&[][..], |inventory| &inventory.gpus);
-        let interval = self.sample.as_ref().map_or(1000, |sample| sample.interval_ms);
-        self.history.extend(past, interval, |uuid| index_of(gpus, uuid));
+        let gpus = self
+            .inventory
+            .as_ref()
+            .map_or(&[][..], |inventory| &inventory.gpus);
+        let interval = self
+            .sample
+            .as_ref()
+            .map_or(1000, |sample| sample.interval_ms);
+        self.history
+            .extend(past, interval, |uuid| index_of(gpus, uuid));
     }
 
     fn apply_record(&mut self, record: Record) {
@@ -163,7 +183,11 @@ impl Model {
                 self.history.push(&sample);
                 self.sample = Some(sample);
             }
-            Record::Details(details) => match self.details.iter_mut().find(|known| known.index == details.index) {
+            Record::Details(details) => match self
+                .details
+                .iter_mut()
+                .find(|known| known.index == details.index)
+            {
                 Some(known) => *known = details,
                 None => self.details.push(details),
             },
@@ -172,19 +196,30 @@ impl Model {
                     self.events.pop_front();
                 }
                 // A mark may be of a moment before what is known already.
-                let before = self.events.iter().rposition(|known| known.at_ms <= event.at_ms);
-                self.events.insert(before.map_or(0, |place| place + 1), event);
+                let before = self
+                    .events
+                    .iter()
+                    .rposition(|known| known.at_ms <= event.at_ms);
+                self.events
+                    .insert(before.map_or(0, |place| place + 1), event);
             }
             Record::Trace(_) | Record::Answers(_) => {}
         }
     }
 
     fn apply_collector(&mut self, status: &CollectorStatus) {
-        let message = || status.message.as_deref().map_or_else(|| "unknown reason".to_owned(), printable);
+        let message = || {
+            status
+                .message
+                .as_deref()
+                .map_or_else(|| "unknown reason".to_owned(), printable)
+        };
         self.silent = match status.state {
             CollectorState::Running => None,
             CollectorState::Starting => Some("the collector is starting".to_owned()),
-            CollectorState::Restarting => Some(format!("the collector is restarting: {}", message())),
+            CollectorState::Restarting => {
+                Some(format!("the collector is restarting: {}", message()))
+            }
             CollectorState::Unavailable => Some(format!("nothing to read: {}", message())),
             CollectorState::Paused => {
                 Some("paused, the driver is released; run `gpumon resume` to continue".to_owned())
@@ -202,7 +237,11 @@ impl Model {
     }
 
     pub(super) fn board(&self, index: u32) -> Option<&Gpu> {
-        self.inventory.as_ref()?.gpus.iter().find(|gpu| gpu.index == index)
+        self.inventory
+            .as_ref()?
+            .gpus
+            .iter()
+            .find(|gpu| gpu.index == index)
     }
 
     /// A GPU's name without the maker's, which is the same for all.
@@ -215,7 +254,9 @@ impl Model {
     }
 
     pub(super) fn is_simulated(&self) -> bool {
-        self.inventory.as_ref().is_some_and(|known| known.platform.is_simulated())
+        self.inventory
+            .as_ref()
+            .is_some_and(|known| known.platform.is_simulated())
     }
 
     /// How a server plays what it sends; `None` where that is live.
@@ -231,33 +272,57 @@ impl Model {
     /// The time that the screen shows: the newest sample's, and this machine's where that is late.
     pub(super) fn now_ms(&self) -> u64 {
         let newest = self.sample.as_ref().map_or(0, |sample| sample.at_ms);
-        if self.is_recording() || self.late_ms().is_none() { newest } else { now_ms() }
+        if self.is_recording() || self.late_ms().is_none() {
+            newest
+        } else {
+            now_ms()
+        }
     }
 
     /// How old the newest sample is, where the next one is overdue.
     pub(super) fn late_ms(&self) -> Option<u64> {
-        let sample = self.sample.as_ref().filter(|_| !self.is_recording() && !self.paused)?;
+        let sample = self
+            .sample
+            .as_ref()
+            .filter(|_| !self.is_recording() && !self.paused)?;
         let age = now_ms().saturating_sub(sample.at_ms);
         (age > 2 * u64::from(sample.interval_ms) + 1500).then_some(age)
     }
 
     /// Whether what is shown is of the past, and nothing newer comes.
     pub(super) fn is_stale(&self) -> bool {
-        self.origin != Origin::Recording && !self.paused && (self.silent.is_some() || self.late_ms().is_some())
+        self.origin != Origin::Recording
+            && !self.paused
+            && (self.silent.is_some() || self.late_ms().is_some())
     }
 
     /// What is to be said of a GPU, what matters most first.
     pub(super) fn phrases(&self, gpu: &GpuSample) -> Vec<Phrase> {
-        describe::of_gpu(gpu, Context { now_ms: self.now_ms(), is_one_shot: false })
+        describe::of_gpu(
+            gpu,
+            Context {
+                now_ms: self.now_ms(),
+                is_one_shot: false,
+            },
+        )
     }
 
     pub(super) fn line(&self, line: Line, span_ms: u64, columns: usize) -> Vec<Option<f64>> {
-        self.history.values(line, Window { end_ms: self.now_ms(), span_ms, columns })
+        self.history.values(
+            line,
+            Window {
+                end_ms: self.now_ms(),
+                span_ms,
+                columns,
+            },
+        )
     }
 }
 
 fn index_of(gpus: &[Gpu], uuid: &str) -> Option<u32> {
-    gpus.iter().find(|gpu| gpu.uuid.as_deref() == Some(uuid)).map(|gpu| gpu.index)
+    gpus.iter()
+        .find(|gpu| gpu.uuid.as_deref() == Some(uuid))
+        .map(|gpu| gpu.index)
 }
 
 #[cfg(test)]
@@ -272,10 +337,17 @@ mod tests {
         model.ingest(Update::Record(Box::new(Record::Details(again))));
         assert_eq!(model.details.len(), 2);
         for at_ms in 0..1000 {
-            let event = Event { at_ms, gpu: None, what: gpumon_probe::model::EventKind::MigChanged };
+            let event = Event {
+                at_ms,
+                gpu: None,
+                what: gpumon_probe::model::EventKind::MigChanged,
+            };
             model.ingest(Update::Record(Box::new(Record::Event(event))));
         }
-        assert_eq!((model.events.len(), model.events[EVENTS - 1].at_ms), (EVENTS, 999));
+        assert_eq!(
+            (model.events.len(), model.events[EVENTS - 1].at_ms),
+            (EVENTS, 999)
+        );
     }
 
     #[test]

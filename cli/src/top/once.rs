@@ -40,14 +40,24 @@ const PAST_PATIENCE: Duration = Duration::from_secs(1);
 pub(super) fn read(model: &mut Model, waiting: &Receiver<Input>) -> Result<(), Failure> {
     let begun = Instant::now();
     let first = u64::from(model.origin != Origin::Server);
-    while model.sample.as_ref().is_none_or(|sample| sample.seq < first) {
+    while model
+        .sample
+        .as_ref()
+        .is_none_or(|sample| sample.seq < first)
+    {
         match waiting.recv_timeout(PATIENCE.saturating_sub(begun.elapsed())) {
             Ok(Input::Update(update)) => model.ingest(update),
             Ok(Input::Failed(failure)) => return Err(failure),
             Ok(_) => {}
             Err(_) => {
-                let why = model.silent.clone().unwrap_or_else(|| "run `gpumon doctor`".to_owned());
-                return Err(Failure::from(anyhow!("no readings within {} s: {why}", PATIENCE.as_secs())));
+                let why = model
+                    .silent
+                    .clone()
+                    .unwrap_or_else(|| "run `gpumon doctor`".to_owned());
+                return Err(Failure::from(anyhow!(
+                    "no readings within {} s: {why}",
+                    PATIENCE.as_secs()
+                )));
             }
         }
         if let Some(failure) = model.refused.take() {
@@ -69,9 +79,17 @@ pub(super) fn read(model: &mut Model, waiting: &Receiver<Input>) -> Result<(), F
 /// Prints it as large as the terminal, without the line of keys, which is where the prompt goes.
 pub(super) fn print(app: &mut App) -> io::Result<()> {
     let (width, height) = screen::size().unwrap_or(SIZE);
-    let mut buffer = Buffer::empty(Rect { x: 0, y: 0, width, height });
+    let mut buffer = Buffer::empty(Rect {
+        x: 0,
+        y: 0,
+        width,
+        height,
+    });
     draw(app, &mut buffer);
-    let lines = buffer.content.chunks(usize::from(width.max(1))).take(usize::from(height).saturating_sub(1));
+    let lines = buffer
+        .content
+        .chunks(usize::from(width.max(1)))
+        .take(usize::from(height).saturating_sub(1));
     let mut picture = Vec::new();
     for line in lines {
         write_line(&mut picture, line)?;
@@ -83,9 +101,15 @@ pub(super) fn print(app: &mut App) -> io::Result<()> {
 
 /// One row of cells; blanks at its end are left out.
 fn write_line(out: &mut Vec<u8>, cells: &[Cell]) -> io::Result<()> {
-    let is_blank =
-        |cell: &Cell| cell.symbol() == " " && cell.bg == Color::Reset && !cell.modifier.contains(Modifier::REVERSED);
-    let length = cells.iter().rposition(|cell| !is_blank(cell)).map_or(0, |last| last + 1);
+    let is_blank = |cell: &Cell| {
+        cell.symbol() == " "
+            && cell.bg == Color::Reset
+            && !cell.modifier.contains(Modifier::REVERSED)
+    };
+    let length = cells
+        .iter()
+        .rposition(|cell| !is_blank(cell))
+        .map_or(0, |last| last + 1);
     for run in cells[..length].chunk_by(|a, b| a.style() == b.style()) {
         let text: String = run.iter().map(Cell::symbol).collect();
         let style = &run[0];
@@ -95,7 +119,10 @@ fn write_line(out: &mut Vec<u8>, cells: &[Cell]) -> io::Result<()> {
             (Modifier::UNDERLINED, Attribute::Underlined),
             (Modifier::REVERSED, Attribute::Reverse),
         ];
-        for (_, attribute) in effects.into_iter().filter(|(modifier, _)| style.modifier.contains(*modifier)) {
+        for (_, attribute) in effects
+            .into_iter()
+            .filter(|(modifier, _)| style.modifier.contains(*modifier))
+        {
             queue!(out, SetAttribute(attribute))?;
         }
         if style.fg != Color::Reset {

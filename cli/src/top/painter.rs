@@ -58,7 +58,13 @@ impl Painter<'_> {
     }
 
     /// Writes parts one after the other; the columns that they took.
-    pub(super) fn line<T: AsRef<str>>(&mut self, x: u16, y: u16, columns: u16, parts: &[(T, Style)]) -> u16 {
+    pub(super) fn line<T: AsRef<str>>(
+        &mut self,
+        x: u16,
+        y: u16,
+        columns: u16,
+        parts: &[(T, Style)],
+    ) -> u16 {
         let columns = columns.min(self.buffer.area.right().saturating_sub(x));
         let texts: Vec<&str> = parts.iter().map(|(text, _)| text.as_ref()).collect();
         let mut taken = 0;
@@ -83,7 +89,13 @@ impl Painter<'_> {
     }
 
     /// A line in one row, of values between 0 and 1.
-    pub(super) fn spark(&mut self, x: u16, y: u16, values: impl Iterator<Item = Option<f64>>, style: Style) {
+    pub(super) fn spark(
+        &mut self,
+        x: u16,
+        y: u16,
+        values: impl Iterator<Item = Option<f64>>,
+        style: Style,
+    ) {
         let text: String = values.map(|value| self.glyphs.spark(value)).collect();
         self.text(x, y, text.width() as u16, &text, style);
     }
@@ -93,7 +105,8 @@ impl Painter<'_> {
     }
 
     pub(super) fn highlight(&mut self, area: Rect, style: Style) {
-        self.buffer.set_style(area.intersection(self.buffer.area), style);
+        self.buffer
+            .set_style(area.intersection(self.buffer.area), style);
     }
 
     /// Replaces what a terminal without UTF-8 cannot show.
@@ -111,5 +124,10 @@ impl Painter<'_> {
 }
 
 pub(super) fn row(area: Rect, line: u16) -> Rect {
-    Rect { y: area.y + line, height: 1, ..area }.intersection(area)
+    Rect {
+        y: area.y + line,
+        height: 1,
+        ..area
+    }
+    .intersection(area)
 }

@@ -52,7 +52,10 @@ pub(super) struct Overlay<'a> {
 impl Plot<'_> {
     /// Draws it, with a free column at its right.
     pub(super) fn draw(&self, painter: &mut Painter<'_>, area: Rect) {
-        let area = Rect { width: area.width.saturating_sub(1), ..area };
+        let area = Rect {
+            width: area.width.saturating_sub(1),
+            ..area
+        };
         if area.height < 2 || area.width < 4 {
             return;
         }
@@ -74,26 +77,46 @@ impl Plot<'_> {
         let (across, up) = painter.glyphs.dots();
         let values = (self.values)(usize::from(inner.width) * across);
         let floor = self.unit.floor();
-        let largest = values.iter().flatten().fold(0.0_f64, |largest, value| largest.max(*value));
-        let ceiling = self.limit.filter(|limit| *limit >= largest).unwrap_or_else(|| self.unit.ceiling(largest));
+        let largest = values
+            .iter()
+            .flatten()
+            .fold(0.0_f64, |largest, value| largest.max(*value));
+        let ceiling = self
+            .limit
+            .filter(|limit| *limit >= largest)
+            .unwrap_or_else(|| self.unit.ceiling(largest));
         let levels = usize::from(inner.height) * up;
-        let heights: Vec<Option<usize>> = values.iter().map(|value| height(*value, floor, ceiling, levels)).collect();
+        let heights: Vec<Option<usize>> = values
+            .iter()
+            .map(|value| height(*value, floor, ceiling, levels))
+            .collect();
         draw_guides(painter, inner);
         for line in 0..inner.height {
             let below = usize::from(inner.height - 1 - line) * up;
             for (x, columns) in (inner.x..).zip(heights.chunks(across)) {
-                let within: [Option<usize>; 2] =
-                    std::array::from_fn(|at| Some((*columns.get(at)?)?.saturating_sub(below).min(up)));
+                let within: [Option<usize>; 2] = std::array::from_fn(|at| {
+                    Some((*columns.get(at)?)?.saturating_sub(below).min(up))
+                });
                 let symbol = painter.glyphs.column(&within[..columns.len()]);
                 if symbol != ' ' {
                     painter.cell(x, inner.y + line, symbol, self.style);
                 }
             }
         }
-        if let Some(overlay) = self.overlay.as_ref().filter(|_| inner.height >= WITH_OVERLAY) {
-            overlay.draw(painter, inner, |value| height(value, floor, ceiling, levels));
+        if let Some(overlay) = self
+            .overlay
+            .as_ref()
+            .filter(|_| inner.height >= WITH_OVERLAY)
+        {
+            overlay.draw(painter, inner, |value| {
+                height(value, floor, ceiling, levels)
+            });
         }
-        if let Some(reason) = self.reason.as_ref().filter(|_| values.iter().all(Option::is_none)) {
+        if let Some(reason) = self
+            .reason
+            .as_ref()
+            .filter(|_| values.iter().all(Option::is_none))
+        {
             let lines = wrap(reason, inner.width.into());
             let above = usize::from(inner.height).saturating_sub(lines.len()) as u16 / 2;
             for (line, text) in (inner.y + above..inner.bottom()).zip(lines) {
@@ -120,14 +143,36 @@ impl Plot<'_> {
             }
         }
         if has_times {
-            self.draw_times(painter, Rect { y: area.bottom() - 1, height: 1, ..inner });
+            self.draw_times(
+                painter,
+                Rect {
+                    y: area.bottom() - 1,
+                    height: 1,
+                    ..inner
+                },
+            );
         }
     }
 
     fn draw_title(&self, painter: &mut Painter<'_>, area: Rect) {
-        let style = if self.is_selected { painter.theme.strong } else { painter.theme.dim };
-        let columns = self.now.iter().map(|(text, _)| text.width() as u16).sum::<u16>().min(area.width);
-        painter.text(area.x, area.y, area.width.saturating_sub(columns + 1), &self.title, style);
+        let style = if self.is_selected {
+            painter.theme.strong
+        } else {
+            painter.theme.dim
+        };
+        let columns = self
+            .now
+            .iter()
+            .map(|(text, _)| text.width() as u16)
+            .sum::<u16>()
+            .min(area.width);
+        painter.text(
+            area.x,
+            area.y,
+            area.width.saturating_sub(columns + 1),
+            &self.title,
+            style,
+        );
         painter.line(area.right() - columns, area.y, columns, &self.now);
     }
 
@@ -142,22 +187,43 @@ impl Plot<'_> {
         painter.text(area.x, area.y, area.width, &label(begin), dim);
         if area.width >= 40 {
             let middle = label(begin + self.span_ms / 2);
-            painter.text(area.x + (area.width - middle.width() as u16) / 2, area.y, area.width, &middle, dim);
+            painter.text(
+                area.x + (area.width - middle.width() as u16) / 2,
+                area.y,
+                area.width,
+                &middle,
+                dim,
+            );
         }
         painter.text_right(area.x, area.y, area.width, &label(self.end_ms), dim);
     }
 }
 
 impl Overlay<'_> {
-    fn draw(&self, painter: &mut Painter<'_>, area: Rect, height: impl Fn(Option<f64>) -> Option<usize>) {
+    fn draw(
+        &self,
+        painter: &mut Painter<'_>,
+        area: Rect,
+        height: impl Fn(Option<f64>) -> Option<usize>,
+    ) {
         let (across, up) = painter.glyphs.dots();
-        let heights: Vec<_> = (self.values)(usize::from(area.width) * across).into_iter().map(height).collect();
+        let heights: Vec<_> = (self.values)(usize::from(area.width) * across)
+            .into_iter()
+            .map(height)
+            .collect();
         // From the top of the column before to its own, so that a step is a line, too.
         let spans: Vec<Option<(usize, usize)>> = (0..heights.len())
             .map(|at| {
                 let to = heights[at]?;
-                let from = at.checked_sub(1).and_then(|before| heights[before]).unwrap_or(to);
-                Some(if from < to { (from, to) } else { (to - 1, from.max(to)) })
+                let from = at
+                    .checked_sub(1)
+                    .and_then(|before| heights[before])
+                    .unwrap_or(to);
+                Some(if from < to {
+                    (from, to)
+                } else {
+                    (to - 1, from.max(to))
+                })
             })
             .collect();
         for line in 0..area.height {
@@ -165,7 +231,11 @@ impl Overlay<'_> {
             for (x, columns) in (area.x..).zip(spans.chunks(across)) {
                 let within = |at: usize| at.saturating_sub(below).min(up);
                 let dots: [(usize, usize); 2] = std::array::from_fn(|at| {
-                    columns.get(at).copied().flatten().map_or((0, 0), |(from, to)| (within(from), within(to)))
+                    columns
+                        .get(at)
+                        .copied()
+                        .flatten()
+                        .map_or((0, 0), |(from, to)| (within(from), within(to)))
                 });
                 let symbol = painter.glyphs.line(&dots[..columns.len()]);
                 if symbol != ' ' {

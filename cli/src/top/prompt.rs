@@ -35,7 +35,10 @@ pub(super) enum Typed {
 
 impl Prompt {
     pub(super) fn new(purpose: Purpose, text: &str) -> Self {
-        Self { purpose, text: text.to_owned() }
+        Self {
+            purpose,
+            text: text.to_owned(),
+        }
     }
 
     pub(super) fn question(&self) -> &'static str {
@@ -65,7 +68,9 @@ impl Prompt {
                 self.text.pop();
                 Typed::Changed
             }
-            KeyCode::Char(letter) if !control && !letter.is_control() && self.text.len() < LONGEST => {
+            KeyCode::Char(letter)
+                if !control && !letter.is_control() && self.text.len() < LONGEST =>
+            {
                 self.text.push(letter);
                 Typed::Changed
             }
@@ -83,17 +88,25 @@ impl Prompt {
 
     pub(super) fn end(&self, columns: usize) -> &str {
         let mut starts = self.text.char_indices().map(|(start, _)| start);
-        let start = starts.find(|start| self.text[*start..].width() <= columns).unwrap_or(self.text.len());
+        let start = starts
+            .find(|start| self.text[*start..].width() <= columns)
+            .unwrap_or(self.text.len());
         &self.text[start..]
     }
 }
 
 /// A time of day, `HH:MM` or `HH:MM:SS`, in seconds.
 pub(super) fn time_of_day(text: &str) -> Option<u64> {
-    let parts: Vec<u64> = text.trim().split(':').map(|part| part.parse().ok()).collect::<Option<_>>()?;
+    let parts: Vec<u64> = text
+        .trim()
+        .split(':')
+        .map(|part| part.parse().ok())
+        .collect::<Option<_>>()?;
     match parts.as_slice() {
         [hours @ 0..24, minutes @ 0..60] => Some(hours * 3600 + minutes * 60),
-        [hours @ 0..24, minutes @ 0..60, seconds @ 0..60] => Some(hours * 3600 + minutes * 60 + seconds),
+        [hours @ 0..24, minutes @ 0..60, seconds @ 0..60] => {
+            Some(hours * 3600 + minutes * 60 + seconds)
+        }
         _ => None,
     }
 }
@@ -122,7 +135,10 @@ mod tests {
 
     #[test]
     fn times_of_day_have_two_or_three_parts() {
-        assert_eq!([time_of_day("10:42"), time_of_day("00:00:07")], [Some(38_520), Some(7)]);
+        assert_eq!(
+            [time_of_day("10:42"), time_of_day("00:00:07")],
+            [Some(38_520), Some(7)]
+        );
         for bad in ["", "10", "24:00", "10:60", "10:42:07:01", "a:b"] {
             assert_eq!(time_of_day(bad), None, "{bad}");
         }

@@ -59,11 +59,17 @@ pub(super) const INSTEAD: &str = "use `gpumon top --once` for one frame, `gpumon
 /// is not.
 pub(super) fn check(command: &str, instead: &str) -> Result<(), Failure> {
     if !io::stdout().is_terminal() {
-        return Err(Failure::usage(anyhow!("{command} needs a terminal, and its output goes elsewhere; {instead}")));
+        return Err(Failure::usage(anyhow!(
+            "{command} needs a terminal, and its output goes elsewhere; {instead}"
+        )));
     }
     let terminal = std::env::var("TERM").unwrap_or_default();
     if matches!(terminal.as_str(), "" | "dumb" | "unknown") {
-        let what = if terminal.is_empty() { "TERM is not set".to_owned() } else { format!("TERM is {terminal}") };
+        let what = if terminal.is_empty() {
+            "TERM is not set".to_owned()
+        } else {
+            format!("TERM is {terminal}")
+        };
         return Err(Failure::usage(anyhow!(
             "{command} needs a terminal whose cursor can be moved, and {what}; {instead}"
         )));
@@ -75,7 +81,12 @@ impl Screen {
     /// Takes the terminal over.
     pub(super) fn take(mouse: bool) -> io::Result<Self> {
         let out = CrosstermBackend::new(Out::default());
-        let mut screen = Self { out, shown: Buffer::default(), spare: Buffer::default(), mouse };
+        let mut screen = Self {
+            out,
+            shown: Buffer::default(),
+            spare: Buffer::default(),
+            mouse,
+        };
         give_back_in_a_panic();
         screen.enter()?;
         Ok(screen)
@@ -145,9 +156,17 @@ fn leave() {
     }
     let has_terminal = Job::now().has_terminal();
     // From behind, the shell has its own modes by now, and some terminals let nobody write.
-    if has_terminal || tcgetattr(stdout()).is_ok_and(|modes| !modes.local_modes.contains(LocalModes::TOSTOP)) {
+    if has_terminal
+        || tcgetattr(stdout()).is_ok_and(|modes| !modes.local_modes.contains(LocalModes::TOSTOP))
+    {
         let mut out = Out::default();
-        let _ = queue!(out, EndSynchronizedUpdate, DisableMouseCapture, Show, LeaveAlternateScreen);
+        let _ = queue!(
+            out,
+            EndSynchronizedUpdate,
+            DisableMouseCapture,
+            Show,
+            LeaveAlternateScreen
+        );
         let _ = out.flush();
     }
     if has_terminal {
@@ -166,13 +185,20 @@ fn give_back_in_a_panic() {
 
 /// Columns and rows, where standard output is a terminal that tells them.
 pub(super) fn size() -> Option<(u16, u16)> {
-    let size = tcgetwinsize(stdout()).ok().filter(|size| size.ws_col > 0 && size.ws_row > 0)?;
+    let size = tcgetwinsize(stdout())
+        .ok()
+        .filter(|size| size.ws_col > 0 && size.ws_row > 0)?;
     let Rect { width, height, .. } = drawn(size.ws_col, size.ws_row);
     Some((width, height))
 }
 
 fn drawn(columns: u16, rows: u16) -> Rect {
-    Rect { x: 0, y: 0, width: columns.min(LARGEST.0), height: rows.min(LARGEST.1) }
+    Rect {
+        x: 0,
+        y: 0,
+        width: columns.min(LARGEST.0),
+        height: rows.min(LARGEST.1),
+    }
 }
 
 /// Standard output, to which a frame goes in one piece. It has no lock as `std` has, for which a thread that panics while
@@ -194,7 +220,10 @@ impl Write for Out {
             match rustix::io::write(stdout(), left) {
                 Ok(written) => left = &left[written..],
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => drop(rustix::event::poll(&mut [PollFd::new(&stdout(), PollFlags::OUT)], None)),
+                Err(Errno::AGAIN) => drop(rustix::event::poll(
+                    &mut [PollFd::new(&stdout(), PollFlags::OUT)],
+                    None,
+                )),
                 Err(error) => return Err(error.into()),
             }
         }
@@ -210,8 +239,24 @@ mod tests {
 
     #[test]
     fn no_terminal_is_so_large_that_memory_ends() {
-        assert_eq!(drawn(80, 24), Rect { x: 0, y: 0, width: 80, height: 24 });
-        assert_eq!(drawn(u16::MAX, u16::MAX), Rect { x: 0, y: 0, width: 1000, height: 500 });
+        assert_eq!(
+            drawn(80, 24),
+            Rect {
+                x: 0,
+                y: 0,
+                width: 80,
+                height: 24
+            }
+        );
+        assert_eq!(
+            drawn(u16::MAX, u16::MAX),
+            Rect {
+                x: 0,
+                y: 0,
+                width: 1000,
+                height: 500
+            }
+        );
         assert_eq!(drawn(0, u16::MAX).area(), 0);
     }
 }

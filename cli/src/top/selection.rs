@@ -14,7 +14,10 @@ pub(crate) struct Selection {
 
 impl Selection {
     pub(crate) fn new(names: Vec<String>) -> Self {
-        Self { names, indexes: Vec::new() }
+        Self {
+            names,
+            indexes: Vec::new(),
+        }
     }
 
     /// Leaves what is about the selected GPUs. A name that no GPU has is an error.
@@ -45,7 +48,9 @@ impl Selection {
 
     /// Whether a record is about GPUs that are not selected, and about nothing else.
     pub(super) fn omits(&self, update: &Update) -> bool {
-        let Update::Record(record) = update else { return false };
+        let Update::Record(record) = update else {
+            return false;
+        };
         match &**record {
             Record::Details(details) => !self.has(details.index),
             Record::Event(event) => !self.has_event(event),
@@ -58,7 +63,9 @@ impl Selection {
         let found = self.names.iter().map(find).collect::<Result<Vec<_>, _>>()?;
         self.indexes = found.into_iter().flatten().map(|id| id.gpu).collect();
         inventory.gpus.retain(|gpu: &Gpu| self.has(gpu.index));
-        inventory.topology.retain(|link| self.has(link.a) && self.has(link.b));
+        inventory
+            .topology
+            .retain(|link| self.has(link.a) && self.has(link.b));
         Ok(())
     }
 
@@ -67,7 +74,10 @@ impl Selection {
     }
 
     fn has_event(&self, event: &Event) -> bool {
-        event.gpu.as_ref().is_none_or(|GpuRef { index, .. }| self.has(*index))
+        event
+            .gpu
+            .as_ref()
+            .is_none_or(|GpuRef { index, .. }| self.has(*index))
     }
 
     fn has(&self, index: u32) -> bool {
@@ -83,7 +93,10 @@ mod tests {
     #[test]
     fn only_what_is_about_the_selected_gpus_is_kept() {
         let moment = testing::moment(4);
-        let mut model = Model { selection: Selection::new(vec!["3".to_owned(), "1".to_owned()]), ..Model::default() };
+        let mut model = Model {
+            selection: Selection::new(vec!["3".to_owned(), "1".to_owned()]),
+            ..Model::default()
+        };
         let mut ingest = |record| model.ingest(Update::Record(Box::new(record)));
         ingest(Record::Inventory(moment.inventory.clone()));
         for details in moment.details {
@@ -99,9 +112,17 @@ mod tests {
         ingest(Record::Event(event(3)));
         assert!(model.gpus().iter().map(|gpu| gpu.index).eq([1, 3]));
         assert!(model.details.iter().map(|details| details.index).eq([1, 3]));
-        assert_eq!((model.inventory.unwrap().gpus.len(), model.events.len()), (2, 1));
+        assert_eq!(
+            (model.inventory.unwrap().gpus.len(), model.events.len()),
+            (2, 1)
+        );
         let mut none = Selection::new(vec!["7".to_owned()]);
         let mut update = Update::Record(Box::new(Record::Inventory(moment.inventory)));
-        assert!(none.retain(&mut update).unwrap_err().to_string().contains("no GPU '7': there are 0 to 3"));
+        assert!(
+            none.retain(&mut update)
+                .unwrap_err()
+                .to_string()
+                .contains("no GPU '7': there are 0 to 3")
+        );
     }
 }

@@ -64,7 +64,10 @@ impl State {
             gpu: None,
             metrics: settings.metrics.clone(),
             metric: 0,
-            range: RANGES_S.iter().position(|range| *range == settings.range_s).unwrap_or_default(),
+            range: RANGES_S
+                .iter()
+                .position(|range| *range == settings.range_s)
+                .unwrap_or_default(),
             interval_ms: settings.interval_ms,
             processes: ProcessView {
                 sort: settings.sort,
@@ -83,7 +86,11 @@ impl State {
     /// The same as settings, to be saved; what cannot be chosen here stays as it was read.
     pub(super) fn settings(&self, read: &Settings) -> Settings {
         Settings {
-            theme: if self.is_theme_forced { read.theme } else { self.theme_name },
+            theme: if self.is_theme_forced {
+                read.theme
+            } else {
+                self.theme_name
+            },
             interval_ms: self.interval_ms,
             view: self.view,
             sort: self.processes.sort,
@@ -103,12 +110,18 @@ impl State {
     }
 
     pub(super) fn shown_metric(&self) -> usize {
-        self.metrics.get(self.metric).or(self.metrics.first()).copied().unwrap_or(0)
+        self.metrics
+            .get(self.metric)
+            .or(self.metrics.first())
+            .copied()
+            .unwrap_or(0)
     }
 
     /// The next or the previous GPU; beyond the ends, all of them.
     pub(super) fn step_gpu(&mut self, gpus: &[u32], forward: bool) {
-        let now = self.gpu.and_then(|gpu| gpus.iter().position(|known| *known == gpu));
+        let now = self
+            .gpu
+            .and_then(|gpu| gpus.iter().position(|known| *known == gpu));
         self.gpu = match (now, forward) {
             (None, true) => gpus.first().copied(),
             (None, false) => gpus.last().copied(),
@@ -132,18 +145,29 @@ impl State {
     pub(super) fn step_interval(&mut self, faster: bool) {
         let mut intervals = INTERVALS_MS.into_iter();
         let now = self.interval_ms;
-        let next = if faster { intervals.rfind(|ms| *ms < now) } else { intervals.find(|ms| *ms > now) };
+        let next = if faster {
+            intervals.rfind(|ms| *ms < now)
+        } else {
+            intervals.find(|ms| *ms > now)
+        };
         self.interval_ms = next.unwrap_or(now);
     }
 
     pub(super) fn tell(&mut self, level: Level, text: impl Into<String>) {
         // A path, a name, or an error can hold anything.
-        self.notice = Some(Notice { text: printable(&text.into()), level, until: Instant::now() + NOTICE });
+        self.notice = Some(Notice {
+            text: printable(&text.into()),
+            level,
+            until: Instant::now() + NOTICE,
+        });
     }
 
     /// Takes away a notice that has been there long enough; true where there was one.
     pub(super) fn forget_notice(&mut self, now: Instant) -> bool {
-        let is_over = self.notice.as_ref().is_some_and(|notice| notice.until <= now);
+        let is_over = self
+            .notice
+            .as_ref()
+            .is_some_and(|notice| notice.until <= now);
         if is_over {
             self.notice = None;
         }
@@ -193,12 +217,25 @@ mod tests {
         state.set_glyphs(Some(Glyphs::Ascii));
         state.thresholds.power = [1, 2];
         state.set_theme(ThemeName::Light);
-        let read = Settings { mouse: false, ..Settings::default() };
+        let read = Settings {
+            mouse: false,
+            ..Settings::default()
+        };
         let saved = state.settings(&read);
         let glyphs = Some(Glyphs::Ascii);
-        let thresholds = Thresholds { power: [1, 2], ..Thresholds::default() };
+        let thresholds = Thresholds {
+            power: [1, 2],
+            ..Thresholds::default()
+        };
         let theme = ThemeName::Light;
-        let expected = Settings { tree: true, theme, mouse: false, glyphs, thresholds, ..Settings::default() };
+        let expected = Settings {
+            tree: true,
+            theme,
+            mouse: false,
+            glyphs,
+            thresholds,
+            ..Settings::default()
+        };
         assert_eq!(saved, expected);
     }
 

@@ -13,24 +13,51 @@ use super::model::{Model, Update};
 
 pub(super) fn moment(gpus: u32) -> OneShot {
     let source = SourceChoice::Sim(gpus).open(None).unwrap().into();
-    let options = Options { details: true, ..Options::new(Duration::from_secs(1), CommandLines::All) };
+    let options = Options {
+        details: true,
+        ..Options::new(Duration::from_secs(1), CommandLines::All)
+    };
     // On a machine that is busy with other tests, not every GPU is opened in the time that a single look has.
     let mut moments = (0..20).map(|_| sampler::once(&source, &options).unwrap());
-    moments.find(|moment| moment.sample.gpus.iter().all(|gpu| gpu.health == Health::Ok)).expect("GPUs are opened")
+    moments
+        .find(|moment| {
+            moment
+                .sample
+                .gpus
+                .iter()
+                .all(|gpu| gpu.health == Health::Ok)
+        })
+        .expect("GPUs are opened")
 }
 
 pub(super) fn sample(gpus: u32) -> Sample {
     static ONE: OnceLock<Sample> = OnceLock::new();
-    if gpus == 1 { ONE.get_or_init(|| moment(1).sample).clone() } else { moment(gpus).sample }
+    if gpus == 1 {
+        ONE.get_or_init(|| moment(1).sample).clone()
+    } else {
+        moment(gpus).sample
+    }
 }
 
 /// A model that has seen a minute of so many simulated GPUs, each held by two processes of its own.
 pub(super) fn model(gpus: u32) -> Model {
-    let OneShot { inventory, mut sample, details, .. } = moment(gpus);
+    let OneShot {
+        inventory,
+        mut sample,
+        details,
+        ..
+    } = moment(gpus);
     let template = processes(8);
     for gpu in &mut sample.gpus {
-        let own = template.iter().skip(gpu.index as usize % 4 * 2).take(2).cloned();
-        let own = own.map(|process| Process { pid: process.pid + 10 * gpu.index, ..process });
+        let own = template
+            .iter()
+            .skip(gpu.index as usize % 4 * 2)
+            .take(2)
+            .cloned();
+        let own = own.map(|process| Process {
+            pid: process.pid + 10 * gpu.index,
+            ..process
+        });
         gpu.processes = Reading::Now(own.collect());
     }
     let mut model = Model::default();
@@ -44,8 +71,9 @@ pub(super) fn model(gpus: u32) -> Model {
         earlier.at_ms = now - second * 1000;
         for gpu in &mut earlier.gpus {
             gpu.at_ms = earlier.at_ms;
-            gpu.utilization.gpu_percent =
-                Reading::Now(f64::from((second * 13 + u64::from(gpu.index) * 29) as u32 % 101));
+            gpu.utilization.gpu_percent = Reading::Now(f64::from(
+                (second * 13 + u64::from(gpu.index) * 29) as u32 % 101,
+            ));
         }
         model.ingest(Update::Record(Box::new(Record::Sample(earlier))));
     }
@@ -55,7 +83,12 @@ pub(super) fn model(gpus: u32) -> Model {
 /// Processes that differ in everything they are sorted by.
 pub(super) fn processes(count: u32) -> Vec<Process> {
     let users = ["ana", "bob", "chen"];
-    let commands = ["python train.py --bf16", "vllm serve llama", "python eval.py", "./simulate --steps 1000000"];
+    let commands = [
+        "python train.py --bf16",
+        "vllm serve llama",
+        "python eval.py",
+        "./simulate --steps 1000000",
+    ];
     (0..count)
         .map(|number| {
             let command = commands[number as usize % commands.len()];

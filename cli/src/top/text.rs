@@ -11,7 +11,11 @@ pub(super) use crate::table::units::ABSENT;
 use crate::table::{Layout, line, process_label::ProcessLabel, units::three_digits};
 
 /// Whoever draws cuts to its own room.
-const ANY_ROOM: Layout = Layout { width: None, height: None, unicode: true };
+const ANY_ROOM: Layout = Layout {
+    width: None,
+    height: None,
+    unicode: true,
+};
 
 /// Text from a stranger, without what drives a terminal or hides other text.
 pub(super) fn printable(text: &str) -> String {
@@ -23,7 +27,11 @@ pub(super) fn what(process: &Process, notebook: Option<&str>) -> Option<String> 
     ProcessLabel::of(process, notebook, ANY_ROOM).map(|what| what.whole())
 }
 
-pub(super) fn fitted_what(process: &Process, notebook: Option<&str>, columns: usize) -> Option<String> {
+pub(super) fn fitted_what(
+    process: &Process,
+    notebook: Option<&str>,
+    columns: usize,
+) -> Option<String> {
     ProcessLabel::of(process, notebook, ANY_ROOM).map(|what| what.fitted(columns, ANY_ROOM))
 }
 
@@ -138,13 +146,24 @@ pub(super) fn date_and_clock(at_ms: u64) -> String {
 
 pub(super) fn next_time_of_day(after_ms: u64, seconds: u64) -> Option<u64> {
     const DAY_MS: u64 = 24 * 60 * 60 * 1000;
-    let midnight = zoned(after_ms)?.start_of_day().ok()?.timestamp().as_millisecond();
+    let midnight = zoned(after_ms)?
+        .start_of_day()
+        .ok()?
+        .timestamp()
+        .as_millisecond();
     let on_that_day = u64::try_from(midnight).ok()? + seconds * 1000;
-    Some(if on_that_day + 1000 > after_ms { on_that_day } else { on_that_day + DAY_MS })
+    Some(if on_that_day + 1000 > after_ms {
+        on_that_day
+    } else {
+        on_that_day + DAY_MS
+    })
 }
 
 fn local(at_ms: u64, format: &str) -> String {
-    zoned(at_ms).map_or_else(|| ABSENT.to_owned(), |moment| moment.strftime(format).to_string())
+    zoned(at_ms).map_or_else(
+        || ABSENT.to_owned(),
+        |moment| moment.strftime(format).to_string(),
+    )
 }
 
 fn zoned(at_ms: u64) -> Option<Zoned> {
@@ -163,8 +182,16 @@ mod tests {
         assert_eq!(cut("memory", 0), "");
         for columns in 0..12 {
             for text in ["", "abc", "日本語テキスト", "a b c d e f g"] {
-                assert_eq!(left(text, columns).width(), columns, "{text:?} in {columns}");
-                assert_eq!(right(text, columns).width(), columns, "{text:?} in {columns}");
+                assert_eq!(
+                    left(text, columns).width(),
+                    columns,
+                    "{text:?} in {columns}"
+                );
+                assert_eq!(
+                    right(text, columns).width(),
+                    columns,
+                    "{text:?} in {columns}"
+                );
             }
         }
     }
@@ -178,7 +205,10 @@ mod tests {
 
     #[test]
     fn rates_keep_three_digits() {
-        assert_eq!([rate(12.0), rate(1_240_000.0), rate(64.2e9)], ["12 B/s", "1.24 MB/s", "64.2 GB/s"]);
+        assert_eq!(
+            [rate(12.0), rate(1_240_000.0), rate(64.2e9)],
+            ["12 B/s", "1.24 MB/s", "64.2 GB/s"]
+        );
     }
 
     #[test]

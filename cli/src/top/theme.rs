@@ -21,8 +21,14 @@ pub(crate) enum ThemeName {
 }
 
 impl ThemeName {
-    pub(super) const ALL: [Self; 6] =
-        [Self::Dark, Self::Light, Self::ColorBlind, Self::ColorBlindLight, Self::HighContrast, Self::Monochrome];
+    pub(super) const ALL: [Self; 6] = [
+        Self::Dark,
+        Self::Light,
+        Self::ColorBlind,
+        Self::ColorBlindLight,
+        Self::HighContrast,
+        Self::Monochrome,
+    ];
 
     /// As it is written in the settings and on the command line.
     pub(super) fn id(self) -> &'static str {
@@ -37,7 +43,10 @@ impl ThemeName {
     }
 
     pub(super) fn next(self) -> Self {
-        let at = Self::ALL.iter().position(|theme| *theme == self).unwrap_or(0);
+        let at = Self::ALL
+            .iter()
+            .position(|theme| *theme == self)
+            .unwrap_or(0);
         Self::ALL[(at + 1) % Self::ALL.len()]
     }
 }
@@ -81,7 +90,10 @@ impl Theme {
         let color = |color| plain.fg(color);
         let bold = |color| plain.fg(color).add_modifier(Modifier::BOLD);
         // A row of several colors would be a row of several blocks.
-        let selected = plain.fg(Color::Reset).bg(Color::Reset).add_modifier(Modifier::REVERSED);
+        let selected = plain
+            .fg(Color::Reset)
+            .bg(Color::Reset)
+            .add_modifier(Modifier::REVERSED);
         match name {
             ThemeName::Dark => Self {
                 plain,
@@ -174,8 +186,14 @@ impl Theme {
                     simulated: bright(227),
                     well: bright(120),
                     notice: bright(227),
-                    alarm: plain.fg(Color::Indexed(15)).bg(Color::Indexed(160)).add_modifier(Modifier::BOLD),
-                    selected: plain.fg(Color::Indexed(16)).bg(Color::Indexed(15)).add_modifier(Modifier::BOLD),
+                    alarm: plain
+                        .fg(Color::Indexed(15))
+                        .bg(Color::Indexed(160))
+                        .add_modifier(Modifier::BOLD),
+                    selected: plain
+                        .fg(Color::Indexed(16))
+                        .bg(Color::Indexed(15))
+                        .add_modifier(Modifier::BOLD),
                     found: plain.fg(Color::Indexed(16)).bg(Color::Indexed(227)),
                 }
             }
@@ -260,7 +278,13 @@ mod tests {
     #[test]
     fn without_colors_there_is_none_and_an_alarm_still_stands_out() {
         let theme = Theme::new(ThemeName::Monochrome);
-        for style in [theme.alarm, theme.memory, theme.dim, theme.notice, theme.of(Meaning::Power)] {
+        for style in [
+            theme.alarm,
+            theme.memory,
+            theme.dim,
+            theme.notice,
+            theme.of(Meaning::Power),
+        ] {
             assert_eq!((style.fg, style.bg), (None, None));
         }
         assert!(theme.alarm.add_modifier.contains(Modifier::UNDERLINED));
@@ -268,7 +292,9 @@ mod tests {
 
     /// Of the 256 colors, as terminals have them.
     fn rgb(color: Color) -> [f64; 3] {
-        let Color::Indexed(index) = color else { panic!("{color:?} is the terminal's own") };
+        let Color::Indexed(index) = color else {
+            panic!("{color:?} is the terminal's own")
+        };
         let level = |step: u8| if step == 0 { 0 } else { 55 + 40 * step };
         let bytes = match index {
             15 => [255; 3],
@@ -280,7 +306,13 @@ mod tests {
     }
 
     fn linear(rgb: [f64; 3]) -> [f64; 3] {
-        rgb.map(|part| if part <= 0.04045 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) })
+        rgb.map(|part| {
+            if part <= 0.04045 {
+                part / 12.92
+            } else {
+                ((part + 0.055) / 1.055).powf(2.4)
+            }
+        })
     }
 
     fn times(matrix: [[f64; 3]; 3], vector: [f64; 3]) -> [f64; 3] {
@@ -297,18 +329,50 @@ mod tests {
     }
 
     fn lab(linear: [f64; 3]) -> [f64; 3] {
-        const XYZ: [[f64; 3]; 3] = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]];
+        const XYZ: [[f64; 3]; 3] = [
+            [0.4124, 0.3576, 0.1805],
+            [0.2126, 0.7152, 0.0722],
+            [0.0193, 0.1192, 0.9505],
+        ];
         let [x, y, z] = times(XYZ, linear);
-        let [x, y, z] = [x / 0.9505, y, z / 1.089]
-            .map(|part: f64| if part > 0.008_856 { part.cbrt() } else { 7.787 * part + 16.0 / 116.0 });
+        let [x, y, z] = [x / 0.9505, y, z / 1.089].map(|part: f64| {
+            if part > 0.008_856 {
+                part.cbrt()
+            } else {
+                7.787 * part + 16.0 / 116.0
+            }
+        });
         [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
     }
 
     fn styles(theme: &Theme) -> [Style; 11] {
         let Theme {
-            dim, utilization, memory, power, temperature, traffic, simulated, well, notice, alarm, found, ..
+            dim,
+            utilization,
+            memory,
+            power,
+            temperature,
+            traffic,
+            simulated,
+            well,
+            notice,
+            alarm,
+            found,
+            ..
         } = theme.clone();
-        [dim, utilization, memory, power, temperature, traffic, simulated, well, notice, alarm, found]
+        [
+            dim,
+            utilization,
+            memory,
+            power,
+            temperature,
+            traffic,
+            simulated,
+            well,
+            notice,
+            alarm,
+            found,
+        ]
     }
 
     #[test]
@@ -339,7 +403,11 @@ mod tests {
                 [0.114_503, 0.786_281, 0.099_216],
                 [-0.003_882, -0.048_116, 1.051_998],
             ],
-            [[0.367_322, 0.860_646, -0.227_968], [0.280_085, 0.672_501, 0.047_413], [-0.011_820, 0.042_940, 0.968_881]],
+            [
+                [0.367_322, 0.860_646, -0.227_968],
+                [0.280_085, 0.672_501, 0.047_413],
+                [-0.011_820, 0.042_940, 0.968_881],
+            ],
             [
                 [1.255_528, -0.076_749, -0.178_779],
                 [-0.078_411, 0.930_809, 0.147_602],
@@ -355,7 +423,12 @@ mod tests {
                     lab(times(vision, linear).map(|part| part.clamp(0.0, 1.0)))
                 });
                 for (a, b) in [(0, 1), (0, 2), (1, 2)] {
-                    let distance = seen[a].iter().zip(seen[b]).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
+                    let distance = seen[a]
+                        .iter()
+                        .zip(seen[b])
+                        .map(|(a, b)| (a - b).powi(2))
+                        .sum::<f64>()
+                        .sqrt();
                     assert!(distance >= 30.0, "{name:?}, {a} and {b}: {distance:.0}");
                 }
             }

@@ -11,7 +11,14 @@ pub(crate) enum View {
 }
 
 impl View {
-    pub(super) const ALL: [Self; 6] = [Self::Charts, Self::Activity, Self::Links, Self::Mig, Self::Host, Self::Events];
+    pub(super) const ALL: [Self; 6] = [
+        Self::Charts,
+        Self::Activity,
+        Self::Links,
+        Self::Mig,
+        Self::Host,
+        Self::Events,
+    ];
 
     pub(super) fn id(self) -> &'static str {
         match self {

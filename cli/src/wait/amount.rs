@@ -58,10 +58,13 @@ pub(super) fn time(passed: Duration) -> String {
 }
 
 pub(crate) fn parse_amount(text: &str) -> Result<Amount, String> {
-    let unit_at = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
+    let unit_at = text
+        .find(|letter: char| !letter.is_ascii_digit() && letter != '.')
+        .unwrap_or(text.len());
     let (number, unit) = (&text[..unit_at], text[unit_at..].trim());
-    let number: f64 =
-        number.parse().map_err(|_| "not an amount of memory: give one as 20GiB, 8000MB or 50%".to_owned())?;
+    let number: f64 = number
+        .parse()
+        .map_err(|_| "not an amount of memory: give one as 20GiB, 8000MB or 50%".to_owned())?;
     if number == 0.0 && unit != "%" {
         return Err("no memory at all is always free: give more than 0".to_owned());
     }
@@ -78,7 +81,9 @@ pub(crate) fn parse_amount(text: &str) -> Result<Amount, String> {
             // It means one thing here and another there.
             "k" | "m" | "g" | "t" => {
                 let unit = unit.to_ascii_uppercase();
-                format!("{unit} can mean two things: give {number}{unit}iB (of 1024) or {number}{unit}B (of 1000)")
+                format!(
+                    "{unit} can mean two things: give {number}{unit}iB (of 1024) or {number}{unit}B (of 1000)"
+                )
             }
             _ => format!("unknown unit '{unit}': give GiB, MiB, GB, MB, B or %"),
         });
@@ -96,7 +101,11 @@ pub(crate) fn parse_interval(text: &str) -> Result<Duration, String> {
 
 pub(crate) fn parse_hold(text: &str) -> Result<Duration, String> {
     let hold = parse_time(text)?;
-    if hold <= LONGEST_HOLD { Ok(hold) } else { Err("too long a hold: give 1s to 1h".to_owned()) }
+    if hold <= LONGEST_HOLD {
+        Ok(hold)
+    } else {
+        Err("too long a hold: give 1s to 1h".to_owned())
+    }
 }
 
 #[cfg(test)]
@@ -142,10 +151,16 @@ mod tests {
         assert_eq!(Amount::Percent(50.0).of(81), 41);
         assert_eq!(Amount::Bytes(7).of(81), 7);
         assert_eq!(
-            (Amount::Percent(50.0).to_string(), Amount::Bytes(20 << 30).to_string()),
+            (
+                Amount::Percent(50.0).to_string(),
+                Amount::Bytes(20 << 30).to_string()
+            ),
             ("50 %".into(), "20.0 GiB".into())
         );
-        assert_eq!((gib(4 << 20), gib(150_754_820_096)), ("4 MiB".to_owned(), "140.4 GiB".to_owned()));
+        assert_eq!(
+            (gib(4 << 20), gib(150_754_820_096)),
+            ("4 MiB".to_owned(), "140.4 GiB".to_owned())
+        );
     }
 
     #[test]
@@ -153,7 +168,10 @@ mod tests {
         assert_eq!(parse_interval("100ms"), Ok(Duration::from_millis(100)));
         assert_eq!(parse_interval("1m"), Ok(Duration::from_mins(1)));
         for text in ["", "99ms", "61s", "5", "ms", "-1s"] {
-            assert!(parse_interval(text).unwrap_err().contains("500ms"), "{text}");
+            assert!(
+                parse_interval(text).unwrap_err().contains("500ms"),
+                "{text}"
+            );
         }
         assert_eq!(parse_hold("1h"), Ok(LONGEST_HOLD));
         assert!(parse_hold("2h").unwrap_err().contains("1h"));
@@ -161,9 +179,14 @@ mod tests {
 
     #[test]
     fn times_keep_two_units() {
-        for (seconds, text) in
-            [(0, "0s"), (60, "1m"), (130, "2m10s"), (3_599, "59m59s"), (7_200, "2h"), (8_040, "2h14m")]
-        {
+        for (seconds, text) in [
+            (0, "0s"),
+            (60, "1m"),
+            (130, "2m10s"),
+            (3_599, "59m59s"),
+            (7_200, "2h"),
+            (8_040, "2h14m"),
+        ] {
             assert_eq!(time(Duration::from_secs(seconds)), text);
         }
     }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use gpumon_probe::model::{
-    Absence, ComputeMode, ConditionKind, Gpu, GpuDetails, GpuSample, Health, Inventory, MemorySample, MigDevice,
-    MigInstance, MigSample, Process, ProcessKind, Reading,
+    Absence, ComputeMode, ConditionKind, Gpu, GpuDetails, GpuSample, Health, Inventory,
+    MemorySample, MigDevice, MigInstance, MigSample, Process, ProcessKind, Reading,
 };
 
 #[derive(Debug, Clone)]
@@ -70,7 +70,8 @@ impl Candidate {
 
     /// `3`, or `3:1`, which is how container runtimes name a MIG device.
     pub(super) fn index(&self) -> String {
-        self.mig.map_or_else(|| self.gpu.to_string(), |mig| format!("{}:{mig}", self.gpu))
+        self.mig
+            .map_or_else(|| self.gpu.to_string(), |mig| format!("{}:{mig}", self.gpu))
     }
 }
 
@@ -78,7 +79,9 @@ impl Candidate {
 pub(super) fn candidates(view: &View) -> Vec<Candidate> {
     let mut all = Vec::new();
     for gpu in &view.inventory.gpus {
-        let Some(sample) = view.gpus.iter().find(|sample| sample.index == gpu.index) else { continue };
+        let Some(sample) = view.gpus.iter().find(|sample| sample.index == gpu.index) else {
+            continue;
+        };
         let details = view.details.get(&gpu.index);
         if gpu.mig_devices.is_empty() {
             all.push(whole(gpu, sample, details));
@@ -90,8 +93,11 @@ pub(super) fn candidates(view: &View) -> Vec<Candidate> {
 }
 
 fn whole(gpu: &Gpu, sample: &GpuSample, details: Option<&GpuDetails>) -> Candidate {
-    let is_divided = details.and_then(|details| details.modes.mig.value()).is_some_and(|mode| mode.current);
-    let trouble = trouble(sample, details).or_else(|| is_divided.then(|| passing("MIG without a device")));
+    let is_divided = details
+        .and_then(|details| details.modes.mig.value())
+        .is_some_and(|mode| mode.current);
+    let trouble =
+        trouble(sample, details).or_else(|| is_divided.then(|| passing("MIG without a device")));
     Candidate {
         gpu: gpu.index,
         mig: None,
@@ -113,12 +119,26 @@ fn whole(gpu: &Gpu, sample: &GpuSample, details: Option<&GpuDetails>) -> Candida
 
 fn parts(gpu: &Gpu, sample: &GpuSample, details: Option<&GpuDetails>) -> Vec<Candidate> {
     let part = |device: &MigDevice| {
-        let found = sample.mig_devices.value().and_then(|all| all.iter().find(|part| part.uuid == device.uuid));
-        let unknown = || Reading::Absent(sample.mig_devices.absence().cloned().unwrap_or(Absence::NoAnswer));
+        let found = sample
+            .mig_devices
+            .value()
+            .and_then(|all| all.iter().find(|part| part.uuid == device.uuid));
+        let unknown = || {
+            Reading::Absent(
+                sample
+                    .mig_devices
+                    .absence()
+                    .cloned()
+                    .unwrap_or(Absence::NoAnswer),
+            )
+        };
         let state = |found: &MigSample| State {
             free_bytes: found.memory.free_bytes.clone(),
             busy_percent: match &found.activity {
-                Reading::Now(activity) | Reading::Earlier { value: activity, .. } => activity.sm_percent.clone(),
+                Reading::Now(activity)
+                | Reading::Earlier {
+                    value: activity, ..
+                } => activity.sm_percent.clone(),
                 Reading::Absent(reason) => Reading::Absent(reason.clone()),
             },
             users: users(sample, &found.memory, Some(device.instance)),
@@ -144,53 +164,89 @@ fn trouble(sample: &GpuSample, details: Option<&GpuDetails>) -> Option<Trouble> 
         Health::Ok => {}
         Health::Asleep { .. } => return Some(passing("asleep")),
         Health::Hung { .. } => return Some(passing("hung")),
-        Health::Lost { .. } => return Some(Trouble { what: "lost".to_owned(), gone: true }),
+        Health::Lost { .. } => {
+            return Some(Trouble {
+                what: "lost".to_owned(),
+                gone: true,
+            });
+        }
         // The driver may answer again: a wait can last for days.
         Health::Failed { reason, .. } => {
             let gone = !matches!(reason, Absence::DriverError { .. } | Absence::NoAnswer);
-            return Some(Trouble { what: reason.to_string(), gone });
+            return Some(Trouble {
+                what: reason.to_string(),
+                gone,
+            });
         }
     }
     let computes = |process: &Process| process.kind != ProcessKind::Graphics;
     match details.and_then(|details| details.modes.compute.value()) {
         Some(ComputeMode::Prohibited) => return Some(passing("compute mode prohibited")),
         Some(ComputeMode::ExclusiveProcess)
-            if sample.processes_omitted > 0 || sample.processes.value().is_some_and(|all| all.iter().any(computes)) =>
+            if sample.processes_omitted > 0
+                || sample
+                    .processes
+                    .value()
+                    .is_some_and(|all| all.iter().any(computes)) =>
         {
             return Some(passing("in exclusive use"));
         }
         _ => {}
     }
     let mut kinds = sample.conditions.iter().map(|condition| &condition.kind);
-    kinds.any(|kind| matches!(kind, ConditionKind::RecoveryNeeded { .. })).then(|| passing("needs recovery"))
+    kinds
+        .any(|kind| matches!(kind, ConditionKind::RecoveryNeeded { .. }))
+        .then(|| passing("needs recovery"))
 }
 
 fn passing(what: &str) -> Trouble {
-    Trouble { what: what.to_owned(), gone: false }
+    Trouble {
+        what: what.to_owned(),
+        gone: false,
+    }
 }
 
 fn capacity(memory: &MemorySample) -> Reading<u64> {
     let reserved = memory.reserved_bytes.value().copied().unwrap_or(0);
-    memory.total_bytes.clone().map(|total| total.saturating_sub(reserved))
+    memory
+        .total_bytes
+        .clone()
+        .map(|total| total.saturating_sub(reserved))
 }
 
 /// Who is on the GPU, or in this instance of it. Those that the sample leaves out may compute, and in any instance.
-fn users(sample: &GpuSample, memory: &MemorySample, instance: Option<MigInstance>) -> Reading<Users> {
+fn users(
+    sample: &GpuSample,
+    memory: &MemorySample,
+    instance: Option<MigInstance>,
+) -> Reading<Users> {
     let (list, used) = match (&sample.processes, &memory.used_bytes) {
-        (Reading::Absent(reason), _) | (_, Reading::Absent(reason)) => return Reading::Absent(reason.clone()),
-        (Reading::Now(list) | Reading::Earlier { value: list, .. }, Reading::Now(used)) => (list, *used),
+        (Reading::Absent(reason), _) | (_, Reading::Absent(reason)) => {
+            return Reading::Absent(reason.clone());
+        }
+        (Reading::Now(list) | Reading::Earlier { value: list, .. }, Reading::Now(used)) => {
+            (list, *used)
+        }
         (_, Reading::Earlier { .. }) => return Reading::Absent(Absence::NoAnswer),
     };
-    let here = || list.iter().filter(|process| instance.is_none() || process.mig == instance);
+    let here = || {
+        list.iter()
+            .filter(|process| instance.is_none() || process.mig == instance)
+    };
     let draws = |process: &&Process| process.kind == ProcessKind::Graphics;
     // One whose memory the driver does not tell may hold all of it.
-    let memory_drawing: u64 = here()
-        .filter(draws)
-        .fold(0, |sum, process| sum.saturating_add(process.memory_bytes.value().copied().unwrap_or(u64::MAX)));
+    let memory_drawing: u64 = here().filter(draws).fold(0, |sum, process| {
+        sum.saturating_add(process.memory_bytes.value().copied().unwrap_or(u64::MAX))
+    });
     Reading::Now(Users {
-        computing: here().filter(|process| !draws(process)).count() + sample.processes_omitted as usize,
+        computing: here().filter(|process| !draws(process)).count()
+            + sample.processes_omitted as usize,
         held_bytes: used.saturating_sub(memory_drawing),
-        driver_bytes: if memory.reserved_bytes.value().is_some() { DRIVER_BYTES } else { DRIVER_BYTES_WITH_RESERVE },
+        driver_bytes: if memory.reserved_bytes.value().is_some() {
+            DRIVER_BYTES
+        } else {
+            DRIVER_BYTES_WITH_RESERVE
+        },
     })
 }
 
@@ -247,21 +303,47 @@ mod tests {
     fn a_display_server_is_in_nobodys_way_and_memory_without_a_process_is() {
         let draws = || process(ProcessKind::Graphics, Reading::Now(GIB));
         let does_both = || process(ProcessKind::ComputeAndGraphics, Reading::Now(GIB));
-        assert_eq!(used(vec![]), (0, 2 * GIB), "of another container's, perhaps");
+        assert_eq!(
+            used(vec![]),
+            (0, 2 * GIB),
+            "of another container's, perhaps"
+        );
         assert_eq!(used(vec![draws()]), (0, GIB));
         assert_eq!(used(vec![draws(), draws()]), (0, 0));
         assert_eq!(used(vec![draws(), does_both()]), (1, GIB));
-        assert_eq!(used(vec![process(ProcessKind::Graphics, Reading::Absent(Absence::Unknown))]), (0, 0));
+        assert_eq!(
+            used(vec![process(
+                ProcessKind::Graphics,
+                Reading::Absent(Absence::Unknown)
+            )]),
+            (0, 0)
+        );
         let mut old_driver = sample(vec![]);
-        let driver_bytes = |sample: &GpuSample| users(sample, &sample.memory, None).value().unwrap().driver_bytes;
+        let driver_bytes = |sample: &GpuSample| {
+            users(sample, &sample.memory, None)
+                .value()
+                .unwrap()
+                .driver_bytes
+        };
         assert_eq!(driver_bytes(&old_driver), DRIVER_BYTES);
         old_driver.memory.reserved_bytes = Reading::Absent(Absence::NotSupported);
         assert_eq!(driver_bytes(&old_driver), DRIVER_BYTES_WITH_RESERVE);
         old_driver.processes = Reading::Absent(Absence::NoPermission);
         let mut crowded = sample(vec![draws()]);
         crowded.processes_omitted = 7;
-        assert_eq!(users(&crowded, &crowded.memory, None).value().unwrap().computing, 7);
-        assert!(users(&old_driver, &old_driver.memory, None).value().is_none(), "unknown is not nobody");
+        assert_eq!(
+            users(&crowded, &crowded.memory, None)
+                .value()
+                .unwrap()
+                .computing,
+            7
+        );
+        assert!(
+            users(&old_driver, &old_driver.memory, None)
+                .value()
+                .is_none(),
+            "unknown is not nobody"
+        );
     }
 
     #[test]
@@ -273,12 +355,24 @@ mod tests {
             trouble(sample, Some(&details)).map(|trouble| trouble.what)
         };
         assert_eq!(why(&sample(vec![computes()]), ComputeMode::Default), None);
-        assert_eq!(why(&sample(vec![]), ComputeMode::Prohibited), Some("compute mode prohibited".to_owned()));
+        assert_eq!(
+            why(&sample(vec![]), ComputeMode::Prohibited),
+            Some("compute mode prohibited".to_owned())
+        );
         assert_eq!(why(&sample(vec![]), ComputeMode::ExclusiveProcess), None);
-        assert_eq!(why(&sample(vec![computes()]), ComputeMode::ExclusiveProcess), Some("in exclusive use".to_owned()));
+        assert_eq!(
+            why(&sample(vec![computes()]), ComputeMode::ExclusiveProcess),
+            Some("in exclusive use".to_owned())
+        );
         let mut lost = sample(vec![]);
         lost.health = Health::Lost { since_ms: 1 };
-        assert_eq!(trouble(&lost, None), Some(Trouble { what: "lost".to_owned(), gone: true }));
+        assert_eq!(
+            trouble(&lost, None),
+            Some(Trouble {
+                what: "lost".to_owned(),
+                gone: true
+            })
+        );
         lost.health = Health::Hung { since_ms: 1 };
         assert_eq!(trouble(&lost, None), Some(passing("hung")));
     }

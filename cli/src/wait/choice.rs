@@ -19,26 +19,40 @@ pub(crate) struct Choice {
 impl Choice {
     /// Those of these names, or all where there are none, of those that the environment leaves.
     pub(crate) fn new(named: Vec<String>) -> Self {
-        Self { named, visible: Visible::from_environment() }
+        Self {
+            named,
+            visible: Visible::from_environment(),
+        }
     }
 
     /// Leaves the candidates that may be taken.
-    pub(super) fn retain(&self, inventory: &Inventory, candidates: &mut Vec<Candidate>) -> Result<(), Failure> {
+    pub(super) fn retain(
+        &self,
+        inventory: &Inventory,
+        candidates: &mut Vec<Candidate>,
+    ) -> Result<(), Failure> {
         if let Some(visible) = &self.visible {
-            let ids = visible.ids(&inventory.gpus).map_err(|why| Failure::usage(anyhow!(why)))?;
+            let ids = visible
+                .ids(&inventory.gpus)
+                .map_err(|why| Failure::usage(anyhow!(why)))?;
             candidates.retain(|candidate| ids.iter().any(|id| holds(*id, candidate)));
         }
         if !self.named.is_empty() {
             let mut ids = Vec::new();
-            for name in self.named.iter().flat_map(|list| list.split(',')).map(str::trim) {
+            for name in self
+                .named
+                .iter()
+                .flat_map(|list| list.split(','))
+                .map(str::trim)
+            {
                 ids.extend(device_id::find(name, &inventory.gpus)?);
             }
             candidates.retain(|candidate| ids.iter().any(|id| holds(*id, candidate)));
         }
         match (&self.visible, candidates.is_empty()) {
-            (Some(visible), true) => {
-                Err(Failure::usage(anyhow!("{visible} leaves no GPU to choose from: unset it, or name others")))
-            }
+            (Some(visible), true) => Err(Failure::usage(anyhow!(
+                "{visible} leaves no GPU to choose from: unset it, or name others"
+            ))),
             _ => Ok(()),
         }
     }

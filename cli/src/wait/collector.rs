@@ -38,11 +38,18 @@ pub(super) enum Received {
 impl Collector {
     pub(super) fn start(source: &SourceArgs, interval: Duration) -> Result<Self, Failure> {
         let mut command = collector::command(source, interval)?;
-        let mut child = command.arg("--hide-commands").spawn().context("cannot start a gpumon collect")?;
+        let mut child = command
+            .arg("--hide-commands")
+            .spawn()
+            .context("cannot start a gpumon collect")?;
         let (sender, records) = mpsc::channel();
         let (requests, output) = (child.stdin.take(), child.stdout.take());
         thread::spawn(move || {
-            for line in output.into_iter().flat_map(|output| BufReader::new(output).lines()).map_while(Result::ok) {
+            for line in output
+                .into_iter()
+                .flat_map(|output| BufReader::new(output).lines())
+                .map_while(Result::ok)
+            {
                 // A line that is none of ours tells nothing; the next may.
                 if let Ok(record) = Record::decode(&line)
                     && sender.send(record).is_err()
@@ -51,7 +58,13 @@ impl Collector {
                 }
             }
         });
-        Ok(Self { child, requests, records, view: None, interval })
+        Ok(Self {
+            child,
+            requests,
+            records,
+            view: None,
+            interval,
+        })
     }
 
     pub(super) fn set_interval(&mut self, interval: Duration) {
@@ -69,10 +82,16 @@ impl Collector {
         let deadline = Instant::now() + patience;
         let mut has_sample = false;
         loop {
-            let left = if has_sample { Duration::ZERO } else { deadline.saturating_duration_since(Instant::now()) };
+            let left = if has_sample {
+                Duration::ZERO
+            } else {
+                deadline.saturating_duration_since(Instant::now())
+            };
             match self.records.recv_timeout(left) {
                 Ok(record) => has_sample |= self.ingest(record),
-                Err(RecvTimeoutError::Disconnected) if !has_sample => return Received::Ended(self.exit_code()),
+                Err(RecvTimeoutError::Disconnected) if !has_sample => {
+                    return Received::Ended(self.exit_code());
+                }
                 Err(_) => break,
             }
         }
@@ -98,9 +117,15 @@ impl Collector {
         match (record, &mut self.view) {
             (Record::Inventory(inventory), Some(view)) => view.inventory = inventory,
             (Record::Inventory(inventory), view @ None) => {
-                *view = Some(View { inventory, gpus: Vec::new(), details: BTreeMap::new() });
+                *view = Some(View {
+                    inventory,
+                    gpus: Vec::new(),
+                    details: BTreeMap::new(),
+                });
             }
-            (Record::Details(details), Some(view)) => drop(view.details.insert(details.index, details)),
+            (Record::Details(details), Some(view)) => {
+                drop(view.details.insert(details.index, details))
+            }
             (Record::Sample(sample), Some(view)) => {
                 view.gpus = sample.gpus;
                 return true;
@@ -113,7 +138,10 @@ impl Collector {
     /// The code with which it failed at once; one that has told something may do so again.
     fn exit_code(&mut self) -> Option<u8> {
         let status = self.child.wait().ok()?;
-        let code = status.code().and_then(|code| u8::try_from(code).ok()).filter(|code| *code > 0);
+        let code = status
+            .code()
+            .and_then(|code| u8::try_from(code).ok())
+            .filter(|code| *code > 0);
         code.filter(|_| self.view.as_ref().is_none_or(|view| view.gpus.is_empty()))
     }
 }

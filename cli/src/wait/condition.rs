@@ -41,9 +41,19 @@ impl Conditions {
             (_, true) => format!("{count} empty {noun}s"),
             (_, false) => format!("{count} {noun}s"),
         };
-        let free = self.free.map(|amount| format!(" with {amount} free")).unwrap_or_default();
-        let idle = self.idle.map(|idle| format!(" idle for {}", time(idle))).unwrap_or_default();
-        let and = if free.is_empty() || idle.is_empty() { "" } else { " and" };
+        let free = self
+            .free
+            .map(|amount| format!(" with {amount} free"))
+            .unwrap_or_default();
+        let idle = self
+            .idle
+            .map(|idle| format!(" idle for {}", time(idle)))
+            .unwrap_or_default();
+        let and = if free.is_empty() || idle.is_empty() {
+            ""
+        } else {
+            " and"
+        };
         format!("{what}{free}{and}{idle}")
     }
 
@@ -58,12 +68,17 @@ impl Conditions {
             Err(trouble) => return Verdict::Out(trouble.what.clone()),
         };
         let missing = [
-            self.free.and_then(|amount| lacks_memory(amount, candidate, state)),
+            self.free
+                .and_then(|amount| lacks_memory(amount, candidate, state)),
             self.idle.and_then(|wanted| is_busy(wanted, idle, state)),
             self.empty.then(|| is_used(state)).flatten(),
         ];
         let missing: Vec<_> = missing.into_iter().flatten().collect();
-        if missing.is_empty() { Verdict::Met } else { Verdict::NotYet(missing.join(AND)) }
+        if missing.is_empty() {
+            Verdict::Met
+        } else {
+            Verdict::NotYet(missing.join(AND))
+        }
     }
 
     fn never(&self, candidate: &Candidate) -> Option<String> {
@@ -76,13 +91,26 @@ impl Conditions {
                 _ => {}
             }
         }
-        let Ok(state) = &candidate.state else { return None };
-        let untold = |what: &str, absence: Option<&Absence>| {
-            absence.filter(|reason| is_final(reason)).map(|reason| format!("{what} not told ({reason})"))
+        let Ok(state) = &candidate.state else {
+            return None;
         };
-        let free = self.free.and_then(|_| untold("memory", state.free_bytes.absence()));
-        let idle = || self.idle.and_then(|_| untold("utilization", state.busy_percent.absence()));
-        let empty = || self.empty.then(|| untold("processes", state.users.absence())).flatten();
+        let untold = |what: &str, absence: Option<&Absence>| {
+            absence
+                .filter(|reason| is_final(reason))
+                .map(|reason| format!("{what} not told ({reason})"))
+        };
+        let free = self
+            .free
+            .and_then(|_| untold("memory", state.free_bytes.absence()));
+        let idle = || {
+            self.idle
+                .and_then(|_| untold("utilization", state.busy_percent.absence()))
+        };
+        let empty = || {
+            self.empty
+                .then(|| untold("processes", state.users.absence()))
+                .flatten()
+        };
         free.or_else(idle).or_else(empty)
     }
 }
@@ -106,7 +134,9 @@ fn is_final(reason: &Absence) -> bool {
 
 fn lacks_memory(amount: Amount, candidate: &Candidate, state: &State) -> Option<String> {
     // A value from earlier tells nothing about now.
-    let Reading::Now(free) = state.free_bytes else { return Some("memory unknown".to_owned()) };
+    let Reading::Now(free) = state.free_bytes else {
+        return Some("memory unknown".to_owned());
+    };
     let wanted = match (amount, candidate.capacity_bytes.value()) {
         (Amount::Bytes(bytes), _) => bytes,
         (Amount::Percent(_), Some(&capacity)) => amount.of(capacity),
@@ -126,9 +156,11 @@ fn is_busy(wanted: Duration, idle: Option<Duration>, state: &State) -> Option<St
 
 fn is_used(state: &State) -> Option<String> {
     match state.users {
-        Reading::Now(Users { computing: 0, held_bytes, driver_bytes }) => {
-            (held_bytes > driver_bytes).then(|| format!("{} held", gib(held_bytes)))
-        }
+        Reading::Now(Users {
+            computing: 0,
+            held_bytes,
+            driver_bytes,
+        }) => (held_bytes > driver_bytes).then(|| format!("{} held", gib(held_bytes))),
         Reading::Now(Users { computing: 1, .. }) => Some("1 process".to_owned()),
         Reading::Now(Users { computing, .. }) => Some(format!("{computing} processes")),
         Reading::Earlier { .. } | Reading::Absent(_) => Some("processes unknown".to_owned()),
@@ -143,17 +175,36 @@ mod tests {
 
     fn candidate(state: Result<State, Trouble>) -> Candidate {
         let capacity_bytes = Reading::Now(80 * GIB);
-        Candidate { gpu: 0, mig: None, uuid: Some("GPU-0".into()), at_ms: 1, capacity_bytes, state }
+        Candidate {
+            gpu: 0,
+            mig: None,
+            uuid: Some("GPU-0".into()),
+            at_ms: 1,
+            capacity_bytes,
+            state,
+        }
     }
 
     fn state(free_gib: u64, busy: f64, computing: usize, held_gib: u64) -> State {
-        let users = Users { computing, held_bytes: held_gib * GIB, driver_bytes: GIB / 8 };
-        State { free_bytes: Reading::Now(free_gib * GIB), busy_percent: Reading::Now(busy), users: Reading::Now(users) }
+        let users = Users {
+            computing,
+            held_bytes: held_gib * GIB,
+            driver_bytes: GIB / 8,
+        };
+        State {
+            free_bytes: Reading::Now(free_gib * GIB),
+            busy_percent: Reading::Now(busy),
+            users: Reading::Now(users),
+        }
     }
 
     fn all() -> Conditions {
         let (free, idle) = (Some(Amount::Bytes(20 * GIB)), Some(Duration::from_mins(1)));
-        Conditions { free, idle, empty: true }
+        Conditions {
+            free,
+            idle,
+            empty: true,
+        }
     }
 
     fn not_yet(what: &str) -> Verdict {
@@ -167,21 +218,48 @@ mod tests {
     #[test]
     fn all_conditions_have_to_hold_and_what_is_missing_is_said() {
         let minute = Some(Duration::from_mins(1));
-        assert_eq!(all().judge(&candidate(Ok(state(20, 1.0, 0, 0))), minute), Verdict::Met);
+        assert_eq!(
+            all().judge(&candidate(Ok(state(20, 1.0, 0, 0))), minute),
+            Verdict::Met
+        );
         for (state, idle, said) in [
             (state(19, 0.0, 0, 0), minute, "19.0 GiB free"),
-            (state(20, 0.0, 0, 0), Some(Duration::from_secs(59)), "idle 59s"),
+            (
+                state(20, 0.0, 0, 0),
+                Some(Duration::from_secs(59)),
+                "idle 59s",
+            ),
             (state(20, 87.0, 0, 0), None, "87 % busy"),
             (state(20, 0.0, 2, 0), minute, "2 processes"),
             (state(20, 0.0, 0, 1), minute, "1.0 GiB held"),
-            (state(3, 50.0, 1, 1), None, "3.0 GiB free + 50 % busy + 1 process"),
+            (
+                state(3, 50.0, 1, 1),
+                None,
+                "3.0 GiB free + 50 % busy + 1 process",
+            ),
         ] {
             assert_eq!(all().judge(&candidate(Ok(state)), idle), not_yet(said));
         }
-        assert_eq!(all().goal(1, "GPU"), "an empty GPU with 20.0 GiB free and idle for 1m");
-        assert_eq!(Conditions { free: None, idle: None, empty: true }.goal(2, "GPU"), "2 empty GPUs");
         assert_eq!(
-            Conditions { free: None, idle: minute, empty: false }.goal(1, "simulated GPU"),
+            all().goal(1, "GPU"),
+            "an empty GPU with 20.0 GiB free and idle for 1m"
+        );
+        assert_eq!(
+            Conditions {
+                free: None,
+                idle: None,
+                empty: true
+            }
+            .goal(2, "GPU"),
+            "2 empty GPUs"
+        );
+        assert_eq!(
+            Conditions {
+                free: None,
+                idle: minute,
+                empty: false
+            }
+            .goal(1, "simulated GPU"),
             "a simulated GPU idle for 1m"
         );
     }
@@ -189,28 +267,53 @@ mod tests {
     #[test]
     fn what_is_old_or_unknown_meets_nothing() {
         let unknown = State {
-            free_bytes: Reading::Earlier { value: 70 * GIB, at_ms: 1 },
+            free_bytes: Reading::Earlier {
+                value: 70 * GIB,
+                at_ms: 1,
+            },
             busy_percent: Reading::Absent(Absence::WarmingUp),
             users: Reading::Absent(Absence::Unknown),
         };
         let said = "memory unknown + utilization unknown + processes unknown";
         assert_eq!(all().judge(&candidate(Ok(unknown)), None), not_yet(said));
-        let hung = Trouble { what: "hung".to_owned(), gone: false };
+        let hung = Trouble {
+            what: "hung".to_owned(),
+            gone: false,
+        };
         assert_eq!(all().judge(&candidate(Err(hung)), None), out("hung"));
         let mut nameless = candidate(Ok(state(80, 0.0, 0, 0)));
         nameless.uuid = None;
-        assert_eq!(all().judge(&nameless, Some(Duration::MAX)), out("not read yet"));
+        assert_eq!(
+            all().judge(&nameless, Some(Duration::MAX)),
+            out("not read yet")
+        );
     }
 
     #[test]
     fn what_can_never_be_is_told_from_what_is_not_yet() {
-        let huge = Conditions { free: Some(Amount::Bytes(81 * GIB)), idle: None, empty: false };
+        let huge = Conditions {
+            free: Some(Amount::Bytes(81 * GIB)),
+            idle: None,
+            empty: false,
+        };
         let never = |what: &str| Verdict::Never(what.to_owned());
-        assert_eq!(huge.judge(&candidate(Ok(state(80, 0.0, 0, 0))), None), never("80.0 GiB for programs"));
-        let lost = || candidate(Err(Trouble { what: "lost".to_owned(), gone: true }));
+        assert_eq!(
+            huge.judge(&candidate(Ok(state(80, 0.0, 0, 0))), None),
+            never("80.0 GiB for programs")
+        );
+        let lost = || {
+            candidate(Err(Trouble {
+                what: "lost".to_owned(),
+                gone: true,
+            }))
+        };
         let mut never_seen = lost();
         never_seen.capacity_bytes = Reading::Absent(Absence::GpuLost);
-        assert_eq!(all().judge(&lost(), None), out("lost"), "it may come back, and is large enough");
+        assert_eq!(
+            all().judge(&lost(), None),
+            out("lost"),
+            "it may come back, and is large enough"
+        );
         assert_eq!(all().judge(&never_seen, None), never("lost"));
         let mut blind = state(80, 0.0, 0, 0);
         blind.busy_percent = Reading::Absent(Absence::NotSupported);

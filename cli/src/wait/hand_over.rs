@@ -35,42 +35,64 @@ const NOT_STARTED: u8 = 126;
 
 /// Whether there is such a command, before anybody waits for a GPU to run it on.
 pub(crate) fn check(command: &[OsString]) -> Result<(), Failure> {
-    let Some(program) = command.first() else { return Ok(()) };
+    let Some(program) = command.first() else {
+        return Ok(());
+    };
     let name = || program.to_string_lossy().into_owned();
     let can_run = |path: &Path| path.is_file() && access(path, Access::EXEC_OK).is_ok();
     let places: Vec<PathBuf> = if program.as_encoded_bytes().contains(&b'/') {
         vec![program.into()]
     } else {
         // Where nothing says where to look, the system knows.
-        let Some(path) = env::var_os("PATH") else { return Ok(()) };
-        env::split_paths(&path).map(|folder| folder.join(program)).collect()
+        let Some(path) = env::var_os("PATH") else {
+            return Ok(());
+        };
+        env::split_paths(&path)
+            .map(|folder| folder.join(program))
+            .collect()
     };
     if places.iter().any(|place| can_run(place)) {
         return Ok(());
     }
     Err(match places.iter().find(|place| place.exists()) {
-        Some(place) => {
-            Failure::with_code(anyhow!("cannot run {}: it is not executable (chmod +x)", place.display()), NOT_STARTED)
-        }
+        Some(place) => Failure::with_code(
+            anyhow!(
+                "cannot run {}: it is not executable (chmod +x)",
+                place.display()
+            ),
+            NOT_STARTED,
+        ),
         None => Failure::with_code(
-            anyhow!("cannot run {}: there is no such command; check its name and PATH", name()),
+            anyhow!(
+                "cannot run {}: there is no such command; check its name and PATH",
+                name()
+            ),
             NOT_FOUND,
         ),
     })
 }
 
 /// Prints what was found, and keeps it reserved for a while after this process.
-pub(crate) fn hand_over(mut found: Vec<Held>, format: Format, hold: Duration) -> Result<(), Failure> {
+pub(crate) fn hand_over(
+    mut found: Vec<Held>,
+    format: Format,
+    hold: Duration,
+) -> Result<(), Failure> {
     let name = |held: &Held| match format {
         Format::Index => held.candidate.index(),
         Format::Uuid => held.uuid.clone(),
     };
     let names = found.iter().map(name).collect::<Vec<_>>().join(",");
     // Nothing is printed that is not reserved, and nothing stays reserved that nobody has read.
-    let reserved = found.iter_mut().try_for_each(|held| held.lock.reserve(hold)).map_err(Failure::from);
+    let reserved = found
+        .iter_mut()
+        .try_for_each(|held| held.lock.reserve(hold))
+        .map_err(Failure::from);
     let told = reserved.and_then(|()| {
         let mut out = io::stdout().lock();
-        writeln!(out, "{names}").and_then(|()| out.flush()).map_err(Failure::from)
+        writeln!(out, "{names}")
+            .and_then(|()| out.flush())
+            .map_err(Failure::from)
     });
     if told.is_err() {
         for held in &mut found {
@@ -87,17 +109,34 @@ pub(crate) fn hand_over(mut found: Vec<Held>, format: Format, hold: Duration) ->
 /// for programs that count themselves.
 pub(crate) fn run(found: &[Held], command: &[OsString], reader: &mut Reader) -> Failure {
     reader.close();
-    let uuids = found.iter().map(|held| held.uuid.as_str()).collect::<Vec<_>>().join(",");
+    let uuids = found
+        .iter()
+        .map(|held| held.uuid.as_str())
+        .collect::<Vec<_>>()
+        .join(",");
     if let Some(error) = found.iter().find_map(|held| held.lock.inherit().err()) {
         return anyhow!("cannot keep the lock for the command: {error}").into();
     }
-    let [program, arguments @ ..] = command else { return Failure::usage(anyhow!("no command after --: name one")) };
-    let error = Command::new(program).args(arguments).env(DEVICES, uuids).env(ORDER, PCI_ORDER).exec();
+    let [program, arguments @ ..] = command else {
+        return Failure::usage(anyhow!("no command after --: name one"));
+    };
+    let error = Command::new(program)
+        .args(arguments)
+        .env(DEVICES, uuids)
+        .env(ORDER, PCI_ORDER)
+        .exec();
     not_started(program, &error)
 }
 
 /// Why a command cannot be started, with the exit code that says so.
 pub(crate) fn not_started(program: &OsStr, error: &io::Error) -> Failure {
-    let code = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_STARTED };
-    Failure::with_code(anyhow!("cannot run {}: {error}", program.to_string_lossy()), code)
+    let code = if error.kind() == io::ErrorKind::NotFound {
+        NOT_FOUND
+    } else {
+        NOT_STARTED
+    };
+    Failure::with_code(
+        anyhow!("cannot run {}: {error}", program.to_string_lossy()),
+        code,
+    )
 }

@@ -46,8 +46,17 @@ impl Locks {
     pub(crate) fn new(named: Option<&Path>) -> Result<Self, Failure> {
         if let Some(folder) = named {
             let is_folder = fs::metadata(folder).is_ok_and(|found| found.is_dir());
-            let what = || anyhow!("{} is not a folder: create it, or omit --locks", folder.display());
-            return is_folder.then(|| Self { folder: folder.to_owned() }).ok_or_else(|| Failure::usage(what()));
+            let what = || {
+                anyhow!(
+                    "{} is not a folder: create it, or omit --locks",
+                    folder.display()
+                )
+            };
+            return is_folder
+                .then(|| Self {
+                    folder: folder.to_owned(),
+                })
+                .ok_or_else(|| Failure::usage(what()));
         }
         let shared = lock_file::shared_folder().map(|folder| Self { folder });
         let why = || {
@@ -64,7 +73,10 @@ impl Locks {
         let path = self.path(uuid);
         let error = open(&path).err().filter(is_lasting)?;
         let cure = "remove it, or name another folder with --locks";
-        Some(format!("its lock {} cannot be opened ({error}): {cure}", path.display()))
+        Some(format!(
+            "its lock {} cannot be opened ({error}): {cure}",
+            path.display()
+        ))
     }
 
     /// Tries to take the GPU with this UUID, without waiting.
@@ -85,8 +97,15 @@ impl Lock {
     /// Keeps others from taking the GPU for so long after this process has ended.
     pub(super) fn reserve(&mut self, hold: Duration) -> anyhow::Result<()> {
         let until = now_ms() + hold.as_millis() as u64;
-        self.note(&format!("reserved until {until} by process {}\n", std::process::id())).with_context(|| {
-            format!("cannot reserve in {}: make room there, or name another folder with --locks", self.path.display())
+        self.note(&format!(
+            "reserved until {until} by process {}\n",
+            std::process::id()
+        ))
+        .with_context(|| {
+            format!(
+                "cannot reserve in {}: make room there, or name another folder with --locks",
+                self.path.display()
+            )
         })
     }
 
@@ -112,20 +131,36 @@ fn try_to_take(path: &Path) -> io::Result<Attempt> {
     };
     Ok(match reserved_for(&note, now_ms()) {
         Some(left) => Attempt::Busy(format!("reserved {}", time(left))),
-        None => Attempt::Taken(Lock { path: path.to_owned(), file, since_ms: now_ms() }),
+        None => Attempt::Taken(Lock {
+            path: path.to_owned(),
+            file,
+            since_ms: now_ms(),
+        }),
     })
 }
 
 /// Whether waiting does not mend it: a full disk and too many open files may pass, a file of somebody else's does not.
 fn is_lasting(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, OutOfMemory, QuotaExceeded, StorageFull};
-    let passes = matches!(error.kind(), Interrupted | OutOfMemory | QuotaExceeded | StorageFull);
-    !passes && !matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
+    let passes = matches!(
+        error.kind(),
+        Interrupted | OutOfMemory | QuotaExceeded | StorageFull
+    );
+    !passes
+        && !matches!(
+            Errno::from_io_error(error),
+            Some(Errno::MFILE | Errno::NFILE)
+        )
 }
 
 /// How long the GPU is still reserved by a waiter that has ended.
 fn reserved_for(note: &str, now_ms: u64) -> Option<Duration> {
-    let until: u64 = note.strip_prefix("reserved until ")?.split(' ').next()?.parse().ok()?;
+    let until: u64 = note
+        .strip_prefix("reserved until ")?
+        .split(' ')
+        .next()?
+        .parse()
+        .ok()?;
     let left = Duration::from_millis(until.checked_sub(now_ms)?);
     // A clock that was wrong does not keep a GPU for years.
     (!left.is_zero() && left <= LONGEST_HOLD).then_some(left)
@@ -154,19 +189,30 @@ mod tests {
     #[test]
     fn one_at_a_time_and_the_next_when_it_is_let_go() {
         let (_folder, locks) = locks();
-        let Attempt::Taken(first) = locks.take("GPU-1") else { panic!("nobody has it") };
+        let Attempt::Taken(first) = locks.take("GPU-1") else {
+            panic!("nobody has it")
+        };
         assert_eq!(why(locks.take("GPU-1")), "taken");
-        assert!(matches!(locks.take("GPU-2"), Attempt::Taken(_)), "another GPU");
+        assert!(
+            matches!(locks.take("GPU-2"), Attempt::Taken(_)),
+            "another GPU"
+        );
         drop(first);
         assert!(matches!(locks.take("GPU-1"), Attempt::Taken(_)));
         let mode = fs::metadata(locks.path("GPU-1")).unwrap().mode();
-        assert_eq!(mode & 0o777, 0o666, "other users can open it, whatever the umask");
+        assert_eq!(
+            mode & 0o777,
+            0o666,
+            "other users can open it, whatever the umask"
+        );
     }
 
     #[test]
     fn a_reservation_outlives_the_waiter_and_ends() {
         let (_folder, locks) = locks();
-        let Attempt::Taken(mut lock) = locks.take("GPU-1") else { panic!("nobody has it") };
+        let Attempt::Taken(mut lock) = locks.take("GPU-1") else {
+            panic!("nobody has it")
+        };
         lock.reserve(Duration::from_secs(90)).unwrap();
         drop(lock);
         assert!(why(locks.take("GPU-1")).starts_with("reserved 1m"));
@@ -204,10 +250,14 @@ mod tests {
     #[test]
     fn a_lock_on_a_file_that_was_removed_keeps_nobody_out_and_none_is_taken_on_it() {
         let (_folder, locks) = locks();
-        let Attempt::Taken(old) = locks.take("GPU-1") else { panic!("nobody has it") };
+        let Attempt::Taken(old) = locks.take("GPU-1") else {
+            panic!("nobody has it")
+        };
         fs::remove_file(locks.path("GPU-1")).unwrap();
         assert!(!is_still(&locks.path("GPU-1"), &old.file));
-        let Attempt::Taken(new) = locks.take("GPU-1") else { panic!("nobody has the new one") };
+        let Attempt::Taken(new) = locks.take("GPU-1") else {
+            panic!("nobody has the new one")
+        };
         assert!(is_still(&locks.path("GPU-1"), &new.file));
     }
 

@@ -41,7 +41,12 @@ impl Progress {
             (false, true) => Output::Terminal,
             (false, false) => Output::Lines,
         };
-        Self { output, begun: Instant::now(), last: None, shown: StatusLine::default() }
+        Self {
+            output,
+            begun: Instant::now(),
+            last: None,
+            shown: StatusLine::default(),
+        }
     }
 
     /// Tells what is waited for, and how each candidate is instead.
@@ -67,7 +72,11 @@ impl Progress {
     pub(super) fn found(&mut self, names: &[String]) {
         self.clear();
         if self.output != Output::None {
-            say(&format!("took {} after {}", names.join(", "), time(self.begun.elapsed())));
+            say(&format!(
+                "took {} after {}",
+                names.join(", "),
+                time(self.begun.elapsed())
+            ));
         }
     }
 
@@ -81,18 +90,33 @@ impl Part {
         let how = match verdict {
             Verdict::Met => "ready",
             Verdict::NotYet(how) | Verdict::Out(how) => how,
-            Verdict::Never(why) => return Self { text: format!("{name} never, {why}"), distance: verdict.distance() },
+            Verdict::Never(why) => {
+                return Self {
+                    text: format!("{name} never, {why}"),
+                    distance: verdict.distance(),
+                };
+            }
         };
-        Self { text: format!("{name} {how}"), distance: verdict.distance() }
+        Self {
+            text: format!("{name} {how}"),
+            distance: verdict.distance(),
+        }
     }
 
     pub(super) fn alone(why: String) -> Self {
-        Self { text: why, distance: 0 }
+        Self {
+            text: why,
+            distance: 0,
+        }
     }
 
     /// All of them, in the driver's order.
     pub(super) fn all(parts: &[Self]) -> String {
-        parts.iter().map(|part| part.text.as_str()).collect::<Vec<_>>().join(", ")
+        parts
+            .iter()
+            .map(|part| part.text.as_str())
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 }
 
@@ -105,7 +129,10 @@ fn fit(head: &str, parts: &[Part], width: usize) -> String {
     let mut nearest: Vec<_> = parts.iter().collect();
     nearest.sort_by_key(|part| part.distance);
     for shown in (1..parts.len()).rev() {
-        let texts: Vec<_> = nearest[..shown].iter().map(|part| part.text.as_str()).collect();
+        let texts: Vec<_> = nearest[..shown]
+            .iter()
+            .map(|part| part.text.as_str())
+            .collect();
         let line = format!("{head}{}, +{} more", texts.join(", "), parts.len() - shown);
         if line.width() <= width {
             return line;
@@ -123,13 +150,22 @@ mod tests {
     #[test]
     fn a_line_never_grows_beyond_its_terminal_and_keeps_the_nearest() {
         let parts = [
-            Part::of("GPU 0", &Verdict::NotYet("1.0 GiB free + 90 % busy".to_owned())),
+            Part::of(
+                "GPU 0",
+                &Verdict::NotYet("1.0 GiB free + 90 % busy".to_owned()),
+            ),
             Part::of("GPU 1", &Verdict::Out("taken".to_owned())),
             Part::of("GPU 2", &Verdict::NotYet("idle 3s".to_owned())),
         ];
         for (width, line) in [
-            (80, " 1s  GPU 0 1.0 GiB free + 90 % busy, GPU 1 taken, GPU 2 idle 3s"),
-            (62, " 1s  GPU 2 idle 3s, GPU 0 1.0 GiB free + 90 % busy, +1 more"),
+            (
+                80,
+                " 1s  GPU 0 1.0 GiB free + 90 % busy, GPU 1 taken, GPU 2 idle 3s",
+            ),
+            (
+                62,
+                " 1s  GPU 2 idle 3s, GPU 0 1.0 GiB free + 90 % busy, +1 more",
+            ),
             (50, " 1s  GPU 2 idle 3s, +2 more"),
             (20, " 1s  GPU 2 idle 3s"),
             (5, " 1s  "),

@@ -54,7 +54,13 @@ struct Snapshot {
 
 impl Reader {
     pub(crate) fn new(source: &SourceArgs, server: &ServerArgs, interval: Duration) -> Self {
-        Self { source: source.clone(), server: server.clone(), interval, collector: None, last: None }
+        Self {
+            source: source.clone(),
+            server: server.clone(),
+            interval,
+            collector: None,
+            last: None,
+        }
     }
 
     pub(super) fn interval(&self) -> Duration {
@@ -62,10 +68,20 @@ impl Reader {
     }
 
     /// The next look: an interval after the last, or sooner in a `hurry`, and at the deadline at the latest.
-    pub(super) fn read(&mut self, hurry: bool, deadline: Option<Instant>) -> Result<ReadResult, Failure> {
-        let interval = if hurry { self.interval.min(FAST_INTERVAL) } else { self.interval };
+    pub(super) fn read(
+        &mut self,
+        hurry: bool,
+        deadline: Option<Instant>,
+    ) -> Result<ReadResult, Failure> {
+        let interval = if hurry {
+            self.interval.min(FAST_INTERVAL)
+        } else {
+            self.interval
+        };
         let within = |time: Duration| {
-            deadline.map_or(time, |deadline| time.min(deadline.saturating_duration_since(Instant::now())))
+            deadline.map_or(time, |deadline| {
+                time.min(deadline.saturating_duration_since(Instant::now()))
+            })
         };
         if self.collector.is_none() {
             if let Some(last) = self.last {
@@ -83,13 +99,17 @@ impl Reader {
         collector.set_interval(interval);
         match collector.receive(within(interval + PATIENCE)) {
             Received::View(view) => Ok(ReadResult::Available(view)),
-            Received::Timeout => Ok(ReadResult::Unavailable("the driver does not answer".to_owned())),
+            Received::Timeout => Ok(ReadResult::Unavailable(
+                "the driver does not answer".to_owned(),
+            )),
             // It has said why.
             Received::Ended(Some(code)) => Err(Failure::reported(code)),
             Received::Ended(None) => {
                 self.collector = None;
                 thread::sleep(within(RESTART_DELAY));
-                Ok(ReadResult::Unavailable("the collector ended and is restarting".to_owned()))
+                Ok(ReadResult::Unavailable(
+                    "the collector ended and is restarting".to_owned(),
+                ))
             }
         }
     }
@@ -106,7 +126,12 @@ impl Reader {
         if self.source.no_daemon || self.source.source != SourceChoice::Auto {
             return None;
         }
-        let answer = self.server.connect().ok()?.ask_within(within, "GET", "/api/v1/snapshot").ok()?;
+        let answer = self
+            .server
+            .connect()
+            .ok()?
+            .ask_within(within, "GET", "/api/v1/snapshot")
+            .ok()?;
         let snapshot: Snapshot = serde_json::from_str(&answer.body).ok()?;
         snapshot.into_reading(now_ms())
     }
@@ -114,9 +139,19 @@ impl Reader {
 
 impl Snapshot {
     fn into_reading(self, now_ms: u64) -> Option<ReadResult> {
-        let Self { collector, inventory, sample, details } = self;
-        let is_real = |inventory: &Inventory| !inventory.platform.is_simulated() && inventory.playback.is_none();
-        if inventory.as_ref().is_some_and(|inventory| !is_real(inventory)) {
+        let Self {
+            collector,
+            inventory,
+            sample,
+            details,
+        } = self;
+        let is_real = |inventory: &Inventory| {
+            !inventory.platform.is_simulated() && inventory.playback.is_none()
+        };
+        if inventory
+            .as_ref()
+            .is_some_and(|inventory| !is_real(inventory))
+        {
             return None;
         }
         let unavailable = |why: &str| Some(ReadResult::Unavailable(why.to_owned()));
@@ -127,8 +162,15 @@ impl Snapshot {
                 if age_ms > 5_000 + 3 * u64::from(sample.interval_ms) {
                     return unavailable("the server has no new samples");
                 }
-                let details = details.into_iter().map(|details| (details.index, details)).collect();
-                Some(ReadResult::Available(Box::new(View { inventory, gpus: sample.gpus, details })))
+                let details = details
+                    .into_iter()
+                    .map(|details| (details.index, details))
+                    .collect();
+                Some(ReadResult::Available(Box::new(View {
+                    inventory,
+                    gpus: sample.gpus,
+                    details,
+                })))
             }
             // Another reader of the driver would be in the way of what the pause is for.
             (CollectorState::Paused, ..) => unavailable("gpumon is paused; run `gpumon resume`"),
@@ -158,11 +200,16 @@ mod tests {
     fn a_server_that_reads_nothing_yet_is_waited_for_and_one_that_cannot_is_not() {
         let status = |state: &str| {
             let collector = format!(r#"{{"state":"{state}","since_ms":0,"message":null}}"#);
-            format!(r#"{{"version":"9","new":1,"collector":{collector},"inventory":null,"sample":null,"details":[]}}"#)
+            format!(
+                r#"{{"version":"9","new":1,"collector":{collector},"inventory":null,"sample":null,"details":[]}}"#
+            )
         };
         assert!(look(&status("paused")).is_some_and(|why| why.contains("gpumon resume")));
         for state in ["starting", "running", "restarting"] {
-            assert!(look(&status(state)).is_some_and(|why| why.contains("starting")), "{state}");
+            assert!(
+                look(&status(state)).is_some_and(|why| why.contains("starting")),
+                "{state}"
+            );
         }
         assert_eq!(look(&status("unavailable")), None);
     }

@@ -62,7 +62,11 @@ struct Judged {
 }
 
 /// Waits until enough candidates meet the conditions at once, and takes them, in the driver's order.
-pub(crate) fn find(search: &Search, reader: &mut Reader, progress: &mut Progress) -> Result<Vec<Held>, Failure> {
+pub(crate) fn find(
+    search: &Search,
+    reader: &mut Reader,
+    progress: &mut Progress,
+) -> Result<Vec<Held>, Failure> {
     let deadline = match search.patience {
         Patience::Until(timeout) => Some(Instant::now() + timeout),
         Patience::Endless | Patience::Now => None,
@@ -70,7 +74,9 @@ pub(crate) fn find(search: &Search, reader: &mut Reader, progress: &mut Progress
     let mut noun = "GPU";
     let (mut held, mut clocks, mut parts) = (Vec::new(), IdleClocks::default(), Vec::new());
     loop {
-        let look = reader.read(!held.is_empty(), deadline).inspect_err(|_| progress.clear())?;
+        let look = reader
+            .read(!held.is_empty(), deadline)
+            .inspect_err(|_| progress.clear())?;
         let is_over = deadline.is_some_and(|deadline| deadline <= Instant::now());
         match look {
             // The last look had less time than others. What was seen before tells more.
@@ -80,28 +86,47 @@ pub(crate) fn find(search: &Search, reader: &mut Reader, progress: &mut Progress
                 parts = vec![Part::alone(why)];
             }
             ReadResult::Available(view) => {
-                noun = if view.inventory.platform.is_simulated() { "simulated GPU" } else { "GPU" };
+                noun = if view.inventory.platform.is_simulated() {
+                    "simulated GPU"
+                } else {
+                    "GPU"
+                };
                 let judged = search.judge(&view, &mut clocks, reader.interval());
                 let mut judged = judged.inspect_err(|_| progress.clear())?;
                 if search.take(&mut held, &mut judged) {
                     held.sort_by_key(|held| (held.candidate.gpu, held.candidate.mig));
                     let indices = held.iter().map(|held| held.candidate.index());
-                    progress.found(&indices.map(|index| format!("{noun} {index}")).collect::<Vec<_>>());
+                    progress.found(
+                        &indices
+                            .map(|index| format!("{noun} {index}"))
+                            .collect::<Vec<_>>(),
+                    );
                     return Ok(held);
                 }
-                parts = judged.iter().map(|judged| Part::of(&judged.candidate.name(), &judged.verdict)).collect();
+                parts = judged
+                    .iter()
+                    .map(|judged| Part::of(&judged.candidate.name(), &judged.verdict))
+                    .collect();
             }
         }
         let goal = search.conditions.goal(search.count, noun);
         let given_up = match search.patience {
             Patience::Until(timeout) if is_over => Some((
-                format!("gave up after {} of waiting for {goal}: {}", time(timeout), Part::all(&parts)),
+                format!(
+                    "gave up after {} of waiting for {goal}: {}",
+                    time(timeout),
+                    Part::all(&parts)
+                ),
                 TIMED_OUT,
             )),
             // What is held now is looked at once more.
-            Patience::Now if held.is_empty() => {
-                Some((format!("did not find {goal}: {}; omit --now to wait", Part::all(&parts)), NOT_NOW))
-            }
+            Patience::Now if held.is_empty() => Some((
+                format!(
+                    "did not find {goal}: {}; omit --now to wait",
+                    Part::all(&parts)
+                ),
+                NOT_NOW,
+            )),
             Patience::Endless | Patience::Until(_) | Patience::Now => None,
         };
         if let Some((why, code)) = given_up {
@@ -116,7 +141,12 @@ pub(crate) fn find(search: &Search, reader: &mut Reader, progress: &mut Progress
 
 impl Search {
     /// Every candidate that may be taken, and how far it is.
-    fn judge(&self, view: &View, clocks: &mut IdleClocks, interval: Duration) -> Result<Vec<Judged>, Failure> {
+    fn judge(
+        &self,
+        view: &View,
+        clocks: &mut IdleClocks,
+        interval: Duration,
+    ) -> Result<Vec<Judged>, Failure> {
         let mut all = candidates(view);
         self.choice.retain(&view.inventory, &mut all)?;
         if self.count > 1 {
@@ -127,18 +157,30 @@ impl Search {
             .into_iter()
             .map(|candidate| {
                 let idle = clocks.update(&candidate, interval);
-                let obstacle = candidate.uuid.as_ref().and_then(|uuid| self.locks.obstacle(uuid));
+                let obstacle = candidate
+                    .uuid
+                    .as_ref()
+                    .and_then(|uuid| self.locks.obstacle(uuid));
                 let is_locked_out = obstacle.is_some();
-                let verdict = obstacle.map_or_else(|| self.conditions.judge(&candidate, idle), Verdict::Never);
-                Judged { candidate, verdict, is_locked_out }
+                let verdict = obstacle
+                    .map_or_else(|| self.conditions.judge(&candidate, idle), Verdict::Never);
+                Judged {
+                    candidate,
+                    verdict,
+                    is_locked_out,
+                }
             })
             .collect();
-        self.check_possible(&judged).map_err(|why| Failure::usage(anyhow!(why)))?;
+        self.check_possible(&judged)
+            .map_err(|why| Failure::usage(anyhow!(why)))?;
         Ok(judged)
     }
 
     fn check_possible(&self, judged: &[Judged]) -> Result<(), String> {
-        let possible = judged.iter().filter(|judged| !matches!(judged.verdict, Verdict::Never(_))).count();
+        let possible = judged
+            .iter()
+            .filter(|judged| !matches!(judged.verdict, Verdict::Never(_)))
+            .count();
         if possible >= self.count {
             return Ok(());
         }
@@ -150,21 +192,41 @@ impl Search {
             ));
         }
         let is_locked_out = judged.iter().any(|judged| judged.is_locked_out);
-        let free = self.conditions.free.map(|amount| format!("{amount} free")).unwrap_or_default();
-        let largest = judged.iter().filter_map(|judged| Some((judged.candidate.capacity_bytes.value()?, judged)));
-        if let (true, Some((&capacity, largest))) =
-            (self.conditions.free.is_some() && !is_locked_out, largest.max_by_key(|(capacity, _)| *capacity))
-        {
+        let free = self
+            .conditions
+            .free
+            .map(|amount| format!("{amount} free"))
+            .unwrap_or_default();
+        let largest = judged
+            .iter()
+            .filter_map(|judged| Some((judged.candidate.capacity_bytes.value()?, judged)));
+        if let (true, Some((&capacity, largest))) = (
+            self.conditions.free.is_some() && !is_locked_out,
+            largest.max_by_key(|(capacity, _)| *capacity),
+        ) {
             let name = largest.candidate.name();
             let ask = if possible == 0 {
                 format!("no GPU can ever have {free}")
             } else {
-                format!("only {possible} of the {} GPUs asked for can ever have {free}", self.count)
+                format!(
+                    "only {possible} of the {} GPUs asked for can ever have {free}",
+                    self.count
+                )
             };
-            return Err(format!("{ask}: the largest, {name}, has {} for programs; ask for less", gib(capacity)));
+            return Err(format!(
+                "{ask}: the largest, {name}, has {} for programs; ask for less",
+                gib(capacity)
+            ));
         }
-        let why: Vec<_> = judged.iter().map(|judged| Part::of(&judged.candidate.name(), &judged.verdict)).collect();
-        Err(format!("nothing here can ever be {}: {}", self.conditions.goal(self.count, "GPU"), Part::all(&why)))
+        let why: Vec<_> = judged
+            .iter()
+            .map(|judged| Part::of(&judged.candidate.name(), &judged.verdict))
+            .collect();
+        Err(format!(
+            "nothing here can ever be {}: {}",
+            self.conditions.goal(self.count, "GPU"),
+            Part::all(&why)
+        ))
     }
 
     /// Takes what meets the conditions, and looks once more at what it has taken; true when all is there.
@@ -173,7 +235,9 @@ impl Search {
     fn take(&self, held: &mut Vec<Held>, judged: &mut [Judged]) -> bool {
         let is_met = |judged: &Judged| judged.verdict == Verdict::Met;
         held.retain_mut(|held| {
-            let found = judged.iter().find(|judged| judged.candidate.uuid.as_ref() == Some(&held.uuid));
+            let found = judged
+                .iter()
+                .find(|judged| judged.candidate.uuid.as_ref() == Some(&held.uuid));
             found.filter(|judged| is_met(judged)).is_some_and(|judged| {
                 held.candidate = judged.candidate.clone();
                 // A clock that was set back would make every reading look older than the lock.
@@ -183,7 +247,9 @@ impl Search {
         });
         if held.len() == self.count {
             // Another may have used the time between the look and the lock.
-            return held.iter().all(|held| held.candidate.at_ms >= held.lock.since_ms);
+            return held
+                .iter()
+                .all(|held| held.candidate.at_ms >= held.lock.since_ms);
         }
         let mut met: Vec<_> = judged.iter_mut().filter(|judged| is_met(judged)).collect();
         if met.len() < self.count {
@@ -192,16 +258,27 @@ impl Search {
         }
         // The emptiest first.
         met.sort_by_key(|judged| {
-            let free = judged.candidate.state.as_ref().ok().and_then(|state| state.free_bytes.value().copied());
+            let free = judged
+                .candidate
+                .state
+                .as_ref()
+                .ok()
+                .and_then(|state| state.free_bytes.value().copied());
             (Reverse(free), judged.candidate.gpu, judged.candidate.mig)
         });
         for judged in met {
-            let Some(uuid) = judged.candidate.uuid.clone() else { continue };
+            let Some(uuid) = judged.candidate.uuid.clone() else {
+                continue;
+            };
             if held.len() == self.count || held.iter().any(|held| held.uuid == uuid) {
                 continue;
             }
             match self.locks.take(&uuid) {
-                Attempt::Taken(lock) => held.push(Held { candidate: judged.candidate.clone(), uuid, lock }),
+                Attempt::Taken(lock) => held.push(Held {
+                    candidate: judged.candidate.clone(),
+                    uuid,
+                    lock,
+                }),
                 Attempt::Busy(why) => judged.verdict = Verdict::Out(why),
             }
         }
@@ -227,7 +304,14 @@ mod tests {
         });
         let (uuid, capacity_bytes) = (Some(format!("GPU-{index}")), Reading::Now(free_bytes));
         Judged {
-            candidate: Candidate { gpu: index, mig: None, uuid, at_ms, capacity_bytes, state },
+            candidate: Candidate {
+                gpu: index,
+                mig: None,
+                uuid,
+                at_ms,
+                capacity_bytes,
+                state,
+            },
             verdict,
             is_locked_out: false,
         }
@@ -235,7 +319,11 @@ mod tests {
 
     fn search(folder: &tempfile::TempDir, count: usize) -> Search {
         Search {
-            conditions: Conditions { free: None, idle: None, empty: true },
+            conditions: Conditions {
+                free: None,
+                idle: None,
+                empty: true,
+            },
             choice: Choice::new(Vec::new()),
             count,
             locks: Locks::new(Some(folder.path())).unwrap(),
@@ -254,10 +342,16 @@ mod tests {
         let before = now_ms() - 1_000;
         assert!(!search.take(&mut held, &mut [judged(0, before, 1, Verdict::Met)]));
         assert_eq!(indices(&held), [0]);
-        assert!(!search.take(&mut held, &mut [judged(0, before, 1, Verdict::Met)]), "read before the lock");
+        assert!(
+            !search.take(&mut held, &mut [judged(0, before, 1, Verdict::Met)]),
+            "read before the lock"
+        );
         let used = || Verdict::NotYet("1 process".to_owned());
         assert!(!search.take(&mut held, &mut [judged(0, now_ms(), 1, used())]));
-        assert!(held.is_empty() && matches!(search.locks.take("GPU-0"), Attempt::Taken(_)), "it is let go");
+        assert!(
+            held.is_empty() && matches!(search.locks.take("GPU-0"), Attempt::Taken(_)),
+            "it is let go"
+        );
         assert!(!search.take(&mut held, &mut [judged(0, now_ms(), 1, Verdict::Met)]));
         assert!(search.take(&mut held, &mut [judged(0, now_ms(), 1, Verdict::Met)]));
     }
@@ -266,7 +360,10 @@ mod tests {
     fn the_emptiest_are_taken_and_one_that_is_taken_is_said_to_be() {
         let folder = tempfile::tempdir().unwrap();
         let (search, mut held) = (search(&folder, 2), Vec::new());
-        let all = || [(0, 5), (1, 9), (2, 7), (3, 9)].map(|(index, free)| judged(index, 1, free, Verdict::Met));
+        let all = || {
+            [(0, 5), (1, 9), (2, 7), (3, 9)]
+                .map(|(index, free)| judged(index, 1, free, Verdict::Met))
+        };
         search.take(&mut held, &mut all());
         assert_eq!(indices(&held), [1, 3]);
         let mut others = Vec::new();
@@ -274,6 +371,9 @@ mod tests {
         assert_eq!(indices(&others), [2, 0]);
         let (mut late, mut seen) = (Vec::new(), all());
         assert!(!search.take(&mut late, &mut seen) && late.is_empty());
-        assert!(seen.iter().all(|judged| judged.verdict == Verdict::Out("taken".to_owned())));
+        assert!(
+            seen.iter()
+                .all(|judged| judged.verdict == Verdict::Out("taken".to_owned()))
+        );
     }
 }

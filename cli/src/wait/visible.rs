@@ -24,7 +24,10 @@ impl Visible {
     /// `None` where nothing is restricted.
     pub(super) fn from_environment() -> Option<Self> {
         let text = env::var_os(DEVICES)?.to_string_lossy().into_owned();
-        Some(Self { text, in_pci_order: env::var_os(ORDER).is_some_and(|order| order == PCI_ORDER) })
+        Some(Self {
+            text,
+            in_pci_order: env::var_os(ORDER).is_some_and(|order| order == PCI_ORDER),
+        })
     }
 
     /// What it leaves. As in CUDA, the list ends at the first entry that means nothing.
@@ -44,14 +47,19 @@ impl Visible {
     }
 
     fn by_number(&self, number: i64, gpus: &[Gpu]) -> Result<Option<DeviceId>, String> {
-        let are_alike = gpus.windows(2).all(|pair| pair[0].name.value() == pair[1].name.value());
+        let are_alike = gpus
+            .windows(2)
+            .all(|pair| pair[0].name.value() == pair[1].name.value());
         if !self.in_pci_order && !are_alike {
             return Err(format!(
                 "{self} counts GPUs of different models in CUDA's own order: set {ORDER}={PCI_ORDER}, or give UUIDs"
             ));
         }
         let gpu = gpus.iter().find(|gpu| i64::from(gpu.index) == number);
-        Ok(gpu.map(|gpu| DeviceId { gpu: gpu.index, mig: None }))
+        Ok(gpu.map(|gpu| DeviceId {
+            gpu: gpu.index,
+            mig: None,
+        }))
     }
 }
 
@@ -59,12 +67,22 @@ impl Visible {
 fn by_instance(entry: &str, gpus: &[Gpu]) -> Option<DeviceId> {
     let mut parts = entry.strip_prefix("MIG-")?.split('/');
     let gpu = by_uuid(parts.next()?, gpus)?.gpu;
-    let (gpu_instance, compute_instance): (u32, u32) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-    let mut devices = gpus.iter().find(|found| found.index == gpu)?.mig_devices.iter();
+    let (gpu_instance, compute_instance): (u32, u32) =
+        (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    let mut devices = gpus
+        .iter()
+        .find(|found| found.index == gpu)?
+        .mig_devices
+        .iter();
     let is_it = |instance: gpumon_probe::model::MigInstance| {
         (instance.gpu_instance, instance.compute_instance) == (gpu_instance, compute_instance)
     };
-    devices.find(|device| is_it(device.instance)).map(|device| DeviceId { gpu, mig: Some(device.index) })
+    devices
+        .find(|device| is_it(device.instance))
+        .map(|device| DeviceId {
+            gpu,
+            mig: Some(device.index),
+        })
 }
 
 impl fmt::Display for Visible {
@@ -78,8 +96,16 @@ mod tests {
     use super::*;
     use crate::device_id::tests::gpus;
 
-    fn left(text: &str, in_pci_order: bool, names: &[&str]) -> Result<Vec<(u32, Option<u32>)>, String> {
-        let ids = Visible { text: text.to_owned(), in_pci_order }.ids(&gpus(names))?;
+    fn left(
+        text: &str,
+        in_pci_order: bool,
+        names: &[&str],
+    ) -> Result<Vec<(u32, Option<u32>)>, String> {
+        let ids = Visible {
+            text: text.to_owned(),
+            in_pci_order,
+        }
+        .ids(&gpus(names))?;
         Ok(ids.into_iter().map(|id| (id.gpu, id.mig)).collect())
     }
 
@@ -107,6 +133,10 @@ mod tests {
         let mixed = ["H200", "L4"];
         assert_eq!(left("1", true, &mixed), Ok(vec![(1, None)]));
         assert_eq!(left("GPU-a1", false, &mixed), Ok(vec![(1, None)]));
-        assert!(left("1", false, &mixed).unwrap_err().contains("CUDA_DEVICE_ORDER=PCI_BUS_ID"));
+        assert!(
+            left("1", false, &mixed)
+                .unwrap_err()
+                .contains("CUDA_DEVICE_ORDER=PCI_BUS_ID")
+        );
     }
 }

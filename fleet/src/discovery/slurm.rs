@@ -40,18 +40,33 @@ pub fn gpu_nodes(text: &str) -> Result<Vec<Target>, NodesError> {
         let Some(first) = words.next() else { continue };
         if first.contains('=') {
             read_pairs(content, &mut nodes);
-        } else if first.chars().all(|letter| letter.is_ascii_alphanumeric() || "._-[],".contains(letter)) {
+        } else if first
+            .chars()
+            .all(|letter| letter.is_ascii_alphanumeric() || "._-[],".contains(letter))
+        {
             let gres = words.next().unwrap_or_default();
-            let names = expand(first, MOST_TARGETS).map_err(|error| NodesError::Names { line, error })?;
-            nodes.extend(names.into_iter().map(|name| Node { name, address: None, has_gpus: has_gpus(gres) }));
+            let names =
+                expand(first, MOST_TARGETS).map_err(|error| NodesError::Names { line, error })?;
+            nodes.extend(names.into_iter().map(|name| Node {
+                name,
+                address: None,
+                has_gpus: has_gpus(gres),
+            }));
         } else {
-            let text = content.chars().take(60).collect::<String>().escape_debug().to_string();
+            let text = content
+                .chars()
+                .take(60)
+                .collect::<String>()
+                .escape_debug()
+                .to_string();
             return Err(NodesError::Line { line, text });
         }
     }
     let with_gpus = nodes.into_iter().filter(|node| node.has_gpus);
     let mut seen = std::collections::BTreeSet::new();
-    let hosts = with_gpus.map(|node| node.address.unwrap_or(node.name)).filter(|host| seen.insert(host.clone()));
+    let hosts = with_gpus
+        .map(|node| node.address.unwrap_or(node.name))
+        .filter(|host| seen.insert(host.clone()));
     Ok(hosts.map(|host| Target { host }).collect())
 }
 
@@ -63,10 +78,19 @@ struct Node {
 
 /// A line of `scontrol show nodes`, of which each node has several unless it was asked for one.
 fn read_pairs(line: &str, nodes: &mut Vec<Node>) {
-    for (key, value) in line.split_ascii_whitespace().filter_map(|word| word.split_once('=')) {
+    for (key, value) in line
+        .split_ascii_whitespace()
+        .filter_map(|word| word.split_once('='))
+    {
         match (key, nodes.last_mut()) {
-            ("NodeName", _) => nodes.push(Node { name: value.to_owned(), address: None, has_gpus: false }),
-            ("NodeAddr", Some(node)) if !value.starts_with('(') => node.address = Some(value.to_owned()),
+            ("NodeName", _) => nodes.push(Node {
+                name: value.to_owned(),
+                address: None,
+                has_gpus: false,
+            }),
+            ("NodeAddr", Some(node)) if !value.starts_with('(') => {
+                node.address = Some(value.to_owned())
+            }
             ("Gres", Some(node)) => node.has_gpus = has_gpus(value),
             _ => {}
         }
@@ -87,15 +111,25 @@ mod tests {
     use super::*;
 
     fn hosts(text: &str) -> Vec<String> {
-        gpu_nodes(text).unwrap().into_iter().map(|target| target.host).collect()
+        gpu_nodes(text)
+            .unwrap()
+            .into_iter()
+            .map(|target| target.host)
+            .collect()
     }
 
     #[test]
     fn sinfo_names_a_node_once_for_each_partition() {
         let text = "cpu01 (null)\ngpu01 gpu:h100:8(S:0-1)\ngpu01 gpu:h100:8(S:0-1)\ngpu02 nic:2,gpu:4\nold gpu:0\nfpga fpga:2\n\n";
         assert_eq!(hosts(text), ["gpu01", "gpu02"]);
-        assert_eq!(hosts("gpu[01-03,07] gpu:a100:4\n"), ["gpu01", "gpu02", "gpu03", "gpu07"]);
-        assert_eq!(hosts("gpu01 gpu:nvidia_a100_1g.5gb:7(S:0),gpu:0\n"), ["gpu01"]);
+        assert_eq!(
+            hosts("gpu[01-03,07] gpu:a100:4\n"),
+            ["gpu01", "gpu02", "gpu03", "gpu07"]
+        );
+        assert_eq!(
+            hosts("gpu01 gpu:nvidia_a100_1g.5gb:7(S:0),gpu:0\n"),
+            ["gpu01"]
+        );
     }
 
     #[test]
@@ -111,8 +145,16 @@ mod tests {
 
     #[test]
     fn what_slurm_does_not_print_is_refused_with_its_line() {
-        let error = gpu_nodes("gpu01 gpu:1\n<html>\u{1b}\n").unwrap_err().to_string();
-        assert!(error.starts_with("line 2 is none of Slurm's: '<html>\\u{1b}'; give what `sinfo"), "{error}");
-        assert!(matches!(gpu_nodes("n[1-999999999] gpu:1"), Err(NodesError::Names { line: 1, .. })));
+        let error = gpu_nodes("gpu01 gpu:1\n<html>\u{1b}\n")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with("line 2 is none of Slurm's: '<html>\\u{1b}'; give what `sinfo"),
+            "{error}"
+        );
+        assert!(matches!(
+            gpu_nodes("n[1-999999999] gpu:1"),
+            Err(NodesError::Names { line: 1, .. })
+        ));
     }
 }

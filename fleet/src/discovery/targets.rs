@@ -36,7 +36,9 @@ pub struct Label {
 
 /// Why a label is none.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("'{0}' is no label; write NAME=VALUE, the name of letters, digits and underscores, as in cluster=alps")]
+#[error(
+    "'{0}' is no label; write NAME=VALUE, the name of letters, digits and underscores, as in cluster=alps"
+)]
 pub struct LabelError(String);
 
 impl FromStr for Label {
@@ -46,10 +48,17 @@ impl FromStr for Label {
         let bad = || LabelError(text.escape_debug().to_string());
         let (name, value) = text.split_once('=').ok_or_else(bad)?;
         let is_start = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_';
-        let is_name = name.bytes().all(|byte| is_start(byte) || byte.is_ascii_digit())
+        let is_name = name
+            .bytes()
+            .all(|byte| is_start(byte) || byte.is_ascii_digit())
             && name.bytes().next().is_some_and(is_start);
-        let label = Self { name: name.to_owned(), value: value.to_owned() };
-        (is_name && !value.is_empty() && !value.contains(char::is_control)).then_some(label).ok_or_else(bad)
+        let label = Self {
+            name: name.to_owned(),
+            value: value.to_owned(),
+        };
+        (is_name && !value.is_empty() && !value.contains(char::is_control))
+            .then_some(label)
+            .ok_or_else(bad)
     }
 }
 
@@ -57,11 +66,22 @@ impl FromStr for Label {
 pub fn groups(targets: &[Target], port: u16, labels: &[Label]) -> Vec<TargetGroup> {
     let address = |target: &Target| {
         let host = &target.host;
-        if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+        if host.contains(':') {
+            format!("[{host}]:{port}")
+        } else {
+            format!("{host}:{port}")
+        }
     };
     let targets: Vec<_> = targets.iter().map(address).collect();
-    let labels = labels.iter().map(|label| (label.name.clone(), label.value.clone())).collect();
-    if targets.is_empty() { Vec::new() } else { vec![TargetGroup { targets, labels }] }
+    let labels = labels
+        .iter()
+        .map(|label| (label.name.clone(), label.value.clone()))
+        .collect();
+    if targets.is_empty() {
+        Vec::new()
+    } else {
+        vec![TargetGroup { targets, labels }]
+    }
 }
 
 #[cfg(test)]
@@ -70,8 +90,13 @@ mod tests {
 
     #[test]
     fn groups_are_what_prometheus_reads() {
-        let target = |host: &str| Target { host: host.to_owned() };
-        let labels = ["cluster=alps".parse().unwrap(), "__metrics_path__=/metrics/dcgm".parse().unwrap()];
+        let target = |host: &str| Target {
+            host: host.to_owned(),
+        };
+        let labels = [
+            "cluster=alps".parse().unwrap(),
+            "__metrics_path__=/metrics/dcgm".parse().unwrap(),
+        ];
         let groups = groups(&[target("n1"), target("fe80::1")], 9400, &labels);
         assert_eq!(
             serde_json::to_string(&groups).unwrap(),
@@ -83,7 +108,13 @@ mod tests {
     #[test]
     fn what_is_no_label_is_refused() {
         for text in ["", "=", "a", "a=", "=b", "1a=b", "a-b=c", "a=b\nc"] {
-            assert!(text.parse::<Label>().unwrap_err().to_string().contains("NAME=VALUE"), "{text}");
+            assert!(
+                text.parse::<Label>()
+                    .unwrap_err()
+                    .to_string()
+                    .contains("NAME=VALUE"),
+                "{text}"
+            );
         }
         assert_eq!("a=b=c".parse::<Label>().unwrap().value, "b=c");
     }

@@ -28,13 +28,41 @@ const COMPLAINTS: [(&str, &str, &str); 15] = [
         "it lets nobody in with the keys at hand",
         "add a key to the agent (ssh-add), or its public part to ~/.ssh/authorized_keys there; passwords are not asked for",
     ),
-    ("Could not resolve hostname", "its name is not known", "check the name, or add it to ~/.ssh/config"),
-    ("Connection refused", "it refuses connections", "start the ssh server there, or give its port as host:port"),
-    ("Connection timed out", "it does not answer", "check that it is on and that a firewall lets ssh through"),
-    ("Operation timed out", "it does not answer", "check that it is on and that a firewall lets ssh through"),
-    ("timed out during banner exchange", "it does not answer as an ssh server", "check the port, and the load there"),
-    ("No route to host", "it cannot be reached", "check that it is on and in this network"),
-    ("Network is unreachable", "it cannot be reached", "check this machine's network"),
+    (
+        "Could not resolve hostname",
+        "its name is not known",
+        "check the name, or add it to ~/.ssh/config",
+    ),
+    (
+        "Connection refused",
+        "it refuses connections",
+        "start the ssh server there, or give its port as host:port",
+    ),
+    (
+        "Connection timed out",
+        "it does not answer",
+        "check that it is on and that a firewall lets ssh through",
+    ),
+    (
+        "Operation timed out",
+        "it does not answer",
+        "check that it is on and that a firewall lets ssh through",
+    ),
+    (
+        "timed out during banner exchange",
+        "it does not answer as an ssh server",
+        "check the port, and the load there",
+    ),
+    (
+        "No route to host",
+        "it cannot be reached",
+        "check that it is on and in this network",
+    ),
+    (
+        "Network is unreachable",
+        "it cannot be reached",
+        "check this machine's network",
+    ),
     (
         NOLOGIN,
         "the shell of the account there is nologin, which runs nothing",
@@ -45,8 +73,16 @@ const COMPLAINTS: [(&str, &str, &str); 15] = [
         "it lets no users in while it starts or shuts down",
         "it is tried again by itself; if this stays, remove /run/nologin there",
     ),
-    ("Timeout, server", "the connection broke off", "it is tried again by itself"),
-    ("Connection closed", "it closed the connection", "look at the log of the ssh server there"),
+    (
+        "Timeout, server",
+        "the connection broke off",
+        "it is tried again by itself",
+    ),
+    (
+        "Connection closed",
+        "it closed the connection",
+        "look at the log of the ssh server there",
+    ),
 ];
 
 /// One sentence for the messages of an ssh that ended, or of what ran there.
@@ -56,16 +92,23 @@ pub fn sentence(host: &str, messages: &str) -> String {
             return format!("{host}: {what}; {}", cure.replace("HOST", host));
         }
     }
-    let last = messages.lines().map(str::trim).rfind(|line| !line.is_empty() && !is_about_locale(line));
+    let last = messages
+        .lines()
+        .map(str::trim)
+        .rfind(|line| !line.is_empty() && !is_about_locale(line));
     let last = last.map(|line| clean_line(line.trim_start_matches("gpumon: ")));
-    last.map_or_else(|| format!("{host}: the connection ended"), |line| format!("{host}: {line}"))
+    last.map_or_else(
+        || format!("{host}: the connection ended"),
+        |line| format!("{host}: {line}"),
+    )
 }
 
 /// Returns `true` for a warning of a shell or of Perl about a locale that ssh has passed on and the
 /// host lacks. Such a warning is never the reason why a connection ended.
 fn is_about_locale(line: &str) -> bool {
     let is_warning = line.contains("setlocale") || line.starts_with("perl: warning:");
-    let is_setting = ["LC_", "LANG"].iter().any(|name| line.starts_with(name)) && line.contains(" = ");
+    let is_setting =
+        ["LC_", "LANG"].iter().any(|name| line.starts_with(name)) && line.contains(" = ");
     is_warning || is_setting || line == "are supported and installed on your system."
 }
 
@@ -76,7 +119,9 @@ pub fn missing(host: &str, version: &str) -> String {
     if version.is_empty() {
         return format!("{host}: there is neither gpumon nor nvidia-smi; {install}");
     }
-    format!("{host}: {version} there is of another version than this, and there is no nvidia-smi; {install}")
+    format!(
+        "{host}: {version} there is of another version than this, and there is no nvidia-smi; {install}"
+    )
 }
 
 #[cfg(test)]
@@ -91,21 +136,48 @@ mod tests {
                  failed.\r\n",
                 "n1: its host key is not known; connect once",
             ),
-            ("ana@n1: Permission denied (publickey,password).\r\n", "n1: it lets nobody in"),
-            ("ssh: Could not resolve hostname n1: Name or service not known\r\n", "n1: its name is not known; check"),
-            ("ssh: connect to host n1 port 22: Connection refused\r\n", "n1: it refuses connections; start"),
-            ("ssh: connect to host n1 port 22: Connection timed out\r\n", "n1: it does not answer; check"),
-            ("ssh: connect to host n1 port 22: No route to host\r\n", "n1: it cannot be reached; check that"),
-            ("Timeout, server n1 not responding.\r\n", "n1: the connection broke off; it is tried again"),
-            ("Connection closed by 127.0.0.1 port 22\r\n", "n1: it closed the connection"),
+            (
+                "ana@n1: Permission denied (publickey,password).\r\n",
+                "n1: it lets nobody in",
+            ),
+            (
+                "ssh: Could not resolve hostname n1: Name or service not known\r\n",
+                "n1: its name is not known; check",
+            ),
+            (
+                "ssh: connect to host n1 port 22: Connection refused\r\n",
+                "n1: it refuses connections; start",
+            ),
+            (
+                "ssh: connect to host n1 port 22: Connection timed out\r\n",
+                "n1: it does not answer; check",
+            ),
+            (
+                "ssh: connect to host n1 port 22: No route to host\r\n",
+                "n1: it cannot be reached; check that",
+            ),
+            (
+                "Timeout, server n1 not responding.\r\n",
+                "n1: the connection broke off; it is tried again",
+            ),
+            (
+                "Connection closed by 127.0.0.1 port 22\r\n",
+                "n1: it closed the connection",
+            ),
             ("x\ngpumon: no GPU\n\n", "n1: no GPU"),
-            ("This account is currently not available.\n", "n1: the shell of the account there is nologin"),
+            (
+                "This account is currently not available.\n",
+                "n1: the shell of the account there is nologin",
+            ),
             (
                 "\"System is booting up. Unprivileged users are not permitted to log in yet. Please come back later. For \
                  technical details, see pam_nologin(8).\"\nConnection closed by 127.0.0.1 port 22\r\n",
                 "n1: it lets no users in while it starts",
             ),
-            ("no GPU\nbash: warning: setlocale: LC_ALL: cannot change locale (de_DE.UTF-8)\n", "n1: no GPU"),
+            (
+                "no GPU\nbash: warning: setlocale: LC_ALL: cannot change locale (de_DE.UTF-8)\n",
+                "n1: no GPU",
+            ),
             (
                 "perl: warning: Setting locale failed.\nperl: warning: Please check that your locale settings:\n\
                  \tLANGUAGE = (unset),\n\tLC_ALL = \"x\",\n\tLANG = \"C\"\n    are supported and installed on your system.\n\
@@ -117,7 +189,8 @@ mod tests {
             let sentence = sentence("n1", said);
             assert!(sentence.starts_with(expected), "{said:?}: {sentence}");
         }
-        let changed = "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.";
+        let changed =
+            "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.";
         assert!(sentence("n1", changed).contains("ssh-keygen -R n1"));
         let hostile = sentence("n1", &format!("\u{1b}[2J{}", "x".repeat(100_000)));
         assert!(!hostile.contains('\u{1b}') && hostile.len() < 1_200);
@@ -126,7 +199,12 @@ mod tests {
     #[test]
     fn what_is_missing_there_is_said_with_what_to_install() {
         let sentence = missing("n1", "");
-        assert!(sentence.contains("neither gpumon nor nvidia-smi; install gpumon's wheel there"), "{sentence}");
-        assert!(missing("n1", "gpumon 0.1.0\n").contains("gpumon 0.1.0 there is of another version"));
+        assert!(
+            sentence.contains("neither gpumon nor nvidia-smi; install gpumon's wheel there"),
+            "{sentence}"
+        );
+        assert!(
+            missing("n1", "gpumon 0.1.0\n").contains("gpumon 0.1.0 there is of another version")
+        );
     }
 }

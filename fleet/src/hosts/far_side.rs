@@ -12,7 +12,10 @@ const PROCESSES_S: u64 = 5;
 /// A command that tells of a host's GPUs so often, until its standard input ends. The shell that takes it, which may be
 /// none of POSIX, hands it on to one that is.
 pub(super) fn command(interval: Duration) -> String {
-    let lines = SCRIPT.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let lines = SCRIPT
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with('#'));
     let script = lines
         .collect::<Vec<_>>()
         .join(" ")
@@ -45,12 +48,23 @@ mod tests {
     #[test]
     fn it_is_one_line_that_every_shell_can_hand_on() {
         let command = command(Duration::from_secs(2));
-        let script = command.strip_prefix("exec sh -c '").unwrap().strip_suffix('\'').unwrap();
+        let script = command
+            .strip_prefix("exec sh -c '")
+            .unwrap()
+            .strip_suffix('\'')
+            .unwrap();
         // A single quote would end it, fish would take a backslash before one, csh an exclamation mark before a letter.
-        assert!(!script.contains(['\'', '\n', '@']) && !script.replace("! ", "").contains('!'), "{script}");
+        assert!(
+            !script.contains(['\'', '\n', '@']) && !script.replace("! ", "").contains('!'),
+            "{script}"
+        );
         assert!(!script.contains("\\\\"), "{script}");
         assert!(command.len() < 8_000, "{}", command.len());
-        let checked = Command::new("sh").args(["-n", "-c", script]).stderr(Stdio::inherit()).status().unwrap();
+        let checked = Command::new("sh")
+            .args(["-n", "-c", script])
+            .stderr(Stdio::inherit())
+            .status()
+            .unwrap();
         assert!(checked.success());
     }
 }

@@ -59,7 +59,9 @@ pub enum HostListError {
     #[error(transparent)]
     Names(NamesError),
     /// A name is none.
-    #[error("'{name}' is no host: {reason}; write host, user@host, host:port or ssh://user@host:port")]
+    #[error(
+        "'{name}' is no host: {reason}; write host, user@host, host:port or ssh://user@host:port"
+    )]
     Name {
         /// The name, with what does not print escaped.
         name: String,
@@ -78,7 +80,11 @@ pub enum HostListError {
 
 impl From<NamesError> for HostListError {
     fn from(error: NamesError) -> Self {
-        if let NamesError::TooMany(most) = error { Self::TooMany(most) } else { Self::Names(error) }
+        if let NamesError::TooMany(most) = error {
+            Self::TooMany(most)
+        } else {
+            Self::Names(error)
+        }
     }
 }
 
@@ -99,7 +105,10 @@ impl HostList {
         let mut hosts = Vec::new();
         for (number, line) in (1..).zip(text.lines()) {
             let list = line.split_once('#').map_or(line, |(list, _)| list);
-            let at = |error| HostListError::Line { line: number, error: Box::new(error) };
+            let at = |error| HostListError::Line {
+                line: number,
+                error: Box::new(error),
+            };
             hosts.extend(parsed(list, most).map_err(at)?);
             // Some may be there several times.
             if hosts.len() > most.saturating_mul(REPEATED) {
@@ -114,8 +123,18 @@ impl HostList {
     /// # Errors
     /// [`HostListError::TooMany`]
     pub fn with(self, others: Self, most: usize) -> Result<Self, HostListError> {
-        let plain = |host: Host| Host { name: bare(&host.destination).to_owned(), ..host };
-        Self::new(self.hosts.into_iter().chain(others.hosts).map(plain).collect(), most)
+        let plain = |host: Host| Host {
+            name: bare(&host.destination).to_owned(),
+            ..host
+        };
+        Self::new(
+            self.hosts
+                .into_iter()
+                .chain(others.hosts)
+                .map(plain)
+                .collect(),
+            most,
+        )
     }
 
     fn new(mut hosts: Vec<Host>, most: usize) -> Result<Self, HostListError> {
@@ -150,23 +169,42 @@ fn parsed(list: &str, most: usize) -> Result<Vec<Host>, HostListError> {
 }
 
 fn host(typed: &str) -> Result<Host, HostListError> {
-    let refuse = |reason| HostListError::Name { name: typed.escape_debug().to_string(), reason };
+    let refuse = |reason| HostListError::Name {
+        name: typed.escape_debug().to_string(),
+        reason,
+    };
     if typed.len() > LONGEST {
-        let start = typed.chars().take(40).collect::<String>().escape_debug().to_string();
-        return Err(HostListError::Name { name: start + "…", reason: "it is too long" });
+        let start = typed
+            .chars()
+            .take(40)
+            .collect::<String>()
+            .escape_debug()
+            .to_string();
+        return Err(HostListError::Name {
+            name: start + "…",
+            reason: "it is too long",
+        });
     }
     let url = typed.strip_prefix("ssh://");
     let rest = url.map_or(typed, |rest| rest.strip_suffix('/').unwrap_or(rest));
-    let (user, place) = rest.rsplit_once('@').map_or((None, rest), |(user, place)| (Some(user), place));
-    let (name, port) = split_port(place).ok_or_else(|| refuse("its port is no number from 1 to 65535"))?;
+    let (user, place) = rest
+        .rsplit_once('@')
+        .map_or((None, rest), |(user, place)| (Some(user), place));
+    let (name, port) =
+        split_port(place).ok_or_else(|| refuse("its port is no number from 1 to 65535"))?;
     for part in user.into_iter().chain([name]) {
         if part.is_empty() {
             return Err(refuse("a part of it is empty"));
         }
         if part.starts_with('-') {
-            return Err(refuse("it begins with a hyphen, which ssh would take for an option"));
+            return Err(refuse(
+                "it begins with a hyphen, which ssh would take for an option",
+            ));
         }
-        if part.chars().any(|character| character.is_control() || character.is_whitespace()) {
+        if part
+            .chars()
+            .any(|character| character.is_control() || character.is_whitespace())
+        {
             return Err(refuse("it has a control character"));
         }
         if part.contains(|character| NEVER.contains(character)) || part == "." || part == ".." {
@@ -174,13 +212,20 @@ fn host(typed: &str) -> Result<Host, HostListError> {
         }
     }
     let destination = user.map_or_else(|| name.to_owned(), |user| format!("{user}@{name}"));
-    Ok(Host { name: name.to_owned(), destination, port })
+    Ok(Host {
+        name: name.to_owned(),
+        destination,
+        port,
+    })
 }
 
 /// A name or an address, and the port; `None` where that is no port.
 fn split_port(place: &str) -> Option<(&str, Option<u16>)> {
     let port = |text: &str| text.parse().ok().filter(|port| *port > 0);
-    if let Some((address, after)) = place.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+    if let Some((address, after)) = place
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once(']'))
+    {
         return match after.strip_prefix(':') {
             Some(text) => Some((address, Some(port(text)?))),
             None => after.is_empty().then_some((address, None)),
@@ -195,7 +240,9 @@ fn split_port(place: &str) -> Option<(&str, Option<u16>)> {
 
 /// Without the user.
 fn bare(destination: &str) -> &str {
-    destination.rsplit_once('@').map_or(destination, |(_, name)| name)
+    destination
+        .rsplit_once('@')
+        .map_or(destination, |(_, name)| name)
 }
 
 #[cfg(test)]
@@ -204,10 +251,17 @@ mod tests {
 
     fn told(list: &str) -> Vec<(String, String, Option<u16>)> {
         let hosts = HostList::parse(list, MOST_HOSTS).unwrap().hosts;
-        hosts.into_iter().map(|host| (host.name, host.destination, host.port)).collect()
+        hosts
+            .into_iter()
+            .map(|host| (host.name, host.destination, host.port))
+            .collect()
     }
 
-    fn of(name: &str, destination: &str, port: impl Into<Option<u16>>) -> (String, String, Option<u16>) {
+    fn of(
+        name: &str,
+        destination: &str,
+        port: impl Into<Option<u16>>,
+    ) -> (String, String, Option<u16>) {
         (name.to_owned(), destination.to_owned(), port.into())
     }
 
@@ -226,28 +280,58 @@ mod tests {
                 of("::2", "ana@::2", None),
             ]
         );
-        assert_eq!(told("ana@n[1-2]:22"), [of("n1", "ana@n1", 22), of("n2", "ana@n2", 22)]);
+        assert_eq!(
+            told("ana@n[1-2]:22"),
+            [of("n1", "ana@n1", 22), of("n2", "ana@n2", 22)]
+        );
     }
 
     #[test]
     fn each_host_is_there_once_and_names_tell_them_apart() {
         assert_eq!(told("a,n[1-2],n[2-3],a").len(), 4);
-        assert_eq!(told("a,ana@a:7,b"), [of("a", "a", None), of("ana@a:7", "ana@a", 7), of("b", "b", None)]);
+        assert_eq!(
+            told("a,ana@a:7,b"),
+            [
+                of("a", "a", None),
+                of("ana@a:7", "ana@a", 7),
+                of("b", "b", None)
+            ]
+        );
         let both = HostList::parse("a,b", MOST_HOSTS)
             .unwrap()
-            .with(HostList::parse_file("root@a\nb", MOST_HOSTS).unwrap(), MOST_HOSTS)
+            .with(
+                HostList::parse_file("root@a\nb", MOST_HOSTS).unwrap(),
+                MOST_HOSTS,
+            )
             .unwrap();
-        assert_eq!(both.hosts.iter().map(|host| host.name.as_str()).collect::<Vec<_>>(), ["a", "b", "root@a"]);
+        assert_eq!(
+            both.hosts
+                .iter()
+                .map(|host| host.name.as_str())
+                .collect::<Vec<_>>(),
+            ["a", "b", "root@a"]
+        );
     }
 
     #[test]
     fn a_file_has_comments_and_its_errors_have_a_line() {
-        let hosts = HostList::parse_file("# lab\n\nbox1 # ana's\n  node[1-2] , root@x\n", MOST_HOSTS).unwrap().hosts;
+        let hosts =
+            HostList::parse_file("# lab\n\nbox1 # ana's\n  node[1-2] , root@x\n", MOST_HOSTS)
+                .unwrap()
+                .hosts;
         let names: Vec<_> = hosts.iter().map(|host| host.name.as_str()).collect();
         assert_eq!(names, ["box1", "node1", "node2", "x"]);
-        let error = HostList::parse_file("a\n-b", MOST_HOSTS).unwrap_err().to_string();
-        assert!(error.starts_with("line 2: '-b' is no host: it begins with a hyphen"), "{error}");
-        assert_eq!(HostList::parse_file("# none\n", MOST_HOSTS), Err(HostListError::None));
+        let error = HostList::parse_file("a\n-b", MOST_HOSTS)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with("line 2: '-b' is no host: it begins with a hyphen"),
+            "{error}"
+        );
+        assert_eq!(
+            HostList::parse_file("# none\n", MOST_HOSTS),
+            Err(HostListError::None)
+        );
     }
 
     #[test]
@@ -274,17 +358,34 @@ mod tests {
             "[::1]:",
         ] {
             let error = HostList::parse(name, MOST_HOSTS).unwrap_err();
-            assert!(matches!(error, HostListError::Name { .. }), "{name}: {error:?}");
-            assert!(error.to_string().contains("write host, user@host"), "{error}");
+            assert!(
+                matches!(error, HostListError::Name { .. }),
+                "{name}: {error:?}"
+            );
+            assert!(
+                error.to_string().contains("write host, user@host"),
+                "{error}"
+            );
         }
-        let error = HostList::parse("a\u{1b}[1-2]", MOST_HOSTS).unwrap_err().to_string();
+        let error = HostList::parse("a\u{1b}[1-2]", MOST_HOSTS)
+            .unwrap_err()
+            .to_string();
         assert!(!error.contains('\u{1b}'), "{error:?}");
-        assert!(HostList::parse(&"x".repeat(10_000), MOST_HOSTS).unwrap_err().to_string().len() < 300);
+        assert!(
+            HostList::parse(&"x".repeat(10_000), MOST_HOSTS)
+                .unwrap_err()
+                .to_string()
+                .len()
+                < 300
+        );
     }
 
     #[test]
     fn more_than_there_can_be_are_refused_with_the_cure() {
-        assert_eq!(HostList::parse("n[1-64]", MOST_HOSTS).unwrap().hosts.len(), MOST_HOSTS);
+        assert_eq!(
+            HostList::parse("n[1-64]", MOST_HOSTS).unwrap().hosts.len(),
+            MOST_HOSTS
+        );
         for list in ["n[1-65]", "n[1-64],m"] {
             let error = HostList::parse(list, MOST_HOSTS).unwrap_err();
             assert_eq!(error, HostListError::TooMany(MOST_HOSTS));

@@ -32,12 +32,20 @@ pub fn expand(list: &str, most: usize) -> Result<Vec<String>, NamesError> {
         let mut expanded = vec![String::new()];
         let mut rest = word;
         while let Some((before, range, after)) = bracket(rest) {
-            let numbers = if range.contains(':') { vec![format!("[{range}]")] } else { numbers(range, word, most)? };
+            let numbers = if range.contains(':') {
+                vec![format!("[{range}]")]
+            } else {
+                numbers(range, word, most)?
+            };
             if expanded.len() * numbers.len() > most {
                 return Err(NamesError::TooMany(most));
             }
-            let append =
-                |start: &String| numbers.iter().map(|number| format!("{start}{before}{number}")).collect::<Vec<_>>();
+            let append = |start: &String| {
+                numbers
+                    .iter()
+                    .map(|number| format!("{start}{before}{number}"))
+                    .collect::<Vec<_>>()
+            };
             expanded = expanded.iter().flat_map(append).collect();
             rest = after;
         }
@@ -71,7 +79,10 @@ fn words(list: &str) -> Result<Vec<&str>, NamesError> {
         }
         !is_inside && (character == ',' || character.is_whitespace())
     };
-    Ok(list.split(separates).filter(|word| !word.is_empty()).collect())
+    Ok(list
+        .split(separates)
+        .filter(|word| !word.is_empty())
+        .collect())
 }
 
 /// What stands before the first bracket, in it, and behind it.
@@ -85,11 +96,17 @@ fn bracket(word: &str) -> Option<(&str, &str, &str)> {
 fn numbers(ranges: &str, name: &str, most: usize) -> Result<Vec<String>, NamesError> {
     let mut numbers = Vec::new();
     for range in ranges.split(',').map(str::trim) {
-        let bad = || NamesError::Range { range: range.to_owned(), name: name.to_owned() };
+        let bad = || NamesError::Range {
+            range: range.to_owned(),
+            name: name.to_owned(),
+        };
         let (low, high) = range.split_once('-').unwrap_or((range, range));
         let number = |text: &str| {
             let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-            is_number.then(|| text.parse::<u64>().ok()).flatten().ok_or_else(bad)
+            is_number
+                .then(|| text.parse::<u64>().ok())
+                .flatten()
+                .ok_or_else(bad)
         };
         let (first, last) = (number(low)?, number(high)?);
         if last < first {
@@ -114,34 +131,72 @@ mod tests {
 
     #[test]
     fn ranges_are_expanded_as_slurm_does() {
-        assert_eq!(expanded("node[08-11,70]"), ["node08", "node09", "node10", "node11", "node70"]);
-        assert_eq!(expanded("node[8-11]"), ["node8", "node9", "node10", "node11"]);
-        assert_eq!(expanded("node[098-101].example"), [98, 99, 100, 101].map(|it| format!("node{it:03}.example")));
-        assert_eq!(expanded("r[1-2]n[01-02]"), ["r1n01", "r1n02", "r2n01", "r2n02"]);
+        assert_eq!(
+            expanded("node[08-11,70]"),
+            ["node08", "node09", "node10", "node11", "node70"]
+        );
+        assert_eq!(
+            expanded("node[8-11]"),
+            ["node8", "node9", "node10", "node11"]
+        );
+        assert_eq!(
+            expanded("node[098-101].example"),
+            [98, 99, 100, 101].map(|it| format!("node{it:03}.example"))
+        );
+        assert_eq!(
+            expanded("r[1-2]n[01-02]"),
+            ["r1n01", "r1n02", "r2n01", "r2n02"]
+        );
         assert_eq!(expanded("a, b\tc[1,3] ,"), ["a", "b", "c1", "c3"]);
-        assert_eq!(expanded("login,gpu[1-2],big"), ["login", "gpu1", "gpu2", "big"]);
+        assert_eq!(
+            expanded("login,gpu[1-2],big"),
+            ["login", "gpu1", "gpu2", "big"]
+        );
         assert_eq!(expanded("[1-3]"), ["1", "2", "3"]);
         assert_eq!(expanded(" , ,"), Vec::<String>::new());
     }
 
     #[test]
     fn brackets_of_an_address_stay() {
-        assert_eq!(expanded("root@[fe80::1]:22,[::1]"), ["root@[fe80::1]:22", "[::1]"]);
+        assert_eq!(
+            expanded("root@[fe80::1]:22,[::1]"),
+            ["root@[fe80::1]:22", "[::1]"]
+        );
     }
 
     #[test]
     fn what_is_no_list_is_refused() {
         for list in ["node[1-2", "node1-2]", "node[1-[2]]", "]["] {
-            assert!(matches!(expand(list, 9), Err(NamesError::Bracket(_))), "{list}");
+            assert!(
+                matches!(expand(list, 9), Err(NamesError::Bracket(_))),
+                "{list}"
+            );
         }
-        for list in ["n[]", "n[a]", "n[2-1]", "n[1-]", "n[-1]", "n[1,,2]", "n[+1-2]", "n[99999999999999999999]"] {
-            assert!(matches!(expand(list, 9), Err(NamesError::Range { .. })), "{list}");
+        for list in [
+            "n[]",
+            "n[a]",
+            "n[2-1]",
+            "n[1-]",
+            "n[-1]",
+            "n[1,,2]",
+            "n[+1-2]",
+            "n[99999999999999999999]",
+        ] {
+            assert!(
+                matches!(expand(list, 9), Err(NamesError::Range { .. })),
+                "{list}"
+            );
         }
     }
 
     #[test]
     fn a_list_of_billions_is_refused_without_being_made() {
-        for list in ["n[1-9999999999]", "n[1-9]m[1-9]", "n[1-9],m", "n[1-9]m[1-9]o[1-9]p[1-9]q[1-9]r[1-9]s[1-9]"] {
+        for list in [
+            "n[1-9999999999]",
+            "n[1-9]m[1-9]",
+            "n[1-9],m",
+            "n[1-9]m[1-9]o[1-9]p[1-9]q[1-9]r[1-9]s[1-9]",
+        ] {
             assert_eq!(expand(list, 9), Err(NamesError::TooMany(9)), "{list}");
         }
         let many = format!("n[{}]", vec!["1-9"; 100_000].join(","));

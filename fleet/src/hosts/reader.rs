@@ -43,7 +43,12 @@ pub enum Progress {
 impl Reader {
     /// Of a host that is called so in sentences, from which samples come so often.
     pub fn new(host: &str, interval: Duration) -> Self {
-        Self { host: host.to_owned(), interval, state: State::Connecting { bytes: 0 }, window: (0, 0) }
+        Self {
+            host: host.to_owned(),
+            interval,
+            state: State::Connecting { bytes: 0 },
+            window: (0, 0),
+        }
     }
 
     /// How far the connection has come.
@@ -59,7 +64,12 @@ impl Reader {
     ///
     /// # Errors
     /// Why nothing can be read there, in a sentence with the cure.
-    pub fn line(&mut self, line: &str, now_ms: u64, mut emit: impl FnMut(&str)) -> Result<(), String> {
+    pub fn line(
+        &mut self,
+        line: &str,
+        now_ms: u64,
+        mut emit: impl FnMut(&str),
+    ) -> Result<(), String> {
         self.count(line.len(), now_ms)?;
         let host = &self.host;
         match &mut self.state {
@@ -81,7 +91,9 @@ impl Reader {
             }
             State::Records => emit(line),
             State::Csv(converter) => {
-                let records = converter.line(line, now_ms).map_err(|message| format!("{host}: {message}"))?;
+                let records = converter
+                    .line(line, now_ms)
+                    .map_err(|message| format!("{host}: {message}"))?;
                 emit_records(&records, emit);
             }
         }
@@ -113,7 +125,10 @@ impl Reader {
         }
         *counted += bytes;
         if *counted > MOST_BYTES {
-            return Err(format!("{}: it writes more than any machine has to tell; look at what runs there", self.host));
+            return Err(format!(
+                "{}: it writes more than any machine has to tell; look at what runs there",
+                self.host
+            ));
         }
         Ok(())
     }
@@ -147,10 +162,17 @@ mod tests {
     #[test]
     fn records_are_handed_on_as_they_are_behind_what_a_shell_prints() {
         let mut reader = reader();
-        assert_eq!(lines(&mut reader, &["Welcome!", "{\"type\":\"x\"}"]).unwrap(), [""; 0]);
+        assert_eq!(
+            lines(&mut reader, &["Welcome!", "{\"type\":\"x\"}"]).unwrap(),
+            [""; 0]
+        );
         assert_eq!(reader.progress(), Progress::Connecting);
         assert_eq!(
-            lines(&mut reader, &["#records gpumon 0.2.0", "{\"type\":\"x\"}", "#"]).unwrap(),
+            lines(
+                &mut reader,
+                &["#records gpumon 0.2.0", "{\"type\":\"x\"}", "#"]
+            )
+            .unwrap(),
             ["{\"type\":\"x\"}", "#"]
         );
         assert_eq!(reader.progress(), Progress::Connected);
@@ -161,7 +183,10 @@ mod tests {
         let line = "x".repeat(1000);
         let babble: Vec<_> = vec![line.as_str(); 70];
         let error = lines(&mut reader(), &babble).unwrap_err();
-        assert!(error.starts_with("n1: it writes what is not gpumon's; have its shell"), "{error}");
+        assert!(
+            error.starts_with("n1: it writes what is not gpumon's; have its shell"),
+            "{error}"
+        );
         let mut connected = reader();
         lines(&mut connected, &["#records gpumon 0.2.0"]).unwrap();
         let line = "x".repeat(1 << 20);
@@ -177,6 +202,9 @@ mod tests {
     #[test]
     fn what_is_missing_there_ends_it() {
         let error = lines(&mut reader(), &["#missing gpumon 0.1.0"]).unwrap_err();
-        assert!(error.contains("gpumon 0.1.0 there is of another version"), "{error}");
+        assert!(
+            error.contains("gpumon 0.1.0 there is of another version"),
+            "{error}"
+        );
     }
 }

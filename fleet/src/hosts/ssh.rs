@@ -24,14 +24,20 @@ pub struct Ssh {
 
 impl Default for Ssh {
     fn default() -> Self {
-        Self { program: "ssh".into(), config: None }
+        Self {
+            program: "ssh".into(),
+            config: None,
+        }
     }
 }
 
 impl Ssh {
     /// With this configuration instead of the user's own.
     pub fn with_config(config: Option<&Path>) -> Self {
-        Self { config: config.map(Path::to_owned), ..Self::default() }
+        Self {
+            config: config.map(Path::to_owned),
+            ..Self::default()
+        }
     }
 
     /// What it is told to have samples of this host so often.
@@ -53,12 +59,20 @@ impl Ssh {
             "PermitLocalCommand=no".to_owned(),
             "LogLevel=ERROR".to_owned(),
         ];
-        arguments.extend(options.into_iter().flat_map(|option| ["-o".into(), option.into()]));
+        arguments.extend(
+            options
+                .into_iter()
+                .flat_map(|option| ["-o".into(), option.into()]),
+        );
         if let Some(port) = host.port {
             arguments.extend(["-p".into(), port.to_string().into()]);
         }
         // Behind it, nothing is an option.
-        arguments.extend(["--".into(), host.destination.clone().into(), far_side::command(interval).into()]);
+        arguments.extend([
+            "--".into(),
+            host.destination.clone().into(),
+            far_side::command(interval).into(),
+        ]);
         arguments
     }
 }
@@ -75,9 +89,17 @@ mod tests {
         let arguments = ssh.arguments(&hosts.hosts()[0], Duration::from_secs(2));
         let arguments: Vec<_> = arguments.iter().map(|it| it.to_str().unwrap()).collect();
         assert_eq!(arguments[..2], ["-F", "/x/config"]);
-        let [.., port, number, dashes, destination, command] = &arguments[..] else { panic!("{arguments:?}") };
-        assert_eq!((*port, *number, *dashes, *destination), ("-p", "2222", "--", "ana@a"));
+        let [.., port, number, dashes, destination, command] = &arguments[..] else {
+            panic!("{arguments:?}")
+        };
+        assert_eq!(
+            (*port, *number, *dashes, *destination),
+            ("-p", "2222", "--", "ana@a")
+        );
         assert!(command.starts_with("exec sh -c '"), "{command}");
-        assert!(arguments.contains(&"BatchMode=yes"), "nobody is there to answer");
+        assert!(
+            arguments.contains(&"BatchMode=yes"),
+            "nobody is there to answer"
+        );
     }
 }

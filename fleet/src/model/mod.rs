@@ -12,8 +12,8 @@ mod usage;
 pub use events::{FleetEvent, FleetEventKind, FleetEvents};
 pub use history::{FleetHistory, FleetSeries};
 pub use now::{
-    Fleet, FleetCondition, FleetGpus, FleetHold, FleetNodes, FleetOwner, FleetSource, FleetSourceKind, FleetState,
-    GpuHealth, NodeHealth, OwnerKind, Resolution,
+    Fleet, FleetCondition, FleetGpus, FleetHold, FleetNodes, FleetOwner, FleetSource,
+    FleetSourceKind, FleetState, GpuHealth, NodeHealth, OwnerKind, Resolution,
 };
 pub(crate) use usage::{Amounts, sort_groups};
 pub use usage::{FleetUsage, OwnerUsage, UsageGroup, sum_known};

@@ -82,11 +82,14 @@ pub(crate) type Amounts = [Option<f64>; 3];
 impl FleetUsage {
     /// Lists these owners, which must be complete, and adds them up by user and by namespace.
     pub fn set_owners(&mut self, mut owners: Vec<OwnerUsage>) {
-        owners.sort_by(|a, b| compare_descending(a.gpu_s, b.gpu_s).then_with(|| a.owner.cmp(&b.owner)));
+        owners.sort_by(|a, b| {
+            compare_descending(a.gpu_s, b.gpu_s).then_with(|| a.owner.cmp(&b.owner))
+        });
         self.owners_total = owners.len() as u32;
         self.users = group_owners(&owners, |owner| Some(owner.user.clone()));
-        self.namespaces =
-            group_owners(&owners, |owner| (owner.kind == OwnerKind::Pod).then(|| owner.namespace.clone()));
+        self.namespaces = group_owners(&owners, |owner| {
+            (owner.kind == OwnerKind::Pod).then(|| owner.namespace.clone())
+        });
         let mut jobs = 0;
         let is_listed = |usage: &OwnerUsage| {
             let is_job = !matches!(usage.owner.kind, OwnerKind::User | OwnerKind::Notebook);
@@ -95,7 +98,9 @@ impl FleetUsage {
         };
         let (listed, unlisted): (Vec<_>, Vec<_>) = owners.into_iter().partition(is_listed);
         self.owners = listed;
-        self.unlisted = group_owners(&unlisted, |_| Some(None)).pop().unwrap_or_default();
+        self.unlisted = group_owners(&unlisted, |_| Some(None))
+            .pop()
+            .unwrap_or_default();
     }
 }
 
@@ -113,10 +118,15 @@ impl UsageGroup {
     /// Returns what remains of this group without `part`, which belongs to it.
     #[must_use]
     pub fn without(&self, part: &Self) -> Self {
-        let mut rest = Self { owners: self.owners.saturating_sub(part.owners), ..Self::default() };
+        let mut rest = Self {
+            owners: self.owners.saturating_sub(part.owners),
+            ..Self::default()
+        };
         let (all, taken) = (self.amounts(), part.amounts());
         if rest.owners > 0 {
-            rest.set_amounts([0, 1, 2].map(|at| all[at].map(|all| (all - taken[at].unwrap_or(0.0)).max(0.0))));
+            rest.set_amounts(
+                [0, 1, 2].map(|at| all[at].map(|all| (all - taken[at].unwrap_or(0.0)).max(0.0))),
+            );
         }
         rest
     }
@@ -142,11 +152,19 @@ fn compare_descending(a: Option<f64>, b: Option<f64>) -> std::cmp::Ordering {
 
 /// Adds up owners by the name that `name_of` returns. Owners for which it returns `None` are left
 /// out.
-fn group_owners(owners: &[OwnerUsage], name_of: impl Fn(&FleetOwner) -> Option<Option<String>>) -> Vec<UsageGroup> {
+fn group_owners(
+    owners: &[OwnerUsage],
+    name_of: impl Fn(&FleetOwner) -> Option<Option<String>>,
+) -> Vec<UsageGroup> {
     let mut groups: BTreeMap<Option<String>, UsageGroup> = BTreeMap::new();
     for usage in owners {
-        let Some(name) = name_of(&usage.owner) else { continue };
-        let group = groups.entry(name.clone()).or_insert_with(|| UsageGroup { name, ..UsageGroup::default() });
+        let Some(name) = name_of(&usage.owner) else {
+            continue;
+        };
+        let group = groups.entry(name.clone()).or_insert_with(|| UsageGroup {
+            name,
+            ..UsageGroup::default()
+        });
         group.owners += 1;
         let (before, more) = (group.amounts(), usage.amounts());
         group.set_amounts([0, 1, 2].map(|at| sum_known([before[at], more[at]])));
@@ -194,16 +212,41 @@ mod tests {
         let mut usage = source;
         usage.set_owners(pods.chain(notebooks).collect());
         assert_eq!((usage.owners.len(), usage.owners_total), (1200, 1700));
-        let sums = |group: &UsageGroup| (group.name.clone(), group.owners, group.gpu_s, group.energy_joules);
+        let sums = |group: &UsageGroup| {
+            (
+                group.name.clone(),
+                group.owners,
+                group.gpu_s,
+                group.energy_joules,
+            )
+        };
         let all: u32 = (0..1000).map(|id| 2000 - id).sum();
         assert_eq!(usage.unlisted.owners, 500);
-        assert_eq!(usage.unlisted.gpu_s, Some(f64::from((500..1000).map(|id| 2000 - id).sum::<u32>())));
+        assert_eq!(
+            usage.unlisted.gpu_s,
+            Some(f64::from((500..1000).map(|id| 2000 - id).sum::<u32>()))
+        );
         assert_eq!(
             usage.namespaces.iter().map(sums).collect::<Vec<_>>(),
-            [(Some("ml".to_owned()), 1000, Some(f64::from(all)), Some(2000.0))]
+            [(
+                Some("ml".to_owned()),
+                1000,
+                Some(f64::from(all)),
+                Some(2000.0)
+            )]
         );
         assert_eq!(usage.users.len(), 2);
-        assert_eq!(sum_known(usage.users.iter().map(|user| user.gpu_s)), Some(f64::from(all + 700)));
-        assert_eq!(usage.users.iter().map(|user| user.active_gpu_s).collect::<Vec<_>>(), [None, None]);
+        assert_eq!(
+            sum_known(usage.users.iter().map(|user| user.gpu_s)),
+            Some(f64::from(all + 700))
+        );
+        assert_eq!(
+            usage
+                .users
+                .iter()
+                .map(|user| user.active_gpu_s)
+                .collect::<Vec<_>>(),
+            [None, None]
+        );
     }
 }

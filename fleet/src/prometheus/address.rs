@@ -35,18 +35,36 @@ impl Address {
             ))
         };
         let uri: Uri = typed.parse().map_err(|_| unfit("it is not a URL"))?;
-        let scheme = uri.scheme_str().filter(|scheme| ["http", "https"].contains(scheme));
+        let scheme = uri
+            .scheme_str()
+            .filter(|scheme| ["http", "https"].contains(scheme));
         let scheme = scheme.ok_or_else(|| unfit("it does not begin with http:// or https://"))?;
-        let authority = uri.authority().filter(|it| !it.host().is_empty()).ok_or_else(|| unfit("it has no host"))?;
+        let authority = uri
+            .authority()
+            .filter(|it| !it.host().is_empty())
+            .ok_or_else(|| unfit("it has no host"))?;
         if uri.query().is_some() || typed.contains('#') {
             return Err(unfit("it has a query or a fragment"));
         }
         let path = uri.path().trim_end_matches('/');
         // As people copy it of the address bar, and as Grafana has it.
-        let path = path.strip_suffix("/graph").or_else(|| path.strip_suffix("/api/v1")).unwrap_or(path);
-        let host = authority.host().trim_start_matches('[').trim_end_matches(']');
-        let is_local = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
-        Ok(Self { base: format!("{scheme}://{authority}{path}"), is_encrypted: scheme == "https", is_local })
+        let path = path
+            .strip_suffix("/graph")
+            .or_else(|| path.strip_suffix("/api/v1"))
+            .unwrap_or(path);
+        let host = authority
+            .host()
+            .trim_start_matches('[')
+            .trim_end_matches(']');
+        let is_local = host == "localhost"
+            || host
+                .parse::<IpAddr>()
+                .is_ok_and(|address| address.is_loopback());
+        Ok(Self {
+            base: format!("{scheme}://{authority}{path}"),
+            is_encrypted: scheme == "https",
+            is_local,
+        })
     }
 
     /// As people may see it.
@@ -74,24 +92,51 @@ mod tests {
     fn an_address_is_what_stands_before_the_api() {
         for (typed, base) in [
             ("http://127.0.0.1:9090", "http://127.0.0.1:9090"),
-            (" https://example.org/prometheus/ ", "https://example.org/prometheus"),
-            ("https://mimir.example.org/prometheus/api/v1", "https://mimir.example.org/prometheus"),
+            (
+                " https://example.org/prometheus/ ",
+                "https://example.org/prometheus",
+            ),
+            (
+                "https://mimir.example.org/prometheus/api/v1",
+                "https://mimir.example.org/prometheus",
+            ),
             ("http://[::1]:9090/graph", "http://[::1]:9090"),
         ] {
             let address = Address::new(typed).unwrap();
-            assert_eq!((address.name(), address.is_local), (base, !base.contains("example")));
+            assert_eq!(
+                (address.name(), address.is_local),
+                (base, !base.contains("example"))
+            );
         }
-        let endpoint = Address::new("http://p/x").unwrap().endpoint("query", &[("query", "up{a=\"b & c\"}")]);
-        assert_eq!(endpoint, "http://p/x/api/v1/query?query=up%7Ba%3D%22b+%26+c%22%7D");
+        let endpoint = Address::new("http://p/x")
+            .unwrap()
+            .endpoint("query", &[("query", "up{a=\"b & c\"}")]);
+        assert_eq!(
+            endpoint,
+            "http://p/x/api/v1/query?query=up%7Ba%3D%22b+%26+c%22%7D"
+        );
     }
 
     #[test]
     fn what_is_no_address_is_refused_and_a_password_is_not_repeated() {
-        for typed in ["", "prometheus:9090", "ftp://a", "http://", "http://a/?x=1", "http://a/#b", "http://a b"] {
+        for typed in [
+            "",
+            "prometheus:9090",
+            "ftp://a",
+            "http://",
+            "http://a/?x=1",
+            "http://a/#b",
+            "http://a b",
+        ] {
             let error = Address::new(typed).unwrap_err().to_string();
             assert!(error.contains("use one as https://"), "{error}");
         }
-        let error = Address::new("https://ana:secret@example.org").unwrap_err().to_string();
-        assert!(error.contains("password in a file") && !error.contains("secret"), "{error}");
+        let error = Address::new("https://ana:secret@example.org")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("password in a file") && !error.contains("secret"),
+            "{error}"
+        );
     }
 }

@@ -47,7 +47,11 @@ impl Source {
     /// # Errors
     /// What is wrong with the settings, and the cure.
     pub(super) fn new(settings: Settings) -> Result<Self, SettingsError> {
-        let named = settings.labels.iter().map(|(name, _)| name).chain(&settings.node_label);
+        let named = settings
+            .labels
+            .iter()
+            .map(|(name, _)| name)
+            .chain(&settings.node_label);
         for name in named {
             if !is_label_name(name) {
                 let name = gpumon_probe::owner::clean_name(name);
@@ -56,8 +60,11 @@ impl Source {
                 )));
             }
         }
-        let matchers: Vec<_> =
-            settings.labels.iter().map(|(name, value)| format!("{name}={}", quoted(value))).collect();
+        let matchers: Vec<_> = settings
+            .labels
+            .iter()
+            .map(|(name, value)| format!("{name}={}", quoted(value)))
+            .collect();
         Ok(Self {
             client: Client::new(&settings)?,
             matchers: matchers.join(","),
@@ -94,11 +101,23 @@ impl Source {
         read: impl FnOnce(&Answer<'_>) -> T + Send + 'static,
     ) -> Result<Asked<T>, QueryError> {
         let answered = match steps {
-            None => self.client.get("query", &[("query", expression)], MOST_BYTES).await,
+            None => {
+                self.client
+                    .get("query", &[("query", expression)], MOST_BYTES)
+                    .await
+            }
             Some(Steps { from, to, step_s }) => {
-                let [from, to, step] = [from, to, u64::from(step_s)].map(|number| number.to_string());
-                let parameters = [("query", expression), ("start", &from), ("end", &to), ("step", &step)];
-                self.client.get("query_range", &parameters, MOST_BYTES).await
+                let [from, to, step] =
+                    [from, to, u64::from(step_s)].map(|number| number.to_string());
+                let parameters = [
+                    ("query", expression),
+                    ("start", &from),
+                    ("end", &to),
+                    ("step", &step),
+                ];
+                self.client
+                    .get("query_range", &parameters, MOST_BYTES)
+                    .await
             }
         };
         let size = match &answered {
@@ -122,13 +141,21 @@ impl Source {
         let parsed = tokio::task::spawn_blocking(move || {
             let mut answer = answer::parse(&bytes)?;
             if answer.is_cut {
-                answer.warnings.push(format!("it has more than {MOST_SERIES} series, and the others are left out"));
+                answer.warnings.push(format!(
+                    "it has more than {MOST_SERIES} series, and the others are left out"
+                ));
             }
             let value = read(&answer);
-            Ok(Asked { value, warnings: answer.warnings })
+            Ok(Asked {
+                value,
+                warnings: answer.warnings,
+            })
         });
         let parsed = parsed.await.unwrap_or_else(|error| Err(error.to_string()));
-        parsed.map_err(|cause| QueryError::NotPrometheus { address: self.address().to_owned(), cause })
+        parsed.map_err(|cause| QueryError::NotPrometheus {
+            address: self.address().to_owned(),
+            cause,
+        })
     }
 }
 
@@ -137,18 +164,28 @@ impl Steps {
     pub(super) fn until_now(range_s: u32, step_s: u32) -> Self {
         let step = u64::from(step_s.max(1));
         let to = now_ms() / 1000 / step * step;
-        Self { from: to.saturating_sub(u64::from(range_s) / step * step), to, step_s: step_s.max(1) }
+        Self {
+            from: to.saturating_sub(u64::from(range_s) / step * step),
+            to,
+            step_s: step_s.max(1),
+        }
     }
 
     /// The same until this minute: what befell since the last multiple of a long step is not to wait for the next.
     pub(super) fn until_this_minute(range_s: u32, step_s: u32) -> Self {
         let even = Self::until_now(range_s, step_s);
         let later = (now_ms() / 60_000 * 60).saturating_sub(even.to);
-        Self { from: even.from + later, to: even.to + later, ..even }
+        Self {
+            from: even.from + later,
+            to: even.to + later,
+            ..even
+        }
     }
 }
 
 /// In milliseconds since 1970.
 pub(super) fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_millis() as u64)
 }

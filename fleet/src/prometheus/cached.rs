@@ -34,7 +34,12 @@ pub(super) struct Fresh<T> {
 
 impl<T> Default for Cached<T> {
     fn default() -> Self {
-        Self(Mutex::new(Slot { last: None, next: Instant::now(), failures: 0, flight: None }))
+        Self(Mutex::new(Slot {
+            last: None,
+            next: Instant::now(),
+            failures: 0,
+            flight: None,
+        }))
     }
 }
 
@@ -50,7 +55,9 @@ impl<T: Send + Sync + 'static> Cached<T> {
         F: Future<Output = Fresh<T>> + Send + 'static,
     {
         let (last, flight) = self.last(read);
-        let Some(mut flight) = flight else { return last };
+        let Some(mut flight) = flight else {
+            return last;
+        };
         // Whatever comes of it, it has ended.
         let _ = timeout(patience(last.is_some()), flight.changed()).await;
         self.slot().last.clone()
@@ -65,7 +72,10 @@ impl<T: Send + Sync + 'static> Cached<T> {
         F: Future<Output = Fresh<T>> + Send + 'static,
     {
         let mut slot = self.slot();
-        let is_flying = slot.flight.as_ref().is_some_and(|flight| flight.has_changed().is_ok());
+        let is_flying = slot
+            .flight
+            .as_ref()
+            .is_some_and(|flight| flight.has_changed().is_ok());
         if !is_flying {
             if slot.last.is_some() && Instant::now() < slot.next {
                 return (slot.last.clone(), None);
@@ -87,11 +97,25 @@ impl<T: Send + Sync + 'static> Cached<T> {
     /// What was read since `begin`.
     fn keep(&self, fresh: Fresh<T>, begin: Instant) {
         let (mut slot, now) = (self.slot(), Instant::now());
-        slot.failures = if fresh.is_failure { slot.failures + 1 } else { 0 };
-        let pause = fresh.period.saturating_mul(1 << slot.failures.min(8).saturating_sub(1));
-        let pause = if fresh.is_failure { pause.min(LONGEST_PAUSE.max(fresh.period)) } else { fresh.period };
+        slot.failures = if fresh.is_failure {
+            slot.failures + 1
+        } else {
+            0
+        };
+        let pause = fresh
+            .period
+            .saturating_mul(1 << slot.failures.min(8).saturating_sub(1));
+        let pause = if fresh.is_failure {
+            pause.min(LONGEST_PAUSE.max(fresh.period))
+        } else {
+            fresh.period
+        };
         // Who asks once in each period gets something new each time, and a slow source is at rest half of the time.
-        let pause = if fresh.is_failure { pause } else { pause * 4 / 5 };
+        let pause = if fresh.is_failure {
+            pause
+        } else {
+            pause * 4 / 5
+        };
         slot.next = (begin + pause).max(now + begin.elapsed());
         slot.last = Some(fresh.value);
     }
@@ -114,7 +138,13 @@ struct Slots<K, T> {
 
 impl<K: Eq + Hash + Clone, T> CachedByKey<K, T> {
     pub(super) fn new(most: usize) -> Self {
-        Self { most, slots: Mutex::new(Slots { clock: 0, all: HashMap::new() }) }
+        Self {
+            most,
+            slots: Mutex::new(Slots {
+                clock: 0,
+                all: HashMap::new(),
+            }),
+        }
     }
 
     pub(super) fn of(&self, key: K) -> Arc<Cached<T>> {
@@ -122,10 +152,17 @@ impl<K: Eq + Hash + Clone, T> CachedByKey<K, T> {
         slots.clock += 1;
         let now = slots.clock;
         if slots.all.len() >= self.most && !slots.all.contains_key(&key) {
-            let oldest = slots.all.iter().min_by_key(|(_, (used, _))| *used).map(|(key, _)| key.clone());
+            let oldest = slots
+                .all
+                .iter()
+                .min_by_key(|(_, (used, _))| *used)
+                .map(|(key, _)| key.clone());
             oldest.map(|key| slots.all.remove(&key));
         }
-        let slot = slots.all.entry(key).or_insert_with(|| (now, Arc::default()));
+        let slot = slots
+            .all
+            .entry(key)
+            .or_insert_with(|| (now, Arc::default()));
         slot.0 = now;
         Arc::clone(&slot.1)
     }
@@ -140,7 +177,11 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn fresh(value: u32, is_failure: bool) -> Fresh<u32> {
-        Fresh { value: Arc::new(value), period: SECOND, is_failure }
+        Fresh {
+            value: Arc::new(value),
+            period: SECOND,
+            is_failure,
+        }
     }
 
     #[tokio::test]
@@ -165,12 +206,24 @@ mod tests {
     #[tokio::test]
     async fn what_is_slow_is_shown_as_it_was_and_goes_on() {
         let cached = Arc::new(Cached::default());
-        cached.keep(Fresh { period: Duration::ZERO, ..fresh(1, false) }, Instant::now());
+        cached.keep(
+            Fresh {
+                period: Duration::ZERO,
+                ..fresh(1, false)
+            },
+            Instant::now(),
+        );
         let slow = |_| async {
             tokio::time::sleep(Duration::from_millis(50)).await;
             fresh(2, false)
         };
-        let patience = |has_some| if has_some { Duration::from_millis(1) } else { SECOND };
+        let patience = |has_some| {
+            if has_some {
+                Duration::from_millis(1)
+            } else {
+                SECOND
+            }
+        };
         assert_eq!(cached.get(patience, slow).await.as_deref(), Some(&1));
         tokio::time::sleep(Duration::from_millis(100)).await;
         assert_eq!(cached.get(patience, slow).await.as_deref(), Some(&2));
@@ -183,20 +236,46 @@ mod tests {
         let cached = Cached::default();
         for pause in [1, 2, 4, 8, 16, 32, 60, 60] {
             cached.keep(fresh(0, true), Instant::now());
-            let until = cached.slot().next.duration_since(Instant::now()).as_secs_f64();
+            let until = cached
+                .slot()
+                .next
+                .duration_since(Instant::now())
+                .as_secs_f64();
             assert!((f64::from(pause) - until).abs() < 0.5, "{pause} {until}");
         }
         cached.keep(fresh(0, false), Instant::now());
         assert_eq!(cached.slot().failures, 0);
-        let until = cached.slot().next.duration_since(Instant::now()).as_secs_f64();
+        let until = cached
+            .slot()
+            .next
+            .duration_since(Instant::now())
+            .as_secs_f64();
         assert!((0.7..=0.8).contains(&until), "{until}");
         // It took five seconds, and rests as long.
-        cached.keep(fresh(0, false), Instant::now().checked_sub(5 * SECOND).unwrap());
-        let until = cached.slot().next.duration_since(Instant::now()).as_secs_f64();
+        cached.keep(
+            fresh(0, false),
+            Instant::now().checked_sub(5 * SECOND).unwrap(),
+        );
+        let until = cached
+            .slot()
+            .next
+            .duration_since(Instant::now())
+            .as_secs_f64();
         assert!((4.5..=5.1).contains(&until), "{until}");
         let cached = Arc::new(Cached::default());
-        assert_eq!(cached.get(|_| SECOND, |_| async { panic!("as a test wants") }).await, None);
-        assert_eq!(cached.get(|_| SECOND, |_| async { fresh(3, false) }).await.as_deref(), Some(&3));
+        assert_eq!(
+            cached
+                .get(|_| SECOND, |_| async { panic!("as a test wants") })
+                .await,
+            None
+        );
+        assert_eq!(
+            cached
+                .get(|_| SECOND, |_| async { fresh(3, false) })
+                .await
+                .as_deref(),
+            Some(&3)
+        );
     }
 
     #[test]

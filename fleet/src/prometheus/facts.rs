@@ -63,12 +63,17 @@ pub(super) const MOST_JOBS: usize = 50;
 /// What an answer says.
 pub(super) fn read(of: QuestionName, answer: &Answer<'_>, node_label: Option<&str>) -> Facts {
     let mut interner = Interner::new(node_label);
-    let mut told = Facts { all: Vec::with_capacity(answer.rows.len()), ..Facts::default() };
+    let mut told = Facts {
+        all: Vec::with_capacity(answer.rows.len()),
+        ..Facts::default()
+    };
     let mut jobs_of_gpus = HashMap::new();
     let mut job = String::new();
     let mut parts = HashSet::new();
     for row in &answer.rows {
-        let Some(fact) = fact(of, row, &mut interner) else { continue };
+        let Some(fact) = fact(of, row, &mut interner) else {
+            continue;
+        };
         // Parts are added up, and two replicas of Prometheus tell each.
         if fact.is_part {
             let part = interner.text(row.labels.get("GPU_I_ID"));
@@ -78,7 +83,9 @@ pub(super) fn read(of: QuestionName, answer: &Answer<'_>, node_label: Option<&st
         }
         let name = row.labels.get("job");
         if of == QuestionName::Roster {
-            let first = jobs_of_gpus.entry((Arc::clone(&fact.target), fact.gpu)).or_insert(name);
+            let first = jobs_of_gpus
+                .entry((Arc::clone(&fact.target), fact.gpu))
+                .or_insert(name);
             told.is_doubled |= *first != name;
         }
         if job != name && of != QuestionName::Up {
@@ -94,7 +101,11 @@ pub(super) fn read(of: QuestionName, answer: &Answer<'_>, node_label: Option<&st
 
 fn fact(of: QuestionName, row: &Row<'_>, interner: &mut Interner<'_>) -> Option<Fact> {
     let labels = &row.labels;
-    let value = if of == QuestionName::HeldIdle { lasted_s(row)? } else { row.value()? };
+    let value = if of == QuestionName::HeldIdle {
+        lasted_s(row)?
+    } else {
+        row.value()?
+    };
     let name = labels.get("__name__");
     let (id, family, factor) = match of {
         QuestionName::Utilization => metrics::by_name(&[metrics::UTILIZATION], name)?,
@@ -103,7 +114,12 @@ fn fact(of: QuestionName, row: &Row<'_>, interner: &mut Interner<'_>) -> Option<
         QuestionName::Temperature => metrics::by_name(&[metrics::TEMPERATURE], name)?,
         QuestionName::PowerLimit => metrics::by_name(&[metrics::POWER_LIMIT], name)?,
         QuestionName::MemoryTotal => {
-            let parts = [metrics::MEMORY_TOTAL, metrics::MEMORY_USED, metrics::MEMORY_FREE, metrics::MEMORY_RESERVED];
+            let parts = [
+                metrics::MEMORY_TOTAL,
+                metrics::MEMORY_USED,
+                metrics::MEMORY_FREE,
+                metrics::MEMORY_RESERVED,
+            ];
             metrics::by_name(&parts, name)?
         }
         // Functions take the names away.
@@ -115,11 +131,15 @@ fn fact(of: QuestionName, row: &Row<'_>, interner: &mut Interner<'_>) -> Option<
         _ => ("", Family::Own, 1.0),
     };
     let more = match of {
-        QuestionName::Roster => More::Model(interner.text(labels.get("name")), labels.get("source") == "simulated"),
+        QuestionName::Roster => More::Model(
+            interner.text(labels.get("name")),
+            labels.get("source") == "simulated",
+        ),
         QuestionName::ModelsByNode => More::Model(interner.text(labels.get("name")), false),
-        QuestionName::Holders | QuestionName::HoldersByNode => {
-            More::Owner(Arc::new(owner(labels, interner)?), interner.text(labels.get("pod_uid")))
-        }
+        QuestionName::Holders | QuestionName::HoldersByNode => More::Owner(
+            Arc::new(owner(labels, interner)?),
+            interner.text(labels.get("pod_uid")),
+        ),
         QuestionName::States => {
             let state = labels.get("state");
             More::Word(interner.text(if state.is_empty() { "stuck" } else { state }))
@@ -127,8 +147,12 @@ fn fact(of: QuestionName, row: &Row<'_>, interner: &mut Interner<'_>) -> Option<
         QuestionName::Conditions | QuestionName::ConditionsByNode | QuestionName::Xids => {
             More::Word(condition(of, labels, value, interner)?)
         }
-        _ if family.is_dcgm() && matches!(of, QuestionName::Utilization | QuestionName::MemoryTotal) => {
-            let owner = (of == QuestionName::Utilization).then(|| pod(labels)).flatten();
+        _ if family.is_dcgm()
+            && matches!(of, QuestionName::Utilization | QuestionName::MemoryTotal) =>
+        {
+            let owner = (of == QuestionName::Utilization)
+                .then(|| pod(labels))
+                .flatten();
             More::ModelAndOwner(interner.text(labels.get("modelName")), owner.map(Arc::new))
         }
         _ => More::None,
@@ -162,7 +186,10 @@ fn plausible(id: &str, value: f64) -> Option<f64> {
         metrics::UTILIZATION => 0.0..=100.0,
         metrics::TEMPERATURE => -50.0..=300.0,
         metrics::POWER | metrics::POWER_LIMIT => 0.0..=1e7,
-        metrics::MEMORY_USED | metrics::MEMORY_TOTAL | metrics::MEMORY_FREE | metrics::MEMORY_RESERVED => 0.0..=1e16,
+        metrics::MEMORY_USED
+        | metrics::MEMORY_TOTAL
+        | metrics::MEMORY_FREE
+        | metrics::MEMORY_RESERVED => 0.0..=1e16,
         _ => return Some(value),
     };
     range.contains(&value).then_some(value)
@@ -182,9 +209,18 @@ fn lasted_s(row: &Row<'_>) -> Option<f64> {
 }
 
 /// What a condition is called: an Xid by its number.
-fn condition(of: QuestionName, labels: &Labels<'_>, value: f64, interner: &mut Interner<'_>) -> Option<Arc<str>> {
+fn condition(
+    of: QuestionName,
+    labels: &Labels<'_>,
+    value: f64,
+    interner: &mut Interner<'_>,
+) -> Option<Arc<str>> {
     let named = labels.get("condition");
-    let code = if of == QuestionName::Xids { Some(value as u32) } else { labels.get("code").parse::<u32>().ok() };
+    let code = if of == QuestionName::Xids {
+        Some(value as u32)
+    } else {
+        labels.get("code").parse::<u32>().ok()
+    };
     match code {
         Some(code) if named.is_empty() => Some(interner.text(&format!("xid_{code}"))),
         _ if named.is_empty() => None,

@@ -45,9 +45,17 @@ pub(super) const MEMORY_FREE: &str = "memory.free_bytes";
 pub(super) const MEMORY_RESERVED: &str = "memory.reserved_bytes";
 
 /// Those that a fleet shows.
-pub(super) const SHOWN: [&str; 6] = [UTILIZATION, MEMORY_USED, MEMORY_TOTAL, POWER, POWER_LIMIT, TEMPERATURE];
+pub(super) const SHOWN: [&str; 6] = [
+    UTILIZATION,
+    MEMORY_USED,
+    MEMORY_TOTAL,
+    POWER,
+    POWER_LIMIT,
+    TEMPERATURE,
+];
 
-static READINGS: LazyLock<Vec<Reading>> = LazyLock::new(|| GPU_FIELDS.iter().filter_map(Reading::new).collect());
+static READINGS: LazyLock<Vec<Reading>> =
+    LazyLock::new(|| GPU_FIELDS.iter().filter_map(Reading::new).collect());
 
 impl Family {
     const ALL: [Self; 3] = [Self::Own, Self::Renamed, Self::Old];
@@ -59,7 +67,11 @@ impl Family {
 }
 
 impl Families {
-    pub(super) const ALL: Self = Self { own: true, renamed: true, old: true };
+    pub(super) const ALL: Self = Self {
+        own: true,
+        renamed: true,
+        old: true,
+    };
 
     pub(super) fn has(self, family: Family) -> bool {
         match family {
@@ -97,17 +109,28 @@ impl Reading {
         // So much that DCGM, which counts whole mebibytes, loses nothing.
         let much = f64::from(1 << 30);
         let (renamed, old, factors) = field.dcgm.map_or(("", "", [1.0; 2]), |dcgm| {
-            let factors = [dcgm.renamed_value(field.unit, much), dcgm.value(field.unit, much)].map(|it| much / it);
+            let factors = [
+                dcgm.renamed_value(field.unit, much),
+                dcgm.value(field.unit, much),
+            ]
+            .map(|it| much / it);
             (dcgm.renamed, dcgm.name, factors)
         });
         let names = [own, renamed, if old == renamed { "" } else { old }];
-        Some(Self { id: field.id, names, factors: [much / field.unit.base(much), factors[0], factors[1]] })
+        Some(Self {
+            id: field.id,
+            names,
+            factors: [much / field.unit.base(much), factors[0], factors[1]],
+        })
     }
 
     /// Its names in these families.
     pub(super) fn names(&self, families: Families) -> Vec<&'static str> {
         let named = Family::ALL.into_iter().zip(self.names);
-        named.filter(|(family, name)| families.has(*family) && !name.is_empty()).map(|(_, name)| name).collect()
+        named
+            .filter(|(family, name)| families.has(*family) && !name.is_empty())
+            .map(|(_, name)| name)
+            .collect()
     }
 
     /// Whose name this is, and what it is multiplied by; `None` if it is another reading's.
@@ -119,15 +142,20 @@ impl Reading {
 
 /// Names of these readings together.
 pub(super) fn names(ids: &[&str], families: Families) -> Vec<&'static str> {
-    ids.iter().filter_map(|id| Reading::of(id)).flat_map(|reading| reading.names(families)).collect()
+    ids.iter()
+        .filter_map(|id| Reading::of(id))
+        .flat_map(|reading| reading.names(families))
+        .collect()
 }
 
 /// The reading that has this name, whose name it is, and what it is multiplied by.
 pub(super) fn by_name(ids: &[&str], name: &str) -> Option<(&'static str, Family, f64)> {
-    ids.iter().filter_map(|id| Reading::of(id)).find_map(|reading| {
-        let (family, factor) = reading.family(name)?;
-        Some((reading.id, family, factor))
-    })
+    ids.iter()
+        .filter_map(|id| Reading::of(id))
+        .find_map(|reading| {
+            let (family, factor) = reading.family(name)?;
+            Some((reading.id, family, factor))
+        })
 }
 
 #[cfg(test)]
@@ -137,16 +165,41 @@ mod tests {
     #[test]
     fn every_reading_has_its_names_and_units() {
         for id in SHOWN.into_iter().chain([MEMORY_FREE, MEMORY_RESERVED]) {
-            assert_eq!(Reading::of(id).unwrap().names(Families::ALL).len(), 3, "{id}");
+            assert_eq!(
+                Reading::of(id).unwrap().names(Families::ALL).len(),
+                3,
+                "{id}"
+            );
         }
         let value = |id: &str, name: &str| Reading::of(id).unwrap().family(name);
-        assert_eq!(value(UTILIZATION, "gpumon_gpu_utilization_ratio"), Some((Family::Own, 100.0)));
-        assert_eq!(value(UTILIZATION, "DCGM_FI_DEV_GPU_UTIL"), Some((Family::Old, 1.0)));
-        assert_eq!(value(UTILIZATION, "DCGM_FI_DEV_GPU_UTIL_RATIO"), Some((Family::Renamed, 100.0)));
-        assert_eq!(value(MEMORY_USED, "DCGM_FI_DEV_FB_USED"), Some((Family::Old, 1_048_576.0)));
-        assert_eq!(value(MEMORY_USED, "DCGM_FI_DEV_FB_USED_BYTES"), Some((Family::Renamed, 1.0)));
+        assert_eq!(
+            value(UTILIZATION, "gpumon_gpu_utilization_ratio"),
+            Some((Family::Own, 100.0))
+        );
+        assert_eq!(
+            value(UTILIZATION, "DCGM_FI_DEV_GPU_UTIL"),
+            Some((Family::Old, 1.0))
+        );
+        assert_eq!(
+            value(UTILIZATION, "DCGM_FI_DEV_GPU_UTIL_RATIO"),
+            Some((Family::Renamed, 100.0))
+        );
+        assert_eq!(
+            value(MEMORY_USED, "DCGM_FI_DEV_FB_USED"),
+            Some((Family::Old, 1_048_576.0))
+        );
+        assert_eq!(
+            value(MEMORY_USED, "DCGM_FI_DEV_FB_USED_BYTES"),
+            Some((Family::Renamed, 1.0))
+        );
         assert_eq!(value(POWER, "DCGM_FI_DEV_GPU_UTIL"), None);
-        let own = Families { own: true, ..Families::default() };
-        assert_eq!(names(&[POWER, TEMPERATURE], own), ["gpumon_gpu_power_watts", "gpumon_gpu_temperature_celsius"]);
+        let own = Families {
+            own: true,
+            ..Families::default()
+        };
+        assert_eq!(
+            names(&[POWER, TEMPERATURE], own),
+            ["gpumon_gpu_power_watts", "gpumon_gpu_temperature_celsius"]
+        );
     }
 }

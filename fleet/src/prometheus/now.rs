@@ -17,7 +17,9 @@ use super::{
     client::QueryError,
     facts::{self, Facts, MOST_JOBS},
     metrics::{self, Families, Family},
-    questions::{CENSUS, CENSUS_EVERY, QUESTIONS, Question, QuestionName, Scope, UP, census, recorded_census},
+    questions::{
+        CENSUS, CENSUS_EVERY, QUESTIONS, Question, QuestionName, Scope, UP, census, recorded_census,
+    },
     target::Target,
 };
 use crate::model::{Fleet, FleetOwner, FleetSource, FleetSourceKind, FleetState, Resolution};
@@ -81,24 +83,45 @@ struct Outcome {
 struct Problems(BTreeSet<String>);
 
 impl NowReader {
-    pub(super) fn new(source: Arc<Source>, further_matchers: &str, forced: Option<Resolution>) -> Self {
+    pub(super) fn new(
+        source: Arc<Source>,
+        further_matchers: &str,
+        forced: Option<Resolution>,
+    ) -> Self {
         let matchers = source.matchers_and(further_matchers);
-        Self { source, matchers, forced, known: Mutex::default(), told: std::sync::Mutex::default() }
+        Self {
+            source,
+            matchers,
+            forced,
+            known: Mutex::default(),
+            told: std::sync::Mutex::default(),
+        }
     }
 
     pub(super) fn told(&self) -> Told {
-        self.told.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+        self.told
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .clone()
     }
 
     /// How it is now; how it was, marked so, where that cannot be known.
     pub(super) async fn read(self: Arc<Self>, before: Option<Arc<Fleet>>) -> Fresh<Fleet> {
         let mut known = self.known.lock().await;
         match self.ask_all(&mut known).await {
-            Ok((fleet, period)) => Fresh { value: Arc::new(fleet), period, is_failure: false },
+            Ok((fleet, period)) => Fresh {
+                value: Arc::new(fleet),
+                period,
+                is_failure: false,
+            },
             Err(error) => {
                 known.answered.clear();
                 let value = Arc::new(self.outdated(before.as_deref(), error.to_string()));
-                Fresh { value, period: self.source.settings.period, is_failure: true }
+                Fresh {
+                    value,
+                    period: self.source.settings.period,
+                    is_failure: true,
+                }
             }
         }
     }
@@ -117,17 +140,25 @@ impl NowReader {
 
     /// That Prometheus takes longer than viewers wait.
     pub(super) fn slow(&self, before: Option<&Fleet>) -> Fleet {
-        let (address, limit) = (self.source.address().to_owned(), self.source.settings.timeout);
+        let (address, limit) = (
+            self.source.address().to_owned(),
+            self.source.settings.timeout,
+        );
         self.outdated(before, QueryError::Slow { address, limit }.to_string())
     }
 
     async fn ask_all(&self, known: &mut Known) -> Result<(Fleet, Duration), QueryError> {
         let mut problems = Problems::default();
-        if is_due(known.counted, CENSUS_EVERY, self.source.settings.period) || known.present.is_none() {
+        if is_due(known.counted, CENSUS_EVERY, self.source.settings.period)
+            || known.present.is_none()
+        {
             self.count(known, &mut problems).await?;
         }
         let resolution = known.resolution.unwrap_or(Resolution::Gpu);
-        let due: Vec<&Question> = QUESTIONS.iter().filter(|it| it.of.contains(&resolution)).collect();
+        let due: Vec<&Question> = QUESTIONS
+            .iter()
+            .filter(|it| it.of.contains(&resolution))
+            .collect();
         let is_first = |question: &&Question| question.name != QuestionName::Up;
         let (first, last): (Vec<_>, Vec<_>) = due.into_iter().partition(is_first);
         let mut outcome = self.ask_due(&first, known, &mut problems).await?;
@@ -136,14 +167,26 @@ impl NowReader {
         if let Some(failure) = outcome.failure.filter(|_| outcome.answers == 0) {
             return Err(failure);
         }
-        let readings = [QuestionName::Utilization, QuestionName::Temperature, QuestionName::ByNode];
-        if readings.into_iter().all(|name| known.facts.of(name).is_empty()) {
+        let readings = [
+            QuestionName::Utilization,
+            QuestionName::Temperature,
+            QuestionName::ByNode,
+        ];
+        if readings
+            .into_iter()
+            .all(|name| known.facts.of(name).is_empty())
+        {
             // Next time it is found out whether there is anything left.
             known.counted = None;
         }
         let every = if resolution == Resolution::Node { 2 } else { 1 };
         let period = self.source.settings.period * every;
-        let inputs = (known.present, resolution, std::mem::take(&mut known.facts), std::mem::take(&mut known.seen));
+        let inputs = (
+            known.present,
+            resolution,
+            std::mem::take(&mut known.facts),
+            std::mem::take(&mut known.seen),
+        );
         let (assembled, facts) = self.assembled(inputs, problems, period).await?;
         known.facts = facts;
         known.seen.clone_from(&assembled.seen);
@@ -159,24 +202,46 @@ impl NowReader {
             gpus: known.gpus,
             is_doubled: known.is_doubled,
         };
-        *self.told.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = told;
+        *self
+            .told
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner) = told;
         Ok((assembled.fleet, period))
     }
 
     async fn assembled(
         &self,
-        (present, resolution, facts, seen): (Families, Resolution, FactsByQuestion, HashMap<String, u64>),
+        (present, resolution, facts, seen): (
+            Families,
+            Resolution,
+            FactsByQuestion,
+            HashMap<String, u64>,
+        ),
         problems: Problems,
         period: Duration,
     ) -> Result<(Assembled, FactsByQuestion), QueryError> {
         let source = self.empty().source;
-        let state = if problems.0.is_empty() { FleetState::Current } else { FleetState::Partial };
+        let state = if problems.0.is_empty() {
+            FleetState::Current
+        } else {
+            FleetState::Partial
+        };
         let problems = problems.0.into_iter().take(MOST_PROBLEMS).collect();
         let assembling = tokio::task::spawn_blocking(move || {
             let at_ms = now_ms();
             let refresh_s = period.as_secs().max(1) as u32;
             let seen = &seen;
-            let inputs = Inputs { at_ms, facts: &facts, resolution, present, source, state, problems, refresh_s, seen };
+            let inputs = Inputs {
+                at_ms,
+                facts: &facts,
+                resolution,
+                present,
+                source,
+                state,
+                problems,
+                refresh_s,
+                seen,
+            };
             (assemble(inputs), facts)
         });
         let broken = |error: tokio::task::JoinError| QueryError::NotPrometheus {
@@ -189,9 +254,14 @@ impl NowReader {
     /// Finds out how many GPUs there are, under whose names.
     async fn count(&self, known: &mut Known, problems: &mut Problems) -> Result<(), QueryError> {
         let recorded = self.count_recorded(problems).await?;
-        let Some(expression) = census(&self.matchers, recorded.is_none()) else { return Ok(()) };
+        let Some(expression) = census(&self.matchers, recorded.is_none()) else {
+            return Ok(());
+        };
         let asked = self.source.ask(&expression, None, |answer| {
-            let counts = answer.rows.iter().filter_map(|row| Some((family(row.labels.get("__name__"))?, row.value()?)));
+            let counts = answer
+                .rows
+                .iter()
+                .filter_map(|row| Some((family(row.labels.get("__name__"))?, row.value()?)));
             counts.collect::<Vec<_>>()
         });
         let asked = asked.await?;
@@ -202,7 +272,11 @@ impl NowReader {
         for (family, _) in &counts {
             present.insert(*family);
         }
-        known.gpus = counts.iter().map(|(_, count)| *count as u32).max().unwrap_or(0);
+        known.gpus = counts
+            .iter()
+            .map(|(_, count)| *count as u32)
+            .max()
+            .unwrap_or(0);
         if present.is_none() {
             let address = self.source.address();
             problems.add(format!(
@@ -218,9 +292,17 @@ impl NowReader {
         // Whether they tell something new is found out again.
         (known.present, known.families) = (present, present);
         let is_many = known.gpus > self.source.settings.gpus_most && present.own;
-        let resolution = if is_many { Resolution::Node } else { Resolution::Gpu };
+        let resolution = if is_many {
+            Resolution::Node
+        } else {
+            Resolution::Gpu
+        };
         let resolution = self.forced.unwrap_or(resolution);
-        if known.resolution.replace(resolution).is_some_and(|before| before != resolution) {
+        if known
+            .resolution
+            .replace(resolution)
+            .is_some_and(|before| before != resolution)
+        {
             (known.facts, known.answered) = (FactsByQuestion::default(), BTreeMap::new());
         }
         Ok(())
@@ -229,10 +311,19 @@ impl NowReader {
     /// How many GPUs gpumon has, where a rule has found too many to list: to count them takes Prometheus as long as all else.
     async fn count_recorded(&self, problems: &mut Problems) -> Result<Option<f64>, QueryError> {
         let expression = recorded_census(&self.matchers).filter(|_| self.forced.is_none());
-        let Some(expression) = expression else { return Ok(None) };
-        let asked = self.source.ask(&expression, None, |answer| answer.rows.first().and_then(Row::value)).await?;
+        let Some(expression) = expression else {
+            return Ok(None);
+        };
+        let asked = self
+            .source
+            .ask(&expression, None, |answer| {
+                answer.rows.first().and_then(Row::value)
+            })
+            .await?;
         problems.warnings(&asked.warnings);
-        Ok(asked.value.filter(|count| *count > f64::from(self.source.settings.gpus_most)))
+        Ok(asked
+            .value
+            .filter(|count| *count > f64::from(self.source.settings.gpus_most)))
     }
 
     /// Asks those of these that are due, some at a time.
@@ -243,16 +334,30 @@ impl NowReader {
         problems: &mut Problems,
     ) -> Result<Outcome, QueryError> {
         let mut outcome = Outcome::default();
-        let scope =
-            Scope { matchers: &self.matchers, families: known.families, present: known.present, jobs: &known.jobs };
+        let scope = Scope {
+            matchers: &self.matchers,
+            families: known.families,
+            present: known.present,
+            jobs: &known.jobs,
+        };
         let period = self.source.settings.period;
-        let due = questions.iter().filter(|it| is_due(known.answered.get(&it.name).copied(), it.every, period));
+        let due = questions
+            .iter()
+            .filter(|it| is_due(known.answered.get(&it.name).copied(), it.every, period));
         let asking = due.filter_map(|question| {
-            Some(ask(Arc::clone(&self.source), question.name, question.range, (question.expression)(&scope)?))
+            Some(ask(
+                Arc::clone(&self.source),
+                question.name,
+                question.range,
+                (question.expression)(&scope)?,
+            ))
         });
         let asking: Vec<_> = asking.collect();
         // What nothing answers any more is forgotten.
-        for question in questions.iter().filter(|it| (it.expression)(&scope).is_none()) {
+        for question in questions
+            .iter()
+            .filter(|it| (it.expression)(&scope).is_none())
+        {
             known.facts.set(question.name, Arc::default());
         }
         let mut answers = stream::iter(asking).buffer_unordered(AT_ONCE);
@@ -272,7 +377,11 @@ impl NowReader {
                 Err(error) if error.is_of_all() => return Err(error),
                 Err(error) => {
                     problems.add(format!("{}: {error}", name.help()));
-                    if known.answered.get(&name).is_none_or(|at| at.elapsed() > KEPT) {
+                    if known
+                        .answered
+                        .get(&name)
+                        .is_none_or(|at| at.elapsed() > KEPT)
+                    {
                         known.facts.set(name, Arc::default());
                     }
                     outcome.failure = Some(error);
@@ -283,8 +392,15 @@ impl NowReader {
     }
 
     fn empty(&self) -> Fleet {
-        let source = FleetSource { kind: FleetSourceKind::Prometheus, name: self.source.address().to_owned() };
-        Fleet::unread(source, now_ms(), self.source.settings.period.as_secs().max(1) as u32)
+        let source = FleetSource {
+            kind: FleetSourceKind::Prometheus,
+            name: self.source.address().to_owned(),
+        };
+        Fleet::unread(
+            source,
+            now_ms(),
+            self.source.settings.period.as_secs().max(1) as u32,
+        )
     }
 }
 
@@ -301,7 +417,8 @@ impl Problems {
     }
 
     fn warnings(&mut self, warnings: &[String]) {
-        self.0.extend(warnings.iter().map(|warning| incomplete(warning)));
+        self.0
+            .extend(warnings.iter().map(|warning| incomplete(warning)));
     }
 }
 
@@ -313,13 +430,17 @@ async fn ask(
 ) -> (QuestionName, Result<Asked<Facts>, QueryError>) {
     let label = source.settings.node_label.clone();
     let steps = range.map(|(range_s, step_s)| Steps::until_now(range_s, step_s));
-    let asked = source.ask(&expression, steps, move |answer| facts::read(name, answer, label.as_deref()));
+    let asked = source.ask(&expression, steps, move |answer| {
+        facts::read(name, answer, label.as_deref())
+    });
     (name, asked.await)
 }
 
 /// What a warning of the source means.
 pub(super) fn incomplete(warning: &str) -> String {
-    format!("The answer may lack something, as its source says: {warning}. Check the stores behind it")
+    format!(
+        "The answer may lack something, as its source says: {warning}. Check the stores behind it"
+    )
 }
 
 /// Half a period early rather than one late.
@@ -328,5 +449,9 @@ fn is_due(last: Option<Instant>, every: u32, period: Duration) -> bool {
 }
 
 fn family(name: &str) -> Option<Family> {
-    if name == UP { Some(Family::Own) } else { metrics::by_name(&CENSUS, name).map(|(_, family, _)| family) }
+    if name == UP {
+        Some(Family::Own)
+    } else {
+        metrics::by_name(&CENSUS, name).map(|(_, family, _)| family)
+    }
 }

@@ -34,13 +34,22 @@ pub(super) fn any_of<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
 
 /// The series of these names; `matchers` are what else they have, as `a="b",c="d"`. `None` of no names.
 pub(super) fn series(names: &[&str], matchers: &str) -> Option<String> {
-    let braces = |inner: &str| if inner.is_empty() { String::new() } else { format!("{{{inner}}}") };
+    let braces = |inner: &str| {
+        if inner.is_empty() {
+            String::new()
+        } else {
+            format!("{{{inner}}}")
+        }
+    };
     match names {
         [] => None,
         [name] => Some(format!("{name}{}", braces(matchers))),
         names => {
             let separator = if matchers.is_empty() { "" } else { "," };
-            Some(format!("{{__name__=~{}{separator}{matchers}}}", any_of(names.iter().copied())))
+            Some(format!(
+                "{{__name__=~{}{separator}{matchers}}}",
+                any_of(names.iter().copied())
+            ))
         }
     }
 }
@@ -49,7 +58,8 @@ pub(super) fn series(names: &[&str], matchers: &str) -> Option<String> {
 pub(super) fn is_label_name(text: &str) -> bool {
     let is_begin = |character: char| character.is_ascii_alphabetic() || character == '_';
     let mut characters = text.chars();
-    characters.next().is_some_and(is_begin) && characters.all(|it| is_begin(it) || it.is_ascii_digit())
+    characters.next().is_some_and(is_begin)
+        && characters.all(|it| is_begin(it) || it.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -58,7 +68,10 @@ mod tests {
 
     #[test]
     fn no_text_leaves_its_quotes() {
-        assert_eq!(quoted("a\"} or vector(1) # \\ \n"), r#""a\"} or vector(1) # \\ \n""#);
+        assert_eq!(
+            quoted("a\"} or vector(1) # \\ \n"),
+            r#""a\"} or vector(1) # \\ \n""#
+        );
         assert_eq!(any_of(["node1.a:9124", "x|y"]), r#""node1\\.a:9124|x\\|y""#);
     }
 
@@ -66,7 +79,10 @@ mod tests {
     fn series_are_selected_by_one_name_or_several() {
         assert_eq!(series(&["up"], "").unwrap(), "up");
         assert_eq!(series(&["up"], "a=\"b\"").unwrap(), "up{a=\"b\"}");
-        assert_eq!(series(&["a", "b"], "c=\"d\"").unwrap(), "{__name__=~\"a|b\",c=\"d\"}");
+        assert_eq!(
+            series(&["a", "b"], "c=\"d\"").unwrap(),
+            "{__name__=~\"a|b\",c=\"d\"}"
+        );
         assert_eq!(series(&[], ""), None);
     }
 

@@ -66,12 +66,32 @@ pub(super) struct Scope<'a> {
 pub(super) const NODE_RULES: [(&str, &str, f64); 8] = [
     ("instance:gpumon_gpus:count", "gpus", 1.0),
     ("instance:gpumon_gpus_down:sum", "gpus_down", 1.0),
-    ("instance:gpumon_gpu_utilization_ratio:avg", metrics::UTILIZATION, 100.0),
-    ("instance:gpumon_gpu_memory_used_bytes:sum", metrics::MEMORY_USED, 1.0),
-    ("instance:gpumon_gpu_memory_total_bytes:sum", metrics::MEMORY_TOTAL, 1.0),
+    (
+        "instance:gpumon_gpu_utilization_ratio:avg",
+        metrics::UTILIZATION,
+        100.0,
+    ),
+    (
+        "instance:gpumon_gpu_memory_used_bytes:sum",
+        metrics::MEMORY_USED,
+        1.0,
+    ),
+    (
+        "instance:gpumon_gpu_memory_total_bytes:sum",
+        metrics::MEMORY_TOTAL,
+        1.0,
+    ),
     ("instance:gpumon_gpu_power_watts:sum", metrics::POWER, 1.0),
-    ("instance:gpumon_gpu_power_limit_watts:sum", metrics::POWER_LIMIT, 1.0),
-    ("instance:gpumon_gpu_temperature_celsius:avg", metrics::TEMPERATURE, 1.0),
+    (
+        "instance:gpumon_gpu_power_limit_watts:sum",
+        metrics::POWER_LIMIT,
+        1.0,
+    ),
+    (
+        "instance:gpumon_gpu_temperature_celsius:avg",
+        metrics::TEMPERATURE,
+        1.0,
+    ),
 ];
 
 /// What seldom changes, five minutes apart.
@@ -137,7 +157,10 @@ pub(super) const QUESTIONS: [Question; 20] = [
         of: BOTH,
         range: None,
         expression: |scope| {
-            let (state, age) = (scope.own("gpumon_collector_state")?, scope.own("gpumon_sample_age_seconds")?);
+            let (state, age) = (
+                scope.own("gpumon_collector_state")?,
+                scope.own("gpumon_sample_age_seconds")?,
+            );
             Some(format!("{state} == 1 or {age} > {STUCK_S}"))
         },
     },
@@ -148,7 +171,10 @@ pub(super) const QUESTIONS: [Question; 20] = [
         of: GPU,
         range: None,
         expression: |scope| {
-            let (severity, xid) = (scope.own("gpumon_condition_severity")?, scope.own("gpumon_gpu_xid")?);
+            let (severity, xid) = (
+                scope.own("gpumon_condition_severity")?,
+                scope.own("gpumon_gpu_xid")?,
+            );
             Some(format!("{severity} or {xid} == 1"))
         },
     },
@@ -158,7 +184,12 @@ pub(super) const QUESTIONS: [Question; 20] = [
         every: 1,
         of: GPU,
         range: None,
-        expression: |scope| Some(format!("{} > 0", scope.dcgm(["DCGM_FI_DEV_XID_ERROR", "DCGM_FI_DEV_XID_ERRORS"])?)),
+        expression: |scope| {
+            Some(format!(
+                "{} > 0",
+                scope.dcgm(["DCGM_FI_DEV_XID_ERROR", "DCGM_FI_DEV_XID_ERRORS"])?
+            ))
+        },
     },
     Question {
         name: QuestionName::Holders,
@@ -182,7 +213,12 @@ pub(super) const QUESTIONS: [Question; 20] = [
         every: SLOW,
         of: GPU,
         range: None,
-        expression: |scope| Some(format!("last_over_time({}[1h])", scope.own("gpumon_gpu_info")?)),
+        expression: |scope| {
+            Some(format!(
+                "last_over_time({}[1h])",
+                scope.own("gpumon_gpu_info")?
+            ))
+        },
     },
     Question {
         name: QuestionName::MemoryTotal,
@@ -192,8 +228,18 @@ pub(super) const QUESTIONS: [Question; 20] = [
         range: None,
         expression: |scope| {
             let mut names = metrics::names(&[metrics::MEMORY_TOTAL], scope.present);
-            let parts = [metrics::MEMORY_USED, metrics::MEMORY_FREE, metrics::MEMORY_RESERVED];
-            names.extend(metrics::names(&parts, Families { own: false, ..scope.present }));
+            let parts = [
+                metrics::MEMORY_USED,
+                metrics::MEMORY_FREE,
+                metrics::MEMORY_RESERVED,
+            ];
+            names.extend(metrics::names(
+                &parts,
+                Families {
+                    own: false,
+                    ..scope.present
+                },
+            ));
             series(&names, scope.matchers)
         },
     },
@@ -212,9 +258,15 @@ pub(super) const QUESTIONS: [Question; 20] = [
         of: GPU,
         range: None,
         expression: |scope| {
-            let families = Families { own: false, ..scope.families };
+            let families = Families {
+                own: false,
+                ..scope.families
+            };
             let names = metrics::names(&[metrics::UTILIZATION], families);
-            Some(format!("max_over_time({}[30m]) == 0", series(&names, scope.matchers)?))
+            Some(format!(
+                "max_over_time({}[30m]) == 0",
+                series(&names, scope.matchers)?
+            ))
         },
     },
     Question {
@@ -225,9 +277,16 @@ pub(super) const QUESTIONS: [Question; 20] = [
         range: Some((HELD_IDLE_S, HELD_IDLE_STEP_S)),
         expression: |scope| {
             let held = "condition=\"held_idle\"";
-            let matchers =
-                if scope.matchers.is_empty() { held.to_owned() } else { format!("{held},{}", scope.matchers) };
-            scope.families.has(Family::Own).then(|| series(&["gpumon_condition_severity"], &matchers)).flatten()
+            let matchers = if scope.matchers.is_empty() {
+                held.to_owned()
+            } else {
+                format!("{held},{}", scope.matchers)
+            };
+            scope
+                .families
+                .has(Family::Own)
+                .then(|| series(&["gpumon_condition_severity"], &matchers))
+                .flatten()
         },
     },
     Question {
@@ -245,7 +304,10 @@ pub(super) const QUESTIONS: [Question; 20] = [
         of: NODE,
         range: None,
         expression: |scope| {
-            Some(format!("max by (cluster, job, instance, condition) ({})", scope.own("gpumon_condition_severity")?))
+            Some(format!(
+                "max by (cluster, job, instance, condition) ({})",
+                scope.own("gpumon_condition_severity")?
+            ))
         },
     },
     Question {
@@ -277,12 +339,17 @@ pub(super) const QUESTIONS: [Question; 20] = [
 impl QuestionName {
     /// What it finds out.
     pub(super) fn help(self) -> &'static str {
-        QUESTIONS.iter().find(|question| question.name == self).map_or("", |question| question.help)
+        QUESTIONS
+            .iter()
+            .find(|question| question.name == self)
+            .map_or("", |question| question.help)
     }
 
     /// Whether its answer is of so long ago that what it tells of may have gone.
     pub(super) fn is_slow(self) -> bool {
-        QUESTIONS.iter().any(|question| question.name == self && question.every >= SLOW)
+        QUESTIONS
+            .iter()
+            .any(|question| question.name == self && question.every >= SLOW)
     }
 }
 
@@ -293,13 +360,19 @@ impl Scope<'_> {
 
     /// A metric that only gpumon has.
     fn own(&self, name: &str) -> Option<String> {
-        self.families.has(Family::Own).then(|| series(&[name], self.matchers)).flatten()
+        self.families
+            .has(Family::Own)
+            .then(|| series(&[name], self.matchers))
+            .flatten()
     }
 
     /// One of dcgm-exporter's, by its new name and the old.
     fn dcgm(&self, [renamed, old]: [&str; 2]) -> Option<String> {
         let both = [(Family::Renamed, renamed), (Family::Old, old)].into_iter();
-        let names: Vec<_> = both.filter(|(of, _)| self.families.has(*of)).map(|(_, name)| name).collect();
+        let names: Vec<_> = both
+            .filter(|(of, _)| self.families.has(*of))
+            .map(|(_, name)| name)
+            .collect();
         series(&names, self.matchers)
     }
 }
@@ -311,20 +384,36 @@ pub(super) fn up(scope: &Scope<'_>) -> Option<String> {
     pattern.pop();
     let separator = if scope.jobs.is_empty() { "" } else { "|" };
     let jobs = format!("job=~{pattern}{separator}.*gpumon.*|.*dcgm.*\"");
-    let matchers = if scope.matchers.is_empty() { jobs } else { format!("{jobs},{}", scope.matchers) };
+    let matchers = if scope.matchers.is_empty() {
+        jobs
+    } else {
+        format!("{jobs},{}", scope.matchers)
+    };
     series(&["up"], &matchers)
 }
 
 /// How many GPUs of gpumon there are in the largest job, as a rule has counted them.
 pub(super) fn recorded_census(matchers: &str) -> Option<String> {
-    Some(format!("max({})", series(&["job:gpumon_gpus:count"], matchers)?))
+    Some(format!(
+        "max({})",
+        series(&["job:gpumon_gpus:count"], matchers)?
+    ))
 }
 
 /// How many GPUs there are under whose names, with gpumon's or without. It decides what else is asked.
 pub(super) fn census(matchers: &str, with_own: bool) -> Option<String> {
     let mut names = if with_own { vec![UP] } else { Vec::new() };
-    names.extend(metrics::names(&CENSUS, Families { own: false, ..Families::ALL }));
-    Some(format!("count by (__name__) ({})", series(&names, matchers)?))
+    names.extend(metrics::names(
+        &CENSUS,
+        Families {
+            own: false,
+            ..Families::ALL
+        },
+    ));
+    Some(format!(
+        "count by (__name__) ({})",
+        series(&names, matchers)?
+    ))
 }
 
 /// Asked at every so manieth reading.
@@ -334,4 +423,8 @@ pub(super) const CENSUS_EVERY: u32 = SLOW;
 pub(super) const UP: &str = "gpumon_gpu_up";
 
 /// One of these every dcgm-exporter tells.
-pub(super) const CENSUS: [&str; 3] = [metrics::UTILIZATION, metrics::TEMPERATURE, metrics::MEMORY_USED];
+pub(super) const CENSUS: [&str; 3] = [
+    metrics::UTILIZATION,
+    metrics::TEMPERATURE,
+    metrics::MEMORY_USED,
+];

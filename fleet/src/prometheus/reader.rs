@@ -18,8 +18,8 @@ use super::{
 };
 use crate::{
     model::{
-        Fleet, FleetCondition, FleetEvents, FleetGpus, FleetHistory, FleetHold, FleetNodes, FleetState, FleetUsage,
-        Resolution,
+        Fleet, FleetCondition, FleetEvents, FleetGpus, FleetHistory, FleetHold, FleetNodes,
+        FleetState, FleetUsage, Resolution,
     },
     reader::{Answer, FleetError, FleetReader, NodeAddress, Range},
 };
@@ -73,10 +73,14 @@ impl PrometheusReader {
 
     async fn read_now(&self, cached: &Arc<Cached<Fleet>>, reader: &Arc<NowReader>) -> Arc<Fleet> {
         let reading = Arc::clone(reader);
-        let fleet = cached.get(self.patience(), |before| reading.read(before)).await;
+        let fleet = cached
+            .get(self.patience(), |before| reading.read(before))
+            .await;
         match fleet {
             None => Arc::new(reader.slow(None)),
-            Some(fleet) if is_late(&fleet, self.source.settings.timeout) => Arc::new(reader.slow(Some(&fleet))),
+            Some(fleet) if is_late(&fleet, self.source.settings.timeout) => {
+                Arc::new(reader.slow(Some(&fleet)))
+            }
             Some(fleet) => fleet,
         }
     }
@@ -86,7 +90,11 @@ impl PrometheusReader {
         match last {
             Some(fleet) if flight.is_none() => fleet,
             Some(fleet) if matches!(fleet.state, FleetState::Current | FleetState::Partial) => {
-                Arc::new(Fleet { state: FleetState::Outdated, problems: Vec::new(), ..(*fleet).clone() })
+                Arc::new(Fleet {
+                    state: FleetState::Outdated,
+                    problems: Vec::new(),
+                    ..(*fleet).clone()
+                })
             }
             // One that failed last time may be waited for.
             _ => self.read_now(&self.fleet, &self.now).await,
@@ -108,14 +116,25 @@ impl PrometheusReader {
     }
 
     fn slow<T: Span>(&self, nothing: T) -> Arc<T> {
-        let (address, limit) = (self.source.address().to_owned(), self.source.settings.timeout);
-        marked(nothing, vec![QueryError::Slow { address, limit }.to_string()])
+        let (address, limit) = (
+            self.source.address().to_owned(),
+            self.source.settings.timeout,
+        );
+        marked(
+            nothing,
+            vec![QueryError::Slow { address, limit }.to_string()],
+        )
     }
 
     /// The node's targets.
     fn targets(&self, node: &str) -> Result<Vec<Arc<Target>>, FleetError> {
         let unknown = || FleetError::NoSuchNode(gpumon_probe::owner::clean_name(node));
-        self.now.told().targets.get(node).cloned().ok_or_else(unknown)
+        self.now
+            .told()
+            .targets
+            .get(node)
+            .cloned()
+            .ok_or_else(unknown)
     }
 
     async fn read_node(&self, node: &str) -> Result<Arc<Fleet>, FleetError> {
@@ -125,14 +144,25 @@ impl PrometheusReader {
             return Ok(Arc::new(one_node(&fleet, node)));
         }
         let reader = {
-            let mut readers = self.node_readers.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let mut readers = self
+                .node_readers
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
             if readers.len() >= MOST_NODES && !readers.contains_key(node) {
                 readers.clear();
             }
-            let new = || Arc::new(NowReader::new(Arc::clone(&self.source), &matchers(&targets), Some(Resolution::Gpu)));
+            let new = || {
+                Arc::new(NowReader::new(
+                    Arc::clone(&self.source),
+                    &matchers(&targets),
+                    Some(Resolution::Gpu),
+                ))
+            };
             Arc::clone(readers.entry(node.to_owned()).or_insert_with(new))
         };
-        let told = self.read_now(&self.nodes.of(node.to_owned()), &reader).await;
+        let told = self
+            .read_now(&self.nodes.of(node.to_owned()), &reader)
+            .await;
         Ok(Arc::new(one_node(&told, node)))
     }
 }
@@ -176,9 +206,16 @@ impl FleetReader for PrometheusReader {
         })
     }
 
-    fn history<'a>(&'a self, range: Range, node: Option<&'a str>) -> Answer<'a, Result<Arc<FleetHistory>, FleetError>> {
+    fn history<'a>(
+        &'a self,
+        range: Range,
+        node: Option<&'a str>,
+    ) -> Answer<'a, Result<Arc<FleetHistory>, FleetError>> {
         Box::pin(async move {
-            let told = match self.told(|| history::nothing(node.map(str::to_owned))).await {
+            let told = match self
+                .told(|| history::nothing(node.map(str::to_owned)))
+                .await
+            {
                 Ok(told) => told,
                 Err(nothing) => return Ok(nothing),
             };
@@ -188,7 +225,8 @@ impl FleetReader for PrometheusReader {
             };
             let name = node.as_ref().map(|(name, _)| name.clone());
             let cached = self.history.of((range, name.clone()));
-            let read = |before| history::read(Arc::clone(&self.source), told, (range, node), before);
+            let read =
+                |before| history::read(Arc::clone(&self.source), told, (range, node), before);
             let value = cached.get(self.patience(), read).await;
             Ok(value.unwrap_or_else(|| self.slow(history::nothing(name))))
         })
@@ -199,7 +237,10 @@ impl FleetReader for PrometheusReader {
     }
 
     fn address(&self, node: &str) -> Option<NodeAddress> {
-        self.targets(node).ok()?.first().map(|target| target.address())
+        self.targets(node)
+            .ok()?
+            .first()
+            .map(|target| target.address())
     }
 }
 
@@ -212,7 +253,10 @@ fn marked<T: Span>(mut nothing: T, problems: Vec<String>) -> Arc<T> {
 /// What the series of a node have.
 pub(super) fn matchers(targets: &[Arc<Target>]) -> String {
     let instances = any_of(targets.iter().map(|target| &*target.instance));
-    let cluster = targets.iter().map(|target| &*target.cluster).find(|cluster| !cluster.is_empty());
+    let cluster = targets
+        .iter()
+        .map(|target| &*target.cluster)
+        .find(|cluster| !cluster.is_empty());
     let cluster = cluster.map(|cluster| format!(",cluster={}", super::promql::quoted(cluster)));
     format!("instance=~{instances}{}", cluster.unwrap_or_default())
 }
@@ -221,7 +265,8 @@ pub(super) fn matchers(targets: &[Arc<Target>]) -> String {
 fn is_late(fleet: &Fleet, limit: Duration) -> bool {
     let age = super::ask::now_ms().saturating_sub(fleet.at_ms);
     let longest = Duration::from_secs(u64::from(fleet.refresh_s) * 2) + limit;
-    matches!(fleet.state, FleetState::Current | FleetState::Partial) && age > longest.as_millis() as u64
+    matches!(fleet.state, FleetState::Current | FleetState::Partial)
+        && age > longest.as_millis() as u64
 }
 
 /// What is told of one node alone; no node where it has gone.
@@ -229,7 +274,11 @@ fn one_node(fleet: &Fleet, name: &str) -> Fleet {
     let at = fleet.nodes.name.iter().position(|known| known == name);
     let is_of = |gpu: &usize| at.is_some_and(|at| fleet.gpus.node[*gpu] as usize == at);
     let gpus: Vec<usize> = (0..fleet.gpus.node.len()).filter(is_of).collect();
-    let place = |gpu: u32| gpus.iter().position(|it| *it == gpu as usize).map(|it| it as u32);
+    let place = |gpu: u32| {
+        gpus.iter()
+            .position(|it| *it == gpu as usize)
+            .map(|it| it as u32)
+    };
     let of_node = |texts: &BTreeMap<u32, String>| {
         let text = at.and_then(|at| texts.get(&(at as u32)).cloned());
         text.map(|text| (0, text)).into_iter().collect()
@@ -241,7 +290,11 @@ fn one_node(fleet: &Fleet, name: &str) -> Fleet {
         gpus: at.map(|at| fleet.nodes.gpus[at]).into_iter().collect(),
         unopenable: of_node(&fleet.nodes.unopenable),
     };
-    let holds: Vec<_> = fleet.holds.iter().filter_map(|hold| Some((place(hold.gpu)?, hold.owner))).collect();
+    let holds: Vec<_> = fleet
+        .holds
+        .iter()
+        .filter_map(|hold| Some((place(hold.gpu)?, hold.owner)))
+        .collect();
     let mut owners: Vec<u32> = holds.iter().map(|(_, owner)| *owner).collect();
     owners.sort_unstable();
     owners.dedup();
@@ -260,19 +313,36 @@ fn one_node(fleet: &Fleet, name: &str) -> Fleet {
             model: column(&gpus, &of.model),
             models: of.models.clone(),
             health: column(&gpus, &of.health),
-            readings: of.readings.iter().map(|(id, values)| (id.clone(), column(&gpus, values))).collect(),
+            readings: of
+                .readings
+                .iter()
+                .map(|(id, values)| (id.clone(), column(&gpus, values)))
+                .collect(),
             processes: column(&gpus, &of.processes),
             idle_holding_s: column(&gpus, &of.idle_holding_s),
         },
         holds: holds
             .iter()
-            .filter_map(|(gpu, owner)| Some(FleetHold { gpu: *gpu, owner: owners.binary_search(owner).ok()? as u32 }))
+            .filter_map(|(gpu, owner)| {
+                Some(FleetHold {
+                    gpu: *gpu,
+                    owner: owners.binary_search(owner).ok()? as u32,
+                })
+            })
             .collect(),
-        owners: owners.iter().filter_map(|owner| fleet.owners.get(*owner as usize).cloned()).collect(),
+        owners: owners
+            .iter()
+            .filter_map(|owner| fleet.owners.get(*owner as usize).cloned())
+            .collect(),
         conditions: fleet
             .conditions
             .iter()
-            .filter_map(|it| Some(FleetCondition { gpu: place(it.gpu)?, ..it.clone() }))
+            .filter_map(|it| {
+                Some(FleetCondition {
+                    gpu: place(it.gpu)?,
+                    ..it.clone()
+                })
+            })
             .collect(),
         missing: fleet.missing.clone(),
     }
@@ -280,5 +350,7 @@ fn one_node(fleet: &Fleet, name: &str) -> Fleet {
 
 /// The values of these places.
 fn column<T: Clone>(gpus: &[usize], column: &[T]) -> Vec<T> {
-    gpus.iter().filter_map(|at| column.get(*at).cloned()).collect()
+    gpus.iter()
+        .filter_map(|at| column.get(*at).cloned())
+        .collect()
 }

@@ -26,7 +26,10 @@ pub(super) struct Target {
 impl Target {
     pub(super) fn address(&self) -> NodeAddress {
         let (host, port) = split(&self.instance);
-        NodeAddress { host: clean_name(host), port }
+        NodeAddress {
+            host: clean_name(host),
+            port,
+        }
     }
 }
 
@@ -39,7 +42,11 @@ pub(super) struct Interner<'s> {
 
 impl<'s> Interner<'s> {
     pub(super) fn new(node_label: Option<&'s str>) -> Self {
-        Self { node_label, texts: HashMap::new(), targets: HashMap::new() }
+        Self {
+            node_label,
+            texts: HashMap::new(),
+            targets: HashMap::new(),
+        }
     }
 
     /// A text of a stranger, cleaned.
@@ -56,14 +63,26 @@ impl<'s> Interner<'s> {
     pub(super) fn target(&mut self, labels: &Labels<'_>, family: Family) -> Option<Arc<Target>> {
         let instance = labels.get("instance");
         let named = self.node_label.map_or("", |label| labels.get(label));
-        let named = if named.is_empty() && family.is_dcgm() { labels.first(&["Hostname", "hostname"]) } else { named };
-        let (host, port) = if named.is_empty() { split(instance) } else { (named, None) };
+        let named = if named.is_empty() && family.is_dcgm() {
+            labels.first(&["Hostname", "hostname"])
+        } else {
+            named
+        };
+        let (host, port) = if named.is_empty() {
+            split(instance)
+        } else {
+            (named, None)
+        };
         if host.is_empty() {
             return None;
         }
         let verbatim: Arc<str> = self.verbatim(instance);
-        let target =
-            Target { cluster: self.text(labels.get("cluster")), host: self.text(host), port, instance: verbatim };
+        let target = Target {
+            cluster: self.text(labels.get("cluster")),
+            host: self.text(host),
+            port,
+            instance: verbatim,
+        };
         if let Some(known) = self.targets.get(&target) {
             return Some(Arc::clone(known));
         }
@@ -82,16 +101,28 @@ impl<'s> Interner<'s> {
 
 /// NVML's index.
 pub(super) fn gpu(labels: &Labels<'_>) -> Option<u32> {
-    labels.get("gpu").parse().ok().filter(|index| *index < MOST_GPUS)
+    labels
+        .get("gpu")
+        .parse()
+        .ok()
+        .filter(|index| *index < MOST_GPUS)
 }
 
 /// A host, and the port where there is one; an IPv6 address has no brackets.
 fn split(instance: &str) -> (&str, Option<u16>) {
     // As some write it who rename labels.
-    let instance = instance.split_once("://").map_or(instance, |(_, rest)| rest);
+    let instance = instance
+        .split_once("://")
+        .map_or(instance, |(_, rest)| rest);
     let instance = instance.split('/').next().unwrap_or(instance);
-    if let Some((host, rest)) = instance.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        return (host, rest.strip_prefix(':').and_then(|port| port.parse().ok()));
+    if let Some((host, rest)) = instance
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once(']'))
+    {
+        return (
+            host,
+            rest.strip_prefix(':').and_then(|port| port.parse().ok()),
+        );
     }
     match instance.rsplit_once(':') {
         Some((host, port)) if !host.contains(':') => match port.parse() {

@@ -56,9 +56,21 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// The tiers, the finest first.
 pub const TIERS: [StoredTier; 3] = [
-    StoredTier { name: "10s", resolution_ms: BUCKET_MS, keep_ms: 2 * DAY_MS },
-    StoredTier { name: "1min", resolution_ms: 60_000, keep_ms: 30 * DAY_MS },
-    StoredTier { name: "15min", resolution_ms: 900_000, keep_ms: 365 * DAY_MS },
+    StoredTier {
+        name: "10s",
+        resolution_ms: BUCKET_MS,
+        keep_ms: 2 * DAY_MS,
+    },
+    StoredTier {
+        name: "1min",
+        resolution_ms: 60_000,
+        keep_ms: 30 * DAY_MS,
+    },
+    StoredTier {
+        name: "15min",
+        resolution_ms: 900_000,
+        keep_ms: 365 * DAY_MS,
+    },
 ];
 
 /// How far back it reaches.
@@ -102,8 +114,13 @@ pub enum DatabaseError {
 impl DatabaseError {
     /// Whether the file is damaged, or was none of SQLite's.
     pub fn is_corrupt(&self) -> bool {
-        let Self::Sqlite(error) = self else { return false };
-        matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+        let Self::Sqlite(error) = self else {
+            return false;
+        };
+        matches!(
+            error.sqlite_error_code(),
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
+        )
     }
 }
 
@@ -114,7 +131,9 @@ pub(crate) fn inode(folder: &Path) -> Option<u64> {
 
 /// Returns the path of the database in a folder, without links: SQLite follows none.
 fn path_in(folder: &Path) -> Result<PathBuf, DatabaseError> {
-    Ok(fs::canonicalize(folder).map_err(DatabaseError::File)?.join(FILE))
+    Ok(fs::canonicalize(folder)
+        .map_err(DatabaseError::File)?
+        .join(FILE))
 }
 
 /// A path as SQLite takes it with options.
@@ -122,7 +141,9 @@ fn uri(path: &Path, options: &str) -> String {
     let bytes = path.as_os_str().as_bytes().iter();
     let escaped = bytes.fold(String::new(), |mut all, byte| {
         match byte {
-            b'/' | b'-' | b'_' | b'.' | b'~' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => all.push(char::from(*byte)),
+            b'/' | b'-' | b'_' | b'.' | b'~' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => {
+                all.push(char::from(*byte))
+            }
             // Writing to a string cannot fail.
             _ => drop(write!(all, "%{byte:02X}")),
         }
@@ -134,14 +155,20 @@ fn uri(path: &Path, options: &str) -> String {
 /// Cause and cure, as far as SQLite tells.
 fn describe(error: &rusqlite::Error) -> String {
     // The memory that its readers share is a file, too.
-    let has_no_room = error.sqlite_error().is_some_and(|error| error.extended_code == SQLITE_IOERR_SHMSIZE);
+    let has_no_room = error
+        .sqlite_error()
+        .is_some_and(|error| error.extended_code == SQLITE_IOERR_SHMSIZE);
     let known = match error.sqlite_error_code() {
         _ if has_no_room => "the disk is full: free some space",
         Some(ErrorCode::DiskFull) => "the disk is full: free some space",
         Some(ErrorCode::ReadOnly) => "it is read-only: allow writing to it",
-        Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => "it cannot be opened: check owner and permissions",
+        Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+            "it cannot be opened: check owner and permissions"
+        }
         Some(ErrorCode::SystemIoFailure) => "the disk does not work as it should",
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => "another program has locked it",
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            "another program has locked it"
+        }
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => "it is damaged",
         _ => return error.to_string(),
     };
@@ -155,14 +182,26 @@ impl Database {
     /// Where that fails, or it is not of this version.
     pub fn open(folder: &Path) -> Result<Self, DatabaseError> {
         // The file names users and their processes; what SQLite creates beside it gets the same mode.
-        drop(Folder::create(folder, Owner::Own)?.open_file(FILE).map_err(DatabaseError::File)?);
+        drop(
+            Folder::create(folder, Owner::Own)?
+                .open_file(FILE)
+                .map_err(DatabaseError::File)?,
+        );
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(path_in(folder)?, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW)?;
+        let connection =
+            Connection::open_with_flags(path_in(folder)?, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW)?;
         connection.busy_timeout(Duration::from_secs(5))?;
-        let database = Self { connection, inode: inode(folder) };
+        let database = Self {
+            connection,
+            inode: inode(folder),
+        };
         database.check()?;
         // A file that is there is not written to before it has been read: one that is damaged is kept as it was.
-        if database.connection.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))? == 0 {
+        if database
+            .connection
+            .pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))?
+            == 0
+        {
             // Pages are 8 KiB since rows are about 1 KiB: less is left over at the end of each.
             database.set("page_size", 8192)?;
             database.set("auto_vacuum", 2)?;
@@ -187,12 +226,15 @@ impl Database {
         // Of a database in WAL mode, SQLite makes files beside it even to read it, which a disk that is full or read-only
         // refuses. One that was closed has all in itself, and nobody can change it there.
         let is_refused = |error: &DatabaseError| {
-            let DatabaseError::Sqlite(error) = error else { return false };
+            let DatabaseError::Sqlite(error) = error else {
+                return false;
+            };
             let code = error.sqlite_error_code();
             matches!(code, Some(ErrorCode::CannotOpen | ErrorCode::DiskFull))
                 || matches!(code, Some(ErrorCode::ReadOnly | ErrorCode::SystemIoFailure))
         };
-        let is_closed = || fs::metadata(folder.join(format!("{FILE}-wal"))).map_or(true, |wal| wal.len() == 0);
+        let is_closed =
+            || fs::metadata(folder.join(format!("{FILE}-wal"))).map_or(true, |wal| wal.len() == 0);
         match opened {
             Err(error) if is_refused(&error) && is_closed() => {
                 Self::open_uri(folder, &uri(&path, "immutable=1")).map_err(|_| error)
@@ -202,10 +244,15 @@ impl Database {
     }
 
     fn open_uri(folder: &Path, uri: &str) -> Result<Self, DatabaseError> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX
+            | OpenFlags::SQLITE_OPEN_URI;
         let connection = Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW)?;
         connection.busy_timeout(Duration::from_secs(1))?;
-        let database = Self { connection, inode: inode(folder) };
+        let database = Self {
+            connection,
+            inode: inode(folder),
+        };
         database.set("cache_size", -1024)?;
         database.check()?;
         Ok(database)
@@ -218,9 +265,14 @@ impl Database {
 
     /// Whether its tables are those that this program knows.
     fn check(&self) -> Result<(), DatabaseError> {
-        let number = |name| self.connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+        let number = |name| {
+            self.connection
+                .pragma_query_value(None, name, |row| row.get::<_, i64>(0))
+        };
         let (found, application) = (number("user_version")?, number("application_id")?);
-        let tables: i64 = self.connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+        let tables: i64 =
+            self.connection
+                .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
         match (application, found) {
             (0, 0) if tables == 0 => Ok(()),
             (schema::APPLICATION_ID, ..=schema::VERSION) => Ok(()),
@@ -230,11 +282,13 @@ impl Database {
     }
 
     fn set(&self, name: &str, value: impl rusqlite::ToSql) -> Result<(), rusqlite::Error> {
-        self.connection.pragma_update_and_check(None, name, value, |_| Ok(())).or_else(|error| match error {
-            // Some say nothing.
-            rusqlite::Error::QueryReturnedNoRows => Ok(()),
-            error => Err(error),
-        })
+        self.connection
+            .pragma_update_and_check(None, name, value, |_| Ok(()))
+            .or_else(|error| match error {
+                // Some say nothing.
+                rusqlite::Error::QueryReturnedNoRows => Ok(()),
+                error => Err(error),
+            })
     }
 
     /// Whether every page of the file is as it should be. It reads all of them.
@@ -242,7 +296,9 @@ impl Database {
     /// # Errors
     /// What is wrong.
     pub fn check_integrity(&self) -> Result<(), DatabaseError> {
-        let found: String = self.connection.pragma_query_value(None, "integrity_check", |row| row.get(0))?;
+        let found: String = self
+            .connection
+            .pragma_query_value(None, "integrity_check", |row| row.get(0))?;
         if found == "ok" {
             return Ok(());
         }

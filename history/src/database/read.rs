@@ -34,7 +34,14 @@ impl Database {
         let mut tiers = Vec::new();
         for (tier, stored) in TIERS.iter().enumerate() {
             if let Some(oldest_ms) = self.edge("min", Subject::Host, tier, ALL)? {
-                tiers.push((tier, Tier { resolution_ms: stored.resolution_ms, oldest_ms, is_sampled: false }));
+                tiers.push((
+                    tier,
+                    Tier {
+                        resolution_ms: stored.resolution_ms,
+                        oldest_ms,
+                        is_sampled: false,
+                    },
+                ));
             }
         }
         Ok(tiers)
@@ -71,8 +78,10 @@ impl Database {
         let wanted = grid.wanted().clone();
         let to_ms = grid.to_ms();
         let bounds = params![from_ms as i64, to_ms as i64];
-        let (of_gpus, of_mig) =
-            (self.selected(Subject::Gpu, tier, &wanted.metrics)?, self.selected(Subject::Gpu, tier, &wanted.mig)?);
+        let (of_gpus, of_mig) = (
+            self.selected(Subject::Gpu, tier, &wanted.metrics)?,
+            self.selected(Subject::Gpu, tier, &wanted.mig)?,
+        );
         let of_host = self.selected(Subject::Host, tier, &wanted.host)?;
         let has_devices = !wanted.metrics.is_empty() || !wanted.mig.is_empty();
         let (gpu, host) = (Subject::Gpu.table(tier), Subject::Host.table(tier));
@@ -98,29 +107,45 @@ impl Database {
                         None => (Whose::Gpu(&device.uuid), &of_gpus, 3),
                         Some(_) => (Whose::Mig(&device.uuid), &of_mig, 3 + of_gpus.width),
                     };
-                    let stats =
-                        selected.columns.iter().map(|(column, ranged)| stat(known, first + column, *ranged).ok()?);
+                    let stats = selected
+                        .columns
+                        .iter()
+                        .map(|(column, ranged)| stat(known, first + column, *ranged).ok()?);
                     grid.add(whose, at_ms as u64, known.get(2)?, stats);
                 }
                 row = rows.next()?;
             }
-            let stats = of_host.columns.iter().map(|(column, ranged)| stat(host, 2 + column, *ranged).ok()?);
+            let stats = of_host
+                .columns
+                .iter()
+                .map(|(column, ranged)| stat(host, 2 + column, *ranged).ok()?);
             grid.add(Whose::Host, at_ms as u64, host.get(1)?, stats);
         }
         Ok(())
     }
 
     /// The columns of these fields; what a database of an older program has not is NULL.
-    fn selected<S>(&self, subject: Subject, tier: usize, fields: &[&Field<S>]) -> Result<Selected, DatabaseError> {
+    fn selected<S>(
+        &self,
+        subject: Subject,
+        tier: usize,
+        fields: &[&Field<S>],
+    ) -> Result<Selected, DatabaseError> {
         let known = columns_in(&self.connection, &subject.table(tier))?;
         let mut selected = Selected::default();
         for field in fields {
             let columns = columns_of(field.id, field.kind);
-            selected.columns.push((selected.width, field.kind == Kind::Gauge));
+            selected
+                .columns
+                .push((selected.width, field.kind == Kind::Gauge));
             selected.width += columns.len();
             for column in columns {
                 selected.sql += ", ";
-                selected.sql += if known.contains(&column) { &column } else { "NULL" };
+                selected.sql += if known.contains(&column) {
+                    &column
+                } else {
+                    "NULL"
+                };
             }
         }
         Ok(selected)
@@ -134,15 +159,43 @@ impl Database {
         let stored = self.tiers()?;
         let tiers: Vec<_> = stored.iter().map(|(_, tier)| *tier).collect();
         let plan = Plan::new(request, &tiers);
-        let mut grid = Grid::new(plan.from_ms, plan.to_ms, plan.step_ms, request.wanted.clone());
-        self.add_to(&mut grid, stored.get(plan.tier).map_or(0, |(tier, _)| *tier))?;
+        let mut grid = Grid::new(
+            plan.from_ms,
+            plan.to_ms,
+            plan.step_ms,
+            request.wanted.clone(),
+        );
+        self.add_to(
+            &mut grid,
+            stored.get(plan.tier).map_or(0, |(tier, _)| *tier),
+        )?;
         let devices: Vec<_> = self.devices()?.into_values().collect();
-        let known = |uuid: &str| devices.iter().find(|device| device.uuid == uuid).cloned().unwrap_or_default();
-        let storage = Storage { on_disk: true, problem: None, reach_ms: REACH_MS };
+        let known = |uuid: &str| {
+            devices
+                .iter()
+                .find(|device| device.uuid == uuid)
+                .cloned()
+                .unwrap_or_default()
+        };
+        let storage = Storage {
+            on_disk: true,
+            problem: None,
+            reach_ms: REACH_MS,
+        };
         let (oldest_ms, from_ms) = (plan.oldest_ms, plan.from_ms);
-        let (events, conditions) = (self.events(from_ms, plan.to_ms, EVENTS)?, self.conditions(from_ms, plan.to_ms)?);
+        let (events, conditions) = (
+            self.events(from_ms, plan.to_ms, EVENTS)?,
+            self.conditions(from_ms, plan.to_ms)?,
+        );
         let points = grid.into_span(plan.resolution_ms, known);
-        Ok(HistorySpan { from_ms, oldest_ms, storage, events, conditions, ..points })
+        Ok(HistorySpan {
+            from_ms,
+            oldest_ms,
+            storage,
+            events,
+            conditions,
+            ..points
+        })
     }
 
     /// All devices that were ever seen, by their numbers.
@@ -150,9 +203,16 @@ impl Database {
     /// # Errors
     /// Where they cannot be read.
     pub fn devices(&self) -> Result<HashMap<i64, Device>, DatabaseError> {
-        let mut statement = self.connection.prepare("SELECT id, uuid, device_index, name, parent FROM device")?;
+        let mut statement = self
+            .connection
+            .prepare("SELECT id, uuid, device_index, name, parent FROM device")?;
         let devices = statement.query_map([], |row| {
-            let device = Device { uuid: row.get(1)?, index: row.get(2)?, name: row.get(3)?, parent: row.get(4)? };
+            let device = Device {
+                uuid: row.get(1)?,
+                index: row.get(2)?,
+                name: row.get(3)?,
+                parent: row.get(4)?,
+            };
             Ok((row.get(0)?, device))
         })?;
         Ok(devices.collect::<Result<_, _>>()?)
@@ -162,7 +222,12 @@ impl Database {
     ///
     /// # Errors
     /// Where they cannot be read.
-    pub fn events(&self, from_ms: u64, to_ms: u64, most: usize) -> Result<Vec<Event>, DatabaseError> {
+    pub fn events(
+        &self,
+        from_ms: u64,
+        to_ms: u64,
+        most: usize,
+    ) -> Result<Vec<Event>, DatabaseError> {
         let mut events = Vec::new();
         for kinds in [format!("NOT ({OF_PROCESSES})"), OF_PROCESSES.to_owned()] {
             let mut statement = self.connection.prepare(&events_sql(&kinds))?;
@@ -185,19 +250,30 @@ impl Database {
         if columns_in(&self.connection, "job")?.is_empty() {
             return Ok(Vec::new());
         }
-        let mut statement = self
-            .connection
-            .prepare("SELECT kind, id, name, user, uuid, from_ms, to_ms FROM job ORDER BY to_ms DESC")?;
+        let mut statement = self.connection.prepare(
+            "SELECT kind, id, name, user, uuid, from_ms, to_ms FROM job ORDER BY to_ms DESC",
+        )?;
         let mut rows = statement.query([])?;
         let mut spans = Vec::new();
         while spans.len() < MOST
             && let Some(row) = rows.next()?
         {
             // A kind that only a newer gpumon knows.
-            let Some((kind, private)) = parse_job_kind(&row.get::<_, String>(0)?) else { continue };
+            let Some((kind, private)) = parse_job_kind(&row.get::<_, String>(0)?) else {
+                continue;
+            };
             let (from_ms, to_ms) = (row.get::<_, i64>(5)? as u64, row.get::<_, i64>(6)? as u64);
             let (id, name, user, uuid) = (row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?);
-            let span = JobSpan { kind, id, name, user, uuid, from_ms, to_ms, private };
+            let span = JobSpan {
+                kind,
+                id,
+                name,
+                user,
+                uuid,
+                from_ms,
+                to_ms,
+                private,
+            };
             if called.is_none_or(|text| span.is_called(text)) {
                 spans.push(span);
             }
@@ -209,14 +285,24 @@ impl Database {
     ///
     /// # Errors
     /// Where it cannot be read.
-    pub fn conditions(&self, from_ms: u64, to_ms: u64) -> Result<Vec<ConditionSpan>, DatabaseError> {
+    pub fn conditions(
+        &self,
+        from_ms: u64,
+        to_ms: u64,
+    ) -> Result<Vec<ConditionSpan>, DatabaseError> {
         let mut statement = self.connection.prepare(CONDITIONS)?;
         let mut rows = statement.query(params![from_ms as i64, to_ms as i64, EVENTS as i64])?;
         let mut spans = Vec::new();
         while let Some(row) = rows.next()? {
             if let Some(condition) = parsed(&row.get::<_, String>(3)?) {
-                let (from_ms, to_ms) = (row.get::<_, i64>(1)? as u64, row.get::<_, Option<i64>>(2)?);
-                spans.push(ConditionSpan { uuid: row.get(0)?, from_ms, to_ms: to_ms.map(|end| end as u64), condition });
+                let (from_ms, to_ms) =
+                    (row.get::<_, i64>(1)? as u64, row.get::<_, Option<i64>>(2)?);
+                spans.push(ConditionSpan {
+                    uuid: row.get(0)?,
+                    from_ms,
+                    to_ms: to_ms.map(|end| end as u64),
+                    condition,
+                });
             }
         }
         spans.reverse();
@@ -226,7 +312,9 @@ impl Database {
 
 /// The newest events of these kinds in a span. An index has their order, so that JSON is read of those alone that are given.
 fn events_sql(kinds: &str) -> String {
-    format!("SELECT json FROM event WHERE at_ms >= ?1 AND at_ms <= ?2 AND {kinds} ORDER BY at_ms DESC LIMIT ?3")
+    format!(
+        "SELECT json FROM event WHERE at_ms >= ?1 AND at_ms <= ?2 AND {kinds} ORDER BY at_ms DESC LIMIT ?3"
+    )
 }
 
 /// The newest conditions of a span: what lasts and what has ended since its beginning are found in an index.
@@ -263,8 +351,16 @@ mod tests {
             started_ms: Reading::Absent(Absence::Unknown),
         };
         // One in a hundred is none of a process.
-        let what = if at_ms.is_multiple_of(100) { EventKind::MigChanged } else { EventKind::ProcessStarted(started) };
-        Event { at_ms, gpu: None, what }
+        let what = if at_ms.is_multiple_of(100) {
+            EventKind::MigChanged
+        } else {
+            EventKind::ProcessStarted(started)
+        };
+        Event {
+            at_ms,
+            gpu: None,
+            what,
+        }
     }
 
     #[test]
@@ -273,27 +369,49 @@ mod tests {
         let database = Database::open(folder.path()).unwrap();
         database.import_events((1..=5000).map(event)).unwrap();
         let times = |from_ms, to_ms, most| -> Vec<_> {
-            database.events(from_ms, to_ms, most).unwrap().iter().map(|event| event.at_ms).collect()
+            database
+                .events(from_ms, to_ms, most)
+                .unwrap()
+                .iter()
+                .map(|event| event.at_ms)
+                .collect()
         };
         assert_eq!(
             times(0, u64::MAX >> 1, 52),
-            [(1..=49).map(|at| at * 100).collect(), vec![4998, 4999, 5000]].concat()
+            [
+                (1..=49).map(|at| at * 100).collect(),
+                vec![4998, 4999, 5000]
+            ]
+            .concat()
         );
         assert_eq!(times(150, 301, 3), [200, 300, 301]);
         assert_eq!(times(0, 5000, 2), [4900, 5000]);
 
         let plan = |sql: &str| {
-            let mut statement = database.connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
-            let lines = statement.query_map([0, 1, 2], |row| row.get::<_, String>(3)).unwrap();
+            let mut statement = database
+                .connection
+                .prepare(&format!("EXPLAIN QUERY PLAN {sql}"))
+                .unwrap();
+            let lines = statement
+                .query_map([0, 1, 2], |row| row.get::<_, String>(3))
+                .unwrap();
             lines.map(|line| line.unwrap() + "\n").collect::<String>()
         };
-        for (kinds, index) in
-            [(format!("NOT ({OF_PROCESSES})"), "event_important"), (OF_PROCESSES.to_owned(), "event_time")]
-        {
+        for (kinds, index) in [
+            (format!("NOT ({OF_PROCESSES})"), "event_important"),
+            (OF_PROCESSES.to_owned(), "event_time"),
+        ] {
             let plan = plan(&events_sql(&kinds));
-            assert!(plan.contains(&format!("USING INDEX {index}")) && !plan.contains("TEMP B-TREE"), "{plan}");
+            assert!(
+                plan.contains(&format!("USING INDEX {index}")) && !plan.contains("TEMP B-TREE"),
+                "{plan}"
+            );
         }
         let plan = plan(CONDITIONS);
-        assert_eq!(plan.matches("USING COVERING INDEX condition_end").count(), 2, "{plan}");
+        assert_eq!(
+            plan.matches("USING COVERING INDEX condition_end").count(),
+            2,
+            "{plan}"
+        );
     }
 }

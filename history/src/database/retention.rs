@@ -41,7 +41,12 @@ const PROCESS_EVENTS_MS: u64 = 30 * DAY_MS;
 impl Database {
     /// Forgets what is older than its tier is kept, as far as that is allowed. Where the file is larger than it may be, the
     /// oldest rows of all tables go, of each the same share, so that it reaches less far back in all resolutions.
-    pub(crate) fn forget(&self, now_ms: u64, allowance: &mut Allowance, limits: Limits) -> Result<(), rusqlite::Error> {
+    pub(crate) fn forget(
+        &self,
+        now_ms: u64,
+        allowance: &mut Allowance,
+        limits: Limits,
+    ) -> Result<(), rusqlite::Error> {
         // A clock that is ahead makes nothing older than the file itself says.
         if let Some(newest_ms) = self.newest_ms()? {
             self.forget_old(now_ms.min(newest_ms), allowance)?;
@@ -62,7 +67,11 @@ impl Database {
     /// The time of the newest row of any tier.
     fn newest_ms(&self) -> Result<Option<u64>, rusqlite::Error> {
         let newest = (0..TIERS.len()).map(|tier| self.edge("max", Subject::Host, tier, ALL));
-        Ok(newest.collect::<Result<Vec<_>, _>>()?.into_iter().max().flatten())
+        Ok(newest
+            .collect::<Result<Vec<_>, _>>()?
+            .into_iter()
+            .max()
+            .flatten())
     }
 
     fn forget_old(&self, now_ms: u64, allowance: &mut Allowance) -> Result<(), rusqlite::Error> {
@@ -71,19 +80,24 @@ impl Database {
         for (tier, (stored, allowed_ms)) in TIERS.iter().zip(&mut allowance.0).enumerate() {
             let edge = || self.edge("min", Subject::Host, tier, ALL);
             let Some(before_ms) = edge()? else { continue };
-            let allowed_until_ms = before_ms + *allowed_ms / stored.resolution_ms * stored.resolution_ms;
+            let allowed_until_ms =
+                before_ms + *allowed_ms / stored.resolution_ms * stored.resolution_ms;
             let bound_ms = now_ms.saturating_sub(stored.keep_ms).min(allowed_until_ms);
             for subject in Subject::ALL {
                 self.delete(&subject.table(tier), "at_ms < ?1", bound_ms as i64)?;
             }
             oldest[tier] = edge()?;
-            let deleted_ms =
-                oldest[tier].map_or(bound_ms, |oldest_ms| oldest_ms.min(bound_ms)).saturating_sub(before_ms);
+            let deleted_ms = oldest[tier]
+                .map_or(bound_ms, |oldest_ms| oldest_ms.min(bound_ms))
+                .saturating_sub(before_ms);
             *allowed_ms = allowed_ms.saturating_sub(deleted_ms);
         }
         // Other tables lose the rows of the same period.
         let bound = |keep_ms: u64| {
-            let same = TIERS.iter().position(|tier| tier.keep_ms >= keep_ms).unwrap_or(TIERS.len() - 1);
+            let same = TIERS
+                .iter()
+                .position(|tier| tier.keep_ms >= keep_ms)
+                .unwrap_or(TIERS.len() - 1);
             oldest[same].map(|oldest_ms| now_ms.saturating_sub(keep_ms).min(oldest_ms) as i64)
         };
         for (table, (time, keep_ms)) in kept() {
@@ -99,22 +113,31 @@ impl Database {
 
     /// Bytes of the pages that hold something.
     pub(crate) fn used_bytes(&self) -> Result<u64, rusqlite::Error> {
-        Ok((self.number("page_count")? - self.number("freelist_count")?) * self.number("page_size")?)
+        Ok(
+            (self.number("page_count")? - self.number("freelist_count")?)
+                * self.number("page_size")?,
+        )
     }
 
     fn number(&self, pragma: &str) -> Result<u64, rusqlite::Error> {
-        self.connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0)).map(|number| number as u64)
+        self.connection
+            .pragma_query_value(None, pragma, |row| row.get::<_, i64>(0))
+            .map(|number| number as u64)
     }
 
     fn delete(&self, table: &str, which: &str, bound: i64) -> Result<(), rusqlite::Error> {
-        let sql = format!("DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} WHERE {which} LIMIT {ROWS})");
+        let sql = format!(
+            "DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} WHERE {which} LIMIT {ROWS})"
+        );
         self.connection.execute(&sql, [bound])?;
         Ok(())
     }
 
     /// A hundredth of the time that each table reaches back, at most.
     fn forget_oldest_share(&self) -> Result<(), rusqlite::Error> {
-        let tiers = Subject::ALL.into_iter().flat_map(|subject| (0..TIERS.len()).map(move |tier| subject.table(tier)));
+        let tiers = Subject::ALL
+            .into_iter()
+            .flat_map(|subject| (0..TIERS.len()).map(move |tier| subject.table(tier)));
         let others = kept().map(|(table, (time, _))| (table.to_owned(), time));
         for (table, time) in tiers.map(|table| (table, "at_ms")).chain(others) {
             // Each alone, so that an index tells it.
@@ -133,7 +156,9 @@ impl Database {
 
 /// The tables whose rows are forgotten beside those of the tiers, with their time and how long it is kept.
 fn kept() -> impl Iterator<Item = (&'static str, (&'static str, u64))> {
-    TABLES.iter().filter_map(|table| Some((table.name, table.kept?)))
+    TABLES
+        .iter()
+        .filter_map(|table| Some((table.name, table.kept?)))
 }
 
 #[cfg(test)]
@@ -143,15 +168,24 @@ mod tests {
 
     const HOUR: Duration = Duration::from_hours(1);
     const FIRST_MS: u64 = 1_800_000_000_000;
-    const LIMITS: Limits = Limits { size_bytes: u64::MAX };
+    const LIMITS: Limits = Limits {
+        size_bytes: u64::MAX,
+    };
 
     fn rows(tier: usize, from_ms: u64, count: u64) -> impl Iterator<Item = Bucket> {
         let resolution_ms = TIERS[tier].resolution_ms;
-        (0..count).map(move |row| Bucket { at_ms: from_ms + row * resolution_ms, samples: 1, ..Bucket::default() })
+        (0..count).map(move |row| Bucket {
+            at_ms: from_ms + row * resolution_ms,
+            samples: 1,
+            ..Bucket::default()
+        })
     }
 
     fn oldest_ms(database: &Database, tier: usize) -> u64 {
-        database.edge("min", Subject::Host, tier, ALL).unwrap().unwrap()
+        database
+            .edge("min", Subject::Host, tier, ALL)
+            .unwrap()
+            .unwrap()
     }
 
     #[test]
@@ -167,7 +201,9 @@ mod tests {
         let mut allowance = Allowance::default();
         for minute in 1..=90 {
             allowance.add(HOUR / 60);
-            database.forget(ahead_ms + minute * 60_000, &mut allowance, LIMITS).unwrap();
+            database
+                .forget(ahead_ms + minute * 60_000, &mut allowance, LIMITS)
+                .unwrap();
         }
         let deleted_ms = [0, 1, 2].map(|tier| oldest_ms(&database, tier) - FIRST_MS);
         assert_eq!(deleted_ms, [90 * 60_000, 90 * 60_000, 90 * 60_000]);
@@ -193,7 +229,9 @@ mod tests {
         let database = Database::open(folder.path()).unwrap();
         database.import(0, rows(0, FIRST_MS, 4000)).unwrap();
         let mut allowance = Allowance([DAY_MS; TIERS.len()]);
-        database.forget(FIRST_MS + 400 * DAY_MS, &mut allowance, LIMITS).unwrap();
+        database
+            .forget(FIRST_MS + 400 * DAY_MS, &mut allowance, LIMITS)
+            .unwrap();
         assert_eq!(oldest_ms(&database, 0), FIRST_MS);
     }
 
@@ -202,11 +240,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let database = Database::open(folder.path()).unwrap();
         // Ten minutes, a month in which nothing ran, and now.
-        database.import(0, rows(0, FIRST_MS, 60).chain(rows(0, FIRST_MS + 30 * DAY_MS, 1))).unwrap();
+        database
+            .import(
+                0,
+                rows(0, FIRST_MS, 60).chain(rows(0, FIRST_MS + 30 * DAY_MS, 1)),
+            )
+            .unwrap();
         let mut allowance = Allowance::default();
         for _ in 0..11 {
             allowance.add(HOUR / 60);
-            database.forget(FIRST_MS + 30 * DAY_MS + BUCKET_MS, &mut allowance, LIMITS).unwrap();
+            database
+                .forget(FIRST_MS + 30 * DAY_MS + BUCKET_MS, &mut allowance, LIMITS)
+                .unwrap();
         }
         assert_eq!(oldest_ms(&database, 0), FIRST_MS + 30 * DAY_MS);
     }

@@ -58,7 +58,11 @@ impl Database {
     }
 
     /// Makes the rows of this moment again, where they have been made: finer ones have come since.
-    pub(crate) fn roll_up_again(&self, until: &RolledUp, at_ms: u64) -> Result<(), rusqlite::Error> {
+    pub(crate) fn roll_up_again(
+        &self,
+        until: &RolledUp,
+        at_ms: u64,
+    ) -> Result<(), rusqlite::Error> {
         for (tier, until) in until.0.iter().enumerate().skip(1) {
             let from_ms = at_ms / TIERS[tier].resolution_ms * TIERS[tier].resolution_ms;
             if from_ms < *until {
@@ -77,18 +81,37 @@ impl Database {
         tier: usize,
         span: RangeInclusive<u64>,
     ) -> Result<Option<u64>, rusqlite::Error> {
-        let sql = format!("SELECT {which}(at_ms) FROM {} WHERE at_ms BETWEEN ?1 AND ?2", subject.table(tier));
+        let sql = format!(
+            "SELECT {which}(at_ms) FROM {} WHERE at_ms BETWEEN ?1 AND ?2",
+            subject.table(tier)
+        );
         let bounds = params![*span.start() as i64, *span.end() as i64];
-        let edge: Option<i64> = self.connection.prepare_cached(&sql)?.query_row(bounds, |row| row.get(0))?;
+        let edge: Option<i64> = self
+            .connection
+            .prepare_cached(&sql)?
+            .query_row(bounds, |row| row.get(0))?;
         Ok(edge.map(|at_ms| at_ms as u64))
     }
 
     /// How many samples a row is made of.
-    fn samples(&self, subject: Subject, tier: usize, at_ms: u64, device: i64) -> Result<Option<u32>, rusqlite::Error> {
-        let device_column = if subject == Subject::Gpu { "device" } else { "0" };
+    fn samples(
+        &self,
+        subject: Subject,
+        tier: usize,
+        at_ms: u64,
+        device: i64,
+    ) -> Result<Option<u32>, rusqlite::Error> {
+        let device_column = if subject == Subject::Gpu {
+            "device"
+        } else {
+            "0"
+        };
         let table = subject.table(tier);
         let sql = format!("SELECT samples FROM {table} WHERE at_ms = ?1 AND {device_column} = ?2");
-        let found = self.connection.prepare_cached(&sql)?.query_row(params![at_ms as i64, device], |row| row.get(0));
+        let found = self
+            .connection
+            .prepare_cached(&sql)?
+            .query_row(params![at_ms as i64, device], |row| row.get(0));
         found.optional()
     }
 
@@ -99,13 +122,23 @@ impl Database {
         tier: usize,
         from_ms: u64,
     ) -> Result<(), rusqlite::Error> {
-        let device = if subject == Subject::Gpu { "device" } else { "0" };
-        let (columns, table) = (subject.columns().concat().join(", "), subject.table(tier - 1));
+        let device = if subject == Subject::Gpu {
+            "device"
+        } else {
+            "0"
+        };
+        let (columns, table) = (
+            subject.columns().concat().join(", "),
+            subject.table(tier - 1),
+        );
         let sql = format!(
             "SELECT at_ms, {device}, samples, {columns} FROM {table} WHERE at_ms >= ?1 AND at_ms < ?2 ORDER BY at_ms"
         );
         let mut statement = self.connection.prepare(&sql)?;
-        let mut rows = statement.query(params![from_ms as i64, (from_ms + TIERS[tier].resolution_ms) as i64])?;
+        let mut rows = statement.query(params![
+            from_ms as i64,
+            (from_ms + TIERS[tier].resolution_ms) as i64
+        ])?;
         let mut devices: BTreeMap<i64, (u32, Vec<Total>)> = BTreeMap::new();
         while let Some(row) = rows.next()? {
             let (samples, stats) = read_row(row, subject)?;
@@ -120,11 +153,17 @@ impl Database {
         }
         for (device, (samples, totals)) in devices {
             // What the row was made of may have been deleted; with a clock that was set back, the stored row describes an earlier period.
-            if self.samples(subject, tier, from_ms, device)?.is_some_and(|known| known > samples) {
+            if self
+                .samples(subject, tier, from_ms, device)?
+                .is_some_and(|known| known > samples)
+            {
                 continue;
             }
-            let stats: Vec<Option<Stat>> =
-                totals.iter().zip(fields).map(|(total, field)| total.stat(field.kind)).collect();
+            let stats: Vec<Option<Stat>> = totals
+                .iter()
+                .zip(fields)
+                .map(|(total, field)| total.stat(field.kind))
+                .collect();
             self.put(subject, tier, from_ms, device, samples, &stats)?;
         }
         Ok(())

@@ -60,13 +60,27 @@ impl Salvage {
         let source = Connection::open_with_flags(path.canonicalize().ok()?, flags).ok()?;
         source.busy_timeout(Duration::from_secs(1)).ok()?;
         // What is no row is noticed, and not taken for one.
-        source.pragma_update_and_check(None, "cell_size_check", 1, |_| Ok(())).ok();
-        let is_there = |table: &String| columns_in(&source, table).is_ok_and(|columns| !columns.is_empty());
+        source
+            .pragma_update_and_check(None, "cell_size_check", 1, |_| Ok(()))
+            .ok();
+        let is_there =
+            |table: &String| columns_in(&source, table).is_ok_and(|columns| !columns.is_empty());
         let tables: Vec<_> = tables().filter(is_there).collect();
-        let at = Place { table: 0, row: i64::MIN, added: 0 };
+        let at = Place {
+            table: 0,
+            row: i64::MIN,
+            added: 0,
+        };
         let is_some = !tables.is_empty();
         let devices = HashMap::new();
-        is_some.then_some(Self { source, tables, at, devices, begun_ms, give_up_at: Instant::now() + MOST })
+        is_some.then_some(Self {
+            source,
+            tables,
+            at,
+            devices,
+            begun_ms,
+            give_up_at: Instant::now() + MOST,
+        })
     }
 
     /// When the damage was found.
@@ -78,7 +92,11 @@ impl Salvage {
     ///
     /// # Errors
     /// Where nothing can be written. What could not be is tried again.
-    pub(crate) fn step(&mut self, database: &Database, time: Duration) -> Result<Option<usize>, rusqlite::Error> {
+    pub(crate) fn step(
+        &mut self,
+        database: &Database,
+        time: Duration,
+    ) -> Result<Option<usize>, rusqlite::Error> {
         let (before, until) = (self.at, Instant::now() + time);
         let worked = database.at_once(|database| {
             while self.at.table < self.tables.len() && Instant::now() < until {
@@ -93,15 +111,26 @@ impl Salvage {
 
     fn take_part(&mut self, database: &Database) -> Result<(), rusqlite::Error> {
         let table = self.tables[self.at.table].clone();
-        let (own, theirs) = (columns_in(&database.connection, &table)?, columns_in(&self.source, &table));
-        let columns: Vec<String> = theirs.unwrap_or_default().intersection(&own).cloned().collect();
+        let (own, theirs) = (
+            columns_in(&database.connection, &table)?,
+            columns_in(&self.source, &table),
+        );
+        let columns: Vec<String> = theirs
+            .unwrap_or_default()
+            .intersection(&own)
+            .cloned()
+            .collect();
         let Part { rows, until } = self.read(&table, &columns);
         for row in rows {
             self.at.added += usize::from(self.add(database, &table, &columns, row)?);
         }
         self.at = match until {
             Some(row) => Place { row, ..self.at },
-            None => Place { table: self.at.table + 1, row: i64::MIN, ..self.at },
+            None => Place {
+                table: self.at.table + 1,
+                row: i64::MIN,
+                ..self.at
+            },
         };
         Ok(())
     }
@@ -109,16 +138,32 @@ impl Salvage {
     fn read(&self, table: &str, columns: &[String]) -> Part {
         let (rows, is_whole) = self.rows(table, columns, self.at.row, i64::MAX, "ASC");
         let last = rows.last().map_or(self.at.row, |(number, _)| *number);
-        let values = |rows: Vec<(i64, Vec<Value>)>| rows.into_iter().map(|(_, values)| values).collect::<Vec<_>>();
+        let values = |rows: Vec<(i64, Vec<Value>)>| {
+            rows.into_iter()
+                .map(|(_, values)| values)
+                .collect::<Vec<_>>()
+        };
         if is_whole {
             let until = (rows.len() == ROWS).then_some(last);
-            return Part { rows: values(rows), until };
+            return Part {
+                rows: values(rows),
+                until,
+            };
         }
         let mut rows = values(rows);
-        let Some(next) = self.next_readable(table, last) else { return Part { rows, until: None } };
+        let Some(next) = self.next_readable(table, last) else {
+            return Part { rows, until: None };
+        };
         rows.extend(values(self.rows(table, columns, last, next, "DESC").0));
         // The number of a row can be readable where its values are not.
-        Part { rows, until: Some(if next - 1 > self.at.row { next - 1 } else { next }) }
+        Part {
+            rows,
+            until: Some(if next - 1 > self.at.row {
+                next - 1
+            } else {
+                next
+            }),
+        }
     }
 
     /// The number of a row behind the page that cannot be read.
@@ -168,7 +213,9 @@ impl Salvage {
         let done = self.source.prepare_cached(&sql).and_then(|mut statement| {
             let mut rows = statement.query([after, before])?;
             while let Some(row) = rows.next()? {
-                let values = (0..columns.len()).map(|column| row.get(column + 1)).collect::<Result<_, _>>()?;
+                let values = (0..columns.len())
+                    .map(|column| row.get(column + 1))
+                    .collect::<Result<_, _>>()?;
                 read.push((row.get(0)?, values));
             }
             Ok(())
@@ -188,25 +235,48 @@ impl Salvage {
         let (mut columns, mut id) = (columns.to_vec(), None);
         if table == "device" {
             // Its number may be another's there.
-            let Some(place) = place("id") else { return Ok(false) };
+            let Some(place) = place("id") else {
+                return Ok(false);
+            };
             columns.remove(place);
             id = Some(row.remove(place));
         } else if let Some(place) = place("device") {
-            let Value::Integer(number) = row[place] else { return Ok(false) };
-            let Some(known) = self.devices.get(&number) else { return Ok(false) };
+            let Value::Integer(number) = row[place] else {
+                return Ok(false);
+            };
+            let Some(known) = self.devices.get(&number) else {
+                return Ok(false);
+            };
             row[place] = Value::Integer(*known);
         }
-        let holders: Vec<_> = (1..=columns.len()).map(|number| format!("?{number}")).collect();
-        let sql = format!("INSERT OR IGNORE INTO {table} ({}) VALUES ({})", columns.join(", "), holders.join(", "));
-        let added = match database.connection.prepare_cached(&sql)?.execute(params_from_iter(&row)) {
+        let holders: Vec<_> = (1..=columns.len())
+            .map(|number| format!("?{number}"))
+            .collect();
+        let sql = format!(
+            "INSERT OR IGNORE INTO {table} ({}) VALUES ({})",
+            columns.join(", "),
+            holders.join(", ")
+        );
+        let added = match database
+            .connection
+            .prepare_cached(&sql)?
+            .execute(params_from_iter(&row))
+        {
             Ok(added) => added > 0,
             // Damage that looks like a row.
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::TypeMismatch) => false,
             Err(error) => return Err(error),
         };
-        if let (Some(Value::Integer(id)), Some(uuid)) = (id, columns.iter().position(|column| column == "uuid")) {
+        if let (Some(Value::Integer(id)), Some(uuid)) =
+            (id, columns.iter().position(|column| column == "uuid"))
+        {
             let known = "SELECT id FROM device WHERE uuid = ?1";
-            self.devices.insert(id, database.connection.query_row(known, [&row[uuid]], |row| row.get(0))?);
+            self.devices.insert(
+                id,
+                database
+                    .connection
+                    .query_row(known, [&row[uuid]], |row| row.get(0))?,
+            );
         }
         Ok(added)
     }

@@ -45,7 +45,10 @@ impl Subject {
     /// The columns of the catalogue: per field, of a gauge three.
     pub(super) fn columns(self) -> Vec<Vec<String>> {
         fn of<S>(fields: &[Field<S>]) -> Vec<Vec<String>> {
-            fields.iter().map(|field| columns_of(field.id, field.kind)).collect()
+            fields
+                .iter()
+                .map(|field| columns_of(field.id, field.kind))
+                .collect()
         }
         match self {
             Self::Gpu => of(GPU_FIELDS),
@@ -93,7 +96,10 @@ pub(super) const TABLES: &[Table] = &[
         name: "event",
         meaning: "What happened. `kind` is the key `what` of the JSON, an [Event](api.md#event). Starts and ends of processes are kept for 30 days, others for a year.",
         columns: "at_ms INTEGER NOT NULL, uuid TEXT, kind TEXT NOT NULL, json TEXT NOT NULL",
-        indexes: &[("event_time", "event (at_ms)"), ("event_important", IMPORTANT_EVENTS)],
+        indexes: &[
+            ("event_time", "event (at_ms)"),
+            ("event_important", IMPORTANT_EVENTS),
+        ],
         kept: Some(("at_ms", YEAR_MS)),
     },
     Table {
@@ -102,7 +108,10 @@ pub(super) const TABLES: &[Table] = &[
                   [Condition](api.md#condition).",
         columns: "uuid TEXT NOT NULL, condition TEXT NOT NULL, severity TEXT NOT NULL, from_ms INTEGER NOT NULL, \
                   to_ms INTEGER, text TEXT NOT NULL, json TEXT NOT NULL, UNIQUE (uuid, condition, from_ms)",
-        indexes: &[("condition_time", "condition (from_ms)"), ("condition_end", "condition (to_ms, from_ms)")],
+        indexes: &[
+            ("condition_time", "condition (from_ms)"),
+            ("condition_end", "condition (to_ms, from_ms)"),
+        ],
         kept: Some(("to_ms", YEAR_MS)),
     },
     Table {
@@ -147,7 +156,8 @@ pub(super) const TABLES: &[Table] = &[
 pub(super) const OF_PROCESSES: &str = "kind IN ('process_started', 'process_ended')";
 
 /// Finds the other ones among them.
-const IMPORTANT_EVENTS: &str = "event (at_ms) WHERE kind NOT IN ('process_started', 'process_ended')";
+const IMPORTANT_EVENTS: &str =
+    "event (at_ms) WHERE kind NOT IN ('process_started', 'process_ended')";
 
 /// What makes each version of the tables of the one before: the first entry that of version 2. A new one is a line here,
 /// with a case in `history/tests/store/versions.rs`; it sees the tables as the version before left them. New tables, indexes and
@@ -159,9 +169,13 @@ pub(super) const VERSION: i64 = 1 + STEPS.len() as i64;
 
 /// All tables, those of few rows first, and of the others the coarser ones.
 pub(super) fn tables() -> impl Iterator<Item = String> {
-    let tiers =
-        (0..TIERS.len()).rev().flat_map(|tier| [Subject::Host, Subject::Gpu].map(|subject| subject.table(tier)));
-    TABLES.iter().map(|table| table.name.to_owned()).chain(tiers)
+    let tiers = (0..TIERS.len())
+        .rev()
+        .flat_map(|tier| [Subject::Host, Subject::Gpu].map(|subject| subject.table(tier)));
+    TABLES
+        .iter()
+        .map(|table| table.name.to_owned())
+        .chain(tiers)
 }
 
 /// Makes the tables, and the columns of fields that are new. Where there is nothing to make, nothing is written: a full
@@ -175,13 +189,19 @@ fn migrate_by(steps: &[&str], connection: &Connection) -> Result<(), DatabaseErr
     let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     let version = 1 + steps.len() as i64;
     // An empty file is made as it is now.
-    let done = if found == 0 { steps.len() } else { (found - 1) as usize };
+    let done = if found == 0 {
+        steps.len()
+    } else {
+        (found - 1) as usize
+    };
     let steps = steps[done..].join(";\n");
     let work = || {
         connection.execute_batch(&steps)?;
         let sql = missing(connection)?;
         if !sql.is_empty() || found != version {
-            let stamp = format!("PRAGMA application_id = {APPLICATION_ID};\nPRAGMA user_version = {version};\n");
+            let stamp = format!(
+                "PRAGMA application_id = {APPLICATION_ID};\nPRAGMA user_version = {version};\n"
+            );
             connection.execute_batch(&(sql + &stamp))?;
         }
         Ok::<_, rusqlite::Error>(())
@@ -200,7 +220,13 @@ fn missing(connection: &Connection) -> Result<String, rusqlite::Error> {
     let known = names(connection)?;
     let mut sql = String::new();
     // Writing to a string cannot fail.
-    for Table { name, columns, indexes, .. } in TABLES {
+    for Table {
+        name,
+        columns,
+        indexes,
+        ..
+    } in TABLES
+    {
         if !known.contains(*name) {
             let _ = writeln!(sql, "CREATE TABLE {name} ({columns});");
         }
@@ -214,10 +240,15 @@ fn missing(connection: &Connection) -> Result<String, rusqlite::Error> {
             let known = columns_in(connection, &table)?;
             let columns = subject.columns().concat();
             if known.is_empty() {
-                let columns = columns.iter().fold(String::new(), |all, column| all + ", " + column + " REAL");
+                let columns = columns
+                    .iter()
+                    .fold(String::new(), |all, column| all + ", " + column + " REAL");
                 let _ = writeln!(sql, "CREATE TABLE {table} ({keys}{columns});");
                 if subject == Subject::Gpu {
-                    let _ = writeln!(sql, "CREATE UNIQUE INDEX {table}_time ON {table} (at_ms, device);");
+                    let _ = writeln!(
+                        sql,
+                        "CREATE UNIQUE INDEX {table}_time ON {table} (at_ms, device);"
+                    );
                 }
                 continue;
             }
@@ -231,11 +262,17 @@ fn missing(connection: &Connection) -> Result<String, rusqlite::Error> {
 
 /// The names of all tables and indexes.
 fn names(connection: &Connection) -> Result<BTreeSet<String>, rusqlite::Error> {
-    connection.prepare("SELECT name FROM sqlite_schema")?.query_map([], |row| row.get(0))?.collect()
+    connection
+        .prepare("SELECT name FROM sqlite_schema")?
+        .query_map([], |row| row.get(0))?
+        .collect()
 }
 
 /// The columns that a table has; none where there is no such table.
-pub(super) fn columns_in(connection: &Connection, table: &str) -> Result<BTreeSet<String>, rusqlite::Error> {
+pub(super) fn columns_in(
+    connection: &Connection,
+    table: &str,
+) -> Result<BTreeSet<String>, rusqlite::Error> {
     let mut statement = connection.prepare("SELECT name FROM pragma_table_info(?1)")?;
     statement.query_map([table], |row| row.get(0))?.collect()
 }
@@ -269,9 +306,10 @@ pub fn reference() -> String {
     for Table { name, columns, .. } in TABLES {
         let _ = writeln!(text, "\n### {name}\n\n```sql\n{columns}\n```");
     }
-    for (subject, title) in
-        [(Subject::Gpu, "gpu_10s, gpu_1min, gpu_15min"), (Subject::Host, "host_10s, host_1min, host_15min")]
-    {
+    for (subject, title) in [
+        (Subject::Gpu, "gpu_10s, gpu_1min, gpu_15min"),
+        (Subject::Host, "host_10s, host_1min, host_15min"),
+    ] {
         let keys = subject.keys();
         let _ = writeln!(
             text,
@@ -294,19 +332,28 @@ pub fn reference() -> String {
 
 /// The stored kinds of batch jobs whose ID only the environment of their processes has. Earlier
 /// versions do not know these kinds, and show the user instead.
-const PRIVATE_KINDS: [(&str, JobKind); 3] =
-    [("private_slurm", JobKind::Slurm), ("private_pbs", JobKind::Pbs), ("private_lsf", JobKind::Lsf)];
+const PRIVATE_KINDS: [(&str, JobKind); 3] = [
+    ("private_slurm", JobKind::Slurm),
+    ("private_pbs", JobKind::Pbs),
+    ("private_lsf", JobKind::Lsf),
+];
 
 /// Returns the stored word of a job's kind.
 pub(super) fn job_kind_word(kind: JobKind, private: bool) -> &'static str {
     let is_private = |(_, its): &&(_, JobKind)| private && *its == kind;
-    PRIVATE_KINDS.iter().find(is_private).map_or(kind.word(), |(word, _)| word)
+    PRIVATE_KINDS
+        .iter()
+        .find(is_private)
+        .map_or(kind.word(), |(word, _)| word)
 }
 
 /// Parses a stored kind of a job into the kind and [`Job::private`](gpumon_probe::model::Job::private). `None` for a
 /// kind of a newer version.
 pub(super) fn parse_job_kind(word: &str) -> Option<(JobKind, bool)> {
-    let private = PRIVATE_KINDS.iter().find(|(its, _)| *its == word).map(|(_, kind)| (*kind, true));
+    let private = PRIVATE_KINDS
+        .iter()
+        .find(|(its, _)| *its == word)
+        .map(|(_, kind)| (*kind, true));
     private.or_else(|| Some((JobKind::from_word(word)?, false)))
 }
 
@@ -323,7 +370,10 @@ mod tests {
             (JobKind::Pbs, false, "pbs"),
             (JobKind::Pod, false, "pod"),
         ] {
-            assert_eq!((job_kind_word(kind, private), parse_job_kind(word)), (word, Some((kind, private))));
+            assert_eq!(
+                (job_kind_word(kind, private), parse_job_kind(word)),
+                (word, Some((kind, private)))
+            );
         }
         assert_eq!(parse_job_kind("private_newer"), None);
     }
@@ -332,24 +382,49 @@ mod tests {
     fn a_step_is_done_once_and_all_of_it_or_nothing() {
         let connection = Connection::open_in_memory().unwrap();
         migrate_by(&[], &connection).unwrap();
-        let version = || connection.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0)).unwrap();
-        connection.execute_batch("INSERT INTO run (id, from_ms, json) VALUES ('a', 5, '{}')").unwrap();
+        let version = || {
+            connection
+                .pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))
+                .unwrap()
+        };
+        connection
+            .execute_batch("INSERT INTO run (id, from_ms, json) VALUES ('a', 5, '{}')")
+            .unwrap();
         let add = "ALTER TABLE run ADD COLUMN gpu TEXT; UPDATE run SET gpu = 'GPU-' || id";
         let broken = [add, "UPDATE run SET nothing = 1"];
-        assert!(migrate_by(&broken, &connection).unwrap_err().to_string().contains("nothing"));
-        assert_eq!((version(), columns_in(&connection, "run").unwrap().contains("gpu")), (1, false));
+        assert!(
+            migrate_by(&broken, &connection)
+                .unwrap_err()
+                .to_string()
+                .contains("nothing")
+        );
+        assert_eq!(
+            (
+                version(),
+                columns_in(&connection, "run").unwrap().contains("gpu")
+            ),
+            (1, false)
+        );
         let steps = [add, "DROP INDEX run_end; UPDATE run SET gpu = gpu || '!'"];
         for _ in 0..2 {
             migrate_by(&steps, &connection).unwrap();
         }
-        let gpu: String = connection.query_row("SELECT gpu FROM run", [], |row| row.get(0)).unwrap();
+        let gpu: String = connection
+            .query_row("SELECT gpu FROM run", [], |row| row.get(0))
+            .unwrap();
         assert_eq!((version(), gpu), (3, "GPU-a!".to_owned()));
-        assert!(names(&connection).unwrap().contains("run_end"), "what a step takes away is made as it is now");
+        assert!(
+            names(&connection).unwrap().contains("run_end"),
+            "what a step takes away is made as it is now"
+        );
         let changes = connection.total_changes();
         migrate_by(&steps, &connection).unwrap();
         assert_eq!(connection.total_changes(), changes);
         let empty = Connection::open_in_memory().unwrap();
         migrate_by(&broken, &empty).unwrap();
-        assert!(!columns_in(&empty, "run").unwrap().contains("gpu"), "an empty file needs no steps");
+        assert!(
+            !columns_in(&empty, "run").unwrap().contains("gpu"),
+            "an empty file needs no steps"
+        );
     }
 }

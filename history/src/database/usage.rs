@@ -40,25 +40,61 @@ impl Database {
     /// Adds what was used in a part of a period.
     pub(crate) fn add_usage(&self, period: &Period) -> Result<(), rusqlite::Error> {
         let mut add = self.connection.prepare_cached(ADD)?;
-        for OwnerUsage { user, job, gpu_seconds, exclusive_seconds, active_seconds, joules } in &period.owners {
-            let (kind, id) = job.as_ref().map_or((USER, ""), |job| (job_kind_word(job.kind, job.private), &job.id));
+        for OwnerUsage {
+            user,
+            job,
+            gpu_seconds,
+            exclusive_seconds,
+            active_seconds,
+            joules,
+        } in &period.owners
+        {
+            let (kind, id) = job.as_ref().map_or((USER, ""), |job| {
+                (job_kind_word(job.kind, job.private), &job.id)
+            });
             let name = job.as_ref().and_then(|job| {
                 let path = job.path.as_ref().and_then(Reading::value);
                 job.name.as_ref().or(path)
             });
             let user = user.as_deref().unwrap_or_default();
             let (least, most, estimate) = match joules {
-                Some(Joules { least, most, estimate }) => (Some(least), Some(most), Some(estimate)),
+                Some(Joules {
+                    least,
+                    most,
+                    estimate,
+                }) => (Some(least), Some(most), Some(estimate)),
                 None => (None, None, None),
             };
             let key = params![period.at_ms as i64, kind, id, user, name];
-            let amounts = params![gpu_seconds, exclusive_seconds, active_seconds, least, most, estimate];
+            let amounts = params![
+                gpu_seconds,
+                exclusive_seconds,
+                active_seconds,
+                least,
+                most,
+                estimate
+            ];
             add.execute(&[key, amounts].concat()[..])?;
         }
         // Also where it is nothing: it says that somebody watched.
-        let UnheldUsage { gpu_seconds, joules } = period.unheld;
+        let UnheldUsage {
+            gpu_seconds,
+            joules,
+        } = period.unheld;
         let (at_ms, none) = (period.at_ms as i64, None::<String>);
-        add.execute(params![at_ms, UNHELD, "", "", none, gpu_seconds, 0.0, 0.0, joules, joules, joules])?;
+        add.execute(params![
+            at_ms,
+            UNHELD,
+            "",
+            "",
+            none,
+            gpu_seconds,
+            0.0,
+            0.0,
+            joules,
+            joules,
+            joules
+        ])?;
         Ok(())
     }
 
@@ -67,7 +103,10 @@ impl Database {
     /// # Errors
     /// Where it cannot be read.
     pub fn usage(&self, from_ms: u64, to_ms: u64) -> Result<Period, DatabaseError> {
-        let mut sum = Period { at_ms: from_ms, ..Period::default() };
+        let mut sum = Period {
+            at_ms: from_ms,
+            ..Period::default()
+        };
         if !self.has_usage()? {
             return Ok(sum);
         }
@@ -75,7 +114,10 @@ impl Database {
         let mut rows = statement.query(params![from_ms as i64, to_ms as i64])?;
         while let Some(row) = rows.next()? {
             if row.get::<_, String>(0)? == UNHELD {
-                sum.unheld = UnheldUsage { gpu_seconds: row.get(4)?, joules: row.get(8)? };
+                sum.unheld = UnheldUsage {
+                    gpu_seconds: row.get(4)?,
+                    joules: row.get(8)?,
+                };
             } else {
                 sum.owners.push(owner(row)?);
             }
@@ -94,9 +136,12 @@ impl Database {
         // Each alone, so that an index tells it.
         let edge = |which: &str| {
             let sql = format!("SELECT {which}(at_ms) FROM usage");
-            self.connection.query_row(&sql, [], |row| row.get::<_, Option<i64>>(0))
+            self.connection
+                .query_row(&sql, [], |row| row.get::<_, Option<i64>>(0))
         };
-        Ok(edge("min")?.zip(edge("max")?).map(|(first, last)| (first as u64, last as u64)))
+        Ok(edge("min")?
+            .zip(edge("max")?)
+            .map(|(first, last)| (first as u64, last as u64)))
     }
 
     /// Not in a file of an earlier gpumon that is only read.
@@ -110,17 +155,38 @@ fn owner(row: &Row<'_>) -> Result<OwnerUsage, rusqlite::Error> {
     // A kind that only a newer gpumon knows is told by its user.
     let job = parse_job_kind(&kind).map(|(kind, private)| {
         let name: Option<String> = row.get(3)?;
-        let (path, name) = if kind == JobKind::Notebook { (name.map(Reading::Now), None) } else { (None, name) };
-        Ok::<_, rusqlite::Error>(Job { kind, id: row.get(1)?, path, name, private })
+        let (path, name) = if kind == JobKind::Notebook {
+            (name.map(Reading::Now), None)
+        } else {
+            (None, name)
+        };
+        Ok::<_, rusqlite::Error>(Job {
+            kind,
+            id: row.get(1)?,
+            path,
+            name,
+            private,
+        })
     });
     let joules: [Option<f64>; 3] = [row.get(7)?, row.get(8)?, row.get(9)?];
     let joules = match joules {
-        [Some(least), Some(most), Some(estimate)] => Some(Joules { least, most, estimate }),
+        [Some(least), Some(most), Some(estimate)] => Some(Joules {
+            least,
+            most,
+            estimate,
+        }),
         _ => None,
     };
     let (gpu_seconds, exclusive_seconds, active_seconds) = (row.get(4)?, row.get(5)?, row.get(6)?);
     let user = Some(user).filter(|user| !user.is_empty());
-    Ok(OwnerUsage { user, job: job.transpose()?, gpu_seconds, exclusive_seconds, active_seconds, joules })
+    Ok(OwnerUsage {
+        user,
+        job: job.transpose()?,
+        gpu_seconds,
+        exclusive_seconds,
+        active_seconds,
+        joules,
+    })
 }
 
 #[cfg(test)]
@@ -132,14 +198,31 @@ mod tests {
     const AT_MS: u64 = 1_800_000_000_000;
 
     fn used(user: &str, job: Option<Job>, seconds: f64, joules: Option<[f64; 3]>) -> OwnerUsage {
-        let joules = joules.map(|[least, estimate, most]| Joules { least, most, estimate });
+        let joules = joules.map(|[least, estimate, most]| Joules {
+            least,
+            most,
+            estimate,
+        });
         let user = Some(user.to_owned()).filter(|user| !user.is_empty());
-        OwnerUsage { user, job, gpu_seconds: seconds, exclusive_seconds: 0.0, active_seconds: 1.0, joules }
+        OwnerUsage {
+            user,
+            job,
+            gpu_seconds: seconds,
+            exclusive_seconds: 0.0,
+            active_seconds: 1.0,
+            joules,
+        }
     }
 
     fn notebook(path: Option<&str>) -> Job {
         let path = path.map(|path| Reading::Now(path.to_owned()));
-        Job { kind: JobKind::Notebook, id: "5f3a".to_owned(), path, name: None, private: false }
+        Job {
+            kind: JobKind::Notebook,
+            id: "5f3a".to_owned(),
+            path,
+            name: None,
+            private: false,
+        }
     }
 
     #[test]
@@ -147,27 +230,82 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let database = Database::open(folder.path()).unwrap();
         assert_eq!(database.usage_reach_ms().unwrap(), None);
-        let unheld = UnheldUsage { gpu_seconds: 2.0, joules: 100.0 };
-        let add = |at_ms, owners| database.add_usage(&Period { at_ms, owners, unheld }).unwrap();
-        add(AT_MS, vec![used("ana", Some(notebook(None)), 10.0, None), used("", None, 5.0, Some([1.0, 2.0, 3.0]))]);
-        add(AT_MS, vec![used("ana", Some(notebook(Some("a/b.ipynb"))), 10.0, Some([5.0, 5.0, 5.0]))]);
-        add(AT_MS + PERIOD_MS, vec![used("ana", Some(notebook(None)), 1.0, None), used("ana", None, 7.0, None)]);
+        let unheld = UnheldUsage {
+            gpu_seconds: 2.0,
+            joules: 100.0,
+        };
+        let add = |at_ms, owners| {
+            database
+                .add_usage(&Period {
+                    at_ms,
+                    owners,
+                    unheld,
+                })
+                .unwrap()
+        };
+        add(
+            AT_MS,
+            vec![
+                used("ana", Some(notebook(None)), 10.0, None),
+                used("", None, 5.0, Some([1.0, 2.0, 3.0])),
+            ],
+        );
+        add(
+            AT_MS,
+            vec![used(
+                "ana",
+                Some(notebook(Some("a/b.ipynb"))),
+                10.0,
+                Some([5.0, 5.0, 5.0]),
+            )],
+        );
+        add(
+            AT_MS + PERIOD_MS,
+            vec![
+                used("ana", Some(notebook(None)), 1.0, None),
+                used("ana", None, 7.0, None),
+            ],
+        );
 
         let sum = |from_ms, to_ms| database.usage(from_ms, to_ms).unwrap();
         let all = sum(AT_MS, AT_MS + 2 * PERIOD_MS);
-        assert_eq!(all.unheld, UnheldUsage { gpu_seconds: 6.0, joules: 300.0 });
+        assert_eq!(
+            all.unheld,
+            UnheldUsage {
+                gpu_seconds: 6.0,
+                joules: 300.0
+            }
+        );
         let of = |user: Option<&str>, has_job: bool| {
-            let is_meant = |owner: &&OwnerUsage| owner.user.as_deref() == user && owner.job.is_some() == has_job;
+            let is_meant = |owner: &&OwnerUsage| {
+                owner.user.as_deref() == user && owner.job.is_some() == has_job
+            };
             all.owners.iter().find(is_meant).unwrap()
         };
         let with_job = of(Some("ana"), true);
-        assert_eq!((&with_job.job, with_job.gpu_seconds), (&Some(notebook(Some("a/b.ipynb"))), 21.0));
-        assert_eq!(with_job.joules, Some(Joules { least: 5.0, most: 5.0, estimate: 5.0 }));
-        assert_eq!((of(Some("ana"), false).joules, of(None, false).gpu_seconds), (None, 5.0));
+        assert_eq!(
+            (&with_job.job, with_job.gpu_seconds),
+            (&Some(notebook(Some("a/b.ipynb"))), 21.0)
+        );
+        assert_eq!(
+            with_job.joules,
+            Some(Joules {
+                least: 5.0,
+                most: 5.0,
+                estimate: 5.0
+            })
+        );
+        assert_eq!(
+            (of(Some("ana"), false).joules, of(None, false).gpu_seconds),
+            (None, 5.0)
+        );
         assert_eq!(all.owners.len(), 3);
         let first = sum(AT_MS, AT_MS + PERIOD_MS);
         assert_eq!((first.owners.len(), first.unheld.gpu_seconds), (2, 4.0));
         assert_eq!(sum(0, AT_MS), Period::default());
-        assert_eq!(database.usage_reach_ms().unwrap(), Some((AT_MS, AT_MS + PERIOD_MS)));
+        assert_eq!(
+            database.usage_reach_ms().unwrap(),
+            Some((AT_MS, AT_MS + PERIOD_MS))
+        );
     }
 }

@@ -32,7 +32,10 @@ pub(crate) struct Devices {
 impl Devices {
     /// Of a database that has just been opened.
     pub(crate) fn of(database: &Database) -> Result<Self, rusqlite::Error> {
-        Ok(Self { newest_ms: database.edge("max", Subject::Host, 0, ALL)?, ..Self::default() })
+        Ok(Self {
+            newest_ms: database.edge("max", Subject::Host, 0, ALL)?,
+            ..Self::default()
+        })
     }
 
     /// The newest bucket that is there.
@@ -46,7 +49,11 @@ impl Devices {
         {
             return Ok(*id);
         }
-        let kind = if device.parent.is_some() { "mig" } else { "gpu" };
+        let kind = if device.parent.is_some() {
+            "mig"
+        } else {
+            "gpu"
+        };
         let id = database.connection.query_row(
             "INSERT INTO device (uuid, kind, device_index, name, parent) VALUES (?1, ?2, ?3, ?4, ?5)
              ON CONFLICT (uuid) DO UPDATE SET device_index = ?3, name = coalesce(?4, name), parent = ?5 RETURNING id",
@@ -66,7 +73,10 @@ impl Database {
     ///
     /// # Errors
     /// Where any of it fails.
-    pub(crate) fn at_once<E: From<rusqlite::Error>>(&self, work: impl FnOnce(&Self) -> Result<(), E>) -> Result<(), E> {
+    pub(crate) fn at_once<E: From<rusqlite::Error>>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<(), E>,
+    ) -> Result<(), E> {
         self.connection.execute_batch("BEGIN IMMEDIATE")?;
         let done = work(self).and_then(|()| Ok(self.connection.execute_batch("COMMIT")?));
         done.inspect_err(|_| drop(self.connection.execute_batch("ROLLBACK")))
@@ -76,16 +86,27 @@ impl Database {
     ///
     /// # Errors
     /// Where any of it fails; then none of it is there.
-    pub fn import(&self, tier: usize, sums: impl Iterator<Item = Bucket>) -> Result<(), DatabaseError> {
+    pub fn import(
+        &self,
+        tier: usize,
+        sums: impl Iterator<Item = Bucket>,
+    ) -> Result<(), DatabaseError> {
         let mut devices = Devices::default();
         self.at_once(|database| {
             for sum in sums {
-                for DeviceBucket { device, samples, stats } in &sum.devices {
+                for DeviceBucket {
+                    device,
+                    samples,
+                    stats,
+                } in &sum.devices
+                {
                     let id = devices.id(database, device)?;
                     database.put(Subject::Gpu, tier, sum.at_ms, id, *samples, stats)?;
                 }
                 database.put(Subject::Host, tier, sum.at_ms, 0, sum.samples, &sum.host)?;
-                sum.conditions.iter().try_for_each(|condition| database.add_condition(condition))?;
+                sum.conditions
+                    .iter()
+                    .try_for_each(|condition| database.add_condition(condition))?;
             }
             Ok(())
         })
@@ -95,16 +116,36 @@ impl Database {
     ///
     /// # Errors
     /// Where any of it fails; then none of it is there.
-    pub fn import_events(&self, mut events: impl Iterator<Item = Event>) -> Result<(), DatabaseError> {
+    pub fn import_events(
+        &self,
+        mut events: impl Iterator<Item = Event>,
+    ) -> Result<(), DatabaseError> {
         self.at_once(|database| Ok(events.try_for_each(|event| database.add_event(&event))?))
     }
 
     /// Adds a bucket. To one of the same time, as a restart or a late sample leaves it, it adds its samples; whether there
     /// was one.
-    pub(crate) fn add_bucket(&self, bucket: &Bucket, devices: &mut Devices) -> Result<bool, rusqlite::Error> {
-        let is_new = devices.newest_ms.is_none_or(|newest_ms| bucket.at_ms > newest_ms);
-        let row = |subject, device| if is_new { Ok(None) } else { self.row(subject, 0, bucket.at_ms, device) };
-        for DeviceBucket { device, samples, stats } in &bucket.devices {
+    pub(crate) fn add_bucket(
+        &self,
+        bucket: &Bucket,
+        devices: &mut Devices,
+    ) -> Result<bool, rusqlite::Error> {
+        let is_new = devices
+            .newest_ms
+            .is_none_or(|newest_ms| bucket.at_ms > newest_ms);
+        let row = |subject, device| {
+            if is_new {
+                Ok(None)
+            } else {
+                self.row(subject, 0, bucket.at_ms, device)
+            }
+        };
+        for DeviceBucket {
+            device,
+            samples,
+            stats,
+        } in &bucket.devices
+        {
             let id = devices.id(self, device)?;
             match row(Subject::Gpu, id)? {
                 None => self.put(Subject::Gpu, 0, bucket.at_ms, id, *samples, stats)?,
@@ -121,9 +162,15 @@ impl Database {
             Some(known) => joined(HOST_FIELDS, known, bucket.samples, &bucket.host),
         };
         self.put(Subject::Host, 0, bucket.at_ms, 0, samples, &host)?;
-        bucket.conditions.iter().try_for_each(|condition| self.add_condition(condition))?;
+        bucket
+            .conditions
+            .iter()
+            .try_for_each(|condition| self.add_condition(condition))?;
         bucket.jobs.iter().try_for_each(|job| self.add_job(job))?;
-        bucket.usage.iter().try_for_each(|period| self.add_usage(period))?;
+        bucket
+            .usage
+            .iter()
+            .try_for_each(|period| self.add_usage(period))?;
         devices.newest_ms = devices.newest_ms.max(Some(bucket.at_ms));
         Ok(is_joined)
     }
@@ -139,7 +186,11 @@ impl Database {
         stats: &[Option<Stat>],
     ) -> Result<(), rusqlite::Error> {
         let (columns, of_host) = (subject.columns(), subject == Subject::Host);
-        let keys = if of_host { "at_ms, samples" } else { "at_ms, device, samples" };
+        let keys = if of_host {
+            "at_ms, samples"
+        } else {
+            "at_ms, device, samples"
+        };
         let count = columns.iter().map(Vec::len).sum::<usize>() + if of_host { 2 } else { 3 };
         let sql = format!(
             "INSERT OR REPLACE INTO {} ({keys}, {}) VALUES (?1{})",
@@ -166,12 +217,26 @@ impl Database {
     }
 
     /// The row of one time.
-    fn row(&self, subject: Subject, tier: usize, at_ms: u64, device: i64) -> Result<Option<TierRow>, rusqlite::Error> {
-        let key = if subject == Subject::Gpu { "device" } else { "0" };
+    fn row(
+        &self,
+        subject: Subject,
+        tier: usize,
+        at_ms: u64,
+        device: i64,
+    ) -> Result<Option<TierRow>, rusqlite::Error> {
+        let key = if subject == Subject::Gpu {
+            "device"
+        } else {
+            "0"
+        };
         let (table, columns) = (subject.table(tier), subject.columns().concat().join(", "));
-        let sql = format!("SELECT at_ms, {key}, samples, {columns} FROM {table} WHERE at_ms = ?1 AND {key} = ?2");
+        let sql = format!(
+            "SELECT at_ms, {key}, samples, {columns} FROM {table} WHERE at_ms = ?1 AND {key} = ?2"
+        );
         let mut statement = self.connection.prepare(&sql)?;
-        statement.query_row(params![at_ms as i64, device], |row| read_row(row, subject)).optional()
+        statement
+            .query_row(params![at_ms as i64, device], |row| read_row(row, subject))
+            .optional()
     }
 
     /// Adds an event, and the run or cell that it tells of.
@@ -180,11 +245,18 @@ impl Database {
         let kind = json["what"].as_str().unwrap_or_default();
         let uuid = event.gpu.as_ref().and_then(|gpu| gpu.uuid.as_ref());
         let sql = "INSERT INTO event (at_ms, uuid, kind, json) VALUES (?1, ?2, ?3, ?4)";
-        self.connection.prepare_cached(sql)?.execute(params![event.at_ms as i64, uuid, kind, json.to_string()])?;
+        self.connection.prepare_cached(sql)?.execute(params![
+            event.at_ms as i64,
+            uuid,
+            kind,
+            json.to_string()
+        ])?;
         if let EventKind::Cell(cell) = &event.what {
             return self.add_cell(cell);
         }
-        let (EventKind::RunBegan(run) | EventKind::RunEnded(run)) = &event.what else { return Ok(()) };
+        let (EventKind::RunBegan(run) | EventKind::RunEnded(run)) = &event.what else {
+            return Ok(());
+        };
         let end = matches!(event.what, EventKind::RunEnded(_)).then_some(event.at_ms as i64);
         let json = serde_json::to_string(run).unwrap_or_default();
         self.connection.execute(
@@ -197,7 +269,12 @@ impl Database {
 
     /// Told twice, as by two pages that show one notebook, it is there once.
     fn add_cell(&self, cell: &Cell) -> Result<(), rusqlite::Error> {
-        let gpus = cell.gpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+        let gpus = cell
+            .gpus
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(",");
         self.connection.execute(
             "INSERT OR REPLACE INTO cell (notebook, kernel_id, cell_id, execution_count, started_ms, ended_ms, gpus, gpu_ms,
              peak_bytes, change_bytes, joules, shared) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
@@ -226,7 +303,11 @@ impl Database {
 
     /// Whether anything is known of a run.
     pub(crate) fn has_run(&self, id: &str) -> Result<bool, rusqlite::Error> {
-        self.connection.query_row("SELECT EXISTS (SELECT 1 FROM run WHERE id = ?1)", [id], |row| row.get(0))
+        self.connection.query_row(
+            "SELECT EXISTS (SELECT 1 FROM run WHERE id = ?1)",
+            [id],
+            |row| row.get(0),
+        )
     }
 
     pub(crate) fn add_condition(&self, span: &ConditionSpan) -> Result<(), rusqlite::Error> {
@@ -253,7 +334,16 @@ impl Database {
             "INSERT INTO job (kind, id, name, user, uuid, from_ms, to_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
              ON CONFLICT (kind, id, uuid, from_ms) DO UPDATE SET name = ?3, user = ?4, to_ms = ?7",
         )?;
-        let JobSpan { kind, id, name, user, uuid, from_ms, to_ms, private } = span;
+        let JobSpan {
+            kind,
+            id,
+            name,
+            user,
+            uuid,
+            from_ms,
+            to_ms,
+            private,
+        } = span;
         statement.execute(params![
             job_kind_word(*kind, *private),
             id,
@@ -299,7 +389,11 @@ pub(super) fn read_row(row: &Row<'_>, subject: Subject) -> Result<TierRow, rusql
 }
 
 /// The value that begins at a column, with what follows it.
-pub(super) fn stat(row: &Row<'_>, column: usize, has_range: bool) -> Result<Option<Stat>, rusqlite::Error> {
+pub(super) fn stat(
+    row: &Row<'_>,
+    column: usize,
+    has_range: bool,
+) -> Result<Option<Stat>, rusqlite::Error> {
     let number = |column| {
         Ok::<_, rusqlite::Error>(match row.get_ref(column)? {
             ValueRef::Real(number) => Some(number),
@@ -307,15 +401,22 @@ pub(super) fn stat(row: &Row<'_>, column: usize, has_range: bool) -> Result<Opti
             _ => None,
         })
     };
-    let Some(value) = number(column)? else { return Ok(None) };
+    let Some(value) = number(column)? else {
+        return Ok(None);
+    };
     if !has_range {
         return Ok(Some(Stat::of(value)));
     }
-    let (min, max) = (number(column + 1)?.unwrap_or(value), number(column + 2)?.unwrap_or(value));
+    let (min, max) = (
+        number(column + 1)?.unwrap_or(value),
+        number(column + 2)?.unwrap_or(value),
+    );
     Ok(Some(Stat { value, min, max }))
 }
 
 /// The JSON of a stored object; `None` where it is that of a newer program.
 pub(super) fn parsed<T: serde::de::DeserializeOwned>(json: &str) -> Option<T> {
-    serde_json::from_str::<Value>(json).ok().and_then(|value| serde_json::from_value(value).ok())
+    serde_json::from_str::<Value>(json)
+        .ok()
+        .and_then(|value| serde_json::from_value(value).ok())
 }

@@ -20,10 +20,13 @@ const MOST: f64 = 9.0e15;
 /// Writes a column.
 pub(super) fn write(column: &[Option<Stat>], bytes: &mut Vec<u8>) {
     let known = || column.iter().flatten();
-    let Some(first) = known().next() else { return bytes.push(EMPTY) };
+    let Some(first) = known().next() else {
+        return bytes.push(EMPTY);
+    };
     let numbers = || known().flat_map(|stat| [stat.value, stat.min, stat.max]);
     let power = power_of_all(numbers());
-    let is_constant = known().count() == column.len() && numbers().all(|number| number.total_cmp(&first.value).is_eq());
+    let is_constant = known().count() == column.len()
+        && numbers().all(|number| number.total_cmp(&first.value).is_eq());
     bytes.push(match power {
         None => RAW,
         Some(_) if is_constant => CONSTANT,
@@ -36,7 +39,9 @@ pub(super) fn write(column: &[Option<Stat>], bytes: &mut Vec<u8>) {
         }
     }
     for eight in column.chunks(8) {
-        bytes.push(eight.iter().enumerate().fold(0, |bits, (bit, stat)| bits | (u8::from(stat.is_some()) << bit)));
+        bytes.push(eight.iter().enumerate().fold(0, |bits, (bit, stat)| {
+            bits | (u8::from(stat.is_some()) << bit)
+        }));
     }
     let Some(power) = power else {
         return numbers().for_each(|number| bytes.extend(number.to_le_bytes()));
@@ -58,16 +63,26 @@ pub(super) fn read(mut bytes: &[u8], length: usize) -> Option<Vec<Option<Stat>>>
     if kind == EMPTY {
         return Some(vec![None; length]);
     }
-    let power = if kind == RAW { 0 } else { i32::from(byte(bytes)?) + POWERS.start() };
+    let power = if kind == RAW {
+        0
+    } else {
+        i32::from(byte(bytes)?) + POWERS.start()
+    };
     let number = |whole: i64| {
         let unit = 10_f64.powi(power.abs());
-        if power < 0 { whole as f64 / unit } else { whole as f64 * unit }
+        if power < 0 {
+            whole as f64 / unit
+        } else {
+            whole as f64 * unit
+        }
     };
     if kind == CONSTANT {
         let value = number(signed(bytes)?);
         return Some(vec![Some(Stat::of(value)); length]);
     }
-    let bits: Vec<u8> = (0..length.div_ceil(8)).map(|_| byte(bytes)).collect::<Option<_>>()?;
+    let bits: Vec<u8> = (0..length.div_ceil(8))
+        .map(|_| byte(bytes))
+        .collect::<Option<_>>()?;
     let is_known = |place: usize| bits[place / 8] >> (place % 8) & 1 == 1;
     let count = (0..length).filter(|place| is_known(*place)).count();
     let mut stats = Vec::with_capacity(count);
@@ -78,7 +93,11 @@ pub(super) fn read(mut bytes: &[u8], length: usize) -> Option<Vec<Option<Stat>>>
                 *bytes = rest;
                 Some(f64::from_le_bytes(*own))
             };
-            stats.push(Stat { value: float()?, min: float()?, max: float()? });
+            stats.push(Stat {
+                value: float()?,
+                min: float()?,
+                max: float()?,
+            });
         }
     } else {
         let mut before = 0;
@@ -97,7 +116,11 @@ pub(super) fn read(mut bytes: &[u8], length: usize) -> Option<Vec<Option<Stat>>>
         }));
     }
     let mut stats = stats.into_iter();
-    Some((0..length).map(|place| if is_known(place) { stats.next() } else { None }).collect())
+    Some(
+        (0..length)
+            .map(|place| if is_known(place) { stats.next() } else { None })
+            .collect(),
+    )
 }
 
 /// The largest power of ten that all of them are whole multiples of; `None` where there is none.
@@ -117,13 +140,22 @@ fn power_of_all(numbers: impl Iterator<Item = f64>) -> Option<i32> {
 fn is_whole(number: f64, power: i32) -> bool {
     let whole = whole(number, power);
     let unit = 10_f64.powi(power.abs());
-    let again = if power < 0 { whole / unit } else { whole * unit };
+    let again = if power < 0 {
+        whole / unit
+    } else {
+        whole * unit
+    };
     again.total_cmp(&number).is_eq() && whole.abs() < MOST
 }
 
 fn whole(number: f64, power: i32) -> f64 {
     let unit = 10_f64.powi(power.abs());
-    (if power < 0 { number * unit } else { number / unit }).round()
+    (if power < 0 {
+        number * unit
+    } else {
+        number / unit
+    })
+    .round()
 }
 
 fn byte(bytes: &mut &[u8]) -> Option<u8> {
@@ -174,17 +206,39 @@ mod tests {
     fn what_is_written_is_read_again_to_the_last_digit() {
         let stat = |value: f64| {
             let of = |factor: f64| rounded(value * factor);
-            Some(Stat { value: of(1.0), min: of(0.9), max: of(1.2) })
+            Some(Stat {
+                value: of(1.0),
+                min: of(0.9),
+                max: of(1.2),
+            })
         };
         assert_eq!(packed(&[None; 30]), 1);
         assert!(packed(&[Some(Stat::of(80_000_000_000.0)); 30]) <= 5);
-        let watts: Vec<_> = (0..30).map(|at| stat(534.4 + f64::from(at % 7) * 3.1)).collect();
+        let watts: Vec<_> = (0..30)
+            .map(|at| stat(534.4 + f64::from(at % 7) * 3.1))
+            .collect();
         assert!(packed(&watts) < 30 * 6, "{}", packed(&watts));
-        let gaps: Vec<_> =
-            (0..30).map(|at| if at % 3 == 0 { None } else { stat(f64::from(at) * 0.001_234_5) }).collect();
+        let gaps: Vec<_> = (0..30)
+            .map(|at| {
+                if at % 3 == 0 {
+                    None
+                } else {
+                    stat(f64::from(at) * 0.001_234_5)
+                }
+            })
+            .collect();
         packed(&gaps);
-        packed(&[stat(1.377e11), stat(0.0), stat(12.0), stat(-7.5), stat(0.012_35)]);
-        packed(&[Some(Stat::of(123_456_716.123)), Some(Stat::of(123_456_724.5))]);
+        packed(&[
+            stat(1.377e11),
+            stat(0.0),
+            stat(12.0),
+            stat(-7.5),
+            stat(0.012_35),
+        ]);
+        packed(&[
+            Some(Stat::of(123_456_716.123)),
+            Some(Stat::of(123_456_724.5)),
+        ]);
         for strange in [f64::MAX, f64::MIN_POSITIVE, 1.0 / 3.0, 1e300, -0.0, 9.1e15] {
             packed(&[Some(Stat::of(strange)), None, Some(Stat::of(1.0))]);
         }

@@ -63,11 +63,17 @@ impl MemoryTier {
     /// Adds a bucket, to one of the same time what came later, and forgets the oldest where there are too many. After a clock
     /// was set back, the times of what was added before can be later.
     pub fn push(&mut self, bucket: Bucket) {
-        if let Some(known) = self.newest.last_mut().filter(|known| known.at_ms == bucket.at_ms) {
+        if let Some(known) = self
+            .newest
+            .last_mut()
+            .filter(|known| known.at_ms == bucket.at_ms)
+        {
             return known.join(bucket);
         }
         // The times of a block are in order and close together, so that blocks can be put in order.
-        let is_next = |known: &Bucket| (known.at_ms..known.at_ms + PACKED as u64 * BUCKET_MS).contains(&bucket.at_ms);
+        let is_next = |known: &Bucket| {
+            (known.at_ms..known.at_ms + PACKED as u64 * BUCKET_MS).contains(&bucket.at_ms)
+        };
         if self.newest.len() >= PACKED || !self.newest.last().is_none_or(is_next) {
             let mut block = Block::pack(&self.newest);
             if let Some(last) = self.blocks.back_mut() {
@@ -75,11 +81,25 @@ impl MemoryTier {
             }
             self.blocks.push_back(block);
             self.newest.clear();
-            drop_oldest(self.blocks.iter_mut().rev().map(|block| &mut block.conditions), MOST_CONDITIONS);
-            drop_oldest(self.blocks.iter_mut().rev().map(|block| &mut block.jobs), MOST_JOBS);
+            drop_oldest(
+                self.blocks
+                    .iter_mut()
+                    .rev()
+                    .map(|block| &mut block.conditions),
+                MOST_CONDITIONS,
+            );
+            drop_oldest(
+                self.blocks.iter_mut().rev().map(|block| &mut block.jobs),
+                MOST_JOBS,
+            );
         }
         self.newest.push(bucket);
-        let mut count = self.newest.len() + self.blocks.iter().map(|block| block.times.len()).sum::<usize>();
+        let mut count = self.newest.len()
+            + self
+                .blocks
+                .iter()
+                .map(|block| block.times.len())
+                .sum::<usize>();
         while let Some(oldest) = self.blocks.front()
             && count - oldest.times.len() > MOST
         {
@@ -104,9 +124,18 @@ impl MemoryTier {
 
     /// When the oldest begins, and the newest.
     pub fn reach_ms(&self) -> Option<(u64, u64)> {
-        let edges = self.blocks.iter().map(|block| (block.times[0].0, block.last_ms()));
-        let of_newest = self.newest.first().zip(self.newest.last()).map(|(first, last)| (first.at_ms, last.at_ms));
-        edges.chain(of_newest).reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))
+        let edges = self
+            .blocks
+            .iter()
+            .map(|block| (block.times[0].0, block.last_ms()));
+        let of_newest = self
+            .newest
+            .first()
+            .zip(self.newest.last())
+            .map(|(first, last)| (first.at_ms, last.at_ms));
+        edges
+            .chain(of_newest)
+            .reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))
     }
 
     /// Puts what begins from a moment on into a grid.
@@ -114,20 +143,40 @@ impl MemoryTier {
         let from_ms = from_ms.max(grid.from_ms());
         let places = Places::of(grid.wanted());
         // A grid takes them by their times.
-        let mut blocks: Vec<_> = self.blocks.iter().filter(|block| block.last_ms() >= from_ms).collect();
+        let mut blocks: Vec<_> = self
+            .blocks
+            .iter()
+            .filter(|block| block.last_ms() >= from_ms)
+            .collect();
         blocks.sort_by_key(|block| block.times[0].0);
         let first_ms = self.newest.first().map_or(u64::MAX, |bucket| bucket.at_ms);
-        let (before, behind) = blocks.split_at(blocks.partition_point(|block| block.times[0].0 <= first_ms));
+        let (before, behind) =
+            blocks.split_at(blocks.partition_point(|block| block.times[0].0 <= first_ms));
         for block in before {
             block.add_to(grid, from_ms, &places);
         }
         for bucket in self.newest.iter().filter(|bucket| bucket.at_ms >= from_ms) {
             let at_ms = bucket.at_ms;
-            for DeviceBucket { device, samples, stats } in &bucket.devices {
+            for DeviceBucket {
+                device,
+                samples,
+                stats,
+            } in &bucket.devices
+            {
                 let (whose, fields) = places.of_device(&device.uuid, device.parent.is_some());
-                grid.add(whose, at_ms, *samples, fields.iter().map(|field| *stats.get(*field)?));
+                grid.add(
+                    whose,
+                    at_ms,
+                    *samples,
+                    fields.iter().map(|field| *stats.get(*field)?),
+                );
             }
-            grid.add(Whose::Host, at_ms, bucket.samples, places.host.iter().map(|field| *bucket.host.get(*field)?));
+            grid.add(
+                Whose::Host,
+                at_ms,
+                bucket.samples,
+                places.host.iter().map(|field| *bucket.host.get(*field)?),
+            );
         }
         for block in behind {
             block.add_to(grid, from_ms, &places);
@@ -156,7 +205,8 @@ impl Block {
     /// Moves the usage of the quarters of an hour that this block has, too, out of the one before it, so that each quarter's
     /// owners are kept once.
     fn take_usage_of(&mut self, before: &mut Self) {
-        let is_shared = |period: &mut Period| self.usage.iter().any(|own| own.at_ms == period.at_ms);
+        let is_shared =
+            |period: &mut Period| self.usage.iter().any(|own| own.at_ms == period.at_ms);
         let shared: Vec<_> = before.usage.extract_if(.., is_shared).collect();
         if !shared.is_empty() {
             self.usage = Period::joined(shared.into_iter().chain(mem::take(&mut self.usage)));
@@ -178,20 +228,42 @@ impl Block {
         }
         let mut bytes = Vec::new();
         for Device { uuid, .. } in &devices {
-            let row = |bucket: &'_ Bucket| bucket.devices.iter().position(|device| device.device.uuid == *uuid);
-            let rows: Vec<_> = buckets.iter().map(|bucket| Some(&bucket.devices[row(bucket)?])).collect();
+            let row = |bucket: &'_ Bucket| {
+                bucket
+                    .devices
+                    .iter()
+                    .position(|device| device.device.uuid == *uuid)
+            };
+            let rows: Vec<_> = buckets
+                .iter()
+                .map(|bucket| Some(&bucket.devices[row(bucket)?]))
+                .collect();
             let samples = rows.iter().map(|row| row.map_or(0, |row| row.samples));
-            let stats = |row: Option<&DeviceBucket>, field: usize| -> Option<Stat> { *row?.stats.get(field)? };
+            let stats = |row: Option<&DeviceBucket>, field: usize| -> Option<Stat> {
+                *row?.stats.get(field)?
+            };
             let column = |field| rows.iter().map(|row| stats(*row, field)).collect();
             write_columns(GPU_FIELDS.len(), samples, column, &mut bytes);
         }
         let samples = buckets.iter().map(|bucket| bucket.samples);
-        let column = |field: usize| buckets.iter().map(|bucket| *bucket.host.get(field)?).collect();
+        let column = |field: usize| {
+            buckets
+                .iter()
+                .map(|bucket| *bucket.host.get(field)?)
+                .collect()
+        };
         write_columns(HOST_FIELDS.len(), samples, column, &mut bytes);
-        let mut encoder = DeflateEncoder::new(Vec::with_capacity(bytes.len() / 2), Compression::default());
+        let mut encoder =
+            DeflateEncoder::new(Vec::with_capacity(bytes.len() / 2), Compression::default());
         // A vector takes everything.
-        let packed = encoder.write_all(&bytes).and_then(|()| encoder.finish()).unwrap_or_default();
-        let times = buckets.iter().map(|bucket| (bucket.at_ms, bucket.samples)).collect();
+        let packed = encoder
+            .write_all(&bytes)
+            .and_then(|()| encoder.finish())
+            .unwrap_or_default();
+        let times = buckets
+            .iter()
+            .map(|bucket| (bucket.at_ms, bucket.samples))
+            .collect();
         // Each as it was last.
         let mut conditions: Vec<(usize, &ConditionSpan)> = Vec::new();
         for (place, bucket) in buckets.iter().enumerate() {
@@ -200,28 +272,58 @@ impl Block {
                 conditions.push((place, condition));
             }
         }
-        let conditions = conditions.into_iter().map(|(place, condition)| (place, condition.clone())).collect();
+        let conditions = conditions
+            .into_iter()
+            .map(|(place, condition)| (place, condition.clone()))
+            .collect();
         // What lasts is in every bucket.
         let jobs: BTreeMap<_, _> = buckets
             .iter()
             .enumerate()
-            .flat_map(|(place, bucket)| bucket.jobs.iter().map(move |job| (job.key(), (place, job))))
+            .flat_map(|(place, bucket)| {
+                bucket.jobs.iter().map(move |job| (job.key(), (place, job)))
+            })
             .collect();
-        let mut jobs: Vec<_> = jobs.into_values().map(|(place, job)| (place, job.clone())).collect();
+        let mut jobs: Vec<_> = jobs
+            .into_values()
+            .map(|(place, job)| (place, job.clone()))
+            .collect();
         jobs.sort_by_key(|(place, _)| *place);
-        let usage = Period::joined(buckets.iter().flat_map(|bucket| bucket.usage.iter().cloned()));
-        Self { times, devices, conditions, jobs, usage, bytes: packed.into_boxed_slice() }
+        let usage = Period::joined(
+            buckets
+                .iter()
+                .flat_map(|bucket| bucket.usage.iter().cloned()),
+        );
+        Self {
+            times,
+            devices,
+            conditions,
+            jobs,
+            usage,
+            bytes: packed.into_boxed_slice(),
+        }
     }
 
     fn unpack(self) -> Vec<Bucket> {
-        let (gpus, host): (Vec<_>, Vec<_>) = ((0..GPU_FIELDS.len()).collect(), (0..HOST_FIELDS.len()).collect());
+        let (gpus, host): (Vec<_>, Vec<_>) = (
+            (0..GPU_FIELDS.len()).collect(),
+            (0..HOST_FIELDS.len()).collect(),
+        );
         let bytes = self.unpacked();
         let (mut rest, length) = (&*bytes, self.times.len());
-        let of_devices: Option<Vec<_>> = self.devices.iter().map(|_| read_columns(&mut rest, length, &gpus)).collect();
+        let of_devices: Option<Vec<_>> = self
+            .devices
+            .iter()
+            .map(|_| read_columns(&mut rest, length, &gpus))
+            .collect();
         let of_host = read_columns(&mut rest, length, &host);
         // What was packed is read again.
-        let Some((of_devices, (_, of_host))) = of_devices.zip(of_host) else { return Vec::new() };
-        let row = |columns: &[Vec<Option<Stat>>], place: usize| columns.iter().map(|column| column[place]).collect();
+        let Some((of_devices, (_, of_host))) = of_devices.zip(of_host) else {
+            return Vec::new();
+        };
+        let row = |columns: &[Vec<Option<Stat>>], place: usize| {
+            columns.iter().map(|column| column[place]).collect()
+        };
         let bucket = |(place, (at_ms, samples)): (usize, &(u64, u32))| Bucket {
             at_ms: *at_ms,
             devices: self
@@ -239,7 +341,11 @@ impl Block {
             host: row(&of_host, place),
             conditions: at(&self.conditions, place),
             jobs: at(&self.jobs, place),
-            usage: if place + 1 == length { self.usage.clone() } else { Vec::new() },
+            usage: if place + 1 == length {
+                self.usage.clone()
+            } else {
+                Vec::new()
+            },
         };
         self.times.iter().enumerate().map(bucket).collect()
     }
@@ -255,15 +361,34 @@ impl Block {
     fn add_to(&self, grid: &mut Grid, from_ms: u64, places: &Places) {
         let bytes = self.unpacked();
         let (mut rest, length) = (&*bytes, self.times.len());
-        let owners = self.devices.iter().map(|device| places.of_device(&device.uuid, device.parent.is_some()));
+        let owners = self
+            .devices
+            .iter()
+            .map(|device| places.of_device(&device.uuid, device.parent.is_some()));
         let owners: Vec<_> = owners.chain([(Whose::Host, &*places.host)]).collect();
-        let columns: Option<Vec<_>> =
-            owners.iter().map(|(_, fields)| read_columns(&mut rest, length, fields)).collect();
+        let columns: Option<Vec<_>> = owners
+            .iter()
+            .map(|(_, fields)| read_columns(&mut rest, length, fields))
+            .collect();
         let Some(columns) = columns else { return };
         // Moment by moment, since a grid takes them in their order.
-        for (place, (at_ms, _)) in self.times.iter().enumerate().filter(|(_, (at_ms, _))| *at_ms >= from_ms) {
-            for ((whose, _), (samples, columns)) in owners.iter().zip(&columns).filter(|(_, (all, _))| all[place] > 0) {
-                grid.add(*whose, *at_ms, samples[place], columns.iter().map(|column| column[place]));
+        for (place, (at_ms, _)) in self
+            .times
+            .iter()
+            .enumerate()
+            .filter(|(_, (at_ms, _))| *at_ms >= from_ms)
+        {
+            for ((whose, _), (samples, columns)) in owners
+                .iter()
+                .zip(&columns)
+                .filter(|(_, (all, _))| all[place] > 0)
+            {
+                grid.add(
+                    *whose,
+                    *at_ms,
+                    samples[place],
+                    columns.iter().map(|column| column[place]),
+                );
             }
         }
     }
@@ -271,7 +396,10 @@ impl Block {
 
 /// What is of the bucket at this place.
 fn at<T: Clone>(all: &[(usize, T)], place: usize) -> Vec<T> {
-    all.iter().filter(|(of, _)| *of == place).map(|(_, span)| span.clone()).collect()
+    all.iter()
+        .filter(|(of, _)| *of == place)
+        .map(|(_, span)| span.clone())
+        .collect()
 }
 
 /// How often somebody was read, and the columns behind their lengths.
@@ -296,14 +424,20 @@ type Columns = (Vec<u32>, Vec<Vec<Option<Stat>>>);
 
 /// The columns of these fields; the others are passed over.
 fn read_columns(bytes: &mut &[u8], length: usize, fields: &[usize]) -> Option<Columns> {
-    let samples = (0..length).map(|_| Some(column::signed(bytes)? as u32)).collect::<Option<Vec<_>>>()?;
+    let samples = (0..length)
+        .map(|_| Some(column::signed(bytes)? as u32))
+        .collect::<Option<Vec<_>>>()?;
     let count = column::signed(bytes)? as usize;
     let mut columns = vec![vec![None; length]; fields.len()];
     for field in 0..count {
         let own = column::signed(bytes)? as usize;
         let (own, rest) = bytes.split_at_checked(own)?;
         *bytes = rest;
-        for (column, _) in columns.iter_mut().zip(fields).filter(|(_, wanted)| **wanted == field) {
+        for (column, _) in columns
+            .iter_mut()
+            .zip(fields)
+            .filter(|(_, wanted)| **wanted == field)
+        {
             *column = column::read(own, length)?;
         }
     }
@@ -327,12 +461,20 @@ mod tests {
             let stat = |place: usize| match place % 4 {
                 0 => None,
                 1 => Some(Stat::of(80.0)),
-                _ => Some(Stat { value: 500.0 + wave * scale, min: 480.0, max: 600.5 }),
+                _ => Some(Stat {
+                    value: 500.0 + wave * scale,
+                    min: 480.0,
+                    max: 600.5,
+                }),
             };
             (0..GPU_FIELDS.len()).map(stat).collect()
         };
         let device = |uuid: &str, parent: Option<&str>, scale| DeviceBucket {
-            device: Device { uuid: uuid.to_owned(), parent: parent.map(ToOwned::to_owned), ..Device::default() },
+            device: Device {
+                uuid: uuid.to_owned(),
+                parent: parent.map(ToOwned::to_owned),
+                ..Device::default()
+            },
             samples: 10,
             stats: stats(scale),
         };
@@ -346,21 +488,48 @@ mod tests {
             devices,
             samples: 10,
             host: vec![Some(Stat::of(3.0)); HOST_FIELDS.len()],
-            conditions: if at_ms == 70_000 { vec![condition()] } else { Vec::new() },
-            jobs: if at_ms == 80_000 { vec![job(at_ms)] } else { Vec::new() },
+            conditions: if at_ms == 70_000 {
+                vec![condition()]
+            } else {
+                Vec::new()
+            },
+            jobs: if at_ms == 80_000 {
+                vec![job(at_ms)]
+            } else {
+                Vec::new()
+            },
             usage: Vec::new(),
         }
     }
 
     fn job(to_ms: u64) -> JobSpan {
         let [id, uuid] = ["88123", "GPU-a"].map(str::to_owned);
-        JobSpan { kind: JobKind::Slurm, id, name: None, user: None, uuid, from_ms: 75_000, to_ms, private: false }
+        JobSpan {
+            kind: JobKind::Slurm,
+            id,
+            name: None,
+            user: None,
+            uuid,
+            from_ms: 75_000,
+            to_ms,
+            private: false,
+        }
     }
 
     fn condition() -> ConditionSpan {
         let kind = ConditionKind::PageRetirementPending;
-        let condition = Condition { since_ms: 65_000, severity: Severity::Warning, text: "Pending".to_owned(), kind };
-        ConditionSpan { uuid: "GPU-a".to_owned(), from_ms: 65_000, to_ms: None, condition }
+        let condition = Condition {
+            since_ms: 65_000,
+            severity: Severity::Warning,
+            text: "Pending".to_owned(),
+            kind,
+        };
+        ConditionSpan {
+            uuid: "GPU-a".to_owned(),
+            from_ms: 65_000,
+            to_ms: None,
+            condition,
+        }
     }
 
     fn span(tier: &MemoryTier, from_ms: u64) -> crate::span::HistorySpan {
@@ -379,8 +548,14 @@ mod tests {
             one.push(bucket(at * 10_000));
             one.add_to(&mut grid, 0);
         }
-        assert_eq!((tier.blocks.len(), tier.newest.len(), tier.reach_ms()), (3, 10, Some((10_000, 1_000_000))));
-        assert_eq!(span(&tier, 0), grid.into_span(10_000, |_| Device::default()));
+        assert_eq!(
+            (tier.blocks.len(), tier.newest.len(), tier.reach_ms()),
+            (3, 10, Some((10_000, 1_000_000)))
+        );
+        assert_eq!(
+            span(&tier, 0),
+            grid.into_span(10_000, |_| Device::default())
+        );
         assert_eq!(span(&tier, 455_000).times_ms[0], 460_000);
         let mut at = 0;
         while let part @ [_, ..] = &*tier.take_oldest() {
@@ -395,17 +570,37 @@ mod tests {
     #[test]
     fn a_job_that_lasts_is_packed_once_as_it_was_last() {
         let mut tier = MemoryTier::default();
-        (10..=40).for_each(|at| tier.push(Bucket { jobs: vec![job(at * 10_000)], ..bucket(at * 10_000) }));
+        (10..=40).for_each(|at| {
+            tier.push(Bucket {
+                jobs: vec![job(at * 10_000)],
+                ..bucket(at * 10_000)
+            })
+        });
         assert_eq!(tier.blocks.len(), 1);
-        let jobs: Vec<_> = tier.take_oldest().into_iter().flat_map(|bucket| bucket.jobs).collect();
+        let jobs: Vec<_> = tier
+            .take_oldest()
+            .into_iter()
+            .flat_map(|bucket| bucket.jobs)
+            .collect();
         assert_eq!(jobs, [job(390_000)]);
     }
 
     #[test]
     fn what_was_used_is_packed_as_one_sum() {
-        let used = |gpu_seconds| Period { unheld: UnheldUsage { gpu_seconds, joules: 0.0 }, ..Period::default() };
+        let used = |gpu_seconds| Period {
+            unheld: UnheldUsage {
+                gpu_seconds,
+                joules: 0.0,
+            },
+            ..Period::default()
+        };
         let mut tier = MemoryTier::default();
-        (1..=40).for_each(|at| tier.push(Bucket { usage: vec![used(at as f64)], ..bucket(at * 10_000) }));
+        (1..=40).for_each(|at| {
+            tier.push(Bucket {
+                usage: vec![used(at as f64)],
+                ..bucket(at * 10_000)
+            })
+        });
         let block = tier.take_oldest();
         assert!(block[..29].iter().all(|bucket| bucket.usage.is_empty()));
         assert_eq!(block[29].usage, [used(465.0)]);
@@ -416,18 +611,41 @@ mod tests {
     fn conditions_and_jobs_of_many_processes_are_bounded() {
         let mut tier = MemoryTier::default();
         for at in 1..=1000_u64 {
-            let jobs = (0..40).map(|number| JobSpan { id: format!("{at}-{number}"), ..job(at * 10_000) });
-            let conditions = (0..20).map(|number| ConditionSpan { from_ms: at * 100 + number, ..condition() });
-            tier.push(Bucket { jobs: jobs.collect(), conditions: conditions.collect(), ..bucket(at * 10_000) });
+            let jobs = (0..40).map(|number| JobSpan {
+                id: format!("{at}-{number}"),
+                ..job(at * 10_000)
+            });
+            let conditions = (0..20).map(|number| ConditionSpan {
+                from_ms: at * 100 + number,
+                ..condition()
+            });
+            tier.push(Bucket {
+                jobs: jobs.collect(),
+                conditions: conditions.collect(),
+                ..bucket(at * 10_000)
+            });
         }
         let (conditions, jobs) = tier
             .blocks
             .iter()
-            .fold((0, 0), |(conditions, jobs), block| (conditions + block.conditions.len(), jobs + block.jobs.len()));
+            .fold((0, 0), |(conditions, jobs), block| {
+                (conditions + block.conditions.len(), jobs + block.jobs.len())
+            });
         assert_eq!((conditions, jobs), (MOST_CONDITIONS, MOST_JOBS));
         let newest = tier.blocks.back().unwrap();
-        assert_eq!((newest.conditions.len(), newest.jobs.len()), (20 * PACKED, 40 * PACKED), "the oldest are dropped");
-        assert_eq!(tier.blocks.iter().map(|block| block.times.len()).sum::<usize>(), 990, "values are kept");
+        assert_eq!(
+            (newest.conditions.len(), newest.jobs.len()),
+            (20 * PACKED, 40 * PACKED),
+            "the oldest are dropped"
+        );
+        assert_eq!(
+            tier.blocks
+                .iter()
+                .map(|block| block.times.len())
+                .sum::<usize>(),
+            990,
+            "values are kept"
+        );
     }
 
     #[test]
@@ -435,18 +653,44 @@ mod tests {
         let mut tier = MemoryTier::default();
         (10..=40).for_each(|at| {
             let to_ms = (at == 20).then_some(200_000);
-            let conditions = if at % 10 == 0 { vec![ConditionSpan { to_ms, ..condition() }] } else { Vec::new() };
-            tier.push(Bucket { conditions: if at <= 20 { conditions } else { Vec::new() }, ..bucket(at * 10_000) });
+            let conditions = if at % 10 == 0 {
+                vec![ConditionSpan {
+                    to_ms,
+                    ..condition()
+                }]
+            } else {
+                Vec::new()
+            };
+            tier.push(Bucket {
+                conditions: if at <= 20 { conditions } else { Vec::new() },
+                ..bucket(at * 10_000)
+            });
         });
-        let conditions: Vec<_> = tier.take_oldest().into_iter().flat_map(|bucket| bucket.conditions).collect();
-        assert_eq!(conditions, [ConditionSpan { to_ms: Some(200_000), ..condition() }]);
+        let conditions: Vec<_> = tier
+            .take_oldest()
+            .into_iter()
+            .flat_map(|bucket| bucket.conditions)
+            .collect();
+        assert_eq!(
+            conditions,
+            [ConditionSpan {
+                to_ms: Some(200_000),
+                ..condition()
+            }]
+        );
     }
 
     #[test]
     fn usage_of_one_quarter_is_kept_once() {
         let owner = |job: u64| OwnerUsage {
             user: Some("ana".to_owned()),
-            job: Some(Job { kind: JobKind::Slurm, id: job.to_string(), path: None, name: None, private: false }),
+            job: Some(Job {
+                kind: JobKind::Slurm,
+                id: job.to_string(),
+                path: None,
+                name: None,
+                private: false,
+            }),
             gpu_seconds: 1.0,
             exclusive_seconds: 0.0,
             active_seconds: 0.0,
@@ -454,13 +698,26 @@ mod tests {
         };
         let mut tier = MemoryTier::default();
         for at in 1..=91 {
-            let used = Period { owners: (0..100).map(|job| owner(at * 100 + job)).collect(), ..Period::default() };
-            tier.push(Bucket { usage: vec![used], ..bucket(at * 10_000) });
+            let used = Period {
+                owners: (0..100).map(|job| owner(at * 100 + job)).collect(),
+                ..Period::default()
+            };
+            tier.push(Bucket {
+                usage: vec![used],
+                ..bucket(at * 10_000)
+            });
         }
-        let counts: Vec<_> =
-            tier.blocks.iter().map(|block| block.usage.iter().map(|own| own.owners.len()).sum()).collect();
+        let counts: Vec<_> = tier
+            .blocks
+            .iter()
+            .map(|block| block.usage.iter().map(|own| own.owners.len()).sum())
+            .collect();
         assert!(matches!(counts[..], [0, 0, 1..=4096]), "{counts:?}");
-        let seconds: f64 = tier.blocks[2].usage[0].owners.iter().map(|owner| owner.gpu_seconds).sum();
+        let seconds: f64 = tier.blocks[2].usage[0]
+            .owners
+            .iter()
+            .map(|owner| owner.gpu_seconds)
+            .sum();
         assert!((seconds - 9_000.0).abs() < 1e-6, "{seconds}");
     }
 
@@ -484,9 +741,15 @@ mod tests {
         (1..=3000).for_each(|at| tier.push(bucket(at * 10_000)));
         let (oldest_ms, newest_ms) = tier.reach_ms().unwrap();
         let reach_ms = newest_ms - oldest_ms;
-        assert!(newest_ms == 30_000_000 && (REACH_MS..REACH_MS + 300_000).contains(&reach_ms), "{reach_ms}");
+        assert!(
+            newest_ms == 30_000_000 && (REACH_MS..REACH_MS + 300_000).contains(&reach_ms),
+            "{reach_ms}"
+        );
         tier.drop_before(29_999_000);
-        assert_eq!(tier.reach_ms().map(|(oldest_ms, _)| oldest_ms), Some(30_000_000));
+        assert_eq!(
+            tier.reach_ms().map(|(oldest_ms, _)| oldest_ms),
+            Some(30_000_000)
+        );
     }
 
     #[test]

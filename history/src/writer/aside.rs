@@ -16,7 +16,10 @@ const BESIDE: [&str; 2] = ["-wal", "-shm"];
 pub(super) fn move_aside(folder: &Path) -> io::Result<String> {
     let aside = format!("{FILE}.corrupt-{}", now_ms());
     for beside in BESIDE {
-        let _ = fs::rename(folder.join(format!("{FILE}{beside}")), folder.join(format!("{aside}{beside}")));
+        let _ = fs::rename(
+            folder.join(format!("{FILE}{beside}")),
+            folder.join(format!("{aside}{beside}")),
+        );
     }
     fs::rename(folder.join(FILE), folder.join(&aside))?;
     Ok(aside)
@@ -29,13 +32,25 @@ pub(super) fn wal_bytes(folder: &Path) -> u64 {
 
 /// Deletes damaged files, the oldest first, while all that is there is larger than it may be; not the one of which rows
 /// are still read.
-pub(super) fn forget_damaged(folder: &Path, size_bytes: u64, in_use: Option<&str>) -> io::Result<()> {
-    let mut files: Vec<PathBuf> = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
-    let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+pub(super) fn forget_damaged(
+    folder: &Path,
+    size_bytes: u64,
+    in_use: Option<&str>,
+) -> io::Result<()> {
+    let mut files: Vec<PathBuf> = fs::read_dir(folder)?
+        .map(|entry| Ok(entry?.path()))
+        .collect::<io::Result<_>>()?;
+    let name = |path: &PathBuf| {
+        path.file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned()
+    };
     files.retain(|path| name(path).starts_with(FILE));
     let mut all: u64 = files.iter().map(|path| bytes(path)).sum();
-    let (aside, is_kept) =
-        (format!("{FILE}.corrupt-"), |path: &PathBuf| in_use.is_some_and(|kept| name(path).starts_with(kept)));
+    let (aside, is_kept) = (format!("{FILE}.corrupt-"), |path: &PathBuf| {
+        in_use.is_some_and(|kept| name(path).starts_with(kept))
+    });
     files.retain(|path| name(path).starts_with(&aside) && !is_kept(path));
     // Their names have their times.
     files.sort();

@@ -27,27 +27,41 @@ pub(super) struct Refusal {
 
 /// Makes the folder for this user alone, and says that this program writes there.
 pub(super) fn lock(folder: &Path) -> Result<File, Refusal> {
-    let refusal = |why: String| Refusal { why, is_readable: true, is_anothers: false };
+    let refusal = |why: String| Refusal {
+        why,
+        is_readable: true,
+        is_anothers: false,
+    };
     let opened = Folder::create(folder, Owner::Own).map_err(|error| match error {
-        FolderError::Unavailable { cause, .. } => {
-            refusal(format!("the directory cannot be created or opened ({cause}): name another with --data-dir"))
-        }
+        FolderError::Unavailable { cause, .. } => refusal(format!(
+            "the directory cannot be created or opened ({cause}): name another with --data-dir"
+        )),
         // Another user may have put the files there.
-        error => Refusal { is_readable: false, ..refusal(format!("{error} with --data-dir")) },
+        error => Refusal {
+            is_readable: false,
+            ..refusal(format!("{error} with --data-dir"))
+        },
     })?;
     let path = folder.join(LOCK);
     let mut file = opened.open_file(LOCK).map_err(|error| {
         refusal(match error.kind() {
-            io::ErrorKind::ReadOnlyFilesystem => "it is read-only: name another directory with --data-dir".to_owned(),
+            io::ErrorKind::ReadOnlyFilesystem => {
+                "it is read-only: name another directory with --data-dir".to_owned()
+            }
             io::ErrorKind::StorageFull => "the disk is full: free some space".to_owned(),
-            _ => format!("{} cannot be opened ({error}): check owner and permissions", path.display()),
+            _ => format!(
+                "{} cannot be opened ({error}): check owner and permissions",
+                path.display()
+            ),
         })
     })?;
     let own = uname().nodename().to_string_lossy().into_owned();
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {
             // For whoever shares the folder over a network. Without it, nobody reads there meanwhile.
-            let _ = file.set_len(0).and_then(|()| file.write_all(own.as_bytes()));
+            let _ = file
+                .set_len(0)
+                .and_then(|()| file.write_all(own.as_bytes()));
             Ok(file)
         }
         Err(Errno::WOULDBLOCK) => {
@@ -61,7 +75,11 @@ pub(super) fn lock(folder: &Path) -> Result<File, Refusal> {
                     "the gpumon of {other} writes its history there: name a directory of this machine with --data-dir"
                 )
             };
-            Err(Refusal { why, is_readable, is_anothers: true })
+            Err(Refusal {
+                why,
+                is_readable,
+                is_anothers: true,
+            })
         }
         Err(error) => Err(refusal(format!(
             "{} cannot be locked ({error}): name a directory on a local disk with --data-dir",

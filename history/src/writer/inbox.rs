@@ -49,9 +49,14 @@ impl Pending {
     pub(super) fn add_event(&mut self, event: Event) {
         self.events.push_back(event);
         if self.events.len() > EVENTS {
-            let of_process =
-                |event: &Event| matches!(event.what, EventKind::ProcessStarted(_) | EventKind::ProcessEnded(_));
-            self.events.remove(self.events.iter().position(of_process).unwrap_or(0));
+            let of_process = |event: &Event| {
+                matches!(
+                    event.what,
+                    EventKind::ProcessStarted(_) | EventKind::ProcessEnded(_)
+                )
+            };
+            self.events
+                .remove(self.events.iter().position(of_process).unwrap_or(0));
         }
     }
 
@@ -76,7 +81,10 @@ impl Pending {
 
     /// When the oldest bucket begins.
     pub(super) fn oldest_ms(&self) -> Option<u64> {
-        self.part.first().map(|bucket| bucket.at_ms).or_else(|| Some(self.buckets.reach_ms()?.0))
+        self.part
+            .first()
+            .map(|bucket| bucket.at_ms)
+            .or_else(|| Some(self.buckets.reach_ms()?.0))
     }
 
     /// Keeps those buckets alone.
@@ -87,7 +95,9 @@ impl Pending {
             if part.is_empty() {
                 break;
             }
-            part.into_iter().filter(&mut is_kept).for_each(|bucket| kept.push(bucket));
+            part.into_iter()
+                .filter(&mut is_kept)
+                .for_each(|bucket| kept.push(bucket));
         }
         self.buckets = kept;
     }
@@ -98,13 +108,18 @@ impl Pending {
             self.buckets.push(bucket.clone());
             false
         });
-        newer.events.into_iter().for_each(|event| self.add_event(event));
+        newer
+            .events
+            .into_iter()
+            .for_each(|event| self.add_event(event));
     }
 }
 
 impl Inbox {
     pub(super) fn add_bucket(&self, bucket: Bucket) {
-        self.add(Duration::ZERO, |delivery| delivery.pending.buckets.push(bucket));
+        self.add(Duration::ZERO, |delivery| {
+            delivery.pending.buckets.push(bucket)
+        });
     }
 
     pub(super) fn add_event(&self, event: Event) {
@@ -118,7 +133,9 @@ impl Inbox {
 
     /// Says that there is nothing more.
     pub(super) fn end(&self, done: Option<SyncSender<()>>) {
-        self.add(Duration::ZERO, |delivery| (delivery.is_last, delivery.done) = (true, done));
+        self.add(Duration::ZERO, |delivery| {
+            (delivery.is_last, delivery.done) = (true, done)
+        });
     }
 
     /// Waits until something is to be written, but no longer than this.
@@ -126,18 +143,30 @@ impl Inbox {
         let latest = Instant::now() + most;
         let mut delivery = self.lock();
         loop {
-            let rest = delivery.write_at.unwrap_or(latest).min(latest).saturating_duration_since(Instant::now());
+            let rest = delivery
+                .write_at
+                .unwrap_or(latest)
+                .min(latest)
+                .saturating_duration_since(Instant::now());
             if rest.is_zero() {
                 return std::mem::take(&mut *delivery);
             }
-            delivery = self.changed.wait_timeout(delivery, rest).unwrap_or_else(PoisonError::into_inner).0;
+            delivery = self
+                .changed
+                .wait_timeout(delivery, rest)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
         }
     }
 
     fn add(&self, wait: Duration, add: impl FnOnce(&mut Delivery)) {
         let mut delivery = self.lock();
         let write_at = Instant::now() + wait;
-        delivery.write_at = Some(delivery.write_at.map_or(write_at, |known| known.min(write_at)));
+        delivery.write_at = Some(
+            delivery
+                .write_at
+                .map_or(write_at, |known| known.min(write_at)),
+        );
         add(&mut delivery);
         self.changed.notify_one();
     }

@@ -87,11 +87,23 @@ impl Writer {
         let (inbox, status) = (Arc::<Inbox>::default(), Arc::<Mutex<Status>>::default());
         let folder = settings.folder.clone();
         let size_bytes = Arc::new(AtomicU64::new(settings.size_bytes));
-        let mut thread =
-            WriterThread::new(settings, &size_bytes, &status, (Box::new(restore), reach_ms), Box::new(tell));
+        let mut thread = WriterThread::new(
+            settings,
+            &size_bytes,
+            &status,
+            (Box::new(restore), reach_ms),
+            Box::new(tell),
+        );
         let items = Arc::clone(&inbox);
-        thread::Builder::new().name("history".to_owned()).spawn(move || thread.run(&items))?;
-        Ok(Self { inbox, status, size_bytes, folder })
+        thread::Builder::new()
+            .name("history".to_owned())
+            .spawn(move || thread.run(&items))?;
+        Ok(Self {
+            inbox,
+            status,
+            size_bytes,
+            folder,
+        })
     }
 
     /// How large the file may become from now on; what is too much is deleted within a minute of the next write.
@@ -119,7 +131,10 @@ impl Writer {
 
     /// How it goes.
     pub fn status(&self) -> Status {
-        self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.status
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// A connection to read, where there is something to be read. It waits for the disk.
@@ -131,7 +146,9 @@ impl Writer {
             return Ok(None);
         }
         let inode = database::inode(&self.folder);
-        Database::open_to_read(&self.folder).map(Some).inspect_err(|error| self.hear_of(inode, error))
+        Database::open_to_read(&self.folder)
+            .map(Some)
+            .inspect_err(|error| self.hear_of(inode, error))
     }
 
     /// Takes in what went wrong for a reader: a damaged file is replaced, although what is written meets no damage.

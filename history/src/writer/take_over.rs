@@ -7,7 +7,10 @@ use crate::{bucket::BUCKET_MS, database::Database, span::ConditionSpan};
 
 /// Forgets what is on disk already, which are the times that have a row: the newest row may be of a clock that was wrong.
 /// What was the matter then and still is, is known to this program alone from now on; so are its marks, cells and runs.
-pub(super) fn forget_known(pending: &mut Pending, database: &Database) -> Result<(), rusqlite::Error> {
+pub(super) fn forget_known(
+    pending: &mut Pending,
+    database: &Database,
+) -> Result<(), rusqlite::Error> {
     let mut open: Vec<ConditionSpan> = Vec::new();
     let mut failed = Ok(());
     let mut is_known = |at_ms: u64| match database.has_bucket(at_ms / BUCKET_MS * BUCKET_MS) {
@@ -25,7 +28,10 @@ pub(super) fn forget_known(pending: &mut Pending, database: &Database) -> Result
         }
         is_new
     });
-    database.at_once(|database| open.iter().try_for_each(|condition| database.add_condition(condition)))?;
+    database.at_once(|database| {
+        open.iter()
+            .try_for_each(|condition| database.add_condition(condition))
+    })?;
     let mut kept = Vec::new();
     for event in pending.events.drain(..) {
         let is_own = match &event.what {

@@ -21,7 +21,9 @@ use super::{
 };
 use crate::{
     bucket::BUCKET_MS,
-    database::{self, Allowance, Database, DatabaseError, Devices, EVENTS, FILE, Limits, RolledUp, Salvage},
+    database::{
+        self, Allowance, Database, DatabaseError, Devices, EVENTS, FILE, Limits, RolledUp, Salvage,
+    },
     grid::Grid,
     memory::REACH_MS,
     wanted::Wanted,
@@ -118,7 +120,9 @@ impl WriterThread {
             let is_salvaging = self.salvage.is_some() && self.open.is_some();
             let delivery = inbox.wait(if is_salvaging { SALVAGE_PAUSE } else { RETRY });
             self.pending.append(delivery.pending);
-            self.is_damaged = delivery.damaged.is_some_and(|inode| self.own_inode() == Some(inode));
+            self.is_damaged = delivery
+                .damaged
+                .is_some_and(|inode| self.own_inode() == Some(inode));
             if delivery.is_last {
                 self.retry_at = None;
             }
@@ -139,7 +143,11 @@ impl WriterThread {
         if self.retry_at.is_some_and(|at| Instant::now() < at) {
             return;
         }
-        let mut done = if self.is_damaged { self.begin_anew() } else { self.open_and_write() };
+        let mut done = if self.is_damaged {
+            self.begin_anew()
+        } else {
+            self.open_and_write()
+        };
         if let Err(Failure::Database(error)) = &done
             && error.is_corrupt()
             && self.lock.is_some()
@@ -159,7 +167,9 @@ impl WriterThread {
         };
         match (&problem, told) {
             (Some(problem), told) if told.as_ref() != Some(problem) => (self.tell)(problem),
-            (None, Some(_)) => (self.tell)(&format!("history is written to {} again", self.folder())),
+            (None, Some(_)) => {
+                (self.tell)(&format!("history is written to {} again", self.folder()))
+            }
             _ => {}
         }
     }
@@ -203,21 +213,31 @@ impl WriterThread {
     /// Makes sure that there is a database, and that it is still the one in the folder.
     fn open(&mut self) -> Result<(), Failure> {
         if self.open.is_some() {
-            if self.own_inode().is_some() && self.own_inode() == database::inode(&self.settings.folder) {
+            if self.own_inode().is_some()
+                && self.own_inode() == database::inode(&self.settings.folder)
+            {
                 return Ok(());
             }
             self.close();
             self.is_readable = false;
         }
         if self.lock.is_none() {
-            let locked = lock(&self.settings.folder).map_err(|Refusal { why, is_readable, is_anothers }| {
-                self.was_refused |= is_anothers;
-                self.is_readable = is_readable && self.can_read();
-                Failure::Refused(why)
-            });
+            let locked = lock(&self.settings.folder).map_err(
+                |Refusal {
+                     why,
+                     is_readable,
+                     is_anothers,
+                 }| {
+                    self.was_refused |= is_anothers;
+                    self.is_readable = is_readable && self.can_read();
+                    Failure::Refused(why)
+                },
+            );
             self.lock = Some(locked?);
         }
-        let opened = self.open_to_write().inspect_err(|_| self.is_readable = self.can_read())?;
+        let opened = self
+            .open_to_write()
+            .inspect_err(|_| self.is_readable = self.can_read())?;
         (self.open, self.is_readable) = (Some(opened), true);
         Ok(())
     }
@@ -233,7 +253,8 @@ impl WriterThread {
         } else {
             database.rolled_up()?
         };
-        let is_others = self.was_refused || self.newest_ms.is_some_and(|known_ms| newest_ms > known_ms);
+        let is_others =
+            self.was_refused || self.newest_ms.is_some_and(|known_ms| newest_ms > known_ms);
         // What this program has left open goes on, whatever the disk did meanwhile.
         if self.newest_ms.is_none() || is_others {
             database.end_what_was_left_open()?;
@@ -242,19 +263,31 @@ impl WriterThread {
             forget_known(&mut self.pending, &database)?;
         }
         (self.newest_ms, self.was_refused) = (Some(newest_ms), false);
-        Ok(Open { database, devices, rolled_up })
+        Ok(Open {
+            database,
+            devices,
+            rolled_up,
+        })
     }
 
     /// Whether what is there can be read, although nothing can be written.
     fn can_read(&mut self) -> bool {
-        Database::open_to_read(&self.settings.folder).is_ok_and(|database| self.restore(&database).is_ok())
+        Database::open_to_read(&self.settings.folder)
+            .is_ok_and(|database| self.restore(&database).is_ok())
     }
 
     /// Hands over what the last minutes were, once.
     fn restore(&mut self, database: &Database) -> Result<(), DatabaseError> {
-        let Some((_, reach_ms)) = self.restore else { return Ok(()) };
+        let Some((_, reach_ms)) = self.restore else {
+            return Ok(());
+        };
         let now_ms = now_ms();
-        let mut grid = Grid::new(now_ms.saturating_sub(reach_ms), now_ms, BUCKET_MS, Wanted::all());
+        let mut grid = Grid::new(
+            now_ms.saturating_sub(reach_ms),
+            now_ms,
+            BUCKET_MS,
+            Wanted::all(),
+        );
         let events = database.events(0, now_ms, EVENTS)?;
         database.add_to(&mut grid, 0)?;
         if let Some((restore, _)) = self.restore.take() {
@@ -269,17 +302,26 @@ impl WriterThread {
             "{FILE} in {} was damaged: it is kept as {aside}, and a new one was created",
             self.folder()
         ));
-        self.salvage = Salvage::new(&self.settings.folder.join(&aside), now_ms()).map(|salvage| (salvage, aside));
+        self.salvage = Salvage::new(&self.settings.folder.join(&aside), now_ms())
+            .map(|salvage| (salvage, aside));
         Ok(())
     }
 
     /// Takes over a little of what a damaged file still has.
     fn salvage(&mut self) -> Result<(), Failure> {
-        let (Some((salvage, aside)), Some(open)) = (&mut self.salvage, &self.open) else { return Ok(()) };
-        let added = salvage.step(&open.database, SALVAGE).map_err(DatabaseError::from)?;
+        let (Some((salvage, aside)), Some(open)) = (&mut self.salvage, &self.open) else {
+            return Ok(());
+        };
+        let added = salvage
+            .step(&open.database, SALVAGE)
+            .map_err(DatabaseError::from)?;
         if let Some(added) = added {
-            let again = open.database.roll_up_again(&open.rolled_up, salvage.begun_ms());
-            (self.tell)(&format!("{added} rows of {aside} could be read and were copied to {FILE}"));
+            let again = open
+                .database
+                .roll_up_again(&open.rolled_up, salvage.begun_ms());
+            (self.tell)(&format!(
+                "{added} rows of {aside} could be read and were copied to {FILE}"
+            ));
             self.salvage = None;
             again.map_err(DatabaseError::from)?;
         }
@@ -299,16 +341,21 @@ impl WriterThread {
 
     /// Writes a part, and deletes old rows where that is due.
     fn write_part(&mut self, is_due: bool) -> Result<(), Failure> {
-        let Some(open) = &mut self.open else { return Ok(()) };
+        let Some(open) = &mut self.open else {
+            return Ok(());
+        };
         let (buckets, events) = (self.pending.part(), &self.pending.events);
         let newest_ms = buckets.last().map(|bucket| bucket.at_ms + BUCKET_MS);
         let Settings { folder, .. } = &self.settings;
         let size_bytes = self.size_bytes.load(Ordering::Relaxed);
         // Where a reader lets it grow, nothing is lost for that.
         let wal_bytes = wal_bytes(folder).min(size_bytes / 10);
-        let limits = Limits { size_bytes: size_bytes - wal_bytes };
+        let limits = Limits {
+            size_bytes: size_bytes - wal_bytes,
+        };
         if is_due {
-            self.allowance.add(std::mem::replace(&mut self.allowed_at, Instant::now()).elapsed());
+            self.allowance
+                .add(std::mem::replace(&mut self.allowed_at, Instant::now()).elapsed());
         }
         let allowance = &mut self.allowance;
         let written: Result<(), rusqlite::Error> = open.database.at_once(|database| {
@@ -318,12 +365,20 @@ impl WriterThread {
                     joined.push(bucket.at_ms);
                 }
             }
-            events.iter().try_for_each(|event| database.add_event(event))?;
+            events
+                .iter()
+                .try_for_each(|event| database.add_event(event))?;
             if let Some(newest_ms) = newest_ms {
                 database.roll_up(&mut open.rolled_up, newest_ms)?;
-                joined.iter().try_for_each(|at_ms| database.roll_up_again(&open.rolled_up, *at_ms))?;
+                joined
+                    .iter()
+                    .try_for_each(|at_ms| database.roll_up_again(&open.rolled_up, *at_ms))?;
             }
-            if is_due { database.forget(now_ms(), allowance, limits) } else { Ok(()) }
+            if is_due {
+                database.forget(now_ms(), allowance, limits)
+            } else {
+                Ok(())
+            }
         });
         written.map_err(DatabaseError::from)?;
         self.pending.forget_part();

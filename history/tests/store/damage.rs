@@ -28,7 +28,9 @@ fn a_damaged_file_is_moved_aside_and_a_new_one_begun() {
         let file = folder.path().join(FILE);
         let (writer, _told) = start(folder.path());
         (0..200).for_each(|at| writer.add_bucket(bucket(FIRST_MS + at * BUCKET_MS, 2)));
-        wait("they are written", || writer.status().written_ms >= FIRST_MS + 200 * BUCKET_MS);
+        wait("they are written", || {
+            writer.status().written_ms >= FIRST_MS + 200 * BUCKET_MS
+        });
         writer.end();
         let mut bytes = fs::read(&file).unwrap();
         if damage == "no database" {
@@ -41,14 +43,29 @@ fn a_damaged_file_is_moved_aside_and_a_new_one_begun() {
         let (writer, told) = start(folder.path());
         (200..230).for_each(|at| writer.add_bucket(bucket(FIRST_MS + at * BUCKET_MS, 2)));
         let told = next(&told);
-        assert!(told.contains("was damaged: it is kept as history.db.corrupt-"), "{damage}: {told}");
-        wait("it is written again", || writer.status().problem.is_none() && writer.status().is_readable);
+        assert!(
+            told.contains("was damaged: it is kept as history.db.corrupt-"),
+            "{damage}: {told}"
+        );
+        wait("it is written again", || {
+            writer.status().problem.is_none() && writer.status().is_readable
+        });
         writer.end();
-        Database::open_to_read(folder.path()).unwrap().check_integrity().unwrap();
-        let kept = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
-        let kept = kept
-            .filter(|path| path.to_string_lossy().contains(".corrupt-") && !path.to_string_lossy().contains("-wal"));
-        assert!(kept.map(|path| fs::read(path).unwrap()).any(|kept| kept == bytes), "{damage}: it is kept as it was");
+        Database::open_to_read(folder.path())
+            .unwrap()
+            .check_integrity()
+            .unwrap();
+        let kept = fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
+        let kept = kept.filter(|path| {
+            path.to_string_lossy().contains(".corrupt-") && !path.to_string_lossy().contains("-wal")
+        });
+        assert!(
+            kept.map(|path| fs::read(path).unwrap())
+                .any(|kept| kept == bytes),
+            "{damage}: it is kept as it was"
+        );
     }
 }
 
@@ -57,7 +74,9 @@ fn write_hours(folder: &Path, buckets: u64) {
     let (writer, _told) = start(folder);
     writer.add_event(mark(FIRST_MS));
     (0..buckets).for_each(|at| writer.add_bucket(bucket(FIRST_MS + at * BUCKET_MS, 2)));
-    wait("they are written", || writer.status().written_ms >= FIRST_MS + buckets * BUCKET_MS);
+    wait("they are written", || {
+        writer.status().written_ms >= FIRST_MS + buckets * BUCKET_MS
+    });
     writer.end();
 }
 
@@ -70,8 +89,13 @@ fn damage(folder: &Path, pages: impl Iterator<Item = u64>) {
 
 /// Everything that a reader reads, tier by tier.
 fn read_all(database: &Database) -> Result<(), DatabaseError> {
-    let request =
-        SpanRequest { from_ms: FIRST_MS, to_ms: u64::MAX >> 1, points: 1, resolution_ms: None, wanted: Wanted::all() };
+    let request = SpanRequest {
+        from_ms: FIRST_MS,
+        to_ms: u64::MAX >> 1,
+        points: 1,
+        resolution_ms: None,
+        wanted: Wanted::all(),
+    };
     let mut grid = Grid::new(FIRST_MS, u64::MAX >> 1, 3_600_000, Wanted::all());
     for (tier, _) in database.tiers()? {
         database.add_to(&mut grid, tier)?;
@@ -99,7 +123,16 @@ fn cell() -> Cell {
 
 fn job(from_ms: u64) -> JobSpan {
     let [id, uuid] = ["88123", "GPU-a"].map(str::to_owned);
-    JobSpan { kind: JobKind::Slurm, id, name: None, user: None, uuid, from_ms, to_ms: from_ms + 1000, private: false }
+    JobSpan {
+        kind: JobKind::Slurm,
+        id,
+        name: None,
+        user: None,
+        uuid,
+        from_ms,
+        to_ms: from_ms + 1000,
+        private: false,
+    }
 }
 
 #[test]
@@ -107,9 +140,18 @@ fn whichever_page_is_damaged_a_new_file_is_begun_by_whoever_meets_it() {
     let whole = tempfile::tempdir().unwrap();
     write_hours(whole.path(), 200);
     let schema = Connection::open(whole.path().join(FILE)).unwrap();
-    let mut roots = schema.prepare("SELECT name, rootpage FROM sqlite_schema WHERE rootpage > 0").unwrap();
-    let roots = roots.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?))).unwrap();
-    let roots: Vec<_> = roots.map(Result::unwrap).chain([("the first page".to_owned(), 1)]).collect();
+    let mut roots = schema
+        .prepare("SELECT name, rootpage FROM sqlite_schema WHERE rootpage > 0")
+        .unwrap();
+    let roots = roots
+        .query_map([], |row| {
+            Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?))
+        })
+        .unwrap();
+    let roots: Vec<_> = roots
+        .map(Result::unwrap)
+        .chain([("the first page".to_owned(), 1)])
+        .collect();
     assert!(roots.len() > 12, "{roots:?}");
     for (name, page) in roots {
         let folder = tempfile::tempdir().unwrap();
@@ -123,23 +165,49 @@ fn whichever_page_is_damaged_a_new_file_is_begun_by_whoever_meets_it() {
             step: None,
             status: RunStatus::Running,
         };
-        writer.add_event(Event { what: EventKind::RunBegan(run), ..mark(FIRST_MS + 399 * BUCKET_MS) });
-        writer.add_event(Event { what: EventKind::Cell(cell()), ..mark(FIRST_MS + 399 * BUCKET_MS) });
+        writer.add_event(Event {
+            what: EventKind::RunBegan(run),
+            ..mark(FIRST_MS + 399 * BUCKET_MS)
+        });
+        writer.add_event(Event {
+            what: EventKind::Cell(cell()),
+            ..mark(FIRST_MS + 399 * BUCKET_MS)
+        });
         // Half an hour makes rows of all tiers, so that the writer meets each of them that no reader does.
         (200..400).for_each(|at| writer.add_bucket(bucket(FIRST_MS + at * BUCKET_MS, 1)));
         let (conditions, jobs) = (vec![condition(FIRST_MS)], vec![job(FIRST_MS)]);
-        let usage = vec![Period { at_ms: FIRST_MS, ..Period::default() }];
-        writer.add_bucket(Bucket { conditions, jobs, usage, ..bucket(FIRST_MS + 400 * BUCKET_MS, 1) });
+        let usage = vec![Period {
+            at_ms: FIRST_MS,
+            ..Period::default()
+        }];
+        writer.add_bucket(Bucket {
+            conditions,
+            jobs,
+            usage,
+            ..bucket(FIRST_MS + 400 * BUCKET_MS, 1)
+        });
         let end_ms = FIRST_MS + 401 * BUCKET_MS;
-        wait(&name, || writer.status().written_ms == end_ms && writer.status().problem.is_none());
+        wait(&name, || {
+            writer.status().written_ms == end_ms && writer.status().problem.is_none()
+        });
         let reader = writer.reader().unwrap().expect("it can be read");
         if let Err(error) = read_all(&reader) {
             writer.reading_failed(&reader, &error);
         }
         drop(reader);
-        let told = told.recv_timeout(Duration::from_mins(1)).unwrap_or_else(|_| panic!("{name} is met by nobody"));
-        assert!(told.contains("was damaged: it is kept as history.db.corrupt-"), "{name}: {told}");
-        wait(&name, || writer.reader().unwrap().is_some_and(|reader| read_all(&reader).is_ok()));
+        let told = told
+            .recv_timeout(Duration::from_mins(1))
+            .unwrap_or_else(|_| panic!("{name} is met by nobody"));
+        assert!(
+            told.contains("was damaged: it is kept as history.db.corrupt-"),
+            "{name}: {told}"
+        );
+        wait(&name, || {
+            writer
+                .reader()
+                .unwrap()
+                .is_some_and(|reader| read_all(&reader).is_ok())
+        });
         writer.end();
     }
 }
@@ -153,32 +221,55 @@ fn what_can_be_read_of_a_damaged_file_is_in_the_new_one() {
     damage(folder.path(), (1..8).map(|part| pages * part / 8));
     let (writer, told) = start(folder.path());
     (first..first + second).for_each(|at| writer.add_bucket(bucket(FIRST_MS + at * BUCKET_MS, 2)));
-    wait("what is new is written", || writer.status().written_ms == FIRST_MS + (first + second) * BUCKET_MS);
+    wait("what is new is written", || {
+        writer.status().written_ms == FIRST_MS + (first + second) * BUCKET_MS
+    });
     let reader = writer.reader().unwrap().expect("it can be read");
     if let Err(error) = read_all(&reader) {
         writer.reading_failed(&reader, &error);
         // What it says of a file that is no longer there is not taken for news.
-        wait("it is put aside", || writer.status().is_readable && read_all(&reader).is_err());
+        wait("it is put aside", || {
+            writer.status().is_readable && read_all(&reader).is_err()
+        });
         writer.reading_failed(&reader, &error);
     }
     drop(reader);
     let told: Vec<_> = std::iter::repeat_with(|| next(&told)).take(2).collect();
     assert!(
-        told[0].contains("was damaged") && told[1].contains("could be read and were copied to history.db"),
+        told[0].contains("was damaged")
+            && told[1].contains("could be read and were copied to history.db"),
         "{told:?}"
     );
     writer.end();
     let database = Connection::open(folder.path().join(FILE)).unwrap();
     let count = |table: &str| {
-        database.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get::<_, i64>(0)).unwrap() as u64
+        database
+            .query_row(&format!("SELECT count(*) FROM {table}"), [], |row| {
+                row.get::<_, i64>(0)
+            })
+            .unwrap() as u64
     };
     // Seven pages have some hundred rows at most.
     let all = first + second;
-    assert!((all - 100..=all).contains(&count("host_10s")), "{}", count("host_10s"));
-    assert!((2 * all - 100..=2 * all).contains(&count("gpu_10s")), "{}", count("gpu_10s"));
+    assert!(
+        (all - 100..=all).contains(&count("host_10s")),
+        "{}",
+        count("host_10s")
+    );
+    assert!(
+        (2 * all - 100..=2 * all).contains(&count("gpu_10s")),
+        "{}",
+        count("gpu_10s")
+    );
     let minutes = count("host_1min");
     assert!((all / 6 - 20..=all / 6).contains(&minutes), "{minutes}");
-    assert_eq!(count("gpu_10s JOIN device ON device.id = device WHERE name = 'NVIDIA H200'"), count("gpu_10s"));
+    assert_eq!(
+        count("gpu_10s JOIN device ON device.id = device WHERE name = 'NVIDIA H200'"),
+        count("gpu_10s")
+    );
     assert_eq!((count("device"), count("event")), (2, 1));
-    Database::open_to_read(folder.path()).unwrap().check_integrity().unwrap();
+    Database::open_to_read(folder.path())
+        .unwrap()
+        .check_integrity()
+        .unwrap();
 }

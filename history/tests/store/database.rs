@@ -19,7 +19,10 @@ use gpumon_history::{
     writer::{Restored, Settings, Writer},
 };
 use gpumon_probe::{
-    model::{Condition, ConditionKind, Event, EventKind, JobKind, Mark, Severity, fields::GPU_FIELDS, now_ms},
+    model::{
+        Condition, ConditionKind, Event, EventKind, JobKind, Mark, Severity, fields::GPU_FIELDS,
+        now_ms,
+    },
     usage::{Period, UnheldUsage},
 };
 use rusqlite::Connection;
@@ -33,8 +36,17 @@ const FIRST_MS: u64 = 1_800_000_000_000;
 
 fn start(folder: &Path) -> (Writer, mpsc::Receiver<String>) {
     let (tell, told) = mpsc::channel();
-    let settings = Settings { folder: folder.to_owned(), size_bytes: SIZE };
-    let writer = Writer::start(settings, 600_000, |_| {}, move |problem| drop(tell.send(problem.to_owned()))).unwrap();
+    let settings = Settings {
+        folder: folder.to_owned(),
+        size_bytes: SIZE,
+    };
+    let writer = Writer::start(
+        settings,
+        600_000,
+        |_| {},
+        move |problem| drop(tell.send(problem.to_owned())),
+    )
+    .unwrap();
     (writer, told)
 }
 
@@ -58,38 +70,86 @@ fn write(folder: &Path, buckets: impl IntoIterator<Item = Bucket>) {
 fn what_was_used_is_added_up_over_restarts() {
     let folder = tempfile::tempdir().unwrap();
     let used = |at_ms, gpu_seconds| Bucket {
-        usage: vec![Period { at_ms: FIRST_MS, owners: vec![], unheld: UnheldUsage { gpu_seconds, joules: 1.0 } }],
+        usage: vec![Period {
+            at_ms: FIRST_MS,
+            owners: vec![],
+            unheld: UnheldUsage {
+                gpu_seconds,
+                joules: 1.0,
+            },
+        }],
         ..bucket(at_ms, 1)
     };
-    write(folder.path(), [used(FIRST_MS, 8.0), used(FIRST_MS + BUCKET_MS, 10.0)]);
-    write(folder.path(), [used(FIRST_MS + BUCKET_MS, 5.0), used(FIRST_MS + 2 * BUCKET_MS, 0.0)]);
-    let sum = Database::open_to_read(folder.path()).unwrap().usage(0, u64::MAX >> 1).unwrap();
-    assert_eq!(sum.unheld, UnheldUsage { gpu_seconds: 23.0, joules: 4.0 });
+    write(
+        folder.path(),
+        [used(FIRST_MS, 8.0), used(FIRST_MS + BUCKET_MS, 10.0)],
+    );
+    write(
+        folder.path(),
+        [
+            used(FIRST_MS + BUCKET_MS, 5.0),
+            used(FIRST_MS + 2 * BUCKET_MS, 0.0),
+        ],
+    );
+    let sum = Database::open_to_read(folder.path())
+        .unwrap()
+        .usage(0, u64::MAX >> 1)
+        .unwrap();
+    assert_eq!(
+        sum.unheld,
+        UnheldUsage {
+            gpu_seconds: 23.0,
+            joules: 4.0
+        }
+    );
     // A file of an earlier gpumon, as long as nobody writes to it.
-    Connection::open(folder.path().join(FILE)).unwrap().execute("DROP TABLE usage", []).unwrap();
+    Connection::open(folder.path().join(FILE))
+        .unwrap()
+        .execute("DROP TABLE usage", [])
+        .unwrap();
     let earlier = Database::open_to_read(folder.path()).unwrap();
-    assert_eq!((earlier.usage_reach_ms().unwrap(), earlier.usage(0, FIRST_MS).unwrap()), (None, Period::default()));
+    assert_eq!(
+        (
+            earlier.usage_reach_ms().unwrap(),
+            earlier.usage(0, FIRST_MS).unwrap()
+        ),
+        (None, Period::default())
+    );
     write(folder.path(), [used(FIRST_MS + 3 * BUCKET_MS, 1.0)]);
-    assert_eq!(earlier.usage_reach_ms().unwrap(), Some((FIRST_MS, FIRST_MS)));
+    assert_eq!(
+        earlier.usage_reach_ms().unwrap(),
+        Some((FIRST_MS, FIRST_MS))
+    );
 }
 
 fn number<T: rusqlite::types::FromSql>(folder: &Path, sql: &str) -> T {
-    Connection::open(folder.join(FILE)).unwrap().query_row(sql, [], |row| row.get(0)).unwrap()
+    Connection::open(folder.join(FILE))
+        .unwrap()
+        .query_row(sql, [], |row| row.get(0))
+        .unwrap()
 }
 
 fn watts(bucket: &Bucket) -> Stat {
-    let place = GPU_FIELDS.iter().position(|field| field.id == "power.draw_watts").unwrap();
+    let place = GPU_FIELDS
+        .iter()
+        .position(|field| field.id == "power.draw_watts")
+        .unwrap();
     bucket.devices[0].stats[place].unwrap()
 }
 
 #[test]
 fn any_tool_reads_what_was_written_and_coarser_rows_are_those_of_the_finer_ones() {
     let folder = tempfile::tempdir().unwrap();
-    let buckets: Vec<_> = (0..13).map(|at| bucket(FIRST_MS + at * BUCKET_MS, 2)).collect();
+    let buckets: Vec<_> = (0..13)
+        .map(|at| bucket(FIRST_MS + at * BUCKET_MS, 2))
+        .collect();
     write(folder.path(), buckets.clone());
     // Whole numbers, too, are to be the same to the last digit.
     let number = |sql: &str| Some(number::<f64>(folder.path(), sql));
-    assert_eq!(number("SELECT count(*) FROM gpu_10s JOIN device ON device.id = device WHERE kind = 'gpu'"), Some(26.0));
+    assert_eq!(
+        number("SELECT count(*) FROM gpu_10s JOIN device ON device.id = device WHERE kind = 'gpu'"),
+        Some(26.0)
+    );
     assert_eq!(number("SELECT count(*) FROM gpu_1min"), Some(4.0));
     assert_eq!(
         number("SELECT power_draw_watts FROM gpu_10s ORDER BY at_ms, device LIMIT 1"),
@@ -98,35 +158,68 @@ fn any_tool_reads_what_was_written_and_coarser_rows_are_those_of_the_finer_ones(
     let minute: Vec<_> = buckets[..6].iter().map(watts).collect();
     let mean = minute.iter().map(|stat| stat.value).sum::<f64>() / 6.0;
     let first = "FROM gpu_1min ORDER BY at_ms, device LIMIT 1";
-    assert!((number(&format!("SELECT power_draw_watts {first}")).unwrap() - mean).abs() < mean * 1e-3);
+    assert!(
+        (number(&format!("SELECT power_draw_watts {first}")).unwrap() - mean).abs() < mean * 1e-3
+    );
     let least = minute.iter().map(|stat| stat.min).fold(f64::MAX, f64::min);
-    assert_eq!(number(&format!("SELECT power_draw_watts_min {first}")), Some(least));
+    assert_eq!(
+        number(&format!("SELECT power_draw_watts_min {first}")),
+        Some(least)
+    );
     assert_eq!(number(&format!("SELECT samples {first}")), Some(60.0));
     let joules = "power_energy_joules_total";
-    let counted = number(&format!("SELECT {joules} FROM gpu_10s ORDER BY at_ms, device LIMIT 1 OFFSET 10"));
-    assert_eq!(number(&format!("SELECT {joules} {first}")), counted, "the last of a counter");
+    let counted = number(&format!(
+        "SELECT {joules} FROM gpu_10s ORDER BY at_ms, device LIMIT 1 OFFSET 10"
+    ));
+    assert_eq!(
+        number(&format!("SELECT {joules} {first}")),
+        counted,
+        "the last of a counter"
+    );
 }
 
 #[test]
 fn a_bucket_in_two_parts_as_a_restart_makes_it_is_one() {
     let folder = tempfile::tempdir().unwrap();
     let whole = bucket(FIRST_MS, 1);
-    let other = Bucket { at_ms: FIRST_MS, ..bucket(FIRST_MS + 3_600_000, 1) };
+    let other = Bucket {
+        at_ms: FIRST_MS,
+        ..bucket(FIRST_MS + 3_600_000, 1)
+    };
     write(folder.path(), [whole.clone()]);
     write(folder.path(), [other.clone()]);
-    assert_eq!(number::<u32>(folder.path(), "SELECT samples FROM gpu_10s"), 20);
+    assert_eq!(
+        number::<u32>(folder.path(), "SELECT samples FROM gpu_10s"),
+        20
+    );
     let mean = f64::midpoint(watts(&whole).value, watts(&other).value);
-    assert!((number::<f64>(folder.path(), "SELECT power_draw_watts FROM gpu_10s") - mean).abs() < 0.1);
+    assert!(
+        (number::<f64>(folder.path(), "SELECT power_draw_watts FROM gpu_10s") - mean).abs() < 0.1
+    );
 }
 
 #[test]
 fn a_sample_that_comes_late_is_in_its_ten_seconds_and_in_their_minute() {
     let folder = tempfile::tempdir().unwrap();
-    let late = |at_ms| Bucket { at_ms, ..bucket(at_ms + 3_600_000, 1) };
+    let late = |at_ms| Bucket {
+        at_ms,
+        ..bucket(at_ms + 3_600_000, 1)
+    };
     let buckets = (0..6).map(|at| bucket(FIRST_MS + at * BUCKET_MS, 1));
-    write(folder.path(), buckets.chain([late(FIRST_MS + 5 * BUCKET_MS)]));
-    let samples = |table: &str| number::<u32>(folder.path(), &format!("SELECT sum(samples) FROM {table}"));
-    assert_eq!((samples("gpu_10s"), samples("gpu_1min"), samples("host_1min")), (70, 70, 70));
+    write(
+        folder.path(),
+        buckets.chain([late(FIRST_MS + 5 * BUCKET_MS)]),
+    );
+    let samples =
+        |table: &str| number::<u32>(folder.path(), &format!("SELECT sum(samples) FROM {table}"));
+    assert_eq!(
+        (
+            samples("gpu_10s"),
+            samples("gpu_1min"),
+            samples("host_1min")
+        ),
+        (70, 70, 70)
+    );
 }
 
 #[test]
@@ -146,36 +239,73 @@ fn a_database_of_an_older_program_gets_the_columns_of_new_fields() {
         resolution_ms: None,
         wanted: Wanted::all(),
     };
-    let read = |folder: &Path| Database::open_to_read(folder).unwrap().span(&request).unwrap();
+    let read = |folder: &Path| {
+        Database::open_to_read(folder)
+            .unwrap()
+            .span(&request)
+            .unwrap()
+    };
     let before = read(folder.path());
-    assert!(!before.gpus[0].metrics.contains_key("power.draw_watts"), "it is read without them, too");
+    assert!(
+        !before.gpus[0].metrics.contains_key("power.draw_watts"),
+        "it is read without them, too"
+    );
     assert!(before.gpus[0].metrics.contains_key("memory.used_bytes"));
     write(folder.path(), [bucket(FIRST_MS + BUCKET_MS, 1)]);
     let watts_again = &read(folder.path()).gpus[0].metrics["power.draw_watts"];
-    assert_eq!(watts_again.values, [None, Some(watts(&bucket(FIRST_MS + BUCKET_MS, 1)).value)]);
+    assert_eq!(
+        watts_again.values,
+        [None, Some(watts(&bucket(FIRST_MS + BUCKET_MS, 1)).value)]
+    );
 }
 
 fn job(id: &str, uuid: &str, from_ms: u64, to_ms: u64) -> JobSpan {
     let [id, uuid] = [id, uuid].map(str::to_owned);
-    JobSpan { kind: JobKind::Slurm, id, name: None, user: Some("ana".to_owned()), uuid, from_ms, to_ms, private: false }
+    JobSpan {
+        kind: JobKind::Slurm,
+        id,
+        name: None,
+        user: Some("ana".to_owned()),
+        uuid,
+        from_ms,
+        to_ms,
+        private: false,
+    }
 }
 
 #[test]
 fn a_job_is_one_row_for_each_gpu_that_is_written_again_while_it_lasts() {
     let folder = tempfile::tempdir().unwrap();
     let end = FIRST_MS + 60_000;
-    let later =
-        [job("88123", "GPU-a", FIRST_MS, end), job("88123", "GPU-b", FIRST_MS, end - 1), job("5", "GPU-a", 1, 2)];
-    let first = later.clone().map(|job| JobSpan { to_ms: job.from_ms, user: None, ..job });
+    let later = [
+        job("88123", "GPU-a", FIRST_MS, end),
+        job("88123", "GPU-b", FIRST_MS, end - 1),
+        job("5", "GPU-a", 1, 2),
+    ];
+    let first = later.clone().map(|job| JobSpan {
+        to_ms: job.from_ms,
+        user: None,
+        ..job
+    });
     write(
         folder.path(),
         [
-            Bucket { jobs: first.to_vec(), ..bucket(FIRST_MS, 1) },
-            Bucket { jobs: later.to_vec(), ..bucket(FIRST_MS + BUCKET_MS, 1) },
+            Bucket {
+                jobs: first.to_vec(),
+                ..bucket(FIRST_MS, 1)
+            },
+            Bucket {
+                jobs: later.to_vec(),
+                ..bucket(FIRST_MS + BUCKET_MS, 1)
+            },
         ],
     );
     let database = Database::open_to_read(folder.path()).unwrap();
-    assert_eq!(database.jobs(None).unwrap(), later, "those that were seen last come first");
+    assert_eq!(
+        database.jobs(None).unwrap(),
+        later,
+        "those that were seen last come first"
+    );
     assert_eq!(database.jobs(Some("5")).unwrap(), later[2..]);
     assert_eq!(database.jobs(Some("88")).unwrap(), []);
 }
@@ -183,15 +313,27 @@ fn a_job_is_one_row_for_each_gpu_that_is_written_again_while_it_lasts() {
 #[test]
 fn a_database_of_a_newer_program_or_of_another_one_is_left_as_it_is() {
     for (sql, words) in [
-        ("PRAGMA application_id = 0x67706d6e; PRAGMA user_version = 99", "written by a newer gpumon (its schema is 99"),
-        ("CREATE TABLE recipes (name)", "a database of another program"),
+        (
+            "PRAGMA application_id = 0x67706d6e; PRAGMA user_version = 99",
+            "written by a newer gpumon (its schema is 99",
+        ),
+        (
+            "CREATE TABLE recipes (name)",
+            "a database of another program",
+        ),
     ] {
         let folder = tempfile::tempdir().unwrap();
-        Connection::open(folder.path().join(FILE)).unwrap().execute_batch(sql).unwrap();
+        Connection::open(folder.path().join(FILE))
+            .unwrap()
+            .execute_batch(sql)
+            .unwrap();
         let before = fs::read(folder.path().join(FILE)).unwrap();
         let (writer, told) = start(folder.path());
         let told = told.recv_timeout(Duration::from_mins(1)).unwrap();
-        assert!(told.contains(words) && told.contains("another directory"), "{told}");
+        assert!(
+            told.contains(words) && told.contains("another directory"),
+            "{told}"
+        );
         assert!(writer.reader().unwrap().is_none());
         writer.add_bucket(bucket(FIRST_MS, 1));
         writer.end();
@@ -207,16 +349,24 @@ fn what_was_there_before_a_restart_is_handed_over() {
     writer.add_event(Event {
         at_ms: now_ms - 1,
         gpu: None,
-        what: EventKind::Mark(Mark { text: "epoch 3".to_owned(), user: None }),
+        what: EventKind::Mark(Mark {
+            text: "epoch 3".to_owned(),
+            user: None,
+        }),
     });
     writer.add_bucket(bucket(now_ms - BUCKET_MS, 1));
     writer.end();
     let (hand_over, restored) = mpsc::channel();
-    let settings = Settings { folder: folder.path().to_owned(), size_bytes: SIZE };
+    let settings = Settings {
+        folder: folder.path().to_owned(),
+        size_bytes: SIZE,
+    };
     let restore = move |restored: Restored| drop(hand_over.send(restored));
     let writer = Writer::start(settings, 600_000, restore, |problem| panic!("{problem}")).unwrap();
     let Restored { grid, events } = restored.recv_timeout(Duration::from_mins(1)).unwrap();
-    assert!(matches!(&events[..], [Event { what: EventKind::Mark(mark), .. }] if mark.text == "epoch 3"));
+    assert!(
+        matches!(&events[..], [Event { what: EventKind::Mark(mark), .. }] if mark.text == "epoch 3")
+    );
     let minutes = grid.into_span(BUCKET_MS, |_| Device::default());
     assert_eq!(minutes.times_ms, [now_ms - BUCKET_MS]);
     writer.end();
@@ -229,23 +379,52 @@ fn all_tables_and_damaged_files_have_their_share_of_the_size() {
     let span = |back: u64, to_ms: Option<u64>| {
         let kind = ConditionKind::PageRetirementPending;
         let (since_ms, text) = (now_ms - back * BUCKET_MS, "x".repeat(500));
-        let condition = Condition { since_ms, severity: Severity::Warning, text, kind };
-        ConditionSpan { uuid: "GPU-a".to_owned(), from_ms: since_ms, to_ms, condition }
+        let condition = Condition {
+            since_ms,
+            severity: Severity::Warning,
+            text,
+            kind,
+        };
+        ConditionSpan {
+            uuid: "GPU-a".to_owned(),
+            from_ms: since_ms,
+            to_ms,
+            condition,
+        }
     };
     let database = Database::open(folder.path()).unwrap();
-    let conditions = (1..=2000).rev().map(|back| span(back, Some(now_ms - back * BUCKET_MS + 500)));
-    let conditions = std::iter::once(span(2001, None)).chain(conditions).collect();
-    database.import(0, std::iter::once(Bucket { conditions, ..bucket(now_ms - BUCKET_MS, 1) })).unwrap();
+    let conditions = (1..=2000)
+        .rev()
+        .map(|back| span(back, Some(now_ms - back * BUCKET_MS + 500)));
+    let conditions = std::iter::once(span(2001, None))
+        .chain(conditions)
+        .collect();
+    database
+        .import(
+            0,
+            std::iter::once(Bucket {
+                conditions,
+                ..bucket(now_ms - BUCKET_MS, 1)
+            }),
+        )
+        .unwrap();
     drop(database);
     let file = |name: &str| folder.path().join(name);
     let size_bytes = fs::metadata(file(FILE)).unwrap().len() * 3 / 4;
-    let (old, new) = ("history.db.corrupt-1700000000000", "history.db.corrupt-1700000000001");
+    let (old, new) = (
+        "history.db.corrupt-1700000000000",
+        "history.db.corrupt-1700000000001",
+    );
     for name in [old, new, "history.db.corrupt-1700000000000-wal", "other"] {
         fs::write(file(name), vec![0; size_bytes as usize]).unwrap();
     }
     let run = |size_bytes| {
-        let settings = Settings { folder: folder.path().to_owned(), size_bytes };
-        let writer = Writer::start(settings, 600_000, |_| {}, |problem| panic!("{problem}")).unwrap();
+        let settings = Settings {
+            folder: folder.path().to_owned(),
+            size_bytes,
+        };
+        let writer =
+            Writer::start(settings, 600_000, |_| {}, |problem| panic!("{problem}")).unwrap();
         writer.end();
     };
     run(size_bytes * 3);
@@ -253,9 +432,22 @@ fn all_tables_and_damaged_files_have_their_share_of_the_size() {
     for _ in 0..100 {
         run(size_bytes);
     }
-    let count = |which: &str| number::<i64>(folder.path(), &format!("SELECT count(*) FROM condition WHERE {which}"));
-    assert!((500..1800).contains(&count("to_ms IS NOT NULL")), "{}", count("to_ms IS NOT NULL"));
-    assert_eq!(count(&format!("from_ms = {}", now_ms - BUCKET_MS)), 1, "the oldest go");
+    let count = |which: &str| {
+        number::<i64>(
+            folder.path(),
+            &format!("SELECT count(*) FROM condition WHERE {which}"),
+        )
+    };
+    assert!(
+        (500..1800).contains(&count("to_ms IS NOT NULL")),
+        "{}",
+        count("to_ms IS NOT NULL")
+    );
+    assert_eq!(
+        count(&format!("from_ms = {}", now_ms - BUCKET_MS)),
+        1,
+        "the oldest go"
+    );
     assert!(!file(new).exists() && file("other").exists());
     assert!(fs::metadata(file(FILE)).unwrap().len() <= size_bytes * 21 / 20);
 }
@@ -268,21 +460,43 @@ fn clock_that_is_years_ahead_deletes_nothing() {
     let ended_ms = (now_ms - 400 * 24 * 3_600_000) / 900_000 * 900_000;
     let database = Database::open(folder.path()).unwrap();
     for (tier, resolution_ms) in [(0, BUCKET_MS), (1, 60_000), (2, 900_000)] {
-        let rows = (1..=300).rev().map(|back| bucket(ended_ms - back * resolution_ms, 2));
+        let rows = (1..=300)
+            .rev()
+            .map(|back| bucket(ended_ms - back * resolution_ms, 2));
         database.import(tier, rows).unwrap();
     }
-    let what = EventKind::Mark(Mark { text: "epoch".to_owned(), user: None });
-    let events = (1..=300).map(|back| Event { at_ms: ended_ms - back * 900_000, gpu: None, what: what.clone() });
+    let what = EventKind::Mark(Mark {
+        text: "epoch".to_owned(),
+        user: None,
+    });
+    let events = (1..=300).map(|back| Event {
+        at_ms: ended_ms - back * 900_000,
+        gpu: None,
+        what: what.clone(),
+    });
     database.import_events(events).unwrap();
     drop(database);
-    let settings = Settings { folder: folder.path().to_owned(), size_bytes: 1 << 30 };
+    let settings = Settings {
+        folder: folder.path().to_owned(),
+        size_bytes: 1 << 30,
+    };
     for start in 0..3 {
-        let writer = Writer::start(settings.clone(), 600_000, |_| {}, |problem| panic!("{problem}")).unwrap();
+        let writer = Writer::start(
+            settings.clone(),
+            600_000,
+            |_| {},
+            |problem| panic!("{problem}"),
+        )
+        .unwrap();
         writer.add_bucket(bucket(now_ms + start * BUCKET_MS, 2));
         writer.end();
     }
-    let count =
-        |table: &str| number::<i64>(folder.path(), &format!("SELECT count(*) FROM {table} WHERE at_ms < {ended_ms}"));
+    let count = |table: &str| {
+        number::<i64>(
+            folder.path(),
+            &format!("SELECT count(*) FROM {table} WHERE at_ms < {ended_ms}"),
+        )
+    };
     for table in ["host_10s", "host_1min", "host_15min", "event"] {
         assert_eq!(count(table), 300, "{table}");
     }
@@ -294,10 +508,18 @@ fn clock_that_is_set_back_replaces_no_older_row() {
     let now_ms = now_ms() / 900_000 * 900_000;
     let past_ms = now_ms - 100 * 24 * 3_600_000;
     let database = Database::open(folder.path()).unwrap();
-    let whole = Bucket { samples: 900, ..bucket(past_ms, 2) };
-    database.import(2, std::iter::once(whole).chain([bucket(now_ms, 2)])).unwrap();
+    let whole = Bucket {
+        samples: 900,
+        ..bucket(past_ms, 2)
+    };
+    database
+        .import(2, std::iter::once(whole).chain([bucket(now_ms, 2)]))
+        .unwrap();
     drop(database);
-    let settings = Settings { folder: folder.path().to_owned(), size_bytes: 1 << 30 };
+    let settings = Settings {
+        folder: folder.path().to_owned(),
+        size_bytes: 1 << 30,
+    };
     let writer = Writer::start(settings, 600_000, |_| {}, |problem| panic!("{problem}")).unwrap();
     (0..100).for_each(|at| writer.add_bucket(bucket(past_ms + at * BUCKET_MS, 2)));
     writer.end();
@@ -312,18 +534,42 @@ fn what_is_too_old_goes_and_the_file_stays_within_its_size() {
     let three_days = 3 * 24 * 3_600_000;
     write(folder.path(), [bucket(now_ms - three_days, 1)]);
     let database = Database::open(folder.path()).unwrap();
-    database.import(0, (1..=2000).rev().map(|back| bucket(now_ms - back * BUCKET_MS, 2))).unwrap();
+    database
+        .import(
+            0,
+            (1..=2000)
+                .rev()
+                .map(|back| bucket(now_ms - back * BUCKET_MS, 2)),
+        )
+        .unwrap();
     drop(database);
     let bytes = || fs::metadata(folder.path().join(FILE)).unwrap().len();
     let before = bytes();
-    let settings = Settings { folder: folder.path().to_owned(), size_bytes: before / 2 };
+    let settings = Settings {
+        folder: folder.path().to_owned(),
+        size_bytes: before / 2,
+    };
     for minute in 0..130 {
         // What a minute does is done at each start.
-        let writer = Writer::start(settings.clone(), 600_000, |_| {}, |problem| panic!("{problem}")).unwrap();
+        let writer = Writer::start(
+            settings.clone(),
+            600_000,
+            |_| {},
+            |problem| panic!("{problem}"),
+        )
+        .unwrap();
         writer.add_bucket(bucket(now_ms + minute * BUCKET_MS, 2));
         writer.end();
     }
-    assert!(bytes() <= before / 2 + before / 20, "{} of {before}", bytes());
+    assert!(
+        bytes() <= before / 2 + before / 20,
+        "{} of {before}",
+        bytes()
+    );
     let oldest: u64 = number::<i64>(folder.path(), "SELECT min(at_ms) FROM gpu_10s") as u64;
-    assert!(oldest > now_ms - 2000 * BUCKET_MS && oldest < now_ms - 500 * BUCKET_MS, "{}", now_ms - oldest);
+    assert!(
+        oldest > now_ms - 2000 * BUCKET_MS && oldest < now_ms - 500 * BUCKET_MS,
+        "{}",
+        now_ms - oldest
+    );
 }

@@ -39,7 +39,10 @@ fn within_own_disk(test: &str) -> bool {
     }
     let script = "mount -t tmpfs -o size=4m tmpfs /mnt; exec \"$0\" \"$@\"";
     let mut errors = String::new();
-    for unshare in [&["unshare", "--user", "--map-root-user"][..], &["sudo", "-n", "-E", "unshare"]] {
+    for unshare in [
+        &["unshare", "--user", "--map-root-user"][..],
+        &["sudo", "-n", "-E", "unshare"],
+    ] {
         let run = Command::new(unshare[0])
             .args(&unshare[1..])
             .args(["--mount", "sh", "-ec", script])
@@ -50,7 +53,10 @@ fn within_own_disk(test: &str) -> bool {
         match run {
             Ok(run) if run.status.success() => {
                 let printed = String::from_utf8_lossy(&run.stdout);
-                assert!(printed.contains("1 passed"), "there is no test {test}: {printed}");
+                assert!(
+                    printed.contains("1 passed"),
+                    "there is no test {test}: {printed}"
+                );
                 return true;
             }
             Ok(run) => errors += &String::from_utf8_lossy(&run.stderr),
@@ -58,7 +64,9 @@ fn within_own_disk(test: &str) -> bool {
         }
         assert!(!errors.contains("panicked"), "{errors}");
     }
-    panic!("this system gives a test no disk of its own, allow user namespaces or set {LEFT_OUT}=1: {errors}");
+    panic!(
+        "this system gives a test no disk of its own, allow user namespaces or set {LEFT_OUT}=1: {errors}"
+    );
 }
 
 const FOLDER: &str = "/mnt/history";
@@ -74,7 +82,10 @@ fn give_back() {
 }
 
 fn remount(how: &str) {
-    let done = Command::new("mount").args(["-o", &format!("remount,{how}"), "/mnt"]).output().unwrap();
+    let done = Command::new("mount")
+        .args(["-o", &format!("remount,{how}"), "/mnt"])
+        .output()
+        .unwrap();
     assert!(done.status.success(), "{done:?}");
 }
 
@@ -109,8 +120,14 @@ fn written(database: &Database) -> Vec<u64> {
     };
     let span = database.span(&request).unwrap();
     let values = &span.gpus[0].metrics["power.draw_watts"].values;
-    let known = span.times_ms.iter().zip(values).filter(|(_, watts)| watts.is_some());
-    known.map(|(at_ms, _)| (at_ms - FIRST_MS) / BUCKET_MS).collect()
+    let known = span
+        .times_ms
+        .iter()
+        .zip(values)
+        .filter(|(_, watts)| watts.is_some());
+    known
+        .map(|(at_ms, _)| (at_ms - FIRST_MS) / BUCKET_MS)
+        .collect()
 }
 
 fn add(writer: &Writer, buckets: Range<u64>) {
@@ -125,7 +142,9 @@ fn a_full_disk_is_told_and_loses_nothing() {
     let folder = Path::new(FOLDER);
     let (writer, told) = start(folder);
     add(&writer, 0..20);
-    wait("it is written", || writer.status().written_ms == FIRST_MS + 20 * BUCKET_MS);
+    wait("it is written", || {
+        writer.status().written_ms == FIRST_MS + 20 * BUCKET_MS
+    });
     fill();
     let mut end = 20;
     let problem = loop {
@@ -138,7 +157,10 @@ fn a_full_disk_is_told_and_loses_nothing() {
         }
         assert!(end < 4000, "the disk is never full");
     };
-    assert!(problem.contains("the disk is full: free some space"), "{problem}");
+    assert!(
+        problem.contains("the disk is full: free some space"),
+        "{problem}"
+    );
     // It is told once, and nothing waits for it.
     let begun = Instant::now();
     add(&writer, end..end + 100);
@@ -146,10 +168,16 @@ fn a_full_disk_is_told_and_loses_nothing() {
     assert_eq!(told.try_iter().count(), 0);
     let on_disk = writer.status().written_ms;
     let known = written(&writer.reader().unwrap().expect("it can still be read"));
-    assert_eq!(known.last().map(|at| FIRST_MS + (at + 1) * BUCKET_MS), Some(on_disk), "what is said to be there is");
+    assert_eq!(
+        known.last().map(|at| FIRST_MS + (at + 1) * BUCKET_MS),
+        Some(on_disk),
+        "what is said to be there is"
+    );
     give_back();
     writer.end();
-    wait("all is written", || writer.status().written_ms == FIRST_MS + (end + 100) * BUCKET_MS);
+    wait("all is written", || {
+        writer.status().written_ms == FIRST_MS + (end + 100) * BUCKET_MS
+    });
     assert_eq!(next(&told), format!("history is written to {FOLDER} again"));
     let database = Database::open_to_read(folder).unwrap();
     database.check_integrity().unwrap();
@@ -158,11 +186,16 @@ fn a_full_disk_is_told_and_loses_nothing() {
 
 #[test]
 fn what_is_there_is_read_where_the_disk_is_full_or_read_only_from_the_start() {
-    if within_own_disk("disks::what_is_there_is_read_where_the_disk_is_full_or_read_only_from_the_start") {
+    if within_own_disk(
+        "disks::what_is_there_is_read_where_the_disk_is_full_or_read_only_from_the_start",
+    ) {
         return;
     }
     let folder = Path::new(FOLDER);
-    for (at, words) in [(0, "the disk is full: free some space"), (1, "it is read-only: name another directory")] {
+    for (at, words) in [
+        (0, "the disk is full: free some space"),
+        (1, "it is read-only: name another directory"),
+    ] {
         let (writer, _told) = start(folder);
         let begun = at * 10;
         add(&writer, begun..begun + 5);
@@ -172,7 +205,9 @@ fn what_is_there_is_read_where_the_disk_is_full_or_read_only_from_the_start() {
         fs::create_dir(&killed).unwrap();
         let (writer, _told) = start(folder);
         add(&writer, begun + 5..begun + 6);
-        wait("it is written", || writer.status().written_ms == FIRST_MS + (begun + 6) * BUCKET_MS);
+        wait("it is written", || {
+            writer.status().written_ms == FIRST_MS + (begun + 6) * BUCKET_MS
+        });
         copy_at_one_moment(folder, &killed);
         writer.end();
         drop(writer);
@@ -185,23 +220,38 @@ fn what_is_there_is_read_where_the_disk_is_full_or_read_only_from_the_start() {
         for folder in [folder, &killed] {
             let (hand_over, restored) = mpsc::channel();
             let (tell, told) = mpsc::channel();
-            let settings = Settings { folder: folder.to_owned(), size_bytes: 1 << 30 };
+            let settings = Settings {
+                folder: folder.to_owned(),
+                size_bytes: 1 << 30,
+            };
             let restore = move |restored| drop(hand_over.send(restored));
             let tell = move |problem: &str| drop(tell.send(problem.to_owned()));
             let writer = Writer::start(settings, 600_000, restore, tell).unwrap();
             let what = folder.display();
-            restored.recv_timeout(Duration::from_mins(1)).unwrap_or_else(|_| {
-                panic!("what was in {what} is not handed over: {:?}", told.try_iter().collect::<Vec<_>>())
-            });
+            restored
+                .recv_timeout(Duration::from_mins(1))
+                .unwrap_or_else(|_| {
+                    panic!(
+                        "what was in {what} is not handed over: {:?}",
+                        told.try_iter().collect::<Vec<_>>()
+                    )
+                });
             wait("it can be read", || writer.status().is_readable);
             assert_eq!(written(&writer.reader().unwrap().unwrap()), known, "{what}");
-            assert_eq!(written(&Database::open_to_read(folder).unwrap()), known, "{what}");
+            assert_eq!(
+                written(&Database::open_to_read(folder).unwrap()),
+                known,
+                "{what}"
+            );
             // A full disk may have room for some, in files that are there already.
             let told = (begun + 6..begun + 300).find_map(|at| {
                 add(&writer, at..at + 1);
                 told.recv_timeout(Duration::from_millis(20)).ok()
             });
-            assert!(told.as_ref().is_some_and(|told| told.contains(words)), "{what}: {told:?}");
+            assert!(
+                told.as_ref().is_some_and(|told| told.contains(words)),
+                "{what}: {told:?}"
+            );
             assert!(writer.status().is_readable);
         }
         if at == 0 { give_back() } else { remount("rw") }
@@ -210,7 +260,9 @@ fn what_is_there_is_read_where_the_disk_is_full_or_read_only_from_the_start() {
 
 #[test]
 fn a_read_only_disk_is_told_and_what_was_read_meanwhile_is_written_behind_it() {
-    if within_own_disk("disks::a_read_only_disk_is_told_and_what_was_read_meanwhile_is_written_behind_it") {
+    if within_own_disk(
+        "disks::a_read_only_disk_is_told_and_what_was_read_meanwhile_is_written_behind_it",
+    ) {
         return;
     }
     let folder = Path::new(FOLDER);
@@ -218,10 +270,18 @@ fn a_read_only_disk_is_told_and_what_was_read_meanwhile_is_written_behind_it() {
     remount("ro");
     let (writer, told) = start(folder);
     let problem = next(&told);
-    assert!(problem.contains("it is read-only: name another directory with --data-dir"), "{problem}");
+    assert!(
+        problem.contains("it is read-only: name another directory with --data-dir"),
+        "{problem}"
+    );
     add(&writer, 0..100);
     remount("rw");
     writer.end();
-    wait("all is written", || writer.status().written_ms == FIRST_MS + 100 * BUCKET_MS);
-    assert_eq!(written(&Database::open_to_read(folder).unwrap()), (0..100).collect::<Vec<_>>());
+    wait("all is written", || {
+        writer.status().written_ms == FIRST_MS + 100 * BUCKET_MS
+    });
+    assert_eq!(
+        written(&Database::open_to_read(folder).unwrap()),
+        (0..100).collect::<Vec<_>>()
+    );
 }

@@ -24,7 +24,11 @@ const FOLDER: &str = "GPUMON_TEST_FOLDER";
 
 /// So often it is killed: 500 times where there is time for it (`make test-full`).
 fn kills() -> u64 {
-    if env::var_os("GPUMON_TEST_FULL").is_some() { 500 } else { 40 }
+    if env::var_os("GPUMON_TEST_FULL").is_some() {
+        500
+    } else {
+        40
+    }
 }
 
 /// A multiple of the longest tier's time.
@@ -33,7 +37,10 @@ const FIRST_MS: u64 = 1_800_000_000_000;
 /// Writes buckets, each as soon as the one before is on disk, and says which are, until it is killed.
 fn write(folder: &Path) -> ! {
     let restored = |_| {};
-    let settings = Settings { folder: folder.to_owned(), size_bytes: 1 << 30 };
+    let settings = Settings {
+        folder: folder.to_owned(),
+        size_bytes: 1 << 30,
+    };
     let writer = Writer::start(settings, 600_000, restored, |problem| panic!("{problem}")).unwrap();
     while !writer.status().is_readable {
         sleep(Duration::from_micros(100));
@@ -56,24 +63,57 @@ fn newest(folder: &Path) -> Option<u64> {
     let (wanted, _) = Wanted::named(["power.draw_watts", "host.cpu.busy_percent"].into_iter());
     let tiers = database.tiers().unwrap();
     let (_, finest) = tiers.first()?;
-    let request =
-        |from_ms, to_ms| SpanRequest { from_ms, to_ms, points: 5000, resolution_ms: None, wanted: wanted.clone() };
-    let whole = database.span(&request(finest.oldest_ms, finest.oldest_ms + 5000 * BUCKET_MS - 1)).unwrap();
+    let request = |from_ms, to_ms| SpanRequest {
+        from_ms,
+        to_ms,
+        points: 5000,
+        resolution_ms: None,
+        wanted: wanted.clone(),
+    };
+    let whole = database
+        .span(&request(
+            finest.oldest_ms,
+            finest.oldest_ms + 5000 * BUCKET_MS - 1,
+        ))
+        .unwrap();
     assert_eq!(whole.resolution_ms, BUCKET_MS);
     for gpu in &whole.gpus {
         assert!(
-            gpu.metrics["power.draw_watts"].values.iter().all(Option::is_some),
+            gpu.metrics["power.draw_watts"]
+                .values
+                .iter()
+                .all(Option::is_some),
             "a bucket is there as a whole or not"
         );
     }
-    assert!(whole.host["host.cpu.busy_percent"].values.iter().all(Option::is_some), "none is missing between others");
+    assert!(
+        whole.host["host.cpu.busy_percent"]
+            .values
+            .iter()
+            .all(Option::is_some),
+        "none is missing between others"
+    );
     let newest = *whole.times_ms.last()?;
     for (number, tier) in &tiers {
         // Of the coarser ones, none is missing either, and each is there once its time is over.
         let points = ((newest - finest.oldest_ms) / tier.resolution_ms + 2) as u32;
-        let span = database.span(&SpanRequest { points, ..request(finest.oldest_ms, newest) }).unwrap();
-        assert!(span.host["host.cpu.busy_percent"].values.iter().all(Option::is_some), "{span:?}");
-        assert!(tier.oldest_ms <= finest.oldest_ms && tier.resolution_ms == TIERS[*number].resolution_ms);
+        let span = database
+            .span(&SpanRequest {
+                points,
+                ..request(finest.oldest_ms, newest)
+            })
+            .unwrap();
+        assert!(
+            span.host["host.cpu.busy_percent"]
+                .values
+                .iter()
+                .all(Option::is_some),
+            "{span:?}"
+        );
+        assert!(
+            tier.oldest_ms <= finest.oldest_ms
+                && tier.resolution_ms == TIERS[*number].resolution_ms
+        );
     }
     Some(newest)
 }
@@ -93,7 +133,11 @@ fn whoever_is_killed_while_writing_loses_nothing_that_was_written() {
             (folder, known) = (tempfile::tempdir().unwrap(), None);
         }
         let mut child = Command::new(env::current_exe().unwrap())
-            .args(["--exact", "killed::whoever_is_killed_while_writing_loses_nothing_that_was_written", "--nocapture"])
+            .args([
+                "--exact",
+                "killed::whoever_is_killed_while_writing_loses_nothing_that_was_written",
+                "--nocapture",
+            ])
             .env(FOLDER, folder.path())
             .stdout(Stdio::piped())
             .spawn()
@@ -106,31 +150,49 @@ fn whoever_is_killed_while_writing_loses_nothing_that_was_written() {
         child.wait().unwrap();
         let told: Vec<_> = lines.map_while(Result::ok).collect();
         let newest_told = |word: &str| {
-            let told = told.iter().filter_map(|line| line.split_once(word)?.1.trim().parse::<u64>().ok());
+            let told = told
+                .iter()
+                .filter_map(|line| line.split_once(word)?.1.trim().parse::<u64>().ok());
             told.max()
         };
         let (added, written) = (newest_told("added "), newest_told("written "));
         all += told.iter().filter(|line| line.contains("written ")).count() as u64;
         if !folder.path().join("history.db").exists() {
-            assert_eq!((known, written), (None, None), "a file that was there is there");
+            assert_eq!(
+                (known, written),
+                (None, None),
+                "a file that was there is there"
+            );
             without_file += 1;
             continue;
         }
         // As the next program does.
         let opened = Database::open(folder.path());
-        opened.unwrap_or_else(|error| panic!("kill {kill} leaves a file that cannot be opened: {error}"));
+        opened.unwrap_or_else(|error| {
+            panic!("kill {kill} leaves a file that cannot be opened: {error}")
+        });
         let database = Database::open_to_read(folder.path()).unwrap();
         database.check_integrity().unwrap();
         let newest = newest(folder.path());
-        assert!(newest >= written.max(known), "{newest:?} is on disk, and {written:?} was said to be, {known:?} was");
+        assert!(
+            newest >= written.max(known),
+            "{newest:?} is on disk, and {written:?} was said to be, {known:?} was"
+        );
         // Each is handed over when the one before is on disk.
-        let lost =
-            added.map_or(0, |added| (added + BUCKET_MS).saturating_sub(newest.map_or(FIRST_MS, |at| at + BUCKET_MS)));
+        let lost = added.map_or(0, |added| {
+            (added + BUCKET_MS).saturating_sub(newest.map_or(FIRST_MS, |at| at + BUCKET_MS))
+        });
         most_lost = most_lost.max(lost);
         known = newest;
     }
-    eprintln!("{} kills, {all} buckets, {most_lost} ms lost at most, {without_file} before there was a file", kills());
+    eprintln!(
+        "{} kills, {all} buckets, {most_lost} ms lost at most, {without_file} before there was a file",
+        kills()
+    );
     assert!(all > kills(), "{all} buckets were written in all");
     assert!(most_lost <= BUCKET_MS, "{most_lost} ms lost");
-    assert!(without_file < kills() / 4, "most are killed while there is a file");
+    assert!(
+        without_file < kills() / 4,
+        "most are killed while there is a file"
+    );
 }

@@ -12,7 +12,10 @@ use gpumon_history::{
 /// Of a real GPU, a third of the fields move all the time; the others are constant for minutes, as those of engines that
 /// nobody uses.
 fn bucket(at_ms: u64) -> Bucket {
-    let (mut bucket, constant) = (support::bucket(at_ms, 8), support::bucket(at_ms / 3_600_000 * 3_600_000, 8));
+    let (mut bucket, constant) = (
+        support::bucket(at_ms, 8),
+        support::bucket(at_ms / 3_600_000 * 3_600_000, 8),
+    );
     for (device, constant) in bucket.devices.iter_mut().zip(constant.devices) {
         let parts = device.stats.iter_mut().zip(constant.stats).zip(0..);
         for ((stat, constant), _) in parts.filter(|(_, place)| place % 3 != 0) {

@@ -10,6 +10,9 @@ fn the_committed_reference_page_is_that_of_the_schema() {
         fs::write(&path, generated).unwrap();
     } else {
         let is_same = fs::read_to_string(&path).is_ok_and(|committed| committed == generated);
-        assert!(is_same, "docs/reference/history.md is out of date: run `make types`");
+        assert!(
+            is_same,
+            "docs/reference/history.md is out of date: run `make types`"
+        );
     }
 }

@@ -38,7 +38,11 @@ fn stat<S>(field: &Field<S>, place: u64, device: u64, at_ms: u64) -> Option<Stat
     Some(match field.kind {
         Kind::Counter => Stat::of((step as f64 * scale * 1000.0).floor() / 1000.0),
         Kind::State => Stat::of(value.floor()),
-        Kind::Gauge => Stat { value: rounded(value), min: rounded(value * 0.95), max: rounded(value * 1.04) },
+        Kind::Gauge => Stat {
+            value: rounded(value),
+            min: rounded(value * 0.95),
+            max: rounded(value * 1.04),
+        },
     })
 }
 
@@ -52,8 +56,21 @@ pub(crate) fn bucket(at_ms: u64, gpus: u64) -> Bucket {
             parent: None,
         },
         samples: 10,
-        stats: GPU_FIELDS.iter().zip(0..).map(|(field, place)| stat(field, place, gpu, at_ms)).collect(),
+        stats: GPU_FIELDS
+            .iter()
+            .zip(0..)
+            .map(|(field, place)| stat(field, place, gpu, at_ms))
+            .collect(),
     });
-    let host = HOST_FIELDS.iter().zip(100..).map(|(field, place)| stat(field, place, 99, at_ms));
-    Bucket { at_ms, devices: devices.collect(), samples: 10, host: host.collect(), ..Bucket::default() }
+    let host = HOST_FIELDS
+        .iter()
+        .zip(100..)
+        .map(|(field, place)| stat(field, place, 99, at_ms));
+    Bucket {
+        at_ms,
+        devices: devices.collect(),
+        samples: 10,
+        host: host.collect(),
+        ..Bucket::default()
+    }
 }

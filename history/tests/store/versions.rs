@@ -22,31 +22,62 @@ const FIRST_MS: u64 = 1_800_000_000_000;
 /// What a file is made of: names, and for tables their columns.
 fn shape(folder: &Path) -> BTreeMap<String, Vec<String>> {
     let connection = Connection::open(folder.join(FILE)).unwrap();
-    let mut names = connection.prepare("SELECT name FROM sqlite_schema").unwrap();
-    let names = names.query_map([], |row| row.get::<_, String>(0)).unwrap().map(Result::unwrap);
+    let mut names = connection
+        .prepare("SELECT name FROM sqlite_schema")
+        .unwrap();
+    let names = names
+        .query_map([], |row| row.get::<_, String>(0))
+        .unwrap()
+        .map(Result::unwrap);
     let columns = |name: &String| {
-        let mut columns = connection.prepare("SELECT name FROM pragma_table_xinfo(?1) ORDER BY name").unwrap();
-        columns.query_map([name], |row| row.get(0)).unwrap().map(Result::unwrap).collect::<Vec<String>>()
+        let mut columns = connection
+            .prepare("SELECT name FROM pragma_table_xinfo(?1) ORDER BY name")
+            .unwrap();
+        columns
+            .query_map([name], |row| row.get(0))
+            .unwrap()
+            .map(Result::unwrap)
+            .collect::<Vec<String>>()
     };
     names.map(|name| (name.clone(), columns(&name))).collect()
 }
 
 fn version(folder: &Path) -> i64 {
-    Connection::open(folder.join(FILE)).unwrap().pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
+    Connection::open(folder.join(FILE))
+        .unwrap()
+        .pragma_query_value(None, "user_version", |row| row.get(0))
+        .unwrap()
 }
 
 #[test]
 fn a_file_of_each_version_is_taken_over_with_its_rows() {
     let new = tempfile::tempdir().unwrap();
     drop(Database::open(new.path()).unwrap());
-    assert_eq!(version(new.path()) as usize, VERSIONS.len(), "each version has its file");
+    assert_eq!(
+        version(new.path()) as usize,
+        VERSIONS.len(),
+        "each version has its file"
+    );
     for sql in VERSIONS {
         let folder = tempfile::tempdir().unwrap();
-        Connection::open(folder.path().join(FILE)).unwrap().execute_batch(sql).unwrap();
+        Connection::open(folder.path().join(FILE))
+            .unwrap()
+            .execute_batch(sql)
+            .unwrap();
         let found = version(folder.path());
-        assert_eq!(Database::open_to_read(folder.path()).unwrap().jobs(None).unwrap(), [], "none were kept");
+        assert_eq!(
+            Database::open_to_read(folder.path())
+                .unwrap()
+                .jobs(None)
+                .unwrap(),
+            [],
+            "none were kept"
+        );
         let (tell, told) = mpsc::channel();
-        let settings = Settings { folder: folder.path().to_owned(), size_bytes: 1 << 30 };
+        let settings = Settings {
+            folder: folder.path().to_owned(),
+            size_bytes: 1 << 30,
+        };
         let tell = move |problem: &str| drop(tell.send(problem.to_owned()));
         let writer = Writer::start(settings, 600_000, |_| {}, tell).unwrap();
         writer.add_bucket(bucket(FIRST_MS + 6 * BUCKET_MS, 1));
@@ -65,21 +96,38 @@ fn a_file_of_each_version_is_taken_over_with_its_rows() {
             resolution_ms: None,
             wanted: Wanted::all(),
         };
-        let span = Database::open_to_read(folder.path()).unwrap().span(&request).unwrap();
+        let span = Database::open_to_read(folder.path())
+            .unwrap()
+            .span(&request)
+            .unwrap();
         let old = span.gpus.iter().find(|gpu| gpu.uuid == "GPU-a").unwrap();
         let of = |metric: &str| old.metrics[metric].clone();
-        assert_eq!(of("power.draw_watts").values[..3], [Some(412.5), Some(700.0), None]);
+        assert_eq!(
+            of("power.draw_watts").values[..3],
+            [Some(412.5), Some(700.0), None]
+        );
         assert_eq!(of("power.draw_watts").max.unwrap()[0], Some(431.0));
-        assert_eq!(of("power.energy_joules_total").values[1], Some(12_345_685_901.0));
+        assert_eq!(
+            of("power.energy_joules_total").values[1],
+            Some(12_345_685_901.0)
+        );
         assert_eq!(span.host["host.cpu.busy_percent"].values[0], Some(12.5));
         assert!(
             matches!(&span.events[..], [event] if matches!(&event.what, EventKind::Mark(mark) if mark.text == "epoch 3"))
         );
         let ended = &span.conditions[0];
-        assert_eq!((ended.from_ms, ended.to_ms), (FIRST_MS + 1000, Some(FIRST_MS + 20_000)), "its program is gone");
+        assert_eq!(
+            (ended.from_ms, ended.to_ms),
+            (FIRST_MS + 1000, Some(FIRST_MS + 20_000)),
+            "its program is gone"
+        );
         // The minute that the older program had not summed up is made of its rows.
         let minute = Connection::open(folder.path().join(FILE)).unwrap();
-        let sql = "SELECT power_draw_watts FROM gpu_1min JOIN device ON id = device WHERE uuid = 'GPU-a'";
-        assert_eq!(minute.query_row(sql, [], |row| row.get::<_, f64>(0)), Ok(556.3));
+        let sql =
+            "SELECT power_draw_watts FROM gpu_1min JOIN device ON id = device WHERE uuid = 'GPU-a'";
+        assert_eq!(
+            minute.query_row(sql, [], |row| row.get::<_, f64>(0)),
+            Ok(556.3)
+        );
     }
 }

@@ -17,8 +17,17 @@ pub(crate) const FIRST_MS: u64 = 1_800_000_000_000;
 
 pub(crate) fn start(folder: &Path) -> (Writer, Receiver<String>) {
     let (tell, told) = mpsc::channel();
-    let settings = Settings { folder: folder.to_owned(), size_bytes: 1 << 30 };
-    let writer = Writer::start(settings, 600_000, |_| {}, move |problem| drop(tell.send(problem.to_owned()))).unwrap();
+    let settings = Settings {
+        folder: folder.to_owned(),
+        size_bytes: 1 << 30,
+    };
+    let writer = Writer::start(
+        settings,
+        600_000,
+        |_| {},
+        move |problem| drop(tell.send(problem.to_owned())),
+    )
+    .unwrap();
     (writer, told)
 }
 
@@ -27,13 +36,30 @@ pub(crate) fn next(told: &Receiver<String>) -> String {
 }
 
 pub(crate) fn mark(at_ms: u64) -> Event {
-    Event { at_ms, gpu: None, what: EventKind::Mark(Mark { text: "epoch 3".to_owned(), user: None }) }
+    Event {
+        at_ms,
+        gpu: None,
+        what: EventKind::Mark(Mark {
+            text: "epoch 3".to_owned(),
+            user: None,
+        }),
+    }
 }
 
 pub(crate) fn condition(from_ms: u64) -> ConditionSpan {
     let kind = ConditionKind::PageRetirementPending;
-    let condition = Condition { since_ms: from_ms, severity: Severity::Warning, text: "Pending".to_owned(), kind };
-    ConditionSpan { uuid: "GPU-a".to_owned(), from_ms, to_ms: None, condition }
+    let condition = Condition {
+        since_ms: from_ms,
+        severity: Severity::Warning,
+        text: "Pending".to_owned(),
+        kind,
+    };
+    ConditionSpan {
+        uuid: "GPU-a".to_owned(),
+        from_ms,
+        to_ms: None,
+        condition,
+    }
 }
 
 pub(crate) fn wait(what: &str, is_so: impl Fn() -> bool) {

@@ -118,6 +118,8 @@ function explained(
     const why = isPage ? await diagnose(settings, trans) : null;
     return why === null
       ? response
-      : new Response(`${why.title}. ${why.message} ${why.command ?? ''}`, { status: Math.max(400, response.status) });
+      : new Response(`${why.title}. ${why.message} ${why.command ?? ''}`, {
+          status: Math.max(400, response.status),
+        });
   };
 }

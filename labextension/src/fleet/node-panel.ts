@@ -72,7 +72,11 @@ export class NodePanel extends LazyView<Mounted> implements FleetWidget {
   private mountShown(module: ViewModule, options: MountOptions & ViewOptions): Mounted {
     const { trans, app, onFleet } = this.options;
     const page = document.createElement('a');
-    page.href = URLExt.join(app.serviceManager.serverSettings.baseUrl, 'gpumon', nodePath(this.machine) ?? '');
+    page.href = URLExt.join(
+      app.serviceManager.serverSettings.baseUrl,
+      'gpumon',
+      nodePath(this.machine) ?? '',
+    );
     page.target = '_blank';
     page.rel = 'noopener';
     page.className = 'gpumon-chip';

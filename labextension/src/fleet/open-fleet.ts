@@ -8,7 +8,12 @@ import { FleetPanel } from './fleet-panel';
 import { NodePanel } from './node-panel';
 
 /** Shows what is open already, unless it is to be something else. A node stands beside the fleet, which keeps its place. */
-export function openFleet(fleets: Fleets, address: string | null, node: string | null, isRestored: boolean): void {
+export function openFleet(
+  fleets: Fleets,
+  address: string | null,
+  node: string | null,
+  isRestored: boolean,
+): void {
   const { tracker, settings, options } = fleets;
   const { shell } = options.app;
   const known = tracker.find(({ content }) => content.machine === node);

@@ -46,7 +46,9 @@ function make(first: string): HTMLButtonElement {
       statusChanged: { connect: (slot: () => void) => (changed = slot) },
     },
   };
-  const notebooks = { describeHolding: (path: string) => Promise.resolve(`${path} holds 8 GiB of GPU 0.`) };
+  const notebooks = {
+    describeHolding: (path: string) => Promise.resolve(`${path} holds 8 GiB of GPU 0.`),
+  };
   new AcceleratorButton(panel as unknown as NotebookPanel, notebooks, nullTranslator.load(''));
   const button = document.querySelector('button');
   if (button === null) {
@@ -63,7 +65,10 @@ function becomes(now: string): void {
 beforeEach(() => {
   vi.clearAllMocks();
   vi.mocked(findAccelerators).mockResolvedValue([OFF]);
-  vi.mocked(loadAccelerators).mockResolvedValue({ accelerators: [{ ...OFF, isOn: true }], failures: [] });
+  vi.mocked(loadAccelerators).mockResolvedValue({
+    accelerators: [{ ...OFF, isOn: true }],
+    failures: [],
+  });
 });
 
 describe('the question', () => {

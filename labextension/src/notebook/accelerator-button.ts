@@ -92,7 +92,11 @@ export class AcceleratorButton extends Widget {
     const { button, trans, loading } = this;
     const on = accelerators.length > 0 && accelerators.every(({ isOn }) => isOn);
     button.hidden = accelerators.length === 0;
-    button.textContent = loading ? trans.__('Accelerating…') : on ? trans.__('Accelerated') : trans.__('Accelerate');
+    button.textContent = loading
+      ? trans.__('Accelerating…')
+      : on
+        ? trans.__('Accelerated')
+        : trans.__('Accelerate');
     button.title = on
       ? trans.__('%1 on: %2 on the GPU, until the kernel restarts', ...naming(accelerators))
       : trans.__('Load %1 into this kernel, so that %2 run on the GPU', ...naming(accelerators));
@@ -156,7 +160,10 @@ export class AcceleratorButton extends Widget {
       this.loading = false;
       this.showState(after);
       if (failures.length > 0) {
-        await showErrorMessage(this.trans.__('Not all accelerators could be loaded'), failures.join('\n'));
+        await showErrorMessage(
+          this.trans.__('Not all accelerators could be loaded'),
+          failures.join('\n'),
+        );
       }
     } catch {
       // The kernel was restarted or is gone; the next start is asked anew.
@@ -167,5 +174,8 @@ export class AcceleratorButton extends Widget {
 }
 
 function naming(accelerators: readonly Accelerator[]): [string, string] {
-  return [accelerators.map(({ name }) => name).join(', '), accelerators.map(({ library }) => library).join(', ')];
+  return [
+    accelerators.map(({ name }) => name).join(', '),
+    accelerators.map(({ library }) => library).join(', '),
+  ];
 }

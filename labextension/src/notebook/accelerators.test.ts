@@ -6,13 +6,18 @@ import { findAccelerators, loadAccelerators } from './accelerators';
 type Answers = Record<string, unknown>;
 
 /** A kernel that answers requests one after the other, and keeps what it was asked. */
-function kernelOf(language: string, ...replies: Answers[]): { kernel: Kernel.IKernelConnection; asked: Answers[] } {
+function kernelOf(
+  language: string,
+  ...replies: Answers[]
+): { kernel: Kernel.IKernelConnection; asked: Answers[] } {
   const asked: Answers[] = [];
   const kernel = {
     info: Promise.resolve({ language_info: { name: language } }),
     requestExecute: (request: Answers) => {
       asked.push(request);
-      return { done: Promise.resolve({ content: { status: 'ok', user_expressions: replies.shift() } }) };
+      return {
+        done: Promise.resolve({ content: { status: 'ok', user_expressions: replies.shift() } }),
+      };
     },
   };
   return { kernel: kernel as unknown as Kernel.IKernelConnection, asked };
@@ -27,12 +32,21 @@ describe('what a kernel has', () => {
       { name: 'cudf.pandas', library: 'pandas', isOn: false, isLate: true },
       { name: 'cuml.accel', library: 'scikit-learn', isOn: true, isLate: false },
     ]);
-    expect(asked[0]).toMatchObject({ code: '', silent: true, store_history: false, stop_on_error: false });
+    expect(asked[0]).toMatchObject({
+      code: '',
+      silent: true,
+      store_history: false,
+      stop_on_error: false,
+    });
   });
 
   it('is nothing where it cannot be told', async () => {
-    expect(await findAccelerators(kernelOf('python', { state: state('[[0, 0, 1], [0, 0, 0]]') }).kernel)).toEqual([]);
-    expect(await findAccelerators(kernelOf('python', { state: { status: 'error' } }).kernel)).toEqual([]);
+    expect(
+      await findAccelerators(kernelOf('python', { state: state('[[0, 0, 1], [0, 0, 0]]') }).kernel),
+    ).toEqual([]);
+    expect(
+      await findAccelerators(kernelOf('python', { state: { status: 'error' } }).kernel),
+    ).toEqual([]);
     expect(await findAccelerators(kernelOf('python', {}).kernel)).toEqual([]);
   });
 
@@ -56,7 +70,14 @@ describe('loading', () => {
       { ...off, name: 'cuml.accel' },
       { ...off, name: 'other', isOn: true },
     ]);
-    expect(Object.keys(asked[0]?.user_expressions as Answers)).toEqual(['cudf.pandas', 'cuml.accel', 'state']);
-    expect(failures).toEqual(["cudf.pandas: 'no load function'", 'cuml.accel: RuntimeError: no CUDA device']);
+    expect(Object.keys(asked[0]?.user_expressions as Answers)).toEqual([
+      'cudf.pandas',
+      'cuml.accel',
+      'state',
+    ]);
+    expect(failures).toEqual([
+      "cudf.pandas: 'no load function'",
+      'cuml.accel: RuntimeError: no CUDA device',
+    ]);
   });
 });

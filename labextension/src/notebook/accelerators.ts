@@ -46,7 +46,9 @@ const EXPRESSION = `(lambda own: exec(${pythonText(QUERY)}, own) or own['answer'
 /** The accelerators that a kernel has; none where it cannot tell. */
 export async function findAccelerators(kernel: Kernel.IKernelConnection): Promise<Accelerator[]> {
   const { language_info } = await kernel.info;
-  return language_info.name === 'python' ? read((await evaluate(kernel, { state: EXPRESSION })).state) : [];
+  return language_info.name === 'python'
+    ? read((await evaluate(kernel, { state: EXPRESSION })).state)
+    : [];
 }
 
 /** Loads those that are not on, as `%load_ext` does. */
@@ -90,7 +92,9 @@ async function evaluate(
     stop_on_error: false,
     user_expressions,
   }).done;
-  return content.status === 'ok' ? (content.user_expressions as Record<string, ExpressionResult>) : {};
+  return content.status === 'ok'
+    ? (content.user_expressions as Record<string, ExpressionResult>)
+    : {};
 }
 
 function read(answer: ExpressionResult | undefined): Accelerator[] {

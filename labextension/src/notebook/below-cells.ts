@@ -20,7 +20,10 @@ export class BelowCells<View extends { element: HTMLElement }> {
     const view = this.views.get(cellId) ?? create();
     this.views.set(cellId, view);
     if (view.element.parentElement !== node) {
-      node.insertBefore(view.element, this.before === null ? null : node.querySelector(this.before));
+      node.insertBefore(
+        view.element,
+        this.before === null ? null : node.querySelector(this.before),
+      );
     }
     return view;
   }

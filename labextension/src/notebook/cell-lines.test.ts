@@ -61,12 +61,18 @@ class Cell {
 
   get line(): string | null {
     const line = this.node.querySelector('.gpumon-cell-line');
-    return line === null ? null : `${STORED_AS[line.getAttribute('data-stored') ?? ''] ?? ''}${text(line)}`;
+    return line === null
+      ? null
+      : `${STORED_AS[line.getAttribute('data-stored') ?? ''] ?? ''}${text(line)}`;
   }
 }
 
 function text(line: Element): string {
-  const seen = [...line.querySelectorAll('[data-cost=elapsed], [data-cost=elapsed] ~ .gpumon-cell-was:not([hidden])')];
+  const seen = [
+    ...line.querySelectorAll(
+      '[data-cost=elapsed], [data-cost=elapsed] ~ .gpumon-cell-was:not([hidden])',
+    ),
+  ];
   return seen.map((element) => element.textContent.replaceAll('\u00a0', ' ')).join(' ');
 }
 
@@ -81,7 +87,10 @@ async function open(...all: Cell[]): Promise<void> {
   const panel = {
     context: {
       model: {
-        contentChanged: { connect: (slot: () => void) => changed.push(slot), disconnect: () => (changed = []) },
+        contentChanged: {
+          connect: (slot: () => void) => changed.push(slot),
+          disconnect: () => (changed = []),
+        },
       },
     },
     sessionContext: { ready: new Promise(() => undefined) },
@@ -92,7 +101,10 @@ async function open(...all: Cell[]): Promise<void> {
     },
   } as unknown as NotebookPanel;
   const feed: unknown = {};
-  lines = new CellLines(panel, { feed: () => Promise.resolve(feed as Feed), settings: () => settings });
+  lines = new CellLines(panel, {
+    feed: () => Promise.resolve(feed as Feed),
+    settings: () => settings,
+  });
   await vi.advanceTimersByTimeAsync(0);
 }
 
@@ -112,7 +124,11 @@ afterEach(() => {
 });
 
 it('tell without a kernel or a server what is stored, of code cells alone', async () => {
-  await open(new Cell('a', { gpumon: STORED }), new Cell('b'), new Cell('c', { gpumon: STORED }, 'markdown'));
+  await open(
+    new Cell('a', { gpumon: STORED }),
+    new Cell('b'),
+    new Cell('c', { gpumon: STORED }, 'markdown'),
+  );
   expect(cells.map(({ line }) => line)).toEqual(['stored 4.00 s', null, null]);
   expect(cells.map(({ changes }) => changes)).toEqual([0, 0, 0]);
 });
@@ -208,11 +224,19 @@ it('are not there where only storing is wanted', async () => {
 });
 
 it('follow cells that move and what others store, and can all be removed', async () => {
-  await open(new Cell('a', { gpumon: STORED }), new Cell('b'), new Cell('c', { gpumon: 'not a cost' }));
+  await open(
+    new Cell('a', { gpumon: STORED }),
+    new Cell('b'),
+    new Cell('c', { gpumon: 'not a cost' }),
+  );
   lines.started('b');
   lines.measured('b', RUN);
   // JupyterLab makes a new widget of a cell that is moved.
-  cells = [new Cell('b'), new Cell('a', { gpumon: STORED }), new Cell('c', { gpumon: 'not a cost' })];
+  cells = [
+    new Cell('b'),
+    new Cell('a', { gpumon: STORED }),
+    new Cell('c', { gpumon: 'not a cost' }),
+  ];
   await change();
   expect(cells.map(({ line }) => line)).toEqual(['5.00 s', 'stored 4.00 s', null]);
   removeStoredCosts({ content: { widgets: cells } } as unknown as NotebookPanel);

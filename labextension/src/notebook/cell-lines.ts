@@ -138,7 +138,9 @@ export class CellLines implements IDisposable, CellCostListener {
   }
 
   private attach(cellId: string): CellLine | null {
-    return this.options.settings()?.cellLine === true ? this.lines.attach(cellId, () => new CellLine()) : null;
+    return this.options.settings()?.cellLine === true
+      ? this.lines.attach(cellId, () => new CellLine())
+      : null;
   }
 
   private cell(cellId: string): CellModel | undefined {

@@ -101,7 +101,9 @@ export class CellCosts implements IDisposable {
     const { cells } = this.feed.store;
     cells.keepIn(() => sessionStorage);
     const kernelId = this.panel.sessionContext.session?.kernel?.id;
-    for (const { key, cellId, cost, count } of cells.executions.filter((one) => one.kernelId === kernelId)) {
+    for (const { key, cellId, cost, count } of cells.executions.filter(
+      (one) => one.kernelId === kernelId,
+    )) {
       this.newest.set(cellId, key);
       this.listener.measured(cellId, { cost, running: false, count });
     }
@@ -134,7 +136,10 @@ export class CellCosts implements IDisposable {
     if (meter.isFinished && this.newest.get(cellId) === key) {
       const cell = this.panel.content.widgets.find(({ model }) => model.id === cellId)?.model;
       const run = runOf(code, count, cell?.getMetadata(EXECUTION_KEY));
-      this.listener.ended(cellId, cost === null ? null : storedCost(cost, this.feed.store.inventory, run));
+      this.listener.ended(
+        cellId,
+        cost === null ? null : storedCost(cost, this.feed.store.inventory, run),
+      );
     }
     if (this.executions.size === 0) {
       this.subscription.measure(null);
@@ -142,7 +147,10 @@ export class CellCosts implements IDisposable {
   }
 
   /** Tells what it has taken, and gives that where it is worth showing. */
-  private tell({ key, cellId, kernelId, count, code, meter }: Execution, running: boolean): CellCost | null {
+  private tell(
+    { key, cellId, kernelId, count, code, meter }: Execution,
+    running: boolean,
+  ): CellCost | null {
     const cost = meter.cost(this.feed.store.traces);
     if (cost === null || !isWorthShowing(cost)) {
       return null;

@@ -60,7 +60,11 @@ export class StatusChip extends ChipWidget {
     notebooks: ReadonlySet<NotebookPanel>,
     onClick: () => void,
   ) {
-    super(feed, () => [...notebooks].find((panel) => panel === shell.currentWidget) ?? null, onClick);
+    super(
+      feed,
+      () => [...notebooks].find((panel) => panel === shell.currentWidget) ?? null,
+      onClick,
+    );
     shell.currentChanged?.connect(this.onCurrent);
   }
 

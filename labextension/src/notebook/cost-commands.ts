@@ -55,11 +55,16 @@ export async function addCostCommands(options: CostCommandsOptions): Promise<voi
   const label = trans.__('Store GPU Cost of Cells in the Notebook');
   app.commands.addCommand(CommandIDs.store, {
     label,
-    caption: trans.__('Store in each cell that uses a GPU what its run has cost, for all notebooks'),
+    caption: trans.__(
+      'Store in each cell that uses a GPU what its run has cost, for all notebooks',
+    ),
     describedBy: NO_ARGUMENTS,
     isToggleable: true,
     isToggled: isOn,
-    execute: () => settings.set(SETTING, !isOn()).catch((error: unknown) => showErrorMessage(label, error as Error)),
+    execute: () =>
+      settings
+        .set(SETTING, !isOn())
+        .catch((error: unknown) => showErrorMessage(label, error as Error)),
   });
   settings.changed.connect(() => app.commands.notifyCommandChanged(CommandIDs.store));
   palette?.addItem({ command: CommandIDs.store, category });

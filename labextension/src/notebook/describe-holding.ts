@@ -22,5 +22,10 @@ export function describeHolding(
   const { gpus, bytes } = shareOf(sample, kernelId);
   return gpus.length === 0
     ? trans.__('%1 holds no GPU memory.', path)
-    : trans.__('%1 holds %2 of GPU %3.', path, bytes === null ? DASH : memorySize(bytes), gpus.join(', '));
+    : trans.__(
+        '%1 holds %2 of GPU %3.',
+        path,
+        bytes === null ? DASH : memorySize(bytes),
+        gpus.join(', '),
+      );
 }

@@ -45,13 +45,22 @@ function request(id: string, cellId?: string): void {
   const metadata = cellId === undefined ? {} : { cellId };
   anyMessage.emit(kernel, {
     direction: 'send',
-    msg: { header: { msg_type: 'execute_request', msg_id: id }, metadata, content: { code: 'x = 1' } },
+    msg: {
+      header: { msg_type: 'execute_request', msg_id: id },
+      metadata,
+      content: { code: 'x = 1' },
+    },
   });
 }
 
 function answer(type: string, id: string, date: string, content = {}, metadata = {}): void {
   const told = { execution_count: 3, ...content };
-  const msg = { header: { msg_type: type, date }, parent_header: { msg_id: id }, metadata, content: told };
+  const msg = {
+    header: { msg_type: type, date },
+    parent_header: { msg_id: id },
+    metadata,
+    content: told,
+  };
   anyMessage.emit(kernel, { direction: 'recv', msg });
 }
 
@@ -130,6 +139,8 @@ describe('the executions of cells', () => {
     answer('execute_input', 'r1', '2026-11-20T10:42:07Z');
     expect(received).toEqual(['abandoned']);
     tracker.dispose();
-    expect([anyMessage, kernelChanged, statusChanged].map(({ slots }) => slots.size)).toEqual([0, 0, 0]);
+    expect([anyMessage, kernelChanged, statusChanged].map(({ slots }) => slots.size)).toEqual([
+      0, 0, 0,
+    ]);
   });
 });

@@ -74,7 +74,10 @@ export class ExecutionTracker {
     this.listener.abandoned();
   }
 
-  private readonly onMessage = (kernel: Kernel.IKernelConnection, { msg, direction }: Kernel.IAnyMessageArgs): void => {
+  private readonly onMessage = (
+    kernel: Kernel.IKernelConnection,
+    { msg, direction }: Kernel.IAnyMessageArgs,
+  ): void => {
     if (direction === 'send') {
       const cellId = msg.header.msg_type === 'execute_request' ? msg.metadata.cellId : undefined;
       if (typeof cellId === 'string') {
@@ -92,7 +95,8 @@ export class ExecutionTracker {
     const type = msg.header.msg_type;
     // An answer and what comes with it go another way than all else, and a brief execution's may be the first to arrive.
     const answered =
-      type === 'execute_reply' && ['ok', 'error'].includes((msg as KernelMessage.IExecuteReplyMsg).content.status);
+      type === 'execute_reply' &&
+      ['ok', 'error'].includes((msg as KernelMessage.IExecuteReplyMsg).content.status);
     if ((type === 'execute_input' || answered) && !this.started.has(execution)) {
       this.started.add(execution);
       const { execution_count: count } = msg.content as { execution_count: number | null };
@@ -112,7 +116,10 @@ export class ExecutionTracker {
 
 /** When the execution began that this answers, where the kernel tells it. */
 function startOf({ metadata }: KernelMessage.IMessage, otherwise_ms: number): number {
-  const at_ms = 'started' in metadata && typeof metadata.started === 'string' ? Date.parse(metadata.started) : NaN;
+  const at_ms =
+    'started' in metadata && typeof metadata.started === 'string'
+      ? Date.parse(metadata.started)
+      : NaN;
   return Number.isNaN(at_ms) ? otherwise_ms : at_ms;
 }
 

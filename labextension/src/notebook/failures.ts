@@ -74,7 +74,11 @@ export class CellFailures implements IDisposable {
   }
 
   /** Says why memory ran out, if it did; what that takes is loaded with the first error. */
-  private async explain({ cellId, kernelId }: Failed, kernelError: KernelError, before: Sample | null): Promise<void> {
+  private async explain(
+    { cellId, kernelId }: Failed,
+    kernelError: KernelError,
+    before: Sample | null,
+  ): Promise<void> {
     const { describeOom, fullerSample, oomErrorOf, OomNote } = await import('@gpumon/page/oom');
     const error = oomErrorOf(kernelError);
     const runsAgain = [...this.executions.values()].some((other) => other.cellId === cellId);
@@ -85,7 +89,12 @@ export class CellFailures implements IDisposable {
     const { notebooks, notes } = this;
     const show = (sample: Sample | null): void => {
       const { inventory } = this.feed.store;
-      const description = describeOom(error, { inventory, sample, kernelId, pathOf: notebooks.pathOf });
+      const description = describeOom(error, {
+        inventory,
+        sample,
+        kernelId,
+        pathOf: notebooks.pathOf,
+      });
       if (description !== null) {
         notes.attach(cellId, () => new OomNote(notebooks))?.update(description);
       }

@@ -89,7 +89,8 @@ export class GpuMemoryList implements IRunningSessions.IManager {
   }
 
   private updateVisibility(): void {
-    const seen = !document.hidden && (document.querySelector(SIDE_BAR)?.getClientRects().length ?? 0) > 0;
+    const seen =
+      !document.hidden && (document.querySelector(SIDE_BAR)?.getClientRects().length ?? 0) > 0;
     this.subscription?.update({ active: seen });
     if (seen && this.feed === null) {
       this.feed = this.options.connection.feed();
@@ -117,7 +118,8 @@ export class GpuMemoryList implements IRunningSessions.IManager {
       return [{ session, kernelId, name, detail, title, bytes: share.bytes ?? 0 }];
     });
     holders.sort((a, b) => b.bytes - a.bytes);
-    const textOf = (all: readonly Holder[]): string => all.map(({ name, title }) => `${name}\n${title}`).join('\n');
+    const textOf = (all: readonly Holder[]): string =>
+      all.map(({ name, title }) => `${name}\n${title}`).join('\n');
     const changed = textOf(holders) !== textOf(this.holders);
     this.holders = holders;
     if (changed) {

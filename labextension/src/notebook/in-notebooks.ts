@@ -49,13 +49,19 @@ export class InNotebooks {
     const cellLine = new PerNotebook(
       async (notebook) => {
         const { CellLines } = await import('./notebook-chunk');
-        return new CellLines(notebook, { feed: () => connection.feed(), settings: () => this.settings });
+        return new CellLines(notebook, {
+          feed: () => connection.feed(),
+          settings: () => this.settings,
+        });
       },
       // What a notebook has stored is shown whether or not it gets a kernel.
       ({ context }) => context,
     );
     const notebookUse = new PerNotebook(async (notebook) => {
-      const [feed, { addToolbarChip }] = await Promise.all([connection.feed(), import('./notebook-chunk')]);
+      const [feed, { addToolbarChip }] = await Promise.all([
+        connection.feed(),
+        import('./notebook-chunk'),
+      ]);
       return addToolbarChip(notebook, feed, showPanel);
     });
     const memoryWarnings: PerNotebook = new PerNotebook(async (notebook) => {
@@ -71,13 +77,18 @@ export class InNotebooks {
       return new CellFailures(notebook, feed, own);
     });
     const accelerators = new PerNotebook(async (notebook) => {
-      const [own, { AcceleratorButton }] = await Promise.all([notebooks(), import('./notebook-chunk')]);
+      const [own, { AcceleratorButton }] = await Promise.all([
+        notebooks(),
+        import('./notebook-chunk'),
+      ]);
       return new AcceleratorButton(notebook, own, trans);
     });
     this.parts = { cellLine, notebookUse, memoryWarnings, accelerators };
     const current = (): NotebookPanel | null =>
       [...this.open].find((notebook) => notebook === options.app.shell.currentWidget) ?? null;
-    void import('./notebook-chunk').then(({ addCostCommands }) => addCostCommands({ ...options, current }));
+    void import('./notebook-chunk').then(({ addCostCommands }) =>
+      addCostCommands({ ...options, current }),
+    );
   }
 
   apply(settings: Settings): void {
@@ -117,12 +128,19 @@ export class InNotebooks {
     if (statusBar === null || !this.wantsStatusItem()) {
       return;
     }
-    const [feed, { StatusChip }] = await Promise.all([connection.feed(), import('./notebook-chunk')]);
+    const [feed, { StatusChip }] = await Promise.all([
+      connection.feed(),
+      import('./notebook-chunk'),
+    ]);
     if (!this.wantsStatusItem()) {
       return;
     }
     const item = new StatusChip(app.shell, feed, this.open, showPanel);
-    const registration = statusBar.registerStatusItem(STATUS_ID, { item, align: 'left', rank: STATUS_RANK });
+    const registration = statusBar.registerStatusItem(STATUS_ID, {
+      item,
+      align: 'left',
+      rank: STATUS_RANK,
+    });
     this.statusItem = {
       dispose: () => {
         registration.dispose();

@@ -53,8 +53,14 @@ const update = vi.fn();
 const unsubscribe = vi.fn();
 const run = vi.fn();
 
-const notifications = (): ShownNotification[] => [...page.notifications.values()] as ShownNotification[];
-const warning = (text: string, urgent = false): MemoryWarning => ({ gpu: 0, text, urgent, kernelId: 'k' });
+const notifications = (): ShownNotification[] =>
+  [...page.notifications.values()] as ShownNotification[];
+const warning = (text: string, urgent = false): MemoryWarning => ({
+  gpu: 0,
+  text,
+  urgent,
+  kernelId: 'k',
+});
 /** A sample comes, so many seconds after the last. */
 function sample(after_s = 1): void {
   vi.advanceTimersByTime(after_s * 1000);
@@ -75,7 +81,9 @@ beforeEach(() => {
       return { update, unsubscribe };
     },
   } as unknown as Feed;
-  const notebooks = { actions: (kernelId: string) => [{ label: `Shut Down ${kernelId}`, caption: '', run }] };
+  const notebooks = {
+    actions: (kernelId: string) => [{ label: `Shut Down ${kernelId}`, caption: '', run }],
+  };
   watch = new MemoryWatch(feed, notebooks as unknown as LabNotebooks);
 });
 afterEach(() => {
@@ -90,7 +98,9 @@ describe('the watch over GPU memory', () => {
     expect(notifications()).toEqual([]);
     warnings = [warning('in 2 min')];
     sample();
-    expect(notifications()).toMatchObject([{ message: 'in 2 min', type: 'warning', autoClose: false }]);
+    expect(notifications()).toMatchObject([
+      { message: 'in 2 min', type: 'warning', autoClose: false },
+    ]);
     warnings = [warning('in 90 s')];
     sample();
     expect(notifications()).toMatchObject([{ message: 'in 2 min' }]);
@@ -98,7 +108,9 @@ describe('the watch over GPU memory', () => {
     expect(notifications()).toMatchObject([{ id: notifications()[0]?.id, message: 'in 90 s' }]);
     warnings = [warning('in 50 s', true)];
     sample();
-    expect(notifications()).toMatchObject([{ message: 'in 50 s', type: 'error', autoClose: false }]);
+    expect(notifications()).toMatchObject([
+      { message: 'in 50 s', type: 'error', autoClose: false },
+    ]);
     warnings = [];
     sample();
     expect(notifications()).toEqual([]);
@@ -110,7 +122,11 @@ describe('the watch over GPU memory', () => {
     const [action] = notifications()[0]?.actions ?? [];
     const event = new Event('click', { cancelable: true });
     action?.callback(event);
-    expect([action?.label, run.mock.calls.length, event.defaultPrevented]).toEqual(['Shut Down k', 1, true]);
+    expect([action?.label, run.mock.calls.length, event.defaultPrevented]).toEqual([
+      'Shut Down k',
+      1,
+      true,
+    ]);
     expect(notifications()).toHaveLength(1);
   });
 

@@ -38,7 +38,11 @@ export class MemoryWatch implements IDisposable {
     private readonly notebooks: LabNotebooks,
   ) {
     this.subscription = new PageSubscription(feed, (frame) => {
-      if (frame?.type === 'sample' && !document.hidden && Date.now() - this.updated_ms > UPDATE_MS) {
+      if (
+        frame?.type === 'sample' &&
+        !document.hidden &&
+        Date.now() - this.updated_ms > UPDATE_MS
+      ) {
         this.updated_ms = Date.now();
         this.update();
       }

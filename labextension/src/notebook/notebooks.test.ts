@@ -52,10 +52,17 @@ function run(id: string, kernelId: string): Promise<void> {
 beforeEach(() => {
   vi.clearAllMocks();
   executed.mockResolvedValue();
-  sessions = [session('first/train.ipynb', 'k1'), session('second/train.ipynb', 'k2'), session(CONSOLE, 'k3')];
+  sessions = [
+    session('first/train.ipynb', 'k1'),
+    session('second/train.ipynb', 'k2'),
+    session(CONSOLE, 'k3'),
+  ];
   commands = new Map();
   const owned = (kernel_id: string, pid: number, memory_bytes: number) =>
-    process(pid, { memory_bytes, owner: { parents: [], notebook: { kernel_id, path: 'x.ipynb', kernel_pid: pid } } });
+    process(pid, {
+      memory_bytes,
+      owner: { parents: [], notebook: { kernel_id, path: 'x.ipynb', kernel_pid: pid } },
+    });
   const gpus = [
     gpu(0, { processes: [owned('k1', 7, 8 * 2 ** 30), owned('k2', 8, 2 ** 30)] }),
     gpu(1, { processes: [owned('k1', 7, 8 * 2 ** 30)] }),
@@ -64,7 +71,8 @@ beforeEach(() => {
   app = {
     commands: {
       addCommand: (id: string, command: Command) => commands.set(id, command),
-      execute: (id: string, args: { kernelId: string }) => commands.get(id)?.execute(args) ?? executed(id, args),
+      execute: (id: string, args: { kernelId: string }) =>
+        commands.get(id)?.execute(args) ?? executed(id, args),
     },
     serviceManager: { sessions: { running: () => sessions.values() } },
   } as unknown as JupyterFrontEnd;
@@ -75,12 +83,16 @@ it.each(QUESTIONS)('question of %s names path, GPUs and memory', async (id) => {
   await run(id, 'k1');
   const { title, body } = vi.mocked(showDialog).mock.calls[0]?.[0] ?? {};
   expect(title).toMatch(/ the kernel of first\/train\.ipynb\?$/);
-  expect((body as string).replaceAll('\u00a0', ' ')).toMatch(/^first\/train\.ipynb holds 16\.0 GiB of GPU 0, 1\. /);
+  expect((body as string).replaceAll('\u00a0', ' ')).toMatch(
+    /^first\/train\.ipynb holds 16\.0 GiB of GPU 0, 1\. /,
+  );
 });
 
 it('question covers unknown and unheld memory', async () => {
   await run('gpumon:restart-kernel', 'k3');
-  expect(vi.mocked(showDialog).mock.calls[0]?.[0]?.body).toContain(`${CONSOLE} holds no GPU memory.`);
+  expect(vi.mocked(showDialog).mock.calls[0]?.[0]?.body).toContain(
+    `${CONSOLE} holds no GPU memory.`,
+  );
   feed.store.phase = { phase: 'waiting', attempt: 1, retry_at_ms: 0 };
   await run('gpumon:restart-kernel', 'k1');
   expect(vi.mocked(showDialog).mock.calls[1]?.[0]?.body).toContain(
@@ -90,14 +102,16 @@ it('question covers unknown and unheld memory', async () => {
 
 it('notebooks and consoles are opened by JupyterLab', async () => {
   await run('gpumon:go-to-notebook', 'k2');
-  expect(executed).toHaveBeenLastCalledWith('docmanager:open', { path: 'second/train.ipynb', activate: true });
+  expect(executed).toHaveBeenLastCalledWith('docmanager:open', {
+    path: 'second/train.ipynb',
+    activate: true,
+  });
   await run('gpumon:go-to-notebook', 'k3');
   expect(executed).toHaveBeenLastCalledWith('console:open', { path: CONSOLE, activate: true });
   const label = commands.get('gpumon:go-to-notebook')?.label;
-  expect(['k2', 'k3'].map((kernelId) => typeof label === 'function' && label({ kernelId }))).toEqual([
-    'Go to Notebook',
-    'Go to Console',
-  ]);
+  expect(
+    ['k2', 'k3'].map((kernelId) => typeof label === 'function' && label({ kernelId })),
+  ).toEqual(['Go to Notebook', 'Go to Console']);
 });
 
 it('kernel of notebook and console is the notebook', () => {
@@ -108,9 +122,15 @@ it('kernel of notebook and console is the notebook', () => {
 it('notebook that cannot be opened says why', async () => {
   executed.mockRejectedValue(new Error('Not Found'));
   await run('gpumon:go-to-notebook', 'k1');
-  expect(showErrorMessage).toHaveBeenLastCalledWith('Cannot open first/train.ipynb', new Error('Not Found'));
+  expect(showErrorMessage).toHaveBeenLastCalledWith(
+    'Cannot open first/train.ipynb',
+    new Error('Not Found'),
+  );
   await run('gpumon:go-to-notebook', 'gone');
-  expect(showErrorMessage).toHaveBeenLastCalledWith('Cannot open the notebook', 'Its kernel has ended.');
+  expect(showErrorMessage).toHaveBeenLastCalledWith(
+    'Cannot open the notebook',
+    'Its kernel has ended.',
+  );
 });
 
 it('shutdown question names kernels with their folders', async () => {
@@ -127,19 +147,30 @@ it('shutdown question names kernels with their folders', async () => {
     },
   });
   const trans = nullTranslator.load('');
-  const list = new GpuMemoryList({ app, connection: connection(), notebooks: () => Promise.resolve(notebooks), trans });
+  const list = new GpuMemoryList({
+    app,
+    connection: connection(),
+    notebooks: () => Promise.resolve(notebooks),
+    trans,
+  });
   list.refreshRunning();
   await vi.waitFor(() => {
     update();
     expect(list.running()).toHaveLength(2);
   });
-  expect(list.running().map((item) => item.label())).toEqual(['first/train.ipynb', 'second/train.ipynb']);
+  expect(list.running().map((item) => item.label())).toEqual([
+    'first/train.ipynb',
+    'second/train.ipynb',
+  ]);
   expect(list.shutdownAllConfirmationText.replaceAll('\u00a0', ' ')).toBe(
     'Shut down these kernels? first/train.ipynb holds 16.0 GiB of GPU 0, 1. second/train.ipynb holds 1.00 GiB of GPU 0. ' +
       'All variables are lost.',
   );
   list.running()[1]?.open?.();
   await vi.waitFor(() =>
-    expect(executed).toHaveBeenLastCalledWith('docmanager:open', { path: 'second/train.ipynb', activate: true }),
+    expect(executed).toHaveBeenLastCalledWith('docmanager:open', {
+      path: 'second/train.ipynb',
+      activate: true,
+    }),
   );
 });

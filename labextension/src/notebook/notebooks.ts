@@ -101,7 +101,9 @@ export class LabNotebooks implements NotebookHost {
    * this is the notebook's. JupyterLab keeps the list up to date, including renames.
    */
   private sessionOf(kernelId: string): Session.IModel | null {
-    const sessions = [...this.app.serviceManager.sessions.running()].filter(({ kernel }) => kernel?.id === kernelId);
+    const sessions = [...this.app.serviceManager.sessions.running()].filter(
+      ({ kernel }) => kernel?.id === kernelId,
+    );
     return sessions.find(({ path }) => !isConsolePath(path)) ?? sessions[0] ?? null;
   }
 
@@ -112,7 +114,8 @@ export class LabNotebooks implements NotebookHost {
   private addCommands(): void {
     const { app, trans } = this;
     app.commands.addCommand(CommandIDs.go, {
-      label: (args) => (this.isConsole(args) ? trans.__('Go to Console') : trans.__('Go to Notebook')),
+      label: (args) =>
+        this.isConsole(args) ? trans.__('Go to Console') : trans.__('Go to Notebook'),
       describedBy: { args: ARGUMENTS },
       // Either command opens a tab if there is none.
       execute: (args) => this.goTo(kernelIdOf(args)),
@@ -130,14 +133,20 @@ export class LabNotebooks implements NotebookHost {
     const { app, trans } = this;
     const path = this.pathOf(kernelId);
     if (path === null) {
-      await showErrorMessage(trans.__('Cannot open the notebook'), trans.__('Its kernel has ended.'));
+      await showErrorMessage(
+        trans.__('Cannot open the notebook'),
+        trans.__('Its kernel has ended.'),
+      );
       return;
     }
     try {
       const command = isConsolePath(path) ? 'console:open' : 'docmanager:open';
       await app.commands.execute(command, { path, activate: true });
     } catch (error) {
-      await showErrorMessage(trans.__('Cannot open %1', path), error instanceof Error ? error : String(error));
+      await showErrorMessage(
+        trans.__('Cannot open %1', path),
+        error instanceof Error ? error : String(error),
+      );
     }
   }
 
@@ -151,7 +160,9 @@ export class LabNotebooks implements NotebookHost {
         label: trans.__('Interrupt Kernel…'),
         brief: trans.__('Interrupt'),
         question: (path) => trans.__('Interrupt the kernel of %1?', path),
-        consequence: trans.__('The running cell is stopped. Variables and the memory that they hold are kept.'),
+        consequence: trans.__(
+          'The running cell is stopped. Variables and the memory that they hold are kept.',
+        ),
         run: (session) => KernelAPI.interruptKernel(kernelOf(session), settings),
       },
       {
@@ -197,7 +208,10 @@ export class LabNotebooks implements NotebookHost {
     try {
       await action.run(session);
     } catch (error) {
-      await showErrorMessage(action.label.replace('…', ''), error instanceof Error ? error : String(error));
+      await showErrorMessage(
+        action.label.replace('…', ''),
+        error instanceof Error ? error : String(error),
+      );
     }
   }
 }

@@ -56,7 +56,11 @@ it('is not left behind by a notebook that is closed while it is made', async () 
 
 it('waits for what it needs, and no longer', async () => {
   const never = { ready: new Promise<void>(() => undefined), isReady: false };
-  const patient = { ...panel, sessionContext: never, context: { ready: Promise.resolve(), isReady: true } };
+  const patient = {
+    ...panel,
+    sessionContext: never,
+    context: { ready: Promise.resolve(), isReady: true },
+  };
   const make = vi.fn(() => Promise.resolve(new Made()));
   const [kernel, file] = [new PerNotebook(make), new PerNotebook(make, ({ context }) => context)];
   for (const part of [kernel, file]) {

@@ -1,6 +1,13 @@
 /** What a notebook keeps in its cells of what their runs took. Nothing here can be undone, as outputs cannot. */
 
-import { EXECUTION_KEY, isOfRun, METADATA_KEY, readStoredCost, runOf, type StoredCost } from '@gpumon/page/cells';
+import {
+  EXECUTION_KEY,
+  isOfRun,
+  METADATA_KEY,
+  readStoredCost,
+  runOf,
+  type StoredCost,
+} from '@gpumon/page/cells';
 
 import type { CellModel, NotebookPanel } from './notebook-panel';
 
@@ -15,7 +22,10 @@ export function storedCostOf(cell: CellModel): StoredCost | null {
  */
 export function isOfLastRun(stored: StoredCost, cell: CellModel): boolean {
   const { executionCount, sharedModel } = cell;
-  return isOfRun(stored, runOf(sharedModel.getSource(), executionCount, cell.getMetadata(EXECUTION_KEY)));
+  return isOfRun(
+    stored,
+    runOf(sharedModel.getSource(), executionCount, cell.getMetadata(EXECUTION_KEY)),
+  );
 }
 
 /** Stores what a run took, or that it took nothing. A cell that says so already, and with it the file, stays as it is. */

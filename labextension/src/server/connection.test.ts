@@ -20,7 +20,8 @@ import type { Settings } from '../settings';
 import { Connection } from './connection';
 
 const trans = { __: (text: string) => text };
-const chosen = (alertNotifications: boolean): Settings => ({ alertNotifications, warnMinutes: 5 }) as Settings;
+const chosen = (alertNotifications: boolean): Settings =>
+  ({ alertNotifications, warnMinutes: 5 }) as Settings;
 let connection: Connection;
 
 beforeEach(() => {

@@ -69,7 +69,9 @@ export class Connection {
     this.known = feed;
     // A bundle does not say which language it is in.
     if (trans.__('Memory') !== 'Memory') {
-      await loadXids().catch((error: unknown) => console.error('gpumon: the texts of Xids cannot be loaded', error));
+      await loadXids().catch((error: unknown) =>
+        console.error('gpumon: the texts of Xids cannot be loaded', error),
+      );
     }
     if (this.chosen !== null) {
       await applySettings(this.chosen, feed);
@@ -94,7 +96,10 @@ export class Connection {
   }
 }
 
-async function applySettings({ memoryUnit, temperatureUnit, warnMinutes }: Settings, { store }: Feed): Promise<void> {
+async function applySettings(
+  { memoryUnit, temperatureUnit, warnMinutes }: Settings,
+  { store }: Feed,
+): Promise<void> {
   const { chooseUnits } = await import('@gpumon/page/feed');
   chooseUnits({ memory: memoryUnit, temperature: temperatureUnit });
   store.memoryHorizon_ms = warnMinutes * 60_000;

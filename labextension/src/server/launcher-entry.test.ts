@@ -30,7 +30,10 @@ it('reads marks without starting a server', async () => {
   for (const [info, marks] of [
     [['gpumon', 'gpumon/?alerts'], { ...NONE, alerts: true }],
     [['gpumon', 'gpumon/?fleet'], { ...NONE, fleet: true }],
-    [['gpumon', 'gpumon/?alerts&fleet&other=0.0.11'], { alerts: true, fleet: true, otherPackage: '0.0.11' }],
+    [
+      ['gpumon', 'gpumon/?alerts&fleet&other=0.0.11'],
+      { alerts: true, fleet: true, otherPackage: '0.0.11' },
+    ],
     [['gpumon', 'gpumon/'], NONE],
     [['gpumon'], NONE],
     [['other', 'other/?alerts'], NONE],
@@ -38,7 +41,9 @@ it('reads marks without starting a server', async () => {
     answer(serversInfo(...(info as unknown as [string, string?])));
     expect(await readMarks(settings), info.join()).toEqual(marks);
   }
-  expect(request.mock.calls[0]?.[0]).toBe('https://hub.example.org/user/me/server-proxy/servers-info');
+  expect(request.mock.calls[0]?.[0]).toBe(
+    'https://hub.example.org/user/me/server-proxy/servers-info',
+  );
 });
 
 it('reports nothing without a suitable answer', async () => {

@@ -29,7 +29,11 @@ export interface LauncherMarks {
 /** Reads the marks; all are unset without an answer. */
 export async function readMarks(settings: ServerConnection.ISettings): Promise<LauncherMarks> {
   const query = await launcherQuery(settings);
-  return { alerts: query.has('alerts'), fleet: query.has('fleet'), otherPackage: query.get('other') };
+  return {
+    alerts: query.has('alerts'),
+    fleet: query.has('fleet'),
+    otherPackage: query.get('other'),
+  };
 }
 
 /**

@@ -23,7 +23,9 @@ function settings(changes: Partial<ServerConnection.ISettings> = {}): ServerConn
 
 describe('the address of the stream', () => {
   it('keeps the prefix of a hub, and the token to itself', () => {
-    expect(streamUrl(settings())).toBe('wss://hub.example.org/user/me/gpumon/api/v1/stream?encoding=deflate-raw');
+    expect(streamUrl(settings())).toBe(
+      'wss://hub.example.org/user/me/gpumon/api/v1/stream?encoding=deflate-raw',
+    );
   });
 
   it('carries the token where Jupyter wants it there', () => {
@@ -47,8 +49,12 @@ describe('the diagnosis', () => {
   });
 
   it('asks the health of the server behind the proxy', async () => {
-    vi.mocked(ServerConnection.makeRequest).mockResolvedValueOnce(new Response('', { status: 404 }));
-    expect((await diagnose(settings(), trans))?.title).toBe('gpumon is not proxied by this Jupyter server');
+    vi.mocked(ServerConnection.makeRequest).mockResolvedValueOnce(
+      new Response('', { status: 404 }),
+    );
+    expect((await diagnose(settings(), trans))?.title).toBe(
+      'gpumon is not proxied by this Jupyter server',
+    );
     expect(vi.mocked(ServerConnection.makeRequest).mock.calls[0]?.[0]).toBe(
       'https://hub.example.org/user/me/gpumon/healthz',
     );
@@ -56,7 +62,9 @@ describe('the diagnosis', () => {
 
   it('is not taken in by a login page, which answers as if all were well', async () => {
     const answer = async (text: string): Promise<string | undefined> => {
-      vi.mocked(ServerConnection.makeRequest).mockResolvedValueOnce(new Response(text, { status: 200 }));
+      vi.mocked(ServerConnection.makeRequest).mockResolvedValueOnce(
+        new Response(text, { status: 200 }),
+      );
       return (await diagnose(settings(), trans))?.title;
     };
     expect(await answer('<html>Password:</html>')).toBe('Not logged in');
@@ -68,11 +76,15 @@ describe('the diagnosis', () => {
     vi.mocked(ServerConnection.makeRequest)
       .mockResolvedValueOnce(new Response('', { status: 500 }))
       .mockResolvedValueOnce(
-        new Response(JSON.stringify({ server_processes: [{ name: 'gpumon', launcher_entry: { path_info } }] })),
+        new Response(
+          JSON.stringify({ server_processes: [{ name: 'gpumon', launcher_entry: { path_info } }] }),
+        ),
       );
     const diagnosis = await diagnose(settings(), trans);
     expect(diagnosis?.title).toBe('Another package called gpumon is installed');
-    expect(diagnosis?.message).toMatch(/gpumon 0\.0\.11 .*install the wheel of this program again.*restart Jupyter/);
+    expect(diagnosis?.message).toMatch(
+      /gpumon 0\.0\.11 .*install the wheel of this program again.*restart Jupyter/,
+    );
     expect(diagnosis?.command).toBe('pip uninstall gpumon jupyterlab-gpumon');
     vi.mocked(ServerConnection.makeRequest)
       .mockResolvedValueOnce(new Response('', { status: 500 }))
@@ -82,7 +94,9 @@ describe('the diagnosis', () => {
 
   it('says so where Jupyter itself is gone', async () => {
     vi.mocked(ServerConnection.makeRequest).mockRejectedValueOnce(new TypeError('no network'));
-    expect((await diagnose(settings(), trans))?.message).toContain('Jupyter server is not responding');
+    expect((await diagnose(settings(), trans))?.message).toContain(
+      'Jupyter server is not responding',
+    );
   });
 });
 
@@ -93,7 +107,9 @@ describe('a server of another version', () => {
       /gpumon 0\.1\.7, this panel is version 0\.2\.0.*Restart Jupyter.*wheel of version 0\.2\.0/,
     );
     expect(older?.command).toBe('pip install jupyterlab_gpumon-*.whl');
-    expect(checkVersion('1.0.0', trans, '0.9.0')?.message).toMatch(/Reload the page.*wheel of version 1\.0\.0/);
+    expect(checkVersion('1.0.0', trans, '0.9.0')?.message).toMatch(
+      /Reload the page.*wheel of version 1\.0\.0/,
+    );
   });
 
   it('is no matter where the two go together', () => {

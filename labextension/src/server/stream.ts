@@ -34,12 +34,17 @@ export function newFeed(settings: ServerConnection.ISettings, trans: Translation
 }
 
 /** The feed of a node of the server's fleet; `path` is where the node is, as `nodes/node-01/`. It may have another version. */
-export function nodeFeed(settings: ServerConnection.ISettings, trans: TranslationBundle, path: string): Feed {
+export function nodeFeed(
+  settings: ServerConnection.ISettings,
+  trans: TranslationBundle,
+  path: string,
+): Feed {
   return new Feed({
     openSocket: () => openStream(settings, path),
     request: requestOf(settings, path),
     readOnly: true,
-    diagnose: async () => (await nodeProblem(requestOf(settings, path), trans)) ?? (await diagnose(settings, trans)),
+    diagnose: async () =>
+      (await nodeProblem(requestOf(settings, path), trans)) ?? (await diagnose(settings, trans)),
   });
 }
 
@@ -60,7 +65,9 @@ async function nodeProblem(request: Request, trans: TranslationBundle): Promise<
       };
     }
     const text = response.ok ? '' : (await response.text()).trim();
-    return text === '' ? null : { title: trans.__('This node cannot be shown'), message: plainText(text) };
+    return text === ''
+      ? null
+      : { title: trans.__('This node cannot be shown'), message: plainText(text) };
   } catch {
     return null;
   }
@@ -69,7 +76,9 @@ async function nodeProblem(request: Request, trans: TranslationBundle): Promise<
 /** The address of the stream. The token goes along only where Jupyter wants it in the address. */
 export function streamUrl(settings: ServerConnection.ISettings, below = ''): string {
   const url = URLExt.join(settings.wsUrl, ROUTE, below, `api/v1/stream?encoding=${ENCODING}`);
-  return settings.appendToken && settings.token !== '' ? `${url}&token=${encodeURIComponent(settings.token)}` : url;
+  return settings.appendToken && settings.token !== ''
+    ? `${url}&token=${encodeURIComponent(settings.token)}`
+    : url;
 }
 
 function openStream(settings: ServerConnection.ISettings, below?: string): SocketLike {
@@ -82,7 +91,10 @@ export async function diagnose(
   trans: TranslationBundle,
 ): Promise<Diagnosis | null> {
   const status = await requestHealth(settings);
-  return (failedToStart(status) ? await explainOtherPackage(settings, trans) : null) ?? explain(status, trans);
+  return (
+    (failedToStart(status) ? await explainOtherPackage(settings, trans) : null) ??
+    explain(status, trans)
+  );
 }
 
 /** Returns the status of the proxy's answer, or `LATE`; `null` without an answer. */
@@ -137,7 +149,8 @@ export function explain(status: number | null, trans: TranslationBundle): Diagno
       message: trans.__(
         'jupyter-server-proxy is not installed or not enabled. Run this in the Python environment that Jupyter runs in, then restart Jupyter:',
       ),
-      command: 'pip install jupyter-server-proxy && jupyter server extension enable jupyter_server_proxy',
+      command:
+        'pip install jupyter-server-proxy && jupyter server extension enable jupyter_server_proxy',
     };
   }
   if (status === 401 || status === 403) {
@@ -158,7 +171,10 @@ export function explain(status: number | null, trans: TranslationBundle): Diagno
     const what =
       status === LATE
         ? trans.__('Jupyter has started the gpumon server, but it is not responding.')
-        : trans.__('Jupyter could not start the gpumon server, or it exited (HTTP %1).', String(status));
+        : trans.__(
+            'Jupyter could not start the gpumon server, or it exited (HTTP %1).',
+            String(status),
+          );
     const cure = trans.__(
       'Retrying automatically. To see the cause, run this in a terminal of the Python environment that Jupyter runs in:',
     );
@@ -183,7 +199,11 @@ export function explain(status: number | null, trans: TranslationBundle): Diagno
  * What to do where server and panel are of different versions; `null` where they go together. Jupyter keeps the server
  * that it has started when gpumon is updated, and a browser keeps the panel.
  */
-export function checkVersion(server: string, trans: TranslationBundle, panel = version): Diagnosis | null {
+export function checkVersion(
+  server: string,
+  trans: TranslationBundle,
+  panel = version,
+): Diagnosis | null {
   const [major, minor] = majorAndMinor(server);
   const [ourMajor, ourMinor] = majorAndMinor(panel);
   const older = major - ourMajor || minor - ourMinor;

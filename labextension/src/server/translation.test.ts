@@ -15,7 +15,8 @@ const POLISH = {
     domain: 'gpumon',
     language: 'pl',
     version: '1',
-    plural_forms: 'nplurals=3; plural=(n==1 ? 0 : n%10>=2 && n%10<=4 && (n%100<10 || n%100>=20) ? 1 : 2);',
+    plural_forms:
+      'nplurals=3; plural=(n==1 ? 0 : n%10>=2 && n%10<=4 && (n%100<10 || n%100>=20) ? 1 : 2);',
   },
   'of %1 core': ['z %1 rdzenia', 'z %1 rdzeni', 'z %1 rdzeni w sumie'],
   'GPU %1: %2': ['%2 (GPU %1)'],

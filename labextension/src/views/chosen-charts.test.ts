@@ -11,9 +11,18 @@ import { chosenCharts, warnOfUnknown } from './chosen-charts';
 const trans = nullTranslator.load('gpumon');
 
 it('charts are chosen by the names that people see, and by ids', () => {
-  expect(chosenCharts(['Power', ' sm active', 'cpu', 'RAM, total', 'temperature.gpu_celsius', 'power'], trans)).toEqual(
-    ['power', 'activity.sm_percent', 'cpu', 'host.memory.total_bytes', 'temperature.gpu_celsius'],
-  );
+  expect(
+    chosenCharts(
+      ['Power', ' sm active', 'cpu', 'RAM, total', 'temperature.gpu_celsius', 'power'],
+      trans,
+    ),
+  ).toEqual([
+    'power',
+    'activity.sm_percent',
+    'cpu',
+    'host.memory.total_bytes',
+    'temperature.gpu_celsius',
+  ]);
 });
 
 it('every name that the settings offer is that of another chart', () => {

@@ -9,7 +9,11 @@ import { gpuIcon } from '../icon';
 import { LazyView, type LazyViewOptions } from './lazy-view';
 
 /** Makes the tab of a dashboard that shows what `address` says. */
-export function newDashboard(id: string, address: string, options: LazyViewOptions): MainAreaWidget<DashboardPanel> {
+export function newDashboard(
+  id: string,
+  address: string,
+  options: LazyViewOptions,
+): MainAreaWidget<DashboardPanel> {
   const content = new DashboardPanel(id, address, options);
   const widget = new MainAreaWidget({ content });
   const name = (): void => {

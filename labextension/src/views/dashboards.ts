@@ -17,14 +17,18 @@ export interface DashboardsOptions extends LazyViewOptions {
 }
 
 export class Dashboards {
-  readonly tracker = new WidgetTracker<MainAreaWidget<DashboardPanel>>({ namespace: 'gpumon-dashboards' });
+  readonly tracker = new WidgetTracker<MainAreaWidget<DashboardPanel>>({
+    namespace: 'gpumon-dashboards',
+  });
   settings: Settings | null = null;
 
   constructor(readonly options: DashboardsOptions) {}
 
   apply(settings: Settings): void {
     if (settings.charts.join() !== (this.settings?.charts.join() ?? '')) {
-      void import('./chosen-charts').then(({ warnOfUnknown }) => warnOfUnknown(settings.charts, this.options.trans));
+      void import('./chosen-charts').then(({ warnOfUnknown }) =>
+        warnOfUnknown(settings.charts, this.options.trans),
+      );
     }
     this.settings = settings;
     this.tracker.forEach(({ content }) => content.apply(settings));

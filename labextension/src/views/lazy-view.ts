@@ -63,11 +63,16 @@ export abstract class LazyView<View extends Mounted> extends Widget {
     return this.parts.connection.feed();
   }
 
-  protected abstract mount(module: typeof import('./view'), options: MountOptions & ViewOptions): View;
+  protected abstract mount(
+    module: typeof import('./view'),
+    options: MountOptions & ViewOptions,
+  ): View;
 
   /** Whoever asks for it by a command goes on by keys; what is still being loaded gets the focus then. */
   protected override onActivateRequest(): void {
-    this.withView(() => this.node.querySelector<HTMLElement>('[tabindex]')?.focus({ preventScroll: true }));
+    this.withView(() =>
+      this.node.querySelector<HTMLElement>('[tabindex]')?.focus({ preventScroll: true }),
+    );
   }
 
   protected override onAfterAttach(): void {
@@ -95,7 +100,12 @@ export abstract class LazyView<View extends Mounted> extends Widget {
     // The server is asked while the view is still being loaded.
     const connecting = feeding.then((feed) => feed.subscribe(() => undefined));
     try {
-      const [feed, own, module] = await Promise.all([feeding, notebooks(), import('./view'), connecting]);
+      const [feed, own, module] = await Promise.all([
+        feeding,
+        notebooks(),
+        import('./view'),
+        connecting,
+      ]);
       if (!this.isDisposed) {
         // It may have said that it could not be loaded.
         this.node.replaceChildren();
@@ -103,7 +113,9 @@ export abstract class LazyView<View extends Mounted> extends Widget {
           feed,
           notebooks: own,
           title: this.heading,
-          connectingMessage: trans.__('Jupyter is starting gpumon. This takes a few seconds the first time.'),
+          connectingMessage: trans.__(
+            'Jupyter is starting gpumon. This takes a few seconds the first time.',
+          ),
           ...(this.settings !== null && { interval_ms: this.settings.interval * 1000 }),
         });
         this.view.setVisible(this.isVisible);
@@ -114,7 +126,9 @@ export abstract class LazyView<View extends Mounted> extends Widget {
       // After an update the server no longer has the files of the version that this page began with.
       console.error('gpumon: a part of it cannot be loaded', error);
       const message = document.createElement('p');
-      message.textContent = this.parts.trans.__('This part of gpumon cannot be loaded. Reload the page.');
+      message.textContent = this.parts.trans.__(
+        'This part of gpumon cannot be loaded. Reload the page.',
+      );
       message.role = 'alert';
       message.style.margin = '12px';
       this.node.replaceChildren(message);

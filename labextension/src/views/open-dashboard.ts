@@ -13,12 +13,16 @@ const PREFIX = 'gpumon-dashboard-';
 export function openDashboard(dashboards: Dashboards, address: string, id: string | null): void {
   const { tracker, settings, options } = dashboards;
   const { shell } = options.app;
-  const known = id === null ? tracker.find(({ content }) => gpusOf(content.address) === gpusOf(address)) : undefined;
+  const known =
+    id === null
+      ? tracker.find(({ content }) => gpusOf(content.address) === gpusOf(address))
+      : undefined;
   if (known !== undefined) {
     shell.activateById(known.id);
     return;
   }
-  const shown = id === null && settings !== null ? asSet(address, settings, options.trans) : address;
+  const shown =
+    id === null && settings !== null ? asSet(address, settings, options.trans) : address;
   const widget = newDashboard(id ?? newId(dashboards), shown, options);
   if (settings !== null) {
     widget.content.apply(settings);
@@ -32,7 +36,8 @@ export function openDashboard(dashboards: Dashboards, address: string, id: strin
 }
 
 function newId({ tracker }: Dashboards): string {
-  const isTaken = (id: string): boolean => tracker.find(({ content }) => content.id === id) !== undefined;
+  const isTaken = (id: string): boolean =>
+    tracker.find(({ content }) => content.id === id) !== undefined;
   let number = 1;
   while (isTaken(`${PREFIX}${number}`)) {
     number += 1;
@@ -45,7 +50,11 @@ function gpusOf(address: string): string | null {
 }
 
 /** What the settings say of a dashboard, where an address does not. */
-function asSet(address: string, { spanMinutes, charts }: Settings, trans: TranslationBundle): string {
+function asSet(
+  address: string,
+  { spanMinutes, charts }: Settings,
+  trans: TranslationBundle,
+): string {
   const parts = new URLSearchParams(address);
   const ids = chosenCharts(charts, trans);
   if (ids.length > 0 && !parts.has('charts')) {

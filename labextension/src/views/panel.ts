@@ -29,7 +29,10 @@ export class GpuPanel extends LazyView<Monitor> {
     this.withView((view) => view.showTour());
   }
 
-  protected override mount({ mountMonitor }: typeof import('./view'), options: MountOptions & ViewOptions): Monitor {
+  protected override mount(
+    { mountMonitor }: typeof import('./view'),
+    options: MountOptions & ViewOptions,
+  ): Monitor {
     const { onOpenGpu } = this.options;
     return mountMonitor(this.node, {
       ...options,

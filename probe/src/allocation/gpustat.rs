@@ -57,7 +57,13 @@ pub(super) struct JobOfDevice {
 fn devices(jobs: &[JobOfDevice], names: &HashMap<u32, String>) -> Vec<AllocatedDevice> {
     let device = |job: &JobOfDevice| {
         let user = job.uid.and_then(|uid| names.get(&uid).cloned());
-        AllocatedDevice { device: job.device.clone(), to: Allocation::Slurm { job_id: job.job_id.clone(), user } }
+        AllocatedDevice {
+            device: job.device.clone(),
+            to: Allocation::Slurm {
+                job_id: job.job_id.clone(),
+                user,
+            },
+        }
     };
     jobs.iter().map(device).collect()
 }
@@ -71,8 +77,15 @@ pub(super) fn read(folder: &Path, own_uid: u32) -> Vec<JobOfDevice> {
     let jobs = names.take(MOST_DEVICES).filter_map(|device| {
         let text = contents(&folder.join(&device), own_uid).ok()?;
         let mut words = text.split_ascii_whitespace();
-        let job_id = words.next().filter(|id| id.bytes().all(|byte| byte.is_ascii_digit()))?.to_owned();
-        Some(JobOfDevice { device, job_id, uid: words.next().and_then(|uid| uid.parse().ok()) })
+        let job_id = words
+            .next()
+            .filter(|id| id.bytes().all(|byte| byte.is_ascii_digit()))?
+            .to_owned();
+        Some(JobOfDevice {
+            device,
+            job_id,
+            uid: words.next().and_then(|uid| uid.parse().ok()),
+        })
     });
     let mut jobs: Vec<_> = jobs.collect();
     jobs.sort_by(|one, other| one.device.cmp(&other.device));
@@ -81,7 +94,8 @@ pub(super) fn read(folder: &Path, own_uid: u32) -> Vec<JobOfDevice> {
 
 fn contents(path: &Path, own_uid: u32) -> io::Result<String> {
     // It waits for no writer of a pipe, and follows no link.
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let flags =
+        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = File::from(openat(CWD, path, flags, Mode::empty())?);
     let status = file.metadata()?;
     let is_trusted = [0, own_uid].contains(&status.uid()) && status.mode() & WRITABLE_BY_ALL == 0;

@@ -84,14 +84,21 @@ impl Allocations {
 
     /// Waits until Slurm's files have been read for the first time, but no longer than `patience`.
     pub(crate) fn wait(&self, patience: Duration) {
-        drop(self.changed.wait_timeout_while(self.lock(), patience, |known| known.is_reading));
+        drop(
+            self.changed
+                .wait_timeout_while(self.lock(), patience, |known| known.is_reading),
+        );
     }
 
     /// Says of a GPU and its MIG devices to whom they are given.
     pub(crate) fn fill(&self, sample: &mut GpuSample, minor_number: Option<u32>) {
         let known = self.lock();
         let by_minor = minor_number.map(|minor| format!("gpu-{minor}"));
-        sample.allocated_to = known.of(sample.uuid.as_deref().into_iter().chain(by_minor.as_deref()));
+        sample.allocated_to = known.of(sample
+            .uuid
+            .as_deref()
+            .into_iter()
+            .chain(by_minor.as_deref()));
         for mig in sample.mig_devices.value_mut().into_iter().flatten() {
             mig.allocated_to = known.of([mig.uuid.as_str()]);
         }
@@ -105,8 +112,9 @@ impl Allocations {
 impl Known {
     fn of<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Vec<Allocation> {
         let names: Vec<_> = names.into_iter().collect();
-        let known =
-            [&self.slurm, &self.kubernetes].into_iter().flat_map(|known| names.iter().map(|name| known.get(*name)));
+        let known = [&self.slurm, &self.kubernetes]
+            .into_iter()
+            .flat_map(|known| names.iter().map(|name| known.get(*name)));
         known.flatten().flatten().cloned().collect()
     }
 }
@@ -129,10 +137,15 @@ fn by_device(devices: Vec<AllocatedDevice>) -> ByDevice {
 
 fn cleaned(to: Allocation) -> Allocation {
     match to {
-        Allocation::Slurm { job_id, user } => {
-            Allocation::Slurm { job_id: clean_name(&job_id), user: user.as_deref().map(clean_name) }
-        }
-        Allocation::Kubernetes { namespace, pod, container } => Allocation::Kubernetes {
+        Allocation::Slurm { job_id, user } => Allocation::Slurm {
+            job_id: clean_name(&job_id),
+            user: user.as_deref().map(clean_name),
+        },
+        Allocation::Kubernetes {
+            namespace,
+            pod,
+            container,
+        } => Allocation::Kubernetes {
             namespace: clean_name(&namespace),
             pod: clean_name(&pod),
             container: clean_name(&container),

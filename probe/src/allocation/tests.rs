@@ -3,26 +3,42 @@ use std::{fs, os::unix::fs::PermissionsExt, path::Path, time::Duration};
 use super::{gpustat::JobOfDevice, *};
 use crate::{
     derive::examples,
-    model::{Absence, BatchJob, Container, ContainerRuntime, MigInstance, MigSample, Owner, Pod, Process, Reading},
+    model::{
+        Absence, BatchJob, Container, ContainerRuntime, MigInstance, MigSample, Owner, Pod,
+        Process, Reading,
+    },
 };
 
 const GPU: &str = "GPU-0";
 
 fn slurm(job_id: &str, user: Option<&str>) -> Allocation {
-    Allocation::Slurm { job_id: job_id.to_owned(), user: user.map(str::to_owned) }
+    Allocation::Slurm {
+        job_id: job_id.to_owned(),
+        user: user.map(str::to_owned),
+    }
 }
 
 fn pod(name: &str, container: &str) -> Allocation {
     let [namespace, pod, container] = ["research", name, container].map(str::to_owned);
-    Allocation::Kubernetes { namespace, pod, container }
+    Allocation::Kubernetes {
+        namespace,
+        pod,
+        container,
+    }
 }
 
 fn device(name: &str, to: Allocation) -> AllocatedDevice {
-    AllocatedDevice { device: name.to_owned(), to }
+    AllocatedDevice {
+        device: name.to_owned(),
+        to,
+    }
 }
 
 fn sample() -> GpuSample {
-    GpuSample { uuid: Some(GPU.to_owned()), ..examples::sample(0) }
+    GpuSample {
+        uuid: Some(GPU.to_owned()),
+        ..examples::sample(0)
+    }
 }
 
 /// The processes as they are named, on a GPU with these holders.
@@ -31,7 +47,11 @@ fn named(holders: &[Allocation], processes: &[Process]) -> Vec<Owner> {
     sample.allocated_to = holders.to_vec();
     let mut naming = Naming::new(&sample);
     for process in processes {
-        process.owner.value().into_iter().for_each(|owner| naming.see(process.mig, owner));
+        process
+            .owner
+            .value()
+            .into_iter()
+            .for_each(|owner| naming.see(process.mig, owner));
     }
     let named = processes.iter().cloned().map(|mut process| {
         naming.name(&mut process);
@@ -41,44 +61,99 @@ fn named(holders: &[Allocation], processes: &[Process]) -> Vec<Owner> {
 }
 
 fn process(user: &str, owner: Owner) -> Process {
-    Process { user: Reading::Now(user.to_owned()), owner: Reading::Now(owner), ..examples::process(7, 1) }
+    Process {
+        user: Reading::Now(user.to_owned()),
+        owner: Reading::Now(owner),
+        ..examples::process(7, 1)
+    }
 }
 
 fn in_pod(uid: &str, container: &str) -> Owner {
-    let container = Container { runtime: ContainerRuntime::Containerd, id: container.to_owned(), name: None };
+    let container = Container {
+        runtime: ContainerRuntime::Containerd,
+        id: container.to_owned(),
+        name: None,
+    };
     Owner {
-        pod: Some(Pod { uid: uid.to_owned(), namespace: None, name: None }),
+        pod: Some(Pod {
+            uid: uid.to_owned(),
+            namespace: None,
+            name: None,
+        }),
         container: Some(container),
         ..Owner::default()
     }
 }
 
 fn in_job(job_id: &str, step: Option<&str>) -> Owner {
-    let slurm = BatchJob { job_id: job_id.to_owned(), step: step.map(str::to_owned), private: false };
-    Owner { slurm: Some(slurm), ..Owner::default() }
+    let slurm = BatchJob {
+        job_id: job_id.to_owned(),
+        step: step.map(str::to_owned),
+        private: false,
+    };
+    Owner {
+        slurm: Some(slurm),
+        ..Owner::default()
+    }
 }
 
 #[test]
 fn a_process_that_nothing_else_names_is_of_the_job_that_holds_its_gpu() {
-    let job = |holders: &[Allocation], process: Process| named(holders, &[process])[0].slurm.clone();
+    let job =
+        |holders: &[Allocation], process: Process| named(holders, &[process])[0].slurm.clone();
     let held = [slurm("88123", Some("ana"))];
-    let ours = BatchJob { job_id: "88123".to_owned(), step: None, private: false };
+    let ours = BatchJob {
+        job_id: "88123".to_owned(),
+        step: None,
+        private: false,
+    };
     assert_eq!(job(&held, process("ana", Owner::default())), Some(ours));
-    assert_eq!(job(&held, process("root", Owner::default())), None, "a monitor's");
-    assert_eq!(job(&[slurm("88123", None)], process("root", Owner::default())), None, "whose job it is, is not known");
-    let unread = Owner { partial: true, ..Owner::default() };
-    assert_eq!(job(&held, process("ana", unread)), None, "what its environment tells is not known yet");
-    assert_eq!(job(&held, process("ana", in_job("5", None))).unwrap().job_id, "5", "it says itself of which it is");
+    assert_eq!(
+        job(&held, process("root", Owner::default())),
+        None,
+        "a monitor's"
+    );
+    assert_eq!(
+        job(&[slurm("88123", None)], process("root", Owner::default())),
+        None,
+        "whose job it is, is not known"
+    );
+    let unread = Owner {
+        partial: true,
+        ..Owner::default()
+    };
+    assert_eq!(
+        job(&held, process("ana", unread)),
+        None,
+        "what its environment tells is not known yet"
+    );
+    assert_eq!(
+        job(&held, process("ana", in_job("5", None)))
+            .unwrap()
+            .job_id,
+        "5",
+        "it says itself of which it is"
+    );
     let by_sluid = job(&held, process("chen", in_job("sEKNKTV3WPV500", Some("0")))).unwrap();
-    assert_eq!((by_sluid.job_id.as_str(), by_sluid.step.as_deref()), ("88123", Some("0")));
+    assert_eq!(
+        (by_sluid.job_id.as_str(), by_sluid.step.as_deref()),
+        ("88123", Some("0"))
+    );
     let shared = [slurm("88123", Some("ana")), slurm("88124", Some("ana"))];
-    assert_eq!(job(&shared, process("ana", Owner::default())), None, "it can be of either");
+    assert_eq!(
+        job(&shared, process("ana", Owner::default())),
+        None,
+        "it can be of either"
+    );
 }
 
 #[test]
 fn a_pod_and_its_container_are_named_where_they_can_be_no_others() {
     let names = |holders: &[Allocation], owners: &[Owner]| {
-        let processes: Vec<_> = owners.iter().map(|owner| process("root", owner.clone())).collect();
+        let processes: Vec<_> = owners
+            .iter()
+            .map(|owner| process("root", owner.clone()))
+            .collect();
         let labels = named(holders, &processes).into_iter().map(|owner| {
             let container = owner.container.and_then(|container| container.name);
             (owner.pod.unwrap().label(), container)
@@ -93,17 +168,40 @@ fn a_pod_and_its_container_are_named_where_they_can_be_no_others() {
         vec![(told.clone(), trainer.clone()); 2]
     );
     let two_containers = [one.clone(), pod("train-0", "loader")];
-    assert_eq!(names(&two_containers, std::slice::from_ref(&same)), [(told.clone(), None)]);
-    assert_eq!(names(std::slice::from_ref(&one), &[same.clone(), in_pod("1-1", "bb")]), vec![(told, None); 2]);
+    assert_eq!(
+        names(&two_containers, std::slice::from_ref(&same)),
+        [(told.clone(), None)]
+    );
+    assert_eq!(
+        names(
+            std::slice::from_ref(&one),
+            &[same.clone(), in_pod("1-1", "bb")]
+        ),
+        vec![(told, None); 2]
+    );
     let unnamed = [("1-1".to_owned(), None), ("2-2".to_owned(), None)];
-    assert_eq!(names(std::slice::from_ref(&one), &[same.clone(), other]), unnamed, "a monitor's pod is there, too");
-    assert_eq!(names(&[one, pod("train-1", "trainer")], std::slice::from_ref(&same)), unnamed[..1], "time-slicing");
+    assert_eq!(
+        names(std::slice::from_ref(&one), &[same.clone(), other]),
+        unnamed,
+        "a monitor's pod is there, too"
+    );
+    assert_eq!(
+        names(
+            &[one, pod("train-1", "trainer")],
+            std::slice::from_ref(&same)
+        ),
+        unnamed[..1],
+        "time-slicing"
+    );
     assert_eq!(names(&[slurm("1", None)], &[same]), unnamed[..1]);
 }
 
 #[test]
 fn a_process_in_a_mig_instance_is_named_by_what_holds_that() {
-    let instance = MigInstance { gpu_instance: 1, compute_instance: 0 };
+    let instance = MigInstance {
+        gpu_instance: 1,
+        compute_instance: 0,
+    };
     let mut sample = sample();
     let mig = MigSample {
         uuid: "MIG-1".to_owned(),
@@ -117,13 +215,22 @@ fn a_process_in_a_mig_instance_is_named_by_what_holds_that() {
     allocations.set_slurm(vec![device("MIG-1", slurm("7", Some("ana")))]);
     allocations.fill(&mut sample, None);
     assert_eq!(sample.allocated_to, []);
-    assert_eq!(sample.mig_devices.value().unwrap()[0].allocated_to, [slurm("7", Some("ana"))]);
+    assert_eq!(
+        sample.mig_devices.value().unwrap()[0].allocated_to,
+        [slurm("7", Some("ana"))]
+    );
     let naming = Naming::new(&sample);
-    let mut inside = Process { mig: Some(instance), ..process("ana", Owner::default()) };
+    let mut inside = Process {
+        mig: Some(instance),
+        ..process("ana", Owner::default())
+    };
     let mut beside = process("ana", Owner::default());
     naming.name(&mut inside);
     naming.name(&mut beside);
-    assert_eq!(inside.owner.value().unwrap().slurm.as_ref().unwrap().job_id, "7");
+    assert_eq!(
+        inside.owner.value().unwrap().slurm.as_ref().unwrap().job_id,
+        "7"
+    );
     assert_eq!(beside.owner.value().unwrap().slurm, None);
 }
 
@@ -136,16 +243,30 @@ fn a_gpu_is_found_by_uuid_or_minor_number_and_its_holders_are_told_within_limits
         sample.allocated_to
     };
     allocations.set_slurm(vec![device(GPU, slurm("7", None))]);
-    allocations
-        .set_kubernetes(vec![device("gpu-3", pod("train-0", "trainer")), device("gpu-3", pod("train-0", "trainer"))]);
+    allocations.set_kubernetes(vec![
+        device("gpu-3", pod("train-0", "trainer")),
+        device("gpu-3", pod("train-0", "trainer")),
+    ]);
     assert_eq!(of(Some(3)), [slurm("7", None), pod("train-0", "trainer")]);
     assert_eq!(of(None), [slurm("7", None)]);
-    let hostile = |number: usize| device(GPU, pod(&format!("{number}\u{1b}[2J\n{}", "x".repeat(5000)), "\0"));
+    let hostile = |number: usize| {
+        device(
+            GPU,
+            pod(&format!("{number}\u{1b}[2J\n{}", "x".repeat(5000)), "\0"),
+        )
+    };
     allocations.set_kubernetes((0..5000).map(hostile).collect());
     let told = serde_json::to_string(&of(None)).unwrap();
     assert_eq!(of(None).len(), 1 + MOST_PER_DEVICE);
-    assert!(told.len() < 20_000 && !told.contains("\\u001b") && !told.contains("\\n"), "{told}");
-    allocations.set_kubernetes((0..5000).map(|number| device(&number.to_string(), pod("a", "b"))).collect());
+    assert!(
+        told.len() < 20_000 && !told.contains("\\u001b") && !told.contains("\\n"),
+        "{told}"
+    );
+    allocations.set_kubernetes(
+        (0..5000)
+            .map(|number| device(&number.to_string(), pod("a", "b")))
+            .collect(),
+    );
     assert_eq!(allocations.lock().kubernetes.len(), MOST_DEVICES);
     allocations.set_kubernetes(Vec::new());
     assert_eq!(of(Some(3)), [slurm("7", None)]);
@@ -174,18 +295,37 @@ fn of_the_prologs_folder_only_regular_files_of_root_or_oneself_are_believed() {
     }
     fs::set_permissions(folder.join("GPU-all"), fs::Permissions::from_mode(0o666)).unwrap();
     std::os::unix::fs::symlink(folder.join("GPU-b"), folder.join("GPU-link")).unwrap();
-    rustix::fs::mknodat(rustix::fs::CWD, folder.join("GPU-pipe"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        folder.join("GPU-pipe"),
+        rustix::fs::FileType::Fifo,
+        0o600.into(),
+        0,
+    )
+    .unwrap();
     fs::create_dir_all(folder.join("GPU-folder")).unwrap();
-    let job =
-        |device: &str, job_id: &str, uid| JobOfDevice { device: device.to_owned(), job_id: job_id.to_owned(), uid };
+    let job = |device: &str, job_id: &str, uid| JobOfDevice {
+        device: device.to_owned(),
+        job_id: job_id.to_owned(),
+        uid,
+    };
     let own = rustix::process::geteuid().as_raw();
     let read = gpustat::read(&folder, own);
     let long = job("GPU-long", &"9".repeat(64), None);
-    let known = [job("GPU-a", "88124", None), job("GPU-b", "88123", Some(1000)), long, job("MIG-c", "88125", None)];
+    let known = [
+        job("GPU-a", "88124", None),
+        job("GPU-b", "88123", Some(1000)),
+        long,
+        job("MIG-c", "88125", None),
+    ];
     assert_eq!(read, known);
     if own == 0 {
         std::os::unix::fs::chown(folder.join("GPU-b"), Some(65_533), None).unwrap();
-        assert_eq!(gpustat::read(&folder, own).len(), known.len() - 1, "what a stranger wrote");
+        assert_eq!(
+            gpustat::read(&folder, own).len(),
+            known.len() - 1,
+            "what a stranger wrote"
+        );
     }
     let allocations = std::sync::Arc::new(Allocations::default());
     allocations.follow_slurm(folder.clone());

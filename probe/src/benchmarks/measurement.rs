@@ -62,8 +62,14 @@ impl Measurement {
 
     /// Whether it can have been measured, by a workload with a name.
     pub(super) fn is_possible(&self) -> bool {
-        let is_name = |name: &str| name.len() <= LONGEST_NAME && name.bytes().all(|byte| byte.is_ascii_graphic());
-        let Interval { median_us, low_us, high_us } = self.time;
+        let is_name = |name: &str| {
+            name.len() <= LONGEST_NAME && name.bytes().all(|byte| byte.is_ascii_graphic())
+        };
+        let Interval {
+            median_us,
+            low_us,
+            high_us,
+        } = self.time;
         is_name(&self.workload)
             && is_name(&self.dtype)
             && 0.0 < low_us

@@ -88,7 +88,9 @@ impl Benchmarks {
 
     /// All baselines, with the UUID of their GPU.
     pub fn baselines(&self) -> impl Iterator<Item = (&str, &Measurement)> {
-        self.gpus.iter().flat_map(|(uuid, gpu)| gpu.baseline.iter().map(|result| (uuid.as_str(), result)))
+        self.gpus
+            .iter()
+            .flat_map(|(uuid, gpu)| gpu.baseline.iter().map(|result| (uuid.as_str(), result)))
     }
 
     /// Makes these results of a GPU its baseline, in the place of those of the same work. What they were before says
@@ -105,9 +107,15 @@ impl Benchmarks {
 
     /// Makes these results of a GPU its latest. What has no baseline is not kept.
     pub fn save_latest(&mut self, uuid: &str, results: Vec<Measurement>) {
-        let Some(gpu) = self.gpus.get_mut(uuid) else { return };
+        let Some(gpu) = self.gpus.get_mut(uuid) else {
+            return;
+        };
         for result in results {
-            if gpu.baseline.iter().any(|baseline| baseline.is_same_work(&result)) {
+            if gpu
+                .baseline
+                .iter()
+                .any(|baseline| baseline.is_same_work(&result))
+            {
                 put(&mut gpu.latest, result);
             }
         }
@@ -116,13 +124,24 @@ impl Benchmarks {
     /// What other GPUs of the same model take for the same; `None` where there is none.
     pub fn siblings(&self, uuid: &str, result: &Measurement) -> Option<Siblings> {
         let name = &self.gpus.get(uuid)?.name;
-        let others = self.gpus.iter().filter(|(other, gpu)| *other != uuid && gpu.name == *name);
-        let same = others.filter_map(|(_, gpu)| gpu.baseline.iter().find(|baseline| baseline.is_same_work(result)));
+        let others = self
+            .gpus
+            .iter()
+            .filter(|(other, gpu)| *other != uuid && gpu.name == *name);
+        let same = others.filter_map(|(_, gpu)| {
+            gpu.baseline
+                .iter()
+                .find(|baseline| baseline.is_same_work(result))
+        });
         let mut medians: Vec<_> = same.map(|baseline| baseline.time.median_us).collect();
         medians.sort_by(f64::total_cmp);
         let (count, half) = (medians.len(), medians.len() / 2);
         let upper = *medians.get(half)?;
-        let median_us = if count % 2 == 1 { upper } else { f64::midpoint(medians[half - 1], upper) };
+        let median_us = if count % 2 == 1 {
+            upper
+        } else {
+            f64::midpoint(medians[half - 1], upper)
+        };
         Some(Siblings { median_us, count })
     }
 
@@ -130,10 +149,17 @@ impl Benchmarks {
     pub fn below_baseline(&self, uuid: &str) -> Option<BelowBaseline> {
         let gpu = self.gpus.get(uuid)?;
         let below = gpu.latest.iter().filter_map(|latest| {
-            let baseline = gpu.baseline.iter().find(|baseline| baseline.is_same_work(latest))?;
+            let baseline = gpu
+                .baseline
+                .iter()
+                .find(|baseline| baseline.is_same_work(latest))?;
             let ratio = latest.time.ratio(&baseline.time)?;
             let is_below = ratio < BELOW_BASELINE && latest.time.is_slower(&baseline.time);
-            is_below.then(|| BelowBaseline { latest: latest.clone(), baseline: baseline.clone(), ratio })
+            is_below.then(|| BelowBaseline {
+                latest: latest.clone(),
+                baseline: baseline.clone(),
+                ratio,
+            })
         });
         below.min_by(|a, b| a.ratio.total_cmp(&b.ratio))
     }
@@ -143,20 +169,31 @@ impl Benchmarks {
         let below = self.baseline(uuid).iter().filter_map(|baseline| {
             let siblings = self.siblings(uuid, baseline)?;
             let ratio = siblings.median_us / baseline.time.median_us;
-            (ratio < BELOW_SIBLINGS).then(|| BelowSiblings { baseline: baseline.clone(), siblings, ratio })
+            (ratio < BELOW_SIBLINGS).then(|| BelowSiblings {
+                baseline: baseline.clone(),
+                siblings,
+                ratio,
+            })
         });
         below.min_by(|a, b| a.ratio.total_cmp(&b.ratio))
     }
 
     /// The GPUs whose latest results are below their baselines, by UUID.
     fn all_below_baseline(&self) -> BTreeMap<String, BelowBaseline> {
-        self.gpus.keys().filter_map(|uuid| Some((uuid.clone(), self.below_baseline(uuid)?))).collect()
+        self.gpus
+            .keys()
+            .filter_map(|uuid| Some((uuid.clone(), self.below_baseline(uuid)?)))
+            .collect()
     }
 
     fn forget_oldest(&mut self) {
         while self.gpus.len() > MOST_GPUS {
             let newest = |gpu: &Gpu| gpu.baseline.iter().map(|result| result.at_ms).max();
-            let oldest = self.gpus.iter().min_by_key(|(_, gpu)| newest(gpu)).map(|(uuid, _)| uuid.clone());
+            let oldest = self
+                .gpus
+                .iter()
+                .min_by_key(|(_, gpu)| newest(gpu))
+                .map(|(uuid, _)| uuid.clone());
             oldest.and_then(|uuid| self.gpus.remove(&uuid));
         }
     }

@@ -8,7 +8,11 @@ fn result(workload: &str, n: u64, median_us: f64) -> Measurement {
         dtype: "fp32".to_owned(),
         n,
         at_ms: 1_700_000_000_000,
-        time: Interval { median_us, low_us: median_us * 0.99, high_us: median_us * 1.01 },
+        time: Interval {
+            median_us,
+            low_us: median_us * 0.99,
+            high_us: median_us * 1.01,
+        },
         gpumon: "0.2.0".to_owned(),
         cuda: Some("13.0".to_owned()),
         limit_watts: Some(700.0),
@@ -27,9 +31,17 @@ fn of(gpus: &[(&str, f64)]) -> Benchmarks {
 #[test]
 fn the_same_work_is_replaced_and_the_rest_is_kept() {
     let mut benchmarks = of(&[("GPU-a", 100.0)]);
-    benchmarks.save_baseline("GPU-a", "NVIDIA H200", vec![result("triad", 8, 7.0), result("copy", 9, 8.0)]);
+    benchmarks.save_baseline(
+        "GPU-a",
+        "NVIDIA H200",
+        vec![result("triad", 8, 7.0), result("copy", 9, 8.0)],
+    );
     benchmarks.save_baseline("GPU-a", "NVIDIA H200", vec![result("copy", 8, 90.0)]);
-    let times: Vec<_> = benchmarks.baseline("GPU-a").iter().map(|result| result.time.median_us).collect();
+    let times: Vec<_> = benchmarks
+        .baseline("GPU-a")
+        .iter()
+        .map(|result| result.time.median_us)
+        .collect();
     assert_eq!(times, [7.0, 8.0, 90.0]);
     assert!(benchmarks.baseline("GPU-b").is_empty());
 }
@@ -37,37 +49,85 @@ fn the_same_work_is_replaced_and_the_rest_is_kept() {
 #[test]
 fn a_result_is_below_its_baseline_until_a_better_one_or_a_new_baseline_comes() {
     let mut benchmarks = of(&[("GPU-a", 100.0)]);
-    let below = |benchmarks: &Benchmarks| benchmarks.below_baseline("GPU-a").map(|below| below.ratio);
-    for (median_us, ratio) in [(111.0, None), (112.0, Some(100.0 / 112.0)), (300.0, Some(100.0 / 300.0)), (90.0, None)]
-    {
+    let below =
+        |benchmarks: &Benchmarks| benchmarks.below_baseline("GPU-a").map(|below| below.ratio);
+    for (median_us, ratio) in [
+        (111.0, None),
+        (112.0, Some(100.0 / 112.0)),
+        (300.0, Some(100.0 / 300.0)),
+        (90.0, None),
+    ] {
         benchmarks.save_latest("GPU-a", vec![result("copy", 8, median_us)]);
         assert_eq!(below(&benchmarks), ratio, "{median_us}");
     }
-    let uncertain = Interval { median_us: 200.0, low_us: 100.5, high_us: 300.0 };
-    benchmarks.save_latest("GPU-a", vec![Measurement { time: uncertain, ..result("copy", 8, 200.0) }]);
+    let uncertain = Interval {
+        median_us: 200.0,
+        low_us: 100.5,
+        high_us: 300.0,
+    };
+    benchmarks.save_latest(
+        "GPU-a",
+        vec![Measurement {
+            time: uncertain,
+            ..result("copy", 8, 200.0)
+        }],
+    );
     assert_eq!(below(&benchmarks), None, "the intervals meet");
     benchmarks.save_baseline("GPU-a", "NVIDIA H200", vec![result("triad", 8, 10.0)]);
-    benchmarks.save_latest("GPU-a", vec![result("copy", 8, 200.0), result("triad", 8, 40.0)]);
+    benchmarks.save_latest(
+        "GPU-a",
+        vec![result("copy", 8, 200.0), result("triad", 8, 40.0)],
+    );
     assert_eq!(below(&benchmarks), Some(0.25), "the worst");
     benchmarks.save_latest("GPU-a", vec![result("sum", 8, 1e6)]);
     benchmarks.save_latest("GPU-b", vec![result("copy", 8, 1e6)]);
-    assert_eq!(benchmarks.all_below_baseline().len(), 1, "what has no baseline is not kept");
-    benchmarks.save_baseline("GPU-a", "NVIDIA H200", vec![result("copy", 8, 200.0), result("triad", 8, 40.0)]);
+    assert_eq!(
+        benchmarks.all_below_baseline().len(),
+        1,
+        "what has no baseline is not kept"
+    );
+    benchmarks.save_baseline(
+        "GPU-a",
+        "NVIDIA H200",
+        vec![result("copy", 8, 200.0), result("triad", 8, 40.0)],
+    );
     assert_eq!(below(&benchmarks), None, "the change is intended");
 }
 
 #[test]
 fn siblings_are_others_of_the_same_model_with_the_same_work() {
     let mut benchmarks = of(&[("GPU-a", 118.0), ("GPU-b", 100.0)]);
-    let siblings = |benchmarks: &Benchmarks, uuid, n| benchmarks.siblings(uuid, &result("copy", n, 1.0));
-    assert_eq!(siblings(&benchmarks, "GPU-a", 8), Some(Siblings { median_us: 100.0, count: 1 }));
-    assert_eq!((siblings(&benchmarks, "GPU-a", 9), siblings(&benchmarks, "GPU-c", 8)), (None, None));
-    assert_eq!(benchmarks.below_siblings("GPU-a").map(|below| below.ratio), Some(100.0 / 118.0));
+    let siblings =
+        |benchmarks: &Benchmarks, uuid, n| benchmarks.siblings(uuid, &result("copy", n, 1.0));
+    assert_eq!(
+        siblings(&benchmarks, "GPU-a", 8),
+        Some(Siblings {
+            median_us: 100.0,
+            count: 1
+        })
+    );
+    assert_eq!(
+        (
+            siblings(&benchmarks, "GPU-a", 9),
+            siblings(&benchmarks, "GPU-c", 8)
+        ),
+        (None, None)
+    );
+    assert_eq!(
+        benchmarks.below_siblings("GPU-a").map(|below| below.ratio),
+        Some(100.0 / 118.0)
+    );
     assert_eq!(benchmarks.below_siblings("GPU-b"), None);
     benchmarks.save_baseline("GPU-c", "NVIDIA L4", vec![result("copy", 8, 1.0)]);
     assert_eq!(siblings(&benchmarks, "GPU-c", 8), None, "another model");
     benchmarks.save_baseline("GPU-d", "NVIDIA H200", vec![result("copy", 8, 120.0)]);
-    assert_eq!(siblings(&benchmarks, "GPU-a", 8), Some(Siblings { median_us: 110.0, count: 2 }));
+    assert_eq!(
+        siblings(&benchmarks, "GPU-a", 8),
+        Some(Siblings {
+            median_us: 110.0,
+            count: 2
+        })
+    );
     assert_eq!(benchmarks.below_siblings("GPU-a"), None);
 }
 
@@ -75,11 +135,24 @@ fn siblings_are_others_of_the_same_model_with_the_same_work() {
 fn what_was_stored_is_read_again_by_its_user_alone_and_nothing_is_left_beside_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("new").join(FILE);
-    assert_eq!(read(&path).unwrap(), Benchmarks::default(), "there need be none");
+    assert_eq!(
+        read(&path).unwrap(),
+        Benchmarks::default(),
+        "there need be none"
+    );
     change(&path, |benchmarks| *benchmarks = of(&[("GPU-a", 100.0)])).unwrap();
-    change(&path, |benchmarks| benchmarks.save_latest("GPU-a", vec![result("copy", 8, 300.0)])).unwrap();
+    change(&path, |benchmarks| {
+        benchmarks.save_latest("GPU-a", vec![result("copy", 8, 300.0)])
+    })
+    .unwrap();
     let again = read(&path).unwrap();
-    assert_eq!((again.baseline("GPU-a").len(), again.below_baseline("GPU-a").is_some()), (1, true));
+    assert_eq!(
+        (
+            again.baseline("GPU-a").len(),
+            again.below_baseline("GPU-a").is_some()
+        ),
+        (1, true)
+    );
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
     assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
@@ -95,21 +168,43 @@ fn a_file_that_is_broken_or_of_another_version_is_refused_and_stays() {
         ("", "EOF"),
         ("[]", "invalid length"),
         (&good[..good.len() - 5], "EOF"),
-        ("{\"version\":2,\"other\":[]}", "it is of version 2, and 1 is known"),
-        (&good.replace("\"low_us\":99.0", "\"low_us\":-1.0"), "a result of copy that cannot be"),
-        (&good.replace("\"copy\"", "\"co\\u001bpy\""), "that cannot be"),
-        (&good.replace("\"low_us\":99.0", "\"low_us\":101.0"), "a result of copy that cannot be"),
+        (
+            "{\"version\":2,\"other\":[]}",
+            "it is of version 2, and 1 is known",
+        ),
+        (
+            &good.replace("\"low_us\":99.0", "\"low_us\":-1.0"),
+            "a result of copy that cannot be",
+        ),
+        (
+            &good.replace("\"copy\"", "\"co\\u001bpy\""),
+            "that cannot be",
+        ),
+        (
+            &good.replace("\"low_us\":99.0", "\"low_us\":101.0"),
+            "a result of copy that cannot be",
+        ),
     ] {
         fs::write(&path, bad).unwrap();
-        let error = change(&path, |_| panic!("nothing is known of it")).unwrap_err().to_string();
+        let error = change(&path, |_| panic!("nothing is known of it"))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains(cause), "{bad}: {error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), bad);
     }
     fs::write(&path, " ".repeat((16 << 20) + 1)).unwrap();
-    assert!(read(&path).unwrap_err().to_string().contains("more than 16777216 bytes"));
+    assert!(
+        read(&path)
+            .unwrap_err()
+            .to_string()
+            .contains("more than 16777216 bytes")
+    );
     fs::remove_file(&path).unwrap();
     fs::create_dir(&path).unwrap();
-    assert_eq!(read(&path).unwrap_err().to_string(), "it is not a regular file");
+    assert_eq!(
+        read(&path).unwrap_err().to_string(),
+        "it is not a regular file"
+    );
 }
 
 #[test]
@@ -117,12 +212,22 @@ fn neither_results_nor_gpus_become_any_number() {
     let mut benchmarks = Benchmarks::default();
     let many = |from: u64| (from..from + 600).map(|n| result("copy", n, 1.0)).collect();
     benchmarks.save_baseline("GPU-a", "NVIDIA H200", many(0));
-    assert_eq!(benchmarks.baseline("GPU-a").first().map(|result| result.n), Some(600 - MOST_RESULTS as u64));
+    assert_eq!(
+        benchmarks.baseline("GPU-a").first().map(|result| result.n),
+        Some(600 - MOST_RESULTS as u64)
+    );
     for gpu in 0..=MOST_GPUS as u64 {
-        let newer = Measurement { at_ms: 1_800_000_000_000 + gpu, ..result("copy", 8, 1.0) };
+        let newer = Measurement {
+            at_ms: 1_800_000_000_000 + gpu,
+            ..result("copy", 8, 1.0)
+        };
         benchmarks.save_baseline(&format!("GPU-{gpu}"), "NVIDIA H200", vec![newer]);
     }
-    assert_eq!((benchmarks.gpus.len(), benchmarks.baseline("GPU-a").len()), (MOST_GPUS, 0), "the oldest is forgotten");
+    assert_eq!(
+        (benchmarks.gpus.len(), benchmarks.baseline("GPU-a").len()),
+        (MOST_GPUS, 0),
+        "the oldest is forgotten"
+    );
 }
 
 #[test]

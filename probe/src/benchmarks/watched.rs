@@ -31,13 +31,17 @@ impl BelowBaselines {
     /// # Errors
     /// Where it cannot be used, once for each file; nothing is below a baseline then.
     pub fn update(&self, path: &Path, seen: &mut Seen) -> io::Result<()> {
-        let of = |found: &fs::Metadata| (found.mtime(), found.mtime_nsec(), found.size(), found.ino());
+        let of =
+            |found: &fs::Metadata| (found.mtime(), found.mtime_nsec(), found.size(), found.ino());
         let now = fs::metadata(path).ok().as_ref().map(of);
         if std::mem::replace(seen, now) == now {
             return Ok(());
         }
         let read = file::read(path);
-        let below = read.as_ref().map(super::Benchmarks::all_below_baseline).unwrap_or_default();
+        let below = read
+            .as_ref()
+            .map(super::Benchmarks::all_below_baseline)
+            .unwrap_or_default();
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(below);
         read.map(drop)
     }

@@ -16,14 +16,19 @@ impl EccTracker {
         let counts = &details.ecc.volatile;
         let corrected = grown(&mut self.corrected, &counts.corrected_total);
         let uncorrected = grown(&mut self.uncorrected, &counts.uncorrected_total);
-        (corrected > 0 || uncorrected > 0).then_some(EventKind::EccErrors { corrected, uncorrected })
+        (corrected > 0 || uncorrected > 0).then_some(EventKind::EccErrors {
+            corrected,
+            uncorrected,
+        })
     }
 }
 
 /// A counter that is absent for once is compared with what it was before that.
 fn grown(before: &mut Option<u64>, total: &Reading<u64>) -> u64 {
     let Reading::Now(total) = total else { return 0 };
-    before.replace(*total).map_or(0, |before| total.saturating_sub(before))
+    before
+        .replace(*total)
+        .map_or(0, |before| total.saturating_sub(before))
 }
 
 #[cfg(test)]
@@ -43,7 +48,13 @@ mod tests {
         let mut tracker = EccTracker::default();
         assert_eq!(tracker.update(&details(5, 1)), None, "they may be old");
         assert_eq!(tracker.update(&details(5, 1)), None);
-        assert_eq!(tracker.update(&details(8, 2)), Some(EventKind::EccErrors { corrected: 3, uncorrected: 1 }));
+        assert_eq!(
+            tracker.update(&details(8, 2)),
+            Some(EventKind::EccErrors {
+                corrected: 3,
+                uncorrected: 1
+            })
+        );
         assert_eq!(tracker.update(&details(8, 2)), None);
     }
 
@@ -52,7 +63,13 @@ mod tests {
         let mut tracker = EccTracker::default();
         tracker.update(&details(100, 3));
         assert_eq!(tracker.update(&details(2, 0)), None);
-        assert_eq!(tracker.update(&details(3, 0)), Some(EventKind::EccErrors { corrected: 1, uncorrected: 0 }));
+        assert_eq!(
+            tracker.update(&details(3, 0)),
+            Some(EventKind::EccErrors {
+                corrected: 1,
+                uncorrected: 0
+            })
+        );
     }
 
     #[test]
@@ -63,6 +80,12 @@ mod tests {
         absent.ecc.volatile.corrected_total = Reading::Absent(Absence::NoAnswer);
         absent.ecc.volatile.uncorrected_total = Reading::Earlier { value: 0, at_ms: 0 };
         assert_eq!(tracker.update(&absent), None);
-        assert_eq!(tracker.update(&details(4, 1)), Some(EventKind::EccErrors { corrected: 3, uncorrected: 0 }));
+        assert_eq!(
+            tracker.update(&details(4, 1)),
+            Some(EventKind::EccErrors {
+                corrected: 3,
+                uncorrected: 0
+            })
+        );
     }
 }

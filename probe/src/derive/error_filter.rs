@@ -36,7 +36,11 @@ struct Seen {
 impl ErrorFilter {
     /// `log_is_read` says whether the kernel's log is followed.
     pub fn new(log_is_read: bool) -> Self {
-        Self { log_is_read, pending: Vec::new(), reported: Vec::new() }
+        Self {
+            log_is_read,
+            pending: Vec::new(),
+            reported: Vec::new(),
+        }
     }
 
     /// The kernel's log can no longer be read; nothing waits for it any more.
@@ -52,7 +56,12 @@ impl ErrorFilter {
         if self.reported.iter().any(is_known) || self.pending.iter().any(is_known) {
             return None;
         }
-        let seen = Seen { gpu, code, pid: None, at_ms: now_ms };
+        let seen = Seen {
+            gpu,
+            code,
+            pid: None,
+            at_ms: now_ms,
+        };
         if self.log_is_read {
             self.pending.push(seen);
             return None;
@@ -64,7 +73,8 @@ impl ErrorFilter {
     pub fn from_log(&mut self, gpu: u32, logged: DriverError, now_ms: u64) -> Option<DriverError> {
         self.forget(now_ms);
         let DriverError { code, pid, message } = logged;
-        self.pending.retain(|pending| (pending.gpu, pending.code) != (gpu, code));
+        self.pending
+            .retain(|pending| (pending.gpu, pending.code) != (gpu, code));
         let is_same = |seen: &Seen| {
             let is_other_process = seen.pid.is_some() && pid.is_some() && seen.pid != pid;
             (seen.gpu, seen.code) == (gpu, code) && !is_other_process
@@ -72,7 +82,15 @@ impl ErrorFilter {
         if self.reported.iter().any(is_same) {
             return None;
         }
-        Some(self.report(Seen { gpu, code, pid, at_ms: now_ms }, message))
+        Some(self.report(
+            Seen {
+                gpu,
+                code,
+                pid,
+                at_ms: now_ms,
+            },
+            message,
+        ))
     }
 
     /// The events of the driver whose line did not appear in the log within 300 ms, each with the index of its GPU. Call
@@ -80,9 +98,23 @@ impl ErrorFilter {
     pub fn due(&mut self, now_ms: u64) -> Vec<(u32, DriverError)> {
         let log_is_read = self.log_is_read;
         // Also where the clock was set back: a report must not wait for hours.
-        let is_due = |pending: &mut Seen| !log_is_read || pending.at_ms.abs_diff(now_ms) >= PATIENCE_MS;
+        let is_due =
+            |pending: &mut Seen| !log_is_read || pending.at_ms.abs_diff(now_ms) >= PATIENCE_MS;
         let due: Vec<Seen> = self.pending.extract_if(.., is_due).collect();
-        due.into_iter().map(|seen| (seen.gpu, self.report(Seen { at_ms: now_ms, ..seen }, None))).collect()
+        due.into_iter()
+            .map(|seen| {
+                (
+                    seen.gpu,
+                    self.report(
+                        Seen {
+                            at_ms: now_ms,
+                            ..seen
+                        },
+                        None,
+                    ),
+                )
+            })
+            .collect()
     }
 
     fn report(&mut self, seen: Seen, message: Option<String>) -> DriverError {
@@ -90,11 +122,16 @@ impl ErrorFilter {
             self.reported.remove(0);
         }
         self.reported.push(seen);
-        DriverError { code: seen.code, pid: seen.pid, message }
+        DriverError {
+            code: seen.code,
+            pid: seen.pid,
+            message,
+        }
     }
 
     fn forget(&mut self, now_ms: u64) {
-        self.reported.retain(|seen| seen.at_ms.abs_diff(now_ms) < SAME_MS);
+        self.reported
+            .retain(|seen| seen.at_ms.abs_diff(now_ms) < SAME_MS);
     }
 }
 
@@ -103,7 +140,11 @@ mod tests {
     use super::*;
 
     fn line(code: u32, pid: Option<u32>) -> DriverError {
-        DriverError { code, pid, message: Some("MMU Fault".into()) }
+        DriverError {
+            code,
+            pid,
+            message: Some("MMU Fault".into()),
+        }
     }
 
     fn codes(due: &[(u32, DriverError)]) -> Vec<(u32, u32)> {
@@ -116,7 +157,10 @@ mod tests {
         assert_eq!(filter.from_driver(0, 31, 1_000), None);
         assert_eq!(filter.due(1_100), []);
         let error = filter.from_log(0, line(31, Some(7)), 1_200).unwrap();
-        assert_eq!((error.pid, error.message.as_deref()), (Some(7), Some("MMU Fault")));
+        assert_eq!(
+            (error.pid, error.message.as_deref()),
+            (Some(7), Some("MMU Fault"))
+        );
         assert_eq!(filter.due(2_000), []);
         assert_eq!(filter.from_driver(0, 31, 5_000), None, "the event is late");
     }
@@ -129,7 +173,11 @@ mod tests {
         assert_eq!(filter.due(1_299), []);
         assert_eq!(codes(&filter.due(1_300)), [(2, 48)]);
         assert_eq!(filter.due(1_400), []);
-        assert_eq!(filter.from_log(2, line(48, Some(7)), 1_500), None, "it went out without it");
+        assert_eq!(
+            filter.from_log(2, line(48, Some(7)), 1_500),
+            None,
+            "it went out without it"
+        );
     }
 
     #[test]
@@ -158,7 +206,11 @@ mod tests {
     #[test]
     fn a_fault_that_never_stops_is_reported_every_five_seconds() {
         let mut filter = ErrorFilter::new(true);
-        let reported = (0..100).filter(|tenth| filter.from_log(0, line(13, None), 1_000 + tenth * 100).is_some());
+        let reported = (0..100).filter(|tenth| {
+            filter
+                .from_log(0, line(13, None), 1_000 + tenth * 100)
+                .is_some()
+        });
         assert_eq!(reported.count(), 2);
     }
 

@@ -1,14 +1,21 @@
 //! Made-up GPUs for the tests of this module.
 
 use crate::model::{
-    Absence, Absent, Activity, Board, GpuDetails, GpuSample, Health, Owner, Process, ProcessKind, Reading,
+    Absence, Absent, Activity, Board, GpuDetails, GpuSample, Health, Owner, Process, ProcessKind,
+    Reading,
 };
 
 pub(super) const GIB: u64 = 1 << 30;
 
 /// A busy, healthy GPU of 80 GiB without processes.
 pub(crate) fn sample(at_ms: u64) -> GpuSample {
-    let mut sample = GpuSample::absent(0, Some("GPU-0".into()), at_ms, Health::Ok, &Absence::NotSupported);
+    let mut sample = GpuSample::absent(
+        0,
+        Some("GPU-0".into()),
+        at_ms,
+        Health::Ok,
+        &Absence::NotSupported,
+    );
     use_gpu(&mut sample, 90.0, 60.0);
     sample.memory.total_bytes = Reading::Now(80 * GIB);
     sample.memory.used_bytes = Reading::Now(0);

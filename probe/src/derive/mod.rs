@@ -23,8 +23,8 @@ pub mod sanity_check;
 #[cfg(test)]
 pub(crate) use conditions::learned_baseline;
 pub use conditions::{
-    Baseline, Clock, ConditionSettings, ConditionTracker, Hysteresis, Moment, Observation, could_hang, found_after_ms,
-    is_memory_nearly_full, memory_forecast, unlisted_bytes,
+    Baseline, Clock, ConditionSettings, ConditionTracker, Hysteresis, Moment, Observation,
+    could_hang, found_after_ms, is_memory_nearly_full, memory_forecast, unlisted_bytes,
 };
 pub use ecc::EccTracker;
 pub use error_filter::ErrorFilter;

@@ -21,17 +21,35 @@ impl ProcessTracker {
     /// Who left since the list before, then who came, by PID; 32 events at most. The first list makes none, and a list
     /// that is absent or old neither makes events nor ends anybody. `omitted` are those that are there as well, and are
     /// left out of the list.
-    pub fn update(&mut self, processes: &Reading<Vec<Process>>, omitted: Vec<ProcessRef>) -> Vec<EventKind> {
-        let Reading::Now(processes) = processes else { return Vec::new() };
+    pub fn update(
+        &mut self,
+        processes: &Reading<Vec<Process>>,
+        omitted: Vec<ProcessRef>,
+    ) -> Vec<EventKind> {
+        let Reading::Now(processes) = processes else {
+            return Vec::new();
+        };
         let all = processes.iter().map(process_ref).chain(omitted);
         let now: BTreeMap<u32, ProcessRef> = all.map(|process| (process.pid, process)).collect();
-        let Some(before) = self.known.replace(now) else { return Vec::new() };
+        let Some(before) = self.known.replace(now) else {
+            return Vec::new();
+        };
         let now = self.known.as_ref().unwrap_or(&before);
         let missing = |from: &BTreeMap<u32, ProcessRef>, process: &ProcessRef| {
-            !from.get(&process.pid).is_some_and(|other| is_same(process, other))
+            !from
+                .get(&process.pid)
+                .is_some_and(|other| is_same(process, other))
         };
-        let ended = before.values().filter(|process| missing(now, process)).cloned().map(EventKind::ProcessEnded);
-        let started = now.values().filter(|process| missing(&before, process)).cloned().map(EventKind::ProcessStarted);
+        let ended = before
+            .values()
+            .filter(|process| missing(now, process))
+            .cloned()
+            .map(EventKind::ProcessEnded);
+        let started = now
+            .values()
+            .filter(|process| missing(&before, process))
+            .cloned()
+            .map(EventKind::ProcessStarted);
         ended.chain(started).take(MOST_EVENTS).collect()
     }
 }
@@ -80,20 +98,36 @@ mod tests {
     #[test]
     fn processes_come_and_go() {
         let mut tracker = ProcessTracker::default();
-        assert_eq!(tracker.update(&list(&[(1, 10), (2, 20)]), Vec::new()), [], "they may be old");
-        assert_eq!(signed_pids(&tracker.update(&list(&[(2, 20), (3, 30)]), Vec::new())), [-1, 3]);
+        assert_eq!(
+            tracker.update(&list(&[(1, 10), (2, 20)]), Vec::new()),
+            [],
+            "they may be old"
+        );
+        assert_eq!(
+            signed_pids(&tracker.update(&list(&[(2, 20), (3, 30)]), Vec::new())),
+            [-1, 3]
+        );
         assert_eq!(tracker.update(&list(&[(2, 20), (3, 30)]), Vec::new()), []);
-        assert_eq!(signed_pids(&tracker.update(&list(&[]), Vec::new())), [-2, -3]);
+        assert_eq!(
+            signed_pids(&tracker.update(&list(&[]), Vec::new())),
+            [-2, -3]
+        );
     }
 
     #[test]
     fn a_pid_that_is_used_again_is_an_end_and_a_start() {
         let mut tracker = ProcessTracker::default();
         tracker.update(&list(&[(7, 10_000)]), Vec::new());
-        assert_eq!(tracker.update(&list(&[(7, 11_000)]), Vec::new()), [], "the clock was set");
+        assert_eq!(
+            tracker.update(&list(&[(7, 11_000)]), Vec::new()),
+            [],
+            "the clock was set"
+        );
         let events = tracker.update(&list(&[(7, 60_000)]), Vec::new());
         assert_eq!(signed_pids(&events), [-7, 7]);
-        let EventKind::ProcessEnded(ended) = &events[0] else { panic!("{events:?}") };
+        let EventKind::ProcessEnded(ended) = &events[0] else {
+            panic!("{events:?}")
+        };
         assert_eq!(ended.started_ms, Reading::Now(11_000));
     }
 
@@ -110,8 +144,20 @@ mod tests {
     fn an_absent_list_ends_nobody() {
         let mut tracker = ProcessTracker::default();
         tracker.update(&list(&[(1, 10)]), Vec::new());
-        assert_eq!(tracker.update(&Reading::Absent(Absence::GpuLost), Vec::new()), []);
-        assert_eq!(tracker.update(&Reading::Earlier { value: Vec::new(), at_ms: 1 }, Vec::new()), []);
+        assert_eq!(
+            tracker.update(&Reading::Absent(Absence::GpuLost), Vec::new()),
+            []
+        );
+        assert_eq!(
+            tracker.update(
+                &Reading::Earlier {
+                    value: Vec::new(),
+                    at_ms: 1
+                },
+                Vec::new()
+            ),
+            []
+        );
         assert_eq!(tracker.update(&list(&[(1, 10)]), Vec::new()), []);
         assert_eq!(signed_pids(&tracker.update(&list(&[]), Vec::new())), [-1]);
     }
@@ -123,7 +169,10 @@ mod tests {
         tracker.update(&list(&[(1, 1), (2, 2)]), Vec::new());
         assert_eq!(tracker.update(&list(&[(2, 2)]), omitted), []);
         assert_eq!(tracker.update(&list(&[(1, 1), (2, 2)]), Vec::new()), []);
-        assert_eq!(signed_pids(&tracker.update(&list(&[(2, 2)]), Vec::new())), [-1]);
+        assert_eq!(
+            signed_pids(&tracker.update(&list(&[(2, 2)]), Vec::new())),
+            [-1]
+        );
     }
 
     #[test]

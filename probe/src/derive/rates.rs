@@ -15,28 +15,57 @@ impl HostRates {
     /// Fills in the rates of `host` from the sample before it.
     pub fn fill(&mut self, host: &mut HostSample) {
         // The same reading, handed in again: the host is read less often than the GPUs, or was slow to answer.
-        if let Some(known) = self.before.as_ref().filter(|before| before.at_ms == host.at_ms) {
+        if let Some(known) = self
+            .before
+            .as_ref()
+            .filter(|before| before.at_ms == host.at_ms)
+        {
             host.clone_from(known);
             return;
         }
-        let before = self.before.as_ref().filter(|before| before.at_ms <= host.at_ms);
-        let rate = |total: fn(&HostSample) -> &Reading<u64>, known: fn(&HostSample) -> &Reading<f64>| {
+        let before = self
+            .before
+            .as_ref()
+            .filter(|before| before.at_ms <= host.at_ms);
+        let rate = |total: fn(&HostSample) -> &Reading<u64>,
+                    known: fn(&HostSample) -> &Reading<f64>| {
             let now = total(host);
             if let Some(reason) = now.absence() {
                 return Reading::Absent(reason.clone());
             }
-            let Some(before) = before else { return Reading::Absent(Absence::WarmingUp) };
-            let (then_ms, now_ms) = (total(before).read_at_ms(before.at_ms), now.read_at_ms(host.at_ms));
+            let Some(before) = before else {
+                return Reading::Absent(Absence::WarmingUp);
+            };
+            let (then_ms, now_ms) = (
+                total(before).read_at_ms(before.at_ms),
+                now.read_at_ms(host.at_ms),
+            );
             // A counter that was not read again has the rate that it had.
             if then_ms == now_ms {
                 return known(before).clone().dated(now_ms);
             }
-            per_second(total(before).value(), now.value(), now_ms.saturating_sub(then_ms))
+            per_second(
+                total(before).value(),
+                now.value(),
+                now_ms.saturating_sub(then_ms),
+            )
         };
-        let read = rate(|host| &host.disk.read_bytes_total, |host| &host.disk.read_bytes_per_second);
-        let written = rate(|host| &host.disk.written_bytes_total, |host| &host.disk.written_bytes_per_second);
-        let received = rate(|host| &host.network.received_bytes_total, |host| &host.network.received_bytes_per_second);
-        let sent = rate(|host| &host.network.sent_bytes_total, |host| &host.network.sent_bytes_per_second);
+        let read = rate(
+            |host| &host.disk.read_bytes_total,
+            |host| &host.disk.read_bytes_per_second,
+        );
+        let written = rate(
+            |host| &host.disk.written_bytes_total,
+            |host| &host.disk.written_bytes_per_second,
+        );
+        let received = rate(
+            |host| &host.network.received_bytes_total,
+            |host| &host.network.received_bytes_per_second,
+        );
+        let sent = rate(
+            |host| &host.network.sent_bytes_total,
+            |host| &host.network.sent_bytes_per_second,
+        );
         host.disk.read_bytes_per_second = read;
         host.disk.written_bytes_per_second = written;
         host.network.received_bytes_per_second = received;
@@ -47,7 +76,9 @@ impl HostRates {
 
 /// A counter that went backwards began anew (a disk or card was replaced), so that its rate needs another sample.
 fn per_second(before: Option<&u64>, after: Option<&u64>, elapsed_ms: u64) -> Reading<f64> {
-    let bytes = after.zip(before).and_then(|(after, before)| after.checked_sub(*before));
+    let bytes = after
+        .zip(before)
+        .and_then(|(after, before)| after.checked_sub(*before));
     match (bytes, elapsed_ms) {
         (Some(bytes), 1..) => Reading::Now((bytes as f64 * 1000.0 / elapsed_ms as f64).round()),
         _ => Reading::Absent(Absence::WarmingUp),
@@ -69,24 +100,54 @@ mod tests {
             rates.fill(&mut host);
             host.network.received_bytes_per_second
         };
-        assert_eq!(rate_of(1_000, Reading::Now(0)), Reading::Absent(Absence::WarmingUp));
+        assert_eq!(
+            rate_of(1_000, Reading::Now(0)),
+            Reading::Absent(Absence::WarmingUp)
+        );
         assert_eq!(rate_of(3_000, Reading::Now(4_000)), Reading::Now(2_000.0));
-        let same = Reading::Earlier { value: 4_000, at_ms: 3_000 };
-        assert_eq!(rate_of(4_000, same.clone()), Reading::Earlier { value: 2_000.0, at_ms: 3_000 });
-        assert_eq!(rate_of(5_000, same), Reading::Earlier { value: 2_000.0, at_ms: 3_000 });
+        let same = Reading::Earlier {
+            value: 4_000,
+            at_ms: 3_000,
+        };
+        assert_eq!(
+            rate_of(4_000, same.clone()),
+            Reading::Earlier {
+                value: 2_000.0,
+                at_ms: 3_000
+            }
+        );
+        assert_eq!(
+            rate_of(5_000, same),
+            Reading::Earlier {
+                value: 2_000.0,
+                at_ms: 3_000
+            }
+        );
         assert_eq!(rate_of(7_000, Reading::Now(8_000)), Reading::Now(1_000.0));
     }
 
     #[test]
     fn a_rate_is_bytes_over_the_time_between_two_readings() {
-        assert_eq!(per_second(Some(&1000), Some(&3000), 500), Reading::Now(4000.0));
+        assert_eq!(
+            per_second(Some(&1000), Some(&3000), 500),
+            Reading::Now(4000.0)
+        );
         assert_eq!(per_second(Some(&1000), Some(&1000), 500), Reading::Now(0.0));
     }
 
     #[test]
     fn no_time_or_a_counter_that_runs_backwards_gives_no_rate() {
-        assert_eq!(per_second(Some(&1000), Some(&3000), 0), Reading::Absent(Absence::WarmingUp));
-        assert_eq!(per_second(Some(&3000), Some(&1000), 500), Reading::Absent(Absence::WarmingUp));
-        assert_eq!(per_second(None, Some(&1000), 500), Reading::Absent(Absence::WarmingUp));
+        assert_eq!(
+            per_second(Some(&1000), Some(&3000), 0),
+            Reading::Absent(Absence::WarmingUp)
+        );
+        assert_eq!(
+            per_second(Some(&3000), Some(&1000), 500),
+            Reading::Absent(Absence::WarmingUp)
+        );
+        assert_eq!(
+            per_second(None, Some(&1000), 500),
+            Reading::Absent(Absence::WarmingUp)
+        );
     }
 }

@@ -22,11 +22,17 @@ pub fn check(sample: &mut GpuSample) {
         let clamp = |value| in_range(field, value);
         (field.access.amend)(sample, &clamp);
         if let Some(access) = field.mig {
-            inner(&mut sample.mig_devices).into_iter().flatten().for_each(|mig| (access.amend)(mig, &clamp));
+            inner(&mut sample.mig_devices)
+                .into_iter()
+                .flatten()
+                .for_each(|mig| (access.amend)(mig, &clamp));
         }
     }
     check_memory(&mut sample.memory);
-    inner(&mut sample.mig_devices).into_iter().flatten().for_each(|mig| check_memory(&mut mig.memory));
+    inner(&mut sample.mig_devices)
+        .into_iter()
+        .flatten()
+        .for_each(|mig| check_memory(&mut mig.memory));
     let total = sample.memory.total_bytes.value().copied();
     for process in inner(&mut sample.processes).into_iter().flatten() {
         check_process(process, total);
@@ -36,16 +42,30 @@ pub fn check(sample: &mut GpuSample) {
 /// The value, or nothing where a field cannot have it.
 fn in_range(field: &Field, value: f64) -> Option<f64> {
     let (least, largest) = field.range;
-    let rounding = if field.unit == Unit::Percent { ROUNDING_PERCENT } else { 0.0 };
+    let rounding = if field.unit == Unit::Percent {
+        ROUNDING_PERCENT
+    } else {
+        0.0
+    };
     // No range holds a NaN.
-    (least..=largest + rounding).contains(&value).then(|| value.min(largest))
+    (least..=largest + rounding)
+        .contains(&value)
+        .then(|| value.min(largest))
 }
 
 /// Makes impossible readings absent.
 pub fn check_details(details: &mut GpuDetails) {
-    let EccCounts { corrected_total, uncorrected_total } = &mut details.ecc.volatile;
+    let EccCounts {
+        corrected_total,
+        uncorrected_total,
+    } = &mut details.ecc.volatile;
     let aggregate = &mut details.ecc.aggregate;
-    let errors = [corrected_total, uncorrected_total, &mut aggregate.corrected_total, &mut aggregate.uncorrected_total];
+    let errors = [
+        corrected_total,
+        uncorrected_total,
+        &mut aggregate.corrected_total,
+        &mut aggregate.uncorrected_total,
+    ];
     for counter in errors.into_iter().chain([&mut details.pcie_replays_total]) {
         keep_if(counter, |total| *total <= MOST_COUNTED);
     }
@@ -60,30 +80,57 @@ pub fn check_details(details: &mut GpuDetails) {
     ] {
         keep_if(seconds, |seconds| (0.0..=MOST_SECONDS).contains(seconds));
     }
-    keep_if(&mut details.bar1, |bar1| bar1.used_bytes <= bar1.total_bytes);
+    keep_if(&mut details.bar1, |bar1| {
+        bar1.used_bytes <= bar1.total_bytes
+    });
     for link in inner(&mut details.nvlinks).into_iter().flatten() {
-        let NvLink { tx_bytes_total, rx_bytes_total, errors_total, bytes_per_second, .. } = link;
-        let by_kind = [&mut link.replays_total, &mut link.recoveries_total, &mut link.crc_errors_total];
-        for counter in [tx_bytes_total, rx_bytes_total, errors_total].into_iter().chain(by_kind) {
+        let NvLink {
+            tx_bytes_total,
+            rx_bytes_total,
+            errors_total,
+            bytes_per_second,
+            ..
+        } = link;
+        let by_kind = [
+            &mut link.replays_total,
+            &mut link.recoveries_total,
+            &mut link.crc_errors_total,
+        ];
+        for counter in [tx_bytes_total, rx_bytes_total, errors_total]
+            .into_iter()
+            .chain(by_kind)
+        {
             keep_if(counter, |total| *total <= MOST_COUNTED);
         }
-        keep_if(bytes_per_second, |rate| (0.0..=MOST_BYTES_PER_SECOND).contains(rate));
+        keep_if(bytes_per_second, |rate| {
+            (0.0..=MOST_BYTES_PER_SECOND).contains(rate)
+        });
     }
     for fan in inner(&mut details.fans).into_iter().flatten() {
-        keep_if(&mut fan.speed_percent, |percent| (0.0..=MOST_FAN_PERCENT).contains(percent));
+        keep_if(&mut fan.speed_percent, |percent| {
+            (0.0..=MOST_FAN_PERCENT).contains(percent)
+        });
         keep_if(&mut fan.rpm, |rpm| *rpm <= 100_000);
     }
     for process in inner(&mut details.accounting).into_iter().flatten() {
         percent(&mut process.gpu_percent);
         percent(&mut process.memory_percent);
-        keep_if(&mut process.max_memory_bytes, |bytes| *bytes <= MOST_COUNTED);
+        keep_if(&mut process.max_memory_bytes, |bytes| {
+            *bytes <= MOST_COUNTED
+        });
     }
 }
 
 /// The total is trusted: it was the same in every sample before.
 fn check_memory(memory: &mut MemorySample) {
-    let Some(total) = memory.total_bytes.value().copied() else { return };
-    for bytes in [&mut memory.used_bytes, &mut memory.reserved_bytes, &mut memory.free_bytes] {
+    let Some(total) = memory.total_bytes.value().copied() else {
+        return;
+    };
+    for bytes in [
+        &mut memory.used_bytes,
+        &mut memory.reserved_bytes,
+        &mut memory.free_bytes,
+    ] {
         keep_if(bytes, |bytes| *bytes <= total);
     }
     // They are two parts of the same sum.
@@ -93,14 +140,26 @@ fn check_memory(memory: &mut MemorySample) {
 }
 
 fn check_process(process: &mut Process, total_bytes: Option<u64>) {
-    let Process { sm_percent, memory_percent, encoder_percent, decoder_percent, .. } = process;
-    [sm_percent, memory_percent, encoder_percent, decoder_percent].into_iter().for_each(percent);
-    keep_if(&mut process.memory_bytes, |bytes| total_bytes.is_none_or(|total| *bytes <= total));
+    let Process {
+        sm_percent,
+        memory_percent,
+        encoder_percent,
+        decoder_percent,
+        ..
+    } = process;
+    [sm_percent, memory_percent, encoder_percent, decoder_percent]
+        .into_iter()
+        .for_each(percent);
+    keep_if(&mut process.memory_bytes, |bytes| {
+        total_bytes.is_none_or(|total| *bytes <= total)
+    });
 }
 
 /// A share: 0 to 100, where a hair beyond is 100.
 fn percent(reading: &mut Reading<f64>) {
-    keep_if(reading, |percent| (0.0..=100.0 + ROUNDING_PERCENT).contains(percent));
+    keep_if(reading, |percent| {
+        (0.0..=100.0 + ROUNDING_PERCENT).contains(percent)
+    });
     if let Some(percent) = inner(reading) {
         *percent = percent.min(100.0);
     }
@@ -153,7 +212,10 @@ mod tests {
     fn what_cannot_be_is_unknown() {
         let mut sample = examples::sample(1);
         sample.utilization.gpu_percent = Reading::Now(4_000_000.0);
-        sample.utilization.encoder_percent = Reading::Earlier { value: -1.0, at_ms: 1 };
+        sample.utilization.encoder_percent = Reading::Earlier {
+            value: -1.0,
+            at_ms: 1,
+        };
         sample.activity = Reading::Now(examples::activity(f64::NAN, 101.0));
         sample.power.draw_watts = Reading::Now(4_294_967.0);
         sample.power.energy_joules_total = Reading::Now(-1.0);
@@ -170,12 +232,27 @@ mod tests {
         assert_eq!(sample.utilization.encoder_percent, UNKNOWN);
         assert_eq!(sample.activity.value().unwrap().sm_percent, UNKNOWN);
         assert_eq!(sample.activity.value().unwrap().tensor_percent, UNKNOWN);
-        assert_eq!([sample.power.draw_watts, sample.power.energy_joules_total], [UNKNOWN, UNKNOWN]);
-        assert_eq!([sample.temperature.gpu_celsius, sample.temperature.memory_celsius], [UNKNOWN, UNKNOWN]);
+        assert_eq!(
+            [sample.power.draw_watts, sample.power.energy_joules_total],
+            [UNKNOWN, UNKNOWN]
+        );
+        assert_eq!(
+            [
+                sample.temperature.gpu_celsius,
+                sample.temperature.memory_celsius
+            ],
+            [UNKNOWN, UNKNOWN]
+        );
         assert_eq!(sample.clocks.sm_mhz, Reading::Absent(Absence::Unknown));
         assert_eq!(sample.performance_state, Reading::Absent(Absence::Unknown));
         assert_eq!(sample.pcie.width, Reading::Absent(Absence::Unknown));
-        assert_eq!([sample.pcie.rx_bytes_per_second, sample.nvlink.tx_bytes_per_second], [UNKNOWN, UNKNOWN]);
+        assert_eq!(
+            [
+                sample.pcie.rx_bytes_per_second,
+                sample.nvlink.tx_bytes_per_second
+            ],
+            [UNKNOWN, UNKNOWN]
+        );
         assert_eq!(sample.fan_percent, UNKNOWN);
     }
 
@@ -184,26 +261,39 @@ mod tests {
         let mut sample = examples::sample(1);
         sample.activity = Reading::Now(examples::activity(100.3, 100.0));
         check(&mut sample);
-        assert_eq!(sample.activity.value().unwrap().sm_percent, Reading::Now(100.0));
+        assert_eq!(
+            sample.activity.value().unwrap().sm_percent,
+            Reading::Now(100.0)
+        );
     }
 
     #[test]
     fn no_memory_is_used_that_is_not_there() {
         let mut sample = examples::sample(1);
         sample.memory.used_bytes = Reading::Now(81 * GIB);
-        sample.processes = Reading::Now(vec![examples::process(1, u64::MAX), examples::process(2, GIB)]);
+        sample.processes = Reading::Now(vec![
+            examples::process(1, u64::MAX),
+            examples::process(2, GIB),
+        ]);
         let mut mig_memory = sample.memory.clone();
         mig_memory.total_bytes = Reading::Now(GIB);
         sample.mig_devices = Reading::Now(vec![MigSample {
             uuid: "MIG-0".into(),
-            instance: MigInstance { gpu_instance: 1, compute_instance: 0 },
+            instance: MigInstance {
+                gpu_instance: 1,
+                compute_instance: 0,
+            },
             memory: mig_memory,
             activity: Reading::Now(examples::activity(170.0, 0.0)),
             allocated_to: Vec::new(),
         }]);
         check(&mut sample);
         assert_eq!(sample.memory.used_bytes, Reading::Absent(Absence::Unknown));
-        assert_eq!(sample.memory.free_bytes, Reading::Absent(Absence::Unknown), "nor is that left");
+        assert_eq!(
+            sample.memory.free_bytes,
+            Reading::Absent(Absence::Unknown),
+            "nor is that left"
+        );
         let processes = sample.processes.value().unwrap();
         assert_eq!(processes[0].memory_bytes, Reading::Absent(Absence::Unknown));
         assert_eq!(processes[1].memory_bytes, Reading::Now(GIB));
@@ -218,11 +308,23 @@ mod tests {
         details.ecc.volatile.uncorrected_total = Reading::Now(u64::MAX);
         details.pcie_replays_total = Reading::Now(u64::MAX);
         details.throttled.thermal_seconds_total = Reading::Now(-1.0);
-        details.bar1 = Reading::Now(Bar1 { total_bytes: 1, used_bytes: 2 });
-        details.fans = Reading::Now(vec![Fan { speed_percent: Reading::Now(999.0), rpm: Reading::Now(u32::MAX) }]);
+        details.bar1 = Reading::Now(Bar1 {
+            total_bytes: 1,
+            used_bytes: 2,
+        });
+        details.fans = Reading::Now(vec![Fan {
+            speed_percent: Reading::Now(999.0),
+            rpm: Reading::Now(u32::MAX),
+        }]);
         check_details(&mut details);
-        assert_eq!(details.ecc.volatile.uncorrected_total, Reading::Absent(Absence::Unknown));
-        assert_eq!(details.pcie_replays_total, Reading::Absent(Absence::Unknown));
+        assert_eq!(
+            details.ecc.volatile.uncorrected_total,
+            Reading::Absent(Absence::Unknown)
+        );
+        assert_eq!(
+            details.pcie_replays_total,
+            Reading::Absent(Absence::Unknown)
+        );
         assert_eq!(details.throttled.thermal_seconds_total, UNKNOWN);
         assert_eq!(details.bar1, Reading::Absent(Absence::Unknown));
         let fan = &details.fans.value().unwrap()[0];

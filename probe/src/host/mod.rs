@@ -15,7 +15,9 @@ use sysinfo::{Networks, System};
 
 use crate::{
     bounded,
-    model::{Absence, CpuSample, DiskSample, HostSample, NetworkSample, RamSample, Reading, now_ms},
+    model::{
+        Absence, CpuSample, DiskSample, HostSample, NetworkSample, RamSample, Reading, now_ms,
+    },
 };
 
 /// The kernel's unit in `/sys/block/*/stat`, whatever the disk's own is.
@@ -54,7 +56,9 @@ impl HostReader {
     pub fn read(&mut self) -> HostSample {
         let at_ms = now_ms();
         // sysinfo compares with the boot at first, and does not read the processors again before this time.
-        let compared = self.cpu_since.is_some_and(|since| since.elapsed() >= sysinfo::MINIMUM_CPU_UPDATE_INTERVAL);
+        let compared = self
+            .cpu_since
+            .is_some_and(|since| since.elapsed() >= sysinfo::MINIMUM_CPU_UPDATE_INTERVAL);
         if let Some(system) = &mut self.system {
             system.refresh_cpu_usage();
             system.refresh_memory();
@@ -63,14 +67,21 @@ impl HostReader {
         let disks = self.disks();
         let [received, sent] = self.networks.totals(at_ms);
         // A machine without host memory is one whose `/proc/meminfo` could not be read.
-        let memory = self.system.as_ref().filter(|system| system.total_memory() > 0);
+        let memory = self
+            .system
+            .as_ref()
+            .filter(|system| system.total_memory() > 0);
         let ram = |amount: fn(&System) -> u64| reading(memory.map(amount));
         // Inside some containers the numbers do not fit together, and sysinfo's own differences would wrap.
         HostSample {
             at_ms,
             memory: RamSample {
                 total_bytes: ram(System::total_memory),
-                used_bytes: ram(|system| system.total_memory().saturating_sub(system.available_memory())),
+                used_bytes: ram(|system| {
+                    system
+                        .total_memory()
+                        .saturating_sub(system.available_memory())
+                }),
             },
             swap: RamSample {
                 total_bytes: ram(System::total_swap),
@@ -93,15 +104,24 @@ impl HostReader {
     }
 
     fn cpu(&self, compared: bool) -> CpuSample {
-        let system = self.system.as_ref().filter(|system| !system.cpus().is_empty());
+        let system = self
+            .system
+            .as_ref()
+            .filter(|system| !system.cpus().is_empty());
         let count = reading(system.map(|system| system.cpus().len() as u32));
         let busy_percent = match system {
             None => Reading::Absent(Absence::NotSupported),
             Some(_) if !compared => Reading::Absent(Absence::WarmingUp),
-            Some(system) => Reading::Now((f64::from(system.global_cpu_usage()) * 10.0).round() / 10.0),
+            Some(system) => {
+                Reading::Now((f64::from(system.global_cpu_usage()) * 10.0).round() / 10.0)
+            }
         };
         let load_1m = reading(System::load_average().ok().map(|load| load.one));
-        CpuSample { count, busy_percent, load_1m }
+        CpuSample {
+            count,
+            busy_percent,
+            load_1m,
+        }
     }
 
     /// Bytes read and written by the disks themselves, since what lies upon them (partitions, RAID, LVM, loops) counts
@@ -111,7 +131,9 @@ impl HostReader {
             let stat = bounded::text(format!("/sys/block/{disk}/stat"), bounded::VALUE).ok()?;
             disk_bytes(&stat)
         });
-        stats.reduce(|(read, written), disk| (read.saturating_add(disk.0), written.saturating_add(disk.1)))
+        stats.reduce(|(read, written), disk| {
+            (read.saturating_add(disk.0), written.saturating_add(disk.1))
+        })
     }
 }
 
@@ -146,22 +168,42 @@ impl NetworkReader {
     /// Bytes received and sent since boot by the physical cards, since bridges and containers' cards count the same bytes
     /// again. Inside a container there are no physical cards, so there all but loopback count.
     fn totals(&mut self, at_ms: u64) -> [Reading<u64>; 2] {
-        let Some(networks) = &mut self.networks else { return self.latest.clone() };
+        let Some(networks) = &mut self.networks else {
+            return self.latest.clone();
+        };
         if Instant::now() < self.due {
-            return self.latest.clone().map(|total| total.dated(self.read_at_ms));
+            return self
+                .latest
+                .clone()
+                .map(|total| total.dated(self.read_at_ms));
         }
         let used_before = cpu_time();
         networks.refresh(true);
         self.due = Instant::now() + cpu_time().saturating_sub(used_before) * NETWORK_SHARE;
         self.read_at_ms = at_ms;
         let physical = self.cards.names();
-        let cards = || networks.iter().filter_map(|(name, card)| Some((name.to_str()?, card)));
+        let cards = || {
+            networks
+                .iter()
+                .filter_map(|(name, card)| Some((name.to_str()?, card)))
+        };
         let any_physical = cards().any(|(name, _)| physical.contains(name));
-        let counted = cards().filter(|(name, _)| if any_physical { physical.contains(*name) } else { *name != "lo" });
+        let counted = cards().filter(|(name, _)| {
+            if any_physical {
+                physical.contains(*name)
+            } else {
+                *name != "lo"
+            }
+        });
         let totals = counted
             .map(|(_, card)| (card.total_received(), card.total_transmitted()))
-            .reduce(|(received, sent), card| (received.saturating_add(card.0), sent.saturating_add(card.1)));
-        self.latest = [reading(totals.map(|totals| totals.0)), reading(totals.map(|totals| totals.1))];
+            .reduce(|(received, sent), card| {
+                (received.saturating_add(card.0), sent.saturating_add(card.1))
+            });
+        self.latest = [
+            reading(totals.map(|totals| totals.0)),
+            reading(totals.map(|totals| totals.1)),
+        ];
         self.latest.clone()
     }
 }
@@ -176,14 +218,26 @@ struct Physical {
 
 impl Physical {
     fn new(folder: &'static str) -> Self {
-        Self { folder, names: BTreeSet::new(), listed: None }
+        Self {
+            folder,
+            names: BTreeSet::new(),
+            listed: None,
+        }
     }
 
     fn names(&mut self) -> &BTreeSet<String> {
-        if self.listed.is_none_or(|listed| listed.elapsed() >= LIST_AGAIN) {
-            let found = fs::read_dir(Path::new(self.folder)).into_iter().flatten().flatten();
+        if self
+            .listed
+            .is_none_or(|listed| listed.elapsed() >= LIST_AGAIN)
+        {
+            let found = fs::read_dir(Path::new(self.folder))
+                .into_iter()
+                .flatten()
+                .flatten();
             let hardware = found.filter(|entry| entry.path().join("device").exists());
-            self.names = hardware.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+            self.names = hardware
+                .map(|entry| entry.file_name().to_string_lossy().into_owned())
+                .collect();
             self.listed = Some(Instant::now());
         }
         &self.names
@@ -192,7 +246,9 @@ impl Physical {
 
 /// How long this thread has run on a processor.
 fn cpu_time() -> Duration {
-    clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap_or_default()
+    clock_gettime(ClockId::ThreadCPUTime)
+        .try_into()
+        .unwrap_or_default()
 }
 
 fn reading<T>(value: Option<T>) -> Reading<T> {
@@ -201,8 +257,16 @@ fn reading<T>(value: Option<T>) -> Reading<T> {
 
 /// Bytes read and written, the third and the seventh number of a disk's `stat`.
 fn disk_bytes(stat: &str) -> Option<(u64, u64)> {
-    let sectors = |place| stat.split_ascii_whitespace().nth(place)?.parse::<u64>().ok();
-    Some((sectors(2)?.checked_mul(SECTOR_BYTES)?, sectors(6)?.checked_mul(SECTOR_BYTES)?))
+    let sectors = |place| {
+        stat.split_ascii_whitespace()
+            .nth(place)?
+            .parse::<u64>()
+            .ok()
+    };
+    Some((
+        sectors(2)?.checked_mul(SECTOR_BYTES)?,
+        sectors(6)?.checked_mul(SECTOR_BYTES)?,
+    ))
 }
 
 #[cfg(test)]
@@ -216,12 +280,27 @@ mod tests {
         assert_eq!(first.cpu.busy_percent, Reading::Absent(Absence::WarmingUp));
         assert!(first.cpu.count.value().is_some_and(|count| *count >= 1));
         assert!(first.cpu.load_1m.value().is_some_and(|load| *load >= 0.0));
-        assert!(first.memory.total_bytes.value().is_some_and(|total| *total > 0));
+        assert!(
+            first
+                .memory
+                .total_bytes
+                .value()
+                .is_some_and(|total| *total > 0)
+        );
         assert!(first.memory.used_bytes.value() <= first.memory.total_bytes.value());
         std::thread::sleep(sysinfo::MINIMUM_CPU_UPDATE_INTERVAL);
         let second = reader.read();
-        assert!(second.cpu.busy_percent.value().is_some_and(|busy| (0.0..=100.0).contains(busy)));
-        assert!(second.network.received_bytes_total.value() >= first.network.received_bytes_total.value());
+        assert!(
+            second
+                .cpu
+                .busy_percent
+                .value()
+                .is_some_and(|busy| (0.0..=100.0).contains(busy))
+        );
+        assert!(
+            second.network.received_bytes_total.value()
+                >= first.network.received_bytes_total.value()
+        );
         assert!(second.disk.read_bytes_total.value() >= first.disk.read_bytes_total.value());
     }
 
@@ -233,12 +312,18 @@ mod tests {
         let [received, _] = reader.totals(2_000);
         assert_eq!(received, first[0].clone().dated(1_000));
         reader.due = Instant::now();
-        assert!(matches!(reader.totals(3_000), [Reading::Now(_) | Reading::Absent(_), _]));
+        assert!(matches!(
+            reader.totals(3_000),
+            [Reading::Now(_) | Reading::Absent(_), _]
+        ));
     }
 
     #[test]
     fn a_disks_bytes_are_its_sectors() {
-        assert_eq!(disk_bytes("  10 0 16 5 20 1 32 7 0 9 12\n"), Some((16 * 512, 32 * 512)));
+        assert_eq!(
+            disk_bytes("  10 0 16 5 20 1 32 7 0 9 12\n"),
+            Some((16 * 512, 32 * 512))
+        );
         assert_eq!(disk_bytes("10 0 16"), None);
     }
 }

@@ -41,12 +41,22 @@ impl Allocation {
     /// The job or pod that it is for. The kubelet tells no UIDs: a pod is known by its name.
     pub fn job(&self) -> Job {
         match self {
-            Self::Slurm { job_id, .. } => {
-                Job { kind: JobKind::Slurm, id: job_id.clone(), path: None, name: None, private: false }
-            }
+            Self::Slurm { job_id, .. } => Job {
+                kind: JobKind::Slurm,
+                id: job_id.clone(),
+                path: None,
+                name: None,
+                private: false,
+            },
             Self::Kubernetes { namespace, pod, .. } => {
                 let name = format!("{namespace}/{pod}");
-                Job { kind: JobKind::Pod, id: name.clone(), path: None, name: Some(name), private: false }
+                Job {
+                    kind: JobKind::Pod,
+                    id: name.clone(),
+                    path: None,
+                    name: Some(name),
+                    private: false,
+                }
             }
         }
     }

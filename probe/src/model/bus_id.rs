@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 /// `00000000:3B:00.0`. `None` where it is no bus id.
 pub fn normal_bus_id(text: &str) -> Option<String> {
     let hex = |text: &str, longest: usize| {
-        let fits = (1..=longest).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let fits = (1..=longest).contains(&text.len())
+            && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         fits.then(|| u32::from_str_radix(text, 16).ok())?
     };
     let mut parts = text.rsplit(':');
@@ -24,13 +25,17 @@ pub fn normal_bus_id(text: &str) -> Option<String> {
 /// The folder of the device with this bus id of NVML's, whose domain has eight digits where the system's has four;
 /// `sys_root` is `/sys` but in tests.
 pub(crate) fn sysfs_device(sys_root: &Path, bus_id: &str) -> PathBuf {
-    let short = bus_id.strip_prefix("0000").unwrap_or(bus_id).to_ascii_lowercase();
+    let short = bus_id
+        .strip_prefix("0000")
+        .unwrap_or(bus_id)
+        .to_ascii_lowercase();
     sys_root.join("bus/pci/devices").join(short)
 }
 
 /// Whether what somebody typed is the bus id of this GPU. A function is part of it, since `0:1` may mean something else.
 pub fn is_same_bus_id(typed: &str, gpu: &str) -> bool {
-    typed.contains('.') && normal_bus_id(typed).is_some_and(|typed| normal_bus_id(gpu) == Some(typed))
+    typed.contains('.')
+        && normal_bus_id(typed).is_some_and(|typed| normal_bus_id(gpu) == Some(typed))
 }
 
 #[cfg(test)]
@@ -40,20 +45,49 @@ mod tests {
     #[test]
     fn every_spelling_of_a_bus_id_becomes_nvml_s() {
         for text in ["0000:3b:00", "3b:00.0", "00000000:3B:00.0", "0:3B:0"] {
-            assert_eq!(normal_bus_id(text).as_deref(), Some("00000000:3B:00.0"), "{text}");
+            assert_eq!(
+                normal_bus_id(text).as_deref(),
+                Some("00000000:3B:00.0"),
+                "{text}"
+            );
         }
-        assert_eq!(normal_bus_id("10000:e1:00.0").as_deref(), Some("00010000:E1:00.0"));
-        for text in ["", ":", "3b", "0000:3b:00:0:1", "0000:3b:0g", "0000:+3:00", "123456789:3b:00"] {
+        assert_eq!(
+            normal_bus_id("10000:e1:00.0").as_deref(),
+            Some("00010000:E1:00.0")
+        );
+        for text in [
+            "",
+            ":",
+            "3b",
+            "0000:3b:00:0:1",
+            "0000:3b:0g",
+            "0000:+3:00",
+            "123456789:3b:00",
+        ] {
             assert_eq!(normal_bus_id(text), None, "{text}");
         }
     }
 
     #[test]
     fn a_bus_id_is_the_same_however_it_is_typed() {
-        for text in ["00000000:1B:00.0", "0000:1b:00.0", "1b:00.0", "00000000:1b:0.0"] {
+        for text in [
+            "00000000:1B:00.0",
+            "0000:1b:00.0",
+            "1b:00.0",
+            "00000000:1b:0.0",
+        ] {
             assert!(is_same_bus_id(text, "00000000:1B:00.0"), "{text}");
         }
-        for text in ["", "1b", "1b:00", "x:1b:00.0", "0:0:1b:00.0", "GPU-1b00.0", "0001:1b:00.0", "1b:00.1"] {
+        for text in [
+            "",
+            "1b",
+            "1b:00",
+            "x:1b:00.0",
+            "0:0:1b:00.0",
+            "GPU-1b00.0",
+            "0001:1b:00.0",
+            "1b:00.1",
+        ] {
             assert!(!is_same_bus_id(text, "00000000:1B:00.0"), "{text}");
         }
     }
@@ -61,7 +95,13 @@ mod tests {
     #[test]
     fn the_system_writes_a_bus_id_shorter_than_nvml() {
         let folder = |bus_id| sysfs_device(Path::new("/sys"), bus_id);
-        assert_eq!(folder("00000000:3B:00.0"), Path::new("/sys/bus/pci/devices/0000:3b:00.0"));
-        assert_eq!(folder("00010000:3B:00.0"), Path::new("/sys/bus/pci/devices/00010000:3b:00.0"));
+        assert_eq!(
+            folder("00000000:3B:00.0"),
+            Path::new("/sys/bus/pci/devices/0000:3b:00.0")
+        );
+        assert_eq!(
+            folder("00010000:3B:00.0"),
+            Path::new("/sys/bus/pci/devices/00010000:3b:00.0")
+        );
     }
 }

@@ -23,7 +23,9 @@ pub struct Condition {
 }
 
 /// How much a condition matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, TS, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, TS, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// Worth knowing.
@@ -179,11 +181,13 @@ pub enum ConditionKind {
 
 impl ConditionKind {
     /// The tags of conditions whose texts have the names of processes and notebooks.
-    pub const NAMING_PROCESSES: [&'static str; 3] = ["held_idle", "suspected_hang", "memory_filling"];
+    pub const NAMING_PROCESSES: [&'static str; 3] =
+        ["held_idle", "suspected_hang", "memory_filling"];
 
     /// Returns `true` if the text of such a condition has the names of processes and notebooks.
     pub fn names_processes(&self) -> bool {
-        self.tag().is_some_and(|tag| Self::NAMING_PROCESSES.contains(&tag))
+        self.tag()
+            .is_some_and(|tag| Self::NAMING_PROCESSES.contains(&tag))
     }
 }
 

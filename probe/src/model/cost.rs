@@ -133,12 +133,21 @@ pub struct CostMark {
 impl CostMark {
     /// What somebody says about a moment, in as many characters as a server takes.
     pub fn read(at_ms: u64, text: &str) -> Self {
-        Self { at_ms, text: clean_line(text.trim()).chars().take(Mark::LONGEST_TEXT).collect() }
+        Self {
+            at_ms,
+            text: clean_line(text.trim())
+                .chars()
+                .take(Mark::LONGEST_TEXT)
+                .collect(),
+        }
     }
 
     /// Of a mark at a moment.
     pub fn new(at_ms: u64, mark: &Mark) -> Self {
-        Self { at_ms, text: mark.text.clone() }
+        Self {
+            at_ms,
+            text: mark.text.clone(),
+        }
     }
 }
 
@@ -197,7 +206,8 @@ impl StoredCost {
     /// Whether the numbers are within what a cell can cost; a file can say anything. The page has the same limits.
     pub fn is_possible(&self) -> bool {
         let is_within = |value: f64, most: f64| (0.0..=most).contains(&value);
-        let is_absent_or = |value: Option<f64>, most: f64| value.is_none_or(|value| is_within(value, most));
+        let is_absent_or =
+            |value: Option<f64>, most: f64| value.is_none_or(|value| is_within(value, most));
         is_within(self.duration_s, Self::LONGEST_S)
             && is_absent_or(self.gpu_s, Self::LONGEST_S)
             && is_absent_or(self.peak_memory_bytes, Self::MOST_BYTES)
@@ -209,14 +219,22 @@ impl StoredCost {
     /// Returns what a notebook stores of a cost, except for the run; `None` if no GPU was held.
     pub fn new(cost: &Cost) -> Option<Self> {
         let whole_mib = |bytes: f64| (bytes / STORED_BYTES).round() * STORED_BYTES;
-        let gpus: Vec<_> = cost.gpus.iter().map(|gpu| gpu.name.clone().unwrap_or_else(|| "GPU".to_owned())).collect();
+        let gpus: Vec<_> = cost
+            .gpus
+            .iter()
+            .map(|gpu| gpu.name.clone().unwrap_or_else(|| "GPU".to_owned()))
+            .collect();
         (!gpus.is_empty()).then(|| Self {
             version: Self::VERSION,
             duration_s: three_digits_of(cost.duration_s),
             gpu_s: cost.gpu_s.map(three_digits_of),
             peak_memory_bytes: cost.peak_memory_bytes.map(|bytes| whole_mib(bytes as f64)),
-            memory_change_bytes: cost.memory_change_bytes.map(|bytes| whole_mib(bytes as f64)),
-            energy_joules: cost.energy_joules.map(|joules| three_digits_of(joules.most)),
+            memory_change_bytes: cost
+                .memory_change_bytes
+                .map(|bytes| whole_mib(bytes as f64)),
+            energy_joules: cost
+                .energy_joules
+                .map(|joules| three_digits_of(joules.most)),
             shared: cost.shared,
             gpus,
             run: None,
@@ -230,13 +248,20 @@ mod tests {
 
     #[test]
     fn a_notebook_keeps_round_numbers() {
-        let gpu = GpuCost { name: Some("NVIDIA H200".to_owned()), ..GpuCost::default() };
+        let gpu = GpuCost {
+            name: Some("NVIDIA H200".to_owned()),
+            ..GpuCost::default()
+        };
         let cost = Cost {
             duration_s: 12.3456,
             gpu_s: Some(0.000_123_456),
             peak_memory_bytes: Some(3 * 1024 * 1024 + 100),
             memory_change_bytes: Some(-1024 * 1024 + 7),
-            energy_joules: Some(Joules { least: 1.0, most: 6123.0, estimate: 3000.0 }),
+            energy_joules: Some(Joules {
+                least: 1.0,
+                most: 6123.0,
+                estimate: 3000.0,
+            }),
             gpus: vec![gpu],
             ..Cost::default()
         };
@@ -247,6 +272,12 @@ mod tests {
             "run": null,
         });
         assert_eq!(stored, expected);
-        assert_eq!(StoredCost::new(&Cost { duration_s: 1.0, ..Cost::default() }), None);
+        assert_eq!(
+            StoredCost::new(&Cost {
+                duration_s: 1.0,
+                ..Cost::default()
+            }),
+            None
+        );
     }
 }

@@ -302,7 +302,13 @@ pub enum RecoveryAction {
 
 impl RecoveryAction {
     /// Every action, by NVML's number.
-    pub const ALL: [Self; 5] = [Self::None, Self::GpuReset, Self::NodeReboot, Self::DrainP2p, Self::DrainAndReset];
+    pub const ALL: [Self; 5] = [
+        Self::None,
+        Self::GpuReset,
+        Self::NodeReboot,
+        Self::DrainP2p,
+        Self::DrainAndReset,
+    ];
 }
 
 /// One fan.

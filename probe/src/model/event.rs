@@ -34,9 +34,8 @@ impl Event {
     pub fn is_same(&self, other: &Self) -> bool {
         use EventKind::{ProcessEnded, ProcessStarted};
         let is_alike = match (&self.what, &other.what) {
-            (ProcessStarted(one), ProcessStarted(other)) | (ProcessEnded(one), ProcessEnded(other)) => {
-                one.pid == other.pid
-            }
+            (ProcessStarted(one), ProcessStarted(other))
+            | (ProcessEnded(one), ProcessEnded(other)) => one.pid == other.pid,
             (one, other) => one == other,
         };
         self.at_ms == other.at_ms && self.gpu == other.gpu && is_alike
@@ -126,7 +125,11 @@ pub struct Mark {
 
 /// Returns a clause that says what is wrong and, if there is advice, what to do about it.
 pub fn with_advice(meaning: &str, advice: &str) -> String {
-    if advice.is_empty() { meaning.to_owned() } else { format!("{meaning}; {advice}") }
+    if advice.is_empty() {
+        meaning.to_owned()
+    } else {
+        format!("{meaning}; {advice}")
+    }
 }
 
 /// What is told where the health of a GPU has become this.
@@ -136,9 +139,12 @@ impl From<&Health> for EventKind {
             Health::Ok => Self::GpuBack,
             Health::Hung { .. } => Self::GpuHung,
             Health::Lost { .. } => Self::GpuLost,
-            Health::Failed { meaning, advice, .. } => {
-                Self::GpuFailed { meaning: meaning.clone(), advice: advice.clone() }
-            }
+            Health::Failed {
+                meaning, advice, ..
+            } => Self::GpuFailed {
+                meaning: meaning.clone(),
+                advice: advice.clone(),
+            },
             Health::Asleep { .. } => Self::GpuAsleep,
         }
     }
@@ -157,7 +163,10 @@ impl Mark {
         let text = text.trim();
         let length = text.chars().count();
         if !(1..=Self::LONGEST_TEXT).contains(&length) {
-            return Err(format!("a mark's text has 1 to {} characters, not {length}", Self::LONGEST_TEXT));
+            return Err(format!(
+                "a mark's text has 1 to {} characters, not {length}",
+                Self::LONGEST_TEXT
+            ));
         }
         Ok(clean_line(text))
     }

@@ -7,7 +7,9 @@ use ts_rs::TS;
 use super::{Activity, Allocation, MemorySample, Reading};
 
 /// Which part of a GPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, TS, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, TS, JsonSchema,
+)]
 pub struct MigInstance {
     /// `nvmlDeviceGetGpuInstanceId`.
     pub gpu_instance: u32,

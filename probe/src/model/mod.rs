@@ -39,28 +39,34 @@ pub use cell::Cell;
 pub use condition::{Condition, ConditionKind, GpuProcess, MemoryGrowth, Severity};
 pub use cost::{CellRun, Cost, CostCondition, CostMark, CostXid, GpuCost, Spread, StoredCost};
 pub use details::{
-    AccountedProcess, ApplicationClocks, Bar1, ComputeMode, ConfidentialCompute, Ecc, EccCounts, EccLocation, Fabric,
-    FabricState, Fan, GpuDetails, Mode, Modes, NvLink, NvLinkRemote, RecoveryAction, RemappedRows, RetiredPages,
-    SpareRows, ThrottledTimes,
+    AccountedProcess, ApplicationClocks, Bar1, ComputeMode, ConfidentialCompute, Ecc, EccCounts,
+    EccLocation, Fabric, FabricState, Fan, GpuDetails, Mode, Modes, NvLink, NvLinkRemote,
+    RecoveryAction, RemappedRows, RetiredPages, SpareRows, ThrottledTimes,
 };
-pub use event::{Event, EventKind, GpuRef, Mark, ProcessRef, Run, RunKind, RunStatus, XidReport, with_advice};
+pub use event::{
+    Event, EventKind, GpuRef, Mark, ProcessRef, Run, RunKind, RunStatus, XidReport, with_advice,
+};
 pub use inventory::{Gpu, Inventory, KnownGpu, Platform, SourceKind};
 pub use mig::{MigDevice, MigInstance, MigSample};
 pub use object::Object;
-pub use owner::{Ancestor, BatchJob, Container, ContainerRuntime, Job, JobKind, Notebook, Owner, Pod};
+pub use owner::{
+    Ancestor, BatchJob, Container, ContainerRuntime, Job, JobKind, Notebook, Owner, Pod,
+};
 pub use playback::Playback;
 pub use process::{Process, ProcessKind};
 pub use reading::{Absence, Reading};
 pub(crate) use reading::{Absent, absent};
 pub use record::{Record, type_of};
 pub use sample::{
-    Clocks, CpuSample, DiskSample, GpuSample, Health, HostSample, MemorySample, NetworkSample, NvLinks, PcieLink,
-    Power, RamSample, Sample, Temperature, ThrottleReason, Utilization,
+    Clocks, CpuSample, DiskSample, GpuSample, Health, HostSample, MemorySample, NetworkSample,
+    NvLinks, PcieLink, Power, RamSample, Sample, Temperature, ThrottleReason, Utilization,
 };
 pub use topology::{GpuLink, PciPath};
 pub use trace::{Trace, TraceMetric};
 
 /// Now, in milliseconds since the Unix epoch; 0 on a machine whose clock stands before 1970.
 pub fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_millis() as u64)
 }

@@ -30,7 +30,8 @@ impl Object {
     /// Where it is not what it should be, by its name.
     pub fn take<T: DeserializeOwned>(&mut self, name: &'static str) -> Result<T, Error> {
         match self.0.remove(name) {
-            Some(value) => T::deserialize(value).map_err(|error| Error::custom(format_args!("`{name}`: {error}"))),
+            Some(value) => T::deserialize(value)
+                .map_err(|error| Error::custom(format_args!("`{name}`: {error}"))),
             None => T::deserialize(Value::Null).map_err(|_| Error::missing_field(name)),
         }
     }
@@ -39,8 +40,15 @@ impl Object {
     ///
     /// # Errors
     /// As [`Self::take`].
-    pub fn take_or_default<T: DeserializeOwned + Default>(&mut self, name: &'static str) -> Result<T, Error> {
-        if self.0.contains_key(name) { self.take(name) } else { Ok(T::default()) }
+    pub fn take_or_default<T: DeserializeOwned + Default>(
+        &mut self,
+        name: &'static str,
+    ) -> Result<T, Error> {
+        if self.0.contains_key(name) {
+            self.take(name)
+        } else {
+            Ok(T::default())
+        }
     }
 
     /// Takes all that is left, as one value.
@@ -166,10 +174,28 @@ mod tests {
     fn fields_are_taken_until_nothing_is_left() {
         let mut object = Object::parse(r#"{"a":1,"b":null,"c":[2],"d":3}"#).unwrap();
         assert_eq!(object.take::<u8>("a").unwrap(), 1);
-        assert_eq!((object.take::<Option<u8>>("b").unwrap(), object.take::<Option<u8>>("z").unwrap()), (None, None));
-        assert_eq!((object.take_or_default::<u8>("z").unwrap(), object.take_or_default::<u8>("d").unwrap()), (0, 3));
-        assert_eq!(object.take::<u8>("z").unwrap_err().to_string(), "missing field `z`");
-        assert_eq!(object.take::<u8>("c").unwrap_err().to_string(), "`c`: invalid type: sequence, expected u8");
+        assert_eq!(
+            (
+                object.take::<Option<u8>>("b").unwrap(),
+                object.take::<Option<u8>>("z").unwrap()
+            ),
+            (None, None)
+        );
+        assert_eq!(
+            (
+                object.take_or_default::<u8>("z").unwrap(),
+                object.take_or_default::<u8>("d").unwrap()
+            ),
+            (0, 3)
+        );
+        assert_eq!(
+            object.take::<u8>("z").unwrap_err().to_string(),
+            "missing field `z`"
+        );
+        assert_eq!(
+            object.take::<u8>("c").unwrap_err().to_string(),
+            "`c`: invalid type: sequence, expected u8"
+        );
         object.strict().unwrap();
         let left = Object::parse(r#"{"e":1}"#).unwrap();
         assert_eq!(left.strict().unwrap_err().to_string(), "unknown field `e`");
@@ -182,10 +208,14 @@ mod tests {
         let variants = schema.get("oneOf").and_then(Value::as_array).unwrap();
         for variant in variants {
             let tag = variant["properties"][key]["const"].as_str().unwrap();
-            let fields = variant["required"].as_array().unwrap().len() + usize::from(variant.get("$ref").is_some());
+            let fields = variant["required"].as_array().unwrap().len()
+                + usize::from(variant.get("$ref").is_some());
             match serde_json::from_value::<T>(serde_json::json!({ key: tag })) {
                 Ok(_) => assert_eq!(fields, 1, "{tag}"),
-                Err(error) => assert!(fields > 1 && error.to_string().contains("missing field"), "{tag}: {error}"),
+                Err(error) => assert!(
+                    fields > 1 && error.to_string().contains("missing field"),
+                    "{tag}: {error}"
+                ),
             }
         }
     }
@@ -195,7 +225,12 @@ mod tests {
         check_tags::<ConditionKind>("condition");
         check_tags::<EventKind>("what");
         check_tags::<Health>("state");
-        let error = serde_json::from_str::<Health>(r#"{"state":"well"}"#).unwrap_err().to_string();
-        assert!(error.starts_with("unknown variant `well`, expected one of `ok`, `asleep`"), "{error}");
+        let error = serde_json::from_str::<Health>(r#"{"state":"well"}"#)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with("unknown variant `well`, expected one of `ok`, `asleep`"),
+            "{error}"
+        );
     }
 }

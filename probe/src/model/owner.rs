@@ -52,25 +52,49 @@ impl Owner {
     /// The smallest of these that is more than a process: its notebook, batch job, pod, container or service; `None`
     /// where it is of none, as a program of a login session.
     pub fn job(&self) -> Option<Job> {
-        let of = |kind, id: &str| Job { kind, id: id.to_owned(), path: None, name: None, private: false };
+        let of = |kind, id: &str| Job {
+            kind,
+            id: id.to_owned(),
+            path: None,
+            name: None,
+            private: false,
+        };
         if let Some(notebook) = &self.notebook {
             let path = Some(notebook.path.clone());
-            return Some(Job { path, ..of(JobKind::Notebook, &notebook.kernel_id) });
+            return Some(Job {
+                path,
+                ..of(JobKind::Notebook, &notebook.kernel_id)
+            });
         }
-        let batch = self.batch_job().map(|(kind, job)| Job { private: job.private, ..of(kind, &job.job_id) });
+        let batch = self.batch_job().map(|(kind, job)| Job {
+            private: job.private,
+            ..of(kind, &job.job_id)
+        });
         let pod = || {
             let pod = self.pod.as_ref()?;
-            Some(Job { name: pod.name.as_ref().map(|_| pod.label()), ..of(JobKind::Pod, &pod.uid) })
+            Some(Job {
+                name: pod.name.as_ref().map(|_| pod.label()),
+                ..of(JobKind::Pod, &pod.uid)
+            })
         };
-        let container = || self.container.as_ref().map(|container| of(JobKind::Container, &container.id));
+        let container = || {
+            self.container
+                .as_ref()
+                .map(|container| of(JobKind::Container, &container.id))
+        };
         let service = || self.service().map(|unit| of(JobKind::Service, unit));
         batch.or_else(pod).or_else(container).or_else(service)
     }
 
     /// Returns the batch job that it runs in, with its kind.
     pub fn batch_job(&self) -> Option<(JobKind, &BatchJob)> {
-        let jobs = [(JobKind::Slurm, &self.slurm), (JobKind::Pbs, &self.pbs), (JobKind::Lsf, &self.lsf)];
-        jobs.into_iter().find_map(|(kind, job)| Some((kind, job.as_ref()?)))
+        let jobs = [
+            (JobKind::Slurm, &self.slurm),
+            (JobKind::Pbs, &self.pbs),
+            (JobKind::Lsf, &self.lsf),
+        ];
+        jobs.into_iter()
+            .find_map(|(kind, job)| Some((kind, job.as_ref()?)))
     }
 
     /// Returns the fields that [`Self::batch_job`] reads.
@@ -81,7 +105,9 @@ impl Owner {
     /// The systemd service that started it. Everything that a user starts is in the service of their own manager, and
     /// scopes are of sessions: both say nothing.
     pub fn service(&self) -> Option<&str> {
-        self.unit.as_deref().filter(|unit| unit.ends_with(".service") && !unit.starts_with("user@"))
+        self.unit
+            .as_deref()
+            .filter(|unit| unit.ends_with(".service") && !unit.starts_with("user@"))
     }
 }
 
@@ -113,7 +139,9 @@ impl Job {
 }
 
 /// Kinds of what processes are of together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum JobKind {
     /// A Jupyter kernel and what it started.
@@ -150,7 +178,10 @@ impl JobKind {
 
     /// The one with this word.
     pub fn from_word(word: &str) -> Option<Self> {
-        Self::WORDS.into_iter().find(|(_, its)| *its == word).map(|(kind, _)| kind)
+        Self::WORDS
+            .into_iter()
+            .find(|(_, its)| *its == word)
+            .map(|(kind, _)| kind)
     }
 
     /// Returns the name of the batch system that runs jobs of this kind; `None` for other kinds.
@@ -246,7 +277,9 @@ pub struct Container {
 impl Container {
     /// Its name, or the first digits of its id, as `docker ps` shows them.
     pub fn label(&self) -> &str {
-        self.name.as_deref().unwrap_or_else(|| self.id.get(..12).unwrap_or(&self.id))
+        self.name
+            .as_deref()
+            .unwrap_or_else(|| self.id.get(..12).unwrap_or(&self.id))
     }
 }
 

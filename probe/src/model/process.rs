@@ -85,7 +85,10 @@ mod tests {
             recorded.as_object_mut().unwrap().remove(added).unwrap();
         }
         let process: Process = serde_json::from_value(recorded).unwrap();
-        assert_eq!(process.host_memory_bytes, Reading::Absent(Absence::NotReadYet));
+        assert_eq!(
+            process.host_memory_bytes,
+            Reading::Absent(Absence::NotReadYet)
+        );
         assert_eq!(process.traced, Reading::Absent(Absence::NotReadYet));
     }
 }

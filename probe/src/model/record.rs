@@ -57,7 +57,9 @@ impl Record {
 /// # Errors
 /// Where the text is not an object with one.
 pub fn type_of(text: &str) -> Result<Cow<'_, str>, serde_json::Error> {
-    let at_sight = text.strip_prefix(r#"{"type":""#).and_then(|rest| Some(rest.split_once('"')?.0));
+    let at_sight = text
+        .strip_prefix(r#"{"type":""#)
+        .and_then(|rest| Some(rest.split_once('"')?.0));
     match at_sight.filter(|kind| !kind.contains('\\')) {
         Some(kind) => Ok(kind.into()),
         None => Object::parse(text)?.take::<String>("type").map(Cow::Owned),
@@ -82,11 +84,20 @@ mod tests {
     /// One record of each kind, as the collector makes them.
     fn records() -> Vec<Record> {
         let source = SourceChoice::Sim(3).open(None).unwrap().into();
-        let moment = sampler::once(&source, &Options::new(Duration::from_secs(1), CommandLines::All)).unwrap();
+        let moment = sampler::once(
+            &source,
+            &Options::new(Duration::from_secs(1), CommandLines::All),
+        )
+        .unwrap();
         vec![
             Record::Inventory(moment.inventory),
             Record::Sample(moment.sample),
-            Record::Details(GpuDetails::absent(1, None, 5, &Absence::DriverError { code: 7 })),
+            Record::Details(GpuDetails::absent(
+                1,
+                None,
+                5,
+                &Absence::DriverError { code: 7 },
+            )),
             Record::Trace(Trace {
                 index: 0,
                 uuid: None,
@@ -96,14 +107,26 @@ mod tests {
                 values: vec![1.0, 2.5],
                 gap: false,
             }),
-            Record::Answers(DriverAnswers { renumbered: false, gpus: vec![(0, answers().into())] }),
-            Record::Event(Event { at_ms: 3, gpu: None, what: EventKind::MigChanged }),
+            Record::Answers(DriverAnswers {
+                renumbered: false,
+                gpus: vec![(0, answers().into())],
+            }),
+            Record::Event(Event {
+                at_ms: 3,
+                gpu: None,
+                what: EventKind::MigChanged,
+            }),
         ]
     }
 
     fn answers() -> CachedAnswers {
         let mut answers = CachedAnswers::default();
-        answers.keep(None, Query::Field(185, 2), 2, Ok(Value::Numbers(vec![43_600])));
+        answers.keep(
+            None,
+            Query::Field(185, 2),
+            2,
+            Ok(Value::Numbers(vec![43_600])),
+        );
         answers
     }
 
@@ -126,7 +149,10 @@ mod tests {
             assert_eq!(Record::decode(&line).unwrap(), record);
             // Somebody else's collector may write the type last.
             let (kind, rest) = line[1..].split_once(',').unwrap();
-            let turned = format!("{{{},{kind}}}", rest.trim_end_matches('}').to_owned() + &closing(rest));
+            let turned = format!(
+                "{{{},{kind}}}",
+                rest.trim_end_matches('}').to_owned() + &closing(rest)
+            );
             assert_eq!(Record::decode(&turned).unwrap(), record, "{turned}");
         }
     }
@@ -138,7 +164,15 @@ mod tests {
 
     #[test]
     fn what_is_no_record_is_refused() {
-        for line in ["", "null", "{}", r#"{"type":"sample"}"#, r#"{"type":"samples"}"#, r#"{"type":"sample","#, "[1]"] {
+        for line in [
+            "",
+            "null",
+            "{}",
+            r#"{"type":"sample"}"#,
+            r#"{"type":"samples"}"#,
+            r#"{"type":"sample","#,
+            "[1]",
+        ] {
             assert!(Record::decode(line).is_err(), "{line}");
         }
     }

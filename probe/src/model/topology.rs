@@ -20,7 +20,9 @@ pub struct GpuLink {
 }
 
 /// The way between two GPUs through PCI Express, the nearest first; in brackets what `nvidia-smi topo -m` writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, TS, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, TS, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum PciPath {
     /// Two GPUs on one board.

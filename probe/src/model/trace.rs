@@ -26,7 +26,9 @@ pub struct Trace {
 }
 
 /// What the driver records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, TS, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, TS, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum TraceMetric {
     /// The board's draw in watts, 50 times a second (`NVML_TOTAL_POWER_SAMPLES`).

@@ -44,7 +44,15 @@ impl Drop for Restore<'_> {
 /// Whether the tests run as a root who may act as somebody else; those of some containers may not.
 #[cfg(test)]
 pub(super) fn is_possible() -> bool {
-    let is_possible = rustix::process::geteuid().is_root() && run(User { uid: 65_533, gid: 65_533 }, || Ok(())).is_ok();
+    let is_possible = rustix::process::geteuid().is_root()
+        && run(
+            User {
+                uid: 65_533,
+                gid: 65_533,
+            },
+            || Ok(()),
+        )
+        .is_ok();
     if !is_possible {
         eprintln!("skipped: only root can act as somebody else");
     }
@@ -64,22 +72,47 @@ mod tests {
         }
         let ids = || {
             let status = fs::read_to_string("/proc/thread-self/status").unwrap();
-            let line = |key: &str| status.lines().find_map(|line| line.strip_prefix(key)).unwrap().trim().to_owned();
+            let line = |key: &str| {
+                status
+                    .lines()
+                    .find_map(|line| line.strip_prefix(key))
+                    .unwrap()
+                    .trim()
+                    .to_owned()
+            };
             (line("Uid:"), line("Gid:"), line("Groups:"), line("CapEff:"))
         };
         let before = ids();
-        let (uids, gids, groups, capabilities) = run(User { uid: 65_533, gid: 65_532 }, || Ok(ids())).unwrap();
-        assert_eq!((uids.as_str(), gids.as_str()), ("0\t65533\t0\t65533", "0\t65532\t0\t65532"));
+        let (uids, gids, groups, capabilities) = run(
+            User {
+                uid: 65_533,
+                gid: 65_532,
+            },
+            || Ok(ids()),
+        )
+        .unwrap();
+        assert_eq!(
+            (uids.as_str(), gids.as_str()),
+            ("0\t65533\t0\t65533", "0\t65532\t0\t65532")
+        );
         assert_eq!((groups.as_str(), capabilities.trim_matches('0')), ("", ""));
         assert_eq!(ids(), before);
-        let elsewhere =
-            run(User { uid: 65_533, gid: 65_532 }, || Ok(thread::spawn(geteuid_of_process).join().unwrap()));
+        let elsewhere = run(
+            User {
+                uid: 65_533,
+                gid: 65_532,
+            },
+            || Ok(thread::spawn(geteuid_of_process).join().unwrap()),
+        );
         assert_eq!(elsewhere.unwrap(), "0", "the process stays root's");
     }
 
     fn geteuid_of_process() -> String {
         let status = fs::read_to_string(format!("/proc/{}/status", process::id())).unwrap();
-        let uids = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap();
+        let uids = status
+            .lines()
+            .find_map(|line| line.strip_prefix("Uid:"))
+            .unwrap();
         uids.split_whitespace().nth(1).unwrap().to_owned()
     }
 }

@@ -30,7 +30,9 @@ pub(super) fn read(text: &str, owner: &mut Owner) {
     owner.slurm = paths.iter().find_map(|path| slurm(path));
     owner.pbs = paths.iter().find_map(|path| pbs(path));
     owner.lsf = paths.iter().find_map(|path| lsf(path));
-    owner.pod = paths.iter().find_map(|path| path.iter().rev().find_map(|component| pod(component)));
+    owner.pod = paths
+        .iter()
+        .find_map(|path| path.iter().rev().find_map(|component| pod(component)));
     owner.container = paths.iter().find_map(|path| Some(container(path)?.1));
     // In some hierarchies, a process can be in the cgroup of the program that started its
     // container.
@@ -45,23 +47,44 @@ pub(super) fn read(text: &str, owner: &mut Owner) {
 /// `slice:prefix:name`. A container runtime with the cgroupfs driver uses this as the name of one
 /// directory.
 fn components(path: &str) -> Vec<&str> {
-    path.split(['/', ':']).filter(|component| !component.is_empty()).collect()
+    path.split(['/', ':'])
+        .filter(|component| !component.is_empty())
+        .collect()
 }
 
 /// `/system.slice/slurmstepd.scope/job_42/step_0/user/task_0` (v2), `/slurm/uid_1000/job_42/step_batch` (v1). Slurm 26.05
 /// has the job's SLUID instead of `job_42` in v2, unless cgroup.conf(5) says `CgroupJobIdPaths=yes`.
 fn slurm(path: &[&str]) -> Option<BatchJob> {
-    let below = path.iter().position(|part| part.ends_with("slurmstepd.scope") || part.starts_with("slurm"))?;
-    let named = |prefix: &str| path[below..].iter().find_map(|part| part.strip_prefix(prefix)).map(str::to_owned);
+    let below = path
+        .iter()
+        .position(|part| part.ends_with("slurmstepd.scope") || part.starts_with("slurm"))?;
+    let named = |prefix: &str| {
+        path[below..]
+            .iter()
+            .find_map(|part| part.strip_prefix(prefix))
+            .map(str::to_owned)
+    };
     let job_id = named("job_").filter(|id| is_number(id));
-    let sluid = || path.get(below + 1).filter(|part| is_sluid(part)).map(|part| (*part).to_owned());
-    Some(BatchJob { job_id: job_id.or_else(sluid)?, step: named("step_"), private: false })
+    let sluid = || {
+        path.get(below + 1)
+            .filter(|part| is_sluid(part))
+            .map(|part| (*part).to_owned())
+    };
+    Some(BatchJob {
+        job_id: job_id.or_else(sluid)?,
+        step: named("step_"),
+        private: false,
+    })
 }
 
 /// Whether it is a job's SLUID as Slurm writes it: `s` and 13 digits of Crockford's base 32.
 pub(crate) fn is_sluid(id: &str) -> bool {
-    let is_digit = |byte: u8| byte.is_ascii_digit() || (byte.is_ascii_uppercase() && !b"ILOU".contains(&byte));
-    id.len() == 14 && id.strip_prefix('s').is_some_and(|digits| digits.bytes().all(is_digit))
+    let is_digit =
+        |byte: u8| byte.is_ascii_digit() || (byte.is_ascii_uppercase() && !b"ILOU".contains(&byte));
+    id.len() == 14
+        && id
+            .strip_prefix('s')
+            .is_some_and(|digits| digits.bytes().all(is_digit))
 }
 
 /// Finds a job of PBS. Its cgroups hook writes `/pbs_jobs.service/jobid/88123.server`, with cgroup
@@ -72,20 +95,32 @@ fn pbs(path: &[&str]) -> Option<BatchJob> {
     let job_id = path.windows(2).enumerate().find_map(|(at, pair)| {
         let parent = pair[0].strip_suffix(".slice").unwrap_or(pair[0]);
         let is_service = |name: &&str| name.ends_with(".service");
-        let is_jobs_of_service = matches!(parent, "jobid" | "jobs") && path[..at].last().is_some_and(is_service);
+        let is_jobs_of_service =
+            matches!(parent, "jobid" | "jobs") && path[..at].last().is_some_and(is_service);
         let is_prefix = parent == "torque" || (parent.starts_with("pbs") && !is_service(&parent));
         let name = pair[1].strip_suffix(".slice").unwrap_or(pair[1]);
-        let id = name.strip_prefix(parent).and_then(|rest| rest.strip_prefix('-')).unwrap_or(name);
-        (is_jobs_of_service || is_prefix).then(|| unescape(id)).filter(|id| is_pbs_id(id))
+        let id = name
+            .strip_prefix(parent)
+            .and_then(|rest| rest.strip_prefix('-'))
+            .unwrap_or(name);
+        (is_jobs_of_service || is_prefix)
+            .then(|| unescape(id))
+            .filter(|id| is_pbs_id(id))
     })?;
-    Some(BatchJob { job_id, step: None, private: false })
+    Some(BatchJob {
+        job_id,
+        step: None,
+        private: false,
+    })
 }
 
 /// Returns `true` for `88123`, `88123.server` and `88123[7].server`.
 fn is_pbs_id(id: &str) -> bool {
     let sequence = id.split_once('.').map_or(id, |(sequence, _)| sequence);
     match sequence.split_once('[') {
-        Some((number, index)) => is_number(number) && index.strip_suffix(']').is_some_and(is_number),
+        Some((number, index)) => {
+            is_number(number) && index.strip_suffix(']').is_some_and(is_number)
+        }
         None => is_number(sequence),
     }
 }
@@ -93,12 +128,18 @@ fn is_pbs_id(id: &str) -> bool {
 /// Finds a job of LSF in `/lsf/CLUSTER/job.88123.4711.1700000000`: the job, the process and the
 /// second of its start. An element of an array can have its index after the job: `job.88123[7].…`.
 fn lsf(path: &[&str]) -> Option<BatchJob> {
-    let below = path.iter().position(|part| matches!(*part, "lsf" | "lsf.slice" | "lsf.service"))?;
+    let below = path
+        .iter()
+        .position(|part| matches!(*part, "lsf" | "lsf.slice" | "lsf.service"))?;
     let job_id = path[below..].iter().find_map(|part| {
         let id = part.strip_prefix("job.")?.split('.').next()?;
         is_pbs_id(id).then(|| id.to_owned())
     })?;
-    Some(BatchJob { job_id, step: None, private: false })
+    Some(BatchJob {
+        job_id,
+        step: None,
+        private: false,
+    })
 }
 
 fn is_number(text: &str) -> bool {
@@ -114,8 +155,13 @@ fn pod(component: &str) -> Option<Pod> {
     let uid = uid.replace('_', "-");
     // The UID of a static pod is a hash without dashes.
     let digits = uid.bytes().filter(|byte| *byte != b'-');
-    let is_uid = digits.clone().count() == 32 && digits.clone().all(|byte| byte.is_ascii_hexdigit());
-    (is_uid && (before.is_empty() || before.ends_with('-'))).then_some(Pod { uid, namespace: None, name: None })
+    let is_uid =
+        digits.clone().count() == 32 && digits.clone().all(|byte| byte.is_ascii_hexdigit());
+    (is_uid && (before.is_empty() || before.ends_with('-'))).then_some(Pod {
+        uid,
+        namespace: None,
+        name: None,
+    })
 }
 
 /// Finds the innermost container, and its position in the path.
@@ -133,7 +179,16 @@ fn container(path: &[&str]) -> Option<(usize, Container)> {
             podman if podman.starts_with("libpod") => ContainerRuntime::Podman,
             _ => ContainerRuntime::Unknown,
         };
-        is_id.then(|| (at, Container { runtime, id: id.to_owned(), name: None }))
+        is_id.then(|| {
+            (
+                at,
+                Container {
+                    runtime,
+                    id: id.to_owned(),
+                    name: None,
+                },
+            )
+        })
     })
 }
 
@@ -145,7 +200,8 @@ fn is_contained(path: &[&str]) -> bool {
 /// container, unless that is the runtime's own. Pods are started by Kubernetes alone.
 fn unit_of_contained(path: &[&str], is_pod: bool) -> Option<String> {
     let (outside, inside) = path.split_at(container(path).map_or(path.len(), |(at, _)| at));
-    let started_by = || unit(outside).filter(|unit| !is_pod && !RUNTIME_SERVICES.contains(&unit.as_str()));
+    let started_by =
+        || unit(outside).filter(|unit| !is_pod && !RUNTIME_SERVICES.contains(&unit.as_str()));
     unit(inside).or_else(started_by)
 }
 
@@ -153,8 +209,11 @@ fn unit_of_contained(path: &[&str], is_pod: bool) -> Option<String> {
 /// systems are no units: other fields have what they say.
 fn unit(path: &[&str]) -> Option<String> {
     path.iter().enumerate().rev().find_map(|(at, component)| {
-        let is_unit = component.rsplit_once('.').is_some_and(|(_, kind)| kind == "service" || kind == "scope");
-        let is_of_batch_system = component.ends_with("slurmstepd.scope") || pbs(&path[at..]).is_some();
+        let is_unit = component
+            .rsplit_once('.')
+            .is_some_and(|(_, kind)| kind == "service" || kind == "scope");
+        let is_of_batch_system =
+            component.ends_with("slurmstepd.scope") || pbs(&path[at..]).is_some();
         let tells_something = container(&[component]).is_none()
             && !is_of_batch_system
             && !component.starts_with("session-")
@@ -169,7 +228,10 @@ fn unescape(name: &str) -> String {
     let mut rest = name;
     while let Some((before, after)) = rest.split_once("\\x") {
         plain += before;
-        match after.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+        match after
+            .get(..2)
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok())
+        {
             Some(byte) if byte.is_ascii() => {
                 plain.push(char::from(byte));
                 rest = &after[2..];
@@ -199,23 +261,53 @@ mod tests {
     #[test]
     fn slurm_of_both_cgroup_versions() {
         for (path, step) in [
-            ("0::/system.slice/slurmstepd.scope/job_42/step_0/user/task_0", "0"),
-            ("0::/system.slice/node1_slurmstepd.scope/job_42/step_batch/user", "batch"),
-            ("4:memory:/slurm/uid_1000/job_42/step_interactive", "interactive"),
-            ("4:memory:/slurm_node1/uid_1000/job_42/step_extern", "extern"),
+            (
+                "0::/system.slice/slurmstepd.scope/job_42/step_0/user/task_0",
+                "0",
+            ),
+            (
+                "0::/system.slice/node1_slurmstepd.scope/job_42/step_batch/user",
+                "batch",
+            ),
+            (
+                "4:memory:/slurm/uid_1000/job_42/step_interactive",
+                "interactive",
+            ),
+            (
+                "4:memory:/slurm_node1/uid_1000/job_42/step_extern",
+                "extern",
+            ),
         ] {
             let job = owner(path).slurm.unwrap();
-            assert_eq!((job.job_id.as_str(), job.step.as_deref()), ("42", Some(step)), "{path}");
+            assert_eq!(
+                (job.job_id.as_str(), job.step.as_deref()),
+                ("42", Some(step)),
+                "{path}"
+            );
         }
-        let by_sluid = owner("0::/system.slice/slurmstepd.scope/sEKNKTV3WPV500/step_0/user/task_0").slurm.unwrap();
-        assert_eq!((by_sluid.job_id.as_str(), by_sluid.step.as_deref()), ("sEKNKTV3WPV500", Some("0")));
-        for no_job in ["sEKNKTV3WPV50", "sEKNKTV3WPV5000", "sEKNKTV3WPV50o", "sEKNKTV3WPV50U", "SEKNKTV3WPV500", "job_"]
-        {
+        let by_sluid = owner("0::/system.slice/slurmstepd.scope/sEKNKTV3WPV500/step_0/user/task_0")
+            .slurm
+            .unwrap();
+        assert_eq!(
+            (by_sluid.job_id.as_str(), by_sluid.step.as_deref()),
+            ("sEKNKTV3WPV500", Some("0"))
+        );
+        for no_job in [
+            "sEKNKTV3WPV50",
+            "sEKNKTV3WPV5000",
+            "sEKNKTV3WPV50o",
+            "sEKNKTV3WPV50U",
+            "SEKNKTV3WPV500",
+            "job_",
+        ] {
             let path = format!("0::/system.slice/slurmstepd.scope/{no_job}/step_0");
             assert_eq!(owner(&path).slurm, None, "{no_job}");
         }
         assert_eq!(owner("0::/system.slice/slurmd.service").slurm, None);
-        assert_eq!(owner("0::/system.slice/slurmd.service").unit.as_deref(), Some("slurmd.service"));
+        assert_eq!(
+            owner("0::/system.slice/slurmd.service").unit.as_deref(),
+            Some("slurmd.service")
+        );
     }
 
     #[test]
@@ -223,11 +315,25 @@ mod tests {
         let systemd = format!(
             "0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod11111111_2222_3333_4444_555555555555.slice/cri-containerd-{ID}.scope"
         );
-        let cgroupfs = format!("5:cpu:/kubepods/besteffort/pod11111111-2222-3333-4444-555555555555/{ID}");
-        for (text, runtime) in [(systemd, ContainerRuntime::Containerd), (cgroupfs, ContainerRuntime::Unknown)] {
+        let cgroupfs =
+            format!("5:cpu:/kubepods/besteffort/pod11111111-2222-3333-4444-555555555555/{ID}");
+        for (text, runtime) in [
+            (systemd, ContainerRuntime::Containerd),
+            (cgroupfs, ContainerRuntime::Unknown),
+        ] {
             let owner = owner(&text);
-            assert_eq!(owner.pod.unwrap().uid, "11111111-2222-3333-4444-555555555555");
-            assert_eq!(owner.container, Some(Container { runtime, id: ID.to_owned(), name: None }));
+            assert_eq!(
+                owner.pod.unwrap().uid,
+                "11111111-2222-3333-4444-555555555555"
+            );
+            assert_eq!(
+                owner.container,
+                Some(Container {
+                    runtime,
+                    id: ID.to_owned(),
+                    name: None
+                })
+            );
             assert_eq!(owner.unit, None);
         }
     }
@@ -236,39 +342,73 @@ mod tests {
     fn pbs_job_is_found_in_all_layouts() {
         for (path, id) in [
             ("0::/pbs_jobs.service/jobid/88123.server", "88123.server"),
-            ("4:memory:/pbspro.service/jobid/88123[7].gadi-pbs/child", "88123[7].gadi-pbs"),
+            (
+                "4:memory:/pbspro.service/jobid/88123[7].gadi-pbs/child",
+                "88123[7].gadi-pbs",
+            ),
             ("4:memory:/site.service/jobid/88123.server", "88123.server"),
             ("0::/pbs_jobs.service/jobs/88123.server", "88123.server"),
-            ("0::/system.slice/pbs_jobs.service/jobid/88123.server", "88123.server"),
-            (r"4:memory:/pbspro.slice/pbspro-88123\x5b7\x5d.a\x2db.slice", "88123[7].a-b"),
+            (
+                "0::/system.slice/pbs_jobs.service/jobid/88123.server",
+                "88123.server",
+            ),
+            (
+                r"4:memory:/pbspro.slice/pbspro-88123\x5b7\x5d.a\x2db.slice",
+                "88123[7].a-b",
+            ),
             ("3:cpuset:/pbs_jobs/88123.server", "88123.server"),
-            ("3:cpuset:/torque/88123.server\n1:name=systemd:/system.slice/ssh.service", "88123.server"),
+            (
+                "3:cpuset:/torque/88123.server\n1:name=systemd:/system.slice/ssh.service",
+                "88123.server",
+            ),
         ] {
             let owner = owner(path);
-            let job = owner.pbs.as_ref().map(|job| (job.job_id.as_str(), job.private));
+            let job = owner
+                .pbs
+                .as_ref()
+                .map(|job| (job.job_id.as_str(), job.private));
             assert_eq!(job, Some((id, false)), "{path}");
             assert_eq!(owner.job().unwrap().kind, JobKind::Pbs, "{path}");
-            assert!(owner.unit.is_none_or(|unit| unit == "ssh.service"), "{path}");
+            assert!(
+                owner.unit.is_none_or(|unit| unit == "ssh.service"),
+                "{path}"
+            );
         }
-        for none in
-            ["pbs.service", "pbs_jobs.service/jobid", "a.service/jobid/x1.server", "a/jobid/1", "pbs/7x", "pbs/[7]"]
-        {
+        for none in [
+            "pbs.service",
+            "pbs_jobs.service/jobid",
+            "a.service/jobid/x1.server",
+            "a/jobid/1",
+            "pbs/7x",
+            "pbs/[7]",
+        ] {
             assert_eq!(owner(&format!("0::/{none}")).pbs, None, "{none}");
         }
-        assert_eq!(owner("0::/system.slice/pbs.service").unit.as_deref(), Some("pbs.service"));
+        assert_eq!(
+            owner("0::/system.slice/pbs.service").unit.as_deref(),
+            Some("pbs.service")
+        );
     }
 
     #[test]
     fn lsf_job_is_found_below_its_cluster() {
         for (path, id) in [
             ("9:freezer:/lsf/cluster1/job.88123.4711.1700000000", "88123"),
-            ("0::/lsf/cluster1/job.88123[7].4711.1700000000/task", "88123[7]"),
+            (
+                "0::/lsf/cluster1/job.88123[7].4711.1700000000/task",
+                "88123[7]",
+            ),
             ("0::/lsf.slice/cluster1/job.88123.4711.1700000000", "88123"),
         ] {
             let job = owner(path).lsf.map(|job| (job.job_id, job.private));
             assert_eq!(job, Some((id.to_owned(), false)), "{path}");
         }
-        for none in ["lsf/cluster1", "lsf/cluster1/job.x.1", "job.7.8.9", "lsf/cluster1/job."] {
+        for none in [
+            "lsf/cluster1",
+            "lsf/cluster1/job.x.1",
+            "job.7.8.9",
+            "lsf/cluster1/job.",
+        ] {
             assert_eq!(owner(&format!("0::/{none}")).lsf, None, "{none}");
         }
     }
@@ -299,7 +439,11 @@ mod tests {
         ] {
             let owner = owner(&format!("0::{path}"));
             assert_eq!(owner.container.unwrap().id, INNER, "{path}");
-            assert_eq!(owner.pod.map(|pod| pod.uid), has_pod.then(|| UID.to_owned()), "{path}");
+            assert_eq!(
+                owner.pod.map(|pod| pod.uid),
+                has_pod.then(|| UID.to_owned()),
+                "{path}"
+            );
             assert_eq!(owner.unit, None, "{path}");
         }
     }
@@ -308,10 +452,19 @@ mod tests {
     fn unit_that_started_container_is_found() {
         for (path, unit) in [
             // Podman with `--cgroups=split`, as Quadlet starts it.
-            (format!("/system.slice/ollama.service/libpod-payload-{ID}"), Some("ollama.service")),
+            (
+                format!("/system.slice/ollama.service/libpod-payload-{ID}"),
+                Some("ollama.service"),
+            ),
             (format!("/system.slice/docker.service/docker/{ID}"), None),
-            (format!("/system.slice/podman-ollama.service/libpod-payload-{ID}"), Some("podman-ollama.service")),
-            (format!("/system.slice/docker-{ID}.scope/system.slice/ollama.service"), Some("ollama.service")),
+            (
+                format!("/system.slice/podman-ollama.service/libpod-payload-{ID}"),
+                Some("podman-ollama.service"),
+            ),
+            (
+                format!("/system.slice/docker-{ID}.scope/system.slice/ollama.service"),
+                Some("ollama.service"),
+            ),
             (format!("/system.slice:docker:{ID}"), None),
         ] {
             let owner = owner(&format!("0::{path}"));
@@ -334,7 +487,12 @@ mod tests {
                 ),
                 Containerd,
             ),
-            (format!("0::/system.slice/crio.service/kubepods-pod{SLICE_UID}.slice:crio:{ID}/child"), Crio),
+            (
+                format!(
+                    "0::/system.slice/crio.service/kubepods-pod{SLICE_UID}.slice:crio:{ID}/child"
+                ),
+                Crio,
+            ),
             // `--cgroup-root=/kubelet`, as in kind.
             (
                 format!(
@@ -342,16 +500,27 @@ mod tests {
                 ),
                 Containerd,
             ),
-            (format!("0::/kubelet/kubepods/burstable/pod{UID}/{ID}"), Unknown),
+            (
+                format!("0::/kubelet/kubepods/burstable/pod{UID}/{ID}"),
+                Unknown,
+            ),
             (
                 format!(
                     "0::/my-root.slice/my-root-kubepods.slice/my-root-kubepods-pod{SLICE_UID}.slice/crio-{ID}.scope"
                 ),
                 Crio,
             ),
-            (format!("0::/kubepods.slice/kubepods-pod{SLICE_UID}.slice/docker-{ID}.scope"), Docker),
+            (
+                format!("0::/kubepods.slice/kubepods-pod{SLICE_UID}.slice/docker-{ID}.scope"),
+                Docker,
+            ),
             // From within a container, paths are relative to its own cgroup.
-            (format!("0::/../../kubepods-burstable-pod{SLICE_UID}.slice/cri-containerd-{ID}.scope"), Containerd),
+            (
+                format!(
+                    "0::/../../kubepods-burstable-pod{SLICE_UID}.slice/cri-containerd-{ID}.scope"
+                ),
+                Containerd,
+            ),
             // With cgroup v1, not every hierarchy has the pod.
             (
                 format!(
@@ -362,29 +531,62 @@ mod tests {
         ] {
             let owner = owner(&text);
             assert_eq!(owner.pod.map(|pod| pod.uid).as_deref(), Some(UID), "{text}");
-            assert_eq!(owner.container, Some(Container { runtime, id: ID.to_owned(), name: None }), "{text}");
+            assert_eq!(
+                owner.container,
+                Some(Container {
+                    runtime,
+                    id: ID.to_owned(),
+                    name: None
+                }),
+                "{text}"
+            );
             assert_eq!(owner.unit, None, "{text}");
         }
-        let static_pod = owner("0::/kubepods.slice/kubepods-pod0123456789abcdef0123456789abcdef.slice");
-        assert_eq!(static_pod.pod.unwrap().uid, "0123456789abcdef0123456789abcdef");
-        let podman_pod = format!("0::/machine.slice/machine-libpod_pod_{ID}.slice/libpod-{ID}.scope");
+        let static_pod =
+            owner("0::/kubepods.slice/kubepods-pod0123456789abcdef0123456789abcdef.slice");
+        assert_eq!(
+            static_pod.pod.unwrap().uid,
+            "0123456789abcdef0123456789abcdef"
+        );
+        let podman_pod =
+            format!("0::/machine.slice/machine-libpod_pod_{ID}.slice/libpod-{ID}.scope");
         assert_eq!(owner(&podman_pod).pod, None);
     }
 
     #[test]
     fn containers_by_their_runtime() {
         for (path, runtime) in [
-            (format!("0::/system.slice/docker-{ID}.scope"), ContainerRuntime::Docker),
-            (format!("3:cpu:/docker/{ID}"), ContainerRuntime::Docker),
-            (format!("0::/machine.slice/libpod-{ID}.scope/container"), ContainerRuntime::Podman),
             (
-                format!("0::/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-{ID}.scope"),
+                format!("0::/system.slice/docker-{ID}.scope"),
+                ContainerRuntime::Docker,
+            ),
+            (format!("3:cpu:/docker/{ID}"), ContainerRuntime::Docker),
+            (
+                format!("0::/machine.slice/libpod-{ID}.scope/container"),
                 ContainerRuntime::Podman,
             ),
-            (format!("3:cpu:/libpod_parent/libpod-{ID}"), ContainerRuntime::Podman),
-            (format!("0::/a.service/libpod-payload-{ID}"), ContainerRuntime::Podman),
-            (format!("0::/system.slice:docker:{ID}"), ContainerRuntime::Docker),
-            (format!("0::/system.slice/nerdctl-{ID}.scope"), ContainerRuntime::Containerd),
+            (
+                format!(
+                    "0::/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-{ID}.scope"
+                ),
+                ContainerRuntime::Podman,
+            ),
+            (
+                format!("3:cpu:/libpod_parent/libpod-{ID}"),
+                ContainerRuntime::Podman,
+            ),
+            (
+                format!("0::/a.service/libpod-payload-{ID}"),
+                ContainerRuntime::Podman,
+            ),
+            (
+                format!("0::/system.slice:docker:{ID}"),
+                ContainerRuntime::Docker,
+            ),
+            (
+                format!("0::/system.slice/nerdctl-{ID}.scope"),
+                ContainerRuntime::Containerd,
+            ),
             (format!("0::/default/{ID}"), ContainerRuntime::Unknown),
         ] {
             assert_eq!(owner(&path).container.unwrap().runtime, runtime, "{path}");

@@ -43,7 +43,9 @@ fn clean(text: &str, longest: usize) -> String {
 fn printable(character: char) -> char {
     match character {
         '\n' | '\r' | '\t' => ' ',
-        character if character.is_control() || is_invisible(character) => char::REPLACEMENT_CHARACTER,
+        character if character.is_control() || is_invisible(character) => {
+            char::REPLACEMENT_CHARACTER
+        }
         character => character,
     }
 }
@@ -58,14 +60,26 @@ mod tests {
         let cut = line(&"ä".repeat(LONGEST_LINE));
         assert_eq!(cut.chars().count(), LONGEST_LINE / 2 + 1);
         assert!(cut.ends_with("ä…"));
-        assert_eq!(name(&"x".repeat(131_072)).len(), LONGEST_NAME + '…'.len_utf8());
+        assert_eq!(
+            name(&"x".repeat(131_072)).len(),
+            LONGEST_NAME + '…'.len_utf8()
+        );
     }
 
     #[test]
     fn nothing_is_left_that_a_terminal_obeys_or_a_file_takes_for_a_line() {
-        assert_eq!(name("a\u{1b}[31mb\u{7}\u{9b}c"), "a\u{fffd}[31mb\u{fffd}\u{fffd}c");
-        assert_eq!(name("a\nb\tc\u{2028}\u{202e}d\u{2066}"), "a b c\u{fffd}\u{fffd}d\u{fffd}");
+        assert_eq!(
+            name("a\u{1b}[31mb\u{7}\u{9b}c"),
+            "a\u{fffd}[31mb\u{fffd}\u{fffd}c"
+        );
+        assert_eq!(
+            name("a\nb\tc\u{2028}\u{202e}d\u{2066}"),
+            "a b c\u{fffd}\u{fffd}d\u{fffd}"
+        );
         let long = name(&"\u{1}".repeat(LONGEST_NAME));
-        assert!(long.len() <= LONGEST_NAME + '…'.len_utf8() && long.ends_with('…'), "{long}");
+        assert!(
+            long.len() <= LONGEST_NAME + '…'.len_utf8() && long.ends_with('…'),
+            "{long}"
+        );
     }
 }

@@ -44,7 +44,9 @@ pub(super) fn read(root: &OwnedFd, path: &str, user: Option<User>) -> io::Result
         // On a thread of its own, since while it acts as the user, that user can change its priority, for good.
         Some(user) => thread::scope(|scope| {
             let reading = scope.spawn(|| as_user::run(user, read));
-            reading.join().unwrap_or_else(|_| Err(ErrorKind::Other.into()))
+            reading
+                .join()
+                .unwrap_or_else(|_| Err(ErrorKind::Other.into()))
         }),
         None => read(),
     }
@@ -69,7 +71,9 @@ fn step_by_step(root: &OwnedFd, path: &Path) -> io::Result<OwnedFd> {
         match component {
             Component::RootDir | Component::CurDir => {}
             Component::Normal(name) => place = openat(&place, name, PLACE, Mode::empty())?,
-            Component::ParentDir | Component::Prefix(_) => return Err(ErrorKind::InvalidInput.into()),
+            Component::ParentDir | Component::Prefix(_) => {
+                return Err(ErrorKind::InvalidInput.into());
+            }
         }
     }
     Ok(place)
@@ -94,7 +98,8 @@ mod tests {
 
     impl Folder {
         fn new(name: &str) -> Self {
-            let root = std::env::temp_dir().join(format!("gpumon-connection-{}-{name}", std::process::id()));
+            let root = std::env::temp_dir()
+                .join(format!("gpumon-connection-{}-{name}", std::process::id()));
             fs::create_dir_all(root.join("run")).unwrap();
             Self(root)
         }
@@ -120,12 +125,25 @@ mod tests {
         fs::write(root.join("run/file"), "{}").unwrap();
         let (tell, told) = mpsc::channel();
         thread::spawn(move || {
-            for name in ["run/pipe", "run/device", "run/link", "run", "run/none", "/run/file", "run/file"] {
-                tell.send((name, read(&opened(&root), name, None).ok())).unwrap();
+            for name in [
+                "run/pipe",
+                "run/device",
+                "run/link",
+                "run",
+                "run/none",
+                "/run/file",
+                "run/file",
+            ] {
+                tell.send((name, read(&opened(&root), name, None).ok()))
+                    .unwrap();
             }
         });
         while let Ok((name, bytes)) = told.recv_timeout(Duration::from_secs(20)) {
-            assert_eq!(bytes, name.ends_with("/file").then(|| b"{}".to_vec()), "{name}");
+            assert_eq!(
+                bytes,
+                name.ends_with("/file").then(|| b"{}".to_vec()),
+                "{name}"
+            );
             if name == "run/file" {
                 return;
             }
@@ -144,7 +162,8 @@ mod tests {
             let root = opened(&root);
             assert!(read(&root, name, None).is_err(), "{name}");
             let found = step_by_step(&root, Path::new(name));
-            let is_file = found.is_ok_and(|place| fstat(&place).unwrap().st_mode & 0o170_000 == 0o100_000);
+            let is_file =
+                found.is_ok_and(|place| fstat(&place).unwrap().st_mode & 0o170_000 == 0o100_000);
             assert!(!is_file, "{name} step by step");
         }
     }
@@ -156,7 +175,10 @@ mod tests {
         let root = opened(&folder.0);
         assert_eq!(read(&root, "run/long", None).unwrap().len(), LONGEST);
         let place = step_by_step(&root, Path::new("/run/./long")).unwrap();
-        assert_eq!(usize::try_from(fstat(&place).unwrap().st_size), Ok(3 * LONGEST));
+        assert_eq!(
+            usize::try_from(fstat(&place).unwrap().st_size),
+            Ok(3 * LONGEST)
+        );
     }
 
     #[test]
@@ -167,10 +189,17 @@ mod tests {
         let folder = Folder::new("rights");
         let file = folder.0.join("run/file");
         fs::write(&file, "root's").unwrap();
-        let user = Some(User { uid: 65_533, gid: 65_533 });
+        let user = Some(User {
+            uid: 65_533,
+            gid: 65_533,
+        });
         for (mode, may_read) in [(0o600, false), (0o604, true)] {
             fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
-            assert_eq!(read(&opened(&folder.0), "run/file", user).is_ok(), may_read, "{mode:o}");
+            assert_eq!(
+                read(&opened(&folder.0), "run/file", user).is_ok(),
+                may_read,
+                "{mode:o}"
+            );
         }
         assert!(read(&opened(&folder.0), "run/file", None).is_ok());
     }

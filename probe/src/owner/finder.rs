@@ -7,7 +7,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{CommandLines, ProcessName, process_reader::ProcessReader, table::ProcessFields, workers::Shared};
+use super::{
+    CommandLines, ProcessName, process_reader::ProcessReader, table::ProcessFields, workers::Shared,
+};
 use crate::model::{Owner, Process};
 
 /// Finds out what the driver does not know of processes.
@@ -29,7 +31,9 @@ impl Finder {
     /// As if it ran as this user.
     #[cfg(test)]
     pub(super) fn of_user(root: impl Into<PathBuf>, commands: CommandLines, uid: u32) -> Self {
-        Self(Shared::new(ProcessReader::new(root.into(), commands).of_user(uid)))
+        Self(Shared::new(
+            ProcessReader::new(root.into(), commands).of_user(uid),
+        ))
     }
 
     /// Processes it remembers, and threads it has.
@@ -41,7 +45,10 @@ impl Finder {
 
     /// For one more GPU.
     pub fn resolver(&self) -> Resolver {
-        Resolver { shared: Arc::clone(&self.0), listed: BTreeSet::new() }
+        Resolver {
+            shared: Arc::clone(&self.0),
+            listed: BTreeSet::new(),
+        }
     }
 }
 
@@ -56,7 +63,10 @@ impl Resolver {
     ///
     /// A process that ended since the driver listed it stays in the list, with its details unknown.
     pub fn fill(&mut self, processes: &mut [Process], patience: Duration) {
-        self.ask(processes.iter().map(|process| process.pid).collect(), patience);
+        self.ask(
+            processes.iter().map(|process| process.pid).collect(),
+            patience,
+        );
         for process in processes {
             self.describe(process, ProcessFields::All);
         }

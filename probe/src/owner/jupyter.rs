@@ -28,15 +28,22 @@ pub(super) fn notebook(
 ) -> Option<Notebook> {
     let (path, kernel_id) = connection(arguments)?;
     let (connection, without): (ConnectionFile, _) = match read(path.trim_start_matches('/')) {
-        Ok(bytes) => (serde_json::from_slice(&bytes).unwrap_or_default(), Absence::Unknown),
-        Err(error) if error.kind() == ErrorKind::NotFound => (ConnectionFile::default(), Absence::Unknown),
+        Ok(bytes) => (
+            serde_json::from_slice(&bytes).unwrap_or_default(),
+            Absence::Unknown,
+        ),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            (ConnectionFile::default(), Absence::Unknown)
+        }
         Err(_) => (ConnectionFile::default(), Absence::NoPermission),
     };
     let told = |text: String| (!text.is_empty()).then_some(text);
     Some(Notebook {
         kernel_id: clean::id(&kernel_id),
         kernel_name: told(clean::name(&connection.kernel_name)),
-        path: told(clean::line(&connection.jupyter_session)).ok_or(without).into(),
+        path: told(clean::line(&connection.jupyter_session))
+            .ok_or(without)
+            .into(),
         kernel_pid: pid,
     })
 }
@@ -48,14 +55,19 @@ pub(super) fn is_kernel(arguments: &[String]) -> bool {
 
 /// Returns the argument with the path of the connection file, and the kernel's ID.
 fn connection(arguments: &[String]) -> Option<(&String, String)> {
-    arguments.iter().find_map(|argument| Some((argument, kernel_id(argument)?)))
+    arguments
+        .iter()
+        .find_map(|argument| Some((argument, kernel_id(argument)?)))
 }
 
 /// The id in `…/kernel-<id>.json`, also behind an option as `--connection-file=…`.
 fn kernel_id(argument: &str) -> Option<String> {
     let file = argument.rsplit(['/', '=']).next()?;
     let id = file.strip_prefix("kernel-")?.strip_suffix(".json")?;
-    let is_id = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let is_id = !id.is_empty()
+        && id
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     is_id.then(|| id.to_owned())
 }
 
@@ -80,9 +92,17 @@ mod tests {
             "julia -i --color=yes kernel.jl /tmp/none/kernel-1b2c.json",
             "xcpp --connection-file=/tmp/none/kernel-1b2c.json",
         ] {
-            assert_eq!(notebook(7, &arguments(line), missing).unwrap().kernel_id, "1b2c", "{line}");
+            assert_eq!(
+                notebook(7, &arguments(line), missing).unwrap().kernel_id,
+                "1b2c",
+                "{line}"
+            );
         }
-        for line in ["python3 train.py kernel-.json", "vi kernel-1b2c.json.bak", "python3"] {
+        for line in [
+            "python3 train.py kernel-.json",
+            "vi kernel-1b2c.json.bak",
+            "python3",
+        ] {
             assert_eq!(notebook(7, &arguments(line), missing), None, "{line}");
         }
     }
@@ -105,9 +125,15 @@ mod tests {
             (Err(ErrorKind::PermissionDenied), Absence::NoPermission),
             (Err(ErrorKind::InvalidInput), Absence::NoPermission),
             (Ok("{"), Absence::Unknown),
-            (Ok(r#"{"kernel_name":"python3","jupyter_session":""}"#), Absence::Unknown),
+            (
+                Ok(r#"{"kernel_name":"python3","jupyter_session":""}"#),
+                Absence::Unknown,
+            ),
         ] {
-            let read = |_: &str| read.map(|text| text.as_bytes().to_vec()).map_err(io::Error::from);
+            let read = |_: &str| {
+                read.map(|text| text.as_bytes().to_vec())
+                    .map_err(io::Error::from)
+            };
             let known = notebook(7, &arguments("python3 -f /run/kernel-1b2c.json"), read).unwrap();
             assert_eq!(known.path, Reading::Absent(reason));
         }

@@ -41,29 +41,50 @@ pub(super) fn by_cgroup(proc_fs: &ProcFs, pid: u32) -> Reading<Owner> {
     if owner == Owner::default() {
         return Reading::Absent(Absence::NotReadYet);
     }
-    Reading::Now(Owner { partial: true, ..owner })
+    Reading::Now(Owner {
+        partial: true,
+        ..owner
+    })
 }
 
 pub(super) fn owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
-    let OwnerQuery { pid, origin, user, .. } = *query;
-    let mut owner = Owner { partial: false, ..query.by_cgroup.value().cloned().unwrap_or_default() };
+    let OwnerQuery {
+        pid, origin, user, ..
+    } = *query;
+    let mut owner = Owner {
+        partial: false,
+        ..query.by_cgroup.value().cloned().unwrap_or_default()
+    };
     if owner.batch_job().is_none() {
         read_batch_variables(proc_fs, pid, &mut owner);
     }
     let mut sluid = owner.slurm.as_mut().filter(|job| is_sluid(&job.job_id));
     let notebook = |pid, birth, user, arguments: &[String]| {
-        jupyter::notebook(pid, arguments, |path| read_below(proc_fs, pid, birth, user, query.is_root, path))
+        jupyter::notebook(pid, arguments, |path| {
+            read_below(proc_fs, pid, birth, user, query.is_root, path)
+        })
     };
-    let is_fork = |arguments: Option<&[String]>| arguments.is_some() && arguments == query.arguments;
-    owner.notebook = query.arguments.and_then(|arguments| notebook(pid, origin.birth, user, arguments));
+    let is_fork =
+        |arguments: Option<&[String]>| arguments.is_some() && arguments == query.arguments;
+    owner.notebook = query
+        .arguments
+        .and_then(|arguments| notebook(pid, origin.birth, user, arguments));
     let mut parent = origin.parent;
     while parent > 1 && owner.parents.len() < MOST_ANCESTORS {
-        let Some(above) = proc_fs.origin(parent) else { break };
+        let Some(above) = proc_fs.origin(parent) else {
+            break;
+        };
         // Reading what another user's process provides could take for ever, and would be held against this user.
         let its_user = proc_fs.user(parent);
         let is_alike = its_user.map(|user| user.uid) == user.map(|user| user.uid);
-        let arguments = if is_alike { proc_fs.arguments(parent) } else { None };
-        let name = proc_fs.name(parent, arguments.as_deref()).unwrap_or_default();
+        let arguments = if is_alike {
+            proc_fs.arguments(parent)
+        } else {
+            None
+        };
+        let name = proc_fs
+            .name(parent, arguments.as_deref())
+            .unwrap_or_default();
         if name == STEP_DAEMON
             && let Some(job) = sluid.take_if(|_| proc_fs.is_only(parent, ROOT))
         {
@@ -72,31 +93,43 @@ pub(super) fn owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
                 None => sluid = Some(job),
             }
         }
-        owner.parents.push(Ancestor { pid: parent, name: clean::name(&name) });
+        owner.parents.push(Ancestor {
+            pid: parent,
+            name: clean::name(&name),
+        });
         // A worker belongs to the notebook whose kernel started it. A fork of a kernel has the
         // command line of that kernel.
         if owner.notebook.is_none() || is_fork(arguments.as_deref()) {
-            let of_parent = arguments.and_then(|arguments| notebook(parent, above.birth, its_user, &arguments));
+            let of_parent =
+                arguments.and_then(|arguments| notebook(parent, above.birth, its_user, &arguments));
             owner.notebook = of_parent.or(owner.notebook);
         }
         parent = above.parent;
     }
     // None of the ancestors below the leader of its session has ended.
-    let is_below_leader = owner.parents.iter().any(|parent| parent.pid == origin.session);
+    let is_below_leader = owner
+        .parents
+        .iter()
+        .any(|parent| parent.pid == origin.session);
     if !is_below_leader
-        && owner.notebook.as_ref().is_none_or(|notebook| notebook.kernel_pid == pid)
+        && owner
+            .notebook
+            .as_ref()
+            .is_none_or(|notebook| notebook.kernel_pid == pid)
         && let Some(kernel) = kernel_of_orphan(proc_fs, query)
     {
         let arguments = proc_fs.arguments(kernel);
         if owner.notebook.is_none() || is_fork(arguments.as_deref()) {
             let birth = proc_fs.origin(kernel).map(|origin| origin.birth);
-            let of_kernel =
-                birth.zip(arguments).and_then(|(birth, arguments)| notebook(kernel, birth, user, &arguments));
+            let of_kernel = birth
+                .zip(arguments)
+                .and_then(|(birth, arguments)| notebook(kernel, birth, user, &arguments));
             owner.notebook = of_kernel.or(owner.notebook);
         }
     }
     if let Some(job) = sluid
-        && let [Some(job_id), its_sluid] = proc_fs.variables(pid, ["SLURM_JOB_ID", "SLURM_JOB_SLUID"])
+        && let [Some(job_id), its_sluid] =
+            proc_fs.variables(pid, ["SLURM_JOB_ID", "SLURM_JOB_SLUID"])
         && its_sluid.is_none_or(|its| its == job.job_id)
     {
         (job.job_id, job.private) = (job_id, true);
@@ -115,22 +148,35 @@ pub(super) fn owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
 /// notebook that its environment names.
 fn kernel_of_orphan(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Option<u32> {
     const VARIABLES: [&str; 2] = ["JPY_PARENT_PID", "JPY_SESSION_NAME"];
-    let OwnerQuery { pid, origin, user, .. } = *query;
+    let OwnerQuery {
+        pid, origin, user, ..
+    } = *query;
     let is_kernel = |kernel: &u32| {
-        let is_older = || proc_fs.origin(*kernel).is_some_and(|its| its.birth.ticks <= origin.birth.ticks);
+        let is_older = || {
+            proc_fs
+                .origin(*kernel)
+                .is_some_and(|its| its.birth.ticks <= origin.birth.ticks)
+        };
         let is_alike = || proc_fs.user(*kernel).map(|its| its.uid) == user.map(|user| user.uid);
-        let has_connection_file = || proc_fs.arguments(*kernel).is_some_and(|all| jupyter::is_kernel(&all));
+        let has_connection_file = || {
+            proc_fs
+                .arguments(*kernel)
+                .is_some_and(|all| jupyter::is_kernel(&all))
+        };
         // Variables of another user's process are not read.
         is_older() && is_alike() && has_connection_file()
     };
-    let known =
-        [Some(origin.session), query.kernel].into_iter().flatten().filter(|kernel| *kernel != pid && *kernel > 1);
+    let known = [Some(origin.session), query.kernel]
+        .into_iter()
+        .flatten()
+        .filter(|kernel| *kernel != pid && *kernel > 1);
     if let Some(kernel) = known.into_iter().find(is_kernel) {
         return Some(kernel);
     }
     let variables = proc_fs.variables(pid, VARIABLES);
     let server = variables[0].as_ref()?.parse().ok()?;
-    let is_alike = |kernel: &u32| is_kernel(kernel) && proc_fs.variables(*kernel, VARIABLES) == variables;
+    let is_alike =
+        |kernel: &u32| is_kernel(kernel) && proc_fs.variables(*kernel, VARIABLES) == variables;
     let mut kernels = proc_fs.children(server).into_iter().filter(is_alike);
     kernels.next().filter(|_| kernels.next().is_none())
 }
@@ -138,16 +184,31 @@ fn kernel_of_orphan(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Option<u32> {
 /// Fills in the job that the environment names. Only one job is filled in, because one batch system
 /// can set the variables of another for scripts that expect them.
 fn read_batch_variables(proc_fs: &ProcFs, pid: u32, owner: &mut Owner) {
-    let names = ["SLURM_JOB_ID", "SLURM_STEP_ID", "PBS_JOBID", "LSB_JOBID", "LSB_JOBINDEX"];
+    let names = [
+        "SLURM_JOB_ID",
+        "SLURM_STEP_ID",
+        "PBS_JOBID",
+        "LSB_JOBID",
+        "LSB_JOBINDEX",
+    ];
     let [slurm, step, pbs, lsf, index] = proc_fs.variables(pid, names);
-    let job = |job_id| BatchJob { job_id, step: None, private: true };
+    let job = |job_id| BatchJob {
+        job_id,
+        step: None,
+        private: true,
+    };
     if let Some(job_id) = slurm {
-        owner.slurm = Some(BatchJob { step, ..job(job_id) });
+        owner.slurm = Some(BatchJob {
+            step,
+            ..job(job_id)
+        });
     } else if let Some(job_id) = pbs {
         owner.pbs = Some(job(job_id));
     } else if let Some(job_id) = lsf {
         // LSF sets the index to 0 in jobs that are not elements of an array.
-        let index = index.filter(|index| index != "0").map_or_else(String::new, |index| format!("[{index}]"));
+        let index = index
+            .filter(|index| index != "0")
+            .map_or_else(String::new, |index| format!("[{index}]"));
         owner.lsf = Some(job(job_id + &index));
     }
 }
@@ -155,7 +216,11 @@ fn read_batch_variables(proc_fs: &ProcFs, pid: u32, owner: &mut Owner) {
 /// The job of which a step daemon has made its command line tell: `slurmstepd: [88123.batch]`.
 fn job_of_step_daemon(proc_fs: &ProcFs, pid: u32) -> Option<String> {
     let arguments = proc_fs.arguments(pid)?;
-    let (job_id, _) = arguments.first()?.strip_prefix(STEP_DAEMON)?.strip_prefix(": [")?.split_once('.')?;
+    let (job_id, _) = arguments
+        .first()?
+        .strip_prefix(STEP_DAEMON)?
+        .strip_prefix(": [")?
+        .split_once('.')?;
     let is_number = !job_id.is_empty() && job_id.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| job_id.to_owned())
 }
@@ -179,7 +244,12 @@ fn read_below(
 /// What cgroups and variables are called is up to those who make them.
 fn shorten(owner: &mut Owner) {
     let id = |text: &mut String| *text = clean::id(text);
-    for BatchJob { job_id, step, private: _ } in owner.batch_jobs_mut().into_iter().flatten() {
+    for BatchJob {
+        job_id,
+        step,
+        private: _,
+    } in owner.batch_jobs_mut().into_iter().flatten()
+    {
         id(job_id);
         step.as_mut().map(id);
     }
@@ -206,12 +276,17 @@ mod tests {
 
     impl FakeProc {
         fn new(name: &str, processes: &[(u32, u32, &str, &str, &str)]) -> Self {
-            let root = std::env::temp_dir().join(format!("gpumon-lookup-{}-{name}", std::process::id()));
+            let root =
+                std::env::temp_dir().join(format!("gpumon-lookup-{}-{name}", std::process::id()));
             for (pid, parent, line, cgroup, environment) in processes {
                 let folder = root.join(pid.to_string());
                 fs::create_dir_all(&folder).unwrap();
                 let fields: Vec<_> = (5..=52).map(|field| field.to_string()).collect();
-                fs::write(folder.join("stat"), format!("{pid} (x) S {parent} {}", fields.join(" "))).unwrap();
+                fs::write(
+                    folder.join("stat"),
+                    format!("{pid} (x) S {parent} {}", fields.join(" ")),
+                )
+                .unwrap();
                 fs::write(folder.join("comm"), line.split(' ').next().unwrap()).unwrap();
                 fs::write(folder.join("cmdline"), line.replace(' ', "\0")).unwrap();
                 fs::write(folder.join("cgroup"), cgroup).unwrap();
@@ -226,7 +301,16 @@ mod tests {
             let origin = proc_fs.origin(pid).unwrap();
             let arguments = arguments.as_deref();
             let (user, by_cgroup) = (proc_fs.user(pid), &by_cgroup(&proc_fs, pid));
-            let query = OwnerQuery { pid, origin, user, by_cgroup, arguments, kernel: None, hidden, is_root: false };
+            let query = OwnerQuery {
+                pid,
+                origin,
+                user,
+                by_cgroup,
+                arguments,
+                kernel: None,
+                hidden,
+                is_root: false,
+            };
             owner(&proc_fs, &query)
         }
     }
@@ -243,7 +327,13 @@ mod tests {
             "worker",
             &[
                 (10, 1, "jupyter-lab", "", ""),
-                (20, 10, "python3 -m ipykernel_launcher -f /run/kernel-ab12.json", "", ""),
+                (
+                    20,
+                    10,
+                    "python3 -m ipykernel_launcher -f /run/kernel-ab12.json",
+                    "",
+                    "",
+                ),
                 (30, 20, "python3 worker.py", "", ""),
             ],
         );
@@ -252,13 +342,25 @@ mod tests {
         fs::write(fake.0.join("20/root/run/kernel-ab12.json"), connection).unwrap();
         for pid in [20, 30] {
             let notebook = fake.owner(pid, false).notebook.unwrap();
-            assert_eq!((notebook.kernel_id.as_str(), notebook.kernel_pid), ("ab12", 20));
+            assert_eq!(
+                (notebook.kernel_id.as_str(), notebook.kernel_pid),
+                ("ab12", 20)
+            );
             assert_eq!(notebook.path, Reading::Now("train.ipynb".to_owned()));
         }
-        let parents: Vec<_> = fake.owner(30, false).parents.iter().map(|parent| parent.pid).collect();
+        let parents: Vec<_> = fake
+            .owner(30, false)
+            .parents
+            .iter()
+            .map(|parent| parent.pid)
+            .collect();
         assert_eq!(parents, [20, 10]);
         let hidden = fake.owner(30, true).notebook.unwrap();
-        assert_eq!(hidden.path, Reading::Absent(Absence::Hidden), "another user's path stays hidden");
+        assert_eq!(
+            hidden.path,
+            Reading::Absent(Absence::Hidden),
+            "another user's path stays hidden"
+        );
         assert_eq!(hidden.kernel_name, None, "it is of the same file");
         assert_eq!(fake.owner(10, false).notebook, None);
     }
@@ -267,7 +369,8 @@ mod tests {
     fn orphan_belongs_to_kernel_of_session_or_environment() {
         let kernel = |id: &str| format!("python3 -m ipykernel_launcher -f /run/kernel-{id}.json");
         let (one, other) = (kernel("ab12"), kernel("cd34"));
-        let [train, test] = ["train", "test"].map(|name| format!("JPY_PARENT_PID=10 JPY_SESSION_NAME={name}.ipynb"));
+        let [train, test] = ["train", "test"]
+            .map(|name| format!("JPY_PARENT_PID=10 JPY_SESSION_NAME={name}.ipynb"));
         let fake = FakeProc::new(
             "orphan",
             &[
@@ -284,24 +387,56 @@ mod tests {
                 (41, 40, "python3 -f /run/kernel-ef56.json", "", ""),
             ],
         );
-        let kernel_of =
-            |pid: u32| fake.owner(pid, false).notebook.map(|notebook| (notebook.kernel_id, notebook.kernel_pid));
-        assert_eq!(kernel_of(30), None, "the list of the server's children is missing");
+        let kernel_of = |pid: u32| {
+            fake.owner(pid, false)
+                .notebook
+                .map(|notebook| (notebook.kernel_id, notebook.kernel_pid))
+        };
+        assert_eq!(
+            kernel_of(30),
+            None,
+            "the list of the server's children is missing"
+        );
         fs::create_dir_all(fake.0.join("10/task/11")).unwrap();
         fs::write(fake.0.join("10/task/11/children"), "20 21 ").unwrap();
         let of_one = Some(("ab12".to_owned(), 20));
-        assert_eq!([30, 33, 34, 20].map(kernel_of), [(); 4].map(|()| of_one.clone()));
-        assert_eq!(kernel_of(41), Some(("ef56".to_owned(), 41)), "its parent is no kernel");
-        assert_eq!([31, 32].map(kernel_of), [None, None], "it can belong to either kernel or to none");
+        assert_eq!(
+            [30, 33, 34, 20].map(kernel_of),
+            [(); 4].map(|()| of_one.clone())
+        );
+        assert_eq!(
+            kernel_of(41),
+            Some(("ef56".to_owned(), 41)),
+            "its parent is no kernel"
+        );
+        assert_eq!(
+            [31, 32].map(kernel_of),
+            [None, None],
+            "it can belong to either kernel or to none"
+        );
         let stat = fs::read_to_string(fake.0.join("32/stat")).unwrap();
         fs::write(fake.0.join("32/stat"), stat.replacen(" 5 6 ", " 5 21 ", 1)).unwrap();
-        assert_eq!(kernel_of(32), Some(("cd34".to_owned(), 21)), "the leader of its session");
+        assert_eq!(
+            kernel_of(32),
+            Some(("cd34".to_owned(), 21)),
+            "the leader of its session"
+        );
         let proc_fs = ProcFs::new(fake.0.clone());
         let (origin, user) = (proc_fs.origin(31).unwrap(), proc_fs.user(31));
         let (by_cgroup, kernel) = (&Reading::Absent(Absence::NotReadYet), Some(20));
-        let query =
-            OwnerQuery { pid: 31, origin, user, by_cgroup, arguments: None, kernel, hidden: false, is_root: false };
-        let remembered = owner(&proc_fs, &query).notebook.map(|notebook| (notebook.kernel_id, notebook.kernel_pid));
+        let query = OwnerQuery {
+            pid: 31,
+            origin,
+            user,
+            by_cgroup,
+            arguments: None,
+            kernel,
+            hidden: false,
+            is_root: false,
+        };
+        let remembered = owner(&proc_fs, &query)
+            .notebook
+            .map(|notebook| (notebook.kernel_id, notebook.kernel_pid));
         assert_eq!(remembered, of_one, "it was an ancestor before");
         // This is another kernel of the same notebook.
         fs::write(fake.0.join("21/environ"), train.replace(' ', "\0")).unwrap();
@@ -318,35 +453,76 @@ mod tests {
             &[
                 (20, 1, "slurmstepd:", CGROUP, ""),
                 (30, 20, "train.py", CGROUP, variables),
-                (40, 1, "train.py", CGROUP, "SLURM_JOB_ID=9 SLURM_JOB_SLUID=s00000000000000"),
+                (
+                    40,
+                    1,
+                    "train.py",
+                    CGROUP,
+                    "SLURM_JOB_ID=9 SLURM_JOB_SLUID=s00000000000000",
+                ),
             ],
         );
         fs::write(fake.0.join("20/comm"), "slurmstepd").unwrap();
         fs::write(fake.0.join("20/cmdline"), "slurmstepd: [88123.0]\0\0").unwrap();
         let job = |ids: &str| {
-            fs::write(fake.0.join("20/status"), format!("Uid:\t{ids}\nGid:\t0\t0\t0\t0\n")).unwrap();
-            let BatchJob { job_id, private, .. } = fake.owner(30, false).slurm.unwrap();
+            fs::write(
+                fake.0.join("20/status"),
+                format!("Uid:\t{ids}\nGid:\t0\t0\t0\t0\n"),
+            )
+            .unwrap();
+            let BatchJob {
+                job_id, private, ..
+            } = fake.owner(30, false).slurm.unwrap();
             (job_id, private)
         };
         assert_eq!(job("0\t0\t0\t0"), ("88123".to_owned(), false));
         let by_environment = ("88124".to_owned(), true);
-        assert_eq!(job("1000\t0\t0\t0"), by_environment, "what a user has started tells what the user likes");
-        assert_eq!(fake.owner(40, false).slurm.unwrap().job_id, "sEKNKTV3WPV500", "the environment of another job");
+        assert_eq!(
+            job("1000\t0\t0\t0"),
+            by_environment,
+            "what a user has started tells what the user likes"
+        );
+        assert_eq!(
+            fake.owner(40, false).slurm.unwrap().job_id,
+            "sEKNKTV3WPV500",
+            "the environment of another job"
+        );
     }
 
     #[test]
     fn root_reads_nothing_for_a_setuid_program_or_for_whom_it_does_not_know() {
         let fake = FakeProc::new("setuid", &[(20, 1, "su -c /run/kernel-ab12.json", "", "")]);
         fs::create_dir_all(fake.0.join("20/root/run")).unwrap();
-        fs::write(fake.0.join("20/root/run/kernel-ab12.json"), r#"{"jupyter_session":"secret"}"#).unwrap();
+        fs::write(
+            fake.0.join("20/root/run/kernel-ab12.json"),
+            r#"{"jupyter_session":"secret"}"#,
+        )
+        .unwrap();
         let proc_fs = ProcFs::new(fake.0.clone());
         let path = |ids: &str| {
-            fs::write(fake.0.join("20/status"), format!("Uid:\t{ids}\nGid:\t0\t0\t0\t0\n")).unwrap();
-            let (origin, user, arguments) = (proc_fs.origin(20).unwrap(), proc_fs.user(20), proc_fs.arguments(20));
+            fs::write(
+                fake.0.join("20/status"),
+                format!("Uid:\t{ids}\nGid:\t0\t0\t0\t0\n"),
+            )
+            .unwrap();
+            let (origin, user, arguments) = (
+                proc_fs.origin(20).unwrap(),
+                proc_fs.user(20),
+                proc_fs.arguments(20),
+            );
             let arguments = arguments.as_deref();
             let by_cgroup = &Reading::Absent(Absence::NotReadYet);
             let (kernel, hidden, is_root) = (None, false, true);
-            let query = OwnerQuery { pid: 20, origin, user, by_cgroup, arguments, kernel, hidden, is_root };
+            let query = OwnerQuery {
+                pid: 20,
+                origin,
+                user,
+                by_cgroup,
+                arguments,
+                kernel,
+                hidden,
+                is_root,
+            };
             owner(&proc_fs, &query).notebook.unwrap().path
         };
         assert_eq!(path("0\t0\t0\t0"), Reading::Now("secret".to_owned()));
@@ -357,9 +533,21 @@ mod tests {
 
     #[test]
     fn slurm_is_known_by_the_environment_where_the_cgroup_does_not_tell() {
-        let fake = FakeProc::new("slurm", &[(20, 1, "python3", "0::/", "HOME=/ SLURM_JOB_ID=88123 SLURM_STEP_ID=0")]);
+        let fake = FakeProc::new(
+            "slurm",
+            &[(
+                20,
+                1,
+                "python3",
+                "0::/",
+                "HOME=/ SLURM_JOB_ID=88123 SLURM_STEP_ID=0",
+            )],
+        );
         let job = fake.owner(20, false).slurm.unwrap();
-        assert_eq!((job.job_id.as_str(), job.step.as_deref(), job.private), ("88123", Some("0"), true));
+        assert_eq!(
+            (job.job_id.as_str(), job.step.as_deref(), job.private),
+            ("88123", Some("0"), true)
+        );
     }
 
     #[test]
@@ -368,14 +556,25 @@ mod tests {
             ("PBS_JOBID=88123.server", JobKind::Pbs, "88123.server"),
             ("LSB_JOBID=88123 LSB_JOBINDEX=0", JobKind::Lsf, "88123"),
             ("LSB_JOBID=88123 LSB_JOBINDEX=7", JobKind::Lsf, "88123[7]"),
-            ("PBS_JOBID=88123 SLURM_JOB_ID=88123", JobKind::Slurm, "88123"),
+            (
+                "PBS_JOBID=88123 SLURM_JOB_ID=88123",
+                JobKind::Slurm,
+                "88123",
+            ),
         ] {
             let fake = FakeProc::new("batch", &[(20, 1, "python3", "0::/", variables)]);
             let owner = fake.owner(20, false);
             let (its_kind, job) = owner.batch_job().unwrap();
-            assert_eq!((its_kind, job.job_id.as_str(), job.private), (kind, id, true), "{variables}");
+            assert_eq!(
+                (its_kind, job.job_id.as_str(), job.private),
+                (kind, id, true),
+                "{variables}"
+            );
         }
-        let fake = FakeProc::new("other", &[(20, 1, "python3", "0::/pbs/88123.server", "LSB_JOBID=7")]);
+        let fake = FakeProc::new(
+            "other",
+            &[(20, 1, "python3", "0::/pbs/88123.server", "LSB_JOBID=7")],
+        );
         let owner = fake.owner(20, false);
         assert_eq!(
             (owner.pbs.map(|job| job.private), owner.lsf),
@@ -391,7 +590,10 @@ mod tests {
         let fake = FakeProc::new("long", &[(20, 1, "python3", &cgroup, &job)]);
         let owner = fake.owner(20, false);
         for text in [&owner.slurm.unwrap().job_id, &owner.unit.unwrap()] {
-            assert!(text.len() <= 131 && text.ends_with('…') && !text.contains('\u{1b}'), "{text}");
+            assert!(
+                text.len() <= 131 && text.ends_with('…') && !text.contains('\u{1b}'),
+                "{text}"
+            );
         }
     }
 

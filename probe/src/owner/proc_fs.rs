@@ -66,19 +66,31 @@ pub(super) struct Birth {
 
 impl ProcFs {
     pub(super) fn new(root: PathBuf) -> Self {
-        let booted_ms = bounded::text(root.join("stat"), bounded::TABLE).ok().and_then(|stat| {
-            let seconds = stat.lines().find_map(|line| line.strip_prefix("btime "))?;
-            Some(seconds.trim().parse::<u64>().ok()?.saturating_mul(1000))
-        });
+        let booted_ms = bounded::text(root.join("stat"), bounded::TABLE)
+            .ok()
+            .and_then(|stat| {
+                let seconds = stat.lines().find_map(|line| line.strip_prefix("btime "))?;
+                Some(seconds.trim().parse::<u64>().ok()?.saturating_mul(1000))
+            });
         let namespace = fs::read_link(root.join("self/ns/pid")).ok();
         let is_first = namespace.map(|link| link == Path::new(FIRST_NAMESPACE));
-        let sees_all = is_first == Some(true) && bounded::text(root.join("1/stat"), bounded::STAT).is_ok();
-        Self { root, sees_all, is_in_namespace: is_first == Some(false), booted_ms }
+        let sees_all =
+            is_first == Some(true) && bounded::text(root.join("1/stat"), bounded::STAT).is_ok();
+        Self {
+            root,
+            sees_all,
+            is_in_namespace: is_first == Some(false),
+            booted_ms,
+        }
     }
 
     /// Why a process that the driver lists is not there.
     pub(super) fn why_missing(&self, pid: u32) -> Absence {
-        if self.sees_all && pid < LARGEST_PID { Absence::Ended } else { Absence::NotInProc }
+        if self.sees_all && pid < LARGEST_PID {
+            Absence::Ended
+        } else {
+            Absence::NotInProc
+        }
     }
 
     /// `None` where the process does not exist.
@@ -92,8 +104,14 @@ impl ProcFs {
         let session = fields.nth(1)?.parse().unwrap_or_default();
         let ticks: u64 = fields.nth(15)?.parse().ok()?;
         let after_boot_ms = ticks.saturating_mul(1000) / rustix::param::clock_ticks_per_second();
-        let started_ms = self.booted_ms.map(|booted| booted.saturating_add(after_boot_ms));
-        Some(Origin { parent, session, birth: Birth { ticks, started_ms } })
+        let started_ms = self
+            .booted_ms
+            .map(|booted| booted.saturating_add(after_boot_ms));
+        Some(Origin {
+            parent,
+            session,
+            birth: Birth { ticks, started_ms },
+        })
     }
 
     /// Returns the children of a process, as the function [`children`] does.
@@ -107,11 +125,21 @@ impl ProcFs {
     }
 
     /// Variables of the process's environment, which only its own user and root may read.
-    pub(super) fn variables<const N: usize>(&self, pid: u32, names: [&str; N]) -> [Option<String>; N] {
-        let environment = self.text(pid, "environ", bounded::ENVIRONMENT).unwrap_or_default();
+    pub(super) fn variables<const N: usize>(
+        &self,
+        pid: u32,
+        names: [&str; N],
+    ) -> [Option<String>; N] {
+        let environment = self
+            .text(pid, "environ", bounded::ENVIRONMENT)
+            .unwrap_or_default();
         names.map(|name| {
-            let mut values = environment.split('\0').filter_map(|entry| entry.split_once('='));
-            values.find(|(key, _)| *key == name).map(|(_, value)| value.to_owned())
+            let mut values = environment
+                .split('\0')
+                .filter_map(|entry| entry.split_once('='));
+            values
+                .find(|(key, _)| *key == name)
+                .map(|(_, value)| value.to_owned())
         })
     }
 
@@ -119,35 +147,63 @@ impl ProcFs {
     ///
     /// The PID may be another process's by now, and that one's files nothing that the first may have read: so birth and
     /// user are compared after the opening.
-    pub(super) fn open_root(&self, pid: u32, birth: Birth, user: Option<User>) -> io::Result<OwnedFd> {
+    pub(super) fn open_root(
+        &self,
+        pid: u32,
+        birth: Birth,
+        user: Option<User>,
+    ) -> io::Result<OwnedFd> {
         let root = self.root.join(pid.to_string()).join("root");
-        let root = open(root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-        let is_the_same = self.origin(pid).is_some_and(|now| now.birth == birth) && self.user(pid) == user;
-        if is_the_same { Ok(root) } else { Err(ErrorKind::NotFound.into()) }
+        let root = open(
+            root,
+            OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )?;
+        let is_the_same =
+            self.origin(pid).is_some_and(|now| now.birth == birth) && self.user(pid) == user;
+        if is_the_same {
+            Ok(root)
+        } else {
+            Err(ErrorKind::NotFound.into())
+        }
     }
 
     /// Whether all ids of a process, real, effective and saved, are this user's. A setuid or setgid program has rights
     /// of its file's owner, but its arguments from whoever started it. False where that is not known.
     pub(super) fn is_only(&self, pid: u32, user: User) -> bool {
         let status = self.text(pid, "status", bounded::STAT).unwrap_or_default();
-        [("Uid:", user.uid), ("Gid:", user.gid)].iter().all(|(key, own)| {
-            let ids = status.lines().find_map(|line| line.strip_prefix(key));
-            let are_own = ids.into_iter().flat_map(str::split_ascii_whitespace).map(|id| id.parse() == Ok(*own));
-            are_own.reduce(|all, is_own| all && is_own).unwrap_or(false)
-        })
+        [("Uid:", user.uid), ("Gid:", user.gid)]
+            .iter()
+            .all(|(key, own)| {
+                let ids = status.lines().find_map(|line| line.strip_prefix(key));
+                let are_own = ids
+                    .into_iter()
+                    .flat_map(str::split_ascii_whitespace)
+                    .map(|id| id.parse() == Ok(*own));
+                are_own.reduce(|all, is_own| all && is_own).unwrap_or(false)
+            })
     }
 
     /// The command line; `None` where it cannot be read.
     pub(super) fn arguments(&self, pid: u32) -> Option<Vec<String>> {
         let text = self.text(pid, "cmdline", bounded::COMMAND_LINE)?;
-        Some(text.trim_end_matches('\0').split('\0').map(str::to_owned).collect())
+        Some(
+            text.trim_end_matches('\0')
+                .split('\0')
+                .map(str::to_owned)
+                .collect(),
+        )
     }
 
     pub(super) fn status(&self, pid: u32) -> Status {
         let status = self.text(pid, "status", bounded::STAT).unwrap_or_default();
         let field = |key: &str, number| {
             let fields = status.lines().find_map(|line| line.strip_prefix(key))?;
-            fields.split_ascii_whitespace().nth(number)?.parse::<u64>().ok()
+            fields
+                .split_ascii_whitespace()
+                .nth(number)?
+                .parse::<u64>()
+                .ok()
         };
         let effective = |key: &str| field(key, 1)?.try_into().ok();
         let user = match (effective("Uid:"), effective("Gid:")) {
@@ -155,13 +211,17 @@ impl ProcFs {
             // Root's where the process may not be dumped.
             _ => fs::metadata(self.root.join(pid.to_string()))
                 .ok()
-                .map(|folder| User { uid: folder.uid(), gid: folder.gid() }),
+                .map(|folder| User {
+                    uid: folder.uid(),
+                    gid: folder.gid(),
+                }),
         };
         Status {
             user,
             resident_bytes: field("VmRSS:", 0).map(|kib| kib.saturating_mul(1024)),
             traced: field("TracerPid:", 0).map(|tracer| tracer != 0),
-            has_ended: status.contains("\nState:\tZ") && field("Threads:", 0).is_none_or(|threads| threads <= 1),
+            has_ended: status.contains("\nState:\tZ")
+                && field("Threads:", 0).is_none_or(|threads| threads <= 1),
         }
     }
 
@@ -175,7 +235,9 @@ impl ProcFs {
         let comm = comm.trim_end_matches('\n');
         let program = arguments.and_then(|arguments| file_name(arguments.first()?));
         match program {
-            Some(program) if comm.len() >= COMM_LENGTH && program.starts_with(comm) => Some(program.to_owned()),
+            Some(program) if comm.len() >= COMM_LENGTH && program.starts_with(comm) => {
+                Some(program.to_owned())
+            }
             _ => Some(comm.to_owned()),
         }
     }
@@ -188,9 +250,17 @@ impl ProcFs {
 /// Returns the children of all threads of a process; none if the kernel lacks the list
 /// (`CONFIG_PROC_CHILDREN`). `root` is `/proc` except in tests.
 pub fn children(root: &Path, pid: u32) -> Vec<u32> {
-    let Ok(threads) = fs::read_dir(root.join(pid.to_string()).join("task")) else { return Vec::new() };
-    let list = |thread: DirEntry| bounded::text(thread.path().join("children"), bounded::TABLE).unwrap_or_default();
-    let pids = |list: String| list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>();
+    let Ok(threads) = fs::read_dir(root.join(pid.to_string()).join("task")) else {
+        return Vec::new();
+    };
+    let list = |thread: DirEntry| {
+        bounded::text(thread.path().join("children"), bounded::TABLE).unwrap_or_default()
+    };
+    let pids = |list: String| {
+        list.split_ascii_whitespace()
+            .filter_map(|pid| pid.parse().ok())
+            .collect::<Vec<_>>()
+    };
     threads.flatten().map(list).flat_map(pids).collect()
 }
 
@@ -198,7 +268,11 @@ pub fn children(root: &Path, pid: u32) -> Vec<u32> {
 /// runner's own.
 pub(super) fn command_line(arguments: &[String]) -> String {
     match arguments {
-        [typed, own @ ..] if typed.starts_with("gpumon ") && own.iter().any(|word| word == "work") => typed.clone(),
+        [typed, own @ ..]
+            if typed.starts_with("gpumon ") && own.iter().any(|word| word == "work") =>
+        {
+            typed.clone()
+        }
         _ => arguments.join(" "),
     }
 }
@@ -207,7 +281,10 @@ pub(super) fn command_line(arguments: &[String]) -> String {
 /// runs something else.
 pub(super) fn script(program: &str, arguments: &[String]) -> Option<String> {
     let interpreters = ["python", "julia", "node", "perl", "ruby", "Rscript"];
-    if !interpreters.iter().any(|interpreter| program.starts_with(interpreter)) {
+    if !interpreters
+        .iter()
+        .any(|interpreter| program.starts_with(interpreter))
+    {
         return None;
     }
     let mut rest = arguments.iter().skip(1);
@@ -229,9 +306,9 @@ fn is_plain_option(program: &str, option: &str) -> bool {
     const SWITCHES: &str = "bBdEhiIOPqRsSuvVx";
     match option.strip_prefix("--") {
         Some(long) => long.contains('='),
-        None if program.starts_with("python") => option
-            .strip_prefix('-')
-            .is_some_and(|letters| !letters.is_empty() && letters.chars().all(|letter| SWITCHES.contains(letter))),
+        None if program.starts_with("python") => option.strip_prefix('-').is_some_and(|letters| {
+            !letters.is_empty() && letters.chars().all(|letter| SWITCHES.contains(letter))
+        }),
         None => false,
     }
 }
@@ -258,12 +335,31 @@ mod tests {
 
     #[test]
     fn a_name_with_parentheses_and_spaces_does_not_shift_the_fields() {
-        let fields: Vec<String> =
-            (3..=52).map(|field| if field == 22 { "500".into() } else { field.to_string() }).collect();
-        let (root, proc_fs) = proc_with("parens", &format!("42 (a) b) {}", fields.join(" ")), "a) b\n", "");
-        let Origin { parent, session, birth } = proc_fs.origin(42).unwrap();
+        let fields: Vec<String> = (3..=52)
+            .map(|field| {
+                if field == 22 {
+                    "500".into()
+                } else {
+                    field.to_string()
+                }
+            })
+            .collect();
+        let (root, proc_fs) = proc_with(
+            "parens",
+            &format!("42 (a) b) {}", fields.join(" ")),
+            "a) b\n",
+            "",
+        );
+        let Origin {
+            parent,
+            session,
+            birth,
+        } = proc_fs.origin(42).unwrap();
         assert_eq!((parent, session, birth.ticks), (4, 6, 500));
-        assert_eq!(birth.started_ms, Some(1_000_000 + 500 * 1000 / rustix::param::clock_ticks_per_second()));
+        assert_eq!(
+            birth.started_ms,
+            Some(1_000_000 + 500 * 1000 / rustix::param::clock_ticks_per_second())
+        );
         assert_eq!(proc_fs.origin(43), None);
         fs::remove_dir_all(root).unwrap();
     }
@@ -271,12 +367,30 @@ mod tests {
     #[test]
     fn a_run_is_called_by_what_was_typed() {
         for (arguments, command) in [
-            (&["gpumon bench copy", "--no-daemon", "work", "--parent", "7", "{}"][..], "gpumon bench copy"),
+            (
+                &[
+                    "gpumon bench copy",
+                    "--no-daemon",
+                    "work",
+                    "--parent",
+                    "7",
+                    "{}",
+                ][..],
+                "gpumon bench copy",
+            ),
             (&["gpumon", "work", "-"], "gpumon work -"),
             (&["gpumon top"], "gpumon top"),
             (&["python3", "work"], "python3 work"),
         ] {
-            assert_eq!(command_line(&arguments.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>()), command);
+            assert_eq!(
+                command_line(
+                    &arguments
+                        .iter()
+                        .map(|word| (*word).to_owned())
+                        .collect::<Vec<_>>()
+                ),
+                command
+            );
         }
     }
 
@@ -298,17 +412,26 @@ mod tests {
         let user = proc_fs.user(42);
         let birth = proc_fs.origin(42).unwrap().birth;
         assert!(proc_fs.open_root(42, birth, user).is_ok());
-        let another = user.map(|user| User { uid: user.uid + 1, ..user });
+        let another = user.map(|user| User {
+            uid: user.uid + 1,
+            ..user
+        });
         assert!(proc_fs.open_root(42, birth, another).is_err());
         fs::write(root.join("42/stat"), stat(501)).unwrap();
-        assert!(proc_fs.open_root(42, birth, user).is_err(), "the PID was used again");
+        assert!(
+            proc_fs.open_root(42, birth, user).is_err(),
+            "the PID was used again"
+        );
         fs::remove_dir_all(root).unwrap();
     }
 
     #[test]
     fn a_setuid_or_setgid_program_is_not_one_users_only() {
         let (root, proc_fs) = proc_with("setuid", "", "su\n", "");
-        assert!(!proc_fs.is_only(42, User { uid: 7, gid: 8 }), "nothing is known");
+        assert!(
+            !proc_fs.is_only(42, User { uid: 7, gid: 8 }),
+            "nothing is known"
+        );
         for (uids, gids, is_only) in [
             ("7\t7\t7\t7", "8\t8\t8\t8", true),
             ("7\t0\t0\t0", "8\t8\t8\t8", false),
@@ -316,8 +439,16 @@ mod tests {
             ("7\t7\t7\t7", "8\t9\t9\t9", false),
             ("0\t0\t0\t0", "0\t0\t0\t0", false),
         ] {
-            fs::write(root.join("42/status"), format!("Name:\tsu\nUid:\t{uids}\nGid:\t{gids}\n")).unwrap();
-            assert_eq!(proc_fs.is_only(42, User { uid: 7, gid: 8 }), is_only, "{uids} {gids}");
+            fs::write(
+                root.join("42/status"),
+                format!("Name:\tsu\nUid:\t{uids}\nGid:\t{gids}\n"),
+            )
+            .unwrap();
+            assert_eq!(
+                proc_fs.is_only(42, User { uid: 7, gid: 8 }),
+                is_only,
+                "{uids} {gids}"
+            );
         }
         fs::remove_dir_all(root).unwrap();
     }
@@ -332,13 +463,36 @@ mod tests {
                 Some(false),
                 false,
             ),
-            ("State:\tZ (zombie)\nTracerPid:\t4711\nThreads:\t1\n", None, Some(true), true),
-            ("State:\tZ (zombie)\nTracerPid:\t0\nThreads:\t2\n", None, Some(false), false),
+            (
+                "State:\tZ (zombie)\nTracerPid:\t4711\nThreads:\t1\n",
+                None,
+                Some(true),
+                true,
+            ),
+            (
+                "State:\tZ (zombie)\nTracerPid:\t0\nThreads:\t2\n",
+                None,
+                Some(false),
+                false,
+            ),
             ("VmRSS:\tmuch kB\n", None, None, false),
         ] {
-            fs::write(root.join("42/status"), format!("Uid:\t1\t7\t1\t1\nGid:\t1\t8\t1\t1\n{memory}")).unwrap();
+            fs::write(
+                root.join("42/status"),
+                format!("Uid:\t1\t7\t1\t1\nGid:\t1\t8\t1\t1\n{memory}"),
+            )
+            .unwrap();
             let user = Some(User { uid: 7, gid: 8 });
-            assert_eq!(proc_fs.status(42), Status { user, resident_bytes: bytes, traced, has_ended }, "{memory}");
+            assert_eq!(
+                proc_fs.status(42),
+                Status {
+                    user,
+                    resident_bytes: bytes,
+                    traced,
+                    has_ended
+                },
+                "{memory}"
+            );
         }
         fs::remove_dir_all(root).unwrap();
     }
@@ -346,7 +500,11 @@ mod tests {
     #[test]
     fn who_sees_all_processes_knows_that_one_has_ended() {
         let (root, proc_fs) = proc_with("sees-all", "", "a\n", "");
-        assert_eq!(proc_fs.why_missing(43), Absence::NotInProc, "nothing is known");
+        assert_eq!(
+            proc_fs.why_missing(43),
+            Absence::NotInProc,
+            "nothing is known"
+        );
         assert!(!proc_fs.is_in_namespace, "nothing is known");
         fs::create_dir_all(root.join("self/ns")).unwrap();
         let namespace = |link: &str| {
@@ -354,23 +512,42 @@ mod tests {
             std::os::unix::fs::symlink(link, root.join("self/ns/pid")).unwrap();
             ProcFs::new(root.clone())
         };
-        assert_eq!(namespace(FIRST_NAMESPACE).why_missing(43), Absence::NotInProc, "others are hidden");
+        assert_eq!(
+            namespace(FIRST_NAMESPACE).why_missing(43),
+            Absence::NotInProc,
+            "others are hidden"
+        );
         fs::create_dir_all(root.join("1")).unwrap();
         fs::write(root.join("1/stat"), "1 (systemd) S 0").unwrap();
-        assert_eq!(namespace("pid:[4026533001]").why_missing(43), Absence::NotInProc, "a container");
+        assert_eq!(
+            namespace("pid:[4026533001]").why_missing(43),
+            Absence::NotInProc,
+            "a container"
+        );
         assert!(namespace("pid:[4026533001]").is_in_namespace);
         let proc_fs = namespace(FIRST_NAMESPACE);
         assert!(!proc_fs.is_in_namespace);
-        assert_eq!([43, LARGEST_PID].map(|pid| proc_fs.why_missing(pid)), [Absence::Ended, Absence::NotInProc]);
+        assert_eq!(
+            [43, LARGEST_PID].map(|pid| proc_fs.why_missing(pid)),
+            [Absence::Ended, Absence::NotInProc]
+        );
         fs::remove_dir_all(root).unwrap();
     }
 
     #[test]
     fn a_cut_name_is_completed_from_the_command_line() {
-        let (root, proc_fs) = proc_with("cut", "", "tritonserver-wo\n", "/opt/bin/tritonserver-worker\0--port\x001\0");
+        let (root, proc_fs) = proc_with(
+            "cut",
+            "",
+            "tritonserver-wo\n",
+            "/opt/bin/tritonserver-worker\0--port\x001\0",
+        );
         let arguments = proc_fs.arguments(42).unwrap();
         assert_eq!(arguments, ["/opt/bin/tritonserver-worker", "--port", "1"]);
-        assert_eq!(proc_fs.name(42, Some(&arguments)).unwrap(), "tritonserver-worker");
+        assert_eq!(
+            proc_fs.name(42, Some(&arguments)).unwrap(),
+            "tritonserver-worker"
+        );
         assert_eq!(proc_fs.name(42, None).unwrap(), "tritonserver-wo");
         fs::remove_dir_all(root).unwrap();
     }
@@ -380,7 +557,10 @@ mod tests {
         for (line, name) in [
             ("python3 /home/ana/train.py --bf16", Some("train.py")),
             ("python -u -W ignore train.py", Some("train.py")),
-            ("python3 -m torch.distributed.run train.py", Some("torch.distributed.run")),
+            (
+                "python3 -m torch.distributed.run train.py",
+                Some("torch.distributed.run"),
+            ),
             ("julia --project=. fit.jl", Some("fit.jl")),
             ("python3 -c print(1)", None),
             ("python3 -Ic secret", None),

@@ -64,7 +64,11 @@ impl ProcessName {
 
 impl ProcessReader {
     pub(super) fn new(root: PathBuf, commands: CommandLines) -> Self {
-        Self { proc_fs: ProcFs::new(root), commands, own_uid: rustix::process::geteuid().as_raw() }
+        Self {
+            proc_fs: ProcFs::new(root),
+            commands,
+            own_uid: rustix::process::geteuid().as_raw(),
+        }
     }
 
     #[cfg(test)]
@@ -83,15 +87,25 @@ impl ProcessReader {
     pub(super) fn basics(&self, pid: u32) -> Result<Basics, Absence> {
         let missing = || self.proc_fs.why_missing(pid);
         let origin = self.proc_fs.origin(pid).ok_or_else(missing)?;
-        let Status { user, resident_bytes, traced, has_ended } = self.proc_fs.status(pid);
-        let why_none = if has_ended { Absence::Ended } else { Absence::Unknown };
+        let Status {
+            user,
+            resident_bytes,
+            traced,
+            has_ended,
+        } = self.proc_fs.status(pid);
+        let why_none = if has_ended {
+            Absence::Ended
+        } else {
+            Absence::Unknown
+        };
         let host_memory_bytes = Reading::from(resident_bytes.ok_or(why_none)).dated(now_ms());
         Ok(Basics {
             origin,
             user,
             host_memory_bytes,
             traced: Reading::from(traced.ok_or(Absence::Unknown)),
-            hidden: self.commands == CommandLines::Own && user.map(|user| user.uid) != Some(self.own_uid),
+            hidden: self.commands == CommandLines::Own
+                && user.map(|user| user.uid) != Some(self.own_uid),
             name: clean::name(&self.proc_fs.name(pid, None).ok_or_else(missing)?),
             owner: lookup::by_cgroup(&self.proc_fs, pid),
         })
@@ -99,26 +113,54 @@ impl ProcessReader {
 
     /// It can take for ever. `before` is what was known of the same process.
     pub(super) fn details(&self, pid: u32, basics: &Basics, before: Option<Details>) -> Details {
-        let &Basics { origin, user, hidden, owner: ref by_cgroup, .. } = basics;
+        let &Basics {
+            origin,
+            user,
+            hidden,
+            owner: ref by_cgroup,
+            ..
+        } = basics;
         let arguments = self.proc_fs.arguments(pid);
         let program = self.proc_fs.name(pid, arguments.as_deref());
-        let script = program.as_deref().zip(arguments.as_deref()).filter(|_| !hidden);
+        let script = program
+            .as_deref()
+            .zip(arguments.as_deref())
+            .filter(|_| !hidden);
         let script = script.and_then(|(program, arguments)| proc_fs::script(program, arguments));
-        let command = arguments.as_ref().map(|arguments| clean::line(&proc_fs::command_line(arguments)));
+        let command = arguments
+            .as_ref()
+            .map(|arguments| clean::line(&proc_fs::command_line(arguments)));
         let (owner, owner_read) = match before {
-            Some(before) if before.owner_read.elapsed() < OWNER_REFRESH_AFTER => (before.owner, before.owner_read),
+            Some(before) if before.owner_read.elapsed() < OWNER_REFRESH_AFTER => {
+                (before.owner, before.owner_read)
+            }
             before => {
                 let is_root = self.own_uid == 0;
                 let arguments = arguments.as_deref();
                 let kernel = before.and_then(|before| Some(before.owner.notebook?.kernel_pid));
-                let query = OwnerQuery { pid, origin, user, by_cgroup, arguments, kernel, hidden, is_root };
+                let query = OwnerQuery {
+                    pid,
+                    origin,
+                    user,
+                    by_cgroup,
+                    arguments,
+                    kernel,
+                    hidden,
+                    is_root,
+                };
                 (lookup::owner(&self.proc_fs, &query), Instant::now())
             }
         };
         let clean_name = |name: String| clean::name(&name);
         let name = match script {
-            Some(script) => ProcessName { name: Reading::Now(clean::name(&script)), program: program.map(clean_name) },
-            None => ProcessName { name: known_or_unknown(program.map(clean_name)), program: None },
+            Some(script) => ProcessName {
+                name: Reading::Now(clean::name(&script)),
+                program: program.map(clean_name),
+            },
+            None => ProcessName {
+                name: known_or_unknown(program.map(clean_name)),
+                program: None,
+            },
         };
         Details {
             name,
@@ -136,7 +178,10 @@ impl ProcessReader {
 /// The login name, or the number where there is none. A directory service may be asked for it, and not answer.
 pub fn user_name(uid: u32) -> String {
     let user = uzers::get_user_by_uid(uid);
-    user.map_or_else(|| uid.to_string(), |user| clean::name(&user.name().to_string_lossy()))
+    user.map_or_else(
+        || uid.to_string(),
+        |user| clean::name(&user.name().to_string_lossy()),
+    )
 }
 
 fn known_or_unknown(text: Option<String>) -> Reading<String> {

@@ -87,8 +87,14 @@ impl Table {
 
     /// Has a process read that never was, or not for a while.
     pub(super) fn refresh(&mut self, pid: u32) {
-        let Some(entry) = self.entries.get_mut(&pid) else { return };
-        if !entry.basics_queued && entry.basics_read.is_none_or(|basics_read| basics_read.elapsed() > REFRESH_AFTER) {
+        let Some(entry) = self.entries.get_mut(&pid) else {
+            return;
+        };
+        if !entry.basics_queued
+            && entry
+                .basics_read
+                .is_none_or(|basics_read| basics_read.elapsed() > REFRESH_AFTER)
+        {
             entry.basics_queued = true;
             self.basics_due.push_back(pid);
         }
@@ -104,7 +110,9 @@ impl Table {
 
     /// What came of a first stage; the second is due then.
     pub(super) fn set_basics(&mut self, pid: u32, basics: Result<Basics, Absence>) {
-        let Some(entry) = self.entries.get_mut(&pid) else { return };
+        let Some(entry) = self.entries.get_mut(&pid) else {
+            return;
+        };
         (entry.basics_queued, entry.basics_read) = (false, Some(Instant::now()));
         let (basics, why_missing) = match basics {
             Ok(basics) => (Some(basics), None),
@@ -121,7 +129,9 @@ impl Table {
     }
 
     fn queue_details(&mut self, pid: u32) {
-        let Some(entry) = self.entries.get_mut(&pid) else { return };
+        let Some(entry) = self.entries.get_mut(&pid) else {
+            return;
+        };
         if entry.basics.is_some() && !entry.details_queued {
             entry.details_queued = true;
             self.details_due.push_back(pid);
@@ -136,22 +146,41 @@ impl Table {
     /// The next second stage of a user of whom none is under way.
     pub(super) fn next_task(&mut self, is_busy: impl Fn(Option<u32>) -> bool) -> Option<Task> {
         loop {
-            let at = self.details_due.iter().position(|pid| !is_busy(self.uid(*pid)))?;
+            let at = self
+                .details_due
+                .iter()
+                .position(|pid| !is_busy(self.uid(*pid)))?;
             let pid = self.details_due.remove(at)?;
-            let Some(entry) = self.entries.get_mut(&pid) else { continue };
+            let Some(entry) = self.entries.get_mut(&pid) else {
+                continue;
+            };
             let Some(basics) = entry.basics.clone() else {
                 entry.details_queued = false;
                 continue;
             };
-            let unnamed = basics.user.map(|user| user.uid).filter(|uid| !self.users.contains_key(uid));
-            return Some(Task { pid, basics, before: entry.details.clone(), unnamed });
+            let unnamed = basics
+                .user
+                .map(|user| user.uid)
+                .filter(|uid| !self.users.contains_key(uid));
+            return Some(Task {
+                pid,
+                basics,
+                before: entry.details.clone(),
+                unnamed,
+            });
         }
     }
 
     pub(super) fn set_details(&mut self, task: &Task, details: Details) {
-        let Some(entry) = self.entries.get_mut(&task.pid) else { return };
+        let Some(entry) = self.entries.get_mut(&task.pid) else {
+            return;
+        };
         entry.details_queued = false;
-        if entry.basics.as_ref().is_some_and(|basics| basics.origin.birth == task.basics.origin.birth) {
+        if entry
+            .basics
+            .as_ref()
+            .is_some_and(|basics| basics.origin.birth == task.basics.origin.birth)
+        {
             entry.details = Some(details);
         } else {
             self.queue_details(task.pid);
@@ -172,9 +201,16 @@ impl Table {
 
     /// What it is called; `None` where that is not known.
     pub(super) fn name(&self, pid: u32) -> Option<ProcessName> {
-        let Entry { basics, details, .. } = self.entries.get(&pid)?;
+        let Entry {
+            basics, details, ..
+        } = self.entries.get(&pid)?;
         let told = details.as_ref().map(|details| details.name.clone());
-        let by_basics = || Some(ProcessName { name: Reading::Now(basics.as_ref()?.name.clone()), program: None });
+        let by_basics = || {
+            Some(ProcessName {
+                name: Reading::Now(basics.as_ref()?.name.clone()),
+                program: None,
+            })
+        };
         told.or_else(by_basics)
     }
 
@@ -185,13 +221,15 @@ impl Table {
 
     /// Whether everything is known of a process that there is to know.
     pub(super) fn is_complete(&self, pid: u32) -> bool {
-        self.entries
-            .get(&pid)
-            .is_none_or(|entry| entry.basics_read.is_some() && (entry.basics.is_none() || entry.details.is_some()))
+        self.entries.get(&pid).is_none_or(|entry| {
+            entry.basics_read.is_some() && (entry.basics.is_none() || entry.details.is_some())
+        })
     }
 
     pub(super) fn has_basics(&self, pid: u32) -> bool {
-        self.entries.get(&pid).is_none_or(|entry| entry.basics_read.is_some())
+        self.entries
+            .get(&pid)
+            .is_none_or(|entry| entry.basics_read.is_some())
     }
 
     /// Fills in what is known of a process, or what its events tell.
@@ -200,11 +238,22 @@ impl Table {
             Reading::Absent(reason)
         }
         process.program = None;
-        let entry = self.entries.get(&process.pid).filter(|entry| entry.basics_read.is_some());
+        let entry = self
+            .entries
+            .get(&process.pid)
+            .filter(|entry| entry.basics_read.is_some());
         let Some(basics) = entry.and_then(|entry| entry.basics.as_ref()) else {
             // It ended since the driver listed it, where it has been basics_read for.
-            let reason = || if entry.is_some() { Absence::Unknown } else { Absence::NotReadYet };
-            let missing = entry.and_then(|entry| entry.why_missing.clone()).unwrap_or(Absence::NotReadYet);
+            let reason = || {
+                if entry.is_some() {
+                    Absence::Unknown
+                } else {
+                    Absence::NotReadYet
+                }
+            };
+            let missing = entry
+                .and_then(|entry| entry.why_missing.clone())
+                .unwrap_or(Absence::NotReadYet);
             process.host_memory_bytes = absent(missing.clone());
             process.traced = absent(missing);
             process.name = absent(reason());
@@ -216,9 +265,17 @@ impl Table {
         };
         process.host_memory_bytes = basics.host_memory_bytes.clone();
         process.traced = basics.traced.clone();
-        process.started_ms = basics.origin.birth.started_ms.map_or(absent(Absence::Unknown), Reading::Now);
+        process.started_ms = basics
+            .origin
+            .birth
+            .started_ms
+            .map_or(absent(Absence::Unknown), Reading::Now);
         process.user = match basics.user {
-            Some(user) => self.users.get(&user.uid).cloned().map_or(absent(Absence::NotReadYet), Reading::Now),
+            Some(user) => self
+                .users
+                .get(&user.uid)
+                .cloned()
+                .map_or(absent(Absence::NotReadYet), Reading::Now),
             None => absent(Absence::Unknown),
         };
         match entry.and_then(|entry| entry.details.as_ref()) {
@@ -230,7 +287,11 @@ impl Table {
             }
             None => {
                 process.name = Reading::Now(basics.name.clone());
-                process.command = absent(if basics.hidden { Absence::Hidden } else { Absence::NotReadYet });
+                process.command = absent(if basics.hidden {
+                    Absence::Hidden
+                } else {
+                    Absence::NotReadYet
+                });
                 process.owner = match fields {
                     ProcessFields::All => basics.owner.clone(),
                     ProcessFields::Brief => absent(Absence::NotReadYet),

@@ -45,7 +45,8 @@ struct FakeProc(PathBuf);
 
 impl FakeProc {
     fn new(name: &str) -> Self {
-        let root = std::env::temp_dir().join(format!("gpumon-finder-{}-{name}", std::process::id()));
+        let root =
+            std::env::temp_dir().join(format!("gpumon-finder-{}-{name}", std::process::id()));
         fs::create_dir_all(&root).unwrap();
         fs::write(root.join("stat"), "btime 1000\n").unwrap();
         Self(root)
@@ -55,8 +56,16 @@ impl FakeProc {
         let folder = self.0.join(pid.to_string());
         fs::create_dir_all(&folder).unwrap();
         let fields: Vec<_> = (5..=52).map(|field| field.to_string()).collect();
-        fs::write(folder.join("stat"), format!("{pid} (x) S 1 {}", fields.join(" "))).unwrap();
-        fs::write(folder.join("status"), format!("Uid:\t{uid}\t{uid}\nGid:\t{uid}\t{uid}\n")).unwrap();
+        fs::write(
+            folder.join("stat"),
+            format!("{pid} (x) S 1 {}", fields.join(" ")),
+        )
+        .unwrap();
+        fs::write(
+            folder.join("status"),
+            format!("Uid:\t{uid}\t{uid}\nGid:\t{uid}\t{uid}\n"),
+        )
+        .unwrap();
         fs::write(folder.join("comm"), "python3\n").unwrap();
         if answers {
             fs::write(folder.join("cmdline"), "python3\0train.py").unwrap();
@@ -67,7 +76,12 @@ impl FakeProc {
 
     /// Ends the wait of whoever reads it, as soon as somebody does.
     fn answer(&self, pid: u32) {
-        drop(OpenOptions::new().write(true).open(self.0.join(pid.to_string()).join("cmdline")).unwrap());
+        drop(
+            OpenOptions::new()
+                .write(true)
+                .open(self.0.join(pid.to_string()).join("cmdline"))
+                .unwrap(),
+        );
     }
 }
 
@@ -113,14 +127,36 @@ fn is_half_known(process: &Process) -> bool {
 #[test]
 fn this_very_process_is_known_by_name_user_and_start() {
     let mut resolver = Resolver::new("/proc", CommandLines::Own);
-    let [this] = &fill(&mut resolver, &[std::process::id()], LONG)[..] else { panic!() };
-    assert!(this.name.value().is_some_and(|name| name.starts_with("gpumon_probe")), "{:?}", this.name);
-    assert!(this.command.value().is_some_and(|command| command.contains("gpumon_probe")), "{:?}", this.command);
+    let [this] = &fill(&mut resolver, &[std::process::id()], LONG)[..] else {
+        panic!()
+    };
+    assert!(
+        this.name
+            .value()
+            .is_some_and(|name| name.starts_with("gpumon_probe")),
+        "{:?}",
+        this.name
+    );
+    assert!(
+        this.command
+            .value()
+            .is_some_and(|command| command.contains("gpumon_probe")),
+        "{:?}",
+        this.command
+    );
     assert!(this.user.value().is_some());
-    let Reading::Earlier { value, at_ms } = this.host_memory_bytes else { panic!("{:?}", this.host_memory_bytes) };
-    assert!(value > 1 << 20 && crate::model::now_ms() - at_ms < 60_000, "{value} at {at_ms}");
+    let Reading::Earlier { value, at_ms } = this.host_memory_bytes else {
+        panic!("{:?}", this.host_memory_bytes)
+    };
+    assert!(
+        value > 1 << 20 && crate::model::now_ms() - at_ms < 60_000,
+        "{value} at {at_ms}"
+    );
     let age_ms = crate::model::now_ms().saturating_sub(*this.started_ms.value().unwrap());
-    assert!(age_ms < 3_600_000, "a test runs for less than an hour, not {age_ms} ms");
+    assert!(
+        age_ms < 3_600_000,
+        "a test runs for less than an hour, not {age_ms} ms"
+    );
 }
 
 #[test]
@@ -128,17 +164,28 @@ fn a_process_that_has_ended_stays_listed_with_its_details_unknown() {
     let mut resolver = Resolver::new("/proc", CommandLines::All);
     let processes = fill(&mut resolver, &[u32::MAX - 1], LONG);
     assert_eq!(processes[0].name, Reading::Absent(Absence::Unknown));
-    assert_eq!(processes[0].host_memory_bytes, Reading::Absent(Absence::NotInProc));
+    assert_eq!(
+        processes[0].host_memory_bytes,
+        Reading::Absent(Absence::NotInProc)
+    );
     assert_eq!(processes[0].memory_bytes, Reading::Now(1));
 }
 
 #[test]
 fn another_users_command_line_is_hidden_from_a_service_only() {
     let own = [std::process::id()];
-    let hidden = fill(&mut Finder::of_user("/proc", CommandLines::Own, u32::MAX - 1).resolver(), &own, LONG);
+    let hidden = fill(
+        &mut Finder::of_user("/proc", CommandLines::Own, u32::MAX - 1).resolver(),
+        &own,
+        LONG,
+    );
     assert_eq!(hidden[0].command, Reading::Absent(Absence::Hidden));
     assert!(hidden[0].name.value().is_some());
-    let shown = fill(&mut Finder::of_user("/proc", CommandLines::All, u32::MAX - 1).resolver(), &own, LONG);
+    let shown = fill(
+        &mut Finder::of_user("/proc", CommandLines::All, u32::MAX - 1).resolver(),
+        &own,
+        LONG,
+    );
     assert!(shown[0].command.value().is_some());
 }
 
@@ -153,8 +200,14 @@ fn a_process_that_does_not_answer_holds_up_its_own_user_and_nobody_else() {
     let pids = [stuck, same_user, other];
     let begun = Instant::now();
     fill(&mut resolver, &pids, SHORT);
-    assert!(begun.elapsed() < Duration::from_millis(450), "{:?}", begun.elapsed());
-    eventually(&mut resolver, &pids, |now| is_half_known(&now[0]) && is_half_known(&now[1]) && is_known(&now[2]));
+    assert!(
+        begun.elapsed() < Duration::from_millis(450),
+        "{:?}",
+        begun.elapsed()
+    );
+    eventually(&mut resolver, &pids, |now| {
+        is_half_known(&now[0]) && is_half_known(&now[1]) && is_known(&now[2])
+    });
 
     // Newcomers of that user are told apart from those that are about to be known, so that nobody waits for them.
     sleep(Duration::from_millis(600));
@@ -165,20 +218,37 @@ fn a_process_that_does_not_answer_holds_up_its_own_user_and_nobody_else() {
     assert!(is_half_known(&now[2]), "{:?}", now[2]);
 
     proc.answer(stuck);
-    eventually(&mut resolver, &[same_user, 22, other], |now| now.iter().all(is_known));
+    eventually(&mut resolver, &[same_user, 22, other], |now| {
+        now.iter().all(is_known)
+    });
 }
 
 #[test]
 fn a_process_that_does_not_answer_is_known_by_its_cgroup_all_the_same() {
     let proc = FakeProc::new("cgroup");
     proc.add(20, 71_000, false);
-    fs::write(proc.0.join("20/cgroup"), "0::/system.slice/slurmstepd.scope/job_42/step_0/user/task_0\n").unwrap();
+    fs::write(
+        proc.0.join("20/cgroup"),
+        "0::/system.slice/slurmstepd.scope/job_42/step_0/user/task_0\n",
+    )
+    .unwrap();
     let mut resolver = Finder::of_user(&proc.0, CommandLines::All, 1).resolver();
-    let job = |process: &Process| process.owner.value()?.slurm.as_ref().map(|job| job.job_id.clone());
+    let job = |process: &Process| {
+        process
+            .owner
+            .value()?
+            .slurm
+            .as_ref()
+            .map(|job| job.job_id.clone())
+    };
     let is_partial = |process: &Process| process.owner.value().is_some_and(|owner| owner.partial);
-    eventually(&mut resolver, &[20], |now| job(&now[0]).as_deref() == Some("42") && is_partial(&now[0]));
+    eventually(&mut resolver, &[20], |now| {
+        job(&now[0]).as_deref() == Some("42") && is_partial(&now[0])
+    });
     proc.answer(20);
-    eventually(&mut resolver, &[20], |now| job(&now[0]).as_deref() == Some("42") && !is_partial(&now[0]));
+    eventually(&mut resolver, &[20], |now| {
+        job(&now[0]).as_deref() == Some("42") && !is_partial(&now[0])
+    });
 }
 
 #[test]
@@ -194,19 +264,32 @@ fn however_many_users_processes_hang_the_threads_are_few_and_all_come_back() {
     while begun.elapsed() < Duration::from_secs(4) {
         let asked = Instant::now();
         fill(&mut resolver, &pids, SHORT);
-        assert!(asked.elapsed() < Duration::from_millis(450), "{:?}", asked.elapsed());
+        assert!(
+            asked.elapsed() < Duration::from_millis(450),
+            "{:?}",
+            asked.elapsed()
+        );
         sleep(Duration::from_millis(50));
     }
     let (_, threads) = finder.size();
-    assert_eq!(threads, 1 + 4 + 16, "one that looks, those that hang now and those that were abandoned");
+    assert_eq!(
+        threads,
+        1 + 4 + 16,
+        "one that looks, those that hang now and those that were abandoned"
+    );
     let now = fill(&mut resolver, &pids, SHORT);
-    let told = now.iter().filter(|process| process.started_ms.value().is_some()).count();
+    let told = now
+        .iter()
+        .filter(|process| process.started_ms.value().is_some())
+        .count();
     assert_eq!(told, pids.len(), "the first stage of everybody");
     std::thread::scope(|scope| {
         for pid in &pids {
             scope.spawn(|| proc.answer(*pid));
         }
-        eventually(&mut resolver, &pids, |now| now.iter().all(|process| process.owner.value().is_some()));
+        eventually(&mut resolver, &pids, |now| {
+            now.iter().all(|process| process.owner.value().is_some())
+        });
     });
 }
 

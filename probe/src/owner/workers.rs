@@ -69,13 +69,21 @@ impl State {
     /// Whether nothing more will be known of a process soon: everything is, or another of its user's hangs.
     pub(super) fn is_settled(&self, pid: u32) -> bool {
         let uid = self.table.uid(pid);
-        let is_held_up = || self.running.iter().any(|running| running.uid == uid && running.hangs());
+        let is_held_up = || {
+            self.running
+                .iter()
+                .any(|running| running.uid == uid && running.hangs())
+        };
         self.table.is_complete(pid) || (self.table.has_basics(pid) && is_held_up())
     }
 
     #[cfg(test)]
     pub(super) fn threads(&self) -> usize {
-        let abandoned = self.running.iter().filter(|running| running.abandoned).count();
+        let abandoned = self
+            .running
+            .iter()
+            .filter(|running| running.abandoned)
+            .count();
         usize::from(self.has_basics_thread) + self.workers + abandoned
     }
 
@@ -84,8 +92,16 @@ impl State {
     }
 
     fn abandon(&mut self) {
-        let mut abandoned = self.running.iter().filter(|running| running.abandoned).count();
-        for running in self.running.iter_mut().filter(|running| !running.abandoned && running.hangs()) {
+        let mut abandoned = self
+            .running
+            .iter()
+            .filter(|running| running.abandoned)
+            .count();
+        for running in self
+            .running
+            .iter_mut()
+            .filter(|running| !running.abandoned && running.hangs())
+        {
             if abandoned < MOST_ABANDONED {
                 running.abandoned = true;
                 abandoned += 1;
@@ -97,7 +113,12 @@ impl State {
 
 impl Shared {
     pub(super) fn new(reader: ProcessReader) -> Arc<Self> {
-        Arc::new(Self { reader, state: Mutex::default(), work: Condvar::new(), changed: Condvar::new() })
+        Arc::new(Self {
+            reader,
+            state: Mutex::default(),
+            work: Condvar::new(),
+            changed: Condvar::new(),
+        })
     }
 
     pub(super) fn is_in_namespace(&self) -> bool {
@@ -109,8 +130,14 @@ impl Shared {
     }
 
     /// Waits for a change, for a moment only: nothing signals that a thread hangs.
-    pub(super) fn wait<'a>(&self, state: MutexGuard<'a, State>, most: Duration) -> MutexGuard<'a, State> {
-        let waited = self.changed.wait_timeout(state, most.min(Duration::from_millis(10)));
+    pub(super) fn wait<'a>(
+        &self,
+        state: MutexGuard<'a, State>,
+        most: Duration,
+    ) -> MutexGuard<'a, State> {
+        let waited = self
+            .changed
+            .wait_timeout(state, most.min(Duration::from_millis(10)));
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
@@ -119,7 +146,8 @@ impl Shared {
         state.abandon();
         if state.table.has_basics_due() && !state.has_basics_thread {
             let shared = Arc::clone(self);
-            state.has_basics_thread = thread::spawn("owner-basics", move || shared.run_basics()).is_ok();
+            state.has_basics_thread =
+                thread::spawn("owner-basics", move || shared.run_basics()).is_ok();
         }
         let has_task = state.table.has_task(|uid| state.is_busy(uid));
         // Whoever wakes up without work wakes up those who wait for changes, who come back here.
@@ -128,7 +156,8 @@ impl Shared {
         }
         if has_task && state.idle == 0 && state.workers < MOST_WORKERS {
             let shared = Arc::clone(self);
-            state.workers += usize::from(thread::spawn("owner-details", move || shared.run_details()).is_ok());
+            state.workers +=
+                usize::from(thread::spawn("owner-details", move || shared.run_details()).is_ok());
         }
         self.work.notify_all();
     }
@@ -136,7 +165,10 @@ impl Shared {
     /// Waits for work; false where none has come for long.
     fn wait_for_work<'a>(&self, state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, bool) {
         self.changed.notify_all();
-        let (state, waited) = self.work.wait_timeout(state, IDLE).unwrap_or_else(PoisonError::into_inner);
+        let (state, waited) = self
+            .work
+            .wait_timeout(state, IDLE)
+            .unwrap_or_else(PoisonError::into_inner);
         (state, !waited.timed_out())
     }
 
@@ -181,17 +213,26 @@ impl Shared {
             };
             let id = state.next_id;
             state.next_id += 1;
-            state.running.push(Running { id, uid: task.uid(), since: Instant::now(), abandoned: false });
+            state.running.push(Running {
+                id,
+                uid: task.uid(),
+                since: Instant::now(),
+                abandoned: false,
+            });
             drop(state);
             if let Some(uid) = task.unnamed {
                 let name = process_reader::user_name(uid);
                 self.lock().table.name_user(uid, name);
             }
-            let details = self.reader.details(task.pid, &task.basics, task.before.take());
+            let details = self
+                .reader
+                .details(task.pid, &task.basics, task.before.take());
             state = self.lock();
             state.table.set_details(&task, details);
-            let was_abandoned =
-                state.running.extract_if(.., |running| running.id == id).any(|running| running.abandoned);
+            let was_abandoned = state
+                .running
+                .extract_if(.., |running| running.id == id)
+                .any(|running| running.abandoned);
             if was_abandoned {
                 // Another thread has taken its place.
                 self.ensure_threads(&mut state);

@@ -65,9 +65,16 @@ impl Steps {
     }
 
     /// How much of a GPU is read now, where `depth` is wanted.
-    pub(super) fn depth(&mut self, depth: ReadDepth, watched: &Watched, interval: Duration) -> ReadDepth {
+    pub(super) fn depth(
+        &mut self,
+        depth: ReadDepth,
+        watched: &Watched,
+        interval: Duration,
+    ) -> ReadDepth {
         if depth == ReadDepth::Full && !watched.get() {
-            ReadDepth::Unwatched { closes_step: self.close(interval) }
+            ReadDepth::Unwatched {
+                closes_step: self.close(interval),
+            }
         } else {
             depth
         }
@@ -81,8 +88,12 @@ mod tests {
     /// Seconds of the ticks that close a step, of ticks every second that begin at `first_ms` and come up to 3 ms late.
     fn closing(first_ms: u64) -> Vec<u64> {
         let mut steps = Steps::of_history();
-        let ticks = (0..60).filter(|tick| steps.close_at(first_ms + tick * 1000 + tick % 4, Duration::from_secs(1)));
-        ticks.map(|tick| (first_ms + tick * 1000 + tick % 4) / 1000).collect()
+        let ticks = (0..60).filter(|tick| {
+            steps.close_at(first_ms + tick * 1000 + tick % 4, Duration::from_secs(1))
+        });
+        ticks
+            .map(|tick| (first_ms + tick * 1000 + tick % 4) / 1000)
+            .collect()
     }
 
     #[test]
@@ -90,8 +101,15 @@ mod tests {
         for phase_ms in [0, 1, 300, 740, 748, 750, 900, 997, 998, 999] {
             let closing = closing(100_000 + phase_ms);
             let steps: Vec<_> = closing.iter().skip(1).map(|second| second / 10).collect();
-            assert_eq!(steps, (10..16).collect::<Vec<_>>()[..steps.len()], "{phase_ms}: {closing:?}");
-            assert!(closing.iter().skip(1).all(|second| second % 10 >= 8), "{phase_ms}: {closing:?}");
+            assert_eq!(
+                steps,
+                (10..16).collect::<Vec<_>>()[..steps.len()],
+                "{phase_ms}: {closing:?}"
+            );
+            assert!(
+                closing.iter().skip(1).all(|second| second % 10 >= 8),
+                "{phase_ms}: {closing:?}"
+            );
             assert!(steps.len() >= 5, "{phase_ms}: {closing:?}");
         }
     }
@@ -106,11 +124,23 @@ mod tests {
     fn who_watches_gets_everything_at_the_next_sample() {
         let (watched, second) = (Watched::default(), Duration::from_secs(1));
         let mut steps = Steps::of_history();
-        assert_eq!(steps.depth(ReadDepth::Full, &watched, second), ReadDepth::Full);
+        assert_eq!(
+            steps.depth(ReadDepth::Full, &watched, second),
+            ReadDepth::Full
+        );
         watched.set(false);
-        assert_eq!(steps.depth(ReadDepth::Full, &watched, second), ReadDepth::Unwatched { closes_step: true });
-        assert_eq!(steps.depth(ReadDepth::Metered, &watched, second), ReadDepth::Metered);
+        assert_eq!(
+            steps.depth(ReadDepth::Full, &watched, second),
+            ReadDepth::Unwatched { closes_step: true }
+        );
+        assert_eq!(
+            steps.depth(ReadDepth::Metered, &watched, second),
+            ReadDepth::Metered
+        );
         watched.set(true);
-        assert_eq!(steps.depth(ReadDepth::Full, &watched, second), ReadDepth::Full);
+        assert_eq!(
+            steps.depth(ReadDepth::Full, &watched, second),
+            ReadDepth::Full
+        );
     }
 }

@@ -17,7 +17,10 @@ impl ClockWatch {
     /// machine includes the time in which it was suspended.
     pub(super) fn update(&mut self, now_ms: u64) -> Option<i64> {
         let since_start = clock_gettime(ClockId::Boottime);
-        self.compare(now_ms, since_start.tv_sec as u64 * 1000 + since_start.tv_nsec as u64 / 1_000_000)
+        self.compare(
+            now_ms,
+            since_start.tv_sec as u64 * 1000 + since_start.tv_nsec as u64 / 1_000_000,
+        )
     }
 
     fn compare(&mut self, now_ms: u64, since_start_ms: u64) -> Option<i64> {
@@ -34,15 +37,24 @@ mod tests {
     #[test]
     fn set_clock_is_found_once() {
         let mut watch = ClockWatch::default();
-        let changes = [(1_000_000, 1000), (1_001_000, 2000), (9_002_000, 3000), (9_003_000, 4000), (1_004_000, 5000)];
-        let found: Vec<_> = changes.map(|(now_ms, since_start_ms)| watch.compare(now_ms, since_start_ms)).into();
+        let changes = [
+            (1_000_000, 1000),
+            (1_001_000, 2000),
+            (9_002_000, 3000),
+            (9_003_000, 4000),
+            (1_004_000, 5000),
+        ];
+        let found: Vec<_> = changes
+            .map(|(now_ms, since_start_ms)| watch.compare(now_ms, since_start_ms))
+            .into();
         assert_eq!(found, [None, None, Some(8_000_000), None, Some(-8_000_000)]);
     }
 
     #[test]
     fn slow_correction_is_not_a_change() {
         let mut watch = ClockWatch::default();
-        let found = (0..1000).find_map(|second| watch.compare(1_000_000 + second * 1500, second * 1000));
+        let found =
+            (0..1000).find_map(|second| watch.compare(1_000_000 + second * 1500, second * 1000));
         assert_eq!(found, None);
     }
 }

@@ -27,7 +27,13 @@ impl Deadline {
     pub(super) fn after(patience: Duration) -> Self {
         let begun = Instant::now();
         let latest = begun + patience;
-        Self { begun, latest, at: latest, first_read: None, opens_slowly: false }
+        Self {
+            begun,
+            latest,
+            at: latest,
+            first_read: None,
+            opens_slowly: false,
+        }
     }
 
     pub(super) fn at(&self) -> Instant {
@@ -38,7 +44,11 @@ impl Deadline {
     pub(super) fn on_first_read(&mut self, stays_open: bool, now: Instant) {
         let first_read = *self.first_read.get_or_insert(now - self.begun);
         self.opens_slowly |= !stays_open;
-        let quiet = if self.opens_slowly { OPENING } else { first_read.max(QUIET) };
+        let quiet = if self.opens_slowly {
+            OPENING
+        } else {
+            first_read.max(QUIET)
+        };
         self.at = (now + quiet).max(self.begun + KEPT_OPEN).min(self.latest);
     }
 }
@@ -61,9 +71,17 @@ mod tests {
         assert_eq!(until(&[], true), 10_000, "nothing is known yet");
         assert_eq!(until(&[20, 40], true), 300);
         assert_eq!(until(&[20, 200], true), 350, "a driver that is busy");
-        assert_eq!(until(&[1_500], true), 3_000, "all of them are opened slowly");
+        assert_eq!(
+            until(&[1_500], true),
+            3_000,
+            "all of them are opened slowly"
+        );
         assert_eq!(until(&[1_500, 2_900], true), 4_400);
-        assert_eq!(until(&[20], false), 2_020, "one is in use, and the driver opens the rest now");
+        assert_eq!(
+            until(&[20], false),
+            2_020,
+            "one is in use, and the driver opens the rest now"
+        );
         assert_eq!(until(&[9_000], true), 10_000);
     }
 }

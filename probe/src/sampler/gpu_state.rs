@@ -7,8 +7,8 @@ use crate::{
     benchmarks::BelowBaseline,
     derive::{Baseline, ConditionSettings, ConditionTracker, EccTracker, ProcessTracker},
     model::{
-        Absence, Board, EventKind, Gpu, GpuDetails, GpuRef, GpuSample, Health, KnownGpu, ProcessRef, Reading, Trace,
-        XidReport, normal_bus_id, now_ms,
+        Absence, Board, EventKind, Gpu, GpuDetails, GpuRef, GpuSample, Health, KnownGpu,
+        ProcessRef, Reading, Trace, XidReport, normal_bus_id, now_ms,
     },
     vendor::{DeviceError, ErrorInfo},
 };
@@ -92,12 +92,20 @@ impl GpuState {
         let KnownGpu { gpu, health } = known;
         let Gpu { index, uuid, .. } = gpu.clone();
         let last = GpuSample::absent(index, uuid, now_ms(), health.clone(), &Absence::NoAnswer);
-        Self { gpu, last, shown: health, ..self }
+        Self {
+            gpu,
+            last,
+            shown: health,
+            ..self
+        }
     }
 
     /// Returns the GPU as one that was added while the machine ran.
     pub(super) fn added(self) -> Self {
-        Self { added: Some(EventKind::GpuAdded), ..self }
+        Self {
+            added: Some(EventKind::GpuAdded),
+            ..self
+        }
     }
 
     pub(super) fn gpu(&self) -> Gpu {
@@ -120,7 +128,10 @@ impl GpuState {
     }
 
     pub(super) fn gpu_ref(&self) -> GpuRef {
-        GpuRef { index: self.gpu.index, uuid: self.gpu.uuid.clone() }
+        GpuRef {
+            index: self.gpu.index,
+            uuid: self.gpu.uuid.clone(),
+        }
     }
 
     /// Its PCI bus id, as the kernel's log names it.
@@ -158,7 +169,12 @@ impl GpuState {
     }
 
     /// Applies a driver error of this GPU, and returns the events that follow.
-    pub(super) fn on_error(&mut self, report: &XidReport, info: &ErrorInfo, now_ms: u64) -> Vec<EventKind> {
+    pub(super) fn on_error(
+        &mut self,
+        report: &XidReport,
+        info: &ErrorInfo,
+        now_ms: u64,
+    ) -> Vec<EventKind> {
         self.conditions.on_error(report, info, now_ms)
     }
 
@@ -168,7 +184,11 @@ impl GpuState {
     }
 
     pub(super) fn mark_pending(&mut self) {
-        self.pending = Some(PendingQuery { since: Instant::now(), since_ms: now_ms(), is_given_up: false });
+        self.pending = Some(PendingQuery {
+            since: Instant::now(),
+            since_ms: now_ms(),
+            is_given_up: false,
+        });
     }
 
     /// Nobody waits for its answer any longer.
@@ -187,26 +207,45 @@ impl GpuState {
             Outcome::Read(readings) => self.ingest_readings(*readings),
             Outcome::Asleep => {
                 let at_ms = now_ms();
-                let since_ms = if let Health::Asleep { since_ms } = self.last.health { since_ms } else { at_ms };
+                let since_ms = if let Health::Asleep { since_ms } = self.last.health {
+                    since_ms
+                } else {
+                    at_ms
+                };
                 self.replace(Health::Asleep { since_ms }, &Absence::Asleep, at_ms);
-                Update { identity_changed: self.remains_unknown(&Absence::Asleep), ..Update::default() }
+                Update {
+                    identity_changed: self.remains_unknown(&Absence::Asleep),
+                    ..Update::default()
+                }
             }
             Outcome::Failed(error) => {
                 let at_ms = now_ms();
                 let (health, reason) = self.failure(&error, at_ms);
                 self.replace(health, &reason, at_ms);
                 self.error = Some(error);
-                Update { identity_changed: self.remains_unknown(&reason), ..Update::default() }
+                Update {
+                    identity_changed: self.remains_unknown(&reason),
+                    ..Update::default()
+                }
             }
         }
     }
 
     fn ingest_readings(&mut self, readings: Readings) -> Update {
-        let Readings { identity, sample, omitted, details, traces } = readings;
+        let Readings {
+            identity,
+            sample,
+            omitted,
+            details,
+            traces,
+        } = readings;
         self.error = None;
         self.last = sample;
         self.omitted = omitted;
-        let mut update = Update { traces, ..Update::default() };
+        let mut update = Update {
+            traces,
+            ..Update::default()
+        };
         if let Some(gpu) = identity {
             // A GPU that is seen for the first time has changed nothing.
             update.mig_changed = self.gpu.uuid.is_some() && gpu.mig_devices != self.gpu.mig_devices;
@@ -226,7 +265,8 @@ impl GpuState {
 
     /// Puts a GPU of which nothing can be read in the place of what was read last.
     fn replace(&mut self, health: Health, reason: &Absence, at_ms: u64) {
-        let absent = GpuSample::absent(self.gpu.index, self.gpu.uuid.clone(), at_ms, health, reason);
+        let absent =
+            GpuSample::absent(self.gpu.index, self.gpu.uuid.clone(), at_ms, health, reason);
         let known = std::mem::replace(&mut self.last, absent);
         // Whose it is matters all the more.
         self.last.allocated_to = known.allocated_to;
@@ -254,26 +294,55 @@ impl GpuState {
     fn failure(&self, error: &DeviceError, at_ms: u64) -> (Health, Absence) {
         let (reason, meaning, advice) = match error {
             DeviceError::Lost => {
-                let since_ms = if let Health::Lost { since_ms } = self.last.health { since_ms } else { at_ms };
+                let since_ms = if let Health::Lost { since_ms } = self.last.health {
+                    since_ms
+                } else {
+                    at_ms
+                };
                 return (Health::Lost { since_ms }, Absence::GpuLost);
             }
-            DeviceError::DriverReplaced { code, cause } => {
-                (Absence::DriverError { code: *code }, cause.to_string(), String::new())
-            }
-            DeviceError::Failed { reason, meaning, advice } => (reason.clone(), meaning.clone(), advice.clone()),
+            DeviceError::DriverReplaced { code, cause } => (
+                Absence::DriverError { code: *code },
+                cause.to_string(),
+                String::new(),
+            ),
+            DeviceError::Failed {
+                reason,
+                meaning,
+                advice,
+            } => (reason.clone(), meaning.clone(), advice.clone()),
         };
-        let since_ms = if let Health::Failed { since_ms, .. } = self.last.health { since_ms } else { at_ms };
-        (Health::Failed { since_ms, reason: reason.clone(), meaning, advice }, reason)
+        let since_ms = if let Health::Failed { since_ms, .. } = self.last.health {
+            since_ms
+        } else {
+            at_ms
+        };
+        (
+            Health::Failed {
+                since_ms,
+                reason: reason.clone(),
+                meaning,
+                advice,
+            },
+            reason,
+        )
     }
 
     /// The GPU as the sample of this tick shows it, but for its conditions, and what happened to it since the last.
     pub(super) fn compose(&mut self, interval: Duration) -> (GpuSample, Vec<EventKind>) {
         let mut sample = self.last.clone();
         // One interval without an answer, less what the threads' waking takes.
-        let patience = if self.opened { interval.mul_f64(0.9).max(SLOW) } else { OPENING };
-        let is_hung = |pending: &&PendingQuery| pending.is_given_up || pending.since.elapsed() >= patience;
+        let patience = if self.opened {
+            interval.mul_f64(0.9).max(SLOW)
+        } else {
+            OPENING
+        };
+        let is_hung =
+            |pending: &&PendingQuery| pending.is_given_up || pending.since.elapsed() >= patience;
         if let Some(pending) = self.pending.as_ref().filter(is_hung) {
-            sample.health = Health::Hung { since_ms: pending.since_ms };
+            sample.health = Health::Hung {
+                since_ms: pending.since_ms,
+            };
         }
         let mut events = Vec::new();
         if std::mem::discriminant(&self.shown) != std::mem::discriminant(&sample.health) {
@@ -282,7 +351,10 @@ impl GpuState {
         self.shown = sample.health.clone();
         events.append(&mut self.events);
         if !std::mem::replace(&mut self.derived, true) {
-            events.extend(self.processes.update(&sample.processes, std::mem::take(&mut self.omitted)));
+            events.extend(
+                self.processes
+                    .update(&sample.processes, std::mem::take(&mut self.omitted)),
+            );
         }
         (sample, events)
     }
@@ -294,7 +366,13 @@ impl GpuState {
         number: usize,
         now_ms: u64,
     ) -> Vec<EventKind> {
-        self.conditions.update(samples, number, &self.gpu.board, self.details.as_ref(), now_ms)
+        self.conditions.update(
+            samples,
+            number,
+            &self.gpu.board,
+            self.details.as_ref(),
+            now_ms,
+        )
     }
 }
 
@@ -327,7 +405,13 @@ mod tests {
     }
 
     fn answers(state: &mut GpuState) {
-        let mut sample = GpuSample::absent(3, Some("GPU-3".into()), now_ms(), Health::Ok, &Absence::Unknown);
+        let mut sample = GpuSample::absent(
+            3,
+            Some("GPU-3".into()),
+            now_ms(),
+            Health::Ok,
+            &Absence::Unknown,
+        );
         sample.memory.total_bytes = Reading::Now(7);
         state.ingest(Outcome::Read(Box::new(Readings {
             identity: None,
@@ -353,7 +437,10 @@ mod tests {
         assert_eq!(first.health, second.health);
         assert_eq!(second.index, 3);
         assert_eq!(second.power.draw_watts, Reading::Absent(Absence::GpuLost));
-        assert!(matches!(second.memory.total_bytes, Reading::Earlier { value: 7, .. }), "how large it was stays");
+        assert!(
+            matches!(second.memory.total_bytes, Reading::Earlier { value: 7, .. }),
+            "how large it was stays"
+        );
         answers(&mut state);
         compose(&mut state, 4, &mut events);
         assert_eq!(events, [(2, EventKind::GpuLost), (4, EventKind::GpuBack)]);
@@ -364,11 +451,18 @@ mod tests {
         let mut state = GpuState::new(3, &ConditionSettings::default());
         let refused = || {
             let (meaning, advice) = ("refused".to_owned(), "ask".to_owned());
-            Outcome::Failed(DeviceError::Failed { reason: Absence::NoPermission, meaning, advice })
+            Outcome::Failed(DeviceError::Failed {
+                reason: Absence::NoPermission,
+                meaning,
+                advice,
+            })
         };
         assert!(state.ingest(refused()).identity_changed);
         assert_eq!(state.gpu().name, Reading::Absent(Absence::NoPermission));
-        assert!(!state.ingest(refused()).identity_changed, "the same reason is no change");
+        assert!(
+            !state.ingest(refused()).identity_changed,
+            "the same reason is no change"
+        );
         state.gpu.uuid = Some("GPU-3".into());
         assert!(!state.ingest(Outcome::Asleep).identity_changed);
         assert_eq!(state.gpu().uuid.as_deref(), Some("GPU-3"));
@@ -376,13 +470,22 @@ mod tests {
 
     #[test]
     fn earlier_collectors_lost_gpu_is_reported_once() {
-        let gpu = Gpu { uuid: Some("GPU-3".into()), ..unidentified_gpu(3, &Absence::Unknown) };
-        let known = KnownGpu { gpu, health: Health::Lost { since_ms: 7 } };
+        let gpu = Gpu {
+            uuid: Some("GPU-3".into()),
+            ..unidentified_gpu(3, &Absence::Unknown)
+        };
+        let known = KnownGpu {
+            gpu,
+            health: Health::Lost { since_ms: 7 },
+        };
         let mut state = GpuState::new(3, &ConditionSettings::default()).continued(known);
         let mut events = Vec::new();
         lost(&mut state);
         let sample = compose(&mut state, 1, &mut events);
-        assert_eq!((sample.health, sample.uuid.as_deref()), (Health::Lost { since_ms: 7 }, Some("GPU-3")));
+        assert_eq!(
+            (sample.health, sample.uuid.as_deref()),
+            (Health::Lost { since_ms: 7 }, Some("GPU-3"))
+        );
         answers(&mut state);
         compose(&mut state, 2, &mut events);
         assert_eq!(events, [(2, EventKind::GpuBack)]);
@@ -398,7 +501,10 @@ mod tests {
         assert_eq!(sample.health, Health::Ok);
         assert_eq!(sample.power.draw_watts, Reading::Absent(Absence::NoAnswer));
         state.pending.as_mut().unwrap().since -= OPENING;
-        assert!(matches!(compose(&mut state, 2, &mut events).health, Health::Hung { .. }));
+        assert!(matches!(
+            compose(&mut state, 2, &mut events).health,
+            Health::Hung { .. }
+        ));
     }
 
     #[test]

@@ -118,7 +118,10 @@ impl GpuWorker {
             Ok(None) => Outcome::Asleep,
             Err(error) => Outcome::Failed(error),
         };
-        Message::Answer { index: self.index, outcome }
+        Message::Answer {
+            index: self.index,
+            outcome,
+        }
     }
 
     /// `None` where it sleeps.
@@ -133,14 +136,23 @@ impl GpuWorker {
     }
 
     fn read_open(&mut self) -> Result<Readings, DeviceError> {
-        let State::Open(device) = &mut self.state else { unreachable!("open() succeeded") };
+        let State::Open(device) = &mut self.state else {
+            unreachable!("open() succeeded")
+        };
         let uuid = || self.reported.as_ref().and_then(|gpu| gpu.uuid.clone());
-        let mut sample = GpuSample::absent(self.index, uuid(), now_ms(), Health::Ok, &Absence::NoAnswer);
-        let depth = self.steps.depth(self.depth, &self.watched, self.interval.get());
+        let mut sample =
+            GpuSample::absent(self.index, uuid(), now_ms(), Health::Ok, &Absence::NoAnswer);
+        let depth = self
+            .steps
+            .depth(self.depth, &self.watched, self.interval.get());
         device.read(&mut sample, depth)?;
         sanity_check::check(&mut sample);
         // Nobody keeps them.
-        let traces = if self.traces && depth == ReadDepth::Full { device.traces() } else { Vec::new() };
+        let traces = if self.traces && depth == ReadDepth::Full {
+            device.traces()
+        } else {
+            Vec::new()
+        };
         let mut details = None;
         if self.details_due.is_some_and(|due| due <= Instant::now()) {
             let mut read = GpuDetails::absent(self.index, uuid(), now_ms(), &Absence::NoAnswer);
@@ -150,7 +162,9 @@ impl GpuWorker {
             self.details_due = Some(next_details(self.index, self.reported.is_none()));
         }
         self.ticks = self.ticks.saturating_add(1);
-        if self.answers.is_some() && (self.ticks == ALL_AT || (self.ticks > ALL_AT && details.is_some())) {
+        if self.answers.is_some()
+            && (self.ticks == ALL_AT || (self.ticks > ALL_AT && details.is_some()))
+        {
             device.query_for_tools(self.ticks == ALL_AT);
         }
         let identity = device.identity();
@@ -164,32 +178,61 @@ impl GpuWorker {
         }
         let is_first = !mem::replace(&mut self.was_read, true);
         if is_first {
-            let _ = self.sender.send(Message::FirstRead { index: self.index, stays_open: device.stays_open() });
+            let _ = self.sender.send(Message::FirstRead {
+                index: self.index,
+                stays_open: device.stays_open(),
+            });
         }
         if is_first {
             self.allocations.wait(OWNERS);
         }
-        self.allocations.fill(&mut sample, identity.board.minor_number.value().copied());
+        self.allocations
+            .fill(&mut sample, identity.board.minor_number.value().copied());
         let omitted = self.list(&mut sample, is_first);
-        Ok(Readings { identity: changed.then_some(identity), sample, omitted, details, traces })
+        Ok(Readings {
+            identity: changed.then_some(identity),
+            sample,
+            omitted,
+            details,
+            traces,
+        })
     }
 
     /// Says whose the processes are, and leaves out those for which a sample has no room.
     fn list(&mut self, sample: &mut GpuSample, is_first: bool) -> Vec<ProcessRef> {
-        if self.resolver.as_ref().is_some_and(Resolver::is_in_namespace) {
+        if self
+            .resolver
+            .as_ref()
+            .is_some_and(Resolver::is_in_namespace)
+        {
             sample.unlisted_memory_bytes = unlisted_bytes(sample);
         }
         let mut naming = Naming::new(sample);
-        let Reading::Now(processes) = &mut sample.processes else { return Vec::new() };
-        let patience = if is_first { FIRST_OWNERS } else { OWNERS.min(self.interval.get() / 5) };
+        let Reading::Now(processes) = &mut sample.processes else {
+            return Vec::new();
+        };
+        let patience = if is_first {
+            FIRST_OWNERS
+        } else {
+            OWNERS.min(self.interval.get() / 5)
+        };
         if let Some(resolver) = &mut self.resolver {
-            resolver.ask(processes.iter().map(|process| process.pid).collect(), patience);
+            resolver.ask(
+                processes.iter().map(|process| process.pid).collect(),
+                patience,
+            );
         }
         if !naming.is_empty() {
             for process in &*processes {
                 match &self.resolver {
-                    Some(resolver) => resolver.with_cgroup(process.pid, |owner| naming.see(process.mig, owner)),
-                    None => process.owner.value().into_iter().for_each(|owner| naming.see(process.mig, owner)),
+                    Some(resolver) => {
+                        resolver.with_cgroup(process.pid, |owner| naming.see(process.mig, owner))
+                    }
+                    None => process
+                        .owner
+                        .value()
+                        .into_iter()
+                        .for_each(|owner| naming.see(process.mig, owner)),
                 }
             }
         }
@@ -229,7 +272,10 @@ impl GpuWorker {
     }
 
     fn fail(&mut self, error: DeviceError) -> DeviceError {
-        self.state = State::Failed { error: error.clone(), at: Instant::now() };
+        self.state = State::Failed {
+            error: error.clone(),
+            at: Instant::now(),
+        };
         error
     }
 }

@@ -48,10 +48,21 @@ impl HostWorker {
         let latest = reader.read();
         let (ask, asked) = mpsc::sync_channel(1);
         let (answer, answers) = mpsc::channel();
-        spawn("host", move || while asked.recv().is_ok() && answer.send(reader.read()).is_ok() {})?;
+        spawn("host", move || {
+            while asked.recv().is_ok() && answer.send(reader.read()).is_ok() {}
+        })?;
         let (interval, watched) = (Arc::clone(&options.interval), Arc::clone(&options.watched));
         let steps = Steps::new(HOST_STEP_MS);
-        Ok(Self { ask, answers, latest, asked: None, state: State::Free, interval, watched, steps })
+        Ok(Self {
+            ask,
+            answers,
+            latest,
+            asked: None,
+            state: State::Free,
+            interval,
+            watched,
+            steps,
+        })
     }
 
     /// Asks for a reading, unless the last one is still owed, or is fresh enough.
@@ -79,7 +90,11 @@ impl HostWorker {
     /// Waits for what was asked at this tick.
     pub(super) fn wait(&mut self, deadline: Instant) {
         if self.state == State::Asked {
-            self.ingest(self.answers.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok());
+            self.ingest(
+                self.answers
+                    .recv_timeout(deadline.saturating_duration_since(Instant::now()))
+                    .ok(),
+            );
         }
     }
 

@@ -64,18 +64,29 @@ impl Learned {
         let file = path.clone();
         // It may never come back.
         thread::spawn(move || sender.send(read(&file)));
-        let content = content.recv_timeout(READ_WITHIN).unwrap_or_else(|_| Err("the disk does not answer".to_owned()));
+        let content = content
+            .recv_timeout(READ_WITHIN)
+            .unwrap_or_else(|_| Err("the disk does not answer".to_owned()));
         let (gpus, problem) = match content {
             Ok(gpus) => (gpus, None),
             Err(cause) => {
                 let file = path.display();
                 (
                     BTreeMap::new(),
-                    Some(format!("{file} is not used: {cause}; what is usual for each GPU is learned anew")),
+                    Some(format!(
+                        "{file} is not used: {cause}; what is usual for each GPU is learned anew"
+                    )),
                 )
             }
         };
-        (Self { path, gpus: Mutex::new(gpus), is_new: AtomicBool::new(false) }, problem)
+        (
+            Self {
+                path,
+                gpus: Mutex::new(gpus),
+                is_new: AtomicBool::new(false),
+            },
+            problem,
+        )
     }
 
     /// What is usual for this GPU.
@@ -86,12 +97,25 @@ impl Learned {
     /// Takes in what is usual for this GPU by now; nothing where nothing was learned.
     pub(super) fn keep(&self, uuid: &str, baseline: Baseline) {
         let mut gpus = self.gpus();
-        if baseline.is_empty() || gpus.get(uuid).is_some_and(|known| known.baseline == baseline) {
+        if baseline.is_empty()
+            || gpus
+                .get(uuid)
+                .is_some_and(|known| known.baseline == baseline)
+        {
             return;
         }
-        gpus.insert(uuid.to_owned(), Gpu { at_ms: now_ms(), baseline });
+        gpus.insert(
+            uuid.to_owned(),
+            Gpu {
+                at_ms: now_ms(),
+                baseline,
+            },
+        );
         while gpus.len() > MOST_GPUS {
-            let oldest = gpus.iter().min_by_key(|(_, gpu)| gpu.at_ms).map(|(uuid, _)| uuid.clone());
+            let oldest = gpus
+                .iter()
+                .min_by_key(|(_, gpu)| gpu.at_ms)
+                .map(|(uuid, _)| uuid.clone());
             oldest.and_then(|uuid| gpus.remove(&uuid));
         }
         self.is_new.store(true, Ordering::Relaxed);
@@ -105,12 +129,20 @@ impl Learned {
         if !self.is_new.swap(false, Ordering::Relaxed) {
             return Ok(());
         }
-        let content = Content { version: VERSION, gpus: self.gpus().clone() };
+        let content = Content {
+            version: VERSION,
+            gpus: self.gpus().clone(),
+        };
         let bytes = serde_json::to_vec(&content)?;
         let written = place(&self.path).and_then(|(folder, name)| folder.replace(name, &bytes));
         written
             .inspect_err(|_| self.is_new.store(true, Ordering::Relaxed))
-            .map_err(|error| io::Error::new(error.kind(), format!("cannot write {}: {error}", self.path.display())))
+            .map_err(|error| {
+                io::Error::new(
+                    error.kind(),
+                    format!("cannot write {}: {error}", self.path.display()),
+                )
+            })
     }
 
     fn gpus(&self) -> MutexGuard<'_, BTreeMap<String, Gpu>> {
@@ -120,14 +152,22 @@ impl Learned {
 
 impl fmt::Debug for Learned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Learned").field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("Learned")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
     }
 }
 
 /// Returns the directory of a file and its name in it.
 fn place(path: &Path) -> io::Result<(Folder, &str)> {
-    let name = path.file_name().and_then(OsStr::to_str).ok_or_else(|| invalid("it names no file"))?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = path
+        .file_name()
+        .and_then(OsStr::to_str)
+        .ok_or_else(|| invalid("it names no file"))?;
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     Ok((Folder::open(folder, Owner::Own)?, name))
 }
 
@@ -139,9 +179,12 @@ fn read(path: &Path) -> Result<BTreeMap<String, Gpu>, String> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
         Err(error) => return Err(error.to_string()),
     };
-    let Content { version, mut gpus } = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
+    let Content { version, mut gpus } =
+        serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
     if version != VERSION {
-        return Err(format!("it is of version {version}, and {VERSION} is known"));
+        return Err(format!(
+            "it is of version {version}, and {VERSION} is known"
+        ));
     }
     if gpus.len() > MOST_GPUS {
         return Err(format!("it has more than {MOST_GPUS} GPUs"));
@@ -174,12 +217,19 @@ mod tests {
         learned.keep("GPU-1", learned_baseline());
         learned.write().unwrap();
         let (again, problem) = read_again(&path);
-        assert_eq!((again.baseline("GPU-1"), again.baseline("GPU-2"), problem), (Some(learned_baseline()), None, None));
+        assert_eq!(
+            (again.baseline("GPU-1"), again.baseline("GPU-2"), problem),
+            (Some(learned_baseline()), None, None)
+        );
         fs::remove_file(&path).unwrap();
         learned.keep("GPU-1", learned_baseline());
         learned.write().unwrap();
         assert!(!path.exists(), "nothing is new");
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left beside it");
+        assert_eq!(
+            fs::read_dir(folder.path()).unwrap().count(),
+            0,
+            "nothing is left beside it"
+        );
     }
 
     #[test]
@@ -190,27 +240,52 @@ mod tests {
         learned.keep("GPU-1", learned_baseline());
         learned.write().unwrap();
         let good = fs::read_to_string(&path).unwrap();
-        for bad in ["", "{}", "[1]", &good[..good.len() / 2], &good.replace("\"version\":1", "\"version\":2")] {
+        for bad in [
+            "",
+            "{}",
+            "[1]",
+            &good[..good.len() / 2],
+            &good.replace("\"version\":1", "\"version\":2"),
+        ] {
             fs::write(&path, bad).unwrap();
             let (learned, problem) = read_again(&path);
-            assert!(problem.is_some_and(|said| said.contains("learned.json is not used")), "{bad}");
+            assert!(
+                problem.is_some_and(|said| said.contains("learned.json is not used")),
+                "{bad}"
+            );
             learned.keep("GPU-1", learned_baseline());
             learned.write().unwrap();
             assert!(read_again(&path).1.is_none(), "it is replaced");
         }
         fs::write(&path, good.replace("1980.0", "1e300")).unwrap();
         let (learned, problem) = read_again(&path);
-        assert_eq!((learned.baseline("GPU-1"), problem), (None, None), "no chip is as fast");
+        assert_eq!(
+            (learned.baseline("GPU-1"), problem),
+            (None, None),
+            "no chip is as fast"
+        );
         fs::write(&path, " ".repeat(MOST_BYTES + 1)).unwrap();
-        assert!(read_again(&path).1.unwrap().contains("more than 4194304 bytes"));
+        assert!(
+            read_again(&path)
+                .1
+                .unwrap()
+                .contains("more than 4194304 bytes")
+        );
         fs::remove_file(&path).unwrap();
         fs::create_dir(&path).unwrap();
         let (learned, problem) = read_again(&path);
         assert!(problem.unwrap().contains("it is not a regular file"));
         learned.keep("GPU-1", learned_baseline());
         let error = learned.write().unwrap_err().to_string();
-        assert!(error.starts_with("cannot write ") && error.contains("learned.json"), "{error}");
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+        assert!(
+            error.starts_with("cannot write ") && error.contains("learned.json"),
+            "{error}"
+        );
+        assert_eq!(
+            fs::read_dir(folder.path()).unwrap().count(),
+            1,
+            "nothing is left beside it"
+        );
     }
 
     #[test]

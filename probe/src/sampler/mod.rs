@@ -158,7 +158,11 @@ pub fn once(source: &Arc<dyn Source>, options: &Options) -> Result<OneShot, Sour
     let mut sampling = Sampling::start(source, options, OPENING_ONCE)?;
     sampling.give_up_waiting();
     let sample = sampling.compose(options.interval.get());
-    Ok(OneShot { inventory: sampling.inventory(), sample, details: sampling.details() })
+    Ok(OneShot {
+        inventory: sampling.inventory(),
+        sample,
+        details: sampling.details(),
+    })
 }
 
 #[cfg(test)]
@@ -184,7 +188,11 @@ mod tests {
         let mut samples = Vec::new();
         run(&source, &options, |record| {
             samples.extend(matches!(record, Record::Sample(_)).then(Instant::now));
-            if samples.len() < 10 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            if samples.len() < 10 {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
         })
         .unwrap();
         let took = begun.elapsed();

@@ -14,7 +14,8 @@ use super::{Options, deadline::OPENING, threads::spawn};
 use crate::{
     model::{Gpu, GpuDetails, GpuLink, GpuSample, Health, KnownGpu, Platform, Trace},
     vendor::{
-        AnswersReader, Device, DeviceError, ErrorInfo, ErrorLog, Notice, ReadDepth, Reporter, Source, SourceError,
+        AnswersReader, Device, DeviceError, ErrorInfo, ErrorLog, Notice, ReadDepth, Reporter,
+        Source, SourceError,
     },
 };
 
@@ -32,16 +33,26 @@ struct DriverIndices(Vec<Option<u32>>);
 ///
 /// # Errors
 /// The driver finds no GPU.
-pub(super) fn at_known_indices(source: &Arc<dyn Source>, options: &Options) -> Result<Arc<dyn Source>, SourceError> {
+pub(super) fn at_known_indices(
+    source: &Arc<dyn Source>,
+    options: &Options,
+) -> Result<Arc<dyn Source>, SourceError> {
     if options.known_gpus.is_empty() {
         return Ok(Arc::clone(source));
     }
     let found = identify_gpus(source, &options.sys_root)?;
     let driver_indices = DriverIndices::assign(&options.known_gpus, &found);
-    if let Some(answers) = options.answers.as_ref().filter(|_| !driver_indices.are_unchanged()) {
+    if let Some(answers) = options
+        .answers
+        .as_ref()
+        .filter(|_| !driver_indices.are_unchanged())
+    {
         answers.set_renumbered();
     }
-    Ok(Arc::new(PlacedSource { source: Arc::clone(source), driver_indices }))
+    Ok(Arc::new(PlacedSource {
+        source: Arc::clone(source),
+        driver_indices,
+    }))
 }
 
 /// Returns the UUID of each GPU, by the driver's index; `None` for a GPU that sleeps or does not
@@ -49,21 +60,32 @@ pub(super) fn at_known_indices(source: &Arc<dyn Source>, options: &Options) -> R
 ///
 /// # Errors
 /// The driver finds no GPU.
-pub fn identify_gpus(source: &Arc<dyn Source>, sys_root: &Path) -> Result<Vec<Option<String>>, SourceError> {
+pub fn identify_gpus(
+    source: &Arc<dyn Source>,
+    sys_root: &Path,
+) -> Result<Vec<Option<String>>, SourceError> {
     let count = source.device_count()?;
     let (sender, identified) = mpsc::channel();
     for index in 0..count {
         let (source, sys_root, sender) = (Arc::clone(source), sys_root.to_owned(), sender.clone());
         spawn(&format!("identify-{index}"), move || {
             let is_asleep = source.is_asleep(index, &sys_root);
-            let device = if is_asleep { None } else { source.open(index).ok() };
+            let device = if is_asleep {
+                None
+            } else {
+                source.open(index).ok()
+            };
             let _ = sender.send((index, device.and_then(|mut device| device.identity().uuid)));
         })?;
     }
     drop(sender);
     let mut found = vec![None; count as usize];
     let until = Instant::now() + OPENING;
-    let left = || until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+    let left = || {
+        until
+            .saturating_duration_since(Instant::now())
+            .max(Duration::from_millis(1))
+    };
     while let Ok((index, uuid)) = identified.recv_timeout(left()) {
         found[index as usize] = uuid;
     }
@@ -77,7 +99,11 @@ impl DriverIndices {
     /// new index.
     fn assign(known: &[KnownGpu], found: &[Option<String>]) -> Self {
         let mut driver_indices = vec![None; known.len()];
-        let position_of = |uuid: &String| known.iter().position(|known| known.gpu.uuid.as_ref() == Some(uuid));
+        let position_of = |uuid: &String| {
+            known
+                .iter()
+                .position(|known| known.gpu.uuid.as_ref() == Some(uuid))
+        };
         let mut others = Vec::new();
         for (index, uuid) in (0..).zip(found) {
             match uuid.as_ref().and_then(position_of) {
@@ -88,10 +114,15 @@ impl DriverIndices {
         for (index, has_uuid) in others {
             let is_free = |position: &usize| {
                 driver_indices[*position].is_none()
-                    && known.get(*position).is_some_and(|own| !has_uuid || own.gpu.uuid.is_none())
+                    && known
+                        .get(*position)
+                        .is_some_and(|own| !has_uuid || own.gpu.uuid.is_none())
             };
             let is_lost = |position: &usize| matches!(known[*position].health, Health::Lost { .. });
-            match (0..driver_indices.len()).filter(is_free).min_by_key(is_lost) {
+            match (0..driver_indices.len())
+                .filter(is_free)
+                .min_by_key(is_lost)
+            {
                 Some(position) => driver_indices[position] = Some(index),
                 None => driver_indices.push(Some(index)),
             }
@@ -100,7 +131,9 @@ impl DriverIndices {
     }
 
     fn are_unchanged(&self) -> bool {
-        (0..).zip(&self.0).all(|(index, driver_index)| *driver_index == Some(index))
+        (0..)
+            .zip(&self.0)
+            .all(|(index, driver_index)| *driver_index == Some(index))
     }
 
     /// Returns the driver's index of a GPU.
@@ -110,7 +143,9 @@ impl DriverIndices {
 
     /// Returns gpumon's index of a GPU.
     fn index(&self, driver_index: u32) -> Option<u32> {
-        (0..).zip(&self.0).find_map(|(index, own)| (*own == Some(driver_index)).then_some(index))
+        (0..)
+            .zip(&self.0)
+            .find_map(|(index, own)| (*own == Some(driver_index)).then_some(index))
     }
 }
 
@@ -124,17 +159,28 @@ impl Source for PlacedSource {
     }
 
     fn open(&self, index: u32) -> Result<Box<dyn Device>, DeviceError> {
-        let driver_index = self.driver_indices.driver_index(index).ok_or(DeviceError::Lost)?;
-        Ok(Box::new(PlacedDevice { device: self.source.open(driver_index)?, index }))
+        let driver_index = self
+            .driver_indices
+            .driver_index(index)
+            .ok_or(DeviceError::Lost)?;
+        Ok(Box::new(PlacedDevice {
+            device: self.source.open(driver_index)?,
+            index,
+        }))
     }
 
     fn is_asleep(&self, index: u32, sys_root: &Path) -> bool {
-        self.driver_indices.driver_index(index).is_some_and(|index| self.source.is_asleep(index, sys_root))
+        self.driver_indices
+            .driver_index(index)
+            .is_some_and(|index| self.source.is_asleep(index, sys_root))
     }
 
     fn reporter(&self) -> Option<Box<dyn Reporter>> {
         let reporter = self.source.reporter()?;
-        Some(Box::new(PlacedReporter { reporter, driver_indices: self.driver_indices.clone() }))
+        Some(Box::new(PlacedReporter {
+            reporter,
+            driver_indices: self.driver_indices.clone(),
+        }))
     }
 
     fn error_log(&self, path: &Path) -> Option<Box<dyn ErrorLog>> {
@@ -146,12 +192,26 @@ impl Source for PlacedSource {
     }
 
     fn links(&self, gpus: &[u32]) -> Vec<GpuLink> {
-        let found: Vec<_> = gpus.iter().filter_map(|index| self.driver_indices.driver_index(*index)).collect();
+        let found: Vec<_> = gpus
+            .iter()
+            .filter_map(|index| self.driver_indices.driver_index(*index))
+            .collect();
         let placed = |link: GpuLink| {
-            let (a, b) = (self.driver_indices.index(link.a)?, self.driver_indices.index(link.b)?);
-            Some(GpuLink { a: a.min(b), b: a.max(b), ..link })
+            let (a, b) = (
+                self.driver_indices.index(link.a)?,
+                self.driver_indices.index(link.b)?,
+            );
+            Some(GpuLink {
+                a: a.min(b),
+                b: a.max(b),
+                ..link
+            })
         };
-        self.source.links(&found).into_iter().filter_map(placed).collect()
+        self.source
+            .links(&found)
+            .into_iter()
+            .filter_map(placed)
+            .collect()
     }
 }
 
@@ -162,7 +222,10 @@ struct PlacedDevice {
 
 impl Device for PlacedDevice {
     fn identity(&mut self) -> Gpu {
-        Gpu { index: self.index, ..self.device.identity() }
+        Gpu {
+            index: self.index,
+            ..self.device.identity()
+        }
     }
 
     fn stays_open(&mut self) -> bool {
@@ -186,7 +249,10 @@ impl Device for PlacedDevice {
     }
 
     fn traces(&mut self) -> Vec<Trace> {
-        let placed = |trace| Trace { index: self.index, ..trace };
+        let placed = |trace| Trace {
+            index: self.index,
+            ..trace
+        };
         self.device.traces().into_iter().map(placed).collect()
     }
 }
@@ -216,7 +282,10 @@ mod tests {
 
     fn known_gpus(uuids: &[Option<&str>]) -> Vec<KnownGpu> {
         let known = |(index, uuid): (u32, Option<&str>)| KnownGpu {
-            gpu: Gpu { uuid: uuid.map(str::to_owned), ..unidentified_gpu(index, &Absence::NoAnswer) },
+            gpu: Gpu {
+                uuid: uuid.map(str::to_owned),
+                ..unidentified_gpu(index, &Absence::NoAnswer)
+            },
             health: Health::Ok,
         };
         (0..).zip(uuids.iter().copied()).map(known).collect()
@@ -230,17 +299,45 @@ mod tests {
         };
         let (a, b, c, d, unknown) = (Some("a"), Some("b"), Some("c"), Some("d"), None);
         assert_eq!(assigned(&[a, b], &[a, b]), [Some(0), Some(1)]);
-        assert_eq!(assigned(&[a, b], &[c, a, b]), [Some(1), Some(2), Some(0)], "a GPU was added before them");
-        assert_eq!(assigned(&[a, b, c], &[b, c]), [None, Some(0), Some(1)], "a GPU is missing");
-        assert_eq!(assigned(&[a, b], &[b, c]), [None, Some(0), Some(1)], "its slot has another GPU");
-        assert_eq!(assigned(&[a, b, c], &[a, unknown, c]), [Some(0), Some(1), Some(2)], "a GPU does not answer");
-        assert_eq!(assigned(&[a, unknown, c], &[a, d, c]), [Some(0), Some(1), Some(2)], "first answer of a GPU");
-        assert_eq!(assigned(&[a], &[unknown, a]), [Some(1), Some(0)], "the added GPU does not answer");
+        assert_eq!(
+            assigned(&[a, b], &[c, a, b]),
+            [Some(1), Some(2), Some(0)],
+            "a GPU was added before them"
+        );
+        assert_eq!(
+            assigned(&[a, b, c], &[b, c]),
+            [None, Some(0), Some(1)],
+            "a GPU is missing"
+        );
+        assert_eq!(
+            assigned(&[a, b], &[b, c]),
+            [None, Some(0), Some(1)],
+            "its slot has another GPU"
+        );
+        assert_eq!(
+            assigned(&[a, b, c], &[a, unknown, c]),
+            [Some(0), Some(1), Some(2)],
+            "a GPU does not answer"
+        );
+        assert_eq!(
+            assigned(&[a, unknown, c], &[a, d, c]),
+            [Some(0), Some(1), Some(2)],
+            "first answer of a GPU"
+        );
+        assert_eq!(
+            assigned(&[a], &[unknown, a]),
+            [Some(1), Some(0)],
+            "the added GPU does not answer"
+        );
         let mut known = known_gpus(&[a, b, c]);
         known[1].health = Health::Lost { since_ms: 1 };
         let found = [a.map(str::to_owned), None];
         let indices = DriverIndices::assign(&known, &found).0;
-        assert_eq!(indices, [Some(0), None, Some(1)], "the GPU that does not answer is not the lost one");
+        assert_eq!(
+            indices,
+            [Some(0), None, Some(1)],
+            "the GPU that does not answer is not the lost one"
+        );
     }
 
     #[test]
@@ -261,7 +358,11 @@ mod tests {
         let mut device = placed.open(2).unwrap();
         assert_eq!(device.identity().uuid, zero);
         assert!(device.traces().iter().all(|trace| trace.index == 2));
-        let links: Vec<_> = placed.links(&[0, 1, 2]).into_iter().map(|link| (link.a, link.b)).collect();
+        let links: Vec<_> = placed
+            .links(&[0, 1, 2])
+            .into_iter()
+            .map(|link| (link.a, link.b))
+            .collect();
         assert_eq!(links, [(0, 2)]);
     }
 }

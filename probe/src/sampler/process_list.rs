@@ -29,17 +29,43 @@ pub(crate) fn fit(
     budget: usize,
     mut describe: impl FnMut(&mut Process, ProcessFields),
 ) -> (Vec<Process>, Vec<ProcessRef>) {
-    processes.sort_by_key(|process| (Reverse(process.memory_bytes.value().copied()), process.pid, process.mig));
+    processes.sort_by_key(|process| {
+        (
+            Reverse(process.memory_bytes.value().copied()),
+            process.pid,
+            process.mig,
+        )
+    });
     let (mut listed, mut omitted, mut left) = (Vec::new(), Vec::new(), budget);
     for mut process in processes {
-        describe(&mut process, if omitted.is_empty() { ProcessFields::All } else { ProcessFields::Brief });
+        describe(
+            &mut process,
+            if omitted.is_empty() {
+                ProcessFields::All
+            } else {
+                ProcessFields::Brief
+            },
+        );
         let bytes = length(&process);
         if omitted.is_empty() && bytes <= left {
             left -= bytes;
             listed.push(process);
         } else {
-            let Process { pid, name, program, user, started_ms, .. } = process;
-            omitted.push(ProcessRef { pid, name, program, user, started_ms });
+            let Process {
+                pid,
+                name,
+                program,
+                user,
+                started_ms,
+                ..
+            } = process;
+            omitted.push(ProcessRef {
+                pid,
+                name,
+                program,
+                user,
+                started_ms,
+            });
         }
     }
     listed.sort_by_key(|process| (process.pid, process.mig));
@@ -81,18 +107,30 @@ mod tests {
 
     #[test]
     fn the_processes_with_the_most_memory_are_listed_by_pid_and_the_others_counted() {
-        let processes: Vec<_> = (1..=1000).map(|pid| held(pid, u64::from(pid % 10))).collect();
+        let processes: Vec<_> = (1..=1000)
+            .map(|pid| held(pid, u64::from(pid % 10)))
+            .collect();
         let (listed, omitted) = fit(processes, 60 << 10, |_, _| ());
         assert_eq!(listed.len() + omitted.len(), 1000);
         assert!((100..=200).contains(&listed.len()), "{}", listed.len());
         assert!(listed.is_sorted_by_key(|process| process.pid));
-        assert!(listed.iter().all(|process| process.memory_bytes.value().is_some_and(|bytes| *bytes >= 8)));
+        assert!(listed.iter().all(|process| {
+            process
+                .memory_bytes
+                .value()
+                .is_some_and(|bytes| *bytes >= 8)
+        }));
     }
 
     #[test]
     fn no_text_makes_json_larger_than_the_budget() {
         let text = |byte: &str, length: usize| Reading::Now(byte.repeat(length));
-        let parents = (0..16).map(|pid| Ancestor { pid: u32::MAX - pid, name: "\"".repeat(128) }).collect();
+        let parents = (0..16)
+            .map(|pid| Ancestor {
+                pid: u32::MAX - pid,
+                name: "\"".repeat(128),
+            })
+            .collect();
         let notebook = Notebook {
             kernel_id: "a".repeat(128),
             kernel_name: Some("\\".repeat(128)),
@@ -100,13 +138,23 @@ mod tests {
             kernel_pid: u32::MAX,
         };
         let described = |process: &mut Process| {
-            let share = Reading::Earlier { value: 99.999_999_999, at_ms: u64::MAX };
+            let share = Reading::Earlier {
+                value: 99.999_999_999,
+                at_ms: u64::MAX,
+            };
             process.sm_percent = share.clone();
             (process.memory_percent, process.encoder_percent) = (share.clone(), share.clone());
             process.decoder_percent = share;
-            process.host_memory_bytes = Reading::Earlier { value: u64::MAX, at_ms: u64::MAX };
+            process.host_memory_bytes = Reading::Earlier {
+                value: u64::MAX,
+                at_ms: u64::MAX,
+            };
             (process.name, process.command) = (text("\\", 128), text("\"", 1024));
-            let owner = Owner { notebook: Some(notebook.clone()), parents, ..Owner::default() };
+            let owner = Owner {
+                notebook: Some(notebook.clone()),
+                parents,
+                ..Owner::default()
+            };
             process.owner = Reading::Now(owner);
         };
         let mut long = held(u32::MAX, u64::MAX);
@@ -122,6 +170,9 @@ mod tests {
 
     #[test]
     fn every_gpu_has_some_room() {
-        assert_eq!((budget(1), budget(8), budget(64)), (1 << 20, 128 << 10, 32 << 10));
+        assert_eq!(
+            (budget(1), budget(8), budget(64)),
+            (1 << 20, 128 << 10, 32 << 10)
+        );
     }
 }

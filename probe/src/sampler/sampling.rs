@@ -18,7 +18,9 @@ use super::{
 use crate::{
     benchmarks::BelowBaselines,
     derive::{ErrorFilter, HostRates},
-    model::{Event, EventKind, GpuDetails, GpuLink, Health, Inventory, Platform, Record, Sample, now_ms},
+    model::{
+        Event, EventKind, GpuDetails, GpuLink, Health, Inventory, Platform, Record, Sample, now_ms,
+    },
     vendor::{DeviceError, DriverError, Notice, Source, SourceError},
 };
 
@@ -64,7 +66,11 @@ enum Links {
 
 impl Sampling {
     /// Starts the workers and takes their first answers, as far as they come within `patience`.
-    pub(super) fn start(source: &Arc<dyn Source>, options: &Options, patience: Duration) -> Result<Self, SourceError> {
+    pub(super) fn start(
+        source: &Arc<dyn Source>,
+        options: &Options,
+        patience: Duration,
+    ) -> Result<Self, SourceError> {
         let source = &placed::at_known_indices(source, options)?;
         let count = source.device_count()?;
         // Read once: later on, this thread must not wait for the driver.
@@ -78,14 +84,24 @@ impl Sampling {
             }
         };
         let workers = Workers::start(source, platform.source, count, options)?;
-        let log_is_read = follow_log(source.as_ref(), options.kernel_log.as_ref(), workers.sender());
+        let log_is_read = follow_log(
+            source.as_ref(),
+            options.kernel_log.as_ref(),
+            workers.sender(),
+        );
         let mut sampling = Self {
             source: Arc::clone(source),
             platform,
-            opened: options.events.then(|| follow_driver(source, workers.sender())),
+            opened: options
+                .events
+                .then(|| follow_driver(source, workers.sender())),
             workers,
             states: (0..count).map(state).collect(),
-            links: if options.events && count > 1 { Links::Wanted } else { Links::Settled(Vec::new()) },
+            links: if options.events && count > 1 {
+                Links::Wanted
+            } else {
+                Links::Settled(Vec::new())
+            },
             errors: ErrorFilter::new(log_is_read),
             host_rates: HostRates::default(),
             clock: ClockWatch::default(),
@@ -106,7 +122,10 @@ impl Sampling {
     pub(super) fn inventory(&self) -> Inventory {
         Inventory {
             at_ms: now_ms(),
-            hostname: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            hostname: rustix::system::uname()
+                .nodename()
+                .to_string_lossy()
+                .into_owned(),
             platform: self.platform.clone(),
             gpus: self.states.iter().map(GpuState::gpu).collect(),
             playback: None,
@@ -119,7 +138,11 @@ impl Sampling {
 
     /// The newest details of every GPU that has any.
     pub(super) fn details(&self) -> Vec<GpuDetails> {
-        self.states.iter().filter_map(GpuState::details).cloned().collect()
+        self.states
+            .iter()
+            .filter_map(GpuState::details)
+            .cloned()
+            .collect()
     }
 
     /// One tick: everything that goes out, the sample last.
@@ -148,7 +171,11 @@ impl Sampling {
     pub(super) fn compose(&mut self, interval: Duration) -> Sample {
         let now = now_ms();
         if let Some(by_ms) = self.clock.update(now) {
-            self.events.push(Event { at_ms: now, gpu: None, what: EventKind::ClockChanged { by_ms } });
+            self.events.push(Event {
+                at_ms: now,
+                gpu: None,
+                what: EventKind::ClockChanged { by_ms },
+            });
         }
         for (gpu, error) in self.errors.due(now) {
             self.on_error(gpu as usize, error, now);
@@ -172,7 +199,13 @@ impl Sampling {
         self.host_rates.fill(&mut host);
         let seq = self.seq;
         self.seq += 1;
-        Sample { seq, at_ms: now, interval_ms: interval.as_millis() as u32, gpus, host }
+        Sample {
+            seq,
+            at_ms: now,
+            interval_ms: interval.as_millis() as u32,
+            gpus,
+            host,
+        }
     }
 
     /// Calls what has not answered by now hung.
@@ -186,8 +219,19 @@ impl Sampling {
         for message in self.workers.messages() {
             self.ingest(message);
         }
-        let free = self.states.iter_mut().enumerate().filter(|(_, state)| !state.is_pending());
-        let queries = free.map(|(index, state)| (index, Query { details_now: state.take_details_request() }));
+        let free = self
+            .states
+            .iter_mut()
+            .enumerate()
+            .filter(|(_, state)| !state.is_pending());
+        let queries = free.map(|(index, state)| {
+            (
+                index,
+                Query {
+                    details_now: state.take_details_request(),
+                },
+            )
+        });
         for index in self.workers.ask(queries) {
             self.states[index].mark_pending();
         }
@@ -210,7 +254,8 @@ impl Sampling {
                     self.add_event(index as usize, EventKind::MigChanged, now);
                 }
                 self.records.extend(update.details.map(Record::Details));
-                self.records.extend(update.traces.into_iter().map(Record::Trace));
+                self.records
+                    .extend(update.traces.into_iter().map(Record::Trace));
             }
             // It only tells how long to wait.
             Message::FirstRead { .. } => {}
@@ -221,7 +266,8 @@ impl Sampling {
             }
             Message::Notice { index, notice } => self.on_notice(index as usize, notice, now),
             Message::Logged(logged) => {
-                let is_it = |state: &GpuState| state.logged_as().as_ref() == Some(&logged.pci_bus_id);
+                let is_it =
+                    |state: &GpuState| state.logged_as().as_ref() == Some(&logged.pci_bus_id);
                 if let Some(gpu) = self.states.iter().position(is_it)
                     && let Some(error) = self.errors.from_log(gpu as u32, logged.error, now)
                 {
@@ -238,7 +284,9 @@ impl Sampling {
 
     /// Goes on with what was learned of a GPU of which it has become known which one it is.
     fn restore(&mut self, gpu: usize) {
-        let (Some(learned), Some(uuid)) = (&self.learned, self.states[gpu].gpu_ref().uuid) else { return };
+        let (Some(learned), Some(uuid)) = (&self.learned, self.states[gpu].gpu_ref().uuid) else {
+            return;
+        };
         if let Some(baseline) = learned.baseline(&uuid) {
             self.states[gpu].restore(&baseline);
         }
@@ -246,7 +294,13 @@ impl Sampling {
 
     /// Tells what has been learned of the GPUs, where that was not done for so long.
     fn keep_learned(&mut self, interval: Duration) {
-        let Some(learned) = self.learned.as_ref().filter(|_| self.kept.elapsed() >= interval) else { return };
+        let Some(learned) = self
+            .learned
+            .as_ref()
+            .filter(|_| self.kept.elapsed() >= interval)
+        else {
+            return;
+        };
         for state in &self.states {
             if let Some(uuid) = state.gpu_ref().uuid {
                 learned.keep(&uuid, state.baseline());
@@ -264,7 +318,9 @@ impl Sampling {
             }
             Notice::PowerSource => self.add_event(gpu, EventKind::PowerSourceChanged, now_ms),
             // The counters and the devices are what tells; they are read now rather than in some seconds.
-            Notice::EccCorrected | Notice::EccUncorrected | Notice::Partitions => self.states[gpu].request_details(),
+            Notice::EccCorrected | Notice::EccUncorrected | Notice::Partitions => {
+                self.states[gpu].request_details()
+            }
         }
     }
 
@@ -281,14 +337,22 @@ impl Sampling {
     }
 
     fn add_event(&mut self, gpu: usize, what: EventKind, at_ms: u64) {
-        self.events.push(Event { at_ms, gpu: Some(self.states[gpu].gpu_ref()), what });
+        self.events.push(Event {
+            at_ms,
+            gpu: Some(self.states[gpu].gpu_ref()),
+            what,
+        });
     }
 
     fn ask_for_links(&mut self) {
         let opened = || self.states.iter().filter(|state| state.is_ok());
         let all = opened().count() == self.states.len();
         if matches!(self.links, Links::Wanted) && (all || self.seq >= LINKS_AT_TICK) {
-            find_links(&self.source, opened().map(|state| state.gpu_ref().index).collect(), self.workers.sender());
+            find_links(
+                &self.source,
+                opened().map(|state| state.gpu_ref().index).collect(),
+                self.workers.sender(),
+            );
             self.links = Links::Settled(Vec::new());
         }
     }
@@ -298,7 +362,10 @@ impl Sampling {
         if self.states.iter().any(GpuState::is_ok) {
             return Ok(());
         }
-        self.states.iter().find_map(GpuState::driver_replaced).map_or(Ok(()), Err)
+        self.states
+            .iter()
+            .find_map(GpuState::driver_replaced)
+            .map_or(Ok(()), Err)
     }
 }
 
@@ -328,7 +395,10 @@ mod tests {
         let (before, after) = (learned(), learned());
         let options = Options::new(Duration::from_millis(100), CommandLines::All);
         let start = |learned| {
-            let options = Options { learned: Some(learned), ..options.clone() };
+            let options = Options {
+                learned: Some(learned),
+                ..options.clone()
+            };
             Sampling::start(&source, &options, super::super::OPENING).unwrap()
         };
         let uuid = start(learned()).states[0].gpu_ref().uuid.unwrap();

@@ -15,7 +15,10 @@ pub struct SharedInterval {
 impl SharedInterval {
     /// Starts with this interval.
     pub fn new(interval: Duration) -> Self {
-        Self { interval: Mutex::new(interval), changed: Condvar::new() }
+        Self {
+            interval: Mutex::new(interval),
+            changed: Condvar::new(),
+        }
     }
 
     /// The interval now.
@@ -32,7 +35,9 @@ impl SharedInterval {
     /// Sleeps for `wait`, or until the interval is no longer `known`; true where it was slept through.
     pub(super) fn sleep(&self, known: Duration, wait: Duration) -> bool {
         let interval = self.interval.lock().unwrap_or_else(PoisonError::into_inner);
-        let woken = self.changed.wait_timeout_while(interval, wait, |interval| *interval == known);
+        let woken = self
+            .changed
+            .wait_timeout_while(interval, wait, |interval| *interval == known);
         woken.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 }

@@ -16,7 +16,9 @@ use crate::{
 
 /// A thread that is left behind where it hangs; a panic in it ends the process.
 pub(super) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<(), SourceError> {
-    thread::spawn(name, body).map_err(|error| SourceError::NoThread { cause: error.to_string() })
+    thread::spawn(name, body).map_err(|error| SourceError::NoThread {
+        cause: error.to_string(),
+    })
 }
 
 /// Passes on what the driver reports. The GPUs that come through the channel are those that have been opened. It starts
@@ -25,7 +27,9 @@ pub(super) fn follow_driver(source: &Arc<dyn Source>, sender: Sender<Message>) -
     let (opened, to_add) = mpsc::channel();
     let source = Arc::clone(source);
     let body = move || {
-        let Some(mut reporter) = source.reporter() else { return };
+        let Some(mut reporter) = source.reporter() else {
+            return;
+        };
         // Nothing comes before there is a GPU to report of.
         let Ok(first) = to_add.recv() else { return };
         reporter.add(first);
@@ -49,8 +53,14 @@ pub(super) fn follow_driver(source: &Arc<dyn Source>, sender: Sender<Message>) -
 }
 
 /// Follows the kernel's log; true where it can be read.
-pub(super) fn follow_log(source: &dyn Source, path: Option<&PathBuf>, sender: Sender<Message>) -> bool {
-    let Some(mut log) = path.and_then(|path| source.error_log(path)) else { return false };
+pub(super) fn follow_log(
+    source: &dyn Source,
+    path: Option<&PathBuf>,
+    sender: Sender<Message>,
+) -> bool {
+    let Some(mut log) = path.and_then(|path| source.error_log(path)) else {
+        return false;
+    };
     let body = move || {
         while let Some(error) = log.wait() {
             if sender.send(Message::Logged(error)).is_err() {

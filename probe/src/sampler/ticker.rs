@@ -15,12 +15,18 @@ pub(super) struct Ticker {
 impl Ticker {
     /// The first tick is now.
     pub(super) fn new(interval: Duration) -> Self {
-        Self { interval, next: Instant::now() + interval }
+        Self {
+            interval,
+            next: Instant::now() + interval,
+        }
     }
 
     /// The next tick is one interval after the last, or now where that is over.
     pub(super) fn after(last: Instant, interval: Duration, now: Instant) -> Self {
-        Self { interval, next: (last + interval.max(SHORTEST)).max(now) }
+        Self {
+            interval,
+            next: (last + interval.max(SHORTEST)).max(now),
+        }
     }
 
     /// How long to sleep until the next tick. Ticks that were slept through (a suspended machine, an overloaded one)
@@ -44,16 +50,33 @@ mod tests {
     fn a_slow_sample_does_not_move_the_tick_and_missed_ticks_are_left_out() {
         let interval = Duration::from_millis(100);
         let start = Instant::now();
-        let mut ticker = Ticker { interval, next: start + interval };
-        assert_eq!(ticker.until_next(start + Duration::from_millis(30)), Duration::from_millis(70));
-        assert_eq!(ticker.until_next(start + Duration::from_millis(160)), Duration::from_millis(40));
-        assert_eq!(ticker.until_next(start + Duration::from_millis(1_250)), Duration::from_millis(50));
+        let mut ticker = Ticker {
+            interval,
+            next: start + interval,
+        };
+        assert_eq!(
+            ticker.until_next(start + Duration::from_millis(30)),
+            Duration::from_millis(70)
+        );
+        assert_eq!(
+            ticker.until_next(start + Duration::from_millis(160)),
+            Duration::from_millis(40)
+        );
+        assert_eq!(
+            ticker.until_next(start + Duration::from_millis(1_250)),
+            Duration::from_millis(50)
+        );
     }
 
     #[test]
     fn a_new_interval_counts_from_the_last_tick() {
         let (start, ms) = (Instant::now(), Duration::from_millis);
-        let wait = |interval, now| Ticker::after(start, ms(interval), start + ms(now)).until_next(start + ms(now));
-        assert_eq!((wait(1_000, 300), wait(10, 30), wait(200, 900)), (ms(700), ms(70), ms(0)));
+        let wait = |interval, now| {
+            Ticker::after(start, ms(interval), start + ms(now)).until_next(start + ms(now))
+        };
+        assert_eq!(
+            (wait(1_000, 300), wait(10, 30), wait(200, 900)),
+            (ms(700), ms(70), ms(0))
+        );
     }
 }

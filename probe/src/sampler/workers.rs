@@ -46,15 +46,24 @@ impl Workers {
         }
         let (sender, messages) = mpsc::channel();
         // Simulated processes are not in `/proc`.
-        let finder = (kind != SourceKind::Simulated).then(|| Finder::new(&options.proc_root, options.commands));
+        let finder = (kind != SourceKind::Simulated)
+            .then(|| Finder::new(&options.proc_root, options.commands));
         let budget = process_list::budget(count);
         let gpus = (0..count)
             .map(|index| {
                 let (ask, asked) = mpsc::sync_channel(1);
-                let (source, options, sender) = (Arc::clone(source), options.clone(), sender.clone());
+                let (source, options, sender) =
+                    (Arc::clone(source), options.clone(), sender.clone());
                 let finder = finder.clone();
                 spawn(&format!("gpu-{index}"), move || {
-                    let mut worker = GpuWorker::new(source, index, &options, finder.as_ref(), budget, sender.clone());
+                    let mut worker = GpuWorker::new(
+                        source,
+                        index,
+                        &options,
+                        finder.as_ref(),
+                        budget,
+                        sender.clone(),
+                    );
                     while let Ok(query) = asked.recv()
                         && sender.send(worker.answer(query)).is_ok()
                     {}
@@ -62,7 +71,13 @@ impl Workers {
                 Ok(ask)
             })
             .collect::<Result<_, _>>()?;
-        Ok(Self { gpus, sender, messages, pending: BTreeSet::new(), host: HostWorker::start(options)? })
+        Ok(Self {
+            gpus,
+            sender,
+            messages,
+            pending: BTreeSet::new(),
+            host: HostWorker::start(options)?,
+        })
     }
 
     /// Sends messages from other threads to the sampler.
@@ -92,8 +107,15 @@ impl Workers {
         let mut read = BTreeSet::new();
         let mut messages = Vec::new();
         while !self.pending.is_empty() {
-            let until = if read.is_empty() { deadline.at() } else { deadline.at() + FIRST_OWNERS };
-            match self.messages.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            let until = if read.is_empty() {
+                deadline.at()
+            } else {
+                deadline.at() + FIRST_OWNERS
+            };
+            match self
+                .messages
+                .recv_timeout(until.saturating_duration_since(Instant::now()))
+            {
                 Ok(Message::FirstRead { index, stays_open }) => {
                     read.insert(index);
                     deadline.on_first_read(stays_open, Instant::now());

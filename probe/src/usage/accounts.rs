@@ -60,7 +60,10 @@ impl Accounts {
     /// What was used since this was asked last.
     pub(super) fn take_fresh(&mut self) -> Vec<Period> {
         let fresh = std::mem::take(&mut self.fresh);
-        let taken = fresh.iter().map(|(at_ms, ledger)| ledger.period(*at_ms)).collect();
+        let taken = fresh
+            .iter()
+            .map(|(at_ms, ledger)| ledger.period(*at_ms))
+            .collect();
         for (at_ms, ledger) in fresh {
             let period = self.periods.entry(at_ms).or_default();
             period.add(&ledger);
@@ -79,7 +82,10 @@ impl Accounts {
 
     /// What is remembered by parts of the time, the oldest first. What is fresh may make two of one.
     pub(super) fn periods(&self) -> impl Iterator<Item = Period> {
-        self.periods.iter().chain(&self.fresh).map(|(at_ms, ledger)| ledger.period(*at_ms))
+        self.periods
+            .iter()
+            .chain(&self.fresh)
+            .map(|(at_ms, ledger)| ledger.period(*at_ms))
     }
 }
 
@@ -98,21 +104,31 @@ impl Ledger {
 
     /// Adds what the owners who used least have used to others, where there are too many.
     pub(super) fn limit(&mut self) {
-        let user_alone = |key: &OwnerKey| OwnerKey { user: key.user.clone(), job: None };
+        let user_alone = |key: &OwnerKey| OwnerKey {
+            user: key.user.clone(),
+            job: None,
+        };
         let unknown = |_: &OwnerKey| OwnerKey::default();
-        while self.owners.len() > MOST_OWNERS && (self.merge_least(user_alone) || self.merge_least(unknown)) {}
+        while self.owners.len() > MOST_OWNERS
+            && (self.merge_least(user_alone) || self.merge_least(unknown))
+        {}
     }
 
     /// Adds the accounts with the least GPU time to those of the owners that `into` names. Returns `false` if all owners
     /// already are among these.
     fn merge_least(&mut self, into: impl Fn(&OwnerKey) -> OwnerKey) -> bool {
         let others = self.owners.iter().filter(|(key, _)| into(key) != **key);
-        let mut others: Vec<_> = others.map(|(key, account)| (account.gpu_seconds, key.clone())).collect();
+        let mut others: Vec<_> = others
+            .map(|(key, account)| (account.gpu_seconds, key.clone()))
+            .collect();
         others.sort_by(|(one, _), (other, _)| one.total_cmp(other));
         others.truncate(self.owners.len().saturating_sub(MOST_OWNERS) + SPARE_OWNERS);
         for (_, key) in &others {
             if let Some(account) = self.owners.remove(key) {
-                self.of(&into(key)).add(&Account { job: None, ..account });
+                self.of(&into(key)).add(&Account {
+                    job: None,
+                    ..account
+                });
             }
         }
         !others.is_empty()
@@ -120,22 +136,46 @@ impl Ledger {
 
     pub(super) fn add_period(&mut self, period: Period) {
         for owner in period.owners {
-            let OwnerUsage { user, job, gpu_seconds, exclusive_seconds, active_seconds, joules } = owner;
-            let key = OwnerKey { user, job: job.as_ref().map(|job| (job.kind, job.id.clone())) };
+            let OwnerUsage {
+                user,
+                job,
+                gpu_seconds,
+                exclusive_seconds,
+                active_seconds,
+                joules,
+            } = owner;
+            let key = OwnerKey {
+                user,
+                job: job.as_ref().map(|job| (job.kind, job.id.clone())),
+            };
             let job = job.filter(Job::has_details);
-            self.of(&key).add(&Account { job, gpu_seconds, exclusive_seconds, active_seconds, joules });
+            self.of(&key).add(&Account {
+                job,
+                gpu_seconds,
+                exclusive_seconds,
+                active_seconds,
+                joules,
+            });
         }
         self.unheld.gpu_seconds += period.unheld.gpu_seconds;
         self.unheld.joules += period.unheld.joules;
     }
 
     pub(super) fn period(&self, at_ms: u64) -> Period {
-        Period { at_ms, owners: self.owners(), unheld: self.unheld }
+        Period {
+            at_ms,
+            owners: self.owners(),
+            unheld: self.unheld,
+        }
     }
 
     /// Who used the most energy first.
     pub(super) fn owners(&self) -> Vec<OwnerUsage> {
-        let mut owners: Vec<OwnerUsage> = self.owners.iter().map(|(key, account)| owner_usage(key, account)).collect();
+        let mut owners: Vec<OwnerUsage> = self
+            .owners
+            .iter()
+            .map(|(key, account)| owner_usage(key, account))
+            .collect();
         let joules = |usage: &OwnerUsage| usage.joules.map_or(0.0, |joules| joules.estimate);
         owners.sort_by(|one, other| {
             let by_energy = joules(other).total_cmp(&joules(one));
@@ -150,7 +190,13 @@ fn owner_usage(key: &OwnerKey, account: &Account) -> OwnerUsage {
         user: key.user.clone(),
         job: account.job.clone().or_else(|| {
             let (kind, id) = key.job.clone()?;
-            Some(Job { kind, id, path: None, name: None, private: false })
+            Some(Job {
+                kind,
+                id,
+                path: None,
+                name: None,
+                private: false,
+            })
         }),
         gpu_seconds: account.gpu_seconds,
         exclusive_seconds: account.exclusive_seconds,

@@ -117,23 +117,33 @@ impl GpuMeter {
     fn counter_of(&self, gpu: &GpuSample) -> Option<(f64, u64)> {
         let reading = &gpu.power.energy_joules_total;
         let at_ms = reading.read_at_ms(gpu.at_ms);
-        let is_recent = at_ms >= self.counts_since_ms && gpu.at_ms.saturating_sub(at_ms) <= COUNTER_IS_OLD_MS;
-        reading.value().filter(|_| is_recent).map(|joules| (*joules, at_ms))
+        let is_recent =
+            at_ms >= self.counts_since_ms && gpu.at_ms.saturating_sub(at_ms) <= COUNTER_IS_OLD_MS;
+        reading
+            .value()
+            .filter(|_| is_recent)
+            .map(|joules| (*joules, at_ms))
     }
 
     /// Gives away what was used until now, where the counter tells how much that was, and it is known by whom.
     fn close(&mut self, gpu: &GpuSample, accounts: &mut Accounts) {
         let seconds: f64 = self.steps.iter().map(|step| step.seconds).sum();
-        let is_known = !self.owners.values().any(|owned| owned.is_partial) || seconds >= OWNERS_KNOWN_AFTER_S;
+        let is_known =
+            !self.owners.values().any(|owned| owned.is_partial) || seconds >= OWNERS_KNOWN_AFTER_S;
         if !is_known {
             return;
         }
         match (self.counter, self.counter_of(gpu)) {
             (Some((before, at_ms)), Some((after, now_ms))) if now_ms != at_ms => {
                 let integral: f64 = self.steps.iter().filter_map(|step| step.joules).sum();
-                let limit = gpu.power.limit_watts.value().map_or(MOST_WATTS, |limit| limit * MOST_OF_LIMIT);
+                let limit = gpu
+                    .power
+                    .limit_watts
+                    .value()
+                    .map_or(MOST_WATTS, |limit| limit * MOST_OF_LIMIT);
                 let grown = after - before;
-                let is_possible = (0.0..=limit * (seconds + 1.0)).contains(&grown) && integral > 0.0;
+                let is_possible =
+                    (0.0..=limit * (seconds + 1.0)).contains(&grown) && integral > 0.0;
                 self.counter = Some((after, now_ms));
                 self.settle(if is_possible { grown / integral } else { 1.0 }, accounts);
             }
@@ -150,17 +160,29 @@ impl GpuMeter {
     /// Gives away all steps, with so many times the energy that their power tells.
     pub(super) fn settle(&mut self, factor: f64, accounts: &mut Accounts) {
         for step in self.steps.drain(..) {
-            accounts.add(step.at_ms, &share_out(&step, factor, self.idle_watts, &self.owners));
+            accounts.add(
+                step.at_ms,
+                &share_out(&step, factor, self.idle_watts, &self.owners),
+            );
         }
         let last = self.last.as_ref();
-        self.owners.retain(|pid, _| last.is_some_and(|last| last.holders.contains_key(pid)));
+        self.owners
+            .retain(|pid, _| last.is_some_and(|last| last.holders.contains_key(pid)));
     }
 
     fn know(&mut self, gpu: &GpuSample) {
         for process in gpu.processes.value().into_iter().flatten() {
             // What is known stays so, but for the names of notebooks and pods.
-            let has_name = process.owner.value().is_some_and(|owner| owner.notebook.is_some() || owner.pod.is_some());
-            if has_name || self.owners.get(&process.pid).is_none_or(|owned| owned.is_partial) {
+            let has_name = process
+                .owner
+                .value()
+                .is_some_and(|owner| owner.notebook.is_some() || owner.pod.is_some());
+            if has_name
+                || self
+                    .owners
+                    .get(&process.pid)
+                    .is_none_or(|owned| owned.is_partial)
+            {
                 self.owners.insert(process.pid, Owned::new(process));
             }
         }
@@ -170,12 +192,18 @@ impl GpuMeter {
 impl Last {
     /// `None` where it is not known who holds the GPU.
     pub(super) fn new(gpu: &GpuSample, interval_ms: u32) -> Option<Self> {
-        let Reading::Now(processes) = &gpu.processes else { return None };
+        let Reading::Now(processes) = &gpu.processes else {
+            return None;
+        };
         let mut holders: BTreeMap<u32, Option<f64>> = BTreeMap::new();
         let mut shares_at_ms = 0;
         // The server of MPS computes for its clients, which are listed, too.
-        let is_server =
-            |process: &&Process| process.name.value().is_some_and(|name| name.starts_with("nvidia-cuda-mps"));
+        let is_server = |process: &&Process| {
+            process
+                .name
+                .value()
+                .is_some_and(|name| name.starts_with("nvidia-cuda-mps"))
+        };
         for process in processes.iter().filter(|process| !is_server(process)) {
             // A process can be on several instances of a divided GPU.
             let share = process.sm_percent.value().map(|percent| percent / 100.0);
@@ -183,10 +211,23 @@ impl Last {
             let known = holders.entry(process.pid).or_insert(share);
             *known = known.zip(share).map(|(one, other)| one.max(other));
         }
-        let watts = gpu.power.average_watts.value().or(gpu.power.draw_watts.value()).copied();
+        let watts = gpu
+            .power
+            .average_watts
+            .value()
+            .or(gpu.power.draw_watts.value())
+            .copied();
         let gpu_percent = gpu.utilization.gpu_percent.value().copied();
         let omitted = gpu.processes_omitted > 0;
-        Some(Self { at_ms: gpu.at_ms, interval_ms, watts, gpu_percent, holders, shares_at_ms, omitted })
+        Some(Self {
+            at_ms: gpu.at_ms,
+            interval_ms,
+            watts,
+            gpu_percent,
+            holders,
+            shares_at_ms,
+            omitted,
+        })
     }
 
     /// How far this and the one before may be apart to tell of the time between them.
@@ -197,7 +238,11 @@ impl Last {
 
 impl Step {
     pub(super) fn between(last: &Last, now: &Last, seconds: f64) -> Self {
-        let pids = last.holders.keys().chain(now.holders.keys().filter(|pid| !last.holders.contains_key(pid)));
+        let pids = last.holders.keys().chain(
+            now.holders
+                .keys()
+                .filter(|pid| !last.holders.contains_key(pid)),
+        );
         let holders = pids.map(|pid| {
             let (before, after) = (last.holders.get(pid), now.holders.get(pid));
             // The driver's share is of the time before it was read.
@@ -208,7 +253,10 @@ impl Step {
                 after: after.is_some(),
             }
         });
-        let watts = last.watts.zip(now.watts).map(|(one, other)| f64::midpoint(one, other));
+        let watts = last
+            .watts
+            .zip(now.watts)
+            .map(|(one, other)| f64::midpoint(one, other));
         Self {
             at_ms: last.at_ms,
             seconds,
@@ -225,7 +273,11 @@ impl Step {
 impl Owned {
     /// One who is known.
     pub(super) fn known(key: OwnerKey) -> Self {
-        Self { key, job: None, is_partial: false }
+        Self {
+            key,
+            job: None,
+            is_partial: false,
+        }
     }
 
     fn new(process: &Process) -> Self {
@@ -233,8 +285,14 @@ impl Owned {
         let job = owner.and_then(Owner::job);
         let is_due = |absence: Option<&Absence>| absence == Some(&Absence::NotReadYet);
         let is_partial = is_due(process.owner.absence()) || is_due(process.user.absence());
-        let key =
-            OwnerKey { user: process.user.value().cloned(), job: job.as_ref().map(|job| (job.kind, job.id.clone())) };
-        Self { key, job, is_partial: is_partial || owner.is_some_and(|owner| owner.partial) }
+        let key = OwnerKey {
+            user: process.user.value().cloned(),
+            job: job.as_ref().map(|job| (job.kind, job.id.clone())),
+        };
+        Self {
+            key,
+            job,
+            is_partial: is_partial || owner.is_some_and(|owner| owner.partial),
+        }
     }
 }

@@ -91,7 +91,11 @@ impl Add for Joules {
     type Output = Self;
 
     fn add(self, more: Self) -> Self {
-        Self { least: self.least + more.least, most: self.most + more.most, estimate: self.estimate + more.estimate }
+        Self {
+            least: self.least + more.least,
+            most: self.most + more.most,
+            estimate: self.estimate + more.estimate,
+        }
     }
 }
 
@@ -132,12 +136,20 @@ impl UsageMeter {
     pub fn usage(&self) -> Usage {
         let Ledger { unheld, .. } = self.accounts.total;
         let (since_ms, at_ms) = (self.since_ms.unwrap_or(0), self.at_ms);
-        Usage { since_ms, at_ms, owners: self.accounts.total.owners(), unheld, oldest_ms: None }
+        Usage {
+            since_ms,
+            at_ms,
+            owners: self.accounts.total.owners(),
+            unheld,
+            oldest_ms: None,
+        }
     }
 
     /// Gives away what waits for the next reading of the energy counter, by power alone. There is no next sample.
     pub fn end(&mut self) {
-        self.gpus.values_mut().for_each(|meter| meter.settle(1.0, &mut self.accounts));
+        self.gpus
+            .values_mut()
+            .for_each(|meter| meter.settle(1.0, &mut self.accounts));
     }
 
     /// What was used since this was asked last, for whoever keeps it: each part of it once.
@@ -160,8 +172,14 @@ impl Usage {
     /// What periods have together; its times are those of none.
     pub fn sum(periods: impl IntoIterator<Item = Period>) -> Self {
         let mut all = Ledger::default();
-        periods.into_iter().for_each(|period| all.add_period(period));
-        Self { owners: all.owners(), unheld: all.unheld, ..Self::default() }
+        periods
+            .into_iter()
+            .for_each(|period| all.add_period(period));
+        Self {
+            owners: all.owners(),
+            unheld: all.unheld,
+            ..Self::default()
+        }
     }
 }
 
@@ -174,6 +192,9 @@ impl Period {
             ledger.add_period(period);
             ledger.limit();
         }
-        ledgers.into_iter().map(|(at_ms, ledger)| ledger.period(at_ms)).collect()
+        ledgers
+            .into_iter()
+            .map(|(at_ms, ledger)| ledger.period(at_ms))
+            .collect()
     }
 }

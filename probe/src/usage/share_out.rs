@@ -59,20 +59,35 @@ impl Part {
 }
 
 /// What each owner used in a step, with `factor` times the energy that its power tells.
-pub(super) fn share_out(step: &Step, factor: f64, idle_watts: Option<f64>, owners: &BTreeMap<u32, Owned>) -> Ledger {
+pub(super) fn share_out(
+    step: &Step,
+    factor: f64,
+    idle_watts: Option<f64>,
+    owners: &BTreeMap<u32, Owned>,
+) -> Ledger {
     let mut used = Ledger::default();
     let mut parts: BTreeMap<OwnerKey, Part> = BTreeMap::new();
     for holder in &step.holders {
         let owned = owners.get(&holder.pid);
         let key = owned.map_or_else(OwnerKey::default, |owned| owned.key.clone());
-        if let Some(job) = owned.and_then(|owned| owned.job.as_ref()).filter(|job| job.has_details()) {
+        if let Some(job) = owned
+            .and_then(|owned| owned.job.as_ref())
+            .filter(|job| job.has_details())
+        {
             used.of(&key).job = Some(job.clone());
         }
-        let first = Part { share: holder.share, before: holder.before, after: holder.after };
+        let first = Part {
+            share: holder.share,
+            before: holder.before,
+            after: holder.after,
+        };
         parts
             .entry(key)
             .and_modify(|part| {
-                part.share = part.share.zip(holder.share).map(|(one, other)| (one + other).min(1.0));
+                part.share = part
+                    .share
+                    .zip(holder.share)
+                    .map(|(one, other)| (one + other).min(1.0));
                 part.before |= holder.before;
                 part.after |= holder.after;
             })
@@ -80,11 +95,14 @@ pub(super) fn share_out(step: &Step, factor: f64, idle_watts: Option<f64>, owner
     }
     if step.omitted {
         // Others hold it as well, of whom no more is known.
-        parts.entry(OwnerKey::default()).and_modify(|part| part.share = None).or_insert(Part {
-            share: None,
-            before: true,
-            after: true,
-        });
+        parts
+            .entry(OwnerKey::default())
+            .and_modify(|part| part.share = None)
+            .or_insert(Part {
+                share: None,
+                before: true,
+                after: true,
+            });
     }
     let joules = step.joules.map(|joules| joules * factor);
     let is_shared = parts.len() > 1;
@@ -92,7 +110,11 @@ pub(super) fn share_out(step: &Step, factor: f64, idle_watts: Option<f64>, owner
         let account = used.of(key);
         account.gpu_seconds += step.seconds * part.presence();
         let of_gpu = step.gpu_share.filter(|_| !is_shared);
-        let share = if step.shares_are_old { of_gpu.or(part.share) } else { part.share.or(of_gpu) };
+        let share = if step.shares_are_old {
+            of_gpu.or(part.share)
+        } else {
+            part.share.or(of_gpu)
+        };
         account.active_seconds += step.seconds * share.unwrap_or(0.0);
         if !is_shared {
             account.exclusive_seconds += step.seconds * part.presence();
@@ -103,30 +125,51 @@ pub(super) fn share_out(step: &Step, factor: f64, idle_watts: Option<f64>, owner
         }
     }
     // Of a GPU that somebody alone came to or left, the other half was nobody's.
-    let presence = if is_shared { 1.0 } else { parts.values().map(Part::presence).sum() };
+    let presence = if is_shared {
+        1.0
+    } else {
+        parts.values().map(Part::presence).sum()
+    };
     used.unheld.gpu_seconds += step.seconds * (1.0 - presence);
     used.unheld.joules += joules.unwrap_or(0.0) * (1.0 - presence);
     used
 }
 
 /// One owner's part of the energy; all estimates together are the whole, but for what is nobody's.
-fn part_of(joules: f64, idle_joules: Option<f64>, key: &OwnerKey, parts: &BTreeMap<OwnerKey, Part>) -> Joules {
+fn part_of(
+    joules: f64,
+    idle_joules: Option<f64>,
+    key: &OwnerKey,
+    parts: &BTreeMap<OwnerKey, Part>,
+) -> Joules {
     let own = &parts[key];
     let is_whole = own.before && own.after;
     if parts.len() == 1 {
         let least = if is_whole { joules } else { 0.0 };
-        return Joules { least, most: joules, estimate: joules * own.presence() };
+        return Joules {
+            least,
+            most: joules,
+            estimate: joules * own.presence(),
+        };
     }
     let presence: f64 = parts.values().map(Part::presence).sum();
     let evenly = own.presence() / presence;
     let shares: Option<f64> = parts.values().map(|part| part.share).sum();
     let Some((all, share)) = shares.filter(|all| *all > 0.0).zip(own.share) else {
-        return Joules { least: 0.0, most: joules, estimate: joules * evenly };
+        return Joules {
+            least: 0.0,
+            most: joules,
+            estimate: joules * evenly,
+        };
     };
     let beyond_idle = joules - idle_joules.unwrap_or(0.0);
     let is_alone_active = share >= all;
     Joules {
-        least: if is_whole && is_alone_active && idle_joules.is_some() { beyond_idle } else { 0.0 },
+        least: if is_whole && is_alone_active && idle_joules.is_some() {
+            beyond_idle
+        } else {
+            0.0
+        },
         most: joules,
         estimate: idle_joules.unwrap_or(0.0) * evenly + beyond_idle * share / all,
     }

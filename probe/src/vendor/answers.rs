@@ -53,7 +53,13 @@ impl LatestAnswers {
     pub fn get(&self) -> DriverAnswers {
         let readers = self.readers();
         let renumbered = self.renumbered.load(Ordering::Relaxed);
-        DriverAnswers { renumbered, gpus: readers.iter().filter_map(|(index, read)| Some((*index, read()?))).collect() }
+        DriverAnswers {
+            renumbered,
+            gpus: readers
+                .iter()
+                .filter_map(|(index, read)| Some((*index, read()?)))
+                .collect(),
+        }
     }
 
     fn readers(&self) -> MutexGuard<'_, BTreeMap<u32, AnswersReader>> {

@@ -58,7 +58,10 @@ impl SourceChoice {
     pub fn open(&self, nvml_lib: Option<OsString>) -> Result<Box<dyn Source>, SourceError> {
         match self {
             Self::Auto | Self::Nvml => Ok(Box::new(NvmlSource::open(nvml_lib)?)),
-            Self::Sim(count) => Ok(Box::new(SimSource::new(Scenario::simple(*count, Self::SIM_SEED)))),
+            Self::Sim(count) => Ok(Box::new(SimSource::new(Scenario::simple(
+                *count,
+                Self::SIM_SEED,
+            )))),
             Self::SimScenario(path) => Ok(Box::new(SimSource::new(read_scenario(path)?))),
         }
     }
@@ -69,8 +72,11 @@ const LARGEST_SCENARIO: usize = 4 << 20;
 
 fn read_scenario(path: &Path) -> Result<Scenario, SourceError> {
     let name = path.display().to_string();
-    let text = bounded::regular_text(path, LARGEST_SCENARIO)
-        .map_err(|error| SourceError::BadScenario(format!("cannot read scenario {name}: {error}; check the path")))?;
+    let text = bounded::regular_text(path, LARGEST_SCENARIO).map_err(|error| {
+        SourceError::BadScenario(format!(
+            "cannot read scenario {name}: {error}; check the path"
+        ))
+    })?;
     Scenario::from_toml(&text, &name).map_err(|error| SourceError::BadScenario(error.to_string()))
 }
 
@@ -86,7 +92,11 @@ impl FromStr for SourceChoice {
                 "sim" => Ok(Self::Sim(Self::SIM_DEFAULT)),
                 _ => Err(bad()),
             },
-            Some(("sim", file)) if Path::new(file).extension().is_some_and(|ending| ending == "toml") => {
+            Some(("sim", file))
+                if Path::new(file)
+                    .extension()
+                    .is_some_and(|ending| ending == "toml") =>
+            {
                 Ok(Self::SimScenario(file.into()))
             }
             Some(("sim", count)) => match count.parse() {

@@ -50,6 +50,12 @@ impl ErrorInfo {
     /// The report of an error with this code.
     pub fn report(&self, error: DriverError) -> XidReport {
         let DriverError { code, pid, message } = error;
-        XidReport { code, pid, meaning: self.meaning.to_owned(), advice: self.advice.to_owned(), message }
+        XidReport {
+            code,
+            pid,
+            meaning: self.meaning.to_owned(),
+            advice: self.advice.to_owned(),
+            message,
+        }
     }
 }

@@ -111,21 +111,40 @@ struct State {
 
 impl Alerts {
     pub(crate) fn new(hub: Arc<Hub>, settings: &AlertSettings, watching: Arc<Watching>) -> Self {
-        let AlertSettings { rules, problem, conditions, file } = settings;
+        let AlertSettings {
+            rules,
+            problem,
+            conditions,
+            file,
+        } = settings;
         let of_dispatcher = Arc::clone(&hub);
-        let mut dispatcher = Dispatcher::new(Arc::new(move |message| tell_problem(&of_dispatcher, message)));
+        let mut dispatcher = Dispatcher::new(Arc::new(move |message| {
+            tell_problem(&of_dispatcher, message)
+        }));
         dispatcher.replace(&rules.receivers);
         let evaluator = Evaluator::new(rules, time_zone(), conditions.clone());
-        let error = problem
-            .as_ref()
-            .map(|problem| format!("There are no alerts, since the alert file was not loaded: {problem}"));
+        let error = problem.as_ref().map(|problem| {
+            format!("There are no alerts, since the alert file was not loaded: {problem}")
+        });
         if let Some(message) = &error {
             tell_problem(&hub, message.clone());
         }
         let told = (Vec::new(), Instant::now());
         let watcher = rules.watch().then(|| watching.begin());
-        let state = State { evaluator, dispatcher, error, told, watching, watcher, file: None };
-        Self { hub, state: Mutex::new(state), file: file.clone() }
+        let state = State {
+            evaluator,
+            dispatcher,
+            error,
+            told,
+            watching,
+            watcher,
+            file: None,
+        };
+        Self {
+            hub,
+            state: Mutex::new(state),
+            file: file.clone(),
+        }
     }
 
     /// Takes in what is known now, and tells clients and receivers what follows.
@@ -137,7 +156,10 @@ impl Alerts {
             is_watched: known.is_watched,
             started_ms: known.started_ms,
         };
-        let host = known.inventory.as_ref().map_or_else(told_file::host, |inventory| inventory.hostname.clone());
+        let host = known
+            .inventory
+            .as_ref()
+            .map_or_else(told_file::host, |inventory| inventory.hostname.clone());
         let mut state = self.lock();
         let outcome = state.evaluator.update(&readings, now_ms);
         for event in outcome.events {
@@ -149,7 +171,12 @@ impl Alerts {
         let firing = state.evaluator.firing();
         let (told, at) = &state.told;
         let is_renewed = *told != firing && at.elapsed() >= RENEW_INTERVAL;
-        if is_renewed || !told.iter().map(without_value).eq(firing.iter().map(without_value)) {
+        if is_renewed
+            || !told
+                .iter()
+                .map(without_value)
+                .eq(firing.iter().map(without_value))
+        {
             state.told = (firing.clone(), Instant::now());
             self.hub.set_firing(firing);
         }
@@ -160,8 +187,15 @@ impl Alerts {
     async fn restore(&self, folder: PathBuf) {
         let shown = folder.display().to_string();
         let late = || io::Error::new(io::ErrorKind::TimedOut, "the disk does not answer");
-        let opened = timeout(DISK_TIMEOUT, spawn_blocking(move || ToldFile::open(&folder))).await;
-        let opened = opened.map_or_else(|_| Err(late()), |opened| opened.map_err(io::Error::other).flatten());
+        let opened = timeout(
+            DISK_TIMEOUT,
+            spawn_blocking(move || ToldFile::open(&folder)),
+        )
+        .await;
+        let opened = opened.map_or_else(
+            |_| Err(late()),
+            |opened| opened.map_err(io::Error::other).flatten(),
+        );
         let (file, saved) = match opened {
             Ok(opened) => opened,
             Err(error) => {
@@ -201,14 +235,20 @@ impl Alerts {
         let mut state = self.lock();
         match read {
             Ok(rules) => {
-                tracing::info!("alerts: {} rules, {} receivers", rules.rules.len(), rules.receivers.len());
+                tracing::info!(
+                    "alerts: {} rules, {} receivers",
+                    rules.rules.len(),
+                    rules.receivers.len()
+                );
                 let new_receivers = state.dispatcher.replace(&rules.receivers);
                 state.evaluator.replace(&rules, &new_receivers);
                 state.watcher = rules.watch().then(|| state.watching.begin());
                 state.error = None;
             }
             Err(error) => {
-                let message = format!("The alert file was changed and not loaded, the rules before hold: {error}");
+                let message = format!(
+                    "The alert file was changed and not loaded, the rules before hold: {error}"
+                );
                 state.error = Some(message.clone());
                 tell_problem(&self.hub, message);
             }
@@ -238,9 +278,16 @@ impl Alerts {
 impl State {
     /// Has written what is to outlive a restart, where that has changed. What finds the disk busy comes the next time.
     fn save(&mut self) {
-        let Some((file, written)) = &mut self.file else { return };
-        let saved = SavedAlert::merge(written, self.evaluator.saved(), &self.dispatcher.is_up_to_date());
-        let is_written = saved.len() == written.len() && saved.iter().zip(&*written).all(|(a, b)| a.is_like(b));
+        let Some((file, written)) = &mut self.file else {
+            return;
+        };
+        let saved = SavedAlert::merge(
+            written,
+            self.evaluator.saved(),
+            &self.dispatcher.is_up_to_date(),
+        );
+        let is_written =
+            saved.len() == written.len() && saved.iter().zip(&*written).all(|(a, b)| a.is_like(b));
         if !is_written && file.write(saved.clone()) {
             *written = saved;
         }
@@ -289,5 +336,9 @@ fn without_value(alert: &FiringAlert) -> FiringAlert {
 
 fn tell_problem(hub: &Hub, message: String) {
     tracing::warn!("{message}");
-    hub.add_event(Event { at_ms: now_ms(), gpu: None, what: EventKind::AlertProblem { message } });
+    hub.add_event(Event {
+        at_ms: now_ms(),
+        gpu: None,
+        what: EventKind::AlertProblem { message },
+    });
 }

@@ -33,16 +33,25 @@ pub(crate) struct Silence {
 
 pub(crate) fn router() -> Router<AppState> {
     Router::new()
-        .route("/api/v1/alerts/silence", post(silence).route_layer(middleware::from_fn(peer::may_change)))
+        .route(
+            "/api/v1/alerts/silence",
+            post(silence).route_layer(middleware::from_fn(peer::may_change)),
+        )
         .route_layer(DefaultBodyLimit::max(LARGEST))
         .route("/api/v1/alerts", get(status))
 }
 
-async fn status(State(app): State<AppState>, Extension(client): Extension<Client>) -> Json<AlertStatus> {
+async fn status(
+    State(app): State<AppState>,
+    Extension(client): Extension<Client>,
+) -> Json<AlertStatus> {
     let view = View::of(&client, app.show_processes).await;
     let mut status = app.alerts.status(now_ms());
     for rule in &mut status.rules {
-        let hidden = rule.active.iter_mut().filter(|place| view.hides_text(place.names_processes));
+        let hidden = rule
+            .active
+            .iter_mut()
+            .filter(|place| view.hides_text(place.names_processes));
         hidden.for_each(|place| place.text.clone_from(&rule.text));
     }
     Json(status)
@@ -55,24 +64,44 @@ async fn silence(
     body: Bytes,
 ) -> Result<Json<AlertStatus>, (StatusCode, String)> {
     let bad = |why: String| {
-        let message =
-            format!("{why}; send {{\"rule\":\"NAME\",\"for_ms\":7200000}} with up to {LONGEST_MS}, or 0 to end it\n");
+        let message = format!(
+            "{why}; send {{\"rule\":\"NAME\",\"for_ms\":7200000}} with up to {LONGEST_MS}, or 0 to end it\n"
+        );
         (StatusCode::BAD_REQUEST, message)
     };
-    let Silence { rule, for_ms } = serde_json::from_slice(&body).map_err(|error| bad(error.to_string()))?;
+    let Silence { rule, for_ms } =
+        serde_json::from_slice(&body).map_err(|error| bad(error.to_string()))?;
     if for_ms > LONGEST_MS {
-        return Err(bad("a silence of more than 30 days stands in the alert file".to_owned()));
+        return Err(bad(
+            "a silence of more than 30 days stands in the alert file".to_owned(),
+        ));
     }
     let now_ms = now_ms();
-    if !app.alerts.silence(&rule, (for_ms > 0).then(|| now_ms + for_ms)) {
-        let known: Vec<String> = app.alerts.status(now_ms).rules.into_iter().map(|rule| rule.name).collect();
+    if !app
+        .alerts
+        .silence(&rule, (for_ms > 0).then(|| now_ms + for_ms))
+    {
+        let known: Vec<String> = app
+            .alerts
+            .status(now_ms)
+            .rules
+            .into_iter()
+            .map(|rule| rule.name)
+            .collect();
         let cure = match known.as_slice() {
             [] => "there are none: start the server with --alerts FILE".to_owned(),
             known => format!("there are {}", known.join(", ")),
         };
-        return Err((StatusCode::NOT_FOUND, format!("no alert rule is named '{rule}'; {cure}\n")));
+        return Err((
+            StatusCode::NOT_FOUND,
+            format!("no alert rule is named '{rule}'; {cure}\n"),
+        ));
     }
-    let time = if for_ms == 0 { "no more".to_owned() } else { format!("for {} s", for_ms.div_ceil(1000)) };
+    let time = if for_ms == 0 {
+        "no more".to_owned()
+    } else {
+        format!("for {} s", for_ms.div_ceil(1000))
+    };
     audit::note(&client, &format!("silenced the rule {rule} {time}")).await;
     app.alerts.evaluate(now_ms);
     Ok(Json(app.alerts.status(now_ms)))

@@ -60,23 +60,38 @@ impl ToldFile {
         let saved = read(&folder);
         let (contents, to_write) = sync_channel(1);
         let (end, ended) = sync_channel(0);
-        thread::Builder::new().name("alerts-told".to_owned()).spawn(move || {
-            write_all(&folder, &to_write);
-            drop(end);
-        })?;
-        Ok((Self { contents, ended, _lock: lock }, saved))
+        thread::Builder::new()
+            .name("alerts-told".to_owned())
+            .spawn(move || {
+                write_all(&folder, &to_write);
+                drop(end);
+            })?;
+        Ok((
+            Self {
+                contents,
+                ended,
+                _lock: lock,
+            },
+            saved,
+        ))
     }
 
     /// Has this be written; false where the disk is still busy with what was written before.
     pub(super) fn write(&self, alerts: Vec<SavedAlert>) -> bool {
-        let content = Content { version: VERSION, host: host(), alerts };
+        let content = Content {
+            version: VERSION,
+            host: host(),
+            alerts,
+        };
         let text = serde_json::to_vec(&content).unwrap_or_default();
         !matches!(self.contents.try_send(text), Err(TrySendError::Full(_)))
     }
 
     /// Waits until all is written, but not for long.
     pub(super) fn end(self) {
-        let Self { contents, ended, .. } = self;
+        let Self {
+            contents, ended, ..
+        } = self;
         drop(contents);
         if ended.recv_timeout(LAST) == Err(RecvTimeoutError::Timeout) {
             tracing::warn!(
@@ -93,19 +108,32 @@ pub(super) fn host() -> String {
 
 /// What the file says; nothing where there is none, or it is another machine's.
 fn read(folder: &Folder) -> io::Result<Vec<SavedAlert>> {
-    let Some(text) = folder.read(NAME, LARGEST)? else { return Ok(Vec::new()) };
+    let Some(text) = folder.read(NAME, LARGEST)? else {
+        return Ok(Vec::new());
+    };
     let content: Content = serde_json::from_slice(&text)?;
     if content.version != VERSION {
-        return Err(io::Error::other(format!("it is of version {}, not {VERSION}", content.version)));
+        return Err(io::Error::other(format!(
+            "it is of version {}, not {VERSION}",
+            content.version
+        )));
     }
-    Ok(if content.host == host() { content.alerts } else { Vec::new() })
+    Ok(if content.host == host() {
+        content.alerts
+    } else {
+        Vec::new()
+    })
 }
 
 fn write_all(folder: &Folder, contents: &Receiver<Vec<u8>>) {
     // What could not be written, until it can, or there is something newer.
     let mut unwritten: Option<Vec<u8>> = None;
     loop {
-        let wait = if unwritten.is_some() { RETRY } else { Duration::MAX };
+        let wait = if unwritten.is_some() {
+            RETRY
+        } else {
+            Duration::MAX
+        };
         let text = match (contents.recv_timeout(wait), &unwritten) {
             (Ok(newer), _) => newer,
             (Err(RecvTimeoutError::Timeout), Some(text)) => text.clone(),
@@ -157,20 +185,29 @@ mod tests {
         file.end();
         let (file, saved) = ToldFile::open(folder).unwrap();
         assert_eq!(saved.unwrap(), [alert("last")]);
-        assert_eq!(fs::read_dir(folder).unwrap().count(), 2, "nothing is left over");
+        assert_eq!(
+            fs::read_dir(folder).unwrap().count(),
+            2,
+            "nothing is left over"
+        );
         file.end();
     }
 
     #[test]
     fn what_is_no_such_file_is_told_and_what_is_another_machines_counts_for_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        let content = |version: u32, host: &str| json!({ "version": version, "host": host, "alerts": [] }).to_string();
+        let content = |version: u32, host: &str| {
+            json!({ "version": version, "host": host, "alerts": [] }).to_string()
+        };
         let long = "x".repeat(LARGEST + 1);
         for (text, expected) in [
             ("{", "EOF"),
             (&content(2, "a"), "version 2"),
             (&long, "more than"),
-            ("{\"version\": 1, \"host\": \"a\", \"alerts\": [{}]}", "missing field"),
+            (
+                "{\"version\": 1, \"host\": \"a\", \"alerts\": [{}]}",
+                "missing field",
+            ),
         ] {
             fs::write(folder.path().join(NAME), text).unwrap();
             let (file, saved) = ToldFile::open(folder.path()).unwrap();
@@ -179,7 +216,12 @@ mod tests {
             file.end();
         }
         let alerts = vec![alert("hot")];
-        let other = serde_json::to_string(&Content { version: VERSION, host: "another".into(), alerts }).unwrap();
+        let other = serde_json::to_string(&Content {
+            version: VERSION,
+            host: "another".into(),
+            alerts,
+        })
+        .unwrap();
         fs::write(folder.path().join(NAME), other).unwrap();
         assert_eq!(ToldFile::open(folder.path()).unwrap().1.unwrap(), []);
     }

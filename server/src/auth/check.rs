@@ -17,7 +17,10 @@ use super::{
     digest::Digest,
     doors::{Doors, hash_digest},
     identity::{Identity, Proof},
-    limits::{GUESSES, GUESSES_BY_PROXY, GUESSES_FOR_USER, Guesser, HANDSHAKES, REQUESTS_BY_PROXY, Requester},
+    limits::{
+        GUESSES, GUESSES_BY_PROXY, GUESSES_FOR_USER, Guesser, HANDSHAKES, REQUESTS_BY_PROXY,
+        Requester,
+    },
     passwords::Guess,
     rate::Rate,
     scope::Scope,
@@ -43,7 +46,11 @@ pub(super) enum Refusal {
 
 /// Before everything else, for all but the server's own user. Whoever has a valid token or session has a share of their own,
 /// so that nobody at the same address can use it up.
-pub(crate) async fn limit(State(doors): State<Arc<Doors>>, request: Request, next: Next) -> Response {
+pub(crate) async fn limit(
+    State(doors): State<Arc<Doors>>,
+    request: Request,
+    next: Next,
+) -> Response {
     if let Err(wait) = doors.admit_request(&arrival(&request), request.headers()) {
         let message = "too many requests: ask for less at a time, or set rate_limit in the web configuration\n";
         return too_many(message.to_owned(), wait);
@@ -51,11 +58,18 @@ pub(crate) async fn limit(State(doors): State<Arc<Doors>>, request: Request, nex
     next.run(request).await
 }
 
-pub(crate) async fn check(State(doors): State<Arc<Doors>>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn check(
+    State(doors): State<Arc<Doors>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let arrival = arrival(&request);
     let is_asked = arrival.peer.is_port() && doors.asks();
     let required = Scope::required(request.method(), request.uri().path()).filter(|_| is_asked);
-    let mut client = Client { peer: arrival.peer, identity: None };
+    let mut client = Client {
+        peer: arrival.peer,
+        identity: None,
+    };
     if let Some(required) = required {
         let identity = match doors.identify(&arrival, request.headers()).await {
             Ok(identity) => identity,
@@ -76,7 +90,11 @@ pub(crate) async fn check(State(doors): State<Arc<Doors>>, mut request: Request,
 
 /// Every request has one from its connection.
 pub(super) fn arrival(request: &Request) -> Arrival {
-    request.extensions().get::<Arrival>().cloned().expect("connections say where requests come from")
+    request
+        .extensions()
+        .get::<Arrival>()
+        .cloned()
+        .expect("connections say where requests come from")
 }
 
 impl Doors {
@@ -88,7 +106,8 @@ impl Doors {
         if peer.is_own() {
             return Ok(());
         }
-        self.handshakes.admit(counted(peer), HANDSHAKES, Instant::now())
+        self.handshakes
+            .admit(counted(peer), HANDSHAKES, Instant::now())
     }
 
     /// Counts a request.
@@ -101,7 +120,9 @@ impl Doors {
             return Ok(());
         }
         let token = match authorization(headers) {
-            Ok(Some(Authorization::Bearer(token))) if self.asks() => self.token(&tokens::digest(&token)),
+            Ok(Some(Authorization::Bearer(token))) if self.asks() => {
+                self.token(&tokens::digest(&token))
+            }
             _ => None,
         };
         let identity = token.or_else(|| self.recognize(arrival, headers).filter(|_| self.asks()));
@@ -110,13 +131,19 @@ impl Doors {
             return self.requests.admit(requester, self.request_rate(), now);
         }
         if let Some(proxy) = proxy_of(arrival) {
-            self.requests.admit(Requester::Proxy(proxy), REQUESTS_BY_PROXY, now)?;
+            self.requests
+                .admit(Requester::Proxy(proxy), REQUESTS_BY_PROXY, now)?;
         }
-        self.requests.admit(Requester::Client(counted(peer)), self.request_rate(), now)
+        self.requests
+            .admit(Requester::Client(counted(peer)), self.request_rate(), now)
     }
 
     /// Returns who shows this: in `Authorization`, which is wrong or right, by a session, or by a certificate.
-    pub(super) async fn identify(&self, arrival: &Arrival, headers: &HeaderMap) -> Result<Identity, Refusal> {
+    pub(super) async fn identify(
+        &self,
+        arrival: &Arrival,
+        headers: &HeaderMap,
+    ) -> Result<Identity, Refusal> {
         match authorization(headers) {
             Ok(Some(shown)) if self.takes(&shown) => return self.verify(arrival, shown).await,
             Err(NotUnderstood) => Err(Refusal::Wrong),
@@ -129,13 +156,21 @@ impl Doors {
     fn recognize(&self, arrival: &Arrival, headers: &HeaderMap) -> Option<Identity> {
         let now = Instant::now();
         let cookies = cookie::values(headers, arrival.port(), arrival.is_tls);
-        let mut sessions = cookies.into_iter().filter_map(|value| self.sessions.find(value, now));
+        let mut sessions = cookies
+            .into_iter()
+            .filter_map(|value| self.sessions.find(value, now));
         if let Some(identity) = sessions.find_map(|identity| self.renewed(identity)) {
             return Some(identity);
         }
         let certificate = arrival.certificate.as_ref()?;
-        let proof = Proof::Certificate { authority: certificate.authority };
-        self.renewed(Identity { name: Arc::clone(&certificate.name), scope: self.user_scope(), proof })
+        let proof = Proof::Certificate {
+            authority: certificate.authority,
+        };
+        self.renewed(Identity {
+            name: Arc::clone(&certificate.name),
+            scope: self.user_scope(),
+            proof,
+        })
     }
 
     fn takes(&self, shown: &Authorization) -> bool {
@@ -147,17 +182,26 @@ impl Doors {
 
     /// The same with what it may do now.
     fn renewed(&self, identity: Identity) -> Option<Identity> {
-        self.scope_of(&identity.proof).map(|scope| Identity { scope, ..identity })
+        self.scope_of(&identity.proof)
+            .map(|scope| Identity { scope, ..identity })
     }
 
     /// Returns whose token or password this is. Tokens have at least 128 bits, so that nobody guesses one: they are compared
     /// however many were wrong. Of passwords, only so many are checked.
-    pub(super) async fn verify(&self, arrival: &Arrival, shown: Authorization) -> Result<Identity, Refusal> {
+    pub(super) async fn verify(
+        &self,
+        arrival: &Arrival,
+        shown: Authorization,
+    ) -> Result<Identity, Refusal> {
         let (credential, identity) = match shown {
-            Authorization::Bearer(token) => {
-                (Credential::Token, self.token(&tokens::digest(&token)).ok_or(Refusal::Wrong))
-            }
-            Authorization::Basic { user, password } => (Credential::Password, self.user(arrival, user, password).await),
+            Authorization::Bearer(token) => (
+                Credential::Token,
+                self.token(&tokens::digest(&token)).ok_or(Refusal::Wrong),
+            ),
+            Authorization::Basic { user, password } => (
+                Credential::Password,
+                self.user(arrival, user, password).await,
+            ),
         };
         if matches!(identity, Err(Refusal::Wrong | Refusal::TooManyFailures(_))) {
             self.refusals.note(credential, arrival.peer, arrival.proxy);
@@ -165,24 +209,40 @@ impl Doors {
         identity
     }
 
-    async fn user(&self, arrival: &Arrival, user: String, password: String) -> Result<Identity, Refusal> {
+    async fn user(
+        &self,
+        arrival: &Arrival,
+        user: String,
+        password: String,
+    ) -> Result<Identity, Refusal> {
         let web = self.web();
-        let known = web.as_deref().and_then(|web| Some((web, Guess::new(&web.users, &user, &password)?)));
+        let known = web
+            .as_deref()
+            .and_then(|web| Some((web, Guess::new(&web.users, &user, &password)?)));
         let (web, guess) = known.ok_or(Refusal::Wrong)?;
         // A password that was right before is no guess.
         if !self.passwords.knows(&guess) {
             let guessers = guessers(arrival, &user);
             for (guesser, rate) in &guessers {
-                self.guesses.check(guesser, *rate, Instant::now()).map_err(Refusal::TooManyFailures)?;
+                self.guesses
+                    .check(guesser, *rate, Instant::now())
+                    .map_err(Refusal::TooManyFailures)?;
             }
             let turn = self.passwords.turn().await.map_err(|_| Refusal::Busy)?;
             // Another request with the same may have been first.
             if !self.passwords.knows(&guess) {
                 // Counted before the answer: clients that send many at a time, or do not wait for it, have guessed, too.
                 for (guesser, rate) in &guessers {
-                    self.guesses.admit(*guesser, *rate, Instant::now()).map_err(Refusal::TooManyFailures)?;
+                    self.guesses
+                        .admit(*guesser, *rate, Instant::now())
+                        .map_err(Refusal::TooManyFailures)?;
                 }
-                if !self.passwords.check(guess, password, turn).await.map_err(|_| Refusal::Busy)? {
+                if !self
+                    .passwords
+                    .check(guess, password, turn)
+                    .await
+                    .map_err(|_| Refusal::Busy)?
+                {
                     return Err(Refusal::Wrong);
                 }
                 for (guesser, rate) in &guessers {
@@ -190,10 +250,21 @@ impl Doors {
                 }
             }
         }
-        let hash = web.users.get(&user).map(|hash| hash_digest(hash)).ok_or(Refusal::Wrong)?;
+        let hash = web
+            .users
+            .get(&user)
+            .map(|hash| hash_digest(hash))
+            .ok_or(Refusal::Wrong)?;
         let user: Arc<str> = user.into();
-        let proof = Proof::Password { user: Arc::clone(&user), hash };
-        Ok(Identity { name: user, scope: self.user_scope(), proof })
+        let proof = Proof::Password {
+            user: Arc::clone(&user),
+            hash,
+        };
+        Ok(Identity {
+            name: user,
+            scope: self.user_scope(),
+            proof,
+        })
     }
 }
 
@@ -202,39 +273,62 @@ impl Doors {
 fn guessers(arrival: &Arrival, user: &str) -> Vec<(Guesser, Rate)> {
     let client = counted(arrival.peer);
     let user = Some(Digest::new(&[b"user", user.as_bytes()]));
-    let of_client =
-        [(Guesser { user, client }, GUESSES_FOR_USER), (Guesser { user: None, client }, GUESSES)].into_iter();
-    let of_proxy = proxy_of(arrival).map(|client| (Guesser { user: None, client }, GUESSES_BY_PROXY));
+    let of_client = [
+        (Guesser { user, client }, GUESSES_FOR_USER),
+        (Guesser { user: None, client }, GUESSES),
+    ]
+    .into_iter();
+    let of_proxy =
+        proxy_of(arrival).map(|client| (Guesser { user: None, client }, GUESSES_BY_PROXY));
     of_client.chain(of_proxy).collect()
 }
 
 /// Returns the proxy that has reported another address than its own.
 fn proxy_of(arrival: &Arrival) -> Option<Who> {
-    let proxy = arrival.proxy.map(|ip| counted(Peer::Port { ip, uid: None }));
+    let proxy = arrival
+        .proxy
+        .map(|ip| counted(Peer::Port { ip, uid: None }));
     proxy.filter(|proxy| *proxy != counted(arrival.peer))
 }
 
 impl Refusal {
     pub(super) fn answer(self, doors: &Doors, headers: &HeaderMap) -> Response {
         let message = match self {
-            Self::Unknown => "sign in first: send a token as `Authorization: Bearer TOKEN`, or open the page at /\n",
-            Self::Wrong => "this token or password is not valid; ask who runs this server for one that is\n",
+            Self::Unknown => {
+                "sign in first: send a token as `Authorization: Bearer TOKEN`, or open the page at /\n"
+            }
+            Self::Wrong => {
+                "this token or password is not valid; ask who runs this server for one that is\n"
+            }
             Self::TooManyFailures(wait) => {
                 let message = "too many wrong passwords; wait, and try again\n";
                 return too_many(message.to_owned(), wait);
             }
             Self::Busy => {
                 let message = "too many passwords are being checked: try again in a few seconds\n";
-                return (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "5")], message).into_response();
+                return (
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    [(header::RETRY_AFTER, "5")],
+                    message,
+                )
+                    .into_response();
             }
         };
         let mut response = (StatusCode::UNAUTHORIZED, message).into_response();
         let challenges = response.headers_mut();
-        challenges.append(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"gpumon\""));
+        challenges.append(
+            header::WWW_AUTHENTICATE,
+            HeaderValue::from_static("Bearer realm=\"gpumon\""),
+        );
         // The page has a form of its own: a browser must not ask for it, too.
-        let is_of_page = headers.get("sec-fetch-mode").is_some_and(|mode| mode != "navigate");
+        let is_of_page = headers
+            .get("sec-fetch-mode")
+            .is_some_and(|mode| mode != "navigate");
         if doors.takes_passwords() && !is_of_page {
-            challenges.append(header::WWW_AUTHENTICATE, HeaderValue::from_static("Basic realm=\"gpumon\""));
+            challenges.append(
+                header::WWW_AUTHENTICATE,
+                HeaderValue::from_static("Basic realm=\"gpumon\""),
+            );
         }
         response
     }
@@ -242,7 +336,12 @@ impl Refusal {
 
 fn too_many(message: String, wait: Duration) -> Response {
     let seconds = wait.as_secs_f64().ceil().max(1.0).to_string();
-    (StatusCode::TOO_MANY_REQUESTS, [(header::RETRY_AFTER, seconds)], message).into_response()
+    (
+        StatusCode::TOO_MANY_REQUESTS,
+        [(header::RETRY_AFTER, seconds)],
+        message,
+    )
+        .into_response()
 }
 
 #[cfg(test)]
@@ -258,18 +357,52 @@ mod tests {
     async fn a_password_that_waits_behind_ten_wrong_ones_is_not_looked_at() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("web.yml");
-        fs::write(&file, format!("basic_auth_users:\n  ana: {}\n", bcrypt::hash("right", 4).unwrap())).unwrap();
+        fs::write(
+            &file,
+            format!(
+                "basic_auth_users:\n  ana: {}\n",
+                bcrypt::hash("right", 4).unwrap()
+            ),
+        )
+        .unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-        let doors = Doors::open(DoorSettings { web_config: Some(file), ..DoorSettings::default() }).unwrap();
-        let arrival = Arrival::new(Peer::Port { ip: [10, 0, 0, 7].into(), uid: None }, None);
+        let doors = Doors::open(DoorSettings {
+            web_config: Some(file),
+            ..DoorSettings::default()
+        })
+        .unwrap();
+        let arrival = Arrival::new(
+            Peer::Port {
+                ip: [10, 0, 0, 7].into(),
+                uid: None,
+            },
+            None,
+        );
         let show = |password: &str| {
-            doors.verify(&arrival, Authorization::Basic { user: "ana".to_owned(), password: password.to_owned() })
+            doors.verify(
+                &arrival,
+                Authorization::Basic {
+                    user: "ana".to_owned(),
+                    password: password.to_owned(),
+                },
+            )
         };
         // All have come before the first is looked at.
         let turn = doors.passwords.turn().await.ok().unwrap();
-        let waiting = join_all((0..10).map(|number| show(&number.to_string())).chain([show("right")]));
+        let waiting = join_all(
+            (0..10)
+                .map(|number| show(&number.to_string()))
+                .chain([show("right")]),
+        );
         let (mut answers, ()) = join(waiting, async { drop(turn) }).await;
-        assert!(matches!(answers.pop(), Some(Err(Refusal::TooManyFailures(_)))));
-        assert!(answers.iter().all(|answer| matches!(answer, Err(Refusal::Wrong))));
+        assert!(matches!(
+            answers.pop(),
+            Some(Err(Refusal::TooManyFailures(_)))
+        ));
+        assert!(
+            answers
+                .iter()
+                .all(|answer| matches!(answer, Err(Refusal::Wrong)))
+        );
     }
 }

@@ -27,7 +27,10 @@ struct UserNames(Mutex<BTreeMap<u32, (Instant, String)>>);
 impl UserNames {
     fn find(&self, uid: u32) -> Option<String> {
         let names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        names.get(&uid).filter(|(read, _)| read.elapsed() < REMEMBERED).map(|(_, name)| name.clone())
+        names
+            .get(&uid)
+            .filter(|(read, _)| read.elapsed() < REMEMBERED)
+            .map(|(_, name)| name.clone())
     }
 
     fn insert(&self, uid: u32, name: String) {
@@ -54,7 +57,9 @@ impl Client {
 
     /// Whether what was shown is enough to start runs; `None` where nothing was asked for.
     pub(crate) fn may_run(&self) -> Option<bool> {
-        self.identity.as_ref().map(|identity| identity.scope >= Scope::Run)
+        self.identity
+            .as_ref()
+            .map(|identity| identity.scope >= Scope::Run)
     }
 
     /// The system's user, where one is known. A directory service may be asked for the name.
@@ -75,7 +80,10 @@ impl Client {
     pub(crate) async fn label(&self) -> String {
         let who = match &self.identity {
             Some(identity) => identity.to_string(),
-            None => self.user().await.map_or_else(|| "somebody".to_owned(), |user| format!("user {user}")),
+            None => self
+                .user()
+                .await
+                .map_or_else(|| "somebody".to_owned(), |user| format!("user {user}")),
         };
         format!("{who} at {}", place(self.peer))
     }
@@ -92,7 +100,9 @@ pub(crate) fn place(peer: Peer) -> String {
 /// What a peer is counted by. Whoever has one address of IPv6 has the 64 bits below it.
 pub(super) fn counted(peer: Peer) -> Who {
     match peer.who() {
-        Who::Address(IpAddr::V6(ip)) => Who::Address(IpAddr::V6((ip.to_bits() & (u128::MAX << 64)).into())),
+        Who::Address(IpAddr::V6(ip)) => {
+            Who::Address(IpAddr::V6((ip.to_bits() & (u128::MAX << 64)).into()))
+        }
         who => who,
     }
 }
@@ -103,10 +113,21 @@ mod tests {
 
     #[test]
     fn addresses_of_one_network_are_one_client() {
-        let of = |ip: &str| counted(Peer::Port { ip: ip.parse().unwrap(), uid: None });
+        let of = |ip: &str| {
+            counted(Peer::Port {
+                ip: ip.parse().unwrap(),
+                uid: None,
+            })
+        };
         assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:1"));
         assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
         assert_ne!(of("10.0.0.1"), of("10.0.0.2"));
-        assert_eq!(counted(Peer::Port { ip: [127, 0, 0, 1].into(), uid: Some(7) }), Who::User(7));
+        assert_eq!(
+            counted(Peer::Port {
+                ip: [127, 0, 0, 1].into(),
+                uid: Some(7)
+            }),
+            Who::User(7)
+        );
     }
 }

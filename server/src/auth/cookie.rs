@@ -19,8 +19,14 @@ pub(super) fn cleared(port: u16, is_secure: bool) -> HeaderValue {
 }
 
 fn written(value: &str, port: u16, is_secure: bool, seconds: u64) -> HeaderValue {
-    let (prefix, secure) = if is_secure { (SECURE, "; Secure") } else { ("", "") };
-    let text = format!("{prefix}{NAME}{port}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
+    let (prefix, secure) = if is_secure {
+        (SECURE, "; Secure")
+    } else {
+        ("", "")
+    };
+    let text = format!(
+        "{prefix}{NAME}{port}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
+    );
     HeaderValue::from_str(&text).expect("a session is named in hexadecimal")
 }
 
@@ -28,9 +34,17 @@ fn written(value: &str, port: u16, is_secure: bool, seconds: u64) -> HeaderValue
 pub(super) fn values(headers: &HeaderMap, port: u16, is_tls: bool) -> Vec<&str> {
     let names = [format!("{SECURE}{NAME}{port}"), format!("{NAME}{port}")];
     let names = if is_tls { &names[..1] } else { &names[..] };
-    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let pairs = cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.filter(|(name, _)| names.iter().any(|known| known == name)).map(|(_, value)| value).collect()
+    let cookies = headers
+        .get_all(header::COOKIE)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
+    let pairs = cookies
+        .flat_map(|value| value.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='));
+    pairs
+        .filter(|(name, _)| names.iter().any(|known| known == name))
+        .map(|(_, value)| value)
+        .collect()
 }
 
 #[cfg(test)]
@@ -41,20 +55,36 @@ mod tests {
     fn a_cookie_is_for_this_server_alone_and_for_no_script() {
         let secure = set("abc", 9123, true);
         let secure = secure.to_str().unwrap();
-        assert!(secure.starts_with("__Host-gpumon-session-9123=abc; Path=/; "), "{secure}");
+        assert!(
+            secure.starts_with("__Host-gpumon-session-9123=abc; Path=/; "),
+            "{secure}"
+        );
         for part in ["HttpOnly", "SameSite=Strict", "Secure", "Max-Age=2592000"] {
-            assert!(secure.split("; ").any(|found| found == part), "{part}: {secure}");
+            assert!(
+                secure.split("; ").any(|found| found == part),
+                "{part}: {secure}"
+            );
         }
         assert!(!secure.contains("Domain"));
         let plain = set("abc", 9123, false);
-        assert!(!plain.to_str().unwrap().contains("Secure") && !plain.to_str().unwrap().contains("__Host-"));
-        assert!(cleared(9123, true).to_str().unwrap().contains("=; Path=/; Max-Age=0;"));
+        assert!(
+            !plain.to_str().unwrap().contains("Secure")
+                && !plain.to_str().unwrap().contains("__Host-")
+        );
+        assert!(
+            cleared(9123, true)
+                .to_str()
+                .unwrap()
+                .contains("=; Path=/; Max-Age=0;")
+        );
     }
 
     #[test]
     fn only_the_own_cookie_is_read() {
         let text = "other=1; gpumon-session-9123=plain; __Host-gpumon-session-9123=secure; gpumon-session-9124=next";
-        let headers: HeaderMap = [(header::COOKIE, text.parse().unwrap())].into_iter().collect();
+        let headers: HeaderMap = [(header::COOKIE, text.parse().unwrap())]
+            .into_iter()
+            .collect();
         assert_eq!(values(&headers, 9123, true), ["secure"]);
         assert_eq!(values(&headers, 9123, false), ["plain", "secure"]);
         assert!(values(&HeaderMap::new(), 9123, true).is_empty());

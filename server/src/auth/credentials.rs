@@ -18,7 +18,9 @@ pub(super) struct NotUnderstood;
 /// Where there are two, or one that is neither `Bearer` nor `Basic`.
 pub(super) fn authorization(headers: &HeaderMap) -> Result<Option<Authorization>, NotUnderstood> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
-    let Some(value) = values.next() else { return Ok(None) };
+    let Some(value) = values.next() else {
+        return Ok(None);
+    };
     if values.next().is_some() {
         return Err(NotUnderstood);
     }
@@ -31,10 +33,16 @@ pub(super) fn authorization(headers: &HeaderMap) -> Result<Option<Authorization>
     if !scheme.eq_ignore_ascii_case("basic") {
         return Err(NotUnderstood);
     }
-    let decoded = BASE64_STANDARD.decode(rest).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    let decoded = BASE64_STANDARD
+        .decode(rest)
+        .ok()
+        .and_then(|bytes| String::from_utf8(bytes).ok());
     let decoded = decoded.ok_or(NotUnderstood)?;
     let (user, password) = decoded.split_once(':').ok_or(NotUnderstood)?;
-    Ok(Some(Authorization::Basic { user: user.to_owned(), password: password.to_owned() }))
+    Ok(Some(Authorization::Basic {
+        user: user.to_owned(),
+        password: password.to_owned(),
+    }))
 }
 
 #[cfg(test)]
@@ -42,7 +50,10 @@ mod tests {
     use super::*;
 
     fn read(values: &[&str]) -> Option<String> {
-        let headers = values.iter().map(|value| (header::AUTHORIZATION, value.parse().unwrap())).collect();
+        let headers = values
+            .iter()
+            .map(|value| (header::AUTHORIZATION, value.parse().unwrap()))
+            .collect();
         match authorization(&headers) {
             Ok(None) => Some("nothing".to_owned()),
             Ok(Some(Authorization::Bearer(token))) => Some(format!("token {token}")),
@@ -56,8 +67,20 @@ mod tests {
         assert_eq!(read(&[]).as_deref(), Some("nothing"));
         assert_eq!(read(&["Bearer abc"]).as_deref(), Some("token abc"));
         assert_eq!(read(&["bearer  abc "]).as_deref(), Some("token abc"));
-        assert_eq!(read(&["Basic YW5hOnNlOmNyZXQ="]).as_deref(), Some("ana se:cret"));
-        for refused in ["abc", "Bearer", "Basic", "Basic !", "Basic YW5h", "Basic /w==", "Digest a", "Basic  "] {
+        assert_eq!(
+            read(&["Basic YW5hOnNlOmNyZXQ="]).as_deref(),
+            Some("ana se:cret")
+        );
+        for refused in [
+            "abc",
+            "Bearer",
+            "Basic",
+            "Basic !",
+            "Basic YW5h",
+            "Basic /w==",
+            "Digest a",
+            "Basic  ",
+        ] {
             assert_eq!(read(&[refused]), None, "{refused}");
         }
         assert_eq!(read(&["Bearer abc", "Bearer def"]), None);

@@ -36,7 +36,10 @@ impl Digest {
 
     /// A number that depends on it alone.
     pub(crate) fn number(&self) -> usize {
-        self.0.iter().take(8).fold(0, |number, byte| number << 8 | usize::from(*byte))
+        self.0
+            .iter()
+            .take(8)
+            .fold(0, |number, byte| number << 8 | usize::from(*byte))
     }
 }
 
@@ -46,7 +49,9 @@ impl Digest {
 /// Where the system has no random numbers, without which no secret is one.
 pub(crate) fn random() -> [u8; LENGTH] {
     let mut bytes = [0; LENGTH];
-    SystemRandom::new().fill(&mut bytes).expect("the system has random numbers");
+    SystemRandom::new()
+        .fill(&mut bytes)
+        .expect("the system has random numbers");
     bytes
 }
 
@@ -58,7 +63,10 @@ mod tests {
     fn only_the_same_parts_match() {
         let digest = Digest::new(&[b"a", b"bc"]);
         assert!(digest.matches(&Digest::new(&[b"a", b"bc"])));
-        assert!(!digest.matches(&Digest::new(&[b"ab", b"c"])) && !digest.matches(&Digest::new(&[b"abc"])));
+        assert!(
+            !digest.matches(&Digest::new(&[b"ab", b"c"]))
+                && !digest.matches(&Digest::new(&[b"abc"]))
+        );
         assert_ne!(random(), random());
     }
 }

@@ -27,7 +27,8 @@ use super::{
     tokens::{Token, Tokens},
 };
 use crate::{
-    audit::RefusalLog, peer::Who, refused_credentials::RefusedCredentials, watched::Watched, web_config::WebConfig,
+    audit::RefusalLog, peer::Who, refused_credentials::RefusedCredentials, watched::Watched,
+    web_config::WebConfig,
 };
 
 /// How often it is looked whether files have changed.
@@ -80,17 +81,23 @@ impl Doors {
     /// # Errors
     /// What is wrong with one, and what to do about it.
     pub fn open(settings: DoorSettings) -> Result<Self, DoorError> {
-        let web = settings.web_config.map(|path| Watched::new(move || WebConfig::read(&path)));
+        let web = settings
+            .web_config
+            .map(|path| Watched::new(move || WebConfig::read(&path)));
         let token_file = settings.token_file.map(|path| {
             let watched = Watched::new({
                 let path = path.clone();
                 move || (vec![path.clone()], Tokens::read(&path))
             })?;
-            if watched.current().is_empty() { Err(without_token(&path)) } else { Ok(watched) }
+            if watched.current().is_empty() {
+                Err(without_token(&path))
+            } else {
+                Ok(watched)
+            }
         });
-        let token = settings
-            .token
-            .map(|(name, token)| Tokens::single("environment", &token).map_err(|why| format!("{name}: {why}")));
+        let token = settings.token.map(|(name, token)| {
+            Tokens::single("environment", &token).map_err(|why| format!("{name}: {why}"))
+        });
         Ok(Self {
             web: web.transpose().map_err(DoorError)?,
             token_file: token_file.transpose().map_err(DoorError)?,
@@ -139,7 +146,10 @@ impl Doors {
     /// How many requests a client may make.
     pub(super) fn request_rate(&self) -> Rate {
         // A page asks for a dozen things, and a dashboard with many panels for some more.
-        const USUAL: Rate = Rate { burst: 500, spacing: Duration::from_millis(10) };
+        const USUAL: Rate = Rate {
+            burst: 500,
+            spacing: Duration::from_millis(10),
+        };
         self.web().and_then(|web| web.rate).unwrap_or(USUAL)
     }
 
@@ -155,13 +165,23 @@ impl Doors {
             scope: token.scope,
             proof: Proof::Token(token.digest),
         };
-        let of_file = self.token_file.as_ref().and_then(|file| file.current().find(digest).map(identity));
-        of_file.or(self.token.as_ref().and_then(|token| token.find(digest).map(identity)))
+        let of_file = self
+            .token_file
+            .as_ref()
+            .and_then(|file| file.current().find(digest).map(identity));
+        of_file.or(self
+            .token
+            .as_ref()
+            .and_then(|token| token.find(digest).map(identity)))
     }
 
     /// What users and certificates may do.
     pub(super) fn user_scope(&self) -> Scope {
-        if self.users_may_run.load(Relaxed) { Scope::Run } else { Scope::Read }
+        if self.users_may_run.load(Relaxed) {
+            Scope::Run
+        } else {
+            Scope::Read
+        }
     }
 
     /// Says anew what users and certificates may do.
@@ -177,9 +197,11 @@ impl Doors {
                 self.sessions.get(*id, Instant::now())?;
                 return self.scope_of(by);
             }
-            Proof::Password { user, hash } => {
-                self.web()?.users.get(&**user).is_some_and(|known| hash_digest(known).matches(hash))
-            }
+            Proof::Password { user, hash } => self
+                .web()?
+                .users
+                .get(&**user)
+                .is_some_and(|known| hash_digest(known).matches(hash)),
             Proof::Certificate { authority } => {
                 let web = self.web()?;
                 let clients = web.tls.as_ref()?.clients.as_ref()?;
@@ -220,20 +242,28 @@ impl Doors {
                 return Err("tls_server_config has come or gone, which needs a restart".to_owned());
             }
             if asks(old) && !asks(new) && !self.takes_tokens() {
-                return Err("nobody would have to sign in any more, which needs a restart".to_owned());
+                return Err(
+                    "nobody would have to sign in any more, which needs a restart".to_owned(),
+                );
             }
             Ok(())
         };
         let web = self.web.as_ref().and_then(|web| web.refresh(is_fit));
-        let tokens = self.token_file.as_ref().and_then(|file| file.refresh(|_, _| Ok(())));
+        let tokens = self
+            .token_file
+            .as_ref()
+            .and_then(|file| file.refresh(|_, _| Ok(())));
         let names = ["the web configuration", "the token file"];
         for (name, read) in names.into_iter().zip([web, tokens]) {
             match read {
                 None => continue,
-                Some(Err(why)) => tracing::warn!("{why}; {name} stays in force as it was read before"),
+                Some(Err(why)) => {
+                    tracing::warn!("{why}; {name} stays in force as it was read before")
+                }
                 Some(Ok(())) => tracing::info!("{name} was reloaded"),
             }
-            self.sessions.keep(|identity| self.scope_of(&identity.proof).is_some());
+            self.sessions
+                .keep(|identity| self.scope_of(&identity.proof).is_some());
             self.changes.send_modify(|count| *count += 1);
         }
     }
@@ -241,8 +271,11 @@ impl Doors {
 
 /// Whether a web configuration has everybody sign in.
 fn asks(web: &WebConfig) -> bool {
-    let asks_for_certificate =
-        |tls: &crate::web_config::Tls| tls.clients.as_ref().is_some_and(|clients| clients.is_required);
+    let asks_for_certificate = |tls: &crate::web_config::Tls| {
+        tls.clients
+            .as_ref()
+            .is_some_and(|clients| clients.is_required)
+    };
     !web.users.is_empty() || web.tls.as_ref().is_some_and(asks_for_certificate)
 }
 
@@ -253,7 +286,9 @@ pub(super) fn hash_digest(hash: &str) -> Digest {
 
 fn without_token(path: &Path) -> String {
     let path = path.display();
-    format!("{path} has no token; add one with `echo \"run NAME $(openssl rand -hex 32)\" >> {path}`")
+    format!(
+        "{path} has no token; add one with `echo \"run NAME $(openssl rand -hex 32)\" >> {path}`"
+    )
 }
 
 #[cfg(test)]
@@ -264,7 +299,14 @@ mod tests {
     fn streams_look_whether_they_may_go_on_only_where_a_session_has_ended() {
         let doors = Doors::none();
         let proof = Proof::Token(Digest::new(&[b"token"]));
-        let cookie = doors.sessions.begin(&Identity { name: "ana".into(), scope: Scope::Read, proof }, Instant::now());
+        let cookie = doors.sessions.begin(
+            &Identity {
+                name: "ana".into(),
+                scope: Scope::Read,
+                proof,
+            },
+            Instant::now(),
+        );
         let changes = doors.changes();
         doors.end_session("anything");
         assert!(!changes.has_changed().unwrap());

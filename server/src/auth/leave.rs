@@ -62,7 +62,8 @@ impl Leave {
             Some(identity) => self.doors.scope_of(&identity.proof) >= Some(Scope::Read),
             None => !(self.is_on_port && self.doors.asks()),
         };
-        let is_reached_as_before = !self.is_on_port || self.live.borrow().public_origins == self.public_origins;
+        let is_reached_as_before =
+            !self.is_on_port || self.live.borrow().public_origins == self.public_origins;
         match (may_read, is_reached_as_before) {
             (true, true) => None,
             (true, false) => Some("connect again"),

@@ -48,19 +48,34 @@ impl Guess {
     pub(crate) fn new(users: &Users, user: &str, password: &str) -> Option<Self> {
         let of_user = users.get(user);
         let hash = of_user.or_else(|| stand_in(users, user))?.clone();
-        let digest = Digest::new(&[b"password", user.as_bytes(), hash.as_bytes(), password.as_bytes()]);
-        Some(Self { digest, hash, is_of_user: of_user.is_some() })
+        let digest = Digest::new(&[
+            b"password",
+            user.as_bytes(),
+            hash.as_bytes(),
+            password.as_bytes(),
+        ]);
+        Some(Self {
+            digest,
+            hash,
+            is_of_user: of_user.is_some(),
+        })
     }
 }
 
 impl Passwords {
     pub(crate) fn new() -> Self {
-        Self { turn: Arc::new(Semaphore::new(1)), right: Mutex::default() }
+        Self {
+            turn: Arc::new(Semaphore::new(1)),
+            right: Mutex::default(),
+        }
     }
 
     /// Whether it was right before.
     pub(crate) fn knows(&self, guess: &Guess) -> bool {
-        self.right.lock().unwrap_or_else(PoisonError::into_inner).contains(&guess.digest)
+        self.right
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(&guess.digest)
     }
 
     /// Waits for others.
@@ -76,10 +91,25 @@ impl Passwords {
     ///
     /// # Errors
     /// [`Busy`] where the server is about to end.
-    pub(crate) async fn check(&self, guess: Guess, password: String, turn: Turn) -> Result<bool, Busy> {
-        let Guess { digest, hash, is_of_user } = guess;
+    pub(crate) async fn check(
+        &self,
+        guess: Guess,
+        password: String,
+        turn: Turn,
+    ) -> Result<bool, Busy> {
+        let Guess {
+            digest,
+            hash,
+            is_of_user,
+        } = guess;
         // The turn lasts as long as the computing, also where the client that asked has gone meanwhile.
-        let verify = move || (bcrypt::verify(password, &hash).unwrap_or(false), drop(turn.0)).0;
+        let verify = move || {
+            (
+                bcrypt::verify(password, &hash).unwrap_or(false),
+                drop(turn.0),
+            )
+                .0
+        };
         let is_right = spawn_blocking(verify).await.map_err(|_| Busy)? && is_of_user;
         if is_right {
             let mut right = self.right.lock().unwrap_or_else(PoisonError::into_inner);
@@ -109,17 +139,35 @@ mod tests {
     async fn the_password_of_a_user_and_no_other() {
         let passwords = Passwords::new();
         let hash = |password: &str| bcrypt::hash(password, 4).unwrap();
-        let mut users = Users::from([("ana".to_owned(), hash("secret")), ("bob".to_owned(), hash("other"))]);
+        let mut users = Users::from([
+            ("ana".to_owned(), hash("secret")),
+            ("bob".to_owned(), hash("other")),
+        ]);
         let verify = async |users: &Users, user: &str, password: &str| {
-            let Some(guess) = Guess::new(users, user, password) else { return false };
+            let Some(guess) = Guess::new(users, user, password) else {
+                return false;
+            };
             assert!(!passwords.knows(&guess));
             let turn = passwords.turn().await.ok().unwrap();
-            let is_right = passwords.check(guess, password.to_owned(), turn).await.ok().unwrap();
-            assert_eq!(passwords.knows(&Guess::new(users, user, password).unwrap()), is_right);
+            let is_right = passwords
+                .check(guess, password.to_owned(), turn)
+                .await
+                .ok()
+                .unwrap();
+            assert_eq!(
+                passwords.knows(&Guess::new(users, user, password).unwrap()),
+                is_right
+            );
             is_right
         };
         assert!(verify(&users, "ana", "secret").await);
-        for (user, password) in [("ana", "other"), ("ana", ""), ("eve", "secret"), ("eve", "other"), ("", "")] {
+        for (user, password) in [
+            ("ana", "other"),
+            ("ana", ""),
+            ("eve", "secret"),
+            ("eve", "other"),
+            ("", ""),
+        ] {
             assert!(!verify(&users, user, password).await, "{user} {password}");
         }
         users.insert("ana".to_owned(), hash("new"));
@@ -137,12 +185,17 @@ mod tests {
         assert!(check.as_mut().now_or_never().is_none(), "it has begun");
         drop(check);
         assert_eq!(passwords.turn.available_permits(), 0);
-        assert!(passwords.turn().await.is_ok(), "when it is done, it is another's turn");
+        assert!(
+            passwords.turn().await.is_ok(),
+            "when it is done, it is another's turn"
+        );
     }
 
     #[test]
     fn a_name_that_is_none_costs_what_some_user_costs() {
-        let users: Users = (4..8).map(|cost| (format!("user{cost}"), format!("$2b$0{cost}$"))).collect();
+        let users: Users = (4..8)
+            .map(|cost| (format!("user{cost}"), format!("$2b$0{cost}$")))
+            .collect();
         let of = |name: &str| stand_in(&users, name).unwrap().clone();
         assert_eq!(of("eve"), of("eve"));
         let all: HashSet<_> = (0..100).map(|number| of(&number.to_string())).collect();

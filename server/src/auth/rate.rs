@@ -29,7 +29,9 @@ pub(crate) struct RatePerClient<K> {
 
 impl<K: Eq + Hash> RatePerClient<K> {
     pub(crate) fn new() -> Self {
-        Self { even: Mutex::default() }
+        Self {
+            even: Mutex::default(),
+        }
     }
 
     /// Counts one more, where there may be one.
@@ -81,13 +83,20 @@ fn wait(even: Option<Instant>, rate: Rate, now: Instant) -> Result<(), Duration>
 mod tests {
     use super::*;
 
-    const RATE: Rate = Rate { burst: 10, spacing: Duration::from_secs(6) };
+    const RATE: Rate = Rate {
+        burst: 10,
+        spacing: Duration::from_secs(6),
+    };
 
     #[test]
     fn each_client_has_a_burst_and_then_one_at_a_time() {
         let counts = RatePerClient::new();
         let now = Instant::now();
-        let admitted = |client, at| (0..100).filter(|_| counts.admit(client, RATE, at).is_ok()).count();
+        let admitted = |client, at| {
+            (0..100)
+                .filter(|_| counts.admit(client, RATE, at).is_ok())
+                .count()
+        };
         assert_eq!(admitted("a", now), 10);
         assert_eq!(counts.check(&"a", RATE, now), Err(Duration::from_secs(6)));
         assert_eq!(admitted("b", now), 10, "another client");
@@ -98,7 +107,10 @@ mod tests {
     #[test]
     fn no_time_between_two_is_no_limit() {
         let (counts, now) = (RatePerClient::new(), Instant::now());
-        let any = Rate { burst: 1, spacing: Duration::ZERO };
+        let any = Rate {
+            burst: 1,
+            spacing: Duration::ZERO,
+        };
         assert!((0..1000).all(|_| counts.admit(1, any, now).is_ok()));
     }
 
@@ -107,7 +119,12 @@ mod tests {
         let counts = RatePerClient::new();
         let now = Instant::now();
         assert!((0..100).all(|_| counts.check(&1, RATE, now).is_ok()));
-        assert_eq!((0..100).filter(|_| counts.admit(1, RATE, now).is_ok()).count(), 10);
+        assert_eq!(
+            (0..100)
+                .filter(|_| counts.admit(1, RATE, now).is_ok())
+                .count(),
+            10
+        );
     }
 
     #[test]
@@ -118,7 +135,12 @@ mod tests {
             assert!(counts.admit(1, RATE, now).is_ok());
             counts.forgive(&1, RATE);
         }
-        assert_eq!((0..100).filter(|_| counts.admit(1, RATE, now).is_ok()).count(), 10);
+        assert_eq!(
+            (0..100)
+                .filter(|_| counts.admit(1, RATE, now).is_ok())
+                .count(),
+            10
+        );
     }
 
     #[test]
@@ -127,6 +149,11 @@ mod tests {
         let now = Instant::now();
         assert!((0..MOST_CLIENTS).all(|client| counts.admit(client, RATE, now).is_ok()));
         assert!(counts.admit(MOST_CLIENTS, RATE, now).is_err());
-        assert!(counts.admit(MOST_CLIENTS, RATE, now + Duration::from_secs(7)).is_ok(), "the others are forgotten");
+        assert!(
+            counts
+                .admit(MOST_CLIENTS, RATE, now + Duration::from_secs(7))
+                .is_ok(),
+            "the others are forgotten"
+        );
     }
 }

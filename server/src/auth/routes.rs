@@ -72,7 +72,8 @@ pub(crate) fn router() -> Router<AppState> {
         .route_layer(middleware::from_fn(own_header))
 }
 
-pub(crate) const WITHOUT_HEADER: &str = "send the header `X-Gpumon: run`, which no page of another origin can do\n";
+pub(crate) const WITHOUT_HEADER: &str =
+    "send the header `X-Gpumon: run`, which no page of another origin can do\n";
 
 /// What begins or ends a session can be sent by no page of another origin.
 async fn own_header(request: Request, next: Next) -> Response {
@@ -87,10 +88,19 @@ async fn state(State(app): State<AppState>, request: Request) -> Response {
     let signed_in = |identity: Option<&Identity>, scope| {
         let name = identity.map(ToString::to_string);
         let (token, password) = (app.doors.takes_tokens(), app.doors.takes_passwords());
-        Json(SessionState { name, scope: Some(scope), token, password }).into_response()
+        Json(SessionState {
+            name,
+            scope: Some(scope),
+            token,
+            password,
+        })
+        .into_response()
     };
     if !arrival.peer.is_port() || !app.doors.asks() {
-        let client = Client { peer: arrival.peer, identity: None };
+        let client = Client {
+            peer: arrival.peer,
+            identity: None,
+        };
         let may_run = runs::refusal(&app, &client).is_none();
         return signed_in(None, if may_run { Scope::Run } else { Scope::Read });
     }
@@ -98,7 +108,16 @@ async fn state(State(app): State<AppState>, request: Request) -> Response {
         Ok(identity) => signed_in(Some(&identity), identity.scope),
         Err(Refusal::Unknown) => {
             let (token, password) = (app.doors.takes_tokens(), app.doors.takes_passwords());
-            (StatusCode::UNAUTHORIZED, Json(SessionState { name: None, scope: None, token, password })).into_response()
+            (
+                StatusCode::UNAUTHORIZED,
+                Json(SessionState {
+                    name: None,
+                    scope: None,
+                    token,
+                    password,
+                }),
+            )
+                .into_response()
         }
         Err(refusal) => refusal.answer(&app.doors, request.headers()),
     }
@@ -116,7 +135,9 @@ async fn sign_in(
     }
     let shown = match serde_json::from_slice(&body) {
         Ok(SignIn::Token(TokenSignIn { token })) => Authorization::Bearer(token),
-        Ok(SignIn::Password(PasswordSignIn { user, password })) => Authorization::Basic { user, password },
+        Ok(SignIn::Password(PasswordSignIn { user, password })) => {
+            Authorization::Basic { user, password }
+        }
         // What is wrong with it may be told by quoting it.
         Err(_) => {
             let message = "send {\"token\":\"…\"}, or {\"user\":\"…\",\"password\":\"…\"}\n";
@@ -129,11 +150,23 @@ async fn sign_in(
     };
     let cookie = app.doors.sessions.begin(&identity, Instant::now());
     let (name, scope) = (Some(identity.to_string()), Some(identity.scope));
-    let client = Client { peer: arrival.peer, identity: Some(Arc::new(identity)) };
+    let client = Client {
+        peer: arrival.peer,
+        identity: Some(Arc::new(identity)),
+    };
     audit::note(&client, "signed in").await;
     let (token, password) = (app.doors.takes_tokens(), app.doors.takes_passwords());
     let set = cookie::set(&cookie, arrival.port(), is_secure(&app, &arrival, &headers));
-    ([(header::SET_COOKIE, set)], Json(SessionState { name, scope, token, password })).into_response()
+    (
+        [(header::SET_COOKIE, set)],
+        Json(SessionState {
+            name,
+            scope,
+            token,
+            password,
+        }),
+    )
+        .into_response()
 }
 
 async fn sign_out(
@@ -152,8 +185,12 @@ async fn sign_out(
 /// Whether the browser reaches this server over TLS, be it through a proxy.
 pub(crate) fn is_secure(app: &AppState, arrival: &Arrival, headers: &HeaderMap) -> bool {
     // It has been checked to be ours.
-    let origin = headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
-    let by_proxy =
-        || origin.is_some_and(|origin| origin.starts_with("https://")) && app.live.borrow().is_behind_proxy();
+    let origin = headers
+        .get(header::ORIGIN)
+        .and_then(|origin| origin.to_str().ok());
+    let by_proxy = || {
+        origin.is_some_and(|origin| origin.starts_with("https://"))
+            && app.live.borrow().is_behind_proxy()
+    };
     arrival.is_tls || by_proxy()
 }

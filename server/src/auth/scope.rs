@@ -7,7 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Each includes those before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Scope {
     /// Metrics, and whether the server is ready.
@@ -30,7 +32,9 @@ impl Scope {
         let is_reading = method == Method::GET || method == Method::HEAD;
         match path {
             "/healthz" | SESSION => None,
-            "/metrics" | "/metrics/dcgm" | "/metrics/dcgm-4.9" | "/readyz" if is_reading => Some(Self::Metrics),
+            "/metrics" | "/metrics/dcgm" | "/metrics/dcgm-4.9" | "/readyz" if is_reading => {
+                Some(Self::Metrics)
+            }
             // A viewer signs in at the node, and changes nothing else there.
             _ if path.starts_with("/nodes/") => Some(Self::Read),
             _ if !is_reading => Some(Self::Run),
@@ -92,7 +96,11 @@ mod tests {
             assert_eq!(required("HEAD", path), scope, "{path}");
         }
         for method in ["POST", "DELETE", "PUT", "PATCH", "OPTIONS", "TRACE", "BREW"] {
-            assert_eq!(required(method, "/api/v1/runs"), Some(Scope::Run), "{method}");
+            assert_eq!(
+                required(method, "/api/v1/runs"),
+                Some(Scope::Run),
+                "{method}"
+            );
             assert_eq!(required(method, "/metrics"), Some(Scope::Run), "{method}");
         }
     }

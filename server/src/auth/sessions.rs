@@ -40,13 +40,24 @@ impl Sessions {
         let mut sessions = self.lock();
         sessions.retain(|_, session| now.duration_since(session.begun) < LASTS);
         let of_this_one = |session: &Session| session.identity.name == identity.name;
-        if sessions.values().filter(|session| of_this_one(session)).count() >= MOST_OF_ONE {
+        if sessions
+            .values()
+            .filter(|session| of_this_one(session))
+            .count()
+            >= MOST_OF_ONE
+        {
             forget_oldest(&mut sessions, of_this_one);
         }
         if sessions.len() >= MOST {
             forget_oldest(&mut sessions, |_| true);
         }
-        sessions.insert(digest(&id), Session { identity: identity.clone(), begun: now });
+        sessions.insert(
+            digest(&id),
+            Session {
+                identity: identity.clone(),
+                begun: now,
+            },
+        );
         id
     }
 
@@ -58,9 +69,18 @@ impl Sessions {
     /// The same by what a session is known by.
     pub(crate) fn get(&self, id: Digest, now: Instant) -> Option<Identity> {
         let sessions = self.lock();
-        let session = sessions.get(&id).filter(|session| now.duration_since(session.begun) < LASTS)?;
+        let session = sessions
+            .get(&id)
+            .filter(|session| now.duration_since(session.begun) < LASTS)?;
         let Identity { name, scope, proof } = session.identity.clone();
-        Some(Identity { name, scope, proof: Proof::Session { id, by: Box::new(proof) } })
+        Some(Identity {
+            name,
+            scope,
+            proof: Proof::Session {
+                id,
+                by: Box::new(proof),
+            },
+        })
     }
 
     /// Whether there was one.
@@ -84,7 +104,10 @@ fn digest(cookie: &str) -> Digest {
 
 fn forget_oldest(sessions: &mut HashMap<Digest, Session>, may: impl Fn(&Session) -> bool) {
     let candidates = sessions.iter().filter(|(_, session)| may(session));
-    if let Some(oldest) = candidates.min_by_key(|(_, session)| session.begun).map(|(id, _)| *id) {
+    if let Some(oldest) = candidates
+        .min_by_key(|(_, session)| session.begun)
+        .map(|(id, _)| *id)
+    {
         sessions.remove(&oldest);
     }
 }
@@ -94,19 +117,30 @@ mod tests {
     use super::{super::scope::Scope, *};
 
     fn identity(name: &str) -> Identity {
-        Identity { name: name.into(), scope: Scope::Read, proof: Proof::Token(Digest::new(&[name.as_bytes()])) }
+        Identity {
+            name: name.into(),
+            scope: Scope::Read,
+            proof: Proof::Token(Digest::new(&[name.as_bytes()])),
+        }
     }
 
     #[test]
     fn a_session_lasts_until_it_ends_or_its_token_does() {
         let (sessions, now) = (Sessions::default(), Instant::now());
         let [ana, bob] = ["ana", "bob"].map(|name| sessions.begin(&identity(name), now));
-        let name = |cookie: &str, at| sessions.find(cookie, at).map(|identity| identity.name.to_string());
+        let name = |cookie: &str, at| {
+            sessions
+                .find(cookie, at)
+                .map(|identity| identity.name.to_string())
+        };
         assert_eq!(name(&ana, now).as_deref(), Some("ana"));
         assert_eq!(name(&ana[1..], now), None);
         assert_eq!((ana.len(), name(&bob, now + LASTS)), (64, None));
         sessions.keep(|identity| &*identity.name != "ana");
-        assert_eq!((name(&ana, now), name(&bob, now).as_deref()), (None, Some("bob")));
+        assert_eq!(
+            (name(&ana, now), name(&bob, now).as_deref()),
+            (None, Some("bob"))
+        );
         sessions.end(&bob);
         assert_eq!(name(&bob, now), None);
     }

@@ -40,7 +40,11 @@ impl Tokens {
     /// Why it is none.
     pub(super) fn single(name: &str, token: &str) -> Result<Self, String> {
         check(token)?;
-        Ok(Self(vec![Token { name: name.into(), scope: Scope::Run, digest: digest(token) }]))
+        Ok(Self(vec![Token {
+            name: name.into(),
+            scope: Scope::Run,
+            digest: digest(token),
+        }]))
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -49,7 +53,13 @@ impl Tokens {
 
     /// Looks at each, whichever it is, so that the time tells nothing.
     pub(super) fn find(&self, digest: &Digest) -> Option<&Token> {
-        self.0.iter().fold(None, |found, token| if token.digest.matches(digest) { Some(token) } else { found })
+        self.0.iter().fold(None, |found, token| {
+            if token.digest.matches(digest) {
+                Some(token)
+            } else {
+                found
+            }
+        })
     }
 }
 
@@ -59,21 +69,38 @@ pub(super) fn digest(token: &str) -> Digest {
 }
 
 fn parse(text: &str) -> Result<Tokens, (usize, String)> {
-    let lines = text.lines().map(str::trim).zip(1..).filter(|(line, _)| !line.is_empty() && !line.starts_with('#'));
-    lines.map(|(line, number)| parse_line(line).map_err(|why| (number, why))).collect::<Result<_, _>>().map(Tokens)
+    let lines = text
+        .lines()
+        .map(str::trim)
+        .zip(1..)
+        .filter(|(line, _)| !line.is_empty() && !line.starts_with('#'));
+    lines
+        .map(|(line, number)| parse_line(line).map_err(|why| (number, why)))
+        .collect::<Result<_, _>>()
+        .map(Tokens)
 }
 
 fn parse_line(line: &str) -> Result<Token, String> {
     let words: Vec<&str> = line.split_whitespace().collect();
-    let [scope, name, token] = words[..] else { return Err(format!("{} words; {FORM}", words.len())) };
+    let [scope, name, token] = words[..] else {
+        return Err(format!("{} words; {FORM}", words.len()));
+    };
     // What stands there may be a token in the wrong place.
-    let scope = scope.parse().map_err(|()| format!("the first word is no scope; {FORM}"))?;
+    let scope = scope
+        .parse()
+        .map_err(|()| format!("the first word is no scope; {FORM}"))?;
     let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@".contains(&byte);
     if name.len() > LONGEST_NAME || !name.bytes().all(is_fit) {
-        return Err(format!("a name has up to {LONGEST_NAME} letters, digits, '-', '_', '.' and '@'; {FORM}"));
+        return Err(format!(
+            "a name has up to {LONGEST_NAME} letters, digits, '-', '_', '.' and '@'; {FORM}"
+        ));
     }
     check(token)?;
-    Ok(Token { name: name.into(), scope, digest: digest(token) })
+    Ok(Token {
+        name: name.into(),
+        scope,
+        digest: digest(token),
+    })
 }
 
 fn check(token: &str) -> Result<(), String> {
@@ -82,7 +109,9 @@ fn check(token: &str) -> Result<(), String> {
         return Err(format!("a token has visible ASCII characters alone; {HOW}"));
     }
     if !(SHORTEST..=LONGEST).contains(&length) {
-        return Err(format!("a token of {length} characters; it has {SHORTEST} to {LONGEST}: {HOW}"));
+        return Err(format!(
+            "a token of {length} characters; it has {SHORTEST} to {LONGEST}: {HOW}"
+        ));
     }
     Ok(())
 }
@@ -103,8 +132,15 @@ mod tests {
     #[test]
     fn a_line_is_scope_name_and_token() {
         let other = TOKEN.replace('0', "x");
-        let tokens = parse(&format!("# for Grafana\n\nmetrics  prom-1\t{TOKEN}\r\n run ana {other}")).unwrap();
-        let found = |token: &str| tokens.find(&digest(token)).map(|token| (&*token.name, token.scope));
+        let tokens = parse(&format!(
+            "# for Grafana\n\nmetrics  prom-1\t{TOKEN}\r\n run ana {other}"
+        ))
+        .unwrap();
+        let found = |token: &str| {
+            tokens
+                .find(&digest(token))
+                .map(|token| (&*token.name, token.scope))
+        };
         assert_eq!(found(TOKEN), Some(("prom-1", Scope::Metrics)));
         assert_eq!(found(&other), Some(("ana", Scope::Run)));
         assert_eq!(found(&TOKEN[1..]), None);
@@ -136,9 +172,11 @@ mod tests {
         assert!(tokens.find(&digest(&last)).is_some() && tokens.find(&digest(&almost)).is_none());
         // On a machine that is busy without a pause, one of several attempts is quiet enough.
         let is_even = (0..5).any(|_| {
-            let times = [&right, &almost, &last, &nothing].map(|shown| shortest(&tokens, shown).as_secs_f64());
-            let (fastest, slowest) =
-                times.iter().fold((f64::MAX, 0.0_f64), |(a, b), time| (a.min(*time), b.max(*time)));
+            let times = [&right, &almost, &last, &nothing]
+                .map(|shown| shortest(&tokens, shown).as_secs_f64());
+            let (fastest, slowest) = times.iter().fold((f64::MAX, 0.0_f64), |(a, b), time| {
+                (a.min(*time), b.max(*time))
+            });
             slowest < fastest * 1.1
         });
         assert!(is_even);
@@ -148,16 +186,34 @@ mod tests {
     fn what_is_wrong_is_told_with_its_line_and_cure_and_without_the_token() {
         for (text, words) in [
             (TOKEN.to_owned(), "1: 1 words; a line is `SCOPE NAME TOKEN`"),
-            (format!("\nRun ana {TOKEN}"), "2: the first word is no scope"),
+            (
+                format!("\nRun ana {TOKEN}"),
+                "2: the first word is no scope",
+            ),
             (format!("{TOKEN} run ana"), "1: the first word is no scope"),
-            (format!("run {}\u{1b}[31m {TOKEN}", "a"), "a name has up to 64 letters"),
-            (format!("run {} {TOKEN}", "a".repeat(65)), "a name has up to 64 letters"),
-            (format!("run ana {}", &TOKEN[1..]), "a token of 31 characters; it has 32 to 512: make one with `openssl"),
-            (format!("run ana {}", TOKEN.repeat(17)), "a token of 544 characters"),
+            (
+                format!("run {}\u{1b}[31m {TOKEN}", "a"),
+                "a name has up to 64 letters",
+            ),
+            (
+                format!("run {} {TOKEN}", "a".repeat(65)),
+                "a name has up to 64 letters",
+            ),
+            (
+                format!("run ana {}", &TOKEN[1..]),
+                "a token of 31 characters; it has 32 to 512: make one with `openssl",
+            ),
+            (
+                format!("run ana {}", TOKEN.repeat(17)),
+                "a token of 544 characters",
+            ),
             (format!("run ana {TOKEN}ä"), "visible ASCII"),
         ] {
             let error = error(&text);
-            assert!(error.contains(words) && !error.contains(&TOKEN[1..]), "{text}: {error}");
+            assert!(
+                error.contains(words) && !error.contains(&TOKEN[1..]),
+                "{text}: {error}"
+            );
         }
     }
 }

@@ -29,7 +29,13 @@ pub(crate) struct ClientCertificate {
 
 impl Arrival {
     pub(crate) fn new(peer: Peer, local: Option<SocketAddr>) -> Self {
-        Self { peer, proxy: None, local, is_tls: false, certificate: None }
+        Self {
+            peer,
+            proxy: None,
+            local,
+            is_tls: false,
+            certificate: None,
+        }
     }
 
     /// Returns the same with the client's user, for a connection that has been admitted.

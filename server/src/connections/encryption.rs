@@ -8,7 +8,8 @@ use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use tokio_util::either::Either;
 
 use super::{
-    Arrival, ClientCertificate, ConnectionSlot, HEADER_TIMEOUT, Socket, client_address, has_spoken, serve_requests,
+    Arrival, ClientCertificate, ConnectionSlot, HEADER_TIMEOUT, Socket, client_address, has_spoken,
+    serve_requests,
 };
 use crate::{
     auth::Doors,
@@ -50,9 +51,22 @@ pub(super) async fn connection(
         _ = stopped.wait_for(|stopped| *stopped) => None,
     };
     let Some(stream) = begun else { return };
-    let Ok(certificate) = client_certificate(&stream, tls) else { return };
+    let Ok(certificate) = client_certificate(&stream, tls) else {
+        return;
+    };
     drop(web);
-    serve_requests(stream, Arrival { is_tls: true, certificate, ..arrival }, slot, router, stopped).await;
+    serve_requests(
+        stream,
+        Arrival {
+            is_tls: true,
+            certificate,
+            ..arrival
+        },
+        slot,
+        router,
+        stopped,
+    )
+    .await;
 }
 
 async fn handshake(mut socket: Socket, tls: &Tls) -> Option<TlsStream<Socket>> {
@@ -69,15 +83,30 @@ async fn handshake(mut socket: Socket, tls: &Tls) -> Option<TlsStream<Socket>> {
             return None;
         }
     }
-    TlsAcceptor::from(Arc::clone(&tls.config)).accept(socket).await.ok()
+    TlsAcceptor::from(Arc::clone(&tls.config))
+        .accept(socket)
+        .await
+        .ok()
 }
 
 /// A certificate that is none of those which are allowed.
 struct NotAllowed;
 
-fn client_certificate(stream: &TlsStream<Socket>, tls: &Tls) -> Result<Option<ClientCertificate>, NotAllowed> {
-    let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
-    let (Some(shown), Some(clients)) = (shown, &tls.clients) else { return Ok(None) };
+fn client_certificate(
+    stream: &TlsStream<Socket>,
+    tls: &Tls,
+) -> Result<Option<ClientCertificate>, NotAllowed> {
+    let shown = stream
+        .get_ref()
+        .1
+        .peer_certificates()
+        .and_then(<[_]>::first);
+    let (Some(shown), Some(clients)) = (shown, &tls.clients) else {
+        return Ok(None);
+    };
     let name = clients.name_of(shown).ok_or(NotAllowed)?;
-    Ok(Some(ClientCertificate { name, authority: clients.authority }))
+    Ok(Some(ClientCertificate {
+        name,
+        authority: clients.authority,
+    }))
 }

@@ -39,7 +39,8 @@ const MAX_HEADER_BYTES: usize = 32 * 1024;
 /// How long to wait where the system has no file descriptor left.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
-const TOO_MANY_CONNECTIONS: &str = "too many connections are in use: close some, or try again later\n";
+const TOO_MANY_CONNECTIONS: &str =
+    "too many connections are in use: close some, or try again later\n";
 
 /// Where it arrived; `None` on a unix socket.
 fn local_address(socket: &Socket) -> Option<SocketAddr> {
@@ -78,17 +79,29 @@ pub(crate) async fn serve(
         match accepted {
             Ok((socket, peer)) => {
                 let arrival = Arrival::new(peer, local_address(&socket));
-                let peer = if live.borrow().is_behind_proxy() { peer.behind_proxy(None) } else { peer };
+                let peer = if live.borrow().is_behind_proxy() {
+                    peer.behind_proxy(None)
+                } else {
+                    peer
+                };
                 let is_encrypted = peer.is_port() && doors.has_tls();
                 match table.admit(peer.who()) {
                     Some(slot) => {
                         let (router, stopped) = (router.clone(), stopped.clone());
                         let task = match doors.web().filter(|_| is_encrypted) {
                             Some(web) => {
-                                let handshake = Handshake { web, doors: Arc::clone(&doors), peer };
-                                Either::Left(encryption::connection(socket, arrival, slot, router, stopped, handshake))
+                                let handshake = Handshake {
+                                    web,
+                                    doors: Arc::clone(&doors),
+                                    peer,
+                                };
+                                Either::Left(encryption::connection(
+                                    socket, arrival, slot, router, stopped, handshake,
+                                ))
                             }
-                            None => Either::Right(connection(socket, arrival, slot, router, stopped)),
+                            None => {
+                                Either::Right(connection(socket, arrival, slot, router, stopped))
+                            }
                         };
                         drop(table.tasks().spawn(task));
                     }
@@ -113,7 +126,10 @@ pub(crate) async fn serve(
 /// Whether it is over with the connection that was accepted, and the next may be well.
 fn is_connection_error(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
-    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+    matches!(
+        error.kind(),
+        ConnectionAborted | ConnectionRefused | ConnectionReset
+    )
 }
 
 /// Says so as far as that goes at once.
@@ -143,7 +159,11 @@ pub(crate) async fn connection(
 }
 
 /// Nothing is set up for a client that says nothing.
-async fn has_spoken(socket: &Socket, slot: &ConnectionSlot, stopped: &mut watch::Receiver<bool>) -> bool {
+async fn has_spoken(
+    socket: &Socket,
+    slot: &ConnectionSlot,
+    stopped: &mut watch::Receiver<bool>,
+) -> bool {
     tokio::select! {
         spoken = timeout(HEADER_TIMEOUT, readable(socket)) => spoken.is_ok(),
         () = slot.evicted() => false,
@@ -189,7 +209,11 @@ async fn readable(socket: &Socket) -> io::Result<()> {
     }
 }
 
-async fn answer(router: Router, request: Request, _busy: Busy) -> Result<axum::response::Response, Infallible> {
+async fn answer(
+    router: Router,
+    request: Request,
+    _busy: Busy,
+) -> Result<axum::response::Response, Infallible> {
     router.oneshot(request).await
 }
 
@@ -205,24 +229,39 @@ mod tests {
     async fn a_proxy_of_the_own_user_takes_no_slot_of_the_own_user() {
         for (behind_proxy, status) in [(false, "200"), (true, "503")] {
             let doors = Arc::new(Doors::none());
-            let listener = Listener::tcp(([127, 0, 0, 1], 0).into(), Purpose::Everything, &doors).unwrap();
-            let Listener::Tcp(tcp, _) = &listener else { unreachable!() };
+            let listener =
+                Listener::tcp(([127, 0, 0, 1], 0).into(), Purpose::Everything, &doors).unwrap();
+            let Listener::Tcp(tcp, _) = &listener else {
+                unreachable!()
+            };
             let mut client = TcpStream::connect(tcp.local_addr().unwrap()).await.unwrap();
             // Others than the own user and root get no slot.
             let table = ConnectionTable::with_limits(1, 1, 0);
             let (stop, stopped) = watch::channel(false);
             let router = Router::new().route("/", get(async || ""));
-            let public_origins =
-                behind_proxy.then(|| "https://gpus.example.org".parse().unwrap()).into_iter().collect();
-            let live = Live { public_origins, ..Live::default() }.fixed();
+            let public_origins = behind_proxy
+                .then(|| "https://gpus.example.org".parse().unwrap())
+                .into_iter()
+                .collect();
+            let live = Live {
+                public_origins,
+                ..Live::default()
+            }
+            .fixed();
             let server = tokio::spawn(serve(listener, live, doors, router, table, stopped));
             // Who is refused is so before a request, and what the server has not read resets the connection.
             if !behind_proxy {
-                client.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await.unwrap();
+                client
+                    .write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                    .await
+                    .unwrap();
             }
             let mut answer = String::new();
             client.read_to_string(&mut answer).await.unwrap();
-            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{behind_proxy}: {answer}");
+            assert!(
+                answer.starts_with(&format!("HTTP/1.1 {status} ")),
+                "{behind_proxy}: {answer}"
+            );
             stop.send(true).unwrap();
             server.await.unwrap().unwrap();
         }

@@ -56,24 +56,39 @@ impl ConnectionTable {
     /// As many as the limit of file descriptors allows, three quarters of them for one user, and seven eighths for all
     /// users but the server's own and root.
     pub(crate) fn new() -> Arc<Self> {
-        let limit = getrlimit(Resource::Nofile).current.unwrap_or(DEFAULT_DESCRIPTORS);
+        let limit = getrlimit(Resource::Nofile)
+            .current
+            .unwrap_or(DEFAULT_DESCRIPTORS);
         let max = limit.saturating_sub(RESERVED_DESCRIPTORS).max(1) as usize;
         Self::with_limits(max, (max * 3 / 4).max(1), max - max / 8)
     }
 
     pub(super) fn with_limits(max: usize, max_per_user: usize, max_of_others: usize) -> Arc<Self> {
-        Arc::new(Self { max, max_per_user, max_of_others, open: Mutex::default(), tasks: TaskTracker::new() })
+        Arc::new(Self {
+            max,
+            max_per_user,
+            max_of_others,
+            open: Mutex::default(),
+            tasks: TaskTracker::new(),
+        })
     }
 
     /// A slot for one more connection; `None` where all slots are taken by connections that are in use.
     pub(crate) fn admit(self: &Arc<Self>, who: Who) -> Option<Arc<ConnectionSlot>> {
         let mut open = self.lock();
-        if open.by_peer.get(&who).is_some_and(|count| *count >= self.max_per_user) && !open.evict(|one| one.who == who)
+        if open
+            .by_peer
+            .get(&who)
+            .is_some_and(|count| *count >= self.max_per_user)
+            && !open.evict(|one| one.who == who)
         {
             return None;
         }
         let is_of_others = !matches!(who, Who::User(uid) if is_own_user(uid));
-        if is_of_others && open.of_others >= self.max_of_others && !open.evict(|one| one.is_of_others) {
+        if is_of_others
+            && open.of_others >= self.max_of_others
+            && !open.evict(|one| one.is_of_others)
+        {
             return None;
         }
         if open.connections.len() >= self.max && !open.evict(|_| true) {
@@ -94,7 +109,11 @@ impl ConnectionTable {
             evicted: Arc::clone(&evicted),
         };
         open.connections.insert(id, connection);
-        Some(Arc::new(ConnectionSlot { table: Arc::clone(self), id, evicted }))
+        Some(Arc::new(ConnectionSlot {
+            table: Arc::clone(self),
+            id,
+            evicted,
+        }))
     }
 
     pub(super) fn tasks(&self) -> &TaskTracker {
@@ -114,9 +133,15 @@ impl OpenConnections {
     /// Ends the connection, of those that may have to, that has waited longest, those first that never asked for
     /// anything. False where none waits.
     fn evict(&mut self, may: impl Fn(&Connection) -> bool) -> bool {
-        let waiting = self.connections.iter().filter(|(_, connection)| connection.busy == 0 && may(connection));
-        let longest = waiting.min_by_key(|(_, connection)| (connection.has_sent_request, connection.idle_since));
-        let Some(id) = longest.map(|(id, _)| *id) else { return false };
+        let waiting = self
+            .connections
+            .iter()
+            .filter(|(_, connection)| connection.busy == 0 && may(connection));
+        let longest = waiting
+            .min_by_key(|(_, connection)| (connection.has_sent_request, connection.idle_since));
+        let Some(id) = longest.map(|(id, _)| *id) else {
+            return false;
+        };
         if let Some(connection) = self.remove(id) {
             connection.evicted.notify_one();
         }
@@ -230,7 +255,10 @@ mod tests {
         assert!(table.admit(Who::User(100_003)).is_none() && table.admit(Who::Unknown).is_none());
         let own = [geteuid().as_raw(), 0].map(|uid| table.admit(Who::User(uid)).unwrap());
         busy.pop();
-        assert!(table.admit(Who::User(100_003)).is_some(), "one of the others makes room");
+        assert!(
+            table.admit(Who::User(100_003)).is_some(),
+            "one of the others makes room"
+        );
         assert!(is_evicted(&streams[1]) && !own.iter().any(|slot| is_evicted(slot)));
     }
 

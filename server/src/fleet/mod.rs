@@ -27,6 +27,8 @@ pub struct FleetSettings {
 
 impl fmt::Debug for FleetSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FleetSettings").field("nodes", &self.nodes).finish_non_exhaustive()
+        f.debug_struct("FleetSettings")
+            .field("nodes", &self.nodes)
+            .finish_non_exhaustive()
     }
 }

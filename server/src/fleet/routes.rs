@@ -82,7 +82,11 @@ pub(crate) fn router() -> Router<AppState> {
 }
 
 /// Without GPUs of its own, a server has nothing that could be run, paused or marked.
-pub(crate) async fn refuse_changes(State(app): State<AppState>, request: Request, next: Next) -> Response {
+pub(crate) async fn refuse_changes(
+    State(app): State<AppState>,
+    request: Request,
+    next: Next,
+) -> Response {
     let changes = !request.method().is_safe() && request.uri().path().starts_with("/api/");
     if !app.reads_gpus && changes && request.uri().path() != SESSION {
         let message = "this server shows a fleet and reads no GPUs itself: do that on the machine with the GPU\n";
@@ -94,33 +98,73 @@ pub(crate) async fn refuse_changes(State(app): State<AppState>, request: Request
 async fn now(asked: Asked) -> Result<Response, Refusal> {
     let reader = asked.reader()?;
     let FleetQuery { at_once } = asked.query("at_once=true, or nothing")?;
-    let fleet = if at_once { reader.at_once().await } else { reader.now().await };
-    asked.answer(FleetResource::Now { at_once }, move |view| to_json(&*owners::of_fleet(&fleet, view))).await
+    let fleet = if at_once {
+        reader.at_once().await
+    } else {
+        reader.now().await
+    };
+    asked
+        .answer(FleetResource::Now { at_once }, move |view| {
+            to_json(&*owners::of_fleet(&fleet, view))
+        })
+        .await
 }
 
 async fn node(asked: Asked) -> Result<Response, Refusal> {
     let NodeQuery { node } = asked.query("node=NAME")?;
-    let fleet = asked.reader()?.node(&node).await.map_err(|error| refusal(&error))?;
-    asked.answer(FleetResource::Node(node), move |view| to_json(&*owners::of_fleet(&fleet, view))).await
+    let fleet = asked
+        .reader()?
+        .node(&node)
+        .await
+        .map_err(|error| refusal(&error))?;
+    asked
+        .answer(FleetResource::Node(node), move |view| {
+            to_json(&*owners::of_fleet(&fleet, view))
+        })
+        .await
 }
 
 async fn usage(asked: Asked) -> Result<Response, Refusal> {
     let range = asked.range(USUAL_USAGE_S)?;
-    let usage = asked.reader()?.usage(range).await.map_err(|error| refusal(&error))?;
-    asked.answer(FleetResource::Usage(range.seconds()), move |view| to_json(&*owners::of_usage(&usage, view))).await
+    let usage = asked
+        .reader()?
+        .usage(range)
+        .await
+        .map_err(|error| refusal(&error))?;
+    asked
+        .answer(FleetResource::Usage(range.seconds()), move |view| {
+            to_json(&*owners::of_usage(&usage, view))
+        })
+        .await
 }
 
 async fn events(asked: Asked) -> Result<Response, Refusal> {
     let range = asked.range(USUAL_EVENTS_S)?;
-    let events = asked.reader()?.events(range).await.map_err(|error| refusal(&error))?;
-    asked.answer(FleetResource::Events(range.seconds()), move |_| to_json(&*events)).await
+    let events = asked
+        .reader()?
+        .events(range)
+        .await
+        .map_err(|error| refusal(&error))?;
+    asked
+        .answer(FleetResource::Events(range.seconds()), move |_| {
+            to_json(&*events)
+        })
+        .await
 }
 
 async fn history(asked: Asked) -> Result<Response, Refusal> {
     let FleetHistoryQuery { range_s, node } = asked.query("range_s and node")?;
     let range = Range::new(range_s.unwrap_or(USUAL_HISTORY_S)).map_err(|error| refusal(&error))?;
-    let history = asked.reader()?.history(range, node.as_deref()).await.map_err(|error| refusal(&error))?;
-    asked.answer(FleetResource::History(range.seconds(), node), move |_| to_json(&*history)).await
+    let history = asked
+        .reader()?
+        .history(range, node.as_deref())
+        .await
+        .map_err(|error| refusal(&error))?;
+    asked
+        .answer(FleetResource::History(range.seconds(), node), move |_| {
+            to_json(&*history)
+        })
+        .await
 }
 
 /// A question about the fleet, before it is understood.
@@ -135,8 +179,17 @@ impl FromRequestParts<AppState> for Asked {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Infallible> {
-        let client = parts.extensions.get::<Client>().cloned().expect("every request has one");
-        Ok(Self { app: app.clone(), client, uri: parts.uri.clone(), headers: parts.headers.clone() })
+        let client = parts
+            .extensions
+            .get::<Client>()
+            .cloned()
+            .expect("every request has one");
+        Ok(Self {
+            app: app.clone(),
+            client,
+            uri: parts.uri.clone(),
+            headers: parts.headers.clone(),
+        })
     }
 }
 
@@ -144,14 +197,23 @@ impl Asked {
     /// # Errors
     /// Where there is no fleet.
     fn reader(&self) -> Result<&SharedFleet, Refusal> {
-        let fleet = self.app.fleet.as_ref().ok_or_else(|| (StatusCode::NOT_FOUND, NO_FLEET.to_owned()))?;
+        let fleet = self
+            .app
+            .fleet
+            .as_ref()
+            .ok_or_else(|| (StatusCode::NOT_FOUND, NO_FLEET.to_owned()))?;
         Ok(&fleet.reader)
     }
 
     /// # Errors
     /// Where something else is asked for than `hint` says.
     fn query<T: DeserializeOwned>(&self, hint: &str) -> Result<T, Refusal> {
-        let bad = |error: QueryRejection| (StatusCode::BAD_REQUEST, format!("{}; ask for {hint}\n", error.body_text()));
+        let bad = |error: QueryRejection| {
+            (
+                StatusCode::BAD_REQUEST,
+                format!("{}; ask for {hint}\n", error.body_text()),
+            )
+        };
         query::parsed(&self.uri).map_err(bad)
     }
 
@@ -173,7 +235,16 @@ impl Asked {
         };
         let of_view = view.clone();
         let (app, headers, who) = (&self.app, &self.headers, self.client.who());
-        Ok(respond(app, headers, who, view, Resource::Fleet(resource), JSON, move |_| write(&of_view)).await)
+        Ok(respond(
+            app,
+            headers,
+            who,
+            view,
+            Resource::Fleet(resource),
+            JSON,
+            move |_| write(&of_view),
+        )
+        .await)
     }
 }
 

@@ -62,7 +62,11 @@ impl Column {
     /// Sets so many at the new end; of those before the newest, the gaps stay.
     pub(super) fn set_newest(&mut self, value: f64, count: usize) {
         match self {
-            Self::Short(values) => fill(values.iter_mut().rev().take(count), short(value), f32::is_nan),
+            Self::Short(values) => fill(
+                values.iter_mut().rev().take(count),
+                short(value),
+                f32::is_nan,
+            ),
             Self::Long(values) => fill(values.iter_mut().rev().take(count), value, f64::is_nan),
         }
     }
@@ -91,7 +95,10 @@ impl Column {
         let known = |value: f32| (!value.is_nan()).then_some(value);
         match self {
             Self::Short(values) => values.range(old..).map(|value| known(*value)).collect(),
-            Self::Long(values) => values.range(old..).map(|value| known(*value as f32)).collect(),
+            Self::Long(values) => values
+                .range(old..)
+                .map(|value| known(*value as f32))
+                .collect(),
         }
     }
 
@@ -104,7 +111,11 @@ impl Column {
     }
 }
 
-fn fill<'a, T: Copy + 'a>(newest: impl Iterator<Item = &'a mut T>, value: T, is_gap: fn(T) -> bool) {
+fn fill<'a, T: Copy + 'a>(
+    newest: impl Iterator<Item = &'a mut T>,
+    value: T,
+    is_gap: fn(T) -> bool,
+) {
     for (place, known) in newest.enumerate() {
         if place == 0 || !is_gap(*known) {
             *known = value;

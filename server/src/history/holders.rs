@@ -40,7 +40,9 @@ impl Holders {
     pub(super) fn set_newest(&mut self, processes: &[Process], length: usize) {
         let mut held: HashMap<Key, (&Process, f64)> = HashMap::new();
         for process in processes {
-            let Some(bytes) = process.memory_bytes.value() else { continue };
+            let Some(bytes) = process.memory_bytes.value() else {
+                continue;
+            };
             let (main, sum) = held.entry(Key::of(process)).or_insert((process, 0.0));
             *sum += *bytes as f64;
             if rank(process) > rank(main) {
@@ -63,7 +65,11 @@ impl Holders {
         for (key, main, bytes) in new {
             let mut memory_bytes = Column::new(Kind::Gauge, length);
             memory_bytes.set_newest(bytes, 1);
-            self.0.push(Holder { key, process: main.clone(), memory_bytes });
+            self.0.push(Holder {
+                key,
+                process: main.clone(),
+                memory_bytes,
+            });
         }
     }
 
@@ -76,11 +82,15 @@ impl Holders {
             return;
         }
         let known = self.0.iter().map(Holder::peak);
-        let mut peaks: Vec<(usize, f64)> =
-            known.chain(new.iter().map(|(_, _, bytes)| f64::from(short(*bytes)))).enumerate().collect();
+        let mut peaks: Vec<(usize, f64)> = known
+            .chain(new.iter().map(|(_, _, bytes)| f64::from(short(*bytes))))
+            .enumerate()
+            .collect();
         peaks.sort_by(|(_, one), (_, other)| one.total_cmp(other));
         let mut is_kept = vec![true; peaks.len()];
-        peaks[..excess].iter().for_each(|(place, _)| is_kept[*place] = false);
+        peaks[..excess]
+            .iter()
+            .for_each(|(place, _)| is_kept[*place] = false);
         let mut is_kept = is_kept.into_iter();
         let mut keep = || is_kept.next().unwrap_or(true);
         self.0.retain(|_| keep());
@@ -98,11 +108,19 @@ impl Holders {
 
     /// Those who held something from the place `old` on.
     pub(super) fn newest(&self, old: usize) -> Vec<HolderHistory> {
-        let newest = self.0.iter().map(|Holder { process, memory_bytes, .. }| HolderHistory {
-            process: process.clone(),
-            memory_bytes: memory_bytes.charted(old),
-        });
-        newest.filter(|holder| holder.memory_bytes.iter().any(Option::is_some)).collect()
+        let newest = self.0.iter().map(
+            |Holder {
+                 process,
+                 memory_bytes,
+                 ..
+             }| HolderHistory {
+                process: process.clone(),
+                memory_bytes: memory_bytes.charted(old),
+            },
+        );
+        newest
+            .filter(|holder| holder.memory_bytes.iter().any(Option::is_some))
+            .collect()
     }
 }
 
@@ -114,7 +132,11 @@ impl Holder {
 
 impl Key {
     fn of(process: &Process) -> Self {
-        match process.owner.value().and_then(|owner| owner.notebook.as_ref()) {
+        match process
+            .owner
+            .value()
+            .and_then(|owner| owner.notebook.as_ref())
+        {
             Some(notebook) => Self::Kernel(notebook.kernel_id.clone()),
             None => Self::Process {
                 pid: process.pid,
@@ -128,7 +150,10 @@ impl Key {
 
 /// The kernel stands for its notebook, else whichever holds the most.
 fn rank(process: &Process) -> (bool, u64) {
-    let notebook = process.owner.value().and_then(|owner| owner.notebook.as_ref());
+    let notebook = process
+        .owner
+        .value()
+        .and_then(|owner| owner.notebook.as_ref());
     (
         notebook.is_some_and(|own| own.kernel_pid == process.pid),
         process.memory_bytes.value().copied().unwrap_or_default(),
@@ -165,7 +190,10 @@ mod tests {
             started_ms: Reading::Now(1),
             mig: None,
             mps: false,
-            owner: Reading::Now(Owner { notebook, ..Owner::default() }),
+            owner: Reading::Now(Owner {
+                notebook,
+                ..Owner::default()
+            }),
         }
     }
 
@@ -180,29 +208,55 @@ mod tests {
     }
 
     fn told(holders: &Holders) -> Vec<(u32, Vec<Option<f32>>)> {
-        holders.newest(0).into_iter().map(|holder| (holder.process.pid, holder.memory_bytes)).collect()
+        holders
+            .newest(0)
+            .into_iter()
+            .map(|holder| (holder.process.pid, holder.memory_bytes))
+            .collect()
     }
 
     #[test]
     fn a_notebook_holds_what_its_kernel_and_its_children_do_and_whoever_has_gone_is_still_named() {
         let holders = after(&[
-            vec![process(9, 300, Some("k")), process(7, 100, Some("k")), process(3, 50, None)],
+            vec![
+                process(9, 300, Some("k")),
+                process(7, 100, Some("k")),
+                process(3, 50, None),
+            ],
             vec![process(7, 100, Some("k"))],
         ]);
-        assert_eq!(told(&holders), [(7, vec![Some(400.0), Some(100.0)]), (3, vec![Some(50.0), None])]);
-        assert_eq!(holders.newest(1).len(), 1, "who held nothing then is left out");
+        assert_eq!(
+            told(&holders),
+            [
+                (7, vec![Some(400.0), Some(100.0)]),
+                (3, vec![Some(50.0), None])
+            ]
+        );
+        assert_eq!(
+            holders.newest(1).len(),
+            1,
+            "who held nothing then is left out"
+        );
     }
 
     #[test]
     fn memory_that_is_not_known_is_no_part_of_it() {
-        let unknown = Process { memory_bytes: Reading::Absent(Absence::Unknown), ..process(1, 0, None) };
+        let unknown = Process {
+            memory_bytes: Reading::Absent(Absence::Unknown),
+            ..process(1, 0, None)
+        };
         assert_eq!(told(&after(&[vec![unknown]])), []);
     }
 
     #[test]
     fn however_many_come_and_go_the_largest_are_remembered() {
-        let samples: Vec<_> =
-            (0..200).map(|at| (0..100).map(|i| process(at * 100 + i, u64::from(i) + 1, None)).collect()).collect();
+        let samples: Vec<_> = (0..200)
+            .map(|at| {
+                (0..100)
+                    .map(|i| process(at * 100 + i, u64::from(i) + 1, None))
+                    .collect()
+            })
+            .collect();
         let holders = after(&samples);
         assert_eq!(holders.0.len(), MOST);
         assert!(holders.0.iter().all(|holder| holder.peak() >= 99.0));

@@ -17,9 +17,13 @@ pub(crate) fn jobs(past: &RwLock<Past>, called: Option<&str>) -> JobList {
     // A disk that does not work is told of where the past itself is answered.
     let stored = writer.and_then(|writer| {
         let disk = writer.reader().ok().flatten()?;
-        disk.jobs(called).inspect_err(|error| writer.reading_failed(&disk, error)).ok()
+        disk.jobs(called)
+            .inspect_err(|error| writer.reading_failed(&disk, error))
+            .ok()
     });
     let stored = stored.unwrap_or_default();
     // What is in memory is newer.
-    JobList { jobs: joined(known, stored) }
+    JobList {
+        jobs: joined(known, stored),
+    }
 }

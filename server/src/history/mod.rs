@@ -65,11 +65,19 @@ impl Past {
     /// [`Buckets`], usage in the usage meter.
     fn keep(&mut self, bucket: Bucket, usage: Vec<Period>) {
         let written_ms = self.writer.as_ref().map_or(0, |writer| {
-            writer.add_bucket(Bucket { usage, ..bucket.clone() });
+            writer.add_bucket(Bucket {
+                usage,
+                ..bucket.clone()
+            });
             writer.status().written_ms
         });
-        self.memory.push(Bucket { conditions: Vec::new(), jobs: Vec::new(), ..bucket });
-        self.memory.drop_before(written_ms.saturating_sub(OVERLAP_MS));
+        self.memory.push(Bucket {
+            conditions: Vec::new(),
+            jobs: Vec::new(),
+            ..bucket
+        });
+        self.memory
+            .drop_before(written_ms.saturating_sub(OVERLAP_MS));
     }
 
     /// What is wanted, as sampled, as far back as `reach_ms` before the newest sample.
@@ -124,7 +132,10 @@ impl Past {
     pub(crate) fn end(&mut self, used: impl FnOnce() -> Vec<Period>) -> Option<Arc<Writer>> {
         let writer = self.writer.take()?;
         if let Some(bucket) = self.buckets.end() {
-            writer.add_bucket(Bucket { usage: used(), ..bucket });
+            writer.add_bucket(Bucket {
+                usage: used(),
+                ..bucket
+            });
         }
         Some(writer)
     }
@@ -142,20 +153,50 @@ mod tests {
     #[test]
     fn memory_keeps_no_conditions_and_jobs() {
         let mut past = Past::default();
-        let kind = ConditionKind::HeldIdle { bytes: 1, idle_ms: 1, pids: vec![7] };
+        let kind = ConditionKind::HeldIdle {
+            bytes: 1,
+            idle_ms: 1,
+            pids: vec![7],
+        };
         let text = "train.py (PID 7) idle".to_owned();
-        let condition = Condition { since_ms: 1, severity: Severity::Notice, text, kind };
+        let condition = Condition {
+            since_ms: 1,
+            severity: Severity::Notice,
+            text,
+            kind,
+        };
         let host = HostReader::new().read();
         for second in 0..400 {
             let at_ms = 1_000_000 + second * 1_000;
-            let mut gpu = GpuSample::absent(0, Some("GPU-0".to_owned()), at_ms, Health::Ok, &Absence::NotSupported);
-            gpu.conditions = vec![Condition { since_ms: at_ms, ..condition.clone() }];
-            let slurm = Allocation::Slurm { job_id: second.to_string(), user: None };
+            let mut gpu = GpuSample::absent(
+                0,
+                Some("GPU-0".to_owned()),
+                at_ms,
+                Health::Ok,
+                &Absence::NotSupported,
+            );
+            gpu.conditions = vec![Condition {
+                since_ms: at_ms,
+                ..condition.clone()
+            }];
+            let slurm = Allocation::Slurm {
+                job_id: second.to_string(),
+                user: None,
+            };
             gpu.allocated_to = vec![slurm];
-            let sample = Sample { seq: second, at_ms, interval_ms: 1_000, gpus: vec![gpu], host: host.clone() };
+            let sample = Sample {
+                seq: second,
+                at_ms,
+                interval_ms: 1_000,
+                gpus: vec![gpu],
+                host: host.clone(),
+            };
             past.push(&sample, Vec::new);
         }
-        assert!(past.buckets.jobs().count() >= 300 && past.buckets.conditions(0, u64::MAX).count() >= 200);
+        assert!(
+            past.buckets.jobs().count() >= 300
+                && past.buckets.conditions(0, u64::MAX).count() >= 200
+        );
         let mut kept = 0;
         loop {
             let buckets = past.memory.take_oldest();
@@ -163,7 +204,11 @@ mod tests {
                 break;
             }
             kept += buckets.len();
-            assert!(buckets.iter().all(|bucket| bucket.conditions.is_empty() && bucket.jobs.is_empty()));
+            assert!(
+                buckets
+                    .iter()
+                    .all(|bucket| bucket.conditions.is_empty() && bucket.jobs.is_empty())
+            );
         }
         assert_eq!(kept, 39, "the last is in progress");
     }

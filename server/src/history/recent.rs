@@ -47,7 +47,11 @@ impl RecentSamples {
     /// Adds a sample, unless it follows the one before too closely, and forgets what is too old.
     pub(crate) fn push(&mut self, sample: &Sample) {
         self.drop_after(sample.at_ms);
-        if self.times_ms.back().is_some_and(|last| sample.at_ms.saturating_sub(*last) < SPACING_MS) {
+        if self
+            .times_ms
+            .back()
+            .is_some_and(|last| sample.at_ms.saturating_sub(*last) < SPACING_MS)
+        {
             return;
         }
         let since_ms = self.times_ms.back().copied().unwrap_or(sample.at_ms);
@@ -71,8 +75,14 @@ impl RecentSamples {
     /// Puts points of a span before what it knows, each in the middle of its time.
     pub(crate) fn restore(&mut self, span: &HistorySpan) {
         let first_ms = self.times_ms.front().copied().unwrap_or(u64::MAX);
-        let times = span.times_ms.iter().map(|begin_ms| begin_ms + span.resolution_ms / 2);
-        let earlier = times.enumerate().filter(|(_, at_ms)| *at_ms < first_ms).collect::<Vec<_>>();
+        let times = span
+            .times_ms
+            .iter()
+            .map(|begin_ms| begin_ms + span.resolution_ms / 2);
+        let earlier = times
+            .enumerate()
+            .filter(|(_, at_ms)| *at_ms < first_ms)
+            .collect::<Vec<_>>();
         self.means += earlier.len();
         for (place, at_ms) in earlier.into_iter().rev() {
             self.times_ms.push_front(at_ms);
@@ -80,14 +90,23 @@ impl RecentSamples {
             let length = self.times_ms.len();
             for gpu in &span.gpus {
                 let columns = &mut self.gpus.entry(gpu.uuid.clone()).or_default().metrics;
-                columns.set_oldest(GPU_FIELDS, |field| *gpu.metrics.get(field.id)?.values.get(place)?, length);
+                columns.set_oldest(
+                    GPU_FIELDS,
+                    |field| *gpu.metrics.get(field.id)?.values.get(place)?,
+                    length,
+                );
             }
             for mig in &span.mig_devices {
                 let columns = self.mig_devices.entry(mig.uuid.clone()).or_default();
-                let read = |field: &Field| *mig.metrics.get(&mig_id(field.id))?.values.get(place)?;
+                let read =
+                    |field: &Field| *mig.metrics.get(&mig_id(field.id))?.values.get(place)?;
                 columns.set_oldest(GPU_FIELDS, read, length);
             }
-            self.host.set_oldest(HOST_FIELDS, |field| *span.host.get(field.id)?.values.get(place)?, length);
+            self.host.set_oldest(
+                HOST_FIELDS,
+                |field| *span.host.get(field.id)?.values.get(place)?,
+                length,
+            );
         }
     }
 
@@ -95,57 +114,98 @@ impl RecentSamples {
         let Some(uuid) = &gpu.uuid else { return };
         let length = self.times_ms.len();
         let columns = self.gpus.entry(uuid.clone()).or_default();
-        columns.metrics.set_newest(GPU_FIELDS, |field| field.access.value_since(gpu, since_ms), length);
-        columns.holders.set_newest(gpu.processes.value().map_or(&[], Vec::as_slice), length);
+        columns.metrics.set_newest(
+            GPU_FIELDS,
+            |field| field.access.value_since(gpu, since_ms),
+            length,
+        );
+        columns
+            .holders
+            .set_newest(gpu.processes.value().map_or(&[], Vec::as_slice), length);
         for device in gpu.mig_devices.value().into_iter().flatten() {
             let columns = self.mig_devices.entry(device.uuid.clone()).or_default();
-            columns.set_newest(GPU_FIELDS, |field| field.mig?.value_since(device, since_ms), length);
+            columns.set_newest(
+                GPU_FIELDS,
+                |field| field.mig?.value_since(device, since_ms),
+                length,
+            );
         }
     }
 
     /// A clock that was set back makes some of the past a future, which would keep everything else out.
     fn drop_after(&mut self, newest_ms: u64) {
-        let known = self.times_ms.iter().take_while(|time| **time <= newest_ms).count();
+        let known = self
+            .times_ms
+            .iter()
+            .take_while(|time| **time <= newest_ms)
+            .count();
         self.times_ms.truncate(known);
         self.means = self.means.min(known);
         self.columns().for_each(|column| column.truncate(known));
     }
 
     fn drop_before(&mut self, oldest_ms: u64) {
-        let old = self.times_ms.iter().take_while(|time| **time < oldest_ms).count();
+        let old = self
+            .times_ms
+            .iter()
+            .take_while(|time| **time < oldest_ms)
+            .count();
         self.times_ms.drain(..old);
         self.means = self.means.saturating_sub(old);
         self.columns().for_each(|column| column.forget(old));
         self.gpus.retain(|_, columns| columns.metrics.prune());
-        self.gpus.values_mut().for_each(|columns| columns.holders.prune());
+        self.gpus
+            .values_mut()
+            .for_each(|columns| columns.holders.prune());
         self.mig_devices.retain(|_, columns| columns.prune());
     }
 
     fn columns(&mut self) -> impl Iterator<Item = &mut Column> {
         let gpus = self.gpus.values_mut();
-        let of_gpus = gpus.flat_map(|GpuColumns { metrics, holders }| metrics.values_mut().chain(holders.columns()));
-        of_gpus.chain(self.mig_devices.values_mut().flat_map(Columns::values_mut)).chain(self.host.values_mut())
+        let of_gpus = gpus.flat_map(|GpuColumns { metrics, holders }| {
+            metrics.values_mut().chain(holders.columns())
+        });
+        of_gpus
+            .chain(self.mig_devices.values_mut().flat_map(Columns::values_mut))
+            .chain(self.host.values_mut())
     }
 
     /// What is wanted, as far back as `reach_ms` before the newest sample.
     pub(crate) fn newest(&self, reach_ms: u64, wanted: &Wanted) -> History {
-        let oldest_ms = self.times_ms.back().map_or(0, |newest| newest.saturating_sub(reach_ms));
+        let oldest_ms = self
+            .times_ms
+            .back()
+            .map_or(0, |newest| newest.saturating_sub(reach_ms));
         let old = self.times_ms.partition_point(|time| *time < oldest_ms);
         let of_gpu = |(uuid, columns): (&String, &GpuColumns)| GpuHistory {
             uuid: uuid.clone(),
-            metrics: columns.metrics.chosen(GPU_FIELDS, &wanted.metrics, old).collect(),
-            holders: if wanted.holders { columns.holders.newest(old) } else { Vec::new() },
+            metrics: columns
+                .metrics
+                .chosen(GPU_FIELDS, &wanted.metrics, old)
+                .collect(),
+            holders: if wanted.holders {
+                columns.holders.newest(old)
+            } else {
+                Vec::new()
+            },
         };
         let of_device = |(uuid, columns): (&String, &Columns)| GpuHistory {
             uuid: uuid.clone(),
-            metrics: columns.chosen(GPU_FIELDS, &wanted.mig, old).map(|(id, values)| (mig_id(&id), values)).collect(),
+            metrics: columns
+                .chosen(GPU_FIELDS, &wanted.mig, old)
+                .map(|(id, values)| (mig_id(&id), values))
+                .collect(),
             holders: Vec::new(),
         };
         let has_gpus = !wanted.metrics.is_empty() || wanted.holders;
         History {
             times_ms: self.times_ms.range(old..).copied().collect(),
             means: self.means.saturating_sub(old),
-            gpus: if has_gpus { self.gpus.iter().map(of_gpu).collect() } else { Vec::new() },
+            gpus: if has_gpus {
+                self.gpus.iter().map(of_gpu).collect()
+            } else {
+                Vec::new()
+            },
             mig_devices: if wanted.mig.is_empty() {
                 Vec::new()
             } else {
@@ -163,19 +223,33 @@ impl RecentSamples {
     /// The time between two samples, as it was last.
     pub(crate) fn spacing_ms(&self) -> u64 {
         let mut newest = self.times_ms.range(self.means..).rev();
-        let last = newest.next().zip(newest.next()).map_or(0, |(newest, before)| newest.saturating_sub(*before));
+        let last = newest
+            .next()
+            .zip(newest.next())
+            .map_or(0, |(newest, before)| newest.saturating_sub(*before));
         ((last + 500) / 1000 * 1000).clamp(1000, 60_000)
     }
 
     /// Puts what was sampled from a moment on into a grid.
     pub(crate) fn add_to(&self, grid: &mut Grid, from_ms: u64) {
-        let old = self.times_ms.partition_point(|time| *time < from_ms.max(grid.from_ms())).max(self.means);
+        let old = self
+            .times_ms
+            .partition_point(|time| *time < from_ms.max(grid.from_ms()))
+            .max(self.means);
         let wanted = grid.wanted().clone();
-        let (of_gpu, of_mig) = (places(GPU_FIELDS, &wanted.metrics), places(GPU_FIELDS, &wanted.mig));
+        let (of_gpu, of_mig) = (
+            places(GPU_FIELDS, &wanted.metrics),
+            places(GPU_FIELDS, &wanted.mig),
+        );
         let of_host = places(HOST_FIELDS, &wanted.host);
         for (place, at_ms) in self.times_ms.iter().enumerate().skip(old) {
             for (uuid, columns) in self.gpus.iter().filter(|_| !wanted.metrics.is_empty()) {
-                grid.add(Whose::Gpu(uuid), *at_ms, 1, columns.metrics.at(&of_gpu, place));
+                grid.add(
+                    Whose::Gpu(uuid),
+                    *at_ms,
+                    1,
+                    columns.metrics.at(&of_gpu, place),
+                );
             }
             for (uuid, columns) in self.mig_devices.iter().filter(|_| !wanted.mig.is_empty()) {
                 grid.add(Whose::Mig(uuid), *at_ms, 1, columns.at(&of_mig, place));
@@ -188,27 +262,46 @@ impl RecentSamples {
 impl Columns {
     /// Sets the newest place of columns that are so long to each field's value, which may not be new. What is an average
     /// since it was read before is put into all places of that time.
-    fn set_newest<S>(&mut self, fields: &[Field<S>], read: impl Fn(&Field<S>) -> Option<(f64, bool)>, length: usize) {
+    fn set_newest<S>(
+        &mut self,
+        fields: &[Field<S>],
+        read: impl Fn(&Field<S>) -> Option<(f64, bool)>,
+        length: usize,
+    ) {
         self.columns.resize(fields.len(), None);
         self.waiting.resize(fields.len(), 0);
-        for ((column, waiting), field) in self.columns.iter_mut().zip(&mut self.waiting).zip(fields) {
+        for ((column, waiting), field) in self.columns.iter_mut().zip(&mut self.waiting).zip(fields)
+        {
             let Some((value, is_new)) = read(field) else {
                 *waiting = 0;
                 continue;
             };
             let behind = if is_new { std::mem::take(waiting) } else { 0 };
-            let places = if field.unwatched == Unwatched::Averaged { 1 + behind } else { 1 };
-            column.get_or_insert_with(|| Column::new(field.kind, length)).set_newest(value, places);
+            let places = if field.unwatched == Unwatched::Averaged {
+                1 + behind
+            } else {
+                1
+            };
+            column
+                .get_or_insert_with(|| Column::new(field.kind, length))
+                .set_newest(value, places);
             *waiting += usize::from(!is_new);
         }
     }
 
     /// Sets the oldest place of columns that are so long, where there is a value.
-    fn set_oldest<S>(&mut self, fields: &[Field<S>], read: impl Fn(&Field<S>) -> Option<f64>, length: usize) {
+    fn set_oldest<S>(
+        &mut self,
+        fields: &[Field<S>],
+        read: impl Fn(&Field<S>) -> Option<f64>,
+        length: usize,
+    ) {
         self.columns.resize(fields.len(), None);
         for (column, field) in self.columns.iter_mut().zip(fields) {
             let Some(value) = read(field) else { continue };
-            column.get_or_insert_with(|| Column::new(field.kind, length)).set_oldest(value);
+            column
+                .get_or_insert_with(|| Column::new(field.kind, length))
+                .set_oldest(value);
         }
     }
 
@@ -227,14 +320,19 @@ impl Columns {
         wanted: &[&Field<S>],
         old: usize,
     ) -> impl Iterator<Item = (String, Vec<Option<f32>>)> {
-        let columns = fields.iter().zip(&self.columns).filter_map(|(field, column)| Some((field.id, column.as_ref()?)));
+        let columns = fields
+            .iter()
+            .zip(&self.columns)
+            .filter_map(|(field, column)| Some((field.id, column.as_ref()?)));
         let chosen = columns.filter(|(id, _)| wanted.iter().any(|field| field.id == *id));
         chosen.map(move |(id, column)| (id.to_owned(), column.charted(old)))
     }
 
     /// The values of the fields at these places of the catalogue, at a place of the time axis.
     fn at(&self, fields: &[usize], place: usize) -> impl Iterator<Item = Option<Stat>> {
-        fields.iter().map(move |field| self.columns.get(*field)?.as_ref()?.get(place).map(Stat::of))
+        fields
+            .iter()
+            .map(move |field| self.columns.get(*field)?.as_ref()?.get(place).map(Stat::of))
     }
 
     fn values_mut(&mut self) -> impl Iterator<Item = &mut Column> {

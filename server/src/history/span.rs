@@ -25,10 +25,20 @@ pub(crate) fn span(past: &RwLock<Past>, request: &SpanRequest, events: Vec<Event
         }
         problem = Some(error.to_string());
     };
-    let stored = disk.as_ref().map(Database::tiers).transpose().inspect_err(&mut failed).unwrap_or_default();
+    let stored = disk
+        .as_ref()
+        .map(Database::tiers)
+        .transpose()
+        .inspect_err(&mut failed)
+        .unwrap_or_default();
     let tiers = tiers(&read(past), &stored.unwrap_or_default());
     let plan = Plan::new(request, &tiers);
-    let mut grid = Grid::new(plan.from_ms, plan.to_ms, plan.step_ms, request.wanted.clone());
+    let mut grid = Grid::new(
+        plan.from_ms,
+        plan.to_ms,
+        plan.step_ms,
+        request.wanted.clone(),
+    );
     let mut from_disk = FromDisk::default();
     if let Some(disk) = &disk
         && let Err(error) = from_disk.read(disk, &plan, tiers.get(plan.tier), &mut grid)
@@ -38,19 +48,34 @@ pub(crate) fn span(past: &RwLock<Past>, request: &SpanRequest, events: Vec<Event
     let past = read(past);
     if !tiers.get(plan.tier).is_some_and(|tier| tier.is_sampled) {
         past.memory.add_to(&mut grid, from_disk.end_ms);
-        let end_ms = past.memory.reach_ms().map_or(0, |(_, newest_ms)| newest_ms + BUCKET_MS);
+        let end_ms = past
+            .memory
+            .reach_ms()
+            .map_or(0, |(_, newest_ms)| newest_ms + BUCKET_MS);
         from_disk.end_ms = from_disk.end_ms.max(end_ms);
     }
     past.recent.add_to(&mut grid, from_disk.end_ms);
     let known = |uuid: &str| {
         let stored = || from_disk.devices.iter().find(|device| device.uuid == uuid);
-        past.buckets.device(uuid).or_else(stored).cloned().unwrap_or_default()
+        past.buckets
+            .device(uuid)
+            .or_else(stored)
+            .cloned()
+            .unwrap_or_default()
     };
-    let reach_ms = if disk.is_some() { REACH_MS } else { memory::REACH_MS };
+    let reach_ms = if disk.is_some() {
+        REACH_MS
+    } else {
+        memory::REACH_MS
+    };
     let mut span = HistorySpan {
         from_ms: plan.from_ms,
         oldest_ms: plan.oldest_ms,
-        storage: Storage { on_disk: disk.is_some(), problem, reach_ms },
+        storage: Storage {
+            on_disk: disk.is_some(),
+            problem,
+            reach_ms,
+        },
         ..grid.into_span(plan.resolution_ms, known)
     };
     span.from_ms = plan.from_ms;
@@ -60,7 +85,10 @@ pub(crate) fn span(past: &RwLock<Past>, request: &SpanRequest, events: Vec<Event
         .conditions(plan.from_ms, plan.to_ms)
         .for_each(|condition| add_condition(&mut span.conditions, condition));
     span.conditions.sort_by_key(|condition| condition.from_ms);
-    for event in events.into_iter().filter(|event| (plan.from_ms..=plan.to_ms).contains(&event.at_ms)) {
+    for event in events
+        .into_iter()
+        .filter(|event| (plan.from_ms..=plan.to_ms).contains(&event.at_ms))
+    {
         if !span.events.contains(&event) {
             span.events.push(event);
         }
@@ -75,7 +103,9 @@ fn read(past: &RwLock<Past>) -> RwLockReadGuard<'_, Past> {
 
 /// The database, where there is one to be read, and what is wrong with it.
 fn disk(writer: Option<&Arc<Writer>>) -> (Option<Database>, Option<String>) {
-    let Some(writer) = writer else { return (None, None) };
+    let Some(writer) = writer else {
+        return (None, None);
+    };
     match writer.reader() {
         Ok(disk) => (disk, writer.status().problem),
         Err(error) => (None, Some(error.to_string())),
@@ -91,9 +121,21 @@ fn tiers(past: &Past, stored: &[(usize, Tier)]) -> Vec<Tier> {
     });
     let (finest, coarser) = stored.split_at(stored.partition_point(|(tier, _)| *tier == 0));
     let in_memory = past.memory.reach_ms().map(|(oldest_ms, _)| oldest_ms);
-    let oldest_ms = finest.iter().map(|(_, tier)| tier.oldest_ms).chain(in_memory).min();
-    let tens = oldest_ms.map(|oldest_ms| Tier { resolution_ms: BUCKET_MS, oldest_ms, is_sampled: false });
-    recent.into_iter().chain(tens).chain(coarser.iter().map(|(_, tier)| *tier)).collect()
+    let oldest_ms = finest
+        .iter()
+        .map(|(_, tier)| tier.oldest_ms)
+        .chain(in_memory)
+        .min();
+    let tens = oldest_ms.map(|oldest_ms| Tier {
+        resolution_ms: BUCKET_MS,
+        oldest_ms,
+        is_sampled: false,
+    });
+    recent
+        .into_iter()
+        .chain(tens)
+        .chain(coarser.iter().map(|(_, tier)| *tier))
+        .collect()
 }
 
 /// What the disk knows of a span.
@@ -117,8 +159,11 @@ impl FromDisk {
         self.events = disk.events(plan.from_ms, plan.to_ms, EVENTS)?;
         self.conditions = disk.conditions(plan.from_ms, plan.to_ms)?;
         let tier = tier.filter(|tier| !tier.is_sampled);
-        if let Some(stored) = tier.and_then(|tier| TIERS.iter().position(|row| row.resolution_ms == tier.resolution_ms))
-        {
+        if let Some(stored) = tier.and_then(|tier| {
+            TIERS
+                .iter()
+                .position(|row| row.resolution_ms == tier.resolution_ms)
+        }) {
             self.end_ms = disk.add_to(grid, stored)?;
             self.devices = disk.devices()?.into_values().collect();
         }

@@ -13,13 +13,20 @@ use super::Past;
 /// In the quarters of an hour that the span touches, as far as they are known. It reads the disk; meanwhile nothing waits
 /// for it.
 pub(crate) fn usage(past: &RwLock<Past>, meter: &RwLock<UsageMeter>, span: &Range<u64>) -> Usage {
-    let writer = past.read().unwrap_or_else(PoisonError::into_inner).writer.clone();
+    let writer = past
+        .read()
+        .unwrap_or_else(PoisonError::into_inner)
+        .writer
+        .clone();
     let memory = Remembered::of(&meter.read().unwrap_or_else(PoisonError::into_inner));
     // A disk that does not work is told of where the past itself is answered.
     let stored = writer.and_then(|writer| {
         let disk = writer.reader().ok().flatten()?;
         let stored = Stored::read(&disk, &memory, span);
-        stored.inspect_err(|error| writer.reading_failed(&disk, error)).ok().flatten()
+        stored
+            .inspect_err(|error| writer.reading_failed(&disk, error))
+            .ok()
+            .flatten()
     });
     usage::usage(memory, stored, span)
 }

@@ -17,8 +17,10 @@ impl Hub {
     pub(crate) async fn update_answers(&self) {
         let newest = self.samples.borrow().number;
         let mut known = self.known_answers.subscribe();
-        if *known.borrow_and_update() < newest && self.collector().state == CollectorState::Running {
-            self.wanted_answers.send_if_modified(|wanted| std::mem::replace(wanted, newest) != newest);
+        if *known.borrow_and_update() < newest && self.collector().state == CollectorState::Running
+        {
+            self.wanted_answers
+                .send_if_modified(|wanted| std::mem::replace(wanted, newest) != newest);
             let _ = timeout(ANSWERS_TIMEOUT, known.wait_for(|known| *known >= newest)).await;
         }
     }
@@ -31,15 +33,28 @@ impl Hub {
     /// Everything that queries in the driver's own vocabulary are answered from.
     pub(crate) fn answers(&self) -> Answers {
         self.read(|state| {
-            let of =
-                |index| state.answers.gpus.iter().find(|(gpu, _)| *gpu == index).map(|(_, answers)| answers.clone());
-            let gpus = state.sample.iter().flat_map(|sample| &sample.gpus).map(|gpu| GpuAnswers {
-                index: gpu.index,
-                health: gpu.health.clone(),
-                answers: of(gpu.index).unwrap_or_default(),
-            });
+            let of = |index| {
+                state
+                    .answers
+                    .gpus
+                    .iter()
+                    .find(|(gpu, _)| *gpu == index)
+                    .map(|(_, answers)| answers.clone())
+            };
+            let gpus = state
+                .sample
+                .iter()
+                .flat_map(|sample| &sample.gpus)
+                .map(|gpu| GpuAnswers {
+                    index: gpu.index,
+                    health: gpu.health.clone(),
+                    answers: of(gpu.index).unwrap_or_default(),
+                });
             // Tools of the driver address GPUs by the driver's indices.
-            let platform = state.inventory.as_ref().filter(|_| !state.answers.renumbered);
+            let platform = state
+                .inventory
+                .as_ref()
+                .filter(|_| !state.answers.renumbered);
             Answers {
                 collector: state.collector.clone(),
                 platform: platform.map(|inventory| inventory.platform.clone()),

@@ -46,21 +46,30 @@ impl EventLog {
         }
         self.make_room();
         // It may be of a moment before what is known already.
-        let place = self.events.iter().rposition(|known| known.at_ms <= event.at_ms).map_or(0, |before| before + 1);
+        let place = self
+            .events
+            .iter()
+            .rposition(|known| known.at_ms <= event.at_ms)
+            .map_or(0, |before| before + 1);
         self.events.insert(place, event);
     }
 
     /// Puts what an earlier process has seen before what this one has.
     pub(super) fn restore(&mut self, earlier: Vec<Event>) {
         let since = std::mem::take(&mut self.events);
-        earlier.into_iter().chain(since).for_each(|event| self.add(event));
+        earlier
+            .into_iter()
+            .chain(since)
+            .for_each(|event| self.add(event));
     }
 
     /// Puts what another server has seen, too, in its place; what is known already stays as it is.
     pub(super) fn merge(&mut self, others: Vec<Event>) {
         let mut events: Vec<_> = std::mem::take(&mut self.events).into();
-        let unknown: Vec<_> =
-            others.into_iter().filter(|event| !events.iter().any(|known| known.is_same(event))).collect();
+        let unknown: Vec<_> = others
+            .into_iter()
+            .filter(|event| !events.iter().any(|known| known.is_same(event)))
+            .collect();
         events.extend(unknown);
         events.sort_by_key(|event| event.at_ms);
         for event in events {
@@ -87,14 +96,18 @@ impl EventLog {
 /// The oldest; that of the processes and cells, where those have most of the places: whoever starts many of them must not make the
 /// Xids of yesterday be forgotten.
 fn least_important(events: &VecDeque<Event>) -> usize {
-    let is_frequent = |event: &&Event| is_of_process(event) || matches!(event.what, EventKind::Cell(_));
+    let is_frequent =
+        |event: &&Event| is_of_process(event) || matches!(event.what, EventKind::Cell(_));
     let frequent = events.iter().filter(is_frequent).count();
     let oldest = events.iter().position(|event| is_frequent(&event));
     oldest.filter(|_| frequent > events.len() / 2).unwrap_or(0)
 }
 
 fn is_of_process(event: &Event) -> bool {
-    matches!(event.what, EventKind::ProcessStarted(_) | EventKind::ProcessEnded(_))
+    matches!(
+        event.what,
+        EventKind::ProcessStarted(_) | EventKind::ProcessEnded(_)
+    )
 }
 
 fn is_mark(event: &Event) -> bool {
@@ -110,21 +123,41 @@ mod tests {
     #[test]
     fn processes_that_come_and_go_do_not_push_out_what_happened_to_gpus() {
         let mut log = EventLog::default();
-        let add = |log: &mut EventLog, at_ms, what| log.add(Event { at_ms, gpu: None, what });
+        let add = |log: &mut EventLog, at_ms, what| {
+            log.add(Event {
+                at_ms,
+                gpu: None,
+                what,
+            })
+        };
         add(&mut log, 0, EventKind::MigChanged);
         for at_ms in 1..=1000 {
             let unknown = || Reading::Absent(Absence::Unknown);
             let started_ms = Reading::Absent(Absence::Unknown);
-            let started = ProcessRef { pid: 1, name: unknown(), program: None, user: unknown(), started_ms };
+            let started = ProcessRef {
+                pid: 1,
+                name: unknown(),
+                program: None,
+                user: unknown(),
+                started_ms,
+            };
             add(&mut log, at_ms, EventKind::ProcessStarted(started));
         }
         let times: Vec<_> = log.iter().map(|event| event.at_ms).collect();
-        assert_eq!((times.len(), times[0], times[1]), (EVENTS, 0, 1000 - EVENTS as u64 + 2));
+        assert_eq!(
+            (times.len(), times[0], times[1]),
+            (EVENTS, 0, 1000 - EVENTS as u64 + 2)
+        );
         for at_ms in 1001..=2000 {
             add(&mut log, at_ms, EventKind::MigChanged);
         }
         assert_eq!(log.iter().last().unwrap().at_ms, 2000);
-        assert!(log.iter().filter(|event| event.what == EventKind::MigChanged).count() >= EVENTS / 2);
+        assert!(
+            log.iter()
+                .filter(|event| event.what == EventKind::MigChanged)
+                .count()
+                >= EVENTS / 2
+        );
     }
 
     #[test]
@@ -133,16 +166,29 @@ mod tests {
         let mark = |at_ms: u64| Event {
             at_ms,
             gpu: None,
-            what: EventKind::Mark(Mark { text: at_ms.to_string(), user: None }),
+            what: EventKind::Mark(Mark {
+                text: at_ms.to_string(),
+                user: None,
+            }),
         };
         for at_ms in [10, 20, 30] {
-            log.add(Event { at_ms, gpu: None, what: EventKind::MigChanged });
+            log.add(Event {
+                at_ms,
+                gpu: None,
+                what: EventKind::MigChanged,
+            });
         }
         log.add(mark(25));
         log.add(mark(5));
-        assert_eq!(log.iter().map(|event| event.at_ms).collect::<Vec<_>>(), [5, 10, 20, 25, 30]);
+        assert_eq!(
+            log.iter().map(|event| event.at_ms).collect::<Vec<_>>(),
+            [5, 10, 20, 25, 30]
+        );
         (100..100 + MARKS as u64).for_each(|at_ms| log.add(mark(at_ms)));
         let times: Vec<_> = log.iter().map(|event| event.at_ms).collect();
-        assert_eq!((times.len(), &times[..4]), (3 + MARKS, &[10, 20, 30, 100][..]));
+        assert_eq!(
+            (times.len(), &times[..4]),
+            (3 + MARKS, &[10, 20, 30, 100][..])
+        );
     }
 }

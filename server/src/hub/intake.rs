@@ -55,7 +55,10 @@ impl Hub {
         match record {
             Record::Inventory(inventory) => {
                 let line = TextFrame::new(line);
-                self.history.write().unwrap_or_else(PoisonError::into_inner).set_inventory(&inventory);
+                self.history
+                    .write()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .set_inventory(&inventory);
                 self.write(|state| state.set_inventory(inventory, line.clone()));
                 self.count_state_change();
                 self.notify_if(is_told, line.into());
@@ -63,11 +66,15 @@ impl Hub {
             Record::Details(details) => {
                 let details = Arc::new(details);
                 self.write(|state| state.details.insert(details.index, Arc::clone(&details)));
-                self.notify_if(is_told, Notice::new(TextFrame::new(line), About::Details(details)));
+                self.notify_if(
+                    is_told,
+                    Notice::new(TextFrame::new(line), About::Details(details)),
+                );
             }
             Record::Answers(answers) => {
                 self.write(|state| state.answers = answers);
-                self.known_answers.send_replace(self.samples.borrow().number);
+                self.known_answers
+                    .send_replace(self.samples.borrow().number);
             }
             Record::Trace(_) => {
                 // An error means that nobody asked for traces.
@@ -97,12 +104,19 @@ impl Hub {
                     state.events.on_sample();
                 });
                 if is_told {
-                    self.samples.send_modify(|frame| *frame = frame.next(line, Arc::clone(&sample)));
+                    self.samples
+                        .send_modify(|frame| *frame = frame.next(line, Arc::clone(&sample)));
                     self.wake_clients();
                 }
-                self.usage.write().unwrap_or_else(PoisonError::into_inner).push(&sample);
+                self.usage
+                    .write()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push(&sample);
                 // Last, since whoever reads a lot of it holds this up.
-                self.history.write().unwrap_or_else(PoisonError::into_inner).push(&sample, || self.used());
+                self.history
+                    .write()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push(&sample, || self.used());
             }
         }
     }
@@ -117,7 +131,12 @@ impl Hub {
         self.collector_status(CollectorState::Paused, Some(message), resumes_ms);
     }
 
-    pub(crate) fn collector_status(&self, collector: CollectorState, message: Option<String>, resumes_ms: Option<u64>) {
+    pub(crate) fn collector_status(
+        &self,
+        collector: CollectorState,
+        message: Option<String>,
+        resumes_ms: Option<u64>,
+    ) {
         let is_known = |known: &CollectorStatus| {
             known.state == collector && known.message == message && known.resumes_ms == resumes_ms
         };
@@ -125,9 +144,22 @@ impl Hub {
             return;
         }
         let status = self.write(|state| {
-            let since_ms = if state.collector.state == collector { state.collector.since_ms } else { now_ms() };
-            let joined = state.joined.as_ref().map(|socket| socket.display().to_string());
-            state.collector = CollectorStatus { state: collector, since_ms, message, resumes_ms, joined };
+            let since_ms = if state.collector.state == collector {
+                state.collector.since_ms
+            } else {
+                now_ms()
+            };
+            let joined = state
+                .joined
+                .as_ref()
+                .map(|socket| socket.display().to_string());
+            state.collector = CollectorStatus {
+                state: collector,
+                since_ms,
+                message,
+                resumes_ms,
+                joined,
+            };
             state.collector.clone()
         });
         self.count_state_change();
@@ -145,10 +177,16 @@ impl Hub {
     /// Logs that a GPU no longer responds, or that it responds again.
     fn log(&self, event: &Event) {
         let is_own = self.read(|state| state.joined.is_none() && state.played_at_ms().is_none());
-        let Some(gpu) = event.gpu.as_ref().map(|gpu| gpu.index).filter(|_| is_own) else { return };
+        let Some(gpu) = event.gpu.as_ref().map(|gpu| gpu.index).filter(|_| is_own) else {
+            return;
+        };
         match &event.what {
-            EventKind::GpuLost => tracing::warn!("GPU {gpu} is lost: it has fallen off the bus or was taken out"),
-            EventKind::GpuHung => tracing::warn!("GPU {gpu} does not respond: a call to the driver does not return"),
+            EventKind::GpuLost => {
+                tracing::warn!("GPU {gpu} is lost: it has fallen off the bus or was taken out")
+            }
+            EventKind::GpuHung => {
+                tracing::warn!("GPU {gpu} does not respond: a call to the driver does not return")
+            }
             EventKind::GpuFailed { meaning, advice } => {
                 tracing::warn!("GPU {gpu} cannot be read: {}", with_advice(meaning, advice));
             }
@@ -159,7 +197,10 @@ impl Hub {
     }
 
     fn store_event(&self, event: &Event) {
-        self.history.read().unwrap_or_else(PoisonError::into_inner).add_event(event);
+        self.history
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .add_event(event);
     }
 
     /// Takes in which alerts fire now.
@@ -201,7 +242,11 @@ mod tests {
             user: unknown(),
             started_ms: Reading::Absent(Absence::Unknown),
         };
-        let event = Event { at_ms, gpu: None, what: EventKind::ProcessStarted(started) };
+        let event = Event {
+            at_ms,
+            gpu: None,
+            what: EventKind::ProcessStarted(started),
+        };
         serde_json::to_string(&Record::Event(event)).unwrap()
     }
 
@@ -212,7 +257,13 @@ mod tests {
             let at_ms = 1_000_000 + second * 1000;
             let mut gpu = GpuSample::absent(0, None, at_ms, Health::Ok, &Absence::NotSupported);
             gpu.processes = Reading::Now(Vec::new());
-            let sample = Sample { seq: second, at_ms, interval_ms: 1000, gpus: vec![gpu], host: host.clone() };
+            let sample = Sample {
+                seq: second,
+                at_ms,
+                interval_ms: 1000,
+                gpus: vec![gpu],
+                host: host.clone(),
+            };
             serde_json::to_string(&Record::Sample(sample)).unwrap()
         };
         (0..seconds).map(line).collect()
@@ -230,7 +281,10 @@ mod tests {
         played.rewind(&sampled(30));
         let usage = played.usage();
         assert_eq!(usage, other.usage());
-        assert!((20.0..30.0).contains(&usage.unheld.gpu_seconds), "{usage:?}");
+        assert!(
+            (20.0..30.0).contains(&usage.unheld.gpu_seconds),
+            "{usage:?}"
+        );
     }
 
     #[test]
@@ -240,14 +294,22 @@ mod tests {
         for at_ms in 0..2 * NOTICES as u64 {
             hub.ingest(&process_started(at_ms)).unwrap();
         }
-        let of_gpu = Event { at_ms: 0, gpu: None, what: EventKind::MigChanged };
-        hub.ingest(&serde_json::to_string(&Record::Event(of_gpu)).unwrap()).unwrap();
+        let of_gpu = Event {
+            at_ms: 0,
+            gpu: None,
+            what: EventKind::MigChanged,
+        };
+        hub.ingest(&serde_json::to_string(&Record::Event(of_gpu)).unwrap())
+            .unwrap();
         let mut received = Vec::new();
         while let Ok(frame) = notices.try_recv() {
             received.push(frame);
         }
         // The first says that the collector runs.
         assert_eq!(received.len(), 1 + PROCESS_EVENTS + 1);
-        assert_eq!(hub.snapshot(&SnapshotParts::default()).events.len(), PROCESS_EVENTS + 1);
+        assert_eq!(
+            hub.snapshot(&SnapshotParts::default()).events.len(),
+            PROCESS_EVENTS + 1
+        );
     }
 }

@@ -42,18 +42,37 @@ impl Hub {
 
     /// Takes in all that it knows, and its last minutes. Every client gets a hello.
     pub(crate) fn adopt(&self, hello: Hello, past: Option<HistorySpan>) {
-        let Hello { inventory, details, sample, events, alerts, collector, .. } = hello;
+        let Hello {
+            inventory,
+            details,
+            sample,
+            events,
+            alerts,
+            collector,
+            ..
+        } = hello;
         if let Some(past) = past {
-            self.history.write().unwrap_or_else(PoisonError::into_inner).restore_span(&past);
+            self.history
+                .write()
+                .unwrap_or_else(PoisonError::into_inner)
+                .restore_span(&past);
         }
         self.write(|state| {
             state.events.merge(events);
             state.alerts_there = alerts;
         });
-        let CollectorStatus { state, message, resumes_ms, .. } = collector;
+        let CollectorStatus {
+            state,
+            message,
+            resumes_ms,
+            ..
+        } = collector;
         self.collector_status(state, message, resumes_ms);
         let sample = sample.map(Record::Sample);
-        let known = inventory.map(Record::Inventory).into_iter().chain(details.into_iter().map(Record::Details));
+        let known = inventory
+            .map(Record::Inventory)
+            .into_iter()
+            .chain(details.into_iter().map(Record::Details));
         for record in known.chain(sample.clone()) {
             self.take_in(&line(&record), record, false);
         }

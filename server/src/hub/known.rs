@@ -36,17 +36,24 @@ impl Known {
             Cow::Owned(seen) => Arc::new(seen),
         };
         let sample = self.sample.map(seen_by);
-        Self { sample, usage: view.usage(self.usage), ..self }
+        Self {
+            sample,
+            usage: view.usage(self.usage),
+            ..self
+        }
     }
 
     /// The newest sample, where it tells how things are at `now_ms`.
     pub(crate) fn fresh_sample(&self, now_ms: u64) -> Option<&Sample> {
-        let is_fresh = |sample: &&Sample| !self.is_played() && is_fresh(sample, &self.collector, now_ms);
+        let is_fresh =
+            |sample: &&Sample| !self.is_played() && is_fresh(sample, &self.collector, now_ms);
         self.sample.as_deref().filter(is_fresh)
     }
 
     /// Whether it is of a recording, and tells nothing of now.
     pub(crate) fn is_played(&self) -> bool {
-        self.inventory.as_ref().is_some_and(|inventory| inventory.playback.is_some())
+        self.inventory
+            .as_ref()
+            .is_some_and(|inventory| inventory.playback.is_some())
     }
 }

@@ -25,7 +25,9 @@ use gpumon_probe::usage::UsageMeter;
 use tokio::sync::{broadcast, watch};
 
 use self::{event_log::EventLog, notice::About, state::State};
-pub(crate) use self::{known::Known, notice::Notice, sample_frame::SampleFrame, xid_counts::XidCounts};
+pub(crate) use self::{
+    known::Known, notice::Notice, sample_frame::SampleFrame, xid_counts::XidCounts,
+};
 use crate::{frame::ServerFrame, history::Past, stream::TextFrame, view::View};
 
 /// This many events and states may queue up for a slow client before it is told that it missed some.
@@ -112,7 +114,10 @@ impl Hub {
 
     /// Every client begins anew, with what it may see.
     fn notify_hello(&self) {
-        self.notify(Notice::new(TextFrame::new(&self.hello(&View::Whole)), About::Everything));
+        self.notify(Notice::new(
+            TextFrame::new(&self.hello(&View::Whole)),
+            About::Everything,
+        ));
     }
 
     fn notify(&self, notice: Notice) {

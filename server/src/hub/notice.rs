@@ -52,7 +52,11 @@ impl Notice {
     }
 
     pub(super) fn new(text: TextFrame, about: About) -> Self {
-        Self { text, about, by_view: Arc::default() }
+        Self {
+            text,
+            about,
+            by_view: Arc::default(),
+        }
     }
 
     /// As a client of this view gets it, if at all.
@@ -70,13 +74,21 @@ impl Notice {
             return known.clone();
         }
         let text = match &self.about {
-            About::Event(event) => view.event(event).map(|event| encode(&ServerFrame::Event(event))),
-            About::Details(details) => Some(encode(&ServerFrame::Details(view.details((**details).clone())))),
+            About::Event(event) => view
+                .event(event)
+                .map(|event| encode(&ServerFrame::Event(event))),
+            About::Details(details) => Some(encode(&ServerFrame::Details(
+                view.details((**details).clone()),
+            ))),
             About::Alerts(firing) => Some(alerts(view.alerts((**firing).clone()))),
             About::Everything => Some(TextFrame::new(&hub.hello(view))),
             About::Other => None,
         };
-        let most = if matches!(self.about, About::Everything) { KEPT_HELLOS } else { KEPT };
+        let most = if matches!(self.about, About::Everything) {
+            KEPT_HELLOS
+        } else {
+            KEPT
+        };
         if by_view.len() < most {
             by_view.insert(view.clone(), text.clone());
         }

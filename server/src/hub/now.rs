@@ -36,7 +36,11 @@ impl Hub {
     pub(crate) fn gpus(&self) -> Vec<GpuRef> {
         self.read(|state| {
             let gpus = state.inventory.iter().flat_map(|inventory| &inventory.gpus);
-            gpus.map(|gpu| GpuRef { index: gpu.index, uuid: gpu.uuid.clone() }).collect()
+            gpus.map(|gpu| GpuRef {
+                index: gpu.index,
+                uuid: gpu.uuid.clone(),
+            })
+            .collect()
         })
     }
 
@@ -45,10 +49,16 @@ impl Hub {
         self.read(|state| {
             let health = |index: u32| {
                 let gpus = state.sample.iter().flat_map(|sample| &sample.gpus);
-                gpus.clone().find(|gpu| gpu.index == index).map_or(Health::Ok, |gpu| gpu.health.clone())
+                gpus.clone()
+                    .find(|gpu| gpu.index == index)
+                    .map_or(Health::Ok, |gpu| gpu.health.clone())
             };
             let gpus = state.inventory.iter().flat_map(|inventory| &inventory.gpus);
-            gpus.map(|gpu| KnownGpu { gpu: gpu.clone(), health: health(gpu.index) }).collect()
+            gpus.map(|gpu| KnownGpu {
+                gpu: gpu.clone(),
+                health: health(gpu.index),
+            })
+            .collect()
         })
     }
 
@@ -76,10 +86,22 @@ impl Hub {
     pub(crate) fn hello(&self, view: &View) -> String {
         let (collector, inventory, sample, details, events, alerts, fleet) = self.read(|state| {
             let details: Vec<_> = state.details.values().cloned().collect();
-            let events: Vec<_> = state.events.iter().filter_map(|event| view.event(event)).collect();
+            let events: Vec<_> = state
+                .events
+                .iter()
+                .filter_map(|event| view.event(event))
+                .collect();
             let (inventory, sample) = (state.inventory.clone(), state.sample.clone());
             let alerts = view.alerts(state.firing());
-            (state.collector.clone(), inventory, sample, details, events, alerts, state.has_fleet)
+            (
+                state.collector.clone(),
+                inventory,
+                sample,
+                details,
+                events,
+                alerts,
+                state.has_fleet,
+            )
         });
         write_json(&ServerFrame::Hello(Hello {
             version: VERSION.to_owned(),
@@ -87,7 +109,11 @@ impl Hub {
             collector,
             inventory: inventory.map(Arc::unwrap_or_clone),
             sample: sample.map(|sample| view.sample(&sample).into_owned()),
-            details: details.into_iter().map(Arc::unwrap_or_clone).map(|details| view.details(details)).collect(),
+            details: details
+                .into_iter()
+                .map(Arc::unwrap_or_clone)
+                .map(|details| view.details(details))
+                .collect(),
             events,
             alerts,
             history: self.newest(HELLO_MS, &Wanted::overview()),
@@ -97,16 +123,26 @@ impl Hub {
 
     /// What is wanted of the recent past alone.
     pub(crate) fn history(&self, wanted: &Wanted, view: &View) -> String {
-        write_json(&ServerFrame::History(view.history(self.newest(u64::MAX, wanted))))
+        write_json(&ServerFrame::History(
+            view.history(self.newest(u64::MAX, wanted)),
+        ))
     }
 
     /// What holds now of that which is told only when it changes, for a client that may have missed a change. Details
     /// come again by themselves.
     pub(crate) fn current_state(&self, view: &View) -> Vec<TextFrame> {
-        let (collector, inventory, firing) =
-            self.read(|state| (state.collector.clone(), state.inventory_line.clone(), state.firing()));
+        let (collector, inventory, firing) = self.read(|state| {
+            (
+                state.collector.clone(),
+                state.inventory_line.clone(),
+                state.firing(),
+            )
+        });
         let collector = encode(&ServerFrame::Collector(collector));
-        inventory.into_iter().chain([notice::alerts(view.alerts(firing)), collector]).collect()
+        inventory
+            .into_iter()
+            .chain([notice::alerts(view.alerts(firing)), collector])
+            .collect()
     }
 
     /// Everything known now, as far as it is asked for.
@@ -115,18 +151,28 @@ impl Hub {
             version: VERSION.to_owned(),
             collector: state.collector.clone(),
             inventory: state.inventory.as_deref().cloned(),
-            sample: state.sample.as_deref().map(|sample| parts.view.sample(sample).into_owned()),
+            sample: state
+                .sample
+                .as_deref()
+                .map(|sample| parts.view.sample(sample).into_owned()),
             details: state
                 .details
                 .values()
                 .filter(|_| !parts.brief)
                 .map(|details| parts.view.details((**details).clone()))
                 .collect(),
-            events: state.events.iter().filter(|_| !parts.brief).filter_map(|event| parts.view.event(event)).collect(),
+            events: state
+                .events
+                .iter()
+                .filter(|_| !parts.brief)
+                .filter_map(|event| parts.view.event(event))
+                .collect(),
             alerts: parts.view.alerts(state.firing()),
             history: None,
         });
-        snapshot.history = parts.history_ms.map(|reach_ms| parts.view.history(self.newest(reach_ms, &parts.wanted)));
+        snapshot.history = parts
+            .history_ms
+            .map(|reach_ms| parts.view.history(self.newest(reach_ms, &parts.wanted)));
         snapshot
     }
 
@@ -145,7 +191,12 @@ impl Hub {
     pub(crate) fn fresh_sample(&self, now_ms: u64) -> Option<Arc<Sample>> {
         self.read(|state| {
             let is_fresh = |sample: &&Arc<Sample>| is_fresh(sample, &state.collector, now_ms);
-            state.sample.as_ref().filter(|_| state.played_at_ms().is_none()).filter(is_fresh).cloned()
+            state
+                .sample
+                .as_ref()
+                .filter(|_| state.played_at_ms().is_none())
+                .filter(is_fresh)
+                .cloned()
         })
     }
 }

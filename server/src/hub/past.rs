@@ -31,7 +31,8 @@ use crate::{
 impl Hub {
     /// A span of the past. It may wait for the disk.
     pub(crate) fn span(&self, request: &SpanRequest) -> HistorySpan {
-        let (events, joined) = self.read(|state| (state.events.iter().cloned().collect(), state.joined.clone()));
+        let (events, joined) =
+            self.read(|state| (state.events.iter().cloned().collect(), state.joined.clone()));
         let ours = history::span(&self.history, request, events);
         match joined.map(|socket| ask::span(&socket, request)) {
             Some(Ok(theirs)) => merged(ours, theirs, &request.wanted),
@@ -52,9 +53,15 @@ impl Hub {
         let hub = Arc::clone(self);
         let restore = move |Restored { grid, events }: Restored| {
             hub.write(|state| state.events.restore(events));
-            hub.history.write().unwrap_or_else(PoisonError::into_inner).restore(grid);
+            hub.history
+                .write()
+                .unwrap_or_else(PoisonError::into_inner)
+                .restore(grid);
         };
-        self.history.write().unwrap_or_else(PoisonError::into_inner).write_to(settings, restore)
+        self.history
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .write_to(settings, restore)
     }
 
     /// Ends each ten seconds of history with them, and not with the sample behind. It never ends.
@@ -64,22 +71,35 @@ impl Hub {
             tokio::time::sleep(Duration::from_millis(rest_ms)).await;
             // A recording has a time of its own.
             let now_ms = self.now_ms();
-            self.history.write().unwrap_or_else(PoisonError::into_inner).end_bucket(now_ms, || self.used());
+            self.history
+                .write()
+                .unwrap_or_else(PoisonError::into_inner)
+                .end_bucket(now_ms, || self.used());
         }
     }
 
     /// How large the history on disk may become from now on.
     pub(crate) fn limit_history(&self, size_bytes: u64) {
-        self.history.read().unwrap_or_else(PoisonError::into_inner).limit(size_bytes);
+        self.history
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .limit(size_bytes);
     }
 
     /// Writes what is left of the history; waits for the disk, but not for long.
     pub(crate) fn end_history(&self) {
         let used = || {
-            self.usage.write().unwrap_or_else(PoisonError::into_inner).end();
+            self.usage
+                .write()
+                .unwrap_or_else(PoisonError::into_inner)
+                .end();
             self.used()
         };
-        let writer = self.history.write().unwrap_or_else(PoisonError::into_inner).end(used);
+        let writer = self
+            .history
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .end(used);
         if let Some(writer) = writer {
             writer.end();
         }
@@ -87,7 +107,10 @@ impl Hub {
 
     /// Who used how much until now.
     pub(crate) fn usage(&self) -> Usage {
-        self.usage.read().unwrap_or_else(PoisonError::into_inner).usage()
+        self.usage
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .usage()
     }
 
     /// Who used how much in a span. It may wait for the disk.
@@ -100,10 +123,16 @@ impl Hub {
 
     /// What has become known since this was asked last.
     pub(super) fn used(&self) -> Vec<Period> {
-        self.usage.write().unwrap_or_else(PoisonError::into_inner).take_fresh()
+        self.usage
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take_fresh()
     }
 
     pub(super) fn newest(&self, reach_ms: u64, wanted: &Wanted) -> History {
-        self.history.read().unwrap_or_else(PoisonError::into_inner).newest(reach_ms, wanted)
+        self.history
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .newest(reach_ms, wanted)
     }
 }

@@ -22,16 +22,27 @@ impl Hub {
     /// What is known at this moment, as alert rules see it. A collector that is replaced at once leaves no gap.
     pub(crate) fn readings(&self, now_ms: u64) -> KnownReadings {
         self.read(|state| {
-            let interval_ms = state.sample.as_ref().map_or(0, |sample| u64::from(sample.interval_ms));
+            let interval_ms = state
+                .sample
+                .as_ref()
+                .map_or(0, |sample| u64::from(sample.interval_ms));
             let is_recent = |at_ms: u64| now_ms.saturating_sub(at_ms) < late_ms(interval_ms);
-            let sample = state.sample.clone().filter(|sample| is_recent(sample.at_ms));
+            let sample = state
+                .sample
+                .clone()
+                .filter(|sample| is_recent(sample.at_ms));
             let is_watched = match state.collector.state {
                 CollectorState::Paused | CollectorState::Starting => false,
                 CollectorState::Running => sample.is_some() || !is_recent(state.collector.since_ms),
                 CollectorState::Restarting | CollectorState::Unavailable => true,
             };
             let started_ms = state.collector.since_ms;
-            KnownReadings { sample, inventory: state.inventory.clone(), is_watched, started_ms }
+            KnownReadings {
+                sample,
+                inventory: state.inventory.clone(),
+                is_watched,
+                started_ms,
+            }
         })
     }
 }

@@ -64,7 +64,9 @@ impl SampleFrame {
     /// # Errors
     /// Where writing it fails.
     pub(crate) async fn text(&self, view: &View) -> Result<TextFrame, JoinError> {
-        let (false, Some(sample)) = (*view == View::Whole, &self.sample) else { return Ok(self.line.clone()) };
+        let (false, Some(sample)) = (*view == View::Whole, &self.sample) else {
+            return Ok(self.line.clone());
+        };
         let (sample, of_view) = (Arc::clone(sample), view.clone());
         let whole = self.line.clone();
         let write = move || match of_view.sample(&sample) {
@@ -75,7 +77,9 @@ impl SampleFrame {
             let mut by_view = self.by_view.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(by_view.entry(view.clone()).or_default())
         };
-        text.get_or_try_init(|| spawn_blocking(write)).await.cloned()
+        text.get_or_try_init(|| spawn_blocking(write))
+            .await
+            .cloned()
     }
 }
 
@@ -88,9 +92,18 @@ mod tests {
 
     #[test]
     fn a_sample_without_command_lines_is_written_once_and_off_the_event_loop() {
-        let sample = Sample { seq: 0, at_ms: 1, interval_ms: 1000, gpus: Vec::new(), host: HostReader::new().read() };
+        let sample = Sample {
+            seq: 0,
+            at_ms: 1,
+            interval_ms: 1000,
+            gpus: Vec::new(),
+            host: HostReader::new().read(),
+        };
         let frame = SampleFrame::none().next("{}", Arc::new(sample));
-        let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .max_blocking_threads(1)
+            .build()
+            .unwrap();
         runtime.block_on(async {
             // The one thread beside the event loop is busy for now.
             let (release, released) = std::sync::mpsc::channel::<()>();
@@ -100,7 +113,8 @@ mod tests {
                     && frame.text(&View::ANYBODY).now_or_never().is_none()
             );
             drop(release);
-            let (one, other, _) = tokio::join!(frame.text(&View::ANYBODY), frame.text(&View::ANYBODY), busy);
+            let (one, other, _) =
+                tokio::join!(frame.text(&View::ANYBODY), frame.text(&View::ANYBODY), busy);
             assert_eq!(one.unwrap().text().as_ptr(), other.unwrap().text().as_ptr());
         });
     }

@@ -13,7 +13,9 @@ pub(crate) struct XidCounts(BTreeMap<(u32, u32), u64>);
 
 impl XidCounts {
     pub(crate) fn count(&mut self, event: &Event) {
-        let (Some(gpu), EventKind::Xid(report)) = (&event.gpu, &event.what) else { return };
+        let (Some(gpu), EventKind::Xid(report)) = (&event.gpu, &event.what) else {
+            return;
+        };
         let place = (gpu.index, report.code);
         if self.0.len() < MOST || self.0.contains_key(&place) {
             *self.0.entry(place).or_default() += 1;
@@ -22,7 +24,9 @@ impl XidCounts {
 
     /// Code and count of each that this GPU has had.
     pub(crate) fn of_gpu(&self, index: u32) -> impl Iterator<Item = (u32, u64)> {
-        self.0.range((index, 0)..=(index, u32::MAX)).map(|((_, code), count)| (*code, *count))
+        self.0
+            .range((index, 0)..=(index, u32::MAX))
+            .map(|((_, code), count)| (*code, *count))
     }
 }
 
@@ -37,8 +41,18 @@ mod tests {
         let mut counts = XidCounts::default();
         let mut xid = |gpu: Option<u32>, code| {
             let gpu = gpu.map(|index| GpuRef { index, uuid: None });
-            let report = XidReport { code, pid: None, meaning: String::new(), advice: String::new(), message: None };
-            counts.count(&Event { at_ms: 1, gpu, what: EventKind::Xid(report) });
+            let report = XidReport {
+                code,
+                pid: None,
+                meaning: String::new(),
+                advice: String::new(),
+                message: None,
+            };
+            counts.count(&Event {
+                at_ms: 1,
+                gpu,
+                what: EventKind::Xid(report),
+            });
         };
         for (gpu, code) in [(0, 79), (1, 13), (1, 79), (1, 13)] {
             xid(Some(gpu), code);

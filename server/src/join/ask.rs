@@ -22,11 +22,20 @@ const RECENT_POINTS: u32 = 600;
 
 /// What it knows of a span of the past; an error where it does not answer, or is not understood.
 pub(crate) fn span(socket: &Path, request: &SpanRequest) -> io::Result<HistorySpan> {
-    let SpanRequest { from_ms, to_ms, points, resolution_ms, wanted } = request;
+    let SpanRequest {
+        from_ms,
+        to_ms,
+        points,
+        resolution_ms,
+        wanted,
+    } = request;
     let metrics = wanted.ids().join(",");
-    let resolution = resolution_ms.map_or_else(String::new, |resolution_ms| format!("&resolution_ms={resolution_ms}"));
-    let target =
-        format!("/api/v1/history?from_ms={from_ms}&to_ms={to_ms}&points={points}&metrics={metrics}{resolution}");
+    let resolution = resolution_ms.map_or_else(String::new, |resolution_ms| {
+        format!("&resolution_ms={resolution_ms}")
+    });
+    let target = format!(
+        "/api/v1/history?from_ms={from_ms}&to_ms={to_ms}&points={points}&metrics={metrics}{resolution}"
+    );
     Ok(serde_json::from_slice(&get(socket, &target)?)?)
 }
 
@@ -35,7 +44,11 @@ pub(crate) fn usage(socket: &Path, span: &Range<u64>) -> io::Result<Usage> {
     let target = format!("/api/v1/usage?from_ms={}&to_ms={}", span.start, span.end);
     let usage: Usage = serde_json::from_slice(&get(socket, &target)?)?;
     // An older one answers with all since its start.
-    if usage.oldest_ms.is_some() { Ok(usage) } else { Err(io::ErrorKind::Unsupported.into()) }
+    if usage.oldest_ms.is_some() {
+        Ok(usage)
+    } else {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 /// All that it knows of the last so many milliseconds.
@@ -43,7 +56,13 @@ pub(super) fn recent(socket: &Path, now_ms: u64, reach_ms: u64) -> io::Result<Hi
     let from_ms = now_ms.saturating_sub(reach_ms);
     span(
         socket,
-        &SpanRequest { from_ms, to_ms: now_ms, points: RECENT_POINTS, resolution_ms: None, wanted: Wanted::all() },
+        &SpanRequest {
+            from_ms,
+            to_ms: now_ms,
+            points: RECENT_POINTS,
+            resolution_ms: None,
+            wanted: Wanted::all(),
+        },
     )
 }
 
@@ -56,10 +75,17 @@ pub(crate) fn get(socket: &Path, target: &str) -> io::Result<Vec<u8>> {
     let mut answer = Vec::new();
     stream.take(LONGEST).read_to_end(&mut answer)?;
     let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
-    let end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n").ok_or_else(|| invalid("no HTTP"))?;
+    let end = answer
+        .windows(4)
+        .position(|bytes| bytes == b"\r\n\r\n")
+        .ok_or_else(|| invalid("no HTTP"))?;
     let body = answer.split_off(end + 4);
     let status = answer.split(|byte| *byte == b' ').nth(1);
-    if status == Some(b"200") { Ok(body) } else { Err(invalid(String::from_utf8_lossy(&body).trim())) }
+    if status == Some(b"200") {
+        Ok(body)
+    } else {
+        Err(invalid(String::from_utf8_lossy(&body).trim()))
+    }
 }
 
 #[cfg(test)]
@@ -73,8 +99,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("socket");
         let listener = UnixListener::bind(&socket).unwrap();
-        let answers =
-            ["HTTP/1.0 200 OK\r\nx: y\r\n\r\nbody", "HTTP/1.0 400 Bad Request\r\n\r\nno such metric\n", "SSH"];
+        let answers = [
+            "HTTP/1.0 200 OK\r\nx: y\r\n\r\nbody",
+            "HTTP/1.0 400 Bad Request\r\n\r\nno such metric\n",
+            "SSH",
+        ];
         let serving = thread::spawn(move || {
             for answer in answers {
                 let (mut stream, _) = listener.accept().unwrap();
@@ -85,7 +114,10 @@ mod tests {
             }
         });
         assert_eq!(get(&socket, "/x").unwrap(), b"body");
-        assert_eq!(get(&socket, "/x").unwrap_err().to_string(), "no such metric");
+        assert_eq!(
+            get(&socket, "/x").unwrap_err().to_string(),
+            "no such metric"
+        );
         assert!(get(&socket, "/x").is_err());
         serving.join().unwrap();
         assert!(get(&socket, "/x").is_err(), "nobody listens");

@@ -24,7 +24,11 @@ pub(super) struct Attempts {
 impl Attempts {
     /// The first is due.
     pub(super) fn new() -> Self {
-        Self { due: Instant::now(), next: SHORTEST, waits: Duration::ZERO }
+        Self {
+            due: Instant::now(),
+            next: SHORTEST,
+            waits: Duration::ZERO,
+        }
     }
 
     pub(super) fn is_due(&self) -> bool {

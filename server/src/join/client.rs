@@ -40,16 +40,26 @@ pub(super) enum Refused {
 impl Connection {
     pub(super) async fn open(path: &Path) -> Result<Self, Refused> {
         let opened = timeout(FIRST_FRAME, Self::connect(path)).await;
-        opened.unwrap_or_else(|_| Err(Refused::Unfit(format!("it does not answer within {} s", FIRST_FRAME.as_secs()))))
+        opened.unwrap_or_else(|_| {
+            Err(Refused::Unfit(format!(
+                "it does not answer within {} s",
+                FIRST_FRAME.as_secs()
+            )))
+        })
     }
 
     async fn connect(path: &Path) -> Result<Self, Refused> {
-        let stream = UnixStream::connect(path).await.map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Refused::Absent,
-            _ => Refused::Unfit(error.to_string()),
-        })?;
+        let stream = UnixStream::connect(path)
+            .await
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Refused::Absent,
+                _ => Refused::Unfit(error.to_string()),
+            })?;
         // The kernel knows no PID of who listens in a PID namespace that this process does not see.
-        if stream.peer_cred().is_ok_and(|peer| peer.pid().is_none_or(|pid| pid <= 0)) {
+        if stream
+            .peer_cred()
+            .is_ok_and(|peer| peer.pid().is_none_or(|pid| pid <= 0))
+        {
             return Err(Refused::Unfit(
                 "processes have other numbers there: it is in another PID namespace".to_owned(),
             ));
@@ -57,14 +67,19 @@ impl Connection {
         let unfit = |error: &dyn std::fmt::Display| Refused::Unfit(error.to_string());
         let config = WebSocketConfig::default().read_buffer_size(READ_BUFFER);
         let url = "ws://localhost/api/v1/stream";
-        let (socket, _) = client_async_with_config(url, stream, Some(config)).await.map_err(|error| unfit(&error))?;
+        let (socket, _) = client_async_with_config(url, stream, Some(config))
+            .await
+            .map_err(|error| unfit(&error))?;
         let mut frames = Frames(socket);
         let text = frames.next().await.map_err(|error| unfit(&error))?;
         if type_of(&text).ok().as_deref() != Some("hello") {
             return Err(Refused::Unfit("no gpumon server listens there".to_owned()));
         }
-        let hello: Hello = serde_json::from_str(&text)
-            .map_err(|error| Refused::Unfit(format!("it is of another version, install the same ({error})")))?;
+        let hello: Hello = serde_json::from_str(&text).map_err(|error| {
+            Refused::Unfit(format!(
+                "it is of another version, install the same ({error})"
+            ))
+        })?;
         match why_unfit(&hello) {
             Some(why) => Err(Refused::Unfit(why)),
             None => Ok(Self { hello, frames }),
@@ -77,7 +92,9 @@ impl Frames {
     pub(super) async fn next(&mut self) -> Result<String, String> {
         loop {
             let received = timeout(SILENCE, self.0.next()).await;
-            match received.map_err(|_| format!("it has sent nothing for {} s", SILENCE.as_secs()))? {
+            match received
+                .map_err(|_| format!("it has sent nothing for {} s", SILENCE.as_secs()))?
+            {
                 Some(Ok(Message::Text(text))) => return Ok(text.as_str().to_owned()),
                 Some(Ok(Message::Close(_))) | None => return Err("it has ended".to_owned()),
                 Some(Ok(_)) => {}
@@ -89,7 +106,8 @@ impl Frames {
     pub(super) async fn send(&mut self, frame: &ClientFrame) -> Result<(), String> {
         let text = serde_json::to_string(frame).expect("a frame is JSON");
         let sent = timeout(SILENCE, self.0.send(Message::text(text))).await;
-        sent.map_err(|_| "it accepts no requests".to_owned())?.map_err(|error| error.to_string())
+        sent.map_err(|_| "it accepts no requests".to_owned())?
+            .map_err(|error| error.to_string())
     }
 }
 
@@ -105,8 +123,13 @@ fn why_unfit(hello: &Hello) -> Option<String> {
     if let Some(joined) = &hello.collector.joined {
         return Some(format!("it has joined the one at {joined} itself"));
     }
-    (hello.collector.state == CollectorState::Unavailable)
-        .then(|| hello.collector.message.clone().unwrap_or_else(|| "it reads no GPUs".to_owned()))
+    (hello.collector.state == CollectorState::Unavailable).then(|| {
+        hello
+            .collector
+            .message
+            .clone()
+            .unwrap_or_else(|| "it reads no GPUs".to_owned())
+    })
 }
 
 #[cfg(test)]
@@ -125,11 +148,15 @@ mod tests {
             });
             why_unfit(&serde_json::from_value(hello).unwrap())
         };
-        let collector = |state: &str| json!({ "state": state, "since_ms": 1, "message": "no driver" });
+        let collector =
+            |state: &str| json!({ "state": state, "since_ms": 1, "message": "no driver" });
         for state in ["running", "starting", "paused", "restarting"] {
             assert_eq!(of(collector(state), json!(null)), None, "{state}");
         }
-        assert_eq!(of(collector("unavailable"), json!(null)).unwrap(), "no driver");
+        assert_eq!(
+            of(collector("unavailable"), json!(null)).unwrap(),
+            "no driver"
+        );
         let mut joined = collector("running");
         joined["joined"] = json!("/run/other.sock");
         assert!(of(joined, json!(null)).unwrap().contains("/run/other.sock"));

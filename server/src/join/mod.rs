@@ -70,7 +70,14 @@ impl Join {
         interval: watch::Receiver<Duration>,
         watchers: watch::Receiver<usize>,
     ) -> Self {
-        Self { settings, interval, watchers, attempts: Attempts::new(), refusal: None, own: None }
+        Self {
+            settings,
+            interval,
+            watchers,
+            attempts: Attempts::new(),
+            refusal: None,
+            own: None,
+        }
     }
 
     /// Shows what that server tells, for as long as it does. It returns when it is time for a collector of this server's
@@ -79,7 +86,9 @@ impl Join {
         if !self.attempts.is_due() {
             return;
         }
-        let Some(mut connection) = self.connect().await else { return };
+        let Some(mut connection) = self.connect().await else {
+            return;
+        };
         let socket = self.settings.socket.display().to_string();
         tracing::info!("joined the server at {socket}: it reads the GPUs for this one, too");
         let joined = hub.join(self.settings.socket.clone());
@@ -93,7 +102,8 @@ impl Join {
                     // One that lets nobody stay is given up all the same.
                     let until = give_up.filter(|_| connected.elapsed() < GRACE);
                     let until = *give_up.insert(until.unwrap_or_else(|| Instant::now() + GRACE));
-                    let message = format!("no connection to the server at {socket} ({why}); retrying");
+                    let message =
+                        format!("no connection to the server at {socket} ({why}); retrying");
                     hub.set_collector_state(CollectorState::Restarting, Some(message));
                     match self.connect_until(until).await {
                         Some(again) => connection = again,
@@ -131,7 +141,10 @@ impl Join {
             Err(Refused::Unfit(why)) => Some(why),
         };
         self.attempts.failed(refusal.is_none());
-        if let Some(why) = refusal.as_ref().filter(|why| self.refusal.as_ref() != Some(why)) {
+        if let Some(why) = refusal
+            .as_ref()
+            .filter(|why| self.refusal.as_ref() != Some(why))
+        {
             let socket = self.settings.socket.display();
             tracing::warn!("not joining the server at {socket}: {why}; reading the GPUs here");
         }

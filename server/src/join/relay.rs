@@ -31,7 +31,12 @@ impl Join {
         }
     }
 
-    async fn pass_on(&mut self, hello: Hello, frames: &mut Frames, hub: &Arc<Hub>) -> Result<Infallible, Left> {
+    async fn pass_on(
+        &mut self,
+        hello: Hello,
+        frames: &mut Frames,
+        hub: &Arc<Hub>,
+    ) -> Result<Infallible, Left> {
         self.adopt(hello, hub).await?;
         let (mut asked, mut has_traces, mut is_watched) = (None, false, true);
         loop {
@@ -42,11 +47,17 @@ impl Join {
             }
             if has_traces != hub.wants_traces() {
                 has_traces = !has_traces;
-                frames.send(&ClientFrame::Traces { on: has_traces }).await.map_err(Left::Lost)?;
+                frames
+                    .send(&ClientFrame::Traces { on: has_traces })
+                    .await
+                    .map_err(Left::Lost)?;
             }
             if is_watched != (*self.watchers.borrow_and_update() > 0) {
                 is_watched = !is_watched;
-                frames.send(&ClientFrame::Watching { on: is_watched }).await.map_err(Left::Lost)?;
+                frames
+                    .send(&ClientFrame::Watching { on: is_watched })
+                    .await
+                    .map_err(Left::Lost)?;
             }
             let text = tokio::select! {
                 text = frames.next() => text.map_err(Left::Lost)?,
@@ -75,25 +86,37 @@ impl Join {
     }
 
     async fn take_in(&mut self, text: &str, hub: &Hub) -> Result<(), Left> {
-        let bad =
-            |error: serde_json::Error| Left::Unfit(format!("it is of another version, install the same ({error})"));
+        let bad = |error: serde_json::Error| {
+            Left::Unfit(format!(
+                "it is of another version, install the same ({error})"
+            ))
+        };
         let kind = type_of(text).map_err(bad)?.into_owned();
         match &*kind {
             "inventory" | "sample" | "details" | "event" | "trace" => {
                 let record = Record::decode(text).map_err(bad)?;
                 let is_changed = matches!(record, Record::Sample(_) | Record::Event(_));
-                let (record, changed) = if is_changed { self.described(record).await? } else { (record, None) };
+                let (record, changed) = if is_changed {
+                    self.described(record).await?
+                } else {
+                    (record, None)
+                };
                 hub.relay(changed.as_deref().unwrap_or(text), record);
             }
             "alerts" => {
-                let firing: Vec<FiringAlert> =
-                    Object::parse(text).and_then(|mut frame| frame.take("firing")).map_err(bad)?;
+                let firing: Vec<FiringAlert> = Object::parse(text)
+                    .and_then(|mut frame| frame.take("firing"))
+                    .map_err(bad)?;
                 hub.set_firing_there(firing);
             }
             "collector" => {
                 let status: CollectorStatus = serde_json::from_str(text).map_err(bad)?;
                 if status.state == CollectorState::Unavailable {
-                    return Err(Left::Unfit(status.message.unwrap_or_else(|| "it reads no GPUs".to_owned())));
+                    return Err(Left::Unfit(
+                        status
+                            .message
+                            .unwrap_or_else(|| "it reads no GPUs".to_owned()),
+                    ));
                 }
                 hub.collector_status(status.state, status.message, status.resumes_ms);
             }
@@ -107,9 +130,11 @@ impl Join {
     /// loop: processes decide how long reading them takes.
     async fn described(&mut self, record: Record) -> Result<(Record, Option<String>), Left> {
         let is_about_processes = match &record {
-            Record::Sample(sample) => {
-                sample.gpus.iter().any(|gpu| gpu.processes.value().is_some_and(|processes| !processes.is_empty()))
-            }
+            Record::Sample(sample) => sample.gpus.iter().any(|gpu| {
+                gpu.processes
+                    .value()
+                    .is_some_and(|processes| !processes.is_empty())
+            }),
             _ => true,
         };
         if !is_about_processes {
@@ -122,24 +147,35 @@ impl Join {
             let (record, text) = describe(record, &mut own, patience);
             (own, record, text)
         });
-        let (own, record, text) = described.await.map_err(|error| Left::Unfit(error.to_string()))?;
+        let (own, record, text) = described
+            .await
+            .map_err(|error| Left::Unfit(error.to_string()))?;
         self.own = Some(own);
         Ok((record, text))
     }
 }
 
-fn describe(mut record: Record, own: &mut OwnProcesses, patience: Duration) -> (Record, Option<String>) {
+fn describe(
+    mut record: Record,
+    own: &mut OwnProcesses,
+    patience: Duration,
+) -> (Record, Option<String>) {
     let is_changed = match &mut record {
         Record::Sample(sample) => own.fill(&mut sample.gpus, patience),
         Record::Event(event) => own.name(event, patience),
         _ => false,
     };
-    let text =
-        is_changed.then(|| serde_json::to_string(&record).expect("records have string keys and no failing parts"));
+    let text = is_changed.then(|| {
+        serde_json::to_string(&record).expect("records have string keys and no failing parts")
+    });
     (record, text)
 }
 
 fn interval_frame(interval: Duration) -> ClientFrame {
     let (shortest, longest) = INTERVAL_MS.into_inner();
-    ClientFrame::Interval { ms: u32::try_from(interval.as_millis()).unwrap_or(longest).clamp(shortest, longest) }
+    ClientFrame::Interval {
+        ms: u32::try_from(interval.as_millis())
+            .unwrap_or(longest)
+            .clamp(shortest, longest),
+    }
 }

@@ -2,7 +2,9 @@
 
 use gpumon_probe::{allocation::AllocatedDevice, model::Allocation, owner::clean_name};
 
-use super::pod_resources::{ClaimResource, ContainerDevices, ContainerResources, ListPodResourcesResponse};
+use super::pod_resources::{
+    ClaimResource, ContainerDevices, ContainerResources, ListPodResourcesResponse,
+};
 
 /// NVIDIA's driver for dynamic resource allocation.
 const DRA_DRIVER: &str = "gpu.nvidia.com";
@@ -14,7 +16,11 @@ pub(super) fn allocated(answer: ListPodResourcesResponse) -> Vec<AllocatedDevice
             for device in of_container(&container) {
                 let [namespace, pod, container] =
                     [&pod.namespace, &pod.name, &container.name].map(|name| clean_name(name));
-                let to = Allocation::Kubernetes { namespace, pod, container };
+                let to = Allocation::Kubernetes {
+                    namespace,
+                    pod,
+                    container,
+                };
                 let device = AllocatedDevice { device, to };
                 if all.len() < MOST && !all.contains(&device) {
                     all.push(device);
@@ -33,7 +39,10 @@ const MOST: usize = 4096;
 
 fn of_container(container: &ContainerResources) -> impl Iterator<Item = String> {
     let by_plugin = container.devices.iter().flat_map(of_plugin);
-    let claims = container.dynamic_resources.iter().flat_map(|resource| &resource.claim_resources);
+    let claims = container
+        .dynamic_resources
+        .iter()
+        .flat_map(|resource| &resource.claim_resources);
     by_plugin.chain(claims.filter_map(of_claim))
 }
 
@@ -41,22 +50,38 @@ fn of_container(container: &ContainerResources) -> impl Iterator<Item = String> 
 /// files, as `nvidia0`, or `nvidia0/vgpu1` of a shared one.
 fn of_plugin(devices: &ContainerDevices) -> impl Iterator<Item = String> {
     let is_nvidia = devices.resource_name.starts_with("nvidia.com/");
-    let ids = devices.device_ids.iter().filter(move |id| is_nvidia && id.len() <= LONGEST_ID);
+    let ids = devices
+        .device_ids
+        .iter()
+        .filter(move |id| is_nvidia && id.len() <= LONGEST_ID);
     ids.filter_map(|id| {
-        let device = id.split_once("::").map_or(id.as_str(), |(device, _)| device);
+        let device = id
+            .split_once("::")
+            .map_or(id.as_str(), |(device, _)| device);
         if device.starts_with("GPU-") || device.starts_with("MIG-") {
             return Some(device.to_owned());
         }
-        let number = device.split_once("/vgpu").map_or(device, |(device, _)| device).strip_prefix("nvidia")?;
+        let number = device
+            .split_once("/vgpu")
+            .map_or(device, |(device, _)| device)
+            .strip_prefix("nvidia")?;
         by_minor(number)
     })
 }
 
 /// A GPU is `gpu-N` there. A MIG device is named by its place on the GPU, of which nothing here knows.
 fn of_claim(claim: &ClaimResource) -> Option<String> {
-    by_minor(claim.device_name.strip_prefix("gpu-").filter(|_| claim.driver_name == DRA_DRIVER)?)
+    by_minor(
+        claim
+            .device_name
+            .strip_prefix("gpu-")
+            .filter(|_| claim.driver_name == DRA_DRIVER)?,
+    )
 }
 
 fn by_minor(number: &str) -> Option<String> {
-    number.parse::<u16>().ok().map(|minor| format!("gpu-{minor}"))
+    number
+        .parse::<u16>()
+        .ok()
+        .map(|minor| format!("gpu-{minor}"))
 }

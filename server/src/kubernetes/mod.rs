@@ -77,5 +77,7 @@ pub(crate) fn fuzz(answer: &[u8]) {
 
 async fn ask(socket: &Path, patience: Duration) -> Result<Vec<AllocatedDevice>, QueryError> {
     let answer = timeout(patience, pod_resources::list(socket)).await;
-    Ok(devices::allocated(answer.map_err(|_| QueryError::NoAnswer(patience))??))
+    Ok(devices::allocated(
+        answer.map_err(|_| QueryError::NoAnswer(patience))??,
+    ))
 }

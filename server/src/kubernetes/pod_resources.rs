@@ -95,8 +95,11 @@ pub(super) enum QueryError {
 
 /// What every pod of this machine holds.
 pub(super) async fn list(socket: &Path) -> Result<ListPodResourcesResponse, QueryError> {
-    let stream = UnixStream::connect(socket).await.map_err(QueryError::Connect)?;
-    let (mut sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await?;
+    let stream = UnixStream::connect(socket)
+        .await
+        .map_err(QueryError::Connect)?;
+    let (mut sender, connection) =
+        http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await?;
     let request = Request::post(LIST)
         .header(CONTENT_TYPE, "application/grpc")
         .header("te", "trailers")
@@ -110,13 +113,15 @@ pub(super) async fn list(socket: &Path) -> Result<ListPodResourcesResponse, Quer
         }
         // A refusal can be all that comes.
         check(&head.headers)?;
-        let answer = Limited::new(body, LONGEST + HEAD).collect().await.map_err(|error| {
-            match error.downcast::<hyper::Error>() {
-                Ok(error) => QueryError::Broken(*error),
-                Err(error) if error.is::<LengthLimitError>() => QueryError::TooLong,
-                Err(_) => QueryError::NotGrpc("no body"),
-            }
-        })?;
+        let answer =
+            Limited::new(body, LONGEST + HEAD)
+                .collect()
+                .await
+                .map_err(|error| match error.downcast::<hyper::Error>() {
+                    Ok(error) => QueryError::Broken(*error),
+                    Err(error) if error.is::<LengthLimitError>() => QueryError::TooLong,
+                    Err(_) => QueryError::NotGrpc("no body"),
+                })?;
         let status = answer.trailers().cloned().unwrap_or_default();
         check(&status)?;
         if status.get("grpc-status").is_none() {
@@ -138,7 +143,8 @@ fn check(headers: &HeaderMap) -> Result<(), QueryError> {
         None => Ok(()),
         Some(code) if code == "0" => Ok(()),
         Some(code) => {
-            let message = text("grpc-message").map_or_else(String::new, |message| format!(": {message}"));
+            let message =
+                text("grpc-message").map_or_else(String::new, |message| format!(": {message}"));
             let [code, message] = [&code, &*message].map(gpumon_probe::owner::clean_name);
             Err(QueryError::Refused { code, message })
         }

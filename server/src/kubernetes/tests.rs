@@ -23,40 +23,94 @@ async fn answered(answer: Answer) -> Result<Vec<AllocatedDevice>, QueryError> {
 
 /// What is told of these devices of one resource.
 async fn devices(resource: &str, ids: &[&str]) -> Vec<String> {
-    let answer = answered(pods(&[pod("research", "train-0", "trainer", resource, ids)])).await;
-    answer.unwrap().into_iter().map(|device| device.device).collect()
+    let answer = answered(pods(&[pod(
+        "research", "train-0", "trainer", resource, ids,
+    )]))
+    .await;
+    answer
+        .unwrap()
+        .into_iter()
+        .map(|device| device.device)
+        .collect()
 }
 
 #[tokio::test]
 async fn pods_are_told_with_namespace_and_container() {
     let answer = pods(&[
-        pod("research", "train-0", "trainer", "nvidia.com/gpu", &["GPU-1", "GPU-2"]),
+        pod(
+            "research",
+            "train-0",
+            "trainer",
+            "nvidia.com/gpu",
+            &["GPU-1", "GPU-2"],
+        ),
         pod("default", "web", "nginx", "example.com/nic", &["GPU-3"]),
-        PodResources { name: "empty".to_owned(), namespace: "default".to_owned(), containers: Vec::new() },
+        PodResources {
+            name: "empty".to_owned(),
+            namespace: "default".to_owned(),
+            containers: Vec::new(),
+        },
     ]);
     let told = answered(answer).await.unwrap();
     let [namespace, pod, container] = ["research", "train-0", "trainer"].map(str::to_owned);
-    let to = Allocation::Kubernetes { namespace, pod, container };
-    let device = |device: &str| AllocatedDevice { device: device.to_owned(), to: to.clone() };
+    let to = Allocation::Kubernetes {
+        namespace,
+        pod,
+        container,
+    };
+    let device = |device: &str| AllocatedDevice {
+        device: device.to_owned(),
+        to: to.clone(),
+    };
     assert_eq!(told, [device("GPU-1"), device("GPU-2")]);
 }
 
 #[tokio::test]
 async fn devices_are_known_by_the_names_that_plugins_give_them() {
-    assert_eq!(devices("nvidia.com/gpu.shared", &["GPU-1::0", "GPU-1::7"]).await, ["GPU-1"]);
-    assert_eq!(devices("nvidia.com/mig-1g.10gb", &["MIG-1"]).await, ["MIG-1"]);
-    assert_eq!(devices("nvidia.com/gpu", &["nvidia2", "nvidia0/vgpu1"]).await, ["gpu-2", "gpu-0"]);
-    for unknown in ["0", "", "nvidia", "nvidia0/gi3", "nvidia99999999999", "::", "gpu-1"] {
-        assert_eq!(devices("nvidia.com/gpu", &[unknown]).await, [""; 0], "{unknown}");
+    assert_eq!(
+        devices("nvidia.com/gpu.shared", &["GPU-1::0", "GPU-1::7"]).await,
+        ["GPU-1"]
+    );
+    assert_eq!(
+        devices("nvidia.com/mig-1g.10gb", &["MIG-1"]).await,
+        ["MIG-1"]
+    );
+    assert_eq!(
+        devices("nvidia.com/gpu", &["nvidia2", "nvidia0/vgpu1"]).await,
+        ["gpu-2", "gpu-0"]
+    );
+    for unknown in [
+        "0",
+        "",
+        "nvidia",
+        "nvidia0/gi3",
+        "nvidia99999999999",
+        "::",
+        "gpu-1",
+    ] {
+        assert_eq!(
+            devices("nvidia.com/gpu", &[unknown]).await,
+            [""; 0],
+            "{unknown}"
+        );
     }
 }
 
 #[tokio::test]
 async fn names_are_shortened_and_cleaned() {
     let long = format!("GPU-{}", "1".repeat(5000));
-    let hostile = pod("a\u{1b}[2J", &"x".repeat(5000), "c\nd", "nvidia.com/gpu", &["GPU-1", &long]);
+    let hostile = pod(
+        "a\u{1b}[2J",
+        &"x".repeat(5000),
+        "c\nd",
+        "nvidia.com/gpu",
+        &["GPU-1", &long],
+    );
     let told = serde_json::to_string(&answered(pods(&[hostile])).await.unwrap()).unwrap();
-    assert!(told.len() < 500 && !told.contains("\\u001b") && !told.contains("\\n"), "{told}");
+    assert!(
+        told.len() < 500 && !told.contains("\\u001b") && !told.contains("\\n"),
+        "{told}"
+    );
 }
 
 #[tokio::test]
@@ -64,7 +118,12 @@ async fn a_claim_tells_of_a_gpu_by_its_minor_number() {
     let mut claiming = pod("research", "train-0", "trainer", "example.com/none", &[]);
     let claim = |driver: &str, device: &str| {
         let [driver_name, device_name, pool_name] = [driver, device, "node-1"].map(str::to_owned);
-        ClaimResource { cdi_devices: Vec::new(), driver_name, pool_name, device_name }
+        ClaimResource {
+            cdi_devices: Vec::new(),
+            driver_name,
+            pool_name,
+            device_name,
+        }
     };
     claiming.containers[0].dynamic_resources = vec![DynamicResource {
         claim_name: "gpus".to_owned(),
@@ -76,14 +135,20 @@ async fn a_claim_tells_of_a_gpu_by_its_minor_number() {
         ],
     }];
     let told = answered(pods(&[claiming])).await.unwrap();
-    assert_eq!(told.iter().map(|device| &device.device).collect::<Vec<_>>(), ["gpu-3"]);
+    assert_eq!(
+        told.iter().map(|device| &device.device).collect::<Vec<_>>(),
+        ["gpu-3"]
+    );
 }
 
 #[tokio::test]
 async fn a_kubelet_that_does_not_answer_as_it_should_is_reported_with_what_it_does() {
     let (_folder, socket) = folder();
     let told = |error: QueryError| error.to_string();
-    assert!(matches!(ask(&socket, LONG).await, Err(QueryError::Connect(_))));
+    assert!(matches!(
+        ask(&socket, LONG).await,
+        Err(QueryError::Connect(_))
+    ));
     assert_eq!(
         told(answered(Answer::Refused).await.unwrap_err()),
         "it refuses with gRPC status 8: rejected by rate limit"
@@ -92,8 +157,17 @@ async fn a_kubelet_that_does_not_answer_as_it_should_is_reported_with_what_it_do
     let error = ask(&socket, Duration::from_millis(1500)).await.unwrap_err();
     assert_eq!(told(error), "no answer within 1 s");
     drop(hung);
-    let long = pod("research", &"x".repeat(17 << 20), "trainer", "nvidia.com/gpu", &["GPU-1"]);
-    assert_eq!(told(answered(pods(&[long])).await.unwrap_err()), "its answer has more than 16 MiB");
+    let long = pod(
+        "research",
+        &"x".repeat(17 << 20),
+        "trainer",
+        "nvidia.com/gpu",
+        &["GPU-1"],
+    );
+    assert_eq!(
+        told(answered(pods(&[long])).await.unwrap_err()),
+        "its answer has more than 16 MiB"
+    );
 }
 
 #[tokio::test]
@@ -106,20 +180,40 @@ async fn something_else_at_its_socket_is_no_kubelet() {
             let _ = stream.write_all(greeting.as_bytes()).await;
         });
         let error = error.unwrap_err();
-        assert!(matches!(error, QueryError::Broken(_)), "{greeting:?}: {error}");
+        assert!(
+            matches!(error, QueryError::Broken(_)),
+            "{greeting:?}: {error}"
+        );
     }
 }
 
 #[test]
 fn an_answer_is_one_whole_message() {
     use super::pod_resources::message;
-    let read = |bytes: &'static [u8]| message(bytes.into()).map(|answer| answer.pod_resources.len());
+    let read =
+        |bytes: &'static [u8]| message(bytes.into()).map(|answer| answer.pod_resources.len());
     assert_eq!(read(b"\0\0\0\0\0").unwrap(), 0);
     assert_eq!(read(b"\0\0\0\0\x02\x0a\0").unwrap(), 1);
-    for broken in [&b""[..], b"\0\0\0\0", b"\x01\0\0\0\0", b"\0\0\0\0\x01", b"\0\0\0\0\0\0", b"\0\xff\xff\xff\xff"] {
-        assert!(matches!(read(broken), Err(QueryError::NotGrpc(_))), "{broken:?}");
+    for broken in [
+        &b""[..],
+        b"\0\0\0\0",
+        b"\x01\0\0\0\0",
+        b"\0\0\0\0\x01",
+        b"\0\0\0\0\0\0",
+        b"\0\xff\xff\xff\xff",
+    ] {
+        assert!(
+            matches!(read(broken), Err(QueryError::NotGrpc(_))),
+            "{broken:?}"
+        );
     }
-    for malformed in [&b"\0\0\0\0\x02\x0a\x05"[..], b"\0\0\0\0\x05\x0a\x03\x0a\x01\xff"] {
-        assert!(matches!(read(malformed), Err(QueryError::Malformed(_))), "{malformed:?}");
+    for malformed in [
+        &b"\0\0\0\0\x02\x0a\x05"[..],
+        b"\0\0\0\0\x05\x0a\x03\x0a\x01\xff",
+    ] {
+        assert!(
+            matches!(read(malformed), Err(QueryError::Malformed(_))),
+            "{malformed:?}"
+        );
     }
 }

@@ -31,15 +31,30 @@ pub(super) enum Version {
 /// Fields that dashboards and alerts ask for and gpumon does not tell, and why.
 #[cfg(test)]
 pub(super) const NOT_AVAILABLE: &[(&str, &str)] = &[
-    ("DCGM_FI_DEV_VGPU_LICENSE_STATUS", "licenses of virtual GPUs are not read"),
+    (
+        "DCGM_FI_DEV_VGPU_LICENSE_STATUS",
+        "licenses of virtual GPUs are not read",
+    ),
     (
         "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL, DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL",
         "both are counted as one: `DCGM_FI_DEV_NVLINK_ERROR_DL_CRC`",
     ),
-    ("DCGM_FI_DEV_NVLINK_BANDWIDTH_L0 to L17", "series by link are `/metrics?links=true`, under names of their own"),
-    ("DCGM_FI_DEV_ECC_SBE_VOL_L1 and others by location", "they are `gpumon_gpu_ecc_location_errors_total`"),
-    ("DCGM_FI_DEV_APP_SM_CLOCK", "the application clock that is read is that of the graphics engine"),
-    ("DCGM_FI_DEV_TOTAL_APP_CLOCKS_VIOLATION, DCGM_FI_DEV_TOTAL_BASE_CLOCKS_VIOLATION", "NVML does not tell them"),
+    (
+        "DCGM_FI_DEV_NVLINK_BANDWIDTH_L0 to L17",
+        "series by link are `/metrics?links=true`, under names of their own",
+    ),
+    (
+        "DCGM_FI_DEV_ECC_SBE_VOL_L1 and others by location",
+        "they are `gpumon_gpu_ecc_location_errors_total`",
+    ),
+    (
+        "DCGM_FI_DEV_APP_SM_CLOCK",
+        "the application clock that is read is that of the graphics engine",
+    ),
+    (
+        "DCGM_FI_DEV_TOTAL_APP_CLOCKS_VIOLATION, DCGM_FI_DEV_TOTAL_BASE_CLOCKS_VIOLATION",
+        "NVML does not tell them",
+    ),
     (
         "DCGM_FI_DEV_GPU_POWER_THROTTLE_SECONDS_TOTAL and others of DCGM 4.7",
         "the `…_VIOLATION` counters have the same, also in `format=dcgm-4.9`",
@@ -55,7 +70,11 @@ pub(super) const NOT_AVAILABLE: &[(&str, &str)] = &[
 ];
 
 pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>, version: Version) {
-    let gpus: Vec<_> = scrape.gpus.iter().map(|told| (told, DeviceLabels::new(scrape, told, version))).collect();
+    let gpus: Vec<_> = scrape
+        .gpus
+        .iter()
+        .map(|told| (told, DeviceLabels::new(scrape, told, version)))
+        .collect();
     for field in GPU_FIELDS {
         let Some(dcgm) = field.dcgm else { continue };
         let mut family = page.family(version.name(dcgm), field.kind.into(), field.help);
@@ -64,18 +83,28 @@ pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>, version: Version) {
         for (gpu, labels) in &gpus {
             match (gpu.readings, field.mig) {
                 (Some(readings), Some(mig)) => {
-                    by_instance(&mut family, readings, labels, of_gpu, |it| mig.value(it).map(told));
+                    by_instance(&mut family, readings, labels, of_gpu, |it| {
+                        mig.value(it).map(told)
+                    });
                 }
                 (readings, _) => family.add(&labels.gpu, &[], readings.and_then(of_gpu)),
             }
         }
     }
     each(page, &gpus, version, SAMPLE_METRICS, |it, metric| {
-        let sample = if metric.outlasts_gpu { it.sample } else { it.readings };
+        let sample = if metric.outlasts_gpu {
+            it.sample
+        } else {
+            it.readings
+        };
         (metric.read)(sample?)
     });
-    each(page, &gpus, version, DETAIL_METRICS, |it, metric| (metric.read)(it.details?));
-    each(page, &gpus, version, BOARD_METRICS, |it, metric| (metric.read)(it.readings.map(|_| &it.gpu.board)?));
+    each(page, &gpus, version, DETAIL_METRICS, |it, metric| {
+        (metric.read)(it.details?)
+    });
+    each(page, &gpus, version, BOARD_METRICS, |it, metric| {
+        (metric.read)(it.readings.map(|_| &it.gpu.board)?)
+    });
 }
 
 fn each<S>(
@@ -89,7 +118,11 @@ fn each<S>(
         let Some(dcgm) = metric.dcgm else { continue };
         let mut family = page.family(version.name(dcgm), metric.kind.into(), metric.help);
         for (told, labels) in gpus {
-            family.add(&labels.gpu, &[], read(told, metric).map(|value| version.value(dcgm, metric.unit, value)));
+            family.add(
+                &labels.gpu,
+                &[],
+                read(told, metric).map(|value| version.value(dcgm, metric.unit, value)),
+            );
         }
     }
 }
@@ -138,7 +171,10 @@ impl Version {
 impl DeviceLabels {
     fn new(scrape: &Scrape<'_>, told: &Told<'_>, version: Version) -> Self {
         let gpu = labels(scrape, told, version);
-        let devices = told.readings.and_then(|gpu| gpu.mig_devices.value()).map_or(&[][..], Vec::as_slice);
+        let devices = told
+            .readings
+            .and_then(|gpu| gpu.mig_devices.value())
+            .map_or(&[][..], Vec::as_slice);
         let of_device = |mig: &MigSample| {
             let id = mig.instance.gpu_instance.to_string();
             let place = Labels::new([("GPU_I_PROFILE", told.profile(mig)), ("GPU_I_ID", &id)]);
@@ -146,38 +182,66 @@ impl DeviceLabels {
         };
         let mig_devices = devices.iter().map(of_device).collect();
         let of_gpu = told.sample.map_or(&[][..], |sample| &sample.allocated_to);
-        Self { gpu: gpu.and(&holder(of_gpu)), mig_devices }
+        Self {
+            gpu: gpu.and(&holder(of_gpu)),
+            mig_devices,
+        }
     }
 }
 
 /// What all have in common who hold a device: where several pods share one, its readings are no single pod's.
 fn holder(allocated_to: &[Allocation]) -> Labels {
     let holders = allocated_to.iter().filter_map(|holder| match holder {
-        Allocation::Kubernetes { namespace, pod, container } => Some([pod, namespace, container].map(String::as_str)),
+        Allocation::Kubernetes {
+            namespace,
+            pod,
+            container,
+        } => Some([pod, namespace, container].map(String::as_str)),
         Allocation::Slurm { .. } => None,
     });
     let common = holders.reduce(|all, one| {
         // Pods of the same name in two namespaces are two, and so are containers of two pods.
         let is_same_namespace = all[1] == one[1];
         let is_same_pod = is_same_namespace && all[0] == one[0];
-        let is_same = [is_same_pod, is_same_namespace, is_same_pod && all[2] == one[2]];
+        let is_same = [
+            is_same_pod,
+            is_same_namespace,
+            is_same_pod && all[2] == one[2],
+        ];
         [0, 1, 2].map(|at| if is_same[at] { all[at] } else { "" })
     });
-    Labels::new(["pod", "namespace", "container"].into_iter().zip(common.unwrap_or_default()))
+    Labels::new(
+        ["pod", "namespace", "container"]
+            .into_iter()
+            .zip(common.unwrap_or_default()),
+    )
 }
 
 fn labels(scrape: &Scrape<'_>, told: &Told<'_>, version: Version) -> Labels {
     let inventory = scrape.known.inventory.as_ref();
     let [hostname, driver] = version.label_names();
     // The device file.
-    let device = format!("nvidia{}", told.gpu.board.minor_number.value().unwrap_or(&told.gpu.index));
+    let device = format!(
+        "nvidia{}",
+        told.gpu
+            .board
+            .minor_number
+            .value()
+            .unwrap_or(&told.gpu.index)
+    );
     Labels::new([
         ("gpu", told.gpu.index.to_string().as_str()),
         ("UUID", told.gpu.uuid.as_deref().unwrap_or_default()),
         ("pci_bus_id", text(&told.gpu.pci_bus_id)),
         ("device", &device),
         ("modelName", text(&told.gpu.name)),
-        (hostname, inventory.map_or("", |inventory| inventory.hostname.as_str())),
-        (driver, inventory.map_or("", |inventory| text(&inventory.platform.driver_version))),
+        (
+            hostname,
+            inventory.map_or("", |inventory| inventory.hostname.as_str()),
+        ),
+        (
+            driver,
+            inventory.map_or("", |inventory| text(&inventory.platform.driver_version)),
+        ),
     ])
 }

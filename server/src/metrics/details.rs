@@ -11,7 +11,12 @@ use super::{
 };
 
 /// One family: its name, what it is, and its series with the labels that tell them apart.
-type Family = (&'static str, Kind, &'static str, fn(&GpuDetails, &mut Out<'_>));
+type Family = (
+    &'static str,
+    Kind,
+    &'static str,
+    fn(&GpuDetails, &mut Out<'_>),
+);
 
 /// Takes in the series of one GPU and family.
 type Out<'a> = dyn FnMut(&[Label<'_>], Option<f64>) + 'a;
@@ -28,7 +33,9 @@ const FAMILIES: &[Family] = &[
         Gauge,
         "1 while the driver requests this recovery action, 0 otherwise.",
         |it, out| {
-            let Some(needed) = it.recovery_action.value() else { return };
+            let Some(needed) = it.recovery_action.value() else {
+                return;
+            };
             for action in &RecoveryAction::ALL[1..] {
                 out(&[("action", &word(action))], Some(yes(needed == action)));
             }
@@ -38,18 +45,38 @@ const FAMILIES: &[Family] = &[
 
 /// Many for each GPU: an HGX board has 18 links.
 const LINKS: &[Family] = &[
-    ("gpumon_nvlink_up", Gauge, "Whether the NVLink is active.", |it, out| {
-        links(it, out, |link| link.active.value().map(|is| yes(*is)));
-    }),
-    ("gpumon_nvlink_transmit_bytes_total", Counter, "Bytes transmitted over the NVLink.", |it, out| {
-        links(it, out, |link| count(&link.tx_bytes_total));
-    }),
-    ("gpumon_nvlink_receive_bytes_total", Counter, "Bytes received over the NVLink.", |it, out| {
-        links(it, out, |link| count(&link.rx_bytes_total));
-    }),
-    ("gpumon_nvlink_errors_total", Counter, "NVLink errors of all kinds.", |it, out| {
-        links(it, out, |link| count(&link.errors_total));
-    }),
+    (
+        "gpumon_nvlink_up",
+        Gauge,
+        "Whether the NVLink is active.",
+        |it, out| {
+            links(it, out, |link| link.active.value().map(|is| yes(*is)));
+        },
+    ),
+    (
+        "gpumon_nvlink_transmit_bytes_total",
+        Counter,
+        "Bytes transmitted over the NVLink.",
+        |it, out| {
+            links(it, out, |link| count(&link.tx_bytes_total));
+        },
+    ),
+    (
+        "gpumon_nvlink_receive_bytes_total",
+        Counter,
+        "Bytes received over the NVLink.",
+        |it, out| {
+            links(it, out, |link| count(&link.rx_bytes_total));
+        },
+    ),
+    (
+        "gpumon_nvlink_errors_total",
+        Counter,
+        "NVLink errors of all kinds.",
+        |it, out| {
+            links(it, out, |link| count(&link.errors_total));
+        },
+    ),
 ];
 
 pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>) {
@@ -64,8 +91,12 @@ fn families(page: &mut Page, scrape: &Scrape<'_>, families: &[Family]) {
     for (name, kind, help, read) in families {
         let mut family = page.family(name, *kind, help);
         for told in &scrape.gpus {
-            let Some(details) = told.details else { continue };
-            read(details, &mut |labels, value| family.add(&told.labels, labels, value));
+            let Some(details) = told.details else {
+                continue;
+            };
+            read(details, &mut |labels, value| {
+                family.add(&told.labels, labels, value)
+            });
         }
     }
 }
@@ -74,7 +105,12 @@ fn ecc_locations(it: &GpuDetails, out: &mut Out<'_>) {
     let mut places = |counter, places: &Reading<Vec<EccLocation>>| {
         for place in places.value().into_iter().flatten() {
             let labels = [("location", place.location.as_str()), ("counter", counter)];
-            let mut kind = |error, total: u64| out(&[labels[0], labels[1], ("error", error)], Some(total as f64));
+            let mut kind = |error, total: u64| {
+                out(
+                    &[labels[0], labels[1], ("error", error)],
+                    Some(total as f64),
+                )
+            };
             kind("corrected", place.corrected_total);
             kind("uncorrected", place.uncorrected_total);
         }

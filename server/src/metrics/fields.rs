@@ -12,21 +12,35 @@ use super::{
 
 pub(super) fn gpu(page: &mut Page, scrape: &Scrape<'_>) {
     for field in GPU_FIELDS {
-        let Some(name) = field.prometheus else { continue };
+        let Some(name) = field.prometheus else {
+            continue;
+        };
         scrape.by_gpu(page, name, field.kind.into(), field.help, |told| {
-            told.readings.and_then(|gpu| field.access.value(gpu)).map(|value| field.unit.base(value))
+            told.readings
+                .and_then(|gpu| field.access.value(gpu))
+                .map(|value| field.unit.base(value))
         });
     }
-    scrape.by_gpu(page, "gpumon_gpu_processes", Gauge, "Number of processes on the GPU.", |told| {
-        told.readings?.process_count().map(f64::from)
-    });
+    scrape.by_gpu(
+        page,
+        "gpumon_gpu_processes",
+        Gauge,
+        "Number of processes on the GPU.",
+        |told| told.readings?.process_count().map(f64::from),
+    );
     let help = "1 while the clocks are throttled for this reason, 0 otherwise.";
     let mut throttled = page.family("gpumon_gpu_throttled", Gauge, help);
     let words = ThrottleReason::ALL.map(|reason| word(&reason));
     for told in &scrape.gpus {
-        let Some(reasons) = told.readings.and_then(|gpu| gpu.throttle_reasons.value()) else { continue };
+        let Some(reasons) = told.readings.and_then(|gpu| gpu.throttle_reasons.value()) else {
+            continue;
+        };
         for (reason, word) in ThrottleReason::ALL.iter().zip(&words) {
-            throttled.add(&told.labels, &[("reason", word)], Some(yes(reasons.contains(reason))));
+            throttled.add(
+                &told.labels,
+                &[("reason", word)],
+                Some(yes(reasons.contains(reason))),
+            );
         }
     }
 }
@@ -34,7 +48,9 @@ pub(super) fn gpu(page: &mut Page, scrape: &Scrape<'_>) {
 /// What changes slowly or never.
 pub(super) fn slow(page: &mut Page, scrape: &Scrape<'_>) {
     families(page, scrape, DETAIL_METRICS, |told| told.details);
-    families(page, scrape, BOARD_METRICS, |told| told.readings.map(|_| &told.gpu.board));
+    families(page, scrape, BOARD_METRICS, |told| {
+        told.readings.map(|_| &told.gpu.board)
+    });
 }
 
 /// Those of one name stand beside each other.
@@ -45,7 +61,15 @@ fn families<S>(
     of: impl for<'a> Fn(&'a Told<'_>) -> Option<&'a S>,
 ) {
     for alike in metrics.chunk_by(|one, other| one.prometheus == other.prometheus) {
-        let Metric { prometheus: Some(name), kind, help, .. } = alike[0] else { continue };
+        let Metric {
+            prometheus: Some(name),
+            kind,
+            help,
+            ..
+        } = alike[0]
+        else {
+            continue;
+        };
         let mut family = page.family(name, kind.into(), help);
         for told in &scrape.gpus {
             let Some(subject) = of(told) else { continue };
@@ -59,13 +83,22 @@ fn families<S>(
 
 pub(super) fn mig(page: &mut Page, scrape: &Scrape<'_>) {
     for field in GPU_FIELDS {
-        let (Some(name), Some(access)) = (field.prometheus_mig, field.mig) else { continue };
+        let (Some(name), Some(access)) = (field.prometheus_mig, field.mig) else {
+            continue;
+        };
         let mut family = page.family(name, field.kind.into(), field.help);
         for told in &scrape.gpus {
             let devices = told.readings.and_then(|gpu| gpu.mig_devices.value());
             for mig in devices.into_iter().flatten() {
-                let labels = [("mig_uuid", mig.uuid.as_str()), ("profile", told.profile(mig))];
-                family.add(&told.labels, &labels, access.value(mig).map(|value| field.unit.base(value)));
+                let labels = [
+                    ("mig_uuid", mig.uuid.as_str()),
+                    ("profile", told.profile(mig)),
+                ];
+                family.add(
+                    &told.labels,
+                    &labels,
+                    access.value(mig).map(|value| field.unit.base(value)),
+                );
             }
         }
     }
@@ -73,9 +106,14 @@ pub(super) fn mig(page: &mut Page, scrape: &Scrape<'_>) {
 
 pub(super) fn host(page: &mut Page, scrape: &Scrape<'_>) {
     for field in HOST_FIELDS {
-        let Some(name) = field.prometheus else { continue };
-        let value = scrape.sample.and_then(|sample| field.access.value(&sample.host));
+        let Some(name) = field.prometheus else {
+            continue;
+        };
+        let value = scrape
+            .sample
+            .and_then(|sample| field.access.value(&sample.host));
         let value = value.map(|value| field.unit.base(value));
-        page.family(name, field.kind.into(), field.help).add(&Labels::default(), &[], value);
+        page.family(name, field.kind.into(), field.help)
+            .add(&Labels::default(), &[], value);
     }
 }

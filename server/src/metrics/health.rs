@@ -13,26 +13,44 @@ use crate::{frame::CollectorState, hub::VERSION};
 
 pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>) {
     let none = Labels::default();
-    page.family("gpumon_build_info", Gauge, "Version of gpumon, in the label version; always 1.").add(
-        &none,
-        &[("version", VERSION)],
-        Some(1.0),
-    );
+    page.family(
+        "gpumon_build_info",
+        Gauge,
+        "Version of gpumon, in the label version; always 1.",
+    )
+    .add(&none, &[("version", VERSION)], Some(1.0));
     let state = scrape.known.collector.state;
-    page.family("gpumon_collector_up", Gauge, "Whether the collector process is running.").add(
-        &none,
-        &[],
-        Some(yes(state == CollectorState::Running)),
+    page.family(
+        "gpumon_collector_up",
+        Gauge,
+        "Whether the collector process is running.",
+    )
+    .add(&none, &[], Some(yes(state == CollectorState::Running)));
+    let mut states = page.family(
+        "gpumon_collector_state",
+        Gauge,
+        "1 for the state of the collector process, 0 for others.",
     );
-    let mut states =
-        page.family("gpumon_collector_state", Gauge, "1 for the state of the collector process, 0 for others.");
     for known in CollectorState::ALL {
-        states.add(&none, &[("state", &word(&known))], Some(yes(state == known)));
+        states.add(
+            &none,
+            &[("state", &word(&known))],
+            Some(yes(state == known)),
+        );
     }
-    page.family("gpumon_sample_age_seconds", Gauge, "Time since the newest sample.").add(
+    page.family(
+        "gpumon_sample_age_seconds",
+        Gauge,
+        "Time since the newest sample.",
+    )
+    .add(
         &none,
         &[],
-        scrape.known.sample.as_ref().map(|sample| seconds_since(scrape, sample.at_ms)),
+        scrape
+            .known
+            .sample
+            .as_ref()
+            .map(|sample| seconds_since(scrape, sample.at_ms)),
     );
     if let Some(refused) = &scrape.known.refused {
         let help = "Wrong tokens and passwords that were refused since the server was started.";
@@ -48,9 +66,15 @@ pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>) {
 }
 
 fn infos(page: &mut Page, scrape: &Scrape<'_>) {
-    let platform = scrape.known.inventory.as_ref().map(|inventory| &inventory.platform);
+    let platform = scrape
+        .known
+        .inventory
+        .as_ref()
+        .map(|inventory| &inventory.platform);
     let driver = platform.map_or("", |Platform { driver_version, .. }| text(driver_version));
-    let source = platform.map(|platform| word(&platform.source)).unwrap_or_default();
+    let source = platform
+        .map(|platform| word(&platform.source))
+        .unwrap_or_default();
     let mut info = page.family(
         "gpumon_gpu_info",
         Gauge,
@@ -69,32 +93,59 @@ fn infos(page: &mut Page, scrape: &Scrape<'_>) {
 
 fn ups(page: &mut Page, scrape: &Scrape<'_>) {
     let up = "Whether the GPU responds: 0 if it is lost, not responding or cannot be read.";
-    scrape.by_gpu(page, "gpumon_gpu_up", Gauge, up, |told| told.sample.map(is_up));
+    scrape.by_gpu(page, "gpumon_gpu_up", Gauge, up, |told| {
+        told.sample.map(is_up)
+    });
     let age = "Time since the last response of the GPU.";
     scrape.by_gpu(page, "gpumon_gpu_sample_age_seconds", Gauge, age, |told| {
-        told.sample.map(|sample| seconds_since(scrape, sample.at_ms))
+        told.sample
+            .map(|sample| seconds_since(scrape, sample.at_ms))
     });
-    let mut states = page.family("gpumon_gpu_state", Gauge, "1 for the state of the GPU, 0 for others.");
+    let mut states = page.family(
+        "gpumon_gpu_state",
+        Gauge,
+        "1 for the state of the GPU, 0 for others.",
+    );
     for (told, sample) in sampled(scrape) {
         for state in Health::TAGS {
-            states.add(&told.labels, &[("state", state)], Some(yes(sample.health.word() == *state)));
+            states.add(
+                &told.labels,
+                &[("state", state)],
+                Some(yes(sample.health.word() == *state)),
+            );
         }
     }
 }
 
 fn conditions(page: &mut Page, scrape: &Scrape<'_>) {
-    let mut family = page.family("gpumon_condition", Gauge, "1 while the condition lasts, 0 otherwise.");
+    let mut family = page.family(
+        "gpumon_condition",
+        Gauge,
+        "1 while the condition lasts, 0 otherwise.",
+    );
     for (told, sample) in sampled(scrape) {
-        let lasting: Vec<_> = sample.conditions.iter().map(|condition| condition.kind.tag()).collect();
+        let lasting: Vec<_> = sample
+            .conditions
+            .iter()
+            .map(|condition| condition.kind.tag())
+            .collect();
         for kind in ConditionKind::TAGS {
-            family.add(&told.labels, &[("condition", kind)], Some(yes(lasting.contains(&Some(*kind)))));
+            family.add(
+                &told.labels,
+                &[("condition", kind)],
+                Some(yes(lasting.contains(&Some(*kind)))),
+            );
         }
     }
-    let help = "Severity of a condition while it lasts: 1 for a notice, 2 for a warning, 3 if critical.";
+    let help =
+        "Severity of a condition while it lasts: 1 for a notice, 2 for a warning, 3 if critical.";
     let mut family = page.family("gpumon_condition_severity", Gauge, help);
     for (told, sample) in sampled(scrape) {
         for kind in ConditionKind::TAGS {
-            let same = sample.conditions.iter().filter(|condition| condition.kind.tag() == Some(kind));
+            let same = sample
+                .conditions
+                .iter()
+                .filter(|condition| condition.kind.tag() == Some(kind));
             let worst = same.map(|condition| condition.severity).max();
             family.add(&told.labels, &[("condition", kind)], worst.map(severity));
         }
@@ -107,22 +158,39 @@ fn xids(page: &mut Page, scrape: &Scrape<'_>) {
         ConditionKind::Xid { code, .. } => Some(code),
         _ => None,
     };
-    let mut family = page.family("gpumon_gpu_xid", Gauge, "1 while this Xid lasts, 0 once it is over.");
+    let mut family = page.family(
+        "gpumon_gpu_xid",
+        Gauge,
+        "1 while this Xid lasts, 0 once it is over.",
+    );
     for (told, sample) in sampled(scrape) {
-        let mut codes: Vec<u32> = scrape.known.xids.of_gpu(told.gpu.index).map(|(code, _)| code).collect();
+        let mut codes: Vec<u32> = scrape
+            .known
+            .xids
+            .of_gpu(told.gpu.index)
+            .map(|(code, _)| code)
+            .collect();
         let lasting: Vec<u32> = sample.conditions.iter().filter_map(code_of).collect();
         codes.extend(&lasting);
         codes.sort_unstable();
         codes.dedup();
         for code in codes {
-            family.add(&told.labels, &[("code", &code.to_string())], Some(yes(lasting.contains(&code))));
+            family.add(
+                &told.labels,
+                &[("code", &code.to_string())],
+                Some(yes(lasting.contains(&code))),
+            );
         }
     }
     let help = "Xids that the driver reported since the server was started.";
     let mut family = page.family("gpumon_gpu_xid_errors_total", Counter, help);
     for told in scrape.gpus.iter().filter(|_| !scrape.known.is_played()) {
         for (code, count) in scrape.known.xids.of_gpu(told.gpu.index) {
-            family.add(&told.labels, &[("code", &code.to_string())], Some(count as f64));
+            family.add(
+                &told.labels,
+                &[("code", &code.to_string())],
+                Some(count as f64),
+            );
         }
     }
 }
@@ -137,7 +205,10 @@ fn severity(severity: Severity) -> f64 {
 }
 
 fn sampled<'a>(scrape: &'a Scrape<'a>) -> impl Iterator<Item = (&'a Told<'a>, &'a GpuSample)> {
-    scrape.gpus.iter().filter_map(|told| Some((told, told.sample?)))
+    scrape
+        .gpus
+        .iter()
+        .filter_map(|told| Some((told, told.sample?)))
 }
 
 fn is_up(sample: &GpuSample) -> f64 {

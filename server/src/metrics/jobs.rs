@@ -18,10 +18,22 @@ const CONTAINER_DIGITS: usize = 12;
 pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>) {
     let jobs = scrape.gpus.iter().map(|told| {
         let processes = told.readings.and_then(|gpu| gpu.processes.value());
-        processes.map(|processes| processes.iter().map(labels).filter(|job| !job.is_empty()).collect::<BTreeSet<_>>())
+        processes.map(|processes| {
+            processes
+                .iter()
+                .map(labels)
+                .filter(|job| !job.is_empty())
+                .collect::<BTreeSet<_>>()
+        })
     });
-    let jobs: Vec<_> = scrape.gpus.iter().zip(jobs).filter_map(|(told, jobs)| Some((told, jobs?))).collect();
-    let help = "User, notebook, batch job, pod, container and service of processes on the GPU; always 1.";
+    let jobs: Vec<_> = scrape
+        .gpus
+        .iter()
+        .zip(jobs)
+        .filter_map(|(told, jobs)| Some((told, jobs?)))
+        .collect();
+    let help =
+        "User, notebook, batch job, pod, container and service of processes on the GPU; always 1.";
     let mut family = page.family("gpumon_gpu_job_info", Gauge, help);
     for (told, jobs) in &jobs {
         for job in jobs.iter().take(MOST) {
@@ -31,7 +43,11 @@ pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>) {
     let help = "Number of jobs on the GPU without series because of the limit of 64.";
     let mut family = page.family("gpumon_gpu_jobs_omitted", Gauge, help);
     for (told, jobs) in &jobs {
-        family.add(&told.labels, &[], Some(jobs.len().saturating_sub(MOST) as f64));
+        family.add(
+            &told.labels,
+            &[],
+            Some(jobs.len().saturating_sub(MOST) as f64),
+        );
     }
 }
 
@@ -44,19 +60,30 @@ fn labels(process: &Process) -> Labels {
         ("slurm_job", of(|owner| Some(&owner.slurm.as_ref()?.job_id))),
         ("pbs_job", of(|owner| Some(&owner.pbs.as_ref()?.job_id))),
         ("lsf_job", of(|owner| Some(&owner.lsf.as_ref()?.job_id))),
-        ("namespace", of(|owner| owner.pod.as_ref()?.namespace.as_deref())),
+        (
+            "namespace",
+            of(|owner| owner.pod.as_ref()?.namespace.as_deref()),
+        ),
         ("pod", of(|owner| owner.pod.as_ref()?.name.as_deref())),
         ("pod_uid", of(|owner| Some(&owner.pod.as_ref()?.uid))),
-        ("container", of(|owner| Some(owner.container.as_ref()?.label()))),
+        (
+            "container",
+            of(|owner| Some(owner.container.as_ref()?.label())),
+        ),
         ("unit", of(Owner::service)),
-        ("notebook", of(|owner| Some(&owner.notebook.as_ref()?.kernel_id))),
+        (
+            "notebook",
+            of(|owner| Some(&owner.notebook.as_ref()?.kernel_id)),
+        ),
     ])
 }
 
 /// The same of what is added up by owner: a part of the above.
 pub(super) fn labels_of_job(user: Option<&str>, job: Option<&Job>) -> Labels {
     let user = ("user", user.unwrap_or_default());
-    let Some(Job { kind, id, .. }) = job else { return Labels::new([user]) };
+    let Some(Job { kind, id, .. }) = job else {
+        return Labels::new([user]);
+    };
     let job = match kind {
         JobKind::Notebook => ("notebook", id.as_str()),
         JobKind::Slurm => ("slurm_job", id.as_str()),
@@ -84,23 +111,78 @@ mod tests {
     fn jobs_on_a_gpu_are_told_once_and_no_more_than_there_is_room_for() {
         let of = |pid, user: &str, owner: Owner| {
             let user = Reading::Now(user.to_owned());
-            Process { user, owner: Reading::Now(owner), ..process(pid) }
+            Process {
+                user,
+                owner: Reading::Now(owner),
+                ..process(pid)
+            }
         };
-        let slurm = || Some(BatchJob { job_id: "4711".to_owned(), step: Some("0".to_owned()), private: false });
+        let slurm = || {
+            Some(BatchJob {
+                job_id: "4711".to_owned(),
+                step: Some("0".to_owned()),
+                private: false,
+            })
+        };
         let path = Reading::Now("secret.ipynb".to_owned());
-        let notebook = Notebook { kernel_id: "k-1".to_owned(), kernel_name: None, path, kernel_pid: 3 };
+        let notebook = Notebook {
+            kernel_id: "k-1".to_owned(),
+            kernel_name: None,
+            path,
+            kernel_pid: 3,
+        };
         let unit = |unit: &str| Some(unit.to_owned());
         let mut busy = example();
         let processes = vec![
-            of(1, "ana", Owner { slurm: slurm(), unit: unit("session-1.scope"), ..Owner::default() }),
-            of(2, "ana", Owner { slurm: slurm(), ..Owner::default() }),
-            of(4, "bo", Owner { pbs: slurm(), ..Owner::default() }),
-            of(5, "bo", Owner { lsf: slurm(), ..Owner::default() }),
-            of(3, "bo", Owner { notebook: Some(notebook), unit: unit("jupyter.service"), ..Owner::default() }),
+            of(
+                1,
+                "ana",
+                Owner {
+                    slurm: slurm(),
+                    unit: unit("session-1.scope"),
+                    ..Owner::default()
+                },
+            ),
+            of(
+                2,
+                "ana",
+                Owner {
+                    slurm: slurm(),
+                    ..Owner::default()
+                },
+            ),
+            of(
+                4,
+                "bo",
+                Owner {
+                    pbs: slurm(),
+                    ..Owner::default()
+                },
+            ),
+            of(
+                5,
+                "bo",
+                Owner {
+                    lsf: slurm(),
+                    ..Owner::default()
+                },
+            ),
+            of(
+                3,
+                "bo",
+                Owner {
+                    notebook: Some(notebook),
+                    unit: unit("jupyter.service"),
+                    ..Owner::default()
+                },
+            ),
         ];
         busy.sample.gpus[0].processes = Reading::Now(processes);
-        busy.sample.gpus[2].processes =
-            Reading::Now((0..70).map(|it| of(it, &format!("u{it}"), Owner::default())).collect());
+        busy.sample.gpus[2].processes = Reading::Now(
+            (0..70)
+                .map(|it| of(it, &format!("u{it}"), Owner::default()))
+                .collect(),
+        );
         let page = busy.own();
         let told = lines(&page, "gpumon_gpu_job_info");
         assert_eq!(

@@ -84,37 +84,106 @@ pub(crate) async fn metrics(
         Ok(Query(query)) => answer(&app, &headers, &client, &query).await,
         Err(error) => {
             let hint = "ask for format=gpumon, dcgm or dcgm-4.9, and links=true or false";
-            (StatusCode::BAD_REQUEST, format!("{}; {hint}\n", error.body_text())).into_response()
+            (
+                StatusCode::BAD_REQUEST,
+                format!("{}; {hint}\n", error.body_text()),
+            )
+                .into_response()
         }
     }
 }
 
 /// `/metrics/dcgm`, for those who cannot set a query.
-pub(crate) async fn dcgm(app: State<AppState>, client: Extension<Client>, headers: HeaderMap) -> Response {
-    answer(&app, &headers, &client.0, &MetricsQuery { format: Names::Dcgm, links: false }).await
+pub(crate) async fn dcgm(
+    app: State<AppState>,
+    client: Extension<Client>,
+    headers: HeaderMap,
+) -> Response {
+    answer(
+        &app,
+        &headers,
+        &client.0,
+        &MetricsQuery {
+            format: Names::Dcgm,
+            links: false,
+        },
+    )
+    .await
 }
 
 /// `/metrics/dcgm-4.9`.
-pub(crate) async fn dcgm_49(app: State<AppState>, client: Extension<Client>, headers: HeaderMap) -> Response {
-    answer(&app, &headers, &client.0, &MetricsQuery { format: Names::Dcgm49, links: false }).await
+pub(crate) async fn dcgm_49(
+    app: State<AppState>,
+    client: Extension<Client>,
+    headers: HeaderMap,
+) -> Response {
+    answer(
+        &app,
+        &headers,
+        &client.0,
+        &MetricsQuery {
+            format: Names::Dcgm49,
+            links: false,
+        },
+    )
+    .await
 }
 
 /// Answers with one of few pages: none has the paths of notebooks or command lines, or is made for one user alone.
-async fn answer(app: &AppState, headers: &HeaderMap, client: &Client, query: &MetricsQuery) -> Response {
-    let MetricsQuery { format: names, links } = *query;
+async fn answer(
+    app: &AppState,
+    headers: &HeaderMap,
+    client: &Client,
+    query: &MetricsQuery,
+) -> Response {
+    let MetricsQuery {
+        format: names,
+        links,
+    } = *query;
     // Counters of dcgm-exporter have no names that OpenMetrics takes for counters.
-    let format = if names == Names::Gpumon { negotiate::format(headers) } else { Format::Text };
+    let format = if names == Names::Gpumon {
+        negotiate::format(headers)
+    } else {
+        Format::Text
+    };
     let processes = app.live.borrow().process_metrics;
-    let is_scraper = client.identity.as_ref().is_some_and(|identity| identity.scope == Scope::Metrics);
-    let reader = if is_scraper { Reader::Trusted } else { Reader::of(&View::of(client, app.show_processes).await) };
-    let key = PageKey { names, links, processes, reader, format, gzip: accepts_gzip(headers) };
+    let is_scraper = client
+        .identity
+        .as_ref()
+        .is_some_and(|identity| identity.scope == Scope::Metrics);
+    let reader = if is_scraper {
+        Reader::Trusted
+    } else {
+        Reader::of(&View::of(client, app.show_processes).await)
+    };
+    let key = PageKey {
+        names,
+        links,
+        processes,
+        reader,
+        format,
+        gzip: accepts_gzip(headers),
+    };
     let encoders = Arc::clone(&app.encoders);
     let (resource, content_type) = (Resource::Metrics(key), format.content_type());
-    let answer = respond_encoded(app, key.gzip, client.who(), View::ANYBODY, resource, content_type, move |hub| {
-        encoders.metrics_pages.get(key, hub.state_change(), || key.bytes(hub))
-    });
+    let answer = respond_encoded(
+        app,
+        key.gzip,
+        client.who(),
+        View::ANYBODY,
+        resource,
+        content_type,
+        move |hub| {
+            encoders
+                .metrics_pages
+                .get(key, hub.state_change(), || key.bytes(hub))
+        },
+    );
     let mut answer = answer.await;
-    answer.headers_mut().insert(header::VARY, HeaderValue::from_static("accept, accept-encoding"));
+    answer.headers_mut().insert(
+        header::VARY,
+        HeaderValue::from_static("accept, accept-encoding"),
+    );
     answer
 }
 
@@ -127,7 +196,9 @@ pub(crate) async fn keep_ready(app: &AppState) {
             let (hub, encoders) = (Arc::clone(&app.hub), Arc::clone(&app.encoders));
             let renew = move || {
                 let change = hub.state_change();
-                encoders.metrics_pages.renew(key, change, || key.bytes(&hub));
+                encoders
+                    .metrics_pages
+                    .renew(key, change, || key.bytes(&hub));
             };
             let _ = spawn_blocking(renew).await;
         }

@@ -6,7 +6,10 @@ use super::text::Format;
 
 /// `OpenMetrics` for who asks for it by name and likes it as well as the text format, as Prometheus does.
 pub(super) fn format(headers: &HeaderMap) -> Format {
-    let values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let values = headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
     let (mut open_metrics, mut text) = (0.0, 0.0);
     for range in values.flat_map(|value| value.split(',')) {
         let mut parts = range.split(';').map(str::trim);
@@ -21,12 +24,18 @@ pub(super) fn format(headers: &HeaderMap) -> Format {
             }
         }
         match (media_type.as_str(), version) {
-            ("application/openmetrics-text", None | Some("1.0.0")) => open_metrics = weight.max(open_metrics),
+            ("application/openmetrics-text", None | Some("1.0.0")) => {
+                open_metrics = weight.max(open_metrics)
+            }
             ("text/plain", _) => text = weight.max(text),
             _ => {}
         }
     }
-    if open_metrics > 0.0 && open_metrics >= text { Format::OpenMetrics } else { Format::Text }
+    if open_metrics > 0.0 && open_metrics >= text {
+        Format::OpenMetrics
+    } else {
+        Format::Text
+    }
 }
 
 #[cfg(test)]
@@ -36,7 +45,10 @@ mod tests {
     use super::*;
 
     fn of(accept: &'static str) -> Format {
-        format(&HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static(accept))]))
+        format(&HeaderMap::from_iter([(
+            header::ACCEPT,
+            HeaderValue::from_static(accept),
+        )]))
     }
 
     #[test]

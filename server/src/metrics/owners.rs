@@ -25,23 +25,31 @@ const SERIES: &[Series] = &[
         "Energy used by the owner: exact where the owner had a GPU alone, estimated where several shared it.",
         |usage| joules(usage, |it| it.estimate),
     ),
-    ("gpumon_owner_energy_min_joules_total", "The least that the energy of the owner was.", |usage| {
-        joules(usage, |it| it.least)
-    }),
-    ("gpumon_owner_energy_max_joules_total", "The most that the energy of the owner was.", |usage| {
-        joules(usage, |it| it.most)
-    }),
+    (
+        "gpumon_owner_energy_min_joules_total",
+        "The least that the energy of the owner was.",
+        |usage| joules(usage, |it| it.least),
+    ),
+    (
+        "gpumon_owner_energy_max_joules_total",
+        "The most that the energy of the owner was.",
+        |usage| joules(usage, |it| it.most),
+    ),
     (
         "gpumon_owner_gpu_seconds_total",
         "Time in which processes of the owner held a GPU; two GPUs count twice.",
         |usage| Some(usage.gpu_seconds),
     ),
-    ("gpumon_owner_exclusive_gpu_seconds_total", "Of that, time in which nobody else held the same GPU.", |usage| {
-        Some(usage.exclusive_seconds)
-    }),
-    ("gpumon_owner_active_gpu_seconds_total", "Of that, time in which kernels of the owner ran.", |usage| {
-        Some(usage.active_seconds)
-    }),
+    (
+        "gpumon_owner_exclusive_gpu_seconds_total",
+        "Of that, time in which nobody else held the same GPU.",
+        |usage| Some(usage.exclusive_seconds),
+    ),
+    (
+        "gpumon_owner_active_gpu_seconds_total",
+        "Of that, time in which kernels of the owner ran.",
+        |usage| Some(usage.active_seconds),
+    ),
 ];
 
 pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>) {
@@ -50,8 +58,14 @@ pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>) {
         return;
     }
     let told = usage.owners.iter().take(MOST);
-    let mut owners: Vec<_> =
-        told.map(|owner| (owner, labels_of_job(owner.user.as_deref(), owner.job.as_ref()))).collect();
+    let mut owners: Vec<_> = told
+        .map(|owner| {
+            (
+                owner,
+                labels_of_job(owner.user.as_deref(), owner.job.as_ref()),
+            )
+        })
+        .collect();
     // One that cannot be told from another would spoil the page.
     let mut known = BTreeSet::new();
     owners.retain(|(_, labels)| known.insert(labels.clone()));
@@ -62,17 +76,24 @@ pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>) {
         }
     }
     let none = Labels::default();
-    page.family("gpumon_unheld_energy_joules_total", Counter, "Energy of GPUs while no listed process held them.").add(
-        &none,
-        &[],
-        Some(usage.unheld.joules),
-    );
-    page.family("gpumon_unheld_gpu_seconds_total", Counter, "Time in which no listed process held a GPU.").add(
-        &none,
-        &[],
-        Some(usage.unheld.gpu_seconds),
-    );
-    page.family("gpumon_owners_omitted", Gauge, "Number of owners without series because of the limit of 500.").add(
+    page.family(
+        "gpumon_unheld_energy_joules_total",
+        Counter,
+        "Energy of GPUs while no listed process held them.",
+    )
+    .add(&none, &[], Some(usage.unheld.joules));
+    page.family(
+        "gpumon_unheld_gpu_seconds_total",
+        Counter,
+        "Time in which no listed process held a GPU.",
+    )
+    .add(&none, &[], Some(usage.unheld.gpu_seconds));
+    page.family(
+        "gpumon_owners_omitted",
+        Gauge,
+        "Number of owners without series because of the limit of 500.",
+    )
+    .add(
         &none,
         &[],
         Some(usage.owners.len().saturating_sub(MOST) as f64),
@@ -98,14 +119,33 @@ mod tests {
         let mut used = example();
         let owner = |id: u32| OwnerUsage {
             user: Some("ana".to_owned()),
-            job: Some(Job { kind: JobKind::Slurm, id: id.to_string(), name: None, path: None, private: false }),
+            job: Some(Job {
+                kind: JobKind::Slurm,
+                id: id.to_string(),
+                name: None,
+                path: None,
+                private: false,
+            }),
             gpu_seconds: 60.0,
             exclusive_seconds: 30.5,
             active_seconds: 10.0,
-            joules: (id > 0).then_some(Joules { least: 1.0, most: 9.0, estimate: 5.0 }),
+            joules: (id > 0).then_some(Joules {
+                least: 1.0,
+                most: 9.0,
+                estimate: 5.0,
+            }),
         };
-        let unheld = UnheldUsage { gpu_seconds: 4.0, joules: 2.0 };
-        used.usage = Usage { since_ms: 1, at_ms: 2, owners: (0..501).map(owner).collect(), unheld, oldest_ms: None };
+        let unheld = UnheldUsage {
+            gpu_seconds: 4.0,
+            joules: 2.0,
+        };
+        used.usage = Usage {
+            since_ms: 1,
+            at_ms: 2,
+            owners: (0..501).map(owner).collect(),
+            unheld,
+            oldest_ms: None,
+        };
         let page = used.own();
         for series in [
             r#"gpumon_owner_energy_joules_total{user="ana",slurm_job="1"} 5"#,
@@ -119,6 +159,9 @@ mod tests {
             assert!(page.lines().any(|line| line == series), "{series}: {page}");
         }
         assert_eq!(lines(&page, "gpumon_owner_gpu_seconds_total").len(), 500);
-        assert!(!page.contains(r#"energy_joules_total{user="ana",slurm_job="0"}"#), "it has told no power");
+        assert!(
+            !page.contains(r#"energy_joules_total{user="ana",slurm_job="0"}"#),
+            "it has told no power"
+        );
     }
 }

@@ -39,7 +39,9 @@ impl Reader {
     pub(super) fn of(view: &View) -> Self {
         match view {
             View::Whole => Self::Trusted,
-            View::Names { commands, .. } => Self::Anybody { commands: *commands },
+            View::Names { commands, .. } => Self::Anybody {
+                commands: *commands,
+            },
             View::Own(_) => Self::Nobody,
         }
     }
@@ -47,7 +49,10 @@ impl Reader {
     pub(super) fn view(self) -> View {
         match self {
             Self::Trusted => View::Whole,
-            Self::Anybody { commands } => View::Names { user: None, commands },
+            Self::Anybody { commands } => View::Names {
+                user: None,
+                commands,
+            },
             Self::Nobody => View::Own(None),
         }
     }

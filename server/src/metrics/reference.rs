@@ -5,7 +5,9 @@ use std::{collections::BTreeMap, env, fmt::Write, fs, path::Path};
 use gpumon_probe::{
     model::{
         GpuDetails, MigDevice, MigInstance, MigSample, PowerLimits, Reading, ThrottleReason,
-        fields::{BOARD_METRICS, DETAIL_METRICS, Dcgm, GPU_FIELDS, Kind, Metric, SAMPLE_METRICS, Unit},
+        fields::{
+            BOARD_METRICS, DETAIL_METRICS, Dcgm, GPU_FIELDS, Kind, Metric, SAMPLE_METRICS, Unit,
+        },
     },
     usage::{Joules, OwnerUsage, Usage},
 };
@@ -58,7 +60,10 @@ fn rich() -> Example {
     let sample = &mut snapshot.sample.gpus[0];
     sample.throttle_reasons = Reading::Now(vec![ThrottleReason::SwPowerCap]);
     sample.processes = Reading::Now(vec![tests::process(1)]);
-    let instance = MigInstance { gpu_instance: 7, compute_instance: 0 };
+    let instance = MigInstance {
+        gpu_instance: 7,
+        compute_instance: 0,
+    };
     let mut part = MigSample {
         uuid: "MIG-1".to_owned(),
         instance,
@@ -86,10 +91,19 @@ fn rich() -> Example {
         ("/throttled/power_seconds_total", json!(1.0)),
         ("/requested_power_limit_watts", json!(700.0)),
         ("/application_clocks/memory_mhz", json!(1)),
-        ("/remapped_rows/spare", json!({ "max": 1, "high": 0, "partial": 0, "low": 0, "none": 0 })),
+        (
+            "/remapped_rows/spare",
+            json!({ "max": 1, "high": 0, "partial": 0, "low": 0, "none": 0 }),
+        ),
         ("/ecc/volatile/corrected_total", json!(1)),
-        ("/ecc/volatile_by_location", json!([{ "location": "dram", "corrected_total": 1, "uncorrected_total": 1 }])),
-        ("/retired_pages", json!({ "single_bit": 1, "double_bit": 1, "pending": false })),
+        (
+            "/ecc/volatile_by_location",
+            json!([{ "location": "dram", "corrected_total": 1, "uncorrected_total": 1 }]),
+        ),
+        (
+            "/retired_pages",
+            json!({ "single_bit": 1, "double_bit": 1, "pending": false }),
+        ),
         ("/bar1", json!({ "total_bytes": 1, "used_bytes": 1 })),
         ("/pcie_replays_total", json!(1)),
         ("/recovery_action", json!("gpu_reset")),
@@ -98,21 +112,47 @@ fn rich() -> Example {
     }
     let link = ["version", "bytes_per_second", "remote", "remote_pci_bus_id"]
         .map(|key| (key, json!({ "absent": "not_supported" })));
-    let counted = ["tx_bytes_total", "rx_bytes_total", "errors_total", "replays_total", "recoveries_total"];
-    let counted = counted.into_iter().chain(["crc_errors_total"]).map(|key| (key, json!(1)));
-    let link = link.into_iter().chain(counted).chain([("link", json!(0)), ("active", json!(true))]);
+    let counted = [
+        "tx_bytes_total",
+        "rx_bytes_total",
+        "errors_total",
+        "replays_total",
+        "recoveries_total",
+    ];
+    let counted = counted
+        .into_iter()
+        .chain(["crc_errors_total"])
+        .map(|key| (key, json!(1)));
+    let link = link
+        .into_iter()
+        .chain(counted)
+        .chain([("link", json!(0)), ("active", json!(true))]);
     details["nvlinks"] = json!([link.collect::<BTreeMap<_, _>>()]);
     snapshot.details[0] = serde_json::from_value::<GpuDetails>(details).unwrap();
     let board = &mut snapshot.inventory.gpus[0].board;
-    board.power_limits =
-        PowerLimits { default_watts: Reading::Now(1.0), min_watts: Reading::Now(1.0), max_watts: Reading::Now(1.0) };
+    board.power_limits = PowerLimits {
+        default_watts: Reading::Now(1.0),
+        min_watts: Reading::Now(1.0),
+        max_watts: Reading::Now(1.0),
+    };
     board.thresholds.slowdown_celsius = Reading::Now(1.0);
     board.max_clocks.sm_mhz = Reading::Now(1);
     (board.pcie_max_generation, board.pcie_max_width) = (Reading::Now(5), Reading::Now(16));
     let joules = Some(Joules::default());
     let user = Some("ana".to_owned());
-    let owner = OwnerUsage { user, job: None, gpu_seconds: 0.0, exclusive_seconds: 0.0, active_seconds: 0.0, joules };
-    snapshot.usage = Usage { since_ms: 1, owners: vec![owner], ..Usage::default() };
+    let owner = OwnerUsage {
+        user,
+        job: None,
+        gpu_seconds: 0.0,
+        exclusive_seconds: 0.0,
+        active_seconds: 0.0,
+        joules,
+    };
+    snapshot.usage = Usage {
+        since_ms: 1,
+        owners: vec![owner],
+        ..Usage::default()
+    };
     snapshot
 }
 
@@ -120,23 +160,34 @@ fn rich() -> Example {
 fn table(write: impl Fn(&mut Page, &Scrape<'_>), usual: &[(&str, &str)]) -> String {
     let snapshot = rich();
     let mut page = Page::default();
-    write(&mut page, &Scrape::new(&snapshot.known(), gpumon_probe::model::now_ms()));
+    write(
+        &mut page,
+        &Scrape::new(&snapshot.known(), gpumon_probe::model::now_ms()),
+    );
     let families = page.families.clone();
     let text = page.into_text();
     let mut rows = "| Metric | Type | Labels | Meaning |\n|---|---|---|---|\n".to_owned();
     for (name, kind, help) in families {
-        let series = text.lines().find_map(|line| line.strip_prefix(&name)?.strip_prefix('{'));
+        let series = text
+            .lines()
+            .find_map(|line| line.strip_prefix(&name)?.strip_prefix('{'));
         let labels = match series {
             Some(series) => {
                 let pairs = series.rsplit_once('}').unwrap().0.split("\",");
-                pairs.map(|pair| format!("`{}`", pair.split('=').next().unwrap())).collect::<Vec<_>>().join(", ")
+                pairs
+                    .map(|pair| format!("`{}`", pair.split('=').next().unwrap()))
+                    .collect::<Vec<_>>()
+                    .join(", ")
             }
             None if text.contains(&format!("\n{name} ")) => String::new(),
             // A number of the catalogue has the labels of its subject alone.
-            None => usual.iter().find(|(prefix, _)| name.starts_with(prefix)).map_or_else(
-                || panic!("{name} has no series, and nobody knows its labels"),
-                |(_, labels)| (*labels).to_owned(),
-            ),
+            None => usual
+                .iter()
+                .find(|(prefix, _)| name.starts_with(prefix))
+                .map_or_else(
+                    || panic!("{name} has no series, and nobody knows its labels"),
+                    |(_, labels)| (*labels).to_owned(),
+                ),
         };
         writeln!(rows, "| `{name}` | {kind} | {labels} | {help} |").unwrap();
     }
@@ -144,10 +195,8 @@ fn table(write: impl Fn(&mut Page, &Scrape<'_>), usual: &[(&str, &str)]) -> Stri
 }
 
 /// The labels of owners, of which a series has those that it can.
-const OF_JOBS: &str =
-    "`gpu`, `uuid`, `user`, `slurm_job`, `pbs_job`, `lsf_job`, `pod_uid`, `container`, `unit`, `notebook`";
-const OF_OWNERS: &str =
-    "`user`, and one of `slurm_job`, `pbs_job`, `lsf_job`, `pod_uid`, `container`, `unit`, `notebook`";
+const OF_JOBS: &str = "`gpu`, `uuid`, `user`, `slurm_job`, `pbs_job`, `lsf_job`, `pod_uid`, `container`, `unit`, `notebook`";
+const OF_OWNERS: &str = "`user`, and one of `slurm_job`, `pbs_job`, `lsf_job`, `pod_uid`, `container`, `unit`, `notebook`";
 
 fn reference() -> String {
     let mut page = HEAD.to_owned();
@@ -170,20 +219,34 @@ fn reference() -> String {
         "Jobs on a GPU",
         jobs + "\nThe labels of a pod are its UID, and of a notebook the ID of its kernel; paths of notebooks are not exported.\n",
     );
-    section("Energy and GPU time by owner", table(owners::write, &[]).replace("`user`", OF_OWNERS));
+    section(
+        "Energy and GPU time by owner",
+        table(owners::write, &[]).replace("`user`", OF_OWNERS),
+    );
     section("MIG devices", table(fields::mig, &usual));
     section("Host", table(fields::host, &usual));
     section("Processes", table(processes::write, &[]));
-    section("Names of dcgm-exporter", DCGM.trim_start().to_owned() + &dcgm_table());
+    section(
+        "Names of dcgm-exporter",
+        DCGM.trim_start().to_owned() + &dcgm_table(),
+    );
     page
 }
 
 /// Every name of dcgm-exporter's that the catalogue has, and those that it lacks.
 fn dcgm_table() -> String {
-    let mut rows = "| Until 4.8 | Since 4.9 | Type | Unit (since 4.9) | Meaning |\n|---|---|---|---|---|\n".to_owned();
+    let mut rows =
+        "| Until 4.8 | Since 4.9 | Type | Unit (since 4.9) | Meaning |\n|---|---|---|---|---|\n"
+            .to_owned();
     let mut row = |dcgm: Option<Dcgm>, kind: Kind, unit: Unit, help: &str| {
-        let Some(Dcgm { name, renamed }) = dcgm else { return };
-        let kind = if kind == Kind::Counter { "counter" } else { "gauge" };
+        let Some(Dcgm { name, renamed }) = dcgm else {
+            return;
+        };
+        let kind = if kind == Kind::Counter {
+            "counter"
+        } else {
+            "gauge"
+        };
         let [old, new] = units(name, unit);
         let (new_name, unit) = match name == renamed {
             true => (String::new(), old.to_owned()),
@@ -205,7 +268,13 @@ fn dcgm_table() -> String {
         row(it.dcgm, it.kind, it.unit, &labeled(it));
     }
     let labels = [Version::Old, Version::Renamed].map(Version::label_names);
-    assert!(labels.as_flattened().iter().all(|label| DCGM.contains(&format!("`{label}`"))), "{labels:?}");
+    assert!(
+        labels
+            .as_flattened()
+            .iter()
+            .all(|label| DCGM.contains(&format!("`{label}`"))),
+        "{labels:?}"
+    );
     rows.push_str("\nNot available:\n\n| Fields | Why |\n|---|---|\n");
     for (fields, why) in NOT_AVAILABLE {
         writeln!(rows, "| {fields} | {why} |").unwrap();
@@ -215,8 +284,17 @@ fn dcgm_table() -> String {
 
 /// The help of its family, and which of the family it is.
 fn labeled<S>(metric: &Metric<S>) -> String {
-    let labels = metric.labels.iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ");
-    if labels.is_empty() { metric.help.to_owned() } else { format!("{} Here: {labels}.", metric.help) }
+    let labels = metric
+        .labels
+        .iter()
+        .map(|(name, value)| format!("{name} {value}"))
+        .collect::<Vec<_>>()
+        .join(", ");
+    if labels.is_empty() {
+        metric.help.to_owned()
+    } else {
+        format!("{} Here: {labels}.", metric.help)
+    }
 }
 
 /// What the values are counted in under the older and the newer name.
@@ -244,7 +322,10 @@ fn the_committed_reference_page_of_metrics_is_that_of_the_code() {
         fs::write(&file, &page).unwrap();
     }
     let committed = fs::read_to_string(&file).unwrap_or_default();
-    assert!(committed == page, "docs/reference/metrics.md is out of date: run `make types`");
+    assert!(
+        committed == page,
+        "docs/reference/metrics.md is out of date: run `make types`"
+    );
 }
 
 #[test]

@@ -33,18 +33,38 @@ pub(super) struct Told<'a> {
 impl<'a> Scrape<'a> {
     pub(super) fn new(known: &'a Known, now_ms: u64) -> Self {
         let sample = known.fresh_sample(now_ms);
-        let gpus = known.inventory.iter().flat_map(|inventory| &inventory.gpus).map(|gpu| {
-            let sample = sample.and_then(|sample| sample.gpus.iter().find(|sample| sample.index == gpu.index));
-            let readings = sample.filter(|sample| sample.health == Health::Ok);
-            let is_of_now = |details: &&GpuDetails| {
-                details.index == gpu.index && now_ms.saturating_sub(details.at_ms) <= DETAILS_AGE_MS
-            };
-            let details = known.details.iter().map(AsRef::as_ref).find(is_of_now);
-            let index = gpu.index.to_string();
-            let labels = Labels::new([("gpu", index.as_str()), ("uuid", gpu.uuid.as_deref().unwrap_or_default())]);
-            Told { labels, gpu, sample, readings, details: readings.and(details) }
-        });
-        Self { known, now_ms, sample, gpus: gpus.collect() }
+        let gpus = known
+            .inventory
+            .iter()
+            .flat_map(|inventory| &inventory.gpus)
+            .map(|gpu| {
+                let sample = sample
+                    .and_then(|sample| sample.gpus.iter().find(|sample| sample.index == gpu.index));
+                let readings = sample.filter(|sample| sample.health == Health::Ok);
+                let is_of_now = |details: &&GpuDetails| {
+                    details.index == gpu.index
+                        && now_ms.saturating_sub(details.at_ms) <= DETAILS_AGE_MS
+                };
+                let details = known.details.iter().map(AsRef::as_ref).find(is_of_now);
+                let index = gpu.index.to_string();
+                let labels = Labels::new([
+                    ("gpu", index.as_str()),
+                    ("uuid", gpu.uuid.as_deref().unwrap_or_default()),
+                ]);
+                Told {
+                    labels,
+                    gpu,
+                    sample,
+                    readings,
+                    details: readings.and(details),
+                }
+            });
+        Self {
+            known,
+            now_ms,
+            sample,
+            gpus: gpus.collect(),
+        }
     }
 
     pub(super) fn by_gpu(
@@ -65,7 +85,11 @@ impl<'a> Scrape<'a> {
 impl Told<'_> {
     /// The profile of one of its MIG devices, as far as it is known.
     pub(super) fn profile(&self, mig: &MigSample) -> &str {
-        let known = self.gpu.mig_devices.iter().find(|known| known.uuid == mig.uuid);
+        let known = self
+            .gpu
+            .mig_devices
+            .iter()
+            .find(|known| known.uuid == mig.uuid);
         known.map_or("", |known| text(&known.profile))
     }
 }
@@ -90,5 +114,8 @@ pub(super) fn yes(is: bool) -> f64 {
 
 /// A state or reason as it is called in JSON.
 pub(super) fn word(state: &impl Serialize) -> String {
-    serde_json::to_value(state).ok().and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
+    serde_json::to_value(state)
+        .ok()
+        .and_then(|word| word.as_str().map(str::to_owned))
+        .unwrap_or_default()
 }

@@ -30,7 +30,12 @@ struct Kept {
 
 impl SharedPages {
     /// A copy of the page, made by `write` unless there is one that is fresh. It waits for whoever makes one.
-    pub(super) fn get(&self, key: PageKey, change: u64, write: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
+    pub(super) fn get(
+        &self,
+        key: PageKey,
+        change: u64,
+        write: impl FnOnce() -> Vec<u8>,
+    ) -> Vec<u8> {
         let page = {
             let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
             let kept = newest.entry(key).or_insert_with(|| Kept::new(change));
@@ -45,7 +50,12 @@ impl SharedPages {
 
     /// Those that somebody asks for regularly.
     pub(super) fn wanted(&self) -> Vec<PageKey> {
-        self.newest.lock().unwrap_or_else(PoisonError::into_inner).keys().copied().collect()
+        self.newest
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .keys()
+            .copied()
+            .collect()
     }
 
     /// Writes one ahead.
@@ -63,13 +73,21 @@ impl SharedPages {
     pub(crate) fn trim(&self) -> usize {
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         let unwanted = newest.extract_if(|_, kept| kept.asked.elapsed() >= WANTED_FOR);
-        unwanted.filter_map(|(_, kept)| kept.page.get().map(Vec::len)).sum::<usize>() / 1024
+        unwanted
+            .filter_map(|(_, kept)| kept.page.get().map(Vec::len))
+            .sum::<usize>()
+            / 1024
     }
 }
 
 impl Kept {
     fn new(change: u64) -> Self {
-        Self { change, begun: Instant::now(), asked: Instant::now(), page: Arc::default() }
+        Self {
+            change,
+            begun: Instant::now(),
+            asked: Instant::now(),
+            page: Arc::default(),
+        }
     }
 }
 
@@ -100,9 +118,19 @@ mod tests {
         assert_eq!((get(2)[0], pages.trim()), (2, 0));
         let mut long_ago = Kept::new(2);
         long_ago.begun = Instant::now().checked_sub(FRESH_FOR).unwrap();
-        pages.newest.lock().unwrap().insert(PageKey::default(), long_ago);
+        pages
+            .newest
+            .lock()
+            .unwrap()
+            .insert(PageKey::default(), long_ago);
         assert_eq!(get(2)[0], 3);
-        pages.newest.lock().unwrap().get_mut(&PageKey::default()).unwrap().asked -= WANTED_FOR;
+        pages
+            .newest
+            .lock()
+            .unwrap()
+            .get_mut(&PageKey::default())
+            .unwrap()
+            .asked -= WANTED_FOR;
         assert_eq!((pages.trim(), pages.wanted().len()), (2, 0));
         pages.renew(PageKey::default(), 2, write);
         assert_eq!(pages.wanted(), [], "nobody asks for it");

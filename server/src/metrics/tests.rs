@@ -3,9 +3,10 @@ use std::collections::BTreeSet;
 use gpumon_probe::{
     host::HostReader,
     model::{
-        Absence, Allocation, Board, Condition, ConditionKind, Event, EventKind, Gpu, GpuDetails, GpuRef, GpuSample,
-        Health, Inventory, MigDevice, MigInstance, MigSample, Platform, Process, ProcessKind, Reading, RemappedRows,
-        Sample, Severity, SourceKind, ThrottleReason, XidReport,
+        Absence, Allocation, Board, Condition, ConditionKind, Event, EventKind, Gpu, GpuDetails,
+        GpuRef, GpuSample, Health, Inventory, MigDevice, MigInstance, MigSample, Platform, Process,
+        ProcessKind, Reading, RemappedRows, Sample, Severity, SourceKind, ThrottleReason,
+        XidReport,
     },
     usage::Usage,
 };
@@ -62,38 +63,76 @@ impl Example {
     }
 
     fn of(&self, names: Names) -> String {
-        self.page(PageKey { names, ..PageKey::default() })
+        self.page(PageKey {
+            names,
+            ..PageKey::default()
+        })
     }
 }
 
 /// Three GPUs: one that is well, one that hangs, and one of which little can be read.
 pub(super) fn example() -> Example {
     let now = now_ms();
-    let sample = |index: u32, health| GpuSample::absent(index, Some(format!("GPU-{index}")), now, health, &ABSENT);
+    let sample = |index: u32, health| {
+        GpuSample::absent(index, Some(format!("GPU-{index}")), now, health, &ABSENT)
+    };
     let mut well = sample(0, Health::Ok);
     well.utilization.gpu_percent = Reading::Now(50.0);
     well.memory.used_bytes = Reading::Now(3 << 30);
     well.power.energy_joules_total = Reading::Now(12.5);
     well.clocks.sm_mhz = Reading::Now(1980);
-    let mut hung = sample(1, Health::Hung { since_ms: now - 9_000 });
+    let mut hung = sample(
+        1,
+        Health::Hung {
+            since_ms: now - 9_000,
+        },
+    );
     hung.utilization.gpu_percent = Reading::Now(77.0);
     for (code, last_ms) in [(79, 1), (13, 2)] {
-        let kind = ConditionKind::Xid { pid: None, code, count: 1, last_ms };
-        let condition = Condition { since_ms: 1, severity: Severity::Critical, text: "gone".to_owned(), kind };
+        let kind = ConditionKind::Xid {
+            pid: None,
+            code,
+            count: 1,
+            last_ms,
+        };
+        let condition = Condition {
+            since_ms: 1,
+            severity: Severity::Critical,
+            text: "gone".to_owned(),
+            kind,
+        };
         well.conditions.push(condition.clone());
         hung.conditions.push(condition);
     }
     let details = |index: u32| {
         let mut details = GpuDetails::absent(index, Some(format!("GPU-{index}")), now, &ABSENT);
-        details.remapped_rows =
-            Reading::Now(RemappedRows { correctable: 2, uncorrectable: 1, pending: true, failed: false, spare: None });
+        details.remapped_rows = Reading::Now(RemappedRows {
+            correctable: 2,
+            uncorrectable: 1,
+            pending: true,
+            failed: false,
+            spare: None,
+        });
         details
     };
     let text = |text: &str| Reading::Now(text.to_owned());
     let mut xids = XidCounts::default();
-    let report = XidReport { code: 79, pid: None, meaning: String::new(), advice: String::new(), message: None };
-    let gpu_ref = Some(GpuRef { index: 0, uuid: None });
-    xids.count(&Event { at_ms: now, gpu: gpu_ref, what: EventKind::Xid(report) });
+    let report = XidReport {
+        code: 79,
+        pid: None,
+        meaning: String::new(),
+        advice: String::new(),
+        message: None,
+    };
+    let gpu_ref = Some(GpuRef {
+        index: 0,
+        uuid: None,
+    });
+    xids.count(&Event {
+        at_ms: now,
+        gpu: gpu_ref,
+        what: EventKind::Xid(report),
+    });
     Example {
         collector: CollectorStatus {
             state: CollectorState::Running,
@@ -157,16 +196,25 @@ pub(super) fn lines<'a>(page: &'a str, name: &str) -> Vec<&'a str> {
     for line in page.lines() {
         if let Some(head) = line.strip_prefix("# TYPE ") {
             current = head.split(' ').next().unwrap();
-            assert!(families.insert(current), "a family in two pieces: {current}");
+            assert!(
+                families.insert(current),
+                "a family in two pieces: {current}"
+            );
         } else if !line.starts_with("# HELP ") {
             let (labeled, value) = line.rsplit_once(' ').unwrap();
             assert!(value.parse::<f64>().is_ok(), "{line}");
-            assert_eq!(labeled.split('{').next(), Some(current), "outside its family: {line}");
+            assert_eq!(
+                labeled.split('{').next(),
+                Some(current),
+                "outside its family: {line}"
+            );
             assert!(series.insert(labeled), "twice: {labeled}");
         }
     }
     page.lines()
-        .filter(|line| line.starts_with(&format!("{name}{{")) || line.starts_with(&format!("{name} ")))
+        .filter(|line| {
+            line.starts_with(&format!("{name}{{")) || line.starts_with(&format!("{name} "))
+        })
         .collect()
 }
 
@@ -184,20 +232,37 @@ fn a_reading_is_told_in_base_units_and_an_absent_one_is_left_out() {
         [r#"gpumon_gpu_sm_clock_hertz{gpu="0",uuid="GPU-0"} 1980000000"#]
     );
     assert!(page.contains("# TYPE gpumon_gpu_energy_joules_total counter"));
-    assert!(!page.contains("gpumon_gpu_temperature_celsius"), "nobody has one, so there is not even a head");
+    assert!(
+        !page.contains("gpumon_gpu_temperature_celsius"),
+        "nobody has one, so there is not even a head"
+    );
     let rows = r#"gpumon_gpu_remapped_rows_total{gpu="0",uuid="GPU-0",cause="correctable"} 2"#;
     assert!(lines(&page, "gpumon_gpu_remapped_rows_total").contains(&rows));
     assert_eq!(lines(&page, "gpumon_gpu_info").len(), 3);
-    assert!(page.contains(r#"name="NVIDIA \"H200\"",driver="580.1",pci_bus_id="00000000:00:06.0",source="nvml"} 1"#));
+    assert!(page.contains(
+        r#"name="NVIDIA \"H200\"",driver="580.1",pci_bus_id="00000000:00:06.0",source="nvml"} 1"#
+    ));
 }
 
 #[test]
 fn a_hung_gpu_is_down_and_shows_no_value() {
     let page = example().own();
-    assert_eq!(lines(&page, "gpumon_gpu_up")[1], r#"gpumon_gpu_up{gpu="1",uuid="GPU-1"} 0"#);
-    assert_eq!(lines(&page, "gpumon_gpu_up")[2], r#"gpumon_gpu_up{gpu="2",uuid="GPU-2"} 1"#);
-    let of_hung: Vec<_> = page.lines().filter(|line| line.contains(r#"gpu="1""#)).collect();
-    let names: BTreeSet<_> = of_hung.iter().map(|line| line.split('{').next().unwrap()).collect();
+    assert_eq!(
+        lines(&page, "gpumon_gpu_up")[1],
+        r#"gpumon_gpu_up{gpu="1",uuid="GPU-1"} 0"#
+    );
+    assert_eq!(
+        lines(&page, "gpumon_gpu_up")[2],
+        r#"gpumon_gpu_up{gpu="2",uuid="GPU-2"} 1"#
+    );
+    let of_hung: Vec<_> = page
+        .lines()
+        .filter(|line| line.contains(r#"gpu="1""#))
+        .collect();
+    let names: BTreeSet<_> = of_hung
+        .iter()
+        .map(|line| line.split('{').next().unwrap())
+        .collect();
     let health = [
         "gpumon_condition",
         "gpumon_condition_severity",
@@ -207,7 +272,11 @@ fn a_hung_gpu_is_down_and_shows_no_value() {
         "gpumon_gpu_up",
         "gpumon_gpu_xid",
     ];
-    assert_eq!(names, BTreeSet::from(health), "what it showed and had before is no measurement");
+    assert_eq!(
+        names,
+        BTreeSet::from(health),
+        "what it showed and had before is no measurement"
+    );
     assert!(page.contains(r#"gpumon_gpu_xid{gpu="1",uuid="GPU-1",code="79"} 1"#));
 }
 
@@ -220,7 +289,10 @@ fn every_state_is_a_series_of_0_or_1() {
     let page = throttled.own();
     let of = |name: &str, value: &str| {
         let ending = format!(" {value}");
-        lines(&page, name).iter().filter(|line| line.ends_with(&ending)).count()
+        lines(&page, name)
+            .iter()
+            .filter(|line| line.ends_with(&ending))
+            .count()
     };
     for (name, ones, zeros) in [
         ("gpumon_collector_state", 1, CollectorState::ALL.len() - 1),
@@ -229,7 +301,11 @@ fn every_state_is_a_series_of_0_or_1() {
         ("gpumon_condition", 1, 3 * ConditionKind::TAGS.len() - 1),
         ("gpumon_gpu_xid", 2, 1),
     ] {
-        assert_eq!((of(name, "1"), of(name, "0")), (ones, zeros), "{name}: {page}");
+        assert_eq!(
+            (of(name, "1"), of(name, "0")),
+            (ones, zeros),
+            "{name}: {page}"
+        );
     }
     for series in [
         r#"gpumon_gpu_throttled{gpu="0",uuid="GPU-0",reason="sw_power_cap"} 1"#,
@@ -252,18 +328,41 @@ fn a_pause_or_a_late_collector_leaves_nothing_that_looks_current() {
     let mut late = example();
     late.sample.at_ms -= 60_000;
     for (page, up) in [
-        (paused.page(PageKey { processes: true, ..PageKey::default() }), "0"),
-        (late.page(PageKey { processes: true, ..PageKey::default() }), "1"),
+        (
+            paused.page(PageKey {
+                processes: true,
+                ..PageKey::default()
+            }),
+            "0",
+        ),
+        (
+            late.page(PageKey {
+                processes: true,
+                ..PageKey::default()
+            }),
+            "1",
+        ),
     ] {
-        assert_eq!(lines(&page, "gpumon_collector_up"), [format!("gpumon_collector_up {up}")]);
+        assert_eq!(
+            lines(&page, "gpumon_collector_up"),
+            [format!("gpumon_collector_up {up}")]
+        );
         assert_eq!(lines(&page, "gpumon_gpu_info").len(), 3);
-        for name in ["gpumon_gpu_up", "gpumon_gpu_utilization_ratio", "gpumon_condition", "gpumon_host_cpus"] {
+        for name in [
+            "gpumon_gpu_up",
+            "gpumon_gpu_utilization_ratio",
+            "gpumon_condition",
+            "gpumon_host_cpus",
+        ] {
             assert!(lines(&page, name).is_empty(), "{name}");
         }
         assert!(!page.contains("remapped"), "{page}");
     }
     assert_eq!(paused.of(Names::Dcgm).len(), 0);
-    assert_eq!(lines(&paused.own(), "gpumon_collector_state")[4], r#"gpumon_collector_state{state="paused"} 1"#);
+    assert_eq!(
+        lines(&paused.own(), "gpumon_collector_state")[4],
+        r#"gpumon_collector_state{state="paused"} 1"#
+    );
 }
 
 #[test]
@@ -286,7 +385,10 @@ fn the_names_of_dcgm_come_with_its_labels_and_units() {
 #[test]
 fn a_partitioned_gpu_tells_of_its_parts() {
     let mut partitioned = example();
-    let instance = MigInstance { gpu_instance: 7, compute_instance: 0 };
+    let instance = MigInstance {
+        gpu_instance: 7,
+        compute_instance: 0,
+    };
     let mut memory = GpuSample::absent(0, None, 0, Health::Ok, &ABSENT).memory;
     memory.used_bytes = Reading::Now(1 << 30);
     let part = MigSample {
@@ -316,7 +418,11 @@ fn a_partitioned_gpu_tells_of_its_parts() {
     assert_eq!(lines(&page, "gpumon_mig_memory_used_bytes"), [used]);
     let dcgm = partitioned.of(Names::Dcgm);
     let used = lines(&dcgm, "DCGM_FI_DEV_FB_USED");
-    assert_eq!(used.len(), 1, "the whole GPU would count the part twice: {used:?}");
+    assert_eq!(
+        used.len(),
+        1,
+        "the whole GPU would count the part twice: {used:?}"
+    );
     assert!(
         used[0].ends_with(
             r#"GPU_I_PROFILE="1g.18gb",GPU_I_ID="7",pod="part",namespace="research",container="main"} 1024"#
@@ -332,25 +438,49 @@ fn what_the_kubelet_tells_of_holders_is_in_the_labels_of_dcgm() {
         pod: pod.to_owned(),
         container: container.to_owned(),
     };
-    let slurm = Allocation::Slurm { job_id: "7".to_owned(), user: None };
+    let slurm = Allocation::Slurm {
+        job_id: "7".to_owned(),
+        user: None,
+    };
     let train = || held("research", "train-0", "trainer");
     assert!(!example().of(Names::Dcgm).contains("pod="));
     for (holders, told) in [
         (vec![slurm.clone()], ""),
-        (vec![slurm, train()], r#",pod="train-0",namespace="research",container="trainer""#),
-        (vec![train(), held("research", "train-0", "sidecar")], r#",pod="train-0",namespace="research""#),
-        (vec![train(), held("research", "train-1", "trainer")], r#",namespace="research""#),
+        (
+            vec![slurm, train()],
+            r#",pod="train-0",namespace="research",container="trainer""#,
+        ),
+        (
+            vec![train(), held("research", "train-0", "sidecar")],
+            r#",pod="train-0",namespace="research""#,
+        ),
+        (
+            vec![train(), held("research", "train-1", "trainer")],
+            r#",namespace="research""#,
+        ),
         (vec![train(), held("web", "train-0", "trainer")], ""),
-        (vec![train(), held("web", "train-0", "trainer"), train()], ""),
+        (
+            vec![train(), held("web", "train-0", "trainer"), train()],
+            "",
+        ),
     ] {
         let mut allocated = example();
         allocated.sample.gpus[0].allocated_to = holders;
-        for (names, name) in [(Names::Dcgm, "DCGM_FI_DEV_GPU_UTIL"), (Names::Dcgm49, "DCGM_FI_DEV_GPU_UTIL_RATIO")] {
+        for (names, name) in [
+            (Names::Dcgm, "DCGM_FI_DEV_GPU_UTIL"),
+            (Names::Dcgm49, "DCGM_FI_DEV_GPU_UTIL_RATIO"),
+        ] {
             let page = allocated.of(names);
             let series = &lines(&page, name)[0];
-            assert!(series.contains(&format!(r#"DRIVER_VERSION="580.1"{told}}} "#)), "{series}");
+            assert!(
+                series.contains(&format!(r#"DRIVER_VERSION="580.1"{told}}} "#)),
+                "{series}"
+            );
         }
-        assert!(!allocated.own().contains("train-0"), "own names have it of processes, in gpumon_gpu_job_info");
+        assert!(
+            !allocated.own().contains("train-0"),
+            "own names have it of processes, in gpumon_gpu_job_info"
+        );
     }
 }
 
@@ -360,13 +490,29 @@ fn processes_are_told_only_where_asked_for_and_only_the_largest() {
     busy.sample.gpus[0].processes = Reading::Now((1..=150).chain([150]).map(process).collect());
     busy.sample.gpus[0].processes_omitted = 7;
     let without = busy.own();
-    assert!(!without.contains("pid=") && !without.contains("train.py"), "{without}");
-    assert_eq!(lines(&without, "gpumon_gpu_processes"), [r#"gpumon_gpu_processes{gpu="0",uuid="GPU-0"} 158"#]);
-    let with = busy.page(PageKey { processes: true, ..PageKey::default() });
+    assert!(
+        !without.contains("pid=") && !without.contains("train.py"),
+        "{without}"
+    );
+    assert_eq!(
+        lines(&without, "gpumon_gpu_processes"),
+        [r#"gpumon_gpu_processes{gpu="0",uuid="GPU-0"} 158"#]
+    );
+    let with = busy.page(PageKey {
+        processes: true,
+        ..PageKey::default()
+    });
     let told = lines(&with, "gpumon_process_memory_bytes");
     assert_eq!(told.len(), 100);
-    assert!(told[0].contains(r#"pid="150",name="train.py",user="ana""#), "{}", told[0]);
-    assert_eq!(lines(&with, "gpumon_processes_omitted"), ["gpumon_processes_omitted 57"]);
+    assert!(
+        told[0].contains(r#"pid="150",name="train.py",user="ana""#),
+        "{}",
+        told[0]
+    );
+    assert_eq!(
+        lines(&with, "gpumon_processes_omitted"),
+        ["gpumon_processes_omitted 57"]
+    );
     assert!(!with.contains("secret"));
 }
 
@@ -384,7 +530,10 @@ fn newer_dcgm_has_other_names_labels_and_units() {
     ] {
         assert_eq!(lines(&page, name), [format!("{name}{labels} {value}")]);
     }
-    assert!(!page.contains("DCGM_FI_DEV_GPU_UTIL{") && !page.contains("Hostname"), "{page}");
+    assert!(
+        !page.contains("DCGM_FI_DEV_GPU_UTIL{") && !page.contains("Hostname"),
+        "{page}"
+    );
 }
 
 #[test]
@@ -393,15 +542,24 @@ fn an_error_of_a_lost_gpu_is_told_under_the_names_of_dcgm_too() {
     lost.sample.gpus[1].health = Health::Lost { since_ms: 1 };
     lost.sample.gpus[2].conditions.clear();
     let page = lost.of(Names::Dcgm);
-    let values: Vec<_> =
-        lines(&page, "DCGM_FI_DEV_XID_ERRORS").iter().map(|line| line.rsplit(' ').next().unwrap()).collect();
+    let values: Vec<_> = lines(&page, "DCGM_FI_DEV_XID_ERRORS")
+        .iter()
+        .map(|line| line.rsplit(' ').next().unwrap())
+        .collect();
     assert_eq!(values, ["13", "13", "0"], "the newest, or 0");
 }
 
 #[test]
 fn every_counter_has_the_ending_that_open_metrics_wants() {
     let mut page = Page::default();
-    let (key, known) = (PageKey { links: true, processes: true, ..PageKey::default() }, example().known());
+    let (key, known) = (
+        PageKey {
+            links: true,
+            processes: true,
+            ..PageKey::default()
+        },
+        example().known(),
+    );
     key.write_own(&mut page, &Scrape::new(&known, now_ms()));
     for (name, kind, _) in &page.families {
         assert_eq!(name.ends_with("_total"), *kind == "counter", "{name}");

@@ -8,7 +8,16 @@ use std::fmt::Write;
 use gpumon_probe::model::fields;
 
 /// In which units names end. One that ends in `_per_second` has another unit than one that ends in `_second`.
-const UNITS: [&str; 8] = ["bytes_per_second", "bytes", "ratio", "watts", "joules", "celsius", "hertz", "seconds"];
+const UNITS: [&str; 8] = [
+    "bytes_per_second",
+    "bytes",
+    "ratio",
+    "watts",
+    "joules",
+    "celsius",
+    "hertz",
+    "seconds",
+];
 
 /// A value up to here is written as the whole number that it is.
 const MOST_WHOLE: f64 = 1e15;
@@ -82,14 +91,25 @@ pub(super) struct Labels(String);
 
 impl Page {
     pub(super) fn new(format: Format) -> Self {
-        Self { format, ..Self::default() }
+        Self {
+            format,
+            ..Self::default()
+        }
     }
 
     /// Begins a family. Each name has one on a page.
     pub(super) fn family<'a>(&'a mut self, name: &'a str, kind: Kind, help: &'a str) -> Family<'a> {
         #[cfg(test)]
-        self.families.push((name.to_owned(), kind.word(), help.to_owned()));
-        Family { page: &mut self.text, format: self.format, name, kind, help, has_head: false }
+        self.families
+            .push((name.to_owned(), kind.word(), help.to_owned()));
+        Family {
+            page: &mut self.text,
+            format: self.format,
+            name,
+            kind,
+            help,
+            has_head: false,
+        }
     }
 
     pub(super) fn into_text(mut self) -> String {
@@ -103,7 +123,9 @@ impl Page {
 impl Family<'_> {
     /// Adds a series, unless there is no value: an absent one is left out, never 0.
     pub(super) fn add(&mut self, labels: &Labels, rest: &[Label<'_>], value: Option<f64>) {
-        let Some(value) = value.filter(|value| value.is_finite()) else { return };
+        let Some(value) = value.filter(|value| value.is_finite()) else {
+            return;
+        };
         if !self.has_head {
             self.has_head = true;
             self.write_head();
@@ -131,13 +153,25 @@ impl Family<'_> {
     fn write_head(&mut self) {
         let (kind, help) = (self.kind.word(), self.help);
         let _ = match self.format {
-            Format::Text => writeln!(self.page, "# HELP {0} {1}\n# TYPE {0} {kind}", self.name, escaped(help, false)),
+            Format::Text => writeln!(
+                self.page,
+                "# HELP {0} {1}\n# TYPE {0} {kind}",
+                self.name,
+                escaped(help, false)
+            ),
             Format::OpenMetrics => {
                 // A counter's family has the name without the ending of its series.
                 let name = self.name.strip_suffix("_total").unwrap_or(self.name);
-                let unit = UNITS.iter().find(|unit| name.strip_suffix(**unit).is_some_and(|name| name.ends_with('_')));
+                let unit = UNITS.iter().find(|unit| {
+                    name.strip_suffix(**unit)
+                        .is_some_and(|name| name.ends_with('_'))
+                });
                 let unit = unit.map_or_else(String::new, |unit| format!("# UNIT {name} {unit}\n"));
-                writeln!(self.page, "# TYPE {name} {kind}\n{unit}# HELP {name} {}", escaped(help, true))
+                writeln!(
+                    self.page,
+                    "# TYPE {name} {kind}\n{unit}# HELP {name} {}",
+                    escaped(help, true)
+                )
             }
         };
     }
@@ -147,13 +181,19 @@ impl Labels {
     /// Those without a value are left out.
     pub(super) fn new<'a>(labels: impl IntoIterator<Item = Label<'a>>) -> Self {
         let mut text = String::new();
-        labels.into_iter().for_each(|label| push_label(&mut text, 0, label));
+        labels
+            .into_iter()
+            .for_each(|label| push_label(&mut text, 0, label));
         Self(text)
     }
 
     /// These, and then those.
     pub(super) fn and(&self, rest: &Self) -> Self {
-        let separator = if self.is_empty() || rest.is_empty() { "" } else { "," };
+        let separator = if self.is_empty() || rest.is_empty() {
+            ""
+        } else {
+            ","
+        };
         Self([self.0.as_str(), separator, &rest.0].concat())
     }
 
@@ -172,7 +212,10 @@ fn push_label(text: &mut String, start: usize, (name, value): Label<'_>) {
     }
     text.push_str(name);
     text.push_str("=\"");
-    if value.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'\\' | b'"')) {
+    if value
+        .bytes()
+        .all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'\\' | b'"'))
+    {
         text.push_str(value);
     } else {
         text.push_str(&escaped(value, true));
@@ -205,10 +248,19 @@ mod tests {
         let none = Labels::default();
         let mut family = page.family("a_ratio", Kind::Gauge, "Back\\slash,\nline and \"word\".");
         family.add(&Labels::new([("gpu", "0"), ("uuid", "")]), &[], Some(0.5));
-        family.add(&Labels::new([("gpu", "0")]), &[("link", ""), ("kind", "b")], Some(-2.0));
+        family.add(
+            &Labels::new([("gpu", "0")]),
+            &[("link", ""), ("kind", "b")],
+            Some(-2.0),
+        );
         family.add(&none, &[], Some(1.0));
-        page.family("b_total", Kind::Counter, "None.").add(&none, &[("gpu", "0")], None);
-        page.family("c_total", Kind::Counter, "Not a number.").add(&none, &[("gpu", "0")], Some(f64::NAN));
+        page.family("b_total", Kind::Counter, "None.")
+            .add(&none, &[("gpu", "0")], None);
+        page.family("c_total", Kind::Counter, "Not a number.").add(
+            &none,
+            &[("gpu", "0")],
+            Some(f64::NAN),
+        );
         let mut large = page.family("d_bytes_total", Kind::Counter, "Large.");
         large.add(&none, &[("gpu", "0")], Some(1.5e15));
         large.add(&none, &[("gpu", "1")], Some(1e18));
@@ -236,16 +288,27 @@ mod tests {
     #[test]
     fn what_a_stranger_chose_as_a_name_cannot_leave_its_label() {
         let mut page = Page::default();
-        page.family("a", Kind::Gauge, "A.").add(&Labels::default(), &[("name", "x\"} 1\nb{y=\"\\")], Some(2.0));
-        assert_eq!(page.into_text().lines().last(), Some(r#"a{name="x\"} 1\nb{y=\"\\"} 2"#));
+        page.family("a", Kind::Gauge, "A.").add(
+            &Labels::default(),
+            &[("name", "x\"} 1\nb{y=\"\\")],
+            Some(2.0),
+        );
+        assert_eq!(
+            page.into_text().lines().last(),
+            Some(r#"a{name="x\"} 1\nb{y=\"\\"} 2"#)
+        );
     }
 
     #[test]
     fn control_characters_do_not_reach_the_reader() {
         let mut page = Page::default();
         let label = ("name", "x\u{1b}[2J\0\r\ty\u{85}");
-        page.family("a", Kind::Gauge, "A.").add(&Labels::default(), &[label], Some(2.0));
+        page.family("a", Kind::Gauge, "A.")
+            .add(&Labels::default(), &[label], Some(2.0));
         let text = page.into_text();
-        assert!(text.ends_with("a{name=\"x\u{fffd}[2J\u{fffd}\u{fffd}\u{fffd}y\u{fffd}\"} 2\n"), "{text:?}");
+        assert!(
+            text.ends_with("a{name=\"x\u{fffd}[2J\u{fffd}\u{fffd}\u{fffd}y\u{fffd}\"} 2\n"),
+            "{text:?}"
+        );
     }
 }

@@ -40,7 +40,16 @@ pub(crate) async fn openapi(
     if accepts_gzip(&headers) {
         return encoded(Bytes::from_static(PACKED), JSON, true);
     }
-    respond(&app, &headers, peer.who(), View::ANYBODY, Resource::OpenApi, JSON, |_| document().into_bytes()).await
+    respond(
+        &app,
+        &headers,
+        peer.who(),
+        View::ANYBODY,
+        Resource::OpenApi,
+        JSON,
+        |_| document().into_bytes(),
+    )
+    .await
 }
 
 /// The document. Its `/components/schemas` are all types of gpumon's JSON, records of `gpumon collect` among them.
@@ -49,6 +58,8 @@ pub(crate) async fn openapi(
 /// Never: the build has compressed it.
 pub fn document() -> String {
     let mut text = String::new();
-    GzDecoder::new(PACKED).read_to_string(&mut text).expect("the build compressed it");
+    GzDecoder::new(PACKED)
+        .read_to_string(&mut text)
+        .expect("the build compressed it");
     text
 }

@@ -29,15 +29,29 @@ const TEXT: &str = "text/plain; charset=utf-8";
 
 /// A method and a path, with what it does: the first sentence is its summary.
 pub(super) fn operation(method: &'static str, path: &'static str, text: &str) -> Operation {
-    let (summary, rest) = text.split_once(". ").unwrap_or((text.trim_end_matches('.'), ""));
-    let mut described =
-        Map::from_iter([("operationId".to_owned(), id(method, path).into()), ("summary".to_owned(), summary.into())]);
+    let (summary, rest) = text
+        .split_once(". ")
+        .unwrap_or((text.trim_end_matches('.'), ""));
+    let mut described = Map::from_iter([
+        ("operationId".to_owned(), id(method, path).into()),
+        ("summary".to_owned(), summary.into()),
+    ]);
     if !rest.is_empty() {
         described.insert("description".to_owned(), rest.into());
     }
-    let made = Operation { method, path, described, leave: Leave::Read };
+    let made = Operation {
+        method,
+        path,
+        described,
+        leave: Leave::Read,
+    };
     // What stands before all of them refuses with these.
-    made.refuses(400).refuses(401).refuses(403).refuses(408).refuses(429).refuses(503)
+    made.refuses(400)
+        .refuses(401)
+        .refuses(403)
+        .refuses(408)
+        .refuses(429)
+        .refuses(503)
 }
 
 impl Operation {
@@ -76,7 +90,8 @@ impl Operation {
     /// Says in words why not.
     pub(super) fn refuses(mut self, status: u16) -> Self {
         let name = reason(status).replace(' ', "");
-        self.part("responses")[&status.to_string()] = json!({ "$ref": format!("#/components/responses/{name}") });
+        self.part("responses")[&status.to_string()] =
+            json!({ "$ref": format!("#/components/responses/{name}") });
         self
     }
 
@@ -106,7 +121,8 @@ impl Operation {
     /// Takes lines, for as long as they come.
     pub(super) fn lines(mut self) -> Self {
         let content = json!({ "application/octet-stream": {} });
-        self.described.insert("requestBody".to_owned(), json!({ "content": content }));
+        self.described
+            .insert("requestBody".to_owned(), json!({ "content": content }));
         self
     }
 
@@ -134,13 +150,15 @@ impl Operation {
 
     /// Takes the header that no page of another origin can send.
     pub(super) fn with_header(mut self) -> Self {
-        self.described.insert("security".to_owned(), json!([{ "header": [] }]));
+        self.described
+            .insert("security".to_owned(), json!([{ "header": [] }]));
         self
     }
 
     pub(super) fn over_socket(mut self) -> Self {
         self.leave = Leave::Socket;
-        self.described.insert("x-unix-socket-only".to_owned(), true.into());
+        self.described
+            .insert("x-unix-socket-only".to_owned(), true.into());
         self
     }
 
@@ -153,12 +171,25 @@ impl Operation {
             }
             Leave::Socket => "Unix socket only, for the server's own user and root.",
         };
-        let text = self.described.get("description").and_then(Value::as_str).unwrap_or_default();
-        let text = [text, leave].iter().filter(|part| !part.is_empty()).copied().collect::<Vec<_>>().join(" ");
+        let text = self
+            .described
+            .get("description")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let text = [text, leave]
+            .iter()
+            .filter(|part| !part.is_empty())
+            .copied()
+            .collect::<Vec<_>>()
+            .join(" ");
         if !text.is_empty() {
             self.described.insert("description".to_owned(), text.into());
         }
-        (self.path.replace("{*", "{"), self.method.to_lowercase(), self.described.into())
+        (
+            self.path.replace("{*", "{"),
+            self.method.to_lowercase(),
+            self.described.into(),
+        )
     }
 
     fn answers(mut self, status: u16, kind: &str, schema: &Value) -> Self {
@@ -176,16 +207,26 @@ impl Operation {
     }
 
     fn parameters(&mut self) -> &mut Vec<Value> {
-        self.described.entry("parameters").or_insert_with(|| json!([])).as_array_mut().expect("it is a list")
+        self.described
+            .entry("parameters")
+            .or_insert_with(|| json!([]))
+            .as_array_mut()
+            .expect("it is a list")
     }
 }
 
 /// `getRunsRun`, for what makes clients.
 fn id(method: &str, path: &str) -> String {
-    let words = path.trim_start_matches("/api/v1").split(|letter: char| !letter.is_alphanumeric());
+    let words = path
+        .trim_start_matches("/api/v1")
+        .split(|letter: char| !letter.is_alphanumeric());
     let capital = |word: &str| word[..1].to_uppercase() + &word[1..];
     let words: Vec<_> = words.filter(|word| !word.is_empty()).map(capital).collect();
-    let words = if words.is_empty() { "Page".to_owned() } else { words.concat() };
+    let words = if words.is_empty() {
+        "Page".to_owned()
+    } else {
+        words.concat()
+    };
     method.to_lowercase() + &words
 }
 
@@ -193,13 +234,19 @@ fn id(method: &str, path: &str) -> String {
 pub(super) fn refusals(statuses: impl Iterator<Item = u16>) -> Value {
     let one = |status| {
         let content = json!({ TEXT: { "schema": { "type": "string" } } });
-        (reason(status).replace(' ', ""), json!({ "description": why(status), "content": content }))
+        (
+            reason(status).replace(' ', ""),
+            json!({ "description": why(status), "content": content }),
+        )
     };
     Value::Object(statuses.map(one).collect())
 }
 
 fn reason(status: u16) -> &'static str {
-    StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).expect("a status")
+    StatusCode::from_u16(status)
+        .ok()
+        .and_then(|status| status.canonical_reason())
+        .expect("a status")
 }
 
 /// When what is refused is refused so.
@@ -207,7 +254,9 @@ fn why(status: u16) -> &'static str {
     match status {
         400 => "The request is not valid; the text says what would be.",
         401 => "Nobody is signed in: the server asks for a token or a password.",
-        403 => "Host, Origin or Fetch Metadata are those of another site, or whoever asks may not do that.",
+        403 => {
+            "Host, Origin or Fetch Metadata are those of another site, or whoever asks may not do that."
+        }
         404 => "There is no such thing.",
         408 => "The request took too long.",
         409 => "It does not fit what the server is doing.",

@@ -35,21 +35,36 @@ pub(super) fn page(document: &Value) -> String {
         .filter(|(name, _)| !is_reading(name))
         .map(|(name, schema)| (name.clone(), inlined(schema, schemas)))
         .collect();
-    let mut page = format!("{HEAD}\n{}\n", document["info"]["description"].as_str().unwrap_or_default());
+    let mut page = format!(
+        "{HEAD}\n{}\n",
+        document["info"]["description"].as_str().unwrap_or_default()
+    );
     let operations = || {
         let paths = document["paths"].as_object().into_iter().flatten();
         paths.flat_map(|(path, methods)| {
             let methods = methods.as_object().into_iter().flatten();
-            methods.map(move |(method, operation)| (format!("{} {path}", method.to_uppercase()), operation))
+            methods.map(move |(method, operation)| {
+                (format!("{} {path}", method.to_uppercase()), operation)
+            })
         })
     };
     page.push_str("\n## Routes\n\n| Route | Description |\n|---|---|\n");
     for (route, operation) in operations() {
-        writeln!(page, "| `{route}` | {}. |", operation["summary"].as_str().unwrap_or_default()).unwrap();
+        writeln!(
+            page,
+            "| `{route}` | {}. |",
+            operation["summary"].as_str().unwrap_or_default()
+        )
+        .unwrap();
     }
     page.push_str("\nEach may also be refused:\n\n| Status | When |\n|---|---|\n");
     for (name, response) in components["responses"].as_object().into_iter().flatten() {
-        writeln!(page, "| {name} | {} |", response["description"].as_str().unwrap_or_default()).unwrap();
+        writeln!(
+            page,
+            "| {name} | {} |",
+            response["description"].as_str().unwrap_or_default()
+        )
+        .unwrap();
     }
     for (route, operation) in operations() {
         writeln!(page, "\n### `{route}`\n").unwrap();
@@ -68,18 +83,32 @@ fn write_operation(page: &mut String, operation: &Value) {
     let (summary, rest) = (text(&operation["summary"]), text(&operation["description"]));
     writeln!(page, "{}", format!("{summary}. {rest}").trim_end()).unwrap();
     if operation["security"].is_array() {
-        page.push_str("\nNeeds the header `X-Gpumon: run`, which no page of another origin can send.\n");
+        page.push_str(
+            "\nNeeds the header `X-Gpumon: run`, which no page of another origin can send.\n",
+        );
     }
     if let Some(parameters) = operation["parameters"].as_array() {
         page.push_str("\n| Parameter | Type | Meaning |\n|---|---|---|\n");
         for parameter in parameters {
             let schema = &parameter["schema"];
             let kind = format!("{}{}", kind(schema), limits(schema));
-            writeln!(page, "| `{}` | {kind} | {} |", text(&parameter["name"]), meaning(parameter)).unwrap();
+            writeln!(
+                page,
+                "| `{}` | {kind} | {} |",
+                text(&parameter["name"]),
+                meaning(parameter)
+            )
+            .unwrap();
         }
     }
     if let Some(content) = operation["requestBody"]["content"]["application/json"].as_object() {
-        writeln!(page, "\nTakes {} as JSON, for example `{}`.", kind(&content["schema"]), content["example"]).unwrap();
+        writeln!(
+            page,
+            "\nTakes {} as JSON, for example `{}`.",
+            kind(&content["schema"]),
+            content["example"]
+        )
+        .unwrap();
     }
     if operation["x-internal"] == true {
         page.push_str("\nWhat it answers with is internal.\n");
@@ -88,7 +117,11 @@ fn write_operation(page: &mut String, operation: &Value) {
     let answers = operation["responses"].as_object().into_iter().flatten();
     for (status, answer) in answers.filter(|(_, answer)| answer["content"].is_object()) {
         for (content_type, content) in answer["content"].as_object().into_iter().flatten() {
-            let what = if content_type == "application/json" { kind(&content["schema"]) } else { content_type.clone() };
+            let what = if content_type == "application/json" {
+                kind(&content["schema"])
+            } else {
+                content_type.clone()
+            };
             writeln!(page, "\nAnswers {status} with {what}.").unwrap();
         }
     }
@@ -103,35 +136,55 @@ fn limits(schema: &Value) -> String {
 }
 
 fn cell(text: &str) -> String {
-    text.replace('|', "\\|").replace("\n\n", "<br>").replace('\n', " ")
+    text.replace('|', "\\|")
+        .replace("\n\n", "<br>")
+        .replace('\n', " ")
 }
 
 fn is_reading(name: &str) -> bool {
-    name.strip_prefix("Reading").is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
+    name.strip_prefix("Reading")
+        .is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// The same with `{"reading": …}` for each reference to a reading.
 fn inlined(schema: &Value, definitions: &Map<String, Value>) -> Value {
     match schema {
         Value::Object(parts) => {
-            let mut made: Map<_, _> =
-                parts.iter().map(|(key, part)| (key.clone(), inlined(part, definitions))).collect();
-            let name = parts.get("$ref").and_then(Value::as_str).and_then(|path| path.rsplit('/').next());
+            let mut made: Map<_, _> = parts
+                .iter()
+                .map(|(key, part)| (key.clone(), inlined(part, definitions)))
+                .collect();
+            let name = parts
+                .get("$ref")
+                .and_then(Value::as_str)
+                .and_then(|path| path.rsplit('/').next());
             if let Some(reading) = name.filter(|name| is_reading(name)) {
                 // The alternatives to it are an older value and an absence.
-                let value = definitions[reading]["anyOf"].as_array().and_then(|all| all.last()).unwrap();
+                let value = definitions[reading]["anyOf"]
+                    .as_array()
+                    .and_then(|all| all.last())
+                    .unwrap();
                 made.remove("$ref");
                 made.insert("reading".to_owned(), inlined(value, definitions));
             }
             Value::Object(made)
         }
-        Value::Array(parts) => parts.iter().map(|part| inlined(part, definitions)).collect(),
+        Value::Array(parts) => parts
+            .iter()
+            .map(|part| inlined(part, definitions))
+            .collect(),
         other => other.clone(),
     }
 }
 
 fn describe(of: &Value) -> String {
-    let mut text = format!("{}\n", of["description"].as_str().unwrap_or_default().replace('\n', " "));
+    let mut text = format!(
+        "{}\n",
+        of["description"]
+            .as_str()
+            .unwrap_or_default()
+            .replace('\n', " ")
+    );
     let variants = of["oneOf"].as_array().or_else(|| of["anyOf"].as_array());
     if let Some(variants) = variants {
         text.push_str("\n| Value | Keys | Meaning |\n|---|---|---|\n");
@@ -146,15 +199,30 @@ fn describe(of: &Value) -> String {
     if let Some(properties) = of["properties"].as_object() {
         text.push_str("\n| Key | Type | Meaning |\n|---|---|---|\n");
         for (key, property) in properties {
-            let optional = if required(of).contains(key.as_str()) { "" } else { " (optional)" };
-            writeln!(text, "| `{key}` | {}{optional} | {} |", kind(property), meaning(property)).unwrap();
+            let optional = if required(of).contains(key.as_str()) {
+                ""
+            } else {
+                " (optional)"
+            };
+            writeln!(
+                text,
+                "| `{key}` | {}{optional} | {} |",
+                kind(property),
+                meaning(property)
+            )
+            .unwrap();
         }
     }
     text.trim_end().to_owned()
 }
 
 fn required(of: &Value) -> BTreeSet<&str> {
-    of["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+    of["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect()
 }
 
 /// What tells a variant from the others, and its keys beside that.
@@ -162,16 +230,28 @@ fn variant_of(variant: &Value) -> (String, String) {
     if let Some(value) = variant["const"].as_str() {
         return (format!("`\"{value}\"`"), String::new());
     }
-    let Some(properties) = variant["properties"].as_object() else { return (kind(variant), String::new()) };
-    let tag = properties.iter().find_map(|(key, of)| Some(format!("`\"{key}\": \"{}\"`", of["const"].as_str()?)));
+    let Some(properties) = variant["properties"].as_object() else {
+        return (kind(variant), String::new());
+    };
+    let tag = properties
+        .iter()
+        .find_map(|(key, of)| Some(format!("`\"{key}\": \"{}\"`", of["const"].as_str()?)));
     let own = properties.iter().filter(|(_, of)| !of["const"].is_string());
     let own = own.map(|(key, of)| format!("`{key}`: {}", kind(of)));
-    let whole = variant["$ref"].is_string().then(|| format!("those of {}", link(variant)));
-    (tag.unwrap_or_default(), whole.into_iter().chain(own).collect::<Vec<_>>().join(", "))
+    let whole = variant["$ref"]
+        .is_string()
+        .then(|| format!("those of {}", link(variant)));
+    (
+        tag.unwrap_or_default(),
+        whole.into_iter().chain(own).collect::<Vec<_>>().join(", "),
+    )
 }
 
 fn link(of: &Value) -> String {
-    let name = of["$ref"].as_str().and_then(|path| path.rsplit('/').next()).unwrap_or_default();
+    let name = of["$ref"]
+        .as_str()
+        .and_then(|path| path.rsplit('/').next())
+        .unwrap_or_default();
     format!("[{name}](#{})", name.to_lowercase())
 }
 
@@ -195,8 +275,15 @@ fn kind(of: &Value) -> String {
     };
     match &of["type"] {
         Value::String(name) => named(name),
-        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).map(named).collect::<Vec<_>>().join(" or "),
-        _ => of["const"].as_str().map_or_else(|| "value".to_owned(), |value| format!("`\"{value}\"`")),
+        Value::Array(kinds) => kinds
+            .iter()
+            .filter_map(Value::as_str)
+            .map(named)
+            .collect::<Vec<_>>()
+            .join(" or "),
+        _ => of["const"]
+            .as_str()
+            .map_or_else(|| "value".to_owned(), |value| format!("`\"{value}\"`")),
     }
 }
 

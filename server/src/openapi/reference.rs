@@ -22,8 +22,14 @@ fn in_lines(document: &Value) -> String {
     let mut text = document.to_string();
     for long in [&document["paths"], &document["components"]["schemas"]] {
         let parts = long.as_object().into_iter().flatten();
-        let lines: Vec<_> = parts.map(|(key, part)| format!("\"{key}\":{part}")).collect();
-        text = text.replacen(&long.to_string(), &format!("{{\n{}\n}}", lines.join(",\n")), 1);
+        let lines: Vec<_> = parts
+            .map(|(key, part)| format!("\"{key}\":{part}"))
+            .collect();
+        text = text.replacen(
+            &long.to_string(),
+            &format!("{{\n{}\n}}", lines.join(",\n")),
+            1,
+        );
     }
     text + "\n"
 }
@@ -32,9 +38,14 @@ fn in_lines(document: &Value) -> String {
 fn every_route_of_the_server_is_described() {
     let routed = routed(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
     let operations = table::operations(&mut Types::new());
-    let described: BTreeSet<_> =
-        operations.iter().map(|operation| (operation.method.to_owned(), operation.path.to_owned())).collect();
-    assert_eq!(routed, described, "server/src/openapi/table.rs describes each route");
+    let described: BTreeSet<_> = operations
+        .iter()
+        .map(|operation| (operation.method.to_owned(), operation.path.to_owned()))
+        .collect();
+    assert_eq!(
+        routed, described,
+        "server/src/openapi/table.rs describes each route"
+    );
 }
 
 #[test]

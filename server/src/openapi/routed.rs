@@ -10,15 +10,32 @@ const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
 /// Methods and paths that stand in calls of `route` in a folder of source files.
 pub(super) fn routed(folder: &Path) -> BTreeSet<(String, String)> {
-    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let of = |path: PathBuf| if path.is_dir() { routed(&path) } else { in_source(&fs::read_to_string(&path).unwrap()) };
+    let entries = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let of = |path: PathBuf| {
+        if path.is_dir() {
+            routed(&path)
+        } else {
+            in_source(&fs::read_to_string(&path).unwrap())
+        }
+    };
     // What stands in the test below is no route.
-    entries.filter(|path| !path.ends_with("openapi")).flat_map(of).collect()
+    entries
+        .filter(|path| !path.ends_with("openapi"))
+        .flat_map(of)
+        .collect()
 }
 
 fn in_source(source: &str) -> BTreeSet<(String, String)> {
-    let calls = source.split(".route(").skip(1).filter_map(|rest| rest.trim_start().strip_prefix('"'));
-    calls.filter_map(|rest| rest.split_once('"')).flat_map(|(path, rest)| methods(path, inside(rest))).collect()
+    let calls = source
+        .split(".route(")
+        .skip(1)
+        .filter_map(|rest| rest.trim_start().strip_prefix('"'));
+    calls
+        .filter_map(|rest| rest.split_once('"'))
+        .flat_map(|(path, rest)| methods(path, inside(rest)))
+        .collect()
 }
 
 /// Up to the parenthesis that closes the call.
@@ -35,12 +52,19 @@ fn inside(rest: &str) -> &str {
 fn methods(path: &str, handlers: &str) -> Vec<(String, String)> {
     let called = handlers.match_indices('(').map(|(at, _)| {
         let before = &handlers[..at];
-        let start = before.rfind(|letter: char| !letter.is_alphanumeric() && letter != '_').map_or(0, |at| at + 1);
+        let start = before
+            .rfind(|letter: char| !letter.is_alphanumeric() && letter != '_')
+            .map_or(0, |at| at + 1);
         &before[start..]
     });
-    let found: Vec<_> =
-        called.filter(|name| METHODS.contains(name)).map(|name| (name.to_uppercase(), path.to_owned())).collect();
-    assert!(!found.is_empty(), "{path} is routed by what openapi/routed.rs does not know: {handlers}");
+    let found: Vec<_> = called
+        .filter(|name| METHODS.contains(name))
+        .map(|name| (name.to_uppercase(), path.to_owned()))
+        .collect();
+    assert!(
+        !found.is_empty(),
+        "{path} is routed by what openapi/routed.rs does not know: {handlers}"
+    );
     found
 }
 
@@ -53,6 +77,18 @@ fn all_forms_of_a_route_are_found() {
         )
         .route("/s", get(state).post(sign_in).delete(sign_out)).route_layer(get(x))"#;
     let found = in_source(source);
-    let found: Vec<_> = found.iter().map(|(method, path)| (method.as_str(), path.as_str())).collect();
-    assert_eq!(found, [("DELETE", "/b/{c}"), ("DELETE", "/s"), ("GET", "/a"), ("GET", "/s"), ("POST", "/s")]);
+    let found: Vec<_> = found
+        .iter()
+        .map(|(method, path)| (method.as_str(), path.as_str()))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("DELETE", "/b/{c}"),
+            ("DELETE", "/s"),
+            ("GET", "/a"),
+            ("GET", "/s"),
+            ("POST", "/s")
+        ]
+    );
 }

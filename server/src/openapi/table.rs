@@ -275,7 +275,11 @@ pub(super) fn operations(types: &mut Types) -> Vec<Operation> {
 /// In the format that the request's `Accept` asks for.
 fn of_metrics(path: &'static str, text: &str) -> Operation {
     let kinds = metrics::content_types().into_iter();
-    kinds.fold(operation("GET", path, text), |operation, kind| operation.text(200, kind)).refuses(409)
+    kinds
+        .fold(operation("GET", path, text), |operation, kind| {
+            operation.text(200, kind)
+        })
+        .refuses(409)
 }
 
 /// The whole, of which the table above is the largest part.
@@ -294,9 +298,17 @@ pub(super) fn document() -> Value {
     types.answer::<StoredCost>();
     types.answer::<Record>();
     let mut schemas = Value::Object(types.all());
-    let jobs = schemas["RunJob"]["oneOf"].as_array_mut().expect("jobs are told apart by their kind");
-    for job in jobs.iter_mut().filter_map(|job| job["properties"].as_object_mut()) {
-        for (_, seconds) in job.iter_mut().filter(|(key, _)| TIMES.contains(&key.as_str())) {
+    let jobs = schemas["RunJob"]["oneOf"]
+        .as_array_mut()
+        .expect("jobs are told apart by their kind");
+    for job in jobs
+        .iter_mut()
+        .filter_map(|job| job["properties"].as_object_mut())
+    {
+        for (_, seconds) in job
+            .iter_mut()
+            .filter(|(key, _)| TIMES.contains(&key.as_str()))
+        {
             seconds["minimum"] = 0.into();
             seconds["maximum"] = LONGEST_S.into();
         }

@@ -16,7 +16,9 @@ pub(super) struct Types {
 
 impl Types {
     pub(super) fn new() -> Self {
-        let settings = || SchemaSettings::draft2020_12().with(|settings| settings.definitions_path = PLACE.into());
+        let settings = || {
+            SchemaSettings::draft2020_12().with(|settings| settings.definitions_path = PLACE.into())
+        };
         Self {
             written: settings().for_serialize().into_generator(),
             read: settings().for_deserialize().into_generator(),
@@ -36,11 +38,18 @@ impl Types {
         let mut object = T::json_schema(&mut self.read).to_value();
         bound(&mut object);
         let required = object["required"].take();
-        let keys = object["properties"].as_object_mut().expect("an object with keys").iter_mut();
-        let mut parameters: Vec<Value> = keys.map(|(name, schema)| parameter(name, schema.take())).collect();
-        for named in
-            parameters.iter_mut().filter(|named| required.as_array().is_some_and(|all| all.contains(&named["name"])))
-        {
+        let keys = object["properties"]
+            .as_object_mut()
+            .expect("an object with keys")
+            .iter_mut();
+        let mut parameters: Vec<Value> = keys
+            .map(|(name, schema)| parameter(name, schema.take()))
+            .collect();
+        for named in parameters.iter_mut().filter(|named| {
+            required
+                .as_array()
+                .is_some_and(|all| all.contains(&named["name"]))
+        }) {
             named["required"] = Value::Bool(true);
         }
         parameters
@@ -52,7 +61,10 @@ impl Types {
         for (name, mut kind) in self.read.take_definitions(true) {
             bound(&mut kind);
             let other = kinds.insert(name.clone(), kind.clone());
-            assert!(other.is_none_or(|other| other == kind), "{name} is read otherwise than it is written: rename one");
+            assert!(
+                other.is_none_or(|other| other == kind),
+                "{name} is read otherwise than it is written: rename one"
+            );
         }
         kinds.insert("Metric".to_owned(), metric());
         let mut kinds = Value::Object(kinds);
@@ -60,27 +72,42 @@ impl Types {
             describe(&mut kinds, "GpuSample", field.id, field.help);
         }
         // RAM and swap are of one kind, which says of itself what it is.
-        let host = HOST_FIELDS.iter().map(|field| (field.id.trim_start_matches("host."), field.help));
+        let host = HOST_FIELDS
+            .iter()
+            .map(|field| (field.id.trim_start_matches("host."), field.help));
         for (path, help) in host.filter(|(path, _)| !path.contains('.')) {
             describe(&mut kinds, "HostSample", path, help);
         }
-        let Value::Object(kinds) = kinds else { unreachable!("it was one") };
+        let Value::Object(kinds) = kinds else {
+            unreachable!("it was one")
+        };
         kinds
     }
 }
 
 fn metric() -> Value {
-    let ids = Wanted { holders: true, ..Wanted::all() }.ids();
+    let ids = Wanted {
+        holders: true,
+        ..Wanted::all()
+    }
+    .ids();
     json!({ "description": "A metric of the catalogue.", "type": "string", "enum": ids })
 }
 
 /// What is left out is absent and never null; a list has commas.
 fn parameter(name: &str, mut schema: Value) -> Value {
-    let text = schema.as_object_mut().and_then(|schema| schema.remove("description"));
-    if let Some(kind) = schema["type"].as_array().and_then(|kinds| kinds.iter().find(|kind| *kind != "null")).cloned() {
+    let text = schema
+        .as_object_mut()
+        .and_then(|schema| schema.remove("description"));
+    if let Some(kind) = schema["type"]
+        .as_array()
+        .and_then(|kinds| kinds.iter().find(|kind| *kind != "null"))
+        .cloned()
+    {
         schema["type"] = kind;
     }
-    let mut parameter = json!({ "name": name, "in": "query", "description": text, "schema": schema });
+    let mut parameter =
+        json!({ "name": name, "in": "query", "description": text, "schema": schema });
     if name == "metrics" {
         parameter["schema"] = json!({
             "type": "array", "items": { "$ref": format!("#{PLACE}/Metric") }, "minItems": 1,
@@ -113,8 +140,13 @@ fn bound(schema: &mut Value) {
 /// Gives what stands at a path below a kind of object the words of the catalogue; where it comes from, which the types'
 /// own documentation tells, becomes its comment.
 fn describe(kinds: &mut Value, kind: &str, path: &str, help: &str) {
-    let (first, rest) = path.split_once('.').map_or((path, None), |(first, rest)| (first, Some(rest)));
-    let Some(property) = kinds.get_mut(kind).and_then(|kind| kind.pointer_mut(&format!("/properties/{first}"))) else {
+    let (first, rest) = path
+        .split_once('.')
+        .map_or((path, None), |(first, rest)| (first, Some(rest)));
+    let Some(property) = kinds
+        .get_mut(kind)
+        .and_then(|kind| kind.pointer_mut(&format!("/properties/{first}")))
+    else {
         return;
     };
     match rest {
@@ -136,15 +168,25 @@ fn describe(kinds: &mut Value, kind: &str, path: &str, help: &str) {
 fn kinds_within(kinds: &Value, property: &Value) -> Vec<String> {
     match property {
         Value::Object(parts) => {
-            let named = parts.get("$ref").and_then(Value::as_str).and_then(|name| name.rsplit('/').next());
+            let named = parts
+                .get("$ref")
+                .and_then(Value::as_str)
+                .and_then(|name| name.rsplit('/').next());
             let own: Vec<_> = match named {
-                Some(reading) if reading.starts_with("Reading") => kinds_within(kinds, &kinds[reading]),
+                Some(reading) if reading.starts_with("Reading") => {
+                    kinds_within(kinds, &kinds[reading])
+                }
                 Some(name) => vec![name.to_owned()],
                 None => Vec::new(),
             };
-            own.into_iter().chain(parts.values().flat_map(|part| kinds_within(kinds, part))).collect()
+            own.into_iter()
+                .chain(parts.values().flat_map(|part| kinds_within(kinds, part)))
+                .collect()
         }
-        Value::Array(parts) => parts.iter().flat_map(|part| kinds_within(kinds, part)).collect(),
+        Value::Array(parts) => parts
+            .iter()
+            .flat_map(|part| kinds_within(kinds, part))
+            .collect(),
         _ => Vec::new(),
     }
 }

@@ -59,7 +59,8 @@ impl Peer {
     /// Returns who has opened a TCP connection. This is for the loop that accepts connections: it reads no file, and asks
     /// the kernel about connections from this machine alone, which takes 10 us.
     pub(crate) fn of_port(client: SocketAddr, server: Option<SocketAddr>) -> Self {
-        let local = server.filter(|server| is_local(client, *server) && socket_owner::is_available());
+        let local =
+            server.filter(|server| is_local(client, *server) && socket_owner::is_available());
         Self::Port {
             ip: client.ip().to_canonical(),
             uid: local.and_then(|server| socket_owner::uid_of(client, server)),
@@ -68,16 +69,29 @@ impl Peer {
 
     /// Returns the same with the user, also where the kernel does not answer questions about single connections and its
     /// table has to be searched. This is for connections that have been admitted and have sent something.
-    pub(crate) async fn searched(self, client: Option<SocketAddr>, server: Option<SocketAddr>) -> Self {
-        let (Self::Port { ip, uid: None }, Some(client), Some(server)) = (self, client, server) else {
+    pub(crate) async fn searched(
+        self,
+        client: Option<SocketAddr>,
+        server: Option<SocketAddr>,
+    ) -> Self {
+        let (Self::Port { ip, uid: None }, Some(client), Some(server)) = (self, client, server)
+        else {
             return self;
         };
         if !is_local(client, server) || socket_owner::is_available() {
             return self;
         }
         let _turn = TABLE_SEARCHES.acquire().await;
-        let search = move || tcp_table::uid_of(socket_owner::canonical(client), socket_owner::canonical(server));
-        Self::Port { ip, uid: spawn_blocking(search).await.ok().flatten() }
+        let search = move || {
+            tcp_table::uid_of(
+                socket_owner::canonical(client),
+                socket_owner::canonical(server),
+            )
+        };
+        Self::Port {
+            ip,
+            uid: spawn_blocking(search).await.ok().flatten(),
+        }
     }
 
     /// Their user, where the kernel tells.
@@ -91,7 +105,10 @@ impl Peer {
     /// proxy has reported, if it has reported one.
     pub(crate) fn behind_proxy(self, forwarded: Option<IpAddr>) -> Self {
         match self {
-            Self::Port { ip, .. } => Self::Port { ip: forwarded.unwrap_or(ip), uid: None },
+            Self::Port { ip, .. } => Self::Port {
+                ip: forwarded.unwrap_or(ip),
+                uid: None,
+            },
             Self::Socket { .. } => self,
         }
     }
@@ -131,7 +148,11 @@ pub(crate) fn is_own_user(uid: u32) -> bool {
     uid == geteuid().as_raw() || uid == 0
 }
 
-pub(crate) async fn may_change(Extension(peer): Extension<Peer>, request: Request, next: Next) -> Response {
+pub(crate) async fn may_change(
+    Extension(peer): Extension<Peer>,
+    request: Request,
+    next: Next,
+) -> Response {
     match verdict(peer, geteuid().as_raw()) {
         Ok(()) => next.run(request).await,
         Err(message) => (StatusCode::FORBIDDEN, message).into_response(),
@@ -142,10 +163,10 @@ fn verdict(peer: Peer, own: u32) -> Result<(), &'static str> {
     match peer {
         Peer::Socket { .. } if peer.is_of(own) => Ok(()),
         Peer::Socket { .. } => Err("only the user who started this server, or root, may do that\n"),
-        Peer::Port { .. } => {
-            Err("this is done over the server's local socket, not over its port: use `gpumon pause`, \
-                           `gpumon resume` or `gpumon alerts silence` on the machine itself\n")
-        }
+        Peer::Port { .. } => Err(
+            "this is done over the server's local socket, not over its port: use `gpumon pause`, \
+                           `gpumon resume` or `gpumon alerts silence` on the machine itself\n",
+        ),
     }
 }
 
@@ -155,10 +176,19 @@ mod tests {
 
     #[test]
     fn remote_connection_is_not_local() {
-        let is_local = |client: &str, server: &str| is_local(client.parse().unwrap(), server.parse().unwrap());
-        assert!(is_local("127.0.0.1:50000", "127.0.0.1:9123") && is_local("[::1]:50000", "[::1]:9123"));
-        assert!(is_local("10.0.0.7:50000", "10.0.0.7:9123") && is_local("[::ffff:10.0.0.7]:1", "10.0.0.7:9123"));
-        assert!(!is_local("10.0.0.8:50000", "10.0.0.7:9123") && !is_local("[fd00::8]:50000", "[fd00::7]:9123"));
+        let is_local =
+            |client: &str, server: &str| is_local(client.parse().unwrap(), server.parse().unwrap());
+        assert!(
+            is_local("127.0.0.1:50000", "127.0.0.1:9123") && is_local("[::1]:50000", "[::1]:9123")
+        );
+        assert!(
+            is_local("10.0.0.7:50000", "10.0.0.7:9123")
+                && is_local("[::ffff:10.0.0.7]:1", "10.0.0.7:9123")
+        );
+        assert!(
+            !is_local("10.0.0.8:50000", "10.0.0.7:9123")
+                && !is_local("[fd00::8]:50000", "[fd00::7]:9123")
+        );
     }
 
     #[test]
@@ -166,7 +196,10 @@ mod tests {
         let from = |uid| verdict(Peer::Socket { uid }, 1000).is_ok();
         assert!(from(Some(1000)) && from(Some(0)));
         assert!(!from(Some(1001)) && !from(None));
-        let port = Peer::Port { ip: [127, 0, 0, 1].into(), uid: Some(1000) };
+        let port = Peer::Port {
+            ip: [127, 0, 0, 1].into(),
+            uid: Some(1000),
+        };
         assert!(verdict(port, 1000).unwrap_err().contains("gpumon pause"));
     }
 }

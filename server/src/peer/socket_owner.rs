@@ -24,8 +24,13 @@ const NO_COOKIE: [u8; 8] = [0xff; 8];
 /// Whether the kernel has found a connection of this process. Its answer "not found" also means that it has no
 /// `sock_diag` for TCP, so that one connection that is there has to show the difference.
 static IS_AVAILABLE: LazyLock<bool> = LazyLock::new(|| {
-    let loopback = [(Ipv4Addr::LOCALHOST, 0).into(), (Ipv6Addr::LOCALHOST, 0).into()];
-    loopback.into_iter().any(|address: SocketAddr| finds_own_connection(address).unwrap_or(false))
+    let loopback = [
+        (Ipv4Addr::LOCALHOST, 0).into(),
+        (Ipv6Addr::LOCALHOST, 0).into(),
+    ];
+    loopback
+        .into_iter()
+        .any(|address: SocketAddr| finds_own_connection(address).unwrap_or(false))
 });
 
 fn finds_own_connection(address: SocketAddr) -> std::io::Result<bool> {
@@ -55,7 +60,9 @@ pub(super) fn uid_of(client: SocketAddr, server: SocketAddr) -> Option<u32> {
         Ok(answer)
     };
     let answer = NetlinkMessage::<SockDiagMessage>::deserialize(&exchange().ok()?).ok()?;
-    let NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(found)) = answer.payload else { return None };
+    let NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(found)) = answer.payload else {
+        return None;
+    };
     let header = found.header;
     // An end that its program has closed has no inode, and root as its user.
     (header.state == TCP_ESTABLISHED && header.inode != 0).then_some(header.uid)
@@ -112,13 +119,23 @@ mod tests {
             ("[::]:0", "127.0.0.1"),
             ("127.0.0.1:0", "::ffff:127.0.0.1"),
         ] {
-            let Ok(listener) = TcpListener::bind(listen) else { continue };
+            let Ok(listener) = TcpListener::bind(listen) else {
+                continue;
+            };
             let port = listener.local_addr().unwrap().port();
             let stream = TcpStream::connect((connect, port)).unwrap();
             let (accepted, client) = listener.accept().unwrap();
             let server = accepted.local_addr().unwrap();
-            assert_eq!(uid_of(client, server), Some(geteuid().as_raw()), "{connect}");
-            assert_eq!(tcp_table::uid_of(canonical(client), canonical(server)), Some(geteuid().as_raw()), "{connect}");
+            assert_eq!(
+                uid_of(client, server),
+                Some(geteuid().as_raw()),
+                "{connect}"
+            );
+            assert_eq!(
+                tcp_table::uid_of(canonical(client), canonical(server)),
+                Some(geteuid().as_raw()),
+                "{connect}"
+            );
             drop(stream);
             // A process that another test has just started may still have it, up to its own program.
             let end = Instant::now() + Duration::from_secs(20);

@@ -15,7 +15,11 @@ pub(super) fn uid_of(client: SocketAddr, server: SocketAddr) -> Option<u32> {
         return Some(uid);
     }
     // An IPv6 socket may carry an IPv4 connection.
-    find(&bounded::text("/proc/net/tcp6", MOST).ok()?, mapped(client), mapped(server))
+    find(
+        &bounded::text("/proc/net/tcp6", MOST).ok()?,
+        mapped(client),
+        mapped(server),
+    )
 }
 
 fn mapped(address: SocketAddr) -> SocketAddr {
@@ -31,7 +35,9 @@ fn find(table: &str, client: SocketAddr, server: SocketAddr) -> Option<u32> {
     let (client, server) = (written(client), written(server));
     table.lines().find_map(|line| {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();
-        let [_, local, remote, state, _, _, _, uid, _, inode, ..] = fields[..] else { return None };
+        let [_, local, remote, state, _, _, _, uid, _, inode, ..] = fields[..] else {
+            return None;
+        };
         let is_it = local == client && remote == server && state == ESTABLISHED && inode != "0";
         is_it.then(|| uid.parse().ok())?
     })
@@ -43,8 +49,15 @@ fn written(address: SocketAddr) -> String {
         IpAddr::V4(ip) => ip.octets().to_vec(),
         IpAddr::V6(ip) => ip.octets().to_vec(),
     };
-    let words = octets.as_chunks().0.iter().map(|word| u32::from_ne_bytes(*word));
-    let words = words.map(|word| format!("{word:08X}")).collect::<Vec<_>>().concat();
+    let words = octets
+        .as_chunks()
+        .0
+        .iter()
+        .map(|word| u32::from_ne_bytes(*word));
+    let words = words
+        .map(|word| format!("{word:08X}"))
+        .collect::<Vec<_>>()
+        .concat();
     format!("{words}:{:04X}", address.port())
 }
 
@@ -61,7 +74,13 @@ mod tests {
    2: 0100007F:C351 0100007F:23A3 06 00000000:00000000 03:00000F2E 00000000     0        0 0 3 0
    3: 0100007F:C352 0100007F:23A3 01 00000000:00000000 00:00000000 00000000     0        0 0 1 0 20 4 0 10 -1";
         let server = "127.0.0.1:9123".parse().unwrap();
-        let of = |port: u16| find(table, SocketAddr::new("127.0.0.1".parse().unwrap(), port), server);
+        let of = |port: u16| {
+            find(
+                table,
+                SocketAddr::new("127.0.0.1".parse().unwrap(), port),
+                server,
+            )
+        };
         assert_eq!(of(50_000), Some(1000));
         assert_eq!(of(50_001), None, "it waits for its end");
         assert_eq!(of(50_002), None, "its program has closed it");

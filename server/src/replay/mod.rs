@@ -64,8 +64,15 @@ impl Replay {
     /// Where there can be no more threads.
     pub(crate) fn start(player: Player, hub: Arc<Hub>) -> io::Result<Self> {
         let (orders, ordered) = channel();
-        let stage = Stage { player, hub, inventory: None, told: None };
-        thread::Builder::new().name("replay".to_owned()).spawn(move || stage.play(&ordered))?;
+        let stage = Stage {
+            player,
+            hub,
+            inventory: None,
+            told: None,
+        };
+        thread::Builder::new()
+            .name("replay".to_owned())
+            .spawn(move || stage.play(&ordered))?;
         Ok(Self { orders })
     }
 
@@ -99,7 +106,10 @@ impl Stage {
                 Ok((order, answer)) => {
                     self.obey(order);
                     self.tell_playback();
-                    let position = Position { at_ms: self.player.times_ms().0, playback: self.playback() };
+                    let position = Position {
+                        at_ms: self.player.times_ms().0,
+                        playback: self.playback(),
+                    };
                     // Whoever asked may have gone.
                     let _ = answer.send(position);
                 }
@@ -130,8 +140,18 @@ impl Stage {
 
     fn playback(&self) -> Playback {
         let (_, from_ms, to_ms) = self.player.times_ms();
-        let (speed, paused, ended) = (self.player.speed(), self.player.is_paused(), self.player.is_over());
-        Playback { from_ms, to_ms, speed, paused, ended }
+        let (speed, paused, ended) = (
+            self.player.speed(),
+            self.player.is_paused(),
+            self.player.is_over(),
+        );
+        Playback {
+            from_ms,
+            to_ms,
+            speed,
+            paused,
+            ended,
+        }
     }
 
     /// Every client learns from the inventory that what it gets is a recording, and how that is played.
@@ -140,7 +160,11 @@ impl Stage {
         if self.told == Some(playback) {
             return;
         }
-        if let Some(line) = self.inventory.as_deref().and_then(|line| with_playback(line, playback)) {
+        if let Some(line) = self
+            .inventory
+            .as_deref()
+            .and_then(|line| with_playback(line, playback))
+        {
             self.told = Some(playback);
             self.ingest(&line);
         }
@@ -149,7 +173,11 @@ impl Stage {
     fn show(&mut self, played: io::Result<Vec<Played>>) {
         let played = match played {
             Ok(played) => played,
-            Err(error) => return tracing::warn!("the recording cannot be read: {error}; going on behind that"),
+            Err(error) => {
+                return tracing::warn!(
+                    "the recording cannot be read: {error}; going on behind that"
+                );
+            }
         };
         let (mut past, mut is_rewound) = (Vec::new(), false);
         let playback = self.playback();
@@ -166,7 +194,11 @@ impl Stage {
                     } else {
                         line
                     };
-                    if is_rewound { past.push(shown) } else { self.ingest(&shown) }
+                    if is_rewound {
+                        past.push(shown)
+                    } else {
+                        self.ingest(&shown)
+                    }
                 }
             }
         }
@@ -184,7 +216,9 @@ impl Stage {
 
 /// The inventory as clients get it.
 fn with_playback(line: &str, playback: Playback) -> Option<String> {
-    let Ok(Record::Inventory(mut inventory)) = Record::decode(line) else { return None };
+    let Ok(Record::Inventory(mut inventory)) = Record::decode(line) else {
+        return None;
+    };
     inventory.playback = Some(playback);
     serde_json::to_string(&Record::Inventory(inventory)).ok()
 }

@@ -22,7 +22,10 @@ const LARGEST: usize = 4096;
 pub(crate) fn router(app: &AppState) -> Router<AppState> {
     let may_run = middleware::from_fn_with_state(app.clone(), runs::may_run);
     Router::new()
-        .route("/api/v1/replay", post(steer).route_layer(may_run).get(position))
+        .route(
+            "/api/v1/replay",
+            post(steer).route_layer(may_run).get(position),
+        )
         .route_layer(DefaultBodyLimit::max(LARGEST))
 }
 
@@ -39,31 +42,49 @@ async fn steer(State(app): State<AppState>, body: Bytes) -> Result<Json<Position
 
 async fn answer(app: &AppState, order: Order) -> Result<Json<Position>, Refusal> {
     let Some(replay) = &app.replay else {
-        let message = "this server replays no recording: start one with `gpumon replay FILE --serve`\n".to_owned();
+        let message =
+            "this server replays no recording: start one with `gpumon replay FILE --serve`\n"
+                .to_owned();
         return Err((StatusCode::NOT_FOUND, message));
     };
-    let gone = || (StatusCode::SERVICE_UNAVAILABLE, "the replay has ended; restart the server\n".to_owned());
+    let gone = || {
+        (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the replay has ended; restart the server\n".to_owned(),
+        )
+    };
     replay.order(order).await.map(Json).ok_or_else(gone)
 }
 
 fn read(body: &[u8]) -> Result<Order, String> {
     let order: Order = serde_json::from_slice(body).map_err(|error| {
-        format!(r#"invalid request: {error}; send {{"speed":10}}, {{"paused":true}} or {{"at_ms":{}}}"#, now_ms())
+        format!(
+            r#"invalid request: {error}; send {{"speed":10}}, {{"paused":true}} or {{"at_ms":{}}}"#,
+            now_ms()
+        )
     })?;
     if order.speed.is_some_and(|speed| !SPEEDS.contains(&speed)) {
         let (slowest, fastest) = SPEEDS.into_inner();
-        return Err(format!("no such speed; ask for {slowest} to {fastest} times the real one"));
+        return Err(format!(
+            "no such speed; ask for {slowest} to {fastest} times the real one"
+        ));
     }
     Ok(order)
 }
 
 /// What would change something, or take the recording for now, is refused.
-pub(crate) async fn refuse_changes(State(app): State<AppState>, request: Request, next: Next) -> Response {
+pub(crate) async fn refuse_changes(
+    State(app): State<AppState>,
+    request: Request,
+    next: Next,
+) -> Response {
     let path = request.uri().path();
-    let changes = request.method() != Method::GET && request.method() != Method::HEAD && path != PATH;
+    let changes =
+        request.method() != Method::GET && request.method() != Method::HEAD && path != PATH;
     let is_about_now = path.starts_with("/metrics") || path == "/api/v1/answers";
     if app.replay.is_some() && (changes || is_about_now) {
-        let message = "this server replays a recording, which tells nothing of now and cannot be changed\n";
+        let message =
+            "this server replays a recording, which tells nothing of now and cannot be changed\n";
         return (StatusCode::CONFLICT, message).into_response();
     }
     next.run(request).await
@@ -75,8 +96,20 @@ mod tests {
 
     #[test]
     fn orders_are_checked() {
-        assert_eq!(read(b"{\"speed\":10}"), Ok(Order { speed: Some(10.0), ..Order::default() }));
-        assert_eq!(read(b"{\"paused\":true}"), Ok(Order { paused: Some(true), ..Order::default() }));
+        assert_eq!(
+            read(b"{\"speed\":10}"),
+            Ok(Order {
+                speed: Some(10.0),
+                ..Order::default()
+            })
+        );
+        assert_eq!(
+            read(b"{\"paused\":true}"),
+            Ok(Order {
+                paused: Some(true),
+                ..Order::default()
+            })
+        );
         for (body, why) in [
             ("{\"speed\":0}", "0.1 to 1000"),
             ("{\"speed\":1e9}", "0.1 to 1000"),

@@ -16,8 +16,7 @@ pub(crate) const HEADER: &str = "x-gpumon";
 const WITHOUT_HEADER: &str = "send the header `X-Gpumon: run` with what starts or stops a run, sets a mark or steers a replay, which no \
                               page of another origin can do\n";
 
-const WITHOUT_SCOPE: &str =
-    "starting and stopping runs, setting marks and steering a replay need a token of the scope run\n";
+const WITHOUT_SCOPE: &str = "starting and stopping runs, setting marks and steering a replay need a token of the scope run\n";
 
 /// Whether it is no page of another origin that asks.
 pub(crate) fn is_meant(headers: &HeaderMap) -> bool {
@@ -30,7 +29,11 @@ pub(crate) async fn may_run(
     request: Request,
     next: Next,
 ) -> Response {
-    let refused = if is_meant(request.headers()) { refusal(&app, &client) } else { Some(WITHOUT_HEADER) };
+    let refused = if is_meant(request.headers()) {
+        refusal(&app, &client)
+    } else {
+        Some(WITHOUT_HEADER)
+    };
     match refused {
         None => next.run(request).await,
         Some(message) => (StatusCode::FORBIDDEN, message).into_response(),
@@ -88,12 +91,22 @@ mod tests {
     #[test]
     fn the_own_user_may_and_others_learn_who_may() {
         let of = |uid, way| verdict(uid, 1000, way);
-        assert_eq!([of(Some(1000), Way::Port), of(Some(0), Way::Port), of(Some(1000), Way::Socket)], [None; 3]);
+        assert_eq!(
+            [
+                of(Some(1000), Way::Port),
+                of(Some(0), Way::Port),
+                of(Some(1000), Way::Socket)
+            ],
+            [None; 3]
+        );
         for uid in [Some(1001), None] {
             assert!(of(uid, Way::Port).unwrap().contains("--allow-runs"));
             assert!(of(uid, Way::Socket).unwrap().contains("or root"));
         }
         let behind_proxy = of(None, Way::Proxy).unwrap();
-        assert!(behind_proxy.contains("proxy: start it with `gpumon serve --allow-runs`"), "{behind_proxy}");
+        assert!(
+            behind_proxy.contains("proxy: start it with `gpumon serve --allow-runs`"),
+            "{behind_proxy}"
+        );
     }
 }

@@ -36,7 +36,10 @@ pub struct CatalogueEntry {
     pub on_cpu: bool,
 }
 
-pub(super) async fn catalogue(State(app): State<AppState>, Extension(client): Extension<Client>) -> Json<Catalogue> {
+pub(super) async fn catalogue(
+    State(app): State<AppState>,
+    Extension(client): Extension<Client>,
+) -> Json<Catalogue> {
     let refusal = access::refusal(&app, &client).map(|why| why.trim_end().to_owned());
     Json(Catalogue::new(refusal))
 }
@@ -45,7 +48,14 @@ impl Catalogue {
     /// All that the runner has.
     fn new(refusal: Option<String>) -> Self {
         let workloads = catalogue::all().map(|about| {
-            entry(RunKind::Bench, about.id, about.id, about.does, about.teaches, about.runs_on(Backend::Cpu))
+            entry(
+                RunKind::Bench,
+                about.id,
+                about.id,
+                about.does,
+                about.teaches,
+                about.runs_on(Backend::Cpu),
+            )
         });
         let burn = entry(
             RunKind::Burn,
@@ -56,14 +66,33 @@ impl Catalogue {
             true,
         );
         let tutorials = CASES.iter().map(|case| {
-            let on_cpu = case.variants.iter().any(|variant| variant.backend == Backend::Cpu);
-            let (title, does) =
-                (format!("{}: {}", case.id, case.title), format!("{}, in all its variants.", case.title));
-            entry(RunKind::Tutorials, case.id, &title, &does, case.teaches, on_cpu)
+            let on_cpu = case
+                .variants
+                .iter()
+                .any(|variant| variant.backend == Backend::Cpu);
+            let (title, does) = (
+                format!("{}: {}", case.id, case.title),
+                format!("{}, in all its variants.", case.title),
+            );
+            entry(
+                RunKind::Tutorials,
+                case.id,
+                &title,
+                &does,
+                case.teaches,
+                on_cpu,
+            )
         });
-        let demonstrations = oom::all()
-            .iter()
-            .map(|scenario| entry(RunKind::Oom, scenario.id, scenario.title, scenario.shows, scenario.lesson, true));
+        let demonstrations = oom::all().iter().map(|scenario| {
+            entry(
+                RunKind::Oom,
+                scenario.id,
+                scenario.title,
+                scenario.shows,
+                scenario.lesson,
+                true,
+            )
+        });
         let selftest = entry(
             RunKind::Selftest,
             "selftest",
@@ -72,12 +101,33 @@ impl Catalogue {
             "Which of the readings shown here are correct.",
             false,
         );
-        let entries = workloads.chain([burn]).chain(tutorials).chain(demonstrations).chain([selftest]);
-        Self { entries: entries.collect(), refusal }
+        let entries = workloads
+            .chain([burn])
+            .chain(tutorials)
+            .chain(demonstrations)
+            .chain([selftest]);
+        Self {
+            entries: entries.collect(),
+            refusal,
+        }
     }
 }
 
-fn entry(kind: RunKind, id: &str, title: &str, does: &str, teaches: &str, on_cpu: bool) -> CatalogueEntry {
+fn entry(
+    kind: RunKind,
+    id: &str,
+    title: &str,
+    does: &str,
+    teaches: &str,
+    on_cpu: bool,
+) -> CatalogueEntry {
     let [id, title, does, teaches] = [id, title, does, teaches].map(str::to_owned);
-    CatalogueEntry { kind, id, title, does, teaches, on_cpu }
+    CatalogueEntry {
+        kind,
+        id,
+        title,
+        does,
+        teaches,
+        on_cpu,
+    }
 }

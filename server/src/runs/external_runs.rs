@@ -30,12 +30,18 @@ pub(super) async fn announced(
     body: Body,
 ) -> Result<&'static str, Refusal> {
     let bad = |why: String| (StatusCode::BAD_REQUEST, why + "\n");
-    let name = headers.get(HEADER).and_then(|name| name.to_str().ok()).filter(|name| is_name(name));
+    let name = headers
+        .get(HEADER)
+        .and_then(|name| name.to_str().ok())
+        .filter(|name| is_name(name));
     let name = name.ok_or_else(|| {
         bad(format!("name the run in the header X-Gpumon-Run: up to {LONGEST_NAME} letters, digits, '-' and '_'"))
     })?;
     app.runs.announce(name)?;
-    let announcement = Announcement { runs: Arc::clone(&app.runs), name: name.to_owned() };
+    let announcement = Announcement {
+        runs: Arc::clone(&app.runs),
+        name: name.to_owned(),
+    };
     let mut chunks = body.into_data_stream();
     let (mut splitter, mut received) = (LineSplitter::default(), 0);
     // The connection breaks where the terminal goes.
@@ -44,7 +50,9 @@ pub(super) async fn announced(
         if received > MOST {
             return Err(bad("this run has said too much".to_owned()));
         }
-        announcement.ingest(&mut splitter, &chunk).map_err(|Refused(why)| bad(why))?;
+        announcement
+            .ingest(&mut splitter, &chunk)
+            .map_err(|Refused(why)| bad(why))?;
         if app.runs.has_reported_its_end(name) {
             return Ok("ended\n");
         }
@@ -66,7 +74,13 @@ struct Announcement {
 impl Announcement {
     fn ingest(&self, splitter: &mut LineSplitter, chunk: &Bytes) -> Result<(), Refused> {
         splitter.push(chunk, |line| {
-            if line.is_empty() { Ok(()) } else { self.runs.ingest(&self.name, Line::parse(line)).map_err(Refused) }
+            if line.is_empty() {
+                Ok(())
+            } else {
+                self.runs
+                    .ingest(&self.name, Line::parse(line))
+                    .map_err(Refused)
+            }
         })
     }
 }

@@ -23,7 +23,12 @@ pub(crate) struct Follower {
 
 impl Follower {
     pub(crate) fn new(runs: &Arc<Runs>) -> Self {
-        Self { runs: Arc::clone(runs), changes: runs.changes(), seen: 0, not_before: Instant::now() }
+        Self {
+            runs: Arc::clone(runs),
+            changes: runs.changes(),
+            seen: 0,
+            not_before: Instant::now(),
+        }
     }
 
     /// Waits until a run has changed, and gives each that has as a frame. Whoever stops waiting loses nothing.

@@ -32,7 +32,9 @@ pub(crate) fn limit_of(job: &Job) -> Result<Duration, String> {
     if (0.0..=LONGEST_S).contains(&seconds) {
         return Ok(job.usual_limit());
     }
-    Err(format!("\"{key}\": {seconds} is not a valid run time; use 0 to {LONGEST_S}"))
+    Err(format!(
+        "\"{key}\": {seconds} is not a valid run time; use 0 to {LONGEST_S}"
+    ))
 }
 
 #[cfg(test)]
@@ -46,15 +48,27 @@ mod tests {
     #[test]
     fn a_job_has_the_time_that_it_asks_for_and_no_job_has_for_ever() {
         let usual = limit_of(&job(r#"{"kind":"bench"}"#)).unwrap();
-        assert_eq!(limit_of(&job(r#"{"kind":"burn","seconds":90}"#)), Ok(usual + Duration::from_secs(90)));
+        assert_eq!(
+            limit_of(&job(r#"{"kind":"burn","seconds":90}"#)),
+            Ok(usual + Duration::from_secs(90))
+        );
         for seconds in ["-1", "86401", "1e308"] {
-            let error = limit_of(&job(&format!(r#"{{"kind":"oom","hold_seconds":{seconds}}}"#))).unwrap_err();
-            assert!(error.contains("hold_seconds") && error.contains("86400"), "{error}");
+            let error = limit_of(&job(&format!(
+                r#"{{"kind":"oom","hold_seconds":{seconds}}}"#
+            )))
+            .unwrap_err();
+            assert!(
+                error.contains("hold_seconds") && error.contains("86400"),
+                "{error}"
+            );
         }
     }
 
     #[test]
     fn a_title_steers_no_terminal() {
-        assert_eq!(title_of(&job(r#"{"kind":"oom","scenario":"fill\u001b"}"#)), "fill ");
+        assert_eq!(
+            title_of(&job(r#"{"kind":"oom","scenario":"fill\u001b"}"#)),
+            "fill "
+        );
     }
 }

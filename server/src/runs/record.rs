@@ -32,24 +32,45 @@ pub(crate) enum Change {
 
 impl RunRecord {
     pub(crate) fn new(state: RunState) -> Self {
-        Self { state, items: Vec::new(), step_events: 0 }
+        Self {
+            state,
+            items: Vec::new(),
+            step_events: 0,
+        }
     }
 
     /// Adds what a report says. `index_of` finds the GPU of a UUID.
-    pub(crate) fn ingest(&mut self, report: Report, index_of: impl Fn(&str) -> Option<u32>) -> Change {
+    pub(crate) fn ingest(
+        &mut self,
+        report: Report,
+        index_of: impl Fn(&str) -> Option<u32>,
+    ) -> Change {
         let state = &mut self.state;
         match report {
             // A second beginning begins nothing.
-            Report::Begun { title, devices, steps } if state.steps == 0 => {
+            Report::Begun {
+                title,
+                devices,
+                steps,
+            } if state.steps == 0 => {
                 let devices = devices.iter().take(DEVICES);
-                state.devices = devices.map(|device| RunDevice::new(device, &index_of)).collect();
+                state.devices = devices
+                    .map(|device| RunDevice::new(device, &index_of))
+                    .collect();
                 state.title = clean(&title, BRIEF);
                 state.steps = count(steps).max(1);
                 Change::Began
             }
-            Report::Phase { step, id, phase, .. } => {
+            Report::Phase {
+                step, id, phase, ..
+            } => {
                 let (number, id) = (count(step), clean(&id, NAME));
-                let before = state.step.replace(RunStep { number, id, phase, since_ms: now_ms() });
+                let before = state.step.replace(RunStep {
+                    number,
+                    id,
+                    phase,
+                    since_ms: now_ms(),
+                });
                 (state.share, state.text) = (None, String::new());
                 let is_next = before.is_none_or(|before| before.number != number);
                 let is_marked = is_next || matches!(phase, Phase::Holding | Phase::GivingBack);
@@ -68,7 +89,9 @@ impl RunRecord {
                 Change::Other
             }
             report => {
-                if let Some(item) = RunItem::from_report(report).filter(|_| self.items.len() < ITEMS) {
+                if let Some(item) =
+                    RunItem::from_report(report).filter(|_| self.items.len() < ITEMS)
+                {
                     self.items.push(item.clone());
                     state.items = count(self.items.len());
                     state.newest = Some(item);
@@ -88,7 +111,9 @@ impl RunRecord {
 
     /// Whether an item says why it failed.
     pub(crate) fn has_failure(&self) -> bool {
-        self.items.iter().any(|item| matches!(item, RunItem::Failed { .. }))
+        self.items
+            .iter()
+            .any(|item| matches!(item, RunItem::Failed { .. }))
     }
 
     /// Whether its process has said on what it works, which is when others are told of it.
@@ -101,18 +126,34 @@ impl RunRecord {
     }
 
     pub(crate) fn as_event(&self) -> Run {
-        let RunState { run, kind, title, status, step, .. } = &self.state;
+        let RunState {
+            run,
+            kind,
+            title,
+            status,
+            step,
+            ..
+        } = &self.state;
         let word = |step: &RunStep| match step.phase {
             Phase::Holding => format!("{}, memory held", step.id),
             Phase::GivingBack => format!("{}, memory given back", step.id),
             _ => step.id.clone(),
         };
         let step = step.as_ref().map(word);
-        Run { run: run.clone(), kind: *kind, title: title.clone(), step, status: *status }
+        Run {
+            run: run.clone(),
+            kind: *kind,
+            title: title.clone(),
+            step,
+            status: *status,
+        }
     }
 
     pub(crate) fn details(&self) -> RunDetails {
-        RunDetails { state: self.state.clone(), all: self.items.clone() }
+        RunDetails {
+            state: self.state.clone(),
+            all: self.items.clone(),
+        }
     }
 }
 

@@ -67,51 +67,98 @@ struct Entry {
 pub(super) type Refusal = (StatusCode, String);
 
 impl Runs {
-    pub(crate) fn new(settings: RunSettings, hub: Arc<Hub>, stopped: watch::Receiver<bool>) -> Self {
-        Self { settings, hub, stopped, table: Mutex::default(), changed: watch::Sender::new(0) }
+    pub(crate) fn new(
+        settings: RunSettings,
+        hub: Arc<Hub>,
+        stopped: watch::Receiver<bool>,
+    ) -> Self {
+        Self {
+            settings,
+            hub,
+            stopped,
+            table: Mutex::default(),
+            changed: watch::Sender::new(0),
+        }
     }
 
     pub(crate) fn start(self: &Arc<Self>, job: &Job) -> Result<RunState, Refusal> {
         let limit = limit_of(job).map_err(|why| (StatusCode::BAD_REQUEST, why + "\n"))?;
         let stop = Arc::new(StopRequest::default());
         let mut table = self.lock();
-        if let Some(busy) = table.entries.iter().find(|entry| entry.stop.is_some() && entry.record.is_running()) {
+        if let Some(busy) = table
+            .entries
+            .iter()
+            .find(|entry| entry.stop.is_some() && entry.record.is_running())
+        {
             let RunState { run, title, .. } = busy.record.state.clone();
-            let message = format!("another run is active: {title} ({run}); wait until it ends, or cancel it\n");
+            let message = format!(
+                "another run is active: {title} ({run}); wait until it ends, or cancel it\n"
+            );
             return Err((StatusCode::CONFLICT, message));
         }
         table.started += 1;
         // No two have the same name, whatever server they were started by.
         let name = format!("{:x}-{}", now_ms(), table.started);
         let seconds = Some(job.asked_seconds()).filter(|seconds| *seconds > 0.0);
-        let state = RunState { seconds, ..RunState::beginning(name.clone(), job.kind().0, title_of(job), true) };
-        let mut listener =
-            RunListener { runs: Arc::clone(self), name, stop: Arc::clone(&stop), server_stopped: self.stopped.clone() };
+        let state = RunState {
+            seconds,
+            ..RunState::beginning(name.clone(), job.kind().0, title_of(job), true)
+        };
+        let mut listener = RunListener {
+            runs: Arc::clone(self),
+            name,
+            stop: Arc::clone(&stop),
+            server_stopped: self.stopped.clone(),
+        };
         let (job, command) = (job.clone(), self.settings.worker.clone());
         // The process ends with the thread that started it.
         let supervision = move || {
-            let end = parent::run(&command, &job, limit, StandardError::KeepLastLine, &mut listener);
+            let end = parent::run(
+                &command,
+                &job,
+                limit,
+                StandardError::KeepLastLine,
+                &mut listener,
+            );
             let (status, why) = exit_status(end, limit);
             listener.runs.end(&listener.name, status, why);
         };
-        let thread = thread::Builder::new().name("run".to_owned()).spawn(supervision);
-        thread.map_err(|error| (StatusCode::SERVICE_UNAVAILABLE, format!("cannot start a run: {error}\n")))?;
+        let thread = thread::Builder::new()
+            .name("run".to_owned())
+            .spawn(supervision);
+        thread.map_err(|error| {
+            (
+                StatusCode::SERVICE_UNAVAILABLE,
+                format!("cannot start a run: {error}\n"),
+            )
+        })?;
         self.add(table, state.clone(), Some(stop));
         Ok(state)
     }
 
     pub(crate) fn announce(&self, name: &str) -> Result<(), Refusal> {
         let table = self.lock();
-        if table.entries.iter().any(|entry| entry.record.state.run == name) {
+        if table
+            .entries
+            .iter()
+            .any(|entry| entry.record.state.run == name)
+        {
             let message = "there is a run of this name already; give each its own name\n";
             return Err((StatusCode::CONFLICT, message.to_owned()));
         }
-        let announced = table.entries.iter().filter(|entry| entry.stop.is_none() && entry.record.is_running());
+        let announced = table
+            .entries
+            .iter()
+            .filter(|entry| entry.stop.is_none() && entry.record.is_running());
         if announced.count() >= ANNOUNCED {
             let message = "too many runs are announced; try again when one has ended\n";
             return Err((StatusCode::TOO_MANY_REQUESTS, message.to_owned()));
         }
-        self.add(table, RunState::beginning(name.to_owned(), RunKind::Other, String::new(), false), None);
+        self.add(
+            table,
+            RunState::beginning(name.to_owned(), RunKind::Other, String::new(), false),
+            None,
+        );
         Ok(())
     }
 
@@ -122,7 +169,11 @@ impl Runs {
     pub(crate) fn ingest(&self, name: &str, line: Result<Line, NotAReport>) -> Result<(), String> {
         let report = line.map_err(|error| error.to_string())?.report;
         let gpus = self.hub.gpus();
-        let index_of = |uuid: &str| gpus.iter().find(|gpu| gpu.uuid.as_deref() == Some(uuid)).map(|gpu| gpu.index);
+        let index_of = |uuid: &str| {
+            gpus.iter()
+                .find(|gpu| gpu.uuid.as_deref() == Some(uuid))
+                .map(|gpu| gpu.index)
+        };
         self.change(name, |record| match record.ingest(report, index_of) {
             Change::Began => self.add_event(record, EventKind::RunBegan),
             Change::Step => self.add_event(record, EventKind::RunStep),
@@ -148,7 +199,9 @@ impl Runs {
     }
 
     pub(crate) fn has_reported_its_end(&self, name: &str) -> bool {
-        self.lock().find(name).is_some_and(|entry| entry.record.state.code.is_some())
+        self.lock()
+            .find(name)
+            .is_some_and(|entry| entry.record.state.code.is_some())
     }
 
     /// Asks a run to end, and says how it is; `None` where there is no such run.
@@ -163,7 +216,12 @@ impl Runs {
 
     /// Waits until no process works for this server, for so long at most: it is stopped when the server is.
     pub(crate) async fn wait_for_end(&self, at_most: Duration) {
-        let is_working = || self.lock().entries.iter().any(|entry| entry.stop.is_some() && entry.record.is_running());
+        let is_working = || {
+            self.lock()
+                .entries
+                .iter()
+                .any(|entry| entry.stop.is_some() && entry.record.is_running())
+        };
         let deadline = Instant::now() + at_most;
         while is_working() && Instant::now() < deadline {
             sleep(END_TICK).await;
@@ -171,7 +229,12 @@ impl Runs {
     }
 
     pub(crate) fn all(&self) -> Vec<RunState> {
-        self.lock().entries.iter().rev().map(|entry| entry.record.state.clone()).collect()
+        self.lock()
+            .entries
+            .iter()
+            .rev()
+            .map(|entry| entry.record.state.clone())
+            .collect()
     }
 
     pub(crate) fn details(&self, name: &str) -> Option<RunDetails> {
@@ -187,13 +250,24 @@ impl Runs {
     pub(crate) fn changed_since(&self, change: u64) -> Vec<TextFrame> {
         let table = self.lock();
         let changed = table.entries.iter().filter(|entry| entry.changed > change);
-        changed.map(|entry| encode(&ServerFrame::Run(entry.record.state.clone()))).collect()
+        changed
+            .map(|entry| encode(&ServerFrame::Run(entry.record.state.clone())))
+            .collect()
     }
 
-    fn add(&self, mut table: MutexGuard<'_, RunTable>, state: RunState, stop: Option<Arc<StopRequest>>) {
+    fn add(
+        &self,
+        mut table: MutexGuard<'_, RunTable>,
+        state: RunState,
+        stop: Option<Arc<StopRequest>>,
+    ) {
         table.changes += 1;
         let changed = table.changes;
-        table.entries.push_back(Entry { record: RunRecord::new(state), changed, stop });
+        table.entries.push_back(Entry {
+            record: RunRecord::new(state),
+            changed,
+            stop,
+        });
         self.changed.send_replace(changed);
     }
 
@@ -201,7 +275,9 @@ impl Runs {
     fn change(&self, name: &str, change: impl FnOnce(&mut RunRecord)) {
         let mut table = self.lock();
         let number = table.changes + 1;
-        let Some(entry) = table.find(name).filter(|entry| entry.record.is_running()) else { return };
+        let Some(entry) = table.find(name).filter(|entry| entry.record.is_running()) else {
+            return;
+        };
         change(&mut entry.record);
         entry.changed = number;
         table.changes = number;
@@ -214,9 +290,19 @@ impl Runs {
         let at_ms = now_ms();
         let devices = &record.state.devices;
         let on = |index: u32| devices.iter().any(|device| device.index == Some(index));
-        let gpus: Vec<_> = self.hub.gpus().into_iter().filter(|gpu| on(gpu.index)).map(Some).collect();
+        let gpus: Vec<_> = self
+            .hub
+            .gpus()
+            .into_iter()
+            .filter(|gpu| on(gpu.index))
+            .map(Some)
+            .collect();
         for gpu in if gpus.is_empty() { vec![None] } else { gpus } {
-            self.hub.add_event(Event { at_ms, gpu, what: what(record.as_event()) });
+            self.hub.add_event(Event {
+                at_ms,
+                gpu,
+                what: what(record.as_event()),
+            });
         }
     }
 
@@ -227,7 +313,9 @@ impl Runs {
 
 impl RunTable {
     fn find(&mut self, name: &str) -> Option<&mut Entry> {
-        self.entries.iter_mut().find(|entry| entry.record.state.run == name)
+        self.entries
+            .iter_mut()
+            .find(|entry| entry.record.state.run == name)
     }
 
     /// Forgets the oldest of those that are over, where there are more than are remembered.
@@ -256,13 +344,19 @@ impl Listener for RunListener {
     }
 
     fn on_tick(&mut self) -> Option<StopReason> {
-        let server_stops = self.server_stopped.borrow().then_some(StopReason::ParentEnds);
+        let server_stops = self
+            .server_stopped
+            .borrow()
+            .then_some(StopReason::ParentEnds);
         server_stops.or_else(|| self.stop.reason())
     }
 }
 
 /// What the end of its process means for a run that has not reported its end itself.
-fn exit_status(end: Result<End, WorkerError<String>>, limit: Duration) -> (RunStatus, Option<String>) {
+fn exit_status(
+    end: Result<End, WorkerError<String>>,
+    limit: Duration,
+) -> (RunStatus, Option<String>) {
     let end = match end {
         Ok(end) => end,
         Err(WorkerError::Listener(why)) => return (RunStatus::Failed, Some(why)),
@@ -274,15 +368,29 @@ fn exit_status(end: Result<End, WorkerError<String>>, limit: Duration) -> (RunSt
     };
     match end.stopped {
         Some(StopReason::Canceled) => (RunStatus::Canceled, None),
-        Some(StopReason::ParentEnds) => (RunStatus::Canceled, Some("the server was stopped".to_owned())),
+        Some(StopReason::ParentEnds) => (
+            RunStatus::Canceled,
+            Some("the server was stopped".to_owned()),
+        ),
         Some(StopReason::TimeLimit) => {
             let seconds = limit.as_secs();
-            (RunStatus::Failed, Some(format!("the run exceeded its time limit of {seconds} s")))
+            (
+                RunStatus::Failed,
+                Some(format!("the run exceeded its time limit of {seconds} s")),
+            )
         }
         None => {
-            let line = end.last_error_line.map(|line| clean(line.trim_start_matches("gpumon: "), LAST_LINE));
-            let line = line.map_or_else(|| " without an error message".to_owned(), |line| format!(": {line}"));
-            (RunStatus::Failed, Some(format!("its process ended ({status}){line}")))
+            let line = end
+                .last_error_line
+                .map(|line| clean(line.trim_start_matches("gpumon: "), LAST_LINE));
+            let line = line.map_or_else(
+                || " without an error message".to_owned(),
+                |line| format!(": {line}"),
+            );
+            (
+                RunStatus::Failed,
+                Some(format!("its process ended ({status}){line}")),
+            )
         }
     }
 }

@@ -3,7 +3,9 @@
 //! A terminal announces what it likes: what is taken over is cut to a size and has no control characters.
 
 use gpumon_probe::model::Absence;
-use gpumon_workload::protocol::{Check, DeviceName, Found, Outcome, Report, Times, Topic, TutorialReport, Verdict};
+use gpumon_workload::protocol::{
+    Check, DeviceName, Found, Outcome, Report, Times, Topic, TutorialReport, Verdict,
+};
 
 use super::state::{RunDevice, RunItem, RunResult};
 
@@ -16,7 +18,13 @@ const SENTENCE: usize = 2000;
 
 /// At most so many characters, none of which steers a terminal.
 pub(crate) fn clean(text: &str, most: usize) -> String {
-    let printable = text.chars().map(|character| if character.is_control() { ' ' } else { character });
+    let printable = text.chars().map(|character| {
+        if character.is_control() {
+            ' '
+        } else {
+            character
+        }
+    });
     printable.take(most).collect()
 }
 
@@ -27,7 +35,10 @@ impl RunItem {
             Report::Result { outcome, .. } => Self::Result(Box::new(RunResult::from(*outcome))),
             Report::Tutorial { tutorial } => Self::from(*tutorial),
             Report::Check { check } => Self::from(*check),
-            Report::Said { topic, text } => Self::Said { topic, text: clean(&text, SENTENCE) },
+            Report::Said { topic, text } => Self::Said {
+                topic,
+                text: clean(&text, SENTENCE),
+            },
             Report::Failed { id, error, .. } => Self::failed(&id, &error),
             Report::Begun { .. }
             | Report::Phase { .. }
@@ -38,30 +49,52 @@ impl RunItem {
     }
 
     fn failed(id: &str, error: &str) -> Self {
-        Self::Failed { id: clean(id, NAME), error: clean(error, SENTENCE) }
+        Self::Failed {
+            id: clean(id, NAME),
+            error: clean(error, SENTENCE),
+        }
     }
 }
 
 impl From<TutorialReport> for RunItem {
-    fn from(TutorialReport { case, variant, found, .. }: TutorialReport) -> Self {
+    fn from(
+        TutorialReport {
+            case,
+            variant,
+            found,
+            ..
+        }: TutorialReport,
+    ) -> Self {
         let id = clean(&format!("{case} {variant}"), NAME);
         match found {
-            Found::Measured { outcome } => Self::Result(Box::new(RunResult { id, ..RunResult::from(*outcome) })),
+            Found::Measured { outcome } => Self::Result(Box::new(RunResult {
+                id,
+                ..RunResult::from(*outcome)
+            })),
             Found::Failed { error, .. } => Self::failed(&id, &error),
-            Found::Shown { text, .. } | Found::Skipped { reason: text } => {
-                Self::Said { topic: Topic::Step, text: clean(&format!("{id}: {text}"), SENTENCE) }
-            }
+            Found::Shown { text, .. } | Found::Skipped { reason: text } => Self::Said {
+                topic: Topic::Step,
+                text: clean(&format!("{id}: {text}"), SENTENCE),
+            },
         }
     }
 }
 
 impl From<Check> for RunItem {
-    fn from(Check { load, verdict, text, .. }: Check) -> Self {
+    fn from(
+        Check {
+            load,
+            verdict,
+            text,
+            ..
+        }: Check,
+    ) -> Self {
         match verdict {
             Verdict::Mismatch => Self::failed(&load, &text),
-            Verdict::Verified | Verdict::NotReported => {
-                Self::Said { topic: Topic::Proof, text: clean(&text, SENTENCE) }
-            }
+            Verdict::Verified | Verdict::NotReported => Self::Said {
+                topic: Topic::Proof,
+                text: clean(&text, SENTENCE),
+            },
         }
     }
 }
@@ -73,10 +106,20 @@ impl From<Outcome> for RunResult {
             id: clean(&outcome.id, NAME),
             device: clean(&outcome.device.name, NAME),
             dtype: outcome.dtype.to_string(),
-            device_us: median(outcome.device_time).ok_or(Absence::NotSupported).into(),
+            device_us: median(outcome.device_time)
+                .ok_or(Absence::NotSupported)
+                .into(),
             host_us: median(outcome.host_time).ok_or(Absence::Unknown).into(),
-            bytes_per_second: outcome.rate.bytes_per_second.ok_or(Absence::NotSupported).into(),
-            operations_per_second: outcome.rate.operations_per_second.ok_or(Absence::NotSupported).into(),
+            bytes_per_second: outcome
+                .rate
+                .bytes_per_second
+                .ok_or(Absence::NotSupported)
+                .into(),
+            operations_per_second: outcome
+                .rate
+                .operations_per_second
+                .ok_or(Absence::NotSupported)
+                .into(),
             peak_per_second: outcome.roofline.rated_per_second,
             share: outcome.roofline.share,
             limit: outcome.roofline.limit.to_string(),
@@ -92,7 +135,10 @@ impl From<Outcome> for RunResult {
 impl RunDevice {
     /// `index_of` finds the GPU of a UUID.
     pub(super) fn new(device: &DeviceName, index_of: impl Fn(&str) -> Option<u32>) -> Self {
-        Self { index: device.uuid.as_deref().and_then(index_of), name: clean(&device.name, NAME) }
+        Self {
+            index: device.uuid.as_deref().and_then(index_of),
+            name: clean(&device.name, NAME),
+        }
     }
 }
 
@@ -120,8 +166,15 @@ mod tests {
     fn sentences_failures_and_checks_are_items_and_the_rest_is_not() {
         let text = "Do it.".to_owned();
         let said = item(r#"{"report":"said","topic":"cure","text":"Do it."}"#);
-        assert_eq!(said, Some(RunItem::Said { topic: Topic::Fix, text }));
-        let failed = item(r#"{"report":"failed","id":"copy","backend":"cuda","error":"no room","code":1}"#);
+        assert_eq!(
+            said,
+            Some(RunItem::Said {
+                topic: Topic::Fix,
+                text
+            })
+        );
+        let failed =
+            item(r#"{"report":"failed","id":"copy","backend":"cuda","error":"no room","code":1}"#);
         let (id, error) = ("copy".to_owned(), "no room".to_owned());
         assert_eq!(failed, Some(RunItem::Failed { id, error }));
         let text = || "utilization.gpu_percent of GPU 0".to_owned();
@@ -133,8 +186,20 @@ mod tests {
                 text()
             ))
         };
-        assert_eq!(checked("verified"), Some(RunItem::Said { topic: Topic::Proof, text: text() }));
-        assert_eq!(checked("mismatch"), Some(RunItem::Failed { id: "half".to_owned(), error: text() }));
+        assert_eq!(
+            checked("verified"),
+            Some(RunItem::Said {
+                topic: Topic::Proof,
+                text: text()
+            })
+        );
+        assert_eq!(
+            checked("mismatch"),
+            Some(RunItem::Failed {
+                id: "half".to_owned(),
+                error: text()
+            })
+        );
         assert_eq!(item(r#"{"report":"ended","code":130}"#), None);
     }
 
@@ -148,25 +213,46 @@ mod tests {
             item(&line).unwrap()
         };
         let measured = tutorial(&format!(r#""found":"measured","outcome":{{{OUTCOME}}}"#));
-        let RunItem::Result(result) = measured else { panic!("a result") };
+        let RunItem::Result(result) = measured else {
+            panic!("a result")
+        };
         assert_eq!((result.id.as_str(), result.verified), ("c pinned", true));
         let (id, error) = ("c pinned".to_owned(), "no room".to_owned());
         let failed = tutorial(r#""found":"failed","error":"no room","refused":false"#);
         assert_eq!(failed, RunItem::Failed { id, error });
-        let said = RunItem::Said { topic: Topic::Step, text: "c pinned: there is no GPU".to_owned() };
-        assert_eq!(tutorial(r#""found":"skipped","reason":"there is no GPU""#), said);
+        let said = RunItem::Said {
+            topic: Topic::Step,
+            text: "c pinned: there is no GPU".to_owned(),
+        };
+        assert_eq!(
+            tutorial(r#""found":"skipped","reason":"there is no GPU""#),
+            said
+        );
     }
 
     #[test]
     fn a_result_keeps_what_is_shown_and_says_what_is_absent() {
         let line = format!(r#"{{"report":"result",{OUTCOME},"load":null}}"#);
-        let Some(RunItem::Result(result)) = item(&line) else { panic!("a result") };
-        assert_eq!((result.device_us, result.host_us), (Reading::Absent(Absence::NotSupported), Reading::Now(12.5)));
-        assert_eq!((result.share, result.verified), (Reading::Absent(Absence::Unknown), true));
+        let Some(RunItem::Result(result)) = item(&line) else {
+            panic!("a result")
+        };
+        assert_eq!(
+            (result.device_us, result.host_us),
+            (Reading::Absent(Absence::NotSupported), Reading::Now(12.5))
+        );
+        assert_eq!(
+            (result.share, result.verified),
+            (Reading::Absent(Absence::Unknown), true)
+        );
         assert_eq!(result.peak_per_second, Reading::Absent(Absence::Unknown));
-        assert_eq!((result.dtype.as_str(), result.limit.as_str()), ("fp32", "memory"));
+        assert_eq!(
+            (result.dtype.as_str(), result.limit.as_str()),
+            ("fp32", "memory")
+        );
         let unchecked = line.replace(r#""checked":10"#, r#""checked":0"#);
-        let Some(RunItem::Result(result)) = item(&unchecked) else { panic!("a result") };
+        let Some(RunItem::Result(result)) = item(&unchecked) else {
+            panic!("a result")
+        };
         assert!(!result.verified, "nothing checked is not verified");
     }
 
@@ -174,7 +260,9 @@ mod tests {
     fn a_stranger_cannot_say_too_much() {
         let text = "\\u001b[2J".to_owned() + &"x".repeat(5000);
         let line = format!(r#"{{"report":"said","topic":"step","text":"{text}"}}"#);
-        let Some(RunItem::Said { text, .. }) = item(&line) else { panic!("a sentence") };
+        let Some(RunItem::Said { text, .. }) = item(&line) else {
+            panic!("a sentence")
+        };
         assert_eq!(text.chars().count(), SENTENCE);
         assert!(!text.contains('\u{1b}'));
     }

@@ -42,8 +42,14 @@ pub(crate) struct Started {
 pub(crate) fn router(app: &AppState) -> Router<AppState> {
     let may_run = middleware::from_fn_with_state(app.clone(), access::may_run);
     Router::new()
-        .route("/api/v1/runs", post(start).route_layer(may_run.clone()).get(list))
-        .route("/api/v1/runs/{run}", delete(cancel).route_layer(may_run).get(details))
+        .route(
+            "/api/v1/runs",
+            post(start).route_layer(may_run.clone()).get(list),
+        )
+        .route(
+            "/api/v1/runs/{run}",
+            delete(cancel).route_layer(may_run).get(details),
+        )
         .route_layer(DefaultBodyLimit::max(LARGEST_JOB))
         .route("/api/v1/catalogue", get(catalogue))
 }
@@ -56,17 +62,29 @@ pub(crate) fn announcements() -> Router<AppState> {
     )
 }
 
-async fn start(State(app): State<AppState>, Extension(client): Extension<Client>, body: Bytes) -> Response {
+async fn start(
+    State(app): State<AppState>,
+    Extension(client): Extension<Client>,
+    body: Bytes,
+) -> Response {
     let job = match Job::parse(&body) {
         Ok(job) => job,
         Err(error) => {
             let hint = r#"send one as {"kind":"bench","ids":["copy"],"quick":true}"#;
-            return (StatusCode::BAD_REQUEST, format!("invalid job: {error}; {hint}\n")).into_response();
+            return (
+                StatusCode::BAD_REQUEST,
+                format!("invalid job: {error}; {hint}\n"),
+            )
+                .into_response();
         }
     };
     match app.runs.start(&job) {
         Ok(state) => {
-            audit::note(&client, &format!("started run {}: {}", state.run, state.title)).await;
+            audit::note(
+                &client,
+                &format!("started run {}: {}", state.run, state.title),
+            )
+            .await;
             (StatusCode::ACCEPTED, Json(Started { id: state.run })).into_response()
         }
         Err(refusal) => refusal.into_response(),
@@ -74,10 +92,15 @@ async fn start(State(app): State<AppState>, Extension(client): Extension<Client>
 }
 
 async fn list(State(app): State<AppState>) -> Json<RunList> {
-    Json(RunList { runs: app.runs.all() })
+    Json(RunList {
+        runs: app.runs.all(),
+    })
 }
 
-async fn details(State(app): State<AppState>, Path(run): Path<String>) -> Result<Json<RunDetails>, Refusal> {
+async fn details(
+    State(app): State<AppState>,
+    Path(run): Path<String>,
+) -> Result<Json<RunDetails>, Refusal> {
     app.runs.details(&run).map(Json).ok_or_else(unknown)
 }
 
@@ -89,12 +112,22 @@ async fn cancel(
 ) -> Result<Json<RunState>, Refusal> {
     let state = app.runs.cancel(&run).ok_or_else(unknown)?;
     if state.own {
-        audit::note(&client, &format!("canceled run {}: {}", state.run, state.title)).await;
+        audit::note(
+            &client,
+            &format!("canceled run {}: {}", state.run, state.title),
+        )
+        .await;
         return Ok(Json(state));
     }
-    Err((StatusCode::CONFLICT, "this run was started in a terminal: end it there, with Ctrl-C\n".to_owned()))
+    Err((
+        StatusCode::CONFLICT,
+        "this run was started in a terminal: end it there, with Ctrl-C\n".to_owned(),
+    ))
 }
 
 fn unknown() -> Refusal {
-    (StatusCode::NOT_FOUND, "there is no such run; /api/v1/runs lists those that are known\n".to_owned())
+    (
+        StatusCode::NOT_FOUND,
+        "there is no such run; /api/v1/runs lists those that are known\n".to_owned(),
+    )
 }

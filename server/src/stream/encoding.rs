@@ -48,7 +48,11 @@ impl Encoding {
 
 /// This line's part of the deflate stream.
 pub(super) fn deflate_raw(text: &[u8]) -> Vec<u8> {
-    if text.len() < SHORTEST_COMPRESSED { stored(text) } else { deflated(text) }
+    if text.len() < SHORTEST_COMPRESSED {
+        stored(text)
+    } else {
+        deflated(text)
+    }
 }
 
 /// A block that is not compressed, and not the last.
@@ -66,7 +70,10 @@ fn stored(text: &[u8]) -> Vec<u8> {
 fn deflated(text: &[u8]) -> Vec<u8> {
     let mut encoder = DeflateEncoder::new(Vec::with_capacity(text.len() / 4), LEVEL);
     // A vector takes everything. What is flushed ends at a byte; what dropping the encoder adds would end the stream.
-    let _ = encoder.write_all(text).and_then(|()| encoder.write_all(b"\n")).and_then(|()| encoder.flush());
+    let _ = encoder
+        .write_all(text)
+        .and_then(|()| encoder.write_all(b"\n"))
+        .and_then(|()| encoder.flush());
     mem::take(encoder.get_mut())
 }
 
@@ -80,10 +87,15 @@ mod tests {
 
     #[test]
     fn any_of_the_messages_in_a_row_are_one_stream_of_lines() {
-        let texts: Vec<String> = (0..40).map(|n| format!(r#"{{"frame":{n}}}"#).repeat(n * n)).collect();
+        let texts: Vec<String> = (0..40)
+            .map(|n| format!(r#"{{"frame":{n}}}"#).repeat(n * n))
+            .collect();
         for every in 1..4 {
             let received: Vec<_> = texts.iter().step_by(every).cloned().collect();
-            let stream: Vec<u8> = received.iter().flat_map(|text| deflate_raw(text.as_bytes())).collect();
+            let stream: Vec<u8> = received
+                .iter()
+                .flat_map(|text| deflate_raw(text.as_bytes()))
+                .collect();
             let mut lines = String::new();
             // The connection is closed without the stream's end.
             let _ = DeflateDecoder::new(&stream[..]).read_to_string(&mut lines);
@@ -94,10 +106,15 @@ mod tests {
     #[test]
     fn a_message_never_grows_by_more_than_the_head_of_a_block() {
         for length in [0, 1, SHORTEST_COMPRESSED - 1, SHORTEST_COMPRESSED, 5000] {
-            let text: Vec<u8> =
-                (0..length).map(|at| (at as u32).wrapping_mul(2_654_435_761).to_le_bytes()[3]).collect();
+            let text: Vec<u8> = (0..length)
+                .map(|at| (at as u32).wrapping_mul(2_654_435_761).to_le_bytes()[3])
+                .collect();
             let payload = deflate_raw(&text);
-            assert!(payload.len() <= length + 16, "{length} became {}", payload.len());
+            assert!(
+                payload.len() <= length + 16,
+                "{length} became {}",
+                payload.len()
+            );
         }
         let repeated = br#"{"absent":"not_supported"},"#.repeat(1000);
         let repeated = deflate_raw(&repeated);

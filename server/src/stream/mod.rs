@@ -55,10 +55,20 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum CacheKey {
     /// The first frame, as a client of this view gets it after this change.
-    Hello { change: u64, view: View, encoding: Encoding },
+    Hello {
+        change: u64,
+        view: View,
+        encoding: Encoding,
+    },
     /// The history of these metrics after this change. Each user has its own copy, so that a slow client uses no other
     /// user's quota.
-    History { who: Who, change: u64, metrics: Vec<String>, view: View, encoding: Encoding },
+    History {
+        who: Who,
+        change: u64,
+        metrics: Vec<String>,
+        view: View,
+        encoding: Encoding,
+    },
 }
 
 pub(crate) type StreamEncoder = Encoder<CacheKey>;
@@ -73,10 +83,15 @@ pub(crate) struct StreamQuery {
 
 /// What is asked for, or what could be.
 pub(crate) fn query(uri: &Uri) -> Result<StreamQuery, Box<Response>> {
-    Query::try_from_uri(uri).map(|Query(query)| query).map_err(|error: QueryRejection| {
-        let message = format!("{}; ask for encoding=text or encoding=deflate-raw\n", error.body_text());
-        Box::new((StatusCode::BAD_REQUEST, message).into_response())
-    })
+    Query::try_from_uri(uri)
+        .map(|Query(query)| query)
+        .map_err(|error: QueryRejection| {
+            let message = format!(
+                "{}; ask for encoding=text or encoding=deflate-raw\n",
+                error.body_text()
+            );
+            Box::new((StatusCode::BAD_REQUEST, message).into_response())
+        })
 }
 
 pub(crate) async fn upgrade(
@@ -97,11 +112,15 @@ pub(crate) async fn upgrade(
     // The connection is in use from now on, without a gap.
     let busy = slot.busy();
     slot.spawn(async move {
-        let Ok(upgraded) = on_upgrade.await else { return };
+        let Ok(upgraded) = on_upgrade.await else {
+            return;
+        };
         let socket = ClientSocket::new(upgraded, encoding).await;
         // The one way to end is that the client has gone or the server stops; neither is an error to report.
         let view = View::of(&asker, app.show_processes).await;
-        let _ = Client::new(socket, app, &asker, leave, view, busy).serve().await;
+        let _ = Client::new(socket, app, &asker, leave, view, busy)
+            .serve()
+            .await;
     });
     response
 }
@@ -131,7 +150,14 @@ struct Client {
 }
 
 impl Client {
-    fn new(socket: ClientSocket, app: AppState, asker: &Asker, leave: Leave, view: View, busy: Busy) -> Self {
+    fn new(
+        socket: ClientSocket,
+        app: AppState,
+        asker: &Asker,
+        leave: Leave,
+        view: View,
+        busy: Busy,
+    ) -> Self {
         let mut samples = app.hub.samples();
         let seen = samples.borrow_and_update().number;
         Self {
@@ -189,7 +215,10 @@ impl Client {
 
     /// A sample that has come goes out behind the notices, so that it never overtakes the inventory or the event that came
     /// before it.
-    async fn forward_changes(&mut self, notices: &mut broadcast::Receiver<Notice>) -> Result<(), Disconnected> {
+    async fn forward_changes(
+        &mut self,
+        notices: &mut broadcast::Receiver<Notice>,
+    ) -> Result<(), Disconnected> {
         let has_sample = self.samples.has_changed().map_err(|_| Disconnected)?;
         let sample = has_sample.then(|| self.samples.borrow_and_update().clone());
         for frame in queued_notices(notices, &self.app.hub, &self.view)? {
@@ -203,17 +232,30 @@ impl Client {
 
     /// What there is, and behind it the clock, since a hello that others get, too, may be a little old.
     async fn send_hello(&mut self) -> Result<(), Disconnected> {
-        let (hub, view, encoding) = (Arc::clone(&self.app.hub), self.view.clone(), self.socket.encoding);
-        let key = CacheKey::Hello { change: hub.change(), view: view.clone(), encoding };
+        let (hub, view, encoding) = (
+            Arc::clone(&self.app.hub),
+            self.view.clone(),
+            self.socket.encoding,
+        );
+        let key = CacheKey::Hello {
+            change: hub.change(),
+            view: view.clone(),
+            encoding,
+        };
         let write = move || encoding.payload(hub.hello(&view));
         let hello = self.app.encoders.hellos.answer(self.who, key, write).await;
         // Who cannot be told what there is has to come again.
-        self.socket.send_payload(&hello.map_err(|_| Disconnected)?).await?;
+        self.socket
+            .send_payload(&hello.map_err(|_| Disconnected)?)
+            .await?;
         self.send_heartbeat().await
     }
 
     async fn send_heartbeat(&mut self) -> Result<(), Disconnected> {
-        self.send(&encode(&ServerFrame::Heartbeat { at_ms: self.app.hub.now_ms() })).await
+        self.send(&encode(&ServerFrame::Heartbeat {
+            at_ms: self.app.hub.now_ms(),
+        }))
+        .await
     }
 
     async fn send_history(&mut self) -> Result<(), Disconnected> {
@@ -227,8 +269,15 @@ impl Client {
             encoding,
         };
         let write = move || encoding.payload(hub.history(&wanted, &view));
-        let history = self.app.encoders.histories.answer(self.who, key, write).await;
-        self.socket.send_payload(&history.map_err(|_| Disconnected)?).await?;
+        let history = self
+            .app
+            .encoders
+            .histories
+            .answer(self.who, key, write)
+            .await;
+        self.socket
+            .send_payload(&history.map_err(|_| Disconnected)?)
+            .await?;
         self.last_sent = Instant::now();
         Ok(())
     }
@@ -238,18 +287,29 @@ impl Client {
             self.rate_limiter.skip(frame.number);
             return Ok(());
         }
-        let Some(missed) = self.rate_limiter.admit(frame.number, frame.at, frame.interval) else { return Ok(()) };
+        let Some(missed) = self
+            .rate_limiter
+            .admit(frame.number, frame.at, frame.interval)
+        else {
+            return Ok(());
+        };
         if missed > 0 {
             self.send(&encode(&ServerFrame::Lagged { missed })).await?;
         }
-        self.send(&frame.text(&self.view).await.map_err(|_| Disconnected)?).await
+        self.send(&frame.text(&self.view).await.map_err(|_| Disconnected)?)
+            .await
     }
 
     /// Sends what counts one by one.
-    async fn forward(&mut self, received: Result<TextFrame, RecvError>) -> Result<(), Disconnected> {
+    async fn forward(
+        &mut self,
+        received: Result<TextFrame, RecvError>,
+    ) -> Result<(), Disconnected> {
         match received {
             Ok(frame) => self.send(&frame).await,
-            Err(RecvError::Lagged(missed)) => self.send(&encode(&ServerFrame::Lagged { missed })).await,
+            Err(RecvError::Lagged(missed)) => {
+                self.send(&encode(&ServerFrame::Lagged { missed })).await
+            }
             Err(RecvError::Closed) => Err(Disconnected),
         }
     }
@@ -258,12 +318,16 @@ impl Client {
         match message {
             None | Some(Message::Close(_)) => Err(Disconnected),
             Some(Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => Ok(()),
-            Some(Message::Binary(_)) => self.send_error("binary frames are not understood: send JSON text").await,
+            Some(Message::Binary(_)) => {
+                self.send_error("binary frames are not understood: send JSON text")
+                    .await
+            }
             Some(Message::Text(text)) => match serde_json::from_str(&text) {
                 Ok(frame) => self.handle_frame(frame).await,
                 Err(error) => {
                     let hint = r#"send {"type":"pause"}, {"type":"resume"}, {"type":"interval","ms":1000}, {"type":"traces","on":true}, {"type":"watching","on":false}, {"type":"runs","on":true} or {"type":"history","metrics":["power.draw_watts"]}"#;
-                    self.send_error(&format!("not a client frame: {error}; {hint}")).await
+                    self.send_error(&format!("not a client frame: {error}; {hint}"))
+                        .await
                 }
             },
         }
@@ -280,7 +344,8 @@ impl Client {
             ClientFrame::Resume {} => {
                 self.paused = false;
                 self.watch();
-                self.interval_request.set(Some(self.rate_limiter.interval()));
+                self.interval_request
+                    .set(Some(self.rate_limiter.interval()));
                 // What the driver recorded meanwhile is as much past as the samples are.
                 self.traces = self.traces.take().map(|_| self.app.hub.traces());
                 self.send_history().await
@@ -295,7 +360,10 @@ impl Client {
             }
             ClientFrame::Interval { ms } => {
                 let (shortest, longest) = INTERVAL_MS.into_inner();
-                self.send_error(&format!("an interval of {ms} ms is not served: ask for {shortest} to {longest}")).await
+                self.send_error(&format!(
+                    "an interval of {ms} ms is not served: ask for {shortest} to {longest}"
+                ))
+                .await
             }
             ClientFrame::Traces { on } => {
                 self.traces = on.then(|| self.app.hub.traces());
@@ -323,11 +391,18 @@ impl Client {
 
     fn watch(&mut self) {
         let counts = self.watches && !self.paused;
-        self.watcher = counts.then(|| self.watcher.take().unwrap_or_else(|| self.app.watching.begin()));
+        self.watcher = counts.then(|| {
+            self.watcher
+                .take()
+                .unwrap_or_else(|| self.app.watching.begin())
+        });
     }
 
     async fn send_error(&mut self, message: &str) -> Result<(), Disconnected> {
-        self.send(&encode(&ServerFrame::Error { message: message.to_owned() })).await
+        self.send(&encode(&ServerFrame::Error {
+            message: message.to_owned(),
+        }))
+        .await
     }
 
     async fn send(&mut self, frame: &TextFrame) -> Result<(), Disconnected> {
@@ -362,7 +437,9 @@ fn queued_notices(
 }
 
 /// The next trace; never one where there is nobody who asked.
-async fn next_of(traces: &mut Option<broadcast::Receiver<TextFrame>>) -> Result<TextFrame, RecvError> {
+async fn next_of(
+    traces: &mut Option<broadcast::Receiver<TextFrame>>,
+) -> Result<TextFrame, RecvError> {
     match traces {
         Some(traces) => traces.recv().await,
         None => std::future::pending().await,
@@ -390,12 +467,21 @@ mod tests {
         let mut notices = hub.notices();
         hub.set_collector_paused("paused".to_owned(), None);
         for at_ms in 0..1000 {
-            hub.add_event(Event { at_ms, gpu: None, what: EventKind::MigChanged });
+            hub.add_event(Event {
+                at_ms,
+                gpu: None,
+                what: EventKind::MigChanged,
+            });
         }
-        let Ok(frames) = queued_notices(&mut notices, &hub, &View::Whole) else { panic!("the hub is there") };
+        let Ok(frames) = queued_notices(&mut notices, &hub, &View::Whole) else {
+            panic!("the hub is there")
+        };
         assert!(frames[0].text().contains("lagged"));
         let last = frames.last().unwrap().text();
-        assert!(last.contains(r#""type":"collector","state":"paused""#), "{last}");
+        assert!(
+            last.contains(r#""type":"collector","state":"paused""#),
+            "{last}"
+        );
         hub.set_collector_state(CollectorState::Starting, None);
         assert_eq!(
             queued_notices(&mut notices, &hub, &View::Whole).map_or(0, |frames| frames.len()),

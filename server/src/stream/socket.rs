@@ -73,7 +73,9 @@ impl ClientSocket {
             .max_write_buffer_size(WRITE_BUFFER_LIMIT)
             .max_message_size(Some(LONGEST_CLIENT_FRAME))
             .max_frame_size(Some(LONGEST_CLIENT_FRAME));
-        let socket = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config)).await;
+        let socket =
+            WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config))
+                .await;
         Self { socket, encoding }
     }
 
@@ -101,7 +103,13 @@ impl ClientSocket {
         let mut rest: &[u8] = &[];
         if let Some(Ok(())) = self.socket.flush().now_or_never() {
             for part in parts.by_ref() {
-                let written = self.socket.get_mut().write(part).now_or_never().transpose().map_err(|_| Disconnected)?;
+                let written = self
+                    .socket
+                    .get_mut()
+                    .write(part)
+                    .now_or_never()
+                    .transpose()
+                    .map_err(|_| Disconnected)?;
                 rest = &part[written.unwrap_or(0)..];
                 if !rest.is_empty() {
                     break;
@@ -116,16 +124,32 @@ impl ClientSocket {
         let writing = async {
             self.socket.flush().await.map_err(|_| Disconnected)?;
             for part in std::iter::once(rest).chain(parts) {
-                self.socket.get_mut().write_all(part).await.map_err(|_| Disconnected)?;
+                self.socket
+                    .get_mut()
+                    .write_all(part)
+                    .await
+                    .map_err(|_| Disconnected)?;
             }
-            self.socket.get_mut().flush().await.map_err(|_| Disconnected)
+            self.socket
+                .get_mut()
+                .flush()
+                .await
+                .map_err(|_| Disconnected)
         };
-        timeout(SEND_PATIENCE, writing).await.map_err(|_| Disconnected)?
+        timeout(SEND_PATIENCE, writing)
+            .await
+            .map_err(|_| Disconnected)?
     }
 
     pub(crate) async fn send_close(&mut self, reason: &'static str) -> Result<(), Disconnected> {
         let reason = Utf8Bytes::from_static(reason);
-        let close = Message::Close(Some(CloseFrame { code: CloseCode::Away, reason }));
-        timeout(SEND_PATIENCE, self.socket.send(close)).await.map_err(|_| Disconnected)?.map_err(|_| Disconnected)
+        let close = Message::Close(Some(CloseFrame {
+            code: CloseCode::Away,
+            reason,
+        }));
+        timeout(SEND_PATIENCE, self.socket.send(close))
+            .await
+            .map_err(|_| Disconnected)?
+            .map_err(|_| Disconnected)
     }
 }

@@ -37,7 +37,11 @@ struct Encoded {
 impl TextFrame {
     pub(crate) fn new(text: &str) -> Self {
         let bytes = frame(Encoding::Text, text.as_bytes());
-        Self(Arc::new(Encoded { head: bytes.len() - text.len(), text: bytes, deflated: OnceCell::new() }))
+        Self(Arc::new(Encoded {
+            head: bytes.len() - text.len(),
+            text: bytes,
+            deflated: OnceCell::new(),
+        }))
     }
 
     /// The text, where the server itself reads it.
@@ -57,7 +61,13 @@ impl TextFrame {
                 let text = self.0.text.slice(self.0.head..);
                 let is_long = text.len() > LONG;
                 let write = move || frame(encoding, &deflate_raw(&text));
-                let write = async || if is_long { spawn_blocking(write).await } else { Ok(write()) };
+                let write = async || {
+                    if is_long {
+                        spawn_blocking(write).await
+                    } else {
+                        Ok(write())
+                    }
+                };
                 self.0.deflated.get_or_try_init(write).await
             }
         }
@@ -100,16 +110,24 @@ mod tests {
 
     async fn received(text: &str, encoding: Encoding) -> Message {
         let bytes = TextFrame::new(text).bytes(encoding).await.unwrap().to_vec();
-        WebSocket::from_raw_socket(Cursor::new(bytes), Role::Client, None).read().unwrap()
+        WebSocket::from_raw_socket(Cursor::new(bytes), Role::Client, None)
+            .read()
+            .unwrap()
     }
 
     #[tokio::test]
     async fn frames_of_every_length_are_read_by_the_library() {
         for length in [0, 1, 125, 126, 127, 0xffff, 0x1_0000, 0x2_0001] {
             let text = "x".repeat(length);
-            assert!(received(&text, Encoding::Text).await == Message::text(&text), "{length}");
+            assert!(
+                received(&text, Encoding::Text).await == Message::text(&text),
+                "{length}"
+            );
             let payload = deflate_raw(text.as_bytes());
-            assert!(received(&text, Encoding::DeflateRaw).await == Message::binary(payload), "{length}");
+            assert!(
+                received(&text, Encoding::DeflateRaw).await == Message::binary(payload),
+                "{length}"
+            );
         }
     }
 
@@ -117,7 +135,10 @@ mod tests {
     async fn a_frame_is_compressed_once_for_all_clients() {
         let frame = TextFrame::new(&"x".repeat(LONG + 1));
         let other = frame.clone();
-        let (one, same) = tokio::join!(frame.bytes(Encoding::DeflateRaw), other.bytes(Encoding::DeflateRaw));
+        let (one, same) = tokio::join!(
+            frame.bytes(Encoding::DeflateRaw),
+            other.bytes(Encoding::DeflateRaw)
+        );
         assert_eq!(one.unwrap().as_ptr(), same.unwrap().as_ptr());
     }
 }

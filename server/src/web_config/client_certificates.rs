@@ -42,52 +42,82 @@ impl ClientCertificates {
             None | Some("" | "NoClientCert") => {
                 return match (authority, &section.client_allowed_sans[..]) {
                     (None, []) => Ok(None),
-                    (Some(_), _) => Err("client_ca_file has no effect without client_auth_type: set it to \
+                    (Some(_), _) => Err(
+                        "client_ca_file has no effect without client_auth_type: set it to \
                                          RequireAndVerifyClientCert, or remove client_ca_file"
-                        .to_owned()),
-                    (None, _) => Err("client_allowed_sans has no effect without client_auth_type: set it to \
+                            .to_owned(),
+                    ),
+                    (None, _) => Err(
+                        "client_allowed_sans has no effect without client_auth_type: set it to \
                                       RequireAndVerifyClientCert, and client_ca_file"
-                        .to_owned()),
+                            .to_owned(),
+                    ),
                 };
             }
             Some("RequireAndVerifyClientCert") => true,
             Some("VerifyClientCertIfGiven") => false,
             Some("RequestClientCert" | "RequireAnyClientCert" | "RequireClientCert") => {
-                return Err("client_auth_type takes certificates of anybody's without a check; use \
+                return Err(
+                    "client_auth_type takes certificates of anybody's without a check; use \
                             RequireAndVerifyClientCert, and client_ca_file"
-                    .to_owned());
+                        .to_owned(),
+                );
             }
             Some(_) => {
-                return Err("client_auth_type is none: use NoClientCert, VerifyClientCertIfGiven or \
+                return Err(
+                    "client_auth_type is none: use NoClientCert, VerifyClientCertIfGiven or \
                             RequireAndVerifyClientCert"
-                    .to_owned());
+                        .to_owned(),
+                );
             }
         };
         if !section.client_allowed_sans.is_empty() && !is_required {
-            return Err("client_allowed_sans needs client_auth_type RequireAndVerifyClientCert".to_owned());
+            return Err(
+                "client_allowed_sans needs client_auth_type RequireAndVerifyClientCert".to_owned(),
+            );
         }
-        let authority =
-            authority.ok_or("client_auth_type needs client_ca_file: the certificates that sign those of clients")?;
+        let authority = authority.ok_or(
+            "client_auth_type needs client_ca_file: the certificates that sign those of clients",
+        )?;
         let mut roots = RootCertStore::empty();
         for certificate in certificates(&authority.name, &authority.text)? {
-            roots.add(certificate).map_err(|error| format!("{}: {error}", authority.name))?;
+            roots
+                .add(certificate)
+                .map_err(|error| format!("{}: {error}", authority.name))?;
         }
-        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
-        let verifier = if is_required { verifier } else { verifier.allow_unauthenticated() };
-        let verifier = verifier.build().map_err(|error| format!("{}: {error}", authority.name))?;
+        let verifier =
+            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
+        let verifier = if is_required {
+            verifier
+        } else {
+            verifier.allow_unauthenticated()
+        };
+        let verifier = verifier
+            .build()
+            .map_err(|error| format!("{}: {error}", authority.name))?;
         let mut parts = vec![b"authority", authority.text.as_bytes()];
         parts.extend(section.client_allowed_sans.iter().map(String::as_bytes));
         let (authority, allowed_sans) = (Digest::new(&parts), section.client_allowed_sans.clone());
-        Ok(Some(Self { verifier, allowed_sans, is_required, authority }))
+        Ok(Some(Self {
+            verifier,
+            allowed_sans,
+            is_required,
+            authority,
+        }))
     }
 
     /// The name of who has this certificate, which has been verified; `None` where it is none of those that are allowed.
     pub(crate) fn name_of(&self, certificate: &CertificateDer<'_>) -> Option<Arc<str>> {
         let certificate = Certificate::from_der(certificate).ok()?;
         let names = alternative_names(&certificate);
-        let is_allowed = self.allowed_sans.is_empty() || names.iter().any(|name| self.allowed_sans.contains(name));
+        let is_allowed = self.allowed_sans.is_empty()
+            || names.iter().any(|name| self.allowed_sans.contains(name));
         let subject = certificate.tbs_certificate().subject().to_string();
-        let name = if subject.is_empty() { names.into_iter().next().unwrap_or_default() } else { subject };
+        let name = if subject.is_empty() {
+            names.into_iter().next().unwrap_or_default()
+        } else {
+            subject
+        };
         is_allowed.then(|| shortened(&name).into())
     }
 }
@@ -98,11 +128,13 @@ pub(super) fn shortened(name: &str) -> String {
 
 /// Names of hosts, addresses, and of mail and other resources.
 fn alternative_names(certificate: &Certificate) -> Vec<String> {
-    let Ok(Some((_, SubjectAltName(names)))) = certificate.tbs_certificate().get_extension() else { return Vec::new() };
+    let Ok(Some((_, SubjectAltName(names)))) = certificate.tbs_certificate().get_extension() else {
+        return Vec::new();
+    };
     let text = |name: GeneralName| match name {
-        GeneralName::Rfc822Name(name) | GeneralName::DnsName(name) | GeneralName::UniformResourceIdentifier(name) => {
-            Some(name.to_string())
-        }
+        GeneralName::Rfc822Name(name)
+        | GeneralName::DnsName(name)
+        | GeneralName::UniformResourceIdentifier(name) => Some(name.to_string()),
         GeneralName::IpAddress(address) => {
             let bytes = address.as_bytes();
             let of_4 = || <[u8; 4]>::try_from(bytes).ok().map(IpAddr::from);

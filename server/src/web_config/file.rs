@@ -63,26 +63,36 @@ fn one() -> u32 {
 pub(super) fn parse(text: &str) -> Result<WebConfigFile, String> {
     // An empty file asks for nothing, as with Prometheus.
     let options = serde_saphyr::options! { with_snippet: false };
-    serde_saphyr::from_str_with_options::<Option<WebConfigFile>>(text, options).map(Option::unwrap_or_default).map_err(
-        |error| {
-            let place = error.location().map_or_else(String::new, |at| format!("line {}: ", at.line()));
+    serde_saphyr::from_str_with_options::<Option<WebConfigFile>>(text, options)
+        .map(Option::unwrap_or_default)
+        .map_err(|error| {
+            let place = error
+                .location()
+                .map_or_else(String::new, |at| format!("line {}: ", at.line()));
             place + &told(&error)
-        },
-    )
+        })
 }
 
 /// The message with the nearest word for an unknown key, and without values.
 fn told(error: &Error) -> String {
-    if let Error::SerdeUnknownField { field, expected, .. } = error {
+    if let Error::SerdeUnknownField {
+        field, expected, ..
+    } = error
+    {
         let all = format!("there are {}", expected.join(", "));
         let hint = did_you_mean(field, expected.iter().copied(), &all);
         return format!("unknown key '{}'; {hint}", shortened(field));
     }
     let message = UserMessageFormatter.format_message(error);
     let message = message.lines().next().unwrap_or_default();
-    match message.split_once("invalid type: ").or_else(|| message.split_once("invalid value: ")) {
+    match message
+        .split_once("invalid type: ")
+        .or_else(|| message.split_once("invalid value: "))
+    {
         Some((_, rest)) => {
-            let expected = rest.rsplit_once(", expected ").map_or(rest, |(_, expected)| expected);
+            let expected = rest
+                .rsplit_once(", expected ")
+                .map_or(rest, |(_, expected)| expected);
             format!("this is not {expected}")
         }
         None => message.to_owned(),
@@ -104,7 +114,10 @@ mod tests {
             "line 1: unknown key 'tls_server_confg'; did you mean 'tls_server_config'?"
         );
         let of_tls = error("tls_server_config:\n  cert_file: a\n  keyfile: b\n");
-        assert!(of_tls.contains("line 3") && of_tls.contains("did you mean 'key_file'?"), "{of_tls}");
+        assert!(
+            of_tls.contains("line 3") && of_tls.contains("did you mean 'key_file'?"),
+            "{of_tls}"
+        );
         assert!(error("http_server_config: {h2c: true}").contains("there are http2, headers"));
         assert!(error("rate_limit: {interval: 1s, bust: 3}").contains("'burst'"));
     }
@@ -123,14 +136,22 @@ mod tests {
             "? [hunter2]\n: 1",
         ] {
             let error = error(text);
-            assert!(!error.contains("hunter2") && !error.contains('\n'), "{text}: {error}");
+            assert!(
+                !error.contains("hunter2") && !error.contains('\n'),
+                "{text}: {error}"
+            );
         }
     }
 
     #[test]
     fn nothing_is_no_error() {
         for text in ["", "# nothing\n", "---\n", "{}"] {
-            assert!(parse(text).ok().is_some_and(|file| file.basic_auth_users.is_empty()), "{text:?}");
+            assert!(
+                parse(text)
+                    .ok()
+                    .is_some_and(|file| file.basic_auth_users.is_empty()),
+                "{text:?}"
+            );
         }
     }
 }

@@ -50,14 +50,18 @@ impl WebConfig {
     /// What is wrong with it, and what to do about it.
     pub(crate) fn read(path: &Path) -> (Vec<PathBuf>, Result<Self, String>) {
         let mut files = vec![path.to_owned()];
-        let read = Self::read_with(path, &mut files).map_err(|why| format!("{}: {why}", path.display()));
+        let read =
+            Self::read_with(path, &mut files).map_err(|why| format!("{}: {why}", path.display()));
         (files, read)
     }
 
     fn read_with(path: &Path, files: &mut Vec<PathBuf>) -> Result<Self, String> {
         let file = PrivateFile::read(path, Secrecy::Public).map_err(|error| error.to_string())?;
         let parsed = file::parse(file.text())?;
-        let has_key = parsed.tls_server_config.as_ref().is_some_and(|tls| tls.key.is_some());
+        let has_key = parsed
+            .tls_server_config
+            .as_ref()
+            .is_some_and(|tls| tls.key.is_some());
         if has_key || !parsed.basic_auth_users.is_empty() {
             file.check_secret().map_err(|error| error.to_string())?;
         }
@@ -67,13 +71,24 @@ impl WebConfig {
 
     fn new(file: WebConfigFile, folder: &Path, files: &mut Vec<PathBuf>) -> Result<Self, String> {
         let users = file.basic_auth_users;
-        users.iter().try_for_each(|(user, hash)| check_hash(user, hash))?;
-        let headers = file.http_server_config.headers.iter().filter(|(_, value)| !value.is_empty());
+        users
+            .iter()
+            .try_for_each(|(user, hash)| check_hash(user, hash))?;
+        let headers = file
+            .http_server_config
+            .headers
+            .iter()
+            .filter(|(_, value)| !value.is_empty());
         Ok(Self {
-            tls: file.tls_server_config.map(|section| Tls::new(&section, folder, files)).transpose()?,
+            tls: file
+                .tls_server_config
+                .map(|section| Tls::new(&section, folder, files))
+                .transpose()?,
             users,
             rate: file.rate_limit.as_ref().map(rate).transpose()?,
-            headers: headers.map(|(name, value)| header(name, value)).collect::<Result<_, _>>()?,
+            headers: headers
+                .map(|(name, value)| header(name, value))
+                .collect::<Result<_, _>>()?,
         })
     }
 }
@@ -85,7 +100,8 @@ impl WebConfig {
 #[cfg(any(fuzzing, test))]
 pub(crate) fn fuzz(text: &str) {
     let mut files = Vec::new();
-    let read = file::parse(text).and_then(|parsed| WebConfig::new(parsed, Path::new("/nonexistent"), &mut files));
+    let read = file::parse(text)
+        .and_then(|parsed| WebConfig::new(parsed, Path::new("/nonexistent"), &mut files));
     if let Err(why) = read {
         assert!(!why.is_empty());
     }
@@ -94,10 +110,13 @@ pub(crate) fn fuzz(text: &str) {
 fn check_hash(user: &str, hash: &str) -> Result<(), String> {
     let cure = "make one with `htpasswd -nBC 10 NAME`";
     if user.is_empty() || user.contains(':') || user.chars().any(char::is_control) {
-        return Err("basic_auth_users: a name is empty, or has a colon or a control character".to_owned());
+        return Err(
+            "basic_auth_users: a name is empty, or has a colon or a control character".to_owned(),
+        );
     }
-    let parts: bcrypt::HashParts =
-        hash.parse().map_err(|_| format!("basic_auth_users: what {user} has is no bcrypt hash; {cure}"))?;
+    let parts: bcrypt::HashParts = hash
+        .parse()
+        .map_err(|_| format!("basic_auth_users: what {user} has is no bcrypt hash; {cure}"))?;
     if !COSTS.contains(&parts.get_cost()) {
         let (least, most) = COSTS.into_inner();
         let cost = parts.get_cost();
@@ -111,25 +130,36 @@ fn check_hash(user: &str, hash: &str) -> Result<(), String> {
 fn rate(section: &RateSection) -> Result<Rate, String> {
     let interval = match section.interval.as_str() {
         "0" => Some(Duration::ZERO),
-        text => text.parse::<SignedDuration>().ok().and_then(|time| Duration::try_from(time).ok()),
+        text => text
+            .parse::<SignedDuration>()
+            .ok()
+            .and_then(|time| Duration::try_from(time).ok()),
     };
-    let spacing = interval.ok_or("rate_limit: interval is a time as 100ms or 1s, or 0 for no limit")?;
+    let spacing =
+        interval.ok_or("rate_limit: interval is a time as 100ms or 1s, or 0 for no limit")?;
     if section.burst == 0 {
         return Err("rate_limit: burst is 0, which lets nobody in; it is at least 1".to_owned());
     }
-    Ok(Rate { burst: section.burst, spacing })
+    Ok(Rate {
+        burst: section.burst,
+        spacing,
+    })
 }
 
 fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> {
-    let known = HEADERS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+    let known = HEADERS
+        .iter()
+        .find(|(known, _)| known.eq_ignore_ascii_case(name));
     let names = HEADERS.map(|(name, _)| name).join(", ");
-    let (_, values) =
-        known.ok_or_else(|| format!("http_server_config: a header cannot be set; those that can are {names}"))?;
+    let (_, values) = known.ok_or_else(|| {
+        format!("http_server_config: a header cannot be set; those that can are {names}")
+    })?;
     let bad = |why: String| format!("http_server_config: {name} {why}");
     if !values.is_empty() && !values.contains(&value) {
         return Err(bad(format!("is one of {}", values.join(", "))));
     }
     let name = HeaderName::from_bytes(name.as_bytes()).map_err(|error| bad(error.to_string()))?;
-    let value = HeaderValue::from_str(value).map_err(|_| bad("has a value with a control character".to_owned()))?;
+    let value = HeaderValue::from_str(value)
+        .map_err(|_| bad("has a value with a control character".to_owned()))?;
     Ok((name, value))
 }

@@ -34,16 +34,37 @@ impl Tls {
     ///
     /// # Errors
     /// What is wrong, and what to do about it.
-    pub(super) fn new(section: &TlsSection, folder: &Path, files: &mut Vec<PathBuf>) -> Result<Self, String> {
-        let mut read = |inline: &Option<String>, file: &Option<String>, keys: [&str; 2], secrecy| {
-            pem(folder, files, inline.as_deref(), file.as_deref(), keys, secrecy)
-        };
+    pub(super) fn new(
+        section: &TlsSection,
+        folder: &Path,
+        files: &mut Vec<PathBuf>,
+    ) -> Result<Self, String> {
+        let mut read =
+            |inline: &Option<String>, file: &Option<String>, keys: [&str; 2], secrecy| {
+                pem(
+                    folder,
+                    files,
+                    inline.as_deref(),
+                    file.as_deref(),
+                    keys,
+                    secrecy,
+                )
+            };
         let certificate = read(&section.cert, &section.cert_file, ["cert", "cert_file"], Secrecy::Public)?
             .ok_or("tls_server_config has no certificate: set cert_file and key_file, or leave the section out")?;
-        let key = read(&section.key, &section.key_file, ["key", "key_file"], Secrecy::Secret)?
-            .ok_or("tls_server_config has no key for its certificate: set key_file")?;
-        let authority =
-            read(&section.client_ca, &section.client_ca_file, ["client_ca", "client_ca_file"], Secrecy::Public)?;
+        let key = read(
+            &section.key,
+            &section.key_file,
+            ["key", "key_file"],
+            Secrecy::Secret,
+        )?
+        .ok_or("tls_server_config has no key for its certificate: set key_file")?;
+        let authority = read(
+            &section.client_ca,
+            &section.client_ca_file,
+            ["client_ca", "client_ca_file"],
+            Secrecy::Public,
+        )?;
         let chain = certificates(&certificate.name, &certificate.text)?;
         let key = private_key(&key.name, &key.text)?;
         let provider = Arc::new(provider(section)?);
@@ -56,19 +77,28 @@ impl Tls {
             None => builder.with_no_client_auth(),
         };
         let first = chain[0].clone();
-        let mut config = builder
-            .with_single_cert(chain, key)
-            .map_err(|error| format!("{} does not fit its key: {error}; name its key in key_file", certificate.name))?;
+        let mut config = builder.with_single_cert(chain, key).map_err(|error| {
+            format!(
+                "{} does not fit its key: {error}; name its key in key_file",
+                certificate.name
+            )
+        })?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         config.ignore_client_order = section.prefer_server_cipher_suites.unwrap_or(true);
-        Ok(Self { config: Arc::new(config), certificate: first, clients })
+        Ok(Self {
+            config: Arc::new(config),
+            certificate: first,
+            clients,
+        })
     }
 
     /// Whether the certificate is that of a server of this name or address.
     pub(crate) fn has_name(&self, host: &str) -> bool {
         let host = host.trim_start_matches('[').trim_end_matches(']');
-        let (Ok(certificate), Ok(name)) = (ParsedCertificate::try_from(&self.certificate), ServerName::try_from(host))
-        else {
+        let (Ok(certificate), Ok(name)) = (
+            ParsedCertificate::try_from(&self.certificate),
+            ServerName::try_from(host),
+        ) else {
             return false;
         };
         verify_server_name(&certificate, &name).is_ok()
@@ -90,15 +120,27 @@ fn pem(
     secrecy: Secrecy,
 ) -> Result<Option<Pem>, String> {
     // What is set to nothing is not set, as with Prometheus.
-    match (inline.filter(|text| !text.is_empty()), file.filter(|name| !name.is_empty())) {
+    match (
+        inline.filter(|text| !text.is_empty()),
+        file.filter(|name| !name.is_empty()),
+    ) {
         (None, None) => Ok(None),
-        (Some(_), Some(_)) => Err(format!("tls_server_config has both {inline_key} and {file_key}; remove one")),
-        (Some(text), None) => Ok(Some(Pem { name: inline_key.to_owned(), text: text.to_owned() })),
+        (Some(_), Some(_)) => Err(format!(
+            "tls_server_config has both {inline_key} and {file_key}; remove one"
+        )),
+        (Some(text), None) => Ok(Some(Pem {
+            name: inline_key.to_owned(),
+            text: text.to_owned(),
+        })),
         (None, Some(file)) => {
             let path = folder.join(file);
             files.push(path.clone());
-            let read = PrivateFile::read(&path, secrecy).map_err(|error| format!("{file_key}: {error}"))?;
-            Ok(Some(Pem { name: path.display().to_string(), text: read.text().to_owned() }))
+            let read = PrivateFile::read(&path, secrecy)
+                .map_err(|error| format!("{file_key}: {error}"))?;
+            Ok(Some(Pem {
+                name: path.display().to_string(),
+                text: read.text().to_owned(),
+            }))
         }
     }
 }
@@ -108,10 +150,14 @@ fn versions(section: &TlsSection) -> Result<Vec<&'static SupportedProtocolVersio
         None | Some("") => Ok(default),
         Some("TLS12") => Ok(12),
         Some("TLS13") => Ok(13),
-        Some(_) => Err(format!("{key} is a version that gpumon does not speak: use TLS12 or TLS13")),
+        Some(_) => Err(format!(
+            "{key} is a version that gpumon does not speak: use TLS12 or TLS13"
+        )),
     };
-    let (least, most) =
-        (number("min_version", &section.min_version, 12)?, number("max_version", &section.max_version, 13)?);
+    let (least, most) = (
+        number("min_version", &section.min_version, 12)?,
+        number("max_version", &section.max_version, 13)?,
+    );
     if least > most {
         return Err("min_version is above max_version; there is no version left".to_owned());
     }
@@ -123,36 +169,67 @@ fn versions(section: &TlsSection) -> Result<Vec<&'static SupportedProtocolVersio
 }
 
 /// Names of curves by Go's names.
-const CURVES: [(&str, &str); 3] = [("X25519", "X25519"), ("CurveP256", "secp256r1"), ("CurveP384", "secp384r1")];
+const CURVES: [(&str, &str); 3] = [
+    ("X25519", "X25519"),
+    ("CurveP256", "secp256r1"),
+    ("CurveP384", "secp384r1"),
+];
 
 fn provider(section: &TlsSection) -> Result<CryptoProvider, String> {
     let mut provider = ring::default_provider();
-    let is_13 = |suite: CipherSuite| suite.as_str().is_some_and(|name| name.starts_with("TLS13_"));
+    let is_13 = |suite: CipherSuite| {
+        suite
+            .as_str()
+            .is_some_and(|name| name.starts_with("TLS13_"))
+    };
     if !section.cipher_suites.is_empty() {
         // The suites of TLS 1.3 are not chosen from, as in Go.
-        let of_12: Vec<_> = provider.cipher_suites.iter().copied().filter(|suite| !is_13(suite.suite())).collect();
-        let name = |suite: CipherSuite| suite.as_str().unwrap_or_default();
-        provider.cipher_suites.retain(|suite| is_13(suite.suite()));
-        for wanted in section
+        let of_12: Vec<_> = provider
             .cipher_suites
             .iter()
-            .filter(|wanted| !wanted.starts_with("TLS_AES_") && !wanted.starts_with("TLS_CHACHA20_"))
-        {
+            .copied()
+            .filter(|suite| !is_13(suite.suite()))
+            .collect();
+        let name = |suite: CipherSuite| suite.as_str().unwrap_or_default();
+        provider.cipher_suites.retain(|suite| is_13(suite.suite()));
+        for wanted in section.cipher_suites.iter().filter(|wanted| {
+            !wanted.starts_with("TLS_AES_") && !wanted.starts_with("TLS_CHACHA20_")
+        }) {
             let found = of_12.iter().find(|suite| {
-                name(suite.suite()).strip_suffix("_SHA256").is_some_and(|short| short == wanted)
+                name(suite.suite())
+                    .strip_suffix("_SHA256")
+                    .is_some_and(|short| short == wanted)
                     || name(suite.suite()) == wanted
             });
-            let all = || of_12.iter().map(|suite| name(suite.suite())).collect::<Vec<_>>().join(", ");
-            provider.cipher_suites.push(*found.ok_or_else(|| unknown("cipher_suites", wanted, &all()))?);
+            let all = || {
+                of_12
+                    .iter()
+                    .map(|suite| name(suite.suite()))
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            };
+            provider
+                .cipher_suites
+                .push(*found.ok_or_else(|| unknown("cipher_suites", wanted, &all()))?);
         }
     }
     if !section.curve_preferences.is_empty() {
         let groups = std::mem::take(&mut provider.kx_groups);
         for wanted in &section.curve_preferences {
-            let known = CURVES.iter().find(|(name, _)| name == wanted).map(|(_, group)| *group);
-            let group = groups.iter().find(|group| group.name().as_str().is_some_and(|name| Some(name) == known));
+            let known = CURVES
+                .iter()
+                .find(|(name, _)| name == wanted)
+                .map(|(_, group)| *group);
+            let group = groups.iter().find(|group| {
+                group
+                    .name()
+                    .as_str()
+                    .is_some_and(|name| Some(name) == known)
+            });
             let all = CURVES.map(|(name, _)| name).join(", ");
-            provider.kx_groups.push(*group.ok_or_else(|| unknown("curve_preferences", wanted, &all))?);
+            provider
+                .kx_groups
+                .push(*group.ok_or_else(|| unknown("curve_preferences", wanted, &all))?);
         }
     }
     Ok(provider)

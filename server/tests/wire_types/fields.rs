@@ -59,11 +59,21 @@ pub(crate) fn typescript() -> String {
     }
     text += "];\n\n/** The charts of a dashboard, in their order. */\nexport const CHARTS = [\n";
     for (id, title) in CHARTS {
-        writeln!(text, "  {{ id: '{id}', title: () => trans.__('{title}') }},").unwrap();
+        writeln!(
+            text,
+            "  {{ id: '{id}', title: () => trans.__('{title}') }},"
+        )
+        .unwrap();
     }
     text += "] as const;\n";
     list(&mut text, "GPU_FIELDS", "GpuSample", GPU_FIELDS.iter(), "");
-    list(&mut text, "HOST_FIELDS", "HostSample", HOST_FIELDS.iter(), "");
+    list(
+        &mut text,
+        "HOST_FIELDS",
+        "HostSample",
+        HOST_FIELDS.iter(),
+        "",
+    );
     let of_mig = charted(GPU_FIELDS).filter(|field| field.mig.is_some());
     list(&mut text, "MIG_FIELDS", "MigSample", of_mig, "mig.");
     text
@@ -79,8 +89,15 @@ pub(crate) fn settings_schema(schema: &str) -> String {
     let fields = GPU_FIELDS.iter().map(|field| (field.id, field.label));
     let fields = fields.chain(HOST_FIELDS.iter().map(|field| (field.id, field.label)));
     let fields = fields.map(|(id, label)| if titles.contains(&label) { id } else { label });
-    let names: Vec<_> = titles.into_iter().chain(fields).map(|name| format!("\n          \"{name}\"")).collect();
-    format!("{head}\"charts\": {{{before}\"examples\": [{}\n        ]{rest}", names.join(","))
+    let names: Vec<_> = titles
+        .into_iter()
+        .chain(fields)
+        .map(|name| format!("\n          \"{name}\""))
+        .collect();
+    format!(
+        "{head}\"charts\": {{{before}\"examples\": [{}\n        ]{rest}",
+        names.join(",")
+    )
 }
 
 fn list<S: 'static>(
@@ -90,11 +107,25 @@ fn list<S: 'static>(
     fields: impl Iterator<Item = &'static Field<S>>,
     prefix: &str,
 ) {
-    writeln!(text, "\nexport const {name}: readonly Field<{sample}>[] = [").unwrap();
+    writeln!(
+        text,
+        "\nexport const {name}: readonly Field<{sample}>[] = ["
+    )
+    .unwrap();
     for field in fields {
         let Field { id, label, .. } = field;
-        writeln!(text, "  {{\n    id: '{prefix}{id}',\n    label: () => trans.__('{label}'),").unwrap();
-        writeln!(text, "    unit: '{}',\n    read: {},", unit(field.unit), reader(id)).unwrap();
+        writeln!(
+            text,
+            "  {{\n    id: '{prefix}{id}',\n    label: () => trans.__('{label}'),"
+        )
+        .unwrap();
+        writeln!(
+            text,
+            "    unit: '{}',\n    read: {},",
+            unit(field.unit),
+            reader(id)
+        )
+        .unwrap();
         if let Some(Limit::Field(limit)) = field.limit {
             writeln!(text, "    limit: {},", reader(limit)).unwrap();
         }
@@ -103,8 +134,11 @@ fn list<S: 'static>(
         }
         if let Some(chart) = field.chart {
             let (chart, line, color) = (chart.name, chart.line, color(chart.color));
-            writeln!(text, "    chart: {{ name: '{chart}', line: () => trans.__('{line}'), color: {color} }},")
-                .unwrap();
+            writeln!(
+                text,
+                "    chart: {{ name: '{chart}', line: () => trans.__('{line}'), color: {color} }},"
+            )
+            .unwrap();
         }
         writeln!(text, "  }},").unwrap();
     }
@@ -170,11 +204,17 @@ fn section<S>(text: &mut String, title: &str, fields: &[Field<S>]) {
             Kind::Counter => "counter",
             Kind::State => "state",
         };
-        let dcgm = field.dcgm.map_or_else(String::new, |dcgm| format!("`{}` (`{}`)", dcgm.name, dcgm.renamed));
+        let dcgm = field.dcgm.map_or_else(String::new, |dcgm| {
+            format!("`{}` (`{}`)", dcgm.name, dcgm.renamed)
+        });
         let names = [field.prometheus, field.prometheus_mig].map(code).join(" ");
         let chart = field.chart.map_or("", |chart| chart.name);
         let (id, label, help, otel) = (field.id, field.label, field.help, code(field.otel));
-        writeln!(text, "| `{id}` | {label} | {help} | {kind} | {chart} | {} | {dcgm} | {otel} |", names.trim())
-            .unwrap();
+        writeln!(
+            text,
+            "| `{id}` | {label} | {help} | {kind} | {chart} | {} | {dcgm} | {otel} |",
+            names.trim()
+        )
+        .unwrap();
     }
 }

@@ -34,7 +34,13 @@ pub(crate) fn typescript() -> String {
         }
     }
     let mut text = String::from(HEAD);
-    for (ErrorInfo { meaning, advice, .. }, codes) in entries {
+    for (
+        ErrorInfo {
+            meaning, advice, ..
+        },
+        codes,
+    ) in entries
+    {
         writeln!(text, "  {{\n    codes: {codes:?},").unwrap();
         writeln!(text, "    meaning: () => trans.__({meaning:?}),\n    advice: () => trans.__({advice:?}),\n  }},")
             .unwrap();

@@ -4,9 +4,18 @@ use crate::switches;
 
 /// A command's sentence: its first line, behind the name, up to the end of the sentence.
 pub(super) fn headline(help: &str) -> String {
-    let first = help.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let first = help
+        .lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty())
+        .unwrap_or_default();
     let sentence = first.split_once("-- ").map_or(first, |(_, rest)| rest);
-    sentence.split(['.', ':', ';']).next().unwrap_or_default().trim().to_owned()
+    sentence
+        .split(['.', ':', ';'])
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
 }
 
 /// A switch's sentence in a command's help: `[-m | --matrix]: Matrix of ...`.
@@ -21,7 +30,10 @@ pub(super) fn of_switch(help: &str, spellings: &[&str]) -> Option<String> {
 pub(super) fn of_option(help: &str, spellings: &[&str]) -> Option<String> {
     find(help, |line| {
         let (names, text) = line.split_at(line.rfind("  ").filter(|_| line.starts_with('-'))?);
-        names.split_whitespace().any(|name| spellings.contains(&name.trim_end_matches([',', '=']))).then_some(text)
+        names
+            .split_whitespace()
+            .any(|name| spellings.contains(&name.trim_end_matches([',', '='])))
+            .then_some(text)
     })
 }
 
@@ -63,9 +75,15 @@ mod tests {
         let help = "    -f,   --filename=           Write to this file, which\n                                is emptied.\n    \
             -pm, -e are refused:\n    --query-gpu                 Of GPUs. See there.\n";
         for spelling in ["-f", "--filename"] {
-            assert_eq!(of_option(help, &[spelling]).as_deref(), Some("Write to this file, which is emptied"));
+            assert_eq!(
+                of_option(help, &[spelling]).as_deref(),
+                Some("Write to this file, which is emptied")
+            );
         }
-        assert_eq!(of_option(help, &["--query-gpu"]).as_deref(), Some("Of GPUs. See there"));
+        assert_eq!(
+            of_option(help, &["--query-gpu"]).as_deref(),
+            Some("Of GPUs. See there")
+        );
         assert_eq!(of_option(help, &["-pm"]), None);
     }
 }

@@ -57,19 +57,38 @@ pub enum ValueHint {
 
 /// nvidia-smi itself, and then its commands.
 pub fn commands() -> Vec<CommandSpec> {
-    let options = OPTIONS.iter().filter(|option| option.is_supported()).map(own).collect();
-    let itself = CommandSpec { name: "smi", about: String::new(), options };
-    std::iter::once(itself).chain(subcommands::all().filter_map(|own| subcommand_spec(own.form))).collect()
+    let options = OPTIONS
+        .iter()
+        .filter(|option| option.is_supported())
+        .map(own)
+        .collect();
+    let itself = CommandSpec {
+        name: "smi",
+        about: String::new(),
+        options,
+    };
+    std::iter::once(itself)
+        .chain(subcommands::all().filter_map(|own| subcommand_spec(own.form)))
+        .collect()
 }
 
 /// A command, unless all that it could show is refused: which GPUs it is about, and its help, are then all that is left.
 fn subcommand_spec(form: &Form) -> Option<CommandSpec> {
-    let supported: Vec<_> = form.switches().into_iter().filter(|switch| !form.refuses(switch.spellings[0])).collect();
-    let shows = supported.iter().any(|switch| !["-i", "-h"].contains(&switch.spellings[0]));
+    let supported: Vec<_> = form
+        .switches()
+        .into_iter()
+        .filter(|switch| !form.refuses(switch.spellings[0]))
+        .collect();
+    let shows = supported
+        .iter()
+        .any(|switch| !["-i", "-h"].contains(&switch.spellings[0]));
     (shows && !form.is_refused).then(|| CommandSpec {
         name: form.name,
         about: help_text::headline(&form.help()),
-        options: supported.into_iter().map(|switch| typed(switch, form.usage)).collect(),
+        options: supported
+            .into_iter()
+            .map(|switch| typed(switch, form.usage))
+            .collect(),
     })
 }
 
@@ -81,9 +100,13 @@ fn typed(switch: Switch, usage: &str) -> OptionSpec {
         values: match switch.values {
             Values::Any => ValueHint::Any,
             Values::File => ValueHint::File,
-            Values::One(words) => ValueHint::One(words.iter().map(|word| (*word).to_owned()).collect()),
+            Values::One(words) => {
+                ValueHint::One(words.iter().map(|word| (*word).to_owned()).collect())
+            }
             Values::Commas(words) => ValueHint::Commas(words()),
-            Values::Letters(letters) => ValueHint::Letters(letters.chars().map(String::from).collect()),
+            Values::Letters(letters) => {
+                ValueHint::Letters(letters.chars().map(String::from).collect())
+            }
         },
         passthrough: Vec::new(),
     }
@@ -92,7 +115,10 @@ fn typed(switch: Switch, usage: &str) -> OptionSpec {
 fn own(option: &OptionDef) -> OptionSpec {
     let spellings = option.spellings();
     let about = match option.flag {
-        Flag::HelpSelectiveQuery => format!("What --{} knows", spellings[0].trim_start_matches("--help-")),
+        Flag::HelpSelectiveQuery => format!(
+            "What --{} knows",
+            spellings[0].trim_start_matches("--help-")
+        ),
         _ => help_text::of_option(HELP, &spellings).unwrap_or_default(),
     };
     let owned = |words: &mut dyn Iterator<Item = &'static str>| words.map(str::to_owned).collect();
@@ -100,19 +126,30 @@ fn own(option: &OptionDef) -> OptionSpec {
         Flag::File => ValueHint::File,
         Flag::Sections => ValueHint::Commas(owned(&mut log::section_words())),
         Flag::Format => ValueHint::Commas(owned(&mut query::modifiers())),
-        Flag::SelectiveQuery => {
-            ValueHint::Commas(owned(&mut fields(&spellings).into_iter().flat_map(|field| field.names)))
-        }
+        Flag::SelectiveQuery => ValueHint::Commas(owned(
+            &mut fields(&spellings).into_iter().flat_map(|field| field.names),
+        )),
         _ => ValueHint::Any,
     };
-    let passthrough =
-        spellings.iter().copied().filter(|spelling| !passthrough::is_shared(option.flag, spelling)).collect();
-    OptionSpec { spellings, about, arity: option.arity, values, passthrough }
+    let passthrough = spellings
+        .iter()
+        .copied()
+        .filter(|spelling| !passthrough::is_shared(option.flag, spelling))
+        .collect();
+    OptionSpec {
+        spellings,
+        about,
+        arity: option.arity,
+        values,
+        passthrough,
+    }
 }
 
 /// The fields that an option asks for; none where it asks for none.
 pub fn fields(spellings: &[&'static str]) -> Vec<query::FieldHelp> {
-    let query = QueryKind::ALL.into_iter().find(|query| spellings.contains(&query.switch()));
+    let query = QueryKind::ALL
+        .into_iter()
+        .find(|query| spellings.contains(&query.switch()));
     query.map_or_else(Vec::new, query::fields)
 }
 

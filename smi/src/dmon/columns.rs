@@ -51,7 +51,11 @@ impl Reader<'_> {
     /// Errors of this `nvmlMemoryErrorType_t` since the driver was loaded, where ECC is on.
     fn ecc_errors(&self, error_type: u32) -> Option<i128> {
         let on = self.number(Query::EccMode)? != 0;
-        if on { self.number(Query::TotalEccErrors(error_type, 0)) } else { None }
+        if on {
+            self.number(Query::TotalEccErrors(error_type, 0))
+        } else {
+            None
+        }
     }
 
     /// MiB/s: `nvmlDeviceGetPcieThroughput` gives KiB/s.
@@ -73,14 +77,22 @@ pub(super) fn of(group: char) -> &'static [Column] {
     }
 }
 
-const fn column(name: &'static str, unit: &'static str, read: fn(&Reader<'_>) -> Option<i128>) -> Column {
+const fn column(
+    name: &'static str,
+    unit: &'static str,
+    read: fn(&Reader<'_>) -> Option<i128>,
+) -> Column {
     Column { name, unit, read }
 }
 
 static POWER: [Column; 3] = [
-    column("pwr", "W", |gpu| Some(gpu.number(Query::PowerUsage)? / 1000)),
+    column("pwr", "W", |gpu| {
+        Some(gpu.number(Query::PowerUsage)? / 1000)
+    }),
     column("gtemp", "C", |gpu| gpu.number(Query::Temperature)),
-    column("mtemp", "C", |gpu| gpu.number(Query::Field(MEMORY_TEMPERATURE, 0))),
+    column("mtemp", "C", |gpu| {
+        gpu.number(Query::Field(MEMORY_TEMPERATURE, 0))
+    }),
 ];
 
 static UTILIZATION: [Column; 6] = [
@@ -98,7 +110,9 @@ static CLOCKS: [Column; 2] = [
 ];
 
 static VIOLATIONS: [Column; 2] = [
-    column("pviol", "%", |gpu| gpu.violations?.power_percent(gpu.before)),
+    column("pviol", "%", |gpu| {
+        gpu.violations?.power_percent(gpu.before)
+    }),
     column("tviol", "bool", |gpu| gpu.violations?.thermal(gpu.before)),
 ];
 
@@ -114,4 +128,7 @@ static ERRORS: [Column; 3] = [
     column("pci", "errs", |gpu| gpu.number(Query::PcieReplays)),
 ];
 
-static TRAFFIC: [Column; 2] = [column("rxpci", "MB/s", |gpu| gpu.pcie(1)), column("txpci", "MB/s", |gpu| gpu.pcie(0))];
+static TRAFFIC: [Column; 2] = [
+    column("rxpci", "MB/s", |gpu| gpu.pcie(1)),
+    column("txpci", "MB/s", |gpu| gpu.pcie(0)),
+];

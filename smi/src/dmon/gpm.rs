@@ -15,7 +15,10 @@ pub(super) struct Levels {
 
 impl Default for Levels {
     fn default() -> Self {
-        Self { gpu: true, mig: false }
+        Self {
+            gpu: true,
+            mig: false,
+        }
     }
 }
 
@@ -26,9 +29,18 @@ impl Levels {
     /// Reads one of [`Levels::WORDS`].
     pub(super) fn parse(text: &str) -> Option<Self> {
         match text {
-            "d" => Some(Self { gpu: true, mig: false }),
-            "m" => Some(Self { gpu: false, mig: true }),
-            "dm" | "md" => Some(Self { gpu: true, mig: true }),
+            "d" => Some(Self {
+                gpu: true,
+                mig: false,
+            }),
+            "m" => Some(Self {
+                gpu: false,
+                mig: true,
+            }),
+            "dm" | "md" => Some(Self {
+                gpu: true,
+                mig: true,
+            }),
             _ => None,
         }
     }
@@ -37,7 +49,10 @@ impl Levels {
 /// Reads a list of metrics.
 pub(super) fn parse(text: &str) -> Result<Vec<u32>, Refusal> {
     let fault = |what: String| monitor::fail(&format!("{what}Could not parse GPM metrics\n"));
-    if let Some(other) = text.chars().find(|character| !character.is_ascii_digit() && *character != ',') {
+    if let Some(other) = text
+        .chars()
+        .find(|character| !character.is_ascii_digit() && *character != ',')
+    {
         return Err(fault(format!("Found offending character: {other}\n")));
     }
     let metrics = text
@@ -48,19 +63,32 @@ pub(super) fn parse(text: &str) -> Result<Vec<u32>, Refusal> {
             metric.ok_or_else(|| fault(format!("Metric value too high: {word}\n")))
         })
         .collect::<Result<Vec<_>, _>>()?;
-    if metrics.is_empty() { Err(fault(String::new())) } else { Ok(metrics) }
+    if metrics.is_empty() {
+        Err(fault(String::new()))
+    } else {
+        Ok(metrics)
+    }
 }
 
 pub(super) fn metrics() -> Vec<String> {
-    (1..=LAST).filter(|metric| !column(*metric).0.starts_with("id=")).map(|metric| metric.to_string()).collect()
+    (1..=LAST)
+        .filter(|metric| !column(*metric).0.starts_with("id="))
+        .map(|metric| metric.to_string())
+        .collect()
 }
 
 /// What GPM counted since the round before; `None` for what is not to be had.
-pub(super) fn read(driver: &dyn QueryBackend, subject: Subject, metrics: &[u32]) -> Vec<Option<i128>> {
+pub(super) fn read(
+    driver: &dyn QueryBackend,
+    subject: Subject,
+    metrics: &[u32],
+) -> Vec<Option<i128>> {
     let Ok(Value::Reals(values)) = driver.gpm(subject, metrics) else {
         return vec![None; metrics.len()];
     };
-    let mut values = values.into_iter().map(|value| value.is_finite().then_some(value as i128));
+    let mut values = values
+        .into_iter()
+        .map(|value| value.is_finite().then_some(value as i128));
     metrics.iter().map(|_| values.next().flatten()).collect()
 }
 
@@ -90,9 +118,29 @@ pub(super) fn column(metric: u32) -> (String, &'static str, usize) {
         50..=51 => (format!("nvofa{}", metric - 50), PERCENT, NARROW),
         60 => fixed("nvlrx", RATE),
         61 => fixed("nvltx", RATE),
-        62..=97 => (format!("nvl{}{}", (metric - 62) / 2, ["rx", "tx"][(metric % 2) as usize]), RATE, NARROW),
-        100..=103 => (format!("c2c{}", DIRECTIONS[(metric % 4) as usize]), RATE, NARROW),
-        104..=159 => (format!("c2c{}{}", (metric - 104) / 4, DIRECTIONS[(metric % 4) as usize]), RATE, NARROW),
+        62..=97 => (
+            format!(
+                "nvl{}{}",
+                (metric - 62) / 2,
+                ["rx", "tx"][(metric % 2) as usize]
+            ),
+            RATE,
+            NARROW,
+        ),
+        100..=103 => (
+            format!("c2c{}", DIRECTIONS[(metric % 4) as usize]),
+            RATE,
+            NARROW,
+        ),
+        104..=159 => (
+            format!(
+                "c2c{}{}",
+                (metric - 104) / 4,
+                DIRECTIONS[(metric % 4) as usize]
+            ),
+            RATE,
+            NARROW,
+        ),
         160 => fixed("hmhit", PERCENT),
         161 => fixed("hmmiss", PERCENT),
         162 => fixed("pmhit", PERCENT),
@@ -102,7 +150,11 @@ pub(super) fn column(metric: u32) -> (String, &'static str, usize) {
         166..=169 => (format!("nvenc{}", metric - 166), PERCENT, NARROW),
         SWITCHES_BEGIN..=LAST => {
             let (name, unit, width) = SWITCHES[(metric % 5) as usize];
-            (format!("cs{}{name}", (metric - SWITCHES_BEGIN) / 5), unit, width)
+            (
+                format!("cs{}{name}", (metric - SWITCHES_BEGIN) / 5),
+                unit,
+                width,
+            )
         }
         _ => (format!("id={metric}"), PERCENT, NARROW),
     }

@@ -38,7 +38,11 @@ struct Cell {
 
 impl Cell {
     fn new(text: impl Into<String>, width: usize) -> Self {
-        Self { text: text.into(), width, gap: " " }
+        Self {
+            text: text.into(),
+            width,
+            gap: " ",
+        }
     }
 }
 
@@ -62,9 +66,14 @@ impl Layout {
     pub(super) fn parse(text: &str) -> Result<Self, Refusal> {
         let mut layout = Self::default();
         for typed in text.split(',').filter(|word| !word.is_empty()) {
-            let (_, set) = WORDS.iter().find(|(word, _)| *word == typed).ok_or_else(|| {
-                monitor::fail(&format!("{typed} is not a recognized format option\nError parsing format options\n"))
-            })?;
+            let (_, set) = WORDS
+                .iter()
+                .find(|(word, _)| *word == typed)
+                .ok_or_else(|| {
+                    monitor::fail(&format!(
+                        "{typed} is not a recognized format option\nError parsing format options\n"
+                    ))
+                })?;
             set(&mut layout);
         }
         Ok(layout)
@@ -79,21 +88,35 @@ impl Layout {
         levels: Levels,
     ) -> String {
         let metric = |metric: &u32| gpm::column(*metric);
-        let ids: &[(&str, &str)] =
-            if levels.mig { &[("mig_id", "Idx"), ("gi_id", "Idx"), ("ci_id", "Idx")] } else { &[] };
-        let line = |front: Vec<&str>, own: Vec<&str>, ids: Vec<&str>, metrics: Vec<(String, usize)>| {
-            let own = own.into_iter().map(|text| Cell::new(text, OWN));
-            let ids = ids.into_iter().map(|text| Cell::new(text, INSTANCE));
-            let metrics = metrics.into_iter().map(|(text, width)| Cell::new(text, width));
-            self.line('#', &front, &own.chain(ids).chain(metrics).collect::<Vec<_>>())
+        let ids: &[(&str, &str)] = if levels.mig {
+            &[("mig_id", "Idx"), ("gi_id", "Idx"), ("ci_id", "Idx")]
+        } else {
+            &[]
         };
+        let line =
+            |front: Vec<&str>, own: Vec<&str>, ids: Vec<&str>, metrics: Vec<(String, usize)>| {
+                let own = own.into_iter().map(|text| Cell::new(text, OWN));
+                let ids = ids.into_iter().map(|text| Cell::new(text, INSTANCE));
+                let metrics = metrics
+                    .into_iter()
+                    .map(|(text, width)| Cell::new(text, width));
+                self.line(
+                    '#',
+                    &front,
+                    &own.chain(ids).chain(metrics).collect::<Vec<_>>(),
+                )
+            };
         let mut heading = String::new();
         if !self.no_names {
             heading.push_str(&line(
                 timestamp.names(),
                 columns.iter().map(|column| column.name).collect(),
                 ids.iter().map(|(name, _)| *name).collect(),
-                metrics.iter().map(metric).map(|(name, _, width)| (name, width)).collect(),
+                metrics
+                    .iter()
+                    .map(metric)
+                    .map(|(name, _, width)| (name, width))
+                    .collect(),
             ));
             heading.push('\n');
         }
@@ -102,31 +125,64 @@ impl Layout {
                 timestamp.units(),
                 columns.iter().map(|column| column.unit).collect(),
                 ids.iter().map(|(_, unit)| *unit).collect(),
-                metrics.iter().map(metric).map(|(_, unit, width)| (unit.to_owned(), width)).collect(),
+                metrics
+                    .iter()
+                    .map(metric)
+                    .map(|(_, unit, width)| (unit.to_owned(), width))
+                    .collect(),
             ));
             heading.push('\n');
         }
         heading
     }
 
-    pub(super) fn row(self, timestamp: &[String], cells: &Cells, metrics: &[u32], levels: Levels) -> String {
-        let word = |number: &Option<i128>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
-        let own = cells.columns.iter().map(|number| Cell::new(word(number), OWN));
-        let ids = cells.instance.iter().filter(|_| levels.mig).map(|number| Cell::new(word(number), INSTANCE));
+    pub(super) fn row(
+        self,
+        timestamp: &[String],
+        cells: &Cells,
+        metrics: &[u32],
+        levels: Levels,
+    ) -> String {
+        let word = |number: &Option<i128>| {
+            number.map_or_else(|| "-".to_owned(), |number| number.to_string())
+        };
+        let own = cells
+            .columns
+            .iter()
+            .map(|number| Cell::new(word(number), OWN));
+        let ids = cells
+            .instance
+            .iter()
+            .filter(|_| levels.mig)
+            .map(|number| Cell::new(word(number), INSTANCE));
         let metrics = cells.metrics.iter().zip(metrics).map(|(number, metric)| {
             let cell = Cell::new(word(number), gpm::column(*metric).2);
-            if number.is_some() && gpm::is_elapsed(*metric) { Cell { gap: "", ..cell } } else { cell }
+            if number.is_some() && gpm::is_elapsed(*metric) {
+                Cell { gap: "", ..cell }
+            } else {
+                cell
+            }
         });
-        self.line(' ', timestamp, &own.chain(ids).chain(metrics).collect::<Vec<_>>())
+        self.line(
+            ' ',
+            timestamp,
+            &own.chain(ids).chain(metrics).collect::<Vec<_>>(),
+        )
     }
 
     /// A line with its first character, the words in front, and the cells.
     fn line<T: AsRef<str>>(self, first: char, front: &[T], cells: &[Cell]) -> String {
         if self.csv {
-            let words = front.iter().map(AsRef::as_ref).chain(cells.iter().map(|cell| cell.text.as_str()));
+            let words = front
+                .iter()
+                .map(AsRef::as_ref)
+                .chain(cells.iter().map(|cell| cell.text.as_str()));
             return format!("{first}{}", words.collect::<Vec<_>>().join(", "));
         }
-        let cells: Vec<String> = cells.iter().map(|Cell { text, width, gap }| format!("{text:>width$}{gap}")).collect();
+        let cells: Vec<String> = cells
+            .iter()
+            .map(|Cell { text, width, gap }| format!("{text:>width$}{gap}"))
+            .collect();
         format!("{first}{} {}", timestamp::columns(front), cells.concat())
     }
 }

@@ -21,8 +21,10 @@ use super::{
     timestamp::{self, TimestampColumns},
 };
 
-pub(super) static FORM: Form =
-    Form::new("dmon", help::USAGE).monitor(help::ABOUT).takes(&["-i", "-d", "-c"]).values(&[
+pub(super) static FORM: Form = Form::new("dmon", help::USAGE)
+    .monitor(help::ABOUT)
+    .takes(&["-i", "-d", "-c"])
+    .values(&[
         ("-s", Values::Letters(columns::GROUPS)),
         ("--gpm-metrics", Values::Commas(gpm::metrics)),
         ("--gpm-options", Values::One(Levels::WORDS)),
@@ -34,17 +36,31 @@ pub(super) static FORM: Form =
 /// The most GPUs, and the most seconds between two rounds.
 const MOST: (usize, u64) = (16, 600);
 
-pub(super) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
+pub(super) fn run(
+    arguments: &[String],
+    driver: &dyn QueryBackend,
+    output: &mut dyn Write,
+) -> Result<u8, Stop> {
     let switches = FORM.parse(arguments)?;
-    if switches.value("-s").is_some_and(|letters| letters.contains('n')) && Release::running(driver) >= Release(610, 0)
+    if switches
+        .value("-s")
+        .is_some_and(|letters| letters.contains('n'))
+        && Release::running(driver) >= Release(610, 0)
     {
         return Err(Refusal::no_mma_stall().into());
     }
     let shown = Shown::parse(&switches)?;
     let rounds = monitor::rounds(&switches, driver, MOST, help::USAGE)?;
-    let heading = shown.layout.heading(rounds.timestamp, &shown.columns, &shown.metrics, shown.levels);
+    let heading = shown.layout.heading(
+        rounds.timestamp,
+        &shown.columns,
+        &shown.metrics,
+        shown.levels,
+    );
     let before = Mutex::new(vec![None; rounds.gpus.len()]);
-    rounds.scroll(driver, output, heading, |context| shown.rows(context, rounds.timestamp, &before))
+    rounds.scroll(driver, output, heading, |context| {
+        shown.rows(context, rounds.timestamp, &before)
+    })
 }
 
 struct Shown {
@@ -59,17 +75,34 @@ struct Shown {
 impl Shown {
     fn parse(switches: &Switches<'_>) -> Result<Self, Refusal> {
         let groups = monitor::groups(switches.value("-s").unwrap_or("puc"), columns::GROUPS)?;
-        let metrics = switches.value("--gpm-metrics").map(gpm::parse).transpose()?.unwrap_or_default();
+        let metrics = switches
+            .value("--gpm-metrics")
+            .map(gpm::parse)
+            .transpose()?
+            .unwrap_or_default();
         let levels = match switches.value("--gpm-options") {
             Some(text) => Levels::parse(text).ok_or_else(|| Refusal::new(0, help::USAGE))?,
             None => Levels::default(),
         };
         let layout = Layout::parse(switches.value("--format").unwrap_or(""))?;
         // The MIG level alone leaves the GPU's own columns out.
-        let levels = if metrics.is_empty() { Levels::default() } else { levels };
+        let levels = if metrics.is_empty() {
+            Levels::default()
+        } else {
+            levels
+        };
         let groups = if levels.gpu { groups } else { Vec::new() };
-        let columns = groups.iter().flat_map(|group| columns::of(*group)).collect();
-        Ok(Self { columns, violations: groups.contains(&'v'), metrics, levels, layout })
+        let columns = groups
+            .iter()
+            .flat_map(|group| columns::of(*group))
+            .collect();
+        Ok(Self {
+            columns,
+            violations: groups.contains(&'v'),
+            metrics,
+            levels,
+            layout,
+        })
     }
 
     /// The rows of a round; what each GPU had violated before it is kept for the next.
@@ -79,18 +112,31 @@ impl Shown {
         timestamp: TimestampColumns,
         before: &Mutex<Vec<Option<Violations>>>,
     ) -> Vec<String> {
-        let known = before.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+        let known = before
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .clone();
         let read = context.each(|gpu| {
             let place = context.gpus.iter().position(|selected| *selected == gpu);
             let violations = self.violations.then(|| Violations::ask(context, gpu));
-            let reader = columns::Reader { context, gpu, violations, before: place.and_then(|place| known[place]) };
+            let reader = columns::Reader {
+                context,
+                gpu,
+                violations,
+                before: place.and_then(|place| known[place]),
+            };
             (violations, self.cells(&reader))
         });
         let mut rows = Vec::new();
         for (place, ((violations, cells), gpu)) in read.into_iter().zip(context.gpus).enumerate() {
-            before.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[place] = violations;
+            before
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner)[place] = violations;
             let timestamp = timestamp.words(&context.now, *gpu);
-            rows.extend(cells.iter().map(|cells| self.layout.row(&timestamp, cells, &self.metrics, self.levels)));
+            rows.extend(cells.iter().map(|cells| {
+                self.layout
+                    .row(&timestamp, cells, &self.metrics, self.levels)
+            }));
         }
         rows
     }
@@ -99,12 +145,18 @@ impl Shown {
     fn cells(&self, reader: &columns::Reader<'_>) -> Vec<layout::Cells> {
         let (context, gpu) = (reader.context, reader.gpu);
         let devices = if self.levels.mig {
-            context.ask(gpu, Query::MigDevices).map_or_else(|_| Vec::new(), |answer| answer.numbers().to_vec())
+            context
+                .ask(gpu, Query::MigDevices)
+                .map_or_else(|_| Vec::new(), |answer| answer.numbers().to_vec())
         } else {
             Vec::new()
         };
         let own = || layout::Cells {
-            columns: self.columns.iter().map(|column| (column.read)(reader)).collect(),
+            columns: self
+                .columns
+                .iter()
+                .map(|column| (column.read)(reader))
+                .collect(),
             instance: [None; 3],
             metrics: if self.levels.gpu {
                 gpm::read(context.driver, Subject::gpu(gpu), &self.metrics)
@@ -121,7 +173,11 @@ impl Shown {
             let ids = context.driver.about(subject, Query::MigInstance).ok();
             layout::Cells {
                 columns: vec![None; self.columns.len()],
-                instance: [Some(*device), ids.as_ref().and_then(|ids| ids.at(0)), ids.and_then(|ids| ids.at(1))],
+                instance: [
+                    Some(*device),
+                    ids.as_ref().and_then(|ids| ids.at(0)),
+                    ids.and_then(|ids| ids.at(1)),
+                ],
                 metrics: gpm::read(context.driver, subject, &self.metrics),
             }
         }));

@@ -6,10 +6,27 @@ use crate::{scripted::ScriptedBackend, subcommand::tests::typed};
 
 /// Two H200: the first under load, the second with memory in use alone.
 fn two() -> ScriptedBackend {
-    let readings: [(u32, [i128; 9]); 2] =
-        [(0, [690_999, 53, 42, 99, 23, 3201, 1485, 7477, 7478]), (1, [117_250, 29, 28, 0, 0, 3201, 1980, 5739, 5740])];
-    let mut driver = ScriptedBackend::default().system(SystemQuery::DeviceCount, Ok(Value::number(2)));
-    for (gpu, [milliwatts, chip, memory, sm, bus, memory_clock, sm_clock, fb, bar1]) in readings {
+    let readings: [(u32, [i128; 9]); 2] = [
+        (0, [690_999, 53, 42, 99, 23, 3201, 1485, 7477, 7478]),
+        (1, [117_250, 29, 28, 0, 0, 3201, 1980, 5739, 5740]),
+    ];
+    let mut driver =
+        ScriptedBackend::default().system(SystemQuery::DeviceCount, Ok(Value::number(2)));
+    for (
+        gpu,
+        [
+            milliwatts,
+            chip,
+            memory,
+            sm,
+            bus,
+            memory_clock,
+            sm_clock,
+            fb,
+            bar1,
+        ],
+    ) in readings
+    {
         let mib = |mib: i128| (mib << 20) - 4096;
         driver = driver
             .numbers(gpu, Query::PowerUsage, &[milliwatts])
@@ -22,10 +39,22 @@ fn two() -> ScriptedBackend {
             .numbers(gpu, Query::OfaUtilization, &[0, 100_000])
             .numbers(gpu, Query::Clock(2), &[memory_clock])
             .numbers(gpu, Query::Clock(1), &[sm_clock])
-            .numbers(gpu, Query::ViolationStatus(0), &[1_795_262_308_000_000, 19_400_000_000])
+            .numbers(
+                gpu,
+                Query::ViolationStatus(0),
+                &[1_795_262_308_000_000, 19_400_000_000],
+            )
             .numbers(gpu, Query::ViolationStatus(1), &[1_795_262_308_000_000, 0])
-            .numbers(gpu, Query::MemoryInfo, &[mib(143_771), mib(616), 0, mib(fb)])
-            .numbers(gpu, Query::Bar1MemoryInfo, &[mib(262_144), 0, mib(bar1) + 8192])
+            .numbers(
+                gpu,
+                Query::MemoryInfo,
+                &[mib(143_771), mib(616), 0, mib(fb)],
+            )
+            .numbers(
+                gpu,
+                Query::Bar1MemoryInfo,
+                &[mib(262_144), 0, mib(bar1) + 8192],
+            )
             .numbers(gpu, Query::ProtectedMemory, &[0, 0, 0])
             .numbers(gpu, Query::EccMode, &[1, 1])
             .numbers(gpu, Query::TotalEccErrors(0, 0), &[0])
@@ -75,18 +104,20 @@ fn csv_has_commas_and_leaves_headings_out() {
         ("csv,noheader", format!("{units}{rows}")),
         ("noheader,csv,nounit", rows.to_owned()),
     ] {
-        assert_eq!(typed(&format!("dmon -c 1 -s p --format {format}"), &two()).0, expected, "{format}");
+        assert_eq!(
+            typed(&format!("dmon -c 1 -s p --format {format}"), &two()).0,
+            expected,
+            "{format}"
+        );
     }
 }
 
 #[test]
 fn what_is_not_to_be_had_is_a_dash() {
     let lost = Subject::gpu(0);
-    let driver = ScriptedBackend::default().system(SystemQuery::DeviceCount, Ok(Value::number(1))).answer(
-        lost,
-        Query::PowerUsage,
-        Err(Code::GPU_IS_LOST),
-    );
+    let driver = ScriptedBackend::default()
+        .system(SystemQuery::DeviceCount, Ok(Value::number(1)))
+        .answer(lost, Query::PowerUsage, Err(Code::GPU_IS_LOST));
     let (text, code) = typed("dmon -c 1 -s pv --format csv,nounit,noheader", &driver);
     assert_eq!(text, " 0, -, -, -, -, -\n");
     assert_eq!(code, 0);
@@ -94,14 +125,20 @@ fn what_is_not_to_be_had_is_a_dash() {
 
 #[test]
 fn errors_are_counted_where_ecc_is_on() {
-    let driver = two().numbers(0, Query::EccMode, &[0, 1]).numbers(1, Query::TotalEccErrors(0, 0), &[7]);
+    let driver =
+        two()
+            .numbers(0, Query::EccMode, &[0, 1])
+            .numbers(1, Query::TotalEccErrors(0, 0), &[7]);
     let (text, _) = typed("dmon -c 1 -s e --format csv,nounit,noheader", &driver);
     assert_eq!(text, " 0, -, -, 0\n 1, 7, 0, 0\n");
 }
 
 #[test]
 fn gpm_stands_behind_a_gpus_own_columns() {
-    let driver = two().gpm(Subject::gpu(0), &[(1, 81.9), (2, 76.2), (20, 6.4), (61, 68_204.3), (170, 12.0)]);
+    let driver = two().gpm(
+        Subject::gpu(0),
+        &[(1, 81.9), (2, 76.2), (20, 6.4), (61, 68_204.3), (170, 12.0)],
+    );
     let (text, _) = typed("dmon -c 1 -s p --gpm-metrics 1,2,20,61,8,170,171", &driver);
     assert_eq!(
         text,
@@ -132,8 +169,14 @@ fn metrics_of_mig_devices_stand_in_rows_of_their_own() {
     1          -          -          -          - 
 "
     );
-    let (text, _) = typed("dmon -c 1 -s p --gpm-metrics 2 --gpm-options md --format csv,nounit,noheader", &driver);
-    assert_eq!(text, " 0, 690, 53, 42, -, -, -, -\n 0, -, -, -, 2, 9, 0, 55\n 1, 117, 29, 28, -, -, -, 44\n");
+    let (text, _) = typed(
+        "dmon -c 1 -s p --gpm-metrics 2 --gpm-options md --format csv,nounit,noheader",
+        &driver,
+    );
+    assert_eq!(
+        text,
+        " 0, 690, 53, 42, -, -, -, -\n 0, -, -, -, 2, 9, 0, 55\n 1, 117, 29, 28, -, -, -, 44\n"
+    );
 }
 
 #[test]
@@ -164,29 +207,56 @@ fn every_metric_has_the_name_that_nvidia_smi_gives_it() {
 fn wrong_words_are_answered_as_nvidia_smi_answers_them() {
     let process = "Failed to process command line \n\n";
     for (line, text, code) in [
-        ("-s z", format!("Failed to find any metric to display\n{process}"), 255),
+        (
+            "-s z",
+            format!("Failed to find any metric to display\n{process}"),
+            255,
+        ),
         ("-o Z", format!("Error in parsing options\n{process}"), 255),
         (
             "--format csv,bogus",
-            format!("bogus is not a recognized format option\nError parsing format options\n{process}"),
+            format!(
+                "bogus is not a recognized format option\nError parsing format options\n{process}"
+            ),
             255,
         ),
         ("-f /nonexistent/x", process.to_owned(), 255),
-        ("--gpm-metrics bogus", format!("Found offending character: b\nCould not parse GPM metrics\n{process}"), 255),
-        ("--gpm-metrics 999", format!("Metric value too high: 999\nCould not parse GPM metrics\n{process}"), 255),
+        (
+            "--gpm-metrics bogus",
+            format!("Found offending character: b\nCould not parse GPM metrics\n{process}"),
+            255,
+        ),
+        (
+            "--gpm-metrics 999",
+            format!("Metric value too high: 999\nCould not parse GPM metrics\n{process}"),
+            255,
+        ),
         ("-i 9", "No devices were found\n".to_owned(), 6),
     ] {
-        assert_eq!(typed(&format!("dmon {line} -c 1"), &two()), (text, code), "{line}");
+        assert_eq!(
+            typed(&format!("dmon {line} -c 1"), &two()),
+            (text, code),
+            "{line}"
+        );
     }
 }
 
 #[test]
 fn how_it_is_typed_is_explained_without_failing() {
     for (line, first) in [
-        ("bogus", "Option \"bogus\" is not recognized.\n\n    Usage: nvidia-smi dmon [options]\n"),
+        (
+            "bogus",
+            "Option \"bogus\" is not recognized.\n\n    Usage: nvidia-smi dmon [options]\n",
+        ),
         ("-s", "Option \"-s\" is missing its value.\n\n    Usage:"),
-        ("-c 0", "Invalid value for number of samples to be displayed\n\n    Usage:"),
-        ("-d 601", "Collection delay/interval should be between 1 second and 600 seconds\n\n    Usage:"),
+        (
+            "-c 0",
+            "Invalid value for number of samples to be displayed\n\n    Usage:",
+        ),
+        (
+            "-d 601",
+            "Collection delay/interval should be between 1 second and 600 seconds\n\n    Usage:",
+        ),
         ("--gpm-metrics 2 --gpm-options x", "\n    Usage:"),
         ("-h", "\n    Prints"),
     ] {
@@ -201,14 +271,22 @@ fn how_it_is_typed_is_explained_without_failing() {
 fn a_file_holds_what_would_be_shown() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let shown = typed("dmon -c 1 -s p", &two()).0;
-    let (text, code) = typed(&format!("dmon -c 1 -s p -f {}", file.path().display()), &two());
+    let (text, code) = typed(
+        &format!("dmon -c 1 -s p -f {}", file.path().display()),
+        &two(),
+    );
     assert_eq!((text.as_str(), code), ("", 0));
     assert_eq!(std::fs::read_to_string(file.path()).unwrap(), shown);
 }
 
 #[test]
 fn the_mma_stall_of_driver_610_is_left_to_nvidias_tool() {
-    let with = |version: &str| two().system(SystemQuery::DriverVersion, Ok(Value::Text(version.to_owned())));
+    let with = |version: &str| {
+        two().system(
+            SystemQuery::DriverVersion,
+            Ok(Value::Text(version.to_owned())),
+        )
+    };
     let (text, code) = typed("dmon -c 1 -s pn", &with("610.57.04"));
     assert!(code == 3 && text.contains("leave 'n' out"), "{text}");
     let (text, code) = typed("dmon -c 1 -s pn", &with("595.80"));

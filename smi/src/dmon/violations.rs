@@ -26,15 +26,23 @@ impl Violations {
     pub(super) fn ask(context: &Context<'_>, gpu: u32) -> Self {
         let counter = |policy| {
             let answer = context.ask(gpu, Query::ViolationStatus(policy)).ok()?;
-            Some(Counter { reference_us: answer.at(0)?, violation_ns: answer.at(1)? })
+            Some(Counter {
+                reference_us: answer.at(0)?,
+                violation_ns: answer.at(1)?,
+            })
         };
-        Self { power: counter(POWER), thermal: counter(THERMAL) }
+        Self {
+            power: counter(POWER),
+            thermal: counter(THERMAL),
+        }
     }
 
     /// Percent of the time since an earlier count in which power was the limit; 0 where there is no earlier count.
     pub(super) fn power_percent(self, before: Option<Self>) -> Option<i128> {
         let now = self.power?;
-        let Some(before) = before.and_then(|before| before.power) else { return Some(0) };
+        let Some(before) = before.and_then(|before| before.power) else {
+            return Some(0);
+        };
         let passed_us = now.reference_us - before.reference_us;
         if passed_us <= 0 {
             return Some(0);
@@ -55,8 +63,14 @@ mod tests {
     use super::*;
 
     fn counted(reference_us: i128, violation_ns: i128) -> Violations {
-        let counter = Some(Counter { reference_us, violation_ns });
-        Violations { power: counter, thermal: counter }
+        let counter = Some(Counter {
+            reference_us,
+            violation_ns,
+        });
+        Violations {
+            power: counter,
+            thermal: counter,
+        }
     }
 
     #[test]
@@ -72,6 +86,13 @@ mod tests {
     fn the_first_count_is_no_violation_yet() {
         assert_eq!(counted(1, 1_000_000_000).power_percent(None), Some(0));
         assert_eq!(counted(1, 1_000_000_000).thermal(None), Some(0));
-        assert_eq!(Violations { power: None, thermal: None }.power_percent(None), None);
+        assert_eq!(
+            Violations {
+                power: None,
+                thermal: None
+            }
+            .power_percent(None),
+            None
+        );
     }
 }

@@ -15,18 +15,63 @@ use crate::release::Release;
 pub(super) static NAMES: &[Item] = &[
     text("Product Name", "product_name", Q::Name),
     number("Product Brand", "product_brand", Q::Brand, 0, brand),
-    number("Product Architecture", "product_architecture", Q::Architecture, 0, architecture),
-    value("Display Mode", "display_mode", |_| super::format::word(Code::DEPRECATED)),
-    number("Display Attached", "display_attached", Q::DisplayMode, 0, yes_no),
-    number("Display Active", "display_active", Q::DisplayActive, 0, enabled),
-    number("Persistence Mode", "persistence_mode", Q::PersistenceMode, 0, enabled),
-    number("Addressing Mode", "addressing_mode", Q::AddressingMode, 0, |mode| named(mode, &["None", "HMM", "ATS"])),
+    number(
+        "Product Architecture",
+        "product_architecture",
+        Q::Architecture,
+        0,
+        architecture,
+    ),
+    value("Display Mode", "display_mode", |_| {
+        super::format::word(Code::DEPRECATED)
+    }),
+    number(
+        "Display Attached",
+        "display_attached",
+        Q::DisplayMode,
+        0,
+        yes_no,
+    ),
+    number(
+        "Display Active",
+        "display_active",
+        Q::DisplayActive,
+        0,
+        enabled,
+    ),
+    number(
+        "Persistence Mode",
+        "persistence_mode",
+        Q::PersistenceMode,
+        0,
+        enabled,
+    ),
+    number(
+        "Addressing Mode",
+        "addressing_mode",
+        Q::AddressingMode,
+        0,
+        |mode| named(mode, &["None", "HMM", "ATS"]),
+    ),
 ];
 
 pub(super) static MODES: &[Item] = &[
-    number("Accounting Mode", "accounting_mode", Q::AccountingMode, 0, enabled).of(Section::ACCOUNTING),
-    number("Accounting Mode Buffer Size", "accounting_mode_buffer_size", Q::AccountingBufferSize, 0, count)
-        .of(Section::ACCOUNTING),
+    number(
+        "Accounting Mode",
+        "accounting_mode",
+        Q::AccountingMode,
+        0,
+        enabled,
+    )
+    .of(Section::ACCOUNTING),
+    number(
+        "Accounting Mode Buffer Size",
+        "accounting_mode_buffer_size",
+        Q::AccountingBufferSize,
+        0,
+        count,
+    )
+    .of(Section::ACCOUNTING),
     group("Driver Model", "driver_model").holds(&[
         number("Current", "current_dm", Q::DriverModel, 0, driver_model),
         number("Pending", "pending_dm", Q::DriverModel, 1, driver_model),
@@ -39,8 +84,16 @@ pub(super) static NUMBERS: &[Item] = &[
     number("GPU PDI", "pdi", Q::Pdi, 0, |pdi| format!("0x{pdi:x}")),
     number("Minor Number", "minor_number", Q::MinorNumber, 0, count),
     text("VBIOS Version", "vbios_version", Q::VbiosVersion),
-    number("MultiGPU Board", "multigpu_board", Q::MultiGpuBoard, 0, yes_no),
-    number("Board ID", "board_id", Q::BoardId, 0, |id| format!("0x{id:x}")),
+    number(
+        "MultiGPU Board",
+        "multigpu_board",
+        Q::MultiGpuBoard,
+        0,
+        yes_no,
+    ),
+    number("Board ID", "board_id", Q::BoardId, 0, |id| {
+        format!("0x{id:x}")
+    }),
     text("Board Part Number", "board_part_number", Q::BoardPartNumber),
     value("GPU Part Number", "gpu_part_number", part_number),
     value("FRU Part Number", "gpu_fru_part_number", not_in_nvml),
@@ -48,11 +101,19 @@ pub(super) static NUMBERS: &[Item] = &[
         value("Chassis Serial Number", "chassis_serial_number", |at| {
             format_or_reason(platform(at, 2), |_| chassis(at))
         }),
-        value("Slot Number", "slot_number", |at| format_or_reason(platform(at, 4), in_chassis)),
-        value("Tray Index", "tray_index", |at| format_or_reason(platform(at, 5), in_chassis)),
-        value("Host ID", "host_id", |at| format_or_reason(platform(at, 6), count)),
+        value("Slot Number", "slot_number", |at| {
+            format_or_reason(platform(at, 4), in_chassis)
+        }),
+        value("Tray Index", "tray_index", |at| {
+            format_or_reason(platform(at, 5), in_chassis)
+        }),
+        value("Host ID", "host_id", |at| {
+            format_or_reason(platform(at, 6), count)
+        }),
         value("Peer Type", "peer_type", |at| {
-            format_or_reason(platform(at, 7), |kind| named(kind, &["Direct Connected", "Switch Connected"]))
+            format_or_reason(platform(at, 7), |kind| {
+                named(kind, &["Direct Connected", "Switch Connected"])
+            })
         }),
         number("Module Id", "module_id", Q::ModuleId, 0, count),
         value("GPU Fabric GUID", "gpu_fabric_guid", |at| {
@@ -63,37 +124,100 @@ pub(super) static NUMBERS: &[Item] = &[
         text("Image Version", "img_version", Q::InforomImageVersion),
         text("OEM Object", "oem_object", Q::InforomVersion(0)),
         text("ECC Object", "ecc_object", Q::InforomVersion(1)),
-        text("Power Management Object", "pwr_object", Q::InforomVersion(2)),
+        text(
+            "Power Management Object",
+            "pwr_object",
+            Q::InforomVersion(2),
+        ),
     ]),
     group("Inforom BBX Object Flush", "inforom_bbx_flush").holds(&[
-        value("Latest Timestamp", "latest_timestamp", |at| format_or_reason(flush(at, 0), |us| moment(at, us))),
-        value("Latest Duration", "latest_duration", |at| format_or_reason(flush(at, 1), microseconds)),
+        value("Latest Timestamp", "latest_timestamp", |at| {
+            format_or_reason(flush(at, 0), |us| moment(at, us))
+        }),
+        value("Latest Duration", "latest_duration", |at| {
+            format_or_reason(flush(at, 1), microseconds)
+        }),
     ]),
     // The elements' names are a guess.
     group("Inforom Time Data", "inforom_time_data")
-        .holds(&[number("Time Run", "time_run", Q::TimeRun, 0, |seconds| format!("{seconds} seconds"))])
+        .holds(&[number("Time Run", "time_run", Q::TimeRun, 0, |seconds| {
+            format!("{seconds} seconds")
+        })])
         .since(Release(610, 0)),
     group("GPU Operation Mode", "gpu_operation_mode").holds(&[
-        number("Current", "current_gom", Q::GpuOperationMode, 0, operation_mode),
-        number("Pending", "pending_gom", Q::GpuOperationMode, 1, operation_mode),
+        number(
+            "Current",
+            "current_gom",
+            Q::GpuOperationMode,
+            0,
+            operation_mode,
+        ),
+        number(
+            "Pending",
+            "pending_gom",
+            Q::GpuOperationMode,
+            1,
+            operation_mode,
+        ),
     ]),
     number("GPU C2C Mode", "c2c_mode", Q::C2cMode, 0, enabled),
     group("GPU Virtualization Mode", "gpu_virtualization_mode").holds(&[
-        number("Virtualization Mode", "virtualization_mode", Q::VirtualizationMode, 0, |mode| {
-            named(mode, &["None", "Pass-Through", "VGPU", "Host VGPU", "Host VSGA"])
-        }),
-        number("Host VGPU Mode", "host_vgpu_mode", Q::HostVgpuMode, 0, |mode| named(mode, &["Non SR-IOV", "SR-IOV"])),
-        number("vGPU Heterogeneous Mode", "vgpu_heterogeneous_mode", Q::VgpuHeterogeneousMode, 0, enabled),
+        number(
+            "Virtualization Mode",
+            "virtualization_mode",
+            Q::VirtualizationMode,
+            0,
+            |mode| {
+                named(
+                    mode,
+                    &["None", "Pass-Through", "VGPU", "Host VGPU", "Host VSGA"],
+                )
+            },
+        ),
+        number(
+            "Host VGPU Mode",
+            "host_vgpu_mode",
+            Q::HostVgpuMode,
+            0,
+            |mode| named(mode, &["Non SR-IOV", "SR-IOV"]),
+        ),
+        number(
+            "vGPU Heterogeneous Mode",
+            "vgpu_heterogeneous_mode",
+            Q::VgpuHeterogeneousMode,
+            0,
+            enabled,
+        ),
     ]),
     declared(
         "vgpu_software_licensed_product",
-        &[declared("licensed_product_name", &[]), declared("license_status", &[])],
+        &[
+            declared("licensed_product_name", &[]),
+            declared("license_status", &[]),
+        ],
     ),
-    field("GPU Recovery Action", "gpu_recovery_action", RECOVERY_ACTION, |action| {
-        named(action, &["None", "Reset", "Reboot", "Drain P2P", "Drain and Reset"])
-    }),
-    text("GSP Firmware Version", "gsp_firmware_version", Q::GspFirmwareVersion).of(Section::GSP_FIRMWARE_VERSION),
-    group("IBMNPU", "ibmnpu").holds(&[value("Relaxed Ordering Mode", "relaxed_ordering_mode", not_in_nvml)]),
+    field(
+        "GPU Recovery Action",
+        "gpu_recovery_action",
+        RECOVERY_ACTION,
+        |action| {
+            named(
+                action,
+                &["None", "Reset", "Reboot", "Drain P2P", "Drain and Reset"],
+            )
+        },
+    ),
+    text(
+        "GSP Firmware Version",
+        "gsp_firmware_version",
+        Q::GspFirmwareVersion,
+    )
+    .of(Section::GSP_FIRMWARE_VERSION),
+    group("IBMNPU", "ibmnpu").holds(&[value(
+        "Relaxed Ordering Mode",
+        "relaxed_ordering_mode",
+        not_in_nvml,
+    )]),
 ];
 
 /// `NVML_FI_DEV_GET_GPU_RECOVERY_ACTION`.
@@ -181,7 +305,11 @@ fn chassis(at: &Cursor<'_>) -> String {
 
 /// A place in a chassis; a board that is in none says 255.
 fn in_chassis(number: i128) -> String {
-    if number == 255 { ABSENT.to_owned() } else { count(number) }
+    if number == 255 {
+        ABSENT.to_owned()
+    } else {
+        count(number)
+    }
 }
 
 /// A number of the last flush. Before the first one since the driver was loaded there is nothing to tell.
@@ -194,8 +322,13 @@ fn flush(at: &Cursor<'_>, place: usize) -> Result<i128, String> {
 
 /// A time in microseconds since the epoch, as the clock on the wall showed it.
 fn moment(at: &Cursor<'_>, microseconds: i128) -> String {
-    let Some(time) = i64::try_from(microseconds).ok().and_then(|us| Timestamp::from_microsecond(us).ok()) else {
+    let Some(time) = i64::try_from(microseconds)
+        .ok()
+        .and_then(|us| Timestamp::from_microsecond(us).ok())
+    else {
         return ABSENT.to_owned();
     };
-    time.to_zoned(at.device.context.now.time_zone().clone()).strftime("%Y/%m/%d %H:%M:%S%.3f").to_string()
+    time.to_zoned(at.device.context.now.time_zone().clone())
+        .strftime("%Y/%m/%d %H:%M:%S%.3f")
+        .to_string()
 }

@@ -18,39 +18,76 @@ pub(super) static ITEMS: &[Item] = &[
         number("Memory", "mem_clock", Q::Clock(MEMORY), 0, mhz),
         number("Video", "video_clock", Q::Clock(VIDEO), 0, mhz),
     ]),
-    group("Applications Clocks", "applications_clocks").of(Section::CLOCK).holds(&[
-        number("Graphics", "graphics_clock", Q::ApplicationsClock(GRAPHICS), 0, mhz),
-        number("Memory", "mem_clock", Q::ApplicationsClock(MEMORY), 0, mhz),
-    ]),
-    group("Default Applications Clocks", "default_applications_clocks").of(Section::CLOCK).holds(&[
-        number("Graphics", "graphics_clock", Q::DefaultApplicationsClock(GRAPHICS), 0, mhz),
-        number("Memory", "mem_clock", Q::DefaultApplicationsClock(MEMORY), 0, mhz),
-    ]),
-    group("Deferred Clocks", "deferred_clocks").of(Section::CLOCK).holds(&[value("Memory", "mem_clock", not_in_nvml)]),
-    group("Max Clocks", "max_clocks").of(Section::CLOCK).holds(&[
-        number("Graphics", "graphics_clock", Q::MaxClock(GRAPHICS), 0, mhz),
-        number("SM", "sm_clock", Q::MaxClock(SM), 0, mhz),
-        number("Memory", "mem_clock", Q::MaxClock(MEMORY), 0, mhz),
-        number("Video", "video_clock", Q::MaxClock(VIDEO), 0, mhz),
-    ]),
-    group("Max Customer Boost Clocks", "max_customer_boost_clocks").of(Section::CLOCK).holds(&[number(
-        "Graphics",
-        "graphics_clock",
-        Q::CustomerBoostClock(GRAPHICS),
-        0,
-        mhz,
-    )]),
+    group("Applications Clocks", "applications_clocks")
+        .of(Section::CLOCK)
+        .holds(&[
+            number(
+                "Graphics",
+                "graphics_clock",
+                Q::ApplicationsClock(GRAPHICS),
+                0,
+                mhz,
+            ),
+            number("Memory", "mem_clock", Q::ApplicationsClock(MEMORY), 0, mhz),
+        ]),
+    group("Default Applications Clocks", "default_applications_clocks")
+        .of(Section::CLOCK)
+        .holds(&[
+            number(
+                "Graphics",
+                "graphics_clock",
+                Q::DefaultApplicationsClock(GRAPHICS),
+                0,
+                mhz,
+            ),
+            number(
+                "Memory",
+                "mem_clock",
+                Q::DefaultApplicationsClock(MEMORY),
+                0,
+                mhz,
+            ),
+        ]),
+    group("Deferred Clocks", "deferred_clocks")
+        .of(Section::CLOCK)
+        .holds(&[value("Memory", "mem_clock", not_in_nvml)]),
+    group("Max Clocks", "max_clocks")
+        .of(Section::CLOCK)
+        .holds(&[
+            number("Graphics", "graphics_clock", Q::MaxClock(GRAPHICS), 0, mhz),
+            number("SM", "sm_clock", Q::MaxClock(SM), 0, mhz),
+            number("Memory", "mem_clock", Q::MaxClock(MEMORY), 0, mhz),
+            number("Video", "video_clock", Q::MaxClock(VIDEO), 0, mhz),
+        ]),
+    group("Max Customer Boost Clocks", "max_customer_boost_clocks")
+        .of(Section::CLOCK)
+        .holds(&[number(
+            "Graphics",
+            "graphics_clock",
+            Q::CustomerBoostClock(GRAPHICS),
+            0,
+            mhz,
+        )]),
     samples("SM Clock Samples", &[5]).only_of(Section::CLOCK),
     samples("Memory Clock Samples", &[6]).only_of(Section::CLOCK),
-    group("Clock Policy", "clock_policy").of(Section::CLOCK).holds(&[
-        number("Auto Boost", "auto_boost", Q::AutoBoost, 0, on_off),
-        number("Auto Boost Default", "auto_boost_default", Q::AutoBoost, 1, on_off),
-    ]),
+    group("Clock Policy", "clock_policy")
+        .of(Section::CLOCK)
+        .holds(&[
+            number("Auto Boost", "auto_boost", Q::AutoBoost, 0, on_off),
+            number(
+                "Auto Boost Default",
+                "auto_boost_default",
+                Q::AutoBoost,
+                1,
+                on_off,
+            ),
+        ]),
 ];
 
 /// Which clocks can be asked for; the text shows them by `-d` alone.
 pub(super) static SUPPORTED: &[Item] =
-    &[list("Supported Clocks", "supported_clocks", &MEMORY_CLOCKS).only_of(Section::SUPPORTED_CLOCKS)];
+    &[list("Supported Clocks", "supported_clocks", &MEMORY_CLOCKS)
+        .only_of(Section::SUPPORTED_CLOCKS)];
 
 /// A row is a memory clock; in it, a row is a graphics clock.
 static MEMORY_CLOCKS: List = List {
@@ -60,7 +97,9 @@ static MEMORY_CLOCKS: List = List {
         value("Memory", "value", |at| mhz(at.nth(0))),
         each(
             |at| rows(at, Q::SupportedGraphicsClocks(at.argument(0))),
-            &[value("Graphics", "supported_graphics_clock", |at| mhz(at.nth(1)))],
+            &[value("Graphics", "supported_graphics_clock", |at| {
+                mhz(at.nth(1))
+            })],
         )
         .deeper(),
     ],
@@ -74,5 +113,11 @@ const MEMORY: u32 = 2;
 const VIDEO: u32 = 3;
 
 fn rows(at: &Cursor<'_>, query: Q) -> Result<Vec<Vec<i128>>, String> {
-    Ok(at.ask(query).map_err(word)?.numbers().iter().map(|clock| vec![*clock]).collect())
+    Ok(at
+        .ask(query)
+        .map_err(word)?
+        .numbers()
+        .iter()
+        .map(|clock| vec![*clock])
+        .collect())
 }

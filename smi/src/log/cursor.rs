@@ -21,12 +21,20 @@ pub(super) struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     pub(super) fn new(device: &'a Device<'a>, form: Form) -> Self {
-        Self { device, form, numbers: Vec::new() }
+        Self {
+            device,
+            form,
+            numbers: Vec::new(),
+        }
     }
 
     /// A place below this one, with the numbers of a group or a row behind those of the places above it.
     pub(super) fn below(&self, numbers: &[i128]) -> Cursor<'a> {
-        Cursor { device: self.device, form: self.form, numbers: [&self.numbers, numbers].concat() }
+        Cursor {
+            device: self.device,
+            form: self.form,
+            numbers: [&self.numbers, numbers].concat(),
+        }
     }
 
     /// The number at a place, counted from the outermost; 0 where there is none.
@@ -54,7 +62,12 @@ impl<'a> Cursor<'a> {
     }
 
     /// The same of the MIG device whose index is the first number here.
-    pub(super) fn format_of_mig_device(&self, query: Query, place: usize, format: fn(i128) -> String) -> String {
+    pub(super) fn format_of_mig_device(
+        &self,
+        query: Query,
+        place: usize,
+        format: fn(i128) -> String,
+    ) -> String {
         let part = Subject::mig(self.device.gpu, self.argument(0));
         format_or_reason(number(&self.device.ask(part, query), place), format)
     }
@@ -73,14 +86,22 @@ impl<'a> Cursor<'a> {
 
     /// The same of a field that may have a fraction.
     pub(super) fn real_field(&self, id: u32, scope: u32) -> Result<f64, String> {
-        self.field_answer(id, scope).map_err(word)?.real().ok_or_else(|| ABSENT.to_owned())
+        self.field_answer(id, scope)
+            .map_err(word)?
+            .real()
+            .ok_or_else(|| ABSENT.to_owned())
     }
 
     /// A driver that does not know the field calls it an invalid argument; so it is not supported.
     fn field_answer(&self, id: u32, scope: u32) -> Answer {
         let id = self.device.field(id).ok_or(Code::NOT_SUPPORTED)?;
-        self.ask(Query::Field(id, scope))
-            .map_err(|code| if code == Code::INVALID_ARGUMENT { Code::NOT_SUPPORTED } else { code })
+        self.ask(Query::Field(id, scope)).map_err(|code| {
+            if code == Code::INVALID_ARGUMENT {
+                Code::NOT_SUPPORTED
+            } else {
+                code
+            }
+        })
     }
 
     pub(super) fn format_field(&self, id: u32, scope: u32, format: fn(i128) -> String) -> String {

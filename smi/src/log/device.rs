@@ -17,16 +17,27 @@ pub(super) struct Device<'a> {
 
 impl<'a> Device<'a> {
     pub(super) fn new(context: &'a Context<'a>, gpu: u32) -> Self {
-        Self { context, gpu, answers: Cache::default(), release: OnceLock::new() }
+        Self {
+            context,
+            gpu,
+            answers: Cache::default(),
+            release: OnceLock::new(),
+        }
     }
 
     pub(super) fn ask(&self, subject: Subject, query: Query) -> Answer {
-        self.answers.get_or_ask((subject, query), || self.context.driver.about(subject, query))
+        self.answers.get_or_ask((subject, query), || {
+            self.context.driver.about(subject, query)
+        })
     }
 
     /// The number under which the driver has a field; `None` where it does not have it.
     pub(super) fn field(&self, id: u32) -> Option<u32> {
-        if self.release() < fields::RENUMBERED { fields::old(id) } else { Some(id) }
+        if self.release() < fields::RENUMBERED {
+            fields::old(id)
+        } else {
+            Some(id)
+        }
     }
 
     pub(super) fn release(&self) -> Release {

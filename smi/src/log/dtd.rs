@@ -16,7 +16,10 @@ const WIDTH: usize = 100;
 
 impl Dtd {
     pub(super) fn new(release: Release) -> Self {
-        Self { release, elements: Vec::new() }
+        Self {
+            release,
+            elements: Vec::new(),
+        }
     }
 
     /// Declares an element that holds these, in this order, and all below them.
@@ -43,7 +46,11 @@ impl Dtd {
                 self.all(items);
             }
             Content::GroupOr(_, items) => {
-                let names: Vec<_> = self.children(items).iter().map(|child| bare(child).to_owned()).collect();
+                let names: Vec<_> = self
+                    .children(items)
+                    .iter()
+                    .map(|child| bare(child).to_owned())
+                    .collect();
                 self.mixed(item.tag, &names);
                 self.all(items);
             }
@@ -80,9 +87,11 @@ impl Dtd {
             .iter()
             .filter(|item| item.is_of(self.release))
             .flat_map(|item| match &item.content {
-                Content::Each(_, items) => {
-                    self.children(items).iter().map(|child| format!("{}*", bare(child))).collect()
-                }
+                Content::Each(_, items) => self
+                    .children(items)
+                    .iter()
+                    .map(|child| format!("{}*", bare(child)))
+                    .collect(),
                 _ if item.tag.is_empty() => Vec::new(),
                 Content::Declared(_) => vec![format!("{}?", item.tag)],
                 _ if item.when.is_some() => vec![format!("{}?", item.tag)],

@@ -12,35 +12,87 @@ use super::{
 /// Encryption, mode and counters.
 pub(super) static ITEMS: &[Item] = &[
     group("DRAM Encryption Mode", "dram_encryption_mode").holds(&[
-        number("Current", "current_dram_encryption", Q::DramEncryptionMode, 0, enabled),
-        number("Pending", "pending_dram_encryption", Q::DramEncryptionMode, 1, enabled),
+        number(
+            "Current",
+            "current_dram_encryption",
+            Q::DramEncryptionMode,
+            0,
+            enabled,
+        ),
+        number(
+            "Pending",
+            "pending_dram_encryption",
+            Q::DramEncryptionMode,
+            1,
+            enabled,
+        ),
     ]),
     group("ECC Mode", "ecc_mode").of(Section::ECC).holds(&[
         number("Current", "current_ecc", Q::EccMode, 0, enabled),
         number("Pending", "pending_ecc", Q::EccMode, 1, enabled),
     ]),
     group("ECC Errors", "ecc_errors").of(Section::ECC).holds(&[
-        group("Volatile", "volatile").about(&[VOLATILE]).holds(COUNTERS),
-        group("Aggregate", "aggregate").about(&[AGGREGATE]).holds(COUNTERS),
-        group("Aggregate Uncorrectable SRAM Sources", "aggregate_uncorrectable_sram_sources")
-            .when(tells_sources)
-            .holds(&[
-                value("SRAM L2", "sram_l2", |at| format_sram_errors(at, 6, count)),
-                value("SRAM SM", "sram_sm", |at| format_sram_errors(at, 7, count)),
-                value("SRAM Microcontroller", "sram_microcontroller", |at| format_sram_errors(at, 9, count)),
-                value("SRAM PCIE", "sram_pcie", |at| format_sram_errors(at, 8, count)),
-                value("SRAM Other", "sram_other", |at| format_sram_errors(at, 10, count)),
-            ]),
-        number("Channel Repair Pending", "channel_repair_pending", Q::RepairStatus, 0, yes_no).when(tells_sources),
-        number("TPC Repair Pending", "tpc_repair_pending", Q::RepairStatus, 1, yes_no).when(tells_sources),
-        number("Unrepairable Memory", "unrepairable_memory", Q::UnrepairableMemory, 0, yes_no).when(tells_sources),
+        group("Volatile", "volatile")
+            .about(&[VOLATILE])
+            .holds(COUNTERS),
+        group("Aggregate", "aggregate")
+            .about(&[AGGREGATE])
+            .holds(COUNTERS),
+        group(
+            "Aggregate Uncorrectable SRAM Sources",
+            "aggregate_uncorrectable_sram_sources",
+        )
+        .when(tells_sources)
+        .holds(&[
+            value("SRAM L2", "sram_l2", |at| format_sram_errors(at, 6, count)),
+            value("SRAM SM", "sram_sm", |at| format_sram_errors(at, 7, count)),
+            value("SRAM Microcontroller", "sram_microcontroller", |at| {
+                format_sram_errors(at, 9, count)
+            }),
+            value("SRAM PCIE", "sram_pcie", |at| {
+                format_sram_errors(at, 8, count)
+            }),
+            value("SRAM Other", "sram_other", |at| {
+                format_sram_errors(at, 10, count)
+            }),
+        ]),
+        number(
+            "Channel Repair Pending",
+            "channel_repair_pending",
+            Q::RepairStatus,
+            0,
+            yes_no,
+        )
+        .when(tells_sources),
+        number(
+            "TPC Repair Pending",
+            "tpc_repair_pending",
+            Q::RepairStatus,
+            1,
+            yes_no,
+        )
+        .when(tells_sources),
+        number(
+            "Unrepairable Memory",
+            "unrepairable_memory",
+            Q::UnrepairableMemory,
+            0,
+            yes_no,
+        )
+        .when(tells_sources),
     ]),
 ];
 
 /// `about` is the `nvmlEccCounterType_t`. The headings of the old form are padded.
 static COUNTERS: &[Item] = &[
-    group("Single Bit            ", "single_bit").about(&[CORRECTED]).when(tells_locations).holds(LOCATIONS),
-    group("Double Bit            ", "double_bit").about(&[UNCORRECTED]).when(tells_locations).holds(LOCATIONS),
+    group("Single Bit            ", "single_bit")
+        .about(&[CORRECTED])
+        .when(tells_locations)
+        .holds(LOCATIONS),
+    group("Double Bit            ", "double_bit")
+        .about(&[UNCORRECTED])
+        .when(tells_locations)
+        .holds(LOCATIONS),
     value("SRAM Correctable", "sram_correctable", |at| {
         if tells_sources(at) {
             format_sram_errors(at, if at.nth(0) == VOLATILE { 5 } else { 2 }, count)
@@ -49,33 +101,56 @@ static COUNTERS: &[Item] = &[
         }
     })
     .when(|at| !tells_locations(at)),
-    value("SRAM Uncorrectable", "sram_uncorrectable", |at| errors(at, UNCORRECTED, SRAM))
-        .when(|at| !tells_locations(at) && !tells_sources(at)),
-    value("SRAM Uncorrectable Parity", "sram_uncorrectable_parity", |at| {
-        format_sram_errors(at, if at.nth(0) == VOLATILE { 3 } else { 0 }, count)
+    value("SRAM Uncorrectable", "sram_uncorrectable", |at| {
+        errors(at, UNCORRECTED, SRAM)
     })
+    .when(|at| !tells_locations(at) && !tells_sources(at)),
+    value(
+        "SRAM Uncorrectable Parity",
+        "sram_uncorrectable_parity",
+        |at| format_sram_errors(at, if at.nth(0) == VOLATILE { 3 } else { 0 }, count),
+    )
     .when(tells_sources),
-    value("SRAM Uncorrectable SEC-DED", "sram_uncorrectable_secded", |at| {
-        format_sram_errors(at, if at.nth(0) == VOLATILE { 4 } else { 1 }, count)
+    value(
+        "SRAM Uncorrectable SEC-DED",
+        "sram_uncorrectable_secded",
+        |at| format_sram_errors(at, if at.nth(0) == VOLATILE { 4 } else { 1 }, count),
+    )
+    .when(tells_sources),
+    value("DRAM Correctable", "dram_correctable", |at| {
+        errors(at, CORRECTED, DRAM)
     })
-    .when(tells_sources),
-    value("DRAM Correctable", "dram_correctable", |at| errors(at, CORRECTED, DRAM)).when(|at| !tells_locations(at)),
-    value("DRAM Uncorrectable", "dram_uncorrectable", |at| errors(at, UNCORRECTED, DRAM))
-        .when(|at| !tells_locations(at)),
-    value("SRAM Threshold Exceeded", "sram_threshold_exceeded", |at| format_sram_errors(at, 11, yes_no))
-        .when(|at| tells_sources(at) && at.nth(0) == AGGREGATE),
+    .when(|at| !tells_locations(at)),
+    value("DRAM Uncorrectable", "dram_uncorrectable", |at| {
+        errors(at, UNCORRECTED, DRAM)
+    })
+    .when(|at| !tells_locations(at)),
+    value("SRAM Threshold Exceeded", "sram_threshold_exceeded", |at| {
+        format_sram_errors(at, 11, yes_no)
+    })
+    .when(|at| tells_sources(at) && at.nth(0) == AGGREGATE),
 ];
 
 /// `about` is the counter and the `nvmlMemoryErrorType_t`.
 static LOCATIONS: &[Item] = &[
-    value("Device Memory", "device_memory", |at| errors(at, at.nth(1), 2)),
-    value("Register File", "register_file", |at| errors(at, at.nth(1), 3)),
+    value("Device Memory", "device_memory", |at| {
+        errors(at, at.nth(1), 2)
+    }),
+    value("Register File", "register_file", |at| {
+        errors(at, at.nth(1), 3)
+    }),
     value("L1 Cache", "l1_cache", |at| errors(at, at.nth(1), 0)),
     value("L2 Cache", "l2_cache", |at| errors(at, at.nth(1), 1)),
-    value("Texture Memory", "texture_memory", |at| errors(at, at.nth(1), 4)),
-    value("Texture Shared", "texture_shm", |at| errors(at, at.nth(1), 5)),
+    value("Texture Memory", "texture_memory", |at| {
+        errors(at, at.nth(1), 4)
+    }),
+    value("Texture Shared", "texture_shm", |at| {
+        errors(at, at.nth(1), 5)
+    }),
     value("CBU", "cbu", |at| errors(at, at.nth(1), 6)),
-    value("Total", "total", |at| at.format(Q::TotalEccErrors(at.argument(1), at.argument(0)), 0, count)),
+    value("Total", "total", |at| {
+        at.format(Q::TotalEccErrors(at.argument(1), at.argument(0)), 0, count)
+    }),
 ];
 
 const VOLATILE: i128 = 0;
@@ -91,7 +166,13 @@ const TURING: i128 = 6;
 
 /// Returns the errors of this type at this location, from the counter of the group.
 fn errors(at: &Cursor<'_>, kind: i128, location: u32) -> String {
-    if_enabled(at, |at| at.format(Q::MemoryErrors(kind as u32, at.argument(0), location), 0, count))
+    if_enabled(at, |at| {
+        at.format(
+            Q::MemoryErrors(kind as u32, at.argument(0), location),
+            0,
+            count,
+        )
+    })
 }
 
 /// Returns a number of [`Q::SramEccErrors`].
@@ -112,10 +193,12 @@ fn if_enabled(at: &Cursor<'_>, text: impl Fn(&Cursor<'_>) -> String) -> String {
 
 /// Boards before Turing count by cache.
 fn tells_locations(at: &Cursor<'_>) -> bool {
-    at.number(Q::Architecture, 0).is_ok_and(|architecture| architecture < TURING)
+    at.number(Q::Architecture, 0)
+        .is_ok_and(|architecture| architecture < TURING)
 }
 
 /// Boards after Turing tell errors of SRAM apart.
 fn tells_sources(at: &Cursor<'_>) -> bool {
-    at.number(Q::Architecture, 0).map_or(true, |architecture| architecture > TURING)
+    at.number(Q::Architecture, 0)
+        .map_or(true, |architecture| architecture > TURING)
 }

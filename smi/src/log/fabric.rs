@@ -14,8 +14,12 @@ pub(super) static FABRIC: &[Item] = &[group("Fabric", "fabric").holds(&[
     number("State", "state", Q::FabricInfo, 0, |state| {
         named(state, &[ABSENT, "Not Started", "In Progress", "Completed"])
     }),
-    value("Status", "status", |at| format_or_reason(joined(at, 1), status)),
-    value("CliqueId", "cliqueId", |at| format_or_reason(joined(at, 2), count)),
+    value("Status", "status", |at| {
+        format_or_reason(joined(at, 1), status)
+    }),
+    value("CliqueId", "cliqueId", |at| {
+        format_or_reason(joined(at, 2), count)
+    }),
     value("ClusterUUID", "clusterUuid", |at| {
         let halves = joined(at, 5).and_then(|high| Ok((high, joined(at, 6)?)));
         format_or_reason(halves, |(high, low)| uuid(high as u64, low as u64))
@@ -24,23 +28,47 @@ pub(super) static FABRIC: &[Item] = &[group("Fabric", "fabric").holds(&[
         value("Summary", "summary", |at| {
             joined(at, 4).map_or_else(
                 |word| word,
-                |summary| named(summary, &[ABSENT, "Healthy", "Unhealthy", "Limited Capacity"]),
+                |summary| {
+                    named(
+                        summary,
+                        &[ABSENT, "Healthy", "Unhealthy", "Limited Capacity"],
+                    )
+                },
             )
         }),
-        value("Bandwidth", "bandwidth", |at| health(at, 0, 0x3, &[ABSENT, "Degraded", "Full"])),
-        value("Route Recovery in progress", "route_recovery_in_progress", |at| health(at, 2, 0x3, TRUTH)),
-        value("Route Unhealthy", "route_unhealthy", |at| health(at, 4, 0x3, TRUTH)),
-        value("Access Timeout Recovery", "access_timeout_recovery", |at| health(at, 6, 0x3, TRUTH)),
-        value("Incorrect Configuration", "incorrect_configuration", |at| health(at, 8, 0xF, CONFIGURATIONS)),
-        value("Partition Assigned", "partition_assigned", |at| health(at, 12, 0x3, TRUTH)).except(BRANCH_590),
+        value("Bandwidth", "bandwidth", |at| {
+            health(at, 0, 0x3, &[ABSENT, "Degraded", "Full"])
+        }),
+        value(
+            "Route Recovery in progress",
+            "route_recovery_in_progress",
+            |at| health(at, 2, 0x3, TRUTH),
+        ),
+        value("Route Unhealthy", "route_unhealthy", |at| {
+            health(at, 4, 0x3, TRUTH)
+        }),
+        value("Access Timeout Recovery", "access_timeout_recovery", |at| {
+            health(at, 6, 0x3, TRUTH)
+        }),
+        value("Incorrect Configuration", "incorrect_configuration", |at| {
+            health(at, 8, 0xF, CONFIGURATIONS)
+        }),
+        value("Partition Assigned", "partition_assigned", |at| {
+            health(at, 12, 0x3, TRUTH)
+        })
+        .except(BRANCH_590),
     ]),
 ])];
 
 /// Extended GPU memory.
 pub(super) static CAPABILITIES: &[Item] =
-    &[group("Capabilities", "capabilities").holds(&[number("EGM", "egm", Q::Capabilities, 0, |mask| {
-        if mask & 1 == 0 { "disabled" } else { "enabled" }.to_owned()
-    })])];
+    &[group("Capabilities", "capabilities").holds(&[number(
+        "EGM",
+        "egm",
+        Q::Capabilities,
+        0,
+        |mask| if mask & 1 == 0 { "disabled" } else { "enabled" }.to_owned(),
+    )])];
 
 /// `NVML_GPU_FABRIC_STATE_COMPLETED`.
 const COMPLETED: i128 = 3;
@@ -71,7 +99,11 @@ fn status(code: i128) -> String {
     u32::try_from(code).map_or_else(
         |_| ABSENT.to_owned(),
         |code| {
-            if code == 0 { "Success".to_owned() } else { word(Code(code)) }
+            if code == 0 {
+                "Success".to_owned()
+            } else {
+                word(Code(code))
+            }
         },
     )
 }
@@ -98,6 +130,9 @@ mod tests {
 
     #[test]
     fn a_uuid_has_its_bytes_in_order() {
-        assert_eq!(uuid(0x0011_2233_4455_6677, 0x8899_aabb_ccdd_eeff), "00112233-4455-6677-8899-aabbccddeeff");
+        assert_eq!(
+            uuid(0x0011_2233_4455_6677, 0x8899_aabb_ccdd_eeff),
+            "00112233-4455-6677-8899-aabbccddeeff"
+        );
     }
 }

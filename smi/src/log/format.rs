@@ -13,7 +13,10 @@ pub(super) fn word(code: Code) -> String {
 }
 
 /// A value as text, or the reason that stands in its place.
-pub(super) fn format_or_reason<T>(value: Result<T, String>, format: impl FnOnce(T) -> String) -> String {
+pub(super) fn format_or_reason<T>(
+    value: Result<T, String>,
+    format: impl FnOnce(T) -> String,
+) -> String {
     value.map_or_else(|word| word, format)
 }
 
@@ -28,7 +31,11 @@ pub(super) fn count(number: i128) -> String {
 
 /// A number, where -1 or all bits of 32 stand for none.
 pub(super) fn known(number: i128) -> String {
-    if number < 0 || number == i128::from(u32::MAX) { ABSENT.to_owned() } else { number.to_string() }
+    if number < 0 || number == i128::from(u32::MAX) {
+        ABSENT.to_owned()
+    } else {
+        number.to_string()
+    }
 }
 
 pub(super) fn percent(number: i128) -> String {
@@ -69,7 +76,11 @@ pub(super) fn watts(number: i128) -> String {
 
 /// Bytes, in MiB that have begun; `N/A` where the driver does not know them (-1).
 pub(super) fn mib(bytes: i128) -> String {
-    if bytes < 0 { ABSENT.to_owned() } else { format!("{} MiB", (bytes + 0xF_FFFF) >> 20) }
+    if bytes < 0 {
+        ABSENT.to_owned()
+    } else {
+        format!("{} MiB", (bytes + 0xF_FFFF) >> 20)
+    }
 }
 
 /// Bytes, in MiB that are full: the used part of BAR1.
@@ -94,11 +105,21 @@ pub(super) fn on_off(number: i128) -> String {
 
 /// 0 or 1.
 pub(super) fn supported(number: i128) -> String {
-    if number == 0 { "Not Supported" } else { "Supported" }.to_owned()
+    if number == 0 {
+        "Not Supported"
+    } else {
+        "Supported"
+    }
+    .to_owned()
 }
 
 pub(super) fn named(number: i128, names: &[&str]) -> String {
-    usize::try_from(number).ok().and_then(|at| names.get(at)).copied().unwrap_or("Unknown").to_owned()
+    usize::try_from(number)
+        .ok()
+        .and_then(|at| names.get(at))
+        .copied()
+        .unwrap_or("Unknown")
+        .to_owned()
 }
 
 #[cfg(test)]

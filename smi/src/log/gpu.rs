@@ -57,14 +57,23 @@ pub(super) fn block(
 ) -> Block {
     let device = &Device::new(context, gpu);
     let at = Cursor::new(device, form);
-    let items: Vec<_> = ITEMS.iter().copied().flatten().filter(|item| wanted(item)).collect();
+    let items: Vec<_> = ITEMS
+        .iter()
+        .copied()
+        .flatten()
+        .filter(|item| wanted(item))
+        .collect();
     let mut written = vec![String::new(); items.len()];
     thread::scope(|scope| {
         // One after the other: what one of them does would be counted by the other.
         let ahead: Vec<_> = items.iter().flat_map(|item| item.ahead).collect();
         // An answer from memory takes less time than a thread.
         if !context.driver.is_quick() {
-            scope.spawn(move || ahead.into_iter().for_each(|query| drop(device.ask(Subject::gpu(gpu), *query))));
+            scope.spawn(move || {
+                ahead
+                    .into_iter()
+                    .for_each(|query| drop(device.ask(Subject::gpu(gpu), *query)))
+            });
         }
         for waits in [false, true] {
             for (item, out) in items.iter().zip(&mut written) {
@@ -74,5 +83,8 @@ pub(super) fn block(
             }
         }
     });
-    Block { bus_id: plain(&at.text(Query::BusId)), items: written.concat() }
+    Block {
+        bus_id: plain(&at.text(Query::BusId)),
+        items: written.concat(),
+    }
 }

@@ -26,13 +26,25 @@ pub(super) struct Line {
     deprecated: &'static str,
 }
 
-pub(super) const fn line_of(title: &'static str, tag: &'static str, value: fn(&Context<'_>) -> String) -> Line {
-    Line { title, tag, value, since: Release(0, 0), deprecated: "" }
+pub(super) const fn line_of(
+    title: &'static str,
+    tag: &'static str,
+    value: fn(&Context<'_>) -> String,
+) -> Line {
+    Line {
+        title,
+        tag,
+        value,
+        since: Release(0, 0),
+        deprecated: "",
+    }
 }
 
 /// When, and with which driver.
 static LINES: &[Line] = &[
-    line_of("Timestamp", "timestamp", |context| context.now.strftime("%a %b %e %H:%M:%S %Y").to_string()),
+    line_of("Timestamp", "timestamp", |context| {
+        context.now.strftime("%a %b %e %H:%M:%S %Y").to_string()
+    }),
     Line {
         deprecated: " [Deprecated; will be removed in CUDA 14.0. Use KMD Version instead]",
         ..line_of("Driver Version", "driver_version", driver_version)
@@ -41,8 +53,14 @@ static LINES: &[Line] = &[
         deprecated: " [Deprecated; will be removed in CUDA 14.0. Use CUDA UMD Version instead]",
         ..line_of("CUDA Version", "cuda_version", cuda_version)
     },
-    Line { since: VERSIONS_RENAMED, ..line_of("KMD Version", "kmd_version", driver_version) },
-    Line { since: VERSIONS_RENAMED, ..line_of("CUDA UMD Version", "cuda_umd_version", cuda_version) },
+    Line {
+        since: VERSIONS_RENAMED,
+        ..line_of("KMD Version", "kmd_version", driver_version)
+    },
+    Line {
+        since: VERSIONS_RENAMED,
+        ..line_of("CUDA UMD Version", "cuda_umd_version", cuda_version)
+    },
 ];
 
 /// Those of a release.
@@ -62,10 +80,14 @@ fn cuda_version(context: &Context<'_>) -> String {
 }
 
 /// Title and element of what a host of virtual GPUs says of its driver, and of the line in it.
-pub(super) const HOST: [(&str, &str); 2] =
-    [("vGPU Driver Capability", "vgpu_driver_capability"), ("Heterogenous Multi-vGPU", "heterogenous_multivGPU")];
+pub(super) const HOST: [(&str, &str); 2] = [
+    ("vGPU Driver Capability", "vgpu_driver_capability"),
+    ("Heterogenous Multi-vGPU", "heterogenous_multivGPU"),
+];
 
-pub(super) static ATTACHED: Line = line_of("Attached GPUs", "attached_gpus", |context| context.count.to_string());
+pub(super) static ATTACHED: Line = line_of("Attached GPUs", "attached_gpus", |context| {
+    context.count.to_string()
+});
 
 /// The text, down to the first GPU.
 pub(super) fn text(context: &Context<'_>) -> String {
@@ -85,8 +107,18 @@ pub(super) fn opening(context: &Context<'_>) -> String {
     let mut out = "\n==============NVSMI LOG==============\n\n".to_owned();
     let release = context.release();
     for own in lines(release) {
-        let note = if release < VERSIONS_RENAMED { "" } else { own.deprecated };
-        line(&mut out, 0, COLUMN, own.title, &((own.value)(context) + note));
+        let note = if release < VERSIONS_RENAMED {
+            ""
+        } else {
+            own.deprecated
+        };
+        line(
+            &mut out,
+            0,
+            COLUMN,
+            own.title,
+            &((own.value)(context) + note),
+        );
     }
     out
 }
@@ -99,12 +131,18 @@ pub(super) fn write_line(out: &mut String, own: &Line, context: &Context<'_>) {
 pub(super) fn elements(out: &mut String, context: &Context<'_>) {
     write_elements(out, lines(context.release()), context);
     if let Some(capability) = host_capability(context) {
-        branch(out, 1, HOST[0].1, |out| leaf(out, 2, HOST[1].1, &capability));
+        branch(out, 1, HOST[0].1, |out| {
+            leaf(out, 2, HOST[1].1, &capability)
+        });
     }
     write_elements(out, [&ATTACHED], context);
 }
 
-pub(super) fn write_elements<'a>(out: &mut String, lines: impl IntoIterator<Item = &'a Line>, context: &Context<'_>) {
+pub(super) fn write_elements<'a>(
+    out: &mut String,
+    lines: impl IntoIterator<Item = &'a Line>,
+    context: &Context<'_>,
+) {
     for own in lines {
         leaf(out, 1, own.tag, &(own.value)(context));
     }

@@ -68,7 +68,9 @@ impl Source {
             Self::Computed(make) => make(at),
             Self::Number(query, place, format) => at.format(query, place, format),
             Self::Field(id, scope, format) => at.format_field(id, scope, format),
-            Self::RealField(id, scope, format) => format_or_reason(at.real_field(id, scope), format),
+            Self::RealField(id, scope, format) => {
+                format_or_reason(at.real_field(id, scope), format)
+            }
             Self::Text(query) => at.text(query),
         }
     }
@@ -186,7 +188,11 @@ impl Item {
     }
 }
 
-pub(super) const fn value(title: &'static str, tag: &'static str, make: fn(&Cursor<'_>) -> String) -> Item {
+pub(super) const fn value(
+    title: &'static str,
+    tag: &'static str,
+    make: fn(&Cursor<'_>) -> String,
+) -> Item {
     Item::new(title, tag, Content::Value(Source::Computed(make)))
 }
 
@@ -197,10 +203,19 @@ pub(super) const fn number(
     place: usize,
     format: fn(i128) -> String,
 ) -> Item {
-    Item::new(title, tag, Content::Value(Source::Number(query, place, format)))
+    Item::new(
+        title,
+        tag,
+        Content::Value(Source::Number(query, place, format)),
+    )
 }
 
-pub(super) const fn field(title: &'static str, tag: &'static str, id: u32, format: fn(i128) -> String) -> Item {
+pub(super) const fn field(
+    title: &'static str,
+    tag: &'static str,
+    id: u32,
+    format: fn(i128) -> String,
+) -> Item {
     scoped_field(title, tag, (id, 0), format)
 }
 
@@ -219,7 +234,11 @@ pub(super) const fn real_field(
     (id, scope): (u32, u32),
     format: fn(f64) -> String,
 ) -> Item {
-    Item::new(title, tag, Content::Value(Source::RealField(id, scope, format)))
+    Item::new(
+        title,
+        tag,
+        Content::Value(Source::RealField(id, scope, format)),
+    )
 }
 
 pub(super) const fn text(title: &'static str, tag: &'static str, query: Q) -> Item {
@@ -232,7 +251,11 @@ pub(super) const fn group(title: &'static str, tag: &'static str) -> Item {
 }
 
 /// A heading and what it [holds](Item::holds), or a line with what the function gives.
-pub(super) const fn unless(title: &'static str, tag: &'static str, word: fn(&Cursor<'_>) -> Option<String>) -> Item {
+pub(super) const fn unless(
+    title: &'static str,
+    tag: &'static str,
+    word: fn(&Cursor<'_>) -> Option<String>,
+) -> Item {
     Item::new(title, tag, Content::GroupOr(word, &[]))
 }
 

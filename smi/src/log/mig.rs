@@ -18,33 +18,64 @@ pub(super) static ITEMS: &[Item] = &[
 ];
 
 /// A row is the part's index.
-static DEVICES: List = List { rows: |at| Ok(indices(at)), tag: "mig_device", items: DEVICE, layout: Layout::Headed };
+static DEVICES: List = List {
+    rows: |at| Ok(indices(at)),
+    tag: "mig_device",
+    items: DEVICE,
+    layout: Layout::Headed,
+};
 
 static DEVICE: &[Item] = &[
     value("Index", "index", |at| count(at.nth(0))),
-    value("GPU Instance ID", "gpu_instance_id", |at| at.format_of_mig_device(Q::MigInstance, 0, count)),
-    value("Compute Instance ID", "compute_instance_id", |at| at.format_of_mig_device(Q::MigInstance, 1, count)),
+    value("GPU Instance ID", "gpu_instance_id", |at| {
+        at.format_of_mig_device(Q::MigInstance, 0, count)
+    }),
+    value("Compute Instance ID", "compute_instance_id", |at| {
+        at.format_of_mig_device(Q::MigInstance, 1, count)
+    }),
     group("Device Attributes", "device_attributes").holds(&[group("Shared", "shared").holds(&[
-        value("Multiprocessor count", "multiprocessor_count", |at| attribute(at, 0)),
-        value("Copy Engine count", "copy_engine_count", |at| attribute(at, 1)),
+        value("Multiprocessor count", "multiprocessor_count", |at| {
+            attribute(at, 0)
+        }),
+        value("Copy Engine count", "copy_engine_count", |at| {
+            attribute(at, 1)
+        }),
         value("Encoder count", "encoder_count", |at| attribute(at, 3)),
         value("Decoder count", "decoder_count", |at| attribute(at, 2)),
         value("OFA count", "ofa_count", |at| attribute(at, 5)),
         value("JPG count", "jpg_count", |at| attribute(at, 4)),
     ])]),
-    group("ECC Errors", "ecc_error_count").when(counts_errors).holds(&[group("Volatile", "volatile_count").holds(&[
-        value("SRAM Uncorrectable", "sram_uncorrectable", |at| at.format_of_mig_device(SRAM_ERRORS, 0, count)),
-    ])]),
+    group("ECC Errors", "ecc_error_count")
+        .when(counts_errors)
+        .holds(&[group("Volatile", "volatile_count").holds(&[value(
+            "SRAM Uncorrectable",
+            "sram_uncorrectable",
+            |at| at.format_of_mig_device(SRAM_ERRORS, 0, count),
+        )])]),
     group("Shared FB Memory Usage", "fb_memory_usage").holds(&[
-        value("Total", "total", |at| at.format_of_mig_device(Q::MemoryInfo, 0, mib)),
-        value("Reserved", "reserved", |at| at.format_of_mig_device(Q::MemoryInfo, 1, mib)),
-        value("Used", "used", |at| at.format_of_mig_device(Q::MemoryInfo, 3, mib)),
-        value("Free", "free", |at| at.format_of_mig_device(Q::MemoryInfo, 2, mib)),
+        value("Total", "total", |at| {
+            at.format_of_mig_device(Q::MemoryInfo, 0, mib)
+        }),
+        value("Reserved", "reserved", |at| {
+            at.format_of_mig_device(Q::MemoryInfo, 1, mib)
+        }),
+        value("Used", "used", |at| {
+            at.format_of_mig_device(Q::MemoryInfo, 3, mib)
+        }),
+        value("Free", "free", |at| {
+            at.format_of_mig_device(Q::MemoryInfo, 2, mib)
+        }),
     ]),
     group("Shared BAR1 Memory", "bar1_memory_usage").holds(&[
-        value("Total", "total", |at| at.format_of_mig_device(Q::Bar1MemoryInfo, 0, mib)),
-        value("Used", "used", |at| at.format_of_mig_device(Q::Bar1MemoryInfo, 2, full_mib)),
-        value("Free", "free", |at| at.format_of_mig_device(Q::Bar1MemoryInfo, 1, full_mib)),
+        value("Total", "total", |at| {
+            at.format_of_mig_device(Q::Bar1MemoryInfo, 0, mib)
+        }),
+        value("Used", "used", |at| {
+            at.format_of_mig_device(Q::Bar1MemoryInfo, 2, full_mib)
+        }),
+        value("Free", "free", |at| {
+            at.format_of_mig_device(Q::Bar1MemoryInfo, 1, full_mib)
+        }),
     ]),
 ];
 
@@ -56,7 +87,11 @@ fn indices(at: &Cursor<'_>) -> Vec<Vec<i128>> {
     if at.number(Q::MigMode, 0) != Ok(1) {
         return Vec::new();
     }
-    at.ask(Q::MigDevices).iter().flat_map(Value::numbers).map(|index| vec![*index]).collect()
+    at.ask(Q::MigDevices)
+        .iter()
+        .flat_map(Value::numbers)
+        .map(|index| vec![*index])
+        .collect()
 }
 
 fn attribute(at: &Cursor<'_>, place: usize) -> String {

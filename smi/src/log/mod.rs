@@ -46,7 +46,9 @@ const NAME: &str = "nvsmi_device_v13.dtd";
 pub(crate) fn text(context: &Context<'_>, sections: Option<&[Section]>) -> String {
     let blocks = context.each(|gpu| {
         let shown = |item: &item::Item| {
-            sections.map_or(item.full, |asked| item.section.is_some_and(|own| asked.contains(&own)))
+            sections.map_or(item.full, |asked| {
+                item.section.is_some_and(|own| asked.contains(&own))
+            })
         };
         let Block { bus_id, items } = gpu::block(context, gpu, Form::Text, shown, text::write);
         format!("GPU {bus_id}\n{items}\n")
@@ -57,14 +59,26 @@ pub(crate) fn text(context: &Context<'_>, sections: Option<&[Section]>) -> Strin
 /// What `-q -x` writes; with the DTD in it, what `-q -x --dtd` writes.
 pub(crate) fn xml(context: &Context<'_>, with_dtd: bool) -> String {
     let blocks = context.each(|gpu| {
-        let Block { bus_id, items } =
-            gpu::block(context, gpu, Form::Xml, |_| true, |out, item, at| xml::write(out, item, at, 2));
-        format!("\t<gpu id=\"{}\">\n{items}\t</gpu>\n\n", xml::escape(&bus_id))
+        let Block { bus_id, items } = gpu::block(
+            context,
+            gpu,
+            Form::Xml,
+            |_| true,
+            |out, item, at| xml::write(out, item, at, 2),
+        );
+        format!(
+            "\t<gpu id=\"{}\">\n{items}\t</gpu>\n\n",
+            xml::escape(&bus_id)
+        )
     });
-    document(NAME, with_dtd.then(|| dtd(false, context.release())).as_deref(), |out| {
-        head::elements(out, context);
-        out.push_str(&blocks.concat());
-    })
+    document(
+        NAME,
+        with_dtd.then(|| dtd(false, context.release())).as_deref(),
+        |out| {
+            head::elements(out, context);
+            out.push_str(&blocks.concat());
+        },
+    )
 }
 
 /// What `--dtd` writes, and with `-u`.
@@ -83,9 +97,13 @@ pub(crate) fn units_text(context: &Context<'_>) -> String {
 
 /// What `-q -u -x` writes; with the DTD in it, what `-q -u -x --dtd` writes.
 pub(crate) fn units_xml(context: &Context<'_>, with_dtd: bool) -> String {
-    document(units::NAME, with_dtd.then(|| dtd(true, context.release())).as_deref(), |out| {
-        units::elements(out, context);
-    })
+    document(
+        units::NAME,
+        with_dtd.then(|| dtd(true, context.release())).as_deref(),
+        |out| {
+            units::elements(out, context);
+        },
+    )
 }
 
 /// An XML document with this inside, and with the DTD or its name before it. The root's own lines bear nothing else,
@@ -99,16 +117,29 @@ fn document(name: &str, dtd: Option<&str>, inside: impl FnOnce(&mut String)) -> 
 
 fn of_gpus(release: Release) -> Dtd {
     let mut dtd = Dtd::new(release);
-    let mut root: Vec<String> = head::lines(release).map(|line| line.tag.to_owned()).collect();
-    root.extend([format!("{}?", head::HOST[0].1), head::ATTACHED.tag.to_owned()]);
+    let mut root: Vec<String> = head::lines(release)
+        .map(|line| line.tag.to_owned())
+        .collect();
+    root.extend([
+        format!("{}?", head::HOST[0].1),
+        head::ATTACHED.tag.to_owned(),
+    ]);
     root.extend(["error_string?".to_owned(), "gpu*".to_owned()]);
     dtd.sequence(ROOT, &root);
     dtd.sequence(head::HOST[0].1, &[head::HOST[1].1.to_owned()]);
-    let lines = head::lines(release).chain([&head::ATTACHED]).map(|line| line.tag);
+    let lines = head::lines(release)
+        .chain([&head::ATTACHED])
+        .map(|line| line.tag);
     for tag in lines.chain([head::HOST[1].1]).chain(UNUSED.iter().copied()) {
         dtd.leaf(tag);
     }
-    dtd.sequence("gpu", &gpu::ITEMS.iter().flat_map(|items| dtd.children(items)).collect::<Vec<_>>());
+    dtd.sequence(
+        "gpu",
+        &gpu::ITEMS
+            .iter()
+            .flat_map(|items| dtd.children(items))
+            .collect::<Vec<_>>(),
+    );
     for item in gpu::ITEMS.iter().copied().flatten() {
         dtd.item(item);
     }
@@ -116,5 +147,10 @@ fn of_gpus(release: Release) -> Dtd {
 }
 
 /// Elements that the vendor's DTD declares and that stand nowhere.
-const UNUSED: &[&str] =
-    &["error_string", "reset_required", "drain_and_reset_recommended", "power_management", "graphics_volt"];
+const UNUSED: &[&str] = &[
+    "error_string",
+    "reset_required",
+    "drain_and_reset_recommended",
+    "power_management",
+    "graphics_volt",
+];

@@ -8,23 +8,46 @@ use super::{
     item::{Item, field, group, number, text, value},
 };
 
-pub(super) static ITEMS: &[Item] =
-    &[group("PCI", "pci").ahead(&[Q::PcieThroughput(0), Q::PcieThroughput(1)]).holds(&[
+pub(super) static ITEMS: &[Item] = &[group("PCI", "pci")
+    .ahead(&[Q::PcieThroughput(0), Q::PcieThroughput(1)])
+    .holds(&[
         value("Bus", "pci_bus", |at| hexadecimal(at, 1, 2)),
         value("Device", "pci_device", |at| hexadecimal(at, 2, 2)),
         value("Domain", "pci_domain", |at| hexadecimal(at, 0, 4)),
-        value("Base Classcode", "pci_base_class", |at| hexadecimal(at, 5, 1)),
+        value("Base Classcode", "pci_base_class", |at| {
+            hexadecimal(at, 5, 1)
+        }),
         value("Sub Classcode", "pci_sub_class", |at| hexadecimal(at, 6, 1)),
         value("Device Id", "pci_device_id", |at| hexadecimal(at, 3, 8)),
         text("Bus Id", "pci_bus_id", Q::BusId),
-        value("Sub System Id", "pci_sub_system_id", |at| hexadecimal(at, 4, 8)),
+        value("Sub System Id", "pci_sub_system_id", |at| {
+            hexadecimal(at, 4, 8)
+        }),
         group("GPU Link Info", "pci_gpu_link_info").holds(&[
             group("PCIe Generation", "pcie_gen").holds(&[
                 number("Max", "max_link_gen", Q::MaxPcieGeneration, 0, count),
                 number("Current", "current_link_gen", Q::PcieGeneration, 0, count),
-                number("Device Current", "device_current_link_gen", Q::PcieGeneration, 0, count),
-                number("Device Max", "max_device_link_gen", Q::GpuMaxPcieGeneration, 0, count),
-                number("Host Max", "max_host_link_gen", Q::HostMaxPcieGeneration, 0, count),
+                number(
+                    "Device Current",
+                    "device_current_link_gen",
+                    Q::PcieGeneration,
+                    0,
+                    count,
+                ),
+                number(
+                    "Device Max",
+                    "max_device_link_gen",
+                    Q::GpuMaxPcieGeneration,
+                    0,
+                    count,
+                ),
+                number(
+                    "Host Max",
+                    "max_host_link_gen",
+                    Q::HostMaxPcieGeneration,
+                    0,
+                    count,
+                ),
             ]),
             group("Link Width", "link_widths").holds(&[
                 number("Max", "max_link_width", Q::MaxPcieWidth, 0, lanes),
@@ -32,15 +55,52 @@ pub(super) static ITEMS: &[Item] =
             ]),
         ]),
         group("Bridge Chip", "pci_bridge_chip").holds(&[
-            number("Type", "bridge_chip_type", Q::BridgeChips, 0, |chip| named(chip, &["PLX", "BRO4"])),
-            number("Firmware", "bridge_chip_fw", Q::BridgeChips, 1, |version| format!("0x{version:X}")),
+            number("Type", "bridge_chip_type", Q::BridgeChips, 0, |chip| {
+                named(chip, &["PLX", "BRO4"])
+            }),
+            number("Firmware", "bridge_chip_fw", Q::BridgeChips, 1, |version| {
+                format!("0x{version:X}")
+            }),
         ]),
-        number("Replays Since Reset", "replay_counter", Q::PcieReplays, 0, count),
-        field("Replay Number Rollovers", "replay_rollover_counter", REPLAY_ROLLOVERS, count),
-        number("Tx Throughput", "tx_util", Q::PcieThroughput(0), 0, kilobytes_a_second),
-        number("Rx Throughput", "rx_util", Q::PcieThroughput(1), 0, kilobytes_a_second),
-        field("Atomic Caps Outbound", "atomic_caps_outbound", ATOMICS_OUTBOUND, atomics),
-        field("Atomic Caps Inbound", "atomic_caps_inbound", ATOMICS_INBOUND, atomics),
+        number(
+            "Replays Since Reset",
+            "replay_counter",
+            Q::PcieReplays,
+            0,
+            count,
+        ),
+        field(
+            "Replay Number Rollovers",
+            "replay_rollover_counter",
+            REPLAY_ROLLOVERS,
+            count,
+        ),
+        number(
+            "Tx Throughput",
+            "tx_util",
+            Q::PcieThroughput(0),
+            0,
+            kilobytes_a_second,
+        ),
+        number(
+            "Rx Throughput",
+            "rx_util",
+            Q::PcieThroughput(1),
+            0,
+            kilobytes_a_second,
+        ),
+        field(
+            "Atomic Caps Outbound",
+            "atomic_caps_outbound",
+            ATOMICS_OUTBOUND,
+            atomics,
+        ),
+        field(
+            "Atomic Caps Inbound",
+            "atomic_caps_inbound",
+            ATOMICS_INBOUND,
+            atomics,
+        ),
     ])];
 
 /// `NVML_FI_DEV_PCIE_REPLAY_ROLLOVER_COUNTER`.
@@ -53,7 +113,9 @@ const ATOMICS_INBOUND: u32 = 229;
 /// A number of the PCI information; the text puts `0x` before it, the XML does not.
 fn hexadecimal(at: &Cursor<'_>, place: usize, digits: usize) -> String {
     let prefix = if at.form == Form::Text { "0x" } else { "" };
-    format_or_reason(at.number(Q::PciInfo, place), |number| format!("{prefix}{number:0digits$X}"))
+    format_or_reason(at.number(Q::PciInfo, place), |number| {
+        format!("{prefix}{number:0digits$X}")
+    })
 }
 
 fn lanes(number: i128) -> String {
@@ -62,8 +124,23 @@ fn lanes(number: i128) -> String {
 
 /// The names of a mask's bits, with a space behind each.
 fn atomics(mask: i128) -> String {
-    let names = ["FETCHADD_32", "FETCHADD_64", "SWAP_32", "SWAP_64", "CAS_32", "CAS_64", "CAS_128"];
-    let bits = names.iter().enumerate().filter(|(bit, _)| mask >> bit & 1 == 1);
+    let names = [
+        "FETCHADD_32",
+        "FETCHADD_64",
+        "SWAP_32",
+        "SWAP_64",
+        "CAS_32",
+        "CAS_64",
+        "CAS_128",
+    ];
+    let bits = names
+        .iter()
+        .enumerate()
+        .filter(|(bit, _)| mask >> bit & 1 == 1);
     let text: String = bits.flat_map(|(_, name)| [name, " "]).collect();
-    if text.is_empty() { ABSENT.to_owned() } else { text }
+    if text.is_empty() {
+        ABSENT.to_owned()
+    } else {
+        text
+    }
 }

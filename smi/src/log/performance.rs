@@ -13,15 +13,47 @@ use super::{
 pub(super) static ITEMS: &[Item] = &[
     number("Fan Speed", "fan_speed", Q::FanSpeed, 0, percent),
     value("Performance State", "performance_state", state).of(Section::PERFORMANCE),
-    unless("Clocks Event Reasons", "clocks_event_reasons", |at| at.number(Q::ThrottleReasons, 0).err())
-        .of(Section::PERFORMANCE)
-        .holds(REASONS),
-    group("Clocks Event Reasons Counters", "clocks_event_reasons_counters").of(Section::PERFORMANCE).holds(&[
-        value("SW Power Capping", "clocks_event_reasons_counters_sw_power_cap", lasted).about(&[74]),
-        value("Sync Boost", "clocks_event_reasons_counters_sync_boost", lasted).about(&[76]),
-        value("SW Thermal Slowdown", "clocks_event_reasons_counters_sw_therm_slowdown", lasted).about(&[269]),
-        value("HW Thermal Slowdown", "clocks_event_reasons_counters_hw_therm_slowdown", lasted).about(&[270]),
-        value("HW Power Braking", "clocks_event_reasons_counters_hw_power_brake", lasted).about(&[271]),
+    unless("Clocks Event Reasons", "clocks_event_reasons", |at| {
+        at.number(Q::ThrottleReasons, 0).err()
+    })
+    .of(Section::PERFORMANCE)
+    .holds(REASONS),
+    group(
+        "Clocks Event Reasons Counters",
+        "clocks_event_reasons_counters",
+    )
+    .of(Section::PERFORMANCE)
+    .holds(&[
+        value(
+            "SW Power Capping",
+            "clocks_event_reasons_counters_sw_power_cap",
+            lasted,
+        )
+        .about(&[74]),
+        value(
+            "Sync Boost",
+            "clocks_event_reasons_counters_sync_boost",
+            lasted,
+        )
+        .about(&[76]),
+        value(
+            "SW Thermal Slowdown",
+            "clocks_event_reasons_counters_sw_therm_slowdown",
+            lasted,
+        )
+        .about(&[269]),
+        value(
+            "HW Thermal Slowdown",
+            "clocks_event_reasons_counters_hw_therm_slowdown",
+            lasted,
+        )
+        .about(&[270]),
+        value(
+            "HW Power Braking",
+            "clocks_event_reasons_counters_hw_power_brake",
+            lasted,
+        )
+        .about(&[271]),
     ]),
     value("Sparse Operation Mode", "sparse_operation_mode", sparse).of(Section::PERFORMANCE),
 ];
@@ -29,30 +61,76 @@ pub(super) static ITEMS: &[Item] = &[
 /// `about` is the bit of each.
 static REASONS: &[Item] = &[
     value("Idle", "clocks_event_reason_gpu_idle", reason).about(&[0x1]),
-    value("Applications Clocks Setting", "clocks_event_reason_applications_clocks_setting", reason).about(&[0x2]),
+    value(
+        "Applications Clocks Setting",
+        "clocks_event_reason_applications_clocks_setting",
+        reason,
+    )
+    .about(&[0x2]),
     value("SW Power Cap", "clocks_event_reason_sw_power_cap", reason).about(&[0x4]),
     value("HW Slowdown", "clocks_event_reason_hw_slowdown", reason).about(&[0x8]),
-    value("HW Thermal Slowdown", "clocks_event_reason_hw_thermal_slowdown", reason).about(&[0x40]).deeper(),
-    value("HW Power Brake Slowdown", "clocks_event_reason_hw_power_brake_slowdown", reason).about(&[0x80]).deeper(),
+    value(
+        "HW Thermal Slowdown",
+        "clocks_event_reason_hw_thermal_slowdown",
+        reason,
+    )
+    .about(&[0x40])
+    .deeper(),
+    value(
+        "HW Power Brake Slowdown",
+        "clocks_event_reason_hw_power_brake_slowdown",
+        reason,
+    )
+    .about(&[0x80])
+    .deeper(),
     value("Sync Boost", "clocks_event_reason_sync_boost", reason).about(&[0x10]),
-    value("SW Thermal Slowdown", "clocks_event_reason_sw_thermal_slowdown", reason).about(&[0x20]),
-    value("Display Clock Setting", "clocks_event_reason_display_clocks_setting", reason).about(&[0x100]),
-    value("Unknown", "clocks_event_reason_unknown", |_| "Active".to_owned())
-        .when(|at| at.number(Q::ThrottleReasons, 0).is_ok_and(|active| active & !0x1FF != 0)),
+    value(
+        "SW Thermal Slowdown",
+        "clocks_event_reason_sw_thermal_slowdown",
+        reason,
+    )
+    .about(&[0x20]),
+    value(
+        "Display Clock Setting",
+        "clocks_event_reason_display_clocks_setting",
+        reason,
+    )
+    .about(&[0x100]),
+    value("Unknown", "clocks_event_reason_unknown", |_| {
+        "Active".to_owned()
+    })
+    .when(|at| {
+        at.number(Q::ThrottleReasons, 0)
+            .is_ok_and(|active| active & !0x1FF != 0)
+    }),
 ];
 
 pub(super) fn state(at: &Cursor<'_>) -> String {
-    at.format(Q::PerformanceState, 0, |state| if state > 15 { "Unknown".to_owned() } else { format!("P{state}") })
+    at.format(Q::PerformanceState, 0, |state| {
+        if state > 15 {
+            "Unknown".to_owned()
+        } else {
+            format!("P{state}")
+        }
+    })
 }
 
 /// Whether the reason of this bit holds the clocks back; `N/A` where the board does not know it.
 fn reason(at: &Cursor<'_>) -> String {
     let bit = at.nth(0);
-    if at.number(Q::SupportedThrottleReasons, 0).is_ok_and(|known| known & bit == 0) {
+    if at
+        .number(Q::SupportedThrottleReasons, 0)
+        .is_ok_and(|known| known & bit == 0)
+    {
         return ABSENT.to_owned();
     }
     format_or_reason(at.number(Q::ThrottleReasons, 0), |active| {
-        if active & bit == 0 { "Not Active" } else { "Active" }.to_owned()
+        if active & bit == 0 {
+            "Not Active"
+        } else {
+            "Active"
+        }
+        .to_owned()
     })
 }
 

@@ -14,7 +14,8 @@ use crate::{
     running::{kind, running},
 };
 
-pub(super) static RUNNING: &[Item] = &[list("Processes", "processes", &PROCESSES).of(Section::PIDS)];
+pub(super) static RUNNING: &[Item] =
+    &[list("Processes", "processes", &PROCESSES).of(Section::PIDS)];
 
 /// Processes that the accounting remembers; the text shows them by `-d` alone.
 pub(super) static ACCOUNTED: &[Item] =
@@ -26,7 +27,9 @@ static PROCESSES: List = List {
     tag: "process_info",
     items: &[
         value("GPU instance ID", "gpu_instance_id", |at| known(at.nth(0))),
-        value("Compute instance ID", "compute_instance_id", |at| known(at.nth(1))),
+        value("Compute instance ID", "compute_instance_id", |at| {
+            known(at.nth(1))
+        }),
         value("Process ID", "pid", |at| count(at.nth(2))),
         value("Type", "type", |at| kind(at.nth(3)).to_owned()).deeper(),
         value("Name", "process_name", name).deeper(),
@@ -51,7 +54,11 @@ static ACCOUNTS: List = List {
 };
 
 fn processes(at: &Cursor<'_>) -> Result<Vec<Vec<i128>>, String> {
-    Ok(running(|query| at.ask(query)).map_err(word)?.into_iter().map(Vec::from).collect())
+    Ok(running(|query| at.ask(query))
+        .map_err(word)?
+        .into_iter()
+        .map(Vec::from)
+        .collect())
 }
 
 /// One that has been forgotten since its PID was read is left out.
@@ -69,7 +76,11 @@ fn accounts(at: &Cursor<'_>) -> Result<Vec<Vec<i128>>, String> {
 }
 
 fn name(at: &Cursor<'_>) -> String {
-    match at.device.context.system(SystemQuery::ProcessName(at.argument(2))) {
+    match at
+        .device
+        .context
+        .system(SystemQuery::ProcessName(at.argument(2)))
+    {
         Ok(name) => name.text().unwrap_or(ABSENT).to_owned(),
         Err(code) => return_code::bracketed(code),
     }
@@ -77,5 +88,9 @@ fn name(at: &Cursor<'_>) -> String {
 
 /// Utilization that the driver may not know.
 fn share(number: i128) -> String {
-    if known(number) == ABSENT { ABSENT.to_owned() } else { percent(number) }
+    if known(number) == ABSENT {
+        ABSENT.to_owned()
+    } else {
+        percent(number)
+    }
 }

@@ -11,51 +11,147 @@ use super::{
 use crate::release::Release;
 
 pub(super) static ITEMS: &[Item] = &[
-    unless("Power Smoothing", "power_smoothing", |at| at.field(ENABLED, SCOPE).err())
-        .of(Section::POWER_SMOOTHING)
-        .holds(SMOOTHING),
-    group("Workload Power Profiles", "power_profiles").of(Section::POWER_PROFILES).holds(&[
-        value("Requested Profiles", "", names).about(&[REQUESTED]),
-        unless("", "power_profile_requested_profiles", none)
-            .about(&[REQUESTED])
-            .holds(&[each(set, &[value("", "power_profile_requested_profile", |at| name(at.nth(1)))])]),
-        value("Enforced Profiles", "", names).about(&[ENFORCED]),
-        unless("", "power_profile_enforced_profiles", none)
-            .about(&[ENFORCED])
-            .holds(&[each(set, &[value("", "power_profile_enforced_profile", |at| name(at.nth(1)))])]),
-    ]),
+    unless("Power Smoothing", "power_smoothing", |at| {
+        at.field(ENABLED, SCOPE).err()
+    })
+    .of(Section::POWER_SMOOTHING)
+    .holds(SMOOTHING),
+    group("Workload Power Profiles", "power_profiles")
+        .of(Section::POWER_PROFILES)
+        .holds(&[
+            value("Requested Profiles", "", names).about(&[REQUESTED]),
+            unless("", "power_profile_requested_profiles", none)
+                .about(&[REQUESTED])
+                .holds(&[each(
+                    set,
+                    &[value("", "power_profile_requested_profile", |at| {
+                        name(at.nth(1))
+                    })],
+                )]),
+            value("Enforced Profiles", "", names).about(&[ENFORCED]),
+            unless("", "power_profile_enforced_profiles", none)
+                .about(&[ENFORCED])
+                .holds(&[each(
+                    set,
+                    &[value("", "power_profile_enforced_profile", |at| {
+                        name(at.nth(1))
+                    })],
+                )]),
+        ]),
     // The element's name is a guess.
-    real_field("EDPp Multiplier", "edpp_multiplier", (274, 0), |percent| format!("{percent:.2}%"))
-        .since(Release(590, 0)),
+    real_field("EDPp Multiplier", "edpp_multiplier", (274, 0), |percent| {
+        format!("{percent:.2}%")
+    })
+    .since(Release(590, 0)),
 ];
 
 static SMOOTHING: &[Item] = &[
     flag("Enabled", "power_smoothing_enabled", 251, enabled),
-    flag("Delayed Power Smoothing Supported", "power_smoothing_delayed_power_smoothing_supported", 280, yes_no),
+    flag(
+        "Delayed Power Smoothing Supported",
+        "power_smoothing_delayed_power_smoothing_supported",
+        280,
+        yes_no,
+    ),
     smoothing("Privilege Level", "power_smoothing_priv_level", 252, count),
-    flag("Immediate Ramp Down", "power_smoothing_imm_ramp_down", 253, enabled),
+    flag(
+        "Immediate Ramp Down",
+        "power_smoothing_imm_ramp_down",
+        253,
+        enabled,
+    ),
     smoothing("Current TMP", "power_smoothing_curr_tmp", 254, watts),
-    smoothing("Current TMP Floor", "power_smoothing_curr_tmp_floor", 255, watts),
-    smoothing("Max % TMP Floor", "power_smoothing_max_percent_tmp_floor", 256, percent),
-    smoothing("Min % TMP Floor", "power_smoothing_min_percent_tmp_floor", 257, percent),
+    smoothing(
+        "Current TMP Floor",
+        "power_smoothing_curr_tmp_floor",
+        255,
+        watts,
+    ),
+    smoothing(
+        "Max % TMP Floor",
+        "power_smoothing_max_percent_tmp_floor",
+        256,
+        percent,
+    ),
+    smoothing(
+        "Min % TMP Floor",
+        "power_smoothing_min_percent_tmp_floor",
+        257,
+        percent,
+    ),
     smoothing(
         "HW Circuitry % Lifetime Remaining",
         "power_smoothing_hw_circuitry_percent_lifetime_remaining",
         258,
         percent,
     ),
-    smoothing("Current Primary Power Floor", "power_smoothing_curr_primary_power_floor", 275, watts),
-    smoothing("Current Secondary Power Floor", "power_smoothing_curr_secondary_power_floor", 276, watts),
-    smoothing("Min Primary Floor Activation Offset", "power_smoothing_min_primary_floor_activation_offset", 277, watts),
-    smoothing("Min Primary Floor Activation Point", "power_smoothing_min_primary_floor_activation_point", 278, watts),
-    smoothing("Window Multiplier", "power_smoothing_window_multiplier", 279, milliseconds),
-    smoothing("Number of Preset Profiles", "power_smoothing_num_preset_profiles", 259, count),
+    smoothing(
+        "Current Primary Power Floor",
+        "power_smoothing_curr_primary_power_floor",
+        275,
+        watts,
+    ),
+    smoothing(
+        "Current Secondary Power Floor",
+        "power_smoothing_curr_secondary_power_floor",
+        276,
+        watts,
+    ),
+    smoothing(
+        "Min Primary Floor Activation Offset",
+        "power_smoothing_min_primary_floor_activation_offset",
+        277,
+        watts,
+    ),
+    smoothing(
+        "Min Primary Floor Activation Point",
+        "power_smoothing_min_primary_floor_activation_point",
+        278,
+        watts,
+    ),
+    smoothing(
+        "Window Multiplier",
+        "power_smoothing_window_multiplier",
+        279,
+        milliseconds,
+    ),
+    smoothing(
+        "Number of Preset Profiles",
+        "power_smoothing_num_preset_profiles",
+        259,
+        count,
+    ),
     group("Current Profile", "power_smoothing_current_profile").holds(&[
-        smoothing("% TMP Floor", "power_smoothing_curr_profile_percent_tmp_floor", 260, percent),
-        smoothing("Ramp Up Rate", "power_smoothing_curr_profile_ramp_up_rate", 261, rate),
-        smoothing("Ramp Down Rate", "power_smoothing_curr_profile_ramp_down_rate", 262, rate),
-        smoothing("Ramp Down Hysteresis", "power_smoothing_curr_profile_ramp_down_hysteresis", 263, milliseconds),
-        smoothing("Secondary Power Floor", "power_smoothing_curr_profile_secondary_power_floor", 281, watts),
+        smoothing(
+            "% TMP Floor",
+            "power_smoothing_curr_profile_percent_tmp_floor",
+            260,
+            percent,
+        ),
+        smoothing(
+            "Ramp Up Rate",
+            "power_smoothing_curr_profile_ramp_up_rate",
+            261,
+            rate,
+        ),
+        smoothing(
+            "Ramp Down Rate",
+            "power_smoothing_curr_profile_ramp_down_rate",
+            262,
+            rate,
+        ),
+        smoothing(
+            "Ramp Down Hysteresis",
+            "power_smoothing_curr_profile_ramp_down_hysteresis",
+            263,
+            milliseconds,
+        ),
+        smoothing(
+            "Secondary Power Floor",
+            "power_smoothing_curr_profile_secondary_power_floor",
+            281,
+            watts,
+        ),
         smoothing(
             "Primary Floor Activation Window Multiplier",
             "power_smoothing_curr_profile_primary_floor_activation_window_multiplier",
@@ -76,13 +172,43 @@ static SMOOTHING: &[Item] = &[
             watts,
         ),
     ]),
-    smoothing("Active Preset Profile", "power_smoothing_active_profile", 264, count),
+    smoothing(
+        "Active Preset Profile",
+        "power_smoothing_active_profile",
+        264,
+        count,
+    ),
     group("Admin Overrides", "power_smoothing_admin_overrides").holds(&[
-        smoothing("% TMP Floor", "power_smoothing_admin_override_percent_tmp_floor", 265, percent),
-        smoothing("Ramp Up Rate", "power_smoothing_admin_override_ramp_up_rate", 266, rate),
-        smoothing("Ramp Down Rate", "power_smoothing_admin_override_ramp_down_rate", 267, rate),
-        smoothing("Ramp Down Hysteresis", "power_smoothing_admin_override_ramp_down_hysteresis", 268, milliseconds),
-        smoothing("Secondary Power Floor", "power_smoothing_admin_override_secondary_power_floor", 285, watts),
+        smoothing(
+            "% TMP Floor",
+            "power_smoothing_admin_override_percent_tmp_floor",
+            265,
+            percent,
+        ),
+        smoothing(
+            "Ramp Up Rate",
+            "power_smoothing_admin_override_ramp_up_rate",
+            266,
+            rate,
+        ),
+        smoothing(
+            "Ramp Down Rate",
+            "power_smoothing_admin_override_ramp_down_rate",
+            267,
+            rate,
+        ),
+        smoothing(
+            "Ramp Down Hysteresis",
+            "power_smoothing_admin_override_ramp_down_hysteresis",
+            268,
+            milliseconds,
+        ),
+        smoothing(
+            "Secondary Power Floor",
+            "power_smoothing_admin_override_secondary_power_floor",
+            285,
+            watts,
+        ),
         smoothing(
             "Primary Floor Activation Window Multiplier",
             "power_smoothing_admin_override_primary_floor_activation_window_multiplier",
@@ -117,13 +243,22 @@ const fn flag(title: &'static str, tag: &'static str, id: u32, format: fn(i128) 
     scoped_field(title, tag, (id, SCOPE), format)
 }
 
-const fn smoothing(title: &'static str, tag: &'static str, id: u32, format: fn(f64) -> String) -> Item {
+const fn smoothing(
+    title: &'static str,
+    tag: &'static str,
+    id: u32,
+    format: fn(f64) -> String,
+) -> Item {
     real_field(title, tag, (id, SCOPE), format)
 }
 
 /// Nothing where an administrator has set nothing (`NVML_POWER_SMOOTHING_ADMIN_OVERRIDE_NOT_SET`).
 fn if_set(quantity: f64, text: String) -> String {
-    if quantity >= f64::from(u32::MAX) { ABSENT.to_owned() } else { text }
+    if quantity >= f64::from(u32::MAX) {
+        ABSENT.to_owned()
+    } else {
+        text
+    }
 }
 
 fn count(number: f64) -> String {
@@ -167,7 +302,11 @@ fn none(at: &Cursor<'_>) -> Option<String> {
 fn names(at: &Cursor<'_>) -> String {
     none(at).unwrap_or_else(|| {
         let profiles = set(at).unwrap_or_default();
-        profiles.iter().map(|profile| name(profile[0])).collect::<Vec<_>>().join(", ")
+        profiles
+            .iter()
+            .map(|profile| name(profile[0]))
+            .collect::<Vec<_>>()
+            .join(", ")
     })
 }
 

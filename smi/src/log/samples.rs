@@ -19,11 +19,26 @@ const POWER: i128 = 0;
 const CLOCKS: [i128; 2] = [5, 6];
 
 static ITEMS: &[Item] = &[
-    value("Duration", "", |at| sum(at, |_, kept| format!("{:.2} sec", kept.duration() / 1e6))),
-    value("Number of Samples", "", |at| sum(at, |_, kept| kept.values.len().to_string())),
-    value("Max", "", |at| sum(at, |at, kept| unit(at, most(&kept.values)))),
-    value("Min", "", |at| sum(at, |at, kept| unit(at, least(&kept.values)))),
-    value("Avg", "", |at| sum(at, |at, kept| unit(at, kept.values.iter().sum::<f64>() / kept.values.len() as f64))),
+    value("Duration", "", |at| {
+        sum(at, |_, kept| format!("{:.2} sec", kept.duration() / 1e6))
+    }),
+    value("Number of Samples", "", |at| {
+        sum(at, |_, kept| kept.values.len().to_string())
+    }),
+    value("Max", "", |at| {
+        sum(at, |at, kept| unit(at, most(&kept.values)))
+    }),
+    value("Min", "", |at| {
+        sum(at, |at, kept| unit(at, least(&kept.values)))
+    }),
+    value("Avg", "", |at| {
+        sum(at, |at, kept| {
+            unit(
+                at,
+                kept.values.iter().sum::<f64>() / kept.values.len() as f64,
+            )
+        })
+    }),
 ];
 
 /// Times in microseconds, and what was measured at them.
@@ -47,9 +62,18 @@ fn sum(at: &Cursor<'_>, format: fn(&Cursor<'_>, &Kept) -> String) -> String {
         Ok(Value::Text(_)) => Vec::new(),
         Err(code) => return word(code),
     };
-    let (times, values) = flat.as_chunks().0.iter().map(|[time, value]| (*time, *value)).unzip();
+    let (times, values) = flat
+        .as_chunks()
+        .0
+        .iter()
+        .map(|[time, value]| (*time, *value))
+        .unzip();
     let kept = Kept { times, values };
-    if kept.values.is_empty() { ABSENT.to_owned() } else { format(at, &kept) }
+    if kept.values.is_empty() {
+        ABSENT.to_owned()
+    } else {
+        format(at, &kept)
+    }
 }
 
 fn most(numbers: &[f64]) -> f64 {

@@ -30,10 +30,17 @@ pub(crate) fn section_words() -> impl Iterator<Item = &'static str> {
 /// empty set, of which only the GPUs' headings are shown.
 pub(crate) fn parse_sections(text: &str) -> Result<Vec<Section>, Refusal> {
     let find = |typed: &str| {
-        let section = Section::ALL.iter().find(|section| section.0.eq_ignore_ascii_case(typed));
-        section.copied().ok_or_else(|| Refusal::new(2, "Failed to parse --display/-d flags\n"))
+        let section = Section::ALL
+            .iter()
+            .find(|section| section.0.eq_ignore_ascii_case(typed));
+        section
+            .copied()
+            .ok_or_else(|| Refusal::new(2, "Failed to parse --display/-d flags\n"))
     };
-    text.split(',').filter(|typed| !typed.is_empty()).map(find).collect()
+    text.split(',')
+        .filter(|typed| !typed.is_empty())
+        .map(find)
+        .collect()
 }
 
 #[cfg(test)]
@@ -42,7 +49,10 @@ mod tests {
 
     #[test]
     fn words_are_read_in_either_case() {
-        assert_eq!(parse_sections("memory,POWER"), Ok(vec![Section::MEMORY, Section::POWER]));
+        assert_eq!(
+            parse_sections("memory,POWER"),
+            Ok(vec![Section::MEMORY, Section::POWER])
+        );
         assert_eq!(parse_sections(""), Ok(Vec::new()));
     }
 
@@ -50,7 +60,11 @@ mod tests {
     fn no_two_words_mean_the_same() {
         for word in section_words() {
             assert_eq!(parse_sections(word), Ok(vec![Section(word)]), "{word}");
-            assert_eq!(section_words().filter(|other| *other == word).count(), 1, "{word}");
+            assert_eq!(
+                section_words().filter(|other| *other == word).count(),
+                1,
+                "{word}"
+            );
         }
     }
 
@@ -58,7 +72,11 @@ mod tests {
     fn a_space_or_an_unknown_word_is_refused_as_a_whole() {
         for typed in ["MEMORY, POWER", "MEMRY", "MEMORY,bogus"] {
             let refusal = parse_sections(typed).unwrap_err();
-            assert_eq!((refusal.code, refusal.text.as_str()), (2, "Failed to parse --display/-d flags\n"), "{typed}");
+            assert_eq!(
+                (refusal.code, refusal.text.as_str()),
+                (2, "Failed to parse --display/-d flags\n"),
+                "{typed}"
+            );
         }
     }
 }

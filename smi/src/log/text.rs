@@ -12,7 +12,11 @@ pub(super) const PROCESS_COLUMN: usize = 42;
 const STEP: usize = 4;
 
 pub(super) fn write(out: &mut String, item: &Item, at: &Cursor<'_>) {
-    Writer { out, column: COLUMN }.item(item, at, STEP);
+    Writer {
+        out,
+        column: COLUMN,
+    }
+    .item(item, at, STEP);
 }
 
 pub(super) fn line(out: &mut String, indent: usize, column: usize, title: &str, value: &str) {
@@ -48,10 +52,15 @@ impl Writer<'_> {
             },
             Content::List(list) => match ((list.rows)(at), &list.layout) {
                 (Err(word), _) => self.line(item.title, &word, indent),
-                (Ok(rows), Layout::Under(_)) if rows.is_empty() => self.line(item.title, "None", indent),
+                (Ok(rows), Layout::Under(_)) if rows.is_empty() => {
+                    self.line(item.title, "None", indent)
+                }
                 (Ok(rows), Layout::Under(column)) => {
                     self.heading(item.title, indent);
-                    let mut below = Writer { out: self.out, column: *column };
+                    let mut below = Writer {
+                        out: self.out,
+                        column: *column,
+                    };
                     for row in rows {
                         below.items(list.items, &at.below(&row), indent + STEP);
                     }
@@ -87,5 +96,8 @@ impl Writer<'_> {
 
 /// Without control characters: a process chooses its own name.
 pub(super) fn plain(value: &str) -> String {
-    value.chars().filter(|character| !character.is_control()).collect()
+    value
+        .chars()
+        .filter(|character| !character.is_control())
+        .collect()
 }

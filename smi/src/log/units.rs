@@ -13,11 +13,12 @@ use crate::{Context, release::Release};
 
 pub(super) const NAME: &str = "nvsmi_unit_v13.dtd";
 
-static ATTACHED: Line =
-    line_of("Attached Units", "attached_units", |context| match context.system(SystemQuery::UnitCount) {
-        Ok(units) => units.at(0).map_or(ABSENT.to_owned(), count),
-        Err(code) => word(code),
-    });
+static ATTACHED: Line = line_of("Attached Units", "attached_units", |context| match context
+    .system(SystemQuery::UnitCount)
+{
+    Ok(units) => units.at(0).map_or(ABSENT.to_owned(), count),
+    Err(code) => word(code),
+});
 
 /// The host interface cards, which lead to units.
 static CARDS: Line = line_of("HIC Info", "hic_info", |_| ABSENT.to_owned());
@@ -47,9 +48,19 @@ pub(super) fn dtd(release: Release) -> Dtd {
         .into_iter()
         .chain(UNIT.iter().map(|(tag, held)| (*tag, *held)))
     {
-        dtd.sequence(tag, &children.iter().map(|child| (*child).to_owned()).collect::<Vec<_>>());
+        dtd.sequence(
+            tag,
+            &children
+                .iter()
+                .map(|child| (*child).to_owned())
+                .collect::<Vec<_>>(),
+        );
     }
-    for tag in lines.into_iter().chain([ATTACHED.tag]).chain(LEAVES.iter().copied()) {
+    for tag in lines
+        .into_iter()
+        .chain([ATTACHED.tag])
+        .chain(LEAVES.iter().copied())
+    {
         dtd.leaf(tag);
     }
     dtd
@@ -59,7 +70,17 @@ const UNIT: &[(&str, &[&str])] = &[
     ("hic", &["firmware"]),
     (
         "unit",
-        &["product_name", "id", "serial", "firmware", "led_state", "temperature", "psu", "fan_info", "attached_gpus"],
+        &[
+            "product_name",
+            "id",
+            "serial",
+            "firmware",
+            "led_state",
+            "temperature",
+            "psu",
+            "fan_info",
+            "attached_gpus",
+        ],
     ),
     ("led_state", &["color", "cause"]),
     ("temperature", &["intake", "exhaust", "board"]),

@@ -12,31 +12,57 @@ use super::{
 /// Compute mode, utilization and its samples, encoder and frame buffer sessions.
 pub(super) static ITEMS: &[Item] = &[
     number("Compute Mode", "compute_mode", Q::ComputeMode, 0, |mode| {
-        named(mode, &["Default", "Exclusive_Thread", "Prohibited", "Exclusive_Process"])
+        named(
+            mode,
+            &[
+                "Default",
+                "Exclusive_Thread",
+                "Prohibited",
+                "Exclusive_Process",
+            ],
+        )
     })
     .of(Section::COMPUTE),
-    group("Utilization", "utilization").of(Section::UTILIZATION).holds(&[
-        number("GPU", "gpu_util", Q::UtilizationRates, 0, percent),
-        number("Memory", "memory_util", Q::UtilizationRates, 1, percent),
-        number("Encoder", "encoder_util", Q::EncoderUtilization, 0, percent),
-        number("Decoder", "decoder_util", Q::DecoderUtilization, 0, percent),
-        number("JPEG", "jpeg_util", Q::JpgUtilization, 0, percent),
-        number("OFA", "ofa_util", Q::OfaUtilization, 0, percent),
-    ]),
+    group("Utilization", "utilization")
+        .of(Section::UTILIZATION)
+        .holds(&[
+            number("GPU", "gpu_util", Q::UtilizationRates, 0, percent),
+            number("Memory", "memory_util", Q::UtilizationRates, 1, percent),
+            number("Encoder", "encoder_util", Q::EncoderUtilization, 0, percent),
+            number("Decoder", "decoder_util", Q::DecoderUtilization, 0, percent),
+            number("JPEG", "jpeg_util", Q::JpgUtilization, 0, percent),
+            number("OFA", "ofa_util", Q::OfaUtilization, 0, percent),
+        ]),
     samples("GPU Utilization Samples", &[1]).only_of(Section::UTILIZATION),
     samples("Memory Utilization Samples", &[2]).only_of(Section::UTILIZATION),
     samples("ENC Utilization Samples", &[3]).only_of(Section::UTILIZATION),
     samples("DEC Utilization Samples", &[4]).only_of(Section::UTILIZATION),
     samples("JPG Utilization Samples", &[8]).only_of(Section::UTILIZATION),
     samples("OFA Utilization Samples", &[9]).only_of(Section::UTILIZATION),
-    group("Encoder Stats", "encoder_stats").of(Section::ENCODER_STATS).holds(&[
-        number("Active Sessions", "session_count", Q::EncoderStats, 0, count),
-        number("Average FPS", "average_fps", Q::EncoderStats, 1, count),
-        number("Average Latency", "average_latency", Q::EncoderStats, 2, count),
-    ]),
-    group("FBC Stats", "fbc_stats").of(Section::FBC_STATS).holds(&[
-        number("Active Sessions", "session_count", Q::FbcStats, 0, count),
-        number("Average FPS", "average_fps", Q::FbcStats, 1, count),
-        number("Average Latency", "average_latency", Q::FbcStats, 2, count),
-    ]),
+    group("Encoder Stats", "encoder_stats")
+        .of(Section::ENCODER_STATS)
+        .holds(&[
+            number(
+                "Active Sessions",
+                "session_count",
+                Q::EncoderStats,
+                0,
+                count,
+            ),
+            number("Average FPS", "average_fps", Q::EncoderStats, 1, count),
+            number(
+                "Average Latency",
+                "average_latency",
+                Q::EncoderStats,
+                2,
+                count,
+            ),
+        ]),
+    group("FBC Stats", "fbc_stats")
+        .of(Section::FBC_STATS)
+        .holds(&[
+            number("Active Sessions", "session_count", Q::FbcStats, 0, count),
+            number("Average FPS", "average_fps", Q::FbcStats, 1, count),
+            number("Average Latency", "average_latency", Q::FbcStats, 2, count),
+        ]),
 ];

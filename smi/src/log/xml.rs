@@ -22,21 +22,31 @@ pub(super) fn write(out: &mut String, item: &Item, above: &Cursor<'_>, depth: us
         _ if item.tag.is_empty() => {}
         Content::Declared(_) => {}
         Content::Value(source) => leaf(out, depth, item.tag, &source.read(at)),
-        Content::Group(items) => branch(out, depth, item.tag, |out| write_all(out, items, at, depth + 1)),
+        Content::Group(items) => branch(out, depth, item.tag, |out| {
+            write_all(out, items, at, depth + 1)
+        }),
         Content::GroupOr(word, items) => match word(at) {
             Some(word) => leaf(out, depth, item.tag, &word),
-            None => branch(out, depth, item.tag, |out| write_all(out, items, at, depth + 1)),
+            None => branch(out, depth, item.tag, |out| {
+                write_all(out, items, at, depth + 1)
+            }),
         },
         Content::List(list) => match (list.rows)(at) {
             Err(word) => leaf(out, depth, item.tag, &word),
             Ok(rows) => branch(out, depth, item.tag, |out| {
-                let inner = if matches!(list.layout, Layout::Headed) { depth } else { depth + 1 };
+                let inner = if matches!(list.layout, Layout::Headed) {
+                    depth
+                } else {
+                    depth + 1
+                };
                 if rows.is_empty() && matches!(list.layout, Layout::Headed) {
                     let _ = writeln!(out, "{}None", tabs(depth + 1));
                 }
                 for row in rows {
                     let at = &at.below(&row);
-                    branch(out, inner, list.tag, |out| write_all(out, list.items, at, inner + 1));
+                    branch(out, inner, list.tag, |out| {
+                        write_all(out, list.items, at, inner + 1)
+                    });
                 }
             }),
         },
@@ -55,7 +65,11 @@ pub(super) fn branch(out: &mut String, depth: usize, tag: &str, inside: impl FnO
 
 /// As it may stand in an element or in the quotes of an attribute.
 pub(super) fn escape(value: &str) -> String {
-    plain(value).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    plain(value)
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
 }
 
 fn write_all(out: &mut String, items: &[Item], at: &Cursor<'_>, depth: usize) {

@@ -17,20 +17,32 @@ impl<'a> Links<'a> {
     /// How many links a GPU has; `None` where it knows no NVLink. A GPU that is lost may have some.
     pub(super) fn count(driver: &dyn QueryBackend, gpu: u32) -> Option<u32> {
         match driver.about(Subject::gpu(gpu), Query::Field(COUNT, 0)) {
-            Ok(answer) => answer.at(0).and_then(|count| u32::try_from(count).ok()).filter(|count| *count > 0),
+            Ok(answer) => answer
+                .at(0)
+                .and_then(|count| u32::try_from(count).ok())
+                .filter(|count| *count > 0),
             Err(Code::GPU_IS_LOST) => Some(0),
             Err(_) => None,
         }
     }
 
     /// All links, or the one that was asked for. A number below zero asks for none in particular.
-    pub(super) fn new(driver: &'a dyn QueryBackend, subject: Subject, count: u32, link: Option<i64>) -> Self {
+    pub(super) fn new(
+        driver: &'a dyn QueryBackend,
+        subject: Subject,
+        count: u32,
+        link: Option<i64>,
+    ) -> Self {
         let chosen = match link.map(u32::try_from) {
             None | Some(Err(_)) => Some((0..count).collect()),
             Some(Ok(link)) if link < count => Some(vec![link]),
             Some(Ok(_)) => None,
         };
-        Self { driver, subject, chosen }
+        Self {
+            driver,
+            subject,
+            chosen,
+        }
     }
 
     /// The links to tell of; `None` where there is no such link.

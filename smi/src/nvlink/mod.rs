@@ -23,23 +23,43 @@ pub(super) static FORM: Form = Form::new("nvlink", help::HELP)
     .changing(&["-re", "-sLowPwrThres", "-sBwMode", "-sLWidth"])
     // None of NVML's counters is per lane.
     .not_in_nvml(&["-ec"])
-    .deprecated(&[DEPRECATED[0].0, DEPRECATED[1].0, DEPRECATED[2].0, DEPRECATED[3].0])
+    .deprecated(&[
+        DEPRECATED[0].0,
+        DEPRECATED[1].0,
+        DEPRECATED[2].0,
+        DEPRECATED[3].0,
+    ])
     .takes(&["-i", "-l"])
     .values(&[("-gt", Values::One(&["d", "r"]))])
-    .may_take(&["-sc", "-gc", "-g", "-r", "-sLowPwrThres", "-sBwMode", "-sLWidth"]);
+    .may_take(&[
+        "-sc",
+        "-gc",
+        "-g",
+        "-r",
+        "-sLowPwrThres",
+        "-sBwMode",
+        "-sLWidth",
+    ]);
 
 /// What nvidia-smi no longer does, and its message. Each ends the process with code 3.
 const DEPRECATED: [(&str, &str); 4] = [
     ("-sc", "Warning: Setting counter control is deprecated!\n\n"),
     ("-gc", "Warning: Getting counter control is deprecated!\n\n"),
-    ("-g", "Warning: Getting counters using option -g is deprecated.\n       Please use option -gt instead.\n\n"),
+    (
+        "-g",
+        "Warning: Getting counters using option -g is deprecated.\n       Please use option -gt instead.\n\n",
+    ),
     ("-r", "Warning: Resetting counters is deprecated!\n\n"),
 ];
 
 /// The first release that tells why a GPU has no links, where an older one leaves the GPU out, and that writes Nvlink.
 const REWORDED: Release = Release(590, 0);
 
-pub(super) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
+pub(super) fn run(
+    arguments: &[String],
+    driver: &dyn QueryBackend,
+    output: &mut dyn Write,
+) -> Result<u8, Stop> {
     let switches = FORM.parse(arguments)?;
     if switches.is_empty() {
         return Err(FORM.explain());
@@ -47,7 +67,11 @@ pub(super) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut 
     let link = switches.number("-l")?;
     let gpus = select(driver, switches.value("-i"))?;
     if switches.has("-gBwMode") {
-        writeln!(output, "GPU NVLINK bandwidth mode: {}", bandwidth_mode(driver))?;
+        writeln!(
+            output,
+            "GPU NVLINK bandwidth mode: {}",
+            bandwidth_mode(driver)
+        )?;
         return Ok(0);
     }
     let release = Release::running(driver);
@@ -66,7 +90,10 @@ pub(super) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut 
             }
         }
         if release >= REWORDED && is_divided(driver, gpu) {
-            writeln!(output, "Nvlink queries are not supported for Devices in MIG mode")?;
+            writeln!(
+                output,
+                "Nvlink queries are not supported for Devices in MIG mode"
+            )?;
             continue;
         }
         let Some(count) = count else {
@@ -82,7 +109,11 @@ pub(super) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut 
 
 /// The words of `nvmlSystemGetNvlinkBwMode`.
 fn bandwidth_mode(driver: &dyn QueryBackend) -> &'static str {
-    match driver.system(SystemQuery::NvlinkBandwidthMode).ok().and_then(|answer| answer.at(0)) {
+    match driver
+        .system(SystemQuery::NvlinkBandwidthMode)
+        .ok()
+        .and_then(|answer| answer.at(0))
+    {
         Some(0) => "FULL",
         Some(1) => "OFF",
         Some(2) => "MIN",

@@ -10,7 +10,11 @@ const SPEED: u32 = 164;
 const REMOTE_LINK: u32 = 146;
 
 /// `NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY` and those behind it.
-const ERRORS: [(u32, &str); 3] = [(161, "Replay Errors"), (162, "Recovery Errors"), (163, "CRC Errors")];
+const ERRORS: [(u32, &str); 3] = [
+    (161, "Replay Errors"),
+    (162, "Recovery Errors"),
+    (163, "CRC Errors"),
+];
 
 /// `NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX` and those behind it.
 const DATA: [(u32, &str); 2] = [(138, "Data Tx"), (139, "Data Rx")];
@@ -33,9 +37,14 @@ const NOT_AVAILABLE: &str = "N/A";
 const INVALID: &str = "\t Invalid Link\n";
 
 /// All that was asked for, one after the other in nvidia-smi's order.
-pub(super) fn all(links: &Links<'_>, switches: &Switches<'_>, release: Release) -> Result<String, Refusal> {
+pub(super) fn all(
+    links: &Links<'_>,
+    switches: &Switches<'_>,
+    release: Release,
+) -> Result<String, Refusal> {
     let mut text = String::new();
-    let refuse = |shown: &str, code, words: &str| Err(Refusal::new(code, format!("{shown}{words}")));
+    let refuse =
+        |shown: &str, code, words: &str| Err(Refusal::new(code, format!("{shown}{words}")));
     if switches.has("-s") {
         text.push_str(&status(links, release));
     }
@@ -43,32 +52,49 @@ pub(super) fn all(links: &Links<'_>, switches: &Switches<'_>, release: Release) 
         text.push_str(&each(links, capabilities));
     }
     if switches.has("-p") {
-        text.push_str(&each(links, |links, link| format!("\t Link {link}: {}\n", remote(links, link))));
+        text.push_str(&each(links, |links, link| {
+            format!("\t Link {link}: {}\n", remote(links, link))
+        }));
     }
     if switches.has("-R") {
         text.push_str(&each(links, |links, link| {
-            let number = links.field(REMOTE_LINK, link).map_or_else(|| NOT_AVAILABLE.to_owned(), |id| id.to_string());
-            format!("\t Link {link}: Remote Device {}: Link {number}\n", remote(links, link))
+            let number = links
+                .field(REMOTE_LINK, link)
+                .map_or_else(|| NOT_AVAILABLE.to_owned(), |id| id.to_string());
+            format!(
+                "\t Link {link}: Remote Device {}: Link {number}\n",
+                remote(links, link)
+            )
         }));
     }
     if let Some((_, words)) = DEPRECATED.iter().find(|(switch, _)| switches.has(switch)) {
         return refuse(&text, 3, words);
     }
     if switches.has("-e") {
-        text.push_str(&each(links, |links, link| counters(links, link, &ERRORS, "") + "\n"));
+        text.push_str(&each(links, |links, link| {
+            counters(links, link, &ERRORS, "") + "\n"
+        }));
     }
     match switches.value("-gt") {
-        Some("d") => text.push_str(&each(links, |links, link| counters(links, link, &DATA, " KiB"))),
-        Some("r") => text.push_str(&each(links, |links, link| counters(links, link, &RAW, " KiB"))),
+        Some("d") => text.push_str(&each(links, |links, link| {
+            counters(links, link, &DATA, " KiB")
+        })),
+        Some("r") => text.push_str(&each(links, |links, link| {
+            counters(links, link, &RAW, " KiB")
+        })),
         Some(_) => return refuse(&text, 2, "Failed to get throughput counters\n"),
         None => {}
     }
     if switches.has("-gLowPwrInfo") {
-        text.push_str(&power::low_power(links).map_or_else(|| refuse(&text, 3, "Not supported\n"), Ok)?);
+        text.push_str(
+            &power::low_power(links).map_or_else(|| refuse(&text, 3, "Not supported\n"), Ok)?,
+        );
     }
     if switches.has("-gLWidth") {
         // Blackwell and what followed have links of several widths; which one is set, NVML does not tell.
-        let architecture = links.ask(Query::Architecture).and_then(|answer| answer.at(0));
+        let architecture = links
+            .ask(Query::Architecture)
+            .and_then(|answer| answer.at(0));
         if architecture.is_some_and(|architecture| architecture >= BLACKWELL) {
             return Err(Refusal::not_in_nvml("nvlink -gLWidth"));
         }
@@ -81,14 +107,26 @@ pub(super) fn all(links: &Links<'_>, switches: &Switches<'_>, release: Release) 
 }
 
 fn each(links: &Links<'_>, show: impl Fn(&Links<'_>, u32) -> String) -> String {
-    let Some(chosen) = links.chosen() else { return INVALID.to_owned() };
-    chosen.iter().filter(|link| links.active(**link)).map(|link| show(links, *link)).collect()
+    let Some(chosen) = links.chosen() else {
+        return INVALID.to_owned();
+    };
+    chosen
+        .iter()
+        .filter(|link| links.active(**link))
+        .map(|link| show(links, *link))
+        .collect()
 }
 
 fn status(links: &Links<'_>, release: Release) -> String {
-    let Some(chosen) = links.chosen() else { return INVALID.to_owned() };
+    let Some(chosen) = links.chosen() else {
+        return INVALID.to_owned();
+    };
     if chosen.iter().all(|link| !links.active(*link)) {
-        let name = if release < REWORDED { "NVLink" } else { "Nvlink" };
+        let name = if release < REWORDED {
+            "NVLink"
+        } else {
+            "Nvlink"
+        };
         return format!("NVML: Unable to retrieve {name} information as all links are inActive\n");
     }
     let speed = |link| {
@@ -100,20 +138,34 @@ fn status(links: &Links<'_>, release: Release) -> String {
             |mb_per_s| format!("{}.{:03} GB/s", mb_per_s / 1000, mb_per_s % 1000),
         )
     };
-    chosen.iter().map(|link| format!("\t Link {link}: {}\n", speed(*link))).collect::<Vec<_>>().concat()
+    chosen
+        .iter()
+        .map(|link| format!("\t Link {link}: {}\n", speed(*link)))
+        .collect::<Vec<_>>()
+        .concat()
 }
 
 fn capabilities(links: &Links<'_>, link: u32) -> String {
-    let text = CAPABILITIES.iter().zip(0..).filter_map(|(words, capability)| {
-        let has = links.ask(Query::NvLinkCapability(link, capability))?.at(0)? != 0;
-        Some(format!("\t Link {link}, {words}: {has}\n"))
-    });
+    let text = CAPABILITIES
+        .iter()
+        .zip(0..)
+        .filter_map(|(words, capability)| {
+            let has = links
+                .ask(Query::NvLinkCapability(link, capability))?
+                .at(0)?
+                != 0;
+            Some(format!("\t Link {link}, {words}: {has}\n"))
+        });
     text.collect()
 }
 
 fn remote(links: &Links<'_>, link: u32) -> String {
     let answer = links.ask(Query::NvLinkRemoteBusId(link));
-    answer.as_ref().and_then(|answer| answer.text()).unwrap_or(NOT_AVAILABLE).to_owned()
+    answer
+        .as_ref()
+        .and_then(|answer| answer.text())
+        .unwrap_or(NOT_AVAILABLE)
+        .to_owned()
 }
 
 fn counters(links: &Links<'_>, link: u32, fields: &[(u32, &str)], unit: &str) -> String {
@@ -148,6 +200,10 @@ fn info(links: &Links<'_>) -> String {
             Some(format!("\t     {name}: {major}:{minor}:{patch}\n"))
         })
         .collect();
-    let versions = if versions.is_empty() { format!(" {NOT_AVAILABLE}\n") } else { format!("\n{versions}") };
+    let versions = if versions.is_empty() {
+        format!(" {NOT_AVAILABLE}\n")
+    } else {
+        format!("\n{versions}")
+    };
     format!("\t NVLE: {encrypted}\n\t Firmware Version:{versions}")
 }

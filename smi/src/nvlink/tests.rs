@@ -10,7 +10,10 @@ const SECOND: &str = "GPU 1: NVIDIA H200 (UUID: GPU-2b4dbf4c-88ba-09d8-5bfb-978d
 /// Two GPUs with two links each; the second link of the second GPU is down. A third GPU knows no NVLink.
 fn three() -> ScriptedBackend {
     let mut driver = ScriptedBackend::default()
-        .system(SystemQuery::DriverVersion, Ok(Value::Text("580.159.04".to_owned())))
+        .system(
+            SystemQuery::DriverVersion,
+            Ok(Value::Text("580.159.04".to_owned())),
+        )
         .system(SystemQuery::DeviceCount, Ok(Value::number(3)))
         .system(SystemQuery::NvlinkBandwidthMode, Ok(Value::number(0)))
         .text(0, Query::Uuid, "GPU-9ca18e3a-2fa7-dda5-c459-f1a949369cee")
@@ -38,7 +41,11 @@ fn three() -> ScriptedBackend {
                 .numbers(gpu, Query::Field(168, link), &[500])
                 .text(gpu, Query::NvLinkRemoteBusId(link), "FFFFFFFF:FF:FF.0");
             for capability in 0..6 {
-                driver = driver.numbers(gpu, Query::NvLinkCapability(link, capability), &[i128::from(capability != 4)]);
+                driver = driver.numbers(
+                    gpu,
+                    Query::NvLinkCapability(link, capability),
+                    &[i128::from(capability != 4)],
+                );
             }
         }
     }
@@ -49,12 +56,18 @@ fn three() -> ScriptedBackend {
 fn driver_590_and_later_say_why_a_gpu_has_no_links() {
     let driver = |version: &str| {
         three()
-            .system(SystemQuery::DriverVersion, Ok(Value::Text(version.to_owned())))
+            .system(
+                SystemQuery::DriverVersion,
+                Ok(Value::Text(version.to_owned())),
+            )
             .text(2, Query::Name, "NVIDIA L40S")
             .text(2, Query::Uuid, "GPU-2")
     };
     let third = "GPU 2: NVIDIA L40S (UUID: GPU-2)\n";
-    assert_eq!(typed("nvlink -s -i 2", &driver("580.159.04")), (String::new(), 0));
+    assert_eq!(
+        typed("nvlink -s -i 2", &driver("580.159.04")),
+        (String::new(), 0)
+    );
     let none = format!("{third}Device does not have or support Nvlink\n");
     assert_eq!(typed("nvlink -s -i 2", &driver("590.48.01")), (none, 0));
     let divided = driver("590.48.01").numbers(0, Query::MigMode, &[1, 1]);
@@ -74,8 +87,14 @@ fn links_are_up_or_inactive() {
     );
     assert_eq!(typed("nvlink -s", &three()), (expected.clone(), 0));
     assert_eq!(typed("nvlink -s -i 1,0 -l -1", &three()), (expected, 0));
-    assert_eq!(typed("nvlink -s -i 0 -l 1", &three()).0, format!("{FIRST}\t Link 1: 26.562 GB/s\n"));
-    assert_eq!(typed("nvlink -s -i 0 -l 99", &three()).0, format!("{FIRST}\t Invalid Link\n"));
+    assert_eq!(
+        typed("nvlink -s -i 0 -l 1", &three()).0,
+        format!("{FIRST}\t Link 1: 26.562 GB/s\n")
+    );
+    assert_eq!(
+        typed("nvlink -s -i 0 -l 99", &three()).0,
+        format!("{FIRST}\t Invalid Link\n")
+    );
     let down = three().numbers(1, Query::Field(165, 0), &[0]);
     assert_eq!(
         typed("nvlink -s -i 1", &down).0,
@@ -92,10 +111,22 @@ fn each_switch_has_its_lines() {
             "\t Link 0, P2P is supported: true\n\t Link 0, Access to system memory supported: true\n\t Link 0, P2P atomics supported: true\n\t Link 0, System memory atomics supported: true\n\t Link 0, SLI is supported: false\n\t Link 0, Link is supported: true\n",
         ),
         ("-p -l 0", "\t Link 0: FFFFFFFF:FF:FF.0\n"),
-        ("-R -l 0", "\t Link 0: Remote Device FFFFFFFF:FF:FF.0: Link 0\n"),
-        ("-e -l 1", "\t Link 1: Replay Errors: 0\n\t Link 1: Recovery Errors: 5\n\t Link 1: CRC Errors: 0\n\n"),
-        ("-gt d -l 0", "\t Link 0: Data Tx: 285539039 KiB\n\t Link 0: Data Rx: 0 KiB\n"),
-        ("-gt r -l 0", "\t Link 0: Raw Tx: 90 KiB\n\t Link 0: Raw Rx: 196 KiB\n"),
+        (
+            "-R -l 0",
+            "\t Link 0: Remote Device FFFFFFFF:FF:FF.0: Link 0\n",
+        ),
+        (
+            "-e -l 1",
+            "\t Link 1: Replay Errors: 0\n\t Link 1: Recovery Errors: 5\n\t Link 1: CRC Errors: 0\n\n",
+        ),
+        (
+            "-gt d -l 0",
+            "\t Link 0: Data Tx: 285539039 KiB\n\t Link 0: Data Rx: 0 KiB\n",
+        ),
+        (
+            "-gt r -l 0",
+            "\t Link 0: Raw Tx: 90 KiB\n\t Link 0: Raw Rx: 196 KiB\n",
+        ),
         ("-info", "\t NVLE: disabled\n\t Firmware Version: N/A\n"),
         (
             "-gLowPwrInfo",
@@ -104,9 +135,16 @@ fn each_switch_has_its_lines() {
         ("-cBridge", ""),
         ("-l 1", ""),
     ] {
-        assert_eq!(typed(&format!("nvlink {line} -i 0"), &three()), (format!("{FIRST}{expected}"), 0), "{line}");
+        assert_eq!(
+            typed(&format!("nvlink {line} -i 0"), &three()),
+            (format!("{FIRST}{expected}"), 0),
+            "{line}"
+        );
     }
-    assert_eq!(typed("nvlink -gBwMode", &three()).0, "GPU NVLINK bandwidth mode: FULL\n");
+    assert_eq!(
+        typed("nvlink -gBwMode", &three()).0,
+        "GPU NVLINK bandwidth mode: FULL\n"
+    );
     assert_eq!(
         typed("nvlink -s -p -l 0 -i 0", &three()).0,
         format!("{FIRST}\t Link 0: 26.562 GB/s\n\t Link 0: FFFFFFFF:FF:FF.0\n")
@@ -118,7 +156,9 @@ fn firmware_is_listed() {
     let driver = three().numbers(0, Query::NvLinkInfo, &[1, 1, 14, 4, 0, 3, 7, 0, 0]);
     assert_eq!(
         typed("nvlink -info -i 0", &driver).0,
-        format!("{FIRST}\t NVLE: enabled\n\t Firmware Version:\n\t     MSE: 14:4:0\n\t     NETIR UPHY: 7:0:0\n")
+        format!(
+            "{FIRST}\t NVLE: enabled\n\t Firmware Version:\n\t     MSE: 14:4:0\n\t     NETIR UPHY: 7:0:0\n"
+        )
     );
 }
 
@@ -127,12 +167,22 @@ fn what_is_gone_is_told_with_code_3() {
     for (line, words) in [
         ("-sc", "Warning: Setting counter control is deprecated!\n\n"),
         ("-gc", "Warning: Getting counter control is deprecated!\n\n"),
-        ("-g 0", "Warning: Getting counters using option -g is deprecated.\n       Please use option -gt instead.\n\n"),
+        (
+            "-g 0",
+            "Warning: Getting counters using option -g is deprecated.\n       Please use option -gt instead.\n\n",
+        ),
         ("-gLWidth", "Not supported\n"),
     ] {
-        assert_eq!(typed(&format!("nvlink {line}"), &three()), (format!("{FIRST}{words}"), 3), "{line}");
+        assert_eq!(
+            typed(&format!("nvlink {line}"), &three()),
+            (format!("{FIRST}{words}"), 3),
+            "{line}"
+        );
     }
-    assert_eq!(typed("nvlink -gt z", &three()), (format!("{FIRST}Failed to get throughput counters\n"), 2));
+    assert_eq!(
+        typed("nvlink -gt z", &three()),
+        (format!("{FIRST}Failed to get throughput counters\n"), 2)
+    );
 }
 
 #[test]
@@ -152,11 +202,9 @@ fn what_changes_links_is_refused() {
 #[test]
 fn a_lost_gpu_leaves_the_others() {
     let lost = Subject::gpu(0);
-    let driver = three().answer(lost, Query::Field(91, 0), Err(Code::GPU_IS_LOST)).answer(
-        lost,
-        Query::Name,
-        Err(Code::GPU_IS_LOST),
-    );
+    let driver = three()
+        .answer(lost, Query::Field(91, 0), Err(Code::GPU_IS_LOST))
+        .answer(lost, Query::Name, Err(Code::GPU_IS_LOST));
     let (text, code) = typed("nvlink -s -l 0", &driver);
     assert_eq!(
         text,

@@ -45,11 +45,31 @@ pub(super) struct Used {
 pub(super) fn of(context: &Context<'_>, gpu: u32, wants: Wants, since: u64) -> (Vec<Process>, u64) {
     let mut found: BTreeMap<u32, (Kinds, Option<i128>)> = BTreeMap::new();
     for (query, kinds) in [
-        (Query::ComputeProcesses, Kinds { compute: true, ..Kinds::default() }),
-        (Query::GraphicsProcesses, Kinds { graphics: true, ..Kinds::default() }),
-        (Query::MpsProcesses, Kinds { mps: true, ..Kinds::default() }),
+        (
+            Query::ComputeProcesses,
+            Kinds {
+                compute: true,
+                ..Kinds::default()
+            },
+        ),
+        (
+            Query::GraphicsProcesses,
+            Kinds {
+                graphics: true,
+                ..Kinds::default()
+            },
+        ),
+        (
+            Query::MpsProcesses,
+            Kinds {
+                mps: true,
+                ..Kinds::default()
+            },
+        ),
     ] {
-        let Ok(answer) = context.ask(gpu, query) else { continue };
+        let Ok(answer) = context.ask(gpu, query) else {
+            continue;
+        };
         for [pid, memory, ..] in answer.numbers().as_chunks::<4>().0 {
             let memory = Some(*memory).filter(|bytes| *bytes >= 0);
             let entry = found.entry(*pid as u32).or_default();
@@ -61,8 +81,16 @@ pub(super) fn of(context: &Context<'_>, gpu: u32, wants: Wants, since: u64) -> (
     if found.is_empty() {
         return (Vec::new(), since);
     }
-    let (used, newest) = if wants.utilization { utilization(context, gpu, since) } else { (BTreeMap::new(), since) };
-    let protected = if wants.protected { nothing_protected(context, gpu) } else { None };
+    let (used, newest) = if wants.utilization {
+        utilization(context, gpu, since)
+    } else {
+        (BTreeMap::new(), since)
+    };
+    let protected = if wants.protected {
+        nothing_protected(context, gpu)
+    } else {
+        None
+    };
     let processes = found
         .into_iter()
         .map(|(pid, (kinds, memory))| Process {
@@ -94,9 +122,17 @@ impl Kinds {
 
     fn letters(self) -> &'static str {
         match self {
-            Self { mps: true, compute: true, .. } => "M+C",
+            Self {
+                mps: true,
+                compute: true,
+                ..
+            } => "M+C",
             Self { mps: true, .. } => "M",
-            Self { compute: true, graphics: true, .. } => "C+G",
+            Self {
+                compute: true,
+                graphics: true,
+                ..
+            } => "C+G",
             Self { graphics: true, .. } => "G",
             _ => "C",
         }
@@ -111,14 +147,26 @@ fn utilization(context: &Context<'_>, gpu: u32, since: u64) -> (BTreeMap<u32, Us
         for sample in answer.numbers().as_chunks().0 {
             let [at, pid, sm, memory, encoder, decoder, jpeg, ofa] = *sample;
             newest = newest.max(at as u64);
-            let share = Used { sm, memory, encoder, decoder, jpeg, ofa };
+            let share = Used {
+                sm,
+                memory,
+                encoder,
+                decoder,
+                jpeg,
+                ofa,
+            };
             let entry = used.entry(pid as u32).or_insert((at, share));
             if entry.0 < at {
                 *entry = (at, share);
             }
         }
     }
-    (used.into_iter().map(|(pid, (_, share))| (pid, share)).collect(), newest)
+    (
+        used.into_iter()
+            .map(|(pid, (_, share))| (pid, share))
+            .collect(),
+        newest,
+    )
 }
 
 /// 0 where no memory of the GPU is protected, and so none of any process. How much each has is not told one by one.
@@ -129,14 +177,22 @@ fn nothing_protected(context: &Context<'_>, gpu: u32) -> Option<i128> {
 
 /// The name of a process's program: the last part of its path, as long as the column.
 fn command(context: &Context<'_>, pid: u32) -> String {
-    let Ok(answer) = context.system(SystemQuery::ProcessName(pid)) else { return "-".to_owned() };
+    let Ok(answer) = context.system(SystemQuery::ProcessName(pid)) else {
+        return "-".to_owned();
+    };
     let line = answer.text().unwrap_or("");
     let program = line.split([' ', '\0']).next().unwrap_or("");
     let directory = program.rfind('/').map_or(0, |slash| slash + 1);
     line[directory..]
         .chars()
         .take_while(|character| *character != '\0')
-        .map(|character| if character.is_control() { ' ' } else { character })
+        .map(|character| {
+            if character.is_control() {
+                ' '
+            } else {
+                character
+            }
+        })
         .take(COMMAND)
         .collect()
 }

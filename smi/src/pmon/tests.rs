@@ -10,13 +10,34 @@ fn two() -> ScriptedBackend {
     let name = |text: &str| Ok(Value::Text(text.to_owned()));
     ScriptedBackend::default()
         .system(SystemQuery::DeviceCount, Ok(Value::number(2)))
-        .system(SystemQuery::ProcessName(1538), name("/opt/torch/.venv/bin/python3"))
-        .system(SystemQuery::ProcessName(1540), name("/opt/torch/.venv/bin/python3 -c \u{1b}[31m/x"))
-        .system(SystemQuery::ProcessName(1539), name("nvidia-cuda-mps-server"))
-        .numbers(0, Query::ComputeProcesses, &[1540, 5730 * MIB, -1, -1, 1538, 1732 * MIB, -1, -1])
+        .system(
+            SystemQuery::ProcessName(1538),
+            name("/opt/torch/.venv/bin/python3"),
+        )
+        .system(
+            SystemQuery::ProcessName(1540),
+            name("/opt/torch/.venv/bin/python3 -c \u{1b}[31m/x"),
+        )
+        .system(
+            SystemQuery::ProcessName(1539),
+            name("nvidia-cuda-mps-server"),
+        )
+        .numbers(
+            0,
+            Query::ComputeProcesses,
+            &[1540, 5730 * MIB, -1, -1, 1538, 1732 * MIB, -1, -1],
+        )
         .numbers(1, Query::ComputeProcesses, &[1539, 5730 * MIB, -1, -1])
-        .numbers(0, Query::ProcessUtilization(0), &[7, 1538, 90, 20, 0, 0, -1, -1, 9, 1538, 98, 22, 0, 3, -1, 0])
-        .numbers(1, Query::ProcessUtilization(0), &[8, 1539, 0, 0, 0, 0, 0, 0])
+        .numbers(
+            0,
+            Query::ProcessUtilization(0),
+            &[7, 1538, 90, 20, 0, 0, -1, -1, 9, 1538, 98, 22, 0, 3, -1, 0],
+        )
+        .numbers(
+            1,
+            Query::ProcessUtilization(0),
+            &[8, 1539, 0, 0, 0, 0, 0, 0],
+        )
         .numbers(0, Query::ProtectedMemory, &[0, 0, 0])
 }
 
@@ -51,13 +72,19 @@ fn a_gpu_without_processes_has_a_row_of_dashes() {
 
 #[test]
 fn a_process_in_two_lists_is_one() {
-    let driver = two().numbers(0, Query::GraphicsProcesses, &[1538, -1, -1, -1, 77, -1, -1, -1]).numbers(
-        1,
-        Query::MpsProcesses,
-        &[1539, 10 * MIB, -1, -1],
-    );
+    let driver = two()
+        .numbers(
+            0,
+            Query::GraphicsProcesses,
+            &[1538, -1, -1, -1, 77, -1, -1, -1],
+        )
+        .numbers(1, Query::MpsProcesses, &[1539, 10 * MIB, -1, -1]);
     let (text, _) = typed("pmon -c 1 -s m", &driver);
-    let rows: Vec<Vec<&str>> = text.lines().skip(2).map(|line| line.split_whitespace().collect()).collect();
+    let rows: Vec<Vec<&str>> = text
+        .lines()
+        .skip(2)
+        .map(|line| line.split_whitespace().collect())
+        .collect();
     assert_eq!(rows[0][..5], ["0", "77", "G", "-", "0"]);
     assert_eq!(rows[1][..4], ["0", "1538", "C+G", "1732"]);
     assert_eq!(rows[3][..4], ["1", "1539", "M+C", "5730"]);
@@ -71,7 +98,10 @@ fn no_new_sample_is_a_dash() {
         Err(Code::NOT_FOUND),
     );
     let (text, _) = typed("pmon -c 1 -i 0", &driver);
-    assert_eq!(text.lines().nth(2).unwrap().split_whitespace().nth(3), Some("-"));
+    assert_eq!(
+        text.lines().nth(2).unwrap().split_whitespace().nth(3),
+        Some("-")
+    );
 }
 
 #[test]

@@ -46,7 +46,11 @@ type Process = Result<u32, Code>;
 
 fn processes(gpu: &Gpu<'_>) -> Vec<Process> {
     match gpu.ask(Query::AccountingPids) {
-        Ok(list) => list.numbers().iter().map(|pid| u32::try_from(*pid).map_err(|_| Code::UNKNOWN)).collect(),
+        Ok(list) => list
+            .numbers()
+            .iter()
+            .map(|pid| u32::try_from(*pid).map_err(|_| Code::UNKNOWN))
+            .collect(),
         Err(code) => vec![Err(code)],
     }
 }

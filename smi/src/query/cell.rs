@@ -84,7 +84,10 @@ pub(super) fn two_places(answer: Answer) -> Cell {
 /// The word for a number; a number without a word comes from a newer driver.
 pub(super) fn word(answer: Answer, place: usize, words: &[&str]) -> Cell {
     let number = at(answer, place)?;
-    let word = usize::try_from(number).ok().and_then(|number| words.get(number)).ok_or(Code::UNKNOWN)?;
+    let word = usize::try_from(number)
+        .ok()
+        .and_then(|number| words.get(number))
+        .ok_or(Code::UNKNOWN)?;
     Ok((*word).to_owned())
 }
 
@@ -117,9 +120,18 @@ mod tests {
 
     #[test]
     fn a_mebibyte_that_was_begun_counts() {
-        for (bytes, expected) in [(0, "0"), (1, "1"), (1 << 20, "1"), ((1 << 20) + 1, "2"), (150_754_820_096, "143771")]
-        {
-            assert_eq!(mebibytes(Ok(numbers(&[bytes])), 0).unwrap(), expected, "{bytes}");
+        for (bytes, expected) in [
+            (0, "0"),
+            (1, "1"),
+            (1 << 20, "1"),
+            ((1 << 20) + 1, "2"),
+            (150_754_820_096, "143771"),
+        ] {
+            assert_eq!(
+                mebibytes(Ok(numbers(&[bytes])), 0).unwrap(),
+                expected,
+                "{bytes}"
+            );
         }
     }
 
@@ -134,7 +146,10 @@ mod tests {
     #[test]
     fn why_there_is_nothing_stands_in_brackets() {
         assert_eq!(absent(number(Err(Code::NOT_SUPPORTED), 0)), "[N/A]");
-        assert_eq!(absent(number(Err(Code::NO_PERMISSION), 0)), "[Insufficient Permissions]");
+        assert_eq!(
+            absent(number(Err(Code::NO_PERMISSION), 0)),
+            "[Insufficient Permissions]"
+        );
         assert_eq!(absent(number(Err(Code::GPU_IS_LOST), 0)), "[GPU is lost]");
         assert_eq!(absent(number(Ok(numbers(&[1])), 1)), "[Unknown Error]");
         assert_eq!(absent(text(Ok(numbers(&[1])))), "[Unknown Error]");

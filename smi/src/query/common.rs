@@ -23,9 +23,11 @@ impl<T: 'static> Common<T> {
     ];
 }
 
-pub(super) const TIMESTAMP: &str = "When this was read, written as YYYY/MM/DD HH:MM:SS.msec in local time.";
+pub(super) const TIMESTAMP: &str =
+    "When this was read, written as YYYY/MM/DD HH:MM:SS.msec in local time.";
 pub(super) const NAME: &str = "What the GPU is sold as, letters and digits. Every product has it.";
-pub(super) const BUS_ID: &str = "Where on the PCI bus the GPU is, in hexadecimal: domain:bus:device.function.";
+pub(super) const BUS_ID: &str =
+    "Where on the PCI bus the GPU is, in hexadecimal: domain:bus:device.function.";
 pub(super) const SERIAL: &str = "The serial number that is printed on the board, letters and digits. It never changes, \
                                  and no other board has it.";
 pub(super) const UUID: &str = "The name that no other GPU has and that never changes, letters and digits. It is \
@@ -34,7 +36,12 @@ pub(super) const UUID: &str = "The name that no other GPU has and that never cha
 // It is a cell like any other.
 #[allow(clippy::unnecessary_wraps)]
 pub(super) fn timestamp<T>(row: &Row<'_, T>) -> Cell {
-    Ok(row.gpu.context.now.strftime("%Y/%m/%d %H:%M:%S.%3f").to_string())
+    Ok(row
+        .gpu
+        .context
+        .now
+        .strftime("%Y/%m/%d %H:%M:%S.%3f")
+        .to_string())
 }
 
 pub(super) fn name<T>(row: &Row<'_, T>) -> Cell {

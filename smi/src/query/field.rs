@@ -20,7 +20,13 @@ pub(super) struct Field<T: 'static> {
 }
 
 pub(super) const fn field<T>(spec: &'static str, cell: fn(&Row<'_, T>) -> Cell) -> Field<T> {
-    Field { spec, about: "", cell, since: Release(0, 0), except: Release(0, 0)..Release(0, 0) }
+    Field {
+        spec,
+        about: "",
+        cell,
+        since: Release(0, 0),
+        except: Release(0, 0)..Release(0, 0),
+    }
 }
 
 impl<T> Field<T> {
@@ -48,13 +54,20 @@ impl<T> Field<T> {
 
     /// What it can be asked for by, its own name first. Case matters.
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> + use<T> {
-        self.spec.split_once(" [").map_or(self.spec, |(names, _)| names).split(" or ")
+        self.spec
+            .split_once(" [")
+            .map_or(self.spec, |(names, _)| names)
+            .split(" or ")
     }
 
     /// Its name in the header.
     pub(super) fn heading(&self) -> String {
         let unit = self.unit().map(|unit| format!(" [{unit}]"));
-        self.names().take(1).map(str::to_owned).chain(unit).collect()
+        self.names()
+            .take(1)
+            .map(str::to_owned)
+            .chain(unit)
+            .collect()
     }
 
     pub(super) fn text(&self, row: &Row<'_, T>, units: bool) -> String {
@@ -81,10 +94,22 @@ impl<T> Section<T> {
 }
 
 /// What the fields are about, and a few sentences on it.
-pub(super) const fn titled<T>(title: &'static str, about: &'static str, fields: &'static [Field<T>]) -> Section<T> {
-    Section { title: Some((title, about)), since: Release(0, 0), fields }
+pub(super) const fn titled<T>(
+    title: &'static str,
+    about: &'static str,
+    fields: &'static [Field<T>],
+) -> Section<T> {
+    Section {
+        title: Some((title, about)),
+        since: Release(0, 0),
+        fields,
+    }
 }
 
 pub(super) const fn untitled<T>(fields: &'static [Field<T>]) -> Section<T> {
-    Section { title: None, since: Release(0, 0), fields }
+    Section {
+        title: None,
+        since: Release(0, 0),
+        fields,
+    }
 }

@@ -13,8 +13,11 @@ pub(super) struct Format {
 type Set = fn(&mut Format);
 
 /// The modifiers. CSV is there without being asked for.
-const MODIFIERS: [(&str, Set); 3] =
-    [("csv", |_| {}), ("noheader", |format| format.header = false), ("nounits", |format| format.units = false)];
+const MODIFIERS: [(&str, Set); 3] = [
+    ("csv", |_| {}),
+    ("noheader", |format| format.header = false),
+    ("nounits", |format| format.units = false),
+];
 
 pub(crate) fn modifiers() -> impl Iterator<Item = &'static str> {
     MODIFIERS.iter().map(|(modifier, _)| *modifier)
@@ -23,10 +26,14 @@ pub(crate) fn modifiers() -> impl Iterator<Item = &'static str> {
 impl Format {
     /// Modifiers in any order. CSV is all that there is, so that it need not be named; empty ones are passed over.
     pub(super) fn parse(modifiers: &str) -> Result<Self, Refusal> {
-        let mut format = Self { header: true, units: true };
+        let mut format = Self {
+            header: true,
+            units: true,
+        };
         for typed in modifiers.split(',').filter(|modifier| !modifier.is_empty()) {
             let known = MODIFIERS.iter().find(|(modifier, _)| *modifier == typed);
-            let (_, set) = known.ok_or_else(|| Refusal::new(2, "Format modifier is not recognized.\n"))?;
+            let (_, set) =
+                known.ok_or_else(|| Refusal::new(2, "Format modifier is not recognized.\n"))?;
             set(&mut format);
         }
         Ok(format)
@@ -51,9 +58,21 @@ mod tests {
 
     #[test]
     fn what_is_no_modifier_is_refused() {
-        for wrong in ["CSV", "csv, noheader", "csv noheader", "csv,no_header", "xml", " csv", " "] {
+        for wrong in [
+            "CSV",
+            "csv, noheader",
+            "csv noheader",
+            "csv,no_header",
+            "xml",
+            " csv",
+            " ",
+        ] {
             let refusal = Format::parse(wrong).unwrap_err();
-            assert_eq!((refusal.code, refusal.text.as_str()), (2, "Format modifier is not recognized.\n"), "{wrong}");
+            assert_eq!(
+                (refusal.code, refusal.text.as_str()),
+                (2, "Format modifier is not recognized.\n"),
+                "{wrong}"
+            );
         }
     }
 }

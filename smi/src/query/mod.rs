@@ -80,11 +80,19 @@ pub(crate) struct Request {
 
 /// Reads what stands behind `--query-...=` and `--format=`. Without a format it is CSV, with everything. Fields of all
 /// releases are known here: which one runs is told by the driver, which is not opened for what is wrong anyway.
-pub(crate) fn parse(query: QueryKind, fields: &str, format: Option<&str>) -> Result<Request, Refusal> {
+pub(crate) fn parse(
+    query: QueryKind,
+    fields: &str,
+    format: Option<&str>,
+) -> Result<Request, Refusal> {
     let table = query.table();
     let chosen = table.choose(fields)?;
     let format = Format::parse(format.unwrap_or_default())?;
-    Ok(Request { table, chosen, format })
+    Ok(Request {
+        table,
+        chosen,
+        format,
+    })
 }
 
 pub(crate) fn help(query: QueryKind, release: Release) -> String {

@@ -39,7 +39,12 @@ fn processes(gpu: &Gpu<'_>) -> Vec<Process> {
     match gpu.ask(Query::ComputeProcesses) {
         // PID, memory, GPU instance, compute instance.
         Ok(list) => {
-            let known = |[pid, memory, ..]: &[i128; 4]| Ok(Known { pid: *pid, memory: *memory });
+            let known = |[pid, memory, ..]: &[i128; 4]| {
+                Ok(Known {
+                    pid: *pid,
+                    memory: *memory,
+                })
+            };
             list.numbers().as_chunks().0.iter().map(known).collect()
         }
         Err(code) => vec![Err(code)],

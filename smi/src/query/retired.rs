@@ -14,10 +14,15 @@ pub(super) static TABLE: Table<Page> = Table {
     subjects: &[
         Common::<Page>::SECTIONS,
         &[untitled(&[
-            field("retired_pages.address", |row: &Row<'_, Page>| Ok(format!("0x{:016x}", row.item.known?.address)))
-                .about("Where the page is. With ECC turned on or off it can be another address."),
+            field("retired_pages.address", |row: &Row<'_, Page>| {
+                Ok(format!("0x{:016x}", row.item.known?.address))
+            })
+            .about("Where the page is. With ECC turned on or off it can be another address."),
             field("retired_pages.timestamp", time).about("When the page was taken out of use."),
-            field("retired_pages.cause", |row: &Row<'_, Page>| Ok(row.item.cause.to_owned())).about(
+            field("retired_pages.cause", |row: &Row<'_, Page>| {
+                Ok(row.item.cause.to_owned())
+            })
+            .about(
                 "Why the page was taken out of use, one of two:
  - Double Bit ECC - an error of two bits, which cannot be corrected.
  - Single Bit ECC - several errors of a single bit.",
@@ -46,11 +51,19 @@ struct Known {
 fn pages(gpu: &Gpu<'_>) -> Vec<Page> {
     let of_cause = |(number, cause)| match gpu.ask(Query::RetiredPages(number)) {
         Ok(list) => {
-            let page =
-                |[at_us, address]: &[i128; 2]| Page { cause, known: Ok(Known { at_us: *at_us, address: *address }) };
+            let page = |[at_us, address]: &[i128; 2]| Page {
+                cause,
+                known: Ok(Known {
+                    at_us: *at_us,
+                    address: *address,
+                }),
+            };
             list.numbers().as_chunks().0.iter().map(page).collect()
         }
-        Err(code) => vec![Page { cause, known: Err(code) }],
+        Err(code) => vec![Page {
+            cause,
+            known: Err(code),
+        }],
     };
     CAUSES.into_iter().flat_map(of_cause).collect()
 }

@@ -15,11 +15,17 @@ pub(super) struct Gpu<'a> {
 
 impl<'a> Gpu<'a> {
     pub(super) fn new(context: &'a Context<'a>, index: u32) -> Self {
-        Self { context, index, answers: Cache::default(), system: Cache::default() }
+        Self {
+            context,
+            index,
+            answers: Cache::default(),
+            system: Cache::default(),
+        }
     }
 
     pub(super) fn ask(&self, query: Query) -> Answer {
-        self.answers.get_or_ask(query, || self.context.ask(self.index, query))
+        self.answers
+            .get_or_ask(query, || self.context.ask(self.index, query))
     }
 }
 
@@ -34,6 +40,8 @@ impl<T> Row<'_, T> {
     }
 
     pub(super) fn system(&self, query: SystemQuery) -> Answer {
-        self.gpu.system.get_or_ask(query, || self.gpu.context.system(query))
+        self.gpu
+            .system
+            .get_or_ask(query, || self.gpu.context.system(query))
     }
 }

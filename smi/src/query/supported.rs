@@ -42,7 +42,8 @@ fn clocks(gpu: &Gpu<'_>) -> Vec<Clocks> {
             .numbers()
             .iter()
             .flat_map(|memory| {
-                u32::try_from(*memory).map_or(vec![Err(Code::UNKNOWN)], |memory| with_memory(gpu, memory))
+                u32::try_from(*memory)
+                    .map_or(vec![Err(Code::UNKNOWN)], |memory| with_memory(gpu, memory))
             })
             .collect(),
         Err(code) => vec![Err(code)],
@@ -51,8 +52,20 @@ fn clocks(gpu: &Gpu<'_>) -> Vec<Clocks> {
 
 fn with_memory(gpu: &Gpu<'_>, memory: u32) -> Vec<Clocks> {
     match gpu.ask(Query::SupportedGraphicsClocks(memory)) {
-        Ok(list) => list.numbers().iter().map(|graphics| Ok(Pair { memory, graphics: Ok(*graphics) })).collect(),
-        Err(code) => vec![Ok(Pair { memory, graphics: Err(code) })],
+        Ok(list) => list
+            .numbers()
+            .iter()
+            .map(|graphics| {
+                Ok(Pair {
+                    memory,
+                    graphics: Ok(*graphics),
+                })
+            })
+            .collect(),
+        Err(code) => vec![Ok(Pair {
+            memory,
+            graphics: Err(code),
+        })],
     }
 }
 

@@ -55,13 +55,22 @@ impl<T> AnyTable for Table<T> {
             }
         }
         let find = |name: &str| places.get(name).copied().ok_or_else(|| not_valid(name));
-        names.split(',').filter(|name| !name.is_empty()).map(find).collect()
+        names
+            .split(',')
+            .filter(|name| !name.is_empty())
+            .map(find)
+            .collect()
     }
 
     fn check(&self, chosen: &[usize], release: Release) -> Result<(), Refusal> {
         let fields = self.fields();
-        let missing = chosen.iter().map(|place| fields[*place]).find(|field| !field.is_in(release));
-        missing.and_then(|field| field.names().next()).map_or(Ok(()), |name| Err(not_valid(name)))
+        let missing = chosen
+            .iter()
+            .map(|place| fields[*place])
+            .find(|field| !field.is_in(release));
+        missing
+            .and_then(|field| field.names().next())
+            .map_or(Ok(()), |name| Err(not_valid(name)))
     }
 
     fn header(&self, chosen: &[usize]) -> String {
@@ -86,13 +95,17 @@ impl<T> AnyTable for Table<T> {
         let help = |field: &Field<T>| {
             let mut names: Vec<_> = field.names().collect();
             names.dedup();
-            FieldHelp { names, about: field.about }
+            FieldHelp {
+                names,
+                about: field.about,
+            }
         };
         self.fields().into_iter().map(help).collect()
     }
 
     fn help(&self, switch: &str, release: Release) -> String {
-        let mut text = format!("List of valid properties to query for the switch \"{switch}\":\n\n");
+        let mut text =
+            format!("List of valid properties to query for the switch \"{switch}\":\n\n");
         for section in self.sections() {
             if let Some((title, about)) = section.title.filter(|_| release >= section.since) {
                 let _ = writeln!(text, "Section about {title} properties\n{about}\n");
@@ -107,7 +120,10 @@ impl<T> AnyTable for Table<T> {
 }
 
 fn not_valid(name: &str) -> Refusal {
-    Refusal::new(2, format!("Field \"{name}\" is not a valid field to query.\n\n"))
+    Refusal::new(
+        2,
+        format!("Field \"{name}\" is not a valid field to query.\n\n"),
+    )
 }
 
 fn line(cells: impl Iterator<Item = String>) -> String {

@@ -23,7 +23,11 @@ pub(super) static COMPUTE_POLICY: Form = Form::new("compute-policy", COMPUTE_POL
     .not_in_nvml(&["-l"])
     .takes(&["-i", "--set-timeslice"]);
 
-pub(crate) fn base(arguments: &[String], driver: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
+pub(crate) fn base(
+    arguments: &[String],
+    driver: &dyn QueryBackend,
+    _: &mut dyn Write,
+) -> Result<u8, Stop> {
     let switches = BASE.parse(arguments)?;
     Form::gpus(&switches, driver)?;
     Err(Refusal::not_in_nvml("base-clocks").into())

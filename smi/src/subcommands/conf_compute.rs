@@ -6,13 +6,20 @@ use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject, SystemQuer
 
 use crate::{Refusal, form::Form, headline::headline, subcommand::Stop};
 
-pub(super) static FORM: Form =
-    Form::new("conf-compute", HELP).changing(&["-sm", "-srs", "-skr"]).takes(&["-i", "-sm", "-srs", "-skr"]);
+pub(super) static FORM: Form = Form::new("conf-compute", HELP)
+    .changing(&["-sm", "-srs", "-skr"])
+    .takes(&["-i", "-sm", "-srs", "-skr"]);
 
 /// What can be shown, in the order in which it is.
-const SHOWN: [&str; 10] = ["-gc", "-gg", "-d", "-e", "-f", "-gm", "-grs", "-gkr", "-mgm", "-q"];
+const SHOWN: [&str; 10] = [
+    "-gc", "-gg", "-d", "-e", "-f", "-gm", "-grs", "-gkr", "-mgm", "-q",
+];
 
-pub(crate) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
+pub(crate) fn run(
+    arguments: &[String],
+    driver: &dyn QueryBackend,
+    output: &mut dyn Write,
+) -> Result<u8, Stop> {
     let switches = FORM.parse(arguments)?;
     if switches.first_of(&SHOWN).is_none() {
         return Err(FORM.explain());
@@ -40,11 +47,17 @@ fn show(driver: &dyn QueryBackend, gpus: &[u32], switch: &str) -> Result<String,
             }
             text
         }
-        "-grs" => format!("\nConfidential Compute GPUs Ready state: {}\n\n", settings.ready("ready", "not-ready")),
+        "-grs" => format!(
+            "\nConfidential Compute GPUs Ready state: {}\n\n",
+            settings.ready("ready", "not-ready")
+        ),
         "-gkr" => {
             let advantage = settings.number(SystemQuery::ConfComputeKeyRotation, 0);
-            let advantage = advantage.map_or_else(|| NOT_AVAILABLE.to_owned(), |number| number.to_string());
-            format!("\nConfidential Compute Key Rotation Threshold Attacker Advantage: {advantage}\n\n")
+            let advantage =
+                advantage.map_or_else(|| NOT_AVAILABLE.to_owned(), |number| number.to_string());
+            format!(
+                "\nConfidential Compute Key Rotation Threshold Attacker Advantage: {advantage}\n\n"
+            )
         }
         "-mgm" => format!("Multi-GPU Mode: {}\n", settings.several()),
         _ => format!(
@@ -134,13 +147,19 @@ impl Settings<'_> {
 }
 
 fn memory(driver: &dyn QueryBackend, gpu: u32) -> Result<String, Refusal> {
-    let answer = driver.about(Subject::gpu(gpu), Query::ConfComputeMemorySize).ok();
+    let answer = driver
+        .about(Subject::gpu(gpu), Query::ConfComputeMemorySize)
+        .ok();
     let kib = |place| {
         let size = answer.as_ref().and_then(|answer| answer.at(place));
         size.map_or_else(|| NOT_AVAILABLE.to_owned(), |size| format!("{size} KiB"))
     };
     let line = headline(driver, gpu)?;
-    Ok(format!("{line}\nProtected memory size:   {}\nUnprotected memory size: {}\n", kib(0), kib(1)))
+    Ok(format!(
+        "{line}\nProtected memory size:   {}\nUnprotected memory size: {}\n",
+        kib(0),
+        kib(1)
+    ))
 }
 
 const HELP: &str = "

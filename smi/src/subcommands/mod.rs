@@ -30,13 +30,21 @@ static SUBCOMMANDS: &[Subcommand] = &[
     Subcommand::new(&power::SMOOTHING, power::smoothing),
     Subcommand::new(&power::HINT, |words, _, _| power::HINT.only_explain(words)),
     Subcommand::new(&monitors::GPM, monitors::gpm),
-    Subcommand::new(&monitors::PRM, |words, _, _| monitors::PRM.only_explain(words)),
+    Subcommand::new(&monitors::PRM, |words, _, _| {
+        monitors::PRM.only_explain(words)
+    }),
     Subcommand::new(&monitors::DAEMON, monitors::daemon),
     Subcommand::new(&monitors::REPLAY, monitors::replay),
-    Subcommand::new(&clocks::CLOCKS, |words, _, _| clocks::CLOCKS.only_explain(words)),
+    Subcommand::new(&clocks::CLOCKS, |words, _, _| {
+        clocks::CLOCKS.only_explain(words)
+    }),
     Subcommand::new(&clocks::BASE, clocks::base),
-    Subcommand::new(&clocks::BOOST_SLIDER, |words, _, _| clocks::BOOST_SLIDER.only_explain(words)),
-    Subcommand::new(&clocks::COMPUTE_POLICY, |words, _, _| clocks::COMPUTE_POLICY.only_explain(words)),
+    Subcommand::new(&clocks::BOOST_SLIDER, |words, _, _| {
+        clocks::BOOST_SLIDER.only_explain(words)
+    }),
+    Subcommand::new(&clocks::COMPUTE_POLICY, |words, _, _| {
+        clocks::COMPUTE_POLICY.only_explain(words)
+    }),
 ];
 
 pub(super) fn all() -> impl Iterator<Item = &'static Subcommand> {

@@ -6,25 +6,39 @@ use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject};
 
 use crate::{Refusal, form::Form, monitor, return_code, subcommand::Stop};
 
-pub(super) static GPM: Form = Form::new("gpm", GPM_HELP).changing(&["-s"]).takes(&["-i", "-s"]);
+pub(super) static GPM: Form = Form::new("gpm", GPM_HELP)
+    .changing(&["-s"])
+    .takes(&["-i", "-s"]);
 
-pub(super) static PRM: Form =
-    Form::new("prm", PRM_HELP).not_in_nvml(&["-l", "-n", "-f", "-p", "-c"]).takes(&["-i", "-n", "-p", "-c"]);
+pub(super) static PRM: Form = Form::new("prm", PRM_HELP)
+    .not_in_nvml(&["-l", "-n", "-f", "-p", "-c"])
+    .takes(&["-i", "-n", "-p", "-c"]);
 
-pub(super) static DAEMON: Form =
-    Form::new("daemon", DAEMON_USAGE).monitor(DAEMON_ABOUT).refused().takes(&["-i", "-d", "-s", "-p", "-j"]);
+pub(super) static DAEMON: Form = Form::new("daemon", DAEMON_USAGE)
+    .monitor(DAEMON_ABOUT)
+    .refused()
+    .takes(&["-i", "-d", "-s", "-p", "-j"]);
 
-pub(super) static REPLAY: Form =
-    Form::new("replay", REPLAY_USAGE).monitor(REPLAY_ABOUT).refused().takes(&["-i", "-s", "-f", "-b", "-e", "-r"]);
+pub(super) static REPLAY: Form = Form::new("replay", REPLAY_USAGE)
+    .monitor(REPLAY_ABOUT)
+    .refused()
+    .takes(&["-i", "-s", "-f", "-b", "-e", "-r"]);
 
-pub(crate) fn gpm(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
+pub(crate) fn gpm(
+    arguments: &[String],
+    driver: &dyn QueryBackend,
+    output: &mut dyn Write,
+) -> Result<u8, Stop> {
     let switches = GPM.parse(arguments)?;
     if !switches.has("-g") {
         return Err(GPM.explain());
     }
     // All GPUs stream, or none: one line tells.
     let gpu = Form::gpus(&switches, driver)?[0];
-    let state = match driver.about(Subject::gpu(gpu), Query::GpmStreaming).map(|answer| answer.at(0)) {
+    let state = match driver
+        .about(Subject::gpu(gpu), Query::GpmStreaming)
+        .map(|answer| answer.at(0))
+    {
         Ok(Some(0)) => "DISABLED",
         Ok(Some(_)) => "ENABLED",
         Ok(None) => "N/A",
@@ -34,13 +48,21 @@ pub(crate) fn gpm(arguments: &[String], driver: &dyn QueryBackend, output: &mut 
     Ok(0)
 }
 
-pub(crate) fn daemon(arguments: &[String], _: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
+pub(crate) fn daemon(
+    arguments: &[String],
+    _: &dyn QueryBackend,
+    _: &mut dyn Write,
+) -> Result<u8, Stop> {
     DAEMON.parse(arguments)?;
     let text = "gpumon: 'daemon' belongs to NVIDIA's own nvidia-smi; 'gpumon serve' watches GPUs in the background\n";
     Err(Refusal::not_done(text).into())
 }
 
-pub(crate) fn replay(arguments: &[String], _: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
+pub(crate) fn replay(
+    arguments: &[String],
+    _: &dyn QueryBackend,
+    _: &mut dyn Write,
+) -> Result<u8, Stop> {
     REPLAY.parse(arguments)?;
     let text = "gpumon: 'replay' reads what 'nvidia-smi daemon' wrote; use NVIDIA's own nvidia-smi for it\n";
     Err(Refusal::not_done(text).into())

@@ -6,7 +6,9 @@ use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject};
 
 use crate::{Refusal, form::Form, headline::headline, subcommand::Stop};
 
-pub(super) static PCI: Form = Form::new("pci", PCI_HELP).changing(&["-cErrCnt"]).takes(&["-i"]);
+pub(super) static PCI: Form = Form::new("pci", PCI_HELP)
+    .changing(&["-cErrCnt"])
+    .takes(&["-i"]);
 
 pub(super) static C2C: Form = Form::new("c2c", C2C_HELP).takes(&["-i", "-l"]);
 
@@ -39,7 +41,11 @@ const C2C_COUNT: u32 = 170;
 const C2C_STATUS: u32 = 171;
 const C2C_SPEED: u32 = 172;
 
-pub(crate) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
+pub(crate) fn run(
+    arguments: &[String],
+    driver: &dyn QueryBackend,
+    output: &mut dyn Write,
+) -> Result<u8, Stop> {
     let switches = PCI.parse(arguments)?;
     if switches.is_empty() {
         return Err(PCI.explain());
@@ -50,7 +56,8 @@ pub(crate) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut 
         if switches.has("-gErrCnt") {
             text.push_str(&counters(driver, gpu, &ERRORS));
             text.push_str(&line("LANE_ERROR", ""));
-            let lanes = (0..LANES).map_while(|lane| Some((lane, field(driver, gpu, LANE_ERRORS, lane)?)));
+            let lanes =
+                (0..LANES).map_while(|lane| Some((lane, field(driver, gpu, LANE_ERRORS, lane)?)));
             text.extend(lanes.map(|(lane, errors)| format!("\t lane {lane:>2}: {errors}\n")));
         }
         if switches.has("-gCnt") {
@@ -61,9 +68,15 @@ pub(crate) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut 
     Ok(0)
 }
 
-pub(crate) fn c2c(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
+pub(crate) fn c2c(
+    arguments: &[String],
+    driver: &dyn QueryBackend,
+    output: &mut dyn Write,
+) -> Result<u8, Stop> {
     let switches = C2C.parse(arguments)?;
-    let Some(shown) = switches.first_of(&["-s", "-e", "-gLowPwrInfo"]) else { return Err(C2C.explain()) };
+    let Some(shown) = switches.first_of(&["-s", "-e", "-gLowPwrInfo"]) else {
+        return Err(C2C.explain());
+    };
     let chosen = switches.number("-l")?;
     let links: Vec<(u32, u32)> = Form::gpus(&switches, driver)?
         .into_iter()
@@ -78,12 +91,15 @@ pub(crate) fn c2c(arguments: &[String], driver: &dyn QueryBackend, output: &mut 
     }
     for (gpu, count) in links {
         writeln!(output, "{}", headline(driver, gpu)?)?;
-        for link in (0..count).filter(|link| chosen.is_none_or(|chosen| chosen == i64::from(*link))) {
+        for link in (0..count).filter(|link| chosen.is_none_or(|chosen| chosen == i64::from(*link)))
+        {
             let up = field(driver, gpu, C2C_STATUS, link) == Some(1);
-            let speed = field(driver, gpu, C2C_SPEED, link).filter(|_| up).map_or_else(
-                || "<inactive>".to_owned(),
-                |mb_per_s| format!("{}.{:03} GB/s", mb_per_s / 1000, mb_per_s % 1000),
-            );
+            let speed = field(driver, gpu, C2C_SPEED, link)
+                .filter(|_| up)
+                .map_or_else(
+                    || "<inactive>".to_owned(),
+                    |mb_per_s| format!("{}.{:03} GB/s", mb_per_s / 1000, mb_per_s % 1000),
+                );
             writeln!(output, "\t C2C Link {link}: {speed}")?;
         }
     }
@@ -91,12 +107,16 @@ pub(crate) fn c2c(arguments: &[String], driver: &dyn QueryBackend, output: &mut 
 }
 
 fn field(driver: &dyn QueryBackend, gpu: u32, field: u32, scope: u32) -> Option<i128> {
-    driver.about(Subject::gpu(gpu), Query::Field(field, scope)).ok()?.at(0)
+    driver
+        .about(Subject::gpu(gpu), Query::Field(field, scope))
+        .ok()?
+        .at(0)
 }
 
 fn counters(driver: &dyn QueryBackend, gpu: u32, fields: &[(u32, &str)]) -> String {
     let lines = fields.iter().map(|(id, name)| {
-        let count = field(driver, gpu, *id, 0).map_or_else(|| "N/A".to_owned(), |count| count.to_string());
+        let count =
+            field(driver, gpu, *id, 0).map_or_else(|| "N/A".to_owned(), |count| count.to_string());
         line(name, &count)
     });
     lines.collect()

@@ -6,12 +6,18 @@ use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject};
 
 use crate::{Refusal, form::Form, subcommand::Stop};
 
-pub(super) static PROFILES: Form =
-    Form::new("power-profiles", PROFILES_HELP).changing(&["-sr", "-cr"]).takes(&["-i", "-sr", "-cr"]);
+pub(super) static PROFILES: Form = Form::new("power-profiles", PROFILES_HELP)
+    .changing(&["-sr", "-cr"])
+    .takes(&["-i", "-sr", "-cr"]);
 
 pub(super) static SMOOTHING: Form = Form::new("power-smoothing", SMOOTHING_HELP)
-    .changing(&["-spp", "-ptf", "-rur", "-rdr", "-rdh", "-s", "-spf", "-pfawm", "-pftwm", "-pfao"])
-    .takes(&["-i", "-p", "-spp", "-ptf", "-rur", "-rdr", "-rdh", "-s", "-spf", "-pfawm", "-pftwm", "-pfao"]);
+    .changing(&[
+        "-spp", "-ptf", "-rur", "-rdr", "-rdh", "-s", "-spf", "-pfawm", "-pftwm", "-pfao",
+    ])
+    .takes(&[
+        "-i", "-p", "-spp", "-ptf", "-rur", "-rdr", "-rdh", "-s", "-spf", "-pfawm", "-pftwm",
+        "-pfao",
+    ]);
 
 pub(super) static HINT: Form = Form::new("power-hint", HINT_HELP)
     .not_in_nvml(&["-l", "-gc", "-mc", "-t", "-p"])
@@ -22,24 +28,46 @@ pub(super) static HINT: Form = Form::new("power-hint", HINT_HELP)
 const SMOOTHING_FIELD: u32 = 257;
 
 /// What a GPU that has profiles shows of them is left to NVIDIA's own tool.
-pub(crate) fn profiles(arguments: &[String], driver: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
+pub(crate) fn profiles(
+    arguments: &[String],
+    driver: &dyn QueryBackend,
+    _: &mut dyn Write,
+) -> Result<u8, Stop> {
     let switches = PROFILES.parse(arguments)?;
-    let Some(switch) = switches.first_of(&["-l", "-ld", "-gr", "-ge"]) else { return Err(PROFILES.explain()) };
+    let Some(switch) = switches.first_of(&["-l", "-ld", "-gr", "-ge"]) else {
+        return Err(PROFILES.explain());
+    };
     let gpus = Form::gpus(&switches, driver)?;
-    if gpus.iter().any(|gpu| driver.about(Subject::gpu(*gpu), Query::WorkloadPowerProfiles).is_ok()) {
+    if gpus.iter().any(|gpu| {
+        driver
+            .about(Subject::gpu(*gpu), Query::WorkloadPowerProfiles)
+            .is_ok()
+    }) {
         return Err(Refusal::not_in_nvml(&format!("power-profiles {switch}")).into());
     }
-    Err(Refusal::new(3, "Workload Power Profiles feature is not supported on this device.\n").into())
+    Err(Refusal::new(
+        3,
+        "Workload Power Profiles feature is not supported on this device.\n",
+    )
+    .into())
 }
 
 /// What a GPU that can smooth shows of it is left to NVIDIA's own tool.
-pub(crate) fn smoothing(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
+pub(crate) fn smoothing(
+    arguments: &[String],
+    driver: &dyn QueryBackend,
+    output: &mut dyn Write,
+) -> Result<u8, Stop> {
     let switches = SMOOTHING.parse(arguments)?;
     if !switches.has("-ppd") {
         return Err(SMOOTHING.explain());
     }
     let gpus = Form::gpus(&switches, driver)?;
-    if gpus.iter().any(|gpu| driver.about(Subject::gpu(*gpu), Query::Field(SMOOTHING_FIELD, 0)).is_ok()) {
+    if gpus.iter().any(|gpu| {
+        driver
+            .about(Subject::gpu(*gpu), Query::Field(SMOOTHING_FIELD, 0))
+            .is_ok()
+    }) {
         return Err(Refusal::not_in_nvml("power-smoothing -ppd").into());
     }
     for _ in gpus {

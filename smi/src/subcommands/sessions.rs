@@ -6,9 +6,13 @@ use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject};
 
 use crate::{form::Form, scroll::Scroll, subcommand::Stop, ticker::Ticker};
 
-pub(super) static ENCODER: Form = Form::new("encodersessions", ENCODER_HELP).takes(&["-i"]).may_take(&["-l"]);
+pub(super) static ENCODER: Form = Form::new("encodersessions", ENCODER_HELP)
+    .takes(&["-i"])
+    .may_take(&["-l"]);
 
-pub(super) static CAPTURE: Form = Form::new("fbcsessions", CAPTURE_HELP).takes(&["-i"]).may_take(&["-l"]);
+pub(super) static CAPTURE: Form = Form::new("fbcsessions", CAPTURE_HELP)
+    .takes(&["-i"])
+    .may_take(&["-l"]);
 
 /// After so many rows the heading comes again.
 const ROWS: usize = 20;
@@ -17,12 +21,36 @@ const ROWS: usize = 20;
 const PLAIN: u64 = 1;
 const LOOP: u64 = 5;
 
-pub(crate) fn encoder(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
-    scroll(&ENCODER, arguments, driver, output, ENCODER_HEADING, Query::EncoderSessions, encoder_row)
+pub(crate) fn encoder(
+    arguments: &[String],
+    driver: &dyn QueryBackend,
+    output: &mut dyn Write,
+) -> Result<u8, Stop> {
+    scroll(
+        &ENCODER,
+        arguments,
+        driver,
+        output,
+        ENCODER_HEADING,
+        Query::EncoderSessions,
+        encoder_row,
+    )
 }
 
-pub(crate) fn capture(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
-    scroll(&CAPTURE, arguments, driver, output, CAPTURE_HEADING, Query::FbcSessions, capture_row)
+pub(crate) fn capture(
+    arguments: &[String],
+    driver: &dyn QueryBackend,
+    output: &mut dyn Write,
+) -> Result<u8, Stop> {
+    scroll(
+        &CAPTURE,
+        arguments,
+        driver,
+        output,
+        CAPTURE_HEADING,
+        Query::FbcSessions,
+        capture_row,
+    )
 }
 
 fn scroll(
@@ -35,8 +63,12 @@ fn scroll(
     row: fn(u32, Option<&[i128]>) -> String,
 ) -> Result<u8, Stop> {
     let switches = form.parse(arguments)?;
-    let seconds = switches.number("-l")?.and_then(|seconds| u64::try_from(seconds).ok());
-    let seconds = seconds.unwrap_or(if switches.has("-l") { LOOP } else { PLAIN }).max(1);
+    let seconds = switches
+        .number("-l")?
+        .and_then(|seconds| u64::try_from(seconds).ok());
+    let seconds = seconds
+        .unwrap_or(if switches.has("-l") { LOOP } else { PLAIN })
+        .max(1);
     let gpus = Form::gpus(&switches, driver)?;
     let mut scroll = Scroll::new(output, None, heading.to_owned(), ROWS)?;
     let mut ticker = Ticker::start(Duration::from_secs(seconds))?;
@@ -56,7 +88,11 @@ pub(super) fn rows(
     query: Query,
     row: fn(u32, Option<&[i128]>) -> String,
 ) -> Vec<String> {
-    let width = if query == Query::EncoderSessions { 7 } else { 11 };
+    let width = if query == Query::EncoderSessions {
+        7
+    } else {
+        11
+    };
     let mut rows = Vec::new();
     for gpu in gpus {
         let answer = driver.about(Subject::gpu(*gpu), query).ok();
@@ -64,7 +100,11 @@ pub(super) fn rows(
         if numbers.len() < width {
             rows.push(row(*gpu, None));
         }
-        rows.extend(numbers.chunks_exact(width).map(|session| row(*gpu, Some(session))));
+        rows.extend(
+            numbers
+                .chunks_exact(width)
+                .map(|session| row(*gpu, Some(session))),
+        );
     }
     rows
 }
@@ -83,12 +123,23 @@ pub(super) fn encoder_row(gpu: u32, session: Option<&[i128]>) -> String {
         Some(_) => "N/A",
         None => "-",
     };
-    format!("{gpu:>5} {id:>7} {pid:>10} {codec:>7} {width:>7} {height:>7} {frames:>7} {latency:>11}")
+    format!(
+        "{gpu:>5} {id:>7} {pid:>10} {codec:>7} {width:>7} {height:>7} {frames:>7} {latency:>11}"
+    )
 }
 
 pub(super) fn capture_row(gpu: u32, session: Option<&[i128]>) -> String {
-    let [id, pid, display, most_wide, most_high, wide, high, frames, latency] =
-        words(session, [0, 1, 2, 5, 6, 7, 8, 9, 10]);
+    let [
+        id,
+        pid,
+        display,
+        most_wide,
+        most_high,
+        wide,
+        high,
+        frames,
+        latency,
+    ] = words(session, [0, 1, 2, 5, 6, 7, 8, 9, 10]);
     // `nvmlFBCSessionType_t`.
     let kind = match session.map(|session| session[3]) {
         Some(1) => "ToSys",

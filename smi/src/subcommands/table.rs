@@ -4,7 +4,11 @@
 pub(super) fn framed(width: usize, heading: &[&str], groups: &[Vec<String>]) -> String {
     let rule = format!("+{}+\n", "-".repeat(width));
     let line = |text: &str| format!("|{text:<width$}|\n");
-    let heading = heading.iter().map(|text| line(text)).collect::<Vec<_>>().concat();
+    let heading = heading
+        .iter()
+        .map(|text| line(text))
+        .collect::<Vec<_>>()
+        .concat();
     let double_rule = format!("|{}|\n", "=".repeat(width));
     let groups: Vec<String> = groups
         .iter()

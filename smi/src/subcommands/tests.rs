@@ -45,11 +45,23 @@ fn divided() -> ScriptedBackend {
         .numbers(0, Query::GpuInstances(9), &[1, 4, 4])
         .text(0, Query::ComputeInstanceProfileName(1, 0), "MIG 1c.3g.71gb")
         .text(0, Query::ComputeInstanceProfileName(1, 2), "MIG 3g.71gb")
-        .numbers(0, Query::ComputeInstanceProfile(1, 0), &[0, 1, 3, 20, 3, 3, 0, 3, 0])
-        .numbers(0, Query::ComputeInstanceProfile(1, 2), &[2, 3, 1, 60, 3, 3, 0, 3, 0])
+        .numbers(
+            0,
+            Query::ComputeInstanceProfile(1, 0),
+            &[0, 1, 3, 20, 3, 3, 0, 3, 0],
+        )
+        .numbers(
+            0,
+            Query::ComputeInstanceProfile(1, 2),
+            &[2, 3, 1, 60, 3, 3, 0, 3, 0],
+        )
         .numbers(0, Query::ComputeInstanceCapacity(1, 0), &[2])
         .numbers(0, Query::ComputeInstances(1, 0), &[4, 0, 1])
-        .numbers(0, Query::ComputeInstancePlacements(1, 0), &[0, 1, 1, 1, 2, 1])
+        .numbers(
+            0,
+            Query::ComputeInstancePlacements(1, 0),
+            &[0, 1, 1, 1, 2, 1],
+        )
         .numbers(0, Query::ComputeInstancePlacements(1, 2), &[0, 4])
 }
 
@@ -94,11 +106,9 @@ fn profiles_stand_as_nvidia_smi_writes_them() {
 
 #[test]
 fn placements_are_sets_of_starts() {
-    let driver = divisible().numbers(0, Query::GpuInstancePlacements(14), &[0, 2, 2, 2, 4, 2]).numbers(
-        0,
-        Query::GpuInstancePlacements(0),
-        &[0, 8],
-    );
+    let driver = divisible()
+        .numbers(0, Query::GpuInstancePlacements(14), &[0, 2, 2, 2, 4, 2])
+        .numbers(0, Query::GpuInstancePlacements(0), &[0, 8]);
     assert_eq!(
         typed("mig -lgipp", &driver).0,
         "GPU  0 Profile ID 14 Placements: {0,2,4}:2\nGPU  0 Profile ID  0 Placement : {0}:8\n"
@@ -155,14 +165,21 @@ fn instances_have_tables() {
         typed("mig -lcipp", &divided()).0,
         "GPU  0 GI  1 Profile ID  0 Placements: {0,1,2}:1\nGPU  0 GI  1 Profile ID  2 Placement : {0}:4\n"
     );
-    assert_eq!(typed("mig -lci -gi 11", &divided()).0, "No compute instances found: Not Found\n");
+    assert_eq!(
+        typed("mig -lci -gi 11", &divided()).0,
+        "No compute instances found: Not Found\n"
+    );
 }
 
 #[test]
 fn without_mig_mode_there_are_no_instances() {
     for listing in ["-lgi", "-lci", "-lcip", "-lcipp"] {
         let expected = ("No MIG-enabled devices found.\n".to_owned(), 0);
-        assert_eq!(typed(&format!("mig {listing}"), &divisible()), expected, "{listing}");
+        assert_eq!(
+            typed(&format!("mig {listing}"), &divisible()),
+            expected,
+            "{listing}"
+        );
     }
 }
 
@@ -207,7 +224,9 @@ fn pcie_counts_errors_and_bytes() {
         .numbers(0, Query::Field(198, 0), &[1_938_695_316]);
     assert_eq!(
         typed("pci -gCnt", &driver).0,
-        format!("{HEADLINE}    TX_BYTES:                4049803632\n    RX_BYTES:                1938695316\n")
+        format!(
+            "{HEADLINE}    TX_BYTES:                4049803632\n    RX_BYTES:                1938695316\n"
+        )
     );
     let (text, _) = typed("pci -gErrCnt", &driver);
     assert!(
@@ -216,17 +235,22 @@ fn pcie_counts_errors_and_bytes() {
         )),
         "{text}"
     );
-    assert!(text.ends_with("    LANE_ERROR:              \n\t lane  0: 12\n\t lane  1: 0\n"), "{text}");
+    assert!(
+        text.ends_with("    LANE_ERROR:              \n\t lane  0: 12\n\t lane  1: 0\n"),
+        "{text}"
+    );
 }
 
 #[test]
 fn chip_to_chip_links_are_up_or_there_are_none() {
-    assert_eq!(typed("c2c -s", &one()), ("No Devices support C2C.\n".to_owned(), 3));
-    let driver = one().numbers(0, Query::Field(170, 0), &[2]).numbers(0, Query::Field(171, 0), &[1]).numbers(
-        0,
-        Query::Field(172, 0),
-        &[44_712],
+    assert_eq!(
+        typed("c2c -s", &one()),
+        ("No Devices support C2C.\n".to_owned(), 3)
     );
+    let driver = one()
+        .numbers(0, Query::Field(170, 0), &[2])
+        .numbers(0, Query::Field(171, 0), &[1])
+        .numbers(0, Query::Field(172, 0), &[44_712]);
     assert_eq!(
         typed("c2c -s", &driver).0,
         format!("{HEADLINE}\t C2C Link 0: 44.712 GB/s\n\t C2C Link 1: <inactive>\n")
@@ -246,11 +270,17 @@ fn sessions_stand_in_columns() {
             "    0         -         -         -         -         -           -             -       -       -     -     -         -             -"
         ]
     );
-    let driver = one().numbers(0, Query::EncoderSessions, &[4, 1234, 1, 1920, 1080, 60, 1500]).numbers(
-        0,
-        Query::FbcSessions,
-        &[1, 99, 0, 2, 5, 3840, 2160, 1920, 1080, 60, 16],
-    );
+    let driver = one()
+        .numbers(
+            0,
+            Query::EncoderSessions,
+            &[4, 1234, 1, 1920, 1080, 60, 1500],
+        )
+        .numbers(
+            0,
+            Query::FbcSessions,
+            &[1, 99, 0, 2, 5, 3840, 2160, 1920, 1080, 60, 16],
+        );
     assert_eq!(
         rows(&driver, Query::EncoderSessions, sessions::encoder_row),
         ["    0       4       1234    HEVC    1920    1080      60        1500"]
@@ -268,18 +298,35 @@ fn a_drain_state_is_that_of_a_place_on_the_bus() {
     let driver = one().system(SystemQuery::DrainState(0, 6, 0), Ok(Value::number(0)));
     assert_eq!(
         typed("drain -q -p 0000:06:00.0", &driver),
-        ("The current drain state of GPU 00000000:06:00.0 is: not draining.\n".to_owned(), 0)
+        (
+            "The current drain state of GPU 00000000:06:00.0 is: not draining.\n".to_owned(),
+            0
+        )
     );
-    assert_eq!(typed("drain -q -p 0000:99:00.0", &driver), ("Failed to query the GPU drain state.\n".to_owned(), 255));
-    assert_eq!(typed("drain -q", &driver), ("Must specify -p with this option.\n".to_owned(), 2));
+    assert_eq!(
+        typed("drain -q -p 0000:99:00.0", &driver),
+        ("Failed to query the GPU drain state.\n".to_owned(), 255)
+    );
+    assert_eq!(
+        typed("drain -q", &driver),
+        ("Must specify -p with this option.\n".to_owned(), 2)
+    );
     assert_eq!(typed("drain -q -p x", &driver).1, 2);
 }
 
 #[test]
 fn what_a_gpu_can_not_do_is_told() {
     for (line, expected, code) in [
-        ("power-profiles -l", "Workload Power Profiles feature is not supported on this device.\n", 3),
-        ("power-smoothing -ppd", "Power Smoothing is not supported on this device.\n", 0),
+        (
+            "power-profiles -l",
+            "Workload Power Profiles feature is not supported on this device.\n",
+            3,
+        ),
+        (
+            "power-smoothing -ppd",
+            "Power Smoothing is not supported on this device.\n",
+            0,
+        ),
         ("vgpu", "No supported devices in vGPU mode\n", 0),
         ("vgpu -s", "No supported devices in vGPU mode\n", 0),
         ("vgpu -i 9", "No devices were found\n", 6),
@@ -289,7 +336,10 @@ fn what_a_gpu_can_not_do_is_told() {
     let host = one().answer(Subject::gpu(0), Query::HostVgpuMode, Ok(Value::number(1)));
     assert_eq!(typed("vgpu -s", &host).1, 3);
     let streaming = one().numbers(0, Query::GpmStreaming, &[0]);
-    assert_eq!(typed("gpm -g", &streaming).0, "GPM stream state: DISABLED\n");
+    assert_eq!(
+        typed("gpm -g", &streaming).0,
+        "GPM stream state: DISABLED\n"
+    );
 }
 
 #[test]
@@ -297,10 +347,16 @@ fn every_subcommand_explains_itself_and_knows_no_other_switch() {
     for subcommand in super::SUBCOMMANDS {
         let name = subcommand.form.name;
         let (help, code) = typed(&format!("{name} -h"), &one());
-        assert!(help.contains("[-h | --help]:") && code == 0, "{name}: {help}");
+        assert!(
+            help.contains("[-h | --help]:") && code == 0,
+            "{name}: {help}"
+        );
         let (text, code) = typed(&format!("{name} --bogus"), &one());
         let monitor = ["daemon", "dmon", "pmon", "replay"].contains(&name);
-        assert!(text.starts_with("Option \"--bogus\" is not recognized.\n"), "{name}: {text}");
+        assert!(
+            text.starts_with("Option \"--bogus\" is not recognized.\n"),
+            "{name}: {text}"
+        );
         assert_eq!(code, if monitor { 0 } else { 2 }, "{name}");
     }
 }
@@ -324,7 +380,10 @@ fn what_changes_a_gpu_is_refused() {
     ] {
         let (text, code) = typed(line, &one());
         assert_eq!(code, 3, "{line}");
-        assert!(text.contains("changes the GPU, which gpumon never does"), "{line}: {text}");
+        assert!(
+            text.contains("changes the GPU, which gpumon never does"),
+            "{line}: {text}"
+        );
         assert_eq!(text.lines().count(), 1, "{line}");
     }
     assert_eq!(
@@ -335,11 +394,19 @@ fn what_changes_a_gpu_is_refused() {
 
 #[test]
 fn what_nvml_does_not_tell_is_refused() {
-    for line in
-        ["base-clocks", "boost-slider -l", "compute-policy -l", "clocks --sync-boost-list", "prm -l", "power-hint -l"]
-    {
+    for line in [
+        "base-clocks",
+        "boost-slider -l",
+        "compute-policy -l",
+        "clocks --sync-boost-list",
+        "prm -l",
+        "power-hint -l",
+    ] {
         let (text, code) = typed(line, &one());
         assert_eq!(code, 3, "{line}");
-        assert!(text.starts_with("gpumon: NVML does not tell what '"), "{line}: {text}");
+        assert!(
+            text.starts_with("gpumon: NVML does not tell what '"),
+            "{line}: {text}"
+        );
     }
 }

@@ -34,11 +34,20 @@ pub(super) static FORM: Form = Form::new("vgpu", HELP)
     ]);
 
 /// What a host shows of its virtual GPUs is left to NVIDIA's own tool.
-pub(crate) fn run(arguments: &[String], driver: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
+pub(crate) fn run(
+    arguments: &[String],
+    driver: &dyn QueryBackend,
+    _: &mut dyn Write,
+) -> Result<u8, Stop> {
     let switches = FORM.parse(arguments)?;
     let gpus = Form::gpus(&switches, driver)?;
-    if gpus.iter().any(|gpu| driver.about(Subject::gpu(*gpu), Query::HostVgpuMode).is_ok()) {
-        let text = "gpumon: 'vgpu' of a host is not shown by gpumon; use NVIDIA's own nvidia-smi for it\n";
+    if gpus.iter().any(|gpu| {
+        driver
+            .about(Subject::gpu(*gpu), Query::HostVgpuMode)
+            .is_ok()
+    }) {
+        let text =
+            "gpumon: 'vgpu' of a host is not shown by gpumon; use NVIDIA's own nvidia-smi for it\n";
         return Err(Refusal::not_done(text).into());
     }
     Err(Refusal::new(0, "No supported devices in vGPU mode\n").into())

@@ -59,8 +59,12 @@ impl Row {
             performance: number(&ask(Query::PerformanceState), 0, performance_state),
             power: watts(&ask(Query::PowerUsage)),
             limit: watts(&ask(Query::EnforcedPowerLimit)),
-            memory: ask(Query::MemoryInfo).ok().and_then(|memory| Some((memory.at(3)?, memory.at(0)?))),
-            utilization: number(&ask(Query::UtilizationRates), 0, |percent| format!("{percent}%")),
+            memory: ask(Query::MemoryInfo)
+                .ok()
+                .and_then(|memory| Some((memory.at(3)?, memory.at(0)?))),
+            utilization: number(&ask(Query::UtilizationRates), 0, |percent| {
+                format!("{percent}%")
+            }),
             compute: compute_mode(&ask(Query::ComputeMode)),
             mig: match &mig {
                 Ok(mode) if mode.at(0) == Some(1) && mode.at(1) == Some(0) => "Enabled*",
@@ -70,7 +74,11 @@ impl Row {
                 Err(code) => text::missing(*code),
             },
             is_mig,
-            mig_devices: if is_mig { MigDevice::read_all(context, gpu) } else { Vec::new() },
+            mig_devices: if is_mig {
+                MigDevice::read_all(context, gpu)
+            } else {
+                Vec::new()
+            },
             processes: Process::read_all(context, gpu),
             inforom_is_corrupt: false,
         };
@@ -82,9 +90,10 @@ impl Row {
     }
 
     pub(super) fn render(&self) -> String {
-        let memory = self
-            .memory
-            .map_or_else(|| "N/A  ".to_owned(), |(used, total)| format!("{:>4}MiB / {:>6}MiB", mib(used), mib(total)));
+        let memory = self.memory.map_or_else(
+            || "N/A  ".to_owned(),
+            |(used, total)| format!("{:>4}MiB / {:>6}MiB", mib(used), mib(total)),
+        );
         format!(
             "| {index:>3}  {name:<27}    {persistence:<3} |   {bus_id:<16} {display:>3} | {ecc:>20} |\n\
              | {fan:>3}  {temperature:>4}    {performance:<3}          {power:>5} / {limit:>5} | {memory:>22} | \
@@ -134,7 +143,9 @@ fn ecc(context: &Context<'_>, gpu: u32, is_mig: bool) -> String {
     match context.ask(gpu, Query::EccMode) {
         Ok(mode) if mode.at(0) == Some(0) => "Off".to_owned(),
         Ok(_) if is_mig => "On".to_owned(),
-        Ok(_) => number(&context.ask(gpu, Query::TotalEccErrors(1, 0)), 0, |count| count.to_string()),
+        Ok(_) => number(&context.ask(gpu, Query::TotalEccErrors(1, 0)), 0, |count| {
+            count.to_string()
+        }),
         Err(code) => text::missing(code).to_owned(),
     }
 }
@@ -148,7 +159,11 @@ fn watts(answer: &Answer) -> String {
 }
 
 fn performance_state(state: i128) -> String {
-    if state > 15 { "N/A".to_owned() } else { format!("P{state}") }
+    if state > 15 {
+        "N/A".to_owned()
+    } else {
+        format!("P{state}")
+    }
 }
 
 fn compute_mode(answer: &Answer) -> &'static str {

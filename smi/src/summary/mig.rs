@@ -24,8 +24,13 @@ pub(super) struct MigDevice {
 
 impl MigDevice {
     pub(super) fn read_all(context: &Context<'_>, gpu: u32) -> Vec<Self> {
-        let devices = context.ask(gpu, Query::MigDevices).map_or_else(|_| Vec::new(), |list| list.numbers().to_vec());
-        devices.into_iter().map(|device| Self::read(context, Subject::mig(gpu, device as u32), device as u32)).collect()
+        let devices = context
+            .ask(gpu, Query::MigDevices)
+            .map_or_else(|_| Vec::new(), |list| list.numbers().to_vec());
+        devices
+            .into_iter()
+            .map(|device| Self::read(context, Subject::mig(gpu, device as u32), device as u32))
+            .collect()
     }
 
     fn read(context: &Context<'_>, subject: Subject, index: u32) -> Self {
@@ -43,13 +48,22 @@ impl MigDevice {
             bar1: (number(&bar1, 2, size), number(&bar1, 0, size)),
             multiprocessors: plain(0),
             // Uncorrected errors of its own caches since the driver was loaded: all that is counted per instance.
-            ecc: number(&ask(Query::MemoryErrors(1, 0, 7)), 0, |count| count.to_string()),
+            ecc: number(&ask(Query::MemoryErrors(1, 0, 7)), 0, |count| {
+                count.to_string()
+            }),
             engines: [plain(1), plain(3), plain(2), plain(5), plain(4)],
         }
     }
 
     fn render(&self, gpu: u32) -> String {
-        let Self { index, gpu_instance, compute_instance, multiprocessors, ecc, .. } = self;
+        let Self {
+            index,
+            gpu_instance,
+            compute_instance,
+            multiprocessors,
+            ecc,
+            ..
+        } = self;
         let [copy, encoders, decoders, ofas, jpegs] = &self.engines;
         // Their last letters stand below each other, up to the size that needs the room behind.
         let ((used, total), (bar1_used, bar1_total)) = (&self.memory, &self.bar1);
@@ -63,7 +77,8 @@ impl MigDevice {
     }
 }
 
-const BORDER: &str = "+------------------+----------------------------------+-----------+-----------------------+\n";
+const BORDER: &str =
+    "+------------------+----------------------------------+-----------+-----------------------+\n";
 
 pub(super) fn render(rows: &[Row]) -> String {
     if !rows.iter().any(|row| row.is_mig) {
@@ -79,8 +94,14 @@ pub(super) fn render(rows: &[Row]) -> String {
          |                  |                                  |        ECC|                       |\n\
          |==================+==================================+===========+=======================|\n"
     );
-    let devices: Vec<String> =
-        rows.iter().flat_map(|row| row.mig_devices.iter().map(|device| device.render(row.index))).collect();
+    let devices: Vec<String> = rows
+        .iter()
+        .flat_map(|row| {
+            row.mig_devices
+                .iter()
+                .map(|device| device.render(row.index))
+        })
+        .collect();
     if devices.is_empty() {
         let _ = writeln!(out, "|  {:<87}|\n+{line}+", "No MIG devices found");
     }

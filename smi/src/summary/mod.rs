@@ -26,13 +26,22 @@ pub(crate) fn render(context: &Context<'_>) -> String {
     out.push_str(&mig::render(&rows));
     out.push_str(&processes::render(context, &rows));
     for row in rows.iter().filter(|row| row.inforom_is_corrupt) {
-        let _ = writeln!(out, "WARNING: infoROM is corrupted at gpu {}", text::short_bus_id(&row.bus_id));
+        let _ = writeln!(
+            out,
+            "WARNING: infoROM is corrupted at gpu {}",
+            text::short_bus_id(&row.bus_id)
+        );
     }
     out
 }
 
 fn head(context: &Context<'_>) -> String {
-    let text = |query| context.system(query).ok().and_then(|value| value.text().map(str::to_owned));
+    let text = |query| {
+        context
+            .system(query)
+            .ok()
+            .and_then(|value| value.text().map(str::to_owned))
+    };
     let driver = text(SystemQuery::DriverVersion).unwrap_or_else(|| "N/A".to_owned());
     let cuda = context.cuda_version().unwrap_or_else(|_| "N/A".to_owned());
     let date = context.now.strftime("%a %b %e %H:%M:%S %Y");

@@ -24,7 +24,9 @@ pub(super) fn render(context: &Context<'_>, rows: &[Row]) -> String {
     let mut is_empty = true;
     for row in rows {
         for process in &row.processes {
-            let name = names.entry(process.pid).or_insert_with(|| name(context, process.pid));
+            let name = names
+                .entry(process.pid)
+                .or_insert_with(|| name(context, process.pid));
             out.push_str(&process_line(row.index, process, name));
             is_empty = false;
         }
@@ -39,7 +41,10 @@ pub(super) fn render(context: &Context<'_>, rows: &[Row]) -> String {
 fn process_line(gpu: u32, process: &Process, name: &str) -> String {
     // Numbers end a column before "N/A".
     let id = |id: Option<i128>| id.map_or_else(|| "N/A".to_owned(), |id| format!("{id} "));
-    let memory = process.memory.map_or_else(|| "N/A     ".to_owned(), |bytes| format!("{}MiB", mib(bytes)));
+    let memory = process.memory.map_or_else(
+        || "N/A     ".to_owned(),
+        |bytes| format!("{}MiB", mib(bytes)),
+    );
     format!(
         "| {gpu:>4}   {gi:>3}  {ci:>3} {pid:>15} {kind:>6}   {name:<32} {memory:>13} |\n",
         gi = id(process.instance.map(|(gi, _)| gi)),

@@ -8,16 +8,25 @@ use super::{super::scripted::ScriptedBackend, *};
 /// Two H200s as a real driver described them, the first at work.
 fn two_h200s() -> ScriptedBackend {
     let mut script = ScriptedBackend::default()
-        .system(SystemQuery::DriverVersion, Ok(Value::Text("580.159.04".to_owned())))
+        .system(
+            SystemQuery::DriverVersion,
+            Ok(Value::Text("580.159.04".to_owned())),
+        )
         .system(SystemQuery::CudaVersion, Ok(Value::number(13_000)))
-        .system(SystemQuery::ProcessName(1538), Ok(Value::Text("/opt/torch/.venv/bin/python3".to_owned())))
+        .system(
+            SystemQuery::ProcessName(1538),
+            Ok(Value::Text("/opt/torch/.venv/bin/python3".to_owned())),
+        )
         .system(
             SystemQuery::ProcessName(1540),
-            Ok(Value::Text("/home/ana/micromamba/envs/sam6d/bin/python".to_owned())),
+            Ok(Value::Text(
+                "/home/ana/micromamba/envs/sam6d/bin/python".to_owned(),
+            )),
         );
-    for (gpu, bus_id, celsius, milliwatts, used, percent) in
-        [(0, "00000000:00:06.0", 53, 688_992, 7_840_202_752_i128, 99), (1, "00000000:00:07.0", 29, 117_999, 0, 0)]
-    {
+    for (gpu, bus_id, celsius, milliwatts, used, percent) in [
+        (0, "00000000:00:06.0", 53, 688_992, 7_840_202_752_i128, 99),
+        (1, "00000000:00:07.0", 29, 117_999, 0, 0),
+    ] {
         script = script
             .text(gpu, Q::Name, "NVIDIA H200")
             .numbers(gpu, Q::PersistenceMode, &[1])
@@ -29,18 +38,34 @@ fn two_h200s() -> ScriptedBackend {
             .numbers(gpu, Q::PerformanceState, &[0])
             .numbers(gpu, Q::PowerUsage, &[milliwatts])
             .numbers(gpu, Q::EnforcedPowerLimit, &[700_000])
-            .numbers(gpu, Q::MemoryInfo, &[150_754_820_096, 644_939_776, 150_109_552_640, used])
+            .numbers(
+                gpu,
+                Q::MemoryInfo,
+                &[150_754_820_096, 644_939_776, 150_109_552_640, used],
+            )
             .numbers(gpu, Q::UtilizationRates, &[percent, 0])
             .numbers(gpu, Q::ComputeMode, &[0])
             .numbers(gpu, Q::MigMode, &[0, 0])
             .numbers(gpu, Q::InforomIsValid, &[]);
     }
-    script.numbers(0, Q::ComputeProcesses, &[1540, 6_007_291_904, -1, -1, 1538, 1_815_085_056, -1, -1])
+    script.numbers(
+        0,
+        Q::ComputeProcesses,
+        &[1540, 6_007_291_904, -1, -1, 1538, 1_815_085_056, -1, -1],
+    )
 }
 
 fn render_script(script: &ScriptedBackend, gpus: &[u32]) -> String {
-    let now = date(2026, 11, 1).at(12, 0, 9, 0).to_zoned(jiff::tz::TimeZone::UTC).unwrap();
-    render(&Context { driver: script, gpus, count: 2, now })
+    let now = date(2026, 11, 1)
+        .at(12, 0, 9, 0)
+        .to_zoned(jiff::tz::TimeZone::UTC)
+        .unwrap();
+    render(&Context {
+        driver: script,
+        gpus,
+        count: 2,
+        now,
+    })
 }
 
 #[test]
@@ -80,14 +105,22 @@ Sun Nov  1 12:00:09 2026
 #[test]
 fn a_board_says_what_it_lacks() {
     let script = two_h200s()
-        .text(1, Q::Name, "NVIDIA RTX PRO 6000 Blackwell Workstation Edition")
+        .text(
+            1,
+            Q::Name,
+            "NVIDIA RTX PRO 6000 Blackwell Workstation Edition",
+        )
         .numbers(1, Q::PersistenceMode, &[0])
         .numbers(1, Q::DisplayActive, &[1])
         .answer(Subject::gpu(1), Q::EccMode, Err(Code::NOT_SUPPORTED))
         .numbers(1, Q::FanSpeed, &[30])
         .numbers(1, Q::PerformanceState, &[8])
         .answer(Subject::gpu(1), Q::PowerUsage, Err(Code::NOT_SUPPORTED))
-        .answer(Subject::gpu(1), Q::EnforcedPowerLimit, Err(Code::NOT_SUPPORTED))
+        .answer(
+            Subject::gpu(1),
+            Q::EnforcedPowerLimit,
+            Err(Code::NOT_SUPPORTED),
+        )
         .answer(Subject::gpu(1), Q::UtilizationRates, Err(Code::UNKNOWN))
         .answer(Subject::gpu(1), Q::MigMode, Err(Code::NOT_SUPPORTED))
         .numbers(1, Q::GraphicsProcesses, &[2199, -1, -1, -1])
@@ -108,14 +141,34 @@ fn a_divided_gpu_shows_its_devices() {
     let device = Subject::mig(0, 0);
     let script = two_h200s()
         .numbers(0, Q::MigMode, &[1, 1])
-        .answer(Subject::gpu(0), Q::UtilizationRates, Err(Code::NOT_SUPPORTED))
+        .answer(
+            Subject::gpu(0),
+            Q::UtilizationRates,
+            Err(Code::NOT_SUPPORTED),
+        )
         .numbers(0, Q::MigDevices, &[0])
         .answer(device, Q::MigInstance, Ok(Value::Numbers(vec![2, 0])))
-        .answer(device, Q::MigAttributes, Ok(Value::Numbers(vec![60, 3, 3, 0, 3, 0, 3, 3, 71_424])))
-        .answer(device, Q::MemoryInfo, Ok(Value::Numbers(vec![42_412_802_048, 0, 0, 46_137_344])))
-        .answer(device, Q::Bar1MemoryInfo, Ok(Value::Numbers(vec![25_941_770_240, 0, 0])))
+        .answer(
+            device,
+            Q::MigAttributes,
+            Ok(Value::Numbers(vec![60, 3, 3, 0, 3, 0, 3, 3, 71_424])),
+        )
+        .answer(
+            device,
+            Q::MemoryInfo,
+            Ok(Value::Numbers(vec![42_412_802_048, 0, 0, 46_137_344])),
+        )
+        .answer(
+            device,
+            Q::Bar1MemoryInfo,
+            Ok(Value::Numbers(vec![25_941_770_240, 0, 0])),
+        )
         .answer(device, Q::MemoryErrors(1, 0, 7), Ok(Value::number(0)))
-        .numbers(0, Q::ComputeProcesses, &[1540, 6_007_291_904, 2, 0, 1541, 104_857_600, 13, 1])
+        .numbers(
+            0,
+            Q::ComputeProcesses,
+            &[1540, 6_007_291_904, 2, 0, 1541, 104_857_600, 13, 1],
+        )
         .numbers(0, Q::MpsProcesses, &[1541, 104_857_600, 13, 1]);
     let text = render_script(&script, &[0]);
     let expected = "
@@ -143,8 +196,17 @@ fn a_divided_gpu_shows_its_devices() {
 
 #[test]
 fn a_corrupt_inforom_is_told_where_that_costs_nothing() {
-    let corrupt = || two_h200s().answer(Subject::gpu(1), Q::InforomIsValid, Err(Code::CORRUPTED_INFOROM));
+    let corrupt = || {
+        two_h200s().answer(
+            Subject::gpu(1),
+            Q::InforomIsValid,
+            Err(Code::CORRUPTED_INFOROM),
+        )
+    };
     let warning = "WARNING: infoROM is corrupted at gpu 0000:00:07.0\n";
     assert!(render_script(&corrupt().quick(), &[0, 1]).ends_with(warning));
-    assert!(!render_script(&corrupt(), &[0, 1]).contains("WARNING"), "asking the driver takes 70 ms");
+    assert!(
+        !render_script(&corrupt(), &[0, 1]).contains("WARNING"),
+        "asking the driver takes 70 ms"
+    );
 }

@@ -9,7 +9,11 @@ pub(crate) fn mib(bytes: i128) -> i128 {
 
 /// What stands in a narrow cell instead of a value.
 pub(crate) fn missing(code: Code) -> &'static str {
-    if code == Code::NOT_SUPPORTED { "N/A" } else { "ERR!" }
+    if code == Code::NOT_SUPPORTED {
+        "N/A"
+    } else {
+        "ERR!"
+    }
 }
 
 pub(crate) fn number(answer: &Answer, place: usize, show: impl FnOnce(i128) -> String) -> String {
@@ -33,12 +37,18 @@ pub(crate) fn tail(text: &str, width: usize) -> String {
     if count <= width {
         return text.to_owned();
     }
-    "...".chars().chain(text.chars().skip(count - (width - 3))).collect()
+    "..."
+        .chars()
+        .chain(text.chars().skip(count - (width - 3)))
+        .collect()
 }
 
 /// A bus id with a domain of four digits, where four are enough.
 pub(crate) fn short_bus_id(bus_id: &str) -> &str {
-    bus_id.strip_prefix("0000").filter(|rest| rest.starts_with(|c: char| c != ':')).unwrap_or(bus_id)
+    bus_id
+        .strip_prefix("0000")
+        .filter(|rest| rest.starts_with(|c: char| c != ':'))
+        .unwrap_or(bus_id)
 }
 
 #[cfg(test)]
@@ -47,10 +57,19 @@ mod tests {
 
     #[test]
     fn what_is_too_long_is_cut_with_dots() {
-        assert_eq!(head("NVIDIA RTX PRO 6000 Blackwell Server Edition", 27), "NVIDIA RTX PRO 6000 Blac...");
+        assert_eq!(
+            head("NVIDIA RTX PRO 6000 Blackwell Server Edition", 27),
+            "NVIDIA RTX PRO 6000 Blac..."
+        );
         assert_eq!(head("NVIDIA H200", 27), "NVIDIA H200");
-        assert_eq!(tail("/home/ana/micromamba/envs/sam6d/bin/python", 32), "...romamba/envs/sam6d/bin/python");
-        assert_eq!(tail("/usr/libexec/gnome-initial-setup", 32), "/usr/libexec/gnome-initial-setup");
+        assert_eq!(
+            tail("/home/ana/micromamba/envs/sam6d/bin/python", 32),
+            "...romamba/envs/sam6d/bin/python"
+        );
+        assert_eq!(
+            tail("/usr/libexec/gnome-initial-setup", 32),
+            "/usr/libexec/gnome-initial-setup"
+        );
         assert_eq!(short_bus_id("00000000:65:00.0"), "0000:65:00.0");
     }
 }

@@ -31,7 +31,10 @@ impl Layout {
             return text.lines().map(str::to_owned).collect();
         }
         let row = |(row, line): (usize, &str)| {
-            let cells = line.split(", ").enumerate().map(|(column, cell)| format!("{row}/{column} : {cell}"));
+            let cells = line
+                .split(", ")
+                .enumerate()
+                .map(|(column, cell)| format!("{row}/{column} : {cell}"));
             cells.collect::<Vec<_>>()
         };
         text.lines().enumerate().flat_map(row).collect()
@@ -41,7 +44,10 @@ impl Layout {
     pub(super) fn value(self, piece: &str) -> Option<&str> {
         match self {
             Self::Log | Self::Csv => piece.split_once(" : ").map(|(_, value)| value),
-            Self::Xml => piece.split_once('>').and_then(|(_, rest)| rest.split_once("</")).map(|(value, _)| value),
+            Self::Xml => piece
+                .split_once('>')
+                .and_then(|(_, rest)| rest.split_once("</"))
+                .map(|(value, _)| value),
             Self::Table => None,
         }
     }
@@ -58,16 +64,27 @@ pub(super) struct Difference {
 impl Difference {
     pub(super) fn between(layout: Layout, before: &str, after: &str) -> Self {
         if before == after {
-            return Self { gone: Vec::new(), new: Vec::new() };
+            return Self {
+                gone: Vec::new(),
+                new: Vec::new(),
+            };
         }
         let (before, after) = (layout.pieces(before), layout.pieces(after));
         // Most of them stand where they stood.
         let same = |(one, other): &(&String, &String)| one == other;
         let start = before.iter().zip(&after).take_while(same).count();
         let (before, after) = (&before[start..], &after[start..]);
-        let end = before.iter().rev().zip(after.iter().rev()).take_while(same).count();
+        let end = before
+            .iter()
+            .rev()
+            .zip(after.iter().rev())
+            .take_while(same)
+            .count();
         let (before, after) = (&before[..before.len() - end], &after[..after.len() - end]);
-        Self { gone: without(before, after), new: without(after, before) }
+        Self {
+            gone: without(before, after),
+            new: without(after, before),
+        }
     }
 }
 
@@ -84,5 +101,9 @@ fn without(pieces: &[String], others: &[String]) -> Vec<String> {
         }
         _ => true,
     };
-    pieces.iter().filter(|piece| is_more(piece)).cloned().collect()
+    pieces
+        .iter()
+        .filter(|piece| is_more(piece))
+        .cloned()
+        .collect()
 }

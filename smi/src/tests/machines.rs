@@ -23,7 +23,9 @@ pub(super) fn all() -> Vec<(&'static str, ScriptedBackend)> {
         ("blackwell", blackwell),
         ("host", host),
     ];
-    boards.map(|(name, board)| (name, beside_another(board(driver())))).into()
+    boards
+        .map(|(name, board)| (name, beside_another(board(driver()))))
+        .into()
 }
 
 fn beside_another(script: ScriptedBackend) -> ScriptedBackend {
@@ -39,7 +41,11 @@ fn recorded(script: ScriptedBackend) -> ScriptedBackend {
     let recording: Json = serde_json::from_str(H200).unwrap();
     let answers: CachedAnswers = serde_json::from_value(recording["answers"].clone()).unwrap();
     let script = answers.queries().fold(script, |script, query| {
-        script.answer(Subject::gpu(0), query, answers.get(None, query).unwrap().answer.clone())
+        script.answer(
+            Subject::gpu(0),
+            query,
+            answers.get(None, query).unwrap().answer.clone(),
+        )
     });
     let numbers: &[(Q, &[i128])] = &[
         (Q::FanSpeed, &[40]),
@@ -54,49 +60,99 @@ fn recorded(script: ScriptedBackend) -> ScriptedBackend {
         (Q::MemoryAffinity, &[1]),
         (Q::CommonAncestor(1), &[30]),
         (Q::NearestGpus(30), &[1]),
-        (Q::ComputeProcesses, &[1540, 5730 << 20, -1, -1, 1538, 1732 << 20, -1, -1]),
+        (
+            Q::ComputeProcesses,
+            &[1540, 5730 << 20, -1, -1, 1538, 1732 << 20, -1, -1],
+        ),
         (Q::ProcessUtilization(0), &[7, 1538, 90, 20, 0, 0, -1, -1]),
         (Q::Field(91, 0), &[2]),
         (Q::NvLinkInfo, &[0]),
     ];
-    let script = numbers.iter().fold(script, |script, (query, numbers)| script.numbers(0, *query, numbers));
-    let script = (0..5).fold(script, |script, index| script.numbers(0, Q::P2pStatus(1, index), &[0]));
+    let script = numbers.iter().fold(script, |script, (query, numbers)| {
+        script.numbers(0, *query, numbers)
+    });
+    let script = (0..5).fold(script, |script, index| {
+        script.numbers(0, Q::P2pStatus(1, index), &[0])
+    });
     let script = (0..2).fold(script, |script, link| {
-        let fields =
-            [(165, 1), (164, 26562), (138, 285_539_039), (139, 0), (140, 90), (141, 196), (167, 1), (168, 500)];
-        let script =
-            fields.iter().fold(script, |script, (id, number)| script.numbers(0, Q::Field(*id, link), &[*number]));
-        let script = (0..6).fold(script, |script, kind| script.numbers(0, Q::NvLinkCapability(link, kind), &[1]));
-        script.text(0, Q::NvLinkRemoteBusId(link), "00000000:00:07.0").numbers(0, Q::NvLinkState(link), &[1])
+        let fields = [
+            (165, 1),
+            (164, 26562),
+            (138, 285_539_039),
+            (139, 0),
+            (140, 90),
+            (141, 196),
+            (167, 1),
+            (168, 500),
+        ];
+        let script = fields.iter().fold(script, |script, (id, number)| {
+            script.numbers(0, Q::Field(*id, link), &[*number])
+        });
+        let script = (0..6).fold(script, |script, kind| {
+            script.numbers(0, Q::NvLinkCapability(link, kind), &[1])
+        });
+        script
+            .text(0, Q::NvLinkRemoteBusId(link), "00000000:00:07.0")
+            .numbers(0, Q::NvLinkState(link), &[1])
     });
     let name = |text: &str| Ok(Value::Text(text.to_owned()));
     script
         .system(SystemQuery::NvmlVersion, name("12.580.159.04"))
         .system(SystemQuery::ExcludedDeviceCount, Ok(Value::number(1)))
-        .system(SystemQuery::ExcludedDevice(0), name("00000000:0A:00.0, GPU-77777777"))
+        .system(
+            SystemQuery::ExcludedDevice(0),
+            name("00000000:0A:00.0, GPU-77777777"),
+        )
         .system(SystemQuery::NvlinkBandwidthMode, Ok(Value::number(0)))
         .system(SystemQuery::GpusNearCpu(0), Ok(Value::Numbers(vec![0, 1])))
-        .system(SystemQuery::ConfComputeState, Ok(Value::Numbers(vec![0, 0, 0])))
-        .system(SystemQuery::ConfComputeSettings, Ok(Value::Numbers(vec![0, 0, 0, 0])))
-        .system(SystemQuery::ConfComputeCapabilities, Ok(Value::Numbers(vec![0, 1])))
+        .system(
+            SystemQuery::ConfComputeState,
+            Ok(Value::Numbers(vec![0, 0, 0])),
+        )
+        .system(
+            SystemQuery::ConfComputeSettings,
+            Ok(Value::Numbers(vec![0, 0, 0, 0])),
+        )
+        .system(
+            SystemQuery::ConfComputeCapabilities,
+            Ok(Value::Numbers(vec![0, 1])),
+        )
         .system(SystemQuery::ConfComputeReady, Ok(Value::number(0)))
         .system(SystemQuery::ConfComputeKeyRotation, Ok(Value::number(0)))
         .system(SystemQuery::DrainState(0, 0x10, 0), Ok(Value::number(0)))
         .system(SystemQuery::ProcessName(1538), name("/usr/bin/python3"))
         .system(SystemQuery::ProcessName(1540), name("/usr/bin/python3"))
-        .gpm(Subject::gpu(0), &[(1, 50.0), (2, 40.0), (3, 30.0), (5, 20.0), (10, 10.0), (13, 5.0)])
+        .gpm(
+            Subject::gpu(0),
+            &[
+                (1, 50.0),
+                (2, 40.0),
+                (3, 30.0),
+                (5, 20.0),
+                (10, 10.0),
+                (13, 5.0),
+            ],
+        )
 }
 
 /// With the profiles of which its instances are.
 fn divided(script: ScriptedBackend) -> ScriptedBackend {
     script
         .text(0, Q::GpuInstanceProfileName(2), "MIG 3g.71gb")
-        .numbers(0, Q::GpuInstanceProfile(2), &[9, 0, 3, 2, 60, 3, 3, 0, 3, 0, 71_424])
+        .numbers(
+            0,
+            Q::GpuInstanceProfile(2),
+            &[9, 0, 3, 2, 60, 3, 3, 0, 3, 0, 71_424],
+        )
         .numbers(0, Q::GpuInstanceCapacity(9), &[0])
         .numbers(0, Q::GpuInstancePlacements(9), &[0, 4, 4, 4])
         .numbers(0, Q::GpuInstances(9), &[1, 4, 4, 2, 0, 4])
         .text(0, Q::ComputeInstanceProfileName(1, 2), "MIG 3g.71gb")
-        .numbers(0, Q::ComputeInstanceProfile(1, 2), &[2, 3, 1, 60, 3, 3, 0, 3, 0])
+        .numbers(
+            0,
+            Q::ComputeInstanceProfile(1, 2),
+            &[2, 3, 1, 60, 3, 3, 0, 3, 0],
+        )
         .numbers(0, Q::ComputeInstanceCapacity(1, 2), &[0])
         .numbers(0, Q::ComputeInstancePlacements(1, 2), &[0, 4])
         .numbers(0, Q::ComputeInstances(1, 2), &[0, 0, 3])

@@ -36,7 +36,11 @@ struct Failing<'a> {
 
 impl<'a> Failing<'a> {
     fn new(inner: &'a dyn QueryBackend, fails: Option<(Call, Code)>) -> Self {
-        Self { inner, fails, calls: Mutex::default() }
+        Self {
+            inner,
+            fails,
+            calls: Mutex::default(),
+        }
     }
 
     fn answer(&self, call: Call, answer: impl FnOnce() -> Answer) -> Answer {
@@ -57,7 +61,9 @@ impl QueryBackend for Failing<'_> {
     }
 
     fn about(&self, subject: Subject, query: Query) -> Answer {
-        self.answer(Call::About(subject, query), || self.inner.about(subject, query))
+        self.answer(Call::About(subject, query), || {
+            self.inner.about(subject, query)
+        })
     }
 
     fn gpm(&self, subject: Subject, metrics: &[u32]) -> Answer {
@@ -74,8 +80,9 @@ impl QueryBackend for Failing<'_> {
 fn codes(machine: &str, layout: Layout, number: usize) -> Vec<Code> {
     const KINDS: [u32; 9] = [2, 3, 4, 6, 13, 15, 16, 26, 999];
     let has_all = std::env::var_os("GPUMON_TEST_FULL").is_some();
-    let others =
-        (1..=30).filter(|code| !KINDS.contains(code) && (has_all || (*code as usize + number).is_multiple_of(8)));
+    let others = (1..=30).filter(|code| {
+        !KINDS.contains(code) && (has_all || (*code as usize + number).is_multiple_of(8))
+    });
     let others = others.filter(|_| machine == "h200" && layout != Layout::Xml);
     KINDS.into_iter().chain(others).map(Code).collect()
 }
@@ -90,7 +97,9 @@ fn is_absent(value: &str, code: Code) -> bool {
 /// generation, limits or reasons are not known, and of a process that is now in one list of two. A corrupted inforom is
 /// itself a reading.
 fn is_other_reading(call: Call, code: Code) -> bool {
-    let Call::About(_, query) = call else { return call == Call::System(SystemQuery::DriverVersion) };
+    let Call::About(_, query) = call else {
+        return call == Call::System(SystemQuery::DriverVersion);
+    };
     match query {
         Query::Architecture
         | Query::Field(193, 0)
@@ -109,9 +118,12 @@ fn check(machine: &str, line: &str, backend: &dyn QueryBackend) -> (usize, Vec<S
     let before = views::show(line, &recorder);
     let calls = recorder.calls.into_inner().unwrap();
     let (mut count, mut complaints) = (0, Vec::new());
-    let calls = calls.into_iter().filter(|call| !is_neighbors(*call) && is_answered(backend, *call));
+    let calls = calls
+        .into_iter()
+        .filter(|call| !is_neighbors(*call) && is_answered(backend, *call));
     for (number, call) in calls.enumerate() {
-        let mut complain = |what: String| complaints.push(format!("{machine}, {line:.40}: {call:?} {what}"));
+        let mut complain =
+            |what: String| complaints.push(format!("{machine}, {line:.40}: {call:?} {what}"));
         // Whichever error it is, the same readings go.
         let mut losses: BTreeMap<Vec<String>, Vec<u32>> = BTreeMap::new();
         for code in codes(machine, layout, number) {
@@ -123,22 +135,32 @@ fn check(machine: &str, line: &str, backend: &dyn QueryBackend) -> (usize, Vec<S
             };
             let Difference { gone, new } = Difference::between(layout, &before, &after);
             let is_wrong = |value: &str| !is_absent(value, code) && !is_other_reading(call, code);
-            for piece in new.iter().filter(|piece| layout.value(piece).is_some_and(is_wrong)) {
+            for piece in new
+                .iter()
+                .filter(|piece| layout.value(piece).is_some_and(is_wrong))
+            {
                 complain(format!("returns {}: {}", code.0, piece.trim()));
             }
             if layout == Layout::Csv
                 && gone.iter().any(|piece| piece.starts_with("1/"))
                 && matches!(call, Call::About(..))
             {
-                complain(format!("returns {}, and the other GPU's row changes", code.0));
+                complain(format!(
+                    "returns {}, and the other GPU's row changes",
+                    code.0
+                ));
             }
-            if plain(code) == plain(Code::UNKNOWN) && !(code == Code::INVALID_ARGUMENT || is_other_reading(call, code))
+            if plain(code) == plain(Code::UNKNOWN)
+                && !(code == Code::INVALID_ARGUMENT || is_other_reading(call, code))
             {
                 losses.entry(gone).or_default().push(code.0);
             }
         }
         if losses.len() > 1 && layout != Layout::Table {
-            complain(format!("takes other readings away with each of {:?}", losses.values().collect::<Vec<_>>()));
+            complain(format!(
+                "takes other readings away with each of {:?}",
+                losses.values().collect::<Vec<_>>()
+            ));
         }
     }
     (count, complaints)
@@ -146,7 +168,10 @@ fn check(machine: &str, line: &str, backend: &dyn QueryBackend) -> (usize, Vec<S
 
 /// The other GPU is there to stay as it is.
 fn is_neighbors(call: Call) -> bool {
-    matches!(call, Call::About(Subject { gpu: 1, .. }, _) | Call::Gpm(Subject { gpu: 1, .. }))
+    matches!(
+        call,
+        Call::About(Subject { gpu: 1, .. }, _) | Call::Gpm(Subject { gpu: 1, .. })
+    )
 }
 
 fn is_answered(backend: &dyn QueryBackend, call: Call) -> bool {
@@ -161,8 +186,15 @@ fn is_answered(backend: &dyn QueryBackend, call: Call) -> bool {
 fn every_return_code_of_every_query_takes_its_own_readings_away() {
     let machines = machines::all();
     let forms = views::all();
-    let work: Vec<_> = machines.iter().flat_map(|machine| forms.iter().map(move |form| (machine, form))).collect();
-    let (next, cells, complaints) = (AtomicUsize::new(0), AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work: Vec<_> = machines
+        .iter()
+        .flat_map(|machine| forms.iter().map(move |form| (machine, form)))
+        .collect();
+    let (next, cells, complaints) = (
+        AtomicUsize::new(0),
+        AtomicUsize::new(0),
+        Mutex::new(Vec::new()),
+    );
     thread::scope(|scope| {
         for _ in 0..thread::available_parallelism().map_or(2, usize::from) {
             scope.spawn(|| {
@@ -175,7 +207,11 @@ fn every_return_code_of_every_query_takes_its_own_readings_away() {
         }
     });
     let complaints = complaints.into_inner().unwrap();
-    assert!(complaints.is_empty(), "{}: {complaints:#?}", complaints.len());
+    assert!(
+        complaints.is_empty(),
+        "{}: {complaints:#?}",
+        complaints.len()
+    );
     let cells = cells.into_inner();
     assert!(cells > 10_000, "{cells} cells are not the whole matrix");
 }

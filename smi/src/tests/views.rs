@@ -79,19 +79,40 @@ const FORMS: &[&str] = &[
 /// All of them; each query with all its fields.
 pub(super) fn all() -> Vec<String> {
     let query = |kind: QueryKind| {
-        let names: Vec<_> = query::fields(kind).into_iter().map(|field| field.names[0]).collect();
+        let names: Vec<_> = query::fields(kind)
+            .into_iter()
+            .map(|field| field.names[0])
+            .collect();
         format!("{}={} --format=csv", kind.switch(), names.join(","))
     };
-    FORMS.iter().map(|form| (*form).to_owned()).chain(QueryKind::ALL.map(query)).collect()
+    FORMS
+        .iter()
+        .map(|form| (*form).to_owned())
+        .chain(QueryKind::ALL.map(query))
+        .collect()
 }
 
 /// What is shown of two GPUs.
 pub(super) fn show(line: &str, driver: &dyn QueryBackend) -> String {
     let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-    if words.first().is_some_and(|name| subcommands::subcommand(name).is_some()) {
+    if words
+        .first()
+        .is_some_and(|name| subcommands::subcommand(name).is_some())
+    {
         return typed(line, driver).0;
     }
     let parsed = command_line::parse(&words).unwrap();
-    let now = date(2026, 11, 7).at(9, 5, 3, 0).to_zoned(TimeZone::UTC).unwrap();
-    render(&parsed.command, &Context { driver, gpus: &[0, 1], count: 2, now })
+    let now = date(2026, 11, 7)
+        .at(9, 5, 3, 0)
+        .to_zoned(TimeZone::UTC)
+        .unwrap();
+    render(
+        &parsed.command,
+        &Context {
+            driver,
+            gpus: &[0, 1],
+            count: 2,
+            now,
+        },
+    )
 }

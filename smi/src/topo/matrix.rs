@@ -42,7 +42,10 @@ struct Gpu {
 
 /// The matrix, and the legend below it.
 pub(super) fn table(topology: &Topology<'_>, gpus: &[u32], matrix: Matrix) -> String {
-    let gpus: Vec<Gpu> = gpus.iter().map(|gpu| describe(topology, *gpu, matrix)).collect();
+    let gpus: Vec<Gpu> = gpus
+        .iter()
+        .map(|gpu| describe(topology, *gpu, matrix))
+        .collect();
     let (kind, found) = match matrix {
         Matrix::Disks => ("NVMe", topology.sysfs.disks()),
         Matrix::Links | Matrix::Pci => ("NIC", topology.sysfs.network_cards()),
@@ -50,14 +53,29 @@ pub(super) fn table(topology: &Topology<'_>, gpus: &[u32], matrix: Matrix) -> St
     let others: Vec<Other> = found
         .into_iter()
         .enumerate()
-        .map(|(number, (name, device))| Other { label: format!("{kind}{number}"), name, device })
+        .map(|(number, (name, device))| Other {
+            label: format!("{kind}{number}"),
+            name,
+            device,
+        })
         .collect();
-    let rows = if matrix == Matrix::Disks { disks(&gpus, &others) } else { square(topology, &gpus, &others, matrix) };
-    let links = if matrix == Matrix::Links { LINKS_LEGEND } else { "" };
+    let rows = if matrix == Matrix::Disks {
+        disks(&gpus, &others)
+    } else {
+        square(topology, &gpus, &others, matrix)
+    };
+    let links = if matrix == Matrix::Links {
+        LINKS_LEGEND
+    } else {
+        ""
+    };
     let names = if others.is_empty() {
         String::new()
     } else {
-        let names: Vec<String> = others.iter().map(|other| format!("  {}: {}\n", other.label, other.name)).collect();
+        let names: Vec<String> = others
+            .iter()
+            .map(|other| format!("  {}: {}\n", other.label, other.name))
+            .collect();
         format!("\n{kind} Legend:\n\n{}\n", names.concat())
     };
     format!("{rows}{LEGEND}{links}{names}")
@@ -67,32 +85,67 @@ fn describe(topology: &Topology<'_>, index: u32, matrix: Matrix) -> Gpu {
     let ask = |query| topology.driver.about(Subject::gpu(index), query).ok();
     let text = |query| ask(query).and_then(|answer| answer.text().map(str::to_owned));
     let bus_id = text(Query::BusId);
-    let device = bus_id.as_ref().and_then(|bus_id| topology.sysfs.device(bus_id));
+    let device = bus_id
+        .as_ref()
+        .and_then(|bus_id| topology.sysfs.device(bus_id));
     let links = if matrix == Matrix::Links {
-        ask(Query::Field(LINKS, 0)).and_then(|answer| answer.at(0)).unwrap_or(0) as u32
+        ask(Query::Field(LINKS, 0))
+            .and_then(|answer| answer.at(0))
+            .unwrap_or(0) as u32
     } else {
         0
     };
-    let remotes = (0..links).filter_map(|link| Some((link, text(Query::NvLinkRemoteBusId(link))?))).collect();
-    Gpu { index, bus_id, device, remotes }
+    let remotes = (0..links)
+        .filter_map(|link| Some((link, text(Query::NvLinkRemoteBusId(link))?)))
+        .collect();
+    Gpu {
+        index,
+        bus_id,
+        device,
+        remotes,
+    }
 }
 
 /// GPUs and network cards, each with each.
 fn square(topology: &Topology<'_>, gpus: &[Gpu], others: &[Other], matrix: Matrix) -> String {
-    let labels = gpus.iter().map(Gpu::label).chain(others.iter().map(|other| other.label.clone()));
+    let labels = gpus
+        .iter()
+        .map(Gpu::label)
+        .chain(others.iter().map(|other| other.label.clone()));
     let heading = labels.chain(["CPU Affinity", "NUMA Affinity", "GPU NUMA ID"].map(str::to_owned));
     let mut lines = vec![format!("\t\u{1b}[4m{}\u{1b}[0m\n", joined(heading))];
     for gpu in gpus {
-        let near = gpus.iter().map(|another| between(topology, gpu, another, matrix));
-        let ways = others.iter().map(|other| way(gpu.device.as_ref(), other.device.as_ref()));
-        let place = [topology.cpus(gpu.index), topology.nodes_of_memory(gpu.index), String::new()];
-        let cells = [gpu.label()].into_iter().chain(near).chain(ways).chain(place);
-        lines.push(format!("{}\n", joined(cells.chain([topology.own_node(gpu.index)]))));
+        let near = gpus
+            .iter()
+            .map(|another| between(topology, gpu, another, matrix));
+        let ways = others
+            .iter()
+            .map(|other| way(gpu.device.as_ref(), other.device.as_ref()));
+        let place = [
+            topology.cpus(gpu.index),
+            topology.nodes_of_memory(gpu.index),
+            String::new(),
+        ];
+        let cells = [gpu.label()]
+            .into_iter()
+            .chain(near)
+            .chain(ways)
+            .chain(place);
+        lines.push(format!(
+            "{}\n",
+            joined(cells.chain([topology.own_node(gpu.index)]))
+        ));
     }
     for (row, other) in others.iter().enumerate() {
-        let near = gpus.iter().map(|gpu| way(other.device.as_ref(), gpu.device.as_ref()));
+        let near = gpus
+            .iter()
+            .map(|gpu| way(other.device.as_ref(), gpu.device.as_ref()));
         let ways = others.iter().enumerate().map(|(column, another)| {
-            if row == column { SELF.to_owned() } else { way(other.device.as_ref(), another.device.as_ref()) }
+            if row == column {
+                SELF.to_owned()
+            } else {
+                way(other.device.as_ref(), another.device.as_ref())
+            }
         });
         let cells = [other.label.clone()].into_iter().chain(near).chain(ways);
         // A network card has no affinity, but its columns.
@@ -103,10 +156,18 @@ fn square(topology: &Topology<'_>, gpus: &[Gpu], others: &[Other], matrix: Matri
 
 /// GPUs, and the disks that each reaches.
 fn disks(gpus: &[Gpu], disks: &[Other]) -> String {
-    let mut lines = vec![format!("\t\u{1b}[4m{}\u{1b}[0m\n", joined(disks.iter().map(|disk| disk.label.clone())))];
+    let mut lines = vec![format!(
+        "\t\u{1b}[4m{}\u{1b}[0m\n",
+        joined(disks.iter().map(|disk| disk.label.clone()))
+    )];
     for gpu in gpus {
-        let ways = disks.iter().map(|disk| way(gpu.device.as_ref(), disk.device.as_ref()));
-        lines.push(format!("{}\t\n", joined([gpu.label()].into_iter().chain(ways))));
+        let ways = disks
+            .iter()
+            .map(|disk| way(gpu.device.as_ref(), disk.device.as_ref()));
+        lines.push(format!(
+            "{}\t\n",
+            joined([gpu.label()].into_iter().chain(ways))
+        ));
     }
     lines.concat()
 }
@@ -131,8 +192,13 @@ fn between(topology: &Topology<'_>, gpu: &Gpu, other: &Gpu, matrix: Matrix) -> S
             return format!("NV{links}");
         }
     }
-    let answer = topology.driver.about(Subject::gpu(gpu.index), Query::CommonAncestor(other.index)).ok();
-    let path = answer.and_then(|answer| answer.at(0)).and_then(PciPath::from_level);
+    let answer = topology
+        .driver
+        .about(Subject::gpu(gpu.index), Query::CommonAncestor(other.index))
+        .ok();
+    let path = answer
+        .and_then(|answer| answer.at(0))
+        .and_then(PciPath::from_level);
     path.map_or("N/A", level::short).to_owned()
 }
 
@@ -140,25 +206,42 @@ fn between(topology: &Topology<'_>, gpu: &Gpu, other: &Gpu, matrix: Matrix) -> S
 /// to. nvidia-smi 580 asks each GPU how many of its links are connected with a switch, in which those that are down do
 /// not count, and the GPU with fewer of them limits the pair.
 fn links(topology: &Topology<'_>, gpu: &Gpu, other: &Gpu) -> i128 {
-    let leads_there = |remote: &str| other.bus_id.as_ref().is_some_and(|bus_id| remote.eq_ignore_ascii_case(bus_id));
-    let straight: Vec<u32> =
-        gpu.remotes.iter().filter(|(_, remote)| leads_there(remote)).map(|(link, _)| *link).collect();
+    let leads_there = |remote: &str| {
+        other
+            .bus_id
+            .as_ref()
+            .is_some_and(|bus_id| remote.eq_ignore_ascii_case(bus_id))
+    };
+    let straight: Vec<u32> = gpu
+        .remotes
+        .iter()
+        .filter(|(_, remote)| leads_there(remote))
+        .map(|(link, _)| *link)
+        .collect();
     if !straight.is_empty() || gpu.remotes.is_empty() {
         let is_up = |link: &&u32| {
-            let answer = topology.driver.about(Subject::gpu(gpu.index), Query::Field(STATE, **link)).ok();
+            let answer = topology
+                .driver
+                .about(Subject::gpu(gpu.index), Query::Field(STATE, **link))
+                .ok();
             answer.and_then(|answer| answer.at(0)) == Some(1)
         };
         return straight.iter().filter(is_up).count() as i128;
     }
     let switched = |gpu: &Gpu| {
-        let answer = topology.driver.about(Subject::gpu(gpu.index), Query::Field(SWITCH_LINKS, 0)).ok();
+        let answer = topology
+            .driver
+            .about(Subject::gpu(gpu.index), Query::Field(SWITCH_LINKS, 0))
+            .ok();
         answer.and_then(|answer| answer.at(0)).unwrap_or(0)
     };
     cmp::min(switched(gpu), switched(other))
 }
 
 fn way(one: Option<&Device>, other: Option<&Device>) -> String {
-    one.zip(other).map_or("N/A", |(one, other)| level::short(one.to(other))).to_owned()
+    one.zip(other)
+        .map_or("N/A", |(one, other)| level::short(one.to(other)))
+        .to_owned()
 }
 
 const SELF: &str = " X ";

@@ -15,21 +15,32 @@ use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject, SystemQuer
 use self::{matrix::Matrix, sysfs::Sysfs};
 use super::{Refusal, form::Form, select::select, subcommand::Stop, switches::Values};
 
-pub(super) static FORM: Form = Form::new("topo", help::HELP)
-    .takes(&["-i", "-c"])
-    .values(&[("-n", Values::One(level::TYPED)), ("-p2p", Values::One(p2p::CAPABILITIES))]);
+pub(super) static FORM: Form = Form::new("topo", help::HELP).takes(&["-i", "-c"]).values(&[
+    ("-n", Values::One(level::TYPED)),
+    ("-p2p", Values::One(p2p::CAPABILITIES)),
+]);
 
-pub(super) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
+pub(super) fn run(
+    arguments: &[String],
+    driver: &dyn QueryBackend,
+    output: &mut dyn Write,
+) -> Result<u8, Stop> {
     let switches = FORM.parse(arguments)?;
     if switches.is_empty() {
         return Err(FORM.explain());
     }
     let cpu = switches.number("-c")?;
     let nearest = switches.number("-n")?;
-    let selected = switches.value("-i").map(|text| select(driver, Some(text))).transpose()?;
+    let selected = switches
+        .value("-i")
+        .map(|text| select(driver, Some(text)))
+        .transpose()?;
     let selected = selected.as_deref();
     let sysfs = Sysfs::default();
-    let topology = Topology { driver, sysfs: &sysfs };
+    let topology = Topology {
+        driver,
+        sysfs: &sysfs,
+    };
 
     if let Some(letter) = switches.value("-p2p") {
         output.write_all(p2p::table(driver, &select(driver, None)?, letter)?.as_bytes())?;
@@ -52,14 +63,22 @@ pub(super) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut 
             selected,
             "NUMA ID of nearest CPU must be used in conjunction with the -i argument which must be a single identifier.",
         )?;
-        writeln!(output, "NUMA IDs of closest CPU: {}", or_not_applicable(topology.nodes_of_cpus(gpu)))?;
+        writeln!(
+            output,
+            "NUMA IDs of closest CPU: {}",
+            or_not_applicable(topology.nodes_of_cpus(gpu))
+        )?;
     }
     if switches.has("-M") {
         let gpu = single(
             selected,
             "NUMA ID of nearest memory must be used in conjunction with the -i argument which must be a single identifier.",
         )?;
-        writeln!(output, "NUMA IDs of closest memory: {}", or_not_applicable(topology.nodes_of_memory(gpu)))?;
+        writeln!(
+            output,
+            "NUMA IDs of closest memory: {}",
+            or_not_applicable(topology.nodes_of_memory(gpu))
+        )?;
     }
     if switches.has("-gnid") {
         let gpu = single(
@@ -68,11 +87,18 @@ pub(super) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut 
         )?;
         writeln!(output, "{}", topology.own_node(gpu))?;
     }
-    if selected.is_some() && nearest.is_none() && switches.first_of(&["-p", "-C", "-M", "-gnid"]).is_none() {
+    if selected.is_some()
+        && nearest.is_none()
+        && switches.first_of(&["-p", "-C", "-M", "-gnid"]).is_none()
+    {
         let text = "The -i command line argument must be used in conjunction with -n or -p.\n\n";
         return Err(Refusal::new(255, text).into());
     }
-    for (switch, matrix) in [("-m", Matrix::Links), ("-mp", Matrix::Pci), ("-nvme", Matrix::Disks)] {
+    for (switch, matrix) in [
+        ("-m", Matrix::Links),
+        ("-mp", Matrix::Pci),
+        ("-nvme", Matrix::Disks),
+    ] {
         if switches.has(switch) {
             let gpus = select(driver, None)?;
             output.write_all(matrix::table(&topology, &gpus, matrix).as_bytes())?;
@@ -90,15 +116,19 @@ struct Topology<'a> {
 impl Topology<'_> {
     /// The CPUs near a GPU, as ranges; nothing where that is not known.
     fn cpus(&self, gpu: u32) -> String {
-        self.words(gpu, Query::CpuAffinity).map_or_else(String::new, |words| ranges::of_words(&words))
+        self.words(gpu, Query::CpuAffinity)
+            .map_or_else(String::new, |words| ranges::of_words(&words))
     }
 
     fn nodes_of_memory(&self, gpu: u32) -> String {
-        self.words(gpu, Query::MemoryAffinity).map_or_else(String::new, |words| ranges::of_words(&words))
+        self.words(gpu, Query::MemoryAffinity)
+            .map_or_else(String::new, |words| ranges::of_words(&words))
     }
 
     fn nodes_of_cpus(&self, gpu: u32) -> String {
-        let Some(words) = self.words(gpu, Query::CpuAffinity) else { return String::new() };
+        let Some(words) = self.words(gpu, Query::CpuAffinity) else {
+            return String::new();
+        };
         let near = ranges::numbers(&words);
         let nodes: Vec<u32> = self
             .sysfs
@@ -112,7 +142,10 @@ impl Topology<'_> {
 
     fn own_node(&self, gpu: u32) -> String {
         let answer = self.driver.about(Subject::gpu(gpu), Query::NumaNode);
-        answer.ok().and_then(|answer| answer.at(0)).map_or_else(|| "N/A".to_owned(), |node| node.to_string())
+        answer
+            .ok()
+            .and_then(|answer| answer.at(0))
+            .map_or_else(|| "N/A".to_owned(), |node| node.to_string())
     }
 
     fn words(&self, gpu: u32, query: Query) -> Option<Vec<u64>> {
@@ -130,18 +163,28 @@ fn single(selected: Option<&[u32]>, otherwise: &str) -> Result<u32, Refusal> {
 }
 
 fn or_not_applicable(text: String) -> String {
-    if text.is_empty() { "N/A".to_owned() } else { text }
+    if text.is_empty() {
+        "N/A".to_owned()
+    } else {
+        text
+    }
 }
 
 /// The indices that an answer lists, with commas.
 fn listed(numbers: &[i128]) -> String {
     let mut numbers = numbers.to_vec();
     numbers.sort_unstable();
-    numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    numbers
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn near_cpu(driver: &dyn QueryBackend, cpu: i64) -> Vec<i128> {
-    let answer = u32::try_from(cpu).ok().and_then(|cpu| driver.system(SystemQuery::GpusNearCpu(cpu)).ok());
+    let answer = u32::try_from(cpu)
+        .ok()
+        .and_then(|cpu| driver.system(SystemQuery::GpusNearCpu(cpu)).ok());
     answer.map_or_else(Vec::new, |answer| answer.numbers().to_vec())
 }
 

@@ -13,19 +13,33 @@ pub(super) fn gpus_of_cpu(driver: &dyn QueryBackend, cpu: i64) -> String {
     if gpus.is_empty() {
         return format!("No GPUs were found to have an affinity with CPU {cpu}.\n\n");
     }
-    format!("The GPUs that have an affinity with CPU {cpu} are:\n{}\n\n", listed(&gpus))
+    format!(
+        "The GPUs that have an affinity with CPU {cpu} are:\n{}\n\n",
+        listed(&gpus)
+    )
 }
 
 /// The GPUs that are no farther from a GPU than a level.
-pub(super) fn gpus_of_gpu(driver: &dyn QueryBackend, gpu: u32, level: i64) -> Result<String, Refusal> {
+pub(super) fn gpus_of_gpu(
+    driver: &dyn QueryBackend,
+    gpu: u32,
+    level: i64,
+) -> Result<String, Refusal> {
     let failed = || Refusal::new(255, "Failed to display the nearest GPUs\n\n");
     let (path, number) = level::typed(level).ok_or_else(failed)?;
-    let answer = driver.about(Subject::gpu(gpu), Query::NearestGpus(number)).map_err(|_| failed())?;
+    let answer = driver
+        .about(Subject::gpu(gpu), Query::NearestGpus(number))
+        .map_err(|_| failed())?;
     let between = level::between(path);
     if answer.numbers().is_empty() {
-        return Ok(format!("Device {gpu} is not connected to other devices {between}.\n\n"));
+        return Ok(format!(
+            "Device {gpu} is not connected to other devices {between}.\n\n"
+        ));
     }
-    Ok(format!("Device {gpu} is connected {between} to device(s): {}\n\n", listed(answer.numbers())))
+    Ok(format!(
+        "Device {gpu} is connected {between} to device(s): {}\n\n",
+        listed(answer.numbers())
+    ))
 }
 
 /// The way between the two GPUs that were selected.
@@ -34,10 +48,15 @@ pub(super) fn path(driver: &dyn QueryBackend, selected: Option<&[u32]>) -> Resul
         let text = "Path command line flag must be used in conjection with the -i argument which must be two GPU identifiers.\n\n";
         return Err(Refusal::new(2, text));
     };
-    let answer = driver.about(Subject::gpu(*one), Query::CommonAncestor(*other)).ok();
+    let answer = driver
+        .about(Subject::gpu(*one), Query::CommonAncestor(*other))
+        .ok();
     let path = answer
         .and_then(|answer| answer.at(0))
         .and_then(PciPath::from_level)
         .ok_or_else(|| Refusal::new(255, "Failed to display the path between the GPUs\n\n"))?;
-    Ok(format!("Device {one} is connected to device {other} by way of {}.\n\n", level::way(path)))
+    Ok(format!(
+        "Device {one} is connected to device {other} by way of {}.\n\n",
+        level::way(path)
+    ))
 }

@@ -8,26 +8,47 @@ use crate::Refusal;
 pub(super) const CAPABILITIES: &[&str] = &["r", "w", "n", "a", "p"];
 
 /// A table of one capability: `r` read, `w` write, `n` NVLink, `a` atomics, `p` PCIe.
-pub(super) fn table(driver: &dyn QueryBackend, gpus: &[u32], letter: &str) -> Result<String, Refusal> {
+pub(super) fn table(
+    driver: &dyn QueryBackend,
+    gpus: &[u32],
+    letter: &str,
+) -> Result<String, Refusal> {
     let capability = CAPABILITIES
         .iter()
         .position(|known| *known == letter)
-        .ok_or_else(|| Refusal::new(2, "Invalid p2p capability index specified at the command-line\n"))?;
+        .ok_or_else(|| {
+            Refusal::new(
+                2,
+                "Invalid p2p capability index specified at the command-line\n",
+            )
+        })?;
     let names: Vec<String> = gpus.iter().map(|gpu| format!("GPU{gpu}\t")).collect();
     let rows = gpus.iter().map(|row| {
         let words: Vec<String> = gpus
             .iter()
-            .map(|column| if row == column { "X" } else { status(driver, *row, *column, capability as u32) })
+            .map(|column| {
+                if row == column {
+                    "X"
+                } else {
+                    status(driver, *row, *column, capability as u32)
+                }
+            })
             .map(|word| format!("{word}\t"))
             .collect();
         format!(" GPU{row}\t{}\n", words.concat())
     });
-    Ok(format!(" \t\u{1b}[4m{}\u{1b}[0m\n{}{LEGEND}", names.concat(), rows.collect::<Vec<_>>().concat()))
+    Ok(format!(
+        " \t\u{1b}[4m{}\u{1b}[0m\n{}{LEGEND}",
+        names.concat(),
+        rows.collect::<Vec<_>>().concat()
+    ))
 }
 
 /// The words of `nvmlGpuP2PStatus_t`.
 fn status(driver: &dyn QueryBackend, gpu: u32, other: u32, capability: u32) -> &'static str {
-    let answer = driver.about(Subject::gpu(gpu), Query::P2pStatus(other, capability)).ok();
+    let answer = driver
+        .about(Subject::gpu(gpu), Query::P2pStatus(other, capability))
+        .ok();
     match answer.and_then(|answer| answer.at(0)) {
         Some(0) => "OK",
         Some(1) => "CNS",

@@ -3,7 +3,9 @@
 /// The numbers of the bits that are set, the lowest word first.
 pub(super) fn numbers(words: &[u64]) -> Vec<u32> {
     let bits = words.iter().zip(0u32..).flat_map(|(word, place)| {
-        (0..u64::BITS).filter(move |bit| word >> bit & 1 == 1).map(move |bit| place * u64::BITS + bit)
+        (0..u64::BITS)
+            .filter(move |bit| word >> bit & 1 == 1)
+            .map(move |bit| place * u64::BITS + bit)
     });
     bits.collect()
 }

@@ -24,21 +24,27 @@ pub(super) struct Device {
 
 impl Default for Sysfs {
     fn default() -> Self {
-        Self { root: PathBuf::from("/sys") }
+        Self {
+            root: PathBuf::from("/sys"),
+        }
     }
 }
 
 impl Sysfs {
     #[cfg(test)]
     pub(super) fn at(root: &Path) -> Self {
-        Self { root: root.to_owned() }
+        Self {
+            root: root.to_owned(),
+        }
     }
 
     /// The device of a bus id, as NVML writes it: with eight digits of a domain that has four.
     pub(super) fn device(&self, bus_id: &str) -> Option<Device> {
         let bus_id = bus_id.to_ascii_lowercase();
         let short = bus_id.split_once(':').map(|(domain, rest)| {
-            let domain = domain.get(domain.len().saturating_sub(4)..).unwrap_or(domain);
+            let domain = domain
+                .get(domain.len().saturating_sub(4)..)
+                .unwrap_or(domain);
             format!("{domain}:{rest}")
         })?;
         Self::behind(&self.root.join("bus/pci/devices").join(short))
@@ -61,7 +67,8 @@ impl Sysfs {
             .into_iter()
             .filter_map(|name| {
                 let node = name.strip_prefix("node")?.parse().ok()?;
-                let cpus = bounded::text(directory.join(&name).join("cpulist"), bounded::VALUE).ok()?;
+                let cpus =
+                    bounded::text(directory.join(&name).join("cpulist"), bounded::VALUE).ok()?;
                 Some((node, ranges::parse(&cpus)))
             })
             .collect();
@@ -74,8 +81,13 @@ impl Sysfs {
         let mut names = names(&directory);
         // `mlx5_10` stands behind `mlx5_9`.
         names.sort_by_key(|name| {
-            let digits = name.trim_end_matches(|character: char| character.is_ascii_digit()).len();
-            (name[..digits].to_owned(), name[digits..].parse::<u64>().unwrap_or(0))
+            let digits = name
+                .trim_end_matches(|character: char| character.is_ascii_digit())
+                .len();
+            (
+                name[..digits].to_owned(),
+                name[digits..].parse::<u64>().unwrap_or(0),
+            )
         });
         names
             .into_iter()
@@ -88,7 +100,9 @@ impl Sysfs {
 
     fn behind(link: &Path) -> Option<Device> {
         let real = fs::canonicalize(link).ok()?;
-        let node = bounded::text(real.join("numa_node"), bounded::VALUE).ok().and_then(|text| text.trim().parse().ok());
+        let node = bounded::text(real.join("numa_node"), bounded::VALUE)
+            .ok()
+            .and_then(|text| text.trim().parse().ok());
         let path = real
             .components()
             .map(|part| part.as_os_str().to_string_lossy().into_owned())
@@ -100,22 +114,40 @@ impl Sysfs {
 
 impl Device {
     pub(super) fn to(&self, other: &Self) -> PciPath {
-        let common = self.path.iter().zip(&other.path).take_while(|(one, another)| one == another).count();
+        let common = self
+            .path
+            .iter()
+            .zip(&other.path)
+            .take_while(|(one, another)| one == another)
+            .count();
         if common == 0 {
-            return if self.node == other.node { PciPath::Node } else { PciPath::System };
+            return if self.node == other.node {
+                PciPath::Node
+            } else {
+                PciPath::System
+            };
         }
         if common == 1 {
             return PciPath::HostBridge;
         }
         // Behind the bridge that both share, a switch has one port for each of its devices.
         let ports = [self, other].map(|device| device.path.len().saturating_sub(common + 1));
-        if ports.iter().all(|ports| *ports <= 1) { PciPath::Single } else { PciPath::Multiple }
+        if ports.iter().all(|ports| *ports <= 1) {
+            PciPath::Single
+        } else {
+            PciPath::Multiple
+        }
     }
 }
 
 fn names(directory: &Path) -> Vec<String> {
-    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
-    entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    let Ok(entries) = fs::read_dir(directory) else {
+        return Vec::new();
+    };
+    entries
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect()
 }
 
 #[cfg(test)]
@@ -123,20 +155,34 @@ mod tests {
     use super::*;
 
     fn device(path: &str, node: u32) -> Device {
-        Device { path: path.split('/').map(str::to_owned).collect(), node: Some(node) }
+        Device {
+            path: path.split('/').map(str::to_owned).collect(),
+            node: Some(node),
+        }
     }
 
     #[test]
     fn the_way_between_two_devices_is_what_they_do_not_share() {
-        let gpu = device("pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0/0000:18:00.0", 0);
+        let gpu = device(
+            "pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0/0000:18:00.0",
+            0,
+        );
         for (path, node, level) in [
-            ("pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:01.0/0000:19:00.0", 0, PciPath::Single),
+            (
+                "pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:01.0/0000:19:00.0",
+                0,
+                PciPath::Single,
+            ),
             (
                 "pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:02.0/0000:1a:00.0/0000:1b:00.0/0000:1c:00.0",
                 0,
                 PciPath::Multiple,
             ),
-            ("pci0000:15/0000:15:02.0/0000:20:00.0", 0, PciPath::HostBridge),
+            (
+                "pci0000:15/0000:15:02.0/0000:20:00.0",
+                0,
+                PciPath::HostBridge,
+            ),
             ("pci0000:37/0000:37:01.0/0000:38:00.0", 0, PciPath::Node),
             ("pci0000:97/0000:97:01.0/0000:98:00.0", 1, PciPath::System),
         ] {

@@ -13,7 +13,11 @@ fn two() -> ScriptedBackend {
         .system(SystemQuery::GpusNearCpu(5), Ok(Value::Numbers(vec![1, 0])));
     for (gpu, other) in [(0, 1), (1, 0)] {
         driver = driver
-            .text(gpu, Query::BusId, ["00000000:17:00.0", "00000000:97:00.0"][gpu as usize])
+            .text(
+                gpu,
+                Query::BusId,
+                ["00000000:17:00.0", "00000000:97:00.0"][gpu as usize],
+            )
             .numbers(gpu, Query::Field(91, 0), &[18])
             .numbers(gpu, Query::Field(147, 0), &[18])
             .numbers(gpu, Query::CpuAffinity, &[0xFFFF_FFFF])
@@ -32,7 +36,14 @@ fn two() -> ScriptedBackend {
 
 fn table(driver: &ScriptedBackend, root: &Path, matrix: Matrix) -> String {
     let sysfs = Sysfs::at(root);
-    matrix::table(&Topology { driver, sysfs: &sysfs }, &[0, 1], matrix)
+    matrix::table(
+        &Topology {
+            driver,
+            sysfs: &sysfs,
+        },
+        &[0, 1],
+        matrix,
+    )
 }
 
 /// A machine with two sockets: a GPU and two network cards below the first, a GPU and a disk below the second.
@@ -46,11 +57,31 @@ fn machine() -> tempfile::TempDir {
         fs::create_dir_all(link.parent().unwrap()).unwrap();
         symlink(device, link).unwrap();
     };
-    place("bus/pci/devices/0000:17:00.0", "pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0", 0);
-    place("bus/pci/devices/0000:97:00.0", "pci0000:95/0000:95:01.0/0000:97:00.0", 1);
-    place("class/infiniband/mlx5_10/device", "pci0000:15/0000:15:02.0/0000:19:00.0", 0);
-    place("class/infiniband/mlx5_2/device", "pci0000:15/0000:15:01.0/0000:16:01.0/0000:18:00.0", 0);
-    place("class/nvme/nvme0/device", "pci0000:95/0000:95:02.0/0000:98:00.0", 1);
+    place(
+        "bus/pci/devices/0000:17:00.0",
+        "pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0",
+        0,
+    );
+    place(
+        "bus/pci/devices/0000:97:00.0",
+        "pci0000:95/0000:95:01.0/0000:97:00.0",
+        1,
+    );
+    place(
+        "class/infiniband/mlx5_10/device",
+        "pci0000:15/0000:15:02.0/0000:19:00.0",
+        0,
+    );
+    place(
+        "class/infiniband/mlx5_2/device",
+        "pci0000:15/0000:15:01.0/0000:16:01.0/0000:18:00.0",
+        0,
+    );
+    place(
+        "class/nvme/nvme0/device",
+        "pci0000:95/0000:95:02.0/0000:98:00.0",
+        1,
+    );
     for (node, cpus) in [("node0", "0-15,32-47\n"), ("node1", "16-31,48-63\n")] {
         let node = root.path().join("devices/system/node").join(node);
         fs::create_dir_all(&node).unwrap();
@@ -80,7 +111,10 @@ fn links_through_switches_are_counted() {
          {LEGEND}  NV#  = Connection traversing a bonded set of # NVLinks\n"
     );
     assert_eq!(table(&two(), nowhere.path(), Matrix::Links), expected);
-    let pci = expected.replace("NV18", "PHB").replace("  NV#  = Connection traversing a bonded set of # NVLinks\n", "");
+    let pci = expected.replace("NV18", "PHB").replace(
+        "  NV#  = Connection traversing a bonded set of # NVLinks\n",
+        "",
+    );
     assert_eq!(table(&two(), nowhere.path(), Matrix::Pci), pci);
 }
 
@@ -93,7 +127,10 @@ fn links_between_two_gpus_are_counted() {
     });
     assert!(table(&driver, nowhere.path(), Matrix::Links).contains("GPU0\t X \tNV4\t"));
     let driver = driver.numbers(0, Query::Field(165, 2), &[0]);
-    assert!(table(&driver, nowhere.path(), Matrix::Links).contains("GPU0\t X \tNV3\t"), "one is down");
+    assert!(
+        table(&driver, nowhere.path(), Matrix::Links).contains("GPU0\t X \tNV3\t"),
+        "one is down"
+    );
 }
 
 #[test]
@@ -101,7 +138,10 @@ fn the_gpu_with_fewer_links_to_the_switches_limits_a_pair() {
     let nowhere = tempfile::tempdir().unwrap();
     let driver = two().numbers(1, Query::Field(147, 0), &[17]);
     let text = table(&driver, nowhere.path(), Matrix::Links);
-    assert!(text.contains("GPU0\t X \tNV17\t") && text.contains("GPU1\tNV17\t X \t"), "{text}");
+    assert!(
+        text.contains("GPU0\t X \tNV17\t") && text.contains("GPU1\tNV17\t X \t"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -124,10 +164,16 @@ fn network_cards_have_rows_and_names() {
 fn disks_have_a_matrix_of_their_own() {
     let machine = machine();
     let text = table(&two(), machine.path(), Matrix::Disks);
-    assert!(text.starts_with("\t\u{1b}[4mNVMe0\u{1b}[0m\nGPU0\tSYS\t\nGPU1\tPHB\t\n\nLegend:\n"), "{text}");
+    assert!(
+        text.starts_with("\t\u{1b}[4mNVMe0\u{1b}[0m\nGPU0\tSYS\t\nGPU1\tPHB\t\n\nLegend:\n"),
+        "{text}"
+    );
     let nowhere = tempfile::tempdir().unwrap();
     let text = table(&two(), nowhere.path(), Matrix::Disks);
-    assert_eq!(text, format!("\t\u{1b}[4m\u{1b}[0m\nGPU0\t\nGPU1\t\n{LEGEND}"));
+    assert_eq!(
+        text,
+        format!("\t\u{1b}[4m\u{1b}[0m\nGPU0\t\nGPU1\t\n{LEGEND}")
+    );
 }
 
 #[test]
@@ -135,7 +181,10 @@ fn nodes_are_those_of_the_cpus() {
     let machine = machine();
     let sysfs = Sysfs::at(machine.path());
     let driver = two().numbers(1, Query::CpuAffinity, &[0xFFFF_0000]);
-    let topology = Topology { driver: &driver, sysfs: &sysfs };
+    let topology = Topology {
+        driver: &driver,
+        sysfs: &sysfs,
+    };
     assert_eq!(topology.nodes_of_cpus(0), "0-1");
     assert_eq!(topology.nodes_of_cpus(1), "1");
 }
@@ -143,16 +192,38 @@ fn nodes_are_those_of_the_cpus() {
 #[test]
 fn ways_are_told_in_words() {
     for (line, expected) in [
-        ("-c 5", "The GPUs that have an affinity with CPU 5 are:\n0, 1\n\n"),
-        ("-c 99999", "No GPUs were found to have an affinity with CPU 99999.\n\n"),
-        ("-c -1", "No GPUs were found to have an affinity with CPU -1.\n\n"),
-        ("-n 2 -i 0", "Device 0 is not connected to other devices by way of potentially multiple PCIe switches.\n\n"),
-        ("-n 3 -i 1", "Device 1 is connected by the same PCIe host bridge to device(s): 0\n\n"),
-        ("-p -i 1,0", "Device 0 is connected to device 1 by way of a PCIe host bridge.\n\n"),
+        (
+            "-c 5",
+            "The GPUs that have an affinity with CPU 5 are:\n0, 1\n\n",
+        ),
+        (
+            "-c 99999",
+            "No GPUs were found to have an affinity with CPU 99999.\n\n",
+        ),
+        (
+            "-c -1",
+            "No GPUs were found to have an affinity with CPU -1.\n\n",
+        ),
+        (
+            "-n 2 -i 0",
+            "Device 0 is not connected to other devices by way of potentially multiple PCIe switches.\n\n",
+        ),
+        (
+            "-n 3 -i 1",
+            "Device 1 is connected by the same PCIe host bridge to device(s): 0\n\n",
+        ),
+        (
+            "-p -i 1,0",
+            "Device 0 is connected to device 1 by way of a PCIe host bridge.\n\n",
+        ),
         ("-M -i 0", "NUMA IDs of closest memory: 0\n"),
         ("-gnid -i 0", "N/A\n"),
     ] {
-        assert_eq!(typed(&format!("topo {line}"), &two()), (expected.to_owned(), 0), "{line}");
+        assert_eq!(
+            typed(&format!("topo {line}"), &two()),
+            (expected.to_owned(), 0),
+            "{line}"
+        );
     }
 }
 
@@ -160,7 +231,9 @@ fn ways_are_told_in_words() {
 fn memory_of_other_gpus_is_within_reach_or_not() {
     let legend = "\nLegend:\n\n  X    = Self\n  OK   = Status Ok\n  CNS  = Chipset not supported\n  GNS  = GPU not supported\n  TNS  = Topology not supported\n  NS   = Not supported\n  U    = Unknown\n";
     for (letter, word) in [("r", "OK"), ("p", "NS"), ("n", "U")] {
-        let expected = format!(" \t\u{1b}[4mGPU0\tGPU1\t\u{1b}[0m\n GPU0\tX\t{word}\t\n GPU1\t{word}\tX\t\n{legend}");
+        let expected = format!(
+            " \t\u{1b}[4mGPU0\tGPU1\t\u{1b}[0m\n GPU0\tX\t{word}\t\n GPU1\t{word}\tX\t\n{legend}"
+        );
         assert_eq!(typed(&format!("topo -p2p {letter}"), &two()), (expected, 0));
     }
 }
@@ -171,7 +244,11 @@ fn wrong_words_are_answered_as_nvidia_smi_answers_them() {
     for (line, expected, code) in [
         ("--bogus", "Option \"--bogus\" is not recognized.\n", 2),
         ("-p2p", "Option \"-p2p\" is missing its value.\n", 2),
-        ("-p2p z", "Invalid p2p capability index specified at the command-line\n", 2),
+        (
+            "-p2p z",
+            "Invalid p2p capability index specified at the command-line\n",
+            2,
+        ),
         ("-c x", "Option \"x\" is invalid for \"-c\".\n", 2),
         ("-n 9 -i 0", "Failed to display the nearest GPUs\n\n", 255),
         ("-C -i 9", "No devices were found\n", 6),
@@ -188,9 +265,16 @@ fn wrong_words_are_answered_as_nvidia_smi_answers_them() {
             2,
         ),
     ] {
-        assert_eq!(typed(&format!("topo {line}"), &two()), (expected.to_owned(), code), "{line}");
+        assert_eq!(
+            typed(&format!("topo {line}"), &two()),
+            (expected.to_owned(), code),
+            "{line}"
+        );
     }
     let (text, code) = typed("topo -i 0 -c 5", &two());
-    assert_eq!(text, format!("The GPUs that have an affinity with CPU 5 are:\n0, 1\n\n{only}"));
+    assert_eq!(
+        text,
+        format!("The GPUs that have an affinity with CPU 5 are:\n0, 1\n\n{only}")
+    );
     assert_eq!(code, 255);
 }

@@ -5,13 +5,23 @@ import { wholeAxis } from './axis';
 import type { ChartLine, TimeWindow } from './content';
 
 const TIMES = Float64Array.of(1000, 2000, 3000, 4000);
-const WINDOW: TimeWindow = { times_ms: TIMES, revision: 0, from_ms: 1500, to_ms: 4000, gap_ms: 1500 };
+const WINDOW: TimeWindow = {
+  times_ms: TIMES,
+  revision: 0,
+  from_ms: 1500,
+  to_ms: 4000,
+  gap_ms: 1500,
+};
 
 function lines(...values: number[]): ChartLine[] {
   return [{ values: Float64Array.from(values), color: 'red' }];
 }
 
-function axis(unit: keyof typeof UNITS, limit: number | null, ...values: number[]): readonly number[] {
+function axis(
+  unit: keyof typeof UNITS,
+  limit: number | null,
+  ...values: number[]
+): readonly number[] {
   return wholeAxis(UNITS[unit], limit, lines(...values), WINDOW);
 }
 

@@ -54,7 +54,10 @@ export function fittedAxis(
 }
 
 /** The lowest and the highest value that are shown; `null` where there is none. */
-function extentOf(lines: readonly ChartLine[], window: TimeWindow): [lowest: number, highest: number] | null {
+function extentOf(
+  lines: readonly ChartLine[],
+  window: TimeWindow,
+): [lowest: number, highest: number] | null {
   let [lowest, highest] = [Infinity, -Infinity];
   for (const { values, extremes, times_ms = window.times_ms } of lines) {
     const { low, high } = extremes ?? { low: values, high: values };

@@ -55,7 +55,9 @@ export class Chart {
   /** The milliseconds in a pixel of the page; `null` where the chart is not drawn. */
   get pixel_ms(): number | null {
     const area = this.plotArea();
-    return area === null ? null : ((area.to_ms - area.from_ms) / (area.right - area.left)) * area.px;
+    return area === null
+      ? null
+      : ((area.to_ms - area.from_ms) / (area.right - area.left)) * area.px;
   }
 
   /** The value under a point of the screen, and how much a pixel is; `null` where the chart is not drawn. */
@@ -73,7 +75,9 @@ export class Chart {
   /** Where a time is, in pixels of the page from the left edge; `null` where it is not shown. */
   xOf(at_ms: number): number | null {
     const area = this.plotArea();
-    return area === null || at_ms < area.from_ms || at_ms > area.to_ms ? null : area.x(at_ms) / ratio();
+    return area === null || at_ms < area.from_ms || at_ms > area.to_ms
+      ? null
+      : area.x(at_ms) / ratio();
   }
 
   /** Whether a point of the screen is on the axis of values. */
@@ -157,7 +161,8 @@ export class Chart {
       from_ms,
       to_ms,
       x: (at_ms) => left + (at_ms - from_ms) / pixel_ms,
-      y: (value) => Math.min(bottom + beyond, Math.max(top - beyond, bottom - (value - floor) * scale)),
+      y: (value) =>
+        Math.min(bottom + beyond, Math.max(top - beyond, bottom - (value - floor) * scale)),
     };
   }
 

@@ -24,7 +24,13 @@ function field(to_ms: number): PlotArea {
 }
 
 function content(newest: number, changes: Partial<ChartContent> = {}): ChartContent {
-  const window = { times_ms: new Float64Array([0]), revision: 0, from_ms: 0, to_ms: MINUTE_MS, gap_ms: 1500 };
+  const window = {
+    times_ms: new Float64Array([0]),
+    revision: 0,
+    from_ms: 0,
+    to_ms: MINUTE_MS,
+    gap_ms: 1500,
+  };
   const lines = [{ values: new Float64Array([newest]), color: 'red' }];
   const style = { text: '', muted: '', grid: '', font: '' };
   return {
@@ -70,11 +76,15 @@ describe('a picture is drawn anew', () => {
       { bars: [{ from_ms: 1, to_ms: 2, color: 'blue', label: '' }] },
       { markers: [{ at_ms: 1, color: 'blue', label: '' }] },
     ];
-    expect(others.map((changes) => seen(content(50, changes), MINUTE_MS, 0))).toEqual(others.map(() => true));
+    expect(others.map((changes) => seen(content(50, changes), MINUTE_MS, 0))).toEqual(
+      others.map(() => true),
+    );
   });
 
   it('and not for the end of a band that goes on', () => {
-    const band = (to_ms: number): Partial<ChartContent> => ({ bands: [{ from_ms: 1, to_ms, color: 'b', label: '' }] });
+    const band = (to_ms: number): Partial<ChartContent> => ({
+      bands: [{ from_ms: 1, to_ms, color: 'b', label: '' }],
+    });
     const going = frameSignature(content(50, band(MINUTE_MS)), field(MINUTE_MS));
     const further = frameSignature(content(50, band(MINUTE_MS + 90)), field(MINUTE_MS + 100));
     const ended = frameSignature(content(50, band(30_000)), field(MINUTE_MS));

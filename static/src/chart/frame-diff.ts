@@ -16,7 +16,18 @@ export interface FrameSignature {
 }
 
 export function frameSignature(content: ChartContent, area: PlotArea): FrameSignature {
-  const { window, lines, stack = [], bands = [], bars = [], markers = [], at_ms, floor, ceiling, limit } = content;
+  const {
+    window,
+    lines,
+    stack = [],
+    bands = [],
+    bars = [],
+    markers = [],
+    at_ms,
+    floor,
+    ceiling,
+    limit,
+  } = content;
   const all = [...lines, ...stack];
   const pixel_ms = (area.to_ms - area.from_ms) / (area.right - area.left);
   // A band that goes on ends where the chart does.
@@ -27,7 +38,16 @@ export function frameSignature(content: ChartContent, area: PlotArea): FrameSign
     color,
   ]);
   const scale = (area.to_ms - area.from_ms).toFixed();
-  const frame = [window.revision, scale, area.right, area.bottom, floor, ceiling, limit ?? '', at_ms ?? ''];
+  const frame = [
+    window.revision,
+    scale,
+    area.right,
+    area.bottom,
+    floor,
+    ceiling,
+    limit ?? '',
+    at_ms ?? '',
+  ];
   return {
     shape: [
       frame,
@@ -43,7 +63,11 @@ export function frameSignature(content: ChartContent, area: PlotArea): FrameSign
 }
 
 /** Whether the difference is visible, `since_ms` after the last drawing. */
-export function isVisibleChange(before: FrameSignature, after: FrameSignature, since_ms: number): boolean {
+export function isVisibleChange(
+  before: FrameSignature,
+  after: FrameSignature,
+  since_ms: number,
+): boolean {
   return (
     before.shape !== after.shape ||
     Math.abs(after.to_ms - before.to_ms) >= STEP_PX * after.pixel_ms ||

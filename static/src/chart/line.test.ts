@@ -17,12 +17,21 @@ class Said implements Path {
 
 function way(times: number[], values: number[], baseline: number | null = null): string {
   const said = new Said();
-  addLine(said, times, values, 0, times.length, { x: (at) => at / 10, y: (value) => 100 - value }, baseline);
+  addLine(
+    said,
+    times,
+    values,
+    0,
+    times.length,
+    { x: (at) => at / 10, y: (value) => 100 - value },
+    baseline,
+  );
   return said.steps.join(' ');
 }
 
 describe('a line', () => {
-  it('goes from sample to sample', () => expect(way([0, 100, 200], [10, 20, 10])).toBe('M0,90 L10,80 L20,90'));
+  it('goes from sample to sample', () =>
+    expect(way([0, 100, 200], [10, 20, 10])).toBe('M0,90 L10,80 L20,90'));
 
   it('has a corner only where somebody would see it', () => {
     expect(way([0, 100, 200, 300, 400], [10, 20, 30.2, 40, 0])).toBe('M0,90 L30,60 L40,100');
@@ -35,7 +44,10 @@ describe('a line', () => {
     const corners = said.steps.map((step) => step.slice(1).split(',').map(Number));
     times.forEach((at, i) => {
       const next = corners.findIndex(([x = 0]) => x >= at / 10);
-      const [[x0 = 0, y0 = 0], [x1 = 0, y1 = 0]] = [corners[Math.max(0, next - 1)] ?? [], corners[next] ?? []];
+      const [[x0 = 0, y0 = 0], [x1 = 0, y1 = 0]] = [
+        corners[Math.max(0, next - 1)] ?? [],
+        corners[next] ?? [],
+      ];
       const drawn = x1 === x0 ? y1 : y0 + ((y1 - y0) * (at / 10 - x0)) / (x1 - x0);
       // Half a column aside, and what nobody sees.
       expect(next < 0 ? 0 : Math.abs(drawn - y(values[i] ?? NaN))).toBeLessThan(1);
@@ -60,7 +72,8 @@ describe('a line', () => {
   it('leaves a hole open', () =>
     expect(way([0, 100, 200, 300, 400], [10, 20, NaN, 30, 40])).toBe('M0,90 L10,80 M30,70 L40,60'));
 
-  it('shows a sample between two holes', () => expect(way([0, 100, 200], [NaN, 20, NaN])).toBe('M10,80 L10.01,80'));
+  it('shows a sample between two holes', () =>
+    expect(way([0, 100, 200], [NaN, 20, NaN])).toBe('M10,80 L10.01,80'));
 
   it('keeps the highest and the lowest of each column', () => {
     const times = Array.from({ length: 1000 }, (_, i) => i / 10);

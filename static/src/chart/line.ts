@@ -83,7 +83,10 @@ class Stroke {
       this.begun = x;
       this.turn(x, first);
       this.upAndDown(x, low, high, last);
-    } else if (low >= Math.min(this.y, last) - INVISIBLE_PX && high <= Math.max(this.y, last) + INVISIBLE_PX) {
+    } else if (
+      low >= Math.min(this.y, last) - INVISIBLE_PX &&
+      high <= Math.max(this.y, last) + INVISIBLE_PX
+    ) {
       // Nothing in it lies beside the way from the column before.
       this.to(x, last);
     } else {

@@ -49,7 +49,10 @@ function paintGrid(ctx: Surface, area: PlotArea, content: ChartContent): void {
   const { floor, ceiling, limit, axis, style } = content;
   const { px } = area;
   const { left, right, top, bottom } = area;
-  const limitY = typeof limit === 'number' && limit >= floor && limit <= ceiling ? Math.round(area.y(limit)) : null;
+  const limitY =
+    typeof limit === 'number' && limit >= floor && limit <= ceiling
+      ? Math.round(area.y(limit))
+      : null;
   ctx.lineWidth = px;
   if (!area.hasAxes) {
     ctx.fillStyle = style.grid;
@@ -157,7 +160,9 @@ function paintLines(ctx: Surface, area: PlotArea, { window, lines, stack }: Char
   const isCrowded = lines.length > CROWD;
   ctx.lineJoin = isCrowded ? 'bevel' : 'round';
   ctx.lineCap = isCrowded ? 'butt' : 'round';
-  const strongLast = [...lines].sort((a, b) => Number(a.strong ?? false) - Number(b.strong ?? false));
+  const strongLast = [...lines].sort(
+    (a, b) => Number(a.strong ?? false) - Number(b.strong ?? false),
+  );
   for (const { extremes, color, faint } of isCrowded ? [] : lines) {
     if (extremes != null && faint !== true) {
       fill(color, BAND_ALPHA, extremes.high, extremes.low);
@@ -223,7 +228,11 @@ function paintMarkers(ctx: Surface, area: PlotArea, { markers }: ChartContent): 
   }
 }
 
-function paintBands(ctx: Surface, area: PlotArea, { bands = [], bars = [], style }: ChartContent): void {
+function paintBands(
+  ctx: Surface,
+  area: PlotArea,
+  { bands = [], bars = [], style }: ChartContent,
+): void {
   const { px } = area;
   ctx.textAlign = 'left';
   ctx.textBaseline = 'top';
@@ -272,12 +281,15 @@ function paintCursor(ctx: Surface, area: PlotArea, content: ChartContent): void 
     ctx.fillRect(Math.round(area.x(at_ms)), area.top, px, area.bottom - area.top);
     ctx.globalAlpha = 1;
   }
-  for (const { values, color, times_ms = window.times_ms, faint } of lines.length > CROWD ? [] : lines) {
+  for (const { values, color, times_ms = window.times_ms, faint } of lines.length > CROWD
+    ? []
+    : lines) {
     const index = cursorIndex(times_ms, content);
     const time = times_ms[index] ?? NaN;
     const value = values[index] ?? NaN;
     const [top, bottom] = clipOf(area);
-    const isInside = time >= area.from_ms && time <= area.to_ms && area.y(value) >= top && area.y(value) <= bottom;
+    const isInside =
+      time >= area.from_ms && time <= area.to_ms && area.y(value) >= top && area.y(value) <= bottom;
     if (isInside && faint !== true) {
       ctx.fillStyle = color;
       ctx.beginPath();

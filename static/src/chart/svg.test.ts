@@ -23,7 +23,13 @@ const AREA: PlotArea = {
 const CONTENT: ChartContent = {
   axis: { base: 1, ticks: (values) => values.map((value) => `${value} %`) },
   style: { text: 'black', muted: 'gray', grid: 'silver', font: 'sans-serif' },
-  window: { times_ms: new Float64Array([0, 70, 140]), revision: 0, from_ms: 0, to_ms: 140, gap_ms: 100 },
+  window: {
+    times_ms: new Float64Array([0, 70, 140]),
+    revision: 0,
+    from_ms: 0,
+    to_ms: 140,
+    gap_ms: 100,
+  },
   floor: 0,
   ceiling: 100,
   lines: [{ values: new Float64Array([0, 50, 100]), color: 'red', dash: [2, 1] }],
@@ -42,7 +48,9 @@ it('a chart is a picture of lines and letters, in which names are text', () => {
   expect(line?.getAttribute('d')).toBe('M50 80L190 10');
   expect(line?.getAttribute('stroke-dasharray')).toBe('2 1');
   const texts = [...svg.querySelectorAll('text')];
-  expect(texts.map(({ textContent }) => textContent)).toEqual(expect.arrayContaining(['50 %', '100 %', '<script>']));
+  expect(texts.map(({ textContent }) => textContent)).toEqual(
+    expect.arrayContaining(['50 %', '100 %', '<script>']),
+  );
   expect(texts[0]?.getAttribute('font-size')).toBe('10px');
   expect(texts[0]?.getAttribute('font-family')).toBe('system-ui, sans-serif');
   expect(svg.querySelector('script')).toBeNull();

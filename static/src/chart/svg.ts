@@ -4,7 +4,10 @@ import type { Surface } from './surface';
 
 const NAMESPACE = 'http://www.w3.org/2000/svg';
 const ANCHORS: Partial<Record<CanvasTextAlign, string>> = { center: 'middle', right: 'end' };
-const BASELINES: Partial<Record<CanvasTextBaseline, string>> = { middle: 'central', top: 'hanging' };
+const BASELINES: Partial<Record<CanvasTextBaseline, string>> = {
+  middle: 'central',
+  top: 'hanging',
+};
 
 type Attributes = Record<string, string | number>;
 
@@ -92,7 +95,9 @@ export class SvgSurface implements Surface {
   /** A whole circle, whatever the angles. */
   arc(x: number, y: number, radius: number): void {
     const r = short(radius);
-    this.path.push(`M${short(x - radius)} ${short(y)}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0Z`);
+    this.path.push(
+      `M${short(x - radius)} ${short(y)}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0Z`,
+    );
   }
 
   stroke(): void {
@@ -137,7 +142,10 @@ export class SvgSurface implements Surface {
   }
 
   private add(name: string, attributes: Attributes): SVGElement {
-    const made = element(name, this.globalAlpha < 1 ? { ...attributes, opacity: this.globalAlpha } : attributes);
+    const made = element(
+      name,
+      this.globalAlpha < 1 ? { ...attributes, opacity: this.globalAlpha } : attributes,
+    );
     this.groups.at(-1)?.append(made);
     return made;
   }

@@ -13,11 +13,17 @@ describe('marks of an axis', () => {
 
   it('are round in the unit that is shown', () => {
     const memorySize = 1024 ** 3;
-    expect(valueTicks(0, 140 * memorySize, 4, memorySize)).toEqual([0, 50 * memorySize, 100 * memorySize]);
+    expect(valueTicks(0, 140 * memorySize, 4, memorySize)).toEqual([
+      0,
+      50 * memorySize,
+      100 * memorySize,
+    ]);
   });
 
   it('keep an axis still while values change a little', () => {
-    expect([0.3, 1, 1.1, 4.9, 7.2, 99].map((value) => roundUp(value))).toEqual([0.5, 1, 2, 5, 10, 100]);
+    expect([0.3, 1, 1.1, 4.9, 7.2, 99].map((value) => roundUp(value))).toEqual([
+      0.5, 1, 2, 5, 10, 100,
+    ]);
     expect(roundUp(3 * 1024 ** 3, 1024 ** 3)).toBe(5 * 1024 ** 3);
   });
 

@@ -45,10 +45,16 @@ export function roundUp(value: number, base = 1): number {
 }
 
 /** No more than `most` round times from `from_ms` to `to_ms`, and the time between them. */
-export function timeTicks(from_ms: number, to_ms: number, most: number): { step_ms: number; times_ms: number[] } {
+export function timeTicks(
+  from_ms: number,
+  to_ms: number,
+  most: number,
+): { step_ms: number; times_ms: number[] } {
   const least_ms = (to_ms - from_ms) / Math.max(1, most);
-  const step_ms = TIME_STEPS_MS.find((step) => step >= least_ms) ?? Math.ceil(least_ms / DAY_MS) * DAY_MS;
-  const times_ms = step_ms < HOUR ? evenTimes(from_ms, to_ms, step_ms) : localTimes(from_ms, to_ms, step_ms);
+  const step_ms =
+    TIME_STEPS_MS.find((step) => step >= least_ms) ?? Math.ceil(least_ms / DAY_MS) * DAY_MS;
+  const times_ms =
+    step_ms < HOUR ? evenTimes(from_ms, to_ms, step_ms) : localTimes(from_ms, to_ms, step_ms);
   return { step_ms, times_ms };
 }
 
@@ -70,7 +76,11 @@ function evenTimes(from_ms: number, to_ms: number, step_ms: number): number[] {
   // Half hours are round in local time, also where its zone is not whole hours away.
   const zone_ms = new Date(from_ms).getTimezoneOffset() * MINUTE_MS;
   const times_ms: number[] = [];
-  for (let at = Math.ceil((from_ms - zone_ms) / step_ms) * step_ms + zone_ms; at <= to_ms; at += step_ms) {
+  for (
+    let at = Math.ceil((from_ms - zone_ms) / step_ms) * step_ms + zone_ms;
+    at <= to_ms;
+    at += step_ms
+  ) {
     times_ms.push(at);
   }
   return times_ms;
@@ -87,7 +97,12 @@ function localTimes(from_ms: number, to_ms: number, step_ms: number): number[] {
   const times_ms: number[] = [];
   for (let days = -sinceTick, last = -Infinity; last <= to_ms; days += step_days) {
     for (let hour = 0; hour < 24; hour += hours) {
-      const at = new Date(from.getFullYear(), from.getMonth(), from.getDate() + days, hour).getTime();
+      const at = new Date(
+        from.getFullYear(),
+        from.getMonth(),
+        from.getDate() + days,
+        hour,
+      ).getTime();
       // An hour that a clock leaves out is the one after it.
       if (at >= from_ms && at <= to_ms && at !== last) {
         times_ms.push(at);

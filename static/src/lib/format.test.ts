@@ -33,7 +33,9 @@ describe('numbers', () => {
     [139.8, '140'],
     [1980, '1,980'],
     [1_234_567.8, '1,234,568'],
-  ])('%d has three significant digits: %s', (value, text) => expect(format.significant(value)).toBe(text));
+  ])('%d has three significant digits: %s', (value, text) =>
+    expect(format.significant(value)).toBe(text),
+  );
 
   it('always carry their unit', () => {
     expect(plain(format.percent(95.6))).toBe('96 %');

@@ -21,7 +21,9 @@ export function axisTicks(values: readonly number[], scale: number, unit: string
   const [first = 0, second = first] = values;
   const step = Math.abs(second - first || first) / scale;
   const digits = step > 0 ? Math.min(6, Math.max(0, Math.ceil(-Math.log10(step) - 1e-9))) : 0;
-  return values.map((value) => `${thousands((value / scale).toFixed(digits))}${SPACE}${unit}`.trim());
+  return values.map((value) =>
+    `${thousands((value / scale).toFixed(digits))}${SPACE}${unit}`.trim(),
+  );
 }
 
 /** `96 %`, from 0 to 100. */
@@ -146,7 +148,8 @@ export function microseconds(us: number): string {
 
 /** `4.02 TFLOP/s`; `unit` is what is counted. */
 export function operationsPerSecond(value: number, unit: 'OP' | 'FLOP'): string {
-  const [scale, prefix] = value >= 0.9995e12 ? [1e12, 'T'] : value >= 0.9995e9 ? [1e9, 'G'] : [1e6, 'M'];
+  const [scale, prefix] =
+    value >= 0.9995e12 ? [1e12, 'T'] : value >= 0.9995e9 ? [1e9, 'G'] : [1e6, 'M'];
   return `${significant(value / scale)}${SPACE}${prefix}${unit}/s`;
 }
 
@@ -173,7 +176,9 @@ export function seconds(ms: number): string {
 /** The time of day, `10:42:07`, in the reader's zone. */
 export function timeOfDay(atMs: number): string {
   const date = new Date(atMs);
-  return [date.getHours(), date.getMinutes(), date.getSeconds()].map((n) => String(n).padStart(2, '0')).join(':');
+  return [date.getHours(), date.getMinutes(), date.getSeconds()]
+    .map((n) => String(n).padStart(2, '0'))
+    .join(':');
 }
 
 /** The time of day without seconds, `10:42`. */

@@ -48,7 +48,10 @@ class Page {
       this.apart_ms = now_ms - this.came_ms;
       this.came_ms = now_ms;
     }
-    const interval_ms = Math.min(Math.max(this.cost_ms / MAX_LOAD, MIN_INTERVAL_MS), MAX_INTERVAL_MS);
+    const interval_ms = Math.min(
+      Math.max(this.cost_ms / MAX_LOAD, MIN_INTERVAL_MS),
+      MAX_INTERVAL_MS,
+    );
     const left_ms = interval_ms - (now_ms - this.live_ms);
     if (left_ms <= 0) {
       this.request();

@@ -6,7 +6,9 @@ import { ENCODING, Inflater } from './inflate';
 
 /** As the server does: on its own, and open for the next. */
 function message(text: string): ArrayBuffer {
-  const { buffer, byteOffset, byteLength } = deflateRawSync(`${text}\n`, { finishFlush: constants.Z_SYNC_FLUSH });
+  const { buffer, byteOffset, byteLength } = deflateRawSync(`${text}\n`, {
+    finishFlush: constants.Z_SYNC_FLUSH,
+  });
   return buffer.slice(byteOffset, byteOffset + byteLength);
 }
 

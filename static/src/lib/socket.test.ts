@@ -1,7 +1,13 @@
 // @vitest-environment jsdom
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { backoffMs, ReconnectingSocket, SILENCE_MS, type SocketLike, type SocketPhase } from './socket';
+import {
+  backoffMs,
+  ReconnectingSocket,
+  SILENCE_MS,
+  type SocketLike,
+  type SocketPhase,
+} from './socket';
 
 class FakeSocket implements SocketLike {
   readyState = 0;

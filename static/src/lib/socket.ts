@@ -143,7 +143,11 @@ export class ReconnectingSocket {
     const wait_ms = backoffMs(this.attempt, this.random);
     this.attempt += 1;
     this.retry = setTimeout(() => this.connect(), wait_ms);
-    this.options.onPhase({ phase: 'waiting', attempt: this.attempt, retry_at_ms: Date.now() + wait_ms });
+    this.options.onPhase({
+      phase: 'waiting',
+      attempt: this.attempt,
+      retry_at_ms: Date.now() + wait_ms,
+    });
   }
 
   /** Drops the socket without waiting for its close event, which takes minutes on a dead connection. */

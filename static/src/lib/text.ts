@@ -4,7 +4,8 @@
  * Control characters, and those that show nothing or change the direction of other text. The rule is that of
  * `probe/src/untrusted.rs`; `tests/invisible-characters.json` has the cases of both.
  */
-const UNPRINTABLE = /[\p{Cc}\p{Default_Ignorable_Code_Point}\u2028\u2029\u2800\ufff9-\ufffb\u{1d159}]/gu;
+const UNPRINTABLE =
+  /[\p{Cc}\p{Default_Ignorable_Code_Point}\u2028\u2029\u2800\ufff9-\ufffb\u{1d159}]/gu;
 
 /** The parts that there are, one behind the other. */
 export function joined(parts: readonly (string | null | undefined)[], separator = ' · '): string {

@@ -133,7 +133,9 @@ export class Timeline implements SeriesSource {
         }
       });
     }
-    return moments.filter(([at_ms, { size }], index) => size > 0 || at_ms - 1 !== moments[index - 1]?.[0]);
+    return moments.filter(
+      ([at_ms, { size }], index) => size > 0 || at_ms - 1 !== moments[index - 1]?.[0],
+    );
   }
 
   /** Lets go of series of which nothing is left, as those of processes that have ended. */
@@ -212,7 +214,12 @@ export function indexAt(times_ms: ArrayLike<number>, at_ms: number, within_ms: n
 }
 
 /** Whether no two neighbors of these times, from the last before `from_ms` to the first after `to_ms`, are further apart than `gap_ms`. */
-export function isUnbroken(times_ms: ArrayLike<number>, from_ms: number, to_ms: number, gap_ms: number): boolean {
+export function isUnbroken(
+  times_ms: ArrayLike<number>,
+  from_ms: number,
+  to_ms: number,
+  gap_ms: number,
+): boolean {
   const end = Math.min(times_ms.length - 1, firstAfter(times_ms, to_ms));
   for (let i = Math.max(1, firstAfter(times_ms, from_ms)); i <= end; i += 1) {
     if ((times_ms[i] ?? 0) - (times_ms[i - 1] ?? 0) > gap_ms) {

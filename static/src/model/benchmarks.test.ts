@@ -9,7 +9,9 @@ import { jobOf, runsOn, targetsOf } from './run-job';
 const groups = benchmarkGroups(CATALOGUE.entries);
 
 function find(title: string): Benchmark {
-  const found = groups.flatMap(({ benchmarks }) => benchmarks).find((benchmark) => benchmark.title === title);
+  const found = groups
+    .flatMap(({ benchmarks }) => benchmarks)
+    .find((benchmark) => benchmark.title === title);
   if (found === undefined) {
     throw new Error(`no ${title}`);
   }
@@ -17,7 +19,9 @@ function find(title: string): Benchmark {
 }
 
 it('a preset has what of it the server knows, and is not there where that is nothing', () => {
-  expect(groups.map(({ label, benchmarks }) => [label, benchmarks.map(({ title }) => title)])).toEqual([
+  expect(
+    groups.map(({ label, benchmarks }) => [label, benchmarks.map(({ title }) => title)]),
+  ).toEqual([
     ['Presets', ['Memory bandwidth', 'PCIe transfers', 'Out-of-memory demo']],
     ['Workloads', ['triad', 'copy']],
     ['Tutorial benchmarks', ['a: sum']],
@@ -43,8 +47,19 @@ it('names the GPU by its UUID, since CUDA counts in an order of its own', () => 
   }
   const where = { backend: 'cuda', device: gpus[1]?.uuid };
   expect(jobOf(find('triad'), second)).toEqual({ kind: 'bench', ids: ['triad'], where });
-  expect(jobOf(find('a: sum'), cpu)).toEqual({ kind: 'seeds', rows: ['a'], where: { backend: 'cpu' } });
+  expect(jobOf(find('a: sum'), cpu)).toEqual({
+    kind: 'seeds',
+    rows: ['a'],
+    where: { backend: 'cpu' },
+  });
   // It stays long enough to be seen.
-  expect(jobOf(find('Out-of-memory demo'), cpu)).toMatchObject({ scenario: 'fill', hold_seconds: 10 });
-  expect(targets.map((target) => runsOn(find('PCIe transfers'), target))).toEqual([true, true, false]);
+  expect(jobOf(find('Out-of-memory demo'), cpu)).toMatchObject({
+    scenario: 'fill',
+    hold_seconds: 10,
+  });
+  expect(targets.map((target) => runsOn(find('PCIe transfers'), target))).toEqual([
+    true,
+    true,
+    false,
+  ]);
 });

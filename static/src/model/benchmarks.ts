@@ -50,7 +50,9 @@ const PRESETS = table((): readonly Preset[] => [
     kind: 'bench',
     ids: ['h2d-pinned', 'h2d-pageable', 'd2h-pinned', 'd2h-pageable', 'both-pinned'],
     title: trans.__('PCIe transfers'),
-    does: trans.__('How fast arrays move between host and GPU, from pinned and from pageable memory.'),
+    does: trans.__(
+      'How fast arrays move between host and GPU, from pinned and from pageable memory.',
+    ),
     seconds: 15,
   },
   {
@@ -85,7 +87,9 @@ export function benchmarkGroups(entries: readonly CatalogueEntry[]): BenchmarkGr
     const found = entries.filter(({ kind, id }) => kind === preset.kind && preset.ids.includes(id));
     return found.length === 0 ? [] : [fromPreset(preset, found)];
   });
-  const alone = new Set(presets.flatMap(({ kind, ids }) => (ids.length === 1 ? [`${kind} ${ids.join('')}`] : [])));
+  const alone = new Set(
+    presets.flatMap(({ kind, ids }) => (ids.length === 1 ? [`${kind} ${ids.join('')}`] : [])),
+  );
   const rest = GROUPS().map(([kind, label]) => {
     const own = entries.filter((entry) => entry.kind === kind && !alone.has(`${kind} ${entry.id}`));
     return { label, benchmarks: own.map(fromEntry) };

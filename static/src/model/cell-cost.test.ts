@@ -7,17 +7,29 @@ import { describeCell } from './describe-cell';
 
 function own(memory_gib: number, sm_percent: number, pid = 10): Process {
   const notebook = { kernel_id: 'k', kernel_pid: 10, path: 'train.ipynb' };
-  return process(pid, { owner: { parents: [], notebook }, memory_bytes: memory_gib * GIB, sm_percent });
+  return process(pid, {
+    owner: { parents: [], notebook },
+    memory_bytes: memory_gib * GIB,
+    sm_percent,
+  });
 }
 
 /** So many seconds after the start of the cell, with these processes on GPU 0 and others on GPU 1. */
 function at(second: number, processes: Process[], draw_watts = 500): Sample {
   const power = { ...gpu(0).power, draw_watts, instant_watts: draw_watts };
-  return sample(NOW + second * 1000, [gpu(0, { processes, power }), gpu(1, { processes: [process(99)] })]);
+  return sample(NOW + second * 1000, [
+    gpu(0, { processes, power }),
+    gpu(1, { processes: [process(99)] }),
+  ]);
 }
 
 /** A cell that runs from `from` to `to` seconds, and the samples around it. */
-function measured(from: number, to: number, before: Sample | null, samples: Sample[]): CellCost | null {
+function measured(
+  from: number,
+  to: number,
+  before: Sample | null,
+  samples: Sample[],
+): CellCost | null {
   const meter = new CellMeter('k', NOW + from * 1000, before);
   meter.end(NOW + to * 1000);
   const last = samples.map((one) => meter.addSample(one)).at(-1);
@@ -46,7 +58,12 @@ describe('the cost of a cell', () => {
 
   it('counts what the kernel has started with it, and no more than all of a GPU', () => {
     const cost = measured(0, 1, at(0, []), [at(1, [own(10, 70), own(20, 60, 11), process(5)])]);
-    expect(cost).toMatchObject({ gpu_ms: 1000, peak_bytes: 30 * GIB, change_bytes: 30 * GIB, shared: true });
+    expect(cost).toMatchObject({
+      gpu_ms: 1000,
+      peak_bytes: 30 * GIB,
+      change_bytes: 30 * GIB,
+      shared: true,
+    });
   });
 
   it('of less than the time between two samples is what is seen after it', () => {
@@ -57,7 +74,11 @@ describe('the cost of a cell', () => {
 
   it('is nothing where the kernel holds no GPU, and leaves out what the driver does not tell', () => {
     expect(measured(0, 1, null, [at(1, [process(5)])])).toBeNull();
-    const silent = { ...own(0, 0), memory_bytes: { absent: 'unknown' }, sm_percent: { absent: 'unknown' } } as Process;
+    const silent = {
+      ...own(0, 0),
+      memory_bytes: { absent: 'unknown' },
+      sm_percent: { absent: 'unknown' },
+    } as Process;
     const cost = measured(0, 1, null, [at(1, [silent])]);
     expect(cost).toMatchObject({ gpu_ms: null, peak_bytes: null, joules: 500 });
   });
@@ -69,7 +90,11 @@ describe('the cost of a cell', () => {
     meter.end(NOW + 1500);
     expect(meter.addSample(at(2, [own(2, 100)]))).toBe(true);
     expect(meter.addSample(at(3, [own(80, 100)]))).toBe(true);
-    expect(meter.cost(new Map())).toMatchObject({ gpu_ms: 1500, peak_bytes: 2 * GIB, ended_ms: NOW + 1500 });
+    expect(meter.cost(new Map())).toMatchObject({
+      gpu_ms: 1500,
+      peak_bytes: 2 * GIB,
+      ended_ms: NOW + 1500,
+    });
   });
 });
 
@@ -98,13 +123,16 @@ describe('its line', () => {
       .map(({ text }) => text.replaceAll('\u00a0', ' '))
       .join('   ');
 
-  it('says what the cell took', () => expect(line()).toBe('12.4 s   GPU 9.80 s   peak 61.0 GiB (+8.20)   6.10 kJ'));
+  it('says what the cell took', () =>
+    expect(line()).toBe('12.4 s   GPU 9.80 s   peak 61.0 GiB (+8.20)   6.10 kJ'));
 
   it('says only what is known, and what is shared', () => {
     expect(line({ gpu_ms: null, joules: null, change_bytes: 0 })).toBe('12.4 s   peak 61.0 GiB');
     expect(line({ change_bytes: -2 * GIB, shared: true })).toBe(
       '12.4 s   GPU 9.80 s   peak 61.0 GiB (−2.00)   6.10 kJ shared',
     );
-    expect(line({ ended_ms: NOW + 80, peak_bytes: null, gpu_ms: null, joules: 0.5 })).toBe('80 ms   0.50 J');
+    expect(line({ ended_ms: NOW + 80, peak_bytes: null, gpu_ms: null, joules: 0.5 })).toBe(
+      '80 ms   0.50 J',
+    );
   });
 });

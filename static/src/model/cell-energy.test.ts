@@ -11,7 +11,11 @@ function drawing(instant_watts: number | null, draw_watts = 70): GpuSample {
 }
 
 /** A record of GPU 0 every 20 ms, from so many seconds to so many. */
-function trace(from_s: number, to_s: number, watts: (second: number) => number): Map<string, Timeline> {
+function trace(
+  from_s: number,
+  to_s: number,
+  watts: (second: number) => number,
+): Map<string, Timeline> {
   const timeline = new Timeline(1000);
   for (let ms = from_s * 1000; ms <= to_s * 1000; ms += 20) {
     timeline.push(NOW + ms, new Map([['GPU-0 power_watts', watts(ms / 1000)]]), 1000);

@@ -92,7 +92,14 @@ export function energyOf(
 }
 
 /** The part of the area below a straight line that lies between two times. */
-function areaWithin(a_ms: number, a: number, b_ms: number, b: number, from_ms: number, to_ms: number): number {
+function areaWithin(
+  a_ms: number,
+  a: number,
+  b_ms: number,
+  b: number,
+  from_ms: number,
+  to_ms: number,
+): number {
   const [start_ms, end_ms] = [Math.max(a_ms, from_ms), Math.min(b_ms, to_ms)];
   if (end_ms <= start_ms) {
     return 0;

@@ -1,7 +1,14 @@
 import { describe, expect, it, vi } from 'vitest';
 
 import type { Event } from '../wire';
-import { byCost, CellLog, executionName, notebookNamer, recorded, type CellExecution } from './cell-log';
+import {
+  byCost,
+  CellLog,
+  executionName,
+  notebookNamer,
+  recorded,
+  type CellExecution,
+} from './cell-log';
 import { record } from './cell-record';
 import type { Request } from './request';
 
@@ -29,7 +36,10 @@ function run(key: string, gpu_ms: number | null, gpus: number[] = [0]): CellExec
   };
 }
 
-function newStorage(): { stored: Map<string, string>; storage: Pick<Storage, 'getItem' | 'setItem'> } {
+function newStorage(): {
+  stored: Map<string, string>;
+  storage: Pick<Storage, 'getItem' | 'setItem'>;
+} {
   const stored = new Map<string, string>();
   const storage = {
     getItem: (key: string) => stored.get(key) ?? null,
@@ -44,7 +54,11 @@ describe('what the server remembers of cells', () => {
     const own = { ...run('a', 1200.5), code: 'secret' };
     await record({ ...own, cost: { ...own.cost, started_ms: 10.4, ended_ms: 5000.6 } }, request);
     const [path, init] = request.mock.lastCall ?? [];
-    expect([path, init?.method, init?.headers]).toEqual(['api/v1/cells', 'POST', { 'X-Gpumon': 'run' }]);
+    expect([path, init?.method, init?.headers]).toEqual([
+      'api/v1/cells',
+      'POST',
+      { 'X-Gpumon': 'run' },
+    ]);
     const told = JSON.parse(init?.body as string) as Extract<Event, { what: 'cell' }>;
     expect(told).toMatchObject({
       notebook: 'a.ipynb',
@@ -53,7 +67,11 @@ describe('what the server remembers of cells', () => {
       execution_count: 3,
       gpu_ms: 1200.5,
     });
-    expect([told.started_ms, told.ended_ms, JSON.stringify(told).includes('secret')]).toEqual([10, 5001, false]);
+    expect([told.started_ms, told.ended_ms, JSON.stringify(told).includes('secret')]).toEqual([
+      10,
+      5001,
+      false,
+    ]);
     const event: Event = { ...told, at_ms: 5001, gpu: null, what: 'cell' };
     expect(recorded([event], [])).toMatchObject([
       { kernelId: 'k', count: 3, code: '', cost: { gpus: [0], joules: 1 } },
@@ -68,14 +86,24 @@ describe('what the server remembers of cells', () => {
 });
 
 describe('names of notebooks', () => {
-  const of = (kernelId: string, path: string | null): CellExecution => ({ ...run(kernelId, 1), kernelId, path });
+  const of = (kernelId: string, path: string | null): CellExecution => ({
+    ...run(kernelId, 1),
+    kernelId,
+    path,
+  });
 
   it('are told apart from each other and from what else is shown', () => {
-    const executions = [of('1', 'a/a.ipynb'), of('2', 'b/a.ipynb'), of('3', null), of('4', 'c/x.ipynb')];
+    const executions = [
+      of('1', 'a/a.ipynb'),
+      of('2', 'b/a.ipynb'),
+      of('3', null),
+      of('4', 'c/x.ipynb'),
+    ];
     const names = (pathOf: (kernelId: string) => string | null, others: string[]): string[] =>
       executions.map(notebookNamer(executions, pathOf, others));
     expect(names(() => null, [])).toEqual(['a/a.ipynb', 'b/a.ipynb', 'a.ipynb', 'x.ipynb']);
-    const renamed = (kernelId: string): string | null => ({ 2: 'b/new.ipynb', 3: 'a/a.ipynb' })[kernelId] ?? null;
+    const renamed = (kernelId: string): string | null =>
+      ({ 2: 'b/new.ipynb', 3: 'a/a.ipynb' })[kernelId] ?? null;
     expect(names(renamed, ['d/x.ipynb'])).toEqual(['a.ipynb', 'new.ipynb', 'a.ipynb', 'c/x.ipynb']);
   });
 
@@ -134,7 +162,10 @@ describe('runs of cells', () => {
     const { stored, storage } = newStorage();
     const log = new CellLog();
     log.keepIn(() => storage);
-    log.put({ ...run('long', 1), code: `${'# about\n'.repeat(100)}fit()\n${'x = 1\n'.repeat(1000)}` });
+    log.put({
+      ...run('long', 1),
+      code: `${'# about\n'.repeat(100)}fit()\n${'x = 1\n'.repeat(1000)}`,
+    });
     const [[key, text] = ['', '']] = [...stored];
     expect(text.length).toBeLessThan(700);
     const other = { ...run('other', 1), cost: { gpus: 'all' } };
@@ -158,13 +189,26 @@ describe('runs of cells', () => {
   });
 
   it('are called by the first line that says something', () => {
-    expect(executionName({ ...run('a', 1), code: '\n# load\n  model.fit(x)\n' })).toBe('[3] model.fit(x)');
+    expect(executionName({ ...run('a', 1), code: '\n# load\n  model.fit(x)\n' })).toBe(
+      '[3] model.fit(x)',
+    );
     expect(executionName({ ...run('a', 1), code: '', count: null })).toBe('[ ]');
-    expect(executionName({ ...run('a', 1), code: `x = "${'y'.repeat(200)}"` }).length).toBeLessThanOrEqual(80);
+    expect(
+      executionName({ ...run('a', 1), code: `x = "${'y'.repeat(200)}"` }).length,
+    ).toBeLessThanOrEqual(80);
   });
 
   it('are sorted by what they took, of the GPUs that are looked at', () => {
-    const runs = [run('few', 10), run('unknown', null), run('much', 900), run('elsewhere', 5000, [1])];
-    expect(byCost(runs, 'gpu', new Set([0])).map(({ key }) => key)).toEqual(['much', 'few', 'unknown']);
+    const runs = [
+      run('few', 10),
+      run('unknown', null),
+      run('much', 900),
+      run('elsewhere', 5000, [1]),
+    ];
+    expect(byCost(runs, 'gpu', new Set([0])).map(({ key }) => key)).toEqual([
+      'much',
+      'few',
+      'unknown',
+    ]);
   });
 });

@@ -97,13 +97,20 @@ export class CellLog {
 
 /** What others have run, or this page before it was loaded anew, as the server remembers it; without code. */
 export function recorded(events: readonly Event[], own: readonly CellExecution[]): CellExecution[] {
-  const identity = (kernelId: string, started_ms: number): string => `${kernelId} ${Math.round(started_ms)}`;
+  const identity = (kernelId: string, started_ms: number): string =>
+    `${kernelId} ${Math.round(started_ms)}`;
   const known = new Set(own.map(({ kernelId, cost }) => identity(kernelId, cost.started_ms)));
   return events.flatMap((event) => {
     if (event.what !== 'cell' || known.has(identity(event.kernel_id, event.started_ms))) {
       return [];
     }
-    const { notebook, kernel_id: kernelId, cell_id: cellId, execution_count: count, ...cost } = event;
+    const {
+      notebook,
+      kernel_id: kernelId,
+      cell_id: cellId,
+      execution_count: count,
+      ...cost
+    } = event;
     const key = identity(kernelId, cost.started_ms);
     const ids = { key, kernelId, cellId, notebook: plainText(notebook), path: null };
     return [{ ...ids, count, code: '', running: false, cost }];
@@ -129,9 +136,11 @@ export function notebookNamer(
       paths.set(kernelId, known);
     }
   }
-  const pathOrName = ({ kernelId, notebook }: CellExecution): string => paths.get(kernelId) ?? notebook;
+  const pathOrName = ({ kernelId, notebook }: CellExecution): string =>
+    paths.get(kernelId) ?? notebook;
   const names = notebookNames([...others, ...executions.map(pathOrName)]);
-  return (execution) => plainText(names.get(pathOrName(execution)) ?? execution.notebook, LONGEST_NOTEBOOK);
+  return (execution) =>
+    plainText(names.get(pathOrName(execution)) ?? execution.notebook, LONGEST_NOTEBOOK);
 }
 
 /** What an execution is called: `[3] model.fit(data)`, the first line of its code that says something. */
@@ -146,7 +155,9 @@ function tellingCode({ code }: CellExecution): string {
 }
 
 /** Whether it is what another page stored, perhaps one of another version. */
-function isExecution(stored: unknown): stored is Omit<CellExecution, 'path'> & { path?: string | null } {
+function isExecution(
+  stored: unknown,
+): stored is Omit<CellExecution, 'path'> & { path?: string | null } {
   const { path = null, ...execution } = Object(stored) as Record<keyof CellExecution, unknown>;
   const { key, kernelId, cellId, notebook, code, count, cost } = execution;
   const { started_ms, ended_ms, gpus, ...taken } = Object(cost) as Record<keyof CellCost, unknown>;
@@ -156,7 +167,9 @@ function isExecution(stored: unknown): stored is Omit<CellExecution, 'path'> & {
     [key, kernelId, cellId, notebook, code].every((value) => typeof value === 'string') &&
     (path === null || typeof path === 'string') &&
     [started_ms, ended_ms].every(isNumber) &&
-    [count, gpu_ms, peak_bytes, change_bytes, joules].every((value) => value === null || isNumber(value)) &&
+    [count, gpu_ms, peak_bytes, change_bytes, joules].every(
+      (value) => value === null || isNumber(value),
+    ) &&
     Array.isArray(gpus) &&
     gpus.every(isNumber)
   );
@@ -174,9 +187,12 @@ export function byCost(
   gpus: ReadonlySet<number>,
 ): CellExecution[] {
   const worth = ({ cost }: CellExecution): number =>
-    ({ elapsed: cost.ended_ms - cost.started_ms, gpu: cost.gpu_ms, peak: cost.peak_bytes, energy: cost.joules })[
-      order
-    ] ?? -1;
+    ({
+      elapsed: cost.ended_ms - cost.started_ms,
+      gpu: cost.gpu_ms,
+      peak: cost.peak_bytes,
+      energy: cost.joules,
+    })[order] ?? -1;
   return executions
     .filter(({ cost }) => cost.gpus.some((index) => gpus.has(index)))
     .sort((a, b) => worth(b) - worth(a) || b.cost.started_ms - a.cost.started_ms);

@@ -16,5 +16,9 @@ export async function record(execution: CellExecution, request: Request): Promis
   for (const key of ['started_ms', 'ended_ms'] as const) {
     cell[key] = Math.round(cell[key]);
   }
-  await request('api/v1/cells', { method: 'POST', headers: OWN_HEADERS, body: JSON.stringify(cell) }).catch(() => null);
+  await request('api/v1/cells', {
+    method: 'POST',
+    headers: OWN_HEADERS,
+    body: JSON.stringify(cell),
+  }).catch(() => null);
 }

@@ -6,7 +6,8 @@ type Present = [holder: string, program: string, gpus: number[]];
 
 function assigner(): (...present: Present[]) => Map<string, number> {
   const slots = new ColorSlots();
-  return (...present) => new Map(slots.assign(present.map(([holder, program, gpus]) => ({ holder, program, gpus }))));
+  return (...present) =>
+    new Map(slots.assign(present.map(([holder, program, gpus]) => ({ holder, program, gpus }))));
 }
 
 const programs = (count: number, gpu: (i: number) => number = (i) => i): Present[] =>
@@ -15,7 +16,9 @@ const programs = (count: number, gpu: (i: number) => number = (i) => i): Present
 describe('the colors of programs', () => {
   it('differ as long as there are enough, then have a texture', () => {
     const slots = [...assigner()(...programs(2 * COLORS)).values()];
-    expect(new Set(slots.slice(0, COLORS))).toEqual(new Set(Array.from({ length: COLORS }, (_, i) => i)));
+    expect(new Set(slots.slice(0, COLORS))).toEqual(
+      new Set(Array.from({ length: COLORS }, (_, i) => i)),
+    );
     expect(new Set(slots).size).toBe(2 * COLORS);
   });
 
@@ -23,7 +26,9 @@ describe('the colors of programs', () => {
     const assign = assigner();
     const all = assign(...programs(5));
     const [first, , third] = programs(5) as [Present, Present, Present];
-    expect([...assign(third, ['new', 'another', [0]], first)].slice(0, 1)).toEqual([['h2', all.get('h2')]]);
+    expect([...assign(third, ['new', 'another', [0]], first)].slice(0, 1)).toEqual([
+      ['h2', all.get('h2')],
+    ]);
     expect(assign(['h2 again', 'program 2', [7]]).get('h2 again')).toBe(all.get('h2'));
   });
 
@@ -40,7 +45,11 @@ describe('the colors of programs', () => {
 
   it('of one that is gone are those of its program, and take none from who is present', () => {
     const slots = new ColorSlots();
-    const present = programs(2 * COLORS).map(([holder, program, gpus]) => ({ holder, program, gpus }));
+    const present = programs(2 * COLORS).map(([holder, program, gpus]) => ({
+      holder,
+      program,
+      gpus,
+    }));
     const before = new Map(slots.assign(present));
     expect(slots.ofProgram('program 3')).toBe(before.get('h3'));
     slots.ofProgram('long gone');

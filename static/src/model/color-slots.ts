@@ -25,13 +25,18 @@ export class ColorSlots {
     const before = this.holders;
     this.here = new Set(present.map(({ program }) => program));
     this.holders = new Map(
-      present.flatMap(({ holder }) => (before.has(holder) ? [[holder, before.get(holder) ?? 0]] : [])),
+      present.flatMap(({ holder }) =>
+        before.has(holder) ? [[holder, before.get(holder) ?? 0]] : [],
+      ),
     );
     for (const { holder, program, gpus } of present) {
       const own = this.ofProgram(program);
       if (!this.holders.has(holder)) {
         const beside = present.filter((other) => other.gpus.some((gpu) => gpus.includes(gpu)));
-        this.holders.set(holder, firstFree(own, new Set(beside.map((other) => this.holders.get(other.holder)))));
+        this.holders.set(
+          holder,
+          firstFree(own, new Set(beside.map((other) => this.holders.get(other.holder)))),
+        );
       }
     }
     return this.holders;
@@ -56,7 +61,8 @@ export class ColorSlots {
 /** From `slot` on, round all with one color each, then round those with a texture. */
 function firstFree(slot: number, taken: ReadonlySet<number | undefined>): number {
   const round = Array.from({ length: COLORS }, (_, i) => (slot + i) % COLORS);
-  const all = slot < COLORS ? [...round, ...round.map((color) => color + COLORS)] : [slot, ...round];
+  const all =
+    slot < COLORS ? [...round, ...round.map((color) => color + COLORS)] : [slot, ...round];
   return all.find((one) => !taken.has(one)) ?? slot;
 }
 

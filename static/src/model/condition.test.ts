@@ -24,7 +24,11 @@ describe('the conditions of a GPU', () => {
   });
 
   it('are shown without what could reorder or hide others', () => {
-    const unknown = { ...xid, condition: 'new kind', text: 'evil\u202e.ipynb holds it' } as unknown as Condition;
+    const unknown = {
+      ...xid,
+      condition: 'new kind',
+      text: 'evil\u202e.ipynb holds it',
+    } as unknown as Condition;
     const [shown] = alertsOf(gpu(0, { conditions: [unknown] }), NOW);
     expect(shown?.text).toBe('evil\ufffd.ipynb holds it');
   });

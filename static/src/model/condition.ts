@@ -24,7 +24,10 @@ export function severityLevel(severity: Severity): Level {
 const RANKS: readonly Level[] = ['critical', 'warning', 'notice', 'none'];
 
 /** What reduces the clocks as it should, which comes and goes and has a place of its own; `null` where nothing does. */
-export function describeThrottling(gpu: GpuSample | null, now_ms: number): Pick<Description, 'text' | 'title'> | null {
+export function describeThrottling(
+  gpu: GpuSample | null,
+  now_ms: number,
+): Pick<Description, 'text' | 'title'> | null {
   const condition = gpu?.conditions.find(isOrdinaryThrottling);
   return condition === undefined
     ? null
@@ -34,7 +37,9 @@ export function describeThrottling(gpu: GpuSample | null, now_ms: number): Pick<
       };
 }
 
-function isOrdinaryThrottling(condition: Condition): condition is Extract<Condition, { condition: 'throttled' }> {
+function isOrdinaryThrottling(
+  condition: Condition,
+): condition is Extract<Condition, { condition: 'throttled' }> {
   return condition.condition === 'throttled' && condition.severity === 'notice';
 }
 
@@ -44,7 +49,8 @@ function isOrdinaryThrottling(condition: Condition): condition is Extract<Condit
  */
 export function alertsOf(gpu: GpuSample | null, now_ms: number): Alert[] {
   const processes = valueOf(gpu?.processes) ?? [];
-  const isElsewhere = (one: Condition): boolean => one.condition === 'memory_filling' || isOrdinaryThrottling(one);
+  const isElsewhere = (one: Condition): boolean =>
+    one.condition === 'memory_filling' || isOrdinaryThrottling(one);
   const shown = (gpu?.conditions ?? []).filter((one) => !isElsewhere(one));
   const oldestFirst = shown.sort((a, b) => a.since_ms - b.since_ms);
   return worstFirst(

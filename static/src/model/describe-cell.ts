@@ -27,11 +27,20 @@ export function describeCell(cost: CellCost): CellPart[] {
   const elapsed = precise(elapsed_ms);
   const where = cost.gpus.map(String).join(', ');
   const title = trans.__('Elapsed time of the cell');
-  const parts: CellPart[] = [{ id: 'elapsed', text: elapsed, brief: elapsed, title, value: elapsed_ms, own: elapsed }];
+  const parts: CellPart[] = [
+    { id: 'elapsed', text: elapsed, brief: elapsed, title, value: elapsed_ms, own: elapsed },
+  ];
   if (cost.gpu_ms !== null) {
     const brief = precise(cost.gpu_ms);
     const title = busyTitle(cost, where);
-    parts.push({ id: 'gpu', text: trans.__('GPU %1', brief), brief, title, value: cost.gpu_ms, own: brief });
+    parts.push({
+      id: 'gpu',
+      text: trans.__('GPU %1', brief),
+      brief,
+      title,
+      value: cost.gpu_ms,
+      own: brief,
+    });
   }
   if (cost.peak_bytes !== null) {
     const own = memorySize(cost.peak_bytes);
@@ -40,7 +49,10 @@ export function describeCell(cost: CellCost): CellPart[] {
       id: 'peak',
       text: trans.__('peak %1', brief),
       brief,
-      title: trans.__('Peak memory of this notebook on GPU %1, and the change since the cell started', where),
+      title: trans.__(
+        'Peak memory of this notebook on GPU %1, and the change since the cell started',
+        where,
+      ),
       value: cost.peak_bytes,
       own,
     });
@@ -77,7 +89,10 @@ export function describeStored({ gpus, ...cost }: StoredCost, isLastRun: boolean
 }
 
 /** The same part of an earlier run, where that was noticeably another. */
-export function earlierPart({ id, value, own }: CellPart, earlier: readonly CellPart[]): CellPart | null {
+export function earlierPart(
+  { id, value, own }: CellPart,
+  earlier: readonly CellPart[],
+): CellPart | null {
   const same = earlier.find((part) => part.id === id);
   const differs =
     same !== undefined &&
@@ -106,7 +121,10 @@ function withCount(name: string, names: readonly string[]): string {
 
 function busyTitle({ gpus }: CellCost, where: string): string {
   return gpus.length > 1
-    ? trans.__('Time in which kernels of this notebook ran on GPU %1, summed over GPUs, from driver samples', where)
+    ? trans.__(
+        'Time in which kernels of this notebook ran on GPU %1, summed over GPUs, from driver samples',
+        where,
+      )
     : trans.__('Time in which kernels of this notebook ran on GPU %1, from driver samples', where);
 }
 

@@ -36,7 +36,9 @@ describe('a condition', () => {
   it('names processes with their users, those that are gone by their PIDs, and counts the rest', () => {
     const processes = [process(13, { name: 'train.py' }), process(12, { started_ms: NOW })];
     const text = describeCondition(held_idle, processes);
-    expect(plain(text)).toBe('train.py (ana), PID 12, PID 11 and 1 more idle, holding 1.00 GiB for 16 min.');
+    expect(plain(text)).toBe(
+      'train.py (ana), PID 12, PID 11 and 1 more idle, holding 1.00 GiB for 16 min.',
+    );
     expect(plain(describeCondition(memory_filling, [process(10)]))).toBe(
       'Memory full in about 1 min: python3 (ana) grows 1.00 GiB/s',
     );
@@ -44,7 +46,8 @@ describe('a condition', () => {
 
   it('names the GPU that the others of a job wait for', () => {
     const { suspected_hang } = CONDITIONS;
-    const start = 'Suspected hang: the kernels of python3 (ana), PID 11 run all the time at 123 W, and nothing moves.';
+    const start =
+      'Suspected hang: the kernels of python3 (ana), PID 11 run all the time at 123 W, and nothing moves.';
     expect(plain(describeCondition(suspected_hang, [process(10)]))).toBe(
       `${start} GPUs 1, 2 of the same job wait, too. GPU 3 (PID 13) of the same job does not wait: look there first.`,
     );
@@ -64,7 +67,9 @@ describe('a condition', () => {
 
   it('says in what others with the same to do differ', () => {
     const { slower_than_itself } = CONDITIONS;
-    expect(describeCondition(slower_than_itself, [])).toContain(' GPUs 1, 2 are faster at the same load. ');
+    expect(describeCondition(slower_than_itself, [])).toContain(
+      ' GPUs 1, 2 are faster at the same load. ',
+    );
     const drawsLess: Condition = { ...slower_than_itself, sm_mhz: 1980, siblings: [2] };
     expect(describeCondition(drawsLess, [])).toContain(' GPU 2 draws more at the same load. ');
   });
@@ -93,7 +98,9 @@ describe('in another language', () => {
   });
 
   it('nor has any Xid', () => {
-    const texts = XIDS.flatMap(({ codes }) => codes.map((code) => describeCondition({ ...CONDITIONS.xid, code }, [])));
+    const texts = XIDS.flatMap(({ codes }) =>
+      codes.map((code) => describeCondition({ ...CONDITIONS.xid, code }, [])),
+    );
     expect(texts.length).toBeGreaterThan(100);
     expect(untranslated(texts, [])).toEqual([]);
   });

@@ -1,6 +1,15 @@
 /** Conditions as sentences, made of their kind and numbers, so that they can be translated. */
 
-import { celsius, dateAndTime, duration, memoryAmount, mhz, microseconds, percent, watts } from '../lib/format';
+import {
+  celsius,
+  dateAndTime,
+  duration,
+  memoryAmount,
+  mhz,
+  microseconds,
+  percent,
+  watts,
+} from '../lib/format';
 import { joined, plainText } from '../lib/text';
 import { table, trans } from '../lib/translation';
 import type { Condition, ProcessRef, RecoveryAction, ThrottleReason } from '../wire';
@@ -24,14 +33,22 @@ const NAME_LENGTH = 64;
 const SLOW_CLOCK = 0.93;
 
 /** The compiler asks for a text of each kind that the server has. */
-const TEXTS: { [K in Kind]: (condition: Extract<Condition, { condition: K }>, nameOf: NameOf) => string } = {
+const TEXTS: {
+  [K in Kind]: (condition: Extract<Condition, { condition: K }>, nameOf: NameOf) => string;
+} = {
   xid: ({ code, pid, text }) => {
     const xid = xidOf(code);
     return xid === null ? text : describeXid(code, pid, `${xid.meaning()} ${xid.advice()}`);
   },
-  throttled: (condition) => trans.__('Clocks reduced: %1.', describeReasons(condition.reasons, condition)),
+  throttled: (condition) =>
+    trans.__('Clocks reduced: %1.', describeReasons(condition.reasons, condition)),
   held_idle: ({ bytes, idle_ms, pids }, nameOf) =>
-    trans.__('%1 idle, holding %2 for %3.', describeProcesses(pids, nameOf), memoryAmount(bytes), duration(idle_ms)),
+    trans.__(
+      '%1 idle, holding %2 for %3.',
+      describeProcesses(pids, nameOf),
+      memoryAmount(bytes),
+      duration(idle_ms),
+    ),
   hardly_used: ({ gpu_percent, sm_percent, tensor_percent }) => {
     const shares = [gpu_percent, sm_percent].map(percent);
     return tensor_percent === null
@@ -62,7 +79,9 @@ const TEXTS: { [K in Kind]: (condition: Extract<Condition, { condition: K }>, na
           watts(usual_power_watts),
         ),
         describeOthers(sm_mhz < usual_sm_mhz * SLOW_CLOCK, siblings),
-        trans.__('The driver gives no reason: check power cables and cooling, and reset the GPU when it is idle.'),
+        trans.__(
+          'The driver gives no reason: check power cables and cooling, and reset the GPU when it is idle.',
+        ),
       ],
       ' ',
     ),
@@ -96,7 +115,8 @@ const TEXTS: { [K in Kind]: (condition: Extract<Condition, { condition: K }>, na
     failed
       ? trans.__('Row remapping failed: no spare rows are left. Replace the board.')
       : trans.__('Row remapping pending: reset the GPU when it is idle.'),
-  page_retirement_pending: () => trans.__('Page retirement pending: reset the GPU when it is idle.'),
+  page_retirement_pending: () =>
+    trans.__('Page retirement pending: reset the GPU when it is idle.'),
   recovery_needed: ({ action }) => RECOVERY()[action],
   nv_link_down: ({ links }) =>
     trans._n(
@@ -120,7 +140,9 @@ const RECOVERY = table((): Record<RecoveryAction, string> => ({
   drain_p2p: trans.__(
     'Peer-to-peer drain required: stop programs that use several GPUs together, and start none until they have ended.',
   ),
-  drain_and_reset: trans.__('Drain and reset required: let running programs end, start none, then reset the GPU.'),
+  drain_and_reset: trans.__(
+    'Drain and reset required: let running programs end, start none, then reset the GPU.',
+  ),
 }));
 
 const REASONS = table((): Record<ThrottleReason, string> => ({
@@ -140,19 +162,25 @@ const REASONS = table((): Record<ThrottleReason, string> => ({
  * `processes`, those that are gone by their PIDs.
  */
 export function describeCondition(condition: Condition, processes: readonly ProcessRef[]): string {
-  const describe = TEXTS[condition.condition] as ((of: Condition, nameOf: NameOf) => string) | undefined;
+  const describe = TEXTS[condition.condition] as
+    ((of: Condition, nameOf: NameOf) => string) | undefined;
   const nameOf = (pid: number): string => describeProcess(pid, condition.since_ms, processes);
   return plainText(describe?.(condition, nameOf) ?? condition.text);
 }
 
 /** What reduces the clocks: `power-capped at 700 W`, or `power-capped` without readings. */
-export function describeReasons(reasons: readonly ThrottleReason[], readings: Readings = {}): string {
+export function describeReasons(
+  reasons: readonly ThrottleReason[],
+  readings: Readings = {},
+): string {
   return reasons.map((reason) => describeReason(reason, readings)).join(', ');
 }
 
 /** An Xid with what is known of it. */
 export function describeXid(code: number, pid: number | undefined, text: string): string {
-  return pid === undefined ? trans.__('Xid %1: %2', code, text) : trans.__('Xid %1 (process %2): %3', code, pid, text);
+  return pid === undefined
+    ? trans.__('Xid %1: %2', code, text)
+    : trans.__('Xid %1 (process %2): %3', code, pid, text);
 }
 
 interface Readings {
@@ -213,8 +241,18 @@ function describeOthers(isSlow: boolean, siblings: readonly number[]): string {
     return '';
   }
   return isSlow
-    ? trans._n('GPU %2 is faster at the same load.', 'GPUs %2 are faster at the same load.', count, list)
-    : trans._n('GPU %2 draws more at the same load.', 'GPUs %2 draw more at the same load.', count, list);
+    ? trans._n(
+        'GPU %2 is faster at the same load.',
+        'GPUs %2 are faster at the same load.',
+        count,
+        list,
+      )
+    : trans._n(
+        'GPU %2 draws more at the same load.',
+        'GPUs %2 draw more at the same load.',
+        count,
+        list,
+      );
 }
 
 function describeProcesses(pids: readonly number[], nameOf: NameOf): string {
@@ -225,7 +263,9 @@ function describeProcesses(pids: readonly number[], nameOf: NameOf): string {
 
 /** `train.ipynb (ana)`; by the PID alone where the process is another than it was then. */
 function describeProcess(pid: number, then_ms: number, processes: readonly ProcessRef[]): string {
-  const process = processes.findLast((one) => one.pid === pid && (valueOf(one.started_ms) ?? Infinity) <= then_ms);
+  const process = processes.findLast(
+    (one) => one.pid === pid && (valueOf(one.started_ms) ?? Infinity) <= then_ms,
+  );
   if (process === undefined) {
     return trans.__('PID %1', pid);
   }

@@ -33,7 +33,11 @@ const TEXTS: { [K in Event['what']]: Describe<Extract<Event, { what: K }>> } = {
   gpu_back: () => description('none', trans.__('GPU responding again')),
   xid: ({ code, pid, meaning, advice }) => {
     const xid = xidOf(code);
-    return description('warning', describeXid(code, pid, xid?.meaning() ?? meaning), xid?.advice() ?? advice);
+    return description(
+      'warning',
+      describeXid(code, pid, xid?.meaning() ?? meaning),
+      xid?.advice() ?? advice,
+    );
   },
   ecc_errors: ({ corrected, uncorrected }) => describeEcc(corrected, uncorrected),
   condition_began: (event, processes) =>
@@ -41,7 +45,10 @@ const TEXTS: { [K in Event['what']]: Describe<Extract<Event, { what: K }>> } = {
   condition_ended: (event, processes) => {
     const text = describeCondition(event, processes);
     const isXid = event.condition === 'xid';
-    return description('none', isXid ? trans.__('Resolved: Xid %1', event.code) : trans.__('Resolved: %1', text));
+    return description(
+      'none',
+      isXid ? trans.__('Resolved: Xid %1', event.code) : trans.__('Resolved: %1', text),
+    );
   },
   process_started: (event) => description('none', trans.__('%1 started', describeProcess(event))),
   process_ended: (event) => description('none', trans.__('%1 exited', describeProcess(event))),
@@ -54,14 +61,19 @@ const TEXTS: { [K in Event['what']]: Describe<Extract<Event, { what: K }>> } = {
   cell: () => null,
   run_ended: runEnd,
   mark: (event) => description('none', trans.__('Mark: %1', describeMark(event))),
-  alert_firing: (event) => description(severityLevel(event.severity), trans.__('Alert %1', describeFiring(event))),
-  alert_resolved: (event) => description('none', trans.__('Resolved: alert %1', describeFiring(event))),
+  alert_firing: (event) =>
+    description(severityLevel(event.severity), trans.__('Alert %1', describeFiring(event))),
+  alert_resolved: (event) =>
+    description('none', trans.__('Resolved: alert %1', describeFiring(event))),
   // The server's own sentence has the cure.
   alert_problem: ({ message }) => description('warning', message),
 };
 
 /** An event as text; `processes` names those that it is about. `null` for one that is not listed, or unknown. */
-export function describeEvent(event: Event, processes: readonly ProcessRef[]): EventDescription | null {
+export function describeEvent(
+  event: Event,
+  processes: readonly ProcessRef[],
+): EventDescription | null {
   const describe = TEXTS[event.what] as Describe<Event> | undefined;
   return describe?.(event, processes) ?? null;
 }
@@ -88,10 +100,18 @@ function describeEcc(corrected: number, uncorrected: number): EventDescription {
   if (uncorrected === 0) {
     return description(
       'notice',
-      trans._n('%1 memory error corrected by hardware', '%1 memory errors corrected by hardware', corrected),
+      trans._n(
+        '%1 memory error corrected by hardware',
+        '%1 memory errors corrected by hardware',
+        corrected,
+      ),
     );
   }
-  const wrong = trans._n('%1 uncorrected memory error', '%1 uncorrected memory errors', uncorrected);
+  const wrong = trans._n(
+    '%1 uncorrected memory error',
+    '%1 uncorrected memory errors',
+    uncorrected,
+  );
   const mended = trans._n('%1 memory error corrected', '%1 memory errors corrected', corrected);
   return description(
     'critical',
@@ -104,7 +124,9 @@ function describeClockChange(byMs: number): EventDescription {
   const by = duration(Math.abs(byMs));
   return description(
     'warning',
-    byMs < 0 ? trans.__('System clock set back by %1', by) : trans.__('System clock set forward by %1', by),
+    byMs < 0
+      ? trans.__('System clock set back by %1', by)
+      : trans.__('System clock set forward by %1', by),
     trans.__('Check the time synchronization of this machine.'),
   );
 }

@@ -17,15 +17,31 @@ const ERROR: OomError = {
 };
 
 function notebook(kernel_id: string, memorySize: number): Process {
-  const owner = { parents: [], notebook: { kernel_id, kernel_pid: 10, path: `${kernel_id}.ipynb` } };
+  const owner = {
+    parents: [],
+    notebook: { kernel_id, kernel_pid: 10, path: `${kernel_id}.ipynb` },
+  };
   return process(kernel_id.charCodeAt(0), { owner, memory_bytes: memorySize * GIB });
 }
 
-function held(index: number, free_gib: number, processes: Process[], changes: Partial<GpuSample> = {}): GpuSample {
-  return gpu(index, { processes, memory: { ...gpu(index).memory, free_bytes: free_gib * GIB }, ...changes });
+function held(
+  index: number,
+  free_gib: number,
+  processes: Process[],
+  changes: Partial<GpuSample> = {},
+): GpuSample {
+  return gpu(index, {
+    processes,
+    memory: { ...gpu(index).memory, free_bytes: free_gib * GIB },
+    ...changes,
+  });
 }
 
-function words(error: Partial<OomError>, gpus: GpuSample[] | null, kernelId = 'train'): OomDescription | null {
+function words(
+  error: Partial<OomError>,
+  gpus: GpuSample[] | null,
+  kernelId = 'train',
+): OomDescription | null {
   const pathOf = (id: string): string | null => (id === 'foreign' ? null : `now ${id}.ipynb`);
   const now: Sample | null = gpus === null ? null : sample(NOW, gpus);
   const told = describeOom(
@@ -36,14 +52,30 @@ function words(error: Partial<OomError>, gpus: GpuSample[] | null, kernelId = 't
 }
 
 describe('a failure for want of memory', () => {
-  const bob = process(5, { memory_bytes: 4.8 * GIB, name: 'vllm', user: 'bob', command: 'vllm serve big' });
-  const one = held(0, 12, [bob, notebook('train', 40), notebook('eval', 61), notebook('foreign', 0.5)]);
+  const bob = process(5, {
+    memory_bytes: 4.8 * GIB,
+    name: 'vllm',
+    user: 'bob',
+    command: 'vllm serve big',
+  });
+  const one = held(0, 12, [
+    bob,
+    notebook('train', 40),
+    notebook('eval', 61),
+    notebook('foreign', 0.5),
+  ]);
 
   it('says what was asked, what was free and who held the rest, the largest first', () => {
     const told = words({}, [one]);
-    expect(told?.text).toBe('PyTorch requested 20.0 GiB of GPU memory with 12.0 GiB of 140 GiB free on GPU 0.');
-    expect(told?.title).toMatch(/^Free memory: from the driver at \d\d:42:07\.\nProcesses: from the driver/);
-    expect(told?.holders.map(({ text, kernelId }) => [text.replaceAll('\u00a0', ' '), kernelId])).toEqual([
+    expect(told?.text).toBe(
+      'PyTorch requested 20.0 GiB of GPU memory with 12.0 GiB of 140 GiB free on GPU 0.',
+    );
+    expect(told?.title).toMatch(
+      /^Free memory: from the driver at \d\d:42:07\.\nProcesses: from the driver/,
+    );
+    expect(
+      told?.holders.map(({ text, kernelId }) => [text.replaceAll('\u00a0', ' '), kernelId]),
+    ).toEqual([
       ['now eval.ipynb 61.0 GiB', 'eval'],
       ['this notebook 40.0 GiB', 'train'],
       ['vllm (bob) 4.80 GiB', null],
@@ -54,7 +86,9 @@ describe('a failure for want of memory', () => {
 
   it('believes the error more than the driver, which told earlier or later', () => {
     const told = words({ free_bytes: 0, total_bytes: 139 * GIB }, [one]);
-    expect(told?.text).toBe('PyTorch requested 20.0 GiB of GPU memory with 0 MiB of 139 GiB free on GPU 0.');
+    expect(told?.text).toBe(
+      'PyTorch requested 20.0 GiB of GPU memory with 0 MiB of 139 GiB free on GPU 0.',
+    );
     expect(told?.title).toContain('Free memory: from the error message.');
   });
 
@@ -69,25 +103,44 @@ describe('a failure for want of memory', () => {
   });
 
   it('is on the GPU that the notebook holds, whatever number its kernel gives it', () => {
-    const told = words({ gpu: 0 }, [held(0, 90, [notebook('eval', 5)]), held(1, 3, [notebook('train', 61)])]);
+    const told = words({ gpu: 0 }, [
+      held(0, 90, [notebook('eval', 5)]),
+      held(1, 3, [notebook('train', 61)]),
+    ]);
     expect(told?.text).toContain('3.00 GiB of 140 GiB free on GPU 1');
   });
 
   it('is on the one of several that had too little; where that is not one, it is not said', () => {
     const both = (free_a: number, free_b: number): OomDescription | null =>
-      words({}, [held(0, free_a, [notebook('train', 5)]), held(1, free_b, [notebook('train', 61)])]);
+      words({}, [
+        held(0, free_a, [notebook('train', 5)]),
+        held(1, free_b, [notebook('train', 61)]),
+      ]);
     expect(both(90, 3)?.text).toContain('on GPU 1');
-    expect(both(2, 3)).toMatchObject({ text: 'PyTorch requested 20.0 GiB of GPU memory.', holders: [] });
-    const told = words({ gpu: 1, free_bytes: GIB, total_bytes: 16 * GIB }, [held(0, 9, []), held(1, 9, [])]);
+    expect(both(2, 3)).toMatchObject({
+      text: 'PyTorch requested 20.0 GiB of GPU memory.',
+      holders: [],
+    });
+    const told = words({ gpu: 1, free_bytes: GIB, total_bytes: 16 * GIB }, [
+      held(0, 9, []),
+      held(1, 9, []),
+    ]);
     expect(told?.text).toContain('with 1.00 GiB of 16.0 GiB free on its GPU 1.');
-    expect(both(90, 80)).toMatchObject({ text: 'PyTorch requested 20.0 GiB of GPU memory.', holders: [] });
+    expect(both(90, 80)).toMatchObject({
+      text: 'PyTorch requested 20.0 GiB of GPU memory.',
+      holders: [],
+    });
   });
 
   it('leaves out a GPU that is divided, where others hold parts of their own', () =>
-    expect(words({}, [held(0, 3, [notebook('train', 5)], { mig_devices: [migDevice(0)] })])?.holders).toEqual([]));
+    expect(
+      words({}, [held(0, 3, [notebook('train', 5)], { mig_devices: [migDevice(0)] })])?.holders,
+    ).toEqual([]));
 
   it('is a GPU’s where the kernel holds one, if the text does not say whose memory it is', () => {
-    expect(words({ framework: 'JAX', says_gpu: false }, [held(0, 90, [notebook('eval', 5)])])).toBeNull();
+    expect(
+      words({ framework: 'JAX', says_gpu: false }, [held(0, 90, [notebook('eval', 5)])]),
+    ).toBeNull();
     expect(words({ framework: 'JAX', says_gpu: false }, [one])?.notes).toEqual([
       'JAX reserves GPU memory at startup and allocates from it, not from the free memory.',
     ]);
@@ -107,7 +160,8 @@ describe('a failure for want of memory', () => {
 });
 
 it('is seen best in the sample in which the kernel held more', () => {
-  const at = (memorySize: number): Sample => sample(NOW, [held(0, 3, [notebook('train', memorySize)])]);
+  const at = (memorySize: number): Sample =>
+    sample(NOW, [held(0, 3, [notebook('train', memorySize)])]);
   const [less, more] = [at(10), at(61)];
   expect(fullerSample(less, more, 'train')).toBe(more);
   expect(fullerSample(more, less, 'train')).toBe(more);

@@ -54,7 +54,8 @@ export function describeOom(error: OomError, snapshot: OomSnapshot): OomDescript
   const memory = gpu?.now?.memory;
   const isInMessage = error.free_bytes !== null && error.total_bytes !== null;
   const free = isInMessage || memory === undefined ? error.free_bytes : valueOf(memory.free_bytes);
-  const total = isInMessage || memory === undefined ? error.total_bytes : valueOf(memory.total_bytes);
+  const total =
+    isInMessage || memory === undefined ? error.total_bytes : valueOf(memory.total_bytes);
   const left = free === null || total === null ? null : [memoryAmount(free), memoryAmount(total)];
   const at = sample === null ? '' : timeOfDay(sample.at_ms);
   const sources = [
@@ -79,18 +80,34 @@ function sentence(error: OomError, left: readonly string[] | null, gpu: number |
       return trans.__('%1 ran out of GPU memory.', framework);
     }
     if (gpu !== null) {
-      return trans.__('%1 ran out of GPU memory with %2 of %3 free on GPU %4.', framework, ...left, gpu);
+      return trans.__(
+        '%1 ran out of GPU memory with %2 of %3 free on GPU %4.',
+        framework,
+        ...left,
+        gpu,
+      );
     }
     return error.gpu === null
       ? trans.__('%1 ran out of GPU memory with %2 of %3 free.', framework, ...left)
-      : trans.__('%1 ran out of GPU memory with %2 of %3 free on its GPU %4.', framework, ...left, error.gpu);
+      : trans.__(
+          '%1 ran out of GPU memory with %2 of %3 free on its GPU %4.',
+          framework,
+          ...left,
+          error.gpu,
+        );
   }
   const requested = memoryAmount(asked_bytes);
   if (left === null) {
     return trans.__('%1 requested %2 of GPU memory.', framework, requested);
   }
   if (gpu !== null) {
-    return trans.__('%1 requested %2 of GPU memory with %3 of %4 free on GPU %5.', framework, requested, ...left, gpu);
+    return trans.__(
+      '%1 requested %2 of GPU memory with %3 of %4 free on GPU %5.',
+      framework,
+      requested,
+      ...left,
+      gpu,
+    );
   }
   return error.gpu === null
     ? trans.__('%1 requested %2 of GPU memory with %3 of %4 free.', framework, requested, ...left)
@@ -113,7 +130,11 @@ export function fullerSample(before: Sample | null, after: Sample, kernelId: str
  * The GPU that was full; `null` where there may be several. The number that an error tells is no help, since a kernel
  * counts only the GPUs that it may see. Of one that is divided, others' parts explain nothing.
  */
-function gpuOf(error: OomError, held: readonly number[], { inventory, sample }: OomSnapshot): GpuState | null {
+function gpuOf(
+  error: OomError,
+  held: readonly number[],
+  { inventory, sample }: OomSnapshot,
+): GpuState | null {
   const all = gpusOf(inventory, sample);
   const possible = held.length === 0 ? all : all.filter(({ index }) => held.includes(index));
   const short = possible.filter(({ now }) => {
@@ -160,7 +181,9 @@ function holderOf(row: HolderRow, failed: string): OomHolder {
 function notesOf({ framework, unused_bytes, limit_bytes, asked_bytes }: OomError): string[] {
   const notes: string[] = [];
   if (limit_bytes !== null) {
-    notes.push(trans.__('%1 is limited to %2 in this process.', framework, memoryAmount(limit_bytes)));
+    notes.push(
+      trans.__('%1 is limited to %2 in this process.', framework, memoryAmount(limit_bytes)),
+    );
   }
   if (unused_bytes !== null && unused_bytes >= (asked_bytes ?? Infinity)) {
     notes.push(
@@ -173,7 +196,10 @@ function notesOf({ framework, unused_bytes, limit_bytes, asked_bytes }: OomError
   }
   if (POOLED.includes(framework)) {
     notes.push(
-      trans.__('%1 reserves GPU memory at startup and allocates from it, not from the free memory.', framework),
+      trans.__(
+        '%1 reserves GPU memory at startup and allocates from it, not from the free memory.',
+        framework,
+      ),
     );
   }
   return notes;

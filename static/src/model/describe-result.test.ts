@@ -4,9 +4,14 @@ import { runResult } from '../testing/runs';
 import type { RunResult } from '../wire';
 import { describeResult, resultKey } from './describe-result';
 
-function texts(changes: Partial<RunResult> = {}, last: RunResult | null = null): Record<string, string> {
+function texts(
+  changes: Partial<RunResult> = {},
+  last: RunResult | null = null,
+): Record<string, string> {
   const parts = Object.entries(describeResult(runResult(changes), last));
-  return Object.fromEntries(parts.map(([name, { text }]) => [name, text.replaceAll('\u00a0', ' ')]));
+  return Object.fromEntries(
+    parts.map(([name, { text }]) => [name, text.replaceAll('\u00a0', ' ')]),
+  );
 }
 
 it('stands beside the theoretical peak and the last result', () => {
@@ -34,18 +39,33 @@ it('of what computes counts operations', () => {
 it('says of what is absent why, and is not right where it was not verified', () => {
   const absent = { absent: 'unknown' } as const;
   const parts = describeResult(
-    runResult({ device_us: absent, share: absent, peak_per_second: absent, verified: false, wrong: 3, host_us: 2e6 }),
+    runResult({
+      device_us: absent,
+      share: absent,
+      peak_per_second: absent,
+      verified: false,
+      wrong: 3,
+      host_us: 2e6,
+    }),
     null,
   );
   expect([parts.peak, parts.share].map(({ title }) => title)).toEqual(
     Array(2).fill('The theoretical peak is not known.'),
   );
-  expect(parts.time).toMatchObject({ text: '2.00\u00a0s', title: expect.stringContaining('host clock') as string });
-  expect(parts.result).toMatchObject({ text: 'mismatch', title: expect.stringContaining('3 of 1000') as string });
+  expect(parts.time).toMatchObject({
+    text: '2.00\u00a0s',
+    title: expect.stringContaining('host clock') as string,
+  });
+  expect(parts.result).toMatchObject({
+    text: 'mismatch',
+    title: expect.stringContaining('3 of 1000') as string,
+  });
 });
 
 it('is compared with the same work on a device of the same name only', () => {
   expect(resultKey(runResult())).toBe(resultKey(runResult({ share: 1 })));
-  const others = [{ id: 'copy' }, { dtype: 'fp64' }, { device: 'CPU' }].map((change) => resultKey(runResult(change)));
+  const others = [{ id: 'copy' }, { dtype: 'fp64' }, { device: 'CPU' }].map((change) =>
+    resultKey(runResult(change)),
+  );
   expect(new Set([resultKey(runResult()), ...others]).size).toBe(4);
 });

@@ -43,7 +43,10 @@ export function change(rate: number, before: number): string {
 }
 
 /** What a result says, beside the last one of the same. */
-export function describeResult(result: RunResult, last: RunResult | null): Record<Exclude<Column, 'workload'>, Part> {
+export function describeResult(
+  result: RunResult,
+  last: RunResult | null,
+): Record<Exclude<Column, 'workload'>, Part> {
   const { device_us, host_us, limit, peak_per_second, share } = result;
   const rate = (value: number): string => rateText(result, value);
   const now = rateOf(result);
@@ -91,8 +94,15 @@ function countsOperations({ limit, bytes_per_second }: RunResult): boolean {
   return limit === 'compute' || valueOf(bytes_per_second) === null;
 }
 
-function part(value: number | null, format: (value: number) => string, title: string, why: string): Part {
-  return value === null ? { text: DASH, title: why, absent: true } : { text: format(value), title, absent: false };
+function part(
+  value: number | null,
+  format: (value: number) => string,
+  title: string,
+  why: string,
+): Part {
+  return value === null
+    ? { text: DASH, title: why, absent: true }
+    : { text: format(value), title, absent: false };
 }
 
 function verified({ verified, checked, wrong, partial }: RunResult): Part {

@@ -1,6 +1,13 @@
 import { describe, expect, it } from 'vitest';
 
-import { describeStep, describeTimeLeft, placeOf, shareOf, timeLeft, titleOf } from './describe-run';
+import {
+  describeStep,
+  describeTimeLeft,
+  placeOf,
+  shareOf,
+  timeLeft,
+  titleOf,
+} from './describe-run';
 import { NOW } from '../testing/frames';
 import { runState } from '../testing/runs';
 
@@ -29,7 +36,12 @@ describe('the time that a run still takes', () => {
 
   it('is that of the steps that are over, for each of the others', () => {
     // Four seconds for one and a half steps of four.
-    const state = runState({ steps: 4, share: 0.5, started_ms: NOW - 3000, step: { ...step, number: 1 } });
+    const state = runState({
+      steps: 4,
+      share: 0.5,
+      started_ms: NOW - 3000,
+      step: { ...step, number: 1 },
+    });
     expect(timeLeft(state, NOW)).toBe(5000);
     expect(timeLeft({ ...state, step: { ...step, number: 0 } }, NOW)).toBeNull();
     expect(timeLeft({ ...state, step: null }, NOW)).toBeNull();
@@ -41,11 +53,20 @@ describe('the time that a run still takes', () => {
     expect(timeLeft({ ...alone, share: 0.01 }, NOW)).toBeNull();
     const filling = { ...alone, kind: 'oom', seconds: 10 } as const;
     expect(timeLeft(filling, NOW)).toBe(16_000);
-    expect(timeLeft({ ...filling, step: { ...step, number: 0, phase: 'holding' } }, NOW)).toBe(8000);
+    expect(timeLeft({ ...filling, step: { ...step, number: 0, phase: 'holding' } }, NOW)).toBe(
+      8000,
+    );
   });
 
   it('is told no finer than it is known', () => {
-    const texts = [300, 7100, 12_300, 61_000].map((ms) => describeTimeLeft(ms).replaceAll('\u00a0', ' '));
-    expect(texts).toEqual(['about 1 s left', 'about 8 s left', 'about 15 s left', 'about 2 min left']);
+    const texts = [300, 7100, 12_300, 61_000].map((ms) =>
+      describeTimeLeft(ms).replaceAll('\u00a0', ' '),
+    );
+    expect(texts).toEqual([
+      'about 1 s left',
+      'about 8 s left',
+      'about 15 s left',
+      'about 2 min left',
+    ]);
   });
 });

@@ -48,7 +48,9 @@ export function titleOf({ title }: RunState): string {
 
 /** On what it works: `GPU 0, GPU 1`, or the name of a CPU. */
 export function placeOf({ devices }: RunState): string {
-  return devices.map(({ index, name }) => (index === null ? plainText(name) : trans.__('GPU %1', index))).join(', ');
+  return devices
+    .map(({ index, name }) => (index === null ? plainText(name) : trans.__('GPU %1', index)))
+    .join(', ');
 }
 
 /** `triad, 2 of 13: measuring`. */
@@ -58,7 +60,9 @@ export function describeStep({ step, steps }: RunState): string {
   }
   const phase = PHASES()[step.phase];
   const id = plainText(step.id);
-  return steps > 1 ? trans.__('%1, %2 of %3: %4', id, step.number + 1, steps, phase) : trans.__('%1: %2', id, phase);
+  return steps > 1
+    ? trans.__('%1, %2 of %3: %4', id, step.number + 1, steps, phase)
+    : trans.__('%1: %2', id, phase);
 }
 
 /** How far all of it is, from 0 to 1; `null` where nobody knows. */

@@ -6,16 +6,28 @@ import { describeAbsence, describeClock, describeHealth } from './describe';
 it('what the server tells as a condition is not told a second time', () => {
   expect(describeClock(['hw_thermal_slowdown', 'sw_power_cap'])).toBeNull();
   expect(describeClock(['sw_power_cap', 'gpu_idle'])?.text).toBe('idle');
-  expect(describeClock(['gpu_idle', 'applications_clocks_setting'])?.text).toBe('application clocks');
+  expect(describeClock(['gpu_idle', 'applications_clocks_setting'])?.text).toBe(
+    'application clocks',
+  );
 });
 
 it('failed GPU shows meaning and cure', () => {
-  const failed = { state: 'failed', since_ms: NOW, reason: { absent: 'driver_error', code: 999 } } as const;
-  const explained = { ...failed, meaning: 'unknown error (NVML error 999)', advice: 'restart the container' };
+  const failed = {
+    state: 'failed',
+    since_ms: NOW,
+    reason: { absent: 'driver_error', code: 999 },
+  } as const;
+  const explained = {
+    ...failed,
+    meaning: 'unknown error (NVML error 999)',
+    advice: 'restart the container',
+  };
   expect(describeHealth(explained, NOW)?.text).toMatch(
     /^cannot be read since [\d:]+: unknown error \(NVML error 999\); restart the container$/,
   );
-  expect(describeHealth({ ...failed, meaning: '', advice: '' }, NOW)?.text).toMatch(/: driver error 999$/);
+  expect(describeHealth({ ...failed, meaning: '', advice: '' }, NOW)?.text).toMatch(
+    /: driver error 999$/,
+  );
 });
 
 it('a GPU that sleeps needs nobody', () => {

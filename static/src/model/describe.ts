@@ -23,7 +23,9 @@ const ABSENCES = table((): Partial<Record<string, string>> => ({
   not_read_yet: trans.__('not read yet'),
   warming_up: trans.__('needs a second sample'),
   unknown: trans.__('unknown to the driver'),
-  not_in_proc: trans.__('not in /proc: ended, or in another PID namespace (a container or the host)'),
+  not_in_proc: trans.__(
+    'not in /proc: ended, or in another PID namespace (a container or the host)',
+  ),
   ended: trans.__('the process has ended'),
   hidden: trans.__("hidden: another user's"),
   needs_gpumon: trans.__('not told by nvidia-smi: install gpumon on that machine'),
@@ -37,7 +39,10 @@ export function describeAbsence(absence: Absence): string {
 }
 
 /** Why a GPU does not answer, and what to do; `null` where it does. */
-export function describeHealth(health: Health, nowMs: number): (Description & { short: string }) | null {
+export function describeHealth(
+  health: Health,
+  nowMs: number,
+): (Description & { short: string }) | null {
   if (health.state === 'ok') {
     return null;
   }
@@ -48,7 +53,10 @@ export function describeHealth(health: Health, nowMs: number): (Description & { 
       return {
         text: trans.__('lost since %1 (reboot the machine)', began),
         short: trans.__('lost since %1', began),
-        title: trans.__('The driver has reported for %1 that this GPU has fallen off the bus.', lasted),
+        title: trans.__(
+          'The driver has reported for %1 that this GPU has fallen off the bus.',
+          lasted,
+        ),
         level: 'critical',
       };
     case 'asleep':
@@ -62,7 +70,10 @@ export function describeHealth(health: Health, nowMs: number): (Description & { 
       return {
         text: trans.__('not responding since %1 (driver hang)', began),
         short: trans.__('not responding since %1', began),
-        title: trans.__('A driver call has not returned for %1. The values are the last known.', lasted),
+        title: trans.__(
+          'A driver call has not returned for %1. The values are the last known.',
+          lasted,
+        ),
         level: 'critical',
       };
     case 'failed':
@@ -70,7 +81,9 @@ export function describeHealth(health: Health, nowMs: number): (Description & { 
         text: trans.__(
           'cannot be read since %1: %2',
           began,
-          [health.meaning || describeAbsence(health.reason), health.advice].filter(Boolean).join('; '),
+          [health.meaning || describeAbsence(health.reason), health.advice]
+            .filter(Boolean)
+            .join('; '),
         ),
         short: trans.__('cannot be read'),
         title: trans.__('The driver has failed every call about this GPU for %1.', lasted),
@@ -86,12 +99,18 @@ const RESTS = table((): readonly (readonly [ThrottleReason, string, string])[] =
     trans.__('application clocks'),
     trans.__('Clocks are limited by the application clock setting.'),
   ],
-  ['display_clock_setting', trans.__('display clocks'), trans.__('Clocks are limited by the display clock setting.')],
+  [
+    'display_clock_setting',
+    trans.__('display clocks'),
+    trans.__('Clocks are limited by the display clock setting.'),
+  ],
   ['gpu_idle', trans.__('idle'), trans.__('Nothing is running, so clocks are reduced.')],
 ]);
 
 /** The ordinary reason for reduced clocks; `null` where there is none. */
-export function describeClock(reasons: readonly ThrottleReason[]): Pick<Description, 'text' | 'title'> | null {
+export function describeClock(
+  reasons: readonly ThrottleReason[],
+): Pick<Description, 'text' | 'title'> | null {
   const [, text, title] = RESTS().find(([reason]) => reasons.includes(reason)) ?? [];
   return text === undefined || title === undefined ? null : { text, title };
 }

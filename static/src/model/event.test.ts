@@ -33,7 +33,15 @@ const xidBegan: Event = {
 };
 
 function started(pid: number): Event {
-  return { at_ms: NOW + pid, gpu: GPU, what: 'process_started', pid, name: 'train.py', user: 'ana', started_ms: NOW };
+  return {
+    at_ms: NOW + pid,
+    gpu: GPU,
+    what: 'process_started',
+    pid,
+    name: 'train.py',
+    user: 'ana',
+    started_ms: NOW,
+  };
 }
 
 function began(severity: 'notice' | 'warning' | 'critical', at_ms = NOW): Event {
@@ -42,7 +50,10 @@ function began(severity: 'notice' | 'warning' | 'critical', at_ms = NOW): Event 
 
 describe('the list', () => {
   it('has the newest first', () => {
-    const rows = eventRows([began('notice'), { at_ms: NOW + 5, gpu: null, what: 'power_source_changed' }], false);
+    const rows = eventRows(
+      [began('notice'), { at_ms: NOW + 5, gpu: null, what: 'power_source_changed' }],
+      false,
+    );
     expect(rows.map(({ at_ms, gpu }) => [at_ms, gpu])).toEqual([
       [NOW + 5, null],
       [NOW, 1],
@@ -75,7 +86,9 @@ describe('the list', () => {
       text: '',
     };
     const before: Event = { ...started(7), name: 'before.py', started_ms: NOW - 1 } as Event;
-    expect(eventRows([before, started(7), held], false)[0]?.text).toMatch(/^train\.py \(ana\), PID 8 idle/);
+    expect(eventRows([before, started(7), held], false)[0]?.text).toMatch(
+      /^train\.py \(ana\), PID 8 idle/,
+    );
   });
 
   it('leaves processes out until they are asked for', () => {
@@ -85,7 +98,10 @@ describe('the list', () => {
   });
 
   it('tells the end of a condition from its beginning', () => {
-    const [row] = eventRows([{ at_ms: NOW, gpu: GPU, what: 'condition_ended', ...throttled('critical') }], false);
+    const [row] = eventRows(
+      [{ at_ms: NOW, gpu: GPU, what: 'condition_ended', ...throttled('critical') }],
+      false,
+    );
     expect(row).toMatchObject({ resolved: true, level: 'none' });
     expect(row?.text).toMatch(/^Resolved: Clocks reduced/);
   });
@@ -111,9 +127,14 @@ describe('the list', () => {
   });
 
   it('shows hostile names as text, and leaves out what only a newer server knows', () => {
-    const evil: Event = { ...(started(7) as Extract<Event, { what: 'process_started' }>), name: 'a\u202etxt' };
+    const evil: Event = {
+      ...(started(7) as Extract<Event, { what: 'process_started' }>),
+      name: 'a\u202etxt',
+    };
     expect(eventRows([evil], true)[0]?.text).toContain('a\ufffdtxt');
-    expect(eventRows([{ at_ms: NOW, gpu: null, what: 'unheard_of' } as unknown as Event], true)).toEqual([]);
+    expect(
+      eventRows([{ at_ms: NOW, gpu: null, what: 'unheard_of' } as unknown as Event], true),
+    ).toEqual([]);
   });
 });
 
@@ -136,12 +157,22 @@ describe('of more than a hundred events', () => {
 it('Xids, warnings and failures are marked on the time axis of their GPU, notices and processes never', () => {
   const lost: Event = { at_ms: NOW + 9, gpu: { index: 0, uuid: 'GPU-0' }, what: 'gpu_lost' };
   const over: Event = { at_ms: NOW, gpu: GPU, what: 'condition_ended', ...throttled('critical') };
-  const marks = markedEvents([began('notice'), began('warning', NOW + 3), started(7), over, xid, xidBegan, lost]);
+  const marks = markedEvents([
+    began('notice'),
+    began('warning', NOW + 3),
+    started(7),
+    over,
+    xid,
+    xidBegan,
+    lost,
+  ]);
   expect(marks.get(1)).toMatchObject([
     { at_ms: NOW + 3, level: 'warning' },
     { at_ms: NOW, level: 'critical' },
   ]);
-  expect(marks.get(0)).toEqual([{ at_ms: NOW + 9, level: 'critical', text: 'GPU lost (fallen off the bus)' }]);
+  expect(marks.get(0)).toEqual([
+    { at_ms: NOW + 9, level: 'critical', text: 'GPU lost (fallen off the bus)' },
+  ]);
 });
 
 describe('marks', () => {

@@ -40,7 +40,11 @@ export function keepEvents(events: readonly Event[]): Event[] {
   return withoutOldest(rest, rest.length - KEPT, () => true);
 }
 
-function withoutOldest(events: readonly Event[], count: number, isOfKind: (event: Event) => boolean): Event[] {
+function withoutOldest(
+  events: readonly Event[],
+  count: number,
+  isOfKind: (event: Event) => boolean,
+): Event[] {
   let surplus = count;
   return events.filter((event) => {
     const dropped = surplus > 0 && isOfKind(event);
@@ -51,12 +55,18 @@ function withoutOldest(events: readonly Event[], count: number, isOfKind: (event
 
 /** The same with another one. A mark may be of a moment before what is known already. */
 export function withEvent(events: readonly Event[], event: Event): Event[] {
-  const place = isMark(event) ? events.findLastIndex(({ at_ms }) => at_ms <= event.at_ms) + 1 : events.length;
+  const place = isMark(event)
+    ? events.findLastIndex(({ at_ms }) => at_ms <= event.at_ms) + 1
+    : events.length;
   return keepEvents([...events.slice(0, place), event, ...events.slice(place)]);
 }
 
 /** The lines of the list, the newest first. `sample` names the processes that are still there, their own events the others. */
-export function eventRows(events: readonly Event[], withProcesses: boolean, sample: Sample | null = null): EventRow[] {
+export function eventRows(
+  events: readonly Event[],
+  withProcesses: boolean,
+  sample: Sample | null = null,
+): EventRow[] {
   const running = sample?.gpus.flatMap((gpu) => valueOf(gpu.processes) ?? []) ?? [];
   const processes = [...events.filter(isProcess), ...running];
   const seen = new Map<string, number>();
@@ -97,7 +107,12 @@ export function markedEvents(events: readonly Event[]): Map<number, EventMark[]>
   const marked = new Map<number, EventMark[]>();
   for (const event of events) {
     const gpu = event.gpu?.index;
-    if (gpu === undefined || event.what === 'condition_ended' || isProcess(event) || isReportedByXid(event, events)) {
+    if (
+      gpu === undefined ||
+      event.what === 'condition_ended' ||
+      isProcess(event) ||
+      isReportedByXid(event, events)
+    ) {
       continue;
     }
     const description = describeEvent(event, []);
@@ -114,7 +129,9 @@ export function markedEvents(events: readonly Event[]): Map<number, EventMark[]>
 
 /** What people marked, on every chart. */
 export function marksOf(events: readonly Event[]): Pick<EventMark, 'at_ms' | 'text'>[] {
-  return events.filter(isMark).map((mark) => ({ at_ms: mark.at_ms, text: plainText(describeMark(mark)) }));
+  return events
+    .filter(isMark)
+    .map((mark) => ({ at_ms: mark.at_ms, text: plainText(describeMark(mark)) }));
 }
 
 function isFrequent(event: Event): boolean {
@@ -125,19 +142,28 @@ function isMark(event: Event): event is Extract<Event, { what: 'mark' }> {
   return event.what === 'mark';
 }
 
-function isProcess(event: Event): event is Extract<Event, { what: 'process_started' | 'process_ended' }> {
+function isProcess(
+  event: Event,
+): event is Extract<Event, { what: 'process_started' | 'process_ended' }> {
   return event.what === 'process_started' || event.what === 'process_ended';
 }
 
 /** Whether an Xid's own event, which has its advice apart, tells the same. */
 function isReportedByXid(event: Event, events: readonly Event[]): boolean {
-  return event.what === 'condition_began' && events.some((other) => other.what === 'xid' && isSameXid(event, other));
+  return (
+    event.what === 'condition_began' &&
+    events.some((other) => other.what === 'xid' && isSameXid(event, other))
+  );
 }
 
 /** An Xid matters as much as the condition that it raised. */
 function levelOf(event: Event, level: Level, events: readonly Event[]): Level {
-  const raised = events.find((other) => other.what === 'condition_began' && isSameXid(event, other));
-  return event.what === 'xid' && raised?.what === 'condition_began' ? severityLevel(raised.severity) : level;
+  const raised = events.find(
+    (other) => other.what === 'condition_began' && isSameXid(event, other),
+  );
+  return event.what === 'xid' && raised?.what === 'condition_began'
+    ? severityLevel(raised.severity)
+    : level;
 }
 
 function isSameXid(a: Event, b: Event): boolean {
@@ -145,7 +171,9 @@ function isSameXid(a: Event, b: Event): boolean {
 }
 
 function xidCode(event: Event): number | null {
-  return event.what === 'xid' || (event.what === 'condition_began' && event.condition === 'xid') ? event.code : null;
+  return event.what === 'xid' || (event.what === 'condition_began' && event.condition === 'xid')
+    ? event.code
+    : null;
 }
 
 function isSame(a: Event, b: Event): boolean {

@@ -15,7 +15,8 @@ beforeEach(() => {
   diagnose.mockReset().mockResolvedValue({ title: 'why', message: '' });
   feed = new Feed({
     diagnose,
-    checkVersion: (version) => (version === '0.1.0' ? null : { title: 'another', message: version }),
+    checkVersion: (version) =>
+      version === '0.1.0' ? null : { title: 'another', message: version },
     openSocket: () => {
       socket = {
         sent: [],

@@ -76,7 +76,13 @@ export class Feed {
 
   /** A new subscription is active. */
   subscribe(listener: FeedListener): Subscription {
-    const options: SubscriptionOptions = { active: true, interval_ms: null, metrics: [], traces: false, runs: false };
+    const options: SubscriptionOptions = {
+      active: true,
+      interval_ms: null,
+      metrics: [],
+      traces: false,
+      runs: false,
+    };
     this.subscriptions.set(listener, options);
     this.socket ??= this.connect();
     this.reconcile();
@@ -175,7 +181,10 @@ export class Feed {
     this.setStreaming(active.length > 0);
     const soonest_ms = Math.min(...active.map(({ interval_ms }) => interval_ms ?? this.default_ms));
     const interval_ms = active.length === 0 || soonest_ms === this.default_ms ? null : soonest_ms;
-    this.request('interval_ms', interval_ms, { type: 'interval', ms: interval_ms ?? this.default_ms });
+    this.request('interval_ms', interval_ms, {
+      type: 'interval',
+      ms: interval_ms ?? this.default_ms,
+    });
     // Metrics stay tracked, since a closed chart may be opened again.
     const metrics = this.store.trackMetrics(active.flatMap((options) => options.metrics));
     this.request('metrics', metrics.join(), { type: 'history', metrics });
@@ -186,7 +195,11 @@ export class Feed {
   }
 
   /** Sends a request, unless the last of its kind was the same. */
-  private request<K extends keyof Requested>(kind: K, wanted: Requested[K], frame: ClientFrame): void {
+  private request<K extends keyof Requested>(
+    kind: K,
+    wanted: Requested[K],
+    frame: ClientFrame,
+  ): void {
     if (wanted !== this.requested[kind] && this.send(frame)) {
       this.requested[kind] = wanted;
     }

@@ -15,7 +15,13 @@ const HOT: FiringAlert = {
   since_ms: NOW - 60_000,
   text: 'Temperature 87 °C, above 85 °C',
 };
-const OF_MACHINE: FiringAlert = { ...HOT, gpu: null, rule: 'ram', severity: 'critical', text: 'RAM 96 %, above 95 %' };
+const OF_MACHINE: FiringAlert = {
+  ...HOT,
+  gpu: null,
+  rule: 'ram',
+  severity: 'critical',
+  text: 'RAM 96 %, above 95 %',
+};
 
 let store: Store;
 beforeEach(() => {
@@ -38,7 +44,11 @@ it('shows an alert among those of its GPU, and one of the machine apart', () => 
   expect(texts[0]).toEqual(['hot: Temperature 87 °C, above 85 °C']);
   expect(texts.slice(1).flat()).toEqual([]);
   const [alert] = firingAlerts(store.firing, null, NOW);
-  expect(alert).toMatchObject({ text: 'ram: RAM 96 %, above 95 %', short: 'ram', level: 'critical' });
+  expect(alert).toMatchObject({
+    text: 'ram: RAM 96 %, above 95 %',
+    short: 'ram',
+    level: 'critical',
+  });
 });
 
 it('says that an alert is silenced', () => {
@@ -51,7 +61,12 @@ it('lists its begin, its end and what receivers miss among the events', () => {
     [
       { at_ms: NOW, what: 'alert_firing', ...HOT },
       { at_ms: NOW + 1, what: 'alert_resolved', ...HOT },
-      { at_ms: NOW + 2, what: 'alert_problem', gpu: null, message: 'Alerts do not reach slack: status 503' },
+      {
+        at_ms: NOW + 2,
+        what: 'alert_problem',
+        gpu: null,
+        message: 'Alerts do not reach slack: status 503',
+      },
     ],
     false,
   );

@@ -7,14 +7,21 @@ import type { FiringAlert } from '../wire';
 import { severityLevel, type Alert } from './condition';
 
 /** Those of a GPU, or of the machine where that is `null`. */
-export function firingAlerts(firing: readonly FiringAlert[], gpu: number | null, now_ms: number): Alert[] {
+export function firingAlerts(
+  firing: readonly FiringAlert[],
+  gpu: number | null,
+  now_ms: number,
+): Alert[] {
   return firing
     .filter((alert) => (alert.gpu?.index ?? null) === gpu)
     .map((alert) => ({
       key: firingKey(alert),
       text: describeFiring(alert),
       short: plainText(alert.rule),
-      title: joined([describeSince(alert, now_ms), alert.silenced === true ? trans.__('silenced') : ''], '\n'),
+      title: joined(
+        [describeSince(alert, now_ms), alert.silenced === true ? trans.__('silenced') : ''],
+        '\n',
+      ),
       level: severityLevel(alert.severity),
     }));
 }

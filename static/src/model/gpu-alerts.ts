@@ -17,7 +17,12 @@ interface Known {
 }
 
 /** The alerts of a GPU, the worst first; `rows` are its holders. */
-export function gpuAlerts(gpu: GpuState, rows: readonly HolderRow[], known: Known, now_ms: number): Alert[] {
+export function gpuAlerts(
+  gpu: GpuState,
+  rows: readonly HolderRow[],
+  known: Known,
+  now_ms: number,
+): Alert[] {
   const { now } = gpu;
   const health = now === null ? null : describeHealth(now.health, now_ms);
   const forecast = forecastOf(gpu, rows, known.memoryHorizon_ms);
@@ -25,7 +30,9 @@ export function gpuAlerts(gpu: GpuState, rows: readonly HolderRow[], known: Know
     ...(health === null ? [] : [{ ...health, key: 'health' }]),
     ...(forecast === null
       ? []
-      : [{ ...describeForecast(forecast), short: shortFilling(forecast.left_ms), key: 'forecast' }]),
+      : [
+          { ...describeForecast(forecast), short: shortFilling(forecast.left_ms), key: 'forecast' },
+        ]),
     ...firingAlerts(known.firing, gpu.index, now_ms),
     ...alertsOf(now, now_ms),
   ]);

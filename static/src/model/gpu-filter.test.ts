@@ -8,11 +8,21 @@ import { ColorSlots } from './color-slots';
 import { holderRows } from './holders';
 
 const kernel = (pid: number, kernel_id: string, path: string, user: string): Process =>
-  process(pid, { user, name: 'python3', owner: { parents: [], notebook: { kernel_id, path, kernel_pid: pid } } });
+  process(pid, {
+    user,
+    name: 'python3',
+    owner: { parents: [], notebook: { kernel_id, path, kernel_pid: pid } },
+  });
 const now = sample(NOW, [
   gpu(0, { processes: [kernel(10, 'k1', 'work/train.ipynb', 'ana')] }),
-  gpu(1, { processes: [process(3, { user: 'bob', name: 'vllm', command: 'vllm serve', memory_bytes: 5 * GIB })] }),
-  gpu(2, { processes: [process(12, { user: 'ana', name: 'sweep.py', command: 'python sweep.py' })] }),
+  gpu(1, {
+    processes: [
+      process(3, { user: 'bob', name: 'vllm', command: 'vllm serve', memory_bytes: 5 * GIB }),
+    ],
+  }),
+  gpu(2, {
+    processes: [process(12, { user: 'ana', name: 'sweep.py', command: 'python sweep.py' })],
+  }),
   gpu(3),
 ]);
 const gpus = gpusOf(inventory(4), now);
@@ -59,7 +69,16 @@ describe('the filter', () => {
   });
 
   it('suggests what there is', () => {
-    expect(suggestions(rows)).toEqual(['mine', 'busy', 'idle', 'ana', 'bob', 'a.ipynb', 'vllm', 'sweep.py']);
+    expect(suggestions(rows)).toEqual([
+      'mine',
+      'busy',
+      'idle',
+      'ana',
+      'bob',
+      'a.ipynb',
+      'vllm',
+      'sweep.py',
+    ]);
     expect(suggestions(elsewhere)[0]).toBe('busy');
   });
 });

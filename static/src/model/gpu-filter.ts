@@ -21,9 +21,18 @@ export interface Filtered {
 const SUGGESTED_MOST = 40;
 
 /** Words with a meaning of their own, in the user's language. */
-const WORDS = table(() => ({ busy: trans.__('busy'), idle: trans.__('idle'), mine: trans.__('mine') }));
+const WORDS = table(() => ({
+  busy: trans.__('busy'),
+  idle: trans.__('idle'),
+  mine: trans.__('mine'),
+}));
 
-export function filtered(typed: string, gpus: readonly GpuState[], rows: readonly Row[], facts: FilterFacts): Filtered {
+export function filtered(
+  typed: string,
+  gpus: readonly GpuState[],
+  rows: readonly Row[],
+  facts: FilterFacts,
+): Filtered {
   const words = typed
     .toLowerCase()
     .split(/[\s,]+/)
@@ -36,7 +45,8 @@ export function filtered(typed: string, gpus: readonly GpuState[], rows: readonl
   const gpuMatches = (gpu: GpuState, word: string): boolean =>
     word === busy || word === idle
       ? facts.isBusy(gpu) === (word === busy)
-      : String(gpu.index) === word || (!isNumber(word) && gpu.fullName.toLowerCase().includes(word));
+      : String(gpu.index) === word ||
+        (!isNumber(word) && gpu.fullName.toLowerCase().includes(word));
   const rowMatches = (row: Row, word: string): boolean => {
     if (row.kind !== 'holder') {
       return false;
@@ -50,14 +60,18 @@ export function filtered(typed: string, gpus: readonly GpuState[], rows: readonl
   };
   const shown = gpus.filter((gpu) => {
     const held = rows.filter((row) => row.gpu === gpu.index);
-    return words.every((word) => gpuMatches(gpu, word) || held.some((row) => rowMatches(row, word)));
+    return words.every(
+      (word) => gpuMatches(gpu, word) || held.some((row) => rowMatches(row, word)),
+    );
   });
   const byIndex = new Map(shown.map((gpu) => [gpu.index, gpu]));
   return {
     gpus: shown,
     rows: rows.filter((row) => {
       const gpu = byIndex.get(row.gpu);
-      return gpu !== undefined && words.every((word) => gpuMatches(gpu, word) || rowMatches(row, word));
+      return (
+        gpu !== undefined && words.every((word) => gpuMatches(gpu, word) || rowMatches(row, word))
+      );
     }),
   };
 }
@@ -66,22 +80,35 @@ export function filtered(typed: string, gpus: readonly GpuState[], rows: readonl
 export function suggestions(rows: readonly Row[]): string[] {
   const { busy, idle, mine } = WORDS();
   const holders = rows.filter((row) => row.kind === 'holder');
-  const users = holders.map((row) => textOf(row.processes[0].user)).filter(({ reason }) => reason === null);
+  const users = holders
+    .map((row) => textOf(row.processes[0].user))
+    .filter(({ reason }) => reason === null);
   const names = holders.map((row) => row.name);
   const own = holders.some((row) => row.isOwn) ? [mine] : [];
-  return [...new Set([...own, busy, idle, ...users.map(({ text }) => text), ...names])].slice(0, SUGGESTED_MOST);
+  return [...new Set([...own, busy, idle, ...users.map(({ text }) => text), ...names])].slice(
+    0,
+    SUGGESTED_MOST,
+  );
 }
 
 /** Who runs the notebooks of this place. */
 function ownUsers(rows: readonly Row[]): Set<string> {
   const own = rows.filter((row) => row.kind === 'holder' && row.isOwn);
-  const users = own.flatMap((row) => (row.kind === 'holder' ? [textOf(row.processes[0].user)] : []));
+  const users = own.flatMap((row) =>
+    row.kind === 'holder' ? [textOf(row.processes[0].user)] : [],
+  );
   return new Set(users.filter(({ reason }) => reason === null).map(({ text }) => text));
 }
 
 function textsOf(row: HolderRow): string {
   const [first] = row.processes;
-  const texts = [row.name, row.path, valueOf(row.notebook?.path), textOf(first.user).text, runsIn(first)];
+  const texts = [
+    row.name,
+    row.path,
+    valueOf(row.notebook?.path),
+    textOf(first.user).text,
+    runsIn(first),
+  ];
   return joined([...texts, valueOf(first.command)], '\n');
 }
 

@@ -1,7 +1,16 @@
 /** A GPU as the view needs it: what it is joined with what was read of it. */
 
 import { trans } from '../lib/translation';
-import type { Board, Gpu, GpuDetails, GpuLink, GpuSample, Inventory, MigDevice, Sample } from '../wire';
+import type {
+  Board,
+  Gpu,
+  GpuDetails,
+  GpuLink,
+  GpuSample,
+  Inventory,
+  MigDevice,
+  Sample,
+} from '../wire';
 import { valueOf } from './reading';
 
 export interface GpuState {
@@ -29,11 +38,21 @@ export function gpusOf(
 ): GpuState[] {
   const samples = new Map(sample?.gpus.map((gpu) => [gpu.index, gpu]));
   return (inventory?.gpus ?? []).map((gpu) =>
-    gpuState(gpu, inventory?.topology ?? [], samples.get(gpu.index) ?? null, details.get(gpu.index) ?? null),
+    gpuState(
+      gpu,
+      inventory?.topology ?? [],
+      samples.get(gpu.index) ?? null,
+      details.get(gpu.index) ?? null,
+    ),
   );
 }
 
-function gpuState(gpu: Gpu, topology: readonly GpuLink[], now: GpuSample | null, details: GpuDetails | null): GpuState {
+function gpuState(
+  gpu: Gpu,
+  topology: readonly GpuLink[],
+  now: GpuSample | null,
+  details: GpuDetails | null,
+): GpuState {
   const fullName = valueOf(gpu.name) ?? trans.__('unknown GPU');
   return {
     index: gpu.index,

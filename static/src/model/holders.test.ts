@@ -21,7 +21,9 @@ describe('the list', () => {
     const small = process(1, { memory_bytes: GIB });
     const unknown = process(2, { memory_bytes: { absent: 'unknown' } });
     const large = process(3);
-    const rows = readable(rowsOf(gpu(0, { processes: [small, unknown, large] }), gpu(1, { processes: [small] })));
+    const rows = readable(
+      rowsOf(gpu(0, { processes: [small, unknown, large] }), gpu(1, { processes: [small] })),
+    );
     expect(rows.map((row) => [row.gpu, row.processes[0].pid])).toEqual([
       [0, 3],
       [0, 1],
@@ -36,18 +38,29 @@ describe('the list', () => {
   });
 
   it('says how many more there are than a sample has room for', () => {
-    const rows = rowsOf(gpu(0, { processes: [process(1)], processes_omitted: 12 }), gpu(1, { processes: [] }));
+    const rows = rowsOf(
+      gpu(0, { processes: [process(1)], processes_omitted: 12 }),
+      gpu(1, { processes: [] }),
+    );
     expect(rows).toMatchObject([{ kind: 'holder' }, { kind: 'omitted', gpu: 0, count: 12 }]);
   });
 
   it('reports processes that are not visible', () => {
-    const rows = rowsOf(gpu(0, { processes: [], unlisted_memory_bytes: 7 }), gpu(1, { processes: [] }));
+    const rows = rowsOf(
+      gpu(0, { processes: [], unlisted_memory_bytes: 7 }),
+      gpu(1, { processes: [] }),
+    );
     expect(rows).toMatchObject([{ kind: 'unlisted', gpu: 0, bytes: 7 }]);
   });
 
   it('says to whom a GPU is given on which none of their processes is', () => {
     const slurm = { by: 'slurm', job_id: '88123', user: 'ana' } as const;
-    const pod = { by: 'kubernetes', namespace: 'research', pod: 'train-0', container: 'trainer' } as const;
+    const pod = {
+      by: 'kubernetes',
+      namespace: 'research',
+      pod: 'train-0',
+      container: 'trainer',
+    } as const;
     const rows = rowsOf(
       gpu(0, { processes: [process(1)], allocated_to: [slurm] }),
       gpu(1, { processes: [], allocated_to: [slurm, pod, { ...pod, container: 'loader' }] }),
@@ -61,7 +74,8 @@ describe('the list', () => {
   });
 
   it('has a process that holds two MIG instances twice', () => {
-    const part = (gpu_instance: number) => process(7, { mig: { gpu_instance, compute_instance: 0 } });
+    const part = (gpu_instance: number) =>
+      process(7, { mig: { gpu_instance, compute_instance: 0 } });
     const keys = readable(rowsOf(gpu(0, { processes: [part(1), part(2)] }))).map(({ key }) => key);
     expect(new Set(keys).size).toBe(2);
   });
@@ -74,7 +88,12 @@ describe('the list', () => {
 });
 
 describe('a notebook', () => {
-  const notebook = { kernel_id: 'k1', kernel_name: 'python3', path: 'work/train.ipynb', kernel_pid: 10 };
+  const notebook = {
+    kernel_id: 'k1',
+    kernel_name: 'python3',
+    path: 'work/train.ipynb',
+    kernel_pid: 10,
+  };
   const owner = { parents: [], notebook };
   const idle = (pids: number[]): Condition => ({
     condition: 'held_idle',
@@ -89,8 +108,12 @@ describe('a notebook', () => {
   it('counts what its kernel has started with it, on each GPU', () => {
     const worker = process(11, { owner, memory_bytes: 9 * GIB, sm_percent: 40, name: 'worker' });
     const kernel = process(10, { owner, memory_bytes: 2 * GIB, sm_percent: 5 });
-    const rows = readable(rowsOf(gpu(0, { processes: [process(3), worker, kernel] }), gpu(1, { processes: [worker] })));
-    expect(rows.map((row) => [row.gpu, row.name, row.processes.map(({ pid }) => pid), row.memory_bytes])).toEqual([
+    const rows = readable(
+      rowsOf(gpu(0, { processes: [process(3), worker, kernel] }), gpu(1, { processes: [worker] })),
+    );
+    expect(
+      rows.map((row) => [row.gpu, row.name, row.processes.map(({ pid }) => pid), row.memory_bytes]),
+    ).toEqual([
       [0, 'python3', [3], 61 * GIB],
       [0, 'train.ipynb', [10, 11], 11 * GIB],
       [1, 'train.ipynb', [11], 9 * GIB],
@@ -101,7 +124,8 @@ describe('a notebook', () => {
   });
 
   it('holds host memory once, in however many MIG instances it computes', () => {
-    const part = (gpu_instance: number) => process(10, { owner, mig: { gpu_instance, compute_instance: 0 } });
+    const part = (gpu_instance: number) =>
+      process(10, { owner, mig: { gpu_instance, compute_instance: 0 } });
     const [row] = readable(rowsOf(gpu(0, { processes: [part(1), part(2)] })));
     expect([row?.memory_bytes, valueOf(row?.host_memory_bytes)]).toEqual([122 * GIB, 3 * GIB]);
   });
@@ -120,7 +144,8 @@ describe('a notebook', () => {
 
   it('is idle where all of it is', () => {
     const processes = [process(10, { owner }), process(11, { owner })];
-    const idleOf = (pids: number[]) => readable(rowsOf(gpu(0, { processes, conditions: [idle(pids)] })))[0]?.idle_ms;
+    const idleOf = (pids: number[]) =>
+      readable(rowsOf(gpu(0, { processes, conditions: [idle(pids)] })))[0]?.idle_ms;
     expect(idleOf([10, 11])).toBe(60_000);
     expect(idleOf([10])).toBeNull();
   });

@@ -81,8 +81,14 @@ export interface AllocatedRow {
 export type ListRow = HolderRow | UnreadableRow | OmittedRow | UnlistedRow | AllocatedRow;
 
 /** The rows of the list: GPU by GPU, the largest holder of memory first. */
-export function holderRows(gpus: readonly GpuState[], slots: ColorSlots, pathOf: PathOf = () => null): ListRow[] {
-  const groups = new Map<GpuState, Map<string, Process[]>>(gpus.map((gpu) => [gpu, groupsOf(gpu.now)]));
+export function holderRows(
+  gpus: readonly GpuState[],
+  slots: ColorSlots,
+  pathOf: PathOf = () => null,
+): ListRow[] {
+  const groups = new Map<GpuState, Map<string, Process[]>>(
+    gpus.map((gpu) => [gpu, groupsOf(gpu.now)]),
+  );
   const present = new Map<string, { holder: string; program: string; gpus: number[] }>();
   for (const [gpu, held] of groups) {
     for (const [holder, [first]] of held) {
@@ -101,18 +107,34 @@ export function holderRows(gpus: readonly GpuState[], slots: ColorSlots, pathOf:
     const holders = [...(groups.get(gpu) ?? [])]
       .map(([holder, processes]) => rowOf(gpu, holder, processes, colors.get(holder) ?? 0, pathOf))
       .filter((row) => row !== null)
-      .sort((a, b) => held(b.memory_bytes) - held(a.memory_bytes) || a.processes[0].pid - b.processes[0].pid);
+      .sort(
+        (a, b) =>
+          held(b.memory_bytes) - held(a.memory_bytes) || a.processes[0].pid - b.processes[0].pid,
+      );
     const count = gpu.now?.processes_omitted ?? 0;
-    const omitted = { kind: 'omitted', key: `omitted ${gpu.index}`, gpu: gpu.index, count } as const;
+    const omitted = {
+      kind: 'omitted',
+      key: `omitted ${gpu.index}`,
+      gpu: gpu.index,
+      count,
+    } as const;
     if (count > 0) {
       return [...holders, omitted];
     }
     const bytes = gpu.now?.unlisted_memory_bytes;
     if (bytes !== undefined) {
-      return [...holders, { kind: 'unlisted', key: `unlisted ${gpu.index}`, gpu: gpu.index, bytes }];
+      return [
+        ...holders,
+        { kind: 'unlisted', key: `unlisted ${gpu.index}`, gpu: gpu.index, bytes },
+      ];
     }
     const to = gpu.now === null ? [] : unusedAllocations(gpu.now);
-    const allocated = { kind: 'allocated', key: `allocated ${gpu.index}`, gpu: gpu.index, to: to.join(', ') } as const;
+    const allocated = {
+      kind: 'allocated',
+      key: `allocated ${gpu.index}`,
+      gpu: gpu.index,
+      to: to.join(', '),
+    } as const;
     return to.length === 0 ? holders : [...holders, allocated];
   });
   return withDistinctNames(rows);
@@ -120,7 +142,9 @@ export function holderRows(gpus: readonly GpuState[], slots: ColorSlots, pathOf:
 
 /** Names rows of notebooks and consoles so that their names differ. */
 function withDistinctNames(rows: readonly ListRow[]): ListRow[] {
-  const names = notebookNames(rows.flatMap((row) => (row.kind === 'holder' && row.path !== null ? [row.path] : [])));
+  const names = notebookNames(
+    rows.flatMap((row) => (row.kind === 'holder' && row.path !== null ? [row.path] : [])),
+  );
   return rows.map((row) =>
     row.kind === 'holder' && row.path !== null
       ? { ...row, name: plainText(names.get(row.path) ?? row.path, LONGEST_NAME) }
@@ -129,15 +153,22 @@ function withDistinctNames(rows: readonly ListRow[]): ListRow[] {
 }
 
 /** The name of a process: its notebook, else its name, else its PID where the name is not known. */
-export function processName(process: Process | ProcessRef, names?: ReadonlyMap<string, string>): string {
+export function processName(
+  process: Process | ProcessRef,
+  names?: ReadonlyMap<string, string>,
+): string {
   const name = ('owner' in process ? notebookName(process, names) : null) ?? valueOf(process.name);
-  return name === null || name.trim() === '' ? trans.__('PID %1', process.pid) : plainText(name, LONGEST_NAME);
+  return name === null || name.trim() === ''
+    ? trans.__('PID %1', process.pid)
+    : plainText(name, LONGEST_NAME);
 }
 
 /** Returns distinct names for the notebooks of these processes, by their paths. */
 export function notebookNamesOf(processes: readonly (Process | ProcessRef)[]): Map<string, string> {
   return notebookNames(
-    processes.map((process) => ('owner' in process ? notebookPath(process) : null)).filter((path) => path !== null),
+    processes
+      .map((process) => ('owner' in process ? notebookPath(process) : null))
+      .filter((path) => path !== null),
   );
 }
 
@@ -158,7 +189,9 @@ function unreadable(gpu: GpuState): string | null {
 /** The GPU memory of each holder, by its key; `null` where that is not known. */
 export function heldBy(gpu: GpuSample): Map<string, number | null> {
   const groups = [...groupsOf(gpu)];
-  return new Map(groups.map(([holder, all]) => [holder, valueOf(together(all.map((one) => one.memory_bytes)))]));
+  return new Map(
+    groups.map(([holder, all]) => [holder, valueOf(together(all.map((one) => one.memory_bytes)))]),
+  );
 }
 
 /** The name of the series of what a holder has. */
@@ -198,7 +231,9 @@ function rowOf(
   slot: number,
   pathOf: PathOf,
 ): HolderRow | null {
-  const notebook = unsorted.map((process) => valueOf(process.owner)?.notebook).find((own) => own !== undefined) ?? null;
+  const notebook =
+    unsorted.map((process) => valueOf(process.owner)?.notebook).find((own) => own !== undefined) ??
+    null;
   const rank = (process: Process): number =>
     process.pid === notebook?.kernel_pid ? Infinity : held(process.memory_bytes);
   const [first, ...rest] = [...unsorted].sort((a, b) => rank(b) - rank(a) || a.pid - b.pid);
@@ -223,7 +258,9 @@ function rowOf(
     memory_bytes: together(processes.map((process) => process.memory_bytes)),
     sm_percent: together(processes.map((process) => process.sm_percent)),
     // A process in two MIG instances is listed twice.
-    host_memory_bytes: together([...new Map(processes.map((one) => [one.pid, one.host_memory_bytes])).values()]),
+    host_memory_bytes: together([
+      ...new Map(processes.map((one) => [one.pid, one.host_memory_bytes])).values(),
+    ]),
     idle_ms: idleOf(gpu, processes),
   };
 }
@@ -243,7 +280,10 @@ function together(readings: readonly Reading<number>[]): Reading<number> {
 /** The server says of a GPU that memory is held idle, and by whom. */
 function idleOf(gpu: GpuState, processes: readonly Process[]): number | null {
   for (const condition of gpu.now?.conditions ?? []) {
-    if (condition.condition === 'held_idle' && processes.every(({ pid }) => condition.pids.includes(pid))) {
+    if (
+      condition.condition === 'held_idle' &&
+      processes.every(({ pid }) => condition.pids.includes(pid))
+    ) {
       return condition.idle_ms;
     }
   }

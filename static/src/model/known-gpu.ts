@@ -9,14 +9,19 @@ export function withKnownGpus(inventory: Inventory, before: Inventory | null): I
   }
   const listed = new Set(inventory.gpus.map(({ uuid }) => uuid));
   const known = (gpu: Gpu): Gpu => {
-    const last = gpu.uuid === null ? before.gpus.find(({ index }) => index === gpu.index) : undefined;
+    const last =
+      gpu.uuid === null ? before.gpus.find(({ index }) => index === gpu.index) : undefined;
     return last === undefined || listed.has(last.uuid) ? gpu : last;
   };
   return { ...inventory, gpus: inventory.gpus.map(known) };
 }
 
 /** What was last read of such a GPU, with the time of then, and since when it has not answered. */
-export function withKnownReadings(sample: Sample, before: Sample | null, inventory: Inventory | null): Sample {
+export function withKnownReadings(
+  sample: Sample,
+  before: Sample | null,
+  inventory: Inventory | null,
+): Sample {
   const known = (gpu: GpuSample): GpuSample => {
     const uuid = inventory?.gpus.find(({ index }) => index === gpu.index)?.uuid ?? null;
     const last = before?.gpus.find((old) => old.uuid === uuid);
@@ -24,9 +29,13 @@ export function withKnownReadings(sample: Sample, before: Sample | null, invento
       ? gpu
       : { ...last, health: since(gpu.health, last.health) };
   };
-  return sample.gpus.every(({ uuid }) => uuid !== null) ? sample : { ...sample, gpus: sample.gpus.map(known) };
+  return sample.gpus.every(({ uuid }) => uuid !== null)
+    ? sample
+    : { ...sample, gpus: sample.gpus.map(known) };
 }
 
 function since(health: Health, before: Health): Health {
-  return health.state !== 'ok' && before.state === health.state ? { ...health, since_ms: before.since_ms } : health;
+  return health.state !== 'ok' && before.state === health.state
+    ? { ...health, since_ms: before.since_ms }
+    : health;
 }

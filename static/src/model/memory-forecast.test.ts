@@ -9,8 +9,15 @@ import { holderRows } from './holders';
 import { describeForecast, forecastOf, type Forecast } from './memory-forecast';
 
 /** Memory that is full in `left_s`; each process' growth in GiB per second by its PID. */
-function filling(left_s: number, gib_per_s: number, growth: Record<number, number> = {}): Condition {
-  const growing = Object.entries(growth).map(([pid, gib]) => ({ pid: Number(pid), bytes_per_second: gib * GIB }));
+function filling(
+  left_s: number,
+  gib_per_s: number,
+  growth: Record<number, number> = {},
+): Condition {
+  const growing = Object.entries(growth).map(([pid, gib]) => ({
+    pid: Number(pid),
+    bytes_per_second: gib * GIB,
+  }));
   return {
     condition: 'memory_filling',
     since_ms: NOW,
@@ -23,7 +30,9 @@ function filling(left_s: number, gib_per_s: number, growth: Record<number, numbe
 }
 
 function forecast(condition: Condition): Forecast | null {
-  const processes = ['train', 'eval', 'other'].map((name, i) => process(i + 1, { name, memory_bytes: (9 - i) * GIB }));
+  const processes = ['train', 'eval', 'other'].map((name, i) =>
+    process(i + 1, { name, memory_bytes: (9 - i) * GIB }),
+  );
   const gpus = gpusOf(inventory(1), sample(NOW, [gpu(0, { processes, conditions: [condition] })]));
   const rows = holderRows(gpus, new ColorSlots()).filter((row) => row.kind === 'holder');
   const [only] = gpus;
@@ -34,7 +43,10 @@ function words(condition: Condition): string | undefined {
   const found = forecast(condition);
   return found === null
     ? undefined
-    : describeForecast(found, (row) => row.processes[0].name as string).text.replaceAll('\u00a0', ' ');
+    : describeForecast(found, (row) => row.processes[0].name as string).text.replaceAll(
+        '\u00a0',
+        ' ',
+      );
 }
 
 describe('a forecast', () => {
@@ -48,14 +60,19 @@ describe('a forecast', () => {
   });
 
   it('names those who grow most', () => {
-    expect(words(filling(38, 1.6, { 1: 1.6, 3: 0.1 }))).toBe('Memory full in about 40 s: train grows 1.60 GiB/s');
+    expect(words(filling(38, 1.6, { 1: 1.6, 3: 0.1 }))).toBe(
+      'Memory full in about 40 s: train grows 1.60 GiB/s',
+    );
     expect(words(filling(38, 1.6, { 2: 0.4, 1: 0.9, 3: 0.3 }))).toBe(
       'Memory full in about 40 s: train grows 0.90 GiB/s, eval 0.40 GiB/s',
     );
-    expect(words(filling(38, 1.6, { 99: 1.6 }))).toBe('Memory full in about 40 s: grows 1.60 GiB/s');
+    expect(words(filling(38, 1.6, { 99: 1.6 }))).toBe(
+      'Memory full in about 40 s: grows 1.60 GiB/s',
+    );
     expect(words(filling(4, 15, { 1: 15 }))).toBe('Memory full: train grew 15.0 GiB/s');
     expect(words(filling(4, 15))).toBe('Memory full: grew 15.0 GiB/s');
   });
 
-  it('is told once', () => expect(alertsOf(gpu(0, { conditions: [filling(38, 1)] }), NOW)).toEqual([]));
+  it('is told once', () =>
+    expect(alertsOf(gpu(0, { conditions: [filling(38, 1)] }), NOW)).toEqual([]));
 });

@@ -27,7 +27,11 @@ export interface Forecast {
 }
 
 /** When the memory of a GPU will be full, of which `rows` are the holders; `null` where not within `horizon_ms`. */
-export function forecastOf(gpu: GpuState, rows: readonly HolderRow[], horizon_ms: number): Forecast | null {
+export function forecastOf(
+  gpu: GpuState,
+  rows: readonly HolderRow[],
+  horizon_ms: number,
+): Forecast | null {
   for (const condition of gpu.now?.conditions ?? []) {
     if (condition.condition === 'memory_filling' && condition.left_ms <= horizon_ms) {
       const { left_ms, bytes_per_second, severity, growing } = condition;
@@ -64,7 +68,9 @@ export function describeFilling(
   bytes_per_second: number,
   growers: readonly { name: string; bytes_per_second: number }[],
 ): string {
-  const named = growers.filter((one) => one.bytes_per_second >= NAMED_SHARE * bytes_per_second).slice(0, NAMED_MOST);
+  const named = growers
+    .filter((one) => one.bytes_per_second >= NAMED_SHARE * bytes_per_second)
+    .slice(0, NAMED_MOST);
   const [first, ...others] = named;
   const more = others.map((one) => `, ${one.name} ${rate(one.bytes_per_second)}`).join('');
   const speed = `${rate(first?.bytes_per_second ?? bytes_per_second)}${more}`;
@@ -90,5 +96,7 @@ function rate(bytes_per_second: number): string {
 
 /** A forecast has no more than one digit worth telling. */
 function rough(ms: number): string {
-  return ms < 60_000 ? duration(Math.ceil(ms / 10_000) * 10_000) : duration(Math.round(ms / 60_000) * 60_000);
+  return ms < 60_000
+    ? duration(Math.ceil(ms / 10_000) * 10_000)
+    : duration(Math.round(ms / 60_000) * 60_000);
 }

@@ -29,12 +29,16 @@ function filling(kernel_id: string, gib_per_s: number): Condition {
 }
 
 function notebook(kernel_id: string, memorySize: number): Process {
-  const owner = { parents: [], notebook: { kernel_id, kernel_pid: 10, path: `old/${kernel_id}.ipynb` } };
+  const owner = {
+    parents: [],
+    notebook: { kernel_id, kernel_pid: 10, path: `old/${kernel_id}.ipynb` },
+  };
   return process(kernel_id.charCodeAt(0), { owner, memory_bytes: memorySize * GIB });
 }
 
 const OTHER = process(5, { memory_bytes: 4.8 * GIB, name: 'vllm', user: 'bob' });
-const pathOf = (kernelId: string): string | null => (kernelId === 'foreign' ? null : `${kernelId}.ipynb`);
+const pathOf = (kernelId: string): string | null =>
+  kernelId === 'foreign' ? null : `${kernelId}.ipynb`;
 
 describe('a warning about memory', () => {
   let store: Store;
@@ -44,7 +48,10 @@ describe('a warning about memory', () => {
   /** Shows a GPU once. */
   const show = (processes: Process[], ...conditions: Condition[]): void => {
     second += 1;
-    store.apply({ type: 'sample', ...sample(NOW + second * 1000, [gpu(0, { processes, conditions })]) });
+    store.apply({
+      type: 'sample',
+      ...sample(NOW + second * 1000, [gpu(0, { processes, conditions })]),
+    });
     told = warnings.update(store, pathOf);
   };
   const text = (): string | undefined => told[0]?.text.replaceAll('\u00a0', ' ');
@@ -67,7 +74,10 @@ describe('a warning about memory', () => {
   });
 
   it('offers the largest notebook where somebody else grows, and none where no notebook of this place holds memory', () => {
-    show([notebook('foreign', 70), notebook('eval', 5), notebook('train', 20)], filling('foreign', 1));
+    show(
+      [notebook('foreign', 70), notebook('eval', 5), notebook('train', 20)],
+      filling('foreign', 1),
+    );
     expect(told[0]?.kernelId).toBe('train');
     expect(text()).toContain('foreign.ipynb (ana) grows 1.00 GiB/s');
     show([notebook('foreign', 70)], filling('foreign', 1));
@@ -82,7 +92,10 @@ describe('a warning about memory', () => {
 
   it('has room for long names', () => {
     const long = 'a-very-long-name-of-a-notebook-in-a-deep-folder';
-    show([notebook(long, 80), notebook(`b${long}`, 20), notebook(`c${long}`, 5), OTHER], filling(long, 2));
+    show(
+      [notebook(long, 80), notebook(`b${long}`, 20), notebook(`c${long}`, 5), OTHER],
+      filling(long, 2),
+    );
     expect(text()?.length).toBeLessThanOrEqual(140);
     expect(text()).toContain('a-very-…eep-folder.ipynb grows 2.00 GiB/s');
   });

@@ -46,7 +46,12 @@ export class MemoryWarnings {
   }
 
   /** What is to be told of a GPU now. Memory that is nearly full is no news, unless it was seen to come. */
-  private warningOf(gpu: GpuState, rows: readonly HolderRow[], store: Store, lasts: boolean): MemoryWarning | null {
+  private warningOf(
+    gpu: GpuState,
+    rows: readonly HolderRow[],
+    store: Store,
+    lasts: boolean,
+  ): MemoryWarning | null {
     const forecast = forecastOf(gpu, rows, store.memoryHorizon_ms);
     const full = gpu.now?.conditions.find(({ condition }) => condition === 'memory_nearly_full');
     if (forecast === null && (full === undefined || !lasts)) {
@@ -63,7 +68,9 @@ export class MemoryWarnings {
     const matter = foreseen?.text ?? (full === undefined ? '' : describeCondition(full, []));
     const text = withHolders(
       trans.__('GPU %1: %2', gpu.index, matter),
-      rows.filter((row) => heldBytes(row) > 0).map((row) => `${brief(row)} ${memoryAmount(heldBytes(row))}`),
+      rows
+        .filter((row) => heldBytes(row) > 0)
+        .map((row) => `${brief(row)} ${memoryAmount(heldBytes(row))}`),
     );
     return { gpu: gpu.index, text, urgent: foreseen?.level !== 'warning', kernelId };
   }

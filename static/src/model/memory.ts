@@ -38,7 +38,12 @@ export function memorySegments(memory: MemorySample, rows: readonly HolderRow[])
   }
   add('other', 'other', trans.__('not attributed to a process'), left);
   const reserved = valueOf(memory.reserved_bytes) ?? 0;
-  add('reserved', 'reserved', trans.__('reserved by the driver'), Math.min(reserved, Math.max(0, total - used)));
+  add(
+    'reserved',
+    'reserved',
+    trans.__('reserved by the driver'),
+    Math.min(reserved, Math.max(0, total - used)),
+  );
   return segments;
 }
 

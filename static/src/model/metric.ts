@@ -60,7 +60,10 @@ export const METRICS: readonly Metric[] = chosen(GPU_METRICS, OVERVIEW);
 
 export const HOST_METRICS: readonly Metric<HostSample>[] = ALL_HOST_METRICS.filter(isCharted);
 
-export const MIG_METRICS: readonly Metric<MigSample>[] = chosen(MIG_FIELDS.map(metricOf), IN_MIG_CHARTS);
+export const MIG_METRICS: readonly Metric<MigSample>[] = chosen(
+  MIG_FIELDS.map(metricOf),
+  IN_MIG_CHARTS,
+);
 
 /** What the value of a metric is out of; `null` where that is not known. */
 export function limitOf<S>({ limit }: Metric<S>, sample: S | null): number | null {
@@ -68,12 +71,16 @@ export function limitOf<S>({ limit }: Metric<S>, sample: S | null): number | nul
 }
 
 /** What a GPU's values should stay below, as a line across their chart; its name where the number does not tell. */
-export function limitLineOf(metric: Metric, gpu: GpuState): { value: number; name?: string } | null {
+export function limitLineOf(
+  metric: Metric,
+  gpu: GpuState,
+): { value: number; name?: string } | null {
   const limit = limitOf(metric, gpu.now);
   if (limit !== null) {
     return { value: limit };
   }
-  const slowdown = metric.id === 'temperature.gpu_celsius' ? valueOf(gpu.board.thresholds.slowdown_celsius) : null;
+  const slowdown =
+    metric.id === 'temperature.gpu_celsius' ? valueOf(gpu.board.thresholds.slowdown_celsius) : null;
   return slowdown === null ? null : { value: slowdown, name: trans.__('slowdown') };
 }
 

@@ -25,7 +25,12 @@ function rowsOf(now: GpuSample, devices: MigDevice[]): ReturnType<typeof migRows
 
 it('a MIG device is what it is, joined with what was read of it', () => {
   const rows = rowsOf(gpu(0, { mig_devices: [migDevice(1), migDevice(0)] }), [DEVICE]);
-  expect(rows[1]).toMatchObject({ name: '1g.18gb', instance: 'MIG 7/0 · 16 SMs', share: 0.25, total_bytes: 16 * GIB });
+  expect(rows[1]).toMatchObject({
+    name: '1g.18gb',
+    instance: 'MIG 7/0 · 16 SMs',
+    share: 0.25,
+    total_bytes: 16 * GIB,
+  });
   expect(rows[1]?.sm_percent).toBe(95);
   expect(rows[0]).toMatchObject({ name: 'MIG 8/0', instance: '' });
 });

@@ -35,7 +35,10 @@ export function migRows(gpu: GpuState): MigRow[] {
     return {
       uuid: now.uuid,
       name: profile === null ? instance : plainText(profile, 40),
-      instance: joined([profile && instance, sms === null ? null : trans._n('%1 SM', '%1 SMs', sms)]),
+      instance: joined([
+        profile && instance,
+        sms === null ? null : trans._n('%1 SM', '%1 SMs', sms),
+      ]),
       used_bytes: now.memory.used_bytes,
       total_bytes: total,
       share: used === null || total === null || total === 0 ? 0 : Math.min(1, used / total),

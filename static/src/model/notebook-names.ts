@@ -21,7 +21,9 @@ export function notebookNames(paths: Iterable<string>): Map<string, string> {
   for (const end of [...distinct.values()].flat()) {
     counts.set(end, (counts.get(end) ?? 0) + 1);
   }
-  return new Map([...distinct].map(([path, ends]) => [path, ends.find((end) => counts.get(end) === 1) ?? path]));
+  return new Map(
+    [...distinct].map(([path, ends]) => [path, ends.find((end) => counts.get(end) === 1) ?? path]),
+  );
 }
 
 /** Returns the ends of a path that can be its name, from the shortest to the whole path. */

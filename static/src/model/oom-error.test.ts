@@ -7,7 +7,9 @@ const MIB = 1024 ** 2;
 
 function told(ename: string, evalue: string, traceback: string[] = []): Partial<OomError> | null {
   const error = oomErrorOf({ ename, evalue, traceback });
-  return error === null ? null : Object.fromEntries(Object.entries(error).filter(([, value]) => value !== null));
+  return error === null
+    ? null
+    : Object.fromEntries(Object.entries(error).filter(([, value]) => value !== null));
 }
 
 describe('an error for want of GPU memory', () => {
@@ -27,7 +29,9 @@ describe('an error for want of GPU memory', () => {
       says_gpu: true,
     };
     expect(told('OutOfMemoryError', text)).toEqual(wanted);
-    expect(told('torch.cuda.OutOfMemoryError', text.replace('capacity', 'capacty'))).toEqual(wanted);
+    expect(told('torch.cuda.OutOfMemoryError', text.replace('capacity', 'capacty'))).toEqual(
+      wanted,
+    );
     const inWorker = `Caught OutOfMemoryError in replica 0 on device 0.\nOriginal Traceback:\n  ...\n${text}`;
     expect(told('OutOfMemoryError', inWorker)).toEqual(wanted);
     const limited = text.replace('Of the allocated', '4.00 GiB allowed; Of the allocated');
@@ -38,25 +42,37 @@ describe('an error for want of GPU memory', () => {
     const text =
       'CUDA out of memory. Tried to allocate 236.00 MiB (GPU 0; 15.78 GiB total capacity; 14.25 GiB already allocated; ' +
       '183.50 MiB free; 14.34 GiB reserved in total by PyTorch)';
-    const sizes = { asked_bytes: 236 * MIB, free_bytes: 183.5 * MIB, total_bytes: 15.78 * GIB, gpu: 0 };
+    const sizes = {
+      asked_bytes: 236 * MIB,
+      free_bytes: 183.5 * MIB,
+      total_bytes: 15.78 * GIB,
+      gpu: 0,
+    };
     expect(told('RuntimeError', text)).toEqual({ framework: 'PyTorch', says_gpu: true, ...sizes });
     const nothingFree = text.replace('183.50 MiB free', '0 bytes free');
     expect(told('OutOfMemoryError', nothingFree)).toMatchObject({ free_bytes: 0 });
     const cached =
       'CUDA out of memory. Tried to allocate 1024.00 KiB (GPU 0; 11.17 GiB total capacity; 10.90 GiB already ' +
       'allocated; 576.00 KiB free; 30.96 MiB cached)';
-    expect(told('RuntimeError', cached)).toMatchObject({ asked_bytes: MIB, free_bytes: 576 * 1024 });
+    expect(told('RuntimeError', cached)).toMatchObject({
+      asked_bytes: MIB,
+      free_bytes: 576 * 1024,
+    });
     const driver =
       'CUDA error: out of memory\nCUDA kernel errors might be asynchronously reported at some other API call';
     expect(told('AcceleratorError', driver)).toEqual({ framework: 'PyTorch', says_gpu: true });
   });
 
   it('of CuPy', () => {
-    const now = 'Out of memory allocating 25,600,000 bytes (allocated so far: 3,635,267,072 bytes).';
+    const now =
+      'Out of memory allocating 25,600,000 bytes (allocated so far: 3,635,267,072 bytes).';
     const cupy = { framework: 'CuPy', says_gpu: true };
     expect(told('OutOfMemoryError', now)).toEqual({ ...cupy, asked_bytes: 25_600_000 });
     const limited = now.replace(').', ', limit set to: 8,589,934,592 bytes).');
-    expect(told('OutOfMemoryError', limited)).toMatchObject({ asked_bytes: 25_600_000, limit_bytes: 8 * GIB });
+    expect(told('OutOfMemoryError', limited)).toMatchObject({
+      asked_bytes: 25_600_000,
+      limit_bytes: 8 * GIB,
+    });
     const before = 'out of memory to allocate 1073741824 bytes (total 12373894656 bytes)';
     expect(told('OutOfMemoryError', before)).toEqual({ ...cupy, asked_bytes: GIB });
     const runtime = 'cudaErrorMemoryAllocation: out of memory';
@@ -70,8 +86,13 @@ describe('an error for want of GPU memory', () => {
     expect(told('XlaRuntimeError', execute)).toEqual({ ...jax, asked_bytes: 7_406_166_528 });
     const put = 'RESOURCE_EXHAUSTED: Out of memory allocating 20029400304 bytes.';
     expect(told('JaxRuntimeError', put)).toEqual({ ...jax, asked_bytes: 20_029_400_304 });
-    const request = 'RESOURCE_EXHAUSTED: Failed to allocate request for 2.99GiB (3206250496B) on device ordinal 0';
-    expect(told('XlaRuntimeError', request)).toEqual({ ...jax, asked_bytes: 3_206_250_496, gpu: 0 });
+    const request =
+      'RESOURCE_EXHAUSTED: Failed to allocate request for 2.99GiB (3206250496B) on device ordinal 0';
+    expect(told('XlaRuntimeError', request)).toEqual({
+      ...jax,
+      asked_bytes: 3_206_250_496,
+      gpu: 0,
+    });
     const old = 'Resource exhausted: Out of memory while trying to allocate 5520758552 bytes.';
     expect(told('RuntimeError', old)).toEqual({ ...jax, asked_bytes: 5_520_758_552 });
   });
@@ -93,7 +114,11 @@ describe('an error for want of GPU memory', () => {
     expect([asked('', 'float'), asked('10', 'variant')]).toEqual([4, undefined]);
     const brief =
       '{{function_node __wrapped__Mul_device_/job:localhost/device:GPU:0}} failed to allocate memory [Op:Mul]';
-    expect(told('ResourceExhaustedError', brief)).toEqual({ framework: 'TensorFlow', gpu: 0, says_gpu: true });
+    expect(told('ResourceExhaustedError', brief)).toEqual({
+      framework: 'TensorFlow',
+      gpu: 0,
+      says_gpu: true,
+    });
     expect(told('ResourceExhaustedError', text('10', 'float').replaceAll('GPU', 'CPU'))).toBeNull();
   });
 
@@ -101,7 +126,9 @@ describe('an error for want of GPU memory', () => {
     const text = '[2] Call to cuMemAlloc results in CUDA_ERROR_OUT_OF_MEMORY';
     expect(told('CudaAPIError', text)).toEqual({ framework: 'Numba', says_gpu: true });
     expect(told('CudaAPIError', text.replace('cuMemAlloc', 'cuMemHostAlloc'))).toBeNull();
-    expect(told('CudaAPIError', '[719] Call to cuMemAlloc results in CUDA_ERROR_LAUNCH_FAILED')).toBeNull();
+    expect(
+      told('CudaAPIError', '[719] Call to cuMemAlloc results in CUDA_ERROR_LAUNCH_FAILED'),
+    ).toBeNull();
   });
 
   it('of CUDA.jl, in the message or only in the traceback', () => {
@@ -109,7 +136,11 @@ describe('an error for want of GPU memory', () => {
       'Out of GPU memory trying to allocate 11.921 GiB\nEffective GPU memory usage: 99.85% (15.758 GiB/15.782 GiB)\n' +
       'Memory pool usage: 13.411 GiB (15.281 GiB reserved)\n';
     const error = told('OutOfGPUMemoryError', text);
-    expect(error).toMatchObject({ framework: 'CUDA.jl', asked_bytes: 11.921 * GIB, total_bytes: 15.782 * GIB });
+    expect(error).toMatchObject({
+      framework: 'CUDA.jl',
+      asked_bytes: 11.921 * GIB,
+      total_bytes: 15.782 * GIB,
+    });
     expect(error?.free_bytes).toBeCloseTo(0.024 * GIB, -3);
     expect(told('LoadError', `LoadError: ${text}`)).toEqual(error);
     expect(told('CUDA.OutOfGPUMemoryError', 'Out of GPU memory', [text])).toEqual(error);
@@ -126,17 +157,25 @@ describe('an error for want of GPU memory', () => {
 
   it('is read without the colors of a terminal', () => {
     const text = '\u001b[31mCUDA out of memory. Tried to allocate \u001b[1m2.00 GiB\u001b[0m.';
-    expect(told('\u001b[91mOutOfMemoryError\u001b[0m', text)).toMatchObject({ asked_bytes: 2 * GIB });
+    expect(told('\u001b[91mOutOfMemoryError\u001b[0m', text)).toMatchObject({
+      asked_bytes: 2 * GIB,
+    });
   });
 });
 
 it('is none where something else has failed', () => {
   const others: [string, string, string[]?][] = [
-    ['MemoryError', 'Unable to allocate 74.5 GiB for an array with shape (100000, 100000) and data type float64'],
+    [
+      'MemoryError',
+      'Unable to allocate 74.5 GiB for an array with shape (100000, 100000) and data type float64',
+    ],
     ['MemoryError', ''],
     ['ValueError', 'the log says: CUDA out of memory. Tried to allocate 2.00 GiB.'],
     ['RuntimeError', 'CUDA error: an illegal memory access was encountered'],
-    ['RuntimeError', '[enforce fail at alloc_cpu.cpp:75] DefaultCPUAllocator: can not allocate memory'],
+    [
+      'RuntimeError',
+      '[enforce fail at alloc_cpu.cpp:75] DefaultCPUAllocator: can not allocate memory',
+    ],
     ['KeyError', "'a'", ['print("CUDA out of memory. Tried to allocate 2.00 GiB")']],
     ['XlaRuntimeError', 'INTERNAL: ptxas exited with non-zero error code 65280'],
     ['OutOfMemoryError', 'Java heap space'],

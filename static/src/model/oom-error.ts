@@ -122,7 +122,9 @@ export function oomErrorOf(error: KernelError): OomError | null {
     return null;
   }
   // What the message leaves out may stand in the error that it came from.
-  const text = [value, ...(Array.isArray(error.traceback) ? error.traceback.map(plain) : [])].join('\n');
+  const text = [value, ...(Array.isArray(error.traceback) ? error.traceback.map(plain) : [])].join(
+    '\n',
+  );
   const size = (pattern: RegExp | undefined): number | null => bytesOf(pattern?.exec(text)?.[1]);
   const total_bytes = size(dialect.total);
   const used_bytes = size(dialect.used);
@@ -130,7 +132,8 @@ export function oomErrorOf(error: KernelError): OomError | null {
   return {
     framework: dialect.framework,
     asked_bytes: size(dialect.asked) ?? tensorBytes(dialect.tensor?.exec(text)),
-    free_bytes: used_bytes === null || total_bytes === null ? size(dialect.free) : total_bytes - used_bytes,
+    free_bytes:
+      used_bytes === null || total_bytes === null ? size(dialect.free) : total_bytes - used_bytes,
     total_bytes,
     gpu: gpu === undefined ? null : Number(gpu),
     unused_bytes: size(dialect.unused),
@@ -149,7 +152,9 @@ function plain(text: unknown): string {
 function bytesOf(size: string | undefined): number | null {
   const [, digits = '', unit = ''] = /^([\d.,]+) ?(\w)/.exec(size ?? '') ?? [];
   const number = parseFloat(digits.replaceAll(',', ''));
-  return Number.isNaN(number) ? null : number * 1024 ** Math.max(0, ' KMGT'.indexOf(unit.toUpperCase()));
+  return Number.isNaN(number)
+    ? null
+    : number * 1024 ** Math.max(0, ' KMGT'.indexOf(unit.toUpperCase()));
 }
 
 const WIDTHS: Readonly<Record<string, number>> = { float: 4, double: 8, half: 2, bool: 1 };
@@ -159,6 +164,7 @@ function tensorBytes(tensor: RegExpExecArray | null | undefined): number | null 
   const type = tensor?.[2] ?? '';
   const width = WIDTHS[type] ?? Number(/\d+/.exec(type)?.[0] ?? NaN) / 8;
   const shape = tensor?.[1] ?? '';
-  const count = shape === '' ? 1 : shape.split(',').reduce((product, side) => product * Number(side), 1);
+  const count =
+    shape === '' ? 1 : shape.split(',').reduce((product, side) => product * Number(side), 1);
   return Number.isNaN(width) ? null : Math.round(count * width);
 }

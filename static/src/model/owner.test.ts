@@ -12,7 +12,9 @@ describe('a process', () => {
   it('is called by the notebook it belongs to, where there is one', () => {
     expect(notebookName(owned({ notebook }))).toBe('train.ipynb');
     expect(processName(owned({ notebook }))).toBe('train.ipynb');
-    expect(notebookName(owned({ notebook: { ...notebook, path: { absent: 'hidden' } } }))).toBeNull();
+    expect(
+      notebookName(owned({ notebook: { ...notebook, path: { absent: 'hidden' } } })),
+    ).toBeNull();
     expect(processName(owned({}))).toBe('python3');
     expect(processName(process(7, { owner: { absent: 'unknown' } }))).toBe('python3');
   });
@@ -34,9 +36,8 @@ describe('a process', () => {
 
   it('says how it shares its GPU', () => {
     expect(sharedBy(process(7))).toEqual([]);
-    expect(sharedBy(process(7, { mps: true, mig: { gpu_instance: 9, compute_instance: 1 } }))).toEqual([
-      'MIG 9/1',
-      'MPS',
-    ]);
+    expect(
+      sharedBy(process(7, { mps: true, mig: { gpu_instance: 9, compute_instance: 1 } })),
+    ).toEqual(['MIG 9/1', 'MPS']);
   });
 });

@@ -45,7 +45,9 @@ export function unusedAllocations(gpu: GpuSample): string[] {
     return [];
   }
   const isFree = (part: MigInstance | undefined): boolean =>
-    !processes.some(({ mig }) => part === undefined || (mig !== undefined && migName(mig) === migName(part)));
+    !processes.some(
+      ({ mig }) => part === undefined || (mig !== undefined && migName(mig) === migName(part)),
+    );
   const parts: { part?: MigInstance; to: readonly Allocation[] | undefined }[] = [
     { to: gpu.allocated_to },
     ...(valueOf(gpu.mig_devices) ?? []).map((mig) => ({ part: mig, to: mig.allocated_to })),
@@ -70,5 +72,8 @@ export function migName(instance: MigInstance): string {
 
 /** How it shares its GPU: in which MIG instance it runs, and whether MPS mixes it with others; empty where neither. */
 export function sharedBy(process: Process): string[] {
-  return [...(process.mig === undefined ? [] : [migName(process.mig)]), ...(process.mps ? ['MPS'] : [])];
+  return [
+    ...(process.mig === undefined ? [] : [migName(process.mig)]),
+    ...(process.mps ? ['MPS'] : []),
+  ];
 }

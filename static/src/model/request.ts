@@ -10,7 +10,9 @@ export type Request = NonNullable<FeedOptions['request']>;
 export const OWN_HEADERS = { 'X-Gpumon': 'run' };
 
 /** The server's answer; `null` where there is none, and then why. */
-export async function answerOf(response: ReturnType<Request>): Promise<{ json: unknown; why: string | null }> {
+export async function answerOf(
+  response: ReturnType<Request>,
+): Promise<{ json: unknown; why: string | null }> {
   try {
     const answer = await response;
     if (answer.ok) {
@@ -18,6 +20,9 @@ export async function answerOf(response: ReturnType<Request>): Promise<{ json: u
     }
     return { json: null, why: plainText((await answer.text()).trim()) || `HTTP ${answer.status}` };
   } catch {
-    return { json: null, why: trans.__('The server is not responding, or is too old for this. Restart it.') };
+    return {
+      json: null,
+      why: trans.__('The server is not responding, or is too old for this. Restart it.'),
+    };
   }
 }

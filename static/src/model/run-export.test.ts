@@ -14,7 +14,15 @@ it('each result is a line, and what is absent is empty', () => {
   expect(first).toBe(
     `"r1",${started},"triad","fp32","NVIDIA H200",4020000000000,700000000000,4800000000000,0.84,"memory",534.2,541,true,1000,0`,
   );
-  expect(second?.split(',').slice(8)).toEqual(['', '"memory"', '534.2', '541', 'false', '1000', '3']);
+  expect(second?.split(',').slice(8)).toEqual([
+    '',
+    '"memory"',
+    '534.2',
+    '541',
+    'false',
+    '1000',
+    '3',
+  ]);
   expect(rest).toEqual(['']);
 });
 

@@ -4,7 +4,10 @@ import { csvTable, quoted } from '../lib/csv';
 import type { RunDetails, RunResult } from '../wire';
 import { valueOf } from './reading';
 
-const COLUMNS: Record<string, (result: RunResult, run: RunDetails) => string | number | boolean | null> = {
+const COLUMNS: Record<
+  string,
+  (result: RunResult, run: RunDetails) => string | number | boolean | null
+> = {
   run: (_, { run }) => quoted(run),
   started: (_, { started_ms }) => new Date(started_ms).toISOString(),
   workload: ({ id }) => quoted(id),

@@ -15,7 +15,9 @@ it('takes items from frames, and asks once for what those have not told', async 
   const onChange = vi.fn();
   const history = new RunHistory(fetch, onChange);
   history.update([runState({ items: 1, newest: ITEMS[0] ?? null })]);
-  expect([history.itemsOf('r1').length, history.version, fetch.mock.calls.length]).toEqual([1, 1, 0]);
+  expect([history.itemsOf('r1').length, history.version, fetch.mock.calls.length]).toEqual([
+    1, 1, 0,
+  ]);
   history.update([runState({ items: ITEMS.length })]);
   history.update([runState({ items: ITEMS.length })]);
   await vi.waitFor(() => expect(onChange).toHaveBeenCalled());

@@ -17,14 +17,17 @@ const TEXTS: { [K in Kind]: (condition: Extract<Condition, { condition: K }>) =>
   suspected_hang: () => trans.__('suspected hang'),
   held_by_nobody: ({ bytes }) => trans.__('%1, no process', memoryAmount(bytes)),
   slower_than_itself: ({ sm_mhz }) => trans.__('slow: %1', mhz(sm_mhz)),
-  below_baseline: ({ median_us, baseline_us }) => trans.__('bench %1x', (baseline_us / median_us).toFixed(2)),
+  below_baseline: ({ median_us, baseline_us }) =>
+    trans.__('bench %1x', (baseline_us / median_us).toFixed(2)),
   memory_nearly_full: ({ free_bytes }) => trans.__('%1 left', memoryAmount(free_bytes)),
   memory_filling: ({ left_ms }) => shortFilling(left_ms),
   ecc_uncorrected: ({ count }) => trans._n('%1 memory error', '%1 memory errors', count),
-  row_remap: ({ failed }) => (failed ? trans.__('no spare memory rows') : trans.__('row remap pending')),
+  row_remap: ({ failed }) =>
+    failed ? trans.__('no spare memory rows') : trans.__('row remap pending'),
   page_retirement_pending: () => trans.__('page retire pending'),
   recovery_needed: ({ action }) => RECOVERY()[action],
-  nv_link_down: ({ links }) => trans._n('NVLink %2 down', '%1 NVLinks down', links.length, links[0]),
+  nv_link_down: ({ links }) =>
+    trans._n('NVLink %2 down', '%1 NVLinks down', links.length, links[0]),
   pcie_degraded: ({ width, max_width }) => trans.__('PCIe x%1 of x%2', width, max_width),
 };
 

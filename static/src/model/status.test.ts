@@ -44,7 +44,10 @@ describe('the state', () => {
     now_ms += 4000;
     expect(state()).toBe('live');
     now_ms += 2000;
-    expect(statusOf(store, now_ms)).toMatchObject({ state: 'stale', text: 'No sample for 6\u00a0s' });
+    expect(statusOf(store, now_ms)).toMatchObject({
+      state: 'stale',
+      text: 'No sample for 6\u00a0s',
+    });
     store.apply({ type: 'sample', ...sample(now_ms, [gpu(0)]) });
     expect(state()).toBe('live');
   });
@@ -60,24 +63,37 @@ describe('the state', () => {
   it('counts down to the next attempt', () => {
     store.apply(hello());
     store.phase = { phase: 'waiting', attempt: 3, retry_at_ms: now_ms + 4000 };
-    expect(statusOf(store, now_ms)).toMatchObject({ state: 'reconnecting', text: 'Reconnecting in 4\u00a0s' });
+    expect(statusOf(store, now_ms)).toMatchObject({
+      state: 'reconnecting',
+      text: 'Reconnecting in 4\u00a0s',
+    });
   });
 
-  it.each(['starting', 'restarting', 'unavailable'] as const)("is the collector's when it is %s", (collector) => {
-    store.phase = { phase: 'open' };
-    store.apply(hello({ collector: { state: collector, since_ms: NOW, message: 'the reason' } }));
-    const status = statusOf(store, now_ms);
-    expect(status.state).toBe(`collector-${collector}`);
-    expect(noticeOf(store, status, '')?.message).toMatch(/^The reason/);
-  });
+  it.each(['starting', 'restarting', 'unavailable'] as const)(
+    "is the collector's when it is %s",
+    (collector) => {
+      store.phase = { phase: 'open' };
+      store.apply(hello({ collector: { state: collector, since_ms: NOW, message: 'the reason' } }));
+      const status = statusOf(store, now_ms);
+      expect(status.state).toBe(`collector-${collector}`);
+      expect(noticeOf(store, status, '')?.message).toMatch(/^The reason/);
+    },
+  );
 });
 
 describe('the status of a server that has joined another', () => {
   it('says who reads the GPUs, and that root resumes them', () => {
-    const collector = { state: 'running', since_ms: NOW, message: null, joined: '/run/gpumon/public.sock' } as const;
+    const collector = {
+      state: 'running',
+      since_ms: NOW,
+      message: null,
+      joined: '/run/gpumon/public.sock',
+    } as const;
     store.phase = { phase: 'open' };
     store.apply(hello({ collector }));
-    expect(statusOf(store, now_ms).title).toContain('read by the server at /run/gpumon/public.sock');
+    expect(statusOf(store, now_ms).title).toContain(
+      'read by the server at /run/gpumon/public.sock',
+    );
     store.apply(hello({ collector: { ...collector, state: 'paused' } }));
     expect(noticeOf(store, statusOf(store, now_ms), '')?.command).toBe('sudo gpumon resume');
   });
@@ -95,13 +111,18 @@ describe('the notice', () => {
 
   it('of a pause says what was asked for, and how to go on', () => {
     const notice = paused('paused: the GPUs are released until `gpumon resume`');
-    expect(notice).toMatchObject({ title: 'Paused: gpumon has released the GPUs', command: 'gpumon resume' });
+    expect(notice).toMatchObject({
+      title: 'Paused: gpumon has released the GPUs',
+      command: 'gpumon resume',
+    });
     expect(notice?.message).not.toContain('automatically');
     expect(paused(null, NOW)?.message).toMatch(/Resumes automatically at \d\d:\d\d\./);
   });
 
   it('of a pause does not claim that the GPUs are free where a collector is stuck', () => {
-    const notice = paused('paused, but a collector is stuck in the driver and still holds the GPUs');
+    const notice = paused(
+      'paused, but a collector is stuck in the driver and still holds the GPUs',
+    );
     expect(notice?.title).toBe('Paused');
     expect(notice?.message).toContain('Paused, but a collector is stuck');
   });
@@ -116,7 +137,11 @@ describe('the notice', () => {
 
   it('of a driver that cannot be read says that it is tried again, and how to find out more', () => {
     store.phase = { phase: 'open' };
-    store.apply(hello({ collector: { state: 'unavailable', since_ms: NOW, message: 'no driver; install it' } }));
+    store.apply(
+      hello({
+        collector: { state: 'unavailable', since_ms: NOW, message: 'no driver; install it' },
+      }),
+    );
     const notice = noticeOf(store, statusOf(store, now_ms), '');
     expect(notice?.message).toMatch(/^No driver; install it\. Retrying automatically\./);
     expect(notice?.command).toBe('gpumon doctor');

@@ -53,9 +53,19 @@ export function statusOf(store: Store, localNowMs: number): Status {
     case 'starting':
       return { state: 'collector-starting', text: trans.__('Starting'), title, level: 'pending' };
     case 'restarting':
-      return { state: 'collector-restarting', text: trans.__('Collector restarting'), title, level: 'pending' };
+      return {
+        state: 'collector-restarting',
+        text: trans.__('Collector restarting'),
+        title,
+        level: 'pending',
+      };
     case 'unavailable':
-      return { state: 'collector-unavailable', text: trans.__('No readings'), title, level: 'error' };
+      return {
+        state: 'collector-unavailable',
+        text: trans.__('No readings'),
+        title,
+        level: 'error',
+      };
     case 'paused':
       return { state: 'collector-paused', text: trans.__('Paused'), title, level: 'paused' };
     case 'running':
@@ -66,7 +76,11 @@ export function statusOf(store: Store, localNowMs: number): Status {
 
 /** What is played is never live. */
 function playedStatus({ speed, paused, ended }: Playback): Status {
-  const text = ended ? trans.__('Ended') : paused ? trans.__('Paused') : trans.__('Replay · %1×', String(speed));
+  const text = ended
+    ? trans.__('Ended')
+    : paused
+      ? trans.__('Paused')
+      : trans.__('Replay · %1×', String(speed));
   const title = trans.__('A recording is played. Nothing of it is how things are now.');
   return { state: 'replay', text, title, level: 'paused' };
 }
@@ -76,7 +90,12 @@ function liveOrStale(store: Store): Status {
   const silent_ms = store.clock.now() - Math.max(store.sample?.at_ms ?? 0, store.expecting_from_ms);
   if (silent_ms > 3 * interval_ms + 2000) {
     const title = trans.__('Connected, but no samples are arriving.');
-    return { state: 'stale', text: trans.__('No sample for %1', duration(silent_ms)), title, level: 'pending' };
+    return {
+      state: 'stale',
+      text: trans.__('No sample for %1', duration(silent_ms)),
+      title,
+      level: 'pending',
+    };
   }
   const every = seconds(interval_ms);
   const joined = store.collector?.joined;
@@ -93,7 +112,11 @@ function sentence(message: string | null): string | null {
 }
 
 /** What stands in place of, or above, the GPUs where something has to be explained; `null` where nothing has. */
-export function noticeOf(store: Store, status: Status, connectingMessage: string): Diagnosis | null {
+export function noticeOf(
+  store: Store,
+  status: Status,
+  connectingMessage: string,
+): Diagnosis | null {
   const message = sentence(store.collector?.message ?? null);
   switch (status.state) {
     case 'connecting':
@@ -133,7 +156,10 @@ export function noticeOf(store: Store, status: Status, connectingMessage: string
     case 'replay':
     case 'stale':
       return store.inventory?.gpus.length === 0
-        ? { title: trans.__('No GPU'), message: trans.__('The driver is loaded, but reports no GPU.') }
+        ? {
+            title: trans.__('No GPU'),
+            message: trans.__('The driver is loaded, but reports no GPU.'),
+          }
         : store.diagnosis;
   }
 }

@@ -73,7 +73,9 @@ describe('history', () => {
 
   it('is kept of any field, also where an older server does not know another', () => {
     const [energy, newer] = ['power.energy_joules_total', 'pcie.generation'];
-    expect(store.trackMetrics([energy, newer])).toEqual(expect.arrayContaining([USE, energy, newer]));
+    expect(store.trackMetrics([energy, newer])).toEqual(
+      expect.arrayContaining([USE, energy, newer]),
+    );
     store.apply(hello({ history: NO_HISTORY }));
     const warning = vi.spyOn(console, 'warn').mockReturnValue();
     store.apply({ type: 'error', message: `unknown metric '${newer}'` });
@@ -111,7 +113,10 @@ describe('samples', () => {
     store.apply({ type: 'sample', ...sample(NOW + 1000, [blind, gpu(1)]) });
     expect(kept(KEY_0)).toEqual([96, null]);
     expect(kept(KEY_1)).toEqual([96, 96]);
-    expect(kept(seriesKey({ index: 0, uuid: 'GPU-0' }, 'memory.used_bytes'))).toEqual([78 * GIB, 78 * GIB]);
+    expect(kept(seriesKey({ index: 0, uuid: 'GPU-0' }, 'memory.used_bytes'))).toEqual([
+      78 * GIB,
+      78 * GIB,
+    ]);
   });
 
   it('of a hung GPU repeat old values, which are no part of its line', () => {
@@ -180,16 +185,26 @@ describe('frames', () => {
     store.apply(hello());
     const times = [...store.timeline.times_ms];
     const trace = { index: 0, uuid: 'GPU-0', metric: 'power_watts', start_us: NOW * 1000 } as const;
-    store.apply({ type: 'trace', ...trace, offsets_us: [0, 20_000], values: [600, 610], gap: false });
+    store.apply({
+      type: 'trace',
+      ...trace,
+      offsets_us: [0, 20_000],
+      values: [600, 610],
+      gap: false,
+    });
     expect([...store.timeline.times_ms]).toEqual(times);
-    expect([...(store.traces.get('GPU-0 power_watts')?.values('GPU-0 power_watts') ?? [])]).toEqual([600, 610]);
+    expect([...(store.traces.get('GPU-0 power_watts')?.values('GPU-0 power_watts') ?? [])]).toEqual(
+      [600, 610],
+    );
   });
 });
 
 it('fills the past of who held memory, and of MIG devices, from what the server remembers', () => {
   const notebook = { kernel_id: 'k', kernel_pid: 8, path: 'eval.ipynb' };
   const metrics = [HELD, MIG];
-  expect(store.trackMetrics(metrics)).toEqual(expect.arrayContaining([HELD, 'mig.memory.used_bytes']));
+  expect(store.trackMetrics(metrics)).toEqual(
+    expect.arrayContaining([HELD, 'mig.memory.used_bytes']),
+  );
   const [stays, gone] = [process(7), process(8, { owner: { parents: [], notebook } })];
   store.apply(hello({ sample: sample(NOW, [gpu(0, { processes: [stays] })]) }));
   const holders = [
@@ -198,7 +213,12 @@ it('fills the past of who held memory, and of MIG devices, from what the server 
   ];
   const mig_devices = [{ uuid: 'MIG-1', metrics: { 'mig.memory.used_bytes': [GIB, GIB] } }];
   const times_ms = [NOW - 2000, NOW - 1000];
-  store.apply({ type: 'history', times_ms, gpus: [{ uuid: 'GPU-0', metrics: {}, holders }], mig_devices });
+  store.apply({
+    type: 'history',
+    times_ms,
+    gpus: [{ uuid: 'GPU-0', metrics: {}, holders }],
+    mig_devices,
+  });
   const values = (series: string): number[] => [...store.timeline.values(series)];
   expect(values(heldKey(gpu(0), holderOf(stays)))).toEqual([NaN, GIB, 61 * GIB]);
   expect(values(heldKey(gpu(0), 'kernel k'))).toEqual([2 * GIB, NaN, NaN]);
@@ -232,7 +252,9 @@ it('knows a GPU that hangs also when the server is another', () => {
     ...inventory(2),
     gpus: [first, { ...second, uuid: null, name: { absent: { reason: 'unknown' } } }],
   };
-  store.apply(hello({ inventory: unknown as Inventory, sample: sample(NOW + 9000, [gpu(0), unread]) }));
+  store.apply(
+    hello({ inventory: unknown as Inventory, sample: sample(NOW + 9000, [gpu(0), unread]) }),
+  );
   const [, known] = gpusOf(store.inventory, store.sample);
   expect(known).toMatchObject({
     name: 'H200',
@@ -241,7 +263,10 @@ it('knows a GPU that hangs also when the server is another', () => {
   });
   // Another machine has other GPUs.
   store.apply(
-    hello({ inventory: { ...(unknown as Inventory), hostname: 'other' }, sample: sample(NOW, [gpu(0), unread]) }),
+    hello({
+      inventory: { ...(unknown as Inventory), hostname: 'other' },
+      sample: sample(NOW, [gpu(0), unread]),
+    }),
   );
   expect(gpusOf(store.inventory, store.sample)[1]?.uuid).toBeNull();
 });

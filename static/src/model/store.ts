@@ -151,7 +151,9 @@ export class Store {
     this.more = new Set([...this.more, ...metrics]);
     this.kept = ALL_GPU_METRICS.filter(({ id }) => OVERVIEW.includes(id) || this.more.has(id));
     this.keptOfHost = ALL_HOST_METRICS.filter(({ id }) => this.more.has(id));
-    const ids = [...this.kept, ...this.keptOfHost, ...(this.more.has(MIG) ? MIG_METRICS : [])].map(({ id }) => id);
+    const ids = [...this.kept, ...this.keptOfHost, ...(this.more.has(MIG) ? MIG_METRICS : [])].map(
+      ({ id }) => id,
+    );
     return this.more.size === 0 ? [] : [...ids, ...(this.more.has(HELD) ? [HELD] : [])];
   }
 
@@ -207,7 +209,10 @@ export class Store {
   private history(history: History): void {
     const columns = new Map<string, Column>(Object.entries(history.host ?? {}));
     const former = new Map<string, readonly FormerHolder[]>();
-    for (const { uuid, metrics, holders = [] } of [...history.gpus, ...(history.mig_devices ?? [])]) {
+    for (const { uuid, metrics, holders = [] } of [
+      ...history.gpus,
+      ...(history.mig_devices ?? []),
+    ]) {
       const gpu = { index: -1, uuid };
       for (const [id, column] of Object.entries(metrics)) {
         columns.set(seriesKey(gpu, id), column);
@@ -215,7 +220,8 @@ export class Store {
       for (const { process, memory_bytes } of holders) {
         columns.set(heldKey(gpu, holderOf(process)), memory_bytes);
       }
-      const seenLast = (bytes: Column): number => history.times_ms[bytes.findLastIndex((held) => held !== null)] ?? 0;
+      const seenLast = (bytes: Column): number =>
+        history.times_ms[bytes.findLastIndex((held) => held !== null)] ?? 0;
       former.set(
         uuid,
         holders.map(({ process, memory_bytes }) => ({ process, seen_ms: seenLast(memory_bytes) })),

@@ -34,25 +34,45 @@ const STORED: StoredCost = {
 /** A cell from a file, a run, and whether a cost with this run belongs to the cell's last run. */
 interface RunCase {
   name: string;
-  cell: { source: string | string[]; execution_count: number | null; metadata: Record<string, unknown> };
+  cell: {
+    source: string | string[];
+    execution_count: number | null;
+    metadata: Record<string, unknown>;
+  };
   run: CellRun | null;
   fits: boolean;
 }
 
 describe('what is stored of a cost', () => {
-  it('has three digits and whole MiB', () => expect(storedCost(COST, inventory(2), RUN)).toEqual(STORED));
+  it('has three digits and whole MiB', () =>
+    expect(storedCost(COST, inventory(2), RUN)).toEqual(STORED));
 
-  it('is what is read again', () => expect(readStoredCost(JSON.parse(JSON.stringify(STORED)))).toEqual(STORED));
+  it('is what is read again', () =>
+    expect(readStoredCost(JSON.parse(JSON.stringify(STORED)))).toEqual(STORED));
 
   it('says where something is not known', () => {
-    const unknown = { ...COST, gpus: [3], gpu_ms: null, peak_bytes: null, change_bytes: null, joules: null };
+    const unknown = {
+      ...COST,
+      gpus: [3],
+      gpu_ms: null,
+      peak_bytes: null,
+      change_bytes: null,
+      joules: null,
+    };
     const stored = storedCost(unknown, inventory(2), RUN);
-    expect(stored).toMatchObject({ gpu_s: null, peak_memory_bytes: null, energy_joules: null, gpus: ['GPU'] });
+    expect(stored).toMatchObject({
+      gpu_s: null,
+      peak_memory_bytes: null,
+      energy_joules: null,
+      gpus: ['GPU'],
+    });
     expect(readStoredCost(stored)).toEqual(stored);
   });
 
   it('tells little of less than a MiB, without a sign', () => {
-    expect(Object.is(storedCost({ ...COST, change_bytes: -1 }, null, RUN).memory_change_bytes, 0)).toBe(true);
+    expect(
+      Object.is(storedCost({ ...COST, change_bytes: -1 }, null, RUN).memory_change_bytes, 0),
+    ).toBe(true);
   });
 });
 
@@ -110,7 +130,9 @@ it('the text of what is stored names the kinds of GPUs with their number', () =>
   ];
   const texts = describeStored(STORED, false).map(({ text }) => text.replaceAll('\u00a0', ' '));
   expect(texts).toEqual(['12.3 s', 'GPU 9.81 s', 'peak 61.0 GiB (−8.00)', '6.10 kJ']);
-  expect(titles(['H200', 'L4', 'H200'])).toEqual(['Earlier run on 2 × H200, L4, stored in the notebook']);
+  expect(titles(['H200', 'L4', 'H200'])).toEqual([
+    'Earlier run on 2 × H200, L4, stored in the notebook',
+  ]);
   expect(titles([])).toEqual(['Earlier run, stored in the notebook']);
   expect(titles(['H200'], true)).toEqual(['Last run on H200, stored in the notebook']);
   expect(titles([], true)).toEqual(['Last run, stored in the notebook']);

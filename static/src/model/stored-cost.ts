@@ -27,7 +27,11 @@ const MOST_U32 = 2 ** 32 - 1;
  */
 export function runOf(source: string, execution_count: number | null, execution: unknown): CellRun {
   const { 'iopub.execute_input': started } = Object(execution) as Record<string, unknown>;
-  return { source_crc32: crc32(source), execution_count, started: typeof started === 'string' ? started : null };
+  return {
+    source_crc32: crc32(source),
+    execution_count,
+    started: typeof started === 'string' ? started : null,
+  };
 }
 
 /** Returns `true` if a stored cost belongs to this run. */
@@ -64,7 +68,10 @@ export function storedCost(cost: CellCost, inventory: Inventory | null, run: Cel
  * and names are made fit to be shown.
  */
 export function readStoredCost(metadata: unknown): StoredCost | null {
-  const { version, shared, gpus, run, ...numbers } = Object(metadata) as Record<keyof StoredCost, unknown>;
+  const { version, shared, gpus, run, ...numbers } = Object(metadata) as Record<
+    keyof StoredCost,
+    unknown
+  >;
   const { duration_s, gpu_s, peak_memory_bytes, memory_change_bytes, energy_joules } = numbers;
   const isCost =
     version === 1 &&
@@ -94,7 +101,10 @@ export function readStoredCost(metadata: unknown): StoredCost | null {
 
 /** Returns the run of an entry; `null` if its form is unknown, as in entries of older versions. */
 function readRun(value: unknown): CellRun | null {
-  const { source_crc32, execution_count, started } = Object(value) as Record<keyof CellRun, unknown>;
+  const { source_crc32, execution_count, started } = Object(value) as Record<
+    keyof CellRun,
+    unknown
+  >;
   return isWithin(source_crc32, MOST_U32) &&
     isAbsentOr(execution_count, MOST_U32) &&
     (started === null || typeof started === 'string')

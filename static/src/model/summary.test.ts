@@ -16,7 +16,9 @@ function summary(...gpus: GpuSample[]): string[] {
 it('counts the GPUs that have the gravest, each by the worst it has', () => {
   const both = gpu(0, { conditions: [throttled('critical'), throttled('warning')] });
   const warned = gpu(1, { conditions: [throttled('warning')] });
-  expect(summary(both, warned, gpu(2, { conditions: [throttled('notice')] }))[0]).toBe('1 critical');
+  expect(summary(both, warned, gpu(2, { conditions: [throttled('notice')] }))[0]).toBe(
+    '1 critical',
+  );
   expect(summary(warned, gpu(0))[0]).toBe('1 warning');
   expect(summary(gpu(0), gpu(1))[0]).toBe('2 of 2 H200 busy');
 });
@@ -28,7 +30,10 @@ it('counts a GPU that sleeps apart from one that does not answer', () => {
 });
 
 it('of a past moment says what the lines say of it, and nothing of now', () => {
-  const gpus = gpusOf(inventory(2), sample(NOW, [gpu(0, { conditions: [throttled('critical')] }), gpu(1)]));
+  const gpus = gpusOf(
+    inventory(2),
+    sample(NOW, [gpu(0, { conditions: [throttled('critical')] }), gpu(1)]),
+  );
   const timeline = new Timeline(10);
   const moment = (percent: number, watts: number): Map<string, number> =>
     new Map(
@@ -39,7 +44,8 @@ it('of a past moment says what the lines say of it, and nothing of now', () => {
     );
   timeline.push(NOW - 2000, moment(0, 70), 2500);
   timeline.push(NOW - 1000, moment(90, 600), 2500);
-  const at = (at_ms: number): string[] => summaryOf(gpus, { at_ms, isPast: true, timeline, gap_ms: 2500 });
+  const at = (at_ms: number): string[] =>
+    summaryOf(gpus, { at_ms, isPast: true, timeline, gap_ms: 2500 });
   expect(at(NOW - 1900)).toEqual(['0 of 2 H200 busy', watts(140)]);
   expect(at(NOW - 900)).toEqual(['2 of 2 H200 busy', watts(1200)]);
   expect(at(NOW - 60_000)).toEqual([]);
@@ -50,7 +56,9 @@ it('counts a GPU as busy that was so within ten seconds, so that the number stan
   const shown = new Set<string | undefined>();
   for (let second = 0; second < 60; second += 1) {
     const at_ms = NOW + second * 1000;
-    const now = gpu(0, { utilization: { ...gpu(0).utilization, gpu_percent: second % 4 === 0 ? 90 : 0 } });
+    const now = gpu(0, {
+      utilization: { ...gpu(0).utilization, gpu_percent: second % 4 === 0 ? 90 : 0 },
+    });
     const gpus = gpusOf(inventory(2), sample(at_ms, [now, gpu(1)]));
     timeline.push(
       at_ms,

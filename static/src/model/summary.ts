@@ -42,7 +42,9 @@ export function summaryOf(gpus: readonly GpuState[], moment: Moment): string[] {
   const answering = gpus.flatMap((gpu) => (gpu.now?.health.state === 'ok' ? [gpu.now] : []));
   const alerts = moment.isPast ? [] : describeAlerts(gpus, answering);
   const loads = moment.isPast
-    ? gpus.map((gpu) => pastLoadOf(gpu, moment)).filter(({ percent, used }) => percent !== null || used !== null)
+    ? gpus
+        .map((gpu) => pastLoadOf(gpu, moment))
+        .filter(({ percent, used }) => percent !== null || used !== null)
     : answering.map((gpu) => loadOf(gpu, moment));
   const used = sum(loads.map((load) => load.used));
   const total = sum(loads.map((load) => load.total));
@@ -98,7 +100,10 @@ function pastLoadOf(gpu: GpuState, moment: Moment): Load {
   };
 }
 
-function highestPercent(gpu: { index: number; uuid: string | null }, { timeline, at_ms }: LineEnd): number | null {
+function highestPercent(
+  gpu: { index: number; uuid: string | null },
+  { timeline, at_ms }: LineEnd,
+): number | null {
   const from = firstAfter(timeline.times_ms, at_ms - BUSY_MS);
   const to = firstAfter(timeline.times_ms, at_ms);
   const known = timeline.values(seriesKey(gpu, 'utilization.gpu_percent')).subarray(from, to);

@@ -55,7 +55,10 @@ export const UNITS: Record<FieldUnit, Unit> = {
   percent: PERCENT,
   bytes: MEMORY,
   watts: { ...plain(watts, 'W'), number: count, ceiling: 100 },
-  joules: { ...plain(energy), ticks: (values) => axisTicks(values, ...energyUnit(Math.max(...values))) },
+  joules: {
+    ...plain(energy),
+    ticks: (values) => axisTicks(values, ...energyUnit(Math.max(...values))),
+  },
   celsius: {
     ...plain(celsius),
     ticks: (values) => axisTicks(values.map(degrees), 1, units().temperature),

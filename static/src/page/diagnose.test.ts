@@ -20,9 +20,12 @@ it('has nothing to say where it does not, or somebody else answers', async () =>
 });
 
 it('shows why a node cannot be opened', async () => {
-  const answer = (body: string, status: number) => () => Promise.resolve(new Response(body, { status }));
+  const answer = (body: string, status: number) => () =>
+    Promise.resolve(new Response(body, { status }));
   const why = 'n1: https://n1:9123/ asks for a token; start it with --node-hosts PATTERN';
-  expect((await diagnoseNode(answer(`${why}\u202e\n`, 502)))?.message).toMatch(/--node-hosts PATTERN.$/);
+  expect((await diagnoseNode(answer(`${why}\u202e\n`, 502)))?.message).toMatch(
+    /--node-hosts PATTERN.$/,
+  );
   for (const status of [200, 401]) {
     expect(await diagnoseNode(answer('{}', status))).toBeNull();
   }

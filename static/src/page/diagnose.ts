@@ -18,7 +18,9 @@ export async function diagnoseNode(request: Request): Promise<Diagnosis | null> 
 }
 
 export async function diagnose(): Promise<Diagnosis | null> {
-  const response = await fetch(new URL('healthz', document.baseURI), { signal: AbortSignal.timeout(TIMEOUT_MS) });
+  const response = await fetch(new URL('healthz', document.baseURI), {
+    signal: AbortSignal.timeout(TIMEOUT_MS),
+  });
   if (!response.ok || (await response.text()).trim() !== 'ok') {
     return null;
   }

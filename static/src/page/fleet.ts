@@ -24,7 +24,11 @@ export interface FleetPageOptions {
  * else, it is gone at once.
  */
 export function fleetLink(feed: Feed): HTMLElement {
-  const link = h('a', { class: 'gpumon-chip page-link', href: FLEET, 'data-testid': 'gpumon-fleet-link' }, 'Fleet');
+  const link = h(
+    'a',
+    { class: 'gpumon-chip page-link', href: FLEET, 'data-testid': 'gpumon-fleet-link' },
+    'Fleet',
+  );
   setShown(link, false);
   const above = FleetPlace.above();
   if (above !== null) {
@@ -54,7 +58,10 @@ export function fleetLink(feed: Feed): HTMLElement {
   return link;
 }
 
-export function showFleet(host: HTMLElement, { request, feed, actions, onRefused }: FleetPageOptions): Shown {
+export function showFleet(
+  host: HTMLElement,
+  { request, feed, actions, onRefused }: FleetPageOptions,
+): Shown {
   const addressIn = (address: string): string => address.slice(FLEET.length + 1);
   const place = FleetPlace.here();
   let current = location.hash;

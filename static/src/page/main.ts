@@ -46,7 +46,8 @@ function start(host: HTMLElement): void {
     request,
     // What is shown of a node is passed on by the server of its fleet, which changes nothing there.
     readOnly: isNode,
-    diagnose: async () => (await signIn.check()) ?? (isNode ? await diagnoseNode(request) : null) ?? diagnose(),
+    diagnose: async () =>
+      (await signIn.check()) ?? (isNode ? await diagnoseNode(request) : null) ?? diagnose(),
   });
   // Between one view and the other, the connection and what is known stay.
   const subscription = feed.subscribe(() => undefined);
@@ -59,7 +60,9 @@ function start(host: HTMLElement): void {
     if (address.startsWith(FLEET)) {
       return showFleet(host, { request, feed, actions: own, onRefused });
     }
-    return address.startsWith(CHARTS) ? charts(host, feed, [toFleet, ...own]) : overview(host, feed, [toFleet, ...own]);
+    return address.startsWith(CHARTS)
+      ? charts(host, feed, [toFleet, ...own])
+      : overview(host, feed, [toFleet, ...own]);
   };
   const follow = (): void => {
     if (shown?.show(location.hash) !== true) {
@@ -81,7 +84,10 @@ function overview(host: HTMLElement, feed: Feed, own: readonly HTMLElement[]): S
       location.hash = `${CHARTS}?gpu=${index}`;
     },
   });
-  return { ...monitor, show: (address) => !address.startsWith(CHARTS) && !address.startsWith(FLEET) };
+  return {
+    ...monitor,
+    show: (address) => !address.startsWith(CHARTS) && !address.startsWith(FLEET),
+  };
 }
 
 function charts(host: HTMLElement, feed: Feed, own: readonly HTMLElement[]): Shown {

@@ -82,7 +82,10 @@ it('says what is wrong, and when to try again', async () => {
   answer(429, 'too many', { 'retry-after': '7' });
   await submit();
   const button = document.querySelector<HTMLButtonElement>('[type="submit"]');
-  expect([error(), button?.disabled]).toEqual(['Too many wrong attempts. Try again in 7 seconds.', true]);
+  expect([error(), button?.disabled]).toEqual([
+    'Too many wrong attempts. Try again in 7 seconds.',
+    true,
+  ]);
   request.mockRejectedValueOnce(new Error('gone'));
   await submit();
   expect(error()).toContain('not responding');
@@ -116,6 +119,11 @@ it('cannot be closed, and comes back after signing out', async () => {
   answer(401, BOTH);
   signIn.signOut.click();
   await vi.waitFor(() => expect(dialog()).not.toBeNull());
-  expect(request.mock.calls.map(([, init]) => init?.method ?? 'GET')).toEqual(['GET', 'POST', 'DELETE', 'GET']);
+  expect(request.mock.calls.map(([, init]) => init?.method ?? 'GET')).toEqual([
+    'GET',
+    'POST',
+    'DELETE',
+    'GET',
+  ]);
   expect(signIn.signOut.hidden).toBe(true);
 });

@@ -25,12 +25,28 @@ export class SignIn {
     () => void this.end(),
     trans.__('Sign out'),
   );
-  private readonly token = field(trans.__('Token'), { type: 'password', autocomplete: 'current-password' });
-  private readonly user = field(trans.__('User'), { type: 'text', autocomplete: 'username', autocapitalize: 'none' });
-  private readonly password = field(trans.__('Password'), { type: 'password', autocomplete: 'current-password' });
+  private readonly token = field(trans.__('Token'), {
+    type: 'password',
+    autocomplete: 'current-password',
+  });
+  private readonly user = field(trans.__('User'), {
+    type: 'text',
+    autocomplete: 'username',
+    autocapitalize: 'none',
+  });
+  private readonly password = field(trans.__('Password'), {
+    type: 'password',
+    autocomplete: 'current-password',
+  });
   private readonly error = h('p', { class: 'page-sign-in-error', role: 'alert' });
-  private readonly submit = h('button', { type: 'submit', class: 'page-sign-in-submit' }, trans.__('Sign in'));
-  private readonly other = button({ class: 'page-sign-in-other' }, () => this.choose(!this.byToken));
+  private readonly submit = h(
+    'button',
+    { type: 'submit', class: 'page-sign-in-submit' },
+    trans.__('Sign in'),
+  );
+  private readonly other = button({ class: 'page-sign-in-other' }, () =>
+    this.choose(!this.byToken),
+  );
   private readonly form: HTMLFormElement;
   private readonly dialog: HTMLDialogElement;
   private ways: Ways = { token: true, password: false };
@@ -44,7 +60,16 @@ export class SignIn {
     const title = h('h1', { id: 'page-sign-in-title' }, trans.__('Sign in to gpumon'));
     const where = h('p', { class: 'page-sign-in-where' }, location.host);
     const fields = [this.token, this.user, this.password];
-    this.form = h('form', { method: 'dialog' }, title, where, ...fields, this.error, this.submit, this.other);
+    this.form = h(
+      'form',
+      { method: 'dialog' },
+      title,
+      where,
+      ...fields,
+      this.error,
+      this.submit,
+      this.other,
+    );
     this.dialog = h(
       'dialog',
       { class: 'page-sign-in', 'aria-labelledby': title.id, 'data-testid': 'gpumon-sign-in' },
@@ -74,7 +99,10 @@ export class SignIn {
       this.dialog.showModal();
       this.focus();
     }
-    return { title: trans.__('Not signed in'), message: trans.__('This server asks for a token or a password.') };
+    return {
+      title: trans.__('Not signed in'),
+      message: trans.__('This server asks for a token or a password.'),
+    };
   }
 
   private choose(byToken: boolean): void {
@@ -89,7 +117,10 @@ export class SignIn {
     ] as const) {
       inputOf(label).required = wanted;
     }
-    setText(this.other, byToken ? trans.__('Use a password instead') : trans.__('Use a token instead'));
+    setText(
+      this.other,
+      byToken ? trans.__('Use a password instead') : trans.__('Use a token instead'),
+    );
     setShown(this.other, this.ways.token && this.ways.password);
     this.tell(null);
     if (this.dialog.open) {
@@ -102,7 +133,9 @@ export class SignIn {
   }
 
   private async send(): Promise<void> {
-    const [token, user, password] = [this.token, this.user, this.password].map((label) => inputOf(label).value);
+    const [token, user, password] = [this.token, this.user, this.password].map(
+      (label) => inputOf(label).value,
+    );
     const body = JSON.stringify(this.byToken ? { token: token?.trim() } : { user, password });
     this.submit.disabled = true;
     this.tell(null);

@@ -32,7 +32,9 @@ export function details(index: number, changes: Partial<GpuDetails> = {}): GpuDe
       volatile: { corrected_total: 0, uncorrected_total: 0 },
       aggregate: { corrected_total: 3, uncorrected_total: 0 },
       volatile_by_location: [],
-      aggregate_by_location: [{ location: 'device_memory', corrected_total: 3, uncorrected_total: 0 }],
+      aggregate_by_location: [
+        { location: 'device_memory', corrected_total: 3, uncorrected_total: 0 },
+      ],
     },
     retired_pages: notSupported,
     remapped_rows: {

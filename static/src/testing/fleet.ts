@@ -57,7 +57,8 @@ export function fleetOf({ nodes, gpus, at_ms, byNode = false, nameOf }: MadeFlee
     const isGone = random() < 0.004;
     health.push(isGone ? 'unreachable' : 'up');
     if (isGone) {
-      reasons[node] = 'the node has not answered for 6 min: connection refused; check that it is up';
+      reasons[node] =
+        'the node has not answered for 6 min: connection refused; check that it is up';
       unopenable[node] = 'the node does not answer';
     }
     const model = node % 10 < 5 ? 0 : node % 10 < 8 ? 1 : 2;
@@ -69,7 +70,17 @@ export function fleetOf({ nodes, gpus, at_ms, byNode = false, nameOf }: MadeFlee
       const fault = random();
       const gpuHealth: GpuHealth = isGone ? 'unknown' : fault < 0.0012 ? 'not_responding' : 'ok';
       const isFree = owner === null && (kind > 0.86 || random() < 0.15);
-      all.gpu({ node, index, model, gpuHealth, isFree, load, owner, random, many: byNode ? gpus : 1 });
+      all.gpu({
+        node,
+        index,
+        model,
+        gpuHealth,
+        isFree,
+        load,
+        owner,
+        random,
+        many: byNode ? gpus : 1,
+      });
       if (gpuHealth === 'ok' && fault > 0.993) {
         all.condition(fault > 0.9985 ? 'xid_79' : fault > 0.996 ? 'ecc_uncorrected' : 'row_remap');
       }
@@ -115,7 +126,9 @@ class Columns {
   private readonly health: GpuHealth[] = [];
   private readonly processes: (number | null)[] = [];
   private readonly idle: (number | null)[] = [];
-  private readonly values = ['util', 'used', 'total', 'draw', 'limit', 'celsius'].map((): (number | null)[] => []);
+  private readonly values = ['util', 'used', 'total', 'draw', 'limit', 'celsius'].map(
+    (): (number | null)[] => [],
+  );
 
   slurmJob(number: number): number {
     return this.owner({
@@ -198,7 +211,12 @@ class Columns {
       });
     }
     return kind < 0.8
-      ? this.owner({ user, kind: 'pod', id: `llm-${number}`, namespace: NAMESPACES[number % 3] ?? null })
+      ? this.owner({
+          user,
+          kind: 'pod',
+          id: `llm-${number}`,
+          namespace: NAMESPACES[number % 3] ?? null,
+        })
       : this.owner({ user, kind: 'user', id: '', namespace: null });
   }
 
@@ -220,7 +238,13 @@ export function usageOf(fleet: Fleet, range_s: number): FleetUsage {
   const owners = fleet.owners.map((owner, place) => {
     const gpu_s = (gpus.get(place) ?? 0) * range_s * (0.2 + 0.8 * random());
     const active_gpu_s = gpu_s * (0.3 + 0.7 * random());
-    return { owner, gpu_s, active_gpu_s, energy_joules: active_gpu_s * 540 + (gpu_s - active_gpu_s) * 120, nodes: 1 };
+    return {
+      owner,
+      gpu_s,
+      active_gpu_s,
+      energy_joules: active_gpu_s * 540 + (gpu_s - active_gpu_s) * 120,
+      nodes: 1,
+    };
   });
   owners.sort((a, b) => b.gpu_s - a.gpu_s);
   return {
@@ -249,7 +273,13 @@ function groupedUsage(
   const groups = new Map<string | null, FleetUsage['unlisted']>();
   for (const { owner, gpu_s, active_gpu_s, energy_joules } of owners) {
     const name = nameOf(owner);
-    const group = groups.get(name) ?? { name, owners: 0, gpu_s: 0, active_gpu_s: 0, energy_joules: 0 };
+    const group = groups.get(name) ?? {
+      name,
+      owners: 0,
+      gpu_s: 0,
+      active_gpu_s: 0,
+      energy_joules: 0,
+    };
     groups.set(name, {
       name,
       owners: group.owners + 1,
@@ -316,7 +346,12 @@ export function historyOf(fleet: Fleet, range_s: number, node: string | null): F
     drift = 0.9 * drift + 0.02 * (random() - 0.5);
     return Math.min(
       1,
-      Math.max(0, 0.72 + 0.12 * Math.sin((at / 86_400_000) * 2 * Math.PI) + (node === null ? drift : 4 * drift)),
+      Math.max(
+        0,
+        0.72 +
+          0.12 * Math.sin((at / 86_400_000) * 2 * Math.PI) +
+          (node === null ? drift : 4 * drift),
+      ),
     );
   });
   const series = (id: string, of: (share: number) => number): FleetHistory['series'][number] => ({
@@ -353,7 +388,10 @@ export function fleetAnswer(fleet: Fleet, url: URL): unknown {
     case 'fleet/history':
       return historyOf(fleet, range_s, node);
     case 'fleet/node':
-      return { ...fleetOf({ nodes: 1, gpus: 8, at_ms: fleet.at_ms, nameOf: () => node ?? '' }), source: fleet.source };
+      return {
+        ...fleetOf({ nodes: 1, gpus: 8, at_ms: fleet.at_ms, nameOf: () => node ?? '' }),
+        source: fleet.source,
+      };
     default:
       return null;
   }

@@ -53,7 +53,12 @@ function gpuIdentity(index: number): Gpu {
       pcie_max_width: 16,
       max_clocks: { graphics_mhz: 1980, sm_mhz: 1980, memory_mhz: 3201, video_mhz: 1545 },
       power_limits: { default_watts: 700, min_watts: 200, max_watts: 700 },
-      thresholds: { shutdown_celsius: 92, slowdown_celsius: 89, memory_max_celsius: 95, gpu_max_celsius: 87 },
+      thresholds: {
+        shutdown_celsius: 92,
+        slowdown_celsius: 89,
+        memory_max_celsius: 95,
+        gpu_max_celsius: 87,
+      },
     },
     mig_devices: [],
   };
@@ -79,7 +84,13 @@ export function gpu(index: number, changes: Partial<GpuSample> = {}): GpuSample 
       reserved_bytes: GIB,
       free_bytes: 61 * GIB,
     },
-    power: { draw_watts: 692, instant_watts: 701, average_watts: 690, energy_joules_total: 1e6, limit_watts: 700 },
+    power: {
+      draw_watts: 692,
+      instant_watts: 701,
+      average_watts: 690,
+      energy_joules_total: 1e6,
+      limit_watts: 700,
+    },
     activity: activity(),
     temperature: { gpu_celsius: 64, memory_celsius: 70, margin_celsius: 23 },
     clocks: { graphics_mhz: 1980, sm_mhz: 1980, memory_mhz: 3201, video_mhz: 1545 },

@@ -21,7 +21,11 @@ const owner = { parents: [], notebook: { kernel_id: 'k1', kernel_pid: 10, path: 
 const PROCESSES: Process[] = [
   process(10, { owner }),
   process(11, { owner, memory_bytes: GIB }),
-  process(12, { user: { absent: 'hidden' }, command: { absent: 'no_permission' }, name: { absent: 'unknown' } }),
+  process(12, {
+    user: { absent: 'hidden' },
+    command: { absent: 'no_permission' },
+    name: { absent: 'unknown' },
+  }),
   process(13, { owner: { parents: [], slurm: { job_id: '7' } }, mps: true }),
 ];
 /** A server's own sentences, which are English. */
@@ -34,12 +38,25 @@ export const CONDITIONS: Conditions = {
   throttled: {
     condition: 'throttled',
     severity: 'critical',
-    reasons: ['hw_thermal_slowdown', 'sw_thermal_slowdown', 'sw_power_cap', 'hw_power_brake_slowdown', 'sync_boost'],
+    reasons: [
+      'hw_thermal_slowdown',
+      'sw_thermal_slowdown',
+      'sw_power_cap',
+      'hw_power_brake_slowdown',
+      'sync_boost',
+    ],
     limit_watts: 700,
     gpu_celsius: 64,
     ...SINCE,
   },
-  held_idle: { condition: 'held_idle', severity: 'notice', bytes: GIB, idle_ms: 1e6, pids: [13, 12, 11, 10], ...SINCE },
+  held_idle: {
+    condition: 'held_idle',
+    severity: 'notice',
+    bytes: GIB,
+    idle_ms: 1e6,
+    pids: [13, 12, 11, 10],
+    ...SINCE,
+  },
   hardly_used: {
     condition: 'hardly_used',
     severity: 'notice',
@@ -95,19 +112,46 @@ export const CONDITIONS: Conditions = {
     ...SINCE,
   },
   ecc_uncorrected: { condition: 'ecc_uncorrected', severity: 'critical', count: 2, ...SINCE },
-  row_remap: { condition: 'row_remap', severity: 'critical', pending: true, failed: true, ...SINCE },
+  row_remap: {
+    condition: 'row_remap',
+    severity: 'critical',
+    pending: true,
+    failed: true,
+    ...SINCE,
+  },
   page_retirement_pending: { condition: 'page_retirement_pending', severity: 'warning', ...SINCE },
-  recovery_needed: { condition: 'recovery_needed', severity: 'warning', action: 'drain_p2p', ...SINCE },
+  recovery_needed: {
+    condition: 'recovery_needed',
+    severity: 'warning',
+    action: 'drain_p2p',
+    ...SINCE,
+  },
   nv_link_down: { condition: 'nv_link_down', severity: 'warning', links: [3, 4], ...SINCE },
-  pcie_degraded: { condition: 'pcie_degraded', severity: 'warning', width: 8, max_width: 16, ...SINCE },
-  xid: { condition: 'xid', severity: 'warning', code: 79, pid: 13, count: 3, last_ms: NOW, ...SINCE },
+  pcie_degraded: {
+    condition: 'pcie_degraded',
+    severity: 'warning',
+    width: 8,
+    max_width: 16,
+    ...SINCE,
+  },
+  xid: {
+    condition: 'xid',
+    severity: 'warning',
+    code: 79,
+    pid: 13,
+    count: 3,
+    last_ms: NOW,
+    ...SINCE,
+  },
 };
 const WHO = { pid: 4711, name: 'python3', started_ms: NOW };
 /** One of each kind that a list shows. */
 const EVENTS = [
-  ...(['gpu_lost', 'gpu_hung', 'gpu_added', 'gpu_asleep', 'gpu_back', 'mig_changed'] as const).map((what) => ({
-    what,
-  })),
+  ...(['gpu_lost', 'gpu_hung', 'gpu_added', 'gpu_asleep', 'gpu_back', 'mig_changed'] as const).map(
+    (what) => ({
+      what,
+    }),
+  ),
   { what: 'gpu_failed', meaning: '', advice: '' },
   { what: 'power_source_changed' },
   { what: 'clock_changed', by_ms: 3_600_000 },
@@ -124,7 +168,10 @@ const EVENTS = [
   { what: 'process_ended', ...WHO, user: { absent: 'hidden' } },
   { what: 'process_ended', ...WHO, name: { absent: 'unknown' }, user: 'ana' },
   { what: 'mark', text: 'epoch 3', user: 'ana' },
-].map((event, i) => ({ ...event, at_ms: NOW - i, gpu: i === 0 ? null : { index: 1, uuid: null } }) as Event);
+].map(
+  (event, i) =>
+    ({ ...event, at_ms: NOW - i, gpu: i === 0 ? null : { index: 1, uuid: null } }) as Event,
+);
 
 /** One GPU for each state. */
 export function gpus(): GpuSample[] {
@@ -138,13 +185,27 @@ export function gpus(): GpuSample[] {
     gpu(1, { health: { state: 'lost', since_ms: NOW } }),
     gpu(2, { health: { state: 'hung', since_ms: NOW } }),
     gpu(3, {
-      health: { state: 'failed', since_ms: NOW, reason: { absent: 'driver_error', code: 9 }, meaning: '', advice: '' },
+      health: {
+        state: 'failed',
+        since_ms: NOW,
+        reason: { absent: 'driver_error', code: 9 },
+        meaning: '',
+        advice: '',
+      },
     }),
     gpu(4, { health: { state: 'asleep', since_ms: NOW } }),
-    gpu(5, { mig_devices: [migDevice(0)], processes: { absent: 'no_permission' }, throttle_reasons: ['gpu_idle'] }),
+    gpu(5, {
+      mig_devices: [migDevice(0)],
+      processes: { absent: 'no_permission' },
+      throttle_reasons: ['gpu_idle'],
+    }),
     gpu(6, {
       memory: { ...memory, used_bytes: { absent: 'no_answer' } },
-      power: { ...power, draw_watts: { value: 5, at_ms: NOW - 90_000 }, instant_watts: { absent: 'warming_up' } },
+      power: {
+        ...power,
+        draw_watts: { value: 5, at_ms: NOW - 90_000 },
+        instant_watts: { absent: 'warming_up' },
+      },
       activity: { absent: 'not_supported' },
       throttle_reasons: ['display_clock_setting'],
     }),
@@ -155,9 +216,16 @@ export function gpus(): GpuSample[] {
 export function fullHello(): ServerFrame {
   const known = inventory(7);
   known.platform.source = 'simulated';
-  known.topology.push({ a: 0, b: 1, path: 'system', nvlinks: 0 }, { a: 0, b: 2, path: 'node', nvlinks: 18 });
+  known.topology.push(
+    { a: 0, b: 1, path: 'system', nvlinks: 0 },
+    { a: 0, b: 2, path: 'node', nvlinks: 18 },
+  );
   const sick = details(0, {
-    modes: { ...details(0).modes, mig: { current: false, pending: true }, compute: 'exclusive_process' },
+    modes: {
+      ...details(0).modes,
+      mig: { current: false, pending: true },
+      compute: 'exclusive_process',
+    },
     recovery_action: 'gpu_reset',
     nvlinks: [nvLink(0), nvLink(1, { active: false })],
     retired_pages: { single_bit: 1, double_bit: 2, pending: true },

@@ -3,9 +3,13 @@
 import type { HistorySpan } from '../wire';
 
 /** Watts by GPU at each time; `null` where there was nothing. */
-export function historySpan(changes: Partial<HistorySpan>, watts: readonly (number | null)[]): HistorySpan {
+export function historySpan(
+  changes: Partial<HistorySpan>,
+  watts: readonly (number | null)[],
+): HistorySpan {
   const { resolution_ms = 10_000, from_ms = 0 } = changes;
-  const plus = (by: number): (number | null)[] => watts.map((value) => (value === null ? null : value + by));
+  const plus = (by: number): (number | null)[] =>
+    watts.map((value) => (value === null ? null : value + by));
   const means = resolution_ms > 1000 && { min: plus(-10), max: plus(10) };
   return {
     from_ms,
@@ -15,7 +19,12 @@ export function historySpan(changes: Partial<HistorySpan>, watts: readonly (numb
     storage: { on_disk: false, reach_ms: 6 * 3_600_000 },
     times_ms: watts.map((_, i) => from_ms + i * resolution_ms),
     gpus: [
-      { uuid: 'GPU-0', index: 0, name: 'H200', metrics: { 'power.draw_watts': { values: [...watts], ...means } } },
+      {
+        uuid: 'GPU-0',
+        index: 0,
+        name: 'H200',
+        metrics: { 'power.draw_watts': { values: [...watts], ...means } },
+      },
     ],
     events: [],
     conditions: [],

@@ -16,7 +16,8 @@ export function pseudoLocalized(text: string): string {
 export function pseudoTranslator({ __: one, _n: many }: Translator): Translator {
   return {
     __: (text, ...args) => one(pseudoLocalized(text), ...args),
-    _n: (single, several, n, ...args) => many(pseudoLocalized(single), pseudoLocalized(several), n, ...args),
+    _n: (single, several, n, ...args) =>
+      many(pseudoLocalized(single), pseudoLocalized(several), n, ...args),
   };
 }
 

@@ -51,8 +51,22 @@ export function runResult(changes: Partial<RunResult> = {}): RunResult {
 
 export const CATALOGUE: Catalogue = {
   entries: [
-    { kind: 'bench', id: 'triad', title: 'triad', does: 'Does it.', teaches: 'Teaches it.', on_cpu: true },
-    { kind: 'bench', id: 'copy', title: 'copy', does: 'Copies it.', teaches: 'Teaches it, too.', on_cpu: true },
+    {
+      kind: 'bench',
+      id: 'triad',
+      title: 'triad',
+      does: 'Does it.',
+      teaches: 'Teaches it.',
+      on_cpu: true,
+    },
+    {
+      kind: 'bench',
+      id: 'copy',
+      title: 'copy',
+      does: 'Copies it.',
+      teaches: 'Teaches it, too.',
+      on_cpu: true,
+    },
     {
       kind: 'bench',
       id: 'h2d-pinned',
@@ -61,8 +75,22 @@ export const CATALOGUE: Catalogue = {
       teaches: 'Teaches how.',
       on_cpu: false,
     },
-    { kind: 'seeds', id: 'a', title: 'a: sum', does: 'Sums it.', teaches: 'Teaches much.', on_cpu: true },
-    { kind: 'oom', id: 'fill', title: 'fill', does: 'Fills it.', teaches: 'Teaches why.', on_cpu: true },
+    {
+      kind: 'seeds',
+      id: 'a',
+      title: 'a: sum',
+      does: 'Sums it.',
+      teaches: 'Teaches much.',
+      on_cpu: true,
+    },
+    {
+      kind: 'oom',
+      id: 'fill',
+      title: 'fill',
+      does: 'Fills it.',
+      teaches: 'Teaches why.',
+      on_cpu: true,
+    },
   ],
   refusal: null,
 };

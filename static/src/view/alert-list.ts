@@ -33,5 +33,10 @@ function newLine(): Line {
   const text = h('span', {});
   const since = h('span', { class: 'gpumon-visually-hidden' });
   const content = h('span', { class: 'gpumon-alert-text' }, level, text, since);
-  return { element: h('li', { class: 'gpumon-alert' }, severityIcon(), content), level, text, since };
+  return {
+    element: h('li', { class: 'gpumon-alert' }, severityIcon(), content),
+    level,
+    text,
+    since,
+  };
 }

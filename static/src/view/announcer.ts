@@ -25,7 +25,11 @@ const STATES = table((): Record<ConnectionState, string> => ({
 }));
 
 export class Announcer {
-  readonly element = h('div', { class: 'gpumon-visually-hidden', role: 'status', 'aria-live': 'polite' });
+  readonly element = h('div', {
+    class: 'gpumon-visually-hidden',
+    role: 'status',
+    'aria-live': 'polite',
+  });
   private state = '';
   private readonly health = new Map<number, string>();
   /** The alerts that have been announced, by GPU, and those of the machine. */
@@ -55,7 +59,9 @@ export class Announcer {
         messages.push(trans.__('GPU %1: %2', gpu.index, text));
       }
       const alerts = [...firingAlerts(firing, gpu.index, now_ms), ...alertsOf(gpu.now, now_ms)];
-      messages.push(...this.newAlerts(gpu.index, alerts, (text) => trans.__('GPU %1: %2', gpu.index, text)));
+      messages.push(
+        ...this.newAlerts(gpu.index, alerts, (text) => trans.__('GPU %1: %2', gpu.index, text)),
+      );
     }
     messages.push(...this.newAlerts(null, firingAlerts(firing, null, now_ms), (text) => text));
     if (messages.length > 0) {
@@ -64,7 +70,11 @@ export class Announcer {
   }
 
   /** Warnings and critical alerts that have begun; notices are on the card alone. */
-  private newAlerts(gpu: number | null, alerts: readonly Alert[], place: (text: string) => string): string[] {
+  private newAlerts(
+    gpu: number | null,
+    alerts: readonly Alert[],
+    place: (text: string) => string,
+  ): string[] {
     const serious = alerts.filter(({ level }) => level === 'warning' || level === 'critical');
     const before = this.announced.get(gpu);
     this.announced.set(gpu, new Set(serious.map(({ key }) => key)));

@@ -45,7 +45,12 @@ it('has beside what a run takes what an earlier one took, where that differs', (
 });
 
 it('says nothing of a difference that any two runs have', () => {
-  line.update(COST, false, { ...stored, duration_s: 5.05, peak_memory_bytes: 3 * GIB, memory_change_bytes: GIB });
+  line.update(COST, false, {
+    ...stored,
+    duration_s: 5.05,
+    peak_memory_bytes: 3 * GIB,
+    memory_change_bytes: GIB,
+  });
   expect(shown()).toBe('5.00 s, GPU 5 ms, peak 1.00 GiB, was 3.00 GiB, 1.00 J shared');
 });
 
@@ -57,5 +62,7 @@ it('shows markup in the names of a notebook as text', () => {
     line.update(COST, false, hostile);
   }
   expect(line.element.querySelector('img')).toBeNull();
-  expect(line.element.querySelector('.gpumon-cell-was')?.getAttribute('title')).toContain('<img src=x');
+  expect(line.element.querySelector('.gpumon-cell-was')?.getAttribute('title')).toContain(
+    '<img src=x',
+  );
 });

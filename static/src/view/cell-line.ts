@@ -36,7 +36,12 @@ export class CellLine {
 
   /** Shows what a run took, or has taken so far, and beside it what an earlier one took that was another. */
   update(cost: CellCost, running: boolean, earlier: StoredCost | null): void {
-    this.write(describeCell(cost), earlier === null ? [] : describeStored(earlier, false), running, null);
+    this.write(
+      describeCell(cost),
+      earlier === null ? [] : describeStored(earlier, false),
+      running,
+      null,
+    );
   }
 
   /** Shows the stored cost of the cell's last run, or of an earlier one. */
@@ -56,10 +61,19 @@ export class CellLine {
     setAttribute(
       element,
       'aria-label',
-      stored === 'earlier' ? trans.__('GPU use of an earlier run of this cell') : trans.__('GPU use of this cell'),
+      stored === 'earlier'
+        ? trans.__('GPU use of an earlier run of this cell')
+        : trans.__('GPU use of this cell'),
     );
     setShown(label, stored !== null);
-    setText(label, stored === null ? '' : stored === 'last' ? trans.__('stored') : trans.__('stored, earlier run'));
+    setText(
+      label,
+      stored === null
+        ? ''
+        : stored === 'last'
+          ? trans.__('stored')
+          : trans.__('stored, earlier run'),
+    );
     setAttribute(label, 'title', parts[0]?.title ?? null);
     this.parts.update(parts, ({ now, was }, part) => {
       setText(now, part.text);

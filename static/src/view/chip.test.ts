@@ -5,7 +5,11 @@ import { GIB, gpu, NOW, process, sample } from '../testing/frames';
 import { Chip } from './chip';
 
 const notebook = { kernel_id: 'k', kernel_pid: 10, path: 'train.ipynb' };
-const own = process(10, { owner: { parents: [], notebook }, memory_bytes: 61 * GIB, sm_percent: 93 });
+const own = process(10, {
+  owner: { parents: [], notebook },
+  memory_bytes: 61 * GIB,
+  sm_percent: 93,
+});
 
 it('says what the notebook holds, and on which GPUs', () => {
   const chip = new Chip(() => undefined);

@@ -11,7 +11,10 @@ export class Chip {
   readonly element: HTMLButtonElement;
 
   constructor(onClick: () => void) {
-    this.element = button({ class: 'gpumon-toolbar-chip', 'data-testid': 'gpumon-chip', hidden: '' }, onClick);
+    this.element = button(
+      { class: 'gpumon-toolbar-chip', 'data-testid': 'gpumon-chip', hidden: '' },
+      onClick,
+    );
   }
 
   /** Shows what this kernel has; without a kernel, or where it holds no GPU, nothing. */
@@ -32,7 +35,11 @@ function title(where: string, memory: string | null, busy: string | null): strin
   if (memory === null) {
     return busy === null
       ? trans.__('This notebook is on GPU %1. Click for all GPUs.', where)
-      : trans.__('This notebook is on GPU %1, and its kernels ran %2 of the time. Click for all GPUs.', where, busy);
+      : trans.__(
+          'This notebook is on GPU %1, and its kernels ran %2 of the time. Click for all GPUs.',
+          where,
+          busy,
+        );
   }
   return busy === null
     ? trans.__('This notebook holds %1 of GPU %2. Click for all GPUs.', memory, where)

@@ -41,7 +41,9 @@ export class Details {
     setShown(this.keys.element, !this.whole);
     this.keys.update(this.whole ? [] : details.keys, gpu, freshness);
     setShown(this.grid, this.whole);
-    this.groups.update(this.whole ? details.groups : [], (group, { rows }) => group.rows.update(rows, gpu, freshness));
+    this.groups.update(this.whole ? details.groups : [], (group, { rows }) =>
+      group.rows.update(rows, gpu, freshness),
+    );
     this.updateMissing(gpu, details.missing);
     setText(this.more, this.whole ? trans.__('Fewer details') : trans.__('All details'));
     setAttribute(this.more, 'aria-expanded', String(this.whole));

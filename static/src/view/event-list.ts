@@ -48,7 +48,9 @@ export class EventList {
     const rows = eventRows(events, this.withProcesses, sample);
     setShown(this.empty, rows.length === 0);
     setShown(this.list, rows.length > 0);
-    this.rows.update(this.whole ? rows : rows.slice(0, SHORT), (line, row) => line.update(row, now_ms));
+    this.rows.update(this.whole ? rows : rows.slice(0, SHORT), (line, row) =>
+      line.update(row, now_ms),
+    );
     const hidden = processEvents(events);
     setShown(this.processes, hidden > 0);
     setText(this.processes, trans.__('Processes (%1)', hidden));

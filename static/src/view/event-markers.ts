@@ -15,7 +15,11 @@ export function eventMarkers(events: readonly Event[], palette: Palette): Marker
     byGpu: new Map(
       [...markedEvents(events)].map(([gpu, marks]) => [
         gpu,
-        marks.map(({ at_ms, level, text }) => ({ at_ms, color: palette.levels[level], label: text })),
+        marks.map(({ at_ms, level, text }) => ({
+          at_ms,
+          color: palette.levels[level],
+          label: text,
+        })),
       ]),
     ),
     ofAll: marksOf(events).map(({ at_ms, text }) => ({ at_ms, color: palette.text, label: text })),

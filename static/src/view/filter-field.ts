@@ -12,7 +12,10 @@ export class FilterField {
   private readonly order = new Stored('gpumon-order');
   private readonly input: HTMLInputElement;
   private readonly options = h('datalist', { id: `gpumon-filter-${(fields += 1)}` });
-  private readonly count = h('span', { class: 'gpumon-filter-count', 'data-testid': 'gpumon-filter-count' });
+  private readonly count = h('span', {
+    class: 'gpumon-filter-count',
+    'data-testid': 'gpumon-filter-count',
+  });
   private readonly worst: HTMLElement;
 
   /** `suggest` tells what may be typed; it is asked when somebody begins to. */

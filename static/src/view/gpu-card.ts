@@ -80,19 +80,40 @@ export class GpuCard {
   ) {
     this.visibility = new Visibility(gpuIndex * TURN_MS);
     this.cells = METRICS.map((metric) => ({ id: metric.id, cell: new MetricCell(metric, cursor) }));
-    this.cells.find(({ id }) => id === 'memory.used_bytes')?.cell.insertBeforeChart(this.bar.element);
-    const body = h('div', { class: 'gpumon-metrics', id }, ...this.cells.map(({ cell }) => cell.element));
+    this.cells
+      .find(({ id }) => id === 'memory.used_bytes')
+      ?.cell.insertBeforeChart(this.bar.element);
+    const body = h(
+      'div',
+      { class: 'gpumon-metrics', id },
+      ...this.cells.map(({ cell }) => cell.element),
+    );
     this.toggle = button({ class: 'gpumon-toggle', 'aria-controls': id }, () => {
       this.chosenOpen = !this.isOpen();
       options.invalidate();
     });
-    const head = h('div', { class: 'gpumon-gpu-head' }, this.index, this.name, this.state, this.toggle);
+    const head = h(
+      'div',
+      { class: 'gpumon-gpu-head' },
+      this.index,
+      this.name,
+      this.state,
+      this.toggle,
+    );
     const { onOpenGpu } = options;
     if (onOpenGpu !== undefined) {
       const title = trans.__('Open charts');
-      this.toggle.before(button({ class: 'gpumon-open', 'aria-label': title, title }, () => onOpenGpu(gpuIndex)));
+      this.toggle.before(
+        button({ class: 'gpumon-open', 'aria-label': title, title }, () => onOpenGpu(gpuIndex)),
+      );
     }
-    this.element = h('article', { class: 'gpumon-gpu', tabindex: '0' }, head, body, this.alerts.element);
+    this.element = h(
+      'article',
+      { class: 'gpumon-gpu', tabindex: '0' },
+      head,
+      body,
+      this.alerts.element,
+    );
     this.element.addEventListener('keydown', (event) => this.onKey(event));
     this.element.addEventListener('click', ({ target }) => {
       if (this.isRow() && target instanceof Element && target.closest('button') === null) {
@@ -155,7 +176,11 @@ export class GpuCard {
     }
   }
 
-  private write(gpu: GpuState, rows: readonly HolderRow[], { store, window, rowLayout }: CardContext): void {
+  private write(
+    gpu: GpuState,
+    rows: readonly HolderRow[],
+    { store, window, rowLayout }: CardContext,
+  ): void {
     const { now_ms } = this;
     const { now } = gpu;
     const healthy = now?.health.state === 'ok';
@@ -163,7 +188,11 @@ export class GpuCard {
     const freshness: Freshness = { now_ms, stale: !healthy || late };
     setAttribute(this.element, 'data-gpu-index', String(gpu.index));
     setAttribute(this.element, 'data-gpu-health', now?.health.state ?? 'unread');
-    setAttribute(this.element, 'aria-label', trans.__('GPU %1, %2', gpu.index, plainText(gpu.name)));
+    setAttribute(
+      this.element,
+      'aria-label',
+      trans.__('GPU %1, %2', gpu.index, plainText(gpu.name)),
+    );
     setText(this.index, String(gpu.index));
     setText(this.name, plainText(gpu.name));
     setAttribute(this.index, 'title', joined([plainText(gpu.fullName), gpu.uuid, gpu.busId], '\n'));
@@ -175,7 +204,12 @@ export class GpuCard {
     this.details?.update(gpu, freshness);
   }
 
-  private updateAlerts(gpu: GpuState, rows: readonly HolderRow[], now_ms: number, store: Store): void {
+  private updateAlerts(
+    gpu: GpuState,
+    rows: readonly HolderRow[],
+    now_ms: number,
+    store: Store,
+  ): void {
     const alerts = gpuAlerts(gpu, rows, store, now_ms);
     const { text, title, level } = shortState(gpu, alerts, now_ms);
     setText(this.stateText, text);

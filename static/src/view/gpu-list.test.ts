@@ -86,8 +86,15 @@ describe('GPUs', () => {
   it('have a row that says units, and is opened to the card and closed again by click or Enter', async () => {
     many(8);
     const item = find('[data-gpu-index="3"]');
-    const readings = [...item.querySelectorAll('.gpumon-value')].map(({ textContent }) => textContent);
-    expect(readings.map((text) => text.replaceAll('\u00a0', ' '))).toEqual(['96 %', '78.0 GiB', '692 W', '64 °C']);
+    const readings = [...item.querySelectorAll('.gpumon-value')].map(
+      ({ textContent }) => textContent,
+    );
+    expect(readings.map((text) => text.replaceAll('\u00a0', ' '))).toEqual([
+      '96 %',
+      '78.0 GiB',
+      '692 W',
+      '64 °C',
+    ]);
     item.click();
     await vi.dynamicImportSettled();
     expect([item.hasAttribute('data-row'), item.dataset.open]).toEqual([false, 'true']);
@@ -95,7 +102,10 @@ describe('GPUs', () => {
     item.click();
     expect(item.dataset.open).toBe('true');
     item.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter' }));
-    expect([item.hasAttribute('data-row'), item.querySelector('.gpumon-gpu-details')]).toEqual([true, null]);
+    expect([item.hasAttribute('data-row'), item.querySelector('.gpumon-gpu-details')]).toEqual([
+      true,
+      null,
+    ]);
     item.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter' }));
     expect(item.dataset.open).toBe('true');
   });
@@ -146,11 +156,17 @@ describe('GPUs', () => {
 
   it('stand still when a condition comes or goes', () => {
     many(8);
-    const before = [...find('.gpumon-gpus').querySelectorAll('*')].filter((one) => !one.closest('[hidden]')).length;
+    const before = [...find('.gpumon-gpus').querySelectorAll('*')].filter(
+      (one) => !one.closest('[hidden]'),
+    ).length;
     many(8, (index) => (index === 2 ? { conditions: [throttled('critical')] } : {}));
-    const after = [...find('.gpumon-gpus').querySelectorAll('*')].filter((one) => !one.closest('[hidden]')).length;
+    const after = [...find('.gpumon-gpus').querySelectorAll('*')].filter(
+      (one) => !one.closest('[hidden]'),
+    ).length;
     expect(after).toBe(before);
-    expect(find('[data-gpu-index="2"] [data-testid="gpumon-gpu-state"]').dataset.level).toBe('critical');
+    expect(find('[data-gpu-index="2"] [data-testid="gpumon-gpu-state"]').dataset.level).toBe(
+      'critical',
+    );
   });
 
   it('come the worst first where that is chosen, which is kept', () => {
@@ -169,7 +185,9 @@ describe('GPUs', () => {
 
   it('are chosen by words, with their processes, which is kept', () => {
     const ana = (index: number): Partial<GpuSample> =>
-      index === 4 ? { processes: [process(7, { user: 'ana' })] } : { processes: [process(index, { user: 'bob' })] };
+      index === 4
+        ? { processes: [process(7, { user: 'ana' })] }
+        : { processes: [process(index, { user: 'bob' })] };
     many(8, ana);
     type('ana');
     expect(indices()).toEqual([4]);
@@ -180,7 +198,10 @@ describe('GPUs', () => {
     many(8, ana);
     expect(indices()).toEqual([4]);
     type('nobody');
-    expect([indices(), find('.gpumon-empty').textContent]).toEqual([[], 'No process matches the filter.']);
+    expect([indices(), find('.gpumon-empty').textContent]).toEqual([
+      [],
+      'No process matches the filter.',
+    ]);
     type('');
     expect(indices()).toHaveLength(8);
   });

@@ -63,7 +63,13 @@ export class GpuList {
     private readonly options: GpuListOptions,
   ) {
     this.filter = new FilterField(options.invalidate, () => suggestions(this.rows));
-    this.element = h('div', { class: 'gpumon-gpu-list' }, this.filter.element, this.heads, this.list);
+    this.element = h(
+      'div',
+      { class: 'gpumon-gpu-list' },
+      this.filter.element,
+      this.heads,
+      this.list,
+    );
     this.stopWidth = observeWidth(this.list, (width_px) => {
       const columns = Math.max(1, Math.floor(width_px / COLUMN_PX));
       if (columns !== this.columns) {
@@ -93,16 +99,26 @@ export class GpuList {
     const held = ({ index }: GpuState): readonly HolderRow[] => holders.get(index) ?? [];
     const shown =
       asRows && this.filter.isWorstFirst
-        ? sortedBy(chosen.gpus, (gpu) => levelRank(gpuAlerts(gpu, held(gpu), store, now_ms)[0]?.level ?? 'none'))
+        ? sortedBy(chosen.gpus, (gpu) =>
+            levelRank(gpuAlerts(gpu, held(gpu), store, now_ms)[0]?.level ?? 'none'),
+          )
         : chosen.gpus;
     setShown(this.filter.element, asRows);
     setShown(this.heads, asRows);
     if (asRows) {
       this.filter.update(shown.length, gpus.length);
     }
-    const rowLayout: CardContext['rowLayout'] = !asRows ? null : gpus.length > ONE_COLUMN ? 'columns' : 'one';
+    const rowLayout: CardContext['rowLayout'] = !asRows
+      ? null
+      : gpus.length > ONE_COLUMN
+        ? 'columns'
+        : 'one';
     setAttribute(this.element, 'data-rows', rowLayout);
-    setAttribute(this.element, 'data-same-name', gpus.length > 1 && commonName(gpus) !== null ? '' : null);
+    setAttribute(
+      this.element,
+      'data-same-name',
+      gpus.length > 1 && commonName(gpus) !== null ? '' : null,
+    );
     setStyle(this.element, '--_columns', String(this.columns));
     const own = { ...context, rowLayout, openByDefault: context.openByDefault && !asRows };
     this.cards.update(shown, (card, gpu) => card.update(gpu, held(gpu), own));

@@ -49,13 +49,19 @@ export class Header {
   private bar: ReplayBar | null = null;
   private loading = false;
   private readonly status = h('span', { class: 'gpumon-status-text' });
-  private readonly statusLine = h('span', { class: 'gpumon-status', 'data-testid': 'gpumon-status' });
+  private readonly statusLine = h('span', {
+    class: 'gpumon-status',
+    'data-testid': 'gpumon-status',
+  });
   private readonly retry: HTMLElement;
   private readonly resume: HTMLElement;
   /** Announces that charts are paused or live again. */
   private readonly spoken = h('span', { class: 'gpumon-visually-hidden', role: 'status' });
   private wasPaused = false;
-  private readonly summary = h('span', { class: 'gpumon-summary', 'data-testid': 'gpumon-summary' });
+  private readonly summary = h('span', {
+    class: 'gpumon-summary',
+    'data-testid': 'gpumon-summary',
+  });
   private readonly parts = new KeyedRows(
     this.summary,
     ([place]: [number, string]) => String(place),
@@ -67,15 +73,25 @@ export class Header {
   constructor(private readonly options: HeaderOptions) {
     this.title = h('h1', { class: 'gpumon-title' }, options.title);
     const retryTitle = trans.__('Reconnect now');
-    this.retry = button({ class: 'gpumon-retry', title: retryTitle }, options.onRetry, trans.__('now'));
+    this.retry = button(
+      { class: 'gpumon-retry', title: retryTitle },
+      options.onRetry,
+      trans.__('now'),
+    );
     this.resume = button(
-      { class: 'gpumon-retry', 'data-testid': 'gpumon-resume', title: trans.__('Resume live updates') },
+      {
+        class: 'gpumon-retry',
+        'data-testid': 'gpumon-resume',
+        title: trans.__('Resume live updates'),
+      },
       () => options.onResume?.(),
       trans.__('Resume'),
     );
     const dot = h('span', { class: 'gpumon-dot', 'aria-hidden': 'true' });
     this.statusLine.append(dot, this.status, this.retry, this.resume);
-    this.span = button({ class: 'gpumon-chip gpumon-span', 'data-testid': 'gpumon-span' }, () => options.onSpan?.());
+    this.span = button({ class: 'gpumon-chip gpumon-span', 'data-testid': 'gpumon-span' }, () =>
+      options.onSpan?.(),
+    );
     setShown(this.span, options.onSpan !== undefined);
     this.element = h(
       'div',
@@ -90,7 +106,13 @@ export class Header {
         this.statusLine,
         ...(options.onResume === undefined ? [] : [this.spoken]),
       ),
-      h('div', { class: 'gpumon-head-row gpumon-head-second' }, this.summary, this.span, ...(options.actions ?? [])),
+      h(
+        'div',
+        { class: 'gpumon-head-row gpumon-head-second' },
+        this.summary,
+        this.span,
+        ...(options.actions ?? []),
+      ),
       this.replay,
     );
   }
@@ -109,14 +131,26 @@ export class Header {
     const past =
       at_ms === null
         ? null
-        : trans.__('%1, %2 ago', since(at_ms, store.clock.now()), duration(store.clock.now() - at_ms));
+        : trans.__(
+            '%1, %2 ago',
+            since(at_ms, store.clock.now()),
+            duration(store.clock.now() - at_ms),
+          );
     this.updateReplay(store);
     // A lost connection matters more than paused charts.
     const isPaused = paused !== null && isFresh(status);
     const text = isPaused ? trans.__('Paused %1 – %2', ...paused) : status.text;
     setText(this.status, past ?? text);
-    setAttribute(this.statusLine, 'data-level', past !== null ? 'past' : isPaused ? 'paused' : status.level);
-    setAttribute(this.statusLine, 'title', isPaused ? trans.__('Samples are still recorded.') : status.title);
+    setAttribute(
+      this.statusLine,
+      'data-level',
+      past !== null ? 'past' : isPaused ? 'paused' : status.level,
+    );
+    setAttribute(
+      this.statusLine,
+      'title',
+      isPaused ? trans.__('Samples are still recorded.') : status.title,
+    );
     setShown(this.resume, paused !== null);
     this.announcePause(paused);
     setShown(this.retry, store.phase.phase === 'waiting' && past === null);
@@ -156,7 +190,11 @@ export class Header {
     setAttribute(
       this.recording,
       'title',
-      trans.__('Recorded from %1 to %2', dateAndTime(playback.from_ms), dateAndTime(playback.to_ms)),
+      trans.__(
+        'Recorded from %1 to %2',
+        dateAndTime(playback.from_ms),
+        dateAndTime(playback.to_ms),
+      ),
     );
     if (this.bar === null) {
       void this.loadReplay();

@@ -33,32 +33,67 @@ export class HolderTable {
   private readonly others: HolderSection;
   private readonly empty = h('p', { class: 'gpumon-empty' });
 
-  constructor(invalidate: () => void, onHighlight: (row: HolderRow | null) => void, host?: NotebookHost) {
-    this.notebooks = new HolderSection('notebook', trans.__('Notebook'), invalidate, onHighlight, host);
-    this.consoles = new HolderSection('console', trans.__('Console'), invalidate, onHighlight, host);
+  constructor(
+    invalidate: () => void,
+    onHighlight: (row: HolderRow | null) => void,
+    host?: NotebookHost,
+  ) {
+    this.notebooks = new HolderSection(
+      'notebook',
+      trans.__('Notebook'),
+      invalidate,
+      onHighlight,
+      host,
+    );
+    this.consoles = new HolderSection(
+      'console',
+      trans.__('Console'),
+      invalidate,
+      onHighlight,
+      host,
+    );
     this.others = new HolderSection('process', trans.__('Process'), invalidate, onHighlight);
-    this.element.append(this.notebooks.element, this.consoles.element, this.others.element, this.empty);
+    this.element.append(
+      this.notebooks.element,
+      this.consoles.element,
+      this.others.element,
+      this.empty,
+    );
   }
 
   /** Of `all` rows, those that are chosen. */
   update(rows: readonly RowData[], all: readonly RowData[], freshness: Freshness): void {
-    const { notebooks = [], consoles = [], others = [] } = Object.fromEntries(grouped(rows, sectionOf));
+    const {
+      notebooks = [],
+      consoles = [],
+      others = [],
+    } = Object.fromEntries(grouped(rows, sectionOf));
     this.notebooks.update(trans.__('Notebooks'), notebooks, freshness);
     this.consoles.update(trans.__('Consoles'), consoles, freshness);
     const isAll = notebooks.length + consoles.length === 0;
-    this.others.update(isAll ? trans.__('Processes') : trans.__('Other processes'), others, freshness);
+    this.others.update(
+      isAll ? trans.__('Processes') : trans.__('Other processes'),
+      others,
+      freshness,
+    );
     // The heading stays where there is nothing below it but these words.
     setShown(this.others.element, others.length > 0 || isAll);
     setShown(this.empty, rows.length === 0);
     setText(
       this.empty,
-      all.length === 0 ? trans.__('No process holds a GPU.') : trans.__('No process matches the filter.'),
+      all.length === 0
+        ? trans.__('No process holds a GPU.')
+        : trans.__('No process matches the filter.'),
     );
   }
 }
 
 function sectionOf(row: RowData): 'notebooks' | 'consoles' | 'others' {
-  return row.kind !== 'holder' || row.notebook === null ? 'others' : row.isConsole ? 'consoles' : 'notebooks';
+  return row.kind !== 'holder' || row.notebook === null
+    ? 'others'
+    : row.isConsole
+      ? 'consoles'
+      : 'notebooks';
 }
 
 class HolderSection {
@@ -71,7 +106,8 @@ class HolderSection {
   private readonly rows = new KeyedRows<RowData, Row>(
     this.body,
     ({ key }) => key,
-    ({ kind }) => (kind === 'holder' ? new ReadableRow(this.onHighlight, this.host) : new NoteRow()),
+    ({ kind }) =>
+      kind === 'holder' ? new ReadableRow(this.onHighlight, this.host) : new NoteRow(),
   );
 
   constructor(
@@ -81,7 +117,9 @@ class HolderSection {
     private readonly onHighlight: (row: HolderRow | null) => void,
     private readonly host?: NotebookHost,
   ) {
-    const heads = COLUMNS().map(({ name, className }) => h('th', { class: className, scope: 'col' }, name || what));
+    const heads = COLUMNS().map(({ name, className }) =>
+      h('th', { class: className, scope: 'col' }, name || what),
+    );
     this.table = h(
       'table',
       { class: 'gpumon-processes', 'data-testid': `gpumon-${kind}-table` },
@@ -99,7 +137,9 @@ class HolderSection {
     setText(this.heading, title);
     setShown(this.table, rows.length > 0);
     setShown(this.element, rows.length > 0);
-    this.rows.update(this.whole ? rows : rows.slice(0, SHORT), (shown, row) => shown.update(row, freshness));
+    this.rows.update(this.whole ? rows : rows.slice(0, SHORT), (shown, row) =>
+      shown.update(row, freshness),
+    );
     setShown(this.more, rows.length > SHORT);
     setText(this.more, this.whole ? trans.__('Show fewer') : trans.__('Show all %1', rows.length));
     setAttribute(this.more, 'aria-expanded', String(this.whole));
@@ -131,10 +171,16 @@ class ReadableRow implements Row {
     () => this.withKernel((kernelId) => this.host?.openMenu(kernelId, this.menu)),
     '⋮',
   );
-  private readonly idle = h('span', { class: 'gpumon-process-idle', 'data-testid': 'gpumon-process-idle' });
+  private readonly idle = h('span', {
+    class: 'gpumon-process-idle',
+    'data-testid': 'gpumon-process-idle',
+  });
   private readonly sub = h('span', { class: 'gpumon-process-sub gpumon-narrow' });
   private readonly wideSub = h('span', { class: 'gpumon-process-sub gpumon-wide' });
-  private readonly more = h('span', { class: 'gpumon-process-more', 'data-testid': 'gpumon-process-more' });
+  private readonly more = h('span', {
+    class: 'gpumon-process-more',
+    'data-testid': 'gpumon-process-more',
+  });
   private readonly age = h('td', { class: 'gpumon-col-age gpumon-wide' });
   private readonly user = h('td', { class: 'gpumon-col-user gpumon-wide' });
   private readonly pid = h('td', { class: 'gpumon-col-pid gpumon-wide' });
@@ -184,8 +230,13 @@ class ReadableRow implements Row {
     setPaint(this.swatch, row.slot);
     const { name, isOwn } = row;
     const path = row.path === null ? null : plainText(row.path);
-    const commandText = command.reason === null ? command.text : trans.__('command line %1', command.reason);
-    const details = [trans.__('%1 (PID %2)', path ?? name, pid), commandText, ...rest.map(member)].join('\n');
+    const commandText =
+      command.reason === null ? command.text : trans.__('command line %1', command.reason);
+    const details = [
+      trans.__('%1 (PID %2)', path ?? name, pid),
+      commandText,
+      ...rest.map(member),
+    ].join('\n');
     setText(this.name, name);
     setAttribute(this.name, 'title', isOwn ? trans.__('Go to %1', details) : details);
     setAttribute(this.name, 'aria-expanded', isOwn ? null : String(this.isOpen()));
@@ -196,12 +247,20 @@ class ReadableRow implements Row {
     setShown(this.idle, row.idle_ms !== null);
     const started_ms = valueOf(first.started_ms);
     const age = started_ms === null ? DASH : duration(freshness.now_ms - started_ms);
-    const began = started_ms === null ? null : trans.__('started %1', since(started_ms, freshness.now_ms));
+    const began =
+      started_ms === null ? null : trans.__('started %1', since(started_ms, freshness.now_ms));
     // A notebook of this Jupyter server is the user's own: its kernel says more than its owner.
-    const kernel = row.notebook?.kernel_name === undefined ? null : plainText(row.notebook.kernel_name, 40);
+    const kernel =
+      row.notebook?.kernel_name === undefined ? null : plainText(row.notebook.kernel_name, 40);
     const about = [kernel, ...sharedBy(first), runsIn(first), childProcesses(rest.length)];
-    setText(this.sub, joined([isOwn ? null : user.text, started_ms === null ? null : age, ...about]));
-    const whose = user.reason === null ? trans.__('user %1, PID %2', user.text, pid) : trans.__('user %1', user.reason);
+    setText(
+      this.sub,
+      joined([isOwn ? null : user.text, started_ms === null ? null : age, ...about]),
+    );
+    const whose =
+      user.reason === null
+        ? trans.__('user %1, PID %2', user.text, pid)
+        : trans.__('user %1', user.reason);
     const hostBytes = valueOf(row.host_memory_bytes);
     const hosted = hostBytes === null ? null : trans.__('host memory %1', memoryColumn(hostBytes));
     setAttribute(this.sub, 'title', joined([whose, began, hosted], '\n'));
@@ -258,7 +317,16 @@ class NoteRow implements Row {
 
   constructor() {
     const wide = (also = ''): HTMLElement => h('td', { class: `gpumon-wide ${also}`.trim() });
-    this.element = h('tr', {}, this.gpu, wide(), wide(), this.reason, wide('gpumon-col-host'), wide());
+    this.element = h(
+      'tr',
+      {},
+      this.gpu,
+      wide(),
+      wide(),
+      this.reason,
+      wide('gpumon-col-host'),
+      wide(),
+    );
   }
 
   update(row: RowData): void {
@@ -269,7 +337,10 @@ class NoteRow implements Row {
       setText(this.reason, trans._n('%1 more process', '%1 more processes', row.count));
     } else if (row.kind === 'unlisted') {
       const size = memoryAmount(row.bytes);
-      setText(this.reason, trans.__('processes of other namespaces are not visible: %1 in use', size));
+      setText(
+        this.reason,
+        trans.__('processes of other namespaces are not visible: %1 in use', size),
+      );
     } else if (row.kind === 'allocated') {
       setText(this.reason, trans.__('allocated to %1, no process', row.to));
     }

@@ -15,7 +15,10 @@ export class HostStrip {
   private readonly ramMeter = meter();
   private readonly read = new ReadingValue('host.disk.read_bytes_per_second', 'gpumon-rate');
   private readonly written = new ReadingValue('host.disk.written_bytes_per_second', 'gpumon-rate');
-  private readonly received = new ReadingValue('host.network.received_bytes_per_second', 'gpumon-rate');
+  private readonly received = new ReadingValue(
+    'host.network.received_bytes_per_second',
+    'gpumon-rate',
+  );
   private readonly sent = new ReadingValue('host.network.sent_bytes_per_second', 'gpumon-rate');
 
   constructor() {
@@ -24,8 +27,16 @@ export class HostStrip {
       { class: 'gpumon-host', 'data-testid': 'gpumon-host' },
       item(trans.__('CPU'), this.cpuMeter.element, this.cpu.element),
       item(trans.__('RAM'), this.ramMeter.element, this.ram.element),
-      item(trans.__('Disk'), direction(trans.__('read'), this.read), direction(trans.__('write'), this.written)),
-      item(trans.__('Net'), direction(trans.__('RX'), this.received), direction(trans.__('TX'), this.sent)),
+      item(
+        trans.__('Disk'),
+        direction(trans.__('read'), this.read),
+        direction(trans.__('write'), this.written),
+      ),
+      item(
+        trans.__('Net'),
+        direction(trans.__('RX'), this.received),
+        direction(trans.__('TX'), this.sent),
+      ),
     );
     this.element = h(
       'section',
@@ -69,7 +80,12 @@ function item(label: string, ...content: HTMLElement[]): HTMLElement {
 }
 
 function direction(label: string, value: ReadingValue): HTMLElement {
-  return h('span', { class: 'gpumon-direction' }, h('span', { class: 'gpumon-direction-label' }, label), value.element);
+  return h(
+    'span',
+    { class: 'gpumon-direction' },
+    h('span', { class: 'gpumon-direction-label' }, label),
+    value.element,
+  );
 }
 
 /** A bar for a share; the number beside it says the same in text. */
@@ -78,6 +94,7 @@ function meter(): { element: HTMLElement; set: (share: number) => void } {
   const element = h('span', { class: 'gpumon-meter', 'aria-hidden': 'true' }, fill);
   return {
     element,
-    set: (share) => setStyle(fill, 'width', `${(Math.min(1, Math.max(0, share)) * 100).toFixed(1)}%`),
+    set: (share) =>
+      setStyle(fill, 'width', `${(Math.min(1, Math.max(0, share)) * 100).toFixed(1)}%`),
   };
 }

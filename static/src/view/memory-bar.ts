@@ -11,7 +11,11 @@ const LABEL_SHARE = 0.22;
 const SHORT_LABEL_SHARE = 0.45;
 
 export class MemoryBar {
-  readonly element = h('div', { class: 'gpumon-bar', role: 'img', 'data-testid': 'gpumon-memory-bar' });
+  readonly element = h('div', {
+    class: 'gpumon-bar',
+    role: 'img',
+    'data-testid': 'gpumon-memory-bar',
+  });
   private readonly parts = new KeyedRows(
     this.element,
     ({ key }: Segment) => key,
@@ -22,20 +26,29 @@ export class MemoryBar {
   );
 
   update(segments: readonly Segment[], short = false): void {
-    setAttribute(this.element, 'aria-label', trans.__('Memory: %1', memorySentence(segments) || trans.__('unknown')));
+    setAttribute(
+      this.element,
+      'aria-label',
+      trans.__('Memory: %1', memorySentence(segments) || trans.__('unknown')),
+    );
     const least = short ? SHORT_LABEL_SHARE : LABEL_SHARE;
     this.parts.update(segments, ({ element, label }, segment) => {
       setPaint(element, segment.paint);
       setAttribute(element, 'title', `${segment.label}: ${memorySize(segment.bytes)}`);
       setStyle(element, 'width', `${(segment.share * 100).toFixed(2)}%`);
-      const named = typeof segment.paint === 'number' && segment.key !== 'other' && segment.share >= least;
+      const named =
+        typeof segment.paint === 'number' && segment.key !== 'other' && segment.share >= least;
       setText(label, named ? segment.label : '');
     });
   }
 
   /** Lifts out what the holder with this key has; `null` lifts nothing. */
   highlight(key: string | null): void {
-    setAttribute(this.element, 'data-highlighting', key !== null && this.parts.get(key) ? '' : null);
+    setAttribute(
+      this.element,
+      'data-highlighting',
+      key !== null && this.parts.get(key) ? '' : null,
+    );
     for (const part of this.parts.all) {
       setAttribute(part.element, 'data-highlighted', part.key === key ? '' : null);
     }

@@ -8,7 +8,8 @@ it('is closed by Escape, which gives the focus back, and by a click elsewhere', 
   const inside = h('button', {}, 'inside');
   const element = menu('Charts', inside);
   document.body.append(element);
-  const toggled = (): Promise<unknown> => new Promise((resolve) => element.addEventListener('toggle', resolve));
+  const toggled = (): Promise<unknown> =>
+    new Promise((resolve) => element.addEventListener('toggle', resolve));
   const open = async (): Promise<void> => {
     const next = toggled();
     element.open = true;

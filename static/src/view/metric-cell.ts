@@ -43,21 +43,37 @@ export class MetricCell {
   }
 
   /** Shows the value of now, or of the moment pointed at; what it is out of `withLimit`. */
-  update(gpu: GpuState, values: Float64Array, window: TimeWindow, freshness: Freshness, withLimit: boolean): void {
+  update(
+    gpu: GpuState,
+    values: Float64Array,
+    window: TimeWindow,
+    freshness: Freshness,
+    withLimit: boolean,
+  ): void {
     const { metric } = this;
     const limit = withLimit ? limitOf(metric, gpu.now) : null;
     const { rest } = formatted(metric.unit, null, limit);
     const at_ms = this.cursor.at_ms;
     const reading = gpu.now === null ? null : metric.read(gpu.now);
-    const past = at_ms === null ? NaN : (values[indexAt(window.times_ms, at_ms, window.gap_ms)] ?? NaN);
+    const past =
+      at_ms === null ? NaN : (values[indexAt(window.times_ms, at_ms, window.gap_ms)] ?? NaN);
     if (at_ms === null) {
-      this.value.update(reading, (value) => formatted(metric.unit, value, limit).main, freshness, rest);
+      this.value.update(
+        reading,
+        (value) => formatted(metric.unit, value, limit).main,
+        freshness,
+        rest,
+      );
     } else {
-      this.value.showPast(Number.isNaN(past) ? null : formatted(metric.unit, past, limit).main, rest);
+      this.value.showPast(
+        Number.isNaN(past) ? null : formatted(metric.unit, past, limit).main,
+        rest,
+      );
     }
     this.limit = limitLineOf(metric, gpu) ?? this.limit;
     const shown = at_ms === null ? (valueOf(reading) ?? NaN) : past;
-    const near = this.limit !== null && shown * 100 >= this.limit.value * (metric.near_percent ?? Infinity);
+    const near =
+      this.limit !== null && shown * 100 >= this.limit.value * (metric.near_percent ?? Infinity);
     setAttribute(this.value.element, 'data-near-limit', near ? '' : null);
     if (metric.unit.bounded) {
       // The style sheet may show it as a bar behind the number.

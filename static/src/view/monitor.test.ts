@@ -107,7 +107,9 @@ it('asks for as many samples as are wanted', () => {
 it('says why there is no connection', async () => {
   socket.onclose?.(new CloseEvent('close'));
   await vi.advanceTimersByTimeAsync(50);
-  expect(host.querySelector('[data-testid="gpumon-notice"]')?.textContent).toBe('The way is missingInstall it.');
+  expect(host.querySelector('[data-testid="gpumon-notice"]')?.textContent).toBe(
+    'The way is missingInstall it.',
+  );
 });
 
 it('disposes everything', () => {

@@ -8,7 +8,9 @@ import type { NotebookHost } from './notebook-host';
 export class OomNote {
   readonly element = h('div', { class: 'gpumon-oom', 'data-testid': 'gpumon-oom', role: 'status' });
   private readonly text = h('span');
-  private readonly holders = h('ul', { 'aria-label': trans.__('Processes that hold memory of this GPU') });
+  private readonly holders = h('ul', {
+    'aria-label': trans.__('Processes that hold memory of this GPU'),
+  });
   private readonly lead = h('div', {}, trans.__('Held by'), this.holders);
   private readonly notes = h('div');
   private readonly rows = new KeyedRows(

@@ -4,7 +4,17 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Store } from '../model/store';
 import '../testing/dialog';
 import { details } from '../testing/details';
-import { GIB, gpu, hello, inventory, migDevice, NOW, process, sample, throttled } from '../testing/frames';
+import {
+  GIB,
+  gpu,
+  hello,
+  inventory,
+  migDevice,
+  NOW,
+  process,
+  sample,
+  throttled,
+} from '../testing/frames';
 import type { Event, GpuSample } from '../wire';
 import { Overview } from './overview';
 
@@ -82,8 +92,12 @@ describe('a reading', () => {
   it('near its limit has a color, from the same share on as in a terminal', () => {
     const nearIn = (...gpus: GpuSample[]): (string | undefined)[] => {
       show(...gpus);
-      const near = [...overview.element.querySelectorAll<HTMLElement>('.gpumon-cell [data-near-limit]')];
-      return near.map((value) => value.querySelector<HTMLElement>('[data-reading]')?.dataset.reading);
+      const near = [
+        ...overview.element.querySelectorAll<HTMLElement>('.gpumon-cell [data-near-limit]'),
+      ];
+      return near.map(
+        (value) => value.querySelector<HTMLElement>('[data-reading]')?.dataset.reading,
+      );
     };
     const of = (used: number, watts: number, celsius: number): GpuSample =>
       gpu(0, {
@@ -92,11 +106,19 @@ describe('a reading', () => {
         temperature: { ...gpu(0).temperature, gpu_celsius: celsius },
       });
     expect(nearIn(of(111, 629, 80))).toEqual([]);
-    expect(nearIn(of(112, 630, 81))).toEqual(['memory.used_bytes', 'power.draw_watts', 'temperature.gpu_celsius']);
+    expect(nearIn(of(112, 630, 81))).toEqual([
+      'memory.used_bytes',
+      'power.draw_watts',
+      'temperature.gpu_celsius',
+    ]);
   });
 
   it('that is old says when it was read', () => {
-    show(gpu(0, { temperature: { ...gpu(0).temperature, gpu_celsius: { value: 64, at_ms: NOW - 120_000 } } }));
+    show(
+      gpu(0, {
+        temperature: { ...gpu(0).temperature, gpu_celsius: { value: 64, at_ms: NOW - 120_000 } },
+      }),
+    );
     const value = find('[data-metric="temperature"] .gpumon-value');
     expect(value.hasAttribute('data-stale')).toBe(true);
     expect(value.title.replaceAll('\u00a0', ' ')).toBe('read 2 min ago');
@@ -111,9 +133,13 @@ describe('a GPU', () => {
     expect([...overview.element.querySelectorAll('[data-gpu-index]')]).toEqual(cards);
     const lost = find('[data-gpu-index="1"]');
     expect(lost.dataset.gpuHealth).toBe('lost');
-    expect(lost.querySelector('[data-testid="gpumon-gpu-state"]')?.textContent).toMatch(/^lost since \d\d:\d\d:\d\d$/);
+    expect(lost.querySelector('[data-testid="gpumon-gpu-state"]')?.textContent).toMatch(
+      /^lost since \d\d:\d\d:\d\d$/,
+    );
     lost.querySelector<HTMLElement>('.gpumon-toggle')?.click();
-    expect(lost.querySelector('.gpumon-alert')?.textContent).toMatch(/lost since \d\d:\d\d:\d\d.*reboot/);
+    expect(lost.querySelector('.gpumon-alert')?.textContent).toMatch(
+      /lost since \d\d:\d\d:\d\d.*reboot/,
+    );
     expect(find('[role="status"]').textContent).toContain('GPU 1: lost');
   });
 
@@ -132,7 +158,9 @@ describe('a GPU', () => {
 
   it('says what is the matter, the worst first, by shape and by word, and since when', () => {
     show(gpu(0, { conditions: [throttled('warning'), throttled('critical', NOW - 120_000)] }));
-    expect(text('[data-testid="gpumon-gpu-state"]')).toBe('hardware thermal slowdown, check the cooling');
+    expect(text('[data-testid="gpumon-gpu-state"]')).toBe(
+      'hardware thermal slowdown, check the cooling',
+    );
     find('.gpumon-toggle').click();
     const lines = [...overview.element.querySelectorAll<HTMLElement>('.gpumon-alert')];
     expect(lines.map((line) => line.dataset.level)).toEqual(['critical', 'warning']);
@@ -165,7 +193,9 @@ describe('a GPU', () => {
   });
 
   it('has its details on demand, and names what its board does not have', async () => {
-    store.apply(hello({ inventory: inventory(1), sample: sample(NOW, [gpu(0)]), details: [details(0)] }));
+    store.apply(
+      hello({ inventory: inventory(1), sample: sample(NOW, [gpu(0)]), details: [details(0)] }),
+    );
     overview.render();
     find('.gpumon-toggle').click();
     await vi.dynamicImportSettled();
@@ -209,7 +239,9 @@ describe('a GPU', () => {
 describe('processes', () => {
   it('with hostile names are text, and cannot reorder or hide what stands beside them', () => {
     const name = '<img src=x onerror=alert(1)>\u202etxt.exe\u0007';
-    show(gpu(0, { processes: [process(7, { name, command: `${name} --evil`, user: '<b>root</b>' })] }));
+    show(
+      gpu(0, { processes: [process(7, { name, command: `${name} --evil`, user: '<b>root</b>' })] }),
+    );
     const row = find('[data-pid="7"]');
     expect(row.querySelector('img, b, script')).toBeNull();
     const shown = row.querySelector('[data-testid="gpumon-process-name"]');
@@ -225,7 +257,9 @@ describe('processes', () => {
   it('have their host memory, and its age', () => {
     const elsewhere = process(8, { host_memory_bytes: { absent: 'not_in_proc' } });
     show(gpu(0, { processes: [process(7), elsewhere] }));
-    const cells = [7, 8].map((pid) => find(`[data-pid="${pid}"] [data-reading="process.host_memory_bytes"]`));
+    const cells = [7, 8].map((pid) =>
+      find(`[data-pid="${pid}"] [data-reading="process.host_memory_bytes"]`),
+    );
     expect(cells.map((cell) => cell.textContent)).toEqual(['3.0\u00a0GiB', '–']);
     expect(find('[data-pid="7"] .gpumon-narrow').title).toContain('host memory 3.0');
     expect(cells.map((cell) => cell.parentElement?.title)).toEqual([
@@ -237,7 +271,10 @@ describe('processes', () => {
   it('say their user and age, and their command line on demand', () => {
     const worker = process(8, {
       name: 'worker',
-      owner: { parents: [], notebook: { kernel_id: 'k9', path: { absent: 'unknown' }, kernel_pid: 7 } },
+      owner: {
+        parents: [],
+        notebook: { kernel_id: 'k9', path: { absent: 'unknown' }, kernel_pid: 7 },
+      },
     });
     show(
       gpu(0, { processes: [{ ...worker, pid: 7, name: 'ipykernel' }, worker] }),
@@ -254,27 +291,41 @@ describe('processes', () => {
       expect.stringMatching(/\npython3 train.py\n\+ worker \(PID 8\)$/),
     ]);
     overview.render();
-    expect(find('[data-pid="7"] [data-testid="gpumon-process-name"]').getAttribute('aria-expanded')).toBe('true');
+    expect(
+      find('[data-pid="7"] [data-testid="gpumon-process-name"]').getAttribute('aria-expanded'),
+    ).toBe('true');
   });
 
   it('in great number are listed on demand', () => {
-    show(gpu(0, { processes: Array.from({ length: 30 }, (_, i) => process(i + 1, { started_ms: i })) }));
+    show(
+      gpu(0, {
+        processes: Array.from({ length: 30 }, (_, i) => process(i + 1, { started_ms: i })),
+      }),
+    );
     expect(overview.element.querySelectorAll('[data-pid]')).toHaveLength(24);
-    [...overview.element.querySelectorAll('button')].find(({ textContent }) => textContent === 'Show all 30')?.click();
+    [...overview.element.querySelectorAll('button')]
+      .find(({ textContent }) => textContent === 'Show all 30')
+      ?.click();
     expect(overview.element.querySelectorAll('[data-pid]')).toHaveLength(30);
   });
 
   it('that are not listed are counted under the same columns', () => {
     show(gpu(0, { processes: [process(1)], processes_omitted: 12 }));
-    const columns = overview.element.querySelectorAll('[aria-label="Processes"] .gpumon-part:not([hidden]) th').length;
-    const cells = [...(find('.gpumon-unreadable').parentElement?.children ?? [])] as HTMLTableCellElement[];
+    const columns = overview.element.querySelectorAll(
+      '[aria-label="Processes"] .gpumon-part:not([hidden]) th',
+    ).length;
+    const cells = [
+      ...(find('.gpumon-unreadable').parentElement?.children ?? []),
+    ] as HTMLTableCellElement[];
     expect(cells.reduce((sum, { colSpan }) => sum + colSpan, 0)).toBe(columns);
   });
 
   it('of other namespaces are noted as invisible', () => {
     show(gpu(0, { processes: [], unlisted_memory_bytes: 1.1 * 2 ** 30 }));
     const text = find('.gpumon-unreadable').textContent;
-    expect(text.replace(/\s/g, ' ')).toBe('processes of other namespaces are not visible: 1.10 GiB in use');
+    expect(text.replace(/\s/g, ' ')).toBe(
+      'processes of other namespaces are not visible: 1.10 GiB in use',
+    );
   });
 
   it('keep their rows while they run', () => {
@@ -288,15 +339,20 @@ describe('processes', () => {
 
 describe('notebooks', () => {
   const of = (kernel_id: string, pid: number) =>
-    process(pid, { owner: { parents: [], notebook: { kernel_id, path: 'work/old.ipynb', kernel_pid: 7 } } });
+    process(pid, {
+      owner: { parents: [], notebook: { kernel_id, path: 'work/old.ipynb', kernel_pid: 7 } },
+    });
 
   it('stand above everything else, each with all that its kernel started', () => {
     show(gpu(0, { processes: [of('k1', 7), of('k1', 8), process(9)] }));
-    const rows = (table: string) => overview.element.querySelectorAll(`[data-testid="${table}"] tbody tr`);
-    expect([rows('gpumon-notebook-table').length, rows('gpumon-process-table').length]).toEqual([1, 1]);
-    expect([...overview.element.querySelectorAll('h2')].map((heading) => heading.textContent)).toContain(
-      'Other processes',
-    );
+    const rows = (table: string) =>
+      overview.element.querySelectorAll(`[data-testid="${table}"] tbody tr`);
+    expect([rows('gpumon-notebook-table').length, rows('gpumon-process-table').length]).toEqual([
+      1, 1,
+    ]);
+    expect(
+      [...overview.element.querySelectorAll('h2')].map((heading) => heading.textContent),
+    ).toContain('Other processes');
     expect(text('[data-pid="7"]')).toContain('1 child process');
     show(gpu(0, { processes: [process(9)] }));
     expect(text('.gpumon-part:not([hidden]) h2')).toBe('Processes');
@@ -341,7 +397,9 @@ describe('notebooks', () => {
       expect(button.textContent).toBe(name);
       expect(button.title).toContain(`Go to ${name} (PID ${pid})`);
     }
-    const parts = [...overview.element.querySelectorAll<HTMLElement>('.gpumon-bar-part')].map(({ title }) => title);
+    const parts = [...overview.element.querySelectorAll<HTMLElement>('.gpumon-bar-part')].map(
+      ({ title }) => title,
+    );
     expect(parts.map((title) => title.split(':')[0])).toEqual(
       expect.arrayContaining(['first/train.ipynb', 'second/train.ipynb']),
     );
@@ -351,10 +409,14 @@ describe('notebooks', () => {
     paths.set('k2', 'work/console-1-0d7c4dcc-22a5-44e5-a5b3-b2a0f5f3ae9c');
     show(gpu(0, { processes: [of('k1', 7), of('k2', 8), process(9)] }));
     const names = (table: string): (string | null)[] =>
-      [...find(`[data-testid="gpumon-${table}-table"]`).querySelectorAll('.gpumon-process-name')].map(
-        ({ textContent }) => textContent,
-      );
-    expect(['notebook', 'console', 'process'].map(names)).toEqual([['new.ipynb'], ['Console 1'], ['python3']]);
+      [
+        ...find(`[data-testid="gpumon-${table}-table"]`).querySelectorAll('.gpumon-process-name'),
+      ].map(({ textContent }) => textContent);
+    expect(['notebook', 'console', 'process'].map(names)).toEqual([
+      ['new.ipynb'],
+      ['Console 1'],
+      ['python3'],
+    ]);
     find('[data-pid="8"] .gpumon-process-name').click();
     expect(notebooks.open).toHaveBeenCalledWith('k2');
   });
@@ -372,11 +434,15 @@ describe('what happened', () => {
   };
 
   function lines(): string[] {
-    return [...overview.element.querySelectorAll('.gpumon-event-text')].map((line) => line.textContent);
+    return [...overview.element.querySelectorAll('.gpumon-event-text')].map(
+      (line) => line.textContent,
+    );
   }
 
   function button(label: RegExp): HTMLElement {
-    const found = [...overview.element.querySelectorAll('button')].find((one) => label.test(one.textContent));
+    const found = [...overview.element.querySelectorAll('button')].find((one) =>
+      label.test(one.textContent),
+    );
     if (found === undefined) {
       throw new Error(`no button says ${label}`);
     }
@@ -387,7 +453,10 @@ describe('what happened', () => {
     store.apply(hello({ events: [{ at_ms: NOW - 5, gpu: null, what: 'mig_changed' }] }));
     store.apply({ type: 'event', at_ms: NOW, gpu: { index: 1, uuid: 'GPU-1' }, what: 'gpu_lost' });
     overview.render();
-    expect(lines()).toEqual(['Critical: GPU lost (fallen off the bus)', 'Notice: MIG configuration changed']);
+    expect(lines()).toEqual([
+      'Critical: GPU lost (fallen off the bus)',
+      'Notice: MIG configuration changed',
+    ]);
     expect(text('.gpumon-event-gpu')).toBe('GPU 1');
     expect(find('.gpumon-event-time').getAttribute('datetime')).toBe(new Date(NOW).toISOString());
   });
@@ -403,7 +472,11 @@ describe('what happened', () => {
   });
 
   it('is short until all of it is asked for', () => {
-    const events = Array.from({ length: 9 }, (_, i): Event => ({ at_ms: NOW + i, gpu: null, what: 'mig_changed' }));
+    const events = Array.from({ length: 9 }, (_, i): Event => ({
+      at_ms: NOW + i,
+      gpu: null,
+      what: 'mig_changed',
+    }));
     store.apply(hello({ events }));
     overview.render();
     expect(lines()).toHaveLength(5);
@@ -436,7 +509,12 @@ describe('the view', () => {
 
   it('shows around once there is something to see, and only what can be seen', async () => {
     vi.useRealTimers();
-    const options = { title: '', invalidate: () => shown.render(), onRetry: vi.fn(), onOpenGpu: vi.fn() };
+    const options = {
+      title: '',
+      invalidate: () => shown.render(),
+      onRetry: vi.fn(),
+      onOpenGpu: vi.fn(),
+    };
     const shown: Overview = new Overview(store, options);
     const titles = async (): Promise<string | undefined> => {
       await vi.waitFor(() => expect(shown.element.querySelector('.gpumon-tour')).not.toBeNull());
@@ -467,7 +545,12 @@ describe('the view', () => {
 
   it("gives the collector's reason", () => {
     show(gpu(0));
-    store.apply({ type: 'collector', state: 'restarting', since_ms: NOW, message: 'it was killed by signal 9' });
+    store.apply({
+      type: 'collector',
+      state: 'restarting',
+      since_ms: NOW,
+      message: 'it was killed by signal 9',
+    });
     overview.render();
     expect(overview.element.dataset.gpumonState).toBe('collector-restarting');
     expect(text('[data-testid="gpumon-notice"]')).toContain('It was killed by signal 9');

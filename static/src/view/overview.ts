@@ -51,7 +51,12 @@ export class Overview extends StoreView {
     protected override readonly options: OverviewOptions & ViewContext,
     runner: Runner | null = null,
   ) {
-    super(h('div', { class: 'gpumon', tabindex: '-1', 'data-testid': 'gpumon' }), store, options, '100px');
+    super(
+      h('div', { class: 'gpumon', tabindex: '-1', 'data-testid': 'gpumon' }),
+      store,
+      options,
+      '100px',
+    );
     this.spanMin = options.spanMinutes ?? 2;
     this.runs = runner === null ? null : new RunEntry(store, runner, options.invalidate);
     this.header = new Header({
@@ -64,7 +69,11 @@ export class Overview extends StoreView {
       },
     });
     this.list = new GpuList(`gpumon-${(overviews += 1)}`, this.cursor, this.screen, options);
-    this.holders = new HolderTable(options.invalidate, (row) => this.list.highlight(row), options.notebooks);
+    this.holders = new HolderTable(
+      options.invalidate,
+      (row) => this.list.highlight(row),
+      options.notebooks,
+    );
     this.events = new EventList(options.invalidate);
     this.tour = new TourEntry(this.element, () => this.tourTargets(), options.tour === true);
     this.element.append(

@@ -46,7 +46,9 @@ function times(matrix: Matrix, [a, b, c]: Vector): Vector {
 
 function linear(hex: string): Vector {
   const parts = [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16) / 255);
-  return parts.map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4)) as Vector;
+  return parts.map((part) =>
+    part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4,
+  ) as Vector;
 }
 
 function luminance(hex: string): number {
@@ -54,7 +56,10 @@ function luminance(hex: string): number {
 }
 
 function contrast(a: string, b: string): number {
-  const [light, dark] = [luminance(a), luminance(b)].sort((one, other) => other - one) as [number, number];
+  const [light, dark] = [luminance(a), luminance(b)].sort((one, other) => other - one) as [
+    number,
+    number,
+  ];
   return (light + 0.05) / (dark + 0.05);
 }
 
@@ -83,7 +88,8 @@ function distance([l1, a1, b1]: Vector, [l2, a2, b2]: Vector): number {
   const turn = ((h2 - h1 + 540) % 360) - 180;
   const h = h1 + turn / 2;
   const c = (c1 + c2) / 2;
-  const t = 1 - 0.17 * cos(h - 30) + 0.24 * cos(2 * h) + 0.32 * cos(3 * h + 6) - 0.2 * cos(4 * h - 63);
+  const t =
+    1 - 0.17 * cos(h - 30) + 0.24 * cos(2 * h) + 0.32 * cos(3 * h + 6) - 0.2 * cos(4 * h - 63);
   const l = ((l1 + l2) / 2 - 50) ** 2;
   const lightness = (l2 - l1) / (1 + (0.015 * l) / Math.sqrt(20 + l));
   const chroma = (c2 - c1) / (1 + 0.045 * c);
@@ -123,13 +129,19 @@ describe.each(themes)('the colors of programs and GPUs, $name', ({ rules, backgr
       const letters = color(rules, `on-process-${i}`) ?? color(rules, 'on-process') ?? '';
       expect(contrast(letters, one), `${letters} on ${one}`).toBeGreaterThan(4.5);
       // Bars of values that are out of date have no colors.
-      expect(contrast(grayOf(letters), grayOf(one)), `${letters} on ${one} in gray`).toBeGreaterThan(4.5);
+      expect(
+        contrast(grayOf(letters), grayOf(one)),
+        `${letters} on ${one} in gray`,
+      ).toBeGreaterThan(4.5);
     }
   });
 });
 
 it('the thirteenth has a dash, and 64 have what tells all of them apart', () => {
-  const looks = Array.from({ length: 64 }, (_, i) => `${i % COLORS} ${dashOf(i).dash?.join() ?? ''}`);
+  const looks = Array.from(
+    { length: 64 },
+    (_, i) => `${i % COLORS} ${dashOf(i).dash?.join() ?? ''}`,
+  );
   expect(dashOf(COLORS - 1)).toEqual({});
   expect(new Set(looks).size).toBe(64);
 });

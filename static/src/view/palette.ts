@@ -17,17 +17,27 @@ export interface Palette extends ChartStyle {
 }
 
 /** What tells numbers with the same color apart, round after round: strokes and gaps of lines, and angles of stripes. */
-const DASHES: readonly (readonly number[] | undefined)[] = [undefined, [7, 3], [2, 3], [7, 3, 2, 3], [12, 4], [2, 6]];
+const DASHES: readonly (readonly number[] | undefined)[] = [
+  undefined,
+  [7, 3],
+  [2, 3],
+  [7, 3, 2, 3],
+  [12, 4],
+  [2, 6],
+];
 const STRIPES_DEG = [0, 135, 45, 90, 180, 112];
 
 /** A color by its name or number. */
 export function colorOf(palette: Palette, color: Color): string {
-  return typeof color === 'number' ? (palette.slots[color % COLORS] ?? palette.text) : palette.lines[color];
+  return typeof color === 'number'
+    ? (palette.slots[color % COLORS] ?? palette.text)
+    : palette.lines[color];
 }
 
 /** How a line of a color is drawn besides. */
 export function dashOf(color: Color): { dash?: readonly number[] } {
-  const dash = typeof color === 'number' ? DASHES[Math.floor(color / COLORS) % DASHES.length] : undefined;
+  const dash =
+    typeof color === 'number' ? DASHES[Math.floor(color / COLORS) % DASHES.length] : undefined;
   return dash === undefined ? {} : { dash };
 }
 
@@ -37,7 +47,11 @@ export function setPaint(element: HTMLElement, paint: number | string): void {
   setAttribute(element, 'data-paint', isColor ? 'color' : paint);
   setStripes(element, isColor ? paint : 'text');
   for (const part of ['process', 'on-process', 'stripe']) {
-    setStyle(element, `--_${part}`, isColor ? `var(--gpumon-${part}-${paint % COLORS},var(--gpumon-${part}))` : '');
+    setStyle(
+      element,
+      `--_${part}`,
+      isColor ? `var(--gpumon-${part}-${paint % COLORS},var(--gpumon-${part}))` : '',
+    );
   }
 }
 

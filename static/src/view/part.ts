@@ -9,11 +9,17 @@ export async function part<T>(loading: Promise<T>): Promise<T> {
     return await loading;
   } catch (error) {
     console.error('gpumon: a part of it cannot be loaded', error);
-    throw new Error(trans.__('This part of gpumon cannot be loaded. Reload the page.'), { cause: error });
+    throw new Error(trans.__('This part of gpumon cannot be loaded. Reload the page.'), {
+      cause: error,
+    });
   }
 }
 
 /** Says in its place why such a part is missing. */
 export function failedPart(error: unknown): HTMLElement {
-  return h('p', { class: 'gpumon-empty', role: 'alert' }, error instanceof Error ? error.message : String(error));
+  return h(
+    'p',
+    { class: 'gpumon-empty', role: 'alert' },
+    error instanceof Error ? error.message : String(error),
+  );
 }

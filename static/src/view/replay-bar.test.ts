@@ -3,7 +3,13 @@ import { describe, expect, it, vi } from 'vitest';
 import type { Request } from '../model/request';
 import { ReplayBar } from './replay-bar';
 
-const PLAYBACK = { from_ms: 1_700_000_000_000, to_ms: 1_700_000_060_000, speed: 10, paused: false, ended: false };
+const PLAYBACK = {
+  from_ms: 1_700_000_000_000,
+  to_ms: 1_700_000_060_000,
+  speed: 10,
+  paused: false,
+  ended: false,
+};
 
 function shown(playback: Partial<typeof PLAYBACK> = {}, response = new Response('{}')) {
   const request = vi.fn<Request>(() => Promise.resolve(response));
@@ -57,7 +63,10 @@ describe('the controls of a recording', () => {
     slider.value = String(PLAYBACK.from_ms + 5000);
     slider.dispatchEvent(new Event('change'));
     expect(sent(request)).toEqual({ at_ms: PLAYBACK.from_ms + 5000 });
-    const refused = shown({}, new Response('only the user who started this server\n', { status: 403 }));
+    const refused = shown(
+      {},
+      new Response('only the user who started this server\n', { status: 403 }),
+    );
     refused.button.click();
     await vi.waitFor(() => expect(refused.refusal.textContent).toContain('only the user'));
   });

@@ -14,7 +14,10 @@ type Order = { paused: boolean } | { speed: number } | { at_ms: number };
 
 export class ReplayBar {
   private readonly pause: HTMLButtonElement;
-  private readonly speed = h('select', { class: 'gpumon-chip', 'aria-label': trans.__('Playback speed') });
+  private readonly speed = h('select', {
+    class: 'gpumon-chip',
+    'aria-label': trans.__('Playback speed'),
+  });
   private readonly slider = h('input', {
     type: 'range',
     class: 'gpumon-replay-slider',
@@ -34,7 +37,10 @@ export class ReplayBar {
         void this.send({ paused: !(playback.paused || playback.ended) });
       }
     });
-    this.speed.addEventListener('change', () => void this.send({ speed: Number(this.speed.value) }));
+    this.speed.addEventListener(
+      'change',
+      () => void this.send({ speed: Number(this.speed.value) }),
+    );
     this.slider.addEventListener('input', () => {
       this.dragging = true;
       this.showTime(Number(this.slider.value));
@@ -45,7 +51,12 @@ export class ReplayBar {
     });
     this.element = h(
       'div',
-      { class: 'gpumon-replay', role: 'group', 'aria-label': trans.__('Recording'), 'data-testid': 'gpumon-replay' },
+      {
+        class: 'gpumon-replay',
+        role: 'group',
+        'aria-label': trans.__('Recording'),
+        'data-testid': 'gpumon-replay',
+      },
       this.pause,
       this.speed,
       this.slider,
@@ -62,7 +73,11 @@ export class ReplayBar {
     const { from_ms, to_ms, speed } = playback;
     setText(
       this.pause,
-      playback.ended ? trans.__('Restart') : playback.paused ? trans.__('Resume') : trans.__('Pause'),
+      playback.ended
+        ? trans.__('Restart')
+        : playback.paused
+          ? trans.__('Resume')
+          : trans.__('Pause'),
     );
     const speeds = [...new Set([...SPEEDS, speed])].sort((a, b) => a - b);
     if (this.speed.length !== speeds.length) {

@@ -7,7 +7,11 @@ import { runBands } from './run-bands';
 
 const palette = { levels: { notice: 'blue' } } as Palette;
 
-function event(what: 'run_began' | 'run_step' | 'run_ended', after_ms: number, changes = {}): Event {
+function event(
+  what: 'run_began' | 'run_step' | 'run_ended',
+  after_ms: number,
+  changes = {},
+): Event {
   const run = { run: 'r1', kind: 'oom', title: 'fill', status: 'running', ...changes } as const;
   return { what, at_ms: NOW + after_ms, gpu: { index: 1, uuid: null }, ...run };
 }

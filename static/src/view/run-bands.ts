@@ -9,12 +9,19 @@ import type { Palette } from './palette';
 const SAME_MS = 1000;
 
 /** By GPU. What goes on has no end yet; what began before anything is known has no beginning. */
-export function runBands(events: readonly Event[], palette: Palette, now_ms: number): Map<number, Band[]> {
+export function runBands(
+  events: readonly Event[],
+  palette: Palette,
+  now_ms: number,
+): Map<number, Band[]> {
   const byGpu = new Map<number, Band[]>();
   const open = new Map<string, Band>();
   for (const event of events) {
     const gpu = event.gpu?.index;
-    if (gpu === undefined || (event.what !== 'run_began' && event.what !== 'run_step' && event.what !== 'run_ended')) {
+    if (
+      gpu === undefined ||
+      (event.what !== 'run_began' && event.what !== 'run_step' && event.what !== 'run_ended')
+    ) {
       continue;
     }
     const { at_ms, run, step, title, what } = event;

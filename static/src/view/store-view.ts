@@ -96,7 +96,11 @@ export abstract class StoreView implements View {
   ): Head {
     const { store, options } = this;
     const status = statusOf(store, Date.now());
-    const notice = noticeOf(store, status, options.connectingMessage ?? trans.__('Waiting for gpumon.'));
+    const notice = noticeOf(
+      store,
+      status,
+      options.connectingMessage ?? trans.__('Waiting for gpumon.'),
+    );
     setAttribute(this.element, 'data-gpumon-state', status.state);
     setAttribute(this.element, 'data-layout', this.wide ? 'wide' : 'compact');
     const { at_ms } = this.cursor;
@@ -104,7 +108,14 @@ export abstract class StoreView implements View {
     const { timeline, gap_ms } = at_ms === null ? store : this.seen;
     const moment = { at_ms: at_ms ?? store.clock.now(), isPast: at_ms !== null, timeline, gap_ms };
     setAttribute(this.element, 'data-past', moment.isPast ? '' : null);
-    this.header.update(store, status, gpus.length === 0 ? [] : summaryOf(gpus, moment), spanMin, at_ms, paused);
+    this.header.update(
+      store,
+      status,
+      gpus.length === 0 ? [] : summaryOf(gpus, moment),
+      spanMin,
+      at_ms,
+      paused,
+    );
     this.notice.update(notice, status.level);
     return { status, notice };
   }

@@ -5,7 +5,9 @@ import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
-const SHEETS = new Map(readdirSync(join(HERE, 'style')).map((name) => [name, textOf(`style/${name}`)]));
+const SHEETS = new Map(
+  readdirSync(join(HERE, 'style')).map((name) => [name, textOf(`style/${name}`)]),
+);
 /** The sheets that are loaded with a part of the view, and the code of that part. */
 const PARTS = {
   'details.css': /^view\/(details|mig-list)\.ts$/,
@@ -32,7 +34,9 @@ function classesIn(sheet: string): string[] {
 /** The classes whose place among others a sheet decides, whatever they stand in. */
 function laidOut(sheet: string): string[] {
   const rules = sheet.matchAll(/^(?:\.gpumon )?\.(gpumon-[a-z-]+) \{([^}]*)\}/gm);
-  return [...rules].flatMap(([, name = '', body = '']) => (/^\s*display:/m.test(body) ? [name] : []));
+  return [...rules].flatMap(([, name = '', body = '']) =>
+    /^\s*display:/m.test(body) ? [name] : [],
+  );
 }
 
 /** The files that have an element of this class. */
@@ -61,7 +65,10 @@ it('every rule that reaches JupyterLab is scoped', () => {
     // Each selector must start with an element of gpumon.
     expect(
       selectors.filter(
-        (selector) => !/^(?::where\(\[dir='rtl'\]\) )?(?::where\(\.gpumon\) |[a-z]*\.gpumon(?![a-z]))/.test(selector),
+        (selector) =>
+          !/^(?::where\(\[dir='rtl'\]\) )?(?::where\(\.gpumon\) |[a-z]*\.gpumon(?![a-z]))/.test(
+            selector,
+          ),
       ),
       name,
     ).toEqual([]);
@@ -70,7 +77,9 @@ it('every rule that reaches JupyterLab is scoped', () => {
 
 it('styles outside of views reach nothing within views', () => {
   for (const name of OUTSIDE) {
-    const others = new Set([...SHEETS].flatMap(([other, sheet]) => (other === name ? [] : classesIn(sheet))));
+    const others = new Set(
+      [...SHEETS].flatMap(([other, sheet]) => (other === name ? [] : classesIn(sheet))),
+    );
     expect(
       classesIn(SHEETS.get(name) ?? '').filter((one) => others.has(one)),
       name,
@@ -90,7 +99,9 @@ it('every class of the style sheets is used', () => {
 
 it('what is styled with a part of the view is in that part alone', () => {
   for (const [part, files] of Object.entries(PARTS)) {
-    const others = new Set([...SHEETS].flatMap(([name, sheet]) => (name === part ? [] : classesIn(sheet))));
+    const others = new Set(
+      [...SHEETS].flatMap(([name, sheet]) => (name === part ? [] : classesIn(sheet))),
+    );
     const own = classesIn(SHEETS.get(part) ?? '').filter((name) => !others.has(name));
     expect(own.length).toBeGreaterThan(3);
     expect(own.filter((name) => usersOf(name).some((file) => !files.test(file)))).toEqual([]);
@@ -99,8 +110,13 @@ it('what is styled with a part of the view is in that part alone', () => {
 
 it('a button in the status is as tall as its text', () => {
   const px = (sheet: string, selector: string, property: string): number =>
-    Number(new RegExp(`(?:^|\\n)${selector} \\{[^}]*\\s${property}: (-?\\d+)px`).exec(SHEETS.get(sheet) ?? '')?.[1]);
-  const around = px('base.css', '\\.gpumon button', 'padding') + px('base.css', '\\.gpumon button', 'border');
+    Number(
+      new RegExp(`(?:^|\\n)${selector} \\{[^}]*\\s${property}: (-?\\d+)px`).exec(
+        SHEETS.get(sheet) ?? '',
+      )?.[1],
+    );
+  const around =
+    px('base.css', '\\.gpumon button', 'padding') + px('base.css', '\\.gpumon button', 'border');
   expect(px('head.css', '\\.gpumon-status > \\.gpumon-retry', 'margin-block')).toBe(-around);
 });
 
@@ -132,17 +148,25 @@ function contrast(text: string, back: string, opacity: number): number {
 
 it('outdated values can be read', () => {
   expect(THEMES).toHaveLength(2);
-  const rules = [...SHEETS.values()].flatMap((sheet) => [...sheet.matchAll(/([^{}]*)\{([^{}]*)\}/g)]);
-  const outdated = rules.filter(([, selector = '']) => /outdated|stale|reconnecting/.test(selector));
+  const rules = [...SHEETS.values()].flatMap((sheet) => [
+    ...sheet.matchAll(/([^{}]*)\{([^{}]*)\}/g),
+  ]);
+  const outdated = rules.filter(([, selector = '']) =>
+    /outdated|stale|reconnecting/.test(selector),
+  );
   expect(outdated.length).toBeGreaterThan(0);
   for (const [, selector = '', body = ''] of outdated) {
     const opacity = Number(/opacity: ([\d.]+)/.exec(body)?.[1] ?? 1);
     for (const theme of THEMES) {
-      const color = (name: string): string => new RegExp(`--gpumon-${name}: (#[0-9a-f]{6})`).exec(theme)?.[1] ?? '';
+      const color = (name: string): string =>
+        new RegExp(`--gpumon-${name}: (#[0-9a-f]{6})`).exec(theme)?.[1] ?? '';
       const red = luminance(rgbOf(color('card'))) > 0.5 ? RED.light : RED.dark;
       for (const text of [color('text'), color('muted'), red]) {
         for (const back of [color('card'), color('background')]) {
-          expect(contrast(text, back, opacity), `${selector.trim()} ${text} on ${back}`).toBeGreaterThan(4.5);
+          expect(
+            contrast(text, back, opacity),
+            `${selector.trim()} ${text} on ${back}`,
+          ).toBeGreaterThan(4.5);
         }
       }
     }

@@ -12,7 +12,12 @@ const root = document.createElement('div');
 /** Things to point at, of which the charts cannot be opened here. */
 function targets(): TourTargets {
   const [gpus, holders, benchmarks] = [1, 2, 3].map(() => document.createElement('section'));
-  return { gpus: gpus ?? null, holders: holders ?? null, charts: null, benchmarks: benchmarks ?? null };
+  return {
+    gpus: gpus ?? null,
+    holders: holders ?? null,
+    charts: null,
+    benchmarks: benchmarks ?? null,
+  };
 }
 
 function shown(): [string | undefined, string | undefined] {
@@ -21,7 +26,9 @@ function shown(): [string | undefined, string | undefined] {
 }
 
 function press(key: string): void {
-  document.activeElement?.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }));
+  document.activeElement?.dispatchEvent(
+    new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }),
+  );
 }
 
 /** Whether it is, as soon as there is something to point at. */

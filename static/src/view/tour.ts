@@ -27,12 +27,16 @@ export function tourSteps({ gpus, holders, charts, benchmarks }: TourTargets): T
     [
       gpus,
       trans.__('Your GPUs'),
-      trans.__('Utilization, memory by process, power and temperature. Open a GPU to see its charts and details.'),
+      trans.__(
+        'Utilization, memory by process, power and temperature. Open a GPU to see its charts and details.',
+      ),
     ],
     [
       holders,
       trans.__('Who holds memory'),
-      trans.__('Notebooks and programs on each GPU. The menu of a notebook opens, interrupts or shuts it down.'),
+      trans.__(
+        'Notebooks and programs on each GPU. The menu of a notebook opens, interrupts or shuts it down.',
+      ),
     ],
     [
       charts,
@@ -42,7 +46,9 @@ export function tourSteps({ gpus, holders, charts, benchmarks }: TourTargets): T
     [
       benchmarks,
       trans.__('Benchmarks'),
-      trans.__('Measure memory, matrix products and PCIe, and compare the results with the theoretical peak.'),
+      trans.__(
+        'Measure memory, matrix products and PCIe, and compare the results with the theoretical peak.',
+      ),
     ],
   ];
   return all.flatMap(([target, title, text]) =>
@@ -78,7 +84,11 @@ export class Tour {
   );
   readonly element = h(
     'dialog',
-    { class: 'gpumon-tour', 'aria-label': trans.__('Tour of the panel'), 'data-testid': 'gpumon-tour' },
+    {
+      class: 'gpumon-tour',
+      'aria-label': trans.__('Tour of the panel'),
+      'data-testid': 'gpumon-tour',
+    },
     this.frame,
     this.card,
   );
@@ -160,13 +170,19 @@ export class Tour {
     const gap = FRAME_PX + GAP_PX;
     const within = (value: number, size: number, space: number): number =>
       Math.max(EDGE_PX, Math.min(value, space - size - EDGE_PX));
-    const [left, above] = [within(target.left, width, innerWidth), within(top, height, innerHeight)];
+    const [left, above] = [
+      within(target.left, width, innerWidth),
+      within(top, height, innerHeight),
+    ];
     const places: [number, number][] = [
       [target.right + gap, above],
       [left, bottom + gap],
       [left, top - gap - height],
     ];
-    this.put(this.card, ...(places.find(([x, y]) => fits(x, y)) ?? [left, innerHeight - height - EDGE_PX]));
+    this.put(
+      this.card,
+      ...(places.find(([x, y]) => fits(x, y)) ?? [left, innerHeight - height - EDGE_PX]),
+    );
   }
 
   private put(element: HTMLElement, left: number, top: number): void {

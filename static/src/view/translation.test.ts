@@ -36,7 +36,11 @@ const DATA = [
   'copy (fp32)',
 ];
 const english = trans;
-const host = { pathOf: (id: string) => (id === 'k1' ? 'train.ipynb' : null), open: vi.fn(), openMenu: vi.fn() };
+const host = {
+  pathOf: (id: string) => (id === 'k1' ? 'train.ipynb' : null),
+  open: vi.fn(),
+  openMenu: vi.fn(),
+};
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -85,11 +89,15 @@ describe('in another language', () => {
 
   it('nor has it with all that can be opened', async () => {
     const overview = newOverview();
-    overview.element.querySelectorAll<HTMLElement>('.gpumon-toggle').forEach((button) => button.click());
+    overview.element
+      .querySelectorAll<HTMLElement>('.gpumon-toggle')
+      .forEach((button) => button.click());
     overview.render();
     await vi.dynamicImportSettled();
     overview.render();
-    for (const button of overview.element.querySelectorAll<HTMLElement>('button:not(.gpumon-toggle)')) {
+    for (const button of overview.element.querySelectorAll<HTMLElement>(
+      'button:not(.gpumon-toggle)',
+    )) {
       button.click();
     }
     overview.render();
@@ -149,15 +157,31 @@ describe('in another language', () => {
     const chip = new Chip(vi.fn());
     chip.update(sample(NOW, gpus()), 'k1');
     const note = new OomNote(host);
-    const error = { framework: 'PyTorch', total_bytes: null, free_bytes: null, gpu: 0, says_gpu: true };
-    const snapshot = { inventory: inventory(7), sample: sample(NOW, gpus()), kernelId: 'k1', pathOf: host.pathOf };
+    const error = {
+      framework: 'PyTorch',
+      total_bytes: null,
+      free_bytes: null,
+      gpu: 0,
+      says_gpu: true,
+    };
+    const snapshot = {
+      inventory: inventory(7),
+      sample: sample(NOW, gpus()),
+      kernelId: 'k1',
+      pathOf: host.pathOf,
+    };
     for (const asked_bytes of [90 * GIB, null]) {
-      const description = describeOom({ ...error, asked_bytes, unused_bytes: 99 * GIB, limit_bytes: GIB }, snapshot);
+      const description = describeOom(
+        { ...error, asked_bytes, unused_bytes: 99 * GIB, limit_bytes: GIB },
+        snapshot,
+      );
       expect(description?.holders.length).toBeGreaterThan(2);
       if (description !== null) {
         note.update(description);
       }
-      expect([line, last, before, chip, note].flatMap(({ element }) => untranslatedIn(element))).toEqual([]);
+      expect(
+        [line, last, before, chip, note].flatMap(({ element }) => untranslatedIn(element)),
+      ).toEqual([]);
     }
   });
 });

@@ -38,7 +38,12 @@ export class ReadingValue {
   }
 
   /** Shows a reading; `format` is given its value. */
-  update<T>(reading: Reading<T> | null, format: (value: T) => string, freshness: Freshness, rest = ''): void {
+  update<T>(
+    reading: Reading<T> | null,
+    format: (value: T) => string,
+    freshness: Freshness,
+    rest = '',
+  ): void {
     const value = valueOf(reading);
     if (reading === null || value === null) {
       const absence = absenceOf(reading);
@@ -51,7 +56,11 @@ export class ReadingValue {
     this.write(format(value), rest);
     setAttribute(this.element, 'data-absent', null);
     setAttribute(this.element, 'data-stale', stale ? '' : null);
-    setAttribute(this.element, 'title', at_ms === null ? null : trans.__('read %1 ago', duration(age_ms)));
+    setAttribute(
+      this.element,
+      'title',
+      at_ms === null ? null : trans.__('read %1 ago', duration(age_ms)),
+    );
     setText(this.screenReaderText, stale ? ` (${trans.__('stale')})` : '');
   }
 

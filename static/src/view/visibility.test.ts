@@ -6,7 +6,15 @@ it('of what is not seen lets it be written once in a while, and of what is seen 
   vi.stubGlobal('IntersectionObserver', vi.fn());
   const visibility = new Visibility(1000);
   const times = [0, 1000, 3900, 4000, 8900, 9000, 9100];
-  expect(times.map((now_ms) => visibility.skips(now_ms))).toEqual([false, true, true, false, true, false, true]);
+  expect(times.map((now_ms) => visibility.skips(now_ms))).toEqual([
+    false,
+    true,
+    true,
+    false,
+    true,
+    false,
+    true,
+  ]);
   visibility.onScreen = true;
   expect(visibility.skips(9200)).toBe(false);
   vi.unstubAllGlobals();

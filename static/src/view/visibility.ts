@@ -13,7 +13,8 @@ export class Visibility {
   /** Whether this update is skipped: off the screen, and not due. Without an IntersectionObserver, none is. */
   skips(now_ms: number): boolean {
     const turn = Math.floor((now_ms + this.phase_ms) / UNSEEN_MS);
-    const skips = !this.onScreen && turn === this.turn && typeof IntersectionObserver !== 'undefined';
+    const skips =
+      !this.onScreen && turn === this.turn && typeof IntersectionObserver !== 'undefined';
     this.turn = turn;
     return skips;
   }

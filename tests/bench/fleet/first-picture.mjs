@@ -18,7 +18,12 @@ const TYPED = ['ana', 'h200 busy', 'memory>80GiB', 'node01', 'xid', ''];
 
 const browser = await chromium.launch({
   executablePath: '/usr/bin/chromium',
-  args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-component-update'],
+  args: [
+    '--no-sandbox',
+    '--disable-gpu',
+    '--disable-background-networking',
+    '--disable-component-update',
+  ],
 });
 const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
 await page.addInitScript((maps) => {
@@ -49,7 +54,9 @@ console.log(`first picture: ${opened[0]} ms, then ${opened.slice(1).join(', ')} 
 await page.goto('about:blank');
 await new Promise((resolve) => setTimeout(resolve, UNWATCHED_MS));
 const [drawn, live] = await open();
-console.log(`after ${UNWATCHED_MS / 1000} s unwatched: ${drawn} ms, and that of now after ${live} ms`);
+console.log(
+  `after ${UNWATCHED_MS / 1000} s unwatched: ${drawn} ms, and that of now after ${live} ms`,
+);
 
 const times = [];
 for (const text of TYPED) {

@@ -24,7 +24,17 @@ import { tasks } from './measure/tasks';
 import { views } from './measure/views';
 import { missedTargets } from './rows';
 
-const MEASUREMENTS = { bytes, jupyterStatus, eightGpus, pixel, views, firstNumbers, manyGpus, fleet, tasks };
+const MEASUREMENTS = {
+  bytes,
+  jupyterStatus,
+  eightGpus,
+  pixel,
+  views,
+  firstNumbers,
+  manyGpus,
+  fleet,
+  tasks,
+};
 
 describe('front end', () => {
   let gpus: Gpus;

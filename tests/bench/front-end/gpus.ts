@@ -26,7 +26,9 @@ export class Gpus {
       spawn('sleep', ['100000'], { stdio: 'ignore' }),
     );
     const swing = (low: number, high: number): string =>
-      JSON.stringify(Array.from({ length: SWINGS }, (_, i) => [i * SWING_S, i % 2 === 0 ? low : high]));
+      JSON.stringify(
+        Array.from({ length: SWINGS }, (_, i) => [i * SWING_S, i % 2 === 0 ? low : high]),
+      );
     const gpus = Array.from(
       { length: count },
       (_, index) =>
@@ -34,7 +36,8 @@ export class Gpus {
         `power_watts = ${swing(100, 690)}\nmemory_used = [[0, "20 GiB"], [3600, "120 GiB"]]\n`,
     );
     const processes = this.sleepers.map(
-      ({ pid }, at) => `[[process]]\ngpu = ${String(at % count)}\npid = ${pid}\nmemory = "4 GiB"\nsm_percent = 20\n`,
+      ({ pid }, at) =>
+        `[[process]]\ngpu = ${String(at % count)}\npid = ${pid}\nmemory = "4 GiB"\nsm_percent = 20\n`,
     );
     writeFileSync(this.scenario, [driver, ...gpus, ...processes].join('\n'));
     // Others look for the library by its name.

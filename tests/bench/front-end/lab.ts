@@ -25,11 +25,16 @@ const DASHBOARDS = ['gpumon:open-dashboard'];
 
 /** The part of JupyterLab's application that is used here. */
 interface JupyterApp {
-  commands: { hasCommand: (id: string) => boolean; execute: (id: string, args: object) => Promise<unknown> };
+  commands: {
+    hasCommand: (id: string) => boolean;
+    execute: (id: string, args: object) => Promise<unknown>;
+  };
 }
 
 export function startGpumon(gpus: Gpus): Promise<JupyterServer> {
-  return JupyterServer.start(gpus.environment, { arguments: ['--LabApp.expose_app_in_browser=True'] });
+  return JupyterServer.start(gpus.environment, {
+    arguments: ['--LabApp.expose_app_in_browser=True'],
+  });
 }
 
 export function startPeer(gpus: Gpus): Promise<JupyterServer> {
@@ -44,7 +49,11 @@ export class OpenLab {
   ) {}
 
   /** `ask_ms` is the time between samples that a setting would ask the server for. */
-  static async open(browser: Browser, jupyter: JupyterServer, ask_ms: number | null = null): Promise<OpenLab> {
+  static async open(
+    browser: Browser,
+    jupyter: JupyterServer,
+    ask_ms: number | null = null,
+  ): Promise<OpenLab> {
     const { page } = await newPage(browser, { viewport: VIEWPORT });
     await page.addInitScript(tapStream, ask_ms);
     await page.goto(`${jupyter.page('lab')}&reset`);

@@ -23,7 +23,12 @@ export interface Cost {
 }
 
 /** The cost of an open page from now on; where `GPUMON_BENCH_PROFILE` is set, a profile is written as well. */
-export async function costOf(lab: OpenLab, browser: Browser, seconds: number, name: string): Promise<Cost> {
+export async function costOf(
+  lab: OpenLab,
+  browser: Browser,
+  seconds: number,
+  name: string,
+): Promise<Cost> {
   const system = await browser.newBrowserCDPSession();
   await lab.cdp.send('Performance.enable', { timeDomain: 'threadTicks' });
   const before = await reading(lab, system);
@@ -50,7 +55,9 @@ async function reading(lab: OpenLab, system: CDPSession): Promise<[string, numbe
   const seconds = performance.now() / 1000;
   const { metrics } = await lab.cdp.send('Performance.getMetrics');
   const { processInfo } = await system.send('SystemInfo.getProcessInfo');
-  const samples = await lab.page.evaluate(() => (window as unknown as { gpumonTap: Tapped }).gpumonTap.samples);
+  const samples = await lab.page.evaluate(
+    () => (window as unknown as { gpumonTap: Tapped }).gpumonTap.samples,
+  );
   const browser = processInfo.reduce((sum, { cpuTime }) => sum + cpuTime, 0);
   const own: [string, number][] = metrics.map((metric) => [metric.name, metric.value]);
   return [...own, ['seconds', seconds], ['samples', samples], ['browser', browser]];

@@ -3,7 +3,12 @@
 const missed: string[] = [];
 
 /** Prints a figure; `ok` is `null` where it has no target. */
-export function row(what: string, target: string, measured: string, ok: boolean | null = null): void {
+export function row(
+  what: string,
+  target: string,
+  measured: string,
+  ok: boolean | null = null,
+): void {
   const mark = ok === null ? '    ' : ok ? 'ok  ' : 'OVER';
   console.log(`  ${mark}  ${what.padEnd(66)} ${target.padEnd(18)} ${measured}`);
   if (ok === false) {

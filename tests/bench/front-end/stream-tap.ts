@@ -40,7 +40,11 @@ export function tapStream(ask_ms: number | null): void {
       const send = this.send.bind(this);
       const interval = JSON.stringify({ type: 'interval', ms: ask_ms });
       this.send = (data) =>
-        send(ask_ms !== null && typeof data === 'string' && data.includes('"type":"interval"') ? interval : data);
+        send(
+          ask_ms !== null && typeof data === 'string' && data.includes('"type":"interval"')
+            ? interval
+            : data,
+        );
       this.addEventListener('open', () => {
         if (ask_ms !== null) {
           send(interval);

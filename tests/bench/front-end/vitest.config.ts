@@ -3,7 +3,10 @@ import { defineConfig } from 'vitest/config';
 import { patiently } from '../../browser/src/patience.ts';
 
 // A library that is built for speed, so that its own cost is not measured along.
-process.env.GPUMON_TEST_FAKE_NVML = new URL('../../../target/release/libfake_nvml.so', import.meta.url).pathname;
+process.env.GPUMON_TEST_FAKE_NVML = new URL(
+  '../../../target/release/libfake_nvml.so',
+  import.meta.url,
+).pathname;
 
 export default defineConfig({
   test: {

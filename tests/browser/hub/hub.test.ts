@@ -18,7 +18,11 @@ import { JupyterHub, type User } from './jupyterhub';
 
 /** Kernels and servers that nobody has used for so long are ended. */
 const IDLE_S = 5;
-const CULL_KERNELS = ['cull_interval=1', `cull_idle_timeout=${String(IDLE_S)}`, 'cull_connected=True'];
+const CULL_KERNELS = [
+  'cull_interval=1',
+  `cull_idle_timeout=${String(IDLE_S)}`,
+  'cull_connected=True',
+];
 const GPU = '[[gpu]]\nindex = 0\nmemory_used = "90 GiB"\n';
 
 /** A cell that runs until a file is there. */
@@ -48,7 +52,11 @@ const it = base
   /** A program of another user of the machine, where the tests may start one. */
   .extend('stranger', { scope: 'file' }, ({}, { onCleanup }) => {
     const asRoot = process.getuid?.() === 0;
-    const child = spawn('sleep', [asRoot ? SECRET : '600'], asRoot ? { uid: 65_534, gid: 65_534 } : {});
+    const child = spawn(
+      'sleep',
+      [asRoot ? SECRET : '600'],
+      asRoot ? { uid: 65_534, gid: 65_534 } : {},
+    );
     onCleanup(() => void child.kill());
     return child.pid ?? 0;
   })
@@ -95,7 +103,12 @@ describe('behind a JupyterHub', () => {
     await Promise.all([watch(ana), watch(ben)]);
   });
 
-  it('runs are the user’s own, and nobody else may start or see them', async ({ hub, ana, ben, worker }) => {
+  it('runs are the user’s own, and nobody else may start or see them', async ({
+    hub,
+    ana,
+    ben,
+    worker,
+  }) => {
     const { page } = ana;
     await page.getByTestId('gpumon-run').click();
     const search = page.getByRole('combobox', { name: 'Search benchmarks' });
@@ -106,10 +119,15 @@ describe('behind a JupyterHub', () => {
     await page.locator('.gpumon-run-table tr').filter({ hasText: '4,020' }).waitFor();
     const runs = 'gpumon/api/v1/runs';
     expect((await asks(page, 'GET', `${hub.at('ana')}${runs}`)).text).toContain('triad');
-    expect(JSON.parse((await asks(ben.page, 'GET', `${hub.at('ben')}${runs}`)).text)).toMatchObject({ runs: [] });
+    expect(JSON.parse((await asks(ben.page, 'GET', `${hub.at('ben')}${runs}`)).text)).toMatchObject(
+      { runs: [] },
+    );
     // The header that proves where a request comes from is missing.
     const unproven = await asks(page, 'POST', `${hub.at('ana')}${runs}`);
-    expect(unproven).toMatchObject({ status: 403, text: expect.stringContaining('X-Gpumon') as string });
+    expect(unproven).toMatchObject({
+      status: 403,
+      text: expect.stringContaining('X-Gpumon') as string,
+    });
     for (const method of ['GET', 'POST']) {
       expect((await asks(ben.page, method, `${hub.at('ana')}${runs}`)).status).toBe(403);
     }
@@ -132,7 +150,8 @@ describe('behind a JupyterHub', () => {
     await kernelReady(page);
     await runCell(page);
     const pid = await hub.kernelPid('ana');
-    const holds = (pid: number): string => `[[process]]\ngpu = 0\npid = ${String(pid)}\nmemory = "20 GiB"\n`;
+    const holds = (pid: number): string =>
+      `[[process]]\ngpu = 0\npid = ${String(pid)}\nmemory = "20 GiB"\n`;
     writeFileSync(scenario, GPU + holds(pid) + holds(stranger));
     const gpumons = [...(await hub.gpumons('ana')), ...(await hub.gpumons('ben'))];
     gpumons.forEach((gpumon) => process.kill(gpumon, 'SIGKILL'));

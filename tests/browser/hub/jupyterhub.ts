@@ -43,7 +43,11 @@ export class JupyterHub {
       token: TOKEN,
       proxy: [process.execPath, PROXY],
       arguments: args,
-      environment: { ...env, JUPYTERLAB_SETTINGS_DIR: quietSettings(folder), GPUMON_DATA_DIR: 'none' },
+      environment: {
+        ...env,
+        JUPYTERLAB_SETTINGS_DIR: quietSettings(folder),
+        GPUMON_DATA_DIR: 'none',
+      },
     };
     const program = new Program(
       PYTHON,
@@ -85,7 +89,9 @@ export class JupyterHub {
     const [kernel] = await this.api<{ id: string }[]>(user, 'GET', 'kernels');
     const server = await this.server(user);
     const pid =
-      kernel === undefined || server === undefined ? null : pidBelow(server.state.pid, `kernel-${kernel.id}.json`);
+      kernel === undefined || server === undefined
+        ? null
+        : pidBelow(server.state.pid, `kernel-${kernel.id}.json`);
     if (pid === null) {
       throw new Error(`${user} has no kernel`);
     }

@@ -72,7 +72,10 @@ describe('a notebook on a real GPU', () => {
     await cell(index).locator('[data-testid=gpumon-cell]:not([data-running])').waitFor();
     // The driver's records of the last two seconds are still to come.
     await page.waitForTimeout(4000);
-    const text = (await cell(index).locator(`[data-cost=${what}]`).innerText()).replaceAll('\u00a0', ' ');
+    const text = (await cell(index).locator(`[data-cost=${what}]`).innerText()).replaceAll(
+      '\u00a0',
+      ' ',
+    );
     const [, value = '', unit = ''] = /([\d.]+) (\w+)/.exec(text) ?? [];
     return Number(value) * (UNITS[unit] ?? NaN);
   };

@@ -13,7 +13,11 @@ const IMAGES = path.join(ROOT, 'docs/images');
 export const SOURCE = 'sim:4';
 
 /** Writes one picture: of what a window shows of a page, of all of it, or of one element. */
-export async function saveImage(what: Page | Locator, name: string, fullPage = false): Promise<void> {
+export async function saveImage(
+  what: Page | Locator,
+  name: string,
+  fullPage = false,
+): Promise<void> {
   mkdirSync(IMAGES, { recursive: true });
   const options = { path: path.join(IMAGES, name), animations: 'disabled' as const };
   await ('context' in what ? what.screenshot({ ...options, fullPage }) : what.screenshot(options));

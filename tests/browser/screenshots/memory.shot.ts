@@ -27,7 +27,10 @@ it('picture of memory that runs out', async () => {
       held(0, train, growing, 40) +
       held(0, evaluation, '36 GiB', 40),
   );
-  const { page } = await newPage(browser, { viewport: { width: 1200, height: 520 }, deviceScaleFactor: 1.5 });
+  const { page } = await newPage(browser, {
+    viewport: { width: 1200, height: 520 },
+    deviceScaleFactor: 1.5,
+  });
   const lab = new Lab(page);
   await lab.open(`${jupyter.page('lab/tree/train.ipynb')}&reset`);
   await page.locator('#jp-main-statusbar').getByTestId('gpumon-chip').waitFor();

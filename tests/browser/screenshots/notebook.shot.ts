@@ -29,7 +29,10 @@ it('picture of a notebook beside the panel', async () => {
       held(0, evaluation, '12.4 GiB', 2) +
       held(1, evaluation, '30 GiB', 0),
   );
-  const { page } = await newPage(browser, { viewport: { width: 1200, height: 620 }, deviceScaleFactor: 1.5 });
+  const { page } = await newPage(browser, {
+    viewport: { width: 1200, height: 620 },
+    deviceScaleFactor: 1.5,
+  });
   const lab = new Lab(page);
   const view = new View(page);
   await lab.open(`${jupyter.page('lab/tree/train.ipynb')}&reset`);
@@ -47,7 +50,10 @@ it('picture of a notebook beside the panel', async () => {
   await saveImage(page, 'notebook.png');
 
   // The charts of the GPU, with the cells that ran on it.
-  await page.locator('#gpumon-panel [data-gpu-index="0"]').getByRole('button', { name: 'Open charts' }).click();
+  await page
+    .locator('#gpumon-panel [data-gpu-index="0"]')
+    .getByRole('button', { name: 'Open charts' })
+    .click();
   await page.setViewportSize({ width: 1360, height: 1000 });
   const charts = new Charts(page);
   await charts.live();
@@ -61,6 +67,8 @@ it('picture of a notebook beside the panel', async () => {
   await saveImage(page, 'charts-dark.png');
   const before = await charts.root.evaluate((root) => getComputedStyle(root).backgroundColor);
   await lab.theme('Catppuccin Mocha');
-  await expect.poll(() => charts.root.evaluate((root) => getComputedStyle(root).backgroundColor)).not.toBe(before);
+  await expect
+    .poll(() => charts.root.evaluate((root) => getComputedStyle(root).backgroundColor))
+    .not.toBe(before);
   await saveImage(page, 'charts-catppuccin.png');
 });

@@ -32,7 +32,8 @@ export async function startNotebooks(code: readonly string[]): Promise<Notebooks
   jupyter.write('eval.ipynb', notebookOf([]));
   const { pid: train } = await jupyter.startKernel('train.ipynb');
   const { pid: evaluation } = await jupyter.startKernel('eval.ipynb');
-  const script = (toml: string): void => writeFileSync(scenario, `start_ms = ${Date.now()}\n${toml}`);
+  const script = (toml: string): void =>
+    writeFileSync(scenario, `start_ms = ${Date.now()}\n${toml}`);
   return { browser, jupyter, train, evaluation, script };
 }
 

@@ -21,14 +21,21 @@ const STYLE = `
 it('a picture of the table', async () => {
   // script(1) gives it a terminal, so that it fills the width and uses colors.
   const command = `stty cols ${COLUMNS}; exec '${GPUMON}' --source ${SOURCE}`;
-  const printed = execFileSync('script', ['--quiet', '--return', '--command', command, '/dev/null'], {
-    encoding: 'utf8',
-    env: environment({ LC_ALL: 'C.UTF-8', TERM: 'xterm-256color' }),
-  });
+  const printed = execFileSync(
+    'script',
+    ['--quiet', '--return', '--command', command, '/dev/null'],
+    {
+      encoding: 'utf8',
+      env: environment({ LC_ALL: 'C.UTF-8', TERM: 'xterm-256color' }),
+    },
+  );
   expect(printed).toContain('\u001B[');
   const browser = await launchBrowser();
   onTestFinished(() => browser.close());
-  const { page } = await newPage(browser, { viewport: { width: 1200, height: 500 }, deviceScaleFactor: 1.5 });
+  const { page } = await newPage(browser, {
+    viewport: { width: 1200, height: 500 },
+    deviceScaleFactor: 1.5,
+  });
   await page.setContent(`<style>${STYLE}</style><pre></pre>`);
   const terminal = page.locator('pre');
   await terminal.evaluate(

@@ -22,7 +22,10 @@ it('pictures of panel and page', async () => {
   const jupyter = await JupyterServer.start({ GPUMON_SOURCE: SOURCE });
   onTestFinished(() => jupyter.stop());
   jupyter.write('train.ipynb', notebookOf(CODE));
-  const { page } = await newPage(browser, { viewport: { width: 1360, height: 930 }, deviceScaleFactor: 1.5 });
+  const { page } = await newPage(browser, {
+    viewport: { width: 1360, height: 930 },
+    deviceScaleFactor: 1.5,
+  });
   const lab = new Lab(page);
   const view = new View(page);
   await lab.open(jupyter.page('lab/tree/train.ipynb'));

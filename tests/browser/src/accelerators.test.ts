@@ -18,7 +18,8 @@ describe('the accelerators of a notebook', () => {
 
   const button = (): Locator => page.getByTestId('gpumon-accelerate').filter({ visible: true });
   const cell = (index: number): Locator => page.locator('.jp-CodeCell').nth(index);
-  const prompt = async (index: number): Promise<string> => cell(index).locator('.jp-InputPrompt').innerText();
+  const prompt = async (index: number): Promise<string> =>
+    cell(index).locator('.jp-InputPrompt').innerText();
   /** Runs a cell, and gives its output when it is done. */
   const run = async (index: number): Promise<string> => {
     await runCell(page, index);
@@ -75,7 +76,9 @@ describe('the accelerators of a notebook', () => {
     await button().waitFor();
     await run(0);
     await button().click();
-    const dialog = page.locator('.jp-Dialog', { hasText: 'cudf.pandas must be loaded before pandas is imported' });
+    const dialog = page.locator('.jp-Dialog', {
+      hasText: 'cudf.pandas must be loaded before pandas is imported',
+    });
     await dialog.locator('button', { hasText: 'Restart and Load' }).click();
     await page.locator('[data-testid=gpumon-accelerate][aria-pressed=true]').waitFor();
     expect(await run(1)).toContain("loaded ['cudf.pandas', 'cuml.accel']");

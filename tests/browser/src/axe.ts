@@ -13,7 +13,10 @@ export async function violations(page: Page, selector: string): Promise<string[]
   // Not as a script of the page, which its policy would refuse.
   await page.evaluate(SOURCE);
   const { violations } = await page.evaluate(
-    (within) => (window as unknown as { axe: { run: (selector: string) => Promise<AxeResults> } }).axe.run(within),
+    (within) =>
+      (window as unknown as { axe: { run: (selector: string) => Promise<AxeResults> } }).axe.run(
+        within,
+      ),
     selector,
   );
   return violations.flatMap(({ id, help, nodes }) =>

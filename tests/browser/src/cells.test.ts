@@ -54,7 +54,11 @@ describe('the line below a cell', () => {
     await kernelReady(page);
   });
 
-  it('tells the scripted peak, while the cell runs and after it', async ({ scripted, kernel, conduct }) => {
+  it('tells the scripted peak, while the cell runs and after it', async ({
+    scripted,
+    kernel,
+    conduct,
+  }) => {
     const chips = page.getByTestId('gpumon-chip').filter({ visible: true });
     const told = async (): Promise<string[]> =>
       (await chips.allInnerTexts()).map((text) => text.replaceAll('\u00a0', ' '));
@@ -80,14 +84,17 @@ describe('the line below a cell', () => {
     expect(elapsed_s).toBeGreaterThan(2);
     expect(parseFloat((await said(0, 'gpu')).slice('GPU '.length))).toBeCloseTo(elapsed_s / 2, 0);
     expect(parseFloat(await said(0, 'energy'))).toBeCloseTo(elapsed_s / 2, 0);
-    expect(await cost(0, 'energy').getAttribute('title')).toBe('Energy of GPU 0 while the cell ran');
+    expect(await cost(0, 'energy').getAttribute('title')).toBe(
+      'Energy of GPU 0 while the cell ran',
+    );
     // What it has now stands in its toolbar and in the status bar, and leads to all GPUs.
     await expect.poll(told).toEqual(Array.from({ length: 2 }, () => 'GPU 12.0 GiB 50 %'));
     await page.locator('#jp-main-statusbar').getByTestId('gpumon-chip').click();
     const card = page.locator('#gpumon-panel [data-gpu-index]');
     await card.waitFor();
     // What stands in the panel looks as it does without a notebook.
-    const color = (text: Locator): Promise<string> => text.evaluate((element) => getComputedStyle(element).color);
+    const color = (text: Locator): Promise<string> =>
+      text.evaluate((element) => getComputedStyle(element).color);
     await expect
       .poll(() => color(card.locator('[data-reading="utilization.gpu_percent"]')))
       .toBe(await color(card.locator('.gpumon-gpu-name')));
@@ -96,7 +103,9 @@ describe('the line below a cell', () => {
     const costs = page.getByTestId('gpumon-cells').locator('tbody tr').first();
     await expect.poll(() => costs.getByRole('button').isEnabled()).toBe(true);
     for (const text of ['import time', 'cells.ipynb', '42.0 GiB (+2.00)']) {
-      await expect.poll(async () => (await costs.innerText()).replaceAll('\u00a0', ' ')).toContain(text);
+      await expect
+        .poll(async () => (await costs.innerText()).replaceAll('\u00a0', ' '))
+        .toContain(text);
     }
     // The page loaded anew still says it.
     await page.reload();

@@ -32,14 +32,26 @@ describe('charts', () => {
     await page.locator('[data-gpu-index="1"]').getByRole('button', { name: 'Open charts' }).click();
     await charts.live();
     await expect.poll(() => page.url()).toMatch(/#charts\?gpu=1$/);
-    for (const name of ['activity', 'memory', 'power', 'temperature', 'clocks', 'pcie', 'nvlink', 'units', 'engines']) {
+    for (const name of [
+      'activity',
+      'memory',
+      'power',
+      'temperature',
+      'clocks',
+      'pcie',
+      'nvlink',
+      'units',
+      'engines',
+    ]) {
       await expect.poll(() => charts.names()).toContain(`gpu 1 ${name}`);
     }
     for (const name of ['cpu', 'ram', 'disk', 'network']) {
       await expect.poll(() => charts.names()).toContain(`host ${name}`);
     }
     expect((await charts.names()).filter((name) => name.startsWith('gpu 0'))).toEqual([]);
-    await expect.poll(async () => (await charts.readouts('gpu 1 pcie'))[0]).toMatch(/^RX \d.* [kMG]B\/s$/);
+    await expect
+      .poll(async () => (await charts.readouts('gpu 1 pcie'))[0])
+      .toMatch(/^RX \d.* [kMG]B\/s$/);
     // 8 s of 2 min are the last fifteenth; they were there before the page was.
     await expect.poll(() => charts.inked('gpu 1 clocks', [0.95, 0.99])).toBeGreaterThan(0.8);
     await expect.poll(() => charts.inked('gpu 1 nvlink', [0.95, 0.99])).toBeGreaterThan(0.8);
@@ -69,7 +81,9 @@ describe('charts', () => {
       await expect.poll(() => charts.pausedSpan()).toMatch(/^\d\d:\d\d:\d\d to \d\d:\d\d:\d\d$/);
       await page.mouse.move(0, 0);
       // The line now fills what was its last tenth; a sample that came late leaves a gap there.
-      const filled = expect.poll(() => charts.inked('gpu 0 power', [0.3, 0.9]), { timeout: DRAWN_MS });
+      const filled = expect.poll(() => charts.inked('gpu 0 power', [0.3, 0.9]), {
+        timeout: DRAWN_MS,
+      });
       return filled.toBeGreaterThan(0.9).then(
         () => true,
         () => false,
@@ -114,7 +128,9 @@ describe('charts', () => {
       .locator('.gpumon-plot-chart')
       .evaluate((host) => {
         const finger = (type: string, pointerId: number, clientX: number): boolean =>
-          host.dispatchEvent(new PointerEvent(type, { pointerId, pointerType: 'touch', clientX, bubbles: true }));
+          host.dispatchEvent(
+            new PointerEvent(type, { pointerId, pointerType: 'touch', clientX, bubbles: true }),
+          );
         const { left, width } = host.getBoundingClientRect();
         finger('pointerdown', 11, left + width * 0.4);
         finger('pointerdown', 12, left + width * 0.6);
@@ -143,7 +159,11 @@ describe('charts', () => {
     await expect.poll(() => charts.root.getByText('Move in time').isVisible()).toBe(false);
   });
 
-  it('are of any reading, and stand where they were dragged, also after a reload', async ({ page, charts, server }) => {
+  it('are of any reading, and stand where they were dragged, also after a reload', async ({
+    page,
+    charts,
+    server,
+  }) => {
     await page.goto(`${server.url}#charts?charts=power.draw_watts,memory.used_bytes,cpu`);
     await charts.live();
     await charts.root.getByText('Charts', { exact: true }).click();
@@ -156,7 +176,12 @@ describe('charts', () => {
       .plot('all memory.free_bytes')
       .getByRole('heading')
       .dragTo(charts.plot('all power.draw_watts'), { targetPosition: { x: 20, y: 60 } });
-    const wanted = ['all memory.free_bytes', 'all power.draw_watts', 'all memory.used_bytes', 'host cpu'];
+    const wanted = [
+      'all memory.free_bytes',
+      'all power.draw_watts',
+      'all memory.used_bytes',
+      'host cpu',
+    ];
     await expect.poll(() => charts.names()).toEqual(wanted);
     await expect.poll(() => page.url()).toMatch(/charts=memory\.free_bytes,power/);
     await page.reload();
@@ -174,7 +199,9 @@ describe('charts', () => {
       await page.goto(`${server.url}#charts?hide=1`);
       await page.reload();
       await charts.live();
-      const menus = ['Charts', 'Shortcuts'].map((name) => charts.root.getByText(name, { exact: true }));
+      const menus = ['Charts', 'Shortcuts'].map((name) =>
+        charts.root.getByText(name, { exact: true }),
+      );
       for (const menu of [...menus, charts.plot('all power.draw_watts').getByLabel('Chart menu')]) {
         await menu.click();
         expect(await violations(page, '[data-testid=gpumon-dashboard]')).toEqual([]);
@@ -183,7 +210,11 @@ describe('charts', () => {
     }
   });
 
-  it('are copied as a table and as pictures, with what their legends show', async ({ page, charts, server }) => {
+  it('are copied as a table and as pictures, with what their legends show', async ({
+    page,
+    charts,
+    server,
+  }) => {
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
     await page.goto(`${server.url}#charts?charts=power&hide=1`);
     await charts.live();
@@ -198,14 +229,20 @@ describe('charts', () => {
       /^time,"GPU 0 power.draw_watts"\r\n\d{4}-\d\d-\d\dT[\d:.]+Z,[\d.]+\r\n/,
     );
     await copy('SVG');
-    expect(await page.evaluate(() => navigator.clipboard.readText())).toMatch(/^<svg .*>Power<.*>GPU 0 \d+\sW</);
+    expect(await page.evaluate(() => navigator.clipboard.readText())).toMatch(
+      /^<svg .*>Power<.*>GPU 0 \d+\sW</,
+    );
     await copy('PNG');
     const types = (): Promise<string[]> =>
       page.evaluate(async () => (await navigator.clipboard.read()).flatMap((item) => item.types));
     await expect.poll(types).toContain('image/png');
   });
 
-  it('are all on paper, in the colors of paper, and the page is an app', async ({ page, charts, server }) => {
+  it('are all on paper, in the colors of paper, and the page is an app', async ({
+    page,
+    charts,
+    server,
+  }) => {
     await page.emulateMedia({ colorScheme: 'dark' });
     await page.setViewportSize({ width: 900, height: 500 });
     await page.goto(`${server.url}#charts?gpu=0`);
@@ -221,7 +258,10 @@ describe('charts', () => {
     const manifest = await page.evaluate(async () => {
       const link = document.querySelector<HTMLLinkElement>('link[rel=manifest]');
       const response = await fetch(link?.href ?? '');
-      return { type: response.headers.get('content-type'), ...((await response.json()) as { display: string }) };
+      return {
+        type: response.headers.get('content-type'),
+        ...((await response.json()) as { display: string }),
+      };
     });
     expect(manifest).toMatchObject({ type: 'application/manifest+json', display: 'standalone' });
     const session = await page.context().newCDPSession(page);
@@ -229,7 +269,9 @@ describe('charts', () => {
       installabilityErrors: { errorId: string }[];
     };
     // In a private window, as this one is, no page can be installed.
-    expect(installabilityErrors.map(({ errorId }) => errorId).filter((id) => id !== 'in-incognito')).toEqual([]);
+    expect(
+      installabilityErrors.map(({ errorId }) => errorId).filter((id) => id !== 'in-incognito'),
+    ).toEqual([]);
   });
 
   it('show the same moment, hold still without losing anything, and lie over each other', async ({
@@ -247,9 +289,13 @@ describe('charts', () => {
       .poll(() => charts.readouts('gpu 1 temperature'))
       .toEqual([expect.stringMatching(/^GPU –/), expect.stringMatching(/^Memory –/)]);
     await page.mouse.move(x + width * 0.975, y + 40);
-    await expect.poll(() => charts.readouts('gpu 1 temperature')).toContainEqual(expect.stringMatching(/^GPU \d+ °C$/));
+    await expect
+      .poll(() => charts.readouts('gpu 1 temperature'))
+      .toContainEqual(expect.stringMatching(/^GPU \d+ °C$/));
     const tooltip = charts.root.locator('.gpumon-tooltip');
-    await expect.poll(() => tooltip.innerText()).toMatch(/^\d\d:\d\d:\d\d\s+\w+\s+\d+\s+W\s+\w+\s+\d+\s+W/);
+    await expect
+      .poll(() => tooltip.innerText())
+      .toMatch(/^\d\d:\d\d:\d\d\s+\w+\s+\d+\s+W\s+\w+\s+\d+\s+W/);
     await page.mouse.move(0, 0);
     await expect.poll(() => tooltip.count()).toBe(0);
     await charts.control('Pause').click();

@@ -54,7 +54,12 @@ export class Charts {
           const { data } = context?.getImageData(left, 0, width, canvas.height) ?? { data: [] };
           const columns = new Set<number>();
           for (let i = 0; i < data.length; i += 4) {
-            const [red = 0, green = 0, blue = 0, alpha = 0] = [data[i], data[i + 1], data[i + 2], data[i + 3]];
+            const [red = 0, green = 0, blue = 0, alpha = 0] = [
+              data[i],
+              data[i + 1],
+              data[i + 2],
+              data[i + 3],
+            ];
             // Axes and letters are gray; lines are not.
             if (alpha > 200 && Math.max(red, green, blue) - Math.min(red, green, blue) > 60) {
               columns.add((i / 4) % width);

@@ -30,7 +30,10 @@ export async function contrastOf(text: Locator): Promise<number> {
       behind.unshift(getComputedStyle(at).backgroundColor);
     }
     const background = ['white', ...behind];
-    const [a, b] = [luminance(paint(background)), luminance(paint([...background, getComputedStyle(element).color]))];
+    const [a, b] = [
+      luminance(paint(background)),
+      luminance(paint([...background, getComputedStyle(element).color])),
+    ];
     return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
   });
 }

@@ -19,7 +19,9 @@ it('the extension that is disabled starts no gpumon, in JupyterLab and in Notebo
   const folder = newFolder();
   const disable = ['labextension', 'disable', '--level=user', 'gpumon'];
   const env = environment({ JUPYTER_CONFIG_DIR: path.join(folder, 'config') });
-  expect(spawnSync(path.join(VENV, 'bin/jupyter'), disable, { env, encoding: 'utf8' })).toMatchObject({ status: 0 });
+  expect(
+    spawnSync(path.join(VENV, 'bin/jupyter'), disable, { env, encoding: 'utf8' }),
+  ).toMatchObject({ status: 0 });
   const jupyter = await JupyterServer.start({ GPUMON_SOURCE: 'sim' }, {}, folder);
   onTestFinished(() => jupyter.stop());
   jupyter.write('cells.ipynb', notebookOf(['print("done")']));

@@ -14,7 +14,8 @@ const ALL = [0, 1, 2, 3, 4, 5, 6, 7];
 /** What has to be seen wherever these GPUs are shown. */
 async function watchThemFail(view: View, where: string): Promise<void> {
   await view.live();
-  const healths = (): Promise<(string | null)[]> => Promise.all(ALL.map((index) => view.health(index)));
+  const healths = (): Promise<(string | null)[]> =>
+    Promise.all(ALL.map((index) => view.health(index)));
   await expect.poll(healths, { message: where }).toEqual(ALL.map(() => 'ok'));
   expect(await view.indices(), where).toEqual(ALL);
   expect(await view.simulatedLabel.isVisible(), where).toBe(false);
@@ -29,7 +30,9 @@ async function watchThemFail(view: View, where: string): Promise<void> {
   expect(await view.indices(), where).toEqual(ALL);
   await expect.poll(() => view.gpu(LOST).innerText(), { message: where }).toMatch(/lost since/);
   await expect.poll(() => view.reading(LOST, 'power.draw_watts'), { message: where }).toBe('–');
-  await expect.poll(() => view.gpu(HUNG).innerText(), { message: where }).toMatch(/not responding since/);
+  await expect
+    .poll(() => view.gpu(HUNG).innerText(), { message: where })
+    .toMatch(/not responding since/);
   expect(await view.root.getAttribute('data-gpumon-state'), where).toBe('live');
   for (const index of [0, 4, 7]) {
     await view.changes(index, 'power.draw_watts');

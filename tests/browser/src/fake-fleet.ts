@@ -61,13 +61,18 @@ export class FakeFleet {
       return;
     }
     if (url.pathname.includes('/api/')) {
-      const answer = this.bodies.has(url.href) && this.packedOf === this.fleet ? {} : fleetAnswer(this.fleet, url);
+      const answer =
+        this.bodies.has(url.href) && this.packedOf === this.fleet
+          ? {}
+          : fleetAnswer(this.fleet, url);
       if (answer === null) {
         response.writeHead(404).end('no such thing\n');
         return;
       }
       const body = this.packed(url, answer);
-      response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' }).end(body);
+      response
+        .writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' })
+        .end(body);
       return;
     }
     this.file(url.pathname, response);

@@ -44,7 +44,10 @@ export class FakePrometheus {
           return;
         }
         const range = url.pathname.endsWith('query_range');
-        const data = { resultType: range ? 'matrix' : 'vector', result: range ? [] : fake.result(query) };
+        const data = {
+          resultType: range ? 'matrix' : 'vector',
+          result: range ? [] : fake.result(query),
+        };
         response.writeHead(200, { 'content-type': 'application/json' });
         response.end(JSON.stringify({ status: 'success', data }));
       });
@@ -65,27 +68,40 @@ export class FakePrometheus {
 
   private result(query: string): Series[] {
     if (query.startsWith('count by (__name__)')) {
-      return Object.keys(VALUES).map((name) => series({ __name__: name }, this.instances.length * GPUS.length));
+      return Object.keys(VALUES).map((name) =>
+        series({ __name__: name }, this.instances.length * GPUS.length),
+      );
     }
     if (query === 'up' || query.startsWith('up{')) {
-      return this.instances.map((instance) => series({ __name__: 'up', instance, job: 'gpumon' }, 1));
+      return this.instances.map((instance) =>
+        series({ __name__: 'up', instance, job: 'gpumon' }, 1),
+      );
     }
     if (query.includes('gpumon_gpu_info')) {
       return this.ofGpus('gpumon_gpu_info', [1, 1], { name: 'NVIDIA H100 80GB HBM3' });
     }
     if (query.includes('gpumon_gpu_job_info')) {
       const labels = { user: this.user, slurm_job: '88123' };
-      return this.ofGpus('gpumon_gpu_job_info', [1, 1], labels).filter(({ metric }) => metric.gpu === '0');
+      return this.ofGpus('gpumon_gpu_job_info', [1, 1], labels).filter(
+        ({ metric }) => metric.gpu === '0',
+      );
     }
     const values = VALUES[query];
     return values === undefined ? [] : this.ofGpus(query, values);
   }
 
-  private ofGpus(name: string, values: readonly number[], more: Record<string, string> = {}): Series[] {
+  private ofGpus(
+    name: string,
+    values: readonly number[],
+    more: Record<string, string> = {},
+  ): Series[] {
     return this.instances.flatMap((instance) =>
       GPUS.map((gpu) => {
         const uuid = `GPU-${instance}-${gpu}`;
-        return series({ __name__: name, instance, job: 'gpumon', gpu: String(gpu), uuid, ...more }, values[gpu] ?? 0);
+        return series(
+          { __name__: name, instance, job: 'gpumon', gpu: String(gpu), uuid, ...more },
+          values[gpu] ?? 0,
+        );
       }),
     );
   }

@@ -51,7 +51,8 @@ export const it = test
     ),
   )
   .extend('sharedSimulated', { scope: 'worker' }, ({ sharedWorker }, { onCleanup }) => {
-    const start = (): Promise<JupyterServer> => JupyterServer.start({ GPUMON_SOURCE: 'sim:2', ...sharedWorker.env });
+    const start = (): Promise<JupyterServer> =>
+      JupyterServer.start({ GPUMON_SOURCE: 'sim:2', ...sharedWorker.env });
     return shared('simulated', start, (server) => server.stop(), onCleanup);
   })
   .extend('sharedScripted', { scope: 'worker' }, ({}, { onCleanup }) =>

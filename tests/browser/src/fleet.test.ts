@@ -36,7 +36,8 @@ class Fleet {
   /** Whether the map shows more than one color. */
   async isDrawn(): Promise<boolean> {
     return this.map.locator('canvas').evaluate((canvas: HTMLCanvasElement) => {
-      const data = canvas.getContext('2d')?.getImageData(0, 0, canvas.width, canvas.height).data ?? [];
+      const data =
+        canvas.getContext('2d')?.getImageData(0, 0, canvas.width, canvas.height).data ?? [];
       const colors = new Set<number>();
       for (let at = 0; at < data.length; at += 4) {
         colors.add(((data[at] ?? 0) << 16) | ((data[at + 1] ?? 0) << 8) | (data[at + 2] ?? 0));
@@ -133,8 +134,12 @@ describe('a fleet of 8,000 GPUs', () => {
     await page.mouse.wheel(0, 6000);
     await expect.poll(() => page.evaluate(() => scrollY)).toBeGreaterThan(5000);
     const top = await page.evaluate(() => scrollY);
-    const link = page.locator('[data-testid=gpumon-fleet-gpus] .gpumon-table-node').filter({ visible: true });
-    const places = await link.evaluateAll((all) => all.map((one) => one.getBoundingClientRect().top));
+    const link = page
+      .locator('[data-testid=gpumon-fleet-gpus] .gpumon-table-node')
+      .filter({ visible: true });
+    const places = await link.evaluateAll((all) =>
+      all.map((one) => one.getBoundingClientRect().top),
+    );
     await link.nth(places.findIndex((place) => place > 300)).click();
     await page.waitForURL(/\/nodes\/node-\d+\/$/);
     await page.getByTestId('gpumon-fleet-link').click();
@@ -152,7 +157,9 @@ describe('a fleet of 8,000 GPUs', () => {
     await table.locator('th[aria-sort=descending]', { hasText: 'Temperature' }).waitFor();
     await table.focus();
     await page.keyboard.press('End');
-    await expect.poll(() => table.locator('tr[aria-selected=true]').getAttribute('aria-rowindex')).toBe('8001');
+    await expect
+      .poll(() => table.locator('tr[aria-selected=true]').getAttribute('aria-rowindex'))
+      .toBe('8001');
     const box = await table.locator('tr[aria-selected=true]').boundingBox();
     expect((box?.y ?? 0) + (box?.height ?? 0)).toBeLessThan(901);
   });
@@ -176,7 +183,10 @@ describe('a fleet of 8,000 GPUs', () => {
     for (const view of ['Map', 'Nodes', 'GPUs', 'Users', 'Jobs', 'Find free GPUs', 'Events']) {
       await fleet.tab(view).click();
       await page.locator('[role=tab][aria-selected=true]', { hasText: view }).waitFor();
-      expect(await page.evaluate(() => document.documentElement.scrollWidth), view).toBeLessThanOrEqual(360);
+      expect(
+        await page.evaluate(() => document.documentElement.scrollWidth),
+        view,
+      ).toBeLessThanOrEqual(360);
     }
     await fleet.tab('Map').click();
     await expect.poll(() => fleet.isDrawn()).toBe(true);
@@ -190,9 +200,14 @@ describe('a fleet of 8,000 GPUs', () => {
       await page.setViewportSize({ width, height: 740 });
       for (const view of ['Nodes', 'GPUs', 'Users']) {
         await fleet.tab(view).click();
-        const table = page.locator('[data-testid=gpumon-fleet] .gpumon-table').filter({ visible: true }).first();
+        const table = page
+          .locator('[data-testid=gpumon-fleet] .gpumon-table')
+          .filter({ visible: true })
+          .first();
         const over = (): Promise<number> =>
-          table.evaluate((element) => element.clientWidth - (element.parentElement?.clientWidth ?? 0));
+          table.evaluate(
+            (element) => element.clientWidth - (element.parentElement?.clientWidth ?? 0),
+          );
         await expect.poll(over, { message: `${view} at ${width} px` }).toBeLessThanOrEqual(0);
       }
     }
@@ -227,8 +242,15 @@ describe('a fleet of 8,000 GPUs', () => {
   });
 
   it('shows names of strangers as text', async () => {
-    server.fleet = fleetOf({ nodes: 4, gpus: 2, at_ms: Date.now(), nameOf: (node) => `${EVIL}${node}` });
-    server.fleet.owners.forEach((owner) => Object.assign(owner, { user: EVIL, id: EVIL, namespace: EVIL }));
+    server.fleet = fleetOf({
+      nodes: 4,
+      gpus: 2,
+      at_ms: Date.now(),
+      nameOf: (node) => `${EVIL}${node}`,
+    });
+    server.fleet.owners.forEach((owner) =>
+      Object.assign(owner, { user: EVIL, id: EVIL, namespace: EVIL }),
+    );
     server.fleet.gpus.models = [EVIL, EVIL, EVIL];
     server.fleet.source.name = EVIL;
     await open(`node=${encodeURIComponent(`${EVIL}0`)}`);
@@ -261,7 +283,9 @@ describe('a real fleet', () => {
       await page.waitForURL(`${server.url}#fleet`);
       const fleet = new Fleet(page);
       await page.locator('[data-testid=gpumon-fleet]:not([data-state=loading])').waitFor();
-      await expect.poll(() => page.locator('[data-tile=gpus] .gpumon-tile-value').innerText()).toBe('4');
+      await expect
+        .poll(() => page.locator('[data-tile=gpus] .gpumon-tile-value').innerText())
+        .toBe('4');
       expect(await fleet.root.locator('img').count()).toBe(0);
       await fleet.tab('Nodes').click();
       await page.getByRole('link', { name }).click();
@@ -279,7 +303,10 @@ describe('a real fleet', () => {
     }
   });
 
-  it('stands in JupyterLab beside its nodes, and is back after a reload', async ({ page, conduct }) => {
+  it('stands in JupyterLab beside its nodes, and is back after a reload', async ({
+    page,
+    conduct,
+  }) => {
     const node = await GpumonServer.start({ GPUMON_SOURCE: 'sim:2' });
     const name = '127.0.0.1';
     const prometheus = await FakePrometheus.start([`${name}:${node.port}`]);
@@ -305,7 +332,8 @@ describe('a real fleet', () => {
       expect(await fleet.tab('Nodes').getAttribute('aria-selected')).toBe('true');
       // JupyterLab stores what is open a moment later.
       await page.waitForRequest(
-        (request) => request.method() === 'PUT' && (request.postData() ?? '').includes('gpumon-fleet'),
+        (request) =>
+          request.method() === 'PUT' && (request.postData() ?? '').includes('gpumon-fleet'),
       );
       await lab.reload();
       await fleet.ready();

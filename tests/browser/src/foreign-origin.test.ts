@@ -24,7 +24,12 @@ const attempts = (kernel: KernelSession): [method: string, where: string][] => [
 ];
 
 /** What a page could read of the answer to its request, which it makes with all its cookies. */
-const ask = (page: Page, method: string, url: string, referrerPolicy: ReferrerPolicy = 'origin'): Promise<string> =>
+const ask = (
+  page: Page,
+  method: string,
+  url: string,
+  referrerPolicy: ReferrerPolicy = 'origin',
+): Promise<string> =>
   page.evaluate(
     async ([method, url, referrerPolicy]) => {
       const own = new URL(url).origin === location.origin;
@@ -34,7 +39,9 @@ const ask = (page: Page, method: string, url: string, referrerPolicy: ReferrerPo
       const mode = own || method !== 'POST' ? 'cors' : 'no-cors';
       const headers: Record<string, string> = own ? { 'X-XSRFToken': xsrf } : {};
       try {
-        return await (await fetch(where, { method, mode, headers, referrerPolicy, credentials: 'include' })).text();
+        return await (
+          await fetch(where, { method, mode, headers, referrerPolicy, credentials: 'include' })
+        ).text();
       } catch {
         return '';
       }
@@ -98,7 +105,11 @@ describe('a page of another origin', () => {
     }
   });
 
-  it('stops no kernel and pauses nothing, which Jupyter’s own page may', async ({ simulated, own, foreign }) => {
+  it('stops no kernel and pauses nothing, which Jupyter’s own page may', async ({
+    simulated,
+    own,
+    foreign,
+  }) => {
     const kernel = await simulated.startKernel('held.ipynb');
     const paused = (): Promise<boolean> => isPaused(own, simulated);
     const done: string[] = [];

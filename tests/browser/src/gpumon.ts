@@ -12,7 +12,11 @@ export class GpumonServer {
   ) {}
 
   /** Starts a server on `port` of loopback, by default on any that is free. */
-  static async start(env: Record<string, string>, port = 0, more: readonly string[] = []): Promise<GpumonServer> {
+  static async start(
+    env: Record<string, string>,
+    port = 0,
+    more: readonly string[] = [],
+  ): Promise<GpumonServer> {
     // Programs that run beside the tests are not to find it.
     const serve = ['serve', '--no-control', '--listen', `127.0.0.1:${port}`, ...more];
     return GpumonServer.run(serve, env);
@@ -23,7 +27,10 @@ export class GpumonServer {
     return GpumonServer.run(['fleet', '--listen', '127.0.0.1:0', ...more], {});
   }
 
-  private static async run(args: readonly string[], env: Record<string, string>): Promise<GpumonServer> {
+  private static async run(
+    args: readonly string[],
+    env: Record<string, string>,
+  ): Promise<GpumonServer> {
     const program = new Program(GPUMON, args, environment(env));
     const address = /http:\/\/127\.0\.0\.1:\d+(?=\/?\s)/;
     const url = await program.until('address', () => address.exec(program.output)?.[0] ?? null);

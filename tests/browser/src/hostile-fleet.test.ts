@@ -27,7 +27,15 @@ const TYPES = [
   'application/json',
   '',
 ];
-const PATHS = ['', 'api/v1/snapshot', 'api/v1/runs', 'api/v1/history', 'api/v1/session', '%61pi/v1/snapshot', 'x.html'];
+const PATHS = [
+  '',
+  'api/v1/snapshot',
+  'api/v1/runs',
+  'api/v1/history',
+  'api/v1/session',
+  '%61pi/v1/snapshot',
+  'x.html',
+];
 
 /** A server on loopback that answers everything in the same way. */
 class Stranger {
@@ -38,7 +46,9 @@ class Stranger {
 
   static async start(page: () => string): Promise<Stranger> {
     const server = createServer((_, response) => {
-      response.writeHead(200, stranger.type === '' ? {} : { 'content-type': stranger.type }).end(page());
+      response
+        .writeHead(200, stranger.type === '' ? {} : { 'content-type': stranger.type })
+        .end(page());
     });
     const stranger = new Stranger(server, 'text/html');
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -66,8 +76,13 @@ describe('a hostile fleet', () => {
 
   it.beforeEach(async ({ page }) => {
     node = await Stranger.start(() => HTML);
-    stranger = await Stranger.start(() => `<!doctype html><script>location = ${JSON.stringify(target)}</script>`);
-    prometheus = await FakePrometheus.start([`127.0.0.1:${node.port}`, `localhost:${node.port}`], HTML);
+    stranger = await Stranger.start(
+      () => `<!doctype html><script>location = ${JSON.stringify(target)}</script>`,
+    );
+    prometheus = await FakePrometheus.start(
+      [`127.0.0.1:${node.port}`, `localhost:${node.port}`],
+      HTML,
+    );
     server = await GpumonServer.start({ GPUMON_SOURCE: 'sim:2' }, 0, [
       '--fleet-prometheus',
       prometheus.url,
@@ -124,7 +139,11 @@ describe('a hostile fleet', () => {
       node.type = type;
       for (const name of await nodes()) {
         await page.goto(`${server.url}nodes/${encodeURIComponent(name)}/`);
-        await page.getByText('no server of gpumon').or(page.getByText('is not understood')).first().waitFor();
+        await page
+          .getByText('no server of gpumon')
+          .or(page.getByText('is not understood'))
+          .first()
+          .waitFor();
         expect(await page.locator('img[src=x], [onerror]').count(), name).toBe(0);
         await nothingRan(page, name);
       }

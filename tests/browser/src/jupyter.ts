@@ -132,7 +132,11 @@ export class JupyterServer {
   }
 
   /** Starts the kernel of a notebook or console, as opening it does, and returns the session. */
-  async startKernel(notebook: string, kernel = 'python3', type = 'notebook'): Promise<KernelSession> {
+  async startKernel(
+    notebook: string,
+    kernel = 'python3',
+    type = 'notebook',
+  ): Promise<KernelSession> {
     const session = await this.api<{ id: string; kernel: { id: string } }>('POST', 'sessions', {
       path: notebook,
       name: notebook,
@@ -196,7 +200,10 @@ export class JupyterServer {
 /** Makes a folder of settings of JupyterLab in this one: nothing that a test does may ask another machine. */
 export function quietSettings(folder: string): string {
   const settings = path.join(folder, 'settings');
-  const notification = path.join(settings, '@jupyterlab/apputils-extension/notification.jupyterlab-settings');
+  const notification = path.join(
+    settings,
+    '@jupyterlab/apputils-extension/notification.jupyterlab-settings',
+  );
   mkdirSync(path.dirname(notification), { recursive: true });
   writeFileSync(notification, JSON.stringify({ fetchNews: 'false', checkForUpdates: false }));
   return settings;
@@ -206,7 +213,9 @@ export function quietSettings(folder: string): string {
 function addressIn(runtime: string): string | null {
   try {
     const name = readdirSync(runtime).find((file) => /^jpserver-\d+\.json$/.test(file));
-    const info = JSON.parse(readFileSync(path.join(runtime, name ?? ''), 'utf8')) as { port: number };
+    const info = JSON.parse(readFileSync(path.join(runtime, name ?? ''), 'utf8')) as {
+      port: number;
+    };
     return `http://127.0.0.1:${info.port}${BASE_URL}`;
   } catch {
     return null;

@@ -10,7 +10,9 @@ import { notebookOf } from './notebook-file';
 import { childrenOf, isRunning } from './processes';
 
 /** Its kernel starts a process of its own. */
-const WITH_A_WORKER = notebookOf(['import subprocess\nworker = subprocess.Popen(["sleep", "600"])\nprint("started")']);
+const WITH_A_WORKER = notebookOf([
+  'import subprocess\nworker = subprocess.Popen(["sleep", "600"])\nprint("started")',
+]);
 
 /** The labels that JupyterLab uses. */
 const CONSOLE = 'console-1-0d7c4dcc-22a5-44e5-a5b3-b2a0f5f3ae9c';
@@ -20,32 +22,44 @@ const SAME = ['first/same.ipynb', 'second/same.ipynb'] as const;
  * Two notebooks with kernels, the first of which has a worker, and a console. They run while the
  * tests of this file run.
  */
-const it = base.extend('kernels', { scope: 'file', auto: true }, async ({ browser, sharedScripted: jupyter }) => {
-  await jupyter.reset();
-  jupyter.write('train.ipynb', WITH_A_WORKER);
-  jupyter.write('eval.ipynb', WITH_A_WORKER);
-  const train = await jupyter.startKernel('train.ipynb');
-  const other = await jupyter.startKernel('eval.ipynb');
-  SAME.forEach((path) => jupyter.write(path, WITH_A_WORKER));
-  const [first, second] = [await jupyter.startKernel(SAME[0]), await jupyter.startKernel(SAME[1])];
-  const console = await jupyter.startKernel(CONSOLE, 'python3', 'console');
-  const { page } = await newPage(browser);
-  await page.goto(`${jupyter.page('lab/tree/train.ipynb')}&reset`);
-  await new Lab(page).ready();
-  await kernelReady(page);
-  await runCell(page);
-  await page.locator('.jp-OutputArea-output', { hasText: 'started' }).waitFor();
-  await page.context().close();
-  const [worker] = childrenOf(train.pid);
-  const holds = (pid: number | undefined, gib: number): string =>
-    `[[process]]\ngpu = 0\npid = ${pid}\nmemory = "${gib} GiB"\nsm_percent = ${gib}\n`;
-  const gpu = '[[gpu]]\nindex = 0\nmemory_used = "90 GiB"\n';
-  const more = holds(first.pid, 4) + holds(second.pid, 3) + holds(console.pid, 2);
-  await jupyter.script(
-    gpu + holds(train.pid, 20) + holds(worker, 40) + holds(other.pid, 5) + more + holds(process.pid, 1),
-  );
-  return { train, other, first, second, console };
-});
+const it = base.extend(
+  'kernels',
+  { scope: 'file', auto: true },
+  async ({ browser, sharedScripted: jupyter }) => {
+    await jupyter.reset();
+    jupyter.write('train.ipynb', WITH_A_WORKER);
+    jupyter.write('eval.ipynb', WITH_A_WORKER);
+    const train = await jupyter.startKernel('train.ipynb');
+    const other = await jupyter.startKernel('eval.ipynb');
+    SAME.forEach((path) => jupyter.write(path, WITH_A_WORKER));
+    const [first, second] = [
+      await jupyter.startKernel(SAME[0]),
+      await jupyter.startKernel(SAME[1]),
+    ];
+    const console = await jupyter.startKernel(CONSOLE, 'python3', 'console');
+    const { page } = await newPage(browser);
+    await page.goto(`${jupyter.page('lab/tree/train.ipynb')}&reset`);
+    await new Lab(page).ready();
+    await kernelReady(page);
+    await runCell(page);
+    await page.locator('.jp-OutputArea-output', { hasText: 'started' }).waitFor();
+    await page.context().close();
+    const [worker] = childrenOf(train.pid);
+    const holds = (pid: number | undefined, gib: number): string =>
+      `[[process]]\ngpu = 0\npid = ${pid}\nmemory = "${gib} GiB"\nsm_percent = ${gib}\n`;
+    const gpu = '[[gpu]]\nindex = 0\nmemory_used = "90 GiB"\n';
+    const more = holds(first.pid, 4) + holds(second.pid, 3) + holds(console.pid, 2);
+    await jupyter.script(
+      gpu +
+        holds(train.pid, 20) +
+        holds(worker, 40) +
+        holds(other.pid, 5) +
+        more +
+        holds(process.pid, 1),
+    );
+    return { train, other, first, second, console };
+  },
+);
 
 describe('notebooks that hold a GPU', () => {
   const rowOf = (page: Page, pid: number): Locator =>
@@ -57,7 +71,10 @@ describe('notebooks that hold a GPU', () => {
     await view.live();
   });
 
-  it('are named, with what their kernels have started', async ({ page, kernels: { train, other } }) => {
+  it('are named, with what their kernels have started', async ({
+    page,
+    kernels: { train, other },
+  }) => {
     for (const text of ['train.ipynb', '1 child process', '60.0']) {
       await rowOf(page, train.pid).filter({ hasText: text }).waitFor();
     }
@@ -68,7 +85,10 @@ describe('notebooks that hold a GPU', () => {
 
   it('are shown by their name', async ({ page, kernels: { other } }) => {
     await rowOf(page, other.pid).locator('.gpumon-process-link').click();
-    await page.locator('.lm-TabBar-tab.jp-mod-current', { hasText: 'eval.ipynb' }).first().waitFor();
+    await page
+      .locator('.lm-TabBar-tab.jp-mod-current', { hasText: 'eval.ipynb' })
+      .first()
+      .waitFor();
   });
 
   it("are in JupyterLab's list of what runs, while their amount is looked at", async ({ page }) => {
@@ -77,10 +97,16 @@ describe('notebooks that hold a GPU', () => {
     const item = section.locator('.jp-RunningSessions-item', { hasText: 'train.ipynb' });
     await expect.poll(() => item.innerText()).toMatch(/train\.ipynb\s+60\.0\sGiB/);
     await item.getByText('train.ipynb').click();
-    await page.locator('.lm-TabBar-tab.jp-mod-current', { hasText: 'train.ipynb' }).first().waitFor();
+    await page
+      .locator('.lm-TabBar-tab.jp-mod-current', { hasText: 'train.ipynb' })
+      .first()
+      .waitFor();
   });
 
-  it('with same name show folders, also in questions', async ({ page, kernels: { first, second } }) => {
+  it('with same name show folders, also in questions', async ({
+    page,
+    kernels: { first, second },
+  }) => {
     for (const [index, { pid }] of [first, second].entries()) {
       await rowOf(page, pid)
         .filter({ hasText: SAME[index] ?? '' })
@@ -110,7 +136,9 @@ describe('notebooks that hold a GPU', () => {
     await page.locator('.jp-CodeConsole').waitFor();
     type Session = { path: string; kernel: { id: string } };
     const sessions = await sharedScripted.api<Session[]>('GET', 'sessions');
-    expect(sessions.filter(({ path }) => path === CONSOLE).map(({ kernel }) => kernel.id)).toEqual([console.kernelId]);
+    expect(sessions.filter(({ path }) => path === CONSOLE).map(({ kernel }) => kernel.id)).toEqual([
+      console.kernelId,
+    ]);
   });
 
   it('that cannot be opened say why', async ({ page, sharedScripted, kernels: { first } }) => {
@@ -121,9 +149,16 @@ describe('notebooks that hold a GPU', () => {
     await dialog.getByRole('button').first().click();
   });
 
-  it('are called by their new name after a rename', async ({ page, sharedScripted, kernels: { other } }) => {
+  it('are called by their new name after a rename', async ({
+    page,
+    sharedScripted,
+    kernels: { other },
+  }) => {
     await sharedScripted.api('PATCH', 'contents/eval.ipynb', { path: 'renamed.ipynb' });
-    await sharedScripted.api('PATCH', `sessions/${other.id}`, { path: 'renamed.ipynb', name: 'renamed.ipynb' });
+    await sharedScripted.api('PATCH', `sessions/${other.id}`, {
+      path: 'renamed.ipynb',
+      name: 'renamed.ipynb',
+    });
     await rowOf(page, other.pid).filter({ hasText: 'renamed.ipynb' }).waitFor();
   });
 

@@ -31,16 +31,22 @@ async function missed(page: Page): Promise<string[]> {
   }
   return page.evaluate(() => {
     const { reached } = (window as unknown as { gpumonWalk: Walk }).gpumonWalk;
-    const all = [...document.querySelectorAll<HTMLElement>('button, summary, input, select, a[href]')];
+    const all = [
+      ...document.querySelectorAll<HTMLElement>('button, summary, input, select, a[href]'),
+    ];
     // The button of a row is the row itself, which Enter opens.
     const isReached = (element: HTMLElement): boolean =>
-      reached.has(element) || (element.tabIndex < 0 && reached.has(element.closest('[tabindex="0"]')));
+      reached.has(element) ||
+      (element.tabIndex < 0 && reached.has(element.closest('[tabindex="0"]')));
     const left = all.filter(
-      (element) => element.checkVisibility() && !element.matches(':disabled') && !isReached(element),
+      (element) =>
+        element.checkVisibility() && !element.matches(':disabled') && !isReached(element),
     );
     return [
       `${reached.size > 5 ? 'more than five' : reached.size} reached`,
-      ...left.map(({ localName, className, textContent }) => `${localName}.${className}: ${textContent}`),
+      ...left.map(
+        ({ localName, className, textContent }) => `${localName}.${className}: ${textContent}`,
+      ),
     ];
   });
 }

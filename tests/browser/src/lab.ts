@@ -10,8 +10,14 @@ import { expect } from 'vitest';
 export async function kernelReady(page: Page): Promise<void> {
   // A toolbar that was laid out early may hide both.
   const state = 'attached';
-  await page.locator('.jp-Toolbar-kernelName', { hasNotText: 'No Kernel' }).first().waitFor({ state });
-  await page.locator('.jp-Notebook-ExecutionIndicator[data-status=idle]').first().waitFor({ state });
+  await page
+    .locator('.jp-Toolbar-kernelName', { hasNotText: 'No Kernel' })
+    .first()
+    .waitFor({ state });
+  await page
+    .locator('.jp-Notebook-ExecutionIndicator[data-status=idle]')
+    .first()
+    .waitFor({ state });
 }
 
 /** Runs a code cell by the keyboard, and waits until it has begun. */
@@ -80,10 +86,13 @@ export class Lab {
 
   /** Chooses an item of a menu in the menu bar. */
   async menu(name: string, submenu: string, label: string): Promise<void> {
-    const item = (text: string): Locator => this.page.locator('.lm-Menu .lm-Menu-item', { hasText: text }).first();
+    const item = (text: string): Locator =>
+      this.page.locator('.lm-Menu .lm-Menu-item', { hasText: text }).first();
     const choose = async (): Promise<boolean> => {
       try {
-        await this.page.locator('.lm-MenuBar-item', { hasText: name }).click({ timeout: HANDLED_MS });
+        await this.page
+          .locator('.lm-MenuBar-item', { hasText: name })
+          .click({ timeout: HANDLED_MS });
         await item(submenu).hover({ timeout: HANDLED_MS });
         await item(label).click({ timeout: HANDLED_MS });
         return true;

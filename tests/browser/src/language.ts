@@ -23,8 +23,15 @@ function textsInSources(): Forms[] {
 
 /** Has this page's JupyterLab speak that language, as far as it is about gpumon. */
 export async function usePseudoLocale(page: Page): Promise<void> {
-  const about = { domain: 'gpumon', language: 'eo', plural_forms: 'nplurals=2; plural=(n != 1);', version: '1' };
-  const texts = textsInSources().map((forms) => [forms[0] ?? '', forms.map(pseudoLocalized)] as const);
+  const about = {
+    domain: 'gpumon',
+    language: 'eo',
+    plural_forms: 'nplurals=2; plural=(n != 1);',
+    version: '1',
+  };
+  const texts = textsInSources().map(
+    (forms) => [forms[0] ?? '', forms.map(pseudoLocalized)] as const,
+  );
   const data = { gpumon: { '': about, ...Object.fromEntries(texts) } };
   await page.route(/\/lab\/api\/translations\//, async (route) => {
     await route.fulfill({ json: { data, message: '' } });

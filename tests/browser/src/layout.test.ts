@@ -63,30 +63,38 @@ async function openMenu(menu: Locator): Promise<[name: string, left: number, rig
 /** The targets that are too small for fingers. */
 function smallTargets(page: Page): Promise<string[]> {
   return page.evaluate(() => {
-    const targets = document.querySelectorAll('.gpumon :is(button, summary, select, input, a[href])');
+    const targets = document.querySelectorAll(
+      '.gpumon :is(button, summary, select, input, a[href])',
+    );
     return [...targets]
       .filter((target) => target.checkVisibility())
       .map((target) => ({ target, box: target.getBoundingClientRect() }))
       .filter(({ box: { width, height } }) => width < 24 || height < 24)
-      .map(({ target, box: { width, height } }) => `${target.className} ${target.textContent}: ${width} x ${height}`);
+      .map(
+        ({ target, box: { width, height } }) =>
+          `${target.className} ${target.textContent}: ${width} x ${height}`,
+      );
   });
 }
 
 const TOUCH = { hasTouch: true, isMobile: true };
 
 describe('the page', () => {
-  it.for([560, 690, 1280, 1366, 1440, 1920])('at %i px has whole menus', async (width, { browser, eight }) => {
-    const opened = await measureAt(browser, `${eight.url}#charts`, width, async (page) => {
-      const seen: [string, number, number][] = [];
-      for (const menu of await page.locator('.gpumon-controls > .gpumon-menu:visible').all()) {
-        seen.push(await openMenu(menu));
-        await page.keyboard.press('Escape');
-      }
-      return seen;
-    });
-    expect(opened.map(([name]) => name)).toEqual(['Add mark…', 'Compare', 'Charts', 'Shortcuts']);
-    expect(opened.filter(([, left, right]) => left < 0 || right > width)).toEqual([]);
-  });
+  it.for([560, 690, 1280, 1366, 1440, 1920])(
+    'at %i px has whole menus',
+    async (width, { browser, eight }) => {
+      const opened = await measureAt(browser, `${eight.url}#charts`, width, async (page) => {
+        const seen: [string, number, number][] = [];
+        for (const menu of await page.locator('.gpumon-controls > .gpumon-menu:visible').all()) {
+          seen.push(await openMenu(menu));
+          await page.keyboard.press('Escape');
+        }
+        return seen;
+      });
+      expect(opened.map(([name]) => name)).toEqual(['Add mark…', 'Compare', 'Charts', 'Shortcuts']);
+      expect(opened.filter(([, left, right]) => left < 0 || right > width)).toEqual([]);
+    },
+  );
 
   it.for([560, 690, 1280, 1536])(
     'at %i px says in its head that charts are paused',
@@ -97,39 +105,51 @@ describe('the page', () => {
         await page.getByTestId('gpumon-resume').waitFor();
         const { x, width } = (await status.boundingBox()) ?? { x: -1, width: 0 };
         const isCut = await status.evaluate((element) => element.scrollWidth > element.clientWidth);
-        return { text: (await status.innerText()).replaceAll(/\s+/g, ' '), right: x + width, isCut };
+        return {
+          text: (await status.innerText()).replaceAll(/\s+/g, ' '),
+          right: x + width,
+          isCut,
+        };
       });
       expect(said.text).toMatch(/^Paused \d\d:\d\d:\d\d – \d\d:\d\d:\d\d Resume$/);
       expect([said.isCut, said.right <= width]).toEqual([false, true]);
     },
   );
 
-  it.for([560, 600, 690, 800])('at %i px has room for names and states', async (width, { browser, eight }) => {
-    const { names, states } = await measureAt(browser, eight.url, width, (page) =>
-      page.evaluate(() => {
-        const all = (selector: string): HTMLElement[] => [...document.querySelectorAll<HTMLElement>(selector)];
-        const shown = (element: HTMLElement): boolean => element.checkVisibility();
-        return {
-          names: all('td.gpumon-col-process')
-            .filter(shown)
-            .map((cell) => cell.clientWidth),
-          // These are the right edges of each part and of its row.
-          states: all('.gpumon-gpu[data-row]').map((row) => [
-            row.querySelector('.gpumon-gpu-state')?.getBoundingClientRect().right ?? 0,
-            row.getBoundingClientRect().right,
-          ]),
-        };
-      }),
-    );
-    expect(names.length).toBeGreaterThan(5);
-    expect(Math.min(...names)).toBeGreaterThan(160);
-    expect(states).toHaveLength(8);
-    expect(states.filter(([state = 0, row = 0]) => state > row)).toEqual([]);
-  });
+  it.for([560, 600, 690, 800])(
+    'at %i px has room for names and states',
+    async (width, { browser, eight }) => {
+      const { names, states } = await measureAt(browser, eight.url, width, (page) =>
+        page.evaluate(() => {
+          const all = (selector: string): HTMLElement[] => [
+            ...document.querySelectorAll<HTMLElement>(selector),
+          ];
+          const shown = (element: HTMLElement): boolean => element.checkVisibility();
+          return {
+            names: all('td.gpumon-col-process')
+              .filter(shown)
+              .map((cell) => cell.clientWidth),
+            // These are the right edges of each part and of its row.
+            states: all('.gpumon-gpu[data-row]').map((row) => [
+              row.querySelector('.gpumon-gpu-state')?.getBoundingClientRect().right ?? 0,
+              row.getBoundingClientRect().right,
+            ]),
+          };
+        }),
+      );
+      expect(names.length).toBeGreaterThan(5);
+      expect(Math.min(...names)).toBeGreaterThan(160);
+      expect(states).toHaveLength(8);
+      expect(states.filter(([state = 0, row = 0]) => state > row)).toEqual([]);
+    },
+  );
 
-  it.for(['', '#charts'])('has targets of 24 px for fingers at "%s"', async (address, { browser, two }) => {
-    expect(await measureAt(browser, two.url + address, 600, smallTargets, TOUCH)).toEqual([]);
-  });
+  it.for(['', '#charts'])(
+    'has targets of 24 px for fingers at "%s"',
+    async (address, { browser, two }) => {
+      expect(await measureAt(browser, two.url + address, 600, smallTargets, TOUCH)).toEqual([]);
+    },
+  );
 
   it.for(['gpus', 'nodes', 'users', 'free'])(
     'has targets of 24 px for fingers in a fleet, %s',
@@ -140,7 +160,9 @@ describe('the page', () => {
         await page.locator('.gpumon-fleet-view table:visible').first().waitFor();
         return smallTargets(page);
       };
-      expect(await measureAt(browser, `${server.url}#fleet?view=${view}`, 600, measure, TOUCH)).toEqual([]);
+      expect(
+        await measureAt(browser, `${server.url}#fleet?view=${view}`, 600, measure, TOUCH),
+      ).toEqual([]);
     },
   );
 
@@ -160,11 +182,15 @@ describe('the page', () => {
           const text = node.textContent ?? '';
           const unit = /\d\u00a0?(%|°C|W|GiB)/.exec(text);
           if (unit !== null && node.parentElement?.checkVisibility() === true) {
-            const isWrong = x(node as Text, unit.index) > x(node as Text, unit.index + unit[0].length - 1);
+            const isWrong =
+              x(node as Text, unit.index) > x(node as Text, unit.index + unit[0].length - 1);
             found.push({ text, isWrong });
           }
         }
-        return { count: found.length, wrong: found.filter(({ isWrong }) => isWrong).map(({ text }) => text) };
+        return {
+          count: found.length,
+          wrong: found.filter(({ isWrong }) => isWrong).map(({ text }) => text),
+        };
       }),
     );
     expect(wrong.count).toBeGreaterThan(10);
@@ -182,9 +208,13 @@ describe('JupyterLab', () => {
       await view.live();
       await lab.command('GPU Charts');
       await charts.live();
-      expect(await page.locator('#gpumon-panel, .gpumon-dashboard').getByRole('banner').count()).toBe(0);
+      expect(
+        await page.locator('#gpumon-panel, .gpumon-dashboard').getByRole('banner').count(),
+      ).toBe(0);
       const { x: left = 0, width: room = 0 } = (await charts.root.boundingBox()) ?? {};
-      for (const menu of await charts.root.locator('.gpumon-controls > .gpumon-menu:visible').all()) {
+      for (const menu of await charts.root
+        .locator('.gpumon-controls > .gpumon-menu:visible')
+        .all()) {
         const [name, from, to] = await openMenu(menu);
         expect([from >= left, to <= left + room], name).toEqual([true, true]);
         await page.keyboard.press('Escape');

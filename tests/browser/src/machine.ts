@@ -16,7 +16,8 @@ export const PYTHON = path.join(VENV, 'bin/python');
 /** A kernel that is not Python. */
 export const DENO = path.join(VENV, 'bin/deno');
 /** NVML's interface over simulated GPUs. */
-export const FAKE_NVML = process.env.GPUMON_TEST_FAKE_NVML ?? path.join(ROOT, 'target/debug/libfake_nvml.so');
+export const FAKE_NVML =
+  process.env.GPUMON_TEST_FAKE_NVML ?? path.join(ROOT, 'target/debug/libfake_nvml.so');
 /** Where pictures of failed tests go. */
 export const FAILURES = path.join(ROOT, 'target/browser');
 
@@ -24,7 +25,13 @@ export const FAILURES = path.join(ROOT, 'target/browser');
 export const FOLDER_VARIABLE = 'GPUMON_TEST_FOLDER';
 
 /** `tools/need.py` looks for the same names. */
-const CHROMIUMS = ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
+const CHROMIUMS = [
+  'chromium-headless-shell',
+  'chromium',
+  'chromium-browser',
+  'google-chrome',
+  'google-chrome-stable',
+];
 
 /** The browser: `$CHROMIUM`, or the first of the usual names in `$PATH`. */
 export function chromiumPath(): string {
@@ -32,9 +39,13 @@ export function chromiumPath(): string {
     return process.env.CHROMIUM;
   }
   const folders = (process.env.PATH ?? '').split(path.delimiter);
-  const found = CHROMIUMS.flatMap((name) => folders.map((folder) => path.join(folder, name))).find(isProgram);
+  const found = CHROMIUMS.flatMap((name) => folders.map((folder) => path.join(folder, name))).find(
+    isProgram,
+  );
   if (found === undefined) {
-    throw new Error('Chromium is missing: run `make test-browser`, which installs it, or set CHROMIUM to its path');
+    throw new Error(
+      'Chromium is missing: run `make test-browser`, which installs it, or set CHROMIUM to its path',
+    );
   }
   return found;
 }
@@ -46,7 +57,9 @@ export function newFolder(): string {
 
 /** This process's environment without what would choose another source or another server's settings, and `more`. */
 export function environment(more: Record<string, string>): Record<string, string> {
-  const kept = Object.entries(process.env).filter(([name]) => !/^(GPUMON_|JUPYTER|JPY_|VITEST|NODE_ENV)/.test(name));
+  const kept = Object.entries(process.env).filter(
+    ([name]) => !/^(GPUMON_|JUPYTER|JPY_|VITEST|NODE_ENV)/.test(name),
+  );
   return { ...Object.fromEntries(kept.map(([name, value]) => [name, value ?? ''])), ...more };
 }
 

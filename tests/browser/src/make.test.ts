@@ -27,8 +27,12 @@ it('opens the panel without a click, says what is simulated, and ends everything
   onTestFinished(async () => {
     await program.stop();
   });
-  await program.until('end of its messages', () => (program.output.includes('Ctrl-C ends it') ? true : null));
-  expect(program.output).toMatch(/\/nonexistent\/libnvidia-ml\.so\.1.*\nso the values are SIMULATED/);
+  await program.until('end of its messages', () =>
+    program.output.includes('Ctrl-C ends it') ? true : null,
+  );
+  expect(program.output).toMatch(
+    /\/nonexistent\/libnvidia-ml\.so\.1.*\nso the values are SIMULATED/,
+  );
   const [labUrl = '', pageUrl = ''] = program.output.match(/http:\S+/g) ?? [];
   expect(labUrl).toContain('/lab?token=');
 

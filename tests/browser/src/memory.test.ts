@@ -88,7 +88,9 @@ describe('GPU memory that runs out', () => {
     const notification = page.locator('.jp-toastContainer .Toastify__toast', { hasText: 'GPU 0' });
     await notification.waitFor();
     const text = await said(notification.locator('.jp-toast-message'));
-    expect(text).toMatch(/^GPU 0: Memory full in about \d+ (min|s): train\.ipynb grows 0\.(49|5\d) GiB\/s\n/);
+    expect(text).toMatch(
+      /^GPU 0: Memory full in about \d+ (min|s): train\.ipynb grows 0\.(49|5\d) GiB\/s\n/,
+    );
     expect(text).toMatch(/\nHeld by train\.ipynb [\d.]+ GiB, eval\.ipynb 7\.00 GiB/);
     expect(await page.locator('#gpumon-panel').isVisible()).toBe(false);
     // By its id it is known whether somebody has closed it.

@@ -12,7 +12,9 @@ import { isRunning } from './processes';
 const COMMAND = [DENO, 'jupyter', '--kernel', '--conn', '{connection_file}'];
 const SPEC = { display_name: 'deno', language: 'typescript', name: 'deno' };
 /** No Python would run this. */
-const CODE = ['await new Promise((resolve) => setTimeout(resolve, 2500));\n`${typeof Deno} is done`'];
+const CODE = [
+  'await new Promise((resolve) => setTimeout(resolve, 2500));\n`${typeof Deno} is done`',
+];
 
 /** A text with plain spaces. */
 function plain(text: string): string {
@@ -52,7 +54,8 @@ it('a notebook of JavaScript is named in the panel, and told below its cell what
   await runCell(page);
   await cell.locator('.jp-OutputArea-output', { hasText: 'object is done' }).waitFor();
   await cell.locator('[data-testid=gpumon-cell]:not([data-running])').waitFor();
-  const said = async (what: string): Promise<string> => plain(await cell.locator(`[data-cost=${what}]`).innerText());
+  const said = async (what: string): Promise<string> =>
+    plain(await cell.locator(`[data-cost=${what}]`).innerText());
   expect(await said('peak')).toMatch(/^peak 7\.0/);
   expect(parseFloat(await said('elapsed'))).toBeGreaterThan(2);
 });

@@ -21,7 +21,10 @@ describe('the page', () => {
     await server.stop();
   });
 
-  it('shows values that change, labels simulated ones, and asks no other machine', async ({ conduct, view }) => {
+  it('shows values that change, labels simulated ones, and asks no other machine', async ({
+    conduct,
+    view,
+  }) => {
     expect(await view.indices()).toEqual([0, 1]);
     await view.changes(0, 'power.draw_watts');
     await view.simulatedLabel.waitFor();
@@ -31,7 +34,8 @@ describe('the page', () => {
   it('draws lines that move', async ({ view }) => {
     const canvas = view.gpu(0).locator('[data-metric] canvas').first();
     await canvas.waitFor();
-    const picture = (): Promise<string> => canvas.evaluate((element: HTMLCanvasElement) => element.toDataURL());
+    const picture = (): Promise<string> =>
+      canvas.evaluate((element: HTMLCanvasElement) => element.toDataURL());
     const before = await picture();
     await expect.poll(picture).not.toBe(before);
   });
@@ -48,7 +52,10 @@ describe('the page', () => {
     expect(schemes[0]).not.toBe(schemes[1]);
   });
 
-  it('marks the moment pointed at on the charts of everybody who looks', async ({ page, charts }) => {
+  it('marks the moment pointed at on the charts of everybody who looks', async ({
+    page,
+    charts,
+  }) => {
     await page.goto(`${server.url}#charts`);
     await charts.live();
     const other = await page.context().newPage();
@@ -70,7 +77,9 @@ describe('the page', () => {
     await expect.poll(() => page.locator('.gpumon-mark-form').isVisible()).toBe(false);
     await page.mouse.move(0, 0);
     await page.mouse.move(pointed, y + 40);
-    await expect.poll(() => charts.root.locator('.gpumon-tooltip').innerText()).toContain('epoch 3');
+    await expect
+      .poll(() => charts.root.locator('.gpumon-tooltip').innerText())
+      .toContain('epoch 3');
 
     // The same key, for what the server refuses.
     await page.keyboard.press('m');
@@ -91,7 +100,9 @@ describe('the page', () => {
     await charts.live();
     const backs = (elements: Locator): Promise<string[]> =>
       elements.evaluateAll((all) => all.map((one) => getComputedStyle(one).backgroundColor));
-    const [first, second] = await backs(charts.plot('all power.draw_watts').locator('.gpumon-swatch'));
+    const [first, second] = await backs(
+      charts.plot('all power.draw_watts').locator('.gpumon-swatch'),
+    );
     expect(first).not.toBe(second);
     const [pressed] = await backs(charts.control('Overlaid'));
     const [other] = await backs(charts.control('By GPU'));

@@ -106,7 +106,12 @@ describe('the panel in JupyterLab', () => {
     await charts.live();
     await expect
       .poll(() => charts.names())
-      .toEqual(['all power.draw_watts', 'all power.instant_watts', 'host cpu', 'host host.swap.used_bytes']);
+      .toEqual([
+        'all power.draw_watts',
+        'all power.instant_watts',
+        'host cpu',
+        'host host.swap.used_bytes',
+      ]);
     await expect.poll(() => charts.control(/^5\smin$/).getAttribute('aria-pressed')).toBe('true');
   });
 
@@ -115,7 +120,11 @@ describe('the panel in JupyterLab', () => {
     await view.live();
   });
 
-  it('says that the collector is being replaced, and goes on with the next', async ({ simulated, lab, view }) => {
+  it('says that the collector is being replaced, and goes on with the next', async ({
+    simulated,
+    lab,
+    view,
+  }) => {
     await lab.showPanel();
     await view.live();
     const record = await view.recordStates();
@@ -149,7 +158,8 @@ describe('the panel in JupyterLab', () => {
   }) => {
     const charts = await openCharts(page, lab, view);
     const value = view.gpu(0).locator('[data-reading]').first();
-    const background = (): Promise<string> => lab.panel.evaluate((panel) => getComputedStyle(panel).backgroundColor);
+    const background = (): Promise<string> =>
+      lab.panel.evaluate((panel) => getComputedStyle(panel).backgroundColor);
     const backgrounds = [await background()];
     for (const [theme, scheme] of [
       ['JupyterLab Dark', 'dark'],

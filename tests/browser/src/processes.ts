@@ -28,7 +28,8 @@ export function isRunning(pid: number): boolean {
 
 /** The PID of the process below this one that has `word` at the end of an argument; `null` while there is none. */
 export function pidBelow(pid: number, word: string): number | null {
-  const is = (entry: ProcessEntry): boolean => argumentsOf(entry.pid).some((argument) => argument.endsWith(word));
+  const is = (entry: ProcessEntry): boolean =>
+    argumentsOf(entry.pid).some((argument) => argument.endsWith(word));
   return below(pid).find(is)?.pid ?? null;
 }
 

@@ -32,7 +32,9 @@ export class Program {
   }
 
   get ended(): boolean {
-    return this.child.exitCode !== null || this.child.signalCode !== null || this.child.pid === undefined;
+    return (
+      this.child.exitCode !== null || this.child.signalCode !== null || this.child.pid === undefined
+    );
   }
 
   /** Waits until `ready` gives something; fails with the program's output where it ends, or takes too long. */

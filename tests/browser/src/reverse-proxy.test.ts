@@ -35,11 +35,19 @@ const it = base.extend('proxy', async ({}, { onCleanup }) => {
 function forward(server: Server, proxy: Proxy): void {
   const passOn = ({ url, method, headers }: IncomingMessage): ReturnType<typeof request> => {
     const host = proxy.keepsHost ? headers.host : `127.0.0.1:${String(proxy.port)}`;
-    return request({ port: proxy.port, host: '127.0.0.1', path: url, method, headers: { ...headers, host } });
+    return request({
+      port: proxy.port,
+      host: '127.0.0.1',
+      path: url,
+      method,
+      headers: { ...headers, host },
+    });
   };
   server.on('request', (incoming, outgoing) => {
     const passed = passOn(incoming);
-    passed.on('response', (answer) => answer.pipe(outgoing.writeHead(answer.statusCode ?? 502, answer.headers)));
+    passed.on('response', (answer) =>
+      answer.pipe(outgoing.writeHead(answer.statusCode ?? 502, answer.headers)),
+    );
     passed.on('error', () => outgoing.destroy());
     incoming.pipe(passed);
   });
@@ -52,7 +60,9 @@ function forward(server: Server, proxy: Proxy): void {
     passed.on('response', () => socket.end('HTTP/1.1 403 Forbidden\r\n\r\n'));
     passed.on('error', () => socket.destroy());
     passed.on('upgrade', ({ rawHeaders }, upstream, head) => {
-      const lines = rawHeaders.flatMap((name, i) => (i % 2 === 0 ? [`${name}: ${rawHeaders[i + 1] ?? ''}`] : []));
+      const lines = rawHeaders.flatMap((name, i) =>
+        i % 2 === 0 ? [`${name}: ${rawHeaders[i + 1] ?? ''}`] : [],
+      );
       socket.write(`HTTP/1.1 101 Switching Protocols\r\n${lines.join('\r\n')}\r\n\r\n`);
       socket.write(head);
       for (const [from, to] of [
@@ -104,6 +114,8 @@ describe('behind a reverse proxy', () => {
     await start(proxy, '--public-origin', proxy.origin);
     await page.goto(proxy.origin);
     await page.getByText('No WebSocket connection').waitFor();
-    expect(await page.locator('body').innerText()).toContain(`gpumon serve --public-origin ${proxy.origin}`);
+    expect(await page.locator('body').innerText()).toContain(
+      `gpumon serve --public-origin ${proxy.origin}`,
+    );
   });
 });

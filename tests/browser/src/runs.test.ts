@@ -36,20 +36,33 @@ describe('a run from the page', () => {
     await server.stop();
   });
 
-  it('shows progress, live readings and its result, and what happened', async ({ worker, page, conduct }) => {
+  it('shows progress, live readings and its result, and what happened', async ({
+    worker,
+    page,
+    conduct,
+  }) => {
     await start(page, 'GPU 1, H200');
     const run = running(page);
     await run.getByText('triad, 2 of 2: verifying').waitFor();
     await run.getByText('half of it').waitFor();
     await expect.poll(() => run.locator('progress').getAttribute('value')).toBe('0.750');
-    await expect.poll(() => run.locator('[data-reading="power.draw_watts"]').innerText()).toMatch(/\d/);
+    await expect
+      .poll(() => run.locator('[data-reading="power.draw_watts"]').innerText())
+      .toMatch(/\d/);
     const result = page.locator('.gpumon-run-table tbody tr');
-    await expect.poll(() => result.innerText()).toMatch(/4,020.GB\/s.*–.*4,800.GB\/s.*84.%.*534.µs.*verified/s);
+    await expect
+      .poll(() => result.innerText())
+      .toMatch(/4,020.GB\/s.*–.*4,800.GB\/s.*84.%.*534.µs.*verified/s);
     await run.getByText(/about .* left/).waitFor();
     for (const scheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme: scheme });
       await page.locator(`[data-gpumon-scheme=${scheme}]`).waitFor();
-      for (const text of ['.gpumon-run-status', '.gpumon-run-text', '.gpumon-run-does', '.gpumon-run-table td']) {
+      for (const text of [
+        '.gpumon-run-status',
+        '.gpumon-run-text',
+        '.gpumon-run-does',
+        '.gpumon-run-table td',
+      ]) {
         const contrast = (): Promise<number> => contrastOf(page.locator(text).first());
         await expect.poll(contrast, { message: `${text} ${scheme}` }).toBeGreaterThan(4.5);
       }
@@ -69,10 +82,14 @@ describe('a run from the page', () => {
     await page.getByTestId('gpumon-run').click();
     const pcie = page.getByRole('option', { name: 'PCIe transfers' });
     await pcie.click();
-    await page.locator('[role=option][aria-selected=true]', { hasText: 'PCIe transfers' }).waitFor();
+    await page
+      .locator('[role=option][aria-selected=true]', { hasText: 'PCIe transfers' })
+      .waitFor();
     await page.getByLabel('Device', { exact: true }).selectOption({ label: 'CPU' });
     await page.locator('[role=option][aria-disabled]', { hasText: 'PCIe transfers' }).waitFor();
-    await page.locator('[role=option][aria-selected=true]', { hasText: 'Memory bandwidth' }).waitFor();
+    await page
+      .locator('[role=option][aria-selected=true]', { hasText: 'Memory bandwidth' })
+      .waitFor();
     await page.mouse.click(5, 5);
     await page.getByRole('dialog').waitFor({ state: 'hidden' });
   });
@@ -91,7 +108,12 @@ describe('a run from the page', () => {
 });
 
 describe('a run from the panel', () => {
-  it('goes through the proxy of Jupyter, under its prefix', async ({ simulated, page, lab, view }) => {
+  it('goes through the proxy of Jupyter, under its prefix', async ({
+    simulated,
+    page,
+    lab,
+    view,
+  }) => {
     await lab.open(`${simulated.page('lab')}&reset`);
     await lab.showPanel();
     await view.live();

@@ -13,13 +13,17 @@ import { GpumonServer } from './gpumon';
 const TOKEN = '0123456789abcdef0123456789abcdef';
 
 /** Ana's password is `correct horse`. */
-const USERS = 'basic_auth_users:\n  ana: $2b$04$9KVBEGvapFjzzFQjgF330O/446X5e.EFNWNC3OenoHMAnjzfjtnRe\n';
+const USERS =
+  'basic_auth_users:\n  ana: $2b$04$9KVBEGvapFjzzFQjgF330O/446X5e.EFNWNC3OenoHMAnjzfjtnRe\n';
 
 /**
  * Starts a server with a file of secrets. Also returns a function that stops it and removes the
  * file.
  */
-async function serverWith(option: string, secrets: string): Promise<[GpumonServer, () => Promise<void>]> {
+async function serverWith(
+  option: string,
+  secrets: string,
+): Promise<[GpumonServer, () => Promise<void>]> {
   const folder = mkdtempSync(path.join(tmpdir(), 'gpumon-'));
   const file = path.join(folder, 'secrets');
   writeFileSync(file, secrets, { mode: 0o600 });
@@ -43,7 +47,11 @@ const it = base
     return server;
   });
 
-it('asks for the token once, says when it is wrong, and signs out', async ({ page, view, server }) => {
+it('asks for the token once, says when it is wrong, and signs out', async ({
+  page,
+  view,
+  server,
+}) => {
   await page.goto(server.url);
   const form = page.getByTestId('gpumon-sign-in');
   await form.waitFor();
@@ -61,9 +69,9 @@ it('asks for the token once, says when it is wrong, and signs out', async ({ pag
   await page.keyboard.type(TOKEN);
   await page.keyboard.press('Enter');
   await view.live();
-  expect(await page.evaluate(() => document.cookie + JSON.stringify(localStorage) + location.href)).not.toContain(
-    TOKEN,
-  );
+  expect(
+    await page.evaluate(() => document.cookie + JSON.stringify(localStorage) + location.href),
+  ).not.toContain(TOKEN);
 
   await page.reload();
   await view.live();

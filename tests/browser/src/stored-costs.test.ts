@@ -27,7 +27,11 @@ const STORED = {
   energy_joules: 6400,
   shared: false,
   gpus: ['<img src=x onerror=alert(1)> H200'],
-  run: { source_crc32: crc32(CODE[0] ?? ''), execution_count: null as number | null, started: null },
+  run: {
+    source_crc32: crc32(CODE[0] ?? ''),
+    execution_count: null as number | null,
+    started: null,
+  },
 };
 
 interface FileCell {
@@ -95,7 +99,10 @@ describe('what cells have cost', () => {
     return readFileSync(jupyter.path(NAME), 'utf8');
   };
   /** Runs the first cell, and gives the file when that says how long this run took. */
-  const runAndSave = async (jupyter: JupyterServer, isOwn: (duration_s: number) => boolean): Promise<string> => {
+  const runAndSave = async (
+    jupyter: JupyterServer,
+    isOwn: (duration_s: number) => boolean,
+  ): Promise<string> => {
     await runCell(page);
     await line(0).and(page.locator('[data-running]')).waitFor();
     let file = '';
@@ -154,7 +161,8 @@ describe('what cells have cost', () => {
     };
     await expect.poll(undo).not.toContain(';');
     let undone = '';
-    const saved = async (): Promise<FileCell | undefined> => cellsIn((undone = await save(scripted)))[0];
+    const saved = async (): Promise<FileCell | undefined> =>
+      cellsIn((undone = await save(scripted)))[0];
     await expect.poll(saved).toEqual({ ...cellsIn(second)[0], source: stored?.source });
     for (const changed of linesBeside(undone, first)) {
       expect(changed).toMatch(/"(duration_s|gpu_s|energy_joules|execution_count|source_crc32)": /);
@@ -163,7 +171,9 @@ describe('what cells have cost', () => {
     // It is switched off again, and what is there can be removed.
     await lab.command(STORE);
     await lab.command(REMOVE);
-    await expect.poll(async () => cellsIn(await save(scripted))[0]?.metadata.gpumon).toBeUndefined();
+    await expect
+      .poll(async () => cellsIn(await save(scripted))[0]?.metadata.gpumon)
+      .toBeUndefined();
     await runCell(page);
     await expect.poll(() => said(0)).toMatch(/^1\.\d+ s GPU/);
     await page.waitForTimeout(3000);
@@ -184,7 +194,9 @@ describe('what cells have cost', () => {
       await kernelReady(page);
       await line(0).and(page.locator('[data-stored]')).waitFor();
       expect(await said(0)).toBe('13.1 s GPU 9.81 s peak 61.0 GiB (+8.00) 6.40 kJ stored');
-      expect(await said(1)).toBe('13.1 s GPU 9.81 s peak 61.0 GiB (+8.00) 6.40 kJ stored, earlier run');
+      expect(await said(1)).toBe(
+        '13.1 s GPU 9.81 s peak 61.0 GiB (+8.00) 6.40 kJ stored, earlier run',
+      );
       for (const [index, run] of ['Last run', 'Earlier run'].entries()) {
         const label = line(index).locator('.gpumon-cell-stored');
         const title = `${run} on <img src=x onerror=alert(1)> H200, stored in the notebook`;
@@ -196,7 +208,9 @@ describe('what cells have cost', () => {
     expect(conduct.errors.filter((error) => error.includes('alert'))).toEqual([]);
   });
 
-  it('stand beside what the next run takes, and go with one that holds no GPU', async ({ scripted }) => {
+  it('stand beside what the next run takes, and go with one that holds no GPU', async ({
+    scripted,
+  }) => {
     await scripted.choose({ storeCosts: true });
     scripted.write(NAME, withStored());
     await open(scripted);

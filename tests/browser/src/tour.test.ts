@@ -6,7 +6,8 @@ import { describe, expect } from 'vitest';
 import { violations } from './axe';
 import { it } from './fixtures';
 
-const focused = (page: Page): Promise<string> => page.evaluate(() => document.activeElement?.textContent.trim() ?? '');
+const focused = (page: Page): Promise<string> =>
+  page.evaluate(() => document.activeElement?.textContent.trim() ?? '');
 
 describe('the tour', () => {
   it('is not in the way of a test, comes by a command, goes by keys and ends by Escape', async ({
@@ -38,7 +39,9 @@ describe('the tour', () => {
   });
 
   it('is shown by itself to a person, once', async ({ simulated, page, lab, view }) => {
-    await page.addInitScript(() => Object.defineProperty(navigator, 'webdriver', { get: () => false }));
+    await page.addInitScript(() =>
+      Object.defineProperty(navigator, 'webdriver', { get: () => false }),
+    );
     await lab.open(`${simulated.page('lab')}&reset`);
     await lab.showPanel();
     const tour = page.getByTestId('gpumon-tour');
@@ -52,13 +55,20 @@ describe('the tour', () => {
   });
 });
 
-it('axe finds nothing in the tour and the dialog, light and dark', async ({ simulated, page, lab, view }) => {
+it('axe finds nothing in the tour and the dialog, light and dark', async ({
+  simulated,
+  page,
+  lab,
+  view,
+}) => {
   await lab.open(`${simulated.page('lab')}&reset`);
   await lab.showPanel();
   await view.live();
   for (const theme of ['JupyterLab Light', 'JupyterLab Dark']) {
     await lab.theme(theme);
-    await page.locator(`[data-gpumon-scheme=${theme.endsWith('Dark') ? 'dark' : 'light'}]`).waitFor();
+    await page
+      .locator(`[data-gpumon-scheme=${theme.endsWith('Dark') ? 'dark' : 'light'}]`)
+      .waitFor();
     await lab.command('Tour of the GPU Panel');
     await page.getByTestId('gpumon-tour').waitFor();
     expect(await violations(page, '[data-testid=gpumon-tour]'), theme).toEqual([]);

@@ -11,7 +11,13 @@ import { usePseudoLocale } from './language';
 import { notebookOf } from './notebook-file';
 
 describe('the panel in another language', () => {
-  it('shows no English word of its own, nor do charts', async ({ scripted, page, lab, view, charts }) => {
+  it('shows no English word of its own, nor do charts', async ({
+    scripted,
+    page,
+    lab,
+    view,
+    charts,
+  }) => {
     scripted.write('train.ipynb', notebookOf([]));
     const kernel = await scripted.startKernel('train.ipynb');
     await scripted.script(
@@ -34,11 +40,23 @@ describe('the panel in another language', () => {
     ];
     await expect.poll(async () => (await texts()).length).toBeGreaterThan(300);
     const shown = await texts();
-    const command = readFileSync(`/proc/${kernel.pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
+    const command = readFileSync(`/proc/${kernel.pid}/cmdline`, 'utf8')
+      .replaceAll('\0', ' ')
+      .trim();
     const option = 'gpumon serve --data-dir DIR';
     // Cells of notebooks of other tests are on the charts, too.
     const notebooks = shown.flatMap((text) => text.match(/[\w-]+\.ipynb/g) ?? []);
-    const data = [command, option, ...notebooks, 'NVIDIA', 'Hopper', 'sm', 'gpumon', hostname(), userInfo().username];
+    const data = [
+      command,
+      option,
+      ...notebooks,
+      'NVIDIA',
+      'Hopper',
+      'sm',
+      'gpumon',
+      hostname(),
+      userInfo().username,
+    ];
     expect(untranslated(shown, data)).toEqual([]);
   });
 });

@@ -35,7 +35,9 @@ export class View {
   /** The indices of the GPUs that can be seen, in their order on the screen. */
   async indices(): Promise<number[]> {
     const cards = await this.root.locator('[data-gpu-index]').filter({ visible: true }).all();
-    return Promise.all(cards.map(async (card) => Number(await card.getAttribute('data-gpu-index'))));
+    return Promise.all(
+      cards.map(async (card) => Number(await card.getAttribute('data-gpu-index'))),
+    );
   }
 
   async health(index: number): Promise<string | null> {
@@ -51,7 +53,9 @@ export class View {
   async changes(index: number, id: string): Promise<void> {
     await expect.poll(() => this.reading(index, id)).toMatch(/\d/);
     const before = await this.reading(index, id);
-    await expect.poll(() => this.reading(index, id), { message: `${id} stays ${before}` }).not.toBe(before);
+    await expect
+      .poll(() => this.reading(index, id), { message: `${id} stays ${before}` })
+      .not.toBe(before);
   }
 
   /** Waits until the server remembers so many seconds, for charts that are full. */
@@ -61,16 +65,21 @@ export class View {
         // On the page itself the stream is beside it; in JupyterLab it is behind the proxy.
         const base = document.querySelector('#gpumon-panel') === null ? './' : '../gpumon/';
         const prefix = new URL(location.pathname.replace(/\/lab(\/.*)?$/, '/lab/'), location.href);
-        const socket = new WebSocket(new URL(`${base}api/v1/stream`, prefix).href.replace(/^http/, 'ws'));
+        const socket = new WebSocket(
+          new URL(`${base}api/v1/stream`, prefix).href.replace(/^http/, 'ws'),
+        );
         const hello = await new Promise<MessageEvent<string>>((resolve, reject) => {
           socket.onmessage = resolve;
           socket.onerror = reject;
         });
         socket.close();
-        const { times_ms } = (JSON.parse(hello.data) as { history: { times_ms: number[] } }).history;
+        const { times_ms } = (JSON.parse(hello.data) as { history: { times_ms: number[] } })
+          .history;
         return ((times_ms.at(-1) ?? 0) - (times_ms[0] ?? 0)) / 1000;
       });
-    await expect.poll(remembered, { timeout: (seconds + 60) * 1000, interval: 2000 }).toBeGreaterThan(seconds);
+    await expect
+      .poll(remembered, { timeout: (seconds + 60) * 1000, interval: 2000 })
+      .toBeGreaterThan(seconds);
   }
 
   /** Begins to write down every state that the view goes through, also those that a look now and then would miss. */
@@ -109,6 +118,8 @@ export class StateRecord {
   /** The states so far, without repetitions. */
   async states(): Promise<SeenState[]> {
     const all = await this.seen.jsonValue();
-    return all.filter((seen, i) => seen.state !== all[i - 1]?.state || seen.text !== all[i - 1]?.text);
+    return all.filter(
+      (seen, i) => seen.state !== all[i - 1]?.state || seen.text !== all[i - 1]?.text,
+    );
   }
 }

@@ -19,11 +19,15 @@ const it = base
         openIn(lab, jupyter),
   )
   /** Opens the panel in a JupyterLab of its own. */
-  .extend('openOwn', ({ lab }, { onCleanup }) => async (env: Record<string, string>, options: ServerOptions = {}) => {
-    const jupyter = await JupyterServer.start(env, options);
-    onCleanup(() => jupyter.stop());
-    await openIn(lab, jupyter);
-  })
+  .extend(
+    'openOwn',
+    ({ lab }, { onCleanup }) =>
+      async (env: Record<string, string>, options: ServerOptions = {}) => {
+        const jupyter = await JupyterServer.start(env, options);
+        onCleanup(() => jupyter.stop());
+        await openIn(lab, jupyter);
+      },
+  )
   /** Waits until the notice says all of this. */
   .extend(
     'says',
@@ -41,7 +45,10 @@ function packagesWithOther(): string {
   cpSync(path.join(ROOT, 'python', 'gpumon'), path.join(folder, 'gpumon'), { recursive: true });
   const information = path.join(folder, 'gpumon-0.0.11.dist-info');
   mkdirSync(information);
-  writeFileSync(path.join(information, 'METADATA'), 'Metadata-Version: 2.1\nName: gpumon\nVersion: 0.0.11\n');
+  writeFileSync(
+    path.join(information, 'METADATA'),
+    'Metadata-Version: 2.1\nName: gpumon\nVersion: 0.0.11\n',
+  );
   return folder;
 }
 
@@ -57,10 +64,19 @@ async function hasNotice(view: View, words: readonly string[]): Promise<void> {
 }
 
 describe('the panel without', () => {
-  it('permission says whom to ask, and goes on by itself when it is given', async ({ scripted, view, open, says }) => {
+  it('permission says whom to ask, and goes on by itself when it is given', async ({
+    scripted,
+    view,
+    open,
+    says,
+  }) => {
     await scripted.script('init_error = { code = 4 }\n');
     await open(scripted);
-    await says('The NVIDIA driver refuses this user', 'the permissions of /dev/nvidia*', 'gpumon doctor');
+    await says(
+      'The NVIDIA driver refuses this user',
+      'the permissions of /dev/nvidia*',
+      'gpumon doctor',
+    );
     scripted.rewrite('gpus = 1\n');
     await view.live();
   });
@@ -97,10 +113,18 @@ describe('the panel without', () => {
     await says('gpumon failed to start', 'gpumon serve');
   });
 
-  it('a part of its own, as after an update, says to reload the page', async ({ simulated, page, view, open }) => {
-    const isGone = (url: URL): boolean => /\/extensions\/gpumon\/static\/dist_view_js\.[^/]+\.js$/.test(url.pathname);
+  it('a part of its own, as after an update, says to reload the page', async ({
+    simulated,
+    page,
+    view,
+    open,
+  }) => {
+    const isGone = (url: URL): boolean =>
+      /\/extensions\/gpumon\/static\/dist_view_js\.[^/]+\.js$/.test(url.pathname);
     await page.route(isGone, (route) => route.fulfill({ status: 404 }));
-    const told = page.waitForEvent('console', (message) => message.text().includes('cannot be loaded'));
+    const told = page.waitForEvent('console', (message) =>
+      message.text().includes('cannot be loaded'),
+    );
     await open(simulated);
     await page.locator('#gpumon-panel', { hasText: 'Reload the page' }).waitFor();
     await told;
@@ -122,7 +146,11 @@ describe('the panel without', () => {
       const server = socket.connectToServer();
       server.onMessage((text) => {
         const { events, ...frame } = JSON.parse(String(text)) as Record<string, unknown>;
-        socket.send(JSON.stringify(frame.type === 'hello' ? { ...frame, version: '0.0.9' } : { ...frame, events }));
+        socket.send(
+          JSON.stringify(
+            frame.type === 'hello' ? { ...frame, version: '0.0.9' } : { ...frame, events },
+          ),
+        );
       });
     });
     await open(simulated);
@@ -134,7 +162,11 @@ describe('the panel without', () => {
 describe('the panel next to another package gpumon', () => {
   it('says to uninstall it, and shows the GPUs', async ({ openOwn, view, says }) => {
     await openOwn({ GPUMON_SOURCE: 'sim', PYTHONPATH: packagesWithOther() });
-    await says('Another package called gpumon is installed', 'gpumon 0.0.11', 'pip uninstall gpumon jupyterlab-gpumon');
+    await says(
+      'Another package called gpumon is installed',
+      'gpumon 0.0.11',
+      'pip uninstall gpumon jupyterlab-gpumon',
+    );
     await view.live();
   });
 
@@ -149,6 +181,10 @@ describe('the panel next to another package gpumon', () => {
       `\n_folders = lambda: [${JSON.stringify(path.dirname(program))}]\n`,
     );
     await openOwn({ GPUMON_SOURCE: 'sim', PYTHONPATH: packages });
-    await says('Another package called gpumon is installed', 'gpumon 0.0.11', 'pip uninstall gpumon jupyterlab-gpumon');
+    await says(
+      'Another package called gpumon is installed',
+      'gpumon 0.0.11',
+      'pip uninstall gpumon jupyterlab-gpumon',
+    );
   });
 });

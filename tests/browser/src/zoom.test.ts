@@ -77,18 +77,28 @@ function resolutions(page: Page): number[] {
 describe('charts', () => {
   it.afterEach(({ conduct }) => expect(conduct).toEqual({ errors: [], foreignRequests: [] }));
 
-  it('show a month, and any second of it, by buttons, keys and drawing over them', async ({ page, charts, server }) => {
+  it('show a month, and any second of it, by buttons, keys and drawing over them', async ({
+    page,
+    charts,
+    server,
+  }) => {
     const seen = resolutions(page);
     await page.goto(`${server.url}#charts?charts=power&view=apart&gpu=0&fit=1`);
     await charts.live();
     await charts.control(/^30\sd$/).click();
     await expect.poll(() => page.url()).toMatch(/span=43200/);
     await expect.poll(() => charts.inked('gpu 0 power', [0.3, 0.6])).toBeGreaterThan(0.9);
-    const { x = 0, y = 0, width = 0 } = (await charts.plot('gpu 0 power').locator('canvas').boundingBox()) ?? {};
+    const {
+      x = 0,
+      y = 0,
+      width = 0,
+    } = (await charts.plot('gpu 0 power').locator('canvas').boundingBox()) ?? {};
     // Between the axis of values at the left and the edge at the right.
     const off = (60 + (18.5 / 30) * (width - 64)) / width;
     await expect
-      .poll(() => charts.inked('gpu 0 power', [off - 0.005, off + 0.005]), { message: 'the day without power' })
+      .poll(() => charts.inked('gpu 0 power', [off - 0.005, off + 0.005]), {
+        message: 'the day without power',
+      })
       .toBe(0);
     expect(seen.at(-1)).toBeGreaterThan(3_600_000);
     expect(await charts.root.locator('.gpumon-past-note').isVisible()).toBe(false);
@@ -97,8 +107,12 @@ describe('charts', () => {
     const tooltip = charts.root.locator('.gpumon-tooltip');
     await expect
       .poll(() => tooltip.innerText())
-      .toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d – \d\d:\d\d\s+mean, lowest – highest\s+Average\s+\d+\sW\s+\d+ – \d+\sW/);
-    await expect.poll(async () => (await charts.readouts('gpu 0 power'))[0]).toMatch(/^Average \d+ W$/);
+      .toMatch(
+        /^\d{4}-\d\d-\d\d \d\d:\d\d – \d\d:\d\d\s+mean, lowest – highest\s+Average\s+\d+\sW\s+\d+ – \d+\sW/,
+      );
+    await expect
+      .poll(async () => (await charts.readouts('gpu 0 power'))[0])
+      .toMatch(/^Average \d+ W$/);
 
     // A day of the month, and then an hour of it: what was known is there until the rest comes.
     await page.mouse.down();
@@ -129,33 +143,54 @@ describe('charts', () => {
     const from = (address: string): number => Number(/from=(\d+)/.exec(address)?.[1]);
     const to = (address: string): number => Number(/to=(\d+)/.exec(address)?.[1]);
     await expect.poll(() => from(page.url())).toBeLessThan(from(before));
-    expect(to(page.url()) - from(page.url()), 'moved, not zoomed').toBeCloseTo(to(before) - from(before), -2);
+    expect(to(page.url()) - from(page.url()), 'moved, not zoomed').toBeCloseTo(
+      to(before) - from(before),
+      -2,
+    );
     await page.keyboard.press('Escape');
     await expect.poll(() => page.url()).toMatch(/span=43200/);
     await expect.poll(() => page.url()).not.toMatch(/from=/);
   });
 
-  it('are copied as they are shown, with the lowest and the highest', async ({ page, charts, server }) => {
+  it('are copied as they are shown, with the lowest and the highest', async ({
+    page,
+    charts,
+    server,
+  }) => {
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
     await page.goto(`${server.url}#charts?charts=power.draw_watts&gpu=0&span=1440`);
     await charts.live();
-    await expect.poll(() => charts.inked('gpu 0 power.draw_watts', [0.3, 0.6])).toBeGreaterThan(0.9);
+    await expect
+      .poll(() => charts.inked('gpu 0 power.draw_watts', [0.3, 0.6]))
+      .toBeGreaterThan(0.9);
     const plot = charts.plot('gpu 0 power.draw_watts');
     await plot.getByLabel('Chart menu').click();
     await plot.getByRole('button', { name: 'Copy as CSV' }).click();
     await expect.poll(() => plot.getByRole('status').innerText()).toBe('Copied to the clipboard');
-    const [head = '', ...rows] = (await page.evaluate(() => navigator.clipboard.readText())).split('\r\n');
-    expect(head).toMatch(/^time,"(.*) power\.draw_watts","\1 power\.draw_watts min","\1 power\.draw_watts max"$/);
+    const [head = '', ...rows] = (await page.evaluate(() => navigator.clipboard.readText())).split(
+      '\r\n',
+    );
+    expect(head).toMatch(
+      /^time,"(.*) power\.draw_watts","\1 power\.draw_watts min","\1 power\.draw_watts max"$/,
+    );
     expect(rows.length).toBeGreaterThan(90);
     const [, mean, low, high] = rows[20]?.split(',').map(Number) ?? [];
-    expect([(mean ?? 0) - (low ?? 0), (high ?? 0) - (mean ?? 0)].every((apart) => apart > 49)).toBe(true);
+    expect([(mean ?? 0) - (low ?? 0), (high ?? 0) - (mean ?? 0)].every((apart) => apart > 49)).toBe(
+      true,
+    );
   });
 
-  it('say how far back a server knows the past, and how to keep more of it', async ({ page, charts, young }) => {
+  it('say how far back a server knows the past, and how to keep more of it', async ({
+    page,
+    charts,
+    young,
+  }) => {
     await page.goto(`${young.url}#charts?charts=power,cpu&span=10080`);
     await charts.live();
     const note = charts.root.locator('.gpumon-past-note');
-    await expect.poll(() => note.innerText()).toMatch(/^The history begins at .* kept in memory for 6\sh\./);
+    await expect
+      .poll(() => note.innerText())
+      .toMatch(/^The history begins at .* kept in memory for 6\sh\./);
     expect(await note.locator('code').innerText()).toBe('gpumon serve --data-dir DIR');
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme });
@@ -171,7 +206,9 @@ describe('charts', () => {
   });
 
   it('say what a server has against it', async ({ page, charts, young, conduct }) => {
-    await page.route('**/api/v1/history*', (route) => route.fulfill({ status: 503, body: 'too many requests\n' }));
+    await page.route('**/api/v1/history*', (route) =>
+      route.fulfill({ status: 503, body: 'too many requests\n' }),
+    );
     await page.goto(`${young.url}#charts?charts=power&span=60`);
     await charts.live();
     await expect

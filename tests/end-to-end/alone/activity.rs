@@ -26,17 +26,28 @@ fn read(reading: &Value, gpu: &Value, [from_ms, to_ms]: [f64; 2]) -> Option<f64>
         _ => (reading, &gpu["at_ms"]),
     };
     let at_ms = at_ms.as_f64()?;
-    value.as_f64().filter(|_| from_ms <= at_ms && at_ms <= to_ms)
+    value
+        .as_f64()
+        .filter(|_| from_ms <= at_ms && at_ms <= to_ms)
 }
 
 /// The mean of all readings of a GPU while a load was measured, but for those that reach back before it.
 #[track_caller]
 fn during(samples: &[Value], load: &Value, gpu: usize, path: &str) -> f64 {
     let times = &load["environment"];
-    let span = [times["from_ms"].as_f64().unwrap() + 250.0, times["to_ms"].as_f64().unwrap()];
+    let span = [
+        times["from_ms"].as_f64().unwrap() + 250.0,
+        times["to_ms"].as_f64().unwrap(),
+    ];
     let gpus = samples.iter().map(|sample| &sample["gpus"][gpu]);
-    let values: Vec<f64> = gpus.filter_map(|own| read(own.pointer(path)?, own, span)).collect();
-    assert!(!values.is_empty(), "{path} of GPU {gpu}: {}", samples[samples.len() / 2]);
+    let values: Vec<f64> = gpus
+        .filter_map(|own| read(own.pointer(path)?, own, span))
+        .collect();
+    assert!(
+        !values.is_empty(),
+        "{path} of GPU {gpu}: {}",
+        samples[samples.len() / 2]
+    );
     values.iter().sum::<f64>() / values.len() as f64
 }
 
@@ -49,7 +60,10 @@ fn per_second(load: &Value, what: &str) -> f64 {
 
 #[track_caller]
 fn is_near(what: &str, value: f64, expected: f64) {
-    assert!((value / expected - 1.0).abs() < 0.4, "{what}: {value} where {expected} is right");
+    assert!(
+        (value / expected - 1.0).abs() < 0.4,
+        "{what}: {value} where {expected} is right"
+    );
 }
 
 const BUSY: &str = "/utilization/gpu_percent";
@@ -59,8 +73,17 @@ const NVLINK_RX: &str = "/nvlink/rx_bytes_per_second";
 const TENSOR: &str = "/activity/tensor_percent";
 const DRAM: &str = "/activity/dram_bandwidth_percent";
 const SM: &str = "/activity/sm_percent";
-const ALL: [&str; 9] =
-    [BUSY, PCIE_RX, "/pcie/tx_bytes_per_second", NVLINK_TX, NVLINK_RX, TENSOR, DRAM, SM, "/activity/occupancy_percent"];
+const ALL: [&str; 9] = [
+    BUSY,
+    PCIE_RX,
+    "/pcie/tx_bytes_per_second",
+    NVLINK_TX,
+    NVLINK_RX,
+    TENSOR,
+    DRAM,
+    SM,
+    "/activity/occupancy_percent",
+];
 
 #[test]
 fn what_a_load_does_is_what_a_collector_sees_and_nothing_else() {
@@ -71,46 +94,92 @@ fn what_a_load_does_is_what_a_collector_sees_and_nothing_else() {
         &["matmul", "--dtype", "bf16", "--size", "128"],
     ];
     let (results, samples) = watched(&FakeMachine::new(GPUS), &loads);
-    let [copy, copy_without_gpm, peer, reading, product] = &results[..] else { panic!("{results:?}") };
+    let [copy, copy_without_gpm, peer, reading, product] = &results[..] else {
+        panic!("{results:?}")
+    };
     for (load, gpu) in [(copy, 0), (copy_without_gpm, 1)] {
         // It does nothing else.
         let busy = during(&samples, load, gpu, BUSY);
         assert!((40.0..=100.0).contains(&busy), "{busy} % of GPU {gpu}");
-        is_near("PCIe", during(&samples, load, gpu, PCIE_RX), 1.09 * per_second(load, "moved_bytes"));
+        is_near(
+            "PCIe",
+            during(&samples, load, gpu, PCIE_RX),
+            1.09 * per_second(load, "moved_bytes"),
+        );
         for path in [NVLINK_TX, NVLINK_RX] {
             assert!(during(&samples, load, gpu, path).abs() < 1.0, "{path}");
         }
-        assert!(during(&samples, load, 1 - gpu, BUSY).abs() < 1.0, "the other one has nothing to do");
+        assert!(
+            during(&samples, load, 1 - gpu, BUSY).abs() < 1.0,
+            "the other one has nothing to do"
+        );
     }
-    is_near("sent", during(&samples, peer, 0, NVLINK_TX), 1.025 * per_second(peer, "moved_bytes"));
+    is_near(
+        "sent",
+        during(&samples, peer, 0, NVLINK_TX),
+        1.025 * per_second(peer, "moved_bytes"),
+    );
     // Without GPM it is asked for once a second, so that its second may be longer than the load;
     // one with fewer pauses than the rest is above the mean.
     let received = samples.iter().filter_map(|sample| {
         let gpu = &sample["gpus"][1];
         read(gpu.pointer(NVLINK_RX)?, gpu, [0.0, f64::MAX])
     });
-    let (most, sent) = (received.fold(0.0, f64::max), per_second(peer, "moved_bytes"));
-    assert!((0.1..1.7).contains(&(most / sent)), "{most} where {sent} was sent");
+    let (most, sent) = (
+        received.fold(0.0, f64::max),
+        per_second(peer, "moved_bytes"),
+    );
+    assert!(
+        (0.1..1.7).contains(&(most / sent)),
+        "{most} where {sent} was sent"
+    );
     // On both edges of 3201 MHz.
     let peak = 192.0 / 8.0 * 3201e6 * 2.0;
-    is_near("read", during(&samples, reading, 0, DRAM), per_second(reading, "moved_bytes") / peak * 100.0);
-    let (sm, busy) = (during(&samples, reading, 0, SM), during(&samples, reading, 0, BUSY));
-    assert!(sm > 0.6 * busy && sm < 1.4 * busy, "all multiprocessors read: {sm} % of {busy} %");
+    is_near(
+        "read",
+        during(&samples, reading, 0, DRAM),
+        per_second(reading, "moved_bytes") / peak * 100.0,
+    );
+    let (sm, busy) = (
+        during(&samples, reading, 0, SM),
+        during(&samples, reading, 0, BUSY),
+    );
+    assert!(
+        sm > 0.6 * busy && sm < 1.4 * busy,
+        "all multiprocessors read: {sm} % of {busy} %"
+    );
     assert!(during(&samples, reading, 0, TENSOR).abs() < 0.01);
     // What four multiprocessors do at 16 MHz.
     let peak = 4096.0 * 4.0 * 16e6;
-    is_near("tensor", during(&samples, product, 0, TENSOR), per_second(product, "operations") / peak * 100.0);
-    let (sm, busy) = (during(&samples, product, 0, SM), during(&samples, product, 0, BUSY));
+    is_near(
+        "tensor",
+        during(&samples, product, 0, TENSOR),
+        per_second(product, "operations") / peak * 100.0,
+    );
+    let (sm, busy) = (
+        during(&samples, product, 0, SM),
+        during(&samples, product, 0, BUSY),
+    );
     assert!(sm < 0.6 * busy, "few blocks: {sm} % of {busy} %");
     // Whose load it is, as a share of the time.
-    let processes = samples.iter().flat_map(|sample| sample["gpus"][0]["processes"].as_array().into_iter().flatten());
+    let processes = samples.iter().flat_map(|sample| {
+        sample["gpus"][0]["processes"]
+            .as_array()
+            .into_iter()
+            .flatten()
+    });
     let shares = processes.filter_map(|own| read(&own["sm_percent"], own, [0.0, f64::MAX]));
     assert!(shares.fold(0.0, f64::max) > 50.0);
     let last = samples.last().unwrap();
     for path in ALL {
         for (gpu, own) in last["gpus"].as_array().unwrap().iter().enumerate() {
-            let value = own.pointer(path).and_then(|reading| read(reading, own, [0.0, f64::MAX]));
-            assert!(value.is_none_or(|value| value.abs() < 0.01), "{path} of GPU {gpu} is {value:?} in the end");
+            let value = own
+                .pointer(path)
+                .and_then(|reading| read(reading, own, [0.0, f64::MAX]));
+            assert!(
+                value.is_none_or(|value| value.abs() < 0.01),
+                "{path} of GPU {gpu} is {value:?} in the end"
+            );
         }
     }
 }

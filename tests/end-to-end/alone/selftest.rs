@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::support::{FakeCuda, FakeMachine, PATIENCE, eventually, lines_of, refused, signal, started, stderr, stdout};
+use crate::support::{
+    FakeCuda, FakeMachine, PATIENCE, eventually, lines_of, refused, signal, started, stderr, stdout,
+};
 
 /// Both count activity and are linked, and nobody else is there.
 const GPUS: &str = "[[gpu]]\nindex = 0\nprofile = \"idle\"\nnvlinks = 18\n\
@@ -12,7 +14,11 @@ const GPUS: &str = "[[gpu]]\nindex = 0\nprofile = \"idle\"\nnvlinks = 18\n\
 const ONE: &str = "[[gpu]]\nindex = 0\nprofile = \"idle\"\n";
 
 /// What is as it should be however busy this machine is; what it moves and computes in a second is not.
-const STEADY: [&str; 3] = ["memory.used_bytes", "processes[].memory_bytes", "clocks.sm_mhz"];
+const STEADY: [&str; 3] = [
+    "memory.used_bytes",
+    "processes[].memory_bytes",
+    "clocks.sm_mhz",
+];
 /// What the fakes' link carries in a second. How that compares with what was copied depends on this machine.
 const LINK: (&str, f64) = ("pcie.generation, pcie.width", 63_008_000_000.0);
 
@@ -24,7 +30,10 @@ fn name(check: &Value) -> &str {
 fn every_reading_is_held_against_what_was_made() {
     let machine = FakeMachine::new(GPUS);
     let (code, checks, said) = lines_of(machine.gpumon(&["selftest", "--quick", "--json"]));
-    assert!(matches!(code, Some(0 | 1)) && said.is_empty(), "{code:?} {said}");
+    assert!(
+        matches!(code, Some(0 | 1)) && said.is_empty(),
+        "{code:?} {said}"
+    );
     let readings: BTreeSet<_> = checks.iter().map(name).collect();
     let all = STEADY.iter().copied().chain([
         LINK.0,
@@ -52,7 +61,9 @@ fn every_reading_is_held_against_what_was_made() {
             "power.energy_joules_total" | "processes[].sm_percent" => {
                 assert_eq!(check["verdict"], "not_reported", "{check}");
             }
-            steady if STEADY.contains(&steady) => assert_eq!(check["verdict"], "verified", "{check}"),
+            steady if STEADY.contains(&steady) => {
+                assert_eq!(check["verdict"], "verified", "{check}")
+            }
             link if link == LINK.0 => assert_eq!(reported, Some(LINK.1), "{check}"),
             _ => {
                 let ratio = reported.unwrap() / expected.unwrap();
@@ -69,28 +80,48 @@ fn every_reading_is_held_against_what_was_made() {
 #[test]
 fn a_driver_that_reports_something_else_is_found_out() {
     let machine = FakeMachine::new(ONE);
-    let output = machine.cuda.gpumon_with(&machine.nvml, &["selftest", "--quick"]).output().unwrap();
+    let output = machine
+        .cuda
+        .gpumon_with(&machine.nvml, &["selftest", "--quick"])
+        .output()
+        .unwrap();
     let (text, said) = (stdout(&output), stderr(&output));
     assert_eq!(output.status.code(), Some(1), "{text}{said}");
-    for reading in ["memory.used_bytes", "utilization.gpu_percent", "activity.sm_percent", "pcie.rx_bytes_per_second"] {
+    for reading in [
+        "memory.used_bytes",
+        "utilization.gpu_percent",
+        "activity.sm_percent",
+        "pcie.rx_bytes_per_second",
+    ] {
         let line = text.lines().find(|line| line.contains(reading)).unwrap();
         assert!(line.ends_with("mismatch"), "{line}");
     }
-    assert!(text.contains("    expected ") && text.matches("reported unit result").count() == 1, "{text}");
-    assert!(said.contains("needs a second GPU: memory is copied to the next GPU\n"), "{said}");
+    assert!(
+        text.contains("    expected ") && text.matches("reported unit result").count() == 1,
+        "{text}"
+    );
+    assert!(
+        said.contains("needs a second GPU: memory is copied to the next GPU\n"),
+        "{said}"
+    );
 }
 
 #[test]
 fn who_interrupts_it_gets_what_there_was_and_nothing_is_held() {
     let machine = FakeMachine::new(ONE);
     let child = started(machine.gpumon(&["selftest", "--json"]));
-    eventually("kernels run", || machine.cuda.counters()["kernels"].as_u64() > Some(3));
+    eventually("kernels run", || {
+        machine.cuda.counters()["kernels"].as_u64() > Some(3)
+    });
     signal("-INT", child.id());
     let begun = std::time::Instant::now();
     let output = child.wait_with_output().unwrap();
     let text = stdout(&output);
     assert_eq!(output.status.code(), Some(130), "{text}");
-    assert!(text.contains("memory.used_bytes") && !text.contains("pcie"), "what was done is told: {text}");
+    assert!(
+        text.contains("memory.used_bytes") && !text.contains("pcie"),
+        "what was done is told: {text}"
+    );
     assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());
     assert_eq!(machine.cuda.counters()["held_bytes"], 0);
 }
@@ -98,12 +129,22 @@ fn who_interrupts_it_gets_what_there_was_and_nothing_is_held() {
 #[test]
 fn what_cannot_be_tested_is_refused_with_words() {
     let machine = FakeMachine::new(ONE);
-    for (place, words) in [(r#""share":true"#, "needs the GPU alone"), (r#""backend":"cpu""#, "leave out --backend")] {
+    for (place, words) in [
+        (r#""share":true"#, "needs the GPU alone"),
+        (r#""backend":"cpu""#, "leave out --backend"),
+    ] {
         let job = format!(r#"{{"kind":"selftest","where":{{{place}}}}}"#);
         let (code, lines, said) = lines_of(machine.gpumon(&["work", &job]));
-        assert!(code == Some(2) && lines[0]["error"].as_str().unwrap().contains(words), "{lines:?} {said}");
+        assert!(
+            code == Some(2) && lines[0]["error"].as_str().unwrap().contains(words),
+            "{lines:?} {said}"
+        );
     }
-    refused(FakeCuda::new("devices = 0").gpumon_with(&machine.nvml, &["selftest"]), 3, "");
+    refused(
+        FakeCuda::new("devices = 0").gpumon_with(&machine.nvml, &["selftest"]),
+        3,
+        "",
+    );
     let without_nvml = ["--nvml-lib", "/nowhere/libnvidia-ml.so.1", "selftest"];
     refused(machine.cuda.gpumon(&without_nvml), 1, "`gpumon doctor`");
 }

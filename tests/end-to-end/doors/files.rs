@@ -12,11 +12,25 @@ use crate::support::{eventually, gpumon, refused_with, write, write_secret};
 /// Checks that it does not start, and names these words and no secret.
 #[track_caller]
 fn refuses(arguments: &[&str], words: &[&str]) {
-    let all = [&["--source", "sim", "serve", "--no-control", "--listen", "127.0.0.1:0"], arguments].concat();
+    let all = [
+        &[
+            "--source",
+            "sim",
+            "serve",
+            "--no-control",
+            "--listen",
+            "127.0.0.1:0",
+        ],
+        arguments,
+    ]
+    .concat();
     let mut command = bounded(&gpumon(&all));
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!said.contains(RUN) && !said.contains("PRIVATE KEY"), "{said}");
+    assert!(
+        !said.contains(RUN) && !said.contains("PRIVATE KEY"),
+        "{said}"
+    );
     refused_with(command, 2, words);
 }
 
@@ -25,31 +39,58 @@ fn a_token_file_is_for_its_owner_alone() {
     let house = House::new();
     let [tokens, link] = ["tokens", "link"].map(|name| house.path(name));
     symlink(&tokens, &link).unwrap();
-    for (mode, cure) in [(0o644, "chmod 600"), (0o604, "chmod 600"), (0o622, "chmod go-w"), (0o660, "chmod go-w")] {
+    for (mode, cure) in [
+        (0o644, "chmod 600"),
+        (0o604, "chmod 600"),
+        (0o622, "chmod go-w"),
+        (0o660, "chmod go-w"),
+    ] {
         fs::set_permissions(&tokens, Permissions::from_mode(mode)).unwrap();
         for path in [&tokens, &link] {
             let path = path.to_str().unwrap();
             refuses(&["--token-file", path], &[path, cure]);
         }
     }
-    refuses(&["--token-file", &house.argument("none")], &["none", "No such file"]);
-    refuses(&["--token-file", house.folder.path().to_str().unwrap()], &["regular file"]);
+    refuses(
+        &["--token-file", &house.argument("none")],
+        &["none", "No such file"],
+    );
+    refuses(
+        &["--token-file", house.folder.path().to_str().unwrap()],
+        &["regular file"],
+    );
     let pipe = house.argument("pipe");
-    assert!(Command::new("mkfifo").args(["-m", "600", &pipe]).status().unwrap().success());
+    assert!(
+        Command::new("mkfifo")
+            .args(["-m", "600", &pipe])
+            .status()
+            .unwrap()
+            .success()
+    );
     refuses(&["--token-file", &pipe], &["pipe", "regular file"]);
 }
 
 #[test]
 fn a_token_file_of_another_user_is_none() {
     let house = House::new();
-    let chown = Command::new("chown").arg("65534").arg(house.path("tokens")).output().unwrap();
+    let chown = Command::new("chown")
+        .arg("65534")
+        .arg(house.path("tokens"))
+        .output()
+        .unwrap();
     if !chown.status.success() {
         println!("not run: only root can give a file away");
         return;
     }
-    refuses(&["--token-file", &house.argument("tokens")], &["belongs to user 65534", "chown"]);
+    refuses(
+        &["--token-file", &house.argument("tokens")],
+        &["belongs to user 65534", "chown"],
+    );
     symlink(house.path("tokens"), house.path("link")).unwrap();
-    refuses(&["--token-file", &house.argument("link")], &["belongs to user 65534", "chown"]);
+    refuses(
+        &["--token-file", &house.argument("link")],
+        &["belongs to user 65534", "chown"],
+    );
 }
 
 #[test]
@@ -59,8 +100,17 @@ fn what_is_wrong_in_a_token_file_is_told_with_its_line() {
     let file = ["--token-file", &tokens];
     for (text, words) in [
         (String::new(), ["has no token", "openssl rand -hex 32"]),
-        (format!("# comment\nrun ana {}", &RUN[..31]), ["tokens:2: a token of 31 characters", "openssl rand -hex 32"]),
-        (format!("admin ana {RUN}"), ["tokens:1: the first word is no scope", "metrics, read or run"]),
+        (
+            format!("# comment\nrun ana {}", &RUN[..31]),
+            ["tokens:2: a token of 31 characters", "openssl rand -hex 32"],
+        ),
+        (
+            format!("admin ana {RUN}"),
+            [
+                "tokens:1: the first word is no scope",
+                "metrics, read or run",
+            ],
+        ),
         (RUN.to_owned(), ["tokens:1: 1 words", "SCOPE NAME TOKEN"]),
     ] {
         write_secret(&house.path("tokens"), &text);
@@ -68,7 +118,11 @@ fn what_is_wrong_in_a_token_file_is_told_with_its_line() {
     }
     let mut short = gpumon(&["--source", "sim", "serve", "--listen", "127.0.0.1:0"]);
     short.env("GPUMON_TOKEN", "short");
-    refused_with(bounded(&short), 2, &["GPUMON_TOKEN", "5 characters", "openssl rand -hex 32"]);
+    refused_with(
+        bounded(&short),
+        2,
+        &["GPUMON_TOKEN", "5 characters", "openssl rand -hex 32"],
+    );
 }
 
 #[test]
@@ -86,7 +140,9 @@ fn a_key_is_a_secret_and_a_certificate_nobody_elses_to_write() {
         refuses(&["--web-config", &web], &words);
         fs::set_permissions(house.path(file), before).unwrap();
     }
-    house.write_web_config("basic_auth_users:\n  ana: $2b$04$9KVBEGvapFjzzFQjgF330O/446X5e.EFNWNC3OenoHMAnjzfjtnRe\n");
+    house.write_web_config(
+        "basic_auth_users:\n  ana: $2b$04$9KVBEGvapFjzzFQjgF330O/446X5e.EFNWNC3OenoHMAnjzfjtnRe\n",
+    );
     fs::set_permissions(house.path("web.yml"), Permissions::from_mode(0o644)).unwrap();
     refuses(&["--web-config", &web], &["web.yml", "chmod 600"]);
 }
@@ -98,21 +154,51 @@ fn a_web_configuration_says_what_is_wrong_with_it() {
     let key = fs::read_to_string(house.path("server.key")).unwrap();
     let inline = format!("  key: |\n    {}\n", key.trim_end().replace('\n', "\n    "));
     for (more, words) in [
-        ("tls_server_confg: {}\n", ["line 4: unknown key 'tls_server_confg'", "did you mean 'tls_server_config'?"]),
+        (
+            "tls_server_confg: {}\n",
+            [
+                "line 4: unknown key 'tls_server_confg'",
+                "did you mean 'tls_server_config'?",
+            ],
+        ),
         ("  min_version: TLS11\n", ["min_version", "TLS12"]),
-        ("  cipher_suites: [TLS_RSA_WITH_RC4_128_SHA]\n", ["cipher_suites", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"]),
-        ("  curve_preferences: [CurveP521]\n", ["CurveP521", "X25519"]),
-        ("  client_auth_type: RequireAnyClientCert\n", ["without a check", "RequireAndVerifyClientCert"]),
-        ("  client_auth_type: RequireAndVerifyClientCert\n", ["needs client_ca_file", "sign"]),
-        ("  client_ca_file: ca.crt\n", ["no effect without client_auth_type", "RequireAndVerifyClientCert"]),
+        (
+            "  cipher_suites: [TLS_RSA_WITH_RC4_128_SHA]\n",
+            ["cipher_suites", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"],
+        ),
+        (
+            "  curve_preferences: [CurveP521]\n",
+            ["CurveP521", "X25519"],
+        ),
+        (
+            "  client_auth_type: RequireAnyClientCert\n",
+            ["without a check", "RequireAndVerifyClientCert"],
+        ),
+        (
+            "  client_auth_type: RequireAndVerifyClientCert\n",
+            ["needs client_ca_file", "sign"],
+        ),
+        (
+            "  client_ca_file: ca.crt\n",
+            [
+                "no effect without client_auth_type",
+                "RequireAndVerifyClientCert",
+            ],
+        ),
         (inline.as_str(), ["both key and key_file", "remove one"]),
         ("basic_auth_users:\n  ana: secret\n", ["ana", "htpasswd"]),
-        ("http_server_config:\n  headers:\n    Set-Cookie: a=b\n", ["cannot be set", "Strict-Transport-Security"]),
+        (
+            "http_server_config:\n  headers:\n    Set-Cookie: a=b\n",
+            ["cannot be set", "Strict-Transport-Security"],
+        ),
         (
             "http_server_config:\n  headers:\n    Content-Security-Policy: \"a\\r\\nSet-Cookie: b=c\"\n",
             ["Content-Security-Policy", "control character"],
         ),
-        ("rate_limit: {interval: soon, burst: 3}\n", ["interval", "100ms"]),
+        (
+            "rate_limit: {interval: soon, burst: 3}\n",
+            ["interval", "100ms"],
+        ),
         ("\t- nothing\n", ["web.yml", "line"]),
     ] {
         house.write_web_config(more);
@@ -120,30 +206,54 @@ fn a_web_configuration_says_what_is_wrong_with_it() {
     }
     house.write_web_config("");
     write(&house.path("server.crt"), "nothing", 0o644);
-    refuses(&["--web-config", &web], &["server.crt", "BEGIN CERTIFICATE"]);
-    house.authority.issue(&["localhost"]).write(house.folder.path());
+    refuses(
+        &["--web-config", &web],
+        &["server.crt", "BEGIN CERTIFICATE"],
+    );
+    house
+        .authority
+        .issue(&["localhost"])
+        .write(house.folder.path());
     write_secret(&house.path("server.key"), &key);
-    refuses(&["--web-config", &web], &["server.crt", "does not fit its key"]);
+    refuses(
+        &["--web-config", &web],
+        &["server.crt", "does not fit its key"],
+    );
 }
 
 #[test]
 fn a_socket_is_its_users_alone_and_no_link_is_followed() {
     let folder = tempfile::tempdir().unwrap();
-    let [socket, link, precious] = ["socket", "link", "precious"].map(|name| folder.path().join(name));
+    let [socket, link, precious] =
+        ["socket", "link", "precious"].map(|name| folder.path().join(name));
     let path = socket.to_str().unwrap();
-    let mut server =
-        gpumon(&["--source", "sim", "serve", "--socket", path]).stderr(std::process::Stdio::null()).spawn().unwrap();
+    let mut server = gpumon(&["--source", "sim", "serve", "--socket", path])
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
     eventually("it listens", || fs::symlink_metadata(&socket).is_ok());
     let file = fs::symlink_metadata(&socket).unwrap();
-    assert!(file.file_type().is_socket() && file.mode() & 0o777 == 0o600, "{:o}", file.mode());
+    assert!(
+        file.file_type().is_socket() && file.mode() & 0o777 == 0o600,
+        "{:o}",
+        file.mode()
+    );
     server.kill().unwrap();
     server.wait().unwrap();
     fs::write(&precious, "precious").unwrap();
     symlink(&precious, &link).unwrap();
-    refused_with(bounded(&gpumon(&["serve", "--socket", link.to_str().unwrap()])), 2, &["not a socket"]);
+    refused_with(
+        bounded(&gpumon(&["serve", "--socket", link.to_str().unwrap()])),
+        2,
+        &["not a socket"],
+    );
     assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
     // Nor one to a socket, which could be somebody else's.
     fs::remove_file(&link).unwrap();
     symlink(&socket, &link).unwrap();
-    refused_with(bounded(&gpumon(&["serve", "--socket", link.to_str().unwrap()])), 2, &["not a socket"]);
+    refused_with(
+        bounded(&gpumon(&["serve", "--socket", link.to_str().unwrap()])),
+        2,
+        &["not a socket"],
+    );
 }

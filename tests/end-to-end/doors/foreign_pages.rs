@@ -23,14 +23,29 @@ impl Victim {
         let server = house.protected();
         let client = house.client();
         let body = format!(r#"{{"token":"{RUN}"}}"#);
-        let answer = client.try_ask(server.port, "POST /api/v1/session", &["X-Gpumon: run"], &body).unwrap();
+        let answer = client
+            .try_ask(
+                server.port,
+                "POST /api/v1/session",
+                &["X-Gpumon: run"],
+                &body,
+            )
+            .unwrap();
         let cookie = cookie_of(&answer);
-        Self { server, client, cookie, _authority: house.authority }
+        Self {
+            server,
+            client,
+            cookie,
+            _authority: house.authority,
+        }
     }
 
     fn status(&self, request: &str, headers: &[&str], body: &str) -> u16 {
         let headers = [&[self.cookie.as_str()], headers].concat();
-        self.client.try_ask(self.server.port, request, &headers, body).unwrap().status
+        self.client
+            .try_ask(self.server.port, request, &headers, body)
+            .unwrap()
+            .status
     }
 }
 
@@ -39,37 +54,82 @@ fn no_page_of_another_origin_changes_anything() {
     let victim = Victim::new();
     let own = format!("Origin: https://localhost:{}", victim.server.port);
     let not_encrypted = format!("Origin: http://localhost:{}", victim.server.port);
-    let other_port = format!("Origin: https://localhost:{}", victim.server.port.wrapping_add(1));
+    let other_port = format!(
+        "Origin: https://localhost:{}",
+        victim.server.port.wrapping_add(1)
+    );
     let session = ["POST /api/v1/session", "DELETE /api/v1/session"];
     for request in CHANGES.into_iter().chain(LOCAL_CHANGES).chain(session) {
-        for origin in ["Origin: https://evil.example", "Origin: null", &not_encrypted, &other_port, "Origin: file://"] {
+        for origin in [
+            "Origin: https://evil.example",
+            "Origin: null",
+            &not_encrypted,
+            &other_port,
+            "Origin: file://",
+        ] {
             let status = victim.status(request, &[origin, "X-Gpumon: run"], "{}");
             assert_eq!(status, 403, "{request} {origin}");
         }
-        let cross_site = ["Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: cors", "X-Gpumon: run"];
+        let cross_site = [
+            "Sec-Fetch-Site: cross-site",
+            "Sec-Fetch-Mode: cors",
+            "X-Gpumon: run",
+        ];
         assert_eq!(victim.status(request, &cross_site, "{}"), 403, "{request}");
         // What a form can send: no header of its own.
         let form = [own.as_str(), "Content-Type: text/plain"];
         assert_eq!(victim.status(request, &form, "{}"), 403, "{request}");
     }
     // The same from the page itself is understood.
-    let mark =
-        victim.status("POST /api/v1/marks", &[&own, "X-Gpumon: run", "Sec-Fetch-Site: same-origin"], r#"{"text":"a"}"#);
+    let mark = victim.status(
+        "POST /api/v1/marks",
+        &[&own, "X-Gpumon: run", "Sec-Fetch-Site: same-origin"],
+        r#"{"text":"a"}"#,
+    );
     assert_eq!(mark, 201);
 }
 
 #[test]
 fn navigation_gets_no_answer_of_the_api() {
     let victim = Victim::new();
-    for path in ["/api/v1/snapshot", "/api/v1/runs", "/nodes/any/api/v1/snapshot", "/nodes/any/%61pi/v1/snapshot"] {
+    for path in [
+        "/api/v1/snapshot",
+        "/api/v1/runs",
+        "/nodes/any/api/v1/snapshot",
+        "/nodes/any/%61pi/v1/snapshot",
+    ] {
         let request = format!("GET {path}");
-        for navigation in ["Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document", "Sec-Fetch-Dest: iframe"] {
-            assert_eq!(victim.status(&request, &[navigation, "Sec-Fetch-Site: none"], ""), 403, "{path} {navigation}");
+        for navigation in [
+            "Sec-Fetch-Mode: navigate",
+            "Sec-Fetch-Dest: document",
+            "Sec-Fetch-Dest: iframe",
+        ] {
+            assert_eq!(
+                victim.status(&request, &[navigation, "Sec-Fetch-Site: none"], ""),
+                403,
+                "{path} {navigation}"
+            );
         }
-        assert_ne!(victim.status(&request, &["Sec-Fetch-Mode: cors", "Sec-Fetch-Dest: empty"], ""), 403, "{path}");
+        assert_ne!(
+            victim.status(
+                &request,
+                &["Sec-Fetch-Mode: cors", "Sec-Fetch-Dest: empty"],
+                ""
+            ),
+            403,
+            "{path}"
+        );
     }
-    let page = ["Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document", "Sec-Fetch-Site: cross-site"];
-    assert_eq!(victim.status("GET /", &page, ""), 200, "a link may lead to the page");
+    let page = [
+        "Sec-Fetch-Mode: navigate",
+        "Sec-Fetch-Dest: document",
+        "Sec-Fetch-Site: cross-site",
+    ];
+    assert_eq!(
+        victim.status("GET /", &page, ""),
+        200,
+        "a link may lead to the page"
+    );
     assert_eq!(victim.status("GET /metrics", &page, ""), 200);
 }
 
@@ -77,8 +137,18 @@ fn navigation_gets_no_answer_of_the_api() {
 fn answer_of_the_api_runs_nothing() {
     let victim = Victim::new();
     let policy = "content-security-policy: default-src 'none'; frame-ancestors 'none'; sandbox";
-    for path in ["/api/v1/snapshot", "/api/v1/none", "/api/v1/fleet", "/nodes/any/api/v1/snapshot", "/metrics"] {
-        let answer = victim.client.ask(victim.server.port, &format!("GET {path}"), &[&victim.cookie]);
+    for path in [
+        "/api/v1/snapshot",
+        "/api/v1/none",
+        "/api/v1/fleet",
+        "/nodes/any/api/v1/snapshot",
+        "/metrics",
+    ] {
+        let answer = victim.client.ask(
+            victim.server.port,
+            &format!("GET {path}"),
+            &[&victim.cookie],
+        );
         for header in [policy, "x-content-type-options: nosniff"] {
             assert!(answer.head.contains(header), "{path}: {}", answer.head);
         }
@@ -88,15 +158,30 @@ fn answer_of_the_api_runs_nothing() {
 #[test]
 fn no_page_of_another_origin_opens_the_stream() {
     let victim = Victim::new();
-    for origin in ["https://evil.example", "null", "https://localhost.evil.example", "http://localhost"] {
+    for origin in [
+        "https://evil.example",
+        "null",
+        "https://localhost.evil.example",
+        "http://localhost",
+    ] {
         let origin = format!("Origin: {origin}");
         let headers = [&UPGRADE[..], &[&origin]].concat();
-        assert_eq!(victim.status("GET /api/v1/stream", &headers, ""), 403, "{origin}");
+        assert_eq!(
+            victim.status("GET /api/v1/stream", &headers, ""),
+            403,
+            "{origin}"
+        );
     }
-    let headers = [&UPGRADE[..], &["Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: websocket"]].concat();
+    let headers = [
+        &UPGRADE[..],
+        &["Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: websocket"],
+    ]
+    .concat();
     assert_eq!(victim.status("GET /api/v1/stream", &headers, ""), 403);
     let without = [&UPGRADE[..], &["Cookie: none=1"]].concat();
-    let answer = victim.client.ask(victim.server.port, "GET /api/v1/stream", &without);
+    let answer = victim
+        .client
+        .ask(victim.server.port, "GET /api/v1/stream", &without);
     assert_eq!(answer.status, 401, "and without a session, nobody");
 }
 
@@ -104,26 +189,61 @@ fn no_page_of_another_origin_opens_the_stream() {
 fn only_the_names_of_the_certificate_and_the_machine_are_served() {
     let victim = Victim::new();
     let port = victim.server.port;
-    for host in ["localhost", "127.0.0.1", "gpus.example.org", "GPUS.example.org:1"] {
-        assert_eq!(victim.status("GET /api/v1/snapshot", &[&format!("Host: {host}")], ""), 200, "{host}");
+    for host in [
+        "localhost",
+        "127.0.0.1",
+        "gpus.example.org",
+        "GPUS.example.org:1",
+    ] {
+        assert_eq!(
+            victim.status("GET /api/v1/snapshot", &[&format!("Host: {host}")], ""),
+            200,
+            "{host}"
+        );
     }
-    for host in
-        ["evil.example", "gpus.example.org.evil.example", "10.0.0.1", "example.org", "localhost.evil.example", "[::2]"]
-    {
+    for host in [
+        "evil.example",
+        "gpus.example.org.evil.example",
+        "10.0.0.1",
+        "example.org",
+        "localhost.evil.example",
+        "[::2]",
+    ] {
         let host = format!("Host: {host}:{port}");
-        assert_eq!(victim.status("GET /api/v1/snapshot", &[&host], ""), 403, "{host}");
+        assert_eq!(
+            victim.status("GET /api/v1/snapshot", &[&host], ""),
+            403,
+            "{host}"
+        );
         assert_eq!(victim.status("GET /", &[&host], ""), 403, "{host}");
     }
-    assert_eq!(victim.status("GET /api/v1/snapshot", &["Host: localhost", "Host: evil.example"], ""), 400);
+    assert_eq!(
+        victim.status(
+            "GET /api/v1/snapshot",
+            &["Host: localhost", "Host: evil.example"],
+            ""
+        ),
+        400
+    );
 }
 
 #[test]
 fn nothing_that_is_sent_becomes_a_header_of_an_answer() {
     let victim = Victim::new();
     let port = victim.server.port;
-    for path in ["/%0d%0aSet-Cookie:%20a=b", "/api/v1/history?metrics=%0d%0aSet-Cookie:a=b", "/api/v1/runs/%0d%0aX:y"] {
-        let answer = victim.client.ask(port, &format!("GET {path}"), &[&bearer(RUN)]);
-        assert!(!answer.head.contains("set-cookie") && !answer.head.contains("\r\nx:"), "{path}: {}", answer.head);
+    for path in [
+        "/%0d%0aSet-Cookie:%20a=b",
+        "/api/v1/history?metrics=%0d%0aSet-Cookie:a=b",
+        "/api/v1/runs/%0d%0aX:y",
+    ] {
+        let answer = victim
+            .client
+            .ask(port, &format!("GET {path}"), &[&bearer(RUN)]);
+        assert!(
+            !answer.head.contains("set-cookie") && !answer.head.contains("\r\nx:"),
+            "{path}: {}",
+            answer.head
+        );
     }
     for header in [
         "X-A: b\rSet-Cookie: a=b",
@@ -133,8 +253,14 @@ fn nothing_that_is_sent_becomes_a_header_of_an_answer() {
         "Content-Length: 5\r\nContent-Length: 6",
         "Transfer-Encoding: chunked\r\nContent-Length: 5",
     ] {
-        let answer = victim.client.ask(port, "GET /api/v1/snapshot", &[&victim.cookie, header]);
+        let answer = victim
+            .client
+            .ask(port, "GET /api/v1/snapshot", &[&victim.cookie, header]);
         assert!(!answer.head.contains("set-cookie"), "{header:?}");
-        assert!(answer.status == 400 || answer.status == 200, "{header:?}: {}", answer.status);
+        assert!(
+            answer.status == 400 || answer.status == 200,
+            "{header:?}: {}",
+            answer.status
+        );
     }
 }

@@ -6,10 +6,16 @@ use super::{House, READ, RUN, bearer, serve};
 use crate::support::{Answer, ask, in_parallel, send, write_secret};
 
 /// The password is `correct horse`.
-const USERS: &str = "basic_auth_users:\n  ana: $2b$04$9KVBEGvapFjzzFQjgF330O/446X5e.EFNWNC3OenoHMAnjzfjtnRe\n";
+const USERS: &str =
+    "basic_auth_users:\n  ana: $2b$04$9KVBEGvapFjzzFQjgF330O/446X5e.EFNWNC3OenoHMAnjzfjtnRe\n";
 
 fn sign_in(port: u16, token: &str) -> Answer {
-    send(port, "POST /api/v1/session", &["X-Gpumon: run"], &format!(r#"{{"token":"{token}"}}"#))
+    send(
+        port,
+        "POST /api/v1/session",
+        &["X-Gpumon: run"],
+        &format!(r#"{{"token":"{token}"}}"#),
+    )
 }
 
 #[test]
@@ -21,19 +27,35 @@ fn wrong_tokens_lock_nobody_out() {
         let forwarded = "X-Forwarded-For: 198.51.100.1, 10.0.0.7";
         let mut wrong = Vec::new();
         for number in 0..700 {
-            wrong.push(ask(server.port, "/metrics", &[&bearer(&format!("{number:040}")), forwarded]).status);
+            wrong.push(
+                ask(
+                    server.port,
+                    "/metrics",
+                    &[&bearer(&format!("{number:040}")), forwarded],
+                )
+                .status,
+            );
         }
         wrong.push(sign_in(server.port, &"0".repeat(40)).status);
         assert!(wrong.contains(&401) && wrong.iter().all(|status| matches!(status, 401 | 429)));
         for _ in 0..30 {
-            assert_eq!(ask(server.port, "/metrics", &[&bearer(READ), forwarded]).status, 200, "{proxy:?}");
+            assert_eq!(
+                ask(server.port, "/metrics", &[&bearer(READ), forwarded]).status,
+                200,
+                "{proxy:?}"
+            );
         }
         // A client at another address has a share of requests of its own.
-        let other = ask(server.port, "/metrics", &[&bearer("x"), "X-Forwarded-For: 10.0.0.8"]);
+        let other = ask(
+            server.port,
+            "/metrics",
+            &[&bearer("x"), "X-Forwarded-For: 10.0.0.8"],
+        );
         assert_eq!(other.status, 401, "{proxy:?}");
         let metrics = ask(server.port, "/metrics", &[&bearer(READ)]).body;
-        let count =
-            metrics.lines().find_map(|line| line.strip_prefix(r#"gpumon_refused_credentials_total{kind="token"} "#));
+        let count = metrics.lines().find_map(|line| {
+            line.strip_prefix(r#"gpumon_refused_credentials_total{kind="token"} "#)
+        });
         let count: usize = count.unwrap().parse().unwrap();
         assert!((500..=702).contains(&count), "{count}");
         let log = server.end_and_read_log();
@@ -45,23 +67,61 @@ fn wrong_tokens_lock_nobody_out() {
 fn wrong_passwords_of_one_address_stop_no_other() {
     let house = House::new();
     write_secret(&house.path("users.yml"), USERS);
-    let server = serve(&["--web-config", &house.argument("users.yml"), "--public-origin", "https://gpus.example.org"]);
+    let server = serve(&[
+        "--web-config",
+        &house.argument("users.yml"),
+        "--public-origin",
+        "https://gpus.example.org",
+    ]);
     let sign_in = |address: &str, user: &str, password: &str| {
         let forwarded = format!("X-Forwarded-For: {address}");
         let body = format!(r#"{{"user":"{user}","password":"{password}"}}"#);
-        send(server.port, "POST /api/v1/session", &["X-Gpumon: run", &forwarded], &body).status
+        send(
+            server.port,
+            "POST /api/v1/session",
+            &["X-Gpumon: run", &forwarded],
+            &body,
+        )
+        .status
     };
-    let wrong: Vec<u16> = (0..14).map(|number| sign_in("10.0.0.7", "ana", &number.to_string())).collect();
-    assert!(wrong.contains(&401) && wrong.last() == Some(&429), "{wrong:?}");
-    assert_eq!(sign_in("10.0.0.7", "ana", "correct horse"), 429, "not even the right one");
-    assert_eq!(sign_in("10.0.0.7", "bob", "wrong"), 401, "another user's are checked");
-    assert_eq!(sign_in("10.0.0.8", "ana", "correct horse"), 200, "and those from another address");
-    assert_eq!(sign_in("10.0.0.7", "ana", "correct horse"), 200, "what was right before is no guess");
+    let wrong: Vec<u16> = (0..14)
+        .map(|number| sign_in("10.0.0.7", "ana", &number.to_string()))
+        .collect();
+    assert!(
+        wrong.contains(&401) && wrong.last() == Some(&429),
+        "{wrong:?}"
+    );
+    assert_eq!(
+        sign_in("10.0.0.7", "ana", "correct horse"),
+        429,
+        "not even the right one"
+    );
+    assert_eq!(
+        sign_in("10.0.0.7", "bob", "wrong"),
+        401,
+        "another user's are checked"
+    );
+    assert_eq!(
+        sign_in("10.0.0.8", "ana", "correct horse"),
+        200,
+        "and those from another address"
+    );
+    assert_eq!(
+        sign_in("10.0.0.7", "ana", "correct horse"),
+        200,
+        "what was right before is no guess"
+    );
     // Names and addresses that are made up get no further than the limits of one address, and of the proxy.
-    let names: Vec<u16> = (0..90).map(|number| sign_in("10.0.0.9", &format!("user{number}"), "wrong")).collect();
-    assert!(names[..50].iter().all(|status| *status == 401) && names.contains(&429), "{names:?}");
-    let addresses: Vec<u16> =
-        (0..400).map(|n| sign_in(&format!("10.1.{}.{}", n / 200, n % 200), "bob", "wrong")).collect();
+    let names: Vec<u16> = (0..90)
+        .map(|number| sign_in("10.0.0.9", &format!("user{number}"), "wrong"))
+        .collect();
+    assert!(
+        names[..50].iter().all(|status| *status == 401) && names.contains(&429),
+        "{names:?}"
+    );
+    let addresses: Vec<u16> = (0..400)
+        .map(|n| sign_in(&format!("10.1.{}.{}", n / 200, n % 200), "bob", "wrong"))
+        .collect();
     assert!(addresses.contains(&429), "{addresses:?}");
 }
 
@@ -74,7 +134,12 @@ fn passwords_that_are_sent_at_once_are_guesses_as_well() {
         let statuses = Mutex::new(Vec::new());
         in_parallel(passwords.len(), &passwords, |text| {
             let body = format!(r#"{{"user":"ana","password":"{text}"}}"#);
-            let answer = send(server.port, "POST /api/v1/session", &["X-Gpumon: run"], &body);
+            let answer = send(
+                server.port,
+                "POST /api/v1/session",
+                &["X-Gpumon: run"],
+                &body,
+            );
             statuses.lock().unwrap().push(answer.status);
         });
         let statuses = statuses.into_inner().unwrap();
@@ -84,7 +149,12 @@ fn passwords_that_are_sent_at_once_are_guesses_as_well() {
     let right = at_once(vec!["correct horse".to_owned(); 40]);
     assert_eq!(right(200), 40);
     let wrong = at_once((0..40).map(|number| number.to_string()).collect());
-    assert!((10..13).contains(&wrong(401)) && wrong(401) + wrong(429) == 40, "{} {}", wrong(401), wrong(429));
+    assert!(
+        (10..13).contains(&wrong(401)) && wrong(401) + wrong(429) == 40,
+        "{} {}",
+        wrong(401),
+        wrong(429)
+    );
 }
 
 #[test]
@@ -114,8 +184,12 @@ fn too_many_requests_are_put_off() {
     let house = House::new();
     house.write_web_config("rate_limit:\n  interval: 1h\n  burst: 30\n");
     // Behind a proxy, nobody counts as the server's own user, who may ask any number of times.
-    let server =
-        house.with_tls(&["--token-file", &house.argument("tokens"), "--public-origin", "https://gpus.example.org"]);
+    let server = house.with_tls(&[
+        "--token-file",
+        &house.argument("tokens"),
+        "--public-origin",
+        "https://gpus.example.org",
+    ]);
     let client = house.client();
     let answers = (0..40).filter_map(|_| client.try_ask(server.port, "GET /healthz", &[], "").ok());
     assert_eq!(answers.filter(|answer| answer.status == 200).count(), 30);

@@ -6,8 +6,13 @@ use crate::support::{Server, ask, eventually, send};
 /// The port that the second message names.
 fn metrics_port(server: &mut Server) -> u16 {
     let message = server.next_message();
-    let address = message.trim_end().strip_suffix("/metrics").and_then(|address| address.rsplit(':').next());
-    address.and_then(|port| port.parse().ok()).unwrap_or_else(|| panic!("no port in {message:?}"))
+    let address = message
+        .trim_end()
+        .strip_suffix("/metrics")
+        .and_then(|address| address.rsplit(':').next());
+    address
+        .and_then(|port| port.parse().ok())
+        .unwrap_or_else(|| panic!("no port in {message:?}"))
 }
 
 #[test]
@@ -19,27 +24,64 @@ fn it_serves_metrics_and_nothing_else() {
         assert_eq!(ask(port, path, &[]).status, 200, "{path}");
     }
     let metrics = ask(port, "/metrics", &[]).body;
-    assert!(metrics.contains("gpumon_gpu_up") && !metrics.contains("gpumon_process_"), "{metrics}");
-    for path in ["/", "/index.html", "/api/v1/snapshot", "/api/v1/stream", "/api/v1/runs", "/api/v1/session"] {
+    assert!(
+        metrics.contains("gpumon_gpu_up") && !metrics.contains("gpumon_process_"),
+        "{metrics}"
+    );
+    for path in [
+        "/",
+        "/index.html",
+        "/api/v1/snapshot",
+        "/api/v1/stream",
+        "/api/v1/runs",
+        "/api/v1/session",
+    ] {
         assert_eq!(ask(port, path, &[]).status, 404, "{path}");
     }
-    for request in super::CHANGES.into_iter().chain(super::LOCAL_CHANGES).chain(["POST /api/v1/session"]) {
-        assert_eq!(send(port, request, &["X-Gpumon: run"], "{}").status, 404, "{request}");
+    for request in super::CHANGES
+        .into_iter()
+        .chain(super::LOCAL_CHANGES)
+        .chain(["POST /api/v1/session"])
+    {
+        assert_eq!(
+            send(port, request, &["X-Gpumon: run"], "{}").status,
+            404,
+            "{request}"
+        );
     }
     assert_eq!(send(port, "POST /metrics", &[], "").status, 405);
     assert_eq!(ask(port, "/metrics", &["Host: evil.example"]).status, 403);
-    assert_eq!(ask(port, "/metrics", &["Origin: https://evil.example"]).status, 403);
+    assert_eq!(
+        ask(port, "/metrics", &["Origin: https://evil.example"]).status,
+        403
+    );
     let mut with_processes = serve(&["--metrics-listen", "127.0.0.1:0", "--metrics-processes"]);
     let port = metrics_port(&mut with_processes);
-    eventually("processes are there", || ask(port, "/metrics", &[]).body.contains("gpumon_process_memory_bytes{"));
+    eventually("processes are there", || {
+        ask(port, "/metrics", &[])
+            .body
+            .contains("gpumon_process_memory_bytes{")
+    });
 }
 
 #[test]
 fn a_token_for_metrics_is_enough_and_needed() {
     let house = House::new();
-    let mut server = house.with_tls(&["--token-file", &house.argument("tokens"), "--metrics-listen", "127.0.0.1:0"]);
+    let mut server = house.with_tls(&[
+        "--token-file",
+        &house.argument("tokens"),
+        "--metrics-listen",
+        "127.0.0.1:0",
+    ]);
     let port = metrics_port(&mut server);
     let client = house.client();
     let status = |header: &[&str]| client.ask(port, "GET /metrics", header).status;
-    assert_eq!([status(&[]), status(&[&bearer(METRICS)]), status(&[&bearer(RUN)])], [401, 200, 200]);
+    assert_eq!(
+        [
+            status(&[]),
+            status(&[&bearer(METRICS)]),
+            status(&[&bearer(RUN)])
+        ],
+        [401, 200, 200]
+    );
 }

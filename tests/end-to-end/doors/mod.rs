@@ -24,11 +24,19 @@ const READ: &str = "22222222222222222222222222222222-read";
 const METRICS: &str = "33333333333333333333333333333333-metrics";
 
 /// What changes something, and needs the scope run.
-const CHANGES: [&str; 4] =
-    ["POST /api/v1/runs", "DELETE /api/v1/runs/1-1", "POST /api/v1/marks", "POST /api/v1/replay"];
+const CHANGES: [&str; 4] = [
+    "POST /api/v1/runs",
+    "DELETE /api/v1/runs/1-1",
+    "POST /api/v1/marks",
+    "POST /api/v1/replay",
+];
 /// What changes something, and is done over the unix socket alone.
-const LOCAL_CHANGES: [&str; 4] =
-    ["POST /api/v1/pause", "POST /api/v1/resume", "POST /api/v1/alerts/silence", "POST /api/v1/runs/announced"];
+const LOCAL_CHANGES: [&str; 4] = [
+    "POST /api/v1/pause",
+    "POST /api/v1/resume",
+    "POST /api/v1/alerts/silence",
+    "POST /api/v1/runs/announced",
+];
 
 /// A server over simulated GPUs, with files in a folder of its own.
 struct House {
@@ -39,9 +47,19 @@ struct House {
 impl House {
     /// Has a certificate for localhost, and three tokens.
     fn new() -> Self {
-        let house = Self { folder: tempfile::tempdir().unwrap(), authority: Authority::new() };
-        house.authority.issue(&["localhost", "127.0.0.1", "gpus.example.org"]).write(house.folder.path());
-        house.write_tokens(&[("run", "ana", RUN), ("read", "grafana", READ), ("metrics", "prometheus", METRICS)]);
+        let house = Self {
+            folder: tempfile::tempdir().unwrap(),
+            authority: Authority::new(),
+        };
+        house
+            .authority
+            .issue(&["localhost", "127.0.0.1", "gpus.example.org"])
+            .write(house.folder.path());
+        house.write_tokens(&[
+            ("run", "ana", RUN),
+            ("read", "grafana", READ),
+            ("metrics", "prometheus", METRICS),
+        ]);
         house.write_web_config("");
         house
     }
@@ -55,13 +73,16 @@ impl House {
     }
 
     fn write_tokens(&self, tokens: &[(&str, &str, &str)]) {
-        let lines = tokens.iter().map(|(scope, name, token)| format!("{scope} {name} {token}\n"));
+        let lines = tokens
+            .iter()
+            .map(|(scope, name, token)| format!("{scope} {name} {token}\n"));
         write_secret(&self.path("tokens"), &lines.collect::<String>());
     }
 
     /// TLS with these further lines of `tls_server_config`, and others behind them.
     fn write_web_config(&self, more: &str) {
-        let text = format!("tls_server_config:\n  cert_file: server.crt\n  key_file: server.key\n{more}");
+        let text =
+            format!("tls_server_config:\n  cert_file: server.crt\n  key_file: server.key\n{more}");
         write_secret(&self.path("web.yml"), &text);
         write(&self.path("ca.crt"), &self.authority.pem(), 0o644);
     }
@@ -87,14 +108,28 @@ impl House {
 
 /// On loopback, with these further arguments.
 fn serve(arguments: &[&str]) -> Server {
-    let all = [&["--source", "sim:2", "serve", "--no-control", "--listen", "127.0.0.1:0"], arguments].concat();
+    let all = [
+        &[
+            "--source",
+            "sim:2",
+            "serve",
+            "--no-control",
+            "--listen",
+            "127.0.0.1:0",
+        ],
+        arguments,
+    ]
+    .concat();
     Server::start(gpumon(&all))
 }
 
 /// The same command, which is ended where it does not refuse and goes on instead.
 fn bounded(command: &Command) -> Command {
     let mut bounded = Command::new("timeout");
-    bounded.arg("60").arg(command.get_program()).args(command.get_args());
+    bounded
+        .arg("60")
+        .arg(command.get_program())
+        .args(command.get_args());
     for (name, value) in command.get_envs() {
         match value {
             Some(value) => bounded.env(name, value),
@@ -111,7 +146,14 @@ fn bearer(token: &str) -> String {
 /// The `Cookie` header of a session that has just begun.
 fn cookie_of(answer: &Answer) -> String {
     assert_eq!(answer.status, 200, "{}", answer.body);
-    let set = answer.head.lines().find_map(|line| line.strip_prefix("set-cookie: ")).expect("a cookie");
+    let set = answer
+        .head
+        .lines()
+        .find_map(|line| line.strip_prefix("set-cookie: "))
+        .expect("a cookie");
     // Heads are in lower case, and so is all of the value.
-    format!("Cookie: {}", set.split(';').next().unwrap().replace("__host-", "__Host-"))
+    format!(
+        "Cookie: {}",
+        set.split(';').next().unwrap().replace("__host-", "__Host-")
+    )
 }

@@ -11,25 +11,54 @@ fn what_is_too_large_is_refused_by_a_status_or_the_end_of_the_connection() {
     let large = "x".repeat(200_000);
     let requests = [
         (format!("GET /{large}"), vec![]),
-        (format!("GET /api/v1/snapshot?metrics={large}"), vec![bearer(RUN)]),
+        (
+            format!("GET /api/v1/snapshot?metrics={large}"),
+            vec![bearer(RUN)],
+        ),
         ("GET /api/v1/snapshot".to_owned(), vec![bearer(&large)]),
-        ("GET /api/v1/snapshot".to_owned(), vec![format!("Authorization: Basic {large}")]),
-        ("GET /api/v1/snapshot".to_owned(), vec![format!("Cookie: {large}")]),
-        ("GET /healthz".to_owned(), (0..2000).map(|number| format!("X-{number}: y")).collect()),
+        (
+            "GET /api/v1/snapshot".to_owned(),
+            vec![format!("Authorization: Basic {large}")],
+        ),
+        (
+            "GET /api/v1/snapshot".to_owned(),
+            vec![format!("Cookie: {large}")],
+        ),
+        (
+            "GET /healthz".to_owned(),
+            (0..2000).map(|number| format!("X-{number}: y")).collect(),
+        ),
         ("GET /healthz".to_owned(), vec![format!("Host: {large}")]),
         (format!("{large} /healthz"), vec![]),
     ];
     for (request, headers) in requests {
         let headers: Vec<&str> = headers.iter().map(String::as_str).collect();
         if let Ok(answer) = client.try_ask(server.port, &request, &headers, "") {
-            assert!(matches!(answer.status, 0 | 400 | 401 | 403 | 414 | 431), "{:.30}: {}", request, answer.status);
+            assert!(
+                matches!(answer.status, 0 | 400 | 401 | 403 | 414 | 431),
+                "{:.30}: {}",
+                request,
+                answer.status
+            );
         }
         assert_eq!(client.ask(server.port, "GET /healthz", &[]).status, 200);
     }
     let body = format!(r#"{{"token":"{large}"}}"#);
-    for (request, status) in [("POST /api/v1/session", 413), ("POST /api/v1/marks", 413), ("POST /api/v1/runs", 413)] {
-        let answer = client.try_ask(server.port, request, &["X-Gpumon: run", &bearer(RUN)], &body);
-        assert!(answer.is_err() || answer.is_ok_and(|answer| answer.status == status), "{request}");
+    for (request, status) in [
+        ("POST /api/v1/session", 413),
+        ("POST /api/v1/marks", 413),
+        ("POST /api/v1/runs", 413),
+    ] {
+        let answer = client.try_ask(
+            server.port,
+            request,
+            &["X-Gpumon: run", &bearer(RUN)],
+            &body,
+        );
+        assert!(
+            answer.is_err() || answer.is_ok_and(|answer| answer.status == status),
+            "{request}"
+        );
     }
     // A length that never comes is waited for as long as any request.
     let huge = ["X-Gpumon: run", "Content-Length: 99999999999999"];
@@ -42,8 +71,18 @@ fn what_is_too_large_is_refused_by_a_status_or_the_end_of_the_connection() {
 fn many_cookies_and_sessions_are_no_burden() {
     let house = House::new();
     let server = house.with_tokens(&[]);
-    let cookies: Vec<String> = (0..200).map(|number| format!("gpumon-session-{}={number}", server.port)).collect();
-    assert_eq!(ask(server.port, "/api/v1/snapshot", &[&format!("Cookie: {}", cookies.join("; "))]).status, 401);
+    let cookies: Vec<String> = (0..200)
+        .map(|number| format!("gpumon-session-{}={number}", server.port))
+        .collect();
+    assert_eq!(
+        ask(
+            server.port,
+            "/api/v1/snapshot",
+            &[&format!("Cookie: {}", cookies.join("; "))]
+        )
+        .status,
+        401
+    );
     let sign_in = || {
         crate::support::send(
             server.port,
@@ -54,6 +93,10 @@ fn many_cookies_and_sessions_are_no_burden() {
     };
     let first = super::cookie_of(&sign_in());
     let later: Vec<String> = (0..100).map(|_| super::cookie_of(&sign_in())).collect();
-    assert_eq!(ask(server.port, "/metrics", &[&first]).status, 401, "the oldest made room");
+    assert_eq!(
+        ask(server.port, "/metrics", &[&first]).status,
+        401,
+        "the oldest made room"
+    );
     assert_eq!(ask(server.port, "/metrics", &[&later[99]]).status, 200);
 }

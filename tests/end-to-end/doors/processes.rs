@@ -6,7 +6,9 @@ use serde_json::Value;
 
 use super::{House, bounded};
 use crate::connections::{as_nobody, is_root};
-use crate::support::{Fake, PATIENCE, Server, Stream, ask, eventually, gpumon, refused, write_secret};
+use crate::support::{
+    Fake, PATIENCE, Server, Stream, ask, eventually, gpumon, refused, write_secret,
+};
 
 const SECRET: &str = "--token=hunter2";
 /// `correct horse`.
@@ -20,12 +22,19 @@ struct Working(Child);
 
 impl Working {
     fn start() -> Self {
-        Self(Command::new("python3").args(["-c", "import time; time.sleep(600)", SECRET]).spawn().unwrap())
+        Self(
+            Command::new("python3")
+                .args(["-c", "import time; time.sleep(600)", SECRET])
+                .spawn()
+                .unwrap(),
+        )
     }
 
     fn fake(&self) -> Fake {
         let pid = self.0.id();
-        Fake::new(&format!("gpus = 1\n[[process]]\ngpu = 0\npid = {pid}\nmemory = \"1 GiB\"\n"))
+        Fake::new(&format!(
+            "gpus = 1\n[[process]]\ngpu = 0\npid = {pid}\nmemory = \"1 GiB\"\n"
+        ))
     }
 
     /// Whether a text tells of it.
@@ -59,15 +68,30 @@ fn user() -> String {
 fn serve(fake: &Fake, house: &House, show: &str) -> Server {
     write_secret(
         &house.path("users.yml"),
-        &format!("basic_auth_users:\n  nobody-else: {HASH}\n  {}: {HASH}\n", user()),
+        &format!(
+            "basic_auth_users:\n  nobody-else: {HASH}\n  {}: {HASH}\n",
+            user()
+        ),
     );
-    write_secret(&house.path("tokens"), &format!("metrics prometheus {TOKEN}\n"));
+    write_secret(
+        &house.path("tokens"),
+        &format!("metrics prometheus {TOKEN}\n"),
+    );
     let (web, tokens) = (house.argument("users.yml"), house.argument("tokens"));
-    let doors = ["--web-config", &web, "--token-file", &tokens, "--public-origin", "https://gpus.example.org"];
+    let doors = [
+        "--web-config",
+        &web,
+        "--token-file",
+        &tokens,
+        "--public-origin",
+        "https://gpus.example.org",
+    ];
     let server = Server::over(fake, &[&doors[..], &["--show-processes", show]].concat());
     let own = fake.control();
     eventually("the process is known to its own user", || {
-        crate::support::ask_socket(&own, "GET /api/v1/snapshot").body.contains(SECRET)
+        crate::support::ask_socket(&own, "GET /api/v1/snapshot")
+            .body
+            .contains(SECRET)
     });
     server
 }
@@ -82,7 +106,10 @@ fn login(user: &str) -> String {
         .unwrap();
     write!(encode.stdin.take().unwrap(), "{user}:correct horse").unwrap();
     let output = encode.wait_with_output().unwrap();
-    format!("Authorization: Basic {}", String::from_utf8(output.stdout).unwrap())
+    format!(
+        "Authorization: Basic {}",
+        String::from_utf8(output.stdout).unwrap()
+    )
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -94,7 +121,9 @@ async fn each_client_sees_the_processes_of_its_own_user_alone() {
     let snapshot = ask(server.port, "/api/v1/snapshot", &[&own]);
     assert!(working.is_in(&snapshot.body), "{}", snapshot.body);
     let is_own_user = |text: &str| text.contains(&format!("\"user\":\"{}\"", user()));
-    eventually("usage is known", || is_own_user(&ask(server.port, "/api/v1/usage", &[&own]).body));
+    eventually("usage is known", || {
+        is_own_user(&ask(server.port, "/api/v1/usage", &[&own]).body)
+    });
     for path in PATHS {
         let answer = ask(server.port, path, &[&other]);
         assert!(!working.is_in(&answer.body), "{path}: {}", answer.body);
@@ -104,31 +133,56 @@ async fn each_client_sees_the_processes_of_its_own_user_alone() {
     }
     // Metrics name users to those who scrape and do nothing else.
     let named = format!("user=\"{}\"", user());
-    for (header, is_named) in [(&other, false), (&format!("Authorization: Bearer {TOKEN}"), true)] {
+    for (header, is_named) in [
+        (&other, false),
+        (&format!("Authorization: Bearer {TOKEN}"), true),
+    ] {
         let answer = ask(server.port, "/metrics", &[header]);
-        assert_eq!((answer.status, answer.body.contains(&named)), (200, is_named), "{}", answer.body);
-        assert!(answer.body.contains("gpumon_gpu_memory_used_bytes"), "{}", answer.body);
+        assert_eq!(
+            (answer.status, answer.body.contains(&named)),
+            (200, is_named),
+            "{}",
+            answer.body
+        );
+        assert!(
+            answer.body.contains("gpumon_gpu_memory_used_bytes"),
+            "{}",
+            answer.body
+        );
     }
     // The total of memory stays, and says that there is more.
     let used = |header: &str| {
-        let memory = &ask(server.port, "/api/v1/snapshot", &[header]).json()["sample"]["gpus"][0]["memory"];
+        let memory =
+            &ask(server.port, "/api/v1/snapshot", &[header]).json()["sample"]["gpus"][0]["memory"];
         memory["used_bytes"].clone()
     };
     assert_eq!((used(&own).is_number(), used(&own)), (true, used(&other)));
     let mut seen = frames(server.port, &other, 30).await;
-    assert!(seen.iter().all(|frame| !working.is_in(&frame.to_string())), "{seen:?}");
+    assert!(
+        seen.iter().all(|frame| !working.is_in(&frame.to_string())),
+        "{seen:?}"
+    );
     seen = frames(server.port, &own, 3).await;
-    assert!(seen.iter().any(|frame| working.is_in(&frame.to_string())), "{seen:?}");
+    assert!(
+        seen.iter().any(|frame| working.is_in(&frame.to_string())),
+        "{seen:?}"
+    );
 }
 
 /// The first frames of a stream, in which a process starts and one ends.
 async fn frames(port: u16, header: &str, most: usize) -> Vec<Value> {
     use tokio_tungstenite::tungstenite::client::IntoClientRequest;
-    let mut request = format!("ws://localhost:{port}/api/v1/stream").into_client_request().unwrap();
+    let mut request = format!("ws://localhost:{port}/api/v1/stream")
+        .into_client_request()
+        .unwrap();
     let (_, value) = header.split_once(": ").unwrap();
-    request.headers_mut().insert("authorization", value.parse().unwrap());
+    request
+        .headers_mut()
+        .insert("authorization", value.parse().unwrap());
     let mut stream = Stream::connect_with(request).await;
-    stream.send(r#"{"type":"history","metrics":["processes.memory_bytes"]}"#).await;
+    stream
+        .send(r#"{"type":"history","metrics":["processes.memory_bytes"]}"#)
+        .await;
     let begun = std::time::Instant::now();
     let mut frames = Vec::new();
     while frames.len() < most && begun.elapsed() < PATIENCE {
@@ -145,7 +199,11 @@ fn names_are_shown_without_command_lines_and_all_is_shown_with_them() {
         let server = serve(&fake, &house, show);
         for path in &PATHS[..2] {
             let answer = ask(server.port, path, &[&login("nobody-else")]);
-            assert!(working.is_in(&answer.body) && answer.body.contains(&user()), "{show} {path}: {}", answer.body);
+            assert!(
+                working.is_in(&answer.body) && answer.body.contains(&user()),
+                "{show} {path}: {}",
+                answer.body
+            );
             assert_eq!(answer.body.contains(SECRET), has_command, "{show} {path}");
         }
         drop(server);
@@ -155,9 +213,21 @@ fn names_are_shown_without_command_lines_and_all_is_shown_with_them() {
 
 #[test]
 fn metrics_of_processes_are_the_same_for_everybody_and_so_are_not_shown_to_each_its_own() {
-    let all = ["--source", "sim", "serve", "--no-control", "--show-processes", "own", "--metrics-processes"];
+    let all = [
+        "--source",
+        "sim",
+        "serve",
+        "--no-control",
+        "--show-processes",
+        "own",
+        "--metrics-processes",
+    ];
     refused(bounded(&gpumon(&all)), 2, "--metrics-processes");
-    refused(gpumon(&["serve", "--show-processes", "some"]), 2, "own, all, names");
+    refused(
+        gpumon(&["serve", "--show-processes", "some"]),
+        2,
+        "own, all, names",
+    );
 }
 
 #[test]
@@ -168,15 +238,27 @@ fn other_local_user_sees_no_private_data() {
     }
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("kernel-ab12.json");
-    write_secret(&file, r#"{"kernel_name":"secret-kernel","jupyter_session":"/root/secret.ipynb"}"#);
+    write_secret(
+        &file,
+        r#"{"kernel_name":"secret-kernel","jupyter_session":"/root/secret.ipynb"}"#,
+    );
     let mut command = Command::new("python3");
-    command.args(["-c", "import time; time.sleep(600)", "-f", file.to_str().unwrap()]).env("SLURM_JOB_ID", "4242424");
+    command
+        .args([
+            "-c",
+            "import time; time.sleep(600)",
+            "-f",
+            file.to_str().unwrap(),
+        ])
+        .env("SLURM_JOB_ID", "4242424");
     let working = Working(command.spawn().unwrap());
     let fake = working.fake();
     let server = Server::over(&fake, &["--interval-ms", "200"]);
     eventually("the server's own user sees the notebook", || {
         let body = server.get("/api/v1/snapshot").body;
-        ["secret.ipynb", "secret-kernel", "4242424"].iter().all(|text| body.contains(text))
+        ["secret.ipynb", "secret-kernel", "4242424"]
+            .iter()
+            .all(|text| body.contains(text))
     });
     let of_stream = [
         "Connection: Upgrade",
@@ -184,16 +266,25 @@ fn other_local_user_sees_no_private_data() {
         "Sec-WebSocket-Version: 13",
         "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
     ];
-    let paths = PATHS.iter().chain(&["/api/v1/jobs", "/metrics"]).map(|path| (*path, &[][..]));
+    let paths = PATHS
+        .iter()
+        .chain(&["/api/v1/jobs", "/metrics"])
+        .map(|path| (*path, &[][..]));
     for (path, headers) in paths.chain([("/api/v1/stream", &of_stream[..])]) {
         let answer = as_nobody(server.port, path, headers);
-        assert!(answer.starts_with("HTTP/1.1 200") || answer.starts_with("HTTP/1.1 101"), "{path}: {answer}");
+        assert!(
+            answer.starts_with("HTTP/1.1 200") || answer.starts_with("HTTP/1.1 101"),
+            "{path}: {answer}"
+        );
         for secret in ["secret.ipynb", "secret-kernel", "4242424"] {
             assert!(!answer.contains(secret), "{path}: {answer}");
         }
         // Another user's process is shown as far as `/proc` shows it.
         if path.starts_with("/api/v1/snapshot") {
-            assert!(working.is_in(&answer) && answer.contains("kernel-ab12.json"), "{path}: {answer}");
+            assert!(
+                working.is_in(&answer) && answer.contains("kernel-ab12.json"),
+                "{path}: {answer}"
+            );
         }
     }
 }

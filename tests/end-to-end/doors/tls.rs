@@ -33,10 +33,22 @@ fn answer_to(port: u16, bytes: &[u8]) -> Vec<u8> {
 /// A hello of a client that knows this version at most, and otherwise all that is needed.
 fn hello_of(version: [u8; 2]) -> Vec<u8> {
     // TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256; X25519; ECDSA with P-256; points that are not compressed; EMS.
-    let extensions: [&[u8]; 4] =
-        [&[0, 10, 0, 4, 0, 2, 0, 29], &[0, 13, 0, 4, 0, 2, 4, 3], &[0, 11, 0, 2, 1, 0], &[0, 23, 0, 0]];
+    let extensions: [&[u8]; 4] = [
+        &[0, 10, 0, 4, 0, 2, 0, 29],
+        &[0, 13, 0, 4, 0, 2, 4, 3],
+        &[0, 11, 0, 2, 1, 0],
+        &[0, 23, 0, 0],
+    ];
     let extensions = extensions.concat();
-    let head = [&version[..], &[7; 32], &[0], &[0, 2, 0xc0, 0x2b], &[1, 0], &[0, extensions.len() as u8]].concat();
+    let head = [
+        &version[..],
+        &[7; 32],
+        &[0],
+        &[0, 2, 0xc0, 0x2b],
+        &[1, 0],
+        &[0, extensions.len() as u8],
+    ]
+    .concat();
     let body = [head, extensions].concat();
     let length = body.len() as u8;
     [&[22, 3, 1, 0, length + 4, 1, 0, 0, length][..], &body].concat()
@@ -48,11 +60,19 @@ fn only_tls_of_today_is_spoken() {
     let server = house.protected();
     for version in [&TLS12, &TLS13] {
         let client = house.authority.client_with(None, &[version]);
-        assert_eq!(client.ask(server.port, "GET /api/v1/snapshot", &[&bearer(READ)]).status, 200);
+        assert_eq!(
+            client
+                .ask(server.port, "GET /api/v1/snapshot", &[&bearer(READ)])
+                .status,
+            200
+        );
     }
     for version in [[3, 0], [3, 1], [3, 2]] {
         let answer = answer_to(server.port, &hello_of(version));
-        assert!(answer.len() == 7 && answer[0] == ALERT && answer[6] == PROTOCOL_VERSION, "{version:?}: {answer:?}");
+        assert!(
+            answer.len() == 7 && answer[0] == ALERT && answer[6] == PROTOCOL_VERSION,
+            "{version:?}: {answer:?}"
+        );
     }
     let mut stream = raw(server.port);
     stream.write_all(&hello_of([3, 3])).unwrap();
@@ -63,27 +83,43 @@ fn only_tls_of_today_is_spoken() {
     let strict = house.protected();
     let old = house.authority.client_with(None, &[&TLS12]);
     assert!(old.try_ask(strict.port, "GET /healthz", &[], "").is_err());
-    assert_eq!(house.client().ask(strict.port, "GET /healthz", &[]).status, 200);
+    assert_eq!(
+        house.client().ask(strict.port, "GET /healthz", &[]).status,
+        200
+    );
 }
 
 #[test]
 fn what_is_not_encrypted_gets_nothing_but_a_hint() {
     let house = House::new();
     let server = house.protected();
-    let request = format!("GET /api/v1/snapshot HTTP/1.1\r\nHost: localhost\r\n{}\r\n\r\n", bearer(RUN));
+    let request = format!(
+        "GET /api/v1/snapshot HTTP/1.1\r\nHost: localhost\r\n{}\r\n\r\n",
+        bearer(RUN)
+    );
     let answer = String::from_utf8(answer_to(server.port, request.as_bytes())).unwrap();
     assert!(
-        answer.starts_with("HTTP/1.1 400 ") && answer.ends_with("this port speaks HTTPS alone: use https://\n"),
+        answer.starts_with("HTTP/1.1 400 ")
+            && answer.ends_with("this port speaks HTTPS alone: use https://\n"),
         "{answer}"
     );
     assert!(!answer.contains("version"), "{answer}");
-    for garbage in [&b"\x16"[..], b"\x16\x03\x01\xff\xff", b"\x16\x03\x01\x00\x05hello", b"SSH-2.0-x\r\n", &[0; 4096]] {
+    for garbage in [
+        &b"\x16"[..],
+        b"\x16\x03\x01\xff\xff",
+        b"\x16\x03\x01\x00\x05hello",
+        b"SSH-2.0-x\r\n",
+        &[0; 4096],
+    ] {
         let mut stream = raw(server.port);
         let _ = stream.write_all(garbage);
         let _ = stream.shutdown(std::net::Shutdown::Write);
         let _ = stream.read_to_end(&mut Vec::new());
     }
-    assert_eq!(house.client().ask(server.port, "GET /healthz", &[]).status, 200);
+    assert_eq!(
+        house.client().ask(server.port, "GET /healthz", &[]).status,
+        200
+    );
 }
 
 #[test]
@@ -112,13 +148,19 @@ fn handshakes_that_never_end_are_ended_and_keep_nobody_waiting() {
         }
     });
     for _ in 0..5 {
-        assert_eq!(house.client().ask(server.port, "GET /healthz", &[]).status, 200);
+        assert_eq!(
+            house.client().ask(server.port, "GET /healthz", &[]).status,
+            200
+        );
     }
     for stream in &mut slow {
         let _ = stream.read_to_end(&mut Vec::new());
     }
     drip.join().unwrap();
-    assert!(begun.elapsed() > Duration::from_secs(8), "a slow client has some seconds");
+    assert!(
+        begun.elapsed() > Duration::from_secs(8),
+        "a slow client has some seconds"
+    );
 }
 
 #[test]
@@ -126,12 +168,16 @@ fn requests_that_never_end_are_ended_over_tls_too() {
     let house = House::new();
     let server = house.protected();
     let mut slow = house.client().connect(server.port);
-    slow.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Half: ").unwrap();
+    slow.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Half: ")
+        .unwrap();
     slow.flush().unwrap();
     let mut answer = Vec::new();
     let _ = slow.read_to_end(&mut answer);
     assert!(!answer.starts_with(b"HTTP/1.1 200"));
-    assert_eq!(house.client().ask(server.port, "GET /healthz", &[]).status, 200);
+    assert_eq!(
+        house.client().ask(server.port, "GET /healthz", &[]).status,
+        200
+    );
 }
 
 #[test]
@@ -141,46 +187,88 @@ fn a_new_certificate_counts_without_a_restart_and_a_broken_one_is_told_once() {
     let old = house.client();
     assert_eq!(old.ask(server.port, "GET /healthz", &[]).status, 200);
     house.authority = Authority::new();
-    house.authority.issue(&["localhost"]).write(house.folder.path());
+    house
+        .authority
+        .issue(&["localhost"])
+        .write(house.folder.path());
     eventually("the new certificate is shown", || {
-        house.client().try_ask(server.port, "GET /healthz", &[], "").is_ok_and(|answer| answer.status == 200)
+        house
+            .client()
+            .try_ask(server.port, "GET /healthz", &[], "")
+            .is_ok_and(|answer| answer.status == 200)
     });
-    assert!(old.try_ask(server.port, "GET /healthz", &[], "").is_err(), "the old one is not shown any more");
+    assert!(
+        old.try_ask(server.port, "GET /healthz", &[], "").is_err(),
+        "the old one is not shown any more"
+    );
     loop {
-        if server.next_message().contains("the web configuration was reloaded") {
+        if server
+            .next_message()
+            .contains("the web configuration was reloaded")
+        {
             break;
         }
     }
     write(&house.path("server.crt"), "broken", 0o644);
     let told = server.next_message();
-    assert!(told.contains("WARN") && told.contains("server.crt") && told.contains("stays in force"), "{told}");
+    assert!(
+        told.contains("WARN") && told.contains("server.crt") && told.contains("stays in force"),
+        "{told}"
+    );
     std::thread::sleep(Duration::from_secs(3));
-    assert_eq!(house.client().ask(server.port, "GET /healthz", &[]).status, 200);
+    assert_eq!(
+        house.client().ask(server.port, "GET /healthz", &[]).status,
+        200
+    );
     house.write_web_config("rate_limit: {interval: 1s, burst: 0}\n");
     let told = server.next_message();
-    assert!(told.contains("burst") || told.contains("server.crt"), "the first was told once: {told}");
+    assert!(
+        told.contains("burst") || told.contains("server.crt"),
+        "the first was told once: {told}"
+    );
     // What would take protection away does not count either.
-    house.authority.issue(&["localhost"]).write(house.folder.path());
+    house
+        .authority
+        .issue(&["localhost"])
+        .write(house.folder.path());
     write_secret(&house.path("web.yml"), "");
-    eventually("it says why", || server.next_message().contains("needs a restart"));
-    assert_eq!(house.client().ask(server.port, "GET /healthz", &[]).status, 200);
+    eventually("it says why", || {
+        server.next_message().contains("needs a restart")
+    });
+    assert_eq!(
+        house.client().ask(server.port, "GET /healthz", &[]).status,
+        200
+    );
 }
 
 #[test]
 fn only_the_certificates_of_clients_that_are_allowed_get_in() {
     let house = House::new();
     let strangers = Authority::new();
-    let [ana, bob] =
-        [&["ana.example.org"][..], &["bob.example.org", "10.0.0.9"]].map(|names| house.authority.issue(names));
+    let [ana, bob] = [&["ana.example.org"][..], &["bob.example.org", "10.0.0.9"]]
+        .map(|names| house.authority.issue(names));
     let eve = strangers.issue(&["ana.example.org"]);
     let versions: &[_] = &[&TLS12, &TLS13];
     let client = |own| house.authority.client_with(own, versions);
-    let status =
-        |port: u16, own, request: &str| client(own).try_ask(port, request, &[], "").map(|answer| answer.status).ok();
-    house.write_web_config("  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: ca.crt\n");
+    let status = |port: u16, own, request: &str| {
+        client(own)
+            .try_ask(port, request, &[], "")
+            .map(|answer| answer.status)
+            .ok()
+    };
+    house.write_web_config(
+        "  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: ca.crt\n",
+    );
     let server = house.with_tls(&[]);
-    assert_eq!(status(server.port, Some(&ana), "GET /api/v1/snapshot"), Some(200));
-    assert_eq!(status(server.port, Some(&ana), "POST /api/v1/marks"), Some(403), "a certificate may read");
+    assert_eq!(
+        status(server.port, Some(&ana), "GET /api/v1/snapshot"),
+        Some(200)
+    );
+    assert_eq!(
+        status(server.port, Some(&ana), "POST /api/v1/marks"),
+        Some(403),
+        "a certificate may read"
+    );
     for own in [None, Some(&eve)] {
         assert_eq!(status(server.port, own, "GET /"), None);
     }
@@ -188,15 +276,24 @@ fn only_the_certificates_of_clients_that_are_allowed_get_in() {
         "  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: ca.crt\n  client_allowed_sans: [10.0.0.9]\n",
     );
     let strict = house.with_tls(&[]);
-    assert_eq!(status(strict.port, Some(&bob), "GET /api/v1/snapshot"), Some(200));
-    assert_eq!(status(strict.port, Some(&ana), "GET /api/v1/snapshot"), None);
+    assert_eq!(
+        status(strict.port, Some(&bob), "GET /api/v1/snapshot"),
+        Some(200)
+    );
+    assert_eq!(
+        status(strict.port, Some(&ana), "GET /api/v1/snapshot"),
+        None
+    );
     // With passwords, a certificate alone is not enough.
     house.write_web_config(
         "  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: ca.crt\nbasic_auth_users:\n  \
          ana: $2b$04$9KVBEGvapFjzzFQjgF330O/446X5e.EFNWNC3OenoHMAnjzfjtnRe\n",
     );
     let both = house.with_tls(&[]);
-    assert_eq!(status(both.port, Some(&ana), "GET /api/v1/snapshot"), Some(401));
+    assert_eq!(
+        status(both.port, Some(&ana), "GET /api/v1/snapshot"),
+        Some(401)
+    );
 }
 
 #[test]
@@ -207,9 +304,13 @@ fn headers_of_the_web_configuration_are_in_every_answer() {
     );
     let server = house.protected();
     for path in ["/", "/healthz", "/api/v1/snapshot", "/none"] {
-        let head = house.client().ask(server.port, &format!("GET {path}"), &[]).head;
+        let head = house
+            .client()
+            .ask(server.port, &format!("GET {path}"), &[])
+            .head;
         assert!(
-            head.contains("strict-transport-security: max-age=31536000") && head.contains("x-frame-options: deny"),
+            head.contains("strict-transport-security: max-age=31536000")
+                && head.contains("x-frame-options: deny"),
             "{head}"
         );
     }

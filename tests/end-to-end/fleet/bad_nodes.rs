@@ -23,7 +23,9 @@ fn node_that_hears(answer: impl Fn(&mut TcpStream, &str) + Send + Sync + 'static
     let name = format!("localhost:{}", listener.local_addr().unwrap().port());
     thread::spawn(move || {
         for mut stream in listener.incoming().map_while(Result::ok) {
-            let lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
+            let lines = BufReader::new(stream.try_clone().unwrap())
+                .lines()
+                .map_while(Result::ok);
             let head: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
             answer(&mut stream, &head.join("\n"));
         }
@@ -39,13 +41,20 @@ fn saying(text: &'static str) -> String {
 
 #[test]
 fn what_is_no_answer_of_gpumon_is_not_passed_on() {
-    let html =
-        saying("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 25\r\n\r\n<script>alert(1)</script>");
-    let script = saying("HTTP/1.1 200 OK\r\nContent-Type: text/javascript\r\nContent-Length: 8\r\n\r\nalert(1)");
-    let redirect = saying("HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n");
+    let html = saying(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 25\r\n\r\n<script>alert(1)</script>",
+    );
+    let script = saying(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/javascript\r\nContent-Length: 8\r\n\r\nalert(1)",
+    );
+    let redirect = saying(
+        "HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n",
+    );
     let ssh = saying("SSH-2.0-OpenSSH_9.7\r\n");
     let silent = saying("");
-    let broken = saying("HTTP/1.1 500 Internal Server Error\r\nContent-Type: text/plain\r\nContent-Length: 1\r\n\r\nx");
+    let broken = saying(
+        "HTTP/1.1 500 Internal Server Error\r\nContent-Type: text/plain\r\nContent-Length: 1\r\n\r\nx",
+    );
     let two_types = saying(
         "HTTP/1.1 200 OK\r\nContent-Type: text/plain, text/html\r\nContent-Length: 25\r\n\r\n<script>alert(1)</script>",
     );
@@ -59,24 +68,53 @@ fn what_is_no_answer_of_gpumon_is_not_passed_on() {
          Clear-Site-Data: \"cookies\"\r\n\r\n\
          {\"name\":null,\"scope\":\"read\",\"token\":true,\"password\":false,\"more\":\"<b>\"}",
     );
-    let nodes = [html, script, redirect, ssh, silent, broken, two_types, refusal];
+    let nodes = [
+        html, script, redirect, ssh, silent, broken, two_types, refusal,
+    ];
     let all: Vec<&str> = nodes.iter().chain([&cookies]).map(String::as_str).collect();
     let server = fleet(&FakePrometheus::of(&all), &["--node-url", PLAIN]);
     for name in &nodes {
         let answer = server.get(&format!("/nodes/{name}/api/v1/snapshot"));
-        assert!(answer.status == 502 && answer.body.contains("no server of gpumon"), "{name}: {}", answer.body);
-        assert!(!answer.body.contains("alert") && !answer.head.contains("location"), "{}", answer.head);
+        assert!(
+            answer.status == 502 && answer.body.contains("no server of gpumon"),
+            "{name}: {}",
+            answer.body
+        );
+        assert!(
+            !answer.body.contains("alert") && !answer.head.contains("location"),
+            "{}",
+            answer.head
+        );
     }
     let answer = server.get(&format!("/nodes/{cookies}/api/v1/session"));
     let state = r#"{"name":null,"scope":"read","token":true,"password":false}"#;
-    assert_eq!((answer.status, answer.body.as_str()), (200, state), "what has no type is left out");
-    for header in ["other=1", "security-policy: none", "allow-origin", "clear-site-data"] {
+    assert_eq!(
+        (answer.status, answer.body.as_str()),
+        (200, state),
+        "what has no type is left out"
+    );
+    for header in [
+        "other=1",
+        "security-policy: none",
+        "allow-origin",
+        "clear-site-data",
+    ] {
         assert!(!answer.head.contains(header), "{}", answer.head);
     }
-    assert!(answer.head.contains(&format!("set-cookie: gpumon-node-{}=gpumon-session-9125.ab", server.port)));
+    assert!(answer.head.contains(&format!(
+        "set-cookie: gpumon-node-{}=gpumon-session-9125.ab",
+        server.port
+    )));
     let other = server.get(&format!("/nodes/{cookies}/api/v1/runs"));
-    assert!(other.status == 502 && other.body.contains("is not understood"), "{}", other.body);
-    assert!(!other.head.contains("set-cookie"), "only who signs in gets a session");
+    assert!(
+        other.status == 502 && other.body.contains("is not understood"),
+        "{}",
+        other.body
+    );
+    assert!(
+        !other.head.contains("set-cookie"),
+        "only who signs in gets a session"
+    );
 }
 
 #[test]
@@ -85,9 +123,15 @@ fn error_of_node_is_one_line_of_text() {
         "HTTP/1.1 404 Not Found\r\nContent-Type: text/plain\r\nRetry-After: 99999999\r\n\r\n\
          <script>a</script>\u{1b}[2J\r\nno\tsuch\n",
     );
-    let server = fleet(&FakePrometheus::of(&[&hostile, OTHER]), &["--node-url", PLAIN]);
+    let server = fleet(
+        &FakePrometheus::of(&[&hostile, OTHER]),
+        &["--node-url", PLAIN],
+    );
     let answer = server.get(&format!("/nodes/{hostile}/api/v1/runs"));
-    assert_eq!((answer.status, answer.body.as_str()), (404, "<script>a</script>\\u{1b}[2J\\r\\nno\\tsuch\n"));
+    assert_eq!(
+        (answer.status, answer.body.as_str()),
+        (404, "<script>a</script>\\u{1b}[2J\\r\\nno\\tsuch\n")
+    );
     for header in [
         "content-type: text/plain; charset=utf-8",
         "x-content-type-options: nosniff",
@@ -103,7 +147,8 @@ fn credentials_go_to_named_hosts_alone() {
     let (sender, heads) = std::sync::mpsc::channel();
     let thief = node_that_hears(move |stream, head| {
         let _ = sender.send(head.to_lowercase());
-        let answer = "HTTP/1.1 401 Unauthorized\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nno";
+        let answer =
+            "HTTP/1.1 401 Unauthorized\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nno";
         let _ = stream.write_all(answer.as_bytes());
     });
     let folder = tempfile::tempdir().unwrap();
@@ -111,7 +156,12 @@ fn credentials_go_to_named_hosts_alone() {
     write_secret(&file, "ffffffffffffffffffffffffffffffff\n");
     let prometheus = FakePrometheus::of(&[&thief, OTHER]);
     let start = |hosts: &[&str]| {
-        let options = ["--node-url", PLAIN, "--node-token-file", file.to_str().unwrap()];
+        let options = [
+            "--node-url",
+            PLAIN,
+            "--node-token-file",
+            file.to_str().unwrap(),
+        ];
         fleet(&prometheus, &[&options[..], hosts].concat())
     };
     let path = format!("/nodes/{thief}/api/v1/session");
@@ -120,13 +170,26 @@ fn credentials_go_to_named_hosts_alone() {
         let session = format!("Cookie: gpumon-node-{}=gpumon-session-1.ab", server.port);
         for answer in [
             ask(server.port, &path, &[&session]),
-            send(server.port, &format!("POST {path}"), &["X-Gpumon: run", &session], r#"{"token":"secret"}"#),
+            send(
+                server.port,
+                &format!("POST {path}"),
+                &["X-Gpumon: run", &session],
+                r#"{"token":"secret"}"#,
+            ),
         ] {
-            assert!(answer.status == 502 && answer.body.contains("--node-hosts"), "{}: {}", answer.status, answer.body);
+            assert!(
+                answer.status == 502 && answer.body.contains("--node-hosts"),
+                "{}: {}",
+                answer.status,
+                answer.body
+            );
         }
         let seen: Vec<String> = heads.try_iter().collect();
         assert_eq!(seen.len(), 1, "a password is not even passed on: {seen:?}");
-        assert!(!seen[0].contains("authorization") && !seen[0].contains("cookie"), "{seen:?}");
+        assert!(
+            !seen[0].contains("authorization") && !seen[0].contains("cookie"),
+            "{seen:?}"
+        );
     }
     let hosts = ["--node-hosts", "LOCAL*"];
     // Without TLS, any program could listen at a port that Prometheus has chosen, and get the token.
@@ -134,7 +197,12 @@ fn credentials_go_to_named_hosts_alone() {
     assert!(!heads.recv().unwrap().contains("authorization"));
     let port = thief.split(':').nth(1).unwrap();
     let fixed = format!("http://{{host}}:{port}/");
-    let token = ["--node-token-file", file.to_str().unwrap(), "--node-url", &fixed];
+    let token = [
+        "--node-token-file",
+        file.to_str().unwrap(),
+        "--node-url",
+        &fixed,
+    ];
     let server = fleet(&prometheus, &[&token[..], &hosts].concat());
     assert_eq!(server.get(&path).status, 401);
     assert!(heads.recv().unwrap().contains("authorization: bearer ffff"));
@@ -143,16 +211,26 @@ fn credentials_go_to_named_hosts_alone() {
 #[test]
 fn a_node_that_hangs_holds_up_nobody() {
     let hanging = node(|_| thread::sleep(Duration::from_mins(1)));
-    let server = fleet(&FakePrometheus::of(&[&hanging, OTHER]), &["--node-url", PLAIN]);
+    let server = fleet(
+        &FakePrometheus::of(&[&hanging, OTHER]),
+        &["--node-url", PLAIN],
+    );
     assert_eq!(server.get("/api/v1/fleet").status, 200);
     let begun = Instant::now();
     thread::scope(|scope| {
         let hung = scope.spawn(|| server.get(&format!("/nodes/{hanging}/api/v1/snapshot")));
         let begun = Instant::now();
         assert_eq!(server.get("/api/v1/fleet").status, 200);
-        assert!(begun.elapsed() < Duration::from_secs(8), "the node is given up after 10 s");
+        assert!(
+            begun.elapsed() < Duration::from_secs(8),
+            "the node is given up after 10 s"
+        );
         let answer = hung.join().unwrap();
-        assert!(answer.status == 504 && answer.body.contains("sent nothing for 10 s"), "{}", answer.body);
+        assert!(
+            answer.status == 504 && answer.body.contains("sent nothing for 10 s"),
+            "{}",
+            answer.body
+        );
     });
     assert!(begun.elapsed() < PATIENCE);
 }
@@ -163,10 +241,17 @@ fn an_answer_without_end_is_cut_off() {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n");
         while stream.write_all(&[b' '; 1 << 12]).is_ok() {}
     });
-    let server = fleet(&FakePrometheus::of(&[&endless, OTHER]), &["--node-url", PLAIN]);
+    let server = fleet(
+        &FakePrometheus::of(&[&endless, OTHER]),
+        &["--node-url", PLAIN],
+    );
     assert_eq!(server.get("/api/v1/fleet").status, 200);
     let answer = server.get(&format!("/nodes/{endless}/api/v1/snapshot"));
-    assert!(answer.status == 502 && answer.body.contains("has more than 33554432 bytes"), "{}", answer.body);
+    assert!(
+        answer.status == 502 && answer.body.contains("has more than 33554432 bytes"),
+        "{}",
+        answer.body
+    );
     assert_eq!(server.get("/healthz").status, 200);
 }
 
@@ -181,7 +266,11 @@ async fn a_viewer_who_takes_nothing_makes_nothing_pile_up() {
         use futures_util::SinkExt;
         let (stream, _) = listener.accept().await.unwrap();
         let mut socket = tokio_tungstenite::accept_async(stream).await.unwrap();
-        while socket.send(Message::text("x".repeat(1 << 20))).await.is_ok() {
+        while socket
+            .send(Message::text("x".repeat(1 << 20)))
+            .await
+            .is_ok()
+        {
             count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         }
     });
@@ -192,7 +281,10 @@ async fn a_viewer_who_takes_nothing_makes_nothing_pile_up() {
     tokio::time::sleep(Duration::from_secs(3)).await;
     // What fits into the buffers of two connections.
     let megabytes = sent.load(std::sync::atomic::Ordering::Relaxed);
-    assert!((1..40).contains(&megabytes), "{megabytes} MiB went to a viewer who takes none");
+    assert!(
+        (1..40).contains(&megabytes),
+        "{megabytes} MiB went to a viewer who takes none"
+    );
     drop(viewer);
 }
 
@@ -211,31 +303,59 @@ async fn a_frame_that_is_too_large_ends_the_stream_and_nothing_else() {
     assert_eq!(server.get("/api/v1/fleet").status, 200);
     let url = format!("ws://localhost:{}/nodes/{name}/api/v1/stream", server.port);
     let (mut viewer, _) = connect_async(url).await.unwrap();
-    let Some(Ok(Message::Close(Some(close)))) = futures_util::StreamExt::next(&mut viewer).await else { panic!() };
+    let Some(Ok(Message::Close(Some(close)))) = futures_util::StreamExt::next(&mut viewer).await
+    else {
+        panic!()
+    };
     assert_eq!(close.reason.as_str(), "the node sent too much at once");
     assert_eq!(server.get("/healthz").status, 200);
 }
 
 #[test]
 fn names_of_nodes_are_no_addresses_of_anything_else() {
-    for instance in
-        ["evil.example/x:9400", "user@evil.example:9400", "-oProxyCommand=x", "a\u{1b}[2Jb:1", "..", "<script>:9"]
-    {
+    for instance in [
+        "evil.example/x:9400",
+        "user@evil.example:9400",
+        "-oProxyCommand=x",
+        "a\u{1b}[2Jb:1",
+        "..",
+        "<script>:9",
+    ] {
         let server = fleet(&FakePrometheus::of(&[instance]), &[]);
         let told = server.get("/api/v1/fleet").json();
-        let Some(name) = told["nodes"]["name"][0].as_str() else { continue };
-        let encoded = name.bytes().fold(String::new(), |text, byte| text + &format!("%{byte:02x}"));
+        let Some(name) = told["nodes"]["name"][0].as_str() else {
+            continue;
+        };
+        let encoded = name
+            .bytes()
+            .fold(String::new(), |text, byte| text + &format!("%{byte:02x}"));
         let answer = server.get(&format!("/nodes/{encoded}/api/v1/snapshot"));
-        assert!(matches!(answer.status, 404 | 502), "{instance}: {} {}", answer.status, answer.body);
+        assert!(
+            matches!(answer.status, 404 | 502),
+            "{instance}: {} {}",
+            answer.status,
+            answer.body
+        );
         assert!(!answer.body.contains('\u{1b}'), "{:?}", answer.body);
         assert!(
-            ["is no name of a machine", "no node of the fleet", "cannot be reached"]
-                .iter()
-                .any(|why| answer.body.contains(why)),
+            [
+                "is no name of a machine",
+                "no node of the fleet",
+                "cannot be reached"
+            ]
+            .iter()
+            .any(|why| answer.body.contains(why)),
             "{instance}: {}",
             answer.body
         );
-        let address = answer.body.split_once("https://").map(|(_, rest)| rest.split('/').next().unwrap_or_default());
-        assert!(matches!(address, None | Some("evil.example:9123")), "{instance}: {}", answer.body);
+        let address = answer
+            .body
+            .split_once("https://")
+            .map(|(_, rest)| rest.split('/').next().unwrap_or_default());
+        assert!(
+            matches!(address, None | Some("evil.example:9123")),
+            "{instance}: {}",
+            answer.body
+        );
     }
 }

@@ -23,7 +23,13 @@ pub(super) struct FakePrometheus {
 impl FakePrometheus {
     /// Scrapes these `instance`s, all of which are up.
     pub(super) fn of(instances: &[&str]) -> Self {
-        Self::new(instances.iter().map(|instance| (*instance).to_owned()).collect(), None)
+        Self::new(
+            instances
+                .iter()
+                .map(|instance| (*instance).to_owned())
+                .collect(),
+            None,
+        )
     }
 
     /// Nothing but this status.
@@ -58,14 +64,23 @@ impl FakePrometheus {
 fn serve(mut stream: &TcpStream, instances: &[String], failure: Option<u16>, count: &AtomicUsize) {
     let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
     while let Some(Ok(first)) = lines.next() {
-        while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
+        while lines
+            .next()
+            .is_some_and(|line| line.is_ok_and(|line| !line.is_empty()))
+        {}
         count.fetch_add(1, Relaxed);
         let target = first.split(' ').nth(1).unwrap_or_default();
-        let query = target.split(['?', '&']).find_map(|part| part.strip_prefix("query=")).map(decoded);
+        let query = target
+            .split(['?', '&'])
+            .find_map(|part| part.strip_prefix("query="))
+            .map(decoded);
         let body = answer(&query.unwrap_or_default(), instances).to_string();
-        let status = failure.map_or_else(|| "200 OK".to_owned(), |status| format!("{status} Refused"));
-        let head =
-            format!("HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", body.len());
+        let status =
+            failure.map_or_else(|| "200 OK".to_owned(), |status| format!("{status} Refused"));
+        let head = format!(
+            "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
         if stream.write_all((head + &body).as_bytes()).is_err() {
             return;
         }
@@ -77,7 +92,8 @@ fn decoded(text: &str) -> String {
     let mut plain = Vec::new();
     let mut at = 0;
     while at < bytes.len() {
-        let escaped = (bytes[at] == b'%').then(|| std::str::from_utf8(&bytes[at + 1..at + 3]).unwrap());
+        let escaped =
+            (bytes[at] == b'%').then(|| std::str::from_utf8(&bytes[at + 1..at + 3]).unwrap());
         plain.push(escaped.map_or(bytes[at], |digits| u8::from_str_radix(digits, 16).unwrap()));
         at += if escaped.is_some() { 3 } else { 1 };
     }
@@ -86,7 +102,9 @@ fn decoded(text: &str) -> String {
 
 fn answer(query: &str, instances: &[String]) -> Value {
     let of_gpus = |value: &dyn Fn(usize) -> f64, more: Value| -> Vec<Value> {
-        let each = instances.iter().flat_map(|instance| (0..GPUS).map(move |gpu| (instance, gpu)));
+        let each = instances
+            .iter()
+            .flat_map(|instance| (0..GPUS).map(move |gpu| (instance, gpu)));
         each.map(|(instance, gpu)| {
             let name = query.split(['(', '[']).find(|part| part.starts_with("gpumon_")).unwrap_or(query);
             let mut labels = json!({ "__name__": name, "instance": instance, "job": "gpumon", "gpu": gpu.to_string() });
@@ -99,23 +117,42 @@ fn answer(query: &str, instances: &[String]) -> Value {
     // GPU 0 is busy, and GPU 1 free.
     let result = match query {
         _ if query.starts_with("count by (__name__)") => {
-            vec![series(&json!({ "__name__": "gpumon_gpu_up" }), (instances.len() * GPUS) as f64)]
+            vec![series(
+                &json!({ "__name__": "gpumon_gpu_up" }),
+                (instances.len() * GPUS) as f64,
+            )]
         }
-        _ if query.contains("gpumon_gpu_info") => of_gpus(&|_| 1.0, json!({ "name": "NVIDIA H100 80GB HBM3" })),
+        _ if query.contains("gpumon_gpu_info") => {
+            of_gpus(&|_| 1.0, json!({ "name": "NVIDIA H100 80GB HBM3" }))
+        }
         _ if query.starts_with("up{") || query == "up" => instances
             .iter()
-            .map(|instance| series(&json!({ "__name__": "up", "instance": instance, "job": "gpumon" }), 1.0))
+            .map(|instance| {
+                series(
+                    &json!({ "__name__": "up", "instance": instance, "job": "gpumon" }),
+                    1.0,
+                )
+            })
             .collect(),
-        "gpumon_gpu_utilization_ratio" => of_gpus(&|gpu| if gpu == 0 { 0.875 } else { 0.0 }, json!({})),
-        "gpumon_gpu_memory_used_bytes" => of_gpus(&|gpu| if gpu == 0 { 64e9 } else { 4e8 }, json!({})),
+        "gpumon_gpu_utilization_ratio" => {
+            of_gpus(&|gpu| if gpu == 0 { 0.875 } else { 0.0 }, json!({}))
+        }
+        "gpumon_gpu_memory_used_bytes" => {
+            of_gpus(&|gpu| if gpu == 0 { 64e9 } else { 4e8 }, json!({}))
+        }
         "gpumon_gpu_memory_total_bytes" => of_gpus(&|_| 85_520_809_984.0, json!({})),
         "gpumon_gpu_power_watts" => of_gpus(&|gpu| if gpu == 0 { 650.0 } else { 70.0 }, json!({})),
         "gpumon_gpu_power_limit_watts" => of_gpus(&|_| 700.0, json!({})),
-        "gpumon_gpu_temperature_celsius" => of_gpus(&|gpu| if gpu == 0 { 64.0 } else { 31.0 }, json!({})),
+        "gpumon_gpu_temperature_celsius" => {
+            of_gpus(&|gpu| if gpu == 0 { 64.0 } else { 31.0 }, json!({}))
+        }
         "gpumon_gpu_processes" => of_gpus(&|gpu| if gpu == 0 { 1.0 } else { 0.0 }, json!({})),
         "gpumon_gpu_job_info" => {
             let labels = json!({ "user": "ana\u{1b}[2J<script>", "slurm_job": "88123" });
-            of_gpus(&|_| 1.0, labels).into_iter().step_by(GPUS).collect()
+            of_gpus(&|_| 1.0, labels)
+                .into_iter()
+                .step_by(GPUS)
+                .collect()
         }
         _ => Vec::new(),
     };

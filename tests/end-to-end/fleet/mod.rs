@@ -14,7 +14,13 @@ use crate::support::{Server, gpumon};
 /// `gpumon fleet` on a free port of loopback, and nothing of this machine's settings.
 fn fleet(prometheus: &FakePrometheus, arguments: &[&str]) -> Server {
     let url = prometheus.url();
-    Server::start(gpumon(&[&["fleet", "--listen", "127.0.0.1:0", "--prometheus", &url], arguments].concat()))
+    Server::start(gpumon(
+        &[
+            &["fleet", "--listen", "127.0.0.1:0", "--prometheus", &url],
+            arguments,
+        ]
+        .concat(),
+    ))
 }
 
 /// A node on this machine, without encryption.

@@ -7,7 +7,9 @@ use crate::support::{gpumon, refused, stdout};
 
 fn printed(prometheus: &FakePrometheus, arguments: &[&str]) -> (Option<i32>, String) {
     let url = prometheus.url();
-    let output = gpumon(&[&["fleet", "--prometheus", &url], arguments].concat()).output().unwrap();
+    let output = gpumon(&[&["fleet", "--prometheus", &url], arguments].concat())
+        .output()
+        .unwrap();
     (output.status.code(), stdout(&output))
 }
 
@@ -16,27 +18,57 @@ fn nodes_gpus_and_users_are_printed_and_chosen_by_words() {
     let prometheus = FakePrometheus::of(&["node10:9400", "node2:9400"]);
     let (code, nodes) = printed(&prometheus, &["--table"]);
     assert_eq!(code, Some(0));
-    assert!(nodes.contains("2 nodes  4 GPUs") && nodes.contains("2 busy  2 free"), "{nodes}");
-    let at = |name: &str| nodes.find(name).unwrap_or_else(|| panic!("{name}: {nodes}"));
+    assert!(
+        nodes.contains("2 nodes  4 GPUs") && nodes.contains("2 busy  2 free"),
+        "{nodes}"
+    );
+    let at = |name: &str| {
+        nodes
+            .find(name)
+            .unwrap_or_else(|| panic!("{name}: {nodes}"))
+    };
     assert!(at("node2 ") < at("node10 "), "{nodes}");
-    assert!(!nodes.contains('\u{1b}') && nodes.contains("ana"), "{nodes:?}");
+    assert!(
+        !nodes.contains('\u{1b}') && nodes.contains("ana"),
+        "{nodes:?}"
+    );
     let (_, gpus) = printed(&prometheus, &["--gpus", "busy", "node:node2"]);
     let lines: Vec<&str> = gpus.lines().filter(|line| line.contains("H100")).collect();
-    assert!(lines.len() == 1 && lines[0].contains("job 88123") && lines[0].contains("88"), "{gpus}");
+    assert!(
+        lines.len() == 1 && lines[0].contains("job 88123") && lines[0].contains("88"),
+        "{gpus}"
+    );
     let (_, users) = printed(&prometheus, &["--users"]);
-    assert!(users.contains("ana") && !users.contains('\u{1b}'), "{users:?}");
+    assert!(
+        users.contains("ana") && !users.contains('\u{1b}'),
+        "{users:?}"
+    );
     let (_, none) = printed(&prometheus, &["--table", "user:nobody"]);
     assert!(none.contains("No GPU matches."), "{none}");
     let (_, json) = printed(&prometheus, &["--json"]);
     let fleet: Value = serde_json::from_str(&json).unwrap();
-    assert_eq!((&fleet["state"], fleet["gpus"]["index"].as_array().unwrap().len()), (&"current".into(), 4));
+    assert_eq!(
+        (
+            &fleet["state"],
+            fleet["gpus"]["index"].as_array().unwrap().len()
+        ),
+        (&"current".into(), 4)
+    );
 }
 
 #[test]
 fn a_proxy_that_variables_name_is_used_but_not_for_what_is_excepted() {
     let proxy = FakePrometheus::of(&["node1:9400"]);
-    let mut command = gpumon(&["fleet", "--prometheus", "http://prometheus.invalid:9090", "--table"]);
-    command.env("HTTP_PROXY", proxy.url()).env_remove("NO_PROXY").env_remove("no_proxy");
+    let mut command = gpumon(&[
+        "fleet",
+        "--prometheus",
+        "http://prometheus.invalid:9090",
+        "--table",
+    ]);
+    command
+        .env("HTTP_PROXY", proxy.url())
+        .env_remove("NO_PROXY")
+        .env_remove("no_proxy");
     assert!(stdout(&command.output().unwrap()).contains("node1"));
     let output = command.env("NO_PROXY", "invalid").output().unwrap();
     assert!(!stdout(&output).contains("node1"));
@@ -46,14 +78,27 @@ fn a_proxy_that_variables_name_is_used_but_not_for_what_is_excepted() {
 fn whether_there_are_free_gpus_is_the_exit_code() {
     let prometheus = FakePrometheus::of(&["node1:9400", "node2:9400"]);
     let (code, found) = printed(&prometheus, &["--free", "1", "--memory", "80GiB"]);
-    assert!(code == Some(0) && found.contains("1 of 2") && found.contains("node2"), "{found}");
-    for arguments in [&["--free", "2"][..], &["--free", "1", "--memory", "141GiB"], &["--free", "1", "node:node3"]] {
+    assert!(
+        code == Some(0) && found.contains("1 of 2") && found.contains("node2"),
+        "{found}"
+    );
+    for arguments in [
+        &["--free", "2"][..],
+        &["--free", "1", "--memory", "141GiB"],
+        &["--free", "1", "node:node3"],
+    ] {
         let (code, found) = printed(&prometheus, arguments);
-        assert!(code == Some(1) && found.contains("No node has that many free GPUs."), "{arguments:?}: {found}");
+        assert!(
+            code == Some(1) && found.contains("No node has that many free GPUs."),
+            "{arguments:?}: {found}"
+        );
     }
     let (code, json) = printed(&prometheus, &["--free", "1", "--json"]);
     let found: Value = serde_json::from_str(&json).unwrap();
-    assert_eq!((code, &found[0]["node"], &found[0]["indexes"]), (Some(0), &"node1".into(), &serde_json::json!([1])));
+    assert_eq!(
+        (code, &found[0]["node"], &found[0]["indexes"]),
+        (Some(0), &"node1".into(), &serde_json::json!([1]))
+    );
     let url = prometheus.url();
     for (arguments, words) in [
         (&["--memory", "80GiB"][..], "--free"),
@@ -62,6 +107,10 @@ fn whether_there_are_free_gpus_is_the_exit_code() {
         (&["--free", "1", "--memory", "80"], "did you mean 80GiB"),
         (&["--table", "--gpus"], "cannot be used with"),
     ] {
-        refused(gpumon(&[&["fleet", "--prometheus", &url], arguments].concat()), 2, words);
+        refused(
+            gpumon(&[&["fleet", "--prometheus", &url], arguments].concat()),
+            2,
+            words,
+        );
     }
 }

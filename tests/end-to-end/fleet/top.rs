@@ -8,7 +8,10 @@ use crate::support::{Tty, gpumon, refused};
 /// As on a terminal of a person.
 fn top(arguments: &[&str]) -> Command {
     let mut command = gpumon(&[&["top", "--fleet"], arguments].concat());
-    command.env("TERM", "xterm-256color").env("LC_ALL", "C.UTF-8").env_remove("NO_COLOR");
+    command
+        .env("TERM", "xterm-256color")
+        .env("LC_ALL", "C.UTF-8")
+        .env_remove("NO_COLOR");
     command
 }
 
@@ -32,8 +35,19 @@ fn a_fleet_is_shown_live_takes_keys_and_gives_the_terminal_back() {
 fn a_node_opens_live_with_the_fleets_token_and_leads_back() {
     let site = Site::new();
     let (authority, token) = (site.path("ca.crt"), site.path("node-token"));
-    let ways = ["--prometheus", &site.prometheus.url(), "--node-url", ENCRYPTED, "--node-ca-file", &authority];
-    let mut terminal = Tty::start(&top(&[&ways[..], &["--node-token-file", &token]].concat()), 110, 30);
+    let ways = [
+        "--prometheus",
+        &site.prometheus.url(),
+        "--node-url",
+        ENCRYPTED,
+        "--node-ca-file",
+        &authority,
+    ];
+    let mut terminal = Tty::start(
+        &top(&[&ways[..], &["--node-token-file", &token]].concat()),
+        110,
+        30,
+    );
     terminal.wait_for(&site.name);
     // Sort by name, and filter by a job. The last row is the node, after one that does not exist.
     terminal.press("s/job:88123\r");

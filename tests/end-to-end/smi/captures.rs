@@ -31,7 +31,10 @@ fn forms(folder: &Path) -> Vec<Form> {
         let text = fs::read_to_string(&path).unwrap();
         let (command, mut printed) = text.split_once('\n').unwrap();
         let mut scenario = scenario.clone();
-        while let Some((moved, rest)) = printed.strip_prefix("! ").and_then(|rest| rest.split_once('\n')) {
+        while let Some((moved, rest)) = printed
+            .strip_prefix("! ")
+            .and_then(|rest| rest.split_once('\n'))
+        {
             scenario = replaced(&scenario, moved);
             printed = rest;
         }
@@ -50,7 +53,9 @@ fn forms(folder: &Path) -> Vec<Form> {
 }
 
 fn paths(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
-    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path())
+    fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
 }
 
 fn name(path: &Path) -> String {
@@ -61,17 +66,29 @@ fn name(path: &Path) -> String {
 #[track_caller]
 fn replaced(scenario: &str, line: &str) -> String {
     let key = line.split(" = ").next().unwrap();
-    let is_of_key = |own: &str| own.strip_prefix(key).is_some_and(|rest| rest.starts_with(" = "));
+    let is_of_key = |own: &str| {
+        own.strip_prefix(key)
+            .is_some_and(|rest| rest.starts_with(" = "))
+    };
     assert!(scenario.lines().any(is_of_key), "no {key} in the scenario");
-    scenario.lines().map(|own| if is_of_key(own) { line } else { own }.to_owned() + "\n").collect()
+    scenario
+        .lines()
+        .map(|own| if is_of_key(own) { line } else { own }.to_owned() + "\n")
+        .collect()
 }
 
 /// A table of one row as a line for each column, so that a difference is one of a line.
 fn by_column(csv: &str) -> String {
     let mut lines = csv.lines().map(|line| line.split(", "));
-    let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return csv.to_owned() };
+    let (Some(names), Some(values)) = (lines.next(), lines.next()) else {
+        return csv.to_owned();
+    };
     let line = |(name, value): (&str, &str)| {
-        if name == "timestamp" { String::new() } else { format!("{name} : {value}\n") }
+        if name == "timestamp" {
+            String::new()
+        } else {
+            format!("{name} : {value}\n")
+        }
     };
     names.zip(values).map(line).collect()
 }
@@ -80,20 +97,33 @@ impl Form {
     /// How the output differs from what the real tool printed, but for what is listed; `None` where it does not.
     fn complaint(&self) -> Option<String> {
         let fake = Fake::new(&self.scenario);
-        let arguments: Vec<&str> = ["smi"].into_iter().chain(self.arguments.iter().map(String::as_str)).collect();
+        let arguments: Vec<&str> = ["smi"]
+            .into_iter()
+            .chain(self.arguments.iter().map(String::as_str))
+            .collect();
         let shown = stdout(&fake.gpumon(&arguments).output().unwrap());
         let comparable = |text: &str| {
-            let text = if self.name.starts_with("query-") { by_column(text) } else { text.to_owned() };
-            let text = if self.name == "topo" { snapshots::without_cards(&text) } else { text };
+            let text = if self.name.starts_with("query-") {
+                by_column(text)
+            } else {
+                text.to_owned()
+            };
+            let text = if self.name == "topo" {
+                snapshots::without_cards(&text)
+            } else {
+                text
+            };
             snapshots::without_time(text.trim_end())
         };
-        let expected = match differences::applied(&self.capture, &self.name, comparable(&self.printed)) {
-            Ok(expected) => expected,
-            Err(stale) => return Some(format!("{} of {}: {stale}", self.name, self.capture)),
-        };
+        let expected =
+            match differences::applied(&self.capture, &self.name, comparable(&self.printed)) {
+                Ok(expected) => expected,
+                Err(stale) => return Some(format!("{} of {}: {stale}", self.name, self.capture)),
+            };
         let shown = comparable(&shown);
         let apart: Vec<String> = diff(&expected, &shown);
-        (!apart.is_empty()).then(|| format!("{} of {}:\n{}", self.name, self.capture, apart.join("\n")))
+        (!apart.is_empty())
+            .then(|| format!("{} of {}:\n{}", self.name, self.capture, apart.join("\n")))
     }
 }
 
@@ -104,8 +134,11 @@ fn diff(first: &str, second: &str) -> Vec<String> {
     let mut common = vec![vec![0; second.len() + 1]; first.len() + 1];
     for i in (0..first.len()).rev() {
         for j in (0..second.len()).rev() {
-            common[i][j] =
-                if first[i] == second[j] { common[i + 1][j + 1] + 1 } else { common[i + 1][j].max(common[i][j + 1]) };
+            common[i][j] = if first[i] == second[j] {
+                common[i + 1][j + 1] + 1
+            } else {
+                common[i + 1][j].max(common[i][j + 1])
+            };
         }
     }
     let (mut i, mut j, mut apart) = (0, 0, Vec::new());
@@ -129,7 +162,9 @@ fn every_capture_is_printed_again_but_for_what_is_listed() {
     let forms: Vec<Form> = paths(&captures).flat_map(|folder| forms(&folder)).collect();
     assert!(!forms.is_empty(), "no captures");
     let complaints = std::sync::Mutex::new(Vec::new());
-    in_parallel(2, &forms, |form| complaints.lock().unwrap().extend(form.complaint()));
+    in_parallel(2, &forms, |form| {
+        complaints.lock().unwrap().extend(form.complaint())
+    });
     let mut complaints = complaints.into_inner().unwrap();
     complaints.sort();
     assert!(complaints.is_empty(), "{}", complaints.join("\n\n"));

@@ -9,17 +9,27 @@ use crate::support::{Fake, stdout};
 /// `nvmlDeviceGetMemoryErrorCounter` 1000 plus digits for kind, counter and location;
 /// `nvmlDeviceGetSramEccErrorStatus` 2001 to 2011.
 fn counters() -> String {
-    let mut scenario = String::from("[[gpu]]\nindex = 0\n[gpu.answers]\nnvmlDeviceGetEccMode = [1, 0]\n");
+    let mut scenario =
+        String::from("[[gpu]]\nindex = 0\n[gpu.answers]\nnvmlDeviceGetEccMode = [1, 0]\n");
     for (kind, counter) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
         let total = 101 + 2 * kind + counter;
-        writeln!(scenario, "\"nvmlDeviceGetTotalEccErrors({kind}, {counter})\" = {total}").unwrap();
+        writeln!(
+            scenario,
+            "\"nvmlDeviceGetTotalEccErrors({kind}, {counter})\" = {total}"
+        )
+        .unwrap();
         for location in 0..8 {
             let call = format!("nvmlDeviceGetMemoryErrorCounter({kind}, {counter}, {location})");
             writeln!(scenario, "\"{call}\" = 1{kind}{counter}{location}").unwrap();
         }
     }
     let sram: Vec<_> = (2001..=2011).map(|count| count.to_string()).collect();
-    writeln!(scenario, "nvmlDeviceGetSramEccErrorStatus = [{}, 1]", sram.join(", ")).unwrap();
+    writeln!(
+        scenario,
+        "nvmlDeviceGetSramEccErrorStatus = [{}, 1]",
+        sram.join(", ")
+    )
+    .unwrap();
     scenario + "nvmlDeviceGetRepairStatus = [1, 0]\nnvmlDeviceGetUnrepairableMemoryFlag_v1 = 1\n"
 }
 
@@ -66,7 +76,10 @@ const FIELDS: [(&str, &str); 48] = [
     ("ecc.errors.uncorrected.volatile.sram.secded", "2005"),
     ("ecc.errors.uncorrected.aggregate.sram.parity", "2004"),
     ("ecc.errors.uncorrected.aggregate.sram.secded", "2004"),
-    ("ecc.errors.uncorrected.aggregate.sram.thresholdExceeded", "Yes"),
+    (
+        "ecc.errors.uncorrected.aggregate.sram.thresholdExceeded",
+        "Yes",
+    ),
     ("ecc.errors.uncorrected.aggregate.sram.l2", "2007"),
     ("ecc.errors.uncorrected.aggregate.sram.sm", "2008"),
     ("ecc.errors.uncorrected.aggregate.sram.mcu", "2010"),
@@ -129,16 +142,29 @@ const DOCUMENT: [(&str, &str); 20] = [
 #[test]
 fn each_ecc_field_comes_from_its_own_counter() {
     let fake = Fake::new(&counters());
-    let run = |arguments: &[&str]| stdout(&fake.gpumon(&[&["smi"], arguments].concat()).output().unwrap());
+    let run = |arguments: &[&str]| {
+        stdout(
+            &fake
+                .gpumon(&[&["smi"], arguments].concat())
+                .output()
+                .unwrap(),
+        )
+    };
     let names: Vec<_> = FIELDS.iter().map(|(name, _)| *name).collect();
     let query = format!("--query-gpu={}", names.join(","));
     let printed = run(&[&query, "--format=csv,noheader"]);
-    let printed: Vec<_> = names.iter().copied().zip(printed.trim_end().split(", ")).collect();
+    let printed: Vec<_> = names
+        .iter()
+        .copied()
+        .zip(printed.trim_end().split(", "))
+        .collect();
     assert_eq!(printed, FIELDS);
     let log = run(&["-q", "-d", "ECC"]);
     assert!(log.contains(LOG), "{log}");
     let document = run(&["-q", "-x"]);
-    let elements = document.lines().filter_map(|line| line.trim().strip_prefix('<')?.split_once('>'));
+    let elements = document
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix('<')?.split_once('>'));
     let elements: Vec<_> = elements
         .skip_while(|(name, _)| *name != "current_ecc")
         .filter_map(|(name, rest)| Some((name, rest.strip_suffix(&format!("</{name}>"))?)))
@@ -146,5 +172,8 @@ fn each_ecc_field_comes_from_its_own_counter() {
         .collect();
     assert_eq!(elements, DOCUMENT);
     let table = run(&[]);
-    assert!(table.contains("|                  103 |"), "the table has all volatile uncorrected errors: {table}");
+    assert!(
+        table.contains("|                  103 |"),
+        "the table has all volatile uncorrected errors: {table}"
+    );
 }

@@ -107,14 +107,17 @@ const STILL: &str = "utilization_percent = 96\nsm_percent = 93\ntensor_percent =
     ofa_percent = 8\nthrottle_reasons = [\"sw_power_cap\"]\npcie_width = 16\n";
 
 fn machine(gpus: &[&str], rest: &str) -> String {
-    let table = |(index, keys): (usize, &&str)| format!("[[gpu]]\nindex = {index}\n{STILL}{keys}\n");
+    let table =
+        |(index, keys): (usize, &&str)| format!("[[gpu]]\nindex = {index}\n{STILL}{keys}\n");
     let tables: Vec<String> = gpus.iter().enumerate().map(table).collect();
     format!("gpus = {}\nseed = 7\n{}{rest}", gpus.len(), tables.concat())
 }
 
 /// A process that nobody has, so that it is called the same on every machine.
 fn process(gpu: u32, keys: &str) -> String {
-    format!("[[process]]\ngpu = {gpu}\npid = 4194303\nmemory = \"4.5 GiB\"\nsm_percent = 90\n{keys}\n")
+    format!(
+        "[[process]]\ngpu = {gpu}\npid = 4194303\nmemory = \"4.5 GiB\"\nsm_percent = 90\n{keys}\n"
+    )
 }
 
 fn one() -> String {
@@ -123,7 +126,10 @@ fn one() -> String {
 
 /// One of the links of the second is down.
 fn two() -> String {
-    machine(&["nvlinks = 18", "nvlinks = 18\nnvlinks_down = [3]"], &process(1, "mps = true"))
+    machine(
+        &["nvlinks = 18", "nvlinks = 18\nnvlinks_down = [3]"],
+        &process(1, "mps = true"),
+    )
 }
 
 fn divided() -> String {
@@ -140,7 +146,9 @@ fn geforce() -> String {
     let geforce = "name = \"NVIDIA GeForce RTX 4090\"\narchitecture = \"ada\"\nfans = 2\nmemory = \"24564 MiB\"\n\
         memory_used = \"3 GiB\"\npower_limit_watts = 450\npower_watts = 220\npersistence = false\n";
     let machine = machine(&[], "");
-    let still = STILL.replace("memory_used = \"61 GiB\"\n", "").replace("power_watts = 612\n", "");
+    let still = STILL
+        .replace("memory_used = \"61 GiB\"\n", "")
+        .replace("power_watts = 612\n", "");
     format!(
         "{}[[gpu]]\nindex = 0\n{still}{geforce}{}",
         machine.replace("gpus = 0", "gpus = 1"),
@@ -150,7 +158,14 @@ fn geforce() -> String {
 
 #[test]
 fn one_gpu() {
-    let forms = [FORMS, &["--query-supported-clocks=memory,graphics --format=csv", "topo -n 5 -i 0"]].concat();
+    let forms = [
+        FORMS,
+        &[
+            "--query-supported-clocks=memory,graphics --format=csv",
+            "topo -n 5 -i 0",
+        ],
+    ]
+    .concat();
     snapshots::check("one", &one(), &forms);
 }
 
@@ -188,9 +203,17 @@ fn an_old_board_with_retired_pages_and_accounting() {
 
 #[test]
 fn each_section_by_itself() {
-    snapshots::check_running("one-sections", &one(), &[SECTIONS, &["-q -d SUPPORTED_CLOCKS"]].concat());
+    snapshots::check_running(
+        "one-sections",
+        &one(),
+        &[SECTIONS, &["-q -d SUPPORTED_CLOCKS"]].concat(),
+    );
     snapshots::check_running("two-sections", &two(), SECTIONS);
-    let some = ["-q -d MEMORY,UTILIZATION,CLOCK -i 3,7", "-q -d POWER -i 5", "nvlink -gt d -i 6 -l 17"];
+    let some = [
+        "-q -d MEMORY,UTILIZATION,CLOCK -i 3,7",
+        "-q -d POWER -i 5",
+        "nvlink -gt d -i 6 -l 17",
+    ];
     snapshots::check_running("eight-sections", &machine(&["nvlinks = 18"; 8], ""), &some);
 }
 
@@ -198,7 +221,11 @@ fn each_section_by_itself() {
 fn each_section_of_a_machine_that_has_less_to_tell() {
     snapshots::check_running("mig-sections", &divided(), SECTIONS);
     snapshots::check_running("geforce-sections", &geforce(), SECTIONS);
-    snapshots::check_running("lost-sections", &lost(), &["-q -d UTILIZATION,PIDS", "-q -d POWER -i 1"]);
+    snapshots::check_running(
+        "lost-sections",
+        &lost(),
+        &["-q -d UTILIZATION,PIDS", "-q -d POWER -i 1"],
+    );
 }
 
 #[test]
@@ -223,35 +250,69 @@ fn a_server_answers_the_same() {
     // Nothing holds the clocks down, so that the times of it stand still.
     let scenario = scenario.replace("[\"sw_power_cap\"]", "[]");
     let fake = Fake::new(&scenario);
-    let forms = ["", "-L", "-q", "-q -x", "--query-gpu=EVERY --format=csv", "--query-compute-apps=EVERY --format=csv"];
+    let forms = [
+        "",
+        "-L",
+        "-q",
+        "-q -x",
+        "--query-gpu=EVERY --format=csv",
+        "--query-compute-apps=EVERY --format=csv",
+    ];
     let alone = snapshots::take(&fake, &forms);
     let (_, compute_apps) = alone.split_once("--query-compute-apps").unwrap();
     let listed = |pid: u32| compute_apps.find(&format!(", {pid}, ")).unwrap();
-    assert!(listed(own.max(parent)) < listed(own.min(parent)), "in the driver's order: {compute_apps}");
-    let row = |pid: u32| alone.find(&format!("|    0   N/A  N/A {pid:>15} ")).unwrap();
-    assert!(row(own.min(parent)) < row(own.max(parent)), "by PID: {alone}");
+    assert!(
+        listed(own.max(parent)) < listed(own.min(parent)),
+        "in the driver's order: {compute_apps}"
+    );
+    let row = |pid: u32| {
+        alone
+            .find(&format!("|    0   N/A  N/A {pid:>15} "))
+            .unwrap()
+    };
+    assert!(
+        row(own.min(parent)) < row(own.max(parent)),
+        "by PID: {alone}"
+    );
     let _server = Server::over(&fake, &[]);
     // What has no place in the model is asked at the second beat.
-    crate::support::eventually("the server knows all", || snapshots::answers_without_the_driver(&fake));
+    crate::support::eventually("the server knows all", || {
+        snapshots::answers_without_the_driver(&fake)
+    });
     snapshots::assert_same(&alone, &snapshots::take(&fake, &forms));
 }
 
 #[test]
 fn a_gpu_that_hangs_holds_up_nobody_who_has_a_server_and_shows_nothing_old() {
     let hang = "[[fault]]\nkind = \"hang\"\ngpu = 1\nfrom_s = 5\n";
-    let fake = Fake::new(&machine(&["name = \"NVIDIA H200\"", "name = \"NVIDIA H100\""], hang));
+    let fake = Fake::new(&machine(
+        &["name = \"NVIDIA H200\"", "name = \"NVIDIA H100\""],
+        hang,
+    ));
     let _server = Server::over(&fake, &[]);
     let query = ["--query-gpu=name,utilization.gpu", "--format=csv,noheader"];
     crate::support::eventually("the second hangs", || {
-        stdout(&fake.gpumon(&query).output().unwrap()) == "NVIDIA H200, 96 %\nNVIDIA H100, [Unknown Error]\n"
+        stdout(&fake.gpumon(&query).output().unwrap())
+            == "NVIDIA H200, 96 %\nNVIDIA H100, [Unknown Error]\n"
     });
     let all = stdout(&fake.gpumon(&["-q"]).output().unwrap());
-    assert!(all.contains("NVIDIA H100") && all.contains("Unknown Error"), "{all}");
+    assert!(
+        all.contains("NVIDIA H100") && all.contains("Unknown Error"),
+        "{all}"
+    );
     assert!(stdout(&fake.gpumon(&["smi"]).output().unwrap()).contains("NVIDIA H100"));
     // What asks the driver itself leaves the GPU out that does not answer.
-    for words in [&["dmon", "-c", "1"][..], &["pmon", "-c", "1"], &["topo", "-m"]] {
+    for words in [
+        &["dmon", "-c", "1"][..],
+        &["pmon", "-c", "1"],
+        &["topo", "-m"],
+    ] {
         let output = fake.gpumon(words).output().unwrap();
-        assert!(output.status.success() && stdout(&output).lines().count() > 3, "{words:?}: {}", stdout(&output));
+        assert!(
+            output.status.success() && stdout(&output).lines().count() > 3,
+            "{words:?}: {}",
+            stdout(&output)
+        );
     }
 }
 
@@ -259,35 +320,60 @@ fn a_gpu_that_hangs_holds_up_nobody_who_has_a_server_and_shows_nothing_old() {
 fn a_gpu_that_hangs_holds_up_nobody_who_has_no_server() {
     let hang = |call: &str| {
         let hang = "[[fault]]\nkind = \"hang\"\ngpu = 1\n".to_owned() + call;
-        Fake::new(&machine(&["name = \"NVIDIA H200\"", "name = \"NVIDIA H100\""], &hang))
+        Fake::new(&machine(
+            &["name = \"NVIDIA H200\"", "name = \"NVIDIA H100\""],
+            &hang,
+        ))
     };
     let in_time = |fake: &Fake, words: &[&str]| {
         let begun = Instant::now();
         let output = fake.gpumon(words).output().unwrap();
         // Two seconds where the machine has time.
-        assert!(begun.elapsed() < Duration::from_secs(8), "{words:?} took {:?}", begun.elapsed());
+        assert!(
+            begun.elapsed() < Duration::from_secs(8),
+            "{words:?} took {:?}",
+            begun.elapsed()
+        );
         assert!(output.status.success(), "{words:?}: {}", stderr(&output));
         (stdout(&output), stderr(&output))
     };
     let from_the_start = hang("");
     for words in ["smi", "-L", "-q", "--query-gpu=name --format=csv"] {
         let (shown, said) = in_time(&from_the_start, &words.split(' ').collect::<Vec<_>>());
-        assert!(shown.contains("NVIDIA H200") && !shown.contains("NVIDIA H100"), "{shown}");
-        assert!(said.contains("device handle for GPU1: Unknown Error"), "{said}");
+        assert!(
+            shown.contains("NVIDIA H200") && !shown.contains("NVIDIA H100"),
+            "{shown}"
+        );
+        assert!(
+            said.contains("device handle for GPU1: Unknown Error"),
+            "{said}"
+        );
     }
     for words in ["dmon -c 2", "pmon -c 1", "topo -m"] {
         let (shown, _) = in_time(&from_the_start, &words.split(' ').collect::<Vec<_>>());
         assert!(shown.lines().count() > 3, "{words:?}: {shown}");
     }
     let in_one_call = hang("call = \"nvmlDeviceGetPowerUsage\"\n");
-    let (shown, _) = in_time(&in_one_call, &["--query-gpu=name,power.draw.instant", "--format=csv,noheader"]);
+    let (shown, _) = in_time(
+        &in_one_call,
+        &[
+            "--query-gpu=name,power.draw.instant",
+            "--format=csv,noheader",
+        ],
+    );
     assert!(shown.contains("NVIDIA H100, "), "{shown}");
 }
 
 #[test]
 fn a_name_cannot_steer_the_terminal() {
     let fake = Fake::new("[[gpu]]\nindex = 0\nname = \"NV\\u001b]0;x\\u0007\\nIDIA\\u202e\"\n");
-    for words in [&["smi"][..], &["-L"], &["-q"], &["-q", "-x"], &["--query-gpu=name", "--format=csv"]] {
+    for words in [
+        &["smi"][..],
+        &["-L"],
+        &["-q"],
+        &["-q", "-x"],
+        &["--query-gpu=name", "--format=csv"],
+    ] {
         let shown = stdout(&fake.gpumon(words).output().unwrap());
         assert!(shown.contains("NV ]0;x  IDIA?"), "{words:?}: {shown}");
         assert!(
@@ -304,7 +390,14 @@ fn gpumons_own_options_may_stand_before_nvidia_smis() {
     assert_eq!(shown(&["--source", "sim:2", "-L"]).lines().count(), 2);
     let simulated = fake.gpumon(&["--source", "sim:1", "-q"]).output().unwrap();
     assert_eq!(stderr(&simulated), "gpumon: these GPUs are simulated\n");
-    assert_eq!(shown(&["--source=sim:2", "--query-gpu=index", "--format=csv,noheader"]), "0\n1\n");
+    assert_eq!(
+        shown(&[
+            "--source=sim:2",
+            "--query-gpu=index",
+            "--format=csv,noheader"
+        ]),
+        "0\n1\n"
+    );
     let refused = fake.gpumon(&["--source", "sim:0", "-L"]).output().unwrap();
     assert_eq!(refused.status.code(), Some(2));
     assert!(stderr(&refused).contains("64"), "{}", stderr(&refused));
@@ -318,7 +411,10 @@ fn under_the_name_of_nvidia_smi_and_passed_through() {
     let by_name = |words: &[&str]| {
         let like = fake.gpumon(words);
         let mut command = Command::new(&link);
-        command.args(words).envs(like.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.args(words).envs(
+            like.get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
         stdout(&command.output().unwrap())
     };
     let passed_through = |words: &[&str]| stdout(&fake.gpumon(words).output().unwrap());
@@ -333,10 +429,17 @@ fn under_the_name_of_nvidia_smi_and_passed_through() {
         let expected = stdout(&fake.gpumon(&behind).output().unwrap());
         assert!(!expected.is_empty(), "{words:?}");
         for other in [by_name(words), passed_through(words)] {
-            assert_eq!(snapshots::without_time(&other), snapshots::without_time(&expected), "{words:?}");
+            assert_eq!(
+                snapshots::without_time(&other),
+                snapshots::without_time(&expected),
+                "{words:?}"
+            );
         }
     }
-    assert!(by_name(&[]).contains("| NVIDIA-SMI "), "no words make the summary under that name");
+    assert!(
+        by_name(&[]).contains("| NVIDIA-SMI "),
+        "no words make the summary under that name"
+    );
 }
 
 #[test]
@@ -354,9 +457,23 @@ fn what_would_change_a_gpu_is_refused() {
         &["drain", "-p", "0000:01:00.0", "-m", "1"],
     ] {
         let output = fake.gpumon(&[&["smi"], words].concat()).output().unwrap();
-        assert_eq!(output.status.code(), Some(3), "{words:?}: {}", stdout(&output));
-        assert_eq!(stdout(&output).trim_end().lines().count(), 1, "{}", stdout(&output));
-        assert!(stdout(&output).contains("nvidia-smi"), "{}", stdout(&output));
+        assert_eq!(
+            output.status.code(),
+            Some(3),
+            "{words:?}: {}",
+            stdout(&output)
+        );
+        assert_eq!(
+            stdout(&output).trim_end().lines().count(),
+            1,
+            "{}",
+            stdout(&output)
+        );
+        assert!(
+            stdout(&output).contains("nvidia-smi"),
+            "{}",
+            stdout(&output)
+        );
     }
 }
 
@@ -371,9 +488,19 @@ fn what_gpumon_cannot_do_is_refused_for_what_it_is() {
     ] {
         let output = fake.gpumon(words).output().unwrap();
         let text = stdout(&output);
-        assert_eq!((output.status.code(), text.lines().count()), (Some(3), 1), "{words:?}: {text}");
-        assert!(text.contains(said) && text.contains("leave it out") && !text.contains("changes"), "{text}");
-        assert!(text.contains("NVIDIA's own nvidia-smi") && !text.contains("/tmp/log"), "{text}");
+        assert_eq!(
+            (output.status.code(), text.lines().count()),
+            (Some(3), 1),
+            "{words:?}: {text}"
+        );
+        assert!(
+            text.contains(said) && text.contains("leave it out") && !text.contains("changes"),
+            "{text}"
+        );
+        assert!(
+            text.contains("NVIDIA's own nvidia-smi") && !text.contains("/tmp/log"),
+            "{text}"
+        );
     }
 }
 
@@ -382,17 +509,35 @@ fn one_gpu_is_the_same_in_any_number_of_columns() {
     let fake = Fake::new("gpus = 2");
     let shown = |words: &[&str]| {
         let output = fake.gpumon(&[&["smi"], words].concat()).output().unwrap();
-        (output.status.code().unwrap(), snapshots::without_time(&stdout(&output)))
+        (
+            output.status.code().unwrap(),
+            snapshots::without_time(&stdout(&output)),
+        )
     };
     let still = |(code, text): (i32, String)| (code, text.lines().count());
-    assert_eq!(still(shown(&["-i", "0", "-col", "16"])), still(shown(&["-i", "0"])));
+    assert_eq!(
+        still(shown(&["-i", "0", "-col", "16"])),
+        still(shown(&["-i", "0"]))
+    );
     assert_eq!(still(shown(&["--columns=1"])), still(shown(&[])));
     let (code, text) = shown(&["-col", "65"]);
-    assert_eq!((code, text.as_str()), (2, "Invalid number of columns. Please provide a value between 1 and 64.\n"));
+    assert_eq!(
+        (code, text.as_str()),
+        (
+            2,
+            "Invalid number of columns. Please provide a value between 1 and 64.\n"
+        )
+    );
     let (code, text) = shown(&["-col", "x"]);
-    assert!(code == 2 && text.starts_with("ERROR: Option x is invalid for -col. Please run"), "{text}");
+    assert!(
+        code == 2 && text.starts_with("ERROR: Option x is invalid for -col. Please run"),
+        "{text}"
+    );
     let (code, text) = shown(&["-col"]);
-    assert!(code == 255 && text.starts_with("ERROR: Option -col is missing its value."), "{text}");
+    assert!(
+        code == 255 && text.starts_with("ERROR: Option -col is missing its value."),
+        "{text}"
+    );
 }
 
 #[test]
@@ -400,10 +545,27 @@ fn warnings_are_errors_where_that_is_asked_for() {
     let fake = Fake::new("gpus = 2\n[[fault]]\ngpu = 1\nkind = \"lost\"\n");
     let code = |words: &[&str]| fake.gpumon(words).output().unwrap().status.code();
     let query = ["smi", "--query-gpu=index", "--format=csv,noheader"];
-    assert_eq!((code(&["smi"]), code(&["smi", "-eow"])), (Some(0), Some(15)));
-    assert_eq!((code(&query), code(&[&query[..], &["--error-on-warning"]].concat())), (Some(0), Some(15)));
-    let output = fake.gpumon(&["smi", "-i", "0", "-q", "-eow"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "nothing is the matter with this one: {}", stderr(&output));
+    assert_eq!(
+        (code(&["smi"]), code(&["smi", "-eow"])),
+        (Some(0), Some(15))
+    );
+    assert_eq!(
+        (
+            code(&query),
+            code(&[&query[..], &["--error-on-warning"]].concat())
+        ),
+        (Some(0), Some(15))
+    );
+    let output = fake
+        .gpumon(&["smi", "-i", "0", "-q", "-eow"])
+        .output()
+        .unwrap();
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "nothing is the matter with this one: {}",
+        stderr(&output)
+    );
     assert_eq!(code(&["smi", "-pm", "1", "-eow"]), Some(3));
 }
 
@@ -411,14 +573,31 @@ fn warnings_are_errors_where_that_is_asked_for() {
 fn a_loop_goes_on_until_interrupted_and_a_file_gets_it_all() {
     let fake = Fake::new("gpus = 1");
     let file = fake.path("log.csv");
-    let words = ["smi", "--query-gpu=index,name", "--format=csv", "-lms", "50", "-f", file.to_str().unwrap()];
+    let words = [
+        "smi",
+        "--query-gpu=index,name",
+        "--format=csv",
+        "-lms",
+        "50",
+        "-f",
+        file.to_str().unwrap(),
+    ];
     let mut looping = fake.gpumon(&words).stdout(Stdio::piped()).spawn().unwrap();
-    let lines = || std::fs::read_to_string(&file).unwrap_or_default().lines().count();
+    let lines = || {
+        std::fs::read_to_string(&file)
+            .unwrap_or_default()
+            .lines()
+            .count()
+    };
     crate::support::eventually("some rounds are written", || lines() > 4);
     signal("-INT", looping.id());
     assert_eq!(looping.wait().unwrap().code(), Some(0));
     let text = std::fs::read_to_string(&file).unwrap();
-    assert_eq!(text.matches("index, name").count(), 1, "the names are written once: {text}");
+    assert_eq!(
+        text.matches("index, name").count(),
+        1,
+        "the names are written once: {text}"
+    );
 }
 
 #[test]
@@ -426,18 +605,33 @@ fn what_is_refused_leaves_the_file_as_it_was() {
     let fake = Fake::new("gpus = 1");
     let file = fake.path("log.csv");
     std::fs::write(&file, "yesterday\n").unwrap();
-    for words in [&["--query-gpu=nonsense"][..], &["--query-gpu=index", "-i", "9"]] {
-        let words = [&["smi", "--format=csv", "-f", file.to_str().unwrap()], words].concat();
+    for words in [
+        &["--query-gpu=nonsense"][..],
+        &["--query-gpu=index", "-i", "9"],
+    ] {
+        let words = [
+            &["smi", "--format=csv", "-f", file.to_str().unwrap()],
+            words,
+        ]
+        .concat();
         let output = fake.gpumon(&words).output().unwrap();
         assert!(!output.status.success(), "{}", stdout(&output));
-        assert_eq!(std::fs::read_to_string(&file).unwrap(), "yesterday\n", "{words:?}");
+        assert_eq!(
+            std::fs::read_to_string(&file).unwrap(),
+            "yesterday\n",
+            "{words:?}"
+        );
     }
 }
 
 #[test]
 fn a_reader_that_has_seen_enough_is_no_failure() {
     let fake = Fake::new("gpus = 1");
-    let mut looping = fake.gpumon(&["smi", "-lms", "20"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut looping = fake
+        .gpumon(&["smi", "-lms", "20"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     drop(looping.stdout.take());
     thread::sleep(Duration::from_millis(50));
     assert_eq!(looping.wait().unwrap().code(), Some(0));
@@ -445,12 +639,31 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
 
 #[test]
 fn what_is_missing_is_told_as_nvidia_smi_tells_it() {
-    let none = crate::support::gpumon(&["smi"]).env("GPUMON_NVML_LIB", "/nonexistent/lib.so").output().unwrap();
-    assert_eq!(none.status.code(), Some(12), "{}{}", stdout(&none), stderr(&none));
-    assert!(stdout(&none).starts_with("NVIDIA-SMI couldn't find libnvidia-ml.so library"), "{}", stdout(&none));
+    let none = crate::support::gpumon(&["smi"])
+        .env("GPUMON_NVML_LIB", "/nonexistent/lib.so")
+        .output()
+        .unwrap();
+    assert_eq!(
+        none.status.code(),
+        Some(12),
+        "{}{}",
+        stdout(&none),
+        stderr(&none)
+    );
+    assert!(
+        stdout(&none).starts_with("NVIDIA-SMI couldn't find libnvidia-ml.so library"),
+        "{}",
+        stdout(&none)
+    );
     for (code, text) in [
-        (9, "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."),
-        (18, "Failed to initialize NVML: Driver/library version mismatch\n"),
+        (
+            9,
+            "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.",
+        ),
+        (
+            18,
+            "Failed to initialize NVML: Driver/library version mismatch\n",
+        ),
         (4, "Failed to initialize NVML: Insufficient Permissions\n"),
     ] {
         let fake = Fake::new(&format!("gpus = 1\ninit_error = {{ code = {code} }}"));
@@ -460,15 +673,26 @@ fn what_is_missing_is_told_as_nvidia_smi_tells_it() {
     }
     let fake = Fake::new("gpus = 0");
     let output = fake.gpumon(&["smi"]).output().unwrap();
-    assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(6), "No devices were found\n"));
+    assert_eq!(
+        (output.status.code(), stdout(&output).as_str()),
+        (Some(6), "No devices were found\n")
+    );
 }
 
 #[test]
 fn two_lists_of_gpus_are_refused_once_the_gpus_are_known() {
     let fake = Fake::new("gpus = 2");
     for (ids, code) in [(["0", "1"], 255), (["0", "9"], 6)] {
-        let output = fake.gpumon(&["smi", "-i", ids[0], "-i", ids[1]]).output().unwrap();
-        assert_eq!(output.status.code(), Some(code), "{ids:?}: {}", stdout(&output));
+        let output = fake
+            .gpumon(&["smi", "-i", ids[0], "-i", ids[1]])
+            .output()
+            .unwrap();
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{ids:?}: {}",
+            stdout(&output)
+        );
     }
 }
 
@@ -478,16 +702,27 @@ fn negative_count_of_rounds_runs_until_sigint() {
     for monitor in ["dmon", "pmon"] {
         for count in ["-1", "-5"] {
             let mut command = fake.gpumon(&["smi", monitor, "-c", count]);
-            let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+            let mut child = command
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
             let lines = BufReader::new(child.stdout.take().unwrap()).lines();
             // The output has two lines of headings and three rounds.
             let first: Vec<_> = lines.take(5).map(Result::unwrap).collect();
-            assert_eq!(first.iter().filter(|line| !line.starts_with('#')).count(), 3, "{monitor} {count}: {first:?}");
+            assert_eq!(
+                first.iter().filter(|line| !line.starts_with('#')).count(),
+                3,
+                "{monitor} {count}: {first:?}"
+            );
             signal("-INT", child.id());
             child.wait().unwrap();
         }
         for count in ["0", "abc", "2x", ""] {
-            let output = fake.gpumon(&["smi", monitor, "-c", count]).output().unwrap();
+            let output = fake
+                .gpumon(&["smi", monitor, "-c", count])
+                .output()
+                .unwrap();
             let text = stdout(&output);
             assert!(
                 text.starts_with("Invalid value for number of samples to be displayed\n"),
@@ -502,14 +737,33 @@ fn log_file_that_cannot_be_created_is_named() {
     let fake = Fake::new("gpus = 1");
     // These are the exact messages of nvidia-smi 580.
     for (form, expected) in [
-        ("-f /nonexistent/x", "Failed to create the log file /nonexistent/x\n\n"),
-        ("-q -f /nonexistent/x", "Failed to create the log file /nonexistent/x\n\n"),
-        ("--query-gpu=name --format=csv -f /nonexistent/x", "Failed to create log file /nonexistent/x\n\n"),
-        ("dmon -c 1 -f /nonexistent/x", "Failed to process command line \n\n"),
-        ("pmon -c 1 -f /nonexistent/x", "Failed to process command line \n\n"),
+        (
+            "-f /nonexistent/x",
+            "Failed to create the log file /nonexistent/x\n\n",
+        ),
+        (
+            "-q -f /nonexistent/x",
+            "Failed to create the log file /nonexistent/x\n\n",
+        ),
+        (
+            "--query-gpu=name --format=csv -f /nonexistent/x",
+            "Failed to create log file /nonexistent/x\n\n",
+        ),
+        (
+            "dmon -c 1 -f /nonexistent/x",
+            "Failed to process command line \n\n",
+        ),
+        (
+            "pmon -c 1 -f /nonexistent/x",
+            "Failed to process command line \n\n",
+        ),
     ] {
         let words: Vec<&str> = ["smi"].into_iter().chain(form.split(' ')).collect();
         let output = fake.gpumon(&words).output().unwrap();
-        assert_eq!((output.status.code(), &*stdout(&output)), (Some(255), expected), "{form}");
+        assert_eq!(
+            (output.status.code(), &*stdout(&output)),
+            (Some(255), expected),
+            "{form}"
+        );
     }
 }

@@ -9,9 +9,21 @@ fn machine(version: &str, rest: &str) -> String {
 #[test]
 fn fields_are_those_of_the_running_driver() {
     for (version, has, lacks) in [
-        ("580.159.04", "power_smoothing.primary_power_floor", "edpp_multiplier"),
-        ("590.48.01", "edpp_multiplier", "fabric.health.partition_assigned"),
-        ("595.80", "kmd_version", "power_smoothing.primary_power_floor"),
+        (
+            "580.159.04",
+            "power_smoothing.primary_power_floor",
+            "edpp_multiplier",
+        ),
+        (
+            "590.48.01",
+            "edpp_multiplier",
+            "fabric.health.partition_assigned",
+        ),
+        (
+            "595.80",
+            "kmd_version",
+            "power_smoothing.primary_power_floor",
+        ),
         ("610.57.04", "bbx.time_run", "power_smoothing.later"),
         ("620.10", "bbx.time_run", "power_smoothing.later"),
     ] {
@@ -21,19 +33,39 @@ fn fields_are_those_of_the_running_driver() {
         assert!(lists(has) && !lists(lacks), "{version}: {help}");
         let ask = |field: &str| {
             let query = format!("--query-gpu=index,{field}");
-            let output = fake.gpumon(&["smi", &query, "--format=csv"]).output().unwrap();
+            let output = fake
+                .gpumon(&["smi", &query, "--format=csv"])
+                .output()
+                .unwrap();
             (output.status.code().unwrap(), stdout(&output))
         };
         let (code, text) = ask(has);
-        assert!(code == 0 && text.starts_with(&format!("index, {has}")) && text.lines().count() == 3, "{text}");
-        assert_eq!(ask(lacks), (2, format!("Field \"{lacks}\" is not a valid field to query.\n\n")), "{version}");
+        assert!(
+            code == 0 && text.starts_with(&format!("index, {has}")) && text.lines().count() == 3,
+            "{text}"
+        );
+        assert_eq!(
+            ask(lacks),
+            (
+                2,
+                format!("Field \"{lacks}\" is not a valid field to query.\n\n")
+            ),
+            "{version}"
+        );
     }
 }
 
 #[test]
 fn without_a_driver_the_help_lists_the_newest_fields() {
-    let help = gpumon(&["smi", "--help-query-gpu"]).env("GPUMON_NVML_LIB", "/nonexistent/lib.so").output().unwrap();
-    assert!(help.status.success() && stdout(&help).contains("\n\"bbx.time_run\"\n"), "{}", stdout(&help));
+    let help = gpumon(&["smi", "--help-query-gpu"])
+        .env("GPUMON_NVML_LIB", "/nonexistent/lib.so")
+        .output()
+        .unwrap();
+    assert!(
+        help.status.success() && stdout(&help).contains("\n\"bbx.time_run\"\n"),
+        "{}",
+        stdout(&help)
+    );
 }
 
 #[test]
@@ -41,7 +73,10 @@ fn a_server_knows_the_fields_of_a_new_driver() {
     let smoothing = "[gpu.answers]\n\"nvmlDeviceGetFieldValues(274, 0)\" = 90\nnvmlDeviceGetBBXTimeData_v1 = 7200\n\
         \"nvmlDeviceGetFieldValues(187, 3)\" = 400000\n\"nvmlDeviceGetFieldValues(251, 0)\" = 1\n\
         \"nvmlDeviceGetFieldValues(261, 5)\" = 2500\n\"nvmlDeviceGetFieldValues(300, 0)\" = 1\n";
-    let fake = Fake::new(&machine("610.57.04", &format!("[[gpu]]\nindex = 0\nprofile = \"idle\"\n{smoothing}")));
+    let fake = Fake::new(&machine(
+        "610.57.04",
+        &format!("[[gpu]]\nindex = 0\nprofile = \"idle\"\n{smoothing}"),
+    ));
     let fields = "kmd_version,edpp_multiplier,bbx.time_run,gpu.base.min,power_smoothing.enabled,\
         power_smoothing.curr_profile.ramp_up_rate,power_smoothing.soc_power_smoothing_enabled";
     let query = format!("--query-gpu={fields}");
@@ -50,6 +85,11 @@ fn a_server_knows_the_fields_of_a_new_driver() {
     assert_eq!(stdout(&ask().output().unwrap()), expected);
     let _server = Server::over(&fake, &[]);
     eventually("it does without the driver", || {
-        stdout(&ask().env("GPUMON_NVML_LIB", "/nonexistent/lib.so").output().unwrap()) == expected
+        stdout(
+            &ask()
+                .env("GPUMON_NVML_LIB", "/nonexistent/lib.so")
+                .output()
+                .unwrap(),
+        ) == expected
     });
 }

@@ -20,25 +20,45 @@ pub(super) fn check(name: &str, scenario: &str, forms: &[&str]) {
 pub(super) fn check_running(name: &str, scenario: &str, forms: &[&str]) {
     let start = SystemTime::now() - Duration::from_mins(2);
     let start_ms = start.duration_since(UNIX_EPOCH).unwrap().as_millis();
-    compare(name, &format!("start_ms = {start_ms}\n{scenario}"), forms, |fake, forms| {
-        take(fake, forms).lines().map(|line| without_count(line) + "\n").collect()
-    });
+    compare(
+        name,
+        &format!("start_ms = {start_ms}\n{scenario}"),
+        forms,
+        |fake, forms| {
+            take(fake, forms)
+                .lines()
+                .map(|line| without_count(line) + "\n")
+                .collect()
+        },
+    );
 }
 
 /// `Data Tx: COUNT KiB` and `SW Power Capping : COUNT us`, where something has been counted.
 fn without_count(line: &str) -> String {
     let counts = |unit: &&&str| {
-        line.ends_with(**unit) && ["Data ", "Raw ", "Capping", "Slowdown"].iter().any(|what| line.contains(what))
+        line.ends_with(**unit)
+            && ["Data ", "Raw ", "Capping", "Slowdown"]
+                .iter()
+                .any(|what| line.contains(what))
     };
-    let Some(unit) = [" KiB", " us"].iter().find(counts) else { return line.to_owned() };
-    let before = line.trim_end_matches(unit).trim_end_matches(|digit: char| digit.is_ascii_digit());
-    if line.ends_with(&format!(" 0{unit}")) { line.to_owned() } else { format!("{before}COUNT{unit}") }
+    let Some(unit) = [" KiB", " us"].iter().find(counts) else {
+        return line.to_owned();
+    };
+    let before = line
+        .trim_end_matches(unit)
+        .trim_end_matches(|digit: char| digit.is_ascii_digit());
+    if line.ends_with(&format!(" 0{unit}")) {
+        line.to_owned()
+    } else {
+        format!("{before}COUNT{unit}")
+    }
 }
 
 #[track_caller]
 fn compare(name: &str, scenario: &str, forms: &[&str], take: impl Fn(&Fake, &[&str]) -> String) {
     let fake = Fake::new(scenario);
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/end-to-end/snapshots/{name}.txt"));
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join(format!("tests/end-to-end/snapshots/{name}.txt"));
     if env::var_os("GPUMON_UPDATE_SNAPSHOTS").is_some() {
         fs::write(&path, take(&fake, forms)).unwrap();
     }
@@ -60,25 +80,54 @@ pub(super) fn take(fake: &Fake, forms: &[&str]) -> String {
 }
 
 fn one(fake: &Fake, form: &str) -> String {
-    let words: Vec<String> = form.split_whitespace().map(|word| with_every_field(fake, word)).collect();
-    let behind: Vec<&str> = ["smi"].into_iter().chain(words.iter().map(String::as_str)).collect();
+    let words: Vec<String> = form
+        .split_whitespace()
+        .map(|word| with_every_field(fake, word))
+        .collect();
+    let behind: Vec<&str> = ["smi"]
+        .into_iter()
+        .chain(words.iter().map(String::as_str))
+        .collect();
     let output = fake.gpumon(&behind).output().unwrap();
     let code = output.status.code().unwrap();
-    let errors = stderr(&output).lines().map(|line| format!("stderr: {line}\n")).collect::<Vec<_>>().concat();
-    let text = if form.starts_with("topo -m") { without_cards(&stdout(&output)) } else { stdout(&output) };
-    without_time(&format!("##### nvidia-smi {form} [exit {code}]\n{text}{errors}"))
+    let errors = stderr(&output)
+        .lines()
+        .map(|line| format!("stderr: {line}\n"))
+        .collect::<Vec<_>>()
+        .concat();
+    let text = if form.starts_with("topo -m") {
+        without_cards(&stdout(&output))
+    } else {
+        stdout(&output)
+    };
+    without_time(&format!(
+        "##### nvidia-smi {form} [exit {code}]\n{text}{errors}"
+    ))
 }
 
 /// `--query-gpu=EVERY` with every field that the help lists, by its first name.
 fn with_every_field(fake: &Fake, word: &str) -> String {
-    let Some(query) = word.strip_prefix("--query-").and_then(|word| word.strip_suffix("=EVERY")) else {
+    let Some(query) = word
+        .strip_prefix("--query-")
+        .and_then(|word| word.strip_suffix("=EVERY"))
+    else {
         return word.to_owned();
     };
-    let help = stdout(&fake.gpumon(&["smi", &format!("--help-query-{query}")]).output().unwrap());
+    let help = stdout(
+        &fake
+            .gpumon(&["smi", &format!("--help-query-{query}")])
+            .output()
+            .unwrap(),
+    );
     // Names stand below an empty line, values of a field elsewhere.
     let entries = help.split("\n\n").filter(|entry| entry.starts_with('"'));
-    let names: Vec<&str> = entries.filter_map(|entry| entry.split('"').nth(1)).collect();
-    let names: Vec<&str> = names.into_iter().filter(|name| *name != "timestamp").collect();
+    let names: Vec<&str> = entries
+        .filter_map(|entry| entry.split('"').nth(1))
+        .collect();
+    let names: Vec<&str> = names
+        .into_iter()
+        .filter(|name| *name != "timestamp")
+        .collect();
     assert!(!names.is_empty(), "{help}");
     format!("--query-{query}={}", names.join(","))
 }
@@ -90,27 +139,44 @@ pub(super) fn without_time(text: &str) -> String {
 
 /// A matrix without the network cards that the kernel of this very machine knows.
 pub(super) fn without_cards(text: &str) -> String {
-    let heading = text.lines().find(|line| line.contains("CPU Affinity")).unwrap_or_default();
+    let heading = text
+        .lines()
+        .find(|line| line.contains("CPU Affinity"))
+        .unwrap_or_default();
     let is_card = |cell: &str| cell.starts_with("NIC");
-    let cards: Vec<usize> =
-        heading.split('\t').enumerate().filter(|(_, cell)| is_card(cell)).map(|(place, _)| place).collect();
+    let cards: Vec<usize> = heading
+        .split('\t')
+        .enumerate()
+        .filter(|(_, cell)| is_card(cell))
+        .map(|(place, _)| place)
+        .collect();
     let mut text = text.to_owned();
     if let (false, Some(legend)) = (cards.is_empty(), text.find("\nNIC Legend:")) {
         text.truncate(legend);
     }
     let line = |line: &str| {
-        let kept = line.split('\t').enumerate().filter(|(place, _)| !cards.contains(place));
+        let kept = line
+            .split('\t')
+            .enumerate()
+            .filter(|(place, _)| !cards.contains(place));
         kept.map(|(_, cell)| cell).collect::<Vec<_>>().join("\t") + "\n"
     };
-    text.lines().filter(|line| !is_card(line)).map(line).collect()
+    text.lines()
+        .filter(|line| !is_card(line))
+        .map(line)
+        .collect()
 }
 
 /// A line that tells the time tells none: the summary's first, time stamps, and counters that run with the clock.
 fn masked(line: &str) -> String {
     const DAYS: [&str; 7] = ["Mon ", "Tue ", "Wed ", "Thu ", "Fri ", "Sat ", "Sun "];
     const CLOCKS: [&str; 2] = ["Timestamp  ", "<timestamp>"];
-    if DAYS.iter().any(|day| line.starts_with(day)) || CLOCKS.iter().any(|word| line.contains(word)) {
-        return format!("{}TIME", line.split(char::is_alphanumeric).next().unwrap_or_default());
+    if DAYS.iter().any(|day| line.starts_with(day)) || CLOCKS.iter().any(|word| line.contains(word))
+    {
+        return format!(
+            "{}TIME",
+            line.split(char::is_alphanumeric).next().unwrap_or_default()
+        );
     }
     line.to_owned()
 }
@@ -128,14 +194,20 @@ pub(super) fn assert_same(expected: &str, shown: &str) {
         if let Some(title) = line.filter(|line| line.starts_with("#####")) {
             title.clone_into(&mut form);
         }
-        assert_eq!(line, kept, "line {number}, in {form}; GPUMON_UPDATE_SNAPSHOTS=1 writes what is shown now");
+        assert_eq!(
+            line, kept,
+            "line {number}, in {form}; GPUMON_UPDATE_SNAPSHOTS=1 writes what is shown now"
+        );
     }
 }
 
 /// Whether a server's records are all that is needed: without a library there is nobody else to ask.
 pub(super) fn answers_without_the_driver(fake: &Fake) -> bool {
     let mut look = fake.gpumon(&["smi", "-q"]);
-    let output = look.env("GPUMON_NVML_LIB", "/nonexistent/library.so").output().unwrap();
+    let output = look
+        .env("GPUMON_NVML_LIB", "/nonexistent/library.so")
+        .output()
+        .unwrap();
     output.status.success() && !stdout(&output).contains("Unknown Error")
 }
 

@@ -37,11 +37,24 @@ fn an_older_library_names_no_profiles() {
     let fake = Fake::without("gpus = 1", &["nvmlDeviceGetGpuInstanceProfileInfoV"]);
     let table = stdout(&fake.gpumon(&["smi", "mig", "-lgip"]).output().unwrap());
     assert!(
-        table.contains("|   0  MIG N/A             19     7/7        16.00      No     16     1     0   |"),
+        table.contains(
+            "|   0  MIG N/A             19     7/7        16.00      No     16     1     0   |"
+        ),
         "{table}"
     );
-    let fake = Fake::without("gpus = 1", &["nvmlSystemGetConfComputeState", "nvmlSystemGetConfComputeSettings"]);
-    let log = stdout(&fake.gpumon(&["smi", "conf-compute", "-q"]).output().unwrap());
+    let fake = Fake::without(
+        "gpus = 1",
+        &[
+            "nvmlSystemGetConfComputeState",
+            "nvmlSystemGetConfComputeSettings",
+        ],
+    );
+    let log = stdout(
+        &fake
+            .gpumon(&["smi", "conf-compute", "-q"])
+            .output()
+            .unwrap(),
+    );
     for line in [
         "CC State                   : N/A",
         "Multi-GPU Mode             : N/A",

@@ -30,11 +30,19 @@ impl FakeMachine {
     pub(crate) fn new(gpus: &str) -> Self {
         let nvml = Fake::new(gpus);
         let gpus = &nvml.json()["inventory"]["gpus"];
-        let uuids: Vec<_> = gpus.as_array().unwrap().iter().map(|gpu| gpu["uuid"].as_str().unwrap()).collect();
+        let uuids: Vec<_> = gpus
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|gpu| gpu["uuid"].as_str().unwrap())
+            .collect();
         // Of what an H200 moves and computes, what this processor does would hardly show.
         let small = "memory_bus_bits = 192\nmultiprocessors = 4\nsm_mhz = 16";
         let scenario = format!("devices = {}\nuuids = {uuids:?}\n{small}", uuids.len());
-        Self { nvml, cuda: FakeCuda::new(&scenario) }
+        Self {
+            nvml,
+            cuda: FakeCuda::new(&scenario),
+        }
     }
 
     pub(crate) fn gpumon(&self, arguments: &[&str]) -> Command {
@@ -46,8 +54,12 @@ impl FakeMachine {
         let records = self.nvml.path("records");
         let mut collect = self.with_state(self.nvml.gpumon(&["collect", "--interval-ms", "100"]));
         // A pipe that nobody reads would hold it up.
-        let mut collector = collect.stdout(fs::File::create(&records).unwrap()).spawn().unwrap();
-        let has_begun = || fs::read_to_string(&records).is_ok_and(|text| text.contains(r#""type":"sample""#));
+        let mut collector = collect
+            .stdout(fs::File::create(&records).unwrap())
+            .spawn()
+            .unwrap();
+        let has_begun =
+            || fs::read_to_string(&records).is_ok_and(|text| text.contains(r#""type":"sample""#));
         eventually("the collector samples", has_begun);
         let done = work();
         // What is asked once a second is told once more.
@@ -101,7 +113,11 @@ impl FakeCuda {
     #[track_caller]
     pub(crate) fn counters_at_rest(&self) -> Value {
         let counters = self.counters();
-        assert_eq!((&counters["held_bytes"], &counters["contexts"]), (&0.into(), &0.into()), "{counters}");
+        assert_eq!(
+            (&counters["held_bytes"], &counters["contexts"]),
+            (&0.into(), &0.into()),
+            "{counters}"
+        );
         counters
     }
 
@@ -110,7 +126,10 @@ impl FakeCuda {
             .env("GPUMON_LIBCUDA", &self.library)
             // The fakes' GPUs are alike, and runs of other tests are not in the way.
             .env("GPUMON_LOCKS", self.folder.path())
-            .env("GPUMON_FAKE_CUDA_SCENARIO", self.folder.path().join("scenario.toml"));
+            .env(
+                "GPUMON_FAKE_CUDA_SCENARIO",
+                self.folder.path().join("scenario.toml"),
+            );
         command
     }
 }
@@ -118,5 +137,9 @@ impl FakeCuda {
 /// Runs, and gives the exit code, the JSON objects that stand a line each, and what was complained of.
 pub(crate) fn lines_of(mut command: Command) -> (Option<i32>, Vec<Value>, String) {
     let output = command.output().unwrap();
-    (output.status.code(), json_lines(&stdout(&output)), stderr(&output))
+    (
+        output.status.code(),
+        json_lines(&stdout(&output)),
+        stderr(&output),
+    )
 }

@@ -51,9 +51,19 @@ pub(crate) fn given_by(function: &str) -> &'static [&'static str] {
         "MaxPcieLinkGeneration" => &["gpu.board.pcie_max_generation"],
         "MaxPcieLinkWidth" => &["gpu.board.pcie_max_width"],
         "MemoryBusWidth" => &["gpu.board.memory_bus_bits"],
-        "MemoryErrorCounter" => &["details.ecc.aggregate_by_location", "details.ecc.volatile_by_location"],
-        "MemoryInfo_v2" => &["sample.memory.reserved_bytes", "sample.mig_devices[].memory"],
-        "MigMode" => &["details.modes.mig", "gpu.mig_devices[]", "sample.mig_devices"],
+        "MemoryErrorCounter" => &[
+            "details.ecc.aggregate_by_location",
+            "details.ecc.volatile_by_location",
+        ],
+        "MemoryInfo_v2" => &[
+            "sample.memory.reserved_bytes",
+            "sample.mig_devices[].memory",
+        ],
+        "MigMode" => &[
+            "details.modes.mig",
+            "gpu.mig_devices[]",
+            "sample.mig_devices",
+        ],
         "ComputeInstanceId" | "GpuInstanceId" | "MaxMigDeviceCount" | "MigDeviceHandleByIndex" => {
             &["gpu.mig_devices[]", "sample.mig_devices[]"]
         }
@@ -68,13 +78,19 @@ pub(crate) fn given_by(function: &str) -> &'static [&'static str] {
         "NvLinkVersion" => &["details.nvlinks[].version"],
         "OfaUtilization" => &["sample.utilization.ofa_percent"],
         "PciInfo_v3" => &["gpu.pci_bus_id", "topology"],
-        "PcieThroughput" => &["sample.pcie.rx_bytes_per_second", "sample.pcie.tx_bytes_per_second"],
+        "PcieThroughput" => &[
+            "sample.pcie.rx_bytes_per_second",
+            "sample.pcie.tx_bytes_per_second",
+        ],
         "PcieReplayCounter" => &["details.pcie_replays_total"],
         "PerformanceState" => &["sample.performance_state"],
         "PersistenceMode" => &["details.modes.persistence"],
         "PowerManagementLimit" => &["details.requested_power_limit_watts"],
         "PowerManagementDefaultLimit" => &["gpu.board.power_limits.default_watts"],
-        "PowerManagementLimitConstraints" => &["gpu.board.power_limits.max_watts", "gpu.board.power_limits.min_watts"],
+        "PowerManagementLimitConstraints" => &[
+            "gpu.board.power_limits.max_watts",
+            "gpu.board.power_limits.min_watts",
+        ],
         "PowerUsage" => &["sample.power.draw_watts"],
         "RemappedRows" => &["details.remapped_rows"],
         "RetiredPagesPendingStatus" => &["details.retired_pages"],
@@ -87,12 +103,26 @@ pub(crate) fn given_by(function: &str) -> &'static [&'static str] {
         "TotalEnergyConsumption" => &["sample.power.energy_joules_total"],
         "HandleByIndex_v2" => &["details", "sample", "gpu", "trace", "topology"],
         // Without their names, MIG devices could not be told apart.
-        "UUID" => &["details.uuid", "gpu.uuid", "sample.uuid", "gpu.mig_devices[]", "sample.mig_devices[]"],
-        "UtilizationRates" => &["sample.utilization.gpu_percent", "sample.utilization.memory_percent"],
+        "UUID" => &[
+            "details.uuid",
+            "gpu.uuid",
+            "sample.uuid",
+            "gpu.mig_devices[]",
+            "sample.mig_devices[]",
+        ],
+        "UtilizationRates" => &[
+            "sample.utilization.gpu_percent",
+            "sample.utilization.memory_percent",
+        ],
         "VbiosVersion" => &["gpu.board.vbios_version"],
-        "nvmlGpmMetricsGet" | "nvmlGpmQueryDeviceSupport" | "nvmlGpmSampleAlloc" | "nvmlGpmSampleFree" => {
-            &["sample.activity", "sample.nvlink", "sample.mig_devices[].activity"]
-        }
+        "nvmlGpmMetricsGet"
+        | "nvmlGpmQueryDeviceSupport"
+        | "nvmlGpmSampleAlloc"
+        | "nvmlGpmSampleFree" => &[
+            "sample.activity",
+            "sample.nvlink",
+            "sample.mig_devices[].activity",
+        ],
         "nvmlGpmSampleGet" => &["sample.activity", "sample.nvlink"],
         "nvmlGpmMigSampleGet" => &["sample.mig_devices[].activity"],
         "nvmlSystemGetConfComputeState" => &["details.modes.confidential_compute"],
@@ -117,9 +147,10 @@ pub(crate) fn lost_with(function: &str) -> &'static [&'static str] {
             "sample.processes[].sm_percent",
         ],
         "RetiredPages_v2" => &["details.retired_pages"],
-        "nvmlGpmQueryDeviceSupport" | "nvmlGpmSampleGet" => {
-            &["sample.pcie.rx_bytes_per_second", "sample.pcie.tx_bytes_per_second"]
-        }
+        "nvmlGpmQueryDeviceSupport" | "nvmlGpmSampleGet" => &[
+            "sample.pcie.rx_bytes_per_second",
+            "sample.pcie.tx_bytes_per_second",
+        ],
         "TemperatureV" => &["sample.temperature.gpu_celsius"],
         _ => &[],
     }
@@ -127,5 +158,6 @@ pub(crate) fn lost_with(function: &str) -> &'static [&'static str] {
 
 /// Whether a reading is this one, or below it.
 pub(crate) fn is_of(path: &str, given: &str) -> bool {
-    path.strip_prefix(given).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    path.strip_prefix(given)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }

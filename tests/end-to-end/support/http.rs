@@ -29,7 +29,12 @@ impl Answer {
 pub(crate) fn ask(port: u16, path: &str, headers: &[&str]) -> Answer {
     let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    exchange(stream, &format!("GET {path}"), &format!("localhost:{port}"), headers)
+    exchange(
+        stream,
+        &format!("GET {path}"),
+        &format!("localhost:{port}"),
+        headers,
+    )
 }
 
 /// The same with any method, as `POST /path`.
@@ -57,7 +62,13 @@ fn exchange(stream: impl Read + Write, request: &str, host: &str, headers: &[&st
     exchange_body(stream, request, host, headers, "")
 }
 
-fn exchange_body(stream: impl Read + Write, request: &str, host: &str, headers: &[&str], body: &str) -> Answer {
+fn exchange_body(
+    stream: impl Read + Write,
+    request: &str,
+    host: &str,
+    headers: &[&str],
+    body: &str,
+) -> Answer {
     try_exchange(stream, request, host, headers, body).unwrap()
 }
 
@@ -69,7 +80,10 @@ pub(super) fn try_exchange(
     headers: &[&str],
     body: &str,
 ) -> io::Result<Answer> {
-    let mut lines = vec![format!("{request} HTTP/1.1"), "Connection: close".to_owned()];
+    let mut lines = vec![
+        format!("{request} HTTP/1.1"),
+        "Connection: close".to_owned(),
+    ];
     if !headers.iter().any(|header| header.starts_with("Host:")) {
         lines.push(format!("Host: {host}"));
     }
@@ -85,9 +99,21 @@ pub(super) fn try_exchange(
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && !response.is_empty() => {}
         read => drop(read?),
     }
-    let end = response.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap_or(response.len());
+    let end = response
+        .windows(4)
+        .position(|bytes| bytes == b"\r\n\r\n")
+        .unwrap_or(response.len());
     let bytes = response.split_off((end + 4).min(response.len()));
     let head = String::from_utf8_lossy(&response).to_lowercase();
-    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
-    Ok(Answer { status, head, body: String::from_utf8_lossy(&bytes).into_owned(), bytes })
+    let status = head
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok())
+        .unwrap_or(0);
+    Ok(Answer {
+        status,
+        head,
+        body: String::from_utf8_lossy(&bytes).into_owned(),
+        bytes,
+    })
 }

@@ -129,9 +129,16 @@ pub(crate) fn refused(command: Command, code: i32, words: &str) -> String {
 pub(crate) fn refused_with(mut command: Command, code: i32, words: &[&str]) -> String {
     let output = command.output().unwrap();
     let said = stderr(&output);
-    assert_eq!((output.status.code(), is_refusal(&said)), (Some(code), true), "{command:?}: {said}");
+    assert_eq!(
+        (output.status.code(), is_refusal(&said)),
+        (Some(code), true),
+        "{command:?}: {said}"
+    );
     for word in words {
-        assert!(said.contains(word), "{command:?}: {word:?} is not in {said:?}");
+        assert!(
+            said.contains(word),
+            "{command:?}: {word:?} is not in {said:?}"
+        );
     }
     stdout(&output)
 }
@@ -142,17 +149,29 @@ pub(crate) fn stdout(output: &Output) -> String {
 
 /// The JSON objects that stand a line each.
 pub(crate) fn json_lines(text: &str) -> Vec<Value> {
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 /// What it says is read when it has ended.
 pub(crate) fn started(mut command: Command) -> Child {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
 }
 
 /// The state of each GPU.
 pub(crate) fn health(sample: &Value) -> Vec<&str> {
-    sample["gpus"].as_array().unwrap().iter().map(|gpu| gpu["health"]["state"].as_str().unwrap()).collect()
+    sample["gpus"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|gpu| gpu["health"]["state"].as_str().unwrap())
+        .collect()
 }
 
 #[track_caller]
@@ -187,7 +206,11 @@ pub(crate) fn complete(run: impl Fn(u32) -> Records) -> Records {
         let sample = records.last("sample").to_string();
         !sample.contains("no_answer") && !sample.contains("warming_up")
     };
-    SAMPLES.into_iter().map(run).find(is_complete).expect("one run of five has every reading")
+    SAMPLES
+        .into_iter()
+        .map(run)
+        .find(is_complete)
+        .expect("one run of five has every reading")
 }
 
 /// Repeats a check until no complaint is left that every attempt had. `check` gets the number of samples to take.

@@ -15,11 +15,25 @@ pub(super) fn open(columns: u16, rows: u16) -> (OwnedFd, OwnedFd) {
     grantpt(&outside).unwrap();
     unlockpt(&outside).unwrap();
     let path = ptsname(&outside, Vec::new()).unwrap();
-    let inside = rustix::fs::open(path, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()).unwrap();
+    let inside = rustix::fs::open(
+        path,
+        OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+    .unwrap();
     set_size(&outside, columns, rows);
     (outside, inside)
 }
 
 pub(super) fn set_size(screen: impl AsFd, columns: u16, rows: u16) {
-    tcsetwinsize(screen, Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+    tcsetwinsize(
+        screen,
+        Winsize {
+            ws_row: rows,
+            ws_col: columns,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        },
+    )
+    .unwrap();
 }

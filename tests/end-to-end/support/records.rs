@@ -19,8 +19,16 @@ impl Fake {
     /// What `gpumon collect` writes with these arguments. It has to end well.
     #[track_caller]
     pub(crate) fn collect(&self, arguments: &[&str]) -> Records {
-        let output = self.gpumon(&[&["collect"], arguments].concat()).output().unwrap();
-        assert!(output.status.success(), "{}: {}", output.status, stderr(&output));
+        let output = self
+            .gpumon(&[&["collect"], arguments].concat())
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{}: {}",
+            output.status,
+            stderr(&output)
+        );
         Records(json_lines(&stdout(&output)))
     }
 }
@@ -33,21 +41,35 @@ impl Records {
 
     #[track_caller]
     pub(crate) fn last(&self, kind: &str) -> &Value {
-        self.of(kind).next_back().unwrap_or_else(|| panic!("no {kind} was written"))
+        self.of(kind)
+            .next_back()
+            .unwrap_or_else(|| panic!("no {kind} was written"))
     }
 
     /// Index and UUID of every GPU, as the last inventory has them.
     pub(crate) fn identities(&self) -> Vec<(u64, Option<String>)> {
         let gpus = self.last("inventory")["gpus"].as_array().unwrap();
-        gpus.iter().map(|gpu| (gpu["index"].as_u64().unwrap(), gpu["uuid"].as_str().map(str::to_owned))).collect()
+        gpus.iter()
+            .map(|gpu| {
+                (
+                    gpu["index"].as_u64().unwrap(),
+                    gpu["uuid"].as_str().map(str::to_owned),
+                )
+            })
+            .collect()
     }
 
     /// The readings of one GPU that were there at any time, and the reasons of those that never were. Some need two
     /// samples, and a busy machine may leave a beat out.
     pub(crate) fn readings(&self, gpu: usize) -> (Present, Absent) {
         let (mut present, mut absent) = (Present::new(), Absent::new());
-        let samples = self.of("sample").map(|sample| ("sample", &sample["gpus"][gpu]));
-        let details = self.of("details").filter(|details| details["index"] == gpu).map(|details| ("details", details));
+        let samples = self
+            .of("sample")
+            .map(|sample| ("sample", &sample["gpus"][gpu]));
+        let details = self
+            .of("details")
+            .filter(|details| details["index"] == gpu)
+            .map(|details| ("details", details));
         let identity = ("gpu", &self.last("inventory")["gpus"][gpu]);
         for (name, part) in samples.chain(details).chain([identity]) {
             look_through(part, name, &mut present, &mut absent);
@@ -68,19 +90,31 @@ fn look_through(value: &Value, path: &str, present: &mut Present, absent: &mut A
         }
         Value::Object(fields) => match (fields.get("absent"), fields.get("value"), fields.len()) {
             (Some(reason), _, _) => {
-                let code = fields.get("code").map(|code| format!(" {code}")).unwrap_or_default();
-                absent.insert(path.to_owned(), format!("{}{code}", reason.as_str().unwrap()));
+                let code = fields
+                    .get("code")
+                    .map(|code| format!(" {code}"))
+                    .unwrap_or_default();
+                absent.insert(
+                    path.to_owned(),
+                    format!("{}{code}", reason.as_str().unwrap()),
+                );
             }
             (None, Some(earlier), 2) => look_through(earlier, path, present, absent),
             // Conditions, and since when a GPU does not respond, come and go with the values.
             _ => {
-                for (name, field) in
-                    fields.iter().filter(|(name, _)| !["conditions", "since_ms"].contains(&name.as_str()))
+                for (name, field) in fields
+                    .iter()
+                    .filter(|(name, _)| !["conditions", "since_ms"].contains(&name.as_str()))
                 {
                     look_through(field, &format!("{path}.{name}"), present, absent);
                 }
             }
         },
-        other => drop(present.entry(path.to_owned()).or_default().insert(other.to_string())),
+        other => drop(
+            present
+                .entry(path.to_owned())
+                .or_default()
+                .insert(other.to_string()),
+        ),
     }
 }

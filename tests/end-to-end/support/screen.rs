@@ -9,7 +9,11 @@ struct Screen {
 
 /// The lines of a screen after this was written.
 pub(super) fn shown(written: &str) -> String {
-    let mut screen = Screen { lines: Vec::new(), row: 0, column: 0 };
+    let mut screen = Screen {
+        lines: Vec::new(),
+        row: 0,
+        column: 0,
+    };
     let mut rest = written;
     while let Some(letter) = rest.chars().next() {
         rest = &rest[letter.len_utf8()..];
@@ -20,19 +24,28 @@ pub(super) fn shown(written: &str) -> String {
             letter => screen.put(letter),
         }
     }
-    screen.lines.into_iter().map(|line| line.into_iter().collect::<String>() + "\n").collect()
+    screen
+        .lines
+        .into_iter()
+        .map(|line| line.into_iter().collect::<String>() + "\n")
+        .collect()
 }
 
 impl Screen {
     /// Follows a control sequence, and gives what stands behind it.
     fn obey<'a>(&mut self, sequence: &'a str) -> &'a str {
-        let Some(sequence) = sequence.strip_prefix('[') else { return sequence };
-        let Some(end) = sequence.find(|letter: char| ('@'..='~').contains(&letter)) else { return "" };
+        let Some(sequence) = sequence.strip_prefix('[') else {
+            return sequence;
+        };
+        let Some(end) = sequence.find(|letter: char| ('@'..='~').contains(&letter)) else {
+            return "";
+        };
         let (parameters, rest) = (&sequence[..end], &sequence[end + 1..]);
         match &sequence[end..=end] {
             "H" => {
-                let mut places =
-                    parameters.split(';').map(|place| place.parse::<usize>().unwrap_or(1).saturating_sub(1));
+                let mut places = parameters
+                    .split(';')
+                    .map(|place| place.parse::<usize>().unwrap_or(1).saturating_sub(1));
                 (self.row, self.column) = (places.next().unwrap_or(0), places.next().unwrap_or(0));
             }
             "J" => self.lines.clear(),
@@ -56,6 +69,9 @@ impl Screen {
 
 #[test]
 fn text_is_where_the_cursor_was_put() {
-    assert_eq!(shown("\u{1b}[2J\u{1b}[2;3Hab\u{1b}[1mc\u{1b}[2;4HX"), "\n  aXc\n");
+    assert_eq!(
+        shown("\u{1b}[2J\u{1b}[2;3Hab\u{1b}[1mc\u{1b}[2;4HX"),
+        "\n  aXc\n"
+    );
     assert_eq!(shown("old\u{1b}[2J\u{1b}[1;1Hnew"), "new\n");
 }

@@ -28,15 +28,28 @@ impl Server {
         let mut messages = BufReader::new(child.stderr.take().unwrap());
         let mut first = String::new();
         messages.read_line(&mut first).unwrap();
-        let port = first.trim_end().trim_end_matches('/').rsplit(':').next().and_then(|port| port.parse().ok());
+        let port = first
+            .trim_end()
+            .trim_end_matches('/')
+            .rsplit(':')
+            .next()
+            .and_then(|port| port.parse().ok());
         let port = port.unwrap_or_else(|| panic!("no port in {first:?}"));
-        Self { child, port, log: Some(messages) }
+        Self {
+            child,
+            port,
+            log: Some(messages),
+        }
     }
 
     /// The next line of its log.
     pub(crate) fn next_message(&mut self) -> String {
         let mut message = String::new();
-        self.log.as_mut().expect("somebody reads its log").read_line(&mut message).unwrap();
+        self.log
+            .as_mut()
+            .expect("somebody reads its log")
+            .read_line(&mut message)
+            .unwrap();
         message
     }
 
@@ -44,7 +57,11 @@ impl Server {
     pub(crate) fn end_and_read_log(mut self) -> String {
         self.terminate();
         let mut log = String::new();
-        self.log.take().expect("somebody reads its log").read_to_string(&mut log).unwrap();
+        self.log
+            .take()
+            .expect("somebody reads its log")
+            .read_to_string(&mut log)
+            .unwrap();
         log
     }
 
@@ -64,13 +81,18 @@ impl Server {
     /// The PID of the collector, this server's only child.
     pub(crate) fn collector(&self) -> Option<u32> {
         let id = self.child.id();
-        let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+        let children =
+            fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
         let of_other_threads = fs::read_dir(format!("/proc/{id}/task"))
             .into_iter()
             .flatten()
             .filter_map(|task| fs::read_to_string(task.ok()?.path().join("children")).ok())
             .collect::<String>();
-        format!("{children} {of_other_threads}").split_ascii_whitespace().next()?.parse().ok()
+        format!("{children} {of_other_threads}")
+            .split_ascii_whitespace()
+            .next()?
+            .parse()
+            .ok()
     }
 
     /// Asks it to end, and says how it did and how long it took.
@@ -90,6 +112,9 @@ impl Drop for Server {
 
 /// Sends a signal, by the name kill(1) knows.
 pub(crate) fn signal(name: &str, pid: u32) {
-    let sent = Command::new("kill").args([name, &pid.to_string()]).status().unwrap();
+    let sent = Command::new("kill")
+        .args([name, &pid.to_string()])
+        .status()
+        .unwrap();
     assert!(sent.success(), "kill {name} {pid}");
 }

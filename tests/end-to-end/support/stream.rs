@@ -24,14 +24,23 @@ impl Stream {
 
     /// The same with headers.
     pub(crate) async fn connect_with(request: impl IntoClientRequest + Unpin) -> Self {
-        let (socket, _) = timeout(PATIENCE, connect_async(request)).await.unwrap().unwrap();
-        Self { socket, inflate: Decompress::new(false) }
+        let (socket, _) = timeout(PATIENCE, connect_async(request))
+            .await
+            .unwrap()
+            .unwrap();
+        Self {
+            socket,
+            inflate: Decompress::new(false),
+        }
     }
 
     /// The next frame; `None` where the server closed the connection.
     pub(crate) async fn next(&mut self) -> Option<Value> {
         loop {
-            match timeout(PATIENCE, self.socket.next()).await.expect("no frame came") {
+            match timeout(PATIENCE, self.socket.next())
+                .await
+                .expect("no frame came")
+            {
                 Some(Ok(Message::Text(text))) => return Some(serde_json::from_str(&text).unwrap()),
                 Some(Ok(Message::Binary(bytes))) => return Some(self.inflated(&bytes)),
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
@@ -42,7 +51,9 @@ impl Stream {
 
     fn inflated(&mut self, bytes: &[u8]) -> Value {
         let mut text = Vec::with_capacity(1 << 20);
-        self.inflate.decompress_vec(bytes, &mut text, FlushDecompress::Sync).unwrap();
+        self.inflate
+            .decompress_vec(bytes, &mut text, FlushDecompress::Sync)
+            .unwrap();
         assert_eq!(text.pop(), Some(b'\n'), "one line");
         serde_json::from_slice(&text).unwrap()
     }
@@ -73,6 +84,9 @@ impl Stream {
     }
 
     pub(crate) async fn send_binary(&mut self, bytes: &[u8]) {
-        self.socket.send(Message::binary(bytes.to_vec())).await.unwrap();
+        self.socket
+            .send(Message::binary(bytes.to_vec()))
+            .await
+            .unwrap();
     }
 }

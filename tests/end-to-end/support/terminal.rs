@@ -33,7 +33,12 @@ impl Terminal {
             command.env("LC_ALL", "C.UTF-8");
         }
         let stdio = |side: &OwnedFd| Stdio::from(side.try_clone().unwrap());
-        let child = command.stdin(stdio(&inside)).stdout(stdio(&inside)).stderr(stdio(&inside)).spawn().unwrap();
+        let child = command
+            .stdin(stdio(&inside))
+            .stdout(stdio(&inside))
+            .stderr(stdio(&inside))
+            .spawn()
+            .unwrap();
         // The command keeps what it was given; with it, the terminal ends with the program.
         drop((command, inside));
         let screen = File::from(screen);
@@ -47,7 +52,12 @@ impl Terminal {
                 }
             }
         });
-        Self { child, screen, written, text: String::new() }
+        Self {
+            child,
+            screen,
+            written,
+            text: String::new(),
+        }
     }
 
     /// Waits until what was written is as it should be.
@@ -56,7 +66,10 @@ impl Terminal {
         let begun = Instant::now();
         while !is_so(&self.text) {
             let left = PATIENCE.saturating_sub(begun.elapsed());
-            let bytes = self.written.recv_timeout(left).unwrap_or_else(|_| panic!("waited in vain: {:?}", self.text));
+            let bytes = self
+                .written
+                .recv_timeout(left)
+                .unwrap_or_else(|_| panic!("waited in vain: {:?}", self.text));
             self.text += &String::from_utf8_lossy(&bytes);
         }
     }
@@ -80,7 +93,14 @@ impl Terminal {
     pub(crate) fn frames(&self) -> Vec<Vec<String>> {
         let frames = self.text.split("\u{1b}[?2026h\u{1b}[H").skip(1);
         let whole = frames.filter_map(|frame| frame.split_once("\u{1b}[J\u{1b}[?2026l"));
-        whole.map(|(frame, _)| frame.lines().map(|line| line.trim_end().to_owned()).collect()).collect()
+        whole
+            .map(|(frame, _)| {
+                frame
+                    .lines()
+                    .map(|line| line.trim_end().to_owned())
+                    .collect()
+            })
+            .collect()
     }
 }
 

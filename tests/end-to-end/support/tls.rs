@@ -35,7 +35,9 @@ impl Authority {
     pub(crate) fn new() -> Self {
         let mut parameters = CertificateParams::default();
         parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        parameters.distinguished_name.push(DnType::CommonName, "tests of gpumon");
+        parameters
+            .distinguished_name
+            .push(DnType::CommonName, "tests of gpumon");
         Self(CertifiedIssuer::self_signed(parameters, KeyPair::generate().unwrap()).unwrap())
     }
 
@@ -47,10 +49,15 @@ impl Authority {
     pub(crate) fn issue(&self, names: &[&str]) -> Identity {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         let mut parameters = CertificateParams::new(names.clone()).unwrap();
-        parameters.distinguished_name.push(DnType::CommonName, names[0].clone());
+        parameters
+            .distinguished_name
+            .push(DnType::CommonName, names[0].clone());
         let key = KeyPair::generate().unwrap();
         let certificate = parameters.signed_by(&key, &self.0).unwrap();
-        Identity { certificate: certificate.pem(), key: key.serialize_pem() }
+        Identity {
+            certificate: certificate.pem(),
+            key: key.serialize_pem(),
+        }
     }
 
     /// One that trusts this authority, shows this certificate and speaks these versions.
@@ -60,7 +67,9 @@ impl Authority {
         versions: &[&'static SupportedProtocolVersion],
     ) -> TlsClient {
         let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(self.pem().as_bytes()).unwrap()).unwrap();
+        roots
+            .add(CertificateDer::from_pem_slice(self.pem().as_bytes()).unwrap())
+            .unwrap();
         let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_protocol_versions(versions)
             .unwrap()
@@ -70,7 +79,9 @@ impl Authority {
             Some(Identity { certificate, key }) => {
                 let certificate = CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap();
                 let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
-                config.with_client_auth_cert(vec![certificate], key).unwrap()
+                config
+                    .with_client_auth_cert(vec![certificate], key)
+                    .unwrap()
             }
         }))
     }
@@ -96,13 +107,26 @@ impl TlsClient {
     pub(crate) fn connect(&self, port: u16) -> TlsStream {
         let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let connection = ClientConnection::new(Arc::clone(&self.0), "localhost".try_into().unwrap()).unwrap();
+        let connection =
+            ClientConnection::new(Arc::clone(&self.0), "localhost".try_into().unwrap()).unwrap();
         StreamOwned::new(connection, stream)
     }
 
     /// `GET /path` and such, with these headers; an error where the connection does not come about.
-    pub(crate) fn try_ask(&self, port: u16, request: &str, headers: &[&str], body: &str) -> io::Result<Answer> {
-        try_exchange(self.connect(port), request, &format!("localhost:{port}"), headers, body)
+    pub(crate) fn try_ask(
+        &self,
+        port: u16,
+        request: &str,
+        headers: &[&str],
+        body: &str,
+    ) -> io::Result<Answer> {
+        try_exchange(
+            self.connect(port),
+            request,
+            &format!("localhost:{port}"),
+            headers,
+            body,
+        )
     }
 
     pub(crate) fn ask(&self, port: u16, request: &str, headers: &[&str]) -> Answer {

@@ -51,26 +51,49 @@ impl Tty {
         let (master, program_side) = pty::open(columns, rows);
         let end = || Stdio::from(program_side.try_clone().unwrap());
         let mut on_it = Command::new(starter[0]);
-        on_it.args(&starter[1..]).arg(command.get_program()).args(command.get_args());
+        on_it
+            .args(&starter[1..])
+            .arg(command.get_program())
+            .args(command.get_args());
         set_variables_of(&mut on_it, command);
-        let child = on_it.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
+        let child = on_it
+            .stdin(end())
+            .stdout(end())
+            .stderr(end())
+            .spawn()
+            .unwrap();
         let keyboard = File::from(master);
-        let (mut reader, written) = (keyboard.try_clone().unwrap(), Arc::new(Mutex::new(Vec::new())));
+        let (mut reader, written) = (
+            keyboard.try_clone().unwrap(),
+            Arc::new(Mutex::new(Vec::new())),
+        );
         let is_closed = Arc::new(AtomicBool::new(false));
         let (seen, closed) = (Arc::clone(&written), Arc::clone(&is_closed));
         let reader = thread::spawn(move || {
             let mut part = [0; 4096];
             while !closed.load(SeqCst) {
                 // Not forever: whoever waits in a read keeps a terminal open.
-                let soon = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+                let soon = Timespec {
+                    tv_sec: 0,
+                    tv_nsec: 50_000_000,
+                };
                 if poll(&mut [PollFd::new(&reader, PollFlags::IN)], Some(&soon)) == Ok(0) {
                     continue;
                 }
-                let Ok(length @ 1..) = reader.read(&mut part) else { return };
+                let Ok(length @ 1..) = reader.read(&mut part) else {
+                    return;
+                };
                 seen.lock().unwrap().extend_from_slice(&part[..length]);
             }
         });
-        Self { child, keyboard: Some(keyboard), program_side, written, is_closed, reader: Some(reader) }
+        Self {
+            child,
+            keyboard: Some(keyboard),
+            program_side,
+            written,
+            is_closed,
+            reader: Some(reader),
+        }
     }
 
     /// Closes the terminal, as a window or a connection is closed.
@@ -81,7 +104,11 @@ impl Tty {
     }
 
     pub(crate) fn press(&mut self, keys: &str) {
-        self.keyboard.as_ref().unwrap().write_all(keys.as_bytes()).unwrap();
+        self.keyboard
+            .as_ref()
+            .unwrap()
+            .write_all(keys.as_bytes())
+            .unwrap();
     }
 
     pub(crate) fn resize(&self, columns: u16, rows: u16) {
@@ -113,21 +140,32 @@ impl Tty {
     fn wait_until(&self, what: &str, has_come: impl Fn(&str) -> bool) {
         let begun = Instant::now();
         while !has_come(&self.written()) {
-            assert!(begun.elapsed() < PATIENCE, "{what:?} never came: {}", shown(&self.written()));
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "{what:?} never came: {}",
+                shown(&self.written())
+            );
             thread::sleep(std::time::Duration::from_millis(20));
         }
     }
 
     /// Whether keys are echoed and come by lines, as a shell wants it.
     pub(crate) fn is_as_before(&self) -> bool {
-        tcgetattr(&self.program_side).unwrap().local_modes.contains(LocalModes::ECHO | LocalModes::ICANON)
+        tcgetattr(&self.program_side)
+            .unwrap()
+            .local_modes
+            .contains(LocalModes::ECHO | LocalModes::ICANON)
     }
 
     /// The program's own PID: the one below `setsid`, where that had to fork.
     pub(crate) fn pid(&self) -> u32 {
         let id = self.child.id();
-        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
-        children.split_ascii_whitespace().next().map_or(id, |child| child.parse().unwrap())
+        let children =
+            std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+        children
+            .split_ascii_whitespace()
+            .next()
+            .map_or(id, |child| child.parse().unwrap())
     }
 
     /// Waits for the end of the program, and until all that it wrote has been read.
@@ -138,7 +176,9 @@ impl Tty {
             status.is_some()
         });
         if self.keyboard.is_some() && rustix::io::write(&self.program_side, &[END]).is_ok() {
-            eventually("the terminal is read to its end", || self.written.lock().unwrap().last() == Some(&END));
+            eventually("the terminal is read to its end", || {
+                self.written.lock().unwrap().last() == Some(&END)
+            });
             self.written.lock().unwrap().pop();
         }
         status.unwrap()

@@ -25,7 +25,9 @@ fn it_stops_as_other_programs_do_and_goes_on() {
     terminal.wait_for("WHAT");
     terminal.press("\u{1a}");
     terminal.wait_for_sequence(LEAVES);
-    eventually("it is stopped", || state_of(&terminal.pid().to_string()) == Some('T'));
+    eventually("it is stopped", || {
+        state_of(&terminal.pid().to_string()) == Some('T')
+    });
     assert!(terminal.is_as_before());
     terminal.forget();
     signal("-CONT", terminal.pid());
@@ -37,11 +39,16 @@ fn it_stops_as_other_programs_do_and_goes_on() {
 /// An interactive bash on a terminal, as a person has it, and `top` as it is typed there.
 fn shell(fake: &Fake) -> Tty {
     let mut bash = Command::new("bash");
-    bash.args(["--norc", "--noprofile", "-i"]).env("PS1", "$ ").env("HISTFILE", "/dev/null");
+    bash.args(["--norc", "--noprofile", "-i"])
+        .env("PS1", "$ ")
+        .env("HISTFILE", "/dev/null");
     let top = top(fake, &[]);
     set_variables_of(&mut bash, &top);
     let mut terminal = Tty::start(&bash, 100, 30);
-    let words: Vec<_> = [top.get_program()].into_iter().chain(top.get_args()).collect();
+    let words: Vec<_> = [top.get_program()]
+        .into_iter()
+        .chain(top.get_args())
+        .collect();
     let words: Vec<_> = words.iter().map(|word| word.to_str().unwrap()).collect();
     terminal.press(&format!("alias top='{}'\r", words.join(" ")));
     terminal
@@ -50,7 +57,10 @@ fn shell(fake: &Fake) -> Tty {
 /// A shell that runs this, with the command as its arguments.
 fn in_shell(script: &str, command: &Command) -> Command {
     let mut shell = Command::new("sh");
-    shell.args(["-c", script, "sh"]).arg(command.get_program()).args(command.get_args());
+    shell
+        .args(["-c", script, "sh"])
+        .arg(command.get_program())
+        .args(command.get_args());
     set_variables_of(&mut shell, command);
     shell
 }
@@ -65,9 +75,12 @@ fn state_of(pid: &str) -> Option<char> {
 fn handles_requests_to_end(pid: &str) -> bool {
     // SIGTERM is the 15th signal.
     const SIGTERM: u64 = 1 << 14;
-    let is_top = std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|program| program.ends_with("gpumon"));
+    let is_top = std::fs::read_link(format!("/proc/{pid}/exe"))
+        .is_ok_and(|program| program.ends_with("gpumon"));
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let handled = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigCgt:")?.trim(), 16).ok());
+    let handled = status
+        .lines()
+        .find_map(|line| u64::from_str_radix(line.strip_prefix("SigCgt:")?.trim(), 16).ok());
     is_top && handled.is_some_and(|signals| signals & SIGTERM != 0)
 }
 
@@ -94,12 +107,19 @@ fn a_terminal_that_is_closed_ends_it_quietly() {
             if into_file {
                 command = in_shell(&format!("exec \"$@\" 2>{}", complaints.display()), &command);
             }
-            let start = if in_session { Tty::start } else { Tty::of_no_session };
+            let start = if in_session {
+                Tty::start
+            } else {
+                Tty::of_no_session
+            };
             let mut terminal = start(&command, 100, 30);
             terminal.wait_for("WHAT");
             terminal.hang_up();
             let status = terminal.ended();
-            assert!(status.success(), "{status}, in session: {in_session}, {interval_ms} ms");
+            assert!(
+                status.success(),
+                "{status}, in session: {in_session}, {interval_ms} ms"
+            );
             if into_file {
                 assert_eq!(std::fs::read_to_string(&complaints).unwrap(), "");
             }
@@ -126,7 +146,11 @@ fn a_stopped_job_can_be_ended_and_brought_back() {
     terminal.press("bg\r");
     terminal.press("sleep 1; jobs -r | wc -l | sed 's/^/running: /'\r");
     terminal.wait_for("running: 1");
-    assert!(!terminal.written().contains(ENTERS), "{}", terminal.written());
+    assert!(
+        !terminal.written().contains(ENTERS),
+        "{}",
+        terminal.written()
+    );
     terminal.press("fg\r");
     terminal.wait_for_sequence(ENTERS);
     terminal.wait_for("WHAT");
@@ -159,25 +183,40 @@ fn a_job_that_nobody_can_bring_back_ends() {
     let mut terminal = shell(&fake);
     let pid_file = fake.path("pid");
     // The inner shell leaves while its job waits behind; the outer one never had that job.
-    let inner =
-        format!("set -m; eval \"$TOP &\"; echo $! > {}; sleep 2; kill -0 $!; echo \"waits: \"$?", pid_file.display());
+    let inner = format!(
+        "set -m; eval \"$TOP &\"; echo $! > {}; sleep 2; kill -0 $!; echo \"waits: \"$?",
+        pid_file.display()
+    );
     terminal.press("export TOP=\"${BASH_ALIASES[top]}\"\r");
     terminal.press(&format!("bash --norc --noprofile -c '{inner}'\r"));
     terminal.wait_for("waits: 0");
     let pid = std::fs::read_to_string(&pid_file).unwrap();
-    eventually("it has ended", || !matches!(state_of(pid.trim()), Some(state) if state != 'Z'));
+    eventually(
+        "it has ended",
+        || !matches!(state_of(pid.trim()), Some(state) if state != 'Z'),
+    );
 }
 
 #[test]
 fn a_deadly_signal_is_died_of_after_the_terminal_is_given_back() {
-    for (name, number) in [("-QUIT", 3), ("-USR1", 10), ("-USR2", 12), ("-ALRM", 14), ("-XCPU", 24)] {
+    for (name, number) in [
+        ("-QUIT", 3),
+        ("-USR1", 10),
+        ("-USR2", 12),
+        ("-ALRM", 14),
+        ("-XCPU", 24),
+    ] {
         let fake = Fake::new("gpus = 1");
         // No file of the memory is wanted of those that leave one.
         let command = in_shell("ulimit -c 0; exec \"$@\"", &top(&fake, &[]));
         let mut terminal = Tty::start(&command, 80, 24);
         terminal.wait_for("WHAT");
         signal(name, terminal.pid());
-        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&terminal.ended()), Some(number), "{name}");
+        assert_eq!(
+            std::os::unix::process::ExitStatusExt::signal(&terminal.ended()),
+            Some(number),
+            "{name}"
+        );
         terminal.wait_for_sequence(LEAVES);
         assert!(terminal.is_as_before(), "{name}");
     }

@@ -5,7 +5,9 @@ mod processes;
 
 use std::{io::Write, process::Command, time::Duration};
 
-use crate::support::{Fake, Server, Tty, complains_of_nothing, eventually, gpumon, signal, stderr, stdout};
+use crate::support::{
+    Fake, Server, Tty, complains_of_nothing, eventually, gpumon, signal, stderr, stdout,
+};
 
 const ENTERS: &str = "\u{1b}[?1049h";
 const LEAVES: &str = "\u{1b}[?1049l";
@@ -31,7 +33,11 @@ fn quit(terminal: &mut Tty, keys: &str) {
 /// Writes the settings that it reads.
 fn configure(fake: &Fake, settings: &str) {
     std::fs::create_dir_all(fake.path("config/gpumon")).unwrap();
-    std::fs::write(fake.path("config/gpumon/config.toml"), format!("[top]\n{settings}")).unwrap();
+    std::fs::write(
+        fake.path("config/gpumon/config.toml"),
+        format!("[top]\n{settings}"),
+    )
+    .unwrap();
 }
 
 #[test]
@@ -95,10 +101,18 @@ fn charts_begin_with_all_that_a_server_remembers() {
     // The clock is none of those that a server tells without being asked.
     eventually("a frame has a line of several seconds", || {
         let frame = stdout(&top(&fake, &["--once"]).output().unwrap());
-        let chart = frame.lines().skip_while(|line| !line.starts_with("SM clock")).skip(1);
-        let bottom =
-            chart.take_while(|line| !line.starts_with("GPU ")).filter(|line| line.trim_start().starts_with("0 MHz"));
-        bottom.flat_map(str::chars).filter(|symbol| *symbol == '⣿').count() >= 3
+        let chart = frame
+            .lines()
+            .skip_while(|line| !line.starts_with("SM clock"))
+            .skip(1);
+        let bottom = chart
+            .take_while(|line| !line.starts_with("GPU "))
+            .filter(|line| line.trim_start().starts_with("0 MHz"));
+        bottom
+            .flat_map(str::chars)
+            .filter(|symbol| *symbol == '⣿')
+            .count()
+            >= 3
     });
 }
 
@@ -122,18 +136,35 @@ fn a_server_that_says_nothing_is_replaced_by_the_driver() {
 #[test]
 fn one_frame_is_printed_where_it_is() {
     let fake = Fake::new("gpus = 3\n[[process]]\ngpu = 1\npid = 1\nmemory = \"12 GiB\"\n");
-    let once = |arguments: &[&str]| top(&fake, &[&["--once"], arguments].concat()).output().unwrap();
+    let once = |arguments: &[&str]| {
+        top(&fake, &[&["--once"], arguments].concat())
+            .output()
+            .unwrap()
+    };
     let output = once(&["-i", "1,2"]);
     let text = stdout(&output);
     assert!(output.status.success(), "{}", stderr(&output));
     assert_eq!(text.lines().count(), 40, "{text}");
-    assert!(!text.contains('\u{1b}') && !text.contains("q quit"), "{text}");
-    assert!(text.contains("\n 1 H200") && text.contains("\n 2 H200") && !text.contains("\n 0 H200"), "{text}");
-    assert!(text.contains("2 x H200") && text.contains("12.0 GiB"), "{text}");
+    assert!(
+        !text.contains('\u{1b}') && !text.contains("q quit"),
+        "{text}"
+    );
+    assert!(
+        text.contains("\n 1 H200") && text.contains("\n 2 H200") && !text.contains("\n 0 H200"),
+        "{text}"
+    );
+    assert!(
+        text.contains("2 x H200") && text.contains("12.0 GiB"),
+        "{text}"
+    );
     assert!(stdout(&once(&["-u", "nobody-at-all"])).contains("no processes of this user"));
     let missing = once(&["-i", "9"]);
     assert_eq!(missing.status.code(), Some(6));
-    assert!(stderr(&missing).contains("no GPU '9': there are 0 to 2"), "{}", stderr(&missing));
+    assert!(
+        stderr(&missing).contains("no GPU '9': there are 0 to 2"),
+        "{}",
+        stderr(&missing)
+    );
     // On a terminal it is as large as that, in colors, and nothing is taken over.
     let mut terminal = Tty::start(&top(&fake, &["--once"]), 100, 30);
     terminal.wait_for("WHAT");
@@ -145,7 +176,10 @@ fn one_frame_is_printed_where_it_is() {
 fn a_recording_of_collect_is_played() {
     let fake = Fake::new("gpus = 2");
     let recording = fake.path("recording.ndjson");
-    let recorded = fake.gpumon(&["collect", "--count", "5", "--interval-ms", "100"]).output().unwrap();
+    let recorded = fake
+        .gpumon(&["collect", "--count", "5", "--interval-ms", "100"])
+        .output()
+        .unwrap();
     std::fs::write(&recording, &recorded.stdout).unwrap();
     let path = recording.to_str().unwrap();
     let mut terminal = Tty::start(&top(&fake, &["--replay", path]), 120, 30);
@@ -153,7 +187,10 @@ fn a_recording_of_collect_is_played() {
     terminal.wait_for("at its end");
     quit(&mut terminal, "q");
     // What is no recording is refused before the screen is taken over.
-    let mut file = std::fs::OpenOptions::new().append(true).open(&recording).unwrap();
+    let mut file = std::fs::OpenOptions::new()
+        .append(true)
+        .open(&recording)
+        .unwrap();
     file.write_all(b"{\"type\":\"sample\"}\n").unwrap();
     let mut terminal = Tty::start(&top(&fake, &["--replay", path]), 120, 30);
     assert_eq!(terminal.ended().code(), Some(2));
@@ -164,11 +201,16 @@ fn a_recording_of_collect_is_played() {
 
 #[test]
 fn where_there_is_no_terminal_it_says_what_to_use() {
-    let output = gpumon(&["--source", "sim:1", "top"]).env("TERM", "xterm").output().unwrap();
+    let output = gpumon(&["--source", "sim:1", "top"])
+        .env("TERM", "xterm")
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(2));
     let message = stderr(&output);
     assert!(
-        message.contains("--watch") && message.contains("gpumon collect") && message.lines().count() == 1,
+        message.contains("--watch")
+            && message.contains("gpumon collect")
+            && message.lines().count() == 1,
         "{message}"
     );
     let fake = Fake::new("gpus = 1");
@@ -177,7 +219,11 @@ fn where_there_is_no_terminal_it_says_what_to_use() {
     let mut terminal = Tty::start(&dumb, 80, 24);
     assert_eq!(terminal.ended().code(), Some(2));
     terminal.wait_for("TERM is dumb");
-    assert!(!terminal.written().contains('\u{1b}'), "{}", terminal.written());
+    assert!(
+        !terminal.written().contains('\u{1b}'),
+        "{}",
+        terminal.written()
+    );
 }
 
 #[test]
@@ -228,8 +274,14 @@ fn setup_changes_the_settings_file_and_keeps_the_rest_of_it() {
     terminal.wait_for("saved in");
     quit(&mut terminal, "qq");
     let text = std::fs::read_to_string(&file).unwrap();
-    assert!(text.starts_with("# mine\n[top]\ntheme = \"color-blind\" # at day\nfuture = 1\n"), "{text}");
-    assert!(text.ends_with("\n# other\n[serve]\nlisten = \"127.0.0.1:0\"\n"), "{text}");
+    assert!(
+        text.starts_with("# mine\n[top]\ntheme = \"color-blind\" # at day\nfuture = 1\n"),
+        "{text}"
+    );
+    assert!(
+        text.ends_with("\n# other\n[serve]\nlisten = \"127.0.0.1:0\"\n"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -238,17 +290,26 @@ fn the_table_takes_its_thresholds_from_the_settings() {
     let table = |settings: &str| {
         configure(&fake, settings);
         let mut command = fake.gpumon(&["--color", "always"]);
-        command.env("XDG_CONFIG_HOME", fake.path("config")).output().unwrap()
+        command
+            .env("XDG_CONFIG_HOME", fake.path("config"))
+            .output()
+            .unwrap()
     };
-    let (moderate, heavy) = ("\u{1b}[1m\u{1b}[33m50 %", "\u{1b}[1m\u{1b}[4m\u{1b}[31m50 %");
-    assert!(stdout(&table("")).contains(moderate), "{:?}", stdout(&table("")));
+    let (moderate, heavy) = (
+        "\u{1b}[1m\u{1b}[33m50 %",
+        "\u{1b}[1m\u{1b}[4m\u{1b}[31m50 %",
+    );
+    assert!(
+        stdout(&table("")).contains(moderate),
+        "{:?}",
+        stdout(&table(""))
+    );
     assert!(stdout(&table("utilization-thresholds = [20, 50]\n")).contains(heavy));
     let mistaken = table("utilization-thresholds = 20\n");
     assert!(mistaken.status.success() && stdout(&mistaken).contains(moderate));
-    assert!(
-        stderr(&mistaken)
-            .contains("config.toml:2:26: `top.utilization-thresholds` cannot be 20: use a list, as [10, 75]")
-    );
+    assert!(stderr(&mistaken).contains(
+        "config.toml:2:26: `top.utilization-thresholds` cannot be 20: use a list, as [10, 75]"
+    ));
 }
 
 #[test]
@@ -259,7 +320,11 @@ fn nothing_is_drawn_while_nothing_changes() {
     complains_of_nothing(|_| {
         terminal.forget();
         std::thread::sleep(Duration::from_secs(2));
-        if terminal.written().is_empty() { Vec::new() } else { vec!["something is drawn".to_owned()] }
+        if terminal.written().is_empty() {
+            Vec::new()
+        } else {
+            vec!["something is drawn".to_owned()]
+        }
     });
     quit(&mut terminal, "q");
 }
@@ -278,7 +343,10 @@ fn a_terminal_of_any_size_is_drawn_on() {
     terminal.resize(u16::MAX, u16::MAX);
     terminal.wait_for_sequence("WHAT");
     let memory = std::fs::read_to_string(format!("/proc/{}/status", terminal.pid())).unwrap();
-    let most = memory.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let most = memory
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .unwrap();
     let most_kib: u64 = most.trim().trim_end_matches(" kB").parse().unwrap();
     assert!(most_kib < 500_000, "{most_kib} KiB");
     quit(&mut terminal, "q");
@@ -300,7 +368,11 @@ fn settings_that_cannot_be_read_stop_it_only_where_somebody_named_them() {
     terminal.press("W");
     terminal.wait_for("saved in");
     quit(&mut terminal, "q");
-    assert!(std::fs::read_to_string(&new).unwrap().contains("theme = \"light\""));
+    assert!(
+        std::fs::read_to_string(&new)
+            .unwrap()
+            .contains("theme = \"light\"")
+    );
     let mut terminal = Tty::start(&top(&fake, &["--config", "/nowhere/new.toml"]), 80, 24);
     assert_eq!(terminal.ended().code(), Some(2));
     terminal.wait_for("cannot read /nowhere/new.toml");
@@ -310,7 +382,10 @@ fn settings_that_cannot_be_read_stop_it_only_where_somebody_named_them() {
 fn a_recording_of_impossible_times_and_evil_words_does_no_harm() {
     let fake = Fake::new("gpus = 2");
     let recording = fake.path("recording.ndjson");
-    let recorded = fake.gpumon(&["collect", "--count", "3", "--interval-ms", "100"]).output().unwrap();
+    let recorded = fake
+        .gpumon(&["collect", "--count", "3", "--interval-ms", "100"])
+        .output()
+        .unwrap();
     let lines = stdout(&recorded);
     let mut late = Vec::new();
     for line in lines.lines() {
@@ -327,5 +402,9 @@ fn a_recording_of_impossible_times_and_evil_words_does_no_harm() {
     let mut terminal = Tty::start(&top(&fake, &["--replay", path]), 120, 30);
     assert_eq!(terminal.ended().code(), Some(2));
     terminal.wait_for("pwn");
-    assert!(!terminal.written().contains(['\u{1b}', '\u{7}']), "{:?}", terminal.written());
+    assert!(
+        !terminal.written().contains(['\u{1b}', '\u{7}']),
+        "{:?}",
+        terminal.written()
+    );
 }

@@ -12,27 +12,39 @@ use crate::support::{Fake, Tty, eventually, signal, stdout};
 fn a_process_gets_a_signal_after_a_question() {
     let mut sleeper = Command::new("sleep").arg("600").spawn().unwrap();
     let pid = sleeper.id();
-    let fake = Fake::new(&format!("gpus = 1\n[[process]]\ngpu = 0\npid = {pid}\nmemory = \"12 GiB\"\n"));
+    let fake = Fake::new(&format!(
+        "gpus = 1\n[[process]]\ngpu = 0\npid = {pid}\nmemory = \"12 GiB\"\n"
+    ));
     let mut terminal = Tty::start(&top(&fake, &[]), 120, 30);
     terminal.wait_for(&pid.to_string());
     terminal.press("\u{1b}[B");
     terminal.press("T");
     terminal.wait_for("Send SIGTERM to process");
-    assert!(sleeper.try_wait().unwrap().is_none(), "a question is not an answer");
+    assert!(
+        sleeper.try_wait().unwrap().is_none(),
+        "a question is not an answer"
+    );
     terminal.press("y");
     let ended = sleeper.wait().unwrap();
-    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&ended), Some(15));
+    assert_eq!(
+        std::os::unix::process::ExitStatusExt::signal(&ended),
+        Some(15)
+    );
     terminal.wait_for("has ended");
     quit(&mut terminal, "q");
 }
 
 #[test]
 fn tagged_processes_get_a_signal_after_one_question() {
-    let mut sleepers: Vec<_> = (0..3).map(|_| Command::new("sleep").arg("600").spawn().unwrap()).collect();
-    let processes = sleepers
-        .iter()
-        .enumerate()
-        .map(|(gpu, sleeper)| format!("[[process]]\ngpu = {gpu}\npid = {}\nmemory = \"12 GiB\"\n", sleeper.id()));
+    let mut sleepers: Vec<_> = (0..3)
+        .map(|_| Command::new("sleep").arg("600").spawn().unwrap())
+        .collect();
+    let processes = sleepers.iter().enumerate().map(|(gpu, sleeper)| {
+        format!(
+            "[[process]]\ngpu = {gpu}\npid = {}\nmemory = \"12 GiB\"\n",
+            sleeper.id()
+        )
+    });
     let fake = Fake::new(&format!("gpus = 3\n{}", processes.collect::<String>()));
     let mut terminal = Tty::start(&top(&fake, &[]), 120, 30);
     terminal.wait_for(&sleepers[2].id().to_string());
@@ -52,9 +64,16 @@ fn tagged_processes_get_a_signal_after_one_question() {
 
 #[test]
 fn the_screen_of_a_process_shows_its_environment_without_its_secrets() {
-    let mut sleeper = Command::new("sleep").arg("600").env_clear().env("API_KEY", "hidden").spawn().unwrap();
+    let mut sleeper = Command::new("sleep")
+        .arg("600")
+        .env_clear()
+        .env("API_KEY", "hidden")
+        .spawn()
+        .unwrap();
     let pid = sleeper.id();
-    let fake = Fake::new(&format!("gpus = 1\n[[process]]\ngpu = 0\npid = {pid}\nmemory = \"12 GiB\"\n"));
+    let fake = Fake::new(&format!(
+        "gpus = 1\n[[process]]\ngpu = 0\npid = {pid}\nmemory = \"12 GiB\"\n"
+    ));
     let mut terminal = Tty::start(&top(&fake, &[]), 120, 40);
     terminal.wait_for(&pid.to_string());
     terminal.press("\u{1b}[B\r");
@@ -109,20 +128,38 @@ fn what_processes_take_of_the_host_is_shown_of_any_user_and_a_dash_has_its_reaso
     ));
     let row = |pid: u32| {
         let screen = stdout(&top(&fake, &["--once"]).output().unwrap());
-        screen.lines().find(|line| line.contains(&format!(" {pid} "))).unwrap_or_default().to_owned()
+        screen
+            .lines()
+            .find(|line| line.contains(&format!(" {pid} ")))
+            .unwrap_or_default()
+            .to_owned()
     };
     eventually("its CPU time is compared", || {
         let row = row(pid);
         let words: Vec<_> = row.split_whitespace().collect();
         // GPU, PID, USER, MEMORY in GiB, what it takes of GPU, its SM, ..., CPU, HOST MEM, TIME, WHAT.
-        let host = words.iter().rposition(|word| *word == "GiB").filter(|at| *at > 6);
-        host.is_some_and(|at| words[at - 2] == "%" && words[at - 3].parse::<f64>().is_ok_and(|percent| percent > 0.0))
+        let host = words
+            .iter()
+            .rposition(|word| *word == "GiB")
+            .filter(|at| *at > 6);
+        host.is_some_and(|at| {
+            words[at - 2] == "%"
+                && words[at - 3]
+                    .parse::<f64>()
+                    .is_ok_and(|percent| percent > 0.0)
+        })
     });
-    assert!(row(4_194_305).contains("-          -"), "{}", row(4_194_305));
+    assert!(
+        row(4_194_305).contains("-          -"),
+        "{}",
+        row(4_194_305)
+    );
     let mut terminal = Tty::start(&top(&fake, &[]), 120, 30);
     terminal.wait_for("HOST MEM");
     terminal.press("\u{1b}[B\u{1b}[B\r");
-    terminal.wait_for("the process runs in another PID namespace (a container or the host), or has ended");
+    terminal.wait_for(
+        "the process runs in another PID namespace (a container or the host), or has ended",
+    );
     quit(&mut terminal, "qq");
     busy.kill().unwrap();
     busy.wait().unwrap();
@@ -132,18 +169,38 @@ fn what_processes_take_of_the_host_is_shown_of_any_user_and_a_dash_has_its_reaso
 fn a_tree_has_the_shell_above_the_process() {
     // It ends by itself, whatever becomes of this test.
     let mut shell = Command::new("sh");
-    let mut shell = shell.args(["-c", "sleep 60 & echo $!; wait"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut shell = shell
+        .args(["-c", "sleep 60 & echo $!; wait"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut line = String::new();
-    BufReader::new(shell.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    BufReader::new(shell.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
     let pid = line.trim();
-    let fake = Fake::new(&format!("gpus = 1\n[[process]]\ngpu = 0\npid = {pid}\nmemory = \"12 GiB\"\n"));
+    let fake = Fake::new(&format!(
+        "gpus = 1\n[[process]]\ngpu = 0\npid = {pid}\nmemory = \"12 GiB\"\n"
+    ));
     configure(&fake, "tree = true\n");
     let screen = stdout(&top(&fake, &["--once"]).output().unwrap());
-    let rows: Vec<_> = screen.lines().skip_while(|line| !line.starts_with("GPU      PID")).collect();
-    let at = rows.iter().position(|row| row.contains("12.0 GiB")).unwrap();
-    assert!(rows[at].contains(pid) && rows[at].contains("└ sleep 60"), "{screen}");
+    let rows: Vec<_> = screen
+        .lines()
+        .skip_while(|line| !line.starts_with("GPU      PID"))
+        .collect();
+    let at = rows
+        .iter()
+        .position(|row| row.contains("12.0 GiB"))
+        .unwrap();
+    assert!(
+        rows[at].contains(pid) && rows[at].contains("└ sleep 60"),
+        "{screen}"
+    );
     let above = rows[at - 1];
-    assert!(above.contains(&format!(" {} ", shell.id())) && above.trim_end().ends_with("─ sh"), "{screen}");
+    assert!(
+        above.contains(&format!(" {} ", shell.id())) && above.trim_end().ends_with("─ sh"),
+        "{screen}"
+    );
     assert!(rows[0].ends_with("tree  1 process"), "{screen}");
     signal("-KILL", pid.parse().unwrap());
     shell.wait().unwrap();

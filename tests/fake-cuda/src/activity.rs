@@ -23,7 +23,10 @@ thread_local! {
 /// The kernel that is just being started reads and writes so much of the device's memory. One that does not say so
 /// writes its result and no more.
 pub(crate) fn moves(bytes: usize) {
-    tell(Activity { dram_bytes: bytes as u64, ..Activity::NONE });
+    tell(Activity {
+        dram_bytes: bytes as u64,
+        ..Activity::NONE
+    });
 }
 
 /// What computes in a multiprocessor.
@@ -43,10 +46,22 @@ pub(crate) enum Unit {
 pub(crate) fn has_units_do(unit: Unit, operations: u64, in_a_clock: u64) {
     let clocks = operations.div_ceil(in_a_clock);
     tell(match unit {
-        Unit::Half => Activity { half_clocks: clocks, ..Activity::NONE },
-        Unit::Integer => Activity { integer_clocks: clocks, ..Activity::NONE },
-        Unit::Double => Activity { double_clocks: clocks, ..Activity::NONE },
-        Unit::Single => Activity { single_clocks: clocks, ..Activity::NONE },
+        Unit::Half => Activity {
+            half_clocks: clocks,
+            ..Activity::NONE
+        },
+        Unit::Integer => Activity {
+            integer_clocks: clocks,
+            ..Activity::NONE
+        },
+        Unit::Double => Activity {
+            double_clocks: clocks,
+            ..Activity::NONE
+        },
+        Unit::Single => Activity {
+            single_clocks: clocks,
+            ..Activity::NONE
+        },
     });
 }
 
@@ -57,7 +72,11 @@ fn tell(activity: Activity) {
 /// What the kernel that was started has done, by what it told and where nothing else by what it wrote.
 pub(crate) fn told(written_bytes: usize) -> Activity {
     let told = TOLD.replace(Activity::NONE);
-    let dram_bytes = if told.dram_bytes == 0 { written_bytes as u64 } else { told.dram_bytes };
+    let dram_bytes = if told.dram_bytes == 0 {
+        written_bytes as u64
+    } else {
+        told.dram_bytes
+    };
     Activity { dram_bytes, ..told }
 }
 
@@ -74,7 +93,10 @@ impl Grid {
         let room = multiprocessors * (WARPS / warps).min(BLOCKS);
         let sms = f64::from(self.blocks.min(multiprocessors)) / f64::from(multiprocessors);
         let resident = f64::from(self.blocks.min(room)) * f64::from(warps);
-        Load { sms, warps: resident / f64::from(multiprocessors * WARPS) }
+        Load {
+            sms,
+            warps: resident / f64::from(multiprocessors * WARPS),
+        }
     }
 }
 
@@ -93,8 +115,13 @@ impl Activities {
             // On both edges of the clock.
             dram_bytes: f64::from(scenario.memory_bus_bits) / 8.0 * clock_hz * 2.0,
         };
-        let uuids = (0..scenario.devices).map(|device| scenario.uuid_text(device)).collect();
-        Self { writer: ActivityWriter::open(fake_gpu_state::folder(), peaks), uuids }
+        let uuids = (0..scenario.devices)
+            .map(|device| scenario.uuid_text(device))
+            .collect();
+        Self {
+            writer: ActivityWriter::open(fake_gpu_state::folder(), peaks),
+            uuids,
+        }
     }
 }
 
@@ -124,7 +151,9 @@ impl State {
             && let Some(uuid) = self.activities.uuids.get(device as usize)
         {
             let from_ns = now_ns() + after.as_nanos() as u64;
-            self.activities.writer.run(uuid, load, from_ns, time.as_nanos() as u64);
+            self.activities
+                .writer
+                .run(uuid, load, from_ns, time.as_nanos() as u64);
         }
     }
 
@@ -136,18 +165,36 @@ impl State {
     }
 
     /// A copy from one device to another, which both take part in; within one, its memory alone.
-    pub(crate) fn copied_to_peer(&mut self, [from, to]: [u32; 2], bytes: usize, copy: impl FnOnce()) {
+    pub(crate) fn copied_to_peer(
+        &mut self,
+        [from, to]: [u32; 2],
+        bytes: usize,
+        copy: impl FnOnce(),
+    ) {
         let bytes = bytes as u64;
         let (sent, received) = if from == to {
-            (Activity { dram_bytes: 2 * bytes, ..Activity::NONE }, Activity::NONE)
+            (
+                Activity {
+                    dram_bytes: 2 * bytes,
+                    ..Activity::NONE
+                },
+                Activity::NONE,
+            )
         } else {
             (
-                Activity { nvlink_tx_bytes: bytes, ..Activity::NONE },
-                Activity { nvlink_rx_bytes: bytes, ..Activity::NONE },
+                Activity {
+                    nvlink_tx_bytes: bytes,
+                    ..Activity::NONE
+                },
+                Activity {
+                    nvlink_rx_bytes: bytes,
+                    ..Activity::NONE
+                },
             )
         };
         let Activities { writer, uuids } = &mut self.activities;
-        let both = [(from, sent), (to, received)].map(|(device, did)| (&uuids[device as usize], did));
+        let both =
+            [(from, sent), (to, received)].map(|(device, did)| (&uuids[device as usize], did));
         let begun = both.map(|(uuid, _)| writer.begin(uuid, Load::default()));
         copy();
         for ((uuid, did), begun) in both.into_iter().zip(begun) {
@@ -163,7 +210,10 @@ mod tests {
     #[track_caller]
     fn loads(blocks: u32, threads: u32, sms: f64, warps: f64) {
         let load = Grid { blocks, threads }.load(132);
-        assert!((load.sms - sms).abs() < 1e-9 && (load.warps - warps).abs() < 1e-9, "{load:?}");
+        assert!(
+            (load.sms - sms).abs() < 1e-9 && (load.warps - warps).abs() < 1e-9,
+            "{load:?}"
+        );
     }
 
     #[test]
@@ -180,7 +230,20 @@ mod tests {
     fn what_a_kernel_tells_counts_once_and_else_what_it_wrote() {
         moves(100);
         has_units_do(Unit::Half, 4097, 4096);
-        assert_eq!(told(8), Activity { dram_bytes: 100, half_clocks: 2, ..Activity::NONE });
-        assert_eq!(told(8), Activity { dram_bytes: 8, ..Activity::NONE });
+        assert_eq!(
+            told(8),
+            Activity {
+                dram_bytes: 100,
+                half_clocks: 2,
+                ..Activity::NONE
+            }
+        );
+        assert_eq!(
+            told(8),
+            Activity {
+                dram_bytes: 8,
+                ..Activity::NONE
+            }
+        );
     }
 }

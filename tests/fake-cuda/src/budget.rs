@@ -15,14 +15,17 @@ impl Budget {
     pub(crate) fn new(scenario: &Scenario) -> Self {
         Self {
             account: Account::open(fake_gpu_state::folder()),
-            uuids: (0..scenario.devices).map(|device| scenario.uuid_text(device)).collect(),
+            uuids: (0..scenario.devices)
+                .map(|device| scenario.uuid_text(device))
+                .collect(),
             total_bytes: scenario.memory_mib << 20,
         }
     }
 
     /// Whether there was so much, which is taken then.
     pub(crate) fn take(&mut self, device: u32, bytes: u64) -> bool {
-        self.account.take(&self.uuids[device as usize], bytes, self.total_bytes)
+        self.account
+            .take(&self.uuids[device as usize], bytes, self.total_bytes)
     }
 
     pub(crate) fn give_back(&mut self, device: u32, bytes: u64) {
@@ -30,6 +33,7 @@ impl Budget {
     }
 
     pub(crate) fn free_bytes(&self, device: u32) -> u64 {
-        self.account.free_bytes(&self.uuids[device as usize], self.total_bytes)
+        self.account
+            .free_bytes(&self.uuids[device as usize], self.total_bytes)
     }
 }

@@ -30,20 +30,31 @@ impl Code {
             Self::OUT_OF_MEMORY => (c"CUDA_ERROR_OUT_OF_MEMORY", c"out of memory"),
             Self::NOT_INITIALIZED => (c"CUDA_ERROR_NOT_INITIALIZED", c"initialization error"),
             Self::STUB_LIBRARY => (c"CUDA_ERROR_STUB_LIBRARY", c"CUDA driver is a stub library"),
-            Self::DEVICE_UNAVAILABLE => (c"CUDA_ERROR_DEVICE_UNAVAILABLE", c"device is busy or unavailable"),
-            Self::NO_DEVICE => (c"CUDA_ERROR_NO_DEVICE", c"no CUDA-capable device is detected"),
+            Self::DEVICE_UNAVAILABLE => (
+                c"CUDA_ERROR_DEVICE_UNAVAILABLE",
+                c"device is busy or unavailable",
+            ),
+            Self::NO_DEVICE => (
+                c"CUDA_ERROR_NO_DEVICE",
+                c"no CUDA-capable device is detected",
+            ),
             Self::INVALID_DEVICE => (c"CUDA_ERROR_INVALID_DEVICE", c"invalid device ordinal"),
             Self::INVALID_CONTEXT => (c"CUDA_ERROR_INVALID_CONTEXT", c"invalid device context"),
             Self::INVALID_PTX => (c"CUDA_ERROR_INVALID_PTX", c"a PTX JIT compilation failed"),
             Self::INVALID_HANDLE => (c"CUDA_ERROR_INVALID_HANDLE", c"invalid resource handle"),
             Self::NOT_FOUND => (c"CUDA_ERROR_NOT_FOUND", c"named symbol not found"),
-            Self::LAUNCH_OUT_OF_RESOURCES => {
-                (c"CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", c"too many resources requested for launch")
-            }
-            Self::ILLEGAL_ADDRESS => (c"CUDA_ERROR_ILLEGAL_ADDRESS", c"an illegal memory access was encountered"),
-            Self::CAPTURE_UNSUPPORTED => {
-                (c"CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", c"operation not permitted when stream is capturing")
-            }
+            Self::LAUNCH_OUT_OF_RESOURCES => (
+                c"CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
+                c"too many resources requested for launch",
+            ),
+            Self::ILLEGAL_ADDRESS => (
+                c"CUDA_ERROR_ILLEGAL_ADDRESS",
+                c"an illegal memory access was encountered",
+            ),
+            Self::CAPTURE_UNSUPPORTED => (
+                c"CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
+                c"operation not permitted when stream is capturing",
+            ),
             Self(_) => return None,
         })
     }

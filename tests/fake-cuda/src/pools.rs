@@ -31,7 +31,15 @@ pub(crate) struct Pool {
 impl Pools {
     pub(crate) fn make(&mut self, device: u32) -> usize {
         self.made += 1;
-        self.all.insert(self.made, Pool { device, threshold: 0, reserved: 0, used: 0 });
+        self.all.insert(
+            self.made,
+            Pool {
+                device,
+                threshold: 0,
+                reserved: 0,
+                used: 0,
+            },
+        );
         self.made
     }
 
@@ -44,13 +52,22 @@ impl State {
     /// Memory of a pool, which grows where it has not so much.
     pub(crate) fn take_from_pool(&mut self, handle: usize, bytes: usize) -> Outcome<usize> {
         self.check()?;
-        let &mut Pool { device, reserved, used, .. } = self.pools.get(handle)?;
+        let &mut Pool {
+            device,
+            reserved,
+            used,
+            ..
+        } = self.pools.get(handle)?;
         if bytes == 0 {
             return Err(Code::INVALID_VALUE);
         }
-        let lacking = bytes.saturating_sub(reserved - used).next_multiple_of(PIECE);
+        let lacking = bytes
+            .saturating_sub(reserved - used)
+            .next_multiple_of(PIECE);
         self.charge(Some(device), lacking)?;
-        let place = self.place(Some(device), bytes).inspect_err(|_| self.discharge(Some(device), lacking))?;
+        let place = self
+            .place(Some(device), bytes)
+            .inspect_err(|_| self.discharge(Some(device), lacking))?;
         let pool = self.pools.get(handle)?;
         pool.reserved += lacking;
         pool.used += bytes;
@@ -65,8 +82,12 @@ impl State {
     /// What was handed out is the pool's again, which keeps it.
     pub(crate) fn give_to_pool(&mut self, place: usize) {
         if let Some((handle, bytes)) = self.pools.blocks.remove(&place) {
-            self.displace(place).expect("what was handed out has its place");
-            self.pools.get(handle).expect("a pool outlives what it handed out").used -= bytes;
+            self.displace(place)
+                .expect("what was handed out has its place");
+            self.pools
+                .get(handle)
+                .expect("a pool outlives what it handed out")
+                .used -= bytes;
         }
     }
 
@@ -75,14 +96,18 @@ impl State {
         let handles: Vec<_> = self.pools.all.keys().copied().collect();
         for handle in handles {
             let threshold = self.pools.all[&handle].threshold;
-            self.trim_pool(handle, threshold).expect("it is one of them");
+            self.trim_pool(handle, threshold)
+                .expect("it is one of them");
         }
     }
 
     /// Gives the device back what a pool has beyond so much, and beyond what it has handed out.
     pub(crate) fn trim_pool(&mut self, handle: usize, keep_bytes: u64) -> Outcome {
         let pool = self.pools.get(handle)?;
-        let needed = pool.used.max(usize::try_from(keep_bytes).unwrap_or(usize::MAX)).checked_next_multiple_of(PIECE);
+        let needed = pool
+            .used
+            .max(usize::try_from(keep_bytes).unwrap_or(usize::MAX))
+            .checked_next_multiple_of(PIECE);
         let surplus = pool.reserved.saturating_sub(needed.unwrap_or(usize::MAX));
         pool.reserved -= surplus;
         let device = pool.device;

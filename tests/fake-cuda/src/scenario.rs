@@ -73,18 +73,27 @@ impl Scenario {
     /// # Panics
     /// Where it cannot be read: a test over another scenario than it asked for tests nothing.
     pub(crate) fn named() -> Self {
-        let Some(path) = env::var_os(VARIABLE) else { return Self::default() };
-        let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let Some(path) = env::var_os(VARIABLE) else {
+            return Self::default();
+        };
+        let text =
+            fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
     pub(crate) fn uuid(&self, device: u32) -> [u8; 16] {
         let mut bytes = [0; 16];
         bytes[15] = device as u8;
-        let digits = self.uuids.get(device as usize).map(|uuid| uuid.replace("GPU-", "").replace('-', ""));
+        let digits = self
+            .uuids
+            .get(device as usize)
+            .map(|uuid| uuid.replace("GPU-", "").replace('-', ""));
         let digits = digits.unwrap_or_default();
         for (byte, pair) in bytes.iter_mut().zip(digits.as_bytes().chunks(2)) {
-            *byte = str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok()).unwrap_or(0);
+            *byte = str::from_utf8(pair)
+                .ok()
+                .and_then(|pair| u8::from_str_radix(pair, 16).ok())
+                .unwrap_or(0);
         }
         bytes
     }
@@ -92,7 +101,13 @@ impl Scenario {
     /// The same as NVML writes it.
     pub(crate) fn uuid_text(&self, device: u32) -> String {
         let digits = format!("{:032x}", u128::from_be_bytes(self.uuid(device)));
-        let groups = [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]];
+        let groups = [
+            &digits[..8],
+            &digits[8..12],
+            &digits[12..16],
+            &digits[16..20],
+            &digits[20..],
+        ];
         format!("GPU-{}", groups.join("-"))
     }
 }

@@ -67,7 +67,9 @@ static STATE: LazyLock<Mutex<State>> = LazyLock::new(|| Mutex::new(State::new(Sc
 
 /// The state, for one call at a time.
 pub(crate) fn state() -> MutexGuard<'static, State> {
-    STATE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    STATE
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// The device whose context is current on this thread.
@@ -109,7 +111,10 @@ impl State {
 
     pub(crate) fn device(&self, device: i32) -> Outcome<u32> {
         self.check()?;
-        u32::try_from(device).ok().filter(|device| *device < self.scenario.devices).ok_or(Code::INVALID_DEVICE)
+        u32::try_from(device)
+            .ok()
+            .filter(|device| *device < self.scenario.devices)
+            .ok_or(Code::INVALID_DEVICE)
     }
 
     pub(crate) fn total_bytes(&self) -> usize {
@@ -122,7 +127,9 @@ impl State {
 
     /// Takes so much of a device's budget, or of the host's, which has no end.
     pub(crate) fn charge(&mut self, device: Option<u32>, bytes: usize) -> Outcome {
-        if device.is_some_and(|device| self.has_no_memory(device) || !self.budget.take(device, bytes as u64)) {
+        if device.is_some_and(|device| {
+            self.has_no_memory(device) || !self.budget.take(device, bytes as u64)
+        }) {
             return Err(Code::OUT_OF_MEMORY);
         }
         self.counters.held_bytes += bytes as u64;
@@ -145,7 +152,8 @@ impl State {
             return Err(Code::INVALID_VALUE);
         }
         self.charge(device, bytes)?;
-        self.place(device, bytes).inspect_err(|_| self.discharge(device, bytes))
+        self.place(device, bytes)
+            .inspect_err(|_| self.discharge(device, bytes))
     }
 
     pub(crate) fn free(&mut self, place: usize) -> Outcome {
@@ -180,9 +188,16 @@ impl State {
         self.check()?;
         let found = self.memory.range(..=address as usize).next_back();
         let is_inside = found.is_some_and(|(begin, (of, size))| {
-            of.is_some() && (address as usize).checked_add(bytes).is_some_and(|end| end <= begin + size)
+            of.is_some()
+                && (address as usize)
+                    .checked_add(bytes)
+                    .is_some_and(|end| end <= begin + size)
         });
-        if is_inside || self.virtual_memory.holds(address as usize, bytes) { Ok(()) } else { Err(Code::INVALID_VALUE) }
+        if is_inside || self.virtual_memory.holds(address as usize, bytes) {
+            Ok(())
+        } else {
+            Err(Code::INVALID_VALUE)
+        }
     }
 
     /// Counts a kernel, and says what is to become of it.
@@ -191,12 +206,15 @@ impl State {
         let mut fate = Fate::default();
         for (fault, count) in self.scenario.fault.iter().zip(&mut self.counts) {
             let is_meant = fault.kernel.as_deref().is_none_or(|name| name == kernel)
-                && fault.device.is_none_or(|device| Some(device) == CURRENT.get());
+                && fault
+                    .device
+                    .is_none_or(|device| Some(device) == CURRENT.get());
             if !is_meant {
                 continue;
             }
             *count += 1;
-            let is_next = *count == fault.after_kernels + 1 || fault.lasting && *count > fault.after_kernels;
+            let is_next =
+                *count == fault.after_kernels + 1 || fault.lasting && *count > fault.after_kernels;
             fate.is_flipped |= is_next && fault.kind == FaultKind::Flip;
             fate.is_skipped |= is_next && fault.kind == FaultKind::Skip;
             fate.is_stuck |= is_next && fault.kind == FaultKind::Hang;
@@ -214,15 +232,25 @@ impl State {
     }
 
     fn has_no_memory(&self, device: u32) -> bool {
-        let is_of = |fault: &Fault| fault.kind == FaultKind::OutOfMemory && fault.device.is_none_or(|of| of == device);
-        self.scenario.fault.iter().zip(&self.counts).any(|(fault, count)| is_of(fault) && *count >= fault.after_kernels)
+        let is_of = |fault: &Fault| {
+            fault.kind == FaultKind::OutOfMemory && fault.device.is_none_or(|of| of == device)
+        };
+        self.scenario
+            .fault
+            .iter()
+            .zip(&self.counts)
+            .any(|(fault, count)| is_of(fault) && *count >= fault.after_kernels)
     }
 
     /// Whole or not at all: a test may be reading it.
     fn write_counters(&self) {
-        let Some(path) = &self.scenario.counters else { return };
+        let Some(path) = &self.scenario.counters else {
+            return;
+        };
         let text = serde_json::to_string(&self.counters).expect("numbers can be written");
         let part = path.with_extension("part");
-        fs::write(&part, text).and_then(|()| fs::rename(&part, path)).expect("the activity can be written");
+        fs::write(&part, text)
+            .and_then(|()| fs::rename(&part, path))
+            .expect("the activity can be written");
     }
 }

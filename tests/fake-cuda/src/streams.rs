@@ -47,7 +47,9 @@ impl Streams {
     }
 
     pub(crate) fn busy_until(&self, stream: usize) -> Option<Instant> {
-        self.waiting.get(&stream).and_then(|waiting| waiting.busy_until)
+        self.waiting
+            .get(&stream)
+            .and_then(|waiting| waiting.busy_until)
     }
 
     /// Has memory freed when the stream has come so far.

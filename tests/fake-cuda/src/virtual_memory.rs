@@ -47,7 +47,11 @@ impl VirtualMemory {
     pub(crate) fn holds(&self, address: usize, bytes: usize) -> bool {
         let mut at = address;
         while at < address + bytes {
-            let found = self.mapped.range(..=at).next_back().filter(|(_, mapped)| mapped.is_accessible);
+            let found = self
+                .mapped
+                .range(..=at)
+                .next_back()
+                .filter(|(_, mapped)| mapped.is_accessible);
             match found.map(|(begin, mapped)| begin + mapped.bytes) {
                 Some(end) if end > at => at = end,
                 _ => return false,
@@ -59,7 +63,14 @@ impl VirtualMemory {
     pub(crate) fn reserve(&mut self, bytes: usize) -> Outcome<usize> {
         check_size(bytes)?;
         // SAFETY: the kernel chooses where, and nothing can be done there yet.
-        let place = unsafe { mmap_anonymous(ptr::null_mut(), bytes, ProtFlags::empty(), MapFlags::PRIVATE) };
+        let place = unsafe {
+            mmap_anonymous(
+                ptr::null_mut(),
+                bytes,
+                ProtFlags::empty(),
+                MapFlags::PRIVATE,
+            )
+        };
         let place = place.map_err(|_| Code::OUT_OF_MEMORY)?.expose_provenance();
         self.reserved.insert(place, bytes);
         Ok(place)
@@ -80,26 +91,59 @@ impl VirtualMemory {
     pub(crate) fn map(&mut self, address: usize, bytes: usize, handle: u64) -> Outcome {
         let is_inside = self.reserved.range(..=address).next_back();
         let is_inside = is_inside.is_some_and(|(begin, size)| address + bytes <= begin + size);
-        let is_taken =
-            self.mapped.range(..address + bytes).next_back().is_some_and(|(at, own)| at + own.bytes > address);
-        let physical = self.physical.get_mut(&handle).filter(|physical| physical.bytes == bytes && physical.is_held);
-        let physical = physical.filter(|_| is_inside && !is_taken).ok_or(Code::INVALID_VALUE)?;
+        let is_taken = self
+            .mapped
+            .range(..address + bytes)
+            .next_back()
+            .is_some_and(|(at, own)| at + own.bytes > address);
+        let physical = self
+            .physical
+            .get_mut(&handle)
+            .filter(|physical| physical.bytes == bytes && physical.is_held);
+        let physical = physical
+            .filter(|_| is_inside && !is_taken)
+            .ok_or(Code::INVALID_VALUE)?;
         let flags = MapFlags::SHARED | MapFlags::FIXED;
         // SAFETY: these addresses are reserved and have nothing behind them.
-        unsafe { mmap(pointer(address), bytes, ProtFlags::empty(), flags, &physical.memory, 0) }
-            .map_err(|_| Code::OUT_OF_MEMORY)?;
+        unsafe {
+            mmap(
+                pointer(address),
+                bytes,
+                ProtFlags::empty(),
+                flags,
+                &physical.memory,
+                0,
+            )
+        }
+        .map_err(|_| Code::OUT_OF_MEMORY)?;
         physical.mappings += 1;
-        self.mapped.insert(address, Mapped { physical: handle, bytes, is_accessible: false });
+        self.mapped.insert(
+            address,
+            Mapped {
+                physical: handle,
+                bytes,
+                is_accessible: false,
+            },
+        );
         Ok(())
     }
 
     /// Lets all of these bytes be read and written.
     pub(crate) fn allow(&mut self, address: usize, bytes: usize) -> Outcome {
-        let mapped = self.mapped.get_mut(&address).filter(|mapped| mapped.bytes == bytes);
+        let mapped = self
+            .mapped
+            .get_mut(&address)
+            .filter(|mapped| mapped.bytes == bytes);
         let mapped = mapped.ok_or(Code::INVALID_VALUE)?;
         // SAFETY: there is memory of this size behind it.
-        unsafe { mprotect(pointer(address), bytes, MprotectFlags::READ | MprotectFlags::WRITE) }
-            .map_err(|_| Code::INVALID_VALUE)?;
+        unsafe {
+            mprotect(
+                pointer(address),
+                bytes,
+                MprotectFlags::READ | MprotectFlags::WRITE,
+            )
+        }
+        .map_err(|_| Code::INVALID_VALUE)?;
         mapped.is_accessible = true;
         Ok(())
     }
@@ -116,13 +160,26 @@ impl State {
             .inspect_err(|_| self.discharge(Some(device), bytes))?;
         let own = &mut self.virtual_memory;
         own.made += 1;
-        own.physical.insert(own.made, Physical { device, bytes, memory, is_held: true, mappings: 0 });
+        own.physical.insert(
+            own.made,
+            Physical {
+                device,
+                bytes,
+                memory,
+                is_held: true,
+                mappings: 0,
+            },
+        );
         Ok(own.made)
     }
 
     /// Its maker lets go of it.
     pub(crate) fn release_physical(&mut self, handle: u64) -> Outcome {
-        let physical = self.virtual_memory.physical.get_mut(&handle).filter(|physical| physical.is_held);
+        let physical = self
+            .virtual_memory
+            .physical
+            .get_mut(&handle)
+            .filter(|physical| physical.is_held);
         physical.ok_or(Code::INVALID_VALUE)?.is_held = false;
         self.end_physical(handle);
         Ok(())
@@ -131,14 +188,20 @@ impl State {
     /// Takes the memory behind an address away.
     pub(crate) fn unmap(&mut self, address: usize, bytes: usize) -> Outcome {
         let own = &mut self.virtual_memory;
-        if own.mapped.get(&address).is_none_or(|mapped| mapped.bytes != bytes) {
+        if own
+            .mapped
+            .get(&address)
+            .is_none_or(|mapped| mapped.bytes != bytes)
+        {
             return Err(Code::INVALID_VALUE);
         }
         let flags = MapFlags::PRIVATE | MapFlags::FIXED;
         // SAFETY: these addresses are reserved, and what is behind them is known here alone.
         unsafe { mmap_anonymous(pointer(address), bytes, ProtFlags::empty(), flags) }
             .map_err(|_| Code::OUT_OF_MEMORY)?;
-        let Some(Mapped { physical, .. }) = own.mapped.remove(&address) else { return Ok(()) };
+        let Some(Mapped { physical, .. }) = own.mapped.remove(&address) else {
+            return Ok(());
+        };
         if let Some(physical) = own.physical.get_mut(&physical) {
             physical.mappings -= 1;
         }
@@ -149,7 +212,11 @@ impl State {
     /// Memory that nobody holds and that is nowhere mapped is free.
     fn end_physical(&mut self, handle: u64) {
         let is_over = |physical: &Physical| !physical.is_held && physical.mappings == 0;
-        if self.virtual_memory.physical.get(&handle).is_some_and(is_over)
+        if self
+            .virtual_memory
+            .physical
+            .get(&handle)
+            .is_some_and(is_over)
             && let Some(physical) = self.virtual_memory.physical.remove(&handle)
         {
             self.discharge(Some(physical.device), physical.bytes);
@@ -158,7 +225,11 @@ impl State {
 }
 
 fn check_size(bytes: usize) -> Outcome {
-    if bytes > 0 && bytes.is_multiple_of(GRANULARITY) { Ok(()) } else { Err(Code::INVALID_VALUE) }
+    if bytes > 0 && bytes.is_multiple_of(GRANULARITY) {
+        Ok(())
+    } else {
+        Err(Code::INVALID_VALUE)
+    }
 }
 
 fn pointer(address: usize) -> *mut c_void {

@@ -30,8 +30,13 @@ impl Account {
         static OPENED: AtomicU32 = AtomicU32::new(0);
         let own = Entry::of_this_process();
         let shared = folder.map(|folder| {
-            fs::create_dir_all(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-            let name = format!("{}-{}.{SUFFIX}", process::id(), OPENED.fetch_add(1, Relaxed));
+            fs::create_dir_all(&folder)
+                .unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+            let name = format!(
+                "{}-{}.{SUFFIX}",
+                process::id(),
+                OPENED.fetch_add(1, Relaxed)
+            );
             let file = folder.join(name);
             (folder, file)
         });
@@ -56,7 +61,9 @@ impl Account {
     pub fn give_back(&mut self, device: &str, bytes: u64) {
         let _lock = self.lock();
         let held = self.own.held.entry(device.to_owned()).or_default();
-        *held = held.checked_sub(bytes).expect("nobody gives back more than was taken");
+        *held = held
+            .checked_sub(bytes)
+            .expect("nobody gives back more than was taken");
         self.write();
     }
 
@@ -68,7 +75,10 @@ impl Account {
 
     fn unheld(&self, device: &str, total_bytes: u64) -> u64 {
         let held = match &self.shared {
-            Some((folder, _)) => holders(folder, device).iter().map(|holder| holder.bytes).sum(),
+            Some((folder, _)) => holders(folder, device)
+                .iter()
+                .map(|holder| holder.bytes)
+                .sum(),
             None => self.own.held.get(device).copied().unwrap_or(0),
         };
         total_bytes.saturating_sub(held)
@@ -109,7 +119,10 @@ mod tests {
         assert!(one.take("GPU-a", 60, 100) && other.take("GPU-a", 40, 100));
         assert!(!one.take("GPU-a", 1, 100) && other.take("GPU-b", 100, 100));
         one.give_back("GPU-a", 10);
-        assert_eq!((one.free_bytes("GPU-a", 100), other.free_bytes("GPU-a", 100)), (10, 10));
+        assert_eq!(
+            (one.free_bytes("GPU-a", 100), other.free_bytes("GPU-a", 100)),
+            (10, 10)
+        );
         drop(one);
         assert_eq!(other.free_bytes("GPU-a", 100), 60);
     }
@@ -118,6 +131,9 @@ mod tests {
     fn who_shares_with_nobody_is_alone() {
         let (mut one, other) = (Account::open(None), Account::open(None));
         assert!(one.take("GPU-a", 60, 100));
-        assert_eq!((one.free_bytes("GPU-a", 100), other.free_bytes("GPU-a", 100)), (40, 100));
+        assert_eq!(
+            (one.free_bytes("GPU-a", 100), other.free_bytes("GPU-a", 100)),
+            (40, 100)
+        );
     }
 }

@@ -126,7 +126,10 @@ mod tests {
     fn each_counter_has_its_word() {
         let words = array::from_fn(|at| at as u64 + 1);
         let activity = Activity::from_words(words);
-        assert_eq!((activity.words(), activity.busy_ns, activity.nvlink_rx_bytes), (words, 1, 12));
+        assert_eq!(
+            (activity.words(), activity.busy_ns, activity.nvlink_rx_bytes),
+            (words, 1, 12)
+        );
         assert_eq!(Activity::NONE.since(activity), Activity::NONE);
         assert_eq!(activity.and(activity).since(activity), activity);
     }

@@ -32,7 +32,10 @@ pub(crate) struct Span {
 
 impl ActivityFile {
     pub(crate) fn new(peaks: Peaks) -> Self {
-        Self { peaks, ..Self::default() }
+        Self {
+            peaks,
+            ..Self::default()
+        }
     }
 
     /// Adds what begins at this moment or later, of which the times until then have been counted.
@@ -42,7 +45,8 @@ impl ActivityFile {
 
     /// Ends what began at that moment with that load.
     pub(crate) fn end(&mut self, from_ns: u64, load: Load, now_ns: u64) {
-        let is_it = |own: &&mut Span| (own.from_ns, own.until_ns, own.load) == (from_ns, u64::MAX, load);
+        let is_it =
+            |own: &&mut Span| (own.from_ns, own.until_ns, own.load) == (from_ns, u64::MAX, load);
         if let Some(own) = self.spans.iter_mut().find(is_it) {
             own.until_ns = now_ns;
         }
@@ -52,7 +56,12 @@ impl ActivityFile {
     pub(crate) fn advance(&mut self, now_ns: u64) {
         self.spans.sort_by_key(|span| span.from_ns);
         let (mut busy_until_ns, mut sm_ns, mut warp_ns) = (self.until_ns, 0.0, 0.0);
-        for Span { from_ns, until_ns, load } in &self.spans {
+        for Span {
+            from_ns,
+            until_ns,
+            load,
+        } in &self.spans
+        {
             let (from_ns, until_ns) = ((*from_ns).max(self.until_ns), (*until_ns).min(now_ns));
             let ns = until_ns.saturating_sub(from_ns) as f64;
             sm_ns += ns * load.sms;
@@ -70,32 +79,64 @@ impl ActivityFile {
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut words = vec![self.spans.len() as u64];
         words.extend(self.done.words());
-        let Peaks { multiprocessors, sm_mhz, dram_bytes } = self.peaks;
+        let Peaks {
+            multiprocessors,
+            sm_mhz,
+            dram_bytes,
+        } = self.peaks;
         words.push(self.until_ns);
         words.extend([multiprocessors, sm_mhz, dram_bytes].map(f64::to_bits));
-        for Span { from_ns, until_ns, load } in &self.spans {
-            words.extend([*from_ns, *until_ns, load.sms.to_bits(), load.warps.to_bits()]);
+        for Span {
+            from_ns,
+            until_ns,
+            load,
+        } in &self.spans
+        {
+            words.extend([
+                *from_ns,
+                *until_ns,
+                load.sms.to_bits(),
+                load.warps.to_bits(),
+            ]);
         }
         words.into_iter().flat_map(u64::to_le_bytes).collect()
     }
 
     /// `None` where nothing was written yet. What stands behind it is of one that was longer.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let words: Vec<_> = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
+        let words: Vec<_> = bytes
+            .as_chunks::<8>()
+            .0
+            .iter()
+            .map(|word| u64::from_le_bytes(*word))
+            .collect();
         let count = usize::try_from(*words.first()?).ok()?;
         let end = count.checked_mul(SPAN)?.checked_add(HEAD)?;
         let own = words.get(..end)?;
         let [_, done @ .., until_ns, multiprocessors, clock, dram] = own.first_chunk::<HEAD>()?;
         let done = Activity::from_words(array::from_fn(|at| done[at]));
-        let [multiprocessors, sm_mhz, dram_bytes] = [multiprocessors, clock, dram].map(|word| f64::from_bits(*word));
-        let peaks = Peaks { multiprocessors, sm_mhz, dram_bytes };
+        let [multiprocessors, sm_mhz, dram_bytes] =
+            [multiprocessors, clock, dram].map(|word| f64::from_bits(*word));
+        let peaks = Peaks {
+            multiprocessors,
+            sm_mhz,
+            dram_bytes,
+        };
         let span = |[from_ns, until_ns, sms, warps]: &[u64; SPAN]| Span {
             from_ns: *from_ns,
             until_ns: *until_ns,
-            load: Load { sms: f64::from_bits(*sms), warps: f64::from_bits(*warps) },
+            load: Load {
+                sms: f64::from_bits(*sms),
+                warps: f64::from_bits(*warps),
+            },
         };
         let spans = own[HEAD..].as_chunks().0.iter().map(span).collect();
-        Some(Self { done, until_ns: *until_ns, peaks, spans })
+        Some(Self {
+            done,
+            until_ns: *until_ns,
+            peaks,
+            spans,
+        })
     }
 }
 
@@ -103,10 +144,17 @@ impl ActivityFile {
 mod tests {
     use super::*;
 
-    const HALF: Load = Load { sms: 0.5, warps: 0.25 };
+    const HALF: Load = Load {
+        sms: 0.5,
+        warps: 0.25,
+    };
 
     fn span(from_ns: u64, until_ns: u64) -> Span {
-        Span { from_ns, until_ns, load: HALF }
+        Span {
+            from_ns,
+            until_ns,
+            load: HALF,
+        }
     }
 
     fn times(page: &ActivityFile, now_ns: u64) -> [u64; 3] {
@@ -131,13 +179,25 @@ mod tests {
         assert_eq!(times(&page, 3000), [1000, 700, 350]);
         // And one that is yet to begin, as in a stream that waits.
         page.add(span(4000, 4100));
-        assert_eq!((times(&page, 3500), times(&page, 9000)), ([1000, 700, 350], [1100, 750, 375]));
+        assert_eq!(
+            (times(&page, 3500), times(&page, 9000)),
+            ([1000, 700, 350], [1100, 750, 375])
+        );
     }
 
     #[test]
     fn a_page_is_read_as_it_was_written() {
-        let mut page = ActivityFile::new(Peaks { multiprocessors: 132.0, sm_mhz: 1980.0, dram_bytes: 2e9 });
-        page.done = Activity { busy_ns: 1, nvlink_rx_bytes: 9, pcie_rx_bytes: 6, ..Activity::default() };
+        let mut page = ActivityFile::new(Peaks {
+            multiprocessors: 132.0,
+            sm_mhz: 1980.0,
+            dram_bytes: 2e9,
+        });
+        page.done = Activity {
+            busy_ns: 1,
+            nvlink_rx_bytes: 9,
+            pcie_rx_bytes: 6,
+            ..Activity::default()
+        };
         let short = page.bytes();
         page.add(span(5, u64::MAX));
         let long = page.bytes();
@@ -145,6 +205,12 @@ mod tests {
         // What is left of a longer one is nothing.
         let rest = [&short[..], &long[short.len()..]].concat();
         assert!(ActivityFile::from_bytes(&rest).is_some_and(|page| page.spans.is_empty()));
-        assert_eq!((ActivityFile::from_bytes(&[]), ActivityFile::from_bytes(&long[..80])), (None, None));
+        assert_eq!(
+            (
+                ActivityFile::from_bytes(&[]),
+                ActivityFile::from_bytes(&long[..80])
+            ),
+            (None, None)
+        );
     }
 }

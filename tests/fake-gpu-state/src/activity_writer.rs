@@ -43,11 +43,19 @@ impl ActivityWriter {
         /// A process may have several, as a test has that is its own neighbor.
         static OPENED: AtomicU32 = AtomicU32::new(0);
         let shared = folder.map(|folder| {
-            fs::create_dir_all(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+            fs::create_dir_all(&folder)
+                .unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
             let (pid, number) = (process::id(), OPENED.fetch_add(1, Relaxed));
-            (folder, format!("{pid}-{}-{number}", started(pid).unwrap_or(0)))
+            (
+                folder,
+                format!("{pid}-{}-{number}", started(pid).unwrap_or(0)),
+            )
         });
-        Self { shared, peaks, files: BTreeMap::new() }
+        Self {
+            shared,
+            peaks,
+            files: BTreeMap::new(),
+        }
     }
 
     /// Something begins on a device, and is under way until it is ended.
@@ -55,7 +63,11 @@ impl ActivityWriter {
         let mut begun = Begun { from_ns: 0, load };
         self.write(device, |page, now_ns| {
             begun.from_ns = now_ns;
-            page.add(Span { from_ns: now_ns, until_ns: u64::MAX, load });
+            page.add(Span {
+                from_ns: now_ns,
+                until_ns: u64::MAX,
+                load,
+            });
         });
         begun
     }
@@ -71,25 +83,40 @@ impl ActivityWriter {
     /// Something runs on a device from a moment to come on, for so long.
     pub fn run(&mut self, device: &str, load: Load, from_ns: u64, ns: u64) {
         let until_ns = from_ns.saturating_add(ns);
-        self.write(device, |page, now_ns| page.add(Span { from_ns: from_ns.max(now_ns), until_ns, load }));
+        self.write(device, |page, now_ns| {
+            page.add(Span {
+                from_ns: from_ns.max(now_ns),
+                until_ns,
+                load,
+            })
+        });
     }
 
     /// A file is written in one write to a place that stays where it is, so that it costs microseconds, and thousands of short
     /// kernels can each have theirs. Nobody reads between the look at the clock and the write: a kernel would go on there
     /// that has ended.
     fn write(&mut self, device: &str, change: impl FnOnce(&mut ActivityFile, u64)) {
-        let Some((folder, name)) = &self.shared else { return };
+        let Some((folder, name)) = &self.shared else {
+            return;
+        };
         if !self.files.contains_key(device) {
             let file = File::create(folder.join(format!("{name}.{device}.{SUFFIX}")));
-            self.files
-                .insert(device.to_owned(), (ActivityFile::new(self.peaks), file.expect("the activity can be written")));
+            self.files.insert(
+                device.to_owned(),
+                (
+                    ActivityFile::new(self.peaks),
+                    file.expect("the activity can be written"),
+                ),
+            );
         }
         if let Some((page, file)) = self.files.get_mut(device) {
             file.lock().expect("the activity file can be locked");
             let now_ns = now_ns();
             page.advance(now_ns);
             change(page, now_ns);
-            let written = file.write_all_at(&page.bytes(), 0).and_then(|()| file.unlock());
+            let written = file
+                .write_all_at(&page.bytes(), 0)
+                .and_then(|()| file.unlock());
             written.expect("the activity can be written");
         }
     }

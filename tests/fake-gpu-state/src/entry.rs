@@ -33,23 +33,36 @@ pub struct Holder {
 
 /// Who holds memory of a device; processes that are gone hold nothing.
 pub fn holders(folder: &Path, device: &str) -> Vec<Holder> {
-    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(|file| Entry::read(&file.ok()?.path()));
+    let entries = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .filter_map(|file| Entry::read(&file.ok()?.path()));
     let mut by_pid = BTreeMap::<u32, u64>::new();
     for entry in entries.filter(Entry::is_alive) {
         *by_pid.entry(entry.pid).or_default() += entry.held.get(device).copied().unwrap_or(0);
     }
-    by_pid.into_iter().filter(|(_, bytes)| *bytes > 0).map(|(pid, bytes)| Holder { pid, bytes }).collect()
+    by_pid
+        .into_iter()
+        .filter(|(_, bytes)| *bytes > 0)
+        .map(|(pid, bytes)| Holder { pid, bytes })
+        .collect()
 }
 
 impl Entry {
     pub(crate) fn of_this_process() -> Self {
         let pid = process::id();
-        Self { pid, started: started(pid).unwrap_or(0), held: BTreeMap::new() }
+        Self {
+            pid,
+            started: started(pid).unwrap_or(0),
+            held: BTreeMap::new(),
+        }
     }
 
     /// `None` for any other file, and for one that has just gone.
     fn read(path: &Path) -> Option<Self> {
-        let is_entry = path.extension().is_some_and(|extension| extension == SUFFIX);
+        let is_entry = path
+            .extension()
+            .is_some_and(|extension| extension == SUFFIX);
         serde_json::from_str(&fs::read_to_string(path).ok().filter(|_| is_entry)?).ok()
     }
 
@@ -57,7 +70,9 @@ impl Entry {
     pub(crate) fn write(&self, file: &Path) {
         let text = serde_json::to_string(self).expect("numbers can be written");
         let part: PathBuf = file.with_extension("part");
-        fs::write(&part, text).and_then(|()| fs::rename(&part, file)).expect("the activity can be written");
+        fs::write(&part, text)
+            .and_then(|()| fs::rename(&part, file))
+            .expect("the activity can be written");
     }
 
     fn is_alive(&self) -> bool {
@@ -71,7 +86,11 @@ pub(crate) fn started(pid: u32) -> Option<u64> {
     // The name of the program, which may hold anything, ends with the last bracket.
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
     let state = fields.next()?;
-    fields.nth(18)?.parse().ok().filter(|_| !matches!(state, "Z" | "X"))
+    fields
+        .nth(18)?
+        .parse()
+        .ok()
+        .filter(|_| !matches!(state, "Z" | "X"))
 }
 
 #[cfg(test)]
@@ -85,9 +104,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         let held = BTreeMap::from([("GPU-a".to_owned(), 7)]);
-        let entry = Entry { pid: child.id(), started: started(child.id()).unwrap(), held };
+        let entry = Entry {
+            pid: child.id(),
+            started: started(child.id()).unwrap(),
+            held,
+        };
         entry.write(&folder.path().join(format!("x.{SUFFIX}")));
-        let found = [Holder { pid: child.id(), bytes: 7 }];
+        let found = [Holder {
+            pid: child.id(),
+            bytes: 7,
+        }];
         assert_eq!(holders(folder.path(), "GPU-a"), found);
         assert_eq!(holders(folder.path(), "GPU-b"), []);
         child.kill().unwrap();
@@ -96,7 +122,11 @@ mod tests {
         assert_eq!(holders(folder.path(), "GPU-a"), []);
         child.wait().unwrap();
         // Another process has its number by now.
-        Entry { started: 1, ..Entry::of_this_process() }.write(&folder.path().join(format!("y.{SUFFIX}")));
+        Entry {
+            started: 1,
+            ..Entry::of_this_process()
+        }
+        .write(&folder.path().join(format!("y.{SUFFIX}")));
         assert_eq!(holders(folder.path(), "GPU-a"), []);
     }
 }

@@ -32,7 +32,9 @@ pub const VARIABLE: &str = "GPUMON_FAKE_GPU_STATE";
 
 /// The folder that the environment names.
 pub fn folder() -> Option<PathBuf> {
-    env::var_os(VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from)
+    env::var_os(VARIABLE)
+        .filter(|path| !path.is_empty())
+        .map(PathBuf::from)
 }
 
 /// A clock that all processes of this machine share and nobody sets, in ns.

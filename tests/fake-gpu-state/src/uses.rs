@@ -30,7 +30,9 @@ pub struct Uses {
 impl Uses {
     /// What all of them did.
     pub fn total(&self) -> Activity {
-        self.by_pid.values().fold(Activity::default(), |sum, own| sum.and(*own))
+        self.by_pid
+            .values()
+            .fold(Activity::default(), |sum, own| sum.and(*own))
     }
 }
 
@@ -42,7 +44,9 @@ pub fn uses(folder: &Path, device: &str) -> Option<Uses> {
     for (pid, since, path) in files.filter_map(|file| of_device(&file.ok()?.path(), &end)) {
         // What was under way in a process that was killed has ended with it.
         let is_alive = started(pid) == Some(since);
-        let Some(page) = read(&path, is_alive) else { continue };
+        let Some(page) = read(&path, is_alive) else {
+            continue;
+        };
         let uses = found.get_or_insert_default();
         uses.peaks = page.peaks;
         let own = uses.by_pid.entry(pid).or_default();
@@ -53,9 +57,16 @@ pub fn uses(folder: &Path, device: &str) -> Option<Uses> {
 
 /// The process that a page is of, when that started, and where it is.
 fn of_device(path: &Path, end: &str) -> Option<(u32, u64, PathBuf)> {
-    let name = path.file_name().and_then(OsStr::to_str)?.strip_suffix(end)?;
+    let name = path
+        .file_name()
+        .and_then(OsStr::to_str)?
+        .strip_suffix(end)?;
     let mut parts = name.split('-');
-    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?, path.to_owned()))
+    Some((
+        parts.next()?.parse().ok()?,
+        parts.next()?.parse().ok()?,
+        path.to_owned(),
+    ))
 }
 
 /// With the times until now, as far as things are still under way; `None` for one in which nothing stands yet.
@@ -81,8 +92,15 @@ mod tests {
     use super::*;
     use crate::{ActivityWriter, Load};
 
-    const WHOLE: Load = Load { sms: 1.0, warps: 0.5 };
-    const PEAKS: Peaks = Peaks { multiprocessors: 132.0, sm_mhz: 1980.0, dram_bytes: 2.0 };
+    const WHOLE: Load = Load {
+        sms: 1.0,
+        warps: 0.5,
+    };
+    const PEAKS: Peaks = Peaks {
+        multiprocessors: 132.0,
+        sm_mhz: 1980.0,
+        dram_bytes: 2.0,
+    };
     const MS: u64 = 1_000_000;
 
     #[test]
@@ -94,18 +112,39 @@ mod tests {
         let begun = one.begin("GPU-a", WHOLE);
         thread::sleep(Duration::from_millis(20));
         let meanwhile = uses(folder.path(), "GPU-a").unwrap();
-        assert!(meanwhile.total().busy_ns >= 20 * MS && meanwhile.peaks == PEAKS, "{meanwhile:?}");
-        one.end("GPU-a", begun, Activity { dram_bytes: 7, ..Activity::default() });
+        assert!(
+            meanwhile.total().busy_ns >= 20 * MS && meanwhile.peaks == PEAKS,
+            "{meanwhile:?}"
+        );
+        one.end(
+            "GPU-a",
+            begun,
+            Activity {
+                dram_bytes: 7,
+                ..Activity::default()
+            },
+        );
         other.run("GPU-a", WHOLE, now_ns(), 10 * MS);
         drop(one);
         let done = uses(folder.path(), "GPU-a").unwrap();
-        assert_eq!((done.by_pid.keys().collect::<Vec<_>>(), done.total().dram_bytes), (vec![&process::id()], 7));
+        assert_eq!(
+            (
+                done.by_pid.keys().collect::<Vec<_>>(),
+                done.total().dram_bytes
+            ),
+            (vec![&process::id()], 7)
+        );
         thread::sleep(Duration::from_millis(15));
-        let (later, last) = (uses(folder.path(), "GPU-a").unwrap(), uses(folder.path(), "GPU-a").unwrap());
+        let (later, last) = (
+            uses(folder.path(), "GPU-a").unwrap(),
+            uses(folder.path(), "GPU-a").unwrap(),
+        );
         assert_eq!(later, last, "nothing is under way any more");
         let both = later.total();
         assert!(
-            both.busy_ns >= 30 * MS && both.sm_ns.abs_diff(both.busy_ns) < 10 && both.warp_ns * 2 <= both.sm_ns + 9
+            both.busy_ns >= 30 * MS
+                && both.sm_ns.abs_diff(both.busy_ns) < 10
+                && both.warp_ns * 2 <= both.sm_ns + 9
         );
         assert_eq!(uses(folder.path(), "GPU-b"), None);
     }
@@ -115,7 +154,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut writer = ActivityWriter::open(Some(folder.path().to_owned()), PEAKS);
         writer.begin("GPU-a", WHOLE);
-        let page = fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+        let page = fs::read_dir(folder.path())
+            .unwrap()
+            .next()
+            .unwrap()
+            .unwrap()
+            .path();
         let name = page.file_name().unwrap().to_str().unwrap();
         // Another process has its number by now.
         let since = name.split('-').nth(1).unwrap();
@@ -137,7 +181,15 @@ mod tests {
                 let mut kernels = 0_u64;
                 while Instant::now() < until {
                     let begun = writer.begin("GPU-a", WHOLE);
-                    writer.end("GPU-a", begun, Activity { dram_bytes: 1, half_clocks: 1, ..Activity::default() });
+                    writer.end(
+                        "GPU-a",
+                        begun,
+                        Activity {
+                            dram_bytes: 1,
+                            half_clocks: 1,
+                            ..Activity::default()
+                        },
+                    );
                     kernels += 1;
                 }
                 kernels
@@ -146,7 +198,11 @@ mod tests {
             while !writer.is_finished() {
                 let now = uses(folder.path(), "GPU-a").unwrap().total();
                 assert_eq!(now.dram_bytes, now.half_clocks, "half of a page was read");
-                assert_eq!(before.since(now), Activity::default(), "{before:?} then {now:?}");
+                assert_eq!(
+                    before.since(now),
+                    Activity::default(),
+                    "{before:?} then {now:?}"
+                );
                 before = now;
             }
             let kernels = writer.join().unwrap();

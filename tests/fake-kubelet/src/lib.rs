@@ -15,8 +15,8 @@ use std::{
 use tokio::{net::UnixListener, runtime::Runtime};
 
 pub use self::messages::{
-    CdiDevice, ClaimResource, ContainerDevices, ContainerMemory, ContainerResources, DynamicResource,
-    ListPodResourcesResponse, NumaNode, PodResources, TopologyInfo,
+    CdiDevice, ClaimResource, ContainerDevices, ContainerMemory, ContainerResources,
+    DynamicResource, ListPodResourcesResponse, NumaNode, PodResources, TopologyInfo,
 };
 
 /// How it behaves.
@@ -44,14 +44,21 @@ impl FakeKubelet {
     /// # Errors
     /// Where it cannot listen there.
     pub fn start(socket: &Path, answer: Answer) -> io::Result<Self> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()?;
         let answer = Arc::new(Mutex::new(answer));
         let listener = {
             let _entered = runtime.enter();
             UnixListener::bind(socket)?
         };
         runtime.spawn(service::serve(listener, Arc::clone(&answer)));
-        Ok(Self { answer, socket: socket.to_owned(), runtime: Some(runtime) })
+        Ok(Self {
+            answer,
+            socket: socket.to_owned(),
+            runtime: Some(runtime),
+        })
     }
 
     /// Behaves otherwise from now on.
@@ -70,11 +77,19 @@ impl Drop for FakeKubelet {
 }
 
 /// A pod whose only container holds these devices of a resource.
-pub fn pod(namespace: &str, name: &str, container: &str, resource: &str, devices: &[&str]) -> PodResources {
+pub fn pod(
+    namespace: &str,
+    name: &str,
+    container: &str,
+    resource: &str,
+    devices: &[&str],
+) -> PodResources {
     let devices = ContainerDevices {
         resource_name: resource.to_owned(),
         device_ids: devices.iter().map(ToString::to_string).collect(),
-        topology: Some(TopologyInfo { nodes: vec![NumaNode { id: 1 }] }),
+        topology: Some(TopologyInfo {
+            nodes: vec![NumaNode { id: 1 }],
+        }),
     };
     PodResources {
         name: name.to_owned(),
@@ -83,7 +98,11 @@ pub fn pod(namespace: &str, name: &str, container: &str, resource: &str, devices
             name: container.to_owned(),
             devices: vec![devices],
             cpu_ids: vec![0, 1, 2],
-            memory: vec![ContainerMemory { memory_type: "memory".to_owned(), size: 1 << 30, topology: None }],
+            memory: vec![ContainerMemory {
+                memory_type: "memory".to_owned(),
+                size: 1 << 30,
+                topology: None,
+            }],
             dynamic_resources: Vec::new(),
         }],
     }
@@ -91,5 +110,7 @@ pub fn pod(namespace: &str, name: &str, container: &str, resource: &str, devices
 
 /// What it answers where these are all pods.
 pub fn pods(pods: &[PodResources]) -> Answer {
-    Answer::Pods(ListPodResourcesResponse { pod_resources: pods.to_vec() })
+    Answer::Pods(ListPodResourcesResponse {
+        pod_resources: pods.to_vec(),
+    })
 }

@@ -35,10 +35,16 @@ pub(crate) async fn serve(listener: UnixListener, answer: Arc<Mutex<Answer>>) {
     while let Ok((stream, _)) = listener.accept().await {
         let answer = Arc::clone(&answer);
         let service = service_fn(move |request| {
-            let answer = answer.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let answer = answer
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone();
             respond(request, answer)
         });
-        tokio::spawn(http2::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service));
+        tokio::spawn(
+            http2::Builder::new(TokioExecutor::new())
+                .serve_connection(TokioIo::new(stream), service),
+        );
     }
 }
 
@@ -47,7 +53,12 @@ async fn respond(request: Request<Incoming>, answer: Answer) -> hyper::Result<Gr
     if head.uri.path() != "/v1.PodResourcesLister/List" {
         return Ok(refusal(UNIMPLEMENTED, "no such method"));
     }
-    let header = |name: &str| head.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let header = |name: &str| {
+        head.headers
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
+    };
     let is_grpc = head.method == Method::POST
         && header("content-type").starts_with("application/grpc")
         && header("te") == "trailers";
@@ -63,11 +74,12 @@ async fn respond(request: Request<Incoming>, answer: Answer) -> hyper::Result<Gr
 
 /// Returns `true` for one uncompressed message of the length that its prefix has.
 fn is_list_request(body: &[u8]) -> bool {
-    body.split_first_chunk::<PREFIX_BYTES>().is_some_and(|([flag, length @ ..], message)| {
-        *flag == 0
-            && u32::from_be_bytes(*length) as usize == message.len()
-            && ListPodResourcesRequest::decode(message).is_ok()
-    })
+    body.split_first_chunk::<PREFIX_BYTES>()
+        .is_some_and(|([flag, length @ ..], message)| {
+            *flag == 0
+                && u32::from_be_bytes(*length) as usize == message.len()
+                && ListPodResourcesRequest::decode(message).is_ok()
+        })
 }
 
 fn success(pods: &ListPodResourcesResponse) -> GrpcResponse {
@@ -77,7 +89,10 @@ fn success(pods: &ListPodResourcesResponse) -> GrpcResponse {
     message.put_slice(&pods.encode_to_vec());
     let trailers = HeaderMap::from_iter([("grpc-status".parse().expect("a name"), OK.into())]);
     let body = Full::new(message.freeze()).with_trailers(ready(Some(Ok(trailers))));
-    Response::builder().header(CONTENT_TYPE, "application/grpc").body(body.boxed()).expect("a response")
+    Response::builder()
+        .header(CONTENT_TYPE, "application/grpc")
+        .body(body.boxed())
+        .expect("a response")
 }
 
 fn refusal(status: u16, message: &str) -> GrpcResponse {

@@ -13,7 +13,9 @@ use gpumon_probe::{
     model::MigInstance,
     vendor::sim::{GpuIdentity, GpuState, Machine, MigState, Totals, Wear},
 };
-use nvml_wrapper_sys::bindings::{nvmlComputeInstance_t, nvmlDevice_t, nvmlGpuInstance_t, nvmlReturn_t};
+use nvml_wrapper_sys::bindings::{
+    nvmlComputeInstance_t, nvmlDevice_t, nvmlGpuInstance_t, nvmlReturn_t,
+};
 
 use crate::{
     code::{Code, Outcome, returned},
@@ -53,7 +55,9 @@ impl Gpu {
     /// What it does, with what processes of this machine hold of it and do there through the fake CUDA driver.
     pub(crate) fn state(&self) -> Arc<GpuState> {
         let state = self.machine().state(self.index, self.elapsed_ms);
-        let Some(folder) = &self.session.state_folder else { return state };
+        let Some(folder) = &self.session.state_folder else {
+            return state;
+        };
         let note = self.note();
         let holders = fake_gpu_state::holders(folder, &self.identity().uuid);
         let state = held::with_holders(state, &holders, note.as_ref().and_then(|note| note.sm_mhz));
@@ -70,12 +74,18 @@ impl Gpu {
 
     /// All that was noted, the oldest first.
     pub(crate) fn notes(&self) -> Vec<Note> {
-        self.session.notes.as_ref().map_or_else(Vec::new, |notes| notes.all(self.index))
+        self.session
+            .notes
+            .as_ref()
+            .map_or_else(Vec::new, |notes| notes.all(self.index))
     }
 
     /// What they have done there until now; `None` where nobody can.
     pub(crate) fn moment(&self) -> Option<Moment> {
-        self.session.state_folder.as_ref().map(|folder| Moment::now(folder, self.identity()))
+        self.session
+            .state_folder
+            .as_ref()
+            .map(|folder| Moment::now(folder, self.identity()))
     }
 
     pub(crate) fn identity(&self) -> &'static GpuIdentity {
@@ -88,13 +98,17 @@ impl Gpu {
 
     pub(crate) fn totals(&self) -> Totals {
         let totals = self.machine().totals(self.index, self.elapsed_ms);
-        self.moment().map_or(totals, |moment| moment.on_top_of(totals))
+        self.moment()
+            .map_or(totals, |moment| moment.on_top_of(totals))
     }
 
     /// The MIG device that it is about, or the reason why there is none.
     pub(crate) fn mig_device(&self) -> Result<MigState, Code> {
         let instance = self.instance.ok_or(Code::INVALID_ARGUMENT)?;
-        self.state().mig_device(instance).cloned().ok_or(Code::INVALID_ARGUMENT)
+        self.state()
+            .mig_device(instance)
+            .cloned()
+            .ok_or(Code::INVALID_ARGUMENT)
     }
 
     /// What C holds for it.
@@ -112,11 +126,29 @@ pub(crate) fn handle(gpu: u32, instance: Option<MigInstance>) -> nvmlDevice_t {
 }
 
 pub(crate) fn instance_handle(gpu: u32, id: u32) -> nvmlGpuInstance_t {
-    ptr::without_provenance_mut(tagged(IS_GPU_INSTANCE, gpu, MigInstance { gpu_instance: id, compute_instance: 0 }))
+    ptr::without_provenance_mut(tagged(
+        IS_GPU_INSTANCE,
+        gpu,
+        MigInstance {
+            gpu_instance: id,
+            compute_instance: 0,
+        },
+    ))
 }
 
-pub(crate) fn compute_handle(gpu: u32, gpu_instance: u32, compute_instance: u32) -> nvmlComputeInstance_t {
-    ptr::without_provenance_mut(tagged(IS_COMPUTE_INSTANCE, gpu, MigInstance { gpu_instance, compute_instance }))
+pub(crate) fn compute_handle(
+    gpu: u32,
+    gpu_instance: u32,
+    compute_instance: u32,
+) -> nvmlComputeInstance_t {
+    ptr::without_provenance_mut(tagged(
+        IS_COMPUTE_INSTANCE,
+        gpu,
+        MigInstance {
+            gpu_instance,
+            compute_instance,
+        },
+    ))
 }
 
 fn tagged(tag: usize, gpu: u32, own: MigInstance) -> usize {
@@ -129,39 +161,72 @@ fn untagged(number: usize, tag: usize) -> Result<(u32, MigInstance), Code> {
         return Err(Code::INVALID_ARGUMENT);
     }
     let number = (number ^ tag) as u32;
-    Ok((number >> 8, MigInstance { gpu_instance: number >> 4 & 0xF, compute_instance: number & 0xF }))
+    Ok((
+        number >> 8,
+        MigInstance {
+            gpu_instance: number >> 4 & 0xF,
+            compute_instance: number & 0xF,
+        },
+    ))
 }
 
 pub(crate) fn target(handle: nvmlDevice_t) -> Result<Target, Code> {
     let number = handle.addr();
     if number & TAGS == 0 {
-        return Ok(((number as u32).checked_sub(1).ok_or(Code::INVALID_ARGUMENT)?, None));
+        return Ok((
+            (number as u32)
+                .checked_sub(1)
+                .ok_or(Code::INVALID_ARGUMENT)?,
+            None,
+        ));
     }
     untagged(number, IS_MIG).map(|(gpu, own)| (gpu, Some(own)))
 }
 
 /// A function that needs no initialized library.
-pub(crate) fn before_init(function: &'static str, body: impl FnOnce(&'static Session) -> Outcome) -> nvmlReturn_t {
+pub(crate) fn before_init(
+    function: &'static str,
+    body: impl FnOnce(&'static Session) -> Outcome,
+) -> nvmlReturn_t {
     let session = session();
     wait(session, function, None);
     returned(refuse(session, function, None).and_then(|()| body(session)))
 }
 
 /// A function about the system.
-pub(crate) fn system(function: &'static str, body: impl FnOnce(&'static Session) -> Outcome) -> nvmlReturn_t {
+pub(crate) fn system(
+    function: &'static str,
+    body: impl FnOnce(&'static Session) -> Outcome,
+) -> nvmlReturn_t {
     let session = session();
     wait(session, function, None);
-    let allowed = session.check_initialized().and_then(|()| refuse(session, function, None));
+    let allowed = session
+        .check_initialized()
+        .and_then(|()| refuse(session, function, None));
     returned(allowed.and_then(|()| body(session)))
 }
 
 /// A function about the GPU behind a handle, which MIG devices do not have.
-pub(crate) fn device(function: &'static str, handle: nvmlDevice_t, body: impl FnOnce(&Gpu) -> Outcome) -> nvmlReturn_t {
-    reach(function, target(handle), |gpu| if gpu.instance.is_none() { body(gpu) } else { Err(Code::NOT_SUPPORTED) })
+pub(crate) fn device(
+    function: &'static str,
+    handle: nvmlDevice_t,
+    body: impl FnOnce(&Gpu) -> Outcome,
+) -> nvmlReturn_t {
+    reach(function, target(handle), |gpu| {
+        if gpu.instance.is_none() {
+            body(gpu)
+        } else {
+            Err(Code::NOT_SUPPORTED)
+        }
+    })
 }
 
 /// A function about the GPU or the MIG device behind a handle.
-pub(crate) fn part(function: &'static str, handle: nvmlDevice_t, body: impl FnOnce(&Gpu) -> Outcome) -> nvmlReturn_t {
+pub(crate) fn part(
+    function: &'static str,
+    handle: nvmlDevice_t,
+    body: impl FnOnce(&Gpu) -> Outcome,
+) -> nvmlReturn_t {
     reach(function, target(handle), body)
 }
 
@@ -174,7 +239,10 @@ pub(crate) fn gpu_instance(
     let found = untagged(handle.addr(), IS_GPU_INSTANCE);
     reach(function, found.map(|(gpu, _)| (gpu, None)), |gpu| {
         let (_, own) = found?;
-        body(gpu, &Part::of(gpu, own.gpu_instance, Code::INVALID_ARGUMENT)?)
+        body(
+            gpu,
+            &Part::of(gpu, own.gpu_instance, Code::INVALID_ARGUMENT)?,
+        )
     })
 }
 
@@ -188,21 +256,31 @@ pub(crate) fn compute_instance(
     reach(function, found.map(|(gpu, _)| (gpu, None)), |gpu| {
         let (_, own) = found?;
         let part = Part::of(gpu, own.gpu_instance, Code::INVALID_ARGUMENT)?;
-        let inside = part.inside.iter().find(|inside| inside.id == own.compute_instance);
+        let inside = part
+            .inside
+            .iter()
+            .find(|inside| inside.id == own.compute_instance);
         body(gpu, &part, inside.ok_or(Code::INVALID_ARGUMENT)?)
     })
 }
 
 /// The GPU behind a function's second handle, if it is there.
 pub(crate) fn other(session: &Session, handle: nvmlDevice_t) -> Result<u32, Code> {
-    let Machine { world, timeline, found, .. } = &session.machine;
+    let Machine {
+        world,
+        timeline,
+        found,
+        ..
+    } = &session.machine;
     let (index, _) = target(handle)?;
     if !found.contains(&index) {
         return Err(Code::INVALID_ARGUMENT);
     }
     let scenario = world.scenario();
     let failure = scenario.failure(index, timeline.elapsed_s()).map(Code);
-    let lost = scenario.is_lost(index, timeline.elapsed_s()).then_some(Code::GPU_IS_LOST);
+    let lost = scenario
+        .is_lost(index, timeline.elapsed_s())
+        .then_some(Code::GPU_IS_LOST);
     failure.or(lost).map_or(Ok(index), Err)
 }
 
@@ -212,13 +290,32 @@ pub(crate) fn lookup(
     find: impl FnOnce(&Machine) -> Result<u32, Code>,
     body: impl FnOnce(&Gpu) -> Outcome,
 ) -> nvmlReturn_t {
-    reach(function, find(&session().machine).map(|index| (index, None)), body)
+    reach(
+        function,
+        find(&session().machine).map(|index| (index, None)),
+        body,
+    )
 }
 
-fn reach(function: &'static str, found: Result<Target, Code>, body: impl FnOnce(&Gpu) -> Outcome) -> nvmlReturn_t {
+fn reach(
+    function: &'static str,
+    found: Result<Target, Code>,
+    body: impl FnOnce(&Gpu) -> Outcome,
+) -> nvmlReturn_t {
     let session = session();
-    let Machine { world, timeline, found: all, .. } = &session.machine;
-    let found = found.and_then(|target| if all.contains(&target.0) { Ok(target) } else { Err(Code::INVALID_ARGUMENT) });
+    let Machine {
+        world,
+        timeline,
+        found: all,
+        ..
+    } = &session.machine;
+    let found = found.and_then(|target| {
+        if all.contains(&target.0) {
+            Ok(target)
+        } else {
+            Err(Code::INVALID_ARGUMENT)
+        }
+    });
     let index = found.ok().map(|(index, _)| index);
     wait(session, function, index);
     let answer = || {
@@ -228,7 +325,12 @@ fn reach(function: &'static str, found: Result<Target, Code>, body: impl FnOnce(
         if world.scenario().is_lost(index, timeline.elapsed_s()) {
             return Err(Code::GPU_IS_LOST);
         }
-        let gpu = Gpu { session, index, instance, elapsed_ms: timeline.elapsed_ms() };
+        let gpu = Gpu {
+            session,
+            index,
+            instance,
+            elapsed_ms: timeline.elapsed_ms(),
+        };
         if instance.is_some() {
             // It may have been there once.
             gpu.mig_device()?;
@@ -262,7 +364,9 @@ fn refuse(session: &Session, function: &'static str, gpu: Option<u32>) -> Outcom
     if scenario.hidden_functions().any(|hidden| hidden == function) {
         return Err(Code::FUNCTION_NOT_FOUND);
     }
-    scenario.forced_return(gpu, function, seconds).map_or(Ok(()), |code| Err(Code(code)))
+    scenario
+        .forced_return(gpu, function, seconds)
+        .map_or(Ok(()), |code| Err(Code(code)))
 }
 
 /// Spends time as the driver does: asleep where it waits for the board, busy where it is done in microseconds.

@@ -28,7 +28,10 @@ struct State {
 
 impl Counts {
     pub(crate) fn new(path: Option<OsString>) -> Self {
-        Self { path: path.map(PathBuf::from), state: Mutex::default() }
+        Self {
+            path: path.map(PathBuf::from),
+            state: Mutex::default(),
+        }
     }
 
     /// Counts a call; `None` where it is about no GPU that there is.
@@ -37,7 +40,12 @@ impl Counts {
             return;
         }
         let mut state = self.lock();
-        *state.calls.entry(function).or_default().entry(gpu).or_default() += 1;
+        *state
+            .calls
+            .entry(function)
+            .or_default()
+            .entry(gpu)
+            .or_default() += 1;
         if state.written.is_none_or(|at| at.elapsed() >= WRITE_EVERY) {
             self.write_locked(&mut state);
         }
@@ -52,9 +60,13 @@ impl Counts {
         state.written = Some(Instant::now());
         // By way of another file, so that nobody reads half of it.
         let partial = path.with_extension(format!("{}.partial", process::id()));
-        let written = fs::write(&partial, json(&state.calls)).and_then(|()| fs::rename(&partial, path));
+        let written =
+            fs::write(&partial, json(&state.calls)).and_then(|()| fs::rename(&partial, path));
         if let Err(error) = written {
-            eprintln!("fake NVML: cannot write the counts to {}: {error}", path.display());
+            eprintln!(
+                "fake NVML: cannot write the counts to {}: {error}",
+                path.display()
+            );
             process::exit(2)
         }
     }
@@ -77,7 +89,11 @@ fn json(calls: &BTreeMap<&'static str, BTreeMap<Option<u32>, u64>>) -> String {
             })
             .collect();
         // Writing to a string cannot fail.
-        let _ = write!(text, "{separator}\n\"{function}\":{{{}}}", numbers.join(","));
+        let _ = write!(
+            text,
+            "{separator}\n\"{function}\":{{{}}}",
+            numbers.join(",")
+        );
     }
     text + "\n}\n"
 }

@@ -139,7 +139,11 @@ pub(crate) type Place = (u32, u32);
 /// The profiles of a board. Those of other boards than the H200 have not been measured, so that it does not tell them.
 fn profiles(gpu: &Gpu) -> Result<&'static [Profile], Code> {
     let identity = gpu.identity();
-    if identity.has_mig() && identity.name.contains("H200") { Ok(&PROFILES) } else { Err(Code::NOT_SUPPORTED) }
+    if identity.has_mig() && identity.name.contains("H200") {
+        Ok(&PROFILES)
+    } else {
+        Err(Code::NOT_SUPPORTED)
+    }
 }
 
 impl Profile {
@@ -149,25 +153,40 @@ impl Profile {
         if number >= NUMBERS {
             return Err(Code::INVALID_ARGUMENT);
         }
-        profiles.iter().find(|profile| profile.number == number).ok_or(Code::NOT_SUPPORTED)
+        profiles
+            .iter()
+            .find(|profile| profile.number == number)
+            .ok_or(Code::NOT_SUPPORTED)
     }
 
     /// The one that the driver knows by this id.
     pub(crate) fn of(gpu: &Gpu, id: u32) -> Result<&'static Self, Code> {
-        profiles(gpu)?.iter().find(|profile| profile.id == id).ok_or(Code::INVALID_ARGUMENT)
+        profiles(gpu)?
+            .iter()
+            .find(|profile| profile.id == id)
+            .ok_or(Code::INVALID_ARGUMENT)
     }
 
     /// Where instances of it can stand.
     pub(crate) fn places(&self) -> Vec<Place> {
-        self.starts.iter().map(|start| (*start, self.size)).collect()
+        self.starts
+            .iter()
+            .map(|start| (*start, self.size))
+            .collect()
     }
 
     /// How many more of it fit beside these.
     pub(crate) fn room(&self, parts: &[Part]) -> u32 {
         let taken: Vec<Place> = parts.iter().map(|part| part.place).collect();
-        let slices = MigState::MOST.saturating_sub(parts.iter().map(|part| part.profile.slices).sum());
-        let own = parts.iter().filter(|part| part.profile.id == self.id).count() as u32;
-        free(&self.places(), taken).min(slices / self.slices).min(self.most.saturating_sub(own))
+        let slices =
+            MigState::MOST.saturating_sub(parts.iter().map(|part| part.profile.slices).sum());
+        let own = parts
+            .iter()
+            .filter(|part| part.profile.id == self.id)
+            .count() as u32;
+        free(&self.places(), taken)
+            .min(slices / self.slices)
+            .min(self.most.saturating_sub(own))
     }
 }
 
@@ -193,14 +212,25 @@ impl Part {
         let mut parts: Vec<Self> = Vec::new();
         for device in &gpu.state().mig {
             let id = device.instance.gpu_instance;
-            let Some(profile) = profiles.iter().find(|profile| profile.name == device.gpu_instance_profile) else {
+            let Some(profile) = profiles
+                .iter()
+                .find(|profile| profile.name == device.gpu_instance_profile)
+            else {
                 continue;
             };
             let taken = |place: &Place| parts.iter().any(|part| overlap(part.place, *place));
             let places = profile.places();
-            let place = *places.iter().find(|place| !taken(place)).unwrap_or(&places[0]);
+            let place = *places
+                .iter()
+                .find(|place| !taken(place))
+                .unwrap_or(&places[0]);
             if !parts.iter().any(|part| part.id == id) {
-                parts.push(Self { id, profile, place, inside: Vec::new() });
+                parts.push(Self {
+                    id,
+                    profile,
+                    place,
+                    inside: Vec::new(),
+                });
             }
         }
         for part in &mut parts {
@@ -211,16 +241,26 @@ impl Part {
 
     /// The one of this id.
     pub(crate) fn of(gpu: &Gpu, id: u32, otherwise: Code) -> Result<Self, Code> {
-        Self::all(gpu)?.into_iter().find(|part| part.id == id).ok_or(otherwise)
+        Self::all(gpu)?
+            .into_iter()
+            .find(|part| part.id == id)
+            .ok_or(otherwise)
     }
 
     /// Places compute instances one after another.
     fn divide(&mut self, devices: &[MigState]) {
         let mut start = 0;
-        for device in devices.iter().filter(|device| device.instance.gpu_instance == self.id) {
+        for device in devices
+            .iter()
+            .filter(|device| device.instance.gpu_instance == self.id)
+        {
             let slices = device.compute_slices;
             let id = device.instance.compute_instance;
-            self.inside.push(Inside { id, profile: ComputeProfile { slices }, place: (start, slices) });
+            self.inside.push(Inside {
+                id,
+                profile: ComputeProfile { slices },
+                place: (start, slices),
+            });
             start += slices;
         }
     }
@@ -241,9 +281,15 @@ impl ComputeProfile {
         if number >= COMPUTE_NUMBERS {
             return Err(Code::INVALID_ARGUMENT);
         }
-        let slices = *Self::SLICES.get(number as usize).ok_or(Code::NOT_SUPPORTED)?;
+        let slices = *Self::SLICES
+            .get(number as usize)
+            .ok_or(Code::NOT_SUPPORTED)?;
         let whole = part.profile.slices;
-        if slices > whole || (slices, whole) == (3, 4) { Err(Code::NOT_SUPPORTED) } else { Ok(Self { slices }) }
+        if slices > whole || (slices, whole) == (3, 4) {
+            Err(Code::NOT_SUPPORTED)
+        } else {
+            Ok(Self { slices })
+        }
     }
 
     /// The one that the driver knows by this id.
@@ -252,13 +298,21 @@ impl ComputeProfile {
     }
 
     pub(crate) fn id(self) -> u32 {
-        Self::SLICES.iter().zip(0..).find_map(|(slices, id)| (*slices == self.slices).then_some(id)).unwrap_or(0)
+        Self::SLICES
+            .iter()
+            .zip(0..)
+            .find_map(|(slices, id)| (*slices == self.slices).then_some(id))
+            .unwrap_or(0)
     }
 
     /// As `1c.3g.71gb`, or `3g.71gb` for all of it.
     pub(crate) fn name(self, part: &Part) -> String {
         let whole = part.profile;
-        if self.slices == whole.slices { whole.name.to_owned() } else { format!("{}c.{}", self.slices, whole.name) }
+        if self.slices == whole.slices {
+            whole.name.to_owned()
+        } else {
+            format!("{}c.{}", self.slices, whole.name)
+        }
     }
 
     /// Its share of the GPU instance's.
@@ -274,12 +328,19 @@ impl ComputeProfile {
     /// Side by side, as far as they fit.
     pub(crate) fn places(self, part: &Part) -> Vec<Place> {
         let fits = |start: &u32| start + self.slices <= part.profile.slices;
-        (0..).step_by(self.slices as usize).take_while(fits).map(|start| (start, self.slices)).collect()
+        (0..)
+            .step_by(self.slices as usize)
+            .take_while(fits)
+            .map(|start| (start, self.slices))
+            .collect()
     }
 
     /// How many more of it fit.
     pub(crate) fn room(self, part: &Part) -> u32 {
-        free(&self.places(part), part.inside.iter().map(|own| own.place).collect())
+        free(
+            &self.places(part),
+            part.inside.iter().map(|own| own.place).collect(),
+        )
     }
 }
 

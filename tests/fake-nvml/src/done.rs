@@ -52,7 +52,10 @@ impl Moment {
                 *did = over_pcie(*did);
             }
         }
-        Self { at_ns: now_ns(), uses }
+        Self {
+            at_ns: now_ns(),
+            uses,
+        }
     }
 
     /// The clock of multiprocessors that somebody uses.
@@ -73,7 +76,8 @@ impl Moment {
         let per_second = |amount: u64| amount as f64 / window_ns * 1e9;
         let of_peak = |amount: u64, peak: f64| (per_second(amount) / peak * 100.0).min(100.0);
         let did = uses.total().since(before(None));
-        let of_process = |(pid, own): (&u32, &Activity)| (*pid, percent(own.since(before(Some(*pid))).busy_ns));
+        let of_process =
+            |(pid, own): (&u32, &Activity)| (*pid, percent(own.since(before(Some(*pid))).busy_ns));
         Some(Between {
             busy_percent: percent(did.busy_ns),
             tensor_integer_percent: of_peak(did.integer_clocks, uses.peaks.clocks()),
@@ -126,20 +130,52 @@ mod tests {
 
     use super::*;
 
-    const PEAKS: Peaks = Peaks { multiprocessors: 1.0, sm_mhz: 1.0, dram_bytes: 1e9 };
+    const PEAKS: Peaks = Peaks {
+        multiprocessors: 1.0,
+        sm_mhz: 1.0,
+        dram_bytes: 1e9,
+    };
 
     fn moment(at_ns: u64, of_one: Activity, of_other: Activity) -> Moment {
         let by_pid = BTreeMap::from([(1, of_one), (2, of_other)]);
-        Moment { at_ns, uses: Some(Uses { by_pid, peaks: PEAKS }) }
+        Moment {
+            at_ns,
+            uses: Some(Uses {
+                by_pid,
+                peaks: PEAKS,
+            }),
+        }
     }
 
     #[test]
     fn the_difference_of_two_moments_is_shares_and_rates() {
-        let before = moment(1_000, Activity { busy_ns: 5, ..Activity::NONE }, Activity::NONE);
-        let one = Activity { busy_ns: 100_000_005, sm_ns: 50_000_000, half_clocks: 40_000, ..Activity::NONE };
-        let other = Activity { busy_ns: 20_000_000, dram_bytes: 1 << 20, pcie_rx_bytes: 1000, ..Activity::NONE };
+        let before = moment(
+            1_000,
+            Activity {
+                busy_ns: 5,
+                ..Activity::NONE
+            },
+            Activity::NONE,
+        );
+        let one = Activity {
+            busy_ns: 100_000_005,
+            sm_ns: 50_000_000,
+            half_clocks: 40_000,
+            ..Activity::NONE
+        };
+        let other = Activity {
+            busy_ns: 20_000_000,
+            dram_bytes: 1 << 20,
+            pcie_rx_bytes: 1000,
+            ..Activity::NONE
+        };
         let between = moment(200_001_000, one, other).since(&before).unwrap();
-        let near = |value: f64, expected: f64| assert!((value / expected - 1.0).abs() < 1e-6, "{value} for {expected}");
+        let near = |value: f64, expected: f64| {
+            assert!(
+                (value / expected - 1.0).abs() < 1e-6,
+                "{value} for {expected}"
+            )
+        };
         near(between.busy_percent, 60.0);
         near(between.by_pid[0].1, 50.0);
         near(between.by_pid[1].1, 10.0);
@@ -152,19 +188,46 @@ mod tests {
 
     #[test]
     fn without_links_of_their_own_gpus_reach_each_other_over_pcie() {
-        let did = Activity { pcie_tx_bytes: 1, nvlink_tx_bytes: 2, nvlink_rx_bytes: 4, ..Activity::NONE };
-        assert_eq!(over_pcie(did), Activity { pcie_tx_bytes: 3, pcie_rx_bytes: 4, ..Activity::NONE });
+        let did = Activity {
+            pcie_tx_bytes: 1,
+            nvlink_tx_bytes: 2,
+            nvlink_rx_bytes: 4,
+            ..Activity::NONE
+        };
+        assert_eq!(
+            over_pcie(did),
+            Activity {
+                pcie_tx_bytes: 3,
+                pcie_rx_bytes: 4,
+                ..Activity::NONE
+            }
+        );
     }
 
     #[test]
     fn before_the_first_activity_the_scenario_speaks_and_then_all_of_it_counts() {
-        let nothing = Moment { at_ns: 0, uses: None };
-        assert!(Moment { at_ns: 100, uses: None }.since(&nothing).is_none());
-        let did = Activity { busy_ns: 30, ..Activity::NONE };
+        let nothing = Moment {
+            at_ns: 0,
+            uses: None,
+        };
+        assert!(
+            Moment {
+                at_ns: 100,
+                uses: None
+            }
+            .since(&nothing)
+            .is_none()
+        );
+        let did = Activity {
+            busy_ns: 30,
+            ..Activity::NONE
+        };
         let first = moment(100, did, Activity::NONE).since(&nothing).unwrap();
         assert!((first.busy_percent - 30.0).abs() < 1e-9);
         // Nothing goes backwards, whatever the clocks say.
-        let again = moment(100, Activity::NONE, Activity::NONE).since(&moment(100, did, did)).unwrap();
+        let again = moment(100, Activity::NONE, Activity::NONE)
+            .since(&moment(100, did, did))
+            .unwrap();
         assert!(again.busy_percent.abs() < 1e-9);
     }
 }

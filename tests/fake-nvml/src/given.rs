@@ -20,14 +20,25 @@ pub(crate) struct Answer(&'static str, &'static Given);
 
 /// The answer of a call about the machine.
 pub(crate) fn system(function: &'static str, arguments: &[u32]) -> Option<Answer> {
-    session().machine.world.scenario().given(function, arguments).map(|given| Answer(function, given))
+    session()
+        .machine
+        .world
+        .scenario()
+        .given(function, arguments)
+        .map(|given| Answer(function, given))
 }
 
 /// The answer of a call about a GPU or a MIG device.
-pub(crate) fn device(function: &'static str, handle: sys::nvmlDevice_t, arguments: &[u32]) -> Option<Answer> {
+pub(crate) fn device(
+    function: &'static str,
+    handle: sys::nvmlDevice_t,
+    arguments: &[u32],
+) -> Option<Answer> {
     let (gpu, part) = target(handle).ok()?;
     let scenario = session().machine.world.scenario();
-    scenario.given_about(gpu, part, function, arguments).map(|given| Answer(function, given))
+    scenario
+        .given_about(gpu, part, function, arguments)
+        .map(|given| Answer(function, given))
 }
 
 pub(crate) use device as part;
@@ -52,7 +63,10 @@ pub(crate) fn text_or<T: AsRef<str>>(
 }
 
 /// The value that was given, or else the one that is found.
-pub(crate) fn value_or<T: Filled>(answer: Option<Answer>, find: impl FnOnce() -> Result<T, Code>) -> Result<T, Code> {
+pub(crate) fn value_or<T: Filled>(
+    answer: Option<Answer>,
+    find: impl FnOnce() -> Result<T, Code>,
+) -> Result<T, Code> {
     let Some(answer) = answer else { return find() };
     let mut value = T::blank();
     answer.fill(&mut value)?;
@@ -66,8 +80,13 @@ pub(crate) fn pair_or<A: Filled, B: Filled>(
 ) -> Result<(A, B), Code> {
     let Some(answer) = answer else { return find() };
     let (mut first, mut second) = (A::blank(), B::blank());
-    let halves = answer.numbers()?.split_at_checked(1).and_then(|(one, rest)| first.fill(one).zip(second.fill(rest)));
-    halves.map(|_| (first, second)).ok_or_else(|| answer.failure("two numbers"))
+    let halves = answer
+        .numbers()?
+        .split_at_checked(1)
+        .and_then(|(one, rest)| first.fill(one).zip(second.fill(rest)));
+    halves
+        .map(|_| (first, second))
+        .ok_or_else(|| answer.failure("two numbers"))
 }
 
 /// The list that was given, or else the one that is found.
@@ -80,7 +99,12 @@ pub(crate) fn list_or<T: Filled>(
         let mut item = T::blank();
         item.fill(&[*number]).map(|()| item)
     };
-    answer.numbers()?.iter().map(item).collect::<Option<_>>().ok_or_else(|| answer.failure("nothing"))
+    answer
+        .numbers()?
+        .iter()
+        .map(item)
+        .collect::<Option<_>>()
+        .ok_or_else(|| answer.failure("nothing"))
 }
 
 impl Answer {
@@ -100,7 +124,9 @@ impl Answer {
 
     /// Writes what was given into a value that is there.
     pub(crate) fn fill(self, value: &mut impl Filled) -> Outcome {
-        value.fill(self.numbers()?).ok_or_else(|| self.failure("another number of numbers, or none"))
+        value
+            .fill(self.numbers()?)
+            .ok_or_else(|| self.failure("another number of numbers, or none"))
     }
 
     /// The code that the call fails with. An answer that is not of the function's kind is an error of the scenario,
@@ -249,12 +275,20 @@ unsafe impl Filled for sys::nvmlPciInfoExt_t {
         let [domain, bus, device, id, subsystem, base, sub] = narrow(numbers)?;
         let plain = crate::exports::pci_device((domain, bus, device), id, subsystem);
         (self.domain, self.bus, self.device, self.busId) = (domain, bus, device, plain.busId);
-        (self.pciDeviceId, self.pciSubSystemId, self.baseClass, self.subClass) = (id, subsystem, base, sub);
+        (
+            self.pciDeviceId,
+            self.pciSubSystemId,
+            self.baseClass,
+            self.subClass,
+        ) = (id, subsystem, base, sub);
         Some(())
     }
 }
 
 fn narrow<const N: usize>(numbers: &[i64]) -> Option<[u32; N]> {
-    let narrow: Option<Vec<u32>> = numbers.iter().map(|number| (*number).try_into().ok()).collect();
+    let narrow: Option<Vec<u32>> = numbers
+        .iter()
+        .map(|number| (*number).try_into().ok())
+        .collect();
     narrow?.try_into().ok()
 }

@@ -11,7 +11,11 @@ use gpumon_probe::{
 use crate::notes::Note;
 
 /// The state with their memory and with themselves in it, at the clock that they use.
-pub(crate) fn with_holders(state: Arc<GpuState>, holders: &[Holder], sm_mhz: Option<u32>) -> Arc<GpuState> {
+pub(crate) fn with_holders(
+    state: Arc<GpuState>,
+    holders: &[Holder],
+    sm_mhz: Option<u32>,
+) -> Arc<GpuState> {
     if holders.is_empty() {
         return state;
     }
@@ -19,7 +23,11 @@ pub(crate) fn with_holders(state: Arc<GpuState>, holders: &[Holder], sm_mhz: Opt
     let held: u64 = holders.iter().map(|holder| holder.bytes).sum();
     state.memory_used_bytes += held;
     state.memory_free_bytes = state.memory_free_bytes.saturating_sub(held);
-    state.processes.extend(holders.iter().map(|holder| process(holder.pid, Some(holder.bytes), 0)));
+    state.processes.extend(
+        holders
+            .iter()
+            .map(|holder| process(holder.pid, Some(holder.bytes), 0)),
+    );
     if state.throttle_reasons.contains(&ThrottleReason::GpuIdle) {
         // It does not rest while somebody holds it.
         state.sm_mhz = sm_mhz.unwrap_or(MAX_SM_MHZ);
@@ -32,7 +40,9 @@ pub(crate) fn with_note(state: Arc<GpuState>, note: &Note) -> Arc<GpuState> {
     let mut state = Arc::unwrap_or_clone(state);
     (state.gpu_percent, state.memory_percent) = (note.gpu_percent, note.memory_percent);
     if note.gpu_percent > 0 {
-        state.throttle_reasons.retain(|reason| *reason != ThrottleReason::GpuIdle);
+        state
+            .throttle_reasons
+            .retain(|reason| *reason != ThrottleReason::GpuIdle);
     }
     Arc::new(state)
 }

@@ -26,7 +26,8 @@ const BUILT: &str = "libfake_nvml.so";
 pub fn install(directory: &Path, hidden: &[&str]) -> PathBuf {
     let built = built();
     let copy = directory.join(NAME);
-    let failed = |error: std::io::Error| -> ! { panic!("cannot write {}: {error}", copy.display()) };
+    let failed =
+        |error: std::io::Error| -> ! { panic!("cannot write {}: {error}", copy.display()) };
     // Never through the link of an earlier call, into the built library.
     let _ = fs::remove_file(&copy);
     if hidden.is_empty() {
@@ -36,7 +37,11 @@ pub fn install(directory: &Path, hidden: &[&str]) -> PathBuf {
     let mut library = loaded_part(&built);
     let renamed = rename(&mut library, hidden);
     for function in hidden {
-        assert!(renamed.contains(function), "{} exports no {function}; name one that it does", built.display());
+        assert!(
+            renamed.contains(function),
+            "{} exports no {function}; name one that it does",
+            built.display()
+        );
     }
     fs::write(&copy, library).unwrap_or_else(|error| failed(error));
     copy
@@ -44,8 +49,10 @@ pub fn install(directory: &Path, hidden: &[&str]) -> PathBuf {
 
 /// The library without what only a debugger reads, which is most of it and stands at its end.
 fn loaded_part(library: &Path) -> Vec<u8> {
-    let mut bytes = fs::read(library).unwrap_or_else(|error| panic!("cannot read {}: {error}", library.display()));
-    let end = loaded_end(&bytes).unwrap_or_else(|| panic!("{} is no 64-bit shared library", library.display()));
+    let mut bytes = fs::read(library)
+        .unwrap_or_else(|error| panic!("cannot read {}: {error}", library.display()));
+    let end = loaded_end(&bytes)
+        .unwrap_or_else(|| panic!("{} is no 64-bit shared library", library.display()));
     bytes.truncate(end);
     bytes
 }
@@ -55,7 +62,12 @@ fn loaded_end(elf: &[u8]) -> Option<usize> {
     const LOAD: u64 = 1;
     let number = |at: usize, size: usize| {
         let bytes = elf.get(at..at + size)?;
-        Some(bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+        Some(
+            bytes
+                .iter()
+                .rev()
+                .fold(0, |number, byte| number << 8 | u64::from(*byte)),
+        )
     };
     let (table, entry, count) = (number(32, 8)?, number(54, 2)?, number(56, 2)?);
     let segments = (0..count).map(|at| (table + at * entry) as usize);
@@ -69,10 +81,20 @@ fn loaded_end(elf: &[u8]) -> Option<usize> {
 /// The library that cargo built together with the running test, in its folder or the one above.
 fn built() -> PathBuf {
     let test = env::current_exe().expect("a running program has a path");
-    let beside = test.ancestors().skip(1).take(2).map(|folder| folder.join(BUILT));
-    beside.into_iter().find(|path| path.is_file()).unwrap_or_else(|| {
-        panic!("there is no {BUILT} beside {}; build it with `cargo build -p fake-nvml`", test.display())
-    })
+    let beside = test
+        .ancestors()
+        .skip(1)
+        .take(2)
+        .map(|folder| folder.join(BUILT));
+    beside
+        .into_iter()
+        .find(|path| path.is_file())
+        .unwrap_or_else(|| {
+            panic!(
+                "there is no {BUILT} beside {}; build it with `cargo build -p fake-nvml`",
+                test.display()
+            )
+        })
 }
 
 /// Changes the first letter of names wherever they stand between two NULs, as names in symbol tables do. Their hash
@@ -104,7 +126,12 @@ mod tests {
     #[test]
     fn only_the_whole_name_is_renamed() {
         let mut table = b"\0nvmlInit\0nvmlInit_v2\0anvmlInit\0".to_vec();
-        assert_eq!(rename(&mut table, &["nvmlInit", "nvmlShutdown"]).into_iter().collect::<Vec<_>>(), ["nvmlInit"]);
+        assert_eq!(
+            rename(&mut table, &["nvmlInit", "nvmlShutdown"])
+                .into_iter()
+                .collect::<Vec<_>>(),
+            ["nvmlInit"]
+        );
         assert_eq!(table, b"\0xvmlInit\0nvmlInit_v2\0anvmlInit\0");
     }
 }

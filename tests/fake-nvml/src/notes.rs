@@ -40,15 +40,23 @@ pub(crate) struct Notes(Vec<Mutex<VecDeque<Note>>>);
 impl Notes {
     /// Starts to take notes of what stands in this folder, on a thread that lasts as long as the library.
     pub(crate) fn start(folder: PathBuf, machine: &Machine) -> Arc<Self> {
-        let gpus: Vec<_> = (0..machine.world.gpu_count()).map(|gpu| machine.world.identity(gpu).clone()).collect();
+        let gpus: Vec<_> = (0..machine.world.gpu_count())
+            .map(|gpu| machine.world.identity(gpu).clone())
+            .collect();
         let notes = Arc::new(Self(gpus.iter().map(|_| Mutex::default()).collect()));
         let (shared, timeline) = (Arc::clone(&notes), machine.timeline.clone());
         let take = move || {
-            let look = || gpus.iter().map(|gpu| Moment::now(&folder, gpu)).collect::<Vec<_>>();
+            let look = || {
+                gpus.iter()
+                    .map(|gpu| Moment::now(&folder, gpu))
+                    .collect::<Vec<_>>()
+            };
             let mut before = look();
             loop {
                 let at_ms = (timeline.elapsed_ms() / PERIOD_MS + 1) * PERIOD_MS;
-                thread::sleep(Duration::from_millis(at_ms.saturating_sub(timeline.elapsed_ms())));
+                thread::sleep(Duration::from_millis(
+                    at_ms.saturating_sub(timeline.elapsed_ms()),
+                ));
                 let now = look();
                 for ((gpu, now), before) in now.iter().enumerate().zip(&before) {
                     if let Some(between) = now.since(before) {
@@ -58,7 +66,10 @@ impl Notes {
                 before = now;
             }
         };
-        thread::Builder::new().name("fake-notes".into()).spawn(take).expect("a thread can be started");
+        thread::Builder::new()
+            .name("fake-notes".into())
+            .spawn(take)
+            .expect("a thread can be started");
         notes
     }
 
@@ -88,7 +99,10 @@ impl Notes {
 impl Note {
     fn of(at_ms: u64, sm_mhz: Option<u32>, between: &Between) -> Self {
         let whole = |percent: f64| percent.round() as u32;
-        let busy = between.by_pid.iter().map(|(pid, percent)| (*pid, whole(*percent)));
+        let busy = between
+            .by_pid
+            .iter()
+            .map(|(pid, percent)| (*pid, whole(*percent)));
         Self {
             at_ms,
             sm_mhz,

@@ -90,7 +90,9 @@ pub(crate) unsafe fn text<'a>(text: *const c_char) -> Result<&'a str, Code> {
         return Err(Code::INVALID_ARGUMENT);
     }
     // SAFETY: it is not null, so that by this function's own condition it ends with a NUL.
-    unsafe { CStr::from_ptr(text) }.to_str().map_err(|_| Code::INVALID_ARGUMENT)
+    unsafe { CStr::from_ptr(text) }
+        .to_str()
+        .map_err(|_| Code::INVALID_ARGUMENT)
 }
 
 /// The caller's list of `count` items, to be filled in.

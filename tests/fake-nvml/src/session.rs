@@ -51,8 +51,9 @@ fn load() -> Result<Scenario, String> {
         return Ok(Scenario::simple(1, 1));
     };
     let name = path.to_string_lossy();
-    let text = fs::read_to_string(&path)
-        .map_err(|error| format!("cannot read {name}: {error}; set {SCENARIO} to a scenario file"))?;
+    let text = fs::read_to_string(&path).map_err(|error| {
+        format!("cannot read {name}: {error}; set {SCENARIO} to a scenario file")
+    })?;
     Scenario::from_toml(&text, &name).map_err(|error| error.to_string())
 }
 
@@ -61,7 +62,9 @@ impl Session {
         let (machine, state_folder) = (Machine::start(scenario), fake_gpu_state::folder());
         Self {
             counts: Counts::new(env::var_os(COUNTS)),
-            notes: state_folder.clone().map(|folder| Notes::start(folder, &machine)),
+            notes: state_folder
+                .clone()
+                .map(|folder| Notes::start(folder, &machine)),
             machine,
             state_folder,
             users: AtomicU32::new(0),
@@ -70,7 +73,12 @@ impl Session {
 
     /// Counts one more user, unless the scenario says that this fails just now.
     pub(crate) fn initialize(&self) -> Outcome {
-        if let Some(code) = self.machine.world.scenario().init_error(self.machine.timeline.elapsed_s()) {
+        if let Some(code) = self
+            .machine
+            .world
+            .scenario()
+            .init_error(self.machine.timeline.elapsed_s())
+        {
             return Err(Code(code));
         }
         self.users.fetch_add(1, SeqCst);
@@ -78,11 +86,17 @@ impl Session {
     }
 
     pub(crate) fn check_initialized(&self) -> Outcome {
-        if self.users.load(SeqCst) == 0 { Err(Code::UNINITIALIZED) } else { Ok(()) }
+        if self.users.load(SeqCst) == 0 {
+            Err(Code::UNINITIALIZED)
+        } else {
+            Ok(())
+        }
     }
 
     pub(crate) fn shut_down(&self) -> Outcome {
-        let left = self.users.try_update(SeqCst, SeqCst, |users| users.checked_sub(1));
+        let left = self
+            .users
+            .try_update(SeqCst, SeqCst, |users| users.checked_sub(1));
         self.counts.write();
         left.map(|_| ()).map_err(|_| Code::UNINITIALIZED)
     }

@@ -9,10 +9,16 @@ use std::{
 /// processes that are gone are removed: a fuzzer ends without tidying up.
 pub fn scratch(name: &str) -> PathBuf {
     let memory = PathBuf::from("/dev/shm");
-    let root = if memory.is_dir() { memory } else { env::temp_dir() };
+    let root = if memory.is_dir() {
+        memory
+    } else {
+        env::temp_dir()
+    };
     for folder in fs::read_dir(&root).into_iter().flatten().flatten() {
         let folder_name = folder.file_name().to_string_lossy().into_owned();
-        let owner = folder_name.strip_prefix("gpumon-fuzz-").and_then(|rest| rest.rsplit_once('-'));
+        let owner = folder_name
+            .strip_prefix("gpumon-fuzz-")
+            .and_then(|rest| rest.rsplit_once('-'));
         if owner.is_some_and(|(_, pid)| !Path::new("/proc").join(pid).exists()) {
             let _ = fs::remove_dir_all(folder.path());
         }

@@ -8,6 +8,9 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|text: &str| {
     if let Ok(frame) = serde_json::from_str::<ClientFrame>(text) {
         let again = serde_json::to_string(&frame).expect("a frame is written");
-        assert_eq!(serde_json::from_str::<ClientFrame>(&again).expect("what was written is read"), frame);
+        assert_eq!(
+            serde_json::from_str::<ClientFrame>(&again).expect("what was written is read"),
+            frame
+        );
     }
 });

@@ -15,9 +15,15 @@ static PROC: LazyLock<PathBuf> = LazyLock::new(|| {
     fs::create_dir_all(root.join("42/root/run")).expect("a process");
     fs::write(root.join("stat"), "btime 1700000000\n").expect("a machine");
     for (name, text) in [
-        ("stat", "42 (python3) S 1 42 42 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 100 0"),
+        (
+            "stat",
+            "42 (python3) S 1 42 42 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 100 0",
+        ),
         ("comm", "python3\n"),
-        ("cmdline", "python3\0-m\0ipykernel_launcher\0-f\0/run/kernel-1b2c.json\0"),
+        (
+            "cmdline",
+            "python3\0-m\0ipykernel_launcher\0-f\0/run/kernel-1b2c.json\0",
+        ),
     ] {
         fs::write(root.join("42").join(name), text).expect("a file of it");
     }

@@ -16,7 +16,11 @@ static PROC: LazyLock<PathBuf> = LazyLock::new(|| {
     fs::create_dir_all(root.join("42")).expect("a process");
     fs::create_dir_all(root.join("7")).expect("its parent");
     fs::write(root.join("stat"), "cpu 1 2 3\nbtime 1700000000\n").expect("a machine");
-    fs::write(root.join("7/stat"), "7 (sh) S 1 7 7 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 100 0").expect("its parent's file");
+    fs::write(
+        root.join("7/stat"),
+        "7 (sh) S 1 7 7 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 100 0",
+    )
+    .expect("its parent's file");
     root
 });
 
@@ -24,8 +28,12 @@ fuzz_target!(|bytes: &[u8]| {
     let mut rest = bytes;
     for name in ["stat", "status", "comm", "cmdline", "environ", "cgroup"] {
         let divider = b"\n====\n";
-        let end = rest.windows(divider.len()).position(|window| window == divider);
-        let (file, behind) = end.map_or((rest, &[][..]), |end| (&rest[..end], &rest[end + divider.len()..]));
+        let end = rest
+            .windows(divider.len())
+            .position(|window| window == divider);
+        let (file, behind) = end.map_or((rest, &[][..]), |end| {
+            (&rest[..end], &rest[end + divider.len()..])
+        });
         fs::write(PROC.join("42").join(name), file).expect("a file in memory");
         rest = behind;
     }

@@ -93,12 +93,17 @@ impl Unit {
     /// A figure without its unit; `None` where there is none.
     pub fn figure(self, reading: &Reading<f64>) -> Option<String> {
         let (_, size, decimals) = self.shown();
-        reading.value().map(|value| format!("{:.decimals$}", value / size))
+        reading
+            .value()
+            .map(|value| format!("{:.decimals$}", value / size))
     }
 
     /// A figure with its unit, as `50.0 %` or `55.40 GB/s`.
     pub fn words(self, reading: &Reading<f64>) -> String {
-        self.figure(reading).map_or_else(|| "-".to_owned(), |figure| format!("{figure} {}", self.name()))
+        self.figure(reading).map_or_else(
+            || "-".to_owned(),
+            |figure| format!("{figure} {}", self.name()),
+        )
     }
 }
 
@@ -113,6 +118,9 @@ mod tests {
         assert_eq!(words(Unit::Joules, 3421.6), "3422 J");
         assert_eq!(words(Unit::Percent, 71.46), "71.5 %");
         assert_eq!(words(Unit::BytesPerSecond, 63.047e9), "63.05 GB/s");
-        assert_eq!(words(Unit::Bytes, 8.009 * (1_u64 << 30) as f64), "8.009 GiB");
+        assert_eq!(
+            words(Unit::Bytes, 8.009 * (1_u64 << 30) as f64),
+            "8.009 GiB"
+        );
     }
 }

@@ -29,6 +29,9 @@ pub struct FrameworkRun {
 impl FrameworkRun {
     /// Of this framework, nothing known yet.
     pub fn new(name: String) -> Self {
-        Self { name: name.into(), ..Self::default() }
+        Self {
+            name: name.into(),
+            ..Self::default()
+        }
     }
 }

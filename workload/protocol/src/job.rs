@@ -121,7 +121,8 @@ impl Amount {
     /// What it comes to for a workload of this kind; `None` where that has no such size.
     pub fn n(self, extent: Extent, dtype: Dtype) -> Option<u64> {
         match (self, extent) {
-            (Self::Count(count), Extent::Elements | Extent::Side) | (Self::Times(count), Extent::Times) => Some(count),
+            (Self::Count(count), Extent::Elements | Extent::Side)
+            | (Self::Times(count), Extent::Times) => Some(count),
             (Self::Bytes(bytes), Extent::Elements) => Some(bytes.div_ceil(dtype.bytes())),
             (Self::Bytes(bytes), Extent::Side) => Some(bytes.div_ceil(dtype.bytes()).isqrt()),
             _ => None,
@@ -185,7 +186,12 @@ pub struct SelftestJob {
 
 impl Default for BurnJob {
     fn default() -> Self {
-        Self { place: Where::default(), seconds: 60.0, memory: 0.8, dtype: None }
+        Self {
+            place: Where::default(),
+            seconds: 60.0,
+            memory: 0.8,
+            dtype: None,
+        }
     }
 }
 
@@ -237,7 +243,13 @@ impl Job {
 
     /// What it is called until the process that does it says so.
     pub fn title(&self) -> String {
-        let names = |names: &[String], all: &str| if names.is_empty() { all.to_owned() } else { names.join(", ") };
+        let names = |names: &[String], all: &str| {
+            if names.is_empty() {
+                all.to_owned()
+            } else {
+                names.join(", ")
+            }
+        };
         match self {
             Self::Bench(bench) => names(&bench.ids, "all workloads"),
             Self::Tutorials(tutorials) => names(&tutorials.cases, "tutorials"),
@@ -259,7 +271,11 @@ impl Job {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         let is_name = |name: &&str| !name.is_empty() && name.bytes().all(is_plain);
         let names = names.iter().map(String::as_str).filter(is_name);
-        ["gpumon", command].into_iter().chain(names).collect::<Vec<_>>().join(" ")
+        ["gpumon", command]
+            .into_iter()
+            .chain(names)
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 
     /// How long it may take where nobody says: what it asks for by itself, and ten minutes.
@@ -271,7 +287,9 @@ impl Job {
     pub fn asked_seconds(&self) -> f64 {
         match self {
             Self::Bench(_) | Self::Tutorials(_) => 0.0,
-            Self::Selftest(test) if test.place.device.as_deref() == Some("all") => MOST_GPUS * SELFTEST_SECONDS,
+            Self::Selftest(test) if test.place.device.as_deref() == Some("all") => {
+                MOST_GPUS * SELFTEST_SECONDS
+            }
             Self::Selftest(_) => SELFTEST_SECONDS,
             Self::Burn(burn) => burn.seconds,
             Self::Oom(oom) => oom.hold_seconds,
@@ -296,26 +314,56 @@ mod tests {
 
     #[test]
     fn a_job_is_as_short_as_what_is_asked() {
-        let job: Job = serde_json::from_str(r#"{"kind":"bench","ids":["copy"],"where":{"device":"1"}}"#).unwrap();
-        let place = Where { device: Some("1".to_owned()), ..Where::default() };
-        assert_eq!(job, Job::Bench(BenchJob { ids: vec!["copy".to_owned()], place, ..BenchJob::default() }));
+        let job: Job =
+            serde_json::from_str(r#"{"kind":"bench","ids":["copy"],"where":{"device":"1"}}"#)
+                .unwrap();
+        let place = Where {
+            device: Some("1".to_owned()),
+            ..Where::default()
+        };
+        assert_eq!(
+            job,
+            Job::Bench(BenchJob {
+                ids: vec!["copy".to_owned()],
+                place,
+                ..BenchJob::default()
+            })
+        );
         let again: Job = serde_json::from_str(&serde_json::to_string(&job).unwrap()).unwrap();
         assert_eq!(again, job);
-        let Job::Burn(burn) = serde_json::from_str(r#"{"kind":"burn"}"#).unwrap() else { panic!("a burn") };
-        assert_eq!((burn.seconds, burn.memory, &burn.place), (60.0, 0.8, &Where::default()));
-        assert_eq!((Job::Burn(burn).asked_seconds(), job.asked_seconds()), (60.0, 0.0));
+        let Job::Burn(burn) = serde_json::from_str(r#"{"kind":"burn"}"#).unwrap() else {
+            panic!("a burn")
+        };
+        assert_eq!(
+            (burn.seconds, burn.memory, &burn.place),
+            (60.0, 0.8, &Where::default())
+        );
+        assert_eq!(
+            (Job::Burn(burn).asked_seconds(), job.asked_seconds()),
+            (60.0, 0.0)
+        );
         assert_eq!(job.place().device.as_deref(), Some("1"));
     }
 
     #[test]
     fn a_job_has_a_title_a_kind_and_a_limit_from_the_start() {
         let job = |json: &str| serde_json::from_str::<Job>(json).unwrap();
-        assert_eq!(job(r#"{"kind":"bench","ids":["copy","triad"]}"#).title(), "copy, triad");
+        assert_eq!(
+            job(r#"{"kind":"bench","ids":["copy","triad"]}"#).title(),
+            "copy, triad"
+        );
         assert_eq!(job(r#"{"kind":"bench"}"#).title(), "all workloads");
         let burn = job(r#"{"kind":"burn","seconds":90}"#);
-        assert_eq!((burn.kind().0, burn.usual_limit()), (RunKind::Burn, USUAL_LIMIT + Duration::from_secs(90)));
+        assert_eq!(
+            (burn.kind().0, burn.usual_limit()),
+            (RunKind::Burn, USUAL_LIMIT + Duration::from_secs(90))
+        );
         assert_eq!(job(r#"{"kind":"bench"}"#).usual_limit(), USUAL_LIMIT);
-        for json in [r#"{"kind":"seeds","rows":["c"]}"#, r#"{"kind":"oom"}"#, r#"{"kind":"selftest"}"#] {
+        for json in [
+            r#"{"kind":"seeds","rows":["c"]}"#,
+            r#"{"kind":"oom"}"#,
+            r#"{"kind":"selftest"}"#,
+        ] {
             let job = job(json);
             assert_eq!(serde_json::to_value(&job).unwrap()["kind"], job.kind().1);
         }
@@ -324,14 +372,26 @@ mod tests {
     #[test]
     fn a_job_is_called_by_the_command_that_asks_for_it() {
         for (json, command) in [
-            (r#"{"kind":"bench","ids":["copy","matmul"]}"#, "gpumon bench copy matmul"),
-            (r#"{"kind":"bench","ids":["x/nvidia-smi","a\u0000b",""]}"#, "gpumon bench"),
+            (
+                r#"{"kind":"bench","ids":["copy","matmul"]}"#,
+                "gpumon bench copy matmul",
+            ),
+            (
+                r#"{"kind":"bench","ids":["x/nvidia-smi","a\u0000b",""]}"#,
+                "gpumon bench",
+            ),
             (r#"{"kind":"seeds","rows":["k5"]}"#, "gpumon tutorials k5"),
             (r#"{"kind":"burn"}"#, "gpumon burn"),
-            (r#"{"kind":"oom","scenario":"kv-cache"}"#, "gpumon oom kv-cache"),
+            (
+                r#"{"kind":"oom","scenario":"kv-cache"}"#,
+                "gpumon oom kv-cache",
+            ),
             (r#"{"kind":"selftest"}"#, "gpumon selftest"),
         ] {
-            assert_eq!(serde_json::from_str::<Job>(json).unwrap().command_line(), command);
+            assert_eq!(
+                serde_json::from_str::<Job>(json).unwrap().command_line(),
+                command
+            );
         }
     }
 

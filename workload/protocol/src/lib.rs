@@ -21,9 +21,14 @@ pub mod vocabulary;
 pub use self::{
     check::{Check, Unit, Verdict},
     framework_run::FrameworkRun,
-    job::{Amount, BackendChoice, BenchJob, BenchWork, BurnJob, Job, OomJob, SelftestJob, TutorialsJob, Where},
+    job::{
+        Amount, BackendChoice, BenchJob, BenchWork, BurnJob, Job, OomJob, SelftestJob,
+        TutorialsJob, Where,
+    },
     load::{Load, OtherProcesses, Range},
-    outcome::{DeviceName, Environment, KernelUse, Outcome, Rate, Roofline, Stopped, Times, Verification},
+    outcome::{
+        DeviceName, Environment, KernelUse, Outcome, Rate, Roofline, Stopped, Times, Verification,
+    },
     report::{Line, MemoryLevel, NotAReport, Phase, Report, Topic},
     tutorial::{Found, FrameworkTime, TutorialReport},
     vocabulary::{Backend, Bound, Cost, Dtype, Engine, Extent, Shape},

@@ -76,7 +76,11 @@ pub struct OtherProcess {
 
 impl From<&Process> for OtherProcess {
     fn from(process: &Process) -> Self {
-        Self { pid: process.pid, user: process.user.value().cloned(), name: process.name.value().cloned() }
+        Self {
+            pid: process.pid,
+            user: process.user.value().cloned(),
+            name: process.name.value().cloned(),
+        }
     }
 }
 
@@ -99,7 +103,11 @@ impl Range {
         for value in values {
             (count, sum, min, max) = (count + 1.0, sum + value, min.min(value), max.max(value));
         }
-        (count > 0.0).then(|| Self { min, mean: sum / count, max })
+        (count > 0.0).then(|| Self {
+            min,
+            mean: sum / count,
+            max,
+        })
     }
 }
 
@@ -125,7 +133,12 @@ impl fmt::Display for OtherProcesses {
         for (at, other) in self.listed.iter().take(NAMED).enumerate() {
             let name = other.name.as_deref().unwrap_or("process");
             let user = other.user.as_deref().unwrap_or("an unknown user");
-            write!(f, "{}{name} {} of {user}", if at > 0 { ", " } else { "" }, other.pid)?;
+            write!(
+                f,
+                "{}{name} {} of {user}",
+                if at > 0 { ", " } else { "" },
+                other.pid
+            )?;
         }
         match self.listed.len().saturating_sub(NAMED) {
             0 => {}

@@ -225,7 +225,10 @@ impl Verification {
         Self::from_counts(
             self.checked + other.checked,
             self.wrong + other.wrong,
-            [self.first_wrong, other.first_wrong].into_iter().flatten().min(),
+            [self.first_wrong, other.first_wrong]
+                .into_iter()
+                .flatten()
+                .min(),
             self.largest_error.max(other.largest_error),
             self.tolerance.max(other.tolerance),
         )
@@ -233,8 +236,21 @@ impl Verification {
 
     /// Right where something was compared and none of it is wrong.
     #[inline]
-    pub fn from_counts(checked: u64, wrong: u64, first_wrong: Option<u64>, largest_error: f64, tolerance: f64) -> Self {
-        Self { ok: checked > 0 && wrong == 0, checked, wrong, first_wrong, largest_error, tolerance }
+    pub fn from_counts(
+        checked: u64,
+        wrong: u64,
+        first_wrong: Option<u64>,
+        largest_error: f64,
+        tolerance: f64,
+    ) -> Self {
+        Self {
+            ok: checked > 0 && wrong == 0,
+            checked,
+            wrong,
+            first_wrong,
+            largest_error,
+            tolerance,
+        }
     }
 
     /// One element, with its error and how large that may be. It is called for each of millions: whoever calls it has it
@@ -244,7 +260,13 @@ impl Verification {
         // No number is not within any tolerance.
         let is_right = error <= tolerance;
         let largest_error = if is_right { error } else { 0.0 };
-        Self::from_counts(1, u64::from(!is_right), (!is_right).then_some(index), largest_error, tolerance)
+        Self::from_counts(
+            1,
+            u64::from(!is_right),
+            (!is_right).then_some(index),
+            largest_error,
+            tolerance,
+        )
     }
 }
 
@@ -261,7 +283,10 @@ impl Rate {
     pub fn from_operations(operations: u64, elapsed: Duration) -> Self {
         let is_any = operations > 0 && !elapsed.is_zero();
         let operations_per_second = is_any.then(|| operations as f64 / elapsed.as_secs_f64());
-        Self { bytes_per_second: None, operations_per_second }
+        Self {
+            bytes_per_second: None,
+            operations_per_second,
+        }
     }
 
     /// Of so much in such a time.
@@ -270,7 +295,10 @@ impl Rate {
             let median_us = median_us.filter(|time| *time > 0.0 && count > 0)?;
             Some(count as f64 / median_us * 1e6)
         };
-        Self { bytes_per_second: in_a_second(cost.moved_bytes), operations_per_second: in_a_second(cost.operations) }
+        Self {
+            bytes_per_second: in_a_second(cost.moved_bytes),
+            operations_per_second: in_a_second(cost.operations),
+        }
     }
 }
 
@@ -280,8 +308,17 @@ mod tests {
 
     #[test]
     fn a_rate_is_of_what_there_is() {
-        let cost = Cost { moved_bytes: 3000, ..Cost::default() };
-        assert_eq!(Rate::from_cost(cost, Some(1.5)), Rate { bytes_per_second: Some(2e9), operations_per_second: None });
+        let cost = Cost {
+            moved_bytes: 3000,
+            ..Cost::default()
+        };
+        assert_eq!(
+            Rate::from_cost(cost, Some(1.5)),
+            Rate {
+                bytes_per_second: Some(2e9),
+                operations_per_second: None
+            }
+        );
         assert_eq!(Rate::from_cost(cost, None), Rate::default());
         assert_eq!(Rate::from_cost(cost, Some(0.0)), Rate::default());
     }

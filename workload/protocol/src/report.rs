@@ -207,12 +207,20 @@ impl Line {
 impl MemoryLevel {
     /// From what the driver says is free.
     pub fn new(free_bytes: u64, total_bytes: u64, reserve_bytes: u64) -> Self {
-        Self { used_bytes: total_bytes.saturating_sub(free_bytes), total_bytes, reserve_bytes }
+        Self {
+            used_bytes: total_bytes.saturating_sub(free_bytes),
+            total_bytes,
+            reserve_bytes,
+        }
     }
 
     /// The share that is used, from 0 to 1.
     pub fn share(&self) -> f64 {
-        if self.total_bytes > 0 { (self.used_bytes as f64 / self.total_bytes as f64).clamp(0.0, 1.0) } else { 0.0 }
+        if self.total_bytes > 0 {
+            (self.used_bytes as f64 / self.total_bytes as f64).clamp(0.0, 1.0)
+        } else {
+            0.0
+        }
     }
 }
 
@@ -220,7 +228,10 @@ impl fmt::Display for MemoryLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [used, total, reserve] =
             [self.used_bytes, self.total_bytes, self.reserve_bytes].map(|bytes| bytes as f64 / GIB);
-        write!(f, "{used:.2} of {total:.2} GiB used, {reserve:.2} GiB stay free for others")
+        write!(
+            f,
+            "{used:.2} of {total:.2} GiB used, {reserve:.2} GiB stay free for others"
+        )
     }
 }
 
@@ -230,11 +241,19 @@ mod tests {
 
     #[test]
     fn a_line_is_one_flat_object() {
-        let report = Report::Phase { step: 0, id: "copy".to_owned(), backend: Backend::Cuda, phase: Phase::WarmingUp };
+        let report = Report::Phase {
+            step: 0,
+            id: "copy".to_owned(),
+            backend: Backend::Cuda,
+            phase: Phase::WarmingUp,
+        };
         let line = Line { at_ms: 5, report };
         let text = serde_json::to_string(&line).unwrap();
         assert_eq!(Line::parse(&text).unwrap(), line);
-        assert_eq!(text, r#"{"at_ms":5,"report":"phase","step":0,"id":"copy","backend":"cuda","phase":"warming_up"}"#);
+        assert_eq!(
+            text,
+            r#"{"at_ms":5,"report":"phase","step":0,"id":"copy","backend":"cuda","phase":"warming_up"}"#
+        );
     }
 
     #[test]
@@ -245,7 +264,8 @@ mod tests {
         let outcome = format!(
             r#""id":"copy","seed":"9e37","backend":"cuda","engine":"own","device":{device},"dtype":"fp32","n":8,"extent":"elements","memory_bytes":1,"host_bytes":2,"moved_bytes":3,"operations":4,"device_time":{times},"host_time":null,"stopped":"steady","partial":false,"rate":{{"bytes_per_second":4.2}},"roofline":{{"limit":"memory","rated_per_second":4.9,"share":{{"absent":"unknown"}}}},"verify":{verify},"environment":{{"from_ms":1,"to_ms":2,"gpumon":"0.1.0","cpu":"Xeon","threads":16}}"#
         );
-        let tutorial = r#""row":"c","title":"Copies","teaches":"Fewer","variant":"own","backend":"cpu""#;
+        let tutorial =
+            r#""row":"c","title":"Copies","teaches":"Fewer","variant":"own","backend":"cpu""#;
         for report in [
             &format!(r#""report":"begun","title":"copy","devices":[{device}],"steps":2"#),
             r#""report":"phase","step":0,"id":"copy","backend":"cuda","phase":"measuring""#,
@@ -258,31 +278,63 @@ mod tests {
             ),
             &format!(r#""report":"seed",{tutorial},"found":"shown","ok":true,"text":"So it is""#),
             &format!(r#""report":"seed",{tutorial},"found":"skipped","reason":"no GPU""#),
-            &format!(r#""report":"seed",{tutorial},"found":"failed","error":"no memory","refused":true"#),
+            &format!(
+                r#""report":"seed",{tutorial},"found":"failed","error":"no memory","refused":true"#
+            ),
             r#""report":"check","load":"read","does":"Reads","gpu":0,"reading":"power.draw_watts","unit":"percent","expected":1.0,"least":{"absent":"unknown"},"most":2.0,"reported":1.5,"verdict":"verified","how":"so","text":"as it should be""#,
             r#""report":"said","topic":"cure","text":"Do so""#,
             r#""report":"failed","id":"copy","backend":"cuda","gpu":1,"error":"no memory","code":5"#,
             r#""report":"ended","code":0"#,
         ] {
             let line = format!(r#"{{"at_ms":5,{report}}}"#);
-            assert_eq!(serde_json::to_string(&Line::parse(&line).unwrap()).unwrap(), line);
+            assert_eq!(
+                serde_json::to_string(&Line::parse(&line).unwrap()).unwrap(),
+                line
+            );
         }
     }
 
     #[test]
     fn what_a_newer_version_reports_is_passed_over_and_what_is_no_report_is_refused() {
-        assert_eq!(Line::parse(r#"{"report":"sung","song":1}"#).unwrap().report, Report::Unknown);
-        let said = Line::parse(r#"{"report":"said","topic":"rumor","text":"It is said."}"#).unwrap().report;
-        assert_eq!(said, Report::Said { topic: Topic::Other, text: "It is said.".to_owned() });
-        for line in ["", "[]", "{}", "hello", r#"{"report":"ended","code":999}"#, r#"{"report":"result"}"#] {
-            assert!(Line::parse(line).unwrap_err().to_string().contains("not a report"), "{line}");
+        assert_eq!(
+            Line::parse(r#"{"report":"sung","song":1}"#).unwrap().report,
+            Report::Unknown
+        );
+        let said = Line::parse(r#"{"report":"said","topic":"rumor","text":"It is said."}"#)
+            .unwrap()
+            .report;
+        assert_eq!(
+            said,
+            Report::Said {
+                topic: Topic::Other,
+                text: "It is said.".to_owned()
+            }
+        );
+        for line in [
+            "",
+            "[]",
+            "{}",
+            "hello",
+            r#"{"report":"ended","code":999}"#,
+            r#"{"report":"result"}"#,
+        ] {
+            assert!(
+                Line::parse(line)
+                    .unwrap_err()
+                    .to_string()
+                    .contains("not a report"),
+                "{line}"
+            );
         }
     }
 
     #[test]
     fn a_level_says_what_is_used_of_what() {
         let level = MemoryLevel::new(60 << 30, 140 << 30, (4 << 30) + (1 << 28));
-        assert_eq!(level.to_string(), "80.00 of 140.00 GiB used, 4.25 GiB stay free for others");
+        assert_eq!(
+            level.to_string(),
+            "80.00 of 140.00 GiB used, 4.25 GiB stay free for others"
+        );
         assert!((level.share() - 80.0 / 140.0).abs() < 1e-9);
         assert!(MemoryLevel::new(0, 0, 0).share().abs() < 1e-9);
     }

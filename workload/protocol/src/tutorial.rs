@@ -96,12 +96,16 @@ tagged!(Found by "found" {
 impl Found {
     /// For want of a GPU.
     pub fn no_gpu() -> Self {
-        Self::Skipped { reason: "there is no GPU".to_owned() }
+        Self::Skipped {
+            reason: "there is no GPU".to_owned(),
+        }
     }
 
     /// For want of a workload.
     pub fn missing(id: &str) -> Self {
-        Self::Skipped { reason: format!("there is no workload '{id}'") }
+        Self::Skipped {
+            reason: format!("there is no workload '{id}'"),
+        }
     }
 }
 
@@ -109,7 +113,9 @@ impl TutorialReport {
     /// Whether something was checked and is not as it should be.
     pub fn is_wrong(&self) -> bool {
         match &self.found {
-            Found::Measured { outcome } => outcome.verify.wrong > 0 || !outcome.verify.ok && !outcome.partial,
+            Found::Measured { outcome } => {
+                outcome.verify.wrong > 0 || !outcome.verify.ok && !outcome.partial
+            }
             Found::Shown { ok, .. } => !ok,
             Found::Skipped { .. } | Found::Failed { .. } => false,
         }

@@ -27,7 +27,9 @@ pub enum Engine {
 }
 
 /// A type of numbers, by NVIDIA's name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Dtype {
     /// 64 bits, floating point.
@@ -65,18 +67,28 @@ const LONGEST_SIDE: u64 = 1 << 31;
 impl Shape {
     /// Of square matrices.
     pub fn square(n: u64) -> Self {
-        Self { rows: n, columns: n, depth: n }
+        Self {
+            rows: n,
+            columns: n,
+            depth: n,
+        }
     }
 
     /// Whether a GPU's kernels can count so far, and there is anything to multiply.
     pub fn is_possible(self) -> bool {
-        [self.rows, self.columns, self.depth].iter().all(|side| (1..LONGEST_SIDE).contains(side))
+        [self.rows, self.columns, self.depth]
+            .iter()
+            .all(|side| (1..LONGEST_SIDE).contains(side))
     }
 }
 
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { rows, columns, depth } = self;
+        let Self {
+            rows,
+            columns,
+            depth,
+        } = self;
         f.pad(&format!("{rows}x{columns}x{depth}"))
     }
 }
@@ -85,13 +97,22 @@ impl FromStr for Shape {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let sides: Vec<u64> = text.split('x').map_while(|side| side.trim().parse().ok()).collect();
+        let sides: Vec<u64> = text
+            .split('x')
+            .map_while(|side| side.trim().parse().ok())
+            .collect();
         let shape = match (&sides[..], text.matches('x').count()) {
-            (&[rows, columns, depth], 2) => Some(Self { rows, columns, depth }),
+            (&[rows, columns, depth], 2) => Some(Self {
+                rows,
+                columns,
+                depth,
+            }),
             _ => None,
         };
         let possible = shape.filter(|shape| shape.is_possible());
-        possible.ok_or_else(|| "not a shape: give rows, columns and depth, as 5000x3000x7000".to_owned())
+        possible.ok_or_else(|| {
+            "not a shape: give rows, columns and depth, as 5000x3000x7000".to_owned()
+        })
     }
 }
 

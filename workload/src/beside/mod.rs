@@ -67,15 +67,28 @@ impl<'a> Frameworks<'a> {
     pub(crate) fn find(python: &Path, interrupted: &'a AtomicBool) -> Result<Self, Failure> {
         let mut process = Process::start(python, &["find"], [])?;
         let all = process.receive(PATIENCE, interrupted)?;
-        Ok(Self { python: python.to_owned(), all, processes: HashMap::new(), patience: PATIENCE, interrupted })
+        Ok(Self {
+            python: python.to_owned(),
+            all,
+            processes: HashMap::new(),
+            patience: PATIENCE,
+            interrupted,
+        })
     }
 
     /// Reports which there are.
     pub(crate) fn said(&self) -> Report {
         let python = self.python.display();
-        let found: Vec<_> = self.installed().map(|framework| framework.name.as_str()).collect();
+        let found: Vec<_> = self
+            .installed()
+            .map(|framework| framework.name.as_str())
+            .collect();
         let text = if found.is_empty() {
-            let packages: Vec<_> = self.all.iter().map(|framework| framework.package.as_str()).collect();
+            let packages: Vec<_> = self
+                .all
+                .iter()
+                .map(|framework| framework.package.as_str())
+                .collect();
             let packages = packages.join(", ");
             format!(
                 "{python} has no framework to run beside: install one of {packages}, or name another Python with --python"
@@ -83,7 +96,10 @@ impl<'a> Frameworks<'a> {
         } else {
             format!("Frameworks of {python}: {}", found.join(", "))
         };
-        Report::Said { topic: Topic::Step, text }
+        Report::Said {
+            topic: Topic::Step,
+            text,
+        }
     }
 
     fn installed(&self) -> impl Iterator<Item = &Framework> {
@@ -99,15 +115,34 @@ impl<'a> Frameworks<'a> {
         limits: &Limits,
         tell: &mut dyn FnMut(&str),
     ) -> Vec<FrameworkRun> {
-        let Some(workload) = catalogue::find(&outcome.id) else { return Vec::new() };
-        let size = Size { n: outcome.n, dtype: outcome.dtype };
+        let Some(workload) = catalogue::find(&outcome.id) else {
+            return Vec::new();
+        };
+        let size = Size {
+            n: outcome.n,
+            dtype: outcome.dtype,
+        };
         let keys = self.to_try(outcome);
-        let Some(shared) = workload.shared(size).filter(|_| !keys.is_empty()) else { return Vec::new() };
-        let failed = |name, error: &Failure| FrameworkRun { error: Some(error.to_string()), ..FrameworkRun::new(name) };
-        let room = has_room(workload, size, gpu.filter(|_| outcome.backend == Backend::Cuda));
+        let Some(shared) = workload.shared(size).filter(|_| !keys.is_empty()) else {
+            return Vec::new();
+        };
+        let failed = |name, error: &Failure| FrameworkRun {
+            error: Some(error.to_string()),
+            ..FrameworkRun::new(name)
+        };
+        let room = has_room(
+            workload,
+            size,
+            gpu.filter(|_| outcome.backend == Backend::Cuda),
+        );
         let work = match room.and_then(|()| Ok(shared.hand_over()?)) {
             Ok(work) => work,
-            Err(error) => return keys.into_iter().map(|(name, _)| failed(name, &error)).collect(),
+            Err(error) => {
+                return keys
+                    .into_iter()
+                    .map(|(name, _)| failed(name, &error))
+                    .collect();
+            }
         };
         let mut runs = Vec::new();
         for key in keys {
@@ -124,9 +159,12 @@ impl<'a> Frameworks<'a> {
 
     /// Those that run where this outcome was measured, as [`Self::processes`] has them.
     fn to_try(&self, outcome: &Outcome) -> Vec<(String, Option<String>)> {
-        let there = self.installed().filter(|framework| framework.backends.contains(&outcome.backend));
+        let there = self
+            .installed()
+            .filter(|framework| framework.backends.contains(&outcome.backend));
         let keys = there.map(|framework| (framework.name.clone(), outcome.device.uuid.clone()));
-        keys.filter(|key| !matches!(self.processes.get(key), Some(None))).collect()
+        keys.filter(|key| !matches!(self.processes.get(key), Some(None)))
+            .collect()
     }
 
     /// `None` where the framework does not have the operation.
@@ -140,12 +178,22 @@ impl<'a> Frameworks<'a> {
         let process = self.processes.entry(key.clone()).or_default();
         let process = match process {
             Some(process) => process,
-            none => none.insert(start(&self.python, &key.0, outcome, self.patience, self.interrupted)?),
+            none => none.insert(start(
+                &self.python,
+                &key.0,
+                outcome,
+                self.patience,
+                self.interrupted,
+            )?),
         };
         let version = process.version.clone();
         let (out, times) = (Memory::new(&[])?, Memory::new(&[])?);
         let request = Request::new(work, &out, &times, limits);
-        let answer = process.ask(&request, self.patience + limits.warm_up + limits.time, self.interrupted);
+        let answer = process.ask(
+            &request,
+            self.patience + limits.warm_up + limits.time,
+            self.interrupted,
+        );
         match &answer {
             Ok(_) | Err(Failure::Told(_)) => {}
             Err(Failure::Hung(_)) => drop(self.processes.insert(key.clone(), None)),
@@ -156,10 +204,26 @@ impl<'a> Frameworks<'a> {
             return Ok(None);
         }
         let verify = (work.check)(&out.read()?);
-        let host_time = summarize(times.read()?.chunks_exact(size_of::<f64>()).map(Real::from_le_bytes));
-        let ours = outcome.host_time.as_ref().filter(|_| verify.ok && outcome.verify.ok);
-        let ratio = ours.zip(host_time.as_ref()).map(|(ours, theirs)| theirs.median_us / ours.median_us);
-        Ok(Some(FrameworkRun { version, host_time, verify: Some(verify), ratio, ..FrameworkRun::new(key.0.clone()) }))
+        let host_time = summarize(
+            times
+                .read()?
+                .chunks_exact(size_of::<f64>())
+                .map(Real::from_le_bytes),
+        );
+        let ours = outcome
+            .host_time
+            .as_ref()
+            .filter(|_| verify.ok && outcome.verify.ok);
+        let ratio = ours
+            .zip(host_time.as_ref())
+            .map(|(ours, theirs)| theirs.median_us / ours.median_us);
+        Ok(Some(FrameworkRun {
+            version,
+            host_time,
+            verify: Some(verify),
+            ratio,
+            ..FrameworkRun::new(key.0.clone())
+        }))
     }
 }
 
@@ -185,10 +249,15 @@ fn start(
 
 /// Whether a framework has room for this, on the GPU and in the host's memory, where the data are made, too.
 fn has_room(workload: &dyn Workload, size: Size, gpu: Option<&Gpu>) -> Result<(), Failure> {
-    let bytes = workload.cost(size).memory_bytes.saturating_mul(OF_THE_ARRAYS);
+    let bytes = workload
+        .cost(size)
+        .memory_bytes
+        .saturating_mul(OF_THE_ARRAYS);
     let id = workload.about().id;
     if let Some(gpu) = gpu {
-        gpu.memory_budget().map_err(crate::error::RunError::from)?.check(id, bytes)?;
+        gpu.memory_budget()
+            .map_err(crate::error::RunError::from)?
+            .check(id, bytes)?;
     }
     Ok(MemoryBudget::for_host(0).check(id, bytes)?)
 }
@@ -204,17 +273,38 @@ mod tests {
         protocol::{Amount, Engine},
     };
 
-    const BRIEF: Limits = Limits { warm_up: Duration::ZERO, least: Duration::ZERO, time: Duration::ZERO };
+    const BRIEF: Limits = Limits {
+        warm_up: Duration::ZERO,
+        least: Duration::ZERO,
+        time: Duration::ZERO,
+    };
 
     fn outcome() -> Outcome {
         let cpu = Cpu::this();
-        let request = Request { dtype: None, amount: Some(Amount::Count(100)), engine: Engine::Own, limits: BRIEF };
+        let request = Request {
+            dtype: None,
+            amount: Some(Amount::Count(100)),
+            engine: Engine::Own,
+            limits: BRIEF,
+        };
         let workload = catalogue::find("triad").unwrap();
-        bench::run(workload, &Place::Cpu(&cpu), &cpu, &request, &AtomicBool::new(false), &mut |_| {}).unwrap()
+        bench::run(
+            workload,
+            &Place::Cpu(&cpu),
+            &cpu,
+            &request,
+            &AtomicBool::new(false),
+            &mut |_| {},
+        )
+        .unwrap()
     }
 
     /// What a framework did in two rounds, where its interpreter is this script.
-    fn beside_script(script: &str, patience: Duration, is_interrupted: bool) -> [Vec<FrameworkRun>; 2] {
+    fn beside_script(
+        script: &str,
+        patience: Duration,
+        is_interrupted: bool,
+    ) -> [Vec<FrameworkRun>; 2] {
         let folder = tempfile::tempdir().unwrap();
         let python = folder.path().join("python3");
         // An executable that somebody may still write to cannot be started, and another test's child may hold it.
@@ -222,30 +312,59 @@ mod tests {
         fs::write(&python, "#!/bin/sh\nexec /bin/sh \"${0%/*}/script\"\n").unwrap();
         fs::set_permissions(&python, fs::Permissions::from_mode(0o755)).unwrap();
         let interrupted = AtomicBool::new(is_interrupted);
-        let numpy = r#"[{"name":"NumPy","backends":["cpu"],"package":"numpy","is_installed":true}]"#;
+        let numpy =
+            r#"[{"name":"NumPy","backends":["cpu"],"package":"numpy","is_installed":true}]"#;
         let (all, processes) = (serde_json::from_str(numpy).unwrap(), HashMap::new());
-        let mut frameworks = Frameworks { python, all, processes, patience, interrupted: &interrupted };
+        let mut frameworks = Frameworks {
+            python,
+            all,
+            processes,
+            patience,
+            interrupted: &interrupted,
+        };
         let outcome = outcome();
         [(); 2].map(|()| {
             let mut told = 0;
             let runs = frameworks.run(&outcome, None, &BRIEF, &mut |_| told += 1);
-            assert!(told == runs.len() || is_interrupted, "what is not tried is not told of");
+            assert!(
+                told == runs.len() || is_interrupted,
+                "what is not tried is not told of"
+            );
             runs
         })
     }
 
     #[test]
     fn what_no_framework_has_is_not_refused_for_lack_of_room() {
-        let all =
-            serde_json::from_str(r#"[{"name":"JAX","backends":["cpu"],"package":"jax","is_installed":true}]"#).unwrap();
+        let all = serde_json::from_str(
+            r#"[{"name":"JAX","backends":["cpu"],"package":"jax","is_installed":true}]"#,
+        )
+        .unwrap();
         let interrupted = AtomicBool::new(false);
         let (python, processes) = ("/nowhere/python3".into(), HashMap::new());
-        let mut frameworks = Frameworks { python, all, processes, patience: PATIENCE, interrupted: &interrupted };
+        let mut frameworks = Frameworks {
+            python,
+            all,
+            processes,
+            patience: PATIENCE,
+            interrupted: &interrupted,
+        };
         let mut beside = |id: &str, backend| {
-            let of_more_than_there_is = Outcome { id: id.to_owned().into(), backend, n: 1 << 50, ..outcome() };
+            let of_more_than_there_is = Outcome {
+                id: id.to_owned().into(),
+                backend,
+                n: 1 << 50,
+                ..outcome()
+            };
             frameworks.run(&of_more_than_there_is, None, &BRIEF, &mut |_| {})
         };
-        assert!(beside("triad", Backend::Cpu)[0].error.as_ref().unwrap().starts_with("triad needs "));
+        assert!(
+            beside("triad", Backend::Cpu)[0]
+                .error
+                .as_ref()
+                .unwrap()
+                .starts_with("triad needs ")
+        );
         assert_eq!(beside("copy", Backend::Cpu), [], "no framework has it");
         assert_eq!(beside("triad", Backend::Cuda), [], "none runs there");
     }
@@ -254,22 +373,48 @@ mod tests {
     fn a_framework_that_does_not_answer_is_told_once_and_not_tried_again() {
         for script in ["exec sleep 60", r#"echo '{"version":"1"}'; exec sleep 60"#] {
             let [first, second] = beside_script(script, Duration::from_secs(1), false);
-            assert_eq!(first[0].error.as_deref(), Some("no answer after 1 s"), "{script}: {first:?}");
+            assert_eq!(
+                first[0].error.as_deref(),
+                Some("no answer after 1 s"),
+                "{script}: {first:?}"
+            );
             assert_eq!(second, [], "{script}");
         }
     }
 
     #[test]
     fn a_framework_that_ends_is_told_with_its_last_words_and_tried_again_where_it_had_begun() {
-        let [first, second] = beside_script("echo >&2 'ImportError: no libcublas'; exit 1", PATIENCE, false);
-        assert_eq!(first[0].error.as_deref(), Some("the process ended: ImportError: no libcublas"), "{first:?}");
+        let [first, second] = beside_script(
+            "echo >&2 'ImportError: no libcublas'; exit 1",
+            PATIENCE,
+            false,
+        );
+        assert_eq!(
+            first[0].error.as_deref(),
+            Some("the process ended: ImportError: no libcublas"),
+            "{first:?}"
+        );
         assert_eq!(second, []);
-        let rounds = beside_script(r#"echo '{"version":"1"}'; read line; kill -SEGV $$"#, PATIENCE, false);
+        let rounds = beside_script(
+            r#"echo '{"version":"1"}'; read line; kill -SEGV $$"#,
+            PATIENCE,
+            false,
+        );
         for round in rounds {
-            assert!(round[0].error.as_ref().unwrap().contains("signal: 11"), "{round:?}");
+            assert!(
+                round[0].error.as_ref().unwrap().contains("signal: 11"),
+                "{round:?}"
+            );
         }
         let [first, _] = beside_script("echo hello; exec sleep 60", PATIENCE, false);
-        assert!(first[0].error.as_ref().unwrap().starts_with("its answer is not understood"), "{first:?}");
+        assert!(
+            first[0]
+                .error
+                .as_ref()
+                .unwrap()
+                .starts_with("its answer is not understood"),
+            "{first:?}"
+        );
     }
 
     #[test]

@@ -81,12 +81,25 @@ impl Process {
         variables: impl IntoIterator<Item = (&'a str, &'a OsStr)>,
     ) -> Result<Self, Failure> {
         let mut command = child::command(python);
-        command.arg("-c").arg(SCRIPT).args(arguments).envs(variables);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .arg("-c")
+            .arg(SCRIPT)
+            .args(arguments)
+            .envs(variables);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let mut child = command.spawn().map_err(Failure::Start)?;
         let answers = split_lines(child.stdout.take());
         let last_error_line = keep_last_line(child.stderr.take());
-        Ok(Self { requests: child.stdin.take(), child, answers, last_error_line, version: String::new() })
+        Ok(Self {
+            requests: child.stdin.take(),
+            child,
+            answers,
+            last_error_line,
+            version: String::new(),
+        })
     }
 
     /// Whether it ran what is asked for.
@@ -98,7 +111,10 @@ impl Process {
     ) -> Result<bool, Failure> {
         let line = serde_json::to_string(request)?;
         // Where it has ended, there is no answer either, which tells why.
-        let _ = self.requests.as_mut().map(|requests| writeln!(requests, "{line}"));
+        let _ = self
+            .requests
+            .as_mut()
+            .map(|requests| writeln!(requests, "{line}"));
         let Answer { ran, error } = self.receive(patience, interrupted)?;
         error.map_or(Ok(ran), |error| Err(Failure::Told(error)))
     }
@@ -115,8 +131,12 @@ impl Process {
                 Ok(line) => return Ok(serde_json::from_str(&line?)?),
                 // A terminal interrupts both.
                 Err(_) if interrupted.load(Relaxed) => return Err(Failure::Interrupted),
-                Err(RecvTimeoutError::Disconnected) => return Err(Failure::Ended(self.last_words())),
-                Err(RecvTimeoutError::Timeout) if Instant::now() >= deadline => return Err(Failure::Hung(patience)),
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Failure::Ended(self.last_words()));
+                }
+                Err(RecvTimeoutError::Timeout) if Instant::now() >= deadline => {
+                    return Err(Failure::Hung(patience));
+                }
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
@@ -124,8 +144,16 @@ impl Process {
 
     /// The last line of its standard error, or how it ended.
     fn last_words(&mut self) -> String {
-        let last_line = self.last_error_line.take().and_then(|line| line.recv_timeout(DRAIN).ok()).flatten();
-        let status = || self.child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
+        let last_line = self
+            .last_error_line
+            .take()
+            .and_then(|line| line.recv_timeout(DRAIN).ok())
+            .flatten();
+        let status = || {
+            self.child
+                .wait()
+                .map_or_else(|error| error.to_string(), |status| status.to_string())
+        };
         last_line.unwrap_or_else(status)
     }
 }

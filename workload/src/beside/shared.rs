@@ -49,7 +49,10 @@ pub(crate) struct Operation {
 /// Numbers as they lie in memory.
 pub(crate) fn to_bytes<T: Real>(elements: &[T]) -> Vec<u8> {
     let width = T::DTYPE.bytes() as usize;
-    elements.iter().flat_map(|element| element.word().to_le_bytes().into_iter().take(width)).collect()
+    elements
+        .iter()
+        .flat_map(|element| element.word().to_le_bytes().into_iter().take(width))
+        .collect()
 }
 
 /// Numbers that lie in memory; as many as are expected, of which those that are missing are no numbers.
@@ -70,8 +73,15 @@ pub(super) struct HandedOver {
 impl Shared {
     pub(super) fn hand_over(self) -> io::Result<HandedOver> {
         let Data { inputs, check } = (self.data)();
-        let inputs = inputs.into_iter().map(|input| Memory::new(&input)).collect::<Result<_, _>>()?;
-        Ok(HandedOver { operation: self.operation, inputs, check })
+        let inputs = inputs
+            .into_iter()
+            .map(|input| Memory::new(&input))
+            .collect::<Result<_, _>>()?;
+        Ok(HandedOver {
+            operation: self.operation,
+            inputs,
+            check,
+        })
     }
 }
 
@@ -103,9 +113,15 @@ mod tests {
     #[test]
     fn numbers_come_back_as_they_were_and_missing_ones_are_none() {
         let bytes = to_bytes(&[1.5_f32, -2.0]);
-        assert_eq!(bytes, [1.5_f32.to_le_bytes(), (-2.0_f32).to_le_bytes()].concat());
+        assert_eq!(
+            bytes,
+            [1.5_f32.to_le_bytes(), (-2.0_f32).to_le_bytes()].concat()
+        );
         let numbers = from_bytes::<f32>(&bytes, 3);
-        assert!(numbers[..2] == [1.5, -2.0] && numbers[2].is_nan(), "{numbers:?}");
+        assert!(
+            numbers[..2] == [1.5, -2.0] && numbers[2].is_nan(),
+            "{numbers:?}"
+        );
         let memory = Memory::new(&bytes).unwrap();
         assert_eq!(std::fs::read(memory.path()).unwrap(), bytes);
         std::fs::write(memory.path(), [7]).unwrap();

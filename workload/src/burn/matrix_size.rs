@@ -35,11 +35,16 @@ pub(super) fn largest<W>(
     sides: &[u64],
     mut make: impl FnMut(u64) -> Result<Timed<W>, RunError>,
 ) -> Result<Option<Timed<W>>, RunError> {
-    let Some(mut side) = sides.last().copied() else { return Ok(None) };
+    let Some(mut side) = sides.last().copied() else {
+        return Ok(None);
+    };
     loop {
         let timed = make(side)?;
-        let foreseen = |next: u64| timed.product.as_secs_f64() * (next as f64 / side as f64).powi(3);
-        let next = sides.iter().find(|next| **next > side && foreseen(**next) <= LONGEST.as_secs_f64());
+        let foreseen =
+            |next: u64| timed.product.as_secs_f64() * (next as f64 / side as f64).powi(3);
+        let next = sides
+            .iter()
+            .find(|next| **next > side && foreseen(**next) <= LONGEST.as_secs_f64());
         match next {
             Some(next) => side = *next,
             None => return Ok(Some(timed)),
@@ -58,7 +63,10 @@ mod tests {
             tried.push(side);
             let seconds = 2.0 * (side as f64).powi(3) / per_second + begin_us * 1e-6;
             assert!(seconds < 0.05, "{side} takes {seconds} s");
-            Ok(Timed { work: side, product: Duration::from_secs_f64(seconds) })
+            Ok(Timed {
+                work: side,
+                product: Duration::from_secs_f64(seconds),
+            })
         });
         (timed.unwrap().unwrap().work, tried)
     }
@@ -70,18 +78,35 @@ mod tests {
         assert_eq!(chosen(1e12, 5.0, &SIDES).0, 2048);
         let (side, tried) = chosen(0.03e12, 5.0, &SIDES);
         assert_eq!((side, tried), (512, vec![256, 512]));
-        assert_eq!(chosen(760e12, 5.0, &SIDES[4..]).0, 1024, "where there is no room for more");
+        assert_eq!(
+            chosen(760e12, 5.0, &SIDES[4..]).0,
+            1024,
+            "where there is no room for more"
+        );
     }
 
     #[test]
     fn where_nothing_fits_nothing_is_made() {
-        assert!(largest::<()>(&[], |_| panic!("nothing fits")).unwrap().is_none());
+        assert!(
+            largest::<()>(&[], |_| panic!("nothing fits"))
+                .unwrap()
+                .is_none()
+        );
     }
 
     #[test]
     fn as_many_are_begun_at_once_as_nobody_has_to_wait_long_for() {
-        let at_once = |us| Timed { work: (), product: Duration::from_micros(us) }.at_once();
+        let at_once = |us| {
+            Timed {
+                work: (),
+                product: Duration::from_micros(us),
+            }
+            .at_once()
+        };
         assert_eq!([1490, 29_000, 70_000].map(at_once), [40, 2, 1]);
-        assert!(at_once(0) > 1000, "a clock that saw nothing pass does not divide by it");
+        assert!(
+            at_once(0) > 1000,
+            "a clock that saw nothing pass does not divide by it"
+        );
     }
 }

@@ -28,7 +28,10 @@ use crate::{
     error::RunError,
     info::Cpu,
     memory_budget::MemoryBudget,
-    protocol::{Backend, Bound, Cost, Dtype, Engine, Extent, KernelUse, Outcome, Phase, Rate, Stopped, Verification},
+    protocol::{
+        Backend, Bound, Cost, Dtype, Engine, Extent, KernelUse, Outcome, Phase, Rate, Stopped,
+        Verification,
+    },
     random::SEED,
     roofline::roofline,
     workload::{Size, Workload},
@@ -56,13 +59,30 @@ pub(crate) struct BurnRequest {
 /// there are tensor cores for that, which load it most, and fp32 elsewhere.
 pub(crate) fn dtype_on(device: Option<&Device>, asked: Option<Dtype>) -> Result<Dtype, RunError> {
     let has = device.map(|device| device.capability);
-    let usual = if has >= Some(needs(Dtype::Bf16)) { Dtype::Bf16 } else { Dtype::Fp32 };
+    let usual = if has >= Some(needs(Dtype::Bf16)) {
+        Dtype::Bf16
+    } else {
+        Dtype::Fp32
+    };
     let dtype = asked.unwrap_or(usual);
     // What a CPU makes wide first loads it no more.
-    let valid = if has.is_some() { MATMUL.types_on(Backend::Cuda) } else { &[Dtype::Fp32, Dtype::Fp64] };
+    let valid = if has.is_some() {
+        MATMUL.types_on(Backend::Cuda)
+    } else {
+        &[Dtype::Fp32, Dtype::Fp64]
+    };
     match has {
-        _ if !valid.contains(&dtype) => Err(RunError::NoSuchType { id: ID, dtype, valid }),
-        Some(has) if has < needs(dtype) => Err(RunError::NotOnThisGpu { id: ID, dtype, needed: needs(dtype), has }),
+        _ if !valid.contains(&dtype) => Err(RunError::NoSuchType {
+            id: ID,
+            dtype,
+            valid,
+        }),
+        Some(has) if has < needs(dtype) => Err(RunError::NotOnThisGpu {
+            id: ID,
+            dtype,
+            needed: needs(dtype),
+            has,
+        }),
         _ => Ok(dtype),
     }
 }
@@ -113,13 +133,21 @@ pub(crate) fn run(
     interrupted: &AtomicBool,
     tell: &mut dyn FnMut(Burning),
 ) -> Result<Outcome, RunError> {
-    let device = if let Place::Cuda(gpu) = place { Some(gpu.device()) } else { None };
+    let device = if let Place::Cuda(gpu) = place {
+        Some(gpu.device())
+    } else {
+        None
+    };
     let dtype = dtype_on(device, request.dtype)?;
     tell(Burning::Phase(Phase::Preparing));
     let mut work = prepare(place, dtype, request.memory)?;
     let (side, words, memory_bytes) = (work.side(), work.words(), work.bytes());
     let kernel = work.kernel()?;
-    let mut burnt = Burnt { operations: 2 * side.pow(3), words, ..Burnt::default() };
+    let mut burnt = Burnt {
+        operations: 2 * side.pow(3),
+        words,
+        ..Burnt::default()
+    };
     let (stopped, elapsed) = burnt.burn(work.as_mut(), request.time, interrupted, tell)?;
     let to_ms = now_ms();
     // Without the time that the first product took to be checked.
@@ -140,7 +168,11 @@ pub(crate) fn run(
         n: side,
         extent: Extent::Side,
         shape: None,
-        cost: Cost { memory_bytes, operations: burnt.operations, ..Cost::default() },
+        cost: Cost {
+            memory_bytes,
+            operations: burnt.operations,
+            ..Cost::default()
+        },
         device_time: None,
         host_time: None,
         stopped,
@@ -152,14 +184,23 @@ pub(crate) fn run(
     })
 }
 
-fn prepare<'a>(place: &'a Place<'_>, dtype: Dtype, share: f64) -> Result<Box<dyn Burnable + 'a>, RunError> {
+fn prepare<'a>(
+    place: &'a Place<'_>,
+    dtype: Dtype,
+    share: f64,
+) -> Result<Box<dyn Burnable + 'a>, RunError> {
     let budget = place.memory_budget()?;
     let wanted = ((budget.free_bytes as f64 * share) as u64).min(budget.usable_bytes());
     let least = SIDES[SIDES.len() - 1];
     let (work, needed_bytes, allowed_bytes) = match place {
         Place::Cuda(gpu) => {
-            let work = OnCuda::new(gpu, dtype, wanted)?.map(|work| Box::new(work) as Box<dyn Burnable + 'a>);
-            (work, on_cuda::needed_bytes(Size { n: least, dtype }), wanted)
+            let work = OnCuda::new(gpu, dtype, wanted)?
+                .map(|work| Box::new(work) as Box<dyn Burnable + 'a>);
+            (
+                work,
+                on_cuda::needed_bytes(Size { n: least, dtype }),
+                wanted,
+            )
         }
         Place::Cpu(_) => {
             let bytes = wanted.min(MOST_ON_CPU);
@@ -170,13 +211,24 @@ fn prepare<'a>(place: &'a Place<'_>, dtype: Dtype, share: f64) -> Result<Box<dyn
             (work, on_cpu::needed_bytes(least, dtype.bytes()), bytes)
         }
     };
-    let MemoryBudget { place, free_bytes, .. } = budget;
-    work.ok_or(RunError::TooLittle { id: ID, place, needed_bytes, allowed_bytes, free_bytes })
+    let MemoryBudget {
+        place, free_bytes, ..
+    } = budget;
+    work.ok_or(RunError::TooLittle {
+        id: ID,
+        place,
+        needed_bytes,
+        allowed_bytes,
+        free_bytes,
+    })
 }
 
 /// The sides, of which the first is the largest, that take no more memory than this.
 fn fitting(sides: &[u64], bytes: u64, needed: impl Fn(u64) -> u64) -> &[u64] {
-    let too_large = sides.iter().take_while(|side| needed(**side) > bytes).count();
+    let too_large = sides
+        .iter()
+        .take_while(|side| needed(**side) > bytes)
+        .count();
     &sides[too_large..]
 }
 
@@ -209,7 +261,10 @@ impl Burnt {
         self.first = Some(work.first()?);
         tell(Burning::Phase(Phase::Measuring));
         let begun = Instant::now();
-        let mut beat = Beat { at: begun, products: 0 };
+        let mut beat = Beat {
+            at: begun,
+            products: 0,
+        };
         let is_over = || is_stopped() || begun.elapsed() >= time;
         // A piece is compared just before it is multiplied again: so its products have lain in memory for as long as can be,
         // and the GPU does nothing for long but multiply. Where it compared all pieces at once, its power went up and down for
@@ -235,14 +290,21 @@ impl Burnt {
             self.compared += work.products(piece) * self.words;
         }
         self.wrong = work.wrong()?;
-        let stopped = if is_stopped() { Stopped::Interrupted } else { Stopped::TimeLimit };
+        let stopped = if is_stopped() {
+            Stopped::Interrupted
+        } else {
+            Stopped::TimeLimit
+        };
         Ok((stopped, begun.elapsed()))
     }
 
     fn tell(&self, beat: &mut Beat, begun: Instant, time: Duration, tell: &mut dyn FnMut(Burning)) {
         let passed = beat.at.elapsed();
         let operations = (self.products - beat.products) * self.operations;
-        *beat = Beat { at: Instant::now(), products: self.products };
+        *beat = Beat {
+            at: Instant::now(),
+            products: self.products,
+        };
         tell(Burning::Progress {
             share: (begun.elapsed().as_secs_f64() / time.as_secs_f64()).min(1.0),
             operations_per_second: operations as f64 / passed.as_secs_f64(),
@@ -255,7 +317,10 @@ impl Burnt {
         let first = self.first.unwrap_or_else(Verification::nothing);
         let others = Verification::for_words(self.compared, self.wrong);
         let both = first.and(others);
-        Verification { ok: first.ok && others.ok, ..both }
+        Verification {
+            ok: first.ok && others.ok,
+            ..both
+        }
     }
 }
 

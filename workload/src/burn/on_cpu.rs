@@ -36,7 +36,9 @@ impl<T: CpuProduct> OnCpu<T> {
     /// Matrices as large as do, that take no more memory than this together; none where that is too little for any.
     pub(super) fn new(bytes: u64) -> Result<Option<Self>, RunError> {
         let larger = SIDES.iter().take_while(|side| **side > MOST_ON_CPU).count();
-        let sides = fitting(&SIDES[larger..], bytes, |side| needed_bytes(side, Self::WIDTH));
+        let sides = fitting(&SIDES[larger..], bytes, |side| {
+            needed_bytes(side, Self::WIDTH)
+        });
         let timed = largest(sides, |side| Ok(Self::with_side(side)))?;
         Ok(timed.map(|Timed { mut work, .. }| {
             let count = bytes / (work.side * work.side * Self::WIDTH) - BESIDE;
@@ -48,7 +50,13 @@ impl<T: CpuProduct> OnCpu<T> {
     /// Without any product, and how long one takes.
     fn with_side(side: u64) -> Timed<Self> {
         let factors = Factors::new(side);
-        let mut work = Self { side, first: factors.poisoned(), factors, products: Vec::new(), wrong: 0 };
+        let mut work = Self {
+            side,
+            first: factors.poisoned(),
+            factors,
+            products: Vec::new(),
+            wrong: 0,
+        };
         // The first time memory and threads are only just being had.
         work.factors.multiply(&mut work.first);
         let begun = Instant::now();
@@ -95,7 +103,9 @@ impl<T: CpuProduct> Burnable for OnCpu<T> {
 
     /// To the bit: however many threads there are, each element is added up by one of them, in one order.
     fn compare(&mut self, piece: usize) -> Result<(), RunError> {
-        let words = self.products[piece].chunks_mut(CHUNK).zip(self.first.chunks(CHUNK));
+        let words = self.products[piece]
+            .chunks_mut(CHUNK)
+            .zip(self.first.chunks(CHUNK));
         let wrong = parallel::map(words, &|(got, first)| {
             let of_one = |(got, first): (&mut T, &T)| {
                 let is_wrong = got.word() != first.word() || got.to_f64().is_nan();
@@ -121,12 +131,18 @@ mod tests {
 
     fn flipped<T: CpuProduct>(flip: impl Fn(T) -> T) {
         let bytes = SIDE * SIDE * OnCpu::<T>::WIDTH * 11;
-        assert!(OnCpu::<T>::new(bytes - 1).unwrap().is_none(), "there is no room");
+        assert!(
+            OnCpu::<T>::new(bytes - 1).unwrap().is_none(),
+            "there is no room"
+        );
         let mut work = OnCpu::<T>::new(bytes).unwrap().unwrap();
         assert_eq!((work.side(), work.pieces(), work.bytes()), (SIDE, 8, bytes));
         assert!(!work.factors.verify(&work.first).ok, "it is not there yet");
         let first = work.first().unwrap();
-        assert!(first.ok && first.checked == SIDE * SIDE && first.largest_error < 1.0, "{first:?}");
+        assert!(
+            first.ok && first.checked == SIDE * SIDE && first.largest_error < 1.0,
+            "{first:?}"
+        );
         work.multiply(1, false).unwrap();
         work.products[1][777] = flip(work.products[1][777]);
         work.multiply(1, true).unwrap();
@@ -134,10 +150,17 @@ mod tests {
         work.compare(1).unwrap();
         assert_eq!(work.wrong().unwrap(), 1);
         work.compare(1).unwrap();
-        assert_eq!(work.wrong().unwrap(), 1 + SIDE * SIDE, "what was compared is poisoned");
+        assert_eq!(
+            work.wrong().unwrap(),
+            1 + SIDE * SIDE,
+            "what was compared is poisoned"
+        );
         work.first[5] = T::from_f64(work.first[5].to_f64() + 0.1);
         let found = work.factors.verify(&work.first);
-        assert_eq!((found.ok, found.wrong, found.first_wrong), (false, 1, Some(5)));
+        assert_eq!(
+            (found.ok, found.wrong, found.first_wrong),
+            (false, 1, Some(5))
+        );
     }
 
     #[test]

@@ -68,16 +68,24 @@ impl<'gpu> OnCuda<'gpu> {
             product: Product::new(gpu, Shape::square(size.n), size.dtype)?,
             poison: code.kernel("burn_poison")?,
             compare: code.kernel("burn_compare")?,
-            first: gpu.context.allocate(result_bytes(Shape::square(size.n), size.dtype))?,
+            first: gpu
+                .context
+                .allocate(result_bytes(Shape::square(size.n), size.dtype))?,
             pieces: Vec::new(),
             wrong: gpu.zeroed(WRONG_BYTES)?,
         };
         let ready = work.product.ready()?;
         // The first time a driver may have to bring the code.
-        gpu.stream.run(|queue| ready.launch(queue, &work.first, 0))?;
-        let elapsed = gpu.stream.time(|queue| ready.launch(queue, &work.first, 0))?;
+        gpu.stream
+            .run(|queue| ready.launch(queue, &work.first, 0))?;
+        let elapsed = gpu
+            .stream
+            .time(|queue| ready.launch(queue, &work.first, 0))?;
         work.poison(&work.first)?;
-        Ok(Timed { work, product: Duration::from_secs_f64(elapsed.device_us / 1e6) })
+        Ok(Timed {
+            work,
+            product: Duration::from_secs_f64(elapsed.device_us / 1e6),
+        })
     }
 
     /// Takes memory for products, as much as it may have of this altogether.
@@ -106,14 +114,26 @@ impl<'gpu> OnCuda<'gpu> {
     }
 
     fn poison(&self, memory: &DeviceMemory) -> Result<(), RunError> {
-        let grid = Grid { blocks: POISONING, threads: THREADS };
-        let arguments = [Argument::Out(memory), Argument::U64(memory.bytes() / PACK_BYTES)];
-        self.gpu.stream.run(|queue| queue.launch(&self.poison, grid, &arguments))?;
+        let grid = Grid {
+            blocks: POISONING,
+            threads: THREADS,
+        };
+        let arguments = [
+            Argument::Out(memory),
+            Argument::U64(memory.bytes() / PACK_BYTES),
+        ];
+        self.gpu
+            .stream
+            .run(|queue| queue.launch(&self.poison, grid, &arguments))?;
         Ok(())
     }
 
     /// A product that has the first one's bits is as right as that, since one kernel gives the same inputs the same bits.
-    fn put_comparison<'scope>(&'scope self, queue: &Queue<'_, 'scope>, piece: usize) -> Result<(), CudaError> {
+    fn put_comparison<'scope>(
+        &'scope self,
+        queue: &Queue<'_, 'scope>,
+        piece: usize,
+    ) -> Result<(), CudaError> {
         let (packs, products) = (self.result_bytes() / PACK_BYTES, self.products(piece));
         let arguments = [
             Argument::Out(&self.wrong),
@@ -123,7 +143,14 @@ impl<'gpu> OnCuda<'gpu> {
             Argument::U64(products),
         ];
         let blocks = packs.div_ceil(u64::from(THREADS)) * products.div_ceil(TOGETHER);
-        queue.launch(&self.compare, Grid { blocks: blocks as u32, threads: THREADS }, &arguments)
+        queue.launch(
+            &self.compare,
+            Grid {
+                blocks: blocks as u32,
+                threads: THREADS,
+            },
+            &arguments,
+        )
     }
 }
 
@@ -155,7 +182,9 @@ impl Burnable for OnCuda<'_> {
 
     fn first(&mut self) -> Result<Verification, RunError> {
         let ready = self.product.ready()?;
-        self.gpu.stream.run(|queue| ready.launch(queue, &self.first, 0))?;
+        self.gpu
+            .stream
+            .run(|queue| ready.launch(queue, &self.first, 0))?;
         Ok(self.product.verify(&self.first)?)
     }
 
@@ -165,19 +194,24 @@ impl Burnable for OnCuda<'_> {
             if was_filled {
                 self.put_comparison(queue, piece)?;
             }
-            (0..self.products(piece)).try_for_each(|at| ready.launch(queue, &self.pieces[piece], at * one))
+            (0..self.products(piece))
+                .try_for_each(|at| ready.launch(queue, &self.pieces[piece], at * one))
         })?;
         Ok(())
     }
 
     fn compare(&mut self, piece: usize) -> Result<(), RunError> {
-        self.gpu.stream.run(|queue| self.put_comparison(queue, piece))?;
+        self.gpu
+            .stream
+            .run(|queue| self.put_comparison(queue, piece))?;
         Ok(())
     }
 
     fn wrong(&mut self) -> Result<u64, RunError> {
         let mut total = [0_u64];
-        self.gpu.stream.run(|queue| queue.copy_out(&mut total, &self.wrong, 0))?;
+        self.gpu
+            .stream
+            .run(|queue| queue.copy_out(&mut total, &self.wrong, 0))?;
         Ok(total[0])
     }
 }

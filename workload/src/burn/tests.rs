@@ -4,46 +4,102 @@ fn burn(request: BurnRequest, interrupted: bool) -> Result<(Outcome, Vec<Burning
     let cpu = Cpu::this();
     let mut told = Vec::new();
     let flag = AtomicBool::new(interrupted);
-    run(&Place::Cpu(&cpu), &cpu, &request, &flag, &mut |burning| told.push(burning)).map(|outcome| (outcome, told))
+    run(&Place::Cpu(&cpu), &cpu, &request, &flag, &mut |burning| {
+        told.push(burning)
+    })
+    .map(|outcome| (outcome, told))
 }
 
 /// So little memory that the matrices are small.
 fn little(time_ms: u64) -> BurnRequest {
     let share = f64::from(3 << 20) / MemoryBudget::for_host(0).free_bytes as f64;
-    BurnRequest { time: Duration::from_millis(time_ms), memory: share, dtype: None }
+    BurnRequest {
+        time: Duration::from_millis(time_ms),
+        memory: share,
+        dtype: None,
+    }
 }
 
 #[test]
 fn a_burn_ends_on_time_and_has_compared_what_it_made() {
     let begun = Instant::now();
     let (outcome, told) = burn(little(1200), false).unwrap();
-    assert!(begun.elapsed() < Duration::from_mins(1), "{:?}", begun.elapsed());
-    assert_eq!((outcome.backend, outcome.stopped, outcome.partial), (Backend::Cpu, Stopped::TimeLimit, false));
+    assert!(
+        begun.elapsed() < Duration::from_mins(1),
+        "{:?}",
+        begun.elapsed()
+    );
+    assert_eq!(
+        (outcome.backend, outcome.stopped, outcome.partial),
+        (Backend::Cpu, Stopped::TimeLimit, false)
+    );
     let verify = outcome.verify;
-    assert!(verify.ok && verify.wrong == 0 && verify.checked > 2 * outcome.n.pow(2), "{verify:?}");
-    assert!(outcome.rate.operations_per_second.unwrap() > 1e6, "{:?}", outcome.rate);
-    let progress: Vec<_> = told.iter().filter(|burning| matches!(burning, Burning::Progress { .. })).collect();
+    assert!(
+        verify.ok && verify.wrong == 0 && verify.checked > 2 * outcome.n.pow(2),
+        "{verify:?}"
+    );
+    assert!(
+        outcome.rate.operations_per_second.unwrap() > 1e6,
+        "{:?}",
+        outcome.rate
+    );
+    let progress: Vec<_> = told
+        .iter()
+        .filter(|burning| matches!(burning, Burning::Progress { .. }))
+        .collect();
     // One a second, of which the last may fall on the end.
     let most = begun.elapsed().as_secs() as usize + 1;
     assert!((1..=most).contains(&progress.len()), "{told:?}");
-    assert!(progress.iter().all(|one| matches!(one, Burning::Progress { wrong: 0, .. })), "{told:?}");
+    assert!(
+        progress
+            .iter()
+            .all(|one| matches!(one, Burning::Progress { wrong: 0, .. })),
+        "{told:?}"
+    );
 }
 
 #[test]
 fn the_cpu_burns_in_64_bits_where_it_is_asked_to() {
     let usual = little(50);
-    let (outcome, _) =
-        burn(BurnRequest { dtype: Some(Dtype::Fp64), memory: 2.0 * usual.memory, ..usual }, false).unwrap();
+    let (outcome, _) = burn(
+        BurnRequest {
+            dtype: Some(Dtype::Fp64),
+            memory: 2.0 * usual.memory,
+            ..usual
+        },
+        false,
+    )
+    .unwrap();
     assert_eq!((outcome.dtype, outcome.n), (Dtype::Fp64, 256));
-    assert!(outcome.verify.ok && outcome.verify.checked >= 2 * 256 * 256, "{outcome:?}");
+    assert!(
+        outcome.verify.ok && outcome.verify.checked >= 2 * 256 * 256,
+        "{outcome:?}"
+    );
 }
 
 #[test]
 fn what_has_checked_nothing_has_failed() {
     let (outcome, _) = burn(little(100), true).unwrap();
-    assert!(outcome.partial && !outcome.verify.ok && outcome.verify.checked == 0, "{outcome:?}");
-    assert!(!Burnt { first: Some(Verification::for_words(9, 0)), ..Burnt::default() }.verify().ok);
-    assert!(!Burnt { compared: 9, ..Burnt::default() }.verify().ok);
+    assert!(
+        outcome.partial && !outcome.verify.ok && outcome.verify.checked == 0,
+        "{outcome:?}"
+    );
+    assert!(
+        !Burnt {
+            first: Some(Verification::for_words(9, 0)),
+            ..Burnt::default()
+        }
+        .verify()
+        .ok
+    );
+    assert!(
+        !Burnt {
+            compared: 9,
+            ..Burnt::default()
+        }
+        .verify()
+        .ok
+    );
 }
 
 /// Says of each piece what it is told.
@@ -83,7 +139,10 @@ impl Burnable for Told {
         Ok(())
     }
     fn compare(&mut self, piece: usize) -> Result<(), RunError> {
-        assert!(std::mem::take(&mut self.filled[piece]), "what was made is compared, once");
+        assert!(
+            std::mem::take(&mut self.filled[piece]),
+            "what was made is compared, once"
+        );
         self.found += std::mem::take(&mut self.wrong[piece]);
         Ok(())
     }
@@ -96,10 +155,24 @@ impl Burnable for Told {
 fn every_wrong_word_counts_and_however_short_the_time_one_piece_is_compared() {
     let none = AtomicBool::new(false);
     let burnt = |wrong: &[u64], ms| {
-        let mut burnt = Burnt { words: 4, operations: 16, ..Burnt::default() };
-        let mut work = Told { wrong: wrong.to_vec(), filled: vec![false; wrong.len()], made: 0, found: 0 };
-        burnt.burn(&mut work, Duration::from_millis(ms), &none, &mut |_| {}).unwrap();
-        assert!(work.filled.iter().all(|is_filled| !is_filled), "all is compared at the end");
+        let mut burnt = Burnt {
+            words: 4,
+            operations: 16,
+            ..Burnt::default()
+        };
+        let mut work = Told {
+            wrong: wrong.to_vec(),
+            filled: vec![false; wrong.len()],
+            made: 0,
+            found: 0,
+        };
+        burnt
+            .burn(&mut work, Duration::from_millis(ms), &none, &mut |_| {})
+            .unwrap();
+        assert!(
+            work.filled.iter().all(|is_filled| !is_filled),
+            "all is compared at the end"
+        );
         assert_eq!((burnt.products, burnt.compared), (work.made, 4 * work.made));
         burnt.verify()
     };

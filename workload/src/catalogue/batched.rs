@@ -43,10 +43,19 @@ impl Workload for MatmulBatched {
         let elements = elements(size.n);
         let bytes = elements.saturating_mul(3 * size.dtype.bytes());
         let operations = elements.saturating_mul(size.n).saturating_mul(2);
-        Cost { memory_bytes: bytes, host_bytes: 0, moved_bytes: bytes, operations }
+        Cost {
+            memory_bytes: bytes,
+            host_bytes: 0,
+            moved_bytes: bytes,
+            operations,
+        }
     }
 
-    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
+    fn on_cuda<'gpu>(
+        &self,
+        gpu: &'gpu Gpu,
+        size: Size,
+    ) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
         of_float!(ABOUT, size.dtype, |Float| OnCuda::new::<Float>(gpu, size)?)
     }
 
@@ -73,17 +82,34 @@ struct KernelChoice {
 impl KernelChoice {
     fn new(Size { n, dtype }: Size, capability: (u32, u32)) -> Self {
         if n <= TILES[1] || n > WHOLE || capability < AMPERE {
-            let tile = TILES.into_iter().find(|tile| n <= *tile).unwrap_or(TILES[1]);
-            return Self { code: kernels::MATMUL_ANY, tile, threads: THREADS, shared_bytes: 0 };
+            let tile = TILES
+                .into_iter()
+                .find(|tile| n <= *tile)
+                .unwrap_or(TILES[1]);
+            return Self {
+                code: kernels::MATMUL_ANY,
+                tile,
+                threads: THREADS,
+                shared_bytes: 0,
+            };
         }
-        let code = if capability >= HOPPER { kernels::MATMUL_BATCHED_HOPPER } else { kernels::MATMUL_BATCHED };
+        let code = if capability >= HOPPER {
+            kernels::MATMUL_BATCHED_HOPPER
+        } else {
+            kernels::MATMUL_BATCHED
+        };
         let (threads, shared_bytes) = match dtype {
             // Three stages of 104 rows with 20 elements and 16 with 108.
             Dtype::Fp64 => (224, 3 * (104 * 20 + 16 * 108) * 8),
             // Both matrices, as 104 rows with 108 elements.
             _ => (192, 2 * 104 * 108 * 4),
         };
-        Self { code, tile: WHOLE, threads, shared_bytes }
+        Self {
+            code,
+            tile: WHOLE,
+            threads,
+            shared_bytes,
+        }
     }
 }
 
@@ -101,14 +127,22 @@ struct OnCuda<'gpu> {
 impl<'gpu> OnCuda<'gpu> {
     fn new<T: CpuProduct>(gpu: &'gpu Gpu, size: Size) -> Result<Self, RunError> {
         let Size { n, dtype } = size;
-        let KernelChoice { code, tile, threads, shared_bytes } = KernelChoice::new(size, gpu.device().capability);
+        let KernelChoice {
+            code,
+            tile,
+            threads,
+            shared_bytes,
+        } = KernelChoice::new(size, gpu.device().capability);
         let kernel = gpu.kernel(code, &format!("matmul_batched_{dtype}_{tile}"))?;
         let bytes = elements(n) * dtype.bytes();
         let random = |seed| gpu.random(&format!("random_{dtype}"), elements(n), bytes, seed);
         Ok(Self {
             gpu,
             kernel: kernel.with_shared_memory(shared_bytes)?,
-            grid: Grid { blocks: (PRODUCTS * n.div_ceil(tile).pow(2)) as u32, threads },
+            grid: Grid {
+                blocks: (PRODUCTS * n.div_ceil(tile).pow(2)) as u32,
+                threads,
+            },
             a: random(SEED_A)?,
             b: random(SEED_B)?,
             out: gpu.poisoned(bytes)?,
@@ -119,19 +153,38 @@ impl<'gpu> OnCuda<'gpu> {
     fn check<T: CpuProduct>(&self) -> Result<Verification, RunError> {
         let n = self.size.n;
         let expected = Inputs::<T>::new(n);
-        Ok(self.gpu.check(&self.out, elements(n), |got: &[T], first| expected.check(got, first))?)
+        Ok(self.gpu.check(&self.out, elements(n), |got: &[T], first| {
+            expected.check(got, first)
+        })?)
     }
 }
 
 impl Prepared for OnCuda<'_> {
     fn run(&mut self) -> Result<Sample, RunError> {
-        let Self { gpu, kernel, grid, a, b, out, size } = self;
-        let arguments = [Argument::Out(out), Argument::In(a), Argument::In(b), Argument::U64(size.n)];
+        let Self {
+            gpu,
+            kernel,
+            grid,
+            a,
+            b,
+            out,
+            size,
+        } = self;
+        let arguments = [
+            Argument::Out(out),
+            Argument::In(a),
+            Argument::In(b),
+            Argument::U64(size.n),
+        ];
         gpu.time(|queue| queue.launch(kernel, *grid, &arguments))
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {
-        if self.size.dtype == Dtype::Fp64 { self.check::<f64>() } else { self.check::<f32>() }
+        if self.size.dtype == Dtype::Fp64 {
+            self.check::<f64>()
+        } else {
+            self.check::<f32>()
+        }
     }
 }
 
@@ -145,25 +198,36 @@ struct Inputs<T> {
 impl<T: CpuProduct> Inputs<T> {
     fn new(n: u64) -> Self {
         let array = |seed| random::array(elements(n), |index| T::random(seed, index));
-        Self { a: array(SEED_A), b: array(SEED_B), n: n as usize }
+        Self {
+            a: array(SEED_A),
+            b: array(SEED_B),
+            n: n as usize,
+        }
     }
 
     /// Elements of the result, of which the first has this index.
     fn check(&self, got: &[T], first: u64) -> Verification {
         let Self { a, b, n } = self;
         let bound = Tolerance::new(T::DTYPE, *n as u64);
-        let found = parallel::map((first as usize..).step_by(CHECKED).zip(got.chunks(CHECKED)), &|(first, got)| {
-            let mut column = vec![T::default(); *n];
-            let of_one = |(index, got): (usize, &T)| {
-                let (product, row, across) = (index / (n * n), index / n % n, index % n);
-                let b = &b[product * n * n..][..n * n];
-                column.iter_mut().zip(b.iter().skip(across).step_by(*n)).for_each(|(to, from)| *to = *from);
-                let (sum, size) = T::exact_sum(&a[product * n * n + row * n..][..*n], &column);
-                let error = bound.error(DoubleDouble::distance(sum, got.to_f64()), sum.abs(), size);
-                Verification::for_element(index as u64, error, 1.0)
-            };
-            (first..).zip(got).map(of_one).collect()
-        });
+        let found = parallel::map(
+            (first as usize..).step_by(CHECKED).zip(got.chunks(CHECKED)),
+            &|(first, got)| {
+                let mut column = vec![T::default(); *n];
+                let of_one = |(index, got): (usize, &T)| {
+                    let (product, row, across) = (index / (n * n), index / n % n, index % n);
+                    let b = &b[product * n * n..][..n * n];
+                    column
+                        .iter_mut()
+                        .zip(b.iter().skip(across).step_by(*n))
+                        .for_each(|(to, from)| *to = *from);
+                    let (sum, size) = T::exact_sum(&a[product * n * n + row * n..][..*n], &column);
+                    let error =
+                        bound.error(DoubleDouble::distance(sum, got.to_f64()), sum.abs(), size);
+                    Verification::for_element(index as u64, error, 1.0)
+                };
+                (first..).zip(got).map(of_one).collect()
+            },
+        );
         found.into_iter().collect()
     }
 }
@@ -175,7 +239,10 @@ struct OnCpu<T> {
 
 impl<T: CpuProduct> OnCpu<T> {
     fn new(n: u64) -> Self {
-        Self { inputs: Inputs::new(n), out: random::array(elements(n), |_| T::POISON) }
+        Self {
+            inputs: Inputs::new(n),
+            out: random::array(elements(n), |_| T::POISON),
+        }
     }
 }
 
@@ -185,10 +252,15 @@ impl<T: CpuProduct> Prepared for OnCpu<T> {
         Ok(Sample::on_cpu(|| {
             // Of small ones, a thread takes several at a time.
             let piece = (CHUNK / (n * n)).max(1) * n * n;
-            let pieces = self.out.chunks_mut(piece).zip(a.chunks(piece).zip(b.chunks(piece)));
+            let pieces = self
+                .out
+                .chunks_mut(piece)
+                .zip(a.chunks(piece).zip(b.chunks(piece)));
             parallel::for_each(pieces, &|(out, (a, b))| {
                 let inputs = a.chunks(n * n).zip(b.chunks(n * n));
-                out.chunks_mut(n * n).zip(inputs).for_each(|(out, (a, b))| multiply_here(out, a, b, *n));
+                out.chunks_mut(n * n)
+                    .zip(inputs)
+                    .for_each(|(out, (a, b))| multiply_here(out, a, b, *n));
             });
         }))
     }
@@ -204,9 +276,24 @@ mod tests {
 
     #[test]
     fn whole_products_are_a_blocks_where_they_fit_and_the_gpu_has_the_memory() {
-        let tile = |n, capability| KernelChoice::new(Size { n, dtype: Dtype::Fp64 }, capability).tile;
-        assert_eq!([20, 32, 33, 64, 65, 104, 105].map(|n| tile(n, HOPPER)), [32, 32, 64, 64, 104, 104, 64]);
-        assert_eq!([(7, 5), AMPERE, (12, 0)].map(|capability| tile(100, capability)), [64, 104, 104]);
+        let tile = |n, capability| {
+            KernelChoice::new(
+                Size {
+                    n,
+                    dtype: Dtype::Fp64,
+                },
+                capability,
+            )
+            .tile
+        };
+        assert_eq!(
+            [20, 32, 33, 64, 65, 104, 105].map(|n| tile(n, HOPPER)),
+            [32, 32, 64, 64, 104, 104, 64]
+        );
+        assert_eq!(
+            [(7, 5), AMPERE, (12, 0)].map(|capability| tile(100, capability)),
+            [64, 104, 104]
+        );
     }
 
     #[test]
@@ -214,16 +301,30 @@ mod tests {
         let source = include_str!("../../kernels/matmul_batched.cu");
         let named = |name: &str| {
             let (_, rest) = source.split_once(&format!("{name} = ")).unwrap();
-            rest.split(|letter: char| !letter.is_ascii_digit()).next().unwrap().parse::<u64>().unwrap()
+            rest.split(|letter: char| !letter.is_ascii_digit())
+                .next()
+                .unwrap()
+                .parse::<u64>()
+                .unwrap()
         };
         let (side, slab, beyond) = (named("SIDE"), named("SLAB"), 4);
         assert_eq!(side, WHOLE);
         let of = |dtype| {
-            let KernelChoice { threads, shared_bytes, .. } = KernelChoice::new(Size { n: side, dtype }, HOPPER);
+            let KernelChoice {
+                threads,
+                shared_bytes,
+                ..
+            } = KernelChoice::new(Size { n: side, dtype }, HOPPER);
             (u64::from(threads), u64::from(shared_bytes))
         };
-        assert_eq!(of(Dtype::Fp32), (named("THREADS_32"), 2 * side * (side + beyond) * 4));
+        assert_eq!(
+            of(Dtype::Fp32),
+            (named("THREADS_32"), 2 * side * (side + beyond) * 4)
+        );
         let stage = side * (slab + beyond) + slab * (side + beyond);
-        assert_eq!(of(Dtype::Fp64), (named("THREADS_64"), named("STAGES") * stage * 8));
+        assert_eq!(
+            of(Dtype::Fp64),
+            (named("THREADS_64"), named("STAGES") * stage * 8)
+        );
     }
 }

@@ -29,12 +29,24 @@ impl Workload for BidirectionalCopy {
 
     fn cost(&self, size: Size) -> Cost {
         let bytes = size.words().saturating_mul(2 * WORD_BYTES);
-        Cost { memory_bytes: bytes, host_bytes: bytes, moved_bytes: bytes, operations: 0 }
+        Cost {
+            memory_bytes: bytes,
+            host_bytes: bytes,
+            moved_bytes: bytes,
+            operations: 0,
+        }
     }
 
-    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
+    fn on_cuda<'gpu>(
+        &self,
+        gpu: &'gpu Gpu,
+        size: Size,
+    ) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
         let words = size.words();
-        let (mut from, mut to) = (HostMemory::new(gpu, words, true)?, HostMemory::new(gpu, words, true)?);
+        let (mut from, mut to) = (
+            HostMemory::new(gpu, words, true)?,
+            HostMemory::new(gpu, words, true)?,
+        );
         fill(from.slice_mut(), |index| random::bits(SEED_A, index));
         // What no word is that comes from the device.
         fill(to.slice_mut(), |index| !random::bits(SEED_B, index));
@@ -63,7 +75,15 @@ struct Ready<'gpu> {
 
 impl Prepared for Ready<'_> {
     fn run(&mut self) -> Result<Sample, RunError> {
-        let Self { gpu, back, from, arrived, sent, to, .. } = self;
+        let Self {
+            gpu,
+            back,
+            from,
+            arrived,
+            sent,
+            to,
+            ..
+        } = self;
         let elapsed = gpu.stream.time_both(back, |there, back| {
             there.copy_in(arrived, from.slice())?;
             back.copy_out(to.slice_mut(), sent, 0)
@@ -72,7 +92,9 @@ impl Prepared for Ready<'_> {
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {
-        let there = self.gpu.check(&self.arrived, self.words, compare_random(SEED_A))?;
+        let there = self
+            .gpu
+            .check(&self.arrived, self.words, compare_random(SEED_A))?;
         Ok(there.and(compare_random(SEED_B)(self.to.slice(), 0)))
     }
 }

@@ -16,19 +16,44 @@ pub(super) enum Form {
 
 impl Form {
     /// What a small program is in this form, if the CPU has it in those with a kernel for each operation and with one.
-    pub(super) const fn about(self, [id, does, teaches]: [&'static str; 3], bound: Bound, extent: Extent) -> About {
-        let backends: &[Backend] =
-            if matches!(self, Self::Graph) { &[Backend::Cuda] } else { &[Backend::Cuda, Backend::Cpu] };
-        About { id, does, teaches, dtypes: &[Dtype::Fp32], backends, bound, extent }
+    pub(super) const fn about(
+        self,
+        [id, does, teaches]: [&'static str; 3],
+        bound: Bound,
+        extent: Extent,
+    ) -> About {
+        let backends: &[Backend] = if matches!(self, Self::Graph) {
+            &[Backend::Cuda]
+        } else {
+            &[Backend::Cuda, Backend::Cpu]
+        };
+        About {
+            id,
+            does,
+            teaches,
+            dtypes: &[Dtype::Fp32],
+            backends,
+            bound,
+            extent,
+        }
     }
 }
 
 /// Puts kernels, with the memory that they work on, into a queue.
-pub(super) type Links =
-    Box<dyn for<'held> Fn(&Queue<'_, 'held>, &'held [DeviceMemory], &'held [Kernel]) -> Result<(), CudaError>>;
+pub(super) type Links = Box<
+    dyn for<'held> Fn(
+        &Queue<'_, 'held>,
+        &'held [DeviceMemory],
+        &'held [Kernel],
+    ) -> Result<(), CudaError>,
+>;
 
 pub(super) enum Chain {
-    Links { links: Links, memory: Vec<DeviceMemory>, kernels: Vec<Kernel> },
+    Links {
+        links: Links,
+        memory: Vec<DeviceMemory>,
+        kernels: Vec<Kernel>,
+    },
     Graph(Graph),
 }
 
@@ -41,15 +66,29 @@ impl Chain {
         kernels: Vec<Kernel>,
     ) -> Result<Self, CudaError> {
         Ok(match form {
-            Form::Fused if !Graph::is_known(&gpu.stream) => Self::Links { links, memory, kernels },
-            Form::Graph | Form::Fused => Self::Graph(Graph::capture(&gpu.stream, memory, kernels, links)?),
-            Form::PerOp => Self::Links { links, memory, kernels },
+            Form::Fused if !Graph::is_known(&gpu.stream) => Self::Links {
+                links,
+                memory,
+                kernels,
+            },
+            Form::Graph | Form::Fused => {
+                Self::Graph(Graph::capture(&gpu.stream, memory, kernels, links)?)
+            }
+            Form::PerOp => Self::Links {
+                links,
+                memory,
+                kernels,
+            },
         })
     }
 
     pub(super) fn put<'held>(&'held self, queue: &Queue<'_, 'held>) -> Result<(), CudaError> {
         match self {
-            Self::Links { links, memory, kernels } => links(queue, memory, kernels),
+            Self::Links {
+                links,
+                memory,
+                kernels,
+            } => links(queue, memory, kernels),
             Self::Graph(graph) => queue.start(graph),
         }
     }
@@ -77,6 +116,8 @@ impl<T: Plain + Default> Prepared for Whole<'_, T> {
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {
-        Ok(self.gpu.check(&self.chain.memory()[0], self.elements, self.check)?)
+        Ok(self
+            .gpu
+            .check(&self.chain.memory()[0], self.elements, self.check)?)
     }
 }

@@ -33,7 +33,12 @@ pub(super) struct Chase {
     leaves_cache: bool,
 }
 
-const fn chase(id: &'static str, does: &'static str, teaches: &'static str, leaves_cache: bool) -> Chase {
+const fn chase(
+    id: &'static str,
+    does: &'static str,
+    teaches: &'static str,
+    leaves_cache: bool,
+) -> Chase {
     let about = About {
         id,
         does,
@@ -43,7 +48,10 @@ const fn chase(id: &'static str, does: &'static str, teaches: &'static str, leav
         bound: Bound::Latency,
         extent: Extent::Elements,
     };
-    Chase { about, leaves_cache }
+    Chase {
+        about,
+        leaves_cache,
+    }
 }
 
 impl Workload for Chase {
@@ -63,10 +71,18 @@ impl Workload for Chase {
     fn cost(&self, size: Size) -> Cost {
         let bytes = lines(size).saturating_mul(LINE_BYTES);
         // Beside the array, the host keeps the way through it.
-        Cost { memory_bytes: bytes, host_bytes: bytes.saturating_add(lines(size) * 4), ..Cost::default() }
+        Cost {
+            memory_bytes: bytes,
+            host_bytes: bytes.saturating_add(lines(size) * 4),
+            ..Cost::default()
+        }
     }
 
-    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
+    fn on_cuda<'gpu>(
+        &self,
+        gpu: &'gpu Gpu,
+        size: Size,
+    ) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
         let way = Way::random(lines(size));
         Ok(Box::new(OnCuda {
             gpu,
@@ -79,7 +95,11 @@ impl Workload for Chase {
 
     fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
         let way = Way::random(lines(size));
-        Ok(Box::new(OnCpu { pointers: way.pointers(), place: NOWHERE, way }))
+        Ok(Box::new(OnCpu {
+            pointers: way.pointers(),
+            place: NOWHERE,
+            way,
+        }))
     }
 }
 
@@ -93,10 +113,23 @@ struct OnCuda<'gpu> {
 
 impl Prepared for OnCuda<'_> {
     fn run(&mut self) -> Result<Sample, RunError> {
-        let Self { gpu, kernel, pointers, place, way } = self;
+        let Self {
+            gpu,
+            kernel,
+            pointers,
+            place,
+            way,
+        } = self;
         let start = way.advance() * LINE_WORDS;
-        let arguments = [Argument::Out(place), Argument::In(pointers), Argument::U64(start), Argument::U64(STEPS)];
-        Ok(gpu.time(|queue| queue.launch(kernel, Grid::ONE, &arguments))?.of_one(STEPS))
+        let arguments = [
+            Argument::Out(place),
+            Argument::In(pointers),
+            Argument::U64(start),
+            Argument::U64(STEPS),
+        ];
+        Ok(gpu
+            .time(|queue| queue.launch(kernel, Grid::ONE, &arguments))?
+            .of_one(STEPS))
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {
@@ -114,7 +147,10 @@ struct OnCpu {
 impl Prepared for OnCpu {
     fn run(&mut self) -> Result<Sample, RunError> {
         let start = self.way.advance() * LINE_WORDS;
-        Ok(Sample::on_cpu(|| self.place = (0..STEPS).fold(start, |at, _| self.pointers[at as usize])).of_one(STEPS))
+        Ok(Sample::on_cpu(|| {
+            self.place = (0..STEPS).fold(start, |at, _| self.pointers[at as usize])
+        })
+        .of_one(STEPS))
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {
@@ -133,7 +169,10 @@ impl Way {
     fn random(lines: u64) -> Self {
         let mut next: Vec<u32> = (0..lines as u32).collect();
         for line in (1..next.len()).rev() {
-            next.swap(line, (random::bits(SEED_A, line as u64) % line as u64) as usize);
+            next.swap(
+                line,
+                (random::bits(SEED_A, line as u64) % line as u64) as usize,
+            );
         }
         Self { next, at: 0 }
     }
@@ -141,9 +180,12 @@ impl Way {
     /// The array with a pointer in the first word of each line.
     fn pointers(&self) -> Vec<u64> {
         let mut words = vec![NOWHERE; self.next.len() * LINE_WORDS as usize];
-        words.chunks_mut(LINE_WORDS as usize).zip(&self.next).for_each(|(line, next)| {
-            line[0] = u64::from(*next) * LINE_WORDS;
-        });
+        words
+            .chunks_mut(LINE_WORDS as usize)
+            .zip(&self.next)
+            .for_each(|(line, next)| {
+                line[0] = u64::from(*next) * LINE_WORDS;
+            });
         words
     }
 
@@ -185,7 +227,12 @@ mod tests {
     #[test]
     fn who_ends_elsewhere_is_found() {
         for chase in [&MEMORY, &CACHE] {
-            let mut work = chase.on_cpu(Size { n: 1_000_003, dtype: Dtype::Bytes }).unwrap();
+            let mut work = chase
+                .on_cpu(Size {
+                    n: 1_000_003,
+                    dtype: Dtype::Bytes,
+                })
+                .unwrap();
             assert!(!work.verify().unwrap().ok, "it has not run");
             work.run().unwrap();
             work.run().unwrap();

@@ -30,7 +30,10 @@ impl<T: Plain + Default> HostMemory<T> {
         Ok(if is_pinned {
             Self::Pinned(gpu.context.pin(elements * size_of::<T>() as u64)?)
         } else {
-            Self::Pageable(vec![T::default(); elements as usize], gpu.context.staging()?)
+            Self::Pageable(
+                vec![T::default(); elements as usize],
+                gpu.context.staging()?,
+            )
         })
     }
 
@@ -75,15 +78,24 @@ impl<T: Plain + Default> HostMemory<T> {
 
 impl<'gpu, Op: Operation, T: Real> Copied<'gpu, Op, T> {
     pub(super) fn new(gpu: &'gpu Gpu, elements: u64, is_pinned: bool) -> Result<Self, RunError> {
-        assert!(Op::SHAPE.inputs == 1 && Op::SHAPE.form == Form::Thread, "{} has one input", Op::SHAPE.kernel);
+        assert!(
+            Op::SHAPE.inputs == 1 && Op::SHAPE.form == Form::Thread,
+            "{} has one input",
+            Op::SHAPE.kernel
+        );
         let bytes = elements * T::DTYPE.bytes();
-        let (mut input, mut result) =
-            (HostMemory::new(gpu, elements, is_pinned)?, HostMemory::new(gpu, elements, is_pinned)?);
+        let (mut input, mut result) = (
+            HostMemory::new(gpu, elements, is_pinned)?,
+            HostMemory::new(gpu, elements, is_pinned)?,
+        );
         fill(input.slice_mut(), |index| T::random(SEED_A, index));
         fill(result.slice_mut(), |_| T::POISON);
         Ok(Self {
             gpu,
-            kernel: gpu.kernel(kernels::ELEMENTWISE, &format!("{}_{}", Op::SHAPE.kernel, T::DTYPE))?,
+            kernel: gpu.kernel(
+                kernels::ELEMENTWISE,
+                &format!("{}_{}", Op::SHAPE.kernel, T::DTYPE),
+            )?,
             input,
             a: gpu.poisoned(bytes)?,
             out: gpu.poisoned(bytes)?,
@@ -95,7 +107,15 @@ impl<'gpu, Op: Operation, T: Real> Copied<'gpu, Op, T> {
 
 impl<Op: Operation, T: Real> Prepared for Copied<'_, Op, T> {
     fn run(&mut self) -> Result<Sample, RunError> {
-        let Self { gpu, kernel, input, a, out, result, .. } = self;
+        let Self {
+            gpu,
+            kernel,
+            input,
+            a,
+            out,
+            result,
+            ..
+        } = self;
         let elements = input.slice().len() as u64;
         gpu.time(|queue| {
             input.copy_in(queue, a)?;

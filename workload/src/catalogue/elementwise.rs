@@ -42,7 +42,11 @@ enum Way {
     OneThread,
 }
 
-const fn stream<Op>(id: &'static str, does: &'static str, teaches: &'static str) -> Elementwise<Op> {
+const fn stream<Op>(
+    id: &'static str,
+    does: &'static str,
+    teaches: &'static str,
+) -> Elementwise<Op> {
     new(id, does, teaches, None, Way::There)
 }
 
@@ -58,8 +62,21 @@ const fn new<Op>(
         Way::Pinned | Way::Pageable => (BOTH.split_at(1).0, Bound::Link),
         Way::OneThread => (BOTH.split_at(1).1, Bound::Compute),
     };
-    let about = About { id, does, teaches, dtypes: DTYPES, backends, bound, extent: Extent::Elements };
-    Elementwise { about, usual_elements, way, operation: PhantomData }
+    let about = About {
+        id,
+        does,
+        teaches,
+        dtypes: DTYPES,
+        backends,
+        bound,
+        extent: Extent::Elements,
+    };
+    Elementwise {
+        about,
+        usual_elements,
+        way,
+        operation: PhantomData,
+    }
 }
 
 pub(super) static COPY: Elementwise<operations::Copy> = stream(
@@ -160,7 +177,9 @@ pub(super) fn larger_than_caches(backend: Backend, dtype: Dtype, budget: &Memory
         Backend::Cuda => ARRAY_BYTES,
         Backend::Cpu => HOST_ARRAY_BYTES,
     };
-    let bytes = wanted.max(CACHES * budget.cache_bytes).min(budget.usable_bytes() / PART);
+    let bytes = wanted
+        .max(CACHES * budget.cache_bytes)
+        .min(budget.usable_bytes() / PART);
     // A whole number of what any machine moves at a time.
     (bytes / dtype.bytes() / 1024 * 1024).max(1024)
 }
@@ -171,20 +190,29 @@ impl<Op: Operation> Workload for Elementwise<Op> {
     }
 
     fn usual_n(&self, backend: Backend, dtype: Dtype, budget: &MemoryBudget) -> u64 {
-        self.usual_elements.unwrap_or_else(|| larger_than_caches(backend, dtype, budget))
+        self.usual_elements
+            .unwrap_or_else(|| larger_than_caches(backend, dtype, budget))
     }
 
     fn cost(&self, size: Size) -> Cost {
         let bytes = size.bytes().saturating_mul(Op::SHAPE.inputs + 1);
         Cost {
             memory_bytes: bytes,
-            host_bytes: if matches!(self.way, Way::Pinned | Way::Pageable) { bytes } else { 0 },
+            host_bytes: if matches!(self.way, Way::Pinned | Way::Pageable) {
+                bytes
+            } else {
+                0
+            },
             moved_bytes: bytes,
             operations: size.n.saturating_mul(Op::SHAPE.operations),
         }
     }
 
-    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
+    fn on_cuda<'gpu>(
+        &self,
+        gpu: &'gpu Gpu,
+        size: Size,
+    ) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
         match size.dtype {
             Dtype::Fp32 => self.ready::<f32>(gpu, size.n),
             Dtype::Fp64 => self.ready::<f64>(gpu, size.n),
@@ -202,7 +230,9 @@ impl<Op: Operation> Workload for Elementwise<Op> {
 
     fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
         let is_alone = self.way == Way::OneThread;
-        of_float!(self.about, size.dtype, |Float| OnCpu::<Op, Float>::new(size.n, is_alone))
+        of_float!(self.about, size.dtype, |Float| OnCpu::<Op, Float>::new(
+            size.n, is_alone
+        ))
     }
 }
 
@@ -220,17 +250,32 @@ impl<Op: Operation> Elementwise<Op> {
         let data = move || {
             let seeds = [SEED_A, SEED_B].into_iter().take(Op::SHAPE.inputs as usize);
             let input = |seed| to_bytes(&random::array(elements, |index| T::random(seed, index)));
-            Data { inputs: seeds.map(input).collect(), check: Box::new(check) }
+            Data {
+                inputs: seeds.map(input).collect(),
+                check: Box::new(check),
+            }
         };
-        Some(Shared { operation, data: Box::new(data) })
+        Some(Shared {
+            operation,
+            data: Box::new(data),
+        })
     }
 
-    fn ready<'gpu, T: Real>(&self, gpu: &'gpu Gpu, elements: u64) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
+    fn ready<'gpu, T: Real>(
+        &self,
+        gpu: &'gpu Gpu,
+        elements: u64,
+    ) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
         Ok(match self.way {
             Way::There => Box::new(on_cuda::<Op, T>(gpu, elements)?),
             Way::Pinned => Box::new(Copied::<Op, T>::new(gpu, elements, true)?),
             Way::Pageable => Box::new(Copied::<Op, T>::new(gpu, elements, false)?),
-            Way::OneThread => return Err(RunError::NotThere { id: self.about.id, backend: Backend::Cuda }),
+            Way::OneThread => {
+                return Err(RunError::NotThere {
+                    id: self.about.id,
+                    backend: Backend::Cuda,
+                });
+            }
         })
     }
 }
@@ -249,7 +294,9 @@ mod tests {
             cache_bytes: cache * mib,
             is_shared: false,
         };
-        let bytes = |backend, budget: &MemoryBudget| larger_than_caches(backend, Dtype::Fp64, budget) * 8 / mib;
+        let bytes = |backend, budget: &MemoryBudget| {
+            larger_than_caches(backend, Dtype::Fp64, budget) * 8 / mib
+        };
         assert_eq!(bytes(Backend::Cuda, &budget(32_768, 50)), 1024);
         assert_eq!(bytes(Backend::Cpu, &budget(32_768, 100)), 400);
         assert_eq!(bytes(Backend::Cpu, &budget(32_768, 2)), 64);
@@ -258,8 +305,17 @@ mod tests {
 
     #[test]
     fn what_is_moved_is_counted_once_each_way() {
-        let size = Size { n: 1000, dtype: Dtype::Fp32 };
-        assert_eq!([COPY.cost(size).moved_bytes, WRITE.cost(size).moved_bytes], [8000, 4000]);
-        assert_eq!((TRIAD.cost(size).moved_bytes, TRIAD.cost(size).operations), (12_000, 2000));
+        let size = Size {
+            n: 1000,
+            dtype: Dtype::Fp32,
+        };
+        assert_eq!(
+            [COPY.cost(size).moved_bytes, WRITE.cost(size).moved_bytes],
+            [8000, 4000]
+        );
+        assert_eq!(
+            (TRIAD.cost(size).moved_bytes, TRIAD.cost(size).operations),
+            (12_000, 2000)
+        );
     }
 }

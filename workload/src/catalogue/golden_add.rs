@@ -17,7 +17,10 @@ static ABOUT: About = About {
     extent: Extent::Fixed,
 };
 
-const GRID: Grid = Grid { blocks: 32, threads: 128 };
+const GRID: Grid = Grid {
+    blocks: 32,
+    threads: 128,
+};
 const ELEMENTS: u64 = GRID.blocks as u64 * GRID.threads as u64;
 const BYTES: u64 = ELEMENTS * 4;
 
@@ -33,7 +36,12 @@ impl Workload for VectorAddGrid {
     }
 
     fn cost(&self, _: Size) -> Cost {
-        Cost { memory_bytes: 3 * BYTES, moved_bytes: 3 * BYTES, operations: ELEMENTS, ..Cost::default() }
+        Cost {
+            memory_bytes: 3 * BYTES,
+            moved_bytes: 3 * BYTES,
+            operations: ELEMENTS,
+            ..Cost::default()
+        }
     }
 
     fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, _: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
@@ -41,10 +49,18 @@ impl Workload for VectorAddGrid {
         let random = |seed| gpu.random("random_fp32", ELEMENTS, BYTES, seed);
         let memory = vec![gpu.poisoned(BYTES)?, random(SEED_A)?, random(SEED_B)?];
         let links: Links = Box::new(|queue, memory, kernels| {
-            queue.launch(&kernels[0], GRID, &arguments([&memory[0], &memory[1], &memory[2]]))
+            queue.launch(
+                &kernels[0],
+                GRID,
+                &arguments([&memory[0], &memory[1], &memory[2]]),
+            )
         });
         let chain = Chain::new(gpu, Form::Fused, links, memory, vec![kernel()?])?;
-        Ok(Box::new(OnCuda { gpu, kernel: kernel()?, chain }))
+        Ok(Box::new(OnCuda {
+            gpu,
+            kernel: kernel()?,
+            chain,
+        }))
     }
 
     fn on_cpu(&self, _: Size) -> Result<Box<dyn Prepared>, RunError> {
@@ -54,7 +70,12 @@ impl Workload for VectorAddGrid {
 
 /// The sum, and what is added up.
 fn arguments([out, a, b]: [&DeviceMemory; 3]) -> [Argument<'_>; 4] {
-    [Argument::Out(out), Argument::In(a), Argument::In(b), Argument::U64(ELEMENTS)]
+    [
+        Argument::Out(out),
+        Argument::In(a),
+        Argument::In(b),
+        Argument::U64(ELEMENTS),
+    ]
 }
 
 struct OnCuda<'gpu> {
@@ -70,7 +91,9 @@ impl Prepared for OnCuda<'_> {
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {
-        let random = self.gpu.check(&self.chain.memory()[0], ELEMENTS, check::<VectorAdd, f32>)?;
+        let random = self
+            .gpu
+            .check(&self.chain.memory()[0], ELEMENTS, check::<VectorAdd, f32>)?;
         Ok(random.and(self.count()?))
     }
 }
@@ -79,11 +102,18 @@ impl OnCuda<'_> {
     /// 0, 1, 2, ... plus 1 is 1, 2, 3, ..., to the bit.
     fn count(&self) -> Result<Verification, RunError> {
         let counting: Vec<f32> = (0..ELEMENTS).map(|index| index as f32).collect();
-        let (a, b) = (self.gpu.upload(&counting)?, self.gpu.upload(&vec![1.0_f32; ELEMENTS as usize])?);
+        let (a, b) = (
+            self.gpu.upload(&counting)?,
+            self.gpu.upload(&vec![1.0_f32; ELEMENTS as usize])?,
+        );
         let out = self.gpu.poisoned(BYTES)?;
-        self.gpu.stream.run(|queue| queue.launch(&self.kernel, GRID, &arguments([&out, &a, &b])))?;
+        self.gpu
+            .stream
+            .run(|queue| queue.launch(&self.kernel, GRID, &arguments([&out, &a, &b])))?;
         let sums: Vec<f32> = self.gpu.download(&out)?;
         let bits: Vec<u64> = sums.iter().map(|sum| u64::from(sum.to_bits())).collect();
-        Ok(compare_words(&bits, 0, |index| u64::from((index as f32 + 1.0).to_bits())))
+        Ok(compare_words(&bits, 0, |index| {
+            u64::from((index as f32 + 1.0).to_bits())
+        }))
     }
 }

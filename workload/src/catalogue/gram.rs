@@ -50,10 +50,25 @@ enum Form {
 }
 
 const fn gram(id: &'static str, does: &'static str, teaches: &'static str, form: Form) -> Gram {
-    let backends: &[Backend] =
-        if matches!(form, Form::Logged) { &[Backend::Cuda] } else { &[Backend::Cuda, Backend::Cpu] };
-    let bound = if matches!(form, Form::Batched) { Bound::Compute } else { Bound::Driver };
-    let about = About { id, does, teaches, dtypes: &[Dtype::Fp32], backends, bound, extent: Extent::Times };
+    let backends: &[Backend] = if matches!(form, Form::Logged) {
+        &[Backend::Cuda]
+    } else {
+        &[Backend::Cuda, Backend::Cpu]
+    };
+    let bound = if matches!(form, Form::Batched) {
+        Bound::Compute
+    } else {
+        Bound::Driver
+    };
+    let about = About {
+        id,
+        does,
+        teaches,
+        dtypes: &[Dtype::Fp32],
+        backends,
+        bound,
+        extent: Extent::Times,
+    };
     Gram { about, form }
 }
 
@@ -67,9 +82,16 @@ impl Workload for Gram {
     }
 
     fn cost(&self, size: Size) -> Cost {
-        let products = if self.form == Form::Batched { size.n } else { 1 };
+        let products = if self.form == Form::Batched {
+            size.n
+        } else {
+            1
+        };
         Cost {
-            memory_bytes: size.n.saturating_add(products).saturating_mul(MATRIX_BYTES + 4),
+            memory_bytes: size
+                .n
+                .saturating_add(products)
+                .saturating_mul(MATRIX_BYTES + 4),
             // What is checked.
             host_bytes: products.saturating_mul(MATRIX_BYTES),
             operations: size.n.saturating_mul(2 * (AREA * SIDE) as u64),
@@ -77,8 +99,16 @@ impl Workload for Gram {
         }
     }
 
-    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
-        let products = if self.form == Form::Batched { size.n } else { 1 };
+    fn on_cuda<'gpu>(
+        &self,
+        gpu: &'gpu Gpu,
+        size: Size,
+    ) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
+        let products = if self.form == Form::Batched {
+            size.n
+        } else {
+            1
+        };
         let code = gpu.context.load(KERNELS)?;
         let mut arrived = gpu.context.pin(4)?;
         arrived.slice_mut().fill(f32::POISON);
@@ -88,7 +118,12 @@ impl Workload for Gram {
             tiles: code.kernel("gram_tiles")?,
             product: code.kernel("gram")?,
             trace: code.kernel("trace")?,
-            matrices: gpu.random("random_fp32", size.n * AREA as u64, size.n * MATRIX_BYTES, SEED_A)?,
+            matrices: gpu.random(
+                "random_fp32",
+                size.n * AREA as u64,
+                size.n * MATRIX_BYTES,
+                SEED_A,
+            )?,
             products: gpu.poisoned(products * MATRIX_BYTES)?,
             log: gpu.poisoned(size.n * 4)?,
             scratch: gpu.zeroed(SCRATCH_BYTES)?,
@@ -98,7 +133,11 @@ impl Workload for Gram {
     }
 
     fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
-        let products = if self.form == Form::Batched { size.n as usize } else { 1 };
+        let products = if self.form == Form::Batched {
+            size.n as usize
+        } else {
+            1
+        };
         Ok(Box::new(OnCpu {
             matrices: random::array(size.n * AREA as u64, |index| f32::random(SEED_A, index)),
             products: vec![f32::POISON; products * AREA],
@@ -130,11 +169,26 @@ impl OnCuda<'_> {
     /// The host has each trace before the next product begins. Events stand around all of it, since two around each would
     /// take as long as it does.
     fn one_by_one(&mut self) -> Result<Sample, RunError> {
-        let Self { gpu, tiles, matrices, products, scratch, arrived, traces, .. } = self;
+        let Self {
+            gpu,
+            tiles,
+            matrices,
+            products,
+            scratch,
+            arrived,
+            traces,
+            ..
+        } = self;
         gpu.time(|_| {
             for (at, place) in traces.iter_mut().enumerate() {
                 gpu.stream.run(|queue| {
-                    let arguments = of_one(products, Argument::Pinned(arrived), matrices, at as u64, scratch);
+                    let arguments = of_one(
+                        products,
+                        Argument::Pinned(arrived),
+                        matrices,
+                        at as u64,
+                        scratch,
+                    );
                     queue.launch(tiles, TILE_GRID, &arguments)
                 })?;
                 *place = std::mem::replace(&mut arrived.slice_mut()[0], f32::POISON);
@@ -144,7 +198,16 @@ impl OnCuda<'_> {
     }
 
     fn logged(&mut self) -> Result<Sample, RunError> {
-        let Self { gpu, tiles, matrices, products, log, scratch, traces, .. } = self;
+        let Self {
+            gpu,
+            tiles,
+            matrices,
+            products,
+            log,
+            scratch,
+            traces,
+            ..
+        } = self;
         gpu.time(|queue| {
             for at in 0..traces.len() as u64 {
                 let arguments = of_one(products, Argument::At(log, at * 4), matrices, at, scratch);
@@ -155,18 +218,41 @@ impl OnCuda<'_> {
     }
 
     fn batched(&mut self) -> Result<Sample, RunError> {
-        let Self { gpu, product, trace, matrices, products, log, traces, .. } = self;
-        let grid = |threads| Grid { blocks: traces.len() as u32, threads };
+        let Self {
+            gpu,
+            product,
+            trace,
+            matrices,
+            products,
+            log,
+            traces,
+            ..
+        } = self;
+        let grid = |threads| Grid {
+            blocks: traces.len() as u32,
+            threads,
+        };
         let (of_products, of_traces) = (grid(BATCH_THREADS), grid(WARP));
         gpu.time(|queue| {
-            queue.launch(product, of_products, &[Argument::Out(products), Argument::In(matrices)])?;
-            queue.launch(trace, of_traces, &[Argument::Out(log), Argument::In(products)])?;
+            queue.launch(
+                product,
+                of_products,
+                &[Argument::Out(products), Argument::In(matrices)],
+            )?;
+            queue.launch(
+                trace,
+                of_traces,
+                &[Argument::Out(log), Argument::In(products)],
+            )?;
             queue.copy_out(traces, log, 0)
         })
     }
 }
 
-const TILE_GRID: Grid = Grid { blocks: TILES, threads: TILE_THREADS };
+const TILE_GRID: Grid = Grid {
+    blocks: TILES,
+    threads: TILE_THREADS,
+};
 
 /// What the tiles of one product are given, with the place for its trace.
 fn of_one<'scope>(
@@ -177,7 +263,13 @@ fn of_one<'scope>(
     scratch: &'scope DeviceMemory,
 ) -> [Argument<'scope>; 5] {
     let matrix = Argument::At(matrices, at * MATRIX_BYTES);
-    [Argument::Out(products), trace, matrix, Argument::At(scratch, PARTS_AT), Argument::Out(scratch)]
+    [
+        Argument::Out(products),
+        trace,
+        matrix,
+        Argument::At(scratch, PARTS_AT),
+        Argument::Out(scratch),
+    ]
 }
 
 impl Prepared for OnCuda<'_> {
@@ -190,7 +282,10 @@ impl Prepared for OnCuda<'_> {
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {
-        Ok(check(&self.gpu.download::<f32>(&self.products)?, &self.traces))
+        Ok(check(
+            &self.gpu.download::<f32>(&self.products)?,
+            &self.traces,
+        ))
     }
 }
 
@@ -203,7 +298,11 @@ struct OnCpu {
 
 impl Prepared for OnCpu {
     fn run(&mut self) -> Result<Sample, RunError> {
-        let Self { matrices, products, traces } = self;
+        let Self {
+            matrices,
+            products,
+            traces,
+        } = self;
         Ok(Sample::on_cpu(|| {
             if products.len() == matrices.len() {
                 let all = products.chunks_mut(AREA).zip(matrices.chunks(AREA));
@@ -226,12 +325,17 @@ impl Prepared for OnCpu {
 fn multiply(product: &mut [f32], matrix: &[f32]) -> f32 {
     let mut upright = vec![0.0; AREA];
     for (row, elements) in matrix.chunks(SIDE).enumerate() {
-        elements.iter().enumerate().for_each(|(column, element)| upright[column * SIDE + row] = *element);
+        elements
+            .iter()
+            .enumerate()
+            .for_each(|(column, element)| upright[column * SIDE + row] = *element);
     }
     for (out, row) in product.chunks_mut(SIDE).zip(matrix.chunks(SIDE)) {
         out.fill(0.0);
         for (factor, column) in row.iter().zip(upright.chunks(SIDE)) {
-            out.iter_mut().zip(column).for_each(|(out, element)| *out += factor * element);
+            out.iter_mut()
+                .zip(column)
+                .for_each(|(out, element)| *out += factor * element);
         }
     }
     product.iter().step_by(SIDE + 1).sum()
@@ -241,7 +345,10 @@ fn multiply(product: &mut [f32], matrix: &[f32]) -> f32 {
 fn check(products: &[f32], traces: &[f32]) -> Verification {
     let log = compare(traces, 0, TOLERANCE, |index| {
         let trace = matrix(index).iter().map(|element| element * element).sum();
-        Expected { value: DoubleDouble::from_f64(trace), scale: trace }
+        Expected {
+            value: DoubleDouble::from_f64(trace),
+            scale: trace,
+        }
     });
     let skipped = traces.len() - products.len() / AREA;
     let checked = parallel::map(products.chunks(AREA).enumerate(), &|(at, product)| {
@@ -249,10 +356,20 @@ fn check(products: &[f32], traces: &[f32]) -> Verification {
         let first = traces.len() + at * AREA;
         compare(product, first as u64, TOLERANCE, |index| {
             let element = index as usize - first;
-            let (row, column) = (&matrix[element / SIDE * SIDE..][..SIDE], &matrix[element % SIDE * SIDE..][..SIDE]);
-            let (sum, scale) =
-                row.iter().zip(column).fold((0.0, 0.0), |(sum, scale), (a, b)| (sum + a * b, scale + (a * b).abs()));
-            Expected { value: DoubleDouble::from_f64(sum), scale }
+            let (row, column) = (
+                &matrix[element / SIDE * SIDE..][..SIDE],
+                &matrix[element % SIDE * SIDE..][..SIDE],
+            );
+            let (sum, scale) = row
+                .iter()
+                .zip(column)
+                .fold((0.0, 0.0), |(sum, scale), (a, b)| {
+                    (sum + a * b, scale + (a * b).abs())
+                });
+            Expected {
+                value: DoubleDouble::from_f64(sum),
+                scale,
+            }
         })
     });
     log.and(checked.into_iter().collect())
@@ -260,5 +377,7 @@ fn check(products: &[f32], traces: &[f32]) -> Verification {
 
 /// A matrix, made anew from the seed.
 fn matrix(at: u64) -> Vec<f64> {
-    (0..AREA as u64).map(|index| f32::random(SEED_A, at * AREA as u64 + index).to_f64()).collect()
+    (0..AREA as u64)
+        .map(|index| f32::random(SEED_A, at * AREA as u64 + index).to_f64())
+        .collect()
 }

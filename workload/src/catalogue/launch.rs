@@ -29,14 +29,23 @@ impl Workload for LaunchLatency {
     }
 
     fn cost(&self, _: Size) -> Cost {
-        Cost { memory_bytes: 8, ..Cost::default() }
+        Cost {
+            memory_bytes: 8,
+            ..Cost::default()
+        }
     }
 
     fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, _: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
         let counter = gpu.context.allocate(8)?;
         gpu.stream.run(|queue| queue.fill(&counter, 0))?;
         let code = gpu.context.load(KERNELS)?;
-        Ok(Box::new(Ready { gpu, empty: code.kernel("empty")?, count: code.kernel("count")?, counter, runs: 0 }))
+        Ok(Box::new(Ready {
+            gpu,
+            empty: code.kernel("empty")?,
+            count: code.kernel("count")?,
+            counter,
+            runs: 0,
+        }))
     }
 }
 
@@ -51,17 +60,36 @@ struct Ready<'gpu> {
 
 impl Prepared for Ready<'_> {
     fn run(&mut self) -> Result<Sample, RunError> {
-        let Self { gpu, empty, count, counter, runs } = self;
-        let chain = gpu.time(|queue| (0..CHAIN).try_for_each(|_| queue.launch(empty, Grid::ONE, &[])))?;
-        let host_us = gpu.stream.run(|queue| queue.launch(empty, Grid::ONE, &[]))?;
-        gpu.stream.run(|queue| queue.launch(count, Grid::ONE, &[Argument::Out(counter)]))?;
+        let Self {
+            gpu,
+            empty,
+            count,
+            counter,
+            runs,
+        } = self;
+        let chain =
+            gpu.time(|queue| (0..CHAIN).try_for_each(|_| queue.launch(empty, Grid::ONE, &[])))?;
+        let host_us = gpu
+            .stream
+            .run(|queue| queue.launch(empty, Grid::ONE, &[]))?;
+        gpu.stream
+            .run(|queue| queue.launch(count, Grid::ONE, &[Argument::Out(counter)]))?;
         *runs += 1;
-        Ok(Sample { host_us, ..chain.of_one(CHAIN) })
+        Ok(Sample {
+            host_us,
+            ..chain.of_one(CHAIN)
+        })
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {
         let runs = self.runs;
-        let found = self.gpu.check(&self.counter, 1, |words: &[u64], first| compare_words(words, first, |_| runs))?;
-        Ok(if runs == 0 { Verification::nothing() } else { found })
+        let found = self.gpu.check(&self.counter, 1, |words: &[u64], first| {
+            compare_words(words, first, |_| runs)
+        })?;
+        Ok(if runs == 0 {
+            Verification::nothing()
+        } else {
+            found
+        })
     }
 }

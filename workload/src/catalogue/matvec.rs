@@ -38,7 +38,10 @@ pub(super) struct Matvec {
 }
 
 const fn matvec(id: &'static str, does: &'static str, teaches: &'static str, form: Form) -> Matvec {
-    Matvec { about: form.about([id, does, teaches], Bound::Driver, Extent::Times), form }
+    Matvec {
+        about: form.about([id, does, teaches], Bound::Driver, Extent::Times),
+        form,
+    }
 }
 
 impl Workload for Matvec {
@@ -51,7 +54,10 @@ impl Workload for Matvec {
     }
 
     fn cost(&self, size: Size) -> Cost {
-        let elements = size.n.saturating_mul(ROWS + COLUMNS).saturating_add(ROWS * COLUMNS);
+        let elements = size
+            .n
+            .saturating_mul(ROWS + COLUMNS)
+            .saturating_add(ROWS * COLUMNS);
         Cost {
             memory_bytes: elements.saturating_mul(WIDTH),
             operations: size.n.saturating_mul(2 * ROWS * COLUMNS),
@@ -59,13 +65,32 @@ impl Workload for Matvec {
         }
     }
 
-    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
+    fn on_cuda<'gpu>(
+        &self,
+        gpu: &'gpu Gpu,
+        size: Size,
+    ) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
         let random = |elements, seed| gpu.random("random_fp32", elements, elements * WIDTH, seed);
         let out = gpu.poisoned(size.n * ROWS * WIDTH)?;
-        let memory = vec![out, random(ROWS * COLUMNS, SEED_A)?, random(size.n * COLUMNS, SEED_B)?];
+        let memory = vec![
+            out,
+            random(ROWS * COLUMNS, SEED_A)?,
+            random(size.n * COLUMNS, SEED_B)?,
+        ];
         let kernels = vec![gpu.kernel(KERNELS, "matvec")?];
-        let chain = Chain::new(gpu, self.form, products(size.n, self.form == Form::Fused), memory, kernels)?;
-        Ok(Box::new(Whole { gpu, chain, elements: size.n * ROWS, check }))
+        let chain = Chain::new(
+            gpu,
+            self.form,
+            products(size.n, self.form == Form::Fused),
+            memory,
+            kernels,
+        )?;
+        Ok(Box::new(Whole {
+            gpu,
+            chain,
+            elements: size.n * ROWS,
+            check,
+        }))
     }
 
     fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
@@ -84,7 +109,10 @@ fn products(vectors: u64, is_batched: bool) -> Links {
     Box::new(move |queue, memory, kernels| {
         let launch = |first: u64, count: u64| {
             let warps = ROWS * count;
-            let grid = Grid { blocks: warps.div_ceil(u64::from(THREADS / 32)) as u32, threads: THREADS };
+            let grid = Grid {
+                blocks: warps.div_ceil(u64::from(THREADS / 32)) as u32,
+                threads: THREADS,
+            };
             let arguments = [
                 Argument::At(&memory[0], first * ROWS * WIDTH),
                 Argument::In(&memory[1]),
@@ -95,7 +123,11 @@ fn products(vectors: u64, is_batched: bool) -> Links {
             ];
             queue.launch(&kernels[0], grid, &arguments)
         };
-        if is_batched { launch(0, vectors) } else { (0..vectors).try_for_each(|at| launch(at, 1)) }
+        if is_batched {
+            launch(0, vectors)
+        } else {
+            (0..vectors).try_for_each(|at| launch(at, 1))
+        }
     })
 }
 
@@ -110,7 +142,12 @@ struct OnCpu {
 
 impl Prepared for OnCpu {
     fn run(&mut self) -> Result<Sample, RunError> {
-        let Self { matrix, vectors, out, is_batched } = self;
+        let Self {
+            matrix,
+            vectors,
+            out,
+            is_batched,
+        } = self;
         let (rows, columns) = (ROWS as usize, COLUMNS as usize);
         Ok(Sample::on_cpu(|| {
             if *is_batched {
@@ -121,7 +158,9 @@ impl Prepared for OnCpu {
                 }
             } else {
                 for (vector, out) in vectors.chunks(columns).zip(out.chunks_mut(rows)) {
-                    out.iter_mut().zip(matrix.chunks(columns)).for_each(|(out, row)| *out = dot(row, vector));
+                    out.iter_mut()
+                        .zip(matrix.chunks(columns))
+                        .for_each(|(out, row)| *out = dot(row, vector));
                 }
             }
         }))
@@ -136,7 +175,9 @@ impl Prepared for OnCpu {
 fn dot(a: &[f32], b: &[f32]) -> f32 {
     let mut sums = [0.0; 4];
     for (a, b) in a.chunks(4).zip(b.chunks(4)) {
-        sums.iter_mut().zip(a.iter().zip(b)).for_each(|(sum, (a, b))| *sum += a * b);
+        sums.iter_mut()
+            .zip(a.iter().zip(b))
+            .for_each(|(sum, (a, b))| *sum += a * b);
     }
     sums.iter().sum()
 }
@@ -145,9 +186,15 @@ fn check(out: &[f32], first: u64) -> Verification {
     compare(out, first, TOLERANCE, |index| {
         let (row, vector) = (index % ROWS, index / ROWS);
         let products = (0..COLUMNS).map(|at| {
-            f32::random(SEED_A, row * COLUMNS + at).to_f64() * f32::random(SEED_B, vector * COLUMNS + at).to_f64()
+            f32::random(SEED_A, row * COLUMNS + at).to_f64()
+                * f32::random(SEED_B, vector * COLUMNS + at).to_f64()
         });
-        let (sum, scale) = products.fold((0.0, 0.0), |(sum, scale), product| (sum + product, scale + product.abs()));
-        Expected { value: DoubleDouble::from_f64(sum), scale }
+        let (sum, scale) = products.fold((0.0, 0.0), |(sum, scale), product| {
+            (sum + product, scale + product.abs())
+        });
+        Expected {
+            value: DoubleDouble::from_f64(sum),
+            scale,
+        }
     })
 }

@@ -43,7 +43,9 @@ pub fn all() -> impl Iterator<Item = &'static About> {
 }
 
 pub(crate) fn find(id: &str) -> Option<&'static dyn Workload> {
-    ALL.iter().copied().find(|workload| workload.about().id == id)
+    ALL.iter()
+        .copied()
+        .find(|workload| workload.about().id == id)
 }
 
 pub(crate) static ALL: &[&dyn Workload] = &[
@@ -111,7 +113,11 @@ mod tests {
         for workload in ALL {
             let about = workload.about();
             for sentence in [about.does, about.teaches] {
-                assert!(sentence.ends_with('.') && sentence.len() > 20, "{}: {sentence}", about.id);
+                assert!(
+                    sentence.ends_with('.') && sentence.len() > 20,
+                    "{}: {sentence}",
+                    about.id
+                );
             }
             assert!(!about.backends.is_empty(), "{}", about.id);
             assert_eq!(find(about.id).unwrap().about().does, about.does);
@@ -122,7 +128,9 @@ mod tests {
     /// Odd sizes leave something over behind packs, chunks and blocks.
     #[test]
     fn everything_that_runs_on_the_cpu_is_right_there_and_says_so_only_after_it_ran() {
-        let on_cpu = ALL.iter().filter(|workload| workload.about().runs_on(Backend::Cpu));
+        let on_cpu = ALL
+            .iter()
+            .filter(|workload| workload.about().runs_on(Backend::Cpu));
         for workload in on_cpu {
             let about = workload.about();
             let sizes = match about.extent {
@@ -136,7 +144,10 @@ mod tests {
                 let mut work = workload.on_cpu(Size { n, dtype }).unwrap();
                 assert!(!work.verify().unwrap().ok, "{id} has not run");
                 let sample = work.run().unwrap();
-                assert!(sample.device_us.is_none() && sample.host_us > 0.0, "{id}: {sample:?}");
+                assert!(
+                    sample.device_us.is_none() && sample.host_us > 0.0,
+                    "{id}: {sample:?}"
+                );
                 let found = work.verify().unwrap();
                 let is_all = match about.extent {
                     Extent::Elements => found.checked == n,

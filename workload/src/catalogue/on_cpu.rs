@@ -22,19 +22,46 @@ impl<Op: Operation, T: Real> OnCpu<Op, T> {
     /// their caches.
     pub(super) fn new(elements: u64, is_alone: bool) -> Self {
         let array = |elements: u64, element: &(dyn Fn(u64) -> T + Sync)| {
-            if is_alone { (0..elements).map(element).collect() } else { random::array(elements, element) }
+            if is_alone {
+                (0..elements).map(element).collect()
+            } else {
+                random::array(elements, element)
+            }
         };
         let input = |inputs, seed| {
-            array(if Op::SHAPE.inputs >= inputs { elements } else { 0 }, &|index| T::random(seed, index))
+            array(
+                if Op::SHAPE.inputs >= inputs {
+                    elements
+                } else {
+                    0
+                },
+                &|index| T::random(seed, index),
+            )
         };
-        let (a, b, out) = (input(1, SEED_A), input(2, SEED_B), array(elements, &|_| T::POISON));
-        Self { a, b, out, is_alone, operation: PhantomData }
+        let (a, b, out) = (
+            input(1, SEED_A),
+            input(2, SEED_B),
+            array(elements, &|_| T::POISON),
+        );
+        Self {
+            a,
+            b,
+            out,
+            is_alone,
+            operation: PhantomData,
+        }
     }
 }
 
 impl<Op: Operation, T: Real> Prepared for OnCpu<Op, T> {
     fn run(&mut self) -> Result<Sample, RunError> {
-        let Self { a, b, out, is_alone, .. } = self;
+        let Self {
+            a,
+            b,
+            out,
+            is_alone,
+            ..
+        } = self;
         Ok(Sample::on_cpu(|| {
             if *is_alone {
                 apply::<Op, T>(out, a, b);
@@ -61,14 +88,23 @@ fn part<T>(array: &[T], chunk: usize) -> &[T] {
 fn apply<Op: Operation, T: Real>(out: &mut [T], a: &[T], b: &[T]) {
     match Op::SHAPE.inputs {
         0 => out.fill(Op::apply(T::default(), T::default())),
-        1 => out.iter_mut().zip(a).for_each(|(out, a)| *out = Op::apply(*a, T::default())),
-        _ => out.iter_mut().zip(a.iter().zip(b)).for_each(|(out, (a, b))| *out = Op::apply(*a, *b)),
+        1 => out
+            .iter_mut()
+            .zip(a)
+            .for_each(|(out, a)| *out = Op::apply(*a, T::default())),
+        _ => out
+            .iter_mut()
+            .zip(a.iter().zip(b))
+            .for_each(|(out, (a, b))| *out = Op::apply(*a, *b)),
     }
 }
 
 pub(super) fn check<Op: Operation, T: Real>(out: &[T], first: u64) -> Verification {
     compare(out, first, Op::SHAPE.tolerance, |index| {
-        Op::expected::<T>(T::random_exact(SEED_A, index), T::random_exact(SEED_B, index))
+        Op::expected::<T>(
+            T::random_exact(SEED_A, index),
+            T::random_exact(SEED_B, index),
+        )
     })
 }
 
@@ -83,6 +119,9 @@ mod tests {
         assert!(work.verify().unwrap().ok);
         work.out[77_777] = f64::from_bits(work.out[77_777].to_bits() ^ 1 << 40);
         let found = work.verify().unwrap();
-        assert_eq!((found.ok, found.wrong, found.first_wrong), (false, 1, Some(77_777)));
+        assert_eq!(
+            (found.ok, found.wrong, found.first_wrong),
+            (false, 1, Some(77_777))
+        );
     }
 }

@@ -49,8 +49,14 @@ pub(super) struct Trig;
 pub(super) struct Square;
 
 impl Operation for Copy {
-    const SHAPE: Shape =
-        Shape { framework: None, kernel: "stream_copy", form: Form::Stream, inputs: 1, operations: 0, tolerance: 0.0 };
+    const SHAPE: Shape = Shape {
+        framework: None,
+        kernel: "stream_copy",
+        form: Form::Stream,
+        inputs: 1,
+        operations: 0,
+        tolerance: 0.0,
+    };
 
     fn apply<T: Real>(a: T, _: T) -> T {
         a
@@ -112,13 +118,22 @@ impl Operation for Triad {
     }
     fn expected<T: Real>(a: DoubleDouble, b: DoubleDouble) -> Expected {
         let product = DoubleDouble::from_f64(scalar::<T>().to_f64()) * b;
-        Expected { value: a + product, scale: a.abs() + product.abs() }
+        Expected {
+            value: a + product,
+            scale: a.abs() + product.abs(),
+        }
     }
 }
 
 impl Operation for Write {
-    const SHAPE: Shape =
-        Shape { framework: None, kernel: "stream_write", form: Form::Stream, inputs: 0, operations: 0, tolerance: 0.0 };
+    const SHAPE: Shape = Shape {
+        framework: None,
+        kernel: "stream_write",
+        form: Form::Stream,
+        inputs: 0,
+        operations: 0,
+        tolerance: 0.0,
+    };
 
     fn apply<T: Real>(_: T, _: T) -> T {
         scalar()
@@ -149,8 +164,14 @@ impl Operation for VectorAdd {
 impl Operation for Trig {
     /// Two units for each function, as CUDA's manual has it, are four of the squares; rounding those and the sum is less
     /// than two more.
-    const SHAPE: Shape =
-        Shape { framework: Some("trig"), kernel: "trig", form: Form::Thread, inputs: 1, operations: 5, tolerance: 6.0 };
+    const SHAPE: Shape = Shape {
+        framework: Some("trig"),
+        kernel: "trig",
+        form: Form::Thread,
+        inputs: 1,
+        operations: 5,
+        tolerance: 6.0,
+    };
 
     fn apply<T: Real>(a: T, _: T) -> T {
         let (cosine, sine) = a.cos_sin();
@@ -182,5 +203,8 @@ impl Operation for Square {
 
 /// A value that is rounded once.
 fn rounded(value: DoubleDouble) -> Expected {
-    Expected { value, scale: value.abs() }
+    Expected {
+        value,
+        scale: value.abs(),
+    }
 }

@@ -43,7 +43,18 @@ const fn peer(id: &'static str, does: &'static str, teaches: &'static str, form:
         Form::Latency => (Bound::Latency, Extent::Fixed),
         Form::OneWay | Form::BothWays => (Bound::Link, Extent::Elements),
     };
-    Peer { about: About { id, does, teaches, dtypes: &[], backends: &[Backend::Cuda], bound, extent }, form }
+    Peer {
+        about: About {
+            id,
+            does,
+            teaches,
+            dtypes: &[],
+            backends: &[Backend::Cuda],
+            bound,
+            extent,
+        },
+        form,
+    }
 }
 
 impl Workload for Peer {
@@ -54,7 +65,9 @@ impl Workload for Peer {
     fn usual_n(&self, _: Backend, _: Dtype, budget: &MemoryBudget) -> u64 {
         match self.form {
             Form::Latency => WORD_BYTES,
-            Form::OneWay | Form::BothWays => USUAL_BYTES.min(budget.usable_bytes() / 4).max(WORD_BYTES),
+            Form::OneWay | Form::BothWays => {
+                USUAL_BYTES.min(budget.usable_bytes() / 4).max(WORD_BYTES)
+            }
         }
     }
 
@@ -66,17 +79,31 @@ impl Workload for Peer {
             Form::BothWays => (bytes.saturating_mul(2), bytes.saturating_mul(2)),
             Form::Latency => (bytes, 0),
         };
-        Cost { memory_bytes, moved_bytes, ..Cost::default() }
+        Cost {
+            memory_bytes,
+            moved_bytes,
+            ..Cost::default()
+        }
     }
 
     fn gpus(&self) -> usize {
         2
     }
 
-    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
-        let few = RunError::TooFewGpus { id: self.about.id, needed: 2, found: 1 };
+    fn on_cuda<'gpu>(
+        &self,
+        gpu: &'gpu Gpu,
+        size: Size,
+    ) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
+        let few = RunError::TooFewGpus {
+            id: self.about.id,
+            needed: 2,
+            found: 1,
+        };
         let other = gpu.neighbor()?.ok_or(few)?.open()?;
-        other.memory_budget()?.check(self.about.id, self.cost(size).memory_bytes)?;
+        other
+            .memory_budget()?
+            .check(self.about.id, self.cost(size).memory_bytes)?;
         gpu.context.reach(&other.context)?;
         other.context.reach(&gpu.context)?;
         let words = size.words();
@@ -84,11 +111,22 @@ impl Workload for Peer {
         let sent = gpu.random("random_u64", words, bytes, SEED_A)?;
         let arrived = other.poisoned(bytes)?;
         let back = if self.form == Form::BothWays {
-            Some((other.random("random_u64", words, bytes, SEED_B)?, gpu.poisoned(bytes)?))
+            Some((
+                other.random("random_u64", words, bytes, SEED_B)?,
+                gpu.poisoned(bytes)?,
+            ))
         } else {
             None
         };
-        Ok(Box::new(Ready { gpu, sent, arrived, back, other, words, form: self.form }))
+        Ok(Box::new(Ready {
+            gpu,
+            sent,
+            arrived,
+            back,
+            other,
+            words,
+            form: self.form,
+        }))
     }
 }
 
@@ -106,10 +144,20 @@ struct Ready<'gpu> {
 
 impl Prepared for Ready<'_> {
     fn run(&mut self) -> Result<Sample, RunError> {
-        let Self { gpu, sent, arrived, back, other, form, .. } = self;
+        let Self {
+            gpu,
+            sent,
+            arrived,
+            back,
+            other,
+            form,
+            ..
+        } = self;
         let copies = if *form == Form::Latency { CHAIN } else { 1 };
         let elapsed = match back {
-            None => gpu.stream.time(|queue| (0..copies).try_for_each(|_| queue.copy_across(arrived, sent)))?,
+            None => gpu
+                .stream
+                .time(|queue| (0..copies).try_for_each(|_| queue.copy_across(arrived, sent)))?,
             Some((from, to)) => gpu.stream.time_both(&other.stream, |there, back| {
                 there.copy_across(arrived, sent)?;
                 back.copy_across(to, from)

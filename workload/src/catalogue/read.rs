@@ -38,11 +38,21 @@ impl Workload for Read {
 
     fn cost(&self, size: Size) -> Cost {
         let sums = 8 * u64::from(stream_grid(size.n, size.dtype.bytes(), SEVERAL).blocks);
-        Cost { memory_bytes: size.bytes().saturating_add(sums), moved_bytes: size.bytes(), ..Cost::default() }
+        Cost {
+            memory_bytes: size.bytes().saturating_add(sums),
+            moved_bytes: size.bytes(),
+            ..Cost::default()
+        }
     }
 
-    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
-        of_float!(ABOUT, size.dtype, |Float| OnCuda::<Float>::new(gpu, size.n)?)
+    fn on_cuda<'gpu>(
+        &self,
+        gpu: &'gpu Gpu,
+        size: Size,
+    ) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
+        of_float!(ABOUT, size.dtype, |Float| OnCuda::<Float>::new(
+            gpu, size.n
+        )?)
     }
 
     fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
@@ -59,7 +69,15 @@ pub(crate) fn read_zeros(gpu: &Gpu, bytes: u64) -> Result<bool, RunError> {
     let sums = gpu.poisoned(8 * u64::from(grid.blocks))?;
     gpu.stream.run(|queue| {
         queue.fill(&memory, 0)?;
-        queue.launch(&kernel, grid, &[Argument::Out(&sums), Argument::In(&memory), Argument::U64(words)])
+        queue.launch(
+            &kernel,
+            grid,
+            &[
+                Argument::Out(&sums),
+                Argument::In(&memory),
+                Argument::U64(words),
+            ],
+        )
     })?;
     // A sum of words is 0 by chance where they are not: once in 2^64.
     Ok(gpu.download::<u64>(&sums)?.iter().all(|sum| *sum == 0))
@@ -82,7 +100,12 @@ impl<'gpu, T: Real> OnCuda<'gpu, T> {
         Ok(Self {
             gpu,
             kernel: gpu.kernel(kernels::STREAM, &format!("stream_read_{}", T::DTYPE))?,
-            a: gpu.random(&format!("random_{}", T::DTYPE), elements, elements * width, SEED_A)?,
+            a: gpu.random(
+                &format!("random_{}", T::DTYPE),
+                elements,
+                elements * width,
+                SEED_A,
+            )?,
             sums: gpu.poisoned(8 * u64::from(stream_grid(elements, width, SEVERAL).blocks))?,
             elements,
             expected: sum_of_random::<T>(elements),
@@ -93,19 +116,34 @@ impl<'gpu, T: Real> OnCuda<'gpu, T> {
 
 impl<T: Real> Prepared for OnCuda<'_, T> {
     fn run(&mut self) -> Result<Sample, RunError> {
-        let Self { gpu, kernel, a, sums, elements, .. } = self;
+        let Self {
+            gpu,
+            kernel,
+            a,
+            sums,
+            elements,
+            ..
+        } = self;
         let grid = stream_grid(*elements, T::DTYPE.bytes(), SEVERAL);
-        let arguments = [Argument::Out(sums), Argument::In(a), Argument::U64(*elements)];
+        let arguments = [
+            Argument::Out(sums),
+            Argument::In(a),
+            Argument::U64(*elements),
+        ];
         gpu.time(|queue| queue.launch(kernel, grid, &arguments))
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {
         let total = AtomicU64::new(0);
-        self.gpu.check(&self.sums, self.sums.bytes() / 8, |sums: &[u64], _| {
-            total.fetch_add(sum(sums.iter().copied()), Relaxed);
-            Verification::nothing()
-        })?;
-        Ok(Verification::for_all(self.elements, total.into_inner() == self.expected))
+        self.gpu
+            .check(&self.sums, self.sums.bytes() / 8, |sums: &[u64], _| {
+                total.fetch_add(sum(sums.iter().copied()), Relaxed);
+                Verification::nothing()
+            })?;
+        Ok(Verification::for_all(
+            self.elements,
+            total.into_inner() == self.expected,
+        ))
     }
 }
 
@@ -119,20 +157,29 @@ struct OnCpu<T> {
 impl<T: Real> OnCpu<T> {
     fn new(elements: u64) -> Self {
         let a = random::array(elements, |index| T::random(SEED_A, index));
-        Self { a, expected: sum_of_random::<T>(elements), total: None }
+        Self {
+            a,
+            expected: sum_of_random::<T>(elements),
+            total: None,
+        }
     }
 }
 
 impl<T: Real> Prepared for OnCpu<T> {
     fn run(&mut self) -> Result<Sample, RunError> {
         Ok(Sample::on_cpu(|| {
-            let sums = parallel::map(self.a.chunks(CHUNK), &|chunk| sum(chunk.iter().map(|number| number.word())));
+            let sums = parallel::map(self.a.chunks(CHUNK), &|chunk| {
+                sum(chunk.iter().map(|number| number.word()))
+            });
             self.total = Some(sum(sums.into_iter()));
         }))
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {
-        Ok(Verification::for_all(self.a.len() as u64, self.total == Some(self.expected)))
+        Ok(Verification::for_all(
+            self.a.len() as u64,
+            self.total == Some(self.expected),
+        ))
     }
 }
 
@@ -143,7 +190,9 @@ fn sum(words: impl Iterator<Item = u64>) -> u64 {
 /// What should come of it, made anew from the seed.
 fn sum_of_random<T: Real>(elements: u64) -> u64 {
     let sums = parallel::map((0..elements).step_by(CHUNK), &|first| {
-        sum((first..elements).take(CHUNK).map(|index| T::random(SEED_A, index).word()))
+        sum((first..elements)
+            .take(CHUNK)
+            .map(|index| T::random(SEED_A, index).word()))
     });
     sum(sums.into_iter())
 }

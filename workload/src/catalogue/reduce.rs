@@ -39,11 +39,22 @@ impl Workload for Reduce {
     fn cost(&self, size: Size) -> Cost {
         let bytes = size.bytes();
         // No chip has so many multiprocessors that the sums of their blocks would be more.
-        Cost { memory_bytes: bytes.saturating_add(1 << 20), moved_bytes: bytes, operations: size.n, ..Cost::default() }
+        Cost {
+            memory_bytes: bytes.saturating_add(1 << 20),
+            moved_bytes: bytes,
+            operations: size.n,
+            ..Cost::default()
+        }
     }
 
-    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
-        of_float!(ABOUT, size.dtype, |Float| OnCuda::<Float>::new(gpu, size.n)?)
+    fn on_cuda<'gpu>(
+        &self,
+        gpu: &'gpu Gpu,
+        size: Size,
+    ) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
+        of_float!(ABOUT, size.dtype, |Float| OnCuda::<Float>::new(
+            gpu, size.n
+        )?)
     }
 
     fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
@@ -72,7 +83,12 @@ impl<'gpu, T: Real> OnCuda<'gpu, T> {
         Ok(Self {
             gpu,
             kernel: gpu.kernel(KERNELS, &format!("reduce_{}", T::DTYPE))?,
-            a: gpu.random(&format!("random_{}", T::DTYPE), elements, elements * width, SEED_A)?,
+            a: gpu.random(
+                &format!("random_{}", T::DTYPE),
+                elements,
+                elements * width,
+                SEED_A,
+            )?,
             sums: gpu.poisoned(u64::from(blocks) * width)?,
             total: gpu.poisoned(width)?,
             elements,
@@ -85,12 +101,43 @@ impl<'gpu, T: Real> OnCuda<'gpu, T> {
 
 impl<T: Real> Prepared for OnCuda<'_, T> {
     fn run(&mut self) -> Result<Sample, RunError> {
-        let Self { gpu, kernel, a, sums, total, elements, blocks, .. } = self;
+        let Self {
+            gpu,
+            kernel,
+            a,
+            sums,
+            total,
+            elements,
+            blocks,
+            ..
+        } = self;
         gpu.time(|queue| {
-            let all = [Argument::Out(sums), Argument::In(a), Argument::U64(*elements)];
-            queue.launch(kernel, Grid { blocks: *blocks, threads: THREADS }, &all)?;
-            let rest = [Argument::Out(total), Argument::In(sums), Argument::U64(u64::from(*blocks))];
-            queue.launch(kernel, Grid { blocks: 1, threads: THREADS }, &rest)
+            let all = [
+                Argument::Out(sums),
+                Argument::In(a),
+                Argument::U64(*elements),
+            ];
+            queue.launch(
+                kernel,
+                Grid {
+                    blocks: *blocks,
+                    threads: THREADS,
+                },
+                &all,
+            )?;
+            let rest = [
+                Argument::Out(total),
+                Argument::In(sums),
+                Argument::U64(u64::from(*blocks)),
+            ];
+            queue.launch(
+                kernel,
+                Grid {
+                    blocks: 1,
+                    threads: THREADS,
+                },
+                &rest,
+            )
         })
     }
 
@@ -109,7 +156,11 @@ struct OnCpu<T> {
 impl<T: Real> OnCpu<T> {
     fn new(elements: u64) -> Self {
         let a = random::array(elements, |index| T::random(SEED_A, index));
-        Self { a, total: T::POISON, expected: expected::<T>(elements) }
+        Self {
+            a,
+            total: T::POISON,
+            expected: expected::<T>(elements),
+        }
     }
 }
 
@@ -131,7 +182,9 @@ fn sum<T: Real>(numbers: &[T]) -> T {
     let (packs, rest) = numbers.as_chunks::<LANES>();
     let rest = rest.iter().fold(T::default(), |sum, number| sum + *number);
     for pack in packs {
-        sums.iter_mut().zip(pack).for_each(|(sum, number)| *sum = *sum + *number);
+        sums.iter_mut()
+            .zip(pack)
+            .for_each(|(sum, number)| *sum = *sum + *number);
     }
     sums.iter().fold(rest, |total, sum| total + *sum)
 }
@@ -158,5 +211,8 @@ fn expected<T: Real>(elements: u64) -> Expected {
         (first..elements).take(CHUNK).map(term).fold(nothing, add)
     });
     let (value, squares) = sums.into_iter().fold(nothing, add);
-    Expected { value, scale: squares.sqrt() }
+    Expected {
+        value,
+        scale: squares.sqrt(),
+    }
 }

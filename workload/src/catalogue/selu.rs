@@ -43,7 +43,10 @@ pub(super) struct Selu {
 }
 
 const fn selu(id: &'static str, does: &'static str, teaches: &'static str, form: Form) -> Selu {
-    Selu { about: form.about([id, does, teaches], Bound::Memory, Extent::Elements), form }
+    Selu {
+        about: form.about([id, does, teaches], Bound::Memory, Extent::Elements),
+        form,
+    }
 }
 
 impl Workload for Selu {
@@ -60,7 +63,12 @@ impl Workload for Selu {
         let bytes = size.bytes();
         let (arrays, moved_bytes) = match self.form {
             Form::Fused => (2, bytes.saturating_mul(2)),
-            Form::PerOp | Form::Graph => (4, bytes.saturating_mul(11).saturating_add(size.n.saturating_mul(2))),
+            Form::PerOp | Form::Graph => (
+                4,
+                bytes
+                    .saturating_mul(11)
+                    .saturating_add(size.n.saturating_mul(2)),
+            ),
         };
         Cost {
             memory_bytes: bytes.saturating_mul(arrays),
@@ -70,18 +78,39 @@ impl Workload for Selu {
         }
     }
 
-    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
+    fn on_cuda<'gpu>(
+        &self,
+        gpu: &'gpu Gpu,
+        size: Size,
+    ) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
         let (bytes, is_fused) = (size.bytes(), self.form == Form::Fused);
-        let mut memory = vec![gpu.poisoned(bytes)?, gpu.random("random_fp32", size.n, bytes, SEED_A)?];
+        let mut memory = vec![
+            gpu.poisoned(bytes)?,
+            gpu.random("random_fp32", size.n, bytes, SEED_A)?,
+        ];
         let mut names = vec!["selu"];
         if !is_fused {
             memory.extend([gpu.poisoned(bytes)?, gpu.poisoned(size.n)?]);
-            names = vec!["op_exp", "op_multiply", "op_subtract", "op_is_positive", "op_select"];
+            names = vec![
+                "op_exp",
+                "op_multiply",
+                "op_subtract",
+                "op_is_positive",
+                "op_select",
+            ];
         }
         let code = gpu.context.load(KERNELS)?;
-        let kernels = names.into_iter().map(|name| code.kernel(name)).collect::<Result<_, _>>()?;
+        let kernels = names
+            .into_iter()
+            .map(|name| code.kernel(name))
+            .collect::<Result<_, _>>()?;
         let chain = Chain::new(gpu, self.form, passes(size.n, is_fused), memory, kernels)?;
-        Ok(Box::new(Whole { gpu, chain, elements: size.n, check }))
+        Ok(Box::new(Whole {
+            gpu,
+            chain,
+            elements: size.n,
+            check,
+        }))
     }
 
     fn shared(&self, size: Size) -> Option<Shared> {
@@ -94,16 +123,25 @@ impl Workload for Selu {
             fused: self.form == Form::Fused,
         };
         let data = move || Data {
-            inputs: vec![to_bytes(&random::array(size.n, |index| f32::random(SEED_A, index)))],
+            inputs: vec![to_bytes(&random::array(size.n, |index| {
+                f32::random(SEED_A, index)
+            }))],
             check: Box::new(move |bytes| check(&from_bytes(bytes, size.n), 0)),
         };
-        Some(Shared { operation, data: Box::new(data) })
+        Some(Shared {
+            operation,
+            data: Box::new(data),
+        })
     }
 
     fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
         let a = random::array(size.n, |index| f32::random(SEED_A, index));
         let out = vec![f32::POISON; size.n as usize];
-        let between = if self.form == Form::Fused { Vec::new() } else { out.clone() };
+        let between = if self.form == Form::Fused {
+            Vec::new()
+        } else {
+            out.clone()
+        };
         Ok(Box::new(OnCpu { a, between, out }))
     }
 }
@@ -116,19 +154,41 @@ fn passes(elements: u64, is_fused: bool) -> Links {
         if is_fused {
             let grid = thread_each(elements.div_ceil(FUSED_ELEMENTS));
             let numbers = [Argument::F32(ALPHA), Argument::F32(SCALE), n()];
-            let arguments: Vec<_> = [Argument::Out(out), Argument::In(a)].into_iter().chain(numbers).collect();
+            let arguments: Vec<_> = [Argument::Out(out), Argument::In(a)]
+                .into_iter()
+                .chain(numbers)
+                .collect();
             return queue.launch(&kernels[0], grid, &arguments);
         }
         let (between, positive) = (&memory[2], &memory[3]);
         let by = |kernel, out, a, number| {
-            let arguments = [Argument::Out(out), Argument::In(a), Argument::F32(number), n()];
+            let arguments = [
+                Argument::Out(out),
+                Argument::In(a),
+                Argument::F32(number),
+                n(),
+            ];
             queue.launch(kernel, grid, &arguments)
         };
-        queue.launch(&kernels[0], grid, &[Argument::Out(between), Argument::In(a), n()])?;
+        queue.launch(
+            &kernels[0],
+            grid,
+            &[Argument::Out(between), Argument::In(a), n()],
+        )?;
         by(&kernels[1], between, between, ALPHA)?;
         by(&kernels[2], between, between, ALPHA)?;
-        queue.launch(&kernels[3], grid, &[Argument::Out(positive), Argument::In(a), n()])?;
-        let chosen = [Argument::Out(out), Argument::In(positive), Argument::In(a), Argument::In(between), n()];
+        queue.launch(
+            &kernels[3],
+            grid,
+            &[Argument::Out(positive), Argument::In(a), n()],
+        )?;
+        let chosen = [
+            Argument::Out(out),
+            Argument::In(positive),
+            Argument::In(a),
+            Argument::In(between),
+            n(),
+        ];
         queue.launch(&kernels[4], grid, &chosen)?;
         by(&kernels[1], out, out, SCALE)
     })
@@ -146,7 +206,9 @@ impl Prepared for OnCpu {
         let Self { a, between, out } = self;
         Ok(Sample::on_cpu(|| {
             if between.is_empty() {
-                pass(out, a, |_, x| (if x > 0.0 { x } else { exp(x) * ALPHA - ALPHA }) * SCALE);
+                pass(out, a, |_, x| {
+                    (if x > 0.0 { x } else { exp(x) * ALPHA - ALPHA }) * SCALE
+                });
             } else {
                 pass(between, a, |_, x| exp(x));
                 pass_in_place(between, |x| x * ALPHA);
@@ -164,23 +226,41 @@ impl Prepared for OnCpu {
 }
 
 fn pass(out: &mut [f32], a: &[f32], of: impl Fn(usize, f32) -> f32 + Sync) {
-    parallel::for_each(out.chunks_mut(CHUNK).zip(a.chunks(CHUNK)).enumerate(), &|(chunk, (out, a))| {
-        out.iter_mut().zip(a).enumerate().for_each(|(at, (out, a))| *out = of(chunk * CHUNK + at, *a));
-    });
+    parallel::for_each(
+        out.chunks_mut(CHUNK).zip(a.chunks(CHUNK)).enumerate(),
+        &|(chunk, (out, a))| {
+            out.iter_mut()
+                .zip(a)
+                .enumerate()
+                .for_each(|(at, (out, a))| *out = of(chunk * CHUNK + at, *a));
+        },
+    );
 }
 
 fn pass_in_place(x: &mut [f32], of: impl Fn(f32) -> f32 + Sync) {
-    parallel::for_each(x.chunks_mut(CHUNK), &|x| x.iter_mut().for_each(|x| *x = of(*x)));
+    parallel::for_each(x.chunks_mut(CHUNK), &|x| {
+        x.iter_mut().for_each(|x| *x = of(*x))
+    });
 }
 
 fn check(out: &[f32], first: u64) -> Verification {
     compare(out, first, TOLERANCE, |index| {
-        let (x, alpha, scale) = (f32::random(SEED_A, index).to_f64(), ALPHA.to_f64(), SCALE.to_f64());
+        let (x, alpha, scale) = (
+            f32::random(SEED_A, index).to_f64(),
+            ALPHA.to_f64(),
+            SCALE.to_f64(),
+        );
         if x > 0.0 {
-            Expected { value: DoubleDouble::from_f64(x * scale), scale: x * scale }
+            Expected {
+                value: DoubleDouble::from_f64(x * scale),
+                scale: x * scale,
+            }
         } else {
             // Computed as a difference of what is as large as that.
-            Expected { value: DoubleDouble::from_f64(x.exp_m1() * alpha * scale), scale: alpha * scale }
+            Expected {
+                value: DoubleDouble::from_f64(x.exp_m1() * alpha * scale),
+                scale: alpha * scale,
+            }
         }
     })
 }

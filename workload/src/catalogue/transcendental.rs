@@ -40,23 +40,47 @@ impl Workload for Transcendental {
     fn cost(&self, size: Size) -> Cost {
         let bytes = size.bytes().saturating_mul(2);
         let operations = size.n.saturating_mul(ROUNDS * OPERATIONS);
-        Cost { memory_bytes: bytes, moved_bytes: bytes, operations, ..Cost::default() }
+        Cost {
+            memory_bytes: bytes,
+            moved_bytes: bytes,
+            operations,
+            ..Cost::default()
+        }
     }
 
-    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
-        let memory = vec![gpu.poisoned(size.bytes())?, gpu.random("random_fp32", size.n, size.bytes(), SEED_A)?];
+    fn on_cuda<'gpu>(
+        &self,
+        gpu: &'gpu Gpu,
+        size: Size,
+    ) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
+        let memory = vec![
+            gpu.poisoned(size.bytes())?,
+            gpu.random("random_fp32", size.n, size.bytes(), SEED_A)?,
+        ];
         let links: Links = Box::new(move |queue, memory, kernels| {
             let (out, a) = (Argument::Out(&memory[0]), Argument::In(&memory[1]));
             let arguments = [out, a, Argument::U64(size.n), Argument::U64(ROUNDS)];
             queue.launch(&kernels[0], thread_each(size.n), &arguments)
         });
-        let chain = Chain::Links { links, memory, kernels: vec![gpu.kernel(KERNELS, "transcendental")?] };
-        Ok(Box::new(Whole { gpu, chain, elements: size.n, check }))
+        let chain = Chain::Links {
+            links,
+            memory,
+            kernels: vec![gpu.kernel(KERNELS, "transcendental")?],
+        };
+        Ok(Box::new(Whole {
+            gpu,
+            chain,
+            elements: size.n,
+            check,
+        }))
     }
 
     fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
         let a = random::array(size.n, |index| f32::random(SEED_A, index));
-        Ok(Box::new(OnCpu { a, out: vec![f32::POISON; size.n as usize] }))
+        Ok(Box::new(OnCpu {
+            a,
+            out: vec![f32::POISON; size.n as usize],
+        }))
     }
 }
 
@@ -68,17 +92,20 @@ struct OnCpu {
 impl Prepared for OnCpu {
     fn run(&mut self) -> Result<Sample, RunError> {
         Ok(Sample::on_cpu(|| {
-            parallel::for_each(self.out.chunks_mut(CHUNK).zip(self.a.chunks(CHUNK)), &|(out, a)| {
-                // Place by place, so that several elements are worked on at once: a sum alone goes one number after the
-                // other.
-                out.fill(0.0);
-                for round in 0..ROUNDS {
-                    out.iter_mut().zip(a).for_each(|(out, a)| {
-                        let x = place(*a, round);
-                        *out += x.cos_sin().1 + exp(-x) + 1.0 / (1.0 + x * x).sqrt();
-                    });
-                }
-            });
+            parallel::for_each(
+                self.out.chunks_mut(CHUNK).zip(self.a.chunks(CHUNK)),
+                &|(out, a)| {
+                    // Place by place, so that several elements are worked on at once: a sum alone goes one number after the
+                    // other.
+                    out.fill(0.0);
+                    for round in 0..ROUNDS {
+                        out.iter_mut().zip(a).for_each(|(out, a)| {
+                            let x = place(*a, round);
+                            *out += x.cos_sin().1 + exp(-x) + 1.0 / (1.0 + x * x).sqrt();
+                        });
+                    }
+                },
+            );
         }))
     }
 
@@ -99,8 +126,12 @@ fn check(out: &[f32], first: u64) -> Verification {
             let x = place(a, round).to_f64();
             (x.sin(), (-x).exp() + 1.0 / (1.0 + x * x).sqrt())
         });
-        let (value, scale) =
-            terms.fold((0.0, 0.0), |(value, scale), (sine, rest)| (value + (sine + rest), scale + (sine.abs() + rest)));
-        Expected { value: DoubleDouble::from_f64(value), scale }
+        let (value, scale) = terms.fold((0.0, 0.0), |(value, scale), (sine, rest)| {
+            (value + (sine + rest), scale + (sine.abs() + rest))
+        });
+        Expected {
+            value: DoubleDouble::from_f64(value),
+            scale,
+        }
     })
 }

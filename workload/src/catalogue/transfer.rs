@@ -62,7 +62,11 @@ const fn transfer(
         bound: Bound::Link,
         extent: Extent::Elements,
     };
-    Transfer { about, direction, is_pinned }
+    Transfer {
+        about,
+        direction,
+        is_pinned,
+    }
 }
 
 impl Workload for Transfer {
@@ -76,10 +80,19 @@ impl Workload for Transfer {
 
     fn cost(&self, size: Size) -> Cost {
         let bytes = size.words().saturating_mul(WORD_BYTES);
-        Cost { memory_bytes: bytes, host_bytes: bytes, moved_bytes: bytes, operations: 0 }
+        Cost {
+            memory_bytes: bytes,
+            host_bytes: bytes,
+            moved_bytes: bytes,
+            operations: 0,
+        }
     }
 
-    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
+    fn on_cuda<'gpu>(
+        &self,
+        gpu: &'gpu Gpu,
+        size: Size,
+    ) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
         let words = size.words();
         let mut host = HostMemory::new(gpu, words, self.is_pinned)?;
         let device = match self.direction {
@@ -93,7 +106,13 @@ impl Workload for Transfer {
                 gpu.random("random_u64", words, words * WORD_BYTES, SEED_A)?
             }
         };
-        Ok(Box::new(Ready { gpu, host, device, words, direction: self.direction }))
+        Ok(Box::new(Ready {
+            gpu,
+            host,
+            device,
+            words,
+            direction: self.direction,
+        }))
     }
 }
 
@@ -107,7 +126,13 @@ struct Ready<'gpu> {
 
 impl Prepared for Ready<'_> {
     fn run(&mut self) -> Result<Sample, RunError> {
-        let Self { gpu, host, device, direction, .. } = self;
+        let Self {
+            gpu,
+            host,
+            device,
+            direction,
+            ..
+        } = self;
         gpu.time(|queue| match direction {
             Direction::ToDevice => host.copy_in(queue, device),
             Direction::ToHost => host.copy_out(queue, device),

@@ -21,10 +21,21 @@ use crate::{
 };
 
 /// Runs all of it. What fails does not keep the rest from running, but for a driver that fails.
-pub(super) fn run(job: &BenchJob, context: &Context<'_>, report: &mut Reporter<'_>) -> Result<u8, JobFailure> {
+pub(super) fn run(
+    job: &BenchJob,
+    context: &Context<'_>,
+    report: &mut Reporter<'_>,
+) -> Result<u8, JobFailure> {
     let plan = BenchPlan::new(job)?;
-    let device = if job.pairs { Some("all".to_owned()) } else { job.place.device.clone() };
-    let place = Where { device, ..job.place.clone() };
+    let device = if job.pairs {
+        Some("all".to_owned())
+    } else {
+        job.place.device.clone()
+    };
+    let place = Where {
+        device,
+        ..job.place.clone()
+    };
     let mut placement = Placement::take(&place, plan.needs_gpu, context.driver)?;
     if job.pairs {
         return run_pairs(job, &plan, &placement, context, report);
@@ -33,15 +44,26 @@ pub(super) fn run(job: &BenchJob, context: &Context<'_>, report: &mut Reporter<'
         Err(error) if plan.is_named => return Err(error),
         widened => widened.unwrap_or(1),
     };
-    let places =
-        placement.gpus.iter().map(|held| Some(&*held.device.uuid)).chain(placement.runs_on_cpu.then_some(None));
+    let places = placement
+        .gpus
+        .iter()
+        .map(|held| Some(&*held.device.uuid))
+        .chain(placement.runs_on_cpu.then_some(None));
     let steps = places.map(|place| plan.on(place, gpus).count()).sum();
     let frameworks = context.frameworks()?;
     placement.begin(plan.title(job), steps, report);
     if let Some(frameworks) = &frameworks {
         report(frameworks.said());
     }
-    let mut bench = Bench { job, frameworks, context, placement: &placement, report, step: 0, worst: 0 };
+    let mut bench = Bench {
+        job,
+        frameworks,
+        context,
+        placement: &placement,
+        report,
+        step: 0,
+        worst: 0,
+    };
     for held in &placement.gpus {
         match held.open() {
             Ok(gpu) => {
@@ -50,7 +72,13 @@ pub(super) fn run(job: &BenchJob, context: &Context<'_>, report: &mut Reporter<'
                     return Ok(bench.worst);
                 }
             }
-            Err(error) => bench.failed("bench", Backend::Cuda, Some(held.device.index), &error.to_string(), NO_GPU),
+            Err(error) => bench.failed(
+                "bench",
+                Backend::Cuda,
+                Some(held.device.index),
+                &error.to_string(),
+                NO_GPU,
+            ),
         }
     }
     if placement.runs_on_cpu {
@@ -69,7 +97,11 @@ fn run_pairs(
 ) -> Result<u8, JobFailure> {
     let found = placement.gpus.len();
     if let (0 | 1, Some(workload)) = (found, plan.workloads.first()) {
-        let few = RunError::TooFewGpus { id: workload.about().id, needed: 2, found };
+        let few = RunError::TooFewGpus {
+            id: workload.about().id,
+            needed: 2,
+            found,
+        };
         return Err(JobFailure::failed(few));
     }
     let gpus: Result<Vec<_>, CudaError> = placement.gpus.iter().map(ReservedGpu::open).collect();
@@ -77,8 +109,18 @@ fn run_pairs(
     let on = |gpu: usize| plan.on(Some(&placement.gpus[gpu].device.uuid), found);
     let steps = (0..found).map(|from| on(from).count() * (found - 1)).sum();
     placement.begin(plan.title(job), steps, report);
-    let mut bench = Bench { job, frameworks: None, context, placement, report, step: 0, worst: 0 };
-    let pairs = (0..found).flat_map(|from| (0..found).map(move |to| (from, to))).filter(|(from, to)| from != to);
+    let mut bench = Bench {
+        job,
+        frameworks: None,
+        context,
+        placement,
+        report,
+        step: 0,
+        worst: 0,
+    };
+    let pairs = (0..found)
+        .flat_map(|from| (0..found).map(move |to| (from, to)))
+        .filter(|(from, to)| from != to);
     for (from, to) in pairs {
         let other = gpus[to].as_neighbor();
         gpus[from].pair_with(other);
@@ -103,7 +145,12 @@ impl Bench<'_> {
     /// Runs these in one place, and says whether that was the end of it.
     fn all(&mut self, steps: impl Iterator<Item = Step>, place: &Place<'_>) -> bool {
         for step in steps {
-            let Step { workload, dtype, amount, is_one_of_all } = step;
+            let Step {
+                workload,
+                dtype,
+                amount,
+                is_one_of_all,
+            } = step;
             if let (true, Place::Cuda(gpu), Some(dtype)) = (is_one_of_all, place, dtype)
                 && workload.check_device(gpu, dtype).is_err()
             {
@@ -114,7 +161,13 @@ impl Bench<'_> {
                 Ok(outcome) => self.outcome(outcome, place),
                 Err(error) => {
                     let (id, gpu) = (workload.about().id, place.name().index);
-                    self.failed(id, place.backend(), gpu, &error.to_string(), code_of(&error));
+                    self.failed(
+                        id,
+                        place.backend(),
+                        gpu,
+                        &error.to_string(),
+                        code_of(&error),
+                    );
                     if let RunError::Cuda(_) = error {
                         return true;
                     }
@@ -137,22 +190,62 @@ impl Bench<'_> {
         amount: Option<Amount>,
         place: &Place<'_>,
     ) -> Result<Outcome, RunError> {
-        let must_settle = self.job.settle && place.gpu().is_some() && workload.about().bound == Bound::Compute;
+        let must_settle =
+            self.job.settle && place.gpu().is_some() && workload.about().bound == Bound::Compute;
         let limits = self.limits();
-        let limits = if must_settle { Limits { warm_up: SETTLING, ..limits } } else { limits };
-        let Self { job, context, placement, report, step, .. } = self;
-        let request = Request { dtype, amount, engine: job.engine, limits };
+        let limits = if must_settle {
+            Limits {
+                warm_up: SETTLING,
+                ..limits
+            }
+        } else {
+            limits
+        };
+        let Self {
+            job,
+            context,
+            placement,
+            report,
+            step,
+            ..
+        } = self;
+        let request = Request {
+            dtype,
+            amount,
+            engine: job.engine,
+            limits,
+        };
         let (id, backend) = (workload.about().id, place.backend());
-        bench::run(workload, place, &placement.cpu, &request, context.interrupted, &mut |now| {
-            report(match now {
-                Now::Phase(phase) => Report::Phase { step: *step, id: id.to_owned(), backend, phase },
-                Now::Share(share) => Report::Progress { share, text: String::new(), memory: None },
-            });
-        })
+        bench::run(
+            workload,
+            place,
+            &placement.cpu,
+            &request,
+            context.interrupted,
+            &mut |now| {
+                report(match now {
+                    Now::Phase(phase) => Report::Phase {
+                        step: *step,
+                        id: id.to_owned(),
+                        backend,
+                        phase,
+                    },
+                    Now::Share(share) => Report::Progress {
+                        share,
+                        text: String::new(),
+                        memory: None,
+                    },
+                });
+            },
+        )
     }
 
     fn limits(&self) -> Limits {
-        if self.job.quick { Limits::QUICK } else { Limits::FULL }
+        if self.job.quick {
+            Limits::QUICK
+        } else {
+            Limits::FULL
+        }
     }
 
     fn outcome(&mut self, outcome: Outcome, place: &Place<'_>) {
@@ -162,25 +255,48 @@ impl Bench<'_> {
         }
         let load = load(self.placement, &outcome);
         let beside = self.beside(&outcome, place);
-        (self.report)(Report::Result { outcome: Box::new(outcome), load, beside });
+        (self.report)(Report::Result {
+            outcome: Box::new(outcome),
+            load,
+            beside,
+        });
     }
 
     /// What frameworks take for the same, where they were asked for.
     fn beside(&mut self, outcome: &Outcome, place: &Place<'_>) -> Vec<FrameworkRun> {
         let limits = self.limits();
-        let Self { frameworks: Some(frameworks), report, step, .. } = self else { return Vec::new() };
+        let Self {
+            frameworks: Some(frameworks),
+            report,
+            step,
+            ..
+        } = self
+        else {
+            return Vec::new();
+        };
         if outcome.partial {
             return Vec::new();
         }
         frameworks.run(outcome, place.gpu(), &limits, &mut |name| {
             let id = format!("{} beside {name}", outcome.id);
-            report(Report::Phase { step: *step, id, backend: outcome.backend, phase: Phase::Measuring });
+            report(Report::Phase {
+                step: *step,
+                id,
+                backend: outcome.backend,
+                phase: Phase::Measuring,
+            });
         })
     }
 
     fn failed(&mut self, id: &str, backend: Backend, gpu: Option<u32>, error: &str, code: u8) {
         self.count(code);
-        (self.report)(Report::Failed { id: id.to_owned(), backend, gpu, error: error.to_owned(), code });
+        (self.report)(Report::Failed {
+            id: id.to_owned(),
+            backend,
+            gpu,
+            error: error.to_owned(),
+            code,
+        });
     }
 
     fn count(&mut self, code: u8) {
@@ -191,7 +307,14 @@ impl Bench<'_> {
 /// What the driver read of an outcome's GPU while it was timed.
 pub(super) fn load(placement: &Placement, outcome: &Outcome) -> Option<Load> {
     let (from_ms, to_ms) = (outcome.environment.from_ms, outcome.environment.to_ms);
-    let load = placement.readings.between(outcome.device.uuid.as_deref()?, from_ms, to_ms)?;
-    let share_at_clock = load.sm_mhz.and_then(|mhz| outcome.roofline.share_at(mhz.mean));
-    Some(Load { share_at_clock, ..load })
+    let load = placement
+        .readings
+        .between(outcome.device.uuid.as_deref()?, from_ms, to_ms)?;
+    let share_at_clock = load
+        .sm_mhz
+        .and_then(|mhz| outcome.roofline.share_at(mhz.mean));
+    Some(Load {
+        share_at_clock,
+        ..load
+    })
 }

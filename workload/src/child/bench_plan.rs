@@ -36,14 +36,29 @@ pub(super) struct Step {
 }
 
 /// A type that was asked of everything is asked of what has it.
-fn steps(workload: &'static dyn Workload, backend: Backend, asked: Option<Dtype>, amount: Option<Amount>) -> Vec<Step> {
+fn steps(
+    workload: &'static dyn Workload,
+    backend: Backend,
+    asked: Option<Dtype>,
+    amount: Option<Amount>,
+) -> Vec<Step> {
     let about = workload.about();
-    let step = |dtype, is_one_of_all| Step { workload, dtype, amount, is_one_of_all };
+    let step = |dtype, is_one_of_all| Step {
+        workload,
+        dtype,
+        amount,
+        is_one_of_all,
+    };
     match asked {
-        Some(dtype) => vec![step(Some(dtype).filter(|dtype| about.dtypes.contains(dtype)), false)],
-        None if workload.every_type() => {
-            workload.types_on(backend).iter().map(|dtype| step(Some(*dtype), true)).collect()
-        }
+        Some(dtype) => vec![step(
+            Some(dtype).filter(|dtype| about.dtypes.contains(dtype)),
+            false,
+        )],
+        None if workload.every_type() => workload
+            .types_on(backend)
+            .iter()
+            .map(|dtype| step(Some(*dtype), true))
+            .collect(),
         None => vec![step(None, false)],
     }
 }
@@ -65,42 +80,89 @@ impl BenchPlan {
         let alone = workloads.iter().find(|workload| workload.gpus() < 2);
         if let (true, Some(workload)) = (job.pairs, alone) {
             let id = workload.about().id;
-            return Err(JobFailure::usage(format!("'{id}' runs on one GPU and not between two: leave out --pairs")));
+            return Err(JobFailure::usage(format!(
+                "'{id}' runs on one GPU and not between two: leave out --pairs"
+            )));
         }
-        let gpu_only = workloads.iter().find(|workload| !workload.about().runs_on(Backend::Cpu));
-        if let (BackendChoice::Cpu, true, Some(workload)) = (job.place.backend, is_named, gpu_only) {
-            return Err(JobFailure::usage(RunError::NotThere { id: workload.about().id, backend: Backend::Cpu }));
+        let gpu_only = workloads
+            .iter()
+            .find(|workload| !workload.about().runs_on(Backend::Cpu));
+        if let (BackendChoice::Cpu, true, Some(workload)) = (job.place.backend, is_named, gpu_only)
+        {
+            return Err(JobFailure::usage(RunError::NotThere {
+                id: workload.about().id,
+                backend: Backend::Cpu,
+            }));
         }
         let needs_gpu = is_named && gpu_only.is_some();
-        Ok(Self { works: Vec::new(), workloads, needs_gpu, dtype: job.dtype, size: job.size, is_named })
+        Ok(Self {
+            works: Vec::new(),
+            workloads,
+            needs_gpu,
+            dtype: job.dtype,
+            size: job.size,
+            is_named,
+        })
     }
 
     fn of_works(job: &BenchJob) -> Result<Self, JobFailure> {
-        let is_asked_otherwise =
-            !job.ids.is_empty() || job.dtype.is_some() || job.size.is_some() || job.shape.is_some() || job.pairs;
+        let is_asked_otherwise = !job.ids.is_empty()
+            || job.dtype.is_some()
+            || job.size.is_some()
+            || job.shape.is_some()
+            || job.pairs;
         if is_asked_otherwise || job.place.backend != BackendChoice::Cuda {
-            return Err(JobFailure::usage("works are of GPUs, and say workload, type and size: leave out the rest"));
+            return Err(JobFailure::usage(
+                "works are of GPUs, and say workload, type and size: leave out the rest",
+            ));
         }
         let ids: Vec<_> = job.works.iter().map(|work| work.id.clone()).collect();
         let workloads = named(&ids)?;
         if let Some(workload) = workloads.iter().find(|workload| workload.gpus() > 1) {
             let id = workload.about().id;
-            return Err(JobFailure::usage(format!("'{id}' runs between GPUs: name what runs on one")));
+            return Err(JobFailure::usage(format!(
+                "'{id}' runs between GPUs: name what runs on one"
+            )));
         }
         let works = job.works.iter().filter_map(|work| {
-            let workload = *workloads.iter().find(|workload| workload.about().id == work.id)?;
+            let workload = *workloads
+                .iter()
+                .find(|workload| workload.about().id == work.id)?;
             let amount = Amount::of(work.n, workload.about().extent);
-            Some((work.gpu.clone(), Step { workload, dtype: Some(work.dtype), amount, is_one_of_all: false }))
+            Some((
+                work.gpu.clone(),
+                Step {
+                    workload,
+                    dtype: Some(work.dtype),
+                    amount,
+                    is_one_of_all: false,
+                },
+            ))
         });
         let works = works.collect();
-        Ok(Self { works, workloads, needs_gpu: true, dtype: None, size: None, is_named: true })
+        Ok(Self {
+            works,
+            workloads,
+            needs_gpu: true,
+            dtype: None,
+            size: None,
+            is_named: true,
+        })
     }
 
     /// What of it runs on the CPU, or on the GPU of this UUID, on a machine with so many. What needs more of them is left
     /// out, unless it was named.
     pub(super) fn on(&self, gpu: Option<&str>, gpus: usize) -> impl Iterator<Item = Step> {
-        let backend = if gpu.is_some() { Backend::Cuda } else { Backend::Cpu };
-        let works = self.works.iter().filter(move |(uuid, _)| Some(uuid.as_str()) == gpu).map(|(_, step)| *step);
+        let backend = if gpu.is_some() {
+            Backend::Cuda
+        } else {
+            Backend::Cpu
+        };
+        let works = self
+            .works
+            .iter()
+            .filter(move |(uuid, _)| Some(uuid.as_str()) == gpu)
+            .map(|(_, step)| *step);
         let is_named = self.is_named;
         let there = self.workloads.iter().copied().filter(move |workload| {
             let has_enough = is_named || backend == Backend::Cpu || workload.gpus() <= gpus;
@@ -111,7 +173,11 @@ impl BenchPlan {
 
     /// As many GPUs as what needs the most of them.
     pub(super) fn gpus(&self) -> usize {
-        self.workloads.iter().map(|workload| workload.gpus()).max().unwrap_or(1)
+        self.workloads
+            .iter()
+            .map(|workload| workload.gpus())
+            .max()
+            .unwrap_or(1)
     }
 
     /// In a few words.
@@ -119,27 +185,56 @@ impl BenchPlan {
         if !self.is_named {
             return "every workload".to_owned();
         }
-        let names = self.workloads.iter().map(|workload| workload.about().id).collect::<Vec<_>>().join(", ");
-        if job.pairs { format!("{names} between all GPUs") } else { names }
+        let names = self
+            .workloads
+            .iter()
+            .map(|workload| workload.about().id)
+            .collect::<Vec<_>>()
+            .join(", ");
+        if job.pairs {
+            format!("{names} between all GPUs")
+        } else {
+            names
+        }
     }
 }
 
 /// Everything where nothing is named.
 fn named(ids: &[String]) -> Result<Vec<&'static dyn Workload>, JobFailure> {
     let id = |workload: &&'static dyn Workload| workload.about().id;
-    named_once(ids, catalogue::ALL, id, "workload", "see `gpumon bench list`")
+    named_once(
+        ids,
+        catalogue::ALL,
+        id,
+        "workload",
+        "see `gpumon bench list`",
+    )
 }
 
 /// Type and size that were asked for have to be such as what was named can have.
 fn check_size(job: &BenchJob, workloads: &[&'static dyn Workload]) -> Result<(), JobFailure> {
-    let abouts = || workloads.iter().map(|workload| workload.about()).filter(|_| !job.ids.is_empty());
+    let abouts = || {
+        workloads
+            .iter()
+            .map(|workload| workload.about())
+            .filter(|_| !job.ids.is_empty())
+    };
     if let Some(dtype) = job.dtype
         && let Some(about) = abouts().find(|about| !about.dtypes.contains(&dtype))
     {
-        return Err(JobFailure::usage(RunError::NoSuchType { id: about.id, dtype, valid: about.dtypes }));
+        return Err(JobFailure::usage(RunError::NoSuchType {
+            id: about.id,
+            dtype,
+            valid: about.dtypes,
+        }));
     }
-    match abouts().find(|about| job.size.is_some() && matches!(about.extent, Extent::Fixed | Extent::Times)) {
-        Some(about) => Err(JobFailure::usage(format!("'{}' has no size: leave out --size", about.id))),
+    match abouts()
+        .find(|about| job.size.is_some() && matches!(about.extent, Extent::Fixed | Extent::Times))
+    {
+        Some(about) => Err(JobFailure::usage(format!(
+            "'{}' has no size: leave out --size",
+            about.id
+        ))),
         None => Ok(()),
     }
 }
@@ -150,17 +245,24 @@ fn of_shape(
     shape: Shape,
     workloads: &[&'static dyn Workload],
 ) -> Result<&'static dyn Workload, JobFailure> {
-    let ids: Vec<_> = workloads.iter().map(|workload| workload.about().id).collect();
+    let ids: Vec<_> = workloads
+        .iter()
+        .map(|workload| workload.about().id)
+        .collect();
     if ids != [MATMUL.about().id] {
         return Err(JobFailure::usage(
             "--shape is of matmul alone: run `gpumon bench matmul --shape MxNxK`".to_owned(),
         ));
     }
     if !shape.is_possible() || job.size.is_some() {
-        return Err(JobFailure::usage("--shape takes sides of 1 to 2147483647, and no --size beside it".to_owned()));
+        return Err(JobFailure::usage(
+            "--shape takes sides of 1 to 2147483647, and no --size beside it".to_owned(),
+        ));
     }
     if job.place.backend == BackendChoice::Both {
-        return Err(JobFailure::usage("matmul --shape runs on a GPU alone: leave out --backend".to_owned()));
+        return Err(JobFailure::usage(
+            "matmul --shape runs on a GPU alone: leave out --backend".to_owned(),
+        ));
     }
     // There is one for each run, and a run has a process of its own.
     Ok(Box::leak(Box::new(Rectangular(shape))))
@@ -173,34 +275,88 @@ mod tests {
 
     #[test]
     fn a_workload_of_many_types_runs_in_each_unless_one_is_asked_for() {
-        let count = |id, backend, asked| steps(catalogue::find(id).unwrap(), backend, asked, None).len();
+        let count =
+            |id, backend, asked| steps(catalogue::find(id).unwrap(), backend, asked, None).len();
         let matmul = catalogue::find("matmul").unwrap();
-        assert_eq!(count("matmul", Backend::Cuda, None), matmul.about().dtypes.len());
-        assert_eq!(count("matmul", Backend::Cpu, None), matmul.types_on(Backend::Cpu).len());
-        assert_eq!([count("matmul", Backend::Cuda, Some(Dtype::Bf16)), count("copy", Backend::Cuda, None)], [1, 1]);
+        assert_eq!(
+            count("matmul", Backend::Cuda, None),
+            matmul.about().dtypes.len()
+        );
+        assert_eq!(
+            count("matmul", Backend::Cpu, None),
+            matmul.types_on(Backend::Cpu).len()
+        );
+        assert_eq!(
+            [
+                count("matmul", Backend::Cuda, Some(Dtype::Bf16)),
+                count("copy", Backend::Cuda, None)
+            ],
+            [1, 1]
+        );
     }
 
     #[test]
     fn works_run_in_their_type_and_size_on_their_gpu_and_nothing_else_is_asked_beside_them() {
-        let work = |id: &str, dtype, n, gpu: &str| BenchWork { id: id.to_owned(), dtype, n, gpu: gpu.to_owned() };
-        let works = vec![work("copy", Dtype::Fp64, 7, "GPU-a"), work("matmul", Dtype::Bf16, 64, "GPU-b")];
-        let place = Where { backend: BackendChoice::Cuda, ..Where::default() };
-        let job = BenchJob { works, place, ..BenchJob::default() };
+        let work = |id: &str, dtype, n, gpu: &str| BenchWork {
+            id: id.to_owned(),
+            dtype,
+            n,
+            gpu: gpu.to_owned(),
+        };
+        let works = vec![
+            work("copy", Dtype::Fp64, 7, "GPU-a"),
+            work("matmul", Dtype::Bf16, 64, "GPU-b"),
+        ];
+        let place = Where {
+            backend: BackendChoice::Cuda,
+            ..Where::default()
+        };
+        let job = BenchJob {
+            works,
+            place,
+            ..BenchJob::default()
+        };
         let plan = BenchPlan::new(&job).unwrap();
-        let on =
-            |gpu| plan.on(gpu, 2).map(|step| (step.workload.about().id, step.dtype, step.amount)).collect::<Vec<_>>();
-        assert_eq!(on(Some("GPU-a")), [("copy", Some(Dtype::Fp64), Some(Amount::Count(7)))]);
-        assert_eq!(on(Some("GPU-b")), [("matmul", Some(Dtype::Bf16), Some(Amount::Count(64)))]);
+        let on = |gpu| {
+            plan.on(gpu, 2)
+                .map(|step| (step.workload.about().id, step.dtype, step.amount))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            on(Some("GPU-a")),
+            [("copy", Some(Dtype::Fp64), Some(Amount::Count(7)))]
+        );
+        assert_eq!(
+            on(Some("GPU-b")),
+            [("matmul", Some(Dtype::Bf16), Some(Amount::Count(64)))]
+        );
         assert_eq!((on(Some("GPU-c")).len(), on(None).len()), (0, 0));
-        let refused = |job: &BenchJob| BenchPlan::new(job).err().map(|error| error.message).unwrap_or_default();
+        let refused = |job: &BenchJob| {
+            BenchPlan::new(job)
+                .err()
+                .map(|error| error.message)
+                .unwrap_or_default()
+        };
         for other in [
-            BenchJob { ids: vec!["copy".to_owned()], ..job.clone() },
-            BenchJob { size: Some(Amount::Count(5)), ..job.clone() },
-            BenchJob { place: Where::default(), ..job.clone() },
+            BenchJob {
+                ids: vec!["copy".to_owned()],
+                ..job.clone()
+            },
+            BenchJob {
+                size: Some(Amount::Count(5)),
+                ..job.clone()
+            },
+            BenchJob {
+                place: Where::default(),
+                ..job.clone()
+            },
         ] {
             assert!(refused(&other).contains("leave out the rest"), "{other:?}");
         }
-        let between = BenchJob { works: vec![work("peer", Dtype::Fp32, 7, "GPU-a")], ..job };
+        let between = BenchJob {
+            works: vec![work("peer", Dtype::Fp32, 7, "GPU-a")],
+            ..job
+        };
         assert!(refused(&between).contains("'peer' runs between GPUs"));
     }
 
@@ -208,11 +364,26 @@ mod tests {
     fn names_are_taken_once_and_a_slip_is_answered() {
         let ids = |words: &[&str]| {
             let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
-            named(&words).map(|found| found.iter().map(|workload| workload.about().id).collect::<Vec<_>>())
+            named(&words).map(|found| {
+                found
+                    .iter()
+                    .map(|workload| workload.about().id)
+                    .collect::<Vec<_>>()
+            })
         };
         assert_eq!(ids(&["triad", "copy", "triad"]).unwrap(), ["triad", "copy"]);
         assert_eq!(ids(&[]).unwrap().len(), catalogue::ALL.len());
-        assert!(ids(&["traid"]).unwrap_err().message.contains("did you mean 'triad'?"));
-        assert!(ids(&["frobnicate"]).unwrap_err().message.contains("gpumon bench list"));
+        assert!(
+            ids(&["traid"])
+                .unwrap_err()
+                .message
+                .contains("did you mean 'triad'?")
+        );
+        assert!(
+            ids(&["frobnicate"])
+                .unwrap_err()
+                .message
+                .contains("gpumon bench list")
+        );
     }
 }

@@ -44,24 +44,47 @@ struct Gauge {
     wrong: u64,
 }
 
-pub(super) fn run(job: &BurnJob, context: &Context<'_>, report: &mut Reporter<'_>) -> Result<u8, JobFailure> {
+pub(super) fn run(
+    job: &BurnJob,
+    context: &Context<'_>,
+    report: &mut Reporter<'_>,
+) -> Result<u8, JobFailure> {
     if !(job.seconds > 0.0 && job.seconds <= LONGEST_SECONDS) {
-        return Err(JobFailure::usage(format!("cannot burn for {} s: give a time up to 7d", job.seconds)));
+        return Err(JobFailure::usage(format!(
+            "cannot burn for {} s: give a time up to 7d",
+            job.seconds
+        )));
     }
     if !(job.memory > 0.0 && job.memory <= 1.0) {
-        return Err(JobFailure::usage(format!("cannot fill {} of the memory: give a share up to 100%", job.memory)));
+        return Err(JobFailure::usage(format!(
+            "cannot fill {} of the memory: give a share up to 100%",
+            job.memory
+        )));
     }
     let placement = Placement::take(&job.place, false, context.driver)?;
-    let places = placement.gpus.iter().map(|held| Some(&held.device)).chain(placement.runs_on_cpu.then_some(None));
+    let places = placement
+        .gpus
+        .iter()
+        .map(|held| Some(&held.device))
+        .chain(placement.runs_on_cpu.then_some(None));
     for device in places {
         burn::dtype_on(device, job.dtype).map_err(JobFailure::usage)?;
     }
     placement.begin(burn::ID.to_owned(), placement.names().len(), report);
-    let request = BurnRequest { time: Duration::from_secs_f64(job.seconds), memory: job.memory, dtype: job.dtype };
+    let request = BurnRequest {
+        time: Duration::from_secs_f64(job.seconds),
+        memory: job.memory,
+        dtype: job.dtype,
+    };
     Ok(all(&placement, &request, context, report))
 }
 
-fn all(placement: &Placement, request: &BurnRequest, context: &Context<'_>, report: &mut Reporter<'_>) -> u8 {
+fn all(
+    placement: &Placement,
+    request: &BurnRequest,
+    context: &Context<'_>,
+    report: &mut Reporter<'_>,
+) -> u8 {
     let (sender, progress) = mpsc::channel();
     let mut gauges = vec![Gauge::default(); placement.names().len()];
     let mut worst = 0;
@@ -71,15 +94,30 @@ fn all(placement: &Placement, request: &BurnRequest, context: &Context<'_>, repo
             let sender = sender.clone();
             scope.spawn(move || {
                 let outcome = held.open().map_err(RunError::from);
-                let outcome =
-                    outcome.and_then(|gpu| one(&Place::Cuda(&gpu), step, placement, request, context, &sender));
+                let outcome = outcome.and_then(|gpu| {
+                    one(
+                        &Place::Cuda(&gpu),
+                        step,
+                        placement,
+                        request,
+                        context,
+                        &sender,
+                    )
+                });
                 let _ = sender.send((step, Progress::Done(Box::new(outcome))));
             });
         }
         if placement.runs_on_cpu {
             let (sender, step) = (sender.clone(), placement.gpus.len());
             scope.spawn(move || {
-                let outcome = one(&Place::Cpu(&placement.cpu), step, placement, request, context, &sender);
+                let outcome = one(
+                    &Place::Cpu(&placement.cpu),
+                    step,
+                    placement,
+                    request,
+                    context,
+                    &sender,
+                );
                 let _ = sender.send((step, Progress::Done(Box::new(outcome))));
             });
         }
@@ -94,12 +132,28 @@ fn all(placement: &Placement, request: &BurnRequest, context: &Context<'_>, repo
                 Err(RecvTimeoutError::Disconnected) => break,
             };
             if let Some((step, progress)) = news {
-                let backend = if step < placement.gpus.len() { Backend::Cuda } else { Backend::Cpu };
+                let backend = if step < placement.gpus.len() {
+                    Backend::Cuda
+                } else {
+                    Backend::Cpu
+                };
                 let id = burn::ID.to_owned();
                 match progress {
-                    Progress::Burning(Burning::Phase(phase)) => report(Report::Phase { step, id, backend, phase }),
-                    Progress::Burning(Burning::Progress { share, operations_per_second, wrong }) => {
-                        gauges[step] = Gauge { operations_per_second, wrong };
+                    Progress::Burning(Burning::Phase(phase)) => report(Report::Phase {
+                        step,
+                        id,
+                        backend,
+                        phase,
+                    }),
+                    Progress::Burning(Burning::Progress {
+                        share,
+                        operations_per_second,
+                        wrong,
+                    }) => {
+                        gauges[step] = Gauge {
+                            operations_per_second,
+                            wrong,
+                        };
                         // Of several places, one tells for all of them.
                         if *last.get_or_insert(step) == step {
                             report(Report::Progress {
@@ -114,7 +168,9 @@ fn all(placement: &Placement, request: &BurnRequest, context: &Context<'_>, repo
                         open.remove(&step);
                         match *outcome {
                             Ok(outcome) => drop(ended.insert(step, outcome)),
-                            Err(error) => count(fail(&error, backend, placement.gpus.get(step), report)),
+                            Err(error) => {
+                                count(fail(&error, backend, placement.gpus.get(step), report))
+                            }
                         }
                     }
                 }
@@ -133,14 +189,33 @@ fn all(placement: &Placement, request: &BurnRequest, context: &Context<'_>, repo
 /// Reports the result of a place, and returns the exit code that it comes to.
 fn tell(outcome: Outcome, placement: &Placement, report: &mut Reporter<'_>) -> u8 {
     let (code, load) = (code(&outcome), load(placement, &outcome));
-    report(Report::Result { outcome: Box::new(outcome), load, beside: Vec::new() });
+    report(Report::Result {
+        outcome: Box::new(outcome),
+        load,
+        beside: Vec::new(),
+    });
     code
 }
 
 /// The same of one that failed.
-fn fail(error: &RunError, backend: Backend, gpu: Option<&ReservedGpu>, report: &mut Reporter<'_>) -> u8 {
-    let (code, id, gpu) = (code_of(error), burn::ID.to_owned(), gpu.map(|held| held.device.index));
-    report(Report::Failed { id, backend, gpu, error: error.to_string(), code });
+fn fail(
+    error: &RunError,
+    backend: Backend,
+    gpu: Option<&ReservedGpu>,
+    report: &mut Reporter<'_>,
+) -> u8 {
+    let (code, id, gpu) = (
+        code_of(error),
+        burn::ID.to_owned(),
+        gpu.map(|held| held.device.index),
+    );
+    report(Report::Failed {
+        id,
+        backend,
+        gpu,
+        error: error.to_string(),
+        code,
+    });
     code
 }
 
@@ -152,10 +227,16 @@ fn one(
     context: &Context<'_>,
     sender: &Sender<(usize, Progress)>,
 ) -> Result<Outcome, RunError> {
-    burn::run(place, &placement.cpu, request, context.interrupted, &mut |burning| {
-        // Whoever listens does so until the last place has ended.
-        let _ = sender.send((step, Progress::Burning(burning)));
-    })
+    burn::run(
+        place,
+        &placement.cpu,
+        request,
+        context.interrupted,
+        &mut |burning| {
+            // Whoever listens does so until the last place has ended.
+            let _ = sender.send((step, Progress::Burning(burning)));
+        },
+    )
 }
 
 fn code(outcome: &Outcome) -> u8 {
@@ -171,12 +252,30 @@ fn code(outcome: &Outcome) -> u8 {
 fn text(placement: &Placement, dtype: Option<Dtype>, gauges: &[Gauge]) -> String {
     let rate: f64 = gauges.iter().map(|gauge| gauge.operations_per_second).sum();
     let wrong: u64 = gauges.iter().map(|gauge| gauge.wrong).sum();
-    let readings: Vec<_> = placement.gpus.iter().map(|held| placement.readings.last(&held.device.uuid)).collect();
+    let readings: Vec<_> = placement
+        .gpus
+        .iter()
+        .map(|held| placement.readings.last(&held.device.uuid))
+        .collect();
     let watts: f64 = readings.iter().filter_map(|(watts, _)| *watts).sum();
-    let celsius = readings.iter().filter_map(|(_, celsius)| *celsius).reduce(f64::max);
-    let (size, prefix) = if rate >= 1e12 { (1e12, "T") } else { (1e9, "G") };
-    let unit = if dtype == Some(Dtype::Int8) { "OP/s" } else { "FLOP/s" };
-    let mut parts = vec![format!("{} {prefix}{unit}", three_digits(rate / size)), format!("{wrong} errors")];
+    let celsius = readings
+        .iter()
+        .filter_map(|(_, celsius)| *celsius)
+        .reduce(f64::max);
+    let (size, prefix) = if rate >= 1e12 {
+        (1e12, "T")
+    } else {
+        (1e9, "G")
+    };
+    let unit = if dtype == Some(Dtype::Int8) {
+        "OP/s"
+    } else {
+        "FLOP/s"
+    };
+    let mut parts = vec![
+        format!("{} {prefix}{unit}", three_digits(rate / size)),
+        format!("{wrong} errors"),
+    ];
     parts.extend((watts > 0.0).then(|| format!("{watts:.0} W")));
     parts.extend(celsius.map(|celsius| format!("{celsius:.0} °C")));
     parts.join(", ")

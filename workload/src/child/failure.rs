@@ -20,7 +20,10 @@ pub struct JobFailure {
 
 impl JobFailure {
     pub(crate) fn new(error: impl fmt::Display, code: u8) -> Self {
-        Self { message: error.to_string(), code }
+        Self {
+            message: error.to_string(),
+            code,
+        }
     }
 
     /// It asks for what cannot be.

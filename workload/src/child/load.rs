@@ -12,9 +12,20 @@ const SHORTEST_MS: u64 = 300;
 
 /// Of the samples from when to when, in ms since 1970; `None` where there is none. `before` are the PIDs of before
 /// the work.
-pub(super) fn load_of(samples: &[GpuSample], from_ms: u64, to_ms: u64, before: &[u32]) -> Option<Load> {
-    let all = || samples.iter().filter(|sample| (from_ms..=to_ms).contains(&sample.at_ms));
-    let reasons = all().filter_map(|sample| sample.throttle_reasons.value()).flatten();
+pub(super) fn load_of(
+    samples: &[GpuSample],
+    from_ms: u64,
+    to_ms: u64,
+    before: &[u32],
+) -> Option<Load> {
+    let all = || {
+        samples
+            .iter()
+            .filter(|sample| (from_ms..=to_ms).contains(&sample.at_ms))
+    };
+    let reasons = all()
+        .filter_map(|sample| sample.throttle_reasons.value())
+        .flatten();
     let mut throttled_by = BTreeMap::new();
     for reason in reasons.filter(|reason| **reason != ThrottleReason::GpuIdle) {
         let name = serde_json::to_value(reason).ok()?.as_str()?.to_owned();
@@ -23,11 +34,20 @@ pub(super) fn load_of(samples: &[GpuSample], from_ms: u64, to_ms: u64, before: &
     let count = all().count();
     (count > 0).then(|| Load {
         samples: count,
-        sm_mhz: Range::from_values(all().filter_map(|sample| fresh(&sample.clocks.sm_mhz)).map(f64::from)),
+        sm_mhz: Range::from_values(
+            all()
+                .filter_map(|sample| fresh(&sample.clocks.sm_mhz))
+                .map(f64::from),
+        ),
         watts: Range::from_values(all().filter_map(watts)),
-        limit_watts: all().filter_map(|sample| sample.power.limit_watts.value()).next_back().copied(),
+        limit_watts: all()
+            .filter_map(|sample| sample.power.limit_watts.value())
+            .next_back()
+            .copied(),
         joules: joules(all(), from_ms, to_ms),
-        celsius: Range::from_values(all().filter_map(|sample| fresh(&sample.temperature.gpu_celsius))),
+        celsius: Range::from_values(
+            all().filter_map(|sample| fresh(&sample.temperature.gpu_celsius)),
+        ),
         share_at_clock: None,
         throttled_by,
         others: other_than_this_process(all(), before),
@@ -40,12 +60,18 @@ pub(super) fn watts(sample: &GpuSample) -> Option<f64> {
 }
 
 /// What the counter says of the time between the first and the last reading, for all of the time.
-fn joules<'a>(samples: impl Iterator<Item = &'a GpuSample>, from_ms: u64, to_ms: u64) -> Option<f64> {
-    let counts: Vec<_> =
-        samples.filter_map(|sample| Some((sample.at_ms, fresh(&sample.power.energy_joules_total)?))).collect();
+fn joules<'a>(
+    samples: impl Iterator<Item = &'a GpuSample>,
+    from_ms: u64,
+    to_ms: u64,
+) -> Option<f64> {
+    let counts: Vec<_> = samples
+        .filter_map(|sample| Some((sample.at_ms, fresh(&sample.power.energy_joules_total)?)))
+        .collect();
     let ((begun_ms, first), (ended_ms, last)) = (counts.first()?, counts.last()?);
     let (read_ms, all_ms) = (ended_ms - begun_ms, to_ms - from_ms);
-    (read_ms >= SHORTEST_MS && read_ms * 2 >= all_ms).then(|| (last - first) / read_ms as f64 * all_ms as f64)
+    (read_ms >= SHORTEST_MS && read_ms * 2 >= all_ms)
+        .then(|| (last - first) / read_ms as f64 * all_ms as f64)
 }
 
 /// A value of this very moment.
@@ -72,18 +98,42 @@ mod tests {
         hot.power.draw_watts = Reading::Now(500.0);
         hot.power.instant_watts = Reading::Now(690.0);
         hot.power.limit_watts = Reading::Now(700.0);
-        hot.throttle_reasons = Reading::Now(vec![ThrottleReason::SwPowerCap, ThrottleReason::GpuIdle]);
+        hot.throttle_reasons =
+            Reading::Now(vec![ThrottleReason::SwPowerCap, ThrottleReason::GpuIdle]);
         let mut cool = sample(20);
         cool.power.draw_watts = Reading::Now(120.0);
-        cool.temperature.gpu_celsius = Reading::Earlier { value: 99.0, at_ms: 1 };
+        cool.temperature.gpu_celsius = Reading::Earlier {
+            value: 99.0,
+            at_ms: 1,
+        };
         let samples = [sample(5), hot.clone(), cool, sample(25)];
         let load = load_of(&samples, 6, 24, &[]).unwrap();
-        assert_eq!((load.samples, load.watts), (2, Some(Range { min: 120.0, mean: 405.0, max: 690.0 })));
+        assert_eq!(
+            (load.samples, load.watts),
+            (
+                2,
+                Some(Range {
+                    min: 120.0,
+                    mean: 405.0,
+                    max: 690.0
+                })
+            )
+        );
         assert_eq!(load.limit_watts, Some(700.0), "the last that is known");
-        assert_eq!((load.sm_mhz, load.celsius, load.joules), (None, None, None), "what is not known is left out");
-        assert_eq!(load.throttled_by, BTreeMap::from([("sw_power_cap".to_owned(), 1)]));
+        assert_eq!(
+            (load.sm_mhz, load.celsius, load.joules),
+            (None, None, None),
+            "what is not known is left out"
+        );
+        assert_eq!(
+            load.throttled_by,
+            BTreeMap::from([("sw_power_cap".to_owned(), 1)])
+        );
         assert_eq!(load.mostly_throttled_by(), None);
-        assert_eq!(load_of(&[hot], 10, 10, &[]).unwrap().mostly_throttled_by(), Some("sw_power_cap"));
+        assert_eq!(
+            load_of(&[hot], 10, 10, &[]).unwrap().mostly_throttled_by(),
+            Some("sw_power_cap")
+        );
         assert_eq!(load_of(&samples, 11, 19, &[]), None);
     }
 
@@ -95,7 +145,11 @@ mod tests {
             sample
         };
         let of = |samples: &[GpuSample], to_ms| load_of(samples, 0, to_ms, &[]).unwrap().joules;
-        let samples = [counted(100, 1000.0), counted(300, 1100.0), counted(500, 1200.0)];
+        let samples = [
+            counted(100, 1000.0),
+            counted(300, 1100.0),
+            counted(500, 1200.0),
+        ];
         assert_eq!(of(&samples, 600), Some(300.0));
         assert_eq!(of(&samples, 1000), None, "less than half of it was read");
         assert_eq!(of(&samples[..2], 350), None, "too short");

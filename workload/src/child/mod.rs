@@ -87,9 +87,18 @@ pub fn run(
     end_with_parent(parent)?;
     let job = read_job(argument)?;
     let interrupted = install_signal_handlers().map_err(JobFailure::failed)?;
-    let context = Context { driver, interrupted: &interrupted, python };
+    let context = Context {
+        driver,
+        interrupted: &interrupted,
+        python,
+    };
     let mut report = |report: Report| {
-        if write_line(&Line { at_ms: now_ms(), report }).is_err() {
+        if write_line(&Line {
+            at_ms: now_ms(),
+            report,
+        })
+        .is_err()
+        {
             // Nobody reads any more.
             interrupted.store(true, Relaxed);
         }
@@ -98,7 +107,13 @@ pub fn run(
         Ok(code) => code,
         Err(JobFailure { message, code }) => {
             let (id, backend) = (job.kind().1.to_owned(), first_backend(job.place().backend));
-            report(Report::Failed { id, backend, gpu: None, error: message, code });
+            report(Report::Failed {
+                id,
+                backend,
+                gpu: None,
+                error: message,
+                code,
+            });
             code
         }
     };
@@ -118,7 +133,11 @@ fn perform(job: &Job, context: &Context<'_>, report: &mut Reporter<'_>) -> Resul
 }
 
 fn first_backend(choice: BackendChoice) -> Backend {
-    if choice == BackendChoice::Cpu { Backend::Cpu } else { Backend::Cuda }
+    if choice == BackendChoice::Cpu {
+        Backend::Cpu
+    } else {
+        Backend::Cuda
+    }
 }
 
 fn read_job(argument: &str) -> Result<Job, JobFailure> {
@@ -126,19 +145,26 @@ fn read_job(argument: &str) -> Result<Job, JobFailure> {
     if argument == "-" {
         text.clear();
         let read = io::stdin().read_to_string(&mut text);
-        read.map_err(|error| JobFailure::failed(format!("cannot read the job from standard input: {error}")))?;
+        read.map_err(|error| {
+            JobFailure::failed(format!("cannot read the job from standard input: {error}"))
+        })?;
     }
     let example = "give JSON, as {\"kind\":\"bench\",\"ids\":[\"copy\"]}";
-    Job::parse(text.as_bytes()).map_err(|error| JobFailure::usage(format!("invalid job: {error}; {example}")))
+    Job::parse(text.as_bytes())
+        .map_err(|error| JobFailure::usage(format!("invalid job: {error}; {example}")))
 }
 
 /// The kernel ends this process when its parent ends, and gives back what it held.
 fn end_with_parent(parent: Option<u32>) -> Result<(), JobFailure> {
     set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|error| JobFailure::failed(format!("cannot follow the parent: {error}")))?;
-    let is_gone = |parent: &u32| getppid().is_none_or(|now| now.as_raw_nonzero().get().cast_unsigned() != *parent);
+    let is_gone = |parent: &u32| {
+        getppid().is_none_or(|now| now.as_raw_nonzero().get().cast_unsigned() != *parent)
+    };
     match parent.filter(is_gone) {
-        Some(parent) => Err(JobFailure::failed(format!("process {parent}, which wanted this work, has ended"))),
+        Some(parent) => Err(JobFailure::failed(format!(
+            "process {parent}, which wanted this work, has ended"
+        ))),
         None => Ok(()),
     }
 }
@@ -163,7 +189,11 @@ fn write_line(line: &Line) -> io::Result<()> {
 
 /// The worse of two exit codes: a wrong result counts more than one that could not be had.
 fn worse(so_far: u8, code: u8) -> u8 {
-    if so_far == exit_code::FAILED || code == 0 { so_far } else { code }
+    if so_far == exit_code::FAILED || code == 0 {
+        so_far
+    } else {
+        code
+    }
 }
 
 /// Each of what is named once, in the order in which it is named; all where nothing is.

@@ -16,9 +16,16 @@ use crate::{
 /// Beside others it holds no more than this part of what is free.
 const SHARED_PART: u64 = 4;
 
-pub(super) fn run(job: &OomJob, context: &Context<'_>, report: &mut Reporter<'_>) -> Result<u8, JobFailure> {
+pub(super) fn run(
+    job: &OomJob,
+    context: &Context<'_>,
+    report: &mut Reporter<'_>,
+) -> Result<u8, JobFailure> {
     let scenario = oom::find(&job.scenario).ok_or_else(|| {
-        let valid = oom::all().iter().map(|scenario| scenario.id).chain(["list"]);
+        let valid = oom::all()
+            .iter()
+            .map(|scenario| scenario.id)
+            .chain(["list"]);
         let fix = did_you_mean(&job.scenario, valid, "see `gpumon oom list`");
         JobFailure::usage(format!("unknown scenario '{}': {fix}", job.scenario))
     })?;
@@ -26,19 +33,35 @@ pub(super) fn run(job: &OomJob, context: &Context<'_>, report: &mut Reporter<'_>
     let held = placement.gpus.first();
     let gpu = held.map(ReservedGpu::open).transpose()?;
     let cap_bytes = match (&gpu, held) {
-        (Some(gpu), Some(held)) if held.is_shared => Some(gpu.memory_budget()?.free_bytes / SHARED_PART),
+        (Some(gpu), Some(held)) if held.is_shared => {
+            Some(gpu.memory_budget()?.free_bytes / SHARED_PART)
+        }
         _ => None,
     };
-    let program =
-        env::current_exe().map_err(|error| JobFailure::failed(format!("cannot find gpumon's own program: {error}")))?;
-    let setting = Setting { cap_bytes, second: vec![program.into(), "oom".into(), "--second".into()] };
+    let program = env::current_exe().map_err(|error| {
+        JobFailure::failed(format!("cannot find gpumon's own program: {error}"))
+    })?;
+    let setting = Setting {
+        cap_bytes,
+        second: vec![program.into(), "oom".into(), "--second".into()],
+    };
     let place = gpu.as_ref().map_or(Place::Cpu(&placement.cpu), Place::Cuda);
     let mut with_note = |step: Report| {
         let is_begun = matches!(step, Report::Begun { .. });
         report(step);
         if let (true, Some(note)) = (is_begun, &placement.note) {
-            report(Report::Said { topic: Topic::Step, text: format!("{note}, on a model of a GPU's memory") });
+            report(Report::Said {
+                topic: Topic::Step,
+                text: format!("{note}, on a model of a GPU's memory"),
+            });
         }
     };
-    Ok(oom::run(scenario, job.hold_seconds, &place, &setting, &mut with_note, context.interrupted))
+    Ok(oom::run(
+        scenario,
+        job.hold_seconds,
+        &place,
+        &setting,
+        &mut with_note,
+        context.interrupted,
+    ))
 }

@@ -15,7 +15,9 @@ use crate::{
     gpu::Gpu,
     info::Cpu,
     lock_file::{self, FOLDERS, Taken, VARIABLE, write_note},
-    protocol::{BackendChoice, DeviceName, OtherProcesses, Report, Topic, Where, exit_code::NO_GPU},
+    protocol::{
+        BackendChoice, DeviceName, OtherProcesses, Report, Topic, Where, exit_code::NO_GPU,
+    },
 };
 
 /// What these locks are called. Those of `gpumon wait` have another name: what it starts may be a run.
@@ -47,14 +49,22 @@ impl ReservedGpu {
     pub(super) fn open(&self) -> Result<Gpu, CudaError> {
         let gpu = Gpu::open(&self.device)?;
         let gpu = if self.is_shared { gpu.shared() } else { gpu };
-        Ok(if self.is_beside_others { gpu.beside_others() } else { gpu })
+        Ok(if self.is_beside_others {
+            gpu.beside_others()
+        } else {
+            gpu
+        })
     }
 }
 
 impl Placement {
     /// Returns the placement that a job requests. `needs_gpu` is whether it cannot run on a CPU. A
     /// job that names a GPU runs there or fails.
-    pub(super) fn take(place: &Where, needs_gpu: bool, driver: &Arc<dyn ReadDriver>) -> Result<Self, JobFailure> {
+    pub(super) fn take(
+        place: &Where,
+        needs_gpu: bool,
+        driver: &Arc<dyn ReadDriver>,
+    ) -> Result<Self, JobFailure> {
         let mut placement = Self {
             gpus: Vec::new(),
             runs_on_cpu: false,
@@ -83,7 +93,10 @@ impl Placement {
             BackendChoice::Cpu | BackendChoice::Both => true,
         };
         let folder = lock_folder()?;
-        let locks = devices.iter().map(|device| lock(&folder, device)).collect::<Result<Vec<_>, _>>()?;
+        let locks = devices
+            .iter()
+            .map(|device| lock(&folder, device))
+            .collect::<Result<Vec<_>, _>>()?;
         // Before this process shows up there itself.
         placement.readings = readings_of(driver, &devices);
         for (device, lock) in devices.into_iter().zip(locks) {
@@ -109,14 +122,29 @@ impl Placement {
         place: &Where,
         driver: &Arc<dyn ReadDriver>,
     ) -> Result<usize, JobFailure> {
-        let Some(first) = self.gpus.first() else { return Ok(0) };
-        let devices = first.device.driver().devices().map_err(JobFailure::no_gpu)?;
+        let Some(first) = self.gpus.first() else {
+            return Ok(0);
+        };
+        let devices = first
+            .device
+            .driver()
+            .devices()
+            .map_err(JobFailure::no_gpu)?;
         let (before, behind) = devices.split_at(first.device.index as usize);
-        let behind: Vec<_> = behind.iter().skip(1).chain(before).take(gpus - 1).cloned().collect();
+        let behind: Vec<_> = behind
+            .iter()
+            .skip(1)
+            .chain(before)
+            .take(gpus - 1)
+            .cloned()
+            .collect();
         let readings = readings_of(driver, &behind);
         let folder = lock_folder()?;
         let mut is_beside_others = false;
-        for device in behind.iter().filter(|device| self.gpus.iter().all(|held| held.device.uuid != device.uuid)) {
+        for device in behind
+            .iter()
+            .filter(|device| self.gpus.iter().all(|held| held.device.uuid != device.uuid))
+        {
             let others = readings.foreign_processes(&device.uuid);
             if !others.is_empty() && !place.share {
                 return Err(JobFailure::refused(occupied(device, &others)));
@@ -124,30 +152,48 @@ impl Placement {
             is_beside_others |= !others.is_empty();
             self.beside.push(lock(&folder, device)?);
         }
-        self.gpus.iter_mut().for_each(|held| held.is_beside_others |= is_beside_others);
+        self.gpus
+            .iter_mut()
+            .for_each(|held| held.is_beside_others |= is_beside_others);
         Ok(1 + behind.len())
     }
 
     pub(super) fn names(&self) -> Vec<DeviceName> {
         let gpus = self.gpus.iter().map(|held| (&held.device).into());
-        gpus.chain(self.runs_on_cpu.then(|| (&self.cpu).into())).collect()
+        gpus.chain(self.runs_on_cpu.then(|| (&self.cpu).into()))
+            .collect()
     }
 
     /// Reports that work begins here, and why here.
     pub(super) fn begin(&self, title: String, steps: usize, report: &mut Reporter<'_>) {
-        report(Report::Begun { title, devices: self.names(), steps });
+        report(Report::Begun {
+            title,
+            devices: self.names(),
+            steps,
+        });
         if let Some(note) = &self.note {
-            report(Report::Said { topic: Topic::Step, text: note.clone() });
+            report(Report::Said {
+                topic: Topic::Step,
+                text: note.clone(),
+            });
         }
     }
 }
 
 fn readings_of(driver: &Arc<dyn ReadDriver>, devices: &[Device]) -> Readings {
-    Readings::start(driver, devices.iter().map(|device| device.uuid.clone()).collect(), ReadDepth::Metered)
+    Readings::start(
+        driver,
+        devices.iter().map(|device| device.uuid.clone()).collect(),
+        ReadDepth::Metered,
+    )
 }
 
 fn occupied(device: &Device, others: &OtherProcesses) -> String {
-    let verb = if others.is_anybody_listed() { "is" } else { "may be" };
+    let verb = if others.is_anybody_listed() {
+        "is"
+    } else {
+        "may be"
+    };
     format!(
         "GPU {} {verb} in use by others: {others}; wait for a free one (`gpumon wait`), choose another with --device, or, \
          where the command has --share, run beside them with a quarter of the free memory at most",
@@ -156,11 +202,18 @@ fn occupied(device: &Device, others: &OtherProcesses) -> String {
 }
 
 fn lock_folder() -> Result<PathBuf, JobFailure> {
-    let named = env::var_os(VARIABLE).filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    let named = env::var_os(VARIABLE)
+        .filter(|folder| !folder.is_empty())
+        .map(PathBuf::from);
     let why = || {
-        format!("no folder for locks: neither {} is open to all users; name one in {VARIABLE}", FOLDERS.join(" nor "))
+        format!(
+            "no folder for locks: neither {} is open to all users; name one in {VARIABLE}",
+            FOLDERS.join(" nor ")
+        )
     };
-    named.or_else(lock_file::shared_folder).ok_or_else(|| JobFailure::failed(why()))
+    named
+        .or_else(lock_file::shared_folder)
+        .ok_or_else(|| JobFailure::failed(why()))
 }
 
 /// So that no two runs measure each other.
@@ -168,7 +221,9 @@ fn lock(folder: &Path, device: &Device) -> Result<File, JobFailure> {
     let path = lock_file::path(folder, LOCK, &device.uuid);
     let cannot = |error: std::io::Error| {
         let path = path.display();
-        JobFailure::failed(format!("cannot lock {path}: remove it, or name another folder in {VARIABLE}: {error}"))
+        JobFailure::failed(format!(
+            "cannot lock {path}: remove it, or name another folder in {VARIABLE}: {error}"
+        ))
     };
     match lock_file::take(&path).map_err(cannot)? {
         Taken::Mine(mut file, _) => {
@@ -176,7 +231,10 @@ fn lock(folder: &Path, device: &Device) -> Result<File, JobFailure> {
             Ok(file)
         }
         Taken::Theirs(note) => {
-            let who = note.trim().parse::<u32>().map_or("another process".to_owned(), |pid| format!("process {pid}"));
+            let who = note
+                .trim()
+                .parse::<u32>()
+                .map_or("another process".to_owned(), |pid| format!("process {pid}"));
             Err(JobFailure::refused(format!(
                 "{who} already runs a workload on GPU {}: wait for its end, or choose another with --device",
                 device.index
@@ -190,9 +248,14 @@ fn chosen(name: &str, devices: Vec<Device>) -> Result<Vec<Device>, JobFailure> {
     if name == "all" {
         return Ok(devices);
     }
-    let by_index = devices.iter().find(|device| name.parse() == Ok(device.index));
+    let by_index = devices
+        .iter()
+        .find(|device| name.parse() == Ok(device.index));
     let mut by_uuid = devices.iter().filter(|device| {
-        let begins = device.uuid.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name));
+        let begins = device
+            .uuid
+            .get(..name.len())
+            .is_some_and(|begin| begin.eq_ignore_ascii_case(name));
         begins && name.len() > "GPU-".len()
     });
     if let Some(device) = by_index.or_else(|| by_uuid.next().filter(|_| by_uuid.next().is_none())) {
@@ -202,5 +265,8 @@ fn chosen(name: &str, devices: Vec<Device>) -> Result<Vec<Device>, JobFailure> {
         [_] => "there is only 0".to_owned(),
         devices => format!("there are 0 to {}", devices.len() - 1),
     };
-    Err(JobFailure::new(format!("no GPU '{name}': {there_are}; see `gpumon info`"), NO_GPU))
+    Err(JobFailure::new(
+        format!("no GPU '{name}': {there_are}; see `gpumon info`"),
+        NO_GPU,
+    ))
 }

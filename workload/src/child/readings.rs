@@ -30,7 +30,12 @@ const LINGERING: Duration = Duration::from_millis(400);
 pub trait ReadDriver: Send + Sync {
     /// Reads all GPUs at this interval, and hands each sample on until that breaks off. Returns where nothing can be
     /// read.
-    fn read(&self, depth: ReadDepth, interval: Duration, on_sample: &mut dyn FnMut(&[GpuSample]) -> ControlFlow<()>);
+    fn read(
+        &self,
+        depth: ReadDepth,
+        interval: Duration,
+        on_sample: &mut dyn FnMut(&[GpuSample]) -> ControlFlow<()>,
+    );
 }
 
 /// As often as a GPU is read for anybody, which does not show in the times; of all of its counters, as often as the
@@ -51,12 +56,19 @@ pub(super) struct Readings {
 
 impl Readings {
     pub(super) fn none() -> Self {
-        Self { samples: Arc::default(), before: BTreeMap::new() }
+        Self {
+            samples: Arc::default(),
+            before: BTreeMap::new(),
+        }
     }
 
     /// Begins to read the GPUs with these UUIDs, and waits for the first readings. Of those that the driver does not
     /// know, and where it is not there, nothing is ever read.
-    pub(super) fn start(driver: &Arc<dyn ReadDriver>, uuids: Vec<String>, depth: ReadDepth) -> Self {
+    pub(super) fn start(
+        driver: &Arc<dyn ReadDriver>,
+        uuids: Vec<String>,
+        depth: ReadDepth,
+    ) -> Self {
         let mut readings = Self::none();
         if uuids.is_empty() {
             return readings;
@@ -73,14 +85,21 @@ impl Readings {
                 // Nobody waits for it but at the start.
                 let _ = sender.send(());
                 // It ends with the readings that somebody wants.
-                if Arc::strong_count(&kept) == 1 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                if Arc::strong_count(&kept) == 1 {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
             });
         });
         // Where the thread has ended there is nothing to wait for.
         let _ = first.recv_timeout(PATIENCE);
         let samples = lock(&readings.samples);
         let pids = |samples: &Vec<GpuSample>| samples.last().map(pids).unwrap_or_default();
-        let before = samples.iter().map(|(uuid, samples)| (uuid.clone(), pids(samples))).collect();
+        let before = samples
+            .iter()
+            .map(|(uuid, samples)| (uuid.clone(), pids(samples)))
+            .collect();
         drop(samples);
         readings.before = before;
         readings
@@ -88,7 +107,12 @@ impl Readings {
 
     /// Who of other users computes on this GPU, and still does a moment later.
     pub(super) fn foreign_processes(&self, uuid: &str) -> OtherProcesses {
-        let now = || lock(&self.samples).get(uuid).and_then(|samples| samples.last()).map(of_other_users);
+        let now = || {
+            lock(&self.samples)
+                .get(uuid)
+                .and_then(|samples| samples.last())
+                .map(of_other_users)
+        };
         let others = now().unwrap_or_default();
         if others.is_empty() {
             return others;
@@ -111,7 +135,10 @@ impl Readings {
     pub(super) fn last(&self, uuid: &str) -> (Option<f64>, Option<f64>) {
         let samples = lock(&self.samples);
         let last = samples.get(uuid).and_then(|samples| samples.last());
-        (last.and_then(watts), last.and_then(|sample| fresh(&sample.temperature.gpu_celsius)))
+        (
+            last.and_then(watts),
+            last.and_then(|sample| fresh(&sample.temperature.gpu_celsius)),
+        )
     }
 }
 
@@ -135,9 +162,20 @@ mod tests {
     struct Warming;
 
     impl ReadDriver for Warming {
-        fn read(&self, _: ReadDepth, _: Duration, on_sample: &mut dyn FnMut(&[GpuSample]) -> ControlFlow<()>) {
+        fn read(
+            &self,
+            _: ReadDepth,
+            _: Duration,
+            on_sample: &mut dyn FnMut(&[GpuSample]) -> ControlFlow<()>,
+        ) {
             for at_ms in 1.. {
-                let mut gpu = GpuSample::absent(0, Some("GPU-a".to_owned()), at_ms, Health::Ok, &Absence::Unknown);
+                let mut gpu = GpuSample::absent(
+                    0,
+                    Some("GPU-a".to_owned()),
+                    at_ms,
+                    Health::Ok,
+                    &Absence::Unknown,
+                );
                 gpu.temperature.gpu_celsius = Reading::Now(at_ms as f64);
                 if on_sample(&[gpu]).is_break() {
                     return;
@@ -152,8 +190,13 @@ mod tests {
         let driver: Arc<dyn ReadDriver> = Arc::new(Warming);
         let readings = Readings::start(&driver, vec!["GPU-a".to_owned()], ReadDepth::Metered);
         assert!(readings.last("GPU-a").1.is_some() && !readings.samples("GPU-a").is_empty());
-        assert!(readings.between("GPU-a", 1, 1).is_some() && readings.between("GPU-a", 0, 0).is_none());
+        assert!(
+            readings.between("GPU-a", 1, 1).is_some() && readings.between("GPU-a", 0, 0).is_none()
+        );
         let of_another = Readings::start(&driver, vec!["GPU-b".to_owned()], ReadDepth::Full);
-        assert!(of_another.samples("GPU-a").is_empty() && of_another.foreign_processes("GPU-b").is_empty());
+        assert!(
+            of_another.samples("GPU-a").is_empty()
+                && of_another.foreign_processes("GPU-b").is_empty()
+        );
     }
 }

@@ -4,7 +4,10 @@ use std::{thread, time::Duration};
 
 use gpumon_probe::{model::now_ms, vendor::ReadDepth};
 
-use super::{Context, JobFailure, Reporter, failure::code_of, placement::Placement, readings::Readings, worse};
+use super::{
+    Context, JobFailure, Reporter, failure::code_of, placement::Placement, readings::Readings,
+    worse,
+};
 use crate::{
     cuda::Device,
     error::RunError,
@@ -13,7 +16,9 @@ use crate::{
         Backend, BackendChoice, Check, Phase, Report, SelftestJob, Topic, Verdict, Where,
         exit_code::{FAILED, INTERRUPTED},
     },
-    selftest::{ALL, Expectation, KnownLoad, LoadContext, Made, SampleWindow, Whose, check_expectation},
+    selftest::{
+        ALL, Expectation, KnownLoad, LoadContext, Made, SampleWindow, Whose, check_expectation,
+    },
 };
 
 /// As many GPUs as the loads with several of them have.
@@ -28,46 +33,87 @@ struct Times {
     settling: Duration,
 }
 
-const USUAL: Times = Times { load: Duration::from_secs(5), settling: Duration::from_millis(1200) };
-const QUICK: Times = Times { load: Duration::from_millis(1500), settling: Duration::from_millis(600) };
+const USUAL: Times = Times {
+    load: Duration::from_secs(5),
+    settling: Duration::from_millis(1200),
+};
+const QUICK: Times = Times {
+    load: Duration::from_millis(1500),
+    settling: Duration::from_millis(600),
+};
 
-pub(super) fn run(job: &SelftestJob, context: &Context<'_>, report: &mut Reporter<'_>) -> Result<u8, JobFailure> {
+pub(super) fn run(
+    job: &SelftestJob,
+    context: &Context<'_>,
+    report: &mut Reporter<'_>,
+) -> Result<u8, JobFailure> {
     if job.place.share {
-        let error = "readings count what others do, too: a self-test needs the GPU alone, without --share";
+        let error =
+            "readings count what others do, too: a self-test needs the GPU alone, without --share";
         return Err(JobFailure::usage(error));
     }
     if job.place.backend == BackendChoice::Cpu {
-        return Err(JobFailure::usage("a self-test is of GPUs: leave out --backend"));
+        return Err(JobFailure::usage(
+            "a self-test is of GPUs: leave out --backend",
+        ));
     }
-    let place = Where { backend: BackendChoice::Cuda, ..job.place.clone() };
+    let place = Where {
+        backend: BackendChoice::Cuda,
+        ..job.place.clone()
+    };
     let mut placement = Placement::take(&place, true, context.driver)?;
     let (gpus, alone) = match placement.add_neighbors(GPUS, &place, context.driver) {
         Ok(gpus) => (gpus, None),
         Err(refusal) => (1, Some(refusal.message)),
     };
     let devices = all(&placement)?;
-    let readings =
-        Readings::start(context.driver, devices.iter().map(|device| device.uuid.clone()).collect(), ReadDepth::Full);
+    let readings = Readings::start(
+        context.driver,
+        devices.iter().map(|device| device.uuid.clone()).collect(),
+        ReadDepth::Full,
+    );
     let steps = ALL.len() * placement.gpus.len();
     placement.begin("selftest".to_owned(), steps, report);
     if let Some(why) = alone {
-        report(Report::Said { topic: Topic::Step, text: format!("links between GPUs are left out: {why}") });
+        report(Report::Said {
+            topic: Topic::Step,
+            text: format!("links between GPUs are left out: {why}"),
+        });
     }
     let times = if job.quick { QUICK } else { USUAL };
-    let mut run = Test { placement: &placement, readings, devices, gpus, times, context, report, step: 0, worst: 0 };
+    let mut run = Test {
+        placement: &placement,
+        readings,
+        devices,
+        gpus,
+        times,
+        context,
+        report,
+        step: 0,
+        worst: 0,
+    };
     for held in &placement.gpus {
         if run.readings.samples(&held.device.uuid).is_empty() {
             let index = held.device.index;
-            return Err(JobFailure::failed(format!("NVML reads nothing of GPU {index}: run `gpumon doctor`")));
+            return Err(JobFailure::failed(format!(
+                "NVML reads nothing of GPU {index}: run `gpumon doctor`"
+            )));
         }
         let gpu = held.open()?;
         let verified = run.gpu(&gpu)?;
         if context.is_interrupted() {
             // What is wrong counts more.
-            return Ok(if run.worst == FAILED { FAILED } else { INTERRUPTED });
+            return Ok(if run.worst == FAILED {
+                FAILED
+            } else {
+                INTERRUPTED
+            });
         }
         if verified == 0 {
-            let text = format!("no reading of GPU {} could be compared with what was made", held.device.index);
+            let text = format!(
+                "no reading of GPU {} could be compared with what was made",
+                held.device.index
+            );
             run.failed("selftest", text, FAILED);
         }
     }
@@ -75,16 +121,34 @@ pub(super) fn run(job: &SelftestJob, context: &Context<'_>, report: &mut Reporte
 }
 
 fn all(placement: &Placement) -> Result<Vec<Device>, JobFailure> {
-    let Some(first) = placement.gpus.first() else { return Ok(Vec::new()) };
+    let Some(first) = placement.gpus.first() else {
+        return Ok(Vec::new());
+    };
     first.device.driver().devices().map_err(JobFailure::no_gpu)
 }
 
 /// The same error with a fix that a load has: nobody chooses its size.
 fn without_size(error: RunError) -> RunError {
     match error {
-        RunError::TooLarge { id, place, needed_bytes, free_bytes, total_bytes, reserve_bytes, .. } => {
+        RunError::TooLarge {
+            id,
+            place,
+            needed_bytes,
+            free_bytes,
+            total_bytes,
+            reserve_bytes,
+            ..
+        } => {
             let fix = "end what holds it (`gpumon` shows who)";
-            RunError::TooLarge { id, place, needed_bytes, free_bytes, total_bytes, reserve_bytes, fix }
+            RunError::TooLarge {
+                id,
+                place,
+                needed_bytes,
+                free_bytes,
+                total_bytes,
+                reserve_bytes,
+                fix,
+            }
         }
         error => error,
     }
@@ -133,12 +197,33 @@ impl Test<'_> {
             return Ok(Vec::new());
         }
         let (id, backend) = (load.id().to_owned(), Backend::Cuda);
-        (self.report)(Report::Phase { step: self.step, id: id.clone(), backend, phase: Phase::Preparing });
+        (self.report)(Report::Phase {
+            step: self.step,
+            id: id.clone(),
+            backend,
+            phase: Phase::Preparing,
+        });
         thread::sleep(PAUSE);
         let rested_ms = now_ms();
-        (self.report)(Report::Phase { step: self.step, id, backend, phase: Phase::Measuring });
-        let (Times { load: time, settling }, interrupted) = (self.times, self.context.interrupted);
-        let made = load.put_on(&LoadContext { gpu, time, settling, interrupted })?;
+        (self.report)(Report::Phase {
+            step: self.step,
+            id,
+            backend,
+            phase: Phase::Measuring,
+        });
+        let (
+            Times {
+                load: time,
+                settling,
+            },
+            interrupted,
+        ) = (self.times, self.context.interrupted);
+        let made = load.put_on(&LoadContext {
+            gpu,
+            time,
+            settling,
+            interrupted,
+        })?;
         let Some(made) = made else {
             self.leave_out(load, "this GPU does not have it");
             return Ok(Vec::new());
@@ -151,42 +236,78 @@ impl Test<'_> {
         Ok(self.compare(load, gpu.device(), &made, rested_ms))
     }
 
-    fn compare(&self, load: &dyn KnownLoad, this: &Device, made: &Made, rested_ms: u64) -> Vec<Check> {
+    fn compare(
+        &self,
+        load: &dyn KnownLoad,
+        this: &Device,
+        made: &Made,
+        rested_ms: u64,
+    ) -> Vec<Check> {
         let next = &self.devices[(this.index as usize + 1) % self.devices.len()];
         let check = |expectation: &Expectation| {
             let device = match expectation.whose {
                 Whose::This => this,
                 Whose::Next => next,
             };
-            let (samples, metered) =
-                (self.readings.samples(&device.uuid), self.placement.readings.samples(&device.uuid));
+            let (samples, metered) = (
+                self.readings.samples(&device.uuid),
+                self.placement.readings.samples(&device.uuid),
+            );
             let from_ms = made.from_ms + self.times.settling.as_millis() as u64;
             let during = SampleWindow::new(&samples, &metered, from_ms, made.to_ms);
-            let before = SampleWindow::new(&samples, &metered, rested_ms - PAUSE.as_millis() as u64, rested_ms);
-            check_expectation((load.id(), load.does()), device.index, expectation, &during, &before)
+            let before = SampleWindow::new(
+                &samples,
+                &metered,
+                rested_ms - PAUSE.as_millis() as u64,
+                rested_ms,
+            );
+            check_expectation(
+                (load.id(), load.does()),
+                device.index,
+                expectation,
+                &during,
+                &before,
+            )
         };
         made.expectations.iter().map(check).collect()
     }
 
     /// Says how many verified.
     fn report(&mut self, checks: Vec<Check>) -> usize {
-        let verified = checks.iter().filter(|check| check.verdict == Verdict::Verified).count();
-        if checks.iter().any(|check| check.verdict == Verdict::Mismatch) {
+        let verified = checks
+            .iter()
+            .filter(|check| check.verdict == Verdict::Verified)
+            .count();
+        if checks
+            .iter()
+            .any(|check| check.verdict == Verdict::Mismatch)
+        {
             self.worst = FAILED;
         }
         for check in checks {
-            (self.report)(Report::Check { check: Box::new(check) });
+            (self.report)(Report::Check {
+                check: Box::new(check),
+            });
         }
         verified
     }
 
     fn leave_out(&mut self, load: &dyn KnownLoad, why: &str) {
         let text = format!("left out, since {why}: {}", load.does());
-        (self.report)(Report::Said { topic: Topic::Step, text });
+        (self.report)(Report::Said {
+            topic: Topic::Step,
+            text,
+        });
     }
 
     fn failed(&mut self, id: &str, error: String, code: u8) {
         self.worst = worse(self.worst, code);
-        (self.report)(Report::Failed { id: id.to_owned(), backend: Backend::Cuda, gpu: None, error, code });
+        (self.report)(Report::Failed {
+            id: id.to_owned(),
+            backend: Backend::Cuda,
+            gpu: None,
+            error,
+            code,
+        });
     }
 }

@@ -20,7 +20,11 @@ const GPUS: usize = 2;
 /// Those cases.
 const ON_SEVERAL: [&str; 2] = ["k2", "k5"];
 
-pub(super) fn run(job: &TutorialsJob, context: &Context<'_>, report: &mut Reporter<'_>) -> Result<u8, JobFailure> {
+pub(super) fn run(
+    job: &TutorialsJob,
+    context: &Context<'_>,
+    report: &mut Reporter<'_>,
+) -> Result<u8, JobFailure> {
     let mut cases = named(&job.cases)?;
     let mut placement = Placement::take(&job.place, false, context.driver)?;
     let is_several = |case: &Case| ON_SEVERAL.contains(&case.id);
@@ -39,35 +43,76 @@ pub(super) fn run(job: &TutorialsJob, context: &Context<'_>, report: &mut Report
         BackendChoice::Cuda => Some(Backend::Cuda),
         BackendChoice::Cpu => Some(Backend::Cpu),
     };
-    let title =
-        if job.cases.is_empty() { "tutorials".to_owned() } else { format!("tutorials {}", job.cases.join(", ")) };
+    let title = if job.cases.is_empty() {
+        "tutorials".to_owned()
+    } else {
+        format!("tutorials {}", job.cases.join(", "))
+    };
     let mut frameworks = context.frameworks()?;
     placement.begin(title, tutorials::steps(&cases, only).count(), report);
     if let Some(frameworks) = &frameworks {
         report(frameworks.said());
     }
-    let places = Places { gpu: gpu.as_ref(), cpu: &placement.cpu, only };
-    let how = How { limits: if job.quick { Limits::QUICK } else { Limits::FULL }, quick: job.quick };
+    let places = Places {
+        gpu: gpu.as_ref(),
+        cpu: &placement.cpu,
+        only,
+    };
+    let how = How {
+        limits: if job.quick {
+            Limits::QUICK
+        } else {
+            Limits::FULL
+        },
+        quick: job.quick,
+    };
     let mut worst = 0;
     let mut on_news = |news| {
         report(match news {
-            News::Now { step, case, variant, now: Now::Phase(phase) } => {
-                Report::Phase { step, id: format!("{} {}", case.id, variant.name), backend: variant.backend, phase }
-            }
-            News::Beside { step, case, variant, framework } => Report::Phase {
+            News::Now {
+                step,
+                case,
+                variant,
+                now: Now::Phase(phase),
+            } => Report::Phase {
+                step,
+                id: format!("{} {}", case.id, variant.name),
+                backend: variant.backend,
+                phase,
+            },
+            News::Beside {
+                step,
+                case,
+                variant,
+                framework,
+            } => Report::Phase {
                 step,
                 id: format!("{} {} beside {framework}", case.id, variant.name),
                 backend: variant.backend,
                 phase: Phase::Measuring,
             },
-            News::Now { now: Now::Share(share), .. } => Report::Progress { share, text: String::new(), memory: None },
+            News::Now {
+                now: Now::Share(share),
+                ..
+            } => Report::Progress {
+                share,
+                text: String::new(),
+                memory: None,
+            },
             News::Found(tutorial) => {
                 worst = worse(worst, code(&tutorial));
                 Report::Tutorial { tutorial }
             }
         });
     };
-    match tutorials::run(&cases, &places, how, frameworks.as_mut(), &mut on_news, context.interrupted) {
+    match tutorials::run(
+        &cases,
+        &places,
+        how,
+        frameworks.as_mut(),
+        &mut on_news,
+        context.interrupted,
+    ) {
         _ if context.is_interrupted() => Ok(INTERRUPTED),
         // It was reported with the variant that it ended.
         Err(RunError::Cuda(_)) => Ok(FAILED),
@@ -86,7 +131,20 @@ fn code(tutorial: &TutorialReport) -> u8 {
 }
 
 fn named(ids: &[String]) -> Result<Vec<&'static Case>, JobFailure> {
-    let there_are = format!("there are {}", CASES.iter().map(|case| case.id).collect::<Vec<_>>().join(", "));
+    let there_are = format!(
+        "there are {}",
+        CASES
+            .iter()
+            .map(|case| case.id)
+            .collect::<Vec<_>>()
+            .join(", ")
+    );
     let ids: Vec<_> = ids.iter().map(|id| id.to_lowercase()).collect();
-    named_once(&ids, &CASES.iter().collect::<Vec<_>>(), |case| case.id, "case", &there_are)
+    named_once(
+        &ids,
+        &CASES.iter().collect::<Vec<_>>(),
+        |case| case.id,
+        "case",
+        &there_are,
+    )
 }

@@ -127,17 +127,27 @@ newer {
 /// The driver's function of this name has the type `F`.
 pub(super) unsafe fn find<F: Copy>(library: &Library, name: &str) -> Option<F> {
     // SAFETY: by the condition above.
-    unsafe { library.get::<F>(name.as_bytes()) }.ok().map(|symbol| *symbol)
+    unsafe { library.get::<F>(name.as_bytes()) }
+        .ok()
+        .map(|symbol| *symbol)
 }
 
 /// The text behind a pointer that the driver filled in; `None` where it filled in nothing.
 pub(super) fn text(pointer: *const c_char) -> Option<String> {
     // SAFETY: what the driver gives are constants that end in a NUL.
-    (!pointer.is_null()).then(|| unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned())
+    (!pointer.is_null()).then(|| {
+        unsafe { CStr::from_ptr(pointer) }
+            .to_string_lossy()
+            .into_owned()
+    })
 }
 
 /// The text in an array: up to its first NUL.
 pub(super) fn text_in(budget: &[c_char]) -> String {
-    let bytes: Vec<u8> = budget.iter().take_while(|byte| **byte != 0).map(|byte| *byte as u8).collect();
+    let bytes: Vec<u8> = budget
+        .iter()
+        .take_while(|byte| **byte != 0)
+        .map(|byte| *byte as u8)
+        .collect();
     String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -39,9 +39,17 @@ impl Context {
         let mut handle = ptr::null_mut();
         // SAFETY: the pointer outlives the call.
         let code = unsafe { (api.cuDevicePrimaryCtxRetain)(&raw mut handle, device.handle) };
-        device.driver.done(code, format!("start to work on GPU {}", device.index))?;
-        let context = Rc::new(Self { device: device.clone(), handle });
-        device.driver.done(context.make_current(), format!("work on GPU {} from this thread", device.index))?;
+        device
+            .driver
+            .done(code, format!("start to work on GPU {}", device.index))?;
+        let context = Rc::new(Self {
+            device: device.clone(),
+            handle,
+        });
+        device.driver.done(
+            context.make_current(),
+            format!("work on GPU {} from this thread", device.index),
+        )?;
         Ok(context)
     }
 
@@ -49,8 +57,14 @@ impl Context {
         let (mut free, mut total) = (0, 0);
         // SAFETY: the numbers outlive the call, and the context is current.
         let code = unsafe { (self.driver().api.cuMemGetInfo_v2)(&raw mut free, &raw mut total) };
-        self.driver().done(code, format!("read the free memory of GPU {}", self.device.index))?;
-        Ok(FreeMemory { free_bytes: free as u64, total_bytes: total as u64 })
+        self.driver().done(
+            code,
+            format!("read the free memory of GPU {}", self.device.index),
+        )?;
+        Ok(FreeMemory {
+            free_bytes: free as u64,
+            total_bytes: total as u64,
+        })
     }
 
     pub(crate) fn allocate(self: &Rc<Self>, bytes: u64) -> Result<DeviceMemory, CudaError> {
@@ -88,7 +102,11 @@ impl Context {
         }
         // SAFETY: the context is retained until this is dropped.
         let code = unsafe { (self.device.driver.api.cuCtxSetCurrent)(self.handle) };
-        CURRENT.set(if code == 0 { self.handle } else { ptr::null_mut() });
+        CURRENT.set(if code == 0 {
+            self.handle
+        } else {
+            ptr::null_mut()
+        });
         code
     }
 }

@@ -194,24 +194,57 @@ impl Cublas {
         let library = load().ok_or(CublasError::NotFound)?;
         let functions = Functions::of(library).ok_or(CublasError::NotFound)?;
         let [input, output, computation, factor] = types.codes();
-        let Shape { rows, columns, depth } = shape;
-        let mut library = Handles { functions, made: Vec::new() };
+        let Shape {
+            rows,
+            columns,
+            depth,
+        } = shape;
+        let mut library = Handles {
+            functions,
+            made: Vec::new(),
+        };
         // SAFETY of all: the pointer outlives the call, and a context is current on its thread, which is this one.
-        library.make("start", functions.cublasLtDestroy, |made| unsafe { (functions.cublasLtCreate)(made) })?;
-        library.make("describe a product", functions.cublasLtMatmulDescDestroy, |made| unsafe {
-            (functions.cublasLtMatmulDescCreate)(made, computation, factor)
+        library.make("start", functions.cublasLtDestroy, |made| unsafe {
+            (functions.cublasLtCreate)(made)
         })?;
+        library.make(
+            "describe a product",
+            functions.cublasLtMatmulDescDestroy,
+            |made| unsafe { (functions.cublasLtMatmulDescCreate)(made, computation, factor) },
+        )?;
         // It counts by columns: what lies there row by row is the other way round for it, and so is the result.
-        let across = |lines| if is_step_by_step { (lines, depth) } else { (depth, lines) };
+        let across = |lines| {
+            if is_step_by_step {
+                (lines, depth)
+            } else {
+                (depth, lines)
+            }
+        };
         let of_out = (output, (columns, rows), pitch);
-        for (code, (rows, columns), lead) in [(input, across(columns), lead), (input, across(rows), lead), of_out] {
-            library.make("describe a matrix", functions.cublasLtMatrixLayoutDestroy, |made| unsafe {
-                (functions.cublasLtMatrixLayoutCreate)(made, code, rows, columns, lead.cast_signed())
-            })?;
+        for (code, (rows, columns), lead) in [
+            (input, across(columns), lead),
+            (input, across(rows), lead),
+            of_out,
+        ] {
+            library.make(
+                "describe a matrix",
+                functions.cublasLtMatrixLayoutDestroy,
+                |made| unsafe {
+                    (functions.cublasLtMatrixLayoutCreate)(
+                        made,
+                        code,
+                        rows,
+                        columns,
+                        lead.cast_signed(),
+                    )
+                },
+            )?;
         }
-        library.make("prefer an algorithm", functions.cublasLtMatmulPreferenceDestroy, |made| unsafe {
-            (functions.cublasLtMatmulPreferenceCreate)(made)
-        })?;
+        library.make(
+            "prefer an algorithm",
+            functions.cublasLtMatmulPreferenceDestroy,
+            |made| unsafe { (functions.cublasLtMatmulPreferenceCreate)(made) },
+        )?;
         let (of_b, of_a): (i32, i32) = if is_step_by_step { (0, 1) } else { (1, 0) };
         let of_product = functions.cublasLtMatmulDescSetAttribute;
         let of_preference = functions.cublasLtMatmulPreferenceSetAttribute;
@@ -220,12 +253,30 @@ impl Cublas {
         if types == GemmType::Fp8 {
             library.set(of_product, PRODUCT, DESC_FAST_ACCUM, &[1])?;
         }
-        library.set(of_preference, PREFERENCE, PREF_MAX_WORKSPACE_BYTES, &WORKSPACE_BYTES.to_ne_bytes())?;
-        library.set(of_preference, PREFERENCE, PREF_REDUCTION_SCHEME_MASK, &SUM_AS_COMPUTED.to_ne_bytes())?;
-        let algorithm = library.fastest()?.ok_or(CublasError::NoSuchProduct(shape))?;
+        library.set(
+            of_preference,
+            PREFERENCE,
+            PREF_MAX_WORKSPACE_BYTES,
+            &WORKSPACE_BYTES.to_ne_bytes(),
+        )?;
+        library.set(
+            of_preference,
+            PREFERENCE,
+            PREF_REDUCTION_SCHEME_MASK,
+            &SUM_AS_COMPUTED.to_ne_bytes(),
+        )?;
+        let algorithm = library
+            .fastest()?
+            .ok_or(CublasError::NoSuchProduct(shape))?;
         let of_factor = |lines| if is_step_by_step { depth * lead } else { lines * lead } * bytes_of(input);
         assert!(
-            pitch >= columns && lead >= if is_step_by_step { rows.max(columns) } else { depth },
+            pitch >= columns
+                && lead
+                    >= if is_step_by_step {
+                        rows.max(columns)
+                    } else {
+                        depth
+                    },
             "lines do not overlap"
         );
         Ok(Self {
@@ -233,7 +284,11 @@ impl Cublas {
             types,
             algorithm,
             workspace: context.allocate(WORKSPACE_BYTES)?,
-            needed_bytes: [rows * pitch * bytes_of(output), of_factor(rows), of_factor(columns)],
+            needed_bytes: [
+                rows * pitch * bytes_of(output),
+                of_factor(rows),
+                of_factor(columns),
+            ],
         })
     }
 
@@ -241,10 +296,20 @@ impl Cublas {
     pub(crate) fn multiply<'scope>(
         &'scope self,
         queue: &Queue<'_, 'scope>,
-        (out, a, b): (&'scope mut DeviceMemory, &'scope DeviceMemory, &'scope DeviceMemory),
+        (out, a, b): (
+            &'scope mut DeviceMemory,
+            &'scope DeviceMemory,
+            &'scope DeviceMemory,
+        ),
     ) -> Result<(), CudaError> {
         let there = [out.bytes(), a.bytes(), b.bytes()];
-        assert!(there.iter().zip(self.needed_bytes).all(|(there, needed)| *there >= needed), "the matrices are there");
+        assert!(
+            there
+                .iter()
+                .zip(self.needed_bytes)
+                .all(|(there, needed)| *there >= needed),
+            "the matrices are there"
+        );
         let Handles { functions, made } = &self.library;
         let [library, product] = [LIBRARY, PRODUCT].map(|place| made[place].0);
         let [of_b, of_a, of_out] = LAYOUTS.map(|place| made[place].0);
@@ -288,9 +353,22 @@ impl Handles {
         Ok(())
     }
 
-    fn set(&self, set: SetAttribute, place: usize, attribute: c_int, value: &[u8]) -> Result<(), CudaError> {
+    fn set(
+        &self,
+        set: SetAttribute,
+        place: usize,
+        attribute: c_int,
+        value: &[u8],
+    ) -> Result<(), CudaError> {
         // SAFETY: what was made is alive, and the value outlives the call, with as many bytes as the attribute has.
-        let status = unsafe { set(self.made[place].0, attribute, value.as_ptr().cast(), value.len()) };
+        let status = unsafe {
+            set(
+                self.made[place].0,
+                attribute,
+                value.as_ptr().cast(),
+                value.len(),
+            )
+        };
         self.functions.done(status, "say how it multiplies")
     }
 
@@ -298,7 +376,8 @@ impl Handles {
     fn fastest(&self) -> Result<Option<Algorithm>, CudaError> {
         let (mut found, mut count) = (Algorithm::default(), 0);
         let [of_b, of_a, of_out] = LAYOUTS.map(|place| self.made[place].0);
-        let [library, product, preference] = [LIBRARY, PRODUCT, PREFERENCE].map(|place| self.made[place].0);
+        let [library, product, preference] =
+            [LIBRARY, PRODUCT, PREFERENCE].map(|place| self.made[place].0);
         // SAFETY: all was made by the library and is alive; there is room for the one that is asked for.
         let status = unsafe {
             (self.functions.cublasLtMatmulAlgoGetHeuristic)(
@@ -317,7 +396,9 @@ impl Handles {
         if status == NOT_SUPPORTED || status == 0 && (count == 0 || found.state != 0) {
             return Ok(None);
         }
-        self.functions.done(status, "choose an algorithm").map(|()| Some(found))
+        self.functions
+            .done(status, "choose an algorithm")
+            .map(|()| Some(found))
     }
 }
 
@@ -336,10 +417,24 @@ impl Functions {
             return Ok(());
         }
         // SAFETY: the library has a text for every number, which stays where it is.
-        let text = |text: *const c_char| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
+        let text = |text: *const c_char| {
+            unsafe { CStr::from_ptr(text) }
+                .to_string_lossy()
+                .into_owned()
+        };
         // SAFETY: neither takes anything but a number.
-        let (name, words) = unsafe { ((self.cublasLtGetStatusName)(code), (self.cublasLtGetStatusString)(code)) };
-        Err(CudaError { doing: format!("{doing} in cuBLAS").into(), code, name: text(name), text: text(words) })
+        let (name, words) = unsafe {
+            (
+                (self.cublasLtGetStatusName)(code),
+                (self.cublasLtGetStatusString)(code),
+            )
+        };
+        Err(CudaError {
+            doing: format!("{doing} in cuBLAS").into(),
+            code,
+            name: text(name),
+            text: text(words),
+        })
     }
 }
 
@@ -359,8 +454,13 @@ fn load() -> Option<&'static Library> {
         return open(&path).map(|library| &*Box::leak(Box::new(library)));
     }
     NAMES.into_iter().find_map(|name| {
-        let in_folders = folders().into_iter().map(|folder| folder.join(name)).find(|path| path.is_file());
-        let library = in_folders.and_then(|path| open(path.as_os_str())).or_else(|| open(OsStr::new(name)));
+        let in_folders = folders()
+            .into_iter()
+            .map(|folder| folder.join(name))
+            .find(|path| path.is_file());
+        let library = in_folders
+            .and_then(|path| open(path.as_os_str()))
+            .or_else(|| open(OsStr::new(name)));
         library.map(|library| &*Box::leak(Box::new(library)))
     })
 }
@@ -375,15 +475,35 @@ fn folders() -> Vec<PathBuf> {
     let root = |variable| env::var_os(variable).map(PathBuf::from);
     let beside_python = env::var_os("PATH").into_iter().flat_map(|path| {
         let with_python = env::split_paths(&path).filter(|folder| folder.join("python3").is_file());
-        with_python.filter_map(|folder| folder.parent().map(Path::to_owned)).collect::<Vec<_>>()
+        with_python
+            .filter_map(|folder| folder.parent().map(Path::to_owned))
+            .collect::<Vec<_>>()
     });
-    let prefixes: Vec<_> =
-        [root("VIRTUAL_ENV"), root("CONDA_PREFIX")].into_iter().flatten().chain(beside_python).collect();
-    let libraries = prefixes.iter().flat_map(|prefix| ["lib", "local/lib"].map(|lib| prefix.join(lib)));
-    let pythons = libraries.flat_map(|lib| fs::read_dir(lib).into_iter().flatten().flatten()).map(|entry| entry.path());
-    let packages = pythons.flat_map(|python| ["site-packages", "dist-packages"].map(|packages| python.join(packages)));
+    let prefixes: Vec<_> = [root("VIRTUAL_ENV"), root("CONDA_PREFIX")]
+        .into_iter()
+        .flatten()
+        .chain(beside_python)
+        .collect();
+    let libraries = prefixes
+        .iter()
+        .flat_map(|prefix| ["lib", "local/lib"].map(|lib| prefix.join(lib)));
+    let pythons = libraries
+        .flat_map(|lib| fs::read_dir(lib).into_iter().flatten().flatten())
+        .map(|entry| entry.path());
+    let packages = pythons.flat_map(|python| {
+        ["site-packages", "dist-packages"].map(|packages| python.join(packages))
+    });
     let in_packages = packages.flat_map(|packages| IN_PACKAGES.map(|place| packages.join(place)));
-    let toolkits = [root("CONDA_PREFIX"), root("CUDA_HOME"), Some("/usr/local/cuda".into())].into_iter().flatten();
+    let toolkits = [
+        root("CONDA_PREFIX"),
+        root("CUDA_HOME"),
+        Some("/usr/local/cuda".into()),
+    ]
+    .into_iter()
+    .flatten();
     let in_toolkits = toolkits.flat_map(|toolkit| IN_TOOLKITS.map(|place| toolkit.join(place)));
-    in_packages.chain(in_toolkits).filter(|folder| folder.is_dir()).collect()
+    in_packages
+        .chain(in_toolkits)
+        .filter(|folder| folder.is_dir())
+        .collect()
 }

@@ -32,7 +32,10 @@ impl Device {
         let api = &driver.api;
         let mut handle = 0;
         // SAFETY: the number outlives the call.
-        driver.done(unsafe { (api.cuDeviceGet)(&raw mut handle, index) }, format!("open GPU {index}"))?;
+        driver.done(
+            unsafe { (api.cuDeviceGet)(&raw mut handle, index) },
+            format!("open GPU {index}"),
+        )?;
         let mut budget = [0 as c_char; TEXT as usize];
         // SAFETY: the room is as large as is told.
         let code = unsafe { (api.cuDeviceGetName)(budget.as_mut_ptr(), TEXT, handle) };
@@ -58,7 +61,10 @@ impl Device {
         };
         device.uuid = device.read_uuid()?;
         let number = |attribute| device.attribute(attribute).map(|value| value as u32);
-        device.capability = (number(Attribute::CapabilityMajor)?, number(Attribute::CapabilityMinor)?);
+        device.capability = (
+            number(Attribute::CapabilityMajor)?,
+            number(Attribute::CapabilityMinor)?,
+        );
         Ok(device)
     }
 
@@ -69,8 +75,11 @@ impl Device {
     pub fn attribute(&self, attribute: Attribute) -> Result<i32, CudaError> {
         let mut value = 0;
         // SAFETY: the number outlives the call.
-        let code = unsafe { (self.driver.api.cuDeviceGetAttribute)(&raw mut value, attribute as i32, self.handle) };
-        self.driver.done(code, format!("read {attribute:?} of GPU {}", self.index))?;
+        let code = unsafe {
+            (self.driver.api.cuDeviceGetAttribute)(&raw mut value, attribute as i32, self.handle)
+        };
+        self.driver
+            .done(code, format!("read {attribute:?} of GPU {}", self.index))?;
         Ok(value)
     }
 
@@ -79,13 +88,22 @@ impl Device {
     }
 
     fn read_uuid(&self) -> Result<String, CudaError> {
-        let call = self.driver.api.cuDeviceGetUuid_v2.unwrap_or(self.driver.api.cuDeviceGetUuid);
+        let call = self
+            .driver
+            .api
+            .cuDeviceGetUuid_v2
+            .unwrap_or(self.driver.api.cuDeviceGetUuid);
         let mut bytes = [0; 16];
         // SAFETY: the bytes outlive the call.
         let code = unsafe { call(&raw mut bytes, self.handle) };
-        self.driver.done(code, format!("read the UUID of GPU {}", self.index))?;
+        self.driver
+            .done(code, format!("read the UUID of GPU {}", self.index))?;
         // The driver gives a MIG device no name of another kind; its UUID is not that of any GPU.
-        let prefix = if self.name.contains(" MIG ") { "MIG" } else { "GPU" };
+        let prefix = if self.name.contains(" MIG ") {
+            "MIG"
+        } else {
+            "GPU"
+        };
         Ok(uuid_text(prefix, bytes))
     }
 }
@@ -93,7 +111,13 @@ impl Device {
 /// `GPU-` and 32 digits in five groups.
 fn uuid_text(prefix: &str, bytes: [u8; 16]) -> String {
     let digits = format!("{:032x}", u128::from_be_bytes(bytes));
-    let groups = [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]];
+    let groups = [
+        &digits[..8],
+        &digits[8..12],
+        &digits[12..16],
+        &digits[16..20],
+        &digits[20..],
+    ];
     format!("{prefix}-{}", groups.join("-"))
 }
 
@@ -104,6 +128,9 @@ mod tests {
     #[test]
     fn a_uuid_is_written_as_nvml_writes_it() {
         let bytes = [0xaa, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 0xff];
-        assert_eq!(uuid_text("GPU", bytes), "GPU-aa010203-0405-0607-0809-0a0b0c0d0eff");
+        assert_eq!(
+            uuid_text("GPU", bytes),
+            "GPU-aa010203-0405-0607-0809-0a0b0c0d0eff"
+        );
     }
 }

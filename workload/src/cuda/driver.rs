@@ -58,10 +58,18 @@ impl Driver {
 
     fn load_from(path: &OsStr) -> Result<&'static Self, Unavailable> {
         let shown = path.to_string_lossy().into_owned();
-        let wrong = |missing| Unavailable::WrongLibrary { path: shown.clone(), missing };
+        let wrong = |missing| Unavailable::WrongLibrary {
+            path: shown.clone(),
+            missing,
+        };
         // SAFETY: the driver's library has no initializers that anything here could disturb.
-        let library = unsafe { Library::new(path) }
-            .map_err(|error| no_library(&shown, reason(&error, &shown), Path::new(DRIVER_RUNS).exists()))?;
+        let library = unsafe { Library::new(path) }.map_err(|error| {
+            no_library(
+                &shown,
+                reason(&error, &shown),
+                Path::new(DRIVER_RUNS).exists(),
+            )
+        })?;
         let library: &'static Library = Box::leak(Box::new(library));
         // A driver of long ago lacks functions too, and is told by its version first.
         // SAFETY: that is its type in `cuda.h`.
@@ -71,14 +79,19 @@ impl Driver {
         // SAFETY: the number outlives the call.
         match unsafe { version_of(&raw mut version) } {
             0 if Version(version) < OLDEST => {
-                return Err(Unavailable::TooOld { version: Version(version).to_string() });
+                return Err(Unavailable::TooOld {
+                    version: Version(version).to_string(),
+                });
             }
             CudaError::STUB_LIBRARY => return Err(Unavailable::Stub { path: shown }),
             // Whatever else is the matter, starting it tells.
             _ => {}
         }
         let api = Api::load(library).map_err(wrong)?;
-        let driver = Self { api, version: Version(version) };
+        let driver = Self {
+            api,
+            version: Version(version),
+        };
         // SAFETY: it takes a number that has to be 0.
         match unsafe { (driver.api.cuInit)(0) } {
             0 => Ok(Box::leak(Box::new(driver))),
@@ -97,18 +110,35 @@ impl Driver {
     /// # Errors
     /// Where there is none, or the driver fails.
     pub fn devices(&'static self) -> Result<Vec<Device>, Unavailable> {
-        let failed = |error: CudaError| Unavailable::NotStarted { name: error.name, text: error.text };
+        let failed = |error: CudaError| Unavailable::NotStarted {
+            name: error.name,
+            text: error.text,
+        };
         let mut count = 0;
         // SAFETY: the number outlives the call.
-        self.done(unsafe { (self.api.cuDeviceGetCount)(&raw mut count) }, "count the GPUs").map_err(failed)?;
+        self.done(
+            unsafe { (self.api.cuDeviceGetCount)(&raw mut count) },
+            "count the GPUs",
+        )
+        .map_err(failed)?;
         if count <= 0 {
             return Err(Unavailable::NoDevice);
         }
-        (0..count).map(|index| Device::open(self, index).map_err(failed)).collect()
+        (0..count)
+            .map(|index| Device::open(self, index).map_err(failed))
+            .collect()
     }
 
-    pub(super) fn done(&self, code: Code, doing: impl Into<Cow<'static, str>>) -> Result<(), CudaError> {
-        if code == 0 { Ok(()) } else { Err(self.error(code, doing)) }
+    pub(super) fn done(
+        &self,
+        code: Code,
+        doing: impl Into<Cow<'static, str>>,
+    ) -> Result<(), CudaError> {
+        if code == 0 {
+            Ok(())
+        } else {
+            Err(self.error(code, doing))
+        }
     }
 
     /// The driver's words for a code.
@@ -138,13 +168,20 @@ fn no_library(path: &str, reason: String, driver_runs: bool) -> Unavailable {
     } else {
         "install NVIDIA's driver, give the container its GPUs, or name the library in GPUMON_LIBCUDA"
     };
-    Unavailable::NoLibrary { path: path.to_owned(), reason, fix }
+    Unavailable::NoLibrary {
+        path: path.to_owned(),
+        reason,
+        fix,
+    }
 }
 
 /// What the loader says, without the words of the crate around it and without the library's name once more.
 fn reason(error: &libloading::Error, path: &str) -> String {
-    let said = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
-    said.strip_prefix(&format!("{path}: ")).unwrap_or(&said).to_owned()
+    let said =
+        std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
+    said.strip_prefix(&format!("{path}: "))
+        .unwrap_or(&said)
+        .to_owned()
 }
 
 #[cfg(test)]
@@ -153,28 +190,50 @@ mod tests {
 
     #[test]
     fn a_missing_library_is_told_with_its_name_and_its_cure() {
-        let error = Driver::load_from(OsStr::new("/nowhere/libcuda.so.1")).err().unwrap();
+        let error = Driver::load_from(OsStr::new("/nowhere/libcuda.so.1"))
+            .err()
+            .unwrap();
         let message = error.to_string();
         assert!(matches!(error, Unavailable::NoLibrary { .. }), "{message}");
-        assert!(message.contains("/nowhere/libcuda.so.1") && message.contains("GPUMON_LIBCUDA"), "{message}");
+        assert!(
+            message.contains("/nowhere/libcuda.so.1") && message.contains("GPUMON_LIBCUDA"),
+            "{message}"
+        );
     }
 
     #[test]
     fn a_driver_that_runs_is_not_to_be_installed() {
-        let fix = |driver_runs| no_library(NAME, "no such file".to_owned(), driver_runs).to_string();
-        assert!(fix(false).contains("install NVIDIA's driver, give"), "{}", fix(false));
-        assert!(fix(true).contains("NVIDIA_DRIVER_CAPABILITIES") && !fix(true).contains("install NVIDIA's driver,"));
+        let fix =
+            |driver_runs| no_library(NAME, "no such file".to_owned(), driver_runs).to_string();
+        assert!(
+            fix(false).contains("install NVIDIA's driver, give"),
+            "{}",
+            fix(false)
+        );
+        assert!(
+            fix(true).contains("NVIDIA_DRIVER_CAPABILITIES")
+                && !fix(true).contains("install NVIDIA's driver,")
+        );
     }
 
     #[test]
     fn a_library_of_something_else_is_no_driver() {
         let error = Driver::load_from(OsStr::new("libc.so.6")).err().unwrap();
-        assert_eq!(error, Unavailable::WrongLibrary { path: "libc.so.6".to_owned(), missing: "cuDriverGetVersion" });
+        assert_eq!(
+            error,
+            Unavailable::WrongLibrary {
+                path: "libc.so.6".to_owned(),
+                missing: "cuDriverGetVersion"
+            }
+        );
     }
 
     #[test]
     fn a_version_is_read_as_it_is_said() {
-        assert_eq!([11_000, 12_040, 13_000].map(|code| Version(code).to_string()), ["11.0", "12.4", "13.0"]);
+        assert_eq!(
+            [11_000, 12_040, 13_000].map(|code| Version(code).to_string()),
+            ["11.0", "12.4", "13.0"]
+        );
         assert!(Version(10_020) < OLDEST);
     }
 }

@@ -23,8 +23,15 @@ impl CudaError {
 
     /// What a driver would answer that had functions which this one does not have.
     pub(super) fn too_old(doing: &'static str, needs: &str) -> Self {
-        let text = format!("the driver is older than CUDA {needs}, which brought this: update NVIDIA's driver");
-        Self { doing: doing.into(), code: Self::NOT_SUPPORTED, name: "CUDA_ERROR_NOT_SUPPORTED".to_owned(), text }
+        let text = format!(
+            "the driver is older than CUDA {needs}, which brought this: update NVIDIA's driver"
+        );
+        Self {
+            doing: doing.into(),
+            code: Self::NOT_SUPPORTED,
+            name: "CUDA_ERROR_NOT_SUPPORTED".to_owned(),
+            text,
+        }
     }
 
     pub fn is_out_of_memory(&self) -> bool {
@@ -34,7 +41,12 @@ impl CudaError {
 
 impl fmt::Display for CudaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { doing, name, text, code } = self;
+        let Self {
+            doing,
+            name,
+            text,
+            code,
+        } = self;
         write!(f, "cannot {doing}: {name}, code {code} ({text})")
     }
 }

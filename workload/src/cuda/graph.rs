@@ -3,7 +3,8 @@
 use std::{ptr, rc::Rc};
 
 use super::{
-    api::Handle, context::Context, error::CudaError, memory::DeviceMemory, module::Kernel, queue::Queue, stream::Stream,
+    api::Handle, context::Context, error::CudaError, memory::DeviceMemory, module::Kernel,
+    queue::Queue, stream::Stream,
 };
 
 /// `CU_STREAM_CAPTURE_MODE_THREAD_LOCAL`: other threads may do what would spoil a capture.
@@ -22,7 +23,12 @@ pub(crate) struct Graph {
 impl Graph {
     /// Whether the driver has graphs.
     pub(crate) fn is_known(stream: &Stream) -> bool {
-        stream.context.driver().api.cuGraphInstantiateWithFlags.is_some()
+        stream
+            .context
+            .driver()
+            .api
+            .cuGraphInstantiateWithFlags
+            .is_some()
     }
 
     /// Makes a graph of what `work` puts into the queue, which is not done now. It owns all of that: the memory and the
@@ -31,12 +37,19 @@ impl Graph {
         stream: &Stream,
         memory: Vec<DeviceMemory>,
         kernels: Vec<Kernel>,
-        work: impl for<'held> FnOnce(&Queue<'_, 'held>, &'held [DeviceMemory], &'held [Kernel]) -> Result<(), CudaError>,
+        work: impl for<'held> FnOnce(
+            &Queue<'_, 'held>,
+            &'held [DeviceMemory],
+            &'held [Kernel],
+        ) -> Result<(), CudaError>,
     ) -> Result<Self, CudaError> {
         let driver = stream.context.driver();
         let Some(instantiate) = driver.api.cuGraphInstantiateWithFlags else {
             let error = driver.error(CudaError::NOT_SUPPORTED, "make a graph");
-            return Err(CudaError { text: "graphs need a driver for CUDA 11.4 or newer".to_owned(), ..error });
+            return Err(CudaError {
+                text: "graphs need a driver for CUDA 11.4 or newer".to_owned(),
+                ..error
+            });
         };
         // SAFETY: the handle is the driver's.
         let code = unsafe { (driver.api.cuStreamBeginCapture_v2)(stream.handle, THREAD_LOCAL) };
@@ -45,14 +58,25 @@ impl Graph {
         let mut template = ptr::null_mut();
         // SAFETY: the pointer outlives the call. It ends the capture whatever came of the work.
         let code = unsafe { (driver.api.cuStreamEndCapture)(stream.handle, &raw mut template) };
-        let template = Template { context: &stream.context, handle: template };
+        let template = Template {
+            context: &stream.context,
+            handle: template,
+        };
         worked?;
         driver.done(code, "end a graph")?;
         let mut handle = ptr::null_mut();
         // SAFETY: the pointer outlives the call, and the template is the driver's.
         let code = unsafe { instantiate(&raw mut handle, template.handle, 0) };
-        driver.done(code, format!("make a graph for GPU {}", stream.context.device.index))?;
-        Ok(Self { context: Rc::clone(&stream.context), handle, memory, _kernels: kernels })
+        driver.done(
+            code,
+            format!("make a graph for GPU {}", stream.context.device.index),
+        )?;
+        Ok(Self {
+            context: Rc::clone(&stream.context),
+            handle,
+            memory,
+            _kernels: kernels,
+        })
     }
 
     pub(crate) fn memory(&self) -> &[DeviceMemory] {

@@ -33,12 +33,19 @@ pub(super) struct LaunchAttribute {
 
 impl LaunchAttribute {
     /// Programmatic dependent launch: the kernel may start before the previous one in the stream has ended.
-    pub(super) const PROGRAMMATIC: Self =
-        Self { id: PROGRAMMATIC_STREAM_SERIALIZATION, value: [1, 0, 0, 0, 0, 0, 0, 0] };
+    pub(super) const PROGRAMMATIC: Self = Self {
+        id: PROGRAMMATIC_STREAM_SERIALIZATION,
+        value: [1, 0, 0, 0, 0, 0, 0, 0],
+    };
 }
 
 impl LaunchConfig {
-    pub(super) fn new(grid: Grid, shared_bytes: u32, stream: Handle, attribute: &'static LaunchAttribute) -> Self {
+    pub(super) fn new(
+        grid: Grid,
+        shared_bytes: u32,
+        stream: Handle,
+        attribute: &'static LaunchAttribute,
+    ) -> Self {
         Self {
             blocks: [grid.blocks, 1, 1],
             threads: [grid.threads, 1, 1],
@@ -56,6 +63,9 @@ mod tests {
 
     #[test]
     fn structures_are_as_long_as_the_drivers() {
-        assert_eq!((size_of::<LaunchConfig>(), size_of::<LaunchAttribute>()), (56, 72));
+        assert_eq!(
+            (size_of::<LaunchConfig>(), size_of::<LaunchAttribute>()),
+            (56, 72)
+        );
     }
 }

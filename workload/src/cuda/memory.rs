@@ -16,9 +16,17 @@ impl DeviceMemory {
     pub(super) fn new(context: &Rc<Context>, bytes: u64) -> Result<Self, CudaError> {
         let mut address = 0;
         // SAFETY: the number outlives the call, and the context is current.
-        let code = unsafe { (context.driver().api.cuMemAlloc_v2)(&raw mut address, bytes as usize) };
-        context.driver().done(code, format!("allocate {bytes} bytes on GPU {}", context.device.index))?;
-        Ok(Self { context: Rc::clone(context), address, bytes })
+        let code =
+            unsafe { (context.driver().api.cuMemAlloc_v2)(&raw mut address, bytes as usize) };
+        context.driver().done(
+            code,
+            format!("allocate {bytes} bytes on GPU {}", context.device.index),
+        )?;
+        Ok(Self {
+            context: Rc::clone(context),
+            address,
+            bytes,
+        })
     }
 
     pub(super) fn driver(&self) -> &'static Driver {

@@ -11,8 +11,8 @@ use std::{
 use flate2::read::GzDecoder;
 
 use super::{
-    api::Handle, attribute::Attribute, context::Context, error::CudaError, launch::PROGRAMMATIC_SINCE,
-    memory::DeviceMemory, pinned::PinnedMemory, tensor_map::TensorMap,
+    api::Handle, attribute::Attribute, context::Context, error::CudaError,
+    launch::PROGRAMMATIC_SINCE, memory::DeviceMemory, pinned::PinnedMemory, tensor_map::TensorMap,
 };
 use crate::protocol::KernelUse;
 
@@ -84,7 +84,10 @@ impl Module {
         let mut log = vec![0_u8; LOG_BYTES];
         let mut options = [JIT_ERROR_LOG, JIT_ERROR_LOG_BYTES];
         // A number stands where the pointer would.
-        let mut values = [log.as_mut_ptr().cast::<c_void>(), ptr::without_provenance_mut(LOG_BYTES)];
+        let mut values = [
+            log.as_mut_ptr().cast::<c_void>(),
+            ptr::without_provenance_mut(LOG_BYTES),
+        ];
         let mut handle = ptr::null_mut();
         // SAFETY: PTX ends in a NUL, machine code knows its own length, there are two options with two values, and the log
         // is as large as is told.
@@ -97,13 +100,20 @@ impl Module {
                 values.as_mut_ptr(),
             )
         };
-        let done = driver.done(result, format!("compile the kernels for GPU {}", context.device.index));
+        let done = driver.done(
+            result,
+            format!("compile the kernels for GPU {}", context.device.index),
+        );
         done.map_err(|error| with_log(error, &log))?;
         let listing = match code {
             Code::Ptx(_) => Cow::Owned(String::from_utf8(image).expect("PTX is ASCII")),
             Code::Cubin(_, listing) => Cow::Borrowed(listing),
         };
-        Ok(Rc::new(Self { context: Rc::clone(context), handle, listing }))
+        Ok(Rc::new(Self {
+            context: Rc::clone(context),
+            handle,
+            listing,
+        }))
     }
 
     pub(crate) fn kernel(self: &Rc<Self>, name: &str) -> Result<Kernel, CudaError> {
@@ -111,7 +121,9 @@ impl Module {
         let symbol = CString::new(name).unwrap_or_default();
         let mut handle = ptr::null_mut();
         // SAFETY: the pointer outlives the call, and the name ends in a NUL.
-        let code = unsafe { (driver.api.cuModuleGetFunction)(&raw mut handle, self.handle, symbol.as_ptr()) };
+        let code = unsafe {
+            (driver.api.cuModuleGetFunction)(&raw mut handle, self.handle, symbol.as_ptr())
+        };
         driver.done(code, format!("find the kernel {name}"))?;
         let parameters = match &self.listing {
             Cow::Owned(ptx) => parameters(ptx, name),
@@ -133,7 +145,9 @@ impl Code {
     pub(crate) fn image(self) -> Vec<u8> {
         let (Self::Ptx(packed) | Self::Cubin(packed, _)) = self;
         let mut image = Vec::new();
-        GzDecoder::new(packed).read_to_end(&mut image).expect("the build compressed it");
+        GzDecoder::new(packed)
+            .read_to_end(&mut image)
+            .expect("the build compressed it");
         image.push(0);
         image
     }
@@ -151,9 +165,20 @@ impl Kernel {
     pub(crate) fn with_shared_memory(mut self, bytes: u32) -> Result<Self, CudaError> {
         let driver = self.module.context.driver();
         // SAFETY: the handle is the driver's.
-        let code =
-            unsafe { (driver.api.cuFuncSetAttribute)(self.handle, MAX_DYNAMIC_SHARED_BYTES, bytes.cast_signed()) };
-        driver.done(code, format!("give {bytes} bytes of shared memory to the kernel {}", self.name))?;
+        let code = unsafe {
+            (driver.api.cuFuncSetAttribute)(
+                self.handle,
+                MAX_DYNAMIC_SHARED_BYTES,
+                bytes.cast_signed(),
+            )
+        };
+        driver.done(
+            code,
+            format!(
+                "give {bytes} bytes of shared memory to the kernel {}",
+                self.name
+            ),
+        )?;
         self.shared_bytes = bytes;
         Ok(self)
     }
@@ -162,8 +187,12 @@ impl Kernel {
     /// `griddepcontrol.wait` before it accesses memory.
     pub(crate) fn with_programmatic_launch(self) -> Self {
         let driver = self.module.context.driver();
-        let is_programmatic = driver.version >= PROGRAMMATIC_SINCE && driver.api.cuLaunchKernelEx.is_some();
-        Self { is_programmatic, ..self }
+        let is_programmatic =
+            driver.version >= PROGRAMMATIC_SINCE && driver.api.cuLaunchKernelEx.is_some();
+        Self {
+            is_programmatic,
+            ..self
+        }
     }
 
     /// What it takes of a multiprocessor with blocks of so many threads, by the driver.
@@ -172,7 +201,8 @@ impl Kernel {
         let number = |attribute| {
             let mut value = 0;
             // SAFETY: the number outlives the call, and the handle is the driver's.
-            let code = unsafe { (driver.api.cuFuncGetAttribute)(&raw mut value, attribute, self.handle) };
+            let code =
+                unsafe { (driver.api.cuFuncGetAttribute)(&raw mut value, attribute, self.handle) };
             driver
                 .done(code, format!("read what the kernel {} takes", self.name))
                 .map(|()| value.max(0).cast_unsigned())
@@ -187,9 +217,17 @@ impl Kernel {
                 self.shared_bytes as usize,
             )
         };
-        driver.done(code, format!("read how many blocks of the kernel {} find room", self.name))?;
+        driver.done(
+            code,
+            format!("read how many blocks of the kernel {} find room", self.name),
+        )?;
         let blocks = blocks.max(0).cast_unsigned();
-        let most = self.module.context.device.attribute(Attribute::MaxThreadsPerMultiprocessor)?.max(1);
+        let most = self
+            .module
+            .context
+            .device
+            .attribute(Attribute::MaxThreadsPerMultiprocessor)?
+            .max(1);
         Ok(KernelUse {
             name: self.name.clone().into(),
             architecture: format!("sm_{}", number(BINARY_VERSION)?),
@@ -235,9 +273,14 @@ impl Argument<'_> {
 
 /// The types of a kernel's parameters: `.param .u64 name_param_0` stands for each, before the body.
 fn parameters(ptx: &str, kernel: &str) -> Vec<String> {
-    let head = ptx.split_once(&format!(".entry {kernel}(")).map_or("", |(_, rest)| rest);
+    let head = ptx
+        .split_once(&format!(".entry {kernel}("))
+        .map_or("", |(_, rest)| rest);
     let head = head.split_once(')').map_or(head, |(head, _)| head);
-    let types = head.split(".param .").skip(1).filter_map(|rest| rest.split_whitespace().next());
+    let types = head
+        .split(".param .")
+        .skip(1)
+        .filter_map(|rest| rest.split_whitespace().next());
     types.map(str::to_owned).collect()
 }
 
@@ -245,13 +288,21 @@ fn parameters(ptx: &str, kernel: &str) -> Vec<String> {
 fn listed_parameters(listing: &str, kernel: &str) -> Vec<String> {
     let mut rows = listing.lines().map(|line| line.split_whitespace());
     let row = rows.find_map(|mut words| (words.next() == Some(kernel)).then_some(words));
-    row.into_iter().flat_map(|words| words.skip(1 + LISTED_ARCHITECTURES)).map(str::to_owned).collect()
+    row.into_iter()
+        .flat_map(|words| words.skip(1 + LISTED_ARCHITECTURES))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// The error with what the compiler said, in one line.
 fn with_log(mut error: CudaError, log: &[u8]) -> CudaError {
-    let said = String::from_utf8_lossy(log.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned();
-    let said: Vec<_> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let said = String::from_utf8_lossy(log.split(|byte| *byte == 0).next().unwrap_or_default())
+        .into_owned();
+    let said: Vec<_> = said
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
     if !said.is_empty() {
         error.text = said.join("; ");
     }
@@ -276,9 +327,17 @@ mod tests {
 
     #[test]
     fn what_the_compiler_says_is_told_in_one_line() {
-        let error = CudaError { doing: "x".into(), code: 218, name: "INVALID_PTX".into(), text: "invalid".into() };
+        let error = CudaError {
+            doing: "x".into(),
+            code: 218,
+            name: "INVALID_PTX".into(),
+            text: "invalid".into(),
+        };
         let mut log = b"ptxas line 3: error\n  unknown opcode\n\0rest".to_vec();
-        assert_eq!(with_log(error.clone(), &log).text, "ptxas line 3: error; unknown opcode");
+        assert_eq!(
+            with_log(error.clone(), &log).text,
+            "ptxas line 3: error; unknown opcode"
+        );
         log[0] = 0;
         assert_eq!(with_log(error, &log).text, "invalid");
     }

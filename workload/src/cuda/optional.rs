@@ -99,34 +99,52 @@ const READ_AND_WRITE: c_int = 3;
 
 impl Location {
     fn for_device(device: c_int) -> Self {
-        Self { kind: DEVICE, id: device }
+        Self {
+            kind: DEVICE,
+            id: device,
+        }
     }
 }
 
 impl Properties {
     fn for_device(device: c_int) -> Self {
         let location = Location::for_device(device);
-        Self { kind: PINNED, handle_types: 0, location, security: std::ptr::null_mut() }
+        Self {
+            kind: PINNED,
+            handle_types: 0,
+            location,
+            security: std::ptr::null_mut(),
+        }
     }
 }
 
 impl PoolProperties {
     /// For memory of a device, as much as it has.
     pub(super) fn for_device(device: c_int) -> Self {
-        Self { memory: Properties::for_device(device), most_bytes: 0, reserved: [0; 56] }
+        Self {
+            memory: Properties::for_device(device),
+            most_bytes: 0,
+            reserved: [0; 56],
+        }
     }
 }
 
 impl AllocationProperties {
     pub(super) fn for_device(device: c_int) -> Self {
-        Self { memory: Properties::for_device(device), flags: [0; 8] }
+        Self {
+            memory: Properties::for_device(device),
+            flags: [0; 8],
+        }
     }
 }
 
 impl Access {
     /// All of it, from a device.
     pub(super) fn for_device(device: c_int) -> Self {
-        Self { location: Location::for_device(device), flags: READ_AND_WRITE }
+        Self {
+            location: Location::for_device(device),
+            flags: READ_AND_WRITE,
+        }
     }
 }
 
@@ -136,7 +154,11 @@ mod tests {
 
     #[test]
     fn structures_are_as_long_as_the_drivers() {
-        let lengths = (size_of::<PoolProperties>(), size_of::<AllocationProperties>(), size_of::<Access>());
+        let lengths = (
+            size_of::<PoolProperties>(),
+            size_of::<AllocationProperties>(),
+            size_of::<Access>(),
+        );
         assert_eq!(lengths, (88, 32, 12));
     }
 }

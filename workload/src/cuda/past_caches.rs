@@ -41,8 +41,15 @@ mod tests {
             let mut to = [-1.0; 100];
             copy_past_caches(&mut to[start..end], &from[start..end]);
             for (at, number) in to.iter().enumerate() {
-                let expected = if (start..end).contains(&at) { from[at] } else { -1.0 };
-                assert!(number.to_bits() == f32::to_bits(expected), "{start}..{end} at {at}");
+                let expected = if (start..end).contains(&at) {
+                    from[at]
+                } else {
+                    -1.0
+                };
+                assert!(
+                    number.to_bits() == f32::to_bits(expected),
+                    "{start}..{end} at {at}"
+                );
             }
         }
         copy_past_caches::<u8>(&mut [], &[]);

@@ -13,7 +13,13 @@ impl Context {
         let (own, its) = (self.device.index, other.device.index);
         let mut can = 0;
         // SAFETY: the number outlives the call.
-        let code = unsafe { (driver.api.cuDeviceCanAccessPeer)(&raw mut can, self.device.handle, other.device.handle) };
+        let code = unsafe {
+            (driver.api.cuDeviceCanAccessPeer)(
+                &raw mut can,
+                self.device.handle,
+                other.device.handle,
+            )
+        };
         driver.done(code, format!("ask whether GPU {own} reaches GPU {its}"))?;
         if can == 0 {
             return Ok(());

@@ -15,11 +15,18 @@ impl PinnedMemory {
     pub(super) fn new(context: &Rc<Context>, bytes: u64) -> Result<Self, CudaError> {
         let mut place = ptr::null_mut();
         // SAFETY: the pointer outlives the call, and the context is current.
-        let code = unsafe { (context.driver().api.cuMemHostAlloc)(&raw mut place, bytes as usize, 0) };
-        context.driver().done(code, format!("pin {bytes} bytes of the host's memory"))?;
+        let code =
+            unsafe { (context.driver().api.cuMemHostAlloc)(&raw mut place, bytes as usize, 0) };
+        context
+            .driver()
+            .done(code, format!("pin {bytes} bytes of the host's memory"))?;
         // SAFETY: the driver gave so many bytes. They are written before anybody reads them.
         unsafe { ptr::write_bytes(place.cast::<u8>(), 0, bytes as usize) };
-        Ok(Self { context: Rc::clone(context), place, bytes: bytes as usize })
+        Ok(Self {
+            context: Rc::clone(context),
+            place,
+            bytes: bytes as usize,
+        })
     }
 
     /// Where it is, for the host and for every device.

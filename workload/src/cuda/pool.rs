@@ -53,18 +53,32 @@ impl Pool {
     /// A pool that keeps up to so many bytes whenever its stream has come to its end.
     pub(crate) fn new(context: &Rc<Context>, keep_bytes: u64) -> Result<Rc<Self>, CudaError> {
         let driver = context.driver();
-        let api = driver.api.pools.as_ref().filter(|_| driver.version >= SINCE);
+        let api = driver
+            .api
+            .pools
+            .as_ref()
+            .filter(|_| driver.version >= SINCE);
         let api = api.ok_or_else(|| CudaError::too_old("make a memory pool", "11.2"))?;
         let stream = context.stream()?;
         let properties = PoolProperties::for_device(context.device.handle);
         let mut handle = ptr::null_mut();
         // SAFETY: the pointer and the structure, which is the driver's, outlive the call.
         let code = unsafe { (api.cuMemPoolCreate)(&raw mut handle, &raw const properties) };
-        driver.done(code, format!("make a memory pool on GPU {}", context.device.index))?;
-        let pool = Self { stream, api, handle, started: RefCell::default() };
+        driver.done(
+            code,
+            format!("make a memory pool on GPU {}", context.device.index),
+        )?;
+        let pool = Self {
+            stream,
+            api,
+            handle,
+            started: RefCell::default(),
+        };
         let mut keep_bytes = keep_bytes;
         // SAFETY: that attribute is a number of 64 bits, and it outlives the call.
-        let code = unsafe { (api.cuMemPoolSetAttribute)(handle, RELEASE_THRESHOLD, (&raw mut keep_bytes).cast()) };
+        let code = unsafe {
+            (api.cuMemPoolSetAttribute)(handle, RELEASE_THRESHOLD, (&raw mut keep_bytes).cast())
+        };
         driver.done(code, "say how much a memory pool may keep")?;
         Ok(Rc::new(pool))
     }
@@ -74,27 +88,53 @@ impl Pool {
         let mut address = 0;
         // SAFETY: the number outlives the call, and both handles are the driver's.
         let code = unsafe {
-            (self.api.cuMemAllocFromPoolAsync)(&raw mut address, bytes as usize, self.handle, self.stream.handle)
+            (self.api.cuMemAllocFromPoolAsync)(
+                &raw mut address,
+                bytes as usize,
+                self.handle,
+                self.stream.handle,
+            )
         };
         let context = &self.stream.context;
-        context.driver().done(code, format!("allocate {bytes} bytes of a pool on GPU {}", context.device.index))?;
-        Ok(PoolMemory { pool: Rc::clone(self), address })
+        context.driver().done(
+            code,
+            format!(
+                "allocate {bytes} bytes of a pool on GPU {}",
+                context.device.index
+            ),
+        )?;
+        Ok(PoolMemory {
+            pool: Rc::clone(self),
+            address,
+        })
     }
 
     pub(crate) fn size(&self) -> Result<PoolSize, CudaError> {
         let number = |attribute| {
             let mut value = 0_u64;
             // SAFETY: both attributes are numbers of 64 bits, and the place for it outlives the call.
-            let code = unsafe { (self.api.cuMemPoolGetAttribute)(self.handle, attribute, (&raw mut value).cast()) };
-            self.stream.context.driver().done(code, "read the size of a memory pool").map(|()| value)
+            let code = unsafe {
+                (self.api.cuMemPoolGetAttribute)(self.handle, attribute, (&raw mut value).cast())
+            };
+            self.stream
+                .context
+                .driver()
+                .done(code, "read the size of a memory pool")
+                .map(|()| value)
         };
-        Ok(PoolSize { reserved_bytes: number(RESERVED)?, used_bytes: number(USED)? })
+        Ok(PoolSize {
+            reserved_bytes: number(RESERVED)?,
+            used_bytes: number(USED)?,
+        })
     }
 
     pub(crate) fn trim(&self) -> Result<(), CudaError> {
         // SAFETY: the handle is the driver's.
         let code = unsafe { (self.api.cuMemPoolTrimTo)(self.handle, 0) };
-        self.stream.context.driver().done(code, "trim a memory pool")
+        self.stream
+            .context
+            .driver()
+            .done(code, "trim a memory pool")
     }
 
     /// Starts a kernel in the stream and does not wait for it. It takes one number.
@@ -107,7 +147,19 @@ impl Pool {
         // code lives until the stream has waited.
         let code = unsafe {
             let (kernel, stream) = (kernel.handle, self.stream.handle);
-            (driver.api.cuLaunchKernel)(kernel, 1, 1, 1, 1, 1, 1, 0, stream, places.as_mut_ptr(), ptr::null_mut())
+            (driver.api.cuLaunchKernel)(
+                kernel,
+                1,
+                1,
+                1,
+                1,
+                1,
+                1,
+                0,
+                stream,
+                places.as_mut_ptr(),
+                ptr::null_mut(),
+            )
         };
         driver.done(code, format!("start the kernel {}", kernel.name))?;
         self.started.borrow_mut().push(kernel);

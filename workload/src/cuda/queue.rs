@@ -28,7 +28,10 @@ pub(crate) struct Grid {
 
 impl Grid {
     /// A single thread.
-    pub(crate) const ONE: Self = Self { blocks: 1, threads: 1 };
+    pub(crate) const ONE: Self = Self {
+        blocks: 1,
+        threads: 1,
+    };
 }
 
 /// What can be copied from and to a device.
@@ -48,7 +51,10 @@ unsafe impl Plain for f64 {}
 
 impl<'stream, 'scope> Queue<'stream, 'scope> {
     pub(super) fn new(stream: &'stream Stream) -> Self {
-        Self { stream, scope: PhantomData }
+        Self {
+            stream,
+            scope: PhantomData,
+        }
     }
 
     pub(crate) fn launch(
@@ -70,7 +76,12 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
         let code = unsafe {
             match driver.api.cuLaunchKernelEx {
                 Some(launch) if kernel.is_programmatic => {
-                    let config = LaunchConfig::new(grid, kernel.shared_bytes, stream, &LaunchAttribute::PROGRAMMATIC);
+                    let config = LaunchConfig::new(
+                        grid,
+                        kernel.shared_bytes,
+                        stream,
+                        &LaunchAttribute::PROGRAMMATIC,
+                    );
                     launch(&raw const config, kernel.handle, places, ptr::null_mut())
                 }
                 _ => (driver.api.cuLaunchKernel)(
@@ -88,11 +99,21 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
                 ),
             }
         };
-        driver.done(code, format!("start the kernel {} on GPU {}", kernel.name, self.stream.context.device.index))
+        driver.done(
+            code,
+            format!(
+                "start the kernel {} on GPU {}",
+                kernel.name, self.stream.context.device.index
+            ),
+        )
     }
 
     /// Copies to the beginning of the device's memory.
-    pub(crate) fn copy_in<T: Plain>(&self, to: &'scope DeviceMemory, from: &'scope [T]) -> Result<(), CudaError> {
+    pub(crate) fn copy_in<T: Plain>(
+        &self,
+        to: &'scope DeviceMemory,
+        from: &'scope [T],
+    ) -> Result<(), CudaError> {
         // SAFETY: both are borrowed until the stream has waited.
         unsafe { self.start_copy_in(to, 0, from) }
     }
@@ -107,7 +128,10 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
         offset_bytes: u64,
         from: &[T],
     ) -> Result<(), CudaError> {
-        assert!(offset_bytes + size_of_val(from) as u64 <= to.bytes(), "the copy fits");
+        assert!(
+            offset_bytes + size_of_val(from) as u64 <= to.bytes(),
+            "the copy fits"
+        );
         let driver = self.stream.context.driver();
         // SAFETY: there are so many bytes on both sides, and they stay as they are by the condition above.
         let code = unsafe {
@@ -142,7 +166,10 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
         from: &'scope DeviceMemory,
         offset_bytes: u64,
     ) -> Result<(), CudaError> {
-        assert!(offset_bytes + size_of_val(to) as u64 <= from.bytes(), "there is so much to copy");
+        assert!(
+            offset_bytes + size_of_val(to) as u64 <= from.bytes(),
+            "there is so much to copy"
+        );
         let driver = self.stream.context.driver();
         // SAFETY: there are so many bytes on both sides, every pattern of them is a value, and nobody else has them by
         // the condition above.
@@ -160,13 +187,26 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
     pub(crate) fn fill(&self, memory: &'scope DeviceMemory, byte: u8) -> Result<(), CudaError> {
         let driver = self.stream.context.driver();
         // SAFETY: the memory has so many bytes, and is borrowed until the stream has waited.
-        let code =
-            unsafe { (driver.api.cuMemsetD8Async)(memory.address, byte, memory.bytes() as usize, self.stream.handle) };
-        driver.done(code, format!("fill {} bytes of the GPU's memory", memory.bytes()))
+        let code = unsafe {
+            (driver.api.cuMemsetD8Async)(
+                memory.address,
+                byte,
+                memory.bytes() as usize,
+                self.stream.handle,
+            )
+        };
+        driver.done(
+            code,
+            format!("fill {} bytes of the GPU's memory", memory.bytes()),
+        )
     }
 
     /// Copies all of one device's memory to the beginning of another's.
-    pub(crate) fn copy_across(&self, to: &'scope DeviceMemory, from: &'scope DeviceMemory) -> Result<(), CudaError> {
+    pub(crate) fn copy_across(
+        &self,
+        to: &'scope DeviceMemory,
+        from: &'scope DeviceMemory,
+    ) -> Result<(), CudaError> {
         assert!(from.bytes() <= to.bytes(), "the copy fits");
         let driver = self.stream.context.driver();
         // SAFETY: there are so many bytes on both sides, each in its context, and both are borrowed until the stream has
@@ -182,13 +222,22 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
             )
         };
         let (source, target) = (from.context.device.index, to.context.device.index);
-        driver.done(code, format!("copy {} bytes from GPU {source} to GPU {target}", from.bytes()))
+        driver.done(
+            code,
+            format!(
+                "copy {} bytes from GPU {source} to GPU {target}",
+                from.bytes()
+            ),
+        )
     }
 
     pub(crate) fn start(&self, graph: &'scope Graph) -> Result<(), CudaError> {
         let driver = self.stream.context.driver();
         // SAFETY: the graph and all that it uses are borrowed until the stream has waited.
         let code = unsafe { (driver.api.cuGraphLaunch)(graph.handle, self.stream.handle) };
-        driver.done(code, format!("start a graph on GPU {}", self.stream.context.device.index))
+        driver.done(
+            code,
+            format!("start a graph on GPU {}", self.stream.context.device.index),
+        )
     }
 }

@@ -34,8 +34,15 @@ struct Buffer {
 
 impl Staging {
     pub(super) fn new(context: &Rc<Context>) -> Result<Self, CudaError> {
-        let buffer = |_| Ok(Buffer { memory: context.pin(BUFFER_BYTES as u64)?, done: Event::new(context)? });
-        Ok(Self { buffers: (0..BUFFERS).map(buffer).collect::<Result<_, _>>()? })
+        let buffer = |_| {
+            Ok(Buffer {
+                memory: context.pin(BUFFER_BYTES as u64)?,
+                done: Event::new(context)?,
+            })
+        };
+        Ok(Self {
+            buffers: (0..BUFFERS).map(buffer).collect::<Result<_, _>>()?,
+        })
     }
 }
 
@@ -85,7 +92,11 @@ impl<'scope> Queue<'_, 'scope> {
         for (at, piece) in pieces.iter_mut().enumerate() {
             let buffer = &mut staging.buffers[at % BUFFERS];
             buffer.done.wait()?;
-            copy(piece, &buffer.memory.slice()[..piece.len()], <[T]>::copy_from_slice);
+            copy(
+                piece,
+                &buffer.memory.slice()[..piece.len()],
+                <[T]>::copy_from_slice,
+            );
             if at + BUFFERS < lengths.len() {
                 start(at + BUFFERS, buffer)?;
             }

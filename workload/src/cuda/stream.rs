@@ -30,7 +30,12 @@ impl Stream {
         // SAFETY: the pointer outlives the call, and the context is current.
         let code = unsafe { (context.driver().api.cuStreamCreate)(&raw mut handle, NON_BLOCKING) };
         context.driver().done(code, "make a stream")?;
-        Ok(Self { begin, end, context: Rc::clone(context), handle })
+        Ok(Self {
+            begin,
+            end,
+            context: Rc::clone(context),
+            handle,
+        })
     }
 
     /// Does what `work` puts into the queue and waits until it is done. Returns the host's time for that, in us.
@@ -58,7 +63,10 @@ impl Stream {
             work(queue)?;
             self.record(&self.end)
         })?;
-        Ok(Elapsed { device_us: self.begin.until_us(&self.end)?, host_us })
+        Ok(Elapsed {
+            device_us: self.begin.until_us(&self.end)?,
+            host_us,
+        })
     }
 
     /// The same in two streams at once: from before the first of both begins until the last of both has ended.
@@ -82,21 +90,30 @@ impl Stream {
     pub(super) fn record(&self, event: &Event) -> Result<(), CudaError> {
         let driver = self.context.driver();
         // SAFETY: both handles are the driver's, of this context.
-        driver.done(unsafe { (driver.api.cuEventRecord)(event.handle, self.handle) }, "record an event")
+        driver.done(
+            unsafe { (driver.api.cuEventRecord)(event.handle, self.handle) },
+            "record an event",
+        )
     }
 
     /// Lets what comes next begin only when this has happened.
     fn hold_until(&self, event: &Event) -> Result<(), CudaError> {
         let driver = self.context.driver();
         // SAFETY: both handles are the driver's.
-        driver.done(unsafe { (driver.api.cuStreamWaitEvent)(self.handle, event.handle, 0) }, "wait for an event")
+        driver.done(
+            unsafe { (driver.api.cuStreamWaitEvent)(self.handle, event.handle, 0) },
+            "wait for an event",
+        )
     }
 
     fn wait(&self) -> Result<(), CudaError> {
         let driver = self.context.driver();
         // SAFETY: the handle is the driver's.
         let code = unsafe { (driver.api.cuStreamSynchronize)(self.handle) };
-        driver.done(code, format!("finish the work on GPU {}", self.context.device.index))
+        driver.done(
+            code,
+            format!("finish the work on GPU {}", self.context.device.index),
+        )
     }
 }
 

@@ -53,7 +53,10 @@ impl<'memory> TensorMap<'memory> {
         assert!(row_bytes * rows <= memory.bytes(), "the matrix is there");
         let driver = memory.driver();
         let doing = "describe a matrix to the GPU's copy engine";
-        let encode = driver.api.cuTensorMapEncodeTiled.ok_or_else(|| driver.error(CudaError::NOT_SUPPORTED, doing))?;
+        let encode = driver
+            .api
+            .cuTensorMapEncodeTiled
+            .ok_or_else(|| driver.error(CudaError::NOT_SUPPORTED, doing))?;
         let (extents, strides) = ([row, rows], [row_bytes]);
         let (tile, steps) = ([TILE_ROW_BYTES / element.bytes(), rows_of_tile], [1, 1]);
         let mut bytes = TensorMapBytes([0; 16]);
@@ -76,6 +79,9 @@ impl<'memory> TensorMap<'memory> {
             )
         };
         driver.done(code, doing)?;
-        Ok(Self { bytes, memory: PhantomData })
+        Ok(Self {
+            bytes,
+            memory: PhantomData,
+        })
     }
 }

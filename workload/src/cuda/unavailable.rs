@@ -34,7 +34,9 @@ pub enum Unavailable {
         missing: &'static str,
     },
     /// A driver of before CUDA 11.
-    #[error("the driver knows CUDA {version}, and gpumon's work needs 11.0: update NVIDIA's driver to 450 or newer")]
+    #[error(
+        "the driver knows CUDA {version}, and gpumon's work needs 11.0: update NVIDIA's driver to 450 or newer"
+    )]
     TooOld {
         /// As `10.2`.
         version: String,

@@ -38,9 +38,16 @@ impl PhysicalMemory {
         let properties = AllocationProperties::for_device(context.device.handle);
         let mut bytes = 0;
         // SAFETY: the number and the structure, which is the driver's, outlive the call.
-        let code =
-            unsafe { (api(context)?.cuMemGetAllocationGranularity)(&raw mut bytes, &raw const properties, MINIMUM) };
-        context.driver().done(code, "read the granularity of virtual memory")?;
+        let code = unsafe {
+            (api(context)?.cuMemGetAllocationGranularity)(
+                &raw mut bytes,
+                &raw const properties,
+                MINIMUM,
+            )
+        };
+        context
+            .driver()
+            .done(code, "read the granularity of virtual memory")?;
         Ok(bytes as u64)
     }
 
@@ -50,9 +57,21 @@ impl PhysicalMemory {
         let properties = AllocationProperties::for_device(context.device.handle);
         let mut handle = 0;
         // SAFETY: the number and the structure, which is the driver's, outlive the call.
-        let code = unsafe { (api.cuMemCreate)(&raw mut handle, bytes as usize, &raw const properties, 0) };
-        context.driver().done(code, format!("create {bytes} bytes of memory on GPU {}", context.device.index))?;
-        Ok(Rc::new(Self { _context: Rc::clone(context), api, handle, bytes }))
+        let code =
+            unsafe { (api.cuMemCreate)(&raw mut handle, bytes as usize, &raw const properties, 0) };
+        context.driver().done(
+            code,
+            format!(
+                "create {bytes} bytes of memory on GPU {}",
+                context.device.index
+            ),
+        )?;
+        Ok(Rc::new(Self {
+            _context: Rc::clone(context),
+            api,
+            handle,
+            bytes,
+        }))
     }
 }
 
@@ -63,15 +82,31 @@ impl AddressRange {
         let mut address = 0;
         // SAFETY: the number outlives the call.
         let code = unsafe { (api.cuMemAddressReserve)(&raw mut address, bytes as usize, 0, 0, 0) };
-        context.driver().done(code, format!("reserve {bytes} addresses of GPU {}", context.device.index))?;
-        Ok(Self { context: Rc::clone(context), api, address, bytes, mapped: BTreeMap::new() })
+        context.driver().done(
+            code,
+            format!("reserve {bytes} addresses of GPU {}", context.device.index),
+        )?;
+        Ok(Self {
+            context: Rc::clone(context),
+            api,
+            address,
+            bytes,
+            mapped: BTreeMap::new(),
+        })
     }
 
-    pub(crate) fn map(&mut self, offset_bytes: u64, memory: &Rc<PhysicalMemory>) -> Result<(), CudaError> {
+    pub(crate) fn map(
+        &mut self,
+        offset_bytes: u64,
+        memory: &Rc<PhysicalMemory>,
+    ) -> Result<(), CudaError> {
         let end = offset_bytes + memory.bytes;
         assert!(end <= self.bytes, "there are so many addresses");
         let before = self.mapped.range(..end).next_back();
-        assert!(before.is_none_or(|(begin, own)| begin + own.bytes <= offset_bytes), "nothing is behind the addresses");
+        assert!(
+            before.is_none_or(|(begin, own)| begin + own.bytes <= offset_bytes),
+            "nothing is behind the addresses"
+        );
         let (address, bytes) = (self.address + offset_bytes, memory.bytes as usize);
         let driver = self.context.driver();
         // SAFETY: the addresses are reserved and have nothing behind them, and the memory is that large.
@@ -85,33 +120,59 @@ impl AddressRange {
     }
 
     pub(crate) fn unmap(&mut self, offset_bytes: u64) -> Result<(), CudaError> {
-        let Some(memory) = self.mapped.remove(&offset_bytes) else { return Ok(()) };
+        let Some(memory) = self.mapped.remove(&offset_bytes) else {
+            return Ok(());
+        };
         // SAFETY: it was mapped there with this size, and nothing that uses it is under way, since streams are waited for.
-        let code = unsafe { (self.api.cuMemUnmap)(self.address + offset_bytes, memory.bytes as usize) };
-        self.context.driver().done(code, format!("unmap {} bytes", memory.bytes))
+        let code =
+            unsafe { (self.api.cuMemUnmap)(self.address + offset_bytes, memory.bytes as usize) };
+        self.context
+            .driver()
+            .done(code, format!("unmap {} bytes", memory.bytes))
     }
 
-    pub(crate) fn fill(&mut self, stream: &Stream, offset_bytes: u64, bytes: u64, value: u8) -> Result<(), CudaError> {
+    pub(crate) fn fill(
+        &mut self,
+        stream: &Stream,
+        offset_bytes: u64,
+        bytes: u64,
+        value: u8,
+    ) -> Result<(), CudaError> {
         self.check(offset_bytes, bytes);
         let (driver, address) = (self.context.driver(), self.address + offset_bytes);
         stream.run(|_| {
             // SAFETY: there is memory behind all of these addresses, borrowed until the stream has waited.
-            let code = unsafe { (driver.api.cuMemsetD8Async)(address, value, bytes as usize, stream.handle) };
+            let code = unsafe {
+                (driver.api.cuMemsetD8Async)(address, value, bytes as usize, stream.handle)
+            };
             driver.done(code, format!("fill {bytes} bytes of mapped memory"))
         })?;
         Ok(())
     }
 
-    pub(crate) fn read(&self, stream: &Stream, offset_bytes: u64, budget: &mut [u8]) -> Result<(), CudaError> {
+    pub(crate) fn read(
+        &self,
+        stream: &Stream,
+        offset_bytes: u64,
+        budget: &mut [u8],
+    ) -> Result<(), CudaError> {
         self.check(offset_bytes, budget.len() as u64);
         let (driver, address) = (self.context.driver(), self.address + offset_bytes);
         stream.run(|_| {
             // SAFETY: there is memory behind all of these addresses, and the room is as large; both are borrowed until the
             // stream has waited.
             let code = unsafe {
-                (driver.api.cuMemcpyDtoHAsync_v2)(budget.as_mut_ptr().cast(), address, budget.len(), stream.handle)
+                (driver.api.cuMemcpyDtoHAsync_v2)(
+                    budget.as_mut_ptr().cast(),
+                    address,
+                    budget.len(),
+                    stream.handle,
+                )
             };
-            driver.done(code, format!("read {} bytes of mapped memory", budget.len()))
+            driver.done(
+                code,
+                format!("read {} bytes of mapped memory", budget.len()),
+            )
         })?;
         Ok(())
     }
@@ -123,7 +184,10 @@ impl AddressRange {
                 at = begin + memory.bytes;
             }
         }
-        assert!(at >= offset_bytes + bytes, "there is memory behind all of the addresses");
+        assert!(
+            at >= offset_bytes + bytes,
+            "there is memory behind all of the addresses"
+        );
     }
 }
 

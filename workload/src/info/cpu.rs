@@ -6,8 +6,18 @@ use gpumon_probe::bounded;
 use serde::Serialize;
 
 /// Instructions that make a difference to computing, by the kernel's names.
-const FEATURES: [&str; 10] =
-    ["sse4_2", "avx", "fma", "avx2", "avx512f", "avx512_bf16", "avx512_fp16", "amx_tile", "asimd", "sve"];
+const FEATURES: [&str; 10] = [
+    "sse4_2",
+    "avx",
+    "fma",
+    "avx2",
+    "avx512f",
+    "avx512_bf16",
+    "avx512_fp16",
+    "amx_tile",
+    "asimd",
+    "sve",
+];
 
 /// What a CPU has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -53,24 +63,46 @@ impl Cpu {
         let cpuinfo = text("proc/cpuinfo");
         let values = |key: &str| {
             let lines = cpuinfo.lines().filter_map(|line| line.split_once(':'));
-            lines.filter(|(name, _)| name.trim() == key).map(|(_, value)| value.trim()).collect::<Vec<_>>()
+            lines
+                .filter(|(name, _)| name.trim() == key)
+                .map(|(_, value)| value.trim())
+                .collect::<Vec<_>>()
         };
         let threads = values("processor").len().max(1);
         let (sockets, cores) = (values("physical id"), values("core id"));
         let each_core: BTreeSet<_> = sockets.iter().zip(&cores).collect();
         let flags = [values("flags"), values("Features")].concat();
-        let flags: BTreeSet<_> = flags.first().map(|flags| flags.split(' ').collect()).unwrap_or_default();
+        let flags: BTreeSet<_> = flags
+            .first()
+            .map(|flags| flags.split(' ').collect())
+            .unwrap_or_default();
         let memory = text("proc/meminfo");
-        let memory_kib = memory.lines().find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next());
+        let memory_kib = memory
+            .lines()
+            .find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next());
         Self {
-            name: values("model name").first().copied().unwrap_or("unknown CPU").to_owned(),
+            name: values("model name")
+                .first()
+                .copied()
+                .unwrap_or("unknown CPU")
+                .to_owned(),
             sockets: sockets.iter().collect::<BTreeSet<_>>().len().max(1),
             // Where the kernel does not tell cores apart, each thread is one.
-            cores: if each_core.is_empty() { threads } else { each_core.len() },
+            cores: if each_core.is_empty() {
+                threads
+            } else {
+                each_core.len()
+            },
             threads,
-            memory_bytes: memory_kib.and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) * 1024,
+            memory_bytes: memory_kib
+                .and_then(|kib| kib.parse::<u64>().ok())
+                .unwrap_or(0)
+                * 1024,
             caches: caches(&root.join("sys/devices/system/cpu")),
-            features: FEATURES.into_iter().filter(|feature| flags.contains(feature)).collect(),
+            features: FEATURES
+                .into_iter()
+                .filter(|feature| flags.contains(feature))
+                .collect(),
         }
     }
 }
@@ -80,26 +112,58 @@ fn caches(folder: &Path) -> Vec<Cache> {
     let mut each = BTreeSet::new();
     for cpu in entries(folder, "cpu") {
         for cache in entries(&cpu.join("cache"), "index") {
-            let text = |name| bounded::text(cache.join(name), bounded::VALUE).unwrap_or_default().trim().to_owned();
-            let bytes = text("size").strip_suffix('K').and_then(|kib| kib.parse::<u64>().ok()).map(|kib| kib * 1024);
-            if let (Ok(level), Some(bytes), true) = (text("level").parse::<u32>(), bytes, text("type") != "Instruction")
-            {
+            let text = |name| {
+                bounded::text(cache.join(name), bounded::VALUE)
+                    .unwrap_or_default()
+                    .trim()
+                    .to_owned()
+            };
+            let bytes = text("size")
+                .strip_suffix('K')
+                .and_then(|kib| kib.parse::<u64>().ok())
+                .map(|kib| kib * 1024);
+            if let (Ok(level), Some(bytes), true) = (
+                text("level").parse::<u32>(),
+                bytes,
+                text("type") != "Instruction",
+            ) {
                 each.insert((level, text("shared_cpu_list"), bytes));
             }
         }
     }
     let levels: BTreeSet<u32> = each.iter().map(|(level, ..)| *level).collect();
-    let of_level = |level| each.iter().filter(move |(of, ..)| *of == level).map(|(.., bytes)| bytes).sum();
-    levels.into_iter().map(|level| Cache { level, bytes: of_level(level) }).collect()
+    let of_level = |level| {
+        each.iter()
+            .filter(move |(of, ..)| *of == level)
+            .map(|(.., bytes)| bytes)
+            .sum()
+    };
+    levels
+        .into_iter()
+        .map(|level| Cache {
+            level,
+            bytes: of_level(level),
+        })
+        .collect()
 }
 
 /// What a folder holds that is called so, with a number behind.
 fn entries(folder: &Path, name: &str) -> Vec<std::path::PathBuf> {
     let is_numbered = |path: &std::path::PathBuf| {
-        let number = path.file_name().and_then(|file| file.to_str()?.strip_prefix(name));
-        number.is_some_and(|number| !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit()))
+        let number = path
+            .file_name()
+            .and_then(|file| file.to_str()?.strip_prefix(name));
+        number.is_some_and(|number| {
+            !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())
+        })
     };
-    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).filter(is_numbered).collect()
+    fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(is_numbered)
+        .collect()
 }
 
 #[cfg(test)]
@@ -120,24 +184,55 @@ mod tests {
                 "processor\t: {number}\nmodel name\t: Fast CPU\nphysical id\t: 0\ncore id\t: {core}\nflags\t: fma x avx2\n"
             )
         };
-        write(root.path(), "proc/cpuinfo", &[thread(0, 0), thread(1, 0), thread(2, 1), thread(3, 1)].join("\n"));
+        write(
+            root.path(),
+            "proc/cpuinfo",
+            &[thread(0, 0), thread(1, 0), thread(2, 1), thread(3, 1)].join("\n"),
+        );
         write(root.path(), "proc/meminfo", "MemTotal:       16 kB\n");
         for (cpu, pair) in [(0, "0-1"), (1, "0-1"), (2, "2-3"), (3, "2-3")] {
-            for (index, level, kind, shared, size) in
-                [(0, 1, "Data", pair, "32K"), (1, 1, "Instruction", pair, "32K"), (3, 3, "Unified", "0-3", "8192K")]
-            {
+            for (index, level, kind, shared, size) in [
+                (0, 1, "Data", pair, "32K"),
+                (1, 1, "Instruction", pair, "32K"),
+                (3, 3, "Unified", "0-3", "8192K"),
+            ] {
                 let place = format!("sys/devices/system/cpu/cpu{cpu}/cache/index{index}");
-                for (name, text) in
-                    [("level", &*level.to_string()), ("type", kind), ("shared_cpu_list", shared), ("size", size)]
-                {
-                    write(root.path(), &format!("{place}/{name}"), &format!("{text}\n"));
+                for (name, text) in [
+                    ("level", &*level.to_string()),
+                    ("type", kind),
+                    ("shared_cpu_list", shared),
+                    ("size", size),
+                ] {
+                    write(
+                        root.path(),
+                        &format!("{place}/{name}"),
+                        &format!("{text}\n"),
+                    );
                 }
             }
         }
         let cpu = Cpu::below(root.path());
-        assert_eq!((cpu.name.as_str(), cpu.sockets, cpu.cores, cpu.threads), ("Fast CPU", 1, 2, 4));
-        assert_eq!(cpu.caches, [Cache { level: 1, bytes: 64 << 10 }, Cache { level: 3, bytes: 8 << 20 }]);
-        assert_eq!((cpu.memory_bytes, cpu.features), (16 << 10, vec!["fma", "avx2"]));
+        assert_eq!(
+            (cpu.name.as_str(), cpu.sockets, cpu.cores, cpu.threads),
+            ("Fast CPU", 1, 2, 4)
+        );
+        assert_eq!(
+            cpu.caches,
+            [
+                Cache {
+                    level: 1,
+                    bytes: 64 << 10
+                },
+                Cache {
+                    level: 3,
+                    bytes: 8 << 20
+                }
+            ]
+        );
+        assert_eq!(
+            (cpu.memory_bytes, cpu.features),
+            (16 << 10, vec!["fma", "avx2"])
+        );
     }
 
     #[test]

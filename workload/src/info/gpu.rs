@@ -72,7 +72,10 @@ impl Gpus {
     /// Where there is none, or no GPU.
     pub fn read() -> Result<Self, Unavailable> {
         let driver = Driver::load()?;
-        Ok(Self { cuda: driver.version.to_string(), gpus: driver.devices()?.iter().map(GpuInfo::new).collect() })
+        Ok(Self {
+            cuda: driver.version.to_string(),
+            gpus: driver.devices()?.iter().map(GpuInfo::new).collect(),
+        })
     }
 }
 
@@ -81,7 +84,10 @@ impl GpuInfo {
         let number = |attribute| read(device, attribute, |value| value as u32);
         let bytes = |attribute| read(device, attribute, |value| value as u64);
         let mhz = |attribute| read(device, attribute, |khz| f64::from(khz) / 1e3);
-        let (multiprocessors, max_clock_mhz) = (number(Attribute::Multiprocessors), mhz(Attribute::ClockRateKhz));
+        let (multiprocessors, max_clock_mhz) = (
+            number(Attribute::Multiprocessors),
+            mhz(Attribute::ClockRateKhz),
+        );
         let (major, minor) = device.capability;
         Self {
             index: device.index,
@@ -113,28 +119,54 @@ impl GpuInfo {
 pub(crate) fn compute_peak(device: &Device, dtype: Dtype) -> Reading<Rated> {
     let rated = |peaks: &Peaks| {
         let per_second = peaks.of_type(dtype)?;
-        Some(Rated { per_second, at_mhz: Some(peaks.clock_mhz) })
+        Some(Rated {
+            per_second,
+            at_mhz: Some(peaks.clock_mhz),
+        })
     };
-    peaks(device).value().and_then(rated).map_or(Reading::Absent(Absence::Unknown), Reading::Now)
+    peaks(device)
+        .value()
+        .and_then(rated)
+        .map_or(Reading::Absent(Absence::Unknown), Reading::Now)
 }
 
 fn peaks(device: &Device) -> Reading<Peaks> {
     let number = |attribute| device.attribute(attribute).ok();
     let found = number(Attribute::Multiprocessors)
         .zip(number(Attribute::ClockRateKhz))
-        .and_then(|(count, khz)| Peaks::new(&device.name, device.capability, count as u32, f64::from(khz) / 1e3));
+        .and_then(|(count, khz)| {
+            Peaks::new(
+                &device.name,
+                device.capability,
+                count as u32,
+                f64::from(khz) / 1e3,
+            )
+        });
     found.map_or(Reading::Absent(Absence::Unknown), Reading::Now)
 }
 
 /// What the bus to a GPU's memory can carry. A driver that gives 0 for one of the numbers does not know it.
 pub(crate) fn memory_bandwidth(device: &Device) -> Reading<f64> {
-    let number = |attribute| device.attribute(attribute).ok().filter(|value| *value > 0).map(f64::from);
-    match (number(Attribute::MemoryBusBits), number(Attribute::MemoryClockKhz)) {
+    let number = |attribute| {
+        device
+            .attribute(attribute)
+            .ok()
+            .filter(|value| *value > 0)
+            .map(f64::from)
+    };
+    match (
+        number(Attribute::MemoryBusBits),
+        number(Attribute::MemoryClockKhz),
+    ) {
         (Some(bits), Some(khz)) => Reading::Now(bits / 8.0 * khz * 1e3 * 2.0),
         _ => Reading::Absent(Absence::Unknown),
     }
 }
 
 fn read<T>(device: &Device, attribute: Attribute, of: impl Fn(i32) -> T) -> Reading<T> {
-    device.attribute(attribute).map_or(Reading::Absent(Absence::NotSupported), |value| Reading::Now(of(value)))
+    device
+        .attribute(attribute)
+        .map_or(Reading::Absent(Absence::NotSupported), |value| {
+            Reading::Now(of(value))
+        })
 }

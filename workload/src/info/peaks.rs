@@ -23,8 +23,19 @@ const PER_CLOCK: [(Capability, &[(&str, f64)]); 6] = [
             ("int8", 4096.0),
         ],
     ),
-    ((8, 6), &[("fp32", 256.0), ("tf32", 512.0), ("bf16", 1024.0)]),
-    ((8, 9), &[("fp32", 256.0), ("tf32", 512.0), ("bf16", 1024.0), ("fp8", 2048.0)]),
+    (
+        (8, 6),
+        &[("fp32", 256.0), ("tf32", 512.0), ("bf16", 1024.0)],
+    ),
+    (
+        (8, 9),
+        &[
+            ("fp32", 256.0),
+            ("tf32", 512.0),
+            ("bf16", 1024.0),
+            ("fp8", 2048.0),
+        ],
+    ),
     (
         (9, 0),
         &[
@@ -38,7 +49,10 @@ const PER_CLOCK: [(Capability, &[(&str, f64)]); 6] = [
             ("int8", 8192.0),
         ],
     ),
-    ((10, 0), &[("tf32", 4096.0), ("bf16", 8192.0), ("fp8", 16_384.0)]),
+    (
+        (10, 0),
+        &[("tf32", 4096.0), ("bf16", 8192.0), ("fp8", 16_384.0)],
+    ),
 ];
 
 /// Chips that on boards for gamers have tensor cores of half the rate, as far as products are added up in 32 bits.
@@ -79,7 +93,12 @@ pub struct Peak {
 
 impl Peaks {
     /// Of a chip; `None` where it is not known.
-    pub(super) fn new(name: &str, capability: Capability, multiprocessors: u32, max_clock_mhz: f64) -> Option<Self> {
+    pub(super) fn new(
+        name: &str,
+        capability: Capability,
+        multiprocessors: u32,
+        max_clock_mhz: f64,
+    ) -> Option<Self> {
         let (_, per_clock) = PER_CLOCK.iter().find(|(known, _)| *known == capability)?;
         let (clock_mhz, clock_of) = if is_hopper_sxm(name, multiprocessors) {
             (HOPPER_SXM_MHZ, ClockOf::DataSheet)
@@ -88,11 +107,22 @@ impl Peaks {
         };
         let is_halved = HALVED.contains(&capability) && name.contains("GeForce");
         let by_type = per_clock.iter().map(|(dtype, operations)| {
-            let share = if is_halved && *dtype != "fp32" { 0.5 } else { 1.0 };
+            let share = if is_halved && *dtype != "fp32" {
+                0.5
+            } else {
+                1.0
+            };
             let each = operations * share * f64::from(multiprocessors);
-            Peak { dtype, operations_per_second: each * clock_mhz * 1e6 }
+            Peak {
+                dtype,
+                operations_per_second: each * clock_mhz * 1e6,
+            }
         });
-        Some(Self { clock_mhz, clock_of, by_type: by_type.collect() })
+        Some(Self {
+            clock_mhz,
+            clock_of,
+            by_type: by_type.collect(),
+        })
     }
 }
 
@@ -101,13 +131,17 @@ impl Peaks {
     pub(super) fn of_type(&self, dtype: Dtype) -> Option<f64> {
         let name = dtype.to_string();
         let of = |name: &str| self.by_type.iter().find(|peak| peak.dtype == name);
-        of(&format!("{name}_tensor")).or_else(|| of(&name)).map(|peak| peak.operations_per_second)
+        of(&format!("{name}_tensor"))
+            .or_else(|| of(&name))
+            .map(|peak| peak.operations_per_second)
     }
 }
 
 /// Boards for PCIe have fewer multiprocessors or, as the NVL, a lower clock.
 fn is_hopper_sxm(name: &str, multiprocessors: u32) -> bool {
-    let is_hopper = ["H200", "H100 80GB HBM3"].iter().any(|board| name.contains(board));
+    let is_hopper = ["H200", "H100 80GB HBM3"]
+        .iter()
+        .any(|board| name.contains(board));
     is_hopper && !name.contains("GH200") && !name.contains("NVL") && multiprocessors == 132
 }
 
@@ -116,11 +150,25 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn reaches(name: &str, capability: Capability, count: u32, mhz: f64, dtype: &str, teraflops: f64) {
+    fn reaches(
+        name: &str,
+        capability: Capability,
+        count: u32,
+        mhz: f64,
+        dtype: &str,
+        teraflops: f64,
+    ) {
         let peaks = Peaks::new(name, capability, count, mhz).unwrap();
-        let peak = peaks.by_type.iter().find(|peak| peak.dtype == dtype).unwrap();
+        let peak = peaks
+            .by_type
+            .iter()
+            .find(|peak| peak.dtype == dtype)
+            .unwrap();
         let computed = peak.operations_per_second / 1e12;
-        assert!((computed - teraflops).abs() < 0.06, "{name} {dtype}: {computed}");
+        assert!(
+            (computed - teraflops).abs() < 0.06,
+            "{name} {dtype}: {computed}"
+        );
     }
 
     #[test]
@@ -137,7 +185,10 @@ mod tests {
     #[test]
     fn whose_clock_it_is_is_said_and_an_unknown_chip_has_none() {
         let clock = |name| Peaks::new(name, (9, 0), 132, 1785.0).unwrap().clock_of;
-        assert_eq!((clock("NVIDIA H200"), clock("NVIDIA H200 NVL")), (ClockOf::DataSheet, ClockOf::Driver));
+        assert_eq!(
+            (clock("NVIDIA H200"), clock("NVIDIA H200 NVL")),
+            (ClockOf::DataSheet, ClockOf::Driver)
+        );
         assert_eq!(Peaks::new("NVIDIA Next", (11, 7), 200, 2000.0), None);
     }
 }

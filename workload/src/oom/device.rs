@@ -70,5 +70,10 @@ pub(crate) trait Second {
 
     /// Has it ask for so much, and give that back at once where it gets it. `is_to_fit` keeps it from asking for what
     /// others are to have. While it is waited for, `look` is called again and again, and its error ends that.
-    fn ask(&mut self, bytes: u64, is_to_fit: bool, look: &mut dyn FnMut() -> Result<(), Stop>) -> Result<Answer, Stop>;
+    fn ask(
+        &mut self,
+        bytes: u64,
+        is_to_fit: bool,
+        look: &mut dyn FnMut() -> Result<(), Stop>,
+    ) -> Result<Answer, Stop>;
 }

@@ -55,18 +55,34 @@ pub(crate) fn run(
 ) -> u8 {
     let (backend, id) = (place.backend(), || scenario.id.to_owned());
     let shown = open(place, setting).and_then(|device| {
-        say(Report::Begun { title: scenario.title.to_owned(), devices: vec![device.name()], steps: 1 });
+        say(Report::Begun {
+            title: scenario.title.to_owned(),
+            devices: vec![device.name()],
+            steps: 1,
+        });
         let mut tell = |note: Note| {
             say(match note {
-                Note::Phase(phase) => Report::Phase { step: 0, id: id(), backend, phase },
-                Note::Level(level) => {
-                    Report::Progress { share: level.share(), text: level.to_string(), memory: Some(level) }
-                }
+                Note::Phase(phase) => Report::Phase {
+                    step: 0,
+                    id: id(),
+                    backend,
+                    phase,
+                },
+                Note::Level(level) => Report::Progress {
+                    share: level.share(),
+                    text: level.to_string(),
+                    memory: Some(level),
+                },
                 Note::Said(topic, text) => Report::Said { topic, text },
             });
         };
-        let mut context =
-            ScenarioContext::new(device.as_ref(), setting.cap_bytes, hold_seconds, &mut tell, interrupted)?;
+        let mut context = ScenarioContext::new(
+            device.as_ref(),
+            setting.cap_bytes,
+            hold_seconds,
+            &mut tell,
+            interrupted,
+        )?;
         show(scenario, &mut context)
     });
     match shown {
@@ -75,7 +91,13 @@ pub(crate) fn run(
         Err(_) if interrupted.load(Relaxed) => Stop::Interrupted.exit_code(),
         Err(error) => {
             let code = error.exit_code();
-            say(Report::Failed { id: id(), backend, gpu: None, error: error.to_string(), code });
+            say(Report::Failed {
+                id: id(),
+                backend,
+                gpu: None,
+                error: error.to_string(),
+                code,
+            });
             code
         }
     }

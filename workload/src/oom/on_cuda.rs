@@ -8,7 +8,9 @@ use super::{
     stop::Stop,
 };
 use crate::{
-    cuda::{self, AddressRange, Argument, Code, CudaError, FreeMemory, Grid, PhysicalMemory, PoolSize},
+    cuda::{
+        self, AddressRange, Argument, Code, CudaError, FreeMemory, Grid, PhysicalMemory, PoolSize,
+    },
     gpu::Gpu,
     kernels::ptx,
     protocol::DeviceName,
@@ -32,7 +34,11 @@ pub(crate) struct OnCuda<'a> {
 
 impl<'a> OnCuda<'a> {
     pub(crate) fn new(gpu: &'a Gpu, second: &'a [OsString]) -> Result<Self, CudaError> {
-        let new = Self { gpu, second, code: gpu.context.load(KERNELS)? };
+        let new = Self {
+            gpu,
+            second,
+            code: gpu.context.load(KERNELS)?,
+        };
         if gpu.memory_budget()?.usable_bytes() < WARM_BYTES {
             return Ok(new);
         }
@@ -45,7 +51,9 @@ impl<'a> OnCuda<'a> {
             pool.finish()
         };
         let _ = new.pool(0).and_then(warm);
-        let _ = new.granularity_bytes().and_then(|bytes| new.mapping(1, bytes)?.create());
+        let _ = new
+            .granularity_bytes()
+            .and_then(|bytes| new.mapping(1, bytes)?.create());
         Ok(new)
     }
 }
@@ -77,7 +85,10 @@ impl Device for OnCuda<'_> {
 
     fn pool(&self, keep_bytes: u64) -> Result<Box<dyn Pool>, CudaError> {
         let pool = cuda::Pool::new(&self.gpu.context, keep_bytes)?;
-        Ok(Box::new(CudaPool { pool, code: Rc::clone(&self.code) }))
+        Ok(Box::new(CudaPool {
+            pool,
+            code: Rc::clone(&self.code),
+        }))
     }
 
     fn granularity_bytes(&self) -> Result<u64, CudaError> {
@@ -86,14 +97,21 @@ impl Device for OnCuda<'_> {
 
     fn mapping(&self, places: u64, piece_bytes: u64) -> Result<Box<dyn Mapping + '_>, CudaError> {
         let range = AddressRange::new(&self.gpu.context, places * piece_bytes)?;
-        Ok(Box::new(CudaMapping { gpu: self.gpu, range, piece_bytes, pieces: Vec::new() }))
+        Ok(Box::new(CudaMapping {
+            gpu: self.gpu,
+            range,
+            piece_bytes,
+            pieces: Vec::new(),
+        }))
     }
 
     fn start(&self, threads: u32) -> Result<(), CudaError> {
         let kernel = self.code.kernel("oom_registers")?;
         let out = self.gpu.context.allocate(size_of::<f32>() as u64)?;
         let grid = Grid { blocks: 1, threads };
-        self.gpu.stream.run(|queue| queue.launch(&kernel, grid, &[Argument::Out(&out), Argument::U64(1)]))?;
+        self.gpu
+            .stream
+            .run(|queue| queue.launch(&kernel, grid, &[Argument::Out(&out), Argument::U64(1)]))?;
         Ok(())
     }
 
@@ -106,7 +124,10 @@ impl Device for OnCuda<'_> {
     }
 
     fn second(&self) -> Result<Box<dyn Second + '_>, Stop> {
-        Ok(Box::new(Child::start(self.second, &self.gpu.device().uuid)?))
+        Ok(Box::new(Child::start(
+            self.second,
+            &self.gpu.device().uuid,
+        )?))
     }
 }
 
@@ -130,7 +151,8 @@ impl Pool for CudaPool {
     }
 
     fn keep_busy(&self, time: Duration) -> Result<(), CudaError> {
-        self.pool.start(self.code.kernel("oom_wait")?, time.as_nanos() as u64)
+        self.pool
+            .start(self.code.kernel("oom_wait")?, time.as_nanos() as u64)
     }
 
     fn finish(&self) -> Result<(), CudaError> {
@@ -148,12 +170,14 @@ struct CudaMapping<'a> {
 
 impl Mapping for CudaMapping<'_> {
     fn create(&mut self) -> Result<usize, CudaError> {
-        self.pieces.push(PhysicalMemory::new(&self.gpu.context, self.piece_bytes)?);
+        self.pieces
+            .push(PhysicalMemory::new(&self.gpu.context, self.piece_bytes)?);
         Ok(self.pieces.len() - 1)
     }
 
     fn map(&mut self, place: u64, piece: usize) -> Result<(), CudaError> {
-        self.range.map(place * self.piece_bytes, &self.pieces[piece])
+        self.range
+            .map(place * self.piece_bytes, &self.pieces[piece])
     }
 
     fn unmap(&mut self, place: u64) -> Result<(), CudaError> {
@@ -161,7 +185,8 @@ impl Mapping for CudaMapping<'_> {
     }
 
     fn fill(&mut self, offset_bytes: u64, bytes: u64, value: u8) -> Result<(), CudaError> {
-        self.range.fill(&self.gpu.stream, offset_bytes, bytes, value)
+        self.range
+            .fill(&self.gpu.stream, offset_bytes, bytes, value)
     }
 
     fn read(&self, offset_bytes: u64) -> Result<u8, CudaError> {

@@ -74,7 +74,11 @@ impl fmt::Display for Elapsed {
     /// As it was.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:.1} s", self.time.as_secs_f64())?;
-        if self.late > SHOWN_DELAY { write!(f, ", delayed by {:.1} s", self.late.as_secs_f64()) } else { Ok(()) }
+        if self.late > SHOWN_DELAY {
+            write!(f, ", delayed by {:.1} s", self.late.as_secs_f64())
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -93,7 +97,11 @@ impl<'a> ScenarioContext<'a> {
         interrupted: &'a AtomicBool,
     ) -> Result<Self, Stop> {
         let memory = device.free()?;
-        let hold_seconds = if hold_seconds > 0.0 { hold_seconds } else { USUAL_HOLD_SECONDS };
+        let hold_seconds = if hold_seconds > 0.0 {
+            hold_seconds
+        } else {
+            USUAL_HOLD_SECONDS
+        };
         Ok(Self {
             device,
             cap_bytes,
@@ -120,8 +128,12 @@ impl<'a> ScenarioContext<'a> {
     pub(crate) fn usable_bytes(&self) -> Result<u64, CudaError> {
         let free_bytes = self.free()?.free_bytes;
         let held_bytes = self.begun_bytes.saturating_sub(free_bytes);
-        let below_cap = self.cap_bytes.map_or(u64::MAX, |cap_bytes| cap_bytes.saturating_sub(held_bytes));
-        Ok(free_bytes.saturating_sub(self.reserve_bytes + self.overhead_bytes).min(below_cap))
+        let below_cap = self
+            .cap_bytes
+            .map_or(u64::MAX, |cap_bytes| cap_bytes.saturating_sub(held_bytes));
+        Ok(free_bytes
+            .saturating_sub(self.reserve_bytes + self.overhead_bytes)
+            .min(below_cap))
     }
 
     /// One of so many equal parts of what may still be taken, such as the driver hands out.
@@ -140,9 +152,18 @@ impl<'a> ScenarioContext<'a> {
         if needed_bytes <= usable_bytes {
             return Ok(());
         }
-        let FreeMemory { free_bytes, total_bytes } = self.free()?;
+        let FreeMemory {
+            free_bytes,
+            total_bytes,
+        } = self.free()?;
         let reserve_bytes = self.reserve_bytes;
-        Err(Stop::NoRoom { needed_bytes, usable_bytes, free_bytes, total_bytes, reserve_bytes })
+        Err(Stop::NoRoom {
+            needed_bytes,
+            usable_bytes,
+            free_bytes,
+            total_bytes,
+            reserve_bytes,
+        })
     }
 
     pub(crate) fn take(&self, bytes: u64) -> Result<Held, Stop> {
@@ -166,7 +187,10 @@ impl<'a> ScenarioContext<'a> {
             Err(error) => Err(error.into()),
             Ok(held) => {
                 drop(held);
-                Err(Stop::NotShown(format!("{} were granted on a device that has less", gib(bytes))))
+                Err(Stop::NotShown(format!(
+                    "{} were granted on a device that has less",
+                    gib(bytes)
+                )))
             }
         }
     }
@@ -201,11 +225,17 @@ impl<'a> ScenarioContext<'a> {
     }
 
     pub(crate) fn elapsed(&self, since: &Stopwatch) -> Elapsed {
-        Elapsed { time: since.at.elapsed(), late: self.late.saturating_sub(since.late) }
+        Elapsed {
+            time: since.at.elapsed(),
+            late: self.late.saturating_sub(since.late),
+        }
     }
 
     pub(crate) fn stopwatch(&self) -> Stopwatch {
-        Stopwatch { at: Instant::now(), late: self.late }
+        Stopwatch {
+            at: Instant::now(),
+            late: self.late,
+        }
     }
 
     pub(crate) fn hold_time(&self) -> Duration {
@@ -213,7 +243,11 @@ impl<'a> ScenarioContext<'a> {
     }
 
     pub(crate) fn check_interrupted(&self) -> Result<(), Stop> {
-        if self.interrupted.load(Relaxed) { Err(Stop::Interrupted) } else { Ok(()) }
+        if self.interrupted.load(Relaxed) {
+            Err(Stop::Interrupted)
+        } else {
+            Ok(())
+        }
     }
 
     /// Whether what is left is enough for others. Who gets an error here lets go of everything.
@@ -222,7 +256,10 @@ impl<'a> ScenarioContext<'a> {
         // Where others hold so much that the reserve is not there, nothing has been taken.
         let is_ours = free_bytes < self.begun_bytes;
         if is_ours && free_bytes < self.reserve_bytes {
-            return Err(Stop::BackedOff { free_bytes, reserve_bytes: self.reserve_bytes });
+            return Err(Stop::BackedOff {
+                free_bytes,
+                reserve_bytes: self.reserve_bytes,
+            });
         }
         Ok(())
     }
@@ -241,7 +278,10 @@ impl<'a> ScenarioContext<'a> {
         Ok(match after_bytes {
             same if same == before_bytes => format!("Verified: {figures}, equal to the byte."),
             more if more > before_bytes => format!("{figures}: others have freed some meanwhile."),
-            less => format!("{figures}: others have allocated {} meanwhile.", gib(before_bytes - less)),
+            less => format!(
+                "{figures}: others have allocated {} meanwhile.",
+                gib(before_bytes - less)
+            ),
         })
     }
 
@@ -250,9 +290,14 @@ impl<'a> ScenarioContext<'a> {
     }
 
     pub(crate) fn show(&mut self) -> Result<(), Stop> {
-        let FreeMemory { free_bytes, total_bytes } = self.free()?;
+        let FreeMemory {
+            free_bytes,
+            total_bytes,
+        } = self.free()?;
         let level = MemoryLevel::new(free_bytes, total_bytes, self.reserve_bytes);
-        let is_news = self.shown.is_none_or(|(at, shown)| shown != level || at.elapsed() >= RARELY);
+        let is_news = self
+            .shown
+            .is_none_or(|(at, shown)| shown != level || at.elapsed() >= RARELY);
         if is_news {
             self.shown = Some((Instant::now(), level));
             (self.tell)(Note::Level(level));

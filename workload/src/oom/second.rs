@@ -47,12 +47,21 @@ impl Answer {
         let budget = MemoryBudget::for_gpu(0, memory, 0);
         let free_bytes = memory.free_bytes;
         if is_to_fit && bytes > budget.usable_bytes() {
-            let refusal = Some("it would have left too little to others, and did not ask".to_owned());
-            return Self { free_bytes, refusal, is_out_of_memory: false };
+            let refusal =
+                Some("it would have left too little to others, and did not ask".to_owned());
+            return Self {
+                free_bytes,
+                refusal,
+                is_out_of_memory: false,
+            };
         }
         let error = allocate().err();
         let is_out_of_memory = error.as_ref().is_some_and(CudaError::is_out_of_memory);
-        Self { free_bytes, refusal: error.map(|error| error.to_string()), is_out_of_memory }
+        Self {
+            free_bytes,
+            refusal: error.map(|error| error.to_string()),
+            is_out_of_memory,
+        }
     }
 }
 
@@ -61,14 +70,21 @@ impl Answer {
 /// # Errors
 /// Where the device cannot be used, in words; they are told to the parent, too.
 pub fn work(uuid: &str) -> Result<(), String> {
-    let devices = Driver::load().and_then(Driver::devices).map_err(|error| error.to_string())?;
-    let device = devices.iter().find(|device| device.uuid == uuid).ok_or_else(|| format!("there is no GPU {uuid}"))?;
+    let devices = Driver::load()
+        .and_then(Driver::devices)
+        .map_err(|error| error.to_string())?;
+    let device = devices
+        .iter()
+        .find(|device| device.uuid == uuid)
+        .ok_or_else(|| format!("there is no GPU {uuid}"))?;
     let gpu = Gpu::open(device).map_err(|error| error.to_string())?;
     for line in io::stdin().lock().lines() {
         let line = line.map_err(|error| error.to_string())?;
         let ask: Ask = serde_json::from_str(&line).map_err(|error| error.to_string())?;
         let memory = gpu.context.memory().map_err(|error| error.to_string())?;
-        let answer = Answer::new(memory, ask.bytes, ask.is_to_fit, || gpu.context.allocate(ask.bytes).map(drop));
+        let answer = Answer::new(memory, ask.bytes, ask.is_to_fit, || {
+            gpu.context.allocate(ask.bytes).map(drop)
+        });
         let text = serde_json::to_string(&answer).map_err(|error| error.to_string())?;
         writeln!(io::stdout(), "{text}").map_err(|error| error.to_string())?;
     }
@@ -87,19 +103,35 @@ pub(super) struct Child {
 impl Child {
     pub(super) fn start(command: &[OsString], uuid: &str) -> Result<Self, Stop> {
         let [program, arguments @ ..] = command else {
-            return Err(Stop::Second("cannot be started: this program was not told how".to_owned()));
+            return Err(Stop::Second(
+                "cannot be started: this program was not told how".to_owned(),
+            ));
         };
         let mut command = child::command(program);
         // What is typed is for the parent, which ends the child when it is told to end.
-        command.args(arguments).arg(uuid).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
-        let mut child = command.spawn().map_err(|error| Stop::Second(format!("does not start: {error}")))?;
+        command
+            .args(arguments)
+            .arg(uuid)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .process_group(0);
+        let mut child = command
+            .spawn()
+            .map_err(|error| Stop::Second(format!("does not start: {error}")))?;
         let (say, answers) = mpsc::channel();
         if let Some(out) = child.stdout.take() {
             thread::spawn(move || {
-                BufReader::new(out).lines().map_while(Result::ok).try_for_each(|line| say.send(line))
+                BufReader::new(out)
+                    .lines()
+                    .map_while(Result::ok)
+                    .try_for_each(|line| say.send(line))
             });
         }
-        Ok(Self { asks: child.stdin.take(), process: child, answers })
+        Ok(Self {
+            asks: child.stdin.take(),
+            process: child,
+            answers,
+        })
     }
 }
 
@@ -108,9 +140,16 @@ impl Second for Child {
         Some(self.process.id())
     }
 
-    fn ask(&mut self, bytes: u64, is_to_fit: bool, look: &mut dyn FnMut() -> Result<(), Stop>) -> Result<Answer, Stop> {
-        let failed = |error: &dyn std::fmt::Display| Stop::Second(format!("does not answer: {error}"));
-        let ask = serde_json::to_string(&Ask { bytes, is_to_fit }).map_err(|error| failed(&error))?;
+    fn ask(
+        &mut self,
+        bytes: u64,
+        is_to_fit: bool,
+        look: &mut dyn FnMut() -> Result<(), Stop>,
+    ) -> Result<Answer, Stop> {
+        let failed =
+            |error: &dyn std::fmt::Display| Stop::Second(format!("does not answer: {error}"));
+        let ask =
+            serde_json::to_string(&Ask { bytes, is_to_fit }).map_err(|error| failed(&error))?;
         if let Some(asks) = &mut self.asks {
             writeln!(asks, "{ask}").map_err(|error| failed(&error))?;
         }
@@ -118,7 +157,9 @@ impl Second for Child {
             match self.answers.try_recv() {
                 Ok(line) => return serde_json::from_str(&line).map_err(|error| failed(&error)),
                 Err(TryRecvError::Empty) => look()?,
-                Err(TryRecvError::Disconnected) => return Err(failed(&"it has ended, and said why above")),
+                Err(TryRecvError::Disconnected) => {
+                    return Err(failed(&"it has ended, and said why above"));
+                }
             }
         }
     }

@@ -11,7 +11,13 @@ pub(crate) enum Stop {
          again when other processes have freed memory",
         gib(*.needed_bytes), gib(*.usable_bytes), gib(*.free_bytes), gib(*.total_bytes), gib(*.reserve_bytes)
     )]
-    NoRoom { needed_bytes: u64, usable_bytes: u64, free_bytes: u64, total_bytes: u64, reserve_bytes: u64 },
+    NoRoom {
+        needed_bytes: u64,
+        usable_bytes: u64,
+        free_bytes: u64,
+        total_bytes: u64,
+        reserve_bytes: u64,
+    },
     #[error(
         "another program has taken memory meanwhile: {} were left of the {} that stay free for others, so that \
          everything was given back; try again when it has finished",
@@ -20,7 +26,9 @@ pub(crate) enum Stop {
     BackedOff { free_bytes: u64, reserve_bytes: u64 },
     #[error("the second process {0}")]
     Second(String),
-    #[error("this did not happen as it should: {0}; another program may have allocated or freed memory meanwhile")]
+    #[error(
+        "this did not happen as it should: {0}; another program may have allocated or freed memory meanwhile"
+    )]
     NotShown(String),
     #[error("interrupted")]
     Interrupted,

@@ -57,7 +57,10 @@ mod tests {
 
     #[test]
     fn lines_are_cut_wherever_the_stream_is() {
-        assert_eq!(cut(&[b"a\nb", b"", b"c\r\n\nd", b"e"]).unwrap(), ["a", "bc", ""]);
+        assert_eq!(
+            cut(&[b"a\nb", b"", b"c\r\n\nd", b"e"]).unwrap(),
+            ["a", "bc", ""]
+        );
         assert_eq!(cut(&[b"\xff\xfe\n"]).unwrap(), ["\u{fffd}\u{fffd}"]);
     }
 

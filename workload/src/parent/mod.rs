@@ -121,8 +121,11 @@ pub fn run<L: Listener>(
     standard_error: StandardError,
     listener: &mut L,
 ) -> Result<End, WorkerError<L::Error>> {
-    let mut worker = Worker::start(command, job, standard_error)
-        .map_err(|error| WorkerError::Start { program: command.program.clone(), error })?;
+    let mut worker =
+        Worker::start(command, job, standard_error).map_err(|error| WorkerError::Start {
+            program: command.program.clone(),
+            error,
+        })?;
     let lines = split_lines(worker.child.stdout.take());
     let last_error_line = keep_last_line(worker.child.stderr.take());
     let deadline = Instant::now() + limit;
@@ -134,10 +137,16 @@ pub fn run<L: Listener>(
                 Ok(raw) => {
                     let raw = raw?;
                     let line = Line::parse(&raw);
-                    if let Ok(Line { report: Report::Ended { code }, .. }) = line {
+                    if let Ok(Line {
+                        report: Report::Ended { code },
+                        ..
+                    }) = line
+                    {
                         end.code = Some(code);
                     }
-                    listener.on_line(&raw, line).map_err(WorkerError::Listener)?;
+                    listener
+                        .on_line(&raw, line)
+                        .map_err(WorkerError::Listener)?;
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => is_output_open = false,
@@ -177,7 +186,9 @@ pub fn run<L: Listener>(
             }
         }
     }
-    end.last_error_line = last_error_line.and_then(|line| line.recv_timeout(DRAIN).ok()).flatten();
+    end.last_error_line = last_error_line
+        .and_then(|line| line.recv_timeout(DRAIN).ok())
+        .flatten();
     Ok(end)
 }
 
@@ -204,14 +215,27 @@ struct Worker {
 }
 
 impl Worker {
-    fn start(command: &WorkerCommand, job: &Job, standard_error: StandardError) -> io::Result<Self> {
+    fn start(
+        command: &WorkerCommand,
+        job: &Job,
+        standard_error: StandardError,
+    ) -> io::Result<Self> {
         let mut started = child::command(&command.program);
-        started.arg0(job.command_line()).args(&command.arguments).args(["--parent", &std::process::id().to_string()]);
-        started.arg(serde_json::to_string(job)?).stdin(Stdio::null()).stdout(Stdio::piped());
+        started
+            .arg0(job.command_line())
+            .args(&command.arguments)
+            .args(["--parent", &std::process::id().to_string()]);
+        started
+            .arg(serde_json::to_string(job)?)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped());
         if standard_error == StandardError::KeepLastLine {
             started.stderr(Stdio::piped());
         }
-        Ok(Self { child: started.spawn()?, is_given_up: false })
+        Ok(Self {
+            child: started.spawn()?,
+            is_given_up: false,
+        })
     }
 
     fn try_wait(&mut self) -> Option<ExitStatus> {
@@ -238,7 +262,9 @@ impl Drop for Worker {
 }
 
 /// What it writes, line by line, read on a thread of its own that ends with the pipe.
-pub(crate) fn split_lines(out: Option<impl Read + Send + 'static>) -> Receiver<Result<String, LineTooLong>> {
+pub(crate) fn split_lines(
+    out: Option<impl Read + Send + 'static>,
+) -> Receiver<Result<String, LineTooLong>> {
     let (sender, lines) = mpsc::channel();
     thread::spawn(move || {
         let result = each_line(out, |line| {
@@ -253,7 +279,9 @@ pub(crate) fn split_lines(out: Option<impl Read + Send + 'static>) -> Receiver<R
 }
 
 /// The last line that is written, when the pipe has ended.
-pub(crate) fn keep_last_line(out: Option<impl Read + Send + 'static>) -> Option<Receiver<Option<String>>> {
+pub(crate) fn keep_last_line(
+    out: Option<impl Read + Send + 'static>,
+) -> Option<Receiver<Option<String>>> {
     let out = Some(out?);
     let (sender, last_line) = mpsc::channel();
     thread::spawn(move || {
@@ -300,21 +328,44 @@ mod tests {
 
         fn on_line(&mut self, raw: &str, line: Result<Line, NotAReport>) -> Result<(), String> {
             self.lines.push(raw.to_owned());
-            if raw == "refuse" { Err(line.unwrap_err().to_string()) } else { Ok(()) }
+            if raw == "refuse" {
+                Err(line.unwrap_err().to_string())
+            } else {
+                Ok(())
+            }
         }
 
         fn on_tick(&mut self) -> Option<StopReason> {
             let stop_at = self.stop_at?;
-            self.lines.iter().any(|line| line == stop_at).then_some(StopReason::ParentEnds)
+            self.lines
+                .iter()
+                .any(|line| line == stop_at)
+                .then_some(StopReason::ParentEnds)
         }
     }
 
-    fn shell(script: &str, limit: Duration, stop_at: Option<&'static str>) -> (Result<End, WorkerError<String>>, Kept) {
+    fn shell(
+        script: &str,
+        limit: Duration,
+        stop_at: Option<&'static str>,
+    ) -> (Result<End, WorkerError<String>>, Kept) {
         // Whoever started the tests in the background may have had SIGINT ignored, which is inherited.
         let words = ["--default-signal=INT", "/bin/sh", "-c", script, "worker"];
-        let command = WorkerCommand { program: "env".into(), arguments: words.map(Into::into).to_vec() };
-        let mut kept = Kept { stop_at, ..Kept::default() };
-        let end = run(&command, &Job::Bench(BenchJob::default()), limit, StandardError::KeepLastLine, &mut kept);
+        let command = WorkerCommand {
+            program: "env".into(),
+            arguments: words.map(Into::into).to_vec(),
+        };
+        let mut kept = Kept {
+            stop_at,
+            ..Kept::default()
+        };
+        let end = run(
+            &command,
+            &Job::Bench(BenchJob::default()),
+            limit,
+            StandardError::KeepLastLine,
+            &mut kept,
+        );
         (end, kept)
     }
 
@@ -322,37 +373,68 @@ mod tests {
 
     #[test]
     fn the_process_gets_its_parent_and_its_job_and_its_end_is_reported() {
-        let (end, kept) = shell(r#"echo "$1 $2"; echo "$3"; echo '{"report":"ended","code":5}'; exit 5"#, HOUR, None);
+        let (end, kept) = shell(
+            r#"echo "$1 $2"; echo "$3"; echo '{"report":"ended","code":5}'; exit 5"#,
+            HOUR,
+            None,
+        );
         let end = end.unwrap();
-        assert_eq!((end.code, end.stopped, end.is_killed), (Some(5), None, false));
+        assert_eq!(
+            (end.code, end.stopped, end.is_killed),
+            (Some(5), None, false)
+        );
         assert_eq!(end.status.and_then(|status| status.code()), Some(5));
         assert_eq!(kept.lines[0], format!("--parent {}", std::process::id()));
-        assert!(kept.lines[1].contains(r#""kind":"bench""#), "{:?}", kept.lines);
+        assert!(
+            kept.lines[1].contains(r#""kind":"bench""#),
+            "{:?}",
+            kept.lines
+        );
     }
 
     #[test]
     fn what_takes_longer_than_it_may_is_ended() {
         let (end, kept) = shell("echo here; exec sleep 60", Duration::from_millis(300), None);
         let end = end.unwrap();
-        assert_eq!((end.stopped, end.is_killed), (Some(StopReason::TimeLimit), false));
-        assert_eq!(end.status.and_then(|status| status.signal()), Some(Signal::INT.as_raw()));
+        assert_eq!(
+            (end.stopped, end.is_killed),
+            (Some(StopReason::TimeLimit), false)
+        );
+        assert_eq!(
+            end.status.and_then(|status| status.signal()),
+            Some(Signal::INT.as_raw())
+        );
         assert_eq!(kept.lines, ["here"]);
     }
 
     #[test]
     fn what_does_not_listen_is_killed() {
         let begun = Instant::now();
-        let (end, _) = shell("trap '' INT TERM; echo here; while :; do sleep 0.05; done", HOUR, Some("here"));
+        let (end, _) = shell(
+            "trap '' INT TERM; echo here; while :; do sleep 0.05; done",
+            HOUR,
+            Some("here"),
+        );
         let end = end.unwrap();
-        assert_eq!((end.stopped, end.is_killed), (Some(StopReason::ParentEnds), true));
-        assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+        assert_eq!(
+            (end.stopped, end.is_killed),
+            (Some(StopReason::ParentEnds), true)
+        );
+        assert!(
+            begun.elapsed() < Duration::from_secs(30),
+            "{:?}",
+            begun.elapsed()
+        );
     }
 
     #[test]
     fn the_last_words_of_one_that_crashes_are_kept() {
         let (end, _) = shell("echo first >&2; echo last >&2; kill -9 $$", HOUR, None);
         let end = end.unwrap();
-        assert_eq!((end.last_error_line.as_deref(), end.code), (Some("last"), None));
+        assert_eq!(
+            (end.last_error_line.as_deref(), end.code),
+            (Some("last"), None)
+        );
         assert_eq!(end.status.and_then(|status| status.signal()), Some(9));
     }
 
@@ -360,11 +442,28 @@ mod tests {
     fn a_listener_that_refuses_a_line_and_a_line_without_an_end_end_the_process() {
         let (refused, _) = shell("echo refuse; exec sleep 60", HOUR, None);
         assert!(matches!(refused, Err(WorkerError::Listener(why)) if why.contains("not a report")));
-        let (endless, _) = shell("head -c 100000 /dev/zero | tr '\\0' x; exec sleep 60", HOUR, None);
-        assert!(matches!(endless, Err(WorkerError::LineTooLong(LineTooLong))));
-        let command = WorkerCommand { program: "/nonexistent".into(), arguments: Vec::new() };
+        let (endless, _) = shell(
+            "head -c 100000 /dev/zero | tr '\\0' x; exec sleep 60",
+            HOUR,
+            None,
+        );
+        assert!(matches!(
+            endless,
+            Err(WorkerError::LineTooLong(LineTooLong))
+        ));
+        let command = WorkerCommand {
+            program: "/nonexistent".into(),
+            arguments: Vec::new(),
+        };
         let job = Job::Bench(BenchJob::default());
-        let missing = run(&command, &job, HOUR, StandardError::Inherit, &mut Kept::default()).unwrap_err();
+        let missing = run(
+            &command,
+            &job,
+            HOUR,
+            StandardError::Inherit,
+            &mut Kept::default(),
+        )
+        .unwrap_err();
         assert!(missing.to_string().contains("/nonexistent"), "{missing}");
     }
 }

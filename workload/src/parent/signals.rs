@@ -19,9 +19,16 @@ type Step = (Signal, Duration);
 
 const PATIENCE: Duration = Duration::from_secs(5);
 /// It gives memory back and reports what it has.
-const USUAL: &[Step] = &[(Signal::INT, PATIENCE), (Signal::TERM, PATIENCE), (Signal::KILL, PATIENCE)];
+const USUAL: &[Step] = &[
+    (Signal::INT, PATIENCE),
+    (Signal::TERM, PATIENCE),
+    (Signal::KILL, PATIENCE),
+];
 /// A parent that ends waits for nobody for longer than a second.
-const HURRIED: &[Step] = &[(Signal::INT, Duration::from_millis(600)), (Signal::KILL, PATIENCE)];
+const HURRIED: &[Step] = &[
+    (Signal::INT, Duration::from_millis(600)),
+    (Signal::KILL, PATIENCE),
+];
 
 impl StopReason {
     /// Whether this replaces a reason for which it is being stopped already.
@@ -49,8 +56,15 @@ pub(super) struct Signals {
 
 impl Signals {
     pub(super) fn new(reason: StopReason) -> Self {
-        let steps = if reason == StopReason::ParentEnds { HURRIED } else { USUAL };
-        Self { steps: steps.iter(), next_at: Instant::now() }
+        let steps = if reason == StopReason::ParentEnds {
+            HURRIED
+        } else {
+            USUAL
+        };
+        Self {
+            steps: steps.iter(),
+            next_at: Instant::now(),
+        }
     }
 
     /// What is due now; each signal once.
@@ -71,7 +85,10 @@ mod tests {
     #[test]
     fn each_signal_is_due_once_and_after_the_last_nothing_is_left() {
         let mut signals = Signals::new(StopReason::ParentEnds);
-        assert_eq!((signals.due(), signals.due()), (Due::Signal(Signal::INT), Due::Nothing));
+        assert_eq!(
+            (signals.due(), signals.due()),
+            (Due::Signal(Signal::INT), Due::Nothing)
+        );
         signals.next_at = Instant::now();
         assert_eq!(signals.due(), Due::Signal(Signal::KILL));
         signals.next_at = Instant::now();

@@ -13,16 +13,24 @@ pub(crate) fn check_expectation(
 ) -> Check {
     let expected = (expectation.made)(during);
     let reported = (expectation.reported)(during, before);
-    let bounds = |of: fn((f64, f64)) -> f64| expected.clone().map(|made| of(expectation.accepted.bounds(made)));
+    let bounds = |of: fn((f64, f64)) -> f64| {
+        expected
+            .clone()
+            .map(|made| of(expectation.accepted.bounds(made)))
+    };
     let (least, most) = (bounds(|(least, _)| least), bounds(|(_, most)| most));
     let verdict = match (reported.value(), least.value(), most.value()) {
-        (Some(reported), Some(least), Some(most)) if (*least..=*most).contains(reported) => Verdict::Verified,
+        (Some(reported), Some(least), Some(most)) if (*least..=*most).contains(reported) => {
+            Verdict::Verified
+        }
         (Some(_), Some(_), Some(_)) => Verdict::Mismatch,
         _ => Verdict::NotReported,
     };
     let [wanted, read] = [&expected, &reported].map(|reading| expectation.unit.words(reading));
     let (reading, comes_to) = (expectation.reading, verdict.words());
-    let text = format!("{reading} of GPU {gpu}: {comes_to} (reported {read}, expected {wanted}) while {does}");
+    let text = format!(
+        "{reading} of GPU {gpu}: {comes_to} (reported {read}, expected {wanted}) while {does}"
+    );
     Check {
         load: load.into(),
         does: does.into(),
@@ -52,12 +60,23 @@ mod tests {
             sample.utilization.gpu_percent = Reading::Now(*percent);
             sample
         };
-        SampleWindow::new(&(0..).zip(percents).map(sample).collect::<Vec<_>>(), &[], 0, 100)
+        SampleWindow::new(
+            &(0..).zip(percents).map(sample).collect::<Vec<_>>(),
+            &[],
+            0,
+            100,
+        )
     }
 
     fn expectation(made: f64, accepted: Accepted) -> Expectation {
-        Expectation::new("utilization.gpu_percent", Unit::Percent, made, accepted, "counted".to_owned())
-            .reported(|during| during.mean(|sample| sample.utilization.gpu_percent.clone()))
+        Expectation::new(
+            "utilization.gpu_percent",
+            Unit::Percent,
+            made,
+            accepted,
+            "counted".to_owned(),
+        )
+        .reported(|during| during.mean(|sample| sample.utilization.gpu_percent.clone()))
     }
 
     #[track_caller]
@@ -70,8 +89,14 @@ mod tests {
             &stretch(&[]),
         );
         assert_eq!(check.verdict, verdict, "{check:?}");
-        assert!(check.text.starts_with("utilization.gpu_percent of GPU 1: "), "{check:?}");
-        assert!(check.text.ends_with(", expected 50.0 %) while half of it"), "{check:?}");
+        assert!(
+            check.text.starts_with("utilization.gpu_percent of GPU 1: "),
+            "{check:?}"
+        );
+        assert!(
+            check.text.ends_with(", expected 50.0 %) while half of it"),
+            "{check:?}"
+        );
     }
 
     #[test]
@@ -86,8 +111,18 @@ mod tests {
 
     #[test]
     fn what_is_not_known_to_have_been_made_is_not_compared() {
-        let unknown = expectation(1.0, Accepted::Within(1.0)).made(|_| Reading::Absent(Absence::Unknown));
-        let check = check_expectation(("half", "half of it"), 0, &unknown, &stretch(&[1.0]), &stretch(&[]));
-        assert_eq!((check.verdict, check.least.value()), (Verdict::NotReported, None));
+        let unknown =
+            expectation(1.0, Accepted::Within(1.0)).made(|_| Reading::Absent(Absence::Unknown));
+        let check = check_expectation(
+            ("half", "half of it"),
+            0,
+            &unknown,
+            &stretch(&[1.0]),
+            &stretch(&[]),
+        );
+        assert_eq!(
+            (check.verdict, check.least.value()),
+            (Verdict::NotReported, None)
+        );
     }
 }

@@ -53,7 +53,13 @@ impl Accepted {
 
 impl Expectation {
     /// Of this GPU. Nothing is reported before [`reported`](Self::reported) says what is.
-    pub(super) fn new(reading: &'static str, unit: Unit, made: f64, accepted: Accepted, how: String) -> Self {
+    pub(super) fn new(
+        reading: &'static str,
+        unit: Unit,
+        made: f64,
+        accepted: Accepted,
+        how: String,
+    ) -> Self {
         Self {
             reading,
             whose: Whose::This,
@@ -66,27 +72,42 @@ impl Expectation {
     }
 
     pub(super) fn reported(self, of: impl Fn(&SampleWindow) -> Reading<f64> + 'static) -> Self {
-        Self { reported: Box::new(move |during, _| of(during)), ..self }
+        Self {
+            reported: Box::new(move |during, _| of(during)),
+            ..self
+        }
     }
 
     /// How much more was reported while the load was on than before.
     pub(super) fn risen(self, of: impl Fn(&SampleWindow) -> Reading<f64> + 'static) -> Self {
-        let risen = move |during: &SampleWindow, before: &SampleWindow| match (of(during), of(before)) {
-            // A process that held nothing need not have been listed.
-            (during, Reading::Absent(Absence::Unknown)) => during,
-            (Reading::Absent(why), _) | (_, Reading::Absent(why)) => Reading::Absent(why),
-            (during, before) => Reading::Now(during.value().unwrap_or(&0.0) - before.value().unwrap_or(&0.0)),
-        };
-        Self { reported: Box::new(risen), ..self }
+        let risen =
+            move |during: &SampleWindow, before: &SampleWindow| match (of(during), of(before)) {
+                // A process that held nothing need not have been listed.
+                (during, Reading::Absent(Absence::Unknown)) => during,
+                (Reading::Absent(why), _) | (_, Reading::Absent(why)) => Reading::Absent(why),
+                (during, before) => {
+                    Reading::Now(during.value().unwrap_or(&0.0) - before.value().unwrap_or(&0.0))
+                }
+            };
+        Self {
+            reported: Box::new(risen),
+            ..self
+        }
     }
 
     /// What was made, where that depends on what was read.
     pub(super) fn made(self, of: impl Fn(&SampleWindow) -> Reading<f64> + 'static) -> Self {
-        Self { made: Box::new(of), ..self }
+        Self {
+            made: Box::new(of),
+            ..self
+        }
     }
 
     pub(super) fn for_next(self) -> Self {
-        Self { whose: Whose::Next, ..self }
+        Self {
+            whose: Whose::Next,
+            ..self
+        }
     }
 }
 

@@ -17,12 +17,24 @@ pub(crate) struct SampleWindow {
 
 impl SampleWindow {
     /// Of whole samples, and of those that are taken more often and have nothing but what costs little and the energy.
-    pub(crate) fn new(samples: &[GpuSample], metered: &[GpuSample], from_ms: u64, to_ms: u64) -> Self {
+    pub(crate) fn new(
+        samples: &[GpuSample],
+        metered: &[GpuSample],
+        from_ms: u64,
+        to_ms: u64,
+    ) -> Self {
         let within = |samples: &[GpuSample]| {
-            let within = samples.iter().filter(|sample| (from_ms..=to_ms).contains(&sample.at_ms));
+            let within = samples
+                .iter()
+                .filter(|sample| (from_ms..=to_ms).contains(&sample.at_ms));
             within.cloned().collect()
         };
-        Self { from_ms, to_ms, samples: within(samples), metered: within(metered) }
+        Self {
+            from_ms,
+            to_ms,
+            samples: within(samples),
+            metered: within(metered),
+        }
     }
 
     /// The mean of what was read in this time. What was read before it does not count.
@@ -40,7 +52,9 @@ impl SampleWindow {
     pub(super) fn own_process(&self, of: fn(&Process) -> Reading<f64>) -> Reading<f64> {
         self.mean(|sample| {
             within(&sample.processes, |processes| {
-                let own = processes.iter().find(|process| process.pid == process::id());
+                let own = processes
+                    .iter()
+                    .find(|process| process.pid == process::id());
                 own.map_or(Reading::Absent(Absence::Unknown), of)
             })
         })
@@ -52,7 +66,9 @@ impl SampleWindow {
     }
 
     pub(super) fn sm_mhz(&self) -> Reading<f64> {
-        self.mean_of(&self.metered, |sample| sample.clocks.sm_mhz.clone().map(f64::from))
+        self.mean_of(&self.metered, |sample| {
+            sample.clocks.sm_mhz.clone().map(f64::from)
+        })
     }
 
     /// What the board used by its own counter, in joules.
@@ -62,7 +78,9 @@ impl SampleWindow {
                 Reading::Now(last - first)
             }
             Some(_) => Reading::Absent(Absence::WarmingUp),
-            None => Self::why(&self.metered, |sample| sample.power.energy_joules_total.clone()),
+            None => Self::why(&self.metered, |sample| {
+                sample.power.energy_joules_total.clone()
+            }),
         }
     }
 
@@ -72,13 +90,18 @@ impl SampleWindow {
             Reading::Absent(_) => sample.power.draw_watts.clone(),
             instant => instant.clone(),
         });
-        let counted = self.counted().map_or(0, |((begun_ms, _), (ended_ms, _))| ended_ms - begun_ms);
+        let counted = self
+            .counted()
+            .map_or(0, |((begun_ms, _), (ended_ms, _))| ended_ms - begun_ms);
         watts.map(|watts| watts * counted as f64 / 1e3)
     }
 
     /// The counter's first and last count of this time, and when they were read.
     fn counted(&self) -> Option<((u64, f64), (u64, f64))> {
-        let counts = self.metered.iter().filter_map(|sample| self.read(sample, &sample.power.energy_joules_total));
+        let counts = self
+            .metered
+            .iter()
+            .filter_map(|sample| self.read(sample, &sample.power.energy_joules_total));
         let counts: Vec<_> = counts.collect();
         Some((*counts.first()?, *counts.last()?))
     }
@@ -87,12 +110,23 @@ impl SampleWindow {
         Reading::Absent(Absence::NoAnswer)
     }
 
-    fn mean_of(&self, samples: &[GpuSample], of: impl Fn(&GpuSample) -> Reading<f64>) -> Reading<f64> {
+    fn mean_of(
+        &self,
+        samples: &[GpuSample],
+        of: impl Fn(&GpuSample) -> Reading<f64>,
+    ) -> Reading<f64> {
         let (mut count, mut sum) = (0.0, 0.0);
-        for (_, value) in samples.iter().filter_map(|sample| self.read(sample, &of(sample))) {
+        for (_, value) in samples
+            .iter()
+            .filter_map(|sample| self.read(sample, &of(sample)))
+        {
             (count, sum) = (count + 1.0, sum + value);
         }
-        if count > 0.0 { Reading::Now(sum / count) } else { Self::why(samples, of) }
+        if count > 0.0 {
+            Reading::Now(sum / count)
+        } else {
+            Self::why(samples, of)
+        }
     }
 
     /// A value of this time, and when it was read.
@@ -102,7 +136,9 @@ impl SampleWindow {
             Reading::Earlier { value, at_ms } => (*at_ms, *value),
             Reading::Absent(_) => return None,
         };
-        (self.from_ms..=self.to_ms).contains(&at_ms).then_some((at_ms, value))
+        (self.from_ms..=self.to_ms)
+            .contains(&at_ms)
+            .then_some((at_ms, value))
     }
 
     /// Why there is no value.
@@ -119,7 +155,10 @@ fn within<T>(outer: &Reading<T>, of: impl Fn(&T) -> Reading<f64>) -> Reading<f64
     match outer {
         Reading::Now(value) => of(value),
         Reading::Earlier { value, at_ms } => match of(value) {
-            Reading::Now(value) => Reading::Earlier { value, at_ms: *at_ms },
+            Reading::Now(value) => Reading::Earlier {
+                value,
+                at_ms: *at_ms,
+            },
             reading => reading,
         },
         Reading::Absent(why) => Reading::Absent(why.clone()),
@@ -146,13 +185,31 @@ mod tests {
         let samples = [
             watts(5, Reading::Now(1000.0)),
             watts(10, Reading::Now(100.0)),
-            watts(12, Reading::Earlier { value: 1000.0, at_ms: 9 }),
-            watts(14, Reading::Earlier { value: 200.0, at_ms: 13 }),
+            watts(
+                12,
+                Reading::Earlier {
+                    value: 1000.0,
+                    at_ms: 9,
+                },
+            ),
+            watts(
+                14,
+                Reading::Earlier {
+                    value: 200.0,
+                    at_ms: 13,
+                },
+            ),
             watts(21, Reading::Now(1000.0)),
         ];
         let of = |sample: &GpuSample| sample.power.draw_watts.clone();
-        assert_eq!(SampleWindow::new(&samples, &[], 10, 20).mean(of), Reading::Now(150.0));
-        assert_eq!(SampleWindow::new(&[sample(3)], &[], 0, 9).mean(of), Reading::Absent(Absence::NotSupported));
+        assert_eq!(
+            SampleWindow::new(&samples, &[], 10, 20).mean(of),
+            Reading::Now(150.0)
+        );
+        assert_eq!(
+            SampleWindow::new(&[sample(3)], &[], 0, 9).mean(of),
+            Reading::Absent(Absence::NotSupported)
+        );
     }
 
     #[test]
@@ -167,11 +224,28 @@ mod tests {
             read(0, Reading::Now(0.0), 0.0),
             read(100, Reading::Now(1000.0), 490.0),
             read(2600, Reading::Now(2250.0), 510.0),
-            read(2700, Reading::Earlier { value: 2250.0, at_ms: 2600 }, 500.0),
+            read(
+                2700,
+                Reading::Earlier {
+                    value: 2250.0,
+                    at_ms: 2600,
+                },
+                500.0,
+            ),
         ];
         let of = |from_ms| SampleWindow::new(&[], &samples, from_ms, 2700);
-        assert_eq!((of(50).joules(), of(50).joules_by_power()), (Reading::Now(1250.0), Reading::Now(1250.0)));
-        assert_eq!(of(300).joules(), Reading::Absent(Absence::WarmingUp), "one count is none");
-        assert_eq!(SampleWindow::new(&[], &[sample(1)], 0, 9).joules(), Reading::Absent(Absence::NotSupported));
+        assert_eq!(
+            (of(50).joules(), of(50).joules_by_power()),
+            (Reading::Now(1250.0), Reading::Now(1250.0))
+        );
+        assert_eq!(
+            of(300).joules(),
+            Reading::Absent(Absence::WarmingUp),
+            "one count is none"
+        );
+        assert_eq!(
+            SampleWindow::new(&[], &[sample(1)], 0, 9).joules(),
+            Reading::Absent(Absence::NotSupported)
+        );
     }
 }

@@ -66,7 +66,9 @@ impl On {
 
     /// Whether these places have such a device.
     pub(super) fn is_here(self, places: &Places<'_>) -> bool {
-        let has_gpu = places.gpu.is_some_and(|gpu| gpu.device().name.contains(GPU));
+        let has_gpu = places
+            .gpu
+            .is_some_and(|gpu| gpu.device().name.contains(GPU));
         has_gpu && (self != Self::AllCores || rayon::current_num_threads() == CORES)
     }
 }
@@ -84,28 +86,68 @@ pub(super) enum Program {
 }
 
 impl Variant {
-    pub(super) const fn cuda(name: &'static str, id: &'static str, dtype: Dtype, n: u64, quick_n: u64) -> Self {
-        Self { name, backend: Backend::Cuda, framework: None, program: Program::Workload { id, dtype, n, quick_n } }
+    pub(super) const fn cuda(
+        name: &'static str,
+        id: &'static str,
+        dtype: Dtype,
+        n: u64,
+        quick_n: u64,
+    ) -> Self {
+        Self {
+            name,
+            backend: Backend::Cuda,
+            framework: None,
+            program: Program::Workload {
+                id,
+                dtype,
+                n,
+                quick_n,
+            },
+        }
     }
 
-    pub(super) const fn cpu(name: &'static str, id: &'static str, dtype: Dtype, n: u64, quick_n: u64) -> Self {
-        Self { backend: Backend::Cpu, ..Self::cuda(name, id, dtype, n, quick_n) }
+    pub(super) const fn cpu(
+        name: &'static str,
+        id: &'static str,
+        dtype: Dtype,
+        n: u64,
+        quick_n: u64,
+    ) -> Self {
+        Self {
+            backend: Backend::Cpu,
+            ..Self::cuda(name, id, dtype, n, quick_n)
+        }
     }
 
     pub(super) const fn custom(
         name: &'static str,
         show: fn(&Places<'_>, quick: bool) -> Result<Found, RunError>,
     ) -> Self {
-        Self { name, backend: Backend::Cuda, framework: None, program: Program::Custom(show) }
+        Self {
+            name,
+            backend: Backend::Cuda,
+            framework: None,
+            program: Program::Custom(show),
+        }
     }
 
     /// Beside what a framework takes on a GPU.
     pub(super) const fn beside(self, name: &'static str, us: f64) -> Self {
-        Self { framework: Some(Framework { name, us, on: On::Gpu }), ..self }
+        Self {
+            framework: Some(Framework {
+                name,
+                us,
+                on: On::Gpu,
+            }),
+            ..self
+        }
     }
 
     /// Beside what a framework takes on a CPU.
     pub(super) const fn beside_on_cpu(self, name: &'static str, us: f64, on: On) -> Self {
-        Self { framework: Some(Framework { name, us, on }), ..self }
+        Self {
+            framework: Some(Framework { name, us, on }),
+            ..self
+        }
     }
 }

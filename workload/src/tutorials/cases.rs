@@ -32,9 +32,18 @@ pub const CASES: &[Case] = &[
         title: "Training Dense(10, 10, sigmoid) -> Dense(10, 1), 1000 steps of Adam",
         teaches: "A small network trains as fast as kernels are begun, so that fewer kernels are all that helps.",
         variants: &[
-            Variant::cuda("a kernel for each operation", "train-per-op", Fp32, 1000, 10).beside("PyTorch", 632_000.0),
-            Variant::cuda("a graph for each step", "train-graph", Fp32, 1000, 10).beside("PyTorch", 632_000.0),
-            Variant::cuda("one kernel for all steps", "train", Fp32, 1000, 10).beside("PyTorch", 632_000.0),
+            Variant::cuda(
+                "a kernel for each operation",
+                "train-per-op",
+                Fp32,
+                1000,
+                10,
+            )
+            .beside("PyTorch", 632_000.0),
+            Variant::cuda("a graph for each step", "train-graph", Fp32, 1000, 10)
+                .beside("PyTorch", 632_000.0),
+            Variant::cuda("one kernel for all steps", "train", Fp32, 1000, 10)
+                .beside("PyTorch", 632_000.0),
             Variant::cpu("one thread", "train", Fp32, 1000, 10),
         ],
     },
@@ -43,11 +52,14 @@ pub const CASES: &[Case] = &[
         title: "Square of 1000x1000, fp64, with its copies",
         teaches: "A GPU that has to fetch its data and bring it back is slower than a CPU that has it.",
         variants: &[
-            Variant::cuda("pageable copies", "square-pageable", Fp64, MILLION, FEW).beside("CuPy", 1162.0),
-            Variant::cuda("pinned copies", "square-pinned", Fp64, MILLION, FEW).beside("CuPy", 1162.0),
+            Variant::cuda("pageable copies", "square-pageable", Fp64, MILLION, FEW)
+                .beside("CuPy", 1162.0),
+            Variant::cuda("pinned copies", "square-pinned", Fp64, MILLION, FEW)
+                .beside("CuPy", 1162.0),
             Variant::cuda("kernel alone", "square", Fp64, MILLION, FEW),
             Variant::cpu("all threads", "square", Fp64, MILLION, FEW),
-            Variant::cpu("one thread", "square-serial", Fp64, MILLION, FEW).beside_on_cpu("NumPy", 494.0, OneCore),
+            Variant::cpu("one thread", "square-serial", Fp64, MILLION, FEW)
+                .beside_on_cpu("NumPy", 494.0, OneCore),
         ],
     },
     Case {
@@ -55,8 +67,22 @@ pub const CASES: &[Case] = &[
         title: "First kernel: sum of two vectors",
         teaches: "However few elements there are, a kernel takes microseconds to begin and to be waited for.",
         variants: &[
-            Variant::cuda("1000 elements, blocks of 256", "vector-add", Fp32, 1000, 1000).beside("Numba", 30.0),
-            Variant::cuda("4096 elements, 32 x 128", "vector-add-32x128", Fp32, 4096, 4096).beside("Numba", 29.0),
+            Variant::cuda(
+                "1000 elements, blocks of 256",
+                "vector-add",
+                Fp32,
+                1000,
+                1000,
+            )
+            .beside("Numba", 30.0),
+            Variant::cuda(
+                "4096 elements, 32 x 128",
+                "vector-add-32x128",
+                Fp32,
+                4096,
+                4096,
+            )
+            .beside("Numba", 29.0),
             Variant::cpu("1000 elements", "vector-add", Fp32, 1000, 1000),
         ],
     },
@@ -76,9 +102,12 @@ pub const CASES: &[Case] = &[
         variants: &[
             Variant::cpu("one thread", "trig-serial", Fp64, 10 * MILLION, FEW)
                 .beside_on_cpu("Numba", 146_000.0, OneCore),
-            Variant::cpu("all threads", "trig", Fp64, 10 * MILLION, FEW).beside_on_cpu("Numba", 17_000.0, AllCores),
-            Variant::cuda("pageable copies", "trig-pageable", Fp64, 10 * MILLION, FEW).beside("Numba", 13_700.0),
-            Variant::cuda("pinned copies", "trig-pinned", Fp64, 10 * MILLION, FEW).beside("Numba", 13_700.0),
+            Variant::cpu("all threads", "trig", Fp64, 10 * MILLION, FEW)
+                .beside_on_cpu("Numba", 17_000.0, AllCores),
+            Variant::cuda("pageable copies", "trig-pageable", Fp64, 10 * MILLION, FEW)
+                .beside("Numba", 13_700.0),
+            Variant::cuda("pinned copies", "trig-pinned", Fp64, 10 * MILLION, FEW)
+                .beside("Numba", 13_700.0),
             Variant::cuda("kernel alone", "trig", Fp64, 10 * MILLION, FEW).beside("Numba", 212.0),
         ],
     },
@@ -88,7 +117,8 @@ pub const CASES: &[Case] = &[
         teaches: "For a product of doubles a GPU is worth it even at this size, if it has full units for them.",
         variants: &[
             Variant::cuda("product", "matmul", Fp64, 1000, 64).beside("CuPy", 57.8),
-            Variant::cpu("product", "matmul", Fp64, 1000, 64).beside_on_cpu("NumPy", 2450.0, AllCores),
+            Variant::cpu("product", "matmul", Fp64, 1000, 64)
+                .beside_on_cpu("NumPy", 2450.0, AllCores),
         ],
     },
     Case {
@@ -96,9 +126,12 @@ pub const CASES: &[Case] = &[
         title: "Matrix product of 3000x3000, arrays on the host or on the device",
         teaches: "What a framework calls fp32 may be tf32: seven times as fast, with ten bits of fraction instead of 23.",
         variants: &[
-            Variant::cuda("tf32, pageable copies", "matmul-pageable", Tf32, 3000, 96).beside("JAX", 9204.0),
-            Variant::cuda("tf32, pinned copies", "matmul-pinned", Tf32, 3000, 96).beside("JAX", 9204.0),
-            Variant::cuda("tf32, as JAX computes fp32", "matmul", Tf32, 3000, 96).beside("JAX", 357.0),
+            Variant::cuda("tf32, pageable copies", "matmul-pageable", Tf32, 3000, 96)
+                .beside("JAX", 9204.0),
+            Variant::cuda("tf32, pinned copies", "matmul-pinned", Tf32, 3000, 96)
+                .beside("JAX", 9204.0),
+            Variant::cuda("tf32, as JAX computes fp32", "matmul", Tf32, 3000, 96)
+                .beside("JAX", 357.0),
             Variant::cuda("fp32 in full", "matmul", Fp32, 3000, 96),
             Variant::cpu("product", "matmul", Fp32, 3000, 96),
         ],
@@ -108,10 +141,24 @@ pub const CASES: &[Case] = &[
         title: "SELU of a million, fp32",
         teaches: "A compiler that fuses operations saves both the kernels and the ways through memory.",
         variants: &[
-            Variant::cuda("a kernel for each operation", "selu-per-op", Fp32, MILLION, FEW).beside("JAX", 290.0),
-            Variant::cuda("those in one graph", "selu-graph", Fp32, MILLION, FEW).beside("JAX", 290.0),
+            Variant::cuda(
+                "a kernel for each operation",
+                "selu-per-op",
+                Fp32,
+                MILLION,
+                FEW,
+            )
+            .beside("JAX", 290.0),
+            Variant::cuda("those in one graph", "selu-graph", Fp32, MILLION, FEW)
+                .beside("JAX", 290.0),
             Variant::cuda("fused", "selu", Fp32, MILLION, FEW).beside("JAX, jit", 50.1),
-            Variant::cpu("a pass for each operation", "selu-per-op", Fp32, MILLION, FEW),
+            Variant::cpu(
+                "a pass for each operation",
+                "selu-per-op",
+                Fp32,
+                MILLION,
+                FEW,
+            ),
             Variant::cpu("one pass", "selu", Fp32, MILLION, FEW),
         ],
     },
@@ -121,7 +168,8 @@ pub const CASES: &[Case] = &[
         teaches: "Vectors that go through together take as long as one, and a loop takes as long as all of them.",
         variants: &[
             Variant::cuda("loop", "matvec-loop", Fp32, 10, 10).beside("JAX", 403.0),
-            Variant::cuda("loop as a graph", "matvec-graph", Fp32, 10, 10).beside("JAX, vmap", 381.0),
+            Variant::cuda("loop as a graph", "matvec-graph", Fp32, 10, 10)
+                .beside("JAX, vmap", 381.0),
             Variant::cuda("batched", "matvec-batched", Fp32, 10, 10).beside("JAX, jit(vmap)", 43.8),
             Variant::cpu("loop", "matvec-loop", Fp32, 10, 10),
             Variant::cpu("batched", "matvec-batched", Fp32, 10, 10),
@@ -164,7 +212,8 @@ pub const CASES: &[Case] = &[
         title: "1000 products of 100x100, and a log of their traces",
         teaches: "Looking at each result costs more than the result: keep the log where the work is.",
         variants: &[
-            Variant::cuda("each trace to the host", "gram-one-by-one", Fp32, 1000, 7).beside("CuPy", 27_400.0),
+            Variant::cuda("each trace to the host", "gram-one-by-one", Fp32, 1000, 7)
+                .beside("CuPy", 27_400.0),
             Variant::cuda("log on the GPU", "gram-logged", Fp32, 1000, 7).beside("CuPy", 18_300.0),
             Variant::cuda("one batch", "gram-batched", Fp32, 1000, 7).beside("CuPy", 131.0),
             Variant::cpu("one thread", "gram-one-by-one", Fp32, 1000, 7),

@@ -65,7 +65,9 @@ pub(crate) fn steps<'a>(
     cases: &'a [&'static Case],
     only: Option<Backend>,
 ) -> impl Iterator<Item = (&'static Case, &'static Variant)> + 'a {
-    let all = cases.iter().flat_map(|case| case.variants.iter().map(move |variant| (*case, variant)));
+    let all = cases
+        .iter()
+        .flat_map(|case| case.variants.iter().map(move |variant| (*case, variant)));
     all.filter(move |(_, variant)| only.is_none_or(|backend| backend == variant.backend))
 }
 
@@ -83,17 +85,42 @@ pub(crate) fn run(
         if interrupted.load(Relaxed) {
             break;
         }
-        let (found, lost) =
-            match show(variant, places, how, &mut |now| tell(News::Now { step, case, variant, now }), interrupted) {
-                Ok(found) => (found, None),
-                Err(error) => {
-                    let refused = matches!(error, RunError::TooLarge { .. });
-                    (Found::Failed { error: error.to_string(), refused }, Some(error))
-                }
-            };
+        let (found, lost) = match show(
+            variant,
+            places,
+            how,
+            &mut |now| {
+                tell(News::Now {
+                    step,
+                    case,
+                    variant,
+                    now,
+                })
+            },
+            interrupted,
+        ) {
+            Ok(found) => (found, None),
+            Err(error) => {
+                let refused = matches!(error, RunError::TooLarge { .. });
+                (
+                    Found::Failed {
+                        error: error.to_string(),
+                        refused,
+                    },
+                    Some(error),
+                )
+            }
+        };
         let beside = match (&mut frameworks, &found) {
             (Some(frameworks), Found::Measured { outcome }) if !outcome.partial => {
-                let mut tell = |name: &str| tell(News::Beside { step, case, variant, framework: name.to_owned() });
+                let mut tell = |name: &str| {
+                    tell(News::Beside {
+                        step,
+                        case,
+                        variant,
+                        framework: name.to_owned(),
+                    })
+                };
                 frameworks.run(outcome, places.gpu, &how.limits, &mut tell)
             }
             _ => Vec::new(),
@@ -106,13 +133,15 @@ pub(crate) fn run(
             variant: variant.name.into(),
             backend: variant.backend,
             found,
-            framework: variant.framework.map(|Framework { name, us, on }| FrameworkTime {
-                name: name.into(),
-                us,
-                on: on.text().into(),
-                measured: MEASURED.into(),
-                same_device: on.is_here(places),
-            }),
+            framework: variant
+                .framework
+                .map(|Framework { name, us, on }| FrameworkTime {
+                    name: name.into(),
+                    us,
+                    on: on.text().into(),
+                    measured: MEASURED.into(),
+                    same_device: on.is_here(places),
+                }),
             share_of_framework,
             beside,
         })));
@@ -132,28 +161,48 @@ fn show(
 ) -> Result<Found, RunError> {
     let (id, dtype, n) = match variant.program {
         Program::Custom(show) => return show(places, how.quick),
-        Program::Workload { id, dtype, n, quick_n } => (id, dtype, if how.quick { quick_n } else { n }),
+        Program::Workload {
+            id,
+            dtype,
+            n,
+            quick_n,
+        } => (id, dtype, if how.quick { quick_n } else { n }),
     };
-    let Some(workload) = catalogue::find(id) else { return Ok(Found::missing(id)) };
+    let Some(workload) = catalogue::find(id) else {
+        return Ok(Found::missing(id));
+    };
     let place = match (variant.backend, places.gpu) {
         (Backend::Cpu, _) => Place::Cpu(places.cpu),
         (Backend::Cuda, Some(gpu)) => Place::Cuda(gpu),
         (Backend::Cuda, None) => return Ok(Found::no_gpu()),
     };
-    let amount = if workload.about().extent == Extent::Times { Amount::Times(n) } else { Amount::Count(n) };
-    let request = Request { dtype: Some(dtype), amount: Some(amount), engine: Engine::Own, limits: how.limits };
+    let amount = if workload.about().extent == Extent::Times {
+        Amount::Times(n)
+    } else {
+        Amount::Count(n)
+    };
+    let request = Request {
+        dtype: Some(dtype),
+        amount: Some(amount),
+        engine: Engine::Own,
+        limits: how.limits,
+    };
     match bench::run(workload, &place, places.cpu, &request, interrupted, tell) {
-        Ok(outcome) => Ok(Found::Measured { outcome: Box::new(outcome) }),
-        Err(RunError::TooFewGpus { needed, found, .. }) => {
-            Ok(Found::Skipped { reason: format!("it needs {needed} GPUs, and there is {found}") })
-        }
+        Ok(outcome) => Ok(Found::Measured {
+            outcome: Box::new(outcome),
+        }),
+        Err(RunError::TooFewGpus { needed, found, .. }) => Ok(Found::Skipped {
+            reason: format!("it needs {needed} GPUs, and there is {found}"),
+        }),
         Err(error) => Err(error),
     }
 }
 
 fn share(found: &Found, variant: &Variant, how: How) -> Option<f64> {
     let framework = variant.framework.as_ref().filter(|_| !how.quick)?;
-    let Found::Measured { outcome } = found else { return None };
+    let Found::Measured { outcome } = found else {
+        return None;
+    };
     Some(outcome.host_time.as_ref()?.median_us / framework.us)
 }
 
@@ -167,26 +216,60 @@ mod tests {
         CASES.iter().find(|case| case.id == id)
     }
 
-    const QUICK: How =
-        How { limits: Limits { warm_up: Duration::ZERO, least: Duration::ZERO, time: Duration::ZERO }, quick: true };
+    const QUICK: How = How {
+        limits: Limits {
+            warm_up: Duration::ZERO,
+            least: Duration::ZERO,
+            time: Duration::ZERO,
+        },
+        quick: true,
+    };
 
     #[test]
     fn cases_have_names_sentences_and_variants_that_can_be() {
         let ids: Vec<_> = CASES.iter().map(|case| case.id).collect();
-        let wanted = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k1", "k2", "k3", "k4", "k5"];
+        let wanted = [
+            "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k1", "k2", "k3", "k4", "k5",
+        ];
         assert_eq!(ids, wanted);
         for case in CASES {
-            assert!(case.teaches.ends_with('.') && !case.title.ends_with('.'), "{}", case.id);
-            let names: BTreeSet<_> =
-                case.variants.iter().map(|variant| (variant.name, variant.backend as u8)).collect();
+            assert!(
+                case.teaches.ends_with('.') && !case.title.ends_with('.'),
+                "{}",
+                case.id
+            );
+            let names: BTreeSet<_> = case
+                .variants
+                .iter()
+                .map(|variant| (variant.name, variant.backend as u8))
+                .collect();
             assert_eq!(names.len(), case.variants.len(), "{}", case.id);
             for variant in case.variants {
-                let Program::Workload { id, dtype, quick_n, n } = variant.program else { continue };
+                let Program::Workload {
+                    id,
+                    dtype,
+                    quick_n,
+                    n,
+                } = variant.program
+                else {
+                    continue;
+                };
                 assert!(quick_n > 0 && quick_n <= n, "{} {}", case.id, variant.name);
-                let Some(workload) = catalogue::find(id) else { continue };
+                let Some(workload) = catalogue::find(id) else {
+                    continue;
+                };
                 let about = workload.about();
-                assert!(about.runs_on(variant.backend), "{} {}", case.id, variant.name);
-                assert!(about.usual_dtype() == dtype || about.dtypes.contains(&dtype), "{} {id}", case.id);
+                assert!(
+                    about.runs_on(variant.backend),
+                    "{} {}",
+                    case.id,
+                    variant.name
+                );
+                assert!(
+                    about.usual_dtype() == dtype || about.dtypes.contains(&dtype),
+                    "{} {id}",
+                    case.id
+                );
             }
         }
     }
@@ -194,7 +277,11 @@ mod tests {
     #[test]
     fn without_a_gpu_the_rest_is_right_and_says_what_is_missing() {
         let cpu = Cpu::this();
-        let places = Places { gpu: None, cpu: &cpu, only: None };
+        let places = Places {
+            gpu: None,
+            cpu: &cpu,
+            only: None,
+        };
         let cases: Vec<_> = CASES.iter().collect();
         let mut told = Vec::new();
         let tell = &mut |news| {
@@ -203,38 +290,71 @@ mod tests {
             }
         };
         run(&cases, &places, QUICK, None, tell, &AtomicBool::new(false)).unwrap();
-        assert_eq!(told.len(), CASES.iter().map(|case| case.variants.len()).sum::<usize>());
+        assert_eq!(
+            told.len(),
+            CASES.iter().map(|case| case.variants.len()).sum::<usize>()
+        );
         for report in &told {
             let name = format!("{} {}", report.case, report.variant);
             match (&report.found, report.backend) {
-                (Found::Measured { outcome }, Backend::Cpu) => assert!(outcome.verify.ok, "{name}: {outcome:?}"),
-                (Found::Skipped { reason }, _) => assert!(reason.starts_with("there is no"), "{name}: {reason}"),
+                (Found::Measured { outcome }, Backend::Cpu) => {
+                    assert!(outcome.verify.ok, "{name}: {outcome:?}")
+                }
+                (Found::Skipped { reason }, _) => {
+                    assert!(reason.starts_with("there is no"), "{name}: {reason}")
+                }
                 (found, _) => panic!("{name}: {found:?}"),
             }
-            assert_eq!(report.share_of_framework, None, "{name}: other sizes are no comparison");
+            assert_eq!(
+                report.share_of_framework, None,
+                "{name}: other sizes are no comparison"
+            );
         }
     }
 
     #[test]
     fn full_sizes_are_compared_and_what_is_interrupted_ends() {
         let cpu = Cpu::this();
-        let places = Places { gpu: None, cpu: &cpu, only: Some(Backend::Cpu) };
+        let places = Places {
+            gpu: None,
+            cpu: &cpu,
+            only: Some(Backend::Cpu),
+        };
         let (flag, mut told) = (AtomicBool::new(false), Vec::new());
         let tell = &mut |news| {
             let News::Found(report) = news else { return };
             flag.store(told.len() == 1, Relaxed);
             told.push(report);
         };
-        run(&[find("c").unwrap(), find("i").unwrap()], &places, How { quick: false, ..QUICK }, None, tell, &flag)
-            .unwrap();
+        run(
+            &[find("c").unwrap(), find("i").unwrap()],
+            &places,
+            How {
+                quick: false,
+                ..QUICK
+            },
+            None,
+            tell,
+            &flag,
+        )
+        .unwrap();
         assert_eq!(
-            told.iter().map(|report| report.variant.as_ref()).collect::<Vec<_>>(),
+            told.iter()
+                .map(|report| report.variant.as_ref())
+                .collect::<Vec<_>>(),
             ["all threads", "one thread"]
         );
-        let (share, framework) = (told[1].share_of_framework.unwrap(), told[1].framework.as_ref().unwrap());
+        let (share, framework) = (
+            told[1].share_of_framework.unwrap(),
+            told[1].framework.as_ref().unwrap(),
+        );
         assert!(!framework.same_device, "there is no H200 here");
-        let Found::Measured { outcome } = &told[1].found else { panic!("it was measured") };
-        assert!((share * framework.us - outcome.host_time.as_ref().unwrap().median_us).abs() < 1e-6);
+        let Found::Measured { outcome } = &told[1].found else {
+            panic!("it was measured")
+        };
+        assert!(
+            (share * framework.us - outcome.host_time.as_ref().unwrap().median_us).abs() < 1e-6
+        );
         assert!(find("z").is_none());
     }
 }

@@ -21,18 +21,30 @@ const QUICK_MATRICES: u64 = 7;
 
 /// The same work on two GPUs at once, and twice on one of them.
 pub(super) fn at_once(places: &Places<'_>, quick: bool) -> Result<Found, RunError> {
-    let Some(gpu) = places.gpu else { return Ok(Found::no_gpu()) };
-    let Some(work) = catalogue::find(WORK) else { return Ok(Found::missing(WORK)) };
+    let Some(gpu) = places.gpu else {
+        return Ok(Found::no_gpu());
+    };
+    let Some(work) = catalogue::find(WORK) else {
+        return Ok(Found::missing(WORK));
+    };
     let devices = gpu.device().driver().devices()?;
     let own = gpu.device().index as usize;
     if devices.len() < 2 {
-        return Ok(Found::Skipped { reason: "it needs 2 GPUs, and there is 1".to_owned() });
+        return Ok(Found::Skipped {
+            reason: "it needs 2 GPUs, and there is 1".to_owned(),
+        });
     }
     let pair = [&devices[own], &devices[(own + 1) % devices.len()]];
     let dtype = work.about().usual_dtype();
-    let n = if quick { QUICK_MATRICES } else { work.usual_n(Backend::Cuda, dtype, &gpu.memory_budget()?) };
+    let n = if quick {
+        QUICK_MATRICES
+    } else {
+        work.usual_n(Backend::Cuda, dtype, &gpu.memory_budget()?)
+    };
     for device in pair {
-        Gpu::open(device)?.memory_budget()?.check(WORK, work.cost(Size { n, dtype }).memory_bytes)?;
+        Gpu::open(device)?
+            .memory_budget()?
+            .check(WORK, work.cost(Size { n, dtype }).memory_bytes)?;
     }
     let runs = if quick { QUICK_RUNS } else { RUNS };
     let size = Size { n, dtype };
@@ -48,7 +60,10 @@ pub(super) fn at_once(places: &Places<'_>, quick: bool) -> Result<Found, RunErro
         pair[0].index,
         pair[1].index,
     );
-    Ok(Found::Shown { ok: alone.ok && both.ok, text })
+    Ok(Found::Shown {
+        ok: alone.ok && both.ok,
+        text,
+    })
 }
 
 struct Together {
@@ -58,15 +73,23 @@ struct Together {
 
 /// So many runs on each of the devices, from when all are ready until the last has ended. A device that fails before it is
 /// ready is waited for like the others.
-fn together(work: &dyn Workload, size: Size, devices: &[&Device], runs: usize) -> Result<Together, RunError> {
+fn together(
+    work: &dyn Workload,
+    size: Size,
+    devices: &[&Device],
+    runs: usize,
+) -> Result<Together, RunError> {
     let barrier = Barrier::new(devices.len());
     let one = |device: &Device| {
         let gpu = Gpu::open(device);
-        let ready = gpu.as_ref().map_err(|error| RunError::from(error.clone())).and_then(|gpu| {
-            let mut ready = work.on_cuda(gpu, size)?;
-            ready.run()?;
-            Ok(ready)
-        });
+        let ready = gpu
+            .as_ref()
+            .map_err(|error| RunError::from(error.clone()))
+            .and_then(|gpu| {
+                let mut ready = work.on_cuda(gpu, size)?;
+                ready.run()?;
+                Ok(ready)
+            });
         barrier.wait();
         let begun = Instant::now();
         let mut ready = ready?;
@@ -74,14 +97,28 @@ fn together(work: &dyn Workload, size: Size, devices: &[&Device], runs: usize) -
             ready.run()?;
         }
         let us = begun.elapsed().as_secs_f64() * 1e6;
-        Ok::<_, RunError>(Together { us, ok: ready.verify()?.ok })
+        Ok::<_, RunError>(Together {
+            us,
+            ok: ready.verify()?.ok,
+        })
     };
     let found = thread::scope(|scope| {
-        let threads: Vec<_> = devices.iter().map(|device| scope.spawn(move || one(device))).collect();
-        threads.into_iter().map(|thread| thread.join().expect("a thread ends")).collect::<Vec<_>>()
+        let threads: Vec<_> = devices
+            .iter()
+            .map(|device| scope.spawn(move || one(device)))
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().expect("a thread ends"))
+            .collect::<Vec<_>>()
     });
-    found.into_iter().try_fold(Together { us: 0.0, ok: true }, |all, one| {
-        let one = one?;
-        Ok(Together { us: all.us.max(one.us), ok: all.ok && one.ok })
-    })
+    found
+        .into_iter()
+        .try_fold(Together { us: 0.0, ok: true }, |all, one| {
+            let one = one?;
+            Ok(Together {
+                us: all.us.max(one.us),
+                ok: all.ok && one.ok,
+            })
+        })
 }

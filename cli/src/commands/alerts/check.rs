@@ -24,13 +24,22 @@ pub(super) fn run(file: &Path) -> Result<(), Failure> {
         writeln!(out, "{}: {}", receiver.name, receiver.kind())?;
     }
     if rules.is_empty() {
-        say(&format!("{} has no rules, so nothing is alerted: add a [[rule]]", file.display()));
+        say(&format!(
+            "{} has no rules, so nothing is alerted: add a [[rule]]",
+            file.display()
+        ));
     }
     // What may be meant so, or may be otherwise where the server runs.
     for rule in rules.iter().filter(|rule| rule.notify.is_empty()) {
-        say(&format!("{}: no receiver is notified; its alerts are shown on the page and in JupyterLab", rule.name));
+        say(&format!(
+            "{}: no receiver is notified; its alerts are shown on the page and in JupyterLab",
+            rule.name
+        ));
     }
-    for (receiver, why) in receivers.iter().filter_map(|receiver| Some((receiver, missing_program(receiver)?))) {
+    for (receiver, why) in receivers
+        .iter()
+        .filter_map(|receiver| Some((receiver, missing_program(receiver)?)))
+    {
         say(&format!("{}: {why}", receiver.name));
     }
     if has_secret(&receivers) && is_open(file) {
@@ -52,9 +61,12 @@ fn told(rule: &Rule) -> String {
 }
 
 fn has_secret(receivers: &[Receiver]) -> bool {
-    receivers.iter().any(|receiver| matches!(receiver.way, Way::Webhook { .. }))
+    receivers
+        .iter()
+        .any(|receiver| matches!(receiver.way, Way::Webhook { .. }))
 }
 
 fn is_open(file: &Path) -> bool {
-    file.metadata().is_ok_and(|known| known.permissions().mode() & 0o004 != 0)
+    file.metadata()
+        .is_ok_and(|known| known.permissions().mode() & 0o004 != 0)
 }

@@ -26,7 +26,10 @@ pub(super) fn run(server: &ServerArgs, json: bool) -> Result<(), Failure> {
         .ask("GET", "/api/v1/alerts")
         .with_context(|| format!("the server at {at} does not answer; restart it"))?;
     if answer.status != 200 {
-        return Err(anyhow!("the server at {at} is older than this gpumon and has no alerts; restart it").into());
+        return Err(anyhow!(
+            "the server at {at} is older than this gpumon and has no alerts; restart it"
+        )
+        .into());
     }
     if json {
         // As it came: what a newer server adds is not lost.
@@ -43,7 +46,15 @@ pub(super) fn run(server: &ServerArgs, json: bool) -> Result<(), Failure> {
 fn table(status: &AlertStatus, now_ms: u64) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
-    for RuleStatus { name, severity, text: watch, silenced, active, .. } in &status.rules {
+    for RuleStatus {
+        name,
+        severity,
+        text: watch,
+        silenced,
+        active,
+        ..
+    } in &status.rules
+    {
         let state = match active.iter().any(|place| place.state == RuleState::Firing) {
             true => "firing",
             false if active.is_empty() => "inactive",
@@ -51,17 +62,33 @@ fn table(status: &AlertStatus, now_ms: u64) -> String {
         };
         let silenced = if *silenced { ", silenced" } else { "" };
         let severity = describe::severity(*severity).to_lowercase();
-        let _ = writeln!(text, "{state:8}  {}: {watch} ({severity}{silenced})", escaped(name));
+        let _ = writeln!(
+            text,
+            "{state:8}  {}: {watch} ({severity}{silenced})",
+            escaped(name)
+        );
         for place in active {
-            let gpu = place.gpu.as_ref().map(|GpuRef { index, .. }| format!("GPU {index}: ")).unwrap_or_default();
+            let gpu = place
+                .gpu
+                .as_ref()
+                .map(|GpuRef { index, .. }| format!("GPU {index}: "))
+                .unwrap_or_default();
             let since = duration(now_ms.saturating_sub(place.since_ms));
-            let _ = writeln!(text, "          {gpu}{}, since {since}", escaped(&place.text));
+            let _ = writeln!(
+                text,
+                "          {gpu}{}, since {since}",
+                escaped(&place.text)
+            );
         }
     }
     for receiver in &status.receivers {
         let (sent, failed, waiting) = (receiver.sent, receiver.failed, receiver.waiting);
         let name = escaped(&receiver.name);
-        let _ = writeln!(text, "receiver  {name}: {}; {sent} sent, {failed} failed, {waiting} waiting", receiver.kind);
+        let _ = writeln!(
+            text,
+            "receiver  {name}: {}; {sent} sent, {failed} failed, {waiting} waiting",
+            receiver.kind
+        );
         if let Some(error) = &receiver.error {
             let _ = writeln!(text, "          {}", escaped(error));
         }
@@ -114,7 +141,9 @@ mod tests {
             failed: 0,
             waiting: 1,
             error: Some("the webhook answers with status 503".to_owned()),
-            given_up: Some("Warning: hot: GPU 0: Temperature 87 °C: given up after 20 attempts".to_owned()),
+            given_up: Some(
+                "Warning: hot: GPU 0: Temperature 87 °C: given up after 20 attempts".to_owned(),
+            ),
         }];
         let status = AlertStatus {
             rules: vec![rule("hot", true, active), rule("a", false, vec![])],
@@ -133,6 +162,15 @@ receiver  slack: webhook (slack); 2 sent, 0 failed, 1 waiting
 ";
         assert_eq!(table(&status, 46_000), expected);
         assert!(table(&AlertStatus::default(), 0).contains("--alerts FILE"));
-        assert!(table(&AlertStatus { has_file: true, ..AlertStatus::default() }, 0).contains("alert file has none"));
+        assert!(
+            table(
+                &AlertStatus {
+                    has_file: true,
+                    ..AlertStatus::default()
+                },
+                0
+            )
+            .contains("alert file has none")
+        );
     }
 }

@@ -32,21 +32,32 @@ pub(super) fn run(server: &ServerArgs, rule: &str, Time(time): Time) -> Result<(
     let at = server.path.display().to_string();
     let for_ms = time.map_or(0, |time| time.as_millis() as u64);
     let answer = server
-        .post("/api/v1/alerts/silence", &json!({ "rule": rule, "for_ms": for_ms }).to_string())
+        .post(
+            "/api/v1/alerts/silence",
+            &json!({ "rule": rule, "for_ms": for_ms }).to_string(),
+        )
         .with_context(|| format!("the server at {at} does not answer; restart it"))?;
     let body = answer.body.trim();
     match answer.status {
         200 => {}
         404 if body.starts_with("no alert rule") => return Err(anyhow!("{body}").into()),
         404 | 405 => {
-            return Err(anyhow!("the server at {at} is older than this gpumon and has no alerts; restart it").into());
+            return Err(anyhow!(
+                "the server at {at} is older than this gpumon and has no alerts; restart it"
+            )
+            .into());
         }
         _ => return Err(anyhow!("the server at {at} refuses: {body}").into()),
     }
     let status: AlertStatus = serde_json::from_str(body)
         .with_context(|| format!("the server at {at} is not gpumon's; name it with --control"))?;
     // The file may silence it nevertheless.
-    if time.is_none() && status.rules.iter().any(|known| known.name == rule && known.silenced) {
+    if time.is_none()
+        && status
+            .rules
+            .iter()
+            .any(|known| known.name == rule && known.silenced)
+    {
         say(&format!("{rule} is still silenced by the alert file"));
     }
     Ok(())

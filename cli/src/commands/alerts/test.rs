@@ -20,14 +20,24 @@ pub(super) fn run(file: &Path, only: &[String]) -> Result<(), Failure> {
         return Err(Failure::usage(anyhow!(message)));
     }
     let known = || receivers.iter().map(|receiver| receiver.name.as_str());
-    if let Some(name) = only.iter().find(|name| !known().any(|known| known == *name)) {
+    if let Some(name) = only
+        .iter()
+        .find(|name| !known().any(|known| known == *name))
+    {
         let others = format!("there are {}", known().collect::<Vec<_>>().join(", "));
         let cure = suggest::did_you_mean(name, known(), &others);
         return Err(Failure::usage(anyhow!("no receiver '{name}': {cure}")));
     }
     let mut has_failed = false;
-    for receiver in receivers.iter().filter(|receiver| only.is_empty() || only.contains(&receiver.name)) {
-        match deliver(receiver, &notification(receiver), &uname().nodename().to_string_lossy()) {
+    for receiver in receivers
+        .iter()
+        .filter(|receiver| only.is_empty() || only.contains(&receiver.name))
+    {
+        match deliver(
+            receiver,
+            &notification(receiver),
+            &uname().nodename().to_string_lossy(),
+        ) {
             Ok(()) => say(&format!("{}: sent", receiver.name)),
             Err(failure) => {
                 has_failed = true;
@@ -49,5 +59,9 @@ fn notification(receiver: &Receiver) -> Notification {
         silenced: false,
         names_processes: false,
     };
-    Notification { status: Status::Firing, at_ms, alert: FiringAlert { gpu: None, alert } }
+    Notification {
+        status: Status::Firing,
+        at_ms,
+        alert: FiringAlert { gpu: None, alert },
+    }
 }

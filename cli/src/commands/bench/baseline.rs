@@ -10,7 +10,10 @@ use anyhow::anyhow;
 use gpumon_probe::benchmarks::{self, Benchmarks, FILE, Interval, Measurement};
 use gpumon_workload::{
     catalogue,
-    protocol::{Backend, BackendChoice, BenchJob, BenchWork, Bound, DeviceName, Dtype, Load, Outcome, Times, Where},
+    protocol::{
+        Backend, BackendChoice, BenchJob, BenchWork, Bound, DeviceName, Dtype, Load, Outcome,
+        Times, Where,
+    },
 };
 use serde_json::Value;
 
@@ -47,17 +50,27 @@ impl BaselineArgs {
     ///
     /// # Errors
     /// Where nothing can be stored, or there is no such baseline.
-    pub(super) fn prepare(&self, job: &mut BenchJob) -> Result<Option<(Option<Benchmarks>, Store)>, Failure> {
+    pub(super) fn prepare(
+        &self,
+        job: &mut BenchJob,
+    ) -> Result<Option<(Option<Benchmarks>, Store)>, Failure> {
         if !self.save_baseline && !self.baseline {
             return Ok(None);
         }
         job.settle = true;
-        let as_what = if self.baseline { StoredAs::Latest } else { StoredAs::Baseline };
+        let as_what = if self.baseline {
+            StoredAs::Latest
+        } else {
+            StoredAs::Baseline
+        };
         let (store, known) = Store::open(&self.data_dir, as_what)?;
         if self.baseline {
             job.works = works(&known, &job.ids, job.dtype, &store.path)?;
             (job.ids, job.dtype) = (Vec::new(), None);
-            job.place = Where { backend: BackendChoice::Cuda, ..job.place.clone() };
+            job.place = Where {
+                backend: BackendChoice::Cuda,
+                ..job.place.clone()
+            };
         }
         // Better now than when all is measured.
         store.change(|_| {}).map_err(Failure::usage)?;
@@ -91,11 +104,21 @@ impl Store {
     /// Where there is no directory, or the file cannot be read.
     fn open(folder: &DataDirArgs, as_what: StoredAs) -> Result<(Self, Benchmarks), Failure> {
         let none = "baselines are kept in a data directory, and it is `none`: name one with --data-dir DIR";
-        let folder = folder.folder().ok_or_else(|| Failure::usage(anyhow!(none)))?;
+        let folder = folder
+            .folder()
+            .ok_or_else(|| Failure::usage(anyhow!(none)))?;
         let path = folder.join(FILE);
         let known = benchmarks::read(&path);
         let known = known.map_err(|error| Failure::usage(cannot("read", &path, &error)))?;
-        Ok((Self { path, as_what, gpus: BTreeMap::new(), left_out: BTreeMap::new() }, known))
+        Ok((
+            Self {
+                path,
+                as_what,
+                gpus: BTreeMap::new(),
+                left_out: BTreeMap::new(),
+            },
+            known,
+        ))
     }
 
     fn change(&self, change: impl FnOnce(&mut Benchmarks)) -> anyhow::Result<()> {
@@ -104,12 +127,23 @@ impl Store {
 
     /// Takes a result, unless it says nothing about the GPU for certain.
     pub(super) fn take(&mut self, outcome: &Outcome, load: Option<&Load>) {
-        match (reason_against(outcome, load), measurement(outcome, load), &outcome.device.uuid) {
+        match (
+            reason_against(outcome, load),
+            measurement(outcome, load),
+            &outcome.device.uuid,
+        ) {
             (None, Some(measurement), Some(uuid)) => {
-                let gpu = self.gpus.entry(uuid.clone()).or_insert_with(|| (outcome.device.clone(), Vec::new()));
+                let gpu = self
+                    .gpus
+                    .entry(uuid.clone())
+                    .or_insert_with(|| (outcome.device.clone(), Vec::new()));
                 gpu.1.push(measurement);
             }
-            (reason, ..) => self.left_out.entry(reason.unwrap_or("not timed")).or_default().push(name(outcome)),
+            (reason, ..) => self
+                .left_out
+                .entry(reason.unwrap_or("not timed"))
+                .or_default()
+                .push(name(outcome)),
         }
     }
 
@@ -126,11 +160,16 @@ impl Store {
             report_missing(devices, works, &self.path)?;
         }
         for (reason, names) in &self.left_out {
-            say(&format!("not stored, because {reason}: {}", names.join(", ")));
+            say(&format!(
+                "not stored, because {reason}: {}",
+                names.join(", ")
+            ));
         }
         let path = self.path.display();
         if self.gpus.is_empty() && self.as_what == StoredAs::Baseline {
-            return Err(anyhow!("no baseline was stored: there is no verified result of a GPU").into());
+            return Err(
+                anyhow!("no baseline was stored: there is no verified result of a GPU").into(),
+            );
         }
         if self.gpus.is_empty() {
             return Ok(());
@@ -149,7 +188,10 @@ impl Store {
                     1 => "1 result".to_owned(),
                     count => format!("{count} results"),
                 };
-                say(&format!("stored {results} as the baseline of {} in {path}", describe::device(device)));
+                say(&format!(
+                    "stored {results} as the baseline of {} in {path}",
+                    describe::device(device)
+                ));
             }
         }
         Ok(())
@@ -157,7 +199,10 @@ impl Store {
 }
 
 fn cannot(what: &str, path: &Path, error: &io::Error) -> anyhow::Error {
-    anyhow!("cannot {what} {}: {error}: name another directory with --data-dir, or move the file away", path.display())
+    anyhow!(
+        "cannot {what} {}: {error}: name another directory with --data-dir, or move the file away",
+        path.display()
+    )
 }
 
 /// Why a result does not tell how fast the GPU is; `None` where it does.
@@ -168,23 +213,41 @@ fn reason_against(outcome: &Outcome, load: Option<&Load>) -> Option<&'static str
         _ if outcome.backend == Backend::Cpu => Some("the CPU has no baseline"),
         _ if outcome.to.is_some() => Some("they run between two GPUs"),
         _ if outcome.roofline.limit == Bound::Driver => Some("they measure driver and CPU"),
-        _ if outcome.device_time.as_ref().is_some_and(|time| time.median_us < SHORTEST_US) => {
+        _ if outcome
+            .device_time
+            .as_ref()
+            .is_some_and(|time| time.median_us < SHORTEST_US) =>
+        {
             Some("they are not much longer than a launch")
         }
-        _ if load.is_some_and(|load| load.others.is_anybody_listed()) => Some("other processes were on the GPU"),
+        _ if load.is_some_and(|load| load.others.is_anybody_listed()) => {
+            Some("other processes were on the GPU")
+        }
         _ => None,
     }
 }
 
 /// What is compared of a result: by the GPU's clock where there is one. `None` where nothing was timed.
 pub(super) fn measurement(outcome: &Outcome, load: Option<&Load>) -> Option<Measurement> {
-    let Times { median_us, low_us, high_us, .. } = *outcome.device_time.as_ref().or(outcome.host_time.as_ref())?;
+    let Times {
+        median_us,
+        low_us,
+        high_us,
+        ..
+    } = *outcome
+        .device_time
+        .as_ref()
+        .or(outcome.host_time.as_ref())?;
     Some(Measurement {
         workload: outcome.id.to_string(),
         dtype: outcome.dtype.to_string(),
         n: outcome.n,
         at_ms: outcome.environment.to_ms,
-        time: Interval { median_us, low_us, high_us },
+        time: Interval {
+            median_us,
+            low_us,
+            high_us,
+        },
         gpumon: outcome.environment.gpumon.to_string(),
         cuda: outcome.environment.cuda.clone(),
         limit_watts: load.and_then(|load| load.limit_watts),
@@ -197,8 +260,16 @@ pub(super) fn measurement(outcome: &Outcome, load: Option<&Load>) -> Option<Meas
 ///
 /// # Errors
 /// Where there is none.
-fn works(known: &Benchmarks, ids: &[String], dtype: Option<Dtype>, path: &Path) -> Result<Vec<BenchWork>, Failure> {
-    let works: Vec<_> = known.baselines().filter_map(|(gpu, baseline)| work(gpu, baseline)).collect();
+fn works(
+    known: &Benchmarks,
+    ids: &[String],
+    dtype: Option<Dtype>,
+    path: &Path,
+) -> Result<Vec<BenchWork>, Failure> {
+    let works: Vec<_> = known
+        .baselines()
+        .filter_map(|(gpu, baseline)| work(gpu, baseline))
+        .collect();
     let path = path.display();
     let missing = |what: &str, names: &str| {
         let cure = format!(
@@ -209,14 +280,21 @@ fn works(known: &Benchmarks, ids: &[String], dtype: Option<Dtype>, path: &Path) 
     if works.is_empty() {
         return Err(missing("", ""));
     }
-    if let Some(id) = ids.iter().find(|id| works.iter().all(|work| work.id != **id)) {
+    if let Some(id) = ids
+        .iter()
+        .find(|id| works.iter().all(|work| work.id != **id))
+    {
         return Err(missing(&format!(" of '{id}'"), &format!(" {id}")));
     }
-    let is_asked =
-        |work: &BenchWork| (ids.is_empty() || ids.contains(&work.id)) && dtype.is_none_or(|dtype| work.dtype == dtype);
+    let is_asked = |work: &BenchWork| {
+        (ids.is_empty() || ids.contains(&work.id)) && dtype.is_none_or(|dtype| work.dtype == dtype)
+    };
     let asked: Vec<_> = works.into_iter().filter(is_asked).collect();
     match dtype {
-        Some(dtype) if asked.is_empty() => Err(missing(&format!(" in {dtype}"), &format!(" --dtype {dtype}"))),
+        Some(dtype) if asked.is_empty() => Err(missing(
+            &format!(" in {dtype}"),
+            &format!(" --dtype {dtype}"),
+        )),
         _ => Ok(asked),
     }
 }
@@ -224,7 +302,12 @@ fn works(known: &Benchmarks, ids: &[String], dtype: Option<Dtype>, path: &Path) 
 fn work(gpu: &str, baseline: &Measurement) -> Option<BenchWork> {
     catalogue::all().find(|about| about.id == baseline.workload)?;
     let dtype = serde_json::from_value(Value::from(&*baseline.dtype)).ok()?;
-    Some(BenchWork { id: baseline.workload.clone(), dtype, n: baseline.n, gpu: gpu.to_owned() })
+    Some(BenchWork {
+        id: baseline.workload.clone(),
+        dtype,
+        n: baseline.n,
+        gpu: gpu.to_owned(),
+    })
 }
 
 /// What is to be said of the GPUs on which something was to run, and that have no baseline.
@@ -232,11 +315,19 @@ fn work(gpu: &str, baseline: &Measurement) -> Option<BenchWork> {
 /// # Errors
 /// Where none of them has one.
 fn report_missing(devices: &[DeviceName], works: &[BenchWork], path: &Path) -> Result<(), Failure> {
-    let has_one = |device: &&DeviceName| works.iter().any(|work| Some(&work.gpu) == device.uuid.as_ref());
+    let has_one = |device: &&DeviceName| {
+        works
+            .iter()
+            .any(|work| Some(&work.gpu) == device.uuid.as_ref())
+    };
     let said = |device: &DeviceName| {
         let index = device.index.unwrap_or_default();
         let cure = format!("store one with `gpumon bench --save-baseline --device {index}`");
-        format!("no such baseline of {} is stored in {}: {cure}", describe::device(device), path.display())
+        format!(
+            "no such baseline of {} is stored in {}: {cure}",
+            describe::device(device),
+            path.display()
+        )
     };
     let missing: Vec<_> = devices.iter().filter(|device| !has_one(device)).collect();
     match &missing[..] {

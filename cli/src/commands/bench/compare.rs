@@ -68,11 +68,18 @@ impl Earlier {
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
         let shown = path.display();
         let text = File::open(path).and_then(|file| bounded::text_of(file, LARGEST));
-        let text = text.with_context(|| format!("cannot read {shown}")).map_err(Failure::usage)?;
-        let results: Vec<Old> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        let text = text
+            .with_context(|| format!("cannot read {shown}"))
+            .map_err(Failure::usage)?;
+        let results: Vec<Old> = text
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect();
         if results.is_empty() {
             let cure = "give what `gpumon bench --json` has written";
-            return Err(Failure::usage(anyhow!("there is no result in {shown}: {cure}")));
+            return Err(Failure::usage(anyhow!(
+                "there is no result in {shown}: {cure}"
+            )));
         }
         Ok(Self::Results(results))
     }
@@ -95,35 +102,75 @@ impl Earlier {
 impl Compared {
     fn new(new: &Interval, old: &Interval, before_ms: Option<u64>) -> Option<Self> {
         let is_slower = new.is_slower(old);
-        Some(Self { ratio: new.ratio(old)?, is_slower, siblings: None, before_us: old.median_us, before_ms })
+        Some(Self {
+            ratio: new.ratio(old)?,
+            is_slower,
+            siblings: None,
+            before_us: old.median_us,
+            before_ms,
+        })
     }
 }
 
 fn beside_baselines(baselines: &Benchmarks, outcome: &Outcome) -> Option<Compared> {
-    let uuid = outcome.device.uuid.as_deref().filter(|_| outcome.backend == Backend::Cuda)?;
+    let uuid = outcome
+        .device
+        .uuid
+        .as_deref()
+        .filter(|_| outcome.backend == Backend::Cuda)?;
     let new = measurement(outcome, None)?;
-    let old = baselines.baseline(uuid).iter().find(|old| old.is_same_work(&new))?;
-    let siblings = baselines.siblings(uuid, &new).map(|siblings| siblings.median_us / new.time.median_us);
-    Some(Compared { siblings, ..Compared::new(&new.time, &old.time, Some(old.at_ms))? })
+    let old = baselines
+        .baseline(uuid)
+        .iter()
+        .find(|old| old.is_same_work(&new))?;
+    let siblings = baselines
+        .siblings(uuid, &new)
+        .map(|siblings| siblings.median_us / new.time.median_us);
+    Some(Compared {
+        siblings,
+        ..Compared::new(&new.time, &old.time, Some(old.at_ms))?
+    })
 }
 
 fn beside_results(results: &[Old], outcome: &Outcome) -> Option<Compared> {
     let is_same = |old: &&Old| {
         (&*old.id, old.backend, old.dtype, old.n, old.shape)
-            == (&*outcome.id, outcome.backend, outcome.dtype, outcome.n, outcome.shape)
+            == (
+                &*outcome.id,
+                outcome.backend,
+                outcome.dtype,
+                outcome.n,
+                outcome.shape,
+            )
     };
     let all = || results.iter().rev().filter(is_same);
     let to = outcome.to.as_ref().and_then(|to| to.uuid.as_ref());
-    let is_there = |old: &&Old| old.device.uuid == outcome.device.uuid && old.to.uuid.as_ref() == to;
+    let is_there =
+        |old: &&Old| old.device.uuid == outcome.device.uuid && old.to.uuid.as_ref() == to;
     // Between other GPUs there may be another link, so that of several pairs none stands for another.
     let may_stand_for_it = |_: &&Old| to.is_none() || all().count() == 1;
-    let old = all().find(is_there).or_else(|| all().find(may_stand_for_it))?;
+    let old = all()
+        .find(is_there)
+        .or_else(|| all().find(may_stand_for_it))?;
     let (old, new) = match (&old.device_time, &outcome.device_time) {
         (Some(old), Some(new)) => (old, new),
         _ => (old.host_time.as_ref()?, outcome.host_time.as_ref()?),
     };
-    let Times { median_us, low_us, high_us, .. } = *new;
-    Compared::new(&Interval { median_us, low_us, high_us }, old, None)
+    let Times {
+        median_us,
+        low_us,
+        high_us,
+        ..
+    } = *new;
+    Compared::new(
+        &Interval {
+            median_us,
+            low_us,
+            high_us,
+        },
+        old,
+        None,
+    )
 }
 
 #[cfg(test)]
@@ -142,37 +189,77 @@ mod tests {
     }
 
     fn compared(ratio: f64, before_us: f64) -> Compared {
-        Compared { ratio, is_slower: false, siblings: None, before_us, before_ms: None }
+        Compared {
+            ratio,
+            is_slower: false,
+            siblings: None,
+            before_us,
+            before_ms: None,
+        }
     }
 
     #[test]
     fn a_baseline_is_that_of_the_same_gpu_and_its_siblings_stand_beside_it() {
-        let stored = |us, at_ms| vec![Measurement { at_ms, ..measurement(&outcome("", us), None).unwrap() }];
+        let stored = |us, at_ms| {
+            vec![Measurement {
+                at_ms,
+                ..measurement(&outcome("", us), None).unwrap()
+            }]
+        };
         let mut baselines = Benchmarks::default();
         baselines.save_baseline("GPU-a", "NVIDIA H200", stored(100.0, 7));
         baselines.save_baseline("GPU-b", "NVIDIA H200", stored(80.0, 8));
         baselines.save_baseline("GPU-c", "NVIDIA L4", stored(1.0, 9));
         let earlier = Earlier::Baselines(baselines);
-        let expected =
-            Compared { ratio: 0.5, is_slower: true, siblings: Some(0.4), before_us: 100.0, before_ms: Some(7) };
+        let expected = Compared {
+            ratio: 0.5,
+            is_slower: true,
+            siblings: Some(0.4),
+            before_us: 100.0,
+            before_ms: Some(7),
+        };
         assert_eq!(earlier.beside(&outcome("GPU-a", 200.0)), Some(expected));
-        assert_eq!(earlier.beside(&outcome("GPU-c", 1.0)).unwrap().siblings, None);
-        assert_eq!(earlier.beside(&outcome("GPU-d", 200.0)), None, "none stands for another");
-        assert_eq!(earlier.beside(&Outcome { n: 5, ..outcome("GPU-a", 100.0) }), None);
+        assert_eq!(
+            earlier.beside(&outcome("GPU-c", 1.0)).unwrap().siblings,
+            None
+        );
+        assert_eq!(
+            earlier.beside(&outcome("GPU-d", 200.0)),
+            None,
+            "none stands for another"
+        );
+        assert_eq!(
+            earlier.beside(&Outcome {
+                n: 5,
+                ..outcome("GPU-a", 100.0)
+            }),
+            None
+        );
     }
 
     #[test]
     fn the_same_work_is_found_and_its_intervals_decide() {
         let line = |outcome: &Outcome| serde_json::to_string(outcome).unwrap();
-        let text = [line(&outcome("GPU-b", 900.0)), line(&outcome("GPU-a", 100.0)), line(&outcome("GPU-c", 500.0))];
+        let text = [
+            line(&outcome("GPU-b", 900.0)),
+            line(&outcome("GPU-a", 100.0)),
+            line(&outcome("GPU-c", 500.0)),
+        ];
         let earlier = earlier(&format!("{}\n{{\"error\":\"x\"}}\n", text.join("\n"))).unwrap();
         let beside = |uuid, us| earlier.beside(&outcome(uuid, us)).unwrap();
         assert_eq!(beside("GPU-a", 100.0), compared(1.0, 100.0));
         assert_eq!(beside("GPU-a", 50.0), compared(2.0, 100.0));
         assert!(!beside("GPU-a", 101.5).is_slower, "the intervals meet");
         assert!(beside("GPU-a", 125.0).is_slower);
-        assert_eq!(beside("GPU-new", 250.0).ratio.to_bits(), 2.0_f64.to_bits(), "the last of another device");
-        let other = Outcome { n: 5, ..outcome("GPU-a", 100.0) };
+        assert_eq!(
+            beside("GPU-new", 250.0).ratio.to_bits(),
+            2.0_f64.to_bits(),
+            "the last of another device"
+        );
+        let other = Outcome {
+            n: 5,
+            ..outcome("GPU-a", 100.0)
+        };
         assert_eq!(earlier.beside(&other), None, "another size is other work");
     }
 
@@ -180,17 +267,25 @@ mod tests {
     fn of_several_pairs_none_stands_for_another() {
         let between = |from: &str, to: &str, us| {
             let mut outcome = outcome(from, us);
-            outcome.to =
-                Some(gpumon_workload::protocol::DeviceName { uuid: Some(to.to_owned()), ..outcome.device.clone() });
+            outcome.to = Some(gpumon_workload::protocol::DeviceName {
+                uuid: Some(to.to_owned()),
+                ..outcome.device.clone()
+            });
             outcome
         };
         let line = |outcome: &Outcome| serde_json::to_string(outcome).unwrap();
-        let [one, other] = [between("GPU-a", "GPU-b", 100.0), between("GPU-b", "GPU-a", 200.0)];
+        let [one, other] = [
+            between("GPU-a", "GPU-b", 100.0),
+            between("GPU-b", "GPU-a", 200.0),
+        ];
         let both = earlier(&format!("{}\n{}\n", line(&one), line(&other))).unwrap();
         assert_eq!(both.beside(&one), Some(compared(1.0, 100.0)));
         assert_eq!(both.beside(&between("GPU-a", "GPU-c", 100.0)), None);
         let single = earlier(&line(&one)).unwrap();
-        assert!(single.beside(&between("GPU-x", "GPU-y", 100.0)).is_some(), "another machine has other GPUs");
+        assert!(
+            single.beside(&between("GPU-x", "GPU-y", 100.0)).is_some(),
+            "another machine has other GPUs"
+        );
     }
 
     #[test]
@@ -200,6 +295,12 @@ mod tests {
         for text in ["", "nonsense", &job] {
             assert!(said(text).contains("gpumon bench --json"), "{text}");
         }
-        assert!(Earlier::read(Path::new("/nowhere/old.json")).unwrap_err().message().unwrap().contains("/nowhere"));
+        assert!(
+            Earlier::read(Path::new("/nowhere/old.json"))
+                .unwrap_err()
+                .message()
+                .unwrap()
+                .contains("/nowhere")
+        );
     }
 }

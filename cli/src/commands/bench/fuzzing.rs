@@ -9,7 +9,9 @@ use super::compare::Earlier;
 
 /// Reads earlier results, and holds one of this machine against them.
 pub(crate) fn compare(earlier: &Path) {
-    let Ok(earlier) = Earlier::read(earlier) else { return };
+    let Ok(earlier) = Earlier::read(earlier) else {
+        return;
+    };
     earlier.beside(&outcome("GPU-a", 100.0));
 }
 

@@ -18,8 +18,17 @@ pub(super) fn print(json: bool) -> Result<(), Failure> {
         let join = |names: Vec<String>| names.join(", ");
         let backends = join(about.backends.iter().map(ToString::to_string).collect());
         let dtypes = join(about.dtypes.iter().map(ToString::to_string).collect());
-        let types = if dtypes.is_empty() { String::new() } else { format!("; {dtypes}") };
-        writeln!(out, "{:20}{} ({backends}{types})", about.id, about.does.trim_end_matches('.'))?;
+        let types = if dtypes.is_empty() {
+            String::new()
+        } else {
+            format!("; {dtypes}")
+        };
+        writeln!(
+            out,
+            "{:20}{} ({backends}{types})",
+            about.id,
+            about.does.trim_end_matches('.')
+        )?;
         writeln!(out, "{:20}{}", "", about.teaches)?;
     }
     Ok(())

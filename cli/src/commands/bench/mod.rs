@@ -150,14 +150,21 @@ enum EngineChoice {
 
 impl BenchArgs {
     fn engine(&self) -> Engine {
-        if self.engine == EngineChoice::Cublas { Engine::Cublas } else { Engine::Own }
+        if self.engine == EngineChoice::Cublas {
+            Engine::Cublas
+        } else {
+            Engine::Own
+        }
     }
 
     /// Whether one of the workloads may compute with them.
     fn has_integers(&self) -> bool {
         let is_meant = |id| self.ids.is_empty() || self.ids.iter().any(|named| named == id);
         self.dtype.map_or_else(
-            || catalogue::all().any(|about| is_meant(about.id) && about.dtypes.contains(&Dtype::Int8)),
+            || {
+                catalogue::all()
+                    .any(|about| is_meant(about.id) && about.dtypes.contains(&Dtype::Int8))
+            },
             |dtype| Dtype::from(dtype) == Dtype::Int8,
         )
     }
@@ -190,18 +197,35 @@ pub(crate) fn run(source: &SourceArgs, args: &BenchArgs) -> Result<(), Failure> 
         Some(Earlier::Results(_)) => Subject::Compared,
         Some(Earlier::Baselines(_)) => Subject::Baselines,
     };
-    let layout = Layout { subject, is_beside: args.beside.beside, has_integers: args.has_integers() };
+    let layout = Layout {
+        subject,
+        is_beside: args.beside.beside,
+        has_integers: args.has_integers(),
+    };
     let mut results = Results::new(layout, earlier, args.fail_below).stored(store);
     let works = job.works.clone();
     let job = Job::Bench(job);
-    let ran = run::print(source, &job, args.place.time_limit, Some(&args.beside), &mut results, args.json);
+    let ran = run::print(
+        source,
+        &job,
+        args.place.time_limit,
+        Some(&args.beside),
+        &mut results,
+        args.json,
+    );
     // Also where some of it failed: what was verified counts.
-    let stored = results.take_store().map_or(Ok(()), |store| store.write(results.devices(), &works));
+    let stored = results
+        .take_store()
+        .map_or(Ok(()), |store| store.write(results.devices(), &works));
     ran.and(stored)?;
     if results.compared_nothing() {
         say("--fail-below compared nothing: no result has an earlier one or a theoretical peak");
     }
-    if results.is_below() { Err(Failure::reported(BELOW)) } else { Ok(()) }
+    if results.is_below() {
+        Err(Failure::reported(BELOW))
+    } else {
+        Ok(())
+    }
 }
 
 /// What can stand for [`BenchArgs::ids`].

@@ -34,7 +34,9 @@ enum Cell {
 impl Pairs {
     pub(super) fn take(&mut self, outcome: &Outcome) {
         let to = outcome.to.as_ref().and_then(|to| to.index);
-        let Some(ends) = outcome.device.index.zip(to) else { return };
+        let Some(ends) = outcome.device.index.zip(to) else {
+            return;
+        };
         let rate = outcome.rate.bytes_per_second;
         let time_us = outcome.device_time.as_ref().map(|times| times.median_us);
         // What moves nothing is about the time that it takes.
@@ -47,28 +49,50 @@ impl Pairs {
             Some(number) if outcome.verify.ok => Cell::Number(number),
             _ => Cell::Unknown,
         };
-        let at = self.0.iter().position(|matrix| matrix.id == outcome.id).unwrap_or_else(|| {
-            self.0.push(Matrix { id: outcome.id.to_string(), unit, cells: BTreeMap::new() });
-            self.0.len() - 1
-        });
+        let at = self
+            .0
+            .iter()
+            .position(|matrix| matrix.id == outcome.id)
+            .unwrap_or_else(|| {
+                self.0.push(Matrix {
+                    id: outcome.id.to_string(),
+                    unit,
+                    cells: BTreeMap::new(),
+                });
+                self.0.len() - 1
+            });
         self.0[at].cells.insert(ends, cell);
     }
 
     /// A matrix for each workload that ran between several pairs.
     pub(super) fn text(&self) -> String {
-        self.0.iter().filter(|matrix| matrix.cells.len() > 1).map(Matrix::text).collect()
+        self.0
+            .iter()
+            .filter(|matrix| matrix.cells.len() > 1)
+            .map(Matrix::text)
+            .collect()
     }
 }
 
 impl Matrix {
     fn text(&self) -> String {
-        let gpus: BTreeSet<u32> = self.cells.keys().flat_map(|(from, to)| [*from, *to]).collect();
+        let gpus: BTreeSet<u32> = self
+            .cells
+            .keys()
+            .flat_map(|(from, to)| [*from, *to])
+            .collect();
         let line = |first: String, cells: Vec<String>| format!("{first:22}{}", cells.concat());
         let columns = gpus.iter().map(|to| aligned(&format!("to {to}"))).collect();
         let heading = paint(DIM, &line(format!("{}, {}", self.id, self.unit), columns));
-        let row =
-            |from: &u32| line(format!("  from GPU {from}"), gpus.iter().map(|to| self.cell(*from, *to)).collect());
-        let lines: Vec<_> = std::iter::once(heading).chain(gpus.iter().map(row)).collect();
+        let row = |from: &u32| {
+            line(
+                format!("  from GPU {from}"),
+                gpus.iter().map(|to| self.cell(*from, *to)).collect(),
+            )
+        };
+        let lines: Vec<_> = std::iter::once(heading)
+            .chain(gpus.iter().map(row))
+            .collect();
         format!("\n{}\n", lines.join("\n"))
     }
 
@@ -95,7 +119,10 @@ mod tests {
         let name = outcome.device.clone();
         outcome.id = "peer".into();
         outcome.device.index = Some(from);
-        outcome.to = Some(gpumon_workload::protocol::DeviceName { index: Some(to), ..name });
+        outcome.to = Some(gpumon_workload::protocol::DeviceName {
+            index: Some(to),
+            ..name
+        });
         outcome.rate.bytes_per_second = Some(us * 1e9);
         outcome
     }
@@ -105,14 +132,25 @@ mod tests {
         let mut pairs = Pairs::default();
         pairs.take(&outcome("GPU-a", 5.0));
         pairs.take(&between(0, 1, 395.2));
-        assert_eq!(pairs.text(), "", "one pair is no matrix, and one GPU no pair");
+        assert_eq!(
+            pairs.text(),
+            "",
+            "one pair is no matrix, and one GPU no pair"
+        );
         let mut wrong = between(2, 0, 7.0);
         wrong.verify.wrong = 1;
         pairs.take(&wrong);
-        let mut latency = Outcome { id: "peer-latency".into(), ..between(0, 2, 1.66) };
+        let mut latency = Outcome {
+            id: "peer-latency".into(),
+            ..between(0, 2, 1.66)
+        };
         latency.cost.moved_bytes = 0;
         pairs.take(&latency);
-        pairs.take(&Outcome { device: wrong.device.clone(), to: wrong.to.clone(), ..latency });
+        pairs.take(&Outcome {
+            device: wrong.device.clone(),
+            to: wrong.to.clone(),
+            ..latency
+        });
         let text = plain(&pairs.text());
         let expected = [
             "",

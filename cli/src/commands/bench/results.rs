@@ -90,7 +90,10 @@ impl Results {
         if let Some(store) = &mut self.store {
             store.take(outcome, load);
         }
-        let compared = self.earlier.as_ref().and_then(|earlier| earlier.beside(outcome));
+        let compared = self
+            .earlier
+            .as_ref()
+            .and_then(|earlier| earlier.beside(outcome));
         if !outcome.partial {
             self.judge(outcome, compared);
         }
@@ -98,7 +101,14 @@ impl Results {
     }
 
     fn judge(&mut self, outcome: &Outcome, compared: Option<Compared>) {
-        if let Some(Compared { ratio, is_slower: true, before_us, before_ms, .. }) = compared {
+        if let Some(Compared {
+            ratio,
+            is_slower: true,
+            before_us,
+            before_ms,
+            ..
+        }) = compared
+        {
             match before_ms.filter(|_| ratio < BELOW_BASELINE) {
                 Some(before_ms) => self.below_baseline.push(format!(
                     "{}: {} ({}) takes {}, and took {} ({ratio:.2}x)",
@@ -119,7 +129,8 @@ impl Results {
         if let (Some(least), Some(share)) = (self.fail_below, share) {
             self.judged += 1;
             if share < least {
-                self.below.push(format!("{} {:.1} %", name(outcome), share * 100.0));
+                self.below
+                    .push(format!("{} {:.1} %", name(outcome), share * 100.0));
             }
         }
     }
@@ -133,13 +144,21 @@ impl ForPeople for Results {
                 (self.devices, self.steps) = (devices.clone(), *steps);
                 None
             }
-            Report::Result { outcome, load, beside } => {
+            Report::Result {
+                outcome,
+                load,
+                beside,
+            } => {
                 let compared = self.ingest(outcome, load.as_ref());
                 self.pairs.take(outcome);
                 self.has_lines = true;
                 let table = self.table.as_mut()?;
                 let lines = table.lines(outcome, load.as_ref(), compared);
-                Some(beside.iter().fold(lines, |lines, run| lines + &table.beside(run, outcome)))
+                Some(
+                    beside
+                        .iter()
+                        .fold(lines, |lines, run| lines + &table.beside(run, outcome)),
+                )
             }
             // One of several is a line among theirs.
             Report::Failed { id, gpu, error, .. } if self.steps > 1 => {
@@ -152,12 +171,26 @@ impl ForPeople for Results {
 
     fn object(&mut self, raw: &str, line: &Line) -> Option<String> {
         match &line.report {
-            Report::Result { outcome, load, .. } => Some(self.ingest(outcome, load.as_ref()).map_or_else(
-                || raw.to_owned(),
-                |compared| format!("{},\"compared\":{}}}", raw.strip_suffix('}').unwrap_or(raw), json!(compared)),
-            )),
+            Report::Result { outcome, load, .. } => {
+                Some(self.ingest(outcome, load.as_ref()).map_or_else(
+                    || raw.to_owned(),
+                    |compared| {
+                        format!(
+                            "{},\"compared\":{}}}",
+                            raw.strip_suffix('}').unwrap_or(raw),
+                            json!(compared)
+                        )
+                    },
+                ))
+            }
             // What never began has no results.
-            Report::Failed { id, backend, gpu, error, code } if self.table.is_some() => {
+            Report::Failed {
+                id,
+                backend,
+                gpu,
+                error,
+                code,
+            } if self.table.is_some() => {
                 let object = json!({
                     "at_ms": line.at_ms, "report": "failed", "id": id, "backend": backend, "gpu": gpu,
                     "error": error, "code": code, "verify": { "ok": false, "checked": 0 }
@@ -170,22 +203,43 @@ impl ForPeople for Results {
 
     /// What all of them come to.
     fn end(&self) -> String {
-        let before = if self.earlier.as_ref().is_some_and(Earlier::is_baselines) { "its baseline" } else { "before" };
+        let before = if self.earlier.as_ref().is_some_and(Earlier::is_baselines) {
+            "its baseline"
+        } else {
+            "before"
+        };
         let slower = match &self.slower[..] {
             [] if !self.below_baseline.is_empty() => None,
-            [] => Some(paint(DIM, &format!("No result is significantly slower than {before}."))),
-            slower => Some(paint(NOTICE, &format!("Significantly slower than {before}: {}", slower.join(", ")))),
+            [] => Some(paint(
+                DIM,
+                &format!("No result is significantly slower than {before}."),
+            )),
+            slower => Some(paint(
+                NOTICE,
+                &format!("Significantly slower than {before}: {}", slower.join(", ")),
+            )),
         };
-        let slower = slower.filter(|_| self.earlier.is_some() && self.has_lines).map(|slower| format!("\n{slower}\n"));
+        let slower = slower
+            .filter(|_| self.earlier.is_some() && self.has_lines)
+            .map(|slower| format!("\n{slower}\n"));
         let below_baseline = (!self.below_baseline.is_empty()).then(|| {
-            let below = format!("Below {BELOW_BASELINE} of the baseline:\n  {}", self.below_baseline.join("\n  "));
+            let below = format!(
+                "Below {BELOW_BASELINE} of the baseline:\n  {}",
+                self.below_baseline.join("\n  ")
+            );
             format!("\n{}\n{CURE}\n", paint(ALARM, &below))
         });
-        let below = self.fail_below.filter(|_| !self.below.is_empty()).map(|share| {
-            let below = format!("Below {:.1} %: {}", share * 100.0, self.below.join(", "));
-            format!("\n{}\n", paint(ALARM, &below))
-        });
-        [Some(self.pairs.text()), slower, below_baseline, below].into_iter().flatten().collect()
+        let below = self
+            .fail_below
+            .filter(|_| !self.below.is_empty())
+            .map(|share| {
+                let below = format!("Below {:.1} %: {}", share * 100.0, self.below.join(", "));
+                format!("\n{}\n", paint(ALARM, &below))
+            });
+        [Some(self.pairs.text()), slower, below_baseline, below]
+            .into_iter()
+            .flatten()
+            .collect()
     }
 }
 
@@ -199,7 +253,11 @@ mod tests {
     #[test]
     fn a_threshold_is_held_against_what_there_is() {
         let below = |outcomes: &[Outcome], share| {
-            let layout = Layout { subject: Subject::Workloads, is_beside: false, has_integers: false };
+            let layout = Layout {
+                subject: Subject::Workloads,
+                is_beside: false,
+                has_integers: false,
+            };
             let mut results = Results::new(layout, None, Some(share));
             for outcome in outcomes {
                 results.judge(outcome, None);

@@ -68,30 +68,62 @@ impl Table {
     fn with_room(layout: Layout, devices: &[DeviceName], terminal: Option<usize>) -> Self {
         let fields = fields(layout, devices);
         let all: Vec<_> = fields.iter().map(|(column, _)| *column).collect();
-        Self { subject: layout.subject, fields, columns: Columns::new(&all, terminal), group: None }
+        Self {
+            subject: layout.subject,
+            fields,
+            columns: Columns::new(&all, terminal),
+            group: None,
+        }
     }
 
     /// The next line, below the headings where it is the first, and below its device where that is another one.
-    pub(super) fn lines(&mut self, outcome: &Outcome, load: Option<&Load>, compared: Option<Compared>) -> String {
-        self.head(&device(&outcome.device)) + &self.line(&Row { outcome, load, compared })
+    pub(super) fn lines(
+        &mut self,
+        outcome: &Outcome,
+        load: Option<&Load>,
+        compared: Option<Compared>,
+    ) -> String {
+        self.head(&device(&outcome.device))
+            + &self.line(&Row {
+                outcome,
+                load,
+                compared,
+            })
     }
 
     /// The line of a framework that ran beside this.
     pub(super) fn beside(&self, run: &FrameworkRun, outcome: &Outcome) -> String {
-        let line = |outcome: &Outcome| self.line(&Row { outcome, load: None, compared: None });
+        let line = |outcome: &Outcome| {
+            self.line(&Row {
+                outcome,
+                load: None,
+                compared: None,
+            })
+        };
         beside(&self.columns, 2, run, outcome, line)
     }
 
     fn line(&self, row: &Row<'_>) -> String {
         let cells: Vec<_> = self.fields.iter().map(|(_, cell)| cell(row)).collect();
-        format!("{}\n{}", self.columns.line(&cells), remarks(&self.columns, 2, row.outcome, row.load))
+        format!(
+            "{}\n{}",
+            self.columns.line(&cells),
+            remarks(&self.columns, 2, row.outcome, row.load)
+        )
     }
 
     /// The line of what failed, with its reason.
     pub(super) fn failure(&mut self, id: &str, place: Option<&DeviceName>, error: &str) -> String {
         let place = place.map_or_else(String::new, device);
-        let name = if self.subject == Subject::Burn { &place } else { id };
-        self.head(&place) + &self.columns.sentence_line(name, ALARM, &format!("failed: {error}"))
+        let name = if self.subject == Subject::Burn {
+            &place
+        } else {
+            id
+        };
+        self.head(&place)
+            + &self
+                .columns
+                .sentence_line(name, ALARM, &format!("failed: {error}"))
     }
 
     fn head(&mut self, device: &str) -> String {
@@ -110,57 +142,126 @@ impl Table {
 }
 
 /// All columns that there could be on these devices. Those with the highest rank go first where there is no room.
-fn fields(Layout { subject, is_beside, has_integers }: Layout, devices: &[DeviceName]) -> Vec<Field> {
+fn fields(
+    Layout {
+        subject,
+        is_beside,
+        has_integers,
+    }: Layout,
+    devices: &[DeviceName],
+) -> Vec<Field> {
     use Align::{Left, Point, Right};
     let on_gpu = devices.is_empty() || devices.iter().any(|device| device.index.is_some());
     let on_host = devices.iter().any(|device| device.index.is_none());
     let mut fields: Vec<Field> = Vec::new();
-    let mut add = |heading, align, rank, cell| fields.push((Column { heading, align, rank }, cell));
+    let mut add = |heading, align, rank, cell| {
+        fields.push((
+            Column {
+                heading,
+                align,
+                rank,
+            },
+            cell,
+        ))
+    };
     if subject == Subject::Burn {
-        let longest = devices.iter().map(|name| device(name).chars().count()).max().unwrap_or_default();
-        add("device", Left(longest.max("device".len())), 0, |row| device(&row.outcome.device));
+        let longest = devices
+            .iter()
+            .map(|name| device(name).chars().count())
+            .max()
+            .unwrap_or_default();
+        add("device", Left(longest.max("device".len())), 0, |row| {
+            device(&row.outcome.device)
+        });
     } else {
         add("workload", Left(17), 0, |row| name(row.outcome));
     }
-    add("type", Right(5), 3, |row| if has_type(row.outcome) { row.outcome.dtype.to_string() } else { NONE.to_owned() });
+    add("type", Right(5), 3, |row| {
+        if has_type(row.outcome) {
+            row.outcome.dtype.to_string()
+        } else {
+            NONE.to_owned()
+        }
+    });
     add("size", Right(8), 5, |row| size(row.outcome));
     if subject != Subject::Burn {
         if on_gpu {
-            add("device us", Point(6, 3), 0, |row| median(row.outcome.device_time.as_ref()));
+            add("device us", Point(6, 3), 0, |row| {
+                median(row.outcome.device_time.as_ref())
+            });
         }
         add("± %", Point(2, 1), 7, |row| spread(row.outcome));
         if subject == Subject::Compared {
-            add("vs old", Right(7), 0, |row| ratio(row.compared.map(|compared| compared.ratio)));
+            add("vs old", Right(7), 0, |row| {
+                ratio(row.compared.map(|compared| compared.ratio))
+            });
         }
         if subject == Subject::Baselines {
-            add("vs base", Right(7), 0, |row| ratio(row.compared.map(|compared| compared.ratio)));
-            add("siblings", Right(8), 2, |row| ratio(row.compared.and_then(|compared| compared.siblings)));
+            add("vs base", Right(7), 0, |row| {
+                ratio(row.compared.map(|compared| compared.ratio))
+            });
+            add("siblings", Right(8), 2, |row| {
+                ratio(row.compared.and_then(|compared| compared.siblings))
+            });
         }
         let needs_host = on_host || is_beside;
         if subject == Subject::Workloads || needs_host {
             let rank = if needs_host { 0 } else { 8 };
-            add("host us", Point(6, 3), rank, |row| median(row.outcome.host_time.as_ref()));
+            add("host us", Point(6, 3), rank, |row| {
+                median(row.outcome.host_time.as_ref())
+            });
         }
         add("GB/s", Point(4, 2), 1, |row| {
-            billions(row.outcome.rate.bytes_per_second.filter(|_| !is_about_operations(row.outcome)))
+            billions(
+                row.outcome
+                    .rate
+                    .bytes_per_second
+                    .filter(|_| !is_about_operations(row.outcome)),
+            )
         });
     }
     // Those of floating point are operations, too.
-    add(if has_integers { "GOP/s" } else { "GFLOP/s" }, Point(6, 2), 1, |row| {
-        billions(row.outcome.rate.operations_per_second.filter(|_| is_about_operations(row.outcome)))
-    });
+    add(
+        if has_integers { "GOP/s" } else { "GFLOP/s" },
+        Point(6, 2),
+        1,
+        |row| {
+            billions(
+                row.outcome
+                    .rate
+                    .operations_per_second
+                    .filter(|_| is_about_operations(row.outcome)),
+            )
+        },
+    );
     if on_gpu {
         add("peak %", Point(4, 1), 6, |row| of_peak(row.outcome));
-        add("clock %", Point(5, 1), 9, |row| percent(row.load.and_then(|load| load.share_at_clock)));
-        add("W", Right(4), 8, |row| whole(row.load.and_then(|load| load.watts).map(|watts| watts.mean)));
-        add("MHz", Right(4), 10, |row| whole(row.load.and_then(|load| load.sm_mhz).map(|mhz| mhz.mean)));
+        add("clock %", Point(5, 1), 9, |row| {
+            percent(row.load.and_then(|load| load.share_at_clock))
+        });
+        add("W", Right(4), 8, |row| {
+            whole(row.load.and_then(|load| load.watts).map(|watts| watts.mean))
+        });
+        add("MHz", Right(4), 10, |row| {
+            whole(row.load.and_then(|load| load.sm_mhz).map(|mhz| mhz.mean))
+        });
         if subject == Subject::Burn {
-            add("max °C", Right(6), 7, |row| whole(row.load.and_then(|load| load.celsius).map(|range| range.max)));
+            add("max °C", Right(6), 7, |row| {
+                whole(
+                    row.load
+                        .and_then(|load| load.celsius)
+                        .map(|range| range.max),
+                )
+            });
         }
     }
-    add("limit", Right(8), 4, |row| limit(row.outcome, row.load).to_owned());
+    add("limit", Right(8), 4, |row| {
+        limit(row.outcome, row.load).to_owned()
+    });
     if subject == Subject::Burn {
-        add("errors", Right(8), 0, |row| row.outcome.verify.wrong.to_string());
+        add("errors", Right(8), 0, |row| {
+            row.outcome.verify.wrong.to_string()
+        });
     }
     add("result", Left(8), 0, |row| verdict(row.outcome));
     fields
@@ -170,7 +271,10 @@ fn fields(Layout { subject, is_beside, has_integers }: Layout, devices: &[Device
 fn outcome_of(run: &FrameworkRun, name: &str, outcome: &Outcome) -> Option<Outcome> {
     let (host_time, verify) = (run.host_time.clone()?, run.verify?);
     let rate = Rate::from_cost(outcome.cost, Some(host_time.median_us));
-    let roofline = Roofline { share: Reading::Absent(Absence::Unknown), ..outcome.roofline.clone() };
+    let roofline = Roofline {
+        share: Reading::Absent(Absence::Unknown),
+        ..outcome.roofline.clone()
+    };
     let (id, host_time) = (name.to_owned().into(), Some(host_time));
     Some(Outcome {
         id,
@@ -216,9 +320,15 @@ pub(in crate::commands) fn median(times: Option<&Times>) -> String {
 }
 
 fn spread(outcome: &Outcome) -> String {
-    let Some(times) = outcome.device_time.as_ref().or(outcome.host_time.as_ref()) else { return NONE.to_owned() };
+    let Some(times) = outcome.device_time.as_ref().or(outcome.host_time.as_ref()) else {
+        return NONE.to_owned();
+    };
     let percent = (times.high_us - times.low_us) / 2.0 / times.median_us * 100.0;
-    if percent < 9.95 { format!("{percent:.1}") } else { format!("{percent:.0}") }
+    if percent < 9.95 {
+        format!("{percent:.1}")
+    } else {
+        format!("{percent:.0}")
+    }
 }
 
 fn ratio(ratio: Option<f64>) -> String {
@@ -230,7 +340,11 @@ fn percent(share: Option<f64>) -> String {
 }
 
 fn of_peak(outcome: &Outcome) -> String {
-    percent(if let Reading::Now(share) = outcome.roofline.share { Some(share) } else { None })
+    percent(if let Reading::Now(share) = outcome.roofline.share {
+        Some(share)
+    } else {
+        None
+    })
 }
 
 fn whole(value: Option<f64>) -> String {
@@ -248,7 +362,11 @@ fn billions(per_second: Option<f64>) -> String {
 
 /// What ran, with the GPU that it copied to.
 pub(super) fn name(outcome: &Outcome) -> String {
-    let to = outcome.to.as_ref().and_then(|to| to.index).map(|index| format!(" to {index}"));
+    let to = outcome
+        .to
+        .as_ref()
+        .and_then(|to| to.index)
+        .map(|index| format!(" to {index}"));
     outcome.id.to_string() + &to.unwrap_or_default()
 }
 
@@ -290,16 +408,29 @@ pub(in crate::commands) fn verdict(outcome: &Outcome) -> String {
 }
 
 /// What has no place in the line, in lines below it.
-pub(in crate::commands) fn remarks(columns: &Columns, indent: usize, outcome: &Outcome, load: Option<&Load>) -> String {
+pub(in crate::commands) fn remarks(
+    columns: &Columns,
+    indent: usize,
+    outcome: &Outcome,
+    load: Option<&Load>,
+) -> String {
     let (verify, mut remarks) = (&outcome.verify, String::new());
     if verify.wrong > 0 {
-        let first = verify.first_wrong.map_or_else(String::new, |first| format!(", first at index {first}"));
-        let text = format!("mismatch: {} of {} elements{first}", verify.wrong, verify.checked);
+        let first = verify
+            .first_wrong
+            .map_or_else(String::new, |first| format!(", first at index {first}"));
+        let text = format!(
+            "mismatch: {} of {} elements{first}",
+            verify.wrong, verify.checked
+        );
         remarks += &columns.remark(indent, ALARM, &text);
     } else if !verify.ok && !outcome.partial {
         remarks += &columns.remark(indent, ALARM, "unverified: no element was checked");
     }
-    if let Some(others) = load.map(|load| &load.others).filter(|others| !others.is_empty()) {
+    if let Some(others) = load
+        .map(|load| &load.others)
+        .filter(|others| !others.is_empty())
+    {
         remarks += &columns.remark(indent, NOTICE, &escaped(&format!("shared with {others}")));
     }
     remarks
@@ -315,11 +446,17 @@ pub(in crate::commands) fn beside(
 ) -> String {
     let name = format!("{:indent$}{}", "", describe::framework(run));
     let Some(of_run) = outcome_of(run, &name, outcome) else {
-        return columns.sentence_line(&name, ALARM, &format!("failed: {}", run.error.as_deref().unwrap_or_default()));
+        return columns.sentence_line(
+            &name,
+            ALARM,
+            &format!("failed: {}", run.error.as_deref().unwrap_or_default()),
+        );
     };
     let lines = line(&of_run);
     match (describe::comparison(run), lines.strip_suffix('\n')) {
-        (Some((style, text)), Some(line)) => columns.behind(line, indent + 2, &paint(style, &text)) + "\n",
+        (Some((style, text)), Some(line)) => {
+            columns.behind(line, indent + 2, &paint(style, &text)) + "\n"
+        }
         _ => lines,
     }
 }
@@ -344,7 +481,11 @@ mod tests {
     use crate::table::style::plain;
 
     fn layout(subject: Subject) -> Layout {
-        Layout { subject, is_beside: false, has_integers: false }
+        Layout {
+            subject,
+            is_beside: false,
+            has_integers: false,
+        }
     }
 
     fn load() -> Load {
@@ -367,14 +508,12 @@ mod tests {
     fn a_line_says_all_in_120_columns_and_what_matters_most_in_80() {
         let outcome = outcome("GPU-a", 500.0);
         let devices = [outcome.device.clone()];
-        let lines = |columns| {
-            let text = Table::with_room(layout(Subject::Workloads), &devices, Some(columns)).lines(
-                &outcome,
-                Some(&load()),
-                None,
-            );
-            plain(&text)
-        };
+        let lines =
+            |columns| {
+                let text = Table::with_room(layout(Subject::Workloads), &devices, Some(columns))
+                    .lines(&outcome, Some(&load()), None);
+                plain(&text)
+            };
         let expected = [
             "workload           type     size  device us  ± %    host us    GB/s   GFLOP/s peak % clock %    W  MHz    limit result",
             "GPU 0: H200",
@@ -387,7 +526,11 @@ mod tests {
             "copy               fp32 1.00 GiB    500     4290         -       power verified",
         ];
         assert_eq!(lines(80).lines().collect::<Vec<_>>(), expected);
-        assert!([80, 120].into_iter().all(|columns| lines(columns).lines().all(|line| line.width() <= columns)));
+        assert!(
+            [80, 120]
+                .into_iter()
+                .all(|columns| lines(columns).lines().all(|line| line.width() <= columns))
+        );
     }
 
     #[test]
@@ -395,19 +538,46 @@ mod tests {
         let mut other = outcome("GPU-b", 400.0);
         other.device.index = Some(1);
         let first = outcome("GPU-a", 500.0);
-        let mut table =
-            Table::with_room(layout(Subject::Workloads), &[first.device.clone(), other.device.clone()], None);
-        let text = [&first, &first, &other].map(|outcome| plain(&table.lines(outcome, None, None))).concat();
-        let starts: Vec<_> = text.lines().map(|line| line.split(' ').next().unwrap()).collect();
-        assert_eq!(starts, ["workload", "GPU", "copy", "copy", "GPU", "copy"], "{text}");
-        let failed = plain(&table.failure("triad", Some(&other.device), "it is too large: give --size"));
-        assert_eq!(failed, "triad             failed: it is too large: give --size\n");
+        let mut table = Table::with_room(
+            layout(Subject::Workloads),
+            &[first.device.clone(), other.device.clone()],
+            None,
+        );
+        let text = [&first, &first, &other]
+            .map(|outcome| plain(&table.lines(outcome, None, None)))
+            .concat();
+        let starts: Vec<_> = text
+            .lines()
+            .map(|line| line.split(' ').next().unwrap())
+            .collect();
+        assert_eq!(
+            starts,
+            ["workload", "GPU", "copy", "copy", "GPU", "copy"],
+            "{text}"
+        );
+        let failed =
+            plain(&table.failure("triad", Some(&other.device), "it is too large: give --size"));
+        assert_eq!(
+            failed,
+            "triad             failed: it is too large: give --size\n"
+        );
     }
 
     #[test]
     fn operations_on_integers_are_not_floating_point() {
-        let table = Table::with_room(Layout { has_integers: true, ..layout(Subject::Burn) }, &[], None);
-        assert!(table.columns.headings().contains(" GOP/s "), "{}", table.columns.headings());
+        let table = Table::with_room(
+            Layout {
+                has_integers: true,
+                ..layout(Subject::Burn)
+            },
+            &[],
+            None,
+        );
+        assert!(
+            table.columns.headings().contains(" GOP/s "),
+            "{}",
+            table.columns.headings()
+        );
     }
 
     #[test]
@@ -415,10 +585,20 @@ mod tests {
         let mut outcome = outcome("GPU-a", 500.0);
         (outcome.device_time, outcome.host_time) = (None, None);
         outcome.verify.wrong = 3;
-        let mut table = Table::with_room(layout(Subject::Burn), std::slice::from_ref(&outcome.device), Some(80));
+        let mut table = Table::with_room(
+            layout(Subject::Burn),
+            std::slice::from_ref(&outcome.device),
+            Some(80),
+        );
         let text = plain(&table.lines(&outcome, Some(&load()), None));
-        assert!(text.starts_with("device") && text.lines().all(|line| line.width() <= 80), "{text}");
-        assert!(text.contains("\nGPU 0: H200 ") && text.contains("   3 mismatch\n  mismatch: 3 of 5"), "{text}");
+        assert!(
+            text.starts_with("device") && text.lines().all(|line| line.width() <= 80),
+            "{text}"
+        );
+        assert!(
+            text.contains("\nGPU 0: H200 ") && text.contains("   3 mismatch\n  mismatch: 3 of 5"),
+            "{text}"
+        );
         let failed = plain(&table.failure("burn", Some(&outcome.device), "no memory"));
         assert_eq!(failed, "GPU 0: H200 failed: no memory\n");
     }
@@ -432,16 +612,37 @@ mod tests {
             "ratio":2}"#,
         )
         .unwrap();
-        let wrong = Verification { ok: false, wrong: 2, ..run.verify.unwrap() };
-        let wrong = FrameworkRun { verify: Some(wrong), ratio: None, ..run.clone() };
-        let failed: FrameworkRun =
-            serde_json::from_str(r#"{"name":"JAX","host_time":null,"verify":null,"error":"no device"}"#).unwrap();
+        let wrong = Verification {
+            ok: false,
+            wrong: 2,
+            ..run.verify.unwrap()
+        };
+        let wrong = FrameworkRun {
+            verify: Some(wrong),
+            ratio: None,
+            ..run.clone()
+        };
+        let failed: FrameworkRun = serde_json::from_str(
+            r#"{"name":"JAX","host_time":null,"verify":null,"error":"no device"}"#,
+        )
+        .unwrap();
         let lines = |columns| {
             let devices = std::slice::from_ref(&outcome.device);
-            let mut table =
-                Table::with_room(Layout { is_beside: true, ..layout(Subject::Workloads) }, devices, Some(columns));
+            let mut table = Table::with_room(
+                Layout {
+                    is_beside: true,
+                    ..layout(Subject::Workloads)
+                },
+                devices,
+                Some(columns),
+            );
             let first = table.lines(&outcome, None, None);
-            plain(&(first + &[&run, &wrong, &failed].map(|run| table.beside(run, &outcome)).concat()))
+            plain(
+                &(first
+                    + &[&run, &wrong, &failed]
+                        .map(|run| table.beside(run, &outcome))
+                        .concat()),
+            )
         };
         let expected = [
             "workload           type  device us    host us    GB/s   GFLOP/s result",
@@ -454,27 +655,52 @@ mod tests {
             "  JAX             failed: no device",
         ];
         assert_eq!(lines(80).lines().collect::<Vec<_>>(), expected);
-        assert!(lines(160).contains(" verified  gpumon is 2.00x faster\n"), "{}", lines(160));
+        assert!(
+            lines(160).contains(" verified  gpumon is 2.00x faster\n"),
+            "{}",
+            lines(160)
+        );
     }
 
     #[test]
     fn what_is_wrong_or_was_not_alone_is_told_below() {
         let mut wrong = outcome("GPU-a", 500.0);
-        let mut table = Table::with_room(layout(Subject::Compared), std::slice::from_ref(&wrong.device), Some(120));
+        let mut table = Table::with_room(
+            layout(Subject::Compared),
+            std::slice::from_ref(&wrong.device),
+            Some(120),
+        );
         wrong.verify.wrong = 2;
         wrong.verify.first_wrong = Some(7);
         let mut load = load();
-        load.others = serde_json::from_str(r#"{"others":[{"pid":42,"user":"ana","name":"py\u001bthon"}]}"#).unwrap();
-        let compared = Compared { ratio: 0.934, is_slower: true, siblings: None, before_us: 467.0, before_ms: None };
+        load.others =
+            serde_json::from_str(r#"{"others":[{"pid":42,"user":"ana","name":"py\u001bthon"}]}"#)
+                .unwrap();
+        let compared = Compared {
+            ratio: 0.934,
+            is_slower: true,
+            siblings: None,
+            before_us: 467.0,
+            before_ms: None,
+        };
         let text = table.lines(&wrong, Some(&load), Some(compared));
         let text = plain(&text);
-        for words in ["vs old", " 0.93x ", "mismatch: 2 of 5 elements, first at index 7", "shared with py", "42 of ana"]
-        {
+        for words in [
+            "vs old",
+            " 0.93x ",
+            "mismatch: 2 of 5 elements, first at index 7",
+            "shared with py",
+            "42 of ana",
+        ] {
             assert!(text.contains(words), "{words}: {text}");
         }
         assert!(!text.contains('\u{1b}'), "{text:?}");
         wrong.verify.wrong = 0;
         wrong.verify.ok = false;
-        assert!(table.lines(&wrong, None, None).contains("no element was checked"));
+        assert!(
+            table
+                .lines(&wrong, None, None)
+                .contains("no element was checked")
+        );
     }
 }

@@ -32,17 +32,42 @@ pub(in crate::commands) enum OfAll {
 }
 
 const fn figure(key: &'static str, heading: &'static str, unit: Unit, of_all: OfAll) -> Figure {
-    Figure { key, heading, unit, of_all }
+    Figure {
+        key,
+        heading,
+        unit,
+        of_all,
+    }
 }
 
 pub(in crate::commands) const COUNT: usize = 8;
 
 /// In the order in which they are shown, and in which [`Figures`] has them.
 pub(in crate::commands) const FIGURES: [Figure; COUNT] = [
-    figure("gpu_utilization_mean_percent", "GPU util", Unit::Percent, OfAll::Mean),
-    figure("gpu_utilization_peak_percent", "Peak util", Unit::Percent, OfAll::Most),
-    figure("sm_active_mean_percent", "SM active", Unit::Percent, OfAll::Mean),
-    figure("tensor_active_mean_percent", "Tensor", Unit::Percent, OfAll::Mean),
+    figure(
+        "gpu_utilization_mean_percent",
+        "GPU util",
+        Unit::Percent,
+        OfAll::Mean,
+    ),
+    figure(
+        "gpu_utilization_peak_percent",
+        "Peak util",
+        Unit::Percent,
+        OfAll::Most,
+    ),
+    figure(
+        "sm_active_mean_percent",
+        "SM active",
+        Unit::Percent,
+        OfAll::Mean,
+    ),
+    figure(
+        "tensor_active_mean_percent",
+        "Tensor",
+        Unit::Percent,
+        OfAll::Mean,
+    ),
     figure("memory_peak_bytes", "Peak memory", Unit::Bytes, OfAll::Sum),
     figure("energy_joules", "Energy", Unit::Joules, OfAll::Sum),
     figure("power_mean_watts", "Mean power", Unit::Watts, OfAll::Sum),
@@ -84,10 +109,13 @@ impl Figures {
     pub(in crate::commands) fn beside(&self, others: &Self) -> Beside {
         let mut beside = Beside::default();
         for (place, figure) in FIGURES.iter().enumerate() {
-            beside.0[place] = self.0[place].zip(others.0[place]).and_then(|(own, other)| match figure.unit {
-                Unit::Percent => Some(own - other),
-                _ => ratio(other, own),
-            });
+            beside.0[place] =
+                self.0[place]
+                    .zip(others.0[place])
+                    .and_then(|(own, other)| match figure.unit {
+                        Unit::Percent => Some(own - other),
+                        _ => ratio(other, own),
+                    });
         }
         beside
     }
@@ -122,18 +150,25 @@ impl Beside {
     }
 
     pub(in crate::commands) fn cells(&self) -> impl Iterator<Item = String> {
-        FIGURES.iter().zip(self.0).map(|(figure, value)| match (figure.unit, value) {
-            (_, None) => "-".to_owned(),
-            (Unit::Percent, Some(points)) => format!("{points:+.0}"),
-            (_, Some(ratio)) => percent(ratio),
-        })
+        FIGURES
+            .iter()
+            .zip(self.0)
+            .map(|(figure, value)| match (figure.unit, value) {
+                (_, None) => "-".to_owned(),
+                (Unit::Percent, Some(points)) => format!("{points:+.0}"),
+                (_, Some(ratio)) => percent(ratio),
+            })
     }
 }
 
 /// `+12 %` for 1.12.
 pub(in crate::commands) fn percent(ratio: f64) -> String {
     let percent = (ratio - 1.0) * 100.0;
-    if percent.abs() < 9.95 { format!("{percent:+.1} %") } else { format!("{percent:+.0} %") }
+    if percent.abs() < 9.95 {
+        format!("{percent:+.1} %")
+    } else {
+        format!("{percent:+.0} %")
+    }
 }
 
 /// `None` where the first is nothing.
@@ -143,10 +178,17 @@ pub(in crate::commands) fn ratio(first: f64, second: f64) -> Option<f64> {
 
 fn object(values: &[Option<f64>; COUNT], key: impl Fn(&Figure) -> String) -> Value {
     let number = |value: Option<f64>| {
-        let value = value.and_then(|value| rounded(value).parse().ok()).and_then(Number::from_f64);
+        let value = value
+            .and_then(|value| rounded(value).parse().ok())
+            .and_then(Number::from_f64);
         value.map_or(Value::Null, Value::Number)
     };
-    FIGURES.iter().zip(values).map(|(figure, value)| (key(figure), number(*value))).collect::<Map<_, _>>().into()
+    FIGURES
+        .iter()
+        .zip(values)
+        .map(|(figure, value)| (key(figure), number(*value)))
+        .collect::<Map<_, _>>()
+        .into()
 }
 
 #[cfg(test)]
@@ -155,12 +197,32 @@ mod tests {
 
     #[test]
     fn one_side_is_told_in_points_and_ratios_of_the_other() {
-        let a = Figures([Some(80.0), Some(100.0), None, Some(10.0), Some(64e9), Some(3.6e6), Some(500.0), Some(0.0)]);
-        let b =
-            Figures([Some(90.0), Some(100.0), Some(5.0), Some(5.0), Some(32e9), Some(3.96e6), Some(500.0), Some(12.0)]);
+        let a = Figures([
+            Some(80.0),
+            Some(100.0),
+            None,
+            Some(10.0),
+            Some(64e9),
+            Some(3.6e6),
+            Some(500.0),
+            Some(0.0),
+        ]);
+        let b = Figures([
+            Some(90.0),
+            Some(100.0),
+            Some(5.0),
+            Some(5.0),
+            Some(32e9),
+            Some(3.96e6),
+            Some(500.0),
+            Some(12.0),
+        ]);
         let beside = b.beside(&a);
         let cells: Vec<_> = beside.cells().collect();
-        assert_eq!(cells, ["+10", "+0", "-", "-5", "-50 %", "+10 %", "+0.0 %", "+12"]);
+        assert_eq!(
+            cells,
+            ["+10", "+0", "-", "-5", "-50 %", "+10 %", "+0.0 %", "+12"]
+        );
         assert_eq!(beside.as_json()["energy_ratio"], 1.1);
         assert_eq!(beside.as_json()["gpu_utilization_mean_points"], 10.0);
         assert_eq!(beside.as_json()["sm_active_mean_points"], Value::Null);
@@ -171,10 +233,31 @@ mod tests {
     #[test]
     fn all_gpus_have_the_sum_of_energy_and_the_memory_of_one_moment() {
         let gpu = |joules: f64, bytes| {
-            Figures([Some(50.0), Some(joules), None, None, Some(bytes), Some(joules), Some(100.0), Some(10.0)])
+            Figures([
+                Some(50.0),
+                Some(joules),
+                None,
+                None,
+                Some(bytes),
+                Some(joules),
+                Some(100.0),
+                Some(10.0),
+            ])
         };
         let gpus = [gpu(1.0, 10.0), gpu(3.0, 20.0)];
         let all = Figures::of_all(&gpus.iter(), Some(25.0));
-        assert_eq!(all.0, [Some(50.0), Some(3.0), None, None, Some(25.0), Some(4.0), Some(200.0), Some(10.0)]);
+        assert_eq!(
+            all.0,
+            [
+                Some(50.0),
+                Some(3.0),
+                None,
+                None,
+                Some(25.0),
+                Some(4.0),
+                Some(200.0),
+                Some(10.0)
+            ]
+        );
     }
 }

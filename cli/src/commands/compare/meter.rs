@@ -73,11 +73,19 @@ impl Meter {
         self.watts.add(point.watts, time_ms);
         // Nothing ran in all of it.
         let busiest = point.utilization_peak.or(point.sm_active);
-        self.idle.add(busiest.map(|percent| if percent > 0.0 { 0.0 } else { 100.0 }), time_ms);
-        self.throttled.add(point.is_throttled.map(|is| if is { 100.0 } else { 0.0 }), time_ms);
+        self.idle.add(
+            busiest.map(|percent| if percent > 0.0 { 0.0 } else { 100.0 }),
+            time_ms,
+        );
+        self.throttled.add(
+            point.is_throttled.map(|is| if is { 100.0 } else { 0.0 }),
+            time_ms,
+        );
         peak(&mut self.utilization_peak, point.utilization_peak);
         peak(&mut self.memory_peak, point.memory_bytes);
-        let Some((joules, at_ms)) = point.joules_total else { return };
+        let Some((joules, at_ms)) = point.joules_total else {
+            return;
+        };
         if let Some((before, before_ms)) = self.joules_before {
             // It begins anew when the driver is loaded; what it counted until then is estimated from the power.
             if joules >= before && at_ms >= before_ms {
@@ -109,7 +117,11 @@ impl Meter {
         // The counter is read every few seconds: at its ends, and where there is none, power tells.
         let uncounted_s = self.time_ms.saturating_sub(self.counted_ms) as f64 / 1000.0;
         let estimated = watts.map(|watts| watts * uncounted_s);
-        let joules = if self.counted_ms > 0 { Some(self.joules + estimated.unwrap_or(0.0)) } else { estimated };
+        let joules = if self.counted_ms > 0 {
+            Some(self.joules + estimated.unwrap_or(0.0))
+        } else {
+            estimated
+        };
         Figures([
             self.utilization.value(),
             self.utilization_peak,
@@ -128,7 +140,12 @@ mod tests {
     use super::*;
 
     fn second(watts: f64, joules_total: Option<(f64, u64)>) -> Point {
-        Point { time_ms: 1000, watts: Some(watts), joules_total, ..Point::default() }
+        Point {
+            time_ms: 1000,
+            watts: Some(watts),
+            joules_total,
+            ..Point::default()
+        }
     }
 
     fn joules(points: &[Point]) -> Option<f64> {
@@ -141,12 +158,27 @@ mod tests {
 
     #[test]
     fn energy_is_counted_where_there_is_a_counter_and_estimated_elsewhere() {
-        let counted = [(0.0, 0), (100.0, 1000), (300.0, 2000)].map(|counter| second(150.0, Some(counter)));
-        assert_eq!(joules(&counted), Some(300.0 + 150.0), "two seconds counted, one estimated");
-        assert_eq!(joules(&[second(100.0, None), second(200.0, None)]), Some(300.0));
-        let reloaded = [(500.0, 0), (0.0, 1000), (90.0, 2000)].map(|counter| second(100.0, Some(counter)));
+        let counted =
+            [(0.0, 0), (100.0, 1000), (300.0, 2000)].map(|counter| second(150.0, Some(counter)));
+        assert_eq!(
+            joules(&counted),
+            Some(300.0 + 150.0),
+            "two seconds counted, one estimated"
+        );
+        assert_eq!(
+            joules(&[second(100.0, None), second(200.0, None)]),
+            Some(300.0)
+        );
+        let reloaded =
+            [(500.0, 0), (0.0, 1000), (90.0, 2000)].map(|counter| second(100.0, Some(counter)));
         assert_eq!(joules(&reloaded), Some(90.0 + 200.0));
-        assert_eq!(joules(&[Point { time_ms: 1000, ..Point::default() }]), None);
+        assert_eq!(
+            joules(&[Point {
+                time_ms: 1000,
+                ..Point::default()
+            }]),
+            None
+        );
     }
 
     #[test]
@@ -162,6 +194,9 @@ mod tests {
         meter.add(&point(9_000, 0.0, false));
         meter.add(&point(1_000, 100.0, true));
         let figures = meter.figures(Some(77.0)).0;
-        assert_eq!((figures[0], figures[1], figures[7]), (Some(10.0), Some(100.0), Some(10.0)));
+        assert_eq!(
+            (figures[0], figures[1], figures[7]),
+            (Some(10.0), Some(100.0), Some(10.0))
+        );
     }
 }

@@ -70,7 +70,11 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
     let subjects = [Subject::new(&args.first)?, Subject::new(&args.second)?];
     let [a, b] = subjects;
     let sides = [a.measure(&args.past)?, b.measure(&args.past)?];
-    let text = if args.json { as_json(&sides).to_string() + "\n" } else { table::draw(&sides) };
+    let text = if args.json {
+        as_json(&sides).to_string() + "\n"
+    } else {
+        table::draw(&sides)
+    };
     anstream::stdout().write_all(text.as_bytes())?;
     Ok(())
 }
@@ -95,7 +99,9 @@ fn as_json(sides: &[Side; 2]) -> serde_json::Value {
     };
     let [a, b] = sides;
     let gpus: Vec<_> = pairs(sides)
-        .filter_map(|(name, [a, b])| Some(json!({ "index": name.index, "figures": b?.beside(a?).as_json() })))
+        .filter_map(|(name, [a, b])| {
+            Some(json!({ "index": name.index, "figures": b?.beside(a?).as_json() }))
+        })
         .collect();
     let ratio = figures::ratio(a.duration_ms() as f64, b.duration_ms() as f64);
     json!({
@@ -117,8 +123,12 @@ fn pairs([a, b]: &[Side; 2]) -> impl Iterator<Item = (&GpuName, [Option<&Figures
     names.sort_by_key(|name| name.index);
     names.dedup_by_key(|name| name.index);
     names.into_iter().map(move |name| {
-        let found = [a, b]
-            .map(|side| side.gpus.iter().find(|(known, _)| known.index == name.index).map(|(_, figures)| figures));
+        let found = [a, b].map(|side| {
+            side.gpus
+                .iter()
+                .find(|(known, _)| known.index == name.index)
+                .map(|(_, figures)| figures)
+        });
         (name, found)
     })
 }

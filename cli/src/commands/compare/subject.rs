@@ -28,7 +28,8 @@ const WATTS: &str = "power.draw_watts";
 const JOULES: &str = "power.energy_joules_total";
 
 /// What is asked of history.
-pub(in crate::commands) const METRICS: [&str; 6] = [UTILIZATION, SM_ACTIVE, TENSOR_ACTIVE, MEMORY, WATTS, JOULES];
+pub(in crate::commands) const METRICS: [&str; 6] =
+    [UTILIZATION, SM_ACTIVE, TENSOR_ACTIVE, MEMORY, WATTS, JOULES];
 
 pub(super) enum Subject<'a> {
     Recording(&'a str),
@@ -41,11 +42,15 @@ impl<'a> Subject<'a> {
         if !text.contains("..") || Path::new(text).exists() {
             if !Path::new(text).exists() {
                 let cure = "give a file of `gpumon record`, or a span of history as FROM..TO, for example 20:00..22:00";
-                return Err(Failure::usage(anyhow!("there is no recording '{text}': {cure}")));
+                return Err(Failure::usage(anyhow!(
+                    "there is no recording '{text}': {cure}"
+                )));
             }
             return Ok(Self::Recording(text));
         }
-        text.parse().map(|span| Self::Span(text, span)).map_err(|why: String| Failure::usage(anyhow!(why)))
+        text.parse()
+            .map(|span| Self::Span(text, span))
+            .map_err(|why: String| Failure::usage(anyhow!(why)))
     }
 
     pub(super) fn measure(&self, past: &PastArgs) -> Result<Side, Failure> {
@@ -72,14 +77,18 @@ fn of_recording(file: &str) -> Result<Side, Failure> {
     }
     let mut measured = Measured::default();
     let (first_ms, last_ms) = recording.times_ms();
-    samples(&recording, &(first_ms.min(last_ms)..last_ms.max(first_ms).saturating_add(1)), |record| {
-        match record {
-            Record::Inventory(inventory) => measured.inventory = Some(inventory),
-            Record::Sample(sample) => measured.add(&sample),
-            _ => {}
-        }
-        Ok(())
-    })?;
+    samples(
+        &recording,
+        &(first_ms.min(last_ms)..last_ms.max(first_ms).saturating_add(1)),
+        |record| {
+            match record {
+                Record::Inventory(inventory) => measured.inventory = Some(inventory),
+                Record::Sample(sample) => measured.add(&sample),
+                _ => {}
+            }
+            Ok(())
+        },
+    )?;
     Ok(measured.side(file))
 }
 
@@ -89,14 +98,25 @@ impl Measured {
         // In a gap, nothing is known.
         let time_ms = self.last.map_or(interval_ms, |(before_ms, _)| {
             let apart_ms = sample.at_ms.saturating_sub(before_ms);
-            if apart_ms > (interval_ms * 5 / 2).max(1500) { interval_ms } else { apart_ms }
+            if apart_ms > (interval_ms * 5 / 2).max(1500) {
+                interval_ms
+            } else {
+                apart_ms
+            }
         });
         self.first_ms.get_or_insert(sample.at_ms);
         self.last = Some((sample.at_ms, sample.interval_ms));
         let mut memory = None;
         for gpu in sample.gpus.iter().filter(|gpu| gpu.health == Health::Ok) {
             let (_, meter) = self.gpus.entry(gpu.index).or_insert_with(|| {
-                (GpuName { index: gpu.index, uuid: gpu.uuid.clone(), name: None }, Meter::default())
+                (
+                    GpuName {
+                        index: gpu.index,
+                        uuid: gpu.uuid.clone(),
+                        name: None,
+                    },
+                    Meter::default(),
+                )
             });
             let activity = gpu.activity.value();
             let value = |reading: &gpumon_probe::model::Reading<f64>| reading.value().copied();
@@ -113,19 +133,28 @@ impl Measured {
                 watts: value(&gpu.power.draw_watts),
                 joules_total: value(joules).map(|total| (total, joules.read_at_ms(gpu.at_ms))),
                 is_throttled: Some(
-                    gpu.conditions.iter().any(|condition| matches!(condition.kind, ConditionKind::Throttled { .. })),
+                    gpu.conditions
+                        .iter()
+                        .any(|condition| matches!(condition.kind, ConditionKind::Throttled { .. })),
                 ),
             });
-            memory = memory_bytes.map(|bytes| memory.unwrap_or(0.0) + bytes).or(memory);
+            memory = memory_bytes
+                .map(|bytes| memory.unwrap_or(0.0) + bytes)
+                .or(memory);
         }
         if let Some(memory) = memory {
-            self.memory_peak = Some(self.memory_peak.map_or(memory, |peak: f64| peak.max(memory)));
+            self.memory_peak = Some(
+                self.memory_peak
+                    .map_or(memory, |peak: f64| peak.max(memory)),
+            );
         }
     }
 
     fn side(self, name: &str) -> Side {
         // The newest inventory knows the most.
-        let known = self.inventory.map_or_else(Vec::new, |inventory| inventory.gpus);
+        let known = self
+            .inventory
+            .map_or_else(Vec::new, |inventory| inventory.gpus);
         let named = |(mut gpu, meter): (GpuName, Meter)| {
             let known = known.iter().find(|known| known.index == gpu.index);
             gpu.name = known.and_then(|known| known.name.value().cloned());
@@ -136,7 +165,9 @@ impl Measured {
         Side {
             name: name.to_owned(),
             from_ms: self.first_ms.unwrap_or(0),
-            to_ms: self.last.map_or(0, |(at_ms, interval_ms)| at_ms.saturating_add(interval_ms.into())),
+            to_ms: self.last.map_or(0, |(at_ms, interval_ms)| {
+                at_ms.saturating_add(interval_ms.into())
+            }),
             all: Figures::of_all(&gpus.iter().map(|(_, figures)| figures), self.memory_peak),
             gpus,
         }
@@ -144,7 +175,9 @@ impl Measured {
 }
 
 fn of_history(text: &str, span: MomentSpan, past: &PastArgs) -> Result<Side, Failure> {
-    let asked = span.resolve(&Beside::now(now_ms())).map_err(|why| Failure::usage(anyhow!("{text}: {why}")))?;
+    let asked = span
+        .resolve(&Beside::now(now_ms()))
+        .map_err(|why| Failure::usage(anyhow!("{text}: {why}")))?;
     let span = past.ask(&asked, &METRICS, None)?;
     if span.gpus.is_empty() {
         return Err(anyhow!("{text}: nothing is known of that time; {}", past.cure()).into());
@@ -172,7 +205,11 @@ fn side(text: &str, span: &HistorySpan) -> Side {
                 }
                 meter.add(&point);
             }
-            let name = GpuName { index: gpu.index, uuid: Some(gpu.uuid.clone()), name: gpu.name.clone() };
+            let name = GpuName {
+                index: gpu.index,
+                uuid: Some(gpu.uuid.clone()),
+                name: gpu.name.clone(),
+            };
             (name, meter.figures(Some(throttled(span, &gpu.uuid))))
         })
         .collect();
@@ -181,7 +218,10 @@ fn side(text: &str, span: &HistorySpan) -> Side {
         from_ms: span.from_ms,
         // The first moment behind it.
         to_ms: span.to_ms + 1,
-        all: Figures::of_all(&gpus.iter().map(|(_, figures)| figures), memory.into_iter().flatten().reduce(f64::max)),
+        all: Figures::of_all(
+            &gpus.iter().map(|(_, figures)| figures),
+            memory.into_iter().flatten().reduce(f64::max),
+        ),
         gpus,
     }
 }
@@ -196,9 +236,18 @@ pub(in crate::commands) fn time_ms(span: &HistorySpan, place: usize) -> u64 {
 }
 
 /// What a device did in one point of a span.
-pub(in crate::commands) fn point(gpu: &DeviceSpan, place: usize, at_ms: u64, time_ms: u64) -> Point {
+pub(in crate::commands) fn point(
+    gpu: &DeviceSpan,
+    place: usize,
+    at_ms: u64,
+    time_ms: u64,
+) -> Point {
     let at = |values: &[Option<f64>]| values.get(place).copied().flatten();
-    let value = |metric: &str| gpu.metrics.get(metric).and_then(|series| at(&series.values));
+    let value = |metric: &str| {
+        gpu.metrics
+            .get(metric)
+            .and_then(|series| at(&series.values))
+    };
     let most = |metric: &str| {
         let series = gpu.metrics.get(metric)?;
         at(series.max.as_ref().unwrap_or(&series.values))
@@ -215,14 +264,19 @@ pub(in crate::commands) fn point(gpu: &DeviceSpan, place: usize, at_ms: u64, tim
         joules_total: value(JOULES).map(|total| (total, at_ms + time_ms)),
         is_throttled: None,
     };
-    let is_known = point.utilization.or(point.watts).or(point.memory_bytes).is_some();
+    let is_known = point
+        .utilization
+        .or(point.watts)
+        .or(point.memory_bytes)
+        .is_some();
     if is_known { point } else { Point::default() }
 }
 
 /// The share of a span in which a GPU's clocks were reduced, in percent.
 fn throttled(span: &HistorySpan, uuid: &str) -> f64 {
     let of_gpu = span.conditions.iter().filter(|condition| {
-        condition.uuid == uuid && matches!(condition.condition.kind, ConditionKind::Throttled { .. })
+        condition.uuid == uuid
+            && matches!(condition.condition.kind, ConditionKind::Throttled { .. })
     });
     let time_ms: u64 = of_gpu
         .map(|condition| {

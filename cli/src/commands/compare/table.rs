@@ -26,21 +26,46 @@ pub(super) fn draw(sides: &[Side; 2]) -> String {
     for (letter, side) in ["A", "B"].iter().zip(sides) {
         let [from, to] = [side.from_ms, side.to_ms].map(|ms| shown(ms, &zone));
         let time = duration(side.duration_ms());
-        let longer = ratio(a.duration_ms() as f64, b.duration_ms() as f64).filter(|_| *letter == "B");
-        let longer = longer.map(|ratio| format!(", {}", percent(ratio))).unwrap_or_default();
-        let _ = writeln!(text, "{}  {}  {from} to {to} ({time}{longer})", paint(STRONG, letter), escaped(&side.name));
+        let longer =
+            ratio(a.duration_ms() as f64, b.duration_ms() as f64).filter(|_| *letter == "B");
+        let longer = longer
+            .map(|ratio| format!(", {}", percent(ratio)))
+            .unwrap_or_default();
+        let _ = writeln!(
+            text,
+            "{}  {}  {from} to {to} ({time}{longer})",
+            paint(STRONG, letter),
+            escaped(&side.name)
+        );
     }
     let is_one = pairs(sides).count() == 1;
     let names: Vec<String> = pairs(sides)
         .map(|(gpu, _)| {
-            let name = gpu.name.as_deref().map(describe::without_maker).unwrap_or_default();
+            let name = gpu
+                .name
+                .as_deref()
+                .map(describe::without_maker)
+                .unwrap_or_default();
             escaped(format!("GPU {} {name}", gpu.index).trim_end())
         })
         .collect();
-    let widest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max("All GPUs".len());
+    let widest = names
+        .iter()
+        .map(|name| name.chars().count())
+        .max()
+        .unwrap_or(0)
+        .max("All GPUs".len());
     let mut all = vec![
-        Column { heading: "", align: Align::Left(widest), rank: 0 },
-        Column { heading: "", align: Align::Left(5), rank: 0 },
+        Column {
+            heading: "",
+            align: Align::Left(widest),
+            rank: 0,
+        },
+        Column {
+            heading: "",
+            align: Align::Left(5),
+            rank: 0,
+        },
     ];
     all.extend(FIGURES.iter().zip(RANKS).map(|(figure, rank)| Column {
         heading: figure.heading,
@@ -61,7 +86,10 @@ pub(super) fn draw(sides: &[Side; 2]) -> String {
 /// The lines of A, of B, and of what B is beside A.
 fn group(columns: &Columns, name: &str, figures: [Option<&Figures>; 2]) -> String {
     let line = |name: &str, side: &str, cells: Vec<String>| {
-        let cells: Vec<String> = [name.to_owned(), side.to_owned()].into_iter().chain(cells).collect();
+        let cells: Vec<String> = [name.to_owned(), side.to_owned()]
+            .into_iter()
+            .chain(cells)
+            .collect();
         columns.line(&cells) + "\n"
     };
     let [a, b] = figures;

@@ -70,47 +70,74 @@ fn command(gpumon: &clap::Command) -> clap::Command {
     let all = without_hidden(gpumon);
     let names = names(&all);
     all.mut_subcommand("man", |man| {
-        man.mut_arg("command", |command| command.value_parser(PossibleValuesParser::new(names)))
+        man.mut_arg("command", |command| {
+            command.value_parser(PossibleValuesParser::new(names))
+        })
     })
     .mut_subcommand("bench", |bench| {
-        bench.mut_arg("ids", |ids| ids.value_parser(PossibleValuesParser::new(bench::names())))
+        bench.mut_arg("ids", |ids| {
+            ids.value_parser(PossibleValuesParser::new(bench::names()))
+        })
     })
     .mut_subcommand("tutorials", |tutorials| {
-        tutorials.mut_arg("cases", |cases| cases.value_parser(PossibleValuesParser::new(tutorials::names())))
+        tutorials.mut_arg("cases", |cases| {
+            cases.value_parser(PossibleValuesParser::new(tutorials::names()))
+        })
     })
     .mut_subcommand("oom", |oom| {
-        oom.mut_arg("scenario", |scenario| scenario.value_parser(PossibleValuesParser::new(oom::names())))
+        oom.mut_arg("scenario", |scenario| {
+            scenario.value_parser(PossibleValuesParser::new(oom::names()))
+        })
     })
-    .mut_arg("source", |source| source.value_parser(["auto", "nvml", "sim", "sim:8"]))
-    .mut_arg("nvml_lib", |library| library.value_hint(ValueHint::FilePath))
+    .mut_arg("source", |source| {
+        source.value_parser(["auto", "nvml", "sim", "sim:8"])
+    })
+    .mut_arg("nvml_lib", |library| {
+        library.value_hint(ValueHint::FilePath)
+    })
 }
 
 /// The same command without what only gpumon itself starts, which the generators would propose.
 fn without_hidden(all: &clap::Command) -> clap::Command {
-    let shown = all.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
+    let shown = all
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set())
+        .cloned();
     let version = all.get_version().unwrap_or_default().to_owned();
-    clap::Command::new("gpumon").version(version).args(all.get_arguments().cloned()).subcommands(shown)
+    clap::Command::new("gpumon")
+        .version(version)
+        .args(all.get_arguments().cloned())
+        .subcommands(shown)
 }
 
 fn names(gpumon: &clap::Command) -> Vec<String> {
-    let shown = gpumon.get_subcommands().filter(|command| !command.is_hide_set());
+    let shown = gpumon
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set());
     shown.map(|command| command.get_name().to_owned()).collect()
 }
 
 /// What the script for fish lacks: the values of arguments without a name, and those of options before a command.
 fn fish_values(command: &clap::Command) -> String {
     let values = |argument: &clap::Arg| {
-        let names = argument.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect::<Vec<_>>();
+        let names = argument
+            .get_possible_values()
+            .iter()
+            .map(|value| value.get_name().to_owned())
+            .collect::<Vec<_>>();
         (!names.is_empty()).then(|| names.join(" "))
     };
     let options = command.get_opts().filter_map(|option| {
         let condition = "__fish_gpumon_smi_is own start open";
         let (long, values) = (option.get_long()?, values(option)?);
-        Some(format!("complete -c gpumon -n \"{condition}\" -l {long} -r -f -a \"{values}\"\n"))
+        Some(format!(
+            "complete -c gpumon -n \"{condition}\" -l {long} -r -f -a \"{values}\"\n"
+        ))
     });
     let positionals = command.get_subcommands().flat_map(|subcommand| {
         let condition = format!("__fish_gpumon_using_subcommand {}", subcommand.get_name());
-        let line = move |values| format!("complete -c gpumon -n \"{condition}\" -f -a \"{values}\"\n");
+        let line =
+            move |values| format!("complete -c gpumon -n \"{condition}\" -f -a \"{values}\"\n");
         subcommand.get_positionals().filter_map(values).map(line)
     });
     options.chain(positionals).collect()
@@ -127,11 +154,15 @@ mod tests {
     fn what_is_proposed_can_be_typed() {
         let mut proposing = command(&Args::command());
         proposing.build();
-        let source = proposing.get_arguments().find(|argument| argument.get_id() == "source").unwrap();
+        let source = proposing
+            .get_arguments()
+            .find(|argument| argument.get_id() == "source")
+            .unwrap();
         let proposed = source.get_possible_values();
         assert_eq!(proposed.len(), 4);
         for value in proposed {
-            let typed = Args::command().try_get_matches_from(["gpumon", "--source", value.get_name()]);
+            let typed =
+                Args::command().try_get_matches_from(["gpumon", "--source", value.get_name()]);
             assert!(typed.is_ok(), "{value:?}");
         }
     }

@@ -36,7 +36,11 @@ struct Report {
 pub(super) fn run(named: Option<&Path>, json: bool) -> Result<(), Failure> {
     let report = report(named);
     if json {
-        writeln!(io::stdout(), "{}", serde_json::to_string(&report).map_err(anyhow::Error::from)?)?;
+        writeln!(
+            io::stdout(),
+            "{}",
+            serde_json::to_string(&report).map_err(anyhow::Error::from)?
+        )?;
     } else {
         told(&report)?;
     }
@@ -46,7 +50,10 @@ pub(super) fn run(named: Option<&Path>, json: bool) -> Result<(), Failure> {
 fn report(named: Option<&Path>) -> Report {
     let (files, unreadable) = config::find(named);
     let keys = Keys::new();
-    let mut mistakes: Vec<Mistake> = unreadable.into_iter().map(|file| Mistake::new(&file)).collect();
+    let mut mistakes: Vec<Mistake> = unreadable
+        .into_iter()
+        .map(|file| Mistake::new(&file))
+        .collect();
     let mut alerts = Vec::new();
     for file in &files {
         let parsed = config::parse(file, &keys);
@@ -56,27 +63,58 @@ fn report(named: Option<&Path>) -> Report {
             column: Some(mistake.error.column),
             message: mistake.error.message,
         }));
-        let named = parsed.entries.iter().filter(|entry| entry.key.full_name() == "serve.alerts");
-        alerts.extend(named.flat_map(|entry| &entry.texts).filter(|text| !text.is_empty()).map(PathBuf::from));
+        let named = parsed
+            .entries
+            .iter()
+            .filter(|entry| entry.key.full_name() == "serve.alerts");
+        alerts.extend(
+            named
+                .flat_map(|entry| &entry.texts)
+                .filter(|text| !text.is_empty())
+                .map(PathBuf::from),
+        );
     }
     // What cannot be said of one file alone.
     if mistakes.is_empty() {
-        mistakes.extend(TABLES.into_iter().flat_map(|table| contradictions(named, table)));
+        mistakes.extend(
+            TABLES
+                .into_iter()
+                .flat_map(|table| contradictions(named, table)),
+        );
     }
-    let broken = alerts.iter().filter_map(|file| AlertRules::read(file).err());
+    let broken = alerts
+        .iter()
+        .filter_map(|file| AlertRules::read(file).err());
     mistakes.extend(broken.map(|error| Mistake::new(&error)));
-    Report { files: files.into_iter().map(|file| file.path).chain(alerts).collect(), mistakes }
+    Report {
+        files: files
+            .into_iter()
+            .map(|file| file.path)
+            .chain(alerts)
+            .collect(),
+        mistakes,
+    }
 }
 
 impl Mistake {
     fn new(message: &impl ToString) -> Self {
-        Self { file: None, line: None, column: None, message: message.to_string() }
+        Self {
+            file: None,
+            line: None,
+            column: None,
+            message: message.to_string(),
+        }
     }
 }
 
 fn contradictions(named: Option<&Path>, table: &str) -> Vec<Mistake> {
-    let config = named.into_iter().flat_map(|path| [OsString::from("--config"), path.into()]);
-    let words: Vec<OsString> = ["gpumon".into(), table.into()].into_iter().chain(config).collect();
+    let config = named
+        .into_iter()
+        .flat_map(|path| [OsString::from("--config"), path.into()]);
+    let words: Vec<OsString> = ["gpumon".into(), table.into()]
+        .into_iter()
+        .chain(config)
+        .collect();
     match config::resolve(&grammar::command(), &words) {
         Err(Refusal::Settings(mistakes)) => mistakes.iter().map(Mistake::new).collect(),
         // A variable that is wrong is no file's fault.
@@ -85,9 +123,17 @@ fn contradictions(named: Option<&Path>, table: &str) -> Vec<Mistake> {
 }
 
 fn told(report: &Report) -> io::Result<()> {
-    for Mistake { file, line, column, message } in &report.mistakes {
+    for Mistake {
+        file,
+        line,
+        column,
+        message,
+    } in &report.mistakes
+    {
         match (file, line, column) {
-            (Some(file), Some(line), Some(column)) => say(&format!("{file}:{line}:{column}: {message}")),
+            (Some(file), Some(line), Some(column)) => {
+                say(&format!("{file}:{line}:{column}: {message}"))
+            }
             _ => say(message),
         }
     }
@@ -97,8 +143,13 @@ fn told(report: &Report) -> io::Result<()> {
             writeln!(out, "{}: ok", escaped(&file.display().to_string()))?;
         }
         if report.files.is_empty() {
-            let user = usual_path().map(|path| format!(" or {}", escaped(&path.display().to_string())));
-            writeln!(out, "no settings file at /etc/gpumon/config.toml{}", user.unwrap_or_default())?;
+            let user =
+                usual_path().map(|path| format!(" or {}", escaped(&path.display().to_string())));
+            writeln!(
+                out,
+                "no settings file at /etc/gpumon/config.toml{}",
+                user.unwrap_or_default()
+            )?;
         }
     }
     Ok(())

@@ -37,7 +37,10 @@ pub(crate) fn text() -> String {
         }
         for key in keys.of(table) {
             text.push('\n');
-            wrapped(&mut text, &format!("{} (--{}, {})", key.help(), key.name(), key.variable()));
+            wrapped(
+                &mut text,
+                &format!("{} (--{}, {})", key.help(), key.name(), key.variable()),
+            );
             let _ = writeln!(text, "#{} = {}", key.name(), key.example());
         }
     }
@@ -62,17 +65,33 @@ mod tests {
     use crate::config::{Parsed, SettingsFile, parse};
 
     fn read(text: String) -> Parsed {
-        parse(&SettingsFile { path: "/etc/gpumon/config.toml".into(), text }, &Keys::new())
+        parse(
+            &SettingsFile {
+                path: "/etc/gpumon/config.toml".into(),
+                text,
+            },
+            &Keys::new(),
+        )
     }
 
     #[test]
     fn the_example_is_right_and_so_is_each_default_in_it() {
         let example = text();
         let parsed = read(example.clone());
-        assert!(parsed.mistakes.is_empty() && parsed.entries.is_empty(), "{:?}", parsed.mistakes);
+        assert!(
+            parsed.mistakes.is_empty() && parsed.entries.is_empty(),
+            "{:?}",
+            parsed.mistakes
+        );
         let keys = Keys::new();
-        for key in keys.iter().filter(|key| !key.arg.get_default_values().is_empty()) {
-            let heading = key.table.map(|table| format!("[{table}]\n")).unwrap_or_default();
+        for key in keys
+            .iter()
+            .filter(|key| !key.arg.get_default_values().is_empty())
+        {
+            let heading = key
+                .table
+                .map(|table| format!("[{table}]\n"))
+                .unwrap_or_default();
             let parsed = read(format!("{heading}{} = {}\n", key.name(), key.example()));
             assert!(parsed.mistakes.is_empty(), "{:?}", parsed.mistakes);
             assert!(example.contains(&format!("\n#{} = {}\n", key.name(), key.example())));

@@ -73,7 +73,9 @@ enum Action {
 
 pub(crate) fn run(source: &SourceArgs, args: &ConfigArgs) -> Result<(), Failure> {
     match &args.action {
-        Action::Check { file, json } => check::run(file.as_deref().or(source.config.as_deref()), *json),
+        Action::Check { file, json } => {
+            check::run(file.as_deref().or(source.config.as_deref()), *json)
+        }
         Action::Show { json, command } => show::run(command, *json),
         Action::Example => example::run(),
     }

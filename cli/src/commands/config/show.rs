@@ -56,7 +56,11 @@ fn settings(command: &[OsString]) -> Result<Vec<Effective>, Refusal> {
     for table in TABLES {
         let of_table = effective(&[begun.clone(), vec![table.into()]].concat())?;
         // Those of all commands are the same in each.
-        settings.extend(of_table.into_iter().filter(|setting| setting.key.table.is_some() || table == TABLES[0]));
+        settings.extend(
+            of_table
+                .into_iter()
+                .filter(|setting| setting.key.table.is_some() || table == TABLES[0]),
+        );
     }
     Ok(settings)
 }
@@ -71,8 +75,10 @@ fn told(origin: &Origin) -> String {
 }
 
 fn object(setting: &Effective) -> Value {
-    let value =
-        setting.value.as_ref().and_then(|value| toml::from_str::<toml::Table>(&format!("value = {value}")).ok());
+    let value = setting
+        .value
+        .as_ref()
+        .and_then(|value| toml::from_str::<toml::Table>(&format!("value = {value}")).ok());
     json!({
         "table": setting.key.table,
         "key": setting.key.name(),

@@ -15,7 +15,9 @@ const CURE: &str = "check power limit, clocks and cooling, then run `gpumon benc
                     --save-baseline` if the change is intended";
 
 pub(super) fn check(answer: &Answer, data_dir: Option<&Path>) -> Vec<Finding> {
-    let Some(file) = data_dir.map(|folder| folder.join(FILE)) else { return Vec::new() };
+    let Some(file) = data_dir.map(|folder| folder.join(FILE)) else {
+        return Vec::new();
+    };
     match benchmarks::read(&file) {
         Ok(known) => {
             let gpus = answer.inventory.gpus.iter();
@@ -25,7 +27,8 @@ pub(super) fn check(answer: &Answer, data_dir: Option<&Path>) -> Vec<Finding> {
         }
         Err(error) => {
             let text = format!("{} cannot be read: {error}", file.display());
-            let cure = "move the file away, and store baselines with `gpumon bench --save-baseline`";
+            let cure =
+                "move the file away, and store baselines with `gpumon bench --save-baseline`";
             vec![Finding::warning("benchmarks", text, cure)]
         }
     }
@@ -33,20 +36,53 @@ pub(super) fn check(answer: &Answer, data_dir: Option<&Path>) -> Vec<Finding> {
 
 fn of_one(known: &Benchmarks, index: u32, uuid: &str) -> Vec<Finding> {
     let took = |result: &Measurement| {
-        let Measurement { workload, dtype, time, at_ms, .. } = result;
-        format!("{workload} ({dtype}) took {}", dated(time.median_us, *at_ms))
+        let Measurement {
+            workload,
+            dtype,
+            time,
+            at_ms,
+            ..
+        } = result;
+        format!(
+            "{workload} ({dtype}) took {}",
+            dated(time.median_us, *at_ms)
+        )
     };
-    let slower = known.below_baseline(uuid).map(|BelowBaseline { latest, baseline, ratio }| {
-        let before = dated(baseline.time.median_us, baseline.at_ms);
-        format!("below its baseline: {}, and {before} at its baseline ({ratio:.2}x)", took(&latest))
-    });
-    let slowest = known.below_siblings(uuid).map(|BelowSiblings { baseline, siblings, ratio }| {
-        let (theirs, count) = (time(siblings.median_us), siblings.count);
-        let others = if count == 1 { "another".to_owned() } else { format!("{count} others") };
-        format!("slower than GPUs of the same model: {}, and {theirs} on {others} ({ratio:.2}x)", took(&baseline))
-    });
+    let slower = known.below_baseline(uuid).map(
+        |BelowBaseline {
+             latest,
+             baseline,
+             ratio,
+         }| {
+            let before = dated(baseline.time.median_us, baseline.at_ms);
+            format!(
+                "below its baseline: {}, and {before} at its baseline ({ratio:.2}x)",
+                took(&latest)
+            )
+        },
+    );
+    let slowest = known.below_siblings(uuid).map(
+        |BelowSiblings {
+             baseline,
+             siblings,
+             ratio,
+         }| {
+            let (theirs, count) = (time(siblings.median_us), siblings.count);
+            let others = if count == 1 {
+                "another".to_owned()
+            } else {
+                format!("{count} others")
+            };
+            format!(
+                "slower than GPUs of the same model: {}, and {theirs} on {others} ({ratio:.2}x)",
+                took(&baseline)
+            )
+        },
+    );
     let texts = slower.into_iter().chain(slowest);
-    texts.map(|text| Finding::warning(name(index), text, CURE)).collect()
+    texts
+        .map(|text| Finding::warning(name(index), text, CURE))
+        .collect()
 }
 
 #[cfg(test)]
@@ -63,7 +99,11 @@ mod tests {
                 dtype: "fp32".to_owned(),
                 n: 8,
                 at_ms: 1_763_640_000_000,
-                time: Interval { median_us, low_us: median_us, high_us: median_us },
+                time: Interval {
+                    median_us,
+                    low_us: median_us,
+                    high_us: median_us,
+                },
                 gpumon: "0.2.0".to_owned(),
                 cuda: None,
                 limit_watts: None,
@@ -74,13 +114,24 @@ mod tests {
         known.save_baseline("GPU-a", "NVIDIA H200", measured(1000.0));
         assert_eq!(of_one(&known, 0, "GPU-a"), []);
         known.save_latest("GPU-a", measured(3000.0));
-        let [finding] = &of_one(&known, 0, "GPU-a")[..] else { panic!() };
+        let [finding] = &of_one(&known, 0, "GPU-a")[..] else {
+            panic!()
+        };
         let text = "below its baseline: copy (fp32) took 3.00 ms on 2025-11-20, and 1.00 ms on 2025-11-20 at its baseline \
                     (0.33x)";
-        assert_eq!((finding.verdict, &*finding.check, &*finding.text), (Verdict::Warning, "gpu 0", text));
+        assert_eq!(
+            (finding.verdict, &*finding.check, &*finding.text),
+            (Verdict::Warning, "gpu 0", text)
+        );
         known.save_baseline("GPU-b", "NVIDIA H200", measured(1250.0));
-        let [finding] = &of_one(&known, 1, "GPU-b")[..] else { panic!() };
-        assert!(finding.text.ends_with("copy (fp32) took 1.25 ms on 2025-11-20, and 1.00 ms on another (0.80x)"));
+        let [finding] = &of_one(&known, 1, "GPU-b")[..] else {
+            panic!()
+        };
+        assert!(
+            finding.text.ends_with(
+                "copy (fp32) took 1.25 ms on 2025-11-20, and 1.00 ms on another (0.80x)"
+            )
+        );
         known.save_baseline("GPU-b", "NVIDIA H200", measured(1100.0));
         assert_eq!(of_one(&known, 1, "GPU-b"), []);
         assert_eq!(of_one(&known, 2, "GPU-c"), [], "no baseline is no finding");

@@ -20,36 +20,62 @@ pub(super) fn check(machine: &Machine) -> Vec<Finding> {
     if machine.is_wsl() {
         return vec![windows(machine)];
     }
-    let files: Vec<_> = machine.names("/dev").into_iter().filter(|name| is_nvidia(name)).collect();
+    let files: Vec<_> = machine
+        .names("/dev")
+        .into_iter()
+        .filter(|name| is_nvidia(name))
+        .collect();
     if files.is_empty() {
         let text = "there is no /dev/nvidia*";
-        return vec![Finding::note("device files", text).with_cure(match machine.surroundings() {
-            Surroundings::Machine => "the driver needs them: run nvidia-modprobe",
-            surroundings => surroundings.driver_cure(),
-        })];
+        return vec![
+            Finding::note("device files", text).with_cure(match machine.surroundings() {
+                Surroundings::Machine => "the driver needs them: run nvidia-modprobe",
+                surroundings => surroundings.driver_cure(),
+            }),
+        ];
     }
     let closed = find_closed_files(machine);
     let mut findings = Vec::new();
     if closed.is_empty() {
-        findings.push(Finding::ok("device files", format!("this user may open {}", files.join(", "))));
+        findings.push(Finding::ok(
+            "device files",
+            format!("this user may open {}", files.join(", ")),
+        ));
     }
     for file in closed {
         let text = match file.obstacle {
-            Obstacle::Mode => format!("this user may not open {}{}", file.path, describe_mode(machine, &file.path)),
-            Obstacle::Cgroup => format!("the device cgroup of this process does not allow {}", file.path),
+            Obstacle::Mode => format!(
+                "this user may not open {}{}",
+                file.path,
+                describe_mode(machine, &file.path)
+            ),
+            Obstacle::Cgroup => format!(
+                "the device cgroup of this process does not allow {}",
+                file.path
+            ),
         };
         // A job is not meant to open the GPUs of other jobs.
         let is_usual = file.obstacle == Obstacle::Cgroup && machine.is_slurm_job();
-        let finding = if is_usual { Finding::note } else { |check, text| Finding::problem(check, text, "") };
+        let finding = if is_usual {
+            Finding::note
+        } else {
+            |check, text| Finding::problem(check, text, "")
+        };
         findings.push(finding("device files", text).with_cure(access_cure(machine, file.obstacle)));
     }
     if !files.iter().any(|name| name == UVM) {
         let cure = match machine.surroundings() {
-            Surroundings::Machine => "run `nvidia-modprobe -u`, or load the kernel module nvidia-uvm",
+            Surroundings::Machine => {
+                "run `nvidia-modprobe -u`, or load the kernel module nvidia-uvm"
+            }
             surroundings => surroundings.driver_cure(),
         };
         findings.push(
-            Finding::note("device files", format!("there is no /dev/{UVM}, which CUDA programs need")).with_cure(cure),
+            Finding::note(
+                "device files",
+                format!("there is no /dev/{UVM}, which CUDA programs need"),
+            )
+            .with_cure(cure),
         );
     }
     findings
@@ -59,7 +85,9 @@ pub(super) fn check(machine: &Machine) -> Vec<Finding> {
 fn is_nvidia(name: &str) -> bool {
     let rest = name.strip_prefix("nvidia");
     name == UVM
-        || rest.is_some_and(|rest| rest == "ctl" || (!rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit())))
+        || rest.is_some_and(|rest| {
+            rest == "ctl" || (!rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
+        })
 }
 
 /// The reason why this process may not open a device file.
@@ -78,20 +106,37 @@ pub(super) struct ClosedFile {
 
 /// Returns the device files of the driver and its GPUs that this process may not open.
 pub(super) fn find_closed_files(machine: &Machine) -> Vec<ClosedFile> {
-    let names = machine.names("/dev").into_iter().filter(|name| is_nvidia(name));
-    find_closed(machine, names.map(|name| format!("/dev/{name}")), Access::READ_OK | Access::WRITE_OK)
+    let names = machine
+        .names("/dev")
+        .into_iter()
+        .filter(|name| is_nvidia(name));
+    find_closed(
+        machine,
+        names.map(|name| format!("/dev/{name}")),
+        Access::READ_OK | Access::WRITE_OK,
+    )
 }
 
 /// Returns the files of `/dev/nvidia-caps` that this process may not read. Each file grants access
 /// to a MIG device, or the right to monitor or configure all of them.
 pub(super) fn find_closed_capabilities(machine: &Machine) -> Vec<ClosedFile> {
     let names = machine.names(CAPABILITIES).into_iter();
-    find_closed(machine, names.map(|name| format!("{CAPABILITIES}/{name}")), Access::READ_OK)
+    find_closed(
+        machine,
+        names.map(|name| format!("{CAPABILITIES}/{name}")),
+        Access::READ_OK,
+    )
 }
 
-fn find_closed(machine: &Machine, paths: impl Iterator<Item = String>, access: Access) -> Vec<ClosedFile> {
+fn find_closed(
+    machine: &Machine,
+    paths: impl Iterator<Item = String>,
+    access: Access,
+) -> Vec<ClosedFile> {
     paths
-        .filter_map(|path| find_obstacle(machine, &path, access).map(|obstacle| ClosedFile { path, obstacle }))
+        .filter_map(|path| {
+            find_obstacle(machine, &path, access).map(|obstacle| ClosedFile { path, obstacle })
+        })
         .collect()
 }
 
@@ -133,7 +178,14 @@ fn describe_mode(machine: &Machine, path: &str) -> String {
     let found = fs::metadata(machine.path(path));
     found.map_or_else(
         |_| String::new(),
-        |file| format!(" (mode {:o}, user {}, group {})", file.mode() & 0o777, file.uid(), file.gid()),
+        |file| {
+            format!(
+                " (mode {:o}, user {}, group {})",
+                file.mode() & 0o777,
+                file.uid(),
+                file.gid()
+            )
+        },
     )
 }
 
@@ -142,7 +194,11 @@ fn windows(machine: &Machine) -> Finding {
         return Finding::ok("device files", "/dev/dxg leads to Windows' own driver");
     }
     let cure = "update the NVIDIA driver of Windows, and WSL (`wsl --update`)";
-    Finding::problem("device files", "there is no /dev/dxg, the device of the Windows driver", cure)
+    Finding::problem(
+        "device files",
+        "there is no /dev/dxg, the device of the Windows driver",
+        cure,
+    )
 }
 
 #[cfg(test)]
@@ -158,8 +214,16 @@ mod tests {
             (".dockerenv", "", "--gpus all"),
             ("run/.containerenv", "", "nvidia.com/gpu=all"),
             (".singularity.d/env", "", "--nv"),
-            ("proc/self/environ", "HOME=/\0SLURM_JOB_ID=7\0", "ConstrainDevices"),
-            ("proc/self/cgroup", "0::/system.slice/slurmstepd.scope/job_7/step_0\n", "ConstrainDevices"),
+            (
+                "proc/self/environ",
+                "HOME=/\0SLURM_JOB_ID=7\0",
+                "ConstrainDevices",
+            ),
+            (
+                "proc/self/cgroup",
+                "0::/system.slice/slurmstepd.scope/job_7/step_0\n",
+                "ConstrainDevices",
+            ),
         ] {
             let root = tempfile::tempdir().unwrap();
             let path = root.path().join(file);
@@ -171,7 +235,10 @@ mod tests {
     }
 
     fn verdicts(root: &std::path::Path) -> Vec<Verdict> {
-        check(&Machine::below(root)).into_iter().map(|finding| finding.verdict).collect()
+        check(&Machine::below(root))
+            .into_iter()
+            .map(|finding| finding.verdict)
+            .collect()
     }
 
     #[test]
@@ -180,16 +247,32 @@ mod tests {
         assert_eq!(verdicts(root.path()), [Verdict::Note]);
         let dev = root.path().join("dev");
         fs::create_dir(&dev).unwrap();
-        for name in ["nvidia0", "nvidia12", "nvidiactl", "nvidia-caps", "nvidia-fs0"] {
+        for name in [
+            "nvidia0",
+            "nvidia12",
+            "nvidiactl",
+            "nvidia-caps",
+            "nvidia-fs0",
+        ] {
             fs::write(dev.join(name), "").unwrap();
         }
         let findings = check(&Machine::below(root.path()));
-        assert_eq!(findings[0].text, "this user may open nvidia0, nvidia12, nvidiactl");
-        assert_eq!(verdicts(root.path()), [Verdict::Ok, Verdict::Note], "nvidia-uvm is missing");
+        assert_eq!(
+            findings[0].text,
+            "this user may open nvidia0, nvidia12, nvidiactl"
+        );
+        assert_eq!(
+            verdicts(root.path()),
+            [Verdict::Ok, Verdict::Note],
+            "nvidia-uvm is missing"
+        );
         fs::write(dev.join(UVM), "").unwrap();
         assert_eq!(verdicts(root.path()), [Verdict::Ok]);
         // A test cannot create a file that the kernel closes by a cgroup.
-        assert_eq!([Errno::PERM, Errno::ACCESS].map(obstacle_from_error), [Obstacle::Cgroup, Obstacle::Mode].map(Some));
+        assert_eq!(
+            [Errno::PERM, Errno::ACCESS].map(obstacle_from_error),
+            [Obstacle::Cgroup, Obstacle::Mode].map(Some)
+        );
         // Root may open whatever there is.
         if !rustix::process::geteuid().is_root() {
             fs::set_permissions(dev.join("nvidia0"), fs::Permissions::from_mode(0o000)).unwrap();

@@ -44,7 +44,8 @@ impl Driver {
     }
 
     pub(super) fn is_simulated(&self) -> bool {
-        self.answer().is_some_and(|answer| answer.inventory.platform.is_simulated())
+        self.answer()
+            .is_some_and(|answer| answer.inventory.platform.is_simulated())
     }
 }
 
@@ -68,7 +69,11 @@ impl Answer {
 pub(super) fn read(source: &SourceArgs) -> Driver {
     let telling = source.records(CommandLines::All);
     let mut answer = match telling.recv_timeout(OPENING) {
-        Ok(Ok(Record::Inventory(inventory))) => Answer { inventory, sample: None, details: BTreeMap::new() },
+        Ok(Ok(Record::Inventory(inventory))) => Answer {
+            inventory,
+            sample: None,
+            details: BTreeMap::new(),
+        },
         Ok(Err(error)) => return Driver::Refused(error),
         // The inventory comes first, so that this is a driver that hangs.
         Ok(Ok(_)) | Err(_) => return Driver::Silent,

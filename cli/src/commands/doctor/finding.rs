@@ -38,7 +38,12 @@ impl Verdict {
 
 impl Finding {
     pub(super) fn new(check: impl Into<String>, verdict: Verdict, text: impl Into<String>) -> Self {
-        Self { check: check.into(), verdict, text: text.into(), cure: None }
+        Self {
+            check: check.into(),
+            verdict,
+            text: text.into(),
+            cure: None,
+        }
     }
 
     pub(super) fn ok(check: impl Into<String>, text: impl Into<String>) -> Self {
@@ -49,16 +54,27 @@ impl Finding {
         Self::new(check, Verdict::Note, text)
     }
 
-    pub(super) fn warning(check: impl Into<String>, text: impl Into<String>, cure: impl Into<String>) -> Self {
+    pub(super) fn warning(
+        check: impl Into<String>,
+        text: impl Into<String>,
+        cure: impl Into<String>,
+    ) -> Self {
         Self::new(check, Verdict::Warning, text).with_cure(cure)
     }
 
-    pub(super) fn problem(check: impl Into<String>, text: impl Into<String>, cure: impl Into<String>) -> Self {
+    pub(super) fn problem(
+        check: impl Into<String>,
+        text: impl Into<String>,
+        cure: impl Into<String>,
+    ) -> Self {
         Self::new(check, Verdict::Problem, text).with_cure(cure)
     }
 
     /// The same with something that may be done about it.
     pub(super) fn with_cure(self, cure: impl Into<String>) -> Self {
-        Self { cure: Some(cure.into()), ..self }
+        Self {
+            cure: Some(cure.into()),
+            ..self
+        }
     }
 }

@@ -37,21 +37,28 @@ pub(super) fn name(index: u32) -> String {
 fn health(machine: &Machine, gpu: &Gpu, sample: Option<&GpuSample>) -> Finding {
     let check = name(gpu.index);
     let reset = explain(Code::RESET_REQUIRED.0, machine.surroundings()).cure;
-    let model = gpu.name.value().map_or("a GPU of unknown name", String::as_str);
-    let silent =
-        |sample: &GpuSample| gpu.uuid.is_none() && sample.utilization.gpu_percent.absence() == Some(&Absence::NoAnswer);
+    let model = gpu
+        .name
+        .value()
+        .map_or("a GPU of unknown name", String::as_str);
+    let silent = |sample: &GpuSample| {
+        gpu.uuid.is_none() && sample.utilization.gpu_percent.absence() == Some(&Absence::NoAnswer)
+    };
     match sample.map(|sample| (&sample.health, silent(sample))) {
         Some((Health::Ok, false)) => Finding::ok(check, model),
         None | Some((Health::Ok, true)) => {
             let text = "the driver has not responded within a few seconds";
             Finding::problem(check, text, format!("see `dmesg | grep -i nvrm`; {reset}"))
         }
-        Some((Health::Asleep { .. }, _)) => {
-            Finding::note(check, format!("{model}, switched off by the system to save power; it was not woken"))
-        }
-        Some((Health::Hung { .. }, _)) => {
-            Finding::problem(check, format!("{model}: a call to the driver does not come back"), reset)
-        }
+        Some((Health::Asleep { .. }, _)) => Finding::note(
+            check,
+            format!("{model}, switched off by the system to save power; it was not woken"),
+        ),
+        Some((Health::Hung { .. }, _)) => Finding::problem(
+            check,
+            format!("{model}: a call to the driver does not come back"),
+            reset,
+        ),
         Some((Health::Lost { .. }, _)) => failed(machine, check, model, &Absence::GpuLost),
         Some((Health::Failed { reason, .. }, _)) => failed(machine, check, model, reason),
     }
@@ -59,20 +66,32 @@ fn health(machine: &Machine, gpu: &Gpu, sample: Option<&GpuSample>) -> Finding {
 
 /// Reports a GPU that the driver cannot open or read, with the cure of its reason.
 fn failed(machine: &Machine, check: String, model: &str, reason: &Absence) -> Finding {
-    let Some(Explanation { meaning, cure }) = explain_absence(reason, machine.surroundings()) else {
-        return Finding::problem(check, format!("{model} cannot be opened: {reason}"), "see `dmesg | grep -i nvrm`");
+    let Some(Explanation { meaning, cure }) = explain_absence(reason, machine.surroundings())
+    else {
+        return Finding::problem(
+            check,
+            format!("{model} cannot be opened: {reason}"),
+            "see `dmesg | grep -i nvrm`",
+        );
     };
-    let obstacle = device_files::find_closed_files(machine).into_iter().next().map(|file| file.obstacle);
+    let obstacle = device_files::find_closed_files(machine)
+        .into_iter()
+        .next()
+        .map(|file| file.obstacle);
     match (reason, obstacle) {
-        (Absence::GpuLost, _) => Finding::problem(check, format!("{model} has fallen off the bus"), cure),
+        (Absence::GpuLost, _) => {
+            Finding::problem(check, format!("{model} has fallen off the bus"), cure)
+        }
         (Absence::NoPermission, Some(obstacle)) => Finding::problem(
             check,
             format!("{model} cannot be opened: {meaning}"),
             device_files::access_cure(machine, obstacle),
         ),
-        (Absence::DriverError { code }, _) => {
-            Finding::problem(check, format!("{model} cannot be opened: driver error {code}, {meaning}"), cure)
-        }
+        (Absence::DriverError { code }, _) => Finding::problem(
+            check,
+            format!("{model} cannot be opened: driver error {code}, {meaning}"),
+            cure,
+        ),
         _ => Finding::problem(check, format!("{model} cannot be opened: {meaning}"), cure),
     }
 }
@@ -106,13 +125,18 @@ fn mig(machine: &Machine, gpu: &Gpu, sample: &GpuSample, details: &GpuDetails) -
     let check = name(gpu.index);
     if let (true, Some(reason)) = (mode.current, sample.mig_devices.absence()) {
         let (text, cure) = match reason {
-            Absence::NoPermission => {
-                ("MIG is enabled, and this user may see none of its devices".to_owned(), mig_permission(machine))
-            }
+            Absence::NoPermission => (
+                "MIG is enabled, and this user may see none of its devices".to_owned(),
+                mig_permission(machine),
+            ),
             reason => {
                 let cure = explain_absence(reason, machine.surroundings());
-                let cure = cure.map_or("see `dmesg | grep -i nvrm`", |explanation| explanation.cure);
-                (format!("MIG is enabled, and its devices cannot be listed: {reason}"), cure.to_owned())
+                let cure =
+                    cure.map_or("see `dmesg | grep -i nvrm`", |explanation| explanation.cure);
+                (
+                    format!("MIG is enabled, and its devices cannot be listed: {reason}"),
+                    cure.to_owned(),
+                )
             }
         };
         return Some(Finding::warning(check, text, cure));
@@ -121,15 +145,25 @@ fn mig(machine: &Machine, gpu: &Gpu, sample: &GpuSample, details: &GpuDetails) -
         (current, pending, _) if current != pending => {
             let now = if pending { "on" } else { "off" };
             let text = format!("MIG mode change ({now}) pending until the GPU is reset");
-            Some(Finding::warning(check, text, "`gpumon pause`, then `nvidia-smi --gpu-reset`"))
+            Some(Finding::warning(
+                check,
+                text,
+                "`gpumon pause`, then `nvidia-smi --gpu-reset`",
+            ))
         }
         (true, _, 0) => {
             let text = "MIG is enabled without instances, so that nothing can run on the GPU";
-            Some(Finding::warning(check, text, "create instances with `nvidia-smi mig -cgi ... -C`, or disable MIG"))
+            Some(Finding::warning(
+                check,
+                text,
+                "create instances with `nvidia-smi mig -cgi ... -C`, or disable MIG",
+            ))
         }
         (true, _, count) => Some(Finding::note(
             check,
-            format!("MIG is enabled with {count} devices; the driver reports no utilization of the whole GPU"),
+            format!(
+                "MIG is enabled with {count} devices; the driver reports no utilization of the whole GPU"
+            ),
         )),
         (false, ..) => None,
     }
@@ -146,8 +180,16 @@ fn mig_permission(machine: &Machine) -> String {
             .to_owned();
     }
     let closed = device_files::find_closed_capabilities(machine);
-    let files = closed.iter().map(|file| file.path.as_str()).collect::<Vec<_>>().join(", ");
-    let which = if files.is_empty() { String::new() } else { format!(" ({files})") };
+    let files = closed
+        .iter()
+        .map(|file| file.path.as_str())
+        .collect::<Vec<_>>()
+        .join(", ");
+    let which = if files.is_empty() {
+        String::new()
+    } else {
+        format!(" ({files})")
+    };
     format!(
         "let this user read the files of the devices in /dev/nvidia-caps{which}; \
          /proc/driver/nvidia/capabilities/gpu*/mig/gi*/access names each of them by its DeviceFileMinor"
@@ -171,19 +213,53 @@ mod tests {
     fn each_failure_reason_has_its_cure() {
         let error = |code| Absence::DriverError { code };
         for (file, reason, text, cure) in [
-            ("etc/none", Absence::NoPermission, "refuses this user", "permissions of /dev/nvidia*"),
-            (".dockerenv", Absence::NoPermission, "refuses this user", "started with the GPU"),
-            (".dockerenv", error(999), "driver error 999", "`systemctl daemon-reload`"),
+            (
+                "etc/none",
+                Absence::NoPermission,
+                "refuses this user",
+                "permissions of /dev/nvidia*",
+            ),
+            (
+                ".dockerenv",
+                Absence::NoPermission,
+                "refuses this user",
+                "started with the GPU",
+            ),
+            (
+                ".dockerenv",
+                error(999),
+                "driver error 999",
+                "`systemctl daemon-reload`",
+            ),
             ("etc/none", error(999), "driver error 999", "dmesg"),
-            ("etc/none", error(16), "needs a reset", "nvidia-smi --gpu-reset"),
+            (
+                "etc/none",
+                error(16),
+                "needs a reset",
+                "nvidia-smi --gpu-reset",
+            ),
             ("etc/none", error(8), "external power", "power cables"),
             ("etc/none", error(17), "device cgroup", "DeviceAllow"),
-            ("etc/none", Absence::GpuLost, "fallen off the bus", "power supply"),
+            (
+                "etc/none",
+                Absence::GpuLost,
+                "fallen off the bus",
+                "power supply",
+            ),
         ] {
             let root = tempfile::tempdir().unwrap();
-            let finding = failed(&below(root.path(), file, ""), name(0), "NVIDIA H100", &reason);
+            let finding = failed(
+                &below(root.path(), file, ""),
+                name(0),
+                "NVIDIA H100",
+                &reason,
+            );
             let found = finding.cure.unwrap();
-            assert!(finding.text.contains(text) && found.contains(cure), "{file} {reason}: {} {found}", finding.text);
+            assert!(
+                finding.text.contains(text) && found.contains(cure),
+                "{file} {reason}: {} {found}",
+                finding.text
+            );
         }
     }
 
@@ -196,7 +272,10 @@ mod tests {
         ] {
             let root = tempfile::tempdir().unwrap();
             let cure = mig_permission(&below(root.path(), file, content));
-            assert!(cure.contains(words) && !cure.contains("disable"), "{file}: {cure}");
+            assert!(
+                cure.contains(words) && !cure.contains("disable"),
+                "{file}: {cure}"
+            );
         }
     }
 }

@@ -21,7 +21,11 @@ pub(super) fn check(machine: &Machine, driver: &Driver) -> Vec<Finding> {
         Driver::Silent => {
             let cure = "try again in a minute, since a driver without persistence mode opens its GPUs slowly; if it \
                         stays so, see `dmesg | grep -i nvrm` and reboot";
-            return vec![Finding::problem("driver", "the driver has not responded within 10 s", cure)];
+            return vec![Finding::problem(
+                "driver",
+                "the driver has not responded within 10 s",
+                cure,
+            )];
         }
         Driver::Answers(_) if driver.is_simulated() => {
             return vec![Finding::note("driver", "none: the GPUs are simulated")];
@@ -29,28 +33,54 @@ pub(super) fn check(machine: &Machine, driver: &Driver) -> Vec<Finding> {
         Driver::Answers(answer) => answer,
     };
     let platform = &answer.inventory.platform;
-    let (of_driver, of_library) = (known(&platform.driver_version), known(&platform.nvml_version));
-    let cuda = platform.cuda_version.value().map(|cuda| format!(", runs CUDA up to {cuda}")).unwrap_or_default();
+    let (of_driver, of_library) = (
+        known(&platform.driver_version),
+        known(&platform.nvml_version),
+    );
+    let cuda = platform
+        .cuda_version
+        .value()
+        .map(|cuda| format!(", runs CUDA up to {cuda}"))
+        .unwrap_or_default();
     let mut findings = vec![Finding::ok("driver", format!("{of_driver}{cuda}"))];
-    let at = library(machine).map(|path| format!(" at {path}")).unwrap_or_default();
+    let at = library(machine)
+        .map(|path| format!(" at {path}"))
+        .unwrap_or_default();
     findings.push(Finding::ok("library", format!("NVML {of_library}{at}")));
     let library_version = platform.nvml_version.value().map(String::as_str);
-    findings.extend(compare(kernel_driver.as_deref(), library_version, machine.surroundings()));
-    findings.extend(platform.driver_version.value().and_then(|driver| compare_branch(driver)));
+    findings.extend(compare(
+        kernel_driver.as_deref(),
+        library_version,
+        machine.surroundings(),
+    ));
+    findings.extend(
+        platform
+            .driver_version
+            .value()
+            .and_then(|driver| compare_branch(driver)),
+    );
     findings
 }
 
 /// The version of the kernel driver that runs.
 pub(super) fn kernel_driver(machine: &Machine) -> Option<String> {
-    machine.text(KERNEL_DRIVER).as_deref().and_then(version).map(str::to_owned)
+    machine
+        .text(KERNEL_DRIVER)
+        .as_deref()
+        .and_then(version)
+        .map(str::to_owned)
 }
 
 /// Compares the driver's branch with those that gpumon was tested with.
 fn compare_branch(driver: &str) -> Option<Finding> {
     let branch: u32 = driver.split('.').next()?.parse().ok()?;
     if branch > NEWEST_KNOWN {
-        let text = format!("driver {driver} is newer than this gpumon, whose nvidia-smi is that of {NEWEST_KNOWN}");
-        return Some(Finding::note("nvidia-smi", text).with_cure("install a newer gpumon, if there is one"));
+        let text = format!(
+            "driver {driver} is newer than this gpumon, whose nvidia-smi is that of {NEWEST_KNOWN}"
+        );
+        return Some(
+            Finding::note("nvidia-smi", text).with_cure("install a newer gpumon, if there is one"),
+        );
     }
     (branch < OLDEST_KNOWN).then(|| {
         let text = format!(
@@ -62,7 +92,11 @@ fn compare_branch(driver: &str) -> Option<Finding> {
 }
 
 /// Half-done upgrades leave a library beside a kernel module of another version.
-fn compare(kernel_driver: Option<&str>, library: Option<&str>, surroundings: Surroundings) -> Option<Finding> {
+fn compare(
+    kernel_driver: Option<&str>,
+    library: Option<&str>,
+    surroundings: Surroundings,
+) -> Option<Finding> {
     let Some(kernel_driver) = kernel_driver else {
         return Some(Finding::note(
             "versions",
@@ -73,7 +107,11 @@ fn compare(kernel_driver: Option<&str>, library: Option<&str>, surroundings: Sur
     let library = library?.split_once('.')?.1;
     (library != kernel_driver).then(|| {
         let text = format!("the kernel driver is {kernel_driver}, the library of {library}");
-        Finding::warning("versions", text, explain(Code::VERSION_MISMATCH.0, surroundings).cure)
+        Finding::warning(
+            "versions",
+            text,
+            explain(Code::VERSION_MISMATCH.0, surroundings).cure,
+        )
     })
 }
 
@@ -83,19 +121,29 @@ fn refused(error: &SourceError, kernel_driver: Option<&str>) -> Finding {
         SourceError::NoDevice(_) => "gpus",
         _ => "driver",
     };
-    let runs = kernel_driver.map(|version| format!(" (kernel driver {version})")).unwrap_or_default();
+    let runs = kernel_driver
+        .map(|version| format!(" (kernel driver {version})"))
+        .unwrap_or_default();
     let message = error.to_string();
     // The messages say what to do after the first semicolon.
     match message.split_once("; ") {
         Some((text, cure)) => Finding::problem(check, format!("{text}{runs}"), cure),
-        None => Finding::problem(check, format!("{message}{runs}"), "see `dmesg | grep -i nvrm`"),
+        None => Finding::problem(
+            check,
+            format!("{message}{runs}"),
+            "see `dmesg | grep -i nvrm`",
+        ),
     }
 }
 
 /// The version in `NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.04  Release Build  (...)`.
 fn version(text: &str) -> Option<&str> {
-    let is_version = |word: &&str| word.contains('.') && word.split('.').all(|part| part.parse::<u32>().is_ok());
-    text.lines().next()?.split_ascii_whitespace().find(is_version)
+    let is_version =
+        |word: &&str| word.contains('.') && word.split('.').all(|part| part.parse::<u32>().is_ok());
+    text.lines()
+        .next()?
+        .split_ascii_whitespace()
+        .find(is_version)
 }
 
 /// The file of NVML's library among what this process has mapped.
@@ -104,7 +152,9 @@ fn library(machine: &Machine) -> Option<String> {
 }
 
 fn known(reading: &Reading<String>) -> String {
-    reading.value().map_or_else(|| "of unknown version".to_owned(), Clone::clone)
+    reading
+        .value()
+        .map_or_else(|| "of unknown version".to_owned(), Clone::clone)
 }
 
 #[cfg(test)]
@@ -116,13 +166,21 @@ mod tests {
 
     #[test]
     fn untested_driver_branch_is_noted() {
-        assert_eq!(["580.65.06", "610.57.04", "of its own"].map(compare_branch), [None, None, None]);
-        for (driver, words) in
-            [("9999.1", "newer than this gpumon"), ("470.256.02", "older than those that gpumon was tested")]
-        {
+        assert_eq!(
+            ["580.65.06", "610.57.04", "of its own"].map(compare_branch),
+            [None, None, None]
+        );
+        for (driver, words) in [
+            ("9999.1", "newer than this gpumon"),
+            ("470.256.02", "older than those that gpumon was tested"),
+        ] {
             let finding = compare_branch(driver).unwrap();
             assert_eq!(finding.verdict, Verdict::Note);
-            assert!(finding.text.contains(driver) && finding.text.contains(words), "{}", finding.text);
+            assert!(
+                finding.text.contains(driver) && finding.text.contains(words),
+                "{}",
+                finding.text
+            );
         }
     }
 
@@ -132,10 +190,24 @@ mod tests {
         let compare = |kernel, library| compare(kernel, library, Surroundings::Docker);
         assert_eq!(compare(version(PROC), Some("13.580.159.04")), None);
         let finding = compare(version(PROC), Some("12.570.10")).unwrap();
-        assert!(finding.cure.as_ref().unwrap().contains("restart the container"), "{finding:?}");
+        assert!(
+            finding
+                .cure
+                .as_ref()
+                .unwrap()
+                .contains("restart the container"),
+            "{finding:?}"
+        );
         assert_eq!(finding.verdict, Verdict::Warning);
-        assert!(finding.text.contains("580.159.04") && finding.text.contains("570.10"), "{}", finding.text);
-        assert_eq!(compare(None, Some("12.570.10")).unwrap().verdict, Verdict::Note);
+        assert!(
+            finding.text.contains("580.159.04") && finding.text.contains("570.10"),
+            "{}",
+            finding.text
+        );
+        assert_eq!(
+            compare(None, Some("12.570.10")).unwrap().verdict,
+            Verdict::Note
+        );
     }
 
     #[test]
@@ -146,6 +218,9 @@ mod tests {
         std::fs::create_dir_all(root.path().join("proc/self")).unwrap();
         std::fs::write(root.path().join("proc/self/maps"), maps).unwrap();
         let found = library(&Machine::below(root.path()));
-        assert_eq!(found.as_deref(), Some("/opt/my libs/libnvidia-ml.so.580.159.04"));
+        assert_eq!(
+            found.as_deref(),
+            Some("/opt/my libs/libnvidia-ml.so.580.159.04")
+        );
     }
 }

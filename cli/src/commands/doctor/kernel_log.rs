@@ -44,7 +44,9 @@ fn cure(surroundings: Surroundings, error: &io::Error, is_root: bool) -> &'stati
             "create it (`mknod /dev/kmsg c 1 11`), or pass it to the container"
         }
         Surroundings::Machine if is_root => "give gpumon CAP_SYSLOG, which this root lacks",
-        Surroundings::Machine => "run gpumon as root or with CAP_SYSLOG, or set kernel.dmesg_restrict to 0",
+        Surroundings::Machine => {
+            "run gpumon as root or with CAP_SYSLOG, or set kernel.dmesg_restrict to 0"
+        }
     }
 }
 
@@ -55,18 +57,45 @@ mod tests {
     #[test]
     fn root_is_never_advised_to_become_root() {
         for (surroundings, kind, words) in [
-            (Surroundings::Docker, ErrorKind::NotFound, "docker run --device /dev/kmsg"),
-            (Surroundings::Docker, ErrorKind::PermissionDenied, "--cap-add SYSLOG"),
-            (Surroundings::Podman, ErrorKind::NotFound, "podman run --device /dev/kmsg"),
+            (
+                Surroundings::Docker,
+                ErrorKind::NotFound,
+                "docker run --device /dev/kmsg",
+            ),
+            (
+                Surroundings::Docker,
+                ErrorKind::PermissionDenied,
+                "--cap-add SYSLOG",
+            ),
+            (
+                Surroundings::Podman,
+                ErrorKind::NotFound,
+                "podman run --device /dev/kmsg",
+            ),
             (Surroundings::Kubernetes, ErrorKind::NotFound, "hostPath"),
-            (Surroundings::Apptainer, ErrorKind::PermissionDenied, "dmesg_restrict"),
+            (
+                Surroundings::Apptainer,
+                ErrorKind::PermissionDenied,
+                "dmesg_restrict",
+            ),
             (Surroundings::Machine, ErrorKind::NotFound, "mknod"),
-            (Surroundings::Machine, ErrorKind::PermissionDenied, "CAP_SYSLOG"),
+            (
+                Surroundings::Machine,
+                ErrorKind::PermissionDenied,
+                "CAP_SYSLOG",
+            ),
         ] {
             let cure = cure(surroundings, &kind.into(), true);
-            assert!(cure.contains(words) && !cure.contains("run gpumon as root"), "{surroundings:?} {kind}: {cure}");
+            assert!(
+                cure.contains(words) && !cure.contains("run gpumon as root"),
+                "{surroundings:?} {kind}: {cure}"
+            );
         }
-        let user = cure(Surroundings::Machine, &ErrorKind::PermissionDenied.into(), false);
+        let user = cure(
+            Surroundings::Machine,
+            &ErrorKind::PermissionDenied.into(),
+            false,
+        );
         assert!(user.contains("run gpumon as root"), "{user}");
     }
 }

@@ -34,8 +34,13 @@ impl Machine {
 
     /// The names in a folder, sorted.
     pub(super) fn names(&self, folder: &str) -> Vec<String> {
-        let entries = fs::read_dir(self.path(folder)).into_iter().flatten().flatten();
-        let mut names: Vec<_> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        let entries = fs::read_dir(self.path(folder))
+            .into_iter()
+            .flatten()
+            .flatten();
+        let mut names: Vec<_> = entries
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .collect();
         names.sort();
         names
     }
@@ -43,17 +48,24 @@ impl Machine {
     /// The files that this process has mapped.
     pub(super) fn mapped(&self) -> Vec<String> {
         let maps = self.text("/proc/self/maps").unwrap_or_default();
-        maps.lines().filter_map(|line| line.find('/').map(|start| line[start..].to_owned())).collect()
+        maps.lines()
+            .filter_map(|line| line.find('/').map(|start| line[start..].to_owned()))
+            .collect()
     }
 
     /// The first of them whose name is such.
     pub(super) fn mapped_as(&self, is_meant: impl Fn(&str) -> bool) -> Option<String> {
-        self.mapped().into_iter().find(|path| path.rsplit('/').next().is_some_and(&is_meant))
+        self.mapped()
+            .into_iter()
+            .find(|path| path.rsplit('/').next().is_some_and(&is_meant))
     }
 
     /// The release of the kernel, as `5.15.90.1-microsoft-standard-WSL2`.
     pub(super) fn kernel(&self) -> String {
-        self.text("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned()
+        self.text("/proc/sys/kernel/osrelease")
+            .unwrap_or_default()
+            .trim()
+            .to_owned()
     }
 
     /// Whether it is Windows' Linux, where the driver is Windows' own.
@@ -67,8 +79,14 @@ impl Machine {
 
     /// Returns `true` if this process is part of a job of Slurm, which may open only its own GPUs.
     pub(super) fn is_slurm_job(&self) -> bool {
-        let environment = bounded::read(self.path("/proc/self/environ"), bounded::ENVIRONMENT).unwrap_or_default();
-        let has_variable = environment.split(|byte| *byte == 0).any(|variable| variable.starts_with(b"SLURM_JOB_ID="));
-        has_variable || self.text("/proc/self/cgroup").is_some_and(|cgroup| cgroup.contains("slurm"))
+        let environment = bounded::read(self.path("/proc/self/environ"), bounded::ENVIRONMENT)
+            .unwrap_or_default();
+        let has_variable = environment
+            .split(|byte| *byte == 0)
+            .any(|variable| variable.starts_with(b"SLURM_JOB_ID="));
+        has_variable
+            || self
+                .text("/proc/self/cgroup")
+                .is_some_and(|cgroup| cgroup.contains("slurm"))
     }
 }

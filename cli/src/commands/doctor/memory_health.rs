@@ -7,7 +7,11 @@ use super::{driver::Answer, finding::Finding, gpus::name};
 const RESET: &str = "`gpumon pause`, then `nvidia-smi --gpu-reset`, when no work runs on it";
 
 pub(super) fn check(answer: &Answer) -> Vec<Finding> {
-    answer.well().filter_map(|(_, details)| details).flat_map(of_one).collect()
+    answer
+        .well()
+        .filter_map(|(_, details)| details)
+        .flat_map(of_one)
+        .collect()
 }
 
 fn of_one(details: &GpuDetails) -> Vec<Finding> {
@@ -15,7 +19,10 @@ fn of_one(details: &GpuDetails) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Some(ecc) = details.modes.ecc.value() {
         if !ecc.current {
-            findings.push(Finding::note(check(), "ECC is off: memory errors go unnoticed"));
+            findings.push(Finding::note(
+                check(),
+                "ECC is off: memory errors go unnoticed",
+            ));
         }
         if ecc.current != ecc.pending {
             let text = "ECC mode change pending until the GPU is reset";
@@ -23,10 +30,14 @@ fn of_one(details: &GpuDetails) -> Vec<Finding> {
         }
     }
     if let Some(count @ 1..) = details.ecc.volatile.uncorrected_total.value() {
-        let text = format!("{count} memory errors that could not be corrected since the driver was loaded");
+        let text = format!(
+            "{count} memory errors that could not be corrected since the driver was loaded"
+        );
         findings.push(Finding::warning(check(), text, RESET));
     } else if let Some(count @ 1..) = details.ecc.aggregate.uncorrected_total.value() {
-        let text = format!("{count} memory errors that could not be corrected in its life, none since the last start");
+        let text = format!(
+            "{count} memory errors that could not be corrected in its life, none since the last start"
+        );
         findings.push(Finding::note(check(), text));
     }
     if let Some(rows) = details.remapped_rows.value() {
@@ -35,11 +46,23 @@ fn of_one(details: &GpuDetails) -> Vec<Finding> {
             findings.push(Finding::problem(check(), text, "have the board replaced"));
         }
         if rows.pending {
-            findings.push(Finding::warning(check(), "row remapping pending for a faulty memory row", RESET));
+            findings.push(Finding::warning(
+                check(),
+                "row remapping pending for a faulty memory row",
+                RESET,
+            ));
         }
     }
-    if details.retired_pages.value().is_some_and(|pages| pages.pending) {
-        findings.push(Finding::warning(check(), "retirement of faulty memory pages pending", RESET));
+    if details
+        .retired_pages
+        .value()
+        .is_some_and(|pages| pages.pending)
+    {
+        findings.push(Finding::warning(
+            check(),
+            "retirement of faulty memory pages pending",
+            RESET,
+        ));
     }
     findings.extend(recovery(details));
     findings
@@ -58,7 +81,11 @@ fn recovery(details: &GpuDetails) -> Option<Finding> {
                                           `nvidia-smi --gpu-reset`"
         }
     };
-    Some(Finding::problem(name(details.index), "the driver asks for a recovery before the GPU is used again", cure))
+    Some(Finding::problem(
+        name(details.index),
+        "the driver asks for a recovery before the GPU is used again",
+        cure,
+    ))
 }
 
 #[cfg(test)]
@@ -70,28 +97,71 @@ mod tests {
     fn verdicts(change: impl FnOnce(&mut GpuDetails)) -> Vec<Verdict> {
         let mut details = GpuDetails::absent(3, None, 0, &Absence::NotSupported);
         change(&mut details);
-        of_one(&details).into_iter().map(|finding| finding.verdict).collect()
+        of_one(&details)
+            .into_iter()
+            .map(|finding| finding.verdict)
+            .collect()
     }
 
     fn rows(pending: bool, failed: bool) -> Reading<RemappedRows> {
-        Reading::Now(RemappedRows { correctable: 1, uncorrectable: 0, pending, failed, spare: None })
+        Reading::Now(RemappedRows {
+            correctable: 1,
+            uncorrectable: 0,
+            pending,
+            failed,
+            spare: None,
+        })
     }
 
     #[test]
     fn what_cannot_be_read_is_no_finding_and_what_is_broken_is_one_each() {
         assert_eq!(verdicts(|_| {}), []);
-        assert_eq!(verdicts(|it| it.remapped_rows = rows(false, false)), [], "a replaced row is healed");
-        assert_eq!(verdicts(|it| it.remapped_rows = rows(true, false)), [Verdict::Warning]);
-        assert_eq!(verdicts(|it| it.remapped_rows = rows(false, true)), [Verdict::Problem]);
-        assert_eq!(verdicts(|it| it.modes.ecc = Reading::Now(Mode { current: true, pending: true })), []);
         assert_eq!(
-            verdicts(|it| it.modes.ecc = Reading::Now(Mode { current: true, pending: false })),
+            verdicts(|it| it.remapped_rows = rows(false, false)),
+            [],
+            "a replaced row is healed"
+        );
+        assert_eq!(
+            verdicts(|it| it.remapped_rows = rows(true, false)),
             [Verdict::Warning]
         );
-        assert_eq!(verdicts(|it| it.ecc.volatile.uncorrected_total = Reading::Now(0)), []);
-        assert_eq!(verdicts(|it| it.ecc.volatile.uncorrected_total = Reading::Now(1)), [Verdict::Warning]);
-        assert_eq!(verdicts(|it| it.ecc.aggregate.uncorrected_total = Reading::Now(1)), [Verdict::Note]);
-        assert_eq!(verdicts(|it| it.recovery_action = Reading::Now(RecoveryAction::None)), []);
-        assert_eq!(verdicts(|it| it.recovery_action = Reading::Now(RecoveryAction::GpuReset)), [Verdict::Problem]);
+        assert_eq!(
+            verdicts(|it| it.remapped_rows = rows(false, true)),
+            [Verdict::Problem]
+        );
+        assert_eq!(
+            verdicts(|it| it.modes.ecc = Reading::Now(Mode {
+                current: true,
+                pending: true
+            })),
+            []
+        );
+        assert_eq!(
+            verdicts(|it| it.modes.ecc = Reading::Now(Mode {
+                current: true,
+                pending: false
+            })),
+            [Verdict::Warning]
+        );
+        assert_eq!(
+            verdicts(|it| it.ecc.volatile.uncorrected_total = Reading::Now(0)),
+            []
+        );
+        assert_eq!(
+            verdicts(|it| it.ecc.volatile.uncorrected_total = Reading::Now(1)),
+            [Verdict::Warning]
+        );
+        assert_eq!(
+            verdicts(|it| it.ecc.aggregate.uncorrected_total = Reading::Now(1)),
+            [Verdict::Note]
+        );
+        assert_eq!(
+            verdicts(|it| it.recovery_action = Reading::Now(RecoveryAction::None)),
+            []
+        );
+        assert_eq!(
+            verdicts(|it| it.recovery_action = Reading::Now(RecoveryAction::GpuReset)),
+            [Verdict::Problem]
+        );
     }
 }

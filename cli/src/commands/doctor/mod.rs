@@ -85,9 +85,18 @@ pub(crate) fn run(source: &SourceArgs, args: &DoctorArgs) -> Result<(), Failure>
     let machine = Machine::this();
     let driver = driver::read(source);
     let server = server::ask(&args.server);
-    let data_dir = args.data_dir.or(settings::data_dir(source.config.as_deref())).folder();
+    let data_dir = args
+        .data_dir
+        .or(settings::data_dir(source.config.as_deref()))
+        .folder();
     let report = Report::new(
-        checks(&machine, &driver, source.config.as_deref(), data_dir.as_deref(), &server),
+        checks(
+            &machine,
+            &driver,
+            source.config.as_deref(),
+            data_dir.as_deref(),
+            &server,
+        ),
         driver.answer().map(Readings::of).unwrap_or_default(),
     );
     if let Some(path) = bundle {
@@ -96,11 +105,20 @@ pub(crate) fn run(source: &SourceArgs, args: &DoctorArgs) -> Result<(), Failure>
             _ => None,
         };
         let library = source.nvml_lib.clone().map(PathBuf::from);
-        let paths = [args.server.named().cloned(), library, scenario, data_dir].into_iter().flatten();
+        let paths = [args.server.named().cloned(), library, scenario, data_dir]
+            .into_iter()
+            .flatten();
         let config = source.config.as_deref();
         let paths = paths.chain(settings::paths(config)).collect();
         let settings = settings::effective(config);
-        let collected = Collected { machine: &machine, driver: &driver, server: &server, report, paths, settings };
+        let collected = Collected {
+            machine: &machine,
+            driver: &driver,
+            server: &server,
+            report,
+            paths,
+            settings,
+        };
         return args.bundle.write(&path, collected);
     }
     if args.json {

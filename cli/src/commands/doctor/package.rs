@@ -17,9 +17,16 @@ pub(super) fn check(machine: &Machine) -> Option<Finding> {
 /// this program is called jupyterlab-gpumon.
 fn other_package(machine: &Machine, program: &Path) -> Option<Finding> {
     let environment = program.parent()?.parent()?.to_str()?;
-    let (folder, version) = package_folders(machine, environment).into_iter().find_map(|folder| {
-        machine.names(&folder).iter().find_map(|name| version(name).map(str::to_owned)).map(|version| (folder, version))
-    })?;
+    let (folder, version) =
+        package_folders(machine, environment)
+            .into_iter()
+            .find_map(|folder| {
+                machine
+                    .names(&folder)
+                    .iter()
+                    .find_map(|name| version(name).map(str::to_owned))
+                    .map(|version| (folder, version))
+            })?;
     let text = format!(
         "the Python package gpumon {version} in {folder} is another program, with files of the same names as this one"
     );
@@ -47,7 +54,9 @@ fn package_folders(machine: &Machine, environment: &str) -> Vec<String> {
 /// Returns the version in `gpumon-0.0.11.dist-info` or `gpumon-0.0.11-py3.9.egg-info`.
 fn version(name: &str) -> Option<&str> {
     let entry = name.strip_prefix("gpumon-")?;
-    let version = entry.strip_suffix(".dist-info").or_else(|| entry.strip_suffix(".egg-info"))?;
+    let version = entry
+        .strip_suffix(".dist-info")
+        .or_else(|| entry.strip_suffix(".egg-info"))?;
     version.split('-').next()
 }
 
@@ -68,17 +77,40 @@ mod tests {
     fn other_package_in_same_environment_is_warning() {
         let finding = found("lib/python3.11/site-packages/gpumon-0.0.11.dist-info").unwrap();
         assert_eq!(finding.verdict, Verdict::Warning);
-        assert!(finding.text.contains("gpumon 0.0.11 in /venv/lib/python3.11/site-packages"), "{}", finding.text);
-        assert!(finding.cure.unwrap().contains("pip uninstall gpumon jupyterlab-gpumon"));
-        for entry in ["lib64/python3/dist-packages/gpumon-0.0.11-py3.9.egg-info", "gpumon-1.dist-info"] {
+        assert!(
+            finding
+                .text
+                .contains("gpumon 0.0.11 in /venv/lib/python3.11/site-packages"),
+            "{}",
+            finding.text
+        );
+        assert!(
+            finding
+                .cure
+                .unwrap()
+                .contains("pip uninstall gpumon jupyterlab-gpumon")
+        );
+        for entry in [
+            "lib64/python3/dist-packages/gpumon-0.0.11-py3.9.egg-info",
+            "gpumon-1.dist-info",
+        ] {
             assert!(found(entry).is_some(), "{entry}");
         }
     }
 
     #[test]
     fn own_package_and_similar_names_are_no_finding() {
-        for name in ["jupyterlab_gpumon-0.2.0.dist-info", "gpumon", "gpumon_x-1.dist-info", "gpumonitor-1.dist-info"] {
-            assert_eq!(found(&format!("lib/python3.11/site-packages/{name}")), None, "{name}");
+        for name in [
+            "jupyterlab_gpumon-0.2.0.dist-info",
+            "gpumon",
+            "gpumon_x-1.dist-info",
+            "gpumonitor-1.dist-info",
+        ] {
+            assert_eq!(
+                found(&format!("lib/python3.11/site-packages/{name}")),
+                None,
+                "{name}"
+            );
         }
     }
 }

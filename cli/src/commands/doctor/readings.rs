@@ -33,7 +33,10 @@ impl Readings {
         let mut all = Vec::new();
         for (sample, details) in answer.well() {
             let mut of_one = Vec::new();
-            for value in [serde_json::to_value(sample), serde_json::to_value(details)].into_iter().flatten() {
+            for value in [serde_json::to_value(sample), serde_json::to_value(details)]
+                .into_iter()
+                .flatten()
+            {
                 walk(&value, String::new(), &mut of_one);
             }
             all.push((sample.index, of_one));
@@ -49,10 +52,16 @@ fn walk(value: &Value, path: String, found: &mut Vec<Found>) {
     match value {
         Value::Object(fields) if fields.contains_key("absent") => {
             // The words for people are the model's own.
-            let reason = serde_json::from_value::<Absence>(value.clone()).map(|absence| absence.to_string());
-            found.push((path, Some(reason.unwrap_or_else(|_| fields["absent"].to_string()))));
+            let reason =
+                serde_json::from_value::<Absence>(value.clone()).map(|absence| absence.to_string());
+            found.push((
+                path,
+                Some(reason.unwrap_or_else(|_| fields["absent"].to_string())),
+            ));
         }
-        Value::Object(fields) if !(fields.contains_key("value") && fields.contains_key("at_ms")) => {
+        Value::Object(fields)
+            if !(fields.contains_key("value") && fields.contains_key("at_ms")) =>
+        {
             for (name, value) in fields {
                 match path.as_str() {
                     "" if NO_READINGS.contains(&name.as_str()) => {}
@@ -82,8 +91,17 @@ fn group(all: Vec<(u32, Vec<Found>)>) -> Readings {
     for ((path, reason), gpus) in absent {
         grouped.entry((reason, gpus)).or_default().push(path);
     }
-    let missing = grouped.into_iter().map(|((reason, gpus), readings)| Missing { reason, gpus, readings });
-    Readings { present: present.into_iter().collect(), missing: missing.collect() }
+    let missing = grouped
+        .into_iter()
+        .map(|((reason, gpus), readings)| Missing {
+            reason,
+            gpus,
+            readings,
+        });
+    Readings {
+        present: present.into_iter().collect(),
+        missing: missing.collect(),
+    }
 }
 
 #[cfg(test)]
@@ -107,7 +125,10 @@ mod tests {
             "processes": [{"name": {"absent": "unknown"}}],
             "modes": {"ecc": {"current": true, "pending": true}, "mig": {"absent": "driver_error", "code": 999}},
         });
-        let readings = group(vec![(0, found(&value)), (1, found(&json!({"fan_percent": 30.0})))]);
+        let readings = group(vec![
+            (0, found(&value)),
+            (1, found(&json!({"fan_percent": 30.0}))),
+        ]);
         let expected = [
             "fan_percent",
             "modes.ecc.current",
@@ -117,13 +138,26 @@ mod tests {
             "processes",
         ];
         assert_eq!(readings.present, expected);
-        let missing: Vec<_> =
-            readings.missing.iter().map(|it| (it.reason.as_str(), it.gpus.as_slice(), it.readings.join(" "))).collect();
+        let missing: Vec<_> = readings
+            .missing
+            .iter()
+            .map(|it| {
+                (
+                    it.reason.as_str(),
+                    it.gpus.as_slice(),
+                    it.readings.join(" "),
+                )
+            })
+            .collect();
         assert_eq!(
             missing,
             [
                 ("driver error 999", &[0][..], "modes.mig".to_owned()),
-                ("not on this board or driver", &[0][..], "fan_percent".to_owned())
+                (
+                    "not on this board or driver",
+                    &[0][..],
+                    "fan_percent".to_owned()
+                )
             ]
         );
     }

@@ -36,14 +36,25 @@ pub(super) fn ask(server: &ServerArgs) -> Result<Response, NoServer> {
     let connection = server.connect()?;
     let socket = connection.path.display().to_string();
     let snapshot = read(connection.ask("GET", "/api/v1/snapshot"));
-    let history = server.connect().ok().and_then(|server| read(server.ask("GET", "/api/v1/history?points=1")).ok());
-    let storage = history.and_then(|history| History::deserialize(history).ok()).map(|history| history.storage);
-    Ok(Response { socket, snapshot, storage })
+    let history = server
+        .connect()
+        .ok()
+        .and_then(|server| read(server.ask("GET", "/api/v1/history?points=1")).ok());
+    let storage = history
+        .and_then(|history| History::deserialize(history).ok())
+        .map(|history| history.storage);
+    Ok(Response {
+        socket,
+        snapshot,
+        storage,
+    })
 }
 
 fn read(answer: io::Result<Answer>) -> Result<Value, String> {
     match answer {
-        Ok(answer) if answer.status == 200 => serde_json::from_str(&answer.body).map_err(|error| unreadable(&error)),
+        Ok(answer) if answer.status == 200 => {
+            serde_json::from_str(&answer.body).map_err(|error| unreadable(&error))
+        }
         Ok(answer) => Err(format!("it responds with status {}", answer.status)),
         Err(error) => Err(format!("it does not respond: {error}")),
     }
@@ -55,12 +66,19 @@ fn unreadable(error: &serde_json::Error) -> String {
 
 pub(super) fn check(response: &Result<Response, NoServer>) -> Finding {
     let check = "server";
-    let Response { socket, snapshot, .. } = match response {
+    let Response {
+        socket, snapshot, ..
+    } = match response {
         Ok(response) => response,
-        Err(none) => return Finding::note(check, format!("none at {}", none.places())).with_cure(NoServer::CURE),
+        Err(none) => {
+            return Finding::note(check, format!("none at {}", none.places()))
+                .with_cure(NoServer::CURE);
+        }
     };
     let snapshot = snapshot.as_ref().map_err(Clone::clone);
-    match snapshot.and_then(|snapshot| Snapshot::deserialize(snapshot).map_err(|error| unreadable(&error))) {
+    match snapshot
+        .and_then(|snapshot| Snapshot::deserialize(snapshot).map_err(|error| unreadable(&error)))
+    {
         Ok(Snapshot { version, collector }) => judge(socket, &version, &collector),
         Err(error) => Finding::warning(check, error, format!("restart the server at {socket}")),
     }
@@ -73,10 +91,17 @@ pub(super) fn check_history(response: &Result<Response, NoServer>) -> Option<Fin
     let days = storage.reach_ms / (24 * 3_600_000);
     Some(match &storage.problem {
         // It says what to do.
-        Some(problem) => Finding::warning(check, problem, "then wait a minute: it is retried automatically"),
+        Some(problem) => Finding::warning(
+            check,
+            problem,
+            "then wait a minute: it is retried automatically",
+        ),
         None if storage.on_disk => Finding::ok(check, format!("on disk, for {days} days")),
-        None => Finding::note(check, format!("in memory, for {} hours", storage.reach_ms / 3_600_000))
-            .with_cure("to keep it: `gpumon serve --data-dir DIR`"),
+        None => Finding::note(
+            check,
+            format!("in memory, for {} hours", storage.reach_ms / 3_600_000),
+        )
+        .with_cure("to keep it: `gpumon serve --data-dir DIR`"),
     })
 }
 
@@ -85,18 +110,32 @@ fn judge(at: &str, version: &str, collector: &CollectorStatus) -> Finding {
     let check = "server";
     match collector.state {
         CollectorState::Running => {
-            let through = collector.joined.as_ref().map(|socket| format!(" through the server at {socket}"));
-            Finding::ok(check, format!("{version} at {at}, reading{}", through.unwrap_or_default()))
+            let through = collector
+                .joined
+                .as_ref()
+                .map(|socket| format!(" through the server at {socket}"));
+            Finding::ok(
+                check,
+                format!("{version} at {at}, reading{}", through.unwrap_or_default()),
+            )
         }
         CollectorState::Starting => Finding::note(check, format!("{version} at {at}, starting")),
         CollectorState::Paused => Finding::note(check, format!("{version} at {at}, {message}"))
-            .with_cure(if collector.joined.is_some() { "`sudo gpumon resume`" } else { "`gpumon resume`" }),
-        CollectorState::Restarting => {
-            Finding::warning(check, format!("{version} at {at}: {message}"), "it retries automatically; see its log")
-        }
-        CollectorState::Unavailable => {
-            Finding::warning(check, format!("{version} at {at} has nothing to read"), message)
-        }
+            .with_cure(if collector.joined.is_some() {
+                "`sudo gpumon resume`"
+            } else {
+                "`gpumon resume`"
+            }),
+        CollectorState::Restarting => Finding::warning(
+            check,
+            format!("{version} at {at}: {message}"),
+            "it retries automatically; see its log",
+        ),
+        CollectorState::Unavailable => Finding::warning(
+            check,
+            format!("{version} at {at} has nothing to read"),
+            message,
+        ),
     }
 }
 
@@ -108,8 +147,18 @@ mod tests {
     fn a_paused_server_is_no_trouble_and_one_without_a_gpu_is() {
         let verdict = |state| {
             let message = Some("why".to_owned());
-            judge("/run/x", "1.0", &CollectorStatus { state, since_ms: 0, message, resumes_ms: None, joined: None })
-                .verdict
+            judge(
+                "/run/x",
+                "1.0",
+                &CollectorStatus {
+                    state,
+                    since_ms: 0,
+                    message,
+                    resumes_ms: None,
+                    joined: None,
+                },
+            )
+            .verdict
         };
         assert_eq!(verdict(CollectorState::Running), Verdict::Ok);
         assert_eq!(verdict(CollectorState::Paused), Verdict::Note);
@@ -119,24 +168,51 @@ mod tests {
     #[test]
     fn where_history_is_kept_is_told_and_why_it_is_not() {
         let verdict = |on_disk, problem: Option<&str>| {
-            let storage = Storage { on_disk, problem: problem.map(ToOwned::to_owned), reach_ms: 6 * 3_600_000 };
-            let response = Response { socket: String::new(), snapshot: Ok(Value::Null), storage: Some(storage) };
+            let storage = Storage {
+                on_disk,
+                problem: problem.map(ToOwned::to_owned),
+                reach_ms: 6 * 3_600_000,
+            };
+            let response = Response {
+                socket: String::new(),
+                snapshot: Ok(Value::Null),
+                storage: Some(storage),
+            };
             let finding = check_history(&Ok(response)).unwrap();
             (finding.verdict, finding.text)
         };
         assert_eq!(verdict(true, None).0, Verdict::Ok);
-        assert_eq!(verdict(false, None), (Verdict::Note, "in memory, for 6 hours".to_owned()));
-        assert_eq!(verdict(true, Some("the disk is full")), (Verdict::Warning, "the disk is full".to_owned()));
+        assert_eq!(
+            verdict(false, None),
+            (Verdict::Note, "in memory, for 6 hours".to_owned())
+        );
+        assert_eq!(
+            verdict(true, Some("the disk is full")),
+            (Verdict::Warning, "the disk is full".to_owned())
+        );
     }
 
     #[test]
     fn why_a_server_says_nothing_of_itself_is_told() {
-        let answered = |status, body: &str| read(Ok(Answer { status, body: body.to_owned() }));
+        let answered = |status, body: &str| {
+            read(Ok(Answer {
+                status,
+                body: body.to_owned(),
+            }))
+        };
         assert_eq!(answered(200, "[1]"), Ok([1].into()));
         assert!(answered(200, "{").unwrap_err().contains("not readable"));
         assert!(answered(403, "{}").unwrap_err().contains("status 403"));
-        assert!(read(Err(io::ErrorKind::TimedOut.into())).unwrap_err().contains("does not respond"));
-        let response = Response { socket: "/run/x".to_owned(), snapshot: Ok([1].into()), storage: None };
+        assert!(
+            read(Err(io::ErrorKind::TimedOut.into()))
+                .unwrap_err()
+                .contains("does not respond")
+        );
+        let response = Response {
+            socket: "/run/x".to_owned(),
+            snapshot: Ok([1].into()),
+            storage: None,
+        };
         assert_eq!(check(&Ok(response)).verdict, Verdict::Warning);
     }
 }

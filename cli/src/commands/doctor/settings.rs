@@ -12,13 +12,20 @@ use crate::config::{self, Keys, Wanted};
 pub(super) fn check(named: Option<&Path>) -> Vec<Finding> {
     let (files, unreadable) = config::find(named);
     let unreadable = unreadable.iter().map(|file| {
-        Finding::warning("settings", format!("a settings file cannot be read: {file}"), "run `gpumon config check`")
+        Finding::warning(
+            "settings",
+            format!("a settings file cannot be read: {file}"),
+            "run `gpumon config check`",
+        )
     });
     let keys = Keys::new();
     let read = files.iter().map(|file| {
         let (parsed, path) = (config::parse(file, &keys), file.path.display());
         match parsed.mistakes.len() {
-            0 => Finding::ok("settings", format!("{path} sets {}", counted(parsed.entries.len(), "key"))),
+            0 => Finding::ok(
+                "settings",
+                format!("{path} sets {}", counted(parsed.entries.len(), "key")),
+            ),
             mistakes => {
                 let text = format!("{path} has {}", counted(mistakes, "mistake"));
                 Finding::warning("settings", text, "run `gpumon config check`")
@@ -29,15 +36,23 @@ pub(super) fn check(named: Option<&Path>) -> Vec<Finding> {
 }
 
 pub(super) fn paths(named: Option<&Path>) -> Vec<PathBuf> {
-    config::find(named).0.into_iter().map(|file| file.path).collect()
+    config::find(named)
+        .0
+        .into_iter()
+        .map(|file| file.path)
+        .collect()
 }
 
 /// The data directory that the files name, where one does.
 pub(super) fn data_dir(named: Option<&Path>) -> Option<PathBuf> {
     let (files, _) = config::find(named);
     let keys = Keys::new();
-    let entries = files.iter().flat_map(|file| config::parse(file, &keys).entries);
-    let named = entries.filter(|entry| entry.key.full_name() == "serve.data-dir").last()?;
+    let entries = files
+        .iter()
+        .flat_map(|file| config::parse(file, &keys).entries);
+    let named = entries
+        .filter(|entry| entry.key.full_name() == "serve.data-dir")
+        .last()?;
     Some(named.texts.concat().into())
 }
 
@@ -49,7 +64,11 @@ pub(super) fn effective(named: Option<&Path>) -> Option<String> {
     for (file, number) in files.iter().zip(1..) {
         let parsed = config::parse(file, &keys);
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "# file {number}; mistakes that have no effect: {}", parsed.mistakes.len());
+        let _ = writeln!(
+            text,
+            "# file {number}; mistakes that have no effect: {}",
+            parsed.mistakes.len()
+        );
         for entry in parsed.entries {
             let is_word = !entry.key.arg.get_possible_values().is_empty();
             let is_shown = is_word || !matches!(entry.key.wanted(), Wanted::Text | Wanted::List);

@@ -16,7 +16,10 @@ pub(super) fn check(machine: &Machine, driver: &Driver) -> Vec<Finding> {
         findings.push(Finding::note("wsl", text));
     }
     if let Some(container) = machine.surroundings().container() {
-        findings.push(Finding::note("container", format!("gpumon runs in one ({container})")));
+        findings.push(Finding::note(
+            "container",
+            format!("gpumon runs in one ({container})"),
+        ));
     }
     findings.extend(driver.answer().map(|answer| processes(machine, answer)));
     findings
@@ -24,19 +27,35 @@ pub(super) fn check(machine: &Machine, driver: &Driver) -> Vec<Finding> {
 
 /// Whether the PIDs that the driver tells are those of this `/proc`.
 fn processes(machine: &Machine, answer: &Answer) -> Finding {
-    let processes: Vec<_> = answer.gpus().filter_map(|gpu: &GpuSample| gpu.processes.value()).flatten().collect();
-    let strange = processes.iter().filter(|process| !machine.exists(&format!("/proc/{}", process.pid)));
+    let processes: Vec<_> = answer
+        .gpus()
+        .filter_map(|gpu: &GpuSample| gpu.processes.value())
+        .flatten()
+        .collect();
+    let strange = processes
+        .iter()
+        .filter(|process| !machine.exists(&format!("/proc/{}", process.pid)));
     let strange: Vec<_> = strange.map(|process| process.pid.to_string()).collect();
     let cure = "in a container, share the host's PIDs (docker run --pid=host, or hostPID: true in the pod)";
-    let unlisted = answer.gpus().filter_map(|gpu| Some(format!("GPU {}: {}", gpu.index, unlisted_processes(gpu)?)));
+    let unlisted = answer
+        .gpus()
+        .filter_map(|gpu| Some(format!("GPU {}: {}", gpu.index, unlisted_processes(gpu)?)));
     let unlisted = unlisted.collect::<Vec<_>>().join("; ");
     if !unlisted.is_empty() {
         return Finding::warning("processes", unlisted, cure);
     }
     if strange.is_empty() {
-        return Finding::ok("processes", format!("{} on the GPUs, all found in /proc", processes.len()));
+        return Finding::ok(
+            "processes",
+            format!("{} on the GPUs, all found in /proc", processes.len()),
+        );
     }
-    let some = strange.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
+    let some = strange
+        .iter()
+        .take(5)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join(", ");
     let more = if strange.len() > 5 { ", ..." } else { "" };
     let text = format!(
         "{} of {} on the GPUs are not in this /proc (PID {some}{more}), so that their users are unknown",
@@ -58,9 +77,16 @@ mod tests {
         let machine = Machine::below(root.path());
         assert_eq!(check(&machine, &Driver::Silent).len(), 0);
         fs::create_dir_all(root.path().join("proc/sys/kernel")).unwrap();
-        fs::write(root.path().join("proc/sys/kernel/osrelease"), "5.15.90.1-microsoft-standard-WSL2\n").unwrap();
+        fs::write(
+            root.path().join("proc/sys/kernel/osrelease"),
+            "5.15.90.1-microsoft-standard-WSL2\n",
+        )
+        .unwrap();
         fs::write(root.path().join(".dockerenv"), "").unwrap();
-        let checks: Vec<_> = check(&machine, &Driver::Silent).into_iter().map(|finding| finding.check).collect();
+        let checks: Vec<_> = check(&machine, &Driver::Silent)
+            .into_iter()
+            .map(|finding| finding.check)
+            .collect();
         assert_eq!(checks, ["wsl", "container"]);
     }
 }

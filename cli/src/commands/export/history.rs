@@ -30,17 +30,29 @@ pub(super) fn export(
     format: Format,
     out: &mut impl Write,
 ) -> Result<(), Failure> {
-    let span = span.resolve(&Beside::now(now_ms())).map_err(|why| Failure::usage(anyhow!(why)))?;
+    let span = span
+        .resolve(&Beside::now(now_ms()))
+        .map_err(|why| Failure::usage(anyhow!(why)))?;
     let asked = asked(columns);
     if asked.is_empty() {
-        return Err(Failure::usage(anyhow!("history has readings alone: name one, as power.draw_watts")));
+        return Err(Failure::usage(anyhow!(
+            "history has readings alone: name one, as power.draw_watts"
+        )));
     }
     let ids: Vec<String> = asked.iter().map(|asked| asked.id.clone()).collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
     let resolution_ms = resolution.map(|resolution| (resolution.as_millis() as u64).max(1));
     let is_key = |name: &&'static str| GPU_KEYS.contains(name) || DEVICE_KEYS.contains(name);
     let keys = columns.names().into_iter().filter(is_key).collect();
-    let mut rows = Rows { asked, keys, format, has_range: None, is_begun: false, knows_time: false, last_ms: None };
+    let mut rows = Rows {
+        asked,
+        keys,
+        format,
+        has_range: None,
+        is_begun: false,
+        knows_time: false,
+        last_ms: None,
+    };
     for part in parts(past, &span, &ids, resolution_ms)? {
         rows.write(&past.ask(&part, &ids, resolution_ms)?, out)?;
     }
@@ -67,12 +79,20 @@ struct Asked {
 
 /// The readings among the columns; the others tell of a moment, and not of a time.
 fn asked(columns: &Csv) -> Vec<Asked> {
-    let of_gpus = GPU_FIELDS.iter().map(|field| (field.id.to_owned(), DeviceKind::Gpu));
+    let of_gpus = GPU_FIELDS
+        .iter()
+        .map(|field| (field.id.to_owned(), DeviceKind::Gpu));
     let of_mig = of_mig().map(|field| (mig_id(field.id), DeviceKind::Mig));
-    let of_host = HOST_FIELDS.iter().map(|field| (field.id.to_owned(), DeviceKind::Host));
-    let all = of_gpus.chain(of_mig).chain(of_host).map(|(id, of)| Asked { id, of });
+    let of_host = HOST_FIELDS
+        .iter()
+        .map(|field| (field.id.to_owned(), DeviceKind::Host));
+    let all = of_gpus
+        .chain(of_mig)
+        .chain(of_host)
+        .map(|(id, of)| Asked { id, of });
     let names = columns.names();
-    all.filter(|asked| names.contains(&&*asked.column())).collect()
+    all.filter(|asked| names.contains(&&*asked.column()))
+        .collect()
 }
 
 impl Asked {
@@ -91,20 +111,30 @@ fn parts(
     // One reading tells how far back anything is known.
     let known = past.ask(span, &ids[..1], None)?;
     let span = span.start.max(known.oldest_ms)..span.end;
-    let Some(resolution_ms) = resolution_ms else { return Ok(vec![span]) };
+    let Some(resolution_ms) = resolution_ms else {
+        return Ok(vec![span]);
+    };
     let part_ms = part_ms(resolution_ms);
     let first = span.start / part_ms * part_ms;
     let starts = (first..span.end).step_by(part_ms as usize);
-    Ok(starts.map(|start| start.max(span.start)..span.end.min(start.saturating_add(part_ms))).collect())
+    Ok(starts
+        .map(|start| start.max(span.start)..span.end.min(start.saturating_add(part_ms)))
+        .collect())
 }
 
 /// The time of a part: of as many rows as are answered at once, and a multiple of all rows that there are, where that is
 /// possible. No row is then cut in two.
 fn part_ms(resolution_ms: u64) -> u64 {
-    let longest_ms = TIERS.iter().map(|tier| tier.resolution_ms).max().unwrap_or(1);
+    let longest_ms = TIERS
+        .iter()
+        .map(|tier| tier.resolution_ms)
+        .max()
+        .unwrap_or(1);
     let most_ms = resolution_ms.saturating_mul(most_points());
     let common_ms = (1..=longest_ms).map(|times| resolution_ms.saturating_mul(times));
-    let common_ms = common_ms.take_while(|ms| *ms <= most_ms).find(|ms| ms.is_multiple_of(longest_ms));
+    let common_ms = common_ms
+        .take_while(|ms| *ms <= most_ms)
+        .find(|ms| ms.is_multiple_of(longest_ms));
     common_ms.map_or(most_ms, |common_ms| most_ms / common_ms * common_ms)
 }
 
@@ -138,14 +168,22 @@ impl Rows {
         if devices.is_empty() {
             return Ok(());
         }
-        let ranges = |device: &Device<'_>| device.metrics.values().any(|series| series.min.is_some());
-        let has_range = *self.has_range.get_or_insert_with(|| devices.iter().any(ranges));
+        let ranges =
+            |device: &Device<'_>| device.metrics.values().any(|series| series.min.is_some());
+        let has_range = *self
+            .has_range
+            .get_or_insert_with(|| devices.iter().any(ranges));
         let names = self.names(has_range);
         if self.format == Format::Csv && !std::mem::replace(&mut self.is_begun, true) {
             out.write_all(csv::row(names.iter().cloned()).as_bytes())?;
         }
         let is_new = |at_ms: u64| self.last_ms.is_none_or(|last_ms| at_ms > last_ms);
-        for (place, at_ms) in span.times_ms.iter().enumerate().filter(|(_, at_ms)| is_new(**at_ms)) {
+        for (place, at_ms) in span
+            .times_ms
+            .iter()
+            .enumerate()
+            .filter(|(_, at_ms)| is_new(**at_ms))
+        {
             for device in &devices {
                 let values = self.values(device, place, has_range);
                 // What was not there has no row.
@@ -162,26 +200,49 @@ impl Rows {
     fn names(&self, has_range: bool) -> Vec<String> {
         let of = |asked: &Asked| {
             let name = asked.column();
-            let ends = if has_range { &["", "_min", "_max"][..] } else { &[""][..] };
-            ends.iter().map(|end| format!("{name}{end}")).collect::<Vec<_>>()
+            let ends = if has_range {
+                &["", "_min", "_max"][..]
+            } else {
+                &[""][..]
+            };
+            ends.iter()
+                .map(|end| format!("{name}{end}"))
+                .collect::<Vec<_>>()
         };
-        self.keys.iter().map(|key| (*key).to_owned()).chain(self.asked.iter().flat_map(of)).collect()
+        self.keys
+            .iter()
+            .map(|key| (*key).to_owned())
+            .chain(self.asked.iter().flat_map(of))
+            .collect()
     }
 
     fn values(&self, device: &Device<'_>, place: usize, has_range: bool) -> Vec<Option<f64>> {
         let at = |values: &Vec<Option<f64>>| values.get(place).copied().flatten();
         let of = |asked: &Asked| {
-            let series = device.metrics.get(&asked.id).filter(|_| asked.of == device.kind);
+            let series = device
+                .metrics
+                .get(&asked.id)
+                .filter(|_| asked.of == device.kind);
             let value = series.and_then(|series| at(&series.values));
             let end = |of: fn(&Series) -> &Option<Vec<Option<f64>>>| {
                 series.and_then(|series| of(series).as_ref().map_or(value, at))
             };
-            if has_range { vec![value, end(|series| &series.min), end(|series| &series.max)] } else { vec![value] }
+            if has_range {
+                vec![value, end(|series| &series.min), end(|series| &series.max)]
+            } else {
+                vec![value]
+            }
         };
         self.asked.iter().flat_map(of).collect()
     }
 
-    fn row(&self, device: &Device<'_>, at_ms: u64, names: &[String], values: &[Option<f64>]) -> String {
+    fn row(
+        &self,
+        device: &Device<'_>,
+        at_ms: u64,
+        names: &[String],
+        values: &[Option<f64>],
+    ) -> String {
         let keys = self.keys.iter().map(|key| device.key(key, at_ms));
         match self.format {
             Format::Csv => {
@@ -190,27 +251,55 @@ impl Rows {
                     Value::String(text) => text_field(text),
                     number => number.to_string(),
                 });
-                csv::row(keys.chain(values.iter().map(|value| value.map(rounded).unwrap_or_default())))
+                csv::row(
+                    keys.chain(
+                        values
+                            .iter()
+                            .map(|value| value.map(rounded).unwrap_or_default()),
+                    ),
+                )
             }
             Format::Ndjson => {
-                let number = |value: &Option<f64>| value.and_then(Number::from_f64).map_or(Value::Null, Value::Number);
-                csv::object(names.iter().cloned().zip(keys.chain(values.iter().map(number))))
+                let number = |value: &Option<f64>| {
+                    value
+                        .and_then(Number::from_f64)
+                        .map_or(Value::Null, Value::Number)
+                };
+                csv::object(
+                    names
+                        .iter()
+                        .cloned()
+                        .zip(keys.chain(values.iter().map(number))),
+                )
             }
         }
     }
 }
 
 fn devices(span: &HistorySpan) -> impl Iterator<Item = Device<'_>> {
-    let device = |kind| move |known| Device { kind, known: Some(known), metrics: &known.metrics };
+    let device = |kind| {
+        move |known| Device {
+            kind,
+            known: Some(known),
+            metrics: &known.metrics,
+        }
+    };
     let gpus = span.gpus.iter().map(device(DeviceKind::Gpu));
-    let host = Device { kind: DeviceKind::Host, known: None, metrics: &span.host };
+    let host = Device {
+        kind: DeviceKind::Host,
+        known: None,
+        metrics: &span.host,
+    };
     let host = (!span.host.is_empty()).then_some(host);
-    gpus.chain(span.mig_devices.iter().map(device(DeviceKind::Mig))).chain(host)
+    gpus.chain(span.mig_devices.iter().map(device(DeviceKind::Mig)))
+        .chain(host)
 }
 
 impl Device<'_> {
     fn key(&self, key: &str, at_ms: u64) -> Value {
-        let of = |read: fn(&DeviceSpan) -> Option<Value>| self.known.and_then(read).unwrap_or(Value::Null);
+        let of = |read: fn(&DeviceSpan) -> Option<Value>| {
+            self.known.and_then(read).unwrap_or(Value::Null)
+        };
         match key {
             "time" => time(at_ms).into(),
             "time_ms" => at_ms.into(),
@@ -252,32 +341,73 @@ mod tests {
     fn fill(folder: &Path) {
         let bucket = |at_ms| {
             let device = |index: u32| DeviceBucket {
-                device: Device { uuid: format!("GPU-{index}"), index, ..Device::default() },
+                device: Device {
+                    uuid: format!("GPU-{index}"),
+                    index,
+                    ..Device::default()
+                },
                 samples: 10,
                 stats: vec![Some(Stat::of(100.0)); GPU_FIELDS.len()],
             };
             let mut mig = device(0);
-            let (uuid, name, parent) = ("MIG-7".to_owned(), Some("1g.18gb".to_owned()), Some("GPU-1".to_owned()));
-            mig.device = Device { uuid, index: 0, name, parent };
+            let (uuid, name, parent) = (
+                "MIG-7".to_owned(),
+                Some("1g.18gb".to_owned()),
+                Some("GPU-1".to_owned()),
+            );
+            mig.device = Device {
+                uuid,
+                index: 0,
+                name,
+                parent,
+            };
             mig.stats = vec![Some(Stat::of(7.0)); GPU_FIELDS.len()];
             let host = vec![Some(Stat::of(1.0)); HOST_FIELDS.len()];
-            Bucket { at_ms, devices: vec![device(0), device(1), mig], samples: 10, host, ..Bucket::default() }
+            Bucket {
+                at_ms,
+                devices: vec![device(0), device(1), mig],
+                samples: 10,
+                host,
+                ..Bucket::default()
+            }
         };
         let database = Database::open(folder).unwrap();
         for (tier, step_ms) in [(0, 10_000), (1, 60_000)] {
-            database.import(tier, (FIRST_MS..FIRST_MS + DAY_MS / 4 * 3).step_by(step_ms).map(bucket)).unwrap();
+            database
+                .import(
+                    tier,
+                    (FIRST_MS..FIRST_MS + DAY_MS / 4 * 3)
+                        .step_by(step_ms)
+                        .map(bucket),
+                )
+                .unwrap();
         }
     }
 
     fn times(folder: &Path, span: Range<u64>, resolution_ms: Option<u64>) -> Vec<u64> {
         let text = exported(folder, span, resolution_ms, "power.draw_watts", Format::Csv);
         let of_first = text.lines().skip(1).filter(|line| line.contains("GPU-0"));
-        of_first.map(|line| line.split(',').nth(1).unwrap().parse().unwrap()).collect()
+        of_first
+            .map(|line| line.split(',').nth(1).unwrap().parse().unwrap())
+            .collect()
     }
 
-    fn exported(folder: &Path, span: Range<u64>, resolution_ms: Option<u64>, metrics: &str, format: Format) -> String {
+    fn exported(
+        folder: &Path,
+        span: Range<u64>,
+        resolution_ms: Option<u64>,
+        metrics: &str,
+        format: Format,
+    ) -> String {
         let typed = Typed::parse_from(["export", "--data-dir", folder.to_str().unwrap()]);
-        let at = |ms: u64| format!("{}", jiff::Timestamp::from_millisecond(ms.cast_signed()).unwrap()).parse().unwrap();
+        let at = |ms: u64| {
+            format!(
+                "{}",
+                jiff::Timestamp::from_millisecond(ms.cast_signed()).unwrap()
+            )
+            .parse()
+            .unwrap()
+        };
         let moments = MomentSpan::new(Some(at(span.start)), Some(at(span.end)));
         let columns = Csv::with_keys(CsvRows::Devices, &GPU_KEYS, Some(metrics)).unwrap();
         let mut out = Vec::new();
@@ -294,7 +424,10 @@ mod tests {
             let moment = FIRST_MS..FIRST_MS + 10_000;
             exported(folder.path(), moment, Some(10_000), metrics, format)
         };
-        let csv = export("power.draw_watts,host.cpu.count,mig.memory.used_bytes", Format::Csv);
+        let csv = export(
+            "power.draw_watts,host.cpu.count,mig.memory.used_bytes",
+            Format::Csv,
+        );
         let at = format!("{},{FIRST_MS}", time(FIRST_MS));
         let columns = "power_draw_watts,power_draw_watts_min,power_draw_watts_max,mig_memory_used_bytes,\
                        mig_memory_used_bytes_min,mig_memory_used_bytes_max,host_cpu_count,host_cpu_count_min,\
@@ -310,7 +443,10 @@ mod tests {
         let json = export("host.cpu.count", Format::Ndjson);
         assert_eq!(json.lines().count(), 1, "{json}");
         let row: Value = serde_json::from_str(&json).unwrap();
-        assert_eq!((&row["kind"], &row["index"], &row["host_cpu_count"]), (&"host".into(), &Value::Null, &1.0.into()));
+        assert_eq!(
+            (&row["kind"], &row["index"], &row["host_cpu_count"]),
+            (&"host".into(), &Value::Null, &1.0.into())
+        );
     }
 
     #[test]
@@ -318,16 +454,28 @@ mod tests {
         let folder = env::temp_dir().join(format!("gpumon-export-{}", process::id()));
         fs::create_dir_all(&folder).unwrap();
         fill(&folder);
-        let rows = |from_ms: u64, to_ms: u64, step_ms: usize| (from_ms..to_ms).step_by(step_ms).collect::<Vec<_>>();
+        let rows = |from_ms: u64, to_ms: u64, step_ms: usize| {
+            (from_ms..to_ms).step_by(step_ms).collect::<Vec<_>>()
+        };
         let two_hours = FIRST_MS..FIRST_MS + 7_200_000;
         let minutes = times(&folder, two_hours.clone(), Some(60_000));
         assert_eq!(minutes, rows(two_hours.start, two_hours.end, 60_000));
         // More than are answered at once.
         let many = FIRST_MS + 35_000..FIRST_MS + 60_000_000;
-        assert_eq!(times(&folder, many.clone(), Some(10_000)), rows(FIRST_MS + 30_000, many.end, 10_000));
+        assert_eq!(
+            times(&folder, many.clone(), Some(10_000)),
+            rows(FIRST_MS + 30_000, many.end, 10_000)
+        );
         let odd = FIRST_MS + 1..FIRST_MS + 7_000_001;
-        assert_eq!(times(&folder, odd, Some(3_600_000)), [FIRST_MS, FIRST_MS + 3_600_000]);
-        assert_eq!(times(&folder, two_hours.clone(), Some(7_000)).len(), 720, "no row is shorter than what is kept");
+        assert_eq!(
+            times(&folder, odd, Some(3_600_000)),
+            [FIRST_MS, FIRST_MS + 3_600_000]
+        );
+        assert_eq!(
+            times(&folder, two_hours.clone(), Some(7_000)).len(),
+            720,
+            "no row is shorter than what is kept"
+        );
         assert_eq!(
             times(&folder, two_hours.start..two_hours.start + 60_000, None),
             rows(FIRST_MS, FIRST_MS + 60_000, 10_000)
@@ -337,7 +485,12 @@ mod tests {
 
     #[test]
     fn a_part_ends_where_rows_of_all_resolutions_do() {
-        for (resolution_ms, expected) in [(10_000, 49_500_000), (60_000, 299_700_000), (7_000, 31_500_000), (1, 5000)] {
+        for (resolution_ms, expected) in [
+            (10_000, 49_500_000),
+            (60_000, 299_700_000),
+            (7_000, 31_500_000),
+            (1, 5000),
+        ] {
             assert_eq!(part_ms(resolution_ms), expected, "{resolution_ms}");
         }
     }

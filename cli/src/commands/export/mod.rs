@@ -88,19 +88,32 @@ const GPU_KEYS: [&str; 5] = ["time", "time_ms", "index", "uuid", "name"];
 const PROCESS_KEYS: [&str; 4] = ["time", "time_ms", "gpu_index", "pid"];
 
 pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
-    let (rows, keys) =
-        if args.processes { (Rows::Processes, &PROCESS_KEYS[..]) } else { (Rows::Devices, &GPU_KEYS[..]) };
+    let (rows, keys) = if args.processes {
+        (Rows::Processes, &PROCESS_KEYS[..])
+    } else {
+        (Rows::Devices, &GPU_KEYS[..])
+    };
     if args.metrics.as_deref() == Some(csv::HELP) {
         io::stdout().write_all(csv::help(rows).replace("--columns", "--metrics").as_bytes())?;
         return Ok(());
     }
-    let columns = Csv::with_keys(rows, keys, args.metrics.as_deref())
-        .map_err(|error| Failure::usage(anyhow!(error.replace("gpumon --csv --columns", "gpumon export --metrics"))))?;
+    let columns = Csv::with_keys(rows, keys, args.metrics.as_deref()).map_err(|error| {
+        Failure::usage(anyhow!(
+            error.replace("gpumon --csv --columns", "gpumon export --metrics")
+        ))
+    })?;
     let span = MomentSpan::new(args.from, args.to);
     let mut out = BufWriter::new(io::stdout().lock());
     match &args.file {
         Some(file) => recording::export(file, span, &columns, args.format, &mut out)?,
-        None => history::export(&args.past, span, args.resolution, &columns, args.format, &mut out)?,
+        None => history::export(
+            &args.past,
+            span,
+            args.resolution,
+            &columns,
+            args.format,
+            &mut out,
+        )?,
     }
     out.flush()?;
     Ok(())

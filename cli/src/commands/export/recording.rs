@@ -25,7 +25,9 @@ pub(super) fn export(
     if let Some(cuts) = replay::cuts(&recording) {
         say(&cuts);
     }
-    let span = span.resolve(&Beside::recording(recording.times_ms())).map_err(|why| Failure::usage(anyhow!(why)))?;
+    let span = span
+        .resolve(&Beside::recording(recording.times_ms()))
+        .map_err(|why| Failure::usage(anyhow!(why)))?;
     if format == Format::Csv {
         out.write_all(columns.header().as_bytes())?;
     }

@@ -95,9 +95,15 @@ pub(crate) struct OfFleet;
 
 impl Rename for OfFleet {
     fn rename(arg: Arg) -> Arg {
-        let variable = arg.get_env().and_then(|variable| variable.to_str()?.strip_prefix("GPUMON_"));
+        let variable = arg
+            .get_env()
+            .and_then(|variable| variable.to_str()?.strip_prefix("GPUMON_"));
         let variable = variable.map(|variable| format!("GPUMON_FLEET_{variable}"));
-        let arg = if arg.get_id() == "listen" { arg.default_value("127.0.0.1:9125") } else { arg };
+        let arg = if arg.get_id() == "listen" {
+            arg.default_value("127.0.0.1:9125")
+        } else {
+            arg
+        };
         variable.into_iter().fold(arg, Arg::env)
     }
 }

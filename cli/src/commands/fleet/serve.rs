@@ -13,8 +13,17 @@ pub(super) async fn serve(doors: &DoorArgs, fleet: FleetSettings) -> Result<(), 
     let open = doors.open(false)?;
     let door = doors.listener(&open).await?;
     tracing::info!("serving the fleet at {}", door.address(&open));
-    let live = Live { public_origins: doors.public_origin.clone().into(), ..Live::default() }.fixed();
-    let settings = Settings { live, doors: open, show_processes, ..served::settings(fleet) };
+    let live = Live {
+        public_origins: doors.public_origin.clone().into(),
+        ..Live::default()
+    }
+    .fixed();
+    let settings = Settings {
+        live,
+        doors: open,
+        show_processes,
+        ..served::settings(fleet)
+    };
     gpumon_server::run(iter::once(door).collect(), settings, shutdown).await?;
     Ok(())
 }

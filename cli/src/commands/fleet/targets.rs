@@ -68,12 +68,16 @@ impl TargetsArgs {
     fn targets(&self) -> Result<Vec<Target>, Failure> {
         let mut targets = Vec::new();
         if let Some(hosts) = self.hosts.args.hosts(MOST_TARGETS)? {
-            targets.extend(hosts.hosts().iter().map(|it| Target { host: it.address().to_owned() }));
+            targets.extend(hosts.hosts().iter().map(|it| Target {
+                host: it.address().to_owned(),
+            }));
         }
         if let Some(file) = &self.slurm_nodes {
             let text = hosts::read(file).map_err(Failure::usage)?;
             let nodes = slurm::gpu_nodes(&text);
-            targets.extend(nodes.map_err(|error| Failure::usage(anyhow!("{}: {error}", file.display())))?);
+            targets.extend(
+                nodes.map_err(|error| Failure::usage(anyhow!("{}: {error}", file.display())))?,
+            );
         } else if targets.is_empty() {
             return Err(Failure::usage(anyhow!(
                 "which hosts? Name them with --hosts LIST, --hosts-file FILE or --slurm-nodes FILE"

@@ -36,7 +36,9 @@ pub(super) struct Known {
 
 impl Known {
     fn is_complete(&self) -> bool {
-        self.inventory.as_ref().is_some_and(|inventory| inventory.gpus.len() <= self.details.len())
+        self.inventory
+            .as_ref()
+            .is_some_and(|inventory| inventory.gpus.len() <= self.details.len())
     }
 }
 
@@ -60,17 +62,26 @@ pub(super) fn read(source: &SourceArgs) -> Known {
 /// The links of the GPU with this UUID.
 pub(super) fn of(known: &Known, uuid: &str) -> Links {
     let gpus = known.inventory.iter().flat_map(|inventory| &inventory.gpus);
-    let gpu = gpus.into_iter().find(|gpu| gpu.uuid.as_deref() == Some(uuid));
+    let gpu = gpus
+        .into_iter()
+        .find(|gpu| gpu.uuid.as_deref() == Some(uuid));
     let details = gpu.and_then(|gpu| known.details.get(&gpu.index));
     let up: Reading<Vec<NvLink>> = details.map_or_else(unknown, |details| details.nvlinks.clone());
-    let up = up.map(|links| links.into_iter().filter(|link| link.active.value() == Some(&true)).collect::<Vec<_>>());
+    let up = up.map(|links| {
+        links
+            .into_iter()
+            .filter(|link| link.active.value() == Some(&true))
+            .collect::<Vec<_>>()
+    });
     Links {
         pcie_generation: gpu.map_or_else(unknown, |gpu| gpu.board.pcie_max_generation.clone()),
         pcie_width: gpu.map_or_else(unknown, |gpu| gpu.board.pcie_max_width.clone()),
         // Not `sum`, which is -0 of nothing.
-        nvlink_bytes_per_second: up
-            .clone()
-            .map(|up| up.iter().filter_map(|link| link.bytes_per_second.value()).fold(0.0, |sum, rate| sum + rate)),
+        nvlink_bytes_per_second: up.clone().map(|up| {
+            up.iter()
+                .filter_map(|link| link.bytes_per_second.value())
+                .fold(0.0, |sum, rate| sum + rate)
+        }),
         nvlinks: up.map(|up| up.len() as u32),
     }
 }

@@ -69,7 +69,12 @@ pub(crate) fn run(source: &SourceArgs, args: &InfoArgs) -> Result<(), Failure> {
         Ok((cuda, gpus)) => (Some(cuda), gpus, None),
         Err(error) => (None, Vec::new(), Some(error)),
     };
-    let machine = Machine { cuda, no_gpu: error.as_ref().map(ToString::to_string), gpus, cpu: Cpu::this() };
+    let machine = Machine {
+        cuda,
+        no_gpu: error.as_ref().map(ToString::to_string),
+        gpus,
+        cpu: Cpu::this(),
+    };
     let mut out = anstream::stdout();
     if args.json {
         serde_json::to_writer(&mut out, &machine).map_err(io::Error::from)?;
@@ -84,5 +89,13 @@ pub(crate) fn run(source: &SourceArgs, args: &InfoArgs) -> Result<(), Failure> {
 fn gpus(source: &SourceArgs) -> Result<(String, Vec<GpuWithLinks>), Unavailable> {
     let Gpus { cuda, gpus } = Gpus::read()?;
     let known = links::read(source);
-    Ok((cuda, gpus.into_iter().map(|info| GpuWithLinks { links: links::of(&known, &info.uuid), info }).collect()))
+    Ok((
+        cuda,
+        gpus.into_iter()
+            .map(|info| GpuWithLinks {
+                links: links::of(&known, &info.uuid),
+                info,
+            })
+            .collect(),
+    ))
 }

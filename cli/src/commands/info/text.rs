@@ -13,8 +13,13 @@ const UNKNOWN: &str = "unknown";
 const LABEL: usize = 18;
 
 pub(super) fn of(machine: &Machine) -> String {
-    let gpus = machine.gpus.iter().map(|gpu| block_of_gpu(gpu, machine.cuda.as_deref().unwrap_or(UNKNOWN)));
-    gpus.chain([block_of_cpu(&machine.cpu)]).collect::<Vec<_>>().join("\n")
+    let gpus = machine
+        .gpus
+        .iter()
+        .map(|gpu| block_of_gpu(gpu, machine.cuda.as_deref().unwrap_or(UNKNOWN)));
+    gpus.chain([block_of_cpu(&machine.cpu)])
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn block_of_gpu(gpu: &GpuWithLinks, cuda: &str) -> String {
@@ -22,22 +27,58 @@ fn block_of_gpu(gpu: &GpuWithLinks, cuda: &str) -> String {
     let bytes = |reading: &Reading<u64>| say(reading, |bytes| byte_size(*bytes as f64));
     let clock = say(&info.max_clock_mhz, |mhz| format!("{mhz:.0} MHz"));
     let memory_clock = say(&info.memory_clock_mhz, |mhz| format!("{mhz:.0} MHz"));
-    let bandwidth = say(&info.memory_bytes_per_second, |rate| format!("{} TB/s", three_digits(rate / 1e12)));
-    let ecc = say(&info.ecc, |on| if *on { "with ECC" } else { "without ECC" }.to_owned());
-    let (peaks, at) = info.peaks.value().map_or((UNKNOWN.to_owned(), String::new()), |peaks| {
-        let of = match peaks.clock_of {
-            ClockOf::DataSheet => "the data sheet's clock",
-            ClockOf::Driver => "the driver's highest clock",
-        };
-        (peaks.by_type.iter().map(peak).collect::<Vec<_>>().join(", "), format!("{:.0} MHz, {of}", peaks.clock_mhz))
+    let bandwidth = say(&info.memory_bytes_per_second, |rate| {
+        format!("{} TB/s", three_digits(rate / 1e12))
     });
+    let ecc = say(&info.ecc, |on| {
+        if *on { "with ECC" } else { "without ECC" }.to_owned()
+    });
+    let (peaks, at) = info
+        .peaks
+        .value()
+        .map_or((UNKNOWN.to_owned(), String::new()), |peaks| {
+            let of = match peaks.clock_of {
+                ClockOf::DataSheet => "the data sheet's clock",
+                ClockOf::Driver => "the driver's highest clock",
+            };
+            (
+                peaks
+                    .by_type
+                    .iter()
+                    .map(peak)
+                    .collect::<Vec<_>>()
+                    .join(", "),
+                format!("{:.0} MHz, {of}", peaks.clock_mhz),
+            )
+        });
     let mut lines = vec![
         paint(STRONG, &format!("GPU {}: {}", info.index, info.name)),
-        line("UUID, PCI bus", &format!("{}, {}", info.uuid, info.pci_bus_id)),
-        line("compute", &format!("capability {}, driver for CUDA {cuda}", info.compute_capability)),
-        line("multiprocessors", &format!("{}, up to {clock}", whole(&info.multiprocessors))),
-        line("memory", &format!("{} {ecc}", byte_size(info.memory_bytes as f64))),
-        line("memory bandwidth", &format!("{bandwidth} ({} bit at {memory_clock})", whole(&info.memory_bus_bits))),
+        line(
+            "UUID, PCI bus",
+            &format!("{}, {}", info.uuid, info.pci_bus_id),
+        ),
+        line(
+            "compute",
+            &format!(
+                "capability {}, driver for CUDA {cuda}",
+                info.compute_capability
+            ),
+        ),
+        line(
+            "multiprocessors",
+            &format!("{}, up to {clock}", whole(&info.multiprocessors)),
+        ),
+        line(
+            "memory",
+            &format!("{} {ecc}", byte_size(info.memory_bytes as f64)),
+        ),
+        line(
+            "memory bandwidth",
+            &format!(
+                "{bandwidth} ({} bit at {memory_clock})",
+                whole(&info.memory_bus_bits)
+            ),
+        ),
         line("L2 cache", &bytes(&info.l2_cache_bytes)),
         line(
             "shared memory",
@@ -49,7 +90,11 @@ fn block_of_gpu(gpu: &GpuWithLinks, cuda: &str) -> String {
         ),
         line(
             "threads",
-            &format!("{} a multiprocessor, {} a block", whole(&info.max_threads), whole(&info.max_threads_per_block)),
+            &format!(
+                "{} a multiprocessor, {} a block",
+                whole(&info.max_threads),
+                whole(&info.max_threads_per_block)
+            ),
         ),
         line("copy engines", &whole(&info.copy_engines)),
         line("links", &links(&gpu.links)),
@@ -62,14 +107,28 @@ fn block_of_gpu(gpu: &GpuWithLinks, cuda: &str) -> String {
 }
 
 fn block_of_cpu(cpu: &Cpu) -> String {
-    let caches = cpu.caches.iter().map(|cache| format!("L{} {}", cache.level, byte_size(cache.bytes as f64)));
+    let caches = cpu
+        .caches
+        .iter()
+        .map(|cache| format!("L{} {}", cache.level, byte_size(cache.bytes as f64)));
     let caches = caches.collect::<Vec<_>>().join(", ");
-    let or_unknown = |text: String| if text.is_empty() { UNKNOWN.to_owned() } else { text };
+    let or_unknown = |text: String| {
+        if text.is_empty() {
+            UNKNOWN.to_owned()
+        } else {
+            text
+        }
+    };
     let lines = [
         paint(STRONG, &format!("CPU: {}", cpu.name)),
         line(
             "parallel",
-            &[count(cpu.sockets, "chip"), count(cpu.cores, "core"), count(cpu.threads, "thread")].join(", "),
+            &[
+                count(cpu.sockets, "chip"),
+                count(cpu.cores, "core"),
+                count(cpu.threads, "thread"),
+            ]
+            .join(", "),
         ),
         line("memory", &byte_size(cpu.memory_bytes as f64)),
         line("caches", &or_unknown(caches)),

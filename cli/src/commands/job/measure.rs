@@ -21,8 +21,12 @@ use crate::{
 };
 
 /// What history has of MIG devices, and what else is read of a GPU.
-const MIG: [&str; 4] =
-    ["mig.activity.sm_percent", "mig.activity.tensor_percent", "mig.memory.used_bytes", "mig.memory.total_bytes"];
+const MIG: [&str; 4] = [
+    "mig.activity.sm_percent",
+    "mig.activity.tensor_percent",
+    "mig.memory.used_bytes",
+    "mig.memory.total_bytes",
+];
 const TOTAL: &str = "memory.total_bytes";
 
 /// The time of points before a day is a month old.
@@ -76,7 +80,10 @@ impl Measured {
             let range = range.start.saturating_sub(SUMMED_UP_MS)..range.end + 1;
             add(&past.ask(&range, &metrics, None)?, &held, &mut accounts);
         }
-        let mut devices: Vec<_> = held.iter().map(|(uuid, held)| device(uuid, held, accounts.remove(uuid))).collect();
+        let mut devices: Vec<_> = held
+            .iter()
+            .map(|(uuid, held)| device(uuid, held, accounts.remove(uuid)))
+            .collect();
         if devices.iter().all(|device| device.known_ms == 0) {
             let (label, cure) = (&job.label, past.cure());
             let (from_ms, to_ms) = job.times_ms();
@@ -98,9 +105,13 @@ impl Measured {
 fn by_device(spans: &[JobSpan]) -> BTreeMap<&str, Vec<Range<u64>>> {
     let mut all: BTreeMap<&str, Vec<Range<u64>>> = BTreeMap::new();
     for span in spans {
-        all.entry(&span.uuid).or_default().push(span.from_ms..span.to_ms);
+        all.entry(&span.uuid)
+            .or_default()
+            .push(span.from_ms..span.to_ms);
     }
-    all.into_iter().map(|(uuid, ranges)| (uuid, merged(ranges.into_iter()))).collect()
+    all.into_iter()
+        .map(|(uuid, ranges)| (uuid, merged(ranges.into_iter())))
+        .collect()
 }
 
 /// Without overlap, the first first.
@@ -117,10 +128,16 @@ fn merged(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
     merged
 }
 
-fn add<'a>(span: &HistorySpan, held: &BTreeMap<&'a str, Vec<Range<u64>>>, accounts: &mut BTreeMap<&'a str, Account>) {
+fn add<'a>(
+    span: &HistorySpan,
+    held: &BTreeMap<&'a str, Vec<Range<u64>>>,
+    accounts: &mut BTreeMap<&'a str, Account>,
+) {
     let gpus = span.gpus.iter().map(|gpu| (gpu, false));
     for (device, is_mig) in gpus.chain(span.mig_devices.iter().map(|mig| (mig, true))) {
-        let Some((uuid, ranges)) = held.get_key_value(device.uuid.as_str()) else { continue };
+        let Some((uuid, ranges)) = held.get_key_value(device.uuid.as_str()) else {
+            continue;
+        };
         let account = accounts.entry(uuid).or_default();
         (account.index, account.is_mig) = (device.index, is_mig);
         account.name = device.name.clone().or(account.name.take());
@@ -128,7 +145,10 @@ fn add<'a>(span: &HistorySpan, held: &BTreeMap<&'a str, Vec<Range<u64>>>, accoun
         let device = &without_prefix(device);
         for (place, at_ms) in span.times_ms.iter().enumerate() {
             let time_ms = time_ms(span, place);
-            let held_ms: u64 = ranges.iter().map(|range| overlap(range, &(*at_ms..at_ms + time_ms))).sum();
+            let held_ms: u64 = ranges
+                .iter()
+                .map(|range| overlap(range, &(*at_ms..at_ms + time_ms)))
+                .sum();
             if held_ms == 0 {
                 account.meter.interrupt();
                 continue;
@@ -136,7 +156,10 @@ fn add<'a>(span: &HistorySpan, held: &BTreeMap<&'a str, Vec<Range<u64>>>, accoun
             let mut point = point(device, place, *at_ms, time_ms);
             point.time_ms = point.time_ms.min(held_ms);
             account.meter.add(&point);
-            let total = device.metrics.get(TOTAL).and_then(|series| series.values[place]);
+            let total = device
+                .metrics
+                .get(TOTAL)
+                .and_then(|series| series.values[place]);
             account.memory_total_bytes = total.or(account.memory_total_bytes);
         }
         let meanwhile = span.conditions.iter().filter(|condition| {
@@ -153,24 +176,39 @@ fn add<'a>(span: &HistorySpan, held: &BTreeMap<&'a str, Vec<Range<u64>>>, accoun
 
 /// What MIG devices have is called as what GPUs have.
 fn without_prefix(device: &DeviceSpan) -> DeviceSpan {
-    let plain = |(name, series): (&String, &_)| (name.trim_start_matches("mig.").to_owned(), Clone::clone(series));
-    DeviceSpan { metrics: device.metrics.iter().map(plain).collect(), ..device.clone() }
+    let plain = |(name, series): (&String, &_)| {
+        (
+            name.trim_start_matches("mig.").to_owned(),
+            Clone::clone(series),
+        )
+    };
+    DeviceSpan {
+        metrics: device.metrics.iter().map(plain).collect(),
+        ..device.clone()
+    }
 }
 
 fn overlap(one: &Range<u64>, other: &Range<u64>) -> u64 {
-    one.end.min(other.end).saturating_sub(one.start.max(other.start))
+    one.end
+        .min(other.end)
+        .saturating_sub(one.start.max(other.start))
 }
 
 fn device(uuid: &str, held: &[Range<u64>], account: Option<Account>) -> MeasuredDevice {
     let account = account.unwrap_or_default();
     let held_ms: u64 = held.iter().map(|range| range.end - range.start).sum();
-    let throttled =
-        account.conditions.iter().filter(|span| matches!(span.condition.kind, ConditionKind::Throttled { .. }));
+    let throttled = account
+        .conditions
+        .iter()
+        .filter(|span| matches!(span.condition.kind, ConditionKind::Throttled { .. }));
     let throttled_ms: u64 = throttled
-        .flat_map(|span| held.iter().map(|range| overlap(range, &(span.from_ms..span.to_ms.unwrap_or(u64::MAX)))))
+        .flat_map(|span| {
+            held.iter()
+                .map(|range| overlap(range, &(span.from_ms..span.to_ms.unwrap_or(u64::MAX))))
+        })
         .sum();
-    let throttled_percent =
-        (held_ms > 0 && !account.is_mig).then(|| (100.0 * throttled_ms as f64 / held_ms as f64).min(100.0));
+    let throttled_percent = (held_ms > 0 && !account.is_mig)
+        .then(|| (100.0 * throttled_ms as f64 / held_ms as f64).min(100.0));
     MeasuredDevice {
         uuid: uuid.to_owned(),
         index: account.index,
@@ -194,24 +232,50 @@ mod tests {
     #[test]
     fn times_that_overlap_are_one() {
         assert_eq!(merged([5..9, 1..3, 2..4, 9..10].into_iter()), [1..4, 5..10]);
-        assert_eq!((overlap(&(0..5), &(3..9)), overlap(&(0..5), &(6..9))), (2, 0));
+        assert_eq!(
+            (overlap(&(0..5), &(3..9)), overlap(&(0..5), &(6..9))),
+            (2, 0)
+        );
     }
 
     /// A minute of points of ten seconds, of which the GPU computed in the last three.
     fn minute() -> HistorySpan {
         let series = |values: [f64; 6]| {
             let values: Vec<_> = values.into_iter().map(Some).collect();
-            Series { min: Some(values.clone()), max: Some(values.clone()), values }
+            Series {
+                min: Some(values.clone()),
+                max: Some(values.clone()),
+                values,
+            }
         };
         let metrics = [
-            ("utilization.gpu_percent", series([0.0, 0.0, 0.0, 90.0, 90.0, 60.0])),
-            ("power.draw_watts", series([100.0, 100.0, 100.0, 500.0, 500.0, 500.0])),
+            (
+                "utilization.gpu_percent",
+                series([0.0, 0.0, 0.0, 90.0, 90.0, 60.0]),
+            ),
+            (
+                "power.draw_watts",
+                series([100.0, 100.0, 100.0, 500.0, 500.0, 500.0]),
+            ),
             (TOTAL, series([80.0; 6])),
         ];
-        let metrics = metrics.map(|(name, series)| (name.to_owned(), series)).into();
-        let gpu = DeviceSpan { uuid: "GPU-0".to_owned(), index: 3, metrics, ..DeviceSpan::default() };
+        let metrics = metrics
+            .map(|(name, series)| (name.to_owned(), series))
+            .into();
+        let gpu = DeviceSpan {
+            uuid: "GPU-0".to_owned(),
+            index: 3,
+            metrics,
+            ..DeviceSpan::default()
+        };
         let times_ms = (0..6).map(|place| place * 10_000).collect();
-        HistorySpan { to_ms: 60_000, resolution_ms: 10_000, times_ms, gpus: vec![gpu], ..HistorySpan::default() }
+        HistorySpan {
+            to_ms: 60_000,
+            resolution_ms: 10_000,
+            times_ms,
+            gpus: vec![gpu],
+            ..HistorySpan::default()
+        }
     }
 
     fn measured(ranges: &[Range<u64>]) -> MeasuredDevice {
@@ -224,11 +288,20 @@ mod tests {
     #[test]
     fn a_gpu_is_measured_while_it_was_held_alone() {
         let all = measured(&[0..30_000, 30_000..60_000]);
-        assert_eq!((all.index, all.held_ms, all.known_ms, all.idle_percent), (3, 60_000, 60_000, Some(50.0)));
-        assert_eq!((all.figures.0[0], all.figures.0[1], all.figures.0[5]), (Some(40.0), Some(90.0), Some(18_000.0)));
+        assert_eq!(
+            (all.index, all.held_ms, all.known_ms, all.idle_percent),
+            (3, 60_000, 60_000, Some(50.0))
+        );
+        assert_eq!(
+            (all.figures.0[0], all.figures.0[1], all.figures.0[5]),
+            (Some(40.0), Some(90.0), Some(18_000.0))
+        );
         assert_eq!(all.memory_total_bytes, Some(80.0));
         let later = measured(&[30_000..40_000, 45_000..50_000]);
-        assert_eq!((later.held_ms, later.known_ms, later.idle_percent), (15_000, 15_000, Some(0.0)));
+        assert_eq!(
+            (later.held_ms, later.known_ms, later.idle_percent),
+            (15_000, 15_000, Some(0.0))
+        );
         assert_eq!(
             (later.figures.0[0], later.figures.0[5]),
             (Some(90.0), Some(7_500.0)),

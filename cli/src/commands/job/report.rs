@@ -71,7 +71,11 @@ pub(super) fn as_json(job: &FoundJob, measured: &Measured) -> Value {
 
 pub(super) fn draw(job: &FoundJob, measured: &Measured, now_ms: u64) -> String {
     let columns = columns(measured);
-    let mut text = format!("{}\n{}\n", head(job, measured, now_ms), paint(DIM, &columns.headings()));
+    let mut text = format!(
+        "{}\n{}\n",
+        head(job, measured, now_ms),
+        paint(DIM, &columns.headings())
+    );
     for device in &measured.devices {
         text += &(columns.line(&cells(device)) + "\n");
     }
@@ -79,14 +83,25 @@ pub(super) fn draw(job: &FoundJob, measured: &Measured, now_ms: u64) -> String {
         for condition in device.conditions.iter().take(CONDITIONS) {
             text += &columns.remark(0, DIM, &escaped(&told(device, condition)));
         }
-        if let Some(more) = device.conditions.len().checked_sub(CONDITIONS).filter(|more| *more > 0) {
-            text += &columns.remark(0, DIM, &format!("{}: {more} more conditions, in --json", name(device)));
+        if let Some(more) = device
+            .conditions
+            .len()
+            .checked_sub(CONDITIONS)
+            .filter(|more| *more > 0)
+        {
+            text += &columns.remark(
+                0,
+                DIM,
+                &format!("{}: {more} more conditions, in --json", name(device)),
+            );
         }
     }
     let (held_ms, known_ms) = measured
         .devices
         .iter()
-        .fold((0, 0), |(held_ms, known_ms), device| (held_ms + device.held_ms, known_ms + device.known_ms));
+        .fold((0, 0), |(held_ms, known_ms), device| {
+            (held_ms + device.held_ms, known_ms + device.known_ms)
+        });
     if (known_ms as f64) < held_ms as f64 * KNOWN {
         let share = 100.0 * known_ms as f64 / held_ms as f64;
         text += &columns.remark(
@@ -100,7 +115,10 @@ pub(super) fn draw(job: &FoundJob, measured: &Measured, now_ms: u64) -> String {
         text += &columns.remark(
             0,
             DIM,
-            &format!("Also on these GPUs at the same time, and included in the figures: {}.", others.join(", ")),
+            &format!(
+                "Also on these GPUs at the same time, and included in the figures: {}.",
+                others.join(", ")
+            ),
         );
     }
     for sentence in advice(measured, !job.others.is_empty()) {
@@ -112,23 +130,43 @@ pub(super) fn draw(job: &FoundJob, measured: &Measured, now_ms: u64) -> String {
 fn head(job: &FoundJob, measured: &Measured, now_ms: u64) -> String {
     let zone = time_zone();
     let (from_ms, to_ms) = job.times_ms();
-    let user = job.user.as_ref().map_or_else(String::new, |user| format!(" of {user}"));
+    let user = job
+        .user
+        .as_ref()
+        .map_or_else(String::new, |user| format!(" of {user}"));
     let count = measured.devices.len();
-    let devices = if count == 1 { "1 GPU".to_owned() } else { format!("{count} GPUs") };
+    let devices = if count == 1 {
+        "1 GPU".to_owned()
+    } else {
+        format!("{count} GPUs")
+    };
     let from = shown(from_ms, &zone);
     let time = duration(to_ms - from_ms);
-    let until = if now_ms.saturating_sub(to_ms) < RUNNING_MS { "now".to_owned() } else { shown(to_ms, &zone) };
+    let until = if now_ms.saturating_sub(to_ms) < RUNNING_MS {
+        "now".to_owned()
+    } else {
+        shown(to_ms, &zone)
+    };
     let title = escaped(&describe::capital(&format!("{}{user}", job.label)));
-    format!("{}: {devices}, {from} to {until} ({time})\n", paint(STRONG, &title))
+    format!(
+        "{}: {devices}, {from} to {until} ({time})\n",
+        paint(STRONG, &title)
+    )
 }
 
 fn columns(measured: &Measured) -> Columns {
     let width = |at: usize, heading: &str| {
-        let widths = measured.devices.iter().map(|device| cells(device)[at].chars().count());
+        let widths = measured
+            .devices
+            .iter()
+            .map(|device| cells(device)[at].chars().count());
         widths.max().unwrap_or(0).max(heading.len())
     };
-    let column =
-        |at, heading, align: fn(usize) -> Align, rank| Column { heading, align: align(width(at, heading)), rank };
+    let column = |at, heading, align: fn(usize) -> Align, rank| Column {
+        heading,
+        align: align(width(at, heading)),
+        rank,
+    };
     let mut all = vec![
         column(0, "GPU", Align::Left, 0),
         column(1, "Model", Align::Left, 6),
@@ -136,20 +174,31 @@ fn columns(measured: &Measured) -> Columns {
         column(3, "Idle", Align::Right, 0),
     ];
     let figures = FIGURES.iter().zip(RANKS).enumerate();
-    all.extend(figures.map(|(at, (figure, rank))| column(at + 4, figure.heading, Align::Right, rank)));
+    all.extend(
+        figures.map(|(at, (figure, rank))| column(at + 4, figure.heading, Align::Right, rank)),
+    );
     Columns::new(&all, terminal_columns())
 }
 
 fn cells(device: &MeasuredDevice) -> Vec<String> {
-    let index = if device.is_mig { format!("MIG {}", device.index) } else { device.index.to_string() };
+    let index = if device.is_mig {
+        format!("MIG {}", device.index)
+    } else {
+        device.index.to_string()
+    };
     let model = device.name.as_deref().map_or(NONE, describe::without_maker);
-    let idle = device.idle_percent.map_or_else(|| NONE.to_owned(), |percent| format!("{percent:.0} %"));
+    let idle = device
+        .idle_percent
+        .map_or_else(|| NONE.to_owned(), |percent| format!("{percent:.0} %"));
     let mut figures: Vec<_> = device.figures.cells().collect();
     if let (Some(total), Some(_)) = (device.memory_total_bytes, device.figures.0[MEMORY_PEAK]) {
         let used = figures[MEMORY_PEAK].trim_end_matches(" GiB").to_owned();
         figures[MEMORY_PEAK] = format!("{used} of {} GiB", gib_in_column(total as u64));
     }
-    [index, escaped(model), duration(device.held_ms), idle].into_iter().chain(figures).collect()
+    [index, escaped(model), duration(device.held_ms), idle]
+        .into_iter()
+        .chain(figures)
+        .collect()
 }
 
 fn told(device: &MeasuredDevice, condition: &ConditionSpan) -> String {
@@ -158,5 +207,9 @@ fn told(device: &MeasuredDevice, condition: &ConditionSpan) -> String {
         |to_ms| format!("for {}", duration(to_ms.saturating_sub(condition.from_ms))),
     );
     let from = shown(condition.from_ms, &time_zone());
-    format!("{}: {} ({from}, {time})", name(device), condition.condition.text)
+    format!(
+        "{}: {} ({from}, {time})",
+        name(device),
+        condition.condition.text
+    )
 }

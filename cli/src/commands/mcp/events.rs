@@ -130,15 +130,25 @@ impl Tool for Events {
         if !(1..=MOST_EVENTS).contains(&limit) {
             return Err(anyhow!("limit: {limit} is not 1 to {MOST_EVENTS}").into());
         }
-        let span = span(self.since.as_deref().unwrap_or(USUAL_SINCE), self.until.as_deref())?;
+        let span = span(
+            self.since.as_deref().unwrap_or(USUAL_SINCE),
+            self.until.as_deref(),
+        )?;
         let snapshot = sources.snapshot(Need::Everything, ReadDepth::Full, self.gpus.as_deref())?;
         // What is now is told, whatever becomes of the rest.
-        let past = sources.past().and_then(|past| past.ask(&span, &OVERVIEW[..1], None));
+        let past = sources
+            .past()
+            .and_then(|past| past.ask(&span, &OVERVIEW[..1], None));
         let (past, why) = match past {
             Ok(past) => (past, None),
             Err(failure) => (HistorySpan::default(), failure.message()),
         };
-        let mut events: Vec<_> = past.events.iter().rev().filter(|event| self.is_wanted(event)).collect();
+        let mut events: Vec<_> = past
+            .events
+            .iter()
+            .rev()
+            .filter(|event| self.is_wanted(event))
+            .collect();
         let events_omitted = events.len().saturating_sub(limit);
         events.truncate(limit);
         Ok(EventsAnswer {
@@ -155,21 +165,36 @@ impl Tool for Events {
 impl Events {
     fn is_wanted(&self, event: &Event) -> bool {
         use EventKind::{Cell, ProcessEnded, ProcessStarted, RunStep};
-        let is_of_program = matches!(event.what, ProcessStarted(_) | ProcessEnded(_) | Cell(_) | RunStep(_));
-        let is_here = |gpus: &Vec<u32>| event.gpu.as_ref().is_none_or(|gpu| gpus.contains(&gpu.index));
+        let is_of_program = matches!(
+            event.what,
+            ProcessStarted(_) | ProcessEnded(_) | Cell(_) | RunStep(_)
+        );
+        let is_here = |gpus: &Vec<u32>| {
+            event
+                .gpu
+                .as_ref()
+                .is_none_or(|gpu| gpus.contains(&gpu.index))
+        };
         (self.all || !is_of_program) && self.gpus.as_ref().is_none_or(is_here)
     }
 }
 
 fn troubles(snapshot: &Snapshot) -> Vec<Trouble> {
-    let context = Context { now_ms: snapshot.sample.at_ms, is_one_shot: snapshot.is_single };
+    let context = Context {
+        now_ms: snapshot.sample.at_ms,
+        is_one_shot: snapshot.is_single,
+    };
     let gpus = snapshot.sample.gpus.iter().map(|gpu| Trouble {
         gpu: gpu.index,
         health: gpu.health.word(),
-        state: describe::of_gpu(gpu, context).into_iter().map(|phrase| phrase.long).collect(),
+        state: describe::of_gpu(gpu, context)
+            .into_iter()
+            .map(|phrase| phrase.long)
+            .collect(),
         conditions: gpu.conditions.iter().map(ConditionAnswer::from).collect(),
     });
-    gpus.filter(|trouble| !trouble.state.is_empty() || !trouble.conditions.is_empty()).collect()
+    gpus.filter(|trouble| !trouble.state.is_empty() || !trouble.conditions.is_empty())
+        .collect()
 }
 
 impl From<&FiringAlert> for AlertAnswer {
@@ -178,7 +203,9 @@ impl From<&FiringAlert> for AlertAnswer {
             since: time(alert.since_ms),
             gpu: gpu.as_ref().map(|gpu| gpu.index),
             severity: alert.severity,
-            untrusted: Quoting { text: format!("{}: {}", alert.rule, alert.text) },
+            untrusted: Quoting {
+                text: format!("{}: {}", alert.rule, alert.text),
+            },
         }
     }
 }
@@ -208,7 +235,14 @@ impl From<&Event> for EventAnswer {
             _ => (None, None, Some(Quoting { text: sentence })),
         };
         let gpu = event.gpu.as_ref().map(|gpu| gpu.index);
-        Self { at: time(event.at_ms), gpu, importance: level.into(), text, what_to_do, untrusted }
+        Self {
+            at: time(event.at_ms),
+            gpu,
+            importance: level.into(),
+            text,
+            what_to_do,
+            untrusted,
+        }
     }
 }
 
@@ -223,6 +257,8 @@ impl From<Level> for Importance {
 }
 
 fn xid(report: &XidReport) -> String {
-    let process = report.pid.map_or_else(String::new, |pid| format!(" (process {pid})"));
+    let process = report
+        .pid
+        .map_or_else(String::new, |pid| format!(" (process {pid})"));
     format!("Xid {}{process}: {}", report.code, report.meaning)
 }

@@ -6,8 +6,8 @@ use gpumon_probe::untrusted::escaped;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, JsonObject,
-        ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
+        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
+        JsonObject, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
     },
     service::RequestContext,
 };
@@ -44,7 +44,10 @@ pub(super) struct Handler {
 
 impl Handler {
     pub(super) fn new(sources: Sources) -> Self {
-        Self { sources: Arc::new(sources), places: Arc::new(Semaphore::new(AT_ONCE)) }
+        Self {
+            sources: Arc::new(sources),
+            places: Arc::new(Semaphore::new(AT_ONCE)),
+        }
     }
 
     /// Answers on a thread of its own, for which nobody waits longer than [`PATIENCE`]: in a hung driver it never ends.
@@ -57,7 +60,10 @@ impl Handler {
             )
         };
         let answered = async {
-            let place = Arc::clone(&self.places).acquire_owned().await.map_err(|_| late())?;
+            let place = Arc::clone(&self.places)
+                .acquire_owned()
+                .await
+                .map_err(|_| late())?;
             let (sender, receiver) = oneshot::channel();
             let sources = Arc::clone(&self.sources);
             let answer = move || {
@@ -65,21 +71,29 @@ impl Handler {
                 let _ = sender.send((tool.call)(&sources, arguments));
                 drop(place);
             };
-            thread::Builder::new().name(tool.name.to_owned()).spawn(answer).map_err(|cause| no_thread(&cause))?;
+            thread::Builder::new()
+                .name(tool.name.to_owned())
+                .spawn(answer)
+                .map_err(|cause| no_thread(&cause))?;
             let answer = receiver.await.map_err(|_| late())?;
             answer.map_err(|failure| failure.message().unwrap_or_default())
         };
-        timeout(PATIENCE, answered).await.unwrap_or_else(|_| Err(late()))
+        timeout(PATIENCE, answered)
+            .await
+            .unwrap_or_else(|_| Err(late()))
     }
 }
 
 fn no_thread(cause: &io::Error) -> String {
-    format!("cannot start a thread: {cause}; raise the limit (`ulimit -u`, or the container's pids limit)")
+    format!(
+        "cannot start a thread: {cause}; raise the limit (`ulimit -u`, or the container's pids limit)"
+    )
 }
 
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
-        let about = Implementation::new("gpumon", env!("CARGO_PKG_VERSION")).with_title("GPUs of this machine");
+        let about = Implementation::new("gpumon", env!("CARGO_PKG_VERSION"))
+            .with_title("GPUs of this machine");
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
             .with_server_info(about)
             .with_instructions(INSTRUCTIONS)
@@ -90,7 +104,9 @@ impl ServerHandler for Handler {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(TOOLS.iter().map(|tool| (tool.describe)()).collect()))
+        Ok(ListToolsResult::with_all_items(
+            TOOLS.iter().map(|tool| (tool.describe)()).collect(),
+        ))
     }
 
     async fn call_tool(
@@ -101,15 +117,20 @@ impl ServerHandler for Handler {
         let Some(tool) = TOOLS.iter().find(|tool| tool.name == request.name) else {
             let names = TOOLS.each_ref().map(|tool| tool.name).join(", ");
             let name = escaped(&request.name);
-            return Err(ErrorData::invalid_params(format!("there is no tool '{name}'; there are {names}"), None));
+            return Err(ErrorData::invalid_params(
+                format!("there is no tool '{name}'; there are {names}"),
+                None,
+            ));
         };
-        let answer = self.answer(tool, request.arguments.unwrap_or_default()).await;
+        let answer = self
+            .answer(tool, request.arguments.unwrap_or_default())
+            .await;
         let result = match answer {
             Ok(answer) => CallToolResult::structured(answer),
             // As JSON, too: it may quote what a stranger has named.
-            Err(error) => {
-                CallToolResult::error(vec![ContentBlock::text(json!({ "error": escaped(&error) }).to_string())])
-            }
+            Err(error) => CallToolResult::error(vec![ContentBlock::text(
+                json!({ "error": escaped(&error) }).to_string(),
+            )]),
         };
         Ok(result.into())
     }

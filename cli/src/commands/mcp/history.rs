@@ -116,21 +116,33 @@ impl Tool for History {
             return Err(anyhow!("points: {points} is not 1 to {MOST_POINTS}").into());
         }
         let past = sources.past()?;
-        let span = span(self.since.as_deref().unwrap_or(USUAL_SINCE), self.until.as_deref())?;
+        let span = span(
+            self.since.as_deref().unwrap_or(USUAL_SINCE),
+            self.until.as_deref(),
+        )?;
         let fields: Vec<&str> = self.fields.iter().map(String::as_str).collect();
         let answer = ask(past, span, &fields, points)?;
         let gpus = self.gpus.as_deref();
-        if let Some(index) =
-            gpus.into_iter().flatten().find(|index| !answer.gpus.iter().any(|gpu| gpu.index == **index))
+        if let Some(index) = gpus
+            .into_iter()
+            .flatten()
+            .find(|index| !answer.gpus.iter().any(|gpu| gpu.index == **index))
         {
-            let known: Vec<_> = answer.gpus.iter().map(|gpu| gpu.index.to_string()).collect();
+            let known: Vec<_> = answer
+                .gpus
+                .iter()
+                .map(|gpu| gpu.index.to_string())
+                .collect();
             return Err(anyhow!(
                 "no GPU {index} told any of these fields in that time; there are {}",
                 known.join(", ")
             )
             .into());
         }
-        let series: Vec<_> = fields.iter().flat_map(|id| of_field(id, &answer, gpus)).collect();
+        let series: Vec<_> = fields
+            .iter()
+            .flat_map(|id| of_field(id, &answer, gpus))
+            .collect();
         if series.is_empty() {
             return Err(anyhow!(
                 "nothing is known of {} in that time: name other fields, or a later time; {}",
@@ -153,14 +165,21 @@ impl Tool for History {
 
 /// A span as it was typed.
 pub(super) fn span(since: &str, until: Option<&str>) -> Result<Range<u64>, Failure> {
-    let moment = |name: &str, text: &str| text.parse().map_err(|why: String| anyhow!("{name}: {why}"));
+    let moment =
+        |name: &str, text: &str| text.parse().map_err(|why: String| anyhow!("{name}: {why}"));
     let until = until.map(|until| moment("until", until)).transpose()?;
-    let span = MomentSpan::new(Some(moment("since", since)?), until).resolve(&Beside::now(now_ms()));
+    let span =
+        MomentSpan::new(Some(moment("since", since)?), until).resolve(&Beside::now(now_ms()));
     Ok(span.map_err(|why| anyhow!(why))?)
 }
 
 /// In at most so many points, whatever of the span is known.
-fn ask(past: &PastArgs, span: Range<u64>, fields: &[&str], points: u64) -> Result<HistorySpan, Failure> {
+fn ask(
+    past: &PastArgs,
+    span: Range<u64>,
+    fields: &[&str],
+    points: u64,
+) -> Result<HistorySpan, Failure> {
     let asked = |span: &Range<u64>| (span.end - span.start).div_ceil(points).max(1);
     let whole = past.ask(&span, fields, Some(asked(&span)))?;
     let known = span.start.max(whole.oldest_ms)..span.end;
@@ -177,16 +196,24 @@ fn check(fields: &[String]) -> Result<(), Failure> {
         return Err(anyhow!("fields: give 1 to {MOST_FIELDS} ids, as {}", OVERVIEW[0]).into());
     }
     let known = Wanted::all().ids();
-    let Some(wrong) = fields.iter().find(|field| !known.contains(field)) else { return Ok(()) };
+    let Some(wrong) = fields.iter().find(|field| !known.contains(field)) else {
+        return Ok(());
+    };
     let similar = similar(wrong, &known).join(", ");
     Err(anyhow!("fields: there is no field '{wrong}'; similar ones are {similar}").into())
 }
 
 /// The known ids that are most like it: those that share a part of it first.
 fn similar<'a>(id: &str, known: &'a [String]) -> Vec<&'a str> {
-    let parts = |id: &str| id.to_lowercase().split(['.', '_', ' ', '-']).map(str::to_owned).collect::<BTreeSet<_>>();
+    let parts = |id: &str| {
+        id.to_lowercase()
+            .split(['.', '_', ' ', '-'])
+            .map(str::to_owned)
+            .collect::<BTreeSet<_>>()
+    };
     let asked = parts(id);
-    let likeness = |other: &str| asked.intersection(&parts(other)).count() as f64 + jaro_winkler(id, other);
+    let likeness =
+        |other: &str| asked.intersection(&parts(other)).count() as f64 + jaro_winkler(id, other);
     let mut all: Vec<&str> = known.iter().map(String::as_str).collect();
     all.sort_by(|one, other| likeness(other).total_cmp(&likeness(one)));
     all.truncate(NAMED);
@@ -196,21 +223,51 @@ fn similar<'a>(id: &str, known: &'a [String]) -> Vec<&'a str> {
 fn of_field(id: &str, span: &HistorySpan, gpus: Option<&[u32]>) -> Vec<SeriesAnswer> {
     let is_wanted = |gpu: &DeviceSpan| gpus.is_none_or(|gpus| gpus.contains(&gpu.index));
     if let Some(field) = HOST_FIELDS.iter().find(|field| field.id == id) {
-        return span.host.get(id).map(|series| of_series(field, id, series, None, None)).into_iter().collect();
+        return span
+            .host
+            .get(id)
+            .map(|series| of_series(field, id, series, None, None))
+            .into_iter()
+            .collect();
     }
     if let Some(field) = of_mig().find(|field| mig_id(field.id) == id) {
-        let parent = |mig: &DeviceSpan| span.gpus.iter().find(|gpu| Some(&gpu.uuid) == mig.parent.as_ref());
-        let of_wanted = span.mig_devices.iter().filter(|mig| parent(mig).is_none_or(is_wanted));
+        let parent = |mig: &DeviceSpan| {
+            span.gpus
+                .iter()
+                .find(|gpu| Some(&gpu.uuid) == mig.parent.as_ref())
+        };
+        let of_wanted = span
+            .mig_devices
+            .iter()
+            .filter(|mig| parent(mig).is_none_or(is_wanted));
         return of_wanted
             .filter_map(|mig| {
                 let gpu = parent(mig).map(|gpu| gpu.index);
-                Some(of_series(field, id, mig.metrics.get(id)?, gpu, Some(mig.uuid.clone())))
+                Some(of_series(
+                    field,
+                    id,
+                    mig.metrics.get(id)?,
+                    gpu,
+                    Some(mig.uuid.clone()),
+                ))
             })
             .collect();
     }
-    let Some(field) = GPU_FIELDS.iter().find(|field| field.id == id) else { return Vec::new() };
+    let Some(field) = GPU_FIELDS.iter().find(|field| field.id == id) else {
+        return Vec::new();
+    };
     let of_wanted = span.gpus.iter().filter(|gpu| is_wanted(gpu));
-    of_wanted.filter_map(|gpu| Some(of_series(field, id, gpu.metrics.get(id)?, Some(gpu.index), None))).collect()
+    of_wanted
+        .filter_map(|gpu| {
+            Some(of_series(
+                field,
+                id,
+                gpu.metrics.get(id)?,
+                Some(gpu.index),
+                None,
+            ))
+        })
+        .collect()
 }
 
 fn of_series<S>(
@@ -221,11 +278,18 @@ fn of_series<S>(
     mig_uuid: Option<String>,
 ) -> SeriesAnswer {
     let known = |values: &Option<Vec<Option<f64>>>| -> Vec<f64> {
-        values.as_ref().unwrap_or(&series.values).iter().flatten().copied().collect()
+        values
+            .as_ref()
+            .unwrap_or(&series.values)
+            .iter()
+            .flatten()
+            .copied()
+            .collect()
     };
     let values: Vec<f64> = series.values.iter().flatten().copied().collect();
     let is_gauge = field.kind == Kind::Gauge;
-    let mean = (is_gauge && !values.is_empty()).then(|| rounded(values.iter().sum::<f64>() / values.len() as f64));
+    let mean = (is_gauge && !values.is_empty())
+        .then(|| rounded(values.iter().sum::<f64>() / values.len() as f64));
     SeriesAnswer {
         field: id.to_owned(),
         meaning: field.help,
@@ -258,10 +322,17 @@ mod tests {
             ("temperature", "temperature.gpu_celsius"),
             ("cpu", "host.cpu.busy_percent"),
         ] {
-            assert!(similar(wrong, &known).contains(&meant), "{wrong}: {:?}", similar(wrong, &known));
+            assert!(
+                similar(wrong, &known).contains(&meant),
+                "{wrong}: {:?}",
+                similar(wrong, &known)
+            );
         }
         let refused = check(&["power".to_owned()]).unwrap_err().message().unwrap();
-        assert!(refused.contains("no field 'power'") && refused.contains("power.draw_watts"), "{refused}");
+        assert!(
+            refused.contains("no field 'power'") && refused.contains("power.draw_watts"),
+            "{refused}"
+        );
         assert!(check(&[]).is_err() && check(&vec![OVERVIEW[0].to_owned(); 9]).is_err());
     }
 
@@ -269,13 +340,37 @@ mod tests {
     fn a_counter_has_no_mean_and_a_gauge_the_extremes_of_its_points() {
         let field = |id: &str| GPU_FIELDS.iter().find(|field| field.id == id).unwrap();
         let values = vec![Some(1.0), None, Some(3.0)];
-        let series =
-            Series { values, min: Some(vec![Some(0.5), None, Some(2.0)]), max: Some(vec![Some(2.0), None, Some(9.0)]) };
-        let gauge = of_series(field("power.draw_watts"), "power.draw_watts", &series, Some(0), None);
-        assert_eq!((gauge.mean, gauge.min, gauge.max, gauge.last), (Some(2.0), Some(0.5), Some(9.0), Some(3.0)));
-        let series = Series { min: None, max: None, ..series };
-        let counter =
-            of_series(field("power.energy_joules_total"), "power.energy_joules_total", &series, Some(0), None);
-        assert_eq!((counter.mean, counter.min, counter.max, counter.values.len()), (None, Some(1.0), Some(3.0), 3));
+        let series = Series {
+            values,
+            min: Some(vec![Some(0.5), None, Some(2.0)]),
+            max: Some(vec![Some(2.0), None, Some(9.0)]),
+        };
+        let gauge = of_series(
+            field("power.draw_watts"),
+            "power.draw_watts",
+            &series,
+            Some(0),
+            None,
+        );
+        assert_eq!(
+            (gauge.mean, gauge.min, gauge.max, gauge.last),
+            (Some(2.0), Some(0.5), Some(9.0), Some(3.0))
+        );
+        let series = Series {
+            min: None,
+            max: None,
+            ..series
+        };
+        let counter = of_series(
+            field("power.energy_joules_total"),
+            "power.energy_joules_total",
+            &series,
+            Some(0),
+            None,
+        );
+        assert_eq!(
+            (counter.mean, counter.min, counter.max, counter.values.len()),
+            (None, Some(1.0), Some(3.0), 3)
+        );
     }
 }

@@ -64,7 +64,9 @@ pub(crate) fn run(source: &SourceArgs, args: &McpArgs) -> Result<(), Failure> {
         );
     }
     let handler = Handler::new(Sources::new(source.clone(), args.past.clone()));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let ended = runtime.block_on(serve(handler));
     // A tool that waits for the driver must not hold up the end.
     runtime.shutdown_background();

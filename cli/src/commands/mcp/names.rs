@@ -1,6 +1,8 @@
 //! What strangers have named or written, kept apart from what gpumon says.
 
-use gpumon_probe::model::{Condition, ConditionKind, Job, JobKind, Owner, Process, Reading, Severity};
+use gpumon_probe::model::{
+    Condition, ConditionKind, Job, JobKind, Owner, Process, Reading, Severity,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -50,22 +52,39 @@ pub(super) struct ConditionAnswer {
 
 impl From<&Process> for ProcessNames {
     fn from(process: &Process) -> Self {
-        let job = process.owner.value().and_then(Owner::job).map(JobName::from);
-        Self { name: process.name.clone(), user: process.user.clone(), job }
+        let job = process
+            .owner
+            .value()
+            .and_then(Owner::job)
+            .map(JobName::from);
+        Self {
+            name: process.name.clone(),
+            user: process.user.clone(),
+            job,
+        }
     }
 }
 
 impl From<Job> for JobName {
     fn from(job: Job) -> Self {
         let path = job.path.and_then(|path| path.value().cloned());
-        Self { kind: job.kind, id: job.id, name: path.or(job.name) }
+        Self {
+            kind: job.kind,
+            id: job.id,
+            name: path.or(job.name),
+        }
     }
 }
 
 impl From<&Condition> for ConditionAnswer {
     fn from(condition: &Condition) -> Self {
         let (text, untrusted) = parted(condition);
-        Self { since: time(condition.since_ms), severity: condition.severity, text, untrusted }
+        Self {
+            since: time(condition.since_ms),
+            severity: condition.severity,
+            text,
+            untrusted,
+        }
     }
 }
 
@@ -73,7 +92,9 @@ impl From<&Condition> for ConditionAnswer {
 pub(super) fn parted(condition: &Condition) -> (String, Option<Quoting>) {
     let text = condition.text.clone();
     match condition.kind {
-        ConditionKind::HeldIdle { .. } | ConditionKind::SuspectedHang { .. } | ConditionKind::MemoryFilling { .. } => {
+        ConditionKind::HeldIdle { .. }
+        | ConditionKind::SuspectedHang { .. }
+        | ConditionKind::MemoryFilling { .. } => {
             (describe::of_condition(condition), Some(Quoting { text }))
         }
         _ => (text, None),

@@ -77,7 +77,10 @@ impl Tool for Processes {
 
     fn answer(self, sources: &Sources) -> Result<ProcessesAnswer, Failure> {
         let snapshot = sources.snapshot(Need::Nothing, ReadDepth::Full, self.gpus.as_deref())?;
-        Ok(ProcessesAnswer { origin: Origin::of(&snapshot), gpus: snapshot.sample.gpus.iter().map(holders).collect() })
+        Ok(ProcessesAnswer {
+            origin: Origin::of(&snapshot),
+            gpus: snapshot.sample.gpus.iter().map(holders).collect(),
+        })
     }
 }
 
@@ -90,7 +93,11 @@ fn holders(gpu: &GpuSample) -> Holders {
         memory_used_bytes: gpu.memory.used_bytes.clone(),
         memory_total_bytes: gpu.memory.total_bytes.clone(),
         processes: processes.into_iter().take(MOST).map(holder).collect(),
-        unknown_because: gpu.processes.absence().map(ToString::to_string).or_else(|| unlisted_processes(gpu)),
+        unknown_because: gpu
+            .processes
+            .absence()
+            .map(ToString::to_string)
+            .or_else(|| unlisted_processes(gpu)),
         processes_omitted: left_out + u64::from(gpu.processes_omitted),
     }
 }

@@ -48,14 +48,23 @@ enum Reader {
 
 impl Sources {
     pub(super) fn new(source: SourceArgs, past: PastArgs) -> Self {
-        Self { source, past, opened: Mutex::new(None) }
+        Self {
+            source,
+            past,
+            opened: Mutex::new(None),
+        }
     }
 
     /// How things are now, without the command lines of others.
     ///
     /// # Errors
     /// Where there is neither a server nor a driver to read.
-    pub(super) fn snapshot(&self, need: Need, depth: ReadDepth, gpus: Option<&[u32]>) -> Result<Snapshot, Failure> {
+    pub(super) fn snapshot(
+        &self,
+        need: Need,
+        depth: ReadDepth,
+        gpus: Option<&[u32]>,
+    ) -> Result<Snapshot, Failure> {
         let mut snapshot = match self.ask(need)? {
             Some(snapshot) => snapshot,
             None => Snapshot::read(&self.open()?, need, depth, CommandLines::Own)?,
@@ -71,7 +80,11 @@ impl Sources {
 
     /// What a server tells; `None` where there is none that could.
     fn ask(&self, need: Need) -> Result<Option<Snapshot>, Failure> {
-        let at = SourceSelection { source: &self.source, server: self.past.server(), commands: CommandLines::Own };
+        let at = SourceSelection {
+            source: &self.source,
+            server: self.past.server(),
+            commands: CommandLines::Own,
+        };
         Snapshot::from_server(at, need)
     }
 
@@ -88,7 +101,10 @@ impl Sources {
     /// # Errors
     /// Where this command says what to read, which no server's past is of.
     pub(super) fn past(&self) -> Result<&PastArgs, Failure> {
-        if self.past.is_read_from_disk() || self.past.server().is_typed() || !self.source.is_read_here() {
+        if self.past.is_read_from_disk()
+            || self.past.server().is_typed()
+            || !self.source.is_read_here()
+        {
             return Ok(&self.past);
         }
         Err(anyhow!(
@@ -101,15 +117,26 @@ impl Sources {
     /// Whether no GPU is behind the past; `None` where nobody can tell.
     pub(super) fn is_past_simulated(&self) -> Option<bool> {
         let is_known = !self.past.is_read_from_disk();
-        let snapshot = is_known.then(|| self.ask(Need::Nothing)).transpose().ok()??;
+        let snapshot = is_known
+            .then(|| self.ask(Need::Nothing))
+            .transpose()
+            .ok()??;
         snapshot.map(|snapshot| snapshot.inventory.platform.is_simulated())
     }
 }
 
 impl Origin {
     pub(super) fn of(snapshot: &Snapshot) -> Self {
-        let read_by = if snapshot.is_single { Reader::ThisProcess } else { Reader::Server };
+        let read_by = if snapshot.is_single {
+            Reader::ThisProcess
+        } else {
+            Reader::Server
+        };
         let simulated = snapshot.inventory.platform.is_simulated();
-        Self { at: time(snapshot.sample.at_ms), read_by, simulated }
+        Self {
+            at: time(snapshot.sample.at_ms),
+            read_by,
+            simulated,
+        }
     }
 }

@@ -81,20 +81,42 @@ impl Tool for Status {
 
     fn answer(self, sources: &Sources) -> Result<StatusAnswer, Failure> {
         let snapshot = sources.snapshot(Need::Nothing, ReadDepth::Full, self.gpus.as_deref())?;
-        let context = Context { now_ms: snapshot.sample.at_ms, is_one_shot: snapshot.is_single };
-        let known = |index| snapshot.inventory.gpus.iter().find(|gpu| gpu.index == index);
-        let gpus = snapshot.sample.gpus.iter().map(|gpu| status(gpu, known(gpu.index), context)).collect();
-        Ok(StatusAnswer { origin: Origin::of(&snapshot), gpus })
+        let context = Context {
+            now_ms: snapshot.sample.at_ms,
+            is_one_shot: snapshot.is_single,
+        };
+        let known = |index| {
+            snapshot
+                .inventory
+                .gpus
+                .iter()
+                .find(|gpu| gpu.index == index)
+        };
+        let gpus = snapshot
+            .sample
+            .gpus
+            .iter()
+            .map(|gpu| status(gpu, known(gpu.index), context))
+            .collect();
+        Ok(StatusAnswer {
+            origin: Origin::of(&snapshot),
+            gpus,
+        })
     }
 }
 
 fn status(gpu: &GpuSample, known: Option<&Gpu>, context: Context) -> GpuStatus {
     GpuStatus {
         index: gpu.index,
-        name: known.map_or(Reading::Absent(Absence::Unknown), |known| known.name.clone()),
+        name: known.map_or(Reading::Absent(Absence::Unknown), |known| {
+            known.name.clone()
+        }),
         uuid: gpu.uuid.clone(),
         summary: summary(gpu, known),
-        state: describe::of_gpu(gpu, context).into_iter().map(|phrase| phrase.long).collect(),
+        state: describe::of_gpu(gpu, context)
+            .into_iter()
+            .map(|phrase| phrase.long)
+            .collect(),
         health: gpu.health.word(),
         utilization_percent: gpu.utilization.gpu_percent.clone(),
         sm_active_percent: sm_active(&gpu.activity),
@@ -105,7 +127,13 @@ fn status(gpu: &GpuSample, known: Option<&Gpu>, context: Context) -> GpuStatus {
         power_limit_watts: gpu.power.limit_watts.clone(),
         temperature_celsius: gpu.temperature.gpu_celsius.clone(),
         conditions: gpu.conditions.iter().map(ConditionAnswer::from).collect(),
-        mig_devices: gpu.mig_devices.value().into_iter().flatten().map(mig_status).collect(),
+        mig_devices: gpu
+            .mig_devices
+            .value()
+            .into_iter()
+            .flatten()
+            .map(mig_status)
+            .collect(),
     }
 }
 
@@ -128,11 +156,23 @@ fn sm_active(activity: &Reading<Activity>) -> Reading<f64> {
 
 /// `GPU 0, NVIDIA H200: 93 % busy, 78.2/140 GiB, 692/700 W, 64 °C`.
 fn summary(gpu: &GpuSample, known: Option<&Gpu>) -> String {
-    let name = known.and_then(|known| known.name.value()).map_or("unknown GPU", String::as_str);
+    let name = known
+        .and_then(|known| known.name.value())
+        .map_or("unknown GPU", String::as_str);
     let (memory, power) = (&gpu.memory, &gpu.power);
-    let used = memory.used_bytes.value().map(|used| describe::used_of(*used, memory.total_bytes.value().copied()));
-    let draw = power.draw_watts.value().map(|draw| describe::draw_of(*draw, power.limit_watts.value().copied()));
-    let celsius = gpu.temperature.gpu_celsius.value().map(|celsius| format!("{celsius:.0} °C"));
+    let used = memory
+        .used_bytes
+        .value()
+        .map(|used| describe::used_of(*used, memory.total_bytes.value().copied()));
+    let draw = power
+        .draw_watts
+        .value()
+        .map(|draw| describe::draw_of(*draw, power.limit_watts.value().copied()));
+    let celsius = gpu
+        .temperature
+        .gpu_celsius
+        .value()
+        .map(|celsius| format!("{celsius:.0} °C"));
     let busy = Some(format!("{} busy", describe::busy(gpu)));
     let parts: Vec<_> = [busy, used, draw, celsius].into_iter().flatten().collect();
     format!("GPU {}, {name}: {}", gpu.index, parts.join(", "))

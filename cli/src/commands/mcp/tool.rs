@@ -38,12 +38,19 @@ pub(super) struct Entry {
 
 impl Entry {
     pub(super) const fn of<T: Tool>() -> Self {
-        Self { name: T::NAME, describe: describe::<T>, call: call::<T> }
+        Self {
+            name: T::NAME,
+            describe: describe::<T>,
+            call: call::<T>,
+        }
     }
 }
 
 fn describe<T: Tool>() -> model::Tool {
-    let annotations = ToolAnnotations::with_title(T::TITLE).read_only(true).destructive(false).idempotent(true);
+    let annotations = ToolAnnotations::with_title(T::TITLE)
+        .read_only(true)
+        .destructive(false)
+        .idempotent(true);
     model::Tool::new(T::NAME, T::description(), Arc::<JsonObject>::default())
         .with_title(T::TITLE)
         .with_input_schema::<T>()
@@ -52,9 +59,14 @@ fn describe<T: Tool>() -> model::Tool {
 }
 
 fn call<T: Tool>(sources: &Sources, arguments: JsonObject) -> Result<Value, Failure> {
-    let tool: T = serde_json::from_value(Value::Object(arguments))
-        .map_err(|error| anyhow!("wrong arguments: {error}; see the input schema of {}", T::NAME))?;
-    let mut answer = serde_json::to_value(tool.answer(sources)?).context("cannot write the answer as JSON")?;
+    let tool: T = serde_json::from_value(Value::Object(arguments)).map_err(|error| {
+        anyhow!(
+            "wrong arguments: {error}; see the input schema of {}",
+            T::NAME
+        )
+    })?;
+    let mut answer =
+        serde_json::to_value(tool.answer(sources)?).context("cannot write the answer as JSON")?;
     make_visible(&mut answer);
     Ok(answer)
 }

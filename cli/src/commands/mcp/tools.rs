@@ -1,6 +1,9 @@
 //! Which tools there are.
 
-use super::{events::Events, history::History, processes::Processes, status::Status, tool::Entry, usage::UsageOf};
+use super::{
+    events::Events, history::History, processes::Processes, status::Status, tool::Entry,
+    usage::UsageOf,
+};
 
 /// All of them, what is asked most first.
 pub(super) static TOOLS: [Entry; 5] = [

@@ -148,27 +148,51 @@ impl Tool for UsageOf {
     fn answer(self, sources: &Sources) -> Result<UsageAnswer, Failure> {
         let past = sources.past()?;
         let moment = |name: &str, text: Option<&String>| -> Result<Option<Moment>, Failure> {
-            Ok(text.map(|text| text.parse()).transpose().map_err(|why: String| anyhow!("{name}: {why}"))?)
+            Ok(text
+                .map(|text| text.parse())
+                .transpose()
+                .map_err(|why: String| anyhow!("{name}: {why}"))?)
         };
-        let (since, until) = (moment("since", self.since.as_ref())?, moment("until", self.until.as_ref())?);
+        let (since, until) = (
+            moment("since", self.since.as_ref())?,
+            moment("until", self.until.as_ref())?,
+        );
         let usage = Answer::new(past, since, until, &Beside::now(now_ms()))?.usage;
-        Ok(UsageAnswer { simulated: sources.is_past_simulated(), ..self.of(&usage, past)? })
+        Ok(UsageAnswer {
+            simulated: sources.is_past_simulated(),
+            ..self.of(&usage, past)?
+        })
     }
 }
 
 impl UsageOf {
     /// What of all is asked for.
     fn of(&self, usage: &Usage, past: &PastArgs) -> Result<UsageAnswer, Failure> {
-        let who = self.who.as_deref().map(str::trim).filter(|who| !who.is_empty());
-        let owners: Vec<_> = usage.owners.iter().filter(|owner| who.is_none_or(|who| is_called(owner, who))).collect();
-        let job = who.map(|who| of_job(who, &owners, past, usage)).transpose()?.flatten();
+        let who = self
+            .who
+            .as_deref()
+            .map(str::trim)
+            .filter(|who| !who.is_empty());
+        let owners: Vec<_> = usage
+            .owners
+            .iter()
+            .filter(|owner| who.is_none_or(|who| is_called(owner, who)))
+            .collect();
+        let job = who
+            .map(|who| of_job(who, &owners, past, usage))
+            .transpose()?
+            .flatten();
         Ok(UsageAnswer {
             from: time(usage.since_ms),
             to: time(usage.at_ms),
             simulated: None,
             total: Used::of(&owners),
             owners_omitted: owners.len().saturating_sub(MOST),
-            owners: owners.into_iter().take(MOST).map(OwnerAnswer::from).collect(),
+            owners: owners
+                .into_iter()
+                .take(MOST)
+                .map(OwnerAnswer::from)
+                .collect(),
             job,
         })
     }
@@ -176,21 +200,43 @@ impl UsageOf {
 
 /// Whether this is the user, or what the processes are of.
 fn is_called(owner: &OwnerUsage, who: &str) -> bool {
-    owner.user.as_deref() == Some(who) || owner.job.as_ref().is_some_and(|job| is_job_called(job, who))
+    owner.user.as_deref() == Some(who)
+        || owner
+            .job
+            .as_ref()
+            .is_some_and(|job| is_job_called(job, who))
 }
 
 fn is_job_called(job: &Job, who: &str) -> bool {
     let JobName { id, name, .. } = job.clone().into();
     let uuid = String::new();
-    JobSpan { kind: job.kind, id, name, user: None, uuid, from_ms: 0, to_ms: 0, private: job.private }.is_called(who)
+    JobSpan {
+        kind: job.kind,
+        id,
+        name,
+        user: None,
+        uuid,
+        from_ms: 0,
+        to_ms: 0,
+        private: job.private,
+    }
+    .is_called(who)
 }
 
 /// How the job of this name used its GPUs; `None` where it is the name of a user.
 ///
 /// # Errors
 /// Where it is nobody's.
-fn of_job(who: &str, owners: &[&OwnerUsage], past: &PastArgs, usage: &Usage) -> Result<Option<JobAnswer>, Failure> {
-    if owners.iter().any(|owner| owner.user.as_deref() == Some(who)) {
+fn of_job(
+    who: &str,
+    owners: &[&OwnerUsage],
+    past: &PastArgs,
+    usage: &Usage,
+) -> Result<Option<JobAnswer>, Failure> {
+    if owners
+        .iter()
+        .any(|owner| owner.user.as_deref() == Some(who))
+    {
         return Ok(None);
     }
     let measured = job::find(who, past).and_then(|found| Ok((Measured::new(&found, past)?, found)));
@@ -199,10 +245,16 @@ fn of_job(who: &str, owners: &[&OwnerUsage], past: &PastArgs, usage: &Usage) -> 
         // What it used is known all the same.
         Err(_) if !owners.is_empty() => return Ok(None),
         Err(failure) => {
-            let users: BTreeSet<_> = usage.owners.iter().filter_map(|owner| owner.user.as_deref()).collect();
+            let users: BTreeSet<_> = usage
+                .owners
+                .iter()
+                .filter_map(|owner| owner.user.as_deref())
+                .collect();
             let users = users.into_iter().take(MOST).collect::<Vec<_>>().join(", ");
             let why = failure.message().unwrap_or_default();
-            return Err(anyhow!("{why}; there is no user of that name, either: there are {users}").into());
+            return Err(
+                anyhow!("{why}; there is no user of that name, either: there are {users}").into(),
+            );
         }
     };
     let (from_ms, to_ms) = found.times_ms();
@@ -219,14 +271,19 @@ fn of_job(who: &str, owners: &[&OwnerUsage], past: &PastArgs, usage: &Usage) -> 
         all: measured.all.as_json(),
         gpus: gpus.collect(),
         advice: job::advice(&measured, !found.others.is_empty()),
-        untrusted: JobNames { label: found.label, user: found.user, shared_with: found.others },
+        untrusted: JobNames {
+            label: found.label,
+            user: found.user,
+            shared_with: found.others,
+        },
     }))
 }
 
 impl Used {
     fn of(owners: &[&OwnerUsage]) -> Self {
-        let sum =
-            |of: fn(&OwnerUsage) -> f64| hours(owners.iter().map(|owner| of(owner)).sum::<f64>() / SECONDS_PER_HOUR);
+        let sum = |of: fn(&OwnerUsage) -> f64| {
+            hours(owners.iter().map(|owner| of(owner)).sum::<f64>() / SECONDS_PER_HOUR)
+        };
         let energies = owners.iter().filter_map(|owner| owner.joules);
         let energy = energies.reduce(Add::add);
         Self {
@@ -239,7 +296,13 @@ impl Used {
 }
 
 impl From<Joules> for Energy {
-    fn from(Joules { least, most, estimate }: Joules) -> Self {
+    fn from(
+        Joules {
+            least,
+            most,
+            estimate,
+        }: Joules,
+    ) -> Self {
         let watt_hours = |joules: f64| hours(joules / SECONDS_PER_HOUR);
         Self {
             least_watt_hours: watt_hours(least),
@@ -251,8 +314,14 @@ impl From<Joules> for Energy {
 
 impl From<&OwnerUsage> for OwnerAnswer {
     fn from(owner: &OwnerUsage) -> Self {
-        let untrusted = OwnerNames { user: owner.user.clone(), job: owner.job.clone().map(JobName::from) };
-        Self { used: Used::of(&[owner]), untrusted }
+        let untrusted = OwnerNames {
+            user: owner.user.clone(),
+            job: owner.job.clone().map(JobName::from),
+        };
+        Self {
+            used: Used::of(&[owner]),
+            untrusted,
+        }
     }
 }
 
@@ -284,20 +353,41 @@ mod tests {
             gpu_seconds: 7_200.0,
             exclusive_seconds: 3_600.0,
             active_seconds: 1_800.0,
-            joules: Some(Joules { least, most, estimate }),
+            joules: Some(Joules {
+                least,
+                most,
+                estimate,
+            }),
         };
         let path = Some(Reading::Now("/home/bob/train.ipynb".to_owned()));
-        let notebook = Job { kind: JobKind::Notebook, id: "0123456789".to_owned(), path, name: None, private: false };
-        let owners = vec![owner("ana", None, [3_600.0, 7_200.0, 10_800.0]), owner("bob", Some(notebook), [3_600.0; 3])];
-        Usage { owners, ..Usage::default() }
+        let notebook = Job {
+            kind: JobKind::Notebook,
+            id: "0123456789".to_owned(),
+            path,
+            name: None,
+            private: false,
+        };
+        let owners = vec![
+            owner("ana", None, [3_600.0, 7_200.0, 10_800.0]),
+            owner("bob", Some(notebook), [3_600.0; 3]),
+        ];
+        Usage {
+            owners,
+            ..Usage::default()
+        }
     }
 
     fn of(who: Option<&str>) -> Result<Value, String> {
         let folder = tempfile::tempdir().unwrap();
         Database::open(folder.path()).unwrap();
         let past = Typed::parse_from(["mcp", "--data-dir", folder.path().to_str().unwrap()]).past;
-        let tool = UsageOf { who: who.map(str::to_owned), ..UsageOf::default() };
-        let answer = tool.of(&usage(), &past).map_err(|failure| failure.message().unwrap())?;
+        let tool = UsageOf {
+            who: who.map(str::to_owned),
+            ..UsageOf::default()
+        };
+        let answer = tool
+            .of(&usage(), &past)
+            .map_err(|failure| failure.message().unwrap())?;
         Ok(serde_json::to_value(answer).unwrap())
     }
 
@@ -305,20 +395,39 @@ mod tests {
     fn usage_is_added_up_by_owner_with_its_bounds() {
         let all = of(None).unwrap();
         assert_eq!(all["owners"].as_array().unwrap().len(), 2, "{all}");
-        assert_eq!((&all["total"]["gpu_hours"], &all["total"]["active_gpu_hours"]), (&json!(4.0), &json!(1.0)));
-        let energy = json!({"least_watt_hours": 2.0, "estimate_watt_hours": 3.0, "most_watt_hours": 4.0});
+        assert_eq!(
+            (
+                &all["total"]["gpu_hours"],
+                &all["total"]["active_gpu_hours"]
+            ),
+            (&json!(4.0), &json!(1.0))
+        );
+        let energy =
+            json!({"least_watt_hours": 2.0, "estimate_watt_hours": 3.0, "most_watt_hours": 4.0});
         assert_eq!(all["total"]["energy"], energy);
     }
 
     #[test]
     fn somebody_is_found_as_people_call_them_and_nobody_is_refused_with_those_that_there_are() {
-        for (who, user) in [("ana", "ana"), ("bob", "bob"), ("train.ipynb", "bob"), (" 0123456789", "bob")] {
+        for (who, user) in [
+            ("ana", "ana"),
+            ("bob", "bob"),
+            ("train.ipynb", "bob"),
+            (" 0123456789", "bob"),
+        ] {
             let of_one = of(Some(who)).unwrap();
-            assert_eq!(of_one["owners"].as_array().unwrap().len(), 1, "{who}: {of_one}");
+            assert_eq!(
+                of_one["owners"].as_array().unwrap().len(),
+                1,
+                "{who}: {of_one}"
+            );
             assert_eq!(of_one["owners"][0]["untrusted"]["user"], user, "{who}");
             assert_eq!(of_one["total"]["gpu_hours"], 2.0, "{who}");
         }
         let nobody = of(Some("carol")).unwrap_err();
-        assert!(nobody.contains("there is no job 'carol'") && nobody.contains("there are ana, bob"), "{nobody}");
+        assert!(
+            nobody.contains("there is no job 'carol'") && nobody.contains("there are ana, bob"),
+            "{nobody}"
+        );
     }
 }

@@ -25,7 +25,11 @@ pub(super) enum Measurement {
 
 impl Measurement {
     pub(super) fn new(name: Option<String>, root: u32, at_ms: f64) -> Self {
-        Self::Open { meter: Box::new(CostMeter::new(name, at_ms)), root, ended: None }
+        Self::Open {
+            meter: Box::new(CostMeter::new(name, at_ms)),
+            root,
+            ended: None,
+        }
     }
 
     pub(super) fn is_running(&self) -> bool {
@@ -40,7 +44,12 @@ impl Measurement {
     }
 
     pub(super) fn end(&mut self, at_ms: f64) {
-        if let Self::Open { meter, ended: ended @ None, .. } = self {
+        if let Self::Open {
+            meter,
+            ended: ended @ None,
+            ..
+        } = self
+        {
             meter.end(at_ms);
             *ended = Some(Instant::now());
         }
@@ -62,16 +71,28 @@ impl Measurement {
     /// When it is done with what is known by then; `None` where it goes on, or is done.
     pub(super) fn due(&self) -> Option<Instant> {
         match self {
-            Self::Open { ended: Some(ended), .. } => Some(*ended + RECORDS_COME_WITHIN),
+            Self::Open {
+                ended: Some(ended), ..
+            } => Some(*ended + RECORDS_COME_WITHIN),
             _ => None,
         }
     }
 
     /// Makes it done where everything is known that will be. `is_over` says that no more will be.
     pub(super) fn finish(&mut self, gpus: &[Gpu], is_over: bool) {
-        let Self::Open { meter, ended: Some(_), .. } = self else { return };
+        let Self::Open {
+            meter,
+            ended: Some(_),
+            ..
+        } = self
+        else {
+            return;
+        };
         if is_over || meter.is_final() || self.due().is_some_and(|due| due <= Instant::now()) {
-            let Self::Open { meter, .. } = std::mem::replace(self, Self::Done(Box::default())) else { return };
+            let Self::Open { meter, .. } = std::mem::replace(self, Self::Done(Box::default()))
+            else {
+                return;
+            };
             *self = Self::Done(Box::new(meter.into_cost(gpus)));
         }
     }

@@ -15,7 +15,11 @@ impl Measurements {
     pub(super) fn add(&mut self, number: u64, measurement: Measurement) {
         self.0.insert(number, measurement);
         while self.0.len() > MOST
-            && let Some(oldest) = self.0.iter().find(|(_, one)| !one.is_running()).map(|(number, _)| *number)
+            && let Some(oldest) = self
+                .0
+                .iter()
+                .find(|(_, one)| !one.is_running())
+                .map(|(number, _)| *number)
         {
             self.0.remove(&oldest);
         }
@@ -40,6 +44,8 @@ impl Measurements {
 
     /// Why there is none of that number.
     pub(super) fn missing(number: u64) -> String {
-        format!("measurement {number} is not known: it never began, or was forgotten as one of more than {MOST}")
+        format!(
+            "measurement {number} is not known: it never began, or was forgotten as one of more than {MOST}"
+        )
     }
 }

@@ -39,7 +39,9 @@ pub(crate) fn run(source: &SourceArgs, args: &MeasureArgs) -> Result<(), Failure
     flag::register(SIGINT, Arc::new(AtomicBool::new(false)))?;
     let (happenings, waiting) = mpsc::sync_channel(WAITING);
     let lines = happenings.clone();
-    thread::Builder::new().name("requests".to_owned()).spawn(move || read(&lines))?;
+    thread::Builder::new()
+        .name("requests".to_owned())
+        .spawn(move || read(&lines))?;
     let mut session = Session::new(source, &args.server, happenings);
     session.open()?;
     session.follow(&waiting)

@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 /// Writes a line. It fails where whoever asked has ended, which the end of the input tells, too.
 pub(super) fn write(line: &impl Serialize) {
     let mut out = io::stdout().lock();
-    let _ = serde_json::to_writer(&mut out, line).map_err(io::Error::from).and_then(|()| out.write_all(b"\n"));
+    let _ = serde_json::to_writer(&mut out, line)
+        .map_err(io::Error::from)
+        .and_then(|()| out.write_all(b"\n"));
     let _ = out.flush();
 }
 

@@ -69,7 +69,8 @@ impl History {
     /// The address that asks a server for it.
     pub(super) fn target(&self) -> String {
         let metrics = self.metrics.as_ref().map(|metrics| {
-            percent_encoding::utf8_percent_encode(metrics, percent_encoding::NON_ALPHANUMERIC).to_string()
+            percent_encoding::utf8_percent_encode(metrics, percent_encoding::NON_ALPHANUMERIC)
+                .to_string()
         });
         let parts = [
             ("from_ms", self.from_ms.map(|ms| ms.to_string())),
@@ -77,7 +78,10 @@ impl History {
             ("metrics", metrics),
             ("points", self.points.map(|points| points.to_string())),
         ];
-        let parts: Vec<_> = parts.into_iter().filter_map(|(key, value)| Some(format!("{key}={}", value?))).collect();
+        let parts: Vec<_> = parts
+            .into_iter()
+            .filter_map(|(key, value)| Some(format!("{key}={}", value?)))
+            .collect();
         format!("/api/v1/history?{}", parts.join("&"))
     }
 }
@@ -90,13 +94,26 @@ mod tests {
     fn a_request_is_read_as_it_is_documented() {
         let read = |text| serde_json::from_str::<Request>(text).unwrap();
         let begin = read(r#"{"begin": 7, "at_ms": 1790000000000.1, "name": "train", "pid": 1234}"#);
-        assert_eq!((begin.begin, begin.pid, begin.name.as_deref()), (Some(7), Some(1234), Some("train")));
-        assert_eq!(read(r#"{"stream": 500}"#).stream, Some(Stream::EveryMs(500)));
+        assert_eq!(
+            (begin.begin, begin.pid, begin.name.as_deref()),
+            (Some(7), Some(1234), Some("train"))
+        );
+        assert_eq!(
+            read(r#"{"stream": 500}"#).stream,
+            Some(Stream::EveryMs(500))
+        );
         assert_eq!(read(r#"{"stream": null}"#).stream, Some(Stream::Never));
         assert_eq!(read(r#"{"forget": 1}"#).stream, None);
-        let history = read(r#"{"id": 3, "history": {"from_ms": 5, "metrics": "a,b&c", "points": 600}}"#).history;
-        assert_eq!(history.unwrap().target(), "/api/v1/history?from_ms=5&metrics=a%2Cb%26c&points=600");
-        let error = serde_json::from_str::<Request>(r#"{"began": 7}"#).unwrap_err().to_string();
+        let history =
+            read(r#"{"id": 3, "history": {"from_ms": 5, "metrics": "a,b&c", "points": 600}}"#)
+                .history;
+        assert_eq!(
+            history.unwrap().target(),
+            "/api/v1/history?from_ms=5&metrics=a%2Cb%26c&points=600"
+        );
+        let error = serde_json::from_str::<Request>(r#"{"began": 7}"#)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("unknown field `began`"), "{error}");
     }
 
@@ -112,8 +129,16 @@ mod tests {
             assert!(serde_json::from_str::<Request>(line).is_err(), "{line}");
             assert_eq!(parse_id(line.as_bytes()).unwrap(), Some(3), "{line}");
         }
-        assert_eq!(parse_id(br#"{"begin": 7, "pid": 1099511627776}"#).unwrap(), None);
-        for line in [&b"{"[..], b"Segmentation fault", br#"{"id": 3, "from_ms": NaN}"#, b"{\"id\": 3, \xff}"] {
+        assert_eq!(
+            parse_id(br#"{"begin": 7, "pid": 1099511627776}"#).unwrap(),
+            None
+        );
+        for line in [
+            &b"{"[..],
+            b"Segmentation fault",
+            br#"{"id": 3, "from_ms": NaN}"#,
+            b"{\"id\": 3, \xff}",
+        ] {
             assert!(parse_id(line).is_err(), "{}", line.escape_ascii());
         }
     }

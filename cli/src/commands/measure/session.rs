@@ -84,7 +84,11 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(source: &SourceArgs, server: &ServerArgs, happenings: SyncSender<Happening>) -> Self {
+    pub(super) fn new(
+        source: &SourceArgs,
+        server: &ServerArgs,
+        happenings: SyncSender<Happening>,
+    ) -> Self {
         Self {
             source: source.clone(),
             server: server.clone(),
@@ -108,7 +112,13 @@ impl Session {
     /// Begins to read the GPUs, for which nobody waits.
     pub(super) fn open(&self) -> io::Result<()> {
         let happenings = self.happenings.clone();
-        Feed::start_in_background(&self.source, &self.server, INTERVAL, happenings, Happening::Opened)
+        Feed::start_in_background(
+            &self.source,
+            &self.server,
+            INTERVAL,
+            happenings,
+            Happening::Opened,
+        )
     }
 
     /// Does what is asked until nobody asks any more.
@@ -117,7 +127,9 @@ impl Session {
             match waiting.recv_timeout(TICK) {
                 Ok(Happening::Request(line)) => self.on_request(&line),
                 Ok(Happening::Opened(Ok(feed))) => self.feed = Some(feed),
-                Ok(Happening::Opened(Err(failure)) | Happening::Fed(Input::Failed(failure))) => self.fail(&failure),
+                Ok(Happening::Opened(Err(failure)) | Happening::Fed(Input::Failed(failure))) => {
+                    self.fail(&failure)
+                }
                 Ok(Happening::Fed(input)) => self.on_input(input),
                 Ok(Happening::EndOfRequests) | Err(RecvTimeoutError::Disconnected) => {
                     self.forwarder.finish();
@@ -138,7 +150,12 @@ impl Session {
         let Request { id, at_ms, .. } = request;
         let at_ms = at_ms.unwrap_or_else(|| now_ms() as f64);
         if let Some(number) = request.begin {
-            self.begin(number, request.name, request.pid.unwrap_or_else(parent_id), at_ms);
+            self.begin(
+                number,
+                request.name,
+                request.pid.unwrap_or_else(parent_id),
+                at_ms,
+            );
         } else if let Some(number) = request.end {
             match self.measurements.get(number) {
                 Some(measurement) => measurement.end(at_ms),
@@ -160,7 +177,10 @@ impl Session {
         } else if let Some(history) = request.history {
             ask_for_history(self.server.clone(), id, history);
         } else {
-            refuse(id, "a request says what it wants: begin, end, cost, forget, mark, snapshot, stream or history");
+            refuse(
+                id,
+                "a request says what it wants: begin, end, cost, forget, mark, snapshot, stream or history",
+            );
         }
     }
 
@@ -168,10 +188,18 @@ impl Session {
         let mut measurement = Measurement::new(name, root, at_ms);
         if !self.trees.contains_key(&root) {
             // PIDs are used again. The client's own tree stays: it knows what parents that have ended left behind.
-            let measured: BTreeSet<u32> = self.measurements.all().filter_map(|one| one.root()).collect();
-            self.trees.retain(|known, _| *known == parent_id() || measured.contains(known));
+            let measured: BTreeSet<u32> = self
+                .measurements
+                .all()
+                .filter_map(|one| one.root())
+                .collect();
+            self.trees
+                .retain(|known, _| *known == parent_id() || measured.contains(known));
         }
-        let tree = self.trees.entry(root).or_insert_with(|| ProcessTree::new(root));
+        let tree = self
+            .trees
+            .entry(root)
+            .or_insert_with(|| ProcessTree::new(root));
         for (_, record) in &self.recent {
             measurement.push(record, tree);
         }
@@ -180,7 +208,9 @@ impl Session {
                 meter.lose(problem);
             }
             if !is_process(root) {
-                meter.lose(&format!("no such process: {root}; name the PID of a running process"));
+                meter.lose(&format!(
+                    "no such process: {root}; name the PID of a running process"
+                ));
             }
         }
         self.measurements.add(number, measurement);
@@ -189,10 +219,16 @@ impl Session {
 
     fn mark(&mut self, id: Option<u64>, text: &str, at_ms: f64) {
         let mark = match Mark::parse_text(text) {
-            Ok(text) => CostMark { at_ms: at_ms as u64, text },
+            Ok(text) => CostMark {
+                at_ms: at_ms as u64,
+                text,
+            },
             Err(why) => return refuse(id, &why),
         };
-        self.measurements.all().filter_map(Measurement::meter).for_each(|meter| meter.add_mark(mark.clone()));
+        self.measurements
+            .all()
+            .filter_map(Measurement::meter)
+            .for_each(|meter| meter.add_mark(mark.clone()));
         if self.asks_server() {
             self.forwarder.send(&mark);
         }
@@ -211,7 +247,10 @@ impl Session {
                 self.problem = Some(problem);
             }
             Input::ServerEnded => {
-                let continued = self.feed.as_mut().map(|feed| feed.continue_without_server(self.interval));
+                let continued = self
+                    .feed
+                    .as_mut()
+                    .map(|feed| feed.continue_without_server(self.interval));
                 if let Some(Err(failure)) = continued {
                     self.fail(&failure);
                 }
@@ -233,18 +272,27 @@ impl Session {
             _ => {}
         }
         for measurement in self.measurements.all() {
-            if let Some(tree) = measurement.root().and_then(|root| self.trees.get_mut(&root)) {
+            if let Some(tree) = measurement
+                .root()
+                .and_then(|root| self.trees.get_mut(&root))
+            {
                 measurement.push(&record, tree);
             }
         }
         self.recent.push_back((at_ms, record));
-        while self.recent.front().is_some_and(|(old_ms, _)| old_ms + REMEMBERED_MS < at_ms) {
+        while self
+            .recent
+            .front()
+            .is_some_and(|(old_ms, _)| old_ms + REMEMBERED_MS < at_ms)
+        {
             self.recent.pop_front();
         }
     }
 
     fn stream_sample(&mut self, sample: &Sample) {
-        let Some((interval_ms, last_ms)) = &mut self.stream else { return };
+        let Some((interval_ms, last_ms)) = &mut self.stream else {
+            return;
+        };
         // A tick may come a little early.
         if sample.at_ms + INTERVAL.as_millis() as u64 / 2 >= *last_ms + u64::from(*interval_ms) {
             *last_ms = sample.at_ms;
@@ -255,20 +303,34 @@ impl Session {
     /// Something is not as it should be, and whoever measures is told.
     fn tell(&mut self, remark: &str) {
         write(&json!({ "remark": remark }));
-        self.measurements.all().filter_map(Measurement::meter).for_each(|meter| meter.lose(remark));
+        self.measurements
+            .all()
+            .filter_map(Measurement::meter)
+            .for_each(|meter| meter.lose(remark));
     }
 
     fn fail(&mut self, failure: &Failure) {
-        let problem = failure.message().unwrap_or_else(|| "the GPUs cannot be read".to_owned());
+        let problem = failure
+            .message()
+            .unwrap_or_else(|| "the GPUs cannot be read".to_owned());
         write(&json!({ "failed": problem }));
-        self.measurements.all().filter_map(Measurement::meter).for_each(|meter| meter.lose(&problem));
+        self.measurements
+            .all()
+            .filter_map(Measurement::meter)
+            .for_each(|meter| meter.lose(&problem));
         self.problem = Some(problem);
     }
 
     fn answer_what_waits(&mut self) {
-        let gpus = self.inventory.as_ref().map(|inventory| &inventory.gpus[..]).unwrap_or_default();
+        let gpus = self
+            .inventory
+            .as_ref()
+            .map(|inventory| &inventory.gpus[..])
+            .unwrap_or_default();
         let is_over = self.problem.is_some();
-        self.measurements.all().for_each(|measurement| measurement.finish(gpus, is_over));
+        self.measurements
+            .all()
+            .for_each(|measurement| measurement.finish(gpus, is_over));
         self.waiting_for_cost.retain(|(id, number)| {
             let Some(measurement) = self.measurements.get(*number) else {
                 refuse(Some(*id), &Measurements::missing(*number));
@@ -278,15 +340,23 @@ impl Session {
                 return true;
             }
             let cost = measurement.cost(now_ms() as f64, gpus);
-            answer(Some(*id), json!({ "cost": cost, "stored": StoredCost::new(&cost) }));
+            answer(
+                Some(*id),
+                json!({ "cost": cost, "stored": StoredCost::new(&cost) }),
+            );
             false
         });
         if let (Some(inventory), Some(sample)) = (&self.inventory, &self.sample) {
             for id in self.waiting_for_sample.drain(..) {
-                answer(Some(id), json!({ "snapshot": { "inventory": inventory, "sample": sample } }));
+                answer(
+                    Some(id),
+                    json!({ "snapshot": { "inventory": inventory, "sample": sample } }),
+                );
             }
         } else if let Some(problem) = &self.problem {
-            self.waiting_for_sample.drain(..).for_each(|id| refuse(Some(id), problem));
+            self.waiting_for_sample
+                .drain(..)
+                .for_each(|id| refuse(Some(id), problem));
         }
     }
 
@@ -295,9 +365,17 @@ impl Session {
         if self.measurements.is_any_running() {
             self.measured = Some(Instant::now());
         }
-        let is_measured = self.measured.is_some_and(|measured| measured.elapsed() < MEASURES_AGAIN_WITHIN);
-        let streamed = self.stream.map_or(IDLE, |(interval_ms, _)| Duration::from_millis(interval_ms.into()));
-        let wanted = if is_measured { INTERVAL } else { streamed.clamp(INTERVAL, IDLE) };
+        let is_measured = self
+            .measured
+            .is_some_and(|measured| measured.elapsed() < MEASURES_AGAIN_WITHIN);
+        let streamed = self.stream.map_or(IDLE, |(interval_ms, _)| {
+            Duration::from_millis(interval_ms.into())
+        });
+        let wanted = if is_measured {
+            INTERVAL
+        } else {
+            streamed.clamp(INTERVAL, IDLE)
+        };
         if wanted != self.interval
             && let Some(feed) = &mut self.feed
         {
@@ -336,13 +414,17 @@ fn is_process(pid: u32) -> bool {
 /// The server may read its disk for it, for which the readings do not wait.
 fn ask_for_history(server: ServerArgs, id: Option<u64>, history: History) {
     let work = move || {
-        let asked = server.connect().map_err(|error: NoServer| error.to_string()).and_then(|server| {
-            server
-                .ask("GET", &history.target())
-                .map_err(|error| format!("the server does not answer: {error}; restart it"))
-        });
+        let asked = server
+            .connect()
+            .map_err(|error: NoServer| error.to_string())
+            .and_then(|server| {
+                server
+                    .ask("GET", &history.target())
+                    .map_err(|error| format!("the server does not answer: {error}; restart it"))
+            });
         let read = asked.and_then(|asked| match asked.status {
-            200 => serde_json::from_str::<serde_json::Value>(&asked.body).map_err(|error| error.to_string()),
+            200 => serde_json::from_str::<serde_json::Value>(&asked.body)
+                .map_err(|error| error.to_string()),
             _ => Err(asked.body.trim().to_owned()),
         });
         match read {
@@ -350,7 +432,14 @@ fn ask_for_history(server: ServerArgs, id: Option<u64>, history: History) {
             Err(why) => refuse(id, &why),
         }
     };
-    if thread::Builder::new().name("history".to_owned()).spawn(work).is_err() {
-        refuse(id, "no thread could be started to ask the server; end other programs");
+    if thread::Builder::new()
+        .name("history".to_owned())
+        .spawn(work)
+        .is_err()
+    {
+        refuse(
+            id,
+            "no thread could be started to ask the server; end other programs",
+        );
     }
 }

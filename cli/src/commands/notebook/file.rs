@@ -54,11 +54,16 @@ impl Notebook {
     /// It cannot be read, is no notebook of format 4, or keeps no costs.
     pub(super) fn read(path: &Path) -> Result<Self, Failure> {
         let shown = path.display();
-        let file = open_regular(path).with_context(|| format!("cannot read {shown}")).map_err(Failure::usage)?;
+        let file = open_regular(path)
+            .with_context(|| format!("cannot read {shown}"))
+            .map_err(Failure::usage)?;
         let mut file = BufReader::new(file.take(LARGEST + 1));
         let notebook = Self::parse(&mut file).with_context(|| format!("{shown} is no notebook"));
         if file.get_ref().limit() == 0 {
-            let why = anyhow!("{shown} has more than {} MiB: clear its outputs", LARGEST >> 20);
+            let why = anyhow!(
+                "{shown} has more than {} MiB: clear its outputs",
+                LARGEST >> 20
+            );
             return Err(Failure::usage(why));
         }
         let notebook = notebook.map_err(Failure::usage)?;
@@ -82,8 +87,9 @@ impl Notebook {
         if text.fill_buf()?.starts_with(b"\xef\xbb\xbf") {
             text.consume(3);
         }
-        let file: File = serde_json::from_reader(text)
-            .map_err(|error| anyhow!("{error}; name a file that Jupyter has saved, which is JSON with cells"))?;
+        let file: File = serde_json::from_reader(text).map_err(|error| {
+            anyhow!("{error}; name a file that Jupyter has saved, which is JSON with cells")
+        })?;
         if file.nbformat < 4 {
             return Err(anyhow!(
                 "its format {} is older than 4: convert it with `jupyter nbconvert --to notebook --inplace`",
@@ -170,13 +176,20 @@ struct Stored(Option<StoredCost>);
 
 impl<'de> Deserialize<'de> for Stored {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Loose::Fields(mut fields) = Loose::deserialize(deserializer)? else { return Ok(Self(None)) };
+        let Loose::Fields(mut fields) = Loose::deserialize(deserializer)? else {
+            return Ok(Self(None));
+        };
         let mut number = |name: &str| match fields.remove(name) {
             Some(Loose::Number(number)) => Some(Some(number)),
             Some(Loose::Null) => Some(None),
             _ => None,
         };
-        let numbers = (number("version"), number("duration_s"), number("gpu_s"), number("peak_memory_bytes"));
+        let numbers = (
+            number("version"),
+            number("duration_s"),
+            number("gpu_s"),
+            number("peak_memory_bytes"),
+        );
         let (change, energy) = (number("memory_change_bytes"), number("energy_joules"));
         let mut cost = || {
             let (Some(Loose::Bool(shared)), Some(Loose::Texts(names))) =
@@ -184,7 +197,9 @@ impl<'de> Deserialize<'de> for Stored {
             else {
                 return None;
             };
-            let (Some(Some(version)), Some(Some(duration_s)), Some(gpu_s), Some(peak_memory_bytes)) = numbers else {
+            let (Some(Some(version)), Some(Some(duration_s)), Some(gpu_s), Some(peak_memory_bytes)) =
+                numbers
+            else {
                 return None;
             };
             let is_known = version.to_bits() == f64::from(StoredCost::VERSION).to_bits();
@@ -207,7 +222,9 @@ impl<'de> Deserialize<'de> for Stored {
 
 /// Reads the run of a stored cost; `None` if its form is unknown.
 fn stored_run(run: Loose) -> Option<CellRun> {
-    let Loose::Fields(mut fields) = run else { return None };
+    let Loose::Fields(mut fields) = run else {
+        return None;
+    };
     Some(CellRun {
         source_crc32: whole_number(fields.get("source_crc32")?)?,
         execution_count: match fields.get("execution_count")? {
@@ -242,7 +259,9 @@ fn run_of(source: &str, execution_count: &Loose, execution: Loose) -> CellRun {
 
 fn whole_number(value: &Loose) -> Option<u32> {
     match value {
-        Loose::Number(number) if number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(number) => {
+        Loose::Number(number)
+            if number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(number) =>
+        {
             Some(*number as u32)
         }
         _ => None,
@@ -293,7 +312,9 @@ struct LooseVisitor {
 
 impl LooseVisitor {
     fn nested(&self) -> NestedSeed {
-        NestedSeed { depth: self.depth.saturating_add(1) }
+        NestedSeed {
+            depth: self.depth.saturating_add(1),
+        }
     }
 }
 
@@ -330,14 +351,22 @@ impl<'de> Visitor<'de> for LooseVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Loose, A::Error> {
         let (mut texts, mut is_text) = (Vec::new(), true);
-        while let Some(item) = if is_text { items.next_element_seed(self.nested())? } else { None } {
+        while let Some(item) = if is_text {
+            items.next_element_seed(self.nested())?
+        } else {
+            None
+        } {
             match item {
                 Loose::Text(text) => texts.push(text),
                 _ => is_text = false,
             }
         }
         while items.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(if is_text { Loose::Texts(texts) } else { Loose::Other })
+        Ok(if is_text {
+            Loose::Texts(texts)
+        } else {
+            Loose::Other
+        })
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Loose, A::Error> {
@@ -349,7 +378,11 @@ impl<'de> Visitor<'de> for LooseVisitor {
             kept.insert(key, fields.next_value_seed(self.nested())?);
         }
         while fields.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(if self.depth < MAX_KEPT_DEPTH { Loose::Fields(kept) } else { Loose::Other })
+        Ok(if self.depth < MAX_KEPT_DEPTH {
+            Loose::Fields(kept)
+        } else {
+            Loose::Other
+        })
     }
 }
 
@@ -365,7 +398,11 @@ fn text_of(source: Loose) -> String {
 /// Returns the first line that is neither empty nor a comment, or else the first that is not empty.
 fn first_line(text: &str) -> String {
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
-    lines().find(|line| !line.starts_with('#')).or_else(|| lines().next()).unwrap_or_default().to_owned()
+    lines()
+        .find(|line| !line.starts_with('#'))
+        .or_else(|| lines().next())
+        .unwrap_or_default()
+        .to_owned()
 }
 
 #[cfg(test)]
@@ -392,7 +429,10 @@ mod tests {
         let path = folder.path().join("a.ipynb");
         fs::write(&path, text).unwrap();
         let failure = Notebook::read(&path).unwrap_err();
-        failure.message().unwrap().replace(&format!("{}/", folder.path().display()), "")
+        failure
+            .message()
+            .unwrap()
+            .replace(&format!("{}/", folder.path().display()), "")
     }
 
     #[test]
@@ -400,13 +440,23 @@ mod tests {
         let metadata = format!(r#"{{"gpumon": {COST}, "tags": []}}"#);
         let cells = [
             r#"{"cell_type": "markdown", "metadata": {}, "source": "text"}"#.to_owned(),
-            code(r##"["\n", "# the model\n", "  train(model)\n"]"##, &metadata),
+            code(
+                r##"["\n", "# the model\n", "  train(model)\n"]"##,
+                &metadata,
+            ),
             code(r##""# nothing else""##, &metadata),
             code(r#""x = 1""#, "{}"),
         ];
         let read = Notebook::parse(notebook(&cells.join(",")).as_bytes()).unwrap();
-        let told: Vec<_> = read.cells.iter().map(|cell| (cell.place, cell.execution_count, &*cell.line)).collect();
-        assert_eq!(told, [(2, Some(3), "train(model)"), (3, Some(3), "# nothing else")]);
+        let told: Vec<_> = read
+            .cells
+            .iter()
+            .map(|cell| (cell.place, cell.execution_count, &*cell.line))
+            .collect();
+        assert_eq!(
+            told,
+            [(2, Some(3), "train(model)"), (3, Some(3), "# nothing else")]
+        );
         assert_eq!((read.code_cells, read.unknown), (3, 0));
         assert_eq!(read.cells[0].cost.energy_joules, Some(6100.0));
     }
@@ -420,8 +470,15 @@ mod tests {
             run: serde_json::Value,
             fits: bool,
         }
-        let cases: Vec<Case> = serde_json::from_str(include_str!("../../../../tests/stored-cost-runs.json")).unwrap();
-        for Case { name, mut cell, run, fits } in cases {
+        let cases: Vec<Case> =
+            serde_json::from_str(include_str!("../../../../tests/stored-cost-runs.json")).unwrap();
+        for Case {
+            name,
+            mut cell,
+            run,
+            fits,
+        } in cases
+        {
             let mut cost: serde_json::Value = serde_json::from_str(COST).unwrap();
             cost["run"] = run;
             cell["metadata"]["gpumon"] = cost;
@@ -429,22 +486,45 @@ mod tests {
             assert_eq!(read.cells[0].is_earlier, !fits, "{name}");
         }
         // Entries of older versions have no run, and others a run in an unknown form.
-        let odd = ["7", "{}", r#"{"source_crc32": -1, "execution_count": 3, "started": null}"#].map(|run| {
+        let odd = [
+            "7",
+            "{}",
+            r#"{"source_crc32": -1, "execution_count": 3, "started": null}"#,
+        ]
+        .map(|run| {
             let cost = COST.replace("\"version\"", &format!("\"run\": {run}, \"version\""));
             code(r#""x""#, &format!(r#"{{"gpumon": {cost}}}"#))
         });
-        let cells = [&[code(r#""x""#, &format!(r#"{{"gpumon": {COST}}}"#))], &odd[..]].concat();
+        let cells = [
+            &[code(r#""x""#, &format!(r#"{{"gpumon": {COST}}}"#))],
+            &odd[..],
+        ]
+        .concat();
         let read = Notebook::parse(notebook(&cells.join(",")).as_bytes()).unwrap();
-        assert_eq!(read.cells.iter().map(|cell| cell.is_earlier).collect::<Vec<_>>(), [true; 4]);
+        assert_eq!(
+            read.cells
+                .iter()
+                .map(|cell| cell.is_earlier)
+                .collect::<Vec<_>>(),
+            [true; 4]
+        );
     }
 
     #[test]
     fn what_is_no_notebook_is_refused_with_its_cure() {
-        assert!(why("PNG").contains("name a file that Jupyter has saved"), "{}", why("PNG"));
-        assert!(Notebook::parse(format!("\u{feff}{}", notebook("")).as_bytes()).is_ok(), "with a mark of its encoding");
+        assert!(
+            why("PNG").contains("name a file that Jupyter has saved"),
+            "{}",
+            why("PNG")
+        );
+        assert!(
+            Notebook::parse(format!("\u{feff}{}", notebook("")).as_bytes()).is_ok(),
+            "with a mark of its encoding"
+        );
         assert!(why(r#"{"cells": []}"#).contains("missing field `nbformat`"));
         assert!(
-            why(r#"{"nbformat": 3, "worksheets": []}"#).contains("format 3 is older than 4: convert it with `jupyter")
+            why(r#"{"nbformat": 3, "worksheets": []}"#)
+                .contains("format 3 is older than 4: convert it with `jupyter")
         );
         assert!(
             Notebook::read(Path::new("/nowhere/a.ipynb"))
@@ -465,7 +545,10 @@ mod tests {
             ("6100", "1e200"),
             ("null", "-1e300"),
             ("\"version\": 1", "\"version\": 1e30"),
-            ("[\"NVIDIA H200\"]", &format!("[{}\"x\"]", "\"x\",".repeat(1024))),
+            (
+                "[\"NVIDIA H200\"]",
+                &format!("[{}\"x\"]", "\"x\",".repeat(1024)),
+            ),
             ("[\"NVIDIA H200\"]", "[1]"),
         ] {
             let cost = COST.replace(known, absurd);
@@ -483,35 +566,68 @@ mod tests {
         let metadata = format!(r#"{{"gpumon": {COST}}}"#);
         let cells = [
             code(r#"[1, ["x"], {"a": 2}]"#, &metadata),
-            code(r#"{"a": {"b": []}}"#, &metadata).replace("\"execution_count\": 3", "\"execution_count\": [3]"),
-            code(r#""x""#, r#"{"gpumon": {"version": {"a": [1, {}]}, "gpus": [[]]}}"#),
+            code(r#"{"a": {"b": []}}"#, &metadata)
+                .replace("\"execution_count\": 3", "\"execution_count\": [3]"),
+            code(
+                r#""x""#,
+                r#"{"gpumon": {"version": {"a": [1, {}]}, "gpus": [[]]}}"#,
+            ),
         ];
         let read = Notebook::parse(notebook(&cells.join(",")).as_bytes()).unwrap();
-        let told: Vec<_> = read.cells.iter().map(|cell| (cell.execution_count, &*cell.line)).collect();
+        let told: Vec<_> = read
+            .cells
+            .iter()
+            .map(|cell| (cell.execution_count, &*cell.line))
+            .collect();
         assert_eq!((told, read.unknown), (vec![(Some(3), ""), (None, "")], 1));
     }
 
     #[test]
     fn only_regular_files_within_the_limit_are_read() {
         let folder = tempfile::tempdir().unwrap();
-        let (pipe, large) = (folder.path().join("pipe.ipynb"), folder.path().join("large.ipynb"));
-        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+        let (pipe, large) = (
+            folder.path().join("pipe.ipynb"),
+            folder.path().join("large.ipynb"),
+        );
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &pipe,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR,
+            0,
+        )
+        .unwrap();
         for path in [&*pipe, Path::new("/dev/zero")] {
             let why = Notebook::read(path).unwrap_err().message().unwrap();
             assert!(why.contains("not a regular file"), "{why}");
         }
         fs::write(&large, " ".repeat(LARGEST as usize + 1)).unwrap();
         let why = Notebook::read(&large).unwrap_err().message().unwrap();
-        assert!(why.contains("has more than 64 MiB: clear its outputs"), "{why}");
+        assert!(
+            why.contains("has more than 64 MiB: clear its outputs"),
+            "{why}"
+        );
     }
 
     #[test]
     fn one_without_costs_says_how_to_get_them() {
         let without = why(&notebook(&code(r#""x""#, "{}")));
-        assert!(without.starts_with("a.ipynb keeps no costs: none of its 1 code cells held a GPU"), "{without}");
-        assert!(without.contains("`papermill --engine gpumon IN.ipynb OUT.ipynb`"), "{without}");
-        for other in [COST.replace("\"version\": 1", "\"version\": 2"), "7".to_owned()] {
-            let newer = why(&notebook(&code(r#""x""#, &format!(r#"{{"gpumon": {other}}}"#))));
+        assert!(
+            without.starts_with("a.ipynb keeps no costs: none of its 1 code cells held a GPU"),
+            "{without}"
+        );
+        assert!(
+            without.contains("`papermill --engine gpumon IN.ipynb OUT.ipynb`"),
+            "{without}"
+        );
+        for other in [
+            COST.replace("\"version\": 1", "\"version\": 2"),
+            "7".to_owned(),
+        ] {
+            let newer = why(&notebook(&code(
+                r#""x""#,
+                &format!(r#"{{"gpumon": {other}}}"#),
+            )));
             assert!(newer.contains("does not know: update gpumon"), "{newer}");
         }
     }

@@ -51,7 +51,11 @@ enum Action {
 pub(crate) fn run(args: &NotebookArgs) -> Result<(), Failure> {
     let Action::Report { file, json } = &args.action;
     let notebook = Notebook::read(file)?;
-    let text = if *json { report::as_json(&notebook).to_string() + "\n" } else { report::draw(&notebook) };
+    let text = if *json {
+        report::as_json(&notebook).to_string() + "\n"
+    } else {
+        report::draw(&notebook)
+    };
     anstream::stdout().write_all(text.as_bytes())?;
     Ok(())
 }

@@ -29,15 +29,25 @@ const CODE: usize = 2;
 
 /// Returns the total cost of the last runs of all cells; `None` if every cost is of an earlier run.
 fn total(cells: &[CellCost]) -> Option<StoredCost> {
-    let costs = || cells.iter().filter(|cell| !cell.is_earlier).map(|cell| &cell.cost);
+    let costs = || {
+        cells
+            .iter()
+            .filter(|cell| !cell.is_earlier)
+            .map(|cell| &cell.cost)
+    };
     let sum = |value: fn(&StoredCost) -> Option<f64>| {
-        costs().filter_map(value).reduce(|first, next| first + next).map(three_digits_of)
+        costs()
+            .filter_map(value)
+            .reduce(|first, next| first + next)
+            .map(three_digits_of)
     };
     Some(StoredCost {
         version: StoredCost::VERSION,
         duration_s: sum(|cost| Some(cost.duration_s))?,
         gpu_s: sum(|cost| cost.gpu_s),
-        peak_memory_bytes: costs().filter_map(|cost| cost.peak_memory_bytes).reduce(f64::max),
+        peak_memory_bytes: costs()
+            .filter_map(|cost| cost.peak_memory_bytes)
+            .reduce(f64::max),
         // What a cell frees another may have taken, in a run before.
         memory_change_bytes: None,
         energy_joules: sum(|cost| cost.energy_joules),
@@ -81,18 +91,36 @@ pub(super) fn draw(notebook: &Notebook) -> String {
 
 fn draw_in(notebook: &Notebook, terminal: Option<usize>) -> String {
     let total = total(&notebook.cells);
-    let mut lines: Vec<_> =
-        total.iter().map(|total| cells_of(String::new(), String::new(), "All cells", total, false)).collect();
+    let mut lines: Vec<_> = total
+        .iter()
+        .map(|total| cells_of(String::new(), String::new(), "All cells", total, false))
+        .collect();
     let totals = lines.len();
     lines.extend(notebook.cells.iter().map(|cell| {
-        let run = cell.execution_count.map_or_else(|| NONE.to_owned(), |count| format!("[{count}]"));
-        cells_of(cell.place.to_string(), run, &cell.line, &cell.cost, cell.is_earlier)
+        let run = cell
+            .execution_count
+            .map_or_else(|| NONE.to_owned(), |count| format!("[{count}]"));
+        cells_of(
+            cell.place.to_string(),
+            run,
+            &cell.line,
+            &cell.cost,
+            cell.is_earlier,
+        )
     }));
     let columns = columns(&mut lines, terminal);
-    let mut text = format!("{}\n\n{}\n", head(notebook), paint(DIM, &columns.headings()));
+    let mut text = format!(
+        "{}\n\n{}\n",
+        head(notebook),
+        paint(DIM, &columns.headings())
+    );
     for (at, line) in lines.iter().enumerate() {
         let line = columns.line(line);
-        text += &if at < totals { paint(STRONG, &line) } else { line };
+        text += &if at < totals {
+            paint(STRONG, &line)
+        } else {
+            line
+        };
         text += "\n";
     }
     if notebook.cells.iter().any(|cell| cell.is_earlier) {
@@ -115,7 +143,8 @@ fn draw_in(notebook: &Notebook, terminal: Option<usize>) -> String {
         } else {
             format!("{} more cells keep", notebook.unknown)
         };
-        let told = format!("{cells} a cost in a form that this version does not know: update gpumon.");
+        let told =
+            format!("{cells} a cost in a form that this version does not know: update gpumon.");
         text += &columns.remark(0, DIM, &told);
     }
     text
@@ -124,11 +153,18 @@ fn draw_in(notebook: &Notebook, terminal: Option<usize>) -> String {
 fn head(notebook: &Notebook) -> String {
     let names = gpus_of(notebook.cells.iter().map(|cell| &cell.cost));
     let names: Vec<_> = names.iter().map(|name| escaped(name)).collect();
-    format!("{} of {} code cells used a GPU: {}", notebook.cells.len(), notebook.code_cells, names.join(", "))
+    format!(
+        "{} of {} code cells used a GPU: {}",
+        notebook.cells.len(),
+        notebook.code_cells,
+        names.join(", ")
+    )
 }
 
 fn cells_of(place: String, run: String, line: &str, cost: &StoredCost, is_earlier: bool) -> Cells {
-    let known = |value: Option<f64>, format: fn(f64) -> String| value.map_or_else(|| NONE.to_owned(), format);
+    let known = |value: Option<f64>, format: fn(f64) -> String| {
+        value.map_or_else(|| NONE.to_owned(), format)
+    };
     let energy = known(cost.energy_joules, joules);
     [
         place,
@@ -137,22 +173,43 @@ fn cells_of(place: String, run: String, line: &str, cost: &StoredCost, is_earlie
         elapsed(cost.duration_s),
         known(cost.gpu_s, elapsed),
         known(cost.peak_memory_bytes, byte_size),
-        [Some(&*energy), cost.shared.then_some("shared"), is_earlier.then_some("earlier run")]
-            .into_iter()
-            .flatten()
-            .collect::<Vec<_>>()
-            .join(" "),
+        [
+            Some(&*energy),
+            cost.shared.then_some("shared"),
+            is_earlier.then_some("earlier run"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join(" "),
     ]
 }
 
 /// The columns, and their lines with code that is cut to the room that it has.
 fn columns(lines: &mut [Cells], terminal: Option<usize>) -> Columns {
     let width = |lines: &[Cells], at: usize, heading: &str| {
-        lines.iter().map(|line| line[at].width()).max().unwrap_or(0).max(heading.len())
+        lines
+            .iter()
+            .map(|line| line[at].width())
+            .max()
+            .unwrap_or(0)
+            .max(heading.len())
     };
-    let headings = ["Cell", "Run", "Code", "Duration", "GPU time", "Peak memory", "Energy"];
-    let others: usize =
-        headings.iter().enumerate().filter(|(at, _)| *at != CODE).map(|(at, name)| width(lines, at, name) + 1).sum();
+    let headings = [
+        "Cell",
+        "Run",
+        "Code",
+        "Duration",
+        "GPU time",
+        "Peak memory",
+        "Energy",
+    ];
+    let others: usize = headings
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| *at != CODE)
+        .map(|(at, name)| width(lines, at, name) + 1)
+        .sum();
     let (wanted, least) = LINE;
     let room = terminal.map_or(wanted, |room| room.saturating_sub(others).max(least));
     for line in &mut *lines {
@@ -181,7 +238,13 @@ mod tests {
     use crate::table::style::plain;
 
     fn cell(place: usize, line: &str, cost: StoredCost) -> CellCost {
-        CellCost { place, execution_count: Some(place as u32 + 10), line: line.to_owned(), cost, is_earlier: false }
+        CellCost {
+            place,
+            execution_count: Some(place as u32 + 10),
+            line: line.to_owned(),
+            cost,
+            is_earlier: false,
+        }
     }
 
     fn notebook() -> Notebook {
@@ -196,12 +259,26 @@ mod tests {
             gpus: vec!["NVIDIA H200".to_owned()],
             run: None,
         };
-        let little =
-            StoredCost { duration_s: 0.053, gpu_s: None, peak_memory_bytes: None, energy_joules: None, ..cost.clone() };
-        let shared = StoredCost { duration_s: 240.0, energy_joules: Some(340.0), shared: true, ..cost.clone() };
+        let little = StoredCost {
+            duration_s: 0.053,
+            gpu_s: None,
+            peak_memory_bytes: None,
+            energy_joules: None,
+            ..cost.clone()
+        };
+        let shared = StoredCost {
+            duration_s: 240.0,
+            energy_joules: Some(340.0),
+            shared: true,
+            ..cost.clone()
+        };
         let long = "losses = [train_one_epoch(model, optimizer, loader, device) for epoch in range(EPOCHS)]  # slow";
         Notebook {
-            cells: vec![cell(2, "import torch", little), cell(5, long, cost), cell(12, "evil \u{1b}[31m", shared)],
+            cells: vec![
+                cell(2, "import torch", little),
+                cell(5, long, cost),
+                cell(12, "evil \u{1b}[31m", shared),
+            ],
             code_cells: 9,
             unknown: 1,
         }
@@ -227,9 +304,15 @@ mod tests {
         assert_eq!(json["cells"][1]["earlier_run"], true);
         assert_eq!(json["cells"][2]["earlier_run"], false);
 
-        notebook.cells.iter_mut().for_each(|cell| cell.is_earlier = true);
+        notebook
+            .cells
+            .iter_mut()
+            .for_each(|cell| cell.is_earlier = true);
         assert_eq!(as_json(&notebook)["total"], Value::Null);
-        assert!(!plain(&draw_in(&notebook, None)).contains("All cells  "), "there is no line for the total");
+        assert!(
+            !plain(&draw_in(&notebook, None)).contains("All cells  "),
+            "there is no line for the total"
+        );
     }
 
     #[test]

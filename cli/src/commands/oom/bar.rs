@@ -11,19 +11,31 @@ const LONGEST: usize = 40;
 
 /// A line of at most so many columns; `rich` where the terminal speaks UTF-8.
 pub(super) fn line(level: &MemoryLevel, columns: usize, rich: bool) -> String {
-    let short = format!("{:.1}/{:.1} GiB", gib(level.used_bytes), gib(level.total_bytes));
-    let text = [level.to_string(), short].into_iter().find(|text| text.len() + 12 <= columns);
+    let short = format!(
+        "{:.1}/{:.1} GiB",
+        gib(level.used_bytes),
+        gib(level.total_bytes)
+    );
+    let text = [level.to_string(), short]
+        .into_iter()
+        .find(|text| text.len() + 12 <= columns);
     let text = text.map(|text| format!("  {text}")).unwrap_or_default();
     let length = columns.saturating_sub(text.len()).min(LONGEST);
     let (used, rest) = bar(level.share(), length, rich);
     let rest: Vec<char> = rest.chars().collect();
-    let reserve = (level.reserve_bytes as f64 / level.total_bytes.max(1) as f64 * length as f64).ceil() as usize;
+    let reserve = (level.reserve_bytes as f64 / level.total_bytes.max(1) as f64 * length as f64)
+        .ceil() as usize;
     let free = rest.len().saturating_sub(reserve);
     let reserved = if rich { "┄" } else { "|" }.repeat(rest.len() - free);
     let is_theirs = level.total_bytes.saturating_sub(level.used_bytes) < level.reserve_bytes;
     let style = if is_theirs { ALARM } else { MEMORY };
     let free: String = rest[..free].iter().collect();
-    format!("{}{}{}{text}", paint(style, &used), paint(DIM, &free), paint(NOTICE, &reserved))
+    format!(
+        "{}{}{}{text}",
+        paint(style, &used),
+        paint(DIM, &free),
+        paint(NOTICE, &reserved)
+    )
 }
 
 fn gib(bytes: u64) -> f64 {
@@ -38,14 +50,24 @@ mod tests {
     #[test]
     fn what_is_used_and_what_stays_free_are_told_apart() {
         let plain = |level, columns| plain(&line(&level, columns, false));
-        let half = MemoryLevel { used_bytes: 4 << 30, total_bytes: 8 << 30, reserve_bytes: 1 << 29 };
+        let half = MemoryLevel {
+            used_bytes: 4 << 30,
+            total_bytes: 8 << 30,
+            reserve_bytes: 1 << 29,
+        };
         let long = plain(half, 100);
-        assert_eq!(long, format!("{}{}|||  {half}", "#".repeat(20), ".".repeat(17)));
+        assert_eq!(
+            long,
+            format!("{}{}|||  {half}", "#".repeat(20), ".".repeat(17))
+        );
         assert_eq!(plain(half, 30), "#########......||  4.0/8.0 GiB");
         for columns in [0, 1, 5, 12, 25, 79] {
             assert!(plain(half, columns).len() <= columns, "{columns}");
         }
-        let full = MemoryLevel { used_bytes: 8 << 30, ..half };
+        let full = MemoryLevel {
+            used_bytes: 8 << 30,
+            ..half
+        };
         assert_eq!(plain(full, 100), format!("{}  {full}", "#".repeat(40)));
     }
 }

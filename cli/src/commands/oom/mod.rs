@@ -84,10 +84,23 @@ pub(crate) fn run(source: &SourceArgs, args: &OomArgs) -> Result<(), Failure> {
         return list::print(args.json);
     }
     source.source.check()?;
-    let job =
-        OomJob { scenario: args.scenario.clone(), place: args.place.place(), hold_seconds: args.hold.as_secs_f64() };
-    let mut reader = if args.json { Reader::Program } else { Reader::Person(Page::new()) };
-    let code = run::follow(source, &Job::Oom(job), args.place.time_limit, None, &mut reader)?;
+    let job = OomJob {
+        scenario: args.scenario.clone(),
+        place: args.place.place(),
+        hold_seconds: args.hold.as_secs_f64(),
+    };
+    let mut reader = if args.json {
+        Reader::Program
+    } else {
+        Reader::Person(Page::new())
+    };
+    let code = run::follow(
+        source,
+        &Job::Oom(job),
+        args.place.time_limit,
+        None,
+        &mut reader,
+    )?;
     Failure::unless_success(code)
 }
 
@@ -136,10 +149,19 @@ mod tests {
     #[test]
     fn a_time_has_a_unit_and_a_bound() {
         for (text, seconds) in [("500ms", 0.5), ("3s", 3.0), ("0.5s", 0.5), ("10m", 600.0)] {
-            assert_eq!(parse_hold(text), Ok(Duration::from_secs_f64(seconds)), "{text}");
+            assert_eq!(
+                parse_hold(text),
+                Ok(Duration::from_secs_f64(seconds)),
+                "{text}"
+            );
         }
-        for text in ["", "3", "s", "0s", "-1s", "11m", "1h", "1ms", "nans", "infs", "3 apples"] {
-            assert!(parse_hold(text).unwrap_err().contains("give 10ms to 10m"), "{text}");
+        for text in [
+            "", "3", "s", "0s", "-1s", "11m", "1h", "1ms", "nans", "infs", "3 apples",
+        ] {
+            assert!(
+                parse_hold(text).unwrap_err().contains("give 10ms to 10m"),
+                "{text}"
+            );
         }
     }
 }

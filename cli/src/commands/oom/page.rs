@@ -31,15 +31,28 @@ pub(super) struct Page {
 
 impl Page {
     pub(super) fn new() -> Self {
-        Self { is_live: io::stdout().is_terminal() && !is_dumb(), begun_ms: 0, topic: None, level: None }
+        Self {
+            is_live: io::stdout().is_terminal() && !is_dumb(),
+            begun_ms: 0,
+            topic: None,
+            level: None,
+        }
     }
 
     pub(super) fn line(&mut self, Line { at_ms, report }: Line) -> io::Result<()> {
         match report {
             Report::Begun { title, devices, .. } => {
                 self.begun_ms = at_ms;
-                let on = devices.iter().map(describe::device).collect::<Vec<_>>().join(", ");
-                self.write(&format!("{}\n{}\n\n", paint(STRONG, &describe::capital(&title)), paint(DIM, &on)))
+                let on = devices
+                    .iter()
+                    .map(describe::device)
+                    .collect::<Vec<_>>()
+                    .join(", ");
+                self.write(&format!(
+                    "{}\n{}\n\n",
+                    paint(STRONG, &describe::capital(&title)),
+                    paint(DIM, &on)
+                ))
             }
             Report::Progress { memory, .. } => {
                 self.level = memory;
@@ -83,11 +96,18 @@ impl Page {
             Topic::Proof => (DIM, "Verification".to_owned()),
             Topic::Other => (DIM, String::new()),
         };
-        let head = if is_next || topic == Topic::Step { head } else { String::new() };
+        let head = if is_next || topic == Topic::Step {
+            head
+        } else {
+            String::new()
+        };
         let head = paint(style, &format!("{head:MARGIN$}"));
         let lines = wrap(text, columns().min(WIDEST).saturating_sub(MARGIN));
         let space = if is_apart { "\n" } else { "" };
-        format!("{space}{head}{}\n", lines.join(&format!("\n{:MARGIN$}", "")))
+        format!(
+            "{space}{head}{}\n",
+            lines.join(&format!("\n{:MARGIN$}", ""))
+        )
     }
 
     /// Writes above the bar, and the bar again.
@@ -112,7 +132,9 @@ impl Page {
 
 /// Columns of the terminal; where there is none, as many as are easy to read.
 fn columns() -> usize {
-    rustix::termios::tcgetwinsize(io::stdout()).map_or(WIDEST, |size| usize::from(size.ws_col)).max(MARGIN + 1)
+    rustix::termios::tcgetwinsize(io::stdout())
+        .map_or(WIDEST, |size| usize::from(size.ws_col))
+        .max(MARGIN + 1)
 }
 
 #[cfg(test)]
@@ -122,14 +144,22 @@ mod tests {
 
     #[test]
     fn sentences_stand_below_each_other_by_what_they_are_about() {
-        let mut page = Page { is_live: false, begun_ms: 1_000, topic: None, level: None };
+        let mut page = Page {
+            is_live: false,
+            begun_ms: 1_000,
+            topic: None,
+            level: None,
+        };
         let said = [
             (Topic::Step, "It begins.", 1_200),
             (Topic::Step, "It goes on.", 13_500),
             (Topic::Fix, "Do this.", 14_000),
             (Topic::Fix, "Or that.", 14_000),
         ];
-        let text: String = said.into_iter().map(|(topic, text, at_ms)| page.sentence(topic, text, at_ms)).collect();
+        let text: String = said
+            .into_iter()
+            .map(|(topic, text, at_ms)| page.sentence(topic, text, at_ms))
+            .collect();
         let text = plain(&text);
         assert_eq!(
             text,

@@ -99,12 +99,20 @@ const SHOWN: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(source: &SourceArgs, args: &RecordArgs) -> Result<(), Failure> {
     if args.keep.is_some() && args.size.is_none() && args.every.is_none() {
-        return Err(Failure::usage(anyhow!("--keep counts full files: say with --size or --every when one is full")));
+        return Err(Failure::usage(anyhow!(
+            "--keep counts full files: say with --size or --every when one is full"
+        )));
     }
-    let limits = Limits { bytes: args.size, time: args.every, keep: args.keep };
+    let limits = Limits {
+        bytes: args.size,
+        time: args.every,
+        keep: args.keep,
+    };
     let is_stdout = args.file.as_os_str() == "-";
     if is_stdout && io::stdout().is_terminal() {
-        return Err(Failure::usage(anyhow!("a recording is not text: give a file, or redirect it, as in `> FILE`")));
+        return Err(Failure::usage(anyhow!(
+            "a recording is not text: give a file, or redirect it, as in `> FILE`"
+        )));
     }
     let path = (!is_stdout).then(|| args.file.clone());
     match &path {
@@ -131,8 +139,15 @@ pub(crate) fn run(source: &SourceArgs, args: &RecordArgs) -> Result<(), Failure>
     // What has come is written, however it ended.
     let flushed = recorder.flush();
     if recorder.files.is_some() {
-        let name = if is_stdout { "standard output".to_owned() } else { args.file.display().to_string() };
-        say(&format!("{} in {name}", recorder.progress.summary(recorder.bytes())));
+        let name = if is_stdout {
+            "standard output".to_owned()
+        } else {
+            args.file.display().to_string()
+        };
+        say(&format!(
+            "{} in {name}",
+            recorder.progress.summary(recorder.bytes())
+        ));
     }
     followed.and(flushed)
 }
@@ -167,7 +182,10 @@ impl Recorder {
                 self.flush()?;
             }
             self.progress.show(self.bytes());
-            let next = [Some(now + SHOWN), self.writer.due(), end].into_iter().flatten().min();
+            let next = [Some(now + SHOWN), self.writer.due(), end]
+                .into_iter()
+                .flatten()
+                .min();
             let wait = next.map_or(SHOWN, |next| next.saturating_duration_since(now));
             match waiting.recv_timeout(wait) {
                 Ok(Input::Record { text, kind, at_ms }) => {
@@ -207,12 +225,20 @@ impl Recorder {
     }
 
     fn flush(&mut self) -> Result<(), Failure> {
-        let Some(block) = self.writer.take() else { return Ok(()) };
-        let Some(files) = &mut self.files else { return Ok(()) };
-        files.write(&block).map_err(|error| match self.progress.written() {
-            Some(until) => anyhow!("{error}; what was recorded until {until} can be read").into(),
-            None => Failure::from(anyhow::Error::from(error)),
-        })?;
+        let Some(block) = self.writer.take() else {
+            return Ok(());
+        };
+        let Some(files) = &mut self.files else {
+            return Ok(());
+        };
+        files
+            .write(&block)
+            .map_err(|error| match self.progress.written() {
+                Some(until) => {
+                    anyhow!("{error}; what was recorded until {until} can be read").into()
+                }
+                None => Failure::from(anyhow::Error::from(error)),
+            })?;
         self.progress.flushed();
         Ok(())
     }
@@ -225,26 +251,36 @@ impl Recorder {
 /// Has Ctrl-C, and what ends a session, end the recording.
 fn forward_signals(inputs: SyncSender<Input>) -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
-    thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        for _ in signals.forever() {
-            if inputs.send(Input::Stop).is_err() {
-                return;
+    thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || {
+            for _ in signals.forever() {
+                if inputs.send(Input::Stop).is_err() {
+                    return;
+                }
             }
-        }
-    })?;
+        })?;
     Ok(())
 }
 
 /// A year is as long as anybody waits.
 fn parse_long_time(text: &str) -> Result<Duration, String> {
-    parse_duration(text, &(Duration::from_secs(1)..=Duration::from_hours(366 * 24)))
-        .ok_or_else(|| "not a time: give 1 second to 366 days, as 30s, 10m, 2h or 1d".to_owned())
+    parse_duration(
+        text,
+        &(Duration::from_secs(1)..=Duration::from_hours(366 * 24)),
+    )
+    .ok_or_else(|| "not a time: give 1 second to 366 days, as 30s, 10m, 2h or 1d".to_owned())
 }
 
 /// One block of a machine with many GPUs has some 100 kB.
 fn parse_size(text: &str) -> Result<u64, String> {
-    let unit_at = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
-    let (number, unit) = (text[..unit_at].parse::<f64>(), bytes_in(text[unit_at..].trim()));
+    let unit_at = text
+        .find(|letter: char| !letter.is_ascii_digit() && letter != '.')
+        .unwrap_or(text.len());
+    let (number, unit) = (
+        text[..unit_at].parse::<f64>(),
+        bytes_in(text[unit_at..].trim()),
+    );
     let bytes = number.ok().zip(unit).map(|(number, unit)| number * unit);
     bytes
         .filter(|bytes| (1e6..1e15).contains(bytes))
@@ -258,7 +294,10 @@ mod tests {
 
     #[test]
     fn a_file_has_a_size_with_a_unit() {
-        assert_eq!([parse_size("100MB"), parse_size("2 GiB")], [Ok(100_000_000), Ok(2 << 30)]);
+        assert_eq!(
+            [parse_size("100MB"), parse_size("2 GiB")],
+            [Ok(100_000_000), Ok(2 << 30)]
+        );
         for text in ["", "100", "1kB", "MB", "-1MB", "1e30TB", "nanMB"] {
             assert!(parse_size(text).unwrap_err().contains("100MB"), "{text}");
         }

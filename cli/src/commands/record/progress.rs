@@ -28,12 +28,22 @@ struct Gpus {
 impl Progress {
     pub(super) fn new() -> Self {
         let line = StatusLine::is_possible().then(StatusLine::default);
-        Self { line, begun: Instant::now(), samples: 0, missed: 0, gpus: 0, newest_ms: 0, written_ms: 0 }
+        Self {
+            line,
+            begun: Instant::now(),
+            samples: 0,
+            missed: 0,
+            gpus: 0,
+            newest_ms: 0,
+            written_ms: 0,
+        }
     }
 
     pub(super) fn count(&mut self, text: &str, kind: Kind, at_ms: u64) {
         match kind {
-            Kind::Inventory => self.gpus = serde_json::from_str(text).map_or(self.gpus, |Gpus { gpus }| gpus.len()),
+            Kind::Inventory => {
+                self.gpus = serde_json::from_str(text).map_or(self.gpus, |Gpus { gpus }| gpus.len())
+            }
             Kind::Sample => (self.samples, self.newest_ms) = (self.samples + 1, at_ms),
             _ => {}
         }
@@ -63,15 +73,31 @@ impl Progress {
 
     fn text(&self, bytes: u64) -> String {
         let seconds = self.begun.elapsed().as_secs();
-        let time = format!("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
-        let missed = if self.missed > 0 { format!(", {} missed", self.missed) } else { String::new() };
+        let time = format!(
+            "{}:{:02}:{:02}",
+            seconds / 3600,
+            seconds / 60 % 60,
+            seconds % 60
+        );
+        let missed = if self.missed > 0 {
+            format!(", {} missed", self.missed)
+        } else {
+            String::new()
+        };
         let gpus = if self.gpus == 1 { "GPU" } else { "GPUs" };
-        format!("{time}  {} {gpus}  {} samples{missed}  {}", self.gpus, self.samples, file_size(bytes))
+        format!(
+            "{time}  {} {gpus}  {} samples{missed}  {}",
+            self.gpus,
+            self.samples,
+            file_size(bytes)
+        )
     }
 
     /// What was recorded, once it has ended.
     pub(super) fn summary(&self, bytes: u64) -> String {
-        let each = bytes.checked_div(self.samples).map(|each| format!(" ({} a sample)", file_size(each)));
+        let each = bytes
+            .checked_div(self.samples)
+            .map(|each| format!(" ({} a sample)", file_size(each)));
         let each = each.unwrap_or_default();
         format!("recorded {}{each}", self.text(bytes))
     }

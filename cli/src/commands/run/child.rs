@@ -45,28 +45,46 @@ pub(super) struct Ended {
 
 impl Child {
     pub(super) fn start(command: &[OsString], marks: Option<&Path>) -> Result<Self, Failure> {
-        let [program, arguments @ ..] = command else { return Err(Failure::usage(anyhow!("no command after --"))) };
+        let [program, arguments @ ..] = command else {
+            return Err(Failure::usage(anyhow!("no command after --")));
+        };
         // From here on nothing ends gpumon before the command. What is ignored, as by nohup, stays so for both.
         let ignored = ignored_signals();
-        let signals = FORWARDED.into_iter().filter(|signal| ignored & (1 << (signal - 1)) == 0);
+        let signals = FORWARDED
+            .into_iter()
+            .filter(|signal| ignored & (1 << (signal - 1)) == 0);
         let signals = SignalsInfo::<WithOrigin>::new(signals)?;
         children::adopt_orphans()?;
         let mut command = Command::new(program);
-        command.args(arguments).envs(marks.map(|path| (MARKS, path)));
+        command
+            .args(arguments)
+            .envs(marks.map(|path| (MARKS, path)));
         let started_ms = exact_now_ms();
-        let process = children::start(&mut command).map_err(|error| wait::not_started(program, &error))?;
+        let process =
+            children::start(&mut command).map_err(|error| wait::not_started(program, &error))?;
         let pid = process.id();
         forward(signals, pid)?;
-        Ok(Self { started_ms, process })
+        Ok(Self {
+            started_ms,
+            process,
+        })
     }
 
-    pub(super) fn wait_in_background(mut self, happenings: SyncSender<Happening>) -> io::Result<()> {
+    pub(super) fn wait_in_background(
+        mut self,
+        happenings: SyncSender<Happening>,
+    ) -> io::Result<()> {
         let work = move || {
             let status = self.process.wait();
             let at_ms = exact_now_ms();
-            let _ = happenings.send(Happening::Ended(status.map(|status| Ended { at_ms, status })));
+            let _ = happenings.send(Happening::Ended(
+                status.map(|status| Ended { at_ms, status }),
+            ));
         };
-        thread::Builder::new().name("wait".to_owned()).spawn(work).map(drop)
+        thread::Builder::new()
+            .name("wait".to_owned())
+            .spawn(work)
+            .map(drop)
     }
 }
 
@@ -74,14 +92,20 @@ impl Child {
 fn ignored_signals() -> u64 {
     let status = bounded::text("/proc/self/status", bounded::TABLE).unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0)
 }
 
 /// Passes on what other processes send. What a terminal sends, its whole foreground job gets, the command too.
 fn forward(mut signals: SignalsInfo<WithOrigin>, pid: u32) -> io::Result<()> {
     let pid = Pid::from_raw(pid.cast_signed());
     let work = move || {
-        for Origin { signal, process: sender, .. } in signals.forever() {
+        for Origin {
+            signal,
+            process: sender,
+            ..
+        } in signals.forever()
+        {
             if sender.is_some()
                 && let Some((pid, signal)) = pid.zip(Signal::from_named_raw(signal))
             {
@@ -90,7 +114,10 @@ fn forward(mut signals: SignalsInfo<WithOrigin>, pid: u32) -> io::Result<()> {
             }
         }
     };
-    thread::Builder::new().name("signals".to_owned()).spawn(work).map(drop)
+    thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(work)
+        .map(drop)
 }
 
 impl Ended {
@@ -104,7 +131,10 @@ impl Ended {
             // Whoever waits sees what the command ended by; a core would be gpumon's own.
             let _ = rustix::process::setrlimit(
                 rustix::process::Resource::Core,
-                rustix::process::Rlimit { current: Some(0), maximum: Some(0) },
+                rustix::process::Rlimit {
+                    current: Some(0),
+                    maximum: Some(0),
+                },
             );
             // Those that it does not know are told as shells do.
             let _ = emulate_default_handler(signal);

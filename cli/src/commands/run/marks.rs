@@ -34,13 +34,21 @@ pub(super) struct Pipe {
 impl Pipe {
     /// In a folder that nobody else may enter.
     pub(super) fn new(happenings: SyncSender<Happening>) -> Result<Self, Failure> {
-        let folder =
-            tempfile::Builder::new().prefix("gpumon-marks-").tempdir().context("cannot make the pipe for marks")?;
+        let folder = tempfile::Builder::new()
+            .prefix("gpumon-marks-")
+            .tempdir()
+            .context("cannot make the pipe for marks")?;
         let path = folder.path().join("marks");
         let (pipe, writer) = open_both(&path).context("cannot make the pipe for marks")?;
         let work = move || read(File::from(pipe), &happenings);
-        thread::Builder::new().name("marks".to_owned()).spawn(work)?;
-        Ok(Self { path, _writer: writer, _folder: folder })
+        thread::Builder::new()
+            .name("marks".to_owned())
+            .spawn(work)?;
+        Ok(Self {
+            path,
+            _writer: writer,
+            _folder: folder,
+        })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -51,7 +59,11 @@ impl Pipe {
 fn open_both(path: &Path) -> rustix::io::Result<(OwnedFd, OwnedFd)> {
     mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
     // Without waiting for the other end.
-    let reader = open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())?;
+    let reader = open(
+        path,
+        OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?;
     let writer = open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
     fcntl_setfl(&reader, OFlags::empty())?;
     Ok((reader, writer))
@@ -60,7 +72,12 @@ fn open_both(path: &Path) -> rustix::io::Result<(OwnedFd, OwnedFd)> {
 fn read(pipe: File, happenings: &SyncSender<Happening>) {
     let mut lines = BufReader::new(pipe);
     let mut line = Vec::new();
-    while lines.by_ref().take(LONGEST).read_until(b'\n', &mut line).is_ok_and(|bytes| bytes > 0) {
+    while lines
+        .by_ref()
+        .take(LONGEST)
+        .read_until(b'\n', &mut line)
+        .is_ok_and(|bytes| bytes > 0)
+    {
         let mark = CostMark::read(now_ms(), &String::from_utf8_lossy(&line));
         line.clear();
         if !mark.text.is_empty() && happenings.send(Happening::Mark(mark)).is_err() {

@@ -114,10 +114,17 @@ pub(crate) fn run(source: &SourceArgs, args: &RunArgs) -> Result<(), Failure> {
         // Before the command has run for hours. What is in the file is kept until then.
         safe_file::create(path).map_err(|error| cannot_write(path, &error))?;
     }
-    let words: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
+    let words: Vec<_> = args
+        .command
+        .iter()
+        .map(|word| word.to_string_lossy())
+        .collect();
     let name = args.name.clone().unwrap_or_else(|| words.join(" "));
     let (happenings, waiting) = mpsc::sync_channel(WAITING);
-    let marks = args.mark.then(|| marks::Pipe::new(happenings.clone())).transpose()?;
+    let marks = args
+        .mark
+        .then(|| marks::Pipe::new(happenings.clone()))
+        .transpose()?;
     let child = Child::start(&args.command, marks.as_ref().map(marks::Pipe::path))?;
     let mut measurement = Measurement {
         meter: CostMeter::new(Some(name), child.started_ms),
@@ -127,9 +134,17 @@ pub(crate) fn run(source: &SourceArgs, args: &RunArgs) -> Result<(), Failure> {
         feed: None,
         forwarder: Forwarder::new(&args.server),
     };
-    Feed::start_in_background(source, &args.server, INTERVAL, happenings.clone(), Happening::Started)?;
+    Feed::start_in_background(
+        source,
+        &args.server,
+        INTERVAL,
+        happenings.clone(),
+        Happening::Started,
+    )?;
     child.wait_in_background(happenings)?;
-    let ended = measurement.follow(&waiting).context("cannot wait for the command")?;
+    let ended = measurement
+        .follow(&waiting)
+        .context("cannot wait for the command")?;
     if let Some(pipe) = marks {
         measurement.take_last_marks(pipe, &waiting, ended.at_ms as u64);
     }
@@ -161,7 +176,9 @@ impl Measurement {
                 Happening::Mark(mark) => self.mark(mark),
                 Happening::NoMoreMarks => {}
                 Happening::Started(Ok(feed)) => self.feed = Some(feed),
-                Happening::Started(Err(failure)) | Happening::Fed(Input::Failed(failure)) => self.lose(&failure),
+                Happening::Started(Err(failure)) | Happening::Fed(Input::Failed(failure)) => {
+                    self.lose(&failure)
+                }
                 Happening::Fed(input) => self.take(input),
             }
         }
@@ -176,9 +193,14 @@ impl Measurement {
     fn take_last_marks(&mut self, pipe: marks::Pipe, waiting: &Receiver<Happening>, ended_ms: u64) {
         drop(pipe);
         let until = Instant::now() + LAST_MARKS;
-        while let Ok(happening) = waiting.recv_timeout(until.saturating_duration_since(Instant::now())) {
+        while let Ok(happening) =
+            waiting.recv_timeout(until.saturating_duration_since(Instant::now()))
+        {
             match happening {
-                Happening::Mark(CostMark { at_ms, text }) => self.mark(CostMark { at_ms: at_ms.min(ended_ms), text }),
+                Happening::Mark(CostMark { at_ms, text }) => self.mark(CostMark {
+                    at_ms: at_ms.min(ended_ms),
+                    text,
+                }),
                 Happening::NoMoreMarks => break,
                 _ => {}
             }
@@ -198,7 +220,10 @@ impl Measurement {
             },
             Input::Remark(remark) | Input::NoReadings(remark) => self.meter.lose(&remark),
             Input::ServerEnded => {
-                let continued = self.feed.as_mut().map(|feed| feed.continue_without_server(INTERVAL));
+                let continued = self
+                    .feed
+                    .as_mut()
+                    .map(|feed| feed.continue_without_server(INTERVAL));
                 if let Some(Err(failure)) = continued {
                     self.lose(&failure);
                 }
@@ -209,7 +234,11 @@ impl Measurement {
     }
 
     fn lose(&mut self, failure: &Failure) {
-        self.meter.lose(&failure.message().unwrap_or_else(|| "the GPUs cannot be read".to_owned()));
+        self.meter.lose(
+            &failure
+                .message()
+                .unwrap_or_else(|| "the GPUs cannot be read".to_owned()),
+        );
     }
 }
 
@@ -224,12 +253,18 @@ fn report(args: &RunArgs, cost: &Cost) -> Result<(), Failure> {
     if path.as_os_str() == "-" {
         return Ok(io::Write::write_all(&mut io::stdout(), text.as_bytes())?);
     }
-    safe_file::create_empty(path).and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| {
-        say(&report::sentence(cost));
-        cannot_write(path, &error)
-    })
+    safe_file::create_empty(path)
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .map_err(|error| {
+            say(&report::sentence(cost));
+            cannot_write(path, &error)
+        })
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {
-    anyhow!("cannot write the report to {}: {error}; choose another file with --json", path.display()).into()
+    anyhow!(
+        "cannot write the report to {}: {error}; choose another file with --json",
+        path.display()
+    )
+    .into()
 }

@@ -49,11 +49,23 @@ pub(super) fn draw(cost: &Cost) -> String {
     // Boards without links have no columns for them.
     let is_told = |at: &usize| HEADINGS[*at].2 < LINKS || all.iter().any(|row| row[*at] != NONE);
     let shown: Vec<usize> = (0..HEADINGS.len()).filter(is_told).collect();
-    let rows: Vec<Vec<String>> = all.iter().map(|row| shown.iter().map(|at| row[*at].clone()).collect()).collect();
+    let rows: Vec<Vec<String>> = all
+        .iter()
+        .map(|row| shown.iter().map(|at| row[*at].clone()).collect())
+        .collect();
     let columns = shown.iter().enumerate().map(|(place, at)| {
         let (heading, align, rank) = HEADINGS[*at];
-        let width = rows.iter().map(|row| row[place].width()).max().unwrap_or(0).max(heading.width());
-        Column { heading, align: align(width), rank }
+        let width = rows
+            .iter()
+            .map(|row| row[place].width())
+            .max()
+            .unwrap_or(0)
+            .max(heading.width());
+        Column {
+            heading,
+            align: align(width),
+            rank,
+        }
     });
     let columns = Columns::new(&columns.collect::<Vec<_>>(), terminal_columns());
     let mut text = paint(STRONG, &format!("gpumon: {}", sentence(cost))) + "\n";
@@ -68,11 +80,23 @@ pub(super) fn draw(cost: &Cost) -> String {
         let conditions = gpu.conditions.iter();
         remarks.extend(conditions.map(|condition| {
             let seconds = condition.to_ms.saturating_sub(condition.from_ms) as f64 / 1e3;
-            let gpu = if cost.gpus.len() > 1 { format!("GPU {}: ", gpu.index) } else { String::new() };
-            format!("{gpu}{} (for {})", condition.text.trim_end_matches('.'), elapsed(seconds))
+            let gpu = if cost.gpus.len() > 1 {
+                format!("GPU {}: ", gpu.index)
+            } else {
+                String::new()
+            };
+            format!(
+                "{gpu}{} (for {})",
+                condition.text.trim_end_matches('.'),
+                elapsed(seconds)
+            )
         }));
     }
-    remarks.extend(cost.xids.iter().map(|xid| format!("Xid {}: {}", xid.xid, xid.text)));
+    remarks.extend(
+        cost.xids
+            .iter()
+            .map(|xid| format!("Xid {}: {}", xid.xid, xid.text)),
+    );
     remarks.extend(cost.marks.iter().map(|mark| {
         let seconds = mark.at_ms.saturating_sub(cost.started_ms) as f64 / 1e3;
         format!("{} (mark, after {})", mark.text, elapsed(seconds))
@@ -81,7 +105,11 @@ pub(super) fn draw(cost: &Cost) -> String {
         text += &columns.remark(0, DIM, &escaped(remark));
     }
     if let Some(more) = remarks.len().checked_sub(MOST).filter(|more| *more > 0) {
-        text += &columns.remark(0, DIM, &format!("{more} more conditions, errors and marks, in --json"));
+        text += &columns.remark(
+            0,
+            DIM,
+            &format!("{more} more conditions, errors and marks, in --json"),
+        );
     }
     text
 }
@@ -89,14 +117,23 @@ pub(super) fn draw(cost: &Cost) -> String {
 /// `python train.py: 12.4 s, GPU time 9.81 s, peak memory 61.0 GiB, 6.12 kJ`.
 pub(super) fn sentence(cost: &Cost) -> String {
     let short = |name: &str| cut(&escaped(name), LONGEST_NAME);
-    let name = cost.name.as_deref().map_or_else(String::new, |name| format!("{}: ", short(name)));
+    let name = cost
+        .name
+        .as_deref()
+        .map_or_else(String::new, |name| format!("{}: ", short(name)));
     let mut parts = vec![elapsed(cost.duration_s)];
     if cost.gpus.is_empty() {
         // Where nothing was seen, nobody knows.
         parts.extend(cost.lost.is_empty().then(|| "no GPU used".to_owned()));
     }
-    parts.extend(cost.gpu_s.map(|seconds| format!("GPU time {}", elapsed(seconds))));
-    parts.extend(cost.peak_memory_bytes.map(|bytes| format!("peak memory {}", byte_size(bytes as f64))));
+    parts.extend(
+        cost.gpu_s
+            .map(|seconds| format!("GPU time {}", elapsed(seconds))),
+    );
+    parts.extend(
+        cost.peak_memory_bytes
+            .map(|bytes| format!("peak memory {}", byte_size(bytes as f64))),
+    );
     parts.extend(cost.energy_joules.map(|joules| energy(joules, cost.shared)));
     format!("{name}{}", parts.join(", "))
 }
@@ -104,32 +141,52 @@ pub(super) fn sentence(cost: &Cost) -> String {
 fn cells(gpu: &GpuCost) -> Vec<String> {
     let none = || NONE.to_owned();
     let percent = |spread: Option<Spread>| {
-        spread.map_or_else(none, |spread| format!("{:.0} % (peak {:.0})", spread.mean, spread.peak))
+        spread.map_or_else(none, |spread| {
+            format!("{:.0} % (peak {:.0})", spread.mean, spread.peak)
+        })
     };
     let both = |received: Option<u64>, sent: Option<u64>| {
         let size = |bytes: u64| byte_size(bytes as f64);
-        received.zip(sent).map_or_else(none, |(rx, tx)| format!("{} / {}", size(rx), size(tx)))
+        received
+            .zip(sent)
+            .map_or_else(none, |(rx, tx)| format!("{} / {}", size(rx), size(tx)))
     };
     vec![
         gpu.index.to_string(),
-        gpu.name.as_deref().map_or_else(none, |name| escaped(describe::without_maker(name))),
+        gpu.name
+            .as_deref()
+            .map_or_else(none, |name| escaped(describe::without_maker(name))),
         elapsed(gpu.held_s),
         gpu.gpu_s.map_or_else(none, elapsed),
         percent(gpu.sm_percent),
         percent(gpu.tensor_percent),
         percent(gpu.dram_percent),
-        gpu.peak_memory_bytes.map_or_else(none, |bytes| byte_size(bytes as f64)),
-        gpu.energy_joules.map_or_else(none, |joules| energy(joules, gpu.shared)),
+        gpu.peak_memory_bytes
+            .map_or_else(none, |bytes| byte_size(bytes as f64)),
+        gpu.energy_joules
+            .map_or_else(none, |joules| energy(joules, gpu.shared)),
         both(gpu.pcie_rx_bytes, gpu.pcie_tx_bytes),
         both(gpu.nvlink_rx_bytes, gpu.nvlink_tx_bytes),
     ]
 }
 
-fn energy(Joules { least, most, estimate }: Joules, is_shared: bool) -> String {
+fn energy(
+    Joules {
+        least,
+        most,
+        estimate,
+    }: Joules,
+    is_shared: bool,
+) -> String {
     if !is_shared {
         return joules(estimate);
     }
-    format!("~{} ({} to {}, shared)", joules(estimate), joules(least), joules(most))
+    format!(
+        "~{} ({} to {}, shared)",
+        joules(estimate),
+        joules(least),
+        joules(most)
+    )
 }
 
 #[cfg(test)]
@@ -139,13 +196,20 @@ mod tests {
     use super::*;
 
     fn cost() -> Cost {
-        let exact = Joules { least: 6120.0, most: 6120.0, estimate: 6120.0 };
+        let exact = Joules {
+            least: 6120.0,
+            most: 6120.0,
+            estimate: 6120.0,
+        };
         let gpu = GpuCost {
             index: 3,
             name: Some("NVIDIA H200".to_owned()),
             held_s: 12.1,
             gpu_s: Some(9.81),
-            sm_percent: Some(Spread { mean: 81.2, peak: 99.0 }),
+            sm_percent: Some(Spread {
+                mean: 81.2,
+                peak: 99.0,
+            }),
             peak_memory_bytes: Some(61 << 30),
             energy_joules: Some(exact),
             pcie_rx_bytes: Some(1 << 30),
@@ -165,7 +229,12 @@ mod tests {
             peak_memory_bytes: Some(61 << 30),
             energy_joules: Some(exact),
             gpus: vec![gpu],
-            xids: vec![CostXid { at_ms: 1, gpu: Some(3), xid: 31, text: "MMU fault.".to_owned() }],
+            xids: vec![CostXid {
+                at_ms: 1,
+                gpu: Some(3),
+                xid: 31,
+                text: "MMU fault.".to_owned(),
+            }],
             lost: vec!["the server has ended".to_owned()],
             ..Cost::default()
         }
@@ -174,7 +243,10 @@ mod tests {
     #[test]
     fn a_report_has_the_sum_and_a_line_for_each_gpu() {
         let text = crate::table::style::plain(&draw(&cost()));
-        let lines: Vec<_> = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        let lines: Vec<_> = text
+            .lines()
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+            .collect();
         assert_eq!(
             lines,
             [
@@ -190,12 +262,31 @@ mod tests {
 
     #[test]
     fn what_is_shared_or_not_there_is_said() {
-        let range = Joules { least: 0.0, most: 900.0, estimate: 450.0 };
-        let shared = Cost { energy_joules: Some(range), shared: true, ..cost() };
-        assert!(sentence(&shared).ends_with("~450 J (0.00 J to 900 J, shared)"), "{}", sentence(&shared));
-        let none = Cost { name: None, duration_s: 0.25, ..Cost::default() };
+        let range = Joules {
+            least: 0.0,
+            most: 900.0,
+            estimate: 450.0,
+        };
+        let shared = Cost {
+            energy_joules: Some(range),
+            shared: true,
+            ..cost()
+        };
+        assert!(
+            sentence(&shared).ends_with("~450 J (0.00 J to 900 J, shared)"),
+            "{}",
+            sentence(&shared)
+        );
+        let none = Cost {
+            name: None,
+            duration_s: 0.25,
+            ..Cost::default()
+        };
         assert_eq!(sentence(&none), "250 ms, no GPU used");
-        let unseen = Cost { lost: vec!["no driver".to_owned()], ..none };
+        let unseen = Cost {
+            lost: vec!["no driver".to_owned()],
+            ..none
+        };
         assert_eq!(sentence(&unseen), "250 ms");
     }
 }

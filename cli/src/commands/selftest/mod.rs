@@ -59,7 +59,21 @@ Exit codes: 0 all readings verified, 1 mismatch, a load failed or nothing could 
 
 pub(crate) fn run(source: &SourceArgs, args: &SelftestArgs) -> Result<(), Failure> {
     source.source.check()?;
-    let place = Where { backend: BackendChoice::Cuda, device: Some(args.device.clone()), share: false };
-    let job = Job::Selftest(SelftestJob { place, quick: args.quick });
-    run::print(source, &job, args.time_limit, None, &mut Text::new(), args.json)
+    let place = Where {
+        backend: BackendChoice::Cuda,
+        device: Some(args.device.clone()),
+        share: false,
+    };
+    let job = Job::Selftest(SelftestJob {
+        place,
+        quick: args.quick,
+    });
+    run::print(
+        source,
+        &job,
+        args.time_limit,
+        None,
+        &mut Text::new(),
+        args.json,
+    )
 }

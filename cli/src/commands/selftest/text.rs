@@ -15,11 +15,31 @@ use crate::{
 /// Where a load's readings begin, below what it does.
 const INDENT: usize = 2;
 const COLUMNS: [Column; 5] = [
-    Column { heading: "reading", align: Align::Left(39), rank: 0 },
-    Column { heading: "expected", align: Align::Point(4, 3), rank: 0 },
-    Column { heading: "reported", align: Align::Point(4, 3), rank: 0 },
-    Column { heading: "unit", align: Align::Left(4), rank: 0 },
-    Column { heading: "result", align: Align::Left(12), rank: 0 },
+    Column {
+        heading: "reading",
+        align: Align::Left(39),
+        rank: 0,
+    },
+    Column {
+        heading: "expected",
+        align: Align::Point(4, 3),
+        rank: 0,
+    },
+    Column {
+        heading: "reported",
+        align: Align::Point(4, 3),
+        rank: 0,
+    },
+    Column {
+        heading: "unit",
+        align: Align::Left(4),
+        rank: 0,
+    },
+    Column {
+        heading: "result",
+        align: Align::Left(12),
+        rank: 0,
+    },
 ];
 
 #[derive(Debug)]
@@ -40,7 +60,14 @@ impl Text {
 
     fn with_room(terminal: Option<usize>) -> Self {
         let columns = Columns::new(&COLUMNS, terminal);
-        Self { columns, devices: Vec::new(), load: None, verified: 0, mismatches: 0, not_reported: 0 }
+        Self {
+            columns,
+            devices: Vec::new(),
+            load: None,
+            verified: 0,
+            mismatches: 0,
+            not_reported: 0,
+        }
     }
 
     /// The next line, below what the load does where it is the first of that.
@@ -58,12 +85,28 @@ impl Text {
         *count += 1;
         let verdict = paint(style, check.verdict.words());
         let unit = check.unit.name();
-        let figure = |reading| check.unit.figure(reading).unwrap_or_else(|| NONE.to_owned());
+        let figure = |reading| {
+            check
+                .unit
+                .figure(reading)
+                .unwrap_or_else(|| NONE.to_owned())
+        };
         let reading = format!("{:INDENT$}GPU {} {}", "", check.gpu, check.reading);
-        let cells = [reading, figure(&check.expected), figure(&check.reported), unit.to_owned(), verdict];
+        let cells = [
+            reading,
+            figure(&check.expected),
+            figure(&check.reported),
+            unit.to_owned(),
+            verdict,
+        ];
         text += &(self.columns.line(&cells) + "\n");
         if check.verdict == Verdict::Mismatch {
-            let why = format!("expected {} to {} {unit}: {}", figure(&check.least), figure(&check.most), check.how);
+            let why = format!(
+                "expected {} to {} {unit}: {}",
+                figure(&check.least),
+                figure(&check.most),
+                check.how
+            );
             text += &self.columns.remark(2 * INDENT, DIM, &why);
         }
         text
@@ -78,7 +121,12 @@ impl Text {
         if self.all() > 0 {
             return String::new();
         }
-        let devices = self.devices.iter().map(describe::device).collect::<Vec<_>>().join(", ");
+        let devices = self
+            .devices
+            .iter()
+            .map(describe::device)
+            .collect::<Vec<_>>()
+            .join(", ");
         format!("{devices}\n{}\n", paint(DIM, &self.columns.headings()))
     }
 }
@@ -105,7 +153,8 @@ impl ForPeople for Text {
         let mut parts = vec![format!("{} of {all} readings verified", self.verified)];
         let mismatches = || paint(ALARM, &format!("{} mismatch", self.mismatches));
         parts.extend((self.mismatches > 0).then(mismatches));
-        parts.extend((self.not_reported > 0).then(|| format!("{} not reported", self.not_reported)));
+        parts
+            .extend((self.not_reported > 0).then(|| format!("{} not reported", self.not_reported)));
         format!("\n{}\n", parts.join(", "))
     }
 }
@@ -142,9 +191,10 @@ mod tests {
     #[test]
     fn a_table_has_one_heading_and_what_is_a_mismatch_says_why() {
         let mut text = Text::with_room(Some(80));
-        let failed: Report =
-            serde_json::from_str(r#"{"report":"failed","id":"read","backend":"cuda","error":"no memory","code":1}"#)
-                .unwrap();
+        let failed: Report = serde_json::from_str(
+            r#"{"report":"failed","id":"read","backend":"cuda","error":"no memory","code":1}"#,
+        )
+        .unwrap();
         assert_eq!(text.result(&failed), None, "there is no table yet");
         let first = plain(&text.lines(&check("read", Verdict::Verified)));
         let expected = [
@@ -155,13 +205,26 @@ mod tests {
         ];
         assert_eq!(first.lines().collect::<Vec<_>>(), expected);
         let second = plain(&text.lines(&check("read", Verdict::Mismatch)));
-        assert!(second.starts_with("  GPU 0 activity.dram") && second.contains("  11.0   %    mismatch\n"), "{second}");
-        assert!(second.ends_with("\n    expected 87.3 to 97.3 %: bytes were counted\n"), "{second}");
+        assert!(
+            second.starts_with("  GPU 0 activity.dram")
+                && second.contains("  11.0   %    mismatch\n"),
+            "{second}"
+        );
+        assert!(
+            second.ends_with("\n    expected 87.3 to 97.3 %: bytes were counted\n"),
+            "{second}"
+        );
         let third = plain(&text.lines(&check("other", Verdict::NotReported)));
-        assert!(third.starts_with("Memory is read\n") && third.contains(" -     %    not reported"), "{third}");
+        assert!(
+            third.starts_with("Memory is read\n") && third.contains(" -     %    not reported"),
+            "{third}"
+        );
         let failed = text.result(&failed).map(|text| plain(&text));
         assert_eq!(failed.as_deref(), Some("    read: failed: no memory\n"));
-        assert_eq!(plain(&text.end()), "\n1 of 3 readings verified, 1 mismatch, 1 not reported\n");
+        assert_eq!(
+            plain(&text.end()),
+            "\n1 of 3 readings verified, 1 mismatch, 1 not reported\n"
+        );
         assert_eq!(Text::with_room(None).end(), "");
     }
 }

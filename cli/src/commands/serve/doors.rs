@@ -22,7 +22,12 @@ pub(in crate::commands) struct DoorArgs {
     listen: SocketAddr,
 
     /// Listen on a unix socket instead, accessible to this user only
-    #[arg(long, env = "GPUMON_SOCKET", value_name = "PATH", conflicts_with = "listen")]
+    #[arg(
+        long,
+        env = "GPUMON_SOCKET",
+        value_name = "PATH",
+        conflicts_with = "listen"
+    )]
     pub(super) socket: Option<PathBuf>,
 
     /// Web configuration of Prometheus' exporters: TLS, client certificates, passwords, headers. Reloaded when it
@@ -36,12 +41,22 @@ pub(in crate::commands) struct DoorArgs {
     token_file: Option<PathBuf>,
 
     /// What users other than the server's own and root see of processes
-    #[arg(long, env = "GPUMON_SHOW_PROCESSES", value_name = "WHAT", default_value = "names")]
+    #[arg(
+        long,
+        env = "GPUMON_SHOW_PROCESSES",
+        value_name = "WHAT",
+        default_value = "names"
+    )]
     show_processes: Show,
 
     /// Address at which browsers reach this server through a reverse proxy, as `https://gpus.example.org`; repeatable.
     /// The proxy authenticates users; nobody on the port counts as this server's own user
-    #[arg(long, env = "GPUMON_PUBLIC_ORIGIN", value_name = "URL", value_delimiter = ',')]
+    #[arg(
+        long,
+        env = "GPUMON_PUBLIC_ORIGIN",
+        value_name = "URL",
+        value_delimiter = ','
+    )]
     pub(in crate::commands) public_origin: Vec<PublicOrigin>,
 
     /// Exit when the parent process exits
@@ -62,7 +77,11 @@ pub(super) struct MetricsDoorArgs {
 struct Place(Option<SocketAddr>);
 
 fn parse_place(text: &str) -> Result<Place, String> {
-    if text.is_empty() { Ok(Place(None)) } else { parse_address(text).map(|address| Place(Some(address))) }
+    if text.is_empty() {
+        Ok(Place(None))
+    } else {
+        parse_address(text).map(|address| Place(Some(address)))
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -78,7 +97,8 @@ enum Show {
 impl DoorArgs {
     /// Reads the files. `users_may_run` says whether users and client certificates may start runs.
     pub(in crate::commands) fn open(&self, users_may_run: bool) -> Result<Arc<Doors>, Failure> {
-        let named = |file: &Option<PathBuf>| file.clone().filter(|path| !path.as_os_str().is_empty());
+        let named =
+            |file: &Option<PathBuf>| file.clone().filter(|path| !path.as_os_str().is_empty());
         let token = env::var_os(child::TOKEN).filter(|token| !token.is_empty());
         let token = token.map(|token| (child::TOKEN, token.to_string_lossy().into_owned()));
         let settings = DoorSettings {
@@ -91,7 +111,10 @@ impl DoorArgs {
     }
 
     /// Opens the port, or the socket in its place.
-    pub(in crate::commands) async fn listener(&self, doors: &Doors) -> Result<Listener, ListenError> {
+    pub(in crate::commands) async fn listener(
+        &self,
+        doors: &Doors,
+    ) -> Result<Listener, ListenError> {
         match &self.socket {
             Some(path) => Listener::unix(path).await,
             None => Listener::tcp(self.listen, Purpose::Everything, doors),
@@ -99,7 +122,10 @@ impl DoorArgs {
     }
 
     /// Metrics are the same for everybody who reads them.
-    pub(in crate::commands) fn show_processes(&self, in_metrics: bool) -> Result<ShowProcesses, Failure> {
+    pub(in crate::commands) fn show_processes(
+        &self,
+        in_metrics: bool,
+    ) -> Result<ShowProcesses, Failure> {
         if in_metrics && self.show_processes == Show::Own {
             return Err(Failure::usage(anyhow!(
                 "--metrics-processes tells everybody of all processes, and --show-processes own shows each client its own \
@@ -117,6 +143,8 @@ impl DoorArgs {
 impl MetricsDoorArgs {
     pub(super) fn listener(&self, doors: &Doors) -> Result<Option<Listener>, ListenError> {
         let address = self.metrics_listen.and_then(|Place(address)| address);
-        address.map(|address| Listener::tcp(address, Purpose::Metrics, doors)).transpose()
+        address
+            .map(|address| Listener::tcp(address, Purpose::Metrics, doors))
+            .transpose()
     }
 }

@@ -31,7 +31,11 @@ pub(super) struct JoinArgs {
 impl JoinArgs {
     /// The socket for other users. A variable that is set to nothing names none.
     pub(super) async fn shared(&self) -> Result<Option<Listener>, ListenError> {
-        match self.shared_socket.as_ref().filter(|path| !path.as_os_str().is_empty()) {
+        match self
+            .shared_socket
+            .as_ref()
+            .filter(|path| !path.as_os_str().is_empty())
+        {
             Some(path) => Listener::shared(path).await.map(Some),
             None => Ok(None),
         }
@@ -46,7 +50,10 @@ impl JoinArgs {
     ) -> Option<JoinSettings> {
         let is_named = !self.join.as_os_str().is_empty();
         let joins = is_named && !self.no_join && !is_shared && !source.is_read_here();
-        joins.then(|| JoinSettings { socket: self.join.clone(), proc_root: sampling.procfs().to_owned() })
+        joins.then(|| JoinSettings {
+            socket: self.join.clone(),
+            proc_root: sampling.procfs().to_owned(),
+        })
     }
 }
 

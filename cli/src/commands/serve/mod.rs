@@ -112,7 +112,12 @@ pub(crate) struct ServeArgs {
 #[derive(Debug, clap::Args)]
 struct HistoryArgs {
     /// Directory for up to a year of history, created for this user only; `none` keeps 6 hours in memory
-    #[arg(long, env = "GPUMON_DATA_DIR", value_name = "DIR", default_value = "none")]
+    #[arg(
+        long,
+        env = "GPUMON_DATA_DIR",
+        value_name = "DIR",
+        default_value = "none"
+    )]
     data_dir: PathBuf,
 
     /// The same where neither this command line nor a variable or file says where
@@ -169,7 +174,11 @@ Exit codes: 0 stopped by a signal, 1 error, 2 invalid argument or address in use
 /// The rest of the processors is for those who compute.
 const MOST_THREADS: usize = 4;
 
-pub(crate) fn run(source: &SourceArgs, args: &ServeArgs, resolved: &Resolved) -> Result<(), Failure> {
+pub(crate) fn run(
+    source: &SourceArgs,
+    args: &ServeArgs,
+    resolved: &Resolved,
+) -> Result<(), Failure> {
     // While there is one thread.
     let inherited = Inherited::take().map_err(Failure::usage)?;
     in_runtime(serve(source, args, resolved, inherited))
@@ -190,7 +199,10 @@ pub(super) fn in_runtime(served: impl Future<Output = Result<(), Failure>>) -> R
     allow_many_connections();
     // With thousands of clients, a sample is sent by all of them at once.
     let threads = available_parallelism().map_or(2, |all| all.get().clamp(2, MOST_THREADS));
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads)
+        .enable_all()
+        .build()?;
     let served = runtime.block_on(served);
     // A child that is stuck in the driver must not hold up the end.
     runtime.shutdown_timeout(Duration::from_millis(200));
@@ -228,14 +240,22 @@ async fn serve(
     let runs = RunSettings {
         worker: WorkerCommand {
             program: args.worker.clone().unwrap_or_else(|| program.clone()),
-            arguments: source.to_arguments().into_iter().chain(["work".into()]).collect(),
+            arguments: source
+                .to_arguments()
+                .into_iter()
+                .chain(["work".into()])
+                .collect(),
         },
     };
     let history = args.history.settings(resolved.is_set("data_dir"));
     let data_dir = history.as_ref().map(|history| &*history.folder);
     let collector = Collector {
         program,
-        arguments: source.to_arguments().into_iter().chain(collect::arguments(&args.sampling, data_dir)).collect(),
+        arguments: source
+            .to_arguments()
+            .into_iter()
+            .chain(collect::arguments(&args.sampling, data_dir))
+            .collect(),
         interval: args.sampling.interval(),
     };
     let (rules, problem) = args.alert_rules(resolved.is_typed("alerts"))?;
@@ -250,9 +270,17 @@ async fn serve(
     let is_activated = !inherited.is_empty();
     let inherited = inherited.into_listeners()?;
     let shared_door = args.join.shared().await?;
-    let join = args.join.settings(source, &args.sampling, is_activated || shared_door.is_some());
+    let join = args.join.settings(
+        source,
+        &args.sampling,
+        is_activated || shared_door.is_some(),
+    );
     let interval_ms = args.sampling.interval_ms;
-    tracing::info!("serving {} every {interval_ms} ms at {}", source.source, door.address(&doors));
+    tracing::info!(
+        "serving {} every {interval_ms} ms at {}",
+        source.source,
+        door.address(&doors)
+    );
     let local_door = match named_door {
         None if args.wants_local_door() && !is_activated => default_door().await,
         named => named,
@@ -260,7 +288,11 @@ async fn serve(
     if let Some(door) = &metrics_door {
         tracing::info!("serving metrics only at {}metrics", door.address(&doors));
     }
-    let others: Vec<Listener> = local_door.into_iter().chain(shared_door).chain(inherited).collect();
+    let others: Vec<Listener> = local_door
+        .into_iter()
+        .chain(shared_door)
+        .chain(inherited)
+        .collect();
     for door in &others {
         tracing::info!("local programs find it at {}", door.address(&doors));
     }
@@ -272,7 +304,12 @@ async fn serve(
         show_processes,
         runs,
         history,
-        alerts: AlertSettings { rules, problem, conditions: args.sampling.conditions(), file },
+        alerts: AlertSettings {
+            rules,
+            problem,
+            conditions: args.sampling.conditions(),
+            file,
+        },
         kubelet: named(&args.kubelet_socket),
         fleet,
     };
@@ -289,8 +326,15 @@ fn named(path: &Path) -> Option<PathBuf> {
 impl HistoryArgs {
     /// `is_set` says whether somebody named the directory, or `none`.
     fn settings(&self, is_set: bool) -> Option<writer::Settings> {
-        let folder = self.default_data_dir.as_ref().filter(|_| !is_set).unwrap_or(&self.data_dir);
-        named(folder).map(|folder| writer::Settings { folder, size_bytes: self.data_size })
+        let folder = self
+            .default_data_dir
+            .as_ref()
+            .filter(|_| !is_set)
+            .unwrap_or(&self.data_dir);
+        named(folder).map(|folder| writer::Settings {
+            folder,
+            size_bytes: self.data_size,
+        })
     }
 }
 
@@ -299,10 +343,15 @@ const LEAST_SIZE: u64 = 10_000_000;
 
 fn parse_size(text: &str) -> Result<u64, String> {
     let wrong = || "not a size of 10MB or more: give one as 500MB, 1GB or 2GiB".to_owned();
-    let unit_at = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').ok_or_else(wrong)?;
+    let unit_at = text
+        .find(|letter: char| !letter.is_ascii_digit() && letter != '.')
+        .ok_or_else(wrong)?;
     let number: f64 = text[..unit_at].parse().map_err(|_| wrong())?;
     let bytes = number * bytes_in(text[unit_at..].trim()).ok_or_else(wrong)?;
-    (LEAST_SIZE as f64..1e15).contains(&bytes).then_some(bytes as u64).ok_or_else(wrong)
+    (LEAST_SIZE as f64..1e15)
+        .contains(&bytes)
+        .then_some(bytes as u64)
+        .ok_or_else(wrong)
 }
 
 impl ServeArgs {
@@ -321,7 +370,11 @@ impl ServeArgs {
     /// the environment or of the settings belongs to the machine, not to the user, and the readings
     /// matter more: if it cannot be read, the server has no rules and shows why.
     fn alert_rules(&self, is_typed: bool) -> Result<(AlertRules, Option<String>), Failure> {
-        match self.alert_file().map(|file| AlertRules::read(&file)).transpose() {
+        match self
+            .alert_file()
+            .map(|file| AlertRules::read(&file))
+            .transpose()
+        {
             Ok(rules) => Ok((rules.unwrap_or_default(), None)),
             Err(error) if is_typed => Err(Failure::usage(error)),
             Err(error) => Ok((AlertRules::default(), Some(error.to_string()))),
@@ -329,7 +382,9 @@ impl ServeArgs {
     }
 
     fn alert_file(&self) -> Option<PathBuf> {
-        self.alerts.clone().filter(|file| !file.as_os_str().is_empty())
+        self.alerts
+            .clone()
+            .filter(|file| !file.as_os_str().is_empty())
     }
 
     /// Whether there is to be a socket beside the port.
@@ -340,7 +395,11 @@ impl ServeArgs {
 
 /// The local socket that was named, which must be there then. A variable that is set to nothing names none.
 async fn named_door(args: &ServeArgs) -> Result<Option<Listener>, ListenError> {
-    match args.control.as_ref().filter(|path| !path.as_os_str().is_empty() && args.wants_local_door()) {
+    match args
+        .control
+        .as_ref()
+        .filter(|path| !path.as_os_str().is_empty() && args.wants_local_door())
+    {
         Some(path) => Listener::unix(path).await.map(Some),
         None => Ok(None),
     }
@@ -348,18 +407,31 @@ async fn named_door(args: &ServeArgs) -> Result<Option<Listener>, ListenError> {
 
 /// The local socket where programs look by themselves. It is a convenience: without it, all but that works.
 async fn default_door() -> Option<Listener> {
-    local::listen().await.inspect_err(|why| tracing::warn!("going on without a local socket: {why}")).ok()
+    local::listen()
+        .await
+        .inspect_err(|why| tracing::warn!("going on without a local socket: {why}"))
+        .ok()
 }
 
 /// The usual limit of 1024 open files is kept for old programs that use select(2); idle connections must not use it up.
 fn allow_many_connections() {
     let limit = getrlimit(Resource::Nofile);
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+    let _ = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: limit.maximum,
+            ..limit
+        },
+    );
 }
 
 pub(super) fn parse_address(text: &str) -> Result<SocketAddr, String> {
-    let numeric = text.strip_prefix("localhost:").map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"));
-    numeric.parse().map_err(|_| "not ADDRESS:PORT with a port up to 65535, as 127.0.0.1:9123".to_owned())
+    let numeric = text
+        .strip_prefix("localhost:")
+        .map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"));
+    numeric
+        .parse()
+        .map_err(|_| "not ADDRESS:PORT with a port up to 65535, as 127.0.0.1:9123".to_owned())
 }
 
 /// Completes when a hang-up is to end the server: one that says that its terminal was closed, or of a terminal where there
@@ -375,7 +447,9 @@ async fn hung_up(hang_up: &mut Signal, mut reload: Option<Reload>) {
                 service::reloaded();
             }
             None if !had_terminal => {
-                tracing::info!("nothing to reload: there is neither a settings file nor --alerts FILE");
+                tracing::info!(
+                    "nothing to reload: there is neither a settings file nor --alerts FILE"
+                );
             }
             _ => return,
         }

@@ -13,7 +13,14 @@ use crate::{
 };
 
 /// Keys that hold at once; all others do so with the next start.
-const LIVE: [&str; 6] = ["interval-ms", "data-size", "metrics-processes", "allow-runs", "public-origin", "alerts"];
+const LIVE: [&str; 6] = [
+    "interval-ms",
+    "data-size",
+    "metrics-processes",
+    "allow-runs",
+    "public-origin",
+    "alerts",
+];
 
 pub(in crate::commands) struct Reload {
     /// What all is said by when the server started, and what holds now.
@@ -29,12 +36,26 @@ impl Reload {
     pub(super) fn new(
         args: &ServeArgs,
         resolved: &Resolved,
-    ) -> (Self, watch::Receiver<Live>, watch::Receiver<Option<PathBuf>>) {
+    ) -> (
+        Self,
+        watch::Receiver<Live>,
+        watch::Receiver<Option<PathBuf>>,
+    ) {
         let (live, live_changes) = watch::channel(args.live());
         let (alerts, alert_changes) = watch::channel(args.alert_file());
         let start = resolved.matches.clone();
         let config = resolved.config().map(PathBuf::from);
-        (Self { now: start.clone(), start, live, alerts, config }, live_changes, alert_changes)
+        (
+            Self {
+                now: start.clone(),
+                start,
+                live,
+                alerts,
+                config,
+            },
+            live_changes,
+            alert_changes,
+        )
     }
 
     /// Whether there is a file that could say something else now.
@@ -47,7 +68,10 @@ impl Reload {
         let words: Vec<OsString> = std::env::args_os().collect();
         let read = config::resolve(&grammar::command(), &words).and_then(|read| {
             let own = read.matches.subcommand_matches("serve");
-            let args = own.map(ServeArgs::from_arg_matches).transpose().map_err(Refusal::Arguments)?;
+            let args = own
+                .map(ServeArgs::from_arg_matches)
+                .transpose()
+                .map_err(Refusal::Arguments)?;
             Ok((args, read.matches))
         });
         match read {
@@ -68,17 +92,34 @@ impl Reload {
 
     fn apply(&mut self, args: &ServeArgs, matches: ArgMatches) {
         let keys = Keys::new();
-        let own: Vec<&Key> = keys.iter().filter(|key| key.table.is_none_or(|table| table == "serve")).collect();
-        let (at_once, later): (Vec<&Key>, Vec<&Key>) = own.into_iter().partition(|key| LIVE.contains(&key.name()));
-        let changed = options(at_once.into_iter().filter(|key| differs(key, &self.now, &matches)));
-        let waiting = options(later.into_iter().filter(|key| differs(key, &self.start, &matches)));
-        self.live.send_if_modified(|live| std::mem::replace(live, args.live()) != args.live());
+        let own: Vec<&Key> = keys
+            .iter()
+            .filter(|key| key.table.is_none_or(|table| table == "serve"))
+            .collect();
+        let (at_once, later): (Vec<&Key>, Vec<&Key>) =
+            own.into_iter().partition(|key| LIVE.contains(&key.name()));
+        let changed = options(
+            at_once
+                .into_iter()
+                .filter(|key| differs(key, &self.now, &matches)),
+        );
+        let waiting = options(
+            later
+                .into_iter()
+                .filter(|key| differs(key, &self.start, &matches)),
+        );
+        self.live
+            .send_if_modified(|live| std::mem::replace(live, args.live()) != args.live());
         let file = args.alert_file();
         if file.is_some() || *self.alerts.borrow() != file {
             self.alerts.send_replace(file);
         }
         self.now = matches;
-        let changed = if changed.is_empty() { "nothing changed".to_owned() } else { format!("{changed} changed") };
+        let changed = if changed.is_empty() {
+            "nothing changed".to_owned()
+        } else {
+            format!("{changed} changed")
+        };
         tracing::info!("settings reloaded: {changed}");
         if !waiting.is_empty() {
             tracing::warn!("settings that take effect at the next start: {waiting}");
@@ -87,14 +128,23 @@ impl Reload {
 }
 
 fn options<'a>(keys: impl Iterator<Item = &'a Key>) -> String {
-    keys.map(|key| format!("--{}", key.name())).collect::<Vec<_>>().join(", ")
+    keys.map(|key| format!("--{}", key.name()))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn differs(key: &Key, before: &ArgMatches, after: &ArgMatches) -> bool {
     let raw = |matches: &ArgMatches| -> Vec<OsString> {
         let of_command = matches.subcommand().map_or(matches, |(_, inner)| inner);
-        let values = of_command.try_get_raw(key.arg.get_id().as_str()).ok().flatten();
-        values.into_iter().flatten().map(ToOwned::to_owned).collect()
+        let values = of_command
+            .try_get_raw(key.arg.get_id().as_str())
+            .ok()
+            .flatten();
+        values
+            .into_iter()
+            .flatten()
+            .map(ToOwned::to_owned)
+            .collect()
     };
     raw(before) != raw(after)
 }

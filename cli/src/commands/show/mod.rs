@@ -100,7 +100,11 @@ fn thresholds(resolved: &Resolved) -> Thresholds {
 }
 
 /// What was read, in the form of `--json`.
-pub(crate) fn frame(inventory: Inventory, sample: Sample, details: Vec<GpuDetails>) -> frame::Snapshot {
+pub(crate) fn frame(
+    inventory: Inventory,
+    sample: Sample,
+    details: Vec<GpuDetails>,
+) -> frame::Snapshot {
     Snapshot::from_reading(inventory, sample, details).into_frame()
 }
 
@@ -111,25 +115,51 @@ enum Form<'a> {
     Csv(Csv),
 }
 
-pub(crate) fn run(source: &SourceArgs, args: &ShowArgs, resolved: &Resolved) -> Result<(), Failure> {
-    let rows = if args.processes { Rows::Processes } else { Rows::Gpus };
+pub(crate) fn run(
+    source: &SourceArgs,
+    args: &ShowArgs,
+    resolved: &Resolved,
+) -> Result<(), Failure> {
+    let rows = if args.processes {
+        Rows::Processes
+    } else {
+        Rows::Gpus
+    };
     if args.columns.as_deref() == Some(csv::HELP) {
         screen::write(&csv::help(rows))?;
         return Ok(());
     }
     let form = match args {
         ShowArgs { json: true, .. } => Form::Json,
-        ShowArgs { short: Some(parts), total, .. } => Form::Short { parts, total: *total },
-        ShowArgs { csv: true, columns, .. } => {
-            Form::Csv(Csv::new(rows, columns.as_deref()).map_err(|error| Failure::usage(anyhow!(error)))?)
-        }
-        ShowArgs { total, .. } => Form::Table { total: *total, thresholds: thresholds(resolved) },
+        ShowArgs {
+            short: Some(parts),
+            total,
+            ..
+        } => Form::Short {
+            parts,
+            total: *total,
+        },
+        ShowArgs {
+            csv: true, columns, ..
+        } => Form::Csv(
+            Csv::new(rows, columns.as_deref()).map_err(|error| Failure::usage(anyhow!(error)))?,
+        ),
+        ShowArgs { total, .. } => Form::Table {
+            total: *total,
+            thresholds: thresholds(resolved),
+        },
     };
     // A variable that names a server for all commands does not contradict a word about this one.
     if source.no_daemon && args.server.is_typed() {
-        return Err(Failure::usage(anyhow!("--no-daemon and --control contradict each other: give one of them")));
+        return Err(Failure::usage(anyhow!(
+            "--no-daemon and --control contradict each other: give one of them"
+        )));
     }
-    let at = SourceSelection { source, server: &args.server, commands: CommandLines::All };
+    let at = SourceSelection {
+        source,
+        server: &args.server,
+        commands: CommandLines::All,
+    };
     match args.watch {
         None => once(at, &form, args),
         Some(interval) => again_and_again(at, &form, args, interval),
@@ -206,15 +236,28 @@ impl Form<'_> {
         matches!(self, Self::Table { .. } | Self::Short { .. })
     }
 
-    fn picture(&self, snapshot: &Snapshot, layout: Layout, kept: Option<&mut ColumnWidths>) -> String {
+    fn picture(
+        &self,
+        snapshot: &Snapshot,
+        layout: Layout,
+        kept: Option<&mut ColumnWidths>,
+    ) -> String {
         match self {
             Self::Short { parts, total } => {
-                let view = View { with_total: *total, ..snapshot.view(Thresholds::default()) };
+                let view = View {
+                    with_total: *total,
+                    ..snapshot.view(Thresholds::default())
+                };
                 table::render_short(&view, layout, parts)
             }
-            Self::Table { total, thresholds } => {
-                table::render(&View { with_total: *total, ..snapshot.view(*thresholds) }, layout, kept)
-            }
+            Self::Table { total, thresholds } => table::render(
+                &View {
+                    with_total: *total,
+                    ..snapshot.view(*thresholds)
+                },
+                layout,
+                kept,
+            ),
             Self::Json | Self::Csv(_) => String::new(),
         }
     }
@@ -222,18 +265,28 @@ impl Form<'_> {
     /// Prints it. Of comma-separated values, only the first have a header.
     fn show(&self, snapshot: Snapshot, screen: &mut Screen, is_first: bool) -> Result<(), Failure> {
         match self {
-            Self::Table { .. } | Self::Short { .. } => screen.show(&self.picture(&snapshot, screen.layout(), None))?,
+            Self::Table { .. } | Self::Short { .. } => {
+                screen.show(&self.picture(&snapshot, screen.layout(), None))?
+            }
             Self::Json => {
-                let json = serde_json::to_string(&snapshot.into_frame()).map_err(anyhow::Error::from)?;
+                let json =
+                    serde_json::to_string(&snapshot.into_frame()).map_err(anyhow::Error::from)?;
                 screen::write(&(json + "\n"))?;
             }
             Self::Csv(csv) => {
                 if is_first {
-                    let notes =
-                        snapshot.sample.gpus.iter().filter_map(|gpu| Some((gpu.index, unlisted_processes(gpu)?)));
+                    let notes = snapshot
+                        .sample
+                        .gpus
+                        .iter()
+                        .filter_map(|gpu| Some((gpu.index, unlisted_processes(gpu)?)));
                     notes.for_each(|(index, note)| say(&format!("GPU {index}: {note}")));
                 }
-                let header = if is_first { csv.header() } else { String::new() };
+                let header = if is_first {
+                    csv.header()
+                } else {
+                    String::new()
+                };
                 screen::write(&(header + &csv.rows(&snapshot.inventory, &snapshot.sample)))?;
             }
         }
@@ -242,8 +295,13 @@ impl Form<'_> {
 }
 
 fn parse_seconds(text: &str) -> Result<Duration, String> {
-    let seconds = text.parse().ok().filter(|seconds| (0.1..=3600.0).contains(seconds));
-    seconds.map(Duration::from_secs_f64).ok_or_else(|| "not a refresh interval: give 0.1 to 3600 seconds".to_owned())
+    let seconds = text
+        .parse()
+        .ok()
+        .filter(|seconds| (0.1..=3600.0).contains(seconds));
+    seconds
+        .map(Duration::from_secs_f64)
+        .ok_or_else(|| "not a refresh interval: give 0.1 to 3600 seconds".to_owned())
 }
 
 #[cfg(test)]
@@ -254,7 +312,10 @@ mod tests {
     fn a_refresh_interval_is_seconds() {
         assert_eq!(parse_seconds("0.5"), Ok(Duration::from_millis(500)));
         for text in ["", "0", "-1", "4000", "NaN", "inf", "1s"] {
-            assert!(parse_seconds(text).unwrap_err().contains("0.1 to 3600"), "{text}");
+            assert!(
+                parse_seconds(text).unwrap_err().contains("0.1 to 3600"),
+                "{text}"
+            );
         }
     }
 }

@@ -39,7 +39,11 @@ impl Screen {
             Color::Never => false,
         };
         let is_renewed = is_watched && size().is_some() && !is_dumb();
-        Self { has_colors, is_renewed, pictures: 0 }
+        Self {
+            has_colors,
+            is_renewed,
+            pictures: 0,
+        }
     }
 
     /// A terminal is filled to its width and no further; anything else gets plain text, and all of it.
@@ -48,16 +52,26 @@ impl Screen {
             Some((width, height)) => Layout {
                 width: Some(width),
                 // The cursor needs a line, too.
-                height: height.filter(|_| self.is_renewed).map(|height| height.saturating_sub(1).max(1)),
+                height: height
+                    .filter(|_| self.is_renewed)
+                    .map(|height| height.saturating_sub(1).max(1)),
                 unicode: speaks_utf8() && !is_dumb(),
             },
-            None => Layout { width: None, height: None, unicode: false },
+            None => Layout {
+                width: None,
+                height: None,
+                unicode: false,
+            },
         }
     }
 
     /// Shows a picture of whole lines: in the place of the one before it, or after an empty line.
     pub(super) fn show(&mut self, picture: &str) -> io::Result<()> {
-        let picture = if self.has_colors { picture.to_owned() } else { plain(picture) };
+        let picture = if self.has_colors {
+            picture.to_owned()
+        } else {
+            plain(picture)
+        };
         let is_first = self.pictures == 0;
         self.pictures += 1;
         let text = match (self.is_renewed, is_first) {
@@ -70,7 +84,11 @@ impl Screen {
 
     /// Leaves the last picture as it is, with the cursor below it, and without the `^C` that the terminal has put there.
     pub(super) fn leave(&self) -> io::Result<()> {
-        if self.is_renewed { write("\r\x1b[K") } else { Ok(()) }
+        if self.is_renewed {
+            write("\r\x1b[K")
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -84,7 +102,11 @@ pub(super) fn write(text: &str) -> io::Result<()> {
 /// From the top of the screen, each line over the old one, and nothing of the old ones left below. What was on the screen
 /// before the first picture goes up into what can be scrolled back to.
 fn renewed(picture: &str, is_first: bool) -> String {
-    let before = if is_first { "\n".repeat(size().and_then(|(_, height)| height).unwrap_or(0)) } else { String::new() };
+    let before = if is_first {
+        "\n".repeat(size().and_then(|(_, height)| height).unwrap_or(0))
+    } else {
+        String::new()
+    };
     let lines = picture.replace('\n', "\x1b[K\n");
     // Terminals that know the mode 2026 show it all at once; the others pass over it.
     format!("{before}\x1b[?2026h\x1b[H{lines}\x1b[J\x1b[?2026l")
@@ -92,7 +114,9 @@ fn renewed(picture: &str, is_first: bool) -> String {
 
 /// Columns and lines, where standard output is a terminal that tells its columns. One that tells no lines has any number.
 pub(crate) fn size() -> Option<(usize, Option<usize>)> {
-    let size = rustix::termios::tcgetwinsize(io::stdout()).ok().filter(|_| io::stdout().is_terminal())?;
+    let size = rustix::termios::tcgetwinsize(io::stdout())
+        .ok()
+        .filter(|_| io::stdout().is_terminal())?;
     let height = Some(usize::from(size.ws_row)).filter(|height| *height > 0);
     (size.ws_col > 0).then_some((size.ws_col.into(), height))
 }
@@ -103,5 +127,10 @@ pub(crate) fn speaks_utf8() -> bool {
         .into_iter()
         .filter_map(|name| env::var(name).ok())
         .find(|value| !value.is_empty());
-    locale.is_some_and(|locale| locale.to_ascii_lowercase().replace('-', "").contains("utf8"))
+    locale.is_some_and(|locale| {
+        locale
+            .to_ascii_lowercase()
+            .replace('-', "")
+            .contains("utf8")
+    })
 }

@@ -56,12 +56,27 @@ pub(super) struct Feed<'a> {
 
 impl<'a> Feed<'a> {
     /// Takes a snapshot every `interval`.
-    pub(super) fn start(at: SourceSelection<'a>, need: Need, interval: Duration) -> Result<Self, Failure> {
+    pub(super) fn start(
+        at: SourceSelection<'a>,
+        need: Need,
+        interval: Duration,
+    ) -> Result<Self, Failure> {
         let (sender, messages) = mpsc::sync_channel(WAITING);
-        let feed = Self { at, need, interval, sender, messages };
+        let feed = Self {
+            at,
+            need,
+            interval,
+            sender,
+            messages,
+        };
         // A server without fresh samples has nothing to stream, either.
         let first = Snapshot::from_server(at, Need::Past)?;
-        let frames = first.and_then(|first| Some((first, at.server.connect().ok()?.stream(interval, false).ok()?)));
+        let frames = first.and_then(|first| {
+            Some((
+                first,
+                at.server.connect().ok()?.stream(interval, false).ok()?,
+            ))
+        });
         match frames {
             Some((first, frames)) => feed.follow(first, frames)?,
             None => feed.sample()?,
@@ -76,7 +91,11 @@ impl<'a> Feed<'a> {
         let sender = self.sender.clone();
         spawn(move || {
             for signal in signals.forever() {
-                let messages = if signal == SIGWINCH { Message::Resized } else { Message::Stop };
+                let messages = if signal == SIGWINCH {
+                    Message::Resized
+                } else {
+                    Message::Stop
+                };
                 if sender.send(messages).is_err() {
                     return;
                 }
@@ -95,7 +114,12 @@ impl<'a> Feed<'a> {
 
     fn follow(&self, first: Snapshot, frames: Frames) -> Result<(), Failure> {
         let sender = self.sender.clone();
-        let follower = Follower { past: first.past, known: None, hidden: Hidden::new(), sender: sender.clone() };
+        let follower = Follower {
+            past: first.past,
+            known: None,
+            hidden: Hidden::new(),
+            sender: sender.clone(),
+        };
         spawn(move || {
             follower.run(frames);
             // It fails only where the receiver has ended.
@@ -144,7 +168,9 @@ fn sample(
             Record::Trace(_) | Record::Answers(_) => {}
             Record::Sample(sample) => {
                 past.push(sample);
-                let inventory: Inventory = inventory.clone().expect("an inventory comes before every sample");
+                let inventory: Inventory = inventory
+                    .clone()
+                    .expect("an inventory comes before every sample");
                 let details = details.values().cloned().collect();
                 let mut snapshot = Snapshot::from_reading(inventory, sample.clone(), details);
                 (snapshot.past, snapshot.events) = (past.clone(), std::mem::take(&mut events));
@@ -189,7 +215,11 @@ impl Follower {
     /// True where there is something new to show.
     fn ingest(&mut self, frame: ServerFrame) -> bool {
         if let ServerFrame::Hello(hello) = frame {
-            let details = hello.details.into_iter().map(|details| (details.index, details)).collect();
+            let details = hello
+                .details
+                .into_iter()
+                .map(|details| (details.index, details))
+                .collect();
             self.known = Some(Known {
                 version: hello.version,
                 collector: hello.collector,
@@ -199,9 +229,13 @@ impl Follower {
                 events: hello.events,
                 alerts: hello.alerts,
             });
-            return hello.sample.is_some_and(|sample| self.ingest(ServerFrame::Sample(sample)));
+            return hello
+                .sample
+                .is_some_and(|sample| self.ingest(ServerFrame::Sample(sample)));
         }
-        let Some(known) = &mut self.known else { return false };
+        let Some(known) = &mut self.known else {
+            return false;
+        };
         match frame {
             ServerFrame::Inventory(inventory) => known.inventory = Some(inventory),
             ServerFrame::Details(details) => drop(known.details.insert(details.index, details)),
@@ -213,7 +247,11 @@ impl Follower {
                 return was_running;
             }
             ServerFrame::Sample(mut sample) => {
-                if known.inventory.as_ref().is_some_and(|there| !there.platform.is_simulated()) {
+                if known
+                    .inventory
+                    .as_ref()
+                    .is_some_and(|there| !there.platform.is_simulated())
+                {
                     self.hidden.fill_in(&mut sample);
                 }
                 self.past.push(&sample);
@@ -227,8 +265,12 @@ impl Follower {
     }
 
     fn send_snapshot(&mut self) -> bool {
-        let Some(known) = &mut self.known else { return true };
-        let (Some(inventory), Some(sample)) = (&known.inventory, &known.sample) else { return true };
+        let Some(known) = &mut self.known else {
+            return true;
+        };
+        let (Some(inventory), Some(sample)) = (&known.inventory, &known.sample) else {
+            return true;
+        };
         let snapshot = Snapshot {
             version: known.version.clone(),
             collector: known.collector.clone(),
@@ -240,6 +282,8 @@ impl Follower {
             past: self.past.clone(),
             is_single: false,
         };
-        self.sender.send(Message::Snapshot(Box::new(snapshot))).is_ok()
+        self.sender
+            .send(Message::Snapshot(Box::new(snapshot)))
+            .is_ok()
     }
 }

@@ -26,7 +26,11 @@ use crate::{
 #[command(disable_help_flag = true, override_usage = USAGE)]
 pub(crate) struct SmiArgs {
     /// Arguments of nvidia-smi, after gpumon's own options; see `gpumon smi -h`
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "ARGUMENTS"
+    )]
     words: Vec<OsString>,
 }
 
@@ -41,7 +45,11 @@ pub(crate) fn run(source: &SourceArgs, args: &SmiArgs) -> Result<(), Failure> {
 }
 
 /// nvidia-smi's own command line, without the time that it takes to build gpumon's; `source` is what gpumon is to read.
-pub(crate) fn run_as_nvidia_smi(source: &[OsString], words: &[OsString], hands_over: bool) -> ExitCode {
+pub(crate) fn run_as_nvidia_smi(
+    source: &[OsString],
+    words: &[OsString],
+    hands_over: bool,
+) -> ExitCode {
     match SourceArgs::from_words(source) {
         Ok(source) => ExitCode::from(answer(&source, words, hands_over)),
         Err(refusal) => exit::refuse(refusal),
@@ -60,7 +68,11 @@ fn answer(source: &SourceArgs, words: &[OsString], hands_over: bool) -> u8 {
     let answers = AnswerSource {
         choice: source.source.clone(),
         library,
-        server: if is_server_asked { Some(&LocalServer) } else { None },
+        server: if is_server_asked {
+            Some(&LocalServer)
+        } else {
+            None
+        },
         hands_over,
     };
     gpumon_smi::run(&answers, words).unwrap_or_else(|error| {
@@ -79,12 +91,20 @@ mod tests {
     fn behind_a_command_of_gpumon_the_options_are_its_own() {
         let is_command = |word: &str| Args::command().find_subcommand(word).is_some();
         let meant = |line: &str| {
-            gpumon_smi::is_passthrough(&line.split(' ').map(str::to_owned).collect::<Vec<_>>(), is_command)
+            gpumon_smi::is_passthrough(
+                &line.split(' ').map(str::to_owned).collect::<Vec<_>>(),
+                is_command,
+            )
         };
         for line in ["-L", "-i 0 -q -d MEMORY", "topo -m", "smi -L"] {
             assert!(meant(line), "{line}");
         }
-        for line in ["collect --count 1", "serve --port 1 -q", "wait --free 20GiB -- nvidia-smi -L", "doctor"] {
+        for line in [
+            "collect --count 1",
+            "serve --port 1 -q",
+            "wait --free 20GiB -- nvidia-smi -L",
+            "doctor",
+        ] {
             assert!(!meant(line), "{line}");
         }
     }

@@ -21,6 +21,7 @@ impl Server for LocalServer {
         let answers: Answers = serde_json::from_str(&answer.body).ok()?;
         // Simulated GPUs are nobody's but whoever asks for them.
         let (platform, gpus) = answers.fresh(now_ms())?;
-        Some(Recorded::new(platform, gpus)).filter(|recorded| ServerArgs::is_named() || !recorded.is_simulated())
+        Some(Recorded::new(platform, gpus))
+            .filter(|recorded| ServerArgs::is_named() || !recorded.is_simulated())
     }
 }

@@ -64,8 +64,19 @@ Exit codes: 0 all results verified, 1 mismatch or error, 2 invalid argument, 3 n
 
 pub(crate) fn run(source: &SourceArgs, args: &TutorialsArgs) -> Result<(), Failure> {
     source.source.check()?;
-    let job = Job::Tutorials(TutorialsJob { cases: args.cases.clone(), place: args.place.place(), quick: args.quick });
-    run::print(source, &job, args.place.time_limit, Some(&args.beside), &mut Text::new(args.quick), args.json)
+    let job = Job::Tutorials(TutorialsJob {
+        cases: args.cases.clone(),
+        place: args.place.place(),
+        quick: args.quick,
+    });
+    run::print(
+        source,
+        &job,
+        args.place.time_limit,
+        Some(&args.beside),
+        &mut Text::new(args.quick),
+        args.json,
+    )
 }
 
 /// What can stand for [`TutorialsArgs::cases`].

@@ -16,11 +16,31 @@ use crate::{
 const INDENT: usize = 3;
 const VARIANT: usize = 38;
 const COLUMNS: [Column; 5] = [
-    Column { heading: "variant", align: Align::Left(VARIANT), rank: 0 },
-    Column { heading: "size", align: Align::Right(8), rank: 2 },
-    Column { heading: "device us", align: Align::Point(6, 3), rank: 1 },
-    Column { heading: "host us", align: Align::Point(6, 3), rank: 0 },
-    Column { heading: "result", align: Align::Left(8), rank: 0 },
+    Column {
+        heading: "variant",
+        align: Align::Left(VARIANT),
+        rank: 0,
+    },
+    Column {
+        heading: "size",
+        align: Align::Right(8),
+        rank: 2,
+    },
+    Column {
+        heading: "device us",
+        align: Align::Point(6, 3),
+        rank: 1,
+    },
+    Column {
+        heading: "host us",
+        align: Align::Point(6, 3),
+        rank: 0,
+    },
+    Column {
+        heading: "result",
+        align: Align::Left(8),
+        rank: 0,
+    },
 ];
 const QUICK: &str = "Quick run: sizes are those of the table, not those of the titles.";
 
@@ -38,19 +58,31 @@ impl Text {
     }
 
     fn with_room(is_quick: bool, terminal: Option<usize>) -> Self {
-        Self { is_quick, columns: Columns::new(&COLUMNS, terminal), case: None }
+        Self {
+            is_quick,
+            columns: Columns::new(&COLUMNS, terminal),
+            case: None,
+        }
     }
 
     /// The next lines, below the case's title where they are its first, and what one learns from the case before.
     fn lines(&mut self, report: &TutorialReport) -> String {
         let lines = self.variant(report);
-        if self.case.as_ref().is_some_and(|(case, _)| *case == report.case) {
+        if self
+            .case
+            .as_ref()
+            .is_some_and(|(case, _)| *case == report.case)
+        {
             return lines;
         }
         let before = if self.case.is_some() {
             format!("{}\n", self.end())
         } else {
-            let note = if self.is_quick { format!("{QUICK}\n") } else { String::new() };
+            let note = if self.is_quick {
+                format!("{QUICK}\n")
+            } else {
+                String::new()
+            };
             format!("{note}{}\n", paint(DIM, &self.columns.headings()))
         };
         self.case = Some((report.case.to_string(), report.teaches.to_string()));
@@ -67,7 +99,9 @@ impl Text {
         let line = |style, text: &str| self.columns.sentence_line(&name, style, text);
         let shown = |text: &str, style, verdict: &str| {
             let line = line(PLAIN, &format!("{text}: {verdict}"));
-            let text = line.strip_suffix(&format!("{verdict}\n")).unwrap_or_default();
+            let text = line
+                .strip_suffix(&format!("{verdict}\n"))
+                .unwrap_or_default();
             format!("{text}{}\n", paint(style, verdict))
         };
         match &report.found {
@@ -83,33 +117,48 @@ impl Text {
     fn measured(&self, name: String, report: &TutorialReport, outcome: &Outcome) -> String {
         let mut text = self.line(name, outcome);
         if let Some((is_slower, comparison)) = comparison(report) {
-            text = self.columns.behind(&text, 2 * INDENT, &paint(if is_slower { NOTICE } else { DIM }, &comparison));
+            text = self.columns.behind(
+                &text,
+                2 * INDENT,
+                &paint(if is_slower { NOTICE } else { DIM }, &comparison),
+            );
         }
         text.push('\n');
         text += &remarks(&self.columns, 2 * INDENT, outcome, None);
         for run in &report.beside {
             text += &beside(&self.columns, 2 * INDENT, run, outcome, |of_run| {
                 let line = self.line(of_run.id.to_string(), of_run);
-                format!("{line}\n{}", remarks(&self.columns, 3 * INDENT, of_run, None))
+                format!(
+                    "{line}\n{}",
+                    remarks(&self.columns, 3 * INDENT, of_run, None)
+                )
             });
         }
         text
     }
 
     fn line(&self, name: String, outcome: &Outcome) -> String {
-        let [device, host] = [&outcome.device_time, &outcome.host_time].map(|times| median(times.as_ref()));
-        self.columns.line(&[name, count(outcome), device, host, verdict(outcome)])
+        let [device, host] =
+            [&outcome.device_time, &outcome.host_time].map(|times| median(times.as_ref()));
+        self.columns
+            .line(&[name, count(outcome), device, host, verdict(outcome)])
     }
 }
 
 impl ForPeople for Text {
     fn result(&mut self, report: &Report) -> Option<String> {
-        if let Report::Tutorial { tutorial } = report { Some(self.lines(tutorial)) } else { None }
+        if let Report::Tutorial { tutorial } = report {
+            Some(self.lines(tutorial))
+        } else {
+            None
+        }
     }
 
     /// What one learns from the last case.
     fn end(&self) -> String {
-        let lesson = |(_, teaches): &(_, String)| format!("{:INDENT$}{}\n", "", self.columns.sentence(INDENT, teaches));
+        let lesson = |(_, teaches): &(_, String)| {
+            format!("{:INDENT$}{}\n", "", self.columns.sentence(INDENT, teaches))
+        };
         self.case.as_ref().map_or_else(String::new, lesson)
     }
 }
@@ -121,12 +170,21 @@ fn comparison(report: &TutorialReport) -> Option<(bool, String)> {
         return None;
     }
     let (framework, share) = (report.framework.as_ref()?, report.share_of_framework?);
-    let FrameworkTime { name, us, on, measured, same_device } = framework;
+    let FrameworkTime {
+        name,
+        us,
+        on,
+        measured,
+        same_device,
+    } = framework;
     let figure = format!("{} on {on}, measured {measured}", time(*us));
     if !same_device {
         return Some((false, format!("{name}: {figure}")));
     }
-    Some((share > 1.0, format!("{} than {name} ({figure})", describe::factor(1.0 / share))))
+    Some((
+        share > 1.0,
+        format!("{} than {name} ({figure})", describe::factor(1.0 / share)),
+    ))
 }
 
 #[cfg(test)]
@@ -151,7 +209,12 @@ mod tests {
     }
 
     fn compared(share: f64, same_device: bool, columns: usize) -> String {
-        let mut report = report("a", Found::Measured { outcome: Box::new(outcome("GPU-a", 60.0)) });
+        let mut report = report(
+            "a",
+            Found::Measured {
+                outcome: Box::new(outcome("GPU-a", 60.0)),
+            },
+        );
         report.framework = Some(FrameworkTime {
             name: "CuPy".into(),
             us: 73.0,
@@ -168,9 +231,16 @@ mod tests {
         let faster = compared(1.0 / 1.1, true, 160);
         let words = "verified  1.10x faster than CuPy (73.0 us on an H200, measured 2026-11)\n";
         assert!(faster.ends_with(words), "{faster}");
-        assert!(compared(2.0, true, 160).contains("2.00x slower than CuPy ("), "{}", compared(2.0, true, 160));
+        assert!(
+            compared(2.0, true, 160).contains("2.00x slower than CuPy ("),
+            "{}",
+            compared(2.0, true, 160)
+        );
         let other = compared(2.0, false, 160);
-        assert!(other.ends_with("verified  CuPy: 73.0 us on an H200, measured 2026-11\n"), "{other}");
+        assert!(
+            other.ends_with("verified  CuPy: 73.0 us on an H200, measured 2026-11\n"),
+            "{other}"
+        );
     }
 
     #[test]
@@ -184,20 +254,49 @@ mod tests {
         let lines: Vec<_> = text.lines().collect();
         assert!(lines.iter().all(|line| line.width() <= 80), "{text}");
         assert_eq!(lines[..3], expected);
-        assert_eq!(lines[3], "      2.00x faster than CuPy (73.0 us on an H200, measured 2026-11)", "{text}");
+        assert_eq!(
+            lines[3], "      2.00x faster than CuPy (73.0 us on an H200, measured 2026-11)",
+            "{text}"
+        );
     }
 
     #[test]
     fn a_case_begins_with_its_title_and_ends_with_what_it_teaches() {
         let mut text = Text::with_room(true, None);
-        let shown = || Found::Shown { ok: true, text: "80 GB fit".to_owned() };
+        let shown = || Found::Shown {
+            ok: true,
+            text: "80 GB fit".to_owned(),
+        };
         let first = plain(&text.lines(&report("e", shown())));
-        assert!(first.starts_with(&format!("{QUICK}\nvariant ")) && first.contains("\ne  A title\n"), "{first}");
-        assert!(first.ends_with("   GPU a variant                       80 GB fit: verified\n"), "{first}");
-        let skipped = plain(&text.lines(&report("e", Found::Skipped { reason: "why".to_owned() })));
-        assert_eq!(skipped, "   GPU a variant                       skipped: why\n");
-        let failed = text.lines(&report("e", Found::Failed { error: "why".to_owned(), refused: false }));
-        assert!(failed.ends_with(&format!(" {}\n", paint(ALARM, "failed: why"))), "{failed:?}");
+        assert!(
+            first.starts_with(&format!("{QUICK}\nvariant ")) && first.contains("\ne  A title\n"),
+            "{first}"
+        );
+        assert!(
+            first.ends_with("   GPU a variant                       80 GB fit: verified\n"),
+            "{first}"
+        );
+        let skipped = plain(&text.lines(&report(
+            "e",
+            Found::Skipped {
+                reason: "why".to_owned(),
+            },
+        )));
+        assert_eq!(
+            skipped,
+            "   GPU a variant                       skipped: why\n"
+        );
+        let failed = text.lines(&report(
+            "e",
+            Found::Failed {
+                error: "why".to_owned(),
+                refused: false,
+            },
+        ));
+        assert!(
+            failed.ends_with(&format!(" {}\n", paint(ALARM, "failed: why"))),
+            "{failed:?}"
+        );
         let next = plain(&text.lines(&report("k1", shown())));
         assert!(next.starts_with("   It teaches.\n\nk1 A title"), "{next}");
         assert_eq!(text.end(), "   It teaches.\n");

@@ -48,36 +48,51 @@ impl App {
             Action::NextGpu | Action::PreviousGpu => {
                 let gpus: Vec<u32> = self.model.gpus().iter().map(|gpu| gpu.index).collect();
                 state.step_gpu(&gpus, action == Action::NextGpu);
-                if let Some(place) = state.gpu.and_then(|gpu| gpus.iter().position(|known| *known == gpu)) {
+                if let Some(place) = state
+                    .gpu
+                    .and_then(|gpu| gpus.iter().position(|known| *known == gpu))
+                {
                     state.gpu_scroll = place.saturating_sub(3);
                 }
             }
-            Action::NextView | Action::PreviousView => self.show(self.state.view.step(action == Action::NextView)),
+            Action::NextView | Action::PreviousView => {
+                self.show(self.state.view.step(action == Action::NextView))
+            }
             Action::View(place) => self.show(View::ALL[place]),
             Action::Room => state.room = state.room.next(),
             Action::NextMetric => state.metric = (state.metric + 1) % state.metrics.len().max(1),
             Action::PreviousMetric => {
-                state.metric = (state.metric + state.metrics.len() - 1) % state.metrics.len().max(1);
+                state.metric =
+                    (state.metric + state.metrics.len() - 1) % state.metrics.len().max(1);
             }
-            Action::ChooseMetrics => self.dialog = Some(Dialog::Setup(Setup::new(Page::Charts, state))),
+            Action::ChooseMetrics => {
+                self.dialog = Some(Dialog::Setup(Setup::new(Page::Charts, state)))
+            }
             Action::Setup => self.dialog = Some(Dialog::Setup(Setup::new(Page::Columns, state))),
             Action::LongerRange => self.reach_further(),
             Action::ShorterRange => state.range = state.range.saturating_sub(1),
             Action::NextSort => self.step_sort(),
             Action::ChooseSort => self.dialog = Some(Dialog::Menu(Menu::of_columns(state))),
-            Action::ChooseUser => self.dialog = Some(Dialog::Menu(Menu::of_users(&self.model, state))),
+            Action::ChooseUser => {
+                self.dialog = Some(Dialog::Menu(Menu::of_users(&self.model, state)))
+            }
             Action::Reverse => state.processes.descending = !state.processes.descending,
             Action::Tree => state.processes.tree = !state.processes.tree,
-            Action::Filter => self.prompt = Some(Prompt::new(Purpose::Filter, &state.processes.filter.text)),
+            Action::Filter => {
+                self.prompt = Some(Prompt::new(Purpose::Filter, &state.processes.filter.text))
+            }
             Action::Search => self.prompt = Some(Prompt::new(Purpose::Search, "")),
             Action::FindNext | Action::FindPrevious => {
                 if self.state.processes.search.is_empty() {
-                    self.state.tell(Level::Warn, "nothing was searched for: / searches");
+                    self.state
+                        .tell(Level::Warn, "nothing was searched for: / searches");
                 } else if !self.find(action == Action::FindNext, false) {
                     self.state.tell(Level::Warn, "it was not found");
                 }
             }
-            Action::Details | Action::Environment => self.open_process(action == Action::Environment),
+            Action::Details | Action::Environment => {
+                self.open_process(action == Action::Environment)
+            }
             Action::Signal(kill) => self.ask_to_send(kill),
             Action::Faster | Action::Slower => self.change_interval(action == Action::Faster),
             Action::Theme => {
@@ -109,8 +124,13 @@ impl App {
 
     fn reach_further(&mut self) {
         let next = (self.state.range + 1).min(RANGES_S.len() - 1);
-        if RANGES_S[next] * 1000 > DEPTH_MS && !matches!(self.model.origin, Origin::Server | Origin::Node) {
-            return self.state.tell(Level::Note, "what is before the last hour, a server remembers: gpumon serve");
+        if RANGES_S[next] * 1000 > DEPTH_MS
+            && !matches!(self.model.origin, Origin::Server | Origin::Node)
+        {
+            return self.state.tell(
+                Level::Note,
+                "what is before the last hour, a server remembers: gpumon serve",
+            );
         }
         self.state.range = next;
     }
@@ -150,7 +170,10 @@ impl App {
 
     fn step_sort(&mut self) {
         let columns = &self.state.processes.columns;
-        let at = columns.iter().position(|column| *column == self.state.processes.sort).unwrap_or(0);
+        let at = columns
+            .iter()
+            .position(|column| *column == self.state.processes.sort)
+            .unwrap_or(0);
         let next = columns[(at + 1) % columns.len()];
         self.sort_by(next);
     }
@@ -158,34 +181,47 @@ impl App {
     /// By a column in its natural direction; by the same once more, in the other.
     pub(super) fn sort_by(&mut self, column: Column) {
         let list = &mut self.state.processes;
-        list.descending = if list.sort == column { !list.descending } else { column.falls_by_nature() };
+        list.descending = if list.sort == column {
+            !list.descending
+        } else {
+            column.falls_by_nature()
+        };
         list.sort = column;
     }
 
     fn change_interval(&mut self, faster: bool) {
         if self.model.origin == Origin::Recording {
-            return self
-                .state
-                .tell(Level::Warn, "a replay keeps the interval it was recorded at: > and < change its speed");
+            return self.state.tell(
+                Level::Warn,
+                "a replay keeps the interval it was recorded at: > and < change its speed",
+            );
         }
         self.state.step_interval(faster);
         let ms = self.state.interval_ms;
-        self.feed.set_interval(std::time::Duration::from_millis(ms.into()));
-        self.state.tell(Level::Note, format!("a sample every {ms} ms"));
+        self.feed
+            .set_interval(std::time::Duration::from_millis(ms.into()));
+        self.state
+            .tell(Level::Note, format!("a sample every {ms} ms"));
     }
 
     fn save(&mut self) {
         let settings = self.state.settings(&self.settings);
         let Some(file) = &self.file else {
-            return self
-                .state
-                .tell(Level::Act, "there is no place for settings: set HOME, or name a file with --config");
+            return self.state.tell(
+                Level::Act,
+                "there is no place for settings: set HOME, or name a file with --config",
+            );
         };
         match settings.write(file) {
-            Ok(()) => self.state.tell(Level::Note, format!("saved in {}", file.display())),
+            Ok(()) => self
+                .state
+                .tell(Level::Note, format!("saved in {}", file.display())),
             Err(error) => {
                 let cure = "choose another file with --config";
-                self.state.tell(Level::Act, format!("not saved in {}: {error}; {cure}", file.display()));
+                self.state.tell(
+                    Level::Act,
+                    format!("not saved in {}: {error}; {cure}", file.display()),
+                );
             }
         }
     }
@@ -203,7 +239,10 @@ impl App {
 
     fn replay(&mut self, action: Action) {
         let Feed::Recording(player) = &mut self.feed else {
-            return self.state.tell(Level::Warn, "only a replay can be moved in: gpumon replay FILE");
+            return self.state.tell(
+                Level::Warn,
+                "only a replay can be moved in: gpumon replay FILE",
+            );
         };
         let updates = match action {
             Action::Goto => {
@@ -226,16 +265,23 @@ impl App {
     /// To a time of day, on the first day of the recording on which it comes.
     pub(super) fn go_to(&mut self, text: &str) {
         let Some(seconds) = time_of_day(text) else {
-            return self.state.tell(Level::Warn, format!("'{text}' is not a time: give HH:MM or HH:MM:SS"));
+            return self.state.tell(
+                Level::Warn,
+                format!("'{text}' is not a time: give HH:MM or HH:MM:SS"),
+            );
         };
-        let Feed::Recording(player) = &mut self.feed else { return };
+        let Feed::Recording(player) = &mut self.feed else {
+            return;
+        };
         let (_, first, last) = player.times_ms();
         match next_time_of_day(first, seconds).filter(|at_ms| *at_ms <= last.saturating_add(1000)) {
             Some(at_ms) => {
                 let updates = replay::updates(player.seek_to(at_ms));
                 self.played(updates);
             }
-            None => self.state.tell(Level::Warn, format!("{text} is not in this recording")),
+            None => self
+                .state
+                .tell(Level::Warn, format!("{text} is not in this recording")),
         }
     }
 
@@ -259,7 +305,12 @@ impl App {
             screen.found = Some(Err(why.to_owned()));
         } else {
             screen.is_asked = true;
-            inspect::ask(key.pid, key.started_ms, self.missing(key), self.inputs.clone());
+            inspect::ask(
+                key.pid,
+                key.started_ms,
+                self.missing(key),
+                self.inputs.clone(),
+            );
         }
         self.dialog = Some(Dialog::Process(Box::new(screen)));
     }
@@ -273,7 +324,9 @@ impl App {
             && !screen.is_asked
         {
             screen.is_asked = true;
-            let Key { pid, started_ms, .. } = screen.key;
+            let Key {
+                pid, started_ms, ..
+            } = screen.key;
             inspect::ask(pid, started_ms, missing(is_own, started_ms), inputs);
         }
     }
@@ -293,8 +346,12 @@ impl App {
     /// Why processes on the screen are none that could be looked at or be sent a signal.
     pub(super) fn not_of_this_machine(&self) -> Option<&'static str> {
         match () {
-            () if self.model.origin == Origin::Node => Some("this process is on a node: run `gpumon top` there"),
-            () if self.model.is_recording() => Some("this is a recording: the process is not there now"),
+            () if self.model.origin == Origin::Node => {
+                Some("this process is on a node: run `gpumon top` there")
+            }
+            () if self.model.is_recording() => {
+                Some("this is a recording: the process is not there now")
+            }
             () if self.model.is_simulated() => Some("this process is simulated"),
             () => None,
         }

@@ -107,7 +107,9 @@ impl App {
 
     pub(super) fn idle(&self, now: Instant) -> Duration {
         let due = self.player().and_then(Player::due);
-        due.map_or(POLL_INTERVAL, |due| due.saturating_duration_since(now).min(POLL_INTERVAL))
+        due.map_or(POLL_INTERVAL, |due| {
+            due.saturating_duration_since(now).min(POLL_INTERVAL)
+        })
     }
 
     pub(super) fn tick(&mut self, now: Instant) -> Next {
@@ -136,7 +138,9 @@ impl App {
         // A sample follows, and all is drawn at once.
         let next = match &update {
             Update::Usage(_) => Next::Wait,
-            Update::Record(record) if !matches!(**record, Record::Sample(_) | Record::Event(_)) => Next::Wait,
+            Update::Record(record) if !matches!(**record, Record::Sample(_) | Record::Event(_)) => {
+                Next::Wait
+            }
             _ => Next::Draw,
         };
         self.tell_reach(&update);
@@ -222,13 +226,20 @@ impl App {
         if let Some(action) = keys::action(key) {
             return self.act(action);
         }
-        let Some(name) = keys::name(key) else { return Next::Wait };
-        self.state.tell(Level::Note, format!("{name} is not assigned: ? lists the keys"));
+        let Some(name) = keys::name(key) else {
+            return Next::Wait;
+        };
+        self.state.tell(
+            Level::Note,
+            format!("{name} is not assigned: ? lists the keys"),
+        );
         Next::Draw
     }
 
     fn typed(&mut self, typed: Typed) -> Next {
-        let Some(prompt) = &self.prompt else { return Next::Wait };
+        let Some(prompt) = &self.prompt else {
+            return Next::Wait;
+        };
         // What is wrong stands beside it, and is mended there.
         if typed == Typed::Done && prompt.mistake().is_some() {
             return Next::Draw;
@@ -248,7 +259,8 @@ impl App {
             | (_, Purpose::Fleet) => {}
             (Typed::Done, Purpose::Search) => {
                 if !text.is_empty() && !self.find(true, true) {
-                    self.state.tell(Level::Warn, format!("'{text}' was not found"));
+                    self.state
+                        .tell(Level::Warn, format!("'{text}' was not found"));
                 }
             }
             (Typed::Done, Purpose::Goto) => self.go_to(&text),
@@ -266,8 +278,11 @@ impl App {
 
     /// Takes in what was played; true where there was something.
     fn played(&mut self, updates: std::io::Result<Vec<Update>>) -> bool {
-        let updates =
-            updates.unwrap_or_else(|error| vec![Update::Silent(format!("the recording cannot be read: {error}"))]);
+        let updates = updates.unwrap_or_else(|error| {
+            vec![Update::Silent(format!(
+                "the recording cannot be read: {error}"
+            ))]
+        });
         let any = !updates.is_empty();
         for update in updates {
             self.model.ingest(update);
@@ -282,7 +297,9 @@ impl App {
 
 /// Whether a server knows less than charts of this span show, by more than somebody would see.
 fn is_short(past: &HistorySpan, span_ms: u64) -> bool {
-    past.oldest_ms.saturating_sub(past.to_ms.saturating_sub(span_ms)) > span_ms / 50
+    past.oldest_ms
+        .saturating_sub(past.to_ms.saturating_sub(span_ms))
+        > span_ms / 50
 }
 
 /// A place in a list that is scrolled; whoever draws it knows where it ends.

@@ -25,9 +25,17 @@ pub(super) struct Click {
 
 impl App {
     pub(super) fn mouse(&mut self, event: MouseEvent) -> Next {
-        let place = Position { x: event.column, y: event.row };
+        let place = Position {
+            x: event.column,
+            y: event.row,
+        };
         // What was drawn last lies on top.
-        let hit = self.hits.iter().rev().find(|(area, _)| area.contains(place)).map(|(_, hit)| *hit);
+        let hit = self
+            .hits
+            .iter()
+            .rev()
+            .find(|(area, _)| area.contains(place))
+            .map(|(_, hit)| *hit);
         let Some(hit) = hit else { return Next::Wait };
         match event.kind {
             MouseEventKind::Down(MouseButton::Left) => self.click(hit),
@@ -38,8 +46,12 @@ impl App {
     }
 
     fn click(&mut self, hit: Hit) -> Next {
-        let before = self.last_click.replace(Click { hit, at: Instant::now() });
-        let is_double = before.is_some_and(|before| before.hit == hit && before.at.elapsed() < DOUBLE);
+        let before = self.last_click.replace(Click {
+            hit,
+            at: Instant::now(),
+        });
+        let is_double =
+            before.is_some_and(|before| before.hit == hit && before.at.elapsed() < DOUBLE);
         match hit {
             Hit::Dialog(line) => match &mut self.dialog {
                 Some(Dialog::Setup(setup)) if line != usize::MAX => {
@@ -57,7 +69,11 @@ impl App {
                 _ => {}
             },
             Hit::Gpu(gpu) => {
-                self.state.gpu = if self.state.gpu == Some(gpu) { None } else { Some(gpu) };
+                self.state.gpu = if self.state.gpu == Some(gpu) {
+                    None
+                } else {
+                    Some(gpu)
+                };
                 self.state.view_scroll = 0;
             }
             Hit::Tab(view) => self.show(view),
@@ -87,9 +103,13 @@ impl App {
                     dialog.wheel(by);
                 }
             }
-            Hit::Gpus | Hit::Gpu(_) => state.gpu_scroll = scrolled(state.gpu_scroll, by).min(self.model.gpus().len()),
+            Hit::Gpus | Hit::Gpu(_) => {
+                state.gpu_scroll = scrolled(state.gpu_scroll, by).min(self.model.gpus().len())
+            }
             Hit::Middle => state.view_scroll = scrolled(state.view_scroll, by),
-            Hit::Process(_) | Hit::Processes | Hit::Heading(_) if state.processes.selected.is_none() => {
+            Hit::Process(_) | Hit::Processes | Hit::Heading(_)
+                if state.processes.selected.is_none() =>
+            {
                 state.processes.scroll = scrolled(state.processes.scroll, by);
             }
             Hit::Process(_) | Hit::Processes | Hit::Heading(_) => self.step(by),

@@ -29,10 +29,15 @@ impl App {
     /// Asks whether the tagged processes, or the selected one, are to get a signal.
     pub(super) fn ask_to_send(&mut self, kill: Kill) {
         if self.is_readonly {
-            return self.state.tell(Level::Warn, "no signal can be sent: this was started with --readonly");
+            return self.state.tell(
+                Level::Warn,
+                "no signal can be sent: this was started with --readonly",
+            );
         }
         if let Some(why) = self.not_of_this_machine() {
-            return self.state.tell(Level::Warn, format!("no signal can be sent: {why}"));
+            return self
+                .state
+                .tell(Level::Warn, format!("no signal can be sent: {why}"));
         }
         let mut only = self.process_screen().map(|screen| screen.key);
         if only.is_none() && self.state.processes.tags.is_empty() {
@@ -45,13 +50,24 @@ impl App {
         for recipient in self.state.processes.recipients(&self.model, only) {
             let Recipient { key, process, .. } = &recipient;
             let user = shown(&process.user, |user| printable(user));
-            match Target::hold(key.pid, key.started_ms, process_name(process), user, self.missing(*key)) {
-                Ok(target) => question.targets.push((target, describe_recipient(&recipient))),
+            match Target::hold(
+                key.pid,
+                key.started_ms,
+                process_name(process),
+                user,
+                self.missing(*key),
+            ) {
+                Ok(target) => question
+                    .targets
+                    .push((target, describe_recipient(&recipient))),
                 Err(why) => question.refused.push(why),
             }
         }
         if question.targets.is_empty() && question.refused.is_empty() {
-            return self.state.tell(Level::Warn, "the process is no longer on a GPU: no signal is sent");
+            return self.state.tell(
+                Level::Warn,
+                "the process is no longer on a GPU: no signal is sent",
+            );
         }
         if question.targets.is_empty() {
             return self.state.tell(Level::Act, question.refused.join("; "));
@@ -60,7 +76,9 @@ impl App {
     }
 
     pub(super) fn say_yes(&mut self, dialog: Dialog) {
-        let Dialog::Kill(Question { targets, kill, .. }) = dialog else { return };
+        let Dialog::Kill(Question { targets, kill, .. }) = dialog else {
+            return;
+        };
         let signal = kill.name();
         let all = targets.len();
         let mut names = Vec::new();
@@ -73,16 +91,26 @@ impl App {
             match target.send(kill) {
                 Ok(()) => {
                     names.push(name);
-                    self.sent.push(Sent { target, kill, at: Instant::now() });
+                    self.sent.push(Sent {
+                        target,
+                        kill,
+                        at: Instant::now(),
+                    });
                 }
                 Err(error) => errors.push(format!("{name}: {error}")),
             }
         }
         if errors.is_empty() {
-            self.state.tell(Level::Note, format!("SIG{signal} was sent to {}", counted(&names)));
+            self.state.tell(
+                Level::Note,
+                format!("SIG{signal} was sent to {}", counted(&names)),
+            );
         } else {
             let (failed, errors) = (errors.len(), errors.join("; "));
-            self.state.tell(Level::Act, format!("SIG{signal} was not sent to {failed} of {all}: {errors}"));
+            self.state.tell(
+                Level::Act,
+                format!("SIG{signal} was not sent to {failed} of {all}: {errors}"),
+            );
         }
     }
 
@@ -98,8 +126,16 @@ impl App {
             }
             let is_late = now.saturating_duration_since(sent.at) > PATIENCE;
             if is_late {
-                late.push(format!("{} after SIG{}", sent.target.label(), sent.kill.name()));
-                hint = if sent.kill == Kill::End { "the driver holds it up" } else { "K sends SIGKILL" };
+                late.push(format!(
+                    "{} after SIG{}",
+                    sent.target.label(),
+                    sent.kill.name()
+                ));
+                hint = if sent.kill == Kill::End {
+                    "the driver holds it up"
+                } else {
+                    "K sends SIGKILL"
+                };
             }
             !is_late
         });
@@ -112,7 +148,14 @@ impl App {
             news.push(format!("{} {have} ended", counted(&self.ended)));
         }
         if !news.is_empty() {
-            self.state.tell(if late.is_empty() { Level::Note } else { Level::Warn }, news.join("; "));
+            self.state.tell(
+                if late.is_empty() {
+                    Level::Note
+                } else {
+                    Level::Warn
+                },
+                news.join("; "),
+            );
         }
         !news.is_empty()
     }
@@ -127,10 +170,25 @@ fn counted(names: &[String]) -> String {
 }
 
 /// Describes a process: its GPUs, memory and start, and its command or the path of its notebook.
-fn describe_recipient(Recipient { process, gpus, memory_bytes, .. }: &Recipient<'_>) -> String {
-    let gpus = gpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    let memory = memory_bytes.map_or_else(|| "unknown memory".to_owned(), |bytes| byte_size(bytes as f64));
+fn describe_recipient(
+    Recipient {
+        process,
+        gpus,
+        memory_bytes,
+        ..
+    }: &Recipient<'_>,
+) -> String {
+    let gpus = gpus
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(", ");
+    let memory = memory_bytes.map_or_else(
+        || "unknown memory".to_owned(),
+        |bytes| byte_size(bytes as f64),
+    );
     let since = shown(&process.started_ms, |started| date_and_clock(*started));
-    let what = what(process, notebook_path(process)).map_or_else(String::new, |what| format!(", {}", printable(&what)));
+    let what = what(process, notebook_path(process))
+        .map_or_else(String::new, |what| format!(", {}", printable(&what)));
     format!("GPU {gpus}, {memory}, since {since}{what}")
 }

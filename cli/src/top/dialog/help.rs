@@ -17,7 +17,11 @@ pub(in crate::top) struct Help {
 
 impl Help {
     pub(super) fn key(&mut self, key: KeyEvent) -> Answer {
-        if self.scroll.key(key) { Answer::Stay } else { Answer::Leave }
+        if self.scroll.key(key) {
+            Answer::Stay
+        } else {
+            Answer::Leave
+        }
     }
 
     pub(super) fn draw(&mut self, painter: &mut Painter<'_>, screen: Rect, model: &Model) {
@@ -45,7 +49,11 @@ impl Help {
         }
         lines.push(Line::new());
         let mouse = "Mouse: click a GPU, a tab, a heading or a process; again for details; the wheel scrolls.";
-        lines.extend(crate::top::text::wrap(mouse, 60).into_iter().map(|line| vec![(line, painter.theme.dim)]));
+        lines.extend(
+            crate::top::text::wrap(mouse, 60)
+                .into_iter()
+                .map(|line| vec![(line, painter.theme.dim)]),
+        );
         draw_box(painter, screen, "Keys", 62, &lines, &mut self.scroll);
     }
 }

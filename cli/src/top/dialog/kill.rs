@@ -24,17 +24,27 @@ pub(in crate::top) struct Question {
 
 impl Question {
     pub(in crate::top) fn new(kill: Kill) -> Self {
-        Self { kill, targets: Vec::new(), refused: Vec::new(), scroll: Scroll::default() }
+        Self {
+            kill,
+            targets: Vec::new(),
+            refused: Vec::new(),
+            scroll: Scroll::default(),
+        }
     }
 
     /// Only `y` sends: enter is pressed too easily.
     pub(super) fn key(&mut self, key: KeyEvent) -> Answer {
-        let at = Kill::ALL.iter().position(|kill| *kill == self.kill).unwrap_or(0);
+        let at = Kill::ALL
+            .iter()
+            .position(|kill| *kill == self.kill)
+            .unwrap_or(0);
         match key.code {
             KeyCode::Char('y' | 'Y') => return Answer::Yes,
             KeyCode::Esc | KeyCode::Char('q' | 'n') => return Answer::Leave,
             KeyCode::Left => self.kill = Kill::ALL[at.saturating_sub(1)],
-            KeyCode::Right | KeyCode::Tab => self.kill = Kill::ALL[(at + 1).min(Kill::ALL.len() - 1)],
+            KeyCode::Right | KeyCode::Tab => {
+                self.kill = Kill::ALL[(at + 1).min(Kill::ALL.len() - 1)]
+            }
             KeyCode::Char('i') => self.kill = Kill::Interrupt,
             KeyCode::Char('t') => self.kill = Kill::Terminate,
             KeyCode::Char('k') => self.kill = Kill::End,
@@ -47,17 +57,35 @@ impl Question {
         let theme = painter.theme;
         let columns = screen.width.saturating_sub(4).min(72);
         let whom = match &self.targets[..] {
-            [(Target { pid, name, user, .. }, _)] => format!(" to process {pid}, {name}, of {user}?"),
+            [
+                (
+                    Target {
+                        pid, name, user, ..
+                    },
+                    _,
+                ),
+            ] => format!(" to process {pid}, {name}, of {user}?"),
             targets => format!(" to {} processes?", targets.len()),
         };
         let mut lines: Vec<Line> = vec![
-            vec![("Send SIG".to_owned(), theme.plain), (self.kill.name().to_owned(), theme.alarm), (whom, theme.plain)],
+            vec![
+                ("Send SIG".to_owned(), theme.plain),
+                (self.kill.name().to_owned(), theme.alarm),
+                (whom, theme.plain),
+            ],
             Line::new(),
         ];
         let mut choice: Line = Vec::new();
         for kill in Kill::ALL {
-            let style = if kill == self.kill { theme.selected } else { theme.plain };
-            choice.extend([(format!(" {} ", kill.name()), style), ("  ".to_owned(), theme.plain)]);
+            let style = if kill == self.kill {
+                theme.selected
+            } else {
+                theme.plain
+            };
+            choice.extend([
+                (format!(" {} ", kill.name()), style),
+                ("  ".to_owned(), theme.plain),
+            ]);
         }
         choice.push((self.kill.effect().to_owned(), theme.dim));
         lines.push(choice);
@@ -72,11 +100,19 @@ impl Question {
         ]);
         lines.push(Line::new());
         let mut list = |text: &str, style| {
-            lines.extend(wrap(text, columns.into()).into_iter().take(2).map(|line| vec![(line, style)]));
+            lines.extend(
+                wrap(text, columns.into())
+                    .into_iter()
+                    .take(2)
+                    .map(|line| vec![(line, style)]),
+            );
         };
         for (target, about) in &self.targets {
             if self.targets.len() > 1 {
-                list(&format!("{} of {}, {about}", target.label(), target.user), theme.plain);
+                list(
+                    &format!("{} of {}, {about}", target.label(), target.user),
+                    theme.plain,
+                );
             } else {
                 list(about, theme.dim);
             }

@@ -36,12 +36,25 @@ enum Choice {
 
 impl Menu {
     fn new(title: &'static str, entries: Vec<Entry>, now: &Choice) -> Self {
-        let at = entries.iter().position(|entry| entry.choice == *now).unwrap_or(0);
-        Self { title, entries, list: List { at, ..List::default() } }
+        let at = entries
+            .iter()
+            .position(|entry| entry.choice == *now)
+            .unwrap_or(0);
+        Self {
+            title,
+            entries,
+            list: List {
+                at,
+                ..List::default()
+            },
+        }
     }
 
     pub(in crate::top) fn of_columns(state: &State) -> Self {
-        let entry = |column: &Column| Entry { text: column.heading().to_owned(), choice: Choice::Sort(*column) };
+        let entry = |column: &Column| Entry {
+            text: column.heading().to_owned(),
+            choice: Choice::Sort(*column),
+        };
         let entries = state.processes.columns.iter().map(entry).collect();
         Self::new("Sort by", entries, &Choice::Sort(state.processes.sort))
     }
@@ -49,7 +62,11 @@ impl Menu {
     /// Everybody who has processes on a GPU, with their number.
     pub(in crate::top) fn of_users(model: &Model, state: &State) -> Self {
         let mut users: BTreeMap<&str, usize> = BTreeMap::new();
-        let processes = model.gpus().iter().filter_map(|gpu| gpu.processes.value()).flatten();
+        let processes = model
+            .gpus()
+            .iter()
+            .filter_map(|gpu| gpu.processes.value())
+            .flatten();
         for user in processes.filter_map(|process| process.user.value()) {
             *users.entry(user).or_default() += 1;
         }
@@ -62,8 +79,16 @@ impl Menu {
             choice: Choice::User(choice),
         };
         let mut entries = vec![entry("all users", users.values().sum(), None)];
-        entries.extend(users.iter().map(|(user, count)| entry(&printable(user), *count, Some((*user).to_owned()))));
-        Self::new("Processes of", entries, &Choice::User(state.processes.user.clone()))
+        entries.extend(
+            users
+                .iter()
+                .map(|(user, count)| entry(&printable(user), *count, Some((*user).to_owned()))),
+        );
+        Self::new(
+            "Processes of",
+            entries,
+            &Choice::User(state.processes.user.clone()),
+        )
     }
 
     pub(super) fn key(&mut self, key: KeyEvent, state: &mut State) -> Answer {
@@ -81,8 +106,13 @@ impl Menu {
 
     /// Moves to the next entry that begins with this letter.
     fn seek(&mut self, letter: char) {
-        let mut places = (1..=self.entries.len()).map(|by| (self.list.at + by) % self.entries.len());
-        let begins = |text: &str| text.chars().next().is_some_and(|first| first.eq_ignore_ascii_case(&letter));
+        let mut places =
+            (1..=self.entries.len()).map(|by| (self.list.at + by) % self.entries.len());
+        let begins = |text: &str| {
+            text.chars()
+                .next()
+                .is_some_and(|first| first.eq_ignore_ascii_case(&letter))
+        };
         if let Some(place) = places.find(|place| begins(self.entries[*place].text.trim_start())) {
             self.list.at = place;
         }
@@ -106,11 +136,22 @@ impl Menu {
     pub(super) fn draw(&mut self, painter: &mut Painter<'_>, screen: Rect) {
         let columns = 26;
         let line = |(place, entry): (usize, &Entry)| {
-            let style = if place == self.list.at { painter.theme.selected } else { painter.theme.plain };
+            let style = if place == self.list.at {
+                painter.theme.selected
+            } else {
+                painter.theme.plain
+            };
             vec![(left(&entry.text, columns), style)]
         };
         let lines: Vec<Line> = self.entries.iter().enumerate().map(line).collect();
         self.list.keep_in_sight(screen);
-        draw_box(painter, screen, self.title, columns as u16, &lines, &mut self.list.scroll);
+        draw_box(
+            painter,
+            screen,
+            self.title,
+            columns as u16,
+            &lines,
+            &mut self.list.scroll,
+        );
     }
 }

@@ -73,13 +73,20 @@ impl List {
     }
 
     fn step(&mut self, by: isize, lines: usize) {
-        self.at = self.at.saturating_add_signed(by).min(lines.saturating_sub(1));
+        self.at = self
+            .at
+            .saturating_add_signed(by)
+            .min(lines.saturating_sub(1));
     }
 
     /// Scrolls a box so that the chosen line can be seen.
     fn keep_in_sight(&mut self, screen: Rect) {
         let room = usize::from(screen.height.saturating_sub(2));
-        self.scroll.0 = self.scroll.0.min(self.at).max((self.at + 1).saturating_sub(room));
+        self.scroll.0 = self
+            .scroll
+            .0
+            .min(self.at)
+            .max((self.at + 1).saturating_sub(room));
     }
 }
 
@@ -125,7 +132,13 @@ impl Dialog {
         }
     }
 
-    pub(super) fn draw(&mut self, painter: &mut Painter<'_>, screen: Rect, model: &Model, state: &State) {
+    pub(super) fn draw(
+        &mut self,
+        painter: &mut Painter<'_>,
+        screen: Rect,
+        model: &Model,
+        state: &State,
+    ) {
         match self {
             Self::Help(help) => help.draw(painter, screen, model),
             Self::Process(process) => process.draw(painter, screen, model, state),
@@ -148,28 +161,63 @@ fn draw_box(
 ) -> Rect {
     let width = (columns + 4).min(screen.width);
     let height = (lines.len() as u16 + 2).min(screen.height);
-    let area =
-        Rect { x: screen.x + (screen.width - width) / 2, y: screen.y + (screen.height - height) / 2, width, height };
+    let area = Rect {
+        x: screen.x + (screen.width - width) / 2,
+        y: screen.y + (screen.height - height) / 2,
+        width,
+        height,
+    };
     Clear.render(area, painter.buffer);
-    Block::bordered().style(painter.theme.plain).border_style(painter.theme.dim).render(area, painter.buffer);
-    painter.text(area.x + 2, area.y, area.width.saturating_sub(4), &format!(" {title} "), painter.theme.strong);
+    Block::bordered()
+        .style(painter.theme.plain)
+        .border_style(painter.theme.dim)
+        .render(area, painter.buffer);
+    painter.text(
+        area.x + 2,
+        area.y,
+        area.width.saturating_sub(4),
+        &format!(" {title} "),
+        painter.theme.strong,
+    );
     // A click anywhere else leaves it.
     painter.hit(screen, Hit::Dialog(usize::MAX));
-    let inner =
-        Rect { x: area.x + 2, y: area.y + 1, width: area.width.saturating_sub(4), height: height.saturating_sub(2) };
-    let edge = Rect { y: area.bottom() - 1, height: 1, width: area.width.saturating_sub(2), ..area };
+    let inner = Rect {
+        x: area.x + 2,
+        y: area.y + 1,
+        width: area.width.saturating_sub(4),
+        height: height.saturating_sub(2),
+    };
+    let edge = Rect {
+        y: area.bottom() - 1,
+        height: 1,
+        width: area.width.saturating_sub(2),
+        ..area
+    };
     scrolled_lines(painter, inner, lines, scroll, edge);
     area
 }
 
 /// Draws as many lines as fit, and at the right of `more` how many there are above and below.
-fn scrolled_lines(painter: &mut Painter<'_>, area: Rect, lines: &[Line], scroll: &mut Scroll, more: Rect) {
+fn scrolled_lines(
+    painter: &mut Painter<'_>,
+    area: Rect,
+    lines: &[Line],
+    scroll: &mut Scroll,
+    more: Rect,
+) {
     let room = usize::from(area.height);
     scroll.0 = scroll.0.min(lines.len().saturating_sub(room));
     for (place, line) in lines.iter().skip(scroll.0).take(room).enumerate() {
         let y = area.y + place as u16;
         painter.line(area.x, y, area.width, line);
-        painter.hit(Rect { y, height: 1, ..area }, Hit::Dialog(scroll.0 + place));
+        painter.hit(
+            Rect {
+                y,
+                height: 1,
+                ..area
+            },
+            Hit::Dialog(scroll.0 + place),
+        );
     }
     let below = lines.len().saturating_sub(scroll.0 + room);
     if below > 0 || scroll.0 > 0 {

@@ -81,7 +81,12 @@ impl Setup {
     pub(in crate::top) fn new(page: Page, state: &State) -> Self {
         let columns = chosen_first(&state.processes.columns, Column::ALL);
         let metrics = chosen_first(&state.metrics, 0..METRICS.len());
-        Self { page, columns, metrics, list: List::default() }
+        Self {
+            page,
+            columns,
+            metrics,
+            list: List::default(),
+        }
     }
 
     pub(in crate::top) fn show(&mut self, page: Page) {
@@ -91,9 +96,10 @@ impl Setup {
     fn items(&self) -> Vec<Item> {
         match self.page {
             Page::Columns => self.columns.iter().copied().map(Item::Column).collect(),
-            Page::Charts => {
-                [Item::Range, Item::Glyphs].into_iter().chain(self.metrics.iter().copied().map(Item::Metric)).collect()
-            }
+            Page::Charts => [Item::Range, Item::Glyphs]
+                .into_iter()
+                .chain(self.metrics.iter().copied().map(Item::Metric))
+                .collect(),
             Page::Display => vec![Item::Theme, Item::Interval],
             Page::Thresholds => (0..READINGS.len())
                 .flat_map(|reading| [false, true].map(|heavy| Item::Threshold(reading, heavy)))
@@ -102,12 +108,19 @@ impl Setup {
     }
 
     pub(super) fn key(&mut self, key: KeyEvent, state: &mut State) -> Answer {
-        let page = Page::ALL.iter().position(|page| *page == self.page).unwrap_or(0);
+        let page = Page::ALL
+            .iter()
+            .position(|page| *page == self.page)
+            .unwrap_or(0);
         match key.code {
             _ if self.list.key(key, self.items().len()) => {}
             KeyCode::Tab => self.show(Page::ALL[(page + 1) % Page::ALL.len()]),
-            KeyCode::BackTab => self.show(Page::ALL[(page + Page::ALL.len() - 1) % Page::ALL.len()]),
-            KeyCode::Right | KeyCode::Char(' ' | '+') | KeyCode::Enter => return self.change(true, state),
+            KeyCode::BackTab => {
+                self.show(Page::ALL[(page + Page::ALL.len() - 1) % Page::ALL.len()])
+            }
+            KeyCode::Right | KeyCode::Char(' ' | '+') | KeyCode::Enter => {
+                return self.change(true, state);
+            }
             KeyCode::Left | KeyCode::Char('-') => return self.change(false, state),
             KeyCode::Char('[') | KeyCode::F(7) => self.move_by(-1, state),
             KeyCode::Char(']') | KeyCode::F(8) => self.move_by(1, state),
@@ -129,7 +142,8 @@ impl Setup {
     }
 
     fn change(&mut self, forward: bool, state: &mut State) -> Answer {
-        let next = |action: Action, other: Action| Answer::Act(if forward { action } else { other });
+        let next =
+            |action: Action, other: Action| Answer::Act(if forward { action } else { other });
         match self.items()[self.list.at] {
             Item::Column(column) => {
                 toggle(&self.columns, &mut state.processes.columns, column);
@@ -143,14 +157,25 @@ impl Setup {
             Item::Range => return next(Action::LongerRange, Action::ShorterRange),
             Item::Glyphs => {
                 let [braille, blocks, ascii] = Glyphs::ALL.map(Some);
-                state.set_glyphs(cycled(&[None, braille, blocks, ascii], state.chosen_glyphs, forward));
+                state.set_glyphs(cycled(
+                    &[None, braille, blocks, ascii],
+                    state.chosen_glyphs,
+                    forward,
+                ));
             }
             Item::Threshold(reading, heavy) => {
                 let [moderate, high] = READINGS[reading].1(&mut state.thresholds);
-                let (value, least, most) = if heavy { (high, *moderate + 1, 100) } else { (moderate, 1, *high - 1) };
+                let (value, least, most) = if heavy {
+                    (high, *moderate + 1, 100)
+                } else {
+                    (moderate, 1, *high - 1)
+                };
                 // From 1 to 5, and on by fives.
-                let stepped =
-                    if forward { (*value / STEP + 1) * STEP } else { (value.saturating_sub(1) / STEP) * STEP };
+                let stepped = if forward {
+                    (*value / STEP + 1) * STEP
+                } else {
+                    (value.saturating_sub(1) / STEP) * STEP
+                };
                 *value = stepped.clamp(least, most);
             }
         }
@@ -161,10 +186,18 @@ impl Setup {
     fn move_by(&mut self, by: isize, state: &mut State) {
         let first = if self.page == Page::Charts { 2 } else { 0 };
         let moved = match self.page {
-            Page::Columns => swap(&mut self.columns, &mut state.processes.columns, self.list.at, by),
-            Page::Charts if self.list.at >= first => {
-                swap(&mut self.metrics, &mut state.metrics, self.list.at - first, by)
-            }
+            Page::Columns => swap(
+                &mut self.columns,
+                &mut state.processes.columns,
+                self.list.at,
+                by,
+            ),
+            Page::Charts if self.list.at >= first => swap(
+                &mut self.metrics,
+                &mut state.metrics,
+                self.list.at - first,
+                by,
+            ),
             _ => false,
         };
         if moved {
@@ -177,22 +210,62 @@ impl Setup {
         let theme = painter.theme;
         let line = |(place, item): (usize, Item)| -> Line {
             let text = left(&text(item, state), usize::from(COLUMNS));
-            vec![(text, if place == self.list.at { theme.selected } else { theme.plain })]
+            vec![(
+                text,
+                if place == self.list.at {
+                    theme.selected
+                } else {
+                    theme.plain
+                },
+            )]
         };
         let lines: Vec<Line> = self.items().into_iter().enumerate().map(line).collect();
         // A click beside it leaves it, also where something else is drawn.
         painter.hit(screen, Hit::Dialog(usize::MAX));
         // Processes are seen below their columns, GPUs and charts above the rest, and what was saved at the bottom.
         let height = (screen.height * 3 / 5).min(lines.len() as u16 + 2);
-        let y = if self.page == Page::Columns { 1 } else { screen.height.saturating_sub(height + 1) };
-        let within = Rect { y: screen.y + y, height, ..screen };
+        let y = if self.page == Page::Columns {
+            1
+        } else {
+            screen.height.saturating_sub(height + 1)
+        };
+        let within = Rect {
+            y: screen.y + y,
+            height,
+            ..screen
+        };
         self.list.keep_in_sight(within);
-        let area = draw_box(painter, within, "Setup", COLUMNS, &lines, &mut self.list.scroll);
+        let area = draw_box(
+            painter,
+            within,
+            "Setup",
+            COLUMNS,
+            &lines,
+            &mut self.list.scroll,
+        );
         let mut x = area.x + 10;
         for page in Page::ALL {
-            let style = if page == self.page { theme.selected } else { theme.dim };
-            let taken = painter.text(x, area.y, area.right().saturating_sub(x + 1), page.title(), style);
-            painter.hit(Rect { x, width: taken, height: 1, ..area }, Hit::Page(page));
+            let style = if page == self.page {
+                theme.selected
+            } else {
+                theme.dim
+            };
+            let taken = painter.text(
+                x,
+                area.y,
+                area.right().saturating_sub(x + 1),
+                page.title(),
+                style,
+            );
+            painter.hit(
+                Rect {
+                    x,
+                    width: taken,
+                    height: 1,
+                    ..area
+                },
+                Hit::Page(page),
+            );
             x += taken + 1;
         }
         let keys = if matches!(self.page, Page::Columns | Page::Charts) {
@@ -200,12 +273,19 @@ impl Setup {
         } else {
             " ← → set  tab page  W save  esc close "
         };
-        painter.text(area.x + 2, area.bottom().saturating_sub(1), area.width.saturating_sub(12), keys, theme.dim);
+        painter.text(
+            area.x + 2,
+            area.bottom().saturating_sub(1),
+            area.width.saturating_sub(12),
+            keys,
+            theme.dim,
+        );
     }
 }
 
 fn text(item: Item, state: &State) -> String {
-    let check = |is_chosen: bool, label: &str| format!("[{}] {label}", if is_chosen { 'x' } else { ' ' });
+    let check =
+        |is_chosen: bool, label: &str| format!("[{}] {label}", if is_chosen { 'x' } else { ' ' });
     let value = |label: &str, value: &str| format!("{} ◂ {value} ▸", left(label, 32));
     match item {
         Item::Column(column) => check(state.processes.columns.contains(&column), column.id()),
@@ -238,9 +318,15 @@ fn toggle<T: Copy + PartialEq>(order: &[T], chosen: &mut Vec<T>, one: T) {
 
 /// Swaps one with a neighbor; false at an end.
 fn swap<T: Copy + PartialEq>(order: &mut [T], chosen: &mut Vec<T>, at: usize, by: isize) -> bool {
-    let Some(to) = at.checked_add_signed(by).filter(|to| *to < order.len()) else { return false };
+    let Some(to) = at.checked_add_signed(by).filter(|to| *to < order.len()) else {
+        return false;
+    };
     order.swap(at, to);
-    *chosen = order.iter().copied().filter(|one| chosen.contains(one)).collect();
+    *chosen = order
+        .iter()
+        .copied()
+        .filter(|one| chosen.contains(one))
+        .collect();
     true
 }
 
@@ -269,7 +355,11 @@ mod tests {
         let mut state = state();
         let mut setup = Setup::new(Page::Charts, &state);
         let tensor = position("tensor").unwrap();
-        let line = 2 + setup.metrics.iter().position(|known| *known == tensor).unwrap();
+        let line = 2 + setup
+            .metrics
+            .iter()
+            .position(|known| *known == tensor)
+            .unwrap();
         setup.click(line, &mut state);
         for line in 2..6 {
             setup.click(line, &mut state);
@@ -283,12 +373,23 @@ mod tests {
     fn columns_are_chosen_and_moved() {
         let mut state = state();
         let mut setup = Setup::new(Page::Columns, &state);
-        press(&mut setup, &mut state, &[KeyCode::Char(' '), KeyCode::Down, KeyCode::Char(']')]);
+        press(
+            &mut setup,
+            &mut state,
+            &[KeyCode::Char(' '), KeyCode::Down, KeyCode::Char(']')],
+        );
         assert_eq!(state.processes.columns[..2], [Column::User, Column::Pid]);
         assert!(!state.processes.columns.contains(&Column::Gpu));
         // It comes back to where it was.
-        press(&mut setup, &mut state, &[KeyCode::PageUp, KeyCode::Char(' ')]);
-        assert_eq!(state.processes.columns[..3], [Column::Gpu, Column::User, Column::Pid]);
+        press(
+            &mut setup,
+            &mut state,
+            &[KeyCode::PageUp, KeyCode::Char(' ')],
+        );
+        assert_eq!(
+            state.processes.columns[..3],
+            [Column::Gpu, Column::User, Column::Pid]
+        );
     }
 
     #[test]

@@ -16,8 +16,17 @@ pub(super) fn draw(app: &mut App, buffer: &mut Buffer) -> Vec<(Rect, Hit)> {
     let screen = buffer.area;
     let theme = app.state.theme.clone();
     // What is measured is gray where nothing newer comes.
-    let measured = if app.model.is_stale() { theme.faded() } else { theme.clone() };
-    let mut painter = Painter { buffer, theme: &theme, glyphs: app.state.glyphs, hits: Vec::new() };
+    let measured = if app.model.is_stale() {
+        theme.faded()
+    } else {
+        theme.clone()
+    };
+    let mut painter = Painter {
+        buffer,
+        theme: &theme,
+        glyphs: app.state.glyphs,
+        hits: Vec::new(),
+    };
     painter.highlight(screen, theme.plain);
     let rows = app.state.processes.rows(&app.model, app.state.gpu);
     let wishes = Wishes {
@@ -28,22 +37,47 @@ pub(super) fn draw(app: &mut App, buffer: &mut Buffer) -> Vec<(Rect, Hit)> {
     };
     let Some(areas) = areas(screen, wishes) else {
         let (width, height) = SMALLEST;
-        let text = format!("{width}x{height} needed, this is {}x{}", screen.width, screen.height);
+        let text = format!(
+            "{width}x{height} needed, this is {}x{}",
+            screen.width, screen.height
+        );
         painter.text(screen.x, screen.y, screen.width, &text, theme.plain);
         return painter.finish();
     };
     panel::title(&mut painter, areas.title, &app.model, &app.state);
     // The screen of a process leaves nothing else to be seen.
-    if !matches!(app.covered.as_ref().or(app.dialog.as_ref()), Some(Dialog::Process(_))) {
+    if !matches!(
+        app.covered.as_ref().or(app.dialog.as_ref()),
+        Some(Dialog::Process(_))
+    ) {
         panel::banner(&mut painter, areas.banner, &app.model, app.player());
         panel::tabs(&mut painter, areas.tabs, &app.model, &app.state);
         painter.theme = &measured;
         panel::host_line(&mut painter, areas.host, &app.model, &app.state);
-        panel::gpus(&mut painter, areas.gpus, areas.gpu_columns, areas.totals, &app.model, &app.state);
+        panel::gpus(
+            &mut painter,
+            areas.gpus,
+            areas.gpu_columns,
+            areas.totals,
+            &app.model,
+            &app.state,
+        );
         let empty = panel::view(&mut painter, areas.view, &app.model, &app.state);
-        panel::processes(&mut painter, areas.processes_over(empty), &app.model, &mut app.state, &rows);
+        panel::processes(
+            &mut painter,
+            areas.processes_over(empty),
+            &app.model,
+            &mut app.state,
+            &rows,
+        );
         painter.theme = &theme;
-        panel::footer(&mut painter, areas.footer, &app.model, &app.state, app.prompt.as_ref());
+        panel::footer(
+            &mut painter,
+            areas.footer,
+            &app.model,
+            &app.state,
+            app.prompt.as_ref(),
+        );
     }
     for dialog in [&mut app.covered, &mut app.dialog].into_iter().flatten() {
         dialog.draw(&mut painter, screen, &app.model, &app.state);

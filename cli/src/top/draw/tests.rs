@@ -1,6 +1,8 @@
 //! Whole screens, in several sizes.
 
-use gpumon_probe::model::{Absence, Condition, ConditionKind, GpuSample, Health, Reading, Severity};
+use gpumon_probe::model::{
+    Absence, Condition, ConditionKind, GpuSample, Health, Reading, Severity,
+};
 use unicode_width::UnicodeWidthStr;
 
 use crate::{
@@ -25,17 +27,47 @@ fn find<'a>(lines: &'a [String], start: &str) -> &'a str {
 fn eight_gpus_at_80_by_24() {
     let (mut app, _waiting) = app(8);
     let drawn = lines(&mut app, 80, 24);
-    assert!(drawn[0].starts_with("gpumon  driver") || drawn[0].starts_with("gpumon  8 x H"), "{}", drawn[0]);
+    assert!(
+        drawn[0].starts_with("gpumon  driver") || drawn[0].starts_with("gpumon  8 x H"),
+        "{}",
+        drawn[0]
+    );
     for gpu in 0..8 {
         let line = &drawn[2 + gpu];
         assert!(line.starts_with(&format!(" {gpu} H200")), "{line}");
-        assert!(line.contains(" % ") && line.contains(" GiB ") && line.contains("°C") && line.contains(" W"), "{line}");
+        assert!(
+            line.contains(" % ")
+                && line.contains(" GiB ")
+                && line.contains("°C")
+                && line.contains(" W"),
+            "{line}"
+        );
     }
-    assert!(drawn[1].starts_with("CPU ") && drawn[1].contains("  net "), "{}", drawn[1]);
-    assert!(drawn[10].starts_with("Total") && drawn[10].matches(['%', 'G', 'W']).count() == 3, "{}", drawn[10]);
-    assert!(drawn[11].starts_with(" Charts  Activity  Links  MIG  Host  Events "), "{}", drawn[11]);
-    assert!(drawn[11].trim_end().ends_with("all GPUs · GPU utilization · 2 min"));
-    assert!(drawn[12].starts_with("0 H200") && drawn[12].contains("1 H200") && drawn[12].contains("3 H200"));
+    assert!(
+        drawn[1].starts_with("CPU ") && drawn[1].contains("  net "),
+        "{}",
+        drawn[1]
+    );
+    assert!(
+        drawn[10].starts_with("Total") && drawn[10].matches(['%', 'G', 'W']).count() == 3,
+        "{}",
+        drawn[10]
+    );
+    assert!(
+        drawn[11].starts_with(" Charts  Activity  Links  MIG  Host  Events "),
+        "{}",
+        drawn[11]
+    );
+    assert!(
+        drawn[11]
+            .trim_end()
+            .ends_with("all GPUs · GPU utilization · 2 min")
+    );
+    assert!(
+        drawn[12].starts_with("0 H200")
+            && drawn[12].contains("1 H200")
+            && drawn[12].contains("3 H200")
+    );
     assert!(drawn[13..18].join("").contains('⣿'), "charts have lines");
     let heading = find(&drawn, "GPU      PID  USER");
     for column in ["MEMORY▼", "SM", "TIME", "WHAT"] {
@@ -53,14 +85,23 @@ fn at_300_by_60_everything_has_room() {
     for column in ["TYPE", "OF GPU", "MEM ", "ENC", "DEC", "16 processes"] {
         assert!(heading.contains(column), "{heading}");
     }
-    let axes = drawn.iter().filter(|line| line.starts_with("    100 %")).count();
+    let axes = drawn
+        .iter()
+        .filter(|line| line.starts_with("    100 %"))
+        .count();
     assert_eq!(axes, 2, "a value axis at the left of each row of charts");
-    let times = drawn.iter().filter(|line| line.matches(':').count() >= 8 * 3).count();
+    let times = drawn
+        .iter()
+        .filter(|line| line.matches(':').count() >= 8 * 3)
+        .count();
     assert_eq!(times, 2, "a time axis below each row of charts");
     assert!(drawn[59].contains("T signal") && drawn[59].contains("z zoom"));
     // A simulated GPU may hold nothing for a while; all eight never do.
     let gpus = drawn[2..10].concat();
-    assert!(gpus.contains('━') && gpus.contains(['▁', '▅', '█']), "{gpus}");
+    assert!(
+        gpus.contains('━') && gpus.contains(['▁', '▅', '█']),
+        "{gpus}"
+    );
 }
 
 #[test]
@@ -68,13 +109,31 @@ fn every_view_fits_at_every_size_and_with_every_charset() {
     let (mut app, _waiting) = app(4);
     for glyphs in Glyphs::ALL {
         app.state.glyphs = glyphs;
-        for (width, height) in [(1, 1), (10, 50), (39, 10), (40, 10), (60, 20), (80, 24), (200, 60)] {
+        for (width, height) in [
+            (1, 1),
+            (10, 50),
+            (39, 10),
+            (40, 10),
+            (60, 20),
+            (80, 24),
+            (200, 60),
+        ] {
             for view in View::ALL {
-                for (room, gpu) in [(Room::Both, None), (Room::View, Some(1)), (Room::Processes, Some(3))] {
+                for (room, gpu) in [
+                    (Room::Both, None),
+                    (Room::View, Some(1)),
+                    (Room::Processes, Some(3)),
+                ] {
                     (app.state.view, app.state.room, app.state.gpu) = (view, room, gpu);
                     for line in lines(&mut app, width, height) {
-                        assert!(line.width() <= usize::from(width) && !line.contains(char::is_control), "{line:?}");
-                        assert!(glyphs != Glyphs::Ascii || line.is_ascii(), "{view:?} at {width}x{height}: {line}");
+                        assert!(
+                            line.width() <= usize::from(width) && !line.contains(char::is_control),
+                            "{line:?}"
+                        );
+                        assert!(
+                            glyphs != Glyphs::Ascii || line.is_ascii(),
+                            "{view:?} at {width}x{height}: {line}"
+                        );
                     }
                 }
             }
@@ -88,32 +147,54 @@ fn the_host_has_its_line_at_every_width_and_gpus_their_totals() {
     let sample = app.model.sample.as_mut().unwrap();
     let host = &mut sample.host;
     (host.cpu.busy_percent, host.cpu.load_1m) = (Reading::Now(34.0), Reading::Now(3.214));
-    (host.memory.used_bytes, host.memory.total_bytes) = (Reading::Now(41 << 30), Reading::Now(128 << 30));
+    (host.memory.used_bytes, host.memory.total_bytes) =
+        (Reading::Now(41 << 30), Reading::Now(128 << 30));
     host.disk.read_bytes_per_second = Reading::Now(1.0e9);
     host.disk.written_bytes_per_second = Reading::Now(2.4e8);
     host.network.sent_bytes_per_second = Reading::Absent(Absence::WarmingUp);
-    for (gpu, (busy, used, watts)) in sample.gpus.iter_mut().zip([(40.0, 20, 100.0), (60.0, 80, 650.0)]) {
+    for (gpu, (busy, used, watts)) in sample
+        .gpus
+        .iter_mut()
+        .zip([(40.0, 20, 100.0), (60.0, 80, 650.0)])
+    {
         gpu.utilization.gpu_percent = Reading::Now(busy);
-        (gpu.memory.used_bytes, gpu.memory.total_bytes) = (Reading::Now(used << 30), Reading::Now(140 << 30));
+        (gpu.memory.used_bytes, gpu.memory.total_bytes) =
+            (Reading::Now(used << 30), Reading::Now(140 << 30));
         (gpu.power.draw_watts, gpu.power.limit_watts) = (Reading::Now(watts), Reading::Now(700.0));
     }
     let line = |app: &mut crate::top::app::App, width, at: usize| {
-        lines(app, width, 24)[at].split_whitespace().collect::<Vec<_>>().join(" ")
+        lines(app, width, 24)[at]
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
     };
     assert_eq!(line(&mut app, 40, 1), "CPU 34 % RAM 41.0/128 GiB load 3.21");
-    assert_eq!(line(&mut app, 80, 1), "CPU 34 % RAM 41.0/128 GiB load 3.21 disk 1.24 GB/s net -");
+    assert_eq!(
+        line(&mut app, 80, 1),
+        "CPU 34 % RAM 41.0/128 GiB load 3.21 disk 1.24 GB/s net -"
+    );
     let wide = line(&mut app, 112, 1);
-    assert_eq!(wide, "CPU 34 % RAM 41.0/128 GiB load 3.21 disk R 1.00 GB/s W 240 MB/s net RX - TX -");
+    assert_eq!(
+        wide,
+        "CPU 34 % RAM 41.0/128 GiB load 3.21 disk R 1.00 GB/s W 240 MB/s net RX - TX -"
+    );
     assert!(line(&mut app, 160, 1).contains("GiB ━━━━━━━━━───"));
     let totals = line(&mut app, 80, 4);
-    assert!(totals.starts_with("Total 50 % 100.0/280 GiB ") && totals.ends_with(" 750/1400 W"), "{totals}");
-    app.model.sample.as_mut().unwrap().gpus[0].power.draw_watts = Reading::Absent(Absence::NotSupported);
+    assert!(
+        totals.starts_with("Total 50 % 100.0/280 GiB ") && totals.ends_with(" 750/1400 W"),
+        "{totals}"
+    );
+    app.model.sample.as_mut().unwrap().gpus[0].power.draw_watts =
+        Reading::Absent(Absence::NotSupported);
     assert!(line(&mut app, 80, 4).ends_with(" 650/700 W 1 of 2 GPUs"));
     app.model.sample.as_mut().unwrap().gpus[0].health = Health::Hung { since_ms: 0 };
     let totals = line(&mut app, 80, 4);
     let other = &app.model.gpus()[1];
     let busy = describe::busy(other);
-    assert!(totals.starts_with(&format!("Total {busy} ")) && totals.contains("/140 GiB"), "{totals}");
+    assert!(
+        totals.starts_with(&format!("Total {busy} ")) && totals.contains("/140 GiB"),
+        "{totals}"
+    );
     assert!(totals.ends_with(" 1 of 2 GPUs"), "{totals}");
     let (mut one, _waiting) = crate::top::app::tests::app(1);
     assert!(!lines(&mut one, 80, 24).join("\n").contains("Total"));
@@ -123,33 +204,67 @@ fn the_host_has_its_line_at_every_width_and_gpus_their_totals() {
 fn memory_is_a_line_over_utilization_between_guide_lines() {
     let (mut app, _waiting) = app(1);
     let lines = lines(&mut app, 120, 40);
-    let begin = lines.iter().position(|line| line.starts_with("GPU utilization, memory  ")).unwrap();
-    assert!(lines[begin].contains(" %  memory ") && lines[begin].trim_end().ends_with('%'), "{}", lines[begin]);
+    let begin = lines
+        .iter()
+        .position(|line| line.starts_with("GPU utilization, memory  "))
+        .unwrap();
+    assert!(
+        lines[begin].contains(" %  memory ") && lines[begin].trim_end().ends_with('%'),
+        "{}",
+        lines[begin]
+    );
     let mut buffer = ratatui::buffer::Buffer::empty(ratatui::layout::Rect::new(0, 0, 120, 40));
     super::draw(&mut app, &mut buffer);
     let theme = &app.state.theme;
     let drawn = |meaning: ratatui::style::Style, y: u16| {
-        let cells =
-            (10..119).map(|x| &buffer[(x, y)]).filter(|cell| Some(cell.fg) == meaning.fg && cell.symbol() != " ");
+        let cells = (10..119)
+            .map(|x| &buffer[(x, y)])
+            .filter(|cell| Some(cell.fg) == meaning.fg && cell.symbol() != " ");
         cells.count()
     };
     let rows = begin as u16 + 1..(begin + 14) as u16;
     for meaning in [theme.memory, theme.utilization] {
-        assert!(rows.clone().map(|y| drawn(meaning, y)).sum::<usize>() > 20, "{lines:#?}");
+        assert!(
+            rows.clone().map(|y| drawn(meaning, y)).sum::<usize>() > 20,
+            "{lines:#?}"
+        );
     }
-    for (label, is_guide) in [("    100 % ", true), ("     50 % ", true), ("      0 % ", false)] {
-        let y = begin + lines[begin..].iter().position(|line| line.starts_with(label)).unwrap();
-        assert_eq!(drawn(theme.dim, y as u16) > 20, is_guide, "{label}: {}", lines[y]);
+    for (label, is_guide) in [
+        ("    100 % ", true),
+        ("     50 % ", true),
+        ("      0 % ", false),
+    ] {
+        let y = begin
+            + lines[begin..]
+                .iter()
+                .position(|line| line.starts_with(label))
+                .unwrap();
+        assert_eq!(
+            drawn(theme.dim, y as u16) > 20,
+            is_guide,
+            "{label}: {}",
+            lines[y]
+        );
     }
-    let others = lines.iter().find(|line| line.starts_with("Power  ")).unwrap();
-    assert!(others.contains("Temperature") && !lines.join("").contains("Memory  "), "each has one chart: {others}");
+    let others = lines
+        .iter()
+        .find(|line| line.starts_with("Power  "))
+        .unwrap();
+    assert!(
+        others.contains("Temperature") && !lines.join("").contains("Memory  "),
+        "each has one chart: {others}"
+    );
 }
 
 #[test]
 fn memory_has_a_chart_of_its_own_where_it_is_no_line_and_none_where_it_is_not_chosen() {
     let (mut app, _waiting) = app(1);
-    let has = |app: &mut crate::top::app::App, title: &str| lines(app, 120, 40).join("\n").contains(title);
-    app.model.sample.as_mut().unwrap().gpus[0].memory.total_bytes = Reading::Absent(Absence::NotSupported);
+    let has = |app: &mut crate::top::app::App, title: &str| {
+        lines(app, 120, 40).join("\n").contains(title)
+    };
+    app.model.sample.as_mut().unwrap().gpus[0]
+        .memory
+        .total_bytes = Reading::Absent(Absence::NotSupported);
     assert!(has(&mut app, "Memory  ") && !has(&mut app, "GPU utilization, memory"));
     let (mut app, _waiting) = crate::top::app::tests::app(1);
     let memory = crate::top::metrics::position("memory");
@@ -168,20 +283,36 @@ fn charts_of_several_gpus_share_their_axis() {
         gpu.at_ms = sample.at_ms;
         gpu.pcie.tx_bytes_per_second = Reading::Now(speed);
     }
-    app.model.ingest(crate::top::model::Update::Record(Box::new(Record::Sample(sample))));
+    app.model
+        .ingest(crate::top::model::Update::Record(Box::new(Record::Sample(
+            sample,
+        ))));
     let screen = lines(&mut app, 120, 40).join("\n");
-    assert_eq!((screen.matches("20.0 GB/s").count(), screen.matches("20.0 MB/s").count()), (2, 0), "{screen}");
+    assert_eq!(
+        (
+            screen.matches("20.0 GB/s").count(),
+            screen.matches("20.0 MB/s").count()
+        ),
+        (2, 0),
+        "{screen}"
+    );
 }
 
 #[test]
 fn a_low_chart_has_no_line_that_hides_what_it_crosses() {
     let (mut app, _waiting) = app(8);
     let mut cells_of_memory = |height| {
-        let mut buffer = ratatui::buffer::Buffer::empty(ratatui::layout::Rect::new(0, 0, 120, height));
+        let mut buffer =
+            ratatui::buffer::Buffer::empty(ratatui::layout::Rect::new(0, 0, 120, height));
         super::draw(&mut app, &mut buffer);
-        let is_dots = |symbol: &str| symbol.starts_with(|dots| ('\u{2801}'..='\u{28ff}').contains(&dots));
+        let is_dots =
+            |symbol: &str| symbol.starts_with(|dots| ('\u{2801}'..='\u{28ff}').contains(&dots));
         let memory = app.state.theme.memory.fg;
-        buffer.content.iter().filter(|cell| Some(cell.fg) == memory && is_dots(cell.symbol())).count()
+        buffer
+            .content
+            .iter()
+            .filter(|cell| Some(cell.fg) == memory && is_dots(cell.symbol()))
+            .count()
     };
     assert_eq!(cells_of_memory(24), 0);
     assert!(cells_of_memory(50) > 20);
@@ -203,16 +334,32 @@ fn a_wide_terminal_shows_further_readings_and_a_dash_where_one_is_absent() {
         details.ecc.volatile.uncorrected_total = Reading::Now(errors);
     }
     let row = |app: &mut crate::top::app::App, width, gpu: usize| {
-        lines(app, width, 30)[2 + gpu].split_whitespace().collect::<Vec<_>>().join(" ")
+        lines(app, width, 30)[2 + gpu]
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
     };
     assert!(!row(&mut app, 80, 0).contains("MHz"));
     let some = row(&mut app, 130, 0);
-    assert!(some.contains(" W 1980 MHz P0") && !some.contains("mem"), "{some}");
+    assert!(
+        some.contains(" W 1980 MHz P0") && !some.contains("mem"),
+        "{some}"
+    );
     let wide = row(&mut app, 200, 0);
-    assert!(wide.contains(" W 1980 MHz P0 mem 61 °C ECC 3 125 kWh"), "{wide}");
-    assert!(row(&mut app, 200, 1).contains(" W - P0 mem 61 °C ECC 0 125 kWh"), "{}", row(&mut app, 200, 1));
+    assert!(
+        wide.contains(" W 1980 MHz P0 mem 61 °C ECC 3 125 kWh"),
+        "{wide}"
+    );
+    assert!(
+        row(&mut app, 200, 1).contains(" W - P0 mem 61 °C ECC 0 125 kWh"),
+        "{}",
+        row(&mut app, 200, 1)
+    );
     app.model.sample.as_mut().unwrap().gpus[1].fan_percent = Reading::Now(45.0);
-    assert!(row(&mut app, 200, 0).contains(" W 1980 MHz fan - P0 ") && row(&mut app, 200, 1).contains(" fan 45 % P0 "));
+    assert!(
+        row(&mut app, 200, 0).contains(" W 1980 MHz fan - P0 ")
+            && row(&mut app, 200, 1).contains(" fan 45 % P0 ")
+    );
 }
 
 #[test]
@@ -221,23 +368,41 @@ fn processes_take_the_lines_that_a_view_leaves_empty() {
     let rows = |app: &mut crate::top::app::App, view| {
         app.state.view = view;
         let lines = lines(app, 120, 40);
-        let begin = lines.iter().position(|line| line.starts_with("GPU      PID")).unwrap();
-        assert!(view == View::Charts || lines[begin - 1].trim().is_empty(), "{lines:#?}");
-        lines[begin + 1..39].iter().filter(|line| !line.trim().is_empty()).count()
+        let begin = lines
+            .iter()
+            .position(|line| line.starts_with("GPU      PID"))
+            .unwrap();
+        assert!(
+            view == View::Charts || lines[begin - 1].trim().is_empty(),
+            "{lines:#?}"
+        );
+        lines[begin + 1..39]
+            .iter()
+            .filter(|line| !line.trim().is_empty())
+            .count()
     };
     assert!(rows(&mut app, View::Charts) < 16);
-    assert_eq!([View::Events, View::Activity].map(|view| rows(&mut app, view)), [16, 16]);
+    assert_eq!(
+        [View::Events, View::Activity].map(|view| rows(&mut app, view)),
+        [16, 16]
+    );
 }
 
 #[test]
 fn what_processes_take_of_the_host_is_there_from_120_columns_on() {
     use crate::top::model::{ProcessUsage, Usage};
     let (mut app, _waiting) = app(2);
-    let usage = ProcessUsage { cpu_percent: Some(387.2), threads: 17 };
+    let usage = ProcessUsage {
+        cpu_percent: Some(387.2),
+        threads: 17,
+    };
     app.model.usage = Usage::from([(4000, usage)]);
     let drawn = lines(&mut app, 120, 40);
     let heading = find(&drawn, "GPU      PID");
-    assert!(heading.contains("   CPU   HOST MEM") && !heading.contains("THR"), "{heading}");
+    assert!(
+        heading.contains("   CPU   HOST MEM") && !heading.contains("THR"),
+        "{heading}"
+    );
     assert!(find(&drawn, "  0     4000").contains("387 %    5.0 GiB"));
     assert!(find(&drawn, "  0     4007").contains("     -    4.5 GiB"));
     assert!(!lines(&mut app, 80, 24).join("").contains("HOST MEM"));
@@ -250,7 +415,10 @@ fn what_processes_take_of_the_host_is_there_from_120_columns_on() {
 #[test]
 fn what_is_too_small_says_so() {
     let (mut app, _waiting) = app(1);
-    assert_eq!(lines(&mut app, 39, 12)[0].trim_end(), "40x10 needed, this is 39x12");
+    assert_eq!(
+        lines(&mut app, 39, 12)[0].trim_end(),
+        "40x10 needed, this is 39x12"
+    );
 }
 
 #[test]
@@ -258,14 +426,32 @@ fn a_lost_and_a_hung_gpu_keep_their_places_with_words_and_no_zero() {
     let (mut app, _waiting) = app(4);
     let now = app.model.now_ms();
     let sample = app.model.sample.as_mut().unwrap();
-    sample.gpus[1] = GpuSample::absent(1, None, now, Health::Lost { since_ms: now - 61_000 }, &Absence::GpuLost);
-    sample.gpus[2].health = Health::Hung { since_ms: now - 5_000 };
+    sample.gpus[1] = GpuSample::absent(
+        1,
+        None,
+        now,
+        Health::Lost {
+            since_ms: now - 61_000,
+        },
+        &Absence::GpuLost,
+    );
+    sample.gpus[2].health = Health::Hung {
+        since_ms: now - 5_000,
+    };
     let drawn = lines(&mut app, 120, 40);
     let lost = find(&drawn, " 1 H200");
-    assert!(lost.contains("GPU lost for 1 min") && !lost.contains("0 %") && !lost.contains("0 W"), "{lost}");
+    assert!(
+        lost.contains("GPU lost for 1 min") && !lost.contains("0 %") && !lost.contains("0 W"),
+        "{lost}"
+    );
     assert!(find(&drawn, " 2 H200").contains("hung for 5 s"));
     assert!(find(&drawn, " 3 H200").contains(" GiB"));
-    assert!(drawn.iter().any(|line| line.contains("processes of GPU 1: GPU lost")), "{drawn:#?}");
+    assert!(
+        drawn
+            .iter()
+            .any(|line| line.contains("processes of GPU 1: GPU lost")),
+        "{drawn:#?}"
+    );
 }
 
 #[test]
@@ -273,15 +459,24 @@ fn activity_names_the_parts_or_the_reason() {
     let (mut app, _waiting) = app(2);
     app.state.view = View::Activity;
     let drawn = lines(&mut app, 120, 40).join("\n");
-    assert!(drawn.contains("TENSOR") && drawn.contains("OCCUP"), "{drawn}");
+    assert!(
+        drawn.contains("TENSOR") && drawn.contains("OCCUP"),
+        "{drawn}"
+    );
     app.state.gpu = Some(0);
     let one = lines(&mut app, 120, 40).join("\n");
     assert!(
-        one.contains("Tensor active") && one.contains("half precision") && one.contains("DRAM bandwidth utilization"),
+        one.contains("Tensor active")
+            && one.contains("half precision")
+            && one.contains("DRAM bandwidth utilization"),
         "{one}"
     );
     app.model.sample.as_mut().unwrap().gpus[0].activity = Reading::Absent(Absence::NotSupported);
-    assert!(lines(&mut app, 120, 40).join("\n").contains("not on this board or driver"));
+    assert!(
+        lines(&mut app, 120, 40)
+            .join("\n")
+            .contains("not on this board or driver")
+    );
 }
 
 #[test]
@@ -289,10 +484,20 @@ fn links_of_all_gpus_and_each_link_of_one() {
     let (mut app, _waiting) = app(2);
     app.state.view = View::Links;
     let all = lines(&mut app, 120, 40);
-    assert!(all.iter().any(|line| line.contains("x16 of 5 x16") && line.contains("18 of 18")), "{all:#?}");
+    assert!(
+        all.iter()
+            .any(|line| line.contains("x16 of 5 x16") && line.contains("18 of 18")),
+        "{all:#?}"
+    );
     let narrow = lines(&mut app, 80, 24);
-    let line = narrow.iter().find(|line| line.contains("18 of 18")).unwrap();
-    assert!(line.matches("B/s").count() == 4 && !line.contains('…'), "every rate is whole: {line}");
+    let line = narrow
+        .iter()
+        .find(|line| line.contains("18 of 18"))
+        .unwrap();
+    assert!(
+        line.matches("B/s").count() == 4 && !line.contains('…'),
+        "every rate is whole: {line}"
+    );
     app.state.gpu = Some(1);
     app.state.room = Room::View;
     let one = lines(&mut app, 120, 40).join("\n");
@@ -307,19 +512,38 @@ fn what_is_the_matter_and_what_happened_is_told_in_sentences() {
     for gpu in &mut app.model.sample.as_mut().unwrap().gpus {
         gpu.conditions.clear();
     }
-    assert!(lines(&mut app, 120, 40).join("\n").contains("Nothing is the matter."));
+    assert!(
+        lines(&mut app, 120, 40)
+            .join("\n")
+            .contains("Nothing is the matter.")
+    );
     let condition = Condition {
         since_ms: app.model.now_ms() - 120_000,
         severity: Severity::Critical,
         text: "Xid 79: the GPU has fallen off the bus. Reboot the machine.".to_owned(),
-        kind: ConditionKind::Xid { pid: None, code: 79, count: 1, last_ms: 0 },
+        kind: ConditionKind::Xid {
+            pid: None,
+            code: 79,
+            count: 1,
+            last_ms: 0,
+        },
     };
-    app.model.sample.as_mut().unwrap().gpus[1].conditions.push(condition);
+    app.model.sample.as_mut().unwrap().gpus[1]
+        .conditions
+        .push(condition);
     let drawn = lines(&mut app, 120, 40);
-    assert!(drawn.iter().any(|line| line.contains("for 2m  GPU 1   Xid 79: the GPU has fallen")), "{drawn:#?}");
+    assert!(
+        drawn
+            .iter()
+            .any(|line| line.contains("for 2m  GPU 1   Xid 79: the GPU has fallen")),
+        "{drawn:#?}"
+    );
     assert!(find(&drawn, " 1 H200").contains("Xid 79"));
     app.state.gpu = Some(0);
-    assert!(!lines(&mut app, 120, 40).join("\n").contains("fallen off"), "it is another GPU's");
+    assert!(
+        !lines(&mut app, 120, 40).join("\n").contains("fallen off"),
+        "it is another GPU's"
+    );
 }
 
 #[test]
@@ -334,34 +558,75 @@ fn what_lasts_is_listed_once_and_a_gpu_without_readings_is_part_of_it() {
         since_ms,
         severity: Severity::Critical,
         text: format!("Xid {code}: bad address."),
-        kind: ConditionKind::Xid { pid: None, code, count: 1, last_ms: 0 },
+        kind: ConditionKind::Xid {
+            pid: None,
+            code,
+            count: 1,
+            last_ms: 0,
+        },
     };
     let gpus = &mut app.model.sample.as_mut().unwrap().gpus;
     gpus[0].conditions = vec![xid(31, since_ms)];
     gpus[1].conditions.clear();
     gpus[1].health = Health::Lost { since_ms };
     let gpu = |index| Some(GpuRef { index, uuid: None });
-    let report =
-        |code| XidReport { code, pid: None, meaning: "bad address.".into(), advice: String::new(), message: None };
+    let report = |code| XidReport {
+        code,
+        pid: None,
+        meaning: "bad address.".into(),
+        advice: String::new(),
+        message: None,
+    };
     app.model.events = [
         // Over, but for its end.
-        Event { at_ms: since_ms - 50_000, gpu: gpu(0), what: EventKind::Xid(report(13)) },
-        Event { at_ms: since_ms - 50_000, gpu: gpu(0), what: EventKind::ConditionBegan(xid(13, since_ms - 50_000)) },
-        Event { at_ms: since_ms - 9000, gpu: gpu(1), what: EventKind::GpuLost },
+        Event {
+            at_ms: since_ms - 50_000,
+            gpu: gpu(0),
+            what: EventKind::Xid(report(13)),
+        },
+        Event {
+            at_ms: since_ms - 50_000,
+            gpu: gpu(0),
+            what: EventKind::ConditionBegan(xid(13, since_ms - 50_000)),
+        },
+        Event {
+            at_ms: since_ms - 9000,
+            gpu: gpu(1),
+            what: EventKind::GpuLost,
+        },
         // They last.
-        Event { at_ms: since_ms, gpu: gpu(1), what: EventKind::GpuLost },
-        Event { at_ms: since_ms + 1, gpu: gpu(0), what: EventKind::Xid(report(31)) },
-        Event { at_ms: since_ms + 1, gpu: gpu(0), what: EventKind::ConditionBegan(xid(31, since_ms)) },
+        Event {
+            at_ms: since_ms,
+            gpu: gpu(1),
+            what: EventKind::GpuLost,
+        },
+        Event {
+            at_ms: since_ms + 1,
+            gpu: gpu(0),
+            what: EventKind::Xid(report(31)),
+        },
+        Event {
+            at_ms: since_ms + 1,
+            gpu: gpu(0),
+            what: EventKind::ConditionBegan(xid(31, since_ms)),
+        },
     ]
     .into();
     let drawn = lines(&mut app, 120, 40)[4..].join("\n");
-    assert!(drawn.contains("for 1m  GPU 1   GPU lost: see gpumon doctor"), "{drawn}");
+    assert!(
+        drawn.contains("for 1m  GPU 1   GPU lost: see gpumon doctor"),
+        "{drawn}"
+    );
     assert_eq!(drawn.matches("Xid 31").count(), 1, "{drawn}");
     assert_eq!(drawn.matches("Xid 13").count(), 1, "{drawn}");
     assert_eq!(drawn.matches("fallen off").count(), 1, "{drawn}");
     app.state.gpu = Some(1);
     app.model.events.clear();
-    assert!(lines(&mut app, 120, 40).join("\n").contains("Nothing has happened"));
+    assert!(
+        lines(&mut app, 120, 40)
+            .join("\n")
+            .contains("Nothing has happened")
+    );
 }
 
 #[test]
@@ -374,19 +639,33 @@ fn the_host_has_its_charts_and_a_board_without_mig_says_so() {
     }
     app.state.view = View::Mig;
     let mig = lines(&mut app, 120, 40);
-    assert!(mig.join("\n").contains("GPU 0: no MIG instances, MIG is off"));
+    assert!(
+        mig.join("\n")
+            .contains("GPU 0: no MIG instances, MIG is off")
+    );
     let empty = mig.iter().filter(|line| line.trim().is_empty()).count();
-    assert!(mig.join("").contains('⣿') && empty < 10, "charts fill what its lines leave: {mig:#?}");
+    assert!(
+        mig.join("").contains('⣿') && empty < 10,
+        "charts fill what its lines leave: {mig:#?}"
+    );
 }
 
 #[test]
 fn without_colors_nothing_is_colored() {
     let (mut app, _waiting) = app(2);
     app.state.theme = Theme::new(ThemeName::Monochrome);
-    let mut buffer = ratatui::buffer::Buffer::empty(ratatui::layout::Rect { x: 0, y: 0, width: 120, height: 40 });
+    let mut buffer = ratatui::buffer::Buffer::empty(ratatui::layout::Rect {
+        x: 0,
+        y: 0,
+        width: 120,
+        height: 40,
+    });
     super::draw(&mut app, &mut buffer);
     for cell in &buffer.content {
-        assert_eq!((cell.fg, cell.bg), (ratatui::style::Color::Reset, ratatui::style::Color::Reset));
+        assert_eq!(
+            (cell.fg, cell.bg),
+            (ratatui::style::Color::Reset, ratatui::style::Color::Reset)
+        );
     }
 }
 
@@ -398,17 +677,30 @@ fn load_is_told_by_color_and_by_weight_in_every_theme() {
         app.state.theme = Theme::new(theme);
         let mut weights = Vec::new();
         for percent in [5.0, 50.0, 95.0] {
-            app.model.sample.as_mut().unwrap().gpus[0].utilization.gpu_percent = Reading::Now(percent);
-            let mut buffer = ratatui::buffer::Buffer::empty(ratatui::layout::Rect::new(0, 0, 120, 40));
+            app.model.sample.as_mut().unwrap().gpus[0]
+                .utilization
+                .gpu_percent = Reading::Now(percent);
+            let mut buffer =
+                ratatui::buffer::Buffer::empty(ratatui::layout::Rect::new(0, 0, 120, 40));
             super::draw(&mut app, &mut buffer);
             let number = format!("{percent:.0} %");
             let line: String = (0..120).map(|x| buffer[(x, 2)].symbol()).collect();
             let at = line.split(&number).next().unwrap().chars().count() as u16;
             let (before, cell) = (&buffer[(at - 1, 2)], &buffer[(at, 2)]);
-            assert!(!before.modifier.contains(Modifier::UNDERLINED), "blanks are not underlined");
-            weights.push((cell.modifier.contains(Modifier::BOLD), cell.modifier.contains(Modifier::UNDERLINED)));
+            assert!(
+                !before.modifier.contains(Modifier::UNDERLINED),
+                "blanks are not underlined"
+            );
+            weights.push((
+                cell.modifier.contains(Modifier::BOLD),
+                cell.modifier.contains(Modifier::UNDERLINED),
+            ));
         }
-        assert_eq!(weights, [(false, false), (true, false), (true, true)], "{theme:?}");
+        assert_eq!(
+            weights,
+            [(false, false), (true, false), (true, true)],
+            "{theme:?}"
+        );
     }
 }
 
@@ -418,16 +710,26 @@ fn stale_values_are_gray_and_their_age_is_told() {
     let (mut app, _waiting) = app(2);
     let sample = app.model.sample.as_mut().unwrap();
     sample.at_ms = gpumon_probe::model::now_ms() - 65_000;
-    app.model.ingest(crate::top::model::Update::Silent("no connection".to_owned()));
+    app.model.ingest(crate::top::model::Update::Silent(
+        "no connection".to_owned(),
+    ));
     let drawn = lines(&mut app, 120, 40);
-    assert!(drawn[0].contains("no data for 1m") && drawn[1].starts_with("no connection"), "{drawn:#?}");
+    assert!(
+        drawn[0].contains("no data for 1m") && drawn[1].starts_with("no connection"),
+        "{drawn:#?}"
+    );
     let mut buffer = ratatui::buffer::Buffer::empty(ratatui::layout::Rect::new(0, 0, 120, 40));
     super::draw(&mut app, &mut buffer);
     for y in (2..6).chain(7..39) {
         for x in 0..120 {
             let cell = &buffer[(x, y)];
             let is_blank = cell.symbol() == " ";
-            assert!(is_blank || cell.fg == Color::DarkGray, "{:?} at {x}, {y} is {:?}", cell.symbol(), cell.fg);
+            assert!(
+                is_blank || cell.fg == Color::DarkGray,
+                "{:?} at {x}, {y} is {:?}",
+                cell.symbol(),
+                cell.fg
+            );
         }
     }
 }
@@ -435,15 +737,37 @@ fn stale_values_are_gray_and_their_age_is_told() {
 #[test]
 fn the_first_phrase_is_whole_at_80_columns_and_says_what_to_do_where_there_is_room() {
     let (mut app, _waiting) = app(2);
-    let kind = ConditionKind::Xid { pid: None, code: 79, count: 1, last_ms: 0 };
+    let kind = ConditionKind::Xid {
+        pid: None,
+        code: 79,
+        count: 1,
+        last_ms: 0,
+    };
     let text = "Xid 79: The GPU fell off the PCIe bus. Check power.".to_owned();
     let gpu = &mut app.model.sample.as_mut().unwrap().gpus[1];
-    gpu.conditions = vec![Condition { since_ms: 0, severity: Severity::Critical, text, kind }];
+    gpu.conditions = vec![Condition {
+        since_ms: 0,
+        severity: Severity::Critical,
+        text,
+        kind,
+    }];
     let at_80 = lines(&mut app, 80, 24);
-    assert!(at_80[3].trim_end().ends_with("  Xid 79: fell off the bus"), "{}", at_80[3]);
-    assert!(at_80[3].contains("/700 W") && at_80[3].contains("/140 GiB"), "{}", at_80[3]);
+    assert!(
+        at_80[3].trim_end().ends_with("  Xid 79: fell off the bus"),
+        "{}",
+        at_80[3]
+    );
+    assert!(
+        at_80[3].contains("/700 W") && at_80[3].contains("/140 GiB"),
+        "{}",
+        at_80[3]
+    );
     let at_160 = lines(&mut app, 160, 24);
-    assert!(at_160[3].contains("Xid 79: GPU has fallen off the bus – reboot the machine"), "{}", at_160[3]);
+    assert!(
+        at_160[3].contains("Xid 79: GPU has fallen off the bus – reboot the machine"),
+        "{}",
+        at_160[3]
+    );
 }
 
 #[test]
@@ -457,19 +781,30 @@ fn a_gpu_with_mig_shows_its_multiprocessors_and_without_those_the_reason() {
         for _ in 0..200 {
             sample.at_ms += 1000;
             sample.gpus[1].at_ms = sample.at_ms;
-            app.model.ingest(crate::top::model::Update::Record(Box::new(gpumon_probe::model::Record::Sample(
-                sample.clone(),
-            ))));
+            app.model.ingest(crate::top::model::Update::Record(Box::new(
+                gpumon_probe::model::Record::Sample(sample.clone()),
+            )));
         }
         lines(&mut app, 120, 40)
     };
     let drawn = show(parts);
     let head = find(&drawn, " 1 H200");
-    assert!(head.contains("SM ") && head.contains(['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']), "{head}");
-    let title = drawn.iter().find(|line| line.contains("1 H200") && !line.starts_with(" 1")).unwrap();
+    assert!(
+        head.contains("SM ") && head.contains(['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']),
+        "{head}"
+    );
+    let title = drawn
+        .iter()
+        .find(|line| line.contains("1 H200") && !line.starts_with(" 1"))
+        .unwrap();
     assert!(title.contains(" SM "), "{title}");
     let drawn = show(Reading::Absent(Absence::NotSupported));
-    assert!(drawn.iter().any(|line| line.contains("GPU utilization: not on this board or driver")), "{drawn:#?}");
+    assert!(
+        drawn
+            .iter()
+            .any(|line| line.contains("GPU utilization: not on this board or driver")),
+        "{drawn:#?}"
+    );
 }
 
 #[test]
@@ -484,7 +819,11 @@ fn names_of_processes_in_events_cannot_drive_the_terminal() {
         started_ms: Reading::Now(0),
     };
     let what = gpumon_probe::model::EventKind::ProcessStarted(process);
-    app.model.events.push_back(gpumon_probe::model::Event { at_ms: 0, gpu: None, what });
+    app.model.events.push_back(gpumon_probe::model::Event {
+        at_ms: 0,
+        gpu: None,
+        what,
+    });
     let drawn = lines(&mut app, 120, 40).join("\n");
     assert!(drawn.contains("a [2J (7) started"), "{drawn}");
 }
@@ -504,19 +843,39 @@ fn invisible_processes_are_noted() {
     (gpu.processes, gpu.unlisted_memory_bytes) = (Reading::Now(Vec::new()), Some(1_181_116_006));
     let drawn = lines(&mut app, 120, 40).join("\n");
     let note = "GPU 0: processes of other namespaces are not visible: 1.10 GiB in use";
-    assert!(drawn.contains(note) && !drawn.contains("no processes"), "{drawn}");
+    assert!(
+        drawn.contains(note) && !drawn.contains("no processes"),
+        "{drawn}"
+    );
 }
 
 #[test]
 fn the_job_behind_a_process_is_there_at_80_columns() {
     let (mut app, _waiting) = app(1);
-    if let Some(Reading::Now(processes)) = app.model.sample.as_mut().map(|sample| &mut sample.gpus[0].processes) {
-        let slurm = Some(gpumon_probe::model::BatchJob { job_id: "4194771".to_owned(), step: None, private: false });
-        processes[0].command = Reading::Now("/opt/env/bin/python train.py --config gpt2-medium.yaml".to_owned());
+    if let Some(Reading::Now(processes)) = app
+        .model
+        .sample
+        .as_mut()
+        .map(|sample| &mut sample.gpus[0].processes)
+    {
+        let slurm = Some(gpumon_probe::model::BatchJob {
+            job_id: "4194771".to_owned(),
+            step: None,
+            private: false,
+        });
+        processes[0].command =
+            Reading::Now("/opt/env/bin/python train.py --config gpt2-medium.yaml".to_owned());
         processes[0].name = Reading::Now("python".to_owned());
-        processes[0].owner =
-            Reading::Now(gpumon_probe::model::Owner { slurm, ..gpumon_probe::model::Owner::default() });
+        processes[0].owner = Reading::Now(gpumon_probe::model::Owner {
+            slurm,
+            ..gpumon_probe::model::Owner::default()
+        });
     }
     let drawn = lines(&mut app, 80, 24);
-    assert!(drawn.iter().any(|line| line.contains("python train.") && line.contains("(slurm 4194771)")), "{drawn:#?}");
+    assert!(
+        drawn
+            .iter()
+            .any(|line| line.contains("python train.") && line.contains("(slurm 4194771)")),
+        "{drawn:#?}"
+    );
 }

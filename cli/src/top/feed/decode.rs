@@ -30,8 +30,14 @@ pub(super) fn interval(ms: u32) -> Option<String> {
 
 /// A request for the past of all that can be charted.
 pub(super) fn history() -> Option<String> {
-    let ids = METRICS.iter().map(|metric| metric.id).chain(HOST_METRICS.iter().map(|metric| metric.id));
-    serde_json::to_string(&ClientFrame::History { metrics: ids.map(str::to_owned).collect() }).ok()
+    let ids = METRICS
+        .iter()
+        .map(|metric| metric.id)
+        .chain(HOST_METRICS.iter().map(|metric| metric.id));
+    serde_json::to_string(&ClientFrame::History {
+        metrics: ids.map(str::to_owned).collect(),
+    })
+    .ok()
 }
 
 #[cfg(test)]

@@ -33,12 +33,19 @@ pub(super) fn sample(source: SourceArgs, interval: Arc<SharedInterval>, inputs: 
         }
     };
     // Also the opening is done there: the driver can hang in it.
-    if let Err(error) = thread::Builder::new().name("sampler".to_owned()).spawn(body) {
+    if let Err(error) = thread::Builder::new()
+        .name("sampler".to_owned())
+        .spawn(body)
+    {
         let _ = failed.send(Input::Failed(error.into()));
     }
 }
 
-fn read(source: &SourceArgs, interval: Arc<SharedInterval>, inputs: &SyncSender<Input>) -> Result<(), Failure> {
+fn read(
+    source: &SourceArgs,
+    interval: Arc<SharedInterval>,
+    inputs: &SyncSender<Input>,
+) -> Result<(), Failure> {
     run(&source.open()?, interval, inputs, &AtomicBool::new(false))
 }
 
@@ -58,7 +65,9 @@ fn run(
             return ControlFlow::Continue(());
         }
         if let Record::Sample(sample) = record {
-            let _ = inputs.send(Input::Update(Update::Usage(usage.read(sample, Instant::now()))));
+            let _ = inputs.send(Input::Update(Update::Usage(
+                usage.read(sample, Instant::now()),
+            )));
         }
         match inputs.send(Input::Update(Update::Record(Box::new(record.clone())))) {
             Ok(()) => ControlFlow::Continue(()),
@@ -88,14 +97,21 @@ impl StandIn {
         let body = move || {
             let source = match opened.get() {
                 Some(source) => Ok(Arc::clone(source)),
-                None => source.open().map(|source| Arc::clone(opened.get_or_init(|| source))),
+                None => source
+                    .open()
+                    .map(|source| Arc::clone(opened.get_or_init(|| source))),
             };
-            let ended = source.map_err(Failure::from).and_then(|source| run(&source, interval, &inputs, &over));
+            let ended = source
+                .map_err(Failure::from)
+                .and_then(|source| run(&source, interval, &inputs, &over));
             if let Err(failure) = ended {
                 let _ = failed.send(failure);
             }
         };
-        if let Err(error) = thread::Builder::new().name("sampler".to_owned()).spawn(body) {
+        if let Err(error) = thread::Builder::new()
+            .name("sampler".to_owned())
+            .spawn(body)
+        {
             let _ = failed_too.send(error.into());
         }
         Self { is_over, failure }

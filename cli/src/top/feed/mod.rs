@@ -39,7 +39,14 @@ impl Feed {
     ) -> Self {
         let (ask, asked) = mpsc::channel();
         let Server { stream, path } = server;
-        server::follow(Way::Socket(path), Some(stream), Some(source.clone()), interval, asked, inputs);
+        server::follow(
+            Way::Socket(path),
+            Some(stream),
+            Some(source.clone()),
+            interval,
+            asked,
+            inputs,
+        );
         Self::Server(ask)
     }
 
@@ -51,7 +58,11 @@ impl Feed {
     }
 
     /// Reads the driver. Where that fails, the reason comes as an [`Input::Failed`].
-    pub(super) fn from_driver(source: &SourceArgs, interval: Duration, inputs: mpsc::SyncSender<Input>) -> Self {
+    pub(super) fn from_driver(
+        source: &SourceArgs,
+        interval: Duration,
+        inputs: mpsc::SyncSender<Input>,
+    ) -> Self {
         let shared = Arc::new(SharedInterval::new(interval));
         driver::sample(source.clone(), Arc::clone(&shared), inputs);
         Self::Driver(shared)

@@ -43,19 +43,34 @@ pub(in crate::top) struct PastReader {
 
 impl PastReader {
     pub(in crate::top) fn new(way: Way, inputs: SyncSender<Input>) -> Self {
-        Self { way, inputs, last: None, is_waiting: Arc::default() }
+        Self {
+            way,
+            inputs,
+            last: None,
+            is_waiting: Arc::default(),
+        }
     }
 
     /// Asks for the span up to `end_ms` where the stream does not tell all of it, unless that was done lately. The answer
     /// comes as [`Update::Past`], the reason why there is none as [`Update::NoPast`].
     pub(in crate::top) fn need(&mut self, span_ms: u64, end_ms: u64, now: Instant) {
         let again = (Duration::from_millis(span_ms) / MOVED).clamp(SHORTEST, LONGEST);
-        let is_known = self.last.is_some_and(|(known, at)| known == span_ms && now.duration_since(at) < again);
-        if span_ms <= FINE_MS || end_ms == 0 || is_known || self.is_waiting.swap(true, Ordering::AcqRel) {
+        let is_known = self
+            .last
+            .is_some_and(|(known, at)| known == span_ms && now.duration_since(at) < again);
+        if span_ms <= FINE_MS
+            || end_ms == 0
+            || is_known
+            || self.is_waiting.swap(true, Ordering::AcqRel)
+        {
             return;
         }
         self.last = Some((span_ms, now));
-        let (way, inputs, is_waiting) = (self.way.clone(), self.inputs.clone(), Arc::clone(&self.is_waiting));
+        let (way, inputs, is_waiting) = (
+            self.way.clone(),
+            self.inputs.clone(),
+            Arc::clone(&self.is_waiting),
+        );
         let body = move || {
             let update = match read(&way, end_ms.saturating_sub(span_ms), end_ms) {
                 Ok(past) => Update::Past(Box::new(past)),
@@ -67,21 +82,31 @@ impl PastReader {
         };
         if let Err(error) = thread::Builder::new().name("past".to_owned()).spawn(body) {
             self.is_waiting.store(false, Ordering::Release);
-            let _ = self.inputs.try_send(Input::Update(Update::NoPast(error.to_string())));
+            let _ = self
+                .inputs
+                .try_send(Input::Update(Update::NoPast(error.to_string())));
         }
     }
 }
 
 /// All that can be charted, or why the server does not tell it.
 fn read(way: &Way, from_ms: u64, to_ms: u64) -> Result<HistorySpan, String> {
-    let ids = METRICS.iter().map(|metric| metric.id).chain(HOST_METRICS.iter().map(|metric| metric.id));
+    let ids = METRICS
+        .iter()
+        .map(|metric| metric.id)
+        .chain(HOST_METRICS.iter().map(|metric| metric.id));
     let metrics = ids.collect::<Vec<_>>().join(",");
-    let target = format!("history?from_ms={from_ms}&to_ms={to_ms}&points={POINTS}&metrics={metrics}");
-    let connected = way.connect().map(|stream| Server { stream, path: PathBuf::new() });
+    let target =
+        format!("history?from_ms={from_ms}&to_ms={to_ms}&points={POINTS}&metrics={metrics}");
+    let connected = way.connect().map(|stream| Server {
+        stream,
+        path: PathBuf::new(),
+    });
     let answer = connected.and_then(|server| server.ask("GET", &way.endpoint(&target)));
     let answer = answer.map_err(|error: io::Error| error.to_string())?;
     match answer.status {
-        200 => serde_json::from_str(&answer.body).map_err(|error| format!("its answer is not understood: {error}")),
+        200 => serde_json::from_str(&answer.body)
+            .map_err(|error| format!("its answer is not understood: {error}")),
         404 => Err("it is older than this program: restart it".to_owned()),
         _ => Err(answer.body.trim().to_owned()),
     }

@@ -98,7 +98,9 @@ pub(super) fn follow(
 impl Client {
     /// One connection from its beginning to its end, and the wait for the next.
     fn attend(&mut self, stream: Option<UnixStream>) -> Result<(), Left> {
-        let stream = stream.map_or_else(|| self.way.connect(), Ok).map_err(|error| error.to_string());
+        let stream = stream
+            .map_or_else(|| self.way.connect(), Ok)
+            .map_err(|error| error.to_string());
         let ended = match stream.and_then(|stream| self.way.handshake(stream, POLL_INTERVAL)) {
             Ok(mut socket) => self.converse(&mut socket)?,
             Err(cause) if !self.was_reached => {
@@ -112,14 +114,20 @@ impl Client {
         let patience = (self.interval * 2).saturating_sub(self.heard.elapsed());
         let has_no_other = self.stand_in.is_some() || self.is_paused || self.is_simulated;
         let other = self.source.clone().filter(|_| !has_no_other);
-        let wait = if other.is_some() && !patience.is_zero() { patience.min(AGAIN) } else { AGAIN };
+        let wait = if other.is_some() && !patience.is_zero() {
+            patience.min(AGAIN)
+        } else {
+            AGAIN
+        };
         match other {
             None => self.tell_failure(&lost)?,
             Some(source) if patience.is_zero() => {
                 self.shared.set(self.interval);
                 let (opened, shared) = (Arc::clone(&self.opened), Arc::clone(&self.shared));
                 self.stand_in = Some(StandIn::start(source, opened, shared, self.inputs.clone()));
-                self.tell(Update::Direct(format!("reading the driver directly: {lost}; trying again")))?;
+                self.tell(Update::Direct(format!(
+                    "reading the driver directly: {lost}; trying again"
+                )))?;
             }
             Some(_) => self.tell(Update::Silent(format!("{lost}; trying again")))?,
         }
@@ -139,7 +147,9 @@ impl Client {
         match &self.stand_in {
             None => self.tell(Update::Silent(format!("{lost}; trying again"))),
             Some(stand_in) => match stand_in.failure() {
-                Some(why) => self.tell(Update::Silent(format!("{lost}, nor can the driver be read ({why})"))),
+                Some(why) => self.tell(Update::Silent(format!(
+                    "{lost}, nor can the driver be read ({why})"
+                ))),
                 None => Ok(()),
             },
         }
@@ -147,7 +157,11 @@ impl Client {
 
     /// How long a server that lives may say nothing.
     fn longest_silence(&self) -> Duration {
-        if self.is_running { (self.interval * 2).clamp(SHORTEST_SILENCE, DEAD) } else { DEAD }
+        if self.is_running {
+            (self.interval * 2).clamp(SHORTEST_SILENCE, DEAD)
+        } else {
+            DEAD
+        }
     }
 
     /// What is known of the server from what it says.
@@ -155,9 +169,16 @@ impl Client {
         let status = match update {
             Update::Hello(hello) => {
                 self.stand_in = None;
-                let is_real = |known: &Inventory| !known.platform.is_simulated() && known.playback.is_none();
-                self.is_played = hello.inventory.as_ref().is_some_and(|known| known.playback.is_some());
-                self.is_simulated = hello.inventory.as_ref().is_some_and(|known| !is_real(known));
+                let is_real =
+                    |known: &Inventory| !known.platform.is_simulated() && known.playback.is_none();
+                self.is_played = hello
+                    .inventory
+                    .as_ref()
+                    .is_some_and(|known| known.playback.is_some());
+                self.is_simulated = hello
+                    .inventory
+                    .as_ref()
+                    .is_some_and(|known| !is_real(known));
                 &hello.collector
             }
             Update::Collector(status) => status,
@@ -171,7 +192,9 @@ impl Client {
     /// Listens until the connection ends, and says why it did.
     fn converse(&mut self, socket: &mut WebSocket<UnixStream>) -> Result<String, Left> {
         (self.heard, self.was_reached) = (Instant::now(), true);
-        let asked = self.ask(socket).and_then(|()| send(socket, decode::history()));
+        let asked = self
+            .ask(socket)
+            .and_then(|()| send(socket, decode::history()));
         if let Err(error) = asked {
             return Ok(error.to_string());
         }
@@ -187,7 +210,9 @@ impl Client {
                 }
                 Ok(Message::Close(_)) => return Ok("it has ended".to_owned()),
                 Ok(_) => self.heard = Instant::now(),
-                Err(Error::Io(error)) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                Err(Error::Io(error))
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
+                {
                     if self.heard.elapsed() > self.longest_silence() {
                         return Ok("it says nothing".to_owned());
                     }
@@ -209,7 +234,9 @@ impl Client {
 
     /// What the processes of an update's sample take of this machine, where they are found here.
     fn tell_usage(&mut self, update: &Update) -> Result<(), Left> {
-        let Some(sample) = update.sample().filter(|_| self.source.is_some()) else { return Ok(()) };
+        let Some(sample) = update.sample().filter(|_| self.source.is_some()) else {
+            return Ok(());
+        };
         let usage = self.usage.read(sample, Instant::now());
         self.tell(Update::Usage(usage))
     }
@@ -224,5 +251,7 @@ impl Client {
 }
 
 fn send(socket: &mut WebSocket<UnixStream>, request: Option<String>) -> Result<(), Box<Error>> {
-    request.map_or(Ok(()), |request| socket.send(Message::text(request))).map_err(Box::new)
+    request
+        .map_or(Ok(()), |request| socket.send(Message::text(request)))
+        .map_err(Box::new)
 }

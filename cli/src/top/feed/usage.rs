@@ -46,7 +46,12 @@ impl UsageReader {
 
     fn below(root: PathBuf) -> Self {
         let booted_ms = booted_ms(&root);
-        Self { root, booted_ms, booted_read: Instant::now(), before: HashMap::new() }
+        Self {
+            root,
+            booted_ms,
+            booted_read: Instant::now(),
+            before: HashMap::new(),
+        }
     }
 
     pub(super) fn read(&mut self, sample: &Sample, now: Instant) -> Usage {
@@ -56,12 +61,18 @@ impl UsageReader {
         let mut usage = Usage::new();
         let mut before = HashMap::new();
         let mut asked = HashSet::new();
-        for process in sample.gpus.iter().filter_map(|gpu| gpu.processes.value()).flatten() {
+        for process in sample
+            .gpus
+            .iter()
+            .filter_map(|gpu| gpu.processes.value())
+            .flatten()
+        {
             if asked.len() == MOST {
                 break;
             }
             if asked.insert(process.pid)
-                && let Some((own, now)) = self.look(process.pid, process.started_ms.value().copied(), now)
+                && let Some((own, now)) =
+                    self.look(process.pid, process.started_ms.value().copied(), now)
             {
                 usage.insert(process.pid, own);
                 before.insert(process.pid, now);
@@ -72,21 +83,45 @@ impl UsageReader {
     }
 
     /// `None` where it is not here, or may not be looked at.
-    fn look(&self, pid: u32, started_ms: Option<u64>, now: Instant) -> Option<(ProcessUsage, Before)> {
+    fn look(
+        &self,
+        pid: u32,
+        started_ms: Option<u64>,
+        now: Instant,
+    ) -> Option<(ProcessUsage, Before)> {
         let stat = ProcessStat::read_since_boot(&self.root, pid, self.booted_ms).ok()?;
         if !stat.began_at(started_ms) {
             return None;
         }
-        let first = Before { started_ms: stat.started_ms, cpu_ms: stat.cpu_ms, at: now, percent: None };
-        let before = self.before.get(&pid).filter(|before| before.started_ms == stat.started_ms);
-        let compared = before.map_or(first, |before| match now.saturating_duration_since(before.at) {
-            short if short < SHORTEST => *before,
-            elapsed => {
-                let used_ms = stat.cpu_ms.saturating_sub(before.cpu_ms) as f64;
-                Before { percent: Some(used_ms / elapsed.as_secs_f64() / 10.0), ..first }
+        let first = Before {
+            started_ms: stat.started_ms,
+            cpu_ms: stat.cpu_ms,
+            at: now,
+            percent: None,
+        };
+        let before = self
+            .before
+            .get(&pid)
+            .filter(|before| before.started_ms == stat.started_ms);
+        let compared = before.map_or(first, |before| {
+            match now.saturating_duration_since(before.at) {
+                short if short < SHORTEST => *before,
+                elapsed => {
+                    let used_ms = stat.cpu_ms.saturating_sub(before.cpu_ms) as f64;
+                    Before {
+                        percent: Some(used_ms / elapsed.as_secs_f64() / 10.0),
+                        ..first
+                    }
+                }
             }
         });
-        Some((ProcessUsage { cpu_percent: compared.percent, threads: stat.threads }, compared))
+        Some((
+            ProcessUsage {
+                cpu_percent: compared.percent,
+                threads: stat.threads,
+            },
+            compared,
+        ))
     }
 }
 
@@ -103,14 +138,20 @@ mod tests {
         let mut sample = testing::sample(1);
         let template = testing::processes(1).remove(0);
         let started_ms = Reading::Absent(gpumon_probe::model::Absence::Unknown);
-        let process = |pid: &u32| Process { pid: *pid, started_ms: started_ms.clone(), ..template.clone() };
+        let process = |pid: &u32| Process {
+            pid: *pid,
+            started_ms: started_ms.clone(),
+            ..template.clone()
+        };
         sample.gpus[0].processes = Reading::Now(pids.iter().map(process).collect());
         sample
     }
 
     fn write(root: &std::path::Path, pid: u32, cpu_ticks: u64, started_ticks: u64) {
         fs::create_dir_all(root.join(pid.to_string())).unwrap();
-        let stat = format!("{pid} (x) R 1 0 0 0 0 0 0 0 0 0 {cpu_ticks} 0 0 0 0 0 3 0 {started_ticks} 0 0 0\n");
+        let stat = format!(
+            "{pid} (x) R 1 0 0 0 0 0 0 0 0 0 {cpu_ticks} 0 0 0 0 0 3 0 {started_ticks} 0 0 0\n"
+        );
         fs::write(root.join(format!("{pid}/stat")), stat).unwrap();
     }
 

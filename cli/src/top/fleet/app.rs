@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use gpumon_fleet::model::{Fleet, FleetState};
 use ratatui::{
-    crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind},
+    crossterm::event::{
+        Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent,
+        MouseEventKind,
+    },
     layout::{Position, Rect},
 };
 
@@ -88,7 +91,10 @@ impl FleetApp {
             refusal: String::new(),
             opener,
             first: 0,
-            room: Room { nodes: 1, in_a_row: 1 },
+            room: Room {
+                nodes: 1,
+                in_a_row: 1,
+            },
             has_help: false,
             theme_name: theme,
             theme: Theme::new(theme),
@@ -105,23 +111,30 @@ impl FleetApp {
     /// The place of the selected node among those that are shown.
     pub(super) fn place(&self, rows: &Rows<'_>, sums: &[NodeSum]) -> Option<usize> {
         let selected = self.selected.as_ref()?;
-        sums.iter().position(|sum| rows.fleet.nodes.name.get(sum.node) == Some(selected))
+        sums.iter()
+            .position(|sum| rows.fleet.nodes.name.get(sum.node) == Some(selected))
     }
 
     /// Opens the selected node, or tries to once more.
     fn open(&mut self) {
-        let Some(selected) = &self.selected else { return };
+        let Some(selected) = &self.selected else {
+            return;
+        };
         self.is_open = true;
         self.refusal.clear();
         match self.opener.open(selected, self.theme_name) {
             Ok(node) => self.node = Some(node),
-            Err(error) => self.refusal = format!("{selected} does not open: {error}; leave other programs"),
+            Err(error) => {
+                self.refusal = format!("{selected} does not open: {error}; leave other programs")
+            }
         }
     }
 
     /// What has come of a node: either it is shown, or why not.
     pub(super) fn of_node(&mut self, number: u64, input: Input) -> Next {
-        let Some(node) = &mut self.node else { return Next::Wait };
+        let Some(node) = &mut self.node else {
+            return Next::Wait;
+        };
         node.take(number, input).unwrap_or_else(|why| {
             (self.node, self.refusal) = (None, why);
             Next::Draw
@@ -135,7 +148,8 @@ impl FleetApp {
     pub(super) fn terminal(&mut self, event: &Event) -> Next {
         if let Some(node) = self.live_node() {
             let next = node.terminal(event);
-            let is_end = matches!(event, Event::Key(key) if key.modifiers.contains(KeyModifiers::CONTROL));
+            let is_end =
+                matches!(event, Event::Key(key) if key.modifiers.contains(KeyModifiers::CONTROL));
             if next != Next::Quit || is_end {
                 return next;
             }
@@ -166,7 +180,8 @@ impl FleetApp {
             return Next::Draw;
         }
         let action = keys::action(key);
-        if self.has_help && !matches!(action, Some(Action::Quit) if key.code != KeyCode::Char('q')) {
+        if self.has_help && !matches!(action, Some(Action::Quit) if key.code != KeyCode::Char('q'))
+        {
             self.has_help = false;
             return Next::Draw;
         }
@@ -178,8 +193,12 @@ impl FleetApp {
             MouseEventKind::ScrollDown => self.act(Action::Row(1)),
             MouseEventKind::ScrollUp => self.act(Action::Row(-1)),
             MouseEventKind::Down(MouseButton::Left) => {
-                let at = Position { x: mouse.column, y: mouse.row };
-                let Some((_, node)) = self.hits.iter().rev().find(|(area, _)| area.contains(at)) else {
+                let at = Position {
+                    x: mouse.column,
+                    y: mouse.row,
+                };
+                let Some((_, node)) = self.hits.iter().rev().find(|(area, _)| area.contains(at))
+                else {
                     return Next::Wait;
                 };
                 let is_again = self.selected.as_ref() == Some(node);
@@ -208,7 +227,11 @@ impl FleetApp {
             Action::First => self.step(isize::MIN),
             Action::Last => self.step(isize::MAX),
             Action::NextView => {
-                self.view = if self.view == View::List { View::Map } else { View::List };
+                self.view = if self.view == View::List {
+                    View::Map
+                } else {
+                    View::List
+                };
             }
             Action::NextMetric => self.metric = beside(&Metric::ALL, self.metric, 1),
             Action::PreviousMetric => self.metric = beside(&Metric::ALL, self.metric, -1),
@@ -241,24 +264,34 @@ impl FleetApp {
     }
 
     fn step(&mut self, by: isize) {
-        let Some(fleet) = self.fleet.clone() else { return };
+        let Some(fleet) = self.fleet.clone() else {
+            return;
+        };
         let rows = Rows::new(&fleet);
         let sums = self.nodes(&rows);
         let at = match self.place(&rows, &sums) {
-            Some(at) => at.saturating_add_signed(by).min(sums.len().saturating_sub(1)),
+            Some(at) => at
+                .saturating_add_signed(by)
+                .min(sums.len().saturating_sub(1)),
             None if by == isize::MAX => sums.len().saturating_sub(1),
             None => self.first.min(sums.len().saturating_sub(1)),
         };
-        self.selected = sums.get(at).and_then(|sum| fleet.nodes.name.get(sum.node).cloned());
+        self.selected = sums
+            .get(at)
+            .and_then(|sum| fleet.nodes.name.get(sum.node).cloned());
     }
 
     /// Whether what is shown is not how it is now.
     pub(super) fn is_outdated(&self) -> bool {
-        self.fleet.as_ref().is_some_and(|fleet| fleet.state == FleetState::Outdated)
+        self.fleet
+            .as_ref()
+            .is_some_and(|fleet| fleet.state == FleetState::Outdated)
     }
 }
 
 fn beside<T: Copy + PartialEq>(all: &[T], at: T, by: isize) -> T {
     let place = all.iter().position(|one| *one == at).unwrap_or(0);
-    all[(place.cast_signed() + by).rem_euclid(all.len().cast_signed()).cast_unsigned()]
+    all[(place.cast_signed() + by)
+        .rem_euclid(all.len().cast_signed())
+        .cast_unsigned()]
 }

@@ -29,8 +29,13 @@ const COOL_CELSIUS: f64 = 25.0;
 const HOT_CELSIUS: f64 = 90.0;
 
 impl Metric {
-    pub(super) const ALL: [Self; 5] =
-        [Self::Utilization, Self::Memory, Self::Power, Self::Temperature, Self::Conditions];
+    pub(super) const ALL: [Self; 5] = [
+        Self::Utilization,
+        Self::Memory,
+        Self::Power,
+        Self::Temperature,
+        Self::Conditions,
+    ];
 
     pub(super) fn label(self) -> &'static str {
         match self {
@@ -60,9 +65,14 @@ impl Metric {
             Self::Utilization => read(Measured::Utilization)? / 100.0,
             Self::Memory => read(Measured::MemoryUsed)? / read(Measured::MemoryTotal)?,
             Self::Power => read(Measured::Power)? / read(Measured::PowerLimit)?,
-            Self::Temperature => (read(Measured::Temperature)? - COOL_CELSIUS) / (HOT_CELSIUS - COOL_CELSIUS),
+            Self::Temperature => {
+                (read(Measured::Temperature)? - COOL_CELSIUS) / (HOT_CELSIUS - COOL_CELSIUS)
+            }
             Self::Conditions => {
-                let worst = rows.conditions(row).first().map_or(0, |condition| condition.severity);
+                let worst = rows
+                    .conditions(row)
+                    .first()
+                    .map_or(0, |condition| condition.severity);
                 f64::from(worst.min(3)) / 3.0
             }
         };
@@ -73,12 +83,14 @@ impl Metric {
     pub(super) fn number(self, rows: &Rows<'_>, row: usize) -> String {
         match self {
             Self::Utilization | Self::Temperature | Self::Power => {
-                let value = self.measured().and_then(|measured| rows.reading(measured, row));
+                let value = self
+                    .measured()
+                    .and_then(|measured| rows.reading(measured, row));
                 value.map_or_else(|| "-".to_owned(), |value| format!("{value:.0}"))
             }
-            Self::Memory => {
-                self.share(rows, row).map_or_else(|| "-".to_owned(), |share| format!("{:.0}", share * 100.0))
-            }
+            Self::Memory => self
+                .share(rows, row)
+                .map_or_else(|| "-".to_owned(), |share| format!("{:.0}", share * 100.0)),
             Self::Conditions => match rows.conditions(row).len() {
                 0 => "-".to_owned(),
                 many => many.to_string(),
@@ -100,7 +112,11 @@ impl Metric {
 
 /// How many cells a node of these has room for: one for each index up to its highest, and so many at most.
 pub(super) fn cells(rows: &Rows<'_>, sums: &[NodeSum], most: usize) -> usize {
-    let all = sums.iter().flat_map(|sum| &sum.rows).map(|row| place(rows, *row) + 1).max();
+    let all = sums
+        .iter()
+        .flat_map(|sum| &sum.rows)
+        .map(|row| place(rows, *row) + 1)
+        .max();
     all.unwrap_or(1).clamp(1, most)
 }
 
@@ -110,7 +126,13 @@ pub(super) fn place(rows: &Rows<'_>, row: usize) -> usize {
 }
 
 /// A character that fills a cell, and its color.
-pub(super) fn cell(rows: &Rows<'_>, row: usize, metric: Metric, theme: &Theme, glyphs: Glyphs) -> (char, Style) {
+pub(super) fn cell(
+    rows: &Rows<'_>,
+    row: usize,
+    metric: Metric,
+    theme: &Theme,
+    glyphs: Glyphs,
+) -> (char, Style) {
     match rows.use_of(row) {
         Use::Lost => return ('x', theme.alarm),
         Use::Unknown => return ('?', theme.dim),
@@ -125,6 +147,10 @@ pub(super) fn cell(rows: &Rows<'_>, row: usize, metric: Metric, theme: &Theme, g
 }
 
 fn shade(share: f64, glyphs: Glyphs) -> char {
-    let shades = if glyphs.has_lines() { ['░', '▒', '▓', '█'] } else { ['-', '+', '*', '#'] };
+    let shades = if glyphs.has_lines() {
+        ['░', '▒', '▓', '█']
+    } else {
+        ['-', '+', '*', '#']
+    };
     shades[((share * 4.0) as usize).min(3)]
 }

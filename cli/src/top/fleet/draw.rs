@@ -25,21 +25,49 @@ const SMALLEST: (u16, u16) = (40, 8);
 pub(super) fn draw(app: &mut FleetApp, buffer: &mut Buffer) {
     let screen = buffer.area;
     let theme = app.theme.clone();
-    let shown = if app.is_outdated() { theme.faded() } else { theme.clone() };
-    let mut painter = Painter { buffer, theme: &theme, glyphs: app.glyphs, hits: Vec::new() };
+    let shown = if app.is_outdated() {
+        theme.faded()
+    } else {
+        theme.clone()
+    };
+    let mut painter = Painter {
+        buffer,
+        theme: &theme,
+        glyphs: app.glyphs,
+        hits: Vec::new(),
+    };
     painter.highlight(screen, theme.plain);
     app.hits.clear();
     let (columns, lines) = SMALLEST;
     if screen.width < columns || screen.height < lines {
-        let text = format!("{columns}x{lines} needed, this is {}x{}", screen.width, screen.height);
+        let text = format!(
+            "{columns}x{lines} needed, this is {}x{}",
+            screen.width, screen.height
+        );
         painter.text(screen.x, screen.y, screen.width, &text, theme.plain);
         drop(painter.finish());
         return;
     }
-    let line = |at: u16| Rect { y: screen.y + at, height: 1, ..screen };
+    let line = |at: u16| Rect {
+        y: screen.y + at,
+        height: 1,
+        ..screen
+    };
     let Some(fleet) = app.fleet.clone() else {
-        painter.text(screen.x, screen.y, screen.width, "gpumon fleet", theme.strong);
-        painter.text(screen.x, screen.y + 2, screen.width, "Reading the fleet...", theme.dim);
+        painter.text(
+            screen.x,
+            screen.y,
+            screen.width,
+            "gpumon fleet",
+            theme.strong,
+        );
+        painter.text(
+            screen.x,
+            screen.y + 2,
+            screen.width,
+            "Reading the fleet...",
+            theme.dim,
+        );
         footer(&mut painter, line(screen.height - 1), app);
         drop(painter.finish());
         return;
@@ -54,22 +82,47 @@ pub(super) fn draw(app: &mut FleetApp, buffer: &mut Buffer) {
     while parts.len() > 1 && parts.join("  ").width() > screen.width.into() {
         parts.pop();
     }
-    painter.text(screen.x, screen.y + 1, screen.width, &parts.join("  "), shown.plain);
+    painter.text(
+        screen.x,
+        screen.y + 1,
+        screen.width,
+        &parts.join("  "),
+        shown.plain,
+    );
     let mut top = 2;
-    let missing = || app.metric.measured().and_then(|measured| rows.missing(measured)).map(escaped);
+    let missing = || {
+        app.metric
+            .measured()
+            .and_then(|measured| rows.missing(measured))
+            .map(escaped)
+    };
     if let Some(problem) = problem(&rows).or_else(missing) {
-        painter.text(screen.x, screen.y + top, screen.width, &problem, theme.notice);
+        painter.text(
+            screen.x,
+            screen.y + top,
+            screen.width,
+            &problem,
+            theme.notice,
+        );
         top += 1;
     }
     settings_line(&mut painter, line(top), app);
     top += 1;
-    let body = Rect { y: screen.y + top, height: screen.height - top - 1, ..screen };
+    let body = Rect {
+        y: screen.y + top,
+        height: screen.height - top - 1,
+        ..screen
+    };
     painter.theme = &shown;
     let sums = app.nodes(&rows);
     if app.is_open && app.selected.is_some() {
         node::draw(&mut painter, body, &rows, app);
     } else if sums.is_empty() {
-        let why = if app.filter.0.is_empty() { "No node is known yet." } else { "No GPU matches. Press esc for all." };
+        let why = if app.filter.0.is_empty() {
+            "No node is known yet."
+        } else {
+            "No GPU matches. Press esc for all."
+        };
         painter.text(body.x, body.y, body.width, why, theme.dim);
     } else if app.view == View::List {
         list::draw(&mut painter, body, &rows, &sums, app);
@@ -85,12 +138,19 @@ pub(super) fn draw(app: &mut FleetApp, buffer: &mut Buffer) {
 }
 
 fn title(painter: &mut Painter<'_>, area: Rect, rows: &Rows<'_>, totals: &Totals) {
-    let parts = [("gpumon fleet  ".to_owned(), painter.theme.strong), (totals.sizes(), painter.theme.plain)];
+    let parts = [
+        ("gpumon fleet  ".to_owned(), painter.theme.strong),
+        (totals.sizes(), painter.theme.plain),
+    ];
     let taken = painter.line(area.x, area.y, area.width, &parts);
     let time = clock(rows.fleet.at_ms);
     let source = format!("{}  {time}", escaped(&rows.fleet.source.name));
     let room = area.width.saturating_sub(taken + 2);
-    let text = if source.width() <= room.into() { source } else { time };
+    let text = if source.width() <= room.into() {
+        source
+    } else {
+        time
+    };
     painter.text_right(area.x + taken + 2, area.y, room, &text, painter.theme.dim);
 }
 
@@ -105,7 +165,10 @@ fn problem(rows: &Rows<'_>) -> Option<String> {
     match fleet.state {
         FleetState::Outdated => {
             let age = duration(now_ms().saturating_sub(fleet.at_ms));
-            Some(format!("As it was {age} ago: {}{more}", first.unwrap_or_default()))
+            Some(format!(
+                "As it was {age} ago: {}{more}",
+                first.unwrap_or_default()
+            ))
         }
         _ => first.map(|first| first + &more),
     }
@@ -114,8 +177,12 @@ fn problem(rows: &Rows<'_>) -> Option<String> {
 /// What cells tell, the order, and what is left out.
 fn settings_line(painter: &mut Painter<'_>, area: Rect, app: &FleetApp) {
     let (dim, strong) = (painter.theme.dim, painter.theme.strong);
-    let mut parts =
-        vec![("cells ", dim), (app.metric.label(), strong), ("  sorted by ", dim), (app.sort.label(), strong)];
+    let mut parts = vec![
+        ("cells ", dim),
+        (app.metric.label(), strong),
+        ("  sorted by ", dim),
+        (app.sort.label(), strong),
+    ];
     if !app.filter.0.is_empty() {
         parts.extend([("  filter ", dim), (&*app.filter.0, strong)]);
     }
@@ -135,7 +202,9 @@ fn footer(painter: &mut Painter<'_>, area: Rect, app: &FleetApp) {
     if let Some(prompt) = &app.prompt {
         return last_line::prompt(painter, area, prompt);
     }
-    let keys = BINDINGS.iter().filter_map(|binding| Some((binding.shown, binding.short?, ())));
+    let keys = BINDINGS
+        .iter()
+        .filter_map(|binding| Some((binding.shown, binding.short?, ())));
     last_line::keys(painter, area, keys);
 }
 
@@ -144,16 +213,34 @@ fn help(painter: &mut Painter<'_>, screen: Rect) {
     // Those with the control key are as everywhere, and 24 lines have no room for them.
     let bindings: Vec<_> = BINDINGS.iter().filter(|binding| !binding.control).collect();
     let height = (bindings.len() as u16 + 2).min(screen.height);
-    let area =
-        Rect { x: screen.x + (screen.width - width) / 2, y: screen.y + (screen.height - height) / 2, width, height };
+    let area = Rect {
+        x: screen.x + (screen.width - width) / 2,
+        y: screen.y + (screen.height - height) / 2,
+        width,
+        height,
+    };
     for y in area.top()..area.bottom() {
-        painter.text(area.x, y, width, &" ".repeat(width.into()), painter.theme.plain);
+        painter.text(
+            area.x,
+            y,
+            width,
+            &" ".repeat(width.into()),
+            painter.theme.plain,
+        );
     }
     painter.text(area.x + 1, area.y, width - 2, "Keys", painter.theme.strong);
     for (at, binding) in (1..height.saturating_sub(1)).zip(bindings) {
-        let parts =
-            [(left(binding.shown, 8), painter.theme.utilization), (binding.help.to_owned(), painter.theme.plain)];
+        let parts = [
+            (left(binding.shown, 8), painter.theme.utilization),
+            (binding.help.to_owned(), painter.theme.plain),
+        ];
         painter.line(area.x + 1, area.y + at, width - 2, &parts);
     }
-    painter.text(area.x + 1, area.bottom() - 1, width - 2, "Press any key to go back.", painter.theme.dim);
+    painter.text(
+        area.x + 1,
+        area.bottom() - 1,
+        width - 2,
+        "Press any key to go back.",
+        painter.theme.dim,
+    );
 }

@@ -55,9 +55,15 @@ impl Opener {
         // What comes late, of a node that was left, is told from what comes of the next by the number.
         let pass_on = move || {
             let mut all = waiting.into_iter();
-            while all.next().is_some_and(|input| fleet.send(Input::Node(number, Box::new(input))).is_ok()) {}
+            while all
+                .next()
+                .is_some_and(|input| fleet.send(Input::Node(number, Box::new(input))).is_ok())
+            {
+            }
         };
-        thread::Builder::new().name("node".to_owned()).spawn(pass_on)?;
+        thread::Builder::new()
+            .name("node".to_owned())
+            .spawn(pass_on)?;
         let way = Way::Node(name.to_owned(), self.connector.clone());
         let interval = Duration::from_millis(self.settings.interval_ms.into());
         let feed = Feed::from_node(way.clone(), interval, inputs.clone());
@@ -66,9 +72,20 @@ impl Opener {
             state.set_theme(theme);
         }
         let (settings, file) = (self.settings.clone(), self.file.clone());
-        let mut app = App::new(Model::new(Origin::Node), state, feed, settings, file, inputs.clone());
+        let mut app = App::new(
+            Model::new(Origin::Node),
+            state,
+            feed,
+            settings,
+            file,
+            inputs.clone(),
+        );
         app.past = Some(PastReader::new(way, inputs));
-        Ok(LiveNode { number, app, is_shown: false })
+        Ok(LiveNode {
+            number,
+            app,
+            is_shown: false,
+        })
     }
 }
 
@@ -80,7 +97,9 @@ impl LiveNode {
             return Ok(Next::Wait);
         }
         self.is_shown |= matches!(input, Input::Update(_));
-        self.app.take(input).map_err(|failure| failure.message().unwrap_or_default())
+        self.app
+            .take(input)
+            .map_err(|failure| failure.message().unwrap_or_default())
     }
 
     pub(super) fn terminal(&mut self, event: &Event) -> Next {

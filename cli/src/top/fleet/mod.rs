@@ -60,7 +60,11 @@ impl Live for FleetApp {
             Input::Terminal(event) => self.terminal(&event),
             Input::Fleet(fleet) => {
                 self.fleet = Some(fleet);
-                if self.live_node().is_some() { Next::Wait } else { Next::Draw }
+                if self.live_node().is_some() {
+                    Next::Wait
+                } else {
+                    Next::Draw
+                }
             }
             Input::Node(number, input) => self.of_node(number, *input),
             Input::Signal(signal) => signal.into(),
@@ -72,14 +76,20 @@ impl Live for FleetApp {
     }
 
     fn idle(&self, now: Instant) -> Duration {
-        self.node.as_ref().map_or(TICK, |node| node.idle(now).min(TICK))
+        self.node
+            .as_ref()
+            .map_or(TICK, |node| node.idle(now).min(TICK))
     }
 
     fn tick(&mut self, now: Instant) -> Next {
         if let Some(node) = self.live_node() {
             return node.tick(now);
         }
-        if self.is_outdated() { Next::Draw } else { Next::Wait }
+        if self.is_outdated() {
+            Next::Draw
+        } else {
+            Next::Wait
+        }
     }
 
     fn draw(&mut self, buffer: &mut Buffer) {

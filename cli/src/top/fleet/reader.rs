@@ -26,15 +26,25 @@ const LATEST: Duration = Duration::from_mins(1);
 pub(super) fn start(fleet: FleetSettings, inputs: SyncSender<Input>) -> io::Result<Connector> {
     let (listener, connector) = Listener::within();
     let reader = Arc::clone(&fleet.reader);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let body = move || {
         runtime.block_on(async {
             // Where it ends, whoever connects is told.
-            tokio::spawn(gpumon_server::run(vec![listener], served::settings(fleet), pending()));
+            tokio::spawn(gpumon_server::run(
+                vec![listener],
+                served::settings(fleet),
+                pending(),
+            ));
             loop {
                 let fleet = reader.now().await;
                 let is_well = matches!(fleet.state, FleetState::Current | FleetState::Partial);
-                let wait = if is_well { Duration::from_secs(fleet.refresh_s.into()).clamp(SOON, LATEST) } else { SOON };
+                let wait = if is_well {
+                    Duration::from_secs(fleet.refresh_s.into()).clamp(SOON, LATEST)
+                } else {
+                    SOON
+                };
                 if inputs.send(Input::Fleet(fleet)).is_err() {
                     return;
                 }
@@ -42,6 +52,8 @@ pub(super) fn start(fleet: FleetSettings, inputs: SyncSender<Input>) -> io::Resu
             }
         });
     };
-    thread::Builder::new().name("fleet".to_owned()).spawn(body)?;
+    thread::Builder::new()
+        .name("fleet".to_owned())
+        .spawn(body)?;
     Ok(connector)
 }

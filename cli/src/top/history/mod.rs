@@ -63,7 +63,9 @@ impl Line {
     fn column(self) -> usize {
         match self {
             Self::Host(metric) | Self::Own(metric) => metric,
-            Self::Gpu(index, metric) => HOST_METRICS.len() + index as usize * METRICS.len() + metric,
+            Self::Gpu(index, metric) => {
+                HOST_METRICS.len() + index as usize * METRICS.len() + metric
+            }
         }
     }
 }
@@ -76,20 +78,30 @@ impl Window {
     }
 
     fn aligned_end(self) -> u64 {
-        self.end_ms.div_ceil(self.step_ms()).saturating_mul(self.step_ms())
+        self.end_ms
+            .div_ceil(self.step_ms())
+            .saturating_mul(self.step_ms())
     }
 }
 
 impl History {
     pub(super) fn push(&mut self, sample: &Sample) {
-        if self.fine.newest().is_some_and(|newest| sample.at_ms < newest) {
+        if self
+            .fine
+            .newest()
+            .is_some_and(|newest| sample.at_ms < newest)
+        {
             // A clock that was set back makes some of the past a future.
             self.fine.drop_after(sample.at_ms);
             self.coarse.drop_after(sample.at_ms);
             self.past.drop_after(sample.at_ms);
             self.bucket = None;
         }
-        if self.fine.newest().is_some_and(|newest| sample.at_ms - newest < SPACING_MS) {
+        if self
+            .fine
+            .newest()
+            .is_some_and(|newest| sample.at_ms - newest < SPACING_MS)
+        {
             return;
         }
         let mut row = Row::new(sample.at_ms, sample.interval_ms);
@@ -120,25 +132,47 @@ impl History {
 
     /// Adds what a server remembers and this does not: moments, and values of moments that are here. `index_of` tells a
     /// GPU's index by its UUID.
-    pub(super) fn extend(&mut self, past: &frame::History, interval_ms: u32, index_of: impl Fn(&str) -> Option<u32>) {
+    pub(super) fn extend(
+        &mut self,
+        past: &frame::History,
+        interval_ms: u32,
+        index_of: impl Fn(&str) -> Option<u32>,
+    ) {
         let columns: Vec<(Line, &[Option<f32>])> = past
             .gpus
             .iter()
             .filter_map(|gpu| Some((index_of(&gpu.uuid)?, gpu)))
             .flat_map(|(index, gpu)| {
-                METRICS.iter().enumerate().filter_map(move |(place, metric)| {
-                    Some((Line::Gpu(index, place), gpu.metrics.get(metric.id)?.as_slice()))
-                })
+                METRICS
+                    .iter()
+                    .enumerate()
+                    .filter_map(move |(place, metric)| {
+                        Some((
+                            Line::Gpu(index, place),
+                            gpu.metrics.get(metric.id)?.as_slice(),
+                        ))
+                    })
             })
             .collect();
         let host = HOST_METRICS.iter().enumerate();
-        let host = host.filter_map(|(place, metric)| Some((Line::Host(place), past.host.get(metric.id)?.as_slice())));
+        let host = host.filter_map(|(place, metric)| {
+            Some((Line::Host(place), past.host.get(metric.id)?.as_slice()))
+        });
         let columns: Vec<_> = columns.into_iter().chain(host).collect();
         let mut rows: BTreeMap<u64, Row> = self.fine.rows().map(|row| (row.at_ms, row)).collect();
-        let Some(newest) = rows.keys().chain(&past.times_ms).max().copied() else { return };
+        let Some(newest) = rows.keys().chain(&past.times_ms).max().copied() else {
+            return;
+        };
         let oldest = newest.saturating_sub(FINE_MS);
-        for (place, at_ms) in past.times_ms.iter().enumerate().filter(|(_, at_ms)| **at_ms >= oldest) {
-            let row = rows.entry(*at_ms).or_insert_with(|| Row::new(*at_ms, interval_ms));
+        for (place, at_ms) in past
+            .times_ms
+            .iter()
+            .enumerate()
+            .filter(|(_, at_ms)| **at_ms >= oldest)
+        {
+            let row = rows
+                .entry(*at_ms)
+                .or_insert_with(|| Row::new(*at_ms, interval_ms));
             // Means lie further apart, the last one from the first sample, too.
             if past.means > 0 && place <= past.means {
                 row.reach_ms = row.reach_ms.max(MEANS_REACH_MS);
@@ -149,7 +183,8 @@ impl History {
                 }
             }
         }
-        self.coarse.drop_after(rows.keys().next().copied().unwrap_or(0));
+        self.coarse
+            .drop_after(rows.keys().next().copied().unwrap_or(0));
         (self.fine, self.bucket) = (Series::default(), None);
         for row in rows.values() {
             self.add(row);
@@ -158,21 +193,41 @@ impl History {
 
     /// Takes in what a server remembers of the time before what is here, in the place of what it told before.
     pub(super) fn set_past(&mut self, span: &HistorySpan, index_of: impl Fn(&str) -> Option<u32>) {
-        let of_gpus = span.gpus.iter().filter_map(|gpu| Some((index_of(&gpu.uuid)?, gpu))).flat_map(|(index, gpu)| {
-            METRICS.iter().enumerate().filter_map(move |(place, metric)| {
-                Some((Line::Gpu(index, place), gpu.metrics.get(metric.id)?.values.as_slice()))
-            })
-        });
+        let of_gpus = span
+            .gpus
+            .iter()
+            .filter_map(|gpu| Some((index_of(&gpu.uuid)?, gpu)))
+            .flat_map(|(index, gpu)| {
+                METRICS
+                    .iter()
+                    .enumerate()
+                    .filter_map(move |(place, metric)| {
+                        Some((
+                            Line::Gpu(index, place),
+                            gpu.metrics.get(metric.id)?.values.as_slice(),
+                        ))
+                    })
+            });
         let of_host = HOST_METRICS.iter().enumerate();
-        let of_host = of_host
-            .filter_map(|(place, metric)| Some((Line::Host(place), span.host.get(metric.id)?.values.as_slice())));
+        let of_host = of_host.filter_map(|(place, metric)| {
+            Some((
+                Line::Host(place),
+                span.host.get(metric.id)?.values.as_slice(),
+            ))
+        });
         let columns: Vec<(Line, &[Option<f64>])> = of_gpus.chain(of_host).collect();
         let step_ms = u32::try_from(span.resolution_ms).unwrap_or(u32::MAX);
         self.past = Series::default();
         for (place, begin_ms) in span.times_ms.iter().enumerate() {
             // A row stands in the middle of its time, as far as that is known.
-            let end_ms = begin_ms.saturating_add(span.resolution_ms).min(span.to_ms).max(*begin_ms);
-            let mut row = Row::new(u64::midpoint((*begin_ms).max(span.oldest_ms).min(end_ms), end_ms), step_ms);
+            let end_ms = begin_ms
+                .saturating_add(span.resolution_ms)
+                .min(span.to_ms)
+                .max(*begin_ms);
+            let mut row = Row::new(
+                u64::midpoint((*begin_ms).max(span.oldest_ms).min(end_ms), end_ms),
+                step_ms,
+            );
             for (line, values) in &columns {
                 row.set(*line, values.get(place).copied().flatten());
             }
@@ -196,12 +251,17 @@ impl History {
         for (at_ms, own_reach_ms, value) in oldest.chain(older).chain(newer) {
             // Rows of a server lie further apart, the last one of them from the first of these, too.
             let from_past = before.is_some_and(|(before_ms, _)| before_ms < coarse_from);
-            let reach_ms = if from_past { own_reach_ms.max(self.past_reach_ms) } else { own_reach_ms };
+            let reach_ms = if from_past {
+                own_reach_ms.max(self.past_reach_ms)
+            } else {
+                own_reach_ms
+            };
             let Some(value) = value else {
                 before = None;
                 continue;
             };
-            let place = |at_ms: u64| (at_ms.saturating_sub(begin.saturating_add(1)) / step) as usize;
+            let place =
+                |at_ms: u64| (at_ms.saturating_sub(begin.saturating_add(1)) / step) as usize;
             if let Some((before_ms, from)) =
                 before.filter(|(before_ms, _)| at_ms.saturating_sub(*before_ms) <= reach_ms)
             {
@@ -209,7 +269,8 @@ impl History {
                 let (left, right) = (place(before_ms), place(at_ms));
                 for between in left + 1..right.min(drawn.len()) {
                     let share = (between - left) as f64 / (right - left) as f64;
-                    drawn[between].add(f64::from(from) + (f64::from(value) - f64::from(from)) * share);
+                    drawn[between]
+                        .add(f64::from(from) + (f64::from(value) - f64::from(from)) * share);
                 }
             }
             if let Some(mean) = drawn.get_mut(place(at_ms)).filter(|_| at_ms > begin) {
@@ -226,7 +287,8 @@ impl History {
             let end_ms = (full + 1).saturating_mul(BUCKET_MS);
             let means = self.fine.means(full * BUCKET_MS, end_ms);
             if self.coarse.newest().is_none_or(|newest| newest < end_ms) {
-                self.coarse.push(end_ms, row.reach_ms.max(BUCKET_MS * 5 / 2), &means);
+                self.coarse
+                    .push(end_ms, row.reach_ms.max(BUCKET_MS * 5 / 2), &means);
             }
         }
         self.bucket = Some(bucket);
@@ -246,7 +308,11 @@ pub(super) struct Row {
 
 impl Row {
     fn new(at_ms: u64, interval_ms: u32) -> Self {
-        Self { at_ms, reach_ms: u64::from(interval_ms.max(1000)) * 5 / 2, values: Vec::new() }
+        Self {
+            at_ms,
+            reach_ms: u64::from(interval_ms.max(1000)) * 5 / 2,
+            values: Vec::new(),
+        }
     }
 
     fn set(&mut self, line: Line, value: Option<f64>) {

@@ -32,7 +32,8 @@ impl Series {
         let known = self.times.len();
         self.times.push_back(SampleTime { at_ms, reach_ms });
         while self.columns.len() < values.len() {
-            self.columns.push(std::iter::repeat_n(f32::NAN, known).collect());
+            self.columns
+                .push(std::iter::repeat_n(f32::NAN, known).collect());
         }
         for (place, column) in self.columns.iter_mut().enumerate() {
             column.push_back(values.get(place).copied().unwrap_or(f32::NAN));
@@ -41,13 +42,25 @@ impl Series {
 
     pub(super) fn rows(&self) -> impl Iterator<Item = Row> + '_ {
         self.times.iter().enumerate().map(|(place, moment)| {
-            let values = self.columns.iter().map(|column| column.get(place).copied().unwrap_or(f32::NAN)).collect();
-            Row { at_ms: moment.at_ms, reach_ms: moment.reach_ms, values }
+            let values = self
+                .columns
+                .iter()
+                .map(|column| column.get(place).copied().unwrap_or(f32::NAN))
+                .collect();
+            Row {
+                at_ms: moment.at_ms,
+                reach_ms: moment.reach_ms,
+                values,
+            }
         })
     }
 
     pub(super) fn drop_before(&mut self, oldest_ms: u64) {
-        let old = self.times.iter().take_while(|moment| moment.at_ms < oldest_ms).count();
+        let old = self
+            .times
+            .iter()
+            .take_while(|moment| moment.at_ms < oldest_ms)
+            .count();
         self.times.drain(..old);
         for column in &mut self.columns {
             column.drain(..old);
@@ -55,7 +68,11 @@ impl Series {
     }
 
     pub(super) fn drop_after(&mut self, newest_ms: u64) {
-        let known = self.times.iter().take_while(|moment| moment.at_ms <= newest_ms).count();
+        let known = self
+            .times
+            .iter()
+            .take_while(|moment| moment.at_ms <= newest_ms)
+            .count();
         self.times.truncate(known);
         for column in &mut self.columns {
             column.truncate(known);
@@ -70,8 +87,14 @@ impl Series {
             let (sum, count) = column
                 .range(begin..end)
                 .filter(|value| !value.is_nan())
-                .fold((0.0, 0_u32), |(sum, count), value| (sum + f64::from(*value), count + 1));
-            if count == 0 { f32::NAN } else { (sum / f64::from(count)) as f32 }
+                .fold((0.0, 0_u32), |(sum, count), value| {
+                    (sum + f64::from(*value), count + 1)
+                });
+            if count == 0 {
+                f32::NAN
+            } else {
+                (sum / f64::from(count)) as f32
+            }
         };
         self.columns.iter().map(mean).collect()
     }
@@ -83,11 +106,22 @@ impl Series {
         begin: u64,
         before: u64,
     ) -> impl Iterator<Item = (u64, u64, Option<f32>)> + '_ {
-        let first = self.times.partition_point(|moment| moment.at_ms <= begin).saturating_sub(1);
+        let first = self
+            .times
+            .partition_point(|moment| moment.at_ms <= begin)
+            .saturating_sub(1);
         let values = self.columns.get(column);
-        let moments = self.times.iter().enumerate().skip(first).take_while(move |(_, moment)| moment.at_ms < before);
+        let moments = self
+            .times
+            .iter()
+            .enumerate()
+            .skip(first)
+            .take_while(move |(_, moment)| moment.at_ms < before);
         moments.map(move |(place, moment)| {
-            let value = values.and_then(|values| values.get(place)).copied().filter(|value| !value.is_nan());
+            let value = values
+                .and_then(|values| values.get(place))
+                .copied()
+                .filter(|value| !value.is_nan());
             (moment.at_ms, moment.reach_ms, value)
         })
     }

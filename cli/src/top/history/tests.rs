@@ -15,13 +15,19 @@ fn at(at_ms: u64, watts: Option<f64>) -> Sample {
     sample.at_ms = at_ms;
     sample.interval_ms = 1000;
     sample.gpus[0].at_ms = at_ms;
-    sample.gpus[0].power.draw_watts =
-        watts.map_or(Reading::Absent(gpumon_probe::model::Absence::GpuLost), Reading::Now);
+    sample.gpus[0].power.draw_watts = watts.map_or(
+        Reading::Absent(gpumon_probe::model::Absence::GpuLost),
+        Reading::Now,
+    );
     sample
 }
 
 fn window(end_ms: u64, span_s: u64, columns: usize) -> Window {
-    Window { end_ms, span_ms: span_s * 1000, columns }
+    Window {
+        end_ms,
+        span_ms: span_s * 1000,
+        columns,
+    }
 }
 
 #[test]
@@ -70,11 +76,19 @@ fn an_hour_stays_and_no_more_than_a_bounded_number_of_rows() {
         history.push(&at(tick * 100, Some((tick / 600) as f64)));
     }
     let end = 80 * 60_000;
-    let rows = history.fine.points(0, 0, u64::MAX).count() + history.coarse.points(0, 0, u64::MAX).count();
+    let rows =
+        history.fine.points(0, 0, u64::MAX).count() + history.coarse.points(0, 0, u64::MAX).count();
     assert!(rows < 1700, "{rows}");
     let hour = history.values(power(), window(end, 3600, 60));
-    assert_eq!(hour.iter().filter(|value| value.is_none()).count(), 0, "{hour:?}");
-    assert!((hour[0].unwrap() - 20.0).abs() <= 1.0 && (hour[59].unwrap() - 79.0).abs() < 0.1, "{hour:?}");
+    assert_eq!(
+        hour.iter().filter(|value| value.is_none()).count(),
+        0,
+        "{hour:?}"
+    );
+    assert!(
+        (hour[0].unwrap() - 20.0).abs() <= 1.0 && (hour[59].unwrap() - 79.0).abs() < 0.1,
+        "{hour:?}"
+    );
 }
 
 #[test]
@@ -83,35 +97,63 @@ fn a_clock_that_is_set_back_does_not_stop_it() {
     for at_ms in [1_000_000, 1_001_000, 501_000, 502_000] {
         history.push(&at(at_ms, Some(at_ms as f64)));
     }
-    assert_eq!(history.values(power(), window(502_000, 2, 2)), [Some(501_000.0), Some(502_000.0)]);
+    assert_eq!(
+        history.values(power(), window(502_000, 2, 2)),
+        [Some(501_000.0), Some(502_000.0)]
+    );
 }
 
 #[test]
 fn what_a_server_remembers_stands_before_the_first_sample() {
     let mut history = History::default();
-    let metrics = [("power.draw_watts".to_owned(), vec![Some(1.0), None, Some(3.0)])].into();
+    let metrics = [(
+        "power.draw_watts".to_owned(),
+        vec![Some(1.0), None, Some(3.0)],
+    )]
+    .into();
     let past = frame::History {
         times_ms: vec![1000, 2000, 3000],
-        gpus: vec![frame::GpuHistory { uuid: "a".into(), metrics, holders: Vec::new() }],
+        gpus: vec![frame::GpuHistory {
+            uuid: "a".into(),
+            metrics,
+            holders: Vec::new(),
+        }],
         ..frame::History::default()
     };
     history.extend(&past, 1000, |uuid| (uuid == "a").then_some(0));
     history.push(&at(4000, Some(4.0)));
-    assert_eq!(history.values(power(), window(4000, 4, 4)), [Some(1.0), None, Some(3.0), Some(4.0)]);
-    assert_eq!(history.values(Line::Host(0), window(3000, 3, 3)), [None, None, None]);
+    assert_eq!(
+        history.values(power(), window(4000, 4, 4)),
+        [Some(1.0), None, Some(3.0), Some(4.0)]
+    );
+    assert_eq!(
+        history.values(Line::Host(0), window(3000, 3, 3)),
+        [None, None, None]
+    );
     // After a restart, a server remembers less than what is on the screen.
     history.extend(&past, 1000, |_| Some(0));
-    assert_eq!(history.values(power(), window(4000, 4, 4)), [Some(1.0), None, Some(3.0), Some(4.0)]);
+    assert_eq!(
+        history.values(power(), window(4000, 4, 4)),
+        [Some(1.0), None, Some(3.0), Some(4.0)]
+    );
 }
 
 #[test]
 fn means_that_an_earlier_server_has_left_are_a_line_up_to_the_first_sample() {
     let mut history = History::default();
-    let metrics = [("power.draw_watts".to_owned(), [5.0, 15.0, 25.0, 33.0].map(Some).to_vec())].into();
+    let metrics = [(
+        "power.draw_watts".to_owned(),
+        [5.0, 15.0, 25.0, 33.0].map(Some).to_vec(),
+    )]
+    .into();
     let past = frame::History {
         times_ms: vec![5_000, 15_000, 25_000, 33_000],
         means: 3,
-        gpus: vec![frame::GpuHistory { uuid: "a".into(), metrics, holders: Vec::new() }],
+        gpus: vec![frame::GpuHistory {
+            uuid: "a".into(),
+            metrics,
+            holders: Vec::new(),
+        }],
         ..frame::History::default()
     };
     history.extend(&past, 1000, |_| Some(0));
@@ -120,7 +162,10 @@ fn means_that_an_earlier_server_has_left_are_a_line_up_to_the_first_sample() {
     assert!(values[1..].iter().all(Option::is_some), "{values:?}");
     // A gap behind them is one.
     history.push(&at(40_000, Some(40.0)));
-    assert_eq!(history.values(power(), window(40_000, 6, 6))[..5], [None; 5]);
+    assert_eq!(
+        history.values(power(), window(40_000, 6, 6))[..5],
+        [None; 5]
+    );
 }
 
 #[test]
@@ -132,17 +177,42 @@ fn readings_that_come_later_from_a_server_join_those_of_the_same_moments() {
         times_ms: vec![1000, 2000, 3000],
         gpus: vec![frame::GpuHistory {
             uuid: "a".into(),
-            metrics: [("clocks.sm_mhz".to_owned(), vec![Some(100.0), Some(200.0), None])].into(),
+            metrics: [(
+                "clocks.sm_mhz".to_owned(),
+                vec![Some(100.0), Some(200.0), None],
+            )]
+            .into(),
             holders: Vec::new(),
         }],
-        host: [("host.cpu.busy_percent".to_owned(), vec![Some(7.0), Some(8.0), Some(9.0)])].into(),
+        host: [(
+            "host.cpu.busy_percent".to_owned(),
+            vec![Some(7.0), Some(8.0), Some(9.0)],
+        )]
+        .into(),
         ..frame::History::default()
     };
     history.extend(&past, 1000, |_| Some(0));
-    let clock = Line::Gpu(0, METRICS.iter().position(|metric| metric.id == "clocks.sm_mhz").unwrap());
-    let cpu = Line::Host(HOST_METRICS.iter().position(|metric| metric.id == "host.cpu.busy_percent").unwrap());
-    assert_eq!(history.values(clock, window(3000, 3, 3)), [Some(100.0), Some(200.0), None]);
-    assert_eq!(history.values(cpu, window(3000, 3, 3)), [Some(7.0), Some(8.0), Some(9.0)]);
+    let clock = Line::Gpu(
+        0,
+        METRICS
+            .iter()
+            .position(|metric| metric.id == "clocks.sm_mhz")
+            .unwrap(),
+    );
+    let cpu = Line::Host(
+        HOST_METRICS
+            .iter()
+            .position(|metric| metric.id == "host.cpu.busy_percent")
+            .unwrap(),
+    );
+    assert_eq!(
+        history.values(clock, window(3000, 3, 3)),
+        [Some(100.0), Some(200.0), None]
+    );
+    assert_eq!(
+        history.values(cpu, window(3000, 3, 3)),
+        [Some(7.0), Some(8.0), Some(9.0)]
+    );
     assert_eq!(history.values(power(), window(2000, 1, 1)), [Some(2.0)]);
     assert_eq!(history.values(power(), window(4000, 1, 1)), [Some(4.0)]);
 }
@@ -150,14 +220,25 @@ fn readings_that_come_later_from_a_server_join_those_of_the_same_moments() {
 #[test]
 fn times_at_the_end_of_all_time_are_times_like_others() {
     let mut history = History::default();
-    for at_ms in [u64::MAX - 20_000, u64::MAX - 1000, u64::MAX, u64::MAX, 5, u64::MAX] {
+    for at_ms in [
+        u64::MAX - 20_000,
+        u64::MAX - 1000,
+        u64::MAX,
+        u64::MAX,
+        5,
+        u64::MAX,
+    ] {
         let mut sample = at(at_ms, Some(7.0));
         sample.interval_ms = u32::MAX;
         history.push(&sample);
         let values = history.values(power(), window(at_ms, 3600, 200));
         assert_eq!(values.len(), 200);
     }
-    let past = frame::History { times_ms: vec![9, 3, u64::MAX], gpus: Vec::new(), ..frame::History::default() };
+    let past = frame::History {
+        times_ms: vec![9, 3, u64::MAX],
+        gpus: Vec::new(),
+        ..frame::History::default()
+    };
     history.extend(&past, u32::MAX, |_| None);
     assert_eq!(history.values(power(), window(u64::MAX, 60, 10)).len(), 10);
 }
@@ -171,16 +252,31 @@ fn a_gpu_that_no_machine_has_takes_no_memory() {
     sample.gpus.push(stranger);
     history.push(&sample);
     assert_eq!(history.values(power(), window(1000, 1, 1)), [Some(7.0)]);
-    assert_eq!(history.values(Line::Gpu(u32::MAX, 2), window(1000, 1, 1)), [None]);
+    assert_eq!(
+        history.values(Line::Gpu(u32::MAX, 2), window(1000, 1, 1)),
+        [None]
+    );
 }
 
 /// What a server tells: a watt more in each hour, as means of an hour, up to that of `end_ms`.
 fn remembered(hours: u64, end_ms: u64) -> HistorySpan {
     const HOUR_MS: u64 = 3_600_000;
     let begin_ms = end_ms / HOUR_MS * HOUR_MS - (hours - 1) * HOUR_MS;
-    let values = (0..hours).map(|hour| (hour != 3).then_some(hour as f64)).collect();
-    let metrics = [("power.draw_watts".to_owned(), SeriesSpan { values, ..SeriesSpan::default() })];
-    let gpu = DeviceSpan { uuid: "a".to_owned(), metrics: metrics.into(), ..DeviceSpan::default() };
+    let values = (0..hours)
+        .map(|hour| (hour != 3).then_some(hour as f64))
+        .collect();
+    let metrics = [(
+        "power.draw_watts".to_owned(),
+        SeriesSpan {
+            values,
+            ..SeriesSpan::default()
+        },
+    )];
+    let gpu = DeviceSpan {
+        uuid: "a".to_owned(),
+        metrics: metrics.into(),
+        ..DeviceSpan::default()
+    };
     HistorySpan {
         from_ms: begin_ms,
         to_ms: end_ms,
@@ -203,7 +299,11 @@ fn what_a_server_remembers_is_before_what_was_received_without_a_seam() {
     let day = history.values(power(), window(NOW_MS, 86_400, 48));
     assert!(day[47].is_some_and(|watts| watts > 99.0), "{day:?}");
     assert!(day[20..].iter().all(Option::is_some), "{day:?}");
-    assert_eq!(day[3..12].iter().filter(|value| value.is_none()).count(), 3, "a gap is a gap: {day:?}");
+    assert_eq!(
+        day[3..12].iter().filter(|value| value.is_none()).count(),
+        3,
+        "a gap is a gap: {day:?}"
+    );
     // Another answer takes the place of the one before.
     history.set_past(&remembered(2, NOW_MS), |uuid| (uuid == "a").then_some(0));
     let day = history.values(power(), window(NOW_MS, 86_400, 48));
@@ -212,5 +312,10 @@ fn what_a_server_remembers_is_before_what_was_received_without_a_seam() {
     history.push(&at(NOW_MS - 86_400_000, Some(7.0)));
     let before = history.values(power(), window(NOW_MS - 86_400_000, 60, 4));
     assert_eq!(before[3], Some(7.0));
-    assert!(history.values(power(), window(NOW_MS, 3600, 4)).iter().all(Option::is_none));
+    assert!(
+        history
+            .values(power(), window(NOW_MS, 3600, 4))
+            .iter()
+            .all(Option::is_none)
+    );
 }

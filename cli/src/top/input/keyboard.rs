@@ -28,23 +28,35 @@ const AT_ONCE: usize = 4096;
 /// Listens to keys and mouse from now on; the terminal must be set up for it.
 pub(in crate::top) fn watch_terminal(inputs: SyncSender<Input>) -> io::Result<()> {
     // Standard input can be a file, and the terminal still has keys.
-    let opened = if io::stdin().is_terminal() { None } else { Some(open()?) };
+    let opened = if io::stdin().is_terminal() {
+        None
+    } else {
+        Some(open()?)
+    };
     let body = move || {
         let keyboard = match &opened {
             Some(file) => file.as_fd(),
             None => stdin(),
         };
-        let left = listen(keyboard, |event| inputs.send(Input::Terminal(event)).is_ok());
+        let left = listen(keyboard, |event| {
+            inputs.send(Input::Terminal(event)).is_ok()
+        });
         if !left {
             let _ = inputs.send(Input::Gone);
         }
     };
-    thread::Builder::new().name("keys".to_owned()).spawn(body).map(drop)
+    thread::Builder::new()
+        .name("keys".to_owned())
+        .spawn(body)
+        .map(drop)
 }
 
 fn open() -> io::Result<File> {
-    let why =
-        |error| format!("cannot read the keyboard: standard input is not a terminal, and neither is /dev/tty: {error}");
+    let why = |error| {
+        format!(
+            "cannot read the keyboard: standard input is not a terminal, and neither is /dev/tty: {error}"
+        )
+    };
     File::open("/dev/tty").map_err(|error| io::Error::new(error.kind(), why(error)))
 }
 
@@ -55,7 +67,11 @@ fn listen(keyboard: BorrowedFd<'_>, mut tell: impl FnMut(Event) -> bool) -> bool
     loop {
         let mut waiting = [PollFd::from_borrowed_fd(keyboard, PollFlags::IN)];
         match poll(&mut waiting, None) {
-            Ok(_) if waiting[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) => {
+            Ok(_)
+                if waiting[0]
+                    .revents()
+                    .intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) =>
+            {
                 return false;
             }
             Ok(_) => {}
@@ -70,7 +86,11 @@ fn listen(keyboard: BorrowedFd<'_>, mut tell: impl FnMut(Event) -> bool) -> bool
             // The end of a line that a shell left behind, and no end of the terminal: that would have been seen.
             Ok(0) => thread::sleep(POLL_INTERVAL),
             Ok(length) => {
-                if !bytes.events(&part[..length], length == AT_ONCE).into_iter().all(&mut tell) {
+                if !bytes
+                    .events(&part[..length], length == AT_ONCE)
+                    .into_iter()
+                    .all(&mut tell)
+                {
                     return true;
                 }
             }
@@ -92,11 +112,17 @@ mod tests {
 
     #[test]
     fn a_terminal_that_is_closed_ends_the_wait_for_keys() {
-        let outside = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        let outside =
+            openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&outside).unwrap();
         unlockpt(&outside).unwrap();
         let path = ptsname(&outside, Vec::new()).unwrap();
-        let inside = rustix::fs::open(path, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()).unwrap();
+        let inside = rustix::fs::open(
+            path,
+            OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )
+        .unwrap();
         let listening = thread::spawn(move || listen(inside.as_fd(), |_| true));
         drop(outside);
         assert!(!listening.join().unwrap());

@@ -9,8 +9,8 @@ use std::{
 
 use signal_hook::{
     consts::{
-        SIGABRT, SIGALRM, SIGCONT, SIGHUP, SIGINT, SIGPROF, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1,
-        SIGUSR2, SIGVTALRM, SIGWINCH, SIGXCPU, SIGXFSZ,
+        SIGABRT, SIGALRM, SIGCONT, SIGHUP, SIGINT, SIGPROF, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN,
+        SIGTTOU, SIGUSR1, SIGUSR2, SIGVTALRM, SIGWINCH, SIGXCPU, SIGXFSZ,
     },
     iterator::Signals,
     low_level::emulate_default_handler,
@@ -25,7 +25,9 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The other signals that end a program which does not handle them, but for those that a fault of its own brings.
-const DEADLY: [i32; 9] = [SIGQUIT, SIGABRT, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU, SIGXFSZ];
+const DEADLY: [i32; 9] = [
+    SIGQUIT, SIGABRT, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU, SIGXFSZ,
+];
 
 /// Listens to signals from now on.
 pub(in crate::top) fn watch_signals(inputs: SyncSender<Input>) -> io::Result<()> {
@@ -50,7 +52,10 @@ pub(in crate::top) fn watch_signals(inputs: SyncSender<Input>) -> io::Result<()>
             }
         }
     };
-    thread::Builder::new().name("signals".to_owned()).spawn(body).map(drop)
+    thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(body)
+        .map(drop)
 }
 
 /// Ends this program as the signal does by default; its parent sees the signal.

@@ -22,7 +22,9 @@ use crate::{
 
 /// Every part, as the catalogue has them.
 fn parts() -> impl Iterator<Item = &'static Field> {
-    GPU_FIELDS.iter().filter(|field| field.id.starts_with("activity."))
+    GPU_FIELDS
+        .iter()
+        .filter(|field| field.id.starts_with("activity."))
 }
 
 pub(super) fn activity(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) -> u16 {
@@ -33,7 +35,13 @@ pub(super) fn activity(painter: &mut Painter<'_>, area: Rect, model: &Model, sta
     }
 }
 
-fn of_one(painter: &mut Painter<'_>, area: Rect, gpu: &GpuSample, model: &Model, state: &State) -> u16 {
+fn of_one(
+    painter: &mut Painter<'_>,
+    area: Rect,
+    gpu: &GpuSample,
+    model: &Model,
+    state: &State,
+) -> u16 {
     if let Some(reason) = gpu.activity.absence() {
         let text = format!("The activity of GPU {} is not known: {reason}", gpu.index);
         painter.text(area.x, area.y, area.width, &text, painter.theme.dim);
@@ -47,14 +55,20 @@ fn of_one(painter: &mut Painter<'_>, area: Rect, gpu: &GpuSample, model: &Model,
             let style = painter.theme.of(meaning(field));
             let percent = field.access.value(gpu);
             let (full, empty) = drawn_bar(percent, drawn - spark, painter);
-            let past = METRICS.iter().position(|metric| metric.id == field.id).map(|metric| {
-                let values =
-                    model.line(history::Line::Gpu(gpu.index, metric), state.span_ms(), spark.saturating_sub(1));
-                values
-                    .into_iter()
-                    .map(|value| painter.glyphs.spark(value.map(|value| value / 100.0)))
-                    .collect::<String>()
-            });
+            let past = METRICS
+                .iter()
+                .position(|metric| metric.id == field.id)
+                .map(|metric| {
+                    let values = model.line(
+                        history::Line::Gpu(gpu.index, metric),
+                        state.span_ms(),
+                        spark.saturating_sub(1),
+                    );
+                    values
+                        .into_iter()
+                        .map(|value| painter.glyphs.spark(value.map(|value| value / 100.0)))
+                        .collect::<String>()
+                });
             vec![
                 (left(field.label, label), painter.theme.plain),
                 (right(&shown(percent), 6) + "  ", style),
@@ -76,14 +90,20 @@ fn of_all(painter: &mut Painter<'_>, area: Rect, gpus: &[GpuSample], state: &Sta
     let bars = if bars < 4 { 0 } else { bars };
     let cell = (7 + if bars > 0 { bars + 1 } else { 0 }).min(room.max(7));
     let heading: Line = std::iter::once((left("GPU", name), painter.theme.dim))
-        .chain(
-            columns.iter().map(|field| (left(&right(&field.short_label.to_uppercase(), 7), cell), painter.theme.dim)),
-        )
+        .chain(columns.iter().map(|field| {
+            (
+                left(&right(&field.short_label.to_uppercase(), 7), cell),
+                painter.theme.dim,
+            )
+        }))
         .collect();
     let lines: Vec<Line> = gpus
         .iter()
         .map(|gpu| {
-            let mut line = vec![(left(&right(&gpu.index.to_string(), 3), name), painter.theme.plain)];
+            let mut line = vec![(
+                left(&right(&gpu.index.to_string(), 3), name),
+                painter.theme.plain,
+            )];
             if let Some(reason) = gpu.activity.absence() {
                 line.push((reason.to_string(), painter.theme.dim));
                 return line;
@@ -105,7 +125,11 @@ fn of_all(painter: &mut Painter<'_>, area: Rect, gpus: &[GpuSample], state: &Sta
 
 /// Bandwidth has the color of memory, whatever it is counted in.
 fn meaning(field: &Field) -> Meaning {
-    if field.id == "activity.dram_bandwidth_percent" { Meaning::Memory } else { Meaning::Utilization }
+    if field.id == "activity.dram_bandwidth_percent" {
+        Meaning::Memory
+    } else {
+        Meaning::Utilization
+    }
 }
 
 fn shown(percent: Option<f64>) -> String {

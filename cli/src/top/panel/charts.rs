@@ -25,16 +25,26 @@ const WITH_WORDS: u16 = 36;
 
 pub(super) fn charts(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) {
     let gpus = model.gpus();
-    let one = state.gpu.or(if let [only] = gpus { Some(only.index) } else { None });
+    let one = state.gpu.or(if let [only] = gpus {
+        Some(only.index)
+    } else {
+        None
+    });
     let charts: Vec<(&GpuSample, usize)> = match one {
-        Some(gpu) => {
-            model.gpu(gpu).into_iter().flat_map(|gpu| metrics_of(gpu, state).map(move |metric| (gpu, metric))).collect()
-        }
+        Some(gpu) => model
+            .gpu(gpu)
+            .into_iter()
+            .flat_map(|gpu| metrics_of(gpu, state).map(move |metric| (gpu, metric)))
+            .collect(),
         None => gpus.iter().map(|gpu| (gpu, state.shown_metric())).collect(),
     };
-    let Some(shape) = grid(area, charts.len()) else { return };
+    let Some(shape) = grid(area, charts.len()) else {
+        return;
+    };
     let places = usize::from(shape.0 * shape.1);
-    let shared = one.is_none().then(|| SharedAxis::new(gpus, state.shown_metric(), model, state.span_ms()));
+    let shared = one
+        .is_none()
+        .then(|| SharedAxis::new(gpus, state.shown_metric(), model, state.span_ms()));
     let first = state.view_scroll.min(charts.len().saturating_sub(places));
     for (place, (gpu, metric)) in charts.iter().skip(first).take(places).enumerate() {
         let field = if one.is_some() {
@@ -51,8 +61,16 @@ pub(super) fn charts(painter: &mut Painter<'_>, area: Rect, model: &Model, state
 
 /// Those that have a chart of their own.
 fn metrics_of(gpu: &GpuSample, state: &State) -> impl Iterator<Item = usize> {
-    let over = state.metrics.iter().find_map(|metric| memory_over(gpu, *metric, state)).map(|(memory, _)| memory);
-    state.metrics.iter().copied().filter(move |metric| Some(*metric) != over)
+    let over = state
+        .metrics
+        .iter()
+        .find_map(|metric| memory_over(gpu, *metric, state))
+        .map(|(memory, _)| memory);
+    state
+        .metrics
+        .iter()
+        .copied()
+        .filter(move |metric| Some(*metric) != over)
 }
 
 /// Memory, and how much there is of it, where it is a line in the chart of this metric.
@@ -79,7 +97,9 @@ impl SharedAxis {
             Some(limits) => Some(largest(&mut limits.into_iter())),
             None if matches!(unit, Unit::Percent | Unit::Celsius) => None,
             None => {
-                let lines = gpus.iter().map(|gpu| model.line(Line::Gpu(gpu.index, metric), span_ms, Self::COLUMNS));
+                let lines = gpus
+                    .iter()
+                    .map(|gpu| model.line(Line::Gpu(gpu.index, metric), span_ms, Self::COLUMNS));
                 Some(unit.ceiling(largest(&mut lines.flatten().flatten())))
             }
         })
@@ -115,15 +135,30 @@ fn draw(
     let style = painter.theme.of(known.unit.meaning());
     let mut values_now = vec![(now, style)];
     if let Some((_, total)) = memory {
-        let used = gpu.memory.used_bytes.value().map(|used| 100.0 * *used as f64 / total);
-        let used = used.map_or_else(|| ABSENT.to_owned(), |used| Unit::Percent.format(used, painter.glyphs));
-        let word = if area.width >= WITH_WORDS { "memory " } else { "" };
+        let used = gpu
+            .memory
+            .used_bytes
+            .value()
+            .map(|used| 100.0 * *used as f64 / total);
+        let used = used.map_or_else(
+            || ABSENT.to_owned(),
+            |used| Unit::Percent.format(used, painter.glyphs),
+        );
+        let word = if area.width >= WITH_WORDS {
+            "memory "
+        } else {
+            ""
+        };
         values_now.push((format!("  {word}{used}"), painter.theme.memory));
     }
     let memory_line = |columns| {
-        let Some((metric, total)) = memory else { return Vec::new() };
+        let Some((metric, total)) = memory else {
+            return Vec::new();
+        };
         let past = model.line(Line::Gpu(gpu.index, metric), span_ms, columns);
-        past.into_iter().map(|used| used.map(|used| 100.0 * used / total)).collect()
+        past.into_iter()
+            .map(|used| used.map(|used| 100.0 * used / total))
+            .collect()
     };
     let title = match (shared.is_some(), memory) {
         (true, _) => format!("{} {}", gpu.index, model.name(gpu.index)),
@@ -139,8 +174,13 @@ fn draw(
         span_ms,
         end_ms: model.now_ms(),
         values: &|columns| model.line(line, span_ms, columns),
-        overlay: memory.map(|_| Overlay { style: painter.theme.memory, values: &memory_line }),
-        reason: reading.err().map(|reason| format!("{}: {reason}", known.label)),
+        overlay: memory.map(|_| Overlay {
+            style: painter.theme.memory,
+            values: &memory_line,
+        }),
+        reason: reading
+            .err()
+            .map(|reason| format!("{}: {reason}", known.label)),
         is_selected: shared.is_none(),
     };
     plot.draw(painter, area);

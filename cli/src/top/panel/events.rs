@@ -25,34 +25,67 @@ pub(super) fn events(painter: &mut Painter<'_>, area: Rect, model: &Model, state
     let columns = usize::from(area.width);
     let dim = painter.theme.dim;
     let mut lines: Vec<Line> = Vec::new();
-    let is_shown = |gpu: Option<u32>| state.gpu.is_none_or(|index| gpu.is_none_or(|gpu| gpu == index));
+    let is_shown = |gpu: Option<u32>| {
+        state
+            .gpu
+            .is_none_or(|index| gpu.is_none_or(|gpu| gpu == index))
+    };
     for gpu in model.gpus().iter().filter(|gpu| is_shown(Some(gpu.index))) {
         let mut hold = |since_ms: u64, text: &str, level: Level| {
-            let since = format!("for {}", compact_duration(model.now_ms().saturating_sub(since_ms)));
-            tell(&mut lines, columns, (&since, dim), Some(gpu.index), &printable(text), style(level));
+            let since = format!(
+                "for {}",
+                compact_duration(model.now_ms().saturating_sub(since_ms))
+            );
+            tell(
+                &mut lines,
+                columns,
+                (&since, dim),
+                Some(gpu.index),
+                &printable(text),
+                style(level),
+            );
         };
         if let Some((since_ms, phrase)) = without_readings(gpu) {
             hold(since_ms, &phrase.long, phrase.level);
         }
         for condition in &gpu.conditions {
-            hold(condition.since_ms, &condition.text, condition.severity.into());
+            hold(
+                condition.since_ms,
+                &condition.text,
+                condition.severity.into(),
+            );
         }
     }
     if lines.is_empty() {
-        lines.push(vec![("Nothing is the matter.".to_owned(), painter.theme.well)]);
+        lines.push(vec![(
+            "Nothing is the matter.".to_owned(),
+            painter.theme.well,
+        )]);
     }
     lines.push(Line::new());
     let before = lines.len();
     for event in model.events.iter().rev() {
         let gpu = event.gpu.as_ref().map(|gpu| gpu.index);
-        let holds = gpu.and_then(|gpu| model.gpu(gpu)).is_some_and(|gpu| holds(event, gpu));
+        let holds = gpu
+            .and_then(|gpu| model.gpu(gpu))
+            .is_some_and(|gpu| holds(event, gpu));
         if is_shown(gpu) && !holds && !model.events.iter().any(|other| raised(event, other)) {
             let (level, text) = of_event(event);
-            tell(&mut lines, columns, (&clock(event.at_ms), dim), gpu, &printable(&text), style(level));
+            tell(
+                &mut lines,
+                columns,
+                (&clock(event.at_ms), dim),
+                gpu,
+                &printable(&text),
+                style(level),
+            );
         }
     }
     if lines.len() == before {
-        lines.push(vec![("Nothing has happened since this began to look.".to_owned(), dim)]);
+        lines.push(vec![(
+            "Nothing has happened since this began to look.".to_owned(),
+            dim,
+        )]);
     }
     scroll_view(painter, area, None, &lines, state.view_scroll)
 }
@@ -66,9 +99,9 @@ fn holds(event: &Event, gpu: &GpuSample) -> bool {
                 && mem::discriminant(&now.kind) == mem::discriminant(&began.kind)
                 && code(now) == code(began)
         }),
-        (EventKind::Xid(xid), _) => {
-            is_current(&|now| code(now) == Some(xid.code) && now.since_ms.abs_diff(event.at_ms) <= SAME_MS)
-        }
+        (EventKind::Xid(xid), _) => is_current(&|now| {
+            code(now) == Some(xid.code) && now.since_ms.abs_diff(event.at_ms) <= SAME_MS
+        }),
         (EventKind::GpuLost, Health::Lost { since_ms })
         | (EventKind::GpuHung, Health::Hung { since_ms })
         | (EventKind::GpuFailed { .. }, Health::Failed { since_ms, .. })
@@ -81,23 +114,43 @@ fn holds(event: &Event, gpu: &GpuSample) -> bool {
 fn raised(event: &Event, other: &Event) -> bool {
     match (&event.what, &other.what) {
         (EventKind::ConditionBegan(began), EventKind::Xid(xid)) => {
-            code(began) == Some(xid.code) && event.gpu == other.gpu && event.at_ms.abs_diff(other.at_ms) <= SAME_MS
+            code(began) == Some(xid.code)
+                && event.gpu == other.gpu
+                && event.at_ms.abs_diff(other.at_ms) <= SAME_MS
         }
         _ => false,
     }
 }
 
 fn code(condition: &Condition) -> Option<u32> {
-    if let ConditionKind::Xid { code, .. } = condition.kind { Some(code) } else { None }
+    if let ConditionKind::Xid { code, .. } = condition.kind {
+        Some(code)
+    } else {
+        None
+    }
 }
 
 /// When, where and what, in as many lines as it takes.
-fn tell(lines: &mut Vec<Line>, columns: usize, (when, dim): (&str, Style), gpu: Option<u32>, text: &str, style: Style) {
+fn tell(
+    lines: &mut Vec<Line>,
+    columns: usize,
+    (when, dim): (&str, Style),
+    gpu: Option<u32>,
+    text: &str,
+    style: Style,
+) {
     let gpu = gpu.map_or_else(String::new, |gpu| format!("GPU {gpu}"));
     let margin = format!("{}  {}  ", right(when, 9), left(&gpu, 6));
     let width = margin.chars().count();
-    for (place, part) in wrap(text, columns.saturating_sub(width)).into_iter().enumerate() {
-        let margin = if place == 0 { margin.clone() } else { " ".repeat(width) };
+    for (place, part) in wrap(text, columns.saturating_sub(width))
+        .into_iter()
+        .enumerate()
+    {
+        let margin = if place == 0 {
+            margin.clone()
+        } else {
+            " ".repeat(width)
+        };
         lines.push(vec![(margin, dim), (part, style)]);
     }
 }

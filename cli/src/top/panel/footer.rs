@@ -16,8 +16,14 @@ use crate::{
 
 /// What there is to be read once; false where there is nothing.
 pub(in crate::top) fn notice(painter: &mut Painter<'_>, area: Rect, state: &State) -> bool {
-    let Some(notice) = &state.notice else { return false };
-    let style = if notice.level == Level::Note { painter.theme.well } else { painter.theme.of_level(notice.level) };
+    let Some(notice) = &state.notice else {
+        return false;
+    };
+    let style = if notice.level == Level::Note {
+        painter.theme.well
+    } else {
+        painter.theme.of_level(notice.level)
+    };
     painter.text(area.x, area.y, area.width, &notice.text, style);
     true
 }

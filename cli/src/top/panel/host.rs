@@ -17,19 +17,25 @@ use crate::top::{
 pub(super) fn host(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) {
     let Some(sample) = &model.sample else { return };
     let host = &sample.host;
-    let Some(shape) = grid(area, HOST_METRICS.len()) else { return };
+    let Some(shape) = grid(area, HOST_METRICS.len()) else {
+        return;
+    };
     let places = usize::from(shape.0 * shape.1);
-    let first = state.view_scroll.min(HOST_METRICS.len().saturating_sub(places));
+    let first = state
+        .view_scroll
+        .min(HOST_METRICS.len().saturating_sub(places));
     for (place, metric) in HOST_METRICS.iter().enumerate().skip(first).take(places) {
         let limit = metric.limit_value(HOST_FIELDS, host, None);
-        let now = metric
-            .access
-            .value(host)
-            .map_or_else(|| ABSENT.to_owned(), |value| metric.unit.format(value, painter.glyphs));
+        let now = metric.access.value(host).map_or_else(
+            || ABSENT.to_owned(),
+            |value| metric.unit.format(value, painter.glyphs),
+        );
         let title = match (metric.label, limit) {
-            ("CPU", _) => {
-                host.cpu.count.value().map_or_else(|| "CPU".to_owned(), |count| format!("CPU, {count} threads"))
-            }
+            ("CPU", _) => host
+                .cpu
+                .count
+                .value()
+                .map_or_else(|| "CPU".to_owned(), |count| format!("CPU, {count} threads")),
             ("RAM", Some(limit)) => format!("RAM of {}", byte_size(limit)),
             (label, _) => label.to_owned(),
         };

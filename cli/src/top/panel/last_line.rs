@@ -18,7 +18,11 @@ pub(in crate::top) fn keys<A: Copy>(
         if x + width > area.right() {
             break;
         }
-        let parts = [(shown, painter.theme.strong), (" ", painter.theme.plain), (short, painter.theme.dim)];
+        let parts = [
+            (shown, painter.theme.strong),
+            (" ", painter.theme.plain),
+            (short, painter.theme.dim),
+        ];
         painter.line(x, area.y, width, &parts);
         places.push((Rect { x, width, ..area }, action));
         x += width + 2;
@@ -28,14 +32,32 @@ pub(in crate::top) fn keys<A: Copy>(
 
 /// What is typed, and what is wrong with it.
 pub(in crate::top) fn prompt(painter: &mut Painter<'_>, area: Rect, prompt: &Prompt) {
-    let taken = painter.text(area.x, area.y, area.width, prompt.question(), painter.theme.strong);
+    let taken = painter.text(
+        area.x,
+        area.y,
+        area.width,
+        prompt.question(),
+        painter.theme.strong,
+    );
     let room = area.width.saturating_sub(taken);
     // Of what is too long, the end is where one types.
     let text = prompt.end(usize::from(room).saturating_sub(1));
     let typed = painter.text(area.x + taken, area.y, room, text, painter.theme.plain);
-    painter.text(area.x + taken + typed, area.y, 1, " ", painter.theme.selected);
+    painter.text(
+        area.x + taken + typed,
+        area.y,
+        1,
+        " ",
+        painter.theme.selected,
+    );
     if let Some(mistake) = prompt.mistake() {
         let x = area.x + taken + typed + 2;
-        painter.text(x, area.y, area.right().saturating_sub(x), &printable(&mistake), painter.theme.notice);
+        painter.text(
+            x,
+            area.y,
+            area.right().saturating_sub(x),
+            &printable(&mistake),
+            painter.theme.notice,
+        );
     }
 }

@@ -23,7 +23,12 @@ const PAST: usize = 16;
 pub(super) fn links(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) -> u16 {
     let dim = painter.theme.dim;
     let past = usize::from(area.width) >= 76 + 4 * PAST;
-    let with_past = |heading: &str| left(&right(heading, RATE), RATE + if past { PAST + 3 } else { 2 });
+    let with_past = |heading: &str| {
+        left(
+            &right(heading, RATE),
+            RATE + if past { PAST + 3 } else { 2 },
+        )
+    };
     let heading: Line = vec![
         (left("GPU", 5), dim),
         (left("PCIE", 16), dim),
@@ -35,12 +40,20 @@ pub(super) fn links(painter: &mut Painter<'_>, area: Rect, model: &Model, state:
         (with_past("NVL RECV"), dim),
         (right("ERRORS", 8), dim),
     ];
-    let shown = model.gpus().iter().filter(|gpu| state.gpu.is_none_or(|index| gpu.index == index));
+    let shown = model
+        .gpus()
+        .iter()
+        .filter(|gpu| state.gpu.is_none_or(|index| gpu.index == index));
     let makes_way = make_way(&heading, area.width.into());
     let heading = without(heading, &makes_way);
-    let mut lines: Vec<Line> =
-        shown.map(|gpu| without(summary(painter, gpu, model, state, past), &makes_way)).collect();
-    match state.gpu.or(if let [only] = model.gpus() { Some(only.index) } else { None }) {
+    let mut lines: Vec<Line> = shown
+        .map(|gpu| without(summary(painter, gpu, model, state, past), &makes_way))
+        .collect();
+    match state.gpu.or(if let [only] = model.gpus() {
+        Some(only.index)
+    } else {
+        None
+    }) {
         Some(gpu) => lines.extend(each(painter, model.details(gpu))),
         None => lines.extend(topology(painter, model)),
     }
@@ -61,27 +74,56 @@ fn make_way(heading: &Line, columns: usize) -> Vec<usize> {
 }
 
 fn without(line: Line, places: &[usize]) -> Line {
-    let parts = line.into_iter().enumerate().filter(|(place, _)| !places.contains(place));
+    let parts = line
+        .into_iter()
+        .enumerate()
+        .filter(|(place, _)| !places.contains(place));
     parts.map(|(_, part)| part).collect()
 }
 
-fn summary(painter: &Painter<'_>, gpu: &GpuSample, model: &Model, state: &State, past: bool) -> Line {
-    let (plain, traffic, alarm) = (painter.theme.plain, painter.theme.traffic, painter.theme.alarm);
+fn summary(
+    painter: &Painter<'_>,
+    gpu: &GpuSample,
+    model: &Model,
+    state: &State,
+    past: bool,
+) -> Line {
+    let (plain, traffic, alarm) = (
+        painter.theme.plain,
+        painter.theme.traffic,
+        painter.theme.alarm,
+    );
     let board = model.board(gpu.index).map(|gpu| &gpu.board);
     let number = |reading: &Reading<u32>| shown(reading, ToString::to_string);
-    let most = board.and_then(|board| Some((*board.pcie_max_generation.value()?, *board.pcie_max_width.value()?)));
-    let most = most.map_or_else(String::new, |(generation, width)| format!(" of {generation} x{width}"));
-    let pcie = format!("{} x{}{most}", number(&gpu.pcie.generation), number(&gpu.pcie.width));
+    let most = board.and_then(|board| {
+        Some((
+            *board.pcie_max_generation.value()?,
+            *board.pcie_max_width.value()?,
+        ))
+    });
+    let most = most.map_or_else(String::new, |(generation, width)| {
+        format!(" of {generation} x{width}")
+    });
+    let pcie = format!(
+        "{} x{}{most}",
+        number(&gpu.pcie.generation),
+        number(&gpu.pcie.width)
+    );
     let details = model.details(gpu.index);
     let nvlinks = details.and_then(|details| details.nvlinks.value());
     let up = nvlinks.map_or_else(
         || ABSENT.to_owned(),
-        |links| match links.iter().filter(|link| link.active.value() == Some(&true)).count() {
+        |links| match links
+            .iter()
+            .filter(|link| link.active.value() == Some(&true))
+            .count()
+        {
             _ if links.is_empty() => "none".to_owned(),
             up => format!("{up} of {}", links.len()),
         },
     );
-    let all_up = nvlinks.is_none_or(|links| links.iter().all(|link| link.active.value() != Some(&false)));
+    let all_up =
+        nvlinks.is_none_or(|links| links.iter().all(|link| link.active.value() != Some(&false)));
     let errors = |links: &Vec<NvLink>| {
         links
             .iter()
@@ -89,17 +131,22 @@ fn summary(painter: &Painter<'_>, gpu: &GpuSample, model: &Model, state: &State,
             .fold(0, |sum: u64, errors| sum.saturating_add(*errors))
     };
     let errors = nvlinks.map(errors);
-    let replays =
-        details.map_or_else(|| ABSENT.to_owned(), |details| shown(&details.pcie_replays_total, ToString::to_string));
+    let replays = details.map_or_else(
+        || ABSENT.to_owned(),
+        |details| shown(&details.pcie_replays_total, ToString::to_string),
+    );
     let of_rate = |reading: &Reading<f64>, metric: &str| {
         let text = right(&shown(reading, |speed| rate(*speed)), RATE) + "  ";
         if !past {
             return text;
         }
-        let values =
-            position(metric).map(|metric| model.line(history::Line::Gpu(gpu.index, metric), state.span_ms(), PAST));
+        let values = position(metric)
+            .map(|metric| model.line(history::Line::Gpu(gpu.index, metric), state.span_ms(), PAST));
         let values = values.unwrap_or_default();
-        let largest = values.iter().flatten().fold(1.0_f64, |largest, value| largest.max(*value));
+        let largest = values
+            .iter()
+            .flatten()
+            .fold(1.0_f64, |largest, value| largest.max(*value));
         text + &values
             .into_iter()
             .map(|value| painter.glyphs.spark(value.map(|value| value / largest)))
@@ -113,30 +160,57 @@ fn summary(painter: &Painter<'_>, gpu: &GpuSample, model: &Model, state: &State,
         (of_rate(&gpu.pcie.rx_bytes_per_second, "pcie-rx"), traffic),
         (right(&replays, 8) + "  ", plain),
         (left(&up, 9), if all_up { plain } else { alarm }),
-        (of_rate(&gpu.nvlink.tx_bytes_per_second, "nvlink-tx"), traffic),
-        (of_rate(&gpu.nvlink.rx_bytes_per_second, "nvlink-rx"), traffic),
-        (right(&errors.map_or_else(|| ABSENT.to_owned(), |errors| errors.to_string()), 8), plain),
+        (
+            of_rate(&gpu.nvlink.tx_bytes_per_second, "nvlink-tx"),
+            traffic,
+        ),
+        (
+            of_rate(&gpu.nvlink.rx_bytes_per_second, "nvlink-rx"),
+            traffic,
+        ),
+        (
+            right(
+                &errors.map_or_else(|| ABSENT.to_owned(), |errors| errors.to_string()),
+                8,
+            ),
+            plain,
+        ),
     ]
 }
 
 fn each(painter: &Painter<'_>, details: Option<&GpuDetails>) -> Vec<Line> {
     let dim = painter.theme.dim;
-    let Some(details) = details else { return vec![vec![("Its links have not been read yet.".to_owned(), dim)]] };
+    let Some(details) = details else {
+        return vec![vec![("Its links have not been read yet.".to_owned(), dim)]];
+    };
     let links = match (details.nvlinks.value(), details.nvlinks.absence()) {
-        (Some(links), _) if links.is_empty() => return vec![vec![("It has no NVLinks.".to_owned(), dim)]],
+        (Some(links), _) if links.is_empty() => {
+            return vec![vec![("It has no NVLinks.".to_owned(), dim)]];
+        }
         (Some(links), _) => links,
         (None, reason) => {
             let reason = reason.map_or_else(String::new, ToString::to_string);
             return vec![vec![(format!("NVLinks: {reason}"), dim)]];
         }
     };
-    let heading = ["LINK", "STATE", "VERSION", "SPEED", "TO", "AT", "SENT", "RECEIVED", "ERRORS"];
+    let heading = [
+        "LINK", "STATE", "VERSION", "SPEED", "TO", "AT", "SENT", "RECEIVED", "ERRORS",
+    ];
     let widths = [5, 8, 9, 12, 10, 18, 12, 12, 8];
-    let cells =
-        |cells: [String; 9]| cells.iter().zip(widths).map(|(cell, width)| left(cell, width)).collect::<String>();
+    let cells = |cells: [String; 9]| {
+        cells
+            .iter()
+            .zip(widths)
+            .map(|(cell, width)| left(cell, width))
+            .collect::<String>()
+    };
     let mut rows = vec![Line::new(), vec![(cells(heading.map(str::to_owned)), dim)]];
     rows.extend(links.iter().map(|link| {
-        let style = if link.active.value() == Some(&false) { painter.theme.alarm } else { painter.theme.plain };
+        let style = if link.active.value() == Some(&false) {
+            painter.theme.alarm
+        } else {
+            painter.theme.plain
+        };
         vec![(cells(of_link(link)), style)]
     }));
     rows
@@ -145,7 +219,9 @@ fn each(painter: &Painter<'_>, details: Option<&GpuDetails>) -> Vec<Line> {
 fn of_link(link: &NvLink) -> [String; 9] {
     [
         right(&link.link.to_string(), 4),
-        format_reading(&link.active, |up| if *up { "up" } else { "down" }.to_owned()),
+        format_reading(&link.active, |up| {
+            if *up { "up" } else { "down" }.to_owned()
+        }),
         shown(&link.version, Clone::clone),
         shown(&link.bytes_per_second, |speed| rate(*speed)),
         shown(&link.remote, |remote| of_remote(*remote).to_owned()),
@@ -157,17 +233,27 @@ fn of_link(link: &NvLink) -> [String; 9] {
 }
 
 fn topology(painter: &Painter<'_>, model: &Model) -> Vec<Line> {
-    let Some(inventory) = model.inventory.as_ref().filter(|known| !known.topology.is_empty()) else {
+    let Some(inventory) = model
+        .inventory
+        .as_ref()
+        .filter(|known| !known.topology.is_empty())
+    else {
         return Vec::new();
     };
     let dim = painter.theme.dim;
     let indexes: Vec<u32> = inventory.gpus.iter().map(|gpu| gpu.index).collect();
-    let heads: String = indexes.iter().map(|index| right(&format!("GPU{index}"), 6)).collect();
+    let heads: String = indexes
+        .iter()
+        .map(|index| right(&format!("GPU{index}"), 6))
+        .collect();
     let mut lines = vec![Line::new(), vec![(left("", 5) + &heads, dim)]];
     for row in &indexes {
         let cells = indexes.iter().map(|column| {
             let pair = (*row.min(column), *row.max(column));
-            let link = inventory.topology.iter().find(|link| (link.a, link.b) == pair);
+            let link = inventory
+                .topology
+                .iter()
+                .find(|link| (link.a, link.b) == pair);
             let text = match link {
                 None if row == column => "·".to_owned(),
                 None => ABSENT.to_owned(),
@@ -178,7 +264,10 @@ fn topology(painter: &Painter<'_>, model: &Model) -> Vec<Line> {
             };
             right(&text, 6)
         });
-        lines.push(vec![(left(&right(&row.to_string(), 3), 5), dim), (cells.collect(), painter.theme.plain)]);
+        lines.push(vec![
+            (left(&right(&row.to_string(), 3), 5), dim),
+            (cells.collect(), painter.theme.plain),
+        ]);
     }
     lines
 }

@@ -21,8 +21,11 @@ pub(super) fn fit_phrases(phrases: &[Phrase], columns: usize) -> Vec<Segment> {
         level: phrase.level,
     };
     for long in [phrases.len(), 1, 0] {
-        let segments: Vec<Segment> =
-            phrases.iter().enumerate().map(|(place, phrase)| of(phrase, place < long)).collect();
+        let segments: Vec<Segment> = phrases
+            .iter()
+            .enumerate()
+            .map(|(place, phrase)| of(phrase, place < long))
+            .collect();
         if width(&segments) <= columns {
             return segments;
         }
@@ -30,16 +33,27 @@ pub(super) fn fit_phrases(phrases: &[Phrase], columns: usize) -> Vec<Segment> {
     for shown in (1..phrases.len()).rev() {
         let (first, rest) = phrases.split_at(shown);
         let mut segments: Vec<Segment> = first.iter().map(|phrase| of(phrase, false)).collect();
-        segments.push(Segment { text: format!("{} more", rest.len()), level: rest[0].level });
+        segments.push(Segment {
+            text: format!("{} more", rest.len()),
+            level: rest[0].level,
+        });
         if width(&segments) <= columns {
             return segments;
         }
     }
-    phrases.first().map(|phrase| of(phrase, false)).into_iter().collect()
+    phrases
+        .first()
+        .map(|phrase| of(phrase, false))
+        .into_iter()
+        .collect()
 }
 
 fn width(segments: &[Segment]) -> usize {
-    segments.iter().map(|segment| segment.text.width() + 2).sum::<usize>().saturating_sub(2)
+    segments
+        .iter()
+        .map(|segment| segment.text.width() + 2)
+        .sum::<usize>()
+        .saturating_sub(2)
 }
 
 #[cfg(test)]
@@ -47,22 +61,44 @@ mod tests {
     use super::*;
 
     fn phrase(level: Level, short: &str, long: &str) -> Phrase {
-        Phrase { short: short.to_owned(), long: long.to_owned(), level }
+        Phrase {
+            short: short.to_owned(),
+            long: long.to_owned(),
+            level,
+        }
     }
 
     #[test]
     fn what_matters_most_is_whole_and_what_has_no_room_is_counted() {
         let phrases = [
-            phrase(Level::Act, "Xid 79: fell off the bus", "Xid 79: GPU has fallen off the bus – reboot the machine"),
-            phrase(Level::Warn, "NVLink 3 down", "NVLink 3 is down: GPUs reach each other more slowly"),
+            phrase(
+                Level::Act,
+                "Xid 79: fell off the bus",
+                "Xid 79: GPU has fallen off the bus – reboot the machine",
+            ),
+            phrase(
+                Level::Warn,
+                "NVLink 3 down",
+                "NVLink 3 is down: GPUs reach each other more slowly",
+            ),
             phrase(Level::Note, "power-capped", "power-capped"),
         ];
         let at = |columns| {
-            fit_phrases(&phrases, columns).into_iter().map(|segment| segment.text).collect::<Vec<_>>().join(", ")
+            fit_phrases(&phrases, columns)
+                .into_iter()
+                .map(|segment| segment.text)
+                .collect::<Vec<_>>()
+                .join(", ")
         };
         assert!(at(200).ends_with("more slowly, power-capped"));
-        assert_eq!(at(100), "Xid 79: GPU has fallen off the bus – reboot the machine, NVLink 3 down, power-capped");
-        assert_eq!(at(60), "Xid 79: fell off the bus, NVLink 3 down, power-capped");
+        assert_eq!(
+            at(100),
+            "Xid 79: GPU has fallen off the bus – reboot the machine, NVLink 3 down, power-capped"
+        );
+        assert_eq!(
+            at(60),
+            "Xid 79: fell off the bus, NVLink 3 down, power-capped"
+        );
         assert_eq!(at(50), "Xid 79: fell off the bus, NVLink 3 down, 1 more");
         assert_eq!(at(40), "Xid 79: fell off the bus, 2 more");
         assert_eq!(at(24), "Xid 79: fell off the bus");

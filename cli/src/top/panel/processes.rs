@@ -29,16 +29,30 @@ pub(in crate::top) fn processes(
     state.processes.follow(rows, lines);
     let view = &state.processes;
     let gutter = if view.tags.is_empty() { 0 } else { 2 };
-    let table = Rect { x: area.x + gutter, width: area.width - gutter, ..area };
+    let table = Rect {
+        x: area.x + gutter,
+        width: area.width - gutter,
+        ..area
+    };
     let cells = Cells::new(view, rows, table.width.into());
-    let shown = model.gpus().iter().filter(|gpu| state.gpu.is_none_or(|shown| shown == gpu.index));
+    let shown = model
+        .gpus()
+        .iter()
+        .filter(|gpu| state.gpu.is_none_or(|shown| shown == gpu.index));
     let omitted = shown.map(|gpu| gpu.processes_omitted).sum();
     let count = rows.iter().filter(|row| row.key().is_some()).count();
     headings(painter, row(table, 0), &cells, state, (count, omitted));
     let searched = Filter::new(&view.search);
     for (place, line) in rows.iter().skip(view.scroll).take(lines).enumerate() {
         let (place, cells_place) = (row(area, place as u16 + 1), row(table, place as u16 + 1));
-        draw(painter, cells_place, line, &cells, model.now_ms(), !searched.is_empty() && searched.admits(line));
+        draw(
+            painter,
+            cells_place,
+            line,
+            &cells,
+            model.now_ms(),
+            !searched.is_empty() && searched.admits(line),
+        );
         if let Some(key) = line.key() {
             painter.hit(place, Hit::Process(key));
             if view.is_tagged(key) {
@@ -58,7 +72,10 @@ pub(in crate::top) fn processes(
     };
     for gpu in model.gpus() {
         for (place, holders) in describe::unused_allocations(gpu, None) {
-            note(&format!("GPU {place}: allocated to {}, no process", escaped(&holders)));
+            note(&format!(
+                "GPU {place}: allocated to {}, no process",
+                escaped(&holders)
+            ));
         }
         if let Some(text) = describe::unlisted_processes(gpu) {
             note(&format!("GPU {}: {text}", gpu.index));
@@ -67,19 +84,35 @@ pub(in crate::top) fn processes(
             note(&format!("processes of GPU {}: {reason}", gpu.index));
         }
     }
-    if rows.is_empty() && model.sample.is_some() && model.gpus().iter().all(|gpu| gpu.processes.value().is_some()) {
+    if rows.is_empty()
+        && model.sample.is_some()
+        && model
+            .gpus()
+            .iter()
+            .all(|gpu| gpu.processes.value().is_some())
+    {
         if !view.filter.is_empty() {
             note("no process matches; esc shows all");
         } else if view.user.is_some() {
             note("no processes of this user");
-        } else if model.gpus().iter().all(|gpu| gpu.unlisted_memory_bytes.is_none()) {
+        } else if model
+            .gpus()
+            .iter()
+            .all(|gpu| gpu.unlisted_memory_bytes.is_none())
+        {
             note("no processes");
         }
     }
 }
 
 /// `count` is how many are listed, and how many more there are.
-fn headings(painter: &mut Painter<'_>, area: Rect, cells: &Cells, state: &State, (count, omitted): (usize, u32)) {
+fn headings(
+    painter: &mut Painter<'_>,
+    area: Rect,
+    cells: &Cells,
+    state: &State,
+    (count, omitted): (usize, u32),
+) {
     let view = &state.processes;
     for (column, at, width) in &cells.0 {
         let is_sorted = view.sort == *column;
@@ -88,43 +121,102 @@ fn headings(painter: &mut Painter<'_>, area: Rect, cells: &Cells, state: &State,
             (true, true) => "▼",
             (true, false) => "▲",
         };
-        let text = format!("{}{arrow}", cut(column.heading(), width.saturating_sub(arrow.width())));
-        let text = if column.is_text() { left(&text, *width) } else { right(&text, *width) };
-        let style = if is_sorted { painter.theme.strong } else { painter.theme.dim };
+        let text = format!(
+            "{}{arrow}",
+            cut(column.heading(), width.saturating_sub(arrow.width()))
+        );
+        let text = if column.is_text() {
+            left(&text, *width)
+        } else {
+            right(&text, *width)
+        };
+        let style = if is_sorted {
+            painter.theme.strong
+        } else {
+            painter.theme.dim
+        };
         painter.text(area.x + *at as u16, area.y, *width as u16, &text, style);
-        painter.hit(Rect { x: area.x + *at as u16, width: *width as u16, ..area }, Hit::Heading(*column));
+        painter.hit(
+            Rect {
+                x: area.x + *at as u16,
+                width: *width as u16,
+                ..area
+            },
+            Hit::Heading(*column),
+        );
     }
-    let filter = if view.filter.is_empty() { String::new() } else { format!("filter: {}  ", view.filter.text) };
+    let filter = if view.filter.is_empty() {
+        String::new()
+    } else {
+        format!("filter: {}  ", view.filter.text)
+    };
     let tree = if view.tree { "tree  " } else { "" };
-    let count = if count == 1 { "1 process".to_owned() } else { format!("{count} processes") };
+    let count = if count == 1 {
+        "1 process".to_owned()
+    } else {
+        format!("{count} processes")
+    };
     let more = if omitted == 0 || view.user.is_some() {
         String::new()
     } else {
         format!(", {}", describe::more_processes(omitted))
     };
-    let user = view.user.as_ref().map_or_else(String::new, |user| format!("user {}  ", printable(user)));
-    let tags = if view.tags.is_empty() { String::new() } else { format!("{} tagged  ", view.tags.len()) };
+    let user = view
+        .user
+        .as_ref()
+        .map_or_else(String::new, |user| format!("user {}  ", printable(user)));
+    let tags = if view.tags.is_empty() {
+        String::new()
+    } else {
+        format!("{} tagged  ", view.tags.len())
+    };
     let about = format!("  {tags}{user}{filter}{tree}{count}{more}");
-    let free =
-        cells.0.last().filter(|(column, ..)| *column == Column::What).map_or(0, |(.., width)| width.saturating_sub(6));
+    let free = cells
+        .0
+        .last()
+        .filter(|(column, ..)| *column == Column::What)
+        .map_or(0, |(.., width)| width.saturating_sub(6));
     if about.width() <= free {
-        let style = if view.filter.is_empty() { painter.theme.dim } else { painter.theme.notice };
+        let style = if view.filter.is_empty() {
+            painter.theme.dim
+        } else {
+            painter.theme.notice
+        };
         painter.text_right(area.x, area.y, area.width, &about, style);
     }
 }
 
-fn draw(painter: &mut Painter<'_>, area: Rect, line: &Row<'_>, cells: &Cells, now_ms: u64, is_found: bool) {
+fn draw(
+    painter: &mut Painter<'_>,
+    area: Rect,
+    line: &Row<'_>,
+    cells: &Cells,
+    now_ms: u64,
+    is_found: bool,
+) {
     let is_parent = matches!(line.subject, Subject::Parents(_));
     for (column, at, width) in &cells.0 {
         let text = match (column, line.depth) {
             (Column::What, 0) => line.what(*width),
             (Column::What, depth) => {
-                format!("{}└ {}", "  ".repeat(depth - 1), line.what(width.saturating_sub(2 * depth)))
+                format!(
+                    "{}└ {}",
+                    "  ".repeat(depth - 1),
+                    line.what(width.saturating_sub(2 * depth))
+                )
             }
             _ => line.cell(*column, now_ms),
         };
-        let text = if column.is_text() { left(&text, *width) } else { right(&text, *width) };
-        let style = if is_parent { painter.theme.dim } else { style(painter, *column, &text, is_found) };
+        let text = if column.is_text() {
+            left(&text, *width)
+        } else {
+            right(&text, *width)
+        };
+        let style = if is_parent {
+            painter.theme.dim
+        } else {
+            style(painter, *column, &text, is_found)
+        };
         painter.text(area.x + *at as u16, area.y, *width as u16, &text, style);
     }
 }
@@ -137,6 +229,11 @@ fn style(painter: &Painter<'_>, column: Column, text: &str, is_found: bool) -> S
         Column::Memory | Column::Share => theme.memory,
         Column::Sm | Column::MemoryBusy | Column::Encoder | Column::Decoder => theme.utilization,
         Column::Kind | Column::Time | Column::Threads => theme.dim,
-        Column::Gpu | Column::Pid | Column::User | Column::Cpu | Column::HostMemory | Column::What => theme.plain,
+        Column::Gpu
+        | Column::Pid
+        | Column::User
+        | Column::Cpu
+        | Column::HostMemory
+        | Column::What => theme.plain,
     }
 }

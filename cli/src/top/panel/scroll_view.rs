@@ -34,7 +34,13 @@ pub(super) fn scroll_view(
             (above, 0) => format!(" {above} more ▲"),
             (above, below) => format!(" {above} ▲ {below} ▼"),
         };
-        painter.text_right(area.x, area.bottom() - 1, area.width, &more, painter.theme.dim);
+        painter.text_right(
+            area.x,
+            area.bottom() - 1,
+            area.width,
+            &more,
+            painter.theme.dim,
+        );
     }
     room.saturating_sub(lines.len()) as u16
 }

@@ -16,9 +16,20 @@ pub(in crate::top) fn tabs(painter: &mut Painter<'_>, area: Rect, model: &Model,
     let mut x = area.x;
     for view in View::ALL {
         let title = format!(" {} ", view.title());
-        let style = if view == state.view { painter.theme.selected } else { painter.theme.dim };
+        let style = if view == state.view {
+            painter.theme.selected
+        } else {
+            painter.theme.dim
+        };
         let taken = painter.text(x, area.y, area.right().saturating_sub(x), &title, style);
-        painter.hit(Rect { x, width: taken, ..area }, Hit::Tab(view));
+        painter.hit(
+            Rect {
+                x,
+                width: taken,
+                ..area
+            },
+            Hit::Tab(view),
+        );
         x += taken;
     }
     let about = about(model, state);

@@ -18,13 +18,18 @@ use crate::{
 pub(in crate::top) fn title(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) {
     let (strong, plain, dim) = (painter.theme.strong, painter.theme.plain, painter.theme.dim);
     let now = clock(model.now_ms());
-    let age = model.sample.as_ref().map(|sample| compact_duration(now_ms().saturating_sub(sample.at_ms)));
+    let age = model
+        .sample
+        .as_ref()
+        .map(|sample| compact_duration(now_ms().saturating_sub(sample.at_ms)));
     let no_data = age.map_or_else(|| "no data".to_owned(), |age| format!("no data for {age}"));
     let (lamp, state_word, style) = match (model.origin, model.is_stale()) {
         _ if model.is_recording() && !model.is_stale() => ("", "replay", painter.theme.notice),
         _ if model.paused => ("", "paused", painter.theme.notice),
         (_, true) => ("● ", no_data.as_str(), painter.theme.alarm),
-        (Origin::Server, _) if model.direct.is_some() => ("● ", "live from driver", painter.theme.notice),
+        (Origin::Server, _) if model.direct.is_some() => {
+            ("● ", "live from driver", painter.theme.notice)
+        }
         (Origin::Server, _) => ("● ", "live from server", painter.theme.well),
         (Origin::Node, _) => ("● ", "live from node", painter.theme.well),
         (Origin::Driver | Origin::Recording, _) => ("● ", "live", painter.theme.well),
@@ -34,19 +39,36 @@ pub(in crate::top) fn title(painter: &mut Painter<'_>, area: Rect, model: &Model
         (_, ms) if ms % 1000 == 0 => format!("{} s  ", ms / 1000),
         (_, ms) => format!("{ms} ms  "),
     };
-    let right = [(format!("{lamp}{state_word}  "), style), (interval, dim), (now, strong)];
-    let right_columns = right.iter().map(|(text, _)| text.width() as u16).sum::<u16>();
+    let right = [
+        (format!("{lamp}{state_word}  "), style),
+        (interval, dim),
+        (now, strong),
+    ];
+    let right_columns = right
+        .iter()
+        .map(|(text, _)| text.width() as u16)
+        .sum::<u16>();
     let mut parts = vec![("gpumon".to_owned(), strong)];
     if model.is_simulated() {
         parts.push(("simulated".to_owned(), painter.theme.simulated));
     }
     if let Some(known) = &model.inventory {
-        let version =
-            |word: &str, reading: &Reading<String>| reading.value().map(|value| format!("{word} {}", printable(value)));
+        let version = |word: &str, reading: &Reading<String>| {
+            reading
+                .value()
+                .map(|value| format!("{word} {}", printable(value)))
+        };
         if !model.is_simulated() {
-            let versions =
-                [version("driver", &known.platform.driver_version), version("CUDA", &known.platform.cuda_version)];
-            parts.extend(versions.into_iter().flatten().map(|version| (version, plain)));
+            let versions = [
+                version("driver", &known.platform.driver_version),
+                version("CUDA", &known.platform.cuda_version),
+            ];
+            parts.extend(
+                versions
+                    .into_iter()
+                    .flatten()
+                    .map(|version| (version, plain)),
+            );
         }
         parts.push((models(model), plain));
         parts.push((printable(&known.hostname), dim));
@@ -61,7 +83,12 @@ pub(in crate::top) fn title(painter: &mut Painter<'_>, area: Rect, model: &Model
         }
         x += painter.text(x, area.y, width, &text, style) + 2;
     }
-    painter.line(area.right().saturating_sub(right_columns), area.y, right_columns, &right);
+    painter.line(
+        area.right().saturating_sub(right_columns),
+        area.y,
+        right_columns,
+        &right,
+    );
 }
 
 /// `2 x H200`, or `1 x H200 + 1 x L40S`, in the order in which they come.
@@ -74,18 +101,31 @@ fn models(model: &Model) -> String {
             None => counts.push((name, 1)),
         }
     }
-    counts.iter().map(|(name, count)| format!("{count} x {name}")).collect::<Vec<_>>().join(" + ")
+    counts
+        .iter()
+        .map(|(name, count)| format!("{count} x {name}"))
+        .collect::<Vec<_>>()
+        .join(" + ")
 }
 
 /// Where a replay is, or why nothing comes.
-pub(in crate::top) fn banner(painter: &mut Painter<'_>, area: Rect, model: &Model, player: Option<&Player>) {
+pub(in crate::top) fn banner(
+    painter: &mut Painter<'_>,
+    area: Rect,
+    model: &Model,
+    player: Option<&Player>,
+) {
     if area.height == 0 {
         return;
     }
     let Some(player) = player else {
         if let Some(why) = silence(model) {
             let theme = painter.theme;
-            let style = if model.is_stale() { theme.alarm } else { theme.notice };
+            let style = if model.is_stale() {
+                theme.alarm
+            } else {
+                theme.notice
+            };
             painter.text(area.x, area.y, area.width, &printable(&why), style);
         }
         return;
@@ -103,11 +143,21 @@ pub(in crate::top) fn banner(painter: &mut Painter<'_>, area: Rect, model: &Mode
     let what = format!("{state}, {} times as fast  ", player.speed());
     let mut x = area.x + painter.text(area.x, area.y, area.width, &what, painter.theme.notice);
     let from = format!("{} ", clock(first));
-    x += painter.text(x, area.y, area.right().saturating_sub(x), &from, painter.theme.dim);
+    x += painter.text(
+        x,
+        area.y,
+        area.right().saturating_sub(x),
+        &from,
+        painter.theme.dim,
+    );
     let to = format!(" {}  {}", clock(last), date_and_clock(now));
     let bar = area.right().saturating_sub(x + to.width() as u16);
     if bar >= 8 {
-        let share = if last > first { (now - first.min(now)) as f64 / (last - first) as f64 } else { 1.0 };
+        let share = if last > first {
+            (now - first.min(now)) as f64 / (last - first) as f64
+        } else {
+            1.0
+        };
         painter.bar(x, area.y, bar, Some(share), painter.theme.plain);
     }
     painter.text_right(area.x, area.y, area.width, &to, painter.theme.dim);
@@ -120,16 +170,32 @@ fn played(playback: &Playback, at_ms: u64) -> String {
         Playback { paused: true, .. } => "paused".to_owned(),
         Playback { speed, .. } => format!("{speed} times as fast"),
     };
-    format!("the server replays a recording of {}, {how}", date_and_clock(at_ms))
+    format!(
+        "the server replays a recording of {}, {how}",
+        date_and_clock(at_ms)
+    )
 }
 
 pub(in crate::top) fn silence(model: &Model) -> Option<String> {
-    let late = || model.late_ms().map(|late| format!("no new readings for {}", compact_duration(late)));
-    let waiting = || model.sample.is_none().then(|| "waiting for the first readings".to_owned());
+    let late = || {
+        model
+            .late_ms()
+            .map(|late| format!("no new readings for {}", compact_duration(late)))
+    };
+    let waiting = || {
+        model
+            .sample
+            .is_none()
+            .then(|| "waiting for the first readings".to_owned())
+    };
     model
         .silent
         .clone()
-        .or_else(|| model.playback().map(|playback| played(playback, model.now_ms())))
+        .or_else(|| {
+            model
+                .playback()
+                .map(|playback| played(playback, model.now_ms()))
+        })
         .or_else(late)
         .or_else(|| model.direct.clone())
         .or_else(|| waiting().filter(|_| model.origin != Origin::Recording))

@@ -18,31 +18,62 @@ impl Cells {
     /// little, columns in which nothing stands go first.
     pub(in crate::top) fn new(view: &ProcessView, rows: &[Row<'_>], columns: usize) -> Self {
         let mut fitting = view.columns.clone();
-        let places = rows.iter().map(|row| row.place().width()).max().unwrap_or(0);
-        let width = |column: Column| if column == Column::Gpu { column.width().max(places) } else { column.width() };
+        let places = rows
+            .iter()
+            .map(|row| row.place().width())
+            .max()
+            .unwrap_or(0);
+        let width = |column: Column| {
+            if column == Column::Gpu {
+                column.width().max(places)
+            } else {
+                column.width()
+            }
+        };
         let taken = |fitting: &[Column], what: usize| -> usize {
-            fitting.iter().map(|column| GAP + if *column == Column::What { what } else { width(*column) }).sum()
+            fitting
+                .iter()
+                .map(|column| {
+                    GAP + if *column == Column::What {
+                        what
+                    } else {
+                        width(*column)
+                    }
+                })
+                .sum()
         };
         let is_empty = |column: Column| {
             let is_nothing = |row: &Row<'_>| column.is_nothing(&row.cell(column, 0));
             column != view.sort && !rows.is_empty() && rows.iter().all(is_nothing)
         };
         for least in Column::LEAST {
-            let is_tight = fitting.contains(&Column::What) && taken(&fitting, GOOD_WHAT) > columns + GAP;
+            let is_tight =
+                fitting.contains(&Column::What) && taken(&fitting, GOOD_WHAT) > columns + GAP;
             if is_tight && fitting.contains(&least) && is_empty(least) {
                 fitting.retain(|column| *column != least);
             }
         }
         for least in Column::LEAST {
-            let what = if least.is_extra() { WHAT_WITH_JOB } else { SHORTEST_WHAT };
+            let what = if least.is_extra() {
+                WHAT_WITH_JOB
+            } else {
+                SHORTEST_WHAT
+            };
             if taken(&fitting, what) > columns + GAP {
                 fitting.retain(|column| *column != least);
             }
         }
-        let fixed: usize =
-            fitting.iter().filter(|column| **column != Column::What).map(|column| width(*column) + GAP).sum();
+        let fixed: usize = fitting
+            .iter()
+            .filter(|column| **column != Column::What)
+            .map(|column| width(*column) + GAP)
+            .sum();
         // Wide terminals have room for long names.
-        let spare = if fitting.contains(&Column::User) && columns > fixed + 90 { 8 } else { 0 };
+        let spare = if fitting.contains(&Column::User) && columns > fixed + 90 {
+            8
+        } else {
+            0
+        };
         let mut place = 0;
         let cells = fitting.into_iter().map(|column| {
             let width = match column {

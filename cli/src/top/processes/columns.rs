@@ -90,14 +90,22 @@ impl Column {
 
     /// Whether it only adds to what other columns say.
     pub(super) fn is_extra(self) -> bool {
-        matches!(self, Self::Kind | Self::MemoryBusy | Self::Share | Self::Cpu | Self::HostMemory)
+        matches!(
+            self,
+            Self::Kind | Self::MemoryBusy | Self::Share | Self::Cpu | Self::HostMemory
+        )
     }
 
     /// Whether a cell of it says no more than an empty one would.
     pub(in crate::top) fn is_nothing(self, cell: &str) -> bool {
         match self {
             Self::Kind => matches!(cell, "C" | ""),
-            Self::Share | Self::Sm | Self::MemoryBusy | Self::Encoder | Self::Decoder | Self::Cpu => {
+            Self::Share
+            | Self::Sm
+            | Self::MemoryBusy
+            | Self::Encoder
+            | Self::Decoder
+            | Self::Cpu => {
                 matches!(cell, "0 %" | "" | ABSENT)
             }
             Self::HostMemory | Self::Threads => matches!(cell, "" | ABSENT),
@@ -107,7 +115,10 @@ impl Column {
 
     /// Those that are there unless others are chosen.
     pub(in crate::top) fn usual() -> Vec<Self> {
-        Self::ALL.into_iter().filter(|column| *column != Self::Threads).collect()
+        Self::ALL
+            .into_iter()
+            .filter(|column| *column != Self::Threads)
+            .collect()
     }
 
     pub(in crate::top) fn of_id(id: &str) -> Option<Self> {
@@ -141,7 +152,10 @@ impl Column {
 
     /// Names rise by nature, and of numbers the largest is looked for.
     pub(in crate::top) fn falls_by_nature(self) -> bool {
-        !matches!(self, Self::Gpu | Self::Pid | Self::User | Self::Kind | Self::What)
+        !matches!(
+            self,
+            Self::Gpu | Self::Pid | Self::User | Self::Kind | Self::What
+        )
     }
 
     /// Fixed, so that nothing moves when a value changes.
@@ -178,7 +192,10 @@ impl Row<'_> {
                 Some(bytes) => format!("{} GiB", gib_in_column(*bytes)),
                 None => "unknown".to_owned(),
             },
-            Column::Share => self.share().map_or_else(|| ABSENT.to_owned(), |share| format!("{:.0} %", 100.0 * share)),
+            Column::Share => self.share().map_or_else(
+                || ABSENT.to_owned(),
+                |share| format!("{:.0} %", 100.0 * share),
+            ),
             Column::Sm => percent(&process.sm_percent),
             Column::MemoryBusy => percent(&process.memory_percent),
             Column::Encoder => percent(&process.encoder_percent),
@@ -187,21 +204,25 @@ impl Row<'_> {
                 let percent = self.usage.and_then(|usage| usage.cpu_percent);
                 percent.map_or_else(|| ABSENT.to_owned(), |percent| format!("{percent:.0} %"))
             }
-            Column::HostMemory => shown(&process.host_memory_bytes, |bytes| format!("{} GiB", gib_in_column(*bytes))),
-            Column::Threads => self.usage.map_or_else(|| ABSENT.to_owned(), |usage| usage.threads.to_string()),
-            Column::Time => shown(&process.started_ms, |started| compact_duration(now_ms.saturating_sub(*started))),
-            Column::What => {
-                what(process, self.notebook.as_deref()).map_or_else(|| ABSENT.to_owned(), |what| printable(&what))
-            }
+            Column::HostMemory => shown(&process.host_memory_bytes, |bytes| {
+                format!("{} GiB", gib_in_column(*bytes))
+            }),
+            Column::Threads => self
+                .usage
+                .map_or_else(|| ABSENT.to_owned(), |usage| usage.threads.to_string()),
+            Column::Time => shown(&process.started_ms, |started| {
+                compact_duration(now_ms.saturating_sub(*started))
+            }),
+            Column::What => what(process, self.notebook.as_deref())
+                .map_or_else(|| ABSENT.to_owned(), |what| printable(&what)),
         }
     }
 
     /// What it is, in so many columns.
     pub(in crate::top) fn what(&self, columns: usize) -> String {
         match &self.subject {
-            Subject::Process(process) => {
-                fitted_what(process, self.notebook.as_deref(), columns).unwrap_or_else(|| ABSENT.to_owned())
-            }
+            Subject::Process(process) => fitted_what(process, self.notebook.as_deref(), columns)
+                .unwrap_or_else(|| ABSENT.to_owned()),
             Subject::Parents(line) => line_of(line, columns),
         }
     }
@@ -220,12 +241,17 @@ impl Row<'_> {
 
     /// Its GPU, or the part of it: `0`, `0:1`.
     pub(super) fn place(&self) -> String {
-        self.part.map_or_else(|| self.gpu.to_string(), |part| describe::label(self.gpu, part))
+        self.part.map_or_else(
+            || self.gpu.to_string(),
+            |part| describe::label(self.gpu, part),
+        )
     }
 
     fn cell_of_parents(&self, column: Column) -> String {
         match (&self.subject, column) {
-            (Subject::Parents(line), Column::Pid) => line.last().map_or_else(String::new, |last| last.pid.to_string()),
+            (Subject::Parents(line), Column::Pid) => line
+                .last()
+                .map_or_else(String::new, |last| last.pid.to_string()),
             (Subject::Parents(line), Column::What) => line_of(line, usize::MAX),
             _ => String::new(),
         }
@@ -233,7 +259,9 @@ impl Row<'_> {
 
     /// What it holds of its GPU's memory, as a share of 1.
     pub(super) fn share(&self) -> Option<f64> {
-        let Subject::Process(process) = &self.subject else { return None };
+        let Subject::Process(process) = &self.subject else {
+            return None;
+        };
         let total = self.total_bytes.filter(|total| *total > 0)?;
         Some(*process.memory_bytes.value()? as f64 / total as f64)
     }
@@ -242,21 +270,33 @@ impl Row<'_> {
 /// `sshd ─ tmux ─ bash`; where that is too long, the nearest of them.
 fn line_of(parents: &[&Ancestor], columns: usize) -> String {
     let from = |place: usize| {
-        let names = parents[place..].iter().map(|parent| printable(&parent.name));
+        let names = parents[place..]
+            .iter()
+            .map(|parent| printable(&parent.name));
         let cut = (place > 0).then(|| "…".to_owned());
         cut.into_iter().chain(names).collect::<Vec<_>>().join(" ─ ")
     };
     let nearest = parents.len().saturating_sub(1);
-    (0..nearest).map(from).find(|line| line.width() <= columns).unwrap_or_else(|| from(nearest))
+    (0..nearest)
+        .map(from)
+        .find(|line| line.width() <= columns)
+        .unwrap_or_else(|| from(nearest))
 }
 
 /// The number by which a column is sorted; `None` where it is absent, or the column is text.
 pub(super) fn number(row: &Row<'_>, column: Column) -> Option<f64> {
-    let Subject::Process(process) = &row.subject else { return None };
+    let Subject::Process(process) = &row.subject else {
+        return None;
+    };
     let of = |reading: &Reading<f64>| reading.value().copied();
     match column {
         // The parts of a GPU follow each other, of which no board has a hundred.
-        Column::Gpu => Some(f64::from(row.gpu) + row.part.map_or(0.0, |part| f64::from(part.index + 1) / 100.0)),
+        Column::Gpu => Some(
+            f64::from(row.gpu)
+                + row
+                    .part
+                    .map_or(0.0, |part| f64::from(part.index + 1) / 100.0),
+        ),
         Column::Pid => Some(f64::from(process.pid)),
         Column::Memory => process.memory_bytes.value().map(|bytes| *bytes as f64),
         Column::Share => row.share(),

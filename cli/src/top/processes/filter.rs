@@ -24,7 +24,10 @@ const SEARCHED: [Column; 3] = [Column::What, Column::User, Column::Pid];
 
 impl Filter {
     pub(in crate::top) fn new(text: &str) -> Self {
-        let mut filter = Self { text: text.to_owned(), ..Self::default() };
+        let mut filter = Self {
+            text: text.to_owned(),
+            ..Self::default()
+        };
         for word in text.split_whitespace() {
             match Term::new(word) {
                 Ok(term) => filter.terms.push(term),
@@ -42,20 +45,31 @@ impl Filter {
     /// GPU 10.
     pub(in crate::top) fn admits(&self, row: &Row<'_>) -> bool {
         self.terms.iter().all(|term| match term.column {
-            Some(Column::Gpu) => row.gpu.to_string() == term.word || row.searched(Column::Gpu) == term.word,
+            Some(Column::Gpu) => {
+                row.gpu.to_string() == term.word || row.searched(Column::Gpu) == term.word
+            }
             Some(Column::Pid) => row.searched(Column::Pid) == term.word,
             Some(column) => row.searched(column).contains(&term.word),
-            None => SEARCHED.iter().any(|column| row.searched(*column).contains(&term.word)),
+            None => SEARCHED
+                .iter()
+                .any(|column| row.searched(*column).contains(&term.word)),
         })
     }
 }
 
 impl Term {
     fn new(text: &str) -> Result<Self, String> {
-        let is_name =
-            |name: &str| !name.is_empty() && name.chars().all(|letter| letter.is_alphabetic() || letter == '-');
+        let is_name = |name: &str| {
+            !name.is_empty()
+                && name
+                    .chars()
+                    .all(|letter| letter.is_alphabetic() || letter == '-')
+        };
         let Some((name, word)) = text.split_once(':').filter(|(name, _)| is_name(name)) else {
-            return Ok(Self { column: None, word: text.to_lowercase() });
+            return Ok(Self {
+                column: None,
+                word: text.to_lowercase(),
+            });
         };
         let column = Column::of_id(&name.to_lowercase()).ok_or_else(|| {
             let known = Column::ALL.map(Column::id);
@@ -64,6 +78,9 @@ impl Term {
                 None => format!("unknown column '{name}': use {}", known.join(", ")),
             }
         })?;
-        Ok(Self { column: Some(column), word: word.to_lowercase() })
+        Ok(Self {
+            column: Some(column),
+            word: word.to_lowercase(),
+        })
     }
 }

@@ -56,7 +56,9 @@ impl ProcessView {
     /// The rows in their order. `gpu` is the one that the screen is about, where it is about one.
     pub(super) fn rows<'a>(&self, model: &'a Model, gpu: Option<u32>) -> Vec<Row<'a>> {
         let mut rows = rows::all(model);
-        rows.retain(|row| gpu.is_none_or(|gpu| row.gpu == gpu) && self.is_users(row) && self.filter.admits(row));
+        rows.retain(|row| {
+            gpu.is_none_or(|gpu| row.gpu == gpu) && self.is_users(row) && self.filter.admits(row)
+        });
         rows::sort(&mut rows, self.sort, self.descending);
         if self.tree { tree::grow(rows) } else { rows }
     }
@@ -75,10 +77,19 @@ impl ProcessView {
 
     /// Moves the selection; with nothing selected, from above the first row.
     pub(super) fn step(&mut self, rows: &[Row<'_>], by: isize) {
-        let places: Vec<usize> = (0..rows.len()).filter(|place| rows[*place].key().is_some()).collect();
-        let Some(last) = places.len().checked_sub(1) else { return };
-        let now = self.position(rows).and_then(|place| places.iter().position(|known| *known == place));
-        let next = now.map_or(-1, usize::cast_signed).saturating_add(by).clamp(0, last.cast_signed());
+        let places: Vec<usize> = (0..rows.len())
+            .filter(|place| rows[*place].key().is_some())
+            .collect();
+        let Some(last) = places.len().checked_sub(1) else {
+            return;
+        };
+        let now = self
+            .position(rows)
+            .and_then(|place| places.iter().position(|known| *known == place));
+        let next = now
+            .map_or(-1, usize::cast_signed)
+            .saturating_add(by)
+            .clamp(0, last.cast_signed());
         self.selected = rows[places[next.cast_unsigned()]].key();
     }
 
@@ -86,11 +97,15 @@ impl ProcessView {
     pub(super) fn find(&mut self, rows: &[Row<'_>], forward: bool, or_here: bool) -> bool {
         let wanted = Filter::new(&self.search);
         let count = rows.len();
-        let here = self.position(rows).unwrap_or(if forward { count.saturating_sub(1) } else { 0 });
+        let here = self
+            .position(rows)
+            .unwrap_or(if forward { count.saturating_sub(1) } else { 0 });
         let from = usize::from(!or_here || self.selected.is_none());
         let found =
             (from..=count).map(|by| if forward { here + by } else { here + count - by.min(count) } % count.max(1));
-        let found = found.filter_map(|place| rows.get(place)).find(|row| row.key().is_some() && wanted.admits(row));
+        let found = found
+            .filter_map(|place| rows.get(place))
+            .find(|row| row.key().is_some() && wanted.admits(row));
         if let Some(row) = found {
             self.selected = row.key();
         }
@@ -100,7 +115,10 @@ impl ProcessView {
     /// Scrolls so that the selection can be seen in so many lines.
     pub(super) fn follow(&mut self, rows: &[Row<'_>], lines: usize) {
         if let Some(place) = self.position(rows) {
-            self.scroll = self.scroll.min(place).max((place + 1).saturating_sub(lines));
+            self.scroll = self
+                .scroll
+                .min(place)
+                .max((place + 1).saturating_sub(lines));
         }
         self.scroll = self.scroll.min(rows.len().saturating_sub(lines));
     }

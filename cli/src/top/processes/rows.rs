@@ -49,20 +49,31 @@ impl Row<'_> {
 
 /// Every process of the newest sample.
 pub(super) fn all(model: &Model) -> Vec<Row<'_>> {
-    let names = model.sample.as_ref().map(NotebookNames::of_sample).unwrap_or_default();
+    let names = model
+        .sample
+        .as_ref()
+        .map(NotebookNames::of_sample)
+        .unwrap_or_default();
     let names = &names;
     let rows = model.gpus().iter().flat_map(|gpu| {
         let total_bytes = gpu.memory.total_bytes.value().copied();
         let board = model.board(gpu.index);
-        gpu.processes.value().into_iter().flatten().map(move |process| Row {
-            gpu: gpu.index,
-            part: process.mig.zip(board).and_then(|(instance, board)| describe::device_of(board, instance)),
-            subject: Subject::Process(process),
-            notebook: names.of_process(process).map(str::to_owned),
-            total_bytes,
-            usage: model.usage.get(&process.pid),
-            depth: 0,
-        })
+        gpu.processes
+            .value()
+            .into_iter()
+            .flatten()
+            .map(move |process| Row {
+                gpu: gpu.index,
+                part: process
+                    .mig
+                    .zip(board)
+                    .and_then(|(instance, board)| describe::device_of(board, instance)),
+                subject: Subject::Process(process),
+                notebook: names.of_process(process).map(str::to_owned),
+                total_bytes,
+                usage: model.usage.get(&process.pid),
+                depth: 0,
+            })
     });
     rows.collect()
 }
@@ -70,10 +81,20 @@ pub(super) fn all(model: &Model) -> Vec<Row<'_>> {
 /// Puts them into the order of a column. What is absent comes last either way, and rows that are alike keep the order of
 /// GPU and PID, so that they do not change places with every sample.
 pub(super) fn sort(rows: &mut [Row<'_>], column: Column, descending: bool) {
-    let turn = |ordering: Ordering| if descending { ordering.reverse() } else { ordering };
+    let turn = |ordering: Ordering| {
+        if descending {
+            ordering.reverse()
+        } else {
+            ordering
+        }
+    };
     rows.sort_by(|a, b| {
         let ordering = if column.is_text() {
-            turn(a.cell(column, 0).to_lowercase().cmp(&b.cell(column, 0).to_lowercase()))
+            turn(
+                a.cell(column, 0)
+                    .to_lowercase()
+                    .cmp(&b.cell(column, 0).to_lowercase()),
+            )
         } else {
             match (number(a, column), number(b, column)) {
                 (Some(a), Some(b)) => turn(a.total_cmp(&b)),

@@ -31,28 +31,50 @@ impl ProcessView {
     /// Drops the tags of processes that are no longer there.
     pub(in crate::top) fn drop_old_tags(&mut self, model: &Model) {
         if !self.tags.is_empty() {
-            let there: Vec<_> = rows::all(model).iter().filter_map(rows::Row::key).map(Key::process).collect();
+            let there: Vec<_> = rows::all(model)
+                .iter()
+                .filter_map(rows::Row::key)
+                .map(Key::process)
+                .collect();
             self.tags.retain(|tag| there.contains(tag));
         }
     }
 
     /// The processes that a signal goes to: this one, or those that are tagged, also where the list does not show them.
-    pub(in crate::top) fn recipients<'a>(&self, model: &'a Model, only: Option<Key>) -> Vec<Recipient<'a>> {
-        let is_one = |key: Key| only.map_or(self.is_tagged(key), |only| only.process() == key.process());
+    pub(in crate::top) fn recipients<'a>(
+        &self,
+        model: &'a Model,
+        only: Option<Key>,
+    ) -> Vec<Recipient<'a>> {
+        let is_one =
+            |key: Key| only.map_or(self.is_tagged(key), |only| only.process() == key.process());
         let mut recipients: Vec<Recipient<'_>> = Vec::new();
         for row in rows::all(model) {
-            let (Some(key), rows::Subject::Process(process)) = (row.key(), &row.subject) else { continue };
-            match recipients.iter_mut().find(|known| known.key.process() == key.process()) {
+            let (Some(key), rows::Subject::Process(process)) = (row.key(), &row.subject) else {
+                continue;
+            };
+            match recipients
+                .iter_mut()
+                .find(|known| known.key.process() == key.process())
+            {
                 Some(known) => {
                     let more = process.memory_bytes.value();
-                    known.memory_bytes = known.memory_bytes.zip(more).map(|(bytes, more)| bytes + more);
+                    known.memory_bytes = known
+                        .memory_bytes
+                        .zip(more)
+                        .map(|(bytes, more)| bytes + more);
                     if !known.gpus.contains(&key.gpu) {
                         known.gpus.push(key.gpu);
                     }
                 }
                 None if is_one(key) => {
                     let memory_bytes = process.memory_bytes.value().copied();
-                    recipients.push(Recipient { key, process, gpus: vec![key.gpu], memory_bytes });
+                    recipients.push(Recipient {
+                        key,
+                        process,
+                        gpus: vec![key.gpu],
+                        memory_bytes,
+                    });
                 }
                 None => {}
             }

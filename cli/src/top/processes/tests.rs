@@ -23,18 +23,29 @@ fn pids(rows: &[Row<'_>]) -> Vec<String> {
 fn every_column_sorts_in_both_directions_and_what_is_absent_comes_last() {
     let mut model = model();
     let absent = Reading::Absent(gpumon_probe::model::Absence::Unknown);
-    if let Some(Reading::Now(processes)) = model.sample.as_mut().map(|sample| &mut sample.gpus[0].processes) {
+    if let Some(Reading::Now(processes)) = model
+        .sample
+        .as_mut()
+        .map(|sample| &mut sample.gpus[0].processes)
+    {
         processes[1].sm_percent = absent;
     }
     for column in Column::ALL {
         let of = |descending| {
-            let view = ProcessView { sort: column, descending, ..ProcessView::default() };
+            let view = ProcessView {
+                sort: column,
+                descending,
+                ..ProcessView::default()
+            };
             pids(&view.rows(&model, None))
         };
         let (rising, falling) = (of(false), of(true));
         assert_eq!(rising.len(), 8);
         assert_eq!(of(false), rising, "{column:?} is stable");
-        if matches!(column, Column::Pid | Column::Memory | Column::Time | Column::Share) {
+        if matches!(
+            column,
+            Column::Pid | Column::Memory | Column::Time | Column::Share
+        ) {
             let reversed: Vec<_> = falling.iter().rev().cloned().collect();
             assert_eq!(rising, reversed, "{column:?}");
         }
@@ -42,16 +53,28 @@ fn every_column_sorts_in_both_directions_and_what_is_absent_comes_last() {
             assert_eq!((rising[7].as_str(), falling[7].as_str()), ("4007", "4007"));
         }
     }
-    let by_time = ProcessView { sort: Column::Time, descending: true, ..ProcessView::default() };
-    assert_eq!(by_time.rows(&model, None)[0].cell(Column::Pid, 0), "4000", "it runs the longest");
+    let by_time = ProcessView {
+        sort: Column::Time,
+        descending: true,
+        ..ProcessView::default()
+    };
+    assert_eq!(
+        by_time.rows(&model, None)[0].cell(Column::Pid, 0),
+        "4000",
+        "it runs the longest"
+    );
 }
 
 #[test]
 fn a_filter_takes_words_and_columns() {
     let model = model();
     let of = |text: &str| {
-        let view =
-            ProcessView { filter: Filter::new(text), sort: Column::Pid, descending: false, ..ProcessView::default() };
+        let view = ProcessView {
+            filter: Filter::new(text),
+            sort: Column::Pid,
+            descending: false,
+            ..ProcessView::default()
+        };
         pids(&view.rows(&model, None))
     };
     assert_eq!(of("TRAIN"), ["4000", "4028"]);
@@ -62,17 +85,31 @@ fn a_filter_takes_words_and_columns() {
     assert_eq!(of("nobody"), [""; 0]);
     assert_eq!(of("  ").len(), 8);
     let view = ProcessView::default();
-    assert_eq!(view.rows(&model, Some(1)).len(), 4, "the GPU that the screen is about");
+    assert_eq!(
+        view.rows(&model, Some(1)).len(),
+        4,
+        "the GPU that the screen is about"
+    );
 }
 
 #[test]
 fn a_search_goes_round_from_the_selection_in_both_directions() {
     let model = model();
-    let mut view =
-        ProcessView { sort: Column::Pid, descending: false, search: "vllm".to_owned(), ..ProcessView::default() };
+    let mut view = ProcessView {
+        sort: Column::Pid,
+        descending: false,
+        search: "vllm".to_owned(),
+        ..ProcessView::default()
+    };
     let rows = view.rows(&model, None);
     let mut found = Vec::new();
-    for (forward, or_here) in [(true, true), (true, true), (true, false), (true, false), (false, false)] {
+    for (forward, or_here) in [
+        (true, true),
+        (true, true),
+        (true, false),
+        (true, false),
+        (false, false),
+    ] {
         assert!(view.find(&rows, forward, or_here));
         found.push(view.selected.unwrap().pid);
     }
@@ -86,7 +123,10 @@ fn a_search_goes_round_from_the_selection_in_both_directions() {
 #[test]
 fn the_selection_stays_with_its_process_and_in_sight() {
     let mut model = model();
-    let mut view = ProcessView { sort: Column::Memory, ..ProcessView::default() };
+    let mut view = ProcessView {
+        sort: Column::Memory,
+        ..ProcessView::default()
+    };
     let rows = view.rows(&model, None);
     view.step(&rows, 1);
     view.step(&rows, 6);
@@ -96,19 +136,31 @@ fn the_selection_stays_with_its_process_and_in_sight() {
     view.step(&rows, 100);
     assert_eq!(view.position(&rows), Some(7));
     view.selected = Some(selected);
-    if let Some(Reading::Now(processes)) =
-        model.sample.as_mut().map(|sample| &mut sample.gpus[selected.gpu as usize].processes)
+    if let Some(Reading::Now(processes)) = model
+        .sample
+        .as_mut()
+        .map(|sample| &mut sample.gpus[selected.gpu as usize].processes)
     {
-        processes.iter_mut().find(|process| process.pid == selected.pid).unwrap().memory_bytes = Reading::Now(1 << 40);
+        processes
+            .iter_mut()
+            .find(|process| process.pid == selected.pid)
+            .unwrap()
+            .memory_bytes = Reading::Now(1 << 40);
     }
     let rows = view.rows(&model, None);
     view.follow(&rows, 3);
     assert_eq!((view.position(&rows), view.scroll), (Some(0), 0));
     // Another process that got the same PID is another one.
-    if let Some(Reading::Now(processes)) =
-        model.sample.as_mut().map(|sample| &mut sample.gpus[selected.gpu as usize].processes)
+    if let Some(Reading::Now(processes)) = model
+        .sample
+        .as_mut()
+        .map(|sample| &mut sample.gpus[selected.gpu as usize].processes)
     {
-        processes.iter_mut().find(|process| process.pid == selected.pid).unwrap().started_ms = Reading::Now(5);
+        processes
+            .iter_mut()
+            .find(|process| process.pid == selected.pid)
+            .unwrap()
+            .started_ms = Reading::Now(5);
     }
     assert_eq!(view.position(&view.rows(&model, None)), None);
 }
@@ -117,23 +169,58 @@ fn the_selection_stays_with_its_process_and_in_sight() {
 fn a_tree_has_the_ancestors_and_those_without_branches_in_one_row() {
     let mut model = model();
     let ancestors = |pids: &[u32]| {
-        let parents = pids.iter().map(|pid| Ancestor { pid: *pid, name: format!("parent{pid}") }).collect();
-        Reading::Now(Owner { parents, ..Owner::default() })
+        let parents = pids
+            .iter()
+            .map(|pid| Ancestor {
+                pid: *pid,
+                name: format!("parent{pid}"),
+            })
+            .collect();
+        Reading::Now(Owner {
+            parents,
+            ..Owner::default()
+        })
     };
-    if let Some(Reading::Now(processes)) = model.sample.as_mut().map(|sample| &mut sample.gpus[0].processes) {
+    if let Some(Reading::Now(processes)) = model
+        .sample
+        .as_mut()
+        .map(|sample| &mut sample.gpus[0].processes)
+    {
         processes[0].owner = ancestors(&[900, 800, 100]);
         processes[1].owner = ancestors(&[901, 800, 100]);
         // Its parent holds a GPU itself.
         processes[2].owner = ancestors(&[4000, 900, 800, 100]);
     }
-    let view = ProcessView { tree: true, sort: Column::Pid, descending: false, ..ProcessView::default() };
+    let view = ProcessView {
+        tree: true,
+        sort: Column::Pid,
+        descending: false,
+        ..ProcessView::default()
+    };
     let rows = view.rows(&model, Some(0));
-    let drawn: Vec<(usize, String)> = rows.iter().map(|row| (row.depth, row.cell(Column::Pid, 0))).collect();
-    let expected = [(0, "800"), (1, "900"), (2, "4000"), (3, "4014"), (1, "901"), (2, "4007"), (0, "4021")];
+    let drawn: Vec<(usize, String)> = rows
+        .iter()
+        .map(|row| (row.depth, row.cell(Column::Pid, 0)))
+        .collect();
+    let expected = [
+        (0, "800"),
+        (1, "900"),
+        (2, "4000"),
+        (3, "4014"),
+        (1, "901"),
+        (2, "4007"),
+        (0, "4021"),
+    ];
     assert_eq!(drawn, expected.map(|(depth, pid)| (depth, pid.to_owned())));
     assert_eq!(rows[0].cell(Column::What, 0), "parent100 ─ parent800");
-    assert_eq!([21, 20].map(|columns| rows[0].what(columns)), ["parent100 ─ parent800", "… ─ parent800"]);
-    assert_eq!((rows[0].key(), rows[1].cell(Column::What, 0).as_str()), (None, "parent900"));
+    assert_eq!(
+        [21, 20].map(|columns| rows[0].what(columns)),
+        ["parent100 ─ parent800", "… ─ parent800"]
+    );
+    assert_eq!(
+        (rows[0].key(), rows[1].cell(Column::What, 0).as_str()),
+        (None, "parent900")
+    );
 }
 
 #[test]
@@ -143,11 +230,25 @@ fn the_columns_that_tell_most_stay_where_it_is_narrow() {
     let of = |model: &Model, columns| Cells::new(&view, &view.rows(model, None), columns);
     for columns in 40..300 {
         let cells = of(&model, columns);
-        let end = cells.0.iter().map(|(_, at, width)| at + width).max().unwrap();
+        let end = cells
+            .0
+            .iter()
+            .map(|(_, at, width)| at + width)
+            .max()
+            .unwrap();
         assert!(end <= columns, "{end} of {columns}");
-        assert!(cells.0.iter().any(|(column, ..)| *column == Column::What), "{columns}");
+        assert!(
+            cells.0.iter().any(|(column, ..)| *column == Column::What),
+            "{columns}"
+        );
     }
-    let at = |model: &Model, columns| of(model, columns).0.iter().map(|(column, ..)| *column).collect::<Vec<_>>();
+    let at = |model: &Model, columns| {
+        of(model, columns)
+            .0
+            .iter()
+            .map(|(column, ..)| *column)
+            .collect::<Vec<_>>()
+    };
     for column in [Column::Sm, Column::Memory, Column::Pid, Column::User] {
         assert!(at(&model, 80).contains(&column), "{column:?}");
     }
@@ -155,8 +256,16 @@ fn the_columns_that_tell_most_stay_where_it_is_narrow() {
     for column in [Column::Encoder, Column::Decoder, Column::Kind] {
         assert!(!at(&model, 80).contains(&column), "{column:?}");
     }
-    assert_eq!(at(&model, 160), Column::usual(), "where there is room, they stay");
-    if let Some(Reading::Now(processes)) = model.sample.as_mut().map(|sample| &mut sample.gpus[0].processes) {
+    assert_eq!(
+        at(&model, 160),
+        Column::usual(),
+        "where there is room, they stay"
+    );
+    if let Some(Reading::Now(processes)) = model
+        .sample
+        .as_mut()
+        .map(|sample| &mut sample.gpus[0].processes)
+    {
         processes[0].encoder_percent = Reading::Now(7.0);
     }
     assert!(at(&model, 80).contains(&Column::Encoder));
@@ -165,12 +274,23 @@ fn the_columns_that_tell_most_stay_where_it_is_narrow() {
 #[test]
 fn an_unknown_column_is_named_and_left_out_of_the_filter() {
     let filter = Filter::new("usr:x train");
-    assert_eq!(filter.mistake.as_deref(), Some("unknown column 'usr': did you mean 'user'?"));
+    assert_eq!(
+        filter.mistake.as_deref(),
+        Some("unknown column 'usr': did you mean 'user'?")
+    );
     let model = model();
-    let view = ProcessView { filter, sort: Column::Pid, descending: false, ..ProcessView::default() };
+    let view = ProcessView {
+        filter,
+        sort: Column::Pid,
+        descending: false,
+        ..ProcessView::default()
+    };
     assert_eq!(pids(&view.rows(&model, None)), ["4000", "4028"]);
     let far = Filter::new("frobnicate:x").mistake.unwrap();
-    assert!(far.starts_with("unknown column 'frobnicate': use gpu, pid, user,"), "{far}");
+    assert!(
+        far.starts_with("unknown column 'frobnicate': use gpu, pid, user,"),
+        "{far}"
+    );
     for text in ["user:x", "10:42", ":x", "", "x"] {
         assert_eq!(Filter::new(text).mistake, None, "{text}");
     }
@@ -182,7 +302,10 @@ fn what_runs_in_a_part_stands_at_that_part_and_is_found_with_the_whole_gpu() {
     let part = |index, gpu_instance| gpumon_probe::model::MigDevice {
         index,
         uuid: format!("MIG-{index}"),
-        instance: gpumon_probe::model::MigInstance { gpu_instance, compute_instance: 0 },
+        instance: gpumon_probe::model::MigInstance {
+            gpu_instance,
+            compute_instance: 0,
+        },
         profile: Reading::Now("1g.18gb".to_owned()),
         multiprocessors: Reading::Absent(gpumon_probe::model::Absence::NotSupported),
         copy_engines: Reading::Absent(gpumon_probe::model::Absence::NotSupported),
@@ -190,32 +313,65 @@ fn what_runs_in_a_part_stands_at_that_part_and_is_found_with_the_whole_gpu() {
         encoders: Reading::Absent(gpumon_probe::model::Absence::NotSupported),
     };
     let parts = vec![part(0, 9), part(1, 7)];
-    if let Some(Reading::Now(processes)) = model.sample.as_mut().map(|sample| &mut sample.gpus[1].processes) {
+    if let Some(Reading::Now(processes)) = model
+        .sample
+        .as_mut()
+        .map(|sample| &mut sample.gpus[1].processes)
+    {
         processes[0].mig = Some(parts[1].instance);
         processes[1].mig = Some(parts[0].instance);
     }
     model.inventory.as_mut().unwrap().gpus[1].mig_devices = parts;
     let of = |text: &str| {
-        let view =
-            ProcessView { filter: Filter::new(text), sort: Column::Gpu, descending: false, ..ProcessView::default() };
-        view.rows(&model, None).iter().map(|row| row.cell(Column::Gpu, 0)).collect::<Vec<_>>()
+        let view = ProcessView {
+            filter: Filter::new(text),
+            sort: Column::Gpu,
+            descending: false,
+            ..ProcessView::default()
+        };
+        view.rows(&model, None)
+            .iter()
+            .map(|row| row.cell(Column::Gpu, 0))
+            .collect::<Vec<_>>()
     };
-    assert_eq!(of("gpu:1"), ["1", "1", "1:0", "1:1"], "in the order of the parts");
+    assert_eq!(
+        of("gpu:1"),
+        ["1", "1", "1:0", "1:1"],
+        "in the order of the parts"
+    );
     assert_eq!(of("gpu:1:0"), ["1:0"]);
 }
 
 #[test]
 fn a_job_is_kept_where_a_command_is_cut_and_all_of_a_command_is_searched() {
     let mut model = model();
-    if let Some(Reading::Now(processes)) = model.sample.as_mut().map(|sample| &mut sample.gpus[0].processes) {
-        processes[0].command = Reading::Now("/home/ana/env/bin/python train.py --bf16 --lr 0.0001".to_owned());
+    if let Some(Reading::Now(processes)) = model
+        .sample
+        .as_mut()
+        .map(|sample| &mut sample.gpus[0].processes)
+    {
+        processes[0].command =
+            Reading::Now("/home/ana/env/bin/python train.py --bf16 --lr 0.0001".to_owned());
         processes[0].name = Reading::Now("python".to_owned());
-        let slurm = Some(gpumon_probe::model::BatchJob { job_id: "88123".to_owned(), step: None, private: false });
-        processes[0].owner = Reading::Now(Owner { slurm, ..Owner::default() });
+        let slurm = Some(gpumon_probe::model::BatchJob {
+            job_id: "88123".to_owned(),
+            step: None,
+            private: false,
+        });
+        processes[0].owner = Reading::Now(Owner {
+            slurm,
+            ..Owner::default()
+        });
     }
-    let view = ProcessView { filter: Filter::new("/home/ana/env"), ..ProcessView::default() };
+    let view = ProcessView {
+        filter: Filter::new("/home/ana/env"),
+        ..ProcessView::default()
+    };
     let rows = view.rows(&model, None);
     assert_eq!(rows.len(), 1);
     assert_eq!(rows[0].what(40), "python train.py --bf16 --… (slurm 88123)");
-    assert_eq!(rows[0].what(80), "python train.py --bf16 --lr 0.0001 (slurm 88123)");
+    assert_eq!(
+        rows[0].what(80),
+        "python train.py --bf16 --lr 0.0001 (slurm 88123)"
+    );
 }

@@ -18,12 +18,25 @@ pub(super) fn grow(rows: Vec<Row<'_>>) -> Vec<Row<'_>> {
             if !holders.contains(&parent.pid) && placed.insert(parent.pid) {
                 let above = line.get(place + 1).map(|parent| parent.pid);
                 let subject = Subject::Parents(vec![parent]);
-                let row =
-                    Row { gpu: row.gpu, part: None, subject, notebook: None, total_bytes: None, usage: None, depth: 0 };
-                below.entry(above).or_default().push(Node { pid: parent.pid, row });
+                let row = Row {
+                    gpu: row.gpu,
+                    part: None,
+                    subject,
+                    notebook: None,
+                    total_bytes: None,
+                    usage: None,
+                    depth: 0,
+                };
+                below.entry(above).or_default().push(Node {
+                    pid: parent.pid,
+                    row,
+                });
             }
         }
-        below.entry(above).or_default().push(Node { pid: pid_of(&row), row });
+        below.entry(above).or_default().push(Node {
+            pid: pid_of(&row),
+            row,
+        });
     }
     let mut grown = Vec::new();
     hang(None, 0, &mut below, &mut grown);
@@ -47,7 +60,18 @@ fn hang<'a>(
         // Ancestors that have nothing but each other are one row, so that they leave room for processes.
         while let (
             Subject::Parents(line),
-            Some([Node { pid: only, row: Row { subject: Subject::Parents(next), .. } }]),
+            Some(
+                [
+                    Node {
+                        pid: only,
+                        row:
+                            Row {
+                                subject: Subject::Parents(next),
+                                ..
+                            },
+                    },
+                ],
+            ),
         ) = (&mut row.subject, below.get(&Some(pid)).map(Vec::as_slice))
         {
             line.extend(next);

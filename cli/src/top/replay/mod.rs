@@ -13,7 +13,8 @@ pub(super) fn updates(played: io::Result<Vec<Played>>) -> io::Result<Vec<Update>
     let update = |played| match played {
         Played::Rewound => Ok(Update::Rewound),
         Played::Record(text) => {
-            let record = Record::decode(&text).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+            let record = Record::decode(&text)
+                .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
             Ok(Update::Record(Box::new(record)))
         }
     };

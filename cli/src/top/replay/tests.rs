@@ -19,10 +19,14 @@ const FIRST: u64 = 1_700_000_000_000;
 
 /// A recording of so many samples, a second apart, with details and an event before every tenth.
 fn recorded(name: &str, samples: u64) -> PathBuf {
-    let path = std::env::temp_dir().join(format!("gpumon-replay-{}-{name}.ndjson", std::process::id()));
+    let path = std::env::temp_dir().join(format!(
+        "gpumon-replay-{}-{name}.ndjson",
+        std::process::id()
+    ));
     let mut file = fs::File::create(&path).unwrap();
     let moment = testing::moment(1);
-    let mut write = |record: &Record| writeln!(file, "{}", serde_json::to_string(record).unwrap()).unwrap();
+    let mut write =
+        |record: &Record| writeln!(file, "{}", serde_json::to_string(record).unwrap()).unwrap();
     write(&Record::Inventory(moment.inventory));
     let mut sample = moment.sample;
     for second in 0..samples {
@@ -32,7 +36,11 @@ fn recorded(name: &str, samples: u64) -> PathBuf {
             details.at_ms = at_ms;
             write(&Record::Details(details));
             let what = gpumon_probe::model::EventKind::MigChanged;
-            write(&Record::Event(gpumon_probe::model::Event { at_ms, gpu: None, what }));
+            write(&Record::Event(gpumon_probe::model::Event {
+                at_ms,
+                gpu: None,
+                what,
+            }));
         }
         (sample.at_ms, sample.gpus[0].at_ms, sample.seq) = (at_ms, at_ms, second);
         write(&Record::Sample(sample.clone()));
@@ -61,7 +69,11 @@ fn seeking_brings_the_moment_with_its_past() {
     assert_eq!(model.details[0].at_ms, FIRST + 250_000);
     assert_eq!(model.events.len(), 26);
     let line = model.line(crate::top::history::Line::Gpu(0, 0), 200_000, 200);
-    assert_eq!(line.iter().filter(|value| value.is_none()).count(), 0, "{line:?}");
+    assert_eq!(
+        line.iter().filter(|value| value.is_none()).count(),
+        0,
+        "{line:?}"
+    );
     assert_eq!(player.times_ms(), (FIRST + 250_000, FIRST, FIRST + 399_000));
     // Before the beginning is the beginning, and after the end is the end.
     assert_eq!(shown(&model_after(player.skip(-10_000_000).unwrap())), 0);
@@ -88,19 +100,34 @@ fn it_plays_as_fast_as_it_was_or_at_the_speed_that_is_asked_for() {
     let mut player = Player::open(&recorded("speed", 100)).unwrap();
     let begun = Instant::now();
     let count = |played: Vec<Played>| {
-        let is_sample =
-            |update: &&Update| matches!(update, Update::Record(record) if matches!(**record, Record::Sample(_)));
-        updates(Ok(played)).unwrap().iter().filter(is_sample).count()
+        let is_sample = |update: &&Update| matches!(update, Update::Record(record) if matches!(**record, Record::Sample(_)));
+        updates(Ok(played))
+            .unwrap()
+            .iter()
+            .filter(is_sample)
+            .count()
     };
-    assert_eq!(count(player.advance(begun + Duration::from_millis(10)).unwrap()), 1);
-    assert_eq!(count(player.advance(begun + Duration::from_millis(900)).unwrap()), 0);
-    assert_eq!(count(player.advance(begun + Duration::from_millis(1100)).unwrap()), 1);
+    assert_eq!(
+        count(player.advance(begun + Duration::from_millis(10)).unwrap()),
+        1
+    );
+    assert_eq!(
+        count(player.advance(begun + Duration::from_millis(900)).unwrap()),
+        0
+    );
+    assert_eq!(
+        count(player.advance(begun + Duration::from_millis(1100)).unwrap()),
+        1
+    );
     for _ in 0..3 {
         player.change_speed(true);
     }
     assert!((player.speed() - 10.0).abs() < 1e-9);
     let now = Instant::now();
-    assert_eq!(count(player.advance(now + Duration::from_millis(550)).unwrap()), 5);
+    assert_eq!(
+        count(player.advance(now + Duration::from_millis(550)).unwrap()),
+        5
+    );
     for _ in 0..20 {
         player.change_speed(false);
     }
@@ -117,7 +144,10 @@ fn what_is_no_recording_is_refused_with_the_line() {
     };
     let bad = message(&format!("{good}{{\"type\":\"sample\"}}\n")).unwrap();
     let line = good.lines().count() + 1;
-    assert!(bad.contains(&format!("line {line} is not")) && bad.contains("gpumon record"), "{bad}");
+    assert!(
+        bad.contains(&format!("line {line} is not")) && bad.contains("gpumon record"),
+        "{bad}"
+    );
     assert!(message("GPU 0\n").unwrap().contains("line 1"));
     assert!(message("").unwrap().contains("no sample"));
     // Cut off within a line: what came before can be played.
@@ -159,9 +189,15 @@ fn what_is_quoted_of_a_line_cannot_drive_the_terminal() {
     let path = recorded("evil", 1);
     fs::write(&path, r#"{"type":"\u001b]0;pwn\u0007x"}"#).unwrap();
     let message = message_of_missing(&path);
-    assert!(message.contains("pwn") && !message.contains(char::is_control), "{message:?}");
+    assert!(
+        message.contains("pwn") && !message.contains(char::is_control),
+        "{message:?}"
+    );
 }
 
 fn message_of_missing(path: &Path) -> String {
-    Player::open(path).err().map(|error| error.to_string()).unwrap_or_default()
+    Player::open(path)
+        .err()
+        .map(|error| error.to_string())
+        .unwrap_or_default()
 }

@@ -15,15 +15,20 @@ fn one_of<T: Clone + Send + Sync + 'static>(
     names: impl IntoIterator<Item = &'static str>,
     meaning: fn(&str) -> Option<T>,
 ) -> impl TypedValueParser<Value = T> {
-    PossibleValuesParser::new(names).try_map(move |name| meaning(&name).ok_or("use a name of the list"))
+    PossibleValuesParser::new(names)
+        .try_map(move |name| meaning(&name).ok_or("use a name of the list"))
 }
 
 pub(super) fn themes() -> impl TypedValueParser<Value = ThemeName> {
-    one_of(ThemeName::ALL.map(ThemeName::id), |id| ThemeName::ALL.into_iter().find(|theme| theme.id() == id))
+    one_of(ThemeName::ALL.map(ThemeName::id), |id| {
+        ThemeName::ALL.into_iter().find(|theme| theme.id() == id)
+    })
 }
 
 pub(super) fn views() -> impl TypedValueParser<Value = View> {
-    one_of(View::ALL.map(View::id), |id| View::ALL.into_iter().find(|view| view.id() == id))
+    one_of(View::ALL.map(View::id), |id| {
+        View::ALL.into_iter().find(|view| view.id() == id)
+    })
 }
 
 pub(super) fn columns() -> impl TypedValueParser<Value = Column> {
@@ -31,7 +36,11 @@ pub(super) fn columns() -> impl TypedValueParser<Value = Column> {
 }
 
 pub(super) fn written_columns() -> String {
-    Column::usual().into_iter().map(Column::id).collect::<Vec<_>>().join(",")
+    Column::usual()
+        .into_iter()
+        .map(Column::id)
+        .collect::<Vec<_>>()
+        .join(",")
 }
 
 /// By their places in `METRICS`.
@@ -40,11 +49,16 @@ pub(super) fn metrics() -> impl TypedValueParser<Value = usize> {
 }
 
 pub(super) fn written_metrics() -> String {
-    default_metrics().into_iter().map(|metric| key(METRICS[metric])).collect::<Vec<_>>().join(",")
+    default_metrics()
+        .into_iter()
+        .map(|metric| key(METRICS[metric]))
+        .collect::<Vec<_>>()
+        .join(",")
 }
 
 pub(super) fn parse_ranges() -> impl TypedValueParser<Value = u64> {
-    PossibleValuesParser::new(RANGES_S.map(|range| range.to_string())).try_map(|text| text.parse::<u64>())
+    PossibleValuesParser::new(RANGES_S.map(|range| range.to_string()))
+        .try_map(|text| text.parse::<u64>())
 }
 
 pub(super) fn glyph_choices() -> impl TypedValueParser<Value = Option<Glyphs>> {

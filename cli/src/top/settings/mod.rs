@@ -7,7 +7,9 @@ use std::{env, path::Path};
 
 use clap::{ArgAction, FromArgMatches as _};
 
-use self::choices::{columns, glyph_choices, metrics, parse_ranges, themes, views, written_columns, written_metrics};
+use self::choices::{
+    columns, glyph_choices, metrics, parse_ranges, themes, views, written_columns, written_metrics,
+};
 use super::{
     glyphs::Glyphs,
     metrics::{METRICS, key},
@@ -22,7 +24,19 @@ use crate::{
 };
 
 /// The stretches of time that charts can show, in seconds.
-pub(super) const RANGES_S: [u64; 11] = [1, 10, 60, 120, 300, 900, 3600, 6 * 3600, DAY_S, 7 * DAY_S, 30 * DAY_S];
+pub(super) const RANGES_S: [u64; 11] = [
+    1,
+    10,
+    60,
+    120,
+    300,
+    900,
+    3600,
+    6 * 3600,
+    DAY_S,
+    7 * DAY_S,
+    30 * DAY_S,
+];
 const DAY_S: u64 = 24 * 3600;
 
 /// The table of the file, and how the names of its variables begin.
@@ -83,10 +97,16 @@ pub(crate) struct Settings {
 
 /// The thresholds of the screen, which `gpumon` has, too; `resolved` is its own command line.
 pub(crate) fn thresholds(resolved: &Resolved) -> Thresholds {
-    let is_set = resolved.entries.iter().any(|entry| entry.key.table == Some(TABLE));
-    let is_set = is_set || env::vars_os().any(|(name, _)| name.to_string_lossy().starts_with(VARIABLES));
+    let is_set = resolved
+        .entries
+        .iter()
+        .any(|entry| entry.key.table == Some(TABLE));
+    let is_set =
+        is_set || env::vars_os().any(|(name, _)| name.to_string_lossy().starts_with(VARIABLES));
     if is_set {
-        of_files(resolved.config()).map(|settings| settings.thresholds).unwrap_or_default()
+        of_files(resolved.config())
+            .map(|settings| settings.thresholds)
+            .unwrap_or_default()
     } else {
         Thresholds::default()
     }
@@ -95,7 +115,10 @@ pub(crate) fn thresholds(resolved: &Resolved) -> Thresholds {
 /// What files and variables set, or the program where they set nothing.
 fn of_files(config: Option<&Path>) -> Option<Settings> {
     let config = config.map(|path| [std::ffi::OsString::from("--config"), path.into()]);
-    let words: Vec<_> = ["gpumon".into(), TABLE.into()].into_iter().chain(config.into_iter().flatten()).collect();
+    let words: Vec<_> = ["gpumon".into(), TABLE.into()]
+        .into_iter()
+        .chain(config.into_iter().flatten())
+        .collect();
     let resolved = config::resolve(&grammar::command(), &words).ok()?;
     let own = resolved.matches.subcommand_matches(TABLE)?;
     Settings::from_arg_matches(own).ok()
@@ -125,7 +148,12 @@ impl Settings {
 
     pub(super) fn written(&self) -> Vec<(&'static str, String)> {
         let quoted = |text: &str| format!("\"{text}\"");
-        let list = |words: Vec<&str>| format!("[{}]", words.into_iter().map(quoted).collect::<Vec<_>>().join(", "));
+        let list = |words: Vec<&str>| {
+            format!(
+                "[{}]",
+                words.into_iter().map(quoted).collect::<Vec<_>>().join(", ")
+            )
+        };
         let pair = |pair: [u32; 2]| format!("{pair:?}");
         vec![
             ("theme", quoted(self.theme.id())),
@@ -134,10 +162,24 @@ impl Settings {
             ("sort", quoted(self.sort.id())),
             ("descending", self.descending.to_string()),
             ("tree", self.tree.to_string()),
-            ("columns", list(self.columns.iter().map(|column| column.id()).collect())),
-            ("metrics", list(self.metrics.iter().map(|metric| key(METRICS[*metric])).collect())),
+            (
+                "columns",
+                list(self.columns.iter().map(|column| column.id()).collect()),
+            ),
+            (
+                "metrics",
+                list(
+                    self.metrics
+                        .iter()
+                        .map(|metric| key(METRICS[*metric]))
+                        .collect(),
+                ),
+            ),
             ("range-s", self.range_s.to_string()),
-            ("glyphs", quoted(self.glyphs.map_or(choices::AUTO, Glyphs::id))),
+            (
+                "glyphs",
+                quoted(self.glyphs.map_or(choices::AUTO, Glyphs::id)),
+            ),
             ("mouse", self.mouse.to_string()),
             ("utilization-thresholds", pair(self.thresholds.utilization)),
             ("memory-thresholds", pair(self.thresholds.memory)),
@@ -168,18 +210,29 @@ mod tests {
         let mut written = Settings::default().written();
         for key in keys.of(Some(TABLE)) {
             let place = written.iter().position(|(name, _)| *name == key.name());
-            let (_, value) = written.remove(place.unwrap_or_else(|| panic!("W writes {}", key.name())));
+            let (_, value) =
+                written.remove(place.unwrap_or_else(|| panic!("W writes {}", key.name())));
             // The interval of the live screen has none, since a recording has its own.
-            assert!(value == key.example() || key.name() == "interval-ms", "{}: {value}", key.name());
+            assert!(
+                value == key.example() || key.name() == "interval-ms",
+                "{}: {value}",
+                key.name()
+            );
         }
         assert_eq!(written, [], "W writes what is no key");
     }
 
     #[test]
     fn nothing_is_listed_twice() {
-        let settings =
-            Settings { columns: vec![Column::Pid, Column::Pid], metrics: vec![1, 0, 1], ..Settings::default() };
+        let settings = Settings {
+            columns: vec![Column::Pid, Column::Pid],
+            metrics: vec![1, 0, 1],
+            ..Settings::default()
+        };
         let settings = settings.without_repetitions();
-        assert_eq!((settings.columns, settings.metrics), (vec![Column::Pid], vec![1, 0]));
+        assert_eq!(
+            (settings.columns, settings.metrics),
+            (vec![Column::Pid], vec![1, 0])
+        );
     }
 }

@@ -15,7 +15,10 @@ impl<'a> Cell<'a> {
     /// Why there is none.
     pub(super) fn text(self) -> Result<&'a str, Absence> {
         let text = self.0.trim();
-        let told = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+        let told = text
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'))
+            .unwrap_or(text);
         match told {
             "N/A" | "Not Supported" | "Not Available" => Err(Absence::NotSupported),
             _ if told.ends_with("has been deprecated") => Err(Absence::NotSupported),
@@ -32,8 +35,13 @@ impl<'a> Cell<'a> {
     /// A number, without its unit.
     pub(super) fn number(self) -> Reading<f64> {
         let number = |text: &str| {
-            let number = text.split(' ').next().and_then(|number| number.parse::<f64>().ok());
-            number.filter(|number| number.is_finite()).ok_or(Absence::Unknown)
+            let number = text
+                .split(' ')
+                .next()
+                .and_then(|number| number.parse::<f64>().ok());
+            number
+                .filter(|number| number.is_finite())
+                .ok_or(Absence::Unknown)
         };
         self.text().and_then(number).into()
     }
@@ -41,7 +49,9 @@ impl<'a> Cell<'a> {
     /// A number that is whole.
     pub(super) fn whole(self) -> Reading<u64> {
         match self.number() {
-            Reading::Now(number) if number >= 0.0 && number <= u64::MAX as f64 => Reading::Now(number as u64),
+            Reading::Now(number) if number >= 0.0 && number <= u64::MAX as f64 => {
+                Reading::Now(number as u64)
+            }
             Reading::Absent(reason) => Reading::Absent(reason),
             _ => Reading::Absent(Absence::Unknown),
         }
@@ -93,7 +103,10 @@ mod tests {
             ("[N/A]", Absence::NotSupported),
             ("N/A", Absence::NotSupported),
             ("[Not Supported]", Absence::NotSupported),
-            (" [Requested functionality has been deprecated] ", Absence::NotSupported),
+            (
+                " [Requested functionality has been deprecated] ",
+                Absence::NotSupported,
+            ),
             ("[Insufficient Permissions]", Absence::NoPermission),
             ("[GPU is lost]", Absence::GpuLost),
             ("[GPU requires reset]", Absence::GpuLost),
@@ -114,11 +127,23 @@ mod tests {
         assert_eq!(Cell(" 71.15").number(), Reading::Now(71.15));
         assert_eq!(Cell("71.15 W").number(), Reading::Now(71.15));
         assert_eq!(Cell("81559").mebibytes(), Reading::Now(81_559 * MIB));
-        assert_eq!(Cell("99999999999999999").mebibytes(), Reading::Absent(Absence::Unknown));
+        assert_eq!(
+            Cell("99999999999999999").mebibytes(),
+            Reading::Absent(Absence::Unknown)
+        );
         assert_eq!(Cell("-1").whole(), Reading::Absent(Absence::Unknown));
-        assert_eq!(Cell("4294967296").small(), Reading::Absent(Absence::Unknown));
+        assert_eq!(
+            Cell("4294967296").small(),
+            Reading::Absent(Absence::Unknown)
+        );
         assert_eq!(Cell("0x0000000000000004").mask(), Reading::Now(4));
-        assert_eq!(Cell("Enabled").is("Enabled", "Disabled"), Reading::Now(true));
-        assert_eq!(Cell("Maybe").is("Enabled", "Disabled"), Reading::Absent(Absence::Unknown));
+        assert_eq!(
+            Cell("Enabled").is("Enabled", "Disabled"),
+            Reading::Now(true)
+        );
+        assert_eq!(
+            Cell("Maybe").is("Enabled", "Disabled"),
+            Reading::Absent(Absence::Unknown)
+        );
     }
 }

@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 use gpumon_probe::{
     model::{
-        Absence, Event, EventKind, GpuRef, HostSample, Inventory, Platform, Reading, Record, Sample, SourceKind,
-        normal_bus_id,
+        Absence, Event, EventKind, GpuRef, HostSample, Inventory, Platform, Reading, Record,
+        Sample, SourceKind, normal_bus_id,
     },
     owner::{clean_line, clean_name},
 };
@@ -92,8 +92,12 @@ impl Converter {
         if self.round.iter().any(|known| known.gpu.index == index) {
             records = self.sample(now_ms);
         }
-        if self.round.len() < MOST_GPUS && (self.gpus.len() < MOST_GPUS || self.gpus.contains_key(&index)) {
-            let is_last = row.count.is_some_and(|count| self.round.len() + 1 >= count as usize);
+        if self.round.len() < MOST_GPUS
+            && (self.gpus.len() < MOST_GPUS || self.gpus.contains_key(&index))
+        {
+            let is_last = row
+                .count
+                .is_some_and(|count| self.round.len() + 1 >= count as usize);
             self.round.push(row);
             self.round_ms = now_ms;
             if is_last && self.asked.is_none() {
@@ -105,8 +109,10 @@ impl Converter {
 
     /// The records that follow from the time alone: rows that were the last of a round, and those that do not come.
     pub fn tick(&mut self, now_ms: u64) -> Vec<Record> {
-        let round_ended = !self.round.is_empty() && now_ms.saturating_sub(self.round_ms) >= ROUND_MS;
-        let silent = now_ms.saturating_sub(self.sampled_ms.max(self.round_ms)) >= self.patience_ms();
+        let round_ended =
+            !self.round.is_empty() && now_ms.saturating_sub(self.round_ms) >= ROUND_MS;
+        let silent =
+            now_ms.saturating_sub(self.sampled_ms.max(self.round_ms)) >= self.patience_ms();
         if (round_ended && self.asked.is_none()) || (silent && !self.gpus.is_empty()) {
             return self.sample(now_ms);
         }
@@ -121,7 +127,12 @@ impl Converter {
         let (word, rest) = told.split_once(' ').unwrap_or((told, ""));
         match word {
             "fields" => {
-                let set = |name: &str| COLUMNS.iter().find(|(known, _)| *known == name).map(|(_, set)| *set);
+                let set = |name: &str| {
+                    COLUMNS
+                        .iter()
+                        .find(|(known, _)| *known == name)
+                        .map(|(_, set)| *set)
+                };
                 self.columns = rest.split(',').filter_map(set).collect();
             }
             "process" => self.processes.add(rest),
@@ -129,7 +140,10 @@ impl Converter {
             "processes" => self.processes.end(rest.trim() == "0", now_ms),
             "ended" => self.asked_count = 0,
             "gpu" => {
-                self.asked = Some((self.asked_count, normal_bus_id(rest.trim()).unwrap_or_default()));
+                self.asked = Some((
+                    self.asked_count,
+                    normal_bus_id(rest.trim()).unwrap_or_default(),
+                ));
                 self.asked_count += 1;
             }
             "asked" => {
@@ -152,13 +166,30 @@ impl Converter {
         if line.is_empty() {
             return;
         }
-        let failure = if line.to_ascii_lowercase().contains("lost") { Failure::Lost } else { Failure::Unreadable };
-        let words = line.split([' ', ',']).map(|word| word.trim_start_matches("GPU").trim_end_matches([':', '.']));
-        let named = words.filter(|word| word.contains(':')).find_map(normal_bus_id);
-        let asked = self.asked.as_ref().map(|(place, bus_id)| (Some(*place), bus_id.clone()));
+        let failure = if line.to_ascii_lowercase().contains("lost") {
+            Failure::Lost
+        } else {
+            Failure::Unreadable
+        };
+        let words = line
+            .split([' ', ','])
+            .map(|word| word.trim_start_matches("GPU").trim_end_matches([':', '.']));
+        let named = words
+            .filter(|word| word.contains(':'))
+            .find_map(normal_bus_id);
+        let asked = self
+            .asked
+            .as_ref()
+            .map(|(place, bus_id)| (Some(*place), bus_id.clone()));
         if let Some((place, bus_id)) = asked.or_else(|| named.map(|bus_id| (None, bus_id))) {
             let is_it = |state: &&mut GpuState| {
-                state.gpu.pci_bus_id.value().and_then(|known| normal_bus_id(known)).as_ref() == Some(&bus_id)
+                state
+                    .gpu
+                    .pci_bus_id
+                    .value()
+                    .and_then(|known| normal_bus_id(known))
+                    .as_ref()
+                    == Some(&bus_id)
             };
             if let Some(state) = self.gpus.values_mut().find(is_it) {
                 state.fail(failure);
@@ -187,7 +218,10 @@ impl Converter {
             if self.gpus.len() == MOST_GPUS && !self.gpus.contains_key(&index) {
                 continue;
             }
-            let state = self.gpus.entry(index).or_insert_with(|| GpuState::unknown(index, None, now_ms));
+            let state = self
+                .gpus
+                .entry(index)
+                .or_insert_with(|| GpuState::unknown(index, None, now_ms));
             self.inventory_changed |= state.ingest(row, now_ms);
         }
         self.sampled_ms = now_ms;
@@ -197,7 +231,13 @@ impl Converter {
         }
         if now_ms.saturating_sub(self.details_ms) >= DETAILS_MS {
             self.details_ms = now_ms;
-            records.extend(self.gpus.values().filter_map(GpuState::details).cloned().map(Record::Details));
+            records.extend(
+                self.gpus
+                    .values()
+                    .filter_map(GpuState::details)
+                    .cloned()
+                    .map(Record::Details),
+            );
         }
         let patience_ms = self.patience_ms() - 1;
         let (mut gpus, mut events) = (Vec::new(), Vec::new());
@@ -210,14 +250,29 @@ impl Converter {
         for (number, state) in self.gpus.values_mut().enumerate() {
             events[number].extend(state.conditions(&mut gpus, number, now_ms));
         }
-        let of = |gpu: &GpuRef, what: EventKind| Record::Event(Event { at_ms: now_ms, gpu: Some(gpu.clone()), what });
+        let of = |gpu: &GpuRef, what: EventKind| {
+            Record::Event(Event {
+                at_ms: now_ms,
+                gpu: Some(gpu.clone()),
+                what,
+            })
+        };
         for (gpu, events) in gpus.iter().zip(events) {
-            let gpu = GpuRef { index: gpu.index, uuid: gpu.uuid.clone() };
+            let gpu = GpuRef {
+                index: gpu.index,
+                uuid: gpu.uuid.clone(),
+            };
             records.extend(events.into_iter().map(|what| of(&gpu, what)));
         }
         let host = HostSample::absent(now_ms, &Absence::NeedsGpumon);
         let interval_ms = self.interval_ms as u32;
-        records.push(Record::Sample(Sample { seq: self.seq, at_ms: now_ms, interval_ms, gpus, host }));
+        records.push(Record::Sample(Sample {
+            seq: self.seq,
+            at_ms: now_ms,
+            interval_ms,
+            gpus,
+            host,
+        }));
         self.seq += 1;
         records
     }

@@ -61,7 +61,12 @@ impl GpuState {
 
     /// Takes in a row; true where it is another GPU than before, or more is known of it.
     pub(super) fn ingest(&mut self, row: Row, now_ms: u64) -> bool {
-        let Row { gpu, mut sample, mut details, .. } = row;
+        let Row {
+            gpu,
+            mut sample,
+            mut details,
+            ..
+        } = row;
         self.told_ms = now_ms;
         let is_lost = |reading: &Reading<u64>| reading.absence() == Some(&Absence::GpuLost);
         if is_lost(&sample.memory.total_bytes) && is_lost(&sample.memory.used_bytes) {
@@ -98,24 +103,44 @@ impl GpuState {
         let since_ms = now_ms;
         let mut sample = match self.failure {
             Some(Failure::Lost) => {
-                let since_ms = if let Health::Lost { since_ms } = self.shown { since_ms } else { since_ms };
+                let since_ms = if let Health::Lost { since_ms } = self.shown {
+                    since_ms
+                } else {
+                    since_ms
+                };
                 self.absent(Health::Lost { since_ms }, &Absence::GpuLost, now_ms)
             }
             Some(Failure::Unreadable) => {
-                let since_ms = if let Health::Failed { since_ms, .. } = self.shown { since_ms } else { since_ms };
+                let since_ms = if let Health::Failed { since_ms, .. } = self.shown {
+                    since_ms
+                } else {
+                    since_ms
+                };
                 let reason = Absence::Unknown;
                 let meaning = "nvidia-smi cannot read it".to_owned();
                 let advice = "run `nvidia-smi -q` on that machine".to_owned();
-                self.absent(Health::Failed { since_ms, reason: reason.clone(), meaning, advice }, &reason, now_ms)
+                self.absent(
+                    Health::Failed {
+                        since_ms,
+                        reason: reason.clone(),
+                        meaning,
+                        advice,
+                    },
+                    &reason,
+                    now_ms,
+                )
             }
             None => {
                 let mut sample = self.last.clone();
                 if now_ms.saturating_sub(self.told_ms) > patience_ms {
-                    sample.health = Health::Hung { since_ms: self.told_ms };
+                    sample.health = Health::Hung {
+                        since_ms: self.told_ms,
+                    };
                 }
                 if processes_ms > self.processes_ms {
                     self.processes_ms = processes_ms;
-                    self.events.extend(self.processes.update(&processes, Vec::new()));
+                    self.events
+                        .extend(self.processes.update(&processes, Vec::new()));
                 }
                 sample.processes = processes.dated(processes_ms);
                 sample
@@ -131,13 +156,30 @@ impl GpuState {
     }
 
     /// Fills in its conditions, where `samples` are those of all GPUs, and returns which began and ended.
-    pub(super) fn conditions(&mut self, samples: &mut [GpuSample], number: usize, now_ms: u64) -> Vec<EventKind> {
-        self.conditions.update(samples, number, &self.gpu.board, self.details.as_ref(), now_ms)
+    pub(super) fn conditions(
+        &mut self,
+        samples: &mut [GpuSample],
+        number: usize,
+        now_ms: u64,
+    ) -> Vec<EventKind> {
+        self.conditions.update(
+            samples,
+            number,
+            &self.gpu.board,
+            self.details.as_ref(),
+            now_ms,
+        )
     }
 
     /// Nothing can be read; how large it was stays.
     fn absent(&self, health: Health, reason: &Absence, now_ms: u64) -> GpuSample {
-        let mut sample = GpuSample::absent(self.gpu.index, self.gpu.uuid.clone(), now_ms, health, reason);
+        let mut sample = GpuSample::absent(
+            self.gpu.index,
+            self.gpu.uuid.clone(),
+            now_ms,
+            health,
+            reason,
+        );
         if self.last.memory.total_bytes.value().is_some() {
             sample.memory.total_bytes = self.last.memory.total_bytes.clone().dated(self.last.at_ms);
         }

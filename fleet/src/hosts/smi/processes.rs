@@ -34,18 +34,30 @@ impl Processes {
         else {
             return;
         };
-        let (Ok(uuid), Reading::Now(pid)) = (uuid.text(), pid.small()) else { return };
+        let (Ok(uuid), Reading::Now(pid)) = (uuid.text(), pid.small()) else {
+            return;
+        };
         if self.new.len() < MOST {
-            self.new.push((clean_name(uuid), process(pid, memory.mebibytes(), name)));
+            self.new
+                .push((clean_name(uuid), process(pid, memory.mebibytes(), name)));
         }
     }
 
     /// A line of `ps`: PID, user, seconds since its start.
     pub(super) fn add_user(&mut self, line: &str) {
         let mut words = line.split_ascii_whitespace();
-        let (Some(pid), Some(user)) = (words.next().and_then(|pid| pid.parse().ok()), words.next()) else { return };
+        let (Some(pid), Some(user)) = (words.next().and_then(|pid| pid.parse().ok()), words.next())
+        else {
+            return;
+        };
         if self.users.len() < MOST {
-            self.users.insert(pid, (clean_name(user), words.next().and_then(|seconds| seconds.parse().ok())));
+            self.users.insert(
+                pid,
+                (
+                    clean_name(user),
+                    words.next().and_then(|seconds| seconds.parse().ok()),
+                ),
+            );
         }
     }
 
@@ -56,7 +68,8 @@ impl Processes {
         for (uuid, mut process) in self.new.drain(..) {
             if let Some((user, seconds)) = users.get(&process.pid) {
                 process.user = Reading::Now(user.clone());
-                let started = seconds.and_then(|seconds| now_ms.checked_sub(seconds.saturating_mul(1000)));
+                let started =
+                    seconds.and_then(|seconds| now_ms.checked_sub(seconds.saturating_mul(1000)));
                 process.started_ms = started.ok_or(Absence::Unknown).into();
             }
             by_gpu.entry(uuid).or_default().push(process);
@@ -64,16 +77,21 @@ impl Processes {
         for processes in by_gpu.values_mut() {
             processes.sort_by_key(|process| process.pid);
         }
-        let known = if succeeded { Reading::Now(by_gpu) } else { Reading::Absent(Absence::Unknown) };
+        let known = if succeeded {
+            Reading::Now(by_gpu)
+        } else {
+            Reading::Absent(Absence::Unknown)
+        };
         self.known = Some((now_ms, known));
     }
 
     /// Those of one GPU, with the time at which they were told.
     pub(super) fn of(&self, uuid: Option<&str>) -> (u64, Reading<Vec<Process>>) {
         match (&self.known, uuid) {
-            (Some((at_ms, Reading::Now(by_gpu))), Some(uuid)) => {
-                (*at_ms, Reading::Now(by_gpu.get(uuid).cloned().unwrap_or_default()))
-            }
+            (Some((at_ms, Reading::Now(by_gpu))), Some(uuid)) => (
+                *at_ms,
+                Reading::Now(by_gpu.get(uuid).cloned().unwrap_or_default()),
+            ),
             (Some((at_ms, _)), _) => (*at_ms, Reading::Absent(Absence::Unknown)),
             (None, _) => (0, Reading::Absent(Absence::NotReadYet)),
         }
@@ -85,7 +103,14 @@ fn process(pid: u32, memory_bytes: Reading<u64>, name: Cell<'_>) -> Process {
     fn not_told<T>() -> Reading<T> {
         Reading::Absent(Absence::NeedsGpumon)
     }
-    let short = |path: &str| clean_name(path.rsplit('/').next().filter(|part| !part.is_empty()).unwrap_or(path));
+    let short = |path: &str| {
+        clean_name(
+            path.rsplit('/')
+                .next()
+                .filter(|part| !part.is_empty())
+                .unwrap_or(path),
+        )
+    };
     Process {
         pid,
         kind: ProcessKind::Compute,

@@ -3,32 +3,57 @@
 use std::time::Duration;
 
 use gpumon_probe::model::{
-    Absence, ComputeMode, EventKind, GpuSample, Health, Inventory, Reading, Record, Sample, ThrottleReason,
+    Absence, ComputeMode, EventKind, GpuSample, Health, Inventory, Reading, Record, Sample,
+    ThrottleReason,
 };
 
 use super::{Converter, columns::COLUMNS, fields};
 
 const CAPTURES: [(&str, &str); 5] = [
-    ("590.48.01", include_str!("../../../../tests/end-to-end/captures/h200-590.48.01/query-gpu.txt")),
-    ("590.48.01", include_str!("../../../../tests/end-to-end/captures/h100-mig-590.48.01/query-gpu.txt")),
-    ("595.80", include_str!("../../../../tests/end-to-end/captures/l40s-595.80/query-gpu.txt")),
-    ("595.71.05", include_str!("../../../../tests/end-to-end/captures/geforce-595.71.05/query-gpu.txt")),
-    ("610.57.04", include_str!("../../../../tests/end-to-end/captures/geforce-610.57.04/query-gpu.txt")),
+    (
+        "590.48.01",
+        include_str!("../../../../tests/end-to-end/captures/h200-590.48.01/query-gpu.txt"),
+    ),
+    (
+        "590.48.01",
+        include_str!("../../../../tests/end-to-end/captures/h100-mig-590.48.01/query-gpu.txt"),
+    ),
+    (
+        "595.80",
+        include_str!("../../../../tests/end-to-end/captures/l40s-595.80/query-gpu.txt"),
+    ),
+    (
+        "595.71.05",
+        include_str!("../../../../tests/end-to-end/captures/geforce-595.71.05/query-gpu.txt"),
+    ),
+    (
+        "610.57.04",
+        include_str!("../../../../tests/end-to-end/captures/geforce-610.57.04/query-gpu.txt"),
+    ),
 ];
 
 const UUID: &str = "GPU-00000000-0000-0000-0000-000000000000";
 
 /// A capture of all fields, as what runs on a host would have asked for it: the fields that there are, and the row.
 fn asked(capture: &str) -> (String, String) {
-    let mut lines = capture.lines().filter(|line| !line.starts_with(['$', '!', '>', '?']) && line.contains(", "));
-    let names: Vec<_> = lines.next().unwrap().split(", ").map(|name| name.split(' ').next().unwrap()).collect();
+    let mut lines = capture
+        .lines()
+        .filter(|line| !line.starts_with(['$', '!', '>', '?']) && line.contains(", "));
+    let names: Vec<_> = lines
+        .next()
+        .unwrap()
+        .split(", ")
+        .map(|name| name.split(' ').next().unwrap())
+        .collect();
     let cells: Vec<_> = lines.next().unwrap().split(", ").collect();
     assert_eq!(names.len(), cells.len());
     let found = fields().into_iter().filter_map(|field| {
         let place = names.iter().position(|name| *name == field)?;
         // `nounits`
         let cell = cells[place];
-        let unit = ["MiB", "MHz", "W", "%"].into_iter().find_map(|unit| cell.strip_suffix(unit)?.strip_suffix(' '));
+        let unit = ["MiB", "MHz", "W", "%"]
+            .into_iter()
+            .find_map(|unit| cell.strip_suffix(unit)?.strip_suffix(' '));
         Some((field, unit.unwrap_or(cell)))
     });
     let (fields, cells): (Vec<_>, Vec<_>) = found.unzip();
@@ -40,21 +65,42 @@ fn converter() -> Converter {
 }
 
 fn feed(converter: &mut Converter, lines: &[&str], now_ms: u64) -> Vec<Record> {
-    lines.iter().flat_map(|line| converter.line(line, now_ms).unwrap()).collect()
+    lines
+        .iter()
+        .flat_map(|line| converter.line(line, now_ms).unwrap())
+        .collect()
 }
 
 fn sample(records: &[Record]) -> &Sample {
-    let last = records.iter().rev().find_map(|it| if let Record::Sample(sample) = it { Some(sample) } else { None });
+    let last = records.iter().rev().find_map(|it| {
+        if let Record::Sample(sample) = it {
+            Some(sample)
+        } else {
+            None
+        }
+    });
     last.expect("there is a sample")
 }
 
 fn inventory(records: &[Record]) -> &Inventory {
-    let first = records.iter().find_map(|it| if let Record::Inventory(it) = it { Some(it) } else { None });
+    let first = records.iter().find_map(|it| {
+        if let Record::Inventory(it) = it {
+            Some(it)
+        } else {
+            None
+        }
+    });
     first.expect("there is an inventory")
 }
 
 fn events(records: &[Record]) -> Vec<EventKind> {
-    let event = |it: &Record| if let Record::Event(event) = it { Some(event.what.clone()) } else { None };
+    let event = |it: &Record| {
+        if let Record::Event(event) = it {
+            Some(event.what.clone())
+        } else {
+            None
+        }
+    };
     records.iter().filter_map(event).collect()
 }
 
@@ -62,29 +108,56 @@ fn events(records: &[Record]) -> Vec<EventKind> {
 fn each_driver_is_understood() {
     for (driver, capture) in CAPTURES {
         let (fields, row) = asked(capture);
-        assert!(fields.split(',').count() > 50, "{driver} has most fields: {fields}");
+        assert!(
+            fields.split(',').count() > 50,
+            "{driver} has most fields: {fields}"
+        );
         let records = feed(&mut converter(), &[&fields, &row], 20_000);
         let (inventory, sample) = (inventory(&records), sample(&records));
         assert_eq!(inventory.hostname, "n1");
-        assert_eq!(inventory.platform.driver_version, Reading::Now(driver.to_owned()));
+        assert_eq!(
+            inventory.platform.driver_version,
+            Reading::Now(driver.to_owned())
+        );
         let (gpu, told) = (&inventory.gpus[0], &sample.gpus[0]);
         assert!(gpu.name.value().unwrap().starts_with("NVIDIA "), "{gpu:?}");
         assert_eq!((gpu.uuid.as_deref(), gpu.index), (Some(UUID), 0));
         for reading in [&told.power.draw_watts, &told.temperature.gpu_celsius] {
-            assert!(reading.value().is_some_and(|value| *value > 0.0), "{driver}: {told:?}");
+            assert!(
+                reading.value().is_some_and(|value| *value > 0.0),
+                "{driver}: {told:?}"
+            );
         }
-        assert!(told.memory.total_bytes.value().unwrap() >= &(8 << 30), "{driver}");
-        assert!(told.clocks.sm_mhz.value().is_some() && told.throttle_reasons.value().is_some(), "{driver}");
-        assert!(told.performance_state.value().is_some_and(|state| *state < 16), "{driver}");
+        assert!(
+            told.memory.total_bytes.value().unwrap() >= &(8 << 30),
+            "{driver}"
+        );
+        assert!(
+            told.clocks.sm_mhz.value().is_some() && told.throttle_reasons.value().is_some(),
+            "{driver}"
+        );
+        assert!(
+            told.performance_state
+                .value()
+                .is_some_and(|state| *state < 16),
+            "{driver}"
+        );
         assert_eq!(told.activity, Reading::Absent(Absence::NeedsGpumon));
         assert_eq!(sample.host.cpu.count, Reading::Absent(Absence::NeedsGpumon));
-        let Some(Record::Details(details)) = records.iter().find(|it| matches!(it, Record::Details(_))) else {
+        let Some(Record::Details(details)) =
+            records.iter().find(|it| matches!(it, Record::Details(_)))
+        else {
             panic!()
         };
         assert_eq!(details.modes.compute, Reading::Now(ComputeMode::Default));
         assert!(details.modes.persistence.value().is_some(), "{driver}");
-        let written = records.iter().map(|it| Record::decode(&serde_json::to_string(it).unwrap()).unwrap());
-        assert!(written.eq(records.iter().cloned()), "a server reads them as it does gpumon's own");
+        let written = records
+            .iter()
+            .map(|it| Record::decode(&serde_json::to_string(it).unwrap()).unwrap());
+        assert!(
+            written.eq(records.iter().cloned()),
+            "a server reads them as it does gpumon's own"
+        );
     }
 }
 
@@ -95,13 +168,27 @@ fn values_are_those_of_the_capture() {
     let gpu = &sample(&records).gpus[0];
     assert_eq!(gpu.power.draw_watts, Reading::Now(77.71));
     assert_eq!(gpu.power.limit_watts, Reading::Now(700.0));
-    assert_eq!(gpu.throttle_reasons, Reading::Now(vec![ThrottleReason::GpuIdle]));
+    assert_eq!(
+        gpu.throttle_reasons,
+        Reading::Now(vec![ThrottleReason::GpuIdle])
+    );
     assert_eq!(gpu.fan_percent, Reading::Absent(Absence::NotSupported));
-    assert_eq!(inventory(&records).gpus[0].pci_bus_id.value().unwrap().len(), 16);
+    assert_eq!(
+        inventory(&records).gpus[0]
+            .pci_bus_id
+            .value()
+            .unwrap()
+            .len(),
+        16
+    );
     let mig = asked(CAPTURES[1].1);
     let records = feed(&mut converter(), &[&mig.0, &mig.1], 20_000);
     let gpu = &sample(&records).gpus[0];
-    assert_eq!(gpu.utilization.gpu_percent, Reading::Absent(Absence::NotSupported), "of MIG, nobody tells");
+    assert_eq!(
+        gpu.utilization.gpu_percent,
+        Reading::Absent(Absence::NotSupported),
+        "of MIG, nobody tells"
+    );
     assert_eq!(gpu.mig_devices, Reading::Absent(Absence::NeedsGpumon));
 }
 
@@ -111,14 +198,28 @@ fn an_old_driver_has_fewer_fields_and_calls_some_otherwise() {
                   clocks_throttle_reasons.active,pcie.link.gen.current,power.draw";
     let row = "0, GPU-1, Tesla K80, 00000000:00:04.0, 470.82.01, 11441, 5, 0, 0x0000000000000001, 3, [Not Supported]";
     let mut converter = converter();
-    assert_eq!(feed(&mut converter, &[fields, row], 20_000), [], "how many GPUs there are is not told");
+    assert_eq!(
+        feed(&mut converter, &[fields, row], 20_000),
+        [],
+        "how many GPUs there are is not told"
+    );
     assert_eq!(converter.tick(20_100), []);
     let records = converter.tick(20_500);
     let gpu = &sample(&records).gpus[0];
-    assert_eq!(gpu.throttle_reasons, Reading::Now(vec![ThrottleReason::GpuIdle]));
-    assert_eq!((&gpu.pcie.generation, gpu.memory.total_bytes.value()), (&Reading::Now(3), Some(&(11_441 << 20))));
+    assert_eq!(
+        gpu.throttle_reasons,
+        Reading::Now(vec![ThrottleReason::GpuIdle])
+    );
+    assert_eq!(
+        (&gpu.pcie.generation, gpu.memory.total_bytes.value()),
+        (&Reading::Now(3), Some(&(11_441 << 20)))
+    );
     assert_eq!(gpu.power.draw_watts, Reading::Absent(Absence::NotSupported));
-    assert_eq!(gpu.memory.free_bytes, Reading::Absent(Absence::NeedsGpumon), "nobody asked");
+    assert_eq!(
+        gpu.memory.free_bytes,
+        Reading::Absent(Absence::NeedsGpumon),
+        "nobody asked"
+    );
 }
 
 const FIELDS: &str = "#fields index,count,uuid,pci.bus_id,memory.total,memory.used,utilization.gpu";
@@ -152,17 +253,34 @@ fn a_lost_gpu_keeps_its_place_and_the_others_go_on() {
     both(&mut converter, 20_000);
     let lost = "Unable to determine the device handle for GPU0000:01:00.0: GPU is lost.  Reboot the system to recover \
                 this GPU";
-    let lines = [lost, "#ended 15", "#gpu 0000:00:00.0", &row(0), "#gpu 0000:01:00.0", lost, "#asked"];
+    let lines = [
+        lost,
+        "#ended 15",
+        "#gpu 0000:00:00.0",
+        &row(0),
+        "#gpu 0000:01:00.0",
+        lost,
+        "#asked",
+    ];
     let records = feed(&mut converter, &lines, 22_000);
     let gpus = &sample(&records).gpus;
     assert_eq!(health(gpus), ["ok", "lost"]);
     assert_eq!(gpus[1].health, Health::Lost { since_ms: 22_000 });
-    assert!(matches!(gpus[1].memory.total_bytes, Reading::Earlier { .. }), "how large it was stays");
+    assert!(
+        matches!(gpus[1].memory.total_bytes, Reading::Earlier { .. }),
+        "how large it was stays"
+    );
     assert_eq!(events(&records), [EventKind::GpuLost]);
     let later = feed(&mut converter, &lines, 26_000);
-    assert_eq!(sample(&later).gpus[1].health, Health::Lost { since_ms: 22_000 });
+    assert_eq!(
+        sample(&later).gpus[1].health,
+        Health::Lost { since_ms: 22_000 }
+    );
     let back = both(&mut converter, 28_000);
-    assert_eq!((health(&sample(&back).gpus), events(&back)), (vec!["ok", "ok"], vec![EventKind::GpuBack]));
+    assert_eq!(
+        (health(&sample(&back).gpus), events(&back)),
+        (vec!["ok", "ok"], vec![EventKind::GpuBack])
+    );
     let in_cells = "1, 2, GPU-1, 00000000:01:00.0, [GPU is lost], [GPU is lost], [GPU is lost]";
     let records = feed(&mut converter, &[&row(0), in_cells], 30_000);
     assert_eq!(health(&sample(&records).gpus), ["ok", "lost"]);
@@ -172,12 +290,27 @@ fn a_lost_gpu_keeps_its_place_and_the_others_go_on() {
 fn a_gpu_that_was_lost_before_has_the_place_of_its_bus_id() {
     let mut converter = converter();
     let unknown = "Unable to determine the device handle for GPU0: 0000:00:00.0: Unknown Error";
-    let lines = [FIELDS, unknown, "#ended 255", "#gpu 0000:00:00.0", unknown, "#gpu 0000:01:00.0", &row(1), "#asked"];
+    let lines = [
+        FIELDS,
+        unknown,
+        "#ended 255",
+        "#gpu 0000:00:00.0",
+        unknown,
+        "#gpu 0000:01:00.0",
+        &row(1),
+        "#asked",
+    ];
     let records = feed(&mut converter, &lines, 20_000);
     assert_eq!(health(&sample(&records).gpus), ["failed", "ok"]);
     let gpus = &inventory(&records).gpus;
-    assert_eq!(gpus[0].pci_bus_id, Reading::Now("00000000:00:00.0".to_owned()));
-    assert_eq!((gpus[0].uuid.as_deref(), gpus[1].uuid.as_deref()), (None, Some("GPU-1")));
+    assert_eq!(
+        gpus[0].pci_bus_id,
+        Reading::Now("00000000:00:00.0".to_owned())
+    );
+    assert_eq!(
+        (gpus[0].uuid.as_deref(), gpus[1].uuid.as_deref()),
+        (None, Some("GPU-1"))
+    );
 }
 
 #[test]
@@ -186,8 +319,15 @@ fn silence_is_a_driver_that_hangs() {
     both(&mut converter, 20_000);
     assert_eq!(converter.tick(25_000), []);
     let records = converter.tick(26_000);
-    assert_eq!(sample(&records).gpus[0].health, Health::Hung { since_ms: 20_000 });
-    assert_eq!(sample(&records).gpus[0].utilization.gpu_percent, Reading::Now(7.0), "as it was last");
+    assert_eq!(
+        sample(&records).gpus[0].health,
+        Health::Hung { since_ms: 20_000 }
+    );
+    assert_eq!(
+        sample(&records).gpus[0].utilization.gpu_percent,
+        Reading::Now(7.0),
+        "as it was last"
+    );
     assert_eq!(events(&records), [EventKind::GpuHung, EventKind::GpuHung]);
     assert_eq!(converter.tick(27_000), []);
     let back = both(&mut converter, 40_000);
@@ -201,7 +341,10 @@ fn where_nothing_can_be_read_it_is_said_what_nvidia_smi_says() {
     let mut converter = converter();
     feed(&mut converter, &[FIELDS, message, "#ended 9"], 20_000);
     assert_eq!(converter.line("#asked", 20_000), Err(message.to_owned()));
-    for message in ["No devices were found", "Failed to initialize NVML: Driver/library version mismatch"] {
+    for message in [
+        "No devices were found",
+        "Failed to initialize NVML: Driver/library version mismatch",
+    ] {
         feed(&mut converter, &[message, "", "#ended 6"], 20_000);
         assert_eq!(converter.line("#asked", 20_000), Err(message.to_owned()));
     }
@@ -221,22 +364,55 @@ fn processes_have_names_memory_and_users() {
     feed(&mut converter, &lines, 100_000);
     let records = both(&mut converter, 101_000);
     let gpus = &sample(&records).gpus;
-    let Reading::Earlier { value: processes, at_ms: 100_000 } = &gpus[1].processes else { panic!("{gpus:?}") };
-    let [unknown, memhog] = &processes[..] else { panic!("{processes:?}") };
-    assert_eq!((memhog.name.value().unwrap().as_str(), memhog.user.value().unwrap().as_str()), ("memhog", "ana"));
-    assert_eq!((&memhog.memory_bytes, &memhog.started_ms), (&Reading::Now(2296 << 20), &Reading::Now(10_000)));
+    let Reading::Earlier {
+        value: processes,
+        at_ms: 100_000,
+    } = &gpus[1].processes
+    else {
+        panic!("{gpus:?}")
+    };
+    let [unknown, memhog] = &processes[..] else {
+        panic!("{processes:?}")
+    };
+    assert_eq!(
+        (
+            memhog.name.value().unwrap().as_str(),
+            memhog.user.value().unwrap().as_str()
+        ),
+        ("memhog", "ana")
+    );
+    assert_eq!(
+        (&memhog.memory_bytes, &memhog.started_ms),
+        (&Reading::Now(2296 << 20), &Reading::Now(10_000))
+    );
     assert_eq!(
         (&unknown.name, &unknown.user),
-        (&Reading::Absent(Absence::NotInProc), &Reading::Absent(Absence::NotInProc))
+        (
+            &Reading::Absent(Absence::NotInProc),
+            &Reading::Absent(Absence::NotInProc)
+        )
     );
     assert_eq!(unknown.memory_bytes, Reading::Absent(Absence::NotSupported));
-    assert_eq!(gpus[0].processes.value().unwrap()[0].name, Reading::Now("python, with, commas".to_owned()));
-    feed(&mut converter, &["#process GPU-1, 21180, 2296, /root/tools/memhog", "#processes 0"], 105_000);
+    assert_eq!(
+        gpus[0].processes.value().unwrap()[0].name,
+        Reading::Now("python, with, commas".to_owned())
+    );
+    feed(
+        &mut converter,
+        &[
+            "#process GPU-1, 21180, 2296, /root/tools/memhog",
+            "#processes 0",
+        ],
+        105_000,
+    );
     let records = both(&mut converter, 105_100);
     assert_eq!(events(&records).len(), 2, "two have ended");
     feed(&mut converter, &["#processes 9"], 110_000);
     let records = both(&mut converter, 110_100);
-    assert_eq!(sample(&records).gpus[0].processes, Reading::Absent(Absence::Unknown));
+    assert_eq!(
+        sample(&records).gpus[0].processes,
+        Reading::Absent(Absence::Unknown)
+    );
 }
 
 #[test]
@@ -281,7 +457,10 @@ fn conditions_are_found_as_on_machines_with_gpumon() {
         records = feed(&mut converter, &[full], 20_000 + second * 2000);
     }
     let conditions = &sample(&records).gpus[0].conditions;
-    assert!(conditions.iter().any(|it| it.text.contains("emory")), "{conditions:?}");
+    assert!(
+        conditions.iter().any(|it| it.text.contains("emory")),
+        "{conditions:?}"
+    );
 }
 
 #[test]
@@ -291,7 +470,11 @@ fn each_field_is_asked_for_once() {
     names.dedup();
     assert_eq!(names.len(), COLUMNS.len());
     let fit = |name: &str| {
-        name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._".contains(&byte))
+        name.bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._".contains(&byte))
     };
-    assert!(names.iter().all(|name| fit(name)), "they stand in a command: {names:?}");
+    assert!(
+        names.iter().all(|name| fit(name)),
+        "they stand in a command: {names:?}"
+    );
 }

@@ -45,17 +45,32 @@ const MOST_WARNINGS: usize = 5;
 /// # Errors
 /// Why it is not what Prometheus answers.
 pub(super) fn parse(bytes: &[u8]) -> Result<Answer<'_>, String> {
-    let envelope: Envelope<'_> = serde_json::from_slice(bytes).map_err(|error| described(bytes, &error))?;
+    let envelope: Envelope<'_> =
+        serde_json::from_slice(bytes).map_err(|error| described(bytes, &error))?;
     if envelope.status != "success" {
-        return Err(clean_line(envelope.error.as_deref().unwrap_or("it reports an error and does not say which")));
+        return Err(clean_line(
+            envelope
+                .error
+                .as_deref()
+                .unwrap_or("it reports an error and does not say which"),
+        ));
     }
     let data = envelope.data.ok_or("its answer has no data")?;
-    let mut warnings: Vec<String> =
-        envelope.warnings.unwrap_or_default().iter().take(MOST_WARNINGS).map(|text| clean_line(text)).collect();
+    let mut warnings: Vec<String> = envelope
+        .warnings
+        .unwrap_or_default()
+        .iter()
+        .take(MOST_WARNINGS)
+        .map(|text| clean_line(text))
+        .collect();
     if envelope.is_partial && warnings.is_empty() {
         warnings.push("the answer is partial".to_owned());
     }
-    Ok(Answer { rows: data.result.rows, warnings, is_cut: data.result.is_cut })
+    Ok(Answer {
+        rows: data.result.rows,
+        warnings,
+        is_cut: data.result.is_cut,
+    })
 }
 
 /// What an error's answer says, where it is one of Prometheus.
@@ -64,7 +79,9 @@ pub(super) fn error_message(bytes: &[u8]) -> Option<String> {
     struct Refusal {
         error: String,
     }
-    serde_json::from_slice::<Refusal>(bytes).ok().map(|refusal| clean_line(&refusal.error))
+    serde_json::from_slice::<Refusal>(bytes)
+        .ok()
+        .map(|refusal| clean_line(&refusal.error))
 }
 
 fn described(bytes: &[u8], error: &serde_json::Error) -> String {
@@ -88,7 +105,14 @@ mod tests {
         let answer = parse(vector).unwrap();
         assert_eq!(answer.rows.len(), 3);
         let row = &answer.rows[0];
-        assert_eq!((row.labels.get("job"), row.labels.get("gpu"), row.labels.get("none")), ("a\"b", "1", ""));
+        assert_eq!(
+            (
+                row.labels.get("job"),
+                row.labels.get("gpu"),
+                row.labels.get("none")
+            ),
+            ("a\"b", "1", "")
+        );
         assert_eq!(row.samples, [(1_700_000_000.5, 0.25)]);
         assert!(answer.rows[1].samples[0].1.is_nan());
         let matrix = br#"{"status":"success","warnings":["one store\u001b[31m is down"],"data":{"resultType":"matrix",
@@ -107,11 +131,20 @@ mod tests {
             ("", "not that of a query"),
             ("{\"status\":\"success\"}", "no data"),
             ("{\"status\":\"error\",\"error\":\"no\\nway\"}", "no way"),
-            ("{\"status\":\"success\",\"data\":{\"result\":[{\"metric\":{\"a\":1}}]}}", "not that of a query"),
-            ("{\"status\":\"success\",\"data\":{\"result\":[", "not that of a query"),
+            (
+                "{\"status\":\"success\",\"data\":{\"result\":[{\"metric\":{\"a\":1}}]}}",
+                "not that of a query",
+            ),
+            (
+                "{\"status\":\"success\",\"data\":{\"result\":[",
+                "not that of a query",
+            ),
         ] {
             let error = parse(bytes.as_bytes()).unwrap_err();
-            assert!(error.contains(cause) && !error.contains('\u{1b}'), "{bytes}: {error}");
+            assert!(
+                error.contains(cause) && !error.contains('\u{1b}'),
+                "{bytes}: {error}"
+            );
         }
     }
 }

@@ -26,7 +26,10 @@ pub(in crate::prometheus) struct Row<'a> {
 impl Row<'_> {
     /// The value of an instant query; `None` for what is no number.
     pub(in crate::prometheus) fn value(&self) -> Option<f64> {
-        self.samples.first().map(|(_, value)| *value).filter(|value| value.is_finite())
+        self.samples
+            .first()
+            .map(|(_, value)| *value)
+            .filter(|value| value.is_finite())
     }
 }
 
@@ -37,12 +40,19 @@ pub(in crate::prometheus) struct Labels<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
 impl Labels<'_> {
     /// Empty where there is no such label, as Prometheus has it.
     pub(in crate::prometheus) fn get(&self, name: &str) -> &str {
-        self.0.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
+        self.0
+            .iter()
+            .find(|(key, _)| key == name)
+            .map_or("", |(_, value)| value)
     }
 
     /// The first of these that has a value.
     pub(in crate::prometheus) fn first(&self, names: &[&str]) -> &str {
-        names.iter().map(|name| self.get(name)).find(|value| !value.is_empty()).unwrap_or("")
+        names
+            .iter()
+            .map(|name| self.get(name))
+            .find(|value| !value.is_empty())
+            .unwrap_or("")
     }
 }
 
@@ -86,7 +96,13 @@ impl<'de: 'a, 'a> Deserialize<'de> for Row<'a> {
                     match &*key {
                         "metric" => row.labels = map.next_value()?,
                         "value" => row.samples.push(map.next_value::<Sample>()?.0),
-                        "values" => row.samples = map.next_value::<Vec<Sample>>()?.into_iter().map(|it| it.0).collect(),
+                        "values" => {
+                            row.samples = map
+                                .next_value::<Vec<Sample>>()?
+                                .into_iter()
+                                .map(|it| it.0)
+                                .collect()
+                        }
                         _ => {
                             map.next_value::<IgnoredAny>()?;
                         }
@@ -119,7 +135,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for Series<'a> {
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
                 let mut all = Series::default();
                 while all.rows.len() < MOST_SERIES {
-                    let Some(row) = list.next_element::<Row<'de>>()? else { return Ok(all) };
+                    let Some(row) = list.next_element::<Row<'de>>()? else {
+                        return Ok(all);
+                    };
                     if !row.samples.is_empty() {
                         all.rows.push(row);
                     }

@@ -49,7 +49,9 @@ impl<'de> Deserialize<'de> for Sample {
                 let at: f64 = list.next_element()?.ok_or_else(missing)?;
                 let Text(value) = list.next_element()?.ok_or_else(missing)?;
                 // Go writes infinity with its sign, as Rust reads it.
-                let value = value.parse().map_err(|_| A::Error::custom("a value is no number"))?;
+                let value = value
+                    .parse()
+                    .map_err(|_| A::Error::custom("a value is no number"))?;
                 Ok(Sample((at, value)))
             }
         }

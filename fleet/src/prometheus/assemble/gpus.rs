@@ -57,7 +57,9 @@ pub(super) fn gather(inputs: &Inputs<'_>, nodes: &Nodes) -> Gpus {
     let mut gpus: Gpus = nodes.names.iter().map(|_| BTreeMap::new()).collect();
     let mut each = |question: QuestionName, take: &mut dyn FnMut(&mut Gpu, &Fact)| {
         for fact in inputs.facts.of(question) {
-            let Some(node) = nodes.of(&fact.target) else { continue };
+            let Some(node) = nodes.of(&fact.target) else {
+                continue;
+            };
             take(gpus[node].entry(fact.gpu.unwrap_or(0)).or_default(), fact);
         }
     };
@@ -76,7 +78,10 @@ pub(super) fn gather(inputs: &Inputs<'_>, nodes: &Nodes) -> Gpus {
             if fact.family == Family::Own {
                 gpu.gpumon = Exported::Now;
             }
-            gpu.take(fact, question == QuestionName::MemoryTotal && fact.family.is_dcgm());
+            gpu.take(
+                fact,
+                question == QuestionName::MemoryTotal && fact.family.is_dcgm(),
+            );
         });
     }
     for question in [QuestionName::Roster, QuestionName::ModelsByNode] {
@@ -87,19 +92,36 @@ pub(super) fn gather(inputs: &Inputs<'_>, nodes: &Nodes) -> Gpus {
             gpu.take_model(fact);
         });
     }
-    each(QuestionName::Down, &mut |gpu, _| (gpu.is_down, gpu.is_current, gpu.gpumon) = (true, true, Exported::Now));
-    each(QuestionName::Processes, &mut |gpu, fact| gpu.processes = Some(fact.value as u32));
-    for question in [QuestionName::Conditions, QuestionName::Xids, QuestionName::ConditionsByNode] {
-        each(question, &mut |gpu, fact| gpu.take_condition(fact, question));
+    each(QuestionName::Down, &mut |gpu, _| {
+        (gpu.is_down, gpu.is_current, gpu.gpumon) = (true, true, Exported::Now)
+    });
+    each(QuestionName::Processes, &mut |gpu, fact| {
+        gpu.processes = Some(fact.value as u32)
+    });
+    for question in [
+        QuestionName::Conditions,
+        QuestionName::Xids,
+        QuestionName::ConditionsByNode,
+    ] {
+        each(question, &mut |gpu, fact| {
+            gpu.take_condition(fact, question)
+        });
     }
     each(QuestionName::HeldIdle, &mut |gpu, fact| {
         if gpu.conditions.contains_key("held_idle") {
-            gpu.idle_s = Some(gpu.idle_s.unwrap_or(HELD_IDLE_S).max(fact.value + HELD_IDLE_S));
+            gpu.idle_s = Some(
+                gpu.idle_s
+                    .unwrap_or(HELD_IDLE_S)
+                    .max(fact.value + HELD_IDLE_S),
+            );
         }
     });
     each(QuestionName::IdleDcgm, &mut |gpu, _| {
-        let is_held = gpu.reading(metrics::MEMORY_USED).is_some_and(|used| used > HELD_BYTES);
-        if gpu.gpumon != Exported::Now && is_held && gpu.reading(metrics::UTILIZATION) == Some(0.0) {
+        let is_held = gpu
+            .reading(metrics::MEMORY_USED)
+            .is_some_and(|used| used > HELD_BYTES);
+        if gpu.gpumon != Exported::Now && is_held && gpu.reading(metrics::UTILIZATION) == Some(0.0)
+        {
             gpu.idle_s = Some(IDLE_DCGM_S);
         }
     });
@@ -129,11 +151,19 @@ impl Gpu {
             }
             return;
         }
-        let Some(at) = SHOWN.iter().position(|known| *known == fact.id) else { return };
+        let Some(at) = SHOWN.iter().position(|known| *known == fact.id) else {
+            return;
+        };
         if fact.is_part {
             let is_sum = [metrics::MEMORY_USED, metrics::MEMORY_TOTAL].contains(&fact.id);
             let before = self.parts[at];
-            let both = |it: f64| if is_sum { it + fact.value } else { it.max(fact.value) };
+            let both = |it: f64| {
+                if is_sum {
+                    it + fact.value
+                } else {
+                    it.max(fact.value)
+                }
+            };
             self.parts[at] = Some(before.map_or(fact.value, both));
         } else if self.readings[at].is_none_or(|(family, _)| fact.family < family) {
             self.readings[at] = Some((fact.family, fact.value));
@@ -171,8 +201,12 @@ impl Gpu {
         // Their numbers say more.
         if self.conditions.keys().any(|kind| kind.starts_with("xid_"))
             && let Some(severity) = self.conditions.remove("xid")
-            && let Some(worst) =
-                self.conditions.iter_mut().filter(|(kind, _)| kind.starts_with("xid_")).map(|it| it.1).max()
+            && let Some(worst) = self
+                .conditions
+                .iter_mut()
+                .filter(|(kind, _)| kind.starts_with("xid_"))
+                .map(|it| it.1)
+                .max()
         {
             *worst = severity.max(*worst);
         }
@@ -184,7 +218,11 @@ impl Gpu {
             let is_all = |it: &&BTreeMap<&str, f64>| {
                 it.contains_key(metrics::MEMORY_USED) && it.contains_key(metrics::MEMORY_FREE)
             };
-            let total = self.memory.iter().find(is_all).map(|parts| parts.values().sum());
+            let total = self
+                .memory
+                .iter()
+                .find(is_all)
+                .map(|parts| parts.values().sum());
             self.readings[at] = total.map(|total| (Family::Old, total));
         }
     }

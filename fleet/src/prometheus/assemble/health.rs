@@ -51,7 +51,9 @@ impl Health {
         };
         let mut all: Vec<Node> = gpus.iter().map(known).collect();
         for fact in inputs.facts.of(QuestionName::States) {
-            let Some(node) = nodes.of(&fact.target).map(|at| &mut all[at]) else { continue };
+            let Some(node) = nodes.of(&fact.target).map(|at| &mut all[at]) else {
+                continue;
+            };
             node.is_current = true;
             match &fact.more {
                 More::Word(word) if &**word == "stuck" => node.stuck_s = Some(fact.value),
@@ -65,7 +67,12 @@ impl Health {
                 *up |= fact.value >= 1.0;
             }
         }
-        for fact in inputs.facts.of(QuestionName::ByNode).iter().filter(|fact| fact.id == "gpus") {
+        for fact in inputs
+            .facts
+            .of(QuestionName::ByNode)
+            .iter()
+            .filter(|fact| fact.id == "gpus")
+        {
             if let Some(at) = nodes.of(&fact.target) {
                 all[at].gpus_recorded = all[at].gpus_recorded.max(fact.value as u32);
             }
@@ -73,12 +80,20 @@ impl Health {
         let mut seen = HashMap::new();
         for (node, name) in all.iter_mut().zip(&nodes.names) {
             let is_there = node.is_current || node.is_up == Some(true);
-            let last = if is_there { Some(inputs.at_ms) } else { inputs.seen.get(name).copied() };
+            let last = if is_there {
+                Some(inputs.at_ms)
+            } else {
+                inputs.seen.get(name).copied()
+            };
             let last = last.filter(|at| inputs.at_ms.saturating_sub(*at) < REMEMBERED_MS);
             seen.extend(last.map(|at| (name.clone(), at)));
             node.seen_ms = last;
         }
-        Self { has_readings: all.iter().any(|node| node.has_gpus), nodes: all, seen }
+        Self {
+            has_readings: all.iter().any(|node| node.has_gpus),
+            nodes: all,
+            seen,
+        }
     }
 
     /// Whether it is no longer told of.

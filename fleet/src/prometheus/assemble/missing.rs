@@ -8,7 +8,11 @@ use super::{
 };
 use crate::model::{FleetGpus, FleetOwner, Resolution};
 
-pub(super) fn reasons(inputs: &Inputs<'_>, gpus: &FleetGpus, owners: &[FleetOwner]) -> BTreeMap<String, String> {
+pub(super) fn reasons(
+    inputs: &Inputs<'_>,
+    gpus: &FleetGpus,
+    owners: &[FleetOwner],
+) -> BTreeMap<String, String> {
     let mut missing = BTreeMap::new();
     if gpus.index.is_empty() {
         return missing;
@@ -20,11 +24,15 @@ pub(super) fn reasons(inputs: &Inputs<'_>, gpus: &FleetGpus, owners: &[FleetOwne
             missing.insert(id.to_owned(), of_reading(id, inputs));
         }
     }
-    let dcgm_lacks =
-        |what: &str| format!("dcgm-exporter does not tell {what}; gpumon does: run `gpumon serve` on the nodes");
+    let dcgm_lacks = |what: &str| {
+        format!("dcgm-exporter does not tell {what}; gpumon does: run `gpumon serve` on the nodes")
+    };
     if gpus.processes.iter().all(Option::is_none) {
         let why = match inputs.resolution {
-            Resolution::Node => "processes are counted by GPU, and there are too many to list; open a node".to_owned(),
+            Resolution::Node => {
+                "processes are counted by GPU, and there are too many to list; open a node"
+                    .to_owned()
+            }
             Resolution::Gpu if has_own => absent("gpumon_gpu_processes"),
             Resolution::Gpu => dcgm_lacks("how many processes are on a GPU"),
         };
@@ -42,16 +50,32 @@ pub(super) fn reasons(inputs: &Inputs<'_>, gpus: &FleetGpus, owners: &[FleetOwne
 }
 
 fn of_reading(id: &str, inputs: &Inputs<'_>) -> String {
-    let names = |families| Reading::of(id).map(|reading| reading.names(families)).unwrap_or_default();
+    let names = |families| {
+        Reading::of(id)
+            .map(|reading| reading.names(families))
+            .unwrap_or_default()
+    };
     if inputs.resolution == Resolution::Node {
         return "Prometheus has no recorded sums of it; load deploy/prometheus/fleet.yml of this version there"
             .to_owned();
     }
     if inputs.present.own {
-        return absent(&names(Families { own: true, ..Families::default() }).join(", "));
+        return absent(
+            &names(Families {
+                own: true,
+                ..Families::default()
+            })
+            .join(", "),
+        );
     }
-    let names = names(Families { own: false, ..inputs.present });
-    format!("dcgm-exporter does not tell {}; add it to the file of its option --collectors", names.join(" or "))
+    let names = names(Families {
+        own: false,
+        ..inputs.present
+    });
+    format!(
+        "dcgm-exporter does not tell {}; add it to the file of its option --collectors",
+        names.join(" or ")
+    )
 }
 
 fn absent(metric: &str) -> String {

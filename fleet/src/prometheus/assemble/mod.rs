@@ -22,8 +22,8 @@ use super::{
     target::Target,
 };
 use crate::model::{
-    Fleet, FleetCondition, FleetGpus, FleetHold, FleetNodes, FleetOwner, FleetSource, FleetState, GpuHealth, OwnerKind,
-    Resolution,
+    Fleet, FleetCondition, FleetGpus, FleetHold, FleetNodes, FleetOwner, FleetSource, FleetState,
+    GpuHealth, OwnerKind, Resolution,
 };
 
 /// The newest facts of each question.
@@ -73,13 +73,21 @@ pub(super) fn assemble(inputs: Inputs<'_>) -> Assembled {
     let nodes = Nodes::new(naming_facts(inputs.facts));
     let mut gpus = gather(&inputs, &nodes);
     let health = Health::new(&inputs, &nodes, &gpus);
-    let is_dcgm_covered =
-        inputs.present.own && gpus.iter().flat_map(BTreeMap::values).all(|gpu| gpu.gpumon == Exported::Now);
+    let is_dcgm_covered = inputs.present.own
+        && gpus
+            .iter()
+            .flat_map(BTreeMap::values)
+            .all(|gpu| gpu.gpumon == Exported::Now);
     // A node that has gone is not told of.
     let mut places = HashMap::new();
     let mut told = FleetNodes::default();
     let mut targets = HashMap::new();
-    for (at, name) in nodes.names.iter().enumerate().filter(|(at, _)| !health.is_gone(*at)) {
+    for (at, name) in nodes
+        .names
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| !health.is_gone(*at))
+    {
         let place = told.name.len() as u32;
         places.insert(at, place);
         let (state, reason) = health.of_node(at);
@@ -119,17 +127,44 @@ pub(super) fn assemble(inputs: Inputs<'_>) -> Assembled {
         conditions,
         missing,
     };
-    Assembled { fleet, targets, seen: health.into_seen(), is_dcgm_covered, pods }
+    Assembled {
+        fleet,
+        targets,
+        seen: health.into_seen(),
+        is_dcgm_covered,
+        pods,
+    }
 }
 
 /// Those that say which nodes there are. Of a target that is down, only what else names it says that.
 fn naming_facts(facts: &FactsByQuestion) -> impl Iterator<Item = (bool, &Fact)> {
-    let others = || facts.0.iter().filter(|(question, _)| **question != QuestionName::Up);
-    let instance = |fact: &'_ Fact| (Arc::clone(&fact.target.cluster), Arc::clone(&fact.target.instance));
-    let targets: HashSet<&Arc<Target>> = others().flat_map(|(_, all)| all.iter()).map(|fact| &fact.target).collect();
-    let named: HashSet<_> = targets.into_iter().map(|it| (Arc::clone(&it.cluster), Arc::clone(&it.instance))).collect();
-    let down = facts.of(QuestionName::Up).iter().filter(|fact| fact.value < 1.0);
-    let new = down.filter(move |fact| !named.contains(&instance(fact))).map(|fact| (true, fact));
+    let others = || {
+        facts
+            .0
+            .iter()
+            .filter(|(question, _)| **question != QuestionName::Up)
+    };
+    let instance = |fact: &'_ Fact| {
+        (
+            Arc::clone(&fact.target.cluster),
+            Arc::clone(&fact.target.instance),
+        )
+    };
+    let targets: HashSet<&Arc<Target>> = others()
+        .flat_map(|(_, all)| all.iter())
+        .map(|fact| &fact.target)
+        .collect();
+    let named: HashSet<_> = targets
+        .into_iter()
+        .map(|it| (Arc::clone(&it.cluster), Arc::clone(&it.instance)))
+        .collect();
+    let down = facts
+        .of(QuestionName::Up)
+        .iter()
+        .filter(|fact| fact.value < 1.0);
+    let new = down
+        .filter(move |fact| !named.contains(&instance(fact)))
+        .map(|fact| (true, fact));
     let told = others().flat_map(|(question, all)| {
         let is_now = !question.is_slow();
         all.iter().map(move |fact| (is_now, fact))
@@ -140,7 +175,9 @@ fn naming_facts(facts: &FactsByQuestion) -> impl Iterator<Item = (bool, &Fact)> 
 fn unopenable(gpus: &BTreeMap<u32, Gpu>, inputs: &Inputs<'_>) -> Option<String> {
     let has_gpumon = gpus.values().any(|gpu| gpu.gpumon != Exported::Never);
     let is_own = gpus.is_empty() || inputs.resolution == Resolution::Node || has_gpumon;
-    (!is_own).then(|| "only dcgm-exporter runs there; run `gpumon serve` on the node to open it".to_owned())
+    (!is_own).then(|| {
+        "only dcgm-exporter runs there; run `gpumon serve` on the node to open it".to_owned()
+    })
 }
 
 type Columns = (FleetGpus, HashMap<(usize, u32), u32>, Vec<FleetCondition>);
@@ -150,10 +187,14 @@ fn columns(gpus: &Gpus, places: &HashMap<usize, u32>, health: &Health) -> Column
     let mut readings: Vec<Vec<Option<f64>>> = SHOWN.map(|_| Vec::new()).into();
     let mut models: HashMap<Arc<str>, u32> = HashMap::new();
     let (mut known, mut conditions) = (HashMap::new(), Vec::new());
-    for (at, index, gpu) in
-        gpus.iter().enumerate().flat_map(|(at, gpus)| gpus.iter().map(move |(index, it)| (at, *index, it)))
+    for (at, index, gpu) in gpus
+        .iter()
+        .enumerate()
+        .flat_map(|(at, gpus)| gpus.iter().map(move |(index, it)| (at, *index, it)))
     {
-        let Some(node) = places.get(&at) else { continue };
+        let Some(node) = places.get(&at) else {
+            continue;
+        };
         let place = columns.node.len() as u32;
         known.insert((at, index), place);
         let state = health.of_gpu(at, gpu);
@@ -170,19 +211,29 @@ fn columns(gpus: &Gpus, places: &HashMap<usize, u32>, health: &Health) -> Column
         for (column, id) in readings.iter_mut().zip(SHOWN) {
             // What it can hold stays, and what it did is over.
             let is_limit = id == super::metrics::MEMORY_TOTAL || id == super::metrics::POWER_LIMIT;
-            column.push(gpu.reading(id).filter(|_| state == GpuHealth::Ok || is_limit));
+            column.push(
+                gpu.reading(id)
+                    .filter(|_| state == GpuHealth::Ok || is_limit),
+            );
         }
         let is_ok = state == GpuHealth::Ok;
         columns.processes.push(gpu.processes.filter(|_| is_ok));
         columns.idle_holding_s.push(gpu.idle_s.filter(|_| is_ok));
-        let told = gpu.conditions.iter().filter(|_| state != GpuHealth::Unknown);
+        let told = gpu
+            .conditions
+            .iter()
+            .filter(|_| state != GpuHealth::Unknown);
         conditions.extend(told.map(|(kind, severity)| FleetCondition {
             gpu: place,
             kind: kind.to_string(),
             severity: *severity,
         }));
     }
-    columns.readings = SHOWN.iter().map(|id| (*id).to_owned()).zip(readings).collect();
+    columns.readings = SHOWN
+        .iter()
+        .map(|id| (*id).to_owned())
+        .zip(readings)
+        .collect();
     (columns, known, conditions)
 }
 
@@ -191,11 +242,22 @@ fn holders(
     nodes: &Nodes,
     places: &HashMap<(usize, u32), u32>,
 ) -> (Vec<FleetOwner>, Vec<FleetHold>) {
-    let questions = [QuestionName::Holders, QuestionName::HoldersByNode, QuestionName::Utilization];
+    let questions = [
+        QuestionName::Holders,
+        QuestionName::HoldersByNode,
+        QuestionName::Utilization,
+    ];
     let mut all: BTreeMap<&FleetOwner, Vec<u32>> = BTreeMap::new();
-    for fact in questions.into_iter().flat_map(|question| facts.of(question)) {
-        let (More::Owner(owner, _) | More::ModelAndOwner(_, Some(owner))) = &fact.more else { continue };
-        let place = nodes.of(&fact.target).and_then(|node| places.get(&(node, fact.gpu.unwrap_or(0))));
+    for fact in questions
+        .into_iter()
+        .flat_map(|question| facts.of(question))
+    {
+        let (More::Owner(owner, _) | More::ModelAndOwner(_, Some(owner))) = &fact.more else {
+            continue;
+        };
+        let place = nodes
+            .of(&fact.target)
+            .and_then(|node| places.get(&(node, fact.gpu.unwrap_or(0))));
         if let Some(place) = place {
             all.entry(owner).or_default().push(*place);
         }
@@ -204,7 +266,10 @@ fn holders(
     for (owner, places) in all.values_mut().enumerate() {
         places.sort_unstable();
         places.dedup();
-        holds.extend(places.iter().map(|gpu| FleetHold { gpu: *gpu, owner: owner as u32 }));
+        holds.extend(places.iter().map(|gpu| FleetHold {
+            gpu: *gpu,
+            owner: owner as u32,
+        }));
     }
     holds.sort_unstable_by_key(|hold| (hold.gpu, hold.owner));
     (all.into_keys().cloned().collect(), holds)
@@ -217,5 +282,9 @@ fn pods(facts: &FactsByQuestion) -> HashMap<String, FleetOwner> {
         }
         _ => None,
     };
-    facts.of(QuestionName::Holders).iter().filter_map(uid).collect()
+    facts
+        .of(QuestionName::Holders)
+        .iter()
+        .filter_map(uid)
+        .collect()
 }

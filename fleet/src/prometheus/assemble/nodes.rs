@@ -44,12 +44,17 @@ impl Nodes {
             if !known.contains_key(&fact.target) {
                 known.insert(Arc::clone(&fact.target), Known::default());
             }
-            let Some(target) = known.get_mut(&fact.target) else { continue };
+            let Some(target) = known.get_mut(&fact.target) else {
+                continue;
+            };
             target.is_now |= is_now;
             target.is_own |= !fact.family.is_dcgm();
             target.is_simulated |= matches!(fact.more, More::Model(_, true));
             if let Some(gpu) = fact.gpu.filter(|_| !fact.uuid.is_empty() && !fact.is_part) {
-                target.gpus.entry(gpu).or_insert_with(|| Arc::clone(&fact.uuid));
+                target
+                    .gpus
+                    .entry(gpu)
+                    .or_insert_with(|| Arc::clone(&fact.uuid));
             }
         }
         let mut known: Vec<_> = known.into_iter().collect();
@@ -69,8 +74,14 @@ impl Nodes {
         let at = self.names.len();
         for target in &targets {
             self.by_target.insert(Arc::clone(target), at);
-            self.by_instance.insert((Arc::clone(&target.cluster), Arc::clone(&target.instance)), at);
-            let same = self.by_host.entry((Arc::clone(&target.cluster), Arc::clone(&target.host))).or_default();
+            self.by_instance.insert(
+                (Arc::clone(&target.cluster), Arc::clone(&target.instance)),
+                at,
+            );
+            let same = self
+                .by_host
+                .entry((Arc::clone(&target.cluster), Arc::clone(&target.host)))
+                .or_default();
             if !same.contains(&at) {
                 same.push(at);
             }
@@ -82,8 +93,16 @@ impl Nodes {
     /// The place of the node that this target is of.
     pub(super) fn of(&self, target: &Target) -> Option<usize> {
         let exact = self.by_target.get(target).copied();
-        let instance = || self.by_instance.get(&(Arc::clone(&target.cluster), Arc::clone(&target.instance))).copied();
-        let host = || match self.by_host.get(&(Arc::clone(&target.cluster), Arc::clone(&target.host)))?.as_slice() {
+        let instance = || {
+            self.by_instance
+                .get(&(Arc::clone(&target.cluster), Arc::clone(&target.instance)))
+                .copied()
+        };
+        let host = || match self
+            .by_host
+            .get(&(Arc::clone(&target.cluster), Arc::clone(&target.host)))?
+            .as_slice()
+        {
             [only] => Some(*only),
             _ => None,
         };
@@ -103,10 +122,18 @@ fn grouped(known: Vec<(Arc<Target>, Known)>) -> Vec<Vec<Arc<Target>>> {
         let host = (Arc::clone(&target.cluster), Arc::clone(&target.host));
         let mut uuids = of.gpus.iter().map(|(gpu, uuid)| (*gpu, Arc::clone(uuid)));
         // One node by two names, or at two ports. Simulated GPUs of many machines can have the same.
-        let by_gpu = if of.is_simulated { None } else { uuids.find_map(|gpu| by_uuid.get(&gpu).copied()) };
+        let by_gpu = if of.is_simulated {
+            None
+        } else {
+            uuids.find_map(|gpu| by_uuid.get(&gpu).copied())
+        };
         let same_host = || {
-            let [only] = by_host.get(&host)?.as_slice() else { return None };
-            let is_other = |(gpu, uuid): (&u32, &Arc<str>)| groups[*only].1.get(gpu).is_some_and(|known| known != uuid);
+            let [only] = by_host.get(&host)?.as_slice() else {
+                return None;
+            };
+            let is_other = |(gpu, uuid): (&u32, &Arc<str>)| {
+                groups[*only].1.get(gpu).is_some_and(|known| known != uuid)
+            };
             let fits = of.gpus.is_empty() || (!of.is_own && !of.gpus.iter().any(is_other));
             fits.then_some(*only)
         };
@@ -115,7 +142,11 @@ fn grouped(known: Vec<(Arc<Target>, Known)>) -> Vec<Vec<Arc<Target>>> {
             groups.push((Vec::new(), BTreeMap::new()));
         }
         if !of.is_simulated {
-            by_uuid.extend(of.gpus.iter().map(|(gpu, uuid)| ((*gpu, Arc::clone(uuid)), at)));
+            by_uuid.extend(
+                of.gpus
+                    .iter()
+                    .map(|(gpu, uuid)| ((*gpu, Arc::clone(uuid)), at)),
+            );
         }
         groups[at].1.extend(of.gpus);
         groups[at].0.push(target);
@@ -133,16 +164,26 @@ fn names(groups: &[Vec<Arc<Target>>]) -> Vec<String> {
     let mut clusters: HashMap<&str, BTreeSet<&str>> = HashMap::new();
     for first in groups.iter().filter_map(|targets| targets.first()) {
         *hosts.entry((&first.cluster, &first.host)).or_default() += 1;
-        clusters.entry(&first.host).or_default().insert(&first.cluster);
+        clusters
+            .entry(&first.host)
+            .or_default()
+            .insert(&first.cluster);
     }
     let mut taken = BTreeSet::new();
     let name = |targets: &Vec<Arc<Target>>| {
-        let Some(first) = targets.first() else { return String::new() };
+        let Some(first) = targets.first() else {
+            return String::new();
+        };
         let mut name = first.host.to_string();
         if let (Some(2..), Some(port)) = (hosts.get(&(&*first.cluster, &*first.host)), first.port) {
-            name = if name.contains(':') { format!("[{name}]:{port}") } else { format!("{name}:{port}") };
+            name = if name.contains(':') {
+                format!("[{name}]:{port}")
+            } else {
+                format!("{name}:{port}")
+            };
         }
-        if clusters.get(&*first.host).is_some_and(|all| all.len() > 1) && !first.cluster.is_empty() {
+        if clusters.get(&*first.host).is_some_and(|all| all.len() > 1) && !first.cluster.is_empty()
+        {
             name = format!("{name}@{}", first.cluster);
         }
         let plain = name.clone();
@@ -161,7 +202,10 @@ fn natural(a: &str, b: &str) -> Ordering {
     let (mut left, mut right) = (a, b);
     loop {
         let (mine, theirs) = (part(left), part(right));
-        let order = mine.text.cmp(theirs.text).then(mine.digits.len().cmp(&theirs.digits.len()));
+        let order = mine
+            .text
+            .cmp(theirs.text)
+            .then(mine.digits.len().cmp(&theirs.digits.len()));
         let order = order.then(mine.digits.cmp(theirs.digits));
         if order != Ordering::Equal {
             return order;
@@ -181,11 +225,19 @@ struct Part<'a> {
 }
 
 fn part(text: &str) -> Part<'_> {
-    let number = text.find(|it: char| it.is_ascii_digit()).unwrap_or(text.len());
+    let number = text
+        .find(|it: char| it.is_ascii_digit())
+        .unwrap_or(text.len());
     let (before, behind) = text.split_at(number);
-    let end = behind.find(|it: char| !it.is_ascii_digit()).unwrap_or(behind.len());
+    let end = behind
+        .find(|it: char| !it.is_ascii_digit())
+        .unwrap_or(behind.len());
     let (digits, rest) = behind.split_at(end);
-    Part { text: before, digits: digits.trim_start_matches('0'), rest }
+    Part {
+        text: before,
+        digits: digits.trim_start_matches('0'),
+        rest,
+    }
 }
 
 #[cfg(test)]
@@ -193,8 +245,16 @@ mod tests {
     use super::{super::super::metrics::Family, *};
 
     fn target(cluster: &str, host: &str, port: Option<u16>) -> Arc<Target> {
-        let instance = port.map_or_else(|| format!("10.0.0.1:9400/{host}"), |port| format!("{host}:{port}"));
-        Arc::new(Target { cluster: cluster.into(), host: host.into(), port, instance: instance.into() })
+        let instance = port.map_or_else(
+            || format!("10.0.0.1:9400/{host}"),
+            |port| format!("{host}:{port}"),
+        );
+        Arc::new(Target {
+            cluster: cluster.into(),
+            host: host.into(),
+            port,
+            instance: instance.into(),
+        })
     }
 
     fn fact(target: &Arc<Target>, family: Family, uuid: &str, is_simulated: bool) -> Fact {
@@ -216,35 +276,60 @@ mod tests {
 
     #[test]
     fn a_host_of_one_node_gives_its_name_and_one_of_several_its_port_too() {
-        let [a, b, c] = [("n10", 1), ("n9", 2), ("n9", 1)].map(|(host, port)| target("", host, Some(port)));
+        let [a, b, c] =
+            [("n10", 1), ("n9", 2), ("n9", 1)].map(|(host, port)| target("", host, Some(port)));
         let own = |target, uuid| fact(target, Family::Own, uuid, false);
-        assert_eq!(names_of(&[own(&a, "A"), own(&b, "B"), own(&c, "C")]), ["n9:1", "n9:2", "n10"]);
+        assert_eq!(
+            names_of(&[own(&a, "A"), own(&b, "B"), own(&c, "C")]),
+            ["n9:1", "n9:2", "n10"]
+        );
         // The same GPUs at two ports, or of a name and an address, are one node.
-        assert_eq!(names_of(&[own(&a, "A"), own(&b, "B"), own(&c, "B")]), ["n9", "n10"]);
+        assert_eq!(
+            names_of(&[own(&a, "A"), own(&b, "B"), own(&c, "B")]),
+            ["n9", "n10"]
+        );
         assert_eq!(names_of(&[own(&a, "A"), own(&b, "A")]), ["n10"]);
         let moved = [own(&a, "A"), own(&b, "A")];
-        assert_eq!(Nodes::new([(false, &moved[0]), (true, &moved[1])].into_iter()).names, ["n9"]);
+        assert_eq!(
+            Nodes::new([(false, &moved[0]), (true, &moved[1])].into_iter()).names,
+            ["n9"]
+        );
         // Simulated ones are those of a scenario.
         let simulated = |target| fact(target, Family::Own, "A", true);
-        assert_eq!(names_of(&[simulated(&a), simulated(&b), simulated(&c)]).len(), 3);
+        assert_eq!(
+            names_of(&[simulated(&a), simulated(&b), simulated(&c)]).len(),
+            3
+        );
     }
 
     #[test]
     fn dcgm_exporter_beside_gpumon_is_the_same_node() {
         let own = target("", "10.0.0.1", Some(9124));
         let by_name = target("", "node1", None);
-        let facts = [fact(&own, Family::Own, "A", false), fact(&by_name, Family::Old, "A", false)];
+        let facts = [
+            fact(&own, Family::Own, "A", false),
+            fact(&by_name, Family::Old, "A", false),
+        ];
         let nodes = Nodes::new(facts.iter().map(|fact| (true, fact)));
         assert_eq!(nodes.names, ["10.0.0.1"]);
-        let scraped = Target { host: "10.0.0.1".into(), port: Some(9400), ..(*by_name).clone() };
-        assert_eq!(nodes.of(&scraped), Some(0), "its own state is the node's, too");
+        let scraped = Target {
+            host: "10.0.0.1".into(),
+            port: Some(9400),
+            ..(*by_name).clone()
+        };
+        assert_eq!(
+            nodes.of(&scraped),
+            Some(0),
+            "its own state is the node's, too"
+        );
         let other = fact(&by_name, Family::Old, "B", false);
         assert_eq!(names_of(&[facts[0].clone(), other]), ["10.0.0.1", "node1"]);
     }
 
     #[test]
     fn clusters_tell_hosts_of_one_name_apart() {
-        let [a, b] = ["a", "b"].map(|cluster| fact(&target(cluster, "n", Some(1)), Family::Own, cluster, false));
+        let [a, b] = ["a", "b"]
+            .map(|cluster| fact(&target(cluster, "n", Some(1)), Family::Own, cluster, false));
         assert_eq!(names_of(&[a.clone(), b]), ["n@a", "n@b"]);
         assert_eq!(names_of(&[a]), ["n"]);
     }
@@ -253,6 +338,9 @@ mod tests {
     fn names_are_in_the_order_of_their_numbers() {
         let mut names = ["n10", "n2", "n1-b", "n1", "n02", "m3", "n1-a10", "n1-a9"];
         names.sort_by(|a, b| natural(a, b));
-        assert_eq!(names, ["m3", "n1", "n1-a9", "n1-a10", "n1-b", "n02", "n2", "n10"]);
+        assert_eq!(
+            names,
+            ["m3", "n1", "n1-a9", "n1-a10", "n1-b", "n02", "n2", "n10"]
+        );
     }
 }

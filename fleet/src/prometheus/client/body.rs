@@ -22,7 +22,11 @@ pub(super) enum BodyError {
 }
 
 /// All of it, unpacked; neither form is larger than `most`.
-pub(super) async fn read(headers: &HeaderMap, body: Incoming, most: usize) -> Result<Bytes, BodyError> {
+pub(super) async fn read(
+    headers: &HeaderMap,
+    body: Incoming,
+    most: usize,
+) -> Result<Bytes, BodyError> {
     let bytes = Limited::new(body, most).collect().await.map_err(|error| {
         if error.is::<http_body_util::LengthLimitError>() {
             BodyError::TooLarge
@@ -37,13 +41,17 @@ pub(super) async fn read(headers: &HeaderMap, body: Incoming, most: usize) -> Re
             let unpacked = tokio::task::spawn_blocking(move || unpacked(&bytes, most)).await;
             unpacked.unwrap_or_else(|error| Err(BodyError::Broken(error.to_string())))
         }
-        Some(_) => Err(BodyError::Unknown("its encoding is not one that was asked for".to_owned())),
+        Some(_) => Err(BodyError::Unknown(
+            "its encoding is not one that was asked for".to_owned(),
+        )),
     }
 }
 
 fn unpacked(bytes: &[u8], most: usize) -> Result<Bytes, BodyError> {
     let mut all = Vec::with_capacity(bytes.len().saturating_mul(16).min(most));
-    let length = GzDecoder::new(bytes).take(most as u64 + 1).read_to_end(&mut all);
+    let length = GzDecoder::new(bytes)
+        .take(most as u64 + 1)
+        .read_to_end(&mut all);
     match length {
         Err(error) => Err(BodyError::Unknown(format!("its gzip is broken ({error})"))),
         Ok(length) if length > most => Err(BodyError::TooLarge),
@@ -66,6 +74,9 @@ mod tests {
         let packed = packed.finish().unwrap();
         assert_eq!(unpacked(&packed, 1000).ok().unwrap().len(), 1000);
         assert!(matches!(unpacked(&packed, 999), Err(BodyError::TooLarge)));
-        assert!(matches!(unpacked(&packed[..20], 1000), Err(BodyError::Unknown(_))));
+        assert!(matches!(
+            unpacked(&packed[..20], 1000),
+            Err(BodyError::Unknown(_))
+        ));
     }
 }

@@ -10,7 +10,9 @@ use hyper::StatusCode;
 pub(in crate::prometheus) enum QueryError {
     #[error("{0}")]
     Credentials(String),
-    #[error("Prometheus cannot be reached at {address}: {cause}. Check its address, and that it runs")]
+    #[error(
+        "Prometheus cannot be reached at {address}: {cause}. Check its address, and that it runs"
+    )]
     Unreachable { address: String, cause: String },
     #[error(
         "Prometheus at {address} has not answered within {} s. It is overloaded, or something between drops requests; \
@@ -26,12 +28,24 @@ pub(in crate::prometheus) enum QueryError {
     #[error(
         "{address} sends requests elsewhere ({status}), to {to}. Give the address at which Prometheus itself answers"
     )]
-    Elsewhere { address: String, status: StatusCode, to: String },
-    #[error("there is no API of Prometheus at {address} ({status}). Give the address below which /api/v1/query is")]
+    Elsewhere {
+        address: String,
+        status: StatusCode,
+        to: String,
+    },
+    #[error(
+        "there is no API of Prometheus at {address} ({status}). Give the address below which /api/v1/query is"
+    )]
     NotThere { address: String, status: StatusCode },
     #[error("Prometheus at {address} refuses a query ({status}): {message}")]
-    Rejected { address: String, status: StatusCode, message: String },
-    #[error("what answers at {address} is not Prometheus: {cause}. Give the address below which /api/v1/query is")]
+    Rejected {
+        address: String,
+        status: StatusCode,
+        message: String,
+    },
+    #[error(
+        "what answers at {address} is not Prometheus: {cause}. Give the address below which /api/v1/query is"
+    )]
     NotPrometheus { address: String, cause: String },
     #[error(
         "the answer of Prometheus at {address} is larger than {} MiB. Choose fewer nodes by a label, or load the \

@@ -31,7 +31,10 @@ use super::super::{address::Address, settings::SettingsError};
 /// # Errors
 /// Where it is of a kind that is not spoken here.
 pub(super) fn of(address: &Address, matcher: &Matcher) -> Result<Option<Intercept>, SettingsError> {
-    let proxy = address.uri().filter(|_| !address.is_local).and_then(|uri| matcher.intercept(&uri));
+    let proxy = address
+        .uri()
+        .filter(|_| !address.is_local)
+        .and_then(|uri| matcher.intercept(&uri));
     match &proxy {
         Some(other) if other.uri().scheme() != Some(&Scheme::HTTP) => Err(SettingsError(format!(
             "the proxy {} is none of HTTP; name one as http://proxy.example.org:3128 in HTTP_PROXY and HTTPS_PROXY, or \
@@ -61,15 +64,35 @@ impl Service<Uri> for Connector {
     fn call(&mut self, to: Uri) -> Self::Future {
         let Some(proxy) = &self.proxy else {
             let opened = self.tcp.call(to);
-            return Box::pin(async { Ok(Stream { io: opened.await?, is_proxied: false }) });
+            return Box::pin(async {
+                Ok(Stream {
+                    io: opened.await?,
+                    is_proxied: false,
+                })
+            });
         };
         if to.scheme() == Some(&Scheme::HTTP) {
             let opened = self.tcp.call(proxy.uri().clone());
-            return Box::pin(async { Ok(Stream { io: opened.await?, is_proxied: true }) });
+            return Box::pin(async {
+                Ok(Stream {
+                    io: opened.await?,
+                    is_proxied: true,
+                })
+            });
         }
         let tunnel = Tunnel::new(proxy.uri().clone(), self.tcp.clone());
-        let opened = proxy.basic_auth().cloned().into_iter().fold(tunnel, Tunnel::with_auth).call(to);
-        Box::pin(async { Ok(Stream { io: opened.await?, is_proxied: false }) })
+        let opened = proxy
+            .basic_auth()
+            .cloned()
+            .into_iter()
+            .fold(tunnel, Tunnel::with_auth)
+            .call(to);
+        Box::pin(async {
+            Ok(Stream {
+                io: opened.await?,
+                is_proxied: false,
+            })
+        })
     }
 }
 
@@ -96,7 +119,11 @@ impl Read for Stream {
 }
 
 impl Write for Stream {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.io).poll_write(context, bytes)
     }
 
@@ -136,7 +163,10 @@ mod tests {
 
     async fn answer(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> String {
         let head = head(stream).await;
-        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}").await.unwrap();
+        stream
+            .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}")
+            .await
+            .unwrap();
         stream.shutdown().await.unwrap();
         head
     }
@@ -153,7 +183,8 @@ mod tests {
                 if &first == b"CONNECT" {
                     seen.send(head(&mut stream).await).unwrap();
                     stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
-                    seen.send(answer(&mut tls.accept(stream).await.unwrap()).await).unwrap();
+                    seen.send(answer(&mut tls.accept(stream).await.unwrap()).await)
+                        .unwrap();
                 } else {
                     seen.send(answer(&mut stream).await).unwrap();
                 }
@@ -176,27 +207,56 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let ca_file = folder.path().join("ca.pem");
         fs::write(&ca_file, own.cert.pem()).unwrap();
-        let matcher = Matcher::builder().all(format!("http://ana:secret@{address}")).build();
+        let matcher = Matcher::builder()
+            .all(format!("http://ana:secret@{address}"))
+            .build();
         let ask = async |url: &str| {
-            let settings = Settings { ca_file: Some(ca_file.clone()), ..Settings::new(url) };
-            Client::with_proxies(&settings, &matcher).unwrap().get("query", &[("query", "up")], 100).await.unwrap()
+            let settings = Settings {
+                ca_file: Some(ca_file.clone()),
+                ..Settings::new(url)
+            };
+            Client::with_proxies(&settings, &matcher)
+                .unwrap()
+                .get("query", &[("query", "up")], 100)
+                .await
+                .unwrap()
         };
         let credentials = "roxy-authorization: Basic YW5hOnNlY3JldA==\r\n";
         assert_eq!(ask("http://prometheus.test:9090/x").await, "{}");
         let plain = heads.recv().await.unwrap().replace("Proxy", "proxy");
-        assert!(plain.starts_with("GET http://prometheus.test:9090/x/api/v1/query?query=up"), "{plain}");
+        assert!(
+            plain.starts_with("GET http://prometheus.test:9090/x/api/v1/query?query=up"),
+            "{plain}"
+        );
         assert!(plain.contains(credentials), "{plain}");
         assert_eq!(ask("https://prometheus.test").await, "{}");
         let tunnel = heads.recv().await.unwrap();
-        assert!(tunnel.starts_with("CONNECT prometheus.test:443 ") && tunnel.to_lowercase().contains("proxy-auth"));
+        assert!(
+            tunnel.starts_with("CONNECT prometheus.test:443 ")
+                && tunnel.to_lowercase().contains("proxy-auth")
+        );
         let inner = heads.recv().await.unwrap();
-        assert!(inner.starts_with("GET /api/v1/query?query=up") && !inner.contains(credentials), "{inner}");
+        assert!(
+            inner.starts_with("GET /api/v1/query?query=up") && !inner.contains(credentials),
+            "{inner}"
+        );
     }
 
     #[test]
     fn this_machine_and_what_is_excepted_are_reached_without_a_proxy() {
-        let matcher = |proxy: &str| Matcher::builder().all(proxy).no("example.org, 10.0.0.0/8").build();
-        let by = |url: &str| of(&Address::new(url).unwrap(), &matcher("http://proxy.test:3128")).unwrap();
+        let matcher = |proxy: &str| {
+            Matcher::builder()
+                .all(proxy)
+                .no("example.org, 10.0.0.0/8")
+                .build()
+        };
+        let by = |url: &str| {
+            of(
+                &Address::new(url).unwrap(),
+                &matcher("http://proxy.test:3128"),
+            )
+            .unwrap()
+        };
         for url in [
             "http://localhost:9090",
             "https://127.0.0.1",
@@ -206,20 +266,37 @@ mod tests {
         ] {
             assert!(by(url).is_none(), "{url}");
         }
-        assert_eq!(by("https://prometheus.test").unwrap().uri(), "http://proxy.test:3128/");
+        assert_eq!(
+            by("https://prometheus.test").unwrap().uri(),
+            "http://proxy.test:3128/"
+        );
         let address = Address::new("https://prometheus.test").unwrap();
-        let error = of(&address, &matcher("socks5://ana:secret@proxy.test:1080")).err().unwrap().to_string();
-        assert!(error.contains("NO_PROXY") && !error.contains("secret"), "{error}");
+        let error = of(&address, &matcher("socks5://ana:secret@proxy.test:1080"))
+            .err()
+            .unwrap()
+            .to_string();
+        assert!(
+            error.contains("NO_PROXY") && !error.contains("secret"),
+            "{error}"
+        );
     }
 
     #[tokio::test]
     async fn a_proxy_that_is_not_there_is_named() {
-        let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-        let matcher = Matcher::builder().all(format!("http://ana:secret@{free}")).build();
-        let client = Client::with_proxies(&Settings::new("http://prometheus.test:9090"), &matcher).unwrap();
+        let free = TcpListener::bind("127.0.0.1:0")
+            .await
+            .unwrap()
+            .local_addr()
+            .unwrap();
+        let matcher = Matcher::builder()
+            .all(format!("http://ana:secret@{free}"))
+            .build();
+        let client =
+            Client::with_proxies(&Settings::new("http://prometheus.test:9090"), &matcher).unwrap();
         let error = client.get("query", &[], 100).await.unwrap_err().to_string();
         assert!(
-            error.contains(&format!("(by the proxy http://{free}/). Check")) && !error.contains("secret"),
+            error.contains(&format!("(by the proxy http://{free}/). Check"))
+                && !error.contains("secret"),
             "{error}"
         );
     }

@@ -88,32 +88,59 @@ impl SpanReader {
             let counters = self.metric("gpumon_gpu_xid_errors_total", "");
             let of = label.clone();
             all.extend(
-                self.ask(&counters, Some(fine), move |answer| xids(answer, fine, of.as_deref()))
-                    .await?
-                    .unwrap_or_default(),
+                self.ask(&counters, Some(fine), move |answer| {
+                    xids(answer, fine, of.as_deref())
+                })
+                .await?
+                .unwrap_or_default(),
             );
             let lasting = self.metric("gpumon_gpu_xid", "");
             let of = label.clone();
-            let lasting = self.ask(&format!("{lasting} == 1"), None, move |answer| keys(answer, of.as_deref())).await?;
+            let lasting = self
+                .ask(&format!("{lasting} == 1"), None, move |answer| {
+                    keys(answer, of.as_deref())
+                })
+                .await?;
             for key in lasting.unwrap_or_default() {
                 mark_lasting(&mut all, key, self.to_ms);
             }
             let rules = self.metric(RULES, "");
             let has_rules = self.ask_number(&format!("count({rules})")).await?.is_some();
             let (down, steps) = if has_rules {
-                (format!("count_over_time({}[{}s])", self.metric(DOWN_RULE, ""), fine.step_s), fine)
+                (
+                    format!(
+                        "count_over_time({}[{}s])",
+                        self.metric(DOWN_RULE, ""),
+                        fine.step_s
+                    ),
+                    fine,
+                )
             } else {
                 (format!("{} == 0", self.metric("gpumon_gpu_up", "")), coarse)
             };
             let now = format!("{} == 0", self.metric("gpumon_gpu_up", ""));
-            all.extend(self.runs(&down, steps, &now, FleetEventKind::GpuNotResponding).await?);
+            all.extend(
+                self.runs(&down, steps, &now, FleetEventKind::GpuNotResponding)
+                    .await?,
+            );
         }
-        let dcgm = [(Family::Renamed, "DCGM_FI_DEV_XID_ERROR"), (Family::Old, "DCGM_FI_DEV_XID_ERRORS")];
-        let names: Vec<_> = dcgm.into_iter().filter(|(of, _)| families.has(*of)).map(|(_, name)| name).collect();
+        let dcgm = [
+            (Family::Renamed, "DCGM_FI_DEV_XID_ERROR"),
+            (Family::Old, "DCGM_FI_DEV_XID_ERRORS"),
+        ];
+        let names: Vec<_> = dcgm
+            .into_iter()
+            .filter(|(of, _)| families.has(*of))
+            .map(|(_, name)| name)
+            .collect();
         if let Some(xid) = series(&names, &self.source.matchers) {
             let of = label.clone();
             let read = move |answer: &Answer<'_>| dcgm_xids(answer, coarse, of.as_deref());
-            all.extend(self.ask(&format!("{xid} > 0"), Some(coarse), read).await?.unwrap_or_default());
+            all.extend(
+                self.ask(&format!("{xid} > 0"), Some(coarse), read)
+                    .await?
+                    .unwrap_or_default(),
+            );
         }
         let scope = Scope {
             matchers: &self.source.matchers,
@@ -123,7 +150,15 @@ impl SpanReader {
         };
         if let Some(up) = up(&scope) {
             let down = format!("min_over_time({up}[{}s]) == 0", fine.step_s);
-            all.extend(self.runs(&down, fine, &format!("{up} == 0"), FleetEventKind::NodeUnreachable).await?);
+            all.extend(
+                self.runs(
+                    &down,
+                    fine,
+                    &format!("{up} == 0"),
+                    FleetEventKind::NodeUnreachable,
+                )
+                .await?,
+            );
         }
         self.check()?;
         Ok(self.events_of(all))
@@ -140,18 +175,33 @@ impl SpanReader {
         let label = self.source.settings.node_label.clone();
         let key = move |interner: &mut Interner<'_>, row: &Row<'_>| -> Option<Key> {
             let of_gpu = kind == FleetEventKind::GpuNotResponding;
-            let gpu = if of_gpu { Some(gpu(&row.labels)?) } else { None };
+            let gpu = if of_gpu {
+                Some(gpu(&row.labels)?)
+            } else {
+                None
+            };
             Some((interner.target(&row.labels, Family::Own)?, gpu, kind, None))
         };
         let of = label.clone();
         let read = move |answer: &Answer<'_>| {
             let mut interner = Interner::new(of.as_deref());
-            answer.rows.iter().filter_map(|row| Some((key(&mut interner, row)?, found(row, steps)))).collect()
+            answer
+                .rows
+                .iter()
+                .filter_map(|row| Some((key(&mut interner, row)?, found(row, steps))))
+                .collect()
         };
-        let mut all: Vec<(Key, Found)> = self.ask(expression, Some(steps), read).await?.unwrap_or_default();
+        let mut all: Vec<(Key, Found)> = self
+            .ask(expression, Some(steps), read)
+            .await?
+            .unwrap_or_default();
         let read = move |answer: &Answer<'_>| {
             let mut interner = Interner::new(label.as_deref());
-            answer.rows.iter().filter_map(|row| key(&mut interner, row)).collect()
+            answer
+                .rows
+                .iter()
+                .filter_map(|row| key(&mut interner, row))
+                .collect()
         };
         let lasting: Vec<Key> = self.ask(now, None, read).await?.unwrap_or_default();
         for (_, found) in &mut all {
@@ -166,28 +216,45 @@ impl SpanReader {
     fn events_of(self, all: Vec<(Key, Found)>) -> FleetEvents {
         let names = NodeNames::new(&self.told);
         let mut merged: BTreeMap<_, Found> = BTreeMap::new();
-        for ((target, gpu, kind, xid), found) in all.into_iter().filter(|(_, found)| found.count > 0) {
+        for ((target, gpu, kind, xid), found) in
+            all.into_iter().filter(|(_, found)| found.count > 0)
+        {
             // Two jobs, or two replicas, tell the same.
-            let known = merged.entry((names.of(&target), gpu, kind as u8, xid)).or_default();
+            let known = merged
+                .entry((names.of(&target), gpu, kind as u8, xid))
+                .or_default();
             known.count = known.count.max(found.count);
             known.last_s = known.last_s.max(found.last_s);
             known.lasts |= found.lasts;
         }
-        let kinds = [FleetEventKind::Xid, FleetEventKind::GpuNotResponding, FleetEventKind::NodeUnreachable];
-        let event = |((node, gpu, kind, xid), found): ((String, Option<u32>, u8, Option<u32>), Found)| FleetEvent {
-            node,
-            gpu,
-            kind: kinds[usize::from(kind)],
-            xid,
-            count: found.count,
-            last_ms: (found.last_s * 1000.0) as u64,
-            lasts: found.lasts,
-        };
+        let kinds = [
+            FleetEventKind::Xid,
+            FleetEventKind::GpuNotResponding,
+            FleetEventKind::NodeUnreachable,
+        ];
+        let event =
+            |((node, gpu, kind, xid), found): ((String, Option<u32>, u8, Option<u32>), Found)| {
+                FleetEvent {
+                    node,
+                    gpu,
+                    kind: kinds[usize::from(kind)],
+                    xid,
+                    count: found.count,
+                    last_ms: (found.last_s * 1000.0) as u64,
+                    lasts: found.lasts,
+                }
+            };
         let mut events: Vec<_> = merged.into_iter().map(event).collect();
         events.sort_by_key(|event| (!event.lasts, std::cmp::Reverse(event.last_ms)));
         let events_total = events.len() as u32;
         events.truncate(MOST);
-        FleetEvents { events, events_total, state: self.state(), problems: self.problems.clone(), ..empty(&self) }
+        FleetEvents {
+            events,
+            events_total,
+            state: self.state(),
+            problems: self.problems.clone(),
+            ..empty(&self)
+        }
     }
 }
 
@@ -214,7 +281,12 @@ fn xids(answer: &Answer<'_>, steps: Steps, label: Option<&str>) -> Vec<(Key, Fou
         let is_before = begin < steps.from as f64 + f64::from(steps.step_s) * 0.5;
         let mut found = Found::default();
         let mut last = if is_before { first } else { 0.0 };
-        for (at, value) in row.samples.iter().copied().filter(|(_, value)| value.is_finite()) {
+        for (at, value) in row
+            .samples
+            .iter()
+            .copied()
+            .filter(|(_, value)| value.is_finite())
+        {
             // What is less than before began anew.
             let more = if value < last { value } else { value - last };
             if more > 0.0 {
@@ -233,7 +305,12 @@ fn dcgm_xids(answer: &Answer<'_>, steps: Steps, label: Option<&str>) -> Vec<(Key
     let mut interner = Interner::new(label);
     let mut all = Vec::new();
     for row in &answer.rows {
-        let Some((target, gpu)) = interner.target(&row.labels, Family::Old).zip(gpu(&row.labels)) else { continue };
+        let Some((target, gpu)) = interner
+            .target(&row.labels, Family::Old)
+            .zip(gpu(&row.labels))
+        else {
+            continue;
+        };
         let mut codes: BTreeMap<u32, Found> = BTreeMap::new();
         let mut last = None;
         for (at, value) in &row.samples {
@@ -245,10 +322,21 @@ fn dcgm_xids(answer: &Answer<'_>, steps: Steps, label: Option<&str>) -> Vec<(Key
             }
             last = Some(code);
         }
-        let is_now = row.samples.last().is_some_and(|(at, _)| *at >= steps.to as f64 - f64::from(steps.step_s) * 0.5);
+        let is_now = row
+            .samples
+            .last()
+            .is_some_and(|(at, _)| *at >= steps.to as f64 - f64::from(steps.step_s) * 0.5);
         for (code, mut found) in codes {
             found.lasts = is_now && last == Some(code);
-            all.push(((Arc::clone(&target), Some(gpu), FleetEventKind::Xid, Some(code)), found));
+            all.push((
+                (
+                    Arc::clone(&target),
+                    Some(gpu),
+                    FleetEventKind::Xid,
+                    Some(code),
+                ),
+                found,
+            ));
         }
     }
     all
@@ -256,13 +344,22 @@ fn dcgm_xids(answer: &Answer<'_>, steps: Steps, label: Option<&str>) -> Vec<(Key
 
 fn keys(answer: &Answer<'_>, label: Option<&str>) -> Vec<Key> {
     let mut interner = Interner::new(label);
-    answer.rows.iter().filter_map(|row| key(row, &mut interner)).collect()
+    answer
+        .rows
+        .iter()
+        .filter_map(|row| key(row, &mut interner))
+        .collect()
 }
 
 /// Of an Xid.
 fn key(row: &Row<'_>, interner: &mut Interner<'_>) -> Option<Key> {
     let code = row.labels.get("code").parse().ok()?;
-    Some((interner.target(&row.labels, Family::Own)?, Some(gpu(&row.labels)?), FleetEventKind::Xid, Some(code)))
+    Some((
+        interner.target(&row.labels, Family::Own)?,
+        Some(gpu(&row.labels)?),
+        FleetEventKind::Xid,
+        Some(code),
+    ))
 }
 
 fn mark_lasting(all: &mut Vec<(Key, Found)>, key: Key, now_ms: u64) {
@@ -271,9 +368,20 @@ fn mark_lasting(all: &mut Vec<(Key, Found)>, key: Key, now_ms: u64) {
         Some((_, found)) => {
             found.lasts = true;
             if found.count == 0 {
-                *found = Found { count: 1, last_s, lasts: true };
+                *found = Found {
+                    count: 1,
+                    last_s,
+                    lasts: true,
+                };
             }
         }
-        None => all.push((key, Found { count: 1, last_s, lasts: true })),
+        None => all.push((
+            key,
+            Found {
+                count: 1,
+                last_s,
+                lasts: true,
+            },
+        )),
     }
 }

@@ -31,7 +31,14 @@ const FEW_GPUS: u32 = 1000;
 /// Ids of the series.
 const GPUS: &str = "gpus";
 const HELD: &str = "gpus_held";
-const IDS: [&str; 6] = [metrics::UTILIZATION, metrics::MEMORY_USED, metrics::MEMORY_TOTAL, metrics::POWER, GPUS, HELD];
+const IDS: [&str; 6] = [
+    metrics::UTILIZATION,
+    metrics::MEMORY_USED,
+    metrics::MEMORY_TOTAL,
+    metrics::POWER,
+    GPUS,
+    HELD,
+];
 
 /// Sums over all GPUs of a job, from the recording rules.
 const RULES: [&str; 6] = [
@@ -54,7 +61,11 @@ pub(in crate::prometheus) async fn read(
 ) -> Fresh<FleetHistory> {
     let reader = SpanReader::new(source, told, range);
     // Sums over all GPUs cost Prometheus a second.
-    let least = if node.is_none() && reader.told.gpus > FEW_GPUS { 120 } else { 0 };
+    let least = if node.is_none() && reader.told.gpus > FEW_GPUS {
+        120
+    } else {
+        0
+    };
     let period = Duration::from_secs(u64::from(step(range, MOMENTS).max(least)));
     let empty = nothing(node.as_ref().map(|(name, _)| name.clone()));
     fresh(reader.history(node).await, before, empty, period)
@@ -62,7 +73,13 @@ pub(in crate::prometheus) async fn read(
 
 /// Nothing is known yet.
 pub(in crate::prometheus) fn nothing(node: Option<String>) -> FleetHistory {
-    FleetHistory { node, state: FleetState::Loading, problems: Vec::new(), at_ms: Vec::new(), series: Vec::new() }
+    FleetHistory {
+        node,
+        state: FleetState::Loading,
+        problems: Vec::new(),
+        at_ms: Vec::new(),
+        series: Vec::new(),
+    }
 }
 
 impl SpanReader {
@@ -71,21 +88,33 @@ impl SpanReader {
         let (name, matchers) = node.unzip();
         let steps = Steps::until_now(self.range.seconds(), step(self.range, MOMENTS));
         let recorded = if matchers.is_none() && self.told.families.own && !self.told.is_doubled {
-            let sum = |rule| format!("sum(max without (replica, prometheus_replica) ({}))", self.metric(rule, ""));
+            let sum = |rule| {
+                format!(
+                    "sum(max without (replica, prometheus_replica) ({}))",
+                    self.metric(rule, "")
+                )
+            };
             let [utilization, used, total, power, gpus, held] = RULES.map(sum);
             let mean = format!("{utilization} / ({} or {gpus})", sum(REPORTING_RULE));
-            self.series([mean, used, total, power, gpus, held].map(Some), steps).await?
+            self.series([mean, used, total, power, gpus, held].map(Some), steps)
+                .await?
         } else {
             Vec::new()
         };
         let (steps, columns) = if is_most(&recorded) {
             (steps, recorded)
         } else {
-            let gpus = if matchers.is_some() { 1 } else { self.told.gpus.max(1) };
+            let gpus = if matchers.is_some() {
+                1
+            } else {
+                self.told.gpus.max(1)
+            };
             let moments = (MOST_VALUES / gpus).clamp(12, MOMENTS);
             if moments < MOMENTS {
                 let cure = self.unrecorded().await?;
-                self.problem(format!("Only {moments} moments are read of so many GPUs. {cure}"));
+                self.problem(format!(
+                    "Only {moments} moments are read of so many GPUs. {cure}"
+                ));
             }
             let steps = Steps::until_now(self.range.seconds(), step(self.range, moments));
             let expressions = self.expressions(matchers.as_deref().unwrap_or_default());
@@ -99,20 +128,47 @@ impl SpanReader {
     fn expressions(&self, matchers: &str) -> [Option<String>; 6] {
         let families = self.told.families;
         // Of those that tell the same, one.
-        let families =
-            Families { renamed: families.renamed && !families.own, old: families.old && !families.own, ..families };
+        let families = Families {
+            renamed: families.renamed && !families.own,
+            old: families.old && !families.own,
+            ..families
+        };
         let matchers = self.source.matchers_and(matchers);
-        let once = |of: String| if self.told.is_doubled { format!("max without ({REPLICAS}) ({of})") } else { of };
+        let once = |of: String| {
+            if self.told.is_doubled {
+                format!("max without ({REPLICAS}) ({of})")
+            } else {
+                of
+            }
+        };
         let aggregated = |id: &str| {
             let names = in_base_units(id, families, &matchers);
             // This is the mean of the GPUs that report their utilization.
-            let function = if id == metrics::UTILIZATION { "avg" } else { "sum" };
+            let function = if id == metrics::UTILIZATION {
+                "avg"
+            } else {
+                "sum"
+            };
             (!names.is_empty()).then(|| format!("{function}({})", once(names.join(" or "))))
         };
-        let own = |name: &str| families.own.then(|| series(&[name], &matchers)).flatten().map(once);
-        let dcgm = || Some(once(series(&metrics::names(&[metrics::TEMPERATURE], families), &matchers)?));
-        let gpus = own("gpumon_gpu_up").or_else(dcgm).map(|up| format!("count({up})"));
-        let held = own("gpumon_gpu_processes").map(|processes| format!("sum({processes} > bool 0)"));
+        let own = |name: &str| {
+            families
+                .own
+                .then(|| series(&[name], &matchers))
+                .flatten()
+                .map(once)
+        };
+        let dcgm = || {
+            Some(once(series(
+                &metrics::names(&[metrics::TEMPERATURE], families),
+                &matchers,
+            )?))
+        };
+        let gpus = own("gpumon_gpu_up")
+            .or_else(dcgm)
+            .map(|up| format!("count({up})"));
+        let held =
+            own("gpumon_gpu_processes").map(|processes| format!("sum({processes} > bool 0)"));
         let [utilization, used, total, power] = [IDS[0], IDS[1], IDS[2], IDS[3]].map(aggregated);
         [utilization, used, total, power, gpus, held]
     }
@@ -145,25 +201,49 @@ fn told(
     let series = IDS.into_iter().zip(columns).map(|(id, mut values)| {
         if id == metrics::UTILIZATION {
             // Convert the ratio to percent.
-            values = values.into_iter().map(|value| value.map(|share| (share * 100.0).min(100.0))).collect();
+            values = values
+                .into_iter()
+                .map(|value| value.map(|share| (share * 100.0).min(100.0)))
+                .collect();
         }
-        FleetSeries { id: id.to_owned(), values }
+        FleetSeries {
+            id: id.to_owned(),
+            values,
+        }
     });
-    let at_ms = (0..moments(steps)).map(|at| (steps.from + at as u64 * u64::from(steps.step_s)) * 1000).collect();
-    FleetHistory { node, state, problems, at_ms, series: series.collect() }
+    let at_ms = (0..moments(steps))
+        .map(|at| (steps.from + at as u64 * u64::from(steps.step_s)) * 1000)
+        .collect();
+    FleetHistory {
+        node,
+        state,
+        problems,
+        at_ms,
+        series: series.collect(),
+    }
 }
 
 /// Whether rules have recorded most of the span.
 fn is_most(columns: &[Vec<Option<f64>>]) -> bool {
     let count = |column: &Vec<Option<f64>>| column.iter().filter(|value| value.is_some()).count();
-    columns.get(4).is_some_and(|gpus| count(gpus) * 2 > gpus.len())
+    columns
+        .get(4)
+        .is_some_and(|gpus| count(gpus) * 2 > gpus.len())
 }
 
 fn column(answer: &Answer<'_>, steps: Steps) -> Vec<Option<f64>> {
     let mut values = vec![None; moments(steps)];
-    for (at, value) in answer.rows.first().map(|row| row.samples.as_slice()).unwrap_or_default() {
+    for (at, value) in answer
+        .rows
+        .first()
+        .map(|row| row.samples.as_slice())
+        .unwrap_or_default()
+    {
         let place = (at - steps.from as f64) / f64::from(steps.step_s);
-        if let Some(slot) = values.get_mut(place.round().max(0.0) as usize).filter(|_| value.is_finite()) {
+        if let Some(slot) = values
+            .get_mut(place.round().max(0.0) as usize)
+            .filter(|_| value.is_finite())
+        {
             *slot = Some(*value);
         }
     }

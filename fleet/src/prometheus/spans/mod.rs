@@ -79,14 +79,27 @@ pub(super) fn fresh<T: Span>(
         *problems = vec![error.to_string()];
         value
     });
-    Fresh { value: Arc::new(value), period, is_failure }
+    Fresh {
+        value: Arc::new(value),
+        period,
+        is_failure,
+    }
 }
 
 impl SpanReader {
     pub(super) fn new(source: Arc<Source>, told: Told, range: Range) -> Self {
         let to_ms = now_ms();
         let from_ms = to_ms.saturating_sub(u64::from(range.seconds()) * 1000);
-        Self { source, told, range, from_ms, to_ms, problems: Vec::new(), failure: None, is_answered: false }
+        Self {
+            source,
+            told,
+            range,
+            from_ms,
+            to_ms,
+            problems: Vec::new(),
+            failure: None,
+            is_answered: false,
+        }
     }
 
     /// # Errors
@@ -126,7 +139,9 @@ impl SpanReader {
         let is_loaded = self.ask_number(&format!("count({rule})")).await?.is_some();
         Ok(match (is_loaded, self.told.is_doubled) {
             (false, _) => "Load deploy/prometheus/fleet.yml in Prometheus, which records it",
-            (true, false) => "deploy/prometheus/fleet.yml records it, and has not done so for the whole span yet",
+            (true, false) => {
+                "deploy/prometheus/fleet.yml records it, and has not done so for the whole span yet"
+            }
             (true, true) => {
                 "deploy/prometheus/fleet.yml records it twice, since two jobs scrape the same: keep one of them"
             }
@@ -149,24 +164,42 @@ impl SpanReader {
     }
 
     fn state(&self) -> FleetState {
-        if self.problems.is_empty() { FleetState::Current } else { FleetState::Partial }
+        if self.problems.is_empty() {
+            FleetState::Current
+        } else {
+            FleetState::Partial
+        }
     }
 
     /// A metric with what all series have that are read.
     fn metric(&self, name: &str, further: &str) -> String {
         let matchers = self.source.matchers_and(further);
-        if matchers.is_empty() { name.to_owned() } else { format!("{name}{{{matchers}}}") }
+        if matchers.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{name}{{{matchers}}}")
+        }
     }
 }
 
 /// A reading under each of its names, in base units: a share is one of one, as rules have it.
 fn in_base_units(id: &str, families: Families, matchers: &str) -> Vec<String> {
-    let Some(reading) = Reading::of(id) else { return Vec::new() };
+    let Some(reading) = Reading::of(id) else {
+        return Vec::new();
+    };
     let of = |name: &&str| {
         let (_, factor) = reading.family(name)?;
-        let factor = if id == metrics::UTILIZATION { factor / 100.0 } else { factor };
+        let factor = if id == metrics::UTILIZATION {
+            factor / 100.0
+        } else {
+            factor
+        };
         let series = series(&[name], matchers)?;
-        Some(if (factor - 1.0).abs() < f64::EPSILON { series } else { format!("{series} * {factor}") })
+        Some(if (factor - 1.0).abs() < f64::EPSILON {
+            series
+        } else {
+            format!("{series} * {factor}")
+        })
     };
     reading.names(families).iter().filter_map(of).collect()
 }
@@ -182,17 +215,34 @@ impl NodeNames {
         let (mut by_instance, mut by_host) = (HashMap::new(), HashMap::new());
         for (name, targets) in &*told.targets {
             for target in targets {
-                by_instance.insert((Arc::clone(&target.cluster), Arc::clone(&target.instance)), name.clone());
-                by_host.insert((Arc::clone(&target.cluster), Arc::clone(&target.host)), name.clone());
+                by_instance.insert(
+                    (Arc::clone(&target.cluster), Arc::clone(&target.instance)),
+                    name.clone(),
+                );
+                by_host.insert(
+                    (Arc::clone(&target.cluster), Arc::clone(&target.host)),
+                    name.clone(),
+                );
             }
         }
-        Self { by_instance, by_host }
+        Self {
+            by_instance,
+            by_host,
+        }
     }
 
     fn of(&self, target: &Target) -> String {
-        let instance = self.by_instance.get(&(Arc::clone(&target.cluster), Arc::clone(&target.instance)));
-        let host = || self.by_host.get(&(Arc::clone(&target.cluster), Arc::clone(&target.host)));
-        instance.or_else(host).cloned().unwrap_or_else(|| target.host.to_string())
+        let instance = self
+            .by_instance
+            .get(&(Arc::clone(&target.cluster), Arc::clone(&target.instance)));
+        let host = || {
+            self.by_host
+                .get(&(Arc::clone(&target.cluster), Arc::clone(&target.host)))
+        };
+        instance
+            .or_else(host)
+            .cloned()
+            .unwrap_or_else(|| target.host.to_string())
     }
 }
 
@@ -202,16 +252,31 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_what_was_read_before_marked_so() {
-        let history = |state| FleetHistory { node: None, state, problems: vec![], at_ms: vec![7], series: vec![] };
+        let history = |state| FleetHistory {
+            node: None,
+            state,
+            problems: vec![],
+            at_ms: vec![7],
+            series: vec![],
+        };
         let error = || Err(QueryError::Credentials("no token".to_owned()));
         let period = Duration::from_secs(1);
         let before = Some(Arc::new(history(FleetState::Partial)));
-        let empty = FleetHistory { at_ms: vec![], ..history(FleetState::Loading) };
+        let empty = FleetHistory {
+            at_ms: vec![],
+            ..history(FleetState::Loading)
+        };
         let outdated = fresh(error(), before, empty.clone(), period);
         assert!(outdated.is_failure);
-        assert_eq!((outdated.value.state, outdated.value.at_ms.len()), (FleetState::Outdated, 1));
+        assert_eq!(
+            (outdated.value.state, outdated.value.at_ms.len()),
+            (FleetState::Outdated, 1)
+        );
         assert_eq!(outdated.value.problems, ["no token"]);
         let nothing = fresh(error(), None, empty, period);
-        assert_eq!((nothing.value.state, nothing.value.at_ms.len()), (FleetState::Loading, 0));
+        assert_eq!(
+            (nothing.value.state, nothing.value.at_ms.len()),
+            (FleetState::Loading, 0)
+        );
     }
 }

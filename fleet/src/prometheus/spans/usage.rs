@@ -21,7 +21,10 @@ use super::{
     REPLICAS, SpanReader, fresh, in_base_units,
 };
 use crate::{
-    model::{Amounts, FleetOwner, FleetState, FleetUsage, OwnerKind, OwnerUsage, UsageGroup, sort_groups, sum_known},
+    model::{
+        Amounts, FleetOwner, FleetState, FleetUsage, OwnerKind, OwnerUsage, UsageGroup,
+        sort_groups, sum_known,
+    },
     reader::Range,
 };
 
@@ -30,20 +33,33 @@ const RULES_S: u32 = 900;
 
 /// Of shorter spans counters say more, in seconds.
 const RECORDED_S: u32 = 6 * 3600;
-const CHOOSE_LONGER: &str = "Choose a range of 6 h or more, of which deploy/prometheus/fleet.yml records it";
+const CHOOSE_LONGER: &str =
+    "Choose a range of 6 h or more, of which deploy/prometheus/fleet.yml records it";
 
 /// Told by each of gpumon's nodes, whoever uses them.
 const UNHELD: &str = "gpumon_unheld_gpu_seconds_total";
 
 /// What was used of each metric.
 const COUNTERS: [(&str, &str); 3] = [
-    ("gpumon_owner_gpu_seconds_total", "owner:gpumon_owner_gpu_seconds:increase15m"),
-    ("gpumon_owner_active_gpu_seconds_total", "owner:gpumon_owner_active_gpu_seconds:increase15m"),
-    ("gpumon_owner_energy_joules_total", "owner:gpumon_owner_energy_joules:increase15m"),
+    (
+        "gpumon_owner_gpu_seconds_total",
+        "owner:gpumon_owner_gpu_seconds:increase15m",
+    ),
+    (
+        "gpumon_owner_active_gpu_seconds_total",
+        "owner:gpumon_owner_active_gpu_seconds:increase15m",
+    ),
+    (
+        "gpumon_owner_energy_joules_total",
+        "owner:gpumon_owner_energy_joules:increase15m",
+    ),
 ];
 const UNHELD_COUNTERS: [(&str, &str); 2] = [
     (UNHELD, "job:gpumon_unheld_gpu_seconds:increase15m"),
-    ("gpumon_unheld_energy_joules_total", "job:gpumon_unheld_energy_joules:increase15m"),
+    (
+        "gpumon_unheld_energy_joules_total",
+        "job:gpumon_unheld_energy_joules:increase15m",
+    ),
 ];
 /// The labels that distinguish the replicas of a Prometheus that evaluates rules.
 const RULE_REPLICAS: &str = "replica, prometheus_replica";
@@ -134,7 +150,12 @@ impl SpanReader {
             return Ok(false);
         }
         let rule = self.metric(UNHELD_COUNTERS[0].1, "");
-        let count = self.ask_number(&format!("max(count_over_time({rule}[{}s]))", self.range.seconds())).await?;
+        let count = self
+            .ask_number(&format!(
+                "max(count_over_time({rule}[{}s]))",
+                self.range.seconds()
+            ))
+            .await?;
         let expected = f64::from(self.range.seconds() / RULES_S);
         let is_recorded = count.is_some_and(|count| count >= (expected * 0.9).floor().max(1.0));
         if let Some(count) = count.filter(|count| is_recorded && *count < expected) {
@@ -151,12 +172,15 @@ impl SpanReader {
         let range = self.range.seconds();
         let mut found = self.sums(Basis::Rules).await?;
         let nodes = format!("max_over_time({}[{range}s])", self.metric(NODES_RULE, ""));
-        let nodes = format!("max by ({OWNER_LABELS}, exported_container) (max without ({RULE_REPLICAS}) ({nodes}))");
+        let nodes = format!(
+            "max by ({OWNER_LABELS}, exported_container) (max without ({RULE_REPLICAS}) ({nodes}))"
+        );
         found.nodes = self.by_owner(&nodes).await?;
         for (at, (_, rule)) in UNHELD_COUNTERS.into_iter().enumerate() {
             let rule = self.metric(rule, "");
             let once = format!("max without ({RULE_REPLICAS}) (sum_over_time({rule}[{range}s]))");
-            *[&mut found.unheld_s, &mut found.unheld_joules][at] = self.ask_number(&format!("sum({once})")).await?;
+            *[&mut found.unheld_s, &mut found.unheld_joules][at] =
+                self.ask_number(&format!("sum({once})")).await?;
         }
         let unheld = format!("{}[{range}s:{RULES_S}s]", self.metric(UNHELD, ""));
         let quarters = range / RULES_S;
@@ -174,9 +198,17 @@ impl SpanReader {
     /// sums of rules have no later values.
     async fn end_with_rules(&mut self) -> Result<(), QueryError> {
         let rule = self.metric(UNHELD_COUNTERS[0].1, "");
-        let newest = format!("max(max_over_time(timestamp({rule})[{}s:60s]))", RULES_S + 300);
-        let newest_ms = self.ask_number(&newest).await?.map(|seconds| (seconds * 1000.0) as u64);
-        let is_recent = |ms: &u64| (self.to_ms.saturating_sub(2 * u64::from(RULES_S) * 1000)..=self.to_ms).contains(ms);
+        let newest = format!(
+            "max(max_over_time(timestamp({rule})[{}s:60s]))",
+            RULES_S + 300
+        );
+        let newest_ms = self
+            .ask_number(&newest)
+            .await?
+            .map(|seconds| (seconds * 1000.0) as u64);
+        let is_recent = |ms: &u64| {
+            (self.to_ms.saturating_sub(2 * u64::from(RULES_S) * 1000)..=self.to_ms).contains(ms)
+        };
         if let Some(newest_ms) = newest_ms.filter(is_recent) {
             self.from_ms -= self.to_ms - newest_ms;
             self.to_ms = newest_ms;
@@ -187,21 +219,46 @@ impl SpanReader {
     async fn by_counters(&mut self) -> Result<Found, QueryError> {
         let range = self.known_range().await?;
         let mut found = self.sums(Basis::Counters(range)).await?;
-        let held = format!("max without ({REPLICAS}) ({} > 0)", self.increase(COUNTERS[0].0, "", range));
-        found.nodes = self.by_owner(&format!("count by ({OWNER_LABELS}, exported_container) ({held})")).await?;
+        let held = format!(
+            "max without ({REPLICAS}) ({} > 0)",
+            self.increase(COUNTERS[0].0, "", range)
+        );
+        found.nodes = self
+            .by_owner(&format!(
+                "count by ({OWNER_LABELS}, exported_container) ({held})"
+            ))
+            .await?;
         for (at, (counter, _)) in UNHELD_COUNTERS.into_iter().enumerate() {
             let used = self.increase(counter, "", range);
-            let sum = self.ask_number(&format!("sum(max without ({REPLICAS}) ({used}))")).await?;
+            let sum = self
+                .ask_number(&format!("sum(max without ({REPLICAS}) ({used}))"))
+                .await?;
             *[&mut found.unheld_s, &mut found.unheld_joules][at] = sum;
         }
         let unheld = self.metric(UNHELD, "");
         for (operator, what) in [
-            ("<", "have restarted gpumon, and what was used there before that is left out"),
-            ("unless", "were not scraped when the span began, and what was used there is left out"),
+            (
+                "<",
+                "have restarted gpumon, and what was used there before that is left out",
+            ),
+            (
+                "unless",
+                "were not scraped when the span began, and what was used there is left out",
+            ),
         ] {
-            let count = self.ask_number(&format!("count({unheld} {operator} {unheld} offset {range}s)")).await?;
-            let Some(count) = count.filter(|count| *count > 0.0) else { continue };
-            let cure = if self.range.seconds() < RECORDED_S { CHOOSE_LONGER } else { self.unrecorded().await? };
+            let count = self
+                .ask_number(&format!(
+                    "count({unheld} {operator} {unheld} offset {range}s)"
+                ))
+                .await?;
+            let Some(count) = count.filter(|count| *count > 0.0) else {
+                continue;
+            };
+            let cure = if self.range.seconds() < RECORDED_S {
+                CHOOSE_LONGER
+            } else {
+                self.unrecorded().await?
+            };
             self.problem(format!("{count} nodes {what}. {cure}"));
         }
         Ok(found)
@@ -214,7 +271,10 @@ impl SpanReader {
         let namespaces = self.namespaces_of_pods();
         for at in 0..COUNTERS.len() {
             let query = |further: &str| self.amount_query(basis, at, further);
-            let jobs = format!("sum by ({OWNER_LABELS}, exported_container) ({})", query("notebook=\"\""));
+            let jobs = format!(
+                "sum by ({OWNER_LABELS}, exported_container) ({})",
+                query("notebook=\"\"")
+            );
             let notebooks = format!("sum by (user, notebook) ({})", query("notebook!=\"\""));
             let users = format!("sum by (user) ({})", query(""));
             for (owner, value) in self.by_owner(&jobs).await? {
@@ -226,14 +286,28 @@ impl SpanReader {
                 }
             }
             add_named(&mut found.users, at, self.by_label(&users, "user").await?);
-            if found.owners.keys().any(|owner| owner.kind == OwnerKind::Pod) {
+            if found
+                .owners
+                .keys()
+                .any(|owner| owner.kind == OwnerKind::Pod)
+            {
                 let of_pods = self.amount_query(basis, at, "pod_uid!=\"\"");
-                let sums = format!("sum by (namespace) ({of_pods} * on (pod_uid) group_left (namespace) {namespaces})");
-                add_named(&mut found.namespaces, at, self.by_label(&sums, "namespace").await?);
+                let sums = format!(
+                    "sum by (namespace) ({of_pods} * on (pod_uid) group_left (namespace) {namespaces})"
+                );
+                add_named(
+                    &mut found.namespaces,
+                    at,
+                    self.by_label(&sums, "namespace").await?,
+                );
             }
         }
         let omitted = format!("count({} > 0)", self.metric("gpumon_owners_omitted", ""));
-        if let Some(count) = self.ask_number(&omitted).await?.filter(|count| *count > 0.0) {
+        if let Some(count) = self
+            .ask_number(&omitted)
+            .await?
+            .filter(|count| *count > 0.0)
+        {
             self.problem(format!(
                 "{count} nodes have had more than 500 owners since gpumon's start, and metrics leave out those with the \
                  least energy"
@@ -248,10 +322,16 @@ impl SpanReader {
         match basis {
             Basis::Rules => {
                 let range = self.range.seconds();
-                format!("max without ({RULE_REPLICAS}) (sum_over_time({}[{range}s]))", self.metric(rule, further))
+                format!(
+                    "max without ({RULE_REPLICAS}) (sum_over_time({}[{range}s]))",
+                    self.metric(rule, further)
+                )
             }
             Basis::Counters(range) => {
-                format!("max without ({REPLICAS}) ({})", self.increase(counter, further, range))
+                format!(
+                    "max without ({REPLICAS}) ({})",
+                    self.increase(counter, further, range)
+                )
             }
         }
     }
@@ -261,7 +341,11 @@ impl SpanReader {
     /// the GPU start with `exported_`.
     fn namespaces_of_pods(&self) -> String {
         let is_recorded = self.told.gpus > self.source.settings.gpus_most;
-        let jobs = if is_recorded { "instance:gpumon_gpu_job_info:count" } else { "gpumon_gpu_job_info" };
+        let jobs = if is_recorded {
+            "instance:gpumon_gpu_job_info:count"
+        } else {
+            "gpumon_gpu_job_info"
+        };
         let exported = self.metric(jobs, "pod_uid!=\"\",exported_namespace!=\"\"");
         let own = "pod_uid!=\"\",namespace!=\"\",exported_namespace=\"\",exported_pod=\"\",exported_container=\"\",\
                    container!~\".*(gpumon|exporter).*\"";
@@ -307,10 +391,16 @@ impl SpanReader {
     /// The span, or as much of it as most nodes were read in.
     async fn known_range(&mut self) -> Result<u32, QueryError> {
         let unheld = self.metric(UNHELD, "");
-        let now = self.ask_number(&format!("count({unheld})")).await?.unwrap_or(0.0);
+        let now = self
+            .ask_number(&format!("count({unheld})"))
+            .await?
+            .unwrap_or(0.0);
         let mut range = self.range.seconds();
         while range >= 2 * 60 {
-            let then = self.ask_number(&format!("count({unheld} offset {range}s)")).await?.unwrap_or(0.0);
+            let then = self
+                .ask_number(&format!("count({unheld} offset {range}s)"))
+                .await?
+                .unwrap_or(0.0);
             if then >= now / 2.0 {
                 break;
             }
@@ -318,8 +408,11 @@ impl SpanReader {
         }
         if range < self.range.seconds() {
             self.from_ms = self.to_ms.saturating_sub(u64::from(range) * 1000);
-            let [all, known] = [self.range.seconds(), range].map(|seconds| duration(u64::from(seconds) * 1000));
-            self.problem(format!("Prometheus has read most nodes for less than {all}; this is of the last {known}"));
+            let [all, known] =
+                [self.range.seconds(), range].map(|seconds| duration(u64::from(seconds) * 1000));
+            self.problem(format!(
+                "Prometheus has read most nodes for less than {all}; this is of the last {known}"
+            ));
         }
         Ok(range)
     }
@@ -328,15 +421,22 @@ impl SpanReader {
     async fn by_pods(&mut self) -> Result<Found, QueryError> {
         let (range, mut found) = (self.range.seconds(), Found::default());
         let step = (range / 96).max(300);
-        let Some([utilization, power]) = self.readings([metrics::UTILIZATION, metrics::POWER]) else {
+        let Some([utilization, power]) = self.readings([metrics::UTILIZATION, metrics::POWER])
+        else {
             return Ok(found);
         };
-        let sums = [("count_over_time", &utilization), ("sum_over_time", &utilization), ("sum_over_time", &power)];
+        let sums = [
+            ("count_over_time", &utilization),
+            ("sum_over_time", &utilization),
+            ("sum_over_time", &power),
+        ];
         let labels = "pod, namespace, container, exported_pod, exported_namespace, exported_container, Hostname, hostname, \
                       instance";
         for (at, (function, of)) in sums.into_iter().enumerate() {
             let all = format!("sum by ({labels}) ({function}({of}[{range}s:{step}s]) * {step})");
-            let Some(rows) = self.ask(&all, None, pods).await? else { continue };
+            let Some(rows) = self.ask(&all, None, pods).await? else {
+                continue;
+            };
             for (pod, node, seconds) in rows {
                 match (pod, at) {
                     (Some(pod), _) => {
@@ -356,7 +456,10 @@ impl SpanReader {
 
     /// These readings of dcgm-exporter in base units: a share is one of one.
     fn readings<const N: usize>(&self, ids: [&str; N]) -> Option<[String; N]> {
-        let families = Families { own: false, ..self.told.families };
+        let families = Families {
+            own: false,
+            ..self.told.families
+        };
         let of = |id: &str| {
             let names = in_base_units(id, families, &self.source.matchers);
             (!names.is_empty()).then(|| format!("({})", names.join(" or ")))
@@ -371,9 +474,16 @@ impl SpanReader {
             let mut interner = Interner::new(None);
             let mut used = ByOwner::new();
             for row in &answer.rows {
-                let Some((owner, value)) = owner(&row.labels, &mut interner).zip(row.value()) else { continue };
+                let Some((owner, value)) = owner(&row.labels, &mut interner).zip(row.value())
+                else {
+                    continue;
+                };
                 // A pod that still runs has a name.
-                let named = if owner.kind == OwnerKind::Pod { pods.get(&owner.id).cloned() } else { None };
+                let named = if owner.kind == OwnerKind::Pod {
+                    pods.get(&owner.id).cloned()
+                } else {
+                    None
+                };
                 *used.entry(named.unwrap_or(owner)).or_default() += value;
             }
             used
@@ -382,8 +492,16 @@ impl SpanReader {
     }
 
     fn usage_of(self, found: Found) -> FleetUsage {
-        let Found { owners, nodes, users, namespaces, unheld_s, unheld_joules } = found;
-        let has_energy = owners.values().any(|amounts| amounts[2].is_some()) || unheld_joules.is_some();
+        let Found {
+            owners,
+            nodes,
+            users,
+            namespaces,
+            unheld_s,
+            unheld_joules,
+        } = found;
+        let has_energy =
+            owners.values().any(|amounts| amounts[2].is_some()) || unheld_joules.is_some();
         let is_used = |amounts: &Amounts| amounts.iter().flatten().any(|used| *used > 0.0);
         let owners = owners.into_iter().filter(|(_, amounts)| is_used(amounts));
         let owners = owners.map(|(owner, [gpu_s, active_gpu_s, energy_joules])| OwnerUsage {
@@ -407,8 +525,16 @@ impl SpanReader {
             if usage.unlisted.owners > 0 {
                 // The answer about jobs may have been cut, too.
                 let listed: Vec<_> = usage.owners.iter().map(OwnerUsage::amounts).collect();
-                let (known, missing) = (usage.unlisted.amounts(), subtract_parts(&usage.users, &listed));
-                let larger = |at: usize| [known[at], missing[at]].into_iter().flatten().reduce(f64::max);
+                let (known, missing) = (
+                    usage.unlisted.amounts(),
+                    subtract_parts(&usage.users, &listed),
+                );
+                let larger = |at: usize| {
+                    [known[at], missing[at]]
+                        .into_iter()
+                        .flatten()
+                        .reduce(f64::max)
+                };
                 usage.unlisted.set_amounts([0, 1, 2].map(larger));
             }
         }
@@ -427,7 +553,11 @@ impl SpanReader {
     }
 }
 
-fn add_named(sums: &mut Option<Sums<Option<String>>>, at: usize, values: BTreeMap<Option<String>, f64>) {
+fn add_named(
+    sums: &mut Option<Sums<Option<String>>>,
+    at: usize,
+    values: BTreeMap<Option<String>, f64>,
+) {
     for (name, value) in values {
         sums.get_or_insert_default().entry(name).or_default()[at] = Some(value);
     }
@@ -437,9 +567,18 @@ fn add_named(sums: &mut Option<Sums<Option<String>>>, at: usize, values: BTreeMa
 /// found.
 fn replace_sums(groups: &mut Vec<UsageGroup>, sums: Sums<Option<String>>) {
     let before = std::mem::take(groups);
-    let count = |name: &Option<String>| before.iter().find(|group| group.name == *name).map_or(0, |group| group.owners);
+    let count = |name: &Option<String>| {
+        before
+            .iter()
+            .find(|group| group.name == *name)
+            .map_or(0, |group| group.owners)
+    };
     groups.extend(sums.into_iter().map(|(name, amounts)| {
-        let mut group = UsageGroup { owners: count(&name), name, ..UsageGroup::default() };
+        let mut group = UsageGroup {
+            owners: count(&name),
+            name,
+            ..UsageGroup::default()
+        };
         group.set_amounts(amounts);
         group
     }));
@@ -459,5 +598,6 @@ fn subtract_parts(groups: &[UsageGroup], parts: &[Amounts]) -> Amounts {
 /// Who, on how many nodes, and how much.
 fn pods(answer: &Answer<'_>) -> Vec<(Option<FleetOwner>, f64, f64)> {
     let rows = answer.rows.iter();
-    rows.filter_map(|row| Some((pod(&row.labels), 1.0, row.value()?))).collect()
+    rows.filter_map(|row| Some((pod(&row.labels), 1.0, row.value()?)))
+        .collect()
 }

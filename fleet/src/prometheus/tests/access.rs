@@ -6,7 +6,10 @@ use axum::http::StatusCode;
 use tokio::{io::AsyncWriteExt, net::TcpListener};
 use tokio_rustls::{
     TlsAcceptor,
-    rustls::{RootCertStore, ServerConfig, crypto::ring, pki_types::PrivateKeyDer, server::WebPkiClientVerifier},
+    rustls::{
+        RootCertStore, ServerConfig, crypto::ring, pki_types::PrivateKeyDer,
+        server::WebPkiClientVerifier,
+    },
 };
 
 use super::{Behavior, Fake, OWN, once, reader, settings};
@@ -20,23 +23,51 @@ use crate::{
 async fn what_fails_is_a_sentence_and_what_was_known_stays() {
     let (fake, reader) = reader(Behavior::Series(OWN)).await;
     let before = reader.now().await;
-    let history = reader.history(Range::new(3600).unwrap(), None).await.unwrap();
+    let history = reader
+        .history(Range::new(3600).unwrap(), None)
+        .await
+        .unwrap();
     assert_eq!(history.state, FleetState::Current);
     let json = "application/json";
     let error = r#"{"status":"error","errorType":"execution","error":"query processing would load too many samples"}"#;
     for (behavior, words) in [
-        (Behavior::Raw(StatusCode::UNAUTHORIZED, "text/plain", "no"), "does not let this server in (401 Unauthorized)"),
-        (Behavior::Raw(StatusCode::FORBIDDEN, "text/plain", "no"), "does not let this server in (403 Forbidden)"),
-        (Behavior::Raw(StatusCode::NOT_FOUND, "text/plain", "no"), "no API of Prometheus"),
-        (Behavior::Raw(StatusCode::OK, "text/html", "<html>Sign in</html>"), "answers with a web page"),
         (
-            Behavior::Raw(StatusCode::OK, json, "{\"status\":\"success\",\"data\":{\"result\":[{\"met"),
+            Behavior::Raw(StatusCode::UNAUTHORIZED, "text/plain", "no"),
+            "does not let this server in (401 Unauthorized)",
+        ),
+        (
+            Behavior::Raw(StatusCode::FORBIDDEN, "text/plain", "no"),
+            "does not let this server in (403 Forbidden)",
+        ),
+        (
+            Behavior::Raw(StatusCode::NOT_FOUND, "text/plain", "no"),
+            "no API of Prometheus",
+        ),
+        (
+            Behavior::Raw(StatusCode::OK, "text/html", "<html>Sign in</html>"),
+            "answers with a web page",
+        ),
+        (
+            Behavior::Raw(
+                StatusCode::OK,
+                json,
+                "{\"status\":\"success\",\"data\":{\"result\":[{\"met",
+            ),
             "not that of a query",
         ),
-        (Behavior::Elsewhere("https://user:secret@sso.example.org/login?token=x"), "https://sso.example.org/login."),
+        (
+            Behavior::Elsewhere("https://user:secret@sso.example.org/login?token=x"),
+            "https://sso.example.org/login.",
+        ),
         (Behavior::Endless, "larger than"),
-        (Behavior::Raw(StatusCode::UNPROCESSABLE_ENTITY, json, error), "too many samples"),
-        (Behavior::Raw(StatusCode::SERVICE_UNAVAILABLE, "text/plain", "busy"), "refuses a query (503"),
+        (
+            Behavior::Raw(StatusCode::UNPROCESSABLE_ENTITY, json, error),
+            "too many samples",
+        ),
+        (
+            Behavior::Raw(StatusCode::SERVICE_UNAVAILABLE, "text/plain", "busy"),
+            "refuses a query (503",
+        ),
         (Behavior::Hung, "has not answered within 2 s"),
     ] {
         let mut settings = settings(&fake);
@@ -54,13 +85,24 @@ async fn what_fails_is_a_sentence_and_what_was_known_stays() {
             fleet.problems
         );
         let usage = other.usage(Range::new(3600).unwrap()).await.unwrap();
-        assert_eq!((usage.state, usage.owners.len()), (FleetState::Loading, 0), "{words}");
+        assert_eq!(
+            (usage.state, usage.owners.len()),
+            (FleetState::Loading, 0),
+            "{words}"
+        );
     }
     // It is shown meanwhile as it was.
     let after = once(&reader, |fleet| fleet.state != FleetState::Current).await;
-    assert_eq!((after.state, after.at_ms), (FleetState::Outdated, before.at_ms));
+    assert_eq!(
+        (after.state, after.at_ms),
+        (FleetState::Outdated, before.at_ms)
+    );
     assert_eq!((&after.gpus, &after.nodes), (&before.gpus, &before.nodes));
-    assert!(after.problems[0].contains("has not answered"), "{:?}", after.problems);
+    assert!(
+        after.problems[0].contains("has not answered"),
+        "{:?}",
+        after.problems
+    );
 }
 
 #[tokio::test]
@@ -78,12 +120,20 @@ async fn what_was_read_and_let_go_of_is_told_once() {
 async fn what_nothing_is_answered_of_is_of_before() {
     let json = "application/json";
     let error = r#"{"status":"error","errorType":"execution","error":"too many samples"}"#;
-    for behavior in [Behavior::Raw(StatusCode::UNPROCESSABLE_ENTITY, json, error), Behavior::Endless] {
+    for behavior in [
+        Behavior::Raw(StatusCode::UNPROCESSABLE_ENTITY, json, error),
+        Behavior::Endless,
+    ] {
         let (fake, reader) = reader(Behavior::Series(OWN)).await;
         let before = reader.now().await;
         fake.set(behavior);
         let after = once(&reader, |fleet| fleet.state != FleetState::Current).await;
-        assert_eq!((after.state, after.at_ms), (FleetState::Outdated, before.at_ms), "{:?}", after.problems);
+        assert_eq!(
+            (after.state, after.at_ms),
+            (FleetState::Outdated, before.at_ms),
+            "{:?}",
+            after.problems
+        );
         assert_eq!(after.gpus, before.gpus);
     }
 }
@@ -109,11 +159,18 @@ async fn what_is_scraped_no_more_is_a_problem() {
 
 #[tokio::test]
 async fn nothing_listens_there() {
-    let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let free = TcpListener::bind("127.0.0.1:0")
+        .await
+        .unwrap()
+        .local_addr()
+        .unwrap();
     let reader = PrometheusReader::new(Settings::new(format!("http://{free}"))).unwrap();
     let fleet = reader.now().await;
     let problem = &fleet.problems[0];
-    assert!(problem.contains("cannot be reached") && problem.contains("Connection refused"), "{problem}");
+    assert!(
+        problem.contains("cannot be reached") && problem.contains("Connection refused"),
+        "{problem}"
+    );
 }
 
 #[tokio::test]
@@ -127,21 +184,42 @@ async fn whoever_asks_shows_a_token_or_a_password_and_further_headers() {
     let reader = PrometheusReader::new(settings.clone()).unwrap();
     reader.now().await;
     assert_eq!(
-        (&fake.headers()["authorization"], &fake.headers()["x-scope-orgid"]),
+        (
+            &fake.headers()["authorization"],
+            &fake.headers()["x-scope-orgid"]
+        ),
         (&"Bearer one".parse().unwrap(), &"team-a".parse().unwrap())
     );
     file(folder.path(), "token", "two");
     once(&reader, |_| fake.headers()["authorization"] == "Bearer two").await;
     // One that has gone is a problem, and not the end.
     fs::remove_file(&token).unwrap();
-    once(&reader, |fleet| fleet.state == FleetState::Outdated && fleet.problems[0].contains("cannot read")).await;
-    assert!(PrometheusReader::new(settings.clone()).err().unwrap().to_string().contains("cannot read"));
+    once(&reader, |fleet| {
+        fleet.state == FleetState::Outdated && fleet.problems[0].contains("cannot read")
+    })
+    .await;
+    assert!(
+        PrometheusReader::new(settings.clone())
+            .err()
+            .unwrap()
+            .to_string()
+            .contains("cannot read")
+    );
     settings.authorization = Authorization::None;
-    for (name, value, words) in
-        [("a b", "x", "letters"), ("Authorization", "x", "sets it itself"), ("x", "a\nb", "its value")]
-    {
+    for (name, value, words) in [
+        ("a b", "x", "letters"),
+        ("Authorization", "x", "sets it itself"),
+        ("x", "a\nb", "its value"),
+    ] {
         settings.headers = vec![(name.to_owned(), value.to_owned())];
-        assert!(PrometheusReader::new(settings.clone()).err().unwrap().to_string().contains(words), "{name}");
+        assert!(
+            PrometheusReader::new(settings.clone())
+                .err()
+                .unwrap()
+                .to_string()
+                .contains(words),
+            "{name}"
+        );
     }
 }
 
@@ -158,13 +236,16 @@ async fn certificates_say_who_is_who_on_both_sides() {
     let folder = tempfile::tempdir().unwrap();
     let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let (certificate, key) = (own.cert.pem(), own.signing_key.serialize_pem());
-    let [ca_file, key_file] =
-        [("ca.pem", &certificate), ("key.pem", &key)].map(|(name, text)| file(folder.path(), name, text));
+    let [ca_file, key_file] = [("ca.pem", &certificate), ("key.pem", &key)]
+        .map(|(name, text)| file(folder.path(), name, text));
     // A server that answers nothing but says at the door who is welcome.
     let mut roots = RootCertStore::empty();
     roots.add(own.cert.der().clone()).unwrap();
     let provider = Arc::new(ring::default_provider());
-    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider)).build().unwrap();
+    let verifier =
+        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
+            .build()
+            .unwrap();
     let der = PrivateKeyDer::try_from(own.signing_key.serialize_der()).unwrap();
     let configuration = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -180,7 +261,9 @@ async fn certificates_say_who_is_who_on_both_sides() {
             let acceptor = acceptor.clone();
             tokio::spawn(async move {
                 let mut stream = acceptor.accept(stream).await?;
-                stream.write_all(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n").await?;
+                stream
+                    .write_all(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n")
+                    .await?;
                 stream.shutdown().await
             });
         }
@@ -195,12 +278,32 @@ async fn certificates_say_who_is_who_on_both_sides() {
     settings.ca_file = Some(ca_file.clone());
     let nobody = problem(&settings).await;
     assert!(nobody.contains("cannot be reached"), "{nobody}");
-    let of = |key_file| Some(ClientCertificate { certificate_file: ca_file.clone(), key_file });
+    let of = |key_file| {
+        Some(ClientCertificate {
+            certificate_file: ca_file.clone(),
+            key_file,
+        })
+    };
     settings.client_certificate = of(key_file.clone());
     let welcome = problem(&settings).await;
-    assert!(welcome.contains("does not let this server in (403"), "{welcome}");
+    assert!(
+        welcome.contains("does not let this server in (403"),
+        "{welcome}"
+    );
     settings.client_certificate = of(ca_file.clone());
-    assert!(PrometheusReader::new(settings.clone()).err().unwrap().to_string().contains("no private key"));
+    assert!(
+        PrometheusReader::new(settings.clone())
+            .err()
+            .unwrap()
+            .to_string()
+            .contains("no private key")
+    );
     settings.ca_file = Some(key_file);
-    assert!(PrometheusReader::new(settings).err().unwrap().to_string().contains("has no certificate"));
+    assert!(
+        PrometheusReader::new(settings)
+            .err()
+            .unwrap()
+            .to_string()
+            .contains("has no certificate")
+    );
 }

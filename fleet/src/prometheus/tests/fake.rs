@@ -114,19 +114,30 @@ async fn answer(
             tokio::time::sleep(Duration::from_hours(1)).await;
             StatusCode::OK.into_response()
         }
-        Behavior::Raw(status, kind, text) => (status, [(header::CONTENT_TYPE, kind)], text).into_response(),
+        Behavior::Raw(status, kind, text) => {
+            (status, [(header::CONTENT_TYPE, kind)], text).into_response()
+        }
         Behavior::Elsewhere(to) => (StatusCode::FOUND, [(header::LOCATION, to)]).into_response(),
         Behavior::Endless => {
             let begin = Bytes::from_static(br#"{"status":"success","data":{"result":["#);
             let more = Bytes::from(r#"{"metric":{},"value":[1,"1"]},"#.repeat(10_000));
-            let all = stream::iter(std::iter::once(begin).chain(std::iter::repeat(more)).map(Ok::<_, std::io::Error>));
+            let all = stream::iter(
+                std::iter::once(begin)
+                    .chain(std::iter::repeat(more))
+                    .map(Ok::<_, std::io::Error>),
+            );
             Body::from_stream(all).into_response()
         }
         Behavior::Series(series) => {
             let answers = shared.answers.lock().unwrap().clone();
-            let own = answers.iter().find(|(words, _)| query.contains(words)).map(|(_, series)| *series);
-            let result =
-                own.map_or_else(|| selected(&query, series), |series| series.lines().filter_map(parsed).collect());
+            let own = answers
+                .iter()
+                .find(|(words, _)| query.contains(words))
+                .map(|(_, series)| *series);
+            let result = own.map_or_else(
+                || selected(&query, series),
+                |series| series.lines().filter_map(parsed).collect(),
+            );
             let warnings = serde_json::to_string(&*shared.warnings.lock().unwrap()).unwrap();
             json(&result, parameters.get("end"), &warnings).into_response()
         }
@@ -139,7 +150,9 @@ type Series = (String, Vec<(String, String)>, f64);
 fn parsed(line: &str) -> Option<Series> {
     let line = line.trim();
     let (series, value) = line.rsplit_once(' ')?;
-    let (name, labels) = series.split_once('{').map_or((series, ""), |(name, rest)| (name, rest.trim_end_matches('}')));
+    let (name, labels) = series.split_once('{').map_or((series, ""), |(name, rest)| {
+        (name, rest.trim_end_matches('}'))
+    });
     let mut all = Vec::new();
     let mut rest = labels;
     while let Some((label, behind)) = rest.split_once("=\"") {
@@ -173,28 +186,43 @@ fn selected(query: &str, series: &str) -> Vec<Series> {
             Some((_, _, number)) => value > number,
             None => true,
         };
-        all.iter().filter(|(name, _, value)| has_word(of, name) && holds(*value)).cloned().collect()
+        all.iter()
+            .filter(|(name, _, value)| has_word(of, name) && holds(*value))
+            .cloned()
+            .collect()
     };
     query.split(" or ").flat_map(part).collect()
 }
 
 fn has_word(text: &str, word: &str) -> bool {
-    text.split(|it: char| !it.is_ascii_alphanumeric() && it != '_' && it != ':').any(|part| part == word)
+    text.split(|it: char| !it.is_ascii_alphanumeric() && it != '_' && it != ':')
+        .any(|part| part == word)
 }
 
 /// Of a range, the last moment alone.
 fn json(all: &[Series], end: Option<&String>, warnings: &str) -> String {
-    let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let now = || {
+        SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap()
+            .as_secs()
+    };
     let at = end.map_or_else(now, |end| end.parse().unwrap());
     let mut text = String::new();
     for (name, labels, value) in all {
-        let mut metric: serde_json::Map<_, _> =
-            labels.iter().map(|(key, value)| (key.clone(), value.clone().into())).collect();
+        let mut metric: serde_json::Map<_, _> = labels
+            .iter()
+            .map(|(key, value)| (key.clone(), value.clone().into()))
+            .collect();
         metric.insert("__name__".to_owned(), name.clone().into());
         let metric = serde_json::Value::Object(metric);
         let separator = if text.is_empty() { "" } else { "," };
         let sample = format!("[{at},\"{value}\"]");
-        let samples = if end.is_some() { format!("\"values\":[{sample}]") } else { format!("\"value\":{sample}") };
+        let samples = if end.is_some() {
+            format!("\"values\":[{sample}]")
+        } else {
+            format!("\"value\":{sample}")
+        };
         write!(text, "{separator}{{\"metric\":{metric},{samples}}}").unwrap();
     }
     let form = if end.is_some() { "matrix" } else { "vector" };

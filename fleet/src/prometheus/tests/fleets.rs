@@ -17,23 +17,65 @@ fn readings(fleet: &Fleet, id: &str) -> Vec<Option<f64>> {
 async fn a_fleet_is_its_nodes_gpus_holders_and_conditions() {
     let (_fake, reader) = reader(Behavior::Series(OWN)).await;
     let fleet = reader.now().await;
-    assert_eq!((fleet.state, &fleet.problems, fleet.resolution), (FleetState::Current, &vec![], Resolution::Gpu));
+    assert_eq!(
+        (fleet.state, &fleet.problems, fleet.resolution),
+        (FleetState::Current, &vec![], Resolution::Gpu)
+    );
     assert_eq!(fleet.nodes.name, ["n2", "n10"]);
     assert_eq!(fleet.nodes.health, [NodeHealth::Up; 2]);
-    assert_eq!((&fleet.gpus.node, &fleet.gpus.index), (&vec![0, 0, 1], &vec![0, 1, 0]));
-    assert_eq!(fleet.gpus.health, [GpuHealth::Ok, GpuHealth::NotResponding, GpuHealth::Ok]);
+    assert_eq!(
+        (&fleet.gpus.node, &fleet.gpus.index),
+        (&vec![0, 0, 1], &vec![0, 1, 0])
+    );
+    assert_eq!(
+        fleet.gpus.health,
+        [GpuHealth::Ok, GpuHealth::NotResponding, GpuHealth::Ok]
+    );
     let model = |at: usize| fleet.gpus.models[fleet.gpus.model[at].unwrap() as usize].as_str();
-    assert_eq!([0, 1, 2].map(model), ["NVIDIA H200", "NVIDIA H200", "NVIDIA H100"]);
-    assert_eq!(readings(&fleet, "utilization.gpu_percent"), [Some(50.0), None, Some(0.0)]);
-    assert_eq!(readings(&fleet, "memory.total_bytes"), [None, None, Some(8e10)]);
+    assert_eq!(
+        [0, 1, 2].map(model),
+        ["NVIDIA H200", "NVIDIA H200", "NVIDIA H100"]
+    );
+    assert_eq!(
+        readings(&fleet, "utilization.gpu_percent"),
+        [Some(50.0), None, Some(0.0)]
+    );
+    assert_eq!(
+        readings(&fleet, "memory.total_bytes"),
+        [None, None, Some(8e10)]
+    );
     assert_eq!(fleet.gpus.processes, [None, None, Some(2)]);
     assert_eq!(fleet.gpus.idle_holding_s, [None, None, Some(300.0)]);
-    let conditions: Vec<_> = fleet.conditions.iter().map(|it| (it.gpu, it.kind.as_str(), it.severity)).collect();
+    let conditions: Vec<_> = fleet
+        .conditions
+        .iter()
+        .map(|it| (it.gpu, it.kind.as_str(), it.severity))
+        .collect();
     assert_eq!(conditions, [(1, "xid_79", 3), (2, "held_idle", 1)]);
-    let owners: Vec<_> = fleet.owners.iter().map(|it| (it.user.as_deref(), it.kind, it.id.as_str())).collect();
-    assert_eq!(owners, [(Some("ana"), OwnerKind::SlurmJob, "7"), (Some("bo"), OwnerKind::User, "")]);
-    assert_eq!(fleet.holds, [FleetHold { gpu: 2, owner: 0 }, FleetHold { gpu: 2, owner: 1 }]);
-    assert!(fleet.missing["power.draw_watts"].contains("gpumon_gpu_power_watts"), "{:?}", fleet.missing);
+    let owners: Vec<_> = fleet
+        .owners
+        .iter()
+        .map(|it| (it.user.as_deref(), it.kind, it.id.as_str()))
+        .collect();
+    assert_eq!(
+        owners,
+        [
+            (Some("ana"), OwnerKind::SlurmJob, "7"),
+            (Some("bo"), OwnerKind::User, "")
+        ]
+    );
+    assert_eq!(
+        fleet.holds,
+        [
+            FleetHold { gpu: 2, owner: 0 },
+            FleetHold { gpu: 2, owner: 1 }
+        ]
+    );
+    assert!(
+        fleet.missing["power.draw_watts"].contains("gpumon_gpu_power_watts"),
+        "{:?}",
+        fleet.missing
+    );
     assert!(!fleet.missing.contains_key("processes") && !fleet.missing.contains_key("conditions"));
 }
 
@@ -47,8 +89,17 @@ async fn one_node_is_a_part_of_it_and_has_an_address() {
         (["n10".to_owned()].as_slice(), [0].as_slice())
     );
     assert_eq!(readings(&node, "memory.used_bytes"), [Some(1e10)]);
-    assert_eq!((node.owners.len(), node.holds[1], node.conditions.len()), (2, FleetHold { gpu: 0, owner: 1 }, 1));
-    assert_eq!(reader.address("n10"), Some(NodeAddress { host: "n10".to_owned(), port: Some(9124) }));
+    assert_eq!(
+        (node.owners.len(), node.holds[1], node.conditions.len()),
+        (2, FleetHold { gpu: 0, owner: 1 }, 1)
+    );
+    assert_eq!(
+        reader.address("n10"),
+        Some(NodeAddress {
+            host: "n10".to_owned(),
+            port: Some(9124)
+        })
+    );
     let unknown = reader.node("n\u{1b}3").await.unwrap_err();
     assert_eq!(unknown, FleetError::NoSuchNode("n\u{fffd}3".to_owned()));
 }
@@ -73,7 +124,13 @@ async fn at_once_it_is_as_it_was_until_it_has_been_read_anew() {
     };
     assert_eq!(old.nodes, first.nodes);
     let new = reader.now().await;
-    assert!(new.state == FleetState::Current && new.at_ms > old.at_ms, "{:?} {} {}", new.state, new.at_ms, old.at_ms);
+    assert!(
+        new.state == FleetState::Current && new.at_ms > old.at_ms,
+        "{:?} {} {}",
+        new.state,
+        new.at_ms,
+        old.at_ms
+    );
 }
 
 #[tokio::test]
@@ -89,8 +146,14 @@ async fn what_no_gpu_can_have_is_no_reading() {
     let series: String = values.iter().enumerate().map(each).collect();
     let (_fake, reader) = reader(Behavior::Series(series.leak())).await;
     let fleet = reader.now().await;
-    assert_eq!(readings(&fleet, "utilization.gpu_percent"), [Some(50.0), None, None, Some(100.0), None]);
-    assert_eq!(readings(&fleet, "power.draw_watts"), [Some(0.5), None, None, Some(1.000_000_01), None]);
+    assert_eq!(
+        readings(&fleet, "utilization.gpu_percent"),
+        [Some(50.0), None, None, Some(100.0), None]
+    );
+    assert_eq!(
+        readings(&fleet, "power.draw_watts"),
+        [Some(0.5), None, None, Some(1.000_000_01), None]
+    );
 }
 
 #[tokio::test]
@@ -119,19 +182,46 @@ up{job="my-gpumon",instance="e:1"} 0
     let silent = NodeHealth::NoReadings;
     let (up, down) = (NodeHealth::Up, NodeHealth::Unreachable);
     assert_eq!(fleet.nodes.health, [up, down, silent, silent, down]);
-    for (node, words) in [(1, "cannot scrape"), (2, "paused"), (3, "99 s"), (4, "cannot scrape")] {
-        assert!(fleet.nodes.reasons[&node].contains(words), "{:?}", fleet.nodes.reasons);
+    for (node, words) in [
+        (1, "cannot scrape"),
+        (2, "paused"),
+        (3, "99 s"),
+        (4, "cannot scrape"),
+    ] {
+        assert!(
+            fleet.nodes.reasons[&node].contains(words),
+            "{:?}",
+            fleet.nodes.reasons
+        );
     }
     // What it has is known of before; that of a node that answers is lost.
     assert_eq!(fleet.gpus.node, [0, 0, 1]);
-    assert_eq!(fleet.gpus.health, [GpuHealth::Ok, GpuHealth::NotResponding, GpuHealth::Unknown]);
-    assert_eq!(readings(&fleet, "memory.total_bytes"), [None, None, Some(8.0)]);
+    assert_eq!(
+        fleet.gpus.health,
+        [GpuHealth::Ok, GpuHealth::NotResponding, GpuHealth::Unknown]
+    );
+    assert_eq!(
+        readings(&fleet, "memory.total_bytes"),
+        [None, None, Some(8.0)]
+    );
     // One that Prometheus no longer scrapes is told of for a while.
     fake.set(Behavior::Series(OWN));
-    let fleet = once(&reader, |fleet| fleet.nodes.name.iter().any(|name| name == "n2")).await;
-    let at = fleet.nodes.name.iter().position(|name| name == "a").unwrap();
+    let fleet = once(&reader, |fleet| {
+        fleet.nodes.name.iter().any(|name| name == "n2")
+    })
+    .await;
+    let at = fleet
+        .nodes
+        .name
+        .iter()
+        .position(|name| name == "a")
+        .unwrap();
     assert_eq!(fleet.nodes.health[at], NodeHealth::Unreachable);
-    assert!(fleet.nodes.reasons[&(at as u32)].contains("does not say why"), "{:?}", fleet.nodes.reasons);
+    assert!(
+        fleet.nodes.reasons[&(at as u32)].contains("does not say why"),
+        "{:?}",
+        fleet.nodes.reasons
+    );
 }
 
 const DCGM_OLD: &str = r#"
@@ -149,16 +239,38 @@ DCGM_FI_DEV_XID_ERRORS{instance="10.0.0.1:9400",gpu="1",UUID="B",Hostname="n1"} 
 async fn dcgm_exporter_alone_is_the_same_page_with_what_it_lacks() {
     let (_fake, reader) = reader(Behavior::Series(DCGM_OLD)).await;
     let fleet = reader.now().await;
-    assert_eq!((fleet.state, fleet.nodes.name.as_slice()), (FleetState::Current, ["n1".to_owned()].as_slice()));
+    assert_eq!(
+        (fleet.state, fleet.nodes.name.as_slice()),
+        (FleetState::Current, ["n1".to_owned()].as_slice())
+    );
     assert_eq!(fleet.gpus.index, [0, 1], "MIG devices are no GPUs");
-    assert_eq!(readings(&fleet, "utilization.gpu_percent"), [Some(90.0), None]);
+    assert_eq!(
+        readings(&fleet, "utilization.gpu_percent"),
+        [Some(90.0), None]
+    );
     let mib = f64::from(1 << 20);
-    assert_eq!(readings(&fleet, "memory.used_bytes"), [Some(1024.0 * mib), Some(2048.0 * mib)]);
-    assert_eq!(readings(&fleet, "memory.total_bytes"), [Some(4096.0 * mib), None]);
-    assert_eq!((fleet.owners[0].id.as_str(), fleet.owners[0].namespace.as_deref()), ("train", Some("ml")));
+    assert_eq!(
+        readings(&fleet, "memory.used_bytes"),
+        [Some(1024.0 * mib), Some(2048.0 * mib)]
+    );
+    assert_eq!(
+        readings(&fleet, "memory.total_bytes"),
+        [Some(4096.0 * mib), None]
+    );
+    assert_eq!(
+        (
+            fleet.owners[0].id.as_str(),
+            fleet.owners[0].namespace.as_deref()
+        ),
+        ("train", Some("ml"))
+    );
     assert_eq!(fleet.conditions[0].kind, "xid_79");
     for missing in ["processes", "conditions", "power.limit_watts"] {
-        assert!(fleet.missing[missing].contains("dcgm-exporter does not tell"), "{:?}", fleet.missing);
+        assert!(
+            fleet.missing[missing].contains("dcgm-exporter does not tell"),
+            "{:?}",
+            fleet.missing
+        );
     }
     assert!(fleet.missing["power.limit_watts"].contains("DCGM_FI_DEV_ENFORCED_POWER_LIMIT"));
     assert!(fleet.nodes.unopenable[&0].contains("gpumon serve"));
@@ -175,9 +287,16 @@ up{job="gpumon",instance="n1:9124"} 1
 up{job="gpumon",instance="n2:9124"} 0
 "#;
     let (_fake, reader) = reader(Behavior::Series(series)).await;
-    let fleet = once(&reader, |fleet| fleet.nodes.health.contains(&NodeHealth::Unreachable)).await;
+    let fleet = once(&reader, |fleet| {
+        fleet.nodes.health.contains(&NodeHealth::Unreachable)
+    })
+    .await;
     assert_eq!(fleet.nodes.name, ["n1", "n2"]);
-    assert!(fleet.nodes.unopenable.is_empty(), "{:?}", fleet.nodes.unopenable);
+    assert!(
+        fleet.nodes.unopenable.is_empty(),
+        "{:?}",
+        fleet.nodes.unopenable
+    );
 }
 
 #[tokio::test]
@@ -206,13 +325,25 @@ DCGM_FI_DEV_FB_USED{job="d",instance="10.0.0.1:9400",gpu="0",UUID="A",Hostname="
     let (fake, reader) = reader(Behavior::Series(both)).await;
     let fleet = reader.now().await;
     assert_eq!(fleet.nodes.name, ["10.0.0.1"]);
-    assert_eq!(readings(&fleet, "utilization.gpu_percent"), [Some(25.0)], "gpumon's own is what counts");
+    assert_eq!(
+        readings(&fleet, "utilization.gpu_percent"),
+        [Some(25.0)],
+        "gpumon's own is what counts"
+    );
     fake.queries();
     let read = fleet.at_ms;
     once(&reader, |fleet| fleet.at_ms > read).await;
     let queries = fake.queries();
-    assert!(queries.iter().any(|it| it.contains("gpumon_gpu_utilization_ratio")), "{queries:?}");
-    assert!(!queries.iter().any(|it| it.contains("DCGM_FI_DEV_GPU_UTIL")), "{queries:?}");
+    assert!(
+        queries
+            .iter()
+            .any(|it| it.contains("gpumon_gpu_utilization_ratio")),
+        "{queries:?}"
+    );
+    assert!(
+        !queries.iter().any(|it| it.contains("DCGM_FI_DEV_GPU_UTIL")),
+        "{queries:?}"
+    );
 }
 
 #[tokio::test]
@@ -227,7 +358,10 @@ gpumon_gpu_power_watts{job="b",instance="n1:2",gpu="0",uuid="A",replica="y"} 100
 "#;
     let (_fake, reader) = reader(Behavior::Series(series)).await;
     let fleet = reader.now().await;
-    assert_eq!((fleet.nodes.name.len(), readings(&fleet, "power.draw_watts")), (1, vec![Some(100.0)]));
+    assert_eq!(
+        (fleet.nodes.name.len(), readings(&fleet, "power.draw_watts")),
+        (1, vec![Some(100.0)])
+    );
 }
 
 #[tokio::test]
@@ -240,9 +374,17 @@ async fn labels_of_strangers_become_short_lines_and_never_part_of_a_query() {
                   gpumon_gpu_job_info{job=\"g\",instance=\"<b>\u{1b}[31m&:9124\",gpu=\"0\",uuid=\"A\",user=\"\u{202e}x\u{7}\"} 1\n";
     let (fake, reader) = reader(Behavior::Series(series)).await;
     let fleet = reader.now().await;
-    assert_eq!(fleet.nodes.name, ["<b>\u{fffd}[31m&"], "as text, which a page shows as such");
+    assert_eq!(
+        fleet.nodes.name,
+        ["<b>\u{fffd}[31m&"],
+        "as text, which a page shows as such"
+    );
     assert_eq!(fleet.owners[0].user.as_deref(), Some("\u{fffd}x\u{fffd}"));
-    let up = fake.queries().into_iter().find(|query| query.starts_with("up{")).unwrap();
+    let up = fake
+        .queries()
+        .into_iter()
+        .find(|query| query.starts_with("up{"))
+        .unwrap();
     assert_eq!(up, r#"up{job=~"g|g\\|\\.\\*|.*gpumon.*|.*dcgm.*"}"#);
 }
 
@@ -259,9 +401,20 @@ gpumon_gpu_utilization_ratio{job="g",instance="10.0.0.1:1",gpu="0",uuid="A",mach
     let reader = PrometheusReader::new(settings.clone()).unwrap();
     assert_eq!(reader.now().await.nodes.name, ["rack1"]);
     let queries = fake.queries();
-    assert!(queries.iter().all(|query| query.contains(r#"cluster="a\"b""#)), "{queries:?}");
+    assert!(
+        queries
+            .iter()
+            .all(|query| query.contains(r#"cluster="a\"b""#)),
+        "{queries:?}"
+    );
     settings.labels[0].0 = "a=\"b\"} or vector(1)".to_owned();
-    assert!(PrometheusReader::new(settings).err().unwrap().to_string().contains("no name of a label"));
+    assert!(
+        PrometheusReader::new(settings)
+            .err()
+            .unwrap()
+            .to_string()
+            .contains("no name of a label")
+    );
 }
 
 #[tokio::test]
@@ -287,22 +440,47 @@ up{job="g",instance="n2:1"} 1
     settings.gpus_most = 2;
     let reader = PrometheusReader::new(settings).unwrap();
     let fleet = reader.now().await;
-    assert_eq!((fleet.resolution, &fleet.nodes.gpus), (Resolution::Node, &vec![2, 1]));
+    assert_eq!(
+        (fleet.resolution, &fleet.nodes.gpus),
+        (Resolution::Node, &vec![2, 1])
+    );
     assert_eq!(fleet.gpus.node, [0, 1]);
-    assert_eq!(readings(&fleet, "utilization.gpu_percent"), [Some(75.0), None]);
+    assert_eq!(
+        readings(&fleet, "utilization.gpu_percent"),
+        [Some(75.0), None]
+    );
     assert_eq!(fleet.gpus.health, [GpuHealth::Ok, GpuHealth::NotResponding]);
     assert_eq!((fleet.owners.len(), fleet.holds.len()), (1, 1));
-    assert!(fake.queries().iter().any(|query| query.contains("gpumon_gpu_up")), "no rule has counted them");
+    assert!(
+        fake.queries()
+            .iter()
+            .any(|query| query.contains("gpumon_gpu_up")),
+        "no rule has counted them"
+    );
     let node = reader.node("n1").await.unwrap();
-    assert_eq!((node.resolution, node.gpus.index.as_slice()), (Resolution::Gpu, [0, 1].as_slice()));
-    assert!(fake.queries().iter().all(|query| query.contains(r#"instance=~"n1:1""#)));
+    assert_eq!(
+        (node.resolution, node.gpus.index.as_slice()),
+        (Resolution::Gpu, [0, 1].as_slice())
+    );
+    assert!(
+        fake.queries()
+            .iter()
+            .all(|query| query.contains(r#"instance=~"n1:1""#))
+    );
     // Where one has, they are not counted again.
     fake.answer("max(job:gpumon_gpus:count)", "x 3");
     let mut settings = super::settings(&fake);
     settings.gpus_most = 2;
     let counted = PrometheusReader::new(settings).unwrap().now().await;
-    assert_eq!((counted.resolution, &counted.nodes, &counted.gpus), (Resolution::Node, &fleet.nodes, &fleet.gpus));
-    assert!(fake.queries().iter().all(|query| !query.contains("gpumon_gpu_up")));
+    assert_eq!(
+        (counted.resolution, &counted.nodes, &counted.gpus),
+        (Resolution::Node, &fleet.nodes, &fleet.gpus)
+    );
+    assert!(
+        fake.queries()
+            .iter()
+            .all(|query| !query.contains("gpumon_gpu_up"))
+    );
 }
 
 #[tokio::test]
@@ -310,8 +488,15 @@ async fn an_answer_that_lacks_something_is_told_as_such() {
     let (fake, reader) = reader(Behavior::Series(OWN)).await;
     fake.warn("store 10.0.0.7 is down\u{1b}");
     let fleet = reader.now().await;
-    assert_eq!((fleet.state, fleet.gpus.index.len()), (FleetState::Partial, 3));
-    assert!(fleet.problems[0].contains("store 10.0.0.7 is down\u{fffd}"), "{:?}", fleet.problems);
+    assert_eq!(
+        (fleet.state, fleet.gpus.index.len()),
+        (FleetState::Partial, 3)
+    );
+    assert!(
+        fleet.problems[0].contains("store 10.0.0.7 is down\u{fffd}"),
+        "{:?}",
+        fleet.problems
+    );
 }
 
 #[tokio::test]
@@ -319,10 +504,18 @@ async fn a_prometheus_without_gpus_says_what_to_do() {
     let (fake, reader) = reader(Behavior::Series("up{job=\"node\"} 1")).await;
     let fleet = reader.now().await;
     assert_eq!(fleet.state, FleetState::Partial);
-    assert!(fleet.problems[0].contains("Have it scrape gpumon"), "{:?}", fleet.problems);
+    assert!(
+        fleet.problems[0].contains("Have it scrape gpumon"),
+        "{:?}",
+        fleet.problems
+    );
     fake.set(Behavior::Series(OWN));
     let read = fleet.at_ms;
     let anew = once(&reader, |fleet| fleet.at_ms > read).await;
     assert_eq!(anew.nodes.name.len(), 2, "it is looked for again at once");
-    fake.set(Behavior::Raw(StatusCode::INTERNAL_SERVER_ERROR, "text/plain", "oops"));
+    fake.set(Behavior::Raw(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "text/plain",
+        "oops",
+    ));
 }

@@ -52,18 +52,35 @@ fn period(question: &Question, resolution: Resolution) -> String {
 }
 
 fn row(page: &mut String, what: &str, period: &str, query: &str, steps: Option<(u32, u32)>) {
-    let steps =
-        steps.map_or_else(String::new, |(range, step)| format!(", of {} h each {} min", range / 3600, step / 60));
-    writeln!(page, "| {what} | {period} | `{}`{steps} |", query.replace('|', "\\|")).unwrap();
+    let steps = steps.map_or_else(String::new, |(range, step)| {
+        format!(", of {} h each {} min", range / 3600, step / 60)
+    });
+    writeln!(
+        page,
+        "| {what} | {period} | `{}`{steps} |",
+        query.replace('|', "\\|")
+    )
+    .unwrap();
 }
 
 async fn page() -> String {
     let mut page = HEAD.to_owned();
     let jobs = BTreeSet::from(["gpumon".to_owned()]);
-    let scope = Scope { matchers: "", families: Families::ALL, present: Families::ALL, jobs: &jobs };
+    let scope = Scope {
+        matchers: "",
+        families: Families::ALL,
+        present: Families::ALL,
+        jobs: &jobs,
+    };
     let count = format!("{} s", Settings::PERIOD.as_secs() as u32 * CENSUS_EVERY);
     let recorded = recorded_census("").unwrap();
-    row(&mut page, "How many GPUs of gpumon there are, as a rule has counted them", &count, &recorded, None);
+    row(
+        &mut page,
+        "How many GPUs of gpumon there are, as a rule has counted them",
+        &count,
+        &recorded,
+        None,
+    );
     let census = census("", true).unwrap();
     row(
         &mut page,
@@ -74,7 +91,13 @@ async fn page() -> String {
     );
     for question in &QUESTIONS {
         let query = (question.expression)(&scope).unwrap();
-        row(&mut page, question.help, &period(question, question.of[0]), &query, question.range);
+        row(
+            &mut page,
+            question.help,
+            &period(question, question.of[0]),
+            &query,
+            question.range,
+        );
     }
     page.push_str(
         "\n## What was\n\nOf a day; of other spans, ranges, steps and periods change alike. Events and history are asked for \
@@ -84,14 +107,62 @@ async fn page() -> String {
     let day = Range::new(86_400).unwrap();
     let mut listed = BTreeSet::new();
     for (what, period, series, answers, ask) in [
-        ("Usage, as rules have recorded it", "900 s", OWN, &["count_over_time(job:"][..], Ask::Usage),
-        ("Usage otherwise", "900 s", OWN, &["offset 86400s"][..], Ask::Usage),
-        ("Usage of pods, by dcgm-exporter", "900 s", DCGM, &[][..], Ask::Usage),
-        ("Events", "300 s", OWN, &["count(instance:"][..], Ask::Events),
-        ("Events, by dcgm-exporter", "300 s", DCGM, &[][..], Ask::Events),
-        ("History of all nodes", "720 s", OWN, &[][..], Ask::History(None)),
-        ("History of a node", "720 s", OWN, &[][..], Ask::History(Some("n2"))),
-        ("History, by dcgm-exporter", "720 s", DCGM, &[][..], Ask::History(None)),
+        (
+            "Usage, as rules have recorded it",
+            "900 s",
+            OWN,
+            &["count_over_time(job:"][..],
+            Ask::Usage,
+        ),
+        (
+            "Usage otherwise",
+            "900 s",
+            OWN,
+            &["offset 86400s"][..],
+            Ask::Usage,
+        ),
+        (
+            "Usage of pods, by dcgm-exporter",
+            "900 s",
+            DCGM,
+            &[][..],
+            Ask::Usage,
+        ),
+        (
+            "Events",
+            "300 s",
+            OWN,
+            &["count(instance:"][..],
+            Ask::Events,
+        ),
+        (
+            "Events, by dcgm-exporter",
+            "300 s",
+            DCGM,
+            &[][..],
+            Ask::Events,
+        ),
+        (
+            "History of all nodes",
+            "720 s",
+            OWN,
+            &[][..],
+            Ask::History(None),
+        ),
+        (
+            "History of a node",
+            "720 s",
+            OWN,
+            &[][..],
+            Ask::History(Some("n2")),
+        ),
+        (
+            "History, by dcgm-exporter",
+            "720 s",
+            DCGM,
+            &[][..],
+            Ask::History(None),
+        ),
     ] {
         let fake = Fake::start(Behavior::Series(series)).await;
         for words in answers {
@@ -108,7 +179,11 @@ async fn page() -> String {
             Ask::History(node) => drop(reader.history(day, node).await.unwrap()),
         }
         write!(page, "\n{what}, every {period}:\n\n```text\n").unwrap();
-        for query in fake.queries().into_iter().filter(|query| listed.insert(query.clone())) {
+        for query in fake
+            .queries()
+            .into_iter()
+            .filter(|query| listed.insert(query.clone()))
+        {
             writeln!(page, "{query}").unwrap();
         }
         page.push_str("```\n");
@@ -132,5 +207,8 @@ async fn the_reference_page_has_every_query() {
         return;
     }
     let committed = fs::read_to_string(file).unwrap_or_default();
-    assert!(committed == page, "docs/reference/fleet-queries.md is out of date: run `make types`");
+    assert!(
+        committed == page,
+        "docs/reference/fleet-queries.md is out of date: run `make types`"
+    );
 }

@@ -24,25 +24,55 @@ gpumon_gpu_job_info{job="g",instance="n1:1",gpu="0",uuid="A",user="0",pod="train
 "#;
     let (fake, reader) = reader(Behavior::Series(series)).await;
     fake.answer("count_over_time(job:gpumon_unheld", "x 96");
-    fake.answer("owner:gpumon_owner_nodes", "x{user=\"ana\",slurm_job=\"7\"} 2");
+    fake.answer(
+        "owner:gpumon_owner_nodes",
+        "x{user=\"ana\",slurm_job=\"7\"} 2",
+    );
     fake.answer("owner:", RECORDED);
     fake.answer("job:gpumon_unheld_gpu_seconds", "x 1000");
     fake.answer("job:gpumon_unheld_energy", "x 50");
     let usage = reader.usage(day()).await.unwrap();
-    assert_eq!((usage.state, &usage.problems), (FleetState::Current, &vec![]));
-    let owners: Vec<_> =
-        usage.owners.iter().map(|it| (it.owner.kind, it.owner.id.as_str(), it.gpu_s, it.nodes)).collect();
+    assert_eq!(
+        (usage.state, &usage.problems),
+        (FleetState::Current, &vec![])
+    );
+    let owners: Vec<_> = usage
+        .owners
+        .iter()
+        .map(|it| (it.owner.kind, it.owner.id.as_str(), it.gpu_s, it.nodes))
+        .collect();
     let pod = (OwnerKind::Pod, "train-0", Some(50.0), 0);
-    assert_eq!(owners, [(OwnerKind::SlurmJob, "7", Some(3600.0), 2), (OwnerKind::User, "", Some(100.0), 0), pod]);
-    assert_eq!((usage.unheld_gpu_s, usage.unheld_energy_joules), (Some(1000.0), Some(50.0)));
+    assert_eq!(
+        owners,
+        [
+            (OwnerKind::SlurmJob, "7", Some(3600.0), 2),
+            (OwnerKind::User, "", Some(100.0), 0),
+            pod
+        ]
+    );
+    assert_eq!(
+        (usage.unheld_gpu_s, usage.unheld_energy_joules),
+        (Some(1000.0), Some(50.0))
+    );
     assert_eq!((usage.energy_joules, usage.owners_total), (Some(3800.0), 3));
     assert_eq!(usage.to_ms - usage.from_ms, 86_400_000);
-    assert!(!fake.queries().iter().any(|query| query.contains("gpumon_owner_gpu_seconds_total")));
+    assert!(
+        !fake
+            .queries()
+            .iter()
+            .any(|query| query.contains("gpumon_owner_gpu_seconds_total"))
+    );
 }
 
 /// Returns a thousand jobs of two users, in descending order of usage.
 fn many_jobs() -> &'static str {
-    let line = |job: u32| format!("x{{user=\"u{}\",slurm_job=\"{job}\"}} {}\n", job % 2, 2000 - job);
+    let line = |job: u32| {
+        format!(
+            "x{{user=\"u{}\",slurm_job=\"{job}\"}} {}\n",
+            job % 2,
+            2000 - job
+        )
+    };
     Box::leak((0..1000).map(line).collect::<String>().into_boxed_str())
 }
 
@@ -50,14 +80,28 @@ fn many_jobs() -> &'static str {
 async fn users_of_many_jobs_have_complete_sums() {
     let (fake, reader) = reader(Behavior::Series(OWN)).await;
     fake.answer("count_over_time(job:gpumon_unheld", "x 96");
-    fake.answer("sum by (user) (", "x{user=\"u0\"} 800000\nx{user=\"u1\"} 700000");
+    fake.answer(
+        "sum by (user) (",
+        "x{user=\"u0\"} 800000\nx{user=\"u1\"} 700000",
+    );
     fake.answer("notebook!=", "x{user=\"u0\",notebook=\"k\"} 50000");
     fake.answer("owner:", many_jobs());
     let usage = serde_json::to_value(&*reader.usage(day()).await.unwrap()).unwrap();
-    let users: Vec<_> =
-        usage["users"].as_array().into_iter().flatten().map(|user| (&user["name"], &user["energy_joules"])).collect();
+    let users: Vec<_> = usage["users"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|user| (&user["name"], &user["energy_joules"]))
+        .collect();
     assert_eq!(usage["unlisted"]["owners"], 500, "{usage}");
-    assert_eq!(users, [(&json!("u0"), &json!(800_000.0)), (&json!("u1"), &json!(700_000.0))], "{usage}");
+    assert_eq!(
+        users,
+        [
+            (&json!("u0"), &json!(800_000.0)),
+            (&json!("u1"), &json!(700_000.0))
+        ],
+        "{usage}"
+    );
 }
 
 #[tokio::test]
@@ -65,17 +109,43 @@ async fn namespaces_are_summed_and_unknown_are_separate() {
     let (fake, reader) = reader(Behavior::Series(OWN)).await;
     fake.answer("count_over_time(job:gpumon_unheld", "x 96");
     fake.answer("sum by (user) (", "x{user=\"0\"} 100");
-    fake.answer("group_left (namespace)", "x{namespace=\"ml\"} 60\nx{namespace=\"web\"} 30");
+    fake.answer(
+        "group_left (namespace)",
+        "x{namespace=\"ml\"} 60\nx{namespace=\"web\"} 30",
+    );
     fake.answer("notebook!=", "");
-    fake.answer("owner:", "x{user=\"0\",pod_uid=\"u-1\"} 70\nx{user=\"0\",pod_uid=\"u-2\"} 30");
+    fake.answer(
+        "owner:",
+        "x{user=\"0\",pod_uid=\"u-1\"} 70\nx{user=\"0\",pod_uid=\"u-2\"} 30",
+    );
     let usage = reader.usage(day()).await.unwrap();
-    let sums: Vec<_> = usage.namespaces.iter().map(|it| (it.name.as_deref(), it.gpu_s, it.energy_joules)).collect();
-    let near = |value: Option<f64>, expected: f64| value.is_some_and(|value| (value - expected).abs() < 1e-9);
-    assert_eq!(sums.iter().map(|it| it.0).collect::<Vec<_>>(), [Some("ml"), Some("web"), None], "{sums:?}");
-    assert!(near(sums[0].1, 60.0) && near(sums[1].2, 30.0) && near(sums[2].1, 10.0), "{sums:?}");
+    let sums: Vec<_> = usage
+        .namespaces
+        .iter()
+        .map(|it| (it.name.as_deref(), it.gpu_s, it.energy_joules))
+        .collect();
+    let near = |value: Option<f64>, expected: f64| {
+        value.is_some_and(|value| (value - expected).abs() < 1e-9)
+    };
+    assert_eq!(
+        sums.iter().map(|it| it.0).collect::<Vec<_>>(),
+        [Some("ml"), Some("web"), None],
+        "{sums:?}"
+    );
+    assert!(
+        near(sums[0].1, 60.0) && near(sums[1].2, 30.0) && near(sums[2].1, 10.0),
+        "{sums:?}"
+    );
     let queries = fake.queries();
-    let joined = queries.iter().find(|query| query.contains("group_left (namespace)")).unwrap();
-    assert!(joined.starts_with("sum by (namespace) (") && joined.contains("gpumon_gpu_job_info{pod_uid!="), "{joined}");
+    let joined = queries
+        .iter()
+        .find(|query| query.contains("group_left (namespace)"))
+        .unwrap();
+    assert!(
+        joined.starts_with("sum by (namespace) (")
+            && joined.contains("gpumon_gpu_job_info{pod_uid!="),
+        "{joined}"
+    );
 }
 
 #[tokio::test]
@@ -100,14 +170,23 @@ async fn usage_of_nodes_with_gaps_is_partial() {
 #[tokio::test]
 async fn without_rules_counters_are_compared_and_what_is_left_out_is_said() {
     let (fake, reader) = reader(Behavior::Series(OWN)).await;
-    fake.answer("count(gpumon_unheld_gpu_seconds_total < gpumon_unheld", "x 2");
+    fake.answer(
+        "count(gpumon_unheld_gpu_seconds_total < gpumon_unheld",
+        "x 2",
+    );
     fake.answer("count(gpumon_unheld_gpu_seconds_total unless", "x 1");
     fake.answer("count(gpumon_unheld_gpu_seconds_total offset 86400s", "x 1");
     fake.answer("count(gpumon_unheld_gpu_seconds_total", "x 10");
     fake.answer("gpumon_owner_gpu_seconds_total", "x{user=\"ana\"} 60");
     let usage = reader.usage(day()).await.unwrap();
-    assert_eq!((usage.owners[0].gpu_s, usage.owners[0].nodes), (Some(60.0), 60));
-    assert_eq!((usage.owners[0].energy_joules, usage.energy_joules), (None, None));
+    assert_eq!(
+        (usage.owners[0].gpu_s, usage.owners[0].nodes),
+        (Some(60.0), 60)
+    );
+    assert_eq!(
+        (usage.owners[0].energy_joules, usage.energy_joules),
+        (None, None)
+    );
     assert_eq!(usage.state, FleetState::Partial);
     let problems = usage.problems.join("\n");
     for words in [
@@ -120,9 +199,13 @@ async fn without_rules_counters_are_compared_and_what_is_left_out_is_said() {
     }
     assert_eq!(usage.to_ms - usage.from_ms, 43_200_000);
     let queries = fake.queries();
-    let increase =
-        queries.iter().find(|query| query.starts_with("sum by (user") && query.contains("owner_gpu_seconds"));
-    assert!(increase.unwrap().contains("offset 43200s) >= 0"), "{queries:?}");
+    let increase = queries
+        .iter()
+        .find(|query| query.starts_with("sum by (user") && query.contains("owner_gpu_seconds"));
+    assert!(
+        increase.unwrap().contains("offset 43200s) >= 0"),
+        "{queries:?}"
+    );
 }
 
 #[tokio::test]
@@ -130,9 +213,15 @@ async fn rules_that_were_loaded_lately_are_not_to_be_loaded_again() {
     let (fake, reader) = reader(Behavior::Series(OWN)).await;
     fake.answer("count(gpumon_unheld_gpu_seconds_total unless", "x 1");
     fake.answer("count(instance:gpumon_gpus:count)", "x 10");
-    for (range, words) in [(day(), "for the whole span yet"), (Range::new(3600).unwrap(), "a range of 6 h or more")] {
+    for (range, words) in [
+        (day(), "for the whole span yet"),
+        (Range::new(3600).unwrap(), "a range of 6 h or more"),
+    ] {
         let problems = reader.usage(range).await.unwrap().problems.join("\n");
-        assert!(problems.contains(words) && !problems.contains("Load"), "{words}: {problems}");
+        assert!(
+            problems.contains(words) && !problems.contains("Load"),
+            "{words}: {problems}"
+        );
     }
 }
 
@@ -147,10 +236,21 @@ DCGM_FI_DEV_POWER_USAGE{instance="a:9400",gpu="0",Hostname="n1"} 100
     fake.answer("_over_time(", used);
     let usage = reader.usage(day()).await.unwrap();
     let train = &usage.owners[0];
-    assert_eq!((train.owner.id.as_str(), train.gpu_s, train.nodes), ("train", Some(1000.0), 2));
-    assert_eq!((usage.unheld_gpu_s, usage.energy_joules), (Some(7.0), Some(1007.0)));
+    assert_eq!(
+        (train.owner.id.as_str(), train.gpu_s, train.nodes),
+        ("train", Some(1000.0), 2)
+    );
+    assert_eq!(
+        (usage.unheld_gpu_s, usage.energy_joules),
+        (Some(7.0), Some(1007.0))
+    );
     let queries = fake.queries();
-    assert!(queries.iter().any(|it| it.contains("(DCGM_FI_DEV_GPU_UTIL * 0.01)[86400s:900s]")), "{queries:?}");
+    assert!(
+        queries
+            .iter()
+            .any(|it| it.contains("(DCGM_FI_DEV_GPU_UTIL * 0.01)[86400s:900s]")),
+        "{queries:?}"
+    );
 }
 
 #[tokio::test]
@@ -160,42 +260,103 @@ async fn events_are_xids_lost_gpus_and_nodes_that_did_not_answer() {
         "gpumon_gpu_xid_errors_total",
         "x{instance=\"n2:9124\",gpu=\"0\",code=\"94\"} 3\nx{instance=\"old:1\",gpu=\"0\",code=\"13\"} 1",
     );
-    fake.answer("min_over_time(up", "up{instance=\"n10:9124\"} 0\nup{instance=\"n11:9124\"} 0");
+    fake.answer(
+        "min_over_time(up",
+        "up{instance=\"n10:9124\"} 0\nup{instance=\"n11:9124\"} 0",
+    );
     // As of now.
     fake.answer("\"} == 0", "up{instance=\"n11:9124\"} 0");
     let events = reader.events(day()).await.unwrap();
-    let told: Vec<_> =
-        events.events.iter().map(|it| (it.node.as_str(), it.gpu, it.kind, it.xid, it.count, it.lasts)).collect();
+    let told: Vec<_> = events
+        .events
+        .iter()
+        .map(|it| {
+            (
+                it.node.as_str(),
+                it.gpu,
+                it.kind,
+                it.xid,
+                it.count,
+                it.lasts,
+            )
+        })
+        .collect();
     for event in [
         ("n2", Some(0), FleetEventKind::Xid, Some(94), 3, false),
         ("old", Some(0), FleetEventKind::Xid, Some(13), 1, false),
         ("n2", Some(1), FleetEventKind::Xid, Some(79), 1, true),
-        ("n2", Some(1), FleetEventKind::GpuNotResponding, None, 1, true),
+        (
+            "n2",
+            Some(1),
+            FleetEventKind::GpuNotResponding,
+            None,
+            1,
+            true,
+        ),
         ("n10", None, FleetEventKind::NodeUnreachable, None, 1, false),
         ("n11", None, FleetEventKind::NodeUnreachable, None, 1, true),
     ] {
         assert!(told.contains(&event), "{event:?}: {told:?}");
     }
     assert_eq!((told.len(), events.events_total), (6, 6));
-    assert!(told.is_sorted_by_key(|event| !event.5), "what lasts is first: {told:?}");
+    assert!(
+        told.is_sorted_by_key(|event| !event.5),
+        "what lasts is first: {told:?}"
+    );
 }
 
 #[tokio::test]
 async fn history_is_of_rules_for_all_and_of_gpus_for_one_node() {
     let (fake, reader) = reader(Behavior::Series(OWN)).await;
-    let all = reader.history(Range::new(3600).unwrap(), None).await.unwrap();
+    let all = reader
+        .history(Range::new(3600).unwrap(), None)
+        .await
+        .unwrap();
     assert_eq!((all.node.as_deref(), all.at_ms.len()), (None, 121));
     assert_eq!(all.at_ms[1] - all.at_ms[0], 30_000);
-    let value = |id: &str| all.series.iter().find(|it| it.id == id).unwrap().values.iter().flatten().copied().next();
+    let value = |id: &str| {
+        all.series
+            .iter()
+            .find(|it| it.id == id)
+            .unwrap()
+            .values
+            .iter()
+            .flatten()
+            .copied()
+            .next()
+    };
     // The fake does not add up.
-    assert_eq!((value("gpus"), value("memory.used_bytes"), value("power.draw_watts")), (Some(1.0), Some(1e10), None));
+    assert_eq!(
+        (
+            value("gpus"),
+            value("memory.used_bytes"),
+            value("power.draw_watts")
+        ),
+        (Some(1.0), Some(1e10), None)
+    );
     let queries = fake.queries();
-    assert!(queries.iter().any(|it| it.contains("job:gpumon_gpus:count")), "{queries:?}");
-    assert!(queries.iter().any(|it| it == "count(gpumon_gpu_up)"), "{queries:?}");
-    let node = reader.history(Range::new(3600).unwrap(), Some("n2")).await.unwrap();
+    assert!(
+        queries
+            .iter()
+            .any(|it| it.contains("job:gpumon_gpus:count")),
+        "{queries:?}"
+    );
+    assert!(
+        queries.iter().any(|it| it == "count(gpumon_gpu_up)"),
+        "{queries:?}"
+    );
+    let node = reader
+        .history(Range::new(3600).unwrap(), Some("n2"))
+        .await
+        .unwrap();
     assert_eq!(node.node.as_deref(), Some("n2"));
     let queries = fake.queries();
-    assert!(queries.iter().all(|it| it.contains(r#"instance=~"n2:9124""#)), "{queries:?}");
+    assert!(
+        queries
+            .iter()
+            .all(|it| it.contains(r#"instance=~"n2:9124""#)),
+        "{queries:?}"
+    );
     assert!(reader.history(day(), Some("n3")).await.is_err());
 }
 
@@ -203,6 +364,9 @@ async fn history_is_of_rules_for_all_and_of_gpus_for_one_node() {
 async fn a_span_is_kept_for_all_who_ask() {
     let (_fake, reader) = reader(Behavior::Series(OWN)).await;
     let range = Range::new(900).unwrap();
-    let [first, second] = [reader.history(range, None).await.unwrap(), reader.history(range, None).await.unwrap()];
+    let [first, second] = [
+        reader.history(range, None).await.unwrap(),
+        reader.history(range, None).await.unwrap(),
+    ];
     assert!(std::sync::Arc::ptr_eq(&first, &second));
 }

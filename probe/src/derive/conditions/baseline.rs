@@ -64,12 +64,18 @@ pub(super) struct Load {
 impl Load {
     pub(super) fn new(counted: bool, sm_percent: f64, other_percent: f64) -> Self {
         let tenth = |percent: f64| (percent / 10.0).clamp(0.0, 9.0) as u16;
-        Self { counted, sm: tenth(sm_percent), other: tenth(other_percent) }
+        Self {
+            counted,
+            sm: tenth(sm_percent),
+            other: tenth(other_percent),
+        }
     }
 
     /// Whether two GPUs have about the same to do.
     pub(super) fn is_like(self, other: Self) -> bool {
-        self.counted == other.counted && self.sm.abs_diff(other.sm) <= 1 && self.other.abs_diff(other.other) <= 1
+        self.counted == other.counted
+            && self.sm.abs_diff(other.sm) <= 1
+            && self.other.abs_diff(other.other) <= 1
     }
 
     fn number(self) -> u16 {
@@ -80,13 +86,18 @@ impl Load {
     }
 
     fn from_number(number: u16) -> Self {
-        Self { counted: number >= 100, sm: number / 10 % 10, other: number % 10 }
+        Self {
+            counted: number >= 100,
+            sm: number / 10 % 10,
+            other: number % 10,
+        }
     }
 
     /// How far it is to a load that is near; `None` where it is not.
     fn distance(self, other: Self) -> Option<u16> {
         let (sm, rest) = (self.sm.abs_diff(other.sm), self.other.abs_diff(other.other));
-        (self.counted == other.counted && sm <= NEAR && rest <= NEAR).then_some(sm.saturating_add(rest))
+        (self.counted == other.counted && sm <= NEAR && rest <= NEAR)
+            .then_some(sm.saturating_add(rest))
     }
 }
 
@@ -108,22 +119,34 @@ impl Baseline {
 
     /// What is usual at this load; `None` where it has not been seen for long enough.
     pub(super) fn usual(&self, load: Load) -> Option<Band> {
-        self.bands.get(&load.number()).copied().filter(|band| band.seconds >= EVIDENCE_S)
+        self.bands
+            .get(&load.number())
+            .copied()
+            .filter(|band| band.seconds >= EVIDENCE_S)
     }
 
     /// What is usual at the load next to this that is known; of several the one with the lower clock. A clock that goes
     /// down moves work into loads that were never seen.
     pub(super) fn usual_near(&self, load: Load) -> Option<Band> {
-        let known = self.bands.iter().filter(|(_, band)| band.seconds >= EVIDENCE_S);
-        let near = known.filter_map(|(number, band)| Some((load.distance(Load::from_number(*number))?, *band)));
-        let nearest = near.min_by(|(one, a), (other, b)| one.cmp(other).then(a.sm_mhz.total_cmp(&b.sm_mhz)));
+        let known = self
+            .bands
+            .iter()
+            .filter(|(_, band)| band.seconds >= EVIDENCE_S);
+        let near = known
+            .filter_map(|(number, band)| Some((load.distance(Load::from_number(*number))?, *band)));
+        let nearest =
+            near.min_by(|(one, a), (other, b)| one.cmp(other).then(a.sm_mhz.total_cmp(&b.sm_mhz)));
         nearest.map(|(_, band)| band)
     }
 
     /// Forgets what was learned under other settings. What is not told now is as it was.
     pub(super) fn set(&mut self, settings: Settings) {
-        let is_same = |was: Option<f64>, is: Option<f64>| was.zip(is).is_none_or(|(was, is)| (was - is).abs() < 0.5);
-        let (was, mhz) = (self.settings, |settings: Settings| settings.application_mhz.map(f64::from));
+        let is_same = |was: Option<f64>, is: Option<f64>| {
+            was.zip(is).is_none_or(|(was, is)| (was - is).abs() < 0.5)
+        };
+        let (was, mhz) = (self.settings, |settings: Settings| {
+            settings.application_mhz.map(f64::from)
+        });
         if !is_same(was.limit_watts, settings.limit_watts) || !is_same(mhz(was), mhz(settings)) {
             self.bands.clear();
         }
@@ -139,8 +162,14 @@ impl Baseline {
         if seconds <= 0.0 {
             return;
         }
-        let near = self.usual_near(load).filter(|near| sm_mhz < near.sm_mhz * SLOW_CLOCK);
-        let band = self.bands.entry(load.number()).or_insert(Band { seconds: 0.0, sm_mhz, watts });
+        let near = self
+            .usual_near(load)
+            .filter(|near| sm_mhz < near.sm_mhz * SLOW_CLOCK);
+        let band = self.bands.entry(load.number()).or_insert(Band {
+            seconds: 0.0,
+            sm_mhz,
+            watts,
+        });
         if let Some(near) = near.filter(|_| band.seconds < EVIDENCE_S) {
             *band = near;
         }
@@ -162,7 +191,10 @@ impl Baseline {
 #[cfg(test)]
 pub(crate) fn learned_baseline() -> Baseline {
     let mut baseline = Baseline::default();
-    baseline.set(Settings { limit_watts: Some(700.0), application_mhz: None });
+    baseline.set(Settings {
+        limit_watts: Some(700.0),
+        application_mhz: None,
+    });
     for _ in 0..301 {
         baseline.learn(Load::new(true, 90.0, 55.0), 1.0, 1980.0, 500.0);
     }
@@ -173,13 +205,25 @@ pub(crate) fn learned_baseline() -> Baseline {
 mod tests {
     use super::*;
 
-    const LOAD: Load = Load { counted: true, sm: 9, other: 5 };
+    const LOAD: Load = Load {
+        counted: true,
+        sm: 9,
+        other: 5,
+    };
 
     fn learned(seconds: u32) -> Baseline {
         let mut baseline = Baseline::default();
-        baseline.set(Settings { limit_watts: Some(700.0), application_mhz: None });
+        baseline.set(Settings {
+            limit_watts: Some(700.0),
+            application_mhz: None,
+        });
         for second in 0..seconds {
-            baseline.learn(LOAD, 1.0, 1980.0, if second % 2 == 0 { 500.0 } else { 520.0 });
+            baseline.learn(
+                LOAD,
+                1.0,
+                1980.0,
+                if second % 2 == 0 { 500.0 } else { 520.0 },
+            );
         }
         baseline
     }
@@ -188,23 +232,57 @@ mod tests {
     fn five_minutes_tell_what_is_usual_at_a_load_and_of_others_nothing() {
         assert_eq!(learned(299).usual(LOAD), None);
         let band = learned(301).usual(LOAD).unwrap();
-        assert!((band.sm_mhz - 1980.0).abs() < 1e-6 && (band.watts - 510.0).abs() < 1.0, "{band:?}");
+        assert!(
+            (band.sm_mhz - 1980.0).abs() < 1e-6 && (band.watts - 510.0).abs() < 1.0,
+            "{band:?}"
+        );
         assert_eq!(learned(301).usual(Load { sm: 8, ..LOAD }), None);
-        assert_eq!(learned(301).usual(Load { counted: false, ..LOAD }), None);
+        assert_eq!(
+            learned(301).usual(Load {
+                counted: false,
+                ..LOAD
+            }),
+            None
+        );
     }
 
     #[test]
     fn a_load_that_was_never_seen_is_measured_by_one_near_it_and_not_learned_from_a_slow_clock() {
         let mut baseline = learned(301);
-        let (near, far) = (Load { sm: 7, other: 6, ..LOAD }, Load { sm: 6, ..LOAD });
-        assert!(baseline.usual_near(near).is_some_and(|usual| (usual.sm_mhz - 1980.0).abs() < 1e-6));
-        assert_eq!([far, Load { counted: false, ..LOAD }].map(|load| baseline.usual_near(load)), [None, None]);
+        let (near, far) = (
+            Load {
+                sm: 7,
+                other: 6,
+                ..LOAD
+            },
+            Load { sm: 6, ..LOAD },
+        );
+        assert!(
+            baseline
+                .usual_near(near)
+                .is_some_and(|usual| (usual.sm_mhz - 1980.0).abs() < 1e-6)
+        );
+        assert_eq!(
+            [
+                far,
+                Load {
+                    counted: false,
+                    ..LOAD
+                }
+            ]
+            .map(|load| baseline.usual_near(load)),
+            [None, None]
+        );
         for _ in 0..3_600 {
             baseline.learn(near, 1.0, 1410.0, 330.0);
             baseline.learn(far, 1.0, 1900.0, 330.0);
         }
         let clock = |load| baseline.usual(load).unwrap().sm_mhz;
-        assert!((0.985..0.995).contains(&(clock(near) / 1980.0)), "{}", clock(near));
+        assert!(
+            (0.985..0.995).contains(&(clock(near) / 1980.0)),
+            "{}",
+            clock(near)
+        );
         assert!((clock(far) - 1900.0).abs() < 1.0, "{}", clock(far));
     }
 
@@ -226,11 +304,20 @@ mod tests {
     fn other_settings_make_it_begin_anew_and_ones_that_are_not_told_do_not() {
         let mut baseline = learned(400);
         baseline.set(Settings::default());
-        baseline.set(Settings { limit_watts: Some(700.0), application_mhz: Some(1980) });
+        baseline.set(Settings {
+            limit_watts: Some(700.0),
+            application_mhz: Some(1980),
+        });
         assert!(baseline.usual(LOAD).is_some());
         for settings in [
-            Settings { limit_watts: Some(500.0), application_mhz: None },
-            Settings { limit_watts: None, application_mhz: Some(1200) },
+            Settings {
+                limit_watts: Some(500.0),
+                application_mhz: None,
+            },
+            Settings {
+                limit_watts: None,
+                application_mhz: Some(1200),
+            },
         ] {
             let mut baseline = baseline.clone();
             baseline.set(settings);

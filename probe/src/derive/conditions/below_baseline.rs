@@ -11,10 +11,18 @@ use crate::{
 };
 
 pub(super) fn rule() -> impl Rule {
-    PlainRule::new(0, 0, |view: &View<'_>, _| view.below_baseline.map_or(Observation::Inactive, observe))
+    PlainRule::new(0, 0, |view: &View<'_>, _| {
+        view.below_baseline.map_or(Observation::Inactive, observe)
+    })
 }
 
-fn observe(BelowBaseline { latest, baseline, ratio }: &BelowBaseline) -> Observation<Finding> {
+fn observe(
+    BelowBaseline {
+        latest,
+        baseline,
+        ratio,
+    }: &BelowBaseline,
+) -> Observation<Finding> {
     let (workload, dtype) = (&latest.workload, &latest.dtype);
     let (median_us, baseline_us) = (latest.time.median_us, baseline.time.median_us);
     let text = format!(
@@ -31,7 +39,11 @@ fn observe(BelowBaseline { latest, baseline, ratio }: &BelowBaseline) -> Observa
         measured_ms: latest.at_ms,
         baseline_ms: baseline.at_ms,
     };
-    Observation::Active(Finding { severity: Severity::Warning, text, kind })
+    Observation::Active(Finding {
+        severity: Severity::Warning,
+        text,
+        kind,
+    })
 }
 
 #[cfg(test)]
@@ -47,7 +59,11 @@ mod tests {
             dtype: "fp32".to_owned(),
             n: 8,
             at_ms,
-            time: Interval { median_us, low_us: median_us, high_us: median_us },
+            time: Interval {
+                median_us,
+                low_us: median_us,
+                high_us: median_us,
+            },
             gpumon: "0.2.0".to_owned(),
             cuda: None,
             limit_watts: None,
@@ -56,15 +72,32 @@ mod tests {
         let mut timeline = TestTimeline::new();
         timeline.show(1, |_| {});
         let (latest, baseline) = (measured(7, 3000.0), measured(5, 1000.0));
-        timeline.tracker.set_below_baseline(Some(BelowBaseline { latest, baseline, ratio: 1.0 / 3.0 }));
+        timeline.tracker.set_below_baseline(Some(BelowBaseline {
+            latest,
+            baseline,
+            ratio: 1.0 / 3.0,
+        }));
         timeline.show(2, |_| {});
-        assert!(timeline.only().text.contains("copy (fp32) takes 3000 us, and took 1000 us (0.33x)"));
+        assert!(
+            timeline
+                .only()
+                .text
+                .contains("copy (fp32) takes 3000 us, and took 1000 us (0.33x)")
+        );
         assert_eq!(timeline.only().severity, Severity::Warning);
-        let ConditionKind::BelowBaseline { measured_ms: 7, baseline_ms: 5, .. } = timeline.only().kind else {
+        let ConditionKind::BelowBaseline {
+            measured_ms: 7,
+            baseline_ms: 5,
+            ..
+        } = timeline.only().kind
+        else {
             panic!()
         };
         timeline.tracker.set_below_baseline(None);
         timeline.show(1, |_| {});
-        assert_eq!(timeline.take_events(), [event(2, "+below_baseline"), event(4, "-below_baseline")]);
+        assert_eq!(
+            timeline.take_events(),
+            [event(2, "+below_baseline"), event(4, "-below_baseline")]
+        );
     }
 }

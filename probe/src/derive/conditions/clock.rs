@@ -29,7 +29,9 @@ pub struct Clock {
 impl Clock {
     /// Now. The time since the call before counts where the GPU was watched meanwhile.
     pub fn advance(&mut self, wall_ms: u64, is_watched: bool) -> Moment {
-        let step_ms = self.wall_ms.map_or(0, |before| wall_ms.saturating_sub(before).min(LONGEST_STEP_MS));
+        let step_ms = self.wall_ms.map_or(0, |before| {
+            wall_ms.saturating_sub(before).min(LONGEST_STEP_MS)
+        });
         if is_watched {
             self.ticks_ms = self.ticks_ms.saturating_add(step_ms);
         }
@@ -39,7 +41,10 @@ impl Clock {
 
     /// A moment between two calls of [`advance`](Self::advance).
     pub fn at(&self, wall_ms: u64) -> Moment {
-        Moment { wall_ms, ticks_ms: self.ticks_ms }
+        Moment {
+            wall_ms,
+            ticks_ms: self.ticks_ms,
+        }
     }
 }
 
@@ -53,8 +58,16 @@ mod tests {
         let first = clock.advance(1_000_000, true);
         assert_eq!(clock.advance(1_001_000, true).since(first), 1_000);
         assert_eq!(clock.advance(500_000, true).since(first), 1_000, "set back");
-        assert_eq!(clock.advance(510_000, false).since(first), 1_000, "not watched");
-        assert_eq!(clock.advance(90_000_000, true).since(first), 61_000, "set forward");
+        assert_eq!(
+            clock.advance(510_000, false).since(first),
+            1_000,
+            "not watched"
+        );
+        assert_eq!(
+            clock.advance(90_000_000, true).since(first),
+            61_000,
+            "set forward"
+        );
         assert_eq!(clock.at(90_000_500).since(first), 61_000);
     }
 }

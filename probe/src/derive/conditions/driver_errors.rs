@@ -36,18 +36,41 @@ impl DriverErrors {
         info: &ErrorInfo,
         now: Moment,
     ) -> (Option<Condition>, Option<Condition>) {
-        if let Some(raised) = self.raised.iter_mut().find(|raised| raised.code == report.code) {
+        if let Some(raised) = self
+            .raised
+            .iter_mut()
+            .find(|raised| raised.code == report.code)
+        {
             raised.count = raised.count.saturating_add(1);
             raised.last = now;
             raised.condition.kind = kind(report, raised.count, now);
             raised.condition.text = text(report);
             return (None, None);
         }
-        let dropped = if self.raised.len() >= MOST_CODES { Some(self.raised.remove(0).condition) } else { None };
-        let ErrorInfo { severity, by_program, .. } = *info;
-        let condition = Condition { since_ms: now.wall_ms, severity, text: text(report), kind: kind(report, 1, now) };
+        let dropped = if self.raised.len() >= MOST_CODES {
+            Some(self.raised.remove(0).condition)
+        } else {
+            None
+        };
+        let ErrorInfo {
+            severity,
+            by_program,
+            ..
+        } = *info;
+        let condition = Condition {
+            since_ms: now.wall_ms,
+            severity,
+            text: text(report),
+            kind: kind(report, 1, now),
+        };
         let began = condition.clone();
-        self.raised.push(Raised { condition, code: report.code, count: 1, by_program, last: now });
+        self.raised.push(Raised {
+            condition,
+            code: report.code,
+            count: 1,
+            by_program,
+            last: now,
+        });
         (Some(began), dropped)
     }
 
@@ -55,14 +78,24 @@ impl DriverErrors {
     pub(super) fn end_quiet(&mut self, now: Moment, needs_recovery: bool) -> Vec<Condition> {
         let is_over = |raised: &mut Raised| {
             let quiet_ms = now.since(raised.last);
-            if raised.by_program { quiet_ms >= PROGRAM_ERROR_MS } else { quiet_ms >= OTHER_ERROR_MS && !needs_recovery }
+            if raised.by_program {
+                quiet_ms >= PROGRAM_ERROR_MS
+            } else {
+                quiet_ms >= OTHER_ERROR_MS && !needs_recovery
+            }
         };
-        self.raised.extract_if(.., is_over).map(|raised| raised.condition).collect()
+        self.raised
+            .extract_if(.., is_over)
+            .map(|raised| raised.condition)
+            .collect()
     }
 
     /// All of them, since the GPU was reset.
     pub(super) fn end_all(&mut self) -> Vec<Condition> {
-        self.raised.drain(..).map(|raised| raised.condition).collect()
+        self.raised
+            .drain(..)
+            .map(|raised| raised.condition)
+            .collect()
     }
 
     pub(super) fn conditions(&self) -> impl Iterator<Item = &Condition> {
@@ -71,10 +104,20 @@ impl DriverErrors {
 }
 
 fn kind(report: &XidReport, count: u32, last: Moment) -> ConditionKind {
-    ConditionKind::Xid { code: report.code, pid: report.pid, count, last_ms: last.wall_ms }
+    ConditionKind::Xid {
+        code: report.code,
+        pid: report.pid,
+        count,
+        last_ms: last.wall_ms,
+    }
 }
 
 fn text(report: &XidReport) -> String {
-    let process = report.pid.map_or(String::new(), |pid| format!(" (process {pid})"));
-    format!("Xid {}{process}: {} {}", report.code, report.meaning, report.advice)
+    let process = report
+        .pid
+        .map_or(String::new(), |pid| format!(" (process {pid})"));
+    format!(
+        "Xid {}{process}: {} {}",
+        report.code, report.meaning, report.advice
+    )
 }

@@ -42,12 +42,27 @@ mod tests {
                 details.ecc.volatile.uncorrected_total = Reading::Now(count);
             }
         };
-        timeline.show_details(5, errors(0)).show_details(5, errors(1));
+        timeline
+            .show_details(5, errors(0))
+            .show_details(5, errors(1));
         assert_eq!(timeline.only().severity, Severity::Critical);
-        assert!(timeline.only().text.starts_with("1 uncorrectable memory error since"), "{}", timeline.only().text);
+        assert!(
+            timeline
+                .only()
+                .text
+                .starts_with("1 uncorrectable memory error since"),
+            "{}",
+            timeline.only().text
+        );
         timeline.show_details(1, errors(3));
-        assert_eq!(timeline.only().kind, ConditionKind::EccUncorrected { count: 3 });
+        assert_eq!(
+            timeline.only().kind,
+            ConditionKind::EccUncorrected { count: 3 }
+        );
         timeline.show_details(1, errors(0));
-        assert_eq!(timeline.take_events(), [event(6, "+ecc_uncorrected"), event(12, "-ecc_uncorrected")]);
+        assert_eq!(
+            timeline.take_events(),
+            [event(6, "+ecc_uncorrected"), event(12, "-ecc_uncorrected")]
+        );
     }
 }

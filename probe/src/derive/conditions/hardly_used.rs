@@ -63,7 +63,10 @@ impl HardlyUsed {
         let time = ms as f64;
         match self.parts.back_mut().filter(|part| part.ms < PART_MS) {
             Some(part) => {
-                let tensor = part.tensor.zip(tensor).map(|(sum, tensor)| sum + tensor * time);
+                let tensor = part
+                    .tensor
+                    .zip(tensor)
+                    .map(|(sum, tensor)| sum + tensor * time);
                 *part = Part {
                     ms: part.ms.saturating_add(ms),
                     gpu: part.gpu + gpu * time,
@@ -78,7 +81,11 @@ impl HardlyUsed {
                 tensor: tensor.map(|tensor| tensor * time),
             }),
         }
-        while self.parts.front().is_some_and(|first| self.total_ms().saturating_sub(first.ms) >= WINDOW_MS) {
+        while self
+            .parts
+            .front()
+            .is_some_and(|first| self.total_ms().saturating_sub(first.ms) >= WINDOW_MS)
+        {
             self.parts.pop_front();
         }
     }
@@ -100,16 +107,26 @@ impl HardlyUsed {
         }
         let gpu = self.waiting.iter().sum::<f64>() / self.waiting.len() as f64;
         self.waiting.clear();
-        self.add(view.now, gpu, sm, view.activity(|activity| &activity.tensor_percent));
+        self.add(
+            view.now,
+            gpu,
+            sm,
+            view.activity(|activity| &activity.tensor_percent),
+        );
         let total_ms = self.total_ms();
         if total_ms < WINDOW_MS {
             return Observation::Inconclusive;
         }
-        let average = |share: fn(&Part) -> f64| self.parts.iter().map(share).sum::<f64>() / total_ms as f64;
+        let average =
+            |share: fn(&Part) -> f64| self.parts.iter().map(share).sum::<f64>() / total_ms as f64;
         let tensor: Option<f64> = self.parts.iter().map(|part| part.tensor).sum();
         let (gpu, sm) = (average(|part| part.gpu), average(|part| part.sm));
         if gpu >= 95.0 && sm < 25.0 {
-            Observation::Active(finding(gpu, sm, tensor.map(|tensor| tensor / total_ms as f64)))
+            Observation::Active(finding(
+                gpu,
+                sm,
+                tensor.map(|tensor| tensor / total_ms as f64),
+            ))
         } else if gpu < 90.0 || sm > 30.0 {
             Observation::Inactive
         } else {
@@ -131,7 +148,9 @@ impl Rule for HardlyUsed {
 
 fn finding(gpu_percent: f64, sm_percent: f64, tensor_percent: Option<f64>) -> Finding {
     let tenth = |percent: f64| (percent * 10.0).round() / 10.0;
-    let tensor = tensor_percent.map_or(String::new(), |tensor| format!(" and {tensor:.0} % of the tensor cores"));
+    let tensor = tensor_percent.map_or(String::new(), |tensor| {
+        format!(" and {tensor:.0} % of the tensor cores")
+    });
     Finding {
         severity: Severity::Notice,
         text: format!(
@@ -165,7 +184,11 @@ mod tests {
         timeline.show(120, used(99.0, 8.04, 0.0));
         assert_eq!(timeline.take_events(), [event(61, "+hardly_used")]);
         let condition = timeline.only();
-        let expected = ConditionKind::HardlyUsed { gpu_percent: 99.0, sm_percent: 8.0, tensor_percent: Some(0.0) };
+        let expected = ConditionKind::HardlyUsed {
+            gpu_percent: 99.0,
+            sm_percent: 8.0,
+            tensor_percent: Some(0.0),
+        };
         assert_eq!(condition.kind, expected);
         let text = "Low SM activity: kernels run 99 % of the time on 8 % of the SMs and 0 % of the tensor cores. They are \
                     small, or wait for data.";
@@ -176,12 +199,34 @@ mod tests {
     fn a_minute_s_average_counts_and_not_a_moment() {
         let mut timeline = TestTimeline::new();
         // On average, 24 % of the multiprocessors.
-        timeline.show(600, |sample| used(98.0, if sample.at_ms / 1000 % 5 == 0 { 60.0 } else { 15.0 }, 0.0)(sample));
-        assert_eq!(timeline.take_events().len(), 1, "{:?}", timeline.last.conditions);
-        timeline.show(5, used(98.0, 90.0, 0.0)).show(20, used(98.0, 15.0, 0.0));
+        timeline.show(600, |sample| {
+            used(
+                98.0,
+                if sample.at_ms / 1000 % 5 == 0 {
+                    60.0
+                } else {
+                    15.0
+                },
+                0.0,
+            )(sample)
+        });
+        assert_eq!(
+            timeline.take_events().len(),
+            1,
+            "{:?}",
+            timeline.last.conditions
+        );
+        timeline
+            .show(5, used(98.0, 90.0, 0.0))
+            .show(20, used(98.0, 15.0, 0.0));
         assert_eq!(timeline.take_events(), [], "a burst of five seconds");
         timeline.show(30, used(98.0, 90.0, 0.0));
-        assert_eq!(timeline.take_events().len(), 1, "{:?}", timeline.last.conditions);
+        assert_eq!(
+            timeline.take_events().len(),
+            1,
+            "{:?}",
+            timeline.last.conditions
+        );
         assert_eq!(timeline.last.conditions, []);
     }
 
@@ -191,12 +236,20 @@ mod tests {
             let mut timeline = TestTimeline::every(step_ms);
             timeline.show(300, used(99.0, 8.0, 0.0));
             let events = timeline.take_events();
-            assert!(events.len() == 1 && (60..=75).contains(&events[0].0), "{step_ms}: {events:?}");
+            assert!(
+                events.len() == 1 && (60..=75).contains(&events[0].0),
+                "{step_ms}: {events:?}"
+            );
         }
         let mut rule = HardlyUsed::new();
         let mut clock = super::super::clock::Clock::default();
         for tenth in 0..100_000 {
-            rule.add(clock.advance(1_000_000 + tenth * 100, true), 99.0, 8.0, None);
+            rule.add(
+                clock.advance(1_000_000 + tenth * 100, true),
+                99.0,
+                8.0,
+                None,
+            );
         }
         assert!(rule.parts.len() <= 14, "{}", rule.parts.len());
     }
@@ -214,21 +267,31 @@ mod tests {
     fn counters_that_are_read_every_ten_seconds_tell_the_same() {
         let dated = |sample: &mut GpuSample, sm_percent| {
             used(99.0, sm_percent, 0.0)(sample);
-            let counted = std::mem::replace(&mut sample.activity, Reading::Absent(crate::model::Absence::NoAnswer));
+            let counted = std::mem::replace(
+                &mut sample.activity,
+                Reading::Absent(crate::model::Absence::NoAnswer),
+            );
             sample.activity = counted.dated(sample.at_ms / 10_000 * 10_000);
         };
         let mut timeline = TestTimeline::new();
         timeline.show(300, |sample| dated(sample, 28.0));
         assert_eq!(timeline.take_events(), [], "{:?}", timeline.last.conditions);
         timeline.show(90, |sample| dated(sample, 8.0));
-        assert_eq!(timeline.take_events().len(), 1, "{:?}", timeline.last.conditions);
+        assert_eq!(
+            timeline.take_events().len(),
+            1,
+            "{:?}",
+            timeline.last.conditions
+        );
     }
 
     #[test]
     fn a_gap_begins_the_minute_anew() {
         let mut timeline = TestTimeline::new();
         timeline.show(50, used(99.0, 8.0, 0.0));
-        timeline.show(40, |sample| sample.activity = Reading::Absent(crate::model::Absence::NoAnswer));
+        timeline.show(40, |sample| {
+            sample.activity = Reading::Absent(crate::model::Absence::NoAnswer)
+        });
         timeline.show(50, used(99.0, 8.0, 0.0));
         assert_eq!(timeline.take_events(), []);
         timeline.show(20, used(99.0, 8.0, 0.0));

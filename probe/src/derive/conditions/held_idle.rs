@@ -30,7 +30,12 @@ pub(super) struct HeldIdle {
 
 impl HeldIdle {
     pub(super) fn new(after_ms: u64) -> Self {
-        Self { after_ms, quiet: Hysteresis::new(0, 0), holders: HashMap::new(), hysteresis: Hysteresis::new(0, 0) }
+        Self {
+            after_ms,
+            quiet: Hysteresis::new(0, 0),
+            holders: HashMap::new(),
+            hysteresis: Hysteresis::new(0, 0),
+        }
     }
 
     fn observe(&mut self, view: &View<'_>) -> Observation<(Moment, Finding)> {
@@ -42,16 +47,30 @@ impl HeldIdle {
         let is_unknown = quiet == Observation::Unknown;
         if self.quiet.update(quiet, view.now).is_none() {
             self.holders.clear();
-            return if is_unknown { Observation::Unknown } else { Observation::Inactive };
+            return if is_unknown {
+                Observation::Unknown
+            } else {
+                Observation::Inactive
+            };
         }
-        let Some(processes) = view.fresh(&view.sample.processes) else { return Observation::Unknown };
+        let Some(processes) = view.fresh(&view.sample.processes) else {
+            return Observation::Unknown;
+        };
         if is_unknown {
             return Observation::Unknown;
         }
         let before = std::mem::take(&mut self.holders);
         let mut idle = Vec::new();
-        for process in processes.iter().filter(|process| process.kind != ProcessKind::Graphics) {
-            let Some(&bytes) = view.fresh(&process.memory_bytes).filter(|bytes| **bytes > 0) else { continue };
+        for process in processes
+            .iter()
+            .filter(|process| process.kind != ProcessKind::Graphics)
+        {
+            let Some(&bytes) = view
+                .fresh(&process.memory_bytes)
+                .filter(|bytes| **bytes > 0)
+            else {
+                continue;
+            };
             let key = process_key(process);
             let since = before.get(&key).copied().unwrap_or(view.now);
             self.holders.insert(key, since);
@@ -60,11 +79,17 @@ impl HeldIdle {
             }
         }
         idle.sort_by_key(|(_, bytes, process)| (std::cmp::Reverse(*bytes), process.pid));
-        let bytes = idle.iter().fold(0_u64, |sum, (_, bytes, _)| sum.saturating_add(*bytes));
-        let longest = idle.iter().map(|(since, _, _)| *since).max_by_key(|since| view.now.since(*since));
+        let bytes = idle
+            .iter()
+            .fold(0_u64, |sum, (_, bytes, _)| sum.saturating_add(*bytes));
+        let longest = idle
+            .iter()
+            .map(|(since, _, _)| *since)
+            .max_by_key(|since| view.now.since(*since));
         match longest {
             Some(since) if bytes >= LEAST_BYTES => {
-                let processes: Vec<&Process> = idle.into_iter().map(|(_, _, process)| process).collect();
+                let processes: Vec<&Process> =
+                    idle.into_iter().map(|(_, _, process)| process).collect();
                 Observation::Active((since, finding(&processes, bytes, view.now.since(since))))
             }
             _ => Observation::Inactive,
@@ -93,28 +118,57 @@ fn finding(processes: &[&Process], bytes: u64, idle_ms: u64) -> Finding {
             byte_size(bytes as f64),
             duration(idle_ms)
         ),
-        kind: ConditionKind::HeldIdle { bytes, idle_ms, pids: processes.iter().map(|process| process.pid).collect() },
+        kind: ConditionKind::HeldIdle {
+            bytes,
+            idle_ms,
+            pids: processes.iter().map(|process| process.pid).collect(),
+        },
     }
 }
 
 /// Whether nothing runs, on no engine; `None` where neither NVML nor the hardware's counters tell.
 fn is_quiet(view: &View<'_>) -> Option<bool> {
-    let Utilization { gpu_percent, memory_percent, encoder_percent, decoder_percent, jpeg_percent, ofa_percent } =
-        &view.sample.utilization;
+    let Utilization {
+        gpu_percent,
+        memory_percent,
+        encoder_percent,
+        decoder_percent,
+        jpeg_percent,
+        ofa_percent,
+    } = &view.sample.utilization;
     let gpu = view.fresh(gpu_percent).map(|percent| *percent <= 0.0);
-    let sm = view.activity(|activity| &activity.sm_percent).map(|percent| percent < QUIET_SM_PERCENT);
+    let sm = view
+        .activity(|activity| &activity.sm_percent)
+        .map(|percent| percent < QUIET_SM_PERCENT);
     // A GPU with MIG has no utilization of its own.
-    let mig = view.fresh(&view.sample.mig_devices).filter(|devices| !devices.is_empty()).and_then(|devices| {
-        let quiet = devices.iter().map(|mig| {
-            let percent = view.fresh(&view.fresh(&mig.activity)?.sm_percent)?;
-            Some(*percent < QUIET_SM_PERCENT)
+    let mig = view
+        .fresh(&view.sample.mig_devices)
+        .filter(|devices| !devices.is_empty())
+        .and_then(|devices| {
+            let quiet = devices.iter().map(|mig| {
+                let percent = view.fresh(&view.fresh(&mig.activity)?.sm_percent)?;
+                Some(*percent < QUIET_SM_PERCENT)
+            });
+            quiet
+                .collect::<Option<Vec<bool>>>()
+                .map(|quiet| quiet.into_iter().all(|quiet| quiet))
         });
-        quiet.collect::<Option<Vec<bool>>>().map(|quiet| quiet.into_iter().all(|quiet| quiet))
-    });
-    let engines = [memory_percent, encoder_percent, decoder_percent, jpeg_percent, ofa_percent];
-    let processes = view.fresh(&view.sample.processes).into_iter().flatten().map(|process| &process.sm_percent);
-    let is_moving =
-        engines.into_iter().chain(processes).any(|share| view.fresh(share).is_some_and(|share| *share > 0.0));
+    let engines = [
+        memory_percent,
+        encoder_percent,
+        decoder_percent,
+        jpeg_percent,
+        ofa_percent,
+    ];
+    let processes = view
+        .fresh(&view.sample.processes)
+        .into_iter()
+        .flatten()
+        .map(|process| &process.sm_percent);
+    let is_moving = engines
+        .into_iter()
+        .chain(processes)
+        .any(|share| view.fresh(share).is_some_and(|share| *share > 0.0));
     let mut known = [gpu, sm, mig].into_iter().flatten().peekable();
     known.peek()?;
     Some(!is_moving && known.all(|quiet| quiet))
@@ -145,9 +199,19 @@ mod tests {
         timeline.show(10, |_| {}).show(420, idle(&process));
         assert_eq!(timeline.take_events(), [event(311, "+held_idle")]);
         let condition = timeline.only();
-        assert_eq!(condition.kind, ConditionKind::HeldIdle { bytes: 12 * GIB, idle_ms: 419_000, pids: vec![7] });
+        assert_eq!(
+            condition.kind,
+            ConditionKind::HeldIdle {
+                bytes: 12 * GIB,
+                idle_ms: 419_000,
+                pids: vec![7]
+            }
+        );
         assert_eq!(condition.since_ms, START_MS + 11_000);
-        assert_eq!(condition.text, "train.py (ana) idle, holding 12.0 GiB for 6 min.");
+        assert_eq!(
+            condition.text,
+            "train.py (ana) idle, holding 12.0 GiB for 6 min."
+        );
         timeline.show(1, |_| {}).show(299, idle(&process));
         assert_eq!(timeline.take_events(), [event(431, "-held_idle")]);
     }
@@ -161,9 +225,13 @@ mod tests {
         let both = [examples::process(7, GIB), examples::process(8, 2 * GIB)];
         timeline.show(10, idle(&both));
         assert_eq!(timeline.take_events(), [event(3_901, "+held_idle")]);
-        assert!(matches!(&timeline.only().kind, ConditionKind::HeldIdle { pids, .. } if *pids == [7]));
+        assert!(
+            matches!(&timeline.only().kind, ConditionKind::HeldIdle { pids, .. } if *pids == [7])
+        );
         timeline.show(300, idle(&both));
-        assert!(matches!(&timeline.only().kind, ConditionKind::HeldIdle { pids, .. } if *pids == [8, 7]));
+        assert!(
+            matches!(&timeline.only().kind, ConditionKind::HeldIdle { pids, .. } if *pids == [8, 7])
+        );
         timeline.show(1, idle(&[]));
         assert_eq!(timeline.take_events(), [event(4_210, "-held_idle")]);
     }
@@ -175,7 +243,10 @@ mod tests {
         let mut screen = examples::process(2, GIB);
         screen.kind = ProcessKind::Graphics;
         let mut timeline = TestTimeline::new();
-        timeline.show(1_000, idle(&[unknown, screen, examples::process(3, 255 << 20)]));
+        timeline.show(
+            1_000,
+            idle(&[unknown, screen, examples::process(3, 255 << 20)]),
+        );
         assert_eq!(timeline.take_events(), []);
     }
 
@@ -213,7 +284,10 @@ mod tests {
         assert_eq!(timeline.take_events(), []);
         // A few answers that are missing are no sign of work.
         let held = [examples::process(7, GIB)];
-        timeline.show(200, idle(&held)).show(5, unknown).show(100, idle(&held));
+        timeline
+            .show(200, idle(&held))
+            .show(5, unknown)
+            .show(100, idle(&held));
         assert_eq!(timeline.take_events(), [event(1_301, "+held_idle")]);
     }
 
@@ -221,7 +295,10 @@ mod tests {
     fn a_gpu_with_mig_is_idle_when_all_its_instances_are() {
         let mig = |sm_percent| MigSample {
             uuid: "MIG-0".into(),
-            instance: MigInstance { gpu_instance: 1, compute_instance: 0 },
+            instance: MigInstance {
+                gpu_instance: 1,
+                compute_instance: 0,
+            },
             memory: examples::sample(0).memory,
             activity: Reading::Now(examples::activity(sm_percent, 0.0)),
             allocated_to: Vec::new(),

@@ -72,7 +72,13 @@ impl<T> Hysteresis<T> {
             Observation::Inconclusive | Observation::Ended => self.forget(),
             Observation::Unknown => {
                 let since = *self.unknown_since.get_or_insert(now);
-                if now.since(since) >= if self.has_begun { UNKNOWN_DURING_MS } else { UNKNOWN_BEFORE_MS } {
+                if now.since(since)
+                    >= if self.has_begun {
+                        UNKNOWN_DURING_MS
+                    } else {
+                        UNKNOWN_BEFORE_MS
+                    }
+                {
                     self.forget();
                 }
             }
@@ -103,7 +109,10 @@ impl<T> Hysteresis<T> {
 
     /// Since when it has been active without having begun, with its latest value.
     pub fn pending(&self) -> Option<(Moment, &T)> {
-        Some((self.since.filter(|_| !self.has_begun)?, self.latest.as_ref()?))
+        Some((
+            self.since.filter(|_| !self.has_begun)?,
+            self.latest.as_ref()?,
+        ))
     }
 
     /// It has never been active.
@@ -124,50 +133,104 @@ mod tests {
         let mut now_ms = 1_000_000;
         let mut observe = |observation: &Observation<u8>| {
             now_ms += step_ms;
-            hysteresis.update(*observation, clock.advance(now_ms, true)).is_some()
+            hysteresis
+                .update(*observation, clock.advance(now_ms, true))
+                .is_some()
         };
         observations.iter().map(&mut observe).collect()
     }
 
     /// The number of observations after which it first lasts, and after which it no longer does.
-    fn transitions(step_ms: u64, observations: &[Observation<u8>]) -> (Option<usize>, Option<usize>) {
+    fn transitions(
+        step_ms: u64,
+        observations: &[Observation<u8>],
+    ) -> (Option<usize>, Option<usize>) {
         let lasting = lasting(step_ms, observations);
         let begun = lasting.iter().position(|lasts| *lasts);
-        let ended = begun.and_then(|begun| lasting.iter().skip(begun).position(|lasts| !lasts).map(|end| begun + end));
+        let ended = begun.and_then(|begun| {
+            lasting
+                .iter()
+                .skip(begun)
+                .position(|lasts| !lasts)
+                .map(|end| begun + end)
+        });
         (begun, ended)
     }
 
     #[test]
     fn it_begins_and_ends_by_time_and_not_by_number_of_samples() {
         for (step_ms, begins, ends) in [(1_000, 3, 110), (100, 30, 200), (10_000, 1, 101)] {
-            let observations: Vec<_> = (0..300).map(|at| if at < 100 { Active(0) } else { Inactive }).collect();
-            assert_eq!(transitions(step_ms, &observations), (Some(begins), Some(ends)), "{step_ms}");
+            let observations: Vec<_> = (0..300)
+                .map(|at| if at < 100 { Active(0) } else { Inactive })
+                .collect();
+            assert_eq!(
+                transitions(step_ms, &observations),
+                (Some(begins), Some(ends)),
+                "{step_ms}"
+            );
         }
     }
 
     #[test]
     fn it_does_not_flap() {
-        let blinking: Vec<_> = (0..100).map(|at| if at % 2 == 0 { Active(0) } else { Inactive }).collect();
-        assert_eq!(transitions(1_000, &blinking), (None, None), "never active for long");
-        let rarely: Vec<_> = (0..100).map(|at| if at < 5 || at % 8 == 0 { Active(0) } else { Inactive }).collect();
-        assert_eq!(transitions(1_000, &rarely), (Some(3), None), "never inactive for long");
+        let blinking: Vec<_> = (0..100)
+            .map(|at| if at % 2 == 0 { Active(0) } else { Inactive })
+            .collect();
+        assert_eq!(
+            transitions(1_000, &blinking),
+            (None, None),
+            "never active for long"
+        );
+        let rarely: Vec<_> = (0..100)
+            .map(|at| {
+                if at < 5 || at % 8 == 0 {
+                    Active(0)
+                } else {
+                    Inactive
+                }
+            })
+            .collect();
+        assert_eq!(
+            transitions(1_000, &rarely),
+            (Some(3), None),
+            "never inactive for long"
+        );
     }
 
     #[test]
     fn without_readings_it_does_not_begin_and_does_not_last_for_ever() {
         assert_eq!(transitions(1_000, &[Unknown; 200]), (None, None));
-        let lost: Vec<_> = (0..200).map(|at| if at < 10 { Active(0) } else { Unknown }).collect();
+        let lost: Vec<_> = (0..200)
+            .map(|at| if at < 10 { Active(0) } else { Unknown })
+            .collect();
         assert_eq!(transitions(1_000, &lost), (Some(3), Some(70)));
         let once = [Active(0), Active(0), Unknown, Active(0)];
-        assert_eq!(lasting(1_000, &once), [false, false, false, true], "a single miss is no break");
-        let long: Vec<_> = (0..14).map(|at| if (1..13).contains(&at) { Unknown } else { Active(0) }).collect();
+        assert_eq!(
+            lasting(1_000, &once),
+            [false, false, false, true],
+            "a single miss is no break"
+        );
+        let long: Vec<_> = (0..14)
+            .map(|at| {
+                if (1..13).contains(&at) {
+                    Unknown
+                } else {
+                    Active(0)
+                }
+            })
+            .collect();
         assert_eq!(transitions(1_000, &long), (None, None));
     }
 
     #[test]
     fn an_inconclusive_observation_neither_begins_nor_ends_it() {
-        assert_eq!(lasting(2_000, &[Active(0), Inconclusive, Active(0), Active(0)]), [false; 4]);
-        let observations: Vec<_> = (0..100).map(|at| if at < 5 { Active(0) } else { Inconclusive }).collect();
+        assert_eq!(
+            lasting(2_000, &[Active(0), Inconclusive, Active(0), Active(0)]),
+            [false; 4]
+        );
+        let observations: Vec<_> = (0..100)
+            .map(|at| if at < 5 { Active(0) } else { Inconclusive })
+            .collect();
         assert_eq!(transitions(1_000, &observations), (Some(3), None));
     }
 
@@ -178,6 +241,9 @@ mod tests {
         let first = clock.advance(5_000, true);
         hysteresis.update(Active('a'), first);
         hysteresis.update(Active('b'), clock.advance(6_000, true));
-        assert_eq!(hysteresis.update(Inactive, clock.advance(7_000, true)), Some((first, &'b')));
+        assert_eq!(
+            hysteresis.update(Inactive, clock.advance(7_000, true)),
+            Some((first, &'b'))
+        );
     }
 }

@@ -35,15 +35,25 @@ pub(super) struct IdlePower {
 
 impl IdlePower {
     pub(super) fn new() -> Self {
-        Self { idle: Hysteresis::new(SETTLED_MS, 0), known: None }
+        Self {
+            idle: Hysteresis::new(SETTLED_MS, 0),
+            known: None,
+        }
     }
 
     pub(super) fn learn(&mut self, view: &View<'_>) {
         let gpu_percent = view.fresh(&view.sample.utilization.gpu_percent);
-        let is_held = view.fresh(&view.sample.processes).is_some_and(|processes| !processes.is_empty());
+        let is_held = view
+            .fresh(&view.sample.processes)
+            .is_some_and(|processes| !processes.is_empty());
         let is_idle = is_held && gpu_percent.is_some_and(|percent| *percent <= 0.0);
-        let idle = if is_idle { Observation::Active(()) } else { Observation::Inactive };
-        let read = draw_watts(view, view.sample).zip(view.fresh(&view.sample.clocks.sm_mhz).copied());
+        let idle = if is_idle {
+            Observation::Active(())
+        } else {
+            Observation::Inactive
+        };
+        let read =
+            draw_watts(view, view.sample).zip(view.fresh(&view.sample.clocks.sm_mhz).copied());
         if let (Some(_), Some((watts, mhz))) = (self.idle.update(idle, view.now), read) {
             self.known = match self.known {
                 Some((known, at)) if is_same_clock(at, mhz) => Some((known.min(watts), at)),
@@ -56,16 +66,30 @@ impl IdlePower {
     /// Up to which draw kernels may only wait; `None` where nothing is known of the board.
     pub(super) fn waiting_watts(&self, view: &View<'_>) -> Option<f64> {
         let mhz = view.fresh(&view.sample.clocks.sm_mhz).copied();
-        let known = self.known.filter(|(_, at)| mhz.is_none_or(|mhz| mhz <= *at || is_same_clock(*at, mhz)));
-        let limit = view.board.power_limits.default_watts.value().or(view.sample.power.limit_watts.value());
-        known.map(|(watts, _)| watts * WAITING).or_else(|| limit.map(|limit| BASE_WATTS + limit * SHARE_OF_LIMIT))
+        let known = self
+            .known
+            .filter(|(_, at)| mhz.is_none_or(|mhz| mhz <= *at || is_same_clock(*at, mhz)));
+        let limit = view.board.power_limits.default_watts.value().or(view
+            .sample
+            .power
+            .limit_watts
+            .value());
+        known
+            .map(|(watts, _)| watts * WAITING)
+            .or_else(|| limit.map(|limit| BASE_WATTS + limit * SHARE_OF_LIMIT))
     }
 }
 
 /// What the board draws, averaged over a second where the driver tells that.
 pub(super) fn draw_watts(view: &View<'_>, gpu: &GpuSample) -> Option<f64> {
-    let Power { draw_watts, average_watts, .. } = &gpu.power;
-    view.fresh(average_watts).or(view.fresh(draw_watts)).copied()
+    let Power {
+        draw_watts,
+        average_watts,
+        ..
+    } = &gpu.power;
+    view.fresh(average_watts)
+        .or(view.fresh(draw_watts))
+        .copied()
 }
 
 fn is_same_clock(one: u32, other: u32) -> bool {
@@ -96,7 +120,14 @@ mod tests {
         let mut bound = None;
         for (second, sample) in seconds.iter().enumerate() {
             let now = clock.advance(1_000_000 + second as u64 * 1000, true);
-            let view = View { sample, machine: &[], board: &board, details: None, below_baseline: None, now };
+            let view = View {
+                sample,
+                machine: &[],
+                board: &board,
+                details: None,
+                below_baseline: None,
+                now,
+            };
             power.learn(&view);
             bound = power.waiting_watts(&view);
         }
@@ -107,17 +138,30 @@ mod tests {
     fn a_board_that_was_idle_for_a_while_is_known() {
         let (busy, idle) = (gpu(100.0, 123.0, 1980), gpu(0.0, 100.0, 1980));
         assert_eq!(after(std::slice::from_ref(&busy)), 165, "by its limit");
-        assert_eq!(after(&[vec![idle.clone(); 4], vec![busy.clone()]].concat()), 165);
+        assert_eq!(
+            after(&[vec![idle.clone(); 4], vec![busy.clone()]].concat()),
+            165
+        );
         let hot = gpu(0.0, 120.0, 1980);
-        assert_eq!(after(&[vec![hot; 7], vec![idle; 1], vec![busy]].concat()), 135, "the lowest");
+        assert_eq!(
+            after(&[vec![hot; 7], vec![idle; 1], vec![busy]].concat()),
+            135,
+            "the lowest"
+        );
     }
 
     #[test]
     fn a_draw_at_rest_says_nothing_of_one_at_full_clock() {
         let (busy, resting) = (gpu(100.0, 123.0, 1980), gpu(0.0, 80.0, 345));
-        assert_eq!(after(&[vec![resting.clone(); 9], vec![busy.clone()]].concat()), 165);
+        assert_eq!(
+            after(&[vec![resting.clone(); 9], vec![busy.clone()]].concat()),
+            165
+        );
         let idle = gpu(0.0, 100.0, 1980);
-        assert_eq!(after(&[vec![idle; 9], vec![resting; 9], vec![busy]].concat()), 135);
+        assert_eq!(
+            after(&[vec![idle; 9], vec![resting; 9], vec![busy]].concat()),
+            135
+        );
         let mut free = gpu(0.0, 77.0, 1980);
         free.processes = Reading::Now(Vec::new());
         assert_eq!(after(&vec![free; 9]), 165, "nobody holds it");

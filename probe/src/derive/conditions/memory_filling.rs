@@ -63,24 +63,34 @@ impl MemoryFilling {
 
     fn observe(&mut self, view: &View<'_>) -> Observation<Finding> {
         let memory = &view.sample.memory;
-        let (Some(&used), Some(&total)) = (view.fresh(&memory.used_bytes), memory.total_bytes.value()) else {
+        let (Some(&used), Some(&total)) =
+            (view.fresh(&memory.used_bytes), memory.total_bytes.value())
+        else {
             return Observation::Unknown;
         };
         self.used.push(view.now, used);
         self.ingest_processes(view);
         // Bytes that the driver keeps are not there to be allocated.
-        let free = total.saturating_sub(used).saturating_sub(memory.reserved_bytes.value().copied().unwrap_or(0));
+        let free = total
+            .saturating_sub(used)
+            .saturating_sub(memory.reserved_bytes.value().copied().unwrap_or(0));
         if is_memory_nearly_full(free, total) {
             // Until that is a condition of its own.
             let since = *self.nearly_full_since.get_or_insert(view.now);
-            return if view.now.since(since) < BEGIN_AFTER_MS { Observation::Inconclusive } else { Observation::Ended };
+            return if view.now.since(since) < BEGIN_AFTER_MS {
+                Observation::Inconclusive
+            } else {
+                Observation::Ended
+            };
         }
         self.nearly_full_since = None;
         if self.free_at_begin.is_some_and(|at_begin| free > at_begin) {
             return Observation::Ended;
         }
         let is_growth = |per_ms: &f64| *per_ms * 60_000.0 >= LEAST_SHARE_PER_MINUTE * total as f64;
-        let Some(per_ms) = self.used.trend().filter(is_growth) else { return Observation::Inactive };
+        let Some(per_ms) = self.used.trend().filter(is_growth) else {
+            return Observation::Inactive;
+        };
         let left_ms = free as f64 / per_ms;
         if left_ms > FORESEEN_MS {
             return Observation::Inactive;
@@ -90,10 +100,14 @@ impl MemoryFilling {
     }
 
     fn ingest_processes(&mut self, view: &View<'_>) {
-        let Some(processes) = view.fresh(&view.sample.processes) else { return };
+        let Some(processes) = view.fresh(&view.sample.processes) else {
+            return;
+        };
         let mut before = std::mem::take(&mut self.processes);
         for process in processes {
-            let Some(&bytes) = view.fresh(&process.memory_bytes) else { continue };
+            let Some(&bytes) = view.fresh(&process.memory_bytes) else {
+                continue;
+            };
             let mut series = before.remove(&process_key(process)).unwrap_or_default();
             series.push(view.now, bytes);
             self.processes.insert(process_key(process), series);
@@ -101,8 +115,15 @@ impl MemoryFilling {
     }
 
     fn finding(&self, view: &View<'_>, left_ms: u64, per_ms: f64) -> Finding {
-        let processes = view.fresh(&view.sample.processes).map_or(&[][..], Vec::as_slice);
-        let growth = |process| Some((process, self.processes.get(&process_key(process))?.growth()?));
+        let processes = view
+            .fresh(&view.sample.processes)
+            .map_or(&[][..], Vec::as_slice);
+        let growth = |process| {
+            Some((
+                process,
+                self.processes.get(&process_key(process))?.growth()?,
+            ))
+        };
         let mut growing: Vec<(&Process, f64)> = processes.iter().filter_map(growth).collect();
         growing.retain(|(_, own)| *own >= NAMED_SHARE * per_ms);
         growing.sort_by(|(_, a), (_, b)| b.total_cmp(a));
@@ -113,16 +134,26 @@ impl MemoryFilling {
             _ => Severity::Notice,
         };
         let names: Vec<&Process> = growing.iter().map(|(process, _)| *process).collect();
-        let by = if names.is_empty() { String::new() } else { format!(" ({})", text::process_names(&names)) };
+        let by = if names.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", text::process_names(&names))
+        };
         Finding {
             severity,
-            text: format!("Memory {}{by}.", memory_forecast(left_ms, per_second(per_ms))),
+            text: format!(
+                "Memory {}{by}.",
+                memory_forecast(left_ms, per_second(per_ms))
+            ),
             kind: ConditionKind::MemoryFilling {
                 left_ms,
                 bytes_per_second: per_second(per_ms),
                 growing: growing
                     .into_iter()
-                    .map(|(process, own)| MemoryGrowth { pid: process.pid, bytes_per_second: per_second(own) })
+                    .map(|(process, own)| MemoryGrowth {
+                        pid: process.pid,
+                        bytes_per_second: per_second(own),
+                    })
                     .collect(),
             },
         }
@@ -146,7 +177,11 @@ impl Rule for MemoryFilling {
 
 /// `full in about 9 min: grows 100 MiB/s`.
 pub fn memory_forecast(left_ms: u64, bytes_per_second: f64) -> String {
-    format!("full in about {}: grows {}/s", approximate_duration(left_ms), byte_size(bytes_per_second))
+    format!(
+        "full in about {}: grows {}/s",
+        approximate_duration(left_ms),
+        byte_size(bytes_per_second)
+    )
 }
 
 fn per_second(per_ms: f64) -> f64 {
@@ -173,7 +208,10 @@ impl Series {
             _ => {}
         }
         points.push_back((now, bytes));
-        while points.front().is_some_and(|(at, _)| now.since(*at) > TREND_MS) {
+        while points
+            .front()
+            .is_some_and(|(at, _)| now.since(*at) > TREND_MS)
+        {
             points.pop_front();
         }
     }
@@ -183,7 +221,8 @@ impl Series {
         let (whole, recent) = (self.slope(TREND_MS)?, self.slope(RECENT_MS)?);
         let is_steady = whole.spanned_ms >= LEAST_TREND_MS && whole.steadiness >= 0.95;
         // Loading a model grows steadily too, but it levels off: only growth that does not is a leak.
-        (is_steady && whole.per_ms > 0.0 && recent.per_ms >= 0.7 * whole.per_ms).then_some(whole.per_ms)
+        (is_steady && whole.per_ms > 0.0 && recent.per_ms >= 0.7 * whole.per_ms)
+            .then_some(whole.per_ms)
     }
 
     /// The growth in bytes per millisecond, steady or not.
@@ -196,19 +235,39 @@ impl Series {
     fn slope(&self, span_ms: u64) -> Option<Slope> {
         let Self(points) = self;
         let (end, last) = *points.back()?;
-        let (mut n, mut x, mut y, mut xx, mut xy, mut yy, mut spanned_ms) = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0);
-        for (at, bytes) in points.iter().rev().take_while(|(at, _)| end.since(*at) <= span_ms) {
+        let (mut n, mut x, mut y, mut xx, mut xy, mut yy, mut spanned_ms) =
+            (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0);
+        for (at, bytes) in points
+            .iter()
+            .rev()
+            .take_while(|(at, _)| end.since(*at) <= span_ms)
+        {
             spanned_ms = end.since(*at);
             // Measured from the end, since squares of bytes leave few digits for a difference.
             let (dx, dy) = (-(spanned_ms as f64), *bytes as f64 - last as f64);
-            (n, x, y, xx, xy, yy) = (n + 1.0, x + dx, y + dy, xx + dx * dx, xy + dx * dy, yy + dy * dy);
+            (n, x, y, xx, xy, yy) = (
+                n + 1.0,
+                x + dx,
+                y + dy,
+                xx + dx * dx,
+                xy + dx * dy,
+                yy + dy * dy,
+            );
         }
         let (spread_x, spread_y, together) = (n * xx - x * x, n * yy - y * y, n * xy - x * y);
         if n < 3.0 || spread_x <= 0.0 {
             return None;
         }
-        let steadiness = if spread_y <= 0.0 { 1.0 } else { together * together / (spread_x * spread_y) };
-        Some(Slope { per_ms: together / spread_x, steadiness, spanned_ms })
+        let steadiness = if spread_y <= 0.0 {
+            1.0
+        } else {
+            together * together / (spread_x * spread_y)
+        };
+        Some(Slope {
+            per_ms: together / spread_x,
+            steadiness,
+            spanned_ms,
+        })
     }
 }
 
@@ -238,30 +297,67 @@ mod tests {
     fn left_ms(used_mib: impl Iterator<Item = u64>) -> Option<u64> {
         let mut timeline = TestTimeline::new();
         play(&mut timeline, used_mib);
-        timeline.last.conditions.iter().find_map(|condition| match condition.kind {
-            ConditionKind::MemoryFilling { left_ms, .. } => Some(left_ms),
-            _ => None,
-        })
+        timeline
+            .last
+            .conditions
+            .iter()
+            .find_map(|condition| match condition.kind {
+                ConditionKind::MemoryFilling { left_ms, .. } => Some(left_ms),
+                _ => None,
+            })
     }
 
     #[test]
     fn steady_growth_tells_when_it_ends_and_who_grows() {
         let mut timeline = TestTimeline::new();
         play(&mut timeline, (0..=30).map(|second| 20_480 + second * 100));
-        let Condition { severity, text, kind, .. } = timeline.only().clone();
-        assert_eq!(text, "Memory full in about 10 min: grows 100 MiB/s (train.py (ana)).");
-        let ConditionKind::MemoryFilling { left_ms, bytes_per_second, growing } = kind else { panic!("{kind:?}") };
+        let Condition {
+            severity,
+            text,
+            kind,
+            ..
+        } = timeline.only().clone();
+        assert_eq!(
+            text,
+            "Memory full in about 10 min: grows 100 MiB/s (train.py (ana))."
+        );
+        let ConditionKind::MemoryFilling {
+            left_ms,
+            bytes_per_second,
+            growing,
+        } = kind
+        else {
+            panic!("{kind:?}")
+        };
         assert_eq!((severity, left_ms / 10_000), (Severity::Notice, 58));
         assert_eq!(bytes_per_second as u64, 100 * MIB);
-        assert_eq!(growing, [MemoryGrowth { pid: 7, bytes_per_second }]);
-        play(&mut timeline, (31..=320).map(|second| 20_480 + second * 100));
+        assert_eq!(
+            growing,
+            [MemoryGrowth {
+                pid: 7,
+                bytes_per_second
+            }]
+        );
+        play(
+            &mut timeline,
+            (31..=320).map(|second| 20_480 + second * 100),
+        );
         assert_eq!(timeline.only().severity, Severity::Warning);
-        play(&mut timeline, (321..=570).map(|second| 20_480 + second * 100));
+        play(
+            &mut timeline,
+            (321..=570).map(|second| 20_480 + second * 100),
+        );
         assert_eq!(timeline.only().severity, Severity::Critical);
         assert_eq!(timeline.take_events(), [event(21, "+memory_filling")]);
-        play(&mut timeline, (571..=612).map(|second| 20_480 + second * 100));
+        play(
+            &mut timeline,
+            (571..=612).map(|second| 20_480 + second * 100),
+        );
         let [ended, began] = timeline.take_events().try_into().unwrap();
-        assert_eq!((ended.1.as_str(), began.1.as_str()), ("-memory_filling", "+memory_nearly_full"));
+        assert_eq!(
+            (ended.1.as_str(), began.1.as_str()),
+            ("-memory_filling", "+memory_nearly_full")
+        );
         assert_eq!(ended.0, began.0, "one takes over from the other");
     }
 
@@ -270,20 +366,49 @@ mod tests {
         let mut timeline = TestTimeline::new();
         play(&mut timeline, (0..=30).map(|second| 20_480 + second * 100));
         play(&mut timeline, std::iter::once(15_000));
-        assert_eq!(timeline.take_events(), [event(21, "+memory_filling"), event(32, "-memory_filling")]);
+        assert_eq!(
+            timeline.take_events(),
+            [event(21, "+memory_filling"), event(32, "-memory_filling")]
+        );
         let mut timeline = TestTimeline::new();
-        play(&mut timeline, (0..=60).map(|second: u64| 20_480 + second.min(30) * 100));
-        assert_eq!(timeline.take_events().last(), Some(&event(44, "-memory_filling")));
+        play(
+            &mut timeline,
+            (0..=60).map(|second: u64| 20_480 + second.min(30) * 100),
+        );
+        assert_eq!(
+            timeline.take_events().last(),
+            Some(&event(44, "-memory_filling"))
+        );
     }
 
     #[test]
     fn what_levels_off_or_is_slow_or_new_or_jumps_is_no_trend() {
         let gib = 1024;
         assert!(left_ms((0..=30).map(|second| (10 + second) * gib)).is_some());
-        assert_eq!(left_ms((0..=30).map(|second: u64| (10 + second.min(12)) * gib)), None, "it levelled off");
-        assert_eq!(left_ms((0..=30).map(|second| 10 * gib + second * 10)), None, "noise");
-        assert_eq!(left_ms((0..=15).map(|second| (10 + second) * gib)), None, "too new");
-        assert_eq!(left_ms((0..=30).map(|second| if second < 20 { 10 * gib } else { 60 * gib })), None, "a jump");
-        assert_eq!(left_ms((0..=30).map(|second| (40 - second) * gib + 10_240)), None, "it shrinks");
+        assert_eq!(
+            left_ms((0..=30).map(|second: u64| (10 + second.min(12)) * gib)),
+            None,
+            "it levelled off"
+        );
+        assert_eq!(
+            left_ms((0..=30).map(|second| 10 * gib + second * 10)),
+            None,
+            "noise"
+        );
+        assert_eq!(
+            left_ms((0..=15).map(|second| (10 + second) * gib)),
+            None,
+            "too new"
+        );
+        assert_eq!(
+            left_ms((0..=30).map(|second| if second < 20 { 10 * gib } else { 60 * gib })),
+            None,
+            "a jump"
+        );
+        assert_eq!(
+            left_ms((0..=30).map(|second| (40 - second) * gib + 10_240)),
+            None,
+            "it shrinks"
+        );
     }
 }

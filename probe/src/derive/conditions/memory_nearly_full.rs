@@ -46,10 +46,17 @@ fn is_below((share, bytes): Bound, free_bytes: u64, total_bytes: u64) -> bool {
 /// at once. While it lasts it tells how much is left now.
 fn observe(view: &View<'_>, lasts: bool) -> Observation<Finding> {
     let memory = &view.sample.memory;
-    let Some((&free_bytes, &total_bytes)) = view.fresh(&memory.free_bytes).zip(memory.total_bytes.value()) else {
+    let Some((&free_bytes, &total_bytes)) = view
+        .fresh(&memory.free_bytes)
+        .zip(memory.total_bytes.value())
+    else {
         return Observation::Unknown;
     };
-    if !is_below(if lasts { NEAR } else { NEARLY_FULL }, free_bytes, total_bytes) {
+    if !is_below(
+        if lasts { NEAR } else { NEARLY_FULL },
+        free_bytes,
+        total_bytes,
+    ) {
         return Observation::Ended;
     }
     let finding = Finding {
@@ -59,7 +66,10 @@ fn observe(view: &View<'_>, lasts: bool) -> Observation<Finding> {
             byte_size(free_bytes as f64),
             byte_size(total_bytes as f64)
         ),
-        kind: ConditionKind::MemoryNearlyFull { free_bytes, total_bytes },
+        kind: ConditionKind::MemoryNearlyFull {
+            free_bytes,
+            total_bytes,
+        },
     };
     if lasts && !is_below(STILL, free_bytes, total_bytes) {
         Observation::Weakening(finding)
@@ -81,7 +91,10 @@ mod tests {
     #[test]
     fn it_begins_below_two_gib_and_ends_above_three() {
         let mut timeline = TestTimeline::new();
-        timeline.show(60, free(2_100)).show(2, free(100)).show(60, free(2_100));
+        timeline
+            .show(60, free(2_100))
+            .show(2, free(100))
+            .show(60, free(2_100));
         assert_eq!(timeline.take_events(), []);
         timeline.show(60, free(1_000));
         assert_eq!(timeline.take_events(), [event(126, "+memory_nearly_full")]);
@@ -105,7 +118,13 @@ mod tests {
         );
         timeline.show(3, free(100)).show(1, free(78_000));
         assert_eq!(timeline.last.conditions, []);
-        assert_eq!(timeline.take_events(), [event(4, "+memory_nearly_full"), event(15, "-memory_nearly_full")]);
+        assert_eq!(
+            timeline.take_events(),
+            [
+                event(4, "+memory_nearly_full"),
+                event(15, "-memory_nearly_full")
+            ]
+        );
     }
 
     #[test]

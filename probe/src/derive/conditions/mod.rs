@@ -58,7 +58,9 @@ pub struct ConditionSettings {
 
 impl Default for ConditionSettings {
     fn default() -> Self {
-        Self { held_idle_after_ms: 5 * 60_000 }
+        Self {
+            held_idle_after_ms: 5 * 60_000,
+        }
     }
 }
 
@@ -100,7 +102,13 @@ impl ConditionTracker {
             Box::new(nvlink_down::NvLinkDown::new()),
             Box::new(pcie_degraded::rule()),
         ];
-        let rules = rules.into_iter().map(|rule| RuleState { rule, current: None }).collect();
+        let rules = rules
+            .into_iter()
+            .map(|rule| RuleState {
+                rule,
+                current: None,
+            })
+            .collect();
         Self {
             clock: Clock::default(),
             rules,
@@ -137,15 +145,18 @@ impl ConditionTracker {
         };
         match view.sample.health {
             Health::Ok => {
-                let is_new = self.evaluated_ms.replace(view.sample.at_ms) != Some(view.sample.at_ms);
+                let is_new =
+                    self.evaluated_ms.replace(view.sample.at_ms) != Some(view.sample.at_ms);
                 let mut hangs = false;
                 for state in self.rules.iter_mut().filter(|_| is_new) {
                     let latest = state.rule.evaluate(&view);
-                    let is =
-                        |is_it: fn(&ConditionKind) -> bool| latest.as_ref().is_some_and(|latest| is_it(&latest.kind));
+                    let is = |is_it: fn(&ConditionKind) -> bool| {
+                        latest.as_ref().is_some_and(|latest| is_it(&latest.kind))
+                    };
                     hangs |= is(|kind| matches!(kind, ConditionKind::SuspectedHang { .. }));
                     // Kernels that hang use little of the GPU, too, and that says less.
-                    let says_less = hangs && is(|kind| matches!(kind, ConditionKind::HardlyUsed { .. }));
+                    let says_less =
+                        hangs && is(|kind| matches!(kind, ConditionKind::HardlyUsed { .. }));
                     if says_less {
                         state.rule.forget();
                     }
@@ -162,9 +173,9 @@ impl ConditionTracker {
         }
         let over = match view.sample.health {
             Health::Ok if std::mem::take(&mut self.was_lost) => self.errors.end_all(),
-            Health::Ok | Health::Asleep { .. } => {
-                self.errors.end_quiet(now, recovery_needed::is_needed(&view).unwrap_or(false))
-            }
+            Health::Ok | Health::Asleep { .. } => self
+                .errors
+                .end_quiet(now, recovery_needed::is_needed(&view).unwrap_or(false)),
             Health::Lost { .. } | Health::Failed { .. } => {
                 self.was_lost = true;
                 Vec::new()
@@ -175,19 +186,27 @@ impl ConditionTracker {
         let sample = &mut samples[number];
         let derived = self.rules.iter().filter_map(|state| state.current.as_ref());
         sample.conditions = derived.chain(self.errors.conditions()).cloned().collect();
-        sample.conditions.sort_by_key(|condition| (Reverse(condition.severity), condition.since_ms));
+        sample
+            .conditions
+            .sort_by_key(|condition| (Reverse(condition.severity), condition.since_ms));
         events
     }
 
     /// What this GPU usually does, as far as it has been learned.
     pub fn baseline(&self) -> Baseline {
-        self.rules.iter().find_map(|state| state.rule.baseline()).cloned().unwrap_or_default()
+        self.rules
+            .iter()
+            .find_map(|state| state.rule.baseline())
+            .cloned()
+            .unwrap_or_default()
     }
 
     /// Goes on with what was learned of this GPU before, unless something has been learned since.
     pub fn restore(&mut self, baseline: &Baseline) {
         if self.baseline().is_empty() {
-            self.rules.iter_mut().for_each(|state| state.rule.restore(baseline));
+            self.rules
+                .iter_mut()
+                .for_each(|state| state.rule.restore(baseline));
         }
     }
 
@@ -201,15 +220,28 @@ impl ConditionTracker {
     ///
     /// It ends a minute after the last of its code where a program caused it, else after ten minutes, unless the driver
     /// asks for a recovery or the GPU is lost; and at once when a lost GPU comes back.
-    pub fn on_error(&mut self, report: &XidReport, info: &ErrorInfo, now_ms: u64) -> Vec<EventKind> {
+    pub fn on_error(
+        &mut self,
+        report: &XidReport,
+        info: &ErrorInfo,
+        now_ms: u64,
+    ) -> Vec<EventKind> {
         let (began, dropped) = self.errors.raise(report, info, self.clock.at(now_ms));
-        dropped.map(EventKind::ConditionEnded).into_iter().chain(began.map(EventKind::ConditionBegan)).collect()
+        dropped
+            .map(EventKind::ConditionEnded)
+            .into_iter()
+            .chain(began.map(EventKind::ConditionBegan))
+            .collect()
     }
 }
 
 impl std::fmt::Debug for ConditionTracker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let current: Vec<_> = self.rules.iter().filter_map(|state| state.current.as_ref()).collect();
+        let current: Vec<_> = self
+            .rules
+            .iter()
+            .filter_map(|state| state.current.as_ref())
+            .collect();
         f.debug_struct("ConditionTracker")
             .field("current", &current)
             .field("errors", &self.errors)

@@ -24,29 +24,46 @@ pub(super) struct NvLinkDown {
 
 impl NvLinkDown {
     pub(super) fn new() -> Self {
-        Self { hysteresis: Hysteresis::new(BEGIN_AFTER_MS, END_AFTER_MS), were_up: BTreeSet::new() }
+        Self {
+            hysteresis: Hysteresis::new(BEGIN_AFTER_MS, END_AFTER_MS),
+            were_up: BTreeSet::new(),
+        }
     }
 
     fn observe(&mut self, view: &View<'_>) -> Observation<Finding> {
         // Instances of a GPU reach no other GPU, and their links may rest.
-        if view.detail(|details| &details.modes.mig).is_some_and(|mig| mig.current) {
+        if view
+            .detail(|details| &details.modes.mig)
+            .is_some_and(|mig| mig.current)
+        {
             self.were_up.clear();
             return Observation::Inactive;
         }
-        let Some(links) = view.detail(|details| &details.nvlinks) else { return Observation::Unknown };
+        let Some(links) = view.detail(|details| &details.nvlinks) else {
+            return Observation::Unknown;
+        };
         let is = |link: &NvLink, active: bool| view.fresh(&link.active) == Some(&active);
         let up: Vec<&NvLink> = links.iter().filter(|link| is(link, true)).collect();
         self.were_up.extend(up.iter().map(|link| link.link));
-        let has_switch = up.iter().any(|link| view.fresh(&link.remote) == Some(&NvLinkRemote::Switch));
+        let has_switch = up
+            .iter()
+            .any(|link| view.fresh(&link.remote) == Some(&NvLinkRemote::Switch));
         let is_joined = |link: &NvLink| {
             let is_named = !up.is_empty() && view.fresh(&link.remote_pci_bus_id).is_some();
             self.were_up.contains(&link.link) || has_switch || is_named
         };
-        let down: Vec<u32> =
-            links.iter().filter(|link| is(link, false) && is_joined(link)).map(|link| link.link).collect();
+        let down: Vec<u32> = links
+            .iter()
+            .filter(|link| is(link, false) && is_joined(link))
+            .map(|link| link.link)
+            .collect();
         if down.is_empty() {
             let is_known = links.iter().all(|link| view.fresh(&link.active).is_some());
-            return if is_known { Observation::Inactive } else { Observation::Unknown };
+            return if is_known {
+                Observation::Inactive
+            } else {
+                Observation::Unknown
+            };
         }
         let links = if down.len() == 1 { "NVLink" } else { "NVLinks" };
         Observation::Active(Finding {
@@ -89,7 +106,9 @@ mod tests {
             active: active.map_or(Reading::Absent(Absence::NoAnswer), Reading::Now),
             version: Reading::Absent(Absence::NotSupported),
             bytes_per_second: Reading::Absent(Absence::NotSupported),
-            remote: remote.filter(|_| *active == Some(true)).map_or(Reading::Absent(Absence::Unknown), Reading::Now),
+            remote: remote
+                .filter(|_| *active == Some(true))
+                .map_or(Reading::Absent(Absence::Unknown), Reading::Now),
             remote_pci_bus_id: Reading::Absent(Absence::Unknown),
             tx_bytes_total: absent(),
             rx_bytes_total: absent(),
@@ -112,10 +131,20 @@ mod tests {
         assert_eq!(timeline.take_events(), [], "the third leads nowhere");
         timeline.show_details(60, links(&[UP, DOWN, DOWN], Some(NvLinkRemote::Gpu)));
         assert_eq!(timeline.take_events(), [event(66, "+nv_link_down")]);
-        assert_eq!(timeline.only().kind, ConditionKind::NvLinkDown { links: vec![1] });
+        assert_eq!(
+            timeline.only().kind,
+            ConditionKind::NvLinkDown { links: vec![1] }
+        );
         timeline.show_details(1, links(&[DOWN, DOWN, DOWN], None));
-        assert_eq!(timeline.only().kind, ConditionKind::NvLinkDown { links: vec![0, 1] });
-        assert!(timeline.only().text.starts_with("NVLinks 0 and 1 down"), "{}", timeline.only().text);
+        assert_eq!(
+            timeline.only().kind,
+            ConditionKind::NvLinkDown { links: vec![0, 1] }
+        );
+        assert!(
+            timeline.only().text.starts_with("NVLinks 0 and 1 down"),
+            "{}",
+            timeline.only().text
+        );
         timeline.show_details(60, links(&[UP, UP, DOWN], Some(NvLinkRemote::Gpu)));
         assert_eq!(timeline.take_events(), [event(132, "-nv_link_down")]);
     }
@@ -124,7 +153,9 @@ mod tests {
     fn it_is_missed_also_after_the_gpu_was_lost() {
         let mut timeline = TestTimeline::new();
         timeline.show_details(1, links(&[UP, UP], Some(NvLinkRemote::Gpu)));
-        timeline.show(10, lost).show_details(30, links(&[UP, DOWN], Some(NvLinkRemote::Gpu)));
+        timeline
+            .show(10, lost)
+            .show_details(30, links(&[UP, DOWN], Some(NvLinkRemote::Gpu)));
         assert_eq!(timeline.take_events(), [event(17, "+nv_link_down")]);
     }
 
@@ -132,14 +163,22 @@ mod tests {
     fn beside_links_to_switches_every_link_should_be_up() {
         let mut timeline = TestTimeline::new();
         timeline.show_details(60, links(&[UP, UP, DOWN], Some(NvLinkRemote::Switch)));
-        assert_eq!(timeline.only().kind, ConditionKind::NvLinkDown { links: vec![2] });
+        assert_eq!(
+            timeline.only().kind,
+            ConditionKind::NvLinkDown { links: vec![2] }
+        );
         let mut timeline = TestTimeline::new();
         timeline.show_details(60, |details| {
             links(&[UP, DOWN], Some(NvLinkRemote::Gpu))(details);
-            let Reading::Now(links) = &mut details.nvlinks else { panic!() };
+            let Reading::Now(links) = &mut details.nvlinks else {
+                panic!()
+            };
             links[1].remote_pci_bus_id = Reading::Now("00000000:3B:00.0".into());
         });
-        assert_eq!(timeline.only().kind, ConditionKind::NvLinkDown { links: vec![1] });
+        assert_eq!(
+            timeline.only().kind,
+            ConditionKind::NvLinkDown { links: vec![1] }
+        );
     }
 
     #[test]
@@ -157,7 +196,10 @@ mod tests {
         timeline.show_details(1, links(&[UP, UP], Some(NvLinkRemote::Switch)));
         timeline.show_details(60, |details| {
             links(&[DOWN, DOWN], None)(details);
-            details.modes.mig = Reading::Now(Mode { current: true, pending: true });
+            details.modes.mig = Reading::Now(Mode {
+                current: true,
+                pending: true,
+            });
         });
         assert_eq!(timeline.take_events(), []);
     }

@@ -31,12 +31,22 @@ mod tests {
     fn it_lasts_while_pages_wait() {
         let pages = |pending| {
             move |details: &mut GpuDetails| {
-                details.retired_pages = Reading::Now(RetiredPages { single_bit: 2, double_bit: 0, pending });
+                details.retired_pages = Reading::Now(RetiredPages {
+                    single_bit: 2,
+                    double_bit: 0,
+                    pending,
+                });
             }
         };
         let mut timeline = TestTimeline::new();
-        timeline.show_details(1, pages(false)).show_details(1, pages(true)).show_details(1, pages(false));
-        let events = [event(2, "+page_retirement_pending"), event(3, "-page_retirement_pending")];
+        timeline
+            .show_details(1, pages(false))
+            .show_details(1, pages(true))
+            .show_details(1, pages(false));
+        let events = [
+            event(2, "+page_retirement_pending"),
+            event(3, "-page_retirement_pending"),
+        ];
         assert_eq!(timeline.take_events(), events);
     }
 }

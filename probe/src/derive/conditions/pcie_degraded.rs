@@ -20,8 +20,12 @@ pub(super) fn rule() -> impl Rule {
 }
 
 fn observe(view: &View<'_>, _: bool) -> Observation<Finding> {
-    let width = view.fresh(&view.sample.pcie.width).filter(|width| **width > 0);
-    let Some((&width, &max_width)) = width.zip(view.board.pcie_max_width.value()) else { return Observation::Unknown };
+    let width = view
+        .fresh(&view.sample.pcie.width)
+        .filter(|width| **width > 0);
+    let Some((&width, &max_width)) = width.zip(view.board.pcie_max_width.value()) else {
+        return Observation::Unknown;
+    };
     if width >= max_width {
         return Observation::Inactive;
     }
@@ -62,9 +66,19 @@ mod tests {
         let mut timeline = TestTimeline::new();
         timeline.show(60, link(8, 90.0));
         assert_eq!(timeline.take_events(), [event(11, "+pcie_degraded")]);
-        assert_eq!(timeline.only().kind, ConditionKind::PcieDegraded { width: 8, max_width: 16 });
+        assert_eq!(
+            timeline.only().kind,
+            ConditionKind::PcieDegraded {
+                width: 8,
+                max_width: 16
+            }
+        );
         timeline.show(600, link(8, 0.0));
-        assert_eq!(timeline.take_events(), [], "it is still true while nothing runs");
+        assert_eq!(
+            timeline.take_events(),
+            [],
+            "it is still true while nothing runs"
+        );
         timeline.show(60, link(16, 0.0));
         assert_eq!(timeline.take_events(), [event(671, "-pcie_degraded")]);
     }
@@ -72,7 +86,10 @@ mod tests {
     #[test]
     fn lanes_and_generation_may_rest_while_nothing_runs() {
         let mut timeline = TestTimeline::new();
-        timeline.show(600, link(4, 0.0)).show(5, link(4, 90.0)).show(60, link(16, 90.0));
+        timeline
+            .show(600, link(4, 0.0))
+            .show(5, link(4, 90.0))
+            .show(60, link(16, 90.0));
         assert_eq!(timeline.take_events(), []);
         timeline.board.pcie_max_generation = Reading::Now(5);
         timeline.show(600, link(16, 90.0));

@@ -7,7 +7,10 @@ use super::{
 };
 use crate::{
     benchmarks::BelowBaseline,
-    model::{Activity, Board, Condition, ConditionKind, GpuDetails, GpuSample, Process, Reading, Severity},
+    model::{
+        Activity, Board, Condition, ConditionKind, GpuDetails, GpuSample, Process, Reading,
+        Severity,
+    },
 };
 
 /// An older value tells nothing about now.
@@ -57,14 +60,20 @@ impl<'a> View<'a> {
     }
 
     /// A value among the details that is not older than a minute.
-    pub(super) fn detail<T>(&self, take: impl FnOnce(&'a GpuDetails) -> &'a Reading<T>) -> Option<&'a T> {
-        let details = self.details.filter(|details| self.is_fresh(details.at_ms))?;
+    pub(super) fn detail<T>(
+        &self,
+        take: impl FnOnce(&'a GpuDetails) -> &'a Reading<T>,
+    ) -> Option<&'a T> {
+        let details = self
+            .details
+            .filter(|details| self.is_fresh(details.at_ms))?;
         self.fresh(take(details))
     }
 
     /// A number of the hardware's counters that is not older than a minute.
     pub(super) fn activity(&self, take: impl FnOnce(&Activity) -> &Reading<f64>) -> Option<f64> {
-        self.fresh(take(self.fresh(&self.sample.activity)?)).copied()
+        self.fresh(take(self.fresh(&self.sample.activity)?))
+            .copied()
     }
 
     fn is_fresh(&self, at_ms: u64) -> bool {
@@ -82,15 +91,29 @@ pub(super) struct Finding {
 
 impl Finding {
     pub(super) fn since(&self, since: Moment) -> Condition {
-        let Self { severity, text, kind } = self.clone();
-        Condition { since_ms: since.wall_ms, severity, text, kind }
+        let Self {
+            severity,
+            text,
+            kind,
+        } = self.clone();
+        Condition {
+            since_ms: since.wall_ms,
+            severity,
+            text,
+            kind,
+        }
     }
 }
 
 impl Hysteresis<Finding> {
     /// Applies an observation. The condition, while it lasts.
-    pub(super) fn condition(&mut self, observation: Observation<Finding>, now: Moment) -> Option<Condition> {
-        self.update(observation, now).map(|(since, finding)| finding.since(since))
+    pub(super) fn condition(
+        &mut self,
+        observation: Observation<Finding>,
+        now: Moment,
+    ) -> Option<Condition> {
+        self.update(observation, now)
+            .map(|(since, finding)| finding.since(since))
     }
 }
 
@@ -107,7 +130,10 @@ impl PlainRule {
         end_after_ms: u64,
         observe: fn(&View<'_>, bool) -> Observation<Finding>,
     ) -> Self {
-        Self { hysteresis: Hysteresis::new(begin_after_ms, end_after_ms), observe }
+        Self {
+            hysteresis: Hysteresis::new(begin_after_ms, end_after_ms),
+            observe,
+        }
     }
 }
 

@@ -73,17 +73,39 @@ impl SlowerThanItself {
 
     fn with(baseline: Baseline) -> Self {
         let hysteresis = Hysteresis::new(0, END_AFTER_MS);
-        Self { baseline, last: None, counted: None, average: None, reasoned: 0.0, slow_ms: 0, hysteresis }
+        Self {
+            baseline,
+            last: None,
+            counted: None,
+            average: None,
+            reasoned: 0.0,
+            slow_ms: 0,
+            hysteresis,
+        }
     }
 
     fn observe(&mut self, view: &View<'_>) -> Observation<Finding> {
-        let step_ms = self.last.replace(view.now).map_or(0, |last| view.now.since(last)).min(LONGEST_STEP_MS);
-        let application_mhz = view.detail(|details| &details.application_clocks.graphics_mhz).copied();
+        let step_ms = self
+            .last
+            .replace(view.now)
+            .map_or(0, |last| view.now.since(last))
+            .min(LONGEST_STEP_MS);
+        let application_mhz = view
+            .detail(|details| &details.application_clocks.graphics_mhz)
+            .copied();
         let limit_watts = view.fresh(&view.sample.power.limit_watts).copied();
-        self.baseline.set(Settings { limit_watts, application_mhz });
-        let Some(reasons) = view.fresh(&view.sample.throttle_reasons) else { return Observation::Unknown };
-        let has_reason = reasons.iter().any(|reason| *reason != ThrottleReason::GpuIdle);
-        self.reasoned += (f64::from(u8::from(has_reason)) - self.reasoned) * (step_ms as f64 / REASONED_OF_MS).min(1.0);
+        self.baseline.set(Settings {
+            limit_watts,
+            application_mhz,
+        });
+        let Some(reasons) = view.fresh(&view.sample.throttle_reasons) else {
+            return Observation::Unknown;
+        };
+        let has_reason = reasons
+            .iter()
+            .any(|reason| *reason != ThrottleReason::GpuIdle);
+        self.reasoned += (f64::from(u8::from(has_reason)) - self.reasoned)
+            * (step_ms as f64 / REASONED_OF_MS).min(1.0);
         if self.reasoned >= REASONED {
             (self.average, self.slow_ms) = (None, 0);
             return Observation::Ended;
@@ -93,17 +115,31 @@ impl SlowerThanItself {
         }
         // A load of earlier says nothing of a clock of now.
         let counted_ms = view.sample.activity.read_at_ms(view.sample.at_ms);
-        if self.counted.is_some_and(|(known_ms, _)| known_ms == counted_ms) {
+        if self
+            .counted
+            .is_some_and(|(known_ms, _)| known_ms == counted_ms)
+        {
             return Observation::Inconclusive;
         }
-        let before = self.counted.replace((counted_ms, view.now)).map_or(view.now, |(_, at)| at);
+        let before = self
+            .counted
+            .replace((counted_ms, view.now))
+            .map_or(view.now, |(_, at)| at);
         let step_ms = step_ms.max(view.now.since(before)).min(LONGEST_STEP_MS);
         // Without work, nothing tells whether it is still so.
-        let Some(pace) = Pace::of(view, view.sample) else { return Observation::Inconclusive };
+        let Some(pace) = Pace::of(view, view.sample) else {
+            return Observation::Inconclusive;
+        };
         // Of power, the next load tells nothing.
-        let (exact, near) = (self.baseline.usual(pace.load), self.baseline.usual_near(pace.load));
-        self.baseline.learn(pace.load, step_ms as f64 / 1000.0, pace.sm_mhz, pace.watts);
-        let Some(usual) = exact.or(near) else { return Observation::Inconclusive };
+        let (exact, near) = (
+            self.baseline.usual(pace.load),
+            self.baseline.usual_near(pace.load),
+        );
+        self.baseline
+            .learn(pace.load, step_ms as f64 / 1000.0, pace.sm_mhz, pace.watts);
+        let Some(usual) = exact.or(near) else {
+            return Observation::Inconclusive;
+        };
         let average = self.follow(pace.beside(usual.sm_mhz, usual.watts), step_ms);
         let siblings = Siblings::of(view, pace);
         let is_slow = average.clock < SLOW_CLOCK && siblings.are_faster(pace);
@@ -113,7 +149,11 @@ impl SlowerThanItself {
             return Observation::Inactive;
         }
         self.slow_ms = self.slow_ms.saturating_add(step_ms);
-        let begins_after_ms = if siblings.gpus.is_empty() { BEGIN_ALONE_AFTER_MS } else { BEGIN_AFTER_MS };
+        let begins_after_ms = if siblings.gpus.is_empty() {
+            BEGIN_ALONE_AFTER_MS
+        } else {
+            BEGIN_AFTER_MS
+        };
         if self.slow_ms < begins_after_ms && !self.hysteresis.lasts() {
             return Observation::Inconclusive;
         }
@@ -154,7 +194,9 @@ impl Pace {
     /// `None` where it has little to do, or not everything is known.
     fn of(view: &View<'_>, gpu: &GpuSample) -> Option<Self> {
         let counted = view.fresh(&gpu.activity).and_then(|activity| {
-            view.fresh(&activity.sm_percent).copied().zip(view.fresh(&activity.tensor_percent).copied())
+            view.fresh(&activity.sm_percent)
+                .copied()
+                .zip(view.fresh(&activity.tensor_percent).copied())
         });
         let utilization = &gpu.utilization;
         let gpu_percent = view.fresh(&utilization.gpu_percent).copied();
@@ -166,11 +208,18 @@ impl Pace {
         };
         gpu_percent.filter(|percent| *percent >= BUSY_PERCENT)?;
         let sm_mhz = f64::from(*view.fresh(&gpu.clocks.sm_mhz)?);
-        Some(Self { load, sm_mhz, watts: draw_watts(view, gpu)? })
+        Some(Self {
+            load,
+            sm_mhz,
+            watts: draw_watts(view, gpu)?,
+        })
     }
 
     fn beside(self, sm_mhz: f64, watts: f64) -> Ratios {
-        Ratios { clock: self.sm_mhz / sm_mhz.max(1.0), power: self.watts / watts.max(1.0) }
+        Ratios {
+            clock: self.sm_mhz / sm_mhz.max(1.0),
+            power: self.watts / watts.max(1.0),
+        }
     }
 }
 
@@ -184,11 +233,17 @@ struct Siblings {
 impl Siblings {
     /// The model is told apart by its memory, and one whose limit was lowered by that.
     fn of(view: &View<'_>, pace: Pace) -> Self {
-        let kind = |gpu: &GpuSample| (gpu.memory.total_bytes.value().copied(), gpu.power.limit_watts.value().copied());
-        let others = view
-            .machine
-            .iter()
-            .filter(|gpu| gpu.index != view.sample.index && gpu.health == Health::Ok && kind(gpu) == kind(view.sample));
+        let kind = |gpu: &GpuSample| {
+            (
+                gpu.memory.total_bytes.value().copied(),
+                gpu.power.limit_watts.value().copied(),
+            )
+        };
+        let others = view.machine.iter().filter(|gpu| {
+            gpu.index != view.sample.index
+                && gpu.health == Health::Ok
+                && kind(gpu) == kind(view.sample)
+        });
         let alike = others.filter_map(|gpu| {
             let theirs = Pace::of(view, gpu).filter(|theirs| theirs.load.is_like(pace.load))?;
             Some((gpu.index, theirs))
@@ -199,11 +254,13 @@ impl Siblings {
 
     /// Also where there are none to compare with.
     fn are_faster(&self, pace: Pace) -> bool {
-        self.median(|theirs| theirs.sm_mhz).is_none_or(|usual| pace.sm_mhz < usual * SLOW_CLOCK)
+        self.median(|theirs| theirs.sm_mhz)
+            .is_none_or(|usual| pace.sm_mhz < usual * SLOW_CLOCK)
     }
 
     fn draw_more(&self, pace: Pace) -> bool {
-        self.median(|theirs| theirs.watts).is_some_and(|usual| pace.watts < usual * LOW_POWER)
+        self.median(|theirs| theirs.watts)
+            .is_some_and(|usual| pace.watts < usual * LOW_POWER)
     }
 
     fn median(&self, of: impl Fn(&Pace) -> f64) -> Option<f64> {
@@ -222,8 +279,14 @@ fn finding(pace: Pace, usual: Band, is_slow: bool, siblings: Vec<u32>) -> Findin
         [] => None,
         [gpu] if is_slow => Some(format!("GPU {gpu} is faster at the same load.")),
         [gpu] => Some(format!("GPU {gpu} draws more at the same load.")),
-        gpus if is_slow => Some(format!("GPUs {} are faster at the same load.", text::list(gpus))),
-        gpus => Some(format!("GPUs {} draw more at the same load.", text::list(gpus))),
+        gpus if is_slow => Some(format!(
+            "GPUs {} are faster at the same load.",
+            text::list(gpus)
+        )),
+        gpus => Some(format!(
+            "GPUs {} draw more at the same load.",
+            text::list(gpus)
+        )),
     };
     sentences.extend(others);
     let cure = "The driver gives no reason: check power cables and cooling, and reset the GPU when it is idle.";

@@ -13,7 +13,8 @@ use super::{
     text,
 };
 use crate::model::{
-    Condition, ConditionKind, GpuProcess, GpuSample, Health, Process, ProcessKind, Severity, Utilization,
+    Condition, ConditionKind, GpuProcess, GpuSample, Health, Process, ProcessKind, Severity,
+    Utilization,
 };
 
 mod same_job;
@@ -79,11 +80,18 @@ struct Still {
 impl SuspectedHang {
     pub(super) fn new() -> Self {
         let hysteresis = Hysteresis::new(0, END_AFTER_MS);
-        Self { idle_power: IdlePower::new(), still: None, hysteresis, since: None }
+        Self {
+            idle_power: IdlePower::new(),
+            still: None,
+            hysteresis,
+            since: None,
+        }
     }
 
     fn observe(&mut self, view: &View<'_>) -> Observation<(Moment, Finding)> {
-        let Some(watts) = draw_watts(view, view.sample) else { return Observation::Unknown };
+        let Some(watts) = draw_watts(view, view.sample) else {
+            return Observation::Unknown;
+        };
         match may_hang(view, watts, self.idle_power.waiting_watts(view)) {
             None => return Observation::Unknown,
             Some(false) => {
@@ -92,18 +100,30 @@ impl SuspectedHang {
             }
             Some(true) => {}
         }
-        let Some(still) = self.compare(view, watts) else { return Observation::Inactive };
+        let Some(still) = self.compare(view, watts) else {
+            return Observation::Inactive;
+        };
         let processes = compute_processes(view.sample);
         // Whoever looks into a hang with a debugger does not end it.
-        if processes.iter().any(|process| process.traced.value() == Some(&true)) {
+        if processes
+            .iter()
+            .any(|process| process.traced.value() == Some(&true))
+        {
             self.still = None;
             return Observation::Inconclusive;
         }
         let siblings = Siblings::of(view, &processes);
-        let begins_after_ms = if siblings.work { BEGIN_BESIDE_WORK_AFTER_MS } else { BEGIN_AFTER_MS };
+        let begins_after_ms = if siblings.work {
+            BEGIN_BESIDE_WORK_AFTER_MS
+        } else {
+            BEGIN_AFTER_MS
+        };
         match self.since {
             None if view.now.since(still.since) < begins_after_ms => Observation::Inconclusive,
-            since => Observation::Active((since.unwrap_or(still.since), finding(watts, &processes, siblings))),
+            since => Observation::Active((
+                since.unwrap_or(still.since),
+                finding(watts, &processes, siblings),
+            )),
         }
     }
 
@@ -111,9 +131,18 @@ impl SuspectedHang {
     fn compare(&mut self, view: &View<'_>, watts: f64) -> Option<Still> {
         let used_bytes = view.fresh(&view.sample.memory.used_bytes).copied();
         let sm_percent = view.activity(|activity| &activity.sm_percent);
-        let new = Still { since: view.now, at: view.now, used_bytes, sm_percent, watts };
+        let new = Still {
+            since: view.now,
+            at: view.now,
+            used_bytes,
+            sm_percent,
+            watts,
+        };
         let moved = self.still.is_some_and(|still| still.moves(&new));
-        let still = self.still.filter(|_| !moved).map_or(new, |still| still.followed_by(&new));
+        let still = self
+            .still
+            .filter(|_| !moved)
+            .map_or(new, |still| still.followed_by(&new));
         self.still = Some(still);
         (!moved).then_some(still)
     }
@@ -121,8 +150,14 @@ impl SuspectedHang {
 
 impl Still {
     fn moves(&self, new: &Self) -> bool {
-        let memory = self.used_bytes.zip(new.used_bytes).is_some_and(|(was, is)| was.abs_diff(is) > SAME_BYTES);
-        let sm = self.sm_percent.zip(new.sm_percent).is_some_and(|(was, is)| (was - is).abs() > SAME_SM_PERCENT);
+        let memory = self
+            .used_bytes
+            .zip(new.used_bytes)
+            .is_some_and(|(was, is)| was.abs_diff(is) > SAME_BYTES);
+        let sm = self
+            .sm_percent
+            .zip(new.sm_percent)
+            .is_some_and(|(was, is)| (was - is).abs() > SAME_SM_PERCENT);
         let power = (self.watts - new.watts).abs() > SAME_WATTS.max(self.watts * SAME_POWER);
         memory || sm || power || new.at.since(self.at) > LONGEST_GAP_MS
     }
@@ -143,7 +178,10 @@ impl Rule for SuspectedHang {
     fn evaluate(&mut self, view: &View<'_>) -> Option<Condition> {
         self.idle_power.learn(view);
         let observation = self.observe(view);
-        let lasting = self.hysteresis.update(observation, view.now).map(|(_, (since, finding))| (*since, finding));
+        let lasting = self
+            .hysteresis
+            .update(observation, view.now)
+            .map(|(_, (since, finding))| (*since, finding));
         self.since = lasting.map(|(since, _)| since);
         lasting.map(|(since, finding)| finding.since(since))
     }
@@ -151,18 +189,33 @@ impl Rule for SuspectedHang {
     fn forget(&mut self) {
         // What a board draws when it is idle does not change with it.
         let idle_power = std::mem::replace(&mut self.idle_power, IdlePower::new());
-        *self = Self { idle_power, ..Self::new() };
+        *self = Self {
+            idle_power,
+            ..Self::new()
+        };
     }
 }
 
 /// Whether it cannot be ruled out by this sample alone that kernels only wait: whoever reads GPUs has to look closely. What
 /// is absent rules out nothing.
 pub fn could_hang(gpu: &GpuSample) -> bool {
-    let Utilization { gpu_percent, memory_percent, .. } = &gpu.utilization;
-    let runs =
-        gpu_percent.value().zip(memory_percent.value()).is_none_or(|(gpu, memory)| runs_and_rests(*gpu, *memory));
-    let watts = gpu.power.average_watts.value().or(gpu.power.draw_watts.value());
-    let draws_little = watts.zip(gpu.power.limit_watts.value()).is_none_or(|(watts, limit)| *watts <= limit * WAITING);
+    let Utilization {
+        gpu_percent,
+        memory_percent,
+        ..
+    } = &gpu.utilization;
+    let runs = gpu_percent
+        .value()
+        .zip(memory_percent.value())
+        .is_none_or(|(gpu, memory)| runs_and_rests(*gpu, *memory));
+    let watts = gpu
+        .power
+        .average_watts
+        .value()
+        .or(gpu.power.draw_watts.value());
+    let draws_little = watts
+        .zip(gpu.power.limit_watts.value())
+        .is_none_or(|(watts, limit)| *watts <= limit * WAITING);
     runs && draws_little
 }
 
@@ -173,11 +226,19 @@ fn runs_and_rests(gpu_percent: f64, memory_percent: f64) -> bool {
 
 /// Whether kernels run all the time, near the draw of an idle GPU and without traffic; `None` where nothing tells.
 fn may_hang(view: &View<'_>, watts: f64, waiting_watts: Option<f64>) -> Option<bool> {
-    let Utilization { gpu_percent, memory_percent, encoder_percent, decoder_percent, jpeg_percent, ofa_percent } =
-        &view.sample.utilization;
+    let Utilization {
+        gpu_percent,
+        memory_percent,
+        encoder_percent,
+        decoder_percent,
+        jpeg_percent,
+        ofa_percent,
+    } = &view.sample.utilization;
     let (gpu, memory) = view.fresh(gpu_percent).zip(view.fresh(memory_percent))?;
     let engines = [encoder_percent, decoder_percent, jpeg_percent, ofa_percent];
-    let engines_rest = engines.into_iter().all(|share| view.fresh(share).is_none_or(|share| *share <= 0.0));
+    let engines_rest = engines
+        .into_iter()
+        .all(|share| view.fresh(share).is_none_or(|share| *share <= 0.0));
     let (pcie, nvlink) = (&view.sample.pcie, &view.sample.nvlink);
     let rates = [
         &pcie.tx_bytes_per_second,
@@ -185,13 +246,17 @@ fn may_hang(view: &View<'_>, watts: f64, waiting_watts: Option<f64>) -> Option<b
         &nvlink.tx_bytes_per_second,
         &nvlink.rx_bytes_per_second,
     ];
-    let is_silent = rates.into_iter().all(|rate| view.fresh(rate).is_none_or(|rate| *rate <= SILENT_BYTES_PER_SECOND));
+    let is_silent = rates.into_iter().all(|rate| {
+        view.fresh(rate)
+            .is_none_or(|rate| *rate <= SILENT_BYTES_PER_SECOND)
+    });
     Some(runs_and_rests(*gpu, *memory) && watts <= waiting_watts? && engines_rest && is_silent)
 }
 
 fn compute_processes(gpu: &GpuSample) -> Vec<&Process> {
     let all = gpu.processes.value().into_iter().flatten();
-    all.filter(|process| process.kind != ProcessKind::Graphics).collect()
+    all.filter(|process| process.kind != ProcessKind::Graphics)
+        .collect()
 }
 
 /// The other GPUs on which the same job has processes.
@@ -207,12 +272,24 @@ struct Siblings {
 impl Siblings {
     fn of(view: &View<'_>, processes: &[&Process]) -> Self {
         let mut siblings = Self::default();
-        for gpu in view.machine.iter().filter(|gpu| gpu.index != view.sample.index && gpu.health == Health::Ok) {
+        for gpu in view
+            .machine
+            .iter()
+            .filter(|gpu| gpu.index != view.sample.index && gpu.health == Health::Ok)
+        {
             let theirs = compute_processes(gpu);
-            let is_of_job = |process: &&&Process| processes.iter().any(|own| is_same_job(own, process));
-            let Some(process) = theirs.iter().find(is_of_job) else { continue };
-            let Utilization { gpu_percent, memory_percent, .. } = &gpu.utilization;
-            let (Some(gpu_percent), Some(memory_percent)) = (view.fresh(gpu_percent), view.fresh(memory_percent))
+            let is_of_job =
+                |process: &&&Process| processes.iter().any(|own| is_same_job(own, process));
+            let Some(process) = theirs.iter().find(is_of_job) else {
+                continue;
+            };
+            let Utilization {
+                gpu_percent,
+                memory_percent,
+                ..
+            } = &gpu.utilization;
+            let (Some(gpu_percent), Some(memory_percent)) =
+                (view.fresh(gpu_percent), view.fresh(memory_percent))
             else {
                 continue;
             };
@@ -220,7 +297,10 @@ impl Siblings {
                 siblings.waiting.push(gpu.index);
             } else {
                 siblings.work |= *gpu_percent > 0.0;
-                siblings.differing.push(GpuProcess { gpu: gpu.index, pid: process.pid });
+                siblings.differing.push(GpuProcess {
+                    gpu: gpu.index,
+                    pid: process.pid,
+                });
             }
         }
         siblings
@@ -228,7 +308,11 @@ impl Siblings {
 }
 
 fn finding(watts: f64, processes: &[&Process], siblings: Siblings) -> Finding {
-    let Siblings { waiting, mut differing, .. } = siblings;
+    let Siblings {
+        waiting,
+        mut differing,
+        ..
+    } = siblings;
     // Where most differ, this one does.
     if differing.len() > waiting.len().saturating_add(1).min(MOST_DIFFERING) {
         differing.clear();
@@ -237,19 +321,28 @@ fn finding(watts: f64, processes: &[&Process], siblings: Siblings) -> Finding {
         names if names.is_empty() => String::new(),
         names => format!(" of {names}"),
     };
-    let mut sentences =
-        vec![format!("Suspected hang: the kernels{of} run all the time at {watts:.0} W, and nothing moves.")];
+    let mut sentences = vec![format!(
+        "Suspected hang: the kernels{of} run all the time at {watts:.0} W, and nothing moves."
+    )];
     match waiting.as_slice() {
         [] => {}
         [gpu] => sentences.push(format!("GPU {gpu} of the same job waits, too.")),
-        gpus => sentences.push(format!("GPUs {} of the same job wait, too.", text::list(gpus))),
+        gpus => sentences.push(format!(
+            "GPUs {} of the same job wait, too.",
+            text::list(gpus)
+        )),
     }
     let named = |GpuProcess { gpu, pid }: &GpuProcess| format!("GPU {gpu} (PID {pid})");
     let named: Vec<String> = differing.iter().map(named).collect();
     match named.as_slice() {
         [] => {}
-        [one] => sentences.push(format!("{one} of the same job does not wait: look there first.")),
-        several => sentences.push(format!("{} of the same job do not wait: look there first.", text::list(several))),
+        [one] => sentences.push(format!(
+            "{one} of the same job does not wait: look there first."
+        )),
+        several => sentences.push(format!(
+            "{} of the same job do not wait: look there first.",
+            text::list(several)
+        )),
     }
     Finding {
         severity: Severity::Warning,

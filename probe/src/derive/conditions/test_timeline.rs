@@ -54,7 +54,11 @@ impl TestTimeline {
     }
 
     /// The same with these details, which are read anew at every tick.
-    pub(super) fn show_details(&mut self, seconds: u64, change: impl Fn(&mut GpuDetails)) -> &mut Self {
+    pub(super) fn show_details(
+        &mut self,
+        seconds: u64,
+        change: impl Fn(&mut GpuDetails),
+    ) -> &mut Self {
         for _ in 0..seconds * 1000 / self.step_ms {
             let mut details = examples::details(self.now_ms + self.step_ms);
             change(&mut details);
@@ -67,7 +71,13 @@ impl TestTimeline {
     pub(super) fn tick(&mut self, sample: GpuSample) {
         let mut machine = vec![sample];
         machine.extend(self.others.iter().cloned());
-        let events = self.tracker.update(&mut machine, 0, &self.board, self.details.as_ref(), self.now_ms);
+        let events = self.tracker.update(
+            &mut machine,
+            0,
+            &self.board,
+            self.details.as_ref(),
+            self.now_ms,
+        );
         self.last = machine.swap_remove(0);
         self.record(events);
     }
@@ -75,7 +85,11 @@ impl TestTimeline {
     /// A driver error with NVIDIA's code.
     pub(super) fn xid(&mut self, code: u32, pid: Option<u32>) {
         let info = xid::describe(code);
-        let report = info.report(DriverError { code, pid, message: None });
+        let report = info.report(DriverError {
+            code,
+            pid,
+            message: None,
+        });
         let events = self.tracker.on_error(&report, &info, self.now_ms);
         self.record(events);
     }
@@ -98,7 +112,8 @@ impl TestTimeline {
                 EventKind::ConditionEnded(condition) => format!("-{}", name(&condition)),
                 other => panic!("{other:?}"),
             };
-            self.events.push((self.now_ms.saturating_sub(START_MS) / 1000, word));
+            self.events
+                .push((self.now_ms.saturating_sub(START_MS) / 1000, word));
         }
     }
 }
@@ -117,7 +132,13 @@ pub(super) fn hung(sample: &mut GpuSample) {
 }
 
 pub(super) fn unreadable(sample: &mut GpuSample, health: Health) {
-    *sample = GpuSample::absent(0, None, sample.at_ms, health, &crate::model::Absence::GpuLost);
+    *sample = GpuSample::absent(
+        0,
+        None,
+        sample.at_ms,
+        health,
+        &crate::model::Absence::GpuLost,
+    );
 }
 
 /// As on the wire; an Xid with its number.

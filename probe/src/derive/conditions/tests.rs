@@ -33,7 +33,10 @@ fn nothing_is_concluded_from_what_is_older_than_a_minute() {
     let mut timeline = TestTimeline::new();
     let old = |sample: &mut GpuSample, age_ms| {
         let at_ms = sample.at_ms - age_ms;
-        sample.throttle_reasons = Reading::Earlier { value: vec![ThrottleReason::SwPowerCap], at_ms };
+        sample.throttle_reasons = Reading::Earlier {
+            value: vec![ThrottleReason::SwPowerCap],
+            at_ms,
+        };
     };
     timeline.show(100, |sample| old(sample, 61_000));
     assert_eq!(timeline.take_events(), []);
@@ -61,7 +64,12 @@ fn the_worst_comes_first_and_then_the_oldest() {
     timeline.show(1, full);
     timeline.xid(79, None);
     timeline.show(1, full);
-    let names: Vec<_> = timeline.last.conditions.iter().map(test_timeline::name).collect();
+    let names: Vec<_> = timeline
+        .last
+        .conditions
+        .iter()
+        .map(test_timeline::name)
+        .collect();
     assert_eq!(names, ["xid 79", "memory_nearly_full", "xid 13", "xid 45"]);
 }
 
@@ -78,7 +86,10 @@ fn while_the_gpu_hangs_everything_stays_as_it_is() {
     assert_eq!(timeline.last.conditions, before);
     timeline.show(1, power_capped);
     assert_eq!(timeline.last.conditions.len(), 2);
-    assert_eq!(timeline.last.conditions[0], before[0], "time in which it hung counts for nothing");
+    assert_eq!(
+        timeline.last.conditions[0], before[0],
+        "time in which it hung counts for nothing"
+    );
 }
 
 #[test]
@@ -104,18 +115,31 @@ fn when_the_gpu_is_lost_its_readings_conditions_end_and_its_xids_stay_until_it_i
     assert_eq!(timeline.take_events(), [event(11, "-throttled")]);
     assert_eq!(timeline.last.conditions.len(), 2);
     timeline.show(1, |_| {});
-    assert_eq!(timeline.take_events(), [event(7_211, "-xid 79"), event(7_211, "-xid 13")]);
+    assert_eq!(
+        timeline.take_events(),
+        [event(7_211, "-xid 79"), event(7_211, "-xid 13")]
+    );
     assert_eq!(timeline.last.conditions, []);
 }
 
 #[test]
 fn a_gpu_that_sleeps_or_failed_has_no_conditions_of_readings() {
     let (meaning, advice) = ("refused".to_owned(), "ask".to_owned());
-    let failed = Health::Failed { since_ms: 1, reason: Absence::Unknown, meaning, advice };
+    let failed = Health::Failed {
+        since_ms: 1,
+        reason: Absence::Unknown,
+        meaning,
+        advice,
+    };
     for health in [Health::Asleep { since_ms: 1 }, failed] {
         let mut timeline = TestTimeline::new();
-        timeline.show(10, power_capped).show(1, |sample| test_timeline::unreadable(sample, health.clone()));
-        assert_eq!(timeline.take_events(), [event(4, "+throttled"), event(11, "-throttled")]);
+        timeline.show(10, power_capped).show(1, |sample| {
+            test_timeline::unreadable(sample, health.clone())
+        });
+        assert_eq!(
+            timeline.take_events(),
+            [event(4, "+throttled"), event(11, "-throttled")]
+        );
     }
 }
 
@@ -140,9 +164,26 @@ fn an_xid_that_comes_again_is_renewed_and_counted() {
     }
     assert_eq!(timeline.take_events(), [event(0, "+xid 31")]);
     let condition = timeline.only();
-    assert_eq!(condition.kind, ConditionKind::Xid { pid: Some(4), code: 31, count: 5, last_ms: START_MS + 200_000 });
-    assert_eq!((condition.since_ms, condition.severity), (START_MS, Severity::Warning));
-    assert!(condition.text.starts_with("Xid 31 (process 4): A program used an address"), "{}", condition.text);
+    assert_eq!(
+        condition.kind,
+        ConditionKind::Xid {
+            pid: Some(4),
+            code: 31,
+            count: 5,
+            last_ms: START_MS + 200_000
+        }
+    );
+    assert_eq!(
+        (condition.since_ms, condition.severity),
+        (START_MS, Severity::Warning)
+    );
+    assert!(
+        condition
+            .text
+            .starts_with("Xid 31 (process 4): A program used an address"),
+        "{}",
+        condition.text
+    );
     timeline.show(10, |_| {});
     assert_eq!(timeline.take_events(), [event(260, "-xid 31")]);
 }
@@ -152,11 +193,23 @@ fn an_xid_lasts_while_the_driver_asks_for_a_recovery() {
     let mut timeline = TestTimeline::new();
     timeline.xid(119, None);
     timeline.xid(45, None);
-    timeline.show_details(3_000, |details| details.recovery_action = Reading::Now(RecoveryAction::GpuReset));
-    assert_eq!(timeline.last.conditions.len(), 2, "{:?}", timeline.last.conditions);
+    timeline.show_details(3_000, |details| {
+        details.recovery_action = Reading::Now(RecoveryAction::GpuReset)
+    });
+    assert_eq!(
+        timeline.last.conditions.len(),
+        2,
+        "{:?}",
+        timeline.last.conditions
+    );
     timeline.take_events();
-    timeline.show_details(1, |details| details.recovery_action = Reading::Now(RecoveryAction::None));
-    assert_eq!(timeline.take_events(), [event(3_001, "-recovery_needed"), event(3_001, "-xid 119")]);
+    timeline.show_details(1, |details| {
+        details.recovery_action = Reading::Now(RecoveryAction::None)
+    });
+    assert_eq!(
+        timeline.take_events(),
+        [event(3_001, "-recovery_needed"), event(3_001, "-xid 119")]
+    );
 }
 
 #[test]
@@ -167,7 +220,11 @@ fn a_gpu_that_reports_every_code_keeps_a_bounded_number() {
     }
     timeline.show(1, |_| {});
     assert_eq!(timeline.last.conditions.len(), 32);
-    let ended = timeline.take_events().iter().filter(|(_, word)| word.starts_with('-')).count();
+    let ended = timeline
+        .take_events()
+        .iter()
+        .filter(|(_, word)| word.starts_with('-'))
+        .count();
     assert_eq!(ended, 968);
 }
 

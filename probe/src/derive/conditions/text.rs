@@ -20,21 +20,33 @@ pub(super) fn list<T: ToString>(items: &[T]) -> String {
 
 /// As `train.ipynb (ana), serve.py and 2 more`: the notebook or the program, and whose it is.
 pub(super) fn process_names(processes: &[&Process]) -> String {
-    let mut names: Vec<String> = processes.iter().take(MOST_NAMES).map(|process| name(process)).collect();
+    let mut names: Vec<String> = processes
+        .iter()
+        .take(MOST_NAMES)
+        .map(|process| name(process))
+        .collect();
     if processes.len() > MOST_NAMES {
-        names.push(format!("{} more", processes.len().saturating_sub(MOST_NAMES)));
+        names.push(format!(
+            "{} more",
+            processes.len().saturating_sub(MOST_NAMES)
+        ));
     }
     list(&names)
 }
 
 fn name(process: &Process) -> String {
-    let notebook = process.owner.value().and_then(|owner| owner.notebook.as_ref()?.path.value());
+    let notebook = process
+        .owner
+        .value()
+        .and_then(|owner| owner.notebook.as_ref()?.path.value());
     // Its folders are for those who may see command lines, and this text is for everybody.
     let notebook = notebook.and_then(|path| path.rsplit('/').next());
     let program = notebook.or(process.name.value().map(String::as_str));
     let program = program.map_or_else(|| format!("process {}", process.pid), clean_name);
     match &process.user {
-        Reading::Now(user) | Reading::Earlier { value: user, .. } => format!("{program} ({})", clean_name(user)),
+        Reading::Now(user) | Reading::Earlier { value: user, .. } => {
+            format!("{program} ({})", clean_name(user))
+        }
         Reading::Absent(_) => program,
     }
 }
@@ -44,7 +56,9 @@ fn clean_name(name: &str) -> String {
     let letters: Vec<char> = name.chars().filter(|letter| !letter.is_control()).collect();
     match letters.len().checked_sub(LONGEST_NAME) {
         None | Some(0) => letters.into_iter().collect(),
-        Some(more) => std::iter::once('…').chain(letters[more..].iter().copied()).collect(),
+        Some(more) => std::iter::once('…')
+            .chain(letters[more..].iter().copied())
+            .collect(),
     }
 }
 
@@ -58,7 +72,15 @@ mod tests {
 
     #[test]
     fn lists_are_joined_by_commas_and_and() {
-        assert_eq!([list::<u32>(&[]), list(&[1]), list(&[1, 2]), list(&[1, 2, 3])], ["", "1", "1 and 2", "1, 2 and 3"]);
+        assert_eq!(
+            [
+                list::<u32>(&[]),
+                list(&[1]),
+                list(&[1, 2]),
+                list(&[1, 2, 3])
+            ],
+            ["", "1", "1 and 2", "1, 2 and 3"]
+        );
     }
 
     #[test]
@@ -77,8 +99,14 @@ mod tests {
         stranger.user = Reading::Absent(Absence::Hidden);
         let mut nameless = stranger.clone();
         nameless.name = Reading::Absent(Absence::NoPermission);
-        assert_eq!(process_names(&[&notebook, &stranger, &nameless]), "a.ipynb (ana), train.py and process 2");
-        assert_eq!(process_names(&[&stranger; 5]), "train.py, train.py, train.py and 2 more");
+        assert_eq!(
+            process_names(&[&notebook, &stranger, &nameless]),
+            "a.ipynb (ana), train.py and process 2"
+        );
+        assert_eq!(
+            process_names(&[&stranger; 5]),
+            "train.py, train.py, train.py and 2 more"
+        );
         stranger.name = Reading::Now(format!("\x1b[2J{}end", "x".repeat(500)));
         let name = process_names(&[&stranger]);
         assert_eq!(name.chars().count(), LONGEST_NAME + 1);

@@ -30,7 +30,10 @@ pub(super) struct Throttled {
 
 impl Throttled {
     pub(super) fn new() -> Self {
-        Self { hysteresis: CONCERNS.map(|_| Hysteresis::new(BEGIN_AFTER_MS, END_AFTER_MS)), since: None }
+        Self {
+            hysteresis: CONCERNS.map(|_| Hysteresis::new(BEGIN_AFTER_MS, END_AFTER_MS)),
+            since: None,
+        }
     }
 }
 
@@ -50,7 +53,9 @@ impl Rule for Throttled {
                 began.push(since);
             }
         }
-        let earliest = began.into_iter().reduce(|one, other| if other.since(one) > 0 { one } else { other });
+        let earliest = began
+            .into_iter()
+            .reduce(|one, other| if other.since(one) > 0 { one } else { other });
         self.since = earliest.map(|earliest| self.since.unwrap_or(earliest));
         let since = self.since?;
         Some(finding(view, reasons).since(since))
@@ -63,15 +68,23 @@ impl Rule for Throttled {
 
 /// A slowdown by the hardware is given together with its cause, where the driver knows the cause.
 fn is_given(reason: ThrottleReason, given: &[ThrottleReason]) -> bool {
-    let says_more = [ThrottleReason::HwThermalSlowdown, ThrottleReason::HwPowerBrakeSlowdown];
-    let is_told_better = reason == ThrottleReason::HwSlowdown && given.iter().any(|other| says_more.contains(other));
+    let says_more = [
+        ThrottleReason::HwThermalSlowdown,
+        ThrottleReason::HwPowerBrakeSlowdown,
+    ];
+    let is_told_better =
+        reason == ThrottleReason::HwSlowdown && given.iter().any(|other| says_more.contains(other));
     given.contains(&reason) && !is_told_better
 }
 
 fn finding(view: &View<'_>, reasons: Vec<ThrottleReason>) -> Finding {
     let causes: Vec<String> = reasons.iter().map(|reason| cause(*reason, view)).collect();
     Finding {
-        severity: reasons.iter().map(|reason| severity(*reason)).max().unwrap_or(Severity::Notice),
+        severity: reasons
+            .iter()
+            .map(|reason| severity(*reason))
+            .max()
+            .unwrap_or(Severity::Notice),
         text: format!("Clocks reduced: {}.", text::list(&causes)),
         kind: ConditionKind::Throttled {
             reasons,
@@ -84,21 +97,29 @@ fn finding(view: &View<'_>, reasons: Vec<ThrottleReason>) -> Finding {
 fn severity(reason: ThrottleReason) -> Severity {
     match reason {
         ThrottleReason::HwThermalSlowdown => Severity::Critical,
-        ThrottleReason::HwPowerBrakeSlowdown | ThrottleReason::HwSlowdown | ThrottleReason::SwThermalSlowdown => {
-            Severity::Warning
-        }
+        ThrottleReason::HwPowerBrakeSlowdown
+        | ThrottleReason::HwSlowdown
+        | ThrottleReason::SwThermalSlowdown => Severity::Warning,
         _ => Severity::Notice,
     }
 }
 
 fn cause(reason: ThrottleReason, view: &View<'_>) -> String {
-    let at = |celsius: Option<&f64>| celsius.map_or(String::new(), |celsius| format!(" ({celsius:.0} °C)"));
+    let at = |celsius: Option<&f64>| {
+        celsius.map_or(String::new(), |celsius| format!(" ({celsius:.0} °C)"))
+    };
     let heat = at(view.fresh(&view.sample.temperature.gpu_celsius));
     match reason {
-        ThrottleReason::HwThermalSlowdown => format!("hardware thermal slowdown{heat}, check the cooling"),
+        ThrottleReason::HwThermalSlowdown => {
+            format!("hardware thermal slowdown{heat}, check the cooling")
+        }
         ThrottleReason::SwThermalSlowdown => format!("thermal slowdown{heat}"),
-        ThrottleReason::HwPowerBrakeSlowdown => "power brake by the system's power supply".to_owned(),
-        ThrottleReason::HwSlowdown => "hardware slowdown (temperature, power or voltage)".to_owned(),
+        ThrottleReason::HwPowerBrakeSlowdown => {
+            "power brake by the system's power supply".to_owned()
+        }
+        ThrottleReason::HwSlowdown => {
+            "hardware slowdown (temperature, power or voltage)".to_owned()
+        }
         ThrottleReason::SyncBoost => "limited by a slower GPU of its sync boost group".to_owned(),
         _ => match view.fresh(&view.sample.power.limit_watts) {
             Some(watts) => format!("power-capped at {watts:.0} W"),
@@ -123,10 +144,21 @@ mod tests {
     #[test]
     fn it_begins_after_three_seconds_in_a_row_and_ends_after_ten() {
         let mut timeline = TestTimeline::new();
-        timeline.show(2, held(&[SwPowerCap])).show(1, |_| {}).show(3, held(&[SwPowerCap])).show(1, |_| {});
+        timeline
+            .show(2, held(&[SwPowerCap]))
+            .show(1, |_| {})
+            .show(3, held(&[SwPowerCap]))
+            .show(1, |_| {});
         assert_eq!(timeline.take_events(), []);
-        timeline.show(10, held(&[SwPowerCap])).show(9, |_| {}).show(1, held(&[SwPowerCap])).show(30, |_| {});
-        assert_eq!(timeline.take_events(), [event(11, "+throttled"), event(38, "-throttled")]);
+        timeline
+            .show(10, held(&[SwPowerCap]))
+            .show(9, |_| {})
+            .show(1, held(&[SwPowerCap]))
+            .show(30, |_| {});
+        assert_eq!(
+            timeline.take_events(),
+            [event(11, "+throttled"), event(38, "-throttled")]
+        );
     }
 
     #[test]
@@ -144,7 +176,10 @@ mod tests {
     #[test]
     fn a_gpu_that_is_idle_or_does_as_it_was_told_is_not_throttled() {
         let mut timeline = TestTimeline::new();
-        timeline.show(60, held(&[GpuIdle, ApplicationsClocksSetting, DisplayClockSetting]));
+        timeline.show(
+            60,
+            held(&[GpuIdle, ApplicationsClocksSetting, DisplayClockSetting]),
+        );
         assert_eq!(timeline.take_events(), []);
     }
 
@@ -156,7 +191,11 @@ mod tests {
         timeline.show(1, held(&[SwThermalSlowdown]));
         assert_eq!(
             timeline.only().kind,
-            ConditionKind::Throttled { reasons: vec![SwPowerCap], limit_watts: None, gpu_celsius: None }
+            ConditionKind::Throttled {
+                reasons: vec![SwPowerCap],
+                limit_watts: None,
+                gpu_celsius: None
+            }
         );
         timeline.show(5, held(&[SwThermalSlowdown]));
         let both = ConditionKind::Throttled {
@@ -164,13 +203,24 @@ mod tests {
             limit_watts: None,
             gpu_celsius: None,
         };
-        assert_eq!((&timeline.only().kind, timeline.only().severity), (&both, Severity::Warning));
+        assert_eq!(
+            (&timeline.only().kind, timeline.only().severity),
+            (&both, Severity::Warning)
+        );
         timeline.show(10, held(&[SwThermalSlowdown]));
         assert_eq!(
             timeline.only().kind,
-            ConditionKind::Throttled { reasons: vec![SwThermalSlowdown], limit_watts: None, gpu_celsius: None }
+            ConditionKind::Throttled {
+                reasons: vec![SwThermalSlowdown],
+                limit_watts: None,
+                gpu_celsius: None
+            }
         );
-        assert_eq!(timeline.only().since_ms, START_MS + 1_000, "it is still the same");
+        assert_eq!(
+            timeline.only().since_ms,
+            START_MS + 1_000,
+            "it is still the same"
+        );
         assert_eq!(timeline.take_events(), [event(4, "+throttled")]);
     }
 
@@ -180,14 +230,22 @@ mod tests {
         timeline.show(10, held(&[HwSlowdown, HwThermalSlowdown]));
         assert_eq!(
             timeline.only().kind,
-            ConditionKind::Throttled { reasons: vec![HwThermalSlowdown], limit_watts: None, gpu_celsius: None }
+            ConditionKind::Throttled {
+                reasons: vec![HwThermalSlowdown],
+                limit_watts: None,
+                gpu_celsius: None
+            }
         );
         assert_eq!(timeline.only().severity, Severity::Critical);
         let mut timeline = TestTimeline::new();
         timeline.show(10, held(&[HwSlowdown]));
         assert_eq!(
             timeline.only().kind,
-            ConditionKind::Throttled { reasons: vec![HwSlowdown], limit_watts: None, gpu_celsius: None }
+            ConditionKind::Throttled {
+                reasons: vec![HwSlowdown],
+                limit_watts: None,
+                gpu_celsius: None
+            }
         );
         assert_eq!(timeline.only().severity, Severity::Warning);
     }
@@ -203,7 +261,11 @@ mod tests {
         let text = "Clocks reduced: thermal slowdown (87 °C) and power-capped at 700 W.";
         assert_eq!(timeline.only().text, text);
         let reasons = vec![SwThermalSlowdown, SwPowerCap];
-        let kind = ConditionKind::Throttled { reasons, limit_watts: Some(700.0), gpu_celsius: Some(86.6) };
+        let kind = ConditionKind::Throttled {
+            reasons,
+            limit_watts: Some(700.0),
+            gpu_celsius: Some(86.6),
+        };
         assert_eq!(timeline.only().kind, kind);
     }
 }

@@ -95,7 +95,9 @@ pub(super) fn read<T: Number>(reading: &Reading<T>) -> Result<f64, &Absence> {
 }
 
 pub(super) fn amend<T: Number>(reading: &mut Reading<T>, judge: &dyn Fn(f64) -> Option<f64>) {
-    let (Reading::Now(value) | Reading::Earlier { value, .. }) = reading else { return };
+    let (Reading::Now(value) | Reading::Earlier { value, .. }) = reading else {
+        return;
+    };
     let before = value.to_f64();
     match judge(before) {
         // A large whole number is not sent through a float for nothing.

@@ -37,36 +37,76 @@ pub const HOST_FIELDS: &[Field<HostSample>] = &[
         .prometheus("gpumon_host_swap_used_bytes")
         .chart("swap", "ram", "Swap", Color::Line(3))
         .limit(Limit::Field("host.swap.total_bytes")),
-    host!(disk.read_bytes_total, "Disk read, total", "Read", Unit::Bytes)
-        .help("Bytes read from all disks since boot.")
-        .kind(Kind::Counter)
-        .prometheus("gpumon_host_disk_read_bytes_total"),
-    host!(disk.written_bytes_total, "Disk written, total", "Written", Unit::Bytes)
-        .help("Bytes written to all disks since boot.")
-        .kind(Kind::Counter)
-        .prometheus("gpumon_host_disk_written_bytes_total"),
-    host!(disk.read_bytes_per_second, "Disk read", "Read/s", Unit::BytesPerSecond)
-        .unwatched(Unwatched::Averaged)
-        .help("Rate at which all disks are read.")
-        .chart("disk-read", "disk", "Read", Color::Line(1)),
-    host!(disk.written_bytes_per_second, "Disk written", "Write/s", Unit::BytesPerSecond)
-        .unwatched(Unwatched::Averaged)
-        .help("Rate at which all disks are written.")
-        .chart("disk-written", "disk", "Written", Color::Line(3)),
-    host!(network.received_bytes_total, "Network RX, total", "Recv", Unit::Bytes)
-        .help("Bytes received by all network interfaces but loopback since boot.")
-        .kind(Kind::Counter)
-        .prometheus("gpumon_host_network_receive_bytes_total"),
-    host!(network.sent_bytes_total, "Network TX, total", "Sent", Unit::Bytes)
-        .help("Bytes sent by all network interfaces but loopback since boot.")
-        .kind(Kind::Counter)
-        .prometheus("gpumon_host_network_transmit_bytes_total"),
-    host!(network.received_bytes_per_second, "Network RX", "Recv/s", Unit::BytesPerSecond)
-        .unwatched(Unwatched::Averaged)
-        .help("Rate at which all network interfaces but loopback receive.")
-        .chart("network-received", "network", "RX", Color::Line(1)),
-    host!(network.sent_bytes_per_second, "Network TX", "Sent/s", Unit::BytesPerSecond)
-        .unwatched(Unwatched::Averaged)
-        .help("Rate at which all network interfaces but loopback send.")
-        .chart("network-sent", "network", "TX", Color::Line(3)),
+    host!(
+        disk.read_bytes_total,
+        "Disk read, total",
+        "Read",
+        Unit::Bytes
+    )
+    .help("Bytes read from all disks since boot.")
+    .kind(Kind::Counter)
+    .prometheus("gpumon_host_disk_read_bytes_total"),
+    host!(
+        disk.written_bytes_total,
+        "Disk written, total",
+        "Written",
+        Unit::Bytes
+    )
+    .help("Bytes written to all disks since boot.")
+    .kind(Kind::Counter)
+    .prometheus("gpumon_host_disk_written_bytes_total"),
+    host!(
+        disk.read_bytes_per_second,
+        "Disk read",
+        "Read/s",
+        Unit::BytesPerSecond
+    )
+    .unwatched(Unwatched::Averaged)
+    .help("Rate at which all disks are read.")
+    .chart("disk-read", "disk", "Read", Color::Line(1)),
+    host!(
+        disk.written_bytes_per_second,
+        "Disk written",
+        "Write/s",
+        Unit::BytesPerSecond
+    )
+    .unwatched(Unwatched::Averaged)
+    .help("Rate at which all disks are written.")
+    .chart("disk-written", "disk", "Written", Color::Line(3)),
+    host!(
+        network.received_bytes_total,
+        "Network RX, total",
+        "Recv",
+        Unit::Bytes
+    )
+    .help("Bytes received by all network interfaces but loopback since boot.")
+    .kind(Kind::Counter)
+    .prometheus("gpumon_host_network_receive_bytes_total"),
+    host!(
+        network.sent_bytes_total,
+        "Network TX, total",
+        "Sent",
+        Unit::Bytes
+    )
+    .help("Bytes sent by all network interfaces but loopback since boot.")
+    .kind(Kind::Counter)
+    .prometheus("gpumon_host_network_transmit_bytes_total"),
+    host!(
+        network.received_bytes_per_second,
+        "Network RX",
+        "Recv/s",
+        Unit::BytesPerSecond
+    )
+    .unwatched(Unwatched::Averaged)
+    .help("Rate at which all network interfaces but loopback receive.")
+    .chart("network-received", "network", "RX", Color::Line(1)),
+    host!(
+        network.sent_bytes_per_second,
+        "Network TX",
+        "Sent/s",
+        Unit::BytesPerSecond
+    )
+    .unwatched(Unwatched::Averaged)
+    .help("Rate at which all network interfaces but loopback send.")
+    .chart("network-sent", "network", "TX", Color::Line(3)),
 ];

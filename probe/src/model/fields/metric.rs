@@ -24,12 +24,29 @@ pub struct Metric<S: 'static> {
 }
 
 impl<S> Metric<S> {
-    pub(super) const fn new(kind: Kind, unit: Unit, help: &'static str, read: fn(&S) -> Option<f64>) -> Self {
-        Self { help, unit, kind, read, prometheus: None, labels: &[], dcgm: None, outlasts_gpu: false }
+    pub(super) const fn new(
+        kind: Kind,
+        unit: Unit,
+        help: &'static str,
+        read: fn(&S) -> Option<f64>,
+    ) -> Self {
+        Self {
+            help,
+            unit,
+            kind,
+            read,
+            prometheus: None,
+            labels: &[],
+            dcgm: None,
+            outlasts_gpu: false,
+        }
     }
 
     pub(super) const fn prometheus(self, name: &'static str) -> Self {
-        Self { prometheus: Some(name), ..self }
+        Self {
+            prometheus: Some(name),
+            ..self
+        }
     }
 
     pub(super) const fn labels(self, labels: &'static [(&'static str, &'static str)]) -> Self {
@@ -37,10 +54,16 @@ impl<S> Metric<S> {
     }
 
     pub(super) const fn dcgm(self, name: &'static str, renamed: &'static str) -> Self {
-        Self { dcgm: Some(Dcgm { name, renamed }), ..self }
+        Self {
+            dcgm: Some(Dcgm { name, renamed }),
+            ..self
+        }
     }
 
     pub(super) const fn outlasts_gpu(self) -> Self {
-        Self { outlasts_gpu: true, ..self }
+        Self {
+            outlasts_gpu: true,
+            ..self
+        }
     }
 }

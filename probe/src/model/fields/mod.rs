@@ -19,8 +19,12 @@ pub use metric::Metric;
 pub use metrics::{BOARD_METRICS, DETAIL_METRICS, SAMPLE_METRICS};
 
 /// The few that an overview of all GPUs shows, in its order. Every client gets their history.
-pub const OVERVIEW: [&str; 4] =
-    ["utilization.gpu_percent", "memory.used_bytes", "power.draw_watts", "temperature.gpu_celsius"];
+pub const OVERVIEW: [&str; 4] = [
+    "utilization.gpu_percent",
+    "memory.used_bytes",
+    "power.draw_watts",
+    "temperature.gpu_celsius",
+];
 
 /// The charts of a dashboard by name, with their titles, in their order. Fields name the one that they are a line of;
 /// `mig` has those of MIG devices.
@@ -215,14 +219,20 @@ impl Dcgm {
             Unit::Joules => value * 1e3,
             Unit::Seconds => (value * 1e9).round(),
             // Thousands of KiB.
-            Unit::BytesPerSecond if self.name.starts_with("DCGM_FI_DEV_") => (value / 1024e3).floor(),
+            Unit::BytesPerSecond if self.name.starts_with("DCGM_FI_DEV_") => {
+                (value / 1024e3).floor()
+            }
             _ => value,
         }
     }
 
     /// The value under the name that it has since 4.9.
     pub fn renamed_value(&self, unit: Unit, value: f64) -> f64 {
-        if self.name == self.renamed { self.value(unit, value) } else { unit.base(value) }
+        if self.name == self.renamed {
+            self.value(unit, value)
+        } else {
+            unit.base(value)
+        }
     }
 }
 
@@ -269,43 +279,84 @@ impl<S> Field<S> {
     }
 
     const fn range(self, least: f64, largest: f64) -> Self {
-        Self { range: (least, largest), ..self }
+        Self {
+            range: (least, largest),
+            ..self
+        }
     }
 
     const fn prometheus(self, name: &'static str) -> Self {
-        Self { prometheus: Some(name), ..self }
+        Self {
+            prometheus: Some(name),
+            ..self
+        }
     }
 
     const fn dcgm(self, name: &'static str, renamed: &'static str) -> Self {
-        Self { dcgm: Some(Dcgm { name, renamed }), ..self }
+        Self {
+            dcgm: Some(Dcgm { name, renamed }),
+            ..self
+        }
     }
 
     const fn otel(self, name: &'static str) -> Self {
-        Self { otel: Some(name), ..self }
+        Self {
+            otel: Some(name),
+            ..self
+        }
     }
 
     const fn mig(self, access: Access<MigSample>) -> Self {
-        Self { mig: Some(access), ..self }
+        Self {
+            mig: Some(access),
+            ..self
+        }
     }
 
     const fn prometheus_mig(self, name: &'static str) -> Self {
-        Self { prometheus_mig: Some(name), ..self }
+        Self {
+            prometheus_mig: Some(name),
+            ..self
+        }
     }
 
-    const fn chart(self, key: &'static str, name: &'static str, line: &'static str, color: Color) -> Self {
-        Self { chart: Some(Chart { key, name, line, color }), ..self }
+    const fn chart(
+        self,
+        key: &'static str,
+        name: &'static str,
+        line: &'static str,
+        color: Color,
+    ) -> Self {
+        Self {
+            chart: Some(Chart {
+                key,
+                name,
+                line,
+                color,
+            }),
+            ..self
+        }
     }
 
     const fn limit(self, limit: Limit) -> Self {
-        Self { limit: Some(limit), ..self }
+        Self {
+            limit: Some(limit),
+            ..self
+        }
     }
 
     const fn load(self, moderate: u32, heavy: u32) -> Self {
-        Self { load: Some([moderate, heavy]), ..self }
+        Self {
+            load: Some([moderate, heavy]),
+            ..self
+        }
     }
 
     const fn in_csv(self) -> Self {
-        Self { in_csv: true, ..self }
+        Self {
+            in_csv: true,
+            ..self
+        }
     }
 }
 
@@ -314,7 +365,11 @@ impl<S> Field<S> {
     /// sample, and `gpu` is the board.
     pub fn limit_value(&self, fields: &[Self], sample: &S, gpu: Option<&Gpu>) -> Option<f64> {
         match self.limit? {
-            Limit::Field(id) => fields.iter().find(|field| field.id == id)?.access.value(sample),
+            Limit::Field(id) => fields
+                .iter()
+                .find(|field| field.id == id)?
+                .access
+                .value(sample),
             Limit::Board(read) => read(gpu?),
         }
     }
@@ -327,7 +382,9 @@ pub fn charted<S>(fields: &'static [Field<S>]) -> impl Iterator<Item = &'static 
 
 /// The fields of [`OVERVIEW`].
 pub fn overview() -> impl Iterator<Item = &'static Field> {
-    OVERVIEW.iter().filter_map(|id| GPU_FIELDS.iter().find(|field| field.id == *id))
+    OVERVIEW
+        .iter()
+        .filter_map(|id| GPU_FIELDS.iter().find(|field| field.id == *id))
 }
 
 #[cfg(test)]

@@ -20,7 +20,15 @@ fn absent(value: &Value, path: &str, found: &mut BTreeSet<String>) {
         return;
     }
     for (key, part) in parts {
-        absent(part, &if path.is_empty() { key.clone() } else { format!("{path}.{key}") }, found);
+        absent(
+            part,
+            &if path.is_empty() {
+                key.clone()
+            } else {
+                format!("{path}.{key}")
+            },
+            found,
+        );
     }
 }
 
@@ -44,8 +52,16 @@ fn every_number_of_a_sample_is_in_the_catalogue_under_its_path() {
     absent(&serde_json::to_value(&sample).unwrap(), "", &mut found);
     let known = ids(GPU_FIELDS);
     let others: BTreeSet<_> = OTHERS.map(str::to_owned).into();
-    assert_eq!(&found - &known, others, "add what is missing to fields/gpu.rs");
-    assert!(known.is_subset(&found), "an entry leads elsewhere than its id says: {:?}", &known - &found);
+    assert_eq!(
+        &found - &known,
+        others,
+        "add what is missing to fields/gpu.rs"
+    );
+    assert!(
+        known.is_subset(&found),
+        "an entry leads elsewhere than its id says: {:?}",
+        &known - &found
+    );
 
     let mut found = BTreeSet::new();
     let mut host = HostReader::new().read();
@@ -53,25 +69,54 @@ fn every_number_of_a_sample_is_in_the_catalogue_under_its_path() {
         (field.access.amend)(&mut host, &|_| None);
     }
     absent(&serde_json::to_value(&host).unwrap(), "host", &mut found);
-    assert_eq!(found, ids(HOST_FIELDS), "fields/host.rs has what a sample of the machine has");
+    assert_eq!(
+        found,
+        ids(HOST_FIELDS),
+        "fields/host.rs has what a sample of the machine has"
+    );
 }
 
 #[test]
 fn every_name_stands_for_one_field() {
     let names = |all: Vec<Option<&'static str>>| {
         let all: Vec<_> = all.into_iter().flatten().collect();
-        assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "{all:?}");
+        assert_eq!(
+            all.iter().collect::<BTreeSet<_>>().len(),
+            all.len(),
+            "{all:?}"
+        );
     };
     let (gpu, host) = (GPU_FIELDS.iter(), HOST_FIELDS.iter());
-    names(gpu.clone().map(|field| Some(field.id)).chain(host.clone().map(|field| Some(field.id))).collect());
+    names(
+        gpu.clone()
+            .map(|field| Some(field.id))
+            .chain(host.clone().map(|field| Some(field.id)))
+            .collect(),
+    );
     names(gpu.clone().map(|field| Some(field.label)).collect());
     names(gpu.clone().map(|field| Some(field.short_label)).collect());
     names(host.clone().map(|field| Some(field.label)).collect());
-    names(gpu.clone().map(|field| field.prometheus).chain(host.clone().map(|field| field.prometheus)).collect());
+    names(
+        gpu.clone()
+            .map(|field| field.prometheus)
+            .chain(host.clone().map(|field| field.prometheus))
+            .collect(),
+    );
     names(gpu.clone().map(|field| field.prometheus_mig).collect());
-    names(gpu.clone().map(|field| field.dcgm.map(|dcgm| dcgm.name)).collect());
-    names(gpu.clone().map(|field| field.dcgm.map(|dcgm| dcgm.renamed)).collect());
-    names(gpu.map(|field| field.chart.map(|chart| chart.key)).collect());
+    names(
+        gpu.clone()
+            .map(|field| field.dcgm.map(|dcgm| dcgm.name))
+            .collect(),
+    );
+    names(
+        gpu.clone()
+            .map(|field| field.dcgm.map(|dcgm| dcgm.renamed))
+            .collect(),
+    );
+    names(
+        gpu.map(|field| field.chart.map(|chart| chart.key))
+            .collect(),
+    );
 }
 
 #[test]
@@ -83,20 +128,31 @@ fn limits_are_fields_and_what_an_overview_has_is_drawn() {
             assert!(known.contains(limit), "{id}: {limit}");
         }
     }
-    let drawn_and_judged = overview().map(|field| (field.id, field.chart.is_some() && field.load.is_some()));
+    let drawn_and_judged =
+        overview().map(|field| (field.id, field.chart.is_some() && field.load.is_some()));
     assert!(drawn_and_judged.eq(OVERVIEW.map(|id| (id, true))));
     for field in GPU_FIELDS {
         assert!(field.short_label.len() <= 7, "{}", field.id);
-        assert!(field.prometheus_mig.is_none() || field.mig.is_some(), "{}", field.id);
+        assert!(
+            field.prometheus_mig.is_none() || field.mig.is_some(),
+            "{}",
+            field.id
+        );
     }
 }
 
 #[test]
 fn every_chart_has_lines_and_every_line_a_chart() {
     let of_gpus = charted(GPU_FIELDS).filter_map(|field| field.chart);
-    let named: BTreeSet<_> =
-        of_gpus.chain(charted(HOST_FIELDS).filter_map(|field| field.chart)).map(|chart| chart.name).collect();
-    let charts: BTreeSet<_> = CHARTS.iter().map(|(name, _)| *name).filter(|name| *name != "mig").collect();
+    let named: BTreeSet<_> = of_gpus
+        .chain(charted(HOST_FIELDS).filter_map(|field| field.chart))
+        .map(|chart| chart.name)
+        .collect();
+    let charts: BTreeSet<_> = CHARTS
+        .iter()
+        .map(|(name, _)| *name)
+        .filter(|name| *name != "mig")
+        .collect();
     assert_eq!(named, charts);
 }
 
@@ -123,8 +179,15 @@ fn a_name_for_prometheus_ends_in_its_unit() {
             Unit::Seconds => "_seconds",
             Unit::Count => "",
         };
-        let name = if kind == Kind::Counter { name.strip_suffix("_total") } else { Some(name) };
-        assert!(name.is_some_and(|name| name.ends_with(ending)), "{id}: {name:?}");
+        let name = if kind == Kind::Counter {
+            name.strip_suffix("_total")
+        } else {
+            Some(name)
+        };
+        assert!(
+            name.is_some_and(|name| name.ends_with(ending)),
+            "{id}: {name:?}"
+        );
     };
     for field in GPU_FIELDS {
         named(field.id, field.unit, field.kind, field.prometheus);
@@ -139,10 +202,17 @@ fn a_name_for_prometheus_ends_in_its_unit() {
 fn a_field_is_read_and_corrected_where_it_stands() {
     let field = |id| GPU_FIELDS.iter().find(|field| field.id == id).unwrap();
     let mut sample = gpu();
-    sample.memory.used_bytes = Reading::Earlier { value: u64::MAX, at_ms: 1 };
+    sample.memory.used_bytes = Reading::Earlier {
+        value: u64::MAX,
+        at_ms: 1,
+    };
     let used = field("memory.used_bytes").access;
     (used.amend)(&mut sample, &Some);
-    assert_eq!(sample.memory.used_bytes.value(), Some(&u64::MAX), "not rounded by a look");
+    assert_eq!(
+        sample.memory.used_bytes.value(),
+        Some(&u64::MAX),
+        "not rounded by a look"
+    );
     (used.amend)(&mut sample, &|_| None);
     assert_eq!((used.read)(&sample), Err(&Absence::Unknown));
     let active = field("activity.sm_percent").access;
@@ -150,7 +220,10 @@ fn a_field_is_read_and_corrected_where_it_stands() {
     assert_eq!(active.value(&sample), Some(2.0));
     sample.activity = Reading::Absent(Absence::WarmingUp);
     assert_eq!((active.read)(&sample), Err(&Absence::WarmingUp));
-    let mig = MigInstance { gpu_instance: 1, compute_instance: 0 };
+    let mig = MigInstance {
+        gpu_instance: 1,
+        compute_instance: 0,
+    };
     let device = MigSample {
         uuid: "MIG-0".into(),
         instance: mig,
@@ -158,13 +231,23 @@ fn a_field_is_read_and_corrected_where_it_stands() {
         activity: gpu().activity,
         allocated_to: Vec::new(),
     };
-    assert_eq!(field("activity.sm_percent").mig.unwrap().value(&device), Some(1.0));
+    assert_eq!(
+        field("activity.sm_percent").mig.unwrap().value(&device),
+        Some(1.0)
+    );
 }
 
 #[test]
 fn values_are_told_in_the_units_of_others() {
-    let based = [Unit::Percent.base(50.0), Unit::Megahertz.base(1980.0), Unit::Watts.base(3.0)];
-    assert_eq!(based.map(|value| value.to_string()), ["0.5", "1980000000", "3"]);
+    let based = [
+        Unit::Percent.base(50.0),
+        Unit::Megahertz.base(1980.0),
+        Unit::Watts.base(3.0),
+    ];
+    assert_eq!(
+        based.map(|value| value.to_string()),
+        ["0.5", "1980000000", "3"]
+    );
     let told = |id: &str, value| {
         let field = GPU_FIELDS.iter().find(|field| field.id == id).unwrap();
         field.dcgm.unwrap().value(field.unit, value).to_string()
@@ -180,25 +263,47 @@ fn metrics_of_one_name_stand_together_and_no_name_of_dcgm_is_used_twice() {
     fn of<S>(metrics: &[Metric<S>], names: &mut Vec<&'static str>, dcgm: &mut Vec<Dcgm>) {
         dcgm.extend(metrics.iter().filter_map(|metric| metric.dcgm));
         for alike in metrics.chunk_by(|one, other| one.prometheus == other.prometheus) {
-            let Some(name) = alike[0].prometheus else { continue };
+            let Some(name) = alike[0].prometheus else {
+                continue;
+            };
             let labels: BTreeSet<_> = alike.iter().map(|metric| metric.labels).collect();
             assert_eq!(labels.len(), alike.len(), "{name}: labels tell them apart");
-            let heads = alike.iter().map(|metric| (metric.help, metric.kind, metric.unit));
-            assert!(heads.clone().all(|head| head == heads.clone().next().unwrap()), "{name}");
-            assert_eq!(alike[0].kind == Kind::Counter, name.ends_with("_total"), "{name}");
+            let heads = alike
+                .iter()
+                .map(|metric| (metric.help, metric.kind, metric.unit));
+            assert!(
+                heads
+                    .clone()
+                    .all(|head| head == heads.clone().next().unwrap()),
+                "{name}"
+            );
+            assert_eq!(
+                alike[0].kind == Kind::Counter,
+                name.ends_with("_total"),
+                "{name}"
+            );
             assert!(alike[0].help.ends_with('.'), "{name}");
             names.push(name);
         }
     }
-    let mut names: Vec<_> = GPU_FIELDS.iter().filter_map(|field| field.prometheus).collect();
+    let mut names: Vec<_> = GPU_FIELDS
+        .iter()
+        .filter_map(|field| field.prometheus)
+        .collect();
     let mut dcgm: Vec<_> = GPU_FIELDS.iter().filter_map(|field| field.dcgm).collect();
     of(SAMPLE_METRICS, &mut names, &mut dcgm);
     of(DETAIL_METRICS, &mut names, &mut dcgm);
     of(BOARD_METRICS, &mut names, &mut dcgm);
     let all_differ = |names: Vec<&str>| names.iter().collect::<BTreeSet<_>>().len() == names.len();
     assert!(all_differ(names.clone()), "{names:?}");
-    assert!(all_differ(dcgm.iter().map(|dcgm| dcgm.name).collect()), "{dcgm:?}");
-    assert!(all_differ(dcgm.iter().map(|dcgm| dcgm.renamed).collect()), "{dcgm:?}");
+    assert!(
+        all_differ(dcgm.iter().map(|dcgm| dcgm.name).collect()),
+        "{dcgm:?}"
+    );
+    assert!(
+        all_differ(dcgm.iter().map(|dcgm| dcgm.renamed).collect()),
+        "{dcgm:?}"
+    );
 }
 
 #[test]
@@ -207,29 +312,86 @@ fn newer_names_of_dcgm_have_base_units_and_those_that_stayed_have_not() {
         let dcgm = Dcgm { name, renamed };
         (dcgm.value(unit, value), dcgm.renamed_value(unit, value))
     };
-    assert_eq!(told("DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_USED_BYTES", Unit::Bytes, 3_145_729.0), (3.0, 3_145_729.0));
-    assert_eq!(told("DCGM_FI_DEV_SM_CLOCK", "DCGM_FI_DEV_SM_CLOCK_HERTZ", Unit::Megahertz, 2.0), (2.0, 2e6));
-    assert_eq!(told("DCGM_FI_DEV_POWER_VIOLATION", "DCGM_FI_DEV_POWER_VIOLATION", Unit::Seconds, 0.5), (5e8, 5e8));
-    assert_eq!(told("DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_PROF_SM_UTIL_RATIO", Unit::Percent, 50.0), (0.5, 0.5));
-    let links = ("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", "DCGM_FI_DEV_NVLINK_THROUGHPUT_BYTES_PER_SECOND");
-    assert_eq!(told(links.0, links.1, Unit::BytesPerSecond, 10_240_000.0), (10.0, 10_240_000.0));
+    assert_eq!(
+        told(
+            "DCGM_FI_DEV_FB_USED",
+            "DCGM_FI_DEV_FB_USED_BYTES",
+            Unit::Bytes,
+            3_145_729.0
+        ),
+        (3.0, 3_145_729.0)
+    );
+    assert_eq!(
+        told(
+            "DCGM_FI_DEV_SM_CLOCK",
+            "DCGM_FI_DEV_SM_CLOCK_HERTZ",
+            Unit::Megahertz,
+            2.0
+        ),
+        (2.0, 2e6)
+    );
+    assert_eq!(
+        told(
+            "DCGM_FI_DEV_POWER_VIOLATION",
+            "DCGM_FI_DEV_POWER_VIOLATION",
+            Unit::Seconds,
+            0.5
+        ),
+        (5e8, 5e8)
+    );
+    assert_eq!(
+        told(
+            "DCGM_FI_PROF_SM_ACTIVE",
+            "DCGM_FI_PROF_SM_UTIL_RATIO",
+            Unit::Percent,
+            50.0
+        ),
+        (0.5, 0.5)
+    );
+    let links = (
+        "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL",
+        "DCGM_FI_DEV_NVLINK_THROUGHPUT_BYTES_PER_SECOND",
+    );
+    assert_eq!(
+        told(links.0, links.1, Unit::BytesPerSecond, 10_240_000.0),
+        (10.0, 10_240_000.0)
+    );
 }
 
 #[test]
 fn what_parts_of_a_sample_say_together_is_absent_with_any_of_them() {
     let of = |gpu: &GpuSample, name: &str| {
-        let metric = SAMPLE_METRICS.iter().find(|metric| metric.dcgm.is_some_and(|dcgm| dcgm.name == name)).unwrap();
+        let metric = SAMPLE_METRICS
+            .iter()
+            .find(|metric| metric.dcgm.is_some_and(|dcgm| dcgm.name == name))
+            .unwrap();
         (metric.read)(gpu)
     };
     let mut sample = gpu();
-    let names =
-        ["DCGM_FI_DEV_FB_USED_PERCENT", "DCGM_FI_DEV_CLOCKS_EVENT_REASONS", "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL"];
+    let names = [
+        "DCGM_FI_DEV_FB_USED_PERCENT",
+        "DCGM_FI_DEV_CLOCKS_EVENT_REASONS",
+        "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL",
+    ];
     assert_eq!(names.map(|name| of(&sample, name)), [None; 3]);
     let bytes = |bytes| Reading::Now(bytes);
     (sample.memory.total_bytes, sample.memory.used_bytes) = (bytes(100), bytes(45));
-    assert_eq!(of(&sample, names[0]), None, "how much is reserved is not known");
+    assert_eq!(
+        of(&sample, names[0]),
+        None,
+        "how much is reserved is not known"
+    );
     sample.memory.reserved_bytes = bytes(10);
-    sample.throttle_reasons = Reading::Now(vec![ThrottleReason::HwSlowdown, ThrottleReason::HwThermalSlowdown]);
-    (sample.nvlink.rx_bytes_per_second, sample.nvlink.tx_bytes_per_second) = (Reading::Now(1.0), Reading::Now(2.0));
-    assert_eq!(names.map(|name| of(&sample, name)), [Some(0.5), Some(72.0), Some(3.0)]);
+    sample.throttle_reasons = Reading::Now(vec![
+        ThrottleReason::HwSlowdown,
+        ThrottleReason::HwThermalSlowdown,
+    ]);
+    (
+        sample.nvlink.rx_bytes_per_second,
+        sample.nvlink.tx_bytes_per_second,
+    ) = (Reading::Now(1.0), Reading::Now(2.0));
+    assert_eq!(
+        names.map(|name| of(&sample, name)),
+        [Some(0.5), Some(72.0), Some(3.0)]
+    );
 }

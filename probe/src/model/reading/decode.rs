@@ -52,12 +52,18 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ReadingVisitor<T> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         match map.next_key::<Key>()? {
             Some(Key::Absent) => {
-                let absence = WithFirst { first: Some(Cow::Borrowed("absent")), rest: map };
+                let absence = WithFirst {
+                    first: Some(Cow::Borrowed("absent")),
+                    rest: map,
+                };
                 Absence::deserialize(MapAccessDeserializer::new(absence)).map(Reading::Absent)
             }
             Some(key @ (Key::Value | Key::AtMs)) => earlier(key, map),
             Some(Key::Other(first)) => {
-                let value = WithFirst { first: Some(Cow::Owned(first)), rest: map };
+                let value = WithFirst {
+                    first: Some(Cow::Owned(first)),
+                    rest: map,
+                };
                 T::deserialize(MapAccessDeserializer::new(value)).map(Reading::Now)
             }
             None => Err(A::Error::invalid_value(Unexpected::Map, &self)),
@@ -66,7 +72,10 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ReadingVisitor<T> {
 }
 
 /// The rest of `{"value": …, "at_ms": …}`, whose first key was read.
-fn earlier<'de, T: Deserialize<'de>, A: MapAccess<'de>>(first: Key, mut map: A) -> Result<Reading<T>, A::Error> {
+fn earlier<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
+    first: Key,
+    mut map: A,
+) -> Result<Reading<T>, A::Error> {
     let (mut value, mut at_ms) = (None, None);
     let mut key = Some(first);
     while let Some(known) = key {
@@ -103,7 +112,10 @@ struct WithFirst<A> {
 impl<'de, A: MapAccess<'de>> MapAccess<'de> for WithFirst<A> {
     type Error = A::Error;
 
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, A::Error> {
         match self.first.take() {
             Some(first) => seed.deserialize(first.into_deserializer()).map(Some),
             None => self.rest.next_key_seed(seed),

@@ -117,7 +117,10 @@ impl<T> Reading<T> {
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Reading<U> {
         match self {
             Self::Now(value) => Reading::Now(change(value)),
-            Self::Earlier { value, at_ms } => Reading::Earlier { value: change(value), at_ms },
+            Self::Earlier { value, at_ms } => Reading::Earlier {
+                value: change(value),
+                at_ms,
+            },
             Self::Absent(reason) => Reading::Absent(reason),
         }
     }
@@ -169,12 +172,14 @@ impl fmt::Display for Absence {
             Self::NotReadYet => f.write_str("not read yet"),
             Self::WarmingUp => f.write_str("needs a second sample"),
             Self::Unknown => f.write_str("unknown to the driver"),
-            Self::NotInProc => {
-                f.write_str("not in /proc: ended, or in another PID namespace (a container or the host)")
-            }
+            Self::NotInProc => f.write_str(
+                "not in /proc: ended, or in another PID namespace (a container or the host)",
+            ),
             Self::Ended => f.write_str("the process has ended"),
             Self::Hidden => f.write_str("hidden: another user's"),
-            Self::NeedsGpumon => f.write_str("not told by nvidia-smi: install gpumon on that machine"),
+            Self::NeedsGpumon => {
+                f.write_str("not told by nvidia-smi: install gpumon on that machine")
+            }
             Self::DriverError { code } => write!(f, "driver error {code}"),
         }
     }
@@ -186,15 +191,30 @@ mod tests {
 
     fn round_trip(reading: &Reading<f64>, json: &str) {
         assert_eq!(serde_json::to_string(reading).unwrap(), json);
-        assert_eq!(&serde_json::from_str::<Reading<f64>>(json).unwrap(), reading);
+        assert_eq!(
+            &serde_json::from_str::<Reading<f64>>(json).unwrap(),
+            reading
+        );
     }
 
     #[test]
     fn a_reading_is_bare_or_dated_or_absent_with_its_reason() {
         round_trip(&Reading::Now(64.5), "64.5");
-        round_trip(&Reading::Earlier { value: 64.5, at_ms: 7 }, r#"{"value":64.5,"at_ms":7}"#);
-        round_trip(&Reading::Absent(Absence::NotSupported), r#"{"absent":"not_supported"}"#);
-        round_trip(&Reading::Absent(Absence::DriverError { code: 999 }), r#"{"absent":"driver_error","code":999}"#);
+        round_trip(
+            &Reading::Earlier {
+                value: 64.5,
+                at_ms: 7,
+            },
+            r#"{"value":64.5,"at_ms":7}"#,
+        );
+        round_trip(
+            &Reading::Absent(Absence::NotSupported),
+            r#"{"absent":"not_supported"}"#,
+        );
+        round_trip(
+            &Reading::Absent(Absence::DriverError { code: 999 }),
+            r#"{"absent":"driver_error","code":999}"#,
+        );
     }
 
     #[test]
@@ -204,22 +224,48 @@ mod tests {
             a: Reading<f64>,
             b: Option<String>,
         }
-        let pair = Pair { a: Reading::Absent(Absence::Hidden), b: Some("x".to_owned()) };
+        let pair = Pair {
+            a: Reading::Absent(Absence::Hidden),
+            b: Some("x".to_owned()),
+        };
         let json = r#"{"a":{"absent":"hidden"},"b":"x"}"#;
         assert_eq!(serde_json::to_string(&Reading::Now(&pair)).unwrap(), json);
-        assert_eq!(serde_json::from_str::<Reading<Pair>>(json).unwrap(), Reading::Now(pair));
-        let dated =
-            serde_json::from_str::<Reading<Pair>>(r#"{"at_ms":7,"value":{"b":null,"a":{"value":1,"at_ms":2}}}"#);
-        let value = Pair { a: Reading::Earlier { value: 1.0, at_ms: 2 }, b: None };
+        assert_eq!(
+            serde_json::from_str::<Reading<Pair>>(json).unwrap(),
+            Reading::Now(pair)
+        );
+        let dated = serde_json::from_str::<Reading<Pair>>(
+            r#"{"at_ms":7,"value":{"b":null,"a":{"value":1,"at_ms":2}}}"#,
+        );
+        let value = Pair {
+            a: Reading::Earlier {
+                value: 1.0,
+                at_ms: 2,
+            },
+            b: None,
+        };
         assert_eq!(dated.unwrap(), Reading::Earlier { value, at_ms: 7 });
-        assert_eq!(serde_json::from_str::<Reading<bool>>("true").unwrap(), Reading::Now(true));
-        assert_eq!(serde_json::from_str::<Reading<String>>(r#""\u00e9""#).unwrap(), Reading::Now("é".to_owned()));
-        assert_eq!(serde_json::from_str::<Reading<i64>>("-3").unwrap(), Reading::Now(-3));
-        let state = serde_json::from_str::<Reading<super::super::NvLinkRemote>>(r#""switch""#).unwrap();
+        assert_eq!(
+            serde_json::from_str::<Reading<bool>>("true").unwrap(),
+            Reading::Now(true)
+        );
+        assert_eq!(
+            serde_json::from_str::<Reading<String>>(r#""\u00e9""#).unwrap(),
+            Reading::Now("é".to_owned())
+        );
+        assert_eq!(
+            serde_json::from_str::<Reading<i64>>("-3").unwrap(),
+            Reading::Now(-3)
+        );
+        let state =
+            serde_json::from_str::<Reading<super::super::NvLinkRemote>>(r#""switch""#).unwrap();
         assert_eq!(state, Reading::Now(super::super::NvLinkRemote::Switch));
         // Through a value in memory, too.
         let in_memory = serde_json::json!({"value": 3, "at_ms": 5});
-        assert_eq!(serde_json::from_value::<Reading<u8>>(in_memory).unwrap(), Reading::Earlier { value: 3, at_ms: 5 });
+        assert_eq!(
+            serde_json::from_value::<Reading<u8>>(in_memory).unwrap(),
+            Reading::Earlier { value: 3, at_ms: 5 }
+        );
     }
 
     #[test]
@@ -236,15 +282,22 @@ mod tests {
             r#"{"absent":"driver_error"}"#,
             r#"{"other":1}"#,
         ] {
-            assert!(serde_json::from_str::<Reading<f64>>(text).is_err(), "{text}");
+            assert!(
+                serde_json::from_str::<Reading<f64>>(text).is_err(),
+                "{text}"
+            );
         }
         assert!(serde_json::from_str::<Reading<u8>>("256").is_err());
     }
 
     #[test]
     fn an_absent_list_is_not_an_empty_list() {
-        let absent: Reading<Vec<u32>> = serde_json::from_str(r#"{"absent":"no_permission"}"#).unwrap();
+        let absent: Reading<Vec<u32>> =
+            serde_json::from_str(r#"{"absent":"no_permission"}"#).unwrap();
         assert_eq!(absent, Reading::Absent(Absence::NoPermission));
-        assert_eq!(serde_json::from_str::<Reading<Vec<u32>>>("[]").unwrap(), Reading::Now(vec![]));
+        assert_eq!(
+            serde_json::from_str::<Reading<Vec<u32>>>("[]").unwrap(),
+            Reading::Now(vec![])
+        );
     }
 }

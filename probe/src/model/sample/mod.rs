@@ -4,7 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::{Absence, Activity, Allocation, Condition, MigSample, Process, Reading, reading::absent};
+use super::{
+    Absence, Activity, Allocation, Condition, MigSample, Process, Reading, reading::absent,
+};
 use crate::tagged;
 
 mod host;
@@ -258,7 +260,13 @@ absent! {
 
 impl GpuSample {
     /// A GPU of which nothing is known, for one reason.
-    pub fn absent(index: u32, uuid: Option<String>, at_ms: u64, health: Health, reason: &Absence) -> Self {
+    pub fn absent(
+        index: u32,
+        uuid: Option<String>,
+        at_ms: u64,
+        health: Health,
+        reason: &Absence,
+    ) -> Self {
         let (processes_omitted, unlisted_memory_bytes) = (0, None);
         let (allocated_to, conditions) = (Vec::new(), Vec::new());
         absent!(reason; Self {
@@ -270,7 +278,14 @@ impl GpuSample {
     /// Returns the number of processes that hold the GPU; `None` if processes are not listed or
     /// some are not visible.
     pub fn process_count(&self) -> Option<u32> {
-        let listed = self.processes.value().filter(|_| self.unlisted_memory_bytes.is_none())?;
-        Some(u32::try_from(listed.len()).unwrap_or(u32::MAX).saturating_add(self.processes_omitted))
+        let listed = self
+            .processes
+            .value()
+            .filter(|_| self.unlisted_memory_bytes.is_none())?;
+        Some(
+            u32::try_from(listed.len())
+                .unwrap_or(u32::MAX)
+                .saturating_add(self.processes_omitted),
+        )
     }
 }

@@ -57,7 +57,10 @@ impl Pending {
     fn shorten(&mut self, to_ms: f64) {
         self.to_ms = to_ms;
         let seconds = (to_ms - self.from_ms) / 1000.0;
-        self.step.joules = self.step.joules.map(|joules| joules * seconds / self.step.seconds);
+        self.step.joules = self
+            .step
+            .joules
+            .map(|joules| joules * seconds / self.step.seconds);
         self.step.seconds = seconds;
     }
 }
@@ -73,10 +76,18 @@ impl GpuCostMeter {
     /// Takes in the next sample of the GPU, of which `own` are measured.
     pub(super) fn push(&mut self, gpu: &GpuSample, interval_ms: u32, own: &[&Process], span: Span) {
         let at_ms = gpu.at_ms as f64;
-        self.untold = gpu.processes.absence().filter(|_| self.last.is_none() && at_ms >= span.from_ms).cloned();
-        let now = matches!(gpu.health, Health::Ok).then(|| Last::new(gpu, interval_ms)).flatten();
+        self.untold = gpu
+            .processes
+            .absence()
+            .filter(|_| self.last.is_none() && at_ms >= span.from_ms)
+            .cloned();
+        let now = matches!(gpu.health, Health::Ok)
+            .then(|| Last::new(gpu, interval_ms))
+            .flatten();
         // Of a GPU that does not answer nothing is known, until it does again.
-        let Some(mut now) = now.filter(|now| self.last.as_ref().is_none_or(|last| last.at_ms < now.at_ms)) else {
+        let Some(mut now) =
+            now.filter(|now| self.last.as_ref().is_none_or(|last| last.at_ms < now.at_ms))
+        else {
             return;
         };
         let last = self.last.take();
@@ -104,8 +115,18 @@ impl GpuCostMeter {
         self.settle(false);
     }
 
-    fn add_step(&mut self, last: &Last, now: &Last, own_now: &BTreeSet<u32>, gpu: &GpuSample, span: Span) {
-        let (from_ms, to_ms) = (span.from_ms.max(last.at_ms as f64), span.to_ms.min(now.at_ms as f64));
+    fn add_step(
+        &mut self,
+        last: &Last,
+        now: &Last,
+        own_now: &BTreeSet<u32>,
+        gpu: &GpuSample,
+        span: Span,
+    ) {
+        let (from_ms, to_ms) = (
+            span.from_ms.max(last.at_ms as f64),
+            span.to_ms.min(now.at_ms as f64),
+        );
         let own: BTreeSet<u32> = self.own.union(own_now).copied().collect();
         if to_ms <= from_ms {
             return;
@@ -123,14 +144,21 @@ impl GpuCostMeter {
             return;
         }
         self.seen.push(gpu, from_ms, to_ms);
-        let mut pending = Pending { step, from_ms, to_ms, own };
+        let mut pending = Pending {
+            step,
+            from_ms,
+            to_ms,
+            own,
+        };
         pending.shorten(to_ms);
         self.steps.push_back(pending);
     }
 
     /// The time since the last sample, of what has ended before the next: nothing has changed in it, as far as is known.
     pub(super) fn extend(&mut self, to_ms: f64, from_ms: f64) {
-        let Some(last) = self.last.as_ref().filter(|_| !self.own.is_empty()) else { return };
+        let Some(last) = self.last.as_ref().filter(|_| !self.own.is_empty()) else {
+            return;
+        };
         let from_ms = from_ms.max(last.at_ms as f64);
         if to_ms <= from_ms {
             return;
@@ -140,7 +168,12 @@ impl GpuCostMeter {
             return;
         }
         let step = Step::between(last, last, (to_ms - from_ms) / 1000.0);
-        self.steps.push_back(Pending { step, from_ms, to_ms, own: self.own.clone() });
+        self.steps.push_back(Pending {
+            step,
+            from_ms,
+            to_ms,
+            own: self.own.clone(),
+        });
     }
 
     /// It was over at a time, behind which there may have been a sample already.
@@ -162,30 +195,47 @@ impl GpuCostMeter {
             // A driver that has recorded nothing of a GPU so far does not do so.
             let is_young = newest_ms - self.first_ms < RECORDS_COME_WITHIN_MS;
             let is_coming = |records: &Timeline| is_young || !records.is_empty();
-            let is_missing =
-                (joules.is_none() && is_coming(&self.watts)) || (busy.is_none() && is_coming(&self.busy_percent));
+            let is_missing = (joules.is_none() && is_coming(&self.watts))
+                || (busy.is_none() && is_coming(&self.busy_percent));
             if is_missing && !is_due {
                 return;
             }
             if let Some(mut pending) = self.steps.pop_front() {
                 pending.step.joules = joules.or(pending.step.joules);
-                self.add(&pending, busy.map(|percent_seconds| percent_seconds / 100.0));
+                self.add(
+                    &pending,
+                    busy.map(|percent_seconds| percent_seconds / 100.0),
+                );
             }
         }
     }
 
     /// Adds what was used in a step. `busy_s` is how long kernels ran in it, of whomever.
     fn add(&mut self, Pending { step, own, .. }: &Pending, busy_s: Option<f64>) {
-        let key = OwnerKey { user: Some(String::new()), job: None };
-        let owners: BTreeMap<u32, Owned> = own.iter().map(|pid| (*pid, Owned::known(key.clone()))).collect();
+        let key = OwnerKey {
+            user: Some(String::new()),
+            job: None,
+        };
+        let owners: BTreeMap<u32, Owned> = own
+            .iter()
+            .map(|pid| (*pid, Owned::known(key.clone())))
+            .collect();
         let mut used = share_out(step, 1.0, self.idle_watts, &owners);
         let account = used.of(&key);
         self.held_s += account.gpu_seconds;
         let is_shared = account.exclusive_seconds < account.gpu_seconds;
         self.shared |= is_shared;
-        let shares = step.holders.iter().filter(|holder| own.contains(&holder.pid)).filter_map(|holder| holder.share);
-        let by_shares = shares.reduce(|one, other| (one + other).min(1.0)).map(|share| share * step.seconds);
-        let alone = busy_s.or(step.gpu_share.map(|share| share * step.seconds)).filter(|_| !is_shared);
+        let shares = step
+            .holders
+            .iter()
+            .filter(|holder| own.contains(&holder.pid))
+            .filter_map(|holder| holder.share);
+        let by_shares = shares
+            .reduce(|one, other| (one + other).min(1.0))
+            .map(|share| share * step.seconds);
+        let alone = busy_s
+            .or(step.gpu_share.map(|share| share * step.seconds))
+            .filter(|_| !is_shared);
         if let Some(gpu_s) = alone.or(by_shares) {
             *self.gpu_s.get_or_insert_default() += gpu_s;
         }
@@ -198,18 +248,27 @@ impl GpuCostMeter {
     /// come.
     pub(super) fn untold(&self) -> Option<&Absence> {
         use Absence::{Asleep, GpuLost, NoAnswer, NotReadYet, WarmingUp};
-        self.untold.as_ref().filter(|absence| !matches!(absence, Asleep | GpuLost | NoAnswer | NotReadYet | WarmingUp))
+        self.untold.as_ref().filter(|absence| {
+            !matches!(
+                absence,
+                Asleep | GpuLost | NoAnswer | NotReadYet | WarmingUp
+            )
+        })
     }
 
     /// Whether everything is known of what ends at a time.
     pub(super) fn is_final(&self, to_ms: f64) -> bool {
-        let is_past = self.last.as_ref().is_some_and(|last| last.at_ms as f64 >= to_ms);
+        let is_past = self
+            .last
+            .as_ref()
+            .is_some_and(|last| last.at_ms as f64 >= to_ms);
         (is_past || self.own.is_empty()) && self.steps.is_empty()
     }
 
     /// `None` where nothing of it held the GPU. Energy and GPU time are of what is known by now.
     pub(super) fn cost(&self, index: u32) -> Option<GpuCost> {
-        let is_held = self.held_s > 0.0 || self.memory.peak_bytes().is_some() || !self.steps.is_empty();
+        let is_held =
+            self.held_s > 0.0 || self.memory.peak_bytes().is_some() || !self.steps.is_empty();
         is_held.then(|| GpuCost {
             index,
             held_s: self.held_s,

@@ -21,7 +21,9 @@ pub(super) fn held<'a>(processes: impl IntoIterator<Item = &'a Process>) -> Opti
     if processes.peek().is_none() {
         return Some(0);
     }
-    processes.filter_map(|process| process.memory_bytes.value().copied()).reduce(u64::saturating_add)
+    processes
+        .filter_map(|process| process.memory_bytes.value().copied())
+        .reduce(u64::saturating_add)
 }
 
 impl Memory {
@@ -50,7 +52,10 @@ impl Memory {
 
     /// It was over at a time, behind which there may have been a sample already.
     pub(super) fn end(&mut self, to_ms: f64) {
-        self.after = self.newest.filter(|(at_ms, _)| *at_ms >= to_ms).and_then(|(_, held)| held);
+        self.after = self
+            .newest
+            .filter(|(at_ms, _)| *at_ms >= to_ms)
+            .and_then(|(_, held)| held);
     }
 
     pub(super) fn peak_bytes(&self) -> Option<u64> {

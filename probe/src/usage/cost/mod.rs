@@ -18,7 +18,8 @@ use self::{
 };
 use crate::{
     model::{
-        Cost, CostMark, CostXid, Event, EventKind, Gpu, GpuCost, GpuSample, Process, Record, Sample, Trace, XidReport,
+        Cost, CostMark, CostXid, Event, EventKind, Gpu, GpuCost, GpuSample, Process, Record,
+        Sample, Trace, XidReport,
     },
     units::three_digits,
 };
@@ -54,7 +55,10 @@ impl CostMeter {
     pub fn new(name: Option<String>, from_ms: f64) -> Self {
         Self {
             name,
-            span: Span { from_ms, to_ms: f64::INFINITY },
+            span: Span {
+                from_ms,
+                to_ms: f64::INFINITY,
+            },
             gpus: BTreeMap::new(),
             memory: Memory::default(),
             xids: Vec::new(),
@@ -85,7 +89,12 @@ impl CostMeter {
 
     /// Takes in the next sample. The last one before the beginning tells what was held then.
     pub fn push_sample(&mut self, sample: &Sample, is_own: &mut dyn FnMut(&Process) -> bool) {
-        self.push_gpus(sample.at_ms as f64, sample.interval_ms, &sample.gpus, is_own);
+        self.push_gpus(
+            sample.at_ms as f64,
+            sample.interval_ms,
+            &sample.gpus,
+            is_own,
+        );
     }
 
     fn push_gpus(
@@ -99,7 +108,10 @@ impl CostMeter {
         for gpu in gpus {
             let listed = gpu.processes.value().into_iter().flatten();
             let own: Vec<&Process> = listed.filter(|process| is_own(process)).collect();
-            self.gpus.entry(gpu.index).or_default().push(gpu, interval_ms, &own, self.span);
+            self.gpus
+                .entry(gpu.index)
+                .or_default()
+                .push(gpu, interval_ms, &own, self.span);
             all_own.extend(own);
         }
         self.memory.add(at_ms, held(all_own), self.span);
@@ -120,9 +132,23 @@ impl CostMeter {
             EventKind::Mark(mark) => self.add_mark(CostMark::new(event.at_ms, mark)),
             EventKind::Xid(report) => {
                 let gpu = event.gpu.as_ref().map(|gpu| gpu.index);
-                let XidReport { code, meaning, advice, .. } = report;
-                let xid = CostXid { at_ms: event.at_ms, gpu, xid: *code, text: format!("{meaning} {advice}") };
-                if self.xids.len() < MOST_LISTED { self.xids.push(xid) } else { self.unlisted += 1 }
+                let XidReport {
+                    code,
+                    meaning,
+                    advice,
+                    ..
+                } = report;
+                let xid = CostXid {
+                    at_ms: event.at_ms,
+                    gpu,
+                    xid: *code,
+                    text: format!("{meaning} {advice}"),
+                };
+                if self.xids.len() < MOST_LISTED {
+                    self.xids.push(xid)
+                } else {
+                    self.unlisted += 1
+                }
             }
             _ => {}
         }
@@ -130,11 +156,16 @@ impl CostMeter {
 
     /// Somebody marked a moment. One that a server tells, too, is one.
     pub fn add_mark(&mut self, mark: CostMark) {
-        let is_within = (self.span.from_ms.floor()..=self.span.to_ms).contains(&(mark.at_ms as f64));
+        let is_within =
+            (self.span.from_ms.floor()..=self.span.to_ms).contains(&(mark.at_ms as f64));
         if !is_within || self.marks.contains(&mark) {
             return;
         }
-        if self.marks.len() < MOST_LISTED { self.marks.push(mark) } else { self.unlisted += 1 }
+        if self.marks.len() < MOST_LISTED {
+            self.marks.push(mark)
+        } else {
+            self.unlisted += 1
+        }
     }
 
     /// Something will not be known, and why, in a sentence.
@@ -147,7 +178,8 @@ impl CostMeter {
     /// Whether it is over, and everything is known that will be.
     pub fn is_final(&self) -> bool {
         // What came to a GPU after the last sample is only seen in the next.
-        self.newest_ms >= self.span.to_ms && self.gpus.values().all(|gpu| gpu.is_final(self.span.to_ms))
+        self.newest_ms >= self.span.to_ms
+            && self.gpus.values().all(|gpu| gpu.is_final(self.span.to_ms))
     }
 
     /// The cost of what is over and of which no more will be told: since the last sample, nothing has changed.
@@ -165,13 +197,24 @@ impl CostMeter {
         let mut costs = Vec::new();
         for (index, meter) in &mut self.gpus {
             meter.settle(true);
-            let Some(cost) = meter.cost(*index) else { continue };
+            let Some(cost) = meter.cost(*index) else {
+                continue;
+            };
             let known = gpus.iter().find(|gpu| gpu.index == *index);
             let name = known.and_then(|gpu| gpu.name.value().cloned());
-            costs.push(GpuCost { uuid: known.and_then(|gpu| gpu.uuid.clone()), name, ..cost });
+            costs.push(GpuCost {
+                uuid: known.and_then(|gpu| gpu.uuid.clone()),
+                name,
+                ..cost
+            });
         }
         let held = |index: u32| costs.iter().any(|cost| cost.index == index);
-        let xids = self.xids.iter().filter(|xid| xid.gpu.is_some_and(held)).cloned().collect();
+        let xids = self
+            .xids
+            .iter()
+            .filter(|xid| xid.gpu.is_some_and(held))
+            .cloned()
+            .collect();
         Cost {
             version: VERSION,
             name: self.name.clone(),
@@ -181,7 +224,10 @@ impl CostMeter {
             gpu_s: costs.iter().filter_map(|cost| cost.gpu_s).reduce(Add::add),
             peak_memory_bytes: self.memory.peak_bytes(),
             memory_change_bytes: self.memory.change_bytes(),
-            energy_joules: costs.iter().filter_map(|cost| cost.energy_joules).reduce(Add::add),
+            energy_joules: costs
+                .iter()
+                .filter_map(|cost| cost.energy_joules)
+                .reduce(Add::add),
             shared: costs.iter().any(|cost| cost.shared),
             xids,
             marks: self.marks.clone(),
@@ -197,7 +243,9 @@ impl CostMeter {
         }
         for (index, meter) in &self.gpus {
             if let Some(absence) = meter.untold() {
-                lost.push(format!("GPU {index}: it is not known which processes hold it: {absence}"));
+                lost.push(format!(
+                    "GPU {index}: it is not known which processes hold it: {absence}"
+                ));
             }
             if meter.gap_ms > LONGEST_UNSAID_MS && costs.iter().any(|cost| cost.index == *index) {
                 let seconds = three_digits(meter.gap_ms / 1000.0);
@@ -205,7 +253,10 @@ impl CostMeter {
             }
         }
         if self.unlisted > 0 {
-            lost.push(format!("{} more marks and driver errors are not listed", self.unlisted));
+            lost.push(format!(
+                "{} more marks and driver errors are not listed",
+                self.unlisted
+            ));
         }
         lost
     }

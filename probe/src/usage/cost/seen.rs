@@ -30,16 +30,26 @@ impl Seen {
     /// Takes in a sample that tells of the time from then to then.
     pub(super) fn push(&mut self, gpu: &GpuSample, from_ms: f64, to_ms: f64) {
         let seconds = (to_ms - from_ms) / 1000.0;
-        let activity = |read: fn(&Activity) -> &Reading<f64>| gpu.activity.value().and_then(|all| read(all).value());
+        let activity = |read: fn(&Activity) -> &Reading<f64>| {
+            gpu.activity.value().and_then(|all| read(all).value())
+        };
         self.sm.push(activity(|all| &all.sm_percent), seconds);
-        self.tensor.push(activity(|all| &all.tensor_percent), seconds);
-        self.dram.push(activity(|all| &all.dram_bandwidth_percent), seconds);
+        self.tensor
+            .push(activity(|all| &all.tensor_percent), seconds);
+        self.dram
+            .push(activity(|all| &all.dram_bandwidth_percent), seconds);
         self.pcie_rx.push(&gpu.pcie.rx_bytes_per_second, seconds);
         self.pcie_tx.push(&gpu.pcie.tx_bytes_per_second, seconds);
-        self.nvlink_rx.push(&gpu.nvlink.rx_bytes_per_second, seconds);
-        self.nvlink_tx.push(&gpu.nvlink.tx_bytes_per_second, seconds);
+        self.nvlink_rx
+            .push(&gpu.nvlink.rx_bytes_per_second, seconds);
+        self.nvlink_tx
+            .push(&gpu.nvlink.tx_bytes_per_second, seconds);
         // A sample behind the end may tell of what has begun since.
-        for condition in gpu.conditions.iter().filter(|condition| (condition.since_ms as f64) < to_ms) {
+        for condition in gpu
+            .conditions
+            .iter()
+            .filter(|condition| (condition.since_ms as f64) < to_ms)
+        {
             let (kind, to_ms) = (condition.kind.tag().unwrap_or_default(), to_ms as u64);
             let from_ms = condition.since_ms.max(from_ms as u64);
             match self.conditions.iter_mut().rfind(|known| known.kind == kind) {
@@ -50,7 +60,12 @@ impl Seen {
                 }
                 _ => {
                     let (kind, text) = (kind.to_owned(), condition.text.clone());
-                    self.conditions.push(CostCondition { kind, text, from_ms, to_ms });
+                    self.conditions.push(CostCondition {
+                        kind,
+                        text,
+                        from_ms,
+                        to_ms,
+                    });
                 }
             }
         }
@@ -82,7 +97,10 @@ impl Mean {
     }
 
     fn spread(&self) -> Option<Spread> {
-        (self.seconds > 0.0).then(|| Spread { mean: self.sum / self.seconds, peak: self.peak })
+        (self.seconds > 0.0).then(|| Spread {
+            mean: self.sum / self.seconds,
+            peak: self.peak,
+        })
     }
 }
 

@@ -40,7 +40,9 @@ fn own(process: &Process) -> bool {
 fn measured(from_ms: f64, to_ms: f64, samples: impl IntoIterator<Item = At>) -> Cost {
     let mut meter = CostMeter::new(None, from_ms);
     meter.end(to_ms);
-    samples.into_iter().for_each(|sample| push(&mut meter, &sample));
+    samples
+        .into_iter()
+        .for_each(|sample| push(&mut meter, &sample));
     meter.cost(to_ms, &[])
 }
 
@@ -50,15 +52,30 @@ fn near(one: f64, other: f64) -> bool {
 
 #[test]
 fn what_is_held_alone_is_exact_also_between_samples() {
-    let samples = (0..=20).map(|tenth| at(tenth * 100, vec![gpu(tenth * 100, 300.0, &[(OWN, GIB)])]));
+    let samples =
+        (0..=20).map(|tenth| at(tenth * 100, vec![gpu(tenth * 100, 300.0, &[(OWN, GIB)])]));
     let cost = measured(250.0, 1250.0, samples);
     let joules = cost.energy_joules.unwrap();
-    assert!(near(joules.least, 300.0) && near(joules.most, 300.0) && near(joules.estimate, 300.0), "{joules:?}");
-    assert!(near(cost.duration_s, 1.0) && near(cost.gpu_s.unwrap(), 0.5), "{cost:?}");
-    let [gpu] = &cost.gpus[..] else { panic!("{cost:?}") };
-    assert!(near(gpu.held_s, 1.0) && gpu.pcie_rx_bytes == Some(1_000_000_000), "{gpu:?}");
+    assert!(
+        near(joules.least, 300.0) && near(joules.most, 300.0) && near(joules.estimate, 300.0),
+        "{joules:?}"
+    );
+    assert!(
+        near(cost.duration_s, 1.0) && near(cost.gpu_s.unwrap(), 0.5),
+        "{cost:?}"
+    );
+    let [gpu] = &cost.gpus[..] else {
+        panic!("{cost:?}")
+    };
+    assert!(
+        near(gpu.held_s, 1.0) && gpu.pcie_rx_bytes == Some(1_000_000_000),
+        "{gpu:?}"
+    );
     assert!(near(gpu.sm_percent.unwrap().mean, 60.0), "{gpu:?}");
-    assert_eq!((cost.peak_memory_bytes, cost.memory_change_bytes), (Some(GIB), Some(0)));
+    assert_eq!(
+        (cost.peak_memory_bytes, cost.memory_change_bytes),
+        (Some(GIB), Some(0))
+    );
     assert!(!cost.shared && cost.lost.is_empty(), "{cost:?}");
 }
 
@@ -80,24 +97,45 @@ fn the_peak_is_over_all_gpus_at_one_time_and_the_change_from_before_to_after() {
             held(500, 9 * GIB, 0),
         ],
     );
-    assert_eq!((cost.peak_memory_bytes, cost.memory_change_bytes), (Some(5 * GIB), Some(GIB.cast_signed())));
-    assert_eq!(cost.gpus.iter().map(|gpu| gpu.peak_memory_bytes).collect::<Vec<_>>(), [Some(4 * GIB), Some(3 * GIB)]);
+    assert_eq!(
+        (cost.peak_memory_bytes, cost.memory_change_bytes),
+        (Some(5 * GIB), Some(GIB.cast_signed()))
+    );
+    assert_eq!(
+        cost.gpus
+            .iter()
+            .map(|gpu| gpu.peak_memory_bytes)
+            .collect::<Vec<_>>(),
+        [Some(4 * GIB), Some(3 * GIB)]
+    );
 }
 
 #[test]
 fn what_is_shared_is_a_range() {
-    let samples = (0..=10).map(|tenth| at(tenth * 100, vec![gpu(tenth * 100, 300.0, &[(OWN, GIB), (OTHER, GIB)])]));
+    let samples = (0..=10).map(|tenth| {
+        at(
+            tenth * 100,
+            vec![gpu(tenth * 100, 300.0, &[(OWN, GIB), (OTHER, GIB)])],
+        )
+    });
     let cost = measured(0.0, 1000.0, samples);
     let joules = cost.energy_joules.unwrap();
-    assert!(near(joules.most, 300.0) && near(joules.estimate, 150.0) && near(joules.least, 0.0), "{joules:?}");
+    assert!(
+        near(joules.most, 300.0) && near(joules.estimate, 150.0) && near(joules.least, 0.0),
+        "{joules:?}"
+    );
     assert!(cost.shared && near(cost.gpu_s.unwrap(), 0.25), "{cost:?}");
 }
 
 #[test]
 fn whoever_holds_no_gpu_takes_nothing() {
-    let samples = (0..=10).map(|tenth| at(tenth * 100, vec![gpu(tenth * 100, 300.0, &[(OTHER, GIB)])]));
+    let samples =
+        (0..=10).map(|tenth| at(tenth * 100, vec![gpu(tenth * 100, 300.0, &[(OTHER, GIB)])]));
     let cost = measured(0.0, 1000.0, samples);
-    assert!(cost.gpus.is_empty() && cost.energy_joules.is_none() && cost.lost.is_empty(), "{cost:?}");
+    assert!(
+        cost.gpus.is_empty() && cost.energy_joules.is_none() && cost.lost.is_empty(),
+        "{cost:?}"
+    );
     assert_eq!(cost.peak_memory_bytes, None);
 }
 
@@ -109,12 +147,20 @@ fn the_drivers_own_records_tell_more_than_samples() {
         uuid: None,
         metric,
         start_us: 900_000,
-        offsets_us: (0..values.len() as u32).map(|place| place * step_ms * 1000).collect(),
+        offsets_us: (0..values.len() as u32)
+            .map(|place| place * step_ms * 1000)
+            .collect(),
         values,
         gap: false,
     };
     for second in 0..=3 {
-        push(&mut meter, &at(second * 1000, vec![gpu(second * 1000, 100.0, &[(OWN, GIB)])]));
+        push(
+            &mut meter,
+            &at(
+                second * 1000,
+                vec![gpu(second * 1000, 100.0, &[(OWN, GIB)])],
+            ),
+        );
     }
     meter.end(2000.0);
     assert!(!meter.is_final(), "records are still to come");
@@ -122,7 +168,10 @@ fn the_drivers_own_records_tell_more_than_samples() {
     meter.push_trace(&trace(TraceMetric::GpuPercent, 200, vec![80.0; 10]));
     assert!(meter.is_final());
     let cost = meter.cost(5000.0, &[]);
-    assert!(near(cost.energy_joules.unwrap().estimate, 400.0) && near(cost.gpu_s.unwrap(), 0.8), "{cost:?}");
+    assert!(
+        near(cost.energy_joules.unwrap().estimate, 400.0) && near(cost.gpu_s.unwrap(), 0.8),
+        "{cost:?}"
+    );
     assert_eq!((cost.started_ms, cost.ended_ms), (1000, 2000));
 }
 
@@ -130,11 +179,17 @@ fn the_drivers_own_records_tell_more_than_samples() {
 fn of_what_ends_before_the_next_sample_the_last_is_extended() {
     let mut meter = CostMeter::new(Some("train".to_owned()), 0.0);
     for tenth in 0..=5 {
-        push(&mut meter, &at(tenth * 100, vec![gpu(tenth * 100, 200.0, &[(OWN, GIB)])]));
+        push(
+            &mut meter,
+            &at(tenth * 100, vec![gpu(tenth * 100, 200.0, &[(OWN, GIB)])]),
+        );
     }
     meter.end(580.0);
     let cost = meter.into_cost(&[]);
-    assert!(near(cost.energy_joules.unwrap().estimate, 0.58 * 200.0), "{cost:?}");
+    assert!(
+        near(cost.energy_joules.unwrap().estimate, 0.58 * 200.0),
+        "{cost:?}"
+    );
     assert_eq!(cost.name.as_deref(), Some("train"));
 }
 
@@ -150,30 +205,50 @@ fn what_comes_to_a_gpu_after_the_last_sample_is_seen_in_the_next() {
 
 #[test]
 fn what_is_not_known_is_said() {
-    let samples = [0, 100, 9_100, 9_200].map(|at_ms| at(at_ms, vec![gpu(at_ms, 100.0, &[(OWN, GIB)])]));
+    let samples =
+        [0, 100, 9_100, 9_200].map(|at_ms| at(at_ms, vec![gpu(at_ms, 100.0, &[(OWN, GIB)])]));
     let cost = measured(0.0, 9_200.0, samples);
-    assert_eq!(cost.lost, ["GPU 0: no readings for 9.00 s; the numbers are of the rest of the time"]);
+    assert_eq!(
+        cost.lost,
+        ["GPU 0: no readings for 9.00 s; the numbers are of the rest of the time"]
+    );
     assert!(near(cost.energy_joules.unwrap().estimate, 20.0));
     let mut meter = CostMeter::new(None, 0.0);
     push(&mut meter, &at(0, vec![gpu(0, 100.0, &[(OWN, GIB)])]));
     meter.end(60_000.0);
-    assert_eq!(meter.into_cost(&[]).lost, ["GPU 0: no readings for 60.0 s; the numbers are of the rest of the time"]);
+    assert_eq!(
+        meter.into_cost(&[]).lost,
+        ["GPU 0: no readings for 60.0 s; the numbers are of the rest of the time"]
+    );
     let untold = [0, 100].map(|at_ms| {
         let mut gpu = gpu(at_ms, 100.0, &[]);
         gpu.processes = Reading::Absent(Absence::NotSupported);
         at(at_ms, vec![gpu])
     });
     let cost = measured(0.0, 100.0, untold);
-    assert_eq!(cost.lost, ["GPU 0: it is not known which processes hold it: not on this board or driver"]);
-    assert_eq!(measured(0.0, 10.0, []).lost, ["it was over before the first reading of the GPUs"]);
+    assert_eq!(
+        cost.lost,
+        ["GPU 0: it is not known which processes hold it: not on this board or driver"]
+    );
+    assert_eq!(
+        measured(0.0, 10.0, []).lost,
+        ["it was over before the first reading of the GPUs"]
+    );
 }
 
 #[test]
 fn a_mark_that_two_tell_of_is_one() {
     let mut meter = CostMeter::new(None, 100.5);
-    let mark = Mark { text: "epoch 1".to_owned(), user: None };
+    let mark = Mark {
+        text: "epoch 1".to_owned(),
+        user: None,
+    };
     meter.add_mark(CostMark::new(100, &mark));
-    let event = Event { at_ms: 100, gpu: None, what: EventKind::Mark(mark.clone()) };
+    let event = Event {
+        at_ms: 100,
+        gpu: None,
+        what: EventKind::Mark(mark.clone()),
+    };
     meter.push(&Record::Event(event), &mut own);
     meter.add_mark(CostMark::new(99, &mark));
     assert_eq!(meter.cost(200.0, &[]).marks, [CostMark::new(100, &mark)]);

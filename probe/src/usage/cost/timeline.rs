@@ -20,12 +20,20 @@ impl Timeline {
     pub(super) fn add(&mut self, trace: &Trace) {
         for (offset_us, value) in trace.offsets_us.iter().zip(&trace.values) {
             let at_ms = trace.start_us.saturating_add(u64::from(*offset_us)) as f64 / 1000.0;
-            if self.0.back().is_none_or(|(newest_ms, _)| at_ms > *newest_ms) {
+            if self
+                .0
+                .back()
+                .is_none_or(|(newest_ms, _)| at_ms > *newest_ms)
+            {
                 self.0.push_back((at_ms, *value));
             }
         }
         let newest_ms = self.0.back().map_or(0.0, |(at_ms, _)| *at_ms);
-        while self.0.front().is_some_and(|(at_ms, _)| *at_ms < newest_ms - KEPT_MS) {
+        while self
+            .0
+            .front()
+            .is_some_and(|(at_ms, _)| *at_ms < newest_ms - KEPT_MS)
+        {
             self.0.pop_front();
         }
     }
@@ -37,9 +45,13 @@ impl Timeline {
     /// The integral of a number that was measured at these times, along straight lines, by seconds; `None` where some of the
     /// time has no values.
     pub(super) fn along_lines(&self, from_ms: f64, to_ms: f64) -> Option<f64> {
-        self.integral(from_ms, to_ms, |(one_ms, one), (other_ms, other), middle_ms| {
-            one + (other - one) * (middle_ms - one_ms) / (other_ms - one_ms)
-        })
+        self.integral(
+            from_ms,
+            to_ms,
+            |(one_ms, one), (other_ms, other), middle_ms| {
+                one + (other - one) * (middle_ms - one_ms) / (other_ms - one_ms)
+            },
+        )
     }
 
     /// The same of a number that was averaged over the time before it was recorded.
@@ -48,15 +60,24 @@ impl Timeline {
     }
 
     /// `mean` is given the values before and behind each part of the time, and its middle.
-    fn integral(&self, from_ms: f64, to_ms: f64, mean: impl Fn((f64, f64), (f64, f64), f64) -> f64) -> Option<f64> {
-        let first = self.0.partition_point(|(at_ms, _)| *at_ms <= from_ms).checked_sub(1)?;
+    fn integral(
+        &self,
+        from_ms: f64,
+        to_ms: f64,
+        mean: impl Fn((f64, f64), (f64, f64), f64) -> f64,
+    ) -> Option<f64> {
+        let first = self
+            .0
+            .partition_point(|(at_ms, _)| *at_ms <= from_ms)
+            .checked_sub(1)?;
         let mut sum = 0.0;
         for (one, other) in self.0.iter().skip(first).zip(self.0.iter().skip(first + 1)) {
             if other.0 - one.0 > LONGEST_GAP_MS {
                 return None;
             }
             let (start_ms, end_ms) = (one.0.max(from_ms), other.0.min(to_ms));
-            sum += mean(*one, *other, f64::midpoint(start_ms, end_ms)) * (end_ms - start_ms) / 1000.0;
+            sum +=
+                mean(*one, *other, f64::midpoint(start_ms, end_ms)) * (end_ms - start_ms) / 1000.0;
             if other.0 >= to_ms {
                 return Some(sum);
             }
@@ -76,7 +97,9 @@ mod tests {
             uuid: None,
             metric: TraceMetric::PowerWatts,
             start_us: start_ms * 1000,
-            offsets_us: (0..values.len() as u32).map(|at| at * step_ms * 1000).collect(),
+            offsets_us: (0..values.len() as u32)
+                .map(|at| at * step_ms * 1000)
+                .collect(),
             values: values.to_vec(),
             gap: false,
         }
@@ -90,9 +113,16 @@ mod tests {
         let near = |one: Option<f64>, other: f64| (one.unwrap() - other).abs() < 1e-9;
         assert!(near(line.along_lines(1000.0, 1100.0), 5.0));
         assert!(near(line.along_lines(1050.0, 1250.0), 3.75 + 10.0 + 7.5));
-        assert!(near(line.in_steps(1050.0, 1250.0), 5.0 + 10.0 + 15.0), "what is recorded later is of the time before");
+        assert!(
+            near(line.in_steps(1050.0, 1250.0), 5.0 + 10.0 + 15.0),
+            "what is recorded later is of the time before"
+        );
         assert_eq!(line.along_lines(999.0, 1100.0), None);
-        assert_eq!(line.along_lines(1100.0, 1401.0), None, "what is not recorded yet");
+        assert_eq!(
+            line.along_lines(1100.0, 1401.0),
+            None,
+            "what is not recorded yet"
+        );
     }
 
     #[test]

@@ -62,7 +62,10 @@ impl NvmlDevice {
         let mut mig = MigReader::new();
         mig.look(&mut querier);
         let identity = to_model::identity(Answers::new(&querier.cached(), 0), index);
-        let identity = Gpu { mig_devices: mig.identities(), ..identity };
+        let identity = Gpu {
+            mig_devices: mig.identities(),
+            ..identity
+        };
         Ok(Self {
             sys_root: answers.sys_root().to_owned(),
             answers,
@@ -111,15 +114,28 @@ impl NvmlDevice {
 
     fn rates(&mut self) -> Rates {
         let counted = self.gpm.read(&mut self.querier, None);
-        let nvlink = self.nvlink(NvLinkRates { tx: counted.nvlink_tx, rx: counted.nvlink_rx });
-        let pcie = self.pcie(PcieRates { tx: counted.pcie_tx, rx: counted.pcie_rx });
+        let nvlink = self.nvlink(NvLinkRates {
+            tx: counted.nvlink_tx,
+            rx: counted.nvlink_rx,
+        });
+        let pcie = self.pcie(PcieRates {
+            tx: counted.pcie_tx,
+            rx: counted.pcie_rx,
+        });
         for (counter, rate) in [&pcie.tx, &pcie.rx].into_iter().enumerate() {
             if let Some(rate) = rate.value() {
                 let kilobytes = (rate / pcie::UNIT_BYTES).round() as i128;
-                self.querier.keep(Q::PcieThroughput(counter as u32), Ok(Value::number(kilobytes)));
+                self.querier.keep(
+                    Q::PcieThroughput(counter as u32),
+                    Ok(Value::number(kilobytes)),
+                );
             }
         }
-        Rates { activity: counted.activity, nvlink, pcie }
+        Rates {
+            activity: counted.activity,
+            nvlink,
+            pcie,
+        }
     }
 }
 
@@ -128,23 +144,47 @@ impl Rates {
     fn of_one_look() -> Self {
         let reason = Absence::WarmingUp;
         let activity = Reading::Absent(reason.clone());
-        Self { activity, nvlink: NvLinkRates::absent(&reason), pcie: PcieRates::absent(&reason) }
+        Self {
+            activity,
+            nvlink: NvLinkRates::absent(&reason),
+            pcie: PcieRates::absent(&reason),
+        }
     }
 
     fn dated(self, at_ms: u64) -> Self {
-        let Self { activity, nvlink, pcie } = self;
+        let Self {
+            activity,
+            nvlink,
+            pcie,
+        } = self;
         Self {
             activity: activity.dated(at_ms),
-            nvlink: NvLinkRates { tx: nvlink.tx.dated(at_ms), rx: nvlink.rx.dated(at_ms) },
-            pcie: PcieRates { tx: pcie.tx.dated(at_ms), rx: pcie.rx.dated(at_ms) },
+            nvlink: NvLinkRates {
+                tx: nvlink.tx.dated(at_ms),
+                rx: nvlink.rx.dated(at_ms),
+            },
+            pcie: PcieRates {
+                tx: pcie.tx.dated(at_ms),
+                rx: pcie.rx.dated(at_ms),
+            },
         }
     }
 
     fn fill(self, sample: &mut GpuSample) {
-        let Self { activity, nvlink, pcie } = self;
+        let Self {
+            activity,
+            nvlink,
+            pcie,
+        } = self;
         sample.activity = activity;
-        (sample.nvlink.tx_bytes_per_second, sample.nvlink.rx_bytes_per_second) = (nvlink.tx, nvlink.rx);
-        (sample.pcie.tx_bytes_per_second, sample.pcie.rx_bytes_per_second) = (pcie.tx, pcie.rx);
+        (
+            sample.nvlink.tx_bytes_per_second,
+            sample.nvlink.rx_bytes_per_second,
+        ) = (nvlink.tx, nvlink.rx);
+        (
+            sample.pcie.tx_bytes_per_second,
+            sample.pcie.rx_bytes_per_second,
+        ) = (pcie.tx, pcie.rx);
     }
 }
 
@@ -153,22 +193,39 @@ impl ProbeDevice for NvmlDevice {
         // A passing error while it was opened must not leave it nameless for good.
         if self.identity.uuid.is_none() {
             self.querier.ask(None, &IDENTITY);
-            let read = to_model::identity(Answers::new(&self.querier.cached(), 0), self.identity.index);
-            let Gpu { uuid, name, pci_bus_id, .. } = read;
-            self.identity = Gpu { uuid, name, pci_bus_id, ..self.identity.clone() };
+            let read =
+                to_model::identity(Answers::new(&self.querier.cached(), 0), self.identity.index);
+            let Gpu {
+                uuid,
+                name,
+                pci_bus_id,
+                ..
+            } = read;
+            self.identity = Gpu {
+                uuid,
+                name,
+                pci_bus_id,
+                ..self.identity.clone()
+            };
         }
         self.identity.clone()
     }
 
     fn stays_open(&mut self) -> bool {
         self.querier.ask(None, &[Q::PersistenceMode]);
-        Answers::new(&self.querier.cached(), 0).flag(Q::PersistenceMode).value() != Some(&false)
+        Answers::new(&self.querier.cached(), 0)
+            .flag(Q::PersistenceMode)
+            .value()
+            != Some(&false)
     }
 
     fn read(&mut self, sample: &mut GpuSample, depth: ReadDepth) -> Result<(), DeviceError> {
         let begun_ms = now_ms();
         self.querier.is_watched = !matches!(depth, ReadDepth::Unwatched { .. });
-        let with_paced = matches!(depth, ReadDepth::Full | ReadDepth::Unwatched { closes_step: true });
+        let with_paced = matches!(
+            depth,
+            ReadDepth::Full | ReadDepth::Unwatched { closes_step: true }
+        );
         self.querier.ask_lanes(Reader::Model, |lane| match lane {
             Lane::Tick => true,
             Lane::Paced(_) => with_paced,
@@ -192,7 +249,10 @@ impl ProbeDevice for NvmlDevice {
         if to_model::has_no_links(Answers::new(&self.querier.cached(), begun_ms)) {
             // GPM counts 0 there.
             let none = || Reading::Absent(Absence::NotSupported);
-            (sample.nvlink.tx_bytes_per_second, sample.nvlink.rx_bytes_per_second) = (none(), none());
+            (
+                sample.nvlink.tx_bytes_per_second,
+                sample.nvlink.rx_bytes_per_second,
+            ) = (none(), none());
         }
         let (samples, gone) = self.mig.read(&mut self.querier, depth);
         sample.mig_devices = samples;
@@ -205,23 +265,40 @@ impl ProbeDevice for NvmlDevice {
     fn details(&mut self, details: &mut GpuDetails) -> Result<(), DeviceError> {
         let begun_ms = now_ms();
         self.look_for_mig_devices();
-        self.querier.forget(|query| matches!(query, Q::AccountingStats(_)));
-        self.querier.ask_lanes(Reader::Model, |lane| matches!(lane, Lane::Once | Lane::Slow | Lane::Slower(_)));
+        self.querier
+            .forget(|query| matches!(query, Q::AccountingStats(_)));
+        self.querier.ask_lanes(Reader::Model, |lane| {
+            matches!(lane, Lane::Once | Lane::Slow | Lane::Slower(_))
+        });
         if !std::mem::replace(&mut self.board_is_read, true) {
-            self.identity.board = to_model::board(Answers::new(&self.querier.cached(), 0), &self.sys_root);
+            self.identity.board =
+                to_model::board(Answers::new(&self.querier.cached(), 0), &self.sys_root);
         }
         let confidential = self.querier.system(SystemQuery::ConfComputeState);
-        to_model::details(Answers::new(&self.querier.cached(), begun_ms), &confidential, details);
+        to_model::details(
+            Answers::new(&self.querier.cached(), begun_ms),
+            &confidential,
+            details,
+        );
         self.querier.verdict_of_details()
     }
 
     fn query_for_tools(&mut self, all: bool) {
-        self.querier.ask_lanes(Reader::Smi, |lane| lane == Lane::Slow || (all && lane == Lane::Once));
+        self.querier.ask_lanes(Reader::Smi, |lane| {
+            lane == Lane::Slow || (all && lane == Lane::Once)
+        });
     }
 
     fn answers(&self) -> Option<AnswersReader> {
         let cached = self.querier.shared();
-        Some(Box::new(move || Some(VendorAnswers::from(cached.read().unwrap_or_else(PoisonError::into_inner).clone()))))
+        Some(Box::new(move || {
+            Some(VendorAnswers::from(
+                cached
+                    .read()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .clone(),
+            ))
+        }))
     }
 
     fn traces(&mut self) -> Vec<Trace> {

@@ -22,7 +22,10 @@ pub(super) fn absence(code: Code) -> Absence {
 
 /// Whether the driver is no longer the one that the library was loaded for: it was unloaded or replaced.
 pub(super) fn is_driver_replaced(code: Code) -> bool {
-    matches!(code, Code::UNINITIALIZED | Code::DRIVER_NOT_LOADED | Code::VERSION_MISMATCH)
+    matches!(
+        code,
+        Code::UNINITIALIZED | Code::DRIVER_NOT_LOADED | Code::VERSION_MISMATCH
+    )
 }
 
 pub(in crate::vendor) fn device_error(code: Code) -> DeviceError {
@@ -32,12 +35,19 @@ pub(in crate::vendor) fn device_error(code: Code) -> DeviceError {
         code => {
             let Explanation { meaning, cure } = explain(code.0, Surroundings::detect());
             let meaning = format!("{meaning} (NVML error {})", code.0);
-            DeviceError::Failed { reason: absence(code), meaning, advice: cure.to_owned() }
+            DeviceError::Failed {
+                reason: absence(code),
+                meaning,
+                advice: cure.to_owned(),
+            }
         }
     }
 }
 
 /// The driver was unloaded or replaced, as this `nvmlReturn_t` says.
 pub(in crate::vendor) fn driver_replaced(code: u32) -> DeviceError {
-    DeviceError::DriverReplaced { code, cause: start::source_error(code) }
+    DeviceError::DriverReplaced {
+        code,
+        cause: start::source_error(code),
+    }
 }

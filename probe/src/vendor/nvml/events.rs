@@ -18,12 +18,17 @@ pub(super) struct EventReporter {
 
 impl EventReporter {
     pub(super) fn new(library: &'static raw::Library) -> Result<Self, Code> {
-        Ok(Self { library, set: raw::EventSet::create(library)? })
+        Ok(Self {
+            library,
+            set: raw::EventSet::create(library)?,
+        })
     }
 
     /// A GPU that was lost makes every wait fail, so the others go on in a new set.
     fn renew(&mut self) {
-        let Ok(mut set) = raw::EventSet::create(self.library) else { return };
+        let Ok(mut set) = raw::EventSet::create(self.library) else {
+            return;
+        };
         for gpu in self.set.members() {
             // One that cannot be registered is added again when it is opened again.
             let _ = set.add(gpu);

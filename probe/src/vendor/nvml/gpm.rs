@@ -85,7 +85,8 @@ impl GpmReadings {
             Err(code) => Reading::Absent(absence(code)),
         });
         let mut next = || results.next().unwrap_or(Reading::Absent(Absence::Unknown));
-        let percent = |reading: Reading<f64>| reading.map(|percent| (percent * 100.0).round() / 100.0);
+        let percent =
+            |reading: Reading<f64>| reading.map(|percent| (percent * 100.0).round() / 100.0);
         let bytes = |reading: Reading<f64>| reading.map(|mib| (mib * LINK_UNIT_BYTES).round());
         Self {
             activity: Reading::Now(Activity {

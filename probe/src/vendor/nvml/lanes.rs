@@ -7,10 +7,11 @@ use std::{collections::HashMap, sync::LazyLock, time::Duration};
 use nvml_wrapper_sys::bindings::{
     NVML_NVLINK_MAX_LINKS,
     field_id::{
-        NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, NVML_FI_DEV_MEMORY_TEMP, NVML_FI_DEV_NVLINK_ERROR_DL_CRC,
-        NVML_FI_DEV_NVLINK_ERROR_DL_RECOVERY, NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY, NVML_FI_DEV_NVLINK_GET_SPEED,
-        NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX, NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX, NVML_FI_DEV_POWER_AVERAGE,
-        NVML_FI_DEV_POWER_INSTANT,
+        NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, NVML_FI_DEV_MEMORY_TEMP,
+        NVML_FI_DEV_NVLINK_ERROR_DL_CRC, NVML_FI_DEV_NVLINK_ERROR_DL_RECOVERY,
+        NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY, NVML_FI_DEV_NVLINK_GET_SPEED,
+        NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX, NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX,
+        NVML_FI_DEV_POWER_AVERAGE, NVML_FI_DEV_POWER_INSTANT,
     },
 };
 
@@ -126,11 +127,24 @@ pub(super) const ACCOUNTED: usize = 64;
 
 pub(super) static CALLS: LazyLock<Vec<Call>> = LazyLock::new(|| {
     let rows = |lane, reader, rows: Vec<Row>| {
-        rows.into_iter().map(move |(query, cost_us)| Call { query, lane, reader, cost_us })
+        rows.into_iter().map(move |(query, cost_us)| Call {
+            query,
+            lane,
+            reader,
+            cost_us,
+        })
     };
     rows(Lane::Tick, Reader::Model, tick())
-        .chain(rows(Lane::Paced(ENERGY_EVERY), Reader::Model, vec![(Q::TotalEnergyConsumption, 3200)]))
-        .chain(rows(Lane::Paced(MARGIN_EVERY), Reader::Model, vec![(Q::MarginTemperature, 1190)]))
+        .chain(rows(
+            Lane::Paced(ENERGY_EVERY),
+            Reader::Model,
+            vec![(Q::TotalEnergyConsumption, 3200)],
+        ))
+        .chain(rows(
+            Lane::Paced(MARGIN_EVERY),
+            Reader::Model,
+            vec![(Q::MarginTemperature, 1190)],
+        ))
         .chain(rows(Lane::Once, Reader::Model, once()))
         .chain(rows(Lane::Once, Reader::Smi, once_for_smi()))
         .chain(rows(Lane::Slow, Reader::Model, slow()))
@@ -151,8 +165,14 @@ pub(super) fn is_lasting(query: Q) -> bool {
 
 /// Every query that a collector's answers may be told of, with what asking costs on an H200 in us.
 pub fn shared_queries() -> impl Iterator<Item = (Q, u32)> {
-    let others = IDENTITY.map(|query| (query, 5)).into_iter().chain([0, 1].map(|way| (Q::PcieThroughput(way), 20_900)));
-    CALLS.iter().map(|call| (call.query, call.cost_us)).chain(others)
+    let others = IDENTITY
+        .map(|query| (query, 5))
+        .into_iter()
+        .chain([0, 1].map(|way| (Q::PcieThroughput(way), 20_900)));
+    CALLS
+        .iter()
+        .map(|call| (call.query, call.cost_us))
+        .chain(others)
 }
 
 pub(super) const IDENTITY: [Q; 3] = [Q::Uuid, Q::Name, Q::BusId];
@@ -262,13 +282,17 @@ fn once_for_smi() -> Vec<Row> {
     // Thresholds by margin, PCIe atomics.
     queries.extend([193, 194, 195, 196, 228, 229].map(|field| (Q::Field(field, 0), 60)));
     // Power limits of the GPU, its module and its base power.
-    queries.extend([0, 1, 3].iter().flat_map(|scope| (187..=192).map(|field| (Q::Field(field, *scope), 280))));
-    // Power smoothing; 5 is the profile in force.
     queries.extend(
-        [0, 5]
-            .into_iter()
-            .flat_map(|scope| (251..=268).chain(275..=288).map(move |field| (Q::Field(field, scope), 375))),
+        [0, 1, 3]
+            .iter()
+            .flat_map(|scope| (187..=192).map(|field| (Q::Field(field, *scope), 280))),
     );
+    // Power smoothing; 5 is the profile in force.
+    queries.extend([0, 5].into_iter().flat_map(|scope| {
+        (251..=268)
+            .chain(275..=288)
+            .map(move |field| (Q::Field(field, scope), 375))
+    }));
     queries.push((Q::Field(300, 0), 375));
     queries
 }
@@ -302,7 +326,9 @@ fn slow() -> Vec<Row> {
     for counter in 0..2 {
         queries.extend((0..2).map(|kind| (Q::TotalEccErrors(kind, counter), 10)));
         queries.extend(
-            MEMORY_LOCATIONS.flat_map(|place| (0..2).map(move |kind| (Q::MemoryErrors(kind, counter, place), 7))),
+            MEMORY_LOCATIONS.flat_map(|place| {
+                (0..2).map(move |kind| (Q::MemoryErrors(kind, counter, place), 7))
+            }),
         );
     }
     queries
@@ -327,12 +353,21 @@ fn slow_for_smi() -> Vec<Row> {
     // Times of throttling, PCIe replays' rollovers.
     queries.extend([74, 76, 95, 269, 270, 271].map(|field| (Q::Field(field, 0), 400)));
     // Average and instantaneous power of the module and the memory.
-    queries.extend(POWER_SCOPES[1..].iter().flat_map(|scope| [185, 186].map(|field| (Q::Field(field, *scope), 10))));
+    queries.extend(
+        POWER_SCOPES[1..]
+            .iter()
+            .flat_map(|scope| [185, 186].map(|field| (Q::Field(field, *scope), 10))),
+    );
     queries
 }
 
 pub(super) fn follow_up_calls(query: Q, answer: &Answer) -> Vec<Call> {
-    let call = |lane, reader, query| Call { query, lane, reader, cost_us: 0 };
+    let call = |lane, reader, query| Call {
+        query,
+        lane,
+        reader,
+        cost_us: 0,
+    };
     let number = answer.as_ref().ok().and_then(|value| value.at(0));
     match (query, number) {
         // Drivers before 510 have the older function alone.
@@ -345,20 +380,34 @@ pub(super) fn follow_up_calls(query: Q, answer: &Answer) -> Vec<Call> {
             .filter_map(|pid| u32::try_from(*pid).ok())
             .map(|pid| call(Lane::Slow, Reader::Model, Q::AccountingStats(pid)))
             .collect(),
-        (Q::NumFans, Some(fans)) => (0..u32::try_from(fans).ok().filter(|fans| *fans <= MOST_FANS).unwrap_or(0))
+        (Q::NumFans, Some(fans)) => (0..u32::try_from(fans)
+            .ok()
+            .filter(|fans| *fans <= MOST_FANS)
+            .unwrap_or(0))
             .flat_map(|fan| [Q::FanSpeedOf(fan), Q::FanSpeedRpm(fan)])
             .map(|query| call(Lane::Slow, Reader::Model, query))
             .collect(),
         // The links are counted by asking for one after the other.
         (Q::NvLinkState(link), Some(_)) => {
             let next = link.saturating_add(1);
-            let next = (next < MOST_LINKS).then_some(call(Lane::Slow, Reader::Model, Q::NvLinkState(next)));
-            let about =
-                [Q::NvLinkVersion(link), Q::NvLinkRemoteDeviceType(link), Q::NvLinkRemoteBusId(link), link_speed(link)];
+            let next = (next < MOST_LINKS).then_some(call(
+                Lane::Slow,
+                Reader::Model,
+                Q::NvLinkState(next),
+            ));
+            let about = [
+                Q::NvLinkVersion(link),
+                Q::NvLinkRemoteDeviceType(link),
+                Q::NvLinkRemoteBusId(link),
+                link_speed(link),
+            ];
             about
                 .map(|query| call(Lane::Once, Reader::Model, query))
                 .into_iter()
-                .chain(link_counters(link).map(|query| call(Lane::Slower(LINK_COUNTERS_EVERY), Reader::Model, query)))
+                .chain(
+                    link_counters(link)
+                        .map(|query| call(Lane::Slower(LINK_COUNTERS_EVERY), Reader::Model, query)),
+                )
                 .chain(next)
                 .collect()
         }
@@ -390,10 +439,18 @@ mod tests {
     #[test]
     fn links_are_asked_about_one_after_the_other_until_there_is_none() {
         let raised = |link, answer| {
-            follow_up_calls(Q::NvLinkState(link), &answer).iter().map(|call| call.query).collect::<Vec<_>>()
+            follow_up_calls(Q::NvLinkState(link), &answer)
+                .iter()
+                .map(|call| call.query)
+                .collect::<Vec<_>>()
         };
-        assert_eq!(raised(0, Ok(Value::number(1))).last(), Some(&Q::NvLinkState(1)));
-        assert!(!raised(MOST_LINKS - 1, Ok(Value::number(1))).contains(&Q::NvLinkState(MOST_LINKS)));
+        assert_eq!(
+            raised(0, Ok(Value::number(1))).last(),
+            Some(&Q::NvLinkState(1))
+        );
+        assert!(
+            !raised(MOST_LINKS - 1, Ok(Value::number(1))).contains(&Q::NvLinkState(MOST_LINKS))
+        );
         assert_eq!(raised(4, Err(Code::INVALID_ARGUMENT)), []);
     }
 }

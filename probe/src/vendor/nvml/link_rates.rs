@@ -23,17 +23,24 @@ pub(super) struct LinkRateReader {
 
 impl LinkRateReader {
     pub(super) fn new() -> Self {
-        Self { every: Every::new(EVERY), before: None, latest: NvLinkRates::absent(&Absence::WarmingUp) }
+        Self {
+            every: Every::new(EVERY),
+            before: None,
+            latest: NvLinkRates::absent(&Absence::WarmingUp),
+        }
     }
 
     /// What crossed the links between the last two readings, with its time.
     pub(super) fn read(&mut self, querier: &mut Querier) -> NvLinkRates {
         if self.every.is_due() {
             querier.ask(None, &lanes::ALL_LINKS);
-            let [tx, rx] = lanes::ALL_LINKS.map(|query| Answers::new(&querier.cached(), 0).real(query));
+            let [tx, rx] =
+                lanes::ALL_LINKS.map(|query| Answers::new(&querier.cached(), 0).real(query));
             self.latest = match (tx, rx) {
                 (Reading::Now(tx), Reading::Now(rx)) => self.rates(Instant::now(), [tx, rx]),
-                (Reading::Absent(reason), _) | (_, Reading::Absent(reason)) => NvLinkRates::absent(&reason),
+                (Reading::Absent(reason), _) | (_, Reading::Absent(reason)) => {
+                    NvLinkRates::absent(&reason)
+                }
                 _ => NvLinkRates::absent(&Absence::Unknown),
             };
         }
@@ -48,7 +55,10 @@ impl LinkRateReader {
         let [tx, rx] = [0, 1].map(|direction| match counters[direction] - before[direction] {
             // The counters began anew, as after a reset.
             backwards if backwards < 0.0 => Reading::Absent(Absence::WarmingUp),
-            data => Reading::Earlier { value: (data * DATA_UNIT_BYTES / seconds).round(), at_ms },
+            data => Reading::Earlier {
+                value: (data * DATA_UNIT_BYTES / seconds).round(),
+                at_ms,
+            },
         });
         NvLinkRates { tx, rx }
     }
@@ -56,7 +66,10 @@ impl LinkRateReader {
 
 impl NvLinkRates {
     pub(super) fn absent(reason: &Absence) -> Self {
-        Self { tx: Reading::Absent(reason.clone()), rx: Reading::Absent(reason.clone()) }
+        Self {
+            tx: Reading::Absent(reason.clone()),
+            rx: Reading::Absent(reason.clone()),
+        }
     }
 }
 
@@ -68,9 +81,19 @@ mod tests {
     fn a_rate_is_the_growth_of_a_counter_over_its_time() {
         let mut reader = LinkRateReader::new();
         let begun = Instant::now();
-        assert_eq!(reader.rates(begun, [1000.0, 5.0]), NvLinkRates::absent(&Absence::WarmingUp));
+        assert_eq!(
+            reader.rates(begun, [1000.0, 5.0]),
+            NvLinkRates::absent(&Absence::WarmingUp)
+        );
         let later = reader.rates(begun + Duration::from_secs(2), [3000.0, 4.0]);
-        assert!(matches!(later.tx, Reading::Earlier { value, .. } if (value - 1_024_000.0).abs() < 1.0), "{later:?}");
-        assert_eq!(later.rx, Reading::Absent(Absence::WarmingUp), "it began anew");
+        assert!(
+            matches!(later.tx, Reading::Earlier { value, .. } if (value - 1_024_000.0).abs() < 1.0),
+            "{later:?}"
+        );
+        assert_eq!(
+            later.rx,
+            Reading::Absent(Absence::WarmingUp),
+            "it began anew"
+        );
     }
 }

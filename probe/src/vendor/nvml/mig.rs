@@ -28,7 +28,9 @@ struct Part {
 
 impl MigReader {
     pub(super) fn new() -> Self {
-        Self { devices: Reading::Absent(Absence::NoAnswer) }
+        Self {
+            devices: Reading::Absent(Absence::NoAnswer),
+        }
     }
 
     /// Looks which devices there are; true where they are others than before. It costs 0.4 ms where MIG is off.
@@ -39,12 +41,19 @@ impl MigReader {
         match mode {
             Reading::Absent(reason) => self.devices = Reading::Absent(reason),
             Reading::Now(mode) | Reading::Earlier { value: mode, .. } => {
-                match if mode.current { found(querier) } else { Ok(Vec::new()) } {
+                match if mode.current {
+                    found(querier)
+                } else {
+                    Ok(Vec::new())
+                } {
                     Err(reason) => self.devices = Reading::Absent(reason),
                     // Devices that stay keep the sample from which their next activity is
                     // calculated.
                     Ok(found) if self.devices.value().is_none() || found != known => {
-                        let part = |identity| Part { identity, gpm: GpmReader::default() };
+                        let part = |identity| Part {
+                            identity,
+                            gpm: GpmReader::default(),
+                        };
                         self.devices = Reading::Now(found.into_iter().map(part).collect());
                     }
                     Ok(_) => {}
@@ -55,11 +64,20 @@ impl MigReader {
     }
 
     pub(super) fn identities(&self) -> Vec<MigDevice> {
-        self.devices.value().into_iter().flatten().map(|part| part.identity.clone()).collect()
+        self.devices
+            .value()
+            .into_iter()
+            .flatten()
+            .map(|part| part.identity.clone())
+            .collect()
     }
 
     /// Their readings, and whether one of them is gone, so that it is time for another look.
-    pub(super) fn read(&mut self, querier: &mut Querier, depth: ReadDepth) -> (Reading<Vec<MigSample>>, bool) {
+    pub(super) fn read(
+        &mut self,
+        querier: &mut Querier,
+        depth: ReadDepth,
+    ) -> (Reading<Vec<MigSample>>, bool) {
         let parts = match &mut self.devices {
             Reading::Absent(reason) => return (Reading::Absent(reason.clone()), false),
             Reading::Now(parts) | Reading::Earlier { value: parts, .. } => parts,
@@ -71,13 +89,21 @@ impl MigReader {
                 querier.ask(Some(index), &[Q::MemoryInfo]);
                 let activity = match depth {
                     // Nothing else tells what they do.
-                    ReadDepth::Full | ReadDepth::Unwatched { .. } => part.gpm.read(querier, Some(index)).activity,
+                    ReadDepth::Full | ReadDepth::Unwatched { .. } => {
+                        part.gpm.read(querier, Some(index)).activity
+                    }
                     ReadDepth::OneShot | ReadDepth::Metered => Reading::Absent(Absence::WarmingUp),
                 };
-                mig_sample(Answers::new(&querier.cached(), 0).of_mig_device(index), &part.identity, activity)
+                mig_sample(
+                    Answers::new(&querier.cached(), 0).of_mig_device(index),
+                    &part.identity,
+                    activity,
+                )
             })
             .collect();
-        let gone = samples.iter().any(|sample| sample.memory.total_bytes.value().is_none());
+        let gone = samples
+            .iter()
+            .any(|sample| sample.memory.total_bytes.value().is_none());
         (Reading::Now(samples), gone)
     }
 }
@@ -87,13 +113,22 @@ impl MigReader {
 fn found(querier: &mut Querier) -> Result<Vec<MigDevice>, Absence> {
     querier.forget_mig_devices();
     querier.ask(None, &[Q::MigDevices]);
-    let answer = querier.cached().get(None, Q::MigDevices).map(|own| own.answer.clone());
+    let answer = querier
+        .cached()
+        .get(None, Q::MigDevices)
+        .map(|own| own.answer.clone());
     let listed = answer.ok_or(Absence::NoAnswer)?.map_err(absence)?;
-    let indices = listed.numbers().iter().filter_map(|index| u32::try_from(*index).ok());
+    let indices = listed
+        .numbers()
+        .iter()
+        .filter_map(|index| u32::try_from(*index).ok());
     Ok(indices
         .filter_map(|index| {
             querier.ask(Some(index), &ONCE);
-            mig_device(Answers::new(&querier.cached(), 0).of_mig_device(index), index)
+            mig_device(
+                Answers::new(&querier.cached(), 0).of_mig_device(index),
+                index,
+            )
         })
         .collect())
 }

@@ -18,10 +18,18 @@ impl Need {
     /// begun or ceased to work, so that a condition begins when its cause does; and at every sample of a GPU that may hang,
     /// which is found by counters that do not move, or whose work nothing else tells of, as that of one with MIG.
     pub(super) fn is_due(&mut self, sample: &GpuSample, depth: ReadDepth) -> bool {
-        let busy = sample.utilization.gpu_percent.value().map(|percent| *percent > 0.0);
+        let busy = sample
+            .utilization
+            .gpu_percent
+            .value()
+            .map(|percent| *percent > 0.0);
         let is_busy = busy.unwrap_or(false);
         let is_same = std::mem::replace(&mut self.was_busy, is_busy) == is_busy;
-        self.samples = if is_same { self.samples.saturating_add(1) } else { 1 };
+        self.samples = if is_same {
+            self.samples.saturating_add(1)
+        } else {
+            1
+        };
         match depth {
             ReadDepth::Full => true,
             ReadDepth::OneShot | ReadDepth::Metered => false,
@@ -63,7 +71,10 @@ mod tests {
         let samples = [[idle; 6], [busy; 6], [idle; 6]].concat();
         let expected = [[true; 4].as_slice(), &[false; 2]].concat().repeat(3);
         assert_eq!(due(&samples, UNWATCHED), expected);
-        assert_eq!(due(&samples, ReadDepth::Unwatched { closes_step: true }), [true; 18]);
+        assert_eq!(
+            due(&samples, ReadDepth::Unwatched { closes_step: true }),
+            [true; 18]
+        );
         assert_eq!(due(&samples, ReadDepth::Full), [true; 18]);
         assert_eq!(due(&samples, ReadDepth::OneShot), [false; 18]);
     }
@@ -71,7 +82,10 @@ mod tests {
     #[test]
     fn a_gpu_that_may_hang_is_read_at_every_sample() {
         assert_eq!(due(&[(100.0, 0.0, 140.0); 9], UNWATCHED), [true; 9]);
-        assert!(!due(&[(100.0, 0.0, 600.0); 9], UNWATCHED)[8], "it draws too much");
+        assert!(
+            !due(&[(100.0, 0.0, 600.0); 9], UNWATCHED)[8],
+            "it draws too much"
+        );
     }
 
     #[test]

@@ -22,7 +22,9 @@ impl Every {
 
     /// The same where the period is another now.
     pub(super) fn is_due_after(&mut self, period: Duration) -> bool {
-        let due = self.last.is_none_or(|last| last.elapsed() >= period.mul_f64(0.9));
+        let due = self
+            .last
+            .is_none_or(|last| last.elapsed() >= period.mul_f64(0.9));
         if due {
             self.last = Some(Instant::now());
         }
@@ -39,7 +41,11 @@ mod tests {
         let mut every = Every::new(Duration::from_mins(10));
         assert!(every.is_due());
         assert!(!every.is_due());
-        every.last = Some(Instant::now().checked_sub(Duration::from_secs(599)).unwrap());
+        every.last = Some(
+            Instant::now()
+                .checked_sub(Duration::from_secs(599))
+                .unwrap(),
+        );
         assert!(every.is_due());
     }
 }

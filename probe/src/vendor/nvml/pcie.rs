@@ -50,13 +50,20 @@ impl PcieWatch {
                 *shared.lock().unwrap_or_else(PoisonError::into_inner) = rates;
             }
         };
-        thread::Builder::new().name(format!("gpu-{index}-pcie")).spawn(body).ok()?;
+        thread::Builder::new()
+            .name(format!("gpu-{index}-pcie"))
+            .spawn(body)
+            .ok()?;
         Some(Self { ask, latest })
     }
 
     /// What was read last, with its time. The next reading begins, unless one is still under way.
     pub(super) fn latest(&self) -> PcieRates {
-        let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let latest = self
+            .latest
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         let _ = self.ask.try_send(());
         latest
     }
@@ -66,15 +73,24 @@ fn read(answers: &NvmlBackend, index: u32) -> PcieRates {
     let rate = |counter| match answers.about(Subject::gpu(index), Query::PcieThroughput(counter)) {
         Ok(kilobytes) => {
             let value = kilobytes.at(0).unwrap_or(0) as f64 * UNIT_BYTES;
-            Reading::Earlier { value, at_ms: now_ms() }
+            Reading::Earlier {
+                value,
+                at_ms: now_ms(),
+            }
         }
         Err(code) => Reading::Absent(absence(code)),
     };
-    PcieRates { tx: rate(TX), rx: rate(RX) }
+    PcieRates {
+        tx: rate(TX),
+        rx: rate(RX),
+    }
 }
 
 impl PcieRates {
     pub(super) fn absent(reason: &Absence) -> Self {
-        Self { tx: Reading::Absent(reason.clone()), rx: Reading::Absent(reason.clone()) }
+        Self {
+            tx: Reading::Absent(reason.clone()),
+            rx: Reading::Absent(reason.clone()),
+        }
     }
 }

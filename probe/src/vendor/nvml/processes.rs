@@ -44,7 +44,12 @@ impl ProcessReader {
 
     /// Every process on the GPU, by PID, of the lists as they were answered from `begun_ms` on; `is_due`: whether what they
     /// did is to be read now. It is, more rarely, of several in any case: nothing else tells them apart.
-    pub(super) fn read(&mut self, querier: &mut Querier, begun_ms: u64, is_due: bool) -> Reading<Vec<Process>> {
+    pub(super) fn read(
+        &mut self,
+        querier: &mut Querier,
+        begun_ms: u64,
+        is_due: bool,
+    ) -> Reading<Vec<Process>> {
         let listed = match to_model::listed(Answers::new(&querier.cached(), begun_ms)) {
             Reading::Now(listed) | Reading::Earlier { value: listed, .. } => listed,
             Reading::Absent(reason) => return Reading::Absent(reason),
@@ -53,11 +58,15 @@ impl ProcessReader {
             self.shares.retain(|_| false);
             return Reading::Now(Vec::new());
         }
-        let is_shared = listed.keys().any(|(pid, _)| Some(pid) != listed.keys().next().map(|(first, _)| first));
+        let is_shared = listed
+            .keys()
+            .any(|(pid, _)| Some(pid) != listed.keys().next().map(|(first, _)| first));
         let period = if is_due {
             SAMPLES_EVERY
         } else {
-            self.took.saturating_mul(SHARE).clamp(SAMPLES_EVERY, SHARED_AT_LEAST_EVERY)
+            self.took
+                .saturating_mul(SHARE)
+                .clamp(SAMPLES_EVERY, SHARED_AT_LEAST_EVERY)
         };
         if (is_due || is_shared) && self.every.is_due_after(period) {
             let (now, begun) = (now_ms(), Instant::now());
@@ -66,7 +75,14 @@ impl ProcessReader {
                 .map(|samples| self.shares.take_in(&DriverSample::all(&samples), now));
             (self.asked_ms, self.took) = (now, begun.elapsed());
         }
-        self.shares.retain(|pid| listed.keys().any(|(listed, _)| *listed == pid));
-        Reading::Now(to_model::processes(&listed, &self.shares, &self.sampled, self.asked_ms, begun_ms))
+        self.shares
+            .retain(|pid| listed.keys().any(|(listed, _)| *listed == pid));
+        Reading::Now(to_model::processes(
+            &listed,
+            &self.shares,
+            &self.sampled,
+            self.asked_ms,
+            begun_ms,
+        ))
     }
 }

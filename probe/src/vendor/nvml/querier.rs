@@ -17,7 +17,9 @@ use super::{
 use crate::{
     model::now_ms,
     vendor::DeviceError,
-    vendor::nvml::query::{Answer, CachedAnswers, Code, Query, QueryBackend, Subject, SystemQuery, Value},
+    vendor::nvml::query::{
+        Answer, CachedAnswers, Code, Query, QueryBackend, Subject, SystemQuery, Value,
+    },
 };
 
 /// "Not supported" is no cheap answer (130 us for the fan of a board without one), and it can change with a driver
@@ -99,8 +101,18 @@ impl Querier {
 
     /// Asks these about the GPU or the MIG device of this index, but for what it does not have.
     pub(super) fn ask(&mut self, mig: Option<u32>, queries: &[Query]) {
-        let queries: Vec<_> = queries.iter().copied().filter(|own| self.has(QueryKey::About(mig, *own))).collect();
-        let answers = self.answers.each(Subject { gpu: self.index, mig }, &queries);
+        let queries: Vec<_> = queries
+            .iter()
+            .copied()
+            .filter(|own| self.has(QueryKey::About(mig, *own)))
+            .collect();
+        let answers = self.answers.each(
+            Subject {
+                gpu: self.index,
+                mig,
+            },
+            &queries,
+        );
         let at_ms = now_ms();
         for (query, answer) in queries.iter().zip(answers) {
             self.note(QueryKey::About(mig, *query), &answer);
@@ -117,7 +129,11 @@ impl Querier {
     pub(super) fn ask_lanes(&mut self, reader: Reader, is_due: impl Fn(Lane) -> bool) {
         let begun_ms = now_ms();
         let is_due = |call: &Call| is_due(call.lane);
-        let mut due: Vec<_> = CALLS.iter().filter(|call| call.reader == reader && is_due(call)).copied().collect();
+        let mut due: Vec<_> = CALLS
+            .iter()
+            .filter(|call| call.reader == reader && is_due(call))
+            .copied()
+            .collect();
         loop {
             due.retain(|call| self.is_time(call, begun_ms));
             if due.is_empty() {
@@ -126,14 +142,22 @@ impl Querier {
             let queries: Vec<_> = due.iter().map(|call| call.query).collect();
             self.ask(None, &queries);
             let cached = self.cached();
-            let answered = queries.iter().filter_map(|own| Some((*own, cached.get(None, *own)?)));
-            due = answered.flat_map(|(query, cached)| follow_up_calls(query, &cached.answer)).filter(is_due).collect();
+            let answered = queries
+                .iter()
+                .filter_map(|own| Some((*own, cached.get(None, *own)?)));
+            due = answered
+                .flat_map(|(query, cached)| follow_up_calls(query, &cached.answer))
+                .filter(is_due)
+                .collect();
         }
     }
 
     /// Whether it is this call's time, whose lane it is.
     fn is_time(&mut self, call: &Call, begun_ms: u64) -> bool {
-        let known_ms = self.cached().get(None, call.query).map(|cached| cached.at_ms);
+        let known_ms = self
+            .cached()
+            .get(None, call.query)
+            .map(|cached| cached.at_ms);
         let period = call.period(self.is_watched);
         if call.lane == Lane::Once {
             known_ms.is_none()
@@ -141,7 +165,10 @@ impl Querier {
             // Two answers may raise the same query.
             known_ms.is_none_or(|at_ms| at_ms < begun_ms)
         } else {
-            self.paced.entry(call.query).or_insert(Every::new(period)).is_due_after(period)
+            self.paced
+                .entry(call.query)
+                .or_insert(Every::new(period))
+                .is_due_after(period)
         }
     }
 
@@ -152,15 +179,22 @@ impl Querier {
 
     /// What GPM counted since the last time, metric by metric.
     pub(super) fn gpm(&mut self, mig: Option<u32>, metrics: &[u32]) -> Result<Activity, Code> {
-        let subject = Subject { gpu: self.index, mig };
-        self.call(QueryKey::Activity(mig), |answers| answers.gpm_metrics(subject, metrics))
+        let subject = Subject {
+            gpu: self.index,
+            mig,
+        };
+        self.call(QueryKey::Activity(mig), |answers| {
+            answers.gpm_metrics(subject, metrics)
+        })
     }
 
     /// What the driver sampled of processes since this time (us since the epoch, by its clock).
     pub(super) fn process_utilization(&mut self, since_us: u64) -> Answer {
         let subject = Subject::gpu(self.index);
         let query = Query::ProcessUtilization(since_us);
-        match self.call(QueryKey::ProcessUtilization, |answers| answers.about(subject, query)) {
+        match self.call(QueryKey::ProcessUtilization, |answers| {
+            answers.about(subject, query)
+        }) {
             // No process did anything since then.
             Err(Code::NOT_FOUND) => Ok(Value::Numbers(Vec::new())),
             answer => answer,
@@ -170,11 +204,18 @@ impl Querier {
     /// What the driver keeps of this `nvmlSamplingType_t` from after this time on; `None` where that is nothing.
     pub(super) fn samples(&mut self, kind: u32, since_us: u64) -> Option<Value> {
         let subject = Subject::gpu(self.index);
-        self.call(QueryKey::Samples(kind), |answers| answers.samples(subject, kind, since_us)).ok()
+        self.call(QueryKey::Samples(kind), |answers| {
+            answers.samples(subject, kind, since_us)
+        })
+        .ok()
     }
 
     /// Makes another call, unless it is known that there is no such thing.
-    fn call<T>(&mut self, asked: QueryKey, call: impl FnOnce(&NvmlBackend) -> Result<T, Code>) -> Result<T, Code> {
+    fn call<T>(
+        &mut self,
+        asked: QueryKey,
+        call: impl FnOnce(&NvmlBackend) -> Result<T, Code>,
+    ) -> Result<T, Code> {
         if !self.has(asked) {
             return Err(Code::NOT_SUPPORTED);
         }
@@ -184,7 +225,9 @@ impl Querier {
     }
 
     fn has(&self, asked: QueryKey) -> bool {
-        self.unsupported.get(&asked).is_none_or(|since| since.elapsed() >= ASK_AGAIN)
+        self.unsupported
+            .get(&asked)
+            .is_none_or(|since| since.elapsed() >= ASK_AGAIN)
     }
 
     fn note<T>(&mut self, asked: QueryKey, answer: &Result<T, Code>) {
@@ -219,7 +262,12 @@ impl Querier {
     pub(super) fn forget_mig_devices(&mut self) {
         self.answers.forget_mig_devices(self.index);
         self.cached_mut().forget_mig_devices();
-        self.unsupported.retain(|asked, _| !matches!(asked, QueryKey::About(Some(_), _) | QueryKey::Activity(Some(_))));
+        self.unsupported.retain(|asked, _| {
+            !matches!(
+                asked,
+                QueryKey::About(Some(_), _) | QueryKey::Activity(Some(_))
+            )
+        });
     }
 
     /// Asks everything again: the GPU has been changed.
@@ -252,13 +300,24 @@ impl Votes {
     /// function that reports this is itself defective, and some functions are answered from memory
     /// for a while.
     fn is_gone(&self) -> Result<(), DeviceError> {
-        let failed = self.failed.iter().map(|(code, count)| (Code(*code), *count));
-        let replaced: Vec<_> = failed.filter(|(code, _)| is_driver_replaced(*code)).collect();
-        if self.failed.get(&Code::GPU_IS_LOST.0).is_some_and(|lost| *lost > self.answered) {
+        let failed = self
+            .failed
+            .iter()
+            .map(|(code, count)| (Code(*code), *count));
+        let replaced: Vec<_> = failed
+            .filter(|(code, _)| is_driver_replaced(*code))
+            .collect();
+        if self
+            .failed
+            .get(&Code::GPU_IS_LOST.0)
+            .is_some_and(|lost| *lost > self.answered)
+        {
             return Err(DeviceError::Lost);
         }
         match replaced.last() {
-            Some((code, _)) if replaced.iter().map(|(_, count)| count).sum::<u32>() > self.answered => {
+            Some((code, _))
+                if replaced.iter().map(|(_, count)| count).sum::<u32>() > self.answered =>
+            {
                 Err(driver_replaced(code.0))
             }
             _ => Ok(()),
@@ -267,7 +326,10 @@ impl Votes {
 
     /// Returns the code that most calls failed with.
     fn most_frequent(&self) -> Option<Code> {
-        self.failed.iter().max_by_key(|(_, count)| **count).map(|(code, _)| Code(*code))
+        self.failed
+            .iter()
+            .max_by_key(|(_, count)| **count)
+            .map(|(code, _)| Code(*code))
     }
 }
 
@@ -275,21 +337,33 @@ impl Votes {
 /// Otherwise, a failed GPU would seem to be well each time it is opened.
 impl Default for UnansweredTicks {
     fn default() -> Self {
-        Self { ticks: FAILED_AFTER - 1, code: None }
+        Self {
+            ticks: FAILED_AFTER - 1,
+            code: None,
+        }
     }
 }
 
 impl UnansweredTicks {
     fn update(&mut self, votes: &Votes) -> Result<(), DeviceError> {
         if votes.answered > 0 {
-            *self = Self { ticks: 0, code: None };
+            *self = Self {
+                ticks: 0,
+                code: None,
+            };
             return Ok(());
         }
         // Unsupported calls are not repeated at every tick.
-        let Some(code) = votes.most_frequent().or(self.code) else { return Ok(()) };
+        let Some(code) = votes.most_frequent().or(self.code) else {
+            return Ok(());
+        };
         self.code = Some(code);
         self.ticks = self.ticks.saturating_add(1);
-        if self.ticks >= FAILED_AFTER { Err(device_error(code)) } else { Ok(()) }
+        if self.ticks >= FAILED_AFTER {
+            Err(device_error(code))
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -327,10 +401,27 @@ mod tests {
         for code in [2, 3, 4, 6, 10, 16, 17, 27, 999] {
             let silent = || votes(0, &[(code, 20), (1000, 2)]);
             let failed = Err(device_error(Code(code)));
-            let ticks = [well(), silent(), silent(), well(), silent(), silent(), silent(), well()];
+            let ticks = [
+                well(),
+                silent(),
+                silent(),
+                well(),
+                silent(),
+                silent(),
+                silent(),
+                well(),
+            ];
             let ok = || Ok(());
-            assert_eq!(verdicts(&ticks), [ok(), ok(), ok(), ok(), ok(), ok(), failed.clone(), ok()], "{code}");
-            assert_eq!(verdicts(&[silent(), well()]), [failed, ok()], "it was just opened: {code}");
+            assert_eq!(
+                verdicts(&ticks),
+                [ok(), ok(), ok(), ok(), ok(), ok(), failed.clone(), ok()],
+                "{code}"
+            );
+            assert_eq!(
+                verdicts(&[silent(), well()]),
+                [failed, ok()],
+                "it was just opened: {code}"
+            );
         }
     }
 
@@ -338,11 +429,17 @@ mod tests {
     fn unsupported_calls_do_not_end_silence() {
         let none = || votes(0, &[]);
         let failed = Err(device_error(Code::NOT_SUPPORTED));
-        assert_eq!(verdicts(&[votes(1, &[]), votes(0, &[(3, 20)]), none(), none()])[3], failed);
+        assert_eq!(
+            verdicts(&[votes(1, &[]), votes(0, &[(3, 20)]), none(), none()])[3],
+            failed
+        );
     }
 
     #[test]
     fn missing_library_functions_are_no_failure() {
-        assert_eq!(verdicts(&[votes(0, &[(13, 20)]), votes(0, &[(13, 20)])]), [Ok(()), Ok(())]);
+        assert_eq!(
+            verdicts(&[votes(0, &[(13, 20)]), votes(0, &[(13, 20)])]),
+            [Ok(()), Ok(())]
+        );
     }
 }

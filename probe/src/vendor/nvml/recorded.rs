@@ -9,7 +9,9 @@ use super::lanes::{is_lasting, is_recorded};
 use crate::{
     bounded,
     model::{Absence, Health, Platform, Reading},
-    vendor::nvml::query::{Answer, Cached, CachedAnswers, Code, Query, Subject, SystemQuery, Value},
+    vendor::nvml::query::{
+        Answer, Cached, CachedAnswers, Code, Query, Subject, SystemQuery, Value,
+    },
     vendor::{GpuAnswers, VendorAnswers},
 };
 
@@ -33,11 +35,28 @@ const LONGEST_AGE_MS: u64 = 15_000;
 impl Recorded {
     /// Puts the answers of one moment together.
     pub fn new(platform: Platform, gpus: Vec<GpuAnswers>) -> Self {
-        let gpus = gpus.into_iter().map(|GpuAnswers { index, health, answers: VendorAnswers(answers) }| {
-            let newest_ms = answers.newest_ms();
-            (index, RecordedGpu { health, answers, newest_ms })
-        });
-        Self { platform, gpus: gpus.collect(), proc_root: "/proc".into() }
+        let gpus = gpus.into_iter().map(
+            |GpuAnswers {
+                 index,
+                 health,
+                 answers: VendorAnswers(answers),
+             }| {
+                let newest_ms = answers.newest_ms();
+                (
+                    index,
+                    RecordedGpu {
+                        health,
+                        answers,
+                        newest_ms,
+                    },
+                )
+            },
+        );
+        Self {
+            platform,
+            gpus: gpus.collect(),
+            proc_root: "/proc".into(),
+        }
     }
 
     /// Answers a query about the machine, or does not know.
@@ -48,14 +67,25 @@ impl Recorded {
             SystemQuery::CudaVersion => {
                 let (major, minor) = self.platform.cuda_version.value()?.split_once('.')?;
                 let (major, minor): (i32, i32) = (major.parse().ok()?, minor.parse().ok()?);
-                Some(Ok(Value::number(major.checked_mul(1000)?.checked_add(minor.checked_mul(10)?)?)))
+                Some(Ok(Value::number(
+                    major
+                        .checked_mul(1000)?
+                        .checked_add(minor.checked_mul(10)?)?,
+                )))
             }
             SystemQuery::DeviceCount => Some(Ok(Value::Numbers(vec![self.gpus.len() as i128]))),
             SystemQuery::ProcessName(pid) => Some(self.process_name(pid)),
             // What only a driver that hosts virtual GPUs can do; others do not host any GPU's.
             SystemQuery::VgpuDriverCapability(_) => {
-                let mode = |own: &RecordedGpu| own.answers.get(None, Query::HostVgpuMode).map(|own| own.answer.is_ok());
-                self.gpus.values().all(|own| mode(own) == Some(false)).then_some(Err(Code::NOT_SUPPORTED))
+                let mode = |own: &RecordedGpu| {
+                    own.answers
+                        .get(None, Query::HostVgpuMode)
+                        .map(|own| own.answer.is_ok())
+                };
+                self.gpus
+                    .values()
+                    .all(|own| mode(own) == Some(false))
+                    .then_some(Err(Code::NOT_SUPPORTED))
             }
             _ => None,
         }
@@ -68,7 +98,10 @@ impl Recorded {
 
     /// The GPUs whose driver does not return, by index.
     pub fn hung(&self) -> Vec<u32> {
-        let hung = self.gpus.iter().filter(|(_, own)| matches!(own.health, Health::Hung { .. }));
+        let hung = self
+            .gpus
+            .iter()
+            .filter(|(_, own)| matches!(own.health, Health::Hung { .. }));
         hung.map(|(index, _)| *index).collect()
     }
 
@@ -76,9 +109,16 @@ impl Recorded {
     pub fn about(&self, subject: Subject, query: Query) -> Option<Answer> {
         let gpu = self.gpus.get(&subject.gpu)?;
         let is_recent = |own: &&Cached| {
-            own.answer.is_err() || is_lasting(query) || own.at_ms.saturating_add(LONGEST_AGE_MS) >= gpu.newest_ms
+            own.answer.is_err()
+                || is_lasting(query)
+                || own.at_ms.saturating_add(LONGEST_AGE_MS) >= gpu.newest_ms
         };
-        let cached = || gpu.answers.get(subject.mig, query).filter(is_recent).map(|own| own.answer.clone());
+        let cached = || {
+            gpu.answers
+                .get(subject.mig, query)
+                .filter(is_recent)
+                .map(|own| own.answer.clone())
+        };
         let lasting = || cached().filter(|_| subject.mig.is_none() && is_lasting(query));
         match gpu.health {
             Health::Lost { .. } => Some(Err(Code::GPU_IS_LOST)),
@@ -134,7 +174,14 @@ mod tests {
             nvml_version: version(),
             cuda_version: Reading::Now("13.0".to_owned()),
         };
-        Recorded::new(platform, vec![GpuAnswers { index: 0, health, answers: answers.into() }])
+        Recorded::new(
+            platform,
+            vec![GpuAnswers {
+                index: 0,
+                health,
+                answers: answers.into(),
+            }],
+        )
     }
 
     #[test]
@@ -143,8 +190,15 @@ mod tests {
         let ask = |query| own.about(Subject::gpu(0), query);
         assert_eq!(ask(Query::EncoderStats), Some(Ok(Value::number(1))));
         assert_eq!(ask(Query::BridgeChips), None, "it was not asked");
-        assert_eq!(ask(Query::NvLinkVersion(0)), None, "another answer raised it");
-        assert_eq!(own.system(SystemQuery::CudaVersion), Some(Ok(Value::number(13_000))));
+        assert_eq!(
+            ask(Query::NvLinkVersion(0)),
+            None,
+            "another answer raised it"
+        );
+        assert_eq!(
+            own.system(SystemQuery::CudaVersion),
+            Some(Ok(Value::number(13_000)))
+        );
         assert_eq!(own.about(Subject::gpu(1), Query::Name), None);
     }
 
@@ -155,12 +209,32 @@ mod tests {
         answers.keep(None, Query::PowerLimit, 10_000, Ok(Value::number(700_000)));
         answers.keep(None, Query::DisplayMode, 50_000, Ok(Value::number(0)));
         answers.keep(None, Query::FanSpeed, 10_000, Err(Code::NOT_SUPPORTED));
-        answers.keep(None, Query::Name, 1, Ok(Value::Text("NVIDIA H200".to_owned())));
+        answers.keep(
+            None,
+            Query::Name,
+            1,
+            Ok(Value::Text("NVIDIA H200".to_owned())),
+        );
         let mut own = recorded(Health::Ok);
-        own.gpus.insert(0, RecordedGpu { health: Health::Ok, newest_ms: answers.newest_ms(), answers });
+        own.gpus.insert(
+            0,
+            RecordedGpu {
+                health: Health::Ok,
+                newest_ms: answers.newest_ms(),
+                answers,
+            },
+        );
         let is_told = |query| own.about(Subject::gpu(0), query).is_some();
-        assert!(!is_told(Query::PowerLimit), "a setting of fifty seconds ago");
-        let told = [Query::UtilizationRates, Query::DisplayMode, Query::FanSpeed, Query::Name];
+        assert!(
+            !is_told(Query::PowerLimit),
+            "a setting of fifty seconds ago"
+        );
+        let told = [
+            Query::UtilizationRates,
+            Query::DisplayMode,
+            Query::FanSpeed,
+            Query::Name,
+        ];
         assert!(told.into_iter().all(is_told));
     }
 
@@ -170,27 +244,53 @@ mod tests {
         let ask = |query| own.about(Subject::gpu(0), query);
         assert!(matches!(ask(Query::Name), Some(Ok(_))));
         assert_eq!(ask(Query::Brand), Some(Ok(Value::number(14))));
-        for query in [Query::UtilizationRates, Query::EncoderStats, Query::BridgeChips] {
+        for query in [
+            Query::UtilizationRates,
+            Query::EncoderStats,
+            Query::BridgeChips,
+        ] {
             assert_eq!(ask(query), Some(Err(Code::TIMEOUT)), "{query:?}");
         }
-        assert_eq!(own.about(Subject::mig(0, 0), Query::Name), Some(Err(Code::TIMEOUT)));
+        assert_eq!(
+            own.about(Subject::mig(0, 0), Query::Name),
+            Some(Err(Code::TIMEOUT))
+        );
     }
 
     #[test]
     fn failed_gpu_is_left_to_the_driver() {
-        let (reason, meaning, advice) = (Absence::DriverError { code: 999 }, String::new(), String::new());
-        let own = recorded(Health::Failed { since_ms: 1, reason, meaning, advice });
+        let (reason, meaning, advice) = (
+            Absence::DriverError { code: 999 },
+            String::new(),
+            String::new(),
+        );
+        let own = recorded(Health::Failed {
+            since_ms: 1,
+            reason,
+            meaning,
+            advice,
+        });
         for query in [Query::Name, Query::UtilizationRates] {
-            assert_eq!(own.about(Subject::gpu(0), query), None, "the value from before is old: {query:?}");
+            assert_eq!(
+                own.about(Subject::gpu(0), query),
+                None,
+                "the value from before is old: {query:?}"
+            );
         }
     }
 
     #[test]
     fn a_laptops_gpu_is_woken_by_whoever_asks() {
         let own = recorded(Health::Asleep { since_ms: 1 });
-        assert!(matches!(own.about(Subject::gpu(0), Query::Name), Some(Ok(_))));
+        assert!(matches!(
+            own.about(Subject::gpu(0), Query::Name),
+            Some(Ok(_))
+        ));
         assert_eq!(own.about(Subject::gpu(0), Query::UtilizationRates), None);
         let lost = recorded(Health::Lost { since_ms: 1 });
-        assert_eq!(lost.about(Subject::gpu(0), Query::Name), Some(Err(Code::GPU_IS_LOST)));
+        assert_eq!(
+            lost.about(Subject::gpu(0), Query::Name),
+            Some(Err(Code::GPU_IS_LOST))
+        );
     }
 }

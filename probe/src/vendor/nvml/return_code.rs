@@ -16,8 +16,7 @@ pub struct Explanation {
 
 const LOGGED: &str = "see `dmesg | grep -i nvrm`";
 
-const RESET: &str =
-    "end the programs on it, then `gpumon pause` and `nvidia-smi --gpu-reset`; if that does not help, reboot";
+const RESET: &str = "end the programs on it, then `gpumon pause` and `nvidia-smi --gpu-reset`; if that does not help, reboot";
 
 /// The cause and cure are from the troubleshooting page of NVIDIA's Container Toolkit.
 const ACCESS_REVOKED: &str = "restart the container: `systemctl daemon-reload` on the host takes the GPUs away from \
@@ -29,7 +28,10 @@ const ACCESS_REVOKED: &str = "restart the container: `systemctl daemon-reload` o
 pub fn explain(code: u32, surroundings: Surroundings) -> Explanation {
     let in_container = surroundings.container().is_some();
     let (meaning, cure) = match (Code(code), in_container) {
-        (Code::UNINITIALIZED, _) => ("the driver was unloaded", "start gpumon again when it is loaded"),
+        (Code::UNINITIALIZED, _) => (
+            "the driver was unloaded",
+            "start gpumon again when it is loaded",
+        ),
         (Code::NO_PERMISSION, false) => (
             "the NVIDIA driver refuses this user",
             "check the permissions of /dev/nvidia* and the user's groups, and in a Slurm job that it requested the GPU",
@@ -39,12 +41,14 @@ pub fn explain(code: u32, surroundings: Surroundings) -> Explanation {
             "check that the container was started with the GPU, the permissions of /dev/nvidia* and the user's groups",
         ),
         (Code::NOT_FOUND, _) => ("the driver does not find it", surroundings.gpu_cure()),
-        (Code::INSUFFICIENT_POWER, _) => {
-            ("its external power is missing", "switch the machine off and connect the GPU's power cables")
-        }
-        (Code::DRIVER_NOT_LOADED, false) if surroundings == Surroundings::Wsl => {
-            ("the NVIDIA driver of Windows is not running", surroundings.driver_cure())
-        }
+        (Code::INSUFFICIENT_POWER, _) => (
+            "its external power is missing",
+            "switch the machine off and connect the GPU's power cables",
+        ),
+        (Code::DRIVER_NOT_LOADED, false) if surroundings == Surroundings::Wsl => (
+            "the NVIDIA driver of Windows is not running",
+            surroundings.driver_cure(),
+        ),
         (Code::DRIVER_NOT_LOADED, false) => (
             "NVIDIA's library is installed, but its kernel driver is not running",
             "load it with `modprobe nvidia` or reinstall it for this kernel",
@@ -55,7 +59,10 @@ pub fn explain(code: u32, surroundings: Surroundings) -> Explanation {
         ),
         (Code::TIMEOUT, _) => ("the driver did not respond in time", LOGGED),
         (Code::IRQ_ISSUE, _) => ("the kernel has a problem with its interrupts", LOGGED),
-        (Code::CORRUPTED_INFOROM, _) => ("its InfoROM is corrupted", "have the board checked by its vendor"),
+        (Code::CORRUPTED_INFOROM, _) => (
+            "its InfoROM is corrupted",
+            "have the board checked by its vendor",
+        ),
         (Code::GPU_IS_LOST, _) => (
             "it has fallen off the bus",
             "see `dmesg | grep -i xid`; reboot, and if it happens again check power supply and seat",
@@ -65,9 +72,10 @@ pub fn explain(code: u32, surroundings: Surroundings) -> Explanation {
             "the system's device cgroup blocks it",
             "in a Slurm job, request the GPU; in a systemd unit, allow /dev/nvidia* by DeviceAllow=",
         ),
-        (Code::OPERATING_SYSTEM, true) => {
-            ("the container's device cgroup blocks it", "start the container with this GPU")
-        }
+        (Code::OPERATING_SYSTEM, true) => (
+            "the container's device cgroup blocks it",
+            "start the container with this GPU",
+        ),
         (Code::VERSION_MISMATCH, false) => (
             "the NVIDIA library and the running kernel driver are of different versions",
             "reboot, or reload the driver's kernel modules",
@@ -114,7 +122,12 @@ mod tests {
         for surroundings in ALL {
             for code in [Code::NO_PERMISSION, Code::OPERATING_SYSTEM] {
                 let Explanation { cure, .. } = explain(code.0, surroundings);
-                assert!(!["reset", "reboot", "disable"].iter().any(|word| cure.contains(word)), "{cure}");
+                assert!(
+                    !["reset", "reboot", "disable"]
+                        .iter()
+                        .any(|word| cure.contains(word)),
+                    "{cure}"
+                );
             }
         }
     }
@@ -122,27 +135,49 @@ mod tests {
     #[test]
     fn unknown_error_in_container_names_daemon_reload() {
         for surroundings in ALL {
-            let names_cause = explain(999, surroundings).cure.contains("systemctl daemon-reload");
-            assert_eq!(names_cause, surroundings.container().is_some(), "{surroundings:?}");
+            let names_cause = explain(999, surroundings)
+                .cure
+                .contains("systemctl daemon-reload");
+            assert_eq!(
+                names_cause,
+                surroundings.container().is_some(),
+                "{surroundings:?}"
+            );
         }
     }
 
     #[test]
     fn containers_and_wsl_never_install_a_driver() {
-        for surroundings in ALL.into_iter().filter(|surroundings| *surroundings != Surroundings::Machine) {
+        for surroundings in ALL
+            .into_iter()
+            .filter(|surroundings| *surroundings != Surroundings::Machine)
+        {
             for code in (1..=30).chain([999]) {
                 let Explanation { cure, .. } = explain(code, surroundings);
                 let is_wrong = |words: &str| cure.contains(words) && !cure.contains("on the host");
-                assert!(!is_wrong("modprobe") && !cure.contains("reinstall"), "{surroundings:?} {code}: {cure}");
+                assert!(
+                    !is_wrong("modprobe") && !cure.contains("reinstall"),
+                    "{surroundings:?} {code}: {cure}"
+                );
             }
-            assert!(!surroundings.driver_cure().contains("install the NVIDIA"), "{surroundings:?}");
+            assert!(
+                !surroundings.driver_cure().contains("install the NVIDIA"),
+                "{surroundings:?}"
+            );
         }
     }
 
     #[test]
     fn readings_without_code_have_no_explanation() {
-        assert_eq!(explain_absence(&Absence::NoAnswer, Surroundings::Machine), None);
-        let reset = explain_absence(&Absence::DriverError { code: 16 }, Surroundings::Machine).unwrap();
-        assert_eq!(reset, explain(Code::RESET_REQUIRED.0, Surroundings::Machine));
+        assert_eq!(
+            explain_absence(&Absence::NoAnswer, Surroundings::Machine),
+            None
+        );
+        let reset =
+            explain_absence(&Absence::DriverError { code: 16 }, Surroundings::Machine).unwrap();
+        assert_eq!(
+            reset,
+            explain(Code::RESET_REQUIRED.0, Surroundings::Machine)
+        );
     }
 }

@@ -13,10 +13,18 @@ const DISPLAY: &str = "0x03";
 /// system has another number of them than the driver (`count`), nobody can tell which is which, and none is taken to
 /// sleep.
 pub(in crate::vendor::nvml) fn is_asleep(sys_root: &Path, index: u32, count: u32) -> bool {
-    let Ok(devices) = fs::read_dir(sys_root.join("bus/pci/devices")) else { return false };
-    let mut gpus: Vec<_> = devices.flatten().map(|device| device.path()).filter(|device| is_gpu(device)).collect();
+    let Ok(devices) = fs::read_dir(sys_root.join("bus/pci/devices")) else {
+        return false;
+    };
+    let mut gpus: Vec<_> = devices
+        .flatten()
+        .map(|device| device.path())
+        .filter(|device| is_gpu(device))
+        .collect();
     gpus.sort();
-    let gpu = gpus.get(index as usize).filter(|_| gpus.len() == count as usize);
+    let gpu = gpus
+        .get(index as usize)
+        .filter(|_| gpus.len() == count as usize);
     gpu.is_some_and(|gpu| says(&gpu.join("power/runtime_status"), "suspended"))
 }
 
@@ -36,7 +44,11 @@ mod tests {
     fn device(root: &Path, address: &str, vendor: &str, class: &str, status: &str) {
         let folder = root.join("bus/pci/devices").join(address);
         fs::create_dir_all(folder.join("power")).unwrap();
-        for (file, text) in [("vendor", vendor), ("class", class), ("power/runtime_status", status)] {
+        for (file, text) in [
+            ("vendor", vendor),
+            ("class", class),
+            ("power/runtime_status", status),
+        ] {
             fs::write(folder.join(file), format!("{text}\n")).unwrap();
         }
     }

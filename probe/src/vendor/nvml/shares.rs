@@ -1,6 +1,13 @@
 //! What processes did lately: the driver's samples of them, also of a driver whose clock is not the machine's.
 
-#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::cast_possible_truncation, clippy::cast_sign_loss))]
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::arithmetic_side_effects,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss
+    )
+)]
 
 use std::collections::HashMap;
 
@@ -94,7 +101,10 @@ impl Shares {
 
     /// What a process did lately; `None` where nothing of it ran.
     pub(super) fn of(&self, pid: u32, now_ms: u64) -> Option<Share> {
-        self.latest.get(&pid).copied().filter(|share| now_ms.saturating_sub(share.at_ms) < SAMPLE_LIFE_MS)
+        self.latest
+            .get(&pid)
+            .copied()
+            .filter(|share| now_ms.saturating_sub(share.at_ms) < SAMPLE_LIFE_MS)
     }
 
     pub(super) fn retain(&mut self, is_there: impl Fn(u32) -> bool) {
@@ -105,12 +115,21 @@ impl Shares {
     pub(super) fn take_in(&mut self, samples: &[DriverSample], now_ms: u64) {
         let machine_us = now_ms.saturating_mul(1000);
         let latest_us = machine_us.saturating_add(FUTURE_US);
-        let is_timely = self.newest_us > 0 && self.answered_ms.is_some_and(|at| now_ms.abs_diff(at) < TIMELY_MS);
+        let is_timely = self.newest_us > 0
+            && self
+                .answered_ms
+                .is_some_and(|at| now_ms.abs_diff(at) < TIMELY_MS);
         self.answered_ms = Some(now_ms);
         let is_ahead = samples.iter().all(|sample| sample.at_us > latest_us);
         let is_odd = |sample: &&DriverSample| !is_ahead && sample.at_us > latest_us;
-        let newest = samples.iter().filter(|sample| !is_odd(sample)).map(|sample| sample.at_us).max();
-        let Some(newest_us) = newest.filter(|newest| *newest > self.newest_us && *newest != self.known_us) else {
+        let newest = samples
+            .iter()
+            .filter(|sample| !is_odd(sample))
+            .map(|sample| sample.at_us)
+            .max();
+        let Some(newest_us) =
+            newest.filter(|newest| *newest > self.newest_us && *newest != self.known_us)
+        else {
             self.look_again_after_silence(now_ms);
             return;
         };
@@ -122,7 +141,10 @@ impl Shares {
             self.ahead_us = 0;
         }
         let known_us = std::mem::replace(&mut self.newest_us, newest_us);
-        for sample in samples.iter().filter(|sample| !is_odd(sample) && sample.at_us > known_us) {
+        for sample in samples
+            .iter()
+            .filter(|sample| !is_odd(sample) && sample.at_us > known_us)
+        {
             self.keep(sample);
         }
     }
@@ -142,10 +164,26 @@ impl Shares {
     /// Keeps a sample, if it is the newest of its process. Shares above 100 occur and mean nothing: what was known
     /// before stands for as long as it can.
     fn keep(&mut self, sample: &DriverSample) {
-        let at_ms = sample.at_us.saturating_add_signed(self.ahead_us.saturating_neg()) / 1000;
-        let DriverSample { sm, memory, encoder, decoder, .. } = *sample;
-        let is_possible = [sm, memory, encoder, decoder].iter().all(|share| *share <= 100);
-        let percent = is_possible.then_some(Percent { sm, memory, encoder, decoder });
+        let at_ms = sample
+            .at_us
+            .saturating_add_signed(self.ahead_us.saturating_neg())
+            / 1000;
+        let DriverSample {
+            sm,
+            memory,
+            encoder,
+            decoder,
+            ..
+        } = *sample;
+        let is_possible = [sm, memory, encoder, decoder]
+            .iter()
+            .all(|share| *share <= 100);
+        let percent = is_possible.then_some(Percent {
+            sm,
+            memory,
+            encoder,
+            decoder,
+        });
         let stands = |known: &Share| {
             let lives = at_ms.saturating_sub(known.at_ms) < SAMPLE_LIFE_MS;
             known.at_ms >= at_ms || (percent.is_none() && known.percent.is_some() && lives)
@@ -163,7 +201,14 @@ mod tests {
     const NOW_MS: u64 = 1_763_630_000_000;
 
     fn sample(pid: u32, at_ms: u64, sm: u32) -> DriverSample {
-        DriverSample { pid, at_us: at_ms * 1000, sm, memory: 1, encoder: 0, decoder: 0 }
+        DriverSample {
+            pid,
+            at_us: at_ms * 1000,
+            sm,
+            memory: 1,
+            encoder: 0,
+            decoder: 0,
+        }
     }
 
     fn sm(shares: &Shares, pid: u32, now_ms: u64) -> Option<u32> {
@@ -174,8 +219,14 @@ mod tests {
     fn what_the_driver_keeps_of_the_past_is_not_what_a_process_does_now() {
         let mut shares = Shares::default();
         assert_eq!(shares.newest_us(), 0);
-        shares.take_in(&[sample(1, NOW_MS - 500, 40), sample(2, NOW_MS - 5_000, 90)], NOW_MS);
-        assert_eq!((sm(&shares, 1, NOW_MS), sm(&shares, 2, NOW_MS)), (Some(40), None));
+        shares.take_in(
+            &[sample(1, NOW_MS - 500, 40), sample(2, NOW_MS - 5_000, 90)],
+            NOW_MS,
+        );
+        assert_eq!(
+            (sm(&shares, 1, NOW_MS), sm(&shares, 2, NOW_MS)),
+            (Some(40), None)
+        );
         assert_eq!(shares.newest_us(), (NOW_MS - 500) * 1000);
         shares.take_in(&[], NOW_MS + 1000);
         assert_eq!(sm(&shares, 1, NOW_MS + 1000), Some(40));
@@ -188,9 +239,15 @@ mod tests {
         for clock in [NOW_MS - HOUR_MS, NOW_MS + HOUR_MS] {
             let mut shares = Shares::default();
             for second in 0..5 {
-                shares.take_in(&[sample(1, clock + second * 1000, 40)], NOW_MS + second * 1000 + 20);
+                shares.take_in(
+                    &[sample(1, clock + second * 1000, 40)],
+                    NOW_MS + second * 1000 + 20,
+                );
                 // One that is behind is known when something new is old.
-                assert!(second == 0 || sm(&shares, 1, NOW_MS + second * 1000 + 20) == Some(40), "{clock} {second}");
+                assert!(
+                    second == 0 || sm(&shares, 1, NOW_MS + second * 1000 + 20) == Some(40),
+                    "{clock} {second}"
+                );
             }
             assert_eq!(sm(&shares, 1, NOW_MS + 7_000), None);
         }
@@ -212,7 +269,10 @@ mod tests {
         shares.take_in(&[], NOW_MS);
         assert_eq!(shares.newest_us(), 0, "the clock was set back");
         shares.take_in(&[old, sample(1, NOW_MS + 900, 50)], NOW_MS + 1000);
-        assert_eq!((sm(&shares, 1, NOW_MS + 1000), shares.newest_us()), (Some(50), (NOW_MS + 900) * 1000));
+        assert_eq!(
+            (sm(&shares, 1, NOW_MS + 1000), shares.newest_us()),
+            (Some(50), (NOW_MS + 900) * 1000)
+        );
 
         // An hour ahead, and idle: the last sample is no new one.
         let mut shares = Shares::default();
@@ -221,7 +281,10 @@ mod tests {
         shares.take_in(&[], NOW_MS + 11_000);
         assert_eq!(shares.newest_us(), 0);
         shares.take_in(&[last], NOW_MS + 12_000);
-        assert_eq!((sm(&shares, 1, NOW_MS + 12_000), shares.newest_us()), (None, last.at_us));
+        assert_eq!(
+            (sm(&shares, 1, NOW_MS + 12_000), shares.newest_us()),
+            (None, last.at_us)
+        );
     }
 
     #[test]
@@ -231,7 +294,13 @@ mod tests {
         shares.take_in(&[sample(1, NOW_MS + 1000, 4_000_000)], NOW_MS + 1000);
         assert_eq!(sm(&shares, 1, NOW_MS + 1000), Some(40));
         shares.take_in(&[sample(1, NOW_MS + 2000, 4_000_000)], NOW_MS + 2000);
-        assert_eq!(shares.of(1, NOW_MS + 2000), Some(Share { at_ms: NOW_MS + 2000, percent: None }));
+        assert_eq!(
+            shares.of(1, NOW_MS + 2000),
+            Some(Share {
+                at_ms: NOW_MS + 2000,
+                percent: None
+            })
+        );
         shares.take_in(&[sample(1, NOW_MS + 3000, 50)], NOW_MS + 3000);
         assert_eq!(sm(&shares, 1, NOW_MS + 3000), Some(50));
     }

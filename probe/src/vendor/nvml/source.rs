@@ -34,7 +34,10 @@ impl NvmlSource {
     pub fn open(path: Option<OsString>) -> Result<Self, SourceError> {
         let library = path.unwrap_or_else(|| LIBRARY.into());
         let answers = Arc::new(NvmlBackend::open(Some(library.clone()))?);
-        Ok(Self { answers, library: library.to_string_lossy().into_owned() })
+        Ok(Self {
+            answers,
+            library: library.to_string_lossy().into_owned(),
+        })
     }
 }
 
@@ -44,8 +47,15 @@ const MOST_GPUS: u32 = 1024;
 impl Source for NvmlSource {
     fn platform(&self) -> Platform {
         let read = |query| Reading::from(self.answers.system(query).map_err(absence));
-        let text =
-            |query| and_then(read(query), |value| value.text().map(str::to_owned).ok_or(Absence::Unknown).into());
+        let text = |query| {
+            and_then(read(query), |value| {
+                value
+                    .text()
+                    .map(str::to_owned)
+                    .ok_or(Absence::Unknown)
+                    .into()
+            })
+        };
         let cuda_version = |value: Value| {
             let version = value.at(0).ok_or(Absence::Unknown)?;
             Ok(format!("{}.{}", version / 1000, version % 1000 / 10))
@@ -54,7 +64,9 @@ impl Source for NvmlSource {
             source: SourceKind::Nvml,
             driver_version: text(SystemQuery::DriverVersion),
             nvml_version: text(SystemQuery::NvmlVersion),
-            cuda_version: and_then(read(SystemQuery::CudaVersion), |value| cuda_version(value).into()),
+            cuda_version: and_then(read(SystemQuery::CudaVersion), |value| {
+                cuda_version(value).into()
+            }),
         }
     }
 
@@ -71,15 +83,21 @@ impl Source for NvmlSource {
     }
 
     fn open(&self, index: u32) -> Result<Box<dyn Device>, DeviceError> {
-        Ok(Box::new(NvmlDevice::open(Arc::clone(&self.answers), index)?))
+        Ok(Box::new(NvmlDevice::open(
+            Arc::clone(&self.answers),
+            index,
+        )?))
     }
 
     fn is_asleep(&self, index: u32, sys_root: &Path) -> bool {
-        self.device_count().is_ok_and(|count| runtime_pm::is_asleep(sys_root, index, count))
+        self.device_count()
+            .is_ok_and(|count| runtime_pm::is_asleep(sys_root, index, count))
     }
 
     fn reporter(&self) -> Option<Box<dyn Reporter>> {
-        EventReporter::new(self.answers.library).ok().map(|reporter| Box::new(reporter) as _)
+        EventReporter::new(self.answers.library)
+            .ok()
+            .map(|reporter| Box::new(reporter) as _)
     }
 
     fn error_log(&self, path: &Path) -> Option<Box<dyn ErrorLog>> {

@@ -16,13 +16,24 @@ pub(super) const LIBRARY: &str = "libnvidia-ml.so.1";
 
 /// What the loader has against it.
 pub(super) fn not_loaded(library: &str, error: &libloading::Error) -> SourceError {
-    let cause = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
-    no_library(library, &format!("{}{}", cause.trim_start_matches(&format!("{library}: ")), driver_hint()))
+    let cause =
+        std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
+    no_library(
+        library,
+        &format!(
+            "{}{}",
+            cause.trim_start_matches(&format!("{library}: ")),
+            driver_hint()
+        ),
+    )
 }
 
 /// A library without the functions that everything begins with.
 pub(super) fn incomplete_library(library: &str) -> SourceError {
-    no_library(library, "it lacks nvmlInit_v2 or nvmlDeviceGetCount_v2, so it is not NVIDIA's, or a stub, or too old")
+    no_library(
+        library,
+        "it lacks nvmlInit_v2 or nvmlDeviceGetCount_v2, so it is not NVIDIA's, or a stub, or too old",
+    )
 }
 
 fn no_library(library: &str, cause: &str) -> SourceError {
@@ -48,18 +59,22 @@ pub(in crate::vendor) fn source_error(code: u32) -> SourceError {
     let Explanation { meaning, cure } = explain(code, Surroundings::detect());
     let message = format!("{meaning}; {cure}");
     match Code(code) {
-        Code::DRIVER_NOT_LOADED => SourceError::NoDriver(format!("{message}, or try simulated GPUs with --source sim")),
+        Code::DRIVER_NOT_LOADED => SourceError::NoDriver(format!(
+            "{message}, or try simulated GPUs with --source sim"
+        )),
         Code::NO_PERMISSION => SourceError::NoPermission(message),
         Code::VERSION_MISMATCH => SourceError::VersionMismatch(message),
         Code::NOT_FOUND => no_device(),
-        Code(code) => {
-            SourceError::Driver(format!("the NVIDIA driver answers with NVML error {code}, {meaning}; {cure}"))
-        }
+        Code(code) => SourceError::Driver(format!(
+            "the NVIDIA driver answers with NVML error {code}, {meaning}; {cure}"
+        )),
     }
 }
 
 pub(super) fn absurd_count(answer: &Value) -> SourceError {
-    let count = answer.at(0).map_or_else(|| "no number".to_owned(), |count| count.to_string());
+    let count = answer
+        .at(0)
+        .map_or_else(|| "no number".to_owned(), |count| count.to_string());
     SourceError::Driver(format!(
         "the NVIDIA driver reports {count} as the number of GPUs, which cannot be; check it with `nvidia-smi -L`, reload the \
          driver or reboot"

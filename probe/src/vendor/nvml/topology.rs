@@ -1,6 +1,13 @@
 //! How GPUs are linked.
 
-#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::cast_possible_truncation, clippy::cast_sign_loss))]
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::arithmetic_side_effects,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss
+    )
+)]
 
 use super::{
     cached::{and_then, whole},
@@ -18,8 +25,14 @@ const NVLINK: u32 = 2;
 const OK: i128 = 0;
 
 pub(super) fn read(answers: &dyn QueryBackend, gpus: &[u32]) -> Vec<GpuLink> {
-    let ends: Vec<_> = gpus.iter().filter_map(|index| End::read(answers, *index)).collect();
-    let pairs = ends.iter().enumerate().flat_map(|(at, a)| ends.iter().skip(at.saturating_add(1)).map(move |b| (a, b)));
+    let ends: Vec<_> = gpus
+        .iter()
+        .filter_map(|index| End::read(answers, *index))
+        .collect();
+    let pairs = ends
+        .iter()
+        .enumerate()
+        .flat_map(|(at, a)| ends.iter().skip(at.saturating_add(1)).map(move |b| (a, b)));
     pairs
         .map(|(a, b)| GpuLink {
             a: a.index,
@@ -54,13 +67,21 @@ impl End {
         };
         let bus_id = text(Q::BusId)?;
         let active = (0..lanes::MOST_LINKS).filter(|link| number(Q::NvLinkState(*link)) == Some(1));
-        Some(Self { index, bus_id, links: active.map(link).collect() })
+        Some(Self {
+            index,
+            bus_id,
+            links: active.map(link).collect(),
+        })
     }
 }
 
 fn between(answers: &dyn QueryBackend, a: u32, query: Q) -> Reading<i128> {
     let answer = answers.about(Subject::gpu(a), query).map_err(absence);
-    and_then(Reading::from(answer), |value| value.at(0).map_or(Reading::Absent(Absence::Unknown), Reading::Now))
+    and_then(Reading::from(answer), |value| {
+        value
+            .at(0)
+            .map_or(Reading::Absent(Absence::Unknown), Reading::Now)
+    })
 }
 
 fn path(answers: &dyn QueryBackend, a: u32, b: u32) -> Reading<PciPath> {
@@ -72,11 +93,20 @@ fn path(answers: &dyn QueryBackend, a: u32, b: u32) -> Reading<PciPath> {
 /// Links that go straight from one to the other; and where both are connected by switches and the driver says that
 /// they reach each other, as many as the one with fewer has.
 fn nvlinks(answers: &dyn QueryBackend, a: &End, b: &End) -> Reading<u32> {
-    let straight = a.links.iter().filter(|link| link.bus_id.as_ref() == Some(&b.bus_id)).count();
+    let straight = a
+        .links
+        .iter()
+        .filter(|link| link.bus_id.as_ref() == Some(&b.bus_id))
+        .count();
     if straight > 0 {
         return whole(straight as i128);
     }
-    let switched = |end: &End| end.links.iter().filter(|link| link.remote == NvLinkRemote::Switch).count();
+    let switched = |end: &End| {
+        end.links
+            .iter()
+            .filter(|link| link.remote == NvLinkRemote::Switch)
+            .count()
+    };
     let fewer = switched(a).min(switched(b));
     if fewer == 0 {
         return Reading::Now(0);

@@ -1,6 +1,13 @@
 //! The driver's own buffers, drained before they overflow.
 
-#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::cast_possible_truncation, clippy::cast_sign_loss))]
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::arithmetic_side_effects,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss
+    )
+)]
 
 use std::time::Duration;
 
@@ -48,15 +55,25 @@ impl TraceReader {
             drains: [
                 drain(TraceMetric::PowerWatts, TOTAL_POWER, 2, 20_000, 0.001),
                 drain(TraceMetric::GpuPercent, GPU_UTILIZATION, 10, 200_000, 1.0),
-                drain(TraceMetric::MemoryPercent, MEMORY_UTILIZATION, 10, 200_000, 1.0),
+                drain(
+                    TraceMetric::MemoryPercent,
+                    MEMORY_UTILIZATION,
+                    10,
+                    200_000,
+                    1.0,
+                ),
             ],
         }
     }
 
     /// What has come since the last call, of those buffers that are due.
     pub(super) fn read(&mut self, querier: &mut Querier) -> Vec<Trace> {
-        let due = self.drains.iter_mut().filter_map(|drain| drain.every.is_due().then_some(drain));
-        due.filter_map(|drain| drain.take_in(timed(&querier.samples(drain.buffer, drain.last_us)?))).collect()
+        let due = self
+            .drains
+            .iter_mut()
+            .filter_map(|drain| drain.every.is_due().then_some(drain));
+        due.filter_map(|drain| drain.take_in(timed(&querier.samples(drain.buffer, drain.last_us)?)))
+            .collect()
     }
 }
 
@@ -68,8 +85,15 @@ fn timed(answer: &Value) -> Vec<(u64, f64)> {
             reals.as_chunks().0.iter().filter_map(sample).collect()
         }
         whole => {
-            let sample = |[at_us, value]: &[i128; 2]| Some((u64::try_from(*at_us).ok()?, *value as f64));
-            whole.numbers().as_chunks().0.iter().filter_map(sample).collect()
+            let sample =
+                |[at_us, value]: &[i128; 2]| Some((u64::try_from(*at_us).ok()?, *value as f64));
+            whole
+                .numbers()
+                .as_chunks()
+                .0
+                .iter()
+                .filter_map(sample)
+                .collect()
         }
     }
 }
@@ -81,8 +105,10 @@ impl Drain {
             self.last_us = 0;
         }
         let known = self.last_us;
-        let mut new: Vec<_> =
-            samples.into_iter().filter(|(at_us, value)| *at_us > known && value.is_finite()).collect();
+        let mut new: Vec<_> = samples
+            .into_iter()
+            .filter(|(at_us, value)| *at_us > known && value.is_finite())
+            .collect();
         new.sort_unstable_by_key(|(at_us, _)| *at_us);
         new.dedup_by_key(|(at_us, _)| *at_us);
         let (start_us, _) = *new.first()?;
@@ -96,9 +122,13 @@ impl Drain {
             uuid: None,
             metric: self.metric,
             start_us,
-            offsets_us: new.iter().filter_map(|(at_us, _)| offset_us(*at_us)).collect(),
+            offsets_us: new
+                .iter()
+                .filter_map(|(at_us, _)| offset_us(*at_us))
+                .collect(),
             values: new.iter().map(|(_, value)| value * self.unit).collect(),
-            gap: known > 0 && start_us.saturating_sub(known) > self.spacing_us.saturating_mul(5) / 2,
+            gap: known > 0
+                && start_us.saturating_sub(known) > self.spacing_us.saturating_mul(5) / 2,
         })
     }
 }
@@ -119,7 +149,11 @@ mod tests {
     fn nothing_twice_and_nothing_left_out_at_the_seams() {
         let mut drain = power();
         let begun = now_ms() * 1000 - 4_000_000;
-        let samples = |from: u64, to: u64| (from..to).map(|at| (begun + at * 20_000, 500_000.0)).collect::<Vec<_>>();
+        let samples = |from: u64, to: u64| {
+            (from..to)
+                .map(|at| (begun + at * 20_000, 500_000.0))
+                .collect::<Vec<_>>()
+        };
         let first = drain.take_in(samples(0, 100)).unwrap();
         // The driver may hand out again what it was told is known.
         let second = drain.take_in(samples(90, 200)).unwrap();
@@ -142,9 +176,14 @@ mod tests {
     fn samples_out_of_order_or_of_another_clock_do_no_harm() {
         let mut drain = power();
         let begun = now_ms() * 1000;
-        let trace = drain.take_in(vec![(begun + 20_000, 2.0), (begun, 1.0), (begun, 1.0)]).unwrap();
+        let trace = drain
+            .take_in(vec![(begun + 20_000, 2.0), (begun, 1.0), (begun, 1.0)])
+            .unwrap();
         assert_eq!(trace.offsets_us, [0, 20_000]);
         drain.take_in(vec![(begun + 3_600_000_000, 1.0)]);
-        assert!(drain.take_in(vec![(begun + 40_000, 1.0)]).is_some(), "the clock was set back");
+        assert!(
+            drain.take_in(vec![(begun + 40_000, 1.0)]).is_some(),
+            "the clock was set back"
+        );
     }
 }

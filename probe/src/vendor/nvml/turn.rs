@@ -16,13 +16,18 @@ pub(super) struct Guard<'a>(&'a Turn);
 
 impl Turn {
     pub(super) const fn new() -> Self {
-        Self { taken: Mutex::new(false), freed: Condvar::new() }
+        Self {
+            taken: Mutex::new(false),
+            freed: Condvar::new(),
+        }
     }
 
     /// Takes the turn; `None` where it did not become free within `patience`.
     pub(super) fn take(&self, patience: Duration) -> Option<Guard<'_>> {
         let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.freed.wait_timeout_while(taken, patience, |taken| *taken);
+        let waited = self
+            .freed
+            .wait_timeout_while(taken, patience, |taken| *taken);
         let (mut taken, _) = waited.unwrap_or_else(PoisonError::into_inner);
         if *taken {
             return None;

@@ -11,7 +11,10 @@ use crate::{
 
 /// What `code` means; `UNKNOWN` where NVIDIA does not document it.
 pub fn describe(code: u32) -> ErrorInfo {
-    TABLE.iter().find(|(codes, _)| codes.contains(&code)).map_or(UNKNOWN, |(_, info)| *info)
+    TABLE
+        .iter()
+        .find(|(codes, _)| codes.contains(&code))
+        .map_or(UNKNOWN, |(_, info)| *info)
 }
 
 const UNKNOWN: ErrorInfo = ErrorInfo {
@@ -38,23 +41,31 @@ impl Cause {
             Fault(severity) => (severity, false, false),
             Broken => (Critical, false, true),
         };
-        ErrorInfo { meaning, advice, severity, by_program, needs_reset }
+        ErrorInfo {
+            meaning,
+            advice,
+            severity,
+            by_program,
+            needs_reset,
+        }
     }
 }
 
 const DEBUG: &str = "Run the program under `compute-sanitizer` or `cuda-gdb` to find the line that did it; if other \
                      programs fail alike, test the GPU.";
-const AGAIN: &str = "Start the program again; if it comes back with other programs too, ask the vendor.";
-const DISPLAY: &str =
-    "Restart what draws on the screen; if it comes back, update the driver and check cable and screen.";
+const AGAIN: &str =
+    "Start the program again; if it comes back with other programs too, ask the vendor.";
+const DISPLAY: &str = "Restart what draws on the screen; if it comes back, update the driver and check cable and screen.";
 const LINK: &str = "See `nvidia-smi nvlink -e` and the GPUs at the other ends; follow an Xid 154 beside it, else reset \
                     the GPU if work over NVLink fails.";
 const UPDATE: &str = "If it comes back, update the driver; if it stays, ask the vendor.";
-const RESET: &str = "End what runs there, then reset the GPU; if it comes back, update driver and firmware.";
-const DIAGNOSE: &str = "End what runs there, then reset the GPU; if it comes back, run NVIDIA's field diagnostics.";
-const REPLACE: &str = "End what runs there, then reset the GPU; if it comes back, have the board replaced.";
-const RESET_OR_REBOOT: &str =
-    "End what runs there, then reset the GPU or reboot; if it comes back, update driver and firmware.";
+const RESET: &str =
+    "End what runs there, then reset the GPU; if it comes back, update driver and firmware.";
+const DIAGNOSE: &str =
+    "End what runs there, then reset the GPU; if it comes back, run NVIDIA's field diagnostics.";
+const REPLACE: &str =
+    "End what runs there, then reset the GPU; if it comes back, have the board replaced.";
+const RESET_OR_REBOOT: &str = "End what runs there, then reset the GPU or reboot; if it comes back, update driver and firmware.";
 
 /// A row has the codes that mean the same, their cause, what happened, and what to do about it.
 macro_rules! table {
@@ -225,8 +236,14 @@ mod tests {
     fn both_sentences_are_whole_and_short() {
         for (_, info) in TABLE {
             for sentence in [info.meaning, info.advice] {
-                assert!(sentence.ends_with('.') && sentence.starts_with(char::is_uppercase), "{sentence}");
-                assert!((20..=220).contains(&sentence.len()) && !sentence.contains("  "), "{sentence}");
+                assert!(
+                    sentence.ends_with('.') && sentence.starts_with(char::is_uppercase),
+                    "{sentence}"
+                );
+                assert!(
+                    (20..=220).contains(&sentence.len()) && !sentence.contains("  "),
+                    "{sentence}"
+                );
             }
         }
     }
@@ -234,11 +251,25 @@ mod tests {
     #[test]
     fn a_program_s_mistake_is_never_critical_and_what_needs_a_reset_always_is() {
         for (_, info) in TABLE {
-            assert!(!info.by_program || (info.severity < Severity::Critical && !info.needs_reset), "{info:?}");
-            assert!(!info.needs_reset || info.severity == Severity::Critical, "{info:?}");
+            assert!(
+                !info.by_program || (info.severity < Severity::Critical && !info.needs_reset),
+                "{info:?}"
+            );
+            assert!(
+                !info.needs_reset || info.severity == Severity::Critical,
+                "{info:?}"
+            );
         }
-        assert!([13, 31, 43, 45, 69].into_iter().all(|code| describe(code).by_program));
-        assert!([48, 64, 79, 95, 119, 120, 140].into_iter().all(|code| describe(code).needs_reset));
+        assert!(
+            [13, 31, 43, 45, 69]
+                .into_iter()
+                .all(|code| describe(code).by_program)
+        );
+        assert!(
+            [48, 64, 79, 95, 119, 120, 140]
+                .into_iter()
+                .all(|code| describe(code).needs_reset)
+        );
     }
 
     #[test]

@@ -9,13 +9,18 @@ use super::{
 };
 
 /// Returns the accounted processes that ended before the timeline started.
-pub(super) fn of_earlier(accounted: &[AccountedSettings], timeline: &Timeline) -> Vec<AccountedProcess> {
+pub(super) fn of_earlier(
+    accounted: &[AccountedSettings],
+    timeline: &Timeline,
+) -> Vec<AccountedProcess> {
     let account = |own: &AccountedSettings| AccountedProcess {
         pid: own.pid,
         running: false,
         gpu_percent: Reading::from(own.gpu_percent.map(f64::from).ok_or(Absence::Unknown)),
         memory_percent: Reading::from(own.memory_percent.map(f64::from).ok_or(Absence::Unknown)),
-        max_memory_bytes: Reading::from(own.max_memory.map(|bytes| bytes.0).ok_or(Absence::Unknown)),
+        max_memory_bytes: Reading::from(
+            own.max_memory.map(|bytes| bytes.0).ok_or(Absence::Unknown),
+        ),
         time_ms: (own.ran_s.0 * 1000.0) as u64,
         started_us: timeline.unix_ms(-own.ran_s.0) * 1000,
     };
@@ -37,10 +42,20 @@ pub(super) fn of_states(processes: &[ProcessState], timeline: &Timeline) -> Vec<
 }
 
 /// Those that have begun, the oldest first.
-pub(super) fn of_scenario(processes: &[ProcessSettings], seconds: f64, timeline: &Timeline) -> Vec<AccountedProcess> {
-    let mut begun: Vec<_> = processes.iter().filter(|process| process.begun(seconds)).collect();
+pub(super) fn of_scenario(
+    processes: &[ProcessSettings],
+    seconds: f64,
+    timeline: &Timeline,
+) -> Vec<AccountedProcess> {
+    let mut begun: Vec<_> = processes
+        .iter()
+        .filter(|process| process.begun(seconds))
+        .collect();
     begun.sort_by(|one, other| one.started_s(seconds).total_cmp(&other.started_s(seconds)));
-    begun.into_iter().flat_map(|process| same(process, seconds, timeline)).collect()
+    begun
+        .into_iter()
+        .flat_map(|process| same(process, seconds, timeline))
+        .collect()
 }
 
 fn same(
@@ -51,10 +66,22 @@ fn same(
     let (running, started_s) = (process.runs(seconds), process.started_s(seconds));
     let until = process.ended_s().map_or(seconds, |end| end.min(seconds));
     let average = process.sm_percent(f64::midpoint(started_s.max(0.0), until));
-    let moments = [started_s.max(0.0), f64::midpoint(started_s.max(0.0), until), until];
-    let memory =
-        process.memory.as_ref().map_or(0.0, |curve| moments.map(|at| curve.at(at)).into_iter().fold(0.0, f64::max));
-    let time_ms = if running { 0 } else { ((until - started_s) * 1000.0) as u64 };
+    let moments = [
+        started_s.max(0.0),
+        f64::midpoint(started_s.max(0.0), until),
+        until,
+    ];
+    let memory = process.memory.as_ref().map_or(0.0, |curve| {
+        moments
+            .map(|at| curve.at(at))
+            .into_iter()
+            .fold(0.0, f64::max)
+    });
+    let time_ms = if running {
+        0
+    } else {
+        ((until - started_s) * 1000.0) as u64
+    };
     let stamp = timeline.unix_ms(started_s) * 1000;
     process.pids(seconds).map(move |pid| AccountedProcess {
         pid,

@@ -3,8 +3,8 @@
 use crate::model::{AccountedProcess, ThrottleReason, TraceMetric};
 
 use super::{
-    Counters, GpuIdentity, GpuState, MAX_SM_MHZ, MAX_VIDEO_MHZ, MEMORY_MHZ, MigState, ProcessState, Profile, Scenario,
-    Timeline, Wear, accounting,
+    Counters, GpuIdentity, GpuState, MAX_SM_MHZ, MAX_VIDEO_MHZ, MEMORY_MHZ, MigState, ProcessState,
+    Profile, Scenario, Timeline, Wear, accounting,
     clocks::RESTING_MHZ,
     identity::H200_WATTS,
     meters::Flow,
@@ -51,7 +51,10 @@ impl Board {
             identity: GpuIdentity::new(scenario, index),
             seed: scenario.seed,
             noise: Noise::new(scenario.seed, index),
-            profile: settings.as_ref().and_then(|own| own.profile).unwrap_or_else(|| Profile::of_index(index)),
+            profile: settings
+                .as_ref()
+                .and_then(|own| own.profile)
+                .unwrap_or_else(|| Profile::of_index(index)),
             processes: scenario.processes(index).cloned().collect(),
             accounted: scenario.accounted(index).cloned().collect(),
             settings,
@@ -69,7 +72,10 @@ impl Board {
         let reserved = self.identity.memory_total_bytes / RESERVED_PART;
         let usable = self.usable_bytes();
         let mut processes = self.running(seconds, &load);
-        let held: u64 = processes.iter().filter_map(|process| process.memory_bytes).sum();
+        let held: u64 = processes
+            .iter()
+            .filter_map(|process| process.memory_bytes)
+            .sum();
         let used = match self.set(|own| own.memory_used.as_ref()) {
             Some(curve) => (curve.at(seconds) as u64).min(usable),
             None => held.min(usable),
@@ -77,8 +83,9 @@ impl Board {
         if self.processes.is_empty() {
             tenancy::fit(&mut processes, used);
         }
-        let share =
-            |pick: fn(&GpuSettings) -> Option<&Curve<Percent>>| percent(self.said(pick, seconds).unwrap_or(0.0));
+        let share = |pick: fn(&GpuSettings) -> Option<&Curve<Percent>>| {
+            percent(self.said(pick, seconds).unwrap_or(0.0))
+        };
         let temperature_celsius = self.temperature(seconds);
         GpuState {
             gpu_percent: percent(load.gpu_percent),
@@ -119,19 +126,29 @@ impl Board {
     }
 
     fn divisions(&self, seconds: f64) -> &[MigSettings] {
-        self.set(|own| own.mig.as_ref()).map_or(&[], |steps| steps.get_ref().at(seconds))
+        self.set(|own| own.mig.as_ref())
+            .map_or(&[], |steps| steps.get_ref().at(seconds))
     }
 
     fn mig(&self, seconds: f64, processes: &[ProcessState]) -> Vec<MigState> {
         let devices = self.divisions(seconds).iter().zip(0..);
-        devices.map(|(own, index)| MigState::new(&self.identity, self.seed, index, own, processes)).collect()
+        devices
+            .map(|(own, index)| MigState::new(&self.identity, self.seed, index, own, processes))
+            .collect()
     }
 
     /// The share of the GPU that a process has at its disposal.
     fn part(&self, process: &ProcessSettings, seconds: f64) -> f64 {
-        let Some(instance) = process.mig() else { return 1.0 };
-        let device = self.divisions(seconds).iter().find(|device| device.instance() == instance);
-        device.map_or(0.0, |device| f64::from(device.profile.compute_slices) / f64::from(MigState::MOST))
+        let Some(instance) = process.mig() else {
+            return 1.0;
+        };
+        let device = self
+            .divisions(seconds)
+            .iter()
+            .find(|device| device.instance() == instance);
+        device.map_or(0.0, |device| {
+            f64::from(device.profile.compute_slices) / f64::from(MigState::MOST)
+        })
     }
 
     /// What flows at a moment; a fraction of the work of [`state`](Self::state).
@@ -191,7 +208,10 @@ impl Board {
         let mut counters = if load.waits {
             Counters::of_waiting()
         } else {
-            Counters::of(load.gpu_percent.clamp(0.0, 100.0), load.memory_percent.clamp(0.0, 100.0))
+            Counters::of(
+                load.gpu_percent.clamp(0.0, 100.0),
+                load.memory_percent.clamp(0.0, 100.0),
+            )
         };
         if let Some(percent) = self.said(|own| own.sm_percent.as_ref(), seconds) {
             counters.sm_percent = percent;
@@ -210,7 +230,11 @@ impl Board {
     /// The draw as the driver reports it: the average of the last second.
     fn average_watts(&self, seconds: f64) -> f64 {
         let moments = [0.0, 0.25, 0.5, 0.75];
-        moments.iter().map(|ago| self.watts(seconds - ago)).sum::<f64>() / moments.len() as f64
+        moments
+            .iter()
+            .map(|ago| self.watts(seconds - ago))
+            .sum::<f64>()
+            / moments.len() as f64
     }
 
     fn watts(&self, seconds: f64) -> f64 {
@@ -222,8 +246,14 @@ impl Board {
         let load = if self.processes.is_empty() {
             self.profile.load(self.noise, seconds)
         } else {
-            let running = || self.processes.iter().filter(|process| process.runs(seconds));
-            let share = |own: &ProcessSettings| own.sm_percent(seconds) * own.many() * self.part(own, seconds);
+            let running = || {
+                self.processes
+                    .iter()
+                    .filter(|process| process.runs(seconds))
+            };
+            let share = |own: &ProcessSettings| {
+                own.sm_percent(seconds) * own.many() * self.part(own, seconds)
+            };
             let computing: f64 = running().filter(|own| !own.waits).map(share).sum();
             let waiting: f64 = running().filter(|own| own.waits).map(share).sum();
             if computing > 0.0 || waiting <= 0.0 {
@@ -233,12 +263,21 @@ impl Board {
             }
         };
         let mut load = match self.said(|own| own.utilization_percent.as_ref(), seconds) {
-            Some(percent) => Load { tenants: load.tenants, ..Load::even(percent) },
+            Some(percent) => Load {
+                tenants: load.tenants,
+                ..Load::even(percent)
+            },
             None => load,
         };
-        let running = || self.processes.iter().filter(|process| process.runs(seconds));
+        let running = || {
+            self.processes
+                .iter()
+                .filter(|process| process.runs(seconds))
+        };
         let of_processes = |percent: fn(&ProcessSettings, f64) -> f64| -> f64 {
-            running().map(|own| percent(own, seconds) * own.many()).sum()
+            running()
+                .map(|own| percent(own, seconds) * own.many())
+                .sum()
         };
         load.encoder_percent += of_processes(ProcessSettings::encoder_percent);
         load.decoder_percent += of_processes(ProcessSettings::decoder_percent);
@@ -268,30 +307,44 @@ impl Board {
         let limit_watts = self.identity.power_limit_watts;
         let base = limit_watts * if held { 0.175 } else { 0.112 } * (1.0 + 0.015 * ripple);
         let room = limit_watts - base;
-        let max_mhz = self.set(|own| own.max_sm_mhz.as_ref()).map_or(f64::from(MAX_SM_MHZ), |curve| curve.at(seconds));
-        let demand = load.demand * limit_watts * (max_mhz / f64::from(MAX_SM_MHZ)).powf(POWER_BY_CLOCK);
+        let max_mhz = self
+            .set(|own| own.max_sm_mhz.as_ref())
+            .map_or(f64::from(MAX_SM_MHZ), |curve| curve.at(seconds));
+        let demand =
+            load.demand * limit_watts * (max_mhz / f64::from(MAX_SM_MHZ)).powf(POWER_BY_CLOCK);
         let (watts, capped) = match self.set(|own| own.power_watts.as_ref()) {
             Some(curve) => (curve.at(seconds), curve.at(seconds) >= 0.98 * limit_watts),
             None if demand > room => (limit_watts * (0.988 + 0.008 * ripple), true),
             None => (base + demand, false),
         };
         let sm_mhz = match (capped, held) {
-            (true, _) => (max_mhz * (room / demand.max(room)).powf(1.0 / POWER_BY_CLOCK)) as u32 / 15 * 15,
+            (true, _) => {
+                (max_mhz * (room / demand.max(room)).powf(1.0 / POWER_BY_CLOCK)) as u32 / 15 * 15
+            }
             (false, true) => max_mhz as u32,
             (false, false) => RESTING_MHZ,
         };
-        Draw { watts, sm_mhz, capped }
+        Draw {
+            watts,
+            sm_mhz,
+            capped,
+        }
     }
 
     fn temperature(&self, seconds: f64) -> f64 {
         let set = self.set(|own| own.temperature_celsius.as_ref());
-        set.map_or_else(|| self.warmth(seconds, &thermal::CHIP), |curve| curve.at(seconds))
+        set.map_or_else(
+            || self.warmth(seconds, &thermal::CHIP),
+            |curve| curve.at(seconds),
+        )
     }
 
     fn warmth(&self, seconds: f64, path: &Path) -> f64 {
         let inlet = 29.5 + 3.0 * self.noise.stream("inlet").unit(0);
         // A board of another power has a cooler for that power.
-        path.celsius(seconds, inlet, &self.past, |at| self.watts(at) * H200_WATTS / self.identity.power_limit_watts)
+        path.celsius(seconds, inlet, &self.past, |at| {
+            self.watts(at) * H200_WATTS / self.identity.power_limit_watts
+        })
     }
 
     fn reasons(&self, seconds: f64, load: &Load, draw: Draw) -> Vec<ThrottleReason> {

@@ -32,16 +32,27 @@ fn depth(metric: TraceMetric) -> u64 {
 impl Machine {
     /// What the driver's buffer of a GPU holds at a moment, as far as its time stamps are after `after_us`; the oldest
     /// first. Numbers are taken at fixed times of the clock, from the start of the timeline on.
-    pub fn recorded(&self, gpu: u32, metric: TraceMetric, elapsed_ms: u64, after_us: u64) -> Vec<Recorded> {
+    pub fn recorded(
+        &self,
+        gpu: u32,
+        metric: TraceMetric,
+        elapsed_ms: u64,
+        after_us: u64,
+    ) -> Vec<Recorded> {
         let period_ms = period_ms(metric);
         let start_ms = self.timeline.unix_ms(0.0);
         let newest = (start_ms + elapsed_ms) / period_ms;
-        let oldest = (newest + 1).saturating_sub(depth(metric)).max(start_ms.div_ceil(period_ms));
+        let oldest = (newest + 1)
+            .saturating_sub(depth(metric))
+            .max(start_ms.div_ceil(period_ms));
         let moments = (oldest..=newest).map(|number| number * period_ms - start_ms);
         moments
             .map(|at_ms| (self.stamp_us(gpu, at_ms), at_ms))
             .filter(|(at_us, _)| *at_us > after_us)
-            .map(|(at_us, at_ms)| Recorded { at_us, value: self.world.recorded(gpu, metric, at_ms) })
+            .map(|(at_us, at_ms)| Recorded {
+                at_us,
+                value: self.world.recorded(gpu, metric, at_ms),
+            })
             .collect()
     }
 }
@@ -52,18 +63,30 @@ mod tests {
     use crate::vendor::sim::Scenario;
 
     fn machine(toml: &str) -> Machine {
-        Machine::start(Scenario::from_toml(&format!("start_ms = 1_700_000_000_007\n{toml}"), "test").unwrap())
+        Machine::start(
+            Scenario::from_toml(&format!("start_ms = 1_700_000_000_007\n{toml}"), "test").unwrap(),
+        )
     }
 
     #[test]
     fn a_buffer_is_as_deep_and_as_fine_as_the_drivers() {
         let machine = machine("");
-        for (metric, count, step_us) in [(TraceMetric::PowerWatts, 119, 20_000), (TraceMetric::GpuPercent, 71, 200_000)]
-        {
+        for (metric, count, step_us) in [
+            (TraceMetric::PowerWatts, 119, 20_000),
+            (TraceMetric::GpuPercent, 71, 200_000),
+        ] {
             let samples = machine.recorded(0, metric, 60_000, 0);
             assert_eq!(samples.len(), count);
-            assert!(samples.iter().all(|sample| sample.at_us.is_multiple_of(step_us)));
-            assert!(samples.windows(2).all(|pair| pair[1].at_us == pair[0].at_us + step_us));
+            assert!(
+                samples
+                    .iter()
+                    .all(|sample| sample.at_us.is_multiple_of(step_us))
+            );
+            assert!(
+                samples
+                    .windows(2)
+                    .all(|pair| pair[1].at_us == pair[0].at_us + step_us)
+            );
             let age_us = 1_700_000_060_007_000 - samples[count - 1].at_us;
             assert!(age_us < step_us, "the newest is {age_us} us old");
         }
@@ -84,11 +107,27 @@ mod tests {
 
     #[test]
     fn a_young_buffer_begins_with_the_timeline_and_holds_the_worlds_values() {
-        let machine = machine("[[gpu]]\nindex = 0\nutilization_percent = [[0, 0], [10, 100]]\npower_watts = 300");
+        let machine = machine(
+            "[[gpu]]\nindex = 0\nutilization_percent = [[0, 0], [10, 100]]\npower_watts = 300",
+        );
         let young = machine.recorded(0, TraceMetric::GpuPercent, 1_000, 0);
-        assert_eq!(young.iter().map(|sample| sample.value).collect::<Vec<_>>(), [2.0, 4.0, 6.0, 8.0, 10.0]);
-        let values = |metric, ms| machine.recorded(0, metric, ms, 0).into_iter().map(|sample| sample.value);
-        assert_eq!(values(TraceMetric::PowerWatts, 60).collect::<Vec<_>>(), [300.0; 3]);
-        assert_eq!(values(TraceMetric::MemoryPercent, 1_000).next_back(), Some(4.0));
+        assert_eq!(
+            young.iter().map(|sample| sample.value).collect::<Vec<_>>(),
+            [2.0, 4.0, 6.0, 8.0, 10.0]
+        );
+        let values = |metric, ms| {
+            machine
+                .recorded(0, metric, ms, 0)
+                .into_iter()
+                .map(|sample| sample.value)
+        };
+        assert_eq!(
+            values(TraceMetric::PowerWatts, 60).collect::<Vec<_>>(),
+            [300.0; 3]
+        );
+        assert_eq!(
+            values(TraceMetric::MemoryPercent, 1_000).next_back(),
+            Some(4.0)
+        );
     }
 }

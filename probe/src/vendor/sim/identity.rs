@@ -11,7 +11,10 @@ const LOWEST_LIMIT: f64 = 200.0 / 700.0;
 
 /// What never changes about a GPU.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a thing that a board has or has not")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a thing that a board has or has not"
+)]
 pub struct GpuIdentity {
     /// NVML's index.
     pub index: u32,
@@ -89,17 +92,25 @@ impl GpuIdentity {
         let total = (bytes / 1024.0) as u64;
         let up = || self.nvlinks.iter().filter(|own| own.active);
         let (count, place) = (up().count() as u64, up().position(|own| own.link == link));
-        place.map_or(0, |place| total / count + u64::from((place as u64) < total % count))
+        place.map_or(0, |place| {
+            total / count + u64::from((place as u64) < total % count)
+        })
     }
 
     pub(super) fn new(scenario: &Scenario, index: u32) -> Self {
         let noise = Noise::new(scenario.seed, index);
         let own = scenario.settings(index);
-        let name = own.and_then(|own| own.name.clone()).unwrap_or_else(|| "NVIDIA H200".to_owned());
+        let name = own
+            .and_then(|own| own.name.clone())
+            .unwrap_or_else(|| "NVIDIA H200".to_owned());
         let geforce = name.contains("GeForce");
-        let architecture = own.and_then(|own| own.architecture).unwrap_or(Architecture::Hopper);
+        let architecture = own
+            .and_then(|own| own.architecture)
+            .unwrap_or(Architecture::Hopper);
         // A limit of 0 would leave no power to share out.
-        let limit_watts = own.and_then(|own| own.power_limit_watts).map_or(H200_WATTS, |watts| watts.0.max(1.0));
+        let limit_watts = own
+            .and_then(|own| own.power_limit_watts)
+            .map_or(H200_WATTS, |watts| watts.0.max(1.0));
         // Domain 0 has room for 64 boards from bus 10 on.
         let pci_bus = 0x10 + index;
         Self {
@@ -118,12 +129,18 @@ impl GpuIdentity {
             memory_bus_bits: 6_144,
             // Two sockets with four GPUs each.
             numa_node: index / 4 % 2,
-            memory_total_bytes: own.and_then(|own| own.memory).map_or(H200_BYTES, |memory| memory.0),
+            memory_total_bytes: own
+                .and_then(|own| own.memory)
+                .map_or(H200_BYTES, |memory| memory.0),
             power_limit_watts: limit_watts,
             lowest_limit_watts: limit_watts * LOWEST_LIMIT,
-            fans: own.and_then(|own| own.fans).map_or(if geforce { 2 } else { 0 }, |fans| fans.0 as u32),
+            fans: own
+                .and_then(|own| own.fans)
+                .map_or(if geforce { 2 } else { 0 }, |fans| fans.0 as u32),
             nvlinks: nvlinks(scenario, own, geforce),
-            counts_activity: own.and_then(|own| own.gpm).unwrap_or(architecture.counts_activity() && !geforce),
+            counts_activity: own
+                .and_then(|own| own.gpm)
+                .unwrap_or(architecture.counts_activity() && !geforce),
             persistence: own.and_then(|own| own.persistence).unwrap_or(true),
             accounting: own.is_some_and(|own| own.accounting),
         }
@@ -132,15 +149,27 @@ impl GpuIdentity {
 
 fn nvlinks(scenario: &Scenario, own: Option<&GpuSettings>, geforce: bool) -> Vec<LinkState> {
     let usual = if geforce { 0 } else { scenario.usual_nvlinks };
-    let count = own.and_then(|own| own.nvlinks).map_or(usual, |links| links.0 as u32);
-    let is_down = |link| own.is_some_and(|own| own.nvlinks_down.iter().any(|down| *down.get_ref() == link));
-    (0..count).map(|link| LinkState::new(link, !is_down(link))).collect()
+    let count = own
+        .and_then(|own| own.nvlinks)
+        .map_or(usual, |links| links.0 as u32);
+    let is_down =
+        |link| own.is_some_and(|own| own.nvlinks_down.iter().any(|down| *down.get_ref() == link));
+    (0..count)
+        .map(|link| LinkState::new(link, !is_down(link)))
+        .collect()
 }
 
 /// 128 random bits as the driver writes them.
 pub(super) fn uuid(noise: Noise) -> String {
     let digits = format!("{:016x}{:016x}", noise.bits(0), noise.bits(1));
-    format!("{}-{}-{}-{}-{}", &digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..])
+    format!(
+        "{}-{}-{}-{}-{}",
+        &digits[..8],
+        &digits[8..12],
+        &digits[12..16],
+        &digits[16..20],
+        &digits[20..]
+    )
 }
 
 #[cfg(test)]
@@ -151,7 +180,9 @@ mod tests {
     fn what_the_links_carry_adds_up() {
         let toml = "[[gpu]]\nindex = 0\nnvlinks = 18\nnvlinks_down = [3]";
         let gpu = GpuIdentity::new(&Scenario::from_toml(toml, "test").unwrap(), 0);
-        let shares: Vec<u64> = (0..18).map(|link| gpu.link_kib(1024.0 * 1_000_003.0, link)).collect();
+        let shares: Vec<u64> = (0..18)
+            .map(|link| gpu.link_kib(1024.0 * 1_000_003.0, link))
+            .collect();
         assert_eq!(shares.iter().sum::<u64>(), 1_000_003);
         assert_eq!(shares[3], 0);
         assert!(shares[0] > shares[17] && shares[17] > 0);

@@ -42,7 +42,9 @@ impl Machine {
     /// What a GPU does at a moment, in milliseconds after the start of the timeline. Whoever asks for the same
     /// millisecond shares one answer.
     pub fn state(&self, gpu: u32, elapsed_ms: u64) -> Arc<GpuState> {
-        let mut newest = self.newest[gpu as usize].lock().unwrap_or_else(PoisonError::into_inner);
+        let mut newest = self.newest[gpu as usize]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         match &*newest {
             Some((at_ms, state)) if *at_ms == elapsed_ms => Arc::clone(state),
             _ => {

@@ -31,9 +31,15 @@ pub struct Totals {
 
 impl Totals {
     /// What NVML counts as held down by power.
-    pub const POWER: [ThrottleReason; 2] = [ThrottleReason::SwPowerCap, ThrottleReason::HwPowerBrakeSlowdown];
+    pub const POWER: [ThrottleReason; 2] = [
+        ThrottleReason::SwPowerCap,
+        ThrottleReason::HwPowerBrakeSlowdown,
+    ];
     /// What NVML counts as held down by heat.
-    pub const THERMAL: [ThrottleReason; 2] = [ThrottleReason::SwThermalSlowdown, ThrottleReason::HwThermalSlowdown];
+    pub const THERMAL: [ThrottleReason; 2] = [
+        ThrottleReason::SwThermalSlowdown,
+        ThrottleReason::HwThermalSlowdown,
+    ];
 
     /// For how long this has held the clocks down, in seconds.
     pub fn throttled_s(&self, reason: ThrottleReason) -> f64 {
@@ -87,12 +93,23 @@ impl Meters {
     /// Counters that start at 0 with the timeline, or an hour before `elapsed_ms`, whichever is later.
     pub(super) fn new(gpus: u32, elapsed_ms: u64) -> Self {
         let counted_until_ms = elapsed_ms.saturating_sub(PAST_MS) / TICK_MS * TICK_MS;
-        Self((0..gpus).map(|_| Mutex::new(Meter { counted_until_ms, totals: Totals::default() })).collect())
+        Self(
+            (0..gpus)
+                .map(|_| {
+                    Mutex::new(Meter {
+                        counted_until_ms,
+                        totals: Totals::default(),
+                    })
+                })
+                .collect(),
+        )
     }
 
     /// What has flowed through a GPU until `elapsed_ms`.
     pub(super) fn totals(&self, world: &World, gpu: u32, elapsed_ms: u64) -> Totals {
-        let mut meter = self.0[gpu as usize].lock().unwrap_or_else(PoisonError::into_inner);
+        let mut meter = self.0[gpu as usize]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         while meter.counted_until_ms + TICK_MS <= elapsed_ms {
             meter.counted_until_ms += TICK_MS;
             let flow = world.flow(gpu, meter.counted_until_ms);
@@ -117,8 +134,14 @@ mod tests {
         let meters = Meters::new(1, 0);
         let joules = |ms| meters.totals(&world, 0, ms).energy_joules;
         let (early, late) = (joules(1_000), joules(11_000));
-        assert!(((late - early) / 5_000.0 - 1.0).abs() < 0.001, "{early} J and 10 s of 500 W later {late} J");
-        assert!((joules(11_099) - late).abs() < f64::EPSILON, "it moves in steps");
+        assert!(
+            ((late - early) / 5_000.0 - 1.0).abs() < 0.001,
+            "{early} J and 10 s of 500 W later {late} J"
+        );
+        assert!(
+            (joules(11_099) - late).abs() < f64::EPSILON,
+            "it moves in steps"
+        );
         assert!((joules(11_100) - late - 50.0).abs() < 0.001);
     }
 
@@ -138,7 +161,12 @@ mod tests {
         assert!(late.throttled_s(ThrottleReason::SwPowerCap).abs() < 1e-9);
         let state = world.state(0, 60_000);
         let expected = state.counters.nvlink_tx_bytes_per_second * 60.0;
-        assert!((late.nvlink_tx_bytes / expected - 1.0).abs() < 0.01, "{late:?}");
-        assert!(late.nvlink_rx_bytes < late.nvlink_tx_bytes && late.pcie_rx_bytes > late.pcie_tx_bytes);
+        assert!(
+            (late.nvlink_tx_bytes / expected - 1.0).abs() < 0.01,
+            "{late:?}"
+        );
+        assert!(
+            late.nvlink_rx_bytes < late.nvlink_tx_bytes && late.pcie_rx_bytes > late.pcie_tx_bytes
+        );
     }
 }

@@ -55,16 +55,43 @@ impl MigState {
         }
     }
 
-    pub(super) fn new(gpu: &GpuIdentity, seed: u64, index: u32, own: &MigSettings, processes: &[ProcessState]) -> Self {
+    pub(super) fn new(
+        gpu: &GpuIdentity,
+        seed: u64,
+        index: u32,
+        own: &MigSettings,
+        processes: &[ProcessState],
+    ) -> Self {
         let instance = own.instance();
-        let MigProfile { text, gpu_instance, slices, compute_slices, gigabytes } = &own.profile;
-        let purpose = format!("mig {}/{}", instance.gpu_instance, instance.compute_instance);
-        let inside = processes.iter().filter(|process| process.mig == Some(instance));
-        let is_sharing =
-            |process: &&ProcessState| process.mig.is_some_and(|other| other.gpu_instance == instance.gpu_instance);
+        let MigProfile {
+            text,
+            gpu_instance,
+            slices,
+            compute_slices,
+            gigabytes,
+        } = &own.profile;
+        let purpose = format!(
+            "mig {}/{}",
+            instance.gpu_instance, instance.compute_instance
+        );
+        let inside = processes
+            .iter()
+            .filter(|process| process.mig == Some(instance));
+        let is_sharing = |process: &&ProcessState| {
+            process
+                .mig
+                .is_some_and(|other| other.gpu_instance == instance.gpu_instance)
+        };
         let memory_total_bytes = (u64::from(*gigabytes) * 1_000_000_000) & !0xF_FFFF;
-        let used: u64 = processes.iter().filter(is_sharing).filter_map(|process| process.memory_bytes).sum();
-        let busy = inside.map(|process| process.sm_percent).sum::<u32>().min(100);
+        let used: u64 = processes
+            .iter()
+            .filter(is_sharing)
+            .filter_map(|process| process.memory_bytes)
+            .sum();
+        let busy = inside
+            .map(|process| process.sm_percent)
+            .sum::<u32>()
+            .min(100);
         let multiprocessors = match slices {
             3 => 60,
             7 => 132,

@@ -12,7 +12,11 @@ impl Noise {
 
     /// A stream of its own within this one.
     pub(super) fn stream(self, purpose: &str) -> Self {
-        Self(purpose.bytes().fold(self.0, |hash, byte| mix(hash ^ u64::from(byte))))
+        Self(
+            purpose
+                .bytes()
+                .fold(self.0, |hash, byte| mix(hash ^ u64::from(byte))),
+        )
     }
 
     /// 64 random bits, number `n`.
@@ -57,7 +61,11 @@ mod tests {
     fn numbers_depend_on_seed_gpu_and_purpose_alone() {
         let noise = Noise::new(7, 3).stream("power");
         assert_eq!(noise.bits(5), Noise::new(7, 3).stream("power").bits(5));
-        let others = [Noise::new(8, 3).stream("power"), Noise::new(7, 4).stream("power"), Noise::new(7, 3).stream("x")];
+        let others = [
+            Noise::new(8, 3).stream("power"),
+            Noise::new(7, 4).stream("power"),
+            Noise::new(7, 3).stream("x"),
+        ];
         assert!(others.iter().all(|other| other.bits(5) != noise.bits(5)));
     }
 
@@ -70,7 +78,10 @@ mod tests {
             let x = f64::from(step) / 100.0;
             let value = noise.smooth(x);
             assert!((-1.0..=1.0).contains(&value));
-            assert!((noise.smooth(x + 0.01) - value).abs() < 0.05, "a jump at {x}");
+            assert!(
+                (noise.smooth(x + 0.01) - value).abs() < 0.05,
+                "a jump at {x}"
+            );
         }
     }
 }

@@ -30,8 +30,20 @@ impl LinkState {
     /// A link; one that is down has had its errors before.
     pub(super) fn new(link: u32, active: bool) -> Self {
         let remote_bus = 4 + link % SWITCHES;
-        let (replays, recoveries, crc_errors) = if active { (0, 0, [0, 0]) } else { (12, 3, [40, 7]) };
+        let (replays, recoveries, crc_errors) = if active {
+            (0, 0, [0, 0])
+        } else {
+            (12, 3, [40, 7])
+        };
         let remote_bus_id = format!("00000000:{remote_bus:02X}:00.0");
-        Self { link, active, remote_bus, remote_bus_id, replays, recoveries, crc_errors }
+        Self {
+            link,
+            active,
+            remote_bus,
+            remote_bus_id,
+            replays,
+            recoveries,
+            crc_errors,
+        }
     }
 }

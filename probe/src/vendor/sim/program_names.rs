@@ -25,12 +25,16 @@ const SERVER: [&str; 3] = [
     "vllm serve Qwen/Qwen3-32B --max-model-len 32768",
     "vllm serve mistralai/Mistral-Small-24B-Instruct-2501",
 ];
-const LEAK: [&str; 2] = ["python embed_corpus.py --keep-activations", "python debug_loss.py --store-graph"];
+const LEAK: [&str; 2] = [
+    "python embed_corpus.py --keep-activations",
+    "python debug_loss.py --store-graph",
+];
 const COLLECTIVE: &str = "python pretrain.py --tensor-parallel 2";
 const NOTEBOOK: &str = "python -m ipykernel_launcher -f kernel.json";
 
 pub(super) fn pick(noise: Noise, program: Program) -> ProgramNames {
-    let index = |purpose: &str, count: usize| (noise.stream(purpose).unit(0) * count as f64) as usize;
+    let index =
+        |purpose: &str, count: usize| (noise.stream(purpose).unit(0) * count as f64) as usize;
     let user = match program {
         Program::Notebook => index("notebook user", USERS.len()),
         // One job is of one user on all of its GPUs.
@@ -44,9 +48,15 @@ pub(super) fn pick(noise: Noise, program: Program) -> ProgramNames {
         Program::Collective => COLLECTIVE,
         Program::Notebook => NOTEBOOK,
     };
-    let mut words = command.split(' ').filter(|word| *word != "python" && *word != "-m");
+    let mut words = command
+        .split(' ')
+        .filter(|word| *word != "python" && *word != "-m");
     let name = words.next().unwrap_or(command);
-    ProgramNames { name, user: USERS[user], command }
+    ProgramNames {
+        name,
+        user: USERS[user],
+        command,
+    }
 }
 
 /// Some gigabytes: a server keeps more of its weights and buffers there than a notebook of its data.
@@ -63,12 +73,27 @@ pub(super) fn host_memory_bytes(noise: Noise, program: Program) -> u64 {
 
 /// What a program belongs to on a machine that many share: jobs train, services serve, notebooks explore.
 pub(super) fn owner(program: Program, pid: u32) -> Owner {
-    let job = |job_id: String| Some(BatchJob { job_id, step: Some("0".to_owned()), private: false });
+    let job = |job_id: String| {
+        Some(BatchJob {
+            job_id,
+            step: Some("0".to_owned()),
+            private: false,
+        })
+    };
     match program {
-        Program::Training => Owner { slurm: job(pid.to_string()), ..Owner::default() },
+        Program::Training => Owner {
+            slurm: job(pid.to_string()),
+            ..Owner::default()
+        },
         // All of its ranks are of one job.
-        Program::Collective => Owner { slurm: job("4711".to_owned()), ..Owner::default() },
-        Program::Server => Owner { unit: Some("vllm.service".to_owned()), ..Owner::default() },
+        Program::Collective => Owner {
+            slurm: job("4711".to_owned()),
+            ..Owner::default()
+        },
+        Program::Server => Owner {
+            unit: Some("vllm.service".to_owned()),
+            ..Owner::default()
+        },
         Program::Leak => Owner::default(),
         Program::Notebook => {
             let notebook = Notebook {
@@ -77,7 +102,10 @@ pub(super) fn owner(program: Program, pid: u32) -> Owner {
                 path: Reading::Now("explore.ipynb".to_owned()),
                 kernel_pid: pid,
             };
-            Owner { notebook: Some(notebook), ..Owner::default() }
+            Owner {
+                notebook: Some(notebook),
+                ..Owner::default()
+            }
         }
     }
 }

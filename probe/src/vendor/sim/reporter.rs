@@ -23,7 +23,10 @@ pub(super) struct SimReporter {
 
 impl SimReporter {
     pub(super) fn new(machine: Arc<Machine>) -> Self {
-        Self { machine, to_come: VecDeque::new() }
+        Self {
+            machine,
+            to_come: VecDeque::new(),
+        }
     }
 }
 
@@ -31,20 +34,33 @@ impl Reporter for SimReporter {
     fn add(&mut self, gpu: u32) {
         let now_s = self.machine.timeline.elapsed_s();
         // What is due stays; what is to come is found again.
-        self.to_come.retain(|(of, report)| *of != gpu || report.at_s <= now_s);
-        let reports = self.machine.world.scenario().reports(self.machine.found[gpu as usize], now_s);
-        self.to_come.extend(reports.into_iter().map(|report| (gpu, report)));
-        self.to_come.make_contiguous().sort_by(|(_, one), (_, other)| one.at_s.total_cmp(&other.at_s));
+        self.to_come
+            .retain(|(of, report)| *of != gpu || report.at_s <= now_s);
+        let reports = self
+            .machine
+            .world
+            .scenario()
+            .reports(self.machine.found[gpu as usize], now_s);
+        self.to_come
+            .extend(reports.into_iter().map(|report| (gpu, report)));
+        self.to_come
+            .make_contiguous()
+            .sort_by(|(_, one), (_, other)| one.at_s.total_cmp(&other.at_s));
     }
 
     fn wait(&mut self) -> Option<(u32, Notice)> {
         let begun = Instant::now();
         loop {
             let now_s = self.machine.timeline.elapsed_s();
-            if let Some((gpu, report)) = self.to_come.pop_front_if(|(_, report)| report.at_s <= now_s) {
+            if let Some((gpu, report)) = self
+                .to_come
+                .pop_front_if(|(_, report)| report.at_s <= now_s)
+            {
                 return Some((gpu, report.notice));
             }
-            let left = PATIENCE.checked_sub(begun.elapsed()).filter(|left| !left.is_zero())?;
+            let left = PATIENCE
+                .checked_sub(begun.elapsed())
+                .filter(|left| !left.is_zero())?;
             self.machine.sleep_until_event(left);
         }
     }
@@ -56,7 +72,8 @@ impl Machine {
         let now_s = self.timeline.elapsed_s();
         let next_s = self.world.scenario().next_moment_s(now_s);
         // A moment later, so that it has come.
-        let until = next_s.map(|next_s| Duration::from_secs_f64(next_s - now_s) + Duration::from_micros(100));
+        let until = next_s
+            .map(|next_s| Duration::from_secs_f64(next_s - now_s) + Duration::from_micros(100));
         thread::sleep(until.map_or(longest, |until| longest.min(until)));
     }
 }
@@ -67,7 +84,9 @@ mod tests {
     use crate::vendor::sim::Scenario;
 
     fn reporter(toml: &str) -> SimReporter {
-        SimReporter::new(Arc::new(Machine::start(Scenario::from_toml(toml, "test").unwrap())))
+        SimReporter::new(Arc::new(Machine::start(
+            Scenario::from_toml(toml, "test").unwrap(),
+        )))
     }
 
     #[test]
@@ -82,11 +101,21 @@ mod tests {
         // It was opened again.
         reporter.add(0);
         let seen = [reporter.wait(), reporter.wait(), reporter.wait()].map(Option::unwrap);
-        assert_eq!(seen, [(0, Notice::Error { code: 79 }), (2, Notice::Partitions), (0, Notice::EccUncorrected)]);
+        assert_eq!(
+            seen,
+            [
+                (0, Notice::Error { code: 79 }),
+                (2, Notice::Partitions),
+                (0, Notice::EccUncorrected)
+            ]
+        );
         let when_s = reporter.machine.timeline.elapsed_s();
         assert!((0.3..0.9).contains(&when_s), "it came at {when_s} s");
         assert_eq!(reporter.wait(), None);
-        assert!(reporter.machine.timeline.elapsed_s() > when_s + 0.9, "it did not wait");
+        assert!(
+            reporter.machine.timeline.elapsed_s() > when_s + 0.9,
+            "it did not wait"
+        );
     }
 
     #[test]

@@ -35,7 +35,9 @@ pub struct SimSource {
 impl SimSource {
     /// Starts the scenario.
     pub fn new(scenario: Scenario) -> Self {
-        Self { machine: Arc::new(Machine::start(scenario)) }
+        Self {
+            machine: Arc::new(Machine::start(scenario)),
+        }
     }
 }
 
@@ -50,12 +52,17 @@ impl Source for SimSource {
     }
 
     fn device_count(&self) -> Result<u32, SourceError> {
-        let Machine { world, timeline, .. } = &*self.machine;
+        let Machine {
+            world, timeline, ..
+        } = &*self.machine;
         let seconds = timeline.elapsed_s();
         if world.scenario().is_mismatched(seconds) {
             return Err(source_error(VERSION_MISMATCH));
         }
-        match (world.scenario().init_error(seconds), self.machine.found.len()) {
+        match (
+            world.scenario().init_error(seconds),
+            self.machine.found.len(),
+        ) {
             (Some(code), _) => Err(source_error(code)),
             (None, 0) => Err(no_device()),
             (None, count) => Ok(count as u32),
@@ -67,7 +74,11 @@ impl Source for SimSource {
             return Err(device_error(Code::INVALID_ARGUMENT));
         };
         answer(&self.machine, *gpu)?;
-        Ok(Box::new(SimDevice::new(Arc::clone(&self.machine), *gpu, index)))
+        Ok(Box::new(SimDevice::new(
+            Arc::clone(&self.machine),
+            *gpu,
+            index,
+        )))
     }
 
     fn is_asleep(&self, _index: u32, _sys_root: &Path) -> bool {
@@ -101,9 +112,18 @@ impl Source for SimSource {
 fn link(machine: &Machine, a: u32, b: u32) -> GpuLink {
     let [gpu, other] = [a, b].map(|index| machine.found[index as usize]);
     if answer(machine, gpu).is_err() || answer(machine, other).is_err() {
-        return GpuLink { a, b, path: Reading::Absent(Absence::GpuLost), nvlinks: Reading::Absent(Absence::GpuLost) };
+        return GpuLink {
+            a,
+            b,
+            path: Reading::Absent(Absence::GpuLost),
+            nvlinks: Reading::Absent(Absence::GpuLost),
+        };
     }
-    GpuLink { a, b, ..machine.world.link(gpu, other) }
+    GpuLink {
+        a,
+        b,
+        ..machine.world.link(gpu, other)
+    }
 }
 
 #[cfg(test)]
@@ -125,7 +145,10 @@ mod tests {
     }
 
     fn absent(read: &impl serde::Serialize) -> usize {
-        serde_json::to_string(read).unwrap().matches("absent").count()
+        serde_json::to_string(read)
+            .unwrap()
+            .matches("absent")
+            .count()
     }
 
     #[test]
@@ -140,7 +163,10 @@ mod tests {
         // An H200 has no fan.
         assert_eq!(absent(&sample), 1);
         let Board { numa_node, .. } = device.identity().board;
-        assert_eq!((absent(&device.identity()), numa_node), (0, Reading::Now(0)));
+        assert_eq!(
+            (absent(&device.identity()), numa_node),
+            (0, Reading::Now(0))
+        );
         let mut details = GpuDetails::absent(0, None, 0, &Absence::WarmingUp);
         device.details(&mut details).unwrap();
         // Retired pages, fans and accounting are what it does not have or do.
@@ -150,12 +176,20 @@ mod tests {
 
     #[test]
     fn a_geforce_has_fans_and_none_of_what_data_centers_want() {
-        let source = source("[[gpu]]\nindex = 0\nname = \"NVIDIA GeForce RTX 4090\"\narchitecture = \"ada\"");
+        let source = source(
+            "[[gpu]]\nindex = 0\nname = \"NVIDIA GeForce RTX 4090\"\narchitecture = \"ada\"",
+        );
         let mut device = source.open(0).unwrap();
-        let (mut sample, mut details) = (blank(0), GpuDetails::absent(0, None, 0, &Absence::WarmingUp));
+        let (mut sample, mut details) = (
+            blank(0),
+            GpuDetails::absent(0, None, 0, &Absence::WarmingUp),
+        );
         device.read(&mut sample, ReadDepth::Full).unwrap();
         device.details(&mut details).unwrap();
-        assert!(sample.fan_percent.value().is_some() && details.fans.value().is_some_and(|fans| fans.len() == 2));
+        assert!(
+            sample.fan_percent.value().is_some()
+                && details.fans.value().is_some_and(|fans| fans.len() == 2)
+        );
         let lacks = |absent: bool| assert!(absent, "{sample:?} {details:?}");
         lacks(sample.temperature.margin_celsius == Reading::Absent(Absence::NotSupported));
         lacks(sample.mig_devices == Reading::Absent(Absence::NotSupported));
@@ -169,7 +203,10 @@ mod tests {
     #[test]
     fn every_pair_of_gpus_is_linked() {
         let links = SimSource::new(Scenario::simple(5, 1)).links(&[0, 1, 4]);
-        let pairs: Vec<_> = links.iter().map(|link| (link.a, link.b, link.path.value().copied())).collect();
+        let pairs: Vec<_> = links
+            .iter()
+            .map(|link| (link.a, link.b, link.path.value().copied()))
+            .collect();
         let (node, system) = (Some(PciPath::Node), Some(PciPath::System));
         assert_eq!(pairs, [(0, 1, node), (0, 4, system), (1, 4, system)]);
         assert!(links.iter().all(|link| link.nvlinks == Reading::Now(18)));
@@ -179,7 +216,11 @@ mod tests {
     fn what_the_scenario_does_not_say_of_a_process_is_unknown() {
         let source = source("[[process]]\ngpu = 0\npid = 77\nuser = \"ana\"");
         let mut sample = blank(0);
-        source.open(0).unwrap().read(&mut sample, ReadDepth::Full).unwrap();
+        source
+            .open(0)
+            .unwrap()
+            .read(&mut sample, ReadDepth::Full)
+            .unwrap();
         let process = &sample.processes.value().unwrap()[0];
         assert_eq!(process.pid, 77);
         assert_eq!(process.memory_bytes, Reading::Absent(Absence::Unknown));
@@ -192,37 +233,72 @@ mod tests {
     fn a_process_holds_the_host_memory_of_the_scenario_or_of_a_program_of_its_kind() {
         let held = |source: SimSource| {
             let mut sample = blank(0);
-            source.open(0).unwrap().read(&mut sample, ReadDepth::Full).unwrap();
-            sample.processes.value().unwrap()[0].host_memory_bytes.clone()
+            source
+                .open(0)
+                .unwrap()
+                .read(&mut sample, ReadDepth::Full)
+                .unwrap();
+            sample.processes.value().unwrap()[0]
+                .host_memory_bytes
+                .clone()
         };
         let given = source("[[process]]\ngpu = 0\npid = 77\nhost_memory = \"3 GiB\"");
         assert_eq!(held(given), Reading::Now(3 << 30));
         let invented = held(SimSource::new(Scenario::simple(1, 1)));
-        assert!(invented.value().is_some_and(|bytes| (1 << 29..24 << 30).contains(bytes)), "{invented:?}");
+        assert!(
+            invented
+                .value()
+                .is_some_and(|bytes| (1 << 29..24 << 30).contains(bytes)),
+            "{invented:?}"
+        );
     }
 
     #[test]
     fn a_lost_gpu_is_lost_and_its_neighbor_is_not() {
         let source = source("gpus = 2\n[[fault]]\ngpu = 0\nkind = \"lost\"\nfrom_s = 0");
         assert!(matches!(source.open(0), Err(DeviceError::Lost)));
-        assert!(source.open(1).unwrap().read(&mut blank(1), ReadDepth::Full).is_ok());
+        assert!(
+            source
+                .open(1)
+                .unwrap()
+                .read(&mut blank(1), ReadDepth::Full)
+                .is_ok()
+        );
     }
 
     #[test]
     fn failing_gpu_does_not_affect_its_neighbor() {
         let source = source("gpus = 2\n[[fault]]\ngpu = 0\nkind = \"returns\"\ncode = 16\n");
         let error = source.open(0).err().unwrap();
-        assert!(matches!(error, DeviceError::Failed { reason: Absence::DriverError { code: 16 }, .. }), "{error:?}");
         assert!(
-            error.to_string().contains("needs a reset (NVML error 16); end the programs on it, then `gpumon pause`"),
+            matches!(
+                error,
+                DeviceError::Failed {
+                    reason: Absence::DriverError { code: 16 },
+                    ..
+                }
+            ),
+            "{error:?}"
+        );
+        assert!(
+            error.to_string().contains(
+                "needs a reset (NVML error 16); end the programs on it, then `gpumon pause`"
+            ),
             "{error}"
         );
-        assert!(source.open(1).unwrap().read(&mut blank(1), ReadDepth::Full).is_ok());
+        assert!(
+            source
+                .open(1)
+                .unwrap()
+                .read(&mut blank(1), ReadDepth::Full)
+                .is_ok()
+        );
     }
 
     #[test]
     fn driver_counts_gpus_at_its_start() {
-        let source = source("gpus = 3\n[[gpu]]\nindex = 0\nfrom_s = 900\n[[gpu]]\nindex = 1\nto_s = 0.3\n");
+        let source =
+            source("gpus = 3\n[[gpu]]\nindex = 0\nfrom_s = 900\n[[gpu]]\nindex = 1\nto_s = 0.3\n");
         assert_eq!(source.device_count(), Ok(2));
         let mut device = source.open(0).unwrap();
         assert_eq!(
@@ -230,15 +306,31 @@ mod tests {
             (0, Reading::Now("00000000:11:00.0".into()))
         );
         thread::sleep(Duration::from_millis(350));
-        assert_eq!(device.read(&mut blank(0), ReadDepth::Full), Err(DeviceError::Lost), "it was taken out");
-        assert_eq!((source.device_count(), source.open(1).unwrap().identity().index), (Ok(2), 1));
+        assert_eq!(
+            device.read(&mut blank(0), ReadDepth::Full),
+            Err(DeviceError::Lost),
+            "it was taken out"
+        );
+        assert_eq!(
+            (
+                source.device_count(),
+                source.open(1).unwrap().identity().index
+            ),
+            (Ok(2), 1)
+        );
     }
 
     #[test]
     fn a_driver_that_was_replaced_fails_until_it_is_right_again() {
         let source = source("[[fault]]\nkind = \"mismatch\"\nto_s = 0.2");
-        assert!(matches!(source.device_count(), Err(SourceError::VersionMismatch(_))));
-        assert!(matches!(source.open(0), Err(DeviceError::DriverReplaced { code: 18, .. })));
+        assert!(matches!(
+            source.device_count(),
+            Err(SourceError::VersionMismatch(_))
+        ));
+        assert!(matches!(
+            source.open(0),
+            Err(DeviceError::DriverReplaced { code: 18, .. })
+        ));
         thread::sleep(Duration::from_millis(250));
         assert!(source.open(0).is_ok());
     }
@@ -253,19 +345,42 @@ mod tests {
         let mut device = source.open(0).unwrap();
         let mut sample = blank(0);
         device.read(&mut sample, ReadDepth::Full).unwrap();
-        assert_eq!(sample.utilization.gpu_percent, Reading::Absent(Absence::NotSupported));
+        assert_eq!(
+            sample.utilization.gpu_percent,
+            Reading::Absent(Absence::NotSupported)
+        );
         let instances = sample.mig_devices.value().unwrap();
-        let used = instances.iter().map(|own| (own.instance.gpu_instance, own.memory.used_bytes.value().copied()));
+        let used = instances.iter().map(|own| {
+            (
+                own.instance.gpu_instance,
+                own.memory.used_bytes.value().copied(),
+            )
+        });
         assert_eq!(used.collect::<Vec<_>>(), [(7, Some(0)), (2, Some(1 << 30))]);
-        let sm = instances[1].activity.value().unwrap().sm_percent.value().copied();
-        assert!(sm.is_some_and(|percent| (60.0..70.0).contains(&percent)), "{sm:?}");
+        let sm = instances[1]
+            .activity
+            .value()
+            .unwrap()
+            .sm_percent
+            .value()
+            .copied();
+        assert!(
+            sm.is_some_and(|percent| (60.0..70.0).contains(&percent)),
+            "{sm:?}"
+        );
         let whole = sample.activity.value().unwrap().sm_percent.value().copied();
-        assert!(whole.is_some_and(|percent| (25.0..30.0).contains(&percent)), "{whole:?}");
+        assert!(
+            whole.is_some_and(|percent| (25.0..30.0).contains(&percent)),
+            "{whole:?}"
+        );
         let process = &sample.processes.value().unwrap()[0];
         assert_eq!(process.sm_percent, Reading::Absent(Absence::NotSupported));
         assert_eq!(process.mig, Some(instances[1].instance));
         let devices = device.identity().mig_devices;
-        assert_eq!((devices[1].uuid.as_str(), &devices[1].multiprocessors), (&*instances[1].uuid, &Reading::Now(60)));
+        assert_eq!(
+            (devices[1].uuid.as_str(), &devices[1].multiprocessors),
+            (&*instances[1].uuid, &Reading::Now(60))
+        );
         assert_eq!(device.traces().len(), 1);
     }
 
@@ -278,9 +393,21 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_told_apart() {
-        assert!(matches!(source("gpus = 0").device_count(), Err(SourceError::NoDevice(_))));
-        assert!(matches!(source("init_error = { code = 9 }").device_count(), Err(SourceError::NoDriver(_))));
-        assert!(matches!(source("init_error = { code = 999 }").device_count(), Err(SourceError::Driver(_))));
-        assert!(matches!(source("").open(1), Err(DeviceError::Failed { .. })));
+        assert!(matches!(
+            source("gpus = 0").device_count(),
+            Err(SourceError::NoDevice(_))
+        ));
+        assert!(matches!(
+            source("init_error = { code = 9 }").device_count(),
+            Err(SourceError::NoDriver(_))
+        ));
+        assert!(matches!(
+            source("init_error = { code = 999 }").device_count(),
+            Err(SourceError::Driver(_))
+        ));
+        assert!(matches!(
+            source("").open(1),
+            Err(DeviceError::Failed { .. })
+        ));
     }
 }

@@ -111,7 +111,11 @@ impl Counters {
     /// What kernels make of it that wait for another GPU, as measured of a collective of NCCL's on an H200: they hold some
     /// multiprocessors, and nothing moves.
     pub(super) fn of_waiting() -> Self {
-        Self { sm_percent: 18.18, occupancy_percent: 4.83, ..Self::default() }
+        Self {
+            sm_percent: 18.18,
+            occupancy_percent: 4.83,
+            ..Self::default()
+        }
     }
 
     /// What a program that keeps the GPU busy for these shares of time makes of it: mostly matrix products, fed through

@@ -18,7 +18,11 @@ const MEMORY_PER_SM: f64 = 0.4;
 impl Load {
     /// Kernels that run for this share of the time and wait.
     pub(super) fn waiting(gpu_percent: f64) -> Self {
-        Self { gpu_percent, waits: true, ..Self::default() }
+        Self {
+            gpu_percent,
+            waits: true,
+            ..Self::default()
+        }
     }
 
     pub(super) fn even(gpu_percent: f64) -> Self {
@@ -32,7 +36,12 @@ impl Load {
     }
 }
 
-pub(super) fn of_profile(load: &Load, noise: Noise, gpu: u32, usable_bytes: u64) -> Vec<ProcessState> {
+pub(super) fn of_profile(
+    load: &Load,
+    noise: Noise,
+    gpu: u32,
+    usable_bytes: u64,
+) -> Vec<ProcessState> {
     let process = |tenant: &Tenant| {
         let names = program_names::pick(noise, tenant.program);
         let pid = pid(noise, gpu, tenant);
@@ -66,20 +75,43 @@ pub(super) fn of_scenario(processes: &[ProcessSettings], seconds: f64) -> Vec<Pr
 
 fn same(process: &ProcessSettings, seconds: f64) -> impl Iterator<Item = ProcessState> {
     let sm_percent = process.sm_percent(seconds);
-    let memory_bytes = process.memory.as_ref().map(|curve| curve.at(seconds) as u64);
-    let host_memory_bytes = process.host_memory.as_ref().map(|curve| curve.at(seconds) as u64);
-    let slurm =
-        process.slurm_job.as_ref().map(|job_id| BatchJob { job_id: job_id.to_string(), step: None, private: false });
-    let owner = Owner { slurm, ..Owner::default() };
+    let memory_bytes = process
+        .memory
+        .as_ref()
+        .map(|curve| curve.at(seconds) as u64);
+    let host_memory_bytes = process
+        .host_memory
+        .as_ref()
+        .map(|curve| curve.at(seconds) as u64);
+    let slurm = process.slurm_job.as_ref().map(|job_id| BatchJob {
+        job_id: job_id.to_string(),
+        step: None,
+        private: false,
+    });
+    let owner = Owner {
+        slurm,
+        ..Owner::default()
+    };
     let started_s = process.started_s(seconds);
-    let (encoder_percent, decoder_percent) = (process.encoder_percent(seconds), process.decoder_percent(seconds));
-    let encoder_sessions: Arc<[_]> = process.encoder_sessions.iter().map(EncoderSession::from).collect();
+    let (encoder_percent, decoder_percent) = (
+        process.encoder_percent(seconds),
+        process.decoder_percent(seconds),
+    );
+    let encoder_sessions: Arc<[_]> = process
+        .encoder_sessions
+        .iter()
+        .map(EncoderSession::from)
+        .collect();
     process.pids(seconds).map(move |pid| ProcessState {
         pid,
         kind: process.kind,
         memory_bytes,
         sm_percent: percent(sm_percent),
-        memory_percent: percent(if process.waits { 0.0 } else { sm_percent * MEMORY_PER_SM }),
+        memory_percent: percent(if process.waits {
+            0.0
+        } else {
+            sm_percent * MEMORY_PER_SM
+        }),
         encoder_percent: percent(encoder_percent),
         decoder_percent: percent(decoder_percent),
         encoder_sessions: Arc::clone(&encoder_sessions),
@@ -97,11 +129,17 @@ fn same(process: &ProcessSettings, seconds: f64) -> impl Iterator<Item = Process
 
 /// Shrinks or stretches what the processes hold until they hold `used_bytes` together.
 pub(super) fn fit(processes: &mut [ProcessState], used_bytes: u64) {
-    let held: u64 = processes.iter().filter_map(|process| process.memory_bytes).sum();
+    let held: u64 = processes
+        .iter()
+        .filter_map(|process| process.memory_bytes)
+        .sum();
     if held == 0 || held == used_bytes {
         return;
     }
-    for bytes in processes.iter_mut().filter_map(|process| process.memory_bytes.as_mut()) {
+    for bytes in processes
+        .iter_mut()
+        .filter_map(|process| process.memory_bytes.as_mut())
+    {
         *bytes = (*bytes as f64 * used_bytes as f64 / held as f64) as u64;
     }
 }

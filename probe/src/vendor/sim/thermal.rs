@@ -12,9 +12,15 @@ pub(super) struct Path {
 }
 
 /// The chip of an H200: 36 C at 125 W and 60 C at 693 W were measured.
-pub(super) const CHIP: Path = Path { celsius_per_watt: 0.042, lag_s: 18.0 };
+pub(super) const CHIP: Path = Path {
+    celsius_per_watt: 0.042,
+    lag_s: 18.0,
+};
 /// Its memory: 34 C and 47 C.
-pub(super) const MEMORY: Path = Path { celsius_per_watt: 0.0235, lag_s: 30.0 };
+pub(super) const MEMORY: Path = Path {
+    celsius_per_watt: 0.0235,
+    lag_s: 30.0,
+};
 
 /// Power is taken as constant within such an interval.
 const STEP_S: f64 = 5.0;
@@ -36,7 +42,13 @@ impl Path {
     ///
     /// Each interval's power warms as a body with one time constant would; the intervals lie at fixed times, so that
     /// two neighboring readings see the same past and the curve is smooth.
-    pub(super) fn celsius(&self, seconds: f64, inlet_celsius: f64, past: &Past, watts: impl Fn(f64) -> f64) -> f64 {
+    pub(super) fn celsius(
+        &self,
+        seconds: f64,
+        inlet_celsius: f64,
+        past: &Past,
+        watts: impl Fn(f64) -> f64,
+    ) -> f64 {
         let mut known = past.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut mean_watts = |step: i64| {
             let place = &mut known[step.cast_unsigned() as usize % REMEMBERED];
@@ -55,7 +67,8 @@ impl Path {
         let mut end = seconds;
         for step in (newest - STEPS + 1..=newest).rev() {
             let begin = step as f64 * STEP_S;
-            let share = (-(seconds - end) / self.lag_s).exp() - (-(seconds - begin) / self.lag_s).exp();
+            let share =
+                (-(seconds - end) / self.lag_s).exp() - (-(seconds - begin) / self.lag_s).exp();
             felt_watts += share * mean_watts(step);
             end = begin;
         }
@@ -76,7 +89,10 @@ mod tests {
         let at = |seconds| CHIP.celsius(seconds, 30.0, &past, step);
         assert!((at(999.0) - 34.2).abs() < 0.1);
         let risen = (at(1_018.0) - 34.2) / (0.042 * 600.0);
-        assert!((0.58..0.68).contains(&risen), "{risen} of the way after one lag");
+        assert!(
+            (0.58..0.68).contains(&risen),
+            "{risen} of the way after one lag"
+        );
         assert!((at(1_200.0) - 59.4).abs() < 0.2);
     }
 }

@@ -19,7 +19,11 @@ impl Timeline {
     pub fn begin(scenario: &Scenario) -> Self {
         let now = now_ms();
         let start_ms = scenario.start_ms.unwrap_or(now).min(now);
-        Self { start_ms, begun: Instant::now(), elapsed_when_begun: Duration::from_millis(now - start_ms) }
+        Self {
+            start_ms,
+            begun: Instant::now(),
+            elapsed_when_begun: Duration::from_millis(now - start_ms),
+        }
     }
 
     /// Milliseconds since the start.
@@ -34,7 +38,8 @@ impl Timeline {
 
     /// A time of the timeline as milliseconds since the Unix epoch.
     pub fn unix_ms(&self, seconds: f64) -> u64 {
-        self.start_ms.saturating_add_signed((seconds * 1000.0).round() as i64)
+        self.start_ms
+            .saturating_add_signed((seconds * 1000.0).round() as i64)
     }
 }
 

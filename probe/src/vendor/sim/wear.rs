@@ -40,22 +40,34 @@ impl EccErrors {
     /// Those in the caches and registers of the chip; the others happened in device memory.
     #[must_use]
     pub fn sram(self) -> Self {
-        Self { corrected: self.corrected / 5, uncorrected: self.uncorrected / 5 }
+        Self {
+            corrected: self.corrected / 5,
+            uncorrected: self.uncorrected / 5,
+        }
     }
 
     /// Those in device memory.
     #[must_use]
     pub fn device_memory(self) -> Self {
         let sram = self.sram();
-        Self { corrected: self.corrected - sram.corrected, uncorrected: self.uncorrected - sram.uncorrected }
+        Self {
+            corrected: self.corrected - sram.corrected,
+            uncorrected: self.uncorrected - sram.uncorrected,
+        }
     }
 }
 
 impl Wear {
     /// `left` is the share of each counter that is left, 1 unless it runs backwards.
-    pub(super) fn new(identity: &GpuIdentity, own: Option<&GpuSettings>, seconds: f64, left: f64) -> Self {
+    pub(super) fn new(
+        identity: &GpuIdentity,
+        own: Option<&GpuSettings>,
+        seconds: f64,
+        left: f64,
+    ) -> Self {
         let counts = |pick: fn(&GpuSettings) -> Option<&Curve<_>>| {
-            own.and_then(pick).map_or(0, |curve| (curve.at(seconds) * left) as u64)
+            own.and_then(pick)
+                .map_or(0, |curve| (curve.at(seconds) * left) as u64)
         };
         let ecc_volatile = EccErrors {
             corrected: counts(|own| own.ecc_corrected.as_ref()),
@@ -88,7 +100,13 @@ fn remapped(identity: &GpuIdentity, own: Option<&GpuSettings>) -> Option<Remappe
         let rows = own.and_then(|own| own.remapped_rows).unwrap_or_default();
         let used = (rows.correctable + rows.uncorrectable).min(BANKS);
         let none = u32::from(rows.failed).min(used);
-        let spare = SpareRows { max: BANKS - used, high: used - none, partial: 0, low: 0, none };
+        let spare = SpareRows {
+            max: BANKS - used,
+            high: used - none,
+            partial: 0,
+            low: 0,
+            none,
+        };
         RemappedRows {
             correctable: rows.correctable,
             uncorrectable: rows.uncorrectable,
@@ -103,6 +121,10 @@ fn retired(identity: &GpuIdentity, own: Option<&GpuSettings>) -> Option<RetiredP
     let pages = own.and_then(|own| own.retired_pages);
     (pages.is_some() || identity.ecc && !identity.architecture.remaps_rows()).then(|| {
         let pages = pages.unwrap_or_default();
-        RetiredPages { single_bit: pages.single_bit, double_bit: pages.double_bit, pending: pages.pending }
+        RetiredPages {
+            single_bit: pages.single_bit,
+            double_bit: pages.double_bit,
+            pending: pages.pending,
+        }
     })
 }

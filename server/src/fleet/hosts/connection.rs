@@ -64,7 +64,11 @@ impl Connection {
         // A group of its own: whatever ssh starts, as a proxy, ends with it, and an interrupt of the terminal does not
         // reach it.
         command.process_group(0).kill_on_drop(true);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
         let missing = || io::Error::other("it has no pipes");
         let stdin = child.stdin.take().ok_or_else(missing)?;
         let stdout = child.stdout.take().ok_or_else(missing)?;
@@ -72,18 +76,33 @@ impl Connection {
         let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
         let lines = FramedRead::new(stdout, LinesCodec::new_with_max_length(LONGEST_LINE));
         let messages = tokio::spawn(last_messages(stderr));
-        Ok(Self { child, group, stdin, lines, messages, sent_interval: interval })
+        Ok(Self {
+            child,
+            group,
+            stdin,
+            lines,
+            messages,
+            sent_interval: interval,
+        })
     }
 
     /// Takes in what comes back until it ends, or something is wrong with it. `turn` is given back when it has connected,
     /// or has taken so long.
-    pub(super) async fn monitor(&mut self, node: &HostNode, turn: OwnedSemaphorePermit, turn_for: Duration) -> End {
+    pub(super) async fn monitor(
+        &mut self,
+        node: &HostNode,
+        turn: OwnedSemaphorePermit,
+        turn_for: Duration,
+    ) -> End {
         let mut reader = Reader::new(&node.host.name, self.sent_interval);
         let broken = self.read(node, &mut reader, turn, turn_for).await;
         let reached = reader.progress() == Progress::Connected;
         match broken {
             Some(end) => end,
-            None => End { reason: self.last_words(node).await, reached },
+            None => End {
+                reason: self.last_words(node).await,
+                reached,
+            },
         }
     }
 
@@ -109,10 +128,13 @@ impl Connection {
         loop {
             let (patience, what) = match reader.progress() {
                 Progress::Connecting => (CONNECTED_WITHIN, "it does not answer: nothing came back"),
-                Progress::Connected if records == 0 => (FIRST_RECORD, "it answers, and nothing is read there"),
-                Progress::Connected => {
-                    ((slowest * SILENT_INTERVALS).max(MIN_SILENCE), "it answered, and fell silent: nothing came")
+                Progress::Connected if records == 0 => {
+                    (FIRST_RECORD, "it answers, and nothing is read there")
                 }
+                Progress::Connected => (
+                    (slowest * SILENT_INTERVALS).max(MIN_SILENCE),
+                    "it answered, and fell silent: nothing came",
+                ),
             };
             let mut refused = None;
             let mut ingest = |record: &str| match span.in_scope(|| node.hub.ingest(record)) {
@@ -157,7 +179,10 @@ impl Connection {
                 let reason = format!(
                     "{name}: its gpumon writes what is not understood here ({error}); have the same version on both sides"
                 );
-                return Some(End { reason, reached: true });
+                return Some(End {
+                    reason,
+                    reached: true,
+                });
             }
         }
     }
@@ -171,7 +196,11 @@ impl Connection {
 
     /// What ssh, or what ran there, said last.
     async fn last_words(&mut self, node: &HostNode) -> String {
-        let messages = timeout(GRACE, &mut self.messages).await.ok().and_then(Result::ok).unwrap_or_default();
+        let messages = timeout(GRACE, &mut self.messages)
+            .await
+            .ok()
+            .and_then(Result::ok)
+            .unwrap_or_default();
         complaint::sentence(&node.host.name, &messages)
     }
 

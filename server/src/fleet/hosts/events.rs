@@ -51,7 +51,8 @@ fn of_node(node: &HostNode, from_ms: u64, now_ms: u64, events: &mut Vec<FleetEve
     let sample = node.hub.known().sample;
     let is_gone = |index: u32| {
         let gpus = sample.iter().flat_map(|sample| &sample.gpus);
-        gpus.filter(|gpu| gpu.index == index).any(|gpu| !matches!(gpu.health, Health::Ok | Health::Asleep { .. }))
+        gpus.filter(|gpu| gpu.index == index)
+            .any(|gpu| !matches!(gpu.health, Health::Ok | Health::Asleep { .. }))
     };
     let mut found: BTreeMap<(Option<u32>, Option<u32>), FleetEvent> = BTreeMap::new();
     for event in node.hub.recent_events() {

@@ -33,22 +33,36 @@ pub(super) fn turns() -> Arc<Semaphore> {
 }
 
 /// Connects, again and again, until the node is to be read no more.
-pub(super) async fn follow(node: Arc<HostNode>, settings: Arc<HostsSettings>, turns: Arc<Semaphore>) {
+pub(super) async fn follow(
+    node: Arc<HostNode>,
+    settings: Arc<HostsSettings>,
+    turns: Arc<Semaphore>,
+) {
     let mut ended = node.ended();
     let mut pause = SHORTEST_PAUSE;
     loop {
-        let Ok(turn) = Arc::clone(&turns).acquire_owned().await else { return };
+        let Ok(turn) = Arc::clone(&turns).acquire_owned().await else {
+            return;
+        };
         let started = Instant::now();
         let end = run_once(&node, &settings, turn, &mut ended).await;
         node.set_has_process(false);
-        let Some(End { reason, reached }) = end else { return };
+        let Some(End { reason, reached }) = end else {
+            return;
+        };
         if started.elapsed() >= STEADY {
             pause = SHORTEST_PAUSE;
         }
-        if node.status() != (Status::Failed { reason: reason.clone(), reached }) {
+        if node.status()
+            != (Status::Failed {
+                reason: reason.clone(),
+                reached,
+            })
+        {
             tracing::info!("{reason}");
         }
-        node.hub.set_collector_state(CollectorState::Unavailable, Some(reason.clone()));
+        node.hub
+            .set_collector_state(CollectorState::Unavailable, Some(reason.clone()));
         node.set_status(Status::Failed { reason, reached });
         tokio::select! {
             _ = ended.wait_for(|ended| *ended) => return,
@@ -70,7 +84,10 @@ async fn run_once(
         Err(error) => {
             let program = settings.ssh.program.display();
             let reason = format!("cannot start {program}: {error}; install the client of OpenSSH");
-            return Some(End { reason, reached: false });
+            return Some(End {
+                reason,
+                reached: false,
+            });
         }
     };
     node.set_has_process(true);

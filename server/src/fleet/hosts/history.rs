@@ -24,9 +24,16 @@ const HELD: &str = "gpus_held";
 /// some.
 const HELD_BYTES: f64 = (1_u64 << 30) as f64;
 
-pub(super) fn history(nodes: &[Arc<HostNode>], node: Option<&str>, range: Range, now_ms: u64) -> FleetHistory {
+pub(super) fn history(
+    nodes: &[Arc<HostNode>],
+    node: Option<&str>,
+    range: Range,
+    now_ms: u64,
+) -> FleetHistory {
     let asked_ms = now_ms.saturating_sub(u64::from(range.seconds()) * 1000);
-    let step_ms = (u64::from(range.seconds()) * 1000 / POINTS).max(1).next_multiple_of(BUCKET_MS);
+    let step_ms = (u64::from(range.seconds()) * 1000 / POINTS)
+        .max(1)
+        .next_multiple_of(BUCKET_MS);
     let request = SpanRequest {
         from_ms: asked_ms,
         to_ms: now_ms,
@@ -73,23 +80,35 @@ impl Sums {
                 }
                 add(GPUS, value(TOTAL).map(|_| 1.0));
                 let is_busy = value(UTILIZATION).is_some_and(|percent| percent > 0.0);
-                add(HELD, value(USED).map(|bytes| f64::from(is_busy || bytes > HELD_BYTES)));
+                add(
+                    HELD,
+                    value(USED).map(|bytes| f64::from(is_busy || bytes > HELD_BYTES)),
+                );
             }
         }
     }
 
     /// At even distances, with what nobody knows left out.
     fn into_series(self, step_ms: u64) -> (Vec<u64>, Vec<FleetSeries>) {
-        let (Some((first, _)), Some((last, _))) = (self.0.first_key_value(), self.0.last_key_value()) else {
+        let (Some((first, _)), Some((last, _))) =
+            (self.0.first_key_value(), self.0.last_key_value())
+        else {
             return (Vec::new(), Vec::new());
         };
         let at_ms: Vec<_> = (*first..=*last).step_by(step_ms as usize).collect();
         let of = |id: &'static str| {
             let value = |at: &u64| {
                 let (sum, count) = self.0.get(at)?.get(id)?;
-                Some(if id == UTILIZATION { sum / f64::from(*count) } else { *sum })
+                Some(if id == UTILIZATION {
+                    sum / f64::from(*count)
+                } else {
+                    *sum
+                })
             };
-            FleetSeries { id: id.to_owned(), values: at_ms.iter().map(value).collect() }
+            FleetSeries {
+                id: id.to_owned(),
+                values: at_ms.iter().map(value).collect(),
+            }
         };
         let series = READINGS.into_iter().chain([GPUS, HELD]).map(of).collect();
         (at_ms, series)
@@ -105,19 +124,43 @@ mod tests {
     #[test]
     fn gpus_are_added_up_and_those_with_memory_in_use_or_load_are_held() {
         let gpu = |used: [Option<f64>; 3], load: [Option<f64>; 3]| {
-            let of = |values: [Option<f64>; 3]| Series { values: values.to_vec(), ..Series::default() };
-            let metrics = [(UTILIZATION, of(load)), (USED, of(used)), (TOTAL, of(used.map(|it| it.map(|_| 8e10))))];
-            DeviceSpan { metrics: metrics.map(|(id, of)| (id.to_owned(), of)).into(), ..DeviceSpan::default() }
+            let of = |values: [Option<f64>; 3]| Series {
+                values: values.to_vec(),
+                ..Series::default()
+            };
+            let metrics = [
+                (UTILIZATION, of(load)),
+                (USED, of(used)),
+                (TOTAL, of(used.map(|it| it.map(|_| 8e10)))),
+            ];
+            DeviceSpan {
+                metrics: metrics.map(|(id, of)| (id.to_owned(), of)).into(),
+                ..DeviceSpan::default()
+            }
         };
         let gpus = vec![
             gpu([Some(4e10), Some(5e8), None], [Some(0.0), Some(0.0), None]),
             gpu([Some(5e8), Some(5e8), None], [Some(60.0), Some(0.0), None]),
         ];
         let mut sums = Sums::default();
-        sums.add(&HistorySpan { times_ms: vec![10_000, 20_000, 30_000], gpus, ..HistorySpan::default() }, 10_000);
+        sums.add(
+            &HistorySpan {
+                times_ms: vec![10_000, 20_000, 30_000],
+                gpus,
+                ..HistorySpan::default()
+            },
+            10_000,
+        );
         let (at_ms, series) = sums.into_series(10_000);
         assert_eq!(at_ms, [10_000, 20_000, 30_000]);
-        let of = |id: &str| series.iter().find(|series| series.id == id).unwrap().values.clone();
+        let of = |id: &str| {
+            series
+                .iter()
+                .find(|series| series.id == id)
+                .unwrap()
+                .values
+                .clone()
+        };
         assert_eq!(of(UTILIZATION), [Some(30.0), Some(0.0), None]);
         assert_eq!(of(GPUS), [Some(2.0), Some(2.0), None]);
         assert_eq!(of(HELD), [Some(2.0), Some(0.0), None]);

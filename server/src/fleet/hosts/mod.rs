@@ -74,8 +74,15 @@ impl Hosts {
     /// Hosts to which nobody has connected yet.
     pub fn new(settings: HostsSettings) -> Arc<Self> {
         let hosts = settings.hosts.hosts().iter();
-        let nodes = hosts.map(|host| Arc::new(HostNode::new(host.clone(), settings.interval))).collect();
-        Arc::new(Self { nodes, settings: Arc::new(settings), following: Mutex::default(), shared: Mutex::default() })
+        let nodes = hosts
+            .map(|host| Arc::new(HostNode::new(host.clone(), settings.interval)))
+            .collect();
+        Arc::new(Self {
+            nodes,
+            settings: Arc::new(settings),
+            following: Mutex::default(),
+            shared: Mutex::default(),
+        })
     }
 
     /// The hosts, as they were typed.
@@ -85,25 +92,39 @@ impl Hosts {
 
     /// Connects to all of them, on this runtime, where that was not done; returns how long ago it was.
     pub(crate) fn start(&self) -> Duration {
-        let mut following = self.following.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut following = self
+            .following
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let following = following.get_or_insert_with(|| {
             let mut tasks = JoinSet::new();
             let turns = follow::turns();
             for node in &*self.nodes {
-                tasks.spawn(follow::follow(Arc::clone(node), Arc::clone(&self.settings), Arc::clone(&turns)));
+                tasks.spawn(follow::follow(
+                    Arc::clone(node),
+                    Arc::clone(&self.settings),
+                    Arc::clone(&turns),
+                ));
                 let hub = Arc::clone(&node.hub);
                 tasks.spawn(async move { hub.end_buckets().await });
             }
             let of_nested = Arc::clone(&self.nodes);
             tasks.spawn(async move { trim(&of_nested).await });
-            Following { since: Instant::now(), _tasks: tasks }
+            Following {
+                since: Instant::now(),
+                _tasks: tasks,
+            }
         });
         following.since.elapsed()
     }
 
     async fn wait_until_settled(&self, patience: Duration) {
         let all = async {
-            while !self.nodes.iter().all(|node| node.is_fresh(now_ms()) || node.failed()) {
+            while !self
+                .nodes
+                .iter()
+                .all(|node| node.is_fresh(now_ms()) || node.failed())
+            {
                 sleep(LOOK).await;
             }
         };
@@ -146,7 +167,9 @@ impl Hosts {
     ) -> Result<T, FleetError> {
         let nodes = Arc::clone(&self.nodes);
         let answer = spawn_blocking(move || question(&nodes)).await;
-        answer.map_err(|error| FleetError::NotAvailable(format!("the answer failed ({error}); report this as a bug")))
+        answer.map_err(|error| {
+            FleetError::NotAvailable(format!("the answer failed ({error}); report this as a bug"))
+        })
     }
 }
 
@@ -154,7 +177,10 @@ impl Hosts {
 async fn trim(nodes: &[Arc<HostNode>]) {
     loop {
         sleep(TRIM_INTERVAL).await;
-        nodes.iter().filter_map(|node| node.nested.get()).for_each(|nested| (nested.trim)());
+        nodes
+            .iter()
+            .filter_map(|node| node.nested.get())
+            .for_each(|nested| (nested.trim)());
     }
 }
 
@@ -167,23 +193,41 @@ impl FleetReader for Hosts {
         Box::pin(async {
             let since_start = self.start();
             let node = Arc::clone(self.node_called(name)?);
-            Ok(Arc::new(now::fleet(&[node], self.settings.interval, since_start)))
+            Ok(Arc::new(now::fleet(
+                &[node],
+                self.settings.interval,
+                since_start,
+            )))
         })
     }
 
     fn usage(&self, range: Range) -> Answer<'_, Result<Arc<FleetUsage>, FleetError>> {
-        Box::pin(async move { self.ask(move |nodes| Arc::new(usage::usage(nodes, range, now_ms()))).await })
+        Box::pin(async move {
+            self.ask(move |nodes| Arc::new(usage::usage(nodes, range, now_ms())))
+                .await
+        })
     }
 
     fn events(&self, range: Range) -> Answer<'_, Result<Arc<FleetEvents>, FleetError>> {
-        Box::pin(async move { self.ask(move |nodes| Arc::new(events::events(nodes, range, now_ms()))).await })
+        Box::pin(async move {
+            self.ask(move |nodes| Arc::new(events::events(nodes, range, now_ms())))
+                .await
+        })
     }
 
-    fn history<'a>(&'a self, range: Range, node: Option<&'a str>) -> Answer<'a, Result<Arc<FleetHistory>, FleetError>> {
+    fn history<'a>(
+        &'a self,
+        range: Range,
+        node: Option<&'a str>,
+    ) -> Answer<'a, Result<Arc<FleetHistory>, FleetError>> {
         Box::pin(async move {
-            let one = node.map(|name| self.node_called(name).cloned()).transpose()?;
+            let one = node
+                .map(|name| self.node_called(name).cloned())
+                .transpose()?;
             let of = move |nodes: &[Arc<HostNode>]| match one {
-                Some(node) => history::history(&[Arc::clone(&node)], Some(&node.host.name), range, now_ms()),
+                Some(node) => {
+                    history::history(&[Arc::clone(&node)], Some(&node.host.name), range, now_ms())
+                }
                 None => history::history(nodes, None, range, now_ms()),
             };
             self.ask(of).await.map(Arc::new)
@@ -203,6 +247,9 @@ impl FleetReader for Hosts {
 
     fn address(&self, node: &str) -> Option<NodeAddress> {
         let node = self.node_called(node).ok()?;
-        Some(NodeAddress { host: node.host.name.clone(), port: None })
+        Some(NodeAddress {
+            host: node.host.name.clone(),
+            port: None,
+        })
     }
 }

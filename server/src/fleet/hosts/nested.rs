@@ -27,8 +27,12 @@ use crate::{
 /// Answers what is asked of a host; anything else goes on.
 pub(crate) async fn route(State(app): State<AppState>, request: Request, next: Next) -> Response {
     let hosts = app.fleet.as_ref().and_then(|fleet| fleet.hosts.clone());
-    let Some(hosts) = hosts else { return next.run(request).await };
-    let Some((name, path)) = of_node(request.uri()) else { return next.run(request).await };
+    let Some(hosts) = hosts else {
+        return next.run(request).await;
+    };
+    let Some((name, path)) = of_node(request.uri()) else {
+        return next.run(request).await;
+    };
     match hosts.node_called(&name) {
         Ok(node) => {
             let router = nested(&app, node).router.clone();
@@ -43,7 +47,10 @@ pub(crate) async fn route(State(app): State<AppState>, request: Request, next: N
 fn of_node(uri: &Uri) -> Option<(String, Uri)> {
     let (name, _) = uri.path().strip_prefix("/nodes/")?.split_once('/')?;
     let rest = &uri.path()["/nodes/".len() + name.len()..];
-    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    let query = uri
+        .query()
+        .map(|query| format!("?{query}"))
+        .unwrap_or_default();
     let path: PathAndQuery = format!("{rest}{query}").parse().ok()?;
     let name = percent_decode_str(name).decode_utf8().ok()?.into_owned();
     Some((name, Uri::from(path)))
@@ -80,7 +87,11 @@ fn nested<'a>(app: &AppState, node: &'a HostNode) -> &'a Nested {
         let app = AppState {
             hub: Arc::clone(&node.hub),
             sampling_interval: Arc::clone(&node.sampling_interval),
-            alerts: Arc::new(Alerts::new(Arc::clone(&node.hub), &AlertSettings::default(), Arc::clone(&watching))),
+            alerts: Arc::new(Alerts::new(
+                Arc::clone(&node.hub),
+                &AlertSettings::default(),
+                Arc::clone(&watching),
+            )),
             watching,
             encoders: Arc::clone(&encoders),
             mark_limit: Arc::new(MarkLimit::new()),
@@ -94,7 +105,10 @@ fn nested<'a>(app: &AppState, node: &'a HostNode) -> &'a Nested {
         let trim = Box::new(move || {
             encoders.trim();
         });
-        Nested { router: routes::everything(&app).with_state(app), trim }
+        Nested {
+            router: routes::everything(&app).with_state(app),
+            trim,
+        }
     })
 }
 
@@ -104,10 +118,15 @@ mod tests {
 
     #[test]
     fn a_path_names_a_node_and_what_of_it() {
-        let of = |path: &str| of_node(&path.parse().unwrap()).map(|(name, path)| (name, path.to_string()));
+        let of = |path: &str| {
+            of_node(&path.parse().unwrap()).map(|(name, path)| (name, path.to_string()))
+        };
         let is = |name: &str, path: &str| Some((name.to_owned(), path.to_owned()));
         assert_eq!(of("/nodes/n1/"), is("n1", "/"));
-        assert_eq!(of("/nodes/ana%40n1%3A22/api/v1/history?from_ms=1"), is("ana@n1:22", "/api/v1/history?from_ms=1"));
+        assert_eq!(
+            of("/nodes/ana%40n1%3A22/api/v1/history?from_ms=1"),
+            is("ana@n1:22", "/api/v1/history?from_ms=1")
+        );
         assert_eq!(of("/nodes/n1//x"), is("n1", "//x"));
         for path in ["/nodes/n1", "/nodes/", "/node/n1/", "/"] {
             assert_eq!(of(path), None, "{path}");

@@ -76,7 +76,11 @@ impl HostNode {
     }
 
     pub(super) fn status(&self) -> Status {
-        self.status.lock().unwrap_or_else(PoisonError::into_inner).0.clone()
+        self.status
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
+            .clone()
     }
 
     pub(super) fn outages(&self) -> Outages {

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use gpumon_fleet::model::{
-    Fleet, FleetCondition, FleetGpus, FleetHold, FleetNodes, FleetOwner, FleetSource, FleetSourceKind, FleetState,
-    GpuHealth, NodeHealth, Resolution,
+    Fleet, FleetCondition, FleetGpus, FleetHold, FleetNodes, FleetOwner, FleetSource,
+    FleetSourceKind, FleetState, GpuHealth, NodeHealth, Resolution,
 };
 use gpumon_probe::{
     model::{Absence, ConditionKind, GpuSample, Health, Reading, Severity, now_ms},
@@ -27,12 +27,16 @@ type Read = fn(&GpuSample) -> Result<f64, Absence>;
 
 /// Readings by the ids of their fields.
 const READINGS: [(&str, Read); 6] = [
-    ("utilization.gpu_percent", |gpu| value(&gpu.utilization.gpu_percent)),
+    ("utilization.gpu_percent", |gpu| {
+        value(&gpu.utilization.gpu_percent)
+    }),
     ("memory.used_bytes", |gpu| bytes(&gpu.memory.used_bytes)),
     ("memory.total_bytes", |gpu| bytes(&gpu.memory.total_bytes)),
     ("power.draw_watts", |gpu| value(&gpu.power.draw_watts)),
     ("power.limit_watts", |gpu| value(&gpu.power.limit_watts)),
-    ("temperature.gpu_celsius", |gpu| value(&gpu.temperature.gpu_celsius)),
+    ("temperature.gpu_celsius", |gpu| {
+        value(&gpu.temperature.gpu_celsius)
+    }),
 ];
 
 /// These nodes, by name.
@@ -62,11 +66,17 @@ struct Building {
 
 impl Building {
     fn new() -> Self {
-        let readings = READINGS.iter().map(|(id, _)| ((*id).to_owned(), Vec::new())).collect();
+        let readings = READINGS
+            .iter()
+            .map(|(id, _)| ((*id).to_owned(), Vec::new()))
+            .collect();
         Self {
             now_ms: now_ms(),
             nodes: FleetNodes::default(),
-            gpus: FleetGpus { readings, ..FleetGpus::default() },
+            gpus: FleetGpus {
+                readings,
+                ..FleetGpus::default()
+            },
             owners: BTreeMap::new(),
             conditions: Vec::new(),
             absences: BTreeMap::new(),
@@ -87,11 +97,17 @@ impl Building {
         }
         self.nodes.name.push(node.host.name.clone());
         self.nodes.health.push(health);
-        let gpus = known.inventory.as_ref().map_or(0, |inventory| inventory.gpus.len());
+        let gpus = known
+            .inventory
+            .as_ref()
+            .map_or(0, |inventory| inventory.gpus.len());
         self.nodes.gpus.push(gpus as u32);
         if known.inventory.is_none() {
             let why = "Nothing has been read of it yet".to_owned();
-            self.nodes.unopenable.insert(place, self.nodes.reasons.get(&place).cloned().unwrap_or(why));
+            self.nodes.unopenable.insert(
+                place,
+                self.nodes.reasons.get(&place).cloned().unwrap_or(why),
+            );
         }
         let Some(sample) = &known.sample else { return };
         for gpu in &sample.gpus {
@@ -120,43 +136,69 @@ impl Building {
             _ if !is_fresh => GpuHealth::Unknown,
             // One that the system has switched off answers as soon as somebody needs it.
             Health::Ok | Health::Asleep { .. } => GpuHealth::Ok,
-            Health::Hung { .. } | Health::Lost { .. } | Health::Failed { .. } => GpuHealth::NotResponding,
+            Health::Hung { .. } | Health::Lost { .. } | Health::Failed { .. } => {
+                GpuHealth::NotResponding
+            }
         };
         gpus.health.push(health);
         for (id, read) in READINGS {
             // How large it was stays known.
-            let read = if is_fresh || id == "memory.total_bytes" { read(gpu) } else { Err(Absence::NoAnswer) };
+            let read = if is_fresh || id == "memory.total_bytes" {
+                read(gpu)
+            } else {
+                Err(Absence::NoAnswer)
+            };
             if let (Err(reason), true) = (&read, is_fresh) {
-                *self.absences.entry(id).or_default().entry(reason.to_string()).or_default() += 1;
+                *self
+                    .absences
+                    .entry(id)
+                    .or_default()
+                    .entry(reason.to_string())
+                    .or_default() += 1;
             }
             if let Some(values) = gpus.readings.get_mut(id) {
                 values.push(read.ok());
             }
         }
-        gpus.processes.push(gpu.process_count().filter(|_| is_fresh));
-        let idle_ms = gpu.conditions.iter().find_map(|condition| match condition.kind {
-            ConditionKind::HeldIdle { idle_ms, .. } => Some(idle_ms),
-            _ => None,
-        });
-        gpus.idle_holding_s.push(idle_ms.filter(|_| is_fresh).map(|ms| ms as f64 / 1000.0));
+        gpus.processes
+            .push(gpu.process_count().filter(|_| is_fresh));
+        let idle_ms = gpu
+            .conditions
+            .iter()
+            .find_map(|condition| match condition.kind {
+                ConditionKind::HeldIdle { idle_ms, .. } => Some(idle_ms),
+                _ => None,
+            });
+        gpus.idle_holding_s
+            .push(idle_ms.filter(|_| is_fresh).map(|ms| ms as f64 / 1000.0));
         if !is_fresh {
             return;
         }
         for owner in owners::of_gpu(gpu) {
             self.owners.entry(owner).or_default().push(place);
         }
-        self.conditions.extend(gpu.conditions.iter().map(|condition| FleetCondition {
-            gpu: place,
-            kind: match condition.kind {
-                ConditionKind::Xid { code, .. } => format!("xid_{code}"),
-                ref kind => kind.tag().unwrap_or("other").to_owned(),
-            },
-            severity: severity(condition.severity),
-        }));
+        self.conditions
+            .extend(gpu.conditions.iter().map(|condition| FleetCondition {
+                gpu: place,
+                kind: match condition.kind {
+                    ConditionKind::Xid { code, .. } => format!("xid_{code}"),
+                    ref kind => kind.tag().unwrap_or("other").to_owned(),
+                },
+                severity: severity(condition.severity),
+            }));
     }
 
     fn finish(self, asked: usize, interval: Duration, since_start: Duration) -> Fleet {
-        let Self { now_ms, nodes, gpus, owners, conditions, absences, unread, is_connecting } = self;
+        let Self {
+            now_ms,
+            nodes,
+            gpus,
+            owners,
+            conditions,
+            absences,
+            unread,
+            is_connecting,
+        } = self;
         let up = asked - unread.len();
         let is_loading = is_connecting && since_start < LOADING;
         let state = match up {
@@ -165,9 +207,16 @@ impl Building {
             up if up == asked => FleetState::Current,
             _ => FleetState::Partial,
         };
-        let problems = if is_loading { Vec::new() } else { problems(unread, asked) };
+        let problems = if is_loading {
+            Vec::new()
+        } else {
+            problems(unread, asked)
+        };
         let missing = absences.into_iter().filter_map(|(id, reasons)| {
-            let is_missing = gpus.readings.get(id).is_some_and(|values| values.iter().all(Option::is_none));
+            let is_missing = gpus
+                .readings
+                .get(id)
+                .is_some_and(|values| values.iter().all(Option::is_none));
             let (reason, _) = reasons.into_iter().max_by_key(|(_, count)| *count)?;
             is_missing.then(|| (id.to_owned(), sentence(&reason)))
         });
@@ -179,10 +228,17 @@ impl Building {
             listed.push(owner);
             holds.extend(held.into_iter().map(|gpu| FleetHold { gpu, owner: place }));
         }
-        let name = if asked == 1 { "1 host".to_owned() } else { format!("{asked} hosts") };
+        let name = if asked == 1 {
+            "1 host".to_owned()
+        } else {
+            format!("{asked} hosts")
+        };
         Fleet {
             at_ms: now_ms,
-            source: FleetSource { kind: FleetSourceKind::Hosts, name },
+            source: FleetSource {
+                kind: FleetSourceKind::Hosts,
+                name,
+            },
             state,
             problems,
             refresh_s: (interval.as_secs() as u32).max(1),
@@ -198,7 +254,12 @@ impl Building {
 }
 
 /// How a node is, and why it is not up.
-fn health(node: &HostNode, known: &Known, is_fresh: bool, now_ms: u64) -> (NodeHealth, Option<String>) {
+fn health(
+    node: &HostNode,
+    known: &Known,
+    is_fresh: bool,
+    now_ms: u64,
+) -> (NodeHealth, Option<String>) {
     if is_fresh {
         return (NodeHealth::Up, None);
     }
@@ -206,22 +267,32 @@ fn health(node: &HostNode, known: &Known, is_fresh: bool, now_ms: u64) -> (NodeH
     match node.status() {
         Status::Connecting { since_ms } => {
             let waited = units::duration(now_ms.saturating_sub(since_ms));
-            (NodeHealth::Unreachable, Some(format!("{name}: no answer yet, after {waited}")))
+            (
+                NodeHealth::Unreachable,
+                Some(format!("{name}: no answer yet, after {waited}")),
+            )
         }
         Status::Connected => {
             let at_ms = known.sample.as_ref().map(|sample| sample.at_ms);
             let reason = match at_ms {
                 Some(at_ms) => {
                     let silent = units::duration(now_ms.saturating_sub(at_ms));
-                    format!("{name}: no sample for {silent}; the driver may hang, or the clocks may differ")
+                    format!(
+                        "{name}: no sample for {silent}; the driver may hang, or the clocks may differ"
+                    )
                 }
                 None => format!("{name}: it answers, and nothing has been read yet"),
             };
             (NodeHealth::NoReadings, Some(reason))
         }
-        Status::Failed { reason, reached } => {
-            (if reached { NodeHealth::NoReadings } else { NodeHealth::Unreachable }, Some(reason))
-        }
+        Status::Failed { reason, reached } => (
+            if reached {
+                NodeHealth::NoReadings
+            } else {
+                NodeHealth::Unreachable
+            },
+            Some(reason),
+        ),
     }
 }
 
@@ -233,12 +304,16 @@ fn problems(unread: BTreeMap<String, String>, asked: usize) -> Vec<String> {
     }
     let named: Vec<_> = unread.into_keys().take(NAMED).collect();
     let (named, more) = (named.join(", "), count - NAMED);
-    vec![format!("{count} of {asked} hosts are not read: {named} and {more} more; each says why, and is tried again")]
+    vec![format!(
+        "{count} of {asked} hosts are not read: {named} and {more} more; each says why, and is tried again"
+    )]
 }
 
 fn sentence(reason: &str) -> String {
     let mut letters = reason.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+    letters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(letters).collect()
+    })
 }
 
 fn severity(severity: Severity) -> u8 {

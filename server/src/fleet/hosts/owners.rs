@@ -19,7 +19,12 @@ fn of_process(process: &Process) -> Option<FleetOwner> {
     let owner = process.owner.value();
     if let Some(pod) = owner.and_then(|owner| owner.pod.as_ref()) {
         let id = pod.name.clone().unwrap_or_else(|| pod.uid.clone());
-        return Some(FleetOwner { user, kind: OwnerKind::Pod, id, namespace: pod.namespace.clone() });
+        return Some(FleetOwner {
+            user,
+            kind: OwnerKind::Pod,
+            id,
+            namespace: pod.namespace.clone(),
+        });
     }
     let job = owner.and_then(gpumon_probe::model::Owner::job);
     (user.is_some() || job.is_some()).then(|| of_job(user, job.as_ref()))
@@ -29,7 +34,12 @@ fn of_process(process: &Process) -> Option<FleetOwner> {
 pub(super) fn of_job(user: Option<String>, job: Option<&Job>) -> FleetOwner {
     // Every viewer of the fleet sees the same owners.
     let Some(job) = job.filter(|job| !job.private) else {
-        return FleetOwner { user, kind: OwnerKind::User, id: String::new(), namespace: None };
+        return FleetOwner {
+            user,
+            kind: OwnerKind::User,
+            id: String::new(),
+            namespace: None,
+        };
     };
     let kind = match job.kind {
         JobKind::Notebook => OwnerKind::Notebook,
@@ -40,19 +50,36 @@ pub(super) fn of_job(user: Option<String>, job: Option<&Job>) -> FleetOwner {
         JobKind::Container => OwnerKind::Container,
         JobKind::Service => OwnerKind::Unit,
     };
-    let pod = job.name.as_ref().filter(|_| job.kind == JobKind::Pod).and_then(|name| name.split_once('/'));
-    let (namespace, id) = pod.map_or((None, job.id.clone()), |(space, name)| (Some(space.to_owned()), name.to_owned()));
-    FleetOwner { user, kind, id, namespace }
+    let pod = job
+        .name
+        .as_ref()
+        .filter(|_| job.kind == JobKind::Pod)
+        .and_then(|name| name.split_once('/'));
+    let (namespace, id) = pod.map_or((None, job.id.clone()), |(space, name)| {
+        (Some(space.to_owned()), name.to_owned())
+    });
+    FleetOwner {
+        user,
+        kind,
+        id,
+        namespace,
+    }
 }
 
 fn of_allocation(allocation: &Allocation) -> FleetOwner {
     match allocation {
-        Allocation::Slurm { job_id, user } => {
-            FleetOwner { user: user.clone(), kind: OwnerKind::SlurmJob, id: job_id.clone(), namespace: None }
-        }
-        Allocation::Kubernetes { namespace, pod, .. } => {
-            FleetOwner { user: None, kind: OwnerKind::Pod, id: pod.clone(), namespace: Some(namespace.clone()) }
-        }
+        Allocation::Slurm { job_id, user } => FleetOwner {
+            user: user.clone(),
+            kind: OwnerKind::SlurmJob,
+            id: job_id.clone(),
+            namespace: None,
+        },
+        Allocation::Kubernetes { namespace, pod, .. } => FleetOwner {
+            user: None,
+            kind: OwnerKind::Pod,
+            id: pod.clone(),
+            namespace: Some(namespace.clone()),
+        },
     }
 }
 
@@ -93,9 +120,18 @@ mod tests {
             path: Reading::Absent(Absence::Hidden),
             kernel_pid: 7,
         };
-        let notebook = Owner { notebook: Some(kernel), ..Owner::default() };
-        let slurm =
-            Owner { slurm: Some(BatchJob { job_id: "41".to_owned(), step: None, private: false }), ..Owner::default() };
+        let notebook = Owner {
+            notebook: Some(kernel),
+            ..Owner::default()
+        };
+        let slurm = Owner {
+            slurm: Some(BatchJob {
+                job_id: "41".to_owned(),
+                step: None,
+                private: false,
+            }),
+            ..Owner::default()
+        };
         let mut sample = GpuSample::absent(0, None, 1, Health::Ok, &Absence::Unknown);
         assert_eq!(of_gpu(&sample), []);
         sample.processes = Reading::Now(vec![
@@ -105,12 +141,22 @@ mod tests {
             process(Some("ana"), Owner::default()),
             process(None, Owner::default()),
         ]);
-        sample.allocated_to = vec![Allocation::Slurm { job_id: "41".to_owned(), user: Some("bob".to_owned()) }];
-        let owners: Vec<_> = of_gpu(&sample).into_iter().map(|it| (it.user.unwrap(), it.kind, it.id)).collect();
+        sample.allocated_to = vec![Allocation::Slurm {
+            job_id: "41".to_owned(),
+            user: Some("bob".to_owned()),
+        }];
+        let owners: Vec<_> = of_gpu(&sample)
+            .into_iter()
+            .map(|it| (it.user.unwrap(), it.kind, it.id))
+            .collect();
         let of = |user: &str, kind, id: &str| (user.to_owned(), kind, id.to_owned());
         assert_eq!(
             owners,
-            [of("ana", OwnerKind::Notebook, "k"), of("ana", OwnerKind::User, ""), of("bob", OwnerKind::SlurmJob, "41"),]
+            [
+                of("ana", OwnerKind::Notebook, "k"),
+                of("ana", OwnerKind::User, ""),
+                of("bob", OwnerKind::SlurmJob, "41"),
+            ]
         );
     }
 }

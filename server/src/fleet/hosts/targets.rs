@@ -28,7 +28,12 @@ pub(crate) async fn targets(
     State(app): State<AppState>,
     uri: Uri,
 ) -> Result<Json<Vec<TargetGroup>>, (StatusCode, String)> {
-    let bad = |why: String| (StatusCode::BAD_REQUEST, format!("{why}; ask for port=9123, or nothing\n"));
+    let bad = |why: String| {
+        (
+            StatusCode::BAD_REQUEST,
+            format!("{why}; ask for port=9123, or nothing\n"),
+        )
+    };
     let TargetsQuery { port } = query::parsed(&uri).map_err(|error| bad(error.body_text()))?;
     let port = port.unwrap_or(PORT);
     if port == 0 {
@@ -39,6 +44,8 @@ pub(crate) async fn targets(
             "this server has no list of hosts: start it with --hosts, or let Prometheus find its targets itself\n";
         (StatusCode::NOT_FOUND, message.to_owned())
     })?;
-    let targets = hosts.list().hosts().iter().map(|host| Target { host: host.address().to_owned() });
+    let targets = hosts.list().hosts().iter().map(|host| Target {
+        host: host.address().to_owned(),
+    });
     Ok(Json(groups(&targets.collect::<Vec<_>>(), port, &[])))
 }

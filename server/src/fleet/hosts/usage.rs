@@ -24,8 +24,13 @@ pub(super) fn usage(nodes: &[Arc<HostNode>], range: Range, now_ms: u64) -> Fleet
         let mut here: BTreeMap<FleetOwner, OwnerUsage> = BTreeMap::new();
         for used in used.owners {
             let owner = owners::of_job(used.user, used.job.as_ref());
-            let nothing =
-                OwnerUsage { owner: owner.clone(), gpu_s: None, active_gpu_s: None, energy_joules: None, nodes: 1 };
+            let nothing = OwnerUsage {
+                owner: owner.clone(),
+                gpu_s: None,
+                active_gpu_s: None,
+                energy_joules: None,
+                nodes: 1,
+            };
             let sum = here.entry(owner).or_insert(nothing);
             add(&mut sum.gpu_s, used.gpu_seconds);
             add(&mut sum.active_gpu_s, used.active_seconds);
@@ -53,7 +58,10 @@ pub(super) fn usage(nodes: &[Arc<HostNode>], range: Range, now_ms: u64) -> Fleet
             }
         }
     }
-    let held: f64 = by_owner.values().filter_map(|owner| owner.energy_joules).sum();
+    let held: f64 = by_owner
+        .values()
+        .filter_map(|owner| owner.energy_joules)
+        .sum();
     // What is known begins with this server: a span that reaches further back is answered from there on.
     let mut problems: Vec<_> = since_start(from_ms, asked_ms).into_iter().collect();
     let interrupted = nodes.iter().filter(|node| {
@@ -64,7 +72,11 @@ pub(super) fn usage(nodes: &[Arc<HostNode>], range: Range, now_ms: u64) -> Fleet
     let mut usage = FleetUsage {
         from_ms,
         to_ms: now_ms,
-        state: if problems.is_empty() { FleetState::Current } else { FleetState::Partial },
+        state: if problems.is_empty() {
+            FleetState::Current
+        } else {
+            FleetState::Partial
+        },
         problems,
         owners: Vec::new(),
         owners_total: 0,
@@ -81,7 +93,11 @@ pub(super) fn usage(nodes: &[Arc<HostNode>], range: Range, now_ms: u64) -> Fleet
 
 /// Reports hosts that could not be read for a part of the time.
 fn interrupted_nodes(count: usize) -> Option<String> {
-    let hosts = if count == 1 { "1 host".to_owned() } else { format!("{count} hosts") };
+    let hosts = if count == 1 {
+        "1 host".to_owned()
+    } else {
+        format!("{count} hosts")
+    };
     (count > 0)
         .then(|| format!("{hosts} could not be read for a part of the time, and what was used there then is left out"))
 }

@@ -79,7 +79,9 @@ fn parsed_size(body: &[u8]) -> usize {
 /// Parses and writes an answer of the route that the first byte chooses, and does the same again with what was written.
 #[cfg(any(fuzzing, test))]
 pub(crate) fn fuzz(answer: &[u8]) {
-    let Some((route, body)) = answer.split_first() else { return };
+    let Some((route, body)) = answer.split_first() else {
+        return;
+    };
     let (path, rewrite) = ROUTES[usize::from(*route) % ROUTES.len()];
     if let Ok(written) = rewrite(body) {
         assert_eq!(rewrite(&written).ok().as_ref(), Some(&written), "{path}");
@@ -96,15 +98,23 @@ impl Route {
     /// Returns the route with this path below the node's address; `None` for a path that is not passed on.
     pub(super) fn find(path: &str) -> Option<Self> {
         if path.strip_prefix("api/v1/runs/").is_some_and(is_run) {
-            return Some(Self { rewrite: rewrite::<RunDetails> });
+            return Some(Self {
+                rewrite: rewrite::<RunDetails>,
+            });
         }
-        ROUTES.iter().find(|(known, _)| *known == path).map(|(_, rewrite)| Self { rewrite: *rewrite })
+        ROUTES
+            .iter()
+            .find(|(known, _)| *known == path)
+            .map(|(_, rewrite)| Self { rewrite: *rewrite })
     }
 }
 
 /// Returns `true` for the ID of a run.
 fn is_run(id: &str) -> bool {
-    !id.is_empty() && id.bytes().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, b'-' | b'_'))
+    !id.is_empty()
+        && id
+            .bytes()
+            .all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, b'-' | b'_'))
 }
 
 /// Reads the answer of `node` to a question about `route`, and answers with the same, compressed if `compress`.
@@ -123,7 +133,11 @@ pub(super) async fn read(
     if head.status == StatusCode::NO_CONTENT {
         return Ok(head.status.into_response());
     }
-    let kind = head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = head
+        .headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok())
+        .unwrap_or_default();
     let is_json = media_type(kind) == "application/json";
     if is_json && (head.status.is_success() || head.status == StatusCode::UNAUTHORIZED) {
         let read = bodies.read(node, body, LONGEST).await?;
@@ -133,15 +147,23 @@ pub(super) async fn read(
             let json = (route.rewrite)(&read.bytes)?;
             serde_json::Result::Ok(if compress { gzip(&json) } else { json })
         };
-        let written = spawn_blocking(write).await.map_err(|error| foreign(error.to_string()))?;
-        let json = written.map_err(|error| NodeProblem::OtherVersion(node.to_owned(), error.to_string()))?;
+        let written = spawn_blocking(write)
+            .await
+            .map_err(|error| foreign(error.to_string()))?;
+        let json = written
+            .map_err(|error| NodeProblem::OtherVersion(node.to_owned(), error.to_string()))?;
         let mut response = encoded(json.into(), JSON, compress);
         *response.status_mut() = head.status;
         return Ok(response);
     }
-    let is_refusal = head.status.is_client_error() || head.status == StatusCode::SERVICE_UNAVAILABLE;
+    let is_refusal =
+        head.status.is_client_error() || head.status == StatusCode::SERVICE_UNAVAILABLE;
     if !is_refusal {
-        let what = if head.status.is_success() { format!("'{}'", escaped(kind)) } else { head.status.to_string() };
+        let what = if head.status.is_success() {
+            format!("'{}'", escaped(kind))
+        } else {
+            head.status.to_string()
+        };
         return Err(foreign(format!("it answers with {what}")));
     }
     if media_type(kind) != "text/plain" {
@@ -151,7 +173,9 @@ pub(super) async fn read(
     let message = escaped(String::from_utf8_lossy(&read.bytes).trim_end());
     let mut response = (head.status, message + "\n").into_response();
     if let Some(seconds) = retry_after(&head.headers) {
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        response
+            .headers_mut()
+            .insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
     Ok(response)
 }
@@ -162,7 +186,12 @@ fn media_type(kind: &str) -> &str {
 }
 
 fn retry_after(headers: &HeaderMap) -> Option<u32> {
-    let seconds: u32 = headers.get(header::RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
+    let seconds: u32 = headers
+        .get(header::RETRY_AFTER)?
+        .to_str()
+        .ok()?
+        .parse()
+        .ok()?;
     Some(seconds.min(LONGEST_RETRY_S))
 }
 
@@ -172,7 +201,10 @@ mod tests {
 
     #[test]
     fn media_type_is_compared_as_a_whole() {
-        assert_eq!(media_type("application/json; charset=utf-8"), "application/json");
+        assert_eq!(
+            media_type("application/json; charset=utf-8"),
+            "application/json"
+        );
         assert_eq!(media_type("text/plain, text/html"), "text/plain, text/html");
         assert_eq!(media_type("application/jsonp"), "application/jsonp");
     }
@@ -181,7 +213,12 @@ mod tests {
     fn answer_of_many_parts_is_not_parsed() {
         let list = Route::find("api/v1/runs").unwrap();
         let many = format!(r#"{{"runs":[],"x":[{}0]}}"#, r#"{"a":0},"#.repeat(200_000));
-        assert!((list.rewrite)(many.as_bytes()).unwrap_err().to_string().contains("too many parts"));
+        assert!(
+            (list.rewrite)(many.as_bytes())
+                .unwrap_err()
+                .to_string()
+                .contains("too many parts")
+        );
         // A month of one reading of 64 GPUs, with least and largest values.
         let numbers = "1234.5,".repeat(64 * 3 * 5000);
         assert!(parsed_size(numbers.as_bytes()) < LARGEST / 4);
@@ -189,10 +226,22 @@ mod tests {
 
     #[test]
     fn only_listed_routes_are_passed_on() {
-        for path in ["api/v1/session", "api/v1/history", "api/v1/runs", "api/v1/runs/1-2"] {
+        for path in [
+            "api/v1/session",
+            "api/v1/history",
+            "api/v1/runs",
+            "api/v1/runs/1-2",
+        ] {
             assert!(Route::find(path).is_some(), "{path}");
         }
-        for path in ["api/v1/marks", "api/v1/answers", "api/v1/runs/", "api/v1/runs/1/2", "api/v1/runs/..", "metrics"] {
+        for path in [
+            "api/v1/marks",
+            "api/v1/answers",
+            "api/v1/runs/",
+            "api/v1/runs/1/2",
+            "api/v1/runs/..",
+            "metrics",
+        ] {
             assert!(Route::find(path).is_none(), "{path}");
         }
     }
@@ -200,7 +249,10 @@ mod tests {
     #[test]
     fn body_is_written_from_its_type_alone() {
         let list = Route::find("api/v1/runs").unwrap();
-        assert_eq!((list.rewrite)(br#"{ "html": "<script>", "runs": [] }"#).unwrap(), br#"{"runs":[]}"#);
+        assert_eq!(
+            (list.rewrite)(br#"{ "html": "<script>", "runs": [] }"#).unwrap(),
+            br#"{"runs":[]}"#
+        );
         for foreign in ["<script>alert(1)</script>", "{}", "[]", "\"text\"", ""] {
             assert!((list.rewrite)(foreign.as_bytes()).is_err(), "{foreign}");
         }

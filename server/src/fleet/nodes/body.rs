@@ -33,24 +33,46 @@ pub(super) struct Body {
 impl Bodies {
     pub(super) fn new() -> Self {
         let blocks = Arc::new(Semaphore::new(LONGEST_TOGETHER / BLOCK));
-        Self { blocks, parsers: Arc::new(Semaphore::new(PARSERS)) }
+        Self {
+            blocks,
+            parsers: Arc::new(Semaphore::new(PARSERS)),
+        }
     }
 
     /// Reads a body of at most `longest` bytes.
     ///
     /// # Errors
     /// The body is longer or breaks off, or too many bodies are being read.
-    pub(super) async fn read(&self, node: &str, mut body: Incoming, longest: usize) -> Result<Body, NodeProblem> {
-        let mut read = Body { bytes: Vec::new(), reserved: None };
+    pub(super) async fn read(
+        &self,
+        node: &str,
+        mut body: Incoming,
+        longest: usize,
+    ) -> Result<Body, NodeProblem> {
+        let mut read = Body {
+            bytes: Vec::new(),
+            reserved: None,
+        };
         while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| NodeProblem::NotGpumon(node.to_owned(), error.to_string()))?;
-            let Ok(data) = frame.into_data() else { continue };
+            let frame = frame
+                .map_err(|error| NodeProblem::NotGpumon(node.to_owned(), error.to_string()))?;
+            let Ok(data) = frame.into_data() else {
+                continue;
+            };
             let length = read.bytes.len() + data.len();
             if length > longest {
                 return Err(NodeProblem::TooLong(node.to_owned(), longest));
             }
-            while read.reserved.as_ref().map_or(0, OwnedSemaphorePermit::num_permits) * BLOCK < length {
-                let block = Arc::clone(&self.blocks).try_acquire_owned().map_err(|_| NodeProblem::TooMany)?;
+            while read
+                .reserved
+                .as_ref()
+                .map_or(0, OwnedSemaphorePermit::num_permits)
+                * BLOCK
+                < length
+            {
+                let block = Arc::clone(&self.blocks)
+                    .try_acquire_owned()
+                    .map_err(|_| NodeProblem::TooMany)?;
                 match &mut read.reserved {
                     Some(reserved) => reserved.merge(block),
                     None => read.reserved = Some(block),

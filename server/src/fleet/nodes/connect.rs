@@ -28,11 +28,17 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// # Errors
 /// Why there is none. What is not encrypted goes nowhere but to this machine.
-pub(super) async fn connect(target: &Target, tls: Option<&Arc<ClientConfig>>) -> Result<NodeSocket, NodeProblem> {
+pub(super) async fn connect(
+    target: &Target,
+    tls: Option<&Arc<ClientConfig>>,
+) -> Result<NodeSocket, NodeProblem> {
     let name = target.to_string();
     let opened = timeout(PATIENCE, open(target, tls)).await;
     opened.unwrap_or_else(|_| {
-        Err(NodeProblem::Unreachable(name, format!("there is no answer within {} s", PATIENCE.as_secs())))
+        Err(NodeProblem::Unreachable(
+            name,
+            format!("there is no answer within {} s", PATIENCE.as_secs()),
+        ))
     })
 }
 
@@ -41,7 +47,10 @@ async fn open(target: &Target, tls: Option<&Arc<ClientConfig>>) -> Result<NodeSo
     let failed = |error: io::Error| NodeProblem::of_connection(&name, &error);
     let addresses = addresses(&target.host, target.port).await.map_err(failed)?;
     if !target.is_tls {
-        if !addresses.iter().all(|address| is_this_machine(address.ip())) {
+        if !addresses
+            .iter()
+            .all(|address| is_this_machine(address.ip()))
+        {
             return Err(NodeProblem::NotEncrypted(name));
         }
         return first(&addresses).await.map(Either::Left).map_err(failed);
@@ -50,15 +59,23 @@ async fn open(target: &Target, tls: Option<&Arc<ClientConfig>>) -> Result<NodeSo
         let cure = "or name that of the nodes' certificates with --node-ca-file FILE";
         NodeProblem::Settings(format!("{NO_AUTHORITIES}, {cure}"))
     })?;
-    let server = ServerName::try_from(target.host.clone()).map_err(|_| NodeProblem::NotAName(target.host.clone()))?;
+    let server = ServerName::try_from(target.host.clone())
+        .map_err(|_| NodeProblem::NotAName(target.host.clone()))?;
     let socket = first(&addresses).await.map_err(failed)?;
-    let encrypted = TlsConnector::from(Arc::clone(config)).connect(server, socket).await.map_err(failed)?;
+    let encrypted = TlsConnector::from(Arc::clone(config))
+        .connect(server, socket)
+        .await
+        .map_err(failed)?;
     Ok(Either::Right(Box::new(encrypted)))
 }
 
 async fn addresses(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     let found: Vec<SocketAddr> = lookup_host((host, port)).await?.collect();
-    if found.is_empty() { Err(io::Error::other("its name has no address")) } else { Ok(found) }
+    if found.is_empty() {
+        Err(io::Error::other("its name has no address"))
+    } else {
+        Ok(found)
+    }
 }
 
 /// To the first that takes one.

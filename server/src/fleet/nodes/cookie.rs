@@ -16,18 +16,34 @@ const OF_NODE: &str = "gpumon-session-";
 const HOST: &str = "__Host-";
 
 /// What a node sets, as a browser gets it; `None` where it is no session.
-pub(super) fn renamed(set: &HeaderValue, arrival: &Arrival, is_secure: bool) -> Option<HeaderValue> {
+pub(super) fn renamed(
+    set: &HeaderValue,
+    arrival: &Arrival,
+    is_secure: bool,
+) -> Option<HeaderValue> {
     let mut parts = set.to_str().ok()?.split(';').map(str::trim);
     let (name, value) = parts.next()?.split_once('=')?;
     let is_hexadecimal = value.len() <= 256 && value.bytes().all(|digit| digit.is_ascii_hexdigit());
     if !(is_name(name) && is_hexadecimal) {
         return None;
     }
-    let seconds = parts.find_map(|part| part.strip_prefix("Max-Age=")).and_then(|text| text.parse::<u32>().ok())?;
-    let (prefix, secure) = if is_secure { (SECURE, "; Secure") } else { ("", "") };
+    let seconds = parts
+        .find_map(|part| part.strip_prefix("Max-Age="))
+        .and_then(|text| text.parse::<u32>().ok())?;
+    let (prefix, secure) = if is_secure {
+        (SECURE, "; Secure")
+    } else {
+        ("", "")
+    };
     let port = arrival.port();
-    let value = if value.is_empty() { String::new() } else { format!("{name}.{value}") };
-    let text = format!("{prefix}{NAME}{port}={value}; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
+    let value = if value.is_empty() {
+        String::new()
+    } else {
+        format!("{name}.{value}")
+    };
+    let text = format!(
+        "{prefix}{NAME}{port}={value}; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
+    );
     HeaderValue::from_str(&text).ok()
 }
 
@@ -35,10 +51,20 @@ pub(super) fn renamed(set: &HeaderValue, arrival: &Arrival, is_secure: bool) -> 
 pub(super) fn of_node(headers: &HeaderMap, arrival: &Arrival) -> Option<HeaderValue> {
     let port = arrival.port();
     let names = [format!("{SECURE}{NAME}{port}"), format!("{NAME}{port}")];
-    let names = if arrival.is_tls { &names[..1] } else { &names[..] };
-    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let mut pairs = cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    let (_, kept) = pairs.find(|(name, value)| names.iter().any(|known| known == name) && !value.is_empty())?;
+    let names = if arrival.is_tls {
+        &names[..1]
+    } else {
+        &names[..]
+    };
+    let cookies = headers
+        .get_all(header::COOKIE)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
+    let mut pairs = cookies
+        .flat_map(|value| value.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='));
+    let (_, kept) =
+        pairs.find(|(name, value)| names.iter().any(|known| known == name) && !value.is_empty())?;
     let (name, value) = kept.split_once('.')?;
     let is_whole = is_name(name) && value.bytes().all(|digit| digit.is_ascii_hexdigit());
     let mut cookie = is_whole.then(|| HeaderValue::from_str(&format!("{name}={value}")).ok())??;
@@ -47,8 +73,13 @@ pub(super) fn of_node(headers: &HeaderMap, arrival: &Arrival) -> Option<HeaderVa
 }
 
 fn is_name(name: &str) -> bool {
-    let port = name.strip_prefix(HOST).unwrap_or(name).strip_prefix(OF_NODE);
-    port.is_some_and(|port| (1..=5).contains(&port.len()) && port.bytes().all(|digit| digit.is_ascii_digit()))
+    let port = name
+        .strip_prefix(HOST)
+        .unwrap_or(name)
+        .strip_prefix(OF_NODE);
+    port.is_some_and(|port| {
+        (1..=5).contains(&port.len()) && port.bytes().all(|digit| digit.is_ascii_digit())
+    })
 }
 
 #[cfg(test)]
@@ -57,12 +88,20 @@ mod tests {
     use crate::peer::Peer;
 
     fn arrival(is_tls: bool) -> Arrival {
-        let peer = Peer::Port { ip: [127, 0, 0, 1].into(), uid: None };
-        Arrival { is_tls, ..Arrival::new(peer, Some(([127, 0, 0, 1], 9125).into())) }
+        let peer = Peer::Port {
+            ip: [127, 0, 0, 1].into(),
+            uid: None,
+        };
+        Arrival {
+            is_tls,
+            ..Arrival::new(peer, Some(([127, 0, 0, 1], 9125).into()))
+        }
     }
 
     fn to_node(cookie: &str, is_tls: bool) -> Option<String> {
-        let headers: HeaderMap = [(header::COOKIE, cookie.parse().unwrap())].into_iter().collect();
+        let headers: HeaderMap = [(header::COOKIE, cookie.parse().unwrap())]
+            .into_iter()
+            .collect();
         of_node(&headers, &arrival(is_tls)).map(|value| value.to_str().unwrap().to_owned())
     }
 
@@ -85,7 +124,9 @@ mod tests {
             renamed(&set, &arrival(false), false).unwrap(),
             "gpumon-node-9125=__Host-gpumon-session-9123.0a1b; Max-Age=2592000; HttpOnly; SameSite=Strict"
         );
-        let cleared = HeaderValue::from_static("gpumon-session-9123=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict");
+        let cleared = HeaderValue::from_static(
+            "gpumon-session-9123=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict",
+        );
         assert_eq!(
             renamed(&cleared, &arrival(false), false).unwrap(),
             "gpumon-node-9125=; Max-Age=0; HttpOnly; SameSite=Strict"
@@ -102,7 +143,11 @@ mod tests {
             "gpumon-session-9123=ab",
             "gpumon-session-9123",
         ] {
-            assert_eq!(renamed(&HeaderValue::from_static(set), &arrival(false), false), None, "{set}");
+            assert_eq!(
+                renamed(&HeaderValue::from_static(set), &arrival(false), false),
+                None,
+                "{set}"
+            );
         }
         for cookie in [
             "gpumon-session-9125=ab",
@@ -114,6 +159,9 @@ mod tests {
             assert_eq!(to_node(cookie, false), None, "{cookie}");
         }
         let plain = "gpumon-node-9125=gpumon-session-9123.ab";
-        assert_eq!((to_node(plain, false).is_some(), to_node(plain, true)), (true, None));
+        assert_eq!(
+            (to_node(plain, false).is_some(), to_node(plain, true)),
+            (true, None)
+        );
     }
 }

@@ -27,7 +27,10 @@ pub(super) struct Shown {
 impl Credentials {
     /// # Errors
     /// What is wrong with a file, and the cure.
-    pub(super) fn open(ca_file: Option<PathBuf>, token_file: Option<PathBuf>) -> Result<Self, String> {
+    pub(super) fn open(
+        ca_file: Option<PathBuf>,
+        token_file: Option<PathBuf>,
+    ) -> Result<Self, String> {
         Ok(Self {
             tls: Watched::new(move || tls(ca_file.as_ref()))?,
             token: Watched::new(move || token(token_file.as_ref()))?,
@@ -38,14 +41,24 @@ impl Credentials {
     pub(super) async fn shown(self: &Arc<Self>) -> Result<Shown, NodeProblem> {
         let credentials = Arc::clone(self);
         let read = move || {
-            let refreshed = [credentials.tls.refresh(|_, _| Ok(())), credentials.token.refresh(|_, _| Ok(()))];
+            let refreshed = [
+                credentials.tls.refresh(|_, _| Ok(())),
+                credentials.token.refresh(|_, _| Ok(())),
+            ];
             for why in refreshed.into_iter().flatten().filter_map(Result::err) {
-                tracing::warn!("a file for nodes of the fleet is not used, and that before is: {why}");
+                tracing::warn!(
+                    "a file for nodes of the fleet is not used, and that before is: {why}"
+                );
             }
             let tls = (*credentials.tls.current()).clone();
-            Shown { tls, token: (*credentials.token.current()).clone() }
+            Shown {
+                tls,
+                token: (*credentials.token.current()).clone(),
+            }
         };
-        spawn_blocking(read).await.map_err(|error| NodeProblem::Settings(error.to_string()))
+        spawn_blocking(read)
+            .await
+            .map_err(|error| NodeProblem::Settings(error.to_string()))
     }
 }
 
@@ -56,13 +69,18 @@ fn tls(ca_file: Option<&PathBuf>) -> Loaded<Option<Arc<ClientConfig>>> {
 }
 
 fn config(roots: RootCertStore) -> Result<Arc<ClientConfig>, String> {
-    let mut config = credentials::tls_client()?.with_root_certificates(roots).with_no_client_auth();
+    let mut config = credentials::tls_client()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }
 
 fn token(token_file: Option<&PathBuf>) -> Loaded<Option<HeaderValue>> {
-    (token_file.cloned().into_iter().collect(), token_file.map(|path| credentials::bearer(path)).transpose())
+    (
+        token_file.cloned().into_iter().collect(),
+        token_file.map(|path| credentials::bearer(path)).transpose(),
+    )
 }
 
 #[cfg(test)]
@@ -87,12 +105,18 @@ mod tests {
         assert!(open().err().unwrap().contains("is empty"));
         fs::write(&path, "read fleet 1234567890123456\n").unwrap();
         let error = open().err().unwrap();
-        assert!(error.contains("more than a token") && !error.contains("1234567890123456"), "{error}");
+        assert!(
+            error.contains("more than a token") && !error.contains("1234567890123456"),
+            "{error}"
+        );
         fs::write(&path, "1234567890123456\n").unwrap();
         let credentials = Arc::new(open().unwrap());
         let shown = async || credentials.shown().await.ok().unwrap().token.unwrap();
         assert_eq!(shown().await, "Bearer 1234567890123456");
-        assert!(!format!("{:?}", shown().await).contains("1234"), "it stays out of logs");
+        assert!(
+            !format!("{:?}", shown().await).contains("1234"),
+            "it stays out of logs"
+        );
         fs::write(&path, "").unwrap();
         assert_eq!(shown().await, "Bearer 1234567890123456");
         fs::write(&path, "65432109876543210").unwrap();

@@ -12,7 +12,10 @@ pub struct HostPattern(String);
 impl HostPattern {
     /// Returns `true` if the pattern covers this whole name or address. Upper and lower case are the same.
     pub(super) fn matches(&self, host: &str) -> bool {
-        matches(self.0.as_bytes(), host.trim_end_matches('.').to_ascii_lowercase().as_bytes())
+        matches(
+            self.0.as_bytes(),
+            host.trim_end_matches('.').to_ascii_lowercase().as_bytes(),
+        )
     }
 }
 
@@ -20,7 +23,10 @@ fn matches(pattern: &[u8], host: &[u8]) -> bool {
     match pattern {
         [] => host.is_empty(),
         [b'*', rest @ ..] => {
-            let longest = host.iter().position(|byte| *byte == b'.').unwrap_or(host.len());
+            let longest = host
+                .iter()
+                .position(|byte| *byte == b'.')
+                .unwrap_or(host.len());
             (0..=longest).any(|length| matches(rest, &host[length..]))
         }
         [first, rest @ ..] => host.first() == Some(first) && matches(rest, &host[1..]),
@@ -37,11 +43,16 @@ impl FromStr for HostPattern {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong =
-            |why: &str| Err(format!("{why}; give a name or an address, such as *.gpus.example.org or 10.0.7.*"));
+        let wrong = |why: &str| {
+            Err(format!(
+                "{why}; give a name or an address, such as *.gpus.example.org or 10.0.7.*"
+            ))
+        };
         let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:*".contains(&byte);
         if !text.bytes().all(is_fit) {
-            return wrong("a host has letters, digits, '-', '_', '.' and ':' alone, without a scheme and a path");
+            return wrong(
+                "a host has letters, digits, '-', '_', '.' and ':' alone, without a scheme and a path",
+            );
         }
         if !text.bytes().any(|byte| byte.is_ascii_alphanumeric()) {
             return wrong("this pattern would cover every host of its form");
@@ -88,9 +99,21 @@ mod tests {
 
     #[test]
     fn pattern_of_everything_is_refused() {
-        for pattern in ["*", "*.*", "", ".", "https://node1", "node1/", "a b", "*a*b*c*d*e"] {
+        for pattern in [
+            "*",
+            "*.*",
+            "",
+            ".",
+            "https://node1",
+            "node1/",
+            "a b",
+            "*a*b*c*d*e",
+        ] {
             let error = pattern.parse::<HostPattern>().unwrap_err();
-            assert!(error.contains("such as *.gpus.example.org"), "{pattern}: {error}");
+            assert!(
+                error.contains("such as *.gpus.example.org"),
+                "{pattern}: {error}"
+            );
         }
     }
 }

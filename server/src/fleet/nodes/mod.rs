@@ -24,7 +24,9 @@ use std::{fmt, path::PathBuf, sync::Arc};
 
 use gpumon_fleet::SharedFleet;
 
-use self::{body::Bodies, credentials::Credentials, places::Places, problem::NodeProblem, url::Target};
+use self::{
+    body::Bodies, credentials::Credentials, places::Places, problem::NodeProblem, url::Target,
+};
 pub use self::{host_pattern::HostPattern, url::NodeUrl};
 
 /// Streams of all viewers, each of which takes two connections.
@@ -60,7 +62,9 @@ pub struct RemoteNodes {
 
 impl fmt::Debug for RemoteNodes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RemoteNodes").field("url", &self.url).finish_non_exhaustive()
+        f.debug_struct("RemoteNodes")
+            .field("url", &self.url)
+            .finish_non_exhaustive()
     }
 }
 
@@ -88,9 +92,13 @@ impl RemoteNodes {
             // Perhaps nobody has asked for the fleet yet.
             reader.now().await;
         }
-        let address = known.or_else(|| reader.address(node)).ok_or(NodeProblem::Unknown)?;
+        let address = known
+            .or_else(|| reader.address(node))
+            .ok_or(NodeProblem::Unknown)?;
         let url = self.url.as_ref().ok_or_else(|| {
-            NodeProblem::Unopenable("this server opens no nodes; start it with --node-url".to_owned())
+            NodeProblem::Unopenable(
+                "this server opens no nodes; start it with --node-url".to_owned(),
+            )
         })?;
         url.target(node, &address)
     }
@@ -105,16 +113,28 @@ impl RemoteNodes {
         }
         // Without TLS, any program of a machine can listen at a port that Prometheus chooses.
         let is_authentic = target.is_tls || self.url.as_ref().is_some_and(NodeUrl::has_fixed_port);
-        is_authentic && self.hosts.iter().any(|pattern| pattern.matches(&target.host))
+        is_authentic
+            && self
+                .hosts
+                .iter()
+                .any(|pattern| pattern.matches(&target.host))
     }
 
     /// The same problem, or what the fleet knows of it.
-    async fn explained(&self, reader: &SharedFleet, node: &str, problem: NodeProblem) -> NodeProblem {
+    async fn explained(
+        &self,
+        reader: &SharedFleet,
+        node: &str,
+        problem: NodeProblem,
+    ) -> NodeProblem {
         if !problem.is_of_address() {
             return problem;
         }
         let fleet = reader.now().await;
-        let place = (0..).zip(&fleet.nodes.name).find(|(_, name)| *name == node).map(|(place, _): (u32, _)| place);
+        let place = (0..)
+            .zip(&fleet.nodes.name)
+            .find(|(_, name)| *name == node)
+            .map(|(place, _): (u32, _)| place);
         let why = place.and_then(|place| fleet.nodes.unopenable.get(&place));
         why.map_or(problem, |why| NodeProblem::Unopenable(why.clone()))
     }

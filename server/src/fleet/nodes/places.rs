@@ -23,7 +23,10 @@ pub(super) struct Place {
 
 impl Places {
     pub(super) fn new(most: usize) -> Arc<Self> {
-        Arc::new(Self { most, taken: Mutex::default() })
+        Arc::new(Self {
+            most,
+            taken: Mutex::default(),
+        })
     }
 
     /// `None` where there is none left for this client.
@@ -34,13 +37,20 @@ impl Places {
             return None;
         }
         taken.insert(who, own + 1);
-        Some(Place { places: Arc::clone(self), who })
+        Some(Place {
+            places: Arc::clone(self),
+            who,
+        })
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut taken = self.places.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self
+            .places
+            .taken
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if let Some(own) = taken.get_mut(&self.who) {
             *own -= 1;
             if *own == 0 {

@@ -28,21 +28,29 @@ pub(super) enum NodeProblem {
     NotEncrypted(String),
     #[error("{0} cannot be reached: {1}; start `gpumon serve` there, or correct --node-url")]
     Unreachable(String, String),
-    #[error("{0} has a certificate that is not trusted; name its authority with --node-ca-file FILE")]
+    #[error(
+        "{0} has a certificate that is not trusted; name its authority with --node-ca-file FILE"
+    )]
     UnknownAuthority(String),
     #[error("{0} has a certificate of another name; use a --node-url with the name that it has")]
     OtherName(String),
     #[error("{0} has a certificate that is not valid: {1}; renew it on the node")]
     Certificate(String, String),
-    #[error("{0} does not answer with TLS: {1}; serve TLS there (--web-config), or correct --node-url")]
+    #[error(
+        "{0} does not answer with TLS: {1}; serve TLS there (--web-config), or correct --node-url"
+    )]
     NoTls(String, String),
     #[error("{0} sent nothing for {1} s; restart gpumon there")]
     Silent(String, u64),
     #[error("{0} is no server of gpumon: {1}; correct --node-url, or start `gpumon serve` there")]
     NotGpumon(String, String),
-    #[error("the answer of {0} is not understood: {1}; install the same version of gpumon there and here")]
+    #[error(
+        "the answer of {0} is not understood: {1}; install the same version of gpumon there and here"
+    )]
     OtherVersion(String, String),
-    #[error("the answer of {0} has more than {1} bytes; ask for a shorter span, or for fewer points")]
+    #[error(
+        "the answer of {0} has more than {1} bytes; ask for a shorter span, or for fewer points"
+    )]
     TooLong(String, usize),
     #[error(
         "{0} asks for a token or a password, and this server sends none to a host that only Prometheus names; start it \
@@ -73,7 +81,9 @@ impl NodeProblem {
     /// Of a connection that could not be opened.
     pub(super) fn of_connection(target: &str, error: &io::Error) -> Self {
         let target = target.to_owned();
-        let cause = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+        let cause = error
+            .get_ref()
+            .and_then(|inner| inner.downcast_ref::<rustls::Error>());
         match cause {
             // An authority of the same name, with another key, is another one.
             Some(rustls::Error::InvalidCertificate(
@@ -82,8 +92,12 @@ impl NodeProblem {
             Some(rustls::Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => Self::OtherName(target),
-            Some(rustls::Error::InvalidCertificate(error)) => Self::Certificate(target, error.to_string()),
-            Some(rustls::Error::InvalidMessage(_)) => Self::NoTls(target, "it answers something else".to_owned()),
+            Some(rustls::Error::InvalidCertificate(error)) => {
+                Self::Certificate(target, error.to_string())
+            }
+            Some(rustls::Error::InvalidMessage(_)) => {
+                Self::NoTls(target, "it answers something else".to_owned())
+            }
             Some(error) => Self::NoTls(target, error.to_string()),
             None => Self::Unreachable(target, plain(error)),
         }
@@ -91,7 +105,10 @@ impl NodeProblem {
 
     /// Whether the fleet may know better why: nothing answers, or something else.
     pub(super) fn is_of_address(&self) -> bool {
-        matches!(self, Self::Unreachable(..) | Self::NoTls(..) | Self::NotGpumon(..))
+        matches!(
+            self,
+            Self::Unreachable(..) | Self::NoTls(..) | Self::NotGpumon(..)
+        )
     }
 
     pub(super) fn answer(&self, node: &str) -> Response {

@@ -45,9 +45,19 @@ pub(super) async fn ask(
     shown: &Shown,
 ) -> Result<hyper::Response<Incoming>, NodeProblem> {
     // A viewer who signs in does so without this server's token.
-    let token = shown.token.as_ref().filter(|_| question.method == Method::GET);
+    let token = shown
+        .token
+        .as_ref()
+        .filter(|_| question.method == Method::GET);
     let session = question.session.as_ref();
-    let answer = ask_as(target, question, shown, session, token.filter(|_| session.is_none())).await?;
+    let answer = ask_as(
+        target,
+        question,
+        shown,
+        session,
+        token.filter(|_| session.is_none()),
+    )
+    .await?;
     if answer.status() == StatusCode::UNAUTHORIZED && session.is_some() && token.is_some() {
         return ask_as(target, question, shown, None, token).await;
     }
@@ -62,19 +72,27 @@ async fn ask_as(
     token: Option<&HeaderValue>,
 ) -> Result<hyper::Response<Incoming>, NodeProblem> {
     let socket = connect(target, shown.tls.as_ref()).await?;
-    let broken = |error: hyper::Error| NodeProblem::NotGpumon(target.to_string(), error.to_string());
+    let broken =
+        |error: hyper::Error| NodeProblem::NotGpumon(target.to_string(), error.to_string());
     let asked = async {
-        let (mut sender, connection) = http1::handshake(TokioIo::new(socket)).await.map_err(broken)?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(socket))
+            .await
+            .map_err(broken)?;
         spawn(timeout(WHOLE, connection));
         let mut request = Request::new(Full::new(question.body.clone()));
         *request.method_mut() = question.method.clone();
         let path = format!("{}{}", target.path, question.path);
-        *request.uri_mut() = path.parse().map_err(|_| NodeProblem::NotPassedOn(target.to_string()))?;
+        *request.uri_mut() = path
+            .parse()
+            .map_err(|_| NodeProblem::NotPassedOn(target.to_string()))?;
         *request.headers_mut() = headers(target, session, token)?;
         let headers = request.headers_mut();
         if question.method != Method::GET {
             headers.insert(HEADER, HeaderValue::from_static("run"));
-            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            headers.insert(
+                header::CONTENT_TYPE,
+                HeaderValue::from_static("application/json"),
+            );
         }
         sender.send_request(request).await.map_err(broken)
     };
@@ -89,8 +107,12 @@ pub(super) fn headers(
     session: Option<&HeaderValue>,
     token: Option<&HeaderValue>,
 ) -> Result<HeaderMap, NodeProblem> {
-    let host = HeaderValue::from_str(&target.authority).map_err(|_| NodeProblem::NotAName(target.host.clone()))?;
-    let fixed = [(header::HOST, host), (VIA, HeaderValue::from_static(PASSED_ON))];
+    let host = HeaderValue::from_str(&target.authority)
+        .map_err(|_| NodeProblem::NotAName(target.host.clone()))?;
+    let fixed = [
+        (header::HOST, host),
+        (VIA, HeaderValue::from_static(PASSED_ON)),
+    ];
     let session = session.map(|session| (header::COOKIE, session.clone()));
     let token = token.map(|token| (header::AUTHORIZATION, token.clone()));
     Ok(fixed.into_iter().chain(session).chain(token).collect())

@@ -46,7 +46,10 @@ pub(crate) fn router() -> Router<AppState> {
     Router::new()
         .route("/nodes/{node}", get(with_slash))
         .route("/nodes/{node}/", get(index))
-        .route("/nodes/{node}/{*path}", get(read).post(change).delete(change))
+        .route(
+            "/nodes/{node}/{*path}",
+            get(read).post(change).delete(change),
+        )
         .route_layer(DefaultBodyLimit::max(LARGEST))
 }
 
@@ -84,8 +87,16 @@ async fn read(
     if !path.starts_with("api/") {
         return page::file(State(app), Extension(arrival.peer), Path(path), headers).await;
     }
-    let asked = Asked { app: &app, arrival: &arrival, client: &client, headers: &headers, node: &node };
-    asked.answer(Method::GET, &path, uri.query(), Bytes::new()).await
+    let asked = Asked {
+        app: &app,
+        arrival: &arrival,
+        client: &client,
+        headers: &headers,
+        node: &node,
+    };
+    asked
+        .answer(Method::GET, &path, uri.query(), Bytes::new())
+        .await
 }
 
 /// A viewer signs in or out at the node. Nothing else is changed there.
@@ -101,7 +112,13 @@ async fn change(
     if !runs::is_meant(&headers) {
         return (StatusCode::FORBIDDEN, auth::routes::WITHOUT_HEADER).into_response();
     }
-    let asked = Asked { app: &app, arrival: &arrival, client: &client, headers: &headers, node: &node };
+    let asked = Asked {
+        app: &app,
+        arrival: &arrival,
+        client: &client,
+        headers: &headers,
+        node: &node,
+    };
     asked.answer(method, &path, None, body).await
 }
 
@@ -114,7 +131,13 @@ async fn stream(
     request: Request,
 ) -> Response {
     let headers = request.headers().clone();
-    let asked = Asked { app: &app, arrival: &arrival, client: &client, headers: &headers, node: &node };
+    let asked = Asked {
+        app: &app,
+        arrival: &arrival,
+        client: &client,
+        headers: &headers,
+        node: &node,
+    };
     asked.stream(request, &slot).await
 }
 
@@ -128,14 +151,27 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    async fn answer(&self, method: Method, path: &str, query: Option<&str>, body: Bytes) -> Response {
+    async fn answer(
+        &self,
+        method: Method,
+        path: &str,
+        query: Option<&str>,
+        body: Bytes,
+    ) -> Response {
         let (fleet, target) = match known(self.app, self.node).await {
             Ok(known) => known,
             Err(problem) => return problem.answer(self.node),
         };
-        match self.passed_on(&fleet, &target, (method, path, query, body)).await {
+        match self
+            .passed_on(&fleet, &target, (method, path, query, body))
+            .await
+        {
             Ok(response) => response,
-            Err(problem) => fleet.nodes.explained(&fleet.reader, self.node, problem).await.answer(self.node),
+            Err(problem) => fleet
+                .nodes
+                .explained(&fleet.reader, self.node, problem)
+                .await
+                .answer(self.node),
         }
     }
 
@@ -156,17 +192,39 @@ impl Asked<'_> {
         if !(is_trusted || method == Method::GET) {
             return Err(NodeProblem::NotNamed(target.to_string()));
         }
-        let _place = fleet.nodes.questions.take(self.client.who()).ok_or(NodeProblem::TooMany)?;
+        let _place = fleet
+            .nodes
+            .questions
+            .take(self.client.who())
+            .ok_or(NodeProblem::TooMany)?;
         let session = cookie::of_node(self.headers, self.arrival).filter(|_| is_trusted);
-        let question = Question { method, path: format!("{path}{query}"), body, session };
+        let question = Question {
+            method,
+            path: format!("{path}{query}"),
+            body,
+            session,
+        };
         let answer = request::ask(target, &question, &self.shown(fleet, target).await?).await?;
         if answer.status() == StatusCode::UNAUTHORIZED && !is_trusted {
             return Err(NodeProblem::NotNamed(target.to_string()));
         }
-        let set = if is_session { self.session_cookies(&answer) } else { Vec::new() };
+        let set = if is_session {
+            self.session_cookies(&answer)
+        } else {
+            Vec::new()
+        };
         let compress = accepts_gzip(self.headers);
-        let mut response = answer::read(&fleet.nodes.bodies, &target.to_string(), route, answer, compress).await?;
-        response.headers_mut().extend(set.into_iter().map(|cookie| (header::SET_COOKIE, cookie)));
+        let mut response = answer::read(
+            &fleet.nodes.bodies,
+            &target.to_string(),
+            route,
+            answer,
+            compress,
+        )
+        .await?;
+        response
+            .headers_mut()
+            .extend(set.into_iter().map(|cookie| (header::SET_COOKIE, cookie)));
         Ok(response)
     }
 
@@ -174,7 +232,8 @@ impl Asked<'_> {
     fn session_cookies<T>(&self, answer: &hyper::Response<T>) -> Vec<HeaderValue> {
         let is_secure = auth::routes::is_secure(self.app, self.arrival, self.headers);
         let set = answer.headers().get_all(header::SET_COOKIE).iter();
-        set.filter_map(|set| cookie::renamed(set, self.arrival, is_secure)).collect()
+        set.filter_map(|set| cookie::renamed(set, self.arrival, is_secure))
+            .collect()
     }
 
     async fn stream(&self, request: Request, slot: &Arc<ConnectionSlot>) -> Response {
@@ -187,18 +246,35 @@ impl Asked<'_> {
             Err(problem) => return problem.answer(self.node),
         };
         let opened = async {
-            let place = fleet.nodes.streams.take(self.client.who()).ok_or(NodeProblem::TooMany)?;
+            let place = fleet
+                .nodes
+                .streams
+                .take(self.client.who())
+                .ok_or(NodeProblem::TooMany)?;
             let is_trusted = fleet.nodes.is_trusted(&target);
             let session = cookie::of_node(self.headers, self.arrival).filter(|_| is_trusted);
-            let node = stream::open(&target, encoding, &self.shown(&fleet, &target).await?, session.as_ref()).await?;
+            let node = stream::open(
+                &target,
+                encoding,
+                &self.shown(&fleet, &target).await?,
+                session.as_ref(),
+            )
+            .await?;
             match node {
-                Err(StatusCode::UNAUTHORIZED) if !is_trusted => Err(NodeProblem::NotNamed(target.to_string())),
+                Err(StatusCode::UNAUTHORIZED) if !is_trusted => {
+                    Err(NodeProblem::NotNamed(target.to_string()))
+                }
                 node => Ok((place, node)),
             }
         };
         match opened.await {
             Ok((place, Ok(node))) => {
-                let viewer = Viewer { app: self.app, client: self.client, slot, place };
+                let viewer = Viewer {
+                    app: self.app,
+                    client: self.client,
+                    slot,
+                    place,
+                };
                 stream::pass_on(node, viewer, request, encoding).unwrap_or_else(|refusal| *refusal)
             }
             Ok((_, Err(status))) => {
@@ -209,7 +285,11 @@ impl Asked<'_> {
                 );
                 (status, message).into_response()
             }
-            Err(problem) => fleet.nodes.explained(&fleet.reader, self.node, problem).await.answer(self.node),
+            Err(problem) => fleet
+                .nodes
+                .explained(&fleet.reader, self.node, problem)
+                .await
+                .answer(self.node),
         }
     }
 
@@ -217,9 +297,15 @@ impl Asked<'_> {
     /// nodes that the administrator has named.
     async fn shown(&self, fleet: &FleetSettings, target: &Target) -> Result<Shown, NodeProblem> {
         let shown = fleet.nodes.credentials.shown().await?;
-        let sees_own = matches!(View::of(self.client, self.app.show_processes).await, View::Own(_));
+        let sees_own = matches!(
+            View::of(self.client, self.app.show_processes).await,
+            View::Own(_)
+        );
         let is_for_node = !sees_own && fleet.nodes.is_trusted(target);
-        Ok(Shown { token: shown.token.filter(|_| is_for_node), ..shown })
+        Ok(Shown {
+            token: shown.token.filter(|_| is_for_node),
+            ..shown
+        })
     }
 }
 

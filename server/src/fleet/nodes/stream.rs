@@ -58,7 +58,14 @@ pub(super) async fn open(
     session: Option<&HeaderValue>,
 ) -> Result<Result<NodeStream, StatusCode>, NodeProblem> {
     let token = shown.token.as_ref();
-    let first = ask(target, encoding, shown, session, token.filter(|_| session.is_none())).await?;
+    let first = ask(
+        target,
+        encoding,
+        shown,
+        session,
+        token.filter(|_| session.is_none()),
+    )
+    .await?;
     match first {
         Err(StatusCode::UNAUTHORIZED) if session.is_some() && token.is_some() => {
             ask(target, encoding, shown, None, token).await
@@ -77,20 +84,34 @@ async fn ask(
     let socket = connect(target, shown.tls.as_ref()).await?;
     let scheme = if target.is_tls { "wss" } else { "ws" };
     let query = encoding.query();
-    let url = format!("{scheme}://{}{}api/v1/stream{query}", target.authority, target.path);
-    let mut request = url.into_client_request().map_err(|_| NodeProblem::NotAName(target.host.clone()))?;
-    request.headers_mut().extend(headers(target, session, token)?);
+    let url = format!(
+        "{scheme}://{}{}api/v1/stream{query}",
+        target.authority, target.path
+    );
+    let mut request = url
+        .into_client_request()
+        .map_err(|_| NodeProblem::NotAName(target.host.clone()))?;
+    request
+        .headers_mut()
+        .extend(headers(target, session, token)?);
     let config = WebSocketConfig::default()
         .max_message_size(Some(LONGEST_FRAME))
         .max_frame_size(Some(LONGEST_FRAME))
         .write_buffer_size(0)
         .max_write_buffer_size(WRITE_BUFFER);
     let silent = || NodeProblem::Silent(target.to_string(), PATIENCE.as_secs());
-    let asked = timeout(PATIENCE, client_async_with_config(request, socket, Some(config))).await;
+    let asked = timeout(
+        PATIENCE,
+        client_async_with_config(request, socket, Some(config)),
+    )
+    .await;
     match asked.map_err(|_| silent())? {
         Ok((stream, _)) => Ok(Ok(stream)),
         Err(Error::Http(answer)) if answer.status().is_client_error() => Ok(Err(answer.status())),
-        Err(error) => Err(NodeProblem::NotGpumon(target.to_string(), error.to_string())),
+        Err(error) => Err(NodeProblem::NotGpumon(
+            target.to_string(),
+            error.to_string(),
+        )),
     }
 }
 
@@ -113,18 +134,39 @@ pub(super) fn pass_on(
     encoding: Encoding,
 ) -> Result<Response, Box<Response>> {
     let (response, on_upgrade) = accept(request)?;
-    let Viewer { app, client, slot, place } = viewer;
-    let (leave, stopped) = (Leave::new(client, &app.doors, &app.live), app.stopped.clone());
+    let Viewer {
+        app,
+        client,
+        slot,
+        place,
+    } = viewer;
+    let (leave, stopped) = (
+        Leave::new(client, &app.doors, &app.live),
+        app.stopped.clone(),
+    );
     let busy = slot.busy();
     slot.spawn(async move {
         let _held = (busy, place);
-        let Ok(upgraded) = on_upgrade.await else { return };
-        relay(node, ClientSocket::new(upgraded, encoding).await, leave, stopped).await;
+        let Ok(upgraded) = on_upgrade.await else {
+            return;
+        };
+        relay(
+            node,
+            ClientSocket::new(upgraded, encoding).await,
+            leave,
+            stopped,
+        )
+        .await;
     });
     Ok(response)
 }
 
-async fn relay(mut node: NodeStream, mut viewer: ClientSocket, mut leave: Leave, mut stopped: watch::Receiver<bool>) {
+async fn relay(
+    mut node: NodeStream,
+    mut viewer: ClientSocket,
+    mut leave: Leave,
+    mut stopped: watch::Receiver<bool>,
+) {
     let mut silence = pin!(sleep(SILENCE));
     let why = loop {
         tokio::select! {

@@ -43,16 +43,27 @@ impl FromStr for NodeUrl {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = |what: &str| format!("{what}: give an address with {{host}} or {{node}}, as {USUAL}");
+        let wrong =
+            |what: &str| format!("{what}: give an address with {{host}} or {{node}}, as {USUAL}");
         if text.contains('@') {
-            return Err(wrong("credentials do not belong into an address; name a token with --node-token-file"));
+            return Err(wrong(
+                "credentials do not belong into an address; name a token with --node-token-file",
+            ));
         }
         if !(text.contains("{host}") || text.contains("{node}")) {
             return Err(wrong("all nodes would have the same address"));
         }
-        let url = Self(if text.ends_with('/') { text.to_owned() } else { format!("{text}/") });
-        let sample = NodeAddress { host: "node".to_owned(), port: Some(9123) };
-        url.target("node", &sample).map_err(|_| wrong("not an address"))?;
+        let url = Self(if text.ends_with('/') {
+            text.to_owned()
+        } else {
+            format!("{text}/")
+        });
+        let sample = NodeAddress {
+            host: "node".to_owned(),
+            port: Some(9123),
+        };
+        url.target("node", &sample)
+            .map_err(|_| wrong("not an address"))?;
         Ok(url)
     }
 }
@@ -60,7 +71,11 @@ impl FromStr for NodeUrl {
 impl NodeUrl {
     /// Returns `true` if all nodes are reached at the same host and port, as below a reverse proxy.
     pub(super) fn has_fixed_host(&self) -> bool {
-        let authority = self.0.split("://").nth(1).and_then(|rest| rest.split('/').next());
+        let authority = self
+            .0
+            .split("://")
+            .nth(1)
+            .and_then(|rest| rest.split('/').next());
         authority.is_some_and(|authority| !authority.contains('{'))
     }
 
@@ -91,7 +106,10 @@ impl NodeUrl {
 
 impl Target {
     fn new(text: &str) -> Option<Self> {
-        let uri: Uri = text.parse().ok().filter(|uri: &Uri| uri.query().is_none())?;
+        let uri: Uri = text
+            .parse()
+            .ok()
+            .filter(|uri: &Uri| uri.query().is_none())?;
         let is_tls = match uri.scheme_str()? {
             "https" => true,
             "http" => false,
@@ -101,11 +119,25 @@ impl Target {
         let usual = if is_tls { 443 } else { 80 };
         let port = match authority.as_str().strip_prefix(authority.host())? {
             "" => usual,
-            port => port.strip_prefix(':')?.parse().ok().filter(|port| *port != 0)?,
+            port => port
+                .strip_prefix(':')?
+                .parse()
+                .ok()
+                .filter(|port| *port != 0)?,
         };
-        let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
+        let host = authority
+            .host()
+            .trim_start_matches('[')
+            .trim_end_matches(']')
+            .to_owned();
         let (authority, path) = (authority.to_string(), uri.path().to_owned());
-        (!host.is_empty()).then_some(Self { is_tls, host, port, authority, path })
+        (!host.is_empty()).then_some(Self {
+            is_tls,
+            host,
+            port,
+            authority,
+            path,
+        })
     }
 }
 
@@ -125,7 +157,9 @@ fn host(text: &str) -> Option<String> {
     }
     let is_name = (1..=253).contains(&text.len())
         && text.starts_with(|first: char| first.is_ascii_alphanumeric())
-        && text.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-' | '_'));
+        && text
+            .chars()
+            .all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-' | '_'));
     is_name.then(|| text.to_owned())
 }
 
@@ -134,32 +168,67 @@ mod tests {
     use super::*;
 
     fn target(url: &str, host: &str) -> Result<String, NodeProblem> {
-        let address = NodeAddress { host: host.to_owned(), port: Some(9400) };
-        url.parse::<NodeUrl>().unwrap().target("gpu-1", &address).map(|target| target.to_string())
+        let address = NodeAddress {
+            host: host.to_owned(),
+            port: Some(9400),
+        };
+        url.parse::<NodeUrl>()
+            .unwrap()
+            .target("gpu-1", &address)
+            .map(|target| target.to_string())
     }
 
     #[test]
     fn the_address_of_a_node_is_made_of_its_name() {
         for (url, host, made) in [
             (USUAL, "node1", "https://node1:9123/"),
-            (USUAL, "node1.example.org", "https://node1.example.org:9123/"),
+            (
+                USUAL,
+                "node1.example.org",
+                "https://node1.example.org:9123/",
+            ),
             (USUAL, "10.0.0.7", "https://10.0.0.7:9123/"),
             (USUAL, "fd00::7", "https://[fd00::7]:9123/"),
-            ("http://{host}:{port}", "127.0.0.1", "http://127.0.0.1:9400/"),
-            ("https://{node}.gpus.example.org", "10.0.0.7", "https://gpu-1.gpus.example.org/"),
-            ("https://gate.example.org/gpumon/{host}/", "node1", "https://gate.example.org/gpumon/node1/"),
+            (
+                "http://{host}:{port}",
+                "127.0.0.1",
+                "http://127.0.0.1:9400/",
+            ),
+            (
+                "https://{node}.gpus.example.org",
+                "10.0.0.7",
+                "https://gpu-1.gpus.example.org/",
+            ),
+            (
+                "https://gate.example.org/gpumon/{host}/",
+                "node1",
+                "https://gate.example.org/gpumon/node1/",
+            ),
         ] {
             assert_eq!(target(url, host).unwrap(), made);
         }
         let fixed = |url: &str| url.parse::<NodeUrl>().unwrap().has_fixed_host();
         assert!(fixed("https://gate.example.org/gpumon/{host}/"));
-        assert!(!fixed(USUAL) && !fixed("https://{node}.gpus.example.org") && !fixed("https://gate:{port}/{host}"));
+        assert!(
+            !fixed(USUAL)
+                && !fixed("https://{node}.gpus.example.org")
+                && !fixed("https://gate:{port}/{host}")
+        );
         let ports = |url: &str| {
             let url: NodeUrl = url.parse().unwrap();
-            url.target("n", &NodeAddress { host: "n".to_owned(), port: None })
+            url.target(
+                "n",
+                &NodeAddress {
+                    host: "n".to_owned(),
+                    port: None,
+                },
+            )
         };
         assert_eq!(ports("https://{host}").unwrap().port, 443);
-        assert!(matches!(ports("https://{host}:{port}/"), Err(NodeProblem::NoPort)));
+        assert!(matches!(
+            ports("https://{host}:{port}/"),
+            Err(NodeProblem::NoPort)
+        ));
     }
 
     #[test]
@@ -182,7 +251,10 @@ mod tests {
             "{port}",
         ] {
             for url in [USUAL, "https://gate.example.org/{host}/"] {
-                assert!(matches!(target(url, host), Err(NodeProblem::NotAName(_))), "{host:?}");
+                assert!(
+                    matches!(target(url, host), Err(NodeProblem::NotAName(_))),
+                    "{host:?}"
+                );
             }
         }
         assert!(target(USUAL, &"a".repeat(254)).is_err());
@@ -200,7 +272,10 @@ mod tests {
             ("", "same address"),
         ] {
             let error = url.parse::<NodeUrl>().unwrap_err();
-            assert!(error.contains(why) && error.contains(USUAL), "{url}: {error}");
+            assert!(
+                error.contains(why) && error.contains(USUAL),
+                "{url}: {error}"
+            );
         }
     }
 }

@@ -11,15 +11,32 @@ use super::{super::column::short, *};
 fn sample(at_ms: u64, gpus: &[(&str, f64)]) -> Sample {
     static HOST: LazyLock<HostSample> = LazyLock::new(|| HostReader::new().read());
     let gpus = gpus.iter().zip(0..).map(|((uuid, watts), index)| {
-        let mut gpu = GpuSample::absent(index, Some((*uuid).to_owned()), at_ms, Health::Ok, &Absence::NotSupported);
+        let mut gpu = GpuSample::absent(
+            index,
+            Some((*uuid).to_owned()),
+            at_ms,
+            Health::Ok,
+            &Absence::NotSupported,
+        );
         gpu.power.draw_watts = Reading::Now(*watts);
         gpu
     });
-    Sample { seq: 0, at_ms, interval_ms: 1000, gpus: gpus.collect(), host: HOST.clone() }
+    Sample {
+        seq: 0,
+        at_ms,
+        interval_ms: 1000,
+        gpus: gpus.collect(),
+        host: HOST.clone(),
+    }
 }
 
 fn watts<'a>(history: &'a History, uuid: &str) -> &'a [Option<f32>] {
-    &history.gpus.iter().find(|gpu| gpu.uuid == uuid).unwrap().metrics["power.draw_watts"]
+    &history
+        .gpus
+        .iter()
+        .find(|gpu| gpu.uuid == uuid)
+        .unwrap()
+        .metrics["power.draw_watts"]
 }
 
 #[test]
@@ -45,8 +62,18 @@ fn no_more_is_given_than_was_asked_for() {
     assert_eq!(history.times_ms, [97_000, 98_000, 99_000]);
     assert_eq!(watts(&history, "a"), [Some(97.0), Some(98.0), Some(99.0)]);
     assert_eq!(history.gpus[0].metrics.len(), 1);
-    assert_eq!((history.host.len(), history.host["host.memory.used_bytes"].len()), (1, 3));
-    assert!(history.host["host.memory.used_bytes"].iter().all(|bytes| bytes.is_some_and(|bytes| bytes > 0.0)));
+    assert_eq!(
+        (
+            history.host.len(),
+            history.host["host.memory.used_bytes"].len()
+        ),
+        (1, 3)
+    );
+    assert!(
+        history.host["host.memory.used_bytes"]
+            .iter()
+            .all(|bytes| bytes.is_some_and(|bytes| bytes > 0.0))
+    );
 }
 
 #[test]
@@ -54,20 +81,33 @@ fn an_overview_is_small_and_an_unknown_metric_is_skipped_and_told_with_those_the
     let mut store = RecentSamples::default();
     store.push(&sample(1_000, &[("a", 1.0)]));
     let overview = store.newest(u64::MAX, &Wanted::overview());
-    assert_eq!((overview.gpus[0].metrics.len(), overview.host.len()), (1, 0));
+    assert_eq!(
+        (overview.gpus[0].metrics.len(), overview.host.len()),
+        (1, 0)
+    );
     let (wanted, error) = Wanted::named(["power.drwa", "power.draw_watts", "x"].into_iter());
     assert_eq!(watts(&store.newest(u64::MAX, &wanted), "a"), [Some(1.0)]);
     let error = error.unwrap_err();
-    assert!(error.contains("'power.drwa', 'x'") && error.contains("power.draw_watts"), "{error}");
+    assert!(
+        error.contains("'power.drwa', 'x'") && error.contains("power.draw_watts"),
+        "{error}"
+    );
     assert!(error.contains("host.cpu.busy_percent"), "{error}");
 }
 
 #[test]
 fn every_field_is_kept_from_its_first_value_on_to_its_last() {
     let mut store = RecentSamples::default();
-    let all: Vec<_> = GPU_FIELDS.iter().map(|field| field.id).chain(HOST_FIELDS.iter().map(|field| field.id)).collect();
+    let all: Vec<_> = GPU_FIELDS
+        .iter()
+        .map(|field| field.id)
+        .chain(HOST_FIELDS.iter().map(|field| field.id))
+        .collect();
     let (all, told) = Wanted::named(all.into_iter());
-    assert_eq!((told, all.metrics.len(), all.host.len()), (Ok(()), GPU_FIELDS.len(), HOST_FIELDS.len()));
+    assert_eq!(
+        (told, all.metrics.len(), all.host.len()),
+        (Ok(()), GPU_FIELDS.len(), HOST_FIELDS.len())
+    );
     for second in 1..=700 {
         let mut sample = sample(second * 1_000, &[("a", 1.0)]);
         if (2..=3).contains(&second) {
@@ -78,13 +118,27 @@ fn every_field_is_kept_from_its_first_value_on_to_its_last() {
         if second == 3 {
             let history = store.newest(u64::MAX, &all);
             let metrics = &history.gpus[0].metrics;
-            assert_eq!(metrics.keys().collect::<Vec<_>>(), ["power.draw_watts", "power.energy_joules_total"]);
+            assert_eq!(
+                metrics.keys().collect::<Vec<_>>(),
+                ["power.draw_watts", "power.energy_joules_total"]
+            );
             let joules = [None, Some(123_456_716.0), Some(123_456_724.0)];
-            assert_eq!(metrics["power.energy_joules_total"], joules, "all digits of a counter");
-            assert!(history.host.contains_key("host.memory.total_bytes"), "{:?}", history.host);
+            assert_eq!(
+                metrics["power.energy_joules_total"], joules,
+                "all digits of a counter"
+            );
+            assert!(
+                history.host.contains_key("host.memory.total_bytes"),
+                "{:?}",
+                history.host
+            );
         }
     }
-    assert_eq!(store.newest(u64::MAX, &all).gpus[0].metrics.len(), 1, "nobody needs a column of nothing");
+    assert_eq!(
+        store.newest(u64::MAX, &all).gpus[0].metrics.len(),
+        1,
+        "nobody needs a column of nothing"
+    );
 }
 
 #[test]
@@ -100,7 +154,9 @@ fn a_counter_grows_by_what_it_counts_however_large_it_is() {
     store.add_to(&mut grid, 0);
     let span = grid.into_span(1000, |_| Device::default());
     let joules = &span.gpus[0].metrics["power.energy_joules_total"].values;
-    let expected: Vec<_> = (1..=60).map(|second| Some(1e10 + f64::from(second) * 700.0)).collect();
+    let expected: Vec<_> = (1..=60)
+        .map(|second| Some(1e10 + f64::from(second) * 700.0))
+        .collect();
     assert_eq!(*joules, expected);
 }
 
@@ -118,13 +174,31 @@ fn what_an_earlier_process_has_left_is_no_sample() {
     store.push(&sample(first_ms, &[("a", 7.0)]));
     store.restore(&span);
     let history = store.newest(u64::MAX, &Wanted::overview());
-    assert_eq!(history.times_ms, [1_005_000, 1_015_000, 1_025_000, 1_035_000, 1_045_000, 1_055_000, first_ms]);
-    assert_eq!((history.means, store.newest(20_000, &Wanted::overview()).means), (6, 2));
+    assert_eq!(
+        history.times_ms,
+        [
+            1_005_000, 1_015_000, 1_025_000, 1_035_000, 1_045_000, 1_055_000, first_ms
+        ]
+    );
+    assert_eq!(
+        (
+            history.means,
+            store.newest(20_000, &Wanted::overview()).means
+        ),
+        (6, 2)
+    );
     assert_eq!(watts(&history, "a")[5..], [Some(5.0), Some(7.0)]);
-    assert_eq!((store.reach_ms(), store.spacing_ms()), (Some((first_ms, first_ms)), 1000));
+    assert_eq!(
+        (store.reach_ms(), store.spacing_ms()),
+        (Some((first_ms, first_ms)), 1000)
+    );
     let mut grid = Grid::new(0, u64::MAX, 0, Wanted::overview());
     store.add_to(&mut grid, 0);
-    assert_eq!(grid.into_span(1000, |_| Device::default()).times_ms, [first_ms], "a span has it from the ten seconds");
+    assert_eq!(
+        grid.into_span(1000, |_| Device::default()).times_ms,
+        [first_ms],
+        "a span has it from the ten seconds"
+    );
     store.push(&sample(1_005_000 + DEPTH_MS + 15_000, &[("a", 7.0)]));
     assert_eq!(store.newest(u64::MAX, &Wanted::overview()).means, 4);
 }
@@ -175,7 +249,10 @@ fn the_frozen_readings_of_a_hung_gpu_are_a_gap() {
     hung.gpus[0].at_ms = 1_000;
     store.push(&sample(1_000, &[("a", 5.0)]));
     store.push(&hung);
-    assert_eq!(watts(&store.newest(u64::MAX, &Wanted::overview()), "a"), [Some(5.0), None]);
+    assert_eq!(
+        watts(&store.newest(u64::MAX, &Wanted::overview()), "a"),
+        [Some(5.0), None]
+    );
 }
 
 #[test]
@@ -185,17 +262,26 @@ fn an_average_of_ten_seconds_is_that_of_each_of_them_and_no_gap_is_filled() {
         for second in 1..=10_u64 {
             let mut sample = sample(second * 1000, &[("a", 1.0)]);
             let gpu = &mut sample.gpus[0];
-            let read = |earlier, now| if second == 10 { Reading::Now(now) } else { Reading::Now(earlier).dated(500) };
-            (gpu.pcie.tx_bytes_per_second, gpu.temperature.margin_celsius) = (read(9e6, 2e6), read(50.0, 40.0));
+            let read = |earlier, now| {
+                if second == 10 {
+                    Reading::Now(now)
+                } else {
+                    Reading::Now(earlier).dated(500)
+                }
+            };
+            (gpu.pcie.tx_bytes_per_second, gpu.temperature.margin_celsius) =
+                (read(9e6, 2e6), read(50.0, 40.0));
             if gap == Some(second) {
                 gpu.at_ms = 0;
                 sample.interval_ms = 100;
             }
             store.push(&sample);
         }
-        let (wanted, _) = Wanted::named(["pcie.tx_bytes_per_second", "temperature.margin_celsius"].into_iter());
+        let (wanted, _) =
+            Wanted::named(["pcie.tx_bytes_per_second", "temperature.margin_celsius"].into_iter());
         let history = store.newest(u64::MAX, &wanted);
-        ["pcie.tx_bytes_per_second", "temperature.margin_celsius"].map(|id| history.gpus[0].metrics[id].clone())
+        ["pcie.tx_bytes_per_second", "temperature.margin_celsius"]
+            .map(|id| history.gpus[0].metrics[id].clone())
     };
     let [rate, margin] = store(None);
     assert_eq!(rate, [Some(2e6); 10]);

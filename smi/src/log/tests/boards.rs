@@ -12,7 +12,10 @@ pub(crate) fn driver() -> ScriptedBackend {
 /// The same of another release.
 pub(crate) fn driver_of(version: &str) -> ScriptedBackend {
     ScriptedBackend::default()
-        .system(SystemQuery::DriverVersion, Ok(Value::Text(version.to_owned())))
+        .system(
+            SystemQuery::DriverVersion,
+            Ok(Value::Text(version.to_owned())),
+        )
         .system(SystemQuery::CudaVersion, Ok(Value::number(13_000)))
         .system(SystemQuery::UnitCount, Ok(Value::number(0)))
 }
@@ -34,14 +37,23 @@ pub(crate) fn hopper(script: ScriptedBackend, gpu: u32) -> ScriptedBackend {
         (Query::GspFirmwareVersion, "580.159.04"),
     ]
     .into_iter()
-    .fold(script, |script, (query, text)| script.text(gpu, query, text))
+    .fold(script, |script, (query, text)| {
+        script.text(gpu, query, text)
+    })
     .text(gpu, Query::BusId, &format!("00000000:00:{device:02X}.0"))
     .answer(Subject::gpu(gpu), Query::LastBbxFlush, Err(Code::NOT_READY));
-    let script = [5, 6]
-        .into_iter()
-        .fold(script, |script, kind| script.answer(Subject::gpu(gpu), Query::Samples(kind), Err(Code::NOT_FOUND)));
+    let script = [5, 6].into_iter().fold(script, |script, kind| {
+        script.answer(
+            Subject::gpu(gpu),
+            Query::Samples(kind),
+            Err(Code::NOT_FOUND),
+        )
+    });
     let answers: &[(Query, &[i128])] = &[
-        (Query::PciInfo, &[0, 0, device, 0x2335_10DE, 0x18BF_10DE, 3, 2]),
+        (
+            Query::PciInfo,
+            &[0, 0, device, 0x2335_10DE, 0x18BF_10DE, 3, 2],
+        ),
         (Query::Brand, &[14]),
         (Query::Architecture, &[9]),
         (Query::DisplayMode, &[1]),
@@ -79,8 +91,14 @@ pub(crate) fn hopper(script: ScriptedBackend, gpu: u32) -> ScriptedBackend {
         (Query::Field(269, 0), &[0]),
         (Query::Field(270, 0), &[0]),
         (Query::Field(271, 0), &[0]),
-        (Query::MemoryInfo, &[143_771 * mib, 0x2671_0000, 0x22_F33F_0000, 0]),
-        (Query::Bar1MemoryInfo, &[0x40_0000_0000, 0x3F_FFE6_0000, 0x1A_0000]),
+        (
+            Query::MemoryInfo,
+            &[143_771 * mib, 0x2671_0000, 0x22_F33F_0000, 0],
+        ),
+        (
+            Query::Bar1MemoryInfo,
+            &[0x40_0000_0000, 0x3F_FFE6_0000, 0x1A_0000],
+        ),
         (Query::ProtectedMemory, &[0, 0, 0]),
         (Query::ComputeMode, &[0]),
         (Query::UtilizationRates, &[0, 0]),
@@ -139,10 +157,18 @@ pub(crate) fn hopper(script: ScriptedBackend, gpu: u32) -> ScriptedBackend {
         (Query::MpsProcesses, &[]),
         (Query::Capabilities, &[0]),
         // Three samples, 20 ms apart, and four, 200 ms apart.
-        (Query::Samples(0), &[1_000_000, 76_360, 1_020_000, 74_690, 1_040_000, 75_161]),
-        (Query::Samples(1), &[1_000_000, 0, 1_200_000, 99, 1_400_000, 99, 1_600_000, 50]),
+        (
+            Query::Samples(0),
+            &[1_000_000, 76_360, 1_020_000, 74_690, 1_040_000, 75_161],
+        ),
+        (
+            Query::Samples(1),
+            &[1_000_000, 0, 1_200_000, 99, 1_400_000, 99, 1_600_000, 50],
+        ),
     ];
-    answers.iter().fold(script, |script, (query, numbers)| script.numbers(gpu, *query, numbers))
+    answers.iter().fold(script, |script, (query, numbers)| {
+        script.numbers(gpu, *query, numbers)
+    })
 }
 
 /// The same, in MIG mode: two parts, one of which a process uses.
@@ -150,21 +176,40 @@ pub(crate) fn parted(script: ScriptedBackend) -> ScriptedBackend {
     let script = hopper(script, 0)
         .numbers(0, Query::MigMode, &[1, 1])
         .numbers(0, Query::MigDevices, &[0, 3])
-        .answer(Subject::gpu(0), Query::UtilizationRates, Err(Code::NOT_SUPPORTED))
+        .answer(
+            Subject::gpu(0),
+            Query::UtilizationRates,
+            Err(Code::NOT_SUPPORTED),
+        )
         .numbers(0, Query::ComputeProcesses, &[4711, 12 << 20, 2, 0])
-        .system(SystemQuery::ProcessName(4711), Ok(Value::Text("/usr/bin/python3".to_owned())));
-    [(0, 1), (3, 2)].into_iter().fold(script, |script, (part, instance)| {
-        let answers: &[(Query, &[i128])] = &[
-            (Query::MigInstance, &[instance, 0]),
-            (Query::MigAttributes, &[60, 3, 2, 0, 4, 1, 3, 3, 71_424]),
-            (Query::MemoryErrors(1, 0, 7), &[5]),
-            (Query::MemoryInfo, &[71_424 << 20, 0, 71_411 << 20, (12 << 20) + 1]),
-            (Query::Bar1MemoryInfo, &[131_072 << 20, (131_071 << 20) + 1, (1 << 20) - 1]),
-        ];
-        answers.iter().fold(script, |script, (query, numbers)| {
-            script.answer(Subject::mig(0, part), *query, Ok(Value::Numbers(numbers.to_vec())))
+        .system(
+            SystemQuery::ProcessName(4711),
+            Ok(Value::Text("/usr/bin/python3".to_owned())),
+        );
+    [(0, 1), (3, 2)]
+        .into_iter()
+        .fold(script, |script, (part, instance)| {
+            let answers: &[(Query, &[i128])] = &[
+                (Query::MigInstance, &[instance, 0]),
+                (Query::MigAttributes, &[60, 3, 2, 0, 4, 1, 3, 3, 71_424]),
+                (Query::MemoryErrors(1, 0, 7), &[5]),
+                (
+                    Query::MemoryInfo,
+                    &[71_424 << 20, 0, 71_411 << 20, (12 << 20) + 1],
+                ),
+                (
+                    Query::Bar1MemoryInfo,
+                    &[131_072 << 20, (131_071 << 20) + 1, (1 << 20) - 1],
+                ),
+            ];
+            answers.iter().fold(script, |script, (query, numbers)| {
+                script.answer(
+                    Subject::mig(0, part),
+                    *query,
+                    Ok(Value::Numbers(numbers.to_vec())),
+                )
+            })
         })
-    })
 }
 
 /// A board of 2017: a fan, a bridge chip, errors by cache, retired pages, auto boost, accounting, no MIG and no margin.
@@ -196,8 +241,14 @@ pub(crate) fn volta(script: ScriptedBackend) -> ScriptedBackend {
         (Query::PerformanceState, &[32]),
         (Query::AccountingMode, &[1]),
         (Query::AccountingPids, &[54_796, 1]),
-        (Query::AccountingStats(54_796), &[76, 19, 843 << 20, 18_228, 1_700_000_000_000_000, 0]),
-        (Query::ComputeProcesses, &[2000, 100 << 20, -1, -1, 900, -1, -1, -1]),
+        (
+            Query::AccountingStats(54_796),
+            &[76, 19, 843 << 20, 18_228, 1_700_000_000_000_000, 0],
+        ),
+        (
+            Query::ComputeProcesses,
+            &[2000, 100 << 20, -1, -1, 900, -1, -1, -1],
+        ),
         (Query::GraphicsProcesses, &[2000, 30 << 20, -1, -1]),
         (Query::LastBbxFlush, &[1_700_000_000_288_000, 69_751]),
         (Query::VirtualizationMode, &[0]),
@@ -205,11 +256,20 @@ pub(crate) fn volta(script: ScriptedBackend) -> ScriptedBackend {
     ];
     answers
         .iter()
-        .fold(script, |script, (query, numbers)| script.numbers(0, *query, numbers))
+        .fold(script, |script, (query, numbers)| {
+            script.numbers(0, *query, numbers)
+        })
         .text(0, Query::Name, "Tesla V100-PCIE-16GB")
         .text(0, Query::BusId, "00000000:3B:00.0")
-        .answer(Subject::gpu(0), Query::AccountingStats(1), Err(Code::NOT_FOUND))
-        .system(SystemQuery::ProcessName(2000), Ok(Value::Text("a<b>&\u{1b}[31m\"c\"".to_owned())))
+        .answer(
+            Subject::gpu(0),
+            Query::AccountingStats(1),
+            Err(Code::NOT_FOUND),
+        )
+        .system(
+            SystemQuery::ProcessName(2000),
+            Ok(Value::Text("a<b>&\u{1b}[31m\"c\"".to_owned())),
+        )
         .system(SystemQuery::ProcessName(900), Err(Code::NOT_FOUND))
 }
 
@@ -217,21 +277,41 @@ pub(crate) fn volta(script: ScriptedBackend) -> ScriptedBackend {
 pub(crate) fn blackwell(script: ScriptedBackend) -> ScriptedBackend {
     let answers: &[(Query, &[i128])] = &[
         (Query::Architecture, &[10]),
-        (Query::PlatformInfo, &[0x2, 0, 0x3138_3230_3030_3030, 0x3030_3030_3100_0000, 25, 255, 1, 1, 2]),
+        (
+            Query::PlatformInfo,
+            &[
+                0x2,
+                0,
+                0x3138_3230_3030_3030,
+                0x3030_3030_3100_0000,
+                25,
+                255,
+                1,
+                1,
+                2,
+            ],
+        ),
         (Query::FabricInfo, &[3, 0, 32_766, 0x01AA, 1, 1 << 32, 1]),
         (Query::Field(251, 5), &[1]),
         (Query::Field(261, 5), &[1_000]),
         (Query::Field(281, 5), &[120]),
         (
             Query::WorkloadPowerProfiles,
-            &[0x6003, 0, 0, 0, 0, 0, 0, 0, 0x2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+            &[
+                0x6003, 0, 0, 0, 0, 0, 0, 0, 0x2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+            ],
         ),
     ];
-    answers.iter().fold(hopper(script, 0), |script, (query, numbers)| script.numbers(0, *query, numbers)).answer(
-        Subject::gpu(0),
-        Query::Field(260, 5),
-        Ok(Value::Reals(vec![55.44])),
-    )
+    answers
+        .iter()
+        .fold(hopper(script, 0), |script, (query, numbers)| {
+            script.numbers(0, *query, numbers)
+        })
+        .answer(
+            Subject::gpu(0),
+            Query::Field(260, 5),
+            Ok(Value::Reals(vec![55.44])),
+        )
 }
 
 /// A host of virtual GPUs.
@@ -248,8 +328,20 @@ pub(crate) fn host(script: ScriptedBackend) -> ScriptedBackend {
 
 /// A GPU that has fallen off the bus.
 pub(crate) fn lost(script: ScriptedBackend, gpu: u32) -> ScriptedBackend {
-    [Query::Name, Query::Serial, Query::Temperature, Query::ThrottleReasons, Query::ComputeProcesses]
-        .into_iter()
-        .chain([Query::GraphicsProcesses, Query::MpsProcesses, Query::SupportedMemoryClocks])
-        .fold(hopper(script, gpu), |script, query| script.answer(Subject::gpu(gpu), query, Err(Code::GPU_IS_LOST)))
+    [
+        Query::Name,
+        Query::Serial,
+        Query::Temperature,
+        Query::ThrottleReasons,
+        Query::ComputeProcesses,
+    ]
+    .into_iter()
+    .chain([
+        Query::GraphicsProcesses,
+        Query::MpsProcesses,
+        Query::SupportedMemoryClocks,
+    ])
+    .fold(hopper(script, gpu), |script, query| {
+        script.answer(Subject::gpu(gpu), query, Err(Code::GPU_IS_LOST))
+    })
 }

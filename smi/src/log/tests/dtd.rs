@@ -22,18 +22,32 @@ fn release(version: &str) -> Release {
 fn every_element_of_the_vendors_dtd_is_declared_once() {
     let dtd = of_gpus(release(RELEASES[0]));
     let ours: HashSet<_> = dtd.elements().iter().map(|(tag, _)| *tag).collect();
-    assert_eq!(ours.len(), dtd.elements().len(), "an element is declared in two ways");
-    let missing: Vec<_> = include_str!("elements.txt").lines().filter(|tag| !ours.contains(tag)).collect();
+    assert_eq!(
+        ours.len(),
+        dtd.elements().len(),
+        "an element is declared in two ways"
+    );
+    let missing: Vec<_> = include_str!("elements.txt")
+        .lines()
+        .filter(|tag| !ours.contains(tag))
+        .collect();
     assert!(missing.is_empty(), "{missing:?}");
 }
 
 #[test]
 fn every_element_that_another_holds_is_declared() {
-    for dtd in RELEASES.map(release).into_iter().flat_map(|release| [of_gpus(release), units::dtd(release)]) {
+    for dtd in RELEASES
+        .map(release)
+        .into_iter()
+        .flat_map(|release| [of_gpus(release), units::dtd(release)])
+    {
         let tags: HashSet<_> = dtd.elements().iter().map(|(tag, _)| *tag).collect();
         for (tag, model) in dtd.elements() {
             for child in names(model).filter(|child| *child != "#PCDATA") {
-                assert!(tags.contains(child.trim_end_matches(['?', '*'])), "{tag} holds {child}");
+                assert!(
+                    tags.contains(child.trim_end_matches(['?', '*'])),
+                    "{tag} holds {child}"
+                );
             }
         }
     }
@@ -55,10 +69,15 @@ fn every_boards_document_is_valid() {
         let dtd = of_gpus(release(version));
         for (board, script) in scripts.iter().enumerate() {
             let document = xml(&context(script, &[0]), false);
-            check(&dtd, &document).unwrap_or_else(|error| panic!("board {board} of {version}: {error}"));
+            check(&dtd, &document)
+                .unwrap_or_else(|error| panic!("board {board} of {version}: {error}"));
         }
         check(&dtd, &xml(&context(&driver(), &[]), false)).unwrap();
-        check(&units::dtd(release(version)), &units_xml(&context(&driver(), &[]), false)).unwrap();
+        check(
+            &units::dtd(release(version)),
+            &units_xml(&context(&driver(), &[]), false),
+        )
+        .unwrap();
     }
 }
 
@@ -72,7 +91,9 @@ fn a_document_of_another_release_is_not_valid() {
 fn a_document_that_is_not_valid_is_noticed() {
     let script = hopper(driver(), 0);
     let document = xml(&context(&script, &[0]), false);
-    let unordered = document.replace("<uuid>", "<pdi>").replace("</uuid>", "</pdi>");
+    let unordered = document
+        .replace("<uuid>", "<pdi>")
+        .replace("</uuid>", "</pdi>");
     let unknown = document.replace("egm>", "gem>");
     let text_among_elements = document.replace("<capabilities>", "<capabilities>words");
     for broken in [unordered, unknown, text_among_elements] {
@@ -82,16 +103,26 @@ fn a_document_that_is_not_valid_is_noticed() {
 
 /// Whether a document consists of what is declared. It reads what this program writes: elements, attributes and text.
 pub(crate) fn check(dtd: &Dtd, document: &str) -> Result<(), String> {
-    let models: HashMap<&str, &str> = dtd.elements().iter().map(|(tag, model)| (*tag, model.as_str())).collect();
+    let models: HashMap<&str, &str> = dtd
+        .elements()
+        .iter()
+        .map(|(tag, model)| (*tag, model.as_str()))
+        .collect();
     let mut open: Vec<(&str, Vec<&str>, bool)> = vec![("", Vec::new(), false)];
-    for piece in document.split('<').skip(1).filter(|piece| !piece.starts_with(['?', '!'])) {
+    for piece in document
+        .split('<')
+        .skip(1)
+        .filter(|piece| !piece.starts_with(['?', '!']))
+    {
         let (tag, behind) = piece.split_once('>').ok_or("a tag has no end")?;
         if let Some(tag) = tag.strip_prefix('/') {
             let (opened, children, has_text) = open.pop().ok_or("more ends than beginnings")?;
             if opened != tag {
                 return Err(format!("{opened} ends as {tag}"));
             }
-            let model = models.get(tag).ok_or_else(|| format!("{tag} is not declared"))?;
+            let model = models
+                .get(tag)
+                .ok_or_else(|| format!("{tag} is not declared"))?;
             holds(model, &children, has_text).map_err(|error| format!("{tag}: {error}"))?;
         } else {
             let tag = tag.split(' ').next().unwrap_or_default();
@@ -100,7 +131,11 @@ pub(crate) fn check(dtd: &Dtd, document: &str) -> Result<(), String> {
         }
         open.last_mut().ok_or("nothing is open")?.2 |= !behind.trim().is_empty();
     }
-    if open.len() == 1 { Ok(()) } else { Err("more beginnings than ends".to_owned()) }
+    if open.len() == 1 {
+        Ok(())
+    } else {
+        Err("more beginnings than ends".to_owned())
+    }
 }
 
 /// Whether an element may hold these children, by its content model: text among names, or names in their order.
@@ -127,9 +162,14 @@ fn holds(model: &str, children: &[&str], has_text: bool) -> Result<(), String> {
             return Err(format!("{name} is missing"));
         }
     }
-    left.next().map_or(Ok(()), |child| Err(format!("{child} is out of place")))
+    left.next()
+        .map_or(Ok(()), |child| Err(format!("{child} is out of place")))
 }
 
 fn names(model: &str) -> impl Iterator<Item = &str> {
-    model.trim_end_matches('*').trim_matches(['(', ')']).split([',', '|']).map(str::trim)
+    model
+        .trim_end_matches('*')
+        .trim_matches(['(', ')'])
+        .split([',', '|'])
+        .map(str::trim)
 }

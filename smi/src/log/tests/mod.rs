@@ -12,10 +12,18 @@ use crate::Context;
 
 /// A single digit for the day, which is padded.
 fn now() -> Zoned {
-    date(2026, 11, 7).at(9, 5, 3, 0).to_zoned(TimeZone::UTC).unwrap()
+    date(2026, 11, 7)
+        .at(9, 5, 3, 0)
+        .to_zoned(TimeZone::UTC)
+        .unwrap()
 }
 
 /// As many GPUs, all of them selected.
 fn context<'a>(driver: &'a dyn QueryBackend, gpus: &'a [u32]) -> Context<'a> {
-    Context { driver, gpus, count: gpus.len() as u32, now: now() }
+    Context {
+        driver,
+        gpus,
+        count: gpus.len() as u32,
+        now: now(),
+    }
 }

@@ -28,7 +28,10 @@ struct QueryLog {
 
 impl QueryLog {
     fn new() -> Self {
-        Self { script: hopper(driver(), 0), queries: Mutex::default() }
+        Self {
+            script: hopper(driver(), 0),
+            queries: Mutex::default(),
+        }
     }
 
     fn queries(self) -> Vec<Query> {
@@ -54,14 +57,22 @@ impl QueryBackend for QueryLog {
 #[test]
 fn nothing_is_asked_whose_answer_is_not_shown() {
     let log = QueryLog::new();
-    text(&context(&log, &[0]), Some(&parse_sections("COMPUTE").unwrap()));
+    text(
+        &context(&log, &[0]),
+        Some(&parse_sections("COMPUTE").unwrap()),
+    );
     let queries: HashSet<_> = log.queries().into_iter().collect();
-    assert_eq!(queries, HashSet::from([Query::VirtualizationMode, Query::ComputeMode, Query::BusId]));
+    assert_eq!(
+        queries,
+        HashSet::from([Query::VirtualizationMode, Query::ComputeMode, Query::BusId])
+    );
 
     let log = QueryLog::new();
     text(&context(&log, &[0]), None);
     let queries = log.queries();
-    assert!(!queries.contains(&Query::SupportedMemoryClocks) && !queries.contains(&Query::Samples(0)));
+    assert!(
+        !queries.contains(&Query::SupportedMemoryClocks) && !queries.contains(&Query::Samples(0))
+    );
 }
 
 #[test]
@@ -71,7 +82,10 @@ fn nothing_is_asked_twice_within_a_block() {
     let queries = log.queries();
     assert!(queries.len() > 100, "{}", queries.len());
     let mut once = HashSet::new();
-    let twice: Vec<_> = queries.iter().filter(|query| !once.insert(**query)).collect();
+    let twice: Vec<_> = queries
+        .iter()
+        .filter(|query| !once.insert(**query))
+        .collect();
     // Of the mode, the head wants to know too.
     assert_eq!(twice, [&Query::VirtualizationMode]);
 }
@@ -99,7 +113,9 @@ impl QueryBackend for Slow {
                 return Err(Code::UNKNOWN);
             }
             let asked = self.rest_is_asked.lock().unwrap();
-            let waited = self.arrived.wait_timeout_while(asked, Duration::from_mins(1), |asked| !*asked);
+            let waited = self
+                .arrived
+                .wait_timeout_while(asked, Duration::from_mins(1), |asked| !*asked);
             self.in_flight.store(false, Relaxed);
             if waited.unwrap().1.timed_out() {
                 return Err(Code::UNKNOWN);
@@ -122,6 +138,12 @@ fn what_waits_is_asked_beside_the_rest_and_one_after_the_other() {
         in_flight: AtomicBool::new(false),
     };
     let log = text(&context(&slow, &[0]), None);
-    assert!(log.contains("        Tx Throughput                                  : 1067 KB/s\n"), "{log}");
-    assert!(log.contains("        Rx Throughput                                  : 633 KB/s\n"), "{log}");
+    assert!(
+        log.contains("        Tx Throughput                                  : 1067 KB/s\n"),
+        "{log}"
+    );
+    assert!(
+        log.contains("        Rx Throughput                                  : 633 KB/s\n"),
+        "{log}"
+    );
 }

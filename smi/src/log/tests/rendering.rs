@@ -15,16 +15,32 @@ use crate::{
 #[test]
 fn a_hopper_board_is_written_as_it_is() {
     let script = hopper(driver(), 0);
-    assert_eq!(text(&context(&script, &[0]), None), include_str!("hopper.txt"));
-    assert_eq!(xml(&context(&script, &[0]), false), include_str!("hopper.xml"));
+    assert_eq!(
+        text(&context(&script, &[0]), None),
+        include_str!("hopper.txt")
+    );
+    assert_eq!(
+        xml(&context(&script, &[0]), false),
+        include_str!("hopper.xml")
+    );
 }
 
 /// The driver can answer zeros for a board without ECC.
 #[test]
 fn ecc_counters_are_absent_without_ecc() {
-    let is_counter = |line: &&str| ["SRAM ", "DRAM "].iter().any(|memory| line.trim_start().starts_with(memory));
+    let is_counter = |line: &&str| {
+        ["SRAM ", "DRAM "]
+            .iter()
+            .any(|memory| line.trim_start().starts_with(memory))
+    };
     let counters = |mode| {
-        let log = text(&context(&hopper(driver(), 0).answer(Subject::gpu(0), Query::EccMode, mode), &[0]), None);
+        let log = text(
+            &context(
+                &hopper(driver(), 0).answer(Subject::gpu(0), Query::EccMode, mode),
+                &[0],
+            ),
+            None,
+        );
         log.lines()
             .filter(is_counter)
             .filter(|line| !line.contains("Encryption"))
@@ -34,17 +50,29 @@ fn ecc_counters_are_absent_without_ecc() {
     for mode in [Err(Code::NOT_SUPPORTED), Ok(Value::Numbers(vec![0, 0]))] {
         let counters = counters(mode);
         assert_eq!(counters.len(), 16, "{counters:#?}");
-        assert!(counters.iter().all(|line| line.ends_with(": N/A")), "{counters:#?}");
+        assert!(
+            counters.iter().all(|line| line.ends_with(": N/A")),
+            "{counters:#?}"
+        );
     }
     let enabled = counters(Ok(Value::Numbers(vec![1, 1])));
-    assert!(enabled.iter().all(|line| !line.ends_with(": N/A")), "{enabled:#?}");
+    assert!(
+        enabled.iter().all(|line| !line.ends_with(": N/A")),
+        "{enabled:#?}"
+    );
 }
 
 #[test]
 fn an_old_board_with_a_fan_retired_pages_and_accounting_is_written_as_it_is() {
     let script = volta(driver());
-    assert_eq!(text(&context(&script, &[0]), None), include_str!("volta.txt"));
-    assert_eq!(xml(&context(&script, &[0]), false), include_str!("volta.xml"));
+    assert_eq!(
+        text(&context(&script, &[0]), None),
+        include_str!("volta.txt")
+    );
+    assert_eq!(
+        xml(&context(&script, &[0]), false),
+        include_str!("volta.xml")
+    );
 }
 
 #[test]
@@ -54,15 +82,31 @@ fn a_newer_driver_has_other_lines_and_elements() {
             .numbers(0, Query::Field(274, 0), &[100])
             .numbers(0, Query::Field(190, 3), &[450_000])
             .numbers(0, Query::TimeRun, &[86_400])
-            .answer(Subject::gpu(0), Query::RemappedRowsV2, Err(Code::FUNCTION_NOT_FOUND))
+            .answer(
+                Subject::gpu(0),
+                Query::RemappedRowsV2,
+                Err(Code::FUNCTION_NOT_FOUND),
+            )
             .numbers(0, Query::RemappedRows, &[0, 0, 0, 0])
     };
     let log = |version| text(&context(&newest(version), &[0]), None);
     let lines = [
-        ("590.48.01", "    EDPp Multiplier                                    : 100.00%"),
-        ("610.57.04", "CUDA UMD Version                                       : 13.0"),
-        ("610.57.04", "        Time Run                                       : 86400 seconds"),
-        ("610.57.04", "            Current Base Power                         : 450.00 W"),
+        (
+            "590.48.01",
+            "    EDPp Multiplier                                    : 100.00%",
+        ),
+        (
+            "610.57.04",
+            "CUDA UMD Version                                       : 13.0",
+        ),
+        (
+            "610.57.04",
+            "        Time Run                                       : 86400 seconds",
+        ),
+        (
+            "610.57.04",
+            "            Current Base Power                         : 450.00 W",
+        ),
     ];
     for (since, line) in lines {
         for version in ["580.159.04", "590.48.01", "610.57.04", "999.1"] {
@@ -70,13 +114,31 @@ fn a_newer_driver_has_other_lines_and_elements() {
             assert_eq!(has_line(&log(version), line), is_known, "{version}: {line}");
         }
     }
-    assert!(!log("580.65.06").contains("Inactive"), "rows that no function tells");
-    assert_eq!(["580.159.04", "590.48.01", "595.80"].map(|own| log(own).contains("Partition")), [true, false, true]);
-    let real = newest("590.48.01").answer(Subject::gpu(0), Query::Field(274, 0), Ok(Value::Reals(vec![87.5])));
-    assert!(text(&context(&real, &[0]), None).contains("EDPp Multiplier                                    : 87.50%"));
-    let lost = newest("590.48.01").answer(Subject::gpu(0), Query::Field(274, 0), Err(Code::GPU_IS_LOST));
     assert!(
-        text(&context(&lost, &[0]), None).contains("EDPp Multiplier                                    : GPU is lost")
+        !log("580.65.06").contains("Inactive"),
+        "rows that no function tells"
+    );
+    assert_eq!(
+        ["580.159.04", "590.48.01", "595.80"].map(|own| log(own).contains("Partition")),
+        [true, false, true]
+    );
+    let real = newest("590.48.01").answer(
+        Subject::gpu(0),
+        Query::Field(274, 0),
+        Ok(Value::Reals(vec![87.5])),
+    );
+    assert!(
+        text(&context(&real, &[0]), None)
+            .contains("EDPp Multiplier                                    : 87.50%")
+    );
+    let lost = newest("590.48.01").answer(
+        Subject::gpu(0),
+        Query::Field(274, 0),
+        Err(Code::GPU_IS_LOST),
+    );
+    assert!(
+        text(&context(&lost, &[0]), None)
+            .contains("EDPp Multiplier                                    : GPU is lost")
     );
 
     let document = xml(&context(&newest("610.57.04"), &[0]), false);
@@ -88,25 +150,59 @@ fn a_newer_driver_has_other_lines_and_elements() {
     ] {
         assert!(has_line(&document, line), "{line}");
     }
-    let limits = between(&document, "<gpu_ceiling_power_limit>", "</gpu_ceiling_power_limit>");
-    assert!(has_line(limits, "\t\t\t\t<current_power_limit>700.00 W</current_power_limit>"), "{limits}");
+    let limits = between(
+        &document,
+        "<gpu_ceiling_power_limit>",
+        "</gpu_ceiling_power_limit>",
+    );
+    assert!(
+        has_line(
+            limits,
+            "\t\t\t\t<current_power_limit>700.00 W</current_power_limit>"
+        ),
+        "{limits}"
+    );
 }
 
 #[test]
 fn every_gpu_has_a_block_in_order() {
     let script = lost(hopper(hopper(driver(), 0), 2), 1);
-    let (log, document) = (text(&context(&script, &[0, 1, 2]), None), xml(&context(&script, &[0, 1, 2]), false));
-    let ids: Vec<_> = log.lines().filter(|line| line.starts_with("GPU ")).collect();
-    assert_eq!(ids, ["GPU 00000000:00:06.0", "GPU 00000000:00:07.0", "GPU 00000000:00:08.0"]);
+    let (log, document) = (
+        text(&context(&script, &[0, 1, 2]), None),
+        xml(&context(&script, &[0, 1, 2]), false),
+    );
+    let ids: Vec<_> = log
+        .lines()
+        .filter(|line| line.starts_with("GPU "))
+        .collect();
+    assert_eq!(
+        ids,
+        [
+            "GPU 00000000:00:06.0",
+            "GPU 00000000:00:07.0",
+            "GPU 00000000:00:08.0"
+        ]
+    );
     assert_eq!(document.matches("\t<gpu id=\"00000000:00:0").count(), 3);
-    assert_eq!(log.matches("\n\nGPU 0").count(), 2, "a blank line between the blocks");
-    assert_eq!(document.matches("\t</gpu>\n\n").count(), 3, "and behind each of them in the XML");
+    assert_eq!(
+        log.matches("\n\nGPU 0").count(),
+        2,
+        "a blank line between the blocks"
+    );
+    assert_eq!(
+        document.matches("\t</gpu>\n\n").count(),
+        3,
+        "and behind each of them in the XML"
+    );
 }
 
 #[test]
 fn a_lost_gpu_says_so_where_a_value_should_be() {
     let script = lost(driver(), 0);
-    let (log, document) = (text(&context(&script, &[0]), None), xml(&context(&script, &[0]), false));
+    let (log, document) = (
+        text(&context(&script, &[0]), None),
+        xml(&context(&script, &[0]), false),
+    );
     for line in [
         "    Product Name                                       : GPU is lost",
         "    Clocks Event Reasons                               : GPU is lost",
@@ -115,7 +211,13 @@ fn a_lost_gpu_says_so_where_a_value_should_be() {
         assert!(has_line(&log, line), "{line}");
     }
     for element in ["clocks_event_reasons", "supported_clocks", "processes"] {
-        assert!(has_line(&document, &format!("\t\t<{element}>GPU is lost</{element}>")), "{element}");
+        assert!(
+            has_line(
+                &document,
+                &format!("\t\t<{element}>GPU is lost</{element}>")
+            ),
+            "{element}"
+        );
     }
 }
 
@@ -189,27 +291,38 @@ fn a_board_in_a_rack_tells_its_place_fabric_and_profiles() {
         assert!(has_line(&log, line), "{line}");
     }
     let document = xml(&context(&script, &[0]), false);
-    assert!(document.contains("<power_profile_requested_profile>32</power_profile_requested_profile>"));
+    assert!(
+        document.contains("<power_profile_requested_profile>32</power_profile_requested_profile>")
+    );
 }
 
 #[test]
 fn a_host_of_virtual_gpus_says_what_it_can_do() {
     let script = host(driver());
     let log = text(&context(&script, &[0]), None);
-    let above =
-        "vGPU Driver Capability\n        Heterogenous Multi-vGPU                        : Supported\n\nAttached";
+    let above = "vGPU Driver Capability\n        Heterogenous Multi-vGPU                        : Supported\n\nAttached";
     assert!(log.contains(above));
-    assert!(has_line(&log, "        Heterogeneous Time-Slice Sizes                 : Not Supported"));
+    assert!(has_line(
+        &log,
+        "        Heterogeneous Time-Slice Sizes                 : Not Supported"
+    ));
     assert!(!text(&context(&hopper(driver(), 0), &[0]), None).contains("vGPU D"));
 }
 
 #[test]
 fn an_older_driver_is_asked_for_its_own_fields() {
     let script = hopper(driver(), 0)
-        .system(SystemQuery::DriverVersion, Ok(Value::Text("575.57.08".to_owned())))
+        .system(
+            SystemQuery::DriverVersion,
+            Ok(Value::Text("575.57.08".to_owned())),
+        )
         .numbers(0, Query::Field(251, 0), &[5_000_999])
         .numbers(0, Query::Field(253, 0), &[7_000])
-        .answer(Subject::gpu(0), Query::Field(265, 5), Ok(Value::Reals(vec![12.34])))
+        .answer(
+            Subject::gpu(0),
+            Query::Field(265, 5),
+            Ok(Value::Reals(vec![12.34])),
+        )
         .numbers(0, Query::Field(256, 5), &[1]);
     let log = text(&context(&script, &[0]), None);
     for line in [
@@ -265,7 +378,11 @@ fn sections_show_what_is_asked_for_in_the_order_of_the_log() {
 fn samples_are_summed_up_and_cut_to_whole_percents() {
     let utilization = shown(&hopper(driver(), 0), "UTILIZATION");
     assert_eq!(
-        between(&utilization, "    GPU Utilization Samples", "    Memory Utilization Samples"),
+        between(
+            &utilization,
+            "    GPU Utilization Samples",
+            "    Memory Utilization Samples"
+        ),
         "    GPU Utilization Samples
         Duration                                       : 0.60 sec
         Number of Samples                              : 4
@@ -296,7 +413,11 @@ fn lists_that_the_whole_log_leaves_out_are_shown_by_their_sections() {
 "
     );
     assert_eq!(
-        between(&shown(&volta(driver()), "ACCOUNTING"), "    Accounted", "\n\n"),
+        between(
+            &shown(&volta(driver()), "ACCOUNTING"),
+            "    Accounted",
+            "\n\n"
+        ),
         "    Accounted Processes
         Process ID                        : 54796
             GPU Utilization               : 76 %

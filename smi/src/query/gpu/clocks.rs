@@ -14,10 +14,15 @@ const VIDEO: u32 = 3;
 
 pub(super) const SECTIONS: &[Section<()>] = &[
     untitled(&[
-        field("clocks.current.graphics or clocks.gr [MHz]", now::<GRAPHICS>)
-            .about("The clock of the graphics engine now."),
-        field("clocks.current.sm or clocks.sm [MHz]", now::<SM>).about("The clock of the multiprocessors (SM) now."),
-        field("clocks.current.memory or clocks.mem [MHz]", now::<MEMORY>).about("The clock of the memory now."),
+        field(
+            "clocks.current.graphics or clocks.gr [MHz]",
+            now::<GRAPHICS>,
+        )
+        .about("The clock of the graphics engine now."),
+        field("clocks.current.sm or clocks.sm [MHz]", now::<SM>)
+            .about("The clock of the multiprocessors (SM) now."),
+        field("clocks.current.memory or clocks.mem [MHz]", now::<MEMORY>)
+            .about("The clock of the memory now."),
         field("clocks.current.video or clocks.video [MHz]", now::<VIDEO>)
             .about("The clock of the video encoder and decoder now."),
     ]),
@@ -25,10 +30,16 @@ pub(super) const SECTIONS: &[Section<()>] = &[
         "clocks.applications",
         "The clocks at which programs are to run, which the switches [-ac | --applications-clocks] set.",
         &[
-            field("clocks.applications.graphics or clocks.applications.gr [MHz]", set::<GRAPHICS>)
-                .about("The clock of the graphics engine that was set."),
-            field("clocks.applications.memory or clocks.applications.mem [MHz]", set::<MEMORY>)
-                .about("The clock of the memory that was set."),
+            field(
+                "clocks.applications.graphics or clocks.applications.gr [MHz]",
+                set::<GRAPHICS>,
+            )
+            .about("The clock of the graphics engine that was set."),
+            field(
+                "clocks.applications.memory or clocks.applications.mem [MHz]",
+                set::<MEMORY>,
+            )
+            .about("The clock of the memory that was set."),
         ],
     ),
     titled(
@@ -36,23 +47,35 @@ pub(super) const SECTIONS: &[Section<()>] = &[
         "The clocks at which programs run where no others were set. The switches [-ac | --applications-clocks] set \
          others, [-rac | --reset-applications-clocks] go back to these.",
         &[
-            field("clocks.default_applications.graphics or clocks.default_applications.gr [MHz]", default::<GRAPHICS>)
-                .about("The clock of the graphics engine where none was set."),
-            field("clocks.default_applications.memory or clocks.default_applications.mem [MHz]", default::<MEMORY>)
-                .about("The clock of the memory where none was set."),
+            field(
+                "clocks.default_applications.graphics or clocks.default_applications.gr [MHz]",
+                default::<GRAPHICS>,
+            )
+            .about("The clock of the graphics engine where none was set."),
+            field(
+                "clocks.default_applications.memory or clocks.default_applications.mem [MHz]",
+                default::<MEMORY>,
+            )
+            .about("The clock of the memory where none was set."),
         ],
     ),
     titled(
         "clocks.max",
         "The fastest clocks for which the GPU was made.",
         &[
-            field("clocks.max.graphics or clocks.max.gr [MHz]", fastest::<GRAPHICS>)
-                .about("The fastest clock of the graphics engine."),
+            field(
+                "clocks.max.graphics or clocks.max.gr [MHz]",
+                fastest::<GRAPHICS>,
+            )
+            .about("The fastest clock of the graphics engine."),
             // nvidia-smi's help names it twice.
             field("clocks.max.sm or clocks.max.sm [MHz]", fastest::<SM>)
                 .about("The fastest clock of the multiprocessors (SM)."),
-            field("clocks.max.memory or clocks.max.mem [MHz]", fastest::<MEMORY>)
-                .about("The fastest clock of the memory."),
+            field(
+                "clocks.max.memory or clocks.max.mem [MHz]",
+                fastest::<MEMORY>,
+            )
+            .about("The fastest clock of the memory."),
         ],
     ),
 ];

@@ -31,20 +31,33 @@ macro_rules! errors {
             title: $title,
             since: Release(0, 0),
             fields: &[
-                field(concat!($name, ".device_memory"), errors::<$kind, $counter, BOARD>)
+                field(
+                    concat!($name, ".device_memory"),
+                    errors::<$kind, $counter, BOARD>,
+                )
+                .about("Errors in the board's memory."),
+                field(concat!($name, ".dram"), errors::<$kind, $counter, BOARD>)
                     .about("Errors in the board's memory."),
-                field(concat!($name, ".dram"), errors::<$kind, $counter, BOARD>).about("Errors in the board's memory."),
-                field(concat!($name, ".register_file"), errors::<$kind, $counter, REGISTERS>)
-                    .about("Errors in the register files."),
-                field(concat!($name, ".l1_cache"), errors::<$kind, $counter, L1>).about("Errors in the L1 caches."),
-                field(concat!($name, ".l2_cache"), errors::<$kind, $counter, L2>).about("Errors in the L2 cache."),
-                field(concat!($name, ".texture_memory"), errors::<$kind, $counter, TEXTURE>)
-                    .about("Parity errors in the texture memory."),
+                field(
+                    concat!($name, ".register_file"),
+                    errors::<$kind, $counter, REGISTERS>,
+                )
+                .about("Errors in the register files."),
+                field(concat!($name, ".l1_cache"), errors::<$kind, $counter, L1>)
+                    .about("Errors in the L1 caches."),
+                field(concat!($name, ".l2_cache"), errors::<$kind, $counter, L2>)
+                    .about("Errors in the L2 cache."),
+                field(
+                    concat!($name, ".texture_memory"),
+                    errors::<$kind, $counter, TEXTURE>,
+                )
+                .about("Parity errors in the texture memory."),
                 field(concat!($name, ".cbu"), errors::<$kind, $counter, CBU>)
                     .about("Parity errors in the CBU, which handles branches."),
                 field(concat!($name, ".sram"), errors::<$kind, $counter, SRAM>)
                     .about("Errors in all memories within the chip."),
-                field(concat!($name, ".total"), all_errors::<$kind, $counter>).about("Errors in the whole chip."),
+                field(concat!($name, ".total"), all_errors::<$kind, $counter>)
+                    .about("Errors in the whole chip."),
             ],
         }
     };

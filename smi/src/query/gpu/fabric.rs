@@ -29,24 +29,38 @@ const CONFIGURATIONS: [&str; 8] = [
 
 pub(super) const SECTIONS: &[Section<()>] = &[untitled(&[
     field("fabric.state", state).about("How far the GPU has come in joining the fabric."),
-    field("fabric.status", status).about("Whether joining it went well; only told once it is Completed."),
+    field("fabric.status", status)
+        .about("Whether joining it went well; only told once it is Completed."),
     field("fabric.cliqueId", |row| Ok(joined(row, 2)?.to_string()))
         .about("The number of the clique to which the GPU belongs, within which NVLink reaches."),
     field("fabric.clusterUuid", cluster).about("The UUID of the cluster to which the GPU belongs."),
-    field("fabric.health.summary", summary).about("How well the GPU is in the fabric, in one word."),
-    field("fabric.health.bandwidth", |row| health(row, 0, 0x3, &["Degraded", "Full"]))
-        .about("Whether the GPU has all of its bandwidth there."),
-    field("fabric.health.route_recovery_in_progress", |row| health(row, 2, 0x3, &HOLDS))
-        .about("Whether a route is being restored."),
-    field("fabric.health.route_unhealthy", |row| health(row, 4, 0x3, &HOLDS))
-        .about("Whether restoring a route has failed."),
-    field("fabric.health.access_timeout_recovery", |row| health(row, 6, 0x3, &HOLDS))
-        .about("Whether it recovers from an access that took too long."),
-    field("fabric.health.incorrect_configuration", |row| health(row, 8, 0xF, &CONFIGURATIONS))
-        .about("What is wrong with the fabric's configuration."),
-    field("fabric.health.partition_assigned", |row| health(row, 12, 0x3, &HOLDS))
-        .about("Whether the GPU has its partition of the fabric.")
-        .except(release::BRANCH_590),
+    field("fabric.health.summary", summary)
+        .about("How well the GPU is in the fabric, in one word."),
+    field("fabric.health.bandwidth", |row| {
+        health(row, 0, 0x3, &["Degraded", "Full"])
+    })
+    .about("Whether the GPU has all of its bandwidth there."),
+    field("fabric.health.route_recovery_in_progress", |row| {
+        health(row, 2, 0x3, &HOLDS)
+    })
+    .about("Whether a route is being restored."),
+    field("fabric.health.route_unhealthy", |row| {
+        health(row, 4, 0x3, &HOLDS)
+    })
+    .about("Whether restoring a route has failed."),
+    field("fabric.health.access_timeout_recovery", |row| {
+        health(row, 6, 0x3, &HOLDS)
+    })
+    .about("Whether it recovers from an access that took too long."),
+    field("fabric.health.incorrect_configuration", |row| {
+        health(row, 8, 0xF, &CONFIGURATIONS)
+    })
+    .about("What is wrong with the fabric's configuration."),
+    field("fabric.health.partition_assigned", |row| {
+        health(row, 12, 0x3, &HOLDS)
+    })
+    .about("Whether the GPU has its partition of the fabric.")
+    .except(release::BRANCH_590),
 ])];
 
 /// A missing reading of a fabric stands without brackets, whether the GPU has none or is only about to join it.
@@ -73,7 +87,11 @@ fn state(row: &Row<'_, ()>) -> Cell {
 
 /// How the joining ended, an `nvmlReturn_t`.
 fn outcome(row: &Row<'_, ()>) -> Result<i128, Absent> {
-    if fabric(row, 0)? == COMPLETED { fabric(row, 1) } else { Err(no_reading()) }
+    if fabric(row, 0)? == COMPLETED {
+        fabric(row, 1)
+    } else {
+        Err(no_reading())
+    }
 }
 
 fn status(row: &Row<'_, ()>) -> Cell {
@@ -96,18 +114,32 @@ fn status(row: &Row<'_, ()>) -> Cell {
 
 /// What only a GPU that has joined tells.
 fn joined(row: &Row<'_, ()>, place: usize) -> Result<i128, Absent> {
-    if outcome(row)? == 0 { fabric(row, place) } else { Err(no_reading()) }
+    if outcome(row)? == 0 {
+        fabric(row, place)
+    } else {
+        Err(no_reading())
+    }
 }
 
 fn cluster(row: &Row<'_, ()>) -> Cell {
     let half = |place| joined(row, place).map(|number| number as u64);
     let digits = format!("{:016x}{:016x}", half(5)?, half(6)?);
-    Ok([&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-"))
+    Ok([
+        &digits[..8],
+        &digits[8..12],
+        &digits[12..16],
+        &digits[16..20],
+        &digits[20..],
+    ]
+    .join("-"))
 }
 
 /// `nvmlGpuFabricHealthSummary`: 0 is unknown, and so is every condition then.
 fn summary(row: &Row<'_, ()>) -> Cell {
-    named(fabric(row, 4)?, &["Healthy", "Unhealthy", "Limited Capacity"])
+    named(
+        fabric(row, 4)?,
+        &["Healthy", "Unhealthy", "Limited Capacity"],
+    )
 }
 
 fn health(row: &Row<'_, ()>, shift: u32, width: i128, words: &[&str]) -> Cell {
@@ -118,5 +150,8 @@ fn health(row: &Row<'_, ()>, shift: u32, width: i128, words: &[&str]) -> Cell {
 /// The word for a number, from 1.
 fn named(number: i128, words: &[&str]) -> Cell {
     let place = usize::try_from(number - 1).map_err(|_| no_reading())?;
-    words.get(place).map(|word| (*word).to_owned()).ok_or_else(no_reading)
+    words
+        .get(place)
+        .map(|word| (*word).to_owned())
+        .ok_or_else(no_reading)
 }

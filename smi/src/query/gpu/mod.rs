@@ -42,8 +42,10 @@ pub(super) static TABLE: Table<()> = Table {
 };
 
 /// `--query-remapped-rows`.
-pub(super) static REMAPPED_ROWS: Table<()> =
-    Table { subjects: &[Common::<()>::SECTIONS, repair::REMAPPED_ROWS], items: itself };
+pub(super) static REMAPPED_ROWS: Table<()> = Table {
+    subjects: &[Common::<()>::SECTIONS, repair::REMAPPED_ROWS],
+    items: itself,
+};
 
 /// One row, about the GPU as a whole.
 fn itself(_gpu: &Gpu<'_>) -> Vec<()> {

@@ -94,10 +94,13 @@ pub(super) const SECTIONS: &[Section<()>] = &[untitled(&[
         .since(Release(610, 0)),
 ])];
 
-pub(super) const EDPP: &[Section<()>] =
-    &[untitled(&[field("edpp_multiplier [%]", |row| two_places(row.ask(Q::Field(EDPP_MULTIPLIER, GPU))))
-        .about("By how many percent of their usual height peaks of the electric current (EDPp) are limited.")
-        .since(Release(590, 0))])];
+pub(super) const EDPP: &[Section<()>] = &[untitled(&[field("edpp_multiplier [%]", |row| {
+    two_places(row.ask(Q::Field(EDPP_MULTIPLIER, GPU)))
+})
+.about(
+    "By how many percent of their usual height peaks of the electric current (EDPp) are limited.",
+)
+.since(Release(590, 0))])];
 
 fn watts<const FIELD: u32, const SCOPE: u32>(row: &Row<'_, ()>) -> Cell {
     milliwatts(row.ask(Q::Field(FIELD, SCOPE)), 0)

@@ -9,7 +9,15 @@ use super::super::row::Row;
 /// A reason, which has had another name.
 macro_rules! reason {
     ($name:literal, $bit:literal) => {
-        field(concat!("clocks_event_reasons.", $name, " or clocks_throttle_reasons.", $name), reason::<$bit>)
+        field(
+            concat!(
+                "clocks_event_reasons.",
+                $name,
+                " or clocks_throttle_reasons.",
+                $name
+            ),
+            reason::<$bit>,
+        )
     };
 }
 
@@ -98,7 +106,12 @@ fn reason<const BIT: i128>(row: &Row<'_, ()>) -> Cell {
         return Err(Absent::not_available());
     }
     let active = at(row.ask(Q::ThrottleReasons), 0)?;
-    Ok(if active & BIT == 0 { "Not Active" } else { "Active" }.to_owned())
+    Ok(if active & BIT == 0 {
+        "Not Active"
+    } else {
+        "Active"
+    }
+    .to_owned())
 }
 
 /// A field that counts nanoseconds, in microseconds.

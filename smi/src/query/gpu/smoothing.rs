@@ -126,5 +126,11 @@ fn of_profile<const FIELD: u32>(row: &Row<'_, ()>) -> Answer {
 
 /// What an administrator has set, if anything.
 fn set<const FIELD: u32>(row: &Row<'_, ()>) -> Answer {
-    own::<FIELD>(row).and_then(|value| if value.at(0) == Some(NOT_SET) { Err(Code::NOT_SUPPORTED) } else { Ok(value) })
+    own::<FIELD>(row).and_then(|value| {
+        if value.at(0) == Some(NOT_SET) {
+            Err(Code::NOT_SUPPORTED)
+        } else {
+            Ok(value)
+        }
+    })
 }

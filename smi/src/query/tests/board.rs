@@ -10,8 +10,16 @@ fn every_field_of_an_h200_is_as_nvidia_smi_writes_it() {
     let board = h200();
     for line in EXPECTED.lines() {
         let mut parts = line.split(" |").map(str::trim_start);
-        let (name, heading, cell) = (parts.next().unwrap(), parts.next().unwrap(), parts.next().unwrap());
-        assert_eq!(shown(&board, &[0], QueryKind::Gpu, name, "csv"), format!("{heading}\n{cell}\n"), "{name}");
+        let (name, heading, cell) = (
+            parts.next().unwrap(),
+            parts.next().unwrap(),
+            parts.next().unwrap(),
+        );
+        assert_eq!(
+            shown(&board, &[0], QueryKind::Gpu, name, "csv"),
+            format!("{heading}\n{cell}\n"),
+            "{name}"
+        );
     }
     assert_eq!(EXPECTED.lines().count(), 256);
 }
@@ -30,7 +38,10 @@ fn without_units_words_stay_what_they_are() {
 fn h200() -> ScriptedBackend {
     use Query as Q;
     let mut board = ScriptedBackend::default()
-        .system(SystemQuery::DriverVersion, Ok(Value::Text("580.159.04".to_owned())))
+        .system(
+            SystemQuery::DriverVersion,
+            Ok(Value::Text("580.159.04".to_owned())),
+        )
         .text(0, Q::Name, "NVIDIA H200")
         .text(0, Q::Serial, "1650000000001")
         .text(0, Q::Uuid, "GPU-11111111-2222-3333-4444-555555555555")
@@ -62,7 +73,10 @@ fn h200() -> ScriptedBackend {
         (Q::Field(269, 0), &[0]),
         (Q::Field(270, 0), &[0]),
         (Q::Field(271, 0), &[0]),
-        (Q::MemoryInfo, &[150_754_820_096, 644_939_776, 142_270_267_392, 7_839_612_928]),
+        (
+            Q::MemoryInfo,
+            &[150_754_820_096, 644_939_776, 142_270_267_392, 7_839_612_928],
+        ),
         (Q::ComputeMode, &[0]),
         (Q::ComputeCapability, &[9, 0]),
         (Q::UtilizationRates, &[99, 23]),

@@ -5,20 +5,30 @@ use Query as Q;
 use super::*;
 
 fn two() -> ScriptedBackend {
-    ScriptedBackend::default().text(0, Q::Uuid, "GPU-a").text(1, Q::Uuid, "GPU-b").text(0, Q::Name, "one").text(
-        1,
-        Q::Name,
-        "two",
-    )
+    ScriptedBackend::default()
+        .text(0, Q::Uuid, "GPU-a")
+        .text(1, Q::Uuid, "GPU-b")
+        .text(0, Q::Name, "one")
+        .text(1, Q::Name, "two")
 }
 
 #[test]
 fn processes_come_gpu_by_gpu_in_the_drivers_order() {
     let driver = two()
-        .numbers(0, Q::ComputeProcesses, &[1538, 1_815_085_056, -1, -1, 1540, 6_007_291_904, -1, -1])
+        .numbers(
+            0,
+            Q::ComputeProcesses,
+            &[1538, 1_815_085_056, -1, -1, 1540, 6_007_291_904, -1, -1],
+        )
         .numbers(1, Q::ComputeProcesses, &[1539, -1, -1, -1])
-        .system(SystemQuery::ProcessName(1538), Ok(Value::Text("/usr/bin/python3".to_owned())))
-        .system(SystemQuery::ProcessName(1540), Ok(Value::Text("evil\u{1b}]0;\nname".to_owned())))
+        .system(
+            SystemQuery::ProcessName(1538),
+            Ok(Value::Text("/usr/bin/python3".to_owned())),
+        )
+        .system(
+            SystemQuery::ProcessName(1540),
+            Ok(Value::Text("evil\u{1b}]0;\nname".to_owned())),
+        )
         .system(SystemQuery::ProcessName(1539), Err(Code::NOT_FOUND));
     let fields = "gpu_uuid,pid,process_name,name,used_gpu_memory,used_memory";
     assert_eq!(
@@ -30,16 +40,36 @@ GPU-b, 1539, [Not Found], [Not Found], [N/A], [N/A]
 "
     );
     assert_eq!(
-        shown(&driver, &[1], QueryKind::ComputeApps, "pid,used_memory", "csv,noheader,nounits"),
+        shown(
+            &driver,
+            &[1],
+            QueryKind::ComputeApps,
+            "pid,used_memory",
+            "csv,noheader,nounits"
+        ),
         "1539, [N/A]\n"
     );
 }
 
 #[test]
 fn without_processes_there_is_the_header_alone() {
-    let driver = two().numbers(0, Q::ComputeProcesses, &[]).numbers(1, Q::ComputeProcesses, &[]);
-    assert_eq!(shown(&driver, &[0, 1], QueryKind::ComputeApps, "pid,name", "csv"), "pid, process_name\n");
-    assert_eq!(shown(&driver, &[0, 1], QueryKind::ComputeApps, "pid,name", "csv,noheader"), "");
+    let driver = two()
+        .numbers(0, Q::ComputeProcesses, &[])
+        .numbers(1, Q::ComputeProcesses, &[]);
+    assert_eq!(
+        shown(&driver, &[0, 1], QueryKind::ComputeApps, "pid,name", "csv"),
+        "pid, process_name\n"
+    );
+    assert_eq!(
+        shown(
+            &driver,
+            &[0, 1],
+            QueryKind::ComputeApps,
+            "pid,name",
+            "csv,noheader"
+        ),
+        ""
+    );
 }
 
 #[test]
@@ -52,11 +82,23 @@ fn a_lost_gpu_has_one_row_of_words_and_the_other_its_own() {
         .numbers(1, Q::ComputeProcesses, &[7, 1 << 20, -1, -1])
         .numbers(1, Q::MemoryInfo, &[1 << 34, 0, 1 << 34, 0]);
     assert_eq!(
-        shown(&driver, &[0, 1], QueryKind::ComputeApps, "gpu_uuid,pid,used_memory", "csv,noheader"),
+        shown(
+            &driver,
+            &[0, 1],
+            QueryKind::ComputeApps,
+            "gpu_uuid,pid,used_memory",
+            "csv,noheader"
+        ),
         "[GPU is lost], [GPU is lost], [GPU is lost]\nGPU-b, 7, 1 MiB\n"
     );
     assert_eq!(
-        shown(&driver, &[0, 1], QueryKind::Gpu, "index,uuid,memory.total", "csv,noheader"),
+        shown(
+            &driver,
+            &[0, 1],
+            QueryKind::Gpu,
+            "index,uuid,memory.total",
+            "csv,noheader"
+        ),
         "0, [GPU is lost], [GPU is lost]\n1, GPU-b, 16384 MiB\n"
     );
 }
@@ -65,9 +107,17 @@ fn a_lost_gpu_has_one_row_of_words_and_the_other_its_own() {
 fn accounts_are_shown_process_by_process_and_without_accounting_there_is_no_row() {
     let driver = two()
         .numbers(0, Q::AccountingPids, &[1_906_656, 12, 13])
-        .numbers(0, Q::AccountingStats(1_906_656), &[55, 8, 5_231_345_664, 14193, 0, 0])
+        .numbers(
+            0,
+            Q::AccountingStats(1_906_656),
+            &[55, 8, 5_231_345_664, 14193, 0, 0],
+        )
         .numbers(0, Q::AccountingStats(13), &[-1, -1, -1, 0, 0, 1])
-        .answer(Subject::gpu(0), Q::AccountingStats(12), Err(Code::NOT_FOUND))
+        .answer(
+            Subject::gpu(0),
+            Q::AccountingStats(12),
+            Err(Code::NOT_FOUND),
+        )
         .numbers(1, Q::AccountingPids, &[]);
     assert_eq!(
         shown(
@@ -99,19 +149,33 @@ GPU-a, [N/A], [N/A], Double Bit ECC
 
 #[test]
 fn retired_pages_have_address_time_and_cause() {
-    let driver = two().numbers(0, Q::RetiredPages(0), &[1_543_707_921_000_000, 0x5a1fb, 0, 0xfff]).numbers(
-        0,
-        Q::RetiredPages(1),
-        &[],
-    );
+    let driver = two()
+        .numbers(
+            0,
+            Q::RetiredPages(0),
+            &[1_543_707_921_000_000, 0x5a1fb, 0, 0xfff],
+        )
+        .numbers(0, Q::RetiredPages(1), &[]);
     let fields = "retired_pages.address,retired_pages.timestamp,retired_pages.cause";
     assert_eq!(
-        shown(&driver, &[0], QueryKind::RetiredPages, fields, "csv,noheader"),
+        shown(
+            &driver,
+            &[0],
+            QueryKind::RetiredPages,
+            fields,
+            "csv,noheader"
+        ),
         "0x000000000005a1fb, Sat Dec  1 23:45:21 2018, Single Bit ECC
 0x0000000000000fff, [N/A], Single Bit ECC
 "
     );
-    assert_eq!(cells(&driver, "retired_pages.sbe,retired_pages.dbe,retired_pages.pending"), "2, 0, [N/A]");
+    assert_eq!(
+        cells(
+            &driver,
+            "retired_pages.sbe,retired_pages.dbe,retired_pages.pending"
+        ),
+        "2, 0, [N/A]"
+    );
 }
 
 #[test]
@@ -124,19 +188,28 @@ fn remapped_rows_have_one_row_for_each_gpu() {
  remapped_rows.uncorrectable_inactive,remapped_rows.pending,remapped_rows.failure,\
  remapped_rows.histogram.max,remapped_rows.histogram.high";
     assert_eq!(
-        shown(&driver, &[0, 1], QueryKind::RemappedRows, fields, "csv,noheader"),
+        shown(
+            &driver,
+            &[0, 1],
+            QueryKind::RemappedRows,
+            fields,
+            "csv,noheader"
+        ),
         "one, 1, 2, 3, 4, Yes, No, 3071, 1\ntwo, [N/A], [N/A], [N/A], [N/A], [N/A], [N/A], [N/A], [N/A]\n"
     );
 }
 
 #[test]
 fn a_library_without_inactive_rows_tells_the_others() {
-    let driver = two().answer(Subject::gpu(0), Q::RemappedRowsV2, Err(Code::FUNCTION_NOT_FOUND)).numbers(
-        0,
-        Q::RemappedRows,
-        &[5, 6, 0, 0],
-    );
-    let fields = "remapped_rows.correctable,remapped_rows.uncorrectable,remapped_rows.correctable_inactive";
+    let driver = two()
+        .answer(
+            Subject::gpu(0),
+            Q::RemappedRowsV2,
+            Err(Code::FUNCTION_NOT_FOUND),
+        )
+        .numbers(0, Q::RemappedRows, &[5, 6, 0, 0]);
+    let fields =
+        "remapped_rows.correctable,remapped_rows.uncorrectable,remapped_rows.correctable_inactive";
     assert_eq!(cells(&driver, fields), "5, 6, [Function Not Found]");
 }
 
@@ -147,7 +220,13 @@ fn each_pair_of_clocks_is_a_row() {
         .numbers(0, Q::SupportedGraphicsClocks(3201), &[1980, 1965])
         .numbers(0, Q::SupportedGraphicsClocks(2201), &[1980]);
     assert_eq!(
-        shown(&driver, &[0, 1], QueryKind::SupportedClocks, "gpu_uuid,memory,mem,graphics,gr", "csv"),
+        shown(
+            &driver,
+            &[0, 1],
+            QueryKind::SupportedClocks,
+            "gpu_uuid,memory,mem,graphics,gr",
+            "csv"
+        ),
         "gpu_uuid, memory [MHz], memory [MHz], graphics [MHz], graphics [MHz]
 GPU-a, 3201 MHz, 3201 MHz, 1980 MHz, 1980 MHz
 GPU-a, 3201 MHz, 3201 MHz, 1965 MHz, 1965 MHz

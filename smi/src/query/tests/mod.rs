@@ -14,10 +14,24 @@ use crate::Context;
 use crate::scripted::ScriptedBackend;
 
 /// Header and rows, as a person sees them.
-fn shown(driver: &dyn QueryBackend, gpus: &[u32], query: QueryKind, fields: &str, format: &str) -> String {
+fn shown(
+    driver: &dyn QueryBackend,
+    gpus: &[u32],
+    query: QueryKind,
+    fields: &str,
+    format: &str,
+) -> String {
     let request = parse(query, fields, Some(format)).unwrap();
-    let now = "2026-11-21T12:00:10.555Z".parse::<Timestamp>().unwrap().to_zoned(TimeZone::UTC);
-    let context = Context { driver, gpus, count: 2, now };
+    let now = "2026-11-21T12:00:10.555Z"
+        .parse::<Timestamp>()
+        .unwrap()
+        .to_zoned(TimeZone::UTC);
+    let context = Context {
+        driver,
+        gpus,
+        count: 2,
+        now,
+    };
     request.header().unwrap_or_default() + &request.rows(&context)
 }
 

@@ -40,9 +40,16 @@ impl QueryBackend for Counting {
 
 #[test]
 fn fields_that_need_the_same_answer_share_it() {
-    let fields = "memory.total,memory.used,memory.free,utilization.gpu,utilization.memory,memory.reserved";
-    assert_eq!(Counting::asked(QueryKind::Gpu, fields), ["MemoryInfo", "UtilizationRates"]);
-    assert_eq!(Counting::asked(QueryKind::Gpu, "compute_cap,name,gpu_name"), ["ComputeCapability", "Name"]);
+    let fields =
+        "memory.total,memory.used,memory.free,utilization.gpu,utilization.memory,memory.reserved";
+    assert_eq!(
+        Counting::asked(QueryKind::Gpu, fields),
+        ["MemoryInfo", "UtilizationRates"]
+    );
+    assert_eq!(
+        Counting::asked(QueryKind::Gpu, "compute_cap,name,gpu_name"),
+        ["ComputeCapability", "Name"]
+    );
 }
 
 #[test]
@@ -55,8 +62,17 @@ fn rows_of_one_gpu_share_what_is_said_of_it() {
 #[test]
 fn what_needs_no_answer_asks_nothing() {
     let nothing: [&str; 0] = [];
-    assert_eq!(Counting::asked(QueryKind::Gpu, "timestamp,index,count,display_mode"), nothing);
+    assert_eq!(
+        Counting::asked(QueryKind::Gpu, "timestamp,index,count,display_mode"),
+        nothing
+    );
     assert_eq!(Counting::asked(QueryKind::Gpu, ""), nothing);
-    assert_eq!(Counting::asked(QueryKind::ComputeApps, "pid,used_memory"), ["ComputeProcesses"]);
-    assert_eq!(Counting::asked(QueryKind::AccountedApps, "pid,vgpu_instance"), ["AccountingPids"]);
+    assert_eq!(
+        Counting::asked(QueryKind::ComputeApps, "pid,used_memory"),
+        ["ComputeProcesses"]
+    );
+    assert_eq!(
+        Counting::asked(QueryKind::AccountedApps, "pid,vgpu_instance"),
+        ["AccountingPids"]
+    );
 }

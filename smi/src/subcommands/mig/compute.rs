@@ -21,12 +21,25 @@ struct Profile {
 fn of(driver: &dyn QueryBackend, gpus: &[u32], chosen: &Chosen) -> Vec<Profile> {
     let mut profiles = Vec::new();
     for gpu in gpus {
-        for instance in gpu::ids(driver, *gpu).into_iter().filter(|instance| chosen.has(*instance)) {
+        for instance in gpu::ids(driver, *gpu)
+            .into_iter()
+            .filter(|instance| chosen.has(*instance))
+        {
             let instance = instance as u32;
             profiles.extend((0..PROFILES).filter_map(|number| {
-                let answer = ask(driver, *gpu, Query::ComputeInstanceProfile(instance, number))?;
+                let answer = ask(
+                    driver,
+                    *gpu,
+                    Query::ComputeInstanceProfile(instance, number),
+                )?;
                 let numbers = answer.numbers().to_vec();
-                (numbers.len() >= 9).then(|| Profile { gpu: *gpu, instance, number, id: numbers[0] as u32, numbers })
+                (numbers.len() >= 9).then(|| Profile {
+                    gpu: *gpu,
+                    instance,
+                    number,
+                    id: numbers[0] as u32,
+                    numbers,
+                })
             }));
         }
     }
@@ -35,7 +48,11 @@ fn of(driver: &dyn QueryBackend, gpus: &[u32], chosen: &Chosen) -> Vec<Profile> 
 
 impl Profile {
     fn name(&self, driver: &dyn QueryBackend) -> String {
-        name(driver, self.gpu, Query::ComputeInstanceProfileName(self.instance, self.number))
+        name(
+            driver,
+            self.gpu,
+            Query::ComputeInstanceProfileName(self.instance, self.number),
+        )
     }
 }
 
@@ -44,9 +61,16 @@ pub(super) fn profiles(driver: &dyn QueryBackend, gpus: &[u32], chosen: &Chosen)
     let profiles = of(driver, gpus, chosen);
     let mut groups = Vec::new();
     for profile in &profiles {
-        let [id, slices, most, sms, copy, decoders, encoders, jpeg, ofa] = profile.numbers[..9] else { continue };
-        let free = ask(driver, profile.gpu, Query::ComputeInstanceCapacity(profile.instance, profile.id))
-            .and_then(|answer| answer.at(0));
+        let [id, slices, most, sms, copy, decoders, encoders, jpeg, ofa] = profile.numbers[..9]
+        else {
+            continue;
+        };
+        let free = ask(
+            driver,
+            profile.gpu,
+            Query::ComputeInstanceCapacity(profile.instance, profile.id),
+        )
+        .and_then(|answer| answer.at(0));
         let instances = format!("{}/{most}", free.unwrap_or(0));
         let largest = profiles
             .iter()
@@ -80,11 +104,17 @@ pub(super) fn profiles(driver: &dyn QueryBackend, gpus: &[u32], chosen: &Chosen)
 
 /// `-lcipp`: where instances of each profile fit.
 pub(super) fn placements(driver: &dyn QueryBackend, gpus: &[u32], chosen: &Chosen) -> String {
-    let lines = of(driver, gpus, chosen).into_iter().filter_map(|Profile { gpu, instance, id, .. }| {
-        let answer = ask(driver, gpu, Query::ComputeInstancePlacements(instance, id));
-        let places = places(answer.as_ref())?;
-        Some(format!("GPU {gpu:>2} GI {instance:>2} Profile ID {id:>2} {places}\n"))
-    });
+    let lines = of(driver, gpus, chosen).into_iter().filter_map(
+        |Profile {
+             gpu, instance, id, ..
+         }| {
+            let answer = ask(driver, gpu, Query::ComputeInstancePlacements(instance, id));
+            let places = places(answer.as_ref())?;
+            Some(format!(
+                "GPU {gpu:>2} GI {instance:>2} Profile ID {id:>2} {places}\n"
+            ))
+        },
+    );
     lines.collect()
 }
 
@@ -92,8 +122,17 @@ pub(super) fn placements(driver: &dyn QueryBackend, gpus: &[u32], chosen: &Chose
 pub(super) fn instances(driver: &dyn QueryBackend, gpus: &[u32], chosen: &Chosen) -> String {
     let mut groups = Vec::new();
     for profile in of(driver, gpus, chosen) {
-        let answer = ask(driver, profile.gpu, Query::ComputeInstances(profile.instance, profile.id));
-        for [id, start, size] in answer.as_ref().map_or(&[][..], |answer| answer.numbers()).as_chunks().0 {
+        let answer = ask(
+            driver,
+            profile.gpu,
+            Query::ComputeInstances(profile.instance, profile.id),
+        );
+        for [id, start, size] in answer
+            .as_ref()
+            .map_or(&[][..], |answer| answer.numbers())
+            .as_chunks()
+            .0
+        {
             let place = format!("{start}:{size}");
             groups.push(vec![format!(
                 " {:>3} {:>6}       {:<17}{:>5} {id:>9} {place:>12}     ",

@@ -19,8 +19,14 @@ struct Profile {
 fn of(driver: &dyn QueryBackend, gpu: u32) -> Vec<Profile> {
     let mut profiles: Vec<Profile> = (0..PROFILES)
         .filter_map(|number| {
-            let numbers = ask(driver, gpu, Query::GpuInstanceProfile(number))?.numbers().to_vec();
-            (numbers.len() >= 11).then(|| Profile { number, id: numbers[0] as u32, numbers })
+            let numbers = ask(driver, gpu, Query::GpuInstanceProfile(number))?
+                .numbers()
+                .to_vec();
+            (numbers.len() >= 11).then(|| Profile {
+                number,
+                id: numbers[0] as u32,
+                numbers,
+            })
         })
         .collect();
     profiles.sort_by_key(|profile| (profile.numbers[2], profile.numbers[10]));
@@ -32,10 +38,24 @@ pub(super) fn profiles(driver: &dyn QueryBackend, gpus: &[u32]) -> String {
     let mut groups = Vec::new();
     for gpu in gpus {
         for profile in of(driver, *gpu) {
-            let [id, p2p, _, most, sms, copy, decoders, encoders, jpeg, ofa, mib] = profile.numbers[..11] else {
+            let [
+                id,
+                p2p,
+                _,
+                most,
+                sms,
+                copy,
+                decoders,
+                encoders,
+                jpeg,
+                ofa,
+                mib,
+            ] = profile.numbers[..11]
+            else {
                 continue;
             };
-            let free = ask(driver, *gpu, Query::GpuInstanceCapacity(profile.id)).and_then(|answer| answer.at(0));
+            let free = ask(driver, *gpu, Query::GpuInstanceCapacity(profile.id))
+                .and_then(|answer| answer.at(0));
             let instances = format!("{}/{most}", free.unwrap_or(0));
             // Hundredths of a GiB.
             let memory = format!("{:.2}", mib as f64 / 1024.0);
@@ -67,7 +87,10 @@ pub(super) fn placements(driver: &dyn QueryBackend, gpus: &[u32]) -> String {
         for profile in of(driver, *gpu) {
             let answer = ask(driver, *gpu, Query::GpuInstancePlacements(profile.id));
             if let Some(places) = places(answer.as_ref()) {
-                lines.push(format!("GPU {gpu:>2} Profile ID {:>2} {places}\n", profile.id));
+                lines.push(format!(
+                    "GPU {gpu:>2} Profile ID {:>2} {places}\n",
+                    profile.id
+                ));
             }
         }
     }
@@ -82,7 +105,10 @@ pub(super) fn instances(driver: &dyn QueryBackend, gpus: &[u32]) -> String {
             for (id, start, size) in all(driver, *gpu, profile.id) {
                 let name = name(driver, *gpu, Query::GpuInstanceProfileName(profile.number));
                 let place = format!("{start}:{size}");
-                groups.push(vec![format!(" {gpu:>3}  {name:<17} {:>6} {id:>8} {place:>12}     ", profile.id)]);
+                groups.push(vec![format!(
+                    " {gpu:>3}  {name:<17} {:>6} {id:>8} {place:>12}     ",
+                    profile.id
+                )]);
             }
         }
     }
@@ -102,12 +128,21 @@ pub(super) fn instances(driver: &dyn QueryBackend, gpus: &[u32]) -> String {
 
 /// The ids of a GPU's instances, in the order in which they are listed.
 pub(super) fn ids(driver: &dyn QueryBackend, gpu: u32) -> Vec<i128> {
-    of(driver, gpu).iter().flat_map(|profile| all(driver, gpu, profile.id)).map(|(id, ..)| id).collect()
+    of(driver, gpu)
+        .iter()
+        .flat_map(|profile| all(driver, gpu, profile.id))
+        .map(|(id, ..)| id)
+        .collect()
 }
 
 /// Id, start and size of each instance of a profile.
 fn all(driver: &dyn QueryBackend, gpu: u32, profile: u32) -> Vec<(i128, i128, i128)> {
     let answer = ask(driver, gpu, Query::GpuInstances(profile));
     let numbers = answer.as_ref().map_or(&[][..], |answer| answer.numbers());
-    numbers.as_chunks().0.iter().map(|[id, start, size]| (*id, *start, *size)).collect()
+    numbers
+        .as_chunks()
+        .0
+        .iter()
+        .map(|[id, start, size]| (*id, *start, *size))
+        .collect()
 }

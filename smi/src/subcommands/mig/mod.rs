@@ -15,16 +15,25 @@ pub(super) static FORM: Form = Form::new("mig", help::HELP)
     .takes(&["-i", "-gi", "-ci"])
     .may_take(&["-cgi", "-cci"]);
 
-pub(crate) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
+pub(crate) fn run(
+    arguments: &[String],
+    driver: &dyn QueryBackend,
+    output: &mut dyn Write,
+) -> Result<u8, Stop> {
     let switches = FORM.parse(arguments)?;
     let listings = ["-lgip", "-lgipp", "-lgi", "-lcip", "-lcipp", "-lci"];
-    let Some(listing) = switches.first_of(&listings) else { return Err(FORM.explain()) };
+    let Some(listing) = switches.first_of(&listings) else {
+        return Err(FORM.explain());
+    };
     let gpus = Form::gpus(&switches, driver)?;
     let text = match listing {
         "-lgip" => gpu::profiles(driver, &gpus),
         "-lgipp" => gpu::placements(driver, &gpus),
         _ => {
-            let gpus: Vec<u32> = gpus.into_iter().filter(|gpu| is_divided(driver, *gpu)).collect();
+            let gpus: Vec<u32> = gpus
+                .into_iter()
+                .filter(|gpu| is_divided(driver, *gpu))
+                .collect();
             if gpus.is_empty() {
                 return Err(Refusal::new(0, "No MIG-enabled devices found.\n").into());
             }
@@ -46,11 +55,17 @@ struct Chosen(Option<Vec<i128>>);
 
 impl Chosen {
     fn parse(text: Option<&str>) -> Self {
-        Self(text.map(|text| text.split(',').filter_map(|word| word.trim().parse().ok()).collect()))
+        Self(text.map(|text| {
+            text.split(',')
+                .filter_map(|word| word.trim().parse().ok())
+                .collect()
+        }))
     }
 
     fn has(&self, instance: i128) -> bool {
-        self.0.as_ref().is_none_or(|chosen| chosen.contains(&instance))
+        self.0
+            .as_ref()
+            .is_none_or(|chosen| chosen.contains(&instance))
     }
 }
 
@@ -60,8 +75,15 @@ fn ask(driver: &dyn QueryBackend, gpu: u32, query: Query) -> Option<Value> {
 
 fn name(driver: &dyn QueryBackend, gpu: u32, query: Query) -> String {
     let answer = ask(driver, gpu, query);
-    let name = answer.as_ref().and_then(|answer| answer.text()).unwrap_or("N/A");
-    if name.starts_with("MIG ") { name.to_owned() } else { format!("MIG {name}") }
+    let name = answer
+        .as_ref()
+        .and_then(|answer| answer.text())
+        .unwrap_or("N/A");
+    if name.starts_with("MIG ") {
+        name.to_owned()
+    } else {
+        format!("MIG {name}")
+    }
 }
 
 /// Starts and sizes of places, as `{0,2,4}:2`.
@@ -70,6 +92,10 @@ fn places(answer: Option<&Value>) -> Option<String> {
     let [_, size] = places.first()?;
     let starts: Vec<String> = places.iter().map(|[start, _]| start.to_string()).collect();
     // The colon stands below the colon of a list.
-    let label = if places.len() == 1 { "Placement " } else { "Placements" };
+    let label = if places.len() == 1 {
+        "Placement "
+    } else {
+        "Placements"
+    };
     Some(format!("{label}: {{{}}}:{size}", starts.join(",")))
 }

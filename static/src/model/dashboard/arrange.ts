@@ -12,7 +12,9 @@ export function isApart({ layout }: DashboardState, gpus: number): boolean {
 /** The charts of so many GPUs and the machine, in their order. Overlaid charts are of one reading each. */
 export function chartsOf(state: DashboardState, gpus: number): readonly string[] {
   if (isApart(state, gpus)) {
-    return state.charts ?? [...GPU_CHARTS.map(({ id }) => id), MIG, ...HOST_CHARTS.map(({ id }) => id)];
+    return (
+      state.charts ?? [...GPU_CHARTS.map(({ id }) => id), MIG, ...HOST_CHARTS.map(({ id }) => id)]
+    );
   }
   if (state.charts === null) {
     return [...COMPARED, ...HOST_CHARTS.map(({ id }) => id)];
@@ -25,7 +27,12 @@ export function chartsOf(state: DashboardState, gpus: number): readonly string[]
 }
 
 /** With `chart` before or after `target`; charts of GPUs and of the machine stay among their own. */
-export function placed(charts: readonly string[], chart: string, target: string, after: boolean): readonly string[] {
+export function placed(
+  charts: readonly string[],
+  chart: string,
+  target: string,
+  after: boolean,
+): readonly string[] {
   if (chart === target || isOfHost(chart) !== isOfHost(target)) {
     return charts;
   }

@@ -51,7 +51,12 @@ describe('the figures of a span', () => {
   });
 
   it('count what a counter had before it began anew', () => {
-    const restarted = recorded([[0, 0, 100, 0], []], [[0, 0, 160, 0], []], [[0, 0, 10, 0], []], [[0, 0, 30, 0], []]);
+    const restarted = recorded(
+      [[0, 0, 100, 0], []],
+      [[0, 0, 160, 0], []],
+      [[0, 0, 10, 0], []],
+      [[0, 0, 30, 0], []],
+    );
     expect(figuresOf(restarted, 0, 3000, 'GPU-0 ')[2]).toBe(80);
   });
 });

@@ -67,7 +67,12 @@ export const FIGURES: readonly Figure[] = [
 ];
 
 /** Figures of several GPUs together; `gpus` is how their series begin, as `seriesKey` has it, with commas between. */
-export function figuresOf(source: SeriesSource, from_ms: number, to_ms: number, gpus: string): (number | null)[] {
+export function figuresOf(
+  source: SeriesSource,
+  from_ms: number,
+  to_ms: number,
+  gpus: string,
+): (number | null)[] {
   const told = { source, from_ms, to_ms };
   const keys = (metric: string): string[] => gpus.split(',').map((gpu) => gpu + metric);
   return FIGURES.map(({ metric, of }) => of(told, keys(metric)));
@@ -116,7 +121,9 @@ function most(told: Told, columns: readonly Float64Array[]): number | null {
   const [begin, end] = within(told);
   let found: number | null = null;
   for (let i = begin; i < end; i += 1) {
-    const values = columns.map((column) => column[i] ?? NaN).filter((value) => !Number.isNaN(value));
+    const values = columns
+      .map((column) => column[i] ?? NaN)
+      .filter((value) => !Number.isNaN(value));
     if (values.length > 0) {
       found = Math.max(found ?? -Infinity, sum(values));
     }

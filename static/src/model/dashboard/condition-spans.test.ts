@@ -15,7 +15,9 @@ it('conditions hold from their beginning to their end, or until now', () => {
   const events = [ended];
   const spans = conditionSpans(events, now, NOW + 100);
   expect(spans.get(0)).toMatchObject([{ from_ms: NOW - 5000, to_ms: NOW + 100, level: 'notice' }]);
-  expect(spans.get(1)).toMatchObject([{ from_ms: NOW - 20_000, to_ms: NOW - 9000, level: 'critical' }]);
+  expect(spans.get(1)).toMatchObject([
+    { from_ms: NOW - 20_000, to_ms: NOW - 9000, level: 'critical' },
+  ]);
   expect(spans.get(0)?.[0]?.text).toMatch(/power-capped/i);
   // What is past is described once.
   expect(conditionSpans(events, now, NOW + 200).get(1)?.[0]).toBe(spans.get(1)?.[0]);

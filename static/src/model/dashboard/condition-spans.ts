@@ -2,7 +2,13 @@
 
 import { grouped } from '../../lib/grouped';
 import { remembered } from '../../lib/remembered';
-import type { Condition, ConditionSpan as PastCondition, Event, ProcessRef, Sample } from '../../wire';
+import type {
+  Condition,
+  ConditionSpan as PastCondition,
+  Event,
+  ProcessRef,
+  Sample,
+} from '../../wire';
 import { severityLevel } from '../condition';
 import type { Level } from '../describe';
 import { describeCondition } from '../describe-condition';
@@ -27,11 +33,16 @@ export function conditionSpans(
   const byGpu = new Map<number, readonly ConditionSpan[]>(endedSpans(events));
   const told = grouped(past, ({ uuid }) => uuid);
   for (const { index, uuid, conditions, processes } of sample?.gpus ?? []) {
-    const lasting = conditions.map((condition) => spanOf(condition, now_ms, valueOf(processes) ?? []));
+    const lasting = conditions.map((condition) =>
+      spanOf(condition, now_ms, valueOf(processes) ?? []),
+    );
     const known = [...(byGpu.get(index) ?? []), ...lasting];
     const keys = new Set(known.map(({ key }) => key));
     const others = (told.get(uuid ?? '') ?? []).filter((condition) => !keys.has(keyOf(condition)));
-    byGpu.set(index, [...others.map((condition) => spanOf(condition, condition.to_ms ?? now_ms, [])), ...known]);
+    byGpu.set(index, [
+      ...others.map((condition) => spanOf(condition, condition.to_ms ?? now_ms, [])),
+      ...known,
+    ]);
   }
   return byGpu;
 }
@@ -45,7 +56,11 @@ const endedSpans = remembered((events: readonly Event[]) => {
   return grouped(ended, ({ gpu }) => gpu);
 });
 
-function spanOf(condition: Condition, to_ms: number, processes: readonly ProcessRef[]): ConditionSpan {
+function spanOf(
+  condition: Condition,
+  to_ms: number,
+  processes: readonly ProcessRef[],
+): ConditionSpan {
   const level = severityLevel(condition.severity);
   const text = describeCondition(condition, processes);
   return { key: keyOf(condition), from_ms: condition.since_ms, to_ms, level, text };

@@ -23,6 +23,8 @@ export function csvOf(columns: readonly CsvColumn[], from_ms: number, to_ms: num
     }
   });
   const head = ['time', ...columns.map(({ name }) => quoted(name))];
-  const body = [...rows].sort(([a], [b]) => a - b).map(([at_ms, row]) => [new Date(at_ms).toISOString(), ...row]);
+  const body = [...rows]
+    .sort(([a], [b]) => a - b)
+    .map(([at_ms, row]) => [new Date(at_ms).toISOString(), ...row]);
   return csvTable([head, ...body]);
 }

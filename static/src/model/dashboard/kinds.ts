@@ -4,7 +4,13 @@ import { nearest } from '../../lib/nearest';
 import { inEnglish, table, trans } from '../../lib/translation';
 import type { GpuSample, HostSample } from '../../wire';
 import { CHARTS } from '../../wire/fields';
-import { ALL_GPU_METRICS, ALL_HOST_METRICS, GPU_METRICS, HOST_METRICS, type Metric } from '../metric';
+import {
+  ALL_GPU_METRICS,
+  ALL_HOST_METRICS,
+  GPU_METRICS,
+  HOST_METRICS,
+  type Metric,
+} from '../metric';
 
 export interface ChartKind<S = GpuSample> {
   /** As addresses and settings name it. */
@@ -92,7 +98,11 @@ export function uncharted(ids: readonly string[]): string[] {
 
 /** The charts that have lines among these metrics. */
 function kindsOf<S>(all: readonly Metric<S>[]): ChartKind<S>[] {
-  const kinds = CHARTS.map(({ id, title }) => ({ id, title, metrics: all.filter(({ chart }) => chart === id) }));
+  const kinds = CHARTS.map(({ id, title }) => ({
+    id,
+    title,
+    metrics: all.filter(({ chart }) => chart === id),
+  }));
   return kinds.filter(({ metrics }) => metrics.length > 0);
 }
 

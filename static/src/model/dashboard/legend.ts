@@ -1,7 +1,11 @@
 /** What a legend hides, and what one of many lines names. */
 
 /** Only the line `id` of those in a legend; all of them again where it already was alone. */
-export function isolated(hidden: readonly string[], id: string, legend: readonly string[]): string[] {
+export function isolated(
+  hidden: readonly string[],
+  id: string,
+  legend: readonly string[],
+): string[] {
   const others = legend.filter((other) => other !== id);
   const elsewhere = hidden.filter((other) => !legend.includes(other));
   const isAlone = !hidden.includes(id) && others.every((other) => hidden.includes(other));
@@ -9,9 +13,15 @@ export function isolated(hidden: readonly string[], id: string, legend: readonly
 }
 
 /** With or without the line `id`; without any of a legend, all of them are shown again. */
-export function toggledLine(hidden: readonly string[], id: string, legend: readonly string[]): string[] {
+export function toggledLine(
+  hidden: readonly string[],
+  id: string,
+  legend: readonly string[],
+): string[] {
   const next = hidden.includes(id) ? hidden.filter((other) => other !== id) : [...hidden, id];
-  return legend.every((other) => next.includes(other)) ? next.filter((other) => !legend.includes(other)) : next;
+  return legend.every((other) => next.includes(other))
+    ? next.filter((other) => !legend.includes(other))
+    : next;
 }
 
 /** A line and its value at the moment that is shown; NaN where it has none. */
@@ -37,11 +47,18 @@ export class Extremes {
   }
 }
 
-function foremost(lines: readonly Valued[], before: string | null, lead: number, sign: 1 | -1): string | null {
+function foremost(
+  lines: readonly Valued[],
+  before: string | null,
+  lead: number,
+  sign: 1 | -1,
+): string | null {
   let best: Valued | null = null;
   for (const line of lines) {
     best = best === null || sign * line.value > sign * best.value ? line : best;
   }
   const kept = lines.find(({ id }) => id === before);
-  return best !== null && kept !== undefined && sign * (best.value - kept.value) <= lead ? kept.id : (best?.id ?? null);
+  return best !== null && kept !== undefined && sign * (best.value - kept.value) <= lead
+    ? kept.id
+    : (best?.id ?? null);
 }

@@ -15,10 +15,16 @@ it('a moment is a time, or the span that values are means of, with its date wher
 
 it('a span has a second date where it ends on another day, and seconds where it is short', () => {
   expect(spanText(NOON, NOON + 9000, NOON + HOUR)).toEqual(['12:00:07', '12:00:16']);
-  expect(spanText(NOON, NOON + 9000, NOON + 30 * HOUR)).toEqual(['2026-11-20 12:00:07', '12:00:16']);
+  expect(spanText(NOON, NOON + 9000, NOON + 30 * HOUR)).toEqual([
+    '2026-11-20 12:00:07',
+    '12:00:16',
+  ]);
   expect(spanText(NOON, NOON + HOUR, NOON + 2 * HOUR)).toEqual(['12:00', '13:00']);
   expect(spanText(NOON - 24 * HOUR, NOON, NOON)).toEqual(['2026-11-19 12:00', '12:00']);
-  expect(spanText(NOON - 24 * HOUR, NOON, NOON + 24 * HOUR)).toEqual(['2026-11-19 12:00', '2026-11-20 12:00']);
+  expect(spanText(NOON - 24 * HOUR, NOON, NOON + 24 * HOUR)).toEqual([
+    '2026-11-19 12:00',
+    '2026-11-20 12:00',
+  ]);
 });
 
 it('a range has its unit once where both ends have the same', () => {

@@ -30,9 +30,16 @@ export function rangeText(unit: Unit, range: readonly [low: number, high: number
 }
 
 /** From one moment to another, with the date of the second where it is another day; a long span to the minute. */
-export function spanText(from_ms: number, to_ms: number, now_ms: number): [from: string, to: string] {
+export function spanText(
+  from_ms: number,
+  to_ms: number,
+  now_ms: number,
+): [from: string, to: string] {
   const isOneDay = new Date(from_ms).toDateString() === new Date(to_ms).toDateString();
-  const ends: [string, string] = [since(from_ms, now_ms), isOneDay ? timeOfDay(to_ms) : since(to_ms, now_ms)];
+  const ends: [string, string] = [
+    since(from_ms, now_ms),
+    isOneDay ? timeOfDay(to_ms) : since(to_ms, now_ms),
+  ];
   return to_ms - from_ms < TO_THE_SECOND_MS ? ends : [toTheMinute(ends[0]), toTheMinute(ends[1])];
 }
 

@@ -28,7 +28,11 @@ export class PastHolders {
   private former: ReadonlyMap<string, readonly FormerHolder[]> | null = null;
 
   /** Takes in whom a server remembers, by the UUID of the GPU; those who are known already stay as they are. */
-  recall(former: ReadonlyMap<string, readonly FormerHolder[]>, gpus: readonly GpuState[], slots: ColorSlots): void {
+  recall(
+    former: ReadonlyMap<string, readonly FormerHolder[]>,
+    gpus: readonly GpuState[],
+    slots: ColorSlots,
+  ): void {
     if (former === this.former) {
       return;
     }
@@ -58,7 +62,9 @@ export class PastHolders {
 
   /** The paths of notebooks and consoles that held a GPU since `from_ms`. */
   pathsSince(from_ms: number): string[] {
-    return [...this.all.values()].flatMap(({ path, seen_ms }) => (path !== null && seen_ms >= from_ms ? [path] : []));
+    return [...this.all.values()].flatMap(({ path, seen_ms }) =>
+      path !== null && seen_ms >= from_ms ? [path] : [],
+    );
   }
 
   /** The path of the notebook or console that this kernel runs or ran for; `null` if it is not remembered. */
@@ -86,7 +92,12 @@ export class PastHolders {
         const { path, holder, slot } = one;
         const name = path === null ? one.name : plainText(names.get(path) ?? path, LONGEST_NAME);
         // Whoever has gone holds nothing any more.
-        holders.push({ holder, name, slot, memory_bytes: one.seen_ms < now_ms ? 0 : one.memory_bytes });
+        holders.push({
+          holder,
+          name,
+          slot,
+          memory_bytes: one.seen_ms < now_ms ? 0 : one.memory_bytes,
+        });
       }
     }
     return byGpu;

@@ -56,14 +56,19 @@ describe('the charts of a dashboard', () => {
 
   it('mark the limits that values should stay below', () => {
     const [first] = sections([gpu(0)]);
-    const limits = first?.plots.slice(0, 4).map(({ key, limit, limitName }) => [key, limit, limitName]);
+    const limits = first?.plots
+      .slice(0, 4)
+      .map(({ key, limit, limitName }) => [key, limit, limitName]);
     expect(limits).toEqual([
       ['gpu 0 activity', null, undefined],
       ['gpu 0 memory', 140 * GIB, undefined],
       ['gpu 0 power', 700, undefined],
       ['gpu 0 temperature', 89, 'slowdown'],
     ]);
-    expect(plot(sections([gpu(0), gpu(1)], { layout: 'together' }), 'all temperature.gpu_celsius')?.limit).toBe(89);
+    expect(
+      plot(sections([gpu(0), gpu(1)], { layout: 'together' }), 'all temperature.gpu_celsius')
+        ?.limit,
+    ).toBe(89);
   });
 
   it('show memory as what its holders have, under all that is in use', () => {
@@ -88,7 +93,10 @@ describe('the charts of a dashboard', () => {
 
   it('are those that were chosen', () => {
     const all = sections([gpu(0), gpu(1)], { gpus: [1], charts: ['power', 'cpu'] });
-    expect(all.flatMap(({ plots }) => plots.map(({ key }) => key))).toEqual(['gpu 1 power', 'host cpu']);
+    expect(all.flatMap(({ plots }) => plots.map(({ key }) => key))).toEqual([
+      'gpu 1 power',
+      'host cpu',
+    ]);
   });
 });
 

@@ -80,18 +80,29 @@ export interface PlotsInput {
 }
 
 /** All that a dashboard may draw over time, by its names in history. */
-export const DRAWN: readonly string[] = [...[...GPU_METRICS, ...HOST_METRICS].map(({ id }) => id), HELD, MIG];
+export const DRAWN: readonly string[] = [
+  ...[...GPU_METRICS, ...HOST_METRICS].map(({ id }) => id),
+  HELD,
+  MIG,
+];
 
 /** The readings whose lines these sections have, by their names in history. */
 export function metricsOf(sections: readonly Section[]): string[] {
-  const lines = sections.flatMap(({ plots }) => plots.flatMap((plot) => [...plot.lines, ...plot.stack]));
+  const lines = sections.flatMap(({ plots }) =>
+    plots.flatMap((plot) => [...plot.lines, ...plot.stack]),
+  );
   return [...new Set(lines.map(({ field }) => field))].sort();
 }
 
 /** The same sections; of what stands upon each other, only what is known. */
-export function withStacks(sections: readonly Section[], isKnown: (series: string) => boolean): Section[] {
+export function withStacks(
+  sections: readonly Section[],
+  isKnown: (series: string) => boolean,
+): Section[] {
   const known = (plot: Plot): Plot =>
-    plot.stack.length === 0 ? plot : { ...plot, stack: plot.stack.filter(({ series }) => isKnown(series)) };
+    plot.stack.length === 0
+      ? plot
+      : { ...plot, stack: plot.stack.filter(({ series }) => isKnown(series)) };
   return sections.map((section) => ({ ...section, plots: section.plots.map(known) }));
 }
 
@@ -109,11 +120,22 @@ export function sectionsOf(input: PlotsInput): Section[] {
     ? chosen.map((gpu) => ofGpu(gpu, kinds, withMig, input))
     : [ofAll(chosen, kinds)];
   const machine = hostCharts(ids).map((kind) => hostPlot(kind, sample));
-  const host: Section = { key: HOST, gpu: null, title: trans.__('Machine'), plots: machine, missing: [] };
+  const host: Section = {
+    key: HOST,
+    gpu: null,
+    title: trans.__('Machine'),
+    plots: machine,
+    missing: [],
+  };
   return [...sections, host].filter(({ plots, missing }) => plots.length + missing.length > 0);
 }
 
-function ofGpu(gpu: GpuState, kinds: readonly ChartKind[], withMig: boolean, input: PlotsInput): Section {
+function ofGpu(
+  gpu: GpuState,
+  kinds: readonly ChartKind[],
+  withMig: boolean,
+  input: PlotsInput,
+): Section {
   const able = kinds.filter(({ metrics }) => metrics.some((metric) => isThere(gpu, metric)));
   const plots = able.map((kind) => gpuPlot(gpu, kind, input.holders.get(gpu.index) ?? []));
   const missing = kinds.filter((kind) => !able.includes(kind)).map(({ title }) => title());
@@ -122,23 +144,38 @@ function ofGpu(gpu: GpuState, kinds: readonly ChartKind[], withMig: boolean, inp
   return { key: `gpu ${gpu.index}`, gpu, title, plots: [...plots, ...mig], missing };
 }
 
-function gpuPlot(gpu: GpuState, { id, title, metrics }: ChartKind, holders: readonly Holder[]): Plot {
+function gpuPlot(
+  gpu: GpuState,
+  { id, title, metrics }: ChartKind,
+  holders: readonly Holder[],
+): Plot {
   const able = metrics.filter((metric) => isThere(gpu, metric));
   const lines = able.map((metric): PlotLine => {
     const series = seriesKey(gpu, metric.id);
     // What is in use in all stands above its parts, and takes no color from them.
     const color = id === 'memory' ? 'text' : metric.color;
-    const line = { id: metric.id, label: metric.line(), color, series, field: metric.id, now: readOf(gpu, metric) };
-    return metric.id === 'power.instant_watts' ? { ...line, trace: seriesKey(gpu, 'power_watts') } : line;
+    const line = {
+      id: metric.id,
+      label: metric.line(),
+      color,
+      series,
+      field: metric.id,
+      now: readOf(gpu, metric),
+    };
+    return metric.id === 'power.instant_watts'
+      ? { ...line, trace: seriesKey(gpu, 'power_watts') }
+      : line;
   });
-  const stack = (id === 'memory' ? holders : []).map(({ holder, name, slot, memory_bytes }): PlotLine => ({
-    id: holder,
-    label: plainText(name),
-    color: slot,
-    series: heldKey(gpu, holder),
-    field: 'memory.used_bytes',
-    now: memory_bytes,
-  }));
+  const stack = (id === 'memory' ? holders : []).map(
+    ({ holder, name, slot, memory_bytes }): PlotLine => ({
+      id: holder,
+      label: plainText(name),
+      color: slot,
+      series: heldKey(gpu, holder),
+      field: 'memory.used_bytes',
+      now: memory_bytes,
+    }),
+  );
   const [first] = able;
   const unit = (first ?? metrics[0])?.unit ?? PERCENT;
   const key = `gpu ${gpu.index} ${id}`;
@@ -164,16 +201,39 @@ function ofAll(gpus: readonly GpuState[], kinds: readonly ChartKind[]): Section 
       const { id, label, unit } = metric;
       return able.length === 0
         ? []
-        : [{ key: `all ${id}`, id, chart: id, title: label(), unit, lines, stack: [], ...limit, gpu: null }];
+        : [
+            {
+              key: `all ${id}`,
+              id,
+              chart: id,
+              title: label(),
+              unit,
+              lines,
+              stack: [],
+              ...limit,
+              gpu: null,
+            },
+          ];
     }),
   );
-  return { key: 'all', gpu: null, title: trans._n('%1 GPU', '%1 GPUs', gpus.length), plots, missing: [] };
+  return {
+    key: 'all',
+    gpu: null,
+    title: trans._n('%1 GPU', '%1 GPUs', gpus.length),
+    plots,
+    missing: [],
+  };
 }
 
 /** The highest of the limits. */
-function limited(limits: readonly ReturnType<typeof limitLineOf>[]): Pick<Plot, 'limit' | 'limitName'> {
+function limited(
+  limits: readonly ReturnType<typeof limitLineOf>[],
+): Pick<Plot, 'limit' | 'limitName'> {
   const [highest] = limits.filter((limit) => limit !== null).sort((a, b) => b.value - a.value);
-  return { limit: highest?.value ?? null, ...(highest?.name !== undefined && { limitName: highest.name }) };
+  return {
+    limit: highest?.value ?? null,
+    ...(highest?.name !== undefined && { limitName: highest.name }),
+  };
 }
 
 function migPlots(gpu: GpuState): Plot[] {
@@ -200,7 +260,8 @@ function migPlots(gpu: GpuState): Plot[] {
             unit: metric.unit,
             lines: i === 0 ? [] : able,
             stack,
-            limit: i === 0 ? rows.reduce((sum, { total_bytes }) => sum + (total_bytes ?? 0), 0) : null,
+            limit:
+              i === 0 ? rows.reduce((sum, { total_bytes }) => sum + (total_bytes ?? 0), 0) : null,
             gpu: gpu.index,
           },
         ];
@@ -212,7 +273,14 @@ function hostPlot({ id, title, metrics }: ChartKind<HostSample>, sample: Sample 
   const lines = metrics
     .map((metric): PlotLine => {
       const now = host === null ? null : metric.read(host);
-      return { id: metric.id, label: metric.line(), color: metric.color, series: metric.id, field: metric.id, now };
+      return {
+        id: metric.id,
+        label: metric.line(),
+        color: metric.color,
+        series: metric.id,
+        field: metric.id,
+        now,
+      };
     })
     .filter(({ now }) => absenceOf(now) === null);
   const [first] = metrics;

@@ -69,7 +69,9 @@ describe('an address', () => {
       NOW + 9000,
     );
     const address = toAddress(state);
-    expect(address).toBe(`gpu=0,3&view=apart&charts=power,cpu&hide=2,x&span=5&from=${NOW}&to=${String(NOW + 9000)}`);
+    expect(address).toBe(
+      `gpu=0,3&view=apart&charts=power,cpu&hide=2,x&span=5&from=${NOW}&to=${String(NOW + 9000)}`,
+    );
     expect(fromAddress(address)).toEqual(state);
   });
 
@@ -79,7 +81,10 @@ describe('an address', () => {
   });
 
   it('with nonsense shows the rest', () => {
-    expect(fromAddress('gpu=x,-1,2&charts=powr&span=-3&from=9&to=3&view=')).toEqual({ ...DEFAULT_STATE, gpus: [2] });
+    expect(fromAddress('gpu=x,-1,2&charts=powr&span=-3&from=9&to=3&view=')).toEqual({
+      ...DEFAULT_STATE,
+      gpus: [2],
+    });
     expect(fromAddress('gpu=&charts=&span=x&from=1&to=Infinity')).toEqual(DEFAULT_STATE);
   });
 });
@@ -118,8 +123,14 @@ describe('zooming by a factor', () => {
   it('by a key chooses another time range while live', () => {
     expect(zoomedStep(live, 0.5, NOW).span_ms).toBe(60_000);
     expect(zoomedStep(live, 2, NOW).span_ms).toBe(300_000);
-    expect(zoomedStep({ ...live, span_ms: 60_000 }, 0.5, NOW)).toMatchObject({ span_ms: 60_000, range: null });
-    expect(zoomedStep(zoomed(live, NOW - 40_000, NOW), 0.5, NOW).range).toEqual([NOW - 30_000, NOW - 10_000]);
+    expect(zoomedStep({ ...live, span_ms: 60_000 }, 0.5, NOW)).toMatchObject({
+      span_ms: 60_000,
+      range: null,
+    });
+    expect(zoomedStep(zoomed(live, NOW - 40_000, NOW), 0.5, NOW).range).toEqual([
+      NOW - 30_000,
+      NOW - 10_000,
+    ]);
   });
 });
 

@@ -45,7 +45,10 @@ export const DEFAULT_STATE: DashboardState = {
 };
 
 /** The part of the past that is shown at `now_ms`. */
-export function rangeOf(state: DashboardState, now_ms: number): readonly [from_ms: number, to_ms: number] {
+export function rangeOf(
+  state: DashboardState,
+  now_ms: number,
+): readonly [from_ms: number, to_ms: number] {
   const to_ms = state.paused_ms ?? now_ms;
   return state.range ?? [to_ms - state.span_ms, to_ms];
 }
@@ -53,11 +56,17 @@ export function rangeOf(state: DashboardState, now_ms: number): readonly [from_m
 /** Zoomed to what lies between two moments; a stretch too short to show changes nothing. */
 export function zoomed(state: DashboardState, a_ms: number, b_ms: number): DashboardState {
   const [from_ms, to_ms] = [Math.min(a_ms, b_ms), Math.max(a_ms, b_ms)];
-  return to_ms - from_ms < LEAST_RANGE_MS ? state : { ...state, range: [Math.round(from_ms), Math.round(to_ms)] };
+  return to_ms - from_ms < LEAST_RANGE_MS
+    ? state
+    : { ...state, range: [Math.round(from_ms), Math.round(to_ms)] };
 }
 
 /** From a moment on, however short ago that is. */
-export function zoomedSince(state: DashboardState, from_ms: number, now_ms: number): DashboardState {
+export function zoomedSince(
+  state: DashboardState,
+  from_ms: number,
+  now_ms: number,
+): DashboardState {
   return zoomed(state, Math.min(from_ms, now_ms - LEAST_RANGE_MS), now_ms);
 }
 
@@ -65,7 +74,12 @@ export function zoomedSince(state: DashboardState, from_ms: number, now_ms: numb
  * With `factor` times as much time, and `at_ms` where it was. Zoomed in, it stays where it is; zoomed out as far as it
  * was before, it is as it was before; zoomed out while live, it shows more of the past.
  */
-export function zoomedBy(state: DashboardState, factor: number, at_ms: number, now_ms: number): DashboardState {
+export function zoomedBy(
+  state: DashboardState,
+  factor: number,
+  at_ms: number,
+  now_ms: number,
+): DashboardState {
   const [from_ms, to_ms] = rangeOf(state, now_ms);
   const newest_ms = state.paused_ms ?? now_ms;
   const length_ms = Math.min(MOST_RANGE_MS, Math.max(LEAST_RANGE_MS, (to_ms - from_ms) * factor));
@@ -103,7 +117,10 @@ export function withAxis(
   const others = Object.entries(state.axes).filter(([id]) => id !== chart);
   const low = range === null ? 0 : Math.min(...range);
   const high = range === null ? 0 : Math.max(...range);
-  return { ...state, axes: Object.fromEntries(low < high ? [...others, [chart, [low, high]]] : others) };
+  return {
+    ...state,
+    axes: Object.fromEntries(low < high ? [...others, [chart, [low, high]]] : others),
+  };
 }
 
 /** Live, with whole axes. */
@@ -167,7 +184,9 @@ export function toAddress(state: DashboardState): string {
   if (state.fitted) {
     parts.set('fit', '1');
   }
-  const axes = Object.entries(state.axes).map(([id, [low, high]]) => `${id}:${rounded(low)}:${rounded(high)}`);
+  const axes = Object.entries(state.axes).map(
+    ([id, [low, high]]) => `${id}:${rounded(low)}:${rounded(high)}`,
+  );
   if (axes.length > 0) {
     parts.set('axes', axes.join());
   }
@@ -188,9 +207,15 @@ export function fromAddress(address: string): DashboardState {
     layout: parts.get('view') === 'apart' ? 'apart' : 'together',
     charts: asChosen(list(parts, 'charts') ?? []),
     hidden: list(parts, 'hide') ?? [],
-    span_ms: span_ms > 0 ? Math.min(MOST_RANGE_MS, Math.max(LEAST_RANGE_MS, span_ms)) : DEFAULT_STATE.span_ms,
+    span_ms:
+      span_ms > 0
+        ? Math.min(MOST_RANGE_MS, Math.max(LEAST_RANGE_MS, span_ms))
+        : DEFAULT_STATE.span_ms,
     paused_ms: null,
-    range: from_ms > 0 && to_ms - from_ms >= LEAST_RANGE_MS && Number.isFinite(to_ms) ? [from_ms, to_ms] : null,
+    range:
+      from_ms > 0 && to_ms - from_ms >= LEAST_RANGE_MS && Number.isFinite(to_ms)
+        ? [from_ms, to_ms]
+        : null,
     compared_ms: compared_ms > 0 && Number.isFinite(compared_ms) ? compared_ms : null,
     fitted: parts.get('fit') === '1',
     axes: axesIn(parts),

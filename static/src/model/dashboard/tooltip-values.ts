@@ -22,7 +22,11 @@ export function tooltipValues<T extends Valued>(
 }
 
 /** The line whose value is nearest to `value`, and no further away than `within`. */
-export function nearestLine(lines: readonly Valued[], value: number, within: number): string | null {
+export function nearestLine(
+  lines: readonly Valued[],
+  value: number,
+  within: number,
+): string | null {
   let nearest: string | null = null;
   let least = within;
   for (const line of lines) {

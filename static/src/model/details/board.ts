@@ -39,14 +39,18 @@ export const SETTINGS = table((): DetailGroup => ({
       'modes.confidential_compute',
       trans.__('Confidential computing'),
       ({ modes }) => modes.confidential_compute,
-      ({ enabled, devtools }) => (enabled && devtools ? trans.__('on (developer tools)') : onOff(enabled)),
+      ({ enabled, devtools }) =>
+        enabled && devtools ? trans.__('on (developer tools)') : onOff(enabled),
     ),
     slow(
       'recovery_action',
       trans.__('Recovery action'),
       ({ recovery_action }) => recovery_action,
       (action) => RECOVERY()[action],
-      { level: ({ details }) => ((valueOf(details?.recovery_action) ?? 'none') === 'none' ? 'none' : 'critical') },
+      {
+        level: ({ details }) =>
+          (valueOf(details?.recovery_action) ?? 'none') === 'none' ? 'none' : 'critical',
+      },
     ),
   ],
 }));
@@ -59,7 +63,9 @@ export const BOARD = table((): DetailGroup => ({
       label: trans.__('Architecture'),
       read: ({ board }) =>
         together([board.architecture, board.compute_capability], ([name, capability]) =>
-          joined([name, capability && `sm ${capability}`].map((part) => part && plainText(part, 60))),
+          joined(
+            [name, capability && `sm ${capability}`].map((part) => part && plainText(part, 60)),
+          ),
         ),
     },
     number('cores', trans.__('CUDA cores')),
@@ -94,10 +100,19 @@ function number(
   };
 }
 
-function name(part: keyof Pick<Board, 'serial' | 'part_number' | 'vbios_version'>, label: string): Detail {
-  return { id: `board.${part}`, label, read: ({ board }) => formatReading(board[part], (text) => plainText(text, 60)) };
+function name(
+  part: keyof Pick<Board, 'serial' | 'part_number' | 'vbios_version'>,
+  label: string,
+): Detail {
+  return {
+    id: `board.${part}`,
+    label,
+    read: ({ board }) => formatReading(board[part], (text) => plainText(text, 60)),
+  };
 }
 
 function describeMode({ current, pending }: Mode): string {
-  return current === pending ? onOff(current) : trans.__('%1 (%2 after a reset)', onOff(current), onOff(pending));
+  return current === pending
+    ? onOff(current)
+    : trans.__('%1 (%2 after a reset)', onOff(current), onOff(pending));
 }

@@ -27,7 +27,10 @@ export interface DetailGroup {
 export const UNKNOWN: Absence = { absent: 'unknown' };
 
 /** A formatted reading, with its time or the reason of its absence. */
-export function formatReading<T>(reading: Reading<T>, format: (value: T) => string): Reading<string> {
+export function formatReading<T>(
+  reading: Reading<T>,
+  format: (value: T) => string,
+): Reading<string> {
   const absence = absenceOf(reading);
   const value = valueOf(reading);
   if (absence !== null || value === null) {
@@ -39,7 +42,10 @@ export function formatReading<T>(reading: Reading<T>, format: (value: T) => stri
 
 /** A field of the catalogue, which comes with every sample. */
 export function field(id: string, format: (value: number) => string): Detail {
-  const { label, read } = GPU_FIELDS.find((one) => one.id === id) ?? { label: () => id, read: () => UNKNOWN };
+  const { label, read } = GPU_FIELDS.find((one) => one.id === id) ?? {
+    label: () => id,
+    read: () => UNKNOWN,
+  };
   return { id, label: label(), read: ({ now }) => now && formatReading(read(now), format) };
 }
 

@@ -5,10 +5,21 @@ import { table, trans } from '../../lib/translation';
 import { joined } from '../../lib/text';
 import type { Reading } from '../../wire';
 import { GPU_FIELDS } from '../../wire/fields';
-import { field, formatReading, outOf, slow, together, type Detail, type DetailGroup } from './detail';
+import {
+  field,
+  formatReading,
+  outOf,
+  slow,
+  together,
+  type Detail,
+  type DetailGroup,
+} from './detail';
 
 function clock(part: 'graphics_mhz' | 'sm_mhz' | 'memory_mhz' | 'video_mhz'): Detail {
-  return { ...field(`clocks.${part}`, mhz), rest: ({ board }) => outOf(board.max_clocks[part], mhz) };
+  return {
+    ...field(`clocks.${part}`, mhz),
+    rest: ({ board }) => outOf(board.max_clocks[part], mhz),
+  };
 }
 
 /** Every share of time or capacity that the catalogue has, but the one that stands on the card. */
@@ -35,7 +46,10 @@ export const CLOCKS = table((): DetailGroup => ({
         }
         const { graphics_mhz, memory_mhz } = details.application_clocks;
         return together([graphics_mhz, memory_mhz], ([graphics, memory]) =>
-          joined([graphics == null ? null : mhz(graphics), memory == null ? null : trans.__('memory %1', mhz(memory))]),
+          joined([
+            graphics == null ? null : mhz(graphics),
+            memory == null ? null : trans.__('memory %1', mhz(memory)),
+          ]),
         );
       },
     },
@@ -56,7 +70,9 @@ const CAUSES = table(
 );
 
 /** For how long each thing has held the clocks down since the driver was loaded; too little to do is no such thing. */
-function heldDown(by: Record<ReturnType<typeof CAUSES>[number][0], Reading<number>>): Reading<string> {
+function heldDown(
+  by: Record<ReturnType<typeof CAUSES>[number][0], Reading<number>>,
+): Reading<string> {
   const parts = CAUSES().map(([cause, name]) =>
     formatReading(by[cause], (s) => (s < 1 ? '' : `${name} ${duration(s * 1000)}`)),
   );

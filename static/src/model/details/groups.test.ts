@@ -15,7 +15,11 @@ interface Given {
 
 function view(given: Given = {}): GpuState {
   const slow = given.details === null ? [] : [[0, details(0, given.details)] as const];
-  const found = gpusOf(given.machine ?? inventory(1), sample(NOW, [gpu(0, given.now)]), new Map(slow))[0];
+  const found = gpusOf(
+    given.machine ?? inventory(1),
+    sample(NOW, [gpu(0, given.now)]),
+    new Map(slow),
+  )[0];
   if (found === undefined) {
     throw new Error('the inventory is empty');
   }
@@ -33,7 +37,9 @@ function text(id: string, given: Given = {}): string | null {
   const gpu = view(given);
   const row = rowOf(gpu, id);
   const value = valueOf(row?.reading);
-  return value === null ? null : [value, row?.detail.rest?.(gpu) ?? ''].join(' ').trim().replaceAll('\u00a0', ' ');
+  return value === null
+    ? null
+    : [value, row?.detail.rest?.(gpu) ?? ''].join(' ').trim().replaceAll('\u00a0', ' ');
 }
 
 function level(id: string, given: Given): string | undefined {
@@ -79,14 +85,18 @@ describe('a detail', () => {
 
   it('that is absent for another reason stays, with the reason', () => {
     const hidden: Reading<never> = { absent: 'no_permission' };
-    expect(rowOf(view({ details: { pcie_replays_total: hidden } }), 'pcie_replays_total')?.reading).toEqual(hidden);
+    expect(
+      rowOf(view({ details: { pcie_replays_total: hidden } }), 'pcie_replays_total')?.reading,
+    ).toEqual(hidden);
   });
 
   it('of part of which nothing is known shows the rest, and never 0', () => {
     const pcie = { ...gpu(0).pcie, rx_bytes_per_second: { absent: 'warming_up' } as const };
     expect(text('pcie.tx_bytes_per_second', { now: { pcie } })).toBe('150 MB/s TX');
     const none = { ...pcie, tx_bytes_per_second: { absent: 'no_permission' } as const };
-    expect(rowOf(view({ now: { pcie: none } }), 'pcie.tx_bytes_per_second')?.reading).toEqual({ absent: 'warming_up' });
+    expect(rowOf(view({ now: { pcie: none } }), 'pcie.tx_bytes_per_second')?.reading).toEqual({
+      absent: 'warming_up',
+    });
   });
 
   it('is left out until it has been read, and when it is of another board', () => {
@@ -123,7 +133,9 @@ describe('what is wrong', () => {
     expect(level('ecc.volatile', {})).toBe('none');
     const rows = { correctable: 0, uncorrectable: 1, pending: true, failed: false, spare: null };
     expect(level('remapped_rows', { details: { remapped_rows: rows } })).toBe('warning');
-    expect(level('remapped_rows', { details: { remapped_rows: { ...rows, failed: true } } })).toBe('critical');
+    expect(level('remapped_rows', { details: { remapped_rows: { ...rows, failed: true } } })).toBe(
+      'critical',
+    );
     expect(text('remapped_rows', { details: { remapped_rows: rows } })).toBe('1 · reset needed');
   });
 
@@ -136,8 +148,12 @@ describe('what is wrong', () => {
   });
 
   it('in the eyes of the driver says what to do', () => {
-    expect(text('recovery_action', { details: { recovery_action: 'gpu_reset' } })).toBe('reset the GPU');
-    expect(level('recovery_action', { details: { recovery_action: 'gpu_reset' } })).toBe('critical');
+    expect(text('recovery_action', { details: { recovery_action: 'gpu_reset' } })).toBe(
+      'reset the GPU',
+    );
+    expect(level('recovery_action', { details: { recovery_action: 'gpu_reset' } })).toBe(
+      'critical',
+    );
   });
 
   it('after a reset is said of a setting that waits for one', () => {

@@ -6,7 +6,15 @@ import { table, trans } from '../../lib/translation';
 import type { Fabric, FabricState, GpuLink, NvLink, PciPath, Reading } from '../../wire';
 import type { GpuState } from '../gpu';
 import { absenceOf, valueOf } from '../reading';
-import { formatReading, onOff, slow, together, UNKNOWN, type Detail, type DetailGroup } from './detail';
+import {
+  formatReading,
+  onOff,
+  slow,
+  together,
+  UNKNOWN,
+  type Detail,
+  type DetailGroup,
+} from './detail';
 
 export const LINKS = table((): DetailGroup => ({
   title: trans.__('Links'),
@@ -21,7 +29,12 @@ export const LINKS = table((): DetailGroup => ({
       },
     },
     traffic('pcie', trans.__('PCIe traffic')),
-    slow('pcie_replays_total', trans.__('PCIe replays'), ({ pcie_replays_total }) => pcie_replays_total, count),
+    slow(
+      'pcie_replays_total',
+      trans.__('PCIe replays'),
+      ({ pcie_replays_total }) => pcie_replays_total,
+      count,
+    ),
     slow('nvlinks', 'NVLink', ({ nvlinks }) => present(nvlinks), describeLink, {
       rest: (gpu) => linkSpeed(linksOf(gpu)),
       level: (gpu) => {
@@ -31,7 +44,12 @@ export const LINKS = table((): DetailGroup => ({
       },
     }),
     traffic('nvlink', trans.__('NVLink traffic')),
-    slow('nvlinks.errors_total', trans.__('NVLink errors'), ({ nvlinks }) => errorsOf(present(nvlinks)), count),
+    slow(
+      'nvlinks.errors_total',
+      trans.__('NVLink errors'),
+      ({ nvlinks }) => errorsOf(present(nvlinks)),
+      count,
+    ),
     slow('fabric', trans.__('Fabric'), ({ fabric }) => fabric, describeFabric),
     slow('c2c_enabled', trans.__('NVLink-C2C'), ({ c2c_enabled }) => c2c_enabled, onOff),
     {
@@ -110,7 +128,10 @@ function linkSpeed(links: readonly NvLink[]): string {
   }
   const version = valueOf(first.version);
   const speed = valueOf(first.bytes_per_second);
-  const known = joined([version && plainText(version, 20), speed === null ? null : bytesPerSecond(speed)], ', ');
+  const known = joined(
+    [version && plainText(version, 20), speed === null ? null : bytesPerSecond(speed)],
+    ', ',
+  );
   return known && `(${known})`;
 }
 
@@ -120,7 +141,9 @@ function errorsOf(nvlinks: Reading<NvLink[]>): Reading<number> {
   if (links === null) {
     return absenceOf(nvlinks) ?? UNKNOWN;
   }
-  const counts = links.map(({ errors_total }) => valueOf(errors_total)).filter((count) => count !== null);
+  const counts = links
+    .map(({ errors_total }) => valueOf(errors_total))
+    .filter((count) => count !== null);
   const first = links[0];
   return counts.length > 0 || first === undefined
     ? counts.reduce((sum, count) => sum + count, 0)

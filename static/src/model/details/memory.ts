@@ -3,7 +3,14 @@
 import { count, memoryNumber, memoryTotal } from '../../lib/format';
 import { joined } from '../../lib/text';
 import { table, trans } from '../../lib/translation';
-import type { EccCounts, EccLocation, GpuDetails, RemappedRows, RetiredPages, SpareRows } from '../../wire';
+import type {
+  EccCounts,
+  EccLocation,
+  GpuDetails,
+  RemappedRows,
+  RetiredPages,
+  SpareRows,
+} from '../../wire';
 import { valueOf } from '../reading';
 import type { Level } from '../describe';
 import { slow, together, type Detail, type DetailGroup } from './detail';
@@ -19,18 +26,31 @@ export const MEMORY = table((): DetailGroup => ({
       ({ ecc }) => ecc.aggregate_by_location,
       describePlace,
     ),
-    slow('remapped_rows', trans.__('Remapped rows'), ({ remapped_rows: rows }) => rows, describeRemap, {
-      level: ({ details }) => remapLevel(details),
-    }),
+    slow(
+      'remapped_rows',
+      trans.__('Remapped rows'),
+      ({ remapped_rows: rows }) => rows,
+      describeRemap,
+      {
+        level: ({ details }) => remapLevel(details),
+      },
+    ),
     slow(
       'remapped_rows.spare',
       trans.__('Spare rows'),
       ({ remapped_rows: rows }) => valueOf(rows)?.spare ?? null,
       describeSpare,
     ),
-    slow('retired_pages', trans.__('Retired pages'), ({ retired_pages }) => retired_pages, describePages, {
-      level: ({ details }) => (valueOf(details?.retired_pages)?.pending === true ? 'warning' : 'none'),
-    }),
+    slow(
+      'retired_pages',
+      trans.__('Retired pages'),
+      ({ retired_pages }) => retired_pages,
+      describePages,
+      {
+        level: ({ details }) =>
+          valueOf(details?.retired_pages)?.pending === true ? 'warning' : 'none',
+      },
+    ),
     slow(
       'bar1',
       'BAR1',
@@ -55,7 +75,9 @@ function describeError(counts: EccCounts): ReturnType<typeof together> {
       ? trans.__('no errors')
       : joined([
           corrected == null ? null : trans._n('%1\u00a0corrected', '%1\u00a0corrected', corrected),
-          uncorrected == null ? null : trans._n('%1\u00a0uncorrected', '%1\u00a0uncorrected', uncorrected),
+          uncorrected == null
+            ? null
+            : trans._n('%1\u00a0uncorrected', '%1\u00a0uncorrected', uncorrected),
         ]),
   );
 }

@@ -1,6 +1,14 @@
 /** Power, energy and heat. */
 
-import { celsius, celsiusDifference, count, DASH, kilowattHours, percent, watts } from '../../lib/format';
+import {
+  celsius,
+  celsiusDifference,
+  count,
+  DASH,
+  kilowattHours,
+  percent,
+  watts,
+} from '../../lib/format';
 import { joined } from '../../lib/text';
 import { table, trans } from '../../lib/translation';
 import type { Board, Fan, Reading } from '../../wire';

@@ -67,7 +67,10 @@ export function columnsOf(fleet: Fleet): Columns {
   const known = gpus.node.length;
   const missing = nodesWithoutRows(fleet);
   const count = known + missing.length;
-  const numbers = (values: readonly (number | null)[] | undefined, [least, most]: Bounds): Float64Array => {
+  const numbers = (
+    values: readonly (number | null)[] | undefined,
+    [least, most]: Bounds,
+  ): Float64Array => {
     const column = new Float64Array(count).fill(NaN);
     for (let row = 0; row < known; row += 1) {
       const value = values?.[row] ?? NaN;
@@ -150,7 +153,9 @@ function nodesWithoutRows({ gpus, nodes, resolution }: Fleet): [node: number, in
   gpus.node.forEach((node) => (has[node] = 1));
   return nodes.name.flatMap((_, node) => {
     const many = resolution === 'node' ? 1 : Math.max(1, nodes.gpus[node] ?? 0);
-    return has[node] === 1 ? [] : Array.from({ length: many }, (__, index): [number, number] => [node, index]);
+    return has[node] === 1
+      ? []
+      : Array.from({ length: many }, (__, index): [number, number] => [node, index]);
   });
 }
 
@@ -173,7 +178,11 @@ function useOf({ fleet, readings, processes, idle_s, ownersOf }: Columns, row: n
   return (Number.isNaN(many) ? used > HELD_BYTES : many > 0) ? USE.busy : USE.free;
 }
 
-function lists<T, V>(all: readonly T[], keyOf: (one: T) => number, valueOf: (one: T) => V): Map<number, V[]> {
+function lists<T, V>(
+  all: readonly T[],
+  keyOf: (one: T) => number,
+  valueOf: (one: T) => V,
+): Map<number, V[]> {
   const map = new Map<number, V[]>();
   for (const one of all) {
     const list = map.get(keyOf(one));
@@ -187,7 +196,11 @@ function lists<T, V>(all: readonly T[], keyOf: (one: T) => number, valueOf: (one
 }
 
 /** The rows in the order of nodes and indices, and where those of each node begin. */
-function rowsByNode(node: Uint32Array, index: Uint32Array, nodes: number): (node: number) => Uint32Array {
+function rowsByNode(
+  node: Uint32Array,
+  index: Uint32Array,
+  nodes: number,
+): (node: number) => Uint32Array {
   const rows = Uint32Array.from(node, (_, row) => row).sort(
     (a, b) => (node[a] ?? 0) - (node[b] ?? 0) || (index[a] ?? 0) - (index[b] ?? 0),
   );

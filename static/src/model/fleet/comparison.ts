@@ -38,7 +38,11 @@ interface Quantity {
 }
 
 const QUANTITIES: Readonly<Record<string, Quantity>> = {
-  utilization: { read: ({ utilization }, _, row) => utilization[row] ?? NaN, units: PERCENT, usual: '%' },
+  utilization: {
+    read: ({ utilization }, _, row) => utilization[row] ?? NaN,
+    units: PERCENT,
+    usual: '%',
+  },
   memory: {
     read: ({ memoryUsed }, _, row) => memoryUsed[row] ?? NaN,
     units: BYTES,
@@ -46,7 +50,8 @@ const QUANTITIES: Readonly<Record<string, Quantity>> = {
     of: ({ memoryTotal }, row) => memoryTotal[row] ?? NaN,
   },
   left: {
-    read: ({ memoryTotal, memoryUsed }, _, row) => (memoryTotal[row] ?? NaN) - (memoryUsed[row] ?? NaN),
+    read: ({ memoryTotal, memoryUsed }, _, row) =>
+      (memoryTotal[row] ?? NaN) - (memoryUsed[row] ?? NaN),
     units: BYTES,
     usual: 'gib',
     of: ({ memoryTotal }, row) => memoryTotal[row] ?? NaN,
@@ -83,7 +88,9 @@ export function comparison(word: string): Comparison | null {
   const names = Object.keys(QUANTITIES);
   const [quantity] = names.flatMap((known) => (known.startsWith(name) ? [QUANTITIES[known]] : []));
   if (quantity === undefined) {
-    return { mistake: trans.__('%1: nothing is called %2. Compare %3.', word, name, names.join(', ')) };
+    return {
+      mistake: trans.__('%1: nothing is called %2. Compare %3.', word, name, names.join(', ')),
+    };
   }
   const [, digits = '', unit = ''] = NUMBER.exec(right) ?? [];
   if (digits === '') {
@@ -92,12 +99,18 @@ export function comparison(word: string): Comparison | null {
   const number = Number(digits);
   const { read, of } = quantity;
   if (unit === '%' && of !== undefined) {
-    return { test: (all, idle_s, row) => compare((read(all, idle_s, row) / of(all, row)) * 100, number) };
+    return {
+      test: (all, idle_s, row) => compare((read(all, idle_s, row) / of(all, row)) * 100, number),
+    };
   }
   const than = inUnit(number, unit || quantity.usual, quantity);
   if (than === null) {
-    const known = [...(of === undefined ? [] : ['%']), ...Object.keys(quantity.units)].filter((one) => one !== '');
-    return { mistake: trans.__('%1: there is no unit %2 here. Use %3.', word, unit, known.join(', ')) };
+    const known = [...(of === undefined ? [] : ['%']), ...Object.keys(quantity.units)].filter(
+      (one) => one !== '',
+    );
+    return {
+      mistake: trans.__('%1: there is no unit %2 here. Use %3.', word, unit, known.join(', ')),
+    };
   }
   return { test: (all, idle_s, row) => compare(read(all, idle_s, row), than) };
 }
@@ -106,7 +119,11 @@ export function comparison(word: string): Comparison | null {
 function inUnit(number: number, unit: string, { units: known, usual }: Quantity): number | null {
   if (usual === '') {
     const isFahrenheit = unit === '' ? units().temperature === '°F' : unit.endsWith('f');
-    return unit === '' || Object.hasOwn(known, unit) ? (isFahrenheit ? (number - 32) / 1.8 : number) : null;
+    return unit === '' || Object.hasOwn(known, unit)
+      ? isFahrenheit
+        ? (number - 32) / 1.8
+        : number
+      : null;
   }
   const scale = own(known, unit);
   return scale === undefined ? null : number * scale;

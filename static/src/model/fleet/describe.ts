@@ -42,7 +42,9 @@ const CONDITIONS = table((): Partial<Record<string, string>> => ({
 /** What a condition is called; one that only a newer server knows, by its name. */
 export function conditionText(kind: string): string {
   const code = xidCode(kind);
-  return code === null ? (own(CONDITIONS(), kind) ?? plainText(kind.replaceAll('_', ' '), NAME_LENGTH)) : `Xid ${code}`;
+  return code === null
+    ? (own(CONDITIONS(), kind) ?? plainText(kind.replaceAll('_', ' '), NAME_LENGTH))
+    : `Xid ${code}`;
 }
 
 /** What there is to know of a condition, on hover. */
@@ -77,7 +79,10 @@ export function useText(use: Use): string {
 }
 
 /** What a row is at, with for how long it is idle, or why nothing is known of it. */
-export function stateText(columns: Columns, row: number): { text: string; reason: string; level: Level } {
+export function stateText(
+  columns: Columns,
+  row: number,
+): { text: string; reason: string; level: Level } {
   const use = (columns.use[row] ?? USE.unknown) as Use;
   const node = columns.node[row] ?? 0;
   const reason = plainText(columns.fleet.nodes.reasons[node] ?? '');
@@ -95,7 +100,11 @@ export function stateText(columns: Columns, row: number): { text: string; reason
     const idle = duration((columns.idle_s[row] ?? 0) * 1000);
     return { text: trans.__('Idle, held for %1', idle), reason: '', level: 'notice' };
   }
-  return { text: useText(use), reason: use === USE.lost ? reason : '', level: use === USE.lost ? 'critical' : 'none' };
+  return {
+    text: useText(use),
+    reason: use === USE.lost ? reason : '',
+    level: use === USE.lost ? 'critical' : 'none',
+  };
 }
 
 /** A row in one sentence, for whoever hears it: `node-0412 / 3: In use, 96 %`. */

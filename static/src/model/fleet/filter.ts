@@ -53,7 +53,8 @@ const STATES = table((): Record<string, Word> => {
     ['lost', trans.__('lost'), inUse(USE.lost, USE.unknown)],
     ['hot', trans.__('hot'), isHot],
   ];
-  const byWord = (at: 0 | 1): Record<string, Word> => Object.fromEntries(words.map((one) => [one[at], one[2]]));
+  const byWord = (at: 0 | 1): Record<string, Word> =>
+    Object.fromEntries(words.map((one) => [one[at], one[2]]));
   return { ...byWord(0), ...byWord(1) };
 });
 
@@ -81,7 +82,12 @@ const FIELDS: Readonly<Record<string, Field>> = {
 
 /** What may be typed, besides names. */
 export function filterWords(): string[] {
-  return [...Object.keys(STATES()), ...Object.keys(FIELDS).map((field) => `${field}:`), 'memory>80GiB', 'power<100W'];
+  return [
+    ...Object.keys(STATES()),
+    ...Object.keys(FIELDS).map((field) => `${field}:`),
+    'memory>80GiB',
+    'power<100W',
+  ];
 }
 
 export function parseFilter(typed: string): Filter {
@@ -171,7 +177,11 @@ function wordOf(typed: string, mistakes: string[]): ParsedWord | null {
     matchConditions(containing(typed)),
   );
   const owner = ownerTest(ALL_NAMES, containing(typed));
-  return { word: anyOf(device, matchOwnerNames(ALL_NAMES, containing(typed))), owner, holds: holdTest(owner, device) };
+  return {
+    word: anyOf(device, matchOwnerNames(ALL_NAMES, containing(typed))),
+    owner,
+    holds: holdTest(owner, device),
+  };
 }
 
 function aboutDevices(word: Word): ParsedWord {

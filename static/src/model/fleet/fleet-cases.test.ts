@@ -39,8 +39,8 @@ it('invalid filters say what is wrong', () => {
 it('mean utilization ignores GPUs without reading', () => {
   const { utilization } = nodesOf(columns);
   const known = (value = NaN): number | null => (Number.isNaN(value) ? null : value);
-  expect(Object.fromEntries(fleet.nodes.name.map((name, node) => [name, known(utilization[node])]))).toEqual(
-    means.nodes,
-  );
+  expect(
+    Object.fromEntries(fleet.nodes.name.map((name, node) => [name, known(utilization[node])])),
+  ).toEqual(means.nodes);
   expect(totalsOf(columns, null).utilization).toBe(means.fleet);
 });

@@ -19,7 +19,9 @@ const names = new Names();
 
 function rowsOf(filter: string): number[] {
   const shown = parseFilter(filter).match(columns);
-  return [...(shown ?? new Uint8Array(columns.count).fill(1))].flatMap((one, row) => (one === 1 ? [row] : []));
+  return [...(shown ?? new Uint8Array(columns.count).fill(1))].flatMap((one, row) =>
+    one === 1 ? [row] : [],
+  );
 }
 
 describe('the columns', () => {
@@ -92,7 +94,10 @@ describe('the columns', () => {
       ...fleet,
       gpus: {
         ...fleet.gpus,
-        readings: { 'utilization.gpu_percent': [1e308, -5, 101, 100, 0], 'power.draw_watts': [Infinity, 7] },
+        readings: {
+          'utilization.gpu_percent': [1e308, -5, 101, 100, 0],
+          'power.draw_watts': [Infinity, 7],
+        },
       },
     });
     expect([...wild.readings.utilization.slice(0, 5)]).toEqual([NaN, NaN, NaN, 100, 0]);
@@ -100,7 +105,9 @@ describe('the columns', () => {
   });
 
   it('clean and cut names, which come from strangers', () => {
-    const hostile = columnsOf(fleetOf({ nodes: 1, gpus: 1, at_ms: NOW, nameOf: () => `a\u202eb${'x'.repeat(500)}` }));
+    const hostile = columnsOf(
+      fleetOf({ nodes: 1, gpus: 1, at_ms: NOW, nameOf: () => `a\u202eb${'x'.repeat(500)}` }),
+    );
     expect(hostile.nodeNames[0]).toMatch(/^a\ufffdbx+…$/);
     expect(hostile.nodeNames[0]?.length).toBeLessThanOrEqual(120);
   });
@@ -131,7 +138,9 @@ describe('the order', () => {
   });
 
   it('of names counts the numbers in them', () => {
-    const few = columnsOf(fleetOf({ nodes: 12, gpus: 1, at_ms: NOW, nameOf: (node) => `n${12 - node}` }));
+    const few = columnsOf(
+      fleetOf({ nodes: 12, gpus: 1, at_ms: NOW, nameOf: (node) => `n${12 - node}` }),
+    );
     const order = rowOrder(few, { key: 'name', reversed: false }, new Names());
     expect([...order].map((row) => few.nodeNames[few.node[row] ?? 0])).toEqual(
       Array.from({ length: 12 }, (_, i) => `n${i + 1}`),
@@ -154,7 +163,9 @@ describe('the filter', () => {
     expect(rowsOf('H200 node-0001').length).toBe(8);
     const owners = (filter: string): Set<string | null> =>
       new Set(
-        rowsOf(filter).flatMap((row) => columns.ownersOf(row).map((owner) => columns.owner(owner)?.user ?? null)),
+        rowsOf(filter).flatMap((row) =>
+          columns.ownersOf(row).map((owner) => columns.owner(owner)?.user ?? null),
+        ),
       );
     expect(owners('user:ana')).toEqual(new Set(['ana']));
     expect(rowsOf('88001').length).toBeGreaterThan(0);
@@ -164,7 +175,8 @@ describe('the filter', () => {
   });
 
   it('knows states, conditions, and what is not wanted', () => {
-    const is = (...uses: number[]): number[] => rowsOf('').filter((row) => uses.includes(columns.use[row] ?? -1));
+    const is = (...uses: number[]): number[] =>
+      rowsOf('').filter((row) => uses.includes(columns.use[row] ?? -1));
     expect(rowsOf('busy')).toEqual(is(USE.busy));
     expect(rowsOf('free')).toEqual(is(USE.free));
     expect(rowsOf('idle')).toEqual(is(USE.idle));
@@ -173,7 +185,9 @@ describe('the filter', () => {
     expect(rowsOf('-lost').length + rowsOf('lost').length).toBe(8000);
     expect(rowsOf('xid_79').length).toBeGreaterThan(0);
     expect(
-      rowsOf('condition:row').every((row) => columns.conditionsOf(row).some(({ kind }) => kind === 'row_remap')),
+      rowsOf('condition:row').every((row) =>
+        columns.conditionsOf(row).some(({ kind }) => kind === 'row_remap'),
+      ),
     ).toBe(true);
   });
 
@@ -186,18 +200,33 @@ describe('the filter', () => {
     expect(rowsOf('memory>81920mib')).toEqual(above);
     expect(rowsOf('memory>85.899345920GB')).toEqual(above);
     expect(
-      rowsOf('memory>=50%').every((row) => memory(row) >= (columns.readings.memoryTotal[row] ?? 0) / GIB / 2),
+      rowsOf('memory>=50%').every(
+        (row) => memory(row) >= (columns.readings.memoryTotal[row] ?? 0) / GIB / 2,
+      ),
     ).toBe(true);
-    expect(rowsOf('power<100w').every((row) => (columns.readings.power[row] ?? NaN) < 100)).toBe(true);
+    expect(rowsOf('power<100w').every((row) => (columns.readings.power[row] ?? NaN) < 100)).toBe(
+      true,
+    );
     expect(rowsOf('idle>1h').every((row) => (columns.idle_s[row] ?? NaN) > 3600)).toBe(true);
     expect(rowsOf('temperature>140f')).toEqual(rowsOf('temperature>60c'));
   });
 
   it('takes names that every object has for names', () => {
     const [one] = fleet.conditions;
-    const strange = columnsOf({ ...fleet, conditions: one === undefined ? [] : [{ ...one, kind: '__proto__' }] });
-    for (const typed of ['constructor', 'constructor:x', '__proto__', 'memory>5constructor', 'toString']) {
-      expect(parseFilter(typed).match(strange)?.includes(1) ?? false, typed).toBe(typed === '__proto__');
+    const strange = columnsOf({
+      ...fleet,
+      conditions: one === undefined ? [] : [{ ...one, kind: '__proto__' }],
+    });
+    for (const typed of [
+      'constructor',
+      'constructor:x',
+      '__proto__',
+      'memory>5constructor',
+      'toString',
+    ]) {
+      expect(parseFilter(typed).match(strange)?.includes(1) ?? false, typed).toBe(
+        typed === '__proto__',
+      );
     }
   });
 
@@ -242,7 +271,9 @@ it('free GPUs are found on one node, the tightest fit first', () => {
   expect(found.length).toBeGreaterThan(5);
   for (const { rows, node } of found) {
     expect(rows.length).toBeGreaterThanOrEqual(4);
-    expect(rows.every((row) => columns.use[row] === USE.free && columns.node[row] === node)).toBe(true);
+    expect(rows.every((row) => columns.use[row] === USE.free && columns.node[row] === node)).toBe(
+      true,
+    );
     expect(rows.every((row) => (columns.readings.memoryTotal[row] ?? 0) >= 77 * GIB)).toBe(true);
   }
   const sizes = found.map(({ rows }) => rows.length);
@@ -278,7 +309,11 @@ const group = (name: string | null, gpu_s: number): FleetUsage['unlisted'] => ({
 
 it('cut job list keeps user and namespace sums', () => {
   const nobody = columnsOf({ ...fleet, owners: [], holds: [] });
-  const job = { owner: { user: 'ana', kind: 'pod' as const, id: '1', namespace: 'ml' }, ...group('', 100), nodes: 1 };
+  const job = {
+    owner: { user: 'ana', kind: 'pod' as const, id: '1', namespace: 'ml' },
+    ...group('', 100),
+    nodes: 1,
+  };
   const usage = usageWith({
     owners: [job],
     owners_total: 901,
@@ -295,13 +330,19 @@ it('cut job list keeps user and namespace sums', () => {
   expect(rows('namespaces')).toEqual([['ml', 9100]]);
   expect(rows('jobs')).toEqual([['pod 1', 100]]);
   const jobs = ownerRows(usage, nobody, 'jobs', '');
-  const sums = sumRows(usage, 'jobs', jobs, '').map(({ name, gpu_s, energy_joules }) => [name, gpu_s, energy_joules]);
+  const sums = sumRows(usage, 'jobs', jobs, '').map(({ name, gpu_s, energy_joules }) => [
+    name,
+    gpu_s,
+    energy_joules,
+  ]);
   expect(sums).toEqual([
     ['900 more', 9000, 900_000],
     ['Total', 9100, 910_000],
   ]);
   const users = ownerRows(usage, nobody, 'users', '');
-  expect(sumRows(usage, 'users', users, '').map(({ name, gpu_s }) => [name, gpu_s])).toEqual([['Total', 9100]]);
+  expect(sumRows(usage, 'users', users, '').map(({ name, gpu_s }) => [name, gpu_s])).toEqual([
+    ['Total', 9100],
+  ]);
 });
 
 it('amounts of partial usage are lower bounds', () => {
@@ -311,16 +352,25 @@ it('amounts of partial usage are lower bounds', () => {
   expect(sumRows(usage, 'users', ana === undefined ? [] : [ana], '')[0]?.isLowerBound).toBe(true);
   const named = usageWith({ namespaces: [group('ml', 10), group(null, 5)] });
   expect(ownerRows(named, columns, 'namespaces', '')[0]?.isLowerBound).toBe(true);
-  expect(ownerRows(usageWith({ users: [group('ana', 7200)] }), columns, 'users', '')[0]?.isLowerBound).toBe(false);
+  expect(
+    ownerRows(usageWith({ users: [group('ana', 7200)] }), columns, 'users', '')[0]?.isLowerBound,
+  ).toBe(false);
   // Of a cut list it is not known which of the others match.
   const cut = usageWith({ owners_total: 9, unlisted: { ...group(null, 1), owners: 9 } });
   expect(
-    sumRows(cut, 'jobs', ana === undefined ? [] : [ana], 'user:ana').map(({ isLowerBound }) => isLowerBound),
+    sumRows(cut, 'jobs', ana === undefined ? [] : [ana], 'user:ana').map(
+      ({ isLowerBound }) => isLowerBound,
+    ),
   ).toEqual([true]);
 });
 
 it('owners that share a GPU with a matching owner are not listed', () => {
-  const owner = (user: string, id: string): FleetOwner => ({ user, kind: 'slurm_job', id, namespace: null });
+  const owner = (user: string, id: string): FleetOwner => ({
+    user,
+    kind: 'slurm_job',
+    id,
+    namespace: null,
+  });
   const busy = columns.use.indexOf(USE.busy);
   const owners = [owner('ana', '1'), owner('bob', '2')];
   const shared = columnsOf({
@@ -351,7 +401,10 @@ it('unknown users are in the total of a filter without valid words', () => {
   const usage = usageWith({ users: [group('ana', 100), group(null, 50)] });
   const rows = ownerRows(usage, nobody, 'users', '');
   const sums = (filter: string): [string, number][] =>
-    sumRows(usage, 'users', ownersMatching(rows, filter), filter).map(({ name, gpu_s }) => [name, gpu_s]);
+    sumRows(usage, 'users', ownersMatching(rows, filter), filter).map(({ name, gpu_s }) => [
+      name,
+      gpu_s,
+    ]);
   for (const filter of ['', ' ', 'user:', '-user:', 'memory>80xb']) {
     expect(sums(filter), filter).toEqual([
       ['Unknown user', 50],
@@ -361,7 +414,8 @@ it('unknown users are in the total of a filter without valid words', () => {
   expect(sums('user:ana')).toEqual([['Total', 100]]);
   expect(sums('user:bob')).toEqual([]);
   const unknown = usageWith({ users: [group(null, 50)], namespaces: [group(null, 20)] });
-  const names = (grouping: Grouping): string[] => sumRows(unknown, grouping, [], '').map(({ name }) => name);
+  const names = (grouping: Grouping): string[] =>
+    sumRows(unknown, grouping, [], '').map(({ name }) => name);
   expect(names('users')).toEqual(['Unknown user', 'Total']);
   expect(names('namespaces')).toEqual(['Unknown namespace', 'Total']);
 });
@@ -388,7 +442,13 @@ it('owners are summed up by user, and a GPU with two of their jobs is one', () =
     owners: [owner('1'), owner('2')],
     holds: [0, 1].map((place) => ({ gpu: 5, owner: place })),
   });
-  const usage = { owner: owner('1'), gpu_s: 3600, active_gpu_s: 1800, energy_joules: null, nodes: 1 };
+  const usage = {
+    owner: owner('1'),
+    gpu_s: 3600,
+    active_gpu_s: 1800,
+    energy_joules: null,
+    nodes: 1,
+  };
   const answer = usageWith({
     owners: [usage, { ...usage, owner: owner('3') }],
     owners_total: 2,
@@ -410,7 +470,10 @@ it('owners are summed up by user, and a GPU with two of their jobs is one', () =
   const former = ownerRows(answer, held, 'jobs', 'job:3');
   expect(ownersMatching(former, 'job:3').map(({ name }) => name)).toEqual(['Slurm job 3']);
   const only = ownerRows(answer, held, 'jobs', 'node-0001');
-  expect(ownersMatching(only, 'node-0001').map(({ name }) => name)).toEqual(['Slurm job 1', 'Slurm job 2']);
+  expect(ownersMatching(only, 'node-0001').map(({ name }) => name)).toEqual([
+    'Slurm job 1',
+    'Slurm job 2',
+  ]);
 });
 
 describe('the address', () => {
@@ -432,7 +495,9 @@ describe('the address', () => {
   });
 
   it('of somebody else’s making shows the usual', () => {
-    expect(shownIn('view=x&metric=constructor&sort=-__proto__&range=9y&by=1&gpus=-1&memory=1e9')).toEqual(USUAL);
+    expect(
+      shownIn('view=x&metric=constructor&sort=-__proto__&range=9y&by=1&gpus=-1&memory=1e9'),
+    ).toEqual(USUAL);
     expect(shownIn(`filter=${'a'.repeat(5000)}`).filter).toHaveLength(400);
   });
 });

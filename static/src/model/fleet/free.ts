@@ -23,7 +23,11 @@ export interface FreeNode {
 const TOLERANCE = 0.97;
 
 /** Those that fit, the tightest first, so that whole nodes stay free for who needs them. */
-export function freeNodes(columns: Columns, { gpus, memory_bytes }: Wanted, shown: Uint8Array | null): FreeNode[] {
+export function freeNodes(
+  columns: Columns,
+  { gpus, memory_bytes }: Wanted,
+  shown: Uint8Array | null,
+): FreeNode[] {
   const found: FreeNode[] = [];
   for (let node = 0; node < columns.nodeNames.length; node += 1) {
     const all = columns.rowsOf(node);
@@ -45,7 +49,8 @@ export function freeNodes(columns: Columns, { gpus, memory_bytes }: Wanted, show
     found.push(...[...byKind.values()].filter((kind) => freeOf(columns, kind) >= gpus));
   }
   return found.sort(
-    (a, b) => freeOf(columns, a) - freeOf(columns, b) || a.memory_bytes - b.memory_bytes || a.node - b.node,
+    (a, b) =>
+      freeOf(columns, a) - freeOf(columns, b) || a.memory_bytes - b.memory_bytes || a.node - b.node,
   );
 }
 

@@ -32,8 +32,20 @@ export const LOOKS: Record<Measured, MetricLook> = {
     value: 'utilization',
     limit: null,
   },
-  memory: { color: 'memory', unit: MEMORY, field: 'memory.used_bytes', value: 'memoryUsed', limit: 'memoryTotal' },
-  power: { color: 'power', unit: UNITS.watts, field: 'power.draw_watts', value: 'power', limit: 'powerLimit' },
+  memory: {
+    color: 'memory',
+    unit: MEMORY,
+    field: 'memory.used_bytes',
+    value: 'memoryUsed',
+    limit: 'memoryTotal',
+  },
+  power: {
+    color: 'power',
+    unit: UNITS.watts,
+    field: 'power.draw_watts',
+    value: 'power',
+    limit: 'powerLimit',
+  },
   temperature: {
     color: 'temperature',
     unit: UNITS.celsius,
@@ -72,7 +84,10 @@ export function scaleEnds(metric: Measured): [low: string, high: string] {
   if (metric === 'temperature') {
     return [UNITS.celsius.text(COOL_CELSIUS), UNITS.celsius.text(HOT_CELSIUS)];
   }
-  return [PERCENT.text(0), metric === 'power' ? trans.__('%1 of the limit', PERCENT.text(100)) : PERCENT.text(100)];
+  return [
+    PERCENT.text(0),
+    metric === 'power' ? trans.__('%1 of the limit', PERCENT.text(100)) : PERCENT.text(100),
+  ];
 }
 
 /** A reading as it is written: `78.2 / 140 GiB`; a dash where it is not known. */

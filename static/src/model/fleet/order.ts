@@ -53,7 +53,12 @@ export function rowOrder(columns: Columns, { key, reversed }: Sort, names: Names
   if (key === 'model') {
     const places = placesOf(columns.models);
     const models = new Map(columns.models.map((name, i) => [name, places[i] ?? 0]));
-    return sorted(count, reversed, (row) => models.get(modelOf(columns, row) ?? '') ?? NaN, natural);
+    return sorted(
+      count,
+      reversed,
+      (row) => models.get(modelOf(columns, row) ?? '') ?? NaN,
+      natural,
+    );
   }
   if (key === 'owner') {
     const places = placesOf(columns.fleet.owners.map(({ user, id }) => user ?? id));
@@ -72,7 +77,12 @@ export function rowOrder(columns: Columns, { key, reversed }: Sort, names: Names
 }
 
 /** The nodes in order, by the same as their GPUs. */
-export function nodeOrder(columns: Columns, nodes: Nodes, { key, reversed }: Sort, names: Names): Uint32Array {
+export function nodeOrder(
+  columns: Columns,
+  nodes: Nodes,
+  { key, reversed }: Sort,
+  names: Names,
+): Uint32Array {
   const natural = (a: number, b: number): number => a - b;
   if (key === 'name' || key === 'model' || key === 'owner') {
     const places = names.nodes(columns);

@@ -34,7 +34,15 @@ export interface OwnerRow {
   matching: number;
 }
 
-export const OWNER_SORTS = ['gpu_hours', 'active', 'held_idle', 'energy', 'gpus', 'idle', 'name'] as const;
+export const OWNER_SORTS = [
+  'gpu_hours',
+  'active',
+  'held_idle',
+  'energy',
+  'gpus',
+  'idle',
+  'name',
+] as const;
 export type OwnerSort = (typeof OWNER_SORTS)[number];
 
 interface Group {
@@ -48,7 +56,12 @@ interface Group {
 type Amounts = Pick<FleetUsage['unlisted'], 'gpu_s' | 'active_gpu_s' | 'energy_joules'>;
 
 /** Rows of whoever used something meanwhile, or holds a GPU now. */
-export function ownerRows(usage: FleetUsage | null, columns: Columns, grouping: Grouping, filter: string): OwnerRow[] {
+export function ownerRows(
+  usage: FleetUsage | null,
+  columns: Columns,
+  grouping: Grouping,
+  filter: string,
+): OwnerRow[] {
   const rows = new Map<string, OwnerRow>();
   const nodes = new Map<string, Set<number>>();
   const isLowerBound = isPartial(usage, grouping);
@@ -139,7 +152,10 @@ export function sumRows(
   }
   const unknown = groupsFor(usage, grouping).find(({ name }) => name === null);
   if (unknown !== undefined) {
-    addOthers(grouping === 'users' ? trans.__('Unknown user') : trans.__('Unknown namespace'), unknown);
+    addOthers(
+      grouping === 'users' ? trans.__('Unknown user') : trans.__('Unknown namespace'),
+      unknown,
+    );
   }
   return rows.length + others.length === 0 ? [] : [...others, total];
 }
@@ -151,7 +167,11 @@ export function ownersMatching(rows: readonly OwnerRow[], filter: string): reado
 }
 
 /** Sorted by a column, the largest first, what is not known last. */
-export function sortedOwners(rows: readonly OwnerRow[], key: OwnerSort, reversed: boolean): OwnerRow[] {
+export function sortedOwners(
+  rows: readonly OwnerRow[],
+  key: OwnerSort,
+  reversed: boolean,
+): OwnerRow[] {
   const sign = reversed ? -1 : 1;
   const { compare } = new Intl.Collator(undefined, { numeric: true });
   const value: Record<Exclude<OwnerSort, 'name'>, (row: OwnerRow) => number> = {
@@ -185,7 +205,8 @@ export function heldIdle({ gpu_s, active_s }: Pick<OwnerRow, 'gpu_s' | 'active_s
  * unknown.
  */
 function isPartial(usage: FleetUsage | null, grouping: Grouping): boolean {
-  const isUnknown = grouping === 'namespaces' && usage?.namespaces.some(({ name }) => name === null) === true;
+  const isUnknown =
+    grouping === 'namespaces' && usage?.namespaces.some(({ name }) => name === null) === true;
   return isUnknown || usage?.state === 'partial';
 }
 
@@ -238,7 +259,12 @@ function groupOf(owner: FleetOwner, grouping: Grouping): Group | null {
           };
     case 'notebooks':
       return kind === 'notebook'
-        ? { key: `${user ?? ''} ${id}`, name: plainText(id, 120), word: fieldWord('notebook', id), owner }
+        ? {
+            key: `${user ?? ''} ${id}`,
+            name: plainText(id, 120),
+            word: fieldWord('notebook', id),
+            owner,
+          }
         : null;
     case 'jobs':
       return kind === 'user' || kind === 'notebook'

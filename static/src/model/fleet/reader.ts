@@ -59,7 +59,10 @@ export class Reader {
   private active = false;
   private wishes: Wishes = { range_s: 0, usage: false, events: false, node: null };
   /** The paths of the last questions, and when each was asked. */
-  private readonly asked = new Map<Name, { path: string; at_ms: number; ending: AbortController }>();
+  private readonly asked = new Map<
+    Name,
+    { path: string; at_ms: number; ending: AbortController }
+  >();
   private timer: ReturnType<typeof setTimeout> | undefined;
   private nodeTimer: ReturnType<typeof setTimeout> | undefined;
 
@@ -115,7 +118,8 @@ export class Reader {
       }
       clearTimeout(this.timer);
       const { value, why } = this.answers.fleet;
-      const refresh_s = isFirst && isUpdating(value) ? 0 : Math.max(REFRESH_LEAST_S, value?.refresh_s ?? 0);
+      const refresh_s =
+        isFirst && isUpdating(value) ? 0 : Math.max(REFRESH_LEAST_S, value?.refresh_s ?? 0);
       this.timer = setTimeout(() => this.poll(), (why === null ? refresh_s : RETRY_S) * 1000);
       this.askNode();
     });

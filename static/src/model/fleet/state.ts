@@ -9,7 +9,13 @@ export const VIEWS = ['map', 'nodes', 'gpus', ...GROUPINGS, 'free', 'events'] as
 export type FleetViewName = (typeof VIEWS)[number];
 
 /** Ranges to choose from, in seconds, by their names in addresses. */
-export const RANGES = { '1h': 3600, '6h': 21_600, '1d': 86_400, '7d': 604_800, '30d': 2_592_000 } as const;
+export const RANGES = {
+  '1h': 3600,
+  '6h': 21_600,
+  '1d': 86_400,
+  '7d': 604_800,
+  '30d': 2_592_000,
+} as const;
 export type RangeName = keyof typeof RANGES;
 
 /** The place of a GPU, by what it is called: rows move. */
@@ -59,7 +65,10 @@ export function shownIn(address: string): FleetShown {
     sort: sortIn(SORTS, parts.get('sort')) ?? USUAL.sort,
     filter: (parts.get('filter') ?? '').slice(0, FILTER_LENGTH),
     range: oneOf(Object.keys(RANGES) as RangeName[], parts.get('range')) ?? USUAL.range,
-    selected: node === null ? null : { node, gpu: gpu !== null && /^\d{1,5}$/.test(gpu) ? Number(gpu) : null },
+    selected:
+      node === null
+        ? null
+        : { node, gpu: gpu !== null && /^\d{1,5}$/.test(gpu) ? Number(gpu) : null },
     owners: sortIn(OWNER_SORTS, parts.get('by')) ?? USUAL.owners,
     wanted: {
       gpus: wholeIn(parts.get('gpus'), 1, GPUS_MOST) ?? USUAL.wanted.gpus,
@@ -92,7 +101,10 @@ export function addressOf(shown: FleetShown): string {
 }
 
 /** The next order by a column: the usual one, then the other way round. */
-export function sortedBy<K extends string>(sort: { key: K; reversed: boolean }, key: K): { key: K; reversed: boolean } {
+export function sortedBy<K extends string>(
+  sort: { key: K; reversed: boolean },
+  key: K,
+): { key: K; reversed: boolean } {
   return { key, reversed: sort.key === key && !sort.reversed };
 }
 
@@ -100,7 +112,10 @@ function sortText({ key, reversed }: { key: SortKey | OwnerSort; reversed: boole
   return `${reversed ? '-' : ''}${key}`;
 }
 
-function sortIn<K extends string>(keys: readonly K[], text: string | null): { key: K; reversed: boolean } | null {
+function sortIn<K extends string>(
+  keys: readonly K[],
+  text: string | null,
+): { key: K; reversed: boolean } | null {
   const key = oneOf(keys, text?.replace(/^-/, '') ?? null);
   return key === null ? null : { key, reversed: text?.startsWith('-') === true };
 }

@@ -82,7 +82,11 @@ export function concernsOf(columns: Columns): Concern[] {
   const concerns = new Map<string, Concern>();
   const add = (kind: string, severity: number): void => {
     const concern = concerns.get(kind) ?? { kind, severity, count: 0 };
-    concerns.set(kind, { kind, severity: Math.max(severity, concern.severity), count: concern.count + 1 });
+    concerns.set(kind, {
+      kind,
+      severity: Math.max(severity, concern.severity),
+      count: concern.count + 1,
+    });
   };
   for (const { kind, severity } of columns.fleet.conditions) {
     // GPUs that are idle while they are held are among the numbers of the fleet already.

@@ -46,7 +46,11 @@ describe('the past', () => {
   });
 
   it('has its first and last point in the middle of what is known', () => {
-    const past = new PastSpan(ASKED, historySpan({ oldest_ms: 8000, to_ms: 22_000 }, [1, 2, 3]), 2500);
+    const past = new PastSpan(
+      ASKED,
+      historySpan({ oldest_ms: 8000, to_ms: 22_000 }, [1, 2, 3]),
+      2500,
+    );
     expect([...past.times_ms]).toEqual([9000, 15_000, 21_000]);
   });
 });

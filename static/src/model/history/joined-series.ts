@@ -53,7 +53,10 @@ export class JoinedSeries implements SeriesSource {
       const begin = this.past.times_ms.length + this.holes;
       joined = new Float64Array(this.times_ms.length).fill(NaN);
       joined.set(past ?? []);
-      joined.set(this.live.values(key).subarray(this.tail, this.tail + joined.length - begin), begin);
+      joined.set(
+        this.live.values(key).subarray(this.tail, this.tail + joined.length - begin),
+        begin,
+      );
       this.joined.set(name, joined);
     }
     return joined;

@@ -81,7 +81,10 @@ export class PastSpan {
     const { values, min, max } = told;
     const series = {
       values: this.column(values),
-      extremes: min === undefined || max === undefined ? null : { low: this.column(min), high: this.column(max) },
+      extremes:
+        min === undefined || max === undefined
+          ? null
+          : { low: this.column(min), high: this.column(max) },
     };
     this.made.set(key, series);
     return series;

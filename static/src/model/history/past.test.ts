@@ -46,7 +46,13 @@ function server(): { asked: Asked[]; request: Request } {
   return { asked, request };
 }
 
-function shown(): { past: Past; asked: Asked[]; timeline: Timeline; events: Event[]; onChange: () => void } {
+function shown(): {
+  past: Past;
+  asked: Asked[];
+  timeline: Timeline;
+  events: Event[];
+  onChange: () => void;
+} {
   const { asked, request } = server();
   const clock = new ServerClock();
   clock.observe(NOW);
@@ -68,11 +74,16 @@ function need(from_ms: number, to_ms: number, changes: Partial<Need> = {}): Need
 
 /** What a server that remembers everything answers: at each time so many watts as it is seconds before now. */
 function everything({ query }: Asked): HistorySpan {
-  const [from_ms = 0, to_ms = 0, points = 1] = ['from_ms', 'to_ms', 'points'].map((name) => Number(query.get(name)));
+  const [from_ms = 0, to_ms = 0, points = 1] = ['from_ms', 'to_ms', 'points'].map((name) =>
+    Number(query.get(name)),
+  );
   const resolution_ms = Math.max(10_000, Math.ceil((to_ms - from_ms) / points / 10_000) * 10_000);
   const first_ms = Math.ceil(from_ms / resolution_ms) * resolution_ms;
   const count = Math.floor((to_ms - first_ms) / resolution_ms);
-  const watts = Array.from({ length: count }, (_, i) => (NOW - first_ms - i * resolution_ms) / 1000);
+  const watts = Array.from(
+    { length: count },
+    (_, i) => (NOW - first_ms - i * resolution_ms) / 1000,
+  );
   return historySpan({ from_ms: first_ms, to_ms, resolution_ms, oldest_ms: 0 }, watts);
 }
 
@@ -201,9 +212,14 @@ describe('the past', () => {
     events.push(mark(NOW - 1000, 'b'), mark(NOW, 'c'));
     past.known(need(NOW - HOUR, NOW));
     await settled();
-    await asked[0]?.answer({ ...everything(asked[0]), events: [mark(NOW - HOUR, 'a'), mark(NOW - 1000, 'b')] });
+    await asked[0]?.answer({
+      ...everything(asked[0]),
+      events: [mark(NOW - HOUR, 'a'), mark(NOW - 1000, 'b')],
+    });
     const known = past.known(need(NOW - HOUR, NOW));
     expect(known?.events.map(({ at_ms }) => at_ms - NOW)).toEqual([-HOUR, -1000, 0]);
-    expect(past.known(need(NOW - HOUR, NOW))?.events, 'the same until there is another').toBe(known?.events);
+    expect(past.known(need(NOW - HOUR, NOW))?.events, 'the same until there is another').toBe(
+      known?.events,
+    );
   });
 });

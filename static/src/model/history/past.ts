@@ -89,12 +89,20 @@ export class Past {
       return null;
     }
     const { timeline } = this.options.store;
-    const of = [best, timeline.revision, timeline.times_ms.at(-1), need.to_ms > best.answer.to_ms ? need.to_ms : 0];
+    const of = [
+      best,
+      timeline.revision,
+      timeline.times_ms.at(-1),
+      need.to_ms > best.answer.to_ms ? need.to_ms : 0,
+    ];
     if (this.joined?.of.every((value, i) => value === of[i]) !== true) {
       // A picture differs where the span does, or what was received before; what was received last moves its end.
       const isOther = this.joined?.of[0] !== best || this.joined.of[1] !== timeline.revision;
       this.revision += isOther ? 1 : 0;
-      this.joined = { of, series: new JoinedSeries(best, timeline, `past ${this.revision}`, need.to_ms) };
+      this.joined = {
+        of,
+        series: new JoinedSeries(best, timeline, `past ${this.revision}`, need.to_ms),
+      };
     }
     const { gap_ms, areMeans, answer } = best;
     const events = this.events(answer.events, this.options.store.events);
@@ -123,7 +131,9 @@ export class Past {
     const { times_ms } = this.options.store.timeline;
     const isShort = to_ms - end_ms <= Math.max(TAIL * (to_ms - from_ms), LEAST_TAIL_MS);
     const newest_ms = times_ms.at(-1) ?? 0;
-    return isShort && isUnbroken(times_ms, end_ms, Math.min(to_ms, newest_ms), this.options.store.gap_ms);
+    return (
+      isShort && isUnbroken(times_ms, end_ms, Math.min(to_ms, newest_ms), this.options.store.gap_ms)
+    );
   }
 
   /** What shows most of what is needed, while the rest is not there yet. */
@@ -131,9 +141,11 @@ export class Past {
     const step_ms = stepOf({ from_ms, to_ms, ...need });
     let best: { span: PastSpan; merit: number } | null = null;
     for (const span of this.kept) {
-      const overlap_ms = Math.min(to_ms, span.answer.to_ms) - Math.max(from_ms, span.answer.from_ms);
+      const overlap_ms =
+        Math.min(to_ms, span.answer.to_ms) - Math.max(from_ms, span.answer.from_ms);
       // Half of it in fine points says as much as all of it in points four times as wide.
-      const merit = (overlap_ms / (to_ms - from_ms)) * Math.sqrt(Math.min(1, step_ms / stepOf(span.asked)));
+      const merit =
+        (overlap_ms / (to_ms - from_ms)) * Math.sqrt(Math.min(1, step_ms / stepOf(span.asked)));
       if (overlap_ms > 0 && merit >= (best?.merit ?? 0)) {
         best = { span, merit };
       }
@@ -144,7 +156,11 @@ export class Past {
   private schedule(): void {
     const { need, answered } = this;
     const isAnswered = answered !== null && need !== null && isAlike(answered.need, need);
-    if (this.timer !== undefined || need === null || (isAnswered && Date.now() < answered.until_ms)) {
+    if (
+      this.timer !== undefined ||
+      need === null ||
+      (isAnswered && Date.now() < answered.until_ms)
+    ) {
       return;
     }
     // The first is asked for at once; others when somebody has stopped zooming.
@@ -178,7 +194,10 @@ export class Past {
     const reach_ms = REACHES_MS.find((reach) => need.from_ms >= now_ms - reach) ?? Infinity;
     const from_ms = Math.round(Math.max(need.from_ms - margin_ms, now_ms - reach_ms));
     const to_ms = Math.round(Math.min(now_ms, need.to_ms + margin_ms));
-    const points = Math.min(MOST_POINTS, Math.ceil((need.points * (to_ms - from_ms)) / (need.to_ms - need.from_ms)));
+    const points = Math.min(
+      MOST_POINTS,
+      Math.ceil((need.points * (to_ms - from_ms)) / (need.to_ms - need.from_ms)),
+    );
     const asked: AskedSpan = { from_ms, to_ms, points, metrics: need.metrics };
     const abort = new AbortController();
     const asking = { asked, abort };
@@ -189,7 +208,9 @@ export class Past {
       points: String(points),
       metrics: need.metrics.join(),
     });
-    const { json, why } = await answerOf(request(`api/v1/history?${query}`, { signal: abort.signal }));
+    const { json, why } = await answerOf(
+      request(`api/v1/history?${query}`, { signal: abort.signal }),
+    );
     if (this.asking !== asking) {
       return;
     }
@@ -204,7 +225,11 @@ export class Past {
 }
 
 /** The time of one point. */
-function stepOf({ from_ms, to_ms, points }: Pick<AskedSpan, 'from_ms' | 'to_ms' | 'points'>): number {
+function stepOf({
+  from_ms,
+  to_ms,
+  points,
+}: Pick<AskedSpan, 'from_ms' | 'to_ms' | 'points'>): number {
   return (to_ms - from_ms) / points;
 }
 
@@ -212,7 +237,9 @@ function stepOf({ from_ms, to_ms, points }: Pick<AskedSpan, 'from_ms' | 'to_ms' 
 function isAlike(a: Need, b: Need): boolean {
   const length_ms = a.to_ms - a.from_ms;
   const near = (x: number, y: number): boolean => Math.abs(x - y) <= length_ms * 0.01 + REST_MS;
-  return near(a.from_ms, b.from_ms) && near(a.to_ms, b.to_ms) && a.metrics.join() === b.metrics.join();
+  return (
+    near(a.from_ms, b.from_ms) && near(a.to_ms, b.to_ms) && a.metrics.join() === b.metrics.join()
+  );
 }
 
 function covers(asked: AskedSpan, need: Need): boolean {

@@ -6,13 +6,24 @@ import type { Palette } from '../palette';
 import { AnnotationSet, notesAt } from './annotations';
 
 const LEVELS = { none: 'gray', notice: 'blue', warning: 'yellow', critical: 'red' };
-const WINDOW = { times_ms: new Float64Array(), revision: 0, from_ms: 1000, to_ms: 2000, gap_ms: 100 };
+const WINDOW = {
+  times_ms: new Float64Array(),
+  revision: 0,
+  from_ms: 1000,
+  to_ms: 2000,
+  gap_ms: 100,
+};
 
 function band(from_ms: number, to_ms: number, label: string): Band {
   return { from_ms, to_ms, label, color: 'green' };
 }
 
-function span(from_ms: number, to_ms: number, level: ConditionSpan['level'], text: string): ConditionSpan {
+function span(
+  from_ms: number,
+  to_ms: number,
+  level: ConditionSpan['level'],
+  text: string,
+): ConditionSpan {
   return { key: text, from_ms, to_ms, level, text };
 }
 
@@ -50,11 +61,15 @@ describe('the annotations', () => {
   });
 
   it('of a moment are events near it, and what went on', () => {
-    const notes = (at_ms: number): string[] => notesAt(at_ms, SET.of(1), WINDOW).map(({ label }) => label);
+    const notes = (at_ms: number): string[] =>
+      notesAt(at_ms, SET.of(1), WINDOW).map(({ label }) => label);
     expect(notes(1310)).toEqual(['Xid 79', 'capped', 'hot', '[1]']);
     expect(notes(1650)).toEqual(['capped']);
     expect(notes(1940)).toEqual(['epoch 3', 'capped']);
-    const cells = ['a.ipynb [1]', 'b.ipynb [1]', 'a.ipynb [1]'].map((title) => ({ ...band(0, 9, '[1]'), title }));
+    const cells = ['a.ipynb [1]', 'b.ipynb [1]', 'a.ipynb [1]'].map((title) => ({
+      ...band(0, 9, '[1]'),
+      title,
+    }));
     const both = notesAt(5, { bands: cells, bars: [], markers: [] }, WINDOW);
     expect(both.map(({ title }) => title)).toEqual(['a.ipynb [1]', 'b.ipynb [1]']);
   });

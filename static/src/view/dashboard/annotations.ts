@@ -48,9 +48,13 @@ export class AnnotationSet {
     this.shared = {
       bands: merged(gpus.flatMap((gpu) => bands.get(gpu) ?? []).filter(this.isShown)),
       // Charts of many GPUs would be full of what is ordinary.
-      bars: gpus.flatMap((gpu) => named(gpu, this.bars.get(gpu)?.filter(({ grave }) => grave) ?? [])),
+      bars: gpus.flatMap((gpu) =>
+        named(gpu, this.bars.get(gpu)?.filter(({ grave }) => grave) ?? []),
+      ),
       markers: [
-        ...gpus.flatMap((gpu) => named(gpu, markers.byGpu.get(gpu) ?? []).map((one) => ({ ...one, small: true }))),
+        ...gpus.flatMap((gpu) =>
+          named(gpu, markers.byGpu.get(gpu) ?? []).map((one) => ({ ...one, small: true })),
+        ),
         ...markers.ofAll,
       ],
     };
@@ -73,16 +77,24 @@ export class AnnotationSet {
 }
 
 /** What is marked at a moment: events first, then what went on. */
-export function notesAt(at_ms: number, { bands, bars, markers }: Annotations, window: TimeWindow): Band[] {
+export function notesAt(
+  at_ms: number,
+  { bands, bars, markers }: Annotations,
+  window: TimeWindow,
+): Band[] {
   const near_ms = NEAR * (window.to_ms - window.from_ms);
   const events = markers.filter((marker) => Math.abs(marker.at_ms - at_ms) <= near_ms);
-  const going = [...bars, ...bands].filter(({ from_ms, to_ms }) => from_ms <= at_ms && at_ms <= to_ms);
+  const going = [...bars, ...bands].filter(
+    ({ from_ms, to_ms }) => from_ms <= at_ms && at_ms <= to_ms,
+  );
   const notes: Band[] = [
     ...events.map((marker) => ({ ...marker, from_ms: marker.at_ms, to_ms: marker.at_ms })),
     ...going,
   ];
   const seen = new Set<string>();
-  return notes.filter(({ label, title = label }) => !seen.has(title) && seen.add(title)).slice(0, MOST_NOTES);
+  return notes
+    .filter(({ label, title = label }) => !seen.has(title) && seen.add(title))
+    .slice(0, MOST_NOTES);
 }
 
 /** Bands of one name that meet are one: a cell or a step that ran on several GPUs. */

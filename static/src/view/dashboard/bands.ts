@@ -24,7 +24,13 @@ export function bandsOf(
       const bands = byGpu.get(gpu) ?? [];
       byGpu.set(gpu, bands);
       const label = executionLabel(count);
-      bands.push({ from_ms: cost.started_ms, to_ms, color, label, title: `${notebookOf(execution)} ${label}` });
+      bands.push({
+        from_ms: cost.started_ms,
+        to_ms,
+        color,
+        label,
+        title: `${notebookOf(execution)} ${label}`,
+      });
     }
   }
   return byGpu;

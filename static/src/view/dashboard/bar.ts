@@ -4,7 +4,14 @@ import { button, h, KeyedRows, setAttribute, setShown, setText } from '../../lib
 import { duration } from '../../lib/format';
 import { plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
-import { isPaused, rangeOf, resumed, SPANS_MIN, togglePaused, type DashboardState } from '../../model/dashboard/state';
+import {
+  isPaused,
+  rangeOf,
+  resumed,
+  SPANS_MIN,
+  togglePaused,
+  type DashboardState,
+} from '../../model/dashboard/state';
 import type { GpuState } from '../../model/gpu';
 import { menu } from '../menu';
 import { CompareMenu } from './compare-menu';
@@ -36,8 +43,12 @@ export class DashboardBar {
   private readonly fit = chip(trans.__('Fit axes'), 'fit', () =>
     this.change({ ...this.state, fitted: !this.state.fitted }),
   );
-  private readonly pause = chip(trans.__('Pause'), 'pause', () => this.change(togglePaused(this.state, this.now_ms)));
-  private readonly compare = new CompareMenu((compared_ms) => this.change({ ...this.state, compared_ms }));
+  private readonly pause = chip(trans.__('Pause'), 'pause', () =>
+    this.change(togglePaused(this.state, this.now_ms)),
+  );
+  private readonly compare = new CompareMenu((compared_ms) =>
+    this.change({ ...this.state, compared_ms }),
+  );
   private readonly help = menu(trans.__('Shortcuts'), h('div', {}, keyHelp()));
   private readonly range = h('span', { class: 'gpumon-range' });
   /** The GPUs that there are. */
@@ -82,7 +93,12 @@ export class DashboardBar {
     );
   }
 
-  update(state: DashboardState, gpus: readonly GpuState[], now_ms: number, charts: readonly string[]): void {
+  update(
+    state: DashboardState,
+    gpus: readonly GpuState[],
+    now_ms: number,
+    charts: readonly string[],
+  ): void {
     this.state = state;
     this.now_ms = now_ms;
     setShown(this.gpus, gpus.length > 1);
@@ -130,8 +146,13 @@ export class DashboardBar {
 }
 
 /** Only this one where all were chosen; else with or without it. Without any, all are shown again. */
-function chosenWith(chosen: readonly number[] | null, one: number, all: readonly number[]): readonly number[] | null {
-  const next = chosen === null ? [one] : all.filter((other) => chosen.includes(other) !== (other === one));
+function chosenWith(
+  chosen: readonly number[] | null,
+  one: number,
+  all: readonly number[],
+): readonly number[] | null {
+  const next =
+    chosen === null ? [one] : all.filter((other) => chosen.includes(other) !== (other === one));
   return next.length === 0 || next.length === all.length ? null : next;
 }
 

@@ -4,7 +4,13 @@ import { describe, expect, it, vi } from 'vitest';
 import { notebookNamer, type CellExecution } from '../../model/cell-log';
 import { CellTable } from './cell-table';
 
-function run(key: string, kernelId: string, gpu_ms: number, joules: number, path: string | null = null): CellExecution {
+function run(
+  key: string,
+  kernelId: string,
+  gpu_ms: number,
+  joules: number,
+  path: string | null = null,
+): CellExecution {
   const cost = {
     started_ms: 0,
     ended_ms: 5000,
@@ -15,7 +21,17 @@ function run(key: string, kernelId: string, gpu_ms: number, joules: number, path
     joules,
     shared: false,
   };
-  return { key, kernelId, cellId: key, notebook: 'old.ipynb', path, count: 1, code: key, running: false, cost };
+  return {
+    key,
+    kernelId,
+    cellId: key,
+    notebook: 'old.ipynb',
+    path,
+    count: 1,
+    code: key,
+    running: false,
+    cost,
+  };
 }
 
 describe('the table of cells', () => {
@@ -29,7 +45,8 @@ describe('the table of cells', () => {
   const runs = [run('slow', 'here', 900, 1), run('hot', 'gone', 10, 5000)];
   const update = (executions: CellExecution[], gpu = 0): void =>
     table.update(executions, new Set([gpu]), notebookNamer(executions, notebooks.pathOf, []));
-  const names = (): string[] => [...table.element.querySelectorAll('tbody button')].map((one) => one.textContent);
+  const names = (): string[] =>
+    [...table.element.querySelectorAll('tbody button')].map((one) => one.textContent);
 
   it('has the most expensive first, by what somebody chooses', () => {
     update(runs);
@@ -55,7 +72,9 @@ describe('the table of cells', () => {
     otherPath = 'b/new.ipynb';
     update([...runs, run('next', 'other', 5, 1)]);
     const shown = (): string[] =>
-      [...table.element.querySelectorAll('tbody .gpumon-process-sub')].map((one) => one.textContent).sort();
+      [...table.element.querySelectorAll('tbody .gpumon-process-sub')]
+        .map((one) => one.textContent)
+        .sort();
     expect(shown()).toEqual(['a/new.ipynb', 'b/new.ipynb', 'old.ipynb']);
     // Also after their kernels have ended.
     update([run('one', 'gone', 5, 1, 'a/old.ipynb'), run('two', 'gone too', 5, 1, 'b/old.ipynb')]);

@@ -36,7 +36,10 @@ export class CellTable {
         this.order = id;
         invalidate();
       };
-      return { id, element: h('th', { class: 'gpumon-col-number', scope: 'col' }, button({}, sort, title())) };
+      return {
+        id,
+        element: h('th', { class: 'gpumon-col-number', scope: 'col' }, button({}, sort, title())),
+      };
     });
     const head = h(
       'tr',
@@ -75,7 +78,10 @@ class Row {
     this.notebooks?.open(this.kernelId),
   );
   private readonly notebook = h('span', { class: 'gpumon-process-sub' });
-  private readonly numbers = COLUMNS.map(({ id }) => ({ id, element: h('td', { class: 'gpumon-col-number' }) }));
+  private readonly numbers = COLUMNS.map(({ id }) => ({
+    id,
+    element: h('td', { class: 'gpumon-col-number' }),
+  }));
 
   constructor(
     private readonly kernelId: string,

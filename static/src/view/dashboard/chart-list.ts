@@ -23,13 +23,18 @@ export class ChartList {
 
   constructor({ onAdd, onRemove, onReset, invalidate }: ChartListListener) {
     const groups = chartGroups();
-    this.titles = new Map(groups.flatMap(({ charts }) => charts.map(({ id, title }) => [id, title()] as const)));
+    this.titles = new Map(
+      groups.flatMap(({ charts }) => charts.map(({ id, title }) => [id, title()] as const)),
+    );
     this.rows = new KeyedRows<string, { element: HTMLElement }>(
       this.list,
       (id) => id,
       (id) => {
         const title = this.titles.get(id) ?? id;
-        const remove = { title: trans.__('Remove %1', title), 'aria-label': trans.__('Remove %1', title) };
+        const remove = {
+          title: trans.__('Remove %1', title),
+          'aria-label': trans.__('Remove %1', title),
+        };
         return {
           element: h(
             'li',

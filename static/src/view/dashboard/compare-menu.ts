@@ -54,7 +54,10 @@ export class CompareMenu {
   /** `by_ms` is how much earlier the other span is; `from_ms` is where the one that is shown begins. */
   update(by_ms: number | null, from_ms: number): void {
     this.from_ms = from_ms;
-    setText(this.label, by_ms === null ? trans.__('Compare') : trans.__('Compared: %1 earlier', duration(by_ms)));
+    setText(
+      this.label,
+      by_ms === null ? trans.__('Compare') : trans.__('Compared: %1 earlier', duration(by_ms)),
+    );
     setAttribute(this.off, 'aria-pressed', String(by_ms === null));
   }
 }

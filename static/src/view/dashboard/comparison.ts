@@ -60,22 +60,32 @@ export class Comparison {
   update({ from_ms, to_ms, now_ms, by_ms, points, metrics, gpus }: Compared): SeriesSource | null {
     const [earlierFrom_ms, earlierTo_ms] = [from_ms - by_ms, to_ms - by_ms];
     const wanted = [...new Set([...metrics, ...METRICS])].sort();
-    const earlier = this.earlier.known({ from_ms: earlierFrom_ms, to_ms: earlierTo_ms, points, metrics: wanted });
-    const shown = this.shown.known({ from_ms, to_ms, points: POINTS, metrics: METRICS });
-    [spanText(from_ms, to_ms, now_ms), spanText(earlierFrom_ms, earlierTo_ms, now_ms)].forEach((span, i) => {
-      const head = this.heads[i];
-      if (head !== undefined) {
-        setText(head, trans.__('%1 to %2', ...span));
-      }
+    const earlier = this.earlier.known({
+      from_ms: earlierFrom_ms,
+      to_ms: earlierTo_ms,
+      points,
+      metrics: wanted,
     });
+    const shown = this.shown.known({ from_ms, to_ms, points: POINTS, metrics: METRICS });
+    [spanText(from_ms, to_ms, now_ms), spanText(earlierFrom_ms, earlierTo_ms, now_ms)].forEach(
+      (span, i) => {
+        const head = this.heads[i];
+        if (head !== undefined) {
+          setText(head, trans.__('%1 to %2', ...span));
+        }
+      },
+    );
     // Figures of a span that moves on are made anew with each point.
     const step_ms = Math.ceil((to_ms - from_ms) / POINTS);
     const begin_ms = Math.floor(from_ms / step_ms) * step_ms;
     const keys = gpus.map(({ index, uuid }) => seriesKey({ index, uuid }, '')).join();
     const [ofShown, ofEarlier] = this.figures;
-    const own = shown === null ? [] : ofShown(shown.source, begin_ms, begin_ms + to_ms - from_ms, keys);
+    const own =
+      shown === null ? [] : ofShown(shown.source, begin_ms, begin_ms + to_ms - from_ms, keys);
     const theirs =
-      earlier === null ? [] : ofEarlier(earlier.source, begin_ms - by_ms, begin_ms + to_ms - from_ms - by_ms, keys);
+      earlier === null
+        ? []
+        : ofEarlier(earlier.source, begin_ms - by_ms, begin_ms + to_ms - from_ms - by_ms, keys);
     this.rows.forEach(({ cells }, i) => {
       const figure = FIGURES[i];
       const [a, b] = [own[i] ?? null, theirs[i] ?? null];
@@ -101,6 +111,8 @@ export class Comparison {
     if (problem !== null) {
       return trans.__('The history cannot be read. %1', problem);
     }
-    return oldest_ms !== null && oldest_ms >= earlierTo_ms ? trans.__('Nothing is recorded of the earlier span.') : '';
+    return oldest_ms !== null && oldest_ms >= earlierTo_ms
+      ? trans.__('Nothing is recorded of the earlier span.')
+      : '';
   }
 }

@@ -43,17 +43,27 @@ export function pastValue(line: PlotLine, at_ms: number, context: PlotContext): 
 }
 
 /** The value that a line had in the span it is compared with; NaN where there is none. */
-export function earlierValue({ series }: PlotLine, at_ms: number, { compared, window }: PlotContext): number {
+export function earlierValue(
+  { series }: PlotLine,
+  at_ms: number,
+  { compared, window }: PlotContext,
+): number {
   return compared?.values(series)[indexAt(compared.times_ms, at_ms, window.gap_ms)] ?? NaN;
 }
 
 /** The value of a line at the moment that is shown; NaN where there is none. */
 export function shownValue(line: PlotLine, context: PlotContext): number {
-  return context.at_ms === null ? (valueOf(line.now) ?? NaN) : pastValue(line, context.at_ms, context);
+  return context.at_ms === null
+    ? (valueOf(line.now) ?? NaN)
+    : pastValue(line, context.at_ms, context);
 }
 
 /** The lowest and the highest reading behind the value of a line at a moment; `null` where it is a reading itself. */
-export function pastRange(line: PlotLine, at_ms: number, context: PlotContext): readonly [number, number] | null {
+export function pastRange(
+  line: PlotLine,
+  at_ms: number,
+  context: PlotContext,
+): readonly [number, number] | null {
   const { extremes, times_ms = context.window.times_ms } = recorded(line, context);
   const index = indexAt(times_ms, at_ms, context.window.gap_ms);
   const [low = NaN, high = NaN] = [extremes?.low[index], extremes?.high[index]];

@@ -48,15 +48,26 @@ function shown(count: number, address = '', request?: Request): Shown {
   );
   document.body.replaceChildren(dashboard.element);
   dashboard.render();
-  return { element: dashboard.element, store, render: () => dashboard.render(), address: () => toAddress(state) };
+  return {
+    element: dashboard.element,
+    store,
+    render: () => dashboard.render(),
+    address: () => toAddress(state),
+  };
 }
 
 function legend(element: HTMLElement, plot = 'all power.draw_watts'): HTMLButtonElement[] {
-  return [...element.querySelectorAll<HTMLButtonElement>(`[data-plot="${plot}"] .gpumon-readouts > button`)];
+  return [
+    ...element.querySelectorAll<HTMLButtonElement>(
+      `[data-plot="${plot}"] .gpumon-readouts > button`,
+    ),
+  ];
 }
 
-const texts = (entries: HTMLElement[]): string[] => entries.map((one) => one.textContent.replaceAll('\u00a0', ' '));
-const pressed = (entries: HTMLElement[]): (string | null)[] => entries.map((one) => one.getAttribute('aria-pressed'));
+const texts = (entries: HTMLElement[]): string[] =>
+  entries.map((one) => one.textContent.replaceAll('\u00a0', ' '));
+const pressed = (entries: HTMLElement[]): (string | null)[] =>
+  entries.map((one) => one.getAttribute('aria-pressed'));
 
 describe('the legends of a dashboard', () => {
   it('isolate a GPU in all charts by a click, and hide one by a click or a key with Ctrl or Shift', () => {
@@ -67,14 +78,20 @@ describe('the legends of a dashboard', () => {
     expect(texts(legend(element))).toEqual(['00 W', '110 W', '220 W']);
     click(1);
     expect(pressed(legend(element))).toEqual(['false', 'true', 'false']);
-    expect(pressed(legend(element, 'all temperature.gpu_celsius'))).toEqual(['false', 'true', 'false']);
+    expect(pressed(legend(element, 'all temperature.gpu_celsius'))).toEqual([
+      'false',
+      'true',
+      'false',
+    ]);
     expect(pressed(legend(element, 'host cpu'))).toEqual(['true']);
     expect(address()).toBe('hide=0,2');
     click(1);
     expect(address()).toBe('');
     click(2, { shiftKey: true });
     expect(address()).toBe('hide=2');
-    legend(element)[2]?.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', ctrlKey: true, bubbles: true }));
+    legend(element)[2]?.dispatchEvent(
+      new KeyboardEvent('keydown', { key: 'Enter', ctrlKey: true, bubbles: true }),
+    );
     expect(address()).toBe('');
   });
 
@@ -98,7 +115,9 @@ describe('the legends of a dashboard', () => {
     store.trackMetrics(['pcie.rx_bytes_per_second']);
     const receive = (highest: number, at_ms: number): string | undefined => {
       const gpus = Array.from({ length: 9 }, (_, index) =>
-        gpu(index, { pcie: { ...gpu(index).pcie, rx_bytes_per_second: (index === highest ? 1.01 : 1) * 1e10 } }),
+        gpu(index, {
+          pcie: { ...gpu(index).pcie, rx_bytes_per_second: (index === highest ? 1.01 : 1) * 1e10 },
+        }),
       );
       vi.setSystemTime(at_ms);
       store.apply({ type: 'sample', ...sample(at_ms, gpus) });
@@ -114,15 +133,24 @@ describe('the charts of a dashboard', () => {
   const plots = (element: HTMLElement): (string | null)[] =>
     [...element.querySelectorAll('[data-plot]')].map((plot) => plot.getAttribute('data-plot'));
   const openMenu = (element: HTMLElement, plot: string): ((name: string) => void) => {
-    const menu = element.querySelector<HTMLDetailsElement>(`[data-plot="${plot}"] .gpumon-plot-head details`);
+    const menu = element.querySelector<HTMLDetailsElement>(
+      `[data-plot="${plot}"] .gpumon-plot-head details`,
+    );
     menu?.setAttribute('open', '');
     menu?.dispatchEvent(new Event('toggle'));
-    return (name) => [...(menu?.querySelectorAll('button') ?? [])].find((one) => one.textContent === name)?.click();
+    return (name) =>
+      [...(menu?.querySelectorAll('button') ?? [])]
+        .find((one) => one.textContent === name)
+        ?.click();
   };
-  const menuItem = (element: HTMLElement, plot: string, name: string): void => openMenu(element, plot)(name);
+  const menuItem = (element: HTMLElement, plot: string, name: string): void =>
+    openMenu(element, plot)(name);
 
   it('are moved and taken away by their menu, and any reading is added by the list', () => {
-    const { element, render, address } = shown(2, 'charts=power.draw_watts,fan_percent,memory.used_bytes,cpu');
+    const { element, render, address } = shown(
+      2,
+      'charts=power.draw_watts,fan_percent,memory.used_bytes,cpu',
+    );
     expect(plots(element)).toEqual(['all power.draw_watts', 'all memory.used_bytes', 'host cpu']);
     menuItem(element, 'all power.draw_watts', 'Move right');
     menuItem(element, 'all power.draw_watts', 'Move right');
@@ -139,7 +167,9 @@ describe('the charts of a dashboard', () => {
     expect(address()).toBe('charts=fan_percent,power.draw_watts,cpu,memory.free_bytes');
     list?.closest('details')?.setAttribute('open', '');
     render();
-    [...element.querySelectorAll('button')].find(({ textContent }) => textContent === 'Default charts')?.click();
+    [...element.querySelectorAll('button')]
+      .find(({ textContent }) => textContent === 'Default charts')
+      ?.click();
     expect(address()).toBe('');
   });
 
@@ -156,7 +186,9 @@ describe('the charts of a dashboard', () => {
     await vi.waitFor(() => expect(writeText.mock.lastCall?.[0]).toContain('432'));
     run('Copy as PNG');
     const status = element.querySelector('.gpumon-plot-menu [role=status]');
-    await vi.waitFor(() => expect(status?.textContent).toContain('Not copied: Error: The browser has no canvas left'));
+    await vi.waitFor(() =>
+      expect(status?.textContent).toContain('Not copied: Error: The browser has no canvas left'),
+    );
   });
 
   it('have no zoom any more after Escape, live or not', () => {
@@ -182,7 +214,12 @@ describe('the past', () => {
       asked.push(searchParams);
       return Promise.resolve(
         Response.json(
-          answer(...(['from_ms', 'to_ms'].map((name) => Number(searchParams.get(name))) as [number, number])),
+          answer(
+            ...(['from_ms', 'to_ms'].map((name) => Number(searchParams.get(name))) as [
+              number,
+              number,
+            ]),
+          ),
         ),
       );
     });
@@ -192,7 +229,8 @@ describe('the past', () => {
     return { ...view, asked };
   }
 
-  const note = (element: HTMLElement): HTMLElement | null => element.querySelector<HTMLElement>('.gpumon-past-note');
+  const note = (element: HTMLElement): HTMLElement | null =>
+    element.querySelector<HTMLElement>('.gpumon-past-note');
 
   it('is asked of the server for what is drawn, and copied as it is shown', async () => {
     const { element, asked } = await remembered(7 * DAYS, (from_ms) =>
@@ -205,10 +243,14 @@ describe('the past', () => {
     const menu = element.querySelector<HTMLDetailsElement>('[data-plot] .gpumon-plot-head details');
     menu?.setAttribute('open', '');
     menu?.dispatchEvent(new Event('toggle'));
-    [...(menu?.querySelectorAll('button') ?? [])].find(({ textContent }) => textContent === 'Copy as CSV')?.click();
+    [...(menu?.querySelectorAll('button') ?? [])]
+      .find(({ textContent }) => textContent === 'Copy as CSV')
+      ?.click();
     await vi.waitFor(() => expect(writeText).toHaveBeenCalled());
     const [head, ...rows] = writeText.mock.lastCall?.[0].trim().split('\r\n') ?? [];
-    expect(head).toContain('"GPU 0 Average power.draw_watts min","GPU 0 Average power.draw_watts max"');
+    expect(head).toContain(
+      '"GPU 0 Average power.draw_watts min","GPU 0 Average power.draw_watts max"',
+    );
     expect(rows.length).toBeGreaterThan(25);
     expect(rows[3]).toContain(',500,490,510');
   });
@@ -222,7 +264,9 @@ describe('the past', () => {
     );
     expect(note(element)?.querySelector('code')?.hidden).toBe(false);
     note(element)?.querySelector('button')?.click();
-    expect(address()).toMatch(new RegExp(`from=${NOW - 6 * HOUR}&to=${Math.floor(NOW / 1000)}\\d{3}$`));
+    expect(address()).toMatch(
+      new RegExp(`from=${NOW - 6 * HOUR}&to=${Math.floor(NOW / 1000)}\\d{3}$`),
+    );
   });
 
   it('on a disk that fails is said with the reason, which cures more than a folder', async () => {
@@ -256,7 +300,9 @@ describe('a comparison', () => {
     const found = [...element.querySelectorAll('.gpumon-comparison tbody tr')].find((one) =>
       one.textContent.startsWith(row),
     );
-    return [...(found?.querySelectorAll('td') ?? [])].map(({ textContent }) => textContent.replaceAll('\u00a0', ' '));
+    return [...(found?.querySelectorAll('td') ?? [])].map(({ textContent }) =>
+      textContent.replaceAll('\u00a0', ' '),
+    );
   };
 
   it('asks for the earlier span, and says how far the one shown is from it', async () => {
@@ -273,22 +319,32 @@ describe('a comparison', () => {
       expect(cells(element, 'Power, mean')).toEqual(['400 W', '200 W', '+100 %']);
     });
     expect(cells(element, 'Energy')).toEqual(['–', '–', '']);
-    const asked = spans.mock.calls.map(([path]) => Number(new URL(path, 'http://x/').searchParams.get('to_ms')));
-    expect(asked.some((to_ms) => to_ms > NOW - HOUR) && asked.some((to_ms) => to_ms < NOW - 23 * HOUR)).toBe(true);
+    const asked = spans.mock.calls.map(([path]) =>
+      Number(new URL(path, 'http://x/').searchParams.get('to_ms')),
+    );
+    expect(
+      asked.some((to_ms) => to_ms > NOW - HOUR) && asked.some((to_ms) => to_ms < NOW - 23 * HOUR),
+    ).toBe(true);
   });
 
   it('comes back with its address, and ends', async () => {
     const { element, address, render } = shown(1, 'charts=power&compare=3600000', spans);
-    const labels = [...element.querySelectorAll('.gpumon-menu summary')].map(({ textContent }) => textContent);
+    const labels = [...element.querySelectorAll('.gpumon-menu summary')].map(
+      ({ textContent }) => textContent,
+    );
     expect(labels).toContain('Compared: 1\u00a0h earlier');
     await vi.waitFor(() => {
       render();
       expect(element.querySelector('.gpumon-comparison')).not.toBeNull();
     });
-    [...element.querySelectorAll('button')].find(({ textContent }) => textContent === 'Stop comparing')?.click();
+    [...element.querySelectorAll('button')]
+      .find(({ textContent }) => textContent === 'Stop comparing')
+      ?.click();
     expect(address()).toBe('charts=power');
     render();
-    expect(element.querySelector('.gpumon-comparison')?.closest<HTMLElement>('[hidden]')).not.toBeNull();
+    expect(
+      element.querySelector('.gpumon-comparison')?.closest<HTMLElement>('[hidden]'),
+    ).not.toBeNull();
   });
 });
 
@@ -300,15 +356,22 @@ describe('paused charts', () => {
     }
     return found;
   };
-  const status = (element: HTMLElement): HTMLElement => find(element, '[data-testid=gpumon-status]');
+  const status = (element: HTMLElement): HTMLElement =>
+    find(element, '[data-testid=gpumon-status]');
 
   it('say when in head, with resume button', () => {
     const { element, address, render } = shown(1);
     const resume = find(element, '.gpumon-head [data-testid=gpumon-resume]');
     expect([status(element).dataset.level, resume.hidden]).toEqual(['ok', true]);
     element.dispatchEvent(new KeyboardEvent('keydown', { key: ' ', bubbles: true }));
-    expect(find(element, '.gpumon-status-text').textContent).toMatch(/^Paused \d\d:\d\d:\d\d – \d\d:\d\d:\d\d$/);
-    expect([status(element).dataset.level, resume.hidden, resume.textContent]).toEqual(['paused', false, 'Resume']);
+    expect(find(element, '.gpumon-status-text').textContent).toMatch(
+      /^Paused \d\d:\d\d:\d\d – \d\d:\d\d:\d\d$/,
+    );
+    expect([status(element).dataset.level, resume.hidden, resume.textContent]).toEqual([
+      'paused',
+      false,
+      'Resume',
+    ]);
     resume.click();
     expect(find(element, '.gpumon-status-text').textContent).toMatch(/^Live/);
     expect([status(element).dataset.level, resume.hidden, address()]).toEqual(['ok', true, '']);
@@ -400,10 +463,14 @@ describe('a mark', () => {
       input.value = 'epoch 3';
     }
 
-    request.mockResolvedValueOnce(new Response('only the user who started this server\n', { status: 403 }));
+    request.mockResolvedValueOnce(
+      new Response('only the user who started this server\n', { status: 403 }),
+    );
     form?.requestSubmit();
     await vi.waitFor(() =>
-      expect(form?.querySelector('[role=alert]')?.textContent).toBe('only the user who started this server'),
+      expect(form?.querySelector('[role=alert]')?.textContent).toBe(
+        'only the user who started this server',
+      ),
     );
     expect(menu?.open).toBe(true);
 
@@ -412,7 +479,11 @@ describe('a mark', () => {
     await vi.waitFor(() => expect(menu?.open).toBe(false));
     expect(document.activeElement).toBe(element);
     const [path, init] = request.mock.lastCall ?? [];
-    expect([path, init?.method, init?.headers]).toEqual(['api/v1/marks', 'POST', { 'X-Gpumon': 'run' }]);
+    expect([path, init?.method, init?.headers]).toEqual([
+      'api/v1/marks',
+      'POST',
+      { 'X-Gpumon': 'run' },
+    ]);
     expect(JSON.parse(init?.body as string)).toEqual({ text: 'epoch 3', at_ms: NOW });
   });
 

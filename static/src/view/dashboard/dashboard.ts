@@ -11,7 +11,14 @@ import { uncharted } from '../../model/dashboard/kinds';
 import { isolated, toggledLine } from '../../model/dashboard/legend';
 import { spanText } from '../../model/dashboard/moment';
 import { PastHolders } from '../../model/dashboard/past-holders';
-import { DRAWN, HOST, metricsOf, sectionsOf, withStacks, type Section } from '../../model/dashboard/plots';
+import {
+  DRAWN,
+  HOST,
+  metricsOf,
+  sectionsOf,
+  withStacks,
+  type Section,
+} from '../../model/dashboard/plots';
 import {
   asChosen,
   isPaused,
@@ -122,7 +129,12 @@ export class Dashboard extends StoreView {
       onReset: () => this.show({ ...this.state, charts: null }),
       invalidate: options.invalidate,
     };
-    this.bar = new DashboardBar(this.state, (state) => this.show(state), listener, this.marks?.element);
+    this.bar = new DashboardBar(
+      this.state,
+      (state) => this.show(state),
+      listener,
+      this.marks?.element,
+    );
     this.past = new PastSource(store, request, {
       invalidate: options.invalidate,
       onAll: (oldest_ms) => this.show(zoomedSince(this.state, oldest_ms, store.clock.now())),
@@ -164,14 +176,19 @@ export class Dashboard extends StoreView {
     const { executions: own } = store.cells;
     const paths = new Set(own.flatMap(({ path }) => path ?? []));
     const holders = this.holders.since(from_ms, now_ms, paths);
-    const all = store.sample === null ? [] : sectionsOf({ state, gpus, sample: store.sample, holders });
+    const all =
+      store.sample === null ? [] : sectionsOf({ state, gpus, sample: store.sample, holders });
     const metrics = metricsOf(all);
     const known = this.past.known(state, now_ms, metrics, this.chartWidth());
     const compared = this.past.compared(state, now_ms, metrics, chosen, this.chartWidth());
     // Who held the memory is known of the last minutes alone.
     const sections = known === null ? all : withStacks(all, known.knows);
     this.shown = known;
-    const { status } = this.renderHead(chosen, 0, isPaused(state) ? spanText(from_ms, to_ms, now_ms) : null);
+    const { status } = this.renderHead(
+      chosen,
+      0,
+      isPaused(state) ? spanText(from_ms, to_ms, now_ms) : null,
+    );
     this.bar.update(state, gpus, now_ms, chartsOf(state, chosen.length));
     for (const list of [this.list, this.machineList]) {
       setAttribute(list, 'aria-busy', this.past.isLoading ? 'true' : null);
@@ -182,7 +199,10 @@ export class Dashboard extends StoreView {
       mean_ms: known === null ? 0 : meanTime(known, this.cursor.at_ms),
       // The driver's own records are of the last minutes.
       traces: known === null ? store.traces : NO_TRACES,
-      window: withRevisionOf(compared, { ...store.window(from_ms, to_ms), ...(known !== null && windowOf(known)) }),
+      window: withRevisionOf(compared, {
+        ...store.window(from_ms, to_ms),
+        ...(known !== null && windowOf(known)),
+      }),
       compared,
       palette,
       freshness: { now_ms, stale: !isFresh(status) },
@@ -201,7 +221,10 @@ export class Dashboard extends StoreView {
     const executions = [...this.recorded(events, own), ...own];
     const pathOf = (kernelId: string): string | null =>
       this.options.notebooks?.pathOf(kernelId) ?? this.holders.pathOf(kernelId);
-    const notebookOf = notebookNamer(executions, pathOf, [...paths, ...this.holders.pathsSince(from_ms)]);
+    const notebookOf = notebookNamer(executions, pathOf, [
+      ...paths,
+      ...this.holders.pathsSince(from_ms),
+    ]);
     this.cells.update(executions, new Set(chosen.map(({ index }) => index)), notebookOf);
     const markers = this.markers(events, palette);
     const annotations = new AnnotationSet(
@@ -213,7 +236,9 @@ export class Dashboard extends StoreView {
       context.window,
     );
     for (const section of sections) {
-      (section.key === HOST ? this.machine : this.sections).get(section.key)?.draw(section, context, annotations);
+      (section.key === HOST ? this.machine : this.sections)
+        .get(section.key)
+        ?.draw(section, context, annotations);
     }
     if (isPaused(state)) {
       this.cursor.follow();
@@ -232,12 +257,17 @@ export class Dashboard extends StoreView {
   }
 
   protected override get seen(): Pick<Moment, 'timeline' | 'gap_ms'> {
-    return this.shown === null ? super.seen : { timeline: this.shown.source, gap_ms: this.shown.gap_ms };
+    return this.shown === null
+      ? super.seen
+      : { timeline: this.shown.source, gap_ms: this.shown.gap_ms };
   }
 
   /** The pixels of the device that the widest chart has; 0 until one is seen. */
   private chartWidth(): number {
-    return Math.max(0, ...[...this.sections.all, ...this.machine.all].map((section) => section.width));
+    return Math.max(
+      0,
+      ...[...this.sections.all, ...this.machine.all].map((section) => section.width),
+    );
   }
 
   /** Requests the driver's own records, where there are few enough GPUs. */
@@ -281,7 +311,8 @@ export class Dashboard extends StoreView {
     const hide = (hidden: readonly string[]): void => this.show({ ...this.state, hidden });
     const listener: PlotListener = {
       onZoom: (a_ms, b_ms) => this.show(zoomed(this.state, a_ms, b_ms)),
-      onZoomBy: (factor, at_ms) => this.show(zoomedBy(this.state, factor, at_ms, this.store.clock.now())),
+      onZoomBy: (factor, at_ms) =>
+        this.show(zoomedBy(this.state, factor, at_ms, this.store.clock.now())),
       onGrab: () => {
         const grabbed = this.state;
         const now_ms = this.store.clock.now();
@@ -291,7 +322,8 @@ export class Dashboard extends StoreView {
       onReset: (chart) => this.show(withAxis(resumed(this.state), chart, null)),
       onIsolate: (id, legend) => hide(isolated(this.state.hidden, id, legend)),
       onToggle: (id, legend) => hide(toggledLine(this.state.hidden, id, legend)),
-      onPlace: (chart, target, after) => this.arrange((charts) => placed(charts, chart, target, after)),
+      onPlace: (chart, target, after) =>
+        this.arrange((charts) => placed(charts, chart, target, after)),
       onStep: (chart, step) => this.arrange((charts) => stepped(charts, chart, step)),
       onRemove: (chart) => this.removeChart(chart),
     };
@@ -344,7 +376,9 @@ function meanTime({ areMeans, answer }: Known, at_ms: number | null): number {
 
 /** Charts are drawn anew where more became known of what they are compared with. */
 function withRevisionOf(compared: SeriesSource | null, window: TimeWindow): TimeWindow {
-  return compared === null ? window : { ...window, revision: `${window.revision} ${compared.revision}` };
+  return compared === null
+    ? window
+    : { ...window, revision: `${window.revision} ${compared.revision}` };
 }
 
 function windowOf({ source, gap_ms }: Known): Pick<TimeWindow, 'times_ms' | 'revision' | 'gap_ms'> {

@@ -73,7 +73,12 @@ function addDrag(host: HTMLElement, listener: GestureListener): void {
   host.addEventListener('pointerdown', (event) => {
     if (event.button === 0 && event.pointerType !== 'touch') {
       const move = event.shiftKey ? grabbed(event.clientX, listener) : null;
-      drag = { x: event.clientX, y: event.clientY, onAxis: move === null && isOnAxis(event.clientX), move };
+      drag = {
+        x: event.clientX,
+        y: event.clientY,
+        onAxis: move === null && isOnAxis(event.clientX),
+        move,
+      };
       setAttribute(host, 'data-grabbed', move === null ? null : '');
       host.setPointerCapture(event.pointerId);
     }
@@ -97,7 +102,9 @@ function addDrag(host: HTMLElement, listener: GestureListener): void {
   host.addEventListener('pointerup', (event) => {
     if (drag?.move === null && length(drag, event) >= LEAST_PX) {
       const vertical = drag.onAxis;
-      const [a, b] = vertical ? [valueAt(drag.y), valueAt(event.clientY)] : [timeAt(drag.x), timeAt(event.clientX)];
+      const [a, b] = vertical
+        ? [valueAt(drag.y), valueAt(event.clientY)]
+        : [timeAt(drag.x), timeAt(event.clientX)];
       if (a !== null && b !== null) {
         (vertical ? onAxis : onZoom)(a, b);
       }

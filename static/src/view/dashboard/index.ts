@@ -20,7 +20,10 @@ export interface MountedDashboard extends Mounted {
 /** A zoom by wheel or fingers is many states; browsers take few addresses in a second. */
 const APART_MS = 300;
 
-export function mountDashboard(host: HTMLElement, options: DashboardMountOptions): MountedDashboard {
+export function mountDashboard(
+  host: HTMLElement,
+  options: DashboardMountOptions,
+): MountedDashboard {
   let waiting: ReturnType<typeof setTimeout> | undefined;
   let unsaved: string | null = null;
   const save = (): void => {

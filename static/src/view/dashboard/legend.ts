@@ -48,9 +48,12 @@ export class Legend {
   update(lines: readonly PlotLine[], unit: Unit, range: number, context: PlotContext): void {
     this.ids = lines.map(({ id }) => id);
     const isLong = lines.length > ALL_NAMED;
-    const { named, areExtremes } = isLong ? this.foremost(lines, range, context) : { named: lines, areExtremes: false };
+    const { named, areExtremes } = isLong
+      ? this.foremost(lines, range, context)
+      : { named: lines, areExtremes: false };
     const notes = areExtremes ? [trans.__('max'), trans.__('min')] : [];
-    const write = (row: Entry, line: PlotLine): void => row.update(line, unit, context, notes[named.indexOf(line)]);
+    const write = (row: Entry, line: PlotLine): void =>
+      row.update(line, unit, context, notes[named.indexOf(line)]);
     this.namedRows.update(named, write);
     if (isLong) {
       this.rest ??= this.newRest();
@@ -84,7 +87,10 @@ export class Legend {
     }
     const valued = shown.map((line) => ({ id: line.id, value: shownValue(line, context) }));
     const ids = this.extremes.of(valued, range);
-    return { named: ids.flatMap((id) => shown.filter((line) => line.id === id)), areExtremes: true };
+    return {
+      named: ids.flatMap((id) => shown.filter((line) => line.id === id)),
+      areExtremes: true,
+    };
   }
 
   private rowsIn(parent: HTMLElement): KeyedRows<PlotLine, Entry> {
@@ -127,8 +133,16 @@ class Entry {
 
   constructor(series: string, { onPoint, onClick }: EntryListener) {
     this.value = new ReadingValue(series);
-    const hides = (event: MouseEvent | KeyboardEvent): boolean => event.ctrlKey || event.metaKey || event.shiftKey;
-    this.element = button({}, (event) => onClick(hides(event)), this.note, this.swatch, this.label, this.value.element);
+    const hides = (event: MouseEvent | KeyboardEvent): boolean =>
+      event.ctrlKey || event.metaKey || event.shiftKey;
+    this.element = button(
+      {},
+      (event) => onClick(hides(event)),
+      this.note,
+      this.swatch,
+      this.label,
+      this.value.element,
+    );
     this.element.addEventListener('keydown', (event) => {
       // Not every browser makes a click of a key with a modifier.
       if ((event.key === 'Enter' || event.key === ' ') && hides(event)) {

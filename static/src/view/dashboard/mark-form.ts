@@ -65,7 +65,10 @@ export class MarkForm {
     const { at_ms } = this;
     return at_ms === null
       ? markers
-      : { ...markers, ofAll: [...markers.ofAll, { at_ms, color: palette.text, label: this.text.value || '…' }] };
+      : {
+          ...markers,
+          ofAll: [...markers.ofAll, { at_ms, color: palette.text, label: this.text.value || '…' }],
+        };
   }
 
   private begin(): void {

@@ -28,7 +28,11 @@ export class PastNote {
 
   /** `onAll` is called with the first moment of which anything is known. */
   constructor(onAll: (oldest_ms: number) => void) {
-    this.all = button({ class: 'gpumon-chip' }, () => onAll(this.oldest_ms), trans.__('Show all there is'));
+    this.all = button(
+      { class: 'gpumon-chip' },
+      () => onAll(this.oldest_ms),
+      trans.__('Show all there is'),
+    );
     this.element = h('div', { class: 'gpumon-past-note' }, this.message, this.command, this.all);
   }
 
@@ -48,7 +52,11 @@ export class PastNote {
       ' ',
     );
     setShown(this.element, text !== '');
-    setAttribute(this.element, 'data-level', problem === null && storage?.problem === undefined ? null : 'warning');
+    setAttribute(
+      this.element,
+      'data-level',
+      problem === null && storage?.problem === undefined ? null : 'warning',
+    );
     setText(this.message, text);
     setShown(this.command, isInMemory);
     setShown(this.all, isShort && answer.oldest_ms < answer.to_ms);

@@ -48,8 +48,14 @@ export class PastSource {
   }
 
   /** What is known of the span that is shown; `null` where the stream told all of it, or nothing is known yet. */
-  known(state: DashboardState, now_ms: number, metrics: readonly string[], width: number): Known | null {
-    const isNeeded = this.request !== undefined && metrics.length > 0 && this.isNeeded(state, now_ms);
+  known(
+    state: DashboardState,
+    now_ms: number,
+    metrics: readonly string[],
+    width: number,
+  ): Known | null {
+    const isNeeded =
+      this.request !== undefined && metrics.length > 0 && this.isNeeded(state, now_ms);
     const [from_ms, to_ms] = rangeOf(state, now_ms);
     // What a stream could have told needs no explanation, so that a pause moves no chart.
     const problem = this.past?.problem ?? null;
@@ -79,7 +85,17 @@ export class PastSource {
     }
     this.begin(this.request);
     const [from_ms, to_ms] = rangeOf(state, now_ms);
-    return this.comparison?.update({ from_ms, to_ms, now_ms, by_ms, points: pointsOf(width), metrics, gpus }) ?? null;
+    return (
+      this.comparison?.update({
+        from_ms,
+        to_ms,
+        now_ms,
+        by_ms,
+        points: pointsOf(width),
+        metrics,
+        gpus,
+      }) ?? null
+    );
   }
 
   dispose(): void {
@@ -94,7 +110,11 @@ export class PastSource {
     const [from_ms, to_ms] = rangeOf(state, now_ms);
     const { timeline, gap_ms } = this.store;
     const isStreamed = !isPaused(state) || (timeline.times_ms[0] ?? Infinity) <= from_ms;
-    return to_ms - from_ms > STREAMED_MS || !isStreamed || !isUnbroken(timeline.times_ms, from_ms, to_ms, gap_ms);
+    return (
+      to_ms - from_ms > STREAMED_MS ||
+      !isStreamed ||
+      !isUnbroken(timeline.times_ms, from_ms, to_ms, gap_ms)
+    );
   }
 
   private begin(request: Request): void {

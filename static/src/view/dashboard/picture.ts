@@ -31,7 +31,9 @@ export function pngOf(chart: Chart, caption: Caption, palette: Palette): Promise
   picture.paint(context);
   return new Promise((resolve, reject) => {
     canvas.toBlob((blob) =>
-      blob === null ? reject(new Error(trans.__('The browser made no picture. Reload the page.'))) : resolve(blob),
+      blob === null
+        ? reject(new Error(trans.__('The browser made no picture. Reload the page.')))
+        : resolve(blob),
     );
   });
 }

@@ -16,13 +16,22 @@ import { pngOf, svgOf, type Caption } from './picture';
 export type CopyFormat = 'png' | 'svg' | 'csv';
 
 /** Returns what there is to say about it. The chart shows what `plot` and `context` are. */
-export function copyPlot(format: CopyFormat, chart: Chart, plot: Plot, context: PlotContext): Promise<string> {
+export function copyPlot(
+  format: CopyFormat,
+  chart: Chart,
+  plot: Plot,
+  context: PlotContext,
+): Promise<string> {
   const file = fileOf(plot, format);
   switch (format) {
     case 'png':
       return copyPicture(pngOf(chart, captionOf(plot, context), context.palette), file);
     case 'svg':
-      return copyText(svgOf(chart, captionOf(plot, context), context.palette), file, 'image/svg+xml');
+      return copyText(
+        svgOf(chart, captionOf(plot, context), context.palette),
+        file,
+        'image/svg+xml',
+      );
     case 'csv':
       return copyText(tableOf(plot, context), file, 'text/csv');
   }
@@ -38,8 +47,12 @@ function shownLines({ lines, stack }: Plot, { hidden }: PlotContext): PlotLine[]
 
 /** Of many lines, the highest are named. */
 function captionOf(plot: Plot, context: PlotContext): Caption {
-  const valued = shownLines(plot, context).map((line) => ({ ...line, value: shownValue(line, context) }));
-  const { rows, more } = valued.length > ALL_NAMED ? tooltipValues(valued, null, ALL_NAMED) : { rows: valued, more: 0 };
+  const valued = shownLines(plot, context).map((line) => ({
+    ...line,
+    value: shownValue(line, context),
+  }));
+  const { rows, more } =
+    valued.length > ALL_NAMED ? tooltipValues(valued, null, ALL_NAMED) : { rows: valued, more: 0 };
   const entries = rows.map(({ label, name = label, color, value }) => ({
     text: Number.isNaN(value) ? name : `${name} ${plot.unit.text(value)}`,
     color: colorOf(context.palette, color),
@@ -48,7 +61,10 @@ function captionOf(plot: Plot, context: PlotContext): Caption {
   return {
     title: titleOf(plot),
     subtitle: trans.__('%1 to %2', ...spanText(from_ms, to_ms, 0)),
-    entries: more === 0 ? entries : [...entries, { text: trans.__('%1 more', more), color: context.palette.muted }],
+    entries:
+      more === 0
+        ? entries
+        : [...entries, { text: trans.__('%1 more', more), color: context.palette.muted }],
   };
 }
 

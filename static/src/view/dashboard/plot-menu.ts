@@ -13,7 +13,10 @@ export interface PlotAction {
 /** Its contents are made when it is first opened, since there are many charts. */
 export function plotMenu(actions: () => readonly PlotAction[]): HTMLDetailsElement {
   const content = h('div', { class: 'gpumon-plot-menu' });
-  const element = menu(h('span', { role: 'img', 'aria-label': trans.__('Chart menu') }, '⋯'), content);
+  const element = menu(
+    h('span', { role: 'img', 'aria-label': trans.__('Chart menu') }, '⋯'),
+    content,
+  );
   const status = h('p', { role: 'status', class: 'gpumon-missing' });
   const run = async (action: PlotAction): Promise<void> => {
     try {
@@ -31,7 +34,9 @@ export function plotMenu(actions: () => readonly PlotAction[]): HTMLDetailsEleme
   element.addEventListener('toggle', () => {
     setText(status, '');
     content.replaceChildren(
-      ...(element.open ? actions().map((action) => button({}, () => void run(action), action.label)) : []),
+      ...(element.open
+        ? actions().map((action) => button({}, () => void run(action), action.label))
+        : []),
       status,
     );
   });

@@ -48,7 +48,10 @@ export class PlotView {
   private range = 0;
   private readonly title = h('h3', { title: trans.__('Drag to arrange charts') });
   private readonly legend: Legend;
-  private readonly host = h('div', { class: 'gpumon-chart gpumon-plot-chart', 'aria-hidden': 'true' });
+  private readonly host = h('div', {
+    class: 'gpumon-chart gpumon-plot-chart',
+    'aria-hidden': 'true',
+  });
   private readonly chart = new Chart(this.host);
   /** Where the pointer is, and how far it is to the right edge of the view. */
   private pointer: { clientY: number; space_px: number; upward: boolean } | null = null;
@@ -241,12 +244,20 @@ export class PlotView {
       this.tooltip.hide(host);
       return null;
     }
-    const valued = (line: PlotLine): PlotLine & { value: number } => ({ ...line, value: shownValue(line, context) });
+    const valued = (line: PlotLine): PlotLine & { value: number } => ({
+      ...line,
+      value: shownValue(line, context),
+    });
     const isShown = ({ id }: PlotLine): boolean => !context.hidden.has(id);
     const lines = plot.lines.filter(isShown).map(valued);
     const at = chart.valueAt(pointer.clientY);
-    const near = at === null || lines.length < 2 ? null : nearestLine(lines, at.value, NEAR_PX * at.pixel);
-    const { rows, more } = tooltipValues([...lines, ...plot.stack.filter(isShown).map(valued)], near, MOST_ROWS);
+    const near =
+      at === null || lines.length < 2 ? null : nearestLine(lines, at.value, NEAR_PX * at.pixel);
+    const { rows, more } = tooltipValues(
+      [...lines, ...plot.stack.filter(isShown).map(valued)],
+      near,
+      MOST_ROWS,
+    );
     const ranges = rows.map((line) => rangeText(plot.unit, pastRange(line, at_ms, context)));
     if (context.compared !== null) {
       rows.forEach((line, i) => {
@@ -270,7 +281,10 @@ export class PlotView {
         near: id === near,
       })),
       more,
-      notesAt(at_ms, annotations, context.window).map(({ label, title, color }) => ({ text: title ?? label, color })),
+      notesAt(at_ms, annotations, context.window).map(({ label, title, color }) => ({
+        text: title ?? label,
+        color,
+      })),
     );
     return near;
   }

@@ -13,7 +13,11 @@ export interface ReorderListener {
 }
 
 /** Lets `element` be dragged by its `handle`, and others be dropped on it. */
-export function addReorder(element: HTMLElement, handle: HTMLElement, { id, onDrop }: ReorderListener): void {
+export function addReorder(
+  element: HTMLElement,
+  handle: HTMLElement,
+  { id, onDrop }: ReorderListener,
+): void {
   handle.draggable = true;
   const side = (event: DragEvent): 'before' | 'after' => {
     const { left, width } = element.getBoundingClientRect();

@@ -35,7 +35,10 @@ export class SectionView {
     setText(this.heading, section.title);
     setAttribute(this.element, 'data-section', section.key);
     const healthy = section.gpu === null || section.gpu.now?.health.state === 'ok';
-    const own = { ...context, freshness: { ...context.freshness, stale: context.freshness.stale || !healthy } };
+    const own = {
+      ...context,
+      freshness: { ...context.freshness, stale: context.freshness.stale || !healthy },
+    };
     this.plots.update(section.plots, (view, plot) => view.update(plot, own));
     setShown(this.missing, section.missing.length > 0);
     setText(this.missing, trans.__('Not on this board or driver: %1.', section.missing.join(', ')));
@@ -44,7 +47,9 @@ export class SectionView {
   /** Draws the lines; when all sections are written, since letters on a canvas ask for their styles. */
   draw({ key, plots }: Section, context: PlotContext, annotations: AnnotationSet): void {
     for (const plot of plots) {
-      this.plots.get(plot.key)?.draw(plot, context, key === HOST ? annotations.machine : annotations.of(plot.gpu));
+      this.plots
+        .get(plot.key)
+        ?.draw(plot, context, key === HOST ? annotations.machine : annotations.of(plot.gpu));
     }
   }
 

@@ -43,7 +43,11 @@ export interface TooltipPlace {
 /** One for all charts of a view, since there is one pointer. */
 export class Tooltip {
   private readonly time = h('div', { class: 'gpumon-tooltip-time' });
-  private readonly means = h('div', { class: 'gpumon-missing' }, trans.__('mean, lowest – highest'));
+  private readonly means = h(
+    'div',
+    { class: 'gpumon-missing' },
+    trans.__('mean, lowest – highest'),
+  );
   private readonly list = h('div', { class: 'gpumon-tooltip-rows' });
   private readonly rows = new KeyedRows(
     this.list,
@@ -94,7 +98,10 @@ export class Tooltip {
     setAttribute(this.element, 'data-means', areMeans ? '' : null);
     this.rows.update(rows, (row, value) => row.update(value));
     setShown(this.more, more > 0 || rows.length === 0);
-    setText(this.more, rows.length === 0 ? trans.__('no sample at this time') : trans.__('%1 more', more));
+    setText(
+      this.more,
+      rows.length === 0 ? trans.__('no sample at this time') : trans.__('%1 more', more),
+    );
     this.noteRows.update(notes, ({ swatch }, { color }) => setStyle(swatch, 'background', color));
   }
 

@@ -6,10 +6,24 @@ import { table, trans } from '../../lib/translation';
 import { filterWords } from '../../model/fleet/filter';
 import { METRICS, metricLabel } from '../../model/fleet/metric';
 import type { SortKey } from '../../model/fleet/order';
-import { RANGES, VIEWS, type FleetShown, type FleetViewName, type RangeName } from '../../model/fleet/state';
+import {
+  RANGES,
+  VIEWS,
+  type FleetShown,
+  type FleetViewName,
+  type RangeName,
+} from '../../model/fleet/state';
 
 /** Orders of the map; tables are sorted by their columns. */
-const MAP_SORTS: readonly SortKey[] = ['worst', 'name', 'utilization', 'memory', 'power', 'temperature', 'idle'];
+const MAP_SORTS: readonly SortKey[] = [
+  'worst',
+  'name',
+  'utilization',
+  'memory',
+  'power',
+  'temperature',
+  'idle',
+];
 
 const LABELS = table(() => ({
   views: {
@@ -60,7 +74,10 @@ export class Controls {
   private readonly metricGroup: HTMLElement;
   private readonly sort: HTMLSelectElement;
   private readonly sortField: HTMLElement;
-  private readonly count = h('span', { class: 'gpumon-fleet-count', 'data-testid': 'gpumon-fleet-count' });
+  private readonly count = h('span', {
+    class: 'gpumon-fleet-count',
+    'data-testid': 'gpumon-fleet-count',
+  });
   private readonly mistakes = h('p', { class: 'gpumon-fleet-mistake', role: 'alert' });
 
   constructor(
@@ -80,7 +97,10 @@ export class Controls {
       ]),
     );
     this.metrics = new Map(
-      METRICS.map((metric) => [metric, chip(metric, metricLabel(metric), () => change({ metric }))]),
+      METRICS.map((metric) => [
+        metric,
+        chip(metric, metricLabel(metric), () => change({ metric })),
+      ]),
     );
     this.metricGroup = group(trans.__('Metric'), this.metrics.values());
     this.sort = h(
@@ -88,7 +108,9 @@ export class Controls {
       { class: 'gpumon-fleet-select', 'aria-label': trans.__('Order') },
       ...MAP_SORTS.map((key) => h('option', { value: key }, LABELS().sorts[key])),
     );
-    this.sort.addEventListener('change', () => change({ sort: { key: this.sort.value as SortKey, reversed: false } }));
+    this.sort.addEventListener('change', () =>
+      change({ sort: { key: this.sort.value as SortKey, reversed: false } }),
+    );
     this.sortField = h('label', { class: 'gpumon-fleet-sort' }, this.sort);
     this.filter = this.filterInput();
     const words = h(
@@ -100,7 +122,12 @@ export class Controls {
     this.element = h(
       'div',
       { class: 'gpumon-fleet-controls' },
-      h('div', { class: 'gpumon-fleet-line' }, tabs, group(trans.__('Time range'), this.ranges.values())),
+      h(
+        'div',
+        { class: 'gpumon-fleet-line' },
+        tabs,
+        group(trans.__('Time range'), this.ranges.values()),
+      ),
       h(
         'div',
         { class: 'gpumon-fleet-line gpumon-fleet-line-second' },

@@ -4,8 +4,21 @@ import { h, KeyedRows, setAttribute, setShown, setStyle, setText } from '../../l
 import { count, DASH } from '../../lib/format';
 import { trans } from '../../lib/translation';
 import { modelOf, rowName, USE, type Columns } from '../../model/fleet/columns';
-import { conditionText, conditionTitle, levelOf, ownerText, stateText } from '../../model/fleet/describe';
-import { atLeast, LOOKS, metricLabel, shareOf, valueText, type Measured } from '../../model/fleet/metric';
+import {
+  conditionText,
+  conditionTitle,
+  levelOf,
+  ownerText,
+  stateText,
+} from '../../model/fleet/describe';
+import {
+  atLeast,
+  LOOKS,
+  metricLabel,
+  shareOf,
+  valueText,
+  type Measured,
+} from '../../model/fleet/metric';
 import type { Answered } from '../../model/fleet/reader';
 import type { Totals } from '../../model/fleet/totals';
 import type { Fleet, FleetHistory } from '../../wire';
@@ -79,8 +92,18 @@ export class Detail {
     );
     this.element = h(
       'section',
-      { class: 'gpumon-fleet-detail', 'data-testid': 'gpumon-fleet-detail', 'aria-label': trans.__('Details') },
-      h('div', { class: 'gpumon-detail-head' }, h('div', {}, this.name, this.model), this.open, this.close),
+      {
+        class: 'gpumon-fleet-detail',
+        'data-testid': 'gpumon-fleet-detail',
+        'aria-label': trans.__('Details'),
+      },
+      h(
+        'div',
+        { class: 'gpumon-detail-head' },
+        h('div', {}, this.name, this.model),
+        this.open,
+        this.close,
+      ),
       this.state,
       list,
       h(
@@ -125,17 +148,25 @@ export class Detail {
     setText(this.stateText, trans.__('Point at a GPU for its details'));
     this.open.replaceChildren();
     const { missing } = columns.fleet;
-    const { utilization, memoryUsed, memoryTotal, power, powerLimit, temperature, isPartial } = totals;
+    const { utilization, memoryUsed, memoryTotal, power, powerLimit, temperature, isPartial } =
+      totals;
     const put = (metric: Measured, text: string, share: number): void =>
       this.readings.get(metric)?.update(text, share, missing[LOOKS[metric].field]);
     put('utilization', valueText(PERCENT, utilization), utilization / 100);
     const memory = valueText(memoryUnit(memoryTotal), memoryUsed, memoryTotal);
     put('memory', atLeast(memory, isPartial.memoryUsed), memoryUsed / memoryTotal);
-    put('power', atLeast(valueText(powerUnit(powerLimit), power, powerLimit), isPartial.power), power / powerLimit);
+    put(
+      'power',
+      atLeast(valueText(powerUnit(powerLimit), power, powerLimit), isPartial.power),
+      power / powerLimit,
+    );
     const hottest = valueText(UNITS.celsius, temperature);
     put('temperature', Number.isNaN(temperature) ? hottest : trans.__('up to %1', hottest), NaN);
     setText(this.holdersLabel, trans.__('Held by'));
-    this.holderRows.update([columns.fleet.missing.owners ?? trans._n('%1 user', '%1 users', totals.users)], writeText);
+    this.holderRows.update(
+      [columns.fleet.missing.owners ?? trans._n('%1 user', '%1 users', totals.users)],
+      writeText,
+    );
     this.conditionRows.update([], () => undefined);
   }
 
@@ -179,16 +210,30 @@ export class Detail {
       .conditionsOf(row)
       .filter(({ kind }) => kind !== 'held_idle' || columns.use[row] !== USE.idle)
       .sort((a, b) => b.severity - a.severity);
-    this.conditionRows.update(conditions.slice(0, LISTED_MOST), (line, condition) => line.update(condition));
+    this.conditionRows.update(conditions.slice(0, LISTED_MOST), (line, condition) =>
+      line.update(condition),
+    );
   }
 
-  private showTrends({ columns, row, isSelected, history, nodeHistory, range, palette }: DetailContent): void {
+  private showTrends({
+    columns,
+    row,
+    isSelected,
+    history,
+    nodeHistory,
+    range,
+    palette,
+  }: DetailContent): void {
     const ofNode = row !== null && isSelected;
     const { value, why } = ofNode ? nodeHistory : history;
     const name = row === null ? '' : (columns.nodeNames[columns.node[row] ?? 0] ?? '');
-    setText(this.caption, ofNode ? trans.__('%1, last %2', name, range) : trans.__('All GPUs, last %1', range));
+    setText(
+      this.caption,
+      ofNode ? trans.__('%1, last %2', name, range) : trans.__('All GPUs, last %1', range),
+    );
     const drawn = this.trends.map((trend) => trend.update(value, palette));
-    const note = why ?? (value === null || drawn.includes(true) ? '' : trans.__('No history of this time.'));
+    const note =
+      why ?? (value === null || drawn.includes(true) ? '' : trans.__('No history of this time.'));
     this.trends.forEach(({ element }) => setShown(element, note === ''));
     setShown(this.trendNote, note !== '');
     setText(this.trendNote, note);
@@ -198,7 +243,11 @@ export class Detail {
 class ReadingRow {
   readonly element: HTMLElement;
   private readonly fill = h('span', {});
-  private readonly meter = h('span', { class: 'gpumon-detail-meter', 'aria-hidden': 'true' }, this.fill);
+  private readonly meter = h(
+    'span',
+    { class: 'gpumon-detail-meter', 'aria-hidden': 'true' },
+    this.fill,
+  );
   private readonly value = h('span', { class: 'gpumon-detail-value' });
 
   constructor(metric: Measured) {
@@ -255,5 +304,8 @@ function listed(texts: readonly string[]): string[] {
   const unique = [...new Set(texts)];
   return unique.length <= LISTED_MOST
     ? unique
-    : [...unique.slice(0, LISTED_MOST - 1), trans.__('and %1 more', unique.length - LISTED_MOST + 1)];
+    : [
+        ...unique.slice(0, LISTED_MOST - 1),
+        trans.__('and %1 more', unique.length - LISTED_MOST + 1),
+      ];
 }

@@ -31,8 +31,11 @@ export class EventView {
   );
   /** Those whose nodes match what is looked for. */
   private readonly matching = remembered(
-    (events: readonly FleetEvent[], places: ReadonlyMap<string, number>, nodes: ReadonlySet<number> | null) =>
-      nodes === null ? events : events.filter(({ node }) => nodes.has(places.get(node) ?? -1)),
+    (
+      events: readonly FleetEvent[],
+      places: ReadonlyMap<string, number>,
+      nodes: ReadonlySet<number> | null,
+    ) => (nodes === null ? events : events.filter(({ node }) => nodes.has(places.get(node) ?? -1))),
   );
 
   constructor(links: NodeLinks) {
@@ -70,7 +73,12 @@ export class EventView {
           kind: 'text',
           write: (cell, { event }) => {
             const { text, advice } = textsOf(event);
-            writeState(cell, text, event.lasts || isSevere(event) ? 'critical' : 'warning', `${text} ${advice}`.trim());
+            writeState(
+              cell,
+              text,
+              event.lasts || isSevere(event) ? 'critical' : 'warning',
+              `${text} ${advice}`.trim(),
+            );
           },
         },
         {
@@ -98,14 +106,28 @@ export class EventView {
     );
   }
 
-  update(columns: Columns, answered: Answered<FleetEvents>, nodes: ReadonlySet<number> | null, now_ms: number): void {
+  update(
+    columns: Columns,
+    answered: Answered<FleetEvents>,
+    nodes: ReadonlySet<number> | null,
+    now_ms: number,
+  ): void {
     const { value, why, isLoading } = answered;
     const events = this.matching(value?.events ?? [], this.places(columns), nodes);
     setAttribute(this.element, 'aria-busy', String(isLoading));
-    setText(this.head, value === null ? trans.__('Events') : trans.__('Since %1', dateAndTime(value.from_ms)));
+    setText(
+      this.head,
+      value === null ? trans.__('Events') : trans.__('Since %1', dateAndTime(value.from_ms)),
+    );
     const cut =
       value !== null && value.events_total > value.events.length
-        ? [trans.__('The newest %1 of %2 are listed.', count(value.events.length), count(value.events_total))]
+        ? [
+            trans.__(
+              'The newest %1 of %2 are listed.',
+              count(value.events.length),
+              count(value.events_total),
+            ),
+          ]
         : [];
     setText(this.note, sentences([why, ...(value?.problems ?? []), ...cut]));
     setShown(this.table.element, events.length > 0);
@@ -131,7 +153,15 @@ export class EventView {
   }
 }
 
-const NOTHING: FleetEvent = { node: '', gpu: null, kind: 'xid', xid: null, count: 0, last_ms: 0, lasts: false };
+const NOTHING: FleetEvent = {
+  node: '',
+  gpu: null,
+  kind: 'xid',
+  xid: null,
+  count: 0,
+  last_ms: 0,
+  lasts: false,
+};
 
 /** Xids after which a GPU is gone, or its memory is not to be trusted. */
 const SEVERE: readonly number[] = [48, 74, 79, 94, 95, 119, 120];
@@ -147,7 +177,9 @@ function textsOf({ kind, xid }: FleetEvent): { text: string; advice: string } {
     case 'gpu_not_responding':
       return {
         text: trans.__('GPU not responding'),
-        advice: trans.__('Open the node to see whether it is lost or hangs; reboot the machine if it stays so.'),
+        advice: trans.__(
+          'Open the node to see whether it is lost or hangs; reboot the machine if it stays so.',
+        ),
       };
     case 'node_unreachable':
       return {

@@ -70,7 +70,9 @@ function text(selector: string): string {
 }
 
 function press(selector: string, key: string): void {
-  find(selector).dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }));
+  find(selector).dispatchEvent(
+    new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }),
+  );
 }
 
 async function type(value: string): Promise<void> {
@@ -81,7 +83,9 @@ async function type(value: string): Promise<void> {
 }
 
 const rows = (table: string): HTMLElement[] =>
-  [...find(`[data-testid=${table}] tbody`).querySelectorAll<HTMLElement>('tr[id]')].filter(({ hidden }) => !hidden);
+  [...find(`[data-testid=${table}] tbody`).querySelectorAll<HTMLElement>('tr[id]')].filter(
+    ({ hidden }) => !hidden,
+  );
 
 describe('the summary', () => {
   it('counts GPUs by what they are at, and chooses them', async () => {
@@ -99,7 +103,11 @@ describe('the summary', () => {
   it('has a dash with its reason for what nothing tells, and never 0', async () => {
     const { 'power.draw_watts': power, ...readings } = fleet.gpus.readings;
     expect(power).toHaveLength(320);
-    fleet = { ...fleet, gpus: { ...fleet.gpus, readings }, missing: { 'power.draw_watts': 'not exported' } };
+    fleet = {
+      ...fleet,
+      gpus: { ...fleet.gpus, readings },
+      missing: { 'power.draw_watts': 'not exported' },
+    };
     await mount('view=gpus');
     expect(text('[data-tile=power] .gpumon-tile-value')).toBe('–');
     expect(find('[data-tile=power]').title).toBe('not exported');
@@ -165,7 +173,9 @@ describe('the table of GPUs', () => {
     const sort = async (): Promise<number[]> => {
       head?.querySelector('button')?.click();
       await settle();
-      return rows('gpumon-fleet-gpus').map((row) => Number.parseInt(row.children[6]?.textContent ?? '', 10));
+      return rows('gpumon-fleet-gpus').map((row) =>
+        Number.parseInt(row.children[6]?.textContent ?? '', 10),
+      );
     };
     const highest = await sort();
     expect(highest).toEqual([...highest].sort((a, b) => b - a));
@@ -204,7 +214,9 @@ it('a node that cannot be opened says why, and is no link', async () => {
   expect(second?.querySelector('a')?.getAttribute('href')).toBe('nodes/node-0002/');
   press('[data-testid=gpumon-fleet-nodes]', 'Enter');
   expect(opened).toEqual([]);
-  expect(text('[role=status].gpumon-visually-hidden')).toContain('node-0001 cannot be opened: no server there');
+  expect(text('[role=status].gpumon-visually-hidden')).toContain(
+    'node-0001 cannot be opened: no server there',
+  );
 });
 
 describe('usage', () => {
@@ -216,7 +228,11 @@ describe('usage', () => {
   };
 
   it('is a lower bound where partial', async () => {
-    change({ state: 'partial', problems: ['2 nodes have restarted'], energy_joules: 49.8e3 * 3.6e6 });
+    change({
+      state: 'partial',
+      problems: ['2 nodes have restarted'],
+      energy_joules: 49.8e3 * 3.6e6,
+    });
     await mount('view=users');
     expect(text('[data-tile=energy] .gpumon-tile-number')).toBe('≥ 49.8MWh in 1 d');
     expect(find('[data-tile=energy]').title).toBe('2 nodes have restarted.');
@@ -226,7 +242,13 @@ describe('usage', () => {
   });
 
   it('has a total and unlisted jobs', async () => {
-    const unlisted = { name: null, owners: 1234, gpu_s: 3600, active_gpu_s: 3600, energy_joules: 3.6e6 };
+    const unlisted = {
+      name: null,
+      owners: 1234,
+      gpu_s: 3600,
+      active_gpu_s: 3600,
+      energy_joules: 3.6e6,
+    };
     change({ unlisted, owners_total: 2000 });
     await mount('view=jobs');
     const sums = (): string[] =>
@@ -234,14 +256,19 @@ describe('usage', () => {
         .filter(({ hidden }) => !hidden)
         .map((row) => row.children[0]?.textContent ?? '');
     expect(sums()).toEqual(['1,234 more', 'Total']);
-    expect(text('.gpumon-fleet-owners .gpumon-fleet-note')).toContain('1,234 more are only in the sums');
+    expect(text('.gpumon-fleet-owners .gpumon-fleet-note')).toContain(
+      '1,234 more are only in the sums',
+    );
     await type('user:ana');
     expect(sums()).toEqual(['Total']);
   });
 
   it('of unknown users alone is in the table', async () => {
     fleet = { ...fleet, owners: [], holds: [] };
-    change({ users: [{ name: null, owners: 3, gpu_s: 7200, active_gpu_s: 3600, energy_joules: null }], owners: [] });
+    change({
+      users: [{ name: null, owners: 3, gpu_s: 7200, active_gpu_s: 3600, energy_joules: null }],
+      owners: [],
+    });
     await mount('view=users');
     expect(find('[data-testid=gpumon-fleet-users]').hidden).toBe(false);
     expect(text('[data-testid=gpumon-fleet-users] tfoot tr')).toMatch(/^Unknown user2\.00/);
@@ -288,7 +315,17 @@ it('names of strangers are text wherever they are shown', async () => {
   fleet.missing = { processes: evil, owners: evil, conditions: evil };
   // A view reads its colors when it is first drawn, which takes most of the time in jsdom.
   await mount();
-  for (const view of ['map', 'nodes', 'gpus', 'users', 'jobs', 'notebooks', 'namespaces', 'free', 'events']) {
+  for (const view of [
+    'map',
+    'nodes',
+    'gpus',
+    'users',
+    'jobs',
+    'notebooks',
+    'namespaces',
+    'free',
+    'events',
+  ]) {
     mounted.show(`view=${view}&node=${encodeURIComponent(`${evil}0`)}&gpus=1`);
     await settle();
     expect(find(`[data-testid=gpumon-fleet]`).dataset.view, view).toBe(view);
@@ -314,18 +351,31 @@ describe('the state', () => {
   });
 
   it('of an answer that is incomplete tells each problem', async () => {
-    fleet = { ...fleet, state: 'partial', problems: ['Two of three queries failed. Look at the log.'] };
+    fleet = {
+      ...fleet,
+      state: 'partial',
+      problems: ['Two of three queries failed. Look at the log.'],
+    };
     await mount();
     expect(find('[data-testid=gpumon-fleet]').dataset.state).toBe('partial');
-    expect(text('[data-testid=gpumon-fleet-notice]')).toContain('Two of three queries failed. Look at the log.');
+    expect(text('[data-testid=gpumon-fleet-notice]')).toContain(
+      'Two of three queries failed. Look at the log.',
+    );
     expect(text('[data-tile=gpus] .gpumon-tile-value')).toBe('320');
   });
 
   it('that is outdated keeps the last known values, with their age', async () => {
-    fleet = { ...fleet, state: 'outdated', at_ms: NOW - 400_000, problems: ['No answer. Start Prometheus.'] };
+    fleet = {
+      ...fleet,
+      state: 'outdated',
+      at_ms: NOW - 400_000,
+      problems: ['No answer. Start Prometheus.'],
+    };
     await mount();
     expect(find('[data-testid=gpumon-fleet]').dataset.state).toBe('outdated');
-    expect(text('[data-testid=gpumon-fleet-notice] h2')).toMatch(/^Last known values, from .* \(6 min ago\)$/);
+    expect(text('[data-testid=gpumon-fleet-notice] h2')).toMatch(
+      /^Last known values, from .* \(6 min ago\)$/,
+    );
     expect(text('[data-tile=gpus] .gpumon-tile-value')).toBe('320');
   });
 
@@ -348,7 +398,10 @@ describe('the state', () => {
     read(Response.json(fleet));
     await settle();
     expect(find('[data-testid=gpumon-fleet]').dataset.state).toBe('live');
-    expect(asked.slice(2)).toEqual(['api/v1/fleet/history?range_s=86400', 'api/v1/fleet/usage?range_s=86400']);
+    expect(asked.slice(2)).toEqual([
+      'api/v1/fleet/history?range_s=86400',
+      'api/v1/fleet/usage?range_s=86400',
+    ]);
   });
 
   it('of a server that does not answer any more is outdated, and over with its next answer', async () => {
@@ -368,11 +421,14 @@ describe('the state', () => {
     fleet = { ...nothing, state: 'loading', problems: ['Prometheus cannot be reached. Start it.'] };
     await mount();
     expect(find('[data-testid=gpumon-fleet]').dataset.state).toBe('error');
-    expect(text('[data-testid=gpumon-fleet-notice] li')).toBe('Prometheus cannot be reached. Start it.');
+    expect(text('[data-testid=gpumon-fleet-notice] li')).toBe(
+      'Prometheus cannot be reached. Start it.',
+    );
   });
 
   it('of a server without a fleet is its own sentence', async () => {
-    answer = () => new Response('this server shows no fleet: start one with `gpumon fleet`\n', { status: 404 });
+    answer = () =>
+      new Response('this server shows no fleet: start one with `gpumon fleet`\n', { status: 404 });
     await mount();
     expect(find('[data-testid=gpumon-fleet]').dataset.state).toBe('error');
     expect(text('[data-testid=gpumon-fleet-notice] li')).toBe(
@@ -438,10 +494,22 @@ it('every text is translated', async () => {
     // Words of the filter.
     'memory>80GiB',
     'power<100W',
-    ...['node', 'gpu', 'user', 'job', 'notebook', 'namespace', 'condition'].map((place) => `${place}:`),
+    ...['node', 'gpu', 'user', 'job', 'notebook', 'namespace', 'condition'].map(
+      (place) => `${place}:`,
+    ),
     ...fleet.gpus.models.map((model) => model.replace('NVIDIA ', '')),
   ].filter((name) => name !== '');
-  for (const view of ['map', 'nodes', 'gpus', 'users', 'jobs', 'notebooks', 'namespaces', 'free', 'events']) {
+  for (const view of [
+    'map',
+    'nodes',
+    'gpus',
+    'users',
+    'jobs',
+    'notebooks',
+    'namespaces',
+    'free',
+    'events',
+  ]) {
     await mount(`view=${view}&node=node-0001&gpu=0`);
     expect(untranslated(textsOf(host), names)).toEqual([]);
     mounted.dispose();

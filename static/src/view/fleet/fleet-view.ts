@@ -88,7 +88,9 @@ export class FleetView {
 
   private readonly columns = remembered(columnsOf);
   private readonly filter = remembered(parseFilter);
-  private readonly matched = remembered((filter: Filter, columns: Columns) => filter.match(columns));
+  private readonly matched = remembered((filter: Filter, columns: Columns) =>
+    filter.match(columns),
+  );
   private readonly nodeSums = remembered(nodesOf);
   private readonly names = new Names();
   private readonly rowsInOrder = remembered(rowOrder);
@@ -96,8 +98,11 @@ export class FleetView {
   private readonly rowsShown = remembered((order: Uint32Array, shown: Uint8Array | null) =>
     shown === null ? order : order.filter((row) => shown[row] === 1),
   );
-  private readonly nodesShown = remembered((order: Uint32Array, columns: Columns, shown: Uint8Array | null) =>
-    shown === null ? order : order.filter((node) => columns.rowsOf(node).some((row) => shown[row] === 1)),
+  private readonly nodesShown = remembered(
+    (order: Uint32Array, columns: Columns, shown: Uint8Array | null) =>
+      shown === null
+        ? order
+        : order.filter((node) => columns.rowsOf(node).some((row) => shown[row] === 1)),
   );
   private readonly nodeSet = remembered((nodes: Uint32Array) => new Set(nodes));
   private readonly totals = remembered(totalsOf);
@@ -111,9 +116,14 @@ export class FleetView {
   ) {
     adoptStyle(style);
     const id = `gpumon-fleet-${(views += 1)}`;
-    const choose = (word: string): void => this.change({ filter: toggledWord(this.shown.filter, word) });
+    const choose = (word: string): void =>
+      this.change({ filter: toggledWord(this.shown.filter, word) });
     this.links = new NodeLinks(options.opener, options.onLeave);
-    this.head = new FleetHead({ title: options.title, actions: options.actions, onRetry: () => reader.retry() });
+    this.head = new FleetHead({
+      title: options.title,
+      actions: options.actions,
+      onRetry: () => reader.retry(),
+    });
     this.summary = new Summary(choose);
     this.controls = new Controls(
       id,
@@ -122,12 +132,17 @@ export class FleetView {
     );
     this.concerns = new Concerns(choose);
     const close = button(
-      { class: 'gpumon-detail-close', 'aria-label': trans.__('Close'), title: trans.__('Select none (Escape)') },
+      {
+        class: 'gpumon-detail-close',
+        'aria-label': trans.__('Close'),
+        title: trans.__('Select none (Escape)'),
+      },
       () => this.select(null),
       '×',
     );
     this.detail = new Detail(this.links, close);
-    const onSort = (key: FleetShown['sort']['key']): void => this.change({ sort: sortedBy(this.shown.sort, key) });
+    const onSort = (key: FleetShown['sort']['key']): void =>
+      this.change({ sort: sortedBy(this.shown.sort, key) });
     this.map = new HeatMap({
       onPoint: (row) => {
         this.pointed = row;
@@ -156,7 +171,11 @@ export class FleetView {
       'div',
       { class: 'gpumon-fleet-nothing', 'data-testid': 'gpumon-fleet-nothing' },
       h('p', {}, trans.__('Nothing matches this filter.')),
-      button({ class: 'gpumon-fleet-chip' }, () => this.change({ filter: '' }), trans.__('Clear filter')),
+      button(
+        { class: 'gpumon-fleet-chip' },
+        () => this.change({ filter: '' }),
+        trans.__('Clear filter'),
+      ),
     );
     const main = h(
       'div',
@@ -174,8 +193,19 @@ export class FleetView {
     );
     const side = h('aside', { class: 'gpumon-fleet-side' }, this.detail.element);
     setAttribute(side, 'aria-label', trans.__('Details'));
-    this.panel = h('div', { class: 'gpumon-fleet-panel', id: `${id}-panel`, role: 'tabpanel' }, main, side);
-    this.body = h('div', { class: 'gpumon-fleet-body' }, this.summary.element, this.controls.element, this.panel);
+    this.panel = h(
+      'div',
+      { class: 'gpumon-fleet-panel', id: `${id}-panel`, role: 'tabpanel' },
+      main,
+      side,
+    );
+    this.body = h(
+      'div',
+      { class: 'gpumon-fleet-body' },
+      this.summary.element,
+      this.controls.element,
+      this.panel,
+    );
     this.element = h(
       'div',
       { class: 'gpumon gpumon-fleet-view', tabindex: '-1', 'data-testid': 'gpumon-fleet' },
@@ -302,7 +332,10 @@ export class FleetView {
     const { missing } = columns.fleet;
     if (view === 'map') {
       this.map.update({ columns, metric, nodes, shown: matches, selected }, palette);
-      this.legend.update(metric, missing[metric === 'conditions' ? 'conditions' : LOOKS[metric].field]);
+      this.legend.update(
+        metric,
+        missing[metric === 'conditions' ? 'conditions' : LOOKS[metric].field],
+      );
     } else if (this.isNodes(columns)) {
       const node = selected === null ? null : (columns.node[selected] ?? null);
       this.nodes.update(columns, this.nodeSums(columns), nodes, sort, node);
@@ -312,7 +345,12 @@ export class FleetView {
     } else if (view === 'free') {
       this.free.update(columns, shown.wanted, matches);
     } else if (view === 'events') {
-      this.events.update(columns, reader.answers.events, matches === null ? null : this.nodeSet(nodes), now_ms);
+      this.events.update(
+        columns,
+        reader.answers.events,
+        matches === null ? null : this.nodeSet(nodes),
+        now_ms,
+      );
     } else if (isGrouping(view)) {
       this.owners.update({
         grouping: view,
@@ -343,7 +381,11 @@ export class FleetView {
     setShown(this.owners.element, isThere && isGrouping(view));
     setShown(this.free.element, isThere && view === 'free');
     setShown(this.events.element, isThere && view === 'events');
-    setAttribute(this.panel, 'aria-labelledby', `${this.panel.id.replace(/-panel$/, '')}-tab-${view}`);
+    setAttribute(
+      this.panel,
+      'aria-labelledby',
+      `${this.panel.id.replace(/-panel$/, '')}-tab-${view}`,
+    );
   }
 
   /** Where a fleet has nodes alone, they take the place of GPUs. */
@@ -354,7 +396,12 @@ export class FleetView {
   /** What it shows besides the fleet itself. */
   wishes(): Wishes {
     const { range, view, selected } = this.shown;
-    return { range_s: RANGES[range], usage: true, events: view === 'events', node: selected?.node ?? null };
+    return {
+      range_s: RANGES[range],
+      usage: true,
+      events: view === 'events',
+      node: selected?.node ?? null,
+    };
   }
 
   private known(): Columns | null {
@@ -384,13 +431,19 @@ export class FleetView {
     const columns = this.known();
     if (columns !== null && node !== undefined && !this.links.open(columns, node)) {
       const name = columns.nodeNames[node] ?? '';
-      this.spoken.say(trans.__('%1 cannot be opened: %2', name, this.links.reason(columns, node) ?? ''));
+      this.spoken.say(
+        trans.__('%1 cannot be opened: %2', name, this.links.reason(columns, node) ?? ''),
+      );
     }
   }
 
   private spokenText(columns: Columns, row: number): string {
     const { metric } = this.shown;
-    return spokenRow(columns, row, metric === 'conditions' ? [] : [readingText(columns, metric, row)]);
+    return spokenRow(
+      columns,
+      row,
+      metric === 'conditions' ? [] : [readingText(columns, metric, row)],
+    );
   }
 
   private onKey(event: KeyboardEvent): void {

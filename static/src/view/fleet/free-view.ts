@@ -21,7 +21,11 @@ export class FreeView {
   readonly element: HTMLElement;
   private readonly gpus = number('1', '1024');
   private readonly memory = number('0', '4096');
-  private readonly answer = h('p', { class: 'gpumon-free-answer', role: 'status', 'data-testid': 'gpumon-fleet-free' });
+  private readonly answer = h('p', {
+    class: 'gpumon-free-answer',
+    role: 'status',
+    'data-testid': 'gpumon-fleet-free',
+  });
   private readonly note = h('p', { class: 'gpumon-fleet-note' });
   private readonly table: Table<Row, 'free'>;
   private readonly found = remembered(freeNodes);
@@ -47,7 +51,11 @@ export class FreeView {
           write: (cell, { columns, found }) =>
             setText(
               cell,
-              trans.__('%1 of %2', freeOf(columns, found), columns.fleet.nodes.gpus[found.node] ?? found.of),
+              trans.__(
+                '%1 of %2',
+                freeOf(columns, found),
+                columns.fleet.nodes.gpus[found.node] ?? found.of,
+              ),
             ),
         },
         {
@@ -55,16 +63,26 @@ export class FreeView {
           kind: 'text',
           wide: true,
           write: (cell, { columns, found }) =>
-            writeText(cell, columns.byGpu ? found.rows.map((row) => columns.index[row] ?? 0).join(', ') : ''),
+            writeText(
+              cell,
+              columns.byGpu ? found.rows.map((row) => columns.index[row] ?? 0).join(', ') : '',
+            ),
         },
-        { label: trans.__('Model'), kind: 'text', write: (cell, { found }) => writeModel(cell, found.model) },
+        {
+          label: trans.__('Model'),
+          kind: 'text',
+          write: (cell, { found }) => writeModel(cell, found.model),
+        },
         {
           label: trans.__('Memory of each'),
           kind: 'number',
           width: 130,
           narrow: 100,
           write: (cell, { found }) =>
-            writeText(cell, Number.isNaN(found.memory_bytes) ? null : memorySize(found.memory_bytes)),
+            writeText(
+              cell,
+              Number.isNaN(found.memory_bytes) ? null : memorySize(found.memory_bytes),
+            ),
         },
       ],
       onSort: () => undefined,
@@ -79,21 +97,32 @@ export class FreeView {
         'form',
         { class: 'gpumon-free-form' },
         h('label', {}, this.gpus, h('span', {}, trans.__('free GPUs'))),
-        h('label', {}, h('span', {}, trans.__('with at least')), this.memory, h('span', {}, trans.__('GiB each'))),
+        h(
+          'label',
+          {},
+          h('span', {}, trans.__('with at least')),
+          this.memory,
+          h('span', {}, trans.__('GiB each')),
+        ),
         h('span', {}, trans.__('on one node')),
       ),
       this.answer,
       this.note,
       this.table.element,
     );
-    this.element.querySelector('form')?.addEventListener('submit', (event) => event.preventDefault());
+    this.element
+      .querySelector('form')
+      ?.addEventListener('submit', (event) => event.preventDefault());
   }
 
   update(columns: Columns, wanted: Wanted, shown: Uint8Array | null): void {
     write(this.gpus, wanted.gpus);
     write(this.memory, Math.round(wanted.memory_bytes / GIB));
     const found = this.found(columns, wanted, shown);
-    setText(this.answer, answerText(found.length, shown === null ? 0 : freeNodes(columns, wanted, null).length));
+    setText(
+      this.answer,
+      answerText(found.length, shown === null ? 0 : freeNodes(columns, wanted, null).length),
+    );
     setShown(this.table.element, found.length > 0);
     const missing = columns.fleet.missing.processes;
     setText(

@@ -99,7 +99,9 @@ function stateOf({ fleet: { value, why } }: FleetAnswers): HeadState {
     partial: 'partial',
     outdated: isUpdating(value) ? 'updating' : 'outdated',
   };
-  return why === null ? ((states as Partial<Record<string, HeadState>>)[value.state] ?? 'partial') : 'outdated';
+  return why === null
+    ? ((states as Partial<Record<string, HeadState>>)[value.state] ?? 'partial')
+    : 'outdated';
 }
 
 function sourceText({ source }: Fleet): string {
@@ -121,7 +123,11 @@ function statusText(state: HeadState, fleet: Fleet | null, now_ms: number): stri
     case 'partial':
       return trans.__('incomplete, read at %1', since(fleet?.at_ms ?? now_ms, now_ms));
     case 'live':
-      return trans.__('read at %1, every %2 s', since(fleet?.at_ms ?? now_ms, now_ms), count(fleet?.refresh_s ?? 0));
+      return trans.__(
+        'read at %1, every %2 s',
+        since(fleet?.at_ms ?? now_ms, now_ms),
+        count(fleet?.refresh_s ?? 0),
+      );
   }
 }
 
@@ -131,7 +137,11 @@ function noticeTitle(state: HeadState, fleet: Fleet | null, now_ms: number): str
     case 'partial':
       return trans.__('Some of it could not be read');
     case 'outdated':
-      return trans.__('Last known values, from %1 (%2 ago)', since(at_ms, now_ms), duration(now_ms - at_ms));
+      return trans.__(
+        'Last known values, from %1 (%2 ago)',
+        since(at_ms, now_ms),
+        duration(now_ms - at_ms),
+      );
     default:
       return trans.__('The fleet cannot be shown');
   }

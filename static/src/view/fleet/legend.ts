@@ -15,7 +15,13 @@ export class Legend {
   private readonly low = h('span', {});
   private readonly high = h('span', {});
   private readonly ramp = h('span', { class: 'gpumon-fleet-ramp' });
-  private readonly scale = h('span', { class: 'gpumon-fleet-scale' }, this.low, this.ramp, this.high);
+  private readonly scale = h(
+    'span',
+    { class: 'gpumon-fleet-scale' },
+    this.low,
+    this.ramp,
+    this.high,
+  );
   private readonly signs = h('span', { class: 'gpumon-fleet-signs' });
   private readonly rows = new KeyedRows(
     this.signs,
@@ -28,7 +34,12 @@ export class Legend {
   );
 
   constructor() {
-    this.element = h('div', { class: 'gpumon-fleet-legend', 'aria-hidden': 'true' }, this.scale, this.signs);
+    this.element = h(
+      'div',
+      { class: 'gpumon-fleet-legend', 'aria-hidden': 'true' },
+      this.scale,
+      this.signs,
+    );
   }
 
   /** `missing` says why nothing has this reading. */
@@ -60,7 +71,11 @@ function signsOf(metric: FleetMetric, missing: string | undefined): Sign[] {
       ]
     : [
         { look: 'severe', text: trans.__('Critical condition') },
-        { look: 'missing', text: missing === undefined ? trans.__('No reading') : trans.__('No reading: %1', missing) },
+        {
+          look: 'missing',
+          text:
+            missing === undefined ? trans.__('No reading') : trans.__('No reading: %1', missing),
+        },
         ...gone,
       ];
 }

@@ -17,9 +17,20 @@ export class NodeGpus {
     this.list,
     (row: number) => String(row),
     () => {
-      const [index, utilization, memory, fill] = [h('span', {}), h('span', {}), h('span', {}), h('span', {})];
+      const [index, utilization, memory, fill] = [
+        h('span', {}),
+        h('span', {}),
+        h('span', {}),
+        h('span', {}),
+      ];
       const meter = h('span', { class: 'gpumon-detail-meter', 'aria-hidden': 'true' }, fill);
-      return { element: h('li', {}, index, meter, utilization, memory), index, utilization, memory, fill };
+      return {
+        element: h('li', {}, index, meter, utilization, memory),
+        index,
+        utilization,
+        memory,
+        fill,
+      };
     },
   );
 

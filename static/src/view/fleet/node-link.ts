@@ -74,7 +74,13 @@ export class NodeLinks {
     const link = h('a', { class: className, href: this.opener.hrefOf(name) }, text);
     link.addEventListener('click', (event) => {
       this.leave();
-      if (event.button === 0 && !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey) {
+      if (
+        event.button === 0 &&
+        !event.ctrlKey &&
+        !event.metaKey &&
+        !event.shiftKey &&
+        !event.altKey
+      ) {
         event.preventDefault();
         this.opener.open(name);
       }

@@ -68,7 +68,10 @@ export class OwnerView {
     const rows = this.sorted(this.matching(all, filter), sort.key, sort.reversed);
     this.most = {
       gpu_s: rows.reduce((most, { gpu_s }) => (gpu_s > most ? gpu_s : most), 0),
-      joules: rows.reduce((most, { energy_joules }) => (energy_joules > most ? energy_joules : most), 0),
+      joules: rows.reduce(
+        (most, { energy_joules }) => (energy_joules > most ? energy_joules : most),
+        0,
+      ),
     };
     setText(this.head, trans.__('Last %1', range));
     setText(this.note, noteOf(usage, grouping, now_ms));
@@ -82,7 +85,9 @@ export class OwnerView {
     setShown(this.empty, isEmpty);
     setText(
       this.empty,
-      all.length > 0 ? trans.__('Nothing matches this filter.') : emptyText(grouping, usage, columns),
+      all.length > 0
+        ? trans.__('Nothing matches this filter.')
+        : emptyText(grouping, usage, columns),
     );
     shown.update({
       count: rows.length,
@@ -145,7 +150,11 @@ function noteOf({ value, why }: Answered<FleetUsage>, grouping: Grouping, now_ms
   return sentences(notes);
 }
 
-function emptyText(grouping: Grouping, { value, why, isLoading }: Answered<FleetUsage>, { fleet }: Columns): string {
+function emptyText(
+  grouping: Grouping,
+  { value, why, isLoading }: Answered<FleetUsage>,
+  { fleet }: Columns,
+): string {
   if (value === null && (isLoading || why !== null)) {
     return why ?? trans.__('Loading');
   }

@@ -9,7 +9,11 @@ import type { HeadState } from './head';
 const PAUSE_MS = 600;
 
 export class Spoken {
-  readonly element = h('div', { class: 'gpumon-visually-hidden', role: 'status', 'aria-live': 'polite' });
+  readonly element = h('div', {
+    class: 'gpumon-visually-hidden',
+    role: 'status',
+    'aria-live': 'polite',
+  });
   private last: HeadState | null = null;
   private matches: number | null = null;
   private timer: ReturnType<typeof setTimeout> | undefined;

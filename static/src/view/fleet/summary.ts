@@ -65,7 +65,10 @@ class Tile {
 
 export class Summary {
   readonly element: HTMLElement;
-  private readonly tiles: Record<'gpus' | 'busy' | 'free' | 'idle' | 'lost' | 'power' | 'energy', Tile>;
+  private readonly tiles: Record<
+    'gpus' | 'busy' | 'free' | 'idle' | 'lost' | 'power' | 'energy',
+    Tile
+  >;
 
   /** `choose` adds a word to the filter, or takes it away. */
   constructor(choose: (word: string) => void) {
@@ -81,11 +84,21 @@ export class Summary {
       free: new Tile('free', trans.__('Free'), trans.__('free'), choose),
       idle: new Tile('idle', trans.__('Idle, but held'), trans.__('idle'), choose),
       lost: new Tile('lost', trans.__('Not responding'), trans.__('lost'), choose),
-      power: new Tile('power', trans.__('Power'), null, null, new Trend('power.draw_watts', powerUnit, 'power')),
+      power: new Tile(
+        'power',
+        trans.__('Power'),
+        null,
+        null,
+        new Trend('power.draw_watts', powerUnit, 'power'),
+      ),
       energy: new Tile('energy', trans.__('Energy'), null, null),
     };
     const all = Object.values(this.tiles).map(({ element }) => element);
-    this.element = h('div', { class: 'gpumon-tiles', role: 'group', 'aria-label': trans.__('Summary') }, ...all);
+    this.element = h(
+      'div',
+      { class: 'gpumon-tiles', role: 'group', 'aria-label': trans.__('Summary') },
+      ...all,
+    );
   }
 
   update({ totals, answers, filter, range, palette }: SummaryContent): void {
@@ -105,8 +118,15 @@ export class Summary {
     tiles.gpus.update(count(gpus), trans._n('on %1 node', 'on %2 nodes', nodes, count(nodes)));
     tiles.busy.update(...of(USE.busy));
     tiles.free.update(...of(USE.free));
-    tiles.idle.update(...of(USE.idle), trans.__('Somebody holds memory of them, and no kernel has run for minutes.'));
-    tiles.lost.update(count(lost), '', trans.__('GPUs that are lost or hang, and those of unreachable nodes.'));
+    tiles.idle.update(
+      ...of(USE.idle),
+      trans.__('Somebody holds memory of them, and no kernel has run for minutes.'),
+    );
+    tiles.lost.update(
+      count(lost),
+      '',
+      trans.__('GPUs that are lost or hang, and those of unreachable nodes.'),
+    );
     setAttribute(tiles.lost.element, 'data-level', lost > 0 ? 'critical' : 'none');
     const [power, powerUnitName] = apart(valueText(powerUnit(totals.power), totals.power));
     tiles.power.update(
@@ -120,7 +140,11 @@ export class Summary {
     const [energy, unit] = apart(joules === null ? DASH : energyUnitOf(joules).text(joules));
     const isPartial = usage?.state === 'partial';
     tiles.energy.update(
-      joules === null ? (isLoading || (usage === null && why === null) ? null : DASH) : atLeast(energy, isPartial),
+      joules === null
+        ? isLoading || (usage === null && why === null)
+          ? null
+          : DASH
+        : atLeast(energy, isPartial),
       joules === null ? '' : trans.__('%1 in %2', unit, range),
       joules === null ? (why ?? '') : isPartial ? sentences(usage.problems) : '',
     );

@@ -32,7 +32,9 @@ export class Trend {
   /** Shows what is known; without anything it keeps its room. Returns whether there is something. */
   update(history: FleetHistory | null, palette: Palette): boolean {
     const content =
-      history === null ? null : this.content(history, this.id, this.of, this.unitFor, this.color, palette);
+      history === null
+        ? null
+        : this.content(history, this.id, this.of, this.unitFor, this.color, palette);
     const canvas = this.element.firstElementChild;
     if (canvas instanceof HTMLElement) {
       setShown(canvas, content !== null);
@@ -83,7 +85,9 @@ function contentOf(
     to_ms: last,
     gap_ms: GAP_STEPS * (second - first),
   };
-  const lines = [{ values: Float64Array.from(values, (value) => value ?? NaN), color: colorOf(palette, color) }];
+  const lines = [
+    { values: Float64Array.from(values, (value) => value ?? NaN), color: colorOf(palette, color) },
+  ];
   const limit = of === null ? NaN : newest(history, of);
   const most = values.reduce<number>(
     (highest, value) => Math.max(highest, value ?? 0),

@@ -122,13 +122,19 @@ export class BenchmarkList {
     }
     const [list, own] = [element.getBoundingClientRect(), option.element.getBoundingClientRect()];
     const heading = 24;
-    element.scrollTop += Math.min(0, own.top - heading - list.top) + Math.max(0, own.bottom - list.bottom);
+    element.scrollTop +=
+      Math.min(0, own.top - heading - list.top) + Math.max(0, own.bottom - list.bottom);
   }
 
   private newSection({ label, benchmarks }: BenchmarkGroup, id: string): Section {
     const options = benchmarks.map((benchmark, i) => this.newOption(benchmark, `${id}-${i}`));
     const heading = h('div', { class: 'gpumon-run-group', id }, label);
-    const element = h('div', { role: 'group', 'aria-labelledby': id }, heading, ...options.map((each) => each.element));
+    const element = h(
+      'div',
+      { role: 'group', 'aria-labelledby': id },
+      heading,
+      ...options.map((each) => each.element),
+    );
     return { element, options };
   }
 

@@ -44,7 +44,11 @@ export class RunCard {
   private readonly live = h('dl', { class: 'gpumon-run-live' });
   private readonly values = LIVE.map((metric) => ({ metric, value: new ReadingValue(metric.id) }));
   private readonly cancel: HTMLElement;
-  private readonly foreign = h('span', { class: 'gpumon-empty' }, trans.__('Press Ctrl-C in its terminal to stop it.'));
+  private readonly foreign = h(
+    'span',
+    { class: 'gpumon-empty' },
+    trans.__('Press Ctrl-C in its terminal to stop it.'),
+  );
   private readonly error = h('p', { class: 'gpumon-run-error' });
   private readonly results = h('div', { class: 'gpumon-run-results' });
   private readonly list = h('ol', { class: 'gpumon-run-items' });
@@ -57,7 +61,9 @@ export class RunCard {
     private readonly invalidate: () => void,
   ) {
     this.live.append(
-      ...this.values.map(({ metric, value }) => h('div', {}, h('dt', {}, metric.label()), h('dd', {}, value.element))),
+      ...this.values.map(({ metric, value }) =>
+        h('div', {}, h('dt', {}, metric.label()), h('dd', {}, value.element)),
+      ),
     );
     this.cancel = button({ class: 'gpumon-chip' }, cancel, trans.__('Cancel'));
     this.summary.append(severityIcon(), this.title, this.status);
@@ -72,7 +78,12 @@ export class RunCard {
     this.details.addEventListener('toggle', this.invalidate);
   }
 
-  update(state: RunState, gpus: readonly GpuState[], freshness: Freshness, isNewest: boolean): void {
+  update(
+    state: RunState,
+    gpus: readonly GpuState[],
+    freshness: Freshness,
+    isNewest: boolean,
+  ): void {
     const running = state.status === 'running';
     if (!this.toggled) {
       this.details.open = running || isNewest;
@@ -81,7 +92,11 @@ export class RunCard {
     setAttribute(this.element, 'data-status', state.status);
     setAttribute(this.summary, 'data-level', RUN_LEVEL[state.status]);
     setText(this.title, titleOf(state));
-    setAttribute(this.choice, 'aria-label', trans.__('Choose %1, %2', titleOf(state), timeOfDay(state.started_ms)));
+    setAttribute(
+      this.choice,
+      'aria-label',
+      trans.__('Choose %1, %2', titleOf(state), timeOfDay(state.started_ms)),
+    );
     const lasted = duration((state.ended_ms ?? freshness.now_ms) - state.started_ms);
     const began = since(state.started_ms, freshness.now_ms);
     setText(this.status, joined([placeOf(state), RUN_STATUS()[state.status], began, lasted]));
@@ -118,13 +133,20 @@ export class RunCard {
       const now = gpu?.now ?? null;
       const limit = limitOf(metric, now);
       const { rest } = formatted(metric.unit, null, limit);
-      value.update(now && metric.read(now), (one: number) => formatted(metric.unit, one, limit).main, freshness, rest);
+      value.update(
+        now && metric.read(now),
+        (one: number) => formatted(metric.unit, one, limit).main,
+        freshness,
+        rest,
+      );
     }
   }
 
   private showItems(state: RunState): void {
     const { history } = this;
-    const rows = history.resultsOf(state.run).map((result) => ({ result, last: history.before(state, result) }));
+    const rows = history
+      .resultsOf(state.run)
+      .map((result) => ({ result, last: history.before(state, result) }));
     this.results.replaceChildren(...(rows.length === 0 ? [] : [resultTable(rows)]));
     const others = history.itemsOf(state.run).filter((item) => item.item !== 'result');
     this.list.replaceChildren(...others.map(itemElement));

@@ -27,8 +27,16 @@ export class Choice {
     spellcheck: 'false',
   });
   private readonly target = h('select', { 'aria-label': trans.__('Device') });
-  private readonly start = h('button', { class: 'gpumon-primary', type: 'submit' }, trans.__('Start'));
-  private readonly none = h('p', { class: 'gpumon-empty' }, trans.__('No benchmark matches the search.'));
+  private readonly start = h(
+    'button',
+    { class: 'gpumon-primary', type: 'submit' },
+    trans.__('Start'),
+  );
+  private readonly none = h(
+    'p',
+    { class: 'gpumon-empty' },
+    trans.__('No benchmark matches the search.'),
+  );
   private readonly note = h('p', { class: 'gpumon-run-note', role: 'status' });
   private targets: readonly RunTarget[] = [];
   private shownTargets = '';
@@ -39,7 +47,14 @@ export class Choice {
     private readonly invalidate: () => void,
   ) {
     const form = h('form', { class: 'gpumon-run-choice' }, this.search, this.target, this.start);
-    this.element = h('div', { class: 'gpumon-run-chooser' }, form, this.note, this.list.element, this.none);
+    this.element = h(
+      'div',
+      { class: 'gpumon-run-chooser' },
+      form,
+      this.note,
+      this.list.element,
+      this.none,
+    );
     setShown(this.none, false);
     this.search.addEventListener('input', () => this.list.filter(this.search.value.trim()));
     this.search.addEventListener('keydown', (event) => {
@@ -82,15 +97,22 @@ export class Choice {
     if (keys !== this.shownTargets) {
       this.shownTargets = keys;
       const { value } = this.target;
-      this.target.replaceChildren(...this.targets.map(({ key, name }) => h('option', { value: key }, name)));
+      this.target.replaceChildren(
+        ...this.targets.map(({ key, name }) => h('option', { value: key }, name)),
+      );
       if (this.targets.some(({ key }) => key === value)) {
         this.target.value = value;
       }
       this.updateDevice();
     }
     const { chosen } = this.list;
-    const why = this.refusal === null ? '' : trans.__('No benchmark can be started here: %1', plainText(this.refusal));
-    const simulated = isSimulated ? trans.__('Simulated devices cannot run benchmarks; the CPU can.') : '';
+    const why =
+      this.refusal === null
+        ? ''
+        : trans.__('No benchmark can be started here: %1', plainText(this.refusal));
+    const simulated = isSimulated
+      ? trans.__('Simulated devices cannot run benchmarks; the CPU can.')
+      : '';
     setText(this.note, why || simulated);
     setShown(this.note, this.note.textContent !== '');
     setShown(this.none, this.list.isEmpty && this.search.value !== '');

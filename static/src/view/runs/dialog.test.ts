@@ -14,7 +14,9 @@ let entry: RunEntry;
 let request: ReturnType<typeof serverWith>;
 const setRuns = vi.fn();
 
-async function open(answers: Record<string, unknown> = { 'api/v1/catalogue': CATALOGUE }): Promise<void> {
+async function open(
+  answers: Record<string, unknown> = { 'api/v1/catalogue': CATALOGUE },
+): Promise<void> {
   request = serverWith(answers);
   entry = new RunEntry(store, { request, setRuns }, render);
   document.body.replaceChildren(entry.button, entry.element);
@@ -53,13 +55,18 @@ function search(text: string): void {
 }
 
 function press(key: string): void {
-  find('input')?.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }));
+  find('input')?.dispatchEvent(
+    new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }),
+  );
 }
 
 /** The benchmarks that can be seen, and of the chosen one its title. */
 function offered(): [string[], string | undefined] {
-  const titles = [...entry.element.querySelectorAll<HTMLElement>('[role=option]')].filter(({ hidden }) => !hidden);
-  const title = (option?: Element): string | undefined => option?.querySelector('.gpumon-run-title')?.textContent;
+  const titles = [...entry.element.querySelectorAll<HTMLElement>('[role=option]')].filter(
+    ({ hidden }) => !hidden,
+  );
+  const title = (option?: Element): string | undefined =>
+    option?.querySelector('.gpumon-run-title')?.textContent;
   const chosen = titles.find((option) => option.getAttribute('aria-selected') === 'true');
   expect(find('input')?.getAttribute('aria-activedescendant')).toBe(chosen?.id ?? null);
   return [titles.map((option) => title(option) ?? ''), title(chosen)];
@@ -163,13 +170,21 @@ it('starts what is chosen, with the header that no other page can send', async (
   press('ArrowDown');
   submit();
   const [path, init] = request.mock.lastCall ?? [];
-  expect([path, init?.method, init?.headers]).toEqual(['api/v1/runs', 'POST', { 'X-Gpumon': 'run' }]);
+  expect([path, init?.method, init?.headers]).toEqual([
+    'api/v1/runs',
+    'POST',
+    { 'X-Gpumon': 'run' },
+  ]);
   expect(JSON.parse(init?.body as string)).toMatchObject({ kind: 'bench', ids: ['triad'] });
 });
 
 it('says before anything is started that nothing may be, and why', async () => {
-  await open({ 'api/v1/catalogue': { ...CATALOGUE, refusal: 'only the user who started this server may' } });
-  expect(find('[role=status]:not([aria-live])')?.textContent).toContain('only the user who started this server may');
+  await open({
+    'api/v1/catalogue': { ...CATALOGUE, refusal: 'only the user who started this server may' },
+  });
+  expect(find('[role=status]:not([aria-live])')?.textContent).toContain(
+    'only the user who started this server may',
+  );
   expect(isReady()).toBe(false);
   submit();
   expect(request).toHaveBeenCalledTimes(1);
@@ -199,7 +214,10 @@ it('shows how far a run is, what its GPU does, and cancels it', async () => {
   expect(isReady()).toBe(false);
   expect(find('[aria-live]')?.textContent).toBe('triad: running');
   find('.gpumon-run button')?.click();
-  expect(request.mock.lastCall).toEqual(['api/v1/runs/r1', { method: 'DELETE', headers: { 'X-Gpumon': 'run' } }]);
+  expect(request.mock.lastCall).toEqual([
+    'api/v1/runs/r1',
+    { method: 'DELETE', headers: { 'X-Gpumon': 'run' } },
+  ]);
   tell(runState({ status: 'canceled', ended_ms: NOW }));
   expect(find('[aria-live]')?.textContent).toBe('triad: canceled');
   expect(isReady()).toBe(true);
@@ -223,7 +241,9 @@ it('shows each result as it comes, and fetches what it has missed', async () => 
   expect(request.mock.lastCall?.[0]).toBe('api/v1/runs/r1');
   expect(entry.element.querySelectorAll('.gpumon-run-table tbody tr')).toHaveLength(2);
   expect(entry.element.querySelectorAll('.gpumon-run-items > li')).toHaveLength(ITEMS.length - 2);
-  expect(find('td[data-column=last] .gpumon-visually-hidden')?.textContent).toContain('No earlier result');
+  expect(find('td[data-column=last] .gpumon-visually-hidden')?.textContent).toContain(
+    'No earlier result',
+  );
 });
 
 it('a result stands beside the one of the run before', async () => {
@@ -232,7 +252,16 @@ it('a result stands beside the one of the run before', async () => {
     item: 'result',
     ...runResult({ bytes_per_second }),
   });
-  tell(runState({ run: 'r0', status: 'done', started_ms: NOW - 9000, ended_ms: NOW, items: 1, newest: result(4e12) }));
+  tell(
+    runState({
+      run: 'r0',
+      status: 'done',
+      started_ms: NOW - 9000,
+      ended_ms: NOW,
+      items: 1,
+      newest: result(4e12),
+    }),
+  );
   tell(runState({ items: 1, newest: result(4.4e12) }));
   expect(find('[data-run=r1] td[data-column=last]')?.textContent).toContain('(+10.0\u00a0%)');
   expect(find('.gpumon-run-left')?.textContent).toBe('');
@@ -243,14 +272,28 @@ it('a result stands beside the one of the run before', async () => {
 
 it('compares two runs, and saves those that are chosen', async () => {
   const saved: string[] = [];
-  vi.stubGlobal('URL', { createObjectURL: (blob: Blob) => `blob:${blob.type}`, revokeObjectURL: vi.fn() });
-  vi.spyOn(HTMLAnchorElement.prototype, 'click').mockImplementation(function (this: HTMLAnchorElement) {
+  vi.stubGlobal('URL', {
+    createObjectURL: (blob: Blob) => `blob:${blob.type}`,
+    revokeObjectURL: vi.fn(),
+  });
+  vi.spyOn(HTMLAnchorElement.prototype, 'click').mockImplementation(function (
+    this: HTMLAnchorElement,
+  ) {
     saved.push(`${this.download} ${this.getAttribute('href') ?? ''}`);
   });
   await open();
   for (const [run, rate] of Object.entries({ r0: 4e12, r1: 4.4e12 })) {
     const newest = { item: 'result', ...runResult({ bytes_per_second: rate }) } as const;
-    tell(runState({ run, status: 'done', started_ms: NOW - 9000 + rate / 1e9, ended_ms: NOW, items: 1, newest }));
+    tell(
+      runState({
+        run,
+        status: 'done',
+        started_ms: NOW - 9000 + rate / 1e9,
+        ended_ms: NOW,
+        items: 1,
+        newest,
+      }),
+    );
   }
   const chip = (name: string): HTMLButtonElement | undefined =>
     [...entry.element.querySelectorAll('button')].find(({ textContent }) => textContent === name);
@@ -268,7 +311,10 @@ it('compares two runs, and saves those that are chosen', async () => {
   ]);
   chip('CSV')?.click();
   chip('JSON')?.click();
-  expect(saved).toEqual(['gpumon-benchmarks.csv blob:text/csv', 'gpumon-benchmarks.json blob:application/json']);
+  expect(saved).toEqual([
+    'gpumon-benchmarks.csv blob:text/csv',
+    'gpumon-benchmarks.json blob:application/json',
+  ]);
   vi.unstubAllGlobals();
   vi.restoreAllMocks();
 });
@@ -277,12 +323,20 @@ it('runs nothing on simulated GPUs, and says so', async () => {
   const given = store.inventory;
   expect(given).not.toBeNull();
   if (given !== null) {
-    store.apply({ type: 'inventory', ...given, platform: { ...given.platform, source: 'simulated' } });
+    store.apply({
+      type: 'inventory',
+      ...given,
+      platform: { ...given.platform, source: 'simulated' },
+    });
   }
   await open();
-  const devices = [...(find('[aria-label=Device]')?.children ?? [])].map(({ textContent }) => textContent);
+  const devices = [...(find('[aria-label=Device]')?.children ?? [])].map(
+    ({ textContent }) => textContent,
+  );
   expect(devices).toEqual(['CPU']);
-  expect(find('[role=status]:not([aria-live])')?.textContent).toContain('Simulated devices cannot run benchmarks');
+  expect(find('[role=status]:not([aria-live])')?.textContent).toContain(
+    'Simulated devices cannot run benchmarks',
+  );
   expect(offered()[1]).toBe('Memory bandwidth');
   expect(isReady()).toBe(true);
 });

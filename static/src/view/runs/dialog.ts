@@ -21,7 +21,11 @@ export class RunDialog {
   readonly element: HTMLDialogElement;
   private readonly choice: Choice;
   private readonly error = h('p', { class: 'gpumon-run-error', role: 'alert' });
-  private readonly liveRegion = h('div', { class: 'gpumon-visually-hidden', role: 'status', 'aria-live': 'polite' });
+  private readonly liveRegion = h('div', {
+    class: 'gpumon-visually-hidden',
+    role: 'status',
+    'aria-live': 'polite',
+  });
   private readonly list = h('div', { class: 'gpumon-run-list' });
   private readonly cards = new KeyedRows(
     this.list,
@@ -39,20 +43,35 @@ export class RunDialog {
     private readonly invalidate: () => void,
   ) {
     this.choice = new Choice((job) => {
-      void this.request('api/v1/runs', { method: 'POST', headers: OWN_HEADERS, body: JSON.stringify(job) });
+      void this.request('api/v1/runs', {
+        method: 'POST',
+        headers: OWN_HEADERS,
+        body: JSON.stringify(job),
+      });
     }, invalidate);
-    this.history = new RunHistory(async (run) => (await this.request(addressOf(run))) as RunDetails | null, invalidate);
+    this.history = new RunHistory(
+      async (run) => (await this.request(addressOf(run))) as RunDetails | null,
+      invalidate,
+    );
     this.head = new HistoryHead(this.history);
     setShown(this.error, false);
     const close = h('span', { 'aria-hidden': 'true' }, '✕');
     this.element = h(
       'dialog',
-      { class: 'gpumon-run-dialog', 'aria-label': trans.__('Benchmarks'), 'data-testid': 'gpumon-runs' },
+      {
+        class: 'gpumon-run-dialog',
+        'aria-label': trans.__('Benchmarks'),
+        'data-testid': 'gpumon-runs',
+      },
       h(
         'div',
         { class: 'gpumon-run-title-bar' },
         h('h2', {}, trans.__('Benchmarks')),
-        button({ class: 'gpumon-run-close', title: trans.__('Close') }, () => this.element.close(), close),
+        button(
+          { class: 'gpumon-run-close', title: trans.__('Close') },
+          () => this.element.close(),
+          close,
+        ),
       ),
       h(
         'div',
@@ -111,7 +130,8 @@ export class RunDialog {
   }
 
   private newCard(run: string): RunCard {
-    const cancel = (): void => void this.request(addressOf(run), { method: 'DELETE', headers: OWN_HEADERS });
+    const cancel = (): void =>
+      void this.request(addressOf(run), { method: 'DELETE', headers: OWN_HEADERS });
     return new RunCard(this.history, cancel, this.invalidate);
   }
 

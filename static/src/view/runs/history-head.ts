@@ -26,7 +26,14 @@ export class HistoryHead {
     this.element = h(
       'div',
       {},
-      h('div', { class: 'gpumon-run-head' }, h('h3', {}, trans.__('Results')), this.hint, this.csv, this.json),
+      h(
+        'div',
+        { class: 'gpumon-run-head' },
+        h('h3', {}, trans.__('Results')),
+        this.hint,
+        this.csv,
+        this.json,
+      ),
       this.compared,
     );
   }
@@ -37,7 +44,9 @@ export class HistoryHead {
     setShown(this.element, history.runs.length > 0);
     setText(
       this.hint,
-      chosen.length === 2 ? trans.__('Two runs compared') : trans.__('Choose two runs to compare them'),
+      chosen.length === 2
+        ? trans.__('Two runs compared')
+        : trans.__('Choose two runs to compare them'),
     );
     const hasResults = this.exported.some(({ run }) => history.resultsOf(run).length > 0);
     this.csv.disabled = !hasResults;
@@ -61,7 +70,10 @@ export class HistoryHead {
     type: string,
     write: (runs: ReturnType<RunHistory['detailsOf']>[]) => string,
   ): HTMLButtonElement {
-    const title = trans.__('Save the chosen runs with their results, or all where none is chosen, as %1', name);
+    const title = trans.__(
+      'Save the chosen runs with their results, or all where none is chosen, as %1',
+      name,
+    );
     const save = (): void => {
       const runs = this.exported.map((state) => this.history.detailsOf(state));
       download(new Blob([write(runs)], { type }), `gpumon-benchmarks.${name.toLowerCase()}`);
@@ -71,7 +83,8 @@ export class HistoryHead {
 
   private table(before: RunState, after: RunState, now_ms: number): HTMLElement {
     const rows = comparison(this.history.resultsOf(before.run), this.history.resultsOf(after.run));
-    const when = (state: RunState): string => joined([placeOf(state), since(state.started_ms, now_ms)]);
+    const when = (state: RunState): string =>
+      joined([placeOf(state), since(state.started_ms, now_ms)]);
     const names = [trans.__('Workload'), when(before), when(after), trans.__('Change')];
     const head = h('tr', {}, ...names.map((name) => h('th', { scope: 'col' }, name)));
     const body = h('tbody', {}, ...rows.map(comparedRow));
@@ -85,5 +98,11 @@ function comparedRow({ before, after, either }: ComparedRow): HTMLElement {
     result === null || rate === null ? DASH : rateText(result, rate);
   const changed = from === null || to === null ? DASH : change(to, from);
   const cells = [text(before, from), text(after, to)].map((cell) => h('td', {}, cell));
-  return h('tr', {}, workloadCell(either, false), ...cells, h('td', { 'data-column': 'rate' }, changed));
+  return h(
+    'tr',
+    {},
+    workloadCell(either, false),
+    ...cells,
+    h('td', { 'data-column': 'rate' }, changed),
+  );
 }

@@ -16,5 +16,10 @@ export function itemElement(item: Exclude<RunItem, { item: 'result' }>): HTMLEle
 
 function line(level: string, name: string, text: string): HTMLElement {
   const parts = [...(name === '' ? [] : [h('b', {}, name)]), h('span', {}, text)];
-  return h('li', { 'data-level': level }, severityIcon(), h('span', { class: 'gpumon-run-parts' }, ...parts));
+  return h(
+    'li',
+    { 'data-level': level },
+    severityIcon(),
+    h('span', { class: 'gpumon-run-parts' }, ...parts),
+  );
 }

@@ -18,9 +18,15 @@ export function resultTable(rows: readonly ResultRow[]): HTMLElement {
   const columns = COLUMNS();
   const names = Object.keys(columns) as Column[];
   const several = new Set(rows.map(({ result }) => result.device)).size > 1;
-  const head = h('tr', {}, ...names.map((name) => h('th', { scope: 'col', 'data-column': name }, columns[name])));
+  const head = h(
+    'tr',
+    {},
+    ...names.map((name) => h('th', { scope: 'col', 'data-column': name }, columns[name])),
+  );
   const body = rows.map((row) => tableRow(row, names, several));
-  return scrolled(h('table', { class: 'gpumon-run-table' }, h('thead', {}, head), h('tbody', {}, ...body)));
+  return scrolled(
+    h('table', { class: 'gpumon-run-table' }, h('thead', {}, head), h('tbody', {}, ...body)),
+  );
 }
 
 /** Keys can scroll it, too. */
@@ -35,10 +41,19 @@ export function scrolled(content: HTMLElement): HTMLElement {
 /** What was run, on which numbers, and where if that is to be told. */
 export function workloadCell({ id, dtype, device }: RunResult, withDevice: boolean): HTMLElement {
   const more = plainText([dtype, withDevice ? device : ''].filter(Boolean).join(', '));
-  return h('th', { scope: 'row' }, plainText(id), h('span', { class: 'gpumon-run-text' }, ` ${more}`));
+  return h(
+    'th',
+    { scope: 'row' },
+    plainText(id),
+    h('span', { class: 'gpumon-run-text' }, ` ${more}`),
+  );
 }
 
-function tableRow({ result, last }: ResultRow, names: readonly Column[], withDevice: boolean): HTMLElement {
+function tableRow(
+  { result, last }: ResultRow,
+  names: readonly Column[],
+  withDevice: boolean,
+): HTMLElement {
   const parts = describeResult(result, last);
   const cells = names.map((name) =>
     name === 'workload' ? workloadCell(result, withDevice) : cell(name, parts[name], result),

@@ -14,9 +14,14 @@ export async function bytes({ browser, gpumon, peer }: Bench): Promise<void> {
   const before = await kilobytes(own.page, 'gpumon');
   await own.showPanel();
   await own.showDashboards();
-  await own.page.evaluate((url) => history.replaceState(null, '', url), gpumon.page('lab/tree/measured.ipynb'));
+  await own.page.evaluate(
+    (url) => history.replaceState(null, '', url),
+    gpumon.page('lab/tree/measured.ipynb'),
+  );
   await own.page.reload();
-  await own.page.locator('.jp-NotebookPanel-toolbar [data-testid=gpumon-chip]').waitFor({ state: 'attached' });
+  await own.page
+    .locator('.jp-NotebookPanel-toolbar [data-testid=gpumon-chip]')
+    .waitFor({ state: 'attached' });
   await own.page.waitForLoadState('networkidle');
   const all = await kilobytes(own.page, 'gpumon');
   await own.close();
@@ -27,8 +32,18 @@ export async function bytes({ browser, gpumon, peer }: Bench): Promise<void> {
   const peerAll = await kilobytes(other.page, 'jupyterlab-nvdashboard');
   await other.close();
 
-  row('JavaScript before the panel is opened, gzipped', `<= ${BEFORE_KB} KB`, said(before), before <= BEFORE_KB);
-  row('  in all, with panel, charts and a notebook', `<= ${IN_ALL_KB} KB`, said(all), all <= IN_ALL_KB);
+  row(
+    'JavaScript before the panel is opened, gzipped',
+    `<= ${BEFORE_KB} KB`,
+    said(before),
+    before <= BEFORE_KB,
+  );
+  row(
+    '  in all, with panel, charts and a notebook',
+    `<= ${IN_ALL_KB} KB`,
+    said(all),
+    all <= IN_ALL_KB,
+  );
   row(`  the same of ${PEER}`, '', `${said(peerBefore)}, ${said(peerAll)}`);
 }
 

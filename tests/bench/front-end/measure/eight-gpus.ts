@@ -23,12 +23,29 @@ export async function eightGpus({ browser, gpumon, seconds }: Bench): Promise<vo
   const other = await peerCost(browser, seconds);
 
   const ok = all.percent <= TARGET_PERCENT;
-  row('browser main thread, 8 GPUs at 10 Hz, all charts open', `<= ${TARGET_PERCENT} % of a core`, said(all), ok);
-  row('  the panel alone, with the charts of all its cards', '', more ? said(panel) : 'the same: there are no others');
+  row(
+    'browser main thread, 8 GPUs at 10 Hz, all charts open',
+    `<= ${TARGET_PERCENT} % of a core`,
+    said(all),
+    ok,
+  );
+  row(
+    '  the panel alone, with the charts of all its cards',
+    '',
+    more ? said(panel) : 'the same: there are no others',
+  );
   row('  JupyterLab before anything is open', '', said(idle));
-  row(`  one chart of ${PEER}`, '', `${said(other)}; ${digits(other.percent / all.percent)} times gpumon's`);
-  note('the peer over a driver that answers at once, since it waits for a real one, and then draws less');
-  note('TaskDuration in processor time of the thread; painting by threads beside it is in "the browser"');
+  row(
+    `  one chart of ${PEER}`,
+    '',
+    `${said(other)}; ${digits(other.percent / all.percent)} times gpumon's`,
+  );
+  note(
+    'the peer over a driver that answers at once, since it waits for a real one, and then draws less',
+  );
+  note(
+    'TaskDuration in processor time of the thread; painting by threads beside it is in "the browser"',
+  );
 }
 
 /** One chart of the peer, over a driver that answers as fast as it asks: it waits for a real one and draws less. */
@@ -48,7 +65,13 @@ async function peerCost(browser: Browser, seconds: number): Promise<Cost> {
 }
 
 /** A cost in words. */
-export function said({ percent, script_percent, layout_percent, browser_percent, updates }: Cost): string {
+export function said({
+  percent,
+  script_percent,
+  layout_percent,
+  browser_percent,
+  updates,
+}: Cost): string {
   const rate = updates > 0 ? `, ${digits(updates)} updates/s` : '';
   const parts = `scripts ${digits(script_percent)}, layout ${digits(layout_percent)}`;
   return `${digits(percent)} % (${parts}; the browser ${digits(browser_percent)} %${rate})`;

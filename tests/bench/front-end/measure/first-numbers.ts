@@ -32,7 +32,9 @@ export async function firstNumbers({ browser }: Bench): Promise<void> {
       row('  to the first line of its history', '', said(lines));
     }
   }
-  note('to the frame after; in a fresh page each time, whose code is not cached; gpumon runs already');
+  note(
+    'to the frame after; in a fresh page each time, whose code is not cached; gpumon runs already',
+  );
 }
 
 function said(took: readonly number[]): string {
@@ -50,7 +52,9 @@ async function seenOf(browser: Browser, count: number): Promise<Seen[]> {
       const lab = await OpenLab.open(browser, jupyter);
       await lab.page.evaluate(watch, count === 1);
       await lab.page.locator('.jp-SideBar.jp-mod-left [data-id="gpumon-panel"]').click();
-      const waited = lab.page.waitForFunction(() => (window as unknown as { gpumonSeen?: Seen }).gpumonSeen);
+      const waited = lab.page.waitForFunction(
+        () => (window as unknown as { gpumonSeen?: Seen }).gpumonSeen,
+      );
       seen.push((await (await waited).jsonValue()) ?? { numbers_ms: Infinity, line_ms: null });
       await lab.close();
     }
@@ -67,7 +71,8 @@ function watch(withLine: boolean): void {
   const HEIGHTS = 10;
   const hasLine = (canvas: HTMLCanvasElement): boolean => {
     const { width, height } = canvas;
-    const pixels = width * height === 0 ? null : canvas.getContext('2d')?.getImageData(0, 0, width, height).data;
+    const pixels =
+      width * height === 0 ? null : canvas.getContext('2d')?.getImageData(0, 0, width, height).data;
     const tops = new Set<number>();
     for (let x = 0; x < width; x += 1) {
       for (let y = 0; y < height; y += 1) {
@@ -80,9 +85,9 @@ function watch(withLine: boolean): void {
     return tops.size >= HEIGHTS;
   };
   const hasNumbers = (): boolean => {
-    const values = [...document.querySelectorAll('#gpumon-panel [data-reading="power.draw_watts"]')].filter(
-      (value) => value.getBoundingClientRect().top < innerHeight,
-    );
+    const values = [
+      ...document.querySelectorAll('#gpumon-panel [data-reading="power.draw_watts"]'),
+    ].filter((value) => value.getBoundingClientRect().top < innerHeight);
     return values.length > 0 && values.every(({ textContent }) => /\d/.test(textContent));
   };
   const begin = (clicked_ms: number): void => {
@@ -90,7 +95,9 @@ function watch(withLine: boolean): void {
     const look = (): void => {
       const since_ms = performance.now() - clicked_ms;
       numbers_ms ??= hasNumbers() ? since_ms : null;
-      const line = withLine && [...document.querySelectorAll<HTMLCanvasElement>('#gpumon-panel canvas')].some(hasLine);
+      const line =
+        withLine &&
+        [...document.querySelectorAll<HTMLCanvasElement>('#gpumon-panel canvas')].some(hasLine);
       if (numbers_ms === null || (withLine && !line)) {
         requestAnimationFrame(look);
       } else {

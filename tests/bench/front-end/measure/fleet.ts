@@ -17,7 +17,11 @@ const TYPED = ['ana', 'h200 busy', 'memory>80GiB', 'node-01', 'idle>1h -h100', '
 /** By the GPUs: those of a node each, or 10,000 nodes of which each is one cell. */
 const FLEETS = [
   { name: '1,000 nodes of 8 GPUs', target_ms: 1000, made: { nodes: 1000, gpus: 8 } },
-  { name: '10,000 nodes of 8 GPUs, by node', target_ms: 2000, made: { nodes: 10_000, gpus: 8, byNode: true } },
+  {
+    name: '10,000 nodes of 8 GPUs, by node',
+    target_ms: 2000,
+    made: { nodes: 10_000, gpus: 8, byNode: true },
+  },
 ] as const;
 
 export async function fleet({ browser }: Pick<Bench, 'browser'>): Promise<void> {
@@ -26,12 +30,26 @@ export async function fleet({ browser }: Pick<Bench, 'browser'>): Promise<void> 
     try {
       const opened = await firstPictures(browser, server);
       const slowest = percentile(opened, 100);
-      row(`fleet of ${name}: first picture`, `<= ${target_ms} ms`, said(opened), slowest <= target_ms);
+      row(
+        `fleet of ${name}: first picture`,
+        `<= ${target_ms} ms`,
+        said(opened),
+        slowest <= target_ms,
+      );
       for (const view of ['map', 'gpus'] as const) {
         const { times, own_ms } = await filters(browser, server, view);
         const isFast = percentile(times, 99) <= FILTER_TARGET_MS;
-        row(`  from a key in the filter to the picture, ${view}`, `<= ${FILTER_TARGET_MS} ms`, said(times), isFast);
-        row("    of that, the page's own time of a processor", '', `${digits(own_ms)} ms on average`);
+        row(
+          `  from a key in the filter to the picture, ${view}`,
+          `<= ${FILTER_TARGET_MS} ms`,
+          said(times),
+          isFast,
+        );
+        row(
+          "    of that, the page's own time of a processor",
+          '',
+          `${digits(own_ms)} ms on average`,
+        );
       }
     } finally {
       await server.stop();
@@ -46,7 +64,9 @@ async function firstPictures(browser: Browser, server: FakeFleet): Promise<numbe
   const { page } = await newPage(browser);
   await page.addInitScript(() => {
     const look = (): void => {
-      const isThere = document.querySelector('[data-testid=gpumon-fleet][data-state=live] .gpumon-map > canvas');
+      const isThere = document.querySelector(
+        '[data-testid=gpumon-fleet][data-state=live] .gpumon-map > canvas',
+      );
       if (isThere instanceof HTMLCanvasElement && isThere.height > 150) {
         // It is on the screen when the next frame begins.
         requestAnimationFrame((at_ms) => Object.assign(window, { gpumonDrawn: at_ms }));
@@ -61,7 +81,9 @@ async function firstPictures(browser: Browser, server: FakeFleet): Promise<numbe
   for (let i = 0; i <= OPENED; i += 1) {
     await page.goto('about:blank');
     await page.goto(`${server.url}#fleet`);
-    const drawn = await page.waitForFunction(() => (window as unknown as { gpumonDrawn?: number }).gpumonDrawn);
+    const drawn = await page.waitForFunction(
+      () => (window as unknown as { gpumonDrawn?: number }).gpumonDrawn,
+    );
     times.push((await drawn.jsonValue()) ?? NaN);
   }
   await page.context().close();

@@ -34,7 +34,11 @@ export async function jupyterStatus({ browser, gpumon, peer, seconds }: Bench): 
     own.ratio <= TARGET,
   );
   row('  with JupyterLab open, and nothing of gpumon in it', '', own.plain);
-  row(`  the same of ${PEER}`, '', `${other.said}; ${digits(other.ratio / own.ratio)} times gpumon's`);
+  row(
+    `  the same of ${PEER}`,
+    '',
+    `${other.said}; ${digits(other.ratio / own.ratio)} times gpumon's`,
+  );
   note('with the browser on the same machine, whose drawing takes the processors from Jupyter');
 }
 
@@ -63,7 +67,8 @@ async function compare(
     await lab.close();
     await sleep(1);
   }
-  const both = (values: number[]): string => `${digits(percentile(values, 99))} ms (median ${digits(median(values))})`;
+  const both = (values: number[]): string =>
+    `${digits(percentile(values, 99))} ms (median ${digits(median(values))})`;
   const against = (values: number[]): number => percentile(values, 99) / percentile(idle, 99);
   return {
     ratio: against(busy),

@@ -29,10 +29,19 @@ export async function manyGpus({ browser, seconds }: Bench): Promise<void> {
     const name = `browser main thread, ${GPUS} GPUs at 1 Hz`;
     row(name, `<= ${TARGET_PERCENT} % of a core`, said(cost), cost.percent <= TARGET_PERCENT);
     const { drawn, own_ms } = await scroll(lab, browser);
-    row('  frames a second on the screen while the panel is scrolled', '60', drawn.toFixed(1), drawn >= TARGET_FPS);
+    row(
+      '  frames a second on the screen while the panel is scrolled',
+      '60',
+      drawn.toFixed(1),
+      drawn >= TARGET_FPS,
+    );
     const own = 1000 / (own_ms.reduce((sum, ms) => sum + ms, 0) / own_ms.length);
     const slow = `${digits(percentile(own_ms, 99))} ms between two at p99, ${digits(Math.max(...own_ms))} at most`;
-    row("  the page's own frames meanwhile", '', `${own.toFixed(1)}; median ${digits(median(own_ms))} ms, ${slow}`);
+    row(
+      "  the page's own frames meanwhile",
+      '',
+      `${own.toFixed(1)}; median ${digits(median(own_ms))} ms, ${slow}`,
+    );
     note(
       "scrolling is the compositor's, which goes on while the page writes; in headless Chromium, which paints by the processor",
     );
@@ -47,7 +56,10 @@ export async function manyGpus({ browser, seconds }: Bench): Promise<void> {
  * Scrolls the panel down and up again by the wheel: how many frames a second the browser's compositor drew, and the
  * times between those that the page itself took part in.
  */
-async function scroll(lab: OpenLab, browser: Browser): Promise<{ drawn: number; own_ms: number[] }> {
+async function scroll(
+  lab: OpenLab,
+  browser: Browser,
+): Promise<{ drawn: number; own_ms: number[] }> {
   const box = await lab.page.locator('#gpumon-panel').boundingBox();
   if (box === null) {
     throw new Error('the panel is not shown');
@@ -72,7 +84,9 @@ async function scroll(lab: OpenLab, browser: Browser): Promise<{ drawn: number; 
       });
     }
   });
-  const frames = await lab.page.evaluate(() => (window as unknown as { gpumonFrames: number[] }).gpumonFrames);
+  const frames = await lab.page.evaluate(
+    () => (window as unknown as { gpumonFrames: number[] }).gpumonFrames,
+  );
   return { drawn, own_ms: frames.slice(1).map((at_ms, i) => at_ms - (frames[i] ?? at_ms)) };
 }
 
@@ -87,7 +101,10 @@ async function framesDrawn(browser: Browser, during: () => Promise<void>): Promi
       }
     }
   });
-  await cdp.send('Tracing.start', { transferMode: 'ReportEvents', traceConfig: { includedCategories: ['cc'] } });
+  await cdp.send('Tracing.start', {
+    transferMode: 'ReportEvents',
+    traceConfig: { includedCategories: ['cc'] },
+  });
   await during();
   const complete = new Promise((resolve) => cdp.once('Tracing.tracingComplete', resolve));
   await cdp.send('Tracing.end');

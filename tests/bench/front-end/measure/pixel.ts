@@ -20,7 +20,9 @@ export async function pixel({ browser, gpumon }: Bench): Promise<void> {
   await lab.page.evaluate(() => {
     const seen: Ages[] = [];
     const tap = (window as unknown as { gpumonTap: Tapped }).gpumonTap;
-    const value = document.querySelector('#gpumon-panel [data-gpu-index="0"] [data-reading="power.draw_watts"]');
+    const value = document.querySelector(
+      '#gpumon-panel [data-gpu-index="0"] [data-reading="power.draw_watts"]',
+    );
     if (value === null) {
       throw new Error('there is no such value');
     }
@@ -36,11 +38,18 @@ export async function pixel({ browser, gpumon }: Bench): Promise<void> {
     VALUES,
     { timeout: PATIENCE_MS, polling: 1000 },
   );
-  const seen = await lab.page.evaluate(() => (window as unknown as { gpumonSeen: Ages[] }).gpumonSeen);
+  const seen = await lab.page.evaluate(
+    () => (window as unknown as { gpumonSeen: Ages[] }).gpumonSeen,
+  );
   await lab.close();
   const [read, complete] = [seen.map(([age]) => age), seen.map(([, age]) => age)];
   const p99 = percentile(read, 99);
-  row('NVML read to pixel, p99, 8 GPUs at 10 Hz', `<= ${TARGET_MS} ms`, said(read), p99 <= TARGET_MS);
+  row(
+    'NVML read to pixel, p99, 8 GPUs at 10 Hz',
+    `<= ${TARGET_MS} ms`,
+    said(read),
+    p99 <= TARGET_MS,
+  );
   row('  of that, after the sample of all GPUs was complete', '', said(complete));
   note('from the at_ms of the first GPU to the frame after the one in which its power was written');
 }

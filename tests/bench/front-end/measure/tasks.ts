@@ -40,7 +40,10 @@ class Person {
     if (box === null) {
       throw new Error('the chart is not shown');
     }
-    const at = (share: number): [number, number] => [box.x + box.width * share, box.y + box.height / 2];
+    const at = (share: number): [number, number] => [
+      box.x + box.width * share,
+      box.y + box.height / 2,
+    ];
     await this.page.mouse.move(...at(from));
     await this.page.mouse.down();
     await this.page.mouse.move(...at(to), { steps: 5 });
@@ -99,7 +102,9 @@ const TASKS: Record<string, (person: Person) => Promise<void>> = {
 
 /** The row of the notebook that holds most of a GPU. */
 function notebookOn(page: Page, gpu: number): Locator {
-  const rows = page.getByTestId('gpumon-notebook-table').locator(`[data-process-gpu="${String(gpu)}"]`);
+  const rows = page
+    .getByTestId('gpumon-notebook-table')
+    .locator(`[data-process-gpu="${String(gpu)}"]`);
   return rows.filter({ hasText: HOLDER });
 }
 
@@ -138,13 +143,16 @@ export async function tasks({ browser, peer }: Bench): Promise<void> {
   row(`${PEER}: memory of each GPU, of whoever`, '', person.done());
   note(`it has: ${(await buttons.allInnerTexts()).map((text) => text.trim()).join(', ')}`);
   await lab.close();
-  note('the machine: to what answers the question; a person: 1.35 s of thought and 1.1 s of pointing more per click');
+  note(
+    'the machine: to what answers the question; a person: 1.35 s of thought and 1.1 s of pointing more per click',
+  );
 }
 
 /** Eight GPUs at work, of which the third is held by a notebook, and the sixth is throttled since it is too hot. */
 function busyGpus(holder: number, other: number): string {
   const gpus = Array.from({ length: 8 }, (_, index) => {
-    const slow = 'temperature_celsius = 88\nthrottle_reasons = ["hw_slowdown", "hw_thermal_slowdown"]\n';
+    const slow =
+      'temperature_celsius = 88\nthrottle_reasons = ["hw_slowdown", "hw_thermal_slowdown"]\n';
     const work = `utilization_percent = 97\npower_watts = ${String(index === 5 ? 310 : 560 + 15 * index)}\n`;
     return `[[gpu]]\nindex = ${String(index)}\n${work}${index === 5 ? slow : ''}`;
   });
@@ -162,7 +170,8 @@ async function run({ page }: OpenLab, worker: Worker): Promise<void> {
     const { inventory } = (await snapshot.json()) as { inventory: { gpus: { uuid: string }[] } };
     const where = { backend: 'cuda', device: inventory.gpus[0]?.uuid };
     const body = JSON.stringify({ kind: 'bench', ids: ['triad'], where });
-    return (await fetch(`${api}runs`, { method: 'POST', body, headers: { 'X-Gpumon': 'run' } })).status;
+    return (await fetch(`${api}runs`, { method: 'POST', body, headers: { 'X-Gpumon': 'run' } }))
+      .status;
   });
   if (status >= 300) {
     throw new Error(`the run does not start: HTTP ${String(status)}`);

@@ -36,9 +36,16 @@ export async function views({ browser }: Bench): Promise<void> {
         p99 <= TARGET_MS,
       );
     });
-    row('  frames in which both show different totals', '0', `${unlike} of ${frames}`, unlike === 0);
+    row(
+      '  frames in which both show different totals',
+      '0',
+      `${unlike} of ${frames}`,
+      unlike === 0,
+    );
   }
-  note('from the complete sample to the frame after the one in which the totals of all GPUs were written');
+  note(
+    'from the complete sample to the frame after the one in which the totals of all GPUs were written',
+  );
 }
 
 async function seenOf(browser: Browser, count: number): Promise<Seen> {
@@ -57,7 +64,9 @@ async function seenOf(browser: Browser, count: number): Promise<Seen> {
       VALUES,
       { timeout: PATIENCE_MS, polling: 1000 },
     );
-    const seen = await lab.page.evaluate(() => (window as unknown as { gpumonSeen: Seen }).gpumonSeen);
+    const seen = await lab.page.evaluate(
+      () => (window as unknown as { gpumonSeen: Seen }).gpumonSeen,
+    );
     await lab.close();
     return seen;
   } finally {

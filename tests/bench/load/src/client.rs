@@ -39,7 +39,11 @@ pub(crate) enum Said {
 
 impl Client {
     pub(crate) fn new(socket: OwnedFd) -> Self {
-        Self { socket, phase: Phase::Connecting, head: Vec::new() }
+        Self {
+            socket,
+            phase: Phase::Connecting,
+            head: Vec::new(),
+        }
     }
 
     pub(crate) fn socket(&self) -> BorrowedFd<'_> {
@@ -56,7 +60,11 @@ impl Client {
             server.host()
         );
         // It fits into an empty socket's buffer; an error shows as the end of the connection.
-        let _ = send(self.socket.as_raw_fd(), request.as_bytes(), MsgFlags::MSG_NOSIGNAL);
+        let _ = send(
+            self.socket.as_raw_fd(),
+            request.as_bytes(),
+            MsgFlags::MSG_NOSIGNAL,
+        );
         self.phase = Phase::Asked;
     }
 
@@ -68,7 +76,14 @@ impl Client {
                     let known = self.head.len();
                     self.head.resize(known + LONGEST_HEADER + LOOKED_AT, 0);
                     let got = receiver.read(&self.socket, &mut self.head[known..]);
-                    self.head.truncate(known + if let Received::Bytes(count, _) = got { count } else { 0 });
+                    self.head.truncate(
+                        known
+                            + if let Received::Bytes(count, _) = got {
+                                count
+                            } else {
+                                0
+                            },
+                    );
                     (got, LONGEST_HEADER + LOOKED_AT)
                 }
             };
@@ -122,7 +137,10 @@ impl Client {
 
     /// Whether the handshake is over; what comes behind the answer is left.
     fn is_welcome(&mut self, on: &mut impl FnMut(Said)) -> bool {
-        let end = self.head.windows(4).position(|window| window == b"\r\n\r\n");
+        let end = self
+            .head
+            .windows(4)
+            .position(|window| window == b"\r\n\r\n");
         match end {
             Some(end) if self.head.starts_with(b"HTTP/1.1 101 ") => {
                 self.head.drain(..end + 4);

@@ -46,7 +46,13 @@ impl Crowd {
     pub(crate) fn new(server: Server) -> Result<Self> {
         let receiver = Receiver::new(server.is_tcp());
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-        Ok(Self { server, epoll, receiver, clients: Vec::new(), counts: Counts::default() })
+        Ok(Self {
+            server,
+            epoll,
+            receiver,
+            clients: Vec::new(),
+            counts: Counts::default(),
+        })
     }
 
     /// Bytes that all of them have received.
@@ -55,7 +61,12 @@ impl Crowd {
     }
 
     /// Connects `count` clients at `per_second`, and waits until each has its hello or will get none.
-    pub(crate) fn connect(&mut self, count: usize, per_second: u32, patience: Duration) -> Result<()> {
+    pub(crate) fn connect(
+        &mut self,
+        count: usize,
+        per_second: u32,
+        patience: Duration,
+    ) -> Result<()> {
         let begun = Instant::now();
         let mut welcomed = vec![false; count];
         while begun.elapsed() < patience && self.counts.welcomed + self.counts.refused < count {
@@ -72,7 +83,12 @@ impl Crowd {
             })?;
         }
         // Whoever has none by now counts as refused, and is not waited for.
-        for (client, _) in self.clients.iter_mut().zip(&welcomed).filter(|(_, welcomed)| !**welcomed) {
+        for (client, _) in self
+            .clients
+            .iter_mut()
+            .zip(&welcomed)
+            .filter(|(_, welcomed)| !**welcomed)
+        {
             self.counts.refused += usize::from(client.take().is_some());
         }
         Ok(())
@@ -83,9 +99,12 @@ impl Crowd {
         let socket = match self.server.begin_connection() {
             Ok(socket) => socket,
             Err(Errno::EAGAIN) => return Ok(false),
-            Err(error) if self.clients.is_empty() => return Err(error).context("cannot connect to the server"),
+            Err(error) if self.clients.is_empty() => {
+                return Err(error).context("cannot connect to the server");
+            }
             Err(Errno::EMFILE) => {
-                return Err(Errno::EMFILE).context("more connections than this process may have; raise ulimit -Hn");
+                return Err(Errno::EMFILE)
+                    .context("more connections than this process may have; raise ulimit -Hn");
             }
             Err(_) => {
                 self.clients.push(None);
@@ -100,8 +119,15 @@ impl Crowd {
         Ok(true)
     }
 
-    pub(crate) fn read_until(&mut self, end: Instant, mut on: impl FnMut(Kind, Arrival)) -> Result<()> {
-        while let Some(left) = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+    pub(crate) fn read_until(
+        &mut self,
+        end: Instant,
+        mut on: impl FnMut(Kind, Arrival),
+    ) -> Result<()> {
+        while let Some(left) = end
+            .checked_duration_since(Instant::now())
+            .filter(|left| !left.is_zero())
+        {
             self.events(left, |counts, _, said| match said {
                 Said::Frame(kind, arrival) => on(kind, arrival),
                 Said::Refused | Said::Ended => counts.ended += 1,
@@ -110,7 +136,11 @@ impl Crowd {
         Ok(())
     }
 
-    fn events(&mut self, patience: Duration, mut on: impl FnMut(&mut Counts, usize, Said)) -> Result<()> {
+    fn events(
+        &mut self,
+        patience: Duration,
+        mut on: impl FnMut(&mut Counts, usize, Said),
+    ) -> Result<()> {
         let mut events = [EpollEvent::empty(); AT_ONCE];
         let timeout = EpollTimeout::try_from(patience).unwrap_or(EpollTimeout::MAX);
         let ready = match self.epoll.wait(&mut events, timeout) {
@@ -123,12 +153,20 @@ impl Crowd {
         }
         for event in &events[..ready] {
             let number = event.data() as usize;
-            let Some(client) = &mut self.clients[number] else { continue };
+            let Some(client) = &mut self.clients[number] else {
+                continue;
+            };
             if event.events().contains(EpollFlags::EPOLLOUT) {
                 client.ask(&self.server);
-                self.epoll.modify(client.socket(), &mut EpollEvent::new(EpollFlags::EPOLLIN, number as u64))?;
+                self.epoll.modify(
+                    client.socket(),
+                    &mut EpollEvent::new(EpollFlags::EPOLLIN, number as u64),
+                )?;
             }
-            if event.events().intersects(EpollFlags::EPOLLIN | EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR) {
+            if event
+                .events()
+                .intersects(EpollFlags::EPOLLIN | EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR)
+            {
                 let mut is_over = false;
                 client.read(&mut self.receiver, |said| {
                     is_over |= matches!(said, Said::Refused | Said::Ended);

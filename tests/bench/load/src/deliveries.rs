@@ -68,7 +68,10 @@ impl Deliveries {
             }
             Kind::Sample { .. } | Kind::Hello | Kind::Other => return false,
         };
-        let seen = self.samples.entry(at_ms).or_insert(Seen { seq, clients: 0 });
+        let seen = self
+            .samples
+            .entry(at_ms)
+            .or_insert(Seen { seq, clients: 0 });
         seen.clients += 1;
         let is_first = seen.clients == 1;
         let made = Duration::from_millis(at_ms);
@@ -86,7 +89,10 @@ impl Deliveries {
     pub(crate) fn report(self, clients: usize) -> Report {
         let seqs: Vec<_> = self.samples.values().map(|seen| seen.seq).collect();
         // Where a new collector counts anew, nothing tells what was missed between the two.
-        let nobody_saw: u64 = seqs.windows(2).map(|pair| pair[1].saturating_sub(pair[0] + 1)).sum();
+        let nobody_saw: u64 = seqs
+            .windows(2)
+            .map(|pair| pair[1].saturating_sub(pair[0] + 1))
+            .sum();
         let received: u64 = self.samples.values().map(|seen| seen.clients).sum();
         let expected = (self.samples.len() as u64 + nobody_saw) * clients as u64;
         Report {
@@ -117,10 +123,27 @@ mod tests {
             deliveries.take(Kind::Sample { seq, at_ms }, Arrival { kernel: None, read });
         }
         // Put together before the measurement began.
-        let early = Kind::Sample { seq: 9, at_ms: begin - 1 };
-        deliveries.take(early, Arrival { kernel: None, read: Duration::from_millis(begin) });
+        let early = Kind::Sample {
+            seq: 9,
+            at_ms: begin - 1,
+        };
+        deliveries.take(
+            early,
+            Arrival {
+                kernel: None,
+                read: Duration::from_millis(begin),
+            },
+        );
         let report = deliveries.report(2);
-        assert_eq!((report.samples, report.expected, report.received, report.lost), (3, 8, 5, 3));
+        assert_eq!(
+            (
+                report.samples,
+                report.expected,
+                report.received,
+                report.lost
+            ),
+            (3, 8, 5, 3)
+        );
         assert_eq!(report.longest_gap_ms, 2000);
         assert_eq!(report.kernel_ms, Spread::default());
     }

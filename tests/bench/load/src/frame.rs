@@ -22,11 +22,21 @@ impl Header {
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let (first, length) = (*bytes.first()?, bytes.get(1)? & 0x7f);
         let (length, payload) = match length {
-            126 => (4, u16::from_be_bytes(bytes.get(2..4)?.try_into().ok()?) as usize),
-            127 => (10, u64::from_be_bytes(bytes.get(2..10)?.try_into().ok()?) as usize),
+            126 => (
+                4,
+                u16::from_be_bytes(bytes.get(2..4)?.try_into().ok()?) as usize,
+            ),
+            127 => (
+                10,
+                u64::from_be_bytes(bytes.get(2..10)?.try_into().ok()?) as usize,
+            ),
             short => (2, short as usize),
         };
-        Some(Self { opcode: first & 0xf, length, payload })
+        Some(Self {
+            opcode: first & 0xf,
+            length,
+            payload,
+        })
     }
 }
 
@@ -58,13 +68,21 @@ impl Kind {
 }
 
 fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
-    text.windows(wanted.len()).position(|window| window == wanted)
+    text.windows(wanted.len())
+        .position(|window| window == wanted)
 }
 
 fn number_behind(text: &[u8], name: &[u8]) -> Option<u64> {
-    let digits = text[find(text, name)? + name.len()..].iter().take_while(|byte| byte.is_ascii_digit());
+    let digits = text[find(text, name)? + name.len()..]
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit());
     digits.fold(None, |number: Option<u64>, digit| {
-        Some(number.unwrap_or_default().wrapping_mul(10).wrapping_add((digit - b'0').into()))
+        Some(
+            number
+                .unwrap_or_default()
+                .wrapping_mul(10)
+                .wrapping_add((digit - b'0').into()),
+        )
     })
 }
 
@@ -74,11 +92,25 @@ mod tests {
 
     #[test]
     fn headers_of_all_lengths_are_read() {
-        let header = |length, payload| Some(Header { opcode: 1, length, payload });
+        let header = |length, payload| {
+            Some(Header {
+                opcode: 1,
+                length,
+                payload,
+            })
+        };
         assert_eq!(Header::parse(&[0x81, 5]), header(2, 5));
         assert_eq!(Header::parse(&[0x81, 126, 1, 0]), header(4, 256));
-        assert_eq!(Header::parse(&[0x81, 127, 0, 0, 0, 0, 0, 1, 0, 0]), header(10, 65_536));
-        for incomplete in [&[][..], &[0x81], &[0x81, 126, 1], &[0x81, 127, 0, 0, 0, 0, 0, 1, 0]] {
+        assert_eq!(
+            Header::parse(&[0x81, 127, 0, 0, 0, 0, 0, 1, 0, 0]),
+            header(10, 65_536)
+        );
+        for incomplete in [
+            &[][..],
+            &[0x81],
+            &[0x81, 126, 1],
+            &[0x81, 127, 0, 0, 0, 0, 0, 1, 0],
+        ] {
             assert_eq!(Header::parse(incomplete), None, "{incomplete:?}");
         }
     }
@@ -86,10 +118,26 @@ mod tests {
     #[test]
     fn frames_are_told_apart_by_their_beginning() {
         let sample = br#"{"type":"sample","seq":12,"at_ms":1700000000123,"interval_ms":1000,"gpus":[{"index":0,"#;
-        assert_eq!(Kind::at_sight(sample), Kind::Sample { seq: 12, at_ms: 1_700_000_000_123 });
-        assert_eq!(Kind::at_sight(br#"{"type":"lagged","missed":3}"#), Kind::Lagged { missed: 3 });
-        assert_eq!(Kind::at_sight(br#"{"type":"hello","version":"0.1.0","at_ms":17"#), Kind::Hello);
-        for other in [&br#"{"type":"heartbeat","at_ms":17}"#[..], br#"{"type":"sample"}"#, b""] {
+        assert_eq!(
+            Kind::at_sight(sample),
+            Kind::Sample {
+                seq: 12,
+                at_ms: 1_700_000_000_123
+            }
+        );
+        assert_eq!(
+            Kind::at_sight(br#"{"type":"lagged","missed":3}"#),
+            Kind::Lagged { missed: 3 }
+        );
+        assert_eq!(
+            Kind::at_sight(br#"{"type":"hello","version":"0.1.0","at_ms":17"#),
+            Kind::Hello
+        );
+        for other in [
+            &br#"{"type":"heartbeat","at_ms":17}"#[..],
+            br#"{"type":"sample"}"#,
+            b"",
+        ] {
             assert_eq!(Kind::at_sight(other), Kind::Other);
         }
     }

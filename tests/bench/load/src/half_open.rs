@@ -54,22 +54,29 @@ struct HalfOpen {
 
 pub(crate) fn run(args: &HalfOpenArgs) -> Result<()> {
     let server = args.server.server();
-    let half = format!("GET /healthz HTTP/1.1\r\nHost: {}\r\nUser-Ag", server.host());
+    let half = format!(
+        "GET /healthz HTTP/1.1\r\nHost: {}\r\nUser-Ag",
+        server.host()
+    );
     let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
     let mut receiver = Receiver::new(server.is_tcp());
     let mut connections: Vec<Option<HalfOpen>> = Vec::new();
     let (mut closed, mut refused, mut said) = (Times::default(), 0, false);
     let begun = Instant::now();
-    while begun.elapsed().as_secs_f64() < args.seconds && closed.len() + refused < args.connections {
+    while begun.elapsed().as_secs_f64() < args.seconds && closed.len() + refused < args.connections
+    {
         let due = (begun.elapsed().as_secs_f64() * f64::from(args.rate)) as usize + 1;
         while connections.len() < due.min(args.connections) {
             let opened = Instant::now();
             let socket = match server.begin_connection() {
                 Ok(socket) => socket,
                 Err(Errno::EAGAIN) => break,
-                Err(error) if connections.is_empty() => return Err(error).context("cannot connect to the server"),
+                Err(error) if connections.is_empty() => {
+                    return Err(error).context("cannot connect to the server");
+                }
                 Err(Errno::EMFILE) => {
-                    return Err(Errno::EMFILE).context("more connections than this process may have; raise ulimit -Hn");
+                    return Err(Errno::EMFILE)
+                        .context("more connections than this process may have; raise ulimit -Hn");
                 }
                 Err(_) => {
                     refused += 1;
@@ -78,7 +85,11 @@ pub(crate) fn run(args: &HalfOpenArgs) -> Result<()> {
                 }
             };
             // With half a request, once the connection is made.
-            let interest = if args.partial { EpollFlags::EPOLLOUT } else { EpollFlags::EPOLLIN };
+            let interest = if args.partial {
+                EpollFlags::EPOLLOUT
+            } else {
+                EpollFlags::EPOLLIN
+            };
             epoll.add(&socket, EpollEvent::new(interest, connections.len() as u64))?;
             connections.push(Some(HalfOpen { socket, opened }));
         }
@@ -89,15 +100,23 @@ pub(crate) fn run(args: &HalfOpenArgs) -> Result<()> {
         }
         let mut events = [EpollEvent::empty(); AT_ONCE];
         let patience = if said { 50u8 } else { 1 };
-        let ready = epoll.wait(&mut events, EpollTimeout::from(patience)).or_else(|error| match error {
-            Errno::EINTR => Ok(0),
-            error => Err(error),
-        })?;
+        let ready = epoll
+            .wait(&mut events, EpollTimeout::from(patience))
+            .or_else(|error| match error {
+                Errno::EINTR => Ok(0),
+                error => Err(error),
+            })?;
         for event in &events[..ready] {
             let number = event.data() as usize;
-            let Some(connection) = &connections[number] else { continue };
+            let Some(connection) = &connections[number] else {
+                continue;
+            };
             if event.events() == EpollFlags::EPOLLOUT {
-                let _ = send(connection.socket.as_raw_fd(), half.as_bytes(), MsgFlags::MSG_NOSIGNAL);
+                let _ = send(
+                    connection.socket.as_raw_fd(),
+                    half.as_bytes(),
+                    MsgFlags::MSG_NOSIGNAL,
+                );
                 let reading = &mut EpollEvent::new(EpollFlags::EPOLLIN, event.data());
                 epoll.modify(&connection.socket, reading)?;
                 continue;

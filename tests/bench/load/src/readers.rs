@@ -123,7 +123,9 @@ fn ask(server: &Server, request: &str, scratch: &mut [u8]) -> io::Result<(u16, u
     let mut connection = server.connect(PATIENCE)?;
     connection.write_all(request.as_bytes())?;
     let first = connection.read(scratch)?;
-    let status = scratch[..first].get(9..12).and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
+    let status = scratch[..first]
+        .get(9..12)
+        .and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
     let mut length = first;
     loop {
         match connection.read(scratch)? {

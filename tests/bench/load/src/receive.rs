@@ -46,7 +46,11 @@ impl Receiver {
         Self {
             scratch: vec![0; 1 << 20],
             control: cmsg_space!(TimeSpec),
-            discard: if is_tcp { MsgFlags::MSG_TRUNC } else { MsgFlags::empty() },
+            discard: if is_tcp {
+                MsgFlags::MSG_TRUNC
+            } else {
+                MsgFlags::empty()
+            },
             bytes: 0,
         }
     }
@@ -59,7 +63,12 @@ impl Receiver {
     /// Reads `count` bytes at most, of which nobody wants to know what they are.
     pub(crate) fn skip(&mut self, socket: impl AsFd, count: usize) -> Received {
         let count = count.min(self.scratch.len());
-        let received = receive(socket, &mut self.scratch[..count], &mut self.control, self.discard);
+        let received = receive(
+            socket,
+            &mut self.scratch[..count],
+            &mut self.control,
+            self.discard,
+        );
         self.counted(received)
     }
 
@@ -75,14 +84,29 @@ fn receive(socket: impl AsFd, into: &mut [u8], control: &mut Vec<u8>, flags: Msg
     control.clear();
     control.resize(control.capacity(), 0);
     let mut slices = [IoSliceMut::new(into)];
-    match recvmsg::<()>(socket.as_fd().as_raw_fd(), &mut slices, Some(control), flags | MsgFlags::MSG_DONTWAIT) {
+    match recvmsg::<()>(
+        socket.as_fd().as_raw_fd(),
+        &mut slices,
+        Some(control),
+        flags | MsgFlags::MSG_DONTWAIT,
+    ) {
         Ok(message) if message.bytes == 0 => Received::End,
         Ok(message) => {
-            let stamps = message.cmsgs().into_iter().flatten().find_map(|control| match control {
-                ControlMessageOwned::ScmTimestampns(at) => Some(Duration::from(at)),
-                _ => None,
-            });
-            Received::Bytes(message.bytes, Arrival { kernel: stamps, read: now() })
+            let stamps = message
+                .cmsgs()
+                .into_iter()
+                .flatten()
+                .find_map(|control| match control {
+                    ControlMessageOwned::ScmTimestampns(at) => Some(Duration::from(at)),
+                    _ => None,
+                });
+            Received::Bytes(
+                message.bytes,
+                Arrival {
+                    kernel: stamps,
+                    read: now(),
+                },
+            )
         }
         Err(Errno::EAGAIN | Errno::EINTR) => Received::Nothing,
         Err(_) => Received::End,
@@ -90,5 +114,7 @@ fn receive(socket: impl AsFd, into: &mut [u8], control: &mut Vec<u8>, flags: Msg
 }
 
 pub(crate) fn now() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
 }

@@ -14,8 +14,8 @@ use std::{
 use nix::{
     errno::Errno,
     sys::socket::{
-        AddressFamily, SockFlag, SockType, SockaddrIn, SockaddrIn6, SockaddrLike, UnixAddr, connect, setsockopt,
-        socket, sockopt,
+        AddressFamily, SockFlag, SockType, SockaddrIn, SockaddrIn6, SockaddrLike, UnixAddr,
+        connect, setsockopt, socket, sockopt,
     },
 };
 
@@ -52,8 +52,12 @@ impl Server {
         match self {
             Self::Port(address) => {
                 let connection = match address {
-                    SocketAddr::V4(address) => begin(AddressFamily::Inet, &SockaddrIn::from(*address)),
-                    SocketAddr::V6(address) => begin(AddressFamily::Inet6, &SockaddrIn6::from(*address)),
+                    SocketAddr::V4(address) => {
+                        begin(AddressFamily::Inet, &SockaddrIn::from(*address))
+                    }
+                    SocketAddr::V6(address) => {
+                        begin(AddressFamily::Inet6, &SockaddrIn6::from(*address))
+                    }
                 }?;
                 setsockopt(&connection, sockopt::ReceiveTimestampns, &true)?;
                 Ok(connection)

@@ -18,7 +18,8 @@ pub(crate) struct Spread {
 
 impl Times {
     pub(crate) fn push(&mut self, time: Duration) {
-        self.0.push(u32::try_from(time.as_micros()).unwrap_or(u32::MAX));
+        self.0
+            .push(u32::try_from(time.as_micros()).unwrap_or(u32::MAX));
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -35,7 +36,12 @@ impl Times {
             let index = (share * self.0.len().saturating_sub(1) as f64).round() as usize;
             self.0.get(index).map(|micros| f64::from(*micros) / 1000.0)
         };
-        Spread { min: at(0.0), p50: at(0.5), p99: at(0.99), max: at(1.0) }
+        Spread {
+            min: at(0.0),
+            p50: at(0.5),
+            p99: at(0.99),
+            max: at(1.0),
+        }
     }
 }
 
@@ -49,7 +55,12 @@ mod tests {
         for millis in (0..=100).rev() {
             times.push(Duration::from_millis(millis));
         }
-        let expected = Spread { min: Some(0.0), p50: Some(50.0), p99: Some(99.0), max: Some(100.0) };
+        let expected = Spread {
+            min: Some(0.0),
+            p50: Some(50.0),
+            p99: Some(99.0),
+            max: Some(100.0),
+        };
         assert_eq!(times.spread(), expected);
         assert_eq!(Times::default().spread(), Spread::default());
     }

@@ -49,7 +49,11 @@ pub(crate) struct StreamArgs {
 pub(crate) fn run(args: &StreamArgs) -> Result<()> {
     let mut crowd = Crowd::new(args.server.server())?;
     let begun = Instant::now();
-    crowd.connect(args.clients, args.rate, Duration::from_secs_f64(args.patience))?;
+    crowd.connect(
+        args.clients,
+        args.rate,
+        Duration::from_secs_f64(args.patience),
+    )?;
     let connecting = begun.elapsed();
     // Whoever measures the server meanwhile waits for this line.
     eprintln!("measuring {} clients", crowd.counts.welcomed);

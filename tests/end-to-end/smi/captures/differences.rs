@@ -12,7 +12,13 @@ struct Difference {
 }
 
 const DIFFERENCES: &[Difference] = &[
-    Difference { captures: "", form: "q", title: "GPU Part Number", shown: "N/A", why: "no function of NVML tells it" },
+    Difference {
+        captures: "",
+        form: "q",
+        title: "GPU Part Number",
+        shown: "N/A",
+        why: "no function of NVML tells it",
+    },
     Difference {
         captures: "geforce",
         form: "q",
@@ -31,7 +37,10 @@ const DIFFERENCES: &[Difference] = &[
 
 /// What the real tool printed, with what gpumon shows in place of what it does not know.
 pub(super) fn applied(capture: &str, form: &str, mut printed: String) -> Result<String, String> {
-    for own in DIFFERENCES.iter().filter(|own| capture.contains(own.captures) && own.form == form) {
+    for own in DIFFERENCES
+        .iter()
+        .filter(|own| capture.contains(own.captures) && own.form == form)
+    {
         let mut found = false;
         let line = |line: &str| {
             let (title, value) = line.split_once(" : ").unwrap_or((line, ""));

@@ -33,13 +33,21 @@ const ATTRIBUTES: [(c_int, c_int); 11] = [
 unsafe extern "C" fn cuDeviceGetCount(count: *mut c_int) -> c_int {
     let state = state();
     // SAFETY: the caller answers for its pointer.
-    returned(state.check().and_then(|()| unsafe { give(count, state.scenario.devices.cast_signed()) }))
+    returned(
+        state
+            .check()
+            .and_then(|()| unsafe { give(count, state.scenario.devices.cast_signed()) }),
+    )
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDeviceGet(device: *mut c_int, ordinal: c_int) -> c_int {
     // SAFETY: the caller answers for its pointer.
-    returned(state().device(ordinal).and_then(|_| unsafe { give(device, ordinal) }))
+    returned(
+        state()
+            .device(ordinal)
+            .and_then(|_| unsafe { give(device, ordinal) }),
+    )
 }
 
 #[unsafe(no_mangle)]
@@ -52,7 +60,9 @@ unsafe extern "C" fn cuDeviceGetName(name: *mut c_char, room: c_int, device: c_i
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDeviceGetPCIBusId(id: *mut c_char, room: c_int, device: c_int) -> c_int {
-    let text = state().device(device).map(|device| format!("0000:{:02X}:00.0", 0x1a + device));
+    let text = state()
+        .device(device)
+        .map(|device| format!("0000:{:02X}:00.0", 0x1a + device));
     // SAFETY: the caller answers for its pointer and the room behind it.
     returned(text.and_then(|text| unsafe { write_text(&text, id, room) }))
 }
@@ -61,7 +71,11 @@ unsafe extern "C" fn cuDeviceGetPCIBusId(id: *mut c_char, room: c_int, device: c
 unsafe extern "C" fn cuDeviceGetUuid(uuid: *mut [u8; 16], device: c_int) -> c_int {
     let state = state();
     // SAFETY: the caller answers for its pointer.
-    returned(state.device(device).and_then(|device| unsafe { give(uuid, state.scenario.uuid(device)) }))
+    returned(
+        state
+            .device(device)
+            .and_then(|device| unsafe { give(uuid, state.scenario.uuid(device)) }),
+    )
 }
 
 #[unsafe(no_mangle)]
@@ -71,25 +85,47 @@ unsafe extern "C" fn cuDeviceGetUuid_v2(uuid: *mut [u8; 16], device: c_int) -> c
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, device: c_int) -> c_int {
+unsafe extern "C" fn cuDeviceGetAttribute(
+    value: *mut c_int,
+    attribute: c_int,
+    device: c_int,
+) -> c_int {
     let state = state();
     let [major, minor] = state.scenario.capability;
     let own = [
         (CAPABILITY_MAJOR, major),
         (CAPABILITY_MINOR, minor),
-        (MULTIPROCESSORS, state.scenario.multiprocessors.cast_signed()),
-        (MEMORY_BUS_BITS, state.scenario.memory_bus_bits.cast_signed()),
+        (
+            MULTIPROCESSORS,
+            state.scenario.multiprocessors.cast_signed(),
+        ),
+        (
+            MEMORY_BUS_BITS,
+            state.scenario.memory_bus_bits.cast_signed(),
+        ),
     ];
-    let known = own.into_iter().chain(ATTRIBUTES).find(|(known, _)| *known == attribute).ok_or(Code::INVALID_VALUE);
+    let known = own
+        .into_iter()
+        .chain(ATTRIBUTES)
+        .find(|(known, _)| *known == attribute)
+        .ok_or(Code::INVALID_VALUE);
     // SAFETY: the caller answers for its pointer.
-    returned(state.device(device).and_then(|_| unsafe { give(value, known?.1) }))
+    returned(
+        state
+            .device(device)
+            .and_then(|_| unsafe { give(value, known?.1) }),
+    )
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDeviceTotalMem_v2(bytes: *mut usize, device: c_int) -> c_int {
     let state = state();
     // SAFETY: the caller answers for its pointer.
-    returned(state.device(device).and_then(|_| unsafe { give(bytes, state.total_bytes()) }))
+    returned(
+        state
+            .device(device)
+            .and_then(|_| unsafe { give(bytes, state.total_bytes()) }),
+    )
 }
 
 #[unsafe(no_mangle)]
@@ -99,7 +135,12 @@ unsafe extern "C" fn cuDevicePrimaryCtxRetain(context: *mut Handle, device: c_in
         state.count_context(1);
         // A context is known by its device, counted from 1, so that none is null.
         // SAFETY: the caller answers for its pointer.
-        unsafe { give(context, std::ptr::without_provenance_mut(device as usize + 1)) }
+        unsafe {
+            give(
+                context,
+                std::ptr::without_provenance_mut(device as usize + 1),
+            )
+        }
     }))
 }
 

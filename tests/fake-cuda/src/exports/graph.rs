@@ -35,36 +35,58 @@ pub(super) unsafe fn keep(
     grid: Grid,
 ) -> bool {
     // SAFETY: by the condition above.
-    let Some(nodes) = (unsafe { &mut *stream.cast::<Stream>() }) else { return false };
+    let Some(nodes) = (unsafe { &mut *stream.cast::<Stream>() }) else {
+        return false;
+    };
     let count = state().parameters.get(kernel.0).copied().unwrap_or(0);
     // SAFETY: by the condition above.
-    let arguments = (0..count).map(|index| unsafe { (*arguments.add(index)).cast::<u64>().read_unaligned() }).collect();
-    nodes.push(Node { kernel, arguments, grid });
+    let arguments = (0..count)
+        .map(|index| unsafe { (*arguments.add(index)).cast::<u64>().read_unaligned() })
+        .collect();
+    nodes.push(Node {
+        kernel,
+        arguments,
+        grid,
+    });
     true
 }
 
 /// Refuses what cannot be in a graph while one is made.
 pub(super) fn is_free(stream: Handle) -> Outcome {
     // SAFETY: every stream came from `cuStreamCreate`.
-    if unsafe { &*stream.cast::<Stream>() }.is_none() { Ok(()) } else { Err(Code::CAPTURE_UNSUPPORTED) }
+    if unsafe { &*stream.cast::<Stream>() }.is_none() {
+        Ok(())
+    } else {
+        Err(Code::CAPTURE_UNSUPPORTED)
+    }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuStreamBeginCapture_v2(stream: Handle, _mode: c_int) -> c_int {
     // SAFETY: it came from `cuStreamCreate`.
-    returned(state().check().map(|()| unsafe { stream.cast::<Stream>().write(Some(Vec::new())) }))
+    returned(
+        state()
+            .check()
+            .map(|()| unsafe { stream.cast::<Stream>().write(Some(Vec::new())) }),
+    )
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuStreamEndCapture(stream: Handle, graph: *mut Handle) -> c_int {
     // SAFETY: it came from `cuStreamCreate`.
-    let nodes = unsafe { &mut *stream.cast::<Stream>() }.take().ok_or(Code::INVALID_VALUE);
+    let nodes = unsafe { &mut *stream.cast::<Stream>() }
+        .take()
+        .ok_or(Code::INVALID_VALUE);
     // SAFETY: the caller answers for its pointer.
     returned(nodes.and_then(|nodes| unsafe { give(graph, Box::into_raw(Box::new(nodes)).cast()) }))
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cuGraphInstantiateWithFlags(made: *mut Handle, graph: Handle, _flags: u64) -> c_int {
+unsafe extern "C" fn cuGraphInstantiateWithFlags(
+    made: *mut Handle,
+    graph: Handle,
+    _flags: u64,
+) -> c_int {
     // SAFETY: it came from `cuStreamEndCapture`.
     let nodes = unsafe { &*graph.cast::<Vec<Node>>() }.clone();
     // SAFETY: the caller answers for its pointer.
@@ -75,10 +97,19 @@ unsafe extern "C" fn cuGraphInstantiateWithFlags(made: *mut Handle, graph: Handl
 unsafe extern "C" fn cuGraphLaunch(graph: Handle, stream: Handle) -> c_int {
     // SAFETY: it came from `cuGraphInstantiateWithFlags`.
     let nodes = unsafe { &*graph.cast::<Vec<Node>>() };
-    returned(nodes.iter().try_for_each(|Node { kernel, arguments, grid }| {
-        let places: Vec<_> = arguments.iter().map(|value| ptr::from_ref(value).cast::<c_void>()).collect();
-        module::launch(kernel, Arguments(places.as_ptr()), *grid, stream)
-    }))
+    returned(nodes.iter().try_for_each(
+        |Node {
+             kernel,
+             arguments,
+             grid,
+         }| {
+            let places: Vec<_> = arguments
+                .iter()
+                .map(|value| ptr::from_ref(value).cast::<c_void>())
+                .collect();
+            module::launch(kernel, Arguments(places.as_ptr()), *grid, stream)
+        },
+    ))
 }
 
 #[unsafe(no_mangle)]

@@ -42,10 +42,16 @@ unsafe extern "C" fn cuMemFree_v2(address: u64) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cuMemHostAlloc(place: *mut *mut c_void, bytes: usize, _flags: c_uint) -> c_int {
+unsafe extern "C" fn cuMemHostAlloc(
+    place: *mut *mut c_void,
+    bytes: usize,
+    _flags: c_uint,
+) -> c_int {
     let found = current().and_then(|_| state().allocate(None, bytes));
     // SAFETY: the caller answers for its pointer.
-    returned(found.and_then(|found| unsafe { give(place, ptr::with_exposed_provenance_mut(found)) }))
+    returned(
+        found.and_then(|found| unsafe { give(place, ptr::with_exposed_provenance_mut(found)) }),
+    )
 }
 
 #[unsafe(no_mangle)]
@@ -54,34 +60,80 @@ unsafe extern "C" fn cuMemFreeHost(place: *mut c_void) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cuMemcpyHtoDAsync_v2(to: u64, from: *const c_void, bytes: usize, stream: Handle) -> c_int {
+unsafe extern "C" fn cuMemcpyHtoDAsync_v2(
+    to: u64,
+    from: *const c_void,
+    bytes: usize,
+    stream: Handle,
+) -> c_int {
     let mut state = state();
-    returned(graph::is_free(stream).and(state.holds(to, bytes)).map(|()| {
-        let did = Activity { pcie_rx_bytes: bytes as u64, ..Activity::NONE };
-        // SAFETY: the state has so much there, and the caller answers for its side.
-        state.copied(did, || unsafe { ptr::copy_nonoverlapping(from.cast::<u8>(), to as *mut u8, bytes) });
-    }))
+    returned(
+        graph::is_free(stream)
+            .and(state.holds(to, bytes))
+            .map(|()| {
+                let did = Activity {
+                    pcie_rx_bytes: bytes as u64,
+                    ..Activity::NONE
+                };
+                // SAFETY: the state has so much there, and the caller answers for its side.
+                state.copied(did, || unsafe {
+                    ptr::copy_nonoverlapping(from.cast::<u8>(), to as *mut u8, bytes)
+                });
+            }),
+    )
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cuMemcpyDtoHAsync_v2(to: *mut c_void, from: u64, bytes: usize, stream: Handle) -> c_int {
+unsafe extern "C" fn cuMemcpyDtoHAsync_v2(
+    to: *mut c_void,
+    from: u64,
+    bytes: usize,
+    stream: Handle,
+) -> c_int {
     let mut state = state();
-    returned(graph::is_free(stream).and(state.holds(from, bytes)).map(|()| {
-        let did = Activity { pcie_tx_bytes: bytes as u64, ..Activity::NONE };
-        // SAFETY: the state has so much there, and the caller answers for its side.
-        state.copied(did, || unsafe { ptr::copy_nonoverlapping(from as *const u8, to.cast::<u8>(), bytes) });
-    }))
+    returned(
+        graph::is_free(stream)
+            .and(state.holds(from, bytes))
+            .map(|()| {
+                let did = Activity {
+                    pcie_tx_bytes: bytes as u64,
+                    ..Activity::NONE
+                };
+                // SAFETY: the state has so much there, and the caller answers for its side.
+                state.copied(did, || unsafe {
+                    ptr::copy_nonoverlapping(from as *const u8, to.cast::<u8>(), bytes)
+                });
+            }),
+    )
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cuMemsetD8Async(address: u64, byte: u8, bytes: usize, stream: Handle) -> c_int {
+unsafe extern "C" fn cuMemsetD8Async(
+    address: u64,
+    byte: u8,
+    bytes: usize,
+    stream: Handle,
+) -> c_int {
     let mut state = state();
-    returned(graph::is_free(stream).and(state.holds(address, bytes)).map(|()| {
-        // The driver has a kernel for it.
-        let load = state.load(Grid { blocks: bytes.div_ceil(FILLED) as u32, threads: 1024 });
-        let begun = state.begin(load);
-        // SAFETY: the state has so much there.
-        unsafe { ptr::write_bytes(address as *mut u8, byte, bytes) };
-        state.end(begun, Activity { dram_bytes: bytes as u64, ..Activity::NONE });
-    }))
+    returned(
+        graph::is_free(stream)
+            .and(state.holds(address, bytes))
+            .map(|()| {
+                // The driver has a kernel for it.
+                let load = state.load(Grid {
+                    blocks: bytes.div_ceil(FILLED) as u32,
+                    threads: 1024,
+                });
+                let begun = state.begin(load);
+                // SAFETY: the state has so much there.
+                unsafe { ptr::write_bytes(address as *mut u8, byte, bytes) };
+                state.end(
+                    begun,
+                    Activity {
+                        dram_bytes: bytes as u64,
+                        ..Activity::NONE
+                    },
+                );
+            }),
+    )
 }

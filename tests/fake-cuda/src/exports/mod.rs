@@ -35,9 +35,11 @@ struct Properties {
 impl Properties {
     /// The device whose memory it is. Pinned memory of a device is the one kind that there is.
     fn device(&self, state: &State) -> Outcome<u32> {
-        state.device(self.location_id).and_then(|device| match (self.allocation_type, self.location_type) {
-            (1, 1) => Ok(device),
-            _ => Err(Code::INVALID_VALUE),
+        state.device(self.location_id).and_then(|device| {
+            match (self.allocation_type, self.location_type) {
+                (1, 1) => Ok(device),
+                _ => Err(Code::INVALID_VALUE),
+            }
         })
     }
 }

@@ -40,22 +40,48 @@ unsafe extern "C" fn cuModuleLoadDataEx(
     let text = unsafe { CStr::from_ptr(image.cast()) }.to_string_lossy();
     if text.starts_with(ELF) {
         // SAFETY: the caller answers for its pointer.
-        return returned(state().check().and_then(|()| unsafe { give_module(module, Module::Cubin) }));
+        return returned(
+            state()
+                .check()
+                .and_then(|()| unsafe { give_module(module, Module::Cubin) }),
+        );
     }
-    let names = text.split(".visible .entry ").skip(1).filter_map(|rest| rest.split('(').next());
+    let names = text
+        .split(".visible .entry ")
+        .skip(1)
+        .filter_map(|rest| rest.split('(').next());
     let names: Vec<_> = names.map(str::to_owned).collect();
     if names.is_empty() {
         if options > 0 {
             // SAFETY: the first value is the buffer, and the caller's is larger than this.
-            unsafe { ptr::copy_nonoverlapping(COMPLAINT.as_ptr(), (*values).cast::<u8>(), COMPLAINT.len()) };
+            unsafe {
+                ptr::copy_nonoverlapping(
+                    COMPLAINT.as_ptr(),
+                    (*values).cast::<u8>(),
+                    COMPLAINT.len(),
+                )
+            };
         }
         return Code::INVALID_PTX.0;
     }
-    let takes = |rest: &str| rest.split(')').next().map_or(0, |head| head.matches(".param .").count());
-    let kernels = text.split(".visible .entry ").skip(1).filter_map(|rest| rest.split_once('('));
-    state().parameters.extend(kernels.map(|(name, rest)| (name.to_owned(), takes(rest))));
+    let takes = |rest: &str| {
+        rest.split(')')
+            .next()
+            .map_or(0, |head| head.matches(".param .").count())
+    };
+    let kernels = text
+        .split(".visible .entry ")
+        .skip(1)
+        .filter_map(|rest| rest.split_once('('));
+    state()
+        .parameters
+        .extend(kernels.map(|(name, rest)| (name.to_owned(), takes(rest))));
     // SAFETY: the caller answers for its pointer.
-    returned(state().check().and_then(|()| unsafe { give_module(module, Module::Ptx(names)) }))
+    returned(
+        state()
+            .check()
+            .and_then(|()| unsafe { give_module(module, Module::Ptx(names)) }),
+    )
 }
 
 /// Writes where a module is.
@@ -78,9 +104,18 @@ unsafe extern "C" fn cuModuleUnload(module: Handle) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cuModuleGetFunction(kernel: *mut Handle, module: Handle, name: *const c_char) -> c_int {
+unsafe extern "C" fn cuModuleGetFunction(
+    kernel: *mut Handle,
+    module: Handle,
+    name: *const c_char,
+) -> c_int {
     // SAFETY: the module came from `cuModuleLoadDataEx`, and the name ends in a NUL.
-    let (module, name) = unsafe { (&*module.cast::<Module>(), CStr::from_ptr(name).to_string_lossy()) };
+    let (module, name) = unsafe {
+        (
+            &*module.cast::<Module>(),
+            CStr::from_ptr(name).to_string_lossy(),
+        )
+    };
     let has = match module {
         Module::Ptx(names) => names.iter().any(|known| *known == name),
         Module::Cubin => true,
@@ -88,7 +123,9 @@ unsafe extern "C" fn cuModuleGetFunction(kernel: *mut Handle, module: Handle, na
     let known = has.then(|| kernels::find(&name)).flatten();
     // SAFETY: the caller answers for its pointer.
     returned(
-        known.ok_or(Code::NOT_FOUND).and_then(|known| unsafe { give(kernel, ptr::from_ref(known).cast_mut().cast()) }),
+        known
+            .ok_or(Code::NOT_FOUND)
+            .and_then(|known| unsafe { give(kernel, ptr::from_ref(known).cast_mut().cast()) }),
     )
 }
 
@@ -104,7 +141,11 @@ unsafe extern "C" fn cuFuncSetAttribute(kernel: Handle, attribute: c_int, value:
 
 /// Each kernel is said to have 64 registers, and code of Hopper's.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cuFuncGetAttribute(value: *mut c_int, attribute: c_int, kernel: Handle) -> c_int {
+unsafe extern "C" fn cuFuncGetAttribute(
+    value: *mut c_int,
+    attribute: c_int,
+    kernel: Handle,
+) -> c_int {
     let known = match attribute {
         _ if kernel.is_null() => Err(Code::INVALID_HANDLE),
         4 => Ok(64),
@@ -124,7 +165,11 @@ unsafe extern "C" fn cuOccupancyMaxActiveBlocksPerMultiprocessor(
     threads: c_int,
     _: usize,
 ) -> c_int {
-    let known = if kernel.is_null() { Err(Code::INVALID_HANDLE) } else { Ok(2048 / threads.max(1)) };
+    let known = if kernel.is_null() {
+        Err(Code::INVALID_HANDLE)
+    } else {
+        Ok(2048 / threads.max(1))
+    };
     // SAFETY: the caller answers for its pointer.
     returned(known.and_then(|known| unsafe { give(blocks, known) }))
 }
@@ -199,17 +244,44 @@ unsafe extern "C" fn cuLaunchKernelEx(
 ) -> c_int {
     // SAFETY: the caller answers for its pointers.
     unsafe {
-        let LaunchConfig { blocks, threads, shared_bytes, stream } = &*config;
+        let LaunchConfig {
+            blocks,
+            threads,
+            shared_bytes,
+            stream,
+        } = &*config;
         let ([x, y, z], [across, down, deep]) = (*blocks, *threads);
-        cuLaunchKernel(kernel, x, y, z, across, down, deep, *shared_bytes, *stream, arguments, extra)
+        cuLaunchKernel(
+            kernel,
+            x,
+            y,
+            z,
+            across,
+            down,
+            deep,
+            *shared_bytes,
+            *stream,
+            arguments,
+            extra,
+        )
     }
 }
 
-pub(super) fn launch((name, work): &Kernel, arguments: Arguments, grid: Grid, stream: Handle) -> Outcome {
+pub(super) fn launch(
+    (name, work): &Kernel,
+    arguments: Arguments,
+    grid: Grid,
+    stream: Handle,
+) -> Outcome {
     let (load, fate, ms, begun) = {
         let mut state = state();
         let load = state.load(grid);
-        (load, state.launched(name)?, state.scenario.kernel_ms, state.begin(load))
+        (
+            load,
+            state.launched(name)?,
+            state.scenario.kernel_ms,
+            state.begin(load),
+        )
     };
     if fate.is_stuck {
         loop {
@@ -217,7 +289,11 @@ pub(super) fn launch((name, work): &Kernel, arguments: Arguments, grid: Grid, st
         }
     }
     thread::sleep(Duration::from_millis(ms));
-    let (address, bytes) = if fate.is_skipped { (0, 0) } else { work(arguments, u64::from(grid.blocks)) };
+    let (address, bytes) = if fate.is_skipped {
+        (0, 0)
+    } else {
+        work(arguments, u64::from(grid.blocks))
+    };
     {
         let (waited, mut state) = (streams::waited(), state());
         state.end(begun, activity::told(bytes));
@@ -231,7 +307,9 @@ pub(super) fn launch((name, work): &Kernel, arguments: Arguments, grid: Grid, st
     }
     if bytes > 0 {
         // A real kernel would have run wild before anybody knew.
-        state().holds(address, bytes).map_err(|_| Code::ILLEGAL_ADDRESS)?;
+        state()
+            .holds(address, bytes)
+            .map_err(|_| Code::ILLEGAL_ADDRESS)?;
     }
     if fate.is_flipped {
         let place = (address as usize + bytes / 2) as *mut u8;

@@ -31,9 +31,12 @@ unsafe extern "C" fn cuMemcpyPeerAsync(
     stream: Handle,
 ) -> c_int {
     let mut state = state();
-    let both = graph::is_free(stream).and(state.holds(to, bytes)).and(state.holds(from, bytes));
+    let both = graph::is_free(stream)
+        .and(state.holds(to, bytes))
+        .and(state.holds(from, bytes));
     // A context is known by its device, counted from 1.
-    let devices = [sender, receiver].map(|context| state.device((context.addr() as u32).cast_signed().wrapping_sub(1)));
+    let devices = [sender, receiver]
+        .map(|context| state.device((context.addr() as u32).cast_signed().wrapping_sub(1)));
     returned(both.and_then(|()| {
         let [from_device, to_device] = devices;
         // SAFETY: the state has so much on both sides.

@@ -23,7 +23,9 @@ unsafe extern "C" fn cuMemPoolCreate(pool: *mut Handle, properties: *const c_voi
     // SAFETY: the caller gives a structure that begins like this.
     let properties = unsafe { properties.cast::<Properties>().read() };
     let mut state = state();
-    let made = properties.device(&state).map(|device| state.pools.make(device));
+    let made = properties
+        .device(&state)
+        .map(|device| state.pools.make(device));
     // SAFETY: the caller answers for its pointer.
     returned(made.and_then(|made| unsafe { give(pool, ptr::without_provenance_mut(made)) }))
 }
@@ -34,27 +36,43 @@ unsafe extern "C" fn cuMemPoolDestroy(pool: Handle) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cuMemPoolSetAttribute(pool: Handle, attribute: c_int, value: *mut c_void) -> c_int {
+unsafe extern "C" fn cuMemPoolSetAttribute(
+    pool: Handle,
+    attribute: c_int,
+    value: *mut c_void,
+) -> c_int {
     // SAFETY: that is the type of the one attribute that is known here.
     let threshold = unsafe { value.cast::<u64>().read() };
     let mut state = state();
-    returned(state.pools.get(pool.addr()).and_then(|pool| match attribute {
-        RELEASE_THRESHOLD => {
-            pool.threshold = threshold;
-            Ok(())
-        }
-        _ => Err(Code::INVALID_VALUE),
-    }))
+    returned(
+        state
+            .pools
+            .get(pool.addr())
+            .and_then(|pool| match attribute {
+                RELEASE_THRESHOLD => {
+                    pool.threshold = threshold;
+                    Ok(())
+                }
+                _ => Err(Code::INVALID_VALUE),
+            }),
+    )
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cuMemPoolGetAttribute(pool: Handle, attribute: c_int, value: *mut c_void) -> c_int {
+unsafe extern "C" fn cuMemPoolGetAttribute(
+    pool: Handle,
+    attribute: c_int,
+    value: *mut c_void,
+) -> c_int {
     let mut state = state();
-    let found = state.pools.get(pool.addr()).and_then(|pool| match attribute {
-        RESERVED => Ok(pool.reserved as u64),
-        USED => Ok(pool.used as u64),
-        _ => Err(Code::INVALID_VALUE),
-    });
+    let found = state
+        .pools
+        .get(pool.addr())
+        .and_then(|pool| match attribute {
+            RESERVED => Ok(pool.reserved as u64),
+            USED => Ok(pool.used as u64),
+            _ => Err(Code::INVALID_VALUE),
+        });
     // SAFETY: that is the type of both, and the caller answers for its pointer.
     returned(found.and_then(|found| unsafe { give(value.cast::<u64>(), found) }))
 }
@@ -65,7 +83,12 @@ unsafe extern "C" fn cuMemPoolTrimTo(pool: Handle, keep_bytes: usize) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cuMemAllocFromPoolAsync(address: *mut u64, bytes: usize, pool: Handle, _: Handle) -> c_int {
+unsafe extern "C" fn cuMemAllocFromPoolAsync(
+    address: *mut u64,
+    bytes: usize,
+    pool: Handle,
+    _: Handle,
+) -> c_int {
     let place = state().take_from_pool(pool.addr(), bytes);
     // SAFETY: the caller answers for its pointer.
     returned(place.and_then(|place| unsafe { give(address, place as u64) }))

@@ -51,9 +51,17 @@ type Words = (&'static std::ffi::CStr, &'static std::ffi::CStr);
 
 /// # Safety
 /// The place is one for a pointer, or null.
-unsafe fn words(code: c_int, place: *mut *const c_char, which: impl Fn(Words) -> &'static std::ffi::CStr) -> c_int {
+unsafe fn words(
+    code: c_int,
+    place: *mut *const c_char,
+    which: impl Fn(Words) -> &'static std::ffi::CStr,
+) -> c_int {
     let text = Code(code).words().map(which);
     // SAFETY: by the condition above.
     let given = unsafe { give(place, text.map_or(ptr::null(), std::ffi::CStr::as_ptr)) };
-    returned(if text.is_some() { given } else { Err(Code::INVALID_VALUE) })
+    returned(if text.is_some() {
+        given
+    } else {
+        Err(Code::INVALID_VALUE)
+    })
 }

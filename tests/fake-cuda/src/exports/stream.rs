@@ -19,7 +19,11 @@ type Event = Option<Instant>;
 unsafe extern "C" fn cuStreamCreate(stream: *mut Handle, _flags: c_uint) -> c_int {
     let made: Box<Stream> = Box::default();
     // SAFETY: the caller answers for its pointer.
-    returned(state().check().and_then(|()| unsafe { give(stream, Box::into_raw(made).cast()) }))
+    returned(
+        state()
+            .check()
+            .and_then(|()| unsafe { give(stream, Box::into_raw(made).cast()) }),
+    )
 }
 
 #[unsafe(no_mangle)]
@@ -42,7 +46,9 @@ unsafe extern "C" fn cuStreamSynchronize(stream: Handle) -> c_int {
 /// Waits without keeping anybody else out.
 fn synchronize(stream: Handle) -> c_int {
     let busy_until = state().streams.busy_until(stream.addr());
-    thread::sleep(busy_until.map_or_else(Default::default, |end| end.saturating_duration_since(Instant::now())));
+    thread::sleep(busy_until.map_or_else(Default::default, |end| {
+        end.saturating_duration_since(Instant::now())
+    }));
     let mut state = state();
     returned(state.check().map(|()| state.finish(stream.addr())))
 }
@@ -56,7 +62,11 @@ unsafe extern "C" fn cuStreamWaitEvent(_: Handle, _event: Handle, _flags: c_uint
 unsafe extern "C" fn cuEventCreate(event: *mut Handle, _flags: c_uint) -> c_int {
     let made: Box<Event> = Box::default();
     // SAFETY: the caller answers for its pointer.
-    returned(state().check().and_then(|()| unsafe { give(event, Box::into_raw(made).cast()) }))
+    returned(
+        state()
+            .check()
+            .and_then(|()| unsafe { give(event, Box::into_raw(made).cast()) }),
+    )
 }
 
 #[unsafe(no_mangle)]
@@ -74,9 +84,16 @@ unsafe extern "C" fn cuEventRecord(event: Handle, stream: Handle) -> c_int {
     let state = state();
     let now = Instant::now();
     // It happens when the stream has come so far.
-    let at = state.streams.busy_until(stream.addr()).map_or(now, |end| end.max(now));
+    let at = state
+        .streams
+        .busy_until(stream.addr())
+        .map_or(now, |end| end.max(now));
     // SAFETY: it came from `cuEventCreate`.
-    returned(state.check().map(|()| unsafe { event.cast::<Event>().write(Some(at)) }))
+    returned(
+        state
+            .check()
+            .map(|()| unsafe { event.cast::<Event>().write(Some(at)) }),
+    )
 }
 
 #[unsafe(no_mangle)]
@@ -91,7 +108,15 @@ unsafe extern "C" fn cuEventSynchronize(event: Handle) -> c_int {
 unsafe extern "C" fn cuEventElapsedTime(ms: *mut f32, begin: Handle, end: Handle) -> c_int {
     // SAFETY: both came from `cuEventCreate`.
     let (begin, end) = unsafe { (begin.cast::<Event>().read(), end.cast::<Event>().read()) };
-    let elapsed = begin.zip(end).ok_or(Code::INVALID_HANDLE).map(|(begin, end)| end.duration_since(begin));
+    let elapsed = begin
+        .zip(end)
+        .ok_or(Code::INVALID_HANDLE)
+        .map(|(begin, end)| end.duration_since(begin));
     // SAFETY: the caller answers for its pointer.
-    returned(state().check().and(elapsed).and_then(|elapsed| unsafe { give(ms, elapsed.as_secs_f32() * 1e3) }))
+    returned(
+        state()
+            .check()
+            .and(elapsed)
+            .and_then(|elapsed| unsafe { give(ms, elapsed.as_secs_f32() * 1e3) }),
+    )
 }

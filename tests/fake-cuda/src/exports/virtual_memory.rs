@@ -18,13 +18,27 @@ struct Access {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cuMemGetAllocationGranularity(bytes: *mut usize, _: *const c_void, _option: c_int) -> c_int {
+unsafe extern "C" fn cuMemGetAllocationGranularity(
+    bytes: *mut usize,
+    _: *const c_void,
+    _option: c_int,
+) -> c_int {
     // SAFETY: the caller answers for its pointer.
-    returned(state().check().and_then(|()| unsafe { give(bytes, GRANULARITY) }))
+    returned(
+        state()
+            .check()
+            .and_then(|()| unsafe { give(bytes, GRANULARITY) }),
+    )
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cuMemAddressReserve(address: *mut u64, bytes: usize, _: usize, _: u64, _flags: u64) -> c_int {
+unsafe extern "C" fn cuMemAddressReserve(
+    address: *mut u64,
+    bytes: usize,
+    _: usize,
+    _: u64,
+    _flags: u64,
+) -> c_int {
     let place = state().virtual_memory.reserve(bytes);
     // SAFETY: the caller answers for its pointer.
     returned(place.and_then(|place| unsafe { give(address, place as u64) }))
@@ -36,11 +50,18 @@ unsafe extern "C" fn cuMemAddressFree(address: u64, bytes: usize) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cuMemCreate(handle: *mut u64, bytes: usize, properties: *const c_void, _flags: u64) -> c_int {
+unsafe extern "C" fn cuMemCreate(
+    handle: *mut u64,
+    bytes: usize,
+    properties: *const c_void,
+    _flags: u64,
+) -> c_int {
     // SAFETY: the caller gives a structure that begins like this.
     let properties = unsafe { properties.cast::<Properties>().read() };
     let mut state = state();
-    let made = properties.device(&state).and_then(|device| state.create_physical(device, bytes));
+    let made = properties
+        .device(&state)
+        .and_then(|device| state.create_physical(device, bytes));
     // SAFETY: the caller answers for its pointer.
     returned(made.and_then(|made| unsafe { give(handle, made) }))
 }
@@ -51,7 +72,13 @@ unsafe extern "C" fn cuMemRelease(handle: u64) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cuMemMap(address: u64, bytes: usize, offset: usize, handle: u64, _flags: u64) -> c_int {
+unsafe extern "C" fn cuMemMap(
+    address: u64,
+    bytes: usize,
+    offset: usize,
+    handle: u64,
+    _flags: u64,
+) -> c_int {
     returned(match offset {
         0 => state().virtual_memory.map(address as usize, bytes, handle),
         _ => Err(Code::INVALID_VALUE),
@@ -64,10 +91,26 @@ unsafe extern "C" fn cuMemUnmap(address: u64, bytes: usize) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cuMemSetAccess(address: u64, bytes: usize, wanted: *const c_void, count: usize) -> c_int {
+unsafe extern "C" fn cuMemSetAccess(
+    address: u64,
+    bytes: usize,
+    wanted: *const c_void,
+    count: usize,
+) -> c_int {
     // SAFETY: the caller gives one such structure at least.
-    let Access { location_type, location_id, flags } = unsafe { wanted.cast::<Access>().read() };
+    let Access {
+        location_type,
+        location_id,
+        flags,
+    } = unsafe { wanted.cast::<Access>().read() };
     let mut state = state();
-    let is_known = state.device(location_id).is_ok() && count == 1 && location_type == 1 && flags as c_uint == 3;
-    returned(if is_known { state.virtual_memory.allow(address as usize, bytes) } else { Err(Code::INVALID_VALUE) })
+    let is_known = state.device(location_id).is_ok()
+        && count == 1
+        && location_type == 1
+        && flags as c_uint == 3;
+    returned(if is_known {
+        state.virtual_memory.allow(address as usize, bytes)
+    } else {
+        Err(Code::INVALID_VALUE)
+    })
 }

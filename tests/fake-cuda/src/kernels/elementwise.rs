@@ -4,10 +4,22 @@ use super::{Known, map};
 
 /// Arguments: the arrays, the result first, and how many elements.
 pub(super) const KERNELS: &[Known] = &[
-    ("vector_add_fp32", |given, _| map::<f32>(given, 3, 2, |a, b| a + b)),
-    ("vector_add_fp64", |given, _| map::<f64>(given, 3, 2, |a, b| a + b)),
-    ("trig_fp32", |given, _| map::<f32>(given, 2, 1, |a, _| a.cos() * a.cos() + a.sin() * a.sin())),
-    ("trig_fp64", |given, _| map::<f64>(given, 2, 1, |a, _| a.cos() * a.cos() + a.sin() * a.sin())),
-    ("square_fp32", |given, _| map::<f32>(given, 2, 1, |a, _| a * a)),
-    ("square_fp64", |given, _| map::<f64>(given, 2, 1, |a, _| a * a)),
+    ("vector_add_fp32", |given, _| {
+        map::<f32>(given, 3, 2, |a, b| a + b)
+    }),
+    ("vector_add_fp64", |given, _| {
+        map::<f64>(given, 3, 2, |a, b| a + b)
+    }),
+    ("trig_fp32", |given, _| {
+        map::<f32>(given, 2, 1, |a, _| a.cos() * a.cos() + a.sin() * a.sin())
+    }),
+    ("trig_fp64", |given, _| {
+        map::<f64>(given, 2, 1, |a, _| a.cos() * a.cos() + a.sin() * a.sin())
+    }),
+    ("square_fp32", |given, _| {
+        map::<f32>(given, 2, 1, |a, _| a * a)
+    }),
+    ("square_fp64", |given, _| {
+        map::<f64>(given, 2, 1, |a, _| a * a)
+    }),
 ];

@@ -11,7 +11,10 @@ pub(super) const KERNELS: &[Known] = &[
     ("gram", |given, blocks| {
         let out = given.array::<f32>(0, blocks * AREA);
         let matrices = given.array::<f32>(1, blocks * AREA);
-        for (out, matrix) in out.chunks_mut(AREA as usize).zip(matrices.chunks(AREA as usize)) {
+        for (out, matrix) in out
+            .chunks_mut(AREA as usize)
+            .zip(matrices.chunks(AREA as usize))
+        {
             multiply(out, matrix);
         }
         (given.at(0), size_of_val(out))

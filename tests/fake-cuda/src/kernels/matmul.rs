@@ -11,49 +11,135 @@ use crate::activity::{Unit, has_units_do, moves};
 /// check: what it finds, the result, both matrices, rows, columns, depth, the pitch of the result, the distances of rows and
 /// steps, and the three parts of the bound.
 pub(super) const KERNELS: &[Known] = &[
-    ("matmul_fp32_128x256", |given, _| product::<f32>(given, Lies::StepByStep)),
-    ("matmul_fp32_128x128", |given, _| product::<f32>(given, Lies::StepByStep)),
-    ("matmul_fp32_128x64", |given, _| product::<f32>(given, Lies::StepByStep)),
-    ("matmul_fp32_64x256", |given, _| product::<f32>(given, Lies::StepByStep)),
-    ("matmul_fp32_64x128", |given, _| product::<f32>(given, Lies::StepByStep)),
-    ("matmul_fp32_any", |given, _| product::<f32>(given, Lies::RowByRow)),
-    ("matmul_fp64_any", |given, _| product::<f64>(given, Lies::RowByRow)),
-    ("matmul_fp64_tensor", |given, _| product::<f64>(given, Lies::RowByRow)),
-    ("matmul_fp64_128x128", |given, _| product::<f64>(given, Lies::RowByRow)),
-    ("matmul_fp64_128x64", |given, _| product::<f64>(given, Lies::RowByRow)),
-    ("matmul_fp64_64x128", |given, _| product::<f64>(given, Lies::RowByRow)),
-    ("matmul_fp64_64x64", |given, _| product::<f64>(given, Lies::RowByRow)),
-    ("matmul_bf16_tensor", |given, _| product::<Bf16>(given, Lies::RowByRow)),
-    ("matmul_bf16_128x256", |given, _| product::<Bf16>(given, Lies::RowByRow)),
-    ("matmul_bf16_128x192", |given, _| product::<Bf16>(given, Lies::RowByRow)),
-    ("matmul_bf16_128x128", |given, _| product::<Bf16>(given, Lies::RowByRow)),
-    ("matmul_bf16_128x64", |given, _| product::<Bf16>(given, Lies::RowByRow)),
-    ("matmul_fp16_tensor", |given, _| product::<Fp16>(given, Lies::RowByRow)),
-    ("matmul_fp16_128x256", |given, _| product::<Fp16>(given, Lies::RowByRow)),
-    ("matmul_fp16_128x192", |given, _| product::<Fp16>(given, Lies::RowByRow)),
-    ("matmul_fp16_128x128", |given, _| product::<Fp16>(given, Lies::RowByRow)),
-    ("matmul_fp16_128x64", |given, _| product::<Fp16>(given, Lies::RowByRow)),
-    ("matmul_tf32_tensor", |given, _| product::<Tf32>(given, Lies::RowByRow)),
-    ("matmul_tf32_128x256", |given, _| product::<Tf32>(given, Lies::RowByRow)),
-    ("matmul_tf32_128x192", |given, _| product::<Tf32>(given, Lies::RowByRow)),
-    ("matmul_tf32_128x128", |given, _| product::<Tf32>(given, Lies::RowByRow)),
-    ("matmul_tf32_128x64", |given, _| product::<Tf32>(given, Lies::RowByRow)),
-    ("matmul_fp8_tensor", |given, _| product::<Fp8>(given, Lies::RowByRow)),
-    ("matmul_fp8_128x256", |given, _| product::<Fp8>(given, Lies::RowByRow)),
-    ("matmul_fp8_128x192", |given, _| product::<Fp8>(given, Lies::RowByRow)),
-    ("matmul_fp8_128x128", |given, _| product::<Fp8>(given, Lies::RowByRow)),
-    ("matmul_fp8_128x64", |given, _| product::<Fp8>(given, Lies::RowByRow)),
-    ("matmul_int8_tensor", |given, _| product::<i8>(given, Lies::RowByRow)),
-    ("matmul_int8_128x256", |given, _| product::<i8>(given, Lies::RowByRow)),
-    ("matmul_int8_128x192", |given, _| product::<i8>(given, Lies::RowByRow)),
-    ("matmul_int8_128x128", |given, _| product::<i8>(given, Lies::RowByRow)),
-    ("matmul_int8_128x64", |given, _| product::<i8>(given, Lies::RowByRow)),
-    ("matmul_batched_fp32_32", |given, blocks| batched::<f32>(given, blocks, 32)),
-    ("matmul_batched_fp32_64", |given, blocks| batched::<f32>(given, blocks, 64)),
-    ("matmul_batched_fp32_104", |given, blocks| batched::<f32>(given, blocks, 104)),
-    ("matmul_batched_fp64_32", |given, blocks| batched::<f64>(given, blocks, 32)),
-    ("matmul_batched_fp64_64", |given, blocks| batched::<f64>(given, blocks, 64)),
-    ("matmul_batched_fp64_104", |given, blocks| batched::<f64>(given, blocks, 104)),
+    ("matmul_fp32_128x256", |given, _| {
+        product::<f32>(given, Lies::StepByStep)
+    }),
+    ("matmul_fp32_128x128", |given, _| {
+        product::<f32>(given, Lies::StepByStep)
+    }),
+    ("matmul_fp32_128x64", |given, _| {
+        product::<f32>(given, Lies::StepByStep)
+    }),
+    ("matmul_fp32_64x256", |given, _| {
+        product::<f32>(given, Lies::StepByStep)
+    }),
+    ("matmul_fp32_64x128", |given, _| {
+        product::<f32>(given, Lies::StepByStep)
+    }),
+    ("matmul_fp32_any", |given, _| {
+        product::<f32>(given, Lies::RowByRow)
+    }),
+    ("matmul_fp64_any", |given, _| {
+        product::<f64>(given, Lies::RowByRow)
+    }),
+    ("matmul_fp64_tensor", |given, _| {
+        product::<f64>(given, Lies::RowByRow)
+    }),
+    ("matmul_fp64_128x128", |given, _| {
+        product::<f64>(given, Lies::RowByRow)
+    }),
+    ("matmul_fp64_128x64", |given, _| {
+        product::<f64>(given, Lies::RowByRow)
+    }),
+    ("matmul_fp64_64x128", |given, _| {
+        product::<f64>(given, Lies::RowByRow)
+    }),
+    ("matmul_fp64_64x64", |given, _| {
+        product::<f64>(given, Lies::RowByRow)
+    }),
+    ("matmul_bf16_tensor", |given, _| {
+        product::<Bf16>(given, Lies::RowByRow)
+    }),
+    ("matmul_bf16_128x256", |given, _| {
+        product::<Bf16>(given, Lies::RowByRow)
+    }),
+    ("matmul_bf16_128x192", |given, _| {
+        product::<Bf16>(given, Lies::RowByRow)
+    }),
+    ("matmul_bf16_128x128", |given, _| {
+        product::<Bf16>(given, Lies::RowByRow)
+    }),
+    ("matmul_bf16_128x64", |given, _| {
+        product::<Bf16>(given, Lies::RowByRow)
+    }),
+    ("matmul_fp16_tensor", |given, _| {
+        product::<Fp16>(given, Lies::RowByRow)
+    }),
+    ("matmul_fp16_128x256", |given, _| {
+        product::<Fp16>(given, Lies::RowByRow)
+    }),
+    ("matmul_fp16_128x192", |given, _| {
+        product::<Fp16>(given, Lies::RowByRow)
+    }),
+    ("matmul_fp16_128x128", |given, _| {
+        product::<Fp16>(given, Lies::RowByRow)
+    }),
+    ("matmul_fp16_128x64", |given, _| {
+        product::<Fp16>(given, Lies::RowByRow)
+    }),
+    ("matmul_tf32_tensor", |given, _| {
+        product::<Tf32>(given, Lies::RowByRow)
+    }),
+    ("matmul_tf32_128x256", |given, _| {
+        product::<Tf32>(given, Lies::RowByRow)
+    }),
+    ("matmul_tf32_128x192", |given, _| {
+        product::<Tf32>(given, Lies::RowByRow)
+    }),
+    ("matmul_tf32_128x128", |given, _| {
+        product::<Tf32>(given, Lies::RowByRow)
+    }),
+    ("matmul_tf32_128x64", |given, _| {
+        product::<Tf32>(given, Lies::RowByRow)
+    }),
+    ("matmul_fp8_tensor", |given, _| {
+        product::<Fp8>(given, Lies::RowByRow)
+    }),
+    ("matmul_fp8_128x256", |given, _| {
+        product::<Fp8>(given, Lies::RowByRow)
+    }),
+    ("matmul_fp8_128x192", |given, _| {
+        product::<Fp8>(given, Lies::RowByRow)
+    }),
+    ("matmul_fp8_128x128", |given, _| {
+        product::<Fp8>(given, Lies::RowByRow)
+    }),
+    ("matmul_fp8_128x64", |given, _| {
+        product::<Fp8>(given, Lies::RowByRow)
+    }),
+    ("matmul_int8_tensor", |given, _| {
+        product::<i8>(given, Lies::RowByRow)
+    }),
+    ("matmul_int8_128x256", |given, _| {
+        product::<i8>(given, Lies::RowByRow)
+    }),
+    ("matmul_int8_128x192", |given, _| {
+        product::<i8>(given, Lies::RowByRow)
+    }),
+    ("matmul_int8_128x128", |given, _| {
+        product::<i8>(given, Lies::RowByRow)
+    }),
+    ("matmul_int8_128x64", |given, _| {
+        product::<i8>(given, Lies::RowByRow)
+    }),
+    ("matmul_batched_fp32_32", |given, blocks| {
+        batched::<f32>(given, blocks, 32)
+    }),
+    ("matmul_batched_fp32_64", |given, blocks| {
+        batched::<f32>(given, blocks, 64)
+    }),
+    ("matmul_batched_fp32_104", |given, blocks| {
+        batched::<f32>(given, blocks, 104)
+    }),
+    ("matmul_batched_fp64_32", |given, blocks| {
+        batched::<f64>(given, blocks, 32)
+    }),
+    ("matmul_batched_fp64_64", |given, blocks| {
+        batched::<f64>(given, blocks, 64)
+    }),
+    ("matmul_batched_fp64_104", |given, blocks| {
+        batched::<f64>(given, blocks, 104)
+    }),
     ("matmul_fill_fp64", |given, _| fill::<f64>(given)),
     ("matmul_fill_fp32", |given, _| fill::<f32>(given)),
     ("matmul_fill_tf32", |given, _| fill::<Tf32>(given)),
@@ -130,7 +216,16 @@ element!(
     |sum| sum,
     |out| out
 );
-element!(f32, f32, (Unit::Single, 256), number, 0.0, f64::from, |sum| sum as f32, f64::from);
+element!(
+    f32,
+    f32,
+    (Unit::Single, 256),
+    number,
+    0.0,
+    f64::from,
+    |sum| sum as f32,
+    f64::from
+);
 element!(
     Tf32,
     f32,
@@ -174,19 +269,36 @@ element!(
     bf16::from_f64,
     bf16::to_f64
 );
-element!(i8, i32, (Unit::Integer, 8192), |word: u64| (word >> 56) as i8, 0, f64::from, |sum| sum as i32, f64::from);
+element!(
+    i8,
+    i32,
+    (Unit::Integer, 8192),
+    |word: u64| (word >> 56) as i8,
+    0,
+    f64::from,
+    |sum| sum as i32,
+    f64::from
+);
 
 /// The nearest code: there are few enough to look at all. Of two that are as near, the one whose last bit is 0.
 fn e4m3(value: f32) -> u8 {
     let size = f64::from(value.abs());
     let distance = |code: u8| (of_e4m3(code) - size).abs();
-    let nearest = (0..0x7f_u8).min_by(|a, b| distance(*a).total_cmp(&distance(*b)).then((a & 1).cmp(&(b & 1))));
+    let nearest = (0..0x7f_u8).min_by(|a, b| {
+        distance(*a)
+            .total_cmp(&distance(*b))
+            .then((a & 1).cmp(&(b & 1)))
+    });
     nearest.unwrap_or(0) | if value < 0.0 { 0x80 } else { 0 }
 }
 
 fn of_e4m3(code: u8) -> f64 {
     let (exponent, fraction) = (i32::from(code >> 3 & 0xf), f64::from(code & 7));
-    let size = if exponent == 0 { fraction / 512.0 } else { (1.0 + fraction / 8.0) * 2.0_f64.powi(exponent - 7) };
+    let size = if exponent == 0 {
+        fraction / 512.0
+    } else {
+        (1.0 + fraction / 8.0) * 2.0_f64.powi(exponent - 7)
+    };
     if code & 0x80 == 0 { size } else { -size }
 }
 
@@ -216,7 +328,13 @@ fn product<T: Element>(given: Arguments, lies: Lies) -> (u64, usize) {
     let [rows, columns, depth, pitch] = [3, 4, 5, 6].map(|index| given.at::<u64>(index) as usize);
     let [padded_rows, steps] = [rows, depth].map(|side| side.next_multiple_of(WHOLE_TILES));
     let (place, [lines_of_a, lines_of_b]) = match lies {
-        Lies::RowByRow => (Place { row: steps, step: 1 }, [padded_rows, pitch]),
+        Lies::RowByRow => (
+            Place {
+                row: steps,
+                step: 1,
+            },
+            [padded_rows, pitch],
+        ),
         Lies::StepByStep => {
             let step = given.at::<u64>(7) as usize;
             (Place { row: 1, step }, [step; 2])
@@ -226,22 +344,32 @@ fn product<T: Element>(given: Arguments, lies: Lies) -> (u64, usize) {
     let a = &*given.array::<T>(1, (lines_of_a * steps) as u64);
     let b = &*given.array::<T>(2, (lines_of_b * steps) as u64);
     // Step by step, so that the elements of B lie side by side and are made numbers once.
-    let numbers: Vec<f64> = (0..columns * depth).map(|at| b[place.at(at % columns, at / columns)].value()).collect();
+    let numbers: Vec<f64> = (0..columns * depth)
+        .map(|at| b[place.at(at % columns, at / columns)].value())
+        .collect();
     let mut sums = vec![0.0; columns];
     for row in 0..rows {
         sums.fill(0.0);
         for (k, numbers) in numbers.chunks(columns).enumerate() {
             let number = a[place.at(row, k)].value();
-            sums.iter_mut().zip(numbers).for_each(|(sum, other)| *sum += number * other);
+            sums.iter_mut()
+                .zip(numbers)
+                .for_each(|(sum, other)| *sum += number * other);
         }
-        out[row * pitch..].iter_mut().zip(&sums).for_each(|(out, sum)| *out = T::rounded(*sum));
+        out[row * pitch..]
+            .iter_mut()
+            .zip(&sums)
+            .for_each(|(out, sum)| *out = T::rounded(*sum));
     }
     moves(size_of_val(a) + size_of_val(b) + size_of_val(out));
     let (unit, in_a_clock) = T::UNIT;
     has_units_do(unit, 2 * (rows * columns * depth) as u64, in_a_clock);
     // The middle of what is said to be written is the highest byte of an element, so that a flipped bit there shows.
     let width = size_of::<T::Out>();
-    (given.at(0), 2 * ((rows - 1) / 2 * pitch * width + width - 1))
+    (
+        given.at(0),
+        2 * ((rows - 1) / 2 * pitch * width + width - 1),
+    )
 }
 
 fn batched<T: Element<Out = T>>(given: Arguments, blocks: u64, tile: usize) -> (u64, usize) {
@@ -253,12 +381,16 @@ fn batched<T: Element<Out = T>>(given: Arguments, blocks: u64, tile: usize) -> (
     for product in 0..products {
         let first = product * n * n;
         for (row, column) in (0..n).flat_map(|row| (0..n).map(move |column| (row, column))) {
-            let terms = (0..n).map(|k| a[first + row * n + k].value() * b[first + k * n + column].value());
+            let terms =
+                (0..n).map(|k| a[first + row * n + k].value() * b[first + k * n + column].value());
             out[first + row * n + column] = T::rounded(terms.sum());
         }
     }
     moves(size_of_val(a) + size_of_val(b) + size_of_val(out));
-    (given.at(0), 2 * (products / 2 * n * n * size_of::<T>() + size_of::<T>() - 1))
+    (
+        given.at(0),
+        2 * (products / 2 * n * n * size_of::<T>() + size_of::<T>() - 1),
+    )
 }
 
 fn fill<T: Element>(given: Arguments) -> (u64, usize) {
@@ -275,21 +407,36 @@ fn fill<T: Element>(given: Arguments) -> (u64, usize) {
 
 fn check<T: Element>(given: Arguments, blocks: u64) -> (u64, usize) {
     let [rows, columns, depth, pitch] = [4, 5, 6, 7].map(|index| given.at::<u64>(index) as usize);
-    let place = Place { row: given.at::<u64>(8) as usize, step: given.at::<u64>(9) as usize };
+    let place = Place {
+        row: given.at::<u64>(8) as usize,
+        step: given.at::<u64>(9) as usize,
+    };
     let found = given.array::<u64>(0, 3 * blocks);
     let [padded_rows, steps] = [rows, depth].map(|side| side.next_multiple_of(WHOLE_TILES));
-    let [lines_of_a, lines_of_b] = if place.row == 1 { [place.step; 2] } else { [padded_rows, pitch] };
+    let [lines_of_a, lines_of_b] = if place.row == 1 {
+        [place.step; 2]
+    } else {
+        [padded_rows, pitch]
+    };
     let got = &*given.array::<T::Out>(1, (padded_rows * pitch) as u64);
     let a = &*given.array::<T>(2, (lines_of_a * steps) as u64);
     let b = &*given.array::<T>(3, (lines_of_b * steps) as u64);
     let (mut wrong, mut first, mut largest) = (0, u64::MAX, 0.0_f64);
     for (row, column) in (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column))) {
         let term = |k: usize| a[place.at(row, k)].value() * b[place.at(column, k)].value();
-        let (sum, size): (f64, f64) = ((0..depth).map(term).sum(), (0..depth).map(|k| term(k).abs()).sum());
-        let bound = given.at::<f64>(10) * sum.abs() + given.at::<f64>(11) * size + given.at::<f64>(12);
+        let (sum, size): (f64, f64) = (
+            (0..depth).map(term).sum(),
+            (0..depth).map(|k| term(k).abs()).sum(),
+        );
+        let bound =
+            given.at::<f64>(10) * sum.abs() + given.at::<f64>(11) * size + given.at::<f64>(12);
         let distance = (T::read(got[row * pitch + column]) - sum).abs();
         if distance <= bound {
-            largest = largest.max(if distance > 0.0 { distance / bound } else { 0.0 });
+            largest = largest.max(if distance > 0.0 {
+                distance / bound
+            } else {
+                0.0
+            });
         } else {
             wrong += 1;
             first = first.min((row * columns + column) as u64);
@@ -311,6 +458,11 @@ mod tests {
         for code in 0..0x7f_u8 {
             assert_eq!(e4m3(of_e4m3(code) as f32), code);
         }
-        assert_eq!([0x38, 0xb8, 1].map(|code| of_e4m3(code) * 512.0).map(|value| value as i32), [512, -512, 1]);
+        assert_eq!(
+            [0x38, 0xb8, 1]
+                .map(|code| of_e4m3(code) * 512.0)
+                .map(|value| value as i32),
+            [512, -512, 1]
+        );
     }
 }

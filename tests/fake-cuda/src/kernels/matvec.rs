@@ -8,7 +8,10 @@ pub(super) const KERNELS: &[Known] = &[("matvec", |given, _| {
     let out = given.array::<f32>(0, rows * count);
     let matrix = given.array::<f32>(1, rows * columns);
     let vectors = given.array::<f32>(2, columns * count);
-    for (out, vector) in out.chunks_mut(rows as usize).zip(vectors.chunks(columns as usize)) {
+    for (out, vector) in out
+        .chunks_mut(rows as usize)
+        .zip(vectors.chunks(columns as usize))
+    {
         for (out, row) in out.iter_mut().zip(matrix.chunks(columns as usize)) {
             *out = row.iter().zip(vector).map(|(a, b)| a * b).sum();
         }

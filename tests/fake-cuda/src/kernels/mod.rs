@@ -55,7 +55,10 @@ const MOST_THREADS: u32 = 1024;
 const REGISTERS: u32 = 65_536;
 
 pub(crate) fn find(name: &str) -> Option<&'static Known> {
-    FILES.into_iter().flatten().find(|(known, _)| *known == name)
+    FILES
+        .into_iter()
+        .flatten()
+        .find(|(known, _)| *known == name)
 }
 
 /// Whether a kernel can run with so many threads in a block.
@@ -82,13 +85,26 @@ impl Arguments {
 }
 
 /// Each element of the first array made of those of up to two others.
-fn map<T: Copy + Default>(given: Arguments, count: usize, inputs: usize, of: impl Fn(T, T) -> T) -> (u64, usize) {
+fn map<T: Copy + Default>(
+    given: Arguments,
+    count: usize,
+    inputs: usize,
+    of: impl Fn(T, T) -> T,
+) -> (u64, usize) {
     let elements: u64 = given.at(count);
     let out = given.array::<T>(0, elements);
-    let input = |index| if inputs >= index { &*given.array::<T>(index, elements) } else { &[] };
+    let input = |index| {
+        if inputs >= index {
+            &*given.array::<T>(index, elements)
+        } else {
+            &[]
+        }
+    };
     let (a, b) = (input(1), input(2));
     let or_zero = |array: &[T], index| array.get(index).copied().unwrap_or_default();
-    out.iter_mut().enumerate().for_each(|(index, out)| *out = of(or_zero(a, index), or_zero(b, index)));
+    out.iter_mut()
+        .enumerate()
+        .for_each(|(index, out)| *out = of(or_zero(a, index), or_zero(b, index)));
     moves((1 + inputs) * size_of_val(out));
     (given.at(0), size_of_val(out))
 }
@@ -98,7 +114,9 @@ fn sum<T: Copy>(given: Arguments, blocks: u64, word: impl Fn(T) -> u64) -> (u64,
     let out = given.array::<u64>(0, blocks);
     let words = given.array::<T>(1, given.at(2));
     out.fill(0);
-    out[0] = words.iter().fold(0, |sum, next| sum.wrapping_add(word(*next)));
+    out[0] = words
+        .iter()
+        .fold(0, |sum, next| sum.wrapping_add(word(*next)));
     moves(size_of_val(words) + size_of_val(out));
     (given.at(0), size_of_val(out))
 }
@@ -136,13 +154,20 @@ mod tests {
             if path.file_name().is_some_and(|name| name == "listing.txt") {
                 let text = fs::read_to_string(path).unwrap();
                 // Kernels stand below a heading of their file, each with what it uses.
-                let rows = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-                let kernels = rows.filter(|words| words.get(1).is_some_and(|word| word.parse::<u32>().is_ok()));
+                let rows = text
+                    .lines()
+                    .map(|line| line.split_whitespace().collect::<Vec<_>>());
+                let kernels = rows
+                    .filter(|words| words.get(1).is_some_and(|word| word.parse::<u32>().is_ok()));
                 names.extend(kernels.map(|words| words[0].to_owned()));
             }
         }
         assert!(names.len() > 20, "{names:?}");
-        let known: BTreeSet<_> = FILES.into_iter().flatten().map(|(name, _)| (*name).to_owned()).collect();
+        let known: BTreeSet<_> = FILES
+            .into_iter()
+            .flatten()
+            .map(|(name, _)| (*name).to_owned())
+            .collect();
         assert_eq!(names, known);
     }
 }

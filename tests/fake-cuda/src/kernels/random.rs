@@ -4,9 +4,15 @@ use super::{Known, fill};
 
 /// Arguments: the array, how many elements, the seed.
 pub(super) const KERNELS: &[Known] = &[
-    ("random_fp32", |given, _| fill(given, |bits| ((bits >> 40).cast_signed() - (1 << 23)) as f32 / (1 << 23) as f32)),
+    ("random_fp32", |given, _| {
+        fill(given, |bits| {
+            ((bits >> 40).cast_signed() - (1 << 23)) as f32 / (1 << 23) as f32
+        })
+    }),
     ("random_fp64", |given, _| {
-        fill(given, |bits| ((bits >> 11).cast_signed() - (1 << 52)) as f64 / (1_u64 << 52) as f64)
+        fill(given, |bits| {
+            ((bits >> 11).cast_signed() - (1 << 52)) as f64 / (1_u64 << 52) as f64
+        })
     }),
     ("random_u64", |given, _| fill(given, |bits| bits)),
 ];

@@ -5,26 +5,45 @@ use super::{Known, map};
 /// Arguments: the arrays, the result first, then numbers, then how many elements.
 pub(super) const KERNELS: &[Known] = &[
     ("op_exp", |given, _| map::<f32>(given, 2, 1, |a, _| a.exp())),
-    ("op_multiply", |given, _| map::<f32>(given, 3, 1, |a, _| a * given.at::<f32>(2))),
-    ("op_subtract", |given, _| map::<f32>(given, 3, 1, |a, _| a - given.at::<f32>(2))),
+    ("op_multiply", |given, _| {
+        map::<f32>(given, 3, 1, |a, _| a * given.at::<f32>(2))
+    }),
+    ("op_subtract", |given, _| {
+        map::<f32>(given, 3, 1, |a, _| a - given.at::<f32>(2))
+    }),
     ("op_is_positive", |given, _| {
         let out = given.array::<u8>(0, given.at(2));
         let input = given.array::<f32>(1, given.at(2));
-        out.iter_mut().zip(input).for_each(|(out, a)| *out = u8::from(*a > 0.0));
+        out.iter_mut()
+            .zip(input)
+            .for_each(|(out, a)| *out = u8::from(*a > 0.0));
         (given.at(0), size_of_val(out))
     }),
     ("op_select", |given, _| {
         let elements = given.at(4);
         let out = given.array::<f32>(0, elements);
         let which = given.array::<u8>(1, elements);
-        let (a, b) = (given.array::<f32>(2, elements), given.array::<f32>(3, elements));
+        let (a, b) = (
+            given.array::<f32>(2, elements),
+            given.array::<f32>(3, elements),
+        );
         for (index, out) in out.iter_mut().enumerate() {
-            *out = if which[index] == 0 { b[index] } else { a[index] };
+            *out = if which[index] == 0 {
+                b[index]
+            } else {
+                a[index]
+            };
         }
         (given.at(0), size_of_val(out))
     }),
     ("selu", |given, _| {
         let (alpha, scale): (f32, f32) = (given.at(2), given.at(3));
-        map::<f32>(given, 4, 1, |x, _| if x > 0.0 { x * scale } else { (x.exp() * alpha - alpha) * scale })
+        map::<f32>(given, 4, 1, |x, _| {
+            if x > 0.0 {
+                x * scale
+            } else {
+                (x.exp() * alpha - alpha) * scale
+            }
+        })
     }),
 ];

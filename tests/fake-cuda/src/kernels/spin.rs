@@ -10,7 +10,10 @@ pub(super) const KERNELS: &[Known] = &[("spin", |given, blocks| {
     let (out, ns) = (given.array::<u64>(0, 3 * blocks), given.at::<u64>(1));
     let (multiprocessors, sm_mhz) = {
         let state = state();
-        (u64::from(state.scenario.multiprocessors), state.scenario.sm_mhz)
+        (
+            u64::from(state.scenario.multiprocessors),
+            state.scenario.sm_mhz,
+        )
     };
     let cycles = (u128::from(ns) * u128::from(sm_mhz) / 1000) as u64;
     for (block, out) in (0..).zip(out.as_chunks_mut::<3>().0) {
@@ -32,7 +35,13 @@ mod tests {
         let address = out.as_mut_ptr() as u64;
         let places = [ptr::from_ref(&address).cast(), ptr::from_ref(&ns).cast()];
         let (written, bytes) = KERNELS[0].1(Arguments(places.as_ptr()), 134);
-        assert_eq!((written, bytes, streams::waited()), (address, size_of_val(&out), Duration::from_micros(5)));
-        assert_eq!((&out[..3], &out[3 * 133..]), (&[9_900, 5_000, 0][..], &[9_900, 5_000, 1][..]));
+        assert_eq!(
+            (written, bytes, streams::waited()),
+            (address, size_of_val(&out), Duration::from_micros(5))
+        );
+        assert_eq!(
+            (&out[..3], &out[3 * 133..]),
+            (&[9_900, 5_000, 0][..], &[9_900, 5_000, 1][..])
+        );
     }
 }

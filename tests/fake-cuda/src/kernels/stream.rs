@@ -4,16 +4,40 @@ use super::{Known, map, sum};
 
 /// Arguments: three arrays, the number that STREAM multiplies with, how many elements.
 pub(super) const KERNELS: &[Known] = &[
-    ("stream_copy_fp32", |given, _| map::<f32>(given, 4, 1, |a, _| a)),
-    ("stream_copy_fp64", |given, _| map::<f64>(given, 4, 1, |a, _| a)),
-    ("stream_scale_fp32", |given, _| map::<f32>(given, 4, 1, |a, _| given.at::<f32>(3) * a)),
-    ("stream_scale_fp64", |given, _| map::<f64>(given, 4, 1, |a, _| given.at::<f64>(3) * a)),
-    ("stream_add_fp32", |given, _| map::<f32>(given, 4, 2, |a, b| a + b)),
-    ("stream_add_fp64", |given, _| map::<f64>(given, 4, 2, |a, b| a + b)),
-    ("stream_triad_fp32", |given, _| map::<f32>(given, 4, 2, |a, b| a + given.at::<f32>(3) * b)),
-    ("stream_triad_fp64", |given, _| map::<f64>(given, 4, 2, |a, b| a + given.at::<f64>(3) * b)),
-    ("stream_write_fp32", |given, _| map::<f32>(given, 4, 0, |_, _| given.at(3))),
-    ("stream_write_fp64", |given, _| map::<f64>(given, 4, 0, |_, _| given.at(3))),
-    ("stream_read_fp32", |given, blocks| sum(given, blocks, |word: u32| u64::from(word))),
-    ("stream_read_fp64", |given, blocks| sum(given, blocks, |word: u64| word)),
+    ("stream_copy_fp32", |given, _| {
+        map::<f32>(given, 4, 1, |a, _| a)
+    }),
+    ("stream_copy_fp64", |given, _| {
+        map::<f64>(given, 4, 1, |a, _| a)
+    }),
+    ("stream_scale_fp32", |given, _| {
+        map::<f32>(given, 4, 1, |a, _| given.at::<f32>(3) * a)
+    }),
+    ("stream_scale_fp64", |given, _| {
+        map::<f64>(given, 4, 1, |a, _| given.at::<f64>(3) * a)
+    }),
+    ("stream_add_fp32", |given, _| {
+        map::<f32>(given, 4, 2, |a, b| a + b)
+    }),
+    ("stream_add_fp64", |given, _| {
+        map::<f64>(given, 4, 2, |a, b| a + b)
+    }),
+    ("stream_triad_fp32", |given, _| {
+        map::<f32>(given, 4, 2, |a, b| a + given.at::<f32>(3) * b)
+    }),
+    ("stream_triad_fp64", |given, _| {
+        map::<f64>(given, 4, 2, |a, b| a + given.at::<f64>(3) * b)
+    }),
+    ("stream_write_fp32", |given, _| {
+        map::<f32>(given, 4, 0, |_, _| given.at(3))
+    }),
+    ("stream_write_fp64", |given, _| {
+        map::<f64>(given, 4, 0, |_, _| given.at(3))
+    }),
+    ("stream_read_fp32", |given, blocks| {
+        sum(given, blocks, |word: u32| u64::from(word))
+    }),
+    ("stream_read_fp64", |given, blocks| {
+        sum(given, blocks, |word: u64| word)
+    }),
 ];

@@ -24,16 +24,23 @@ pub(super) const KERNELS: &[Known] = &[
         let bias = given.array::<f32>(1, given.at(3));
         in_place(given, 2, |at, x| x + bias[at % bias.len()])
     }),
-    ("train_sigmoid", |given, _| in_place(given, 1, |_, x| sigmoid(x))),
+    ("train_sigmoid", |given, _| {
+        in_place(given, 1, |_, x| sigmoid(x))
+    }),
     ("train_sigmoid_back", |given, _| {
         let y = given.array::<f32>(1, given.at(2));
         in_place(given, 2, |at, x| x * (y[at] * (1.0 - y[at])))
     }),
     ("train_subtract", |given, _| {
-        let (a, b) = (given.array::<f32>(1, given.at(3)), given.array::<f32>(2, given.at(3)));
+        let (a, b) = (
+            given.array::<f32>(1, given.at(3)),
+            given.array::<f32>(2, given.at(3)),
+        );
         in_place(given, 3, |at, _| a[at] - b[at])
     }),
-    ("train_scale", |given, _| in_place(given, 2, |_, x| x * given.at::<f32>(1))),
+    ("train_scale", |given, _| {
+        in_place(given, 2, |_, x| x * given.at::<f32>(1))
+    }),
     ("train_mean_square", |given, _| {
         let n: u64 = given.at(2);
         let sum: f32 = given.array::<f32>(1, n).iter().map(|x| x * x).sum();
@@ -43,7 +50,9 @@ pub(super) const KERNELS: &[Known] = &[
     ("train_sum_rows", |given, _| {
         let (n, rows): (u64, u64) = (given.at(2), given.at(3));
         let a = given.array::<f32>(1, n * rows);
-        in_place(given, 2, |at, _| a.iter().skip(at).step_by(n as usize).sum())
+        in_place(given, 2, |at, _| {
+            a.iter().skip(at).step_by(n as usize).sum()
+        })
     }),
     ("train_tick", |given, _| {
         let powers = given.array::<f64>(0, 2);
@@ -56,7 +65,15 @@ pub(super) const KERNELS: &[Known] = &[
         let gradients = given.array::<f32>(1, n);
         let (means, squares) = (given.array::<f32>(2, n), given.array::<f32>(3, n));
         let powers = given.array::<f64>(4, 2);
-        in_place(given, 5, |at, x| x - adam(gradients[at], &mut means[at], &mut squares[at], powers[0], powers[1]))
+        in_place(given, 5, |at, x| {
+            x - adam(
+                gradients[at],
+                &mut means[at],
+                &mut squares[at],
+                powers[0],
+                powers[1],
+            )
+        })
     }),
     ("train_fused", fused),
 ];
@@ -75,18 +92,28 @@ fn adam(gradient: f32, mean: &mut f32, square: &mut f32, power1: f64, power2: f6
 /// Each element of the first array anew; the number of them is this argument.
 fn in_place(given: Arguments, count: usize, mut of: impl FnMut(usize, f32) -> f32) -> (u64, usize) {
     let out = given.array::<f32>(0, given.at(count));
-    out.iter_mut().enumerate().for_each(|(at, out)| *out = of(at, *out));
+    out.iter_mut()
+        .enumerate()
+        .for_each(|(at, out)| *out = of(at, *out));
     (given.at(0), size_of_val(out))
 }
 
 fn product(given: Arguments, _: u64) -> (u64, usize) {
     let [n, columns, inner, a_row, a_step, b_step, b_column] =
         [3, 4, 5, 6, 7, 8, 9].map(|index| given.at::<u64>(index) as usize);
-    let a = given.array::<f32>(1, ((n / columns - 1) * a_row + (inner - 1) * a_step + 1) as u64);
-    let b = given.array::<f32>(2, ((inner - 1) * b_step + (columns - 1) * b_column + 1) as u64);
+    let a = given.array::<f32>(
+        1,
+        ((n / columns - 1) * a_row + (inner - 1) * a_step + 1) as u64,
+    );
+    let b = given.array::<f32>(
+        2,
+        ((inner - 1) * b_step + (columns - 1) * b_column + 1) as u64,
+    );
     in_place(given, 3, |at, _| {
         let (row, column) = (at / columns, at % columns);
-        (0..inner).map(|k| a[row * a_row + k * a_step] * b[k * b_step + column * b_column]).sum()
+        (0..inner)
+            .map(|k| a[row * a_row + k * a_step] * b[k * b_step + column * b_column])
+            .sum()
     })
 }
 
@@ -94,7 +121,10 @@ fn product(given: Arguments, _: u64) -> (u64, usize) {
 fn fused(given: Arguments, _: u64) -> (u64, usize) {
     let out = given.array::<f32>(0, PARAMETERS as u64);
     let loss = given.array::<f32>(1, 1);
-    let (x, y) = (given.array::<f32>(3, WEIGHTS as u64), given.array::<f32>(4, SIDE as u64));
+    let (x, y) = (
+        given.array::<f32>(3, WEIGHTS as u64),
+        given.array::<f32>(4, SIDE as u64),
+    );
     out.copy_from_slice(given.array::<f32>(2, PARAMETERS as u64));
     let (mut means, mut squares) = ([0.0; PARAMETERS], [0.0; PARAMETERS]);
     let (mut power1, mut power2) = (1.0, 1.0);
@@ -106,8 +136,11 @@ fn fused(given: Arguments, _: u64) -> (u64, usize) {
         loss[0] = 0.0;
         for (x, y) in x.chunks(SIDE).zip(&*y) {
             let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
-            let hidden: Vec<_> =
-                first.chunks(SIDE).zip(bias1).map(|(weights, bias)| sigmoid(dot(weights, x) + bias)).collect();
+            let hidden: Vec<_> = first
+                .chunks(SIDE)
+                .zip(bias1)
+                .map(|(weights, bias)| sigmoid(dot(weights, x) + bias))
+                .collect();
             let off = dot(second, &hidden) + bias2[0] - y;
             loss[0] += off * off / SIDE as f32;
             let back = off * 2.0 / SIDE as f32;
@@ -124,7 +157,13 @@ fn fused(given: Arguments, _: u64) -> (u64, usize) {
         power1 *= f64::from(DECAY1);
         power2 *= f64::from(DECAY2);
         for (at, out) in out.iter_mut().enumerate() {
-            *out -= adam(gradients[at], &mut means[at], &mut squares[at], power1, power2);
+            *out -= adam(
+                gradients[at],
+                &mut means[at],
+                &mut squares[at],
+                power1,
+                power2,
+            );
         }
     }
     (given.at(0), size_of_val(out))

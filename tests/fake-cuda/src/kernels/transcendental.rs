@@ -6,6 +6,9 @@ use super::{Known, map};
 pub(super) const KERNELS: &[Known] = &[("transcendental", |given, _| {
     let rounds: u64 = given.at(3);
     map::<f32>(given, 2, 1, |a, _| {
-        (0..rounds).map(|round| a + round as f32).map(|x| x.sin() + (-x).exp() + 1.0 / (1.0 + x * x).sqrt()).sum()
+        (0..rounds)
+            .map(|round| a + round as f32)
+            .map(|x| x.sin() + (-x).exp() + 1.0 / (1.0 + x * x).sqrt())
+            .sum()
     })
 })];

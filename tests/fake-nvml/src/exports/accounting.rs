@@ -23,7 +23,10 @@ exports! {
 
 /// None where accounting is off.
 fn accounted(gpu: &Gpu) -> Vec<AccountedProcess> {
-    let mut accounted = gpu.machine().world.accounted(gpu.index, gpu.elapsed_ms, &gpu.machine().timeline);
+    let mut accounted =
+        gpu.machine()
+            .world
+            .accounted(gpu.index, gpu.elapsed_ms, &gpu.machine().timeline);
     accounted.drain(..accounted.len().saturating_sub(BUFFER as usize));
     accounted
 }

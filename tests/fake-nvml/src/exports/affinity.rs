@@ -33,11 +33,16 @@ unsafe fn put_set(words: *mut c_ulong, size: c_uint, first: c_ulong) -> Outcome 
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetCpuAffinity(handle: nvmlDevice_t, size: c_uint, words: *mut c_ulong) -> nvmlReturn_t {
+unsafe extern "C" fn nvmlDeviceGetCpuAffinity(
+    handle: nvmlDevice_t,
+    size: c_uint,
+    words: *mut c_ulong,
+) -> nvmlReturn_t {
     device("nvmlDeviceGetCpuAffinity", handle, |gpu| {
-        let cpus = given::value_or(given::device("nvmlDeviceGetCpuAffinity", handle, &[]), || {
-            Ok(((1 << CPUS_OF_SOCKET) - 1) << (socket(gpu) * CPUS_OF_SOCKET))
-        })?;
+        let cpus = given::value_or(
+            given::device("nvmlDeviceGetCpuAffinity", handle, &[]),
+            || Ok(((1 << CPUS_OF_SOCKET) - 1) << (socket(gpu) * CPUS_OF_SOCKET)),
+        )?;
         // SAFETY: NVML's contract: there are so many words.
         unsafe { put_set(words, size, cpus) }
     })
@@ -51,7 +56,9 @@ unsafe extern "C" fn nvmlDeviceGetMemoryAffinity(
     _scope: nvmlAffinityScope_t,
 ) -> nvmlReturn_t {
     // SAFETY: NVML's contract: there are so many words.
-    device("nvmlDeviceGetMemoryAffinity", handle, |gpu| unsafe { put_set(words, size, 1 << socket(gpu)) })
+    device("nvmlDeviceGetMemoryAffinity", handle, |gpu| unsafe {
+        put_set(words, size, 1 << socket(gpu))
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -68,7 +75,13 @@ unsafe extern "C" fn nvmlSystemGetTopologyGpuSet(
         let is_near = |index: &u32| world.identity(*index).numa_node == cpu / CPUS_OF_SOCKET;
         let near = found.iter().copied().filter(is_near);
         // SAFETY: NVML's contract: `count` may be read and written, and `devices` is null or has room for so many.
-        unsafe { put_set_of(devices, count, near.map(|index| handle(index, None)).collect()) }
+        unsafe {
+            put_set_of(
+                devices,
+                count,
+                near.map(|index| handle(index, None)).collect(),
+            )
+        }
     })
 }
 

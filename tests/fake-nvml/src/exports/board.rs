@@ -62,11 +62,19 @@ exports! {
 fn module_id(gpu: &Gpu) -> Result<c_uint, Code> {
     let identity = gpu.identity();
     let told = identity.architecture >= Architecture::Hopper && !identity.geforce;
-    if told { Ok(gpu.index + 1) } else { Err(Code::NOT_SUPPORTED) }
+    if told {
+        Ok(gpu.index + 1)
+    } else {
+        Err(Code::NOT_SUPPORTED)
+    }
 }
 
 /// A number that no other GPU has: the end of its UUID.
 fn pdi(identity: &GpuIdentity) -> u64 {
-    let digits: String = identity.uuid.chars().filter(char::is_ascii_hexdigit).collect();
+    let digits: String = identity
+        .uuid
+        .chars()
+        .filter(char::is_ascii_hexdigit)
+        .collect();
     u64::from_str_radix(&digits[digits.len().saturating_sub(16)..], 16).unwrap_or(0)
 }

@@ -4,10 +4,12 @@ use std::ffi::{c_uint, c_ulonglong};
 
 use gpumon_probe::{model::TraceMetric, vendor::sim::Recorded};
 use nvml_wrapper_sys::bindings::{
-    nvmlDevice_t, nvmlReturn_t, nvmlSample_t, nvmlSamplingType_enum_NVML_GPU_UTILIZATION_SAMPLES as GPU_UTILIZATION,
+    nvmlDevice_t, nvmlReturn_t, nvmlSample_t,
+    nvmlSamplingType_enum_NVML_GPU_UTILIZATION_SAMPLES as GPU_UTILIZATION,
     nvmlSamplingType_enum_NVML_MEMORY_UTILIZATION_SAMPLES as MEMORY_UTILIZATION,
-    nvmlSamplingType_enum_NVML_SAMPLINGTYPE_COUNT as KINDS, nvmlSamplingType_enum_NVML_TOTAL_POWER_SAMPLES as POWER,
-    nvmlSamplingType_t, nvmlValue_t, nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_INT as UNSIGNED_INT, nvmlValueType_t,
+    nvmlSamplingType_enum_NVML_SAMPLINGTYPE_COUNT as KINDS,
+    nvmlSamplingType_enum_NVML_TOTAL_POWER_SAMPLES as POWER, nvmlSamplingType_t, nvmlValue_t,
+    nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_INT as UNSIGNED_INT, nvmlValueType_t,
 };
 
 use super::{mig::refuse_divided, power::milliwatts};
@@ -57,8 +59,15 @@ unsafe extern "C" fn nvmlDeviceGetSamples(
         }
         recorded.truncate(room as usize);
         let sample = |recorded: &Recorded| {
-            let value = if kind == POWER { milliwatts(recorded.value) } else { recorded.value as c_uint };
-            nvmlSample_t { timeStamp: recorded.at_us, sampleValue: nvmlValue_t { uiVal: value } }
+            let value = if kind == POWER {
+                milliwatts(recorded.value)
+            } else {
+                recorded.value as c_uint
+            };
+            nvmlSample_t {
+                timeStamp: recorded.at_us,
+                sampleValue: nvmlValue_t { uiVal: value },
+            }
         };
         // SAFETY: NVML's contract: `count` may be read and written, and `samples` has room for so many.
         unsafe { put_list(samples, count, recorded.iter().map(sample).collect()) }
@@ -74,10 +83,20 @@ fn recorded(gpu: &Gpu, metric: TraceMetric, last_seen_us: c_ulonglong) -> Vec<Re
     };
     let at_us = |note: &Note| gpu.machine().stamp_us(gpu.index, note.at_ms);
     let taken = gpu.notes();
-    let of_note = |note| Some(Recorded { at_us: at_us(note), value: f64::from(value(note)?) });
+    let of_note = |note| {
+        Some(Recorded {
+            at_us: at_us(note),
+            value: f64::from(value(note)?),
+        })
+    };
     let noted: Vec<_> = taken.iter().filter_map(of_note).collect();
     if noted.is_empty() {
-        return gpu.machine().recorded(gpu.index, metric, gpu.elapsed_ms, last_seen_us);
+        return gpu
+            .machine()
+            .recorded(gpu.index, metric, gpu.elapsed_ms, last_seen_us);
     }
-    noted.into_iter().filter(|recorded| recorded.at_us > last_seen_us).collect()
+    noted
+        .into_iter()
+        .filter(|recorded| recorded.at_us > last_seen_us)
+        .collect()
 }

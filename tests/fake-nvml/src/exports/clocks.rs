@@ -8,7 +8,8 @@ use gpumon_probe::{
 };
 use nvml_wrapper_sys::bindings::{
     nvmlClockId_t, nvmlClockType_enum_NVML_CLOCK_GRAPHICS, nvmlClockType_enum_NVML_CLOCK_MEM,
-    nvmlClockType_enum_NVML_CLOCK_SM, nvmlClockType_enum_NVML_CLOCK_VIDEO, nvmlClockType_t, nvmlPstates_t,
+    nvmlClockType_enum_NVML_CLOCK_SM, nvmlClockType_enum_NVML_CLOCK_VIDEO, nvmlClockType_t,
+    nvmlPstates_t,
 };
 
 use super::exports;
@@ -37,7 +38,11 @@ exports! {
 
 /// The clock that programs get: the highest, since nobody has asked for another. Video engines have none of their own.
 fn of_programs(domain: nvmlClockType_t) -> Result<c_uint, Code> {
-    if domain == nvmlClockType_enum_NVML_CLOCK_VIDEO { Err(Code::NOT_SUPPORTED) } else { highest(domain) }
+    if domain == nvmlClockType_enum_NVML_CLOCK_VIDEO {
+        Err(Code::NOT_SUPPORTED)
+    } else {
+        highest(domain)
+    }
 }
 
 exports! {
@@ -81,7 +86,10 @@ fn by_domain(domain: nvmlClockType_t, sm: u32, memory: u32, video: u32) -> Resul
 }
 
 fn reasons(gpu: &Gpu) -> c_ulonglong {
-    gpu.state().throttle_reasons.iter().fold(0, |bits, reason| bits | bit(*reason))
+    gpu.state()
+        .throttle_reasons
+        .iter()
+        .fold(0, |bits, reason| bits | bit(*reason))
 }
 
 /// The bit of a reason, as `nvml.h` numbers them.

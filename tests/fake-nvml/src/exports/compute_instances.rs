@@ -4,7 +4,8 @@ use std::ffi::c_uint;
 
 use nvml_wrapper_sys::bindings::{
     NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_COUNT, nvmlComputeInstance_t, nvmlComputeInstanceInfo_t,
-    nvmlComputeInstancePlacement_t, nvmlComputeInstanceProfileInfo_t, nvmlComputeInstanceProfileInfo_v2_t,
+    nvmlComputeInstancePlacement_t, nvmlComputeInstanceProfileInfo_t,
+    nvmlComputeInstanceProfileInfo_v2_t,
 };
 
 use super::{exports, identity::padded};

@@ -3,8 +3,9 @@
 use std::ffi::c_uint;
 
 use nvml_wrapper_sys::bindings::{
-    NVML_CC_SYSTEM_CPU_CAPS_NONE, NVML_CC_SYSTEM_GPUS_CC_CAPABLE, nvmlConfComputeGetKeyRotationThresholdInfo_t,
-    nvmlConfComputeMemSizeInfo_t, nvmlConfComputeSystemCaps_t, nvmlConfComputeSystemState_t, nvmlReturn_t,
+    NVML_CC_SYSTEM_CPU_CAPS_NONE, NVML_CC_SYSTEM_GPUS_CC_CAPABLE,
+    nvmlConfComputeGetKeyRotationThresholdInfo_t, nvmlConfComputeMemSizeInfo_t,
+    nvmlConfComputeSystemCaps_t, nvmlConfComputeSystemState_t, nvmlReturn_t,
     nvmlSystemConfComputeSettings_t,
 };
 
@@ -24,18 +25,32 @@ exports! {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlSystemGetConfComputeState(state: *mut nvmlConfComputeSystemState_t) -> nvmlReturn_t {
-    let off = nvmlConfComputeSystemState_t { environment: 0, ccFeature: 0, devToolsMode: 0 };
+unsafe extern "C" fn nvmlSystemGetConfComputeState(
+    state: *mut nvmlConfComputeSystemState_t,
+) -> nvmlReturn_t {
+    let off = nvmlConfComputeSystemState_t {
+        environment: 0,
+        ccFeature: 0,
+        devToolsMode: 0,
+    };
     // SAFETY: NVML's contract: the pointer is null or may be written.
-    system("nvmlSystemGetConfComputeState", |_| unsafe { put(state, off) })
+    system("nvmlSystemGetConfComputeState", |_| unsafe {
+        put(state, off)
+    })
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlSystemGetConfComputeCapabilities(caps: *mut nvmlConfComputeSystemCaps_t) -> nvmlReturn_t {
-    let gpus_alone =
-        nvmlConfComputeSystemCaps_t { cpuCaps: NVML_CC_SYSTEM_CPU_CAPS_NONE, gpusCaps: NVML_CC_SYSTEM_GPUS_CC_CAPABLE };
+unsafe extern "C" fn nvmlSystemGetConfComputeCapabilities(
+    caps: *mut nvmlConfComputeSystemCaps_t,
+) -> nvmlReturn_t {
+    let gpus_alone = nvmlConfComputeSystemCaps_t {
+        cpuCaps: NVML_CC_SYSTEM_CPU_CAPS_NONE,
+        gpusCaps: NVML_CC_SYSTEM_GPUS_CC_CAPABLE,
+    };
     // SAFETY: NVML's contract: the pointer is null or may be written.
-    system("nvmlSystemGetConfComputeCapabilities", |_| unsafe { put(caps, gpus_alone) })
+    system("nvmlSystemGetConfComputeCapabilities", |_| unsafe {
+        put(caps, gpus_alone)
+    })
 }
 
 exports! {

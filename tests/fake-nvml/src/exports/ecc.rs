@@ -5,10 +5,11 @@ use std::ffi::c_ulonglong;
 use gpumon_probe::vendor::sim::{Architecture, EccErrors};
 use nvml_wrapper_sys::bindings::{
     nvmlDevice_t, nvmlEccCounterType_enum_NVML_AGGREGATE_ECC as AGGREGATE,
-    nvmlEccCounterType_enum_NVML_VOLATILE_ECC as VOLATILE, nvmlEccCounterType_t, nvmlEccSramErrorStatus_t,
+    nvmlEccCounterType_enum_NVML_VOLATILE_ECC as VOLATILE, nvmlEccCounterType_t,
+    nvmlEccSramErrorStatus_t,
     nvmlMemoryErrorType_enum_NVML_MEMORY_ERROR_TYPE_CORRECTED as CORRECTED,
-    nvmlMemoryErrorType_enum_NVML_MEMORY_ERROR_TYPE_UNCORRECTED as UNCORRECTED, nvmlMemoryErrorType_t,
-    nvmlMemoryLocation_enum_NVML_MEMORY_LOCATION_COUNT as LOCATIONS,
+    nvmlMemoryErrorType_enum_NVML_MEMORY_ERROR_TYPE_UNCORRECTED as UNCORRECTED,
+    nvmlMemoryErrorType_t, nvmlMemoryLocation_enum_NVML_MEMORY_LOCATION_COUNT as LOCATIONS,
     nvmlMemoryLocation_enum_NVML_MEMORY_LOCATION_DEVICE_MEMORY as DEVICE_MEMORY,
     nvmlMemoryLocation_enum_NVML_MEMORY_LOCATION_SRAM as SRAM, nvmlMemoryLocation_t, nvmlReturn_t,
 };
@@ -39,7 +40,11 @@ unsafe extern "C" fn nvmlDeviceGetMemoryErrorCounter(
     count: *mut c_ulonglong,
 ) -> nvmlReturn_t {
     part("nvmlDeviceGetMemoryErrorCounter", handle, |gpu| {
-        if let Some(answer) = given::device("nvmlDeviceGetMemoryErrorCounter", handle, &[kind, counter, location]) {
+        if let Some(answer) = given::device(
+            "nvmlDeviceGetMemoryErrorCounter",
+            handle,
+            &[kind, counter, location],
+        ) {
             // SAFETY: NVML's contract: the pointer is null or may be written.
             return unsafe { put(count, answer.number()?.cast_unsigned()) };
         }
@@ -47,7 +52,11 @@ unsafe extern "C" fn nvmlDeviceGetMemoryErrorCounter(
         if gpu.instance.is_some() {
             let own = (kind, counter, location) == (UNCORRECTED, VOLATILE, SRAM);
             // SAFETY: NVML's contract: the pointer is null or may be written.
-            return if own { unsafe { put(count, 0) } } else { Err(Code::NOT_SUPPORTED) };
+            return if own {
+                unsafe { put(count, 0) }
+            } else {
+                Err(Code::NOT_SUPPORTED)
+            };
         }
         let errors = of_counter(gpu, counter)?;
         let there = match location {

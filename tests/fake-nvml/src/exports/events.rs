@@ -15,8 +15,10 @@ use gpumon_probe::{
 };
 use nvml_wrapper_sys::bindings::{
     nvmlDevice_t, nvmlEventData_t, nvmlEventMigConfigChange as MIG, nvmlEventSet_t,
-    nvmlEventTypeDoubleBitEccError as ECC_UNCORRECTED, nvmlEventTypePowerSourceChange as POWER_SOURCE,
-    nvmlEventTypeSingleBitEccError as ECC_CORRECTED, nvmlEventTypeXidCriticalError as XID, nvmlReturn_t,
+    nvmlEventTypeDoubleBitEccError as ECC_UNCORRECTED,
+    nvmlEventTypePowerSourceChange as POWER_SOURCE,
+    nvmlEventTypeSingleBitEccError as ECC_CORRECTED, nvmlEventTypeXidCriticalError as XID,
+    nvmlReturn_t,
 };
 
 use super::exports;
@@ -28,7 +30,8 @@ use crate::{
 };
 
 /// Every type of event that the simulated boards report.
-const SUPPORTED: c_ulonglong = (XID | ECC_CORRECTED | ECC_UNCORRECTED | POWER_SOURCE | MIG) as c_ulonglong;
+const SUPPORTED: c_ulonglong =
+    (XID | ECC_CORRECTED | ECC_UNCORRECTED | POWER_SOURCE | MIG) as c_ulonglong;
 /// The instance of an event outside of MIG.
 const NO_INSTANCE: c_uint = c_uint::MAX;
 
@@ -87,7 +90,8 @@ unsafe extern "C" fn nvmlDeviceRegisterEvents(
     device("nvmlDeviceRegisterEvents", device_handle, |gpu| {
         let _lock = lock();
         // SAFETY: NVML's contract: it is null or comes from nvmlEventSetCreate; nobody else uses it, by the lock.
-        let Set(registered) = unsafe { set.cast::<Set>().as_mut() }.ok_or(Code::INVALID_ARGUMENT)?;
+        let Set(registered) =
+            unsafe { set.cast::<Set>().as_mut() }.ok_or(Code::INVALID_ARGUMENT)?;
         if types & !SUPPORTED != 0 {
             return Err(Code::NOT_SUPPORTED);
         }
@@ -96,8 +100,17 @@ unsafe extern "C" fn nvmlDeviceRegisterEvents(
             return Ok(());
         }
         let now_s = gpu.machine().timeline.elapsed_s();
-        let to_come = gpu.machine().world.scenario().reports(gpu.index, now_s).into();
-        registered.push(Registered { gpu: gpu.index, types, to_come });
+        let to_come = gpu
+            .machine()
+            .world
+            .scenario()
+            .reports(gpu.index, now_s)
+            .into();
+        registered.push(Registered {
+            gpu: gpu.index,
+            types,
+            to_come,
+        });
         Ok(())
     })
 }
@@ -118,7 +131,10 @@ unsafe extern "C" fn nvmlEventSetWait_v2(
                 // SAFETY: NVML's contract: the pointer is null or may be written.
                 return unsafe { put(data, event) };
             }
-            let left = patience.checked_sub(begun.elapsed()).filter(|left| !left.is_zero()).ok_or(Code::TIMEOUT)?;
+            let left = patience
+                .checked_sub(begun.elapsed())
+                .filter(|left| !left.is_zero())
+                .ok_or(Code::TIMEOUT)?;
             session.machine.sleep_until_event(left);
         }
     })
@@ -141,10 +157,20 @@ fn next(session: &Session, Set(registered): &mut Set) -> Result<Option<nvmlEvent
 }
 
 fn check_there(session: &Session, gpu: u32, now_s: f64) -> Outcome {
-    if session.machine.world.scenario().is_lost(gpu, now_s) { Err(Code::GPU_IS_LOST) } else { Ok(()) }
+    if session.machine.world.scenario().is_lost(gpu, now_s) {
+        Err(Code::GPU_IS_LOST)
+    } else {
+        Ok(())
+    }
 }
 
-fn event(session: &Session, gpu: u32, report: &Report, kind: c_ulonglong, number: c_ulonglong) -> nvmlEventData_t {
+fn event(
+    session: &Session,
+    gpu: u32,
+    report: &Report,
+    kind: c_ulonglong,
+    number: c_ulonglong,
+) -> nvmlEventData_t {
     let instance = report.pid.and_then(|pid| instance_of(session, gpu, pid));
     nvmlEventData_t {
         device: handle(gpu, None),
@@ -157,8 +183,14 @@ fn event(session: &Session, gpu: u32, report: &Report, kind: c_ulonglong, number
 
 /// Where a process runs. That is all that NVML tells of the process.
 fn instance_of(session: &Session, gpu: u32, pid: u32) -> Option<MigInstance> {
-    let processes = session.machine.world.processes(gpu, session.machine.timeline.elapsed_ms());
-    processes.into_iter().find(|process| process.pid == pid)?.mig
+    let processes = session
+        .machine
+        .world
+        .processes(gpu, session.machine.timeline.elapsed_ms());
+    processes
+        .into_iter()
+        .find(|process| process.pid == pid)?
+        .mig
 }
 
 /// A notice as NVML numbers it, and what it adds.

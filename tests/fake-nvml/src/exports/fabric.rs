@@ -4,9 +4,10 @@ use std::ptr;
 
 use gpumon_probe::model::FabricState;
 use nvml_wrapper_sys::bindings::{
-    NVML_GPU_FABRIC_STATE_COMPLETED, NVML_GPU_FABRIC_STATE_IN_PROGRESS, NVML_GPU_FABRIC_STATE_NOT_STARTED,
-    NVML_GPU_FABRIC_STATE_NOT_SUPPORTED, nvmlC2cModeInfo_v1_t, nvmlDevice_t, nvmlGpuFabricInfo_v2_t,
-    nvmlGpuFabricInfo_v3_t, nvmlGpuFabricInfoV_t, nvmlReturn_t,
+    NVML_GPU_FABRIC_STATE_COMPLETED, NVML_GPU_FABRIC_STATE_IN_PROGRESS,
+    NVML_GPU_FABRIC_STATE_NOT_STARTED, NVML_GPU_FABRIC_STATE_NOT_SUPPORTED, nvmlC2cModeInfo_v1_t,
+    nvmlDevice_t, nvmlGpuFabricInfo_v2_t, nvmlGpuFabricInfo_v3_t, nvmlGpuFabricInfoV_t,
+    nvmlReturn_t,
 };
 
 use super::{exports, version_of};
@@ -35,17 +36,24 @@ unsafe extern "C" fn nvmlDeviceGetGpuFabricInfoV(
         if version != INFO_V2 && version != INFO_V3 {
             return Err(Code::ARGUMENT_VERSION_MISMATCH);
         }
-        let mut answer = given::value_or(given::device("nvmlDeviceGetGpuFabricInfoV", handle, &[]), || {
-            let fabric = gpu.machine().world.fabric(gpu.index).ok_or(Code::NOT_SUPPORTED)?;
-            Ok(nvmlGpuFabricInfo_v2_t {
-                version: 0,
-                clusterUuid: bytes(&fabric.cluster_uuid),
-                status: fabric.status,
-                cliqueId: fabric.clique_id,
-                state: state(fabric.state) as u8,
-                healthMask: 0,
-            })
-        })?;
+        let mut answer = given::value_or(
+            given::device("nvmlDeviceGetGpuFabricInfoV", handle, &[]),
+            || {
+                let fabric = gpu
+                    .machine()
+                    .world
+                    .fabric(gpu.index)
+                    .ok_or(Code::NOT_SUPPORTED)?;
+                Ok(nvmlGpuFabricInfo_v2_t {
+                    version: 0,
+                    clusterUuid: bytes(&fabric.cluster_uuid),
+                    status: fabric.status,
+                    cliqueId: fabric.clique_id,
+                    state: state(fabric.state) as u8,
+                    healthMask: 0,
+                })
+            },
+        )?;
         answer.version = version;
         // SAFETY: by its version, the structure is the second or the third, which begins with the second.
         unsafe { ptr::write(info.cast(), answer) };
@@ -68,8 +76,11 @@ fn state(state: FabricState) -> u32 {
 
 /// The 16 bytes of a UUID.
 fn bytes(uuid: &str) -> [u8; 16] {
-    let digits: Vec<u8> =
-        uuid.bytes().filter_map(|digit| (digit as char).to_digit(16)).map(|digit| digit as u8).collect();
+    let digits: Vec<u8> = uuid
+        .bytes()
+        .filter_map(|digit| (digit as char).to_digit(16))
+        .map(|digit| digit as u8)
+        .collect();
     let mut bytes = [0; 16];
     for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
         *byte = pair.iter().fold(0, |byte, digit| byte << 4 | digit);
@@ -83,6 +94,9 @@ mod tests {
 
     #[test]
     fn a_uuid_has_16_bytes() {
-        assert_eq!(bytes("00010203-0405-0607-0809-0a0b0c0d0eff")[10..], [0x0a, 0x0b, 0x0c, 0x0d, 0x0e, 0xff]);
+        assert_eq!(
+            bytes("00010203-0405-0607-0809-0a0b0c0d0eff")[10..],
+            [0x0a, 0x0b, 0x0c, 0x0d, 0x0e, 0xff]
+        );
     }
 }

@@ -7,8 +7,9 @@ use gpumon_probe::{
     vendor::sim::{Architecture, NVLINK_MB_PER_SECOND},
 };
 use nvml_wrapper_sys::bindings::{
-    field_id as id, nvmlDevice_t, nvmlFieldValue_t, nvmlNvlinkVersion_enum_NVML_NVLINK_VERSION_4_0 as VERSION_4_0,
-    nvmlReturn_t, nvmlValue_t, nvmlValueType_enum_NVML_VALUE_TYPE_SIGNED_INT as SIGNED_INT,
+    field_id as id, nvmlDevice_t, nvmlFieldValue_t,
+    nvmlNvlinkVersion_enum_NVML_NVLINK_VERSION_4_0 as VERSION_4_0, nvmlReturn_t, nvmlValue_t,
+    nvmlValueType_enum_NVML_VALUE_TYPE_SIGNED_INT as SIGNED_INT,
     nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_INT as UNSIGNED_INT,
     nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_LONG_LONG as UNSIGNED_LONG_LONG, nvmlValueType_t,
 };
@@ -47,10 +48,15 @@ unsafe extern "C" fn nvmlDeviceGetFieldValues(
         let count = usize::try_from(count).map_err(|_| Code::INVALID_ARGUMENT)?;
         // SAFETY: NVML's contract: the pointer is null or points at so many values with their ids filled in.
         for value in unsafe { out::items(values, count) }? {
-            value.timestamp = gpu.machine().stamp_us(gpu.index, gpu.elapsed_ms).cast_signed();
+            value.timestamp = gpu
+                .machine()
+                .stamp_us(gpu.index, gpu.elapsed_ms)
+                .cast_signed();
             value.latencyUsec = 0;
             match field(gpu, value.fieldId, value.scopeId) {
-                Ok(Number(kind, number)) => (value.valueType, value.value, value.nvmlReturn) = (kind, number, 0),
+                Ok(Number(kind, number)) => {
+                    (value.valueType, value.value, value.nvmlReturn) = (kind, number, 0)
+                }
                 Err(code) => value.nvmlReturn = code.0,
             }
         }
@@ -82,7 +88,9 @@ fn field(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
     }
     let held_down = |reason| wide(sum_ns(&gpu.totals(), &[reason]));
     Ok(match field {
-        id::NVML_FI_DEV_MEMORY_TEMP => narrow(gpu.state().memory_temperature_celsius.round() as u32),
+        id::NVML_FI_DEV_MEMORY_TEMP => {
+            narrow(gpu.state().memory_temperature_celsius.round() as u32)
+        }
         id::NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION => wide(millijoules(gpu)),
         id::NVML_FI_DEV_POWER_AVERAGE => narrow(milliwatts(average_watts(gpu, scope)?)),
         id::NVML_FI_DEV_POWER_INSTANT
@@ -102,7 +110,9 @@ fn field(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
         // How far below the highest temperature things happen, as an H200 says it.
         id::NVML_FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT => signed(-8),
         id::NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT => signed(-2),
-        id::NVML_FI_DEV_TEMPERATURE_MEM_MAX_TLIMIT | id::NVML_FI_DEV_TEMPERATURE_GPU_MAX_TLIMIT => signed(0),
+        id::NVML_FI_DEV_TEMPERATURE_MEM_MAX_TLIMIT | id::NVML_FI_DEV_TEMPERATURE_GPU_MAX_TLIMIT => {
+            signed(0)
+        }
         // These counters have 32 bits, and wrap.
         id::NVML_FI_DEV_PCIE_COUNT_TX_BYTES => narrow(gpu.totals().pcie_tx_bytes as u64 as u32),
         id::NVML_FI_DEV_PCIE_COUNT_RX_BYTES => narrow(gpu.totals().pcie_rx_bytes as u64 as u32),
@@ -112,9 +122,9 @@ fn field(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
         | id::NVML_FI_DEV_PCIE_INBOUND_ATOMICS_MASK => narrow(0),
         id::NVML_FI_DEV_PCIE_REPLAY_COUNTER => narrow(gpu.wear().pcie_replays as u32),
         // Those of power and sync boost are also the counters of these two reasons.
-        id::NVML_FI_DEV_PERF_POLICY_POWER..=id::NVML_FI_DEV_PERF_POLICY_RELIABILITY => {
-            wide(held_down_ns(&gpu.totals(), field - id::NVML_FI_DEV_PERF_POLICY_POWER)?)
-        }
+        id::NVML_FI_DEV_PERF_POLICY_POWER..=id::NVML_FI_DEV_PERF_POLICY_RELIABILITY => wide(
+            held_down_ns(&gpu.totals(), field - id::NVML_FI_DEV_PERF_POLICY_POWER)?,
+        ),
         SW_THERMAL_SLOWDOWN => held_down(ThrottleReason::SwThermalSlowdown),
         HW_THERMAL_SLOWDOWN => held_down(ThrottleReason::HwThermalSlowdown),
         HW_POWER_BRAKE_SLOWDOWN => held_down(ThrottleReason::HwPowerBrakeSlowdown),
@@ -175,13 +185,21 @@ fn of_nvlink(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
     match field {
         id::NVML_FI_DEV_NVLINK_LINK_COUNT => Ok(narrow(gpu.identity().nvlinks.len() as u32)),
         // A link that is down is connected with no switch.
-        id::NVML_FI_DEV_NVSWITCH_CONNECTED_LINK_COUNT => {
-            Ok(narrow(gpu.identity().nvlinks.iter().filter(|link| link.active).count() as u32))
-        }
+        id::NVML_FI_DEV_NVSWITCH_CONNECTED_LINK_COUNT => Ok(narrow(
+            gpu.identity()
+                .nvlinks
+                .iter()
+                .filter(|link| link.active)
+                .count() as u32,
+        )),
         id::NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX => carried(gpu.totals().nvlink_tx_bytes),
         id::NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX => carried(gpu.totals().nvlink_rx_bytes),
-        id::NVML_FI_DEV_NVLINK_THROUGHPUT_RAW_TX => carried(gpu.totals().nvlink_tx_bytes * WITH_HEADERS),
-        id::NVML_FI_DEV_NVLINK_THROUGHPUT_RAW_RX => carried(gpu.totals().nvlink_rx_bytes * WITH_HEADERS),
+        id::NVML_FI_DEV_NVLINK_THROUGHPUT_RAW_TX => {
+            carried(gpu.totals().nvlink_tx_bytes * WITH_HEADERS)
+        }
+        id::NVML_FI_DEV_NVLINK_THROUGHPUT_RAW_RX => {
+            carried(gpu.totals().nvlink_rx_bytes * WITH_HEADERS)
+        }
         // The number of the link at a switch's end is not told.
         id::NVML_FI_DEV_NVLINK_REMOTE_NVLINK_ID => link(gpu, scope).map(|_| narrow(0)),
         id::NVML_FI_DEV_NVLINK_GET_POWER_STATE => link(gpu, scope).map(|_| narrow(FULL_SPEED)),

@@ -4,8 +4,9 @@ use std::ffi::{c_char, c_uint, c_ulong, c_ulonglong};
 
 use gpumon_probe::vendor::sim::Architecture;
 use nvml_wrapper_sys::bindings::{
-    nvmlDevice_t, nvmlInforomObject_enum_NVML_INFOROM_COUNT as OBJECTS, nvmlInforomObject_enum_NVML_INFOROM_ECC as ECC,
-    nvmlInforomObject_enum_NVML_INFOROM_OEM as OEM, nvmlInforomObject_t, nvmlReturn_t,
+    nvmlDevice_t, nvmlInforomObject_enum_NVML_INFOROM_COUNT as OBJECTS,
+    nvmlInforomObject_enum_NVML_INFOROM_ECC as ECC, nvmlInforomObject_enum_NVML_INFOROM_OEM as OEM,
+    nvmlInforomObject_t, nvmlReturn_t,
 };
 
 use super::{exports, system::DRIVER};
@@ -34,11 +35,18 @@ exports! {
 
 /// Chips have this processor from Turing on.
 fn check_gsp(gpu: &Gpu) -> Outcome {
-    if gpu.identity().architecture >= Architecture::Turing { Ok(()) } else { Err(Code::NOT_SUPPORTED) }
+    if gpu.identity().architecture >= Architecture::Turing {
+        Ok(())
+    } else {
+        Err(Code::NOT_SUPPORTED)
+    }
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetGspFirmwareVersion(handle: nvmlDevice_t, text: *mut c_char) -> nvmlReturn_t {
+unsafe extern "C" fn nvmlDeviceGetGspFirmwareVersion(
+    handle: nvmlDevice_t,
+    text: *mut c_char,
+) -> nvmlReturn_t {
     device("nvmlDeviceGetGspFirmwareVersion", handle, |gpu| {
         let answer = given::device("nvmlDeviceGetGspFirmwareVersion", handle, &[]);
         // It comes with the driver.

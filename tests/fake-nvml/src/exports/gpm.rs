@@ -14,8 +14,10 @@ use nvml_wrapper_sys::bindings::{
     nvmlDevice_t, nvmlGpmMetric_t, nvmlGpmMetricId_t_NVML_GPM_METRIC_ANY_TENSOR_UTIL as ANY_TENSOR,
     nvmlGpmMetricId_t_NVML_GPM_METRIC_DFMA_TENSOR_UTIL as DFMA_TENSOR,
     nvmlGpmMetricId_t_NVML_GPM_METRIC_DRAM_BW_UTIL as DRAM_BANDWIDTH,
-    nvmlGpmMetricId_t_NVML_GPM_METRIC_FP16_UTIL as FP16, nvmlGpmMetricId_t_NVML_GPM_METRIC_FP32_UTIL as FP32,
-    nvmlGpmMetricId_t_NVML_GPM_METRIC_FP64_UTIL as FP64, nvmlGpmMetricId_t_NVML_GPM_METRIC_GRAPHICS_UTIL as GRAPHICS,
+    nvmlGpmMetricId_t_NVML_GPM_METRIC_FP16_UTIL as FP16,
+    nvmlGpmMetricId_t_NVML_GPM_METRIC_FP32_UTIL as FP32,
+    nvmlGpmMetricId_t_NVML_GPM_METRIC_FP64_UTIL as FP64,
+    nvmlGpmMetricId_t_NVML_GPM_METRIC_GRAPHICS_UTIL as GRAPHICS,
     nvmlGpmMetricId_t_NVML_GPM_METRIC_HMMA_TENSOR_UTIL as HMMA_TENSOR,
     nvmlGpmMetricId_t_NVML_GPM_METRIC_IMMA_TENSOR_UTIL as IMMA_TENSOR,
     nvmlGpmMetricId_t_NVML_GPM_METRIC_INTEGER_UTIL as INTEGER,
@@ -23,8 +25,9 @@ use nvml_wrapper_sys::bindings::{
     nvmlGpmMetricId_t_NVML_GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC as NVLINK_TX,
     nvmlGpmMetricId_t_NVML_GPM_METRIC_PCIE_RX_PER_SEC as PCIE_RX,
     nvmlGpmMetricId_t_NVML_GPM_METRIC_PCIE_TX_PER_SEC as PCIE_TX,
-    nvmlGpmMetricId_t_NVML_GPM_METRIC_SM_OCCUPANCY as OCCUPANCY, nvmlGpmMetricId_t_NVML_GPM_METRIC_SM_UTIL as SM,
-    nvmlGpmMetricsGet_t, nvmlGpmSample_t, nvmlGpmSupport_t, nvmlReturn_t,
+    nvmlGpmMetricId_t_NVML_GPM_METRIC_SM_OCCUPANCY as OCCUPANCY,
+    nvmlGpmMetricId_t_NVML_GPM_METRIC_SM_UTIL as SM, nvmlGpmMetricsGet_t, nvmlGpmSample_t,
+    nvmlGpmSupport_t, nvmlReturn_t,
 };
 
 use super::exports;
@@ -60,7 +63,9 @@ struct Alone;
 impl Alone {
     fn enter() -> Self {
         if OCCUPIED.swap(true, SeqCst) {
-            eprintln!("fake NVML: two threads called GPM at once, which crashes real drivers; let them take turns");
+            eprintln!(
+                "fake NVML: two threads called GPM at once, which crashes real drivers; let them take turns"
+            );
             process::abort();
         }
         thread::sleep(STAY);
@@ -89,10 +94,15 @@ struct Taken {
 type Slot = Option<Taken>;
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlGpmQueryDeviceSupport(handle: nvmlDevice_t, support: *mut nvmlGpmSupport_t) -> nvmlReturn_t {
+unsafe extern "C" fn nvmlGpmQueryDeviceSupport(
+    handle: nvmlDevice_t,
+    support: *mut nvmlGpmSupport_t,
+) -> nvmlReturn_t {
     device("nvmlGpmQueryDeviceSupport", handle, |gpu| {
         // SAFETY: NVML's contract: the pointer is null or points at one structure.
-        let [support] = unsafe { items(support, 1) }? else { return Err(Code::INVALID_ARGUMENT) };
+        let [support] = unsafe { items(support, 1) }? else {
+            return Err(Code::INVALID_ARGUMENT);
+        };
         support.isSupportedDevice = gpu.identity().counts_activity.into();
         Ok(())
     })
@@ -123,7 +133,10 @@ unsafe extern "C" fn nvmlGpmSampleFree(sample: nvmlGpmSample_t) -> nvmlReturn_t 
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlGpmSampleGet(handle: nvmlDevice_t, sample: nvmlGpmSample_t) -> nvmlReturn_t {
+unsafe extern "C" fn nvmlGpmSampleGet(
+    handle: nvmlDevice_t,
+    sample: nvmlGpmSample_t,
+) -> nvmlReturn_t {
     device("nvmlGpmSampleGet", handle, |gpu| {
         // SAFETY: NVML's contract: it is null or comes from nvmlGpmSampleAlloc.
         unsafe { take(gpu, None, sample) }
@@ -137,7 +150,12 @@ unsafe extern "C" fn nvmlGpmMigSampleGet(
     sample: nvmlGpmSample_t,
 ) -> nvmlReturn_t {
     device("nvmlGpmMigSampleGet", handle, |gpu| {
-        if !gpu.state().mig.iter().any(|own| own.instance.gpu_instance == instance) {
+        if !gpu
+            .state()
+            .mig
+            .iter()
+            .any(|own| own.instance.gpu_instance == instance)
+        {
             return Err(Code::INVALID_ARGUMENT);
         }
         // SAFETY: NVML's contract: it is null or comes from nvmlGpmSampleAlloc.
@@ -155,8 +173,17 @@ unsafe fn take(gpu: &Gpu, instance: Option<c_uint>, sample: nvmlGpmSample_t) -> 
     }
     let _alone = Alone::enter();
     // What they do is on the whole GPU.
-    let moment = if instance.is_none() { gpu.moment() } else { None };
-    let taken = Taken { gpu: gpu.index, instance, elapsed_ms: gpu.elapsed_ms, moment };
+    let moment = if instance.is_none() {
+        gpu.moment()
+    } else {
+        None
+    };
+    let taken = Taken {
+        gpu: gpu.index,
+        instance,
+        elapsed_ms: gpu.elapsed_ms,
+        moment,
+    };
     // SAFETY: by this function's own condition it is null or points at a slot.
     unsafe { put(sample.cast::<Slot>(), Some(taken)) }
 }
@@ -166,7 +193,9 @@ unsafe extern "C" fn nvmlGpmMetricsGet(request: *mut nvmlGpmMetricsGet_t) -> nvm
     system("nvmlGpmMetricsGet", |session| {
         let _alone = Alone::enter();
         // SAFETY: NVML's contract: the pointer is null or points at one structure.
-        let [request] = unsafe { items(request, 1) }? else { return Err(Code::INVALID_ARGUMENT) };
+        let [request] = unsafe { items(request, 1) }? else {
+            return Err(Code::INVALID_ARGUMENT);
+        };
         // SAFETY: NVML's contract: each sample is null or comes from nvmlGpmSampleAlloc.
         let (first, second) = unsafe { (taken(request.sample1)?, taken(request.sample2)?) };
         answer(session, &first, &second, request)
@@ -177,12 +206,22 @@ unsafe extern "C" fn nvmlGpmMetricsGet(request: *mut nvmlGpmMetricsGet_t) -> nvm
 /// `sample` is null or comes from `nvmlGpmSampleAlloc` and has not been freed.
 unsafe fn taken(sample: nvmlGpmSample_t) -> Result<Taken, Code> {
     // SAFETY: by this function's own condition it is null or points at a slot.
-    unsafe { sample.cast::<Slot>().as_ref() }.cloned().flatten().ok_or(Code::INVALID_ARGUMENT)
+    unsafe { sample.cast::<Slot>().as_ref() }
+        .cloned()
+        .flatten()
+        .ok_or(Code::INVALID_ARGUMENT)
 }
 
-fn answer(session: &Session, first: &Taken, second: &Taken, request: &mut nvmlGpmMetricsGet_t) -> Outcome {
+fn answer(
+    session: &Session,
+    first: &Taken,
+    second: &Taken,
+    request: &mut nvmlGpmMetricsGet_t,
+) -> Outcome {
     let window_ms = second.elapsed_ms.saturating_sub(first.elapsed_ms);
-    if (first.gpu, first.instance) != (second.gpu, second.instance) || window_ms < SHORTEST_WINDOW_MS {
+    if (first.gpu, first.instance) != (second.gpu, second.instance)
+        || window_ms < SHORTEST_WINDOW_MS
+    {
         return Err(Code::INVALID_ARGUMENT);
     }
     let count = request.numMetrics as usize;
@@ -191,25 +230,42 @@ fn answer(session: &Session, first: &Taken, second: &Taken, request: &mut nvmlGp
         None => state.counters,
         Some(instance) => {
             let mut devices = state.mig.iter();
-            let own = devices.find(|own| own.instance.gpu_instance == instance).ok_or(Code::INVALID_ARGUMENT)?;
+            let own = devices
+                .find(|own| own.instance.gpu_instance == instance)
+                .ok_or(Code::INVALID_ARGUMENT)?;
             own.counters
         }
     };
-    let done = first.moment.as_ref().and_then(|before| second.moment.as_ref()?.since(before));
+    let done = first
+        .moment
+        .as_ref()
+        .and_then(|before| second.moment.as_ref()?.since(before));
     let between = done.unwrap_or_else(|| Between::as_the_scenario_says(counters));
-    for metric in request.metrics.get_mut(..count).ok_or(Code::INVALID_ARGUMENT)? {
+    for metric in request
+        .metrics
+        .get_mut(..count)
+        .ok_or(Code::INVALID_ARGUMENT)?
+    {
         fill(metric, &between);
     }
     Ok(())
 }
 
 fn fill(metric: &mut nvmlGpmMetric_t, between: &Between) {
-    let Between { busy_percent, tensor_integer_percent, tensor_double_percent, counters, .. } = between;
+    let Between {
+        busy_percent,
+        tensor_integer_percent,
+        tensor_double_percent,
+        counters,
+        ..
+    } = between;
     let value = match metric.metricId {
         GRAPHICS => Some(*busy_percent),
         SM => Some(counters.sm_percent),
         OCCUPANCY => Some(counters.occupancy_percent),
-        ANY_TENSOR => Some(counters.tensor_percent + tensor_integer_percent + tensor_double_percent),
+        ANY_TENSOR => {
+            Some(counters.tensor_percent + tensor_integer_percent + tensor_double_percent)
+        }
         HMMA_TENSOR => Some(counters.tensor_percent),
         IMMA_TENSOR => Some(*tensor_integer_percent),
         DFMA_TENSOR => Some(*tensor_double_percent),
@@ -223,5 +279,6 @@ fn fill(metric: &mut nvmlGpmMetric_t, between: &Between) {
         NVLINK_RX => Some(counters.nvlink_rx_bytes_per_second / MIB),
         _ => None,
     };
-    (metric.value, metric.nvmlReturn) = value.map_or((0.0, Code::NOT_SUPPORTED.0), |value| (value, 0));
+    (metric.value, metric.nvmlReturn) =
+        value.map_or((0.0, Code::NOT_SUPPORTED.0), |value| (value, 0));
 }

@@ -17,7 +17,10 @@ exports! {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetHandleByIndex_v2(index: c_uint, device: *mut nvmlDevice_t) -> nvmlReturn_t {
+unsafe extern "C" fn nvmlDeviceGetHandleByIndex_v2(
+    index: c_uint,
+    device: *mut nvmlDevice_t,
+) -> nvmlReturn_t {
     // SAFETY: NVML's contract: the pointer is null or may be written.
     lookup(
         "nvmlDeviceGetHandleByIndex_v2",
@@ -27,19 +30,37 @@ unsafe extern "C" fn nvmlDeviceGetHandleByIndex_v2(index: c_uint, device: *mut n
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetHandleByUUID(uuid: *const c_char, device: *mut nvmlDevice_t) -> nvmlReturn_t {
+unsafe extern "C" fn nvmlDeviceGetHandleByUUID(
+    uuid: *const c_char,
+    device: *mut nvmlDevice_t,
+) -> nvmlReturn_t {
     // SAFETY: NVML's contract: the text ends with a NUL, and the pointers are null or valid.
-    let find = |machine: &Machine| by(machine, unsafe { text(uuid) }?, |gpu, uuid| gpu.uuid == uuid);
+    let find = |machine: &Machine| {
+        by(machine, unsafe { text(uuid) }?, |gpu, uuid| {
+            gpu.uuid == uuid
+        })
+    };
     // SAFETY: as above.
-    lookup("nvmlDeviceGetHandleByUUID", find, |gpu| unsafe { put(device, gpu.handle()) })
+    lookup("nvmlDeviceGetHandleByUUID", find, |gpu| unsafe {
+        put(device, gpu.handle())
+    })
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetHandleBySerial(serial: *const c_char, device: *mut nvmlDevice_t) -> nvmlReturn_t {
+unsafe extern "C" fn nvmlDeviceGetHandleBySerial(
+    serial: *const c_char,
+    device: *mut nvmlDevice_t,
+) -> nvmlReturn_t {
     // SAFETY: NVML's contract: the text ends with a NUL, and the pointers are null or valid.
-    let find = |machine: &Machine| by(machine, unsafe { text(serial) }?, |gpu, serial| gpu.serial == serial);
+    let find = |machine: &Machine| {
+        by(machine, unsafe { text(serial) }?, |gpu, serial| {
+            gpu.serial == serial
+        })
+    };
     // SAFETY: as above.
-    lookup("nvmlDeviceGetHandleBySerial", find, |gpu| unsafe { put(device, gpu.handle()) })
+    lookup("nvmlDeviceGetHandleBySerial", find, |gpu| unsafe {
+        put(device, gpu.handle())
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -50,19 +71,34 @@ unsafe extern "C" fn nvmlDeviceGetHandleByPciBusId_v2(
     // The domain may have four digits or eight, and letters either case.
     let same = |gpu: &GpuIdentity, id: &str| {
         let own = gpu.pci_bus_id.as_str();
-        own.eq_ignore_ascii_case(id) || own.strip_prefix("0000").is_some_and(|short| short.eq_ignore_ascii_case(id))
+        own.eq_ignore_ascii_case(id)
+            || own
+                .strip_prefix("0000")
+                .is_some_and(|short| short.eq_ignore_ascii_case(id))
     };
     // SAFETY: NVML's contract: the text ends with a NUL, and the pointers are null or valid.
     let find = |machine: &Machine| by(machine, unsafe { text(pci_bus_id) }?, same);
     // SAFETY: as above.
-    lookup("nvmlDeviceGetHandleByPciBusId_v2", find, |gpu| unsafe { put(device, gpu.handle()) })
+    lookup("nvmlDeviceGetHandleByPciBusId_v2", find, |gpu| unsafe {
+        put(device, gpu.handle())
+    })
 }
 
 fn of_index(machine: &Machine, index: c_uint) -> Result<u32, Code> {
-    machine.found.get(index as usize).copied().ok_or(Code::INVALID_ARGUMENT)
+    machine
+        .found
+        .get(index as usize)
+        .copied()
+        .ok_or(Code::INVALID_ARGUMENT)
 }
 
-fn by(machine: &Machine, wanted: &str, is: impl Fn(&GpuIdentity, &str) -> bool) -> Result<u32, Code> {
+fn by(
+    machine: &Machine,
+    wanted: &str,
+    is: impl Fn(&GpuIdentity, &str) -> bool,
+) -> Result<u32, Code> {
     let mut found = machine.found.iter().copied();
-    found.find(|gpu| is(machine.world.identity(*gpu), wanted)).ok_or(Code::NOT_FOUND)
+    found
+        .find(|gpu| is(machine.world.identity(*gpu), wanted))
+        .ok_or(Code::NOT_FOUND)
 }

@@ -4,10 +4,11 @@ use std::ffi::{c_char, c_int, c_uint};
 
 use gpumon_probe::vendor::sim::Architecture;
 use nvml_wrapper_sys::bindings::{
-    NVML_DEVICE_ARCH_ADA, NVML_DEVICE_ARCH_AMPERE, NVML_DEVICE_ARCH_BLACKWELL, NVML_DEVICE_ARCH_HOPPER,
-    NVML_DEVICE_ARCH_PASCAL, NVML_DEVICE_ARCH_TURING, NVML_DEVICE_ARCH_VOLTA,
-    nvmlBrandType_enum_NVML_BRAND_GEFORCE as GEFORCE, nvmlBrandType_enum_NVML_BRAND_NVIDIA as NVIDIA,
-    nvmlBrandType_enum_NVML_BRAND_TESLA as TESLA, nvmlBrandType_t, nvmlDeviceArchitecture_t, nvmlPciInfo_t,
+    NVML_DEVICE_ARCH_ADA, NVML_DEVICE_ARCH_AMPERE, NVML_DEVICE_ARCH_BLACKWELL,
+    NVML_DEVICE_ARCH_HOPPER, NVML_DEVICE_ARCH_PASCAL, NVML_DEVICE_ARCH_TURING,
+    NVML_DEVICE_ARCH_VOLTA, nvmlBrandType_enum_NVML_BRAND_GEFORCE as GEFORCE,
+    nvmlBrandType_enum_NVML_BRAND_NVIDIA as NVIDIA, nvmlBrandType_enum_NVML_BRAND_TESLA as TESLA,
+    nvmlBrandType_t, nvmlDeviceArchitecture_t, nvmlPciInfo_t,
 };
 
 use super::exports;
@@ -25,7 +26,11 @@ exports! {
 
 /// A board for players has no number that software could read.
 fn on_a_label<'a>(gpu: &Gpu, text: &'a str) -> Result<&'a str, Code> {
-    if gpu.identity().geforce { Err(Code::NOT_SUPPORTED) } else { Ok(text) }
+    if gpu.identity().geforce {
+        Err(Code::NOT_SUPPORTED)
+    } else {
+        Ok(text)
+    }
 }
 
 exports! {
@@ -66,7 +71,11 @@ fn pci_info(gpu: &Gpu) -> nvmlPciInfo_t {
 }
 
 /// What is in a place: domain, bus and device.
-pub(crate) fn pci_device((domain, bus, device): (u32, u32, u32), device_id: u32, subsystem_id: u32) -> nvmlPciInfo_t {
+pub(crate) fn pci_device(
+    (domain, bus, device): (u32, u32, u32),
+    device_id: u32,
+    subsystem_id: u32,
+) -> nvmlPciInfo_t {
     let bus_id = format!("{domain:08X}:{bus:02X}:{device:02X}.0");
     nvmlPciInfo_t {
         // The legacy form has a domain of four digits.

@@ -4,7 +4,8 @@ use std::ffi::c_uint;
 
 use gpumon_probe::vendor::sim::{EncoderSession, GpuState, ProcessState, VideoCodec};
 use nvml_wrapper_sys::bindings::{
-    nvmlDevice_t, nvmlEncoderSessionInfo_t, nvmlFBCSessionInfo_t, nvmlFBCStats_t, nvmlReturn_t, nvmlUtilization_t,
+    nvmlDevice_t, nvmlEncoderSessionInfo_t, nvmlFBCSessionInfo_t, nvmlFBCStats_t, nvmlReturn_t,
+    nvmlUtilization_t,
 };
 
 use super::{exports, mig::refuse_divided};
@@ -31,30 +32,44 @@ exports! {
 }
 
 /// The stream of a busy encoder if the scenario has none.
-const USUAL_STREAM: EncoderSession =
-    EncoderSession { codec: VideoCodec::H264, width: 1920, height: 1080, fps: 30, latency_us: 5_000 };
+const USUAL_STREAM: EncoderSession = EncoderSession {
+    codec: VideoCodec::H264,
+    width: 1920,
+    height: 1080,
+    fps: 30,
+    latency_us: 5_000,
+};
 
 /// Returns the streams that the GPU encodes.
 fn encoder_streams(gpu: &Gpu) -> Vec<nvmlEncoderSessionInfo_t> {
     let state = gpu.state();
     let of_process = |process: &ProcessState| {
         let pid = process.pid;
-        process.encoder_sessions.iter().cloned().map(move |own| (pid, own)).collect::<Vec<_>>()
+        process
+            .encoder_sessions
+            .iter()
+            .cloned()
+            .map(move |own| (pid, own))
+            .collect::<Vec<_>>()
     };
     let mut streams: Vec<_> = state.processes.iter().flat_map(of_process).collect();
     if streams.is_empty() && state.encoder_percent > 0 {
-        streams.push((state.processes.first().map_or(0, |process| process.pid), USUAL_STREAM));
+        streams.push((
+            state.processes.first().map_or(0, |process| process.pid),
+            USUAL_STREAM,
+        ));
     }
-    let info = |(session, (pid, own)): (c_uint, (c_uint, EncoderSession))| nvmlEncoderSessionInfo_t {
-        sessionId: session,
-        pid,
-        vgpuInstance: 0,
-        codecType: own.codec as c_uint,
-        hResolution: own.width,
-        vResolution: own.height,
-        averageFps: own.fps,
-        averageLatency: own.latency_us,
-    };
+    let info =
+        |(session, (pid, own)): (c_uint, (c_uint, EncoderSession))| nvmlEncoderSessionInfo_t {
+            sessionId: session,
+            pid,
+            vgpuInstance: 0,
+            codecType: own.codec as c_uint,
+            hResolution: own.width,
+            vResolution: own.height,
+            averageFps: own.fps,
+            averageLatency: own.latency_us,
+        };
     (1..).zip(streams).map(info).collect()
 }
 

@@ -32,11 +32,19 @@ struct Shares {
 fn shares(gpu: &Gpu) -> Result<Shares, Code> {
     if gpu.instance.is_some() {
         let own = gpu.mig_device()?;
-        return Ok(Shares { total: own.memory_total_bytes, reserved: 0, used: own.memory_used_bytes });
+        return Ok(Shares {
+            total: own.memory_total_bytes,
+            reserved: 0,
+            used: own.memory_used_bytes,
+        });
     }
     let state = gpu.state();
     let (total, reserved) = (state.memory_total_bytes, state.memory_reserved_bytes);
-    Ok(Shares { total, reserved, used: state.memory_used_bytes })
+    Ok(Shares {
+        total,
+        reserved,
+        used: state.memory_used_bytes,
+    })
 }
 
 exports! {

@@ -13,11 +13,19 @@ use crate::{
 
 /// What the driver does not say of a GPU that is divided.
 pub(super) fn refuse_divided(gpu: &Gpu) -> Outcome {
-    if gpu.machine().world.is_divided(gpu.index, gpu.elapsed_ms) { Err(Code::NOT_SUPPORTED) } else { Ok(()) }
+    if gpu.machine().world.is_divided(gpu.index, gpu.elapsed_ms) {
+        Err(Code::NOT_SUPPORTED)
+    } else {
+        Ok(())
+    }
 }
 
 fn check_supported(gpu: &Gpu) -> Outcome {
-    if gpu.identity().has_mig() { Ok(()) } else { Err(Code::NOT_SUPPORTED) }
+    if gpu.identity().has_mig() {
+        Ok(())
+    } else {
+        Err(Code::NOT_SUPPORTED)
+    }
 }
 
 exports! {

@@ -4,8 +4,9 @@ use gpumon_probe::vendor::sim::Architecture;
 use nvml_wrapper_sys::bindings::{
     nvmlComputeMode_enum_NVML_COMPUTEMODE_DEFAULT, nvmlComputeMode_t, nvmlDeviceAddressingMode_t,
     nvmlDeviceCapabilities_t, nvmlDramEncryptionInfo_t, nvmlDriverModel_t,
-    nvmlEnableState_enum_NVML_FEATURE_DISABLED as DISABLED, nvmlEnableState_enum_NVML_FEATURE_ENABLED as ENABLED,
-    nvmlEnableState_t, nvmlGpuOperationMode_t, nvmlMask255_t, nvmlWorkloadPowerProfileCurrentProfiles_t,
+    nvmlEnableState_enum_NVML_FEATURE_DISABLED as DISABLED,
+    nvmlEnableState_enum_NVML_FEATURE_ENABLED as ENABLED, nvmlEnableState_t,
+    nvmlGpuOperationMode_t, nvmlMask255_t, nvmlWorkloadPowerProfileCurrentProfiles_t,
 };
 
 use super::exports;

@@ -4,14 +4,16 @@ use std::ffi::{c_uint, c_ulonglong};
 
 use gpumon_probe::vendor::sim::LinkState;
 use nvml_wrapper_sys::bindings::{
-    nvmlDevice_t, nvmlEnableState_t, nvmlIntNvLinkDeviceType_enum_NVML_NVLINK_DEVICE_TYPE_SWITCH as SWITCH,
-    nvmlIntNvLinkDeviceType_t, nvmlNvLinkCapability_enum_NVML_NVLINK_CAP_COUNT as CAPABILITIES, nvmlNvLinkCapability_t,
-    nvmlNvLinkErrorCounter_enum_NVML_NVLINK_ERROR_DL_CRC_DATA as CRC_DATA,
+    nvmlDevice_t, nvmlEnableState_t,
+    nvmlIntNvLinkDeviceType_enum_NVML_NVLINK_DEVICE_TYPE_SWITCH as SWITCH,
+    nvmlIntNvLinkDeviceType_t, nvmlNvLinkCapability_enum_NVML_NVLINK_CAP_COUNT as CAPABILITIES,
+    nvmlNvLinkCapability_t, nvmlNvLinkErrorCounter_enum_NVML_NVLINK_ERROR_DL_CRC_DATA as CRC_DATA,
     nvmlNvLinkErrorCounter_enum_NVML_NVLINK_ERROR_DL_CRC_FLIT as CRC_FLIT,
     nvmlNvLinkErrorCounter_enum_NVML_NVLINK_ERROR_DL_ECC_DATA as ECC_DATA,
     nvmlNvLinkErrorCounter_enum_NVML_NVLINK_ERROR_DL_RECOVERY as RECOVERY,
-    nvmlNvLinkErrorCounter_enum_NVML_NVLINK_ERROR_DL_REPLAY as REPLAY, nvmlNvLinkErrorCounter_t, nvmlNvLinkInfo_t,
-    nvmlNvlinkVersion_enum_NVML_NVLINK_VERSION_4_0 as VERSION_4_0, nvmlPciInfo_t, nvmlReturn_t,
+    nvmlNvLinkErrorCounter_enum_NVML_NVLINK_ERROR_DL_REPLAY as REPLAY, nvmlNvLinkErrorCounter_t,
+    nvmlNvLinkInfo_t, nvmlNvlinkVersion_enum_NVML_NVLINK_VERSION_4_0 as VERSION_4_0, nvmlPciInfo_t,
+    nvmlReturn_t,
 };
 
 use super::{exports, identity::pci_device, version_of};
@@ -29,7 +31,10 @@ pub(super) fn link(gpu: &Gpu, number: c_uint) -> Result<&'static LinkState, Code
     if gpu.identity().nvlinks.is_empty() {
         return Err(Code::NOT_SUPPORTED);
     }
-    gpu.identity().nvlinks.get(number as usize).ok_or(Code::INVALID_ARGUMENT)
+    gpu.identity()
+        .nvlinks
+        .get(number as usize)
+        .ok_or(Code::INVALID_ARGUMENT)
 }
 
 exports! {
@@ -63,7 +68,10 @@ const INFO_V1: c_uint = version_of::<[c_uint; 2]>(1);
 const INFO_V2: c_uint = version_of::<nvmlNvLinkInfo_t>(2);
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetNvLinkInfo(handle: nvmlDevice_t, info: *mut nvmlNvLinkInfo_t) -> nvmlReturn_t {
+unsafe extern "C" fn nvmlDeviceGetNvLinkInfo(
+    handle: nvmlDevice_t,
+    info: *mut nvmlNvLinkInfo_t,
+) -> nvmlReturn_t {
     device("nvmlDeviceGetNvLinkInfo", handle, |gpu| {
         if info.is_null() {
             return Err(Code::INVALID_ARGUMENT);

@@ -2,7 +2,9 @@
 
 use std::ffi::{c_uint, c_ulonglong};
 
-use nvml_wrapper_sys::bindings::{nvmlEnableState_enum_NVML_FEATURE_ENABLED as ENABLED, nvmlEnableState_t};
+use nvml_wrapper_sys::bindings::{
+    nvmlEnableState_enum_NVML_FEATURE_ENABLED as ENABLED, nvmlEnableState_t,
+};
 
 use super::exports;
 use crate::call::Gpu;

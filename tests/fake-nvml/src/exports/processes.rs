@@ -7,8 +7,9 @@ use gpumon_probe::{
     vendor::sim::{GpuState, ProcessState},
 };
 use nvml_wrapper_sys::bindings::{
-    nvmlDevice_t, nvmlProcessInfo_t, nvmlProcessInfo_v1_t, nvmlProcessInfo_v2_t, nvmlProcessUtilizationInfo_v1_t,
-    nvmlProcessUtilizationSample_t, nvmlProcessesUtilizationInfo_t, nvmlReturn_t,
+    nvmlDevice_t, nvmlProcessInfo_t, nvmlProcessInfo_v1_t, nvmlProcessInfo_v2_t,
+    nvmlProcessUtilizationInfo_v1_t, nvmlProcessUtilizationSample_t,
+    nvmlProcessesUtilizationInfo_t, nvmlReturn_t,
 };
 
 use super::{exports, mig::refuse_divided};
@@ -27,8 +28,15 @@ const NO_INSTANCE: c_uint = c_uint::MAX;
 
 /// Lists processes as the driver does: in the order of their start, and processes from before the
 /// start in the order of the scenario.
-fn in_order(state: &GpuState, wanted: fn(&ProcessState) -> bool) -> impl Iterator<Item = &ProcessState> {
-    let mut listed: Vec<_> = state.processes.iter().filter(|process| wanted(process)).collect();
+fn in_order(
+    state: &GpuState,
+    wanted: fn(&ProcessState) -> bool,
+) -> impl Iterator<Item = &ProcessState> {
+    let mut listed: Vec<_> = state
+        .processes
+        .iter()
+        .filter(|process| wanted(process))
+        .collect();
     listed.sort_by(|one, other| one.started_s.total_cmp(&other.started_s));
     listed.into_iter()
 }
@@ -153,8 +161,13 @@ fn sampled(gpu: &Gpu, last_seen_us: c_ulonglong) -> Result<(c_ulonglong, Vec<Pro
     let sampled_ms = gpu.elapsed_ms / PERIOD_MS * PERIOD_MS;
     let timestamp_us = gpu.machine().stamp_us(gpu.index, sampled_ms);
     let mut processes = gpu.machine().world.processes(gpu.index, sampled_ms);
-    let is_busy =
-        |process: &ProcessState| process.sm_percent.max(process.encoder_percent).max(process.decoder_percent) > 0;
+    let is_busy = |process: &ProcessState| {
+        process
+            .sm_percent
+            .max(process.encoder_percent)
+            .max(process.decoder_percent)
+            > 0
+    };
     processes.retain(is_busy);
     let noted = gpu.note().into_iter().flat_map(|note| note.busy);
     processes.extend(noted.map(|(pid, percent)| process(pid, None, percent)));

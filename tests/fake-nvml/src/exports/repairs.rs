@@ -89,7 +89,9 @@ fn addresses(gpu: &Gpu, cause: nvmlPageRetirementCause_t) -> Result<Vec<c_ulongl
         1 => (0x1_0000, pages.double_bit),
         _ => return Err(Code::INVALID_ARGUMENT),
     };
-    Ok((0..u64::from(count)).map(|number| (first + number) * PAGE_BYTES).collect())
+    Ok((0..u64::from(count))
+        .map(|number| (first + number) * PAGE_BYTES)
+        .collect())
 }
 
 exports! {

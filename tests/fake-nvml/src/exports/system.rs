@@ -4,8 +4,8 @@ use std::ffi::{c_char, c_int, c_uint};
 
 use gpumon_probe::vendor::sim::Machine;
 use nvml_wrapper_sys::bindings::{
-    nvmlEnableState_enum_NVML_FEATURE_DISABLED as DISABLED, nvmlEnableState_t, nvmlExcludedDeviceInfo_t, nvmlPciInfo_t,
-    nvmlReturn_t,
+    nvmlEnableState_enum_NVML_FEATURE_DISABLED as DISABLED, nvmlEnableState_t,
+    nvmlExcludedDeviceInfo_t, nvmlPciInfo_t, nvmlReturn_t,
 };
 
 use super::exports;
@@ -78,8 +78,13 @@ exports! {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn nvmlGetExcludedDeviceInfoByIndex(_index: c_uint, _info: *mut nvmlExcludedDeviceInfo_t) -> nvmlReturn_t {
-    system("nvmlGetExcludedDeviceInfoByIndex", |_| Err(Code::INVALID_ARGUMENT))
+extern "C" fn nvmlGetExcludedDeviceInfoByIndex(
+    _index: c_uint,
+    _info: *mut nvmlExcludedDeviceInfo_t,
+) -> nvmlReturn_t {
+    system("nvmlGetExcludedDeviceInfoByIndex", |_| {
+        Err(Code::INVALID_ARGUMENT)
+    })
 }
 
 exports! {
@@ -95,8 +100,11 @@ unsafe extern "C" fn nvmlDeviceQueryDrainState(
     let asked = unsafe { info.as_ref() }.map(|info| (info.domain, info.bus, info.device));
     let find = |machine: &Machine| {
         let mut gpus = machine.found.iter().copied();
-        gpus.find(|gpu| asked == Some((0, machine.world.identity(*gpu).pci_bus, 0))).ok_or(Code::NOT_FOUND)
+        gpus.find(|gpu| asked == Some((0, machine.world.identity(*gpu).pci_bus, 0)))
+            .ok_or(Code::NOT_FOUND)
     };
     // SAFETY: NVML's contract: the pointer is null or may be written. Nobody takes a GPU out of use.
-    lookup("nvmlDeviceQueryDrainState", find, |_| unsafe { put(state, DISABLED) })
+    lookup("nvmlDeviceQueryDrainState", find, |_| unsafe {
+        put(state, DISABLED)
+    })
 }

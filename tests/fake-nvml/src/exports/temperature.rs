@@ -16,7 +16,11 @@ use crate::{
 
 /// Whether the board tells how far it is from its limits.
 pub(super) fn check_margin(gpu: &Gpu) -> Outcome {
-    if gpu.identity().has_margin() { Ok(()) } else { Err(Code::NOT_SUPPORTED) }
+    if gpu.identity().has_margin() {
+        Ok(())
+    } else {
+        Err(Code::NOT_SUPPORTED)
+    }
 }
 
 /// What the chip's sensor shows, in whole degrees.

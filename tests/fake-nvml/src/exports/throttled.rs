@@ -9,8 +9,8 @@ use nvml_wrapper_sys::bindings::{
     nvmlPerfPolicyType_enum_NVML_PERF_POLICY_SYNC_BOOST as SYNC_BOOST,
     nvmlPerfPolicyType_enum_NVML_PERF_POLICY_THERMAL as THERMAL,
     nvmlPerfPolicyType_enum_NVML_PERF_POLICY_TOTAL_APP_CLOCKS as TOTAL_APP_CLOCKS,
-    nvmlPerfPolicyType_enum_NVML_PERF_POLICY_TOTAL_BASE_CLOCKS as TOTAL_BASE_CLOCKS, nvmlPerfPolicyType_t,
-    nvmlViolationTime_t,
+    nvmlPerfPolicyType_enum_NVML_PERF_POLICY_TOTAL_BASE_CLOCKS as TOTAL_BASE_CLOCKS,
+    nvmlPerfPolicyType_t, nvmlViolationTime_t,
 };
 
 use super::exports;
@@ -33,12 +33,18 @@ pub(super) fn held_down_ns(totals: &Totals, policy: nvmlPerfPolicyType_t) -> Res
         SYNC_BOOST => Ok(sum_ns(totals, &[ThrottleReason::SyncBoost])),
         LOW_UTILIZATION => Ok(sum_ns(totals, &[ThrottleReason::GpuIdle])),
         BOARD_LIMIT | RELIABILITY => Ok(0),
-        TOTAL_APP_CLOCKS | TOTAL_BASE_CLOCKS => Ok(sum_ns(totals, &Totals::POWER) + sum_ns(totals, &Totals::THERMAL)),
+        TOTAL_APP_CLOCKS | TOTAL_BASE_CLOCKS => {
+            Ok(sum_ns(totals, &Totals::POWER) + sum_ns(totals, &Totals::THERMAL))
+        }
         _ => Err(Code::INVALID_ARGUMENT),
     }
 }
 
 /// For how long these have held the clocks down.
 pub(super) fn sum_ns(totals: &Totals, reasons: &[ThrottleReason]) -> u64 {
-    (reasons.iter().map(|reason| totals.throttled_s(*reason)).sum::<f64>() * 1e9) as u64
+    (reasons
+        .iter()
+        .map(|reason| totals.throttled_s(*reason))
+        .sum::<f64>()
+        * 1e9) as u64
 }

@@ -4,13 +4,15 @@ use std::ffi::c_uint;
 
 use gpumon_probe::{model::PciPath, vendor::sim::Machine};
 use nvml_wrapper_sys::bindings::{
-    nvmlDevice_t, nvmlGpuLevel_enum_NVML_TOPOLOGY_HOSTBRIDGE, nvmlGpuLevel_enum_NVML_TOPOLOGY_INTERNAL,
-    nvmlGpuLevel_enum_NVML_TOPOLOGY_MULTIPLE, nvmlGpuLevel_enum_NVML_TOPOLOGY_NODE,
-    nvmlGpuLevel_enum_NVML_TOPOLOGY_SINGLE, nvmlGpuLevel_enum_NVML_TOPOLOGY_SYSTEM,
+    nvmlDevice_t, nvmlGpuLevel_enum_NVML_TOPOLOGY_HOSTBRIDGE,
+    nvmlGpuLevel_enum_NVML_TOPOLOGY_INTERNAL, nvmlGpuLevel_enum_NVML_TOPOLOGY_MULTIPLE,
+    nvmlGpuLevel_enum_NVML_TOPOLOGY_NODE, nvmlGpuLevel_enum_NVML_TOPOLOGY_SINGLE,
+    nvmlGpuLevel_enum_NVML_TOPOLOGY_SYSTEM,
     nvmlGpuP2PCapsIndex_enum_NVML_P2P_CAPS_INDEX_PCI as PCI,
     nvmlGpuP2PCapsIndex_enum_NVML_P2P_CAPS_INDEX_UNKNOWN as CAPABILITIES, nvmlGpuP2PCapsIndex_t,
     nvmlGpuP2PStatus_enum_NVML_P2P_STATUS_NOT_SUPPORTED as NOT_SUPPORTED,
-    nvmlGpuP2PStatus_enum_NVML_P2P_STATUS_OK as OK, nvmlGpuP2PStatus_t, nvmlGpuTopologyLevel_t, nvmlReturn_t,
+    nvmlGpuP2PStatus_enum_NVML_P2P_STATUS_OK as OK, nvmlGpuP2PStatus_t, nvmlGpuTopologyLevel_t,
+    nvmlReturn_t,
 };
 
 use super::{affinity::put_set_of, exports};
@@ -50,7 +52,13 @@ unsafe extern "C" fn nvmlDeviceGetTopologyNearestGpus(
         let others = found.iter().copied().filter(|other| *other != gpu.index);
         let near = others.filter(|other| number(world.path(gpu.index, *other)) <= level);
         // SAFETY: NVML's contract: `count` may be read and written, and `devices` is null or has room for so many.
-        unsafe { put_set_of(devices, count, near.map(|other| handle(other, None)).collect()) }
+        unsafe {
+            put_set_of(
+                devices,
+                count,
+                near.map(|other| handle(other, None)).collect(),
+            )
+        }
     })
 }
 

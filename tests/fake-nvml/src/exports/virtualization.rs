@@ -4,8 +4,9 @@ use std::ffi::c_uint;
 
 use nvml_wrapper_sys::bindings::{
     nvmlDevice_t, nvmlDeviceVgpuCapability_t,
-    nvmlGpuVirtualizationMode_NVML_GPU_VIRTUALIZATION_MODE_PASSTHROUGH as PASSTHROUGH, nvmlGpuVirtualizationMode_t,
-    nvmlHostVgpuMode_t, nvmlReturn_t, nvmlVgpuDriverCapability_t, nvmlVgpuHeterogeneousMode_t,
+    nvmlGpuVirtualizationMode_NVML_GPU_VIRTUALIZATION_MODE_PASSTHROUGH as PASSTHROUGH,
+    nvmlGpuVirtualizationMode_t, nvmlHostVgpuMode_t, nvmlReturn_t, nvmlVgpuDriverCapability_t,
+    nvmlVgpuHeterogeneousMode_t,
 };
 
 use super::exports;
@@ -28,7 +29,9 @@ extern "C" fn nvmlDeviceGetVgpuCapabilities(
     _capability: nvmlDeviceVgpuCapability_t,
     _has: *mut c_uint,
 ) -> nvmlReturn_t {
-    device("nvmlDeviceGetVgpuCapabilities", handle, |_| Err(Code::NOT_SUPPORTED))
+    device("nvmlDeviceGetVgpuCapabilities", handle, |_| {
+        Err(Code::NOT_SUPPORTED)
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -36,5 +39,7 @@ extern "C" fn nvmlGetVgpuDriverCapabilities(
     _capability: nvmlVgpuDriverCapability_t,
     _has: *mut c_uint,
 ) -> nvmlReturn_t {
-    system("nvmlGetVgpuDriverCapabilities", |_| Err(Code::NOT_SUPPORTED))
+    system("nvmlGetVgpuDriverCapabilities", |_| {
+        Err(Code::NOT_SUPPORTED)
+    })
 }

@@ -1,13 +1,18 @@
 //! Every query is answered by the call that it names, through `dlopen`.
 
-#![allow(clippy::unnecessary_wraps, reason = "what is compared with answers is an answer")]
+#![allow(
+    clippy::unnecessary_wraps,
+    reason = "what is compared with answers is an answer"
+)]
 
 use std::{fs, os::unix::fs::symlink, path::Path};
 
 use crate::common::with_library;
 use gpumon_probe::{
     vendor::nvml::NvmlBackend,
-    vendor::nvml::query::{Answer, Code, Query as Q, QueryBackend, Subject, SystemQuery as S, Value},
+    vendor::nvml::query::{
+        Answer, Code, Query as Q, QueryBackend, Subject, SystemQuery as S, Value,
+    },
 };
 
 /// A board as in the machine that was measured, a board for players, a divided one, and an old one.
@@ -62,12 +67,17 @@ const PASCAL: Subject = Subject::gpu(3);
 /// The first GPU stands below a port of the fourth generation, and the system knows nothing of the others.
 fn open(library: &Path) -> NvmlBackend {
     let sys = library.parent().unwrap().join("sys");
-    let (port, known) = (sys.join("devices/pci0000:0f/0000:0f:01.0"), sys.join("bus/pci/devices"));
+    let (port, known) = (
+        sys.join("devices/pci0000:0f/0000:0f:01.0"),
+        sys.join("bus/pci/devices"),
+    );
     fs::create_dir_all(port.join("0000:10:00.0")).unwrap();
     fs::create_dir_all(&known).unwrap();
     fs::write(port.join("max_link_speed"), "16.0 GT/s PCIe\n").unwrap();
     symlink(port.join("0000:10:00.0"), known.join("0000:10:00.0")).unwrap();
-    NvmlBackend::open(Some(library.into())).unwrap().with_sys_root(sys)
+    NvmlBackend::open(Some(library.into()))
+        .unwrap()
+        .with_sys_root(sys)
 }
 
 fn n(numbers: &[i128]) -> Answer {
@@ -281,172 +291,254 @@ fn h200() -> impl IntoIterator<Item = (Q, Answer)> {
 
 #[test]
 fn every_query_about_a_gpu_is_answered() {
-    with_library("answers::every_query_about_a_gpu_is_answered", MACHINE, &[], |library| {
-        let answers = open(library);
-        let answer = |query| match answers.about(H200, query) {
-            // It grows until a busy machine has come here; at 300 W a minute is so many mJ.
-            Ok(Value::Numbers(energy)) if query == Q::TotalEnergyConsumption => {
-                n(&[energy[0] - energy[0] % (60 * 300_000)])
-            }
-            answer => answer,
-        };
-        let wrong: Vec<_> = h200()
-            .into_iter()
-            .map(|(query, expected)| (query, expected, answer(query)))
-            .filter(|(_, expected, answer)| answer != expected)
-            .collect();
-        assert!(wrong.is_empty(), "{wrong:#?}");
-        // What moves: the last of the driver's samples is as old as its grid, and there is the time of each.
-        let Ok(Value::Numbers(samples)) = answers.about(H200, Q::Samples(0)) else { panic!("no samples of power") };
-        assert_eq!((samples.len(), samples[1], samples[237]), (2 * 119, 300_000, 300_000));
-        assert_eq!(samples[2] - samples[0], 20_000);
-        let Ok(Value::Numbers(used)) = answers.about(H200, Q::ProcessUtilization(0)) else { panic!("nobody did") };
-        assert_eq!(used[1..], [4312, 50, 20, 0, 0, 0, 0]);
-        assert_eq!(answers.about(H200, Q::ViolationStatus(3)).map(|times| times.at(1)), Ok(Some(0)));
-    });
+    with_library(
+        "answers::every_query_about_a_gpu_is_answered",
+        MACHINE,
+        &[],
+        |library| {
+            let answers = open(library);
+            let answer = |query| match answers.about(H200, query) {
+                // It grows until a busy machine has come here; at 300 W a minute is so many mJ.
+                Ok(Value::Numbers(energy)) if query == Q::TotalEnergyConsumption => {
+                    n(&[energy[0] - energy[0] % (60 * 300_000)])
+                }
+                answer => answer,
+            };
+            let wrong: Vec<_> = h200()
+                .into_iter()
+                .map(|(query, expected)| (query, expected, answer(query)))
+                .filter(|(_, expected, answer)| answer != expected)
+                .collect();
+            assert!(wrong.is_empty(), "{wrong:#?}");
+            // What moves: the last of the driver's samples is as old as its grid, and there is the time of each.
+            let Ok(Value::Numbers(samples)) = answers.about(H200, Q::Samples(0)) else {
+                panic!("no samples of power")
+            };
+            assert_eq!(
+                (samples.len(), samples[1], samples[237]),
+                (2 * 119, 300_000, 300_000)
+            );
+            assert_eq!(samples[2] - samples[0], 20_000);
+            let Ok(Value::Numbers(used)) = answers.about(H200, Q::ProcessUtilization(0)) else {
+                panic!("nobody did")
+            };
+            assert_eq!(used[1..], [4312, 50, 20, 0, 0, 0, 0]);
+            assert_eq!(
+                answers
+                    .about(H200, Q::ViolationStatus(3))
+                    .map(|times| times.at(1)),
+                Ok(Some(0))
+            );
+        },
+    );
 }
 
 #[test]
 fn boards_lack_what_they_lack() {
-    with_library("answers::boards_lack_what_they_lack", MACHINE, &[], |library| {
-        let answers = open(library);
-        let say = |subject, query, answer: Answer| {
-            assert_eq!(answers.about(subject, query), answer, "{query:?} of {subject:?}");
-        };
-        for query in [
-            Q::Serial,
-            Q::BoardPartNumber,
-            Q::ModuleId,
-            Q::MigMode,
-            Q::EccMode,
-            Q::TotalEccErrors(1, 0),
-            Q::SramEccErrors,
-            Q::RepairStatus,
-            Q::RemappedRows,
-            Q::RetiredPages(0),
-            Q::MarginTemperature,
-            Q::Field(193, 0),
-            Q::InforomVersion(1),
-            Q::NvLinkState(0),
-            Q::FabricInfo,
-            Q::HostMaxPcieGeneration,
-            Q::GpmStreaming,
-            Q::GpuInstanceProfile(0),
-            Q::GpuInstances(19),
-        ] {
-            say(GEFORCE, query, none());
-        }
-        say(GEFORCE, Q::Brand, n(&[5]));
-        assert!(
-            matches!(answers.about(GEFORCE, Q::FanSpeed), Ok(Value::Numbers(speed)) if (30..50).contains(&speed[0]))
-        );
-        say(GEFORCE, Q::AccountingPids, n(&[]));
+    with_library(
+        "answers::boards_lack_what_they_lack",
+        MACHINE,
+        &[],
+        |library| {
+            let answers = open(library);
+            let say = |subject, query, answer: Answer| {
+                assert_eq!(
+                    answers.about(subject, query),
+                    answer,
+                    "{query:?} of {subject:?}"
+                );
+            };
+            for query in [
+                Q::Serial,
+                Q::BoardPartNumber,
+                Q::ModuleId,
+                Q::MigMode,
+                Q::EccMode,
+                Q::TotalEccErrors(1, 0),
+                Q::SramEccErrors,
+                Q::RepairStatus,
+                Q::RemappedRows,
+                Q::RetiredPages(0),
+                Q::MarginTemperature,
+                Q::Field(193, 0),
+                Q::InforomVersion(1),
+                Q::NvLinkState(0),
+                Q::FabricInfo,
+                Q::HostMaxPcieGeneration,
+                Q::GpmStreaming,
+                Q::GpuInstanceProfile(0),
+                Q::GpuInstances(19),
+            ] {
+                say(GEFORCE, query, none());
+            }
+            say(GEFORCE, Q::Brand, n(&[5]));
+            assert!(
+                matches!(answers.about(GEFORCE, Q::FanSpeed), Ok(Value::Numbers(speed)) if (30..50).contains(&speed[0]))
+            );
+            say(GEFORCE, Q::AccountingPids, n(&[]));
 
-        say(PASCAL, Q::Brand, n(&[2]));
-        say(PASCAL, Q::RetiredPages(0), n(&[1_763_630_000, 0x10_0000, 1_763_630_000, 0x10_1000]));
-        say(PASCAL, Q::RetiredPages(1), n(&[1_763_630_000, 0x1000_0000]));
-        say(PASCAL, Q::RetiredPagesPending, n(&[0]));
-        for query in [Q::RemappedRowsV2, Q::GspFirmwareVersion, Q::SramEccErrors, Q::UnrepairableMemory] {
-            say(PASCAL, query, none());
-        }
-    });
+            say(PASCAL, Q::Brand, n(&[2]));
+            say(
+                PASCAL,
+                Q::RetiredPages(0),
+                n(&[1_763_630_000, 0x10_0000, 1_763_630_000, 0x10_1000]),
+            );
+            say(PASCAL, Q::RetiredPages(1), n(&[1_763_630_000, 0x1000_0000]));
+            say(PASCAL, Q::RetiredPagesPending, n(&[0]));
+            for query in [
+                Q::RemappedRowsV2,
+                Q::GspFirmwareVersion,
+                Q::SramEccErrors,
+                Q::UnrepairableMemory,
+            ] {
+                say(PASCAL, query, none());
+            }
+        },
+    );
 }
 
 #[test]
 fn a_mig_device_answers_for_its_part() {
-    with_library("answers::a_mig_device_answers_for_its_part", MACHINE, &[], |library| {
-        let answers = open(library);
-        let say = |subject, query, answer: Answer| {
-            assert_eq!(answers.about(subject, query), answer, "{query:?} of {subject:?}");
-        };
-        say(DIVIDED, Q::MigMode, n(&[1, 1]));
-        say(DIVIDED, Q::MaxMigDevices, n(&[7]));
-        say(DIVIDED, Q::MigDevices, n(&[0, 1]));
-        say(DIVIDED, Q::UtilizationRates, none());
-        say(DIVIDED, Q::ComputeProcesses, n(&[77, 1 << 30, 2, 0]));
-        say(PART, Q::Name, t("NVIDIA H200 MIG 3g.71gb"));
-        say(PART, Q::MigInstance, n(&[2, 0]));
-        say(Subject::mig(2, 1), Q::MigInstance, n(&[7, 0]));
-        say(Subject::mig(2, 2), Q::MigInstance, Err(Code::NOT_FOUND));
-        say(PART, Q::MigAttributes, n(&[60, 3, 3, 0, 3, 0, 3, 3, 67_710]));
-        say(PART, Q::MemoryInfo, n(&[70_999_080_960, 0, 69_925_339_136, 1 << 30]));
-        say(PART, Q::Bar1MemoryInfo, n(&[131_072 << 20, 131_072 << 20, 0]));
-        say(PART, Q::MemoryErrors(1, 0, 7), n(&[0]));
-        say(PART, Q::ComputeProcesses, n(&[77, 1 << 30, 2, 0]));
-        say(Subject::mig(2, 1), Q::ComputeProcesses, n(&[]));
-        say(PART, Q::PowerUsage, none());
+    with_library(
+        "answers::a_mig_device_answers_for_its_part",
+        MACHINE,
+        &[],
+        |library| {
+            let answers = open(library);
+            let say = |subject, query, answer: Answer| {
+                assert_eq!(
+                    answers.about(subject, query),
+                    answer,
+                    "{query:?} of {subject:?}"
+                );
+            };
+            say(DIVIDED, Q::MigMode, n(&[1, 1]));
+            say(DIVIDED, Q::MaxMigDevices, n(&[7]));
+            say(DIVIDED, Q::MigDevices, n(&[0, 1]));
+            say(DIVIDED, Q::UtilizationRates, none());
+            say(DIVIDED, Q::ComputeProcesses, n(&[77, 1 << 30, 2, 0]));
+            say(PART, Q::Name, t("NVIDIA H200 MIG 3g.71gb"));
+            say(PART, Q::MigInstance, n(&[2, 0]));
+            say(Subject::mig(2, 1), Q::MigInstance, n(&[7, 0]));
+            say(Subject::mig(2, 2), Q::MigInstance, Err(Code::NOT_FOUND));
+            say(
+                PART,
+                Q::MigAttributes,
+                n(&[60, 3, 3, 0, 3, 0, 3, 3, 67_710]),
+            );
+            say(
+                PART,
+                Q::MemoryInfo,
+                n(&[70_999_080_960, 0, 69_925_339_136, 1 << 30]),
+            );
+            say(
+                PART,
+                Q::Bar1MemoryInfo,
+                n(&[131_072 << 20, 131_072 << 20, 0]),
+            );
+            say(PART, Q::MemoryErrors(1, 0, 7), n(&[0]));
+            say(PART, Q::ComputeProcesses, n(&[77, 1 << 30, 2, 0]));
+            say(Subject::mig(2, 1), Q::ComputeProcesses, n(&[]));
+            say(PART, Q::PowerUsage, none());
 
-        // Its GPU tells of its instances: of the first, whole and in parts.
-        // Three of seven slices are left, and two of the places at which one alone can begin.
-        say(DIVIDED, Q::GpuInstanceCapacity(19), n(&[2]));
-        say(DIVIDED, Q::GpuInstanceCapacity(20), n(&[1]));
-        say(DIVIDED, Q::GpuInstanceCapacity(15), n(&[1]));
-        say(DIVIDED, Q::GpuInstanceCapacity(9), n(&[0]));
-        say(DIVIDED, Q::GpuInstances(9), n(&[2, 0, 4]));
-        say(DIVIDED, Q::GpuInstances(19), n(&[7, 4, 1]));
-        say(DIVIDED, Q::GpuInstances(14), n(&[]));
-        say(DIVIDED, Q::ComputeInstanceProfile(2, 0), n(&[0, 1, 3, 20, 3, 3, 0, 3, 0]));
-        say(DIVIDED, Q::ComputeInstanceProfileName(2, 0), t("MIG 1c.3g.71gb"));
-        say(DIVIDED, Q::ComputeInstanceProfileName(2, 2), t("MIG 3g.71gb"));
-        say(DIVIDED, Q::ComputeInstanceProfile(2, 3), none());
-        say(DIVIDED, Q::ComputeInstanceCapacity(2, 2), n(&[0]));
-        say(DIVIDED, Q::ComputeInstancePlacements(2, 0), n(&[0, 1, 1, 1, 2, 1]));
-        say(DIVIDED, Q::ComputeInstances(2, 2), n(&[0, 0, 3]));
-        say(DIVIDED, Q::ComputeInstances(2, 0), n(&[]));
-        say(DIVIDED, Q::ComputeInstances(3, 0), Err(Code::NOT_FOUND));
-    });
+            // Its GPU tells of its instances: of the first, whole and in parts.
+            // Three of seven slices are left, and two of the places at which one alone can begin.
+            say(DIVIDED, Q::GpuInstanceCapacity(19), n(&[2]));
+            say(DIVIDED, Q::GpuInstanceCapacity(20), n(&[1]));
+            say(DIVIDED, Q::GpuInstanceCapacity(15), n(&[1]));
+            say(DIVIDED, Q::GpuInstanceCapacity(9), n(&[0]));
+            say(DIVIDED, Q::GpuInstances(9), n(&[2, 0, 4]));
+            say(DIVIDED, Q::GpuInstances(19), n(&[7, 4, 1]));
+            say(DIVIDED, Q::GpuInstances(14), n(&[]));
+            say(
+                DIVIDED,
+                Q::ComputeInstanceProfile(2, 0),
+                n(&[0, 1, 3, 20, 3, 3, 0, 3, 0]),
+            );
+            say(
+                DIVIDED,
+                Q::ComputeInstanceProfileName(2, 0),
+                t("MIG 1c.3g.71gb"),
+            );
+            say(
+                DIVIDED,
+                Q::ComputeInstanceProfileName(2, 2),
+                t("MIG 3g.71gb"),
+            );
+            say(DIVIDED, Q::ComputeInstanceProfile(2, 3), none());
+            say(DIVIDED, Q::ComputeInstanceCapacity(2, 2), n(&[0]));
+            say(
+                DIVIDED,
+                Q::ComputeInstancePlacements(2, 0),
+                n(&[0, 1, 1, 1, 2, 1]),
+            );
+            say(DIVIDED, Q::ComputeInstances(2, 2), n(&[0, 0, 3]));
+            say(DIVIDED, Q::ComputeInstances(2, 0), n(&[]));
+            say(DIVIDED, Q::ComputeInstances(3, 0), Err(Code::NOT_FOUND));
+        },
+    );
 }
 
 #[test]
 fn compute_instances_that_share_a_gpu_instance_have_a_slice_each() {
     const SHARED: &str = "[[gpu]]\nindex = 0\nmig = [{ profile = \"1c.3g.71gb\", gpu_instance = 1 }, \
         { profile = \"1c.3g.71gb\", gpu_instance = 1, compute_instance = 2 }]\n";
-    with_library("answers::compute_instances_that_share_a_gpu_instance_have_a_slice_each", SHARED, &[], |library| {
-        let answers = open(library);
-        for (query, answer) in [
-            (Q::GpuInstances(9), n(&[1, 0, 4])),
-            (Q::GpuInstanceCapacity(9), n(&[1])),
-            (Q::ComputeInstances(1, 0), n(&[0, 0, 1, 2, 1, 1])),
-            (Q::ComputeInstances(1, 2), n(&[])),
-            (Q::ComputeInstanceCapacity(1, 0), n(&[1])),
-            (Q::ComputeInstanceCapacity(1, 1), n(&[0])),
-        ] {
-            assert_eq!(answers.about(H200, query), answer, "{query:?}");
-        }
-    });
+    with_library(
+        "answers::compute_instances_that_share_a_gpu_instance_have_a_slice_each",
+        SHARED,
+        &[],
+        |library| {
+            let answers = open(library);
+            for (query, answer) in [
+                (Q::GpuInstances(9), n(&[1, 0, 4])),
+                (Q::GpuInstanceCapacity(9), n(&[1])),
+                (Q::ComputeInstances(1, 0), n(&[0, 0, 1, 2, 1, 1])),
+                (Q::ComputeInstances(1, 2), n(&[])),
+                (Q::ComputeInstanceCapacity(1, 0), n(&[1])),
+                (Q::ComputeInstanceCapacity(1, 1), n(&[0])),
+            ] {
+                assert_eq!(answers.about(H200, query), answer, "{query:?}");
+            }
+        },
+    );
 }
 
 #[test]
 fn every_query_about_the_machine_is_answered() {
-    with_library("answers::every_query_about_the_machine_is_answered", MACHINE, &[], |library| {
-        let answers = open(library);
-        let table = every! { S:
-            DriverVersion => t("580.159.04");
-            NvmlVersion => t("13.580.159.04");
-            CudaVersion => n(&[13_000]);
-            DeviceCount => n(&[4]);
-            ExcludedDeviceCount => n(&[0]);
-            ExcludedDevice(0) => Err(Code::INVALID_ARGUMENT);
-            ProcessName(4312) => t("python");
-            ProcessName(1) => Err(Code::NOT_FOUND);
-            VgpuDriverCapability(0) => none();
-            NvlinkBandwidthMode => n(&[0]);
-            GpusNearCpu(5) => n(&[0, 1, 2, 3]);
-            GpusNearCpu(40) => n(&[]);
-            UnitCount => n(&[0]);
-            ConfComputeState => n(&[0, 0, 0]);
-            ConfComputeCapabilities => n(&[0, 1]);
-            ConfComputeReady => n(&[0]);
-            ConfComputeKeyRotation => n(&[60]);
-            ConfComputeSettings => n(&[0, 0, 0, 0]);
-            DrainState(0, 0x10, 0) => n(&[0]);
-            DrainState(0, 0x10, 1) => Err(Code::NOT_FOUND);
-            DrainState(0, 0x99, 0) => Err(Code::NOT_FOUND);
-        };
-        for (query, expected) in table {
-            assert_eq!(answers.system(query), expected, "{query:?}");
-        }
-    });
+    with_library(
+        "answers::every_query_about_the_machine_is_answered",
+        MACHINE,
+        &[],
+        |library| {
+            let answers = open(library);
+            let table = every! { S:
+                DriverVersion => t("580.159.04");
+                NvmlVersion => t("13.580.159.04");
+                CudaVersion => n(&[13_000]);
+                DeviceCount => n(&[4]);
+                ExcludedDeviceCount => n(&[0]);
+                ExcludedDevice(0) => Err(Code::INVALID_ARGUMENT);
+                ProcessName(4312) => t("python");
+                ProcessName(1) => Err(Code::NOT_FOUND);
+                VgpuDriverCapability(0) => none();
+                NvlinkBandwidthMode => n(&[0]);
+                GpusNearCpu(5) => n(&[0, 1, 2, 3]);
+                GpusNearCpu(40) => n(&[]);
+                UnitCount => n(&[0]);
+                ConfComputeState => n(&[0, 0, 0]);
+                ConfComputeCapabilities => n(&[0, 1]);
+                ConfComputeReady => n(&[0]);
+                ConfComputeKeyRotation => n(&[60]);
+                ConfComputeSettings => n(&[0, 0, 0, 0]);
+                DrainState(0, 0x10, 0) => n(&[0]);
+                DrainState(0, 0x10, 1) => Err(Code::NOT_FOUND);
+                DrainState(0, 0x99, 0) => Err(Code::NOT_FOUND);
+            };
+            for (query, expected) in table {
+                assert_eq!(answers.system(query), expected, "{query:?}");
+            }
+        },
+    );
 }
 
 #[test]
@@ -469,24 +561,56 @@ fn an_older_library_answers_with_what_it_has() {
         "nvmlDeviceGetGpuInstanceProfileInfoV",
         "nvmlGpuInstanceGetComputeInstanceProfileInfoV",
     ];
-    with_library("answers::an_older_library_answers_with_what_it_has", MACHINE, &NEWER, |library| {
-        let answers = open(library);
-        let say = |subject, query, answer: Answer| {
-            assert_eq!(answers.about(subject, query), answer, "{query:?} of {subject:?}");
-        };
-        say(H200, Q::MemoryInfo, n(&[150_754_820_096, -1, 139_370_385_461, 647_016_395 + (10 << 30)]));
-        say(H200, Q::ComputeProcesses, n(&[4312, 2 << 30, -1, -1]));
-        say(H200, Q::GraphicsProcesses, n(&[]));
-        say(H200, Q::MpsProcesses, Err(Code::FUNCTION_NOT_FOUND));
-        say(PASCAL, Q::RetiredPages(1), n(&[0, 0x1000_0000]));
-        say(H200, Q::SupportedThrottleReasons, n(&[0x1FF]));
-        say(GEFORCE, Q::ThrottleReasons, n(&[1]));
-        say(H200, Q::PciInfo, n(&[0, 0x10, 0, 0x2335_10DE, 0x18BF_10DE]));
-        say(H200, Q::Pdi, Err(Code::FUNCTION_NOT_FOUND));
-        say(H200, Q::GpuInstanceProfile(2), n(&[9, 0, 3, 2, 60, 3, 3, 0, 3, 0, 71_424]));
-        say(H200, Q::GpuInstanceProfileName(2), Err(Code::FUNCTION_NOT_FOUND));
-        say(DIVIDED, Q::ComputeInstanceProfile(2, 2), n(&[2, 3, 1, 60, 3, 3, 0, 3, 0]));
-        let Ok(Value::Numbers(used)) = answers.about(H200, Q::ProcessUtilization(0)) else { panic!("nobody did") };
-        assert_eq!(used[1..], [4312, 50, 20, 0, 0, -1, -1]);
-    });
+    with_library(
+        "answers::an_older_library_answers_with_what_it_has",
+        MACHINE,
+        &NEWER,
+        |library| {
+            let answers = open(library);
+            let say = |subject, query, answer: Answer| {
+                assert_eq!(
+                    answers.about(subject, query),
+                    answer,
+                    "{query:?} of {subject:?}"
+                );
+            };
+            say(
+                H200,
+                Q::MemoryInfo,
+                n(&[
+                    150_754_820_096,
+                    -1,
+                    139_370_385_461,
+                    647_016_395 + (10 << 30),
+                ]),
+            );
+            say(H200, Q::ComputeProcesses, n(&[4312, 2 << 30, -1, -1]));
+            say(H200, Q::GraphicsProcesses, n(&[]));
+            say(H200, Q::MpsProcesses, Err(Code::FUNCTION_NOT_FOUND));
+            say(PASCAL, Q::RetiredPages(1), n(&[0, 0x1000_0000]));
+            say(H200, Q::SupportedThrottleReasons, n(&[0x1FF]));
+            say(GEFORCE, Q::ThrottleReasons, n(&[1]));
+            say(H200, Q::PciInfo, n(&[0, 0x10, 0, 0x2335_10DE, 0x18BF_10DE]));
+            say(H200, Q::Pdi, Err(Code::FUNCTION_NOT_FOUND));
+            say(
+                H200,
+                Q::GpuInstanceProfile(2),
+                n(&[9, 0, 3, 2, 60, 3, 3, 0, 3, 0, 71_424]),
+            );
+            say(
+                H200,
+                Q::GpuInstanceProfileName(2),
+                Err(Code::FUNCTION_NOT_FOUND),
+            );
+            say(
+                DIVIDED,
+                Q::ComputeInstanceProfile(2, 2),
+                n(&[2, 3, 1, 60, 3, 3, 0, 3, 0]),
+            );
+            let Ok(Value::Numbers(used)) = answers.about(H200, Q::ProcessUtilization(0)) else {
+                panic!("nobody did")
+            };
+            assert_eq!(used[1..], [4312, 50, 20, 0, 0, -1, -1]);
+        },
+    );
 }

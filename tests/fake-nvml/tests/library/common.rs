@@ -30,17 +30,26 @@ pub(crate) fn with_library(test: &str, scenario: &str, hidden: &[&str], body: fn
         .args(["--exact", test, "--nocapture"])
         .env(INSIDE, fake_nvml::install(directory.path(), hidden))
         .env("GPUMON_FAKE_NVML_SCENARIO", &file)
-        .env("GPUMON_FAKE_NVML_COUNTS", directory.path().join("counts.json"))
+        .env(
+            "GPUMON_FAKE_NVML_COUNTS",
+            directory.path().join("counts.json"),
+        )
         .output()
         .unwrap();
     let printed = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     assert!(output.status.success(), "{printed}");
-    assert!(printed.contains("1 passed"), "there is no test {test}: {printed}");
+    assert!(
+        printed.contains("1 passed"),
+        "there is no test {test}: {printed}"
+    );
 }
 
 /// Initializes NVML as gpumon does.
 pub(crate) fn init(library: &Path) -> Nvml {
-    Nvml::builder().lib_path(library.as_os_str()).init().unwrap()
+    Nvml::builder()
+        .lib_path(library.as_os_str())
+        .init()
+        .unwrap()
 }
 
 /// Opens the library without the wrapper, as a program in C would.
@@ -71,7 +80,10 @@ pub(crate) fn version<T>(_: &T, number: u32) -> u32 {
 pub(crate) fn until(what: &str, happened: impl Fn() -> bool) {
     let begun = Instant::now();
     while !happened() {
-        assert!(begun.elapsed() < Duration::from_mins(1), "{what} has not happened in a minute");
+        assert!(
+            begun.elapsed() < Duration::from_mins(1),
+            "{what} has not happened in a minute"
+        );
         thread::sleep(Duration::from_millis(20));
     }
 }

@@ -25,13 +25,29 @@ fn set(lib: &NvmlLib) -> nvmlEventSet_t {
 }
 
 /// Type and data of the next event and the handle of its GPU, or the return code.
-fn wait(lib: &NvmlLib, set: nvmlEventSet_t, timeout_ms: u32) -> Result<(u64, u64, usize, u32), u32> {
+fn wait(
+    lib: &NvmlLib,
+    set: nvmlEventSet_t,
+    timeout_ms: u32,
+) -> Result<(u64, u64, usize, u32), u32> {
     // SAFETY: the structure may be all zeros and outlives the call.
     let (code, data) = unsafe {
         let mut data = zeroed();
-        (lib.nvmlEventSetWait_v2(set, &raw mut data, timeout_ms), data)
+        (
+            lib.nvmlEventSetWait_v2(set, &raw mut data, timeout_ms),
+            data,
+        )
     };
-    if code == 0 { Ok((data.eventType, data.eventData, data.device.addr(), data.gpuInstanceId)) } else { Err(code) }
+    if code == 0 {
+        Ok((
+            data.eventType,
+            data.eventData,
+            data.device.addr(),
+            data.gpuInstanceId,
+        ))
+    } else {
+        Err(code)
+    }
 }
 
 #[test]
@@ -41,56 +57,85 @@ fn events_come_once_to_each_set_that_asked_for_them() {
                     [[event]]\ngpu = 1\nat_s = 0.7\nkind = \"ecc_uncorrected\"\n\
                     [[gpu]]\nindex = 0\nmig = [{ profile = \"1g.18gb\", gpu_instance = 7 }]\n\
                     [[process]]\ngpu = 0\npid = 9\ngpu_instance = 7\n";
-    with_library("events::events_come_once_to_each_set_that_asked_for_them", scenario, &[], |library| {
-        let lib = open(library);
-        let (zero, one) = (opened(&lib, 0), opened(&lib, 1));
-        let (both, only_ecc) = (set(&lib), set(&lib));
-        let mut supported = 0;
-        // SAFETY: handles and sets are the library's, and the value outlives the call.
-        unsafe {
-            assert_eq!(lib.nvmlDeviceGetSupportedEventTypes(zero, &raw mut supported), 0);
-            assert_eq!(supported, 1 | 2 | 8 | 128 | 256);
-            assert_eq!(lib.nvmlDeviceRegisterEvents(zero, 4, both), NOT_SUPPORTED);
-            assert_eq!(lib.nvmlDeviceRegisterEvents(zero, XID, both), 0);
-            assert_eq!(lib.nvmlDeviceRegisterEvents(one, supported, both), 0);
-            assert_eq!(lib.nvmlDeviceRegisterEvents(one, ECC_UNCORRECTED, only_ecc), 0);
-        }
-        let begun = Instant::now();
-        assert_eq!(wait(&lib, only_ecc, 50), Err(TIMEOUT));
-        assert!(begun.elapsed() >= Duration::from_millis(50));
-        assert_eq!(wait(&lib, both, 5_000), Ok((XID, 31, zero.addr(), 7)));
-        assert_eq!(wait(&lib, both, 5_000), Ok((ECC_UNCORRECTED, 0, one.addr(), u32::MAX)));
-        assert_eq!(wait(&lib, both, 20), Err(TIMEOUT));
-        assert_eq!(wait(&lib, only_ecc, 0), Ok((ECC_UNCORRECTED, 0, one.addr(), u32::MAX)));
-        // SAFETY: the set is the library's and not used again.
-        assert_eq!(unsafe { lib.nvmlEventSetFree(only_ecc) }, 0);
+    with_library(
+        "events::events_come_once_to_each_set_that_asked_for_them",
+        scenario,
+        &[],
+        |library| {
+            let lib = open(library);
+            let (zero, one) = (opened(&lib, 0), opened(&lib, 1));
+            let (both, only_ecc) = (set(&lib), set(&lib));
+            let mut supported = 0;
+            // SAFETY: handles and sets are the library's, and the value outlives the call.
+            unsafe {
+                assert_eq!(
+                    lib.nvmlDeviceGetSupportedEventTypes(zero, &raw mut supported),
+                    0
+                );
+                assert_eq!(supported, 1 | 2 | 8 | 128 | 256);
+                assert_eq!(lib.nvmlDeviceRegisterEvents(zero, 4, both), NOT_SUPPORTED);
+                assert_eq!(lib.nvmlDeviceRegisterEvents(zero, XID, both), 0);
+                assert_eq!(lib.nvmlDeviceRegisterEvents(one, supported, both), 0);
+                assert_eq!(
+                    lib.nvmlDeviceRegisterEvents(one, ECC_UNCORRECTED, only_ecc),
+                    0
+                );
+            }
+            let begun = Instant::now();
+            assert_eq!(wait(&lib, only_ecc, 50), Err(TIMEOUT));
+            assert!(begun.elapsed() >= Duration::from_millis(50));
+            assert_eq!(wait(&lib, both, 5_000), Ok((XID, 31, zero.addr(), 7)));
+            assert_eq!(
+                wait(&lib, both, 5_000),
+                Ok((ECC_UNCORRECTED, 0, one.addr(), u32::MAX))
+            );
+            assert_eq!(wait(&lib, both, 20), Err(TIMEOUT));
+            assert_eq!(
+                wait(&lib, only_ecc, 0),
+                Ok((ECC_UNCORRECTED, 0, one.addr(), u32::MAX))
+            );
+            // SAFETY: the set is the library's and not used again.
+            assert_eq!(unsafe { lib.nvmlEventSetFree(only_ecc) }, 0);
 
-        // What was before is not told to who comes late.
-        let late = set(&lib);
-        // SAFETY: handle and set are the library's.
-        assert_eq!(unsafe { lib.nvmlDeviceRegisterEvents(zero, XID, late) }, 0);
-        assert_eq!(wait(&lib, late, 20), Err(TIMEOUT));
-    });
+            // What was before is not told to who comes late.
+            let late = set(&lib);
+            // SAFETY: handle and set are the library's.
+            assert_eq!(unsafe { lib.nvmlDeviceRegisterEvents(zero, XID, late) }, 0);
+            assert_eq!(wait(&lib, late, 20), Err(TIMEOUT));
+        },
+    );
 }
 
 #[test]
 fn a_wait_ends_with_its_gpu_and_holds_up_the_other_functions() {
     let scenario = "[[fault]]\ngpu = 0\nkind = \"lost\"\nfrom_s = 1\n";
-    with_library("events::a_wait_ends_with_its_gpu_and_holds_up_the_other_functions", scenario, &[], |library| {
-        let lib = open(library);
-        let device = opened(&lib, 0);
-        let waited_on = set(&lib);
-        // SAFETY: handle and set are the library's.
-        assert_eq!(unsafe { lib.nvmlDeviceRegisterEvents(device, XID, waited_on) }, 0);
-        let begun = Instant::now();
-        let address = waited_on.expose_provenance();
-        thread::scope(|scope| {
-            let waiting = scope.spawn(|| wait(&lib, ptr::with_exposed_provenance_mut(address), 30_000));
-            thread::sleep(Duration::from_millis(100));
-            set(&lib);
-            assert_eq!(waiting.join().unwrap(), Err(GPU_IS_LOST));
-        });
-        let took = begun.elapsed();
-        assert!((Duration::from_millis(500)..Duration::from_secs(10)).contains(&took), "{took:?}");
-    });
+    with_library(
+        "events::a_wait_ends_with_its_gpu_and_holds_up_the_other_functions",
+        scenario,
+        &[],
+        |library| {
+            let lib = open(library);
+            let device = opened(&lib, 0);
+            let waited_on = set(&lib);
+            // SAFETY: handle and set are the library's.
+            assert_eq!(
+                unsafe { lib.nvmlDeviceRegisterEvents(device, XID, waited_on) },
+                0
+            );
+            let begun = Instant::now();
+            let address = waited_on.expose_provenance();
+            thread::scope(|scope| {
+                let waiting =
+                    scope.spawn(|| wait(&lib, ptr::with_exposed_provenance_mut(address), 30_000));
+                thread::sleep(Duration::from_millis(100));
+                set(&lib);
+                assert_eq!(waiting.join().unwrap(), Err(GPU_IS_LOST));
+            });
+            let took = begun.elapsed();
+            assert!(
+                (Duration::from_millis(500)..Duration::from_secs(10)).contains(&took),
+                "{took:?}"
+            );
+        },
+    );
 }

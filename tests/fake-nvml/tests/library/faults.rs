@@ -16,75 +16,117 @@ use nvml_wrapper::{
 #[test]
 fn a_lost_gpu_fails_every_call_while_the_others_go_on() {
     let scenario = "gpus = 3\n[[fault]]\ngpu = 1\nkind = \"lost\"\nfrom_s = 1\nto_s = 3";
-    with_library("faults::a_lost_gpu_fails_every_call_while_the_others_go_on", scenario, &[], |library| {
-        let nvml = init(library);
-        let (one, two) = (nvml.device_by_index(1).unwrap(), nvml.device_by_index(2).unwrap());
-        assert!(one.name().is_ok());
-        until("the loss", || one.name().is_err());
-        fails_with!(one.name(), NvmlError::GpuLost);
-        fails_with!(one.power_usage(), NvmlError::GpuLost);
-        fails_with!(nvml.device_by_index(1), NvmlError::GpuLost);
-        assert_eq!(nvml.device_count().unwrap(), 3);
-        assert_eq!(two.index().unwrap(), 2);
-        assert!(two.power_usage().is_ok() && nvml.device_by_index(0).is_ok());
-        until("the return", || one.name().is_ok());
-    });
+    with_library(
+        "faults::a_lost_gpu_fails_every_call_while_the_others_go_on",
+        scenario,
+        &[],
+        |library| {
+            let nvml = init(library);
+            let (one, two) = (
+                nvml.device_by_index(1).unwrap(),
+                nvml.device_by_index(2).unwrap(),
+            );
+            assert!(one.name().is_ok());
+            until("the loss", || one.name().is_err());
+            fails_with!(one.name(), NvmlError::GpuLost);
+            fails_with!(one.power_usage(), NvmlError::GpuLost);
+            fails_with!(nvml.device_by_index(1), NvmlError::GpuLost);
+            assert_eq!(nvml.device_count().unwrap(), 3);
+            assert_eq!(two.index().unwrap(), 2);
+            assert!(two.power_usage().is_ok() && nvml.device_by_index(0).is_ok());
+            until("the return", || one.name().is_ok());
+        },
+    );
 }
 
 #[test]
 fn a_hung_call_comes_back_when_its_fault_is_over() {
     let scenario = "gpus = 2\n[[fault]]\ngpu = 1\nkind = \"hang\"\ncall = \"nvmlDeviceGetUtilizationRates\"\nto_s = 5";
-    with_library("faults::a_hung_call_comes_back_when_its_fault_is_over", scenario, &[], |library| {
-        let begun = Instant::now();
-        let nvml = init(library);
-        let (zero, one) = (nvml.device_by_index(0).unwrap(), nvml.device_by_index(1).unwrap());
-        assert!(zero.utilization_rates().is_ok() && one.power_usage().is_ok());
-        assert!(begun.elapsed() < Duration::from_secs(5), "others waited too: {:?}", begun.elapsed());
-        assert!(one.utilization_rates().is_ok());
-        assert!(begun.elapsed() >= Duration::from_secs(5), "it came back after {:?}", begun.elapsed());
-    });
+    with_library(
+        "faults::a_hung_call_comes_back_when_its_fault_is_over",
+        scenario,
+        &[],
+        |library| {
+            let begun = Instant::now();
+            let nvml = init(library);
+            let (zero, one) = (
+                nvml.device_by_index(0).unwrap(),
+                nvml.device_by_index(1).unwrap(),
+            );
+            assert!(zero.utilization_rates().is_ok() && one.power_usage().is_ok());
+            assert!(
+                begun.elapsed() < Duration::from_secs(5),
+                "others waited too: {:?}",
+                begun.elapsed()
+            );
+            assert!(one.utilization_rates().is_ok());
+            assert!(
+                begun.elapsed() >= Duration::from_secs(5),
+                "it came back after {:?}",
+                begun.elapsed()
+            );
+        },
+    );
 }
 
 #[test]
 fn a_hidden_function_is_really_missing() {
     let hidden = ["nvmlDeviceGetPowerUsage", "nvmlDeviceGetFanSpeed_v2"];
-    with_library("faults::a_hidden_function_is_really_missing", "", &hidden, |library| {
-        let nvml = init(library);
-        let device = nvml.device_by_index(0).unwrap();
-        let error = device.power_usage().unwrap_err();
-        assert!(
-            matches!(&error, NvmlError::FailedToLoadSymbol(text) if text.contains("nvmlDeviceGetPowerUsage")),
-            "{error}"
-        );
-        assert!(device.clock_info(Clock::SM).is_ok());
-        assert!(nvml.lib().nvmlDeviceGetFanSpeed.is_ok() && nvml.lib().nvmlDeviceGetFanSpeed_v2.is_err());
-    });
+    with_library(
+        "faults::a_hidden_function_is_really_missing",
+        "",
+        &hidden,
+        |library| {
+            let nvml = init(library);
+            let device = nvml.device_by_index(0).unwrap();
+            let error = device.power_usage().unwrap_err();
+            assert!(
+                matches!(&error, NvmlError::FailedToLoadSymbol(text) if text.contains("nvmlDeviceGetPowerUsage")),
+                "{error}"
+            );
+            assert!(device.clock_info(Clock::SM).is_ok());
+            assert!(
+                nvml.lib().nvmlDeviceGetFanSpeed.is_ok()
+                    && nvml.lib().nvmlDeviceGetFanSpeed_v2.is_err()
+            );
+        },
+    );
 }
 
 #[test]
 fn a_function_that_a_scenario_hides_or_fails_says_so() {
     let scenario = "hidden = [\"nvmlDeviceGetName\"]\n[returns]\nnvmlDeviceGetUUID = 4\nnvmlDeviceGetCount_v2 = 999";
-    with_library("faults::a_function_that_a_scenario_hides_or_fails_says_so", scenario, &[], |library| {
-        let nvml = init(library);
-        let device = nvml.device_by_index(0).unwrap();
-        fails_with!(device.name(), NvmlError::FunctionNotFound);
-        fails_with!(device.uuid(), NvmlError::NoPermission);
-        fails_with!(nvml.device_count(), NvmlError::Unknown);
-    });
+    with_library(
+        "faults::a_function_that_a_scenario_hides_or_fails_says_so",
+        scenario,
+        &[],
+        |library| {
+            let nvml = init(library);
+            let device = nvml.device_by_index(0).unwrap();
+            fails_with!(device.name(), NvmlError::FunctionNotFound);
+            fails_with!(device.uuid(), NvmlError::NoPermission);
+            fails_with!(nvml.device_count(), NvmlError::Unknown);
+        },
+    );
 }
 
 #[test]
 fn initialization_fails_until_it_recovers() {
     let scenario = "init_error = { code = 18, to_s = 1 }";
-    with_library("faults::initialization_fails_until_it_recovers", scenario, &[], |library| {
-        // One library stays open, so that the timeline goes on.
-        let held = open(library);
-        let init = || Nvml::builder().lib_path(library.as_os_str()).init();
-        fails_with!(init(), NvmlError::LibRmVersionMismatch);
-        until("the recovery", || init().is_ok());
-        assert_eq!(init().unwrap().device_count().unwrap(), 1);
-        drop(held);
-    });
+    with_library(
+        "faults::initialization_fails_until_it_recovers",
+        scenario,
+        &[],
+        |library| {
+            // One library stays open, so that the timeline goes on.
+            let held = open(library);
+            let init = || Nvml::builder().lib_path(library.as_os_str()).init();
+            fails_with!(init(), NvmlError::LibRmVersionMismatch);
+            until("the recovery", || init().is_ok());
+            assert_eq!(init().unwrap().device_count().unwrap(), 1);
+            drop(held);
+        },
+    );
 }
 
 #[test]
@@ -97,10 +139,20 @@ fn a_bad_scenario_ends_the_process_with_its_place() {
     }
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("bad.toml");
-    fs::write(&file, "gpus = 1\n[[gpu]]\nindex = 0\nutilisation_percent = 5\n").unwrap();
+    fs::write(
+        &file,
+        "gpus = 1\n[[gpu]]\nindex = 0\nutilisation_percent = 5\n",
+    )
+    .unwrap();
     for (scenario, says) in [
-        (file.clone(), ":4:1: unknown key `utilisation_percent`; did you mean `utilization_percent`?"),
-        (directory.path().join("none.toml"), "GPUMON_FAKE_NVML_SCENARIO"),
+        (
+            file.clone(),
+            ":4:1: unknown key `utilisation_percent`; did you mean `utilization_percent`?",
+        ),
+        (
+            directory.path().join("none.toml"),
+            "GPUMON_FAKE_NVML_SCENARIO",
+        ),
     ] {
         let output = Command::new(env::current_exe().unwrap())
             .args(["--exact", TEST, "--nocapture"])
@@ -110,8 +162,14 @@ fn a_bad_scenario_ends_the_process_with_its_place() {
             .unwrap();
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{error}");
-        let line = error.lines().find(|line| line.starts_with("fake NVML: ")).unwrap_or_else(|| panic!("{error}"));
-        assert!(line.contains(scenario.to_str().unwrap()) && line.contains(says), "{line}");
+        let line = error
+            .lines()
+            .find(|line| line.starts_with("fake NVML: "))
+            .unwrap_or_else(|| panic!("{error}"));
+        assert!(
+            line.contains(scenario.to_str().unwrap()) && line.contains(says),
+            "{line}"
+        );
     }
 }
 
@@ -128,7 +186,10 @@ fn a_driver_that_was_replaced_fails_every_call_until_it_is_right_again() {
             until("the replacement", || device.name().is_err());
             fails_with!(device.name(), NvmlError::LibRmVersionMismatch);
             fails_with!(nvml.device_count(), NvmlError::LibRmVersionMismatch);
-            fails_with!(Nvml::builder().lib_path(library.as_os_str()).init(), NvmlError::LibRmVersionMismatch);
+            fails_with!(
+                Nvml::builder().lib_path(library.as_os_str()).init(),
+                NvmlError::LibRmVersionMismatch
+            );
             until("the recovery", || device.name().is_ok());
         },
     );
@@ -138,32 +199,52 @@ fn a_driver_that_was_replaced_fails_every_call_until_it_is_right_again() {
 fn a_code_is_returned_for_one_gpu_and_for_a_time() {
     let scenario = "gpus = 2\n[[fault]]\nkind = \"returns\"\ncall = \"nvmlDeviceGetName\"\ncode = 4\ngpu = 1\nto_s = 1\n\
                     [[fault]]\nkind = \"returns\"\ncall = \"nvmlDeviceGetCount_v2\"\ncode = 999\n";
-    with_library("faults::a_code_is_returned_for_one_gpu_and_for_a_time", scenario, &[], |library| {
-        let nvml = init(library);
-        let (zero, one) = (nvml.device_by_index(0).unwrap(), nvml.device_by_index(1).unwrap());
-        fails_with!(one.name(), NvmlError::NoPermission);
-        fails_with!(nvml.device_count(), NvmlError::Unknown);
-        assert!(zero.name().is_ok() && one.uuid().is_ok());
-        until("the end", || one.name().is_ok());
-    });
+    with_library(
+        "faults::a_code_is_returned_for_one_gpu_and_for_a_time",
+        scenario,
+        &[],
+        |library| {
+            let nvml = init(library);
+            let (zero, one) = (
+                nvml.device_by_index(0).unwrap(),
+                nvml.device_by_index(1).unwrap(),
+            );
+            fails_with!(one.name(), NvmlError::NoPermission);
+            fails_with!(nvml.device_count(), NvmlError::Unknown);
+            assert!(zero.name().is_ok() && one.uuid().is_ok());
+            until("the end", || one.name().is_ok());
+        },
+    );
 }
 
 #[test]
 fn failing_gpu_returns_its_code_from_every_call() {
-    let scenario = "gpus = 2\n[[fault]]\nkind = \"returns\"\ngpu = 1\ncode = 999\nfrom_s = 1\nto_s = 3\n";
-    with_library("faults::failing_gpu_returns_its_code_from_every_call", scenario, &[], |library| {
-        let nvml = init(library);
-        let (zero, one) = (nvml.device_by_index(0).unwrap(), nvml.device_by_index(1).unwrap());
-        let same_as_one = nvml.device_by_index(1).unwrap();
-        assert!(one.name().is_ok());
-        until("the failure", || one.name().is_err());
-        fails_with!(one.name(), NvmlError::Unknown);
-        fails_with!(one.memory_info(), NvmlError::Unknown);
-        fails_with!(nvml.device_by_index(1), NvmlError::Unknown);
-        fails_with!(zero.topology_common_ancestor(same_as_one), NvmlError::Unknown);
-        assert!(zero.name().is_ok() && nvml.device_count().unwrap() == 2);
-        until("the end", || one.name().is_ok());
-    });
+    let scenario =
+        "gpus = 2\n[[fault]]\nkind = \"returns\"\ngpu = 1\ncode = 999\nfrom_s = 1\nto_s = 3\n";
+    with_library(
+        "faults::failing_gpu_returns_its_code_from_every_call",
+        scenario,
+        &[],
+        |library| {
+            let nvml = init(library);
+            let (zero, one) = (
+                nvml.device_by_index(0).unwrap(),
+                nvml.device_by_index(1).unwrap(),
+            );
+            let same_as_one = nvml.device_by_index(1).unwrap();
+            assert!(one.name().is_ok());
+            until("the failure", || one.name().is_err());
+            fails_with!(one.name(), NvmlError::Unknown);
+            fails_with!(one.memory_info(), NvmlError::Unknown);
+            fails_with!(nvml.device_by_index(1), NvmlError::Unknown);
+            fails_with!(
+                zero.topology_common_ancestor(same_as_one),
+                NvmlError::Unknown
+            );
+            assert!(zero.name().is_ok() && nvml.device_count().unwrap() == 2);
+            until("the end", || one.name().is_ok());
+        },
+    );
 }
 
 /// The driver counts GPUs when it is initialized.
@@ -171,73 +252,128 @@ fn failing_gpu_returns_its_code_from_every_call() {
 fn added_gpu_is_found_by_the_next_process() {
     const SCENARIO: &str = "gpus = 3\nstart_ms = 1_700_000_000_000\n[[gpu]]\nindex = 0\nfrom_s = 1_000_000_000\n\
                             [[gpu]]\nindex = 1\nto_s = 5\n";
-    with_library("faults::added_gpu_is_found_by_the_next_process", SCENARIO, &[], |library| {
-        let nvml = init(library);
-        assert_eq!(nvml.device_count().unwrap(), 1, "the first is not there yet, and the second was taken out");
-        let device = nvml.device_by_index(0).unwrap();
-        assert_eq!((device.index().unwrap(), device.minor_number().unwrap()), (0, 2));
-        fails_with!(nvml.device_by_index(1), NvmlError::InvalidArg);
-        let first = world(SCENARIO).identity(0).uuid.clone();
-        fails_with!(nvml.device_by_uuid(first), NvmlError::NotFound);
-    });
+    with_library(
+        "faults::added_gpu_is_found_by_the_next_process",
+        SCENARIO,
+        &[],
+        |library| {
+            let nvml = init(library);
+            assert_eq!(
+                nvml.device_count().unwrap(),
+                1,
+                "the first is not there yet, and the second was taken out"
+            );
+            let device = nvml.device_by_index(0).unwrap();
+            assert_eq!(
+                (device.index().unwrap(), device.minor_number().unwrap()),
+                (0, 2)
+            );
+            fails_with!(nvml.device_by_index(1), NvmlError::InvalidArg);
+            let first = world(SCENARIO).identity(0).uuid.clone();
+            fails_with!(nvml.device_by_uuid(first), NvmlError::NotFound);
+        },
+    );
 }
 
 #[test]
 fn removed_gpu_is_lost_and_keeps_its_index() {
     let scenario = "gpus = 2\n[[gpu]]\nindex = 0\nto_s = 1\n";
-    with_library("faults::removed_gpu_is_lost_and_keeps_its_index", scenario, &[], |library| {
-        let nvml = init(library);
-        let (zero, one) = (nvml.device_by_index(0).unwrap(), nvml.device_by_index(1).unwrap());
-        until("the removal", || zero.name().is_err());
-        fails_with!(zero.name(), NvmlError::GpuLost);
-        assert_eq!((nvml.device_count().unwrap(), one.index().unwrap()), (2, 1));
-    });
+    with_library(
+        "faults::removed_gpu_is_lost_and_keeps_its_index",
+        scenario,
+        &[],
+        |library| {
+            let nvml = init(library);
+            let (zero, one) = (
+                nvml.device_by_index(0).unwrap(),
+                nvml.device_by_index(1).unwrap(),
+            );
+            until("the removal", || zero.name().is_err());
+            fails_with!(zero.name(), NvmlError::GpuLost);
+            assert_eq!((nvml.device_count().unwrap(), one.index().unwrap()), (2, 1));
+        },
+    );
 }
 
 #[test]
 fn garbage_is_out_of_every_range() {
     let scenario = "gpus = 2\n[[process]]\ngpu = 0\npid = 7\nsm_percent = 5\n[[fault]]\nkind = \"garbage\"\ngpu = 0\n";
-    with_library("faults::garbage_is_out_of_every_range", scenario, &[], |library| {
-        let nvml = init(library);
-        let (bad, good) = (nvml.device_by_index(0).unwrap(), nvml.device_by_index(1).unwrap());
-        assert_eq!(bad.utilization_rates().unwrap().gpu, 4_000_000);
-        assert_eq!((bad.power_usage().unwrap(), bad.clock_info(Clock::SM).unwrap()), (u32::MAX, u32::MAX));
-        assert_eq!(bad.temperature(TemperatureSensor::Gpu).unwrap(), 255);
-        let memory = bad.memory_info().unwrap();
-        assert!(memory.used > memory.total);
-        assert!(bad.process_utilization_stats(None).unwrap()[0].sm_util > 100);
-        assert!(good.utilization_rates().unwrap().gpu <= 100 && good.power_usage().unwrap() < 800_000);
-    });
+    with_library(
+        "faults::garbage_is_out_of_every_range",
+        scenario,
+        &[],
+        |library| {
+            let nvml = init(library);
+            let (bad, good) = (
+                nvml.device_by_index(0).unwrap(),
+                nvml.device_by_index(1).unwrap(),
+            );
+            assert_eq!(bad.utilization_rates().unwrap().gpu, 4_000_000);
+            assert_eq!(
+                (
+                    bad.power_usage().unwrap(),
+                    bad.clock_info(Clock::SM).unwrap()
+                ),
+                (u32::MAX, u32::MAX)
+            );
+            assert_eq!(bad.temperature(TemperatureSensor::Gpu).unwrap(), 255);
+            let memory = bad.memory_info().unwrap();
+            assert!(memory.used > memory.total);
+            assert!(bad.process_utilization_stats(None).unwrap()[0].sm_util > 100);
+            assert!(
+                good.utilization_rates().unwrap().gpu <= 100
+                    && good.power_usage().unwrap() < 800_000
+            );
+        },
+    );
 }
 
 #[test]
 fn counters_run_backwards_while_their_fault_lasts() {
     let scenario = "gpus = 2\n[[fault]]\nkind = \"backwards\"\ngpu = 0\nfrom_s = 2\nto_s = 4\n";
-    with_library("faults::counters_run_backwards_while_their_fault_lasts", scenario, &[], |library| {
-        let nvml = init(library);
-        let energy = |gpu| nvml.device_by_index(gpu).unwrap().total_energy_consumption().unwrap();
-        let falls = |gpu| {
-            let before = energy(gpu);
-            std::thread::sleep(Duration::from_millis(150));
-            energy(gpu) < before
-        };
-        assert!(!falls(0));
-        until("the fall", || falls(0));
-        assert!(falls(0) && !falls(1));
-        until("the end", || !falls(0));
-    });
+    with_library(
+        "faults::counters_run_backwards_while_their_fault_lasts",
+        scenario,
+        &[],
+        |library| {
+            let nvml = init(library);
+            let energy = |gpu| {
+                nvml.device_by_index(gpu)
+                    .unwrap()
+                    .total_energy_consumption()
+                    .unwrap()
+            };
+            let falls = |gpu| {
+                let before = energy(gpu);
+                std::thread::sleep(Duration::from_millis(150));
+                energy(gpu) < before
+            };
+            assert!(!falls(0));
+            until("the fall", || falls(0));
+            assert!(falls(0) && !falls(1));
+            until("the end", || !falls(0));
+        },
+    );
 }
 
 #[test]
 fn a_skewed_driver_stamps_another_time() {
     let scenario = "[[process]]\ngpu = 0\npid = 7\nsm_percent = 5\n[[fault]]\nkind = \"clock_skew\"\nby_s = -3600.5\n";
-    with_library("faults::a_skewed_driver_stamps_another_time", scenario, &[], |library| {
-        let nvml = init(library);
-        let device = nvml.device_by_index(0).unwrap();
-        let stamp_us = device.process_utilization_stats(None).unwrap()[0].timestamp;
-        let behind_us = gpumon_probe::model::now_ms() * 1000 - stamp_us;
-        assert!((3_600_400_000..3_605_000_000).contains(&behind_us), "{behind_us} us behind");
-    });
+    with_library(
+        "faults::a_skewed_driver_stamps_another_time",
+        scenario,
+        &[],
+        |library| {
+            let nvml = init(library);
+            let device = nvml.device_by_index(0).unwrap();
+            let stamp_us = device.process_utilization_stats(None).unwrap()[0].timestamp;
+            let behind_us = gpumon_probe::model::now_ms() * 1000 - stamp_us;
+            assert!(
+                (3_600_400_000..3_605_000_000).contains(&behind_us),
+                "{behind_us} us behind"
+            );
+        },
+    );
 }
 
 #[test]
@@ -252,7 +388,11 @@ fn a_crash_takes_the_process_along() {
     }
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("crash.toml");
-    fs::write(&file, "gpus = 2\n[[fault]]\nkind = \"crash\"\ngpu = 1\ncall = \"nvmlDeviceGetName\"\n").unwrap();
+    fs::write(
+        &file,
+        "gpus = 2\n[[fault]]\nkind = \"crash\"\ngpu = 1\ncall = \"nvmlDeviceGetName\"\n",
+    )
+    .unwrap();
     let output = Command::new(env::current_exe().unwrap())
         .args(["--exact", TEST, "--nocapture"])
         .env(INSIDE, fake_nvml::install(directory.path(), &[]))
@@ -261,5 +401,9 @@ fn a_crash_takes_the_process_along() {
         .unwrap();
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(error.contains("nvmlDeviceGetName crashes"), "{error}");
-    assert!(output.status.code().is_none(), "it ended by itself: {:?}", output.status);
+    assert!(
+        output.status.code().is_none(),
+        "it ended by itself: {:?}",
+        output.status
+    );
 }

@@ -43,13 +43,26 @@ impl KernelChoice {
     /// The fastest cut: of the last round's tiles, or of none.
     pub(super) fn cut(&self, shape: Shape, multiprocessors: u32) -> Cut {
         let tiles = self.tiles(shape);
-        let none = Cut { whole: tiles, parts: 1 };
-        let Some(Cuttable { slab, .. }) = self.cuttable else { return none };
+        let none = Cut {
+            whole: tiles,
+            parts: 1,
+        };
+        let Some(Cuttable { slab, .. }) = self.cuttable else {
+            return none;
+        };
         let rest = tiles % u64::from(multiprocessors.max(1));
-        let most = MOST_PARTS.min(shape.depth.div_ceil(u64::from(slab))).min(FLAGS_BYTES / 4 / rest.max(1));
-        let cuts = (2..=most).filter(|_| rest > 0).map(|parts| Cut { whole: tiles - rest, parts });
+        let most = MOST_PARTS
+            .min(shape.depth.div_ceil(u64::from(slab)))
+            .min(FLAGS_BYTES / 4 / rest.max(1));
+        let cuts = (2..=most).filter(|_| rest > 0).map(|parts| Cut {
+            whole: tiles - rest,
+            parts,
+        });
         let time = |cut: &Cut| self.time_of(*cut, shape, multiprocessors);
-        std::iter::once(none).chain(cuts).min_by(|a, b| time(a).total_cmp(&time(b))).unwrap_or(none)
+        std::iter::once(none)
+            .chain(cuts)
+            .min_by(|a, b| time(a).total_cmp(&time(b)))
+            .unwrap_or(none)
     }
 
     /// How long the fastest cut takes, in the time in which an element is multiplied.
@@ -73,20 +86,32 @@ impl KernelChoice {
             whole_rounds = whole_rounds.next_multiple_of(self.blocks);
         }
         let (whole_rounds, part_rounds) = (whole_rounds as f64, part_rounds as f64);
-        let (part_steps, added_steps) = self.cuttable.map_or((0.0, 0.0), |Cuttable { slab, part_steps, .. }| {
-            let slab = u64::from(slab);
-            ((shape.depth.div_ceil(slab).div_ceil(cut.parts) * slab) as f64, part_steps * cut.parts as f64)
-        });
+        let (part_steps, added_steps) = self.cuttable.map_or(
+            (0.0, 0.0),
+            |Cuttable {
+                 slab, part_steps, ..
+             }| {
+                let slab = u64::from(slab);
+                (
+                    (shape.depth.div_ceil(slab).div_ceil(cut.parts) * slab) as f64,
+                    part_steps * cut.parts as f64,
+                )
+            },
+        );
         let step_time = self.step_time(shape);
-        let multiplying = (whole_rounds * shape.depth as f64 + part_rounds * part_steps) * step_time;
+        let multiplying =
+            (whole_rounds * shape.depth as f64 + part_rounds * part_steps) * step_time;
         let adding = part_rounds * added_steps * step_time;
         let results = (whole_rounds + part_rounds) * self.result_steps + self.last_result_steps;
-        (multiplying.powi(4) + self.reading_time.powi(4)).powf(0.25) + adding + results * self.elements() as f64
+        (multiplying.powi(4) + self.reading_time.powi(4)).powf(0.25)
+            + adding
+            + results * self.elements() as f64
     }
 
     /// A step of a tile is multiplied, or its lines are brought, whichever takes longer.
     fn step_time(&self, shape: Shape) -> f64 {
-        let rows = u64::from(self.tile.0).min(shape.rows.next_multiple_of(u64::from(HOPPER_COPIED_ROWS)));
+        let rows =
+            u64::from(self.tile.0).min(shape.rows.next_multiple_of(u64::from(HOPPER_COPIED_ROWS)));
         let lines = rows + u64::from(self.tile.1);
         (self.elements() as f64 / self.efficiency).max(lines as f64 * self.line_time)
     }
@@ -107,18 +132,48 @@ mod tests {
     use crate::protocol::Dtype;
 
     fn of(kernel: &str, dtype: Dtype) -> KernelChoice {
-        candidates(dtype, HOPPER).into_iter().find(|choice| choice.kernel == kernel).unwrap()
+        candidates(dtype, HOPPER)
+            .into_iter()
+            .find(|choice| choice.kernel == kernel)
+            .unwrap()
     }
 
     #[test]
     fn tiles_of_a_last_round_are_cut_where_that_is_worth_it() {
         let choice = of("matmul_bf16_128x128", Dtype::Bf16);
-        let cut = |rows, columns, depth| choice.cut(Shape { rows, columns, depth }, 132);
+        let cut = |rows, columns, depth| {
+            choice.cut(
+                Shape {
+                    rows,
+                    columns,
+                    depth,
+                },
+                132,
+            )
+        };
         // 960 tiles, of which 36 are left over: in thirds they take a third of a round.
-        assert_eq!(cut(5000, 3000, 7000), Cut { whole: 924, parts: 3 });
+        assert_eq!(
+            cut(5000, 3000, 7000),
+            Cut {
+                whole: 924,
+                parts: 3
+            }
+        );
         // Too short to be worth it, and nothing left over.
-        assert_eq!(cut(5000, 3000, 64), Cut { whole: 960, parts: 1 });
-        assert_eq!(cut(128 * 132, 128, 7000), Cut { whole: 132, parts: 1 });
+        assert_eq!(
+            cut(5000, 3000, 64),
+            Cut {
+                whole: 960,
+                parts: 1
+            }
+        );
+        assert_eq!(
+            cut(128 * 132, 128, 7000),
+            Cut {
+                whole: 132,
+                parts: 1
+            }
+        );
         // Fewer tiles than multiprocessors.
         assert_eq!(cut(64, 8192, 8192), Cut { whole: 0, parts: 2 });
     }
@@ -127,15 +182,30 @@ mod tests {
     fn every_cut_has_a_flag_and_a_slab_for_each_part() {
         for dtype in [Dtype::Bf16, Dtype::Fp8, Dtype::Fp32, Dtype::Fp64] {
             for choice in candidates(dtype, HOPPER) {
-                for (rows, depth, multiprocessors) in
-                    [(1, 1, 1), (1, 1 << 20, 132), (3000, 100, 1000), (9999, 12345, 7)]
-                {
-                    let shape = Shape { rows, columns: rows, depth };
+                for (rows, depth, multiprocessors) in [
+                    (1, 1, 1),
+                    (1, 1 << 20, 132),
+                    (3000, 100, 1000),
+                    (9999, 12345, 7),
+                ] {
+                    let shape = Shape {
+                        rows,
+                        columns: rows,
+                        depth,
+                    };
                     let cut = choice.cut(shape, multiprocessors);
-                    let (tiles, slabs) =
-                        (choice.tiles(shape), depth.div_ceil(u64::from(choice.cuttable.unwrap().slab)));
-                    assert!(cut.whole <= tiles && (1..=slabs).contains(&cut.parts), "{cut:?}");
-                    assert!((tiles - cut.whole) * cut.parts * 4 <= FLAGS_BYTES, "{cut:?}");
+                    let (tiles, slabs) = (
+                        choice.tiles(shape),
+                        depth.div_ceil(u64::from(choice.cuttable.unwrap().slab)),
+                    );
+                    assert!(
+                        cut.whole <= tiles && (1..=slabs).contains(&cut.parts),
+                        "{cut:?}"
+                    );
+                    assert!(
+                        (tiles - cut.whole) * cut.parts * 4 <= FLAGS_BYTES,
+                        "{cut:?}"
+                    );
                     assert!(cut.parts == 1 || cut.pieces(tiles) > tiles, "{cut:?}");
                 }
             }

@@ -134,8 +134,11 @@ impl Chip {
     /// multiprocessor multiplies an element. In a repeated product, matrices that fit into the
     /// cache are read from there.
     fn reading_time(&self, dtype: Dtype, shape: Shape) -> f64 {
-        let bytes = (shape.rows + shape.columns).saturating_mul(shape.depth).saturating_mul(dtype.bytes());
-        let (Some(bytes_per_second), Some(operations_per_second)) = (self.bytes_per_second, self.operations_per_second)
+        let bytes = (shape.rows + shape.columns)
+            .saturating_mul(shape.depth)
+            .saturating_mul(dtype.bytes());
+        let (Some(bytes_per_second), Some(operations_per_second)) =
+            (self.bytes_per_second, self.operations_per_second)
         else {
             return 0.0;
         };
@@ -155,7 +158,11 @@ pub(super) fn choose(dtype: Dtype, chip: Chip, shape: Shape) -> KernelChoice {
     let time = |choice: &KernelChoice| choice.time(shape, chip.multiprocessors);
     candidates(dtype, chip.capability)
         .into_iter()
-        .map(|choice| KernelChoice { line_time: choice.line_time * for_line, reading_time, ..choice })
+        .map(|choice| KernelChoice {
+            line_time: choice.line_time * for_line,
+            reading_time,
+            ..choice
+        })
         .min_by(|a, b| time(a).total_cmp(&time(b)))
         .expect("every type has a kernel")
 }
@@ -165,7 +172,11 @@ pub(super) fn candidates(dtype: Dtype, capability: (u32, u32)) -> Vec<KernelChoi
     let is_hopper = capability == HOPPER;
     match dtype {
         Dtype::Fp32 if capability >= AMPERE => {
-            let code = if is_hopper { kernels::MATMUL_FP32_HOPPER } else { kernels::MATMUL_FP32 };
+            let code = if is_hopper {
+                kernels::MATMUL_FP32_HOPPER
+            } else {
+                kernels::MATMUL_FP32
+            };
             [
                 ("matmul_fp32_128x256", (128, 256), 1, 1.0),
                 ("matmul_fp32_128x128", (128, 128), 2, 0.97),
@@ -184,7 +195,11 @@ pub(super) fn candidates(dtype: Dtype, capability: (u32, u32)) -> Vec<KernelChoi
                 last_result_steps: 0.0,
                 blocks,
                 reading_time: 0.0,
-                cuttable: Some(Cuttable { slab: FP32_SLAB, part_steps: FP32_PART_STEPS, sum_bytes: 4 }),
+                cuttable: Some(Cuttable {
+                    slab: FP32_SLAB,
+                    part_steps: FP32_PART_STEPS,
+                    sum_bytes: 4,
+                }),
                 shared_bytes: (tile.0 + tile.1) * FP32_SLAB * FP32_STAGES * 4,
                 inputs: Inputs::Addresses,
                 layout: Layout::StepByStep,
@@ -198,7 +213,13 @@ pub(super) fn candidates(dtype: Dtype, capability: (u32, u32)) -> Vec<KernelChoi
             hopper("matmul_fp64_64x64", (64, 64), 12, 0.95, Element::Fp64),
         ],
         Dtype::Fp64 if capability >= AMPERE => {
-            vec![before_hopper(kernels::MATMUL_FP64, "matmul_fp64_tensor", 64, 128, 3 * 2 * 64 * 18 * 8)]
+            vec![before_hopper(
+                kernels::MATMUL_FP64,
+                "matmul_fp64_tensor",
+                64,
+                128,
+                3 * 2 * 64 * 18 * 8,
+            )]
         }
         Dtype::Fp32 => vec![anywhere("matmul_fp32_any")],
         Dtype::Fp64 => vec![anywhere("matmul_fp64_any")],
@@ -226,24 +247,34 @@ pub(super) fn candidates(dtype: Dtype, capability: (u32, u32)) -> Vec<KernelChoi
                 Dtype::Int8 => names!("int8"),
                 _ => names!("bf16"),
             };
-            let of_result = HOPPER_RESULT_STEPS * values::result_bytes(narrow) as f64 / narrow.bytes() as f64;
+            let of_result =
+                HOPPER_RESULT_STEPS * values::result_bytes(narrow) as f64 / narrow.bytes() as f64;
             // 16-bit results are written during the next tile.
             let (before, last) = if values::result_bytes(narrow) == 2 {
                 (HOPPER_RESULT_BEFORE * of_result, of_result)
             } else {
                 (of_result, 0.0)
             };
-            let with_results = |choice: KernelChoice, result_steps, last_result_steps| KernelChoice {
-                shared_bytes: choice.shared_bytes + HOPPER_RESULT_BYTES,
-                line_time: HOPPER_LINE_ELEMENTS,
-                result_steps,
-                last_result_steps,
-                ..choice
-            };
+            let with_results =
+                |choice: KernelChoice, result_steps, last_result_steps| KernelChoice {
+                    shared_bytes: choice.shared_bytes + HOPPER_RESULT_BYTES,
+                    line_time: HOPPER_LINE_ELEMENTS,
+                    result_steps,
+                    last_result_steps,
+                    ..choice
+                };
             vec![
                 with_results(hopper(wide, (128, 256), 4, 1.0, element), before, last),
-                with_results(hopper(less_wide, (128, 192), 4, HOPPER_192, element), before, last),
-                with_results(hopper(even, (128, 128), 6, 1.0, element), 0.0, HOPPER_LAST_RESULT * of_result),
+                with_results(
+                    hopper(less_wide, (128, 192), 4, HOPPER_192, element),
+                    before,
+                    last,
+                ),
+                with_results(
+                    hopper(even, (128, 128), 6, 1.0, element),
+                    0.0,
+                    HOPPER_LAST_RESULT * of_result,
+                ),
                 with_results(hopper(slim, (128, 64), 8, 1.0, element), before, last),
             ]
         }
@@ -261,7 +292,13 @@ pub(super) fn candidates(dtype: Dtype, capability: (u32, u32)) -> Vec<KernelChoi
 }
 
 /// Of `matmul_hopper.cu`.
-fn hopper(kernel: &'static str, tile: (u32, u32), stages: u32, efficiency: f64, element: Element) -> KernelChoice {
+fn hopper(
+    kernel: &'static str,
+    tile: (u32, u32),
+    stages: u32,
+    efficiency: f64,
+    element: Element,
+) -> KernelChoice {
     let (part_steps, sum_bytes) = match element {
         Element::Fp64 => (HOPPER_FP64_PART_STEPS, 8),
         narrow => (HOPPER_PART_STEPS / f64::from(narrow.bytes()), 4),
@@ -277,15 +314,26 @@ fn hopper(kernel: &'static str, tile: (u32, u32), stages: u32, efficiency: f64, 
         last_result_steps: 0.0,
         blocks: 1,
         reading_time: 0.0,
-        cuttable: Some(Cuttable { slab: HOPPER_ROW_BYTES / element.bytes(), part_steps, sum_bytes }),
-        shared_bytes: stages * ((tile.0 + tile.1) * HOPPER_ROW_BYTES + HOPPER_BARRIER_BYTES) + HOPPER_ALIGNMENT_BYTES,
+        cuttable: Some(Cuttable {
+            slab: HOPPER_ROW_BYTES / element.bytes(),
+            part_steps,
+            sum_bytes,
+        }),
+        shared_bytes: stages * ((tile.0 + tile.1) * HOPPER_ROW_BYTES + HOPPER_BARRIER_BYTES)
+            + HOPPER_ALIGNMENT_BYTES,
         inputs: Inputs::Tiles(element),
         layout: Layout::RowByRow,
     }
 }
 
 /// Of `matmul_tensor.cu` and `matmul_fp64.cu`.
-fn before_hopper(code: Code, kernel: &'static str, side: u32, threads: u32, shared_bytes: u32) -> KernelChoice {
+fn before_hopper(
+    code: Code,
+    kernel: &'static str,
+    side: u32,
+    threads: u32,
+    shared_bytes: u32,
+) -> KernelChoice {
     KernelChoice {
         code,
         kernel,
@@ -320,21 +368,55 @@ mod tests {
         operations_per_second: None,
         cache_bytes: 60 << 20,
     };
-    const H100: Chip = Chip { bytes_per_second: Some(3.35e12), cache_bytes: 50 << 20, ..H200 };
-    const TYPES: [Dtype; 7] =
-        [Dtype::Fp64, Dtype::Fp32, Dtype::Tf32, Dtype::Fp16, Dtype::Bf16, Dtype::Fp8, Dtype::Int8];
+    const H100: Chip = Chip {
+        bytes_per_second: Some(3.35e12),
+        cache_bytes: 50 << 20,
+        ..H200
+    };
+    const TYPES: [Dtype; 7] = [
+        Dtype::Fp64,
+        Dtype::Fp32,
+        Dtype::Tf32,
+        Dtype::Fp16,
+        Dtype::Bf16,
+        Dtype::Fp8,
+        Dtype::Int8,
+    ];
 
     #[test]
     fn every_type_has_a_kernel_wherever_it_is_said_to_run() {
-        for capability in [(6, 0), (7, 0), (7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)] {
-            for dtype in TYPES.into_iter().filter(|dtype| needs(*dtype) <= capability) {
+        for capability in [
+            (6, 0),
+            (7, 0),
+            (7, 5),
+            (8, 0),
+            (8, 6),
+            (8, 9),
+            (9, 0),
+            (10, 0),
+            (12, 0),
+        ] {
+            for dtype in TYPES
+                .into_iter()
+                .filter(|dtype| needs(*dtype) <= capability)
+            {
                 for n in [1, 100, 1000, 8192] {
                     let choice = choose(dtype, Chip { capability, ..H200 }, Shape::square(n));
-                    assert!(choice.kernel.starts_with(&format!("matmul_{dtype}_")), "{dtype} on {capability:?}");
-                    assert_eq!(matches!(choice.inputs, Inputs::Tiles(_)), capability == HOPPER && dtype != Dtype::Fp32);
+                    assert!(
+                        choice.kernel.starts_with(&format!("matmul_{dtype}_")),
+                        "{dtype} on {capability:?}"
+                    );
+                    assert_eq!(
+                        matches!(choice.inputs, Inputs::Tiles(_)),
+                        capability == HOPPER && dtype != Dtype::Fp32
+                    );
                     let Code::Ptx(_) = choice.code else { continue };
                     let text = String::from_utf8(choice.code.image()).unwrap();
-                    assert!(text.contains(&format!(".entry {}(", choice.kernel)), "{}", choice.kernel);
+                    assert!(
+                        text.contains(&format!(".entry {}(", choice.kernel)),
+                        "{}",
+                        choice.kernel
+                    );
                 }
             }
         }
@@ -343,24 +425,59 @@ mod tests {
     #[test]
     fn small_matrices_are_cut_smaller_so_that_all_multiprocessors_have_work() {
         let kernel = |dtype, n| choose(dtype, H200, Shape::square(n)).kernel;
-        assert_eq!([500, 8192].map(|n| kernel(Dtype::Fp32, n)), ["matmul_fp32_128x64", "matmul_fp32_128x256"]);
-        let of_bf16 = ["matmul_bf16_128x64", "matmul_bf16_128x128", "matmul_bf16_128x256"];
+        assert_eq!(
+            [500, 8192].map(|n| kernel(Dtype::Fp32, n)),
+            ["matmul_fp32_128x64", "matmul_fp32_128x256"]
+        );
+        let of_bf16 = [
+            "matmul_bf16_128x64",
+            "matmul_bf16_128x128",
+            "matmul_bf16_128x256",
+        ];
         assert_eq!([1024, 2048, 8192].map(|n| kernel(Dtype::Bf16, n)), of_bf16);
-        assert_eq!([1024, 8192].map(|n| kernel(Dtype::Fp64, n)), ["matmul_fp64_128x64", "matmul_fp64_128x128"]);
+        assert_eq!(
+            [1024, 8192].map(|n| kernel(Dtype::Fp64, n)),
+            ["matmul_fp64_128x64", "matmul_fp64_128x128"]
+        );
     }
 
     #[test]
     fn tiles_of_192_columns_are_taken_where_they_fill_the_last_round_better() {
-        let kernel = |dtype, rows, columns, depth| choose(dtype, H200, Shape { rows, columns, depth }).kernel;
+        let kernel = |dtype, rows, columns, depth| {
+            choose(
+                dtype,
+                H200,
+                Shape {
+                    rows,
+                    columns,
+                    depth,
+                },
+            )
+            .kernel
+        };
         assert_eq!(kernel(Dtype::Bf16, 3000, 3000, 3000), "matmul_bf16_128x192");
         assert_eq!(kernel(Dtype::Bf16, 5000, 3000, 7000), "matmul_bf16_128x192");
         assert_eq!(kernel(Dtype::Fp8, 5008, 3008, 7008), "matmul_fp8_128x192");
-        assert_eq!(kernel(Dtype::Fp16, 16384, 16384, 16384), "matmul_fp16_128x256");
+        assert_eq!(
+            kernel(Dtype::Fp16, 16384, 16384, 16384),
+            "matmul_fp16_128x256"
+        );
     }
 
     #[test]
     fn few_rows_or_columns_make_flat_or_high_tiles() {
-        let kernel = |dtype, rows, columns| choose(dtype, H200, Shape { rows, columns, depth: 8192 }).kernel;
+        let kernel = |dtype, rows, columns| {
+            choose(
+                dtype,
+                H200,
+                Shape {
+                    rows,
+                    columns,
+                    depth: 8192,
+                },
+            )
+            .kernel
+        };
         assert_eq!(kernel(Dtype::Bf16, 64, 8192), "matmul_bf16_128x64");
         assert_eq!(kernel(Dtype::Fp32, 64, 8192), "matmul_fp32_64x256");
         assert_eq!(kernel(Dtype::Fp32, 8192, 64), "matmul_fp32_128x64");
@@ -371,8 +488,14 @@ mod tests {
     #[test]
     fn results_that_are_many_are_written_while_others_are_multiplied() {
         let kernel = |dtype| choose(dtype, H200, Shape::square(4096)).kernel;
-        assert_eq!([Dtype::Bf16, Dtype::Int8].map(kernel), ["matmul_bf16_128x256", "matmul_int8_128x128"]);
-        assert_eq!(choose(Dtype::Int8, H200, Shape::square(16384)).kernel, "matmul_int8_128x256");
+        assert_eq!(
+            [Dtype::Bf16, Dtype::Int8].map(kernel),
+            ["matmul_bf16_128x256", "matmul_int8_128x128"]
+        );
+        assert_eq!(
+            choose(Dtype::Int8, H200, Shape::square(16384)).kernel,
+            "matmul_int8_128x256"
+        );
     }
 
     /// With 132 whole tiles and 264 blocks in all, some multiprocessors have two whole tiles and
@@ -383,7 +506,13 @@ mod tests {
             let shape = Shape::square(1500);
             let choice = choose(Dtype::Fp32, chip, shape);
             assert_eq!(choice.kernel, "matmul_fp32_128x128");
-            assert_eq!(choice.cut(shape, chip.multiprocessors), Cut { whole: 132, parts: 10 });
+            assert_eq!(
+                choice.cut(shape, chip.multiprocessors),
+                Cut {
+                    whole: 132,
+                    parts: 10
+                }
+            );
         }
     }
 
@@ -391,14 +520,29 @@ mod tests {
     #[test]
     fn few_rows_are_not_cut_where_memory_limits() {
         for chip in [H100, H200] {
-            let chip = Chip { operations_per_second: Some(989.4e12), ..chip };
+            let chip = Chip {
+                operations_per_second: Some(989.4e12),
+                ..chip
+            };
             for rows in [16, 64, 128] {
-                let shape = Shape { rows, columns: 8192, depth: 8192 };
+                let shape = Shape {
+                    rows,
+                    columns: 8192,
+                    depth: 8192,
+                };
                 let choice = choose(Dtype::Bf16, chip, shape);
-                assert_eq!((choice.kernel, choice.cut(shape, 132).parts), ("matmul_bf16_128x64", 1), "{rows} rows");
+                assert_eq!(
+                    (choice.kernel, choice.cut(shape, 132).parts),
+                    ("matmul_bf16_128x64", 1),
+                    "{rows} rows"
+                );
             }
             // The cache holds these matrices.
-            let shape = Shape { rows: 16, columns: 4096, depth: 4096 };
+            let shape = Shape {
+                rows: 16,
+                columns: 4096,
+                depth: 4096,
+            };
             assert_eq!(choose(Dtype::Bf16, chip, shape).cut(shape, 132).parts, 2);
         }
     }
@@ -407,10 +551,22 @@ mod tests {
     #[test]
     fn slower_memory_makes_larger_tiles() {
         let kernel = |chip, dtype, n| choose(dtype, chip, Shape::square(n)).kernel;
-        let on = |chip| [(Dtype::Bf16, 2048), (Dtype::Int8, 4096)].map(|(dtype, n)| kernel(chip, dtype, n));
+        let on = |chip| {
+            [(Dtype::Bf16, 2048), (Dtype::Int8, 4096)].map(|(dtype, n)| kernel(chip, dtype, n))
+        };
         assert_eq!(on(H200), ["matmul_bf16_128x128", "matmul_int8_128x128"]);
         assert_eq!(on(H100), ["matmul_bf16_128x256", "matmul_int8_128x256"]);
-        assert_eq!(kernel(Chip { bytes_per_second: None, ..H100 }, Dtype::Bf16, 2048), "matmul_bf16_128x128");
+        assert_eq!(
+            kernel(
+                Chip {
+                    bytes_per_second: None,
+                    ..H100
+                },
+                Dtype::Bf16,
+                2048
+            ),
+            "matmul_bf16_128x128"
+        );
     }
 
     /// Else a product would not be the same to the bit each time.
@@ -425,11 +581,17 @@ mod tests {
             include_str!("../../../kernels/matmul_hopper.cu"),
         ];
         for capability in [(6, 0), (8, 9), (9, 0)] {
-            for dtype in TYPES.into_iter().filter(|dtype| needs(*dtype) <= capability) {
+            for dtype in TYPES
+                .into_iter()
+                .filter(|dtype| needs(*dtype) <= capability)
+            {
                 for KernelChoice { kernel, .. } in candidates(dtype, capability) {
                     // A macro makes names of their beginning and the tile.
                     let (start, _) = kernel.rsplit_once('_').unwrap();
-                    assert!(sources.iter().any(|source| source.contains(start)), "{kernel} is looked at");
+                    assert!(
+                        sources.iter().any(|source| source.contains(start)),
+                        "{kernel} is looked at"
+                    );
                 }
             }
         }
@@ -443,12 +605,28 @@ mod tests {
     #[test]
     fn every_tile_divides_what_matrices_are_padded_to_but_those_whose_kernel_looks() {
         for capability in [(7, 0), (8, 9), (9, 0)] {
-            for dtype in TYPES.into_iter().filter(|dtype| needs(*dtype) <= capability) {
-                for KernelChoice { kernel, tile: (down, across), .. } in candidates(dtype, capability) {
+            for dtype in TYPES
+                .into_iter()
+                .filter(|dtype| needs(*dtype) <= capability)
+            {
+                for KernelChoice {
+                    kernel,
+                    tile: (down, across),
+                    ..
+                } in candidates(dtype, capability)
+                {
                     assert_eq!(WHOLE_TILES % u64::from(down), 0);
                     // That kernel checks per strip of 64 columns, or of 32 for 32-bit results.
-                    let divided = if kernel.ends_with("_128x192") { WHOLE_TILES / 4 } else { u64::from(across) };
-                    assert_eq!((WHOLE_TILES % divided, u64::from(across) % divided), (0, 0), "{kernel}");
+                    let divided = if kernel.ends_with("_128x192") {
+                        WHOLE_TILES / 4
+                    } else {
+                        u64::from(across)
+                    };
+                    assert_eq!(
+                        (WHOLE_TILES % divided, u64::from(across) % divided),
+                        (0, 0),
+                        "{kernel}"
+                    );
                 }
             }
         }

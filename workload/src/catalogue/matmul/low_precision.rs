@@ -54,7 +54,13 @@ impl<T: LowPrecision> OnCpu<T> {
 
 impl<T: LowPrecision> Prepared for OnCpu<T> {
     fn run(&mut self) -> Result<Sample, RunError> {
-        let Self { a, b, wide, sums, out } = self;
+        let Self {
+            a,
+            b,
+            wide,
+            sums,
+            out,
+        } = self;
         Ok(Sample::on_cpu(|| {
             for (wide, narrow) in wide.both_mut().into_iter().zip([&*a, &*b]) {
                 convert(wide, narrow, T::wide);
@@ -67,12 +73,18 @@ impl<T: LowPrecision> Prepared for OnCpu<T> {
     /// With factors that are made anew, so that those are checked that were made wide.
     fn verify(&mut self) -> Result<Verification, RunError> {
         let n = self.wide.side();
-        let factors = Factors::from_elements(n, |seed, index| T::Wide::from_f64(values::random(T::DTYPE, seed, index)));
+        let factors = Factors::from_elements(n, |seed, index| {
+            T::Wide::from_f64(values::random(T::DTYPE, seed, index))
+        });
         Ok(factors.compare(Tolerance::new(T::DTYPE, n), |at| T::read(self.out[at])))
     }
 }
 
-fn convert<From: Copy + Sync, To: Send>(out: &mut [To], a: &[From], of: impl Fn(From) -> To + Sync) {
+fn convert<From: Copy + Sync, To: Send>(
+    out: &mut [To],
+    a: &[From],
+    of: impl Fn(From) -> To + Sync,
+) {
     parallel::for_each(out.chunks_mut(CHUNK).zip(a.chunks(CHUNK)), &|(out, a)| {
         out.iter_mut().zip(a).for_each(|(out, a)| *out = of(*a));
     });
@@ -186,10 +198,19 @@ mod tests {
         assert!(!work.verify().unwrap().ok, "{} has not run", T::DTYPE);
         work.run().unwrap();
         let found = work.verify().unwrap();
-        assert!(found.ok && found.checked == 65 * 65, "{}: {found:?}", T::DTYPE);
+        assert!(
+            found.ok && found.checked == 65 * 65,
+            "{}: {found:?}",
+            T::DTYPE
+        );
         work.out[1234] = wrong;
         let found = work.verify().unwrap();
-        assert_eq!((found.wrong, found.first_wrong), (1, Some(1234)), "{}: {found:?}", T::DTYPE);
+        assert_eq!(
+            (found.wrong, found.first_wrong),
+            (1, Some(1234)),
+            "{}: {found:?}",
+            T::DTYPE
+        );
     }
 
     #[test]
@@ -205,9 +226,16 @@ mod tests {
     fn elements_are_those_that_a_gpu_has() {
         fn same<T: LowPrecision>() {
             for index in 0..1000 {
-                let (own, expected) =
-                    (T::random(SEED_A, index).wide().to_f64(), values::random(T::DTYPE, SEED_A, index));
-                assert_eq!(own.to_bits(), expected.to_bits(), "{} {index}: {own} is {expected}", T::DTYPE);
+                let (own, expected) = (
+                    T::random(SEED_A, index).wide().to_f64(),
+                    values::random(T::DTYPE, SEED_A, index),
+                );
+                assert_eq!(
+                    own.to_bits(),
+                    expected.to_bits(),
+                    "{} {index}: {own} is {expected}",
+                    T::DTYPE
+                );
             }
         }
         same::<Tf32>();

@@ -45,11 +45,26 @@ const CPU_SIDE: u64 = 1024;
 /// The matrices take no more than this part of what may be taken.
 const PART: u64 = 2;
 
-const DTYPES: &[Dtype] = &[Dtype::Bf16, Dtype::Fp16, Dtype::Fp8, Dtype::Int8, Dtype::Tf32, Dtype::Fp32, Dtype::Fp64];
+const DTYPES: &[Dtype] = &[
+    Dtype::Bf16,
+    Dtype::Fp16,
+    Dtype::Fp8,
+    Dtype::Int8,
+    Dtype::Tf32,
+    Dtype::Fp32,
+    Dtype::Fp64,
+];
 
 /// The CPU's usual one comes first, too.
-const CPU_DTYPES: &[Dtype] =
-    &[Dtype::Fp32, Dtype::Fp64, Dtype::Tf32, Dtype::Bf16, Dtype::Fp16, Dtype::Fp8, Dtype::Int8];
+const CPU_DTYPES: &[Dtype] = &[
+    Dtype::Fp32,
+    Dtype::Fp64,
+    Dtype::Tf32,
+    Dtype::Bf16,
+    Dtype::Fp16,
+    Dtype::Fp8,
+    Dtype::Int8,
+];
 
 static ABOUT: About = About {
     id: "matmul",
@@ -65,13 +80,22 @@ pub(crate) struct Matmul;
 
 /// What a product takes and does.
 fn cost(shape: Shape, dtype: Dtype) -> Cost {
-    let Shape { rows, columns, depth } = shape;
-    let (results, factors) = (rows.saturating_mul(columns), rows.saturating_add(columns).saturating_mul(depth));
+    let Shape {
+        rows,
+        columns,
+        depth,
+    } = shape;
+    let (results, factors) = (
+        rows.saturating_mul(columns),
+        rows.saturating_add(columns).saturating_mul(depth),
+    );
     let result_bytes = results.saturating_mul(values::result_bytes(dtype));
     Cost {
         memory_bytes: memory_bytes(shape, dtype, 1),
         host_bytes: 0,
-        moved_bytes: factors.saturating_mul(dtype.bytes()).saturating_add(result_bytes),
+        moved_bytes: factors
+            .saturating_mul(dtype.bytes())
+            .saturating_add(result_bytes),
         operations: results.saturating_mul(depth).saturating_mul(2),
     }
 }
@@ -83,7 +107,11 @@ fn shared(size: Size, copies: bool) -> Option<Shared> {
         Dtype::Fp64 => Some(shared_as(on_cpu::Factors::<f64>::new, size, copies)),
         Dtype::Tf32 => {
             let element = |seed, index| values::tf32(f32::random(seed, index));
-            Some(shared_as(move |n| on_cpu::Factors::from_elements(n, element), size, copies))
+            Some(shared_as(
+                move |n| on_cpu::Factors::from_elements(n, element),
+                size,
+                copies,
+            ))
         }
         _ => None,
     }
@@ -95,13 +123,26 @@ fn shared_as<T: CpuProduct>(
     copies: bool,
 ) -> Shared {
     let shape = vec![n, n];
-    let operation = beside::Operation { name: "matmul", dtype, shape, copies, one_thread: false, fused: true };
+    let operation = beside::Operation {
+        name: "matmul",
+        dtype,
+        shape,
+        copies,
+        one_thread: false,
+        fused: true,
+    };
     let data = move || {
         let mut factors = factors(n);
         let inputs = factors.both_mut().map(|factor| to_bytes(factor)).into();
-        Data { inputs, check: Box::new(move |bytes| factors.verify_part(&from_bytes(bytes, n * n))) }
+        Data {
+            inputs,
+            check: Box::new(move |bytes| factors.verify_part(&from_bytes(bytes, n * n))),
+        }
     };
-    Shared { operation, data: Box::new(data) }
+    Shared {
+        operation,
+        data: Box::new(data),
+    }
 }
 
 impl Workload for Matmul {
@@ -120,7 +161,9 @@ impl Workload for Matmul {
             (Backend::Cuda, _) => GPU_SIDE,
         };
         let halves = std::iter::successors(Some(wanted), |side| Some(side / 2));
-        let fits = |side: &u64| memory_bytes(Shape::square(*side), dtype, 1) <= budget.usable_bytes() / PART;
+        let fits = |side: &u64| {
+            memory_bytes(Shape::square(*side), dtype, 1) <= budget.usable_bytes() / PART
+        };
         halves.take_while(|side| *side > 0).find(fits).unwrap_or(1)
     }
 
@@ -135,14 +178,18 @@ impl Workload for Matmul {
             Dtype::Int8 => 5 * size_of::<f64>() as u64,
             _ => 5 * size_of::<f32>() as u64,
         };
-        n.saturating_mul(n).saturating_mul(2 * dtype.bytes() + values::result_bytes(dtype) + wide)
+        n.saturating_mul(n)
+            .saturating_mul(2 * dtype.bytes() + values::result_bytes(dtype) + wide)
     }
 
     fn check_device(&self, gpu: &Gpu, dtype: Dtype) -> Result<(), RunError> {
         match needs(dtype) {
-            needed if gpu.device().capability < needed => {
-                Err(RunError::NotOnThisGpu { id: ABOUT.id, dtype, needed, has: gpu.device().capability })
-            }
+            needed if gpu.device().capability < needed => Err(RunError::NotOnThisGpu {
+                id: ABOUT.id,
+                dtype,
+                needed,
+                has: gpu.device().capability,
+            }),
             _ => Ok(()),
         }
     }
@@ -154,14 +201,28 @@ impl Workload for Matmul {
         }
     }
 
-    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
+    fn on_cuda<'gpu>(
+        &self,
+        gpu: &'gpu Gpu,
+        size: Size,
+    ) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
         self.check_device(gpu, size.dtype)?;
-        Ok(Box::new(on_cuda::OnCuda::new(gpu, Shape::square(size.n), size.dtype)?))
+        Ok(Box::new(on_cuda::OnCuda::new(
+            gpu,
+            Shape::square(size.n),
+            size.dtype,
+        )?))
     }
 
-    fn on_cublas<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
+    fn on_cublas<'gpu>(
+        &self,
+        gpu: &'gpu Gpu,
+        size: Size,
+    ) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
         self.check_device(gpu, size.dtype)?;
-        Ok(Box::new(on_cuda::OnCuda::new(gpu, Shape::square(size.n), size.dtype)?.by_cublas()?))
+        Ok(Box::new(
+            on_cuda::OnCuda::new(gpu, Shape::square(size.n), size.dtype)?.by_cublas()?,
+        ))
     }
 
     fn shared(&self, size: Size) -> Option<Shared> {
@@ -172,10 +233,14 @@ impl Workload for Matmul {
         match size.dtype {
             Dtype::Fp32 => Ok(Box::new(on_cpu::OnCpu::<f32>::new(size.n))),
             Dtype::Fp64 => Ok(Box::new(on_cpu::OnCpu::<f64>::new(size.n))),
-            Dtype::Tf32 => Ok(Box::new(low_precision::OnCpu::<low_precision::Tf32>::new(size.n))),
+            Dtype::Tf32 => Ok(Box::new(low_precision::OnCpu::<low_precision::Tf32>::new(
+                size.n,
+            ))),
             Dtype::Bf16 => Ok(Box::new(low_precision::OnCpu::<bf16>::new(size.n))),
             Dtype::Fp16 => Ok(Box::new(low_precision::OnCpu::<f16>::new(size.n))),
-            Dtype::Fp8 => Ok(Box::new(low_precision::OnCpu::<low_precision::Fp8>::new(size.n))),
+            Dtype::Fp8 => Ok(Box::new(low_precision::OnCpu::<low_precision::Fp8>::new(
+                size.n,
+            ))),
             Dtype::Int8 => Ok(Box::new(low_precision::OnCpu::<i8>::new(size.n))),
             Dtype::Bytes => Err(ABOUT.no_such(size.dtype)),
         }
@@ -198,12 +263,29 @@ mod tests {
         assert_eq!(MATMUL.usual_n(Backend::Cuda, Dtype::Bf16, &budget(8)), 8192);
         assert_eq!(MATMUL.usual_n(Backend::Cuda, Dtype::Fp32, &budget(1)), 4096);
         assert_eq!(MATMUL.usual_n(Backend::Cuda, Dtype::Fp32, &budget(0)), 1);
-        let cost = MATMUL.cost(Size { n: 1000, dtype: Dtype::Fp64 });
-        assert_eq!((cost.operations, cost.moved_bytes), (2_000_000_000, 24_000_000));
+        let cost = MATMUL.cost(Size {
+            n: 1000,
+            dtype: Dtype::Fp64,
+        });
+        assert_eq!(
+            (cost.operations, cost.moved_bytes),
+            (2_000_000_000, 24_000_000)
+        );
         assert!(cost.memory_bytes >= 3 * 1024 * 1024 * 8);
         let on_cpu = |dtype| MATMUL.cpu_bytes(Size { n: 1000, dtype });
-        assert_eq!((on_cpu(Dtype::Fp32), on_cpu(Dtype::Int8)), (12_000_000, 46_000_000));
+        assert_eq!(
+            (on_cpu(Dtype::Fp32), on_cpu(Dtype::Int8)),
+            (12_000_000, 46_000_000)
+        );
         // A size beyond anything is no smaller than it is.
-        assert_eq!(MATMUL.cost(Size { n: 1 << 40, dtype: Dtype::Fp64 }).memory_bytes, u64::MAX);
+        assert_eq!(
+            MATMUL
+                .cost(Size {
+                    n: 1 << 40,
+                    dtype: Dtype::Fp64
+                })
+                .memory_bytes,
+            u64::MAX
+        );
     }
 }

@@ -73,12 +73,24 @@ const ARCHITECTURES: [Architecture; 5] = [
 /// which are no number where some are spilled.
 fn listed(kernel: &str, architecture: &str) -> (u32, u32) {
     let listing = include_str!("../../../kernels/listing.txt");
-    let heads = listing.lines().find(|line| line.starts_with("kernel ")).unwrap();
-    let column = heads.split_whitespace().position(|head| head == architecture).unwrap();
-    let row = listing.lines().find(|line| line.split_whitespace().next() == Some(kernel)).unwrap();
+    let heads = listing
+        .lines()
+        .find(|line| line.starts_with("kernel "))
+        .unwrap();
+    let column = heads
+        .split_whitespace()
+        .position(|head| head == architecture)
+        .unwrap();
+    let row = listing
+        .lines()
+        .find(|line| line.split_whitespace().next() == Some(kernel))
+        .unwrap();
     let cells: Vec<_> = row.split_whitespace().collect();
     let registers = cells[column].parse();
-    (cells[1].parse().unwrap(), registers.unwrap_or_else(|_| panic!("{kernel} spills on {architecture}: {row}")))
+    (
+        cells[1].parse().unwrap(),
+        registers.unwrap_or_else(|_| panic!("{kernel} spills on {architecture}: {row}")),
+    )
 }
 
 impl Architecture {
@@ -87,7 +99,9 @@ impl Architecture {
         let of_warp = (registers * 32).next_multiple_of(REGISTERS_AT_ONCE);
         let by_registers = REGISTERS / (of_warp * choice.threads.div_ceil(32));
         let by_shared_memory = (self.shared_kib << 10) / (shared_bytes + RESERVED_BYTES);
-        by_registers.min(by_shared_memory).min(self.threads / choice.threads)
+        by_registers
+            .min(by_shared_memory)
+            .min(self.threads / choice.threads)
     }
 }
 
@@ -100,17 +114,33 @@ fn page() -> String {
         .to_owned();
     for architecture in &ARCHITECTURES {
         write!(page, "\n## {} ({})\n\n", architecture.name, architecture.of).unwrap();
-        page += "| type | kernel | code | threads | registers | shared KiB | blocks | occupancy |\n";
+        page +=
+            "| type | kernel | code | threads | registers | shared KiB | blocks | occupancy |\n";
         page += "|---|---|---|---|---|---|---|---|\n";
-        for dtype in TYPES.into_iter().filter(|dtype| needs(*dtype) <= architecture.capability) {
+        for dtype in TYPES
+            .into_iter()
+            .filter(|dtype| needs(*dtype) <= architecture.capability)
+        {
             for choice in candidates(dtype, architecture.capability) {
                 let (named_bytes, registers) = listed(choice.kernel, architecture.name);
                 let shared_bytes = choice.shared_bytes + named_bytes;
                 let kernel = choice.kernel;
-                assert!(shared_bytes <= architecture.shared_of_block_kib << 10, "{kernel} on {}", architecture.name);
+                assert!(
+                    shared_bytes <= architecture.shared_of_block_kib << 10,
+                    "{kernel} on {}",
+                    architecture.name
+                );
                 let blocks = architecture.blocks(&choice, registers, shared_bytes);
-                assert!(blocks > 0, "{kernel} finds no room on {}", architecture.name);
-                let code = if matches!(choice.code, Code::Ptx(_)) { "PTX" } else { "machine code" };
+                assert!(
+                    blocks > 0,
+                    "{kernel} finds no room on {}",
+                    architecture.name
+                );
+                let code = if matches!(choice.code, Code::Ptx(_)) {
+                    "PTX"
+                } else {
+                    "machine code"
+                };
                 let percent = 100 * blocks * choice.threads / architecture.threads;
                 let (threads, kib) = (choice.threads, shared_bytes.div_ceil(1 << 10));
                 writeln!(
@@ -132,5 +162,8 @@ fn the_reference_page_has_every_kernel_and_none_spills() {
         return;
     }
     let committed = fs::read_to_string(file).unwrap_or_default();
-    assert!(committed == page(), "docs/reference/matmul-kernels.md is out of date: run `make types`");
+    assert!(
+        committed == page(),
+        "docs/reference/matmul-kernels.md is out of date: run `make types`"
+    );
 }

@@ -30,7 +30,11 @@ impl<T: CpuProduct> Factors<T> {
 
     pub(super) fn from_elements(n: u64, element: impl Fn(u64, u64) -> T + Sync) -> Self {
         let matrix = |seed| random::array(n * n, |index| element(seed, index));
-        Self { a: matrix(SEED_A), b: matrix(SEED_B), n: n as usize }
+        Self {
+            a: matrix(SEED_A),
+            b: matrix(SEED_B),
+            n: n as usize,
+        }
     }
 
     pub(super) fn both_mut(&mut self) -> [&mut Vec<T>; 2] {
@@ -60,22 +64,34 @@ impl<T: CpuProduct> Factors<T> {
     /// The same of some columns, the fewer the larger the matrix is.
     pub(super) fn verify_part(&self, out: &[T]) -> Verification {
         let every = (self.n / CHECKED_WHOLE).pow(2).max(1);
-        self.compare_columns(Tolerance::new(T::DTYPE, self.side()), every, |at| out[at].to_f64())
+        self.compare_columns(Tolerance::new(T::DTYPE, self.side()), every, |at| {
+            out[at].to_f64()
+        })
     }
 
     /// The same as [`verify`](Self::verify), of a result that is of another type.
-    pub(super) fn compare(&self, bound: Tolerance, out: impl Fn(usize) -> f64 + Sync) -> Verification {
+    pub(super) fn compare(
+        &self,
+        bound: Tolerance,
+        out: impl Fn(usize) -> f64 + Sync,
+    ) -> Verification {
         self.compare_columns(bound, 1, out)
     }
 
     /// One of so many groups of columns.
-    fn compare_columns(&self, bound: Tolerance, every: usize, out: impl Fn(usize) -> f64 + Sync) -> Verification {
+    fn compare_columns(
+        &self,
+        bound: Tolerance,
+        every: usize,
+        out: impl Fn(usize) -> f64 + Sync,
+    ) -> Verification {
         let Self { a, b, n } = self;
         let of_columns = |first: usize| {
             let columns = first..(first + CHECKED_COLUMNS).min(*n);
             // Side by side, as the elements of A's rows are.
-            let upright: Vec<Vec<T>> =
-                columns.map(|column| b.iter().skip(column).step_by(*n).copied().collect()).collect();
+            let upright: Vec<Vec<T>> = columns
+                .map(|column| b.iter().skip(column).step_by(*n).copied().collect())
+                .collect();
             let mut found = Verification::nothing();
             for (row, a) in a.chunks(*n).enumerate() {
                 for (column, b) in (first..).zip(&upright) {
@@ -87,14 +103,19 @@ impl<T: CpuProduct> Factors<T> {
             }
             found
         };
-        parallel::map((0..*n).step_by(CHECKED_COLUMNS * every), &of_columns).into_iter().collect()
+        parallel::map((0..*n).step_by(CHECKED_COLUMNS * every), &of_columns)
+            .into_iter()
+            .collect()
     }
 }
 
 impl<T: CpuProduct> OnCpu<T> {
     pub(super) fn new(n: u64) -> Self {
         let factors = Factors::new(n);
-        Self { out: factors.poisoned(), factors }
+        Self {
+            out: factors.poisoned(),
+            factors,
+        }
     }
 }
 
@@ -118,9 +139,16 @@ mod tests {
         assert!(!work.verify().unwrap().ok, "it has not run");
         work.run().unwrap();
         let found = work.verify().unwrap();
-        assert!(found.ok && found.checked == 65 * 65 && found.largest_error < 0.5, "{found:?}");
+        assert!(
+            found.ok && found.checked == 65 * 65 && found.largest_error < 0.5,
+            "{found:?}"
+        );
         work.out[1234] *= 1.0 + 1e-12;
         let found = work.verify().unwrap();
-        assert_eq!((found.wrong, found.first_wrong), (1, Some(1234)), "{found:?}");
+        assert_eq!(
+            (found.wrong, found.first_wrong),
+            (1, Some(1234)),
+            "{found:?}"
+        );
     }
 }

@@ -20,7 +20,11 @@ pub(super) struct OnCuda<'gpu> {
 impl<'gpu> OnCuda<'gpu> {
     pub(super) fn new(gpu: &'gpu Gpu, shape: Shape, dtype: Dtype) -> Result<Self, RunError> {
         let product = Product::new(gpu, shape, dtype)?;
-        Ok(Self { product, out: gpu.poisoned(result_bytes(shape, dtype))?, cublas: None })
+        Ok(Self {
+            product,
+            out: gpu.poisoned(result_bytes(shape, dtype))?,
+            cublas: None,
+        })
     }
 
     /// The same, multiplied by cuBLAS.
@@ -33,18 +37,38 @@ impl<'gpu> OnCuda<'gpu> {
             Dtype::Bf16 => GemmType::Bf16,
             Dtype::Int8 => GemmType::Int8,
             Dtype::Fp8 => GemmType::Fp8,
-            dtype @ Dtype::Bytes => return Err(RunError::NotInCublas { id: "matmul", dtype }),
+            dtype @ Dtype::Bytes => {
+                return Err(RunError::NotInCublas {
+                    id: "matmul",
+                    dtype,
+                });
+            }
         };
-        let Product { gpu, shape, choice, .. } = &self.product;
+        let Product {
+            gpu, shape, choice, ..
+        } = &self.product;
         let is_step_by_step = choice.layout == Layout::StepByStep;
-        let cublas = Cublas::new(&gpu.context, types, *shape, self.product.pitches(), is_step_by_step)?;
-        Ok(Self { cublas: Some(cublas), ..self })
+        let cublas = Cublas::new(
+            &gpu.context,
+            types,
+            *shape,
+            self.product.pitches(),
+            is_step_by_step,
+        )?;
+        Ok(Self {
+            cublas: Some(cublas),
+            ..self
+        })
     }
 }
 
 impl Prepared for OnCuda<'_> {
     fn run(&mut self) -> Result<Sample, RunError> {
-        let Self { product, out, cublas } = self;
+        let Self {
+            product,
+            out,
+            cublas,
+        } = self;
         let gpu = product.gpu;
         if let Some(cublas) = cublas {
             gpu.time(|queue| cublas.multiply(queue, (out, &product.a, &product.b)))
@@ -55,7 +79,11 @@ impl Prepared for OnCuda<'_> {
     }
 
     fn kernel(&self) -> Result<Option<KernelUse>, RunError> {
-        Ok(if self.cublas.is_none() { Some(self.product.kernel()?) } else { None })
+        Ok(if self.cublas.is_none() {
+            Some(self.product.kernel()?)
+        } else {
+            None
+        })
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {

@@ -47,24 +47,43 @@ pub(crate) struct Ready<'product> {
 
 /// What a product takes in memory: whole tiles.
 pub(super) fn in_memory(shape: Shape) -> Shape {
-    let Shape { rows, columns, depth } = shape;
-    Shape { rows: padded(rows), columns: padded(columns), depth: padded(depth) }
+    let Shape {
+        rows,
+        columns,
+        depth,
+    } = shape;
+    Shape {
+        rows: padded(rows),
+        columns: padded(columns),
+        depth: padded(depth),
+    }
 }
 
 /// The memory of a product with so many results, each matrix of whole tiles, and with what the check finds.
 pub(crate) fn memory_bytes(shape: Shape, dtype: Dtype, results: u64) -> u64 {
-    let Shape { rows, columns, depth } = in_memory(shape);
+    let Shape {
+        rows,
+        columns,
+        depth,
+    } = in_memory(shape);
     // Those of 32 bits lie step by step, equally far apart.
-    let lines = if dtype == Dtype::Fp32 { rows.max(columns).saturating_mul(2) } else { rows.saturating_add(columns) };
+    let lines = if dtype == Dtype::Fp32 {
+        rows.max(columns).saturating_mul(2)
+    } else {
+        rows.saturating_add(columns)
+    };
     let factors = lines.saturating_mul(depth).saturating_mul(dtype.bytes());
     let results = results.saturating_mul(result_bytes(shape, dtype));
-    factors.saturating_add(results).saturating_add(found_bytes(shape))
+    factors
+        .saturating_add(results)
+        .saturating_add(found_bytes(shape))
 }
 
 /// The memory of one result, in whole tiles.
 pub(crate) fn result_bytes(shape: Shape, dtype: Dtype) -> u64 {
     let Shape { rows, columns, .. } = in_memory(shape);
-    rows.saturating_mul(columns).saturating_mul(values::result_bytes(dtype))
+    rows.saturating_mul(columns)
+        .saturating_mul(values::result_bytes(dtype))
 }
 
 fn found_bytes(shape: Shape) -> u64 {
@@ -72,7 +91,8 @@ fn found_bytes(shape: Shape) -> u64 {
 }
 
 fn check_blocks(Shape { rows, columns, .. }: Shape) -> u64 {
-    rows.div_ceil(CHECKED_SIDE).saturating_mul(columns.div_ceil(CHECKED_SIDE))
+    rows.div_ceil(CHECKED_SIDE)
+        .saturating_mul(columns.div_ceil(CHECKED_SIDE))
 }
 
 impl<'gpu> Product<'gpu> {
@@ -83,8 +103,12 @@ impl<'gpu> Product<'gpu> {
             capability: device.capability,
             multiprocessors,
             bytes_per_second: memory_bandwidth(device).value().copied(),
-            operations_per_second: compute_peak(device, dtype).value().map(|peak| peak.per_second),
-            cache_bytes: device.attribute(Attribute::L2CacheBytes).map_or(0, |bytes| bytes.max(0) as u64),
+            operations_per_second: compute_peak(device, dtype)
+                .value()
+                .map(|peak| peak.per_second),
+            cache_bytes: device
+                .attribute(Attribute::L2CacheBytes)
+                .map_or(0, |bytes| bytes.max(0) as u64),
         };
         let choice = kernel_select::choose(dtype, chip, shape);
         let fill = gpu.kernel(kernels::MATMUL_CHECK, &format!("matmul_fill_{dtype}"))?;
@@ -92,11 +116,25 @@ impl<'gpu> Product<'gpu> {
         let cut = choice.cut(shape, multiprocessors);
         let matrix = |lines, padded_lines, seed| {
             let of_step = padded.rows.max(padded.columns);
-            let held_lines = if choice.layout == Layout::StepByStep { of_step } else { padded_lines };
+            let held_lines = if choice.layout == Layout::StepByStep {
+                of_step
+            } else {
+                padded_lines
+            };
             let held = (held_lines, padded.depth);
-            random_matrix(gpu, &fill, (lines, shape.depth), held, dtype, choice.layout, seed)
+            random_matrix(
+                gpu,
+                &fill,
+                (lines, shape.depth),
+                held,
+                dtype,
+                choice.layout,
+                seed,
+            )
         };
-        let multiply = gpu.kernel(choice.code, choice.kernel)?.with_shared_memory(choice.shared_bytes)?;
+        let multiply = gpu
+            .kernel(choice.code, choice.kernel)?
+            .with_shared_memory(choice.shared_bytes)?;
         Ok(Self {
             gpu,
             multiply: match choice.inputs {
@@ -108,7 +146,10 @@ impl<'gpu> Product<'gpu> {
             b: matrix(shape.columns, padded.columns, SEED_B)?,
             found: gpu.poisoned(found_bytes(shape))?,
             cut,
-            parts: choice.parts_bytes(shape, cut).map(|bytes| gpu.zeroed(bytes)).transpose()?,
+            parts: choice
+                .parts_bytes(shape, cut)
+                .map(|bytes| gpu.zeroed(bytes))
+                .transpose()?,
             choice,
             shape,
             dtype,
@@ -121,11 +162,18 @@ impl<'gpu> Product<'gpu> {
     }
 
     pub(crate) fn bytes(&self) -> u64 {
-        self.a.bytes() + self.b.bytes() + self.found.bytes() + self.parts.as_ref().map_or(0, DeviceMemory::bytes)
+        self.a.bytes()
+            + self.b.bytes()
+            + self.found.bytes()
+            + self.parts.as_ref().map_or(0, DeviceMemory::bytes)
     }
 
     pub(crate) fn ready(&self) -> Result<Ready<'_>, CudaError> {
-        let Shape { rows, columns, depth } = in_memory(self.shape);
+        let Shape {
+            rows,
+            columns,
+            depth,
+        } = in_memory(self.shape);
         let (_, across) = self.choice.tile;
         let tiles = match self.choice.inputs {
             Inputs::Tiles(element) => Some([
@@ -134,12 +182,19 @@ impl<'gpu> Product<'gpu> {
             ]),
             Inputs::Addresses => None,
         };
-        Ok(Ready { product: self, tiles })
+        Ok(Ready {
+            product: self,
+            tiles,
+        })
     }
 
     /// How far the rows of the result are apart, and those of both factors, or their steps where they lie step by step.
     pub(super) fn pitches(&self) -> [u64; 2] {
-        let Shape { rows, columns, depth } = in_memory(self.shape);
+        let Shape {
+            rows,
+            columns,
+            depth,
+        } = in_memory(self.shape);
         let of_factors = match self.choice.layout {
             Layout::RowByRow => depth,
             Layout::StepByStep => rows.max(columns),
@@ -152,44 +207,95 @@ impl<'gpu> Product<'gpu> {
         let all = self.check_all(out)?;
         let spots = self.check_spots(out)?;
         // The spots are among all, and count once.
-        Ok(Verification { checked: all.checked, ..all.and(spots) })
+        Ok(Verification {
+            checked: all.checked,
+            ..all.and(spots)
+        })
     }
 
     /// Every element against the GPU's own reference, which shares nothing with the product.
     fn check_all(&mut self, out: &DeviceMemory) -> Result<Verification, CudaError> {
         let [pitch, pitch_of_factors] = self.pitches();
-        let Self { gpu, check, a, b, found, shape, dtype, choice, .. } = self;
-        let Shape { rows, columns, depth } = *shape;
+        let Self {
+            gpu,
+            check,
+            a,
+            b,
+            found,
+            shape,
+            dtype,
+            choice,
+            ..
+        } = self;
+        let Shape {
+            rows,
+            columns,
+            depth,
+        } = *shape;
         let bound = Tolerance::new(*dtype, depth);
         let (row, step) = choice.layout.strides(pitch_of_factors);
         let blocks = check_blocks(*shape);
-        let matrices = [Argument::Out(found), Argument::In(out), Argument::In(a), Argument::In(b)];
+        let matrices = [
+            Argument::Out(found),
+            Argument::In(out),
+            Argument::In(a),
+            Argument::In(b),
+        ];
         let numbers = [rows, columns, depth, pitch, row, step].map(Argument::U64);
         let bounds = [bound.of_result, bound.of_terms, bound.least].map(Argument::F64);
         let arguments: Vec<_> = matrices.into_iter().chain(numbers).chain(bounds).collect();
-        let grid = Grid { blocks: blocks as u32, threads: THREADS };
-        gpu.stream.run(|queue| queue.launch(check, grid, &arguments))?;
+        let grid = Grid {
+            blocks: blocks as u32,
+            threads: THREADS,
+        };
+        gpu.stream
+            .run(|queue| queue.launch(check, grid, &arguments))?;
         drop(arguments);
         let mut words = vec![0_u64; (blocks * FOUND_WORDS) as usize];
-        gpu.stream.run(|queue| queue.copy_out(&mut words, found, 0))?;
+        gpu.stream
+            .run(|queue| queue.copy_out(&mut words, found, 0))?;
         let of_block = words.as_chunks::<{ FOUND_WORDS as usize }>().0.iter();
         let wrong: u64 = of_block.clone().map(|found| found[0]).sum();
-        let first_wrong = of_block.clone().filter(|found| found[0] > 0).map(|found| found[1]).min();
-        let largest = of_block.map(|found| f64::from_bits(found[2])).fold(0.0, f64::max);
-        Ok(Verification::from_counts(rows * columns, wrong, first_wrong, largest, 1.0))
+        let first_wrong = of_block
+            .clone()
+            .filter(|found| found[0] > 0)
+            .map(|found| found[1])
+            .min();
+        let largest = of_block
+            .map(|found| f64::from_bits(found[2]))
+            .fold(0.0, f64::max);
+        Ok(Verification::from_counts(
+            rows * columns,
+            wrong,
+            first_wrong,
+            largest,
+            1.0,
+        ))
     }
 
     /// A few elements against what the host computes of the seeds alone.
     fn check_spots(&self, out: &DeviceMemory) -> Result<Verification, CudaError> {
-        let (Shape { rows, columns, depth }, dtype) = (self.shape, self.dtype);
+        let (
+            Shape {
+                rows,
+                columns,
+                depth,
+            },
+            dtype,
+        ) = (self.shape, self.dtype);
         let bound = Tolerance::new(dtype, depth);
         let (width, pitch) = (values::result_bytes(dtype), in_memory(self.shape).columns);
         let mut found = Verification::nothing();
         for spot in 0..SPOTS.min(rows * columns) {
-            let (row, column) = (random::bits(SEED_A, spot) % rows, random::bits(SEED_B, spot) % columns);
+            let (row, column) = (
+                random::bits(SEED_A, spot) % rows,
+                random::bits(SEED_B, spot) % columns,
+            );
             let mut bytes = [0_u8; 8];
             let place = &mut bytes[..width as usize];
-            self.gpu.stream.run(|queue| queue.copy_out(place, out, (row * pitch + column) * width))?;
+            self.gpu
+                .stream
+                .run(|queue| queue.copy_out(place, out, (row * pitch + column) * width))?;
             let (mut sum, mut size) = (DoubleDouble::from_f64(0.0), 0.0);
             for k in 0..depth {
                 let a = values::random(dtype, SEED_A, row * depth + k);
@@ -198,7 +304,11 @@ impl<'gpu> Product<'gpu> {
                 size += (a * b).abs();
             }
             let error = bound.error(sum.distance(values::result(dtype, bytes)), sum.abs(), size);
-            found = found.and(Verification::for_element(row * columns + column, error, 1.0));
+            found = found.and(Verification::for_element(
+                row * columns + column,
+                error,
+                1.0,
+            ));
         }
         Ok(found)
     }
@@ -213,15 +323,37 @@ impl Ready<'_> {
         out: &'scope DeviceMemory,
         offset_bytes: u64,
     ) -> Result<(), CudaError> {
-        let Product { multiply, choice, a, b, cut, parts, shape, dtype, multiprocessors, .. } = self.product;
-        assert!(offset_bytes + result_bytes(*shape, *dtype) <= out.bytes(), "the result fits");
+        let Product {
+            multiply,
+            choice,
+            a,
+            b,
+            cut,
+            parts,
+            shape,
+            dtype,
+            multiprocessors,
+            ..
+        } = self.product;
+        assert!(
+            offset_bytes + result_bytes(*shape, *dtype) <= out.bytes(),
+            "the result fits"
+        );
         let out = Argument::At(out, offset_bytes);
-        let Shape { rows, columns, depth } = *shape;
+        let Shape {
+            rows,
+            columns,
+            depth,
+        } = *shape;
         let [pitch, input_pitch] = self.product.pitches();
-        let [rows, columns, depth, pitch, input_pitch] = [rows, columns, depth, pitch, input_pitch].map(Argument::U64);
+        let [rows, columns, depth, pitch, input_pitch] =
+            [rows, columns, depth, pitch, input_pitch].map(Argument::U64);
         let pieces = cut.pieces(choice.tiles(*shape)) as u32;
         let (factors, blocks) = match &self.tiles {
-            Some([left, right]) => ([Argument::Tiles(left), Argument::Tiles(right)], pieces.min(*multiprocessors)),
+            Some([left, right]) => (
+                [Argument::Tiles(left), Argument::Tiles(right)],
+                pieces.min(*multiprocessors),
+            ),
             None => ([Argument::In(a), Argument::In(b)], pieces),
         };
         let mut arguments = vec![out];
@@ -229,9 +361,20 @@ impl Ready<'_> {
         arguments.extend([rows, columns, depth, pitch]);
         arguments.extend(self.tiles.is_none().then_some(input_pitch));
         if let Some(parts) = parts {
-            arguments.extend([Argument::At(parts, 0), Argument::U64(cut.whole), Argument::U64(cut.parts)]);
+            arguments.extend([
+                Argument::At(parts, 0),
+                Argument::U64(cut.whole),
+                Argument::U64(cut.parts),
+            ]);
         }
-        queue.launch(multiply, Grid { blocks, threads: choice.threads }, &arguments)
+        queue.launch(
+            multiply,
+            Grid {
+                blocks,
+                threads: choice.threads,
+            },
+            &arguments,
+        )
     }
 }
 
@@ -245,13 +388,29 @@ fn random_matrix(
     layout: Layout,
     seed: u64,
 ) -> Result<DeviceMemory, CudaError> {
-    let (row, step) = layout.strides(if layout == Layout::StepByStep { held_lines } else { held_depth });
+    let (row, step) = layout.strides(if layout == Layout::StepByStep {
+        held_lines
+    } else {
+        held_depth
+    });
     let elements = held_lines * held_depth;
     let memory = gpu.context.allocate(elements * dtype.bytes())?;
     let blocks = elements.div_ceil(u64::from(THREADS)).min(1 << 16) as u32;
     let numbers = [lines, depth, held_lines, held_depth, row, step, seed].map(Argument::U64);
-    let arguments: Vec<_> = [Argument::Out(&memory)].into_iter().chain(numbers).collect();
-    gpu.stream.run(|queue| queue.launch(fill, Grid { blocks, threads: THREADS }, &arguments))?;
+    let arguments: Vec<_> = [Argument::Out(&memory)]
+        .into_iter()
+        .chain(numbers)
+        .collect();
+    gpu.stream.run(|queue| {
+        queue.launch(
+            fill,
+            Grid {
+                blocks,
+                threads: THREADS,
+            },
+            &arguments,
+        )
+    })?;
     drop(arguments);
     Ok(memory)
 }

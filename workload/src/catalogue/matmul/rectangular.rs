@@ -45,12 +45,20 @@ impl Workload for Rectangular {
         MATMUL.check_device(gpu, dtype)
     }
 
-    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
+    fn on_cuda<'gpu>(
+        &self,
+        gpu: &'gpu Gpu,
+        size: Size,
+    ) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
         self.check_device(gpu, size.dtype)?;
         Ok(Box::new(OnCuda::new(gpu, self.0, size.dtype)?))
     }
 
-    fn on_cublas<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
+    fn on_cublas<'gpu>(
+        &self,
+        gpu: &'gpu Gpu,
+        size: Size,
+    ) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
         self.check_device(gpu, size.dtype)?;
         Ok(Box::new(OnCuda::new(gpu, self.0, size.dtype)?.by_cublas()?))
     }

@@ -22,22 +22,40 @@ impl Tolerance {
     pub(in crate::catalogue) fn new(dtype: Dtype, n: u64) -> Self {
         let steps = (n as f64).sqrt() + 4.0;
         let (result_bits, sum_bits) = match dtype {
-            Dtype::Int8 | Dtype::Bytes => return Self { of_result: 0.0, of_terms: 0.0, least: 0.0 },
+            Dtype::Int8 | Dtype::Bytes => {
+                return Self {
+                    of_result: 0.0,
+                    of_terms: 0.0,
+                    least: 0.0,
+                };
+            }
             Dtype::Fp64 => (53, 53),
             Dtype::Fp32 | Dtype::Tf32 => (24, 24),
             Dtype::Fp16 => (11, 24),
             Dtype::Bf16 => (8, 24),
             Dtype::Fp8 => (8, 17),
         };
-        let least = if dtype == Dtype::Fp16 { 0.5_f64.powi(25) } else { 0.0 };
-        Self { of_result: 0.5_f64.powi(result_bits), of_terms: 0.5_f64.powi(sum_bits) * steps, least }
+        let least = if dtype == Dtype::Fp16 {
+            0.5_f64.powi(25)
+        } else {
+            0.0
+        };
+        Self {
+            of_result: 0.5_f64.powi(result_bits),
+            of_terms: 0.5_f64.powi(sum_bits) * steps,
+            least,
+        }
     }
 
     /// How much of what is allowed a distance from the reference takes, for a sum of this size with terms that are together
     /// of that size.
     pub(in crate::catalogue) fn error(self, distance: f64, sum: f64, terms: f64) -> f64 {
         let allowed = self.of_result * sum + self.of_terms * terms + self.least;
-        if distance == 0.0 { 0.0 } else { distance / allowed }
+        if distance == 0.0 {
+            0.0
+        } else {
+            distance / allowed
+        }
     }
 }
 
@@ -54,6 +72,9 @@ mod tests {
         let sum = 3.5 * 0.5_f64.powi(24);
         let distance = (f16::from_f64(sum).to_f64() - sum).abs();
         assert!(bound.error(distance, sum, sum) <= 1.0);
-        assert!(bound.error(3.0 * distance, sum, sum) > 1.0, "the neighbor beyond is wrong");
+        assert!(
+            bound.error(3.0 * distance, sum, sum) > 1.0,
+            "the neighbor beyond is wrong"
+        );
     }
 }

@@ -49,7 +49,11 @@ pub(super) fn fp8(value: f32) -> f64 {
     const FRACTION: i32 = 3;
     const SMALLEST_EXPONENT: i32 = -6;
     let value = f64::from(value);
-    let exponent = if value == 0.0 { SMALLEST_EXPONENT } else { value.abs().log2().floor() as i32 };
+    let exponent = if value == 0.0 {
+        SMALLEST_EXPONENT
+    } else {
+        value.abs().log2().floor() as i32
+    };
     let step = f64::from(exponent.max(SMALLEST_EXPONENT) - FRACTION).exp2();
     (value / step).round_ties_even() * step
 }
@@ -60,7 +64,9 @@ mod tests {
 
     #[test]
     fn numbers_are_rounded_to_the_nearest_and_ties_to_even() {
-        let is = |got: f64, expected: f64| assert_eq!(got.to_bits(), expected.to_bits(), "{got} is {expected}");
+        let is = |got: f64, expected: f64| {
+            assert_eq!(got.to_bits(), expected.to_bits(), "{got} is {expected}")
+        };
         // Between 1 and 1.125 lie ties; below 1/64 the steps no longer shrink.
         for (of, nearest) in [
             (0.0, 0.0),
@@ -81,8 +87,13 @@ mod tests {
 
     #[test]
     fn results_are_read_as_they_lie() {
-        let is =
-            |dtype, bytes, expected: f64| assert_eq!(result(dtype, bytes).to_bits(), expected.to_bits(), "{dtype}");
+        let is = |dtype, bytes, expected: f64| {
+            assert_eq!(
+                result(dtype, bytes).to_bits(),
+                expected.to_bits(),
+                "{dtype}"
+            )
+        };
         is(Dtype::Bf16, [0xc0, 0x3f, 9, 9, 9, 9, 9, 9], 1.5);
         is(Dtype::Fp16, [0x00, 0x3e, 9, 9, 9, 9, 9, 9], 1.5);
         is(Dtype::Int8, [0xff, 0xff, 0xff, 0xff, 9, 9, 9, 9], -1.0);

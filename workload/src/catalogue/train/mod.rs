@@ -49,10 +49,20 @@ pub(super) struct Train {
 }
 
 const fn new(id: &'static str, does: &'static str, teaches: &'static str, form: Form) -> Train {
-    let backends: &[Backend] =
-        if matches!(form, Form::Fused) { &[Backend::Cuda, Backend::Cpu] } else { &[Backend::Cuda] };
-    let about =
-        About { id, does, teaches, dtypes: &[Dtype::Fp32], backends, bound: Bound::Latency, extent: Extent::Times };
+    let backends: &[Backend] = if matches!(form, Form::Fused) {
+        &[Backend::Cuda, Backend::Cpu]
+    } else {
+        &[Backend::Cuda]
+    };
+    let about = About {
+        id,
+        does,
+        teaches,
+        dtypes: &[Dtype::Fp32],
+        backends,
+        bound: Bound::Latency,
+        extent: Extent::Times,
+    };
     Train { about, form }
 }
 
@@ -66,10 +76,18 @@ impl Workload for Train {
     }
 
     fn cost(&self, size: Size) -> Cost {
-        Cost { memory_bytes: MEMORY_BYTES, operations: size.n.saturating_mul(OPERATIONS), ..Cost::default() }
+        Cost {
+            memory_bytes: MEMORY_BYTES,
+            operations: size.n.saturating_mul(OPERATIONS),
+            ..Cost::default()
+        }
     }
 
-    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
+    fn on_cuda<'gpu>(
+        &self,
+        gpu: &'gpu Gpu,
+        size: Size,
+    ) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
         self.check(size)?;
         Ok(match self.form {
             Form::Fused => Box::new(Fused::new(gpu, size.n)?),
@@ -79,14 +97,25 @@ impl Workload for Train {
 
     fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
         self.check(size)?;
-        Ok(Box::new(OnCpu { start: Start::random(), steps: size.n, trained: None }))
+        Ok(Box::new(OnCpu {
+            start: Start::random(),
+            steps: size.n,
+            trained: None,
+        }))
     }
 }
 
 impl Train {
     fn check(&self, size: Size) -> Result<(), RunError> {
         let is_too_long = size.n > MOST_STEPS;
-        if is_too_long { Err(RunError::TooOften { id: self.about.id, most: MOST_STEPS }) } else { Ok(()) }
+        if is_too_long {
+            Err(RunError::TooOften {
+                id: self.about.id,
+                most: MOST_STEPS,
+            })
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -100,21 +129,33 @@ struct OnCpu {
 
 impl Prepared for OnCpu {
     fn run(&mut self) -> Result<Sample, RunError> {
-        Ok(Sample::on_cpu(|| self.trained = Some(train(&self.start, self.steps))))
+        Ok(Sample::on_cpu(|| {
+            self.trained = Some(train(&self.start, self.steps))
+        }))
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {
-        Ok(self.trained.as_ref().map_or_else(Verification::nothing, |trained| check(trained, self.steps)))
+        Ok(self
+            .trained
+            .as_ref()
+            .map_or_else(Verification::nothing, |trained| check(trained, self.steps)))
     }
 }
 
 /// Every parameter and the loss, against the same training in f64.
 fn check(trained: &Trained<f32>, steps: u64) -> Verification {
     let expected = train::<f64>(&Start::random(), steps);
-    let near = |value: f64| Expected { value: DoubleDouble::from_f64(value), scale: value.abs().max(1.0) };
-    let parameters = compare(&trained.parameters, 0, TOLERANCE, |index| near(expected.parameters[index as usize]));
+    let near = |value: f64| Expected {
+        value: DoubleDouble::from_f64(value),
+        scale: value.abs().max(1.0),
+    };
+    let parameters = compare(&trained.parameters, 0, TOLERANCE, |index| {
+        near(expected.parameters[index as usize])
+    });
     let first = trained.parameters.len() as u64;
-    parameters.and(compare(&[trained.loss], first, TOLERANCE, |_| near(expected.loss)))
+    parameters.and(compare(&[trained.loss], first, TOLERANCE, |_| {
+        near(expected.loss)
+    }))
 }
 
 #[cfg(test)]
@@ -126,7 +167,10 @@ mod tests {
         for steps in [1, 10, 100, 300, 1000] {
             let mut trained = train::<f32>(&Start::random(), steps);
             let found = check(&trained, steps);
-            assert!(found.ok && found.largest_error < TOLERANCE / 10.0, "{steps}: {found:?}");
+            assert!(
+                found.ok && found.largest_error < TOLERANCE / 10.0,
+                "{steps}: {found:?}"
+            );
             assert_eq!(found.checked, 122);
             assert!(!check(&trained, steps + 1).ok, "{steps}");
             trained.loss = f32::NAN;

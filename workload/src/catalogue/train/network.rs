@@ -27,7 +27,9 @@ const SEED_OF_TARGETS: u64 = SEED_B ^ 1;
 const REACH: f32 = 20.0;
 
 /// What functions of numbers training needs.
-pub(super) trait Float: Real + Sub<Output = Self> + Div<Output = Self> + Neg<Output = Self> {
+pub(super) trait Float:
+    Real + Sub<Output = Self> + Div<Output = Self> + Neg<Output = Self>
+{
     fn exp(self) -> Self;
     fn sqrt(self) -> Self;
 }
@@ -59,8 +61,11 @@ pub(super) struct Start {
 
 impl Start {
     pub(super) fn random() -> Self {
-        let array =
-            |elements: usize, seed| (0..elements as u64).map(|at| f32::from_random_bits(bits(seed, at))).collect();
+        let array = |elements: usize, seed| {
+            (0..elements as u64)
+                .map(|at| f32::from_random_bits(bits(seed, at)))
+                .collect()
+        };
         let mut start = Self {
             parameters: array(PARAMETERS, SEED_A),
             inputs: array(WEIGHTS, SEED_B),
@@ -69,7 +74,10 @@ impl Start {
         // Far from where training begins, so that a thousand steps are still on the way.
         start.targets.iter_mut().for_each(|target| *target *= REACH);
         // So many inputs shall not drive a unit to its ends.
-        start.parameters.iter_mut().for_each(|parameter| *parameter /= (SIDE as f32).sqrt());
+        start
+            .parameters
+            .iter_mut()
+            .for_each(|parameter| *parameter /= (SIDE as f32).sqrt());
         start
     }
 }
@@ -81,9 +89,18 @@ pub(super) struct Trained<T> {
 }
 
 pub(super) fn train<T: Float>(start: &Start, steps: u64) -> Trained<T> {
-    let of = |numbers: &[f32]| numbers.iter().map(|number| T::from_f64(f64::from(*number))).collect::<Vec<T>>();
-    let (mut parameters, inputs, targets) = (of(&start.parameters), of(&start.inputs), of(&start.targets));
-    let (mut means, mut squares) = (vec![T::default(); PARAMETERS], vec![T::default(); PARAMETERS]);
+    let of = |numbers: &[f32]| {
+        numbers
+            .iter()
+            .map(|number| T::from_f64(f64::from(*number)))
+            .collect::<Vec<T>>()
+    };
+    let (mut parameters, inputs, targets) =
+        (of(&start.parameters), of(&start.inputs), of(&start.targets));
+    let (mut means, mut squares) = (
+        vec![T::default(); PARAMETERS],
+        vec![T::default(); PARAMETERS],
+    );
     let (mut power1, mut power2) = (1.0, 1.0);
     let mut loss = T::POISON;
     for _ in 0..steps {
@@ -91,9 +108,19 @@ pub(super) fn train<T: Float>(start: &Start, steps: u64) -> Trained<T> {
         loss = now;
         power1 *= f64::from(DECAY1);
         power2 *= f64::from(DECAY2);
-        let (one, rate, tiny) = (T::from_f64(1.0), T::from_f64(f64::from(RATE)), T::from_f64(f64::from(TINY)));
-        let (decay1, decay2) = (T::from_f64(f64::from(DECAY1)), T::from_f64(f64::from(DECAY2)));
-        let all = parameters.iter_mut().zip(gradients).zip(means.iter_mut().zip(&mut squares));
+        let (one, rate, tiny) = (
+            T::from_f64(1.0),
+            T::from_f64(f64::from(RATE)),
+            T::from_f64(f64::from(TINY)),
+        );
+        let (decay1, decay2) = (
+            T::from_f64(f64::from(DECAY1)),
+            T::from_f64(f64::from(DECAY2)),
+        );
+        let all = parameters
+            .iter_mut()
+            .zip(gradients)
+            .zip(means.iter_mut().zip(&mut squares));
         for ((parameter, gradient), (mean, square)) in all {
             *mean = decay1 * *mean + (one - decay1) * gradient;
             *square = decay2 * *square + (one - decay2) * gradient * gradient;
@@ -106,7 +133,10 @@ pub(super) fn train<T: Float>(start: &Start, steps: u64) -> Trained<T> {
 
 /// Of the loss by each parameter, and the loss.
 fn gradients<T: Float>(parameters: &[T], inputs: &[T], targets: &[T]) -> ([T; PARAMETERS], T) {
-    let (one, share) = (T::from_f64(1.0), T::from_f64(1.0) / T::from_f64(SIDE as f64));
+    let (one, share) = (
+        T::from_f64(1.0),
+        T::from_f64(1.0) / T::from_f64(SIDE as f64),
+    );
     let mut gradients = [T::default(); PARAMETERS];
     let mut loss = T::default();
     for (input, target) in inputs.chunks(SIDE).zip(targets) {
@@ -132,7 +162,9 @@ fn gradients<T: Float>(parameters: &[T], inputs: &[T], targets: &[T]) -> ([T; PA
 }
 
 fn dot<T: Float>(a: &[T], b: &[T]) -> T {
-    a.iter().zip(b).fold(T::default(), |sum, (a, b)| sum + *a * *b)
+    a.iter()
+        .zip(b)
+        .fold(T::default(), |sum, (a, b)| sum + *a * *b)
 }
 
 #[cfg(test)]
@@ -143,8 +175,14 @@ mod tests {
     #[test]
     fn gradients_are_slopes() {
         let start = Start::random();
-        let of = |numbers: &[f32]| numbers.iter().map(|number| f64::from(*number)).collect::<Vec<_>>();
-        let (parameters, inputs, targets) = (of(&start.parameters), of(&start.inputs), of(&start.targets));
+        let of = |numbers: &[f32]| {
+            numbers
+                .iter()
+                .map(|number| f64::from(*number))
+                .collect::<Vec<_>>()
+        };
+        let (parameters, inputs, targets) =
+            (of(&start.parameters), of(&start.inputs), of(&start.targets));
         let (found, _) = gradients(&parameters, &inputs, &targets);
         for at in 0..PARAMETERS {
             let loss = |change: f64| {
@@ -153,7 +191,11 @@ mod tests {
                 gradients(&parameters, &inputs, &targets).1
             };
             let slope = (loss(1e-5) - loss(-1e-5)) / 2e-5;
-            assert!((slope - found[at]).abs() < 1e-6, "{at}: {slope} {}", found[at]);
+            assert!(
+                (slope - found[at]).abs() < 1e-6,
+                "{at}: {slope} {}",
+                found[at]
+            );
         }
     }
 

@@ -11,7 +11,10 @@ use crate::{
 
 const KERNELS: Code = ptx!("train");
 /// The whole network in one block.
-const FUSED_GRID: Grid = Grid { blocks: 1, threads: 128 };
+const FUSED_GRID: Grid = Grid {
+    blocks: 1,
+    threads: 128,
+};
 const WIDTH: usize = 4;
 
 /// The places of the arrays in the memory of [`step`].
@@ -74,15 +77,28 @@ pub(super) struct Stepwise<'gpu> {
 impl<'gpu> Stepwise<'gpu> {
     pub(super) fn new(gpu: &'gpu Gpu, form: Form, steps: u64) -> Result<Self, RunError> {
         let code = gpu.context.load(KERNELS)?;
-        let kernels = NAMES.iter().map(|name| code.kernel(name)).collect::<Result<_, _>>()?;
+        let kernels = NAMES
+            .iter()
+            .map(|name| code.kernel(name))
+            .collect::<Result<_, _>>()?;
         let step = Chain::new(gpu, form, Box::new(step), memory(gpu)?, kernels)?;
-        Ok(Self { gpu, begin: code.kernel("train_begin")?, step, steps })
+        Ok(Self {
+            gpu,
+            begin: code.kernel("train_begin")?,
+            step,
+            steps,
+        })
     }
 }
 
 impl Prepared for Stepwise<'_> {
     fn run(&mut self) -> Result<Sample, RunError> {
-        let Self { gpu, begin, step, steps } = self;
+        let Self {
+            gpu,
+            begin,
+            step,
+            steps,
+        } = self;
         let memory = step.memory();
         gpu.time(|queue| {
             let arguments = [
@@ -110,7 +126,19 @@ fn step<'held>(
     kernels: &'held [Kernel],
 ) -> Result<(), CudaError> {
     use Argument::{At, F32, In, Out, U64};
-    let [product, add_bias, sigmoid, sigmoid_back, subtract, scale, mean_square, sum_rows, tick, adam] = kernels else {
+    let [
+        product,
+        add_bias,
+        sigmoid,
+        sigmoid_back,
+        subtract,
+        scale,
+        mean_square,
+        sum_rows,
+        tick,
+        adam,
+    ] = kernels
+    else {
         unreachable!("there are as many kernels as names");
     };
     let from = |array: usize, element: usize| At(&memory[array], (element * WIDTH) as u64);
@@ -126,24 +154,104 @@ fn step<'held>(
         launch(product, shape[0], &arguments)
     };
     let array = |at: usize| In(&memory[at]);
-    multiply(array(HIDDEN), array(INPUTS), array(OUT), [WEIGHTS, SIDE, SIDE, SIDE, 1, 1, SIDE])?;
-    launch(add_bias, WEIGHTS, &[array(HIDDEN), from(OUT, BIAS1), number(WEIGHTS), number(SIDE)])?;
+    multiply(
+        array(HIDDEN),
+        array(INPUTS),
+        array(OUT),
+        [WEIGHTS, SIDE, SIDE, SIDE, 1, 1, SIDE],
+    )?;
+    launch(
+        add_bias,
+        WEIGHTS,
+        &[
+            array(HIDDEN),
+            from(OUT, BIAS1),
+            number(WEIGHTS),
+            number(SIDE),
+        ],
+    )?;
     launch(sigmoid, WEIGHTS, &[array(HIDDEN), number(WEIGHTS)])?;
-    multiply(array(PREDICTED), array(HIDDEN), from(OUT, WEIGHTS2), [SIDE, 1, SIDE, SIDE, 1, 1, 0])?;
-    launch(add_bias, SIDE, &[array(PREDICTED), from(OUT, BIAS2), number(SIDE), number(1)])?;
-    launch(subtract, SIDE, &[array(OFF), array(PREDICTED), array(TARGETS), number(SIDE)])?;
-    launch(mean_square, 1, &[Out(&memory[LOSS]), array(OFF), number(SIDE)])?;
-    launch(scale, SIDE, &[array(OFF), F32(2.0 / SIDE as f32), number(SIDE)])?;
-    multiply(from(GRADIENTS, WEIGHTS2), array(OFF), array(HIDDEN), [SIDE, SIDE, SIDE, 0, 1, SIDE, 1])?;
-    launch(sum_rows, 1, &[from(GRADIENTS, BIAS2), array(OFF), number(1), number(SIDE)])?;
-    multiply(array(BACK), array(OFF), from(OUT, WEIGHTS2), [WEIGHTS, SIDE, 1, 1, 0, 0, 1])?;
-    launch(sigmoid_back, WEIGHTS, &[array(BACK), array(HIDDEN), number(WEIGHTS)])?;
-    multiply(array(GRADIENTS), array(BACK), array(INPUTS), [WEIGHTS, SIDE, SIDE, 1, SIDE, SIDE, 1])?;
-    launch(sum_rows, SIDE, &[from(GRADIENTS, BIAS1), array(BACK), number(SIDE), number(SIDE)])?;
+    multiply(
+        array(PREDICTED),
+        array(HIDDEN),
+        from(OUT, WEIGHTS2),
+        [SIDE, 1, SIDE, SIDE, 1, 1, 0],
+    )?;
+    launch(
+        add_bias,
+        SIDE,
+        &[array(PREDICTED), from(OUT, BIAS2), number(SIDE), number(1)],
+    )?;
+    launch(
+        subtract,
+        SIDE,
+        &[array(OFF), array(PREDICTED), array(TARGETS), number(SIDE)],
+    )?;
+    launch(
+        mean_square,
+        1,
+        &[Out(&memory[LOSS]), array(OFF), number(SIDE)],
+    )?;
+    launch(
+        scale,
+        SIDE,
+        &[array(OFF), F32(2.0 / SIDE as f32), number(SIDE)],
+    )?;
+    multiply(
+        from(GRADIENTS, WEIGHTS2),
+        array(OFF),
+        array(HIDDEN),
+        [SIDE, SIDE, SIDE, 0, 1, SIDE, 1],
+    )?;
+    launch(
+        sum_rows,
+        1,
+        &[from(GRADIENTS, BIAS2), array(OFF), number(1), number(SIDE)],
+    )?;
+    multiply(
+        array(BACK),
+        array(OFF),
+        from(OUT, WEIGHTS2),
+        [WEIGHTS, SIDE, 1, 1, 0, 0, 1],
+    )?;
+    launch(
+        sigmoid_back,
+        WEIGHTS,
+        &[array(BACK), array(HIDDEN), number(WEIGHTS)],
+    )?;
+    multiply(
+        array(GRADIENTS),
+        array(BACK),
+        array(INPUTS),
+        [WEIGHTS, SIDE, SIDE, 1, SIDE, SIDE, 1],
+    )?;
+    launch(
+        sum_rows,
+        SIDE,
+        &[
+            from(GRADIENTS, BIAS1),
+            array(BACK),
+            number(SIDE),
+            number(SIDE),
+        ],
+    )?;
     launch(tick, 1, &[Out(&memory[POWERS])])?;
-    for (part, next) in [(0, BIAS1), (BIAS1, WEIGHTS2), (WEIGHTS2, BIAS2), (BIAS2, PARAMETERS)] {
-        let arrays = [from(OUT, part), from(GRADIENTS, part), from(MEANS, part), from(SQUARES, part)];
-        let arguments: Vec<_> = arrays.into_iter().chain([array(POWERS), number(next - part)]).collect();
+    for (part, next) in [
+        (0, BIAS1),
+        (BIAS1, WEIGHTS2),
+        (WEIGHTS2, BIAS2),
+        (BIAS2, PARAMETERS),
+    ] {
+        let arrays = [
+            from(OUT, part),
+            from(GRADIENTS, part),
+            from(MEANS, part),
+            from(SQUARES, part),
+        ];
+        let arguments: Vec<_> = arrays
+            .into_iter()
+            .chain([array(POWERS), number(next - part)])
+            .collect();
         launch(adam, next - part, &arguments)?;
     }
     Ok(())
@@ -158,14 +266,25 @@ pub(super) struct Fused<'gpu> {
 
 impl<'gpu> Fused<'gpu> {
     pub(super) fn new(gpu: &'gpu Gpu, steps: u64) -> Result<Self, RunError> {
-        Ok(Self { gpu, kernel: gpu.kernel(KERNELS, "train_fused")?, memory: memory(gpu)?, steps })
+        Ok(Self {
+            gpu,
+            kernel: gpu.kernel(KERNELS, "train_fused")?,
+            memory: memory(gpu)?,
+            steps,
+        })
     }
 }
 
 impl Prepared for Fused<'_> {
     fn run(&mut self) -> Result<Sample, RunError> {
-        let Self { gpu, kernel, memory, steps } = self;
-        let [out, loss, initial, inputs, targets] = [OUT, LOSS, INITIAL, INPUTS, TARGETS].map(|at| &memory[at]);
+        let Self {
+            gpu,
+            kernel,
+            memory,
+            steps,
+        } = self;
+        let [out, loss, initial, inputs, targets] =
+            [OUT, LOSS, INITIAL, INPUTS, TARGETS].map(|at| &memory[at]);
         let arguments = [
             Argument::Out(out),
             Argument::Out(loss),
@@ -184,5 +303,8 @@ impl Prepared for Fused<'_> {
 
 fn trained(gpu: &Gpu, memory: &[DeviceMemory]) -> Result<Trained<f32>, CudaError> {
     let loss: Vec<f32> = gpu.download(&memory[LOSS])?;
-    Ok(Trained { parameters: gpu.download(&memory[OUT])?, loss: loss[0] })
+    Ok(Trained {
+        parameters: gpu.download(&memory[OUT])?,
+        loss: loss[0],
+    })
 }

@@ -19,7 +19,12 @@ pub(super) struct ModelMapping<'a> {
 impl<'a> ModelMapping<'a> {
     /// Pieces of this size, none of them made yet.
     pub(super) fn new(device: &'a Model, piece_bytes: u64) -> Self {
-        Self { device, piece_bytes, pieces: Vec::new(), places: BTreeMap::new() }
+        Self {
+            device,
+            piece_bytes,
+            pieces: Vec::new(),
+            places: BTreeMap::new(),
+        }
     }
 }
 
@@ -32,7 +37,11 @@ struct Piece {
 
 impl Mapping for ModelMapping<'_> {
     fn create(&mut self) -> Result<usize, CudaError> {
-        self.pieces.push(Piece { _held: self.device.allocate(self.piece_bytes)?, first: 0, last: 0 });
+        self.pieces.push(Piece {
+            _held: self.device.allocate(self.piece_bytes)?,
+            first: 0,
+            last: 0,
+        });
         Ok(self.pieces.len() - 1)
     }
 
@@ -44,13 +53,19 @@ impl Mapping for ModelMapping<'_> {
     }
 
     fn unmap(&mut self, place: u64) -> Result<(), CudaError> {
-        self.places.remove(&place).map(drop).ok_or_else(|| invalid(format!("unmap place {place}")))
+        self.places
+            .remove(&place)
+            .map(drop)
+            .ok_or_else(|| invalid(format!("unmap place {place}")))
     }
 
     fn fill(&mut self, offset_bytes: u64, bytes: u64, value: u8) -> Result<(), CudaError> {
         let end = offset_bytes + bytes;
         for place in offset_bytes / self.piece_bytes..end.div_ceil(self.piece_bytes) {
-            let piece = self.places.get(&place).ok_or_else(|| invalid(format!("fill place {place}")))?;
+            let piece = self
+                .places
+                .get(&place)
+                .ok_or_else(|| invalid(format!("fill place {place}")))?;
             let (begin, piece) = (place * self.piece_bytes, &mut self.pieces[*piece]);
             if offset_bytes <= begin {
                 piece.first = value;
@@ -64,8 +79,15 @@ impl Mapping for ModelMapping<'_> {
 
     fn read(&self, offset_bytes: u64) -> Result<u8, CudaError> {
         let place = offset_bytes / self.piece_bytes;
-        let piece = self.places.get(&place).ok_or_else(|| invalid(format!("read place {place}")))?;
+        let piece = self
+            .places
+            .get(&place)
+            .ok_or_else(|| invalid(format!("read place {place}")))?;
         let is_first = offset_bytes.is_multiple_of(self.piece_bytes);
-        Ok(if is_first { self.pieces[*piece].first } else { self.pieces[*piece].last })
+        Ok(if is_first {
+            self.pieces[*piece].first
+        } else {
+            self.pieces[*piece].last
+        })
     }
 }

@@ -38,14 +38,23 @@ type Budget = Rc<Cell<u64>>;
 
 impl Model {
     pub(crate) fn new() -> Self {
-        Self { budget: Rc::new(Cell::new(TOTAL_BYTES - OTHERS_BYTES)) }
+        Self {
+            budget: Rc::new(Cell::new(TOTAL_BYTES - OTHERS_BYTES)),
+        }
     }
 }
 
 impl Device for Model {
     fn name(&self) -> DeviceName {
-        let name = format!("a model of a GPU with {} GiB, on the CPU", TOTAL_BYTES / GIB);
-        DeviceName { index: None, name, uuid: None }
+        let name = format!(
+            "a model of a GPU with {} GiB, on the CPU",
+            TOTAL_BYTES / GIB
+        );
+        DeviceName {
+            index: None,
+            name,
+            uuid: None,
+        }
     }
 
     fn is_model(&self) -> bool {
@@ -53,7 +62,10 @@ impl Device for Model {
     }
 
     fn free(&self) -> Result<FreeMemory, CudaError> {
-        Ok(FreeMemory { free_bytes: self.budget.get(), total_bytes: TOTAL_BYTES })
+        Ok(FreeMemory {
+            free_bytes: self.budget.get(),
+            total_bytes: TOTAL_BYTES,
+        })
     }
 
     fn allocate(&self, bytes: u64) -> Result<Held, CudaError> {
@@ -76,9 +88,12 @@ impl Device for Model {
         let doing = format!("start a kernel with {threads} threads in a block");
         match threads {
             _ if threads > MOST_THREADS => Err(invalid(doing)),
-            _ if threads * REGISTERS > MOST_REGISTERS => {
-                Err(error(doing, 701, "LAUNCH_OUT_OF_RESOURCES", "too many resources requested for launch"))
-            }
+            _ if threads * REGISTERS > MOST_REGISTERS => Err(error(
+                doing,
+                701,
+                "LAUNCH_OUT_OF_RESOURCES",
+                "too many resources requested for launch",
+            )),
             _ => Ok(()),
         }
     }
@@ -109,7 +124,10 @@ impl Block {
         }
         let left = budget.get().checked_sub(bytes);
         budget.set(left.ok_or_else(|| error(doing, 2, "OUT_OF_MEMORY", "out of memory"))?);
-        Ok(Self { budget: Rc::clone(budget), bytes })
+        Ok(Self {
+            budget: Rc::clone(budget),
+            bytes,
+        })
     }
 }
 
@@ -127,9 +145,16 @@ impl Second for ModelSecond<'_> {
         None
     }
 
-    fn ask(&mut self, bytes: u64, is_to_fit: bool, look: &mut dyn FnMut() -> Result<(), Stop>) -> Result<Answer, Stop> {
+    fn ask(
+        &mut self,
+        bytes: u64,
+        is_to_fit: bool,
+        look: &mut dyn FnMut() -> Result<(), Stop>,
+    ) -> Result<Answer, Stop> {
         look()?;
-        Ok(Answer::new(self.0.free()?, bytes, is_to_fit, || self.0.allocate(bytes).map(drop)))
+        Ok(Answer::new(self.0.free()?, bytes, is_to_fit, || {
+            self.0.allocate(bytes).map(drop)
+        }))
     }
 }
 
@@ -139,5 +164,10 @@ fn invalid(doing: String) -> CudaError {
 
 /// As CUDA has it.
 fn error(doing: String, code: i32, name: &str, text: &str) -> CudaError {
-    CudaError { doing: doing.into(), code, name: format!("CUDA_ERROR_{name}"), text: text.to_owned() }
+    CudaError {
+        doing: doing.into(),
+        code,
+        name: format!("CUDA_ERROR_{name}"),
+        text: text.to_owned(),
+    }
 }

@@ -48,7 +48,9 @@ struct Part {
 
 impl Drop for Part {
     fn drop(&mut self) {
-        self.pool.freed_bytes.set(self.pool.freed_bytes.get() + self.bytes);
+        self.pool
+            .freed_bytes
+            .set(self.pool.freed_bytes.get() + self.bytes);
     }
 }
 
@@ -66,18 +68,29 @@ impl Kept {
 
 impl Pool for ModelPool {
     fn allocate(&self, bytes: u64) -> Result<Held, CudaError> {
-        let Kept { budget, reserved, used_bytes, .. } = self.0.as_ref();
+        let Kept {
+            budget,
+            reserved,
+            used_bytes,
+            ..
+        } = self.0.as_ref();
         let cached_bytes = self.0.reserved_bytes() - used_bytes.get();
         if bytes > cached_bytes {
             let block = Block::new(budget, bytes - cached_bytes)?;
             reserved.borrow_mut().push(block);
         }
         used_bytes.set(used_bytes.get() + bytes);
-        Ok(Box::new(Part { pool: Rc::clone(&self.0), bytes }))
+        Ok(Box::new(Part {
+            pool: Rc::clone(&self.0),
+            bytes,
+        }))
     }
 
     fn size(&self) -> Result<PoolSize, CudaError> {
-        Ok(PoolSize { reserved_bytes: self.0.reserved_bytes(), used_bytes: self.0.used_bytes.get() })
+        Ok(PoolSize {
+            reserved_bytes: self.0.reserved_bytes(),
+            used_bytes: self.0.used_bytes.get(),
+        })
     }
 
     fn trim(&self) -> Result<(), CudaError> {
@@ -94,7 +107,9 @@ impl Pool for ModelPool {
         if let Some(end) = self.0.busy_until.take() {
             thread::sleep(end.saturating_duration_since(Instant::now()));
         }
-        self.0.used_bytes.set(self.0.used_bytes.get() - self.0.freed_bytes.take());
+        self.0
+            .used_bytes
+            .set(self.0.used_bytes.get() - self.0.freed_bytes.take());
         self.0.trim_to(self.0.keep_bytes);
         Ok(())
     }

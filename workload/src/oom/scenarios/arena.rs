@@ -9,7 +9,9 @@ pub(super) struct Arena {
 
 impl Arena {
     pub(super) fn new(bytes: u64) -> Self {
-        Self { free: BTreeMap::from([(0, bytes)]) }
+        Self {
+            free: BTreeMap::from([(0, bytes)]),
+        }
     }
 
     /// So many bytes in a row, at the first place that has them.
@@ -56,7 +58,14 @@ mod tests {
         for offset in offsets.iter().step_by(2) {
             arena.free(*offset, 10);
         }
-        assert_eq!((arena.free_bytes(), arena.largest_bytes(), arena.allocate(20)), (40, 10, None));
+        assert_eq!(
+            (
+                arena.free_bytes(),
+                arena.largest_bytes(),
+                arena.allocate(20)
+            ),
+            (40, 10, None)
+        );
         // What lies side by side is one.
         arena.free(10, 10);
         assert_eq!((arena.largest_bytes(), arena.allocate(30)), (30, Some(0)));

@@ -33,23 +33,32 @@ fn run(context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
     pool.finish()?;
     context.leave_enough()?;
     let free = gib(context.free()?.free_bytes);
-    context.step(format!("An array of {} is allocated from a pool: {free} of the device are free.", gib(bytes)));
+    context.step(format!(
+        "An array of {} is allocated from a pool: {free} of the device are free.",
+        gib(bytes)
+    ));
     context.pause()?;
     drop(array);
     pool.finish()?;
     let size = pool.size()?;
     let free = gib(context.free()?.free_bytes);
     let [used, kept] = [size.used_bytes, size.reserved_bytes].map(gib);
-    context.step(format!("The array is freed: {used} are in use, the pool keeps {kept}, and still {free} are free."));
+    context.step(format!(
+        "The array is freed: {used} are in use, the pool keeps {kept}, and still {free} are free."
+    ));
     if size.used_bytes > 0 || size.reserved_bytes < bytes {
-        return Err(Stop::NotShown(format!("the pool keeps {kept} with {used} in use")));
+        return Err(Stop::NotShown(format!(
+            "the pool keeps {kept} with {used} in use"
+        )));
     }
     context.hold()?;
     pool.trim()?;
     let size = pool.size()?;
     let free = gib(context.free()?.free_bytes);
     let kept = gib(size.reserved_bytes);
-    context.step(format!("The pool is trimmed: it keeps {kept}, and {free} are free, for anybody."));
+    context.step(format!(
+        "The pool is trimmed: it keeps {kept}, and {free} are free, for anybody."
+    ));
     if size.reserved_bytes >= bytes {
         return Err(Stop::NotShown(format!("the pool still keeps {kept}")));
     }

@@ -39,7 +39,11 @@ fn run(context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
     let own_bytes = (3 * context.part_of_usable(4)?).min(usable_bytes - context_bytes);
     context.phase(Phase::Measuring);
     let held = context.take(own_bytes)?;
-    context.step(format!("The first process holds {} of {}.", gib(own_bytes), gib(total_bytes)));
+    context.step(format!(
+        "The first process holds {} of {}.",
+        gib(own_bytes),
+        gib(total_bytes)
+    ));
     context.pause()?;
     let mut second = context.device.second()?;
     // As long as the first holds its part there cannot be so much, whoever else lets go of what.
@@ -47,15 +51,24 @@ fn run(context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
     let empty_bytes = usable_bytes.saturating_sub(context_bytes);
     let would_fit = impossible_bytes < empty_bytes;
     let needed_bytes = impossible_bytes + empty_bytes.saturating_sub(impossible_bytes) / 2;
-    let who = second.pid().map_or_else(|| "The second".to_owned(), |pid| format!("The second process, {pid},"));
+    let who = second.pid().map_or_else(
+        || "The second".to_owned(),
+        |pid| format!("The second process, {pid},"),
+    );
     let answer = second.ask(needed_bytes, false, &mut looks(context))?;
     let refusal = match answer.refusal {
         Some(refusal) if answer.is_out_of_memory => refusal,
         Some(other) => return Err(Stop::Second(format!("failed otherwise: {other}"))),
-        None => return Err(Stop::NotShown("the second process got what cannot have been there".to_owned())),
+        None => {
+            return Err(Stop::NotShown(
+                "the second process got what cannot have been there".to_owned(),
+            ));
+        }
     };
     let [needed, free] = [needed_bytes, answer.free_bytes].map(gib);
-    context.step(format!("{who} needs {needed}, and finds {free} free. Refused: {refusal}."));
+    context.step(format!(
+        "{who} needs {needed}, and finds {free} free. Refused: {refusal}."
+    ));
     context.step("The first process is not affected.");
     context.hold()?;
     drop(held);
@@ -80,7 +93,10 @@ fn looks<'a>(context: &'a mut ScenarioContext<'_>) -> impl FnMut() -> Result<(),
     move || {
         looks += 1;
         if looks > PATIENCE {
-            return Err(Stop::Second(format!("did not answer within {} s", (LOOK * PATIENCE).as_secs())));
+            return Err(Stop::Second(format!(
+                "did not answer within {} s",
+                (LOOK * PATIENCE).as_secs()
+            )));
         }
         context.wait(LOOK)
     }

@@ -40,19 +40,27 @@ fn run(context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
         // Others may have taken some meanwhile, which is theirs.
         match context.take(step_bytes) {
             Err(Stop::NoRoom { .. }) => {
-                context.step("Another program has allocated memory meanwhile: no further step fits.");
+                context
+                    .step("Another program has allocated memory meanwhile: no further step fits.");
                 break;
             }
             taken => held.push(taken?),
         }
         let memory = context.free()?;
-        context.step(format!("Step {}: {} free of {}.", held.len(), gib(memory.free_bytes), gib(memory.total_bytes)));
+        context.step(format!(
+            "Step {}: {} free of {}.",
+            held.len(),
+            gib(memory.free_bytes),
+            gib(memory.total_bytes)
+        ));
         context.pause()?;
     }
     let memory = context.free()?;
     // With something of it held here, so much cannot be free.
     let refusal = context.refused(memory.total_bytes)?;
     let [asked, free] = [memory.total_bytes, memory.free_bytes].map(gib);
-    context.step(format!("One more request for {asked}, with {free} free. Refused: {refusal}."));
+    context.step(format!(
+        "One more request for {asked}, with {free} free. Refused: {refusal}."
+    ));
     context.hold()
 }

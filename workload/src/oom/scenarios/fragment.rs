@@ -46,20 +46,30 @@ fn run(context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
 fn torn(context: &mut ScenarioContext<'_>, piece_bytes: u64) -> Result<(), Stop> {
     let held = context.take(PIECES * piece_bytes)?;
     let mut arena = Arena::new(PIECES * piece_bytes);
-    let offsets: Vec<_> = (0..PIECES).filter_map(|_| arena.allocate(piece_bytes)).collect();
+    let offsets: Vec<_> = (0..PIECES)
+        .filter_map(|_| arena.allocate(piece_bytes))
+        .collect();
     let [all, piece, wanted] = [PIECES * piece_bytes, piece_bytes, WANTED * piece_bytes].map(gib);
-    context.step(format!("An arena of {all}, as in a framework, allocates {PIECES} blocks of {piece}."));
+    context.step(format!(
+        "An arena of {all}, as in a framework, allocates {PIECES} blocks of {piece}."
+    ));
     context.pause()?;
     for offset in offsets.iter().skip(1).step_by(2) {
         arena.free(*offset, piece_bytes);
     }
     let [free, largest] = [arena.free_bytes(), arena.largest_bytes()].map(gib);
-    context.step(format!("Every second block is freed: {free} of the arena are free, {largest} at most in a row."));
+    context.step(format!(
+        "Every second block is freed: {free} of the arena are free, {largest} at most in a row."
+    ));
     context.pause()?;
     if arena.allocate(WANTED * piece_bytes).is_some() {
-        return Err(Stop::NotShown("a torn arena had so much in a row".to_owned()));
+        return Err(Stop::NotShown(
+            "a torn arena had so much in a row".to_owned(),
+        ));
     }
-    context.step(format!("A request for {wanted} fails: out of memory with {free} free, but not contiguous."));
+    context.step(format!(
+        "A request for {wanted} fails: out of memory with {free} free, but not contiguous."
+    ));
     context.pause()?;
     drop(held);
     Ok(())
@@ -77,7 +87,9 @@ fn mended(context: &mut ScenarioContext<'_>, piece_bytes: u64) -> Result<(), Sto
     }
     context.leave_enough()?;
     let full_bytes = context.free()?.free_bytes;
-    context.step(format!("The fix: the same {PIECES} blocks, each mapped to its own address range."));
+    context.step(format!(
+        "The fix: the same {PIECES} blocks, each mapped to its own address range."
+    ));
     context.pause()?;
     let freed: Vec<u64> = (1..PIECES).step_by(2).collect();
     for place in &freed {
@@ -90,14 +102,21 @@ fn mended(context: &mut ScenarioContext<'_>, piece_bytes: u64) -> Result<(), Sto
     let border = |place: u64| (place + 1) * piece_bytes;
     for place in PIECES..PIECES + WANTED - 1 {
         mapping.fill(border(place) - ACROSS_BYTES / 2, ACROSS_BYTES, mark(place))?;
-        let ends = (mapping.read(border(place) - 1)?, mapping.read(border(place))?);
+        let ends = (
+            mapping.read(border(place) - 1)?,
+            mapping.read(border(place))?,
+        );
         if ends != (mark(place), mark(place)) {
-            return Err(Stop::NotShown("what was written across two pieces was not there".to_owned()));
+            return Err(Stop::NotShown(
+                "what was written across two pieces was not there".to_owned(),
+            ));
         }
     }
     for place in (0..PIECES).step_by(2) {
         if mapping.read(place * piece_bytes)? != mark(place) {
-            return Err(Stop::NotShown("a piece that was in use has changed".to_owned()));
+            return Err(Stop::NotShown(
+                "a piece that was in use has changed".to_owned(),
+            ));
         }
     }
     let now_bytes = context.free()?.free_bytes;

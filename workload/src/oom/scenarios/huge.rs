@@ -27,11 +27,15 @@ fn run(context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
     // More than there is, and not only than is free: nobody's memory is at stake, whatever is freed meanwhile.
     let needed_bytes = memory.total_bytes + memory.total_bytes / 8;
     let [needed, free, total] = [needed_bytes, memory.free_bytes, memory.total_bytes].map(gib);
-    context.step(format!("Requests {needed} at once. {free} of {total} are free."));
+    context.step(format!(
+        "Requests {needed} at once. {free} of {total} are free."
+    ));
     context.pause()?;
     let refusal = context.refused(needed_bytes)?;
     context.step(format!("Refused: {refusal}."));
     let lacking = gib(needed_bytes.saturating_sub(memory.free_bytes));
-    context.step(format!("Needed {needed}, free {free}, of {total} in total: {lacking} short. The program continues."));
+    context.step(format!(
+        "Needed {needed}, free {free}, of {total} in total: {lacking} short. The program continues."
+    ));
     context.pause()
 }

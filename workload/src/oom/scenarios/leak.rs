@@ -32,7 +32,10 @@ pub(super) static LEAK: Scenario = Scenario {
 
 fn run(context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
     let round_bytes = context.part_of_usable(ROUNDS)?;
-    context.step(format!("A loop that leaks {} per iteration.", gib(round_bytes)));
+    context.step(format!(
+        "A loop that leaks {} per iteration.",
+        gib(round_bytes)
+    ));
     context.phase(Phase::Measuring);
     let begun = context.stopwatch();
     let begun_bytes = context.free()?.free_bytes;
@@ -46,13 +49,17 @@ fn run(context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
             let per_second = grown_bytes as f64 / elapsed.punctual_seconds();
             let left_seconds = context.usable_bytes()? as f64 / per_second;
             let grown = gib(grown_bytes);
-            context.step(format!("Memory grew by {grown} in {elapsed}. Forecast: full in {left_seconds:.1} s."));
+            context.step(format!(
+                "Memory grew by {grown} in {elapsed}. Forecast: full in {left_seconds:.1} s."
+            ));
             forecast = Some((context.stopwatch(), left_seconds));
         }
     }
     let free = gib(context.free()?.free_bytes);
     let Some((forecast_at, expected)) = forecast else {
-        return Err(Stop::NotShown("the device was full before a forecast was possible".to_owned()));
+        return Err(Stop::NotShown(
+            "the device was full before a forecast was possible".to_owned(),
+        ));
     };
     let elapsed = context.elapsed(&forecast_at);
     context.step(format!(
@@ -60,7 +67,9 @@ fn run(context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
         held.len()
     ));
     if (elapsed.punctual_seconds() - expected).abs() > (TOLERANCE * expected).max(1.0) {
-        return Err(Stop::NotShown(format!("the forecast was {expected:.1} s, and it took {elapsed}")));
+        return Err(Stop::NotShown(format!(
+            "the forecast was {expected:.1} s, and it took {elapsed}"
+        )));
     }
     let refusal = context.refused(context.free()?.total_bytes)?;
     context.step(format!("The next allocation fails: {refusal}."));

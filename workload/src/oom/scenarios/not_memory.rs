@@ -45,11 +45,15 @@ fn run(context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
     context.step(format!("An allocation of 0 bytes: {refusal}."));
     context.pause()?;
     let refusal = expect(context.device.start(LARGE_BLOCK), LAUNCH_OUT_OF_RESOURCES)?;
-    context.step(format!("{LARGE_BLOCK} threads in a block, each with more than 64 registers: {refusal}."));
+    context.step(format!(
+        "{LARGE_BLOCK} threads in a block, each with more than 64 registers: {refusal}."
+    ));
     context.pause()?;
     context.device.start(SMALL_BLOCK)?;
     let free = gib(context.free()?.free_bytes);
-    context.step(format!("The same kernel with {SMALL_BLOCK} threads in a block runs. {free} are still free."));
+    context.step(format!(
+        "The same kernel with {SMALL_BLOCK} threads in a block runs. {free} are still free."
+    ));
     context.pause()
 }
 
@@ -58,6 +62,8 @@ fn expect<T>(done: Result<T, CudaError>, code: i32) -> Result<CudaError, Stop> {
     match done {
         Err(error) if error.code == code => Ok(error),
         Err(error) => Err(error.into()),
-        Ok(_) => Err(Stop::NotShown(format!("what should fail with code {code} was done"))),
+        Ok(_) => Err(Stop::NotShown(format!(
+            "what should fail with code {code} was done"
+        ))),
     }
 }

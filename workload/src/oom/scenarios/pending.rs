@@ -52,18 +52,27 @@ fn run(context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
     // In the middle of the work.
     context.wait(busy / 2)?;
     let during_bytes = context.free()?.free_bytes;
-    context
-        .step(format!("The free returns after {call_us:.0} us. While the work runs, {} are free.", gib(during_bytes)));
+    context.step(format!(
+        "The free returns after {call_us:.0} us. While the work runs, {} are free.",
+        gib(during_bytes)
+    ));
     pool.finish()?;
     let end_bytes = context.free()?.free_bytes;
     let ms = begun.elapsed().as_millis();
-    context.step(format!("The stream completes {ms} ms after the call: {} are free.", gib(end_bytes)));
+    context.step(format!(
+        "The stream completes {ms} ms after the call: {} are free.",
+        gib(end_bytes)
+    ));
     // Others may move some meanwhile, and pools have pieces: by half of it one sees which it was.
     if during_bytes > taken_bytes + bytes / 2 {
-        return Err(Stop::NotShown("the memory was free before the work was done".to_owned()));
+        return Err(Stop::NotShown(
+            "the memory was free before the work was done".to_owned(),
+        ));
     }
     if end_bytes + bytes / 2 < before_bytes {
-        return Err(Stop::NotShown("the memory was not free when the work was done".to_owned()));
+        return Err(Stop::NotShown(
+            "the memory was not free when the work was done".to_owned(),
+        ));
     }
     context.pause()
 }

@@ -44,14 +44,27 @@ impl KnownLoad for Held {
         let to_ms = now_ms();
         drop(memory);
         let how = |of| format!("{} more were allocated {of}", gib(bytes));
-        let risen =
-            |reading, how| Expectation::new(reading, Unit::Bytes, bytes as f64, Accepted::Within(PIECES_BYTES), how);
+        let risen = |reading, how| {
+            Expectation::new(
+                reading,
+                Unit::Bytes,
+                bytes as f64,
+                Accepted::Within(PIECES_BYTES),
+                how,
+            )
+        };
         let expectations = vec![
-            risen("memory.used_bytes", how("than before"))
-                .risen(|stretch| stretch.mean(|sample| sample.memory.used_bytes.clone().map(|bytes| bytes as f64))),
-            risen("processes[].memory_bytes", how("by this process"))
-                .risen(|stretch| stretch.own_process(|own| own.memory_bytes.clone().map(|bytes| bytes as f64))),
+            risen("memory.used_bytes", how("than before")).risen(|stretch| {
+                stretch.mean(|sample| sample.memory.used_bytes.clone().map(|bytes| bytes as f64))
+            }),
+            risen("processes[].memory_bytes", how("by this process")).risen(|stretch| {
+                stretch.own_process(|own| own.memory_bytes.clone().map(|bytes| bytes as f64))
+            }),
         ];
-        Ok(Some(Made { from_ms, to_ms, expectations }))
+        Ok(Some(Made {
+            from_ms,
+            to_ms,
+            expectations,
+        }))
     }
 }

@@ -45,7 +45,10 @@ struct Repeated {
 
 /// Does it over and over, for as long as a load lasts. What is done before readings have come to it does not count, of
 /// which it is told; what counts is done once in any case.
-fn repeat(context: &LoadContext<'_>, mut once: impl FnMut(bool) -> Result<(), RunError>) -> Result<Repeated, RunError> {
+fn repeat(
+    context: &LoadContext<'_>,
+    mut once: impl FnMut(bool) -> Result<(), RunError>,
+) -> Result<Repeated, RunError> {
     let (from_ms, begun) = (now_ms(), Instant::now());
     let is_stopped = || context.interrupted.load(Relaxed);
     while begun.elapsed() < context.settling && !is_stopped() {
@@ -57,7 +60,12 @@ fn repeat(context: &LoadContext<'_>, mut once: impl FnMut(bool) -> Result<(), Ru
         once(true)?;
         times += 1;
     }
-    Ok(Repeated { from_ms, to_ms: now_ms(), seconds: settled.elapsed().as_secs_f64(), times })
+    Ok(Repeated {
+        from_ms,
+        to_ms: now_ms(),
+        seconds: settled.elapsed().as_secs_f64(),
+        times,
+    })
 }
 
 /// Waits, as far as nobody wants to stop.
@@ -79,6 +87,9 @@ mod tests {
     fn loads_have_names_of_their_own() {
         let ids: BTreeSet<_> = ALL.iter().map(|load| load.id()).collect();
         assert_eq!(ids.len(), ALL.len());
-        assert!(ALL.iter().all(|load| !load.does().is_empty() && !load.does().ends_with('.')));
+        assert!(
+            ALL.iter()
+                .all(|load| !load.does().is_empty() && !load.does().ends_with('.'))
+        );
     }
 }

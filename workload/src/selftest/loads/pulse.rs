@@ -33,9 +33,19 @@ impl KnownLoad for Pulse {
             Ok(())
         })?;
         let share = busy / repeated.seconds * 100.0;
-        let how = format!("{} kernels said that they took {busy:.2} of {:.2} s", repeated.times, repeated.seconds);
-        let percent =
-            |reading, within| Expectation::new(reading, Unit::Percent, share, Accepted::Within(within), how.clone());
+        let how = format!(
+            "{} kernels said that they took {busy:.2} of {:.2} s",
+            repeated.times, repeated.seconds
+        );
+        let percent = |reading, within| {
+            Expectation::new(
+                reading,
+                Unit::Percent,
+                share,
+                Accepted::Within(within),
+                how.clone(),
+            )
+        };
         let expectations = vec![
             // The driver looks now and then: an H200 was up to 8 points off.
             percent("utilization.gpu_percent", 15.0)
@@ -43,6 +53,10 @@ impl KnownLoad for Pulse {
             percent("activity.graphics_percent", 3.0)
                 .reported(|during| during.activity(|activity| &activity.graphics_percent)),
         ];
-        Ok(Some(Made { from_ms: repeated.from_ms, to_ms: repeated.to_ms, expectations }))
+        Ok(Some(Made {
+            from_ms: repeated.from_ms,
+            to_ms: repeated.to_ms,
+            expectations,
+        }))
     }
 }

@@ -48,7 +48,8 @@ impl KnownLoad for Spin {
 
     fn put_on(&self, context: &LoadContext<'_>) -> Result<Option<Made>, RunError> {
         let gpu = context.gpu;
-        let number = |attribute| Ok::<_, RunError>(gpu.device().attribute(attribute)?.max(1) as u32);
+        let number =
+            |attribute| Ok::<_, RunError>(gpu.device().attribute(attribute)?.max(1) as u32);
         let all = number(Attribute::Multiprocessors)?;
         let warps = number(Attribute::MaxThreadsPerMultiprocessor)? / number(Attribute::WarpSize)?;
         let blocks = all.div_ceil(2);
@@ -60,15 +61,25 @@ impl KnownLoad for Spin {
             Ok(())
         })?;
         let mean = |of: fn(&Said) -> f64| said.iter().map(of).sum::<f64>() / said.len() as f64;
-        let (busy, mhz) = (mean(|said| said.multiprocessors as f64), mean(|said| said.mhz));
+        let (busy, mhz) = (
+            mean(|said| said.multiprocessors as f64),
+            mean(|said| said.mhz),
+        );
         let time = said.iter().map(|said| said.seconds).sum::<f64>() / repeated.seconds * 100.0;
         let share = busy / f64::from(all) * time;
         // Each block has all of its threads, wherever it is.
         let occupancy = f64::from(blocks * (THREADS / 32)) / f64::from(all * warps) * time;
         let always = format!("the blocks said that they were busy for {time:.1} % of the time");
-        let blocks = format!("{blocks} blocks said that they ran on {busy:.0} of {all} multiprocessors");
+        let blocks =
+            format!("{blocks} blocks said that they ran on {busy:.0} of {all} multiprocessors");
         let percent = |reading, made, within, how: &str| {
-            Expectation::new(reading, Unit::Percent, made, Accepted::Within(within), how.to_owned())
+            Expectation::new(
+                reading,
+                Unit::Percent,
+                made,
+                Accepted::Within(within),
+                how.to_owned(),
+            )
         };
         let expectations = vec![
             percent("utilization.gpu_percent", time, 2.0, &always)
@@ -77,10 +88,18 @@ impl KnownLoad for Spin {
                 .reported(|during| during.activity(|activity| &activity.graphics_percent)),
             percent("activity.sm_percent", share, 2.0, &blocks)
                 .reported(|during| during.activity(|activity| &activity.sm_percent)),
-            percent("activity.occupancy_percent", occupancy, 2.0, &format!("{blocks}, with {THREADS} threads each"))
-                .reported(|during| during.activity(|activity| &activity.occupancy_percent)),
-            percent("processes[].sm_percent", time, 5.0, &always)
-                .reported(|during| during.later(ASKED_EVERY_MS).own_process(|own| own.sm_percent.clone())),
+            percent(
+                "activity.occupancy_percent",
+                occupancy,
+                2.0,
+                &format!("{blocks}, with {THREADS} threads each"),
+            )
+            .reported(|during| during.activity(|activity| &activity.occupancy_percent)),
+            percent("processes[].sm_percent", time, 5.0, &always).reported(|during| {
+                during
+                    .later(ASKED_EVERY_MS)
+                    .own_process(|own| own.sm_percent.clone())
+            }),
             Expectation::new(
                 "clocks.sm_mhz",
                 Unit::Megahertz,
@@ -90,7 +109,11 @@ impl KnownLoad for Spin {
             )
             .reported(SampleWindow::sm_mhz),
         ];
-        Ok(Some(Made { from_ms: repeated.from_ms, to_ms: repeated.to_ms, expectations }))
+        Ok(Some(Made {
+            from_ms: repeated.from_ms,
+            to_ms: repeated.to_ms,
+            expectations,
+        }))
     }
 }
 
@@ -106,17 +129,41 @@ impl<'gpu> Spinning<'gpu> {
     pub(super) fn new(gpu: &'gpu Gpu, blocks: u32) -> Result<Self, RunError> {
         let kernel = gpu.kernel(KERNELS, "spin")?;
         let out = gpu.zeroed(u64::from(blocks) * (WORDS * size_of::<u64>()) as u64)?;
-        Ok(Self { gpu, kernel, out, grid: Grid { blocks, threads: THREADS } })
+        Ok(Self {
+            gpu,
+            kernel,
+            out,
+            grid: Grid {
+                blocks,
+                threads: THREADS,
+            },
+        })
     }
 
     pub(super) fn run(&self) -> Result<Said, RunError> {
-        let Self { gpu, kernel, out, grid } = self;
-        gpu.stream.run(|queue| queue.launch(kernel, *grid, &[Argument::Out(out), Argument::U64(NS)]))?;
+        let Self {
+            gpu,
+            kernel,
+            out,
+            grid,
+        } = self;
+        gpu.stream
+            .run(|queue| queue.launch(kernel, *grid, &[Argument::Out(out), Argument::U64(NS)]))?;
         let words: Vec<u64> = gpu.download(out)?;
         let blocks = words.as_chunks::<WORDS>().0.iter();
-        let multiprocessors = blocks.clone().map(|block| block[2]).collect::<BTreeSet<_>>().len();
+        let multiprocessors = blocks
+            .clone()
+            .map(|block| block[2])
+            .collect::<BTreeSet<_>>()
+            .len();
         let longest_ns = blocks.clone().map(|block| block[1]).max().unwrap_or(0);
-        let (cycles, ns) = blocks.fold((0, 0), |(cycles, ns), block| (cycles + block[0], ns + block[1]));
-        Ok(Said { multiprocessors, mhz: cycles as f64 / ns.max(1) as f64 * 1e3, seconds: longest_ns as f64 / 1e9 })
+        let (cycles, ns) = blocks.fold((0, 0), |(cycles, ns), block| {
+            (cycles + block[0], ns + block[1])
+        });
+        Ok(Said {
+            multiprocessors,
+            mhz: cycles as f64 / ns.max(1) as f64 * 1e3,
+            seconds: longest_ns as f64 / 1e9,
+        })
     }
 }

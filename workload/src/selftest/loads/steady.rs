@@ -31,35 +31,52 @@ const LANE_BYTES_PER_SECOND: [f64; 7] = [0.0, 0.25e9, 0.5e9, 0.985e9, 1.969e9, 3
 /// A reading, by the path that it has in a sample.
 macro_rules! named {
     ($part:ident.$reading:ident) => {
-        Named { id: concat!(stringify!($part), ".", stringify!($reading)), of: |$part| &$part.$reading }
+        Named {
+            id: concat!(stringify!($part), ".", stringify!($reading)),
+            of: |$part| &$part.$reading,
+        }
     };
 }
 
 pub(super) static READ: Steady = Steady::new("read", "device memory is read as fast as it can be");
-pub(super) static BF16: Steady = Steady::new("bf16", "matrices of bf16 are multiplied by tensor cores")
-    .runs("matmul", Dtype::Bf16)
-    .known_by(Knows::Units(named!(activity.tensor_half_percent)));
-pub(super) static INT8: Steady = Steady::new("int8", "matrices of int8 are multiplied by tensor cores")
-    .runs("matmul", Dtype::Int8)
-    .known_by(Knows::Units(named!(activity.tensor_integer_percent)));
-pub(super) static FP64: Steady = Steady::new("fp64", "matrices of fp64 are multiplied by tensor cores")
-    .runs("matmul", Dtype::Fp64)
-    .known_by(Knows::Units(named!(activity.tensor_double_percent)));
+pub(super) static BF16: Steady =
+    Steady::new("bf16", "matrices of bf16 are multiplied by tensor cores")
+        .runs("matmul", Dtype::Bf16)
+        .known_by(Knows::Units(named!(activity.tensor_half_percent)));
+pub(super) static INT8: Steady =
+    Steady::new("int8", "matrices of int8 are multiplied by tensor cores")
+        .runs("matmul", Dtype::Int8)
+        .known_by(Knows::Units(named!(activity.tensor_integer_percent)));
+pub(super) static FP64: Steady =
+    Steady::new("fp64", "matrices of fp64 are multiplied by tensor cores")
+        .runs("matmul", Dtype::Fp64)
+        .known_by(Knows::Units(named!(activity.tensor_double_percent)));
 pub(super) static FP32: Steady = Steady::new("fp32", "matrices of fp32 are multiplied")
     .runs("matmul", Dtype::Fp32)
     .known_by(Knows::Units(named!(activity.fp32_percent)));
-pub(super) static TO_DEVICE: Steady = Steady::new("to-device", "pinned memory of the host is copied to the device")
-    .runs("h2d-pinned", Dtype::Bytes)
-    .known_by(Knows::Pcie(named!(pcie.rx_bytes_per_second)));
-pub(super) static TO_HOST: Steady = Steady::new("to-host", "device memory is copied to pinned memory of the host")
-    .runs("d2h-pinned", Dtype::Bytes)
-    .known_by(Knows::Pcie(named!(pcie.tx_bytes_per_second)));
+pub(super) static TO_DEVICE: Steady = Steady::new(
+    "to-device",
+    "pinned memory of the host is copied to the device",
+)
+.runs("h2d-pinned", Dtype::Bytes)
+.known_by(Knows::Pcie(named!(pcie.rx_bytes_per_second)));
+pub(super) static TO_HOST: Steady = Steady::new(
+    "to-host",
+    "device memory is copied to pinned memory of the host",
+)
+.runs("d2h-pinned", Dtype::Bytes)
+.known_by(Knows::Pcie(named!(pcie.tx_bytes_per_second)));
 pub(super) static TO_NEXT: Steady = Steady::new("to-next", "memory is copied to the next GPU")
     .runs("peer", Dtype::Bytes)
-    .known_by(Knows::NvLink { is_both_ways: false });
-pub(super) static BOTH_WAYS: Steady = Steady::new("both-ways", "memory is copied to the next GPU and from it at once")
-    .runs("peer-both", Dtype::Bytes)
-    .known_by(Knows::NvLink { is_both_ways: true });
+    .known_by(Knows::NvLink {
+        is_both_ways: false,
+    });
+pub(super) static BOTH_WAYS: Steady = Steady::new(
+    "both-ways",
+    "memory is copied to the next GPU and from it at once",
+)
+.runs("peer-both", Dtype::Bytes)
+.known_by(Knows::NvLink { is_both_ways: true });
 
 /// A workload that is run for a while.
 pub(super) struct Steady {
@@ -109,27 +126,54 @@ impl KnownLoad for Steady {
 
     fn put_on(&self, context: &LoadContext<'_>) -> Result<Option<Made>, RunError> {
         let gpu = context.gpu;
-        let workload = catalogue::find(self.workload).filter(|workload| workload.check_device(gpu, self.dtype).is_ok());
-        let Some(workload) = workload else { return Ok(None) };
+        let workload = catalogue::find(self.workload)
+            .filter(|workload| workload.check_device(gpu, self.dtype).is_ok());
+        let Some(workload) = workload else {
+            return Ok(None);
+        };
         let (cost, mut work) = self.ready(workload, context)?;
-        let Repeated { from_ms, to_ms, seconds, times } = repeat(context, |_| work.run().map(drop))?;
+        let Repeated {
+            from_ms,
+            to_ms,
+            seconds,
+            times,
+        } = repeat(context, |_| work.run().map(drop))?;
         if !work.verify()?.ok {
-            return Err(RunError::Wrong { id: workload.about().id });
+            return Err(RunError::Wrong {
+                id: workload.about().id,
+            });
         }
         let in_a_second = |count: u64| count as f64 * times as f64 / seconds;
-        let rates = Rates { bytes: in_a_second(cost.moved_bytes), operations: in_a_second(cost.operations) };
-        Ok(Some(Made { from_ms, to_ms, expectations: self.expectations(&rates, gpu.device()) }))
+        let rates = Rates {
+            bytes: in_a_second(cost.moved_bytes),
+            operations: in_a_second(cost.operations),
+        };
+        Ok(Some(Made {
+            from_ms,
+            to_ms,
+            expectations: self.expectations(&rates, gpu.device()),
+        }))
     }
 }
 
 impl Steady {
     /// The workload of the same name, which memory knows of.
     const fn new(id: &'static str, does: &'static str) -> Self {
-        Self { id, does, workload: id, dtype: Dtype::Fp32, knows: Knows::Memory }
+        Self {
+            id,
+            does,
+            workload: id,
+            dtype: Dtype::Fp32,
+            knows: Knows::Memory,
+        }
     }
 
     const fn runs(self, workload: &'static str, dtype: Dtype) -> Self {
-        Self { workload, dtype, ..self }
+        Self {
+            workload,
+            dtype,
+            ..self
+        }
     }
 
     const fn known_by(self, knows: Knows) -> Self {
@@ -150,7 +194,10 @@ impl Steady {
         };
         let mut n = smallest.min(usual);
         loop {
-            let size = Size { n, dtype: self.dtype };
+            let size = Size {
+                n,
+                dtype: self.dtype,
+            };
             let cost = workload.cost(size);
             budget.check(workload.about().id, cost.memory_bytes)?;
             MemoryBudget::for_host(0).check(workload.about().id, cost.host_bytes)?;
@@ -170,13 +217,17 @@ impl Steady {
             Knows::Memory => vec![memory(rates, device)],
             Knows::Units(reading) => vec![units(reading, self.dtype, rates, device), energy()],
             Knows::Pcie(reading) => vec![pcie(reading, rates), lanes(rates)],
-            Knows::NvLink { is_both_ways: false } => {
+            Knows::NvLink {
+                is_both_ways: false,
+            } => {
                 let [sent, received] = nvlink(rates.bytes);
                 vec![sent, received.for_next()]
             }
             Knows::NvLink { is_both_ways: true } => {
                 let each_way = || nvlink(rates.bytes / 2.0).into_iter();
-                each_way().chain(each_way().map(Expectation::for_next)).collect()
+                each_way()
+                    .chain(each_way().map(Expectation::for_next))
+                    .collect()
             }
         }
     }
@@ -184,18 +235,37 @@ impl Steady {
 
 fn memory(rates: &Rates, device: &Device) -> Expectation {
     let made = memory_bandwidth(device).map(|all| percent(rates.bytes / all));
-    let how = format!("{:.2} GB were read in a second, by width and clock of the memory's bus", rates.bytes / 1e9);
-    Expectation::new("activity.dram_bandwidth_percent", Unit::Percent, 0.0, Accepted::Within(5.0), how)
-        .made(move |_| made.clone())
-        .reported(|during| during.activity(|activity| &activity.dram_bandwidth_percent))
+    let how = format!(
+        "{:.2} GB were read in a second, by width and clock of the memory's bus",
+        rates.bytes / 1e9
+    );
+    Expectation::new(
+        "activity.dram_bandwidth_percent",
+        Unit::Percent,
+        0.0,
+        Accepted::Within(5.0),
+        how,
+    )
+    .made(move |_| made.clone())
+    .reported(|during| during.activity(|activity| &activity.dram_bandwidth_percent))
 }
 
 /// At the clock that the multiprocessors had: a load that is as hot as this lowers it.
-fn units(&Named { id, of }: &Named<Activity>, dtype: Dtype, rates: &Rates, device: &Device) -> Expectation {
+fn units(
+    &Named { id, of }: &Named<Activity>,
+    dtype: Dtype,
+    rates: &Rates,
+    device: &Device,
+) -> Expectation {
     let (done, peak) = (rates.operations, compute_peak(device, dtype));
-    let how = format!("{:.1} T operations in a second, of what the units can do at their clock", done / 1e12);
+    let how = format!(
+        "{:.1} T operations in a second, of what the units can do at their clock",
+        done / 1e12
+    );
     let made = move |during: &SampleWindow| {
-        let at_a_megahertz = peak.value().and_then(|peak| Some(peak.per_second / peak.at_mhz?));
+        let at_a_megahertz = peak
+            .value()
+            .and_then(|peak| Some(peak.per_second / peak.at_mhz?));
         match (at_a_megahertz, during.sm_mhz()) {
             (_, Reading::Absent(why)) => Reading::Absent(why),
             (None, _) => Reading::Absent(Absence::Unknown),
@@ -211,41 +281,80 @@ fn units(&Named { id, of }: &Named<Activity>, dtype: Dtype, rates: &Rates, devic
 
 fn energy() -> Expectation {
     let how = "the board's own measurements of its power, added up".to_owned();
-    Expectation::new("power.energy_joules_total", Unit::Joules, 0.0, Accepted::Times(0.96, 1.04), how)
-        .made(SampleWindow::joules_by_power)
-        .reported(SampleWindow::joules)
+    Expectation::new(
+        "power.energy_joules_total",
+        Unit::Joules,
+        0.0,
+        Accepted::Times(0.96, 1.04),
+        how,
+    )
+    .made(SampleWindow::joules_by_power)
+    .reported(SampleWindow::joules)
 }
 
 /// Packets have headers.
 fn pcie(&Named { id, of }: &Named<PcieLink>, rates: &Rates) -> Expectation {
     let how = "the bytes that were copied; packets have headers, which count too".to_owned();
-    Expectation::new(id, Unit::BytesPerSecond, rates.bytes, Accepted::Times(0.98, 1.15), how)
-        .reported(move |during| during.mean(|sample| of(&sample.pcie).clone()))
+    Expectation::new(
+        id,
+        Unit::BytesPerSecond,
+        rates.bytes,
+        Accepted::Times(0.98, 1.15),
+        how,
+    )
+    .reported(move |during| during.mean(|sample| of(&sample.pcie).clone()))
 }
 
 /// A link of this generation and width carries what was copied at least. Many hosts do not fill it.
 fn lanes(rates: &Rates) -> Expectation {
-    let how = "a link of this generation and width carries what was copied, and not many times as much".to_owned();
-    Expectation::new("pcie.generation, pcie.width", Unit::BytesPerSecond, rates.bytes, Accepted::Times(1.0, 16.0), how)
-        .reported(|during| {
-            during.mean(|sample| match (&sample.pcie.generation, &sample.pcie.width) {
-                (Reading::Absent(why), _) | (_, Reading::Absent(why)) => Reading::Absent(why.clone()),
+    let how =
+        "a link of this generation and width carries what was copied, and not many times as much"
+            .to_owned();
+    Expectation::new(
+        "pcie.generation, pcie.width",
+        Unit::BytesPerSecond,
+        rates.bytes,
+        Accepted::Times(1.0, 16.0),
+        how,
+    )
+    .reported(|during| {
+        during.mean(
+            |sample| match (&sample.pcie.generation, &sample.pcie.width) {
+                (Reading::Absent(why), _) | (_, Reading::Absent(why)) => {
+                    Reading::Absent(why.clone())
+                }
                 (generation, width) => width.clone().map(|width| {
-                    let generation = generation.value().map_or(0, |generation| *generation as usize);
-                    f64::from(width) * LANE_BYTES_PER_SECOND.get(generation).copied().unwrap_or_default()
+                    let generation = generation
+                        .value()
+                        .map_or(0, |generation| *generation as usize);
+                    f64::from(width)
+                        * LANE_BYTES_PER_SECOND
+                            .get(generation)
+                            .copied()
+                            .unwrap_or_default()
                 }),
-            })
-        })
+            },
+        )
+    })
 }
 
 /// From a GPU, and to it.
 fn nvlink(bytes_per_second: f64) -> [Expectation; 2] {
     let new = |Named { id, of }: Named<NvLinks>| {
         let how = "the bytes that were copied; packets have headers, which count too".to_owned();
-        Expectation::new(id, Unit::BytesPerSecond, bytes_per_second, Accepted::Times(0.98, 1.06), how)
-            .reported(move |during| during.mean(|sample| of(&sample.nvlink).clone()))
+        Expectation::new(
+            id,
+            Unit::BytesPerSecond,
+            bytes_per_second,
+            Accepted::Times(0.98, 1.06),
+            how,
+        )
+        .reported(move |during| during.mean(|sample| of(&sample.nvlink).clone()))
     };
-    [new(named!(nvlink.tx_bytes_per_second)), new(named!(nvlink.rx_bytes_per_second))]
+    [
+        new(named!(nvlink.tx_bytes_per_second)),
+        new(named!(nvlink.rx_bytes_per_second)),
+    ]
 }
 
 fn percent(share: f64) -> f64 {

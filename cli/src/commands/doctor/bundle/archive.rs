@@ -20,16 +20,25 @@ pub(super) fn pack(files: &[File], at_s: u64) -> io::Result<Vec<u8>> {
         header.set_size(file.text.len() as u64);
         header.set_mode(0o644);
         header.set_mtime(at_s);
-        archive.append_data(&mut header, format!("{FOLDER}/{}", file.name), file.text.as_bytes())?;
+        archive.append_data(
+            &mut header,
+            format!("{FOLDER}/{}", file.name),
+            file.text.as_bytes(),
+        )?;
     }
     archive.into_inner()?.finish()
 }
 
 /// Writes a new file; one that is there is left alone.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     // Mode 0600, and gone where anything fails.
-    let mut file = tempfile::Builder::new().prefix(".gpumon-bundle-").tempfile_in(folder)?;
+    let mut file = tempfile::Builder::new()
+        .prefix(".gpumon-bundle-")
+        .tempfile_in(folder)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
     file.persist_noclobber(path)?;

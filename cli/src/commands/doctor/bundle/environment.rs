@@ -27,7 +27,9 @@ const UIDS: std::ops::Range<u32> = 1000..60_000;
 
 pub(super) fn read() -> BTreeMap<String, String> {
     let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
-    env::vars_os().map(|(name, value)| (text(name), text(value))).collect()
+    env::vars_os()
+        .map(|(name, value)| (text(name), text(value)))
+        .collect()
 }
 
 /// `NAME=value`, a line each.
@@ -36,7 +38,10 @@ pub(super) fn reported(environment: &BTreeMap<String, String>) -> Vec<String> {
         if WITH_VALUE.split(' ').any(|it| it == name) {
             return Some(format!("{name}={value}"));
         }
-        BY_NAME.iter().any(|beginning| name.starts_with(beginning)).then(|| format!("{name} is set"))
+        BY_NAME
+            .iter()
+            .any(|beginning| name.starts_with(beginning))
+            .then(|| format!("{name} is set"))
     });
     lines.collect()
 }
@@ -53,15 +58,28 @@ pub(super) fn learn(
     let people = accounts.lines().filter_map(|line| {
         let mut fields = line.split(':');
         let name = fields.next()?;
-        fields.nth(1)?.parse().ok().filter(|uid| UIDS.contains(uid)).map(|_: u32| name)
+        fields
+            .nth(1)?
+            .parse()
+            .ok()
+            .filter(|uid| UIDS.contains(uid))
+            .map(|_: u32| name)
     });
     people.for_each(|name| scrubber.know(Kind::User, name));
     for variable in ["USER", "LOGNAME", "SUDO_USER", "JUPYTERHUB_USER"] {
-        scrubber.know(Kind::User, environment.get(variable).map_or("", String::as_str));
+        scrubber.know(
+            Kind::User,
+            environment.get(variable).map_or("", String::as_str),
+        );
     }
-    scrubber.know(Kind::Host, &rustix::system::uname().nodename().to_string_lossy());
+    scrubber.know(
+        Kind::Host,
+        &rustix::system::uname().nodename().to_string_lossy(),
+    );
     let value_of = |name| environment.get(name).map(String::as_str);
-    let own = WITH_VALUE.split(' ').filter(|name| name.starts_with("GPUMON_") && *name != "GPUMON_SOURCE");
+    let own = WITH_VALUE
+        .split(' ')
+        .filter(|name| name.starts_with("GPUMON_") && *name != "GPUMON_SOURCE");
     let own = own.filter_map(value_of).map(PathBuf::from);
     let scenario = match value_of("GPUMON_SOURCE").unwrap_or_default().parse() {
         Ok(SourceChoice::SimScenario(path)) => Some(path),
@@ -73,7 +91,9 @@ pub(super) fn learn(
     let named = absolute.chain(named.clone()).map(text);
     let set = environment.iter().flat_map(|(name, value)| {
         let is_list = name == "LD_LIBRARY_PATH";
-        value.split(':').filter(move |part| is_list || part.starts_with('/'))
+        value
+            .split(':')
+            .filter(move |part| is_list || part.starts_with('/'))
     });
     // Of an installation of Python, the folder above that of its programs is told.
     let set = set.map(|part| part.strip_suffix("/bin").unwrap_or(part).to_owned());
@@ -93,16 +113,29 @@ mod tests {
     fn paths_are_known_that_their_form_does_not_give_away() {
         let variables = [
             ("PATH", "/bin:/opt/my env/bin:/home/o'neil/bin"),
-            ("LD_LIBRARY_PATH", ".::/usr/lib/x:/opt/a:/opt/top secret:acme libs"),
+            (
+                "LD_LIBRARY_PATH",
+                ".::/usr/lib/x:/opt/a:/opt/top secret:acme libs",
+            ),
             ("GPUMON_CONTROL", "thesis.sock"),
             ("GPUMON_LIBCUBLAS", "libcublas.so.12"),
             ("GPUMON_SOURCE", "sim:acme.toml"),
         ];
-        let environment = variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let environment = variables
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into();
         let mut scrubber = Scrubber::default();
         let root = tempfile::tempdir().unwrap();
-        learn(&mut scrubber, &Machine::below(root.path()), &environment, &["typed.so".into()]);
-        let lines: Vec<_> = reported(&environment).iter().map(|line| scrubber.text(line)).collect();
+        learn(
+            &mut scrubber,
+            &Machine::below(root.path()),
+            &environment,
+            &["typed.so".into()],
+        );
+        let lines: Vec<_> = reported(&environment)
+            .iter()
+            .map(|line| scrubber.text(line))
+            .collect();
         assert_eq!(
             lines,
             [

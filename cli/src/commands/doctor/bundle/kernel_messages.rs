@@ -29,11 +29,19 @@ mod tests {
         let machine = Machine::below(root.path());
         assert!(read(&machine).unwrap_err().contains("/dev/kmsg"));
         fs::create_dir(root.path().join("dev")).unwrap();
-        let log = |count| (0..count).map(|number| format!("4,1,{number},-;NVRM: x\n")).collect::<Vec<_>>().concat();
+        let log = |count| {
+            (0..count)
+                .map(|number| format!("4,1,{number},-;NVRM: x\n"))
+                .collect::<Vec<_>>()
+                .concat()
+        };
         fs::write(root.path().join("dev/kmsg"), log(0)).unwrap();
         assert!(read(&machine).unwrap_err().contains("no message"));
         fs::write(root.path().join("dev/kmsg"), log(301)).unwrap();
         let messages = read(&machine).unwrap();
-        assert_eq!((messages.len(), &*messages[0], &*messages[299]), (300, "1 NVRM: x", "300 NVRM: x"));
+        assert_eq!(
+            (messages.len(), &*messages[0], &*messages[299]),
+            (300, "1 NVRM: x", "300 NVRM: x")
+        );
     }
 }

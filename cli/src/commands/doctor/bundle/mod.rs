@@ -59,8 +59,16 @@ pub(super) struct Collected<'a> {
 impl BundleArgs {
     /// Where to write, if that is wanted and possible.
     pub(super) fn file(&self) -> Result<Option<PathBuf>, Failure> {
-        let Some(named) = self.bundle.clone() else { return Ok(None) };
-        let usual = || format!("gpumon-bundle-{}.tar.gz", local_time::now().strftime("%Y-%m-%d")).into();
+        let Some(named) = self.bundle.clone() else {
+            return Ok(None);
+        };
+        let usual = || {
+            format!(
+                "gpumon-bundle-{}.tar.gz",
+                local_time::now().strftime("%Y-%m-%d")
+            )
+            .into()
+        };
         let path = named.unwrap_or_else(usual);
         if path.symlink_metadata().is_ok() {
             let path = path.display();
@@ -78,7 +86,9 @@ impl BundleArgs {
         let mut out = io::stdout().lock();
         // Where nobody reads on, nothing is written, and that is no success.
         let listed = out.write_all(list(path, &files, &counts).as_bytes());
-        listed.map_err(|error| anyhow!("nothing written, since its contents cannot be listed: {error}"))?;
+        listed.map_err(|error| {
+            anyhow!("nothing written, since its contents cannot be listed: {error}")
+        })?;
         if !self.yes {
             if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
                 let why = "nothing written, since there is no terminal to confirm it on: add --yes";
@@ -106,15 +116,29 @@ impl BundleArgs {
 }
 
 /// The files, without what identifies anybody, and how much of that there was.
-fn files(collected: Collected<'_>, environment: &BTreeMap<String, String>) -> (Vec<File>, BTreeMap<Kind, usize>) {
-    let Collected { machine, driver, server, report, paths, settings } = collected;
+fn files(
+    collected: Collected<'_>,
+    environment: &BTreeMap<String, String>,
+) -> (Vec<File>, BTreeMap<Kind, usize>) {
+    let Collected {
+        machine,
+        driver,
+        server,
+        report,
+        paths,
+        settings,
+    } = collected;
     let mut scrubber = Scrubber::default();
     environment::learn(&mut scrubber, machine, environment, &paths);
     let messages = kernel_messages::read(machine).unwrap_or_else(|why| vec![why]);
     for message in &messages {
         scrubber.learn_from(message);
     }
-    let mut objects = [versions::versions(machine, driver, environment), sample(driver), state(server)];
+    let mut objects = [
+        versions::versions(machine, driver, environment),
+        sample(driver),
+        state(server),
+    ];
     // What is replaced in one is known in all before texts are searched.
     for pass in [keys::names, keys::texts] {
         for object in &mut objects {
@@ -123,17 +147,46 @@ fn files(collected: Collected<'_>, environment: &BTreeMap<String, String>) -> (V
     }
     let [versions, sample, server] = objects.map(|object| format!("{object:#}\n"));
     let report = report.map_texts(|text| scrubber.text(text));
-    let mut lines = |lines: Vec<String>| lines.iter().map(|line| scrubber.text(line) + "\n").collect::<String>();
+    let mut lines = |lines: Vec<String>| {
+        lines
+            .iter()
+            .map(|line| scrubber.text(line) + "\n")
+            .collect::<String>()
+    };
     let mut files = vec![
-        File { name: "doctor.txt", text: plain(&report.text()) },
-        File { name: "doctor.json", text: format!("{:#}\n", json!(report)) },
-        File { name: "versions.json", text: versions },
-        File { name: "sample.json", text: sample },
-        File { name: "server.json", text: server },
-        File { name: "kernel-log.txt", text: lines(messages) },
-        File { name: "environment.txt", text: lines(environment::reported(environment)) },
+        File {
+            name: "doctor.txt",
+            text: plain(&report.text()),
+        },
+        File {
+            name: "doctor.json",
+            text: format!("{:#}\n", json!(report)),
+        },
+        File {
+            name: "versions.json",
+            text: versions,
+        },
+        File {
+            name: "sample.json",
+            text: sample,
+        },
+        File {
+            name: "server.json",
+            text: server,
+        },
+        File {
+            name: "kernel-log.txt",
+            text: lines(messages),
+        },
+        File {
+            name: "environment.txt",
+            text: lines(environment::reported(environment)),
+        },
     ];
-    files.extend(settings.map(|text| File { name: "config.toml", text }));
+    files.extend(settings.map(|text| File {
+        name: "config.toml",
+        text,
+    }));
     (files, scrubber.counts())
 }
 
@@ -144,7 +197,13 @@ fn sample(driver: &Driver) -> Value {
         Driver::Silent => json!({ "error": "the driver has not responded within 10 s" }),
         Driver::Answers(answer) => answer.sample.clone().map_or_else(
             || json!({ "error": "no sample within 4 s" }),
-            |sample| json!(show::frame(answer.inventory.clone(), sample, answer.details.values().cloned().collect())),
+            |sample| {
+                json!(show::frame(
+                    answer.inventory.clone(),
+                    sample,
+                    answer.details.values().cloned().collect()
+                ))
+            },
         ),
     }
 }
@@ -152,8 +211,16 @@ fn sample(driver: &Driver) -> Value {
 /// What the running server says of itself, or why it does not.
 fn state(server: &Result<Response, NoServer>) -> Value {
     match server {
-        Ok(Response { socket, snapshot: Ok(snapshot), .. }) => json!({ "socket": socket, "snapshot": snapshot }),
-        Ok(Response { socket, snapshot: Err(error), .. }) => json!({ "socket": socket, "error": error }),
+        Ok(Response {
+            socket,
+            snapshot: Ok(snapshot),
+            ..
+        }) => json!({ "socket": socket, "snapshot": snapshot }),
+        Ok(Response {
+            socket,
+            snapshot: Err(error),
+            ..
+        }) => json!({ "socket": socket, "error": error }),
         Err(error) => json!({ "error": error.to_string() }),
     }
 }
@@ -186,7 +253,11 @@ mod tests {
     fn findings_log_and_environment_name_nobody_and_agree() {
         let root = tempfile::tempdir().unwrap();
         for (folder, name, text) in [
-            ("etc", "passwd", "root:x:0:0::/root:\nzoe:x:1001:1001:Zoe:/home/zoe:\npostgres:x:105:5::/var:\n"),
+            (
+                "etc",
+                "passwd",
+                "root:x:0:0::/root:\nzoe:x:1001:1001:Zoe:/home/zoe:\npostgres:x:105:5::/var:\n",
+            ),
             (
                 "dev",
                 "kmsg",
@@ -201,13 +272,23 @@ mod tests {
             fs::write(root.path().join(folder).join(name), text).unwrap();
         }
         let environment = [
-            ("CUDA_VISIBLE_DEVICES", "GPU-3647f3a1-f2a2-89c1-304c-bc9ec80f4180"),
+            (
+                "CUDA_VISIBLE_DEVICES",
+                "GPU-3647f3a1-f2a2-89c1-304c-bc9ec80f4180",
+            ),
             ("NVIDIA_API_KEY", "hunter2"),
             ("SECRET", "hunter3"),
         ];
-        let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-        let nowhere = ServerArgs::augment_args(clap::Command::new("x")).get_matches_from(["x", "--control=/home/x"]);
-        let finding = Finding::problem("library", "no /home/zoe/lib.so\tof \u{1b}[31mzoe", "ask my, secret");
+        let environment = environment
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into();
+        let nowhere = ServerArgs::augment_args(clap::Command::new("x"))
+            .get_matches_from(["x", "--control=/home/x"]);
+        let finding = Finding::problem(
+            "library",
+            "no /home/zoe/lib.so\tof \u{1b}[31mzoe",
+            "ask my, secret",
+        );
         let collected = Collected {
             machine: &Machine::below(root.path()),
             driver: &Driver::Silent,
@@ -225,15 +306,36 @@ mod tests {
              40 NVRM: API mismatch: the client 'program-2' (pid 1005)\n\
              50 NVRM: user-1's postgres from address-1\n"
         );
-        assert_eq!(*file("environment.txt"), "CUDA_VISIBLE_DEVICES=GPU-id-1\nNVIDIA_API_KEY is set\n");
-        assert!(file("doctor.txt").contains("no path-2of  user-1"), "{}", file("doctor.txt"));
+        assert_eq!(
+            *file("environment.txt"),
+            "CUDA_VISIBLE_DEVICES=GPU-id-1\nNVIDIA_API_KEY is set\n"
+        );
+        assert!(
+            file("doctor.txt").contains("no path-2of  user-1"),
+            "{}",
+            file("doctor.txt")
+        );
         assert!(file("config.toml").contains("light"));
         assert!(file("doctor.json").contains("ask program-1"));
         assert!(file("server.json").contains("path-1") && file("sample.json").contains("10 s"));
         assert_eq!(counts[&Kind::Id], 1);
-        let secrets = ["zoe", "secret", "hunter", "3647f3a1", "1659978082255", "10.1.2.3", "/home"];
-        for (File { name, text }, secret) in files.iter().flat_map(|file| secrets.map(|secret| (file, secret))) {
-            assert!(!text.to_lowercase().contains(secret), "{secret} is in {name}: {text}");
+        let secrets = [
+            "zoe",
+            "secret",
+            "hunter",
+            "3647f3a1",
+            "1659978082255",
+            "10.1.2.3",
+            "/home",
+        ];
+        for (File { name, text }, secret) in files
+            .iter()
+            .flat_map(|file| secrets.map(|secret| (file, secret)))
+        {
+            assert!(
+                !text.to_lowercase().contains(secret),
+                "{secret} is in {name}: {text}"
+            );
         }
     }
 }

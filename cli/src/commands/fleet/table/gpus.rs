@@ -13,7 +13,12 @@ use crate::{
 
 const COLUMNS: usize = 10;
 
-pub(super) fn lines(rows: &Rows<'_>, shown: Option<&[bool]>, sort: Sort, terminal: Option<usize>) -> String {
+pub(super) fn lines(
+    rows: &Rows<'_>,
+    shown: Option<&[bool]>,
+    sort: Sort,
+    terminal: Option<usize>,
+) -> String {
     if !rows.is_by_gpu() {
         return "There are too many GPUs to list: nodes alone are read. Use --table, or --json for one node.\n"
             .to_owned();
@@ -37,14 +42,26 @@ pub(super) fn lines(rows: &Rows<'_>, shown: Option<&[bool]>, sort: Sort, termina
     ];
     let columns = columns(&headings, &cells, terminal);
     let lines = cells.iter().map(|cells| columns.line(cells) + "\n");
-    std::iter::once(paint(DIM, &columns.headings()) + "\n").chain(lines).collect()
+    std::iter::once(paint(DIM, &columns.headings()) + "\n")
+        .chain(lines)
+        .collect()
 }
 
 fn cells(rows: &Rows<'_>, row: usize) -> [String; COLUMNS] {
     let read = |measured| rows.reading(measured, row);
-    let or_none = |text: String| if text.is_empty() { NONE.to_owned() } else { text };
+    let or_none = |text: String| {
+        if text.is_empty() {
+            NONE.to_owned()
+        } else {
+            text
+        }
+    };
     let owners: Vec<String> = rows.owners(row).map(owner).collect();
-    let conditions: Vec<String> = rows.conditions(row).iter().map(|one| condition(&one.kind)).collect();
+    let conditions: Vec<String> = rows
+        .conditions(row)
+        .iter()
+        .map(|one| condition(&one.kind))
+        .collect();
     [
         name(rows, rows.node(row)),
         rows.fleet.gpus.index[row].to_string(),

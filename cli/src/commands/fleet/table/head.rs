@@ -35,7 +35,11 @@ pub(super) fn lines(rows: &Rows<'_>, shown: Option<&[bool]>, terminal: Option<us
     let style = if totals.lost > 0 { ALARM } else { DIM };
     let mut second = String::new();
     for part in parts {
-        let style = if part.ends_with(" lost") { style } else { crate::table::style::PLAIN };
+        let style = if part.ends_with(" lost") {
+            style
+        } else {
+            crate::table::style::PLAIN
+        };
         let is_room = terminal.is_none_or(|room| last_width(&second) + 2 + part.width() <= room);
         let gap = if second.is_empty() {
             ""

@@ -42,14 +42,17 @@ const AGAIN: Duration = Duration::from_millis(100);
 const USAGE_S: u64 = 86_400;
 
 pub(super) fn run(args: &OnceArgs, reader: &SharedFleet) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let printed = print_once(args, reader, &runtime);
     runtime.block_on(reader.end());
     printed
 }
 
 fn print_once(args: &OnceArgs, reader: &SharedFleet, runtime: &Runtime) -> Result<(), Failure> {
-    let filter = Filter::parse(&args.words.join(" ")).map_err(|why| Failure::usage(anyhow!(why)))?;
+    let filter =
+        Filter::parse(&args.words.join(" ")).map_err(|why| Failure::usage(anyhow!(why)))?;
     let fleet = runtime.block_on(read(reader));
     if fleet.state == FleetState::Outdated || fleet.state == FleetState::Loading {
         return Err(anyhow!(describe_failure(&fleet)).into());
@@ -62,7 +65,10 @@ fn print_once(args: &OnceArgs, reader: &SharedFleet, runtime: &Runtime) -> Resul
     let shown = shown.as_deref();
     let terminal = terminal_columns();
     if let Some(gpus) = args.free {
-        let wanted = WantedGpus { gpus, memory_bytes: args.memory.unwrap_or(0) };
+        let wanted = WantedGpus {
+            gpus,
+            memory_bytes: args.memory.unwrap_or(0),
+        };
         let found = free_nodes(&rows, wanted, shown);
         if args.json {
             print_json(&found)?;
@@ -85,7 +91,12 @@ fn print_once(args: &OnceArgs, reader: &SharedFleet, runtime: &Runtime) -> Resul
             }
             return print_json(&users);
         }
-        let totals = usage.as_deref().ok().filter(|_| shown.is_none()).map(users::totals).unwrap_or_default();
+        let totals = usage
+            .as_deref()
+            .ok()
+            .filter(|_| shown.is_none())
+            .map(users::totals)
+            .unwrap_or_default();
         return print(&users::text(&users, &totals, &why, terminal));
     }
     if args.json {
@@ -123,17 +134,26 @@ fn free_text(found: &[FreeNode], terminal: Option<usize>) -> String {
             [
                 escaped(&kind.node),
                 format!("{} of {}", kind.free, kind.gpus),
-                kind.model.as_deref().map_or_else(|| NONE.to_owned(), nodes::short_model),
+                kind.model
+                    .as_deref()
+                    .map_or_else(|| NONE.to_owned(), nodes::short_model),
                 kind.memory_bytes.map_or_else(|| NONE.to_owned(), bytes),
                 indexes.join(","),
             ]
         })
         .collect();
-    let headings: [(&str, bool, u8); 5] =
-        [("Node", true, 0), ("Free", true, 0), ("Model", true, 2), ("Memory each", false, 1), ("GPU", true, 3)];
+    let headings: [(&str, bool, u8); 5] = [
+        ("Node", true, 0),
+        ("Free", true, 0),
+        ("Model", true, 2),
+        ("Memory each", false, 1),
+        ("GPU", true, 3),
+    ];
     let columns = nodes::columns(&headings, &cells, terminal);
     let lines = cells.iter().map(|cells| columns.line(cells) + "\n");
-    std::iter::once(paint(DIM, &columns.headings()) + "\n").chain(lines).collect()
+    std::iter::once(paint(DIM, &columns.headings()) + "\n")
+        .chain(lines)
+        .collect()
 }
 
 /// As soon as something is known.

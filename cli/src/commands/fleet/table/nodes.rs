@@ -19,7 +19,12 @@ pub(super) const LONGEST_NAME: usize = 40;
 
 const COLUMNS: usize = 10;
 
-pub(super) fn lines(rows: &Rows<'_>, shown: Option<&[bool]>, sort: Sort, terminal: Option<usize>) -> String {
+pub(super) fn lines(
+    rows: &Rows<'_>,
+    shown: Option<&[bool]>,
+    sort: Sort,
+    terminal: Option<usize>,
+) -> String {
     let sums = nodes(rows, shown, sort);
     if sums.is_empty() {
         return "No GPU matches.\n".to_owned();
@@ -57,8 +62,21 @@ pub(super) fn columns<const N: usize>(
     terminal: Option<usize>,
 ) -> Columns {
     let column = |(at, (heading, is_left, rank)): (usize, &(&'static str, bool, u8))| {
-        let width = cells.iter().map(|cells| cells[at].width()).max().unwrap_or(0).max(heading.width());
-        Column { heading, align: if *is_left { Align::Left(width) } else { Align::Right(width) }, rank: *rank }
+        let width = cells
+            .iter()
+            .map(|cells| cells[at].width())
+            .max()
+            .unwrap_or(0)
+            .max(heading.width());
+        Column {
+            heading,
+            align: if *is_left {
+                Align::Left(width)
+            } else {
+                Align::Right(width)
+            },
+            rank: *rank,
+        }
     };
     let all: Vec<Column> = headings.iter().enumerate().map(column).collect();
     Columns::new(&all, terminal)
@@ -69,14 +87,25 @@ fn style(sum: &NodeSum) -> Style {
 }
 
 fn cells(rows: &Rows<'_>, sum: &NodeSum) -> [String; COLUMNS] {
-    let model = sum.rows.iter().find_map(|row| rows.model(*row)).map(short_model).unwrap_or_default();
+    let model = sum
+        .rows
+        .iter()
+        .find_map(|row| rows.model(*row))
+        .map(short_model)
+        .unwrap_or_default();
     let users: Vec<String> = sum.users(rows).into_iter().map(escaped).collect();
     let users = match users.as_slice() {
         [] => NONE.to_owned(),
         [first, second, _, _, ..] => format!("{first} {second} and {} more", users.len() - 2),
         some => some.join(" "),
     };
-    let many = |many: u32| if sum.rows.is_empty() { NONE.to_owned() } else { many.to_string() };
+    let many = |many: u32| {
+        if sum.rows.is_empty() {
+            NONE.to_owned()
+        } else {
+            many.to_string()
+        }
+    };
     [
         name(rows, sum.node),
         format!("{} {model}", sum.gpus).trim_end().to_owned(),
@@ -93,7 +122,10 @@ fn cells(rows: &Rows<'_>, sum: &NodeSum) -> [String; COLUMNS] {
 
 /// Names come from strangers.
 pub(super) fn name(rows: &Rows<'_>, node: usize) -> String {
-    shortened(&escaped(rows.fleet.nodes.name.get(node).map_or("", String::as_str)), LONGEST_NAME)
+    shortened(
+        &escaped(rows.fleet.nodes.name.get(node).map_or("", String::as_str)),
+        LONGEST_NAME,
+    )
 }
 
 pub(super) fn shortened(text: &str, most: usize) -> String {

@@ -41,17 +41,34 @@ pub(crate) const DEVICE_KEYS: [&str; 2] = ["kind", "parent"];
 
 pub(super) enum Row {
     Gpu(Box<gpus::Row>),
-    Mig { sample_ms: u64, mig: Box<MigSample>, known: Option<MigDevice>, parent: Option<String> },
-    Host { sample_ms: u64, host: Box<HostSample> },
+    Mig {
+        sample_ms: u64,
+        mig: Box<MigSample>,
+        known: Option<MigDevice>,
+        parent: Option<String>,
+    },
+    Host {
+        sample_ms: u64,
+        host: Box<HostSample>,
+    },
 }
 
 /// Of these kinds: GPUs, MIG devices, the host.
 pub(super) fn rows(inventory: &Inventory, sample: &Sample, kinds: &[DeviceKind]) -> Vec<Row> {
     let sample_ms = sample.at_ms;
-    let known = |uuid: &str| inventory.gpus.iter().flat_map(|gpu| &gpu.mig_devices).find(|mig| mig.uuid == uuid);
+    let known = |uuid: &str| {
+        inventory
+            .gpus
+            .iter()
+            .flat_map(|gpu| &gpu.mig_devices)
+            .find(|mig| mig.uuid == uuid)
+    };
     let of_kind = |kind: &DeviceKind| -> Vec<Row> {
         match kind {
-            DeviceKind::Gpu => gpus::rows(inventory, sample).into_iter().map(|row| Row::Gpu(Box::new(row))).collect(),
+            DeviceKind::Gpu => gpus::rows(inventory, sample)
+                .into_iter()
+                .map(|row| Row::Gpu(Box::new(row)))
+                .collect(),
             DeviceKind::Mig => {
                 let of_gpus = sample.gpus.iter().flat_map(|gpu| {
                     let devices = gpu.mig_devices.value().into_iter().flatten();
@@ -59,11 +76,19 @@ pub(super) fn rows(inventory: &Inventory, sample: &Sample, kinds: &[DeviceKind])
                 });
                 let row = |(parent, mig): (Option<String>, &MigSample)| {
                     let known = known(&mig.uuid).cloned();
-                    Row::Mig { sample_ms, mig: Box::new(mig.clone()), known, parent }
+                    Row::Mig {
+                        sample_ms,
+                        mig: Box::new(mig.clone()),
+                        known,
+                        parent,
+                    }
                 };
                 of_gpus.map(row).collect()
             }
-            DeviceKind::Host => vec![Row::Host { sample_ms, host: Box::new(sample.host.clone()) }],
+            DeviceKind::Host => vec![Row::Host {
+                sample_ms,
+                host: Box::new(sample.host.clone()),
+            }],
         }
     };
     kinds.iter().flat_map(of_kind).collect()
@@ -73,11 +98,17 @@ pub(super) fn rows(inventory: &Inventory, sample: &Sample, kinds: &[DeviceKind])
 pub(super) static COLUMNS: LazyLock<Vec<Column<Row>>> = LazyLock::new(|| {
     let of_gpus = gpus::COLUMNS.iter().map(of_gpu);
     let keys = [
-        ("kind", "Whose the row is: gpu, mig or host.", (|row| Some(row.kind())) as fn(&Row) -> Option<String>),
+        (
+            "kind",
+            "Whose the row is: gpu, mig or host.",
+            (|row| Some(row.kind())) as fn(&Row) -> Option<String>,
+        ),
         ("parent", "UUID of the GPU of a MIG device.", Row::parent),
     ];
-    let keys =
-        keys.map(|(name, help, read)| Column { beside: Some(DeviceKind::Gpu), ..super::column(name, help, read) });
+    let keys = keys.map(|(name, help, read)| Column {
+        beside: Some(DeviceKind::Gpu),
+        ..super::column(name, help, read)
+    });
     let of_mig = of_mig().map(|field| {
         let read = move |row: &Row| match row {
             Row::Mig { mig, .. } => field.mig?.value(mig).map(rounded),
@@ -97,7 +128,14 @@ pub(super) static COLUMNS: LazyLock<Vec<Column<Row>>> = LazyLock::new(|| {
 
 fn beside<S>(id: &str, field: &'static Field<S>, kind: DeviceKind, read: Made<Row>) -> Column<Row> {
     let (name, beside) = (Cow::Owned(id.replace('.', "_")), Some(kind));
-    Column { name, help: field.help, usual: false, is_literal: true, beside, read: Read::Made(read) }
+    Column {
+        name,
+        help: field.help,
+        usual: false,
+        is_literal: true,
+        beside,
+        read: Read::Made(read),
+    }
 }
 
 /// A column of GPUs. What tells them apart tells of all rows.
@@ -106,9 +144,23 @@ fn of_gpu(column: &'static Column<gpus::Row>) -> Column<Row> {
         Row::Gpu(gpu) => column.read.text(gpu),
         other => other.key(&column.name),
     };
-    let Column { name, help, usual, is_literal, beside, .. } = column;
+    let Column {
+        name,
+        help,
+        usual,
+        is_literal,
+        beside,
+        ..
+    } = column;
     let (name, read) = (Cow::Borrowed(&**name), Read::Made(Box::new(read)));
-    Column { name, help, usual: *usual, is_literal: *is_literal, beside: *beside, read }
+    Column {
+        name,
+        help,
+        usual: *usual,
+        is_literal: *is_literal,
+        beside: *beside,
+        read,
+    }
 }
 
 impl Row {
@@ -130,8 +182,12 @@ impl Row {
 
     fn key(&self, name: &str) -> Option<String> {
         match (self, name) {
-            (Self::Mig { sample_ms, .. } | Self::Host { sample_ms, .. }, "time") => Some(time(*sample_ms)),
-            (Self::Mig { sample_ms, .. } | Self::Host { sample_ms, .. }, "time_ms") => Some(sample_ms.to_string()),
+            (Self::Mig { sample_ms, .. } | Self::Host { sample_ms, .. }, "time") => {
+                Some(time(*sample_ms))
+            }
+            (Self::Mig { sample_ms, .. } | Self::Host { sample_ms, .. }, "time_ms") => {
+                Some(sample_ms.to_string())
+            }
             (Self::Mig { known, .. }, "index") => Some(known.as_ref()?.index.to_string()),
             (Self::Mig { mig, .. }, "uuid") => Some(mig.uuid.clone()),
             (Self::Mig { known, .. }, "name") => plain(&known.as_ref()?.profile),

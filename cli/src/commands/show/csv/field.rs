@@ -18,12 +18,16 @@ pub(super) fn plain<T: ToString>(reading: &Reading<T>) -> Option<String> {
 }
 
 pub(super) fn word(value: &impl Serialize) -> String {
-    serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+    serde_json::to_value(value)
+        .ok()
+        .and_then(|value| value.as_str().map(str::to_owned))
+        .unwrap_or_default()
 }
 
 /// `2025-11-20T09:13:20.250Z`
 pub(crate) fn time(at_ms: u64) -> String {
-    let at = Timestamp::from_millisecond(i64::try_from(at_ms).unwrap_or(i64::MAX)).unwrap_or(Timestamp::MAX);
+    let at = Timestamp::from_millisecond(i64::try_from(at_ms).unwrap_or(i64::MAX))
+        .unwrap_or(Timestamp::MAX);
     format!("{at:.3}")
 }
 

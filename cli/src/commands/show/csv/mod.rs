@@ -41,12 +41,34 @@ const fn literal<T>(mut column: Column<T>) -> Column<T> {
     column
 }
 
-const fn column<T>(name: &'static str, help: &'static str, read: fn(&T) -> Option<String>) -> Column<T> {
-    Column { name: Cow::Borrowed(name), help, usual: false, is_literal: false, beside: None, read: Read::Of(read) }
+const fn column<T>(
+    name: &'static str,
+    help: &'static str,
+    read: fn(&T) -> Option<String>,
+) -> Column<T> {
+    Column {
+        name: Cow::Borrowed(name),
+        help,
+        usual: false,
+        is_literal: false,
+        beside: None,
+        read: Read::Of(read),
+    }
 }
 
-const fn usual<T>(name: &'static str, help: &'static str, read: fn(&T) -> Option<String>) -> Column<T> {
-    Column { name: Cow::Borrowed(name), help, usual: true, is_literal: false, beside: None, read: Read::Of(read) }
+const fn usual<T>(
+    name: &'static str,
+    help: &'static str,
+    read: fn(&T) -> Option<String>,
+) -> Column<T> {
+    Column {
+        name: Cow::Borrowed(name),
+        help,
+        usual: true,
+        is_literal: false,
+        beside: None,
+        read: Read::Of(read),
+    }
 }
 
 /// Takes what a column shows out of a row; `None` where it is absent.
@@ -96,7 +118,9 @@ impl Csv {
     pub(crate) fn new(rows: Rows, names: Option<&str>) -> Result<Self, String> {
         let known = rows.catalogue();
         let chosen = match names {
-            None => (0..known.len()).filter(|column| known[*column].usual).collect(),
+            None => (0..known.len())
+                .filter(|column| known[*column].usual)
+                .collect(),
             Some(names) => {
                 let mut chosen = Vec::new();
                 for name in names.split(',').map(str::trim) {
@@ -109,21 +133,40 @@ impl Csv {
                 chosen
             }
         };
-        Ok(Self { rows, chosen, kinds: vec![DeviceKind::Gpu] })
+        Ok(Self {
+            rows,
+            chosen,
+            kinds: vec![DeviceKind::Gpu],
+        })
     }
 
     /// These columns, and behind them those that are named, as fields of the catalogue are, too (`power.draw_watts`).
     /// Without names, the usual ones.
-    pub(crate) fn with_keys(rows: Rows, keys: &[&str], names: Option<&str>) -> Result<Self, String> {
+    pub(crate) fn with_keys(
+        rows: Rows,
+        keys: &[&str],
+        names: Option<&str>,
+    ) -> Result<Self, String> {
         let wanted = Self::new(rows, names.map(|names| names.replace('.', "_")).as_deref())?;
         let known = rows.catalogue();
         let of = |kind: DeviceKind| {
             let columns = wanted.chosen.iter().map(|column| &known[*column]);
-            let readings = columns.filter(|column| !keys.contains(&column.name) && !DEVICE_KEYS.contains(&column.name));
-            readings.map(|column| column.beside.unwrap_or(DeviceKind::Gpu)).any(|of| of == kind)
+            let readings = columns.filter(|column| {
+                !keys.contains(&column.name) && !DEVICE_KEYS.contains(&column.name)
+            });
+            readings
+                .map(|column| column.beside.unwrap_or(DeviceKind::Gpu))
+                .any(|of| of == kind)
         };
-        let mut kinds: Vec<_> = DeviceKind::ALL.into_iter().filter(|kind| of(*kind)).collect();
-        let of_others: &[&str] = if kinds.iter().any(|kind| *kind != DeviceKind::Gpu) { &DEVICE_KEYS } else { &[] };
+        let mut kinds: Vec<_> = DeviceKind::ALL
+            .into_iter()
+            .filter(|kind| of(*kind))
+            .collect();
+        let of_others: &[&str] = if kinds.iter().any(|kind| *kind != DeviceKind::Gpu) {
+            &DEVICE_KEYS
+        } else {
+            &[]
+        };
         if kinds.is_empty() {
             kinds.push(DeviceKind::Gpu);
         }
@@ -133,7 +176,11 @@ impl Csv {
                 chosen.push(column);
             }
         }
-        Ok(Self { rows, chosen, kinds })
+        Ok(Self {
+            rows,
+            chosen,
+            kinds,
+        })
     }
 
     pub(crate) fn header(&self) -> String {
@@ -143,14 +190,21 @@ impl Csv {
     /// The names of the columns.
     pub(crate) fn names(&self) -> Vec<&'static str> {
         let known = self.rows.catalogue();
-        self.chosen.iter().map(|column| known[*column].name).collect()
+        self.chosen
+            .iter()
+            .map(|column| known[*column].name)
+            .collect()
     }
 
     pub(crate) fn rows(&self, inventory: &Inventory, sample: &Sample) -> String {
         match self.rows {
             Rows::Gpus => draw(&self.chosen, &gpus::COLUMNS, &gpus::rows(inventory, sample)),
             Rows::Processes => draw(&self.chosen, &processes::COLUMNS, &processes::rows(sample)),
-            Rows::Devices => draw(&self.chosen, &devices::COLUMNS, &devices::rows(inventory, sample, &self.kinds)),
+            Rows::Devices => draw(
+                &self.chosen,
+                &devices::COLUMNS,
+                &devices::rows(inventory, sample, &self.kinds),
+            ),
         }
     }
 
@@ -159,7 +213,11 @@ impl Csv {
         match self.rows {
             Rows::Gpus => json(&self.chosen, &gpus::COLUMNS, &gpus::rows(inventory, sample)),
             Rows::Processes => json(&self.chosen, &processes::COLUMNS, &processes::rows(sample)),
-            Rows::Devices => json(&self.chosen, &devices::COLUMNS, &devices::rows(inventory, sample, &self.kinds)),
+            Rows::Devices => json(
+                &self.chosen,
+                &devices::COLUMNS,
+                &devices::rows(inventory, sample, &self.kinds),
+            ),
         }
     }
 }
@@ -167,7 +225,11 @@ impl Csv {
 /// Which columns there are, and what they tell.
 pub(crate) fn help(rows: Rows) -> String {
     let known = rows.catalogue();
-    let longest = known.iter().map(|column| column.name.len()).max().unwrap_or(0);
+    let longest = known
+        .iter()
+        .map(|column| column.name.len())
+        .max()
+        .unwrap_or(0);
     let line = |column: &Described| {
         let usual = if column.usual { '*' } else { ' ' };
         format!("{usual} {:longest$}  {}\n", column.name, column.help)
@@ -188,8 +250,19 @@ impl Rows {
     fn catalogue(self) -> Vec<Described> {
         fn described<T>(columns: &'static [Column<T>]) -> Vec<Described> {
             let described = |column: &'static Column<T>| {
-                let Column { name, help, usual, beside, .. } = column;
-                Described { name, help, usual: *usual, beside: *beside }
+                let Column {
+                    name,
+                    help,
+                    usual,
+                    beside,
+                    ..
+                } = column;
+                Described {
+                    name,
+                    help,
+                    usual: *usual,
+                    beside: *beside,
+                }
             };
             columns.iter().map(described).collect()
         }
@@ -203,12 +276,19 @@ impl Rows {
 
 fn find(name: &str, known: &[Described]) -> Vec<usize> {
     let of = |is_meant: &dyn Fn(&Described) -> bool| -> Vec<usize> {
-        (0..known.len()).filter(|column| is_meant(&known[*column])).collect()
+        (0..known.len())
+            .filter(|column| is_meant(&known[*column]))
+            .collect()
     };
     match of(&|column| column.name == name) {
         exact if !exact.is_empty() => exact,
         _ if name == ALL => of(&|column| column.beside.is_none()),
-        _ => of(&|column| column.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('_'))),
+        _ => of(&|column| {
+            column
+                .name
+                .strip_prefix(name)
+                .is_some_and(|rest| rest.starts_with('_'))
+        }),
     }
 }
 
@@ -216,8 +296,12 @@ fn unknown(name: &str, known: &[Described]) -> String {
     if name == HELP {
         return "'help' stands alone: gpumon --csv --columns help".to_owned();
     }
-    let groups = known.iter().filter_map(|column| Some(column.name.split_once('_')?.0));
-    let valid = groups.chain(known.iter().map(|column| column.name)).chain([ALL, HELP]);
+    let groups = known
+        .iter()
+        .filter_map(|column| Some(column.name.split_once('_')?.0));
+    let valid = groups
+        .chain(known.iter().map(|column| column.name))
+        .chain([ALL, HELP]);
     match nearest(name, valid) {
         Some(meant) => format!("unknown column '{name}': did you mean '{meant}'?"),
         None => format!("unknown column '{name}': see gpumon --csv --columns help"),
@@ -228,9 +312,15 @@ fn draw<T>(chosen: &[usize], columns: &[Column<T>], rows: &[T]) -> String {
     let field = |of: &T, column: usize| {
         let column = &columns[column];
         let text = column.read.text(of).unwrap_or_default();
-        if column.is_literal { text } else { text_field(text) }
+        if column.is_literal {
+            text
+        } else {
+            text_field(text)
+        }
     };
-    rows.iter().map(|of| row(chosen.iter().map(|column| field(of, *column)))).collect()
+    rows.iter()
+        .map(|of| row(chosen.iter().map(|column| field(of, *column))))
+        .collect()
 }
 
 fn json<T>(chosen: &[usize], columns: &[Column<T>], rows: &[T]) -> String {
@@ -239,28 +329,43 @@ fn json<T>(chosen: &[usize], columns: &[Column<T>], rows: &[T]) -> String {
         Some(text) if column.is_literal => serde_json::from_str(&text).unwrap_or(Value::Null),
         Some(text) => Value::String(text),
     };
-    let entry = |of: &T, column: usize| (columns[column].name.to_string(), value(of, &columns[column]));
+    let entry = |of: &T, column: usize| {
+        (
+            columns[column].name.to_string(),
+            value(of, &columns[column]),
+        )
+    };
     let object = |of: &T| object(chosen.iter().map(|column| entry(of, *column)));
     rows.iter().map(object).collect()
 }
 
 /// An object in a line of its own, its keys in this order.
 pub(crate) fn object(entries: impl Iterator<Item = (String, Value)>) -> String {
-    let entries: Vec<_> = entries.map(|(key, value)| format!("{}:{value}", Value::String(key))).collect();
+    let entries: Vec<_> = entries
+        .map(|(key, value)| format!("{}:{value}", Value::String(key)))
+        .collect();
     format!("{{{}}}\n", entries.join(","))
 }
 
 /// Returns a text as a field that no spreadsheet takes for a formula: with an apostrophe before it, if its first character
 /// could begin one. Numbers are written as they are.
 pub(crate) fn text_field(text: String) -> String {
-    if text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) { format!("'{text}") } else { text }
+    if text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) {
+        format!("'{text}")
+    } else {
+        text
+    }
 }
 
 /// The fields of a row as RFC 4180 has them. What comes from strangers ends no row and drives no terminal.
 pub(crate) fn row(fields: impl Iterator<Item = String>) -> String {
     let quoted = fields.map(|field| {
         let field: String = field.chars().map(printable).collect();
-        if field.contains([',', '"']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field }
+        if field.contains([',', '"']) {
+            format!("\"{}\"", field.replace('"', "\"\""))
+        } else {
+            field
+        }
     });
     quoted.collect::<Vec<_>>().join(",") + "\n"
 }
@@ -272,16 +377,28 @@ mod tests {
     #[test]
     fn text_that_begins_a_formula_is_escaped() {
         for text in ["=1+1", "+1", "-1", "@SUM(1)", "\t=1", "\r=1"] {
-            assert!(row([text_field(text.to_owned())].into_iter()).starts_with('\''), "{text:?}");
+            assert!(
+                row([text_field(text.to_owned())].into_iter()).starts_with('\''),
+                "{text:?}"
+            );
         }
-        assert_eq!(row(["-5".to_owned(), text_field("train.py".to_owned())].into_iter()), "-5,train.py\n");
+        assert_eq!(
+            row(["-5".to_owned(), text_field("train.py".to_owned())].into_iter()),
+            "-5,train.py\n"
+        );
     }
 
     #[test]
     fn columns_are_named_alone_or_by_what_they_begin_with() {
-        assert_eq!(Csv::new(Rows::Gpus, Some("index, uuid")).unwrap().header(), "index,uuid\n");
+        assert_eq!(
+            Csv::new(Rows::Gpus, Some("index, uuid")).unwrap().header(),
+            "index,uuid\n"
+        );
         let memory = Csv::new(Rows::Gpus, Some("memory")).unwrap().header();
-        assert!(memory.starts_with("memory_used_bytes,") && memory.split(',').count() == 4, "{memory}");
+        assert!(
+            memory.starts_with("memory_used_bytes,") && memory.split(',').count() == 4,
+            "{memory}"
+        );
         let all = Csv::new(Rows::Processes, Some("all")).unwrap().header();
         assert_eq!(all.split(',').count(), processes::COLUMNS.len());
     }
@@ -289,32 +406,62 @@ mod tests {
     #[test]
     fn columns_of_other_devices_than_gpus_come_by_their_names_alone_with_what_tells_rows_apart() {
         let of = |names| Csv::with_keys(Rows::Devices, &["time", "index"], names).unwrap();
-        let columns = |names| of(names).header().trim().split(',').map(str::to_owned).collect::<Vec<_>>();
+        let columns = |names| {
+            of(names)
+                .header()
+                .trim()
+                .split(',')
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
         for names in [None, Some("all")] {
             assert_eq!(columns(names), {
-                let of_gpus = Csv::with_keys(Rows::Gpus, &["time", "index"], names).unwrap().header();
-                of_gpus.trim().split(',').map(str::to_owned).collect::<Vec<_>>()
+                let of_gpus = Csv::with_keys(Rows::Gpus, &["time", "index"], names)
+                    .unwrap()
+                    .header();
+                of_gpus
+                    .trim()
+                    .split(',')
+                    .map(str::to_owned)
+                    .collect::<Vec<_>>()
             });
         }
-        let mixed = of(Some("power.draw_watts,host.cpu.busy_percent,mig.memory.used_bytes"));
+        let mixed = of(Some(
+            "power.draw_watts,host.cpu.busy_percent,mig.memory.used_bytes",
+        ));
         assert_eq!(
             mixed.header(),
             "time,index,kind,parent,power_draw_watts,host_cpu_busy_percent,mig_memory_used_bytes\n"
         );
         assert_eq!(mixed.kinds, DeviceKind::ALL);
-        assert_eq!(of(Some("time,host")).kinds, [DeviceKind::Host], "what tells rows apart is no reading of GPUs");
-        assert!(
-            columns(Some("host")).len() > 10 && columns(Some("mig")).contains(&"mig_activity_sm_percent".to_owned())
+        assert_eq!(
+            of(Some("time,host")).kinds,
+            [DeviceKind::Host],
+            "what tells rows apart is no reading of GPUs"
         );
-        let error = Csv::with_keys(Rows::Devices, &["time"], Some("host.cpu.bsy_percent")).unwrap_err();
-        assert!(error.contains("did you mean 'host_cpu_busy_percent'?"), "{error}");
+        assert!(
+            columns(Some("host")).len() > 10
+                && columns(Some("mig")).contains(&"mig_activity_sm_percent".to_owned())
+        );
+        let error =
+            Csv::with_keys(Rows::Devices, &["time"], Some("host.cpu.bsy_percent")).unwrap_err();
+        assert!(
+            error.contains("did you mean 'host_cpu_busy_percent'?"),
+            "{error}"
+        );
     }
 
     #[test]
     fn an_unknown_column_is_told_with_the_nearest() {
         let error = |rows, names| Csv::new(rows, Some(names)).unwrap_err();
-        assert_eq!(error(Rows::Gpus, "index,memroy"), "unknown column 'memroy': did you mean 'memory'?");
-        assert_eq!(error(Rows::Processes, "memory_byte"), "unknown column 'memory_byte': did you mean 'memory_bytes'?");
+        assert_eq!(
+            error(Rows::Gpus, "index,memroy"),
+            "unknown column 'memroy': did you mean 'memory'?"
+        );
+        assert_eq!(
+            error(Rows::Processes, "memory_byte"),
+            "unknown column 'memory_byte': did you mean 'memory_bytes'?"
+        );
         assert!(error(Rows::Gpus, "frobnication").contains("--columns help"));
         assert!(error(Rows::Gpus, "").contains("unknown column ''"));
     }
@@ -325,7 +472,13 @@ mod tests {
             let known = rows.catalogue();
             for (number, column) in known.iter().enumerate() {
                 assert_ne!(column.help, "");
-                assert!(known[..number].iter().all(|other| other.name != column.name), "{}", column.name);
+                assert!(
+                    known[..number]
+                        .iter()
+                        .all(|other| other.name != column.name),
+                    "{}",
+                    column.name
+                );
             }
         }
     }
@@ -333,6 +486,9 @@ mod tests {
     #[test]
     fn fields_cannot_break_out_of_their_row() {
         let fields = ["a,b", "say \"x\"", "one\ntwo\u{1b}", ""].map(str::to_owned);
-        assert_eq!(row(fields.into_iter()), "\"a,b\",\"say \"\"x\"\"\",one two ,\n");
+        assert_eq!(
+            row(fields.into_iter()),
+            "\"a,b\",\"say \"\"x\"\"\",one two ,\n"
+        );
     }
 }

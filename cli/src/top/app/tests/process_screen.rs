@@ -8,13 +8,19 @@ fn a_process_screen_comes_from_the_sample_at_once_and_from_proc_later() {
     let (mut app, waiting) = app(1);
     let sample = app.model.sample.as_mut().unwrap();
     let mut process = testing::processes(1).remove(0);
-    (process.pid, process.started_ms) = (own, Reading::Absent(gpumon_probe::model::Absence::Unknown));
+    (process.pid, process.started_ms) =
+        (own, Reading::Absent(gpumon_probe::model::Absence::Unknown));
     sample.gpus[0].processes = Reading::Now(vec![process]);
     code(&mut app, KeyCode::Down);
     code(&mut app, KeyCode::Enter);
     let first = lines(&mut app, 120, 40).join("\n");
-    assert!(first.contains(&format!("Process {own}: --bf16")) && first.contains("reading /proc"), "{first}");
-    let Input::Inspected(inspection) = waiting.recv_timeout(Duration::from_mins(1)).unwrap() else { panic!() };
+    assert!(
+        first.contains(&format!("Process {own}: --bf16")) && first.contains("reading /proc"),
+        "{first}"
+    );
+    let Input::Inspected(inspection) = waiting.recv_timeout(Duration::from_mins(1)).unwrap() else {
+        panic!()
+    };
     assert_eq!(app.inspected(*inspection), Next::Draw);
     let then = lines(&mut app, 120, 60).join("\n");
     for fact in ["host memory", "threads", "folder", "environment"] {
@@ -24,7 +30,11 @@ fn a_process_screen_comes_from_the_sample_at_once_and_from_proc_later() {
     let mut sample = app.model.sample.clone().unwrap();
     sample.gpus[0].processes = Reading::Now(Vec::new());
     app.update(Update::Record(Box::new(Record::Sample(sample))));
-    assert!(lines(&mut app, 120, 60).join("\n").contains("no longer on this GPU"));
+    assert!(
+        lines(&mut app, 120, 60)
+            .join("\n")
+            .contains("no longer on this GPU")
+    );
     code(&mut app, KeyCode::Esc);
     assert!(app.dialog.is_none());
 }
@@ -38,9 +48,18 @@ fn process_screen(app: &mut App, waiting: &mpsc::Receiver<Input>, pid: u32, key:
     process.host_memory_bytes = Reading::Now(3 << 30);
     let mut sample = app.model.sample.clone().unwrap();
     sample.gpus[0].power.draw_watts = Reading::Now(400.0);
-    sample.gpus[0].processes =
-        Reading::Now(vec![process.clone(), Process { pid: 1, sm_percent: Reading::Now(10.0), ..process }]);
-    let usage = ProcessUsage { cpu_percent: Some(150.0), threads: 1 };
+    sample.gpus[0].processes = Reading::Now(vec![
+        process.clone(),
+        Process {
+            pid: 1,
+            sm_percent: Reading::Now(10.0),
+            ..process
+        },
+    ]);
+    let usage = ProcessUsage {
+        cpu_percent: Some(150.0),
+        threads: 1,
+    };
     for second in 1..=3 {
         sample.at_ms += 1000;
         app.update(Update::Usage(Usage::from([(pid, usage)])));
@@ -52,7 +71,10 @@ fn process_screen(app: &mut App, waiting: &mpsc::Receiver<Input>, pid: u32, key:
             code(app, KeyCode::Enter);
             press(app, &key.to_string());
         }
-        let Input::Inspected(inspection) = waiting.recv_timeout(Duration::from_mins(1)).unwrap() else { panic!() };
+        let Input::Inspected(inspection) = waiting.recv_timeout(Duration::from_mins(1)).unwrap()
+        else {
+            panic!()
+        };
         app.inspected(*inspection);
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -65,7 +87,17 @@ fn the_screen_of_a_process_charts_it_and_masks_its_secrets() {
     process_screen(&mut app, &waiting, child.0.id(), 'i');
     for (width, height) in [(80, 24), (120, 40), (200, 60)] {
         let drawn = lines(&mut app, width, height).join("\n");
-        for part in ["150 %", "Host memory", "3.00 GiB", "Disk I/O", "SM ", "40 %", "8.00 GiB", "320 W", "esc back"] {
+        for part in [
+            "150 %",
+            "Host memory",
+            "3.00 GiB",
+            "Disk I/O",
+            "SM ",
+            "40 %",
+            "8.00 GiB",
+            "320 W",
+            "esc back",
+        ] {
             assert!(drawn.contains(part), "{part} at {width}x{height}: {drawn}");
         }
     }
@@ -73,20 +105,33 @@ fn the_screen_of_a_process_charts_it_and_masks_its_secrets() {
     let rates = drawn.iter().find(|line| line.contains("Disk I/O")).unwrap();
     assert!(!rates.contains(" - "), "two looks make a rate: {rates}");
     let drawn = drawn.join("\n");
-    assert!(drawn.contains("HF_TOKEN=********") && !drawn.contains("hf_secret"), "{drawn}");
+    assert!(
+        drawn.contains("HF_TOKEN=********") && !drawn.contains("hf_secret"),
+        "{drawn}"
+    );
     press(&mut app, "s");
-    assert!(lines(&mut app, 120, 60).join("\n").contains("HF_TOKEN=hf_secret"));
+    assert!(
+        lines(&mut app, 120, 60)
+            .join("\n")
+            .contains("HF_TOKEN=hf_secret")
+    );
     // A signal goes to this process, whatever is tagged, and the screen is there again afterwards.
     press(&mut app, "T");
     let asked = lines(&mut app, 120, 40).join("\n");
-    assert!(asked.contains(&format!("Send SIGTERM to process {},", child.0.id())), "{asked}");
+    assert!(
+        asked.contains(&format!("Send SIGTERM to process {},", child.0.id())),
+        "{asked}"
+    );
     press(&mut app, "n");
     assert!(lines(&mut app, 120, 40).join("\n").contains("Disk I/O"));
     press(&mut app, "Ky");
     child.0.wait().unwrap();
     app.tick(Instant::now());
     let drawn = lines(&mut app, 120, 40).join("\n");
-    assert!(drawn.contains("has ended") && drawn.contains("Disk I/O"), "{drawn}");
+    assert!(
+        drawn.contains("has ended") && drawn.contains("Disk I/O"),
+        "{drawn}"
+    );
     code(&mut app, KeyCode::Esc);
     assert!(app.dialog.is_none());
 }
@@ -105,7 +150,12 @@ fn a_process_is_not_looked_at_again_while_its_screen_is_paused() {
 #[test]
 fn e_shows_the_environment_first() {
     let names: Vec<String> = (10..40).map(|number| format!("GPUMON_{number}")).collect();
-    let child = sleeper(&names.iter().map(|name| (name.as_str(), "1")).collect::<Vec<_>>());
+    let child = sleeper(
+        &names
+            .iter()
+            .map(|name| (name.as_str(), "1"))
+            .collect::<Vec<_>>(),
+    );
     let (mut app, waiting) = app(1);
     process_screen(&mut app, &waiting, child.0.id(), 'e');
     let drawn = lines(&mut app, 80, 24);

@@ -5,8 +5,12 @@ use super::*;
 #[test]
 fn a_signal_is_asked_for_and_sent_to_the_selected_process_alone() {
     // Whoever started the tests in the background may have had SIGINT ignored, which is inherited.
-    let mut child = std::process::Command::new("env").args(["--default-signal=INT", "sleep", "600"]).spawn().unwrap();
-    let facts = crate::process_stat::ProcessStat::read(std::path::Path::new("/proc"), child.id()).unwrap();
+    let mut child = std::process::Command::new("env")
+        .args(["--default-signal=INT", "sleep", "600"])
+        .spawn()
+        .unwrap();
+    let facts =
+        crate::process_stat::ProcessStat::read(std::path::Path::new("/proc"), child.id()).unwrap();
     let (mut app, _waiting) = app(1);
     let sample = app.model.sample.as_mut().unwrap();
     let mut process = testing::processes(1).remove(0);
@@ -18,12 +22,16 @@ fn a_signal_is_asked_for_and_sent_to_the_selected_process_alone() {
     press(&mut app, "T");
     let asked = lines(&mut app, 120, 40).join("\n");
     assert!(
-        asked.contains(&format!("Send SIGTERM to process {}, ", child.id())) && asked.contains("of ana?"),
+        asked.contains(&format!("Send SIGTERM to process {}, ", child.id()))
+            && asked.contains("of ana?"),
         "{asked}"
     );
     code(&mut app, KeyCode::Enter);
     code(&mut app, KeyCode::Esc);
-    assert!(app.dialog.is_none() && child.try_wait().unwrap().is_none(), "only y sends");
+    assert!(
+        app.dialog.is_none() && child.try_wait().unwrap().is_none(),
+        "only y sends"
+    );
     press(&mut app, "Ti");
     assert!(lines(&mut app, 120, 40).join("\n").contains("Send SIGINT"));
     press(&mut app, "y");
@@ -39,29 +47,50 @@ fn a_signal_is_asked_for_and_sent_to_the_selected_process_alone() {
 fn what_another_pid_namespace_hides_is_not_said_to_have_ended() {
     for (origin, started_ms, says) in [
         (Origin::Driver, None, "runs in another PID namespace"),
-        (Origin::Server, Some(1), "has ended, or runs in another PID namespace"),
+        (
+            Origin::Server,
+            Some(1),
+            "has ended, or runs in another PID namespace",
+        ),
         (Origin::Driver, Some(1), "has ended: no signal"),
     ] {
         let (mut app, waiting) = app(1);
         app.model.origin = origin;
         let mut process = testing::processes(1).remove(0);
         process.pid = (1 << 22) + 1;
-        process.started_ms = started_ms.map_or(Reading::Absent(gpumon_probe::model::Absence::Unknown), Reading::Now);
+        process.started_ms = started_ms.map_or(
+            Reading::Absent(gpumon_probe::model::Absence::Unknown),
+            Reading::Now,
+        );
         app.model.sample.as_mut().unwrap().gpus[0].processes = Reading::Now(vec![process]);
         code(&mut app, KeyCode::Down);
         press(&mut app, "T");
-        assert!(app.dialog.is_none() && last(&mut app).contains(says), "{}", last(&mut app));
+        assert!(
+            app.dialog.is_none() && last(&mut app).contains(says),
+            "{}",
+            last(&mut app)
+        );
         code(&mut app, KeyCode::Enter);
-        let Input::Inspected(inspection) = waiting.recv_timeout(Duration::from_mins(1)).unwrap() else { panic!() };
+        let Input::Inspected(inspection) = waiting.recv_timeout(Duration::from_mins(1)).unwrap()
+        else {
+            panic!()
+        };
         let said = inspection.found.unwrap_err();
-        assert!(said.contains(says.trim_end_matches(": no signal")), "{said}");
+        assert!(
+            said.contains(says.trim_end_matches(": no signal")),
+            "{said}"
+        );
     }
 }
 
 #[test]
 fn question_about_kernel_names_path_gpus_and_memory() {
-    let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
-    let facts = crate::process_stat::ProcessStat::read(std::path::Path::new("/proc"), child.id()).unwrap();
+    let mut child = std::process::Command::new("sleep")
+        .arg("600")
+        .spawn()
+        .unwrap();
+    let facts =
+        crate::process_stat::ProcessStat::read(std::path::Path::new("/proc"), child.id()).unwrap();
     let (mut app, _waiting) = app(2);
     let mut process = crate::table::examples::processes().remove(1);
     (process.pid, process.started_ms) = (child.id(), Reading::Now(facts.started_ms.unwrap()));
@@ -73,15 +102,22 @@ fn question_about_kernel_names_path_gpus_and_memory() {
     press(&mut app, "T");
     let asked = lines(&mut app, 120, 40).join("\n");
     assert!(asked.contains("GPU 0, 1, 6.00 GiB, since "), "{asked}");
-    assert!(asked.contains("/home/ana/work/train.ipynb (python3)"), "{asked}");
+    assert!(
+        asked.contains("/home/ana/work/train.ipynb (python3)"),
+        "{asked}"
+    );
     child.kill().unwrap();
     child.wait().unwrap();
 }
 
 #[test]
 fn each_signal_has_its_key_and_waits_for_confirmation() {
-    let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
-    let facts = crate::process_stat::ProcessStat::read(std::path::Path::new("/proc"), child.id()).unwrap();
+    let mut child = std::process::Command::new("sleep")
+        .arg("600")
+        .spawn()
+        .unwrap();
+    let facts =
+        crate::process_stat::ProcessStat::read(std::path::Path::new("/proc"), child.id()).unwrap();
     let (mut app, _waiting) = app(1);
     let mut process = testing::processes(1).remove(0);
     (process.pid, process.started_ms) = (child.id(), Reading::Now(facts.started_ms.unwrap()));
@@ -89,37 +125,61 @@ fn each_signal_has_its_key_and_waits_for_confirmation() {
     code(&mut app, KeyCode::Down);
     for (key, signal) in [("T", "SIGTERM"), ("I", "SIGINT"), ("K", "SIGKILL")] {
         press(&mut app, key);
-        assert!(lines(&mut app, 120, 40).join("\n").contains(&format!("Send {signal} to process")), "{key}");
+        assert!(
+            lines(&mut app, 120, 40)
+                .join("\n")
+                .contains(&format!("Send {signal} to process")),
+            "{key}"
+        );
         press(&mut app, "n");
         assert!(app.dialog.is_none() && child.try_wait().unwrap().is_none());
     }
     press(&mut app, "Ky");
-    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&child.wait().unwrap()), Some(9));
+    assert_eq!(
+        std::os::unix::process::ExitStatusExt::signal(&child.wait().unwrap()),
+        Some(9)
+    );
 }
 
 #[test]
 fn simulated_and_recorded_processes_get_no_signals() {
-    for (origin, simulated, why) in [(Origin::Driver, true, "simulated"), (Origin::Recording, false, "recording")] {
+    for (origin, simulated, why) in [
+        (Origin::Driver, true, "simulated"),
+        (Origin::Recording, false, "recording"),
+    ] {
         let (mut app, _waiting) = app(2);
         app.model.origin = origin;
         if simulated {
-            app.model.inventory.as_mut().unwrap().platform.source = gpumon_probe::model::SourceKind::Simulated;
+            app.model.inventory.as_mut().unwrap().platform.source =
+                gpumon_probe::model::SourceKind::Simulated;
         }
         code(&mut app, KeyCode::Down);
         press(&mut app, "T");
-        assert!(app.dialog.is_none() && last(&mut app).contains(why), "{}", last(&mut app));
+        assert!(
+            app.dialog.is_none() && last(&mut app).contains(why),
+            "{}",
+            last(&mut app)
+        );
     }
 }
 
 #[test]
 fn tagged_processes_get_one_signal_each_after_one_question() {
     let mut children: Vec<_> = (0..3)
-        .map(|_| std::process::Command::new("sleep").arg("600").stdout(std::process::Stdio::null()).spawn().unwrap())
+        .map(|_| {
+            std::process::Command::new("sleep")
+                .arg("600")
+                .stdout(std::process::Stdio::null())
+                .spawn()
+                .unwrap()
+        })
         .collect();
     let (mut app, _waiting) = app(2);
     let mut template = testing::processes(3);
     for (process, child) in template.iter_mut().zip(&children) {
-        let facts = crate::process_stat::ProcessStat::read(std::path::Path::new("/proc"), child.id()).unwrap();
+        let facts =
+            crate::process_stat::ProcessStat::read(std::path::Path::new("/proc"), child.id())
+                .unwrap();
         (process.pid, process.started_ms) = (child.id(), Reading::Now(facts.started_ms.unwrap()));
     }
     let sample = app.model.sample.as_mut().unwrap();
@@ -130,8 +190,17 @@ fn tagged_processes_get_one_signal_each_after_one_question() {
     app.state.processes.descending = false;
     code(&mut app, KeyCode::Home);
     press(&mut app, "  ");
-    let tagged = |app: &mut App| lines(app, 120, 40).iter().filter(|line| line.starts_with("* ")).count();
-    assert_eq!(tagged(&mut app), 0, "the second row is the first process on the other GPU");
+    let tagged = |app: &mut App| {
+        lines(app, 120, 40)
+            .iter()
+            .filter(|line| line.starts_with("* "))
+            .count()
+    };
+    assert_eq!(
+        tagged(&mut app),
+        0,
+        "the second row is the first process on the other GPU"
+    );
     press(&mut app, "  ");
     assert_eq!(tagged(&mut app), 2);
     code(&mut app, KeyCode::Home);
@@ -152,29 +221,63 @@ fn tagged_processes_get_one_signal_each_after_one_question() {
     code(&mut app, KeyCode::Enter);
     press(&mut app, "T");
     let asked = lines(&mut app, 120, 40).join("\n");
-    assert!(asked.contains("Send SIGTERM to 2 processes?") && asked.contains("GPU 0, 1, "), "{asked}");
+    assert!(
+        asked.contains("Send SIGTERM to 2 processes?") && asked.contains("GPU 0, 1, "),
+        "{asked}"
+    );
     for (place, child) in children.iter().enumerate() {
-        assert_eq!(asked.contains(&format!("({})", child.id())), place != 1, "{asked}");
+        assert_eq!(
+            asked.contains(&format!("({})", child.id())),
+            place != 1,
+            "{asked}"
+        );
     }
     press(&mut app, "y");
-    assert!(last(&mut app).contains("SIGTERM was sent to 2 processes"), "{}", last(&mut app));
+    assert!(
+        last(&mut app).contains("SIGTERM was sent to 2 processes"),
+        "{}",
+        last(&mut app)
+    );
     for child in [0, 2] {
-        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&children[child].wait().unwrap()), Some(15));
+        assert_eq!(
+            std::os::unix::process::ExitStatusExt::signal(&children[child].wait().unwrap()),
+            Some(15)
+        );
         app.tick(Instant::now());
     }
-    assert!(children[1].try_wait().unwrap().is_none(), "what is not tagged gets nothing");
-    assert!(last(&mut app).contains("2 processes have ended"), "{}", last(&mut app));
+    assert!(
+        children[1].try_wait().unwrap().is_none(),
+        "what is not tagged gets nothing"
+    );
+    assert!(
+        last(&mut app).contains("2 processes have ended"),
+        "{}",
+        last(&mut app)
+    );
     children[1].kill().unwrap();
     children[1].wait().unwrap();
 }
 
 #[test]
 fn who_has_ended_is_told_beside_who_has_not() {
-    let shell = |script: &str| Sleeper(std::process::Command::new("sh").args(["-c", script]).spawn().unwrap());
-    let mut children = ["exec sleep 600", "trap '' TERM; while :; do sleep 0.1; done"].map(shell);
+    let shell = |script: &str| {
+        Sleeper(
+            std::process::Command::new("sh")
+                .args(["-c", script])
+                .spawn()
+                .unwrap(),
+        )
+    };
+    let mut children = [
+        "exec sleep 600",
+        "trap '' TERM; while :; do sleep 0.1; done",
+    ]
+    .map(shell);
     let (mut app, _waiting) = app(1);
     for (child, name) in children.iter().zip(["first", "second"]) {
-        let facts = crate::process_stat::ProcessStat::read(std::path::Path::new("/proc"), child.0.id()).unwrap();
+        let facts =
+            crate::process_stat::ProcessStat::read(std::path::Path::new("/proc"), child.0.id())
+                .unwrap();
         let mut process = testing::processes(1).remove(0);
         (process.pid, process.started_ms) = (child.0.id(), Reading::Now(facts.started_ms.unwrap()));
         process.name = Reading::Now(name.to_owned());
@@ -187,7 +290,10 @@ fn who_has_ended_is_told_beside_who_has_not() {
     children[0].0.wait().unwrap();
     app.tick(Instant::now() + Duration::from_secs(11));
     let told = last(&mut app);
-    assert!(told.contains("still running: second (") && told.contains("; first ("), "{told}");
+    assert!(
+        told.contains("still running: second (") && told.contains("; first ("),
+        "{told}"
+    );
     assert!(told.contains(") has ended"), "{told}");
 }
 
@@ -198,10 +304,15 @@ fn tags_follow_a_process_and_vanish_with_it() {
     press(&mut app, "  ");
     assert_eq!(app.state.processes.tags.len(), 2);
     let keys = lines(&mut app, 80, 24).pop().unwrap();
-    assert!(keys.starts_with("q quit  ? help  space tag  enter details  T signal  "), "{keys}");
+    assert!(
+        keys.starts_with("q quit  ? help  space tag  enter details  T signal  "),
+        "{keys}"
+    );
     assert!(lines(&mut app, 120, 40).join("\n").contains("2 tagged"));
     let mut sample = app.model.sample.clone().unwrap();
-    let Reading::Now(processes) = &mut sample.gpus[0].processes else { panic!() };
+    let Reading::Now(processes) = &mut sample.gpus[0].processes else {
+        panic!()
+    };
     // One ends, and its number becomes another's.
     processes[0].started_ms = Reading::Now(1_800_000_000_000);
     app.update(Update::Record(Box::new(Record::Sample(sample))));

@@ -33,21 +33,40 @@ impl Past {
             self.newest = [None; 5];
             return;
         };
-        let power = model.gpu(gpu).and_then(|gpu| power_share(gpu, process).ok());
+        let power = model
+            .gpu(gpu)
+            .and_then(|gpu| power_share(gpu, process).ok());
         let memory = process.memory_bytes.value().map(|bytes| *bytes as f64);
         let host_memory = process.host_memory_bytes.value().map(|bytes| *bytes as f64);
-        let cpu = model.usage.get(&process.pid).and_then(|usage| usage.cpu_percent);
-        self.newest = [memory, process.sm_percent.value().copied(), power, cpu, host_memory];
-        self.of_samples.push_own(sample.at_ms, sample.interval_ms, &self.newest);
+        let cpu = model
+            .usage
+            .get(&process.pid)
+            .and_then(|usage| usage.cpu_percent);
+        self.newest = [
+            memory,
+            process.sm_percent.value().copied(),
+            power,
+            cpu,
+            host_memory,
+        ];
+        self.of_samples
+            .push_own(sample.at_ms, sample.interval_ms, &self.newest);
     }
 
     pub(super) fn inspected(&mut self, facts: &Facts, interval_ms: u32) {
-        let now = facts.disk_bytes.as_ref().ok().map(|bytes| (facts.at_ms, *bytes));
-        let before = std::mem::replace(&mut self.before, now).zip(now).filter(|(before, now)| before.0 < now.0);
+        let now = facts
+            .disk_bytes
+            .as_ref()
+            .ok()
+            .map(|bytes| (facts.at_ms, *bytes));
+        let before = std::mem::replace(&mut self.before, now)
+            .zip(now)
+            .filter(|(before, now)| before.0 < now.0);
         self.disk = before.map(|((begun_ms, before), (at_ms, after))| {
             after.saturating_sub(before) as f64 * 1000.0 / (at_ms - begun_ms) as f64
         });
-        self.of_disk.push_own(facts.at_ms, interval_ms, &[self.disk]);
+        self.of_disk
+            .push_own(facts.at_ms, interval_ms, &[self.disk]);
     }
 }
 
@@ -56,10 +75,17 @@ fn power_share(gpu: &GpuSample, process: &Process) -> Result<f64, String> {
     if process.mig.is_some() {
         return Err("power is not measured by MIG device".to_owned());
     }
-    let known = |reading: &Reading<f64>| reading.value().copied().ok_or_else(|| shown_reason(reading));
+    let known = |reading: &Reading<f64>| {
+        reading
+            .value()
+            .copied()
+            .ok_or_else(|| shown_reason(reading))
+    };
     let (draw, own) = (known(&gpu.power.draw_watts)?, known(&process.sm_percent)?);
     let processes = gpu.processes.value().into_iter().flatten();
-    let all: f64 = processes.filter_map(|process| process.sm_percent.value()).sum();
+    let all: f64 = processes
+        .filter_map(|process| process.sm_percent.value())
+        .sum();
     if all > 0.0 {
         Ok(draw * own / all)
     } else {
@@ -68,12 +94,22 @@ fn power_share(gpu: &GpuSample, process: &Process) -> Result<f64, String> {
 }
 
 fn shown_reason<T>(reading: &Reading<T>) -> String {
-    reading.absence().map_or_else(String::new, ToString::to_string)
+    reading
+        .absence()
+        .map_or_else(String::new, ToString::to_string)
 }
 
-pub(super) fn draw(painter: &mut Painter<'_>, area: Rect, screen: &ProcessScreen, model: &Model, span_ms: u64) {
+pub(super) fn draw(
+    painter: &mut Painter<'_>,
+    area: Rect,
+    screen: &ProcessScreen,
+    model: &Model,
+    span_ms: u64,
+) {
     let gpu = model.gpu(screen.key.gpu);
-    let total = gpu.and_then(|gpu| gpu.memory.total_bytes.value()).map(|bytes| *bytes as f64);
+    let total = gpu
+        .and_then(|gpu| gpu.memory.total_bytes.value())
+        .map(|bytes| *bytes as f64);
     let limit = gpu.and_then(|gpu| gpu.power.limit_watts.value()).copied();
     let unread = match &screen.found {
         Some(Err(why)) => Some(why.clone()),
@@ -94,13 +130,23 @@ pub(super) fn draw(painter: &mut Painter<'_>, area: Rect, screen: &ProcessScreen
     let charts = [
         ("CPU", Unit::Percent, None, cpu, of(3)),
         ("Host memory", Unit::Bytes, None, reason(host_memory), of(4)),
-        ("Disk I/O", Unit::BytesPerSecond, None, disk, (&past.of_disk, past.disk, Line::Own(0))),
+        (
+            "Disk I/O",
+            Unit::BytesPerSecond,
+            None,
+            disk,
+            (&past.of_disk, past.disk, Line::Own(0)),
+        ),
         ("SM", Unit::Percent, None, reason(sm), of(1)),
         ("GPU memory", Unit::Bytes, total, reason(memory), of(0)),
         ("Power share", Unit::Watts, limit, power, of(2)),
     ];
-    let Some(shape) = grid(area, charts.len()) else { return };
-    for (place, (title, unit, limit, reason, (history, now, line))) in charts.into_iter().enumerate() {
+    let Some(shape) = grid(area, charts.len()) else {
+        return;
+    };
+    for (place, (title, unit, limit, reason, (history, now, line))) in
+        charts.into_iter().enumerate()
+    {
         if place >= usize::from(shape.0 * shape.1) {
             break;
         }
@@ -115,7 +161,16 @@ pub(super) fn draw(painter: &mut Painter<'_>, area: Rect, screen: &ProcessScreen
             limit,
             span_ms,
             end_ms: model.now_ms(),
-            values: &|columns| history.values(line, Window { end_ms: model.now_ms(), span_ms, columns }),
+            values: &|columns| {
+                history.values(
+                    line,
+                    Window {
+                        end_ms: model.now_ms(),
+                        span_ms,
+                        columns,
+                    },
+                )
+            },
             overlay: None,
             reason,
             is_selected: true,
@@ -141,11 +196,23 @@ mod tests {
             change(&mut gpu, &mut process);
             power_share(&gpu, &process).unwrap_err()
         };
-        let mig = Some(MigInstance { gpu_instance: 1, compute_instance: 0 });
+        let mig = Some(MigInstance {
+            gpu_instance: 1,
+            compute_instance: 0,
+        });
         assert!(share(&|_, process| process.mig = mig).contains("MIG"));
         let absent = Absence::NotSupported;
-        assert_eq!(share(&|gpu, _| gpu.power.draw_watts = Reading::Absent(absent.clone())), absent.to_string());
-        assert_eq!(share(&|_, process| process.sm_percent = Reading::Absent(absent.clone())), absent.to_string());
-        assert!(share(&|gpu, _| gpu.processes = Reading::Now(Vec::new())).contains("no process uses the SMs"));
+        assert_eq!(
+            share(&|gpu, _| gpu.power.draw_watts = Reading::Absent(absent.clone())),
+            absent.to_string()
+        );
+        assert_eq!(
+            share(&|_, process| process.sm_percent = Reading::Absent(absent.clone())),
+            absent.to_string()
+        );
+        assert!(
+            share(&|gpu, _| gpu.processes = Reading::Now(Vec::new()))
+                .contains("no process uses the SMs")
+        );
     }
 }

@@ -58,7 +58,9 @@ impl ProcessScreen {
 
     /// Takes in what the newest sample has of it.
     pub(in crate::top) fn follow(&mut self, model: &Model) {
-        let now = model.gpu(self.key.gpu).and_then(|gpu| gpu.processes.value());
+        let now = model
+            .gpu(self.key.gpu)
+            .and_then(|gpu| gpu.processes.value());
         let is_it = |process: &&Process| {
             process.pid == self.key.pid
                 && process.mig == self.key.mig
@@ -87,8 +89,9 @@ impl ProcessScreen {
             KeyCode::Enter | KeyCode::Char('i') => return Answer::Leave,
             _ if self.scroll.key(key) => {}
             _ => {
-                if let Some(action @ (Action::Signal(_) | Action::LongerRange | Action::ShorterRange)) =
-                    keys::action(key)
+                if let Some(
+                    action @ (Action::Signal(_) | Action::LongerRange | Action::ShorterRange),
+                ) = keys::action(key)
                 {
                     return Answer::Act(action);
                 }
@@ -97,20 +100,36 @@ impl ProcessScreen {
         Answer::Stay
     }
 
-    pub(super) fn draw(&mut self, painter: &mut Painter<'_>, screen: Rect, model: &Model, state: &State) {
+    pub(super) fn draw(
+        &mut self,
+        painter: &mut Painter<'_>,
+        screen: Rect,
+        model: &Model,
+        state: &State,
+    ) {
         // Below the title, which says whether the values are simulated, late, or paused.
         let [_, heading, between, footer] =
-            Layout::vertical([1, 1, screen.height.saturating_sub(3), 1].map(Constraint::Length)).areas(screen);
-        let all = Rect { height: screen.height - 1, ..heading };
+            Layout::vertical([1, 1, screen.height.saturating_sub(3), 1].map(Constraint::Length))
+                .areas(screen);
+        let all = Rect {
+            height: screen.height - 1,
+            ..heading
+        };
         Clear.render(all, painter.buffer);
         painter.highlight(all, painter.theme.plain);
         painter.hit(screen, Hit::Dialog(0));
         let theme = painter.theme;
         let title = format!("{}: {}", self.process.pid, name(&self.process));
-        painter.line(heading.x, heading.y, heading.width, &[("Process ", theme.dim), (&title, theme.strong)]);
+        painter.line(
+            heading.x,
+            heading.y,
+            heading.width,
+            &[("Process ", theme.dim), (&title, theme.strong)],
+        );
         // Charts of a process that is gone still tell what it did.
         let height = (between.height * 2 / 5).max(4).min(between.height);
-        let [above, below] = Layout::vertical([Constraint::Length(height), Constraint::Min(0)]).areas(between);
+        let [above, below] =
+            Layout::vertical([Constraint::Length(height), Constraint::Min(0)]).areas(between);
         // Of a process, no more is known than this screen has seen.
         charts::draw(painter, above, self, model, state.span_ms().min(DEPTH_MS));
         let (lines, environment) = facts::lines(painter, below.width, self, model);
@@ -119,10 +138,26 @@ impl ProcessScreen {
             self.scroll = Scroll(environment.unwrap_or(0));
         }
         if !panel::notice(painter, footer, state) {
-            let secrets = if self.are_secrets_shown { "mask secrets" } else { "show secrets" };
-            let keys = [("esc", "back"), ("s", secrets), ("e", "environment"), ("T I K", "signal"), ("[ ]", "range")];
-            let keys = keys
-                .map(|(key, what)| [(key, theme.strong), (" ", theme.plain), (what, theme.dim), ("  ", theme.plain)]);
+            let secrets = if self.are_secrets_shown {
+                "mask secrets"
+            } else {
+                "show secrets"
+            };
+            let keys = [
+                ("esc", "back"),
+                ("s", secrets),
+                ("e", "environment"),
+                ("T I K", "signal"),
+                ("[ ]", "range"),
+            ];
+            let keys = keys.map(|(key, what)| {
+                [
+                    (key, theme.strong),
+                    (" ", theme.plain),
+                    (what, theme.dim),
+                    ("  ", theme.plain),
+                ]
+            });
             painter.line(footer.x, footer.y, footer.width, keys.as_flattened());
         }
         scrolled_lines(painter, below, &lines, &mut self.scroll, footer);

@@ -1,14 +1,26 @@
 //! Values of the environment that nobody should read over a shoulder.
 
 /// Where one of these is part of a name, the value is a secret.
-const NAMES: [&str; 9] = ["TOKEN", "KEY", "PASSWORD", "PASSWD", "PASSPHRASE", "_PASS", "_PWD", "SECRET", "CREDENTIAL"];
+const NAMES: [&str; 9] = [
+    "TOKEN",
+    "KEY",
+    "PASSWORD",
+    "PASSWD",
+    "PASSPHRASE",
+    "_PASS",
+    "_PWD",
+    "SECRET",
+    "CREDENTIAL",
+];
 
 /// As long for every secret, so that its length is none of what is told.
 const MASK: &str = "********";
 
 /// `NAME=value` with the value masked where it looks like a secret.
 pub(super) fn masked(entry: &str) -> String {
-    let Some((name, value)) = entry.split_once('=') else { return entry.to_owned() };
+    let Some((name, value)) = entry.split_once('=') else {
+        return entry.to_owned();
+    };
     let upper = name.to_uppercase();
     if !value.is_empty() && NAMES.iter().any(|word| upper.contains(word)) {
         return format!("{name}={MASK}");
@@ -18,15 +30,21 @@ pub(super) fn masked(entry: &str) -> String {
 
 /// With the password of each `scheme://user:password@host` masked.
 fn without_passwords(value: &str) -> String {
-    let is_of_scheme = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '+' | '-' | '.');
+    let is_of_scheme =
+        |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '+' | '-' | '.');
     let (mut masked, mut rest) = (String::new(), value);
     while let Some(at) = rest.find("://") {
         let (scheme, behind) = rest.split_at(at + "://".len());
-        let end = behind.find("://").map_or(behind.len(), |next| behind[..next].trim_end_matches(is_of_scheme).len());
+        let end = behind.find("://").map_or(behind.len(), |next| {
+            behind[..next].trim_end_matches(is_of_scheme).len()
+        });
         let (address, others) = behind.split_at(end);
         let (host, _) = address.split_once('/').unwrap_or((address, ""));
         masked += scheme;
-        match host.rsplit_once('@').and_then(|(login, _)| login.split_once(':')) {
+        match host
+            .rsplit_once('@')
+            .and_then(|(login, _)| login.split_once(':'))
+        {
             Some((user, password)) if !password.is_empty() => {
                 masked.extend([user, ":", MASK, &address[user.len() + 1 + password.len()..]]);
             }
@@ -55,15 +73,24 @@ mod tests {
             let (name, _) = secret.split_once('=').unwrap();
             assert_eq!(masked(secret), format!("{name}=********"));
         }
-        assert_eq!(masked("DB=postgres://ana:a:b@host/db?x=@y"), "DB=postgres://ana:********@host/db?x=@y");
+        assert_eq!(
+            masked("DB=postgres://ana:a:b@host/db?x=@y"),
+            "DB=postgres://ana:********@host/db?x=@y"
+        );
         for (brokers, masked_brokers) in [
-            ("amqp://a:p1@h1;amqp://b:p2@h2", "amqp://a:********@h1;amqp://b:********@h2"),
+            (
+                "amqp://a:p1@h1;amqp://b:p2@h2",
+                "amqp://a:********@h1;amqp://b:********@h2",
+            ),
             (
                 "redis://:p@h1/0,http://h2/x rediss+x://b:p@q@h2/",
                 "redis://:********@h1/0,http://h2/x rediss+x://b:********@h2/",
             ),
         ] {
-            assert_eq!(masked(&format!("BROKER_URL={brokers}")), format!("BROKER_URL={masked_brokers}"));
+            assert_eq!(
+                masked(&format!("BROKER_URL={brokers}")),
+                format!("BROKER_URL={masked_brokers}")
+            );
         }
         for open in [
             "PWD=/root",

@@ -1,6 +1,8 @@
 //! What a terminal sends, byte by byte, as keys and clicks: the sequences of xterm, which others send, too.
 
-use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
+use ratatui::crossterm::event::{
+    Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
+};
 
 /// A longer sequence is none of a key or a click.
 const LONGEST: usize = 64;
@@ -47,9 +49,14 @@ fn found(bytes: &[u8], more: bool) -> Found {
     match bytes {
         // A key sends its sequence in one piece, so nothing behind it means the key itself.
         [ESCAPE] if more => Found::Part,
-        [ESCAPE] | [ESCAPE, ESCAPE, ..] => Found::Event(Some(key(KeyCode::Esc, KeyModifiers::NONE)), 1),
+        [ESCAPE] | [ESCAPE, ESCAPE, ..] => {
+            Found::Event(Some(key(KeyCode::Esc, KeyModifiers::NONE)), 1)
+        }
         [ESCAPE, b'[', rest @ ..] => control_sequence(rest),
-        [ESCAPE, b'O', last, ..] => Found::Event(last_letter(*last).map(|code| key(code, KeyModifiers::NONE)), 3),
+        [ESCAPE, b'O', last, ..] => Found::Event(
+            last_letter(*last).map(|code| key(code, KeyModifiers::NONE)),
+            3,
+        ),
         [ESCAPE, b'O'] => Found::Part,
         [ESCAPE, rest @ ..] => match letter(rest, KeyModifiers::ALT) {
             Found::Event(event, length) => Found::Event(event, length + 1),
@@ -61,7 +68,9 @@ fn found(bytes: &[u8], more: bool) -> Found {
 
 /// A letter, or what the control key makes of it.
 fn letter(bytes: &[u8], held: KeyModifiers) -> Found {
-    let Some(first) = bytes.first().copied() else { return Found::Part };
+    let Some(first) = bytes.first().copied() else {
+        return Found::Part;
+    };
     let control = |letter: u8| key(KeyCode::Char(letter.into()), held | KeyModifiers::CONTROL);
     let event = match first {
         b'\r' | b'\n' => key(KeyCode::Enter, held),
@@ -79,9 +88,13 @@ fn letter(bytes: &[u8], held: KeyModifiers) -> Found {
 fn utf8(bytes: &[u8], held: KeyModifiers) -> Found {
     let first = bytes.utf8_chunks().next();
     match first.map(|chunk| (chunk.valid().chars().next(), chunk.invalid().len())) {
-        Some((Some(letter), _)) => Found::Event(Some(key(KeyCode::Char(letter), held)), letter.len_utf8()),
+        Some((Some(letter), _)) => {
+            Found::Event(Some(key(KeyCode::Char(letter), held)), letter.len_utf8())
+        }
         // The beginning of a letter of up to four bytes is told from what is none by whether there are bytes behind it.
-        Some((None, wrong)) if wrong < bytes.len() || bytes.len() >= 4 || !(0xc2..=0xf4).contains(&bytes[0]) => {
+        Some((None, wrong))
+            if wrong < bytes.len() || bytes.len() >= 4 || !(0xc2..=0xf4).contains(&bytes[0]) =>
+        {
             Found::Event(None, wrong)
         }
         _ => Found::Part,
@@ -93,11 +106,18 @@ fn control_sequence(bytes: &[u8]) -> Found {
     const INTRODUCER: usize = 2;
     // The Linux console's function keys.
     if let [b'[', rest @ ..] = bytes {
-        let event =
-            |last: &u8| (b'A'..=b'E').contains(last).then(|| key(KeyCode::F(last - b'A' + 1), KeyModifiers::NONE));
-        return rest.first().map_or(Found::Part, |last| Found::Event(event(last), INTRODUCER + 2));
+        let event = |last: &u8| {
+            (b'A'..=b'E')
+                .contains(last)
+                .then(|| key(KeyCode::F(last - b'A' + 1), KeyModifiers::NONE))
+        };
+        return rest.first().map_or(Found::Part, |last| {
+            Found::Event(event(last), INTRODUCER + 2)
+        });
     }
-    let Some(length) = bytes.iter().position(|byte| !(0x20..=0x3f).contains(byte)) else { return Found::Part };
+    let Some(length) = bytes.iter().position(|byte| !(0x20..=0x3f).contains(byte)) else {
+        return Found::Part;
+    };
     let (parameters, last) = (&bytes[..length], bytes[length]);
     if !(0x40..=0x7e).contains(&last) {
         // It was broken off, and something else begins.
@@ -106,7 +126,9 @@ fn control_sequence(bytes: &[u8]) -> Found {
     let whole = INTRODUCER + length + 1;
     if last == b'M' && parameters.is_empty() {
         // The oldest form: three bytes, each with 32 added.
-        let Some([button, x, y]) = bytes.get(1..4) else { return Found::Part };
+        let Some([button, x, y]) = bytes.get(1..4) else {
+            return Found::Part;
+        };
         let plain = |byte: &u8| u16::from(byte.saturating_sub(32));
         return Found::Event(click(plain(button), plain(x), plain(y)), whole + 3);
     }
@@ -116,17 +138,30 @@ fn control_sequence(bytes: &[u8]) -> Found {
 fn meaning(parameters: &[u8], last: u8) -> Option<Event> {
     let text = std::str::from_utf8(parameters).ok()?;
     if let Some(mouse) = text.strip_prefix('<') {
-        let [button, x, y] = numbers(mouse)?[..] else { return None };
+        let [button, x, y] = numbers(mouse)?[..] else {
+            return None;
+        };
         // The small letter tells that a button was let go of.
-        return if last == b'M' { click(button, x, y) } else { None };
+        return if last == b'M' {
+            click(button, x, y)
+        } else {
+            None
+        };
     }
     let numbers = numbers(text)?;
     if let (b'M', [button, x, y]) = (last, &numbers[..]) {
         return click(button.checked_sub(32)?, *x, *y);
     }
     let held = numbers.get(1).map_or(0, |held| held.saturating_sub(1));
-    let has = |bit: u16, modifier| if held & bit == 0 { KeyModifiers::NONE } else { modifier };
-    let held = has(1, KeyModifiers::SHIFT) | has(2, KeyModifiers::ALT) | has(4, KeyModifiers::CONTROL);
+    let has = |bit: u16, modifier| {
+        if held & bit == 0 {
+            KeyModifiers::NONE
+        } else {
+            modifier
+        }
+    };
+    let held =
+        has(1, KeyModifiers::SHIFT) | has(2, KeyModifiers::ALT) | has(4, KeyModifiers::CONTROL);
     let code = match (last, numbers.first().copied().unwrap_or(1)) {
         (b'~', 1 | 7) => KeyCode::Home,
         (b'~', 4 | 8) => KeyCode::End,
@@ -150,7 +185,15 @@ fn numbers(text: &str) -> Option<Vec<u16>> {
     if text.is_empty() {
         return Some(Vec::new());
     }
-    text.split(';').map(|number| if number.is_empty() { Some(1) } else { number.parse().ok() }).collect()
+    text.split(';')
+        .map(|number| {
+            if number.is_empty() {
+                Some(1)
+            } else {
+                number.parse().ok()
+            }
+        })
+        .collect()
 }
 
 /// The key that the last letter of a sequence names.
@@ -183,7 +226,12 @@ fn click(button: u16, x: u16, y: u16) -> Option<Event> {
         _ => return None,
     };
     let (column, row) = (x.checked_sub(1)?, y.checked_sub(1)?);
-    Some(Event::Mouse(MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE }))
+    Some(Event::Mouse(MouseEvent {
+        kind,
+        column,
+        row,
+        modifiers: KeyModifiers::NONE,
+    }))
 }
 
 #[cfg(test)]

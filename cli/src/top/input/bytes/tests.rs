@@ -10,8 +10,16 @@ fn keys(bytes: &[u8]) -> Vec<String> {
 fn named(events: Vec<Event>) -> Vec<String> {
     let name = |event: Event| match event {
         Event::Key(key) => {
-            let control = if key.modifiers.contains(KeyModifiers::CONTROL) { "^" } else { "" };
-            let alt = if key.modifiers.contains(KeyModifiers::ALT) { "!" } else { "" };
+            let control = if key.modifiers.contains(KeyModifiers::CONTROL) {
+                "^"
+            } else {
+                ""
+            };
+            let alt = if key.modifiers.contains(KeyModifiers::ALT) {
+                "!"
+            } else {
+                ""
+            };
             format!("{control}{alt}{}", key.code)
         }
         Event::Mouse(mouse) => format!("{:?} {} {}", mouse.kind, mouse.column, mouse.row),
@@ -23,7 +31,10 @@ fn named(events: Vec<Event>) -> Vec<String> {
 #[test]
 fn letters_and_keys_are_told_apart() {
     assert_eq!(keys("qM?é訓".as_bytes()), ["q", "M", "?", "é", "訓"]);
-    assert_eq!(keys(b"\r\t\x7f\x08\x03\x1a\x0c"), ["Enter", "Tab", "Backspace", "Backspace", "^c", "^z", "^l"]);
+    assert_eq!(
+        keys(b"\r\t\x7f\x08\x03\x1a\x0c"),
+        ["Enter", "Tab", "Backspace", "Backspace", "^c", "^z", "^l"]
+    );
     assert_eq!(keys(b"\x1b"), ["Esc"]);
     assert_eq!(keys(b"\x1b\x1b[A"), ["Esc", "Up"]);
     assert_eq!(keys(b"\x1bq\x1b\x03"), ["!q", "^!c"]);
@@ -31,22 +42,42 @@ fn letters_and_keys_are_told_apart() {
         keys(b"\x1b[A\x1b[B\x1b[C\x1b[D\x1bOA\x1bOH\x1b[F"),
         ["Up", "Down", "Right", "Left", "Up", "Home", "End"]
     );
-    assert_eq!(keys(b"\x1b[5~\x1b[6~\x1b[1~\x1b[4~\x1b[Z"), ["Page Up", "Page Down", "Home", "End", "Back Tab"]);
-    assert_eq!(keys(b"\x1bOP\x1b[11~\x1b[[A\x1b[15~\x1b[24~"), ["F1", "F1", "F1", "F5", "F12"]);
+    assert_eq!(
+        keys(b"\x1b[5~\x1b[6~\x1b[1~\x1b[4~\x1b[Z"),
+        ["Page Up", "Page Down", "Home", "End", "Back Tab"]
+    );
+    assert_eq!(
+        keys(b"\x1bOP\x1b[11~\x1b[[A\x1b[15~\x1b[24~"),
+        ["F1", "F1", "F1", "F5", "F12"]
+    );
     assert_eq!(keys(b"\x1b[1;5A\x1b[5;3~"), ["^Up", "!Page Up"]);
 }
 
 #[test]
 fn what_comes_in_parts_is_put_together() {
-    for whole in ["\u{1b}[1;5A".as_bytes(), "\u{1b}[<0;12;7M".as_bytes(), "訓".as_bytes(), b"\x1b[M !!", b"\x1bOH"] {
+    for whole in [
+        "\u{1b}[1;5A".as_bytes(),
+        "\u{1b}[<0;12;7M".as_bytes(),
+        "訓".as_bytes(),
+        b"\x1b[M !!",
+        b"\x1bOH",
+    ] {
         let expected = keys(whole);
         assert_eq!(expected.len(), 1, "{whole:?}");
         // A lone escape is a key.
         let first = if whole[0] == ESCAPE { 2 } else { 1 };
         for at in first..whole.len() {
             let mut bytes = Bytes::default();
-            assert_eq!(named(bytes.events(&whole[..at], false)), [""; 0], "{whole:?} at {at}");
-            assert_eq!(named(bytes.events(&whole[at..], false)), expected, "{whole:?} at {at}");
+            assert_eq!(
+                named(bytes.events(&whole[..at], false)),
+                [""; 0],
+                "{whole:?} at {at}"
+            );
+            assert_eq!(
+                named(bytes.events(&whole[at..], false)),
+                expected,
+                "{whole:?} at {at}"
+            );
         }
     }
     let mut bytes = Bytes::default();
@@ -57,9 +88,18 @@ fn what_comes_in_parts_is_put_together() {
 #[test]
 fn clicks_come_in_three_forms_and_moves_mean_nothing() {
     let click = "Down(Left) 11 6";
-    assert_eq!(keys(b"\x1b[<0;12;7M\x1b[32;12;7M\x1b[M ,'"), [click, click, click]);
-    assert_eq!(keys(b"\x1b[<64;1;1M\x1b[<65;1;1M"), ["ScrollUp 0 0", "ScrollDown 0 0"]);
-    assert_eq!(keys(b"\x1b[<0;12;7m\x1b[<35;3;3M\x1b[<2;3;3M\x1b[<0;0;0M"), [""; 0]);
+    assert_eq!(
+        keys(b"\x1b[<0;12;7M\x1b[32;12;7M\x1b[M ,'"),
+        [click, click, click]
+    );
+    assert_eq!(
+        keys(b"\x1b[<64;1;1M\x1b[<65;1;1M"),
+        ["ScrollUp 0 0", "ScrollDown 0 0"]
+    );
+    assert_eq!(
+        keys(b"\x1b[<0;12;7m\x1b[<35;3;3M\x1b[<2;3;3M\x1b[<0;0;0M"),
+        [""; 0]
+    );
 }
 
 #[test]
@@ -82,7 +122,11 @@ fn what_is_no_key_is_left_out_and_the_rest_stays() {
     assert_eq!(keys(b"\x1b[12\x1b[Aq"), ["Up", "q"], "broken off");
     let mut bytes = Bytes::default();
     bytes.events(&[b"\x1b[".as_slice(), &[b'1'; 200]].concat(), false);
-    assert_eq!(named(bytes.events(b"q", false)), ["q"], "a sequence without an end does not swallow what follows");
+    assert_eq!(
+        named(bytes.events(b"q", false)),
+        ["q"],
+        "a sequence without an end does not swallow what follows"
+    );
 }
 
 #[test]
@@ -93,7 +137,11 @@ fn any_bytes_at_all_come_to_an_end() {
         let part: Vec<u8> = (0..state % 7)
             .map(|_| {
                 state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                if state >> 30 == 0 { ESCAPE } else { (state >> 16) as u8 }
+                if state >> 30 == 0 {
+                    ESCAPE
+                } else {
+                    (state >> 16) as u8
+                }
             })
             .collect();
         bytes.events(&part, state >> 31 == 0);

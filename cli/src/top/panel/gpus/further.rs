@@ -21,8 +21,14 @@ pub(super) enum Further {
 
 impl Further {
     /// The most important first; the others go first where there is less room.
-    pub(super) const ALL: [Self; 6] =
-        [Self::SmClock, Self::Fan, Self::PerformanceState, Self::MemoryTemperature, Self::Ecc, Self::Energy];
+    pub(super) const ALL: [Self; 6] = [
+        Self::SmClock,
+        Self::Fan,
+        Self::PerformanceState,
+        Self::MemoryTemperature,
+        Self::Ecc,
+        Self::Energy,
+    ];
 
     /// What its unit does not tell.
     pub(super) fn label(self) -> &'static str {
@@ -47,17 +53,33 @@ impl Further {
         self.label().len() + self.value_width()
     }
 
-    pub(super) fn read(self, gpu: &GpuSample, details: Option<&GpuDetails>, glyphs: Glyphs) -> Reading<String> {
+    pub(super) fn read(
+        self,
+        gpu: &GpuSample,
+        details: Option<&GpuDetails>,
+        glyphs: Glyphs,
+    ) -> Reading<String> {
         match self {
             Self::SmClock => gpu.clocks.sm_mhz.clone().map(|mhz| format!("{mhz} MHz")),
-            Self::Fan => gpu.fan_percent.clone().map(|percent| format!("{percent:.0} %")),
-            Self::PerformanceState => gpu.performance_state.clone().map(|state| format!("P{state}")),
+            Self::Fan => gpu
+                .fan_percent
+                .clone()
+                .map(|percent| format!("{percent:.0} %")),
+            Self::PerformanceState => gpu
+                .performance_state
+                .clone()
+                .map(|state| format!("P{state}")),
             Self::MemoryTemperature => {
                 let celsius = gpu.temperature.memory_celsius.clone();
                 celsius.map(|celsius| format!("{celsius:.0} {}", glyphs.celsius()))
             }
             Self::Ecc => details.map_or(Reading::Absent(Absence::NotReadYet), |details| {
-                details.ecc.volatile.uncorrected_total.clone().map(|count| count.to_string())
+                details
+                    .ecc
+                    .volatile
+                    .uncorrected_total
+                    .clone()
+                    .map(|count| count.to_string())
             }),
             Self::Energy => gpu.power.energy_joules_total.clone().map(energy),
         }
@@ -66,6 +88,7 @@ impl Further {
     /// Whether any of the boards can have it. One that is lost keeps its place.
     pub(super) fn is_supported(self, all: &[GpuSample], model: &Model) -> bool {
         let read = |gpu: &GpuSample| self.read(gpu, model.details(gpu.index), Glyphs::Ascii);
-        all.iter().any(|gpu| read(gpu).absence() != Some(&Absence::NotSupported))
+        all.iter()
+            .any(|gpu| read(gpu).absence() != Some(&Absence::NotSupported))
     }
 }

@@ -38,23 +38,50 @@ pub(super) fn draw(
     let fade = |style| if is_old { theme.dim } else { style };
     let loads = Loads::of_gpu(gpu, model.board(gpu.index), thresholds);
     let of_load = |load: Load| fade(theme.of_load(load));
-    let mut at = Cursor { x: area.x, y: area.y, end: area.right() };
-    at.put(painter, &format!("{} ", right(&gpu.index.to_string(), 2)), theme.plain);
+    let mut at = Cursor {
+        x: area.x,
+        y: area.y,
+        end: area.right(),
+    };
+    at.put(
+        painter,
+        &format!("{} ", right(&gpu.index.to_string(), 2)),
+        theme.plain,
+    );
     if widths.name > 0 {
         let name = describe::fitted(&model.name(gpu.index), widths.name, '…');
         at.put(painter, &left(&name, widths.name + GAP), fade(theme.strong));
     }
-    at.put_number(painter, &right(&describe::busy(gpu), widths.busy), of_load(loads.utilization));
+    at.put_number(
+        painter,
+        &right(&describe::busy(gpu), widths.busy),
+        of_load(loads.utilization),
+    );
     at.x += GAP as u16;
     if widths.spark > 0 {
-        let metric = if describe::is_sm_activity(gpu) { "sm" } else { "utilization" };
-        let past = position(metric).map(|metric| model.line(Line::Gpu(gpu.index, metric), MINUTE_MS, widths.spark));
-        let past = past.into_iter().flatten().map(|value| value.map(|value| value / 100.0));
+        let metric = if describe::is_sm_activity(gpu) {
+            "sm"
+        } else {
+            "utilization"
+        };
+        let past = position(metric)
+            .map(|metric| model.line(Line::Gpu(gpu.index, metric), MINUTE_MS, widths.spark));
+        let past = past
+            .into_iter()
+            .flatten()
+            .map(|value| value.map(|value| value / 100.0));
         painter.spark(at.x, at.y, past, theme.utilization);
         at.x += (widths.spark + GAP) as u16;
     }
-    let share = describe::share(gpu.memory.used_bytes.value(), gpu.memory.total_bytes.value());
-    at.put_number(painter, &right(&memory(gpu), widths.memory), of_load(loads.memory));
+    let share = describe::share(
+        gpu.memory.used_bytes.value(),
+        gpu.memory.total_bytes.value(),
+    );
+    at.put_number(
+        painter,
+        &right(&memory(gpu), widths.memory),
+        of_load(loads.memory),
+    );
     at.x += GAP as u16;
     if widths.bar > 0 {
         let style = of_load(loads.memory).remove_modifier(Modifier::UNDERLINED);
@@ -62,14 +89,24 @@ pub(super) fn draw(
         at.x += (widths.bar + GAP) as u16;
     }
     let celsius = gpu.temperature.gpu_celsius.value();
-    let celsius =
-        celsius.map_or_else(|| ABSENT.to_owned(), |celsius| format!("{celsius:.0} {}", painter.glyphs.celsius()));
+    let celsius = celsius.map_or_else(
+        || ABSENT.to_owned(),
+        |celsius| format!("{celsius:.0} {}", painter.glyphs.celsius()),
+    );
     // Three digits are rare enough to take a column of the gap.
     at.x -= 1;
-    at.put_number(painter, &right(&celsius, TEMPERATURE), of_load(loads.temperature));
+    at.put_number(
+        painter,
+        &right(&celsius, TEMPERATURE),
+        of_load(loads.temperature),
+    );
     at.x += GAP as u16;
     if widths.power > 0 {
-        at.put_number(painter, &right(&power(gpu), widths.power), of_load(loads.power));
+        at.put_number(
+            painter,
+            &right(&power(gpu), widths.power),
+            of_load(loads.power),
+        );
         at.x += GAP as u16;
     }
     let phrases = model.phrases(gpu);
@@ -78,7 +115,11 @@ pub(super) fn draw(
         let is_bad = further == Further::Ecc && value.value().is_some_and(|count| count != "0");
         at.put(painter, further.label(), theme.dim);
         let value = right(&shown(&value, Clone::clone), further.value_width());
-        at.put_number(painter, &value, fade(if is_bad { theme.alarm } else { theme.plain }));
+        at.put_number(
+            painter,
+            &value,
+            fade(if is_bad { theme.alarm } else { theme.plain }),
+        );
         at.x += GAP as u16;
     }
     let room = usize::from(at.end.saturating_sub(at.x));
@@ -93,11 +134,15 @@ fn fitting(widths: &Widths, phrases: &[Phrase], at: Cursor) -> impl Iterator<Ite
     let urgent = phrases.first().filter(|phrase| phrase.level <= Level::Warn);
     let words = urgent.map_or(0, |phrase| phrase.long.width());
     let mut room = usize::from(at.end.saturating_sub(at.x)).saturating_sub(words);
-    widths.further.into_iter().flatten().take_while(move |further| {
-        let left = room.checked_sub(further.width() + GAP);
-        room = left.unwrap_or(0);
-        left.is_some()
-    })
+    widths
+        .further
+        .into_iter()
+        .flatten()
+        .take_while(move |further| {
+            let left = room.checked_sub(further.width() + GAP);
+            room = left.unwrap_or(0);
+            left.is_some()
+        })
 }
 
 /// Where on a line the next part stands.
@@ -117,16 +162,28 @@ impl Cursor {
     pub(super) fn put_number(&mut self, painter: &mut Painter<'_>, text: &str, style: Style) {
         let number = text.trim_start();
         self.x += (text.len() - number.len()) as u16;
-        self.put(painter, number, if number == ABSENT { painter.theme.dim } else { style });
+        self.put(
+            painter,
+            number,
+            if number == ABSENT {
+                painter.theme.dim
+            } else {
+                style
+            },
+        );
     }
 }
 
 pub(super) fn memory(gpu: &GpuSample) -> String {
     let total = gpu.memory.total_bytes.value().copied();
-    shown(&gpu.memory.used_bytes, |used| describe::used_of(*used, total))
+    shown(&gpu.memory.used_bytes, |used| {
+        describe::used_of(*used, total)
+    })
 }
 
 pub(super) fn power(gpu: &GpuSample) -> String {
     let limit = gpu.power.limit_watts.value().copied();
-    shown(&gpu.power.draw_watts, |draw| describe::draw_of(*draw, limit))
+    shown(&gpu.power.draw_watts, |draw| {
+        describe::draw_of(*draw, limit)
+    })
 }

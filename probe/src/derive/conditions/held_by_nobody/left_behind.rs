@@ -44,8 +44,14 @@ pub(super) struct Nobodys {
 
 impl LeftBehind {
     /// `None` where it cannot be told what whose processes hold.
-    pub(super) fn push(&mut self, used_bytes: u64, processes: &[Process], now: Moment) -> Option<Nobodys> {
-        let (ended, running): (Vec<&Process>, Vec<&Process>) = processes.iter().partition(|process| has_ended(process));
+    pub(super) fn push(
+        &mut self,
+        used_bytes: u64,
+        processes: &[Process],
+        now: Moment,
+    ) -> Option<Nobodys> {
+        let (ended, running): (Vec<&Process>, Vec<&Process>) =
+            processes.iter().partition(|process| has_ended(process));
         let listed = by_pid(&running);
         // Clients of MPS hold what is listed for its server.
         let Some(listed) = listed.filter(|_| !running.iter().any(|process| process.mps)) else {
@@ -55,21 +61,35 @@ impl LeftBehind {
         let beside_others = !running.is_empty();
         let rest_bytes = used_bytes.saturating_sub(total(listed.values().copied()));
         match self.last.take() {
-            _ if !beside_others => (self.bytes, self.is_found, self.recent) = (rest_bytes, false, None),
+            _ if !beside_others => {
+                (self.bytes, self.is_found, self.recent) = (rest_bytes, false, None)
+            }
             None => (self.bytes, self.is_found) = (rest_bytes, true),
             Some(last) => self.follow(&last, &listed, rest_bytes, now),
         }
         self.last = Some(Last { listed, rest_bytes });
         let of_ended = by_pid(&ended).map_or(0, |listed| total(listed.into_values()));
         Some(if self.is_found && of_ended > 0 {
-            Nobodys { bytes: of_ended, beside_others, is_found: false }
+            Nobodys {
+                bytes: of_ended,
+                beside_others,
+                is_found: false,
+            }
         } else {
-            Nobodys { bytes: self.bytes, beside_others, is_found: self.is_found }
+            Nobodys {
+                bytes: self.bytes,
+                beside_others,
+                is_found: self.is_found,
+            }
         })
     }
 
     fn follow(&mut self, last: &Last, listed: &BTreeMap<u32, u64>, rest_bytes: u64, now: Moment) {
-        let gone = last.listed.iter().filter(|(pid, _)| !listed.contains_key(pid)).map(|(_, bytes)| *bytes);
+        let gone = last
+            .listed
+            .iter()
+            .filter(|(pid, _)| !listed.contains_key(pid))
+            .map(|(_, bytes)| *bytes);
         let gone_bytes = total(gone).min(rest_bytes.saturating_sub(last.rest_bytes));
         if gone_bytes > 0 {
             let before = self.recent.map_or(0, |(_, bytes)| bytes);
@@ -77,8 +97,13 @@ impl LeftBehind {
         }
         // What gets free is of those that went last.
         let freed_bytes = last.rest_bytes.saturating_sub(rest_bytes);
-        self.recent = self.recent.map(|(since, bytes)| (since, bytes.saturating_sub(freed_bytes)));
-        if let Some((_, bytes)) = self.recent.take_if(|(since, _)| now.since(*since) >= SETTLED_AFTER_MS) {
+        self.recent = self
+            .recent
+            .map(|(since, bytes)| (since, bytes.saturating_sub(freed_bytes)));
+        if let Some((_, bytes)) = self
+            .recent
+            .take_if(|(since, _)| now.since(*since) >= SETTLED_AFTER_MS)
+        {
             self.bytes = self.bytes.saturating_add(bytes);
         }
         self.bytes = self.bytes.min(rest_bytes);

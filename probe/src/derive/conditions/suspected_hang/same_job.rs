@@ -24,7 +24,9 @@ pub(super) fn is_same_job(one: &Process, other: &Process) -> bool {
     if one.pid == other.pid {
         return true;
     }
-    let (Some(owner), Some(theirs)) = (one.owner.value(), other.owner.value()) else { return false };
+    let (Some(owner), Some(theirs)) = (one.owner.value(), other.owner.value()) else {
+        return false;
+    };
     let (job, their_job) = (job(owner), job(theirs));
     let kind = job.as_ref().map(|job| job.kind);
     if job != their_job {
@@ -34,22 +36,46 @@ pub(super) fn is_same_job(one: &Process, other: &Process) -> bool {
     if kind.is_some_and(is_whole) || is_launched_by_the_same(one, owner, other, theirs) {
         return true;
     }
-    let Some(program) = one.name.value().filter(|program| other.name.value() == Some(program)) else { return false };
+    let Some(program) = one
+        .name
+        .value()
+        .filter(|program| other.name.value() == Some(program))
+    else {
+        return false;
+    };
     // Launchers wrap each process in a shell of its own.
-    let shares_launcher = launchers(&owner.parents).any(|pid| launchers(&theirs.parents).any(|their| pid == their));
-    let shares_parent = owner.parents.first().is_some_and(|parent| Some(parent) == theirs.parents.first());
-    shares_launcher || (!is_interpreter(program) && owner.unit == theirs.unit && (kind.is_some() || shares_parent))
+    let shares_launcher =
+        launchers(&owner.parents).any(|pid| launchers(&theirs.parents).any(|their| pid == their));
+    let shares_parent = owner
+        .parents
+        .first()
+        .is_some_and(|parent| Some(parent) == theirs.parents.first());
+    shares_launcher
+        || (!is_interpreter(program)
+            && owner.unit == theirs.unit
+            && (kind.is_some() || shares_parent))
 }
 
 /// A service, as of a login or of a container engine, is more than a job.
 fn job(owner: &Owner) -> Option<Job> {
-    owner.job().filter(|job| job.kind != JobKind::Service).map(|job| Job { path: None, name: None, ..job })
+    owner
+        .job()
+        .filter(|job| job.kind != JobKind::Service)
+        .map(|job| Job {
+            path: None,
+            name: None,
+            ..job
+        })
 }
 
 /// Whether one has started the other, or a program that is no shell has started both.
 fn is_launched_by_the_same(one: &Process, owner: &Owner, other: &Process, theirs: &Owner) -> bool {
     let line = |process: &Process, owner: &Owner| {
-        let near = owner.parents.iter().take_while(|parent| !starts_anything(parent)).map(|parent| parent.pid);
+        let near = owner
+            .parents
+            .iter()
+            .take_while(|parent| !starts_anything(parent))
+            .map(|parent| parent.pid);
         std::iter::once(process.pid).chain(near).collect::<Vec<_>>()
     };
     let their_line = line(other, theirs);
@@ -58,17 +84,30 @@ fn is_launched_by_the_same(one: &Process, owner: &Owner, other: &Process, theirs
 
 /// With or without a version.
 fn is_interpreter(program: &str) -> bool {
-    let is_version = |rest: &str| rest.chars().all(|letter| letter == '.' || letter.is_ascii_digit());
-    INTERPRETERS.iter().any(|interpreter| program.strip_prefix(interpreter).is_some_and(is_version))
+    let is_version = |rest: &str| {
+        rest.chars()
+            .all(|letter| letter == '.' || letter.is_ascii_digit())
+    };
+    INTERPRETERS
+        .iter()
+        .any(|interpreter| program.strip_prefix(interpreter).is_some_and(is_version))
 }
 
 fn launchers(parents: &[Ancestor]) -> impl Iterator<Item = u32> {
-    parents.iter().filter(|parent| !starts_anything(parent)).map(|parent| parent.pid)
+    parents
+        .iter()
+        .filter(|parent| !starts_anything(parent))
+        .map(|parent| parent.pid)
 }
 
 fn starts_anything(parent: &Ancestor) -> bool {
-    START_ANYTHING.iter().flat_map(|names| names.split(' ')).any(|name| parent.name == name)
-        || START_ANYTHING_AS.iter().any(|start| parent.name.starts_with(start))
+    START_ANYTHING
+        .iter()
+        .flat_map(|names| names.split(' '))
+        .any(|name| parent.name == name)
+        || START_ANYTHING_AS
+            .iter()
+            .any(|start| parent.name.starts_with(start))
 }
 
 #[cfg(test)]
@@ -80,32 +119,64 @@ mod tests {
     };
 
     fn program(pid: u32, name: &str, parents: &[(u32, &str)], container: Option<&str>) -> Process {
-        let parents = parents.iter().map(|(pid, name)| Ancestor { pid: *pid, name: (*name).to_owned() }).collect();
-        let container =
-            container.map(|id| Container { runtime: ContainerRuntime::Docker, id: id.to_owned(), name: None });
-        let owner = Owner { container, parents, ..Owner::default() };
-        Process { name: Reading::Now(name.to_owned()), owner: Reading::Now(owner), ..examples::process(pid, 1) }
+        let parents = parents
+            .iter()
+            .map(|(pid, name)| Ancestor {
+                pid: *pid,
+                name: (*name).to_owned(),
+            })
+            .collect();
+        let container = container.map(|id| Container {
+            runtime: ContainerRuntime::Docker,
+            id: id.to_owned(),
+            name: None,
+        });
+        let owner = Owner {
+            container,
+            parents,
+            ..Owner::default()
+        };
+        Process {
+            name: Reading::Now(name.to_owned()),
+            owner: Reading::Now(owner),
+            ..examples::process(pid, 1)
+        }
     }
 
     #[track_caller]
     fn check(is_same: bool, one: &Process, other: &Process) {
-        assert_eq!((is_same_job(one, other), is_same_job(other, one)), (is_same, is_same), "{one:#?} {other:#?}");
+        assert_eq!(
+            (is_same_job(one, other), is_same_job(other, one)),
+            (is_same, is_same),
+            "{one:#?} {other:#?}"
+        );
     }
 
     #[test]
     fn a_launcher_makes_one_job_of_programs_and_a_shell_or_a_manager_of_services_does_not() {
         let ranks = |launcher| {
             let parents = [(50, launcher), (10, "bash"), (9, "tmux: server")];
-            (program(7, "train.py", &parents, None), program(8, "eval.py", &parents, None))
+            (
+                program(7, "train.py", &parents, None),
+                program(8, "eval.py", &parents, None),
+            )
         };
-        for (launcher, is_same) in
-            [("torchrun", true), ("mpirun", true), ("python3", true), ("bash", false), ("systemd", false)]
-        {
+        for (launcher, is_same) in [
+            ("torchrun", true),
+            ("mpirun", true),
+            ("python3", true),
+            ("bash", false),
+            ("systemd", false),
+        ] {
             let (one, other) = ranks(launcher);
             check(is_same, &one, &other);
         }
         let main = program(50, "train.py", &[(10, "bash")], None);
-        check(true, &main, &program(7, "python3", &[(50, "python3"), (10, "bash")], None));
+        check(
+            true,
+            &main,
+            &program(7, "python3", &[(50, "python3"), (10, "bash")], None),
+        );
         let kernel = |pid| program(pid, "python3", &[(60, "jupyter-lab"), (10, "bash")], None);
         check(false, &kernel(7), &kernel(8));
     }
@@ -116,29 +187,63 @@ mod tests {
         check(true, &started(7, "train.py"), &started(8, "train.py"));
         check(false, &started(7, "train.py"), &started(8, "other.py"));
         check(false, &started(7, "python3.12"), &started(8, "python3.12"));
-        check(true, &started(7, "python_train.py"), &started(8, "python_train.py"));
-        check(false, &started(7, "train.py"), &program(8, "train.py", &[(11, "bash"), (9, "sshd")], None));
-        let wrapped = |pid, name| program(pid, name, &[(pid + 100, "bash"), (50, "mpirun"), (10, "bash")], None);
+        check(
+            true,
+            &started(7, "python_train.py"),
+            &started(8, "python_train.py"),
+        );
+        check(
+            false,
+            &started(7, "train.py"),
+            &program(8, "train.py", &[(11, "bash"), (9, "sshd")], None),
+        );
+        let wrapped = |pid, name| {
+            program(
+                pid,
+                name,
+                &[(pid + 100, "bash"), (50, "mpirun"), (10, "bash")],
+                None,
+            )
+        };
         check(true, &wrapped(7, "python3"), &wrapped(8, "python3"));
         check(false, &wrapped(7, "a.out"), &wrapped(8, "b.out"));
     }
 
     #[test]
     fn a_container_is_one_job_where_its_processes_run_the_same_or_are_launched_together() {
-        let inside = |pid, name, id| program(pid, name, &[(5, "bash"), (4, "containerd-shim")], Some(id));
-        check(false, &inside(7, "train.py", "a"), &inside(8, "serve.py", "a"));
-        check(true, &inside(7, "train.py", "a"), &program(8, "train.py", &[(6, "bash")], Some("a")));
-        check(false, &inside(7, "train.py", "a"), &inside(8, "train.py", "b"));
+        let inside =
+            |pid, name, id| program(pid, name, &[(5, "bash"), (4, "containerd-shim")], Some(id));
+        check(
+            false,
+            &inside(7, "train.py", "a"),
+            &inside(8, "serve.py", "a"),
+        );
+        check(
+            true,
+            &inside(7, "train.py", "a"),
+            &program(8, "train.py", &[(6, "bash")], Some("a")),
+        );
+        check(
+            false,
+            &inside(7, "train.py", "a"),
+            &inside(8, "train.py", "b"),
+        );
         let launched = |pid, name| program(pid, name, &[(50, "torchrun"), (5, "bash")], Some("a"));
         check(true, &launched(7, "train.py"), &launched(8, "eval.py"));
     }
 
     #[test]
     fn of_processes_of_which_nothing_is_known_only_one_and_the_same_is_one_job() {
-        let unknown =
-            |pid| Process { owner: Reading::Absent(Absence::NotReadYet), ..program(pid, "train.py", &[], None) };
+        let unknown = |pid| Process {
+            owner: Reading::Absent(Absence::NotReadYet),
+            ..program(pid, "train.py", &[], None)
+        };
         check(true, &unknown(7), &unknown(7));
         check(false, &unknown(7), &unknown(8));
-        check(false, &program(7, "train.py", &[], None), &program(8, "train.py", &[], None));
+        check(
+            false,
+            &program(7, "train.py", &[], None),
+            &program(8, "train.py", &[], None),
+        );
     }
 }

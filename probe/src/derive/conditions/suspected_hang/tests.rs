@@ -20,10 +20,16 @@ fn waits_at(watts: f64) -> impl Fn(&mut GpuSample) {
         sample.utilization.memory_percent = Reading::Now(0.0);
         sample.power.draw_watts = Reading::Now(watts);
         sample.power.limit_watts = Reading::Now(700.0);
-        for rate in [&mut sample.pcie.tx_bytes_per_second, &mut sample.pcie.rx_bytes_per_second] {
+        for rate in [
+            &mut sample.pcie.tx_bytes_per_second,
+            &mut sample.pcie.rx_bytes_per_second,
+        ] {
             *rate = Reading::Now(0.9e6);
         }
-        for rate in [&mut sample.nvlink.tx_bytes_per_second, &mut sample.nvlink.rx_bytes_per_second] {
+        for rate in [
+            &mut sample.nvlink.tx_bytes_per_second,
+            &mut sample.nvlink.rx_bytes_per_second,
+        ] {
             *rate = Reading::Now(0.0);
         }
     }
@@ -42,12 +48,25 @@ fn hangs_without_gpm(sample: &mut GpuSample) {
 }
 
 fn of_job(pid: u32, job_id: &str) -> Process {
-    let slurm = Some(BatchJob { job_id: job_id.to_owned(), step: Some(pid.to_string()), private: false });
-    Process { owner: Reading::Now(Owner { slurm, ..Owner::default() }), ..examples::process(pid, 40 * GIB) }
+    let slurm = Some(BatchJob {
+        job_id: job_id.to_owned(),
+        step: Some(pid.to_string()),
+        private: false,
+    });
+    Process {
+        owner: Reading::Now(Owner {
+            slurm,
+            ..Owner::default()
+        }),
+        ..examples::process(pid, 40 * GIB)
+    }
 }
 
 fn gpu(index: u32, process: Process, change: impl Fn(&mut GpuSample)) -> GpuSample {
-    let mut sample = GpuSample { index, ..examples::sample(START_MS) };
+    let mut sample = GpuSample {
+        index,
+        ..examples::sample(START_MS)
+    };
     change(&mut sample);
     sample.processes = Reading::Now(vec![process]);
     sample
@@ -67,14 +86,23 @@ fn rests(sample: &mut GpuSample) {
 
 #[test]
 fn it_is_named_after_two_minutes_with_and_without_gpm_and_at_any_interval() {
-    for (step_ms, hangs) in
-        [(1_000, hangs as fn(&mut GpuSample)), (1_000, hangs_without_gpm), (100, hangs), (10_000, hangs_without_gpm)]
-    {
+    for (step_ms, hangs) in [
+        (1_000, hangs as fn(&mut GpuSample)),
+        (1_000, hangs_without_gpm),
+        (100, hangs),
+        (10_000, hangs_without_gpm),
+    ] {
         let mut timeline = TestTimeline::every(step_ms);
         timeline.show(60, works).show(180, hangs);
         let events = timeline.take_events();
-        let began: Vec<_> = events.iter().filter(|(_, word)| word == "+suspected_hang").collect();
-        assert!(began.len() == 1 && (180..=192).contains(&began[0].0), "{step_ms}: {events:?}");
+        let began: Vec<_> = events
+            .iter()
+            .filter(|(_, word)| word == "+suspected_hang")
+            .collect();
+        assert!(
+            began.len() == 1 && (180..=192).contains(&began[0].0),
+            "{step_ms}: {events:?}"
+        );
         assert!(
             !timeline
                 .last
@@ -89,12 +117,27 @@ fn it_is_named_after_two_minutes_with_and_without_gpm_and_at_any_interval() {
 fn it_tells_what_hangs_since_when_and_says_more_than_that_the_gpu_is_hardly_used() {
     let mut timeline = TestTimeline::new();
     timeline.show(180, hangs);
-    let expected = [event(61, "+hardly_used"), event(121, "+suspected_hang"), event(121, "-hardly_used")];
+    let expected = [
+        event(61, "+hardly_used"),
+        event(121, "+suspected_hang"),
+        event(121, "-hardly_used"),
+    ];
     assert_eq!(timeline.take_events(), expected);
     let condition = timeline.only();
-    assert_eq!((condition.severity, condition.since_ms), (Severity::Warning, START_MS + 1_000));
+    assert_eq!(
+        (condition.severity, condition.since_ms),
+        (Severity::Warning, START_MS + 1_000)
+    );
     let (waiting, differing) = (Vec::new(), Vec::new());
-    assert_eq!(condition.kind, ConditionKind::SuspectedHang { power_watts: 123.2, pids: vec![1], waiting, differing });
+    assert_eq!(
+        condition.kind,
+        ConditionKind::SuspectedHang {
+            power_watts: 123.2,
+            pids: vec![1],
+            waiting,
+            differing
+        }
+    );
     let text = "Suspected hang: the kernels of train.py (ana) run all the time at 123 W, and nothing moves.";
     assert_eq!(condition.text, text);
     timeline.show(60, works);
@@ -106,7 +149,12 @@ fn spinning_kernels_count_whatever_they_take_of_the_gpu() {
     for watts in [125.0, 137.0, 152.0] {
         let mut timeline = TestTimeline::new();
         timeline.show(180, waits_at(watts));
-        assert!(timeline.take_events().contains(&event(121, "+suspected_hang")), "{watts}");
+        assert!(
+            timeline
+                .take_events()
+                .contains(&event(121, "+suspected_hang")),
+            "{watts}"
+        );
     }
 }
 
@@ -126,44 +174,88 @@ fn where_the_idle_draw_of_the_board_is_known_it_counts_and_not_the_limit() {
     };
     let mut timeline = TestTimeline::new();
     timeline.show(300, small(47.0));
-    assert!(!timeline.take_events().contains(&event(121, "+suspected_hang")));
+    assert!(
+        !timeline
+            .take_events()
+            .contains(&event(121, "+suspected_hang"))
+    );
     timeline.show(10, idle).show(180, small(47.0));
-    assert!(timeline.take_events().contains(&event(431, "+suspected_hang")));
+    assert!(
+        timeline
+            .take_events()
+            .contains(&event(431, "+suspected_hang"))
+    );
 }
 
 #[test]
 fn the_gpu_of_the_same_job_that_does_not_wait_is_named() {
     let mut timeline = TestTimeline::new();
     let stranger = gpu(3, of_job(9, "78"), rests);
-    timeline.others = vec![gpu(1, of_job(8, "77"), hangs), gpu(2, of_job(99, "77"), rests), stranger];
+    timeline.others = vec![
+        gpu(1, of_job(8, "77"), hangs),
+        gpu(2, of_job(99, "77"), rests),
+        stranger,
+    ];
     let rank = |sample: &mut GpuSample| {
         hangs(sample);
         sample.processes = Reading::Now(vec![of_job(7, "77")]);
     };
     timeline.show(180, rank);
     let condition = timeline.only();
-    let ConditionKind::SuspectedHang { waiting, differing, .. } = &condition.kind else { panic!("{condition:?}") };
-    assert_eq!((&waiting[..], &differing[..]), (&[1][..], &[GpuProcess { gpu: 2, pid: 99 }][..]));
+    let ConditionKind::SuspectedHang {
+        waiting, differing, ..
+    } = &condition.kind
+    else {
+        panic!("{condition:?}")
+    };
+    assert_eq!(
+        (&waiting[..], &differing[..]),
+        (&[1][..], &[GpuProcess { gpu: 2, pid: 99 }][..])
+    );
     let said = "nothing moves. GPU 1 of the same job waits, too. GPU 2 (PID 99) of the same job does not wait: look there \
                 first.";
     assert!(condition.text.ends_with(said), "{}", condition.text);
     // Most of the job is elsewhere: it is this one that differs.
-    timeline.others = (1..8).map(|index| gpu(index, of_job(index, "77"), works)).collect();
+    timeline.others = (1..8)
+        .map(|index| gpu(index, of_job(index, "77"), works))
+        .collect();
     timeline.show(10, rank);
     let condition = timeline.only();
-    assert!(condition.text.ends_with("nothing moves."), "{}", condition.text);
+    assert!(
+        condition.text.ends_with("nothing moves."),
+        "{}",
+        condition.text
+    );
 }
 
 #[test]
 fn a_job_is_known_by_its_launcher_or_its_process_where_nothing_else_tells() {
     let launched = |pid, parent| {
-        let parents =
-            vec![Ancestor { pid: parent, name: "torchrun".into() }, Ancestor { pid: 1000, name: "bash".into() }];
-        Process { owner: Reading::Now(Owner { parents, ..Owner::default() }), ..examples::process(pid, GIB) }
+        let parents = vec![
+            Ancestor {
+                pid: parent,
+                name: "torchrun".into(),
+            },
+            Ancestor {
+                pid: 1000,
+                name: "bash".into(),
+            },
+        ];
+        Process {
+            owner: Reading::Now(Owner {
+                parents,
+                ..Owner::default()
+            }),
+            ..examples::process(pid, GIB)
+        }
     };
     for (own, same, other) in [
         (launched(7, 50), launched(8, 50), launched(9, 60)),
-        (examples::process(7, GIB), examples::process(7, GIB), examples::process(9, GIB)),
+        (
+            examples::process(7, GIB),
+            examples::process(7, GIB),
+            examples::process(9, GIB),
+        ),
     ] {
         let mut timeline = TestTimeline::new();
         timeline.others = vec![gpu(1, same.clone(), hangs), gpu(2, other, rests)];
@@ -172,7 +264,12 @@ fn a_job_is_known_by_its_launcher_or_its_process_where_nothing_else_tells() {
             sample.processes = Reading::Now(vec![own.clone()]);
         });
         let kind = &timeline.only().kind;
-        let ConditionKind::SuspectedHang { waiting, differing, .. } = kind else { panic!("{kind:?}") };
+        let ConditionKind::SuspectedHang {
+            waiting, differing, ..
+        } = kind
+        else {
+            panic!("{kind:?}")
+        };
         assert_eq!((&waiting[..], differing.len()), (&[1][..], 0));
     }
 }
@@ -195,11 +292,25 @@ fn a_gpu_that_waits_for_one_of_its_job_that_works_is_given_ten_minutes() {
 #[test]
 fn a_program_that_is_no_part_of_the_job_neither_delays_it_nor_is_named() {
     let program = |pid, name: &str, container: Option<&str>| {
-        let container =
-            container.map(|id| Container { runtime: ContainerRuntime::Docker, id: id.to_owned(), name: None });
-        let parents = vec![Ancestor { pid: 1000, name: "bash".into() }];
-        let owner = Reading::Now(Owner { container, parents, ..Owner::default() });
-        Process { name: Reading::Now(name.to_owned()), owner, ..examples::process(pid, GIB) }
+        let container = container.map(|id| Container {
+            runtime: ContainerRuntime::Docker,
+            id: id.to_owned(),
+            name: None,
+        });
+        let parents = vec![Ancestor {
+            pid: 1000,
+            name: "bash".into(),
+        }];
+        let owner = Reading::Now(Owner {
+            container,
+            parents,
+            ..Owner::default()
+        });
+        Process {
+            name: Reading::Now(name.to_owned()),
+            owner,
+            ..examples::process(pid, GIB)
+        }
     };
     for container in [None, Some("c0ffee")] {
         let mut timeline = TestTimeline::new();
@@ -208,8 +319,16 @@ fn a_program_that_is_no_part_of_the_job_neither_delays_it_nor_is_named() {
             hangs_without_gpm(sample);
             sample.processes = Reading::Now(vec![program(7, "train.py", container)]);
         });
-        assert_eq!(timeline.take_events(), [event(121, "+suspected_hang")], "{container:?}");
-        assert!(timeline.only().text.ends_with("nothing moves."), "{}", timeline.only().text);
+        assert_eq!(
+            timeline.take_events(),
+            [event(121, "+suspected_hang")],
+            "{container:?}"
+        );
+        assert!(
+            timeline.only().text.ends_with("nothing moves."),
+            "{}",
+            timeline.only().text
+        );
     }
 }
 
@@ -232,7 +351,13 @@ fn what_moves_now_and_then_does_not_hang() {
                 burst(sample);
             }
         });
-        assert!(!timeline.take_events().iter().any(|(_, word)| word.ends_with("suspected_hang")), "{number}");
+        assert!(
+            !timeline
+                .take_events()
+                .iter()
+                .any(|(_, word)| word.ends_with("suspected_hang")),
+            "{number}"
+        );
     }
 }
 
@@ -241,7 +366,13 @@ fn what_computes_without_memory_draws_more() {
     for watts in [200.0, 357.0, 382.0, 489.0] {
         let mut timeline = TestTimeline::new();
         timeline.show(600, waits_at(watts));
-        assert!(!timeline.take_events().iter().any(|(_, word)| word.ends_with("suspected_hang")), "{watts}");
+        assert!(
+            !timeline
+                .take_events()
+                .iter()
+                .any(|(_, word)| word.ends_with("suspected_hang")),
+            "{watts}"
+        );
     }
 }
 
@@ -249,12 +380,18 @@ fn what_computes_without_memory_draws_more() {
 fn a_program_under_a_debugger_does_not_hang_and_a_debugger_that_comes_later_ends_nothing() {
     let traced = |sample: &mut GpuSample| {
         hangs_without_gpm(sample);
-        sample.processes = Reading::Now(vec![Process { traced: Reading::Now(true), ..examples::process(1, GIB) }]);
+        sample.processes = Reading::Now(vec![Process {
+            traced: Reading::Now(true),
+            ..examples::process(1, GIB)
+        }]);
     };
     let mut timeline = TestTimeline::new();
     timeline.show(600, traced);
     assert_eq!(timeline.take_events(), []);
-    timeline.show(119, hangs_without_gpm).show(30, traced).show(119, hangs_without_gpm);
+    timeline
+        .show(119, hangs_without_gpm)
+        .show(30, traced)
+        .show(119, hangs_without_gpm);
     assert_eq!(timeline.take_events(), [], "the time before does not count");
     timeline.show(10, hangs_without_gpm).show(600, traced);
     assert_eq!(timeline.take_events(), [event(870, "+suspected_hang")]);
@@ -267,7 +404,10 @@ fn a_moment_in_which_something_moves_does_not_end_it_and_a_gap_begins_it_anew() 
         hangs_without_gpm(sample);
         sample.memory.used_bytes = Reading::Now(41 * GIB);
     };
-    timeline.show(130, hangs_without_gpm).show(3, moved).show(60, hangs_without_gpm);
+    timeline
+        .show(130, hangs_without_gpm)
+        .show(3, moved)
+        .show(60, hangs_without_gpm);
     assert_eq!(timeline.take_events(), [event(121, "+suspected_hang")]);
     assert_eq!(timeline.only().since_ms, START_MS + 1_000);
     let mut timeline = TestTimeline::new();
@@ -275,7 +415,10 @@ fn a_moment_in_which_something_moves_does_not_end_it_and_a_gap_begins_it_anew() 
         hangs_without_gpm(sample);
         sample.utilization.gpu_percent = Reading::Absent(Absence::NoAnswer);
     };
-    timeline.show(100, hangs_without_gpm).show(61, unknown).show(100, hangs_without_gpm);
+    timeline
+        .show(100, hangs_without_gpm)
+        .show(61, unknown)
+        .show(100, hangs_without_gpm);
     assert_eq!(timeline.take_events(), []);
 }
 
@@ -316,9 +459,16 @@ fn of_all_simulated_work_only_what_hangs_is_said_to() {
             sample.memory.used_bytes = Reading::Now(state.memory_used_bytes);
             sample.pcie.rx_bytes_per_second = Reading::Now(state.counters.pcie_rx_bytes_per_second);
         });
-        let hangs: Vec<_> =
-            timeline.take_events().into_iter().filter(|(_, word)| word.ends_with("suspected_hang")).collect();
-        let expected = if index == 5 { vec![event(121, "+suspected_hang")] } else { Vec::new() };
+        let hangs: Vec<_> = timeline
+            .take_events()
+            .into_iter()
+            .filter(|(_, word)| word.ends_with("suspected_hang"))
+            .collect();
+        let expected = if index == 5 {
+            vec![event(121, "+suspected_hang")]
+        } else {
+            Vec::new()
+        };
         assert_eq!(hangs, expected, "GPU {index}");
     }
 }

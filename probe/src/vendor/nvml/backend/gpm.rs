@@ -41,7 +41,11 @@ pub(in super::super) enum Activity {
 
 /// The metrics since the last time. Where that is too short a while ago, the sample of then stays, so that the next
 /// time is not.
-pub(super) fn metrics(answers: &NvmlBackend, subject: Subject, metrics: &[u32]) -> Result<Activity, Code> {
+pub(super) fn metrics(
+    answers: &NvmlBackend,
+    subject: Subject,
+    metrics: &[u32],
+) -> Result<Activity, Code> {
     let (library, gpu) = (answers.library, answers.gpu(subject.gpu)?);
     let device = gpu.device(library, None)?;
     let instance = match subject.mig {
@@ -50,7 +54,9 @@ pub(super) fn metrics(answers: &NvmlBackend, subject: Subject, metrics: &[u32]) 
     };
     let mut before = lock(&gpu.counted.before);
     // Another thread may not come out of GPM.
-    let Some(_turn) = TURN.take(PATIENCE) else { return Ok(Activity::Busy) };
+    let Some(_turn) = TURN.take(PATIENCE) else {
+        return Ok(Activity::Busy);
+    };
     let earlier = before.get(&instance);
     if earlier.is_none() && !library.counts_activity(device)? {
         return Err(Code::NOT_SUPPORTED);

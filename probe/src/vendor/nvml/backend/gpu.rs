@@ -33,12 +33,20 @@ impl Gpu {
     }
 
     /// The handle of the GPU or of a MIG device of it. Threads that ask for the same GPU wait for the one that opens it.
-    pub(super) fn device(&self, library: &raw::Library, mig: Option<u32>) -> Result<raw::Device, Code> {
+    pub(super) fn device(
+        &self,
+        library: &raw::Library,
+        mig: Option<u32>,
+    ) -> Result<raw::Device, Code> {
         let mut handles = lock(&self.handles);
-        let gpu = *handles.entry(None).or_insert_with(|| library.device(self.index));
+        let gpu = *handles
+            .entry(None)
+            .or_insert_with(|| library.device(self.index));
         match mig {
             None => gpu,
-            Some(index) => *handles.entry(mig).or_insert_with(|| library.mig_device(gpu?, index)),
+            Some(index) => *handles
+                .entry(mig)
+                .or_insert_with(|| library.mig_device(gpu?, index)),
         }
     }
 
@@ -48,7 +56,10 @@ impl Gpu {
             return known.clone();
         }
         let answer = ask();
-        if matches!(answer, Ok(_) | Err(Code::NOT_SUPPORTED | Code::FUNCTION_NOT_FOUND | Code::DEPRECATED)) {
+        if matches!(
+            answer,
+            Ok(_) | Err(Code::NOT_SUPPORTED | Code::FUNCTION_NOT_FOUND | Code::DEPRECATED)
+        ) {
             lock(&self.remembered).insert(key, answer.clone());
         }
         answer
@@ -110,9 +121,15 @@ mod tests {
         assert_eq!(ask(None, Err(Code::GPU_IS_LOST)), Err(Code::GPU_IS_LOST));
         assert_eq!(ask(None, named("first")), named("first"));
         assert_eq!(ask(Some(0), named("part")), named("part"));
-        assert_eq!((ask(None, named("second")), ask(Some(0), named("other"))), (named("first"), named("part")));
+        assert_eq!(
+            (ask(None, named("second")), ask(Some(0), named("other"))),
+            (named("first"), named("part"))
+        );
         gpu.forget();
-        assert_eq!((ask(None, named("second")), ask(Some(0), named("other"))), (named("first"), named("other")));
+        assert_eq!(
+            (ask(None, named("second")), ask(Some(0), named("other"))),
+            (named("first"), named("other"))
+        );
     }
 
     #[test]
@@ -132,8 +149,15 @@ mod tests {
         let ask = |newer: &dyn Fn() -> Answer| {
             gpu.newer_or_older((None, Query::Temperature), newer, || Ok(Value::number(40)))
         };
-        assert_eq!(ask(&|| Err(Code::GPU_IS_LOST)), Err(Code::GPU_IS_LOST), "which is no reason to call the older");
-        assert_eq!(ask(&|| Err(Code::FUNCTION_NOT_FOUND)), Ok(Value::number(40)));
+        assert_eq!(
+            ask(&|| Err(Code::GPU_IS_LOST)),
+            Err(Code::GPU_IS_LOST),
+            "which is no reason to call the older"
+        );
+        assert_eq!(
+            ask(&|| Err(Code::FUNCTION_NOT_FOUND)),
+            Ok(Value::number(40))
+        );
         assert_eq!(ask(&|| unreachable!()), Ok(Value::number(40)));
     }
 }

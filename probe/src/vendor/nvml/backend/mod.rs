@@ -49,9 +49,17 @@ impl NvmlBackend {
         if !library.can_initialize() {
             return Err(incomplete_library(&name));
         }
-        library.initialize().map_err(|Code(code)| source_error(code))?;
-        let gpus = (0..library.system(&DEVICE_COUNT).unwrap_or(0)).map(Gpu::new).collect();
-        Ok(Self { library: Box::leak(Box::new(library)), gpus, sys_root: "/sys".into() })
+        library
+            .initialize()
+            .map_err(|Code(code)| source_error(code))?;
+        let gpus = (0..library.system(&DEVICE_COUNT).unwrap_or(0))
+            .map(Gpu::new)
+            .collect();
+        Ok(Self {
+            library: Box::leak(Box::new(library)),
+            gpus,
+            sys_root: "/sys".into(),
+        })
     }
 
     /// Whether the library has the function that counts GPUs.
@@ -78,7 +86,12 @@ impl NvmlBackend {
 
     /// What the driver keeps of this `nvmlSamplingType_t` from after this time on (us since the epoch).
     pub(super) fn samples(&self, subject: Subject, kind: u32, since_us: u64) -> Answer {
-        Target { backend: self, subject, device: self.device(subject)? }.samples(kind, since_us)
+        Target {
+            backend: self,
+            subject,
+            device: self.device(subject)?,
+        }
+        .samples(kind, since_us)
     }
 
     /// What GPM counted since the last time, metric by metric.
@@ -122,8 +135,19 @@ impl QueryBackend for NvmlBackend {
 
     fn about(&self, subject: Subject, query: Query) -> Answer {
         let gpu = self.gpu(subject.gpu)?;
-        let ask = || Target { backend: self, subject, device: self.device(subject)? }.answer(query);
-        if has_constant_answer(query) { gpu.remember((subject.mig, query), ask) } else { ask() }
+        let ask = || {
+            Target {
+                backend: self,
+                subject,
+                device: self.device(subject)?,
+            }
+            .answer(query)
+        };
+        if has_constant_answer(query) {
+            gpu.remember((subject.mig, query), ask)
+        } else {
+            ask()
+        }
     }
 
     /// Fields are one call.
@@ -134,7 +158,12 @@ impl QueryBackend for NvmlBackend {
         };
         let fields: Vec<_> = queries.iter().filter_map(field).collect();
         let mut values = match self.device(subject) {
-            Ok(device) if fields.len() > 1 => Target { backend: self, subject, device }.fields(&fields),
+            Ok(device) if fields.len() > 1 => Target {
+                backend: self,
+                subject,
+                device,
+            }
+            .fields(&fields),
             _ => Vec::new(),
         }
         .into_iter();
@@ -147,9 +176,12 @@ impl QueryBackend for NvmlBackend {
 
     fn gpm(&self, subject: Subject, metrics: &[u32]) -> Answer {
         match self.gpm_metrics(subject, metrics)? {
-            Activity::Counted(values) => {
-                Ok(Value::Reals(values.into_iter().map(|value| value.unwrap_or(f64::NAN)).collect()))
-            }
+            Activity::Counted(values) => Ok(Value::Reals(
+                values
+                    .into_iter()
+                    .map(|value| value.unwrap_or(f64::NAN))
+                    .collect(),
+            )),
             Activity::NotYet => Err(Code::NOT_READY),
             Activity::Busy => Err(Code::TIMEOUT),
         }

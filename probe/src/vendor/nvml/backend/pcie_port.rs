@@ -12,17 +12,24 @@ use crate::{
 /// tests. A root of the bus is no device, as in virtual machines.
 pub(in crate::vendor::nvml) fn max_generation(sys_root: &Path, bus_id: &str) -> Answer {
     // The entry is a link to the device's place in the tree.
-    let place = sysfs_device(sys_root, bus_id).canonicalize().map_err(|_| Code::NOT_SUPPORTED)?;
+    let place = sysfs_device(sys_root, bus_id)
+        .canonicalize()
+        .map_err(|_| Code::NOT_SUPPORTED)?;
     let port = place.parent().ok_or(Code::NOT_SUPPORTED)?;
-    let speed = bounded::text(port.join("max_link_speed"), bounded::VALUE).map_err(|_| Code::NOT_SUPPORTED)?;
-    generation(&speed).map(Value::number).ok_or(Code::NOT_SUPPORTED)
+    let speed = bounded::text(port.join("max_link_speed"), bounded::VALUE)
+        .map_err(|_| Code::NOT_SUPPORTED)?;
+    generation(&speed)
+        .map(Value::number)
+        .ok_or(Code::NOT_SUPPORTED)
 }
 
 /// The generation of a speed as the kernel writes it: `32.0 GT/s PCIe`.
 fn generation(speed: &str) -> Option<u32> {
     let gigatransfers: f64 = speed.split_once(" GT/s")?.0.trim().parse().ok()?;
     let generations = [2.5, 5.0, 8.0, 16.0, 32.0, 64.0];
-    let place = generations.iter().position(|known: &f64| (known - gigatransfers).abs() < 0.1)?;
+    let place = generations
+        .iter()
+        .position(|known: &f64| (known - gigatransfers).abs() < 0.1)?;
     u32::try_from(place).ok()?.checked_add(1)
 }
 
@@ -43,9 +50,19 @@ mod tests {
         symlink(&port, devices.join("0000:3a:00.0")).unwrap();
         fs::write(own.join("max_link_speed"), "16.0 GT/s PCIe\n").unwrap();
         fs::write(port.join("max_link_speed"), "32.0 GT/s PCIe\n").unwrap();
-        assert_eq!(max_generation(&root, "00000000:3B:00.0"), Ok(Value::number(5)));
-        assert_eq!(max_generation(&root, "00000000:3A:00.0"), Err(Code::NOT_SUPPORTED), "on the root of the bus");
-        assert_eq!(max_generation(&root, "00000000:01:00.0"), Err(Code::NOT_SUPPORTED));
+        assert_eq!(
+            max_generation(&root, "00000000:3B:00.0"),
+            Ok(Value::number(5))
+        );
+        assert_eq!(
+            max_generation(&root, "00000000:3A:00.0"),
+            Err(Code::NOT_SUPPORTED),
+            "on the root of the bus"
+        );
+        assert_eq!(
+            max_generation(&root, "00000000:01:00.0"),
+            Err(Code::NOT_SUPPORTED)
+        );
         fs::remove_dir_all(root).unwrap();
     }
 

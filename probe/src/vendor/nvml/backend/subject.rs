@@ -49,7 +49,11 @@ impl<'a> Target<'a> {
             Q::Serial => self.text(&f::SERIAL),
             Q::BusId => self.bus_id().map(Value::Text),
             // An older library knows no classes.
-            Q::PciInfo => self.newer(query, || self.out(&f::PCI_INFO_EXT), || self.out(&f::PCI_INFO)),
+            Q::PciInfo => self.newer(
+                query,
+                || self.out(&f::PCI_INFO_EXT),
+                || self.out(&f::PCI_INFO),
+            ),
             Q::Brand => self.out(&f::BRAND),
             Q::Architecture => self.out(&f::ARCHITECTURE),
             Q::ComputeCapability => self.out2(&f::COMPUTE_CAPABILITY),
@@ -68,9 +72,10 @@ impl<'a> Target<'a> {
             Q::VbiosVersion => self.text(&f::VBIOS_VERSION),
             Q::InforomImageVersion => self.text(&f::INFOROM_IMAGE_VERSION),
             Q::InforomVersion(object) => self.text_of(&f::INFOROM_VERSION, object),
-            Q::InforomIsValid => {
-                self.library().check(&f::VALIDATE_INFOROM, self.device).map(|()| Value::Numbers(Vec::new()))
-            }
+            Q::InforomIsValid => self
+                .library()
+                .check(&f::VALIDATE_INFOROM, self.device)
+                .map(|()| Value::Numbers(Vec::new())),
             Q::LastBbxFlush => self.out2(&f::LAST_BBX_FLUSH),
             Q::TimeRun => self.out(&f::BBX_TIME_DATA),
             Q::GspFirmwareVersion => self.short_text(&f::GSP_FIRMWARE_VERSION),
@@ -107,30 +112,53 @@ impl<'a> Target<'a> {
             Q::FbcSessions => self.list(&f::FBC_SESSIONS, SESSIONS),
             Q::GpmStreaming => self.out(&f::GPM_STREAMING),
             Q::FbcStats => self.out(&f::FBC_STATS),
-            Q::MemoryInfo => self.newer(query, || self.out(&f::MEMORY_INFO), || self.memory_info_v1()),
+            Q::MemoryInfo => self.newer(
+                query,
+                || self.out(&f::MEMORY_INFO),
+                || self.memory_info_v1(),
+            ),
             Q::MemoryInfoV1 => self.out(&f::MEMORY_INFO_V1),
             Q::Bar1MemoryInfo => self.out(&f::BAR1_MEMORY_INFO),
             Q::ProtectedMemory => self.out(&f::PROTECTED_MEMORY),
             Q::ConfComputeMemorySize => self.out(&f::CONF_COMPUTE_MEMORY),
             Q::Temperature => {
-                let chip = || sys::nvmlTemperature_v1_t { sensorType: OF_THE_CHIP, ..Plain::blank() };
-                self.newer(query, || self.fill(&f::TEMPERATURE_V, chip()), || self.of(&f::TEMPERATURE, OF_THE_CHIP))
+                let chip = || sys::nvmlTemperature_v1_t {
+                    sensorType: OF_THE_CHIP,
+                    ..Plain::blank()
+                };
+                self.newer(
+                    query,
+                    || self.fill(&f::TEMPERATURE_V, chip()),
+                    || self.of(&f::TEMPERATURE, OF_THE_CHIP),
+                )
             }
             Q::MarginTemperature => self.out(&f::MARGIN_TEMPERATURE),
             Q::TemperatureThreshold(threshold) => self.of(&f::TEMPERATURE_THRESHOLD, threshold),
             Q::FanSpeed => self.out(&f::FAN_SPEED),
             Q::NumFans => self.out(&f::NUM_FANS),
             Q::FanSpeedOf(fan) => self.of(&f::FAN_SPEED_OF, fan),
-            Q::FanSpeedRpm(fan) => self.fill(&f::FAN_SPEED_RPM, sys::nvmlFanSpeedInfo_t { fan, ..Plain::blank() }),
+            Q::FanSpeedRpm(fan) => self.fill(
+                &f::FAN_SPEED_RPM,
+                sys::nvmlFanSpeedInfo_t {
+                    fan,
+                    ..Plain::blank()
+                },
+            ),
             Q::PerformanceState => self.out(&f::PERFORMANCE_STATE),
             Q::SupportedThrottleReasons => {
                 let older = || self.out(&f::SUPPORTED_THROTTLE_REASONS);
                 self.newer(query, || self.out(&f::SUPPORTED_EVENT_REASONS), older)
             }
-            Q::ThrottleReasons => self.newer(query, || self.out(&f::EVENT_REASONS), || self.out(&f::THROTTLE_REASONS)),
-            Q::ViolationStatus(policy) => {
-                self.newer(query, || self.violation_time(policy), || self.of(&f::VIOLATION_STATUS, policy))
-            }
+            Q::ThrottleReasons => self.newer(
+                query,
+                || self.out(&f::EVENT_REASONS),
+                || self.out(&f::THROTTLE_REASONS),
+            ),
+            Q::ViolationStatus(policy) => self.newer(
+                query,
+                || self.violation_time(policy),
+                || self.of(&f::VIOLATION_STATUS, policy),
+            ),
             Q::TotalEnergyConsumption => self.out(&f::TOTAL_ENERGY_CONSUMPTION),
             Q::PowerUsage => self.out(&f::POWER_USAGE),
             Q::PowerManagementMode => self.out(&f::POWER_MANAGEMENT_MODE),
@@ -144,16 +172,27 @@ impl<'a> Target<'a> {
             Q::DefaultApplicationsClock(kind) => self.of(&f::DEFAULT_APPLICATIONS_CLOCK, kind),
             Q::CustomerBoostClock(kind) => self.of2(&f::CLOCK, [kind, CUSTOMER_BOOST_MAX]),
             Q::SupportedMemoryClocks => self.list(&f::SUPPORTED_MEMORY_CLOCKS, CLOCKS),
-            Q::SupportedGraphicsClocks(memory) => self.list_of(&f::SUPPORTED_GRAPHICS_CLOCKS, memory, CLOCKS),
-            Q::Field(id, scope) => self.fields(&[raw::Field { id, scope }]).pop().unwrap_or(Err(Code::UNKNOWN)),
+            Q::SupportedGraphicsClocks(memory) => {
+                self.list_of(&f::SUPPORTED_GRAPHICS_CLOCKS, memory, CLOCKS)
+            }
+            Q::Field(id, scope) => self
+                .fields(&[raw::Field { id, scope }])
+                .pop()
+                .unwrap_or(Err(Code::UNKNOWN)),
             Q::Samples(kind) => self.samples(kind, 0),
 
             Q::TotalEccErrors(kind, counter) => self.of2(&f::TOTAL_ECC_ERRORS, [kind, counter]),
-            Q::MemoryErrors(kind, counter, location) => self.of3(&f::MEMORY_ERROR_COUNTER, [kind, counter, location]),
+            Q::MemoryErrors(kind, counter, location) => {
+                self.of3(&f::MEMORY_ERROR_COUNTER, [kind, counter, location])
+            }
             Q::SramEccErrors => self.out(&f::SRAM_ECC_ERROR_STATUS),
             Q::RepairStatus => self.out(&f::REPAIR_STATUS),
             Q::UnrepairableMemory => self.out(&f::UNREPAIRABLE_MEMORY),
-            Q::RetiredPages(cause) => self.newer(query, || self.retired_pages(cause), || self.retired_pages_v1(cause)),
+            Q::RetiredPages(cause) => self.newer(
+                query,
+                || self.retired_pages(cause),
+                || self.retired_pages_v1(cause),
+            ),
             Q::RetiredPagesPending => self.out(&f::RETIRED_PAGES_PENDING),
             Q::RemappedRows => self.out4(&f::REMAPPED_ROWS),
             Q::RemappedRowsV2 => self.out(&f::REMAPPED_ROWS_V2),
@@ -162,20 +201,28 @@ impl<'a> Target<'a> {
             Q::PcieGeneration => self.out(&f::PCIE_GENERATION),
             Q::MaxPcieGeneration => self.out(&f::MAX_PCIE_GENERATION),
             Q::GpuMaxPcieGeneration => self.out(&f::GPU_MAX_PCIE_GENERATION),
-            Q::HostMaxPcieGeneration => pcie_port::max_generation(&self.backend.sys_root, &self.bus_id()?),
+            Q::HostMaxPcieGeneration => {
+                pcie_port::max_generation(&self.backend.sys_root, &self.bus_id()?)
+            }
             Q::PcieWidth => self.out(&f::PCIE_WIDTH),
             Q::MaxPcieWidth => self.out(&f::MAX_PCIE_WIDTH),
             Q::PcieReplays => self.out(&f::PCIE_REPLAYS),
             Q::PcieThroughput(counter) => self.of(&f::PCIE_THROUGHPUT, counter),
             Q::BridgeChips => self.out(&f::BRIDGE_CHIPS),
-            Q::FabricInfo => self.newest(&f::FABRIC_INFO, |info: &mut sys::nvmlGpuFabricInfo_v3_t| {
-                info.version = raw::version_of::<sys::nvmlGpuFabricInfo_v2_t>(2);
-            }),
+            Q::FabricInfo => {
+                self.newest(&f::FABRIC_INFO, |info: &mut sys::nvmlGpuFabricInfo_v3_t| {
+                    info.version = raw::version_of::<sys::nvmlGpuFabricInfo_v2_t>(2);
+                })
+            }
             Q::NvLinkRemoteBusId(link) => {
-                let remote = self.library().of(&f::NVLINK_REMOTE_PCI_INFO, self.device, link)?;
+                let remote = self
+                    .library()
+                    .of(&f::NVLINK_REMOTE_PCI_INFO, self.device, link)?;
                 Ok(Value::Text(text(&remote.busId)))
             }
-            Q::NvLinkCapability(link, capability) => self.of2(&f::NVLINK_CAPABILITY, [link, capability]),
+            Q::NvLinkCapability(link, capability) => {
+                self.of2(&f::NVLINK_CAPABILITY, [link, capability])
+            }
             Q::NvLinkState(link) => self.of(&f::NVLINK_STATE, link),
             Q::NvLinkVersion(link) => self.of(&f::NVLINK_VERSION, link),
             Q::NvLinkRemoteDeviceType(link) => self.of(&f::NVLINK_REMOTE_DEVICE_TYPE, link),
@@ -210,8 +257,12 @@ impl<'a> Target<'a> {
             Q::GpuInstanceCapacity(id) => self.of(&f::GPU_INSTANCE_CAPACITY, id),
             Q::GpuInstancePlacements(id) => instances::gpu_places(self, id),
             Q::GpuInstances(id) => instances::gpu_instances(self, id),
-            Q::ComputeInstanceProfile(within, profile) => instances::compute_profile(self, within, profile),
-            Q::ComputeInstanceProfileName(within, profile) => instances::compute_profile_name(self, within, profile),
+            Q::ComputeInstanceProfile(within, profile) => {
+                instances::compute_profile(self, within, profile)
+            }
+            Q::ComputeInstanceProfileName(within, profile) => {
+                instances::compute_profile_name(self, within, profile)
+            }
             Q::ComputeInstanceCapacity(within, id) => instances::compute_capacity(self, within, id),
             Q::ComputeInstancePlacements(within, id) => instances::compute_places(self, within, id),
             Q::ComputeInstances(within, id) => instances::compute_instances(self, within, id),
@@ -229,7 +280,10 @@ impl<'a> Target<'a> {
             Number::Real(real) => Value::Reals(vec![real]),
         };
         match self.library().fields(self.device, fields) {
-            Ok(numbers) => numbers.into_iter().map(|number| number.map(|(_at, number)| value(number))).collect(),
+            Ok(numbers) => numbers
+                .into_iter()
+                .map(|number| number.map(|(_at, number)| value(number)))
+                .collect(),
             Err(code) => vec![Err(code); fields.len()],
         }
     }
@@ -239,11 +293,15 @@ impl<'a> Target<'a> {
     }
 
     fn text_of(self, function: &Function<TextOf>, what: u32) -> Answer {
-        self.library().text_of(function, self.device, what).map(Value::Text)
+        self.library()
+            .text_of(function, self.device, what)
+            .map(Value::Text)
     }
 
     fn short_text(self, function: &Function<Out<ShortText>>) -> Answer {
-        self.library().out(function, self.device).map(|room| Value::Text(text(&room)))
+        self.library()
+            .out(function, self.device)
+            .map(|room| Value::Text(text(&room)))
     }
 
     fn bus_id(self) -> Result<String, Code> {
@@ -255,7 +313,9 @@ impl<'a> Target<'a> {
     }
 
     fn fill<T: Plain + Numbers>(self, function: &Function<Out<T>>, value: T) -> Answer {
-        self.library().fill(function, self.device, value).map(|value| numbers([value]))
+        self.library()
+            .fill(function, self.device, value)
+            .map(|value| numbers([value]))
     }
 
     fn out2<T: Plain + Numbers>(self, function: &Function<Out2<T>>) -> Answer {
@@ -271,27 +331,46 @@ impl<'a> Target<'a> {
     }
 
     pub(super) fn of<T: Plain + Numbers>(self, function: &Function<Of<T>>, what: u32) -> Answer {
-        self.library().of(function, self.device, what).map(|value| numbers([value]))
+        self.library()
+            .of(function, self.device, what)
+            .map(|value| numbers([value]))
     }
 
     fn of2<T: Plain + Numbers>(self, function: &Function<Of2<T>>, what: [u32; 2]) -> Answer {
-        self.library().of2(function, self.device, what).map(|value| numbers([value]))
+        self.library()
+            .of2(function, self.device, what)
+            .map(|value| numbers([value]))
     }
 
     fn of3<T: Plain + Numbers>(self, function: &Function<Of3<T>>, what: [u32; 3]) -> Answer {
-        self.library().of3(function, self.device, what).map(|value| numbers([value]))
+        self.library()
+            .of3(function, self.device, what)
+            .map(|value| numbers([value]))
     }
 
     fn list<T: Plain + Numbers>(self, function: &Function<List<T>>, room: usize) -> Answer {
-        self.library().list(function, self.device, room).map(numbers)
+        self.library()
+            .list(function, self.device, room)
+            .map(numbers)
     }
 
-    fn list_of<T: Plain + Numbers>(self, function: &Function<ListOf<T>>, what: u32, room: usize) -> Answer {
-        self.library().list_of(function, self.device, what, room).map(numbers)
+    fn list_of<T: Plain + Numbers>(
+        self,
+        function: &Function<ListOf<T>>,
+        what: u32,
+        room: usize,
+    ) -> Answer {
+        self.library()
+            .list_of(function, self.device, what, room)
+            .map(numbers)
     }
 
     /// A structure in its newest version, or in the one before, which is a beginning of it.
-    fn newest<T: Plain + Numbers>(self, function: &Function<Out<T>>, make_older: impl FnOnce(&mut T)) -> Answer {
+    fn newest<T: Plain + Numbers>(
+        self,
+        function: &Function<Out<T>>,
+        make_older: impl FnOnce(&mut T),
+    ) -> Answer {
         match self.out(function) {
             Err(Code::ARGUMENT_VERSION_MISMATCH) => {
                 let mut older = T::blank();
@@ -303,8 +382,15 @@ impl<'a> Target<'a> {
     }
 
     /// By the newer of two functions, see [`Gpu::newer_or_older`](super::gpu::Gpu::newer_or_older).
-    fn newer(self, query: Q, newer: impl FnOnce() -> Answer, older: impl FnOnce() -> Answer) -> Answer {
-        self.backend.gpu(self.subject.gpu)?.newer_or_older((self.subject.mig, query), newer, older)
+    fn newer(
+        self,
+        query: Q,
+        newer: impl FnOnce() -> Answer,
+        older: impl FnOnce() -> Answer,
+    ) -> Answer {
+        self.backend
+            .gpu(self.subject.gpu)?
+            .newer_or_older((self.subject.mig, query), newer, older)
     }
 
     /// What `nvmlDeviceGetViolationStatus` says, from a field, which the driver answers from a memory of at most 100 ms.
@@ -312,7 +398,10 @@ impl<'a> Target<'a> {
         if policy >= POLICIES {
             return Err(Code::FUNCTION_NOT_FOUND);
         }
-        let field = raw::Field { id: sys::field_id::NVML_FI_DEV_PERF_POLICY_POWER.saturating_add(policy), scope: 0 };
+        let field = raw::Field {
+            id: sys::field_id::NVML_FI_DEV_PERF_POLICY_POWER.saturating_add(policy),
+            scope: 0,
+        };
         match self.library().fields(self.device, &[field])?.pop() {
             Some(Ok((at_us, Number::Whole(ns)))) => Ok(Value::Numbers(vec![at_us.into(), ns])),
             // So says a driver of a field that it does not know.
@@ -324,17 +413,34 @@ impl<'a> Target<'a> {
 
     fn memory_info_v1(self) -> Answer {
         let old = self.library().out(&f::MEMORY_INFO_V1, self.device)?;
-        Ok(Value::Numbers(vec![old.total.into(), -1, old.free.into(), old.used.into()]))
+        Ok(Value::Numbers(vec![
+            old.total.into(),
+            -1,
+            old.free.into(),
+            old.used.into(),
+        ]))
     }
 
     fn retired_pages(self, cause: u32) -> Answer {
         let pages = self.library().retired_pages(self.device, cause)?;
-        Ok(Value::Numbers(pages.into_iter().flat_map(|(at, address)| [at.into(), address.into()]).collect()))
+        Ok(Value::Numbers(
+            pages
+                .into_iter()
+                .flat_map(|(at, address)| [at.into(), address.into()])
+                .collect(),
+        ))
     }
 
     fn retired_pages_v1(self, cause: u32) -> Answer {
-        let pages = self.library().list_of(&f::RETIRED_PAGES_V1, self.device, cause, 64)?;
-        Ok(Value::Numbers(pages.into_iter().flat_map(|address| [0, address.into()]).collect()))
+        let pages = self
+            .library()
+            .list_of(&f::RETIRED_PAGES_V1, self.device, cause, 64)?;
+        Ok(Value::Numbers(
+            pages
+                .into_iter()
+                .flat_map(|address| [0, address.into()])
+                .collect(),
+        ))
     }
 
     /// What the driver keeps of this `nvmlSamplingType_t` from after this time on (us since the epoch).
@@ -353,13 +459,21 @@ impl<'a> Target<'a> {
         };
         Ok(match whole {
             Some(whole) => Value::Numbers(whole.concat()),
-            None => Value::Reals(samples.iter().flat_map(|(at, number)| [*at as f64, real(number)]).collect()),
+            None => Value::Reals(
+                samples
+                    .iter()
+                    .flat_map(|(at, number)| [*at as f64, real(number)])
+                    .collect(),
+            ),
         })
     }
 
     /// Where MIG is off, no place has one: that is a list, too.
     fn mig_devices(self) -> Answer {
-        let most = self.out(&f::MAX_MIG_DEVICES)?.at(0).and_then(|most| u32::try_from(most).ok());
+        let most = self
+            .out(&f::MAX_MIG_DEVICES)?
+            .at(0)
+            .and_then(|most| u32::try_from(most).ok());
         let most = most.unwrap_or(0).min(MOST_MIG_DEVICES);
         let (mut there, mut failure) = (Vec::new(), None);
         for index in 0..most {
@@ -370,6 +484,8 @@ impl<'a> Target<'a> {
             }
         }
         // A device that this user may not see does not hide the others.
-        failure.filter(|_| there.is_empty()).map_or(Ok(Value::Numbers(there)), Err)
+        failure
+            .filter(|_| there.is_empty())
+            .map_or(Ok(Value::Numbers(there)), Err)
     }
 }

@@ -15,12 +15,16 @@ pub(super) fn answer(library: &raw::Library, query: Q) -> Answer {
         Q::ExcludedDeviceCount => library.system(&f::EXCLUDED_COUNT).map(Value::number),
         Q::ExcludedDevice(index) => {
             let device = library.system_of(&f::EXCLUDED_DEVICE, index)?;
-            Ok(Value::Text(format!("{}, {}", text(&device.pciInfo.busId), text(&device.uuid))))
+            Ok(Value::Text(format!(
+                "{}, {}",
+                text(&device.pciInfo.busId),
+                text(&device.uuid)
+            )))
         }
         Q::ProcessName(pid) => library.process_name(pid).map(Value::Text),
-        Q::VgpuDriverCapability(capability) => {
-            library.system_of(&f::VGPU_DRIVER_CAPABILITY, capability).map(Value::number)
-        }
+        Q::VgpuDriverCapability(capability) => library
+            .system_of(&f::VGPU_DRIVER_CAPABILITY, capability)
+            .map(Value::number),
         Q::NvlinkBandwidthMode => library.system(&f::NVLINK_BANDWIDTH_MODE).map(Value::number),
         Q::UnitCount => library.system(&f::UNIT_COUNT).map(Value::number),
         Q::ConfComputeState => library.system(&f::CONF_COMPUTE_STATE).map(one),
@@ -28,7 +32,9 @@ pub(super) fn answer(library: &raw::Library, query: Q) -> Answer {
         Q::ConfComputeReady => library.system(&f::CONF_COMPUTE_READY).map(Value::number),
         Q::ConfComputeKeyRotation => library.system(&f::CONF_COMPUTE_KEY_ROTATION).map(one),
         Q::ConfComputeSettings => library.system(&f::CONF_COMPUTE_SETTINGS).map(one),
-        Q::DrainState(domain, bus, device) => library.drain_state(domain, bus, device).map(Value::number),
+        Q::DrainState(domain, bus, device) => {
+            library.drain_state(domain, bus, device).map(Value::number)
+        }
         Q::GpusNearCpu(cpu) => links::indices(library, &library.gpus_near_cpu(cpu)?),
     }
 }

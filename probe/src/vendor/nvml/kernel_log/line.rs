@@ -12,7 +12,9 @@ const LONGEST_MESSAGE: usize = 512;
 pub(super) fn message(line: &[u8]) -> Option<String> {
     let line = String::from_utf8_lossy(line);
     let (time, text) = parted(line.trim_end())?;
-    let is_of_driver = ["NVRM: ", "nvidia", "[drm] [nvidia"].iter().any(|beginning| text.starts_with(beginning));
+    let is_of_driver = ["NVRM: ", "nvidia", "[drm] [nvidia"]
+        .iter()
+        .any(|beginning| text.starts_with(beginning));
     is_of_driver.then(|| time.map_or_else(|| text.to_owned(), |time| format!("{time} {text}")))
 }
 
@@ -22,14 +24,25 @@ pub(super) fn parse(line: &[u8]) -> Option<LoggedError> {
     let (gpu, rest) = text.strip_prefix("NVRM: Xid (")?.split_once("):")?;
     // Behind the bus id of a MIG device stands its instance: `PCI:0000:3b:00 GPU-I:05`.
     let bus_id = gpu.strip_prefix("PCI:").unwrap_or(gpu).split(' ').next()?;
-    let (code, message) = rest.trim_start().split_once(',').unwrap_or((rest.trim_start(), ""));
-    let message: String = message.trim().chars().filter(|letter| !letter.is_control()).take(LONGEST_MESSAGE).collect();
+    let (code, message) = rest
+        .trim_start()
+        .split_once(',')
+        .unwrap_or((rest.trim_start(), ""));
+    let message: String = message
+        .trim()
+        .chars()
+        .filter(|letter| !letter.is_control())
+        .take(LONGEST_MESSAGE)
+        .collect();
     let error = DriverError {
         code: code.parse().ok()?,
         pid: pid_of(&message),
         message: Some(message).filter(|message| !message.is_empty()),
     };
-    Some(LoggedError { pci_bus_id: normal_bus_id(bus_id)?, error })
+    Some(LoggedError {
+        pci_bus_id: normal_bus_id(bus_id)?,
+        error,
+    })
 }
 
 /// What was logged, and its time, by `/dev/kmsg`'s prefix of priority, number, time and flags: `4,1234,567890,-;text`.
@@ -37,7 +50,9 @@ pub(super) fn parse(line: &[u8]) -> Option<LoggedError> {
 /// A line that a program wrote into the log has another facility than the kernel's 0 in its priority, and is not the
 /// driver's word.
 fn parted(line: &str) -> Option<(Option<u64>, &str)> {
-    let Some((prefix, text)) = line.split_once(';') else { return Some((None, line)) };
+    let Some((prefix, text)) = line.split_once(';') else {
+        return Some((None, line));
+    };
     let mut fields = prefix.split(',');
     match (fields.next().map(str::parse::<u32>), fields.nth(1)) {
         (Some(Ok(priority)), Some(time)) => (priority < 8).then_some((time.parse().ok(), text)),
@@ -56,7 +71,8 @@ mod tests {
     use super::*;
 
     fn parsed(line: &str) -> Option<(String, u32, Option<u32>)> {
-        parse(line.as_bytes()).map(|logged| (logged.pci_bus_id, logged.error.code, logged.error.pid))
+        parse(line.as_bytes())
+            .map(|logged| (logged.pci_bus_id, logged.error.code, logged.error.pid))
     }
 
     #[test]
@@ -64,15 +80,35 @@ mod tests {
         let lost = "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.";
         assert_eq!(parsed(lost), Some(("00000000:3B:00.0".into(), 79, None)));
         let fault = "NVRM: Xid (PCI:0000:0a:00): 31, pid=1234, name=python3, Ch 00000008, MMU Fault: ENGINE GRAPHICS";
-        assert_eq!(parsed(fault), Some(("00000000:0A:00.0".into(), 31, Some(1234))));
-        assert_eq!(parsed("NVRM: Xid (0000:3b:00): 13, 0001"), Some(("00000000:3B:00.0".into(), 13, None)));
-        assert_eq!(parsed("NVRM: Xid (PCI:0009:01:00): 154"), Some(("00000009:01:00.0".into(), 154, None)));
+        assert_eq!(
+            parsed(fault),
+            Some(("00000000:0A:00.0".into(), 31, Some(1234)))
+        );
+        assert_eq!(
+            parsed("NVRM: Xid (0000:3b:00): 13, 0001"),
+            Some(("00000000:3B:00.0".into(), 13, None))
+        );
+        assert_eq!(
+            parsed("NVRM: Xid (PCI:0009:01:00): 154"),
+            Some(("00000009:01:00.0".into(), 154, None))
+        );
         let mig = "NVRM: Xid (PCI:0000:87:00 GPU-I:05): 43, pid=7, name=a, Ch 1";
         assert_eq!(parsed(mig), Some(("00000000:87:00.0".into(), 43, Some(7))));
         let record = "4,1234,567890,-;NVRM: Xid (PCI:0000:3b:00): 48, pid=9, name=b; c, DBE\n";
-        assert_eq!(parsed(record), Some(("00000000:3B:00.0".into(), 48, Some(9))));
-        assert_eq!(parse(record.as_bytes()).unwrap().error.message.unwrap(), "pid=9, name=b; c, DBE");
-        assert_eq!(parsed("3,1,2,-,caller=T1;NVRM: Xid (PCI:0000:3b:00): 8, x").unwrap().1, 8);
+        assert_eq!(
+            parsed(record),
+            Some(("00000000:3B:00.0".into(), 48, Some(9)))
+        );
+        assert_eq!(
+            parse(record.as_bytes()).unwrap().error.message.unwrap(),
+            "pid=9, name=b; c, DBE"
+        );
+        assert_eq!(
+            parsed("3,1,2,-,caller=T1;NVRM: Xid (PCI:0000:3b:00): 8, x")
+                .unwrap()
+                .1,
+            8
+        );
     }
 
     #[test]
@@ -99,7 +135,10 @@ mod tests {
 
     #[test]
     fn a_message_is_cut_and_has_no_control_characters_and_no_second_pid() {
-        let line = format!("NVRM: Xid (PCI:0000:3b:00): 31, name=\x1b[2Jpid=7, pid=8 {}", "é".repeat(2000));
+        let line = format!(
+            "NVRM: Xid (PCI:0000:3b:00): 31, name=\x1b[2Jpid=7, pid=8 {}",
+            "é".repeat(2000)
+        );
         let DriverError { pid, message, .. } = parse(line.as_bytes()).unwrap().error;
         let message = message.unwrap();
         assert_eq!(pid, None);

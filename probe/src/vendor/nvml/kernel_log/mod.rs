@@ -52,7 +52,11 @@ impl KernelLog {
     }
 
     fn over(file: File) -> Self {
-        Self { file, begun: Vec::new(), too_long: false }
+        Self {
+            file,
+            begun: Vec::new(),
+            too_long: false,
+        }
     }
 
     /// Blocks until the driver has logged an Xid.
@@ -84,7 +88,8 @@ impl KernelLog {
             Ok([]) => return Ok(false),
             Ok(bytes) => self.begun.extend_from_slice(bytes),
             // EPIPE: records were overwritten before they were read. The next read goes on behind the gap.
-            Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::Interrupted) => {}
+            Err(error)
+                if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::Interrupted) => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
             Err(error) => return Err(error),
         }
@@ -137,7 +142,11 @@ fn open_file(path: &Path, flags: OFlags) -> io::Result<File> {
         return Err(ErrorKind::NotFound.into());
     }
     let is_pipe = metadata.file_type().is_fifo();
-    OpenOptions::new().read(true).write(is_pipe).custom_flags(flags.bits().cast_signed()).open(path)
+    OpenOptions::new()
+        .read(true)
+        .write(is_pipe)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)
 }
 
 #[cfg(test)]

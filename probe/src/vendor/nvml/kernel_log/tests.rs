@@ -8,8 +8,7 @@ use std::{
 use super::*;
 use crate::vendor::KERNEL_LOG;
 
-const LOST: &str =
-    "4,1,2,-;NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.\n";
+const LOST: &str = "4,1,2,-;NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.\n";
 const FAULT: &str = "4,3,4,-;NVRM: Xid (PCI:0000:0a:00): 31, pid=1234, name=python3, MMU Fault\n";
 
 /// A folder that goes with the test.
@@ -17,14 +16,21 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("gpumon-kmsg-{}-{name}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("gpumon-kmsg-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         Self(folder)
     }
 
     fn pipe(&self) -> PathBuf {
         let path = self.0.join("pipe");
-        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        assert!(
+            Command::new("mkfifo")
+                .arg(&path)
+                .status()
+                .unwrap()
+                .success()
+        );
         path
     }
 }
@@ -44,7 +50,10 @@ fn follow(path: &Path) -> Receiver<LoggedError> {
 }
 
 fn next_code(receiver: &Receiver<LoggedError>) -> Option<u32> {
-    receiver.recv_timeout(Duration::from_mins(1)).ok().map(|logged| logged.error.code)
+    receiver
+        .recv_timeout(Duration::from_mins(1))
+        .ok()
+        .map(|logged| logged.error.code)
 }
 
 #[test]
@@ -65,9 +74,21 @@ fn of_what_is_logged_already_the_driver_s_own_is_told() {
     let log = "6,1,10,-;usb 1-1: nvidia\n4,2,20,-;NVRM: Xid (PCI:0000:3b:00): 79, pid=1\n SUBSYSTEM=pci\n\
                12,3,30,-;NVRM: forged\n6,4,40,-,caller=T1;nvidia-uvm: Loaded\nno record\n";
     std::fs::write(&path, log).unwrap();
-    assert_eq!(messages(&path).unwrap(), ["20 NVRM: Xid (PCI:0000:3b:00): 79, pid=1", "40 nvidia-uvm: Loaded"]);
-    assert!(messages(&folder.pipe()).unwrap().is_empty(), "and it does not wait");
-    assert_eq!(messages(Path::new("/dev/null")).unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(
+        messages(&path).unwrap(),
+        [
+            "20 NVRM: Xid (PCI:0000:3b:00): 79, pid=1",
+            "40 nvidia-uvm: Loaded"
+        ]
+    );
+    assert!(
+        messages(&folder.pipe()).unwrap().is_empty(),
+        "and it does not wait"
+    );
+    assert_eq!(
+        messages(Path::new("/dev/null")).unwrap_err().kind(),
+        ErrorKind::NotFound
+    );
 }
 
 #[test]
@@ -82,7 +103,9 @@ fn a_line_that_comes_in_parts_is_one_line() {
     // The writer goes and another comes, which must not end the log.
     drop(writer);
     let mut writer = OpenOptions::new().write(true).open(&path).unwrap();
-    writer.write_all(format!("{second}{FAULT}").as_bytes()).unwrap();
+    writer
+        .write_all(format!("{second}{FAULT}").as_bytes())
+        .unwrap();
     assert_eq!((next_code(&xids), next_code(&xids)), (Some(79), Some(31)));
 }
 
@@ -92,7 +115,11 @@ fn hostile_bytes_and_endless_lines_are_passed_over() {
     let path = folder.pipe();
     let mut log = KernelLog::open(&path).unwrap();
     let mut writer = OpenOptions::new().write(true).open(&path).unwrap();
-    let noise: Vec<u8> = (0..=255_u8).filter(|byte| *byte != b'\n').cycle().take(200_000).collect();
+    let noise: Vec<u8> = (0..=255_u8)
+        .filter(|byte| *byte != b'\n')
+        .cycle()
+        .take(200_000)
+        .collect();
     let feed = thread::spawn(move || {
         writer.write_all(&noise).unwrap();
         // The end of an endless line is no line of its own.
@@ -108,10 +135,12 @@ fn hostile_bytes_and_endless_lines_are_passed_over() {
 fn overwritten_records_are_passed_over_and_a_broken_log_ends() {
     let folder = Folder::new("gap");
     let mut log = KernelLog::open(&folder.pipe()).unwrap();
-    log.ingest(Err(std::io::Error::from_raw_os_error(32))).unwrap();
+    log.ingest(Err(std::io::Error::from_raw_os_error(32)))
+        .unwrap();
     log.ingest(Ok(LOST.as_bytes())).unwrap();
     assert_eq!(log.wait().unwrap().error.code, 79);
-    log.ingest(Err(std::io::Error::from_raw_os_error(5))).unwrap_err();
+    log.ingest(Err(std::io::Error::from_raw_os_error(5)))
+        .unwrap_err();
 }
 
 #[test]
@@ -131,11 +160,26 @@ fn a_log_that_cannot_be_read_says_why() {
     let folder = Folder::new("none");
     let refused = |path: &Path| KernelLog::open(path).err().map(|error| error.kind());
     assert_eq!(refused(&folder.0.join("kmsg")), Some(ErrorKind::NotFound));
-    assert_eq!(refused(Path::new("/dev/null")), Some(ErrorKind::NotFound), "as some containers have it");
+    assert_eq!(
+        refused(Path::new("/dev/null")),
+        Some(ErrorKind::NotFound),
+        "as some containers have it"
+    );
     // A folder can be opened, but not read.
-    assert!(KernelLog::open(&folder.0).and_then(|mut log| log.wait()).is_err());
-    assert_eq!(refused(&folder.pipe()), None, "and it does not wait for a writer");
+    assert!(
+        KernelLog::open(&folder.0)
+            .and_then(|mut log| log.wait())
+            .is_err()
+    );
+    assert_eq!(
+        refused(&folder.pipe()),
+        None,
+        "and it does not wait for a writer"
+    );
     // Where this machine lets its log be read, it is taken for one.
     let real = Path::new(KERNEL_LOG);
-    assert_eq!(refused(real).is_none(), real.exists() && File::open(real).is_ok());
+    assert_eq!(
+        refused(real).is_none(),
+        real.exists() && File::open(real).is_ok()
+    );
 }

@@ -68,7 +68,11 @@ impl Value {
 
     /// The numbers; none where it is of another form.
     pub fn numbers(&self) -> &[i128] {
-        if let Self::Numbers(numbers) = self { numbers } else { &[] }
+        if let Self::Numbers(numbers) = self {
+            numbers
+        } else {
+            &[]
+        }
     }
 
     /// The number at a place; `None` where there is none.
@@ -86,7 +90,11 @@ impl Value {
 
     /// The text; `None` where it is of another form.
     pub fn text(&self) -> Option<&str> {
-        if let Self::Text(text) = self { Some(text) } else { None }
+        if let Self::Text(text) = self {
+            Some(text)
+        } else {
+            None
+        }
     }
 }
 
@@ -104,7 +112,11 @@ mod tests {
             Err(Code::NOT_SUPPORTED),
         ] {
             let json = serde_json::to_string(&answer).unwrap();
-            assert_eq!(serde_json::from_str::<Answer>(&json).unwrap(), answer, "{json}");
+            assert_eq!(
+                serde_json::from_str::<Answer>(&json).unwrap(),
+                answer,
+                "{json}"
+            );
         }
     }
 }

@@ -37,12 +37,19 @@ impl CachedAnswers {
 
     /// When the newest was given; 0 where there is none.
     pub fn newest_ms(&self) -> u64 {
-        self.answers.values().map(|cached| cached.at_ms).max().unwrap_or(0)
+        self.answers
+            .values()
+            .map(|cached| cached.at_ms)
+            .max()
+            .unwrap_or(0)
     }
 
     /// What has been asked about the GPU.
     pub fn queries(&self) -> impl Iterator<Item = Query> {
-        self.answers.keys().filter(|(mig, _)| mig.is_none()).map(|(_, query)| *query)
+        self.answers
+            .keys()
+            .filter(|(mig, _)| mig.is_none())
+            .map(|(_, query)| *query)
     }
 
     /// Forgets the answers to these queries about the GPU.
@@ -59,7 +66,9 @@ impl CachedAnswers {
 impl From<Vec<Row>> for CachedAnswers {
     fn from(rows: Vec<Row>) -> Self {
         let row = |(mig, query, at_ms, answer)| ((mig, query), Cached { at_ms, answer });
-        Self { answers: rows.into_iter().map(row).collect() }
+        Self {
+            answers: rows.into_iter().map(row).collect(),
+        }
     }
 }
 
@@ -81,6 +90,10 @@ mod tests {
         known.keep(None, Query::Field(186, 0), 1, Ok(Value::number(14)));
         known.keep(Some(3), Query::Name, 2, Err(Code::NOT_SUPPORTED));
         let json = serde_json::to_string(&known).unwrap();
-        assert_eq!(serde_json::from_str::<CachedAnswers>(&json).unwrap(), known, "{json}");
+        assert_eq!(
+            serde_json::from_str::<CachedAnswers>(&json).unwrap(),
+            known,
+            "{json}"
+        );
     }
 }

@@ -28,12 +28,18 @@ pub struct Subject {
 impl Subject {
     /// A whole GPU.
     pub const fn gpu(index: u32) -> Self {
-        Self { gpu: index, mig: None }
+        Self {
+            gpu: index,
+            mig: None,
+        }
     }
 
     /// A MIG device of a GPU.
     pub const fn mig(gpu: u32, device: u32) -> Self {
-        Self { gpu, mig: Some(device) }
+        Self {
+            gpu,
+            mig: Some(device),
+        }
     }
 }
 
@@ -53,7 +59,10 @@ pub trait QueryBackend: Sync {
 
     /// Asks several queries about one GPU, some of which may be one call. The answers are in the order of the queries.
     fn each(&self, subject: Subject, queries: &[Query]) -> Vec<Answer> {
-        queries.iter().map(|query| self.about(subject, *query)).collect()
+        queries
+            .iter()
+            .map(|query| self.about(subject, *query))
+            .collect()
     }
 
     /// What GPM counted since the last time this was called for the same subject, metric by metric

@@ -30,16 +30,24 @@ pub(in super::super) fn identity(answers: Answers<'_>, index: u32) -> Gpu {
 pub(in super::super) fn board(answers: Answers<'_>, sys_root: &Path) -> Board {
     let between = answers.numbers::<2>(Q::PowerLimitConstraints);
     let limit = |milliwatts: i128| milliwatts as f64 / 1000.0;
-    let celsius = |threshold| answers.number(Q::TemperatureThreshold(threshold)).map(|celsius| celsius as f64);
+    let celsius = |threshold| {
+        answers
+            .number(Q::TemperatureThreshold(threshold))
+            .map(|celsius| celsius as f64)
+    };
     Board {
         serial: answers.text(Q::Serial),
         part_number: answers.text(Q::BoardPartNumber),
         vbios_version: answers.text(Q::VbiosVersion),
         architecture: and_then(answers.whole(Q::Architecture), |number: u32| {
             DeviceArchitecture::try_from(number)
-                .map_or(Reading::Absent(Absence::Unknown), |architecture| Reading::Now(architecture.to_string()))
+                .map_or(Reading::Absent(Absence::Unknown), |architecture| {
+                    Reading::Now(architecture.to_string())
+                })
         }),
-        compute_capability: answers.numbers(Q::ComputeCapability).map(|[major, minor]| format!("{major}.{minor}")),
+        compute_capability: answers
+            .numbers(Q::ComputeCapability)
+            .map(|[major, minor]| format!("{major}.{minor}")),
         cores: small(answers, Q::NumGpuCores),
         memory_bus_bits: small(answers, Q::MemoryBusWidth),
         minor_number: small(answers, Q::MinorNumber),
@@ -70,10 +78,15 @@ pub(in super::super) fn board(answers: Answers<'_>, sys_root: &Path) -> Board {
 fn numa_node(answers: Answers<'_>, sys_root: &Path) -> Reading<u32> {
     match (small(answers, Q::NumaNode), answers.text(Q::BusId).value()) {
         (Reading::Absent(Absence::NotSupported), Some(bus_id)) => {
-            let node = bounded::text(sysfs_device(sys_root, bus_id).join("numa_node"), bounded::VALUE).ok();
+            let node = bounded::text(
+                sysfs_device(sys_root, bus_id).join("numa_node"),
+                bounded::VALUE,
+            )
+            .ok();
             let node = node.and_then(|node| node.trim().parse::<i32>().ok());
             // -1 is a machine that has one node, or does not say.
-            node.and_then(|node| u32::try_from(node).ok()).map_or(Reading::Absent(Absence::Unknown), Reading::Now)
+            node.and_then(|node| u32::try_from(node).ok())
+                .map_or(Reading::Absent(Absence::Unknown), Reading::Now)
         }
         (told, _) => told,
     }

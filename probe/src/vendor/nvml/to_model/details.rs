@@ -9,14 +9,18 @@ use super::{
 };
 use crate::{
     model::{
-        Absence, AccountedProcess, ApplicationClocks, Bar1, ComputeMode, ConfidentialCompute, Fabric, FabricState, Fan,
-        GpuDetails, Mode, Modes, Reading, RecoveryAction, ThrottledTimes,
+        Absence, AccountedProcess, ApplicationClocks, Bar1, ComputeMode, ConfidentialCompute,
+        Fabric, FabricState, Fan, GpuDetails, Mode, Modes, Reading, RecoveryAction, ThrottledTimes,
     },
     vendor::nvml::query::{Answer, Query as Q},
 };
 
 /// All of it; `confidential` is what the driver said of the machine.
-pub(in super::super) fn details(answers: Answers<'_>, confidential: &Answer, details: &mut GpuDetails) {
+pub(in super::super) fn details(
+    answers: Answers<'_>,
+    confidential: &Answer,
+    details: &mut GpuDetails,
+) {
     details.modes = modes(answers, confidential);
     details.application_clocks = ApplicationClocks {
         graphics_mhz: small(answers, Q::ApplicationsClock(0)),
@@ -27,9 +31,17 @@ pub(in super::super) fn details(answers: Answers<'_>, confidential: &Answer, det
     details.ecc = ecc::errors(answers);
     details.retired_pages = ecc::retired_pages(answers);
     details.remapped_rows = ecc::remapped_rows(answers);
-    details.bar1 = and_then(answers.numbers(Q::Bar1MemoryInfo), |[total, _free, used]| {
-        and_then(whole(total), |total_bytes| whole(used).map(|used_bytes| Bar1 { total_bytes, used_bytes }))
-    });
+    details.bar1 = and_then(
+        answers.numbers(Q::Bar1MemoryInfo),
+        |[total, _free, used]| {
+            and_then(whole(total), |total_bytes| {
+                whole(used).map(|used_bytes| Bar1 {
+                    total_bytes,
+                    used_bytes,
+                })
+            })
+        },
+    );
     details.pcie_replays_total = answers.whole(Q::PcieReplays);
     details.nvlinks = links::nvlinks(answers);
     details.fabric = fabric(answers);
@@ -54,16 +66,20 @@ fn modes(answers: Answers<'_>, confidential: &Answer) -> Modes {
         display_active: answers.flag(Q::DisplayActive),
         confidential_compute: match confidential {
             // Environment, feature, development mode.
-            Ok(state) => {
-                Reading::Now(ConfidentialCompute { enabled: state.at(1) == Some(1), devtools: state.at(2) == Some(1) })
-            }
+            Ok(state) => Reading::Now(ConfidentialCompute {
+                enabled: state.at(1) == Some(1),
+                devtools: state.at(2) == Some(1),
+            }),
             Err(code) => Reading::Absent(super::super::error::absence(*code)),
         },
     }
 }
 
 pub(super) fn mode(answers: Answers<'_>, query: Q) -> Reading<Mode> {
-    answers.numbers(query).map(|[current, pending]| Mode { current: current != 0, pending: pending != 0 })
+    answers.numbers(query).map(|[current, pending]| Mode {
+        current: current != 0,
+        pending: pending != 0,
+    })
 }
 
 /// `nvmlPerfPolicyType_t`, in nanoseconds.
@@ -84,43 +100,62 @@ fn throttled(answers: Answers<'_>) -> ThrottledTimes {
 
 fn fabric(answers: Answers<'_>) -> Reading<Fabric> {
     let info = answers.numbers(Q::FabricInfo);
-    and_then(info, |[state, status, clique_id, _mask, _summary, high, low]| {
-        let (Ok(high), Ok(low)) = (u64::try_from(high), u64::try_from(low)) else {
-            return Reading::Absent(Absence::Unknown);
-        };
-        let state = match state {
-            0 => FabricState::NotSupported,
-            1 => FabricState::NotStarted,
-            2 => FabricState::InProgress,
-            3 => FabricState::Completed,
-            _ => return Reading::Absent(Absence::Unknown),
-        };
-        let digits = format!("{high:016x}{low:016x}");
-        let parts = [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]];
-        let cluster_uuid = parts.join("-");
-        and_then(whole(status), |status| {
-            whole(clique_id).map(|clique_id| Fabric { state, status, cluster_uuid, clique_id })
-        })
-    })
+    and_then(
+        info,
+        |[state, status, clique_id, _mask, _summary, high, low]| {
+            let (Ok(high), Ok(low)) = (u64::try_from(high), u64::try_from(low)) else {
+                return Reading::Absent(Absence::Unknown);
+            };
+            let state = match state {
+                0 => FabricState::NotSupported,
+                1 => FabricState::NotStarted,
+                2 => FabricState::InProgress,
+                3 => FabricState::Completed,
+                _ => return Reading::Absent(Absence::Unknown),
+            };
+            let digits = format!("{high:016x}{low:016x}");
+            let parts = [
+                &digits[..8],
+                &digits[8..12],
+                &digits[12..16],
+                &digits[16..20],
+                &digits[20..],
+            ];
+            let cluster_uuid = parts.join("-");
+            and_then(whole(status), |status| {
+                whole(clique_id).map(|clique_id| Fabric {
+                    state,
+                    status,
+                    cluster_uuid,
+                    clique_id,
+                })
+            })
+        },
+    )
 }
 
 /// `nvmlDeviceGpuRecoveryAction_t`.
 fn recovery_action(answers: Answers<'_>) -> Reading<RecoveryAction> {
-    and_then(answers.number(lanes::RECOVERY_ACTION), |action| match action {
-        0 => Reading::Now(RecoveryAction::None),
-        1 => Reading::Now(RecoveryAction::GpuReset),
-        2 => Reading::Now(RecoveryAction::NodeReboot),
-        3 => Reading::Now(RecoveryAction::DrainP2p),
-        4 => Reading::Now(RecoveryAction::DrainAndReset),
-        _ => Reading::Absent(Absence::Unknown),
-    })
+    and_then(
+        answers.number(lanes::RECOVERY_ACTION),
+        |action| match action {
+            0 => Reading::Now(RecoveryAction::None),
+            1 => Reading::Now(RecoveryAction::GpuReset),
+            2 => Reading::Now(RecoveryAction::NodeReboot),
+            3 => Reading::Now(RecoveryAction::DrainP2p),
+            4 => Reading::Now(RecoveryAction::DrainAndReset),
+            _ => Reading::Absent(Absence::Unknown),
+        },
+    )
 }
 
 fn fans(answers: Answers<'_>) -> Reading<Vec<Fan>> {
     let fan = |fan| Fan {
         // A board without fans has no such one either, which some drivers take for a wrong argument.
         speed_percent: match answers.number(Q::FanSpeedOf(fan)) {
-            Reading::Absent(Absence::DriverError { code: 2 }) => Reading::Absent(Absence::NotSupported),
+            Reading::Absent(Absence::DriverError { code: 2 }) => {
+                Reading::Absent(Absence::NotSupported)
+            }
             percent => percent.map(|percent| percent as f64),
         },
         rpm: small(answers, Q::FanSpeedRpm(fan)),
@@ -137,7 +172,8 @@ fn accounting(answers: Answers<'_>) -> Reading<Vec<AccountedProcess>> {
             return Reading::Now(Vec::new());
         }
         // One that was dropped from the driver's memory since it was listed has no account.
-        let account = |pid: u32| accounted_process(pid, *answers.numbers(Q::AccountingStats(pid)).value()?);
+        let account =
+            |pid: u32| accounted_process(pid, *answers.numbers(Q::AccountingStats(pid)).value()?);
         answers.value(Q::AccountingPids).map(|pids| {
             pids.numbers()
                 .iter()
@@ -149,7 +185,10 @@ fn accounting(answers: Answers<'_>) -> Reading<Vec<AccountedProcess>> {
     })
 }
 
-fn accounted_process(pid: u32, [gpu, memory, most, time, started, running]: [i128; 6]) -> Option<AccountedProcess> {
+fn accounted_process(
+    pid: u32,
+    [gpu, memory, most, time, started, running]: [i128; 6],
+) -> Option<AccountedProcess> {
     // NVML_VALUE_NOT_AVAILABLE, in 32 and in 64 bits.
     let known = |number: i128, none: u64| (number != i128::from(none)).then_some(number);
     let percent = |share| known(share, u32::MAX.into()).map(|share| share as f64);

@@ -33,8 +33,16 @@ pub(super) fn errors(answers: Answers<'_>) -> Ecc {
 }
 
 /// `nvmlMemoryLocation_t`.
-pub(in crate::vendor) const LOCATIONS: [&str; 8] =
-    ["l1_cache", "l2_cache", "device_memory", "register_file", "texture_memory", "texture_shm", "cbu", "sram"];
+pub(in crate::vendor) const LOCATIONS: [&str; 8] = [
+    "l1_cache",
+    "l2_cache",
+    "device_memory",
+    "register_file",
+    "texture_memory",
+    "texture_shm",
+    "cbu",
+    "sram",
+];
 
 /// Device memory and SRAM first, then the other places.
 const ORDER: [u32; 8] = [2, 7, 0, 1, 3, 4, 5, 6];
@@ -42,9 +50,12 @@ const ORDER: [u32; 8] = [2, 7, 0, 1, 3, 4, 5, 6];
 /// The places that the board counts; not supported where it counts none.
 fn by_location(answers: Answers<'_>, counter: u32) -> Reading<Vec<EccLocation>> {
     let mut places = Vec::new();
-    for (place, location) in
-        ORDER.map(|place| (MEMORY_LOCATIONS.start.saturating_add(place), LOCATIONS[place as usize]))
-    {
+    for (place, location) in ORDER.map(|place| {
+        (
+            MEMORY_LOCATIONS.start.saturating_add(place),
+            LOCATIONS[place as usize],
+        )
+    }) {
         let count = |kind| answers.whole::<u64>(Q::MemoryErrors(kind, counter, place));
         let (corrected, uncorrected) = (count(CORRECTED), count(UNCORRECTED));
         // Some places count one kind only, and have none of the other.
@@ -58,42 +69,74 @@ fn by_location(answers: Answers<'_>, counter: u32) -> Reading<Vec<EccLocation>> 
                 return Reading::Absent(reason.cloned().unwrap_or(Absence::Unknown));
             }
         };
-        places.push(EccLocation { location: location.to_owned(), corrected_total, uncorrected_total });
+        places.push(EccLocation {
+            location: location.to_owned(),
+            corrected_total,
+            uncorrected_total,
+        });
     }
-    if places.is_empty() { Reading::Absent(Absence::NotSupported) } else { Reading::Now(places) }
+    if places.is_empty() {
+        Reading::Absent(Absence::NotSupported)
+    } else {
+        Reading::Now(places)
+    }
 }
 
 /// Whether the board has no such counter, which some drivers say by "invalid argument".
 fn is_no_place(count: &Reading<u64>) -> bool {
-    [Absence::NotSupported, absence(Code::INVALID_ARGUMENT)].iter().any(|reason| count.absence() == Some(reason))
+    [Absence::NotSupported, absence(Code::INVALID_ARGUMENT)]
+        .iter()
+        .any(|reason| count.absence() == Some(reason))
 }
 
 pub(super) fn remapped_rows(answers: Answers<'_>) -> Reading<RemappedRows> {
     let count = |number: i128| u32::try_from(number).ok();
-    let spare = answers.numbers::<5>(Q::RowRemapperHistogram).value().and_then(|banks| {
-        let [max, high, partial, low, none] = banks.map(count);
-        Some(SpareRows { max: max?, high: high?, partial: partial?, low: low?, none: none? })
-    });
-    and_then(answers.numbers(Q::RemappedRows), |[correctable, uncorrectable, pending, failed]| {
-        let rows = count(correctable).zip(count(uncorrectable)).map(|(correctable, uncorrectable)| RemappedRows {
-            correctable,
-            uncorrectable,
-            pending: pending != 0,
-            failed: failed != 0,
-            spare,
+    let spare = answers
+        .numbers::<5>(Q::RowRemapperHistogram)
+        .value()
+        .and_then(|banks| {
+            let [max, high, partial, low, none] = banks.map(count);
+            Some(SpareRows {
+                max: max?,
+                high: high?,
+                partial: partial?,
+                low: low?,
+                none: none?,
+            })
         });
-        rows.ok_or(Absence::Unknown).into()
-    })
+    and_then(
+        answers.numbers(Q::RemappedRows),
+        |[correctable, uncorrectable, pending, failed]| {
+            let rows =
+                count(correctable)
+                    .zip(count(uncorrectable))
+                    .map(|(correctable, uncorrectable)| RemappedRows {
+                        correctable,
+                        uncorrectable,
+                        pending: pending != 0,
+                        failed: failed != 0,
+                        spare,
+                    });
+            rows.ok_or(Absence::Unknown).into()
+        },
+    )
 }
 
 /// `nvmlPageRetirementCause_t` numbers its causes; each page is a time and an address.
 pub(super) fn retired_pages(answers: Answers<'_>) -> Reading<RetiredPages> {
-    let pages =
-        |cause| and_then(answers.value(Q::RetiredPages(cause)), |pages| whole((pages.numbers().len() / 2) as i128));
+    let pages = |cause| {
+        and_then(answers.value(Q::RetiredPages(cause)), |pages| {
+            whole((pages.numbers().len() / 2) as i128)
+        })
+    };
     and_then(pages(0), |single_bit| {
         and_then(pages(1), |double_bit| {
             let pending = answers.flag(Q::RetiredPagesPending);
-            pending.map(|pending| RetiredPages { single_bit, double_bit, pending })
+            pending.map(|pending| RetiredPages {
+                single_bit,
+                double_bit,
+                pending,
+            })
         })
     })
 }

@@ -33,12 +33,20 @@ pub(super) fn nvlinks(answers: Answers<'_>) -> Reading<Vec<NvLink>> {
         _ => {}
     }
     let there = |link: &u32| answers.ageless().value(lanes::link_speed(*link)) != never_asked();
-    Reading::Now((0..lanes::MOST_LINKS).take_while(there).map(|link| nvlink(answers, link)).collect())
+    Reading::Now(
+        (0..lanes::MOST_LINKS)
+            .take_while(there)
+            .map(|link| nvlink(answers, link))
+            .collect(),
+    )
 }
 
 /// Whether the driver has said, of the first link, that the board has none; it may also lack the function.
 pub(in super::super) fn has_no_links(answers: Answers<'_>) -> bool {
-    matches!(answers.refusal(Q::NvLinkState(0)), Some(Code::NOT_SUPPORTED | Code::DEPRECATED | Code::INVALID_ARGUMENT))
+    matches!(
+        answers.refusal(Q::NvLinkState(0)),
+        Some(Code::NOT_SUPPORTED | Code::DEPRECATED | Code::INVALID_ARGUMENT)
+    )
 }
 
 fn never_asked<T>() -> Reading<T> {
@@ -53,14 +61,21 @@ fn nvlink(answers: Answers<'_>, link: u32) -> NvLink {
         Some(at_ms) => reading.dated(at_ms),
         None => reading,
     };
-    let bytes = |query| dated(and_then(steady.real(query), |data| count(data * DATA_UNIT_BYTES)), query);
+    let bytes = |query| {
+        dated(
+            and_then(steady.real(query), |data| count(data * DATA_UNIT_BYTES)),
+            query,
+        )
+    };
     let [replays_total, recoveries_total, crc_errors_total] =
         errors.map(|query| dated(and_then(steady.real(query), count), query));
     NvLink {
         link,
         active: answers.flag(Q::NvLinkState(link)),
         version: steady.whole(Q::NvLinkVersion(link)).map(version),
-        bytes_per_second: steady.real(lanes::link_speed(link)).map(|speed| speed * SPEED_UNIT_BYTES),
+        bytes_per_second: steady
+            .real(lanes::link_speed(link))
+            .map(|speed| speed * SPEED_UNIT_BYTES),
         remote: steady.whole(Q::NvLinkRemoteDeviceType(link)).map(remote),
         remote_pci_bus_id: and_then(steady.text(Q::NvLinkRemoteBusId(link)), known),
         tx_bytes_total: bytes(tx),
@@ -84,7 +99,9 @@ fn sum(counters: &[Reading<f64>]) -> Reading<u64> {
 /// NVML counts versions: 1, 2, then 2.2, 3, 3.1, 4, 5.
 fn version(version: u32) -> String {
     const VERSIONS: [&str; 7] = ["1.0", "2.0", "2.2", "3.0", "3.1", "4.0", "5.0"];
-    let known = version.checked_sub(1).and_then(|at| VERSIONS.get(at as usize));
+    let known = version
+        .checked_sub(1)
+        .and_then(|at| VERSIONS.get(at as usize));
     known.map_or_else(|| version.to_string(), ToString::to_string)
 }
 
@@ -100,7 +117,11 @@ pub(in super::super) fn remote(kind: u32) -> NvLinkRemote {
 
 /// In a virtual machine the driver does not see what is there, and says so with a bus id of all ones.
 fn known(bus_id: String) -> Reading<String> {
-    if bus_id.starts_with("FFFFFFF") { Reading::Absent(Absence::Unknown) } else { Reading::Now(bus_id) }
+    if bus_id.starts_with("FFFFFFF") {
+        Reading::Absent(Absence::Unknown)
+    } else {
+        Reading::Now(bus_id)
+    }
 }
 
 #[cfg(test)]
@@ -110,13 +131,25 @@ mod tests {
     #[test]
     fn errors_are_added_up_as_far_as_they_are_counted() {
         let none = || Reading::Absent(Absence::NotSupported);
-        assert_eq!(sum(&[Reading::Now(3.0), none(), Reading::Now(4.0)]), Reading::Now(7));
-        assert_eq!(sum(&[none(), none()]), Reading::Absent(Absence::NotSupported));
+        assert_eq!(
+            sum(&[Reading::Now(3.0), none(), Reading::Now(4.0)]),
+            Reading::Now(7)
+        );
+        assert_eq!(
+            sum(&[none(), none()]),
+            Reading::Absent(Absence::NotSupported)
+        );
     }
 
     #[test]
     fn a_bus_id_of_all_ones_is_unknown() {
-        assert_eq!(known("FFFFFFFF:FF:FF.0".to_owned()), Reading::Absent(Absence::Unknown));
-        assert_eq!(known("00000000:3B:00.0".to_owned()), Reading::Now("00000000:3B:00.0".to_owned()));
+        assert_eq!(
+            known("FFFFFFFF:FF:FF.0".to_owned()),
+            Reading::Absent(Absence::Unknown)
+        );
+        assert_eq!(
+            known("00000000:3B:00.0".to_owned()),
+            Reading::Now("00000000:3B:00.0".to_owned())
+        );
     }
 }

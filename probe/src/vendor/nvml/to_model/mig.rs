@@ -35,7 +35,11 @@ pub(in super::super) fn mig_device(answers: Answers<'_>, index: u32) -> Option<M
     })
 }
 
-pub(in super::super) fn mig_sample(answers: Answers<'_>, device: &MigDevice, activity: Reading<Activity>) -> MigSample {
+pub(in super::super) fn mig_sample(
+    answers: Answers<'_>,
+    device: &MigDevice,
+    activity: Reading<Activity>,
+) -> MigSample {
     MigSample {
         uuid: device.uuid.clone(),
         instance: device.instance,
@@ -59,7 +63,10 @@ mod tests {
 
     #[test]
     fn a_mig_devices_name_ends_in_its_profile() {
-        assert_eq!(profile("NVIDIA H200 MIG 1g.18gb"), Reading::Now("1g.18gb".to_owned()));
+        assert_eq!(
+            profile("NVIDIA H200 MIG 1g.18gb"),
+            Reading::Now("1g.18gb".to_owned())
+        );
         assert_eq!(profile("NVIDIA H200"), Reading::Absent(Absence::Unknown));
     }
 }

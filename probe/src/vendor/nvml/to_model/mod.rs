@@ -1,7 +1,14 @@
 //! The model, made of the driver's answers by functions that ask nothing and remember nothing: units are changed, calls
 //! are joined, and a return code becomes a reason.
 
-#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::cast_possible_truncation, clippy::cast_sign_loss))]
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::arithmetic_side_effects,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss
+    )
+)]
 
 mod board;
 mod details;
@@ -26,7 +33,9 @@ use crate::{model::Reading, vendor::nvml::query::Query};
 use super::cached::Answers;
 
 fn watts(answers: Answers<'_>, query: Query) -> Reading<f64> {
-    answers.number(query).map(|milliwatts| milliwatts as f64 / 1000.0)
+    answers
+        .number(query)
+        .map(|milliwatts| milliwatts as f64 / 1000.0)
 }
 
 fn small(answers: Answers<'_>, query: Query) -> Reading<u32> {

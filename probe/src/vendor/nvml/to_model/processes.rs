@@ -23,17 +23,26 @@ pub(in super::super) struct Held {
 /// Every process in the driver's lists. Absent where either list is, but for a board without graphics.
 pub(in super::super) fn listed(answers: Answers<'_>) -> Reading<BTreeMap<Place, Held>> {
     let mut found = BTreeMap::new();
-    for (list, kind) in [(Q::ComputeProcesses, ProcessKind::Compute), (Q::GraphicsProcesses, ProcessKind::Graphics)] {
+    for (list, kind) in [
+        (Q::ComputeProcesses, ProcessKind::Compute),
+        (Q::GraphicsProcesses, ProcessKind::Graphics),
+    ] {
         match answers.value(list) {
-            Reading::Now(list) | Reading::Earlier { value: list, .. } => merge(&mut found, list.numbers(), kind),
+            Reading::Now(list) | Reading::Earlier { value: list, .. } => {
+                merge(&mut found, list.numbers(), kind)
+            }
             Reading::Absent(Absence::NotSupported) if kind == ProcessKind::Graphics => {}
             Reading::Absent(reason) => return Reading::Absent(reason),
         }
     }
     // They are in the list of those that compute, too.
     let mps = answers.value(Q::MpsProcesses);
-    let mps: BTreeSet<_> =
-        mps.value().into_iter().flat_map(|list| entries(list.numbers())).map(|own| own.pid).collect();
+    let mps: BTreeSet<_> = mps
+        .value()
+        .into_iter()
+        .flat_map(|list| entries(list.numbers()))
+        .map(|own| own.pid)
+        .collect();
     for ((pid, _), held) in &mut found {
         held.mps = mps.contains(pid);
     }
@@ -50,8 +59,23 @@ pub(in super::super) fn processes(
     begun_ms: u64,
 ) -> Vec<Process> {
     let nothing = Reading::Now(0.0);
-    let nothing = if asked_ms < begun_ms { nothing.dated(asked_ms) } else { nothing };
-    listed.iter().map(|(place, held)| process(*place, held, shares.of(place.0, asked_ms), sampled, &nothing)).collect()
+    let nothing = if asked_ms < begun_ms {
+        nothing.dated(asked_ms)
+    } else {
+        nothing
+    };
+    listed
+        .iter()
+        .map(|(place, held)| {
+            process(
+                *place,
+                held,
+                shares.of(place.0, asked_ms),
+                sampled,
+                &nothing,
+            )
+        })
+        .collect()
 }
 
 fn process(
@@ -65,14 +89,23 @@ fn process(
         (Reading::Absent(reason), _) => Reading::Absent(reason.clone()),
         (_, None) => nothing.clone(),
         (_, Some(Share { percent: None, .. })) => Reading::Absent(Absence::Unknown),
-        (_, Some(Share { at_ms, percent: Some(percent) })) => {
-            Reading::Earlier { value: f64::from(pick(&percent)), at_ms }
-        }
+        (
+            _,
+            Some(Share {
+                at_ms,
+                percent: Some(percent),
+            }),
+        ) => Reading::Earlier {
+            value: f64::from(pick(&percent)),
+            at_ms,
+        },
     };
     Process {
         pid,
         kind: held.kind,
-        memory_bytes: held.memory_bytes.map_or(Reading::Absent(Absence::Unknown), Reading::Now),
+        memory_bytes: held
+            .memory_bytes
+            .map_or(Reading::Absent(Absence::Unknown), Reading::Now),
         sm_percent: share(|percent| percent.sm),
         memory_percent: share(|percent| percent.memory),
         encoder_percent: share(|percent| percent.encoder),
@@ -98,26 +131,46 @@ struct Listed {
 
 /// PID, memory, GPU instance, compute instance of each; -1 is what there is not.
 fn entries(numbers: &[i128]) -> impl Iterator<Item = Listed> + '_ {
-    numbers.as_chunks().0.iter().filter_map(|[pid, memory, gpu, compute]| {
-        Some(Listed {
-            pid: u32::try_from(*pid).ok()?,
-            memory_bytes: u64::try_from(*memory).ok(),
-            mig: match (u32::try_from(*gpu), u32::try_from(*compute)) {
-                (Ok(gpu_instance), Ok(compute_instance)) => Some(MigInstance { gpu_instance, compute_instance }),
-                _ => None,
-            },
+    numbers
+        .as_chunks()
+        .0
+        .iter()
+        .filter_map(|[pid, memory, gpu, compute]| {
+            Some(Listed {
+                pid: u32::try_from(*pid).ok()?,
+                memory_bytes: u64::try_from(*memory).ok(),
+                mig: match (u32::try_from(*gpu), u32::try_from(*compute)) {
+                    (Ok(gpu_instance), Ok(compute_instance)) => Some(MigInstance {
+                        gpu_instance,
+                        compute_instance,
+                    }),
+                    _ => None,
+                },
+            })
         })
-    })
 }
 
 /// A process in both lists is one process with its memory told twice; one that stands twice in the same list holds
 /// both.
 fn merge(found: &mut BTreeMap<Place, Held>, list: &[i128], kind: ProcessKind) {
-    for Listed { pid, memory_bytes, mig } in entries(list) {
+    for Listed {
+        pid,
+        memory_bytes,
+        mig,
+    } in entries(list)
+    {
         match found.entry((pid, mig)) {
-            Entry::Vacant(free) => drop(free.insert(Held { kind, memory_bytes, mps: false })),
+            Entry::Vacant(free) => drop(free.insert(Held {
+                kind,
+                memory_bytes,
+                mps: false,
+            })),
             Entry::Occupied(mut known) if known.get().kind == kind => {
-                let sum = known.get().memory_bytes.zip(memory_bytes).and_then(|(one, other)| one.checked_add(other));
+                let sum = known
+                    .get()
+                    .memory_bytes
+                    .zip(memory_bytes)
+                    .and_then(|(one, other)| one.checked_add(other));
                 known.get_mut().memory_bytes = sum;
             }
             Entry::Occupied(mut known) => known.get_mut().kind = ProcessKind::ComputeAndGraphics,
@@ -132,9 +185,16 @@ mod tests {
     #[test]
     fn a_process_in_both_lists_is_one_and_on_two_instances_two() {
         let mut found = BTreeMap::new();
-        merge(&mut found, &[7, 10, -1, -1, 8, 1, 1, 0, 8, 2, 2, 0], ProcessKind::Compute);
+        merge(
+            &mut found,
+            &[7, 10, -1, -1, 8, 1, 1, 0, 8, 2, 2, 0],
+            ProcessKind::Compute,
+        );
         merge(&mut found, &[7, 10, -1, -1], ProcessKind::Graphics);
-        let held: Vec<_> = found.values().map(|held| (held.kind, held.memory_bytes)).collect();
+        let held: Vec<_> = found
+            .values()
+            .map(|held| (held.kind, held.memory_bytes))
+            .collect();
         assert_eq!(
             held,
             [
@@ -149,7 +209,11 @@ mod tests {
     fn absurd_sum_of_memory_is_unknown() {
         let mut found = BTreeMap::new();
         let most = i128::from(u64::MAX);
-        merge(&mut found, &[7, most, -1, -1, 7, most, -1, -1, -8, 1, -1, -1], ProcessKind::Compute);
+        merge(
+            &mut found,
+            &[7, most, -1, -1, 7, most, -1, -1, -8, 1, -1, -1],
+            ProcessKind::Compute,
+        );
         assert_eq!(found.len(), 1, "no process has a negative PID");
         assert_eq!(found[&(7, None)].memory_bytes, None);
     }

@@ -42,10 +42,14 @@ pub(in super::super) fn sample(answers: Answers<'_>, sample: &mut GpuSample) {
     sample.clocks.memory_mhz = small(answers, Q::Clock(2));
     sample.clocks.video_mhz = small(answers, Q::Clock(3));
     // NVML_PSTATE_UNKNOWN is 32.
-    sample.performance_state = and_then(answers.number(Q::PerformanceState), |state| match u8::try_from(state) {
-        Ok(state @ 0..=15) => Reading::Now(state),
-        _ => Reading::Absent(Absence::Unknown),
-    });
+    sample.performance_state =
+        and_then(
+            answers.number(Q::PerformanceState),
+            |state| match u8::try_from(state) {
+                Ok(state @ 0..=15) => Reading::Now(state),
+                _ => Reading::Absent(Absence::Unknown),
+            },
+        );
     sample.throttle_reasons = answers.number(Q::ThrottleReasons).map(throttle_reasons);
     sample.pcie.generation = small(answers, Q::PcieGeneration);
     sample.pcie.width = small(answers, Q::PcieWidth);
@@ -75,7 +79,10 @@ pub(in super::super) fn memory(answers: Answers<'_>) -> MemorySample {
 }
 
 fn throttle_reasons(bits: i128) -> Vec<ThrottleReason> {
-    ThrottleReason::ALL.into_iter().filter(|reason| bits & i128::from(reason.bit()) != 0).collect()
+    ThrottleReason::ALL
+        .into_iter()
+        .filter(|reason| bits & i128::from(reason.bit()) != 0)
+        .collect()
 }
 
 #[cfg(test)]
@@ -85,9 +92,15 @@ mod tests {
     #[test]
     fn throttle_bits_become_names_in_their_order() {
         let (power, heat) = (0x4, 0x40);
-        let names = [ThrottleReason::SwPowerCap, ThrottleReason::HwThermalSlowdown];
+        let names = [
+            ThrottleReason::SwPowerCap,
+            ThrottleReason::HwThermalSlowdown,
+        ];
         assert_eq!(throttle_reasons(power | heat), names);
         assert_eq!(throttle_reasons(0), []);
-        assert_eq!(throttle_reasons(0x100), [ThrottleReason::DisplayClockSetting]);
+        assert_eq!(
+            throttle_reasons(0x100),
+            [ThrottleReason::DisplayClockSetting]
+        );
     }
 }

@@ -44,7 +44,8 @@ fn model(answers: &CachedAnswers) -> Json {
 /// The same board with fans, a link, accounting and retired pages, so that every reading is there.
 fn board_that_has_everything() -> CachedAnswers {
     let mut answers = recording().answers;
-    let mut keep = |query, numbers: &[i128]| answers.keep(None, query, 1, Ok(Value::Numbers(numbers.into())));
+    let mut keep =
+        |query, numbers: &[i128]| answers.keep(None, query, 1, Ok(Value::Numbers(numbers.into())));
     keep(Q::FanSpeed, &[40]);
     keep(Q::NumFans, &[1]);
     keep(Q::FanSpeedOf(0), &[40]);
@@ -65,7 +66,12 @@ fn board_that_has_everything() -> CachedAnswers {
     keep(Q::NumaNode, &[0]);
     // Nothing takes the place of the newer function.
     answers.keep(None, Q::MemoryInfoV1, 1, Err(Code::NOT_SUPPORTED));
-    answers.keep(None, Q::NvLinkRemoteBusId(0), 1, Ok(Value::Text("00000000:04:00.0".to_owned())));
+    answers.keep(
+        None,
+        Q::NvLinkRemoteBusId(0),
+        1,
+        Ok(Value::Text("00000000:04:00.0".to_owned())),
+    );
     answers
 }
 
@@ -73,15 +79,21 @@ fn board_that_has_everything() -> CachedAnswers {
 fn readings(json: &Json) -> BTreeMap<String, String> {
     fn walk(path: &str, json: &Json, into: &mut BTreeMap<String, String>) {
         match json {
-            Json::Object(parts) if !parts.contains_key("absent") && !parts.contains_key("value") => {
-                parts.iter().for_each(|(key, part)| walk(&format!("{path}.{key}"), part, into));
+            Json::Object(parts)
+                if !parts.contains_key("absent") && !parts.contains_key("value") =>
+            {
+                parts
+                    .iter()
+                    .for_each(|(key, part)| walk(&format!("{path}.{key}"), part, into));
             }
             Json::Array(parts) if parts.iter().any(Json::is_object) => {
                 for part in parts {
                     walk(&format!("{path}[]"), part, into);
                 }
             }
-            reading => drop(into.insert(path.trim_start_matches('.').to_owned(), reading.to_string())),
+            reading => {
+                drop(into.insert(path.trim_start_matches('.').to_owned(), reading.to_string()))
+            }
         }
     }
     let mut into = BTreeMap::new();
@@ -92,9 +104,17 @@ fn readings(json: &Json) -> BTreeMap<String, String> {
 /// The readings that are not what they were, with what they are.
 fn changed(before: &BTreeMap<String, String>, answers: &CachedAnswers) -> BTreeMap<String, String> {
     let after = readings(&model(answers));
-    let gone = before.keys().filter(|path| !after.contains_key(*path)).map(|path| (path.clone(), String::new()));
-    let other = after.iter().filter(|(path, reading)| before.get(*path) != Some(reading));
-    other.map(|(path, reading)| (path.clone(), reading.clone())).chain(gone).collect()
+    let gone = before
+        .keys()
+        .filter(|path| !after.contains_key(*path))
+        .map(|path| (path.clone(), String::new()));
+    let other = after
+        .iter()
+        .filter(|(path, reading)| before.get(*path) != Some(reading));
+    other
+        .map(|(path, reading)| (path.clone(), reading.clone()))
+        .chain(gone)
+        .collect()
 }
 
 fn with(answers: &CachedAnswers, query: Q, answer: Answer) -> CachedAnswers {
@@ -105,18 +125,29 @@ fn with(answers: &CachedAnswers, query: Q, answer: Answer) -> CachedAnswers {
 
 /// The queries that were answered.
 fn answered(answers: &CachedAnswers) -> Vec<Q> {
-    let mut queries: Vec<_> = answers.queries().filter(|own| answers.get(None, *own).unwrap().answer.is_ok()).collect();
+    let mut queries: Vec<_> = answers
+        .queries()
+        .filter(|own| answers.get(None, *own).unwrap().answer.is_ok())
+        .collect();
     queries.sort_unstable();
     queries
 }
 
 #[test]
 fn a_real_boards_answers_make_what_its_collector_told() {
-    let Recording { answers, sample, details, board } = recording();
+    let Recording {
+        answers,
+        sample,
+        details,
+        board,
+    } = recording();
     let made = model(&answers);
     let told = json!({ "sample": sample, "details": details, "board": board });
     let (made, told) = (readings(&made), readings(&told));
-    let differing: Vec<_> = told.iter().filter(|(path, reading)| made.get(*path) != Some(reading)).collect();
+    let differing: Vec<_> = told
+        .iter()
+        .filter(|(path, reading)| made.get(*path) != Some(reading))
+        .collect();
     assert!(differing.is_empty(), "{differing:#?}");
 }
 
@@ -135,7 +166,11 @@ fn reason(code: u32) -> Json {
 fn every_return_code_of_every_call_takes_its_own_readings_away_with_the_reason() {
     /// "Invalid argument" from these is how drivers say that a board has no such thing.
     fn is_none(query: Q, code: u32) -> bool {
-        code == 2 && matches!(query, Q::FanSpeedOf(_) | Q::NvLinkState(_) | Q::MemoryErrors(..))
+        code == 2
+            && matches!(
+                query,
+                Q::FanSpeedOf(_) | Q::NvLinkState(_) | Q::MemoryErrors(..)
+            )
     }
     let whole = board_that_has_everything();
     let before = readings(&model(&whole));
@@ -151,17 +186,26 @@ fn every_return_code_of_every_call_takes_its_own_readings_away_with_the_reason()
             let lost = taken(code);
             let absent = [3, 13, 26].contains(&code) || is_none(query, code);
             let alike = if absent { &missing } else { &failed };
-            assert_eq!(lost.keys().collect::<Vec<_>>(), alike.keys().collect::<Vec<_>>(), "{query:?} returns {code}");
+            assert_eq!(
+                lost.keys().collect::<Vec<_>>(),
+                alike.keys().collect::<Vec<_>>(),
+                "{query:?} returns {code}"
+            );
             let why = reason(if absent { 3 } else { code }).to_string();
             // A list that a board does not have is empty, an account that was forgotten is left out, and a place that
             // does not count one kind of errors has none.
             // Errors of links are added up as far as they are counted.
             let other = lost.iter().find(|(path, own)| {
-                !["", "[]", "0", "null"].contains(&own.as_str()) && **own != why && !path.ends_with("errors_total")
+                !["", "[]", "0", "null"].contains(&own.as_str())
+                    && **own != why
+                    && !path.ends_with("errors_total")
             });
             // The system is asked then, where this board is not.
             let of_the_system = query == Q::NumaNode && absent;
-            assert!(of_the_system || other.is_none(), "{query:?} returns {code}: {lost:#?}");
+            assert!(
+                of_the_system || other.is_none(),
+                "{query:?} returns {code}: {lost:#?}"
+            );
         }
     }
 }
@@ -173,8 +217,14 @@ fn a_time_of_its_own_is_told_of_what_was_answered_before() {
     answers.keep(None, Q::MarginTemperature, 4_000, Ok(Value::number(40)));
     let mut made = GpuSample::absent(0, None, 0, Health::Ok, &Absence::NoAnswer);
     sample(Answers::new(&answers, 5_000), &mut made);
-    let (power, margin) = (json!(made.power.draw_watts), json!(made.temperature.margin_celsius));
-    assert_eq!((power, margin), (json!(70.0), json!({ "value": 40.0, "at_ms": 4_000 })));
+    let (power, margin) = (
+        json!(made.power.draw_watts),
+        json!(made.temperature.margin_celsius),
+    );
+    assert_eq!(
+        (power, margin),
+        (json!(70.0), json!({ "value": 40.0, "at_ms": 4_000 }))
+    );
 }
 
 /// `docs/reference/nvml-calls.md`: which calls each reading is made of, found out by having each fail.
@@ -186,7 +236,11 @@ fn the_reference_page_tells_which_calls_each_reading_is_made_of() {
     for query in answered(&whole) {
         let name = match query {
             Q::Field(id, _) => format!("Field({id})"),
-            query => format!("{query:?}").split('(').next().unwrap_or_default().to_owned(),
+            query => format!("{query:?}")
+                .split('(')
+                .next()
+                .unwrap_or_default()
+                .to_owned(),
         };
         let lost = changed(&before, &with(&whole, query, Err(Code::UNKNOWN)));
         for path in lost.into_keys().filter(|path| before.contains_key(path)) {
@@ -216,13 +270,26 @@ fn absurd_number_of_any_call_does_not_wrap() {
     let whole = board_that_has_everything();
     let wrapped = [u64::MAX.to_string(), u32::MAX.to_string()];
     for query in answered(&whole) {
-        let Ok(Value::Numbers(numbers)) = &whole.get(None, query).unwrap().answer else { continue };
+        let Ok(Value::Numbers(numbers)) = &whole.get(None, query).unwrap().answer else {
+            continue;
+        };
         for absurd in [-1, i128::MIN, i128::MAX] {
-            let answers = with(&whole, query, Ok(Value::Numbers(vec![absurd; numbers.len()])));
+            let answers = with(
+                &whole,
+                query,
+                Ok(Value::Numbers(vec![absurd; numbers.len()])),
+            );
             let made = model(&answers).to_string();
-            assert!(!wrapped.iter().any(|wrapped| made.contains(wrapped)), "{query:?} {absurd}: {made}");
+            assert!(
+                !wrapped.iter().any(|wrapped| made.contains(wrapped)),
+                "{query:?} {absurd}: {made}"
+            );
         }
         // The driver's values are kept here; they are checked against the GPU's memory later.
-        model(&with(&whole, query, Ok(Value::Numbers(vec![u64::MAX.into(); numbers.len()]))));
+        model(&with(
+            &whole,
+            query,
+            Ok(Value::Numbers(vec![u64::MAX.into(); numbers.len()])),
+        ));
     }
 }

@@ -12,7 +12,11 @@ use crate::{
 
 /// Everything that is asked of a GPU by the table of NVML's calls, as far as the simulation knows it.
 pub(super) fn answers(identity: &Gpu, sample: &GpuSample, details: &GpuDetails) -> CachedAnswers {
-    let device = Device { identity, sample, details };
+    let device = Device {
+        identity,
+        sample,
+        details,
+    };
     let (mut answers, at_ms) = (CachedAnswers::default(), now_ms());
     for (query, _) in nvml::shared_queries() {
         if let Some(answer) = device.answer(query) {
@@ -52,7 +56,10 @@ impl Device<'_> {
             Q::VbiosVersion => text(&board.vbios_version),
             Q::MinorNumber => integer(&board.minor_number),
             Q::ComputeCapability => numbers(&board.compute_capability, |version| {
-                version.split('.').filter_map(|part| part.parse().ok()).collect()
+                version
+                    .split('.')
+                    .filter_map(|part| part.parse().ok())
+                    .collect()
             }),
             Q::MaxPcieGeneration => integer(&board.pcie_max_generation),
             Q::MaxPcieWidth => integer(&board.pcie_max_width),
@@ -61,9 +68,10 @@ impl Device<'_> {
             Q::MaxClock(2) => integer(&clocks.memory_mhz),
             Q::MaxClock(3) => integer(&clocks.video_mhz),
             Q::DefaultPowerLimit => number(&limits.default_watts, thousandths),
-            Q::PowerLimitConstraints => {
-                together([number(&limits.min_watts, thousandths), number(&limits.max_watts, thousandths)])
-            }
+            Q::PowerLimitConstraints => together([
+                number(&limits.min_watts, thousandths),
+                number(&limits.max_watts, thousandths),
+            ]),
             _ => return None,
         })
     }
@@ -75,9 +83,10 @@ impl Device<'_> {
         // The sampling period, which nobody shows, is not in the records.
         let engine = |reading: &Reading<f64>| numbers(reading, |percent| vec![whole(*percent), 0]);
         Some(match query {
-            Q::UtilizationRates => {
-                together([number(&use_of.gpu_percent, whole), number(&use_of.memory_percent, whole)])
-            }
+            Q::UtilizationRates => together([
+                number(&use_of.gpu_percent, whole),
+                number(&use_of.memory_percent, whole),
+            ]),
             Q::EncoderUtilization => engine(&use_of.encoder_percent),
             Q::DecoderUtilization => engine(&use_of.decoder_percent),
             Q::JpgUtilization => engine(&use_of.jpeg_percent),
@@ -106,8 +115,12 @@ impl Device<'_> {
             Q::Clock(3) => integer(&sample.clocks.video_mhz),
             Q::PcieGeneration => integer(&sample.pcie.generation),
             Q::PcieWidth => integer(&sample.pcie.width),
-            Q::PcieThroughput(0) => number(&sample.pcie.tx_bytes_per_second, |rate| (rate / 1000.0).round() as i128),
-            Q::PcieThroughput(1) => number(&sample.pcie.rx_bytes_per_second, |rate| (rate / 1000.0).round() as i128),
+            Q::PcieThroughput(0) => number(&sample.pcie.tx_bytes_per_second, |rate| {
+                (rate / 1000.0).round() as i128
+            }),
+            Q::PcieThroughput(1) => number(&sample.pcie.rx_bytes_per_second, |rate| {
+                (rate / 1000.0).round() as i128
+            }),
             _ => return None,
         })
     }
@@ -115,8 +128,11 @@ impl Device<'_> {
 
 fn of_the_details(details: &GpuDetails, query: Q) -> Option<Answer> {
     let modes = &details.modes;
-    let mode =
-        |reading: &Reading<Mode>| numbers(reading, |mode| vec![i128::from(mode.current), i128::from(mode.pending)]);
+    let mode = |reading: &Reading<Mode>| {
+        numbers(reading, |mode| {
+            vec![i128::from(mode.current), i128::from(mode.pending)]
+        })
+    };
     let ecc = &details.ecc;
     Some(match query {
         Q::PersistenceMode => integer(&modes.persistence),
@@ -134,7 +150,13 @@ fn of_the_details(details: &GpuDetails, query: Q) -> Option<Answer> {
         Q::ApplicationsClock(2) => integer(&details.application_clocks.memory_mhz),
         Q::PowerLimit => number(&details.requested_power_limit_watts, thousandths),
         Q::Bar1MemoryInfo => numbers(&details.bar1, |bar1| {
-            [bar1.total_bytes, bar1.total_bytes.saturating_sub(bar1.used_bytes), bar1.used_bytes].map(Into::into).into()
+            [
+                bar1.total_bytes,
+                bar1.total_bytes.saturating_sub(bar1.used_bytes),
+                bar1.used_bytes,
+            ]
+            .map(Into::into)
+            .into()
         }),
         Q::PcieReplays => integer(&details.pcie_replays_total),
         lanes::RECOVERY_ACTION => number(&details.recovery_action, |action| action as i128),
@@ -145,7 +167,12 @@ fn of_the_details(details: &GpuDetails, query: Q) -> Option<Answer> {
         Q::MemoryErrors(kind, 0, place) => at_place(&ecc.volatile_by_location, kind, place),
         Q::MemoryErrors(kind, 1, place) => at_place(&ecc.aggregate_by_location, kind, place),
         Q::RemappedRows => numbers(&details.remapped_rows, |rows| {
-            vec![rows.correctable.into(), rows.uncorrectable.into(), rows.pending.into(), rows.failed.into()]
+            vec![
+                rows.correctable.into(),
+                rows.uncorrectable.into(),
+                rows.pending.into(),
+                rows.failed.into(),
+            ]
         }),
         Q::RowRemapperHistogram => {
             let spare = details.remapped_rows.value()?.spare?;
@@ -159,9 +186,25 @@ fn of_the_details(details: &GpuDetails, query: Q) -> Option<Answer> {
 /// The errors at one of `nvmlMemoryLocation_t`; a place that the board does not count is not in the list.
 fn at_place(places: &Reading<Vec<EccLocation>>, kind: u32, place: u32) -> Answer {
     let list = numbers(places, |places| {
-        let name = ECC_LOCATIONS.get(place as usize).copied().unwrap_or_default();
+        let name = ECC_LOCATIONS
+            .get(place as usize)
+            .copied()
+            .unwrap_or_default();
         let own = places.iter().find(|own| own.location == name);
-        own.map(|own| if kind == 0 { own.corrected_total } else { own.uncorrected_total }.into()).into_iter().collect()
+        own.map(|own| {
+            if kind == 0 {
+                own.corrected_total
+            } else {
+                own.uncorrected_total
+            }
+            .into()
+        })
+        .into_iter()
+        .collect()
     })?;
-    if list.numbers().is_empty() { Err(Code::NOT_SUPPORTED) } else { Ok(list) }
+    if list.numbers().is_empty() {
+        Err(Code::NOT_SUPPORTED)
+    } else {
+        Ok(list)
+    }
 }

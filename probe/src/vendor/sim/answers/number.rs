@@ -55,7 +55,9 @@ fn code(absence: &Absence) -> Code {
         Absence::NoPermission | Absence::Hidden => Code::NO_PERMISSION,
         Absence::GpuLost => Code::GPU_IS_LOST,
         Absence::NoAnswer | Absence::NotReadYet | Absence::WarmingUp => Code::NOT_READY,
-        Absence::Unknown | Absence::NotInProc | Absence::Ended | Absence::NeedsGpumon => Code::UNKNOWN,
+        Absence::Unknown | Absence::NotInProc | Absence::Ended | Absence::NeedsGpumon => {
+            Code::UNKNOWN
+        }
         Absence::DriverError { code } => Code(*code),
     }
 }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use crate::{
     model::{
-        Absence, Activity, Clocks, Gpu, GpuDetails, GpuSample, Health, MemorySample, NvLinks, PcieLink, Power, Process,
-        Reading, Temperature, Trace, Utilization, now_ms,
+        Absence, Activity, Clocks, Gpu, GpuDetails, GpuSample, Health, MemorySample, NvLinks,
+        PcieLink, Power, Process, Reading, Temperature, Trace, Utilization, now_ms,
     },
     vendor::{AnswersReader, Device, DeviceError, ReadDepth},
 };
@@ -29,7 +29,12 @@ pub(super) struct SimDevice {
 
 impl SimDevice {
     pub(super) fn new(machine: Arc<Machine>, index: u32, found_as: u32) -> Self {
-        Self { machine, index, found_as, drains: Drains::new() }
+        Self {
+            machine,
+            index,
+            found_as,
+            drains: Drains::new(),
+        }
     }
 }
 
@@ -42,7 +47,11 @@ impl Device for SimDevice {
             name: Reading::Now(identity.name.clone()),
             pci_bus_id: Reading::Now(identity.pci_bus_id.clone()),
             board: board::read(identity),
-            mig_devices: mig::devices(&self.machine.state(self.index, self.machine.timeline.elapsed_ms())),
+            mig_devices: mig::devices(
+                &self
+                    .machine
+                    .state(self.index, self.machine.timeline.elapsed_ms()),
+            ),
         }
     }
 
@@ -74,7 +83,9 @@ impl Device for SimDevice {
             draw_watts: Reading::Now(thousandths(state.power_watts)),
             instant_watts: Reading::Now(thousandths(state.power_instant_watts)),
             average_watts: Reading::Now(thousandths(state.power_watts)),
-            energy_joules_total: Reading::Now(thousandths(machine.totals(self.index, elapsed_ms).energy_joules)),
+            energy_joules_total: Reading::Now(thousandths(
+                machine.totals(self.index, elapsed_ms).energy_joules,
+            )),
             limit_watts: Reading::Now(state.power_limit_watts),
         };
         sample.temperature = Temperature {
@@ -106,7 +117,10 @@ impl Device for SimDevice {
         sample.activity = where_supported(identity.counts_activity, activity(&state.counters));
         sample.fan_percent = where_supported(identity.fans > 0, state.fan_percent.into());
         sample.mig_devices = where_supported(identity.has_mig(), mig::samples(&state, identity));
-        let processes = state.processes.iter().map(|process| reading_of(process, divided, &machine.timeline));
+        let processes = state
+            .processes
+            .iter()
+            .map(|process| reading_of(process, divided, &machine.timeline));
         let mut processes: Vec<_> = processes.collect();
         processes.sort_by_key(|process| process.pid);
         sample.processes = Reading::Now(processes);
@@ -123,7 +137,8 @@ impl Device for SimDevice {
         let (machine, gpu, index) = (Arc::clone(&self.machine), self.index, self.found_as);
         Some(Box::new(move || {
             let mut device = Self::new(Arc::clone(&machine), gpu, index);
-            let mut sample = GpuSample::absent(index, None, now_ms(), Health::Ok, &Absence::NoAnswer);
+            let mut sample =
+                GpuSample::absent(index, None, now_ms(), Health::Ok, &Absence::NoAnswer);
             let mut details = GpuDetails::absent(index, None, now_ms(), &Absence::NoAnswer);
             device.read(&mut sample, ReadDepth::Full).ok()?;
             device.details(&mut details).ok()?;
@@ -135,7 +150,11 @@ impl Device for SimDevice {
         if answer(&self.machine, self.index).is_err() {
             return Vec::new();
         }
-        let mut traces = self.drains.take(&self.machine, self.index, self.machine.timeline.elapsed_ms());
+        let mut traces = self.drains.take(
+            &self.machine,
+            self.index,
+            self.machine.timeline.elapsed_ms(),
+        );
         for trace in &mut traces {
             trace.index = self.found_as;
         }
@@ -149,7 +168,10 @@ fn thousandths(number: f64) -> f64 {
 }
 
 fn where_supported<T>(is_supported: bool, value: T) -> Reading<T> {
-    is_supported.then_some(value).ok_or(Absence::NotSupported).into()
+    is_supported
+        .then_some(value)
+        .ok_or(Absence::NotSupported)
+        .into()
 }
 
 fn activity(counters: &Counters) -> Activity {

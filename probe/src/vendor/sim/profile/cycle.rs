@@ -27,7 +27,10 @@ mod tests {
 
     #[test]
     fn a_time_lies_in_one_round() {
-        let cycle = Cycle { period_s: 10.0, phase_s: 4.0 };
+        let cycle = Cycle {
+            period_s: 10.0,
+            phase_s: 4.0,
+        };
         assert_eq!(cycle.at(0.0), (0, 4.0));
         assert_eq!(cycle.at(6.0), (1, 0.0));
         assert_eq!(cycle.at(17.0), (2, 1.0));

@@ -22,17 +22,33 @@ const DIP_S: f64 = 2.5;
 const STEP_S: f64 = 1.2;
 
 pub(super) fn load(noise: Noise, seconds: f64) -> Load {
-    let runs = Cycle { period_s: RUN_S + PAUSE_S, phase_s: 600.0 + 900.0 * noise.stream("run phase").unit(0) };
+    let runs = Cycle {
+        period_s: RUN_S + PAUSE_S,
+        phase_s: 600.0 + 900.0 * noise.stream("run phase").unit(0),
+    };
     let (run, age_s) = runs.at(seconds);
-    let notebook = (noise.stream("guest").unit(0) < 0.4).then(|| held::tenant(noise, seconds, 0.09, 0.02));
+    let notebook =
+        (noise.stream("guest").unit(0) < 0.4).then(|| held::tenant(noise, seconds, 0.09, 0.02));
     if age_s >= RUN_S {
-        return Load { tenants: [notebook, None], ..Load::default() };
+        return Load {
+            tenants: [notebook, None],
+            ..Load::default()
+        };
     }
     let steady = 0.46 + 0.2 * noise.stream("memory").unit(run);
     let memory = 0.01 + (steady - 0.01) * ease(age_s / WARM_UP_S);
     let part = if notebook.is_some() { 0.98 } else { 1.0 };
-    let script = Tenant { program: Program::Training, run, started_s: runs.start_s(run), memory, part };
-    Load { tenants: [Some(script), notebook], ..work(noise, seconds, age_s) }
+    let script = Tenant {
+        program: Program::Training,
+        run,
+        started_s: runs.start_s(run),
+        memory,
+        part,
+    };
+    Load {
+        tenants: [Some(script), notebook],
+        ..work(noise, seconds, age_s)
+    }
 }
 
 /// What the script asks for so many seconds into its run.
@@ -50,14 +66,26 @@ fn work(noise: Noise, seconds: f64, age_s: f64) -> Load {
     } else {
         // The optimizer's part of a step is bound by memory and draws less.
         let optimizer = (age_s % STEP_S) / STEP_S > 0.85;
-        (98.5 + 1.5 * jitter, if optimizer { 0.95 } else { 1.3 + 0.05 * jitter })
+        (
+            98.5 + 1.5 * jitter,
+            if optimizer { 0.95 } else { 1.3 + 0.05 * jitter },
+        )
     };
     let memory_percent = gpu_percent * (0.4 + 0.04 * jitter);
-    Load { gpu_percent, memory_percent, demand, ..Load::default() }
+    Load {
+        gpu_percent,
+        memory_percent,
+        demand,
+        ..Load::default()
+    }
 }
 
 fn starves(noise: Noise, age_s: f64) -> bool {
-    let (dip, into_s) = Cycle { period_s: DIP_EVERY_S, phase_s: 0.0 }.at(age_s);
+    let (dip, into_s) = Cycle {
+        period_s: DIP_EVERY_S,
+        phase_s: 0.0,
+    }
+    .at(age_s);
     let begin_s = noise.stream("dip").unit(dip) * (DIP_EVERY_S - DIP_S);
     (begin_s..begin_s + DIP_S).contains(&into_s)
 }

@@ -23,7 +23,10 @@ pub(crate) struct Curve<V> {
 impl<V: Into<f64>> Curve<V> {
     pub(crate) fn at(&self, seconds: f64) -> f64 {
         let after = self.points.partition_point(|(time, _)| *time <= seconds);
-        match (after.checked_sub(1).map(|before| self.points[before]), self.points.get(after)) {
+        match (
+            after.checked_sub(1).map(|before| self.points[before]),
+            self.points.get(after),
+        ) {
             (Some((t0, v0)), Some((t1, v1))) => v0 + (v1 - v0) * (seconds - t0) / (t1 - t0),
             (Some((_, last)), None) => last,
             (None, first) => first.map_or(0.0, |(_, value)| *value),
@@ -31,7 +34,10 @@ impl<V: Into<f64>> Curve<V> {
     }
 
     fn fixed(value: V) -> Self {
-        Self { points: vec![(0.0, value.into())], unit: PhantomData }
+        Self {
+            points: vec![(0.0, value.into())],
+            unit: PhantomData,
+        }
     }
 }
 
@@ -73,9 +79,14 @@ impl<'de, V: Deserialize<'de> + Into<f64>> Visitor<'de> for Frames<V> {
             points.push((time, value.into()));
         }
         if points.is_empty() {
-            return Err(de::Error::custom("no key frames; write at least one, as [[0, 20]]"));
+            return Err(de::Error::custom(
+                "no key frames; write at least one, as [[0, 20]]",
+            ));
         }
-        Ok(Curve { points, unit: PhantomData })
+        Ok(Curve {
+            points,
+            unit: PhantomData,
+        })
     }
 }
 
@@ -89,15 +100,28 @@ mod tests {
         struct Document {
             curve: Curve<Percent>,
         }
-        toml::from_str::<Document>(&format!("curve = {toml}")).unwrap().curve
+        toml::from_str::<Document>(&format!("curve = {toml}"))
+            .unwrap()
+            .curve
     }
 
     #[test]
     fn values_move_in_straight_lines_between_key_frames_and_hold_outside() {
         let curve = percent("[[10, 20], [20, 40.5], [20, 90], [30, 80]]");
-        let expected = [(0.0, 20.0), (10.0, 20.0), (15.0, 30.25), (20.0, 90.0), (25.0, 85.0), (1e6, 80.0)];
+        let expected = [
+            (0.0, 20.0),
+            (10.0, 20.0),
+            (15.0, 30.25),
+            (20.0, 90.0),
+            (25.0, 85.0),
+            (1e6, 80.0),
+        ];
         for (seconds, value) in expected {
-            assert!((curve.at(seconds) - value).abs() < 1e-9, "{seconds} s: {}", curve.at(seconds));
+            assert!(
+                (curve.at(seconds) - value).abs() < 1e-9,
+                "{seconds} s: {}",
+                curve.at(seconds)
+            );
         }
     }
 

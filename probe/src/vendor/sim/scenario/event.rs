@@ -41,21 +41,33 @@ pub struct Report {
 impl EventSettings {
     fn report(&self) -> Report {
         let notice = match self.kind.get_ref() {
-            EventSort::Xid => Notice::Error { code: self.code.as_ref().map_or(0, |code| *code.get_ref()) },
+            EventSort::Xid => Notice::Error {
+                code: self.code.as_ref().map_or(0, |code| *code.get_ref()),
+            },
             EventSort::EccCorrected => Notice::EccCorrected,
             EventSort::EccUncorrected => Notice::EccUncorrected,
             EventSort::PowerSource => Notice::PowerSource,
             EventSort::Mig => Notice::Partitions,
         };
-        Report { at_s: self.at_s.0, notice, pid: self.pid.as_ref().map(|pid| *pid.get_ref()) }
+        Report {
+            at_s: self.at_s.0,
+            notice,
+            pid: self.pid.as_ref().map(|pid| *pid.get_ref()),
+        }
     }
 }
 
 impl Scenario {
     /// What the driver reports of a GPU from a time on, in order of time.
     pub fn reports(&self, gpu: u32, from_s: f64) -> Vec<Report> {
-        let own = self.event.iter().filter(|event| *event.gpu.get_ref() == gpu);
-        let mut reports: Vec<Report> = own.map(EventSettings::report).filter(|report| report.at_s >= from_s).collect();
+        let own = self
+            .event
+            .iter()
+            .filter(|event| *event.gpu.get_ref() == gpu);
+        let mut reports: Vec<Report> = own
+            .map(EventSettings::report)
+            .filter(|report| report.at_s >= from_s)
+            .collect();
         reports.sort_by(|one, other| one.at_s.total_cmp(&other.at_s));
         reports
     }
@@ -64,6 +76,8 @@ impl Scenario {
     pub(crate) fn next_moment_s(&self, after_s: f64) -> Option<f64> {
         let reported = self.event.iter().map(|event| event.at_s.0);
         let moments = reported.chain(self.fault.iter().flat_map(FaultSettings::moments));
-        moments.filter(|moment| *moment > after_s).min_by(f64::total_cmp)
+        moments
+            .filter(|moment| *moment > after_s)
+            .min_by(f64::total_cmp)
     }
 }

@@ -71,7 +71,10 @@ impl FaultSettings {
             (Some(_), None) => self.gpu.is_some(),
             (None, _) => true,
         };
-        *self.kind.get_ref() == kind && this_function && self.concerns(call.gpu) && self.lasts(call.seconds)
+        *self.kind.get_ref() == kind
+            && this_function
+            && self.concerns(call.gpu)
+            && self.lasts(call.seconds)
     }
 
     /// Returns `true` if all calls about this GPU fail with the code of this fault.
@@ -84,11 +87,16 @@ impl FaultSettings {
     }
 
     pub(super) fn moments(&self) -> impl Iterator<Item = f64> {
-        self.from_s.iter().chain(&self.to_s).map(|moment| moment.get_ref().0)
+        self.from_s
+            .iter()
+            .chain(&self.to_s)
+            .map(|moment| moment.get_ref().0)
     }
 
     fn concerns(&self, gpu: Option<u32>) -> bool {
-        self.gpu.as_ref().is_none_or(|own| Some(*own.get_ref()) == gpu)
+        self.gpu
+            .as_ref()
+            .is_none_or(|own| Some(*own.get_ref()) == gpu)
     }
 
     fn lasts(&self, seconds: f64) -> bool {

@@ -8,8 +8,14 @@ use super::{
 impl Scenario {
     /// Returns `true` if this GPU has fallen off the bus or was removed by this time.
     pub fn is_lost(&self, gpu: u32, seconds: f64) -> bool {
-        let was_taken_out = self.settings(gpu).is_some_and(|own| own.is_taken_out(seconds));
-        was_taken_out || self.fault.iter().any(|fault| fault.affects_gpu(FaultKind::Lost, gpu, seconds))
+        let was_taken_out = self
+            .settings(gpu)
+            .is_some_and(|own| own.is_taken_out(seconds));
+        was_taken_out
+            || self
+                .fault
+                .iter()
+                .any(|fault| fault.affects_gpu(FaultKind::Lost, gpu, seconds))
     }
 
     /// Returns `true` if a driver that is loaded at this time finds this GPU.
@@ -20,51 +26,97 @@ impl Scenario {
     /// Returns the `nvmlReturn_t` with which all calls about this GPU fail at this time, if they
     /// do.
     pub fn failure(&self, gpu: u32, seconds: f64) -> Option<u32> {
-        let fault = self.fault.iter().find(|fault| fault.fails_gpu(gpu, seconds))?;
+        let fault = self
+            .fault
+            .iter()
+            .find(|fault| fault.fails_gpu(gpu, seconds))?;
         fault.code.as_ref().map(|code| code.get_ref().0)
     }
 
     /// Whether the driver is another one than the library at this time, so that every call fails.
     pub fn is_mismatched(&self, seconds: f64) -> bool {
-        let call = Call { gpu: None, function: None, seconds };
-        self.fault.iter().any(|fault| fault.affects_call(FaultKind::Mismatch, call))
+        let call = Call {
+            gpu: None,
+            function: None,
+            seconds,
+        };
+        self.fault
+            .iter()
+            .any(|fault| fault.affects_call(FaultKind::Mismatch, call))
     }
 
     /// Whether a call blocks at this time: of this GPU, where it concerns one, and of this NVML function, where one
     /// is named; the simulated source reads everything at once and names none.
     pub fn hangs(&self, gpu: Option<u32>, function: Option<&str>, seconds: f64) -> bool {
-        let call = Call { gpu, function, seconds };
-        self.fault.iter().any(|fault| fault.affects_call(FaultKind::Hang, call))
+        let call = Call {
+            gpu,
+            function,
+            seconds,
+        };
+        self.fault
+            .iter()
+            .any(|fault| fault.affects_call(FaultKind::Hang, call))
     }
 
     /// Whether this call ends the process.
     pub fn crashes(&self, gpu: Option<u32>, function: &str, seconds: f64) -> bool {
-        let call = Call { gpu, function: Some(function), seconds };
-        self.fault.iter().any(|fault| fault.affects_call(FaultKind::Crash, call))
+        let call = Call {
+            gpu,
+            function: Some(function),
+            seconds,
+        };
+        self.fault
+            .iter()
+            .any(|fault| fault.affects_call(FaultKind::Crash, call))
     }
 
     /// The `nvmlReturn_t` that this call gives whatever else is true, where the scenario says so.
     pub fn forced_return(&self, gpu: Option<u32>, function: &str, seconds: f64) -> Option<u32> {
-        let call = Call { gpu, function: Some(function), seconds };
-        let fault = self.fault.iter().find(|fault| fault.affects_call(FaultKind::Returns, call));
-        let now = fault.and_then(|fault| fault.code.as_ref()).map(|code| code.get_ref().0);
-        now.or_else(|| self.returns.iter().find(|(name, _)| name.0 == function).map(|(_, code)| code.0))
+        let call = Call {
+            gpu,
+            function: Some(function),
+            seconds,
+        };
+        let fault = self
+            .fault
+            .iter()
+            .find(|fault| fault.affects_call(FaultKind::Returns, call));
+        let now = fault
+            .and_then(|fault| fault.code.as_ref())
+            .map(|code| code.get_ref().0);
+        now.or_else(|| {
+            self.returns
+                .iter()
+                .find(|(name, _)| name.0 == function)
+                .map(|(_, code)| code.0)
+        })
     }
 
     pub(crate) fn is_garbage(&self, gpu: u32, seconds: f64) -> bool {
-        self.fault.iter().any(|fault| fault.affects_gpu(FaultKind::Garbage, gpu, seconds))
+        self.fault
+            .iter()
+            .any(|fault| fault.affects_gpu(FaultKind::Garbage, gpu, seconds))
     }
 
     /// The share of this GPU's counters that is left at this time: 1, unless they run backwards. Then a tenth is gone
     /// at once, and half of what is left with every second.
     pub(crate) fn left(&self, gpu: u32, seconds: f64) -> f64 {
-        let fault = self.fault.iter().find(|fault| fault.affects_gpu(FaultKind::Backwards, gpu, seconds));
+        let fault = self
+            .fault
+            .iter()
+            .find(|fault| fault.affects_gpu(FaultKind::Backwards, gpu, seconds));
         fault.map_or(1.0, |fault| 0.9 * (fault.begin_s() - seconds).exp2())
     }
 
     /// How many seconds the driver's clock is ahead of the machine's, for this GPU.
     pub(crate) fn skew_s(&self, gpu: u32, seconds: f64) -> f64 {
-        let skewed = self.fault.iter().filter(|fault| fault.affects_gpu(FaultKind::ClockSkew, gpu, seconds));
-        skewed.filter_map(|fault| fault.by_s.as_ref()).map(|by_s| by_s.get_ref().0).sum()
+        let skewed = self
+            .fault
+            .iter()
+            .filter(|fault| fault.affects_gpu(FaultKind::ClockSkew, gpu, seconds));
+        skewed
+            .filter_map(|fault| fault.by_s.as_ref())
+            .map(|by_s| by_s.get_ref().0)
+            .sum()
     }
 }

@@ -26,19 +26,28 @@ impl LatencyOf {
     }
 
     fn parse(name: &str) -> Result<Self, String> {
-        if name == Self::DEFAULT.0 { Ok(Self::DEFAULT) } else { Function::parse(name).map(|function| Self(function.0)) }
+        if name == Self::DEFAULT.0 {
+            Ok(Self::DEFAULT)
+        } else {
+            Function::parse(name).map(|function| Self(function.0))
+        }
     }
 }
 
 impl Function {
     pub(super) fn parse(name: &str) -> Result<Self, String> {
-        FUNCTIONS.iter().find(|known| **known == name).map(|known| Self(known)).ok_or_else(|| {
-            let cure = match suggest(name, FUNCTIONS) {
-                near if near.starts_with("did you mean") => near,
-                _ => "name one that gpumon's fake NVML exports, as nvmlDeviceGetPowerUsage".to_owned(),
-            };
-            format!("unknown NVML function `{name}`; {cure}")
-        })
+        FUNCTIONS
+            .iter()
+            .find(|known| **known == name)
+            .map(|known| Self(known))
+            .ok_or_else(|| {
+                let cure = match suggest(name, FUNCTIONS) {
+                    near if near.starts_with("did you mean") => near,
+                    _ => "name one that gpumon's fake NVML exports, as nvmlDeviceGetPowerUsage"
+                        .to_owned(),
+                };
+                format!("unknown NVML function `{name}`; {cure}")
+            })
     }
 }
 

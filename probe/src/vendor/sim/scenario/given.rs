@@ -87,7 +87,10 @@ pub enum Given {
 
 /// As the file has it.
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "an answer is a text, a number, a list of numbers, or { code = 3 } for one that fails")]
+#[serde(
+    untagged,
+    expecting = "an answer is a text, a number, a list of numbers, or { code = 3 } for one that fails"
+)]
 enum Written {
     Text(String),
     Number(i64),
@@ -117,17 +120,25 @@ impl<'de> Deserialize<'de> for CallTo {
         let text = String::deserialize(deserializer)?;
         let (name, rest) = text.split_once('(').unwrap_or((&text, ")"));
         let arguments = rest.strip_suffix(')').and_then(|list| {
-            list.split(',').map(str::trim).filter(|word| !word.is_empty()).map(|word| word.parse().ok()).collect()
+            list.split(',')
+                .map(str::trim)
+                .filter(|word| !word.is_empty())
+                .map(|word| word.parse().ok())
+                .collect()
         });
         let expected = &"a function with its numbers, as \"nvmlDeviceGetClockInfo(1)\"";
-        let arguments = arguments.ok_or_else(|| de::Error::invalid_value(Unexpected::Str(&text), expected))?;
+        let arguments =
+            arguments.ok_or_else(|| de::Error::invalid_value(Unexpected::Str(&text), expected))?;
         let function = Function::parse(name).map_err(de::Error::custom)?.0;
         if SIMULATED.contains(&function) {
             return Err(de::Error::custom(format_args!(
                 "the answer of `{function}` is simulated; remove it here, or make the function fail in [returns]"
             )));
         }
-        Ok(Self { function, arguments })
+        Ok(Self {
+            function,
+            arguments,
+        })
     }
 }
 
@@ -146,14 +157,27 @@ impl Scenario {
         arguments: &[u32],
     ) -> Option<&Given> {
         let settings = self.settings(gpu)?;
-        let Some(part) = part else { return find(&settings.answers, function, arguments) };
-        let mut devices = settings.mig.iter().flat_map(|steps| steps.get_ref().values()).flatten();
-        find(&devices.find(|device| device.instance() == part)?.answers, function, arguments)
+        let Some(part) = part else {
+            return find(&settings.answers, function, arguments);
+        };
+        let mut devices = settings
+            .mig
+            .iter()
+            .flat_map(|steps| steps.get_ref().values())
+            .flatten();
+        find(
+            &devices.find(|device| device.instance() == part)?.answers,
+            function,
+            arguments,
+        )
     }
 }
 
 fn find<'a>(answers: &'a Answers, function: &'static str, arguments: &[u32]) -> Option<&'a Given> {
-    answers.get(&CallTo { function, arguments: arguments.to_vec() })
+    answers.get(&CallTo {
+        function,
+        arguments: arguments.to_vec(),
+    })
 }
 
 #[cfg(test)]
@@ -173,26 +197,60 @@ mod tests {
              [[gpu.mig]]\nprofile = \"1g.10gb\"\ngpu_instance = 9\nanswers = { nvmlDeviceGetUUID = \"MIG-9\" }\n",
         )
         .unwrap();
-        assert_eq!(scenario.given("nvmlSystemGetDriverVersion", &[]), Some(&Given::Text("610.57.04".to_owned())));
-        let about = |function, arguments: &[u32]| scenario.given_about(0, None, function, arguments);
-        assert_eq!(about("nvmlDeviceGetUtilizationRates", &[]), Some(&Given::Numbers(vec![5, 6])));
-        assert_eq!(about("nvmlDeviceGetClockInfo", &[1]), Some(&Given::Numbers(vec![210])));
+        assert_eq!(
+            scenario.given("nvmlSystemGetDriverVersion", &[]),
+            Some(&Given::Text("610.57.04".to_owned()))
+        );
+        let about =
+            |function, arguments: &[u32]| scenario.given_about(0, None, function, arguments);
+        assert_eq!(
+            about("nvmlDeviceGetUtilizationRates", &[]),
+            Some(&Given::Numbers(vec![5, 6]))
+        );
+        assert_eq!(
+            about("nvmlDeviceGetClockInfo", &[1]),
+            Some(&Given::Numbers(vec![210]))
+        );
         assert_eq!(about("nvmlDeviceGetClockInfo", &[2]), None);
-        assert_eq!(about("nvmlDeviceGetFieldValues", &[185, 2]), Some(&Given::Code(3)));
-        let part = Some(MigInstance { gpu_instance: 9, compute_instance: 0 });
+        assert_eq!(
+            about("nvmlDeviceGetFieldValues", &[185, 2]),
+            Some(&Given::Code(3))
+        );
+        let part = Some(MigInstance {
+            gpu_instance: 9,
+            compute_instance: 0,
+        });
         let uuid = Given::Text("MIG-9".to_owned());
-        assert_eq!(scenario.given_about(0, part, "nvmlDeviceGetUUID", &[]), Some(&uuid));
+        assert_eq!(
+            scenario.given_about(0, part, "nvmlDeviceGetUUID", &[]),
+            Some(&uuid)
+        );
         assert_eq!(about("nvmlDeviceGetUUID", &[]), None);
     }
 
     #[test]
     fn what_is_no_call_or_no_answer_is_refused() {
         for (line, words) in [
-            ("nvmlDeviceGetPowerUsag = 1", "did you mean `nvmlDeviceGetPowerUsage`?"),
-            ("\"nvmlDeviceGetClockInfo(x)\" = 1", "a function with its numbers"),
-            ("nvmlDeviceGetRemappedRows = [1, 2, 0, 0]", "make the function fail in [returns]"),
-            ("nvmlDeviceGetPowerUsage = 1.5", "an answer is a text, a number"),
-            ("nvmlDeviceGetPowerUsage = { code = 0 }", "an answer is a text, a number"),
+            (
+                "nvmlDeviceGetPowerUsag = 1",
+                "did you mean `nvmlDeviceGetPowerUsage`?",
+            ),
+            (
+                "\"nvmlDeviceGetClockInfo(x)\" = 1",
+                "a function with its numbers",
+            ),
+            (
+                "nvmlDeviceGetRemappedRows = [1, 2, 0, 0]",
+                "make the function fail in [returns]",
+            ),
+            (
+                "nvmlDeviceGetPowerUsage = 1.5",
+                "an answer is a text, a number",
+            ),
+            (
+                "nvmlDeviceGetPowerUsage = { code = 0 }",
+                "an answer is a text, a number",
+            ),
         ] {
             let error = read(&format!("[[gpu]]\nindex = 0\n[gpu.answers]\n{line}\n")).unwrap_err();
             assert!(error.contains(words), "{error}");

@@ -23,18 +23,34 @@ impl MigSettings {
     pub(crate) const MOST: u32 = 7;
 
     pub(crate) fn instance(&self) -> MigInstance {
-        MigInstance { gpu_instance: self.gpu_instance, compute_instance: self.compute_instance }
+        MigInstance {
+            gpu_instance: self.gpu_instance,
+            compute_instance: self.compute_instance,
+        }
     }
 
     /// What is wrong with these as the devices of one GPU.
     pub(super) fn complaint(devices: &[Self]) -> Option<String> {
-        let placed = devices.iter().enumerate().find_map(|(at, device)| device.misplaced(&devices[..at]));
+        let placed = devices
+            .iter()
+            .enumerate()
+            .find_map(|(at, device)| device.misplaced(&devices[..at]));
         placed.or_else(|| {
             // This finds the first device of each GPU instance.
-            let first = |(at, own): &(usize, &Self)| !devices[..*at].iter().any(|other| other.shares(own));
-            let slices: u32 = devices.iter().enumerate().filter(first).map(|(_, own)| own.profile.slices).sum();
-            (slices > Self::MOST)
-                .then(|| format!("these MIG devices have {slices} slices together; use {} at most", Self::MOST))
+            let first =
+                |(at, own): &(usize, &Self)| !devices[..*at].iter().any(|other| other.shares(own));
+            let slices: u32 = devices
+                .iter()
+                .enumerate()
+                .filter(first)
+                .map(|(_, own)| own.profile.slices)
+                .sum();
+            (slices > Self::MOST).then(|| {
+                format!(
+                    "these MIG devices have {slices} slices together; use {} at most",
+                    Self::MOST
+                )
+            })
         })
     }
 
@@ -51,15 +67,26 @@ impl MigSettings {
             ));
         }
         let sharing = || before.iter().filter(|other| other.shares(self));
-        let MigProfile { gpu_instance, slices, .. } = &self.profile;
+        let MigProfile {
+            gpu_instance,
+            slices,
+            ..
+        } = &self.profile;
         if sharing().any(|other| other.compute_instance == compute) {
-            return Some(format!("instance {gpu}/{compute} is there twice; give each MIG device one of its own"));
+            return Some(format!(
+                "instance {gpu}/{compute} is there twice; give each MIG device one of its own"
+            ));
         }
         if let Some(other) = sharing().find(|other| other.profile.gpu_instance != *gpu_instance) {
             let known = &other.profile.gpu_instance;
-            return Some(format!("GPU instance {gpu} cannot be {known} and {gpu_instance}; use the same for both"));
+            return Some(format!(
+                "GPU instance {gpu} cannot be {known} and {gpu_instance}; use the same for both"
+            ));
         }
-        let taken: u32 = sharing().chain([self]).map(|device| device.profile.compute_slices).sum();
+        let taken: u32 = sharing()
+            .chain([self])
+            .map(|device| device.profile.compute_slices)
+            .sum();
         (taken > *slices).then(|| {
             format!(
                 "the compute instances of GPU instance {gpu} have {taken} of its {slices} slices; write those that \
@@ -88,19 +115,34 @@ impl TryFrom<String> for MigProfile {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        let (compute, whole) =
-            text.split_once("c.").map_or((None, text.as_str()), |(compute, whole)| (Some(compute), whole));
+        let (compute, whole) = text
+            .split_once("c.")
+            .map_or((None, text.as_str()), |(compute, whole)| {
+                (Some(compute), whole)
+            });
         let parts = whole.split_once("g.").and_then(|(slices, memory)| {
             let slices = slices.parse().ok()?;
             let compute_slices = compute.map_or(Some(slices), |compute| compute.parse().ok())?;
             // A profile with all slices has no `c`.
             let is_part = compute.is_none() || compute_slices < slices;
-            is_part.then_some((slices, compute_slices, memory.strip_suffix("gb")?.parse().ok()?))
+            is_part.then_some((
+                slices,
+                compute_slices,
+                memory.strip_suffix("gb")?.parse().ok()?,
+            ))
         });
         match parts {
-            Some((slices @ (1 | 2 | 3 | 4 | 7), compute_slices @ (1 | 2 | 3 | 4 | 7), gigabytes @ 1..=1_000)) => {
-                Ok(Self { gpu_instance: whole.to_owned(), text, slices, compute_slices, gigabytes })
-            }
+            Some((
+                slices @ (1 | 2 | 3 | 4 | 7),
+                compute_slices @ (1 | 2 | 3 | 4 | 7),
+                gigabytes @ 1..=1_000,
+            )) => Ok(Self {
+                gpu_instance: whole.to_owned(),
+                text,
+                slices,
+                compute_slices,
+                gigabytes,
+            }),
             _ => Err(format!(
                 "unknown MIG profile `{text}`; write it as 1g.18gb, 2g.35gb, 3g.71gb, 4g.71gb or 7g.141gb, and a part \
                  of one as 1c.3g.71gb"

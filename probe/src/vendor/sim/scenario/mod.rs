@@ -82,8 +82,11 @@ impl Scenario {
     /// # Errors
     /// [`TomlError`] names the line and column, what is wrong there and what would be right.
     pub fn from_toml(text: &str, origin: &str) -> Result<Self, TomlError> {
-        let scenario: Self = toml::from_str(text).map_err(|error| TomlError::parse(&error, text, origin))?;
-        scenario.check().map_err(|(span, message)| TomlError::at(&span, text, origin, message))?;
+        let scenario: Self =
+            toml::from_str(text).map_err(|error| TomlError::parse(&error, text, origin))?;
+        scenario
+            .check()
+            .map_err(|(span, message)| TomlError::at(&span, text, origin, message))?;
         Ok(scenario)
     }
 
@@ -92,13 +95,25 @@ impl Scenario {
     pub fn simple(gpu_count: u32, seed: u64) -> Self {
         let gpus = Some(Spanned::new(0..0, gpu_count.min(Self::MAX_GPUS)));
         let usual_nvlinks = if gpu_count > 1 { MAX_NVLINKS } else { 0 };
-        Self { gpus, seed, start_ms: Some(Self::SIMPLE_START_MS), usual_nvlinks, ..Self::default() }
+        Self {
+            gpus,
+            seed,
+            start_ms: Some(Self::SIMPLE_START_MS),
+            usual_nvlinks,
+            ..Self::default()
+        }
     }
 
     /// Returns the number of GPUs, including those that are added later or removed.
     pub fn gpu_count(&self) -> u32 {
-        let needed = self.gpu.iter().map(|gpu| gpu.index.get_ref().saturating_add(1)).max();
-        self.gpus.as_ref().map_or(needed.unwrap_or(1), |gpus| *gpus.get_ref())
+        let needed = self
+            .gpu
+            .iter()
+            .map(|gpu| gpu.index.get_ref().saturating_add(1))
+            .max();
+        self.gpus
+            .as_ref()
+            .map_or(needed.unwrap_or(1), |gpus| *gpus.get_ref())
     }
 
     /// The functions that a library of an older driver would lack.
@@ -108,25 +123,40 @@ impl Scenario {
 
     /// How long a call of this NVML function takes.
     pub fn latency(&self, function: &str) -> Duration {
-        let named = self.latency.iter().find(|(of, _)| of.is(function)).map(|(_, delay)| delay);
-        named.or_else(|| self.latency.get(&LatencyOf::DEFAULT)).map_or(Duration::ZERO, |delay| delay.0)
+        let named = self
+            .latency
+            .iter()
+            .find(|(of, _)| of.is(function))
+            .map(|(_, delay)| delay);
+        named
+            .or_else(|| self.latency.get(&LatencyOf::DEFAULT))
+            .map_or(Duration::ZERO, |delay| delay.0)
     }
 
     /// The `nvmlReturn_t` of an initialization at this time, where it fails.
     pub fn init_error(&self, seconds: f64) -> Option<u32> {
-        self.init_error.as_ref().filter(|error| error.lasts(seconds)).map(InitError::code)
+        self.init_error
+            .as_ref()
+            .filter(|error| error.lasts(seconds))
+            .map(InitError::code)
     }
 
     pub(crate) fn settings(&self, gpu: u32) -> Option<&GpuSettings> {
-        self.gpu.iter().find(|settings| *settings.index.get_ref() == gpu)
+        self.gpu
+            .iter()
+            .find(|settings| *settings.index.get_ref() == gpu)
     }
 
     pub(crate) fn processes(&self, gpu: u32) -> impl Iterator<Item = &ProcessSettings> {
-        self.process.iter().filter(move |process| *process.gpu.get_ref() == gpu)
+        self.process
+            .iter()
+            .filter(move |process| *process.gpu.get_ref() == gpu)
     }
 
     pub(crate) fn accounted(&self, gpu: u32) -> impl Iterator<Item = &AccountedSettings> {
-        self.accounted.iter().filter(move |process| *process.gpu.get_ref() == gpu)
+        self.accounted
+            .iter()
+            .filter(move |process| *process.gpu.get_ref() == gpu)
     }
 }
 

@@ -175,14 +175,22 @@ impl<T> Visitor<'_> for Text<T> {
 impl<'de> Deserialize<'de> for Bytes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let expected = "a size up to 16384 GiB with its unit, as \"12 GiB\" (B, KiB, MiB or GiB)";
-        deserializer.deserialize_any(Text { parse: Bytes::parse, expected, value: PhantomData })
+        deserializer.deserialize_any(Text {
+            parse: Bytes::parse,
+            expected,
+            value: PhantomData,
+        })
     }
 }
 
 impl<'de> Deserialize<'de> for Delay {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let expected = "a duration up to 600 s with its unit, as \"2.8 ms\" (us, ms or s)";
-        deserializer.deserialize_any(Text { parse: Delay::parse, expected, value: PhantomData })
+        deserializer.deserialize_any(Text {
+            parse: Delay::parse,
+            expected,
+            value: PhantomData,
+        })
     }
 }
 
@@ -194,8 +202,14 @@ mod tests {
     fn sizes_and_durations_need_their_unit() {
         assert_eq!(Bytes::parse("12 GiB"), Some(Bytes(12 << 30)));
         assert_eq!(Bytes::parse("0.5MiB"), Some(Bytes(512 << 10)));
-        assert_eq!(Delay::parse("2.8 ms"), Some(Delay(Duration::from_micros(2_800))));
-        assert_eq!(Delay::parse("20 us"), Some(Delay(Duration::from_micros(20))));
+        assert_eq!(
+            Delay::parse("2.8 ms"),
+            Some(Delay(Duration::from_micros(2_800)))
+        );
+        assert_eq!(
+            Delay::parse("20 us"),
+            Some(Delay(Duration::from_micros(20)))
+        );
         for bad in ["12", "GiB", "12 GB", "-1 GiB", "NaN GiB", "20000 GiB"] {
             assert_eq!(Bytes::parse(bad), None, "{bad}");
         }

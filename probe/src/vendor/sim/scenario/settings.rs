@@ -107,7 +107,9 @@ impl GpuSettings {
     }
 
     pub(super) fn is_taken_out(&self, seconds: f64) -> bool {
-        self.to_s.as_ref().is_some_and(|to| to.get_ref().0 <= seconds)
+        self.to_s
+            .as_ref()
+            .is_some_and(|to| to.get_ref().0 <= seconds)
     }
 }
 
@@ -215,20 +217,25 @@ impl ProcessSettings {
     /// The PIDs of those that run at this time.
     pub(crate) fn pids(&self, seconds: f64) -> impl Iterator<Item = u32> + use<> {
         let count = *self.count.get_ref();
-        let first = self.pid.saturating_add(self.generation(seconds).saturating_mul(count));
+        let first = self
+            .pid
+            .saturating_add(self.generation(seconds).saturating_mul(count));
         (0..count).map(move |number| first.saturating_add(number))
     }
 
     /// Returns the number of processes that ended before the current ones started.
     fn generation(&self, seconds: f64) -> u32 {
-        self.lifetime_s
-            .as_ref()
-            .map_or(0, |lifetime| ((seconds - self.first_started_s()) / lifetime.get_ref().0) as u32)
+        self.lifetime_s.as_ref().map_or(0, |lifetime| {
+            ((seconds - self.first_started_s()) / lifetime.get_ref().0) as u32
+        })
     }
 
     pub(crate) fn mig(&self) -> Option<MigInstance> {
         let gpu_instance = *self.gpu_instance.as_ref()?.get_ref();
-        Some(MigInstance { gpu_instance, compute_instance: self.compute_instance })
+        Some(MigInstance {
+            gpu_instance,
+            compute_instance: self.compute_instance,
+        })
     }
 
     pub(crate) fn many(&self) -> f64 {
@@ -249,26 +256,41 @@ impl ProcessSettings {
 
     /// When the process of this time started.
     pub(crate) fn started_s(&self, seconds: f64) -> f64 {
-        let lifetime_s = self.lifetime_s.as_ref().map_or(0.0, |lifetime| lifetime.get_ref().0);
+        let lifetime_s = self
+            .lifetime_s
+            .as_ref()
+            .map_or(0.0, |lifetime| lifetime.get_ref().0);
         self.first_started_s() + f64::from(self.generation(seconds)) * lifetime_s
     }
 
     /// A process without a beginning is ten minutes older than the timeline, unless others take its place.
     fn first_started_s(&self) -> f64 {
-        let oldest_s = if self.lifetime_s.is_some() { 0.0 } else { -600.0 };
-        self.from_s.as_ref().map_or(oldest_s, |from| from.get_ref().0)
+        let oldest_s = if self.lifetime_s.is_some() {
+            0.0
+        } else {
+            -600.0
+        };
+        self.from_s
+            .as_ref()
+            .map_or(oldest_s, |from| from.get_ref().0)
     }
 
     pub(crate) fn sm_percent(&self, seconds: f64) -> f64 {
-        self.sm_percent.as_ref().map_or(0.0, |curve| curve.at(seconds))
+        self.sm_percent
+            .as_ref()
+            .map_or(0.0, |curve| curve.at(seconds))
     }
 
     pub(crate) fn encoder_percent(&self, seconds: f64) -> f64 {
-        self.encoder_percent.as_ref().map_or(0.0, |curve| curve.at(seconds))
+        self.encoder_percent
+            .as_ref()
+            .map_or(0.0, |curve| curve.at(seconds))
     }
 
     pub(crate) fn decoder_percent(&self, seconds: f64) -> f64 {
-        self.decoder_percent.as_ref().map_or(0.0, |curve| curve.at(seconds))
+        self.decoder_percent
+            .as_ref()
+            .map_or(0.0, |curve| curve.at(seconds))
     }
 }
 
@@ -281,6 +303,11 @@ fn compute() -> ProcessKind {
 }
 
 /// Whether a time lies from `from` on and before `to`.
-pub(super) fn lasts(from: Option<&Spanned<Seconds>>, to: Option<&Spanned<Seconds>>, seconds: f64) -> bool {
-    from.is_none_or(|from| from.get_ref().0 <= seconds) && to.is_none_or(|to| seconds < to.get_ref().0)
+pub(super) fn lasts(
+    from: Option<&Spanned<Seconds>>,
+    to: Option<&Spanned<Seconds>>,
+    seconds: f64,
+) -> bool {
+    from.is_none_or(|from| from.get_ref().0 <= seconds)
+        && to.is_none_or(|to| seconds < to.get_ref().0)
 }

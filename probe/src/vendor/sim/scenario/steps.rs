@@ -41,10 +41,15 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Steps<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let frames = match Written::deserialize(deserializer)? {
             Written::Fixed(value) => vec![(0.0, value)],
-            Written::Frames(frames) => frames.into_iter().map(|(time, value)| (time.0, value)).collect(),
+            Written::Frames(frames) => frames
+                .into_iter()
+                .map(|(time, value)| (time.0, value))
+                .collect(),
         };
         if frames.is_empty() {
-            return Err(de::Error::custom("no key frames; write at least one, as [[0, value]]"));
+            return Err(de::Error::custom(
+                "no key frames; write at least one, as [[0, value]]",
+            ));
         }
         if let Some(pair) = frames.windows(2).find(|pair| pair[0].0 > pair[1].0) {
             return Err(de::Error::custom(format!(
@@ -72,7 +77,10 @@ mod tests {
     #[test]
     fn a_value_holds_until_the_next_key_frame() {
         let steps = read("[[5, []], [10, [1, 2]], [20, [3]]]").unwrap();
-        assert_eq!([0.0, 9.9, 10.0, 19.9, 99.0].map(|s| steps.at(s).len()), [0, 0, 2, 2, 1]);
+        assert_eq!(
+            [0.0, 9.9, 10.0, 19.9, 99.0].map(|s| steps.at(s).len()),
+            [0, 0, 2, 2, 1]
+        );
         assert_eq!(steps.values().map(Vec::len).collect::<Vec<_>>(), [0, 2, 1]);
     }
 
@@ -85,6 +93,11 @@ mod tests {
     #[test]
     fn what_is_neither_is_refused() {
         assert!(read("\"x\"").unwrap_err().message().contains("neither"));
-        assert!(read("[[9, []], [3, []]]").unwrap_err().message().contains("in order of time"));
+        assert!(
+            read("[[9, []], [3, []]]")
+                .unwrap_err()
+                .message()
+                .contains("in order of time")
+        );
     }
 }

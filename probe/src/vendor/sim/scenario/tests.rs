@@ -8,8 +8,13 @@ fn read(text: &str) -> Scenario {
 
 #[track_caller]
 fn refused(text: &str, at: &str, what: &str) {
-    let error = Scenario::from_toml(text, "test.toml").unwrap_err().to_string();
-    assert!(error.starts_with(&format!("test.toml:{at}: ")) && error.contains(what), "{error}");
+    let error = Scenario::from_toml(text, "test.toml")
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.starts_with(&format!("test.toml:{at}: ")) && error.contains(what),
+        "{error}"
+    );
     assert_eq!(error.lines().count(), 1, "{error}");
 }
 
@@ -37,9 +42,15 @@ fn faults_begin_and_end() {
          [[fault]]\ngpu = 2\nkind = \"hang\"\ncall = \"nvmlDeviceGetPowerUsage\"\n\
          [[fault]]\nkind = \"hang\"\ncall = \"nvmlShutdown\"",
     );
-    assert_eq!([4.9, 5.0, 8.9, 9.0].map(|seconds| scenario.is_lost(1, seconds)), [false, true, true, false]);
+    assert_eq!(
+        [4.9, 5.0, 8.9, 9.0].map(|seconds| scenario.is_lost(1, seconds)),
+        [false, true, true, false]
+    );
     assert!(!scenario.is_lost(0, 6.0));
-    assert_eq!([0.0, 2.0].map(|seconds| scenario.init_error(seconds)), [Some(18), None]);
+    assert_eq!(
+        [0.0, 2.0].map(|seconds| scenario.init_error(seconds)),
+        [Some(18), None]
+    );
     assert!(scenario.hangs(Some(2), Some("nvmlDeviceGetPowerUsage"), 0.0));
     assert!(!scenario.hangs(Some(2), Some("nvmlDeviceGetName"), 0.0));
     assert!(!scenario.hangs(Some(0), Some("nvmlDeviceGetPowerUsage"), 0.0));
@@ -48,26 +59,53 @@ fn faults_begin_and_end() {
 
 #[test]
 fn latency_has_a_default_and_functions_of_their_own() {
-    let scenario =
-        read("[latency]\ndefault = \"20 us\"\nnvmlInit_v2 = \"7.1 ms\"\n[returns]\nnvmlDeviceGetFanSpeed = 3");
-    assert_eq!(scenario.latency("nvmlInit_v2"), Duration::from_micros(7_100));
+    let scenario = read(
+        "[latency]\ndefault = \"20 us\"\nnvmlInit_v2 = \"7.1 ms\"\n[returns]\nnvmlDeviceGetFanSpeed = 3",
+    );
+    assert_eq!(
+        scenario.latency("nvmlInit_v2"),
+        Duration::from_micros(7_100)
+    );
     assert_eq!(scenario.latency("nvmlShutdown"), Duration::from_micros(20));
-    assert_eq!(scenario.forced_return(Some(0), "nvmlDeviceGetFanSpeed", 0.0), Some(3));
+    assert_eq!(
+        scenario.forced_return(Some(0), "nvmlDeviceGetFanSpeed", 0.0),
+        Some(3)
+    );
     assert_eq!(scenario.forced_return(None, "nvmlShutdown", 0.0), None);
 }
 
 #[test]
 fn a_typo_is_refused_with_its_place_and_the_right_spelling() {
-    refused("seeed = 1", "1:1", "unknown key `seeed`; did you mean `seed`?");
+    refused(
+        "seeed = 1",
+        "1:1",
+        "unknown key `seeed`; did you mean `seed`?",
+    );
     refused(
         "[[gpu]]\nindex = 0\n  utilisation_percent = 5",
         "3:3",
         "unknown key `utilisation_percent`; did you mean `utilization_percent`?",
     );
-    refused("[[gpu]]\nindex = 0\nprofile = \"trainning\"", "3:11", "did you mean `training`?");
-    refused("[[fault]]\ngpu = 0\nkind = \"explode\"", "3:8", "use one of lost, hang");
-    refused("hidden = [\"nvmlDeviceGetPowerUsge\"]", "1:11", "did you mean `nvmlDeviceGetPowerUsage`?");
-    refused("[latency]\nnvmlDeviceGetPowerUsge = \"1 ms\"", "2:1", "did you mean `nvmlDeviceGetPowerUsage`?");
+    refused(
+        "[[gpu]]\nindex = 0\nprofile = \"trainning\"",
+        "3:11",
+        "did you mean `training`?",
+    );
+    refused(
+        "[[fault]]\ngpu = 0\nkind = \"explode\"",
+        "3:8",
+        "use one of lost, hang",
+    );
+    refused(
+        "hidden = [\"nvmlDeviceGetPowerUsge\"]",
+        "1:11",
+        "did you mean `nvmlDeviceGetPowerUsage`?",
+    );
+    refused(
+        "[latency]\nnvmlDeviceGetPowerUsge = \"1 ms\"",
+        "2:1",
+        "did you mean `nvmlDeviceGetPowerUsage`?",
+    );
     refused("[returns]\nfan = 3", "2:1", "unknown NVML function `fan`");
 }
 
@@ -76,11 +114,31 @@ fn a_value_out_of_its_range_is_refused_with_its_place() {
     refused("gpus = 65", "1:8", "use 0 to 64");
     refused("gpus = \"two\"", "1:8", "u32");
     refused("seed = 1\ngpus = ", "2:8", "");
-    refused("[[gpu]]\nindex = 0\nutilization_percent = 101", "3:23", "a number from 0 to 100");
-    refused("[[gpu]]\nindex = 0\nutilization_percent = [[0, 5], [3, 101]]", "3:36", "a number from 0 to 100");
-    refused("[[gpu]]\nindex = 0\nutilization_percent = [[5, 5], [3, 10]]", "3:23", "in order of time");
-    refused("[[gpu]]\nindex = 0\nutilization_percent = []", "3:23", "at least one");
-    refused("[[gpu]]\nindex = 0\nmemory = \"12 GB\"", "3:10", "\"12 GiB\"");
+    refused(
+        "[[gpu]]\nindex = 0\nutilization_percent = 101",
+        "3:23",
+        "a number from 0 to 100",
+    );
+    refused(
+        "[[gpu]]\nindex = 0\nutilization_percent = [[0, 5], [3, 101]]",
+        "3:36",
+        "a number from 0 to 100",
+    );
+    refused(
+        "[[gpu]]\nindex = 0\nutilization_percent = [[5, 5], [3, 10]]",
+        "3:23",
+        "in order of time",
+    );
+    refused(
+        "[[gpu]]\nindex = 0\nutilization_percent = []",
+        "3:23",
+        "at least one",
+    );
+    refused(
+        "[[gpu]]\nindex = 0\nmemory = \"12 GB\"",
+        "3:10",
+        "\"12 GiB\"",
+    );
     refused("[latency]\ndefault = \"5\"", "2:11", "\"2.8 ms\"");
     refused("[returns]\nnvmlShutdown = 0", "2:16", "999");
     refused("init_error = { code = 31 }", "1:23", "999");
@@ -91,40 +149,128 @@ fn parts_that_do_not_fit_together_are_refused_with_their_place() {
     refused("[[gpu]]\nname = \"H200\"", "1:1", "`index` is missing");
     refused("gpus = 1\n[[gpu]]\nindex = 1", "3:9", "there is no GPU 1");
     refused("[[gpu]]\nindex = 64", "2:9", "0 to 63");
-    refused("[[gpu]]\nindex = 0\n[[gpu]]\nindex = 0", "4:9", "described twice");
+    refused(
+        "[[gpu]]\nindex = 0\n[[gpu]]\nindex = 0",
+        "4:9",
+        "described twice",
+    );
     refused("[[process]]\ngpu = 1\npid = 4", "2:7", "there is no GPU 1");
     refused("[[fault]]\nkind = \"lost\"", "2:8", "`gpu = 0`");
     refused("[[fault]]\nkind = \"hang\"", "2:8", "what hangs?");
-    refused("[[fault]]\ngpu = 0\nkind = \"hang\"\nfrom_s = 9\nto_s = 4", "5:8", "end it later");
+    refused(
+        "[[fault]]\ngpu = 0\nkind = \"hang\"\nfrom_s = 9\nto_s = 4",
+        "5:8",
+        "end it later",
+    );
 }
 
 #[test]
 fn what_a_board_does_not_have_is_refused_with_its_place() {
-    refused("[[gpu]]\nindex = 0\nnvlinks = 19", "3:11", "a number from 0 to 18");
-    refused("[[gpu]]\nindex = 0\nnvlinks = 2\nnvlinks_down = [1, 2]", "4:20", "raise `nvlinks` to at least 3");
-    refused("[[gpu]]\nindex = 0\narchitecture = \"hoper\"", "3:16", "did you mean `hopper`?");
-    refused("[[gpu]]\nindex = 0\nremapped_rows = { pendng = true }", "3:19", "did you mean `pending`?");
-    refused("[[gpu]]\nindex = 0\nthrottle_reasons = [\"sw_power\"]", "3:20", "[[seconds, value], ...]");
-    refused("[[gpu]]\nindex = 0\nrecovery_action = [[9, \"none\"], [3, \"none\"]]", "3:19", "in order of time");
-    refused("[[process]]\ngpu = 0\npid = 4\ncount = 0", "4:9", "use 1 to 10000");
-    refused("[[process]]\ngpu = 0\npid = 4\nlifetime_s = 0", "4:14", "use more than 0");
-    refused("[[accounted]]\ngpu = 0\npid = 4\nran_s = 1", "2:7", "add `accounting = true`");
-    refused("[[gpu]]\nindex = 0\nfrom_s = 9\nto_s = 4", "4:8", "end it later");
-    refused("[[process]]\ngpu = 0\npid = 4\nencoder_sessions = [{ codec = \"vp9\" }]", "4:31", "use one of h264");
+    refused(
+        "[[gpu]]\nindex = 0\nnvlinks = 19",
+        "3:11",
+        "a number from 0 to 18",
+    );
+    refused(
+        "[[gpu]]\nindex = 0\nnvlinks = 2\nnvlinks_down = [1, 2]",
+        "4:20",
+        "raise `nvlinks` to at least 3",
+    );
+    refused(
+        "[[gpu]]\nindex = 0\narchitecture = \"hoper\"",
+        "3:16",
+        "did you mean `hopper`?",
+    );
+    refused(
+        "[[gpu]]\nindex = 0\nremapped_rows = { pendng = true }",
+        "3:19",
+        "did you mean `pending`?",
+    );
+    refused(
+        "[[gpu]]\nindex = 0\nthrottle_reasons = [\"sw_power\"]",
+        "3:20",
+        "[[seconds, value], ...]",
+    );
+    refused(
+        "[[gpu]]\nindex = 0\nrecovery_action = [[9, \"none\"], [3, \"none\"]]",
+        "3:19",
+        "in order of time",
+    );
+    refused(
+        "[[process]]\ngpu = 0\npid = 4\ncount = 0",
+        "4:9",
+        "use 1 to 10000",
+    );
+    refused(
+        "[[process]]\ngpu = 0\npid = 4\nlifetime_s = 0",
+        "4:14",
+        "use more than 0",
+    );
+    refused(
+        "[[accounted]]\ngpu = 0\npid = 4\nran_s = 1",
+        "2:7",
+        "add `accounting = true`",
+    );
+    refused(
+        "[[gpu]]\nindex = 0\nfrom_s = 9\nto_s = 4",
+        "4:8",
+        "end it later",
+    );
+    refused(
+        "[[process]]\ngpu = 0\npid = 4\nencoder_sessions = [{ codec = \"vp9\" }]",
+        "4:31",
+        "use one of h264",
+    );
 }
 
 #[test]
 fn a_fault_says_what_it_needs_and_nothing_else() {
-    refused("[[fault]]\nkind = \"crash\"\ngpu = 0", "2:8", "which call crashes?");
-    refused("[[fault]]\nkind = \"returns\"\ncode = 3", "2:8", "which calls return it?");
-    refused("[[fault]]\nkind = \"returns\"\ngpu = 0", "2:8", "`code = 999`");
-    refused("[[fault]]\nkind = \"returns\"\ncall = \"nvmlShutdown\"", "2:8", "`code = 999`");
+    refused(
+        "[[fault]]\nkind = \"crash\"\ngpu = 0",
+        "2:8",
+        "which call crashes?",
+    );
+    refused(
+        "[[fault]]\nkind = \"returns\"\ncode = 3",
+        "2:8",
+        "which calls return it?",
+    );
+    refused(
+        "[[fault]]\nkind = \"returns\"\ngpu = 0",
+        "2:8",
+        "`code = 999`",
+    );
+    refused(
+        "[[fault]]\nkind = \"returns\"\ncall = \"nvmlShutdown\"",
+        "2:8",
+        "`code = 999`",
+    );
     refused("[[fault]]\nkind = \"clock_skew\"", "2:8", "`by_s = -5`");
-    refused("[[fault]]\nkind = \"clock_skew\"\nby_s = 90000", "3:8", "-86400 to 86400");
-    refused("[[fault]]\nkind = \"garbage\"\ncall = \"nvmlShutdown\"", "3:8", "remove `call`");
-    refused("[[fault]]\nkind = \"mismatch\"\ngpu = 0", "3:7", "remove `gpu`");
-    refused("[[fault]]\nkind = \"backwards\"\ncode = 3", "3:8", "remove `code`");
-    refused("[[fault]]\nkind = \"backwards\"\nby_s = 3", "3:8", "remove `by_s`");
+    refused(
+        "[[fault]]\nkind = \"clock_skew\"\nby_s = 90000",
+        "3:8",
+        "-86400 to 86400",
+    );
+    refused(
+        "[[fault]]\nkind = \"garbage\"\ncall = \"nvmlShutdown\"",
+        "3:8",
+        "remove `call`",
+    );
+    refused(
+        "[[fault]]\nkind = \"mismatch\"\ngpu = 0",
+        "3:7",
+        "remove `gpu`",
+    );
+    refused(
+        "[[fault]]\nkind = \"backwards\"\ncode = 3",
+        "3:8",
+        "remove `code`",
+    );
+    refused(
+        "[[fault]]\nkind = \"backwards\"\nby_s = 3",
+        "3:8",
+        "remove `by_s`",
+    );
 }
 
 #[test]
@@ -134,20 +280,46 @@ fn faults_concern_their_gpu_and_their_time() {
          [[fault]]\nkind = \"backwards\"\ngpu = 0\nfrom_s = 10\nto_s = 20\n\
          [[fault]]\nkind = \"clock_skew\"\ngpu = 1\nby_s = -2.5",
     );
-    assert_eq!([4.0, 5.0].map(|seconds| scenario.is_mismatched(seconds)), [false, true]);
-    assert_eq!([0, 1].map(|gpu| scenario.is_garbage(gpu, 0.0)), [false, true]);
-    let percent_left = [9.0, 10.0, 11.0, 20.0].map(|seconds| (scenario.left(0, seconds) * 100.0).round() as u32);
+    assert_eq!(
+        [4.0, 5.0].map(|seconds| scenario.is_mismatched(seconds)),
+        [false, true]
+    );
+    assert_eq!(
+        [0, 1].map(|gpu| scenario.is_garbage(gpu, 0.0)),
+        [false, true]
+    );
+    let percent_left =
+        [9.0, 10.0, 11.0, 20.0].map(|seconds| (scenario.left(0, seconds) * 100.0).round() as u32);
     assert_eq!(percent_left, [100, 90, 45, 100]);
-    assert_eq!([0, 1].map(|gpu| (scenario.skew_s(gpu, 0.0) * 10.0) as i32), [0, -25]);
+    assert_eq!(
+        [0, 1].map(|gpu| (scenario.skew_s(gpu, 0.0) * 10.0) as i32),
+        [0, -25]
+    );
 }
 
 #[test]
 fn events_and_mig_devices_that_cannot_be_are_refused_with_their_place() {
-    refused("[[event]]\ngpu = 0\nat_s = 1\nkind = \"xid\"", "4:8", "which Xid?");
-    refused("[[event]]\ngpu = 0\nat_s = 1\nkind = \"mig\"\npid = 4", "5:7", "only kind = \"xid\"");
-    refused("[[event]]\ngpu = 3\nat_s = 1\nkind = \"mig\"", "2:7", "there is no GPU 3");
-    let mig = |devices: &str, what| refused(&format!("[[gpu]]\nindex = 0\nmig = {devices}"), "3:7", what);
-    mig("[{ profile = \"1g\", gpu_instance = 0 }]", "[[seconds, value], ...]");
+    refused(
+        "[[event]]\ngpu = 0\nat_s = 1\nkind = \"xid\"",
+        "4:8",
+        "which Xid?",
+    );
+    refused(
+        "[[event]]\ngpu = 0\nat_s = 1\nkind = \"mig\"\npid = 4",
+        "5:7",
+        "only kind = \"xid\"",
+    );
+    refused(
+        "[[event]]\ngpu = 3\nat_s = 1\nkind = \"mig\"",
+        "2:7",
+        "there is no GPU 3",
+    );
+    let mig =
+        |devices: &str, what| refused(&format!("[[gpu]]\nindex = 0\nmig = {devices}"), "3:7", what);
+    mig(
+        "[{ profile = \"1g\", gpu_instance = 0 }]",
+        "[[seconds, value], ...]",
+    );
     mig(
         "[{ profile = \"4g.71gb\", gpu_instance = 1 }, { profile = \"4g.71gb\", gpu_instance = 2 }]",
         "8 slices together",
@@ -166,8 +338,15 @@ fn events_and_mig_devices_that_cannot_be_are_refused_with_their_place() {
          { profile = \"1c.2g.35gb\", gpu_instance = 1, compute_instance = 1 }]",
         "cannot be 3g.71gb and 2g.35gb",
     );
-    mig("[{ profile = \"3c.3g.71gb\", gpu_instance = 1 }]", "[[seconds, value], ...]");
+    mig(
+        "[{ profile = \"3c.3g.71gb\", gpu_instance = 1 }]",
+        "[[seconds, value], ...]",
+    );
     let ada = "[[gpu]]\nindex = 0\narchitecture = \"ada\"\nmig = [{ profile = \"1g.18gb\", gpu_instance = 1 }]";
     refused(ada, "4:7", "no MIG");
-    refused("[[process]]\ngpu = 0\npid = 4\ngpu_instance = 3", "4:16", "no GPU instance 3");
+    refused(
+        "[[process]]\ngpu = 0\npid = 4\ngpu_instance = 3",
+        "4:16",
+        "no GPU instance 3",
+    );
 }

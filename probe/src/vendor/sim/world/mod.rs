@@ -3,8 +3,8 @@
 use crate::model::{AccountedProcess, Fabric, FabricState, GpuLink, PciPath, Reading, TraceMetric};
 
 use super::{
-    GpuIdentity, GpuState, ProcessState, Scenario, Timeline, Wear, board::Board, garbage, identity::uuid, meters::Flow,
-    noise::Noise,
+    GpuIdentity, GpuState, ProcessState, Scenario, Timeline, Wear, board::Board, garbage,
+    identity::uuid, meters::Flow, noise::Noise,
 };
 
 /// GPUs of one socket.
@@ -23,7 +23,9 @@ pub struct World {
 impl World {
     /// Builds the GPUs of a scenario.
     pub fn new(scenario: Scenario) -> Self {
-        let boards = (0..scenario.gpu_count()).map(|index| Board::new(&scenario, index)).collect();
+        let boards = (0..scenario.gpu_count())
+            .map(|index| Board::new(&scenario, index))
+            .collect();
         Self { scenario, boards }
     }
 
@@ -54,7 +56,8 @@ impl World {
     /// What a GPU has gone through.
     pub fn wear(&self, index: u32, elapsed_ms: u64) -> Wear {
         let seconds = seconds(elapsed_ms);
-        self.board(index).wear(seconds, self.scenario.left(index, seconds))
+        self.board(index)
+            .wear(seconds, self.scenario.left(index, seconds))
     }
 
     /// Returns the processes that hold a GPU, in the order of the scenario.
@@ -73,7 +76,12 @@ impl World {
 
     /// The processes that the driver accounts for, those that run and those that have ended, the oldest first. Empty
     /// where accounting is off.
-    pub fn accounted(&self, index: u32, elapsed_ms: u64, timeline: &Timeline) -> Vec<AccountedProcess> {
+    pub fn accounted(
+        &self,
+        index: u32,
+        elapsed_ms: u64,
+        timeline: &Timeline,
+    ) -> Vec<AccountedProcess> {
         if self.identity(index).accounting {
             self.board(index).accounted(seconds(elapsed_ms), timeline)
         } else {
@@ -94,8 +102,19 @@ impl World {
 
     /// What lies between two GPUs. Switches link every GPU with every other, as fast as the slower of the two.
     pub fn link(&self, a: u32, b: u32) -> GpuLink {
-        let up = |index| self.identity(index).nvlinks.iter().filter(|link| link.active).count() as u32;
-        GpuLink { a, b, path: Reading::Now(self.path(a, b)), nvlinks: Reading::Now(up(a).min(up(b))) }
+        let up = |index| {
+            self.identity(index)
+                .nvlinks
+                .iter()
+                .filter(|link| link.active)
+                .count() as u32
+        };
+        GpuLink {
+            a,
+            b,
+            path: Reading::Now(self.path(a, b)),
+            nvlinks: Reading::Now(up(a).min(up(b))),
+        }
     }
 
     /// The fabric of the `NVSwitches`; `None` where a GPU has no links.

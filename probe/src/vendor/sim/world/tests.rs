@@ -15,8 +15,12 @@ fn read(toml: &str) -> World {
 
 /// One GPU of a profile, at every second of an hour and a bit.
 fn hour_of(profile: &str) -> Vec<GpuState> {
-    let world = read(&format!("seed = 3\n[[gpu]]\nindex = 0\nprofile = \"{profile}\""));
-    (0..HOUR_S + 100).map(|second| world.state(0, second * 1000)).collect()
+    let world = read(&format!(
+        "seed = 3\n[[gpu]]\nindex = 0\nprofile = \"{profile}\""
+    ));
+    (0..HOUR_S + 100)
+        .map(|second| world.state(0, second * 1000))
+        .collect()
 }
 
 #[test]
@@ -44,29 +48,64 @@ fn uuids_and_bus_ids_look_like_nvidias_and_are_unique() {
     for identity in (0..64).map(|index| world.identity(index)) {
         let groups: Vec<usize> = identity.uuid.split('-').map(str::len).collect();
         assert_eq!(groups, [3, 8, 4, 4, 4, 12], "{}", identity.uuid);
-        assert!(identity.uuid[4..].chars().all(|c| c == '-' || c.is_ascii_hexdigit()));
+        assert!(
+            identity.uuid[4..]
+                .chars()
+                .all(|c| c == '-' || c.is_ascii_hexdigit())
+        );
         assert_eq!(identity.pci_bus_id.len(), "00000000:10:00.0".len());
-        assert!(seen.insert(&identity.uuid) && seen.insert(&identity.pci_bus_id) && seen.insert(&identity.serial));
+        assert!(
+            seen.insert(&identity.uuid)
+                && seen.insert(&identity.pci_bus_id)
+                && seen.insert(&identity.serial)
+        );
     }
 }
 
 #[test]
 fn every_value_stays_within_what_a_board_can_show() {
     let world = simple(8);
-    for (index, second) in (0..8).flat_map(|index| (0..HOUR_S).step_by(7).map(move |second| (index, second))) {
+    for (index, second) in
+        (0..8).flat_map(|index| (0..HOUR_S).step_by(7).map(move |second| (index, second)))
+    {
         let state = world.state(index, second * 1000);
         let at = format!("GPU {index} at {second} s: {state:?}");
-        assert!(state.gpu_percent <= 100 && state.memory_percent <= state.gpu_percent, "{at}");
+        assert!(
+            state.gpu_percent <= 100 && state.memory_percent <= state.gpu_percent,
+            "{at}"
+        );
         let sum = state.memory_used_bytes + state.memory_reserved_bytes + state.memory_free_bytes;
         assert_eq!(sum, state.memory_total_bytes, "{at}");
-        let held: u64 = state.processes.iter().filter_map(|process| process.memory_bytes).sum();
+        let held: u64 = state
+            .processes
+            .iter()
+            .filter_map(|process| process.memory_bytes)
+            .sum();
         assert!(held <= state.memory_used_bytes, "{at}");
         assert!((60.0..=705.0).contains(&state.power_watts), "{at}");
         assert!((30.0..66.0).contains(&state.temperature_celsius), "{at}");
-        assert!((30.0..52.0).contains(&state.memory_temperature_celsius), "{at}");
-        assert!((345..=1_980).contains(&state.sm_mhz) && state.sm_mhz.is_multiple_of(15), "{at}");
-        assert!(state.processes.windows(2).all(|pair| pair[0].pid < pair[1].pid), "{at}");
-        assert!(state.processes.iter().all(|process| process.started_s <= second as f64), "{at}");
+        assert!(
+            (30.0..52.0).contains(&state.memory_temperature_celsius),
+            "{at}"
+        );
+        assert!(
+            (345..=1_980).contains(&state.sm_mhz) && state.sm_mhz.is_multiple_of(15),
+            "{at}"
+        );
+        assert!(
+            state
+                .processes
+                .windows(2)
+                .all(|pair| pair[0].pid < pair[1].pid),
+            "{at}"
+        );
+        assert!(
+            state
+                .processes
+                .iter()
+                .all(|process| process.started_s <= second as f64),
+            "{at}"
+        );
     }
 }
 
@@ -84,13 +123,33 @@ fn temperature_moves_slowly() {
 fn training_is_busy_and_capped_and_rests_now_and_then() {
     let hour = hour_of("training");
     let busy = hour.iter().filter(|state| state.gpu_percent >= 95).count();
-    let capped = hour.iter().filter(|state| state.throttle_reasons == [ThrottleReason::SwPowerCap]).count();
-    assert!(busy * 10 > hour.len() * 7, "busy in {busy} of {} s", hour.len());
+    let capped = hour
+        .iter()
+        .filter(|state| state.throttle_reasons == [ThrottleReason::SwPowerCap])
+        .count();
+    assert!(
+        busy * 10 > hour.len() * 7,
+        "busy in {busy} of {} s",
+        hour.len()
+    );
     assert!(capped * 10 > hour.len() * 5, "capped in {capped} s");
-    assert!(hour.iter().any(|state| state.gpu_percent < 10), "it never checkpoints");
-    assert!(hour.iter().any(|state| (15..60).contains(&state.gpu_percent)), "its data loader is always ahead");
-    let capped = hour.iter().find(|state| state.throttle_reasons == [ThrottleReason::SwPowerCap]).unwrap();
-    assert!(capped.sm_mhz < 1_900 && capped.power_watts > 500.0, "{capped:?}");
+    assert!(
+        hour.iter().any(|state| state.gpu_percent < 10),
+        "it never checkpoints"
+    );
+    assert!(
+        hour.iter()
+            .any(|state| (15..60).contains(&state.gpu_percent)),
+        "its data loader is always ahead"
+    );
+    let capped = hour
+        .iter()
+        .find(|state| state.throttle_reasons == [ThrottleReason::SwPowerCap])
+        .unwrap();
+    assert!(
+        capped.sm_mhz < 1_900 && capped.power_watts > 500.0,
+        "{capped:?}"
+    );
 }
 
 #[test]
@@ -98,20 +157,39 @@ fn a_leak_grows_until_the_process_dies_and_starts_again() {
     let hour = hour_of("leak");
     let used: Vec<u64> = hour.iter().map(|state| state.memory_used_bytes).collect();
     let falls = used.windows(2).filter(|pair| pair[1] < pair[0]).count();
-    assert!((10..=14).contains(&falls), "it fell {falls} times in an hour");
+    assert!(
+        (10..=14).contains(&falls),
+        "it fell {falls} times in an hour"
+    );
     let usable = hour[0].memory_total_bytes - hour[0].memory_reserved_bytes;
     assert!(used.iter().max().unwrap() * 100 > usable * 98);
-    let pids: std::collections::BTreeSet<u32> = hour.iter().flat_map(|s| &s.processes).map(|p| p.pid).collect();
+    let pids: std::collections::BTreeSet<u32> = hour
+        .iter()
+        .flat_map(|s| &s.processes)
+        .map(|p| p.pid)
+        .collect();
     assert!(pids.len() >= 10, "{pids:?}");
-    assert!(hour.iter().any(|state| state.processes.is_empty() && state.sm_mhz == 345), "it never dies");
+    assert!(
+        hour.iter()
+            .any(|state| state.processes.is_empty() && state.sm_mhz == 345),
+        "it never dies"
+    );
 }
 
 #[test]
 fn inference_comes_in_bursts_and_holds_its_memory() {
     let hour = hour_of("inference");
     let (quiet, busy): (Vec<_>, Vec<_>) = hour.iter().partition(|state| state.gpu_percent == 0);
-    assert!(quiet.len() > 500 && busy.len() > 500, "{} quiet, {} busy", quiet.len(), busy.len());
-    assert!(hour.iter().all(|state| state.memory_used_bytes == hour[0].memory_used_bytes));
+    assert!(
+        quiet.len() > 500 && busy.len() > 500,
+        "{} quiet, {} busy",
+        quiet.len(),
+        busy.len()
+    );
+    assert!(
+        hour.iter()
+            .all(|state| state.memory_used_bytes == hour[0].memory_used_bytes)
+    );
 }
 
 #[test]
@@ -135,10 +213,22 @@ fn a_scenario_can_say_every_value_over_time() {
     );
     assert_eq!(world.identity(0).name, "NVIDIA L4");
     let state = world.state(0, 5_000);
-    assert_eq!((state.gpu_percent, state.memory_used_bytes, state.memory_total_bytes), (50, 7 << 30, 24 << 30));
+    assert_eq!(
+        (
+            state.gpu_percent,
+            state.memory_used_bytes,
+            state.memory_total_bytes
+        ),
+        (50, 7 << 30, 24 << 30)
+    );
     assert!((state.temperature_celsius - 81.0).abs() < 1e-9);
-    assert!((state.power_instant_watts - 51.0).abs() < 1e-9 && (state.power_watts - 49.0).abs() < 2.0);
-    assert_eq!(world.state(0, 20_000).throttle_reasons, [ThrottleReason::SwPowerCap]);
+    assert!(
+        (state.power_instant_watts - 51.0).abs() < 1e-9 && (state.power_watts - 49.0).abs() < 2.0
+    );
+    assert_eq!(
+        world.state(0, 20_000).throttle_reasons,
+        [ThrottleReason::SwPowerCap]
+    );
 }
 
 #[test]
@@ -148,10 +238,24 @@ fn a_scenarios_processes_replace_the_profiles_and_make_the_load() {
          [[process]]\ngpu = 0\npid = 7\nmemory = \"1 GiB\"\nsm_percent = [[0, 10]]\nkind = \"graphics\"\nto_s = 30\n",
     );
     let early = world.state(0, 29_999);
-    assert_eq!(early.processes.iter().map(|process| process.pid).collect::<Vec<_>>(), [90, 7]);
+    assert_eq!(
+        early
+            .processes
+            .iter()
+            .map(|process| process.pid)
+            .collect::<Vec<_>>(),
+        [90, 7]
+    );
     assert_eq!((early.gpu_percent, early.memory_used_bytes), (50, 4 << 30));
     let late = world.state(0, 30_000);
-    assert_eq!((late.gpu_percent, late.memory_used_bytes, late.processes.len()), (40, 3 << 30, 1));
+    assert_eq!(
+        (
+            late.gpu_percent,
+            late.memory_used_bytes,
+            late.processes.len()
+        ),
+        (40, 3 << 30, 1)
+    );
 }
 
 #[test]
@@ -162,7 +266,11 @@ fn a_state_costs_microseconds() {
         std::hint::black_box(world.state(n % 8, u64::from(n) * 997));
     }
     // Ten times what it takes without optimization, so that only a change of its order is found.
-    assert!(began.elapsed().as_millis() < 2_000, "{:?} for 1,000 states", began.elapsed());
+    assert!(
+        began.elapsed().as_millis() < 2_000,
+        "{:?} for 1,000 states",
+        began.elapsed()
+    );
 }
 
 #[test]
@@ -172,9 +280,15 @@ fn activity_and_limits_are_what_the_scenario_says() {
          throttle_reasons = [[0, [\"sync_boost\"]], [5, []]]\ntemperature_celsius = 90",
     );
     let (early, late) = (world.state(0, 0), world.state(0, 10_000));
-    assert_eq!((early.counters.sm_percent, late.counters.sm_percent), (90.0, 10.0));
+    assert_eq!(
+        (early.counters.sm_percent, late.counters.sm_percent),
+        (90.0, 10.0)
+    );
     assert!((late.counters.tensor_percent - 2.0).abs() < 1e-9 && late.gpu_percent == 100);
-    assert_eq!((early.throttle_reasons, late.throttle_reasons), (vec![ThrottleReason::SyncBoost], vec![]));
+    assert_eq!(
+        (early.throttle_reasons, late.throttle_reasons),
+        (vec![ThrottleReason::SyncBoost], vec![])
+    );
     assert!((early.margin_celsius + 3.0).abs() < 1e-9);
 }
 
@@ -183,7 +297,10 @@ fn process_lifetime_over_others_start() {
     let world = read("[[process]]\ngpu = 0\npid = 100\ncount = 2\nfrom_s = 1\nlifetime_s = 0.5");
     let processes = |elapsed_ms| {
         let processes = world.processes(0, elapsed_ms);
-        processes.iter().map(|process| (process.pid, process.started_s)).collect::<Vec<_>>()
+        processes
+            .iter()
+            .map(|process| (process.pid, process.started_s))
+            .collect::<Vec<_>>()
     };
     assert_eq!(processes(900), []);
     assert_eq!(processes(1_400), [(100, 1.0), (101, 1.0)]);
@@ -193,8 +310,16 @@ fn process_lifetime_over_others_start() {
 
 #[test]
 fn one_table_stands_for_many_processes() {
-    let world = read("[[process]]\ngpu = 0\npid = 100000\ncount = 2000\nmemory = \"1 MiB\"\nsm_percent = 0.04");
+    let world = read(
+        "[[process]]\ngpu = 0\npid = 100000\ncount = 2000\nmemory = \"1 MiB\"\nsm_percent = 0.04",
+    );
     let state = world.state(0, 0);
-    assert_eq!((state.processes.len(), state.processes[1_999].pid), (2_000, 101_999));
-    assert_eq!((state.memory_used_bytes, state.gpu_percent), (2_000 << 20, 80));
+    assert_eq!(
+        (state.processes.len(), state.processes[1_999].pid),
+        (2_000, 101_999)
+    );
+    assert_eq!(
+        (state.memory_used_bytes, state.gpu_percent),
+        (2_000 << 20, 80)
+    );
 }

@@ -8,7 +8,15 @@ import { rowName } from '../../../model/fleet/columns';
 import { stateText } from '../../../model/fleet/describe';
 import { LOOKS, metricLabel, readingText, type FleetMetric } from '../../../model/fleet/metric';
 import type { Palette } from '../../palette';
-import { cellAt, cornerOf, layoutOf, neighbor, type CellPlace, type Direction, type Layout } from './layout';
+import {
+  cellAt,
+  cornerOf,
+  layoutOf,
+  neighbor,
+  type CellPlace,
+  type Direction,
+  type Layout,
+} from './layout';
 import { paintMap } from './paint';
 import { lookOf, rampOf, SEVERE } from './scale';
 
@@ -50,7 +58,10 @@ export class HeatMap {
   private readonly canvas = h('canvas', { 'aria-hidden': 'true' });
   private readonly frame: HTMLElement;
   private readonly ring = h('span', { class: 'gpumon-map-ring', 'aria-hidden': 'true' });
-  private readonly pointed = h('span', { class: 'gpumon-map-ring gpumon-map-pointed', 'aria-hidden': 'true' });
+  private readonly pointed = h('span', {
+    class: 'gpumon-map-ring gpumon-map-pointed',
+    'aria-hidden': 'true',
+  });
   private readonly tip = h('div', { class: 'gpumon-map-tip', 'aria-hidden': 'true' });
   private readonly tipName = h('strong', {});
   private readonly tipValue = h('span', {});
@@ -67,7 +78,12 @@ export class HeatMap {
     this.tip.append(this.tipName, this.tipValue);
     this.frame = h(
       'div',
-      { class: 'gpumon-map', tabindex: '0', role: 'application', 'data-testid': 'gpumon-fleet-map' },
+      {
+        class: 'gpumon-map',
+        tabindex: '0',
+        role: 'application',
+        'data-testid': 'gpumon-fleet-map',
+      },
       this.canvas,
       this.pointed,
       this.ring,
@@ -106,7 +122,9 @@ export class HeatMap {
     const isMoved = before?.columns !== content.columns || before.nodes !== content.nodes;
     this.content = content;
     this.palette = palette;
-    const name = content.columns.byGpu ? trans.__('Heat map of GPUs') : trans.__('Heat map of nodes');
+    const name = content.columns.byGpu
+      ? trans.__('Heat map of GPUs')
+      : trans.__('Heat map of nodes');
     setAttribute(this.frame, 'aria-label', trans.__('%1: %2', name, metricLabel(content.metric)));
     setAttribute(
       this.frame,
@@ -133,8 +151,14 @@ export class HeatMap {
     if (content === null || width === 0) {
       return;
     }
-    const nodes = Array.from(content.nodes, (node) => ({ node, rows: content.columns.rowsOf(node) }));
-    const room = Math.min(HEIGHT_MOST_PX, Math.max(HEIGHT_LEAST_PX, window.innerHeight - BESIDES_PX));
+    const nodes = Array.from(content.nodes, (node) => ({
+      node,
+      rows: content.columns.rowsOf(node),
+    }));
+    const room = Math.min(
+      HEIGHT_MOST_PX,
+      Math.max(HEIGHT_LEAST_PX, window.innerHeight - BESIDES_PX),
+    );
     this.layout = layoutOf(nodes, width, width < NARROW_PX ? HEIGHT_NARROW_PX : room);
     setStyle(this.frame, 'height', `${this.layout.height}px`);
     this.moveRings();
@@ -153,7 +177,10 @@ export class HeatMap {
       return;
     }
     this.drawn = now;
-    const [width, height] = [Math.round(layout.width * px), Math.max(1, Math.round(layout.height * px))];
+    const [width, height] = [
+      Math.round(layout.width * px),
+      Math.max(1, Math.round(layout.height * px)),
+    ];
     if (canvas.width !== width || canvas.height !== height) {
       canvas.width = width;
       canvas.height = height;
@@ -221,7 +248,10 @@ export class HeatMap {
       this.select(place);
     } else if (event.key === 'Home' || event.key === 'End') {
       const tile = event.key === 'Home' ? 0 : layout.nodes.length - 1;
-      this.select({ tile, slot: event.key === 'Home' ? 0 : (layout.nodes[tile]?.rows.length ?? 1) - 1 });
+      this.select({
+        tile,
+        slot: event.key === 'Home' ? 0 : (layout.nodes[tile]?.rows.length ?? 1) - 1,
+      });
     } else if (event.key === 'Enter' && selected !== null) {
       this.listener.onOpen(selected);
     } else if (event.key === 'Escape' && selected !== null) {
@@ -246,7 +276,9 @@ export class HeatMap {
     const { columns, metric } = content;
     setText(this.tipName, rowName(columns, pointedRow));
     const state = stateText(columns, pointedRow);
-    const isNumber = metric !== 'conditions' && !Number.isNaN(columns.readings[LOOKS[metric].value][pointedRow] ?? NaN);
+    const isNumber =
+      metric !== 'conditions' &&
+      !Number.isNaN(columns.readings[LOOKS[metric].value][pointedRow] ?? NaN);
     setText(this.tipValue, isNumber ? readingText(columns, metric, pointedRow) : state.text);
     const [x, y] = cornerOf(layout, place);
     const isRight = x > layout.width * 0.6;

@@ -10,7 +10,9 @@ describe('a map', () => {
   it('has the largest cells with which all fits, and the smallest where nothing does', () => {
     const wide = layoutOf(many, 1060, 520);
     expect(wide.height).toBeLessThanOrEqual(520);
-    expect(wide.columns * wide.tileWidth).toBeLessThanOrEqual(1060 + wide.tileWidth - (wide.cell + wide.gap) * 4);
+    expect(wide.columns * wide.tileWidth).toBeLessThanOrEqual(
+      1060 + wide.tileWidth - (wide.cell + wide.gap) * 4,
+    );
     expect(layoutOf(many, 1060, 900).cell).toBeGreaterThan(wide.cell);
     expect(layoutOf(many, 300, 10).cell).toBe(4);
     expect(layoutOf(nodesOf(8, 8), 1060, 520).label).toBeGreaterThan(0);
@@ -22,7 +24,10 @@ describe('a map', () => {
         for (let slot = 0; slot < rows.length; slot += 1) {
           const [x, y] = cornerOf(layout, { tile, slot });
           expect(cellAt(layout, x, y)).toEqual({ tile, slot });
-          expect(cellAt(layout, x + layout.cell - 0.5, y + layout.cell - 0.5)).toEqual({ tile, slot });
+          expect(cellAt(layout, x + layout.cell - 0.5, y + layout.cell - 0.5)).toEqual({
+            tile,
+            slot,
+          });
         }
       });
       expect(cellAt(layout, layout.tileWidth - 1, 20)).toBeNull();

@@ -54,7 +54,8 @@ export function layoutOf(nodes: readonly MapNode[], width: number, height: numbe
 export function cornerOf(layout: Layout, { tile, slot }: CellPlace): [x: number, y: number] {
   const { across, cell, gap, columns, tileWidth, tileHeight, label } = layout;
   const x = (tile % columns) * tileWidth + (slot % across) * (cell + gap);
-  const y = Math.floor(tile / columns) * tileHeight + label + Math.floor(slot / across) * (cell + gap);
+  const y =
+    Math.floor(tile / columns) * tileHeight + label + Math.floor(slot / across) * (cell + gap);
   return [x, y];
 }
 
@@ -66,7 +67,8 @@ export function cellAt(layout: Layout, x: number, y: number): CellPlace | null {
   const slotX = Math.floor((x - column * tileWidth) / (cell + gap));
   const slotY = Math.floor(((y % tileHeight) - label) / (cell + gap));
   const slot = slotY * across + slotX;
-  const isInside = x >= 0 && y >= 0 && column < columns && slotX < across && slotY >= 0 && slotY < down;
+  const isInside =
+    x >= 0 && y >= 0 && column < columns && slotX < across && slotY >= 0 && slotY < down;
   return isInside && slot < (nodes[tile]?.rows.length ?? 0) ? { tile, slot } : null;
 }
 

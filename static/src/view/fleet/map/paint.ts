@@ -24,7 +24,10 @@ type Context = CanvasRenderingContext2D;
 export function paintMap(ctx: Context, picture: MapPicture): void {
   const { layout, looks, shown, px } = picture;
   ctx.clearRect(0, 0, ctx.canvas.width, ctx.canvas.height);
-  const byLook = Array.from({ length: LOOK.calm + 1 }, (): { x: number; y: number; row: number }[] => []);
+  const byLook = Array.from(
+    { length: LOOK.calm + 1 },
+    (): { x: number; y: number; row: number }[] => [],
+  );
   const others: { x: number; y: number }[] = [];
   layout.nodes.forEach(({ rows }, tile) => {
     for (let slot = 0; slot < rows.length; slot += 1) {
@@ -45,7 +48,13 @@ export function paintMap(ctx: Context, picture: MapPicture): void {
 
 type Cells = readonly { x: number; y: number; row: number }[];
 
-function paintLook(ctx: Context, picture: MapPicture, look: number, cells: Cells, size: number): void {
+function paintLook(
+  ctx: Context,
+  picture: MapPicture,
+  look: number,
+  cells: Cells,
+  size: number,
+): void {
   if (cells.length === 0) {
     return;
   }
@@ -64,7 +73,10 @@ function paintLook(ctx: Context, picture: MapPicture, look: number, cells: Cells
     paintCrosses(ctx, picture, cells, size);
   } else if (look === LOOK.unknown || look === LOOK.missing) {
     fill(palette.grid);
-    fill(hatching(ctx, look === LOOK.unknown ? palette.levels.critical : palette.muted, picture.px) ?? palette.grid);
+    fill(
+      hatching(ctx, look === LOOK.unknown ? palette.levels.critical : palette.muted, picture.px) ??
+        palette.grid,
+    );
   } else {
     fill(calm);
     // The worse, the fuller: colors alone need not be told apart.
@@ -109,11 +121,18 @@ function paintCrosses(ctx: Context, { palette, px }: MapPicture, cells: Cells, s
 }
 
 /** A critical condition shows on every color: its corner is cut. */
-function paintMarks(ctx: Context, picture: MapPicture, byLook: readonly Cells[], size: number): void {
+function paintMarks(
+  ctx: Context,
+  picture: MapPicture,
+  byLook: readonly Cells[],
+  size: number,
+): void {
   const { palette, severe } = picture;
   const length = Math.max(3, Math.round(size * 0.6));
   const marked = byLook.flatMap((cells, look) =>
-    look === LOOK.lost || look === LOOK.unknown || look > LOOK.lost ? [] : cells.filter(({ row }) => severe(row)),
+    look === LOOK.lost || look === LOOK.unknown || look > LOOK.lost
+      ? []
+      : cells.filter(({ row }) => severe(row)),
   );
   for (const [color, more] of [
     [palette.card, Math.max(1, Math.round(size * 0.14))],

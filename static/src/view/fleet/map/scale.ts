@@ -25,16 +25,23 @@ export const SEVERE = 3;
 type Rgb = readonly [red: number, green: number, blue: number];
 
 /** The colors of all steps. `parse` makes numbers of what the style sheet says. */
-export function rampOf(palette: Palette, metric: FleetMetric, parse: (css: string) => Rgb): string[] {
+export function rampOf(
+  palette: Palette,
+  metric: FleetMetric,
+  parse: (css: string) => Rgb,
+): string[] {
   const card = parse(palette.card);
   const isDark = lightness(card) < 0.5;
-  const color = parse(metric === 'conditions' ? palette.muted : colorOf(palette, LOOKS[metric].color));
+  const color = parse(
+    metric === 'conditions' ? palette.muted : colorOf(palette, LOOKS[metric].color),
+  );
   const low = mixed(card, color, isDark ? 0.16 : 0.14);
   // The last third goes beyond the color itself: the fullest are told from the rather full.
   const high = mixed(color, isDark ? [255, 255, 255] : [10, 14, 30], isDark ? 0.42 : 0.45);
   return Array.from({ length: STEPS }, (_, step) => {
     const share = step / (STEPS - 1);
-    const at = share < 0.66 ? mixed(low, color, share / 0.66) : mixed(color, high, (share - 0.66) / 0.34);
+    const at =
+      share < 0.66 ? mixed(low, color, share / 0.66) : mixed(color, high, (share - 0.66) / 0.34);
     return `rgb(${at.map(Math.round).join()})`;
   });
 }

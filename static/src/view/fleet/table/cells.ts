@@ -11,7 +11,11 @@ import type { NodeLinks } from '../node-link';
 /** A text, or a dash with the reason why there is none. */
 export function writeText(cell: HTMLElement, text: string | null, missing?: string): void {
   setText(cell, text ?? DASH);
-  setAttribute(cell, 'title', text === null ? (missing ?? trans.__('no reading')) : text.length > 24 ? text : null);
+  setAttribute(
+    cell,
+    'title',
+    text === null ? (missing ?? trans.__('no reading')) : text.length > 24 ? text : null,
+  );
 }
 
 /** The name of a GPU without its vendor's, which all have in common. */
@@ -23,7 +27,13 @@ export function writeModel(cell: HTMLElement, model: string | null, before = '')
 }
 
 /** A node's name, as a way to it where there is one. */
-export function writeNode(cell: HTMLElement, links: NodeLinks, columns: Columns, node: number, rest = ''): void {
+export function writeNode(
+  cell: HTMLElement,
+  links: NodeLinks,
+  columns: Columns,
+  node: number,
+  rest = '',
+): void {
   const name = columns.nodeNames[node] ?? '';
   const reason = links.reason(columns, node);
   const key = JSON.stringify([columns.fleet.nodes.name[node], reason === null]);

@@ -4,8 +4,20 @@ import { setText } from '../../../lib/dom';
 import { duration } from '../../../lib/format';
 import { trans } from '../../../lib/translation';
 import { modelOf, type Columns } from '../../../model/fleet/columns';
-import { conditionText, conditionTitle, levelOf, ownerText, stateText } from '../../../model/fleet/describe';
-import { LOOKS, metricLabel, readingText, shareOf, type Measured } from '../../../model/fleet/metric';
+import {
+  conditionText,
+  conditionTitle,
+  levelOf,
+  ownerText,
+  stateText,
+} from '../../../model/fleet/describe';
+import {
+  LOOKS,
+  metricLabel,
+  readingText,
+  shareOf,
+  type Measured,
+} from '../../../model/fleet/metric';
 import type { SortKey } from '../../../model/fleet/order';
 import type { NodeLinks } from '../node-link';
 import { writeModel, writeNode, writeState, writeText } from './cells';
@@ -37,7 +49,13 @@ export class GpuTable {
           kind: 'name',
           width: 138,
           write: (cell, { columns, row }) =>
-            writeNode(cell, links, columns, columns.node[row] ?? 0, ` / ${columns.index[row] ?? 0}`),
+            writeNode(
+              cell,
+              links,
+              columns,
+              columns.node[row] ?? 0,
+              ` / ${columns.index[row] ?? 0}`,
+            ),
         },
         {
           sort: 'model',
@@ -63,7 +81,8 @@ export class GpuTable {
           label: trans.__('Held by'),
           kind: 'text',
           wide: true,
-          write: (cell, { columns, row }) => writeText(cell, heldBy(columns, row), columns.fleet.missing.owners),
+          write: (cell, { columns, row }) =>
+            writeText(cell, heldBy(columns, row), columns.fleet.missing.owners),
         },
         {
           sort: 'idle',
@@ -86,7 +105,12 @@ export class GpuTable {
   }
 
   /** `rows` in their order; `selected` is a row. */
-  update(columns: Columns, rows: Uint32Array, sort: TableContent<Row, SortKey>['sort'], selected: number | null): void {
+  update(
+    columns: Columns,
+    rows: Uint32Array,
+    sort: TableContent<Row, SortKey>['sort'],
+    selected: number | null,
+  ): void {
     this.table.update({
       count: rows.length,
       rowAt: (place) => ({ columns, row: rows[place] ?? 0 }),
@@ -114,7 +138,12 @@ function measured(metric: Measured, width: number): Column<Row, SortKey> {
       const missing = columns.fleet.missing[LOOKS[metric].field];
       const text = readingText(columns, metric, row);
       if (metric === 'utilization') {
-        writeMeter(cell, text, shareOf(columns, metric, row), `var(--gpumon-${LOOKS[metric].color})`);
+        writeMeter(
+          cell,
+          text,
+          shareOf(columns, metric, row),
+          `var(--gpumon-${LOOKS[metric].color})`,
+        );
       } else {
         setText(cell, text);
       }
@@ -136,7 +165,12 @@ function writeWorst(cell: HTMLElement, columns: Columns, row: number): void {
   if (state.level === 'critical' || worst === null || worst.kind === 'held_idle') {
     writeState(cell, state.text, state.level, state.reason);
   } else {
-    writeState(cell, conditionText(worst.kind), levelOf(worst.severity), conditionTitle(worst.kind));
+    writeState(
+      cell,
+      conditionText(worst.kind),
+      levelOf(worst.severity),
+      conditionTitle(worst.kind),
+    );
   }
 }
 
@@ -145,5 +179,7 @@ function heldBy(columns: Columns, row: number): string | null {
   if (first === undefined) {
     return columns.fleet.missing.owners === undefined ? '' : null;
   }
-  return others.length === 0 ? ownerText(first) : trans.__('%1 and %2 more', ownerText(first), others.length);
+  return others.length === 0
+    ? ownerText(first)
+    : trans.__('%1 and %2 more', ownerText(first), others.length);
 }

@@ -116,7 +116,9 @@ function measured(metric: Measured, width: number): Column<Row, SortKey> {
       } else {
         setText(cell, text);
       }
-      cell.title = Number.isNaN(reading) ? (columns.fleet.missing[field] ?? trans.__('no reading')) : '';
+      cell.title = Number.isNaN(reading)
+        ? (columns.fleet.missing[field] ?? trans.__('no reading'))
+        : '';
     },
   };
 }
@@ -152,7 +154,9 @@ function writeWorst(cell: HTMLElement, columns: Columns, node: number): void {
   const many = conditions.filter(({ kind }) => kind === named?.kind).length;
   writeState(
     cell,
-    named === undefined ? trans.__('OK') : `${conditionText(named.kind)}${many > 1 ? ` ×${many}` : ''}`,
+    named === undefined
+      ? trans.__('OK')
+      : `${conditionText(named.kind)}${many > 1 ? ` ×${many}` : ''}`,
     levelOf(worst),
   );
 }

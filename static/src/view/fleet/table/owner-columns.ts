@@ -30,7 +30,12 @@ export function ownerColumns(
   choose: (word: string) => void,
 ): Column<OwnerRow, OwnerSort>[] {
   return [
-    { sort: 'name', label: trans.__('Name'), kind: 'name', write: (cell, row) => writeOwner(cell, row, choose) },
+    {
+      sort: 'name',
+      label: trans.__('Name'),
+      kind: 'name',
+      write: (cell, row) => writeOwner(cell, row, choose),
+    },
     ...(withUser ? [USER()] : []),
     {
       sort: 'gpu_hours',
@@ -55,7 +60,10 @@ export function ownerColumns(
       wide: true,
       width: 84,
       write: (cell, { active_s, gpu_s }) =>
-        writeText(cell, gpu_s > 0 && !Number.isNaN(active_s) ? percent((active_s / gpu_s) * 100) : null),
+        writeText(
+          cell,
+          gpu_s > 0 && !Number.isNaN(active_s) ? percent((active_s / gpu_s) * 100) : null,
+        ),
     },
     {
       sort: 'held_idle',
@@ -65,7 +73,10 @@ export function ownerColumns(
       wide: true,
       width: 96,
       write: (cell, row) =>
-        writeText(cell, Number.isNaN(heldIdle(row)) ? null : atLeast(hours(heldIdle(row)), row.isLowerBound)),
+        writeText(
+          cell,
+          Number.isNaN(heldIdle(row)) ? null : atLeast(hours(heldIdle(row)), row.isLowerBound),
+        ),
     },
     {
       sort: 'energy',
@@ -116,7 +127,11 @@ function shareOf({ word }: OwnerRow, value: number, most: number): number {
   return word === '' ? NaN : value / most;
 }
 
-function writeOwner(cell: HTMLElement, { name, word, gpus }: OwnerRow, choose: (word: string) => void): void {
+function writeOwner(
+  cell: HTMLElement,
+  { name, word, gpus }: OwnerRow,
+  choose: (word: string) => void,
+): void {
   if (word === '') {
     setText(cell, name);
     return;
@@ -131,7 +146,11 @@ function writeOwner(cell: HTMLElement, { name, word, gpus }: OwnerRow, choose: (
     link.dataset.word = word;
     link.disabled = gpus === 0;
     setText(link, name);
-    setAttribute(link, 'title', gpus === 0 ? trans.__('Holds no GPU now') : trans.__('Show these GPUs on the map'));
+    setAttribute(
+      link,
+      'title',
+      gpus === 0 ? trans.__('Holds no GPU now') : trans.__('Show these GPUs on the map'),
+    );
   }
 }
 

@@ -57,9 +57,18 @@ export class Table<Row, Key extends string> {
   private readonly body = h('tbody', {});
   private readonly foot = h('tfoot', {});
   private readonly sums: { element: HTMLTableRowElement; cells: HTMLElement[] }[] = [];
-  private readonly above = h('tr', { class: 'gpumon-table-space', 'aria-hidden': 'true' }, h('td', {}));
-  private readonly below = h('tr', { class: 'gpumon-table-space', 'aria-hidden': 'true' }, h('td', {}));
-  private readonly rows: { element: HTMLTableRowElement; cells: HTMLElement[]; place: number }[] = [];
+  private readonly above = h(
+    'tr',
+    { class: 'gpumon-table-space', 'aria-hidden': 'true' },
+    h('td', {}),
+  );
+  private readonly below = h(
+    'tr',
+    { class: 'gpumon-table-space', 'aria-hidden': 'true' },
+    h('td', {}),
+  );
+  private readonly rows: { element: HTMLTableRowElement; cells: HTMLElement[]; place: number }[] =
+    [];
   private readonly heads: { element: HTMLElement; column: Column<Row, Key> }[];
   private content: TableContent<Row, Key> | null = null;
   private readonly onScroll = (): void => {
@@ -72,8 +81,16 @@ export class Table<Row, Key extends string> {
     const { columns, name, onSort, onSelect } = options;
     this.heads = columns.map((column) => {
       const { sort, label, title, kind, wide, width, narrow } = column;
-      const element = h('th', { scope: 'col', 'data-kind': kind, ...(wide === true && { class: 'gpumon-wide' }) });
-      element.append(sort === undefined ? label : button({ class: 'gpumon-table-sort' }, () => onSort(sort), label));
+      const element = h('th', {
+        scope: 'col',
+        'data-kind': kind,
+        ...(wide === true && { class: 'gpumon-wide' }),
+      });
+      element.append(
+        sort === undefined
+          ? label
+          : button({ class: 'gpumon-table-sort' }, () => onSort(sort), label),
+      );
       if (title !== undefined) {
         element.title = title;
       }
@@ -89,7 +106,11 @@ export class Table<Row, Key extends string> {
         'data-testid': options.id,
         ...(onSelect && { role: 'grid', tabindex: '0' }),
       },
-      h('thead', {}, h('tr', { 'aria-rowindex': '1' }, ...this.heads.map(({ element }) => element))),
+      h(
+        'thead',
+        {},
+        h('tr', { 'aria-rowindex': '1' }, ...this.heads.map(({ element }) => element)),
+      ),
       this.body,
       this.foot,
     );
@@ -104,7 +125,11 @@ export class Table<Row, Key extends string> {
 
   update(content: TableContent<Row, Key>): void {
     this.content = content;
-    setAttribute(this.element, 'aria-rowcount', String(content.count + 1 + (content.sums?.length ?? 0)));
+    setAttribute(
+      this.element,
+      'aria-rowcount',
+      String(content.count + 1 + (content.sums?.length ?? 0)),
+    );
     for (const { element, column } of this.heads) {
       const isSorted = column.sort !== undefined && column.sort === content.sort.key;
       // Numbers begin with the highest.
@@ -112,7 +137,13 @@ export class Table<Row, Key extends string> {
       setAttribute(
         element,
         'aria-sort',
-        column.sort === undefined ? null : isSorted ? (isDescending ? 'descending' : 'ascending') : 'none',
+        column.sort === undefined
+          ? null
+          : isSorted
+            ? isDescending
+              ? 'descending'
+              : 'ascending'
+            : 'none',
       );
     }
     this.fill();
@@ -123,7 +154,10 @@ export class Table<Row, Key extends string> {
   reveal(place: number): void {
     const top = this.body.getBoundingClientRect().top + place * ROW_PX;
     const scroller = scrollerOf(this.element);
-    const { top: from, bottom: to } = scroller?.getBoundingClientRect() ?? { top: 0, bottom: window.innerHeight };
+    const { top: from, bottom: to } = scroller?.getBoundingClientRect() ?? {
+      top: 0,
+      bottom: window.innerHeight,
+    };
     const head = (this.heads[0]?.element.getBoundingClientRect().bottom ?? 0) - from;
     const by = top < from + head ? top - from - head : top + ROW_PX > to ? top + ROW_PX - to : 0;
     if (by !== 0) {
@@ -234,7 +268,9 @@ export class Table<Row, Key extends string> {
 
   private listen(): void {
     const placeOf = ({ target }: Event): number => {
-      const line = this.rows.find(({ element }) => target instanceof Node && element.contains(target));
+      const line = this.rows.find(
+        ({ element }) => target instanceof Node && element.contains(target),
+      );
       return line?.place ?? -1;
     };
     this.body.addEventListener('click', (event) => {
@@ -245,7 +281,13 @@ export class Table<Row, Key extends string> {
     });
     this.element.addEventListener('keydown', (event) => {
       const { content } = this;
-      if (content === null || event.target !== this.element || event.ctrlKey || event.metaKey || event.altKey) {
+      if (
+        content === null ||
+        event.target !== this.element ||
+        event.ctrlKey ||
+        event.metaKey ||
+        event.altKey
+      ) {
         return;
       }
       const { selected, count } = content;

@@ -49,22 +49,35 @@ fn walk(value: &mut Value, place: Place, visit: &mut impl FnMut(Place, &mut Stri
         Value::Array(items) => items.iter_mut().for_each(|item| walk(item, place, visit)),
         Value::Object(object) => {
             // A reading of earlier is an object: its value is what the reading is.
-            let places = object.keys().map(|key| if key == "value" { place } else { place_of(key, place, object) });
+            let places = object.keys().map(|key| {
+                if key == "value" {
+                    place
+                } else {
+                    place_of(key, place, object)
+                }
+            });
             let places: Vec<_> = places.collect();
-            object.values_mut().zip(places).for_each(|(value, place)| walk(value, place, visit));
+            object
+                .values_mut()
+                .zip(places)
+                .for_each(|(value, place)| walk(value, place, visit));
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
 fn place_of(key: &str, outer: Place, object: &Map<String, Value>) -> Place {
-    let is = |key: &str, words: &[&str]| object.get(key).and_then(Value::as_str).is_some_and(|it| words.contains(&it));
+    let is = |key: &str, words: &[&str]| {
+        object
+            .get(key)
+            .and_then(Value::as_str)
+            .is_some_and(|it| words.contains(&it))
+    };
     match key {
         "user" => Place::Named(Kind::User),
         "hostname" => Place::Named(Kind::Host),
-        "uuid" | "cluster_uuid" | "kernel_id" | "cell_id" | "uid" | "id" | "namespace" | "pod" | "container" => {
-            Place::Named(Kind::Id)
-        }
+        "uuid" | "cluster_uuid" | "kernel_id" | "cell_id" | "uid" | "id" | "namespace" | "pod"
+        | "container" => Place::Named(Kind::Id),
         "serial" => Place::Named(Kind::Serial),
         "command" => Place::Named(Kind::Command),
         "job_id" => Place::Named(Kind::Job),
@@ -73,7 +86,9 @@ fn place_of(key: &str, outer: Place, object: &Map<String, Value>) -> Place {
         // Not that of a GPU.
         "name" if object.contains_key("pid") => Place::Named(Kind::Program),
         // Of a pod or a container.
-        "name" if object.contains_key("uid") || object.contains_key("runtime") => Place::Named(Kind::Id),
+        "name" if object.contains_key("uid") || object.contains_key("runtime") => {
+            Place::Named(Kind::Id)
+        }
         // Not the way from GPU to GPU.
         "path" if object.contains_key("kernel_id") => Place::Named(Kind::Notebook),
         "notebook" => Place::Named(Kind::Notebook),
@@ -93,21 +108,33 @@ mod tests {
     use crate::commands::schema::{What, schema};
 
     /// Keys of texts: what gpumon or the driver says, possibly with a name in it, as that of a home folder.
-    const TEXTS: [&str; 7] = ["joined", "message", "rule", "step", "text", "title", "value"];
+    const TEXTS: [&str; 7] = [
+        "joined", "message", "rule", "step", "text", "title", "value",
+    ];
 
     fn is_free(schema: &Value) -> bool {
         let kind = &schema["type"];
-        let is_string = kind == "string" || kind.as_array().is_some_and(|kinds| kinds.contains(&"string".into()));
+        let is_string = kind == "string"
+            || kind
+                .as_array()
+                .is_some_and(|kinds| kinds.contains(&"string".into()));
         is_string && schema.get("const").is_none() && schema.get("enum").is_none()
     }
 
     /// The keys of strings that can be anything, also in readings.
     fn free(value: &Value, kinds: &Value, keys: &mut BTreeSet<String>) {
         let of_readings = |schema: &Value| {
-            let kind = schema["$ref"].as_str().and_then(|name| kinds[name.rsplit('/').next()?]["anyOf"].as_array());
+            let kind = schema["$ref"]
+                .as_str()
+                .and_then(|name| kinds[name.rsplit('/').next()?]["anyOf"].as_array());
             kind.is_some_and(|forms| forms.iter().any(is_free))
         };
-        for (key, schema) in value.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        for (key, schema) in value
+            .get("properties")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+        {
             if is_free(schema) || of_readings(schema) {
                 keys.insert(key.clone());
             }
@@ -124,10 +151,18 @@ mod tests {
         let mut keys = BTreeSet::new();
         let schema = schema(What::Snapshot);
         free(&schema, &schema["$defs"], &mut keys);
-        assert!(["user", "serial", "driver_version", "message"].iter().all(|key| keys.contains(*key)), "{keys:?}");
+        assert!(
+            ["user", "serial", "driver_version", "message"]
+                .iter()
+                .all(|key| keys.contains(*key)),
+            "{keys:?}"
+        );
         for key in keys {
             let place = place_of(&key, Place::Text, &Map::new());
-            assert!(place != Place::Text || TEXTS.contains(&key.as_str()), "decide what {key} is: name, word or text");
+            assert!(
+                place != Place::Text || TEXTS.contains(&key.as_str()),
+                "decide what {key} is: name, word or text"
+            );
         }
     }
 }

@@ -48,8 +48,12 @@ impl Kind {
         match self {
             Self::User => ["root", "nobody"].contains(&original),
             Self::Host => original == "localhost",
-            Self::Program => PUBLIC_PROGRAMS.split(' ').any(|program| program == versionless(original)),
-            Self::Path => ["libcublas.so", "libcuda.so", "libnvidia-ml.so"].contains(&versionless(original)),
+            Self::Program => PUBLIC_PROGRAMS
+                .split(' ')
+                .any(|program| program == versionless(original)),
+            Self::Path => {
+                ["libcublas.so", "libcuda.so", "libnvidia-ml.so"].contains(&versionless(original))
+            }
             _ => false,
         }
     }

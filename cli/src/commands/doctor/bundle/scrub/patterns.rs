@@ -12,8 +12,10 @@ const PUBLIC_BEGINNINGS: &str = "\
 const AWAY: [&str; 3] = ["..", "cwd", "root"];
 
 /// Forms in which `x` is a hexadecimal digit.
-const FORMS: [(&str, Kind); 2] =
-    [("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", Kind::Id), ("xx:xx:xx:xx:xx:xx", Kind::Address)];
+const FORMS: [(&str, Kind); 2] = [
+    ("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", Kind::Id),
+    ("xx:xx:xx:xx:xx:xx", Kind::Address),
+];
 /// CUDA takes the beginning of a UUID, too; less of one tells nothing.
 const SHORTEST_UUID: usize = 4;
 /// A hash or an ID rather than a number.
@@ -30,24 +32,37 @@ pub(super) fn at(rest: &str, before: Option<char>) -> Option<(usize, Kind, Strin
 
 fn path_or_url(rest: &str) -> Option<(usize, Kind)> {
     let found = &rest[..path_end(rest)];
-    let is_scheme = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+.-".contains(&byte));
-    if found.split_once("://").is_some_and(|(scheme, _)| !scheme.is_empty() && is_scheme(scheme)) {
+    let is_scheme = |text: &str| {
+        text.bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"+.-".contains(&byte))
+    };
+    if found
+        .split_once("://")
+        .is_some_and(|(scheme, _)| !scheme.is_empty() && is_scheme(scheme))
+    {
         return Some((found.len(), Kind::Address));
     }
     let is_path = (found.starts_with('/') && found.len() > 1) || found.starts_with("~/");
     let folder = format!("{}/", found.trim_end_matches('/'));
     let leads = |beginning: &str| folder.starts_with(beginning) || beginning.starts_with(&folder);
-    let is_public = PUBLIC_BEGINNINGS.split(' ').any(leads) && !found.split('/').any(|part| AWAY.contains(&part));
+    let is_public = PUBLIC_BEGINNINGS.split(' ').any(leads)
+        && !found.split('/').any(|part| AWAY.contains(&part));
     let is_public = is_public || folder == "/usr/local/";
     (is_path && !is_public).then_some((found.len(), Kind::Path))
 }
 
 /// Where a path that began before ends, unless a space is part of it; in a list of paths, where the next one begins.
 pub(in super::super) fn path_end(rest: &str) -> usize {
-    let end = rest.find(|letter: char| letter.is_whitespace() || "\"'`<>|".contains(letter)).unwrap_or(rest.len());
+    let end = rest
+        .find(|letter: char| letter.is_whitespace() || "\"'`<>|".contains(letter))
+        .unwrap_or(rest.len());
     let mut next = rest[..end].match_indices(":/").map(|(at, _)| at);
-    let end = next.find(|at| !rest[at + 2..].starts_with('/')).unwrap_or(end);
-    rest[..end].trim_end_matches(['.', ',', ';', ':', ')', ']']).len()
+    let end = next
+        .find(|at| !rest[at + 2..].starts_with('/'))
+        .unwrap_or(end);
+    rest[..end]
+        .trim_end_matches(['.', ',', ';', ':', ')', ']'])
+        .len()
 }
 
 fn word(rest: &str) -> Option<(usize, Kind)> {
@@ -55,7 +70,11 @@ fn word(rest: &str) -> Option<(usize, Kind)> {
     let whole = |length: usize| !rest[length..].starts_with(char::is_alphanumeric);
     let is_hex = |byte: u8| byte.is_ascii_hexdigit();
     let prefix = super::uuid_prefix(rest);
-    let length = prefix + rest[prefix..].bytes().take_while(|byte| is_hex(*byte) || *byte == b'-').count();
+    let length = prefix
+        + rest[prefix..]
+            .bytes()
+            .take_while(|byte| is_hex(*byte) || *byte == b'-')
+            .count();
     if prefix > 0 && length >= prefix + SHORTEST_UUID && whole(length) {
         return Some((length, Kind::Id));
     }
@@ -84,7 +103,13 @@ fn word(rest: &str) -> Option<(usize, Kind)> {
 
 /// Whether the text begins in this form.
 fn has_form(text: &str, form: &str) -> bool {
-    let fits = |(byte, place): (u8, u8)| if place == b'x' { byte.is_ascii_hexdigit() } else { byte == place };
+    let fits = |(byte, place): (u8, u8)| {
+        if place == b'x' {
+            byte.is_ascii_hexdigit()
+        } else {
+            byte == place
+        }
+    };
     text.len() >= form.len() && text.bytes().zip(form.bytes()).all(fits)
 }
 

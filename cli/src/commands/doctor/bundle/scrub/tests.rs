@@ -13,11 +13,26 @@ fn scrubbed(known: &[(Kind, &str)], text: &str) -> String {
 #[test]
 fn what_gives_itself_away_is_replaced_and_the_same_gets_the_same_placeholder() {
     for (text, clean) in [
-        ("cannot load /home/ana/my.so: no file", "cannot load path-1: no file"),
-        ("`/opt/a,b/c.so`; (~/x), /opt/a,b/c.so.", "`path-1`; (path-2), path-1."),
-        ("/dev/nvidia0 and /usr/lib/../../home/ana", "/dev/nvidia0 and path-1"),
-        ("/dev/shm/zoe, /proc/7/root/srv/zoe, /proc/self/cwd", "path-1, path-2, path-3"),
-        ("/run/nvidia-zoe, /run/nvidia/x, /proc/self/maps", "path-1, /run/nvidia/x, /proc/self/maps"),
+        (
+            "cannot load /home/ana/my.so: no file",
+            "cannot load path-1: no file",
+        ),
+        (
+            "`/opt/a,b/c.so`; (~/x), /opt/a,b/c.so.",
+            "`path-1`; (path-2), path-1.",
+        ),
+        (
+            "/dev/nvidia0 and /usr/lib/../../home/ana",
+            "/dev/nvidia0 and path-1",
+        ),
+        (
+            "/dev/shm/zoe, /proc/7/root/srv/zoe, /proc/self/cwd",
+            "path-1, path-2, path-3",
+        ),
+        (
+            "/run/nvidia-zoe, /run/nvidia/x, /proc/self/maps",
+            "path-1, /run/nvidia/x, /proc/self/maps",
+        ),
         (
             "/proc, /sys/class/, /run/nvidia, /usr, /opt, /home/",
             "/proc, /sys/class/, /run/nvidia, /usr, path-1, path-2",
@@ -25,17 +40,35 @@ fn what_gives_itself_away_is_replaced_and_the_same_gets_the_same_placeholder() {
         (":/usr/lib/x:/opt/a:/opt/b", ":/usr/lib/x:path-1:path-2"),
         ("/home/ana://x", "path-1"),
         ("20 MB/s, N/A, and/or, 9 / 5", "20 MB/s, N/A, and/or, 9 / 5"),
-        ("see https://hub.example.org/user/ana?token=t.", "see address-1."),
-        ("10.0.0.5:9123, fe80::1, 127.0.0.1:9123, [::1]:80", "address-1, address-2, 127.0.0.1:9123, [::1]:80"),
-        ("from 10.0.0.5-x, ana@example.org, 0c:42:a1:b2:c3:d4", "from address-1-x, address-2, address-3"),
+        (
+            "see https://hub.example.org/user/ana?token=t.",
+            "see address-1.",
+        ),
+        (
+            "10.0.0.5:9123, fe80::1, 127.0.0.1:9123, [::1]:80",
+            "address-1, address-2, 127.0.0.1:9123, [::1]:80",
+        ),
+        (
+            "from 10.0.0.5-x, ana@example.org, 0c:42:a1:b2:c3:d4",
+            "from address-1-x, address-2, address-3",
+        ),
         (
             "580.159.04 at 12:30:11 of PCI:0000:3b:00, 0000:3b:00.0",
             "580.159.04 at 12:30:11 of PCI:0000:3b:00, 0000:3b:00.0",
         ),
-        ("GPU-3647F3A1-f2a2-89c1-304c-bc9ec80f4180,MIG-3647f3a1-f2a2-89c1-304c-bc9ec80f4180", "GPU-id-1,MIG-id-1"),
-        ("GPU-3647F3A1,MIG-GPU-89c1/2/0,GPU-0, GPU-based", "GPU-id-1,MIG-GPU-id-2/2/0,GPU-0, GPU-based"),
+        (
+            "GPU-3647F3A1-f2a2-89c1-304c-bc9ec80f4180,MIG-3647f3a1-f2a2-89c1-304c-bc9ec80f4180",
+            "GPU-id-1,MIG-id-1",
+        ),
+        (
+            "GPU-3647F3A1,MIG-GPU-89c1/2/0,GPU-0, GPU-based",
+            "GPU-id-1,MIG-GPU-id-2/2/0,GPU-0, GPU-based",
+        ),
         (&"a1".repeat(32), "id-1"),
-        ("faulted @ 0x7f2abc000000, 00000010", "faulted @ 0x7f2abc000000, 00000010"),
+        (
+            "faulted @ 0x7f2abc000000, 00000010",
+            "faulted @ 0x7f2abc000000, 00000010",
+        ),
     ] {
         assert_eq!(scrubbed(&[], text), clean, "{text}");
     }
@@ -56,13 +89,22 @@ fn names_are_replaced_as_words_whatever_their_letters() {
         (Kind::Path, "/home/ana b"),
     ];
     for (text, clean) in [
-        ("by a.*b(, ana_2 and root, 12 times", "by user-1, user-2_2 and root, 12 times"),
+        (
+            "by a.*b(, ana_2 and root, 12 times",
+            "by user-1, user-2_2 and root, 12 times",
+        ),
         ("analysis of banana", "analysis of banana"),
         ("gpu7 is gpu7.example.org", "host-1 is host-1"),
         ("top secret.ipynb (ana) idle", "notebook-1 (user-1) idle"),
         ("acme deal/train.ipynb idle", "notebook-1 idle"),
-        ("merger/acme deal/train.ipynb, train.ipynb", "notebook-1, notebook-1"),
-        ("/mnt/my disk/lib.so, /mnt/other, /mnt", "path-1, path-2, path-3"),
+        (
+            "merger/acme deal/train.ipynb, train.ipynb",
+            "notebook-1, notebook-1",
+        ),
+        (
+            "/mnt/my disk/lib.so, /mnt/other, /mnt",
+            "path-1, path-2, path-3",
+        ),
         ("/home/ana b/c/d.so: no; /home/ana b", "path-1: no; path-2"),
         ("Zoë's", "Zoë's"),
     ] {
@@ -73,12 +115,23 @@ fn names_are_replaced_as_words_whatever_their_letters() {
 #[test]
 fn no_name_survives_wherever_it_stands() {
     const BOLD: &str = "\u{1b}[1;31m";
-    let around =
-        ["", " ", "(", ")", ", ", "_", "-", "/", "~/", "'", "\"", "@", ".", ":", "://", "=", "\n", "\u{1b}", BOLD, "→"];
-    for name in ["ana", "a.*b(", "x y", "\\d+$1", "größe", "[", "7even", "42424", "\u{7528}"] {
-        for (before, behind) in around.iter().flat_map(|before| around.map(|behind| (before, behind))) {
+    let around = [
+        "", " ", "(", ")", ", ", "_", "-", "/", "~/", "'", "\"", "@", ".", ":", "://", "=", "\n",
+        "\u{1b}", BOLD, "→",
+    ];
+    for name in [
+        "ana", "a.*b(", "x y", "\\d+$1", "größe", "[", "7even", "42424", "\u{7528}",
+    ] {
+        for (before, behind) in around
+            .iter()
+            .flat_map(|before| around.map(|behind| (before, behind)))
+        {
             let text = format!("{before}{name}{behind}{name}");
-            let separated = if behind.is_empty() { format!("{before}{name}") } else { text };
+            let separated = if behind.is_empty() {
+                format!("{before}{name}")
+            } else {
+                text
+            };
             let clean = scrubbed(&[(Kind::User, name)], &separated);
             assert!(!clean.contains(name), "{separated:?} became {clean:?}");
         }
@@ -97,9 +150,15 @@ fn names_in_messages_of_the_driver_become_known() {
     ] {
         scrubber.learn_from(message);
     }
-    assert_eq!(scrubber.text("name=my, prog, Ch 00000008; <unknown>"), "name=program-1, Ch 00000008; <unknown>");
+    assert_eq!(
+        scrubber.text("name=my, prog, Ch 00000008; <unknown>"),
+        "name=program-1, Ch 00000008; <unknown>"
+    );
     assert_eq!(scrubber.text("Board 1320221"), "Board serial-1");
-    assert_eq!(scrubber.text("<zoe, 'it's me' (pid 1005)"), "program-2, 'program-3' (pid 1005)");
+    assert_eq!(
+        scrubber.text("<zoe, 'it's me' (pid 1005)"),
+        "program-2, 'program-3' (pid 1005)"
+    );
 }
 
 #[test]
@@ -121,7 +180,10 @@ fn keys_and_words_stay_where_they_are_somebody_s_name() {
     });
     keys::names(&mut scrubber, &mut object);
     keys::texts(&mut scrubber, &mut object);
-    assert_eq!(object["memory"], json!({ "state": "running", "name": "NVIDIA H200" }));
+    assert_eq!(
+        object["memory"],
+        json!({ "state": "running", "name": "NVIDIA H200" })
+    );
     assert_eq!(object["kernel"], "5.15.90.1-microsoft-standard-WSL2");
     let notebook = json!({ "kernel_id": "id-1", "path": "notebook-1" });
     let clean = json!({
@@ -131,5 +193,8 @@ fn keys_and_words_stay_where_they_are_somebody_s_name() {
     assert_eq!(object["processes"]["value"][0], clean);
     assert_eq!(object["events"][0]["text"], "text-1");
     assert_eq!(object["events"][1]["text"], "user-1 of the program-1");
-    assert_eq!(object["events"][2], json!({ "what": "mark", "text": "text-2", "user": "user-1" }));
+    assert_eq!(
+        object["events"][2],
+        json!({ "what": "mark", "text": "text-2", "user": "user-1" })
+    );
 }

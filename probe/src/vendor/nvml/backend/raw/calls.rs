@@ -11,8 +11,8 @@ use nvml_wrapper_sys::bindings::{nvmlPciInfo_t, nvmlReturn_t};
 
 use super::{
     function::{
-        self, Between, BetweenOf, Check, List, ListOf, Of, Of2, Of3, Out, Out2, Out3, Out4, System, SystemOf,
-        SystemText, Text, TextOf,
+        self, Between, BetweenOf, Check, List, ListOf, Of, Of2, Of3, Out, Out2, Out3, Out4, System,
+        SystemOf, SystemText, Text, TextOf,
     },
     library::{Device, Function, Library, Plain, done, text},
 };
@@ -43,12 +43,21 @@ impl Library {
 
     pub(crate) fn text(&self, function: &Function<Text>, device: Device) -> Result<String, Code> {
         // SAFETY: as above; the room is as large as is told.
-        self.text_of_length::<_, TEXT>(function, |call, room, length| unsafe { call(device.0, room, length) })
+        self.text_of_length::<_, TEXT>(function, |call, room, length| unsafe {
+            call(device.0, room, length)
+        })
     }
 
-    pub(crate) fn text_of(&self, function: &Function<TextOf>, device: Device, what: u32) -> Result<String, Code> {
+    pub(crate) fn text_of(
+        &self,
+        function: &Function<TextOf>,
+        device: Device,
+        what: u32,
+    ) -> Result<String, Code> {
         // SAFETY: as above; the room is as large as is told.
-        self.text_of_length::<_, TEXT>(function, |call, room, length| unsafe { call(device.0, what, room, length) })
+        self.text_of_length::<_, TEXT>(function, |call, room, length| unsafe {
+            call(device.0, what, room, length)
+        })
     }
 
     pub(crate) fn system_text(&self, function: &Function<SystemText>) -> Result<String, Code> {
@@ -60,7 +69,9 @@ impl Library {
     pub(crate) fn process_name(&self, pid: u32) -> Result<String, Code> {
         let function = &function::PROCESS_NAME;
         // SAFETY: the room is as large as is told.
-        self.text_of_length::<_, PROCESS_NAME>(function, |call, room, length| unsafe { call(pid, room, length) })
+        self.text_of_length::<_, PROCESS_NAME>(function, |call, room, length| unsafe {
+            call(pid, room, length)
+        })
     }
 
     fn text_of_length<F: Copy, const LENGTH: usize>(
@@ -68,17 +79,27 @@ impl Library {
         function: &Function<F>,
         call: impl FnOnce(F, *mut c_char, c_uint) -> nvmlReturn_t,
     ) -> Result<String, Code> {
-        let room: [c_char; LENGTH] =
-            self.filled(function, |found, room: &mut [_; LENGTH]| call(found, room.as_mut_ptr(), LENGTH as c_uint))?;
+        let room: [c_char; LENGTH] = self.filled(function, |found, room: &mut [_; LENGTH]| {
+            call(found, room.as_mut_ptr(), LENGTH as c_uint)
+        })?;
         Ok(text(&room))
     }
 
-    pub(crate) fn out<T: Plain>(&self, function: &Function<Out<T>>, device: Device) -> Result<T, Code> {
+    pub(crate) fn out<T: Plain>(
+        &self,
+        function: &Function<Out<T>>,
+        device: Device,
+    ) -> Result<T, Code> {
         self.fill(function, device, T::blank())
     }
 
     /// One value, which goes in as this one.
-    pub(crate) fn fill<T: Plain>(&self, function: &Function<Out<T>>, device: Device, value: T) -> Result<T, Code> {
+    pub(crate) fn fill<T: Plain>(
+        &self,
+        function: &Function<Out<T>>,
+        device: Device,
+        value: T,
+    ) -> Result<T, Code> {
         self.filled(function, |call, out| {
             *out = value;
             // SAFETY: as above.
@@ -86,24 +107,49 @@ impl Library {
         })
     }
 
-    pub(crate) fn out2<T: Plain>(&self, function: &Function<Out2<T>>, device: Device) -> Result<[T; 2], Code> {
+    pub(crate) fn out2<T: Plain>(
+        &self,
+        function: &Function<Out2<T>>,
+        device: Device,
+    ) -> Result<[T; 2], Code> {
         // SAFETY: as above.
-        self.filled(function, |call, [one, two]: &mut [T; 2]| unsafe { call(device.0, one, two) })
+        self.filled(function, |call, [one, two]: &mut [T; 2]| unsafe {
+            call(device.0, one, two)
+        })
     }
 
-    pub(crate) fn out3<T: Plain>(&self, function: &Function<Out3<T>>, device: Device) -> Result<[T; 3], Code> {
+    pub(crate) fn out3<T: Plain>(
+        &self,
+        function: &Function<Out3<T>>,
+        device: Device,
+    ) -> Result<[T; 3], Code> {
         // SAFETY: as above.
-        self.filled(function, |call, [one, two, three]: &mut [T; 3]| unsafe { call(device.0, one, two, three) })
+        self.filled(function, |call, [one, two, three]: &mut [T; 3]| unsafe {
+            call(device.0, one, two, three)
+        })
     }
 
-    pub(crate) fn out4<T: Plain>(&self, function: &Function<Out4<T>>, device: Device) -> Result<[T; 4], Code> {
+    pub(crate) fn out4<T: Plain>(
+        &self,
+        function: &Function<Out4<T>>,
+        device: Device,
+    ) -> Result<[T; 4], Code> {
         // SAFETY: as above.
-        self.filled(function, |call, [a, b, c, d]: &mut [T; 4]| unsafe { call(device.0, a, b, c, d) })
+        self.filled(function, |call, [a, b, c, d]: &mut [T; 4]| unsafe {
+            call(device.0, a, b, c, d)
+        })
     }
 
-    pub(crate) fn of<T: Plain>(&self, function: &Function<Of<T>>, device: Device, what: u32) -> Result<T, Code> {
+    pub(crate) fn of<T: Plain>(
+        &self,
+        function: &Function<Of<T>>,
+        device: Device,
+        what: u32,
+    ) -> Result<T, Code> {
         // SAFETY: as above.
-        self.filled(function, |call, value| unsafe { call(device.0, what, value) })
+        self.filled(function, |call, value| unsafe {
+            call(device.0, what, value)
+        })
     }
 
     pub(crate) fn of2<T: Plain>(
@@ -113,7 +159,9 @@ impl Library {
         [one, two]: [u32; 2],
     ) -> Result<T, Code> {
         // SAFETY: as above.
-        self.filled(function, |call, value| unsafe { call(device.0, one, two, value) })
+        self.filled(function, |call, value| unsafe {
+            call(device.0, one, two, value)
+        })
     }
 
     pub(crate) fn of3<T: Plain>(
@@ -123,7 +171,9 @@ impl Library {
         [one, two, three]: [u32; 3],
     ) -> Result<T, Code> {
         // SAFETY: as above.
-        self.filled(function, |call, value| unsafe { call(device.0, one, two, three, value) })
+        self.filled(function, |call, value| unsafe {
+            call(device.0, one, two, three, value)
+        })
     }
 
     pub(crate) fn between<T: Plain>(
@@ -144,7 +194,9 @@ impl Library {
         what: u32,
     ) -> Result<T, Code> {
         // SAFETY: as above.
-        self.filled(function, |call, value| unsafe { call(one.0, two.0, what, value) })
+        self.filled(function, |call, value| unsafe {
+            call(one.0, two.0, what, value)
+        })
     }
 
     pub(crate) fn system<T: Plain>(&self, function: &Function<System<T>>) -> Result<T, Code> {
@@ -152,7 +204,11 @@ impl Library {
         self.filled(function, |call, value| unsafe { call(value) })
     }
 
-    pub(crate) fn system_of<T: Plain>(&self, function: &Function<SystemOf<T>>, what: u32) -> Result<T, Code> {
+    pub(crate) fn system_of<T: Plain>(
+        &self,
+        function: &Function<SystemOf<T>>,
+        what: u32,
+    ) -> Result<T, Code> {
         // SAFETY: as above.
         self.filled(function, |call, value| unsafe { call(what, value) })
     }
@@ -178,17 +234,27 @@ impl Library {
     ) -> Result<Vec<T>, Code> {
         let call = self.find(function)?;
         // SAFETY: as above; there is as much room as is told.
-        grow(room, |count, items| unsafe { call(device.0, what, count, items) })
+        grow(room, |count, items| unsafe {
+            call(device.0, what, count, items)
+        })
     }
 
     /// `nvmlDeviceQueryDrainState` of the device at this domain, bus and device.
     pub(crate) fn drain_state(&self, domain: u32, bus: u32, device: u32) -> Result<u32, Code> {
         let mut place = nvmlPciInfo_t::blank();
         (place.domain, place.bus, place.device) = (domain, bus, device);
-        write(&mut place.busId, &format!("{domain:08X}:{bus:02X}:{device:02X}.0"));
-        write(&mut place.busIdLegacy, &format!("{domain:04X}:{bus:02X}:{device:02X}.0"));
+        write(
+            &mut place.busId,
+            &format!("{domain:08X}:{bus:02X}:{device:02X}.0"),
+        );
+        write(
+            &mut place.busIdLegacy,
+            &format!("{domain:04X}:{bus:02X}:{device:02X}.0"),
+        );
         // SAFETY: as above.
-        self.filled(&function::DRAIN_STATE, |call, state| unsafe { call(&raw mut place, state) })
+        self.filled(&function::DRAIN_STATE, |call, state| unsafe {
+            call(&raw mut place, state)
+        })
     }
 
     /// `nvmlDeviceGetHandleByIndex_v2`.
@@ -220,9 +286,12 @@ impl Library {
     /// `nvmlDeviceGetCpuAffinity`, without the empty words at the end.
     pub(crate) fn cpu_affinity(&self, device: Device) -> Result<Vec<u64>, Code> {
         // SAFETY: as above; there are as many words as is told.
-        let set: [c_ulong; SET] = self.filled(&function::CPU_AFFINITY, |call, words: &mut [_; SET]| unsafe {
-            call(device.0, SET as c_uint, words.as_mut_ptr())
-        })?;
+        let set: [c_ulong; SET] = self.filled(
+            &function::CPU_AFFINITY,
+            |call, words: &mut [_; SET]| unsafe {
+                call(device.0, SET as c_uint, words.as_mut_ptr())
+            },
+        )?;
         Ok(trimmed(&set))
     }
 
@@ -230,9 +299,12 @@ impl Library {
     pub(crate) fn memory_affinity(&self, device: Device) -> Result<Vec<u64>, Code> {
         const NODE: c_uint = 0;
         // SAFETY: as above; there are as many words as is told.
-        let set: [c_ulong; SET] = self.filled(&function::MEMORY_AFFINITY, |call, words: &mut [_; SET]| unsafe {
-            call(device.0, SET as c_uint, words.as_mut_ptr(), NODE)
-        })?;
+        let set: [c_ulong; SET] = self.filled(
+            &function::MEMORY_AFFINITY,
+            |call, words: &mut [_; SET]| unsafe {
+                call(device.0, SET as c_uint, words.as_mut_ptr(), NODE)
+            },
+        )?;
         Ok(trimmed(&set))
     }
 }
@@ -256,7 +328,10 @@ pub(super) fn grow<T: Plain>(
             }
             // Some more than it has now, since others may come meanwhile.
             Err(INSUFFICIENT_SIZE) if count <= MOST_ITEMS => {
-                items.resize(items.len().max(count as usize).saturating_add(room), T::blank());
+                items.resize(
+                    items.len().max(count as usize).saturating_add(room),
+                    T::blank(),
+                );
             }
             Err(code) => return Err(code),
         }
@@ -265,7 +340,9 @@ pub(super) fn grow<T: Plain>(
 }
 
 /// Asks for a list whose number is asked for first: these functions are not asked with too much room.
-pub(super) fn counted<T: Plain>(call: impl Fn(*mut c_uint, *mut T) -> nvmlReturn_t) -> Result<Vec<T>, Code> {
+pub(super) fn counted<T: Plain>(
+    call: impl Fn(*mut c_uint, *mut T) -> nvmlReturn_t,
+) -> Result<Vec<T>, Code> {
     let mut count = 0;
     done(call(&raw mut count, ptr::null_mut()))?;
     if count > MOST_ITEMS {
@@ -289,7 +366,10 @@ fn write(array: &mut [c_char], text: &str) {
 }
 
 fn trimmed(words: &[c_ulong]) -> Vec<u64> {
-    let used = words.iter().rposition(|word| *word != 0).map_or(1, |last| last.saturating_add(1));
+    let used = words
+        .iter()
+        .rposition(|word| *word != 0)
+        .map_or(1, |last| last.saturating_add(1));
     words[..used].to_vec()
 }
 

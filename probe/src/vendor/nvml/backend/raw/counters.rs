@@ -4,7 +4,8 @@ use std::ffi::c_int;
 
 use nvml_wrapper_sys::bindings::{
     nvmlFieldValue_t, nvmlProcessUtilizationInfo_v1_t, nvmlProcessUtilizationSample_t,
-    nvmlProcessesUtilizationInfo_v1_t, nvmlSample_t, nvmlValue_t, nvmlValueType_enum_NVML_VALUE_TYPE_DOUBLE as DOUBLE,
+    nvmlProcessesUtilizationInfo_v1_t, nvmlSample_t, nvmlValue_t,
+    nvmlValueType_enum_NVML_VALUE_TYPE_DOUBLE as DOUBLE,
     nvmlValueType_enum_NVML_VALUE_TYPE_SIGNED_INT as SIGNED_INT,
     nvmlValueType_enum_NVML_VALUE_TYPE_SIGNED_LONG_LONG as SIGNED_LONG_LONG,
     nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_INT as UNSIGNED_INT,
@@ -60,7 +61,11 @@ fn guarded(fields: &[Field]) -> Vec<nvmlFieldValue_t> {
         value: nvmlValue_t { ullVal: 0 },
     };
     let guard = value(0, 0, Code::INVALID_ARGUMENT.0);
-    fields.iter().map(|field| value(field.id, field.scope, 0)).chain([guard]).collect()
+    fields
+        .iter()
+        .map(|field| value(field.id, field.scope, 0))
+        .chain([guard])
+        .collect()
 }
 
 impl Library {
@@ -80,18 +85,30 @@ impl Library {
 
     /// `nvmlDeviceGetSamples`: times in us, and values, of what the driver keeps of this `nvmlSamplingType_t` from after
     /// this time on (us since the epoch).
-    pub(crate) fn samples(&self, device: Device, kind: u32, since_us: u64) -> Result<Vec<(u64, Number)>, Code> {
+    pub(crate) fn samples(
+        &self,
+        device: Device,
+        kind: u32,
+        since_us: u64,
+    ) -> Result<Vec<(u64, Number)>, Code> {
         let call = self.find(&function::SAMPLES)?;
         let mut value_type = 0;
         let samples: Vec<nvmlSample_t> = grow(SAMPLES, |count, items| {
             // SAFETY: the handle is the library's, and there is as much room as is told.
             unsafe { call(device.0, kind, since_us, &raw mut value_type, count, items) }
         })?;
-        samples.iter().map(|sample| Ok((sample.timeStamp, number(value_type, sample.sampleValue)?))).collect()
+        samples
+            .iter()
+            .map(|sample| Ok((sample.timeStamp, number(value_type, sample.sampleValue)?)))
+            .collect()
     }
 
     /// `nvmlDeviceGetRetiredPages_v2`: time in us and address of each.
-    pub(crate) fn retired_pages(&self, device: Device, cause: u32) -> Result<Vec<(u64, u64)>, Code> {
+    pub(crate) fn retired_pages(
+        &self,
+        device: Device,
+        cause: u32,
+    ) -> Result<Vec<(u64, u64)>, Code> {
         let call = self.find(&function::RETIRED_PAGES)?;
         let mut stamps = Vec::new();
         let pages: Vec<u64> = grow(64, |count, items| {
@@ -134,7 +151,9 @@ impl Library {
     ) -> Result<Vec<nvmlProcessUtilizationSample_t>, Code> {
         let call = self.find(&function::PROCESS_UTILIZATION)?;
         // SAFETY: the handle is the library's, and there is as much room as is told.
-        grow(UTILIZATION_SAMPLES, |count, items| unsafe { call(device.0, items, count, since_us) })
+        grow(UTILIZATION_SAMPLES, |count, items| unsafe {
+            call(device.0, items, count, since_us)
+        })
     }
 }
 
@@ -162,16 +181,28 @@ mod tests {
 
     #[test]
     fn a_value_keeps_its_type_and_its_whole_range() {
-        assert_eq!(number(UNSIGNED_LONG_LONG, nvmlValue_t { ullVal: u64::MAX }), Ok(Number::Whole(u64::MAX.into())));
-        assert_eq!(number(SIGNED_INT, nvmlValue_t { siVal: -8 }), Ok(Number::Whole(-8)));
-        assert_eq!(number(DOUBLE, nvmlValue_t { dVal: 0.5 }), Ok(Number::Real(0.5)));
+        assert_eq!(
+            number(UNSIGNED_LONG_LONG, nvmlValue_t { ullVal: u64::MAX }),
+            Ok(Number::Whole(u64::MAX.into()))
+        );
+        assert_eq!(
+            number(SIGNED_INT, nvmlValue_t { siVal: -8 }),
+            Ok(Number::Whole(-8))
+        );
+        assert_eq!(
+            number(DOUBLE, nvmlValue_t { dVal: 0.5 }),
+            Ok(Number::Real(0.5))
+        );
         assert_eq!(number(77, nvmlValue_t { ullVal: 1 }), Err(Code::UNKNOWN));
     }
 
     #[test]
     fn what_lies_behind_the_fields_reads_as_none_that_the_driver_would_fill_in() {
         let values = guarded(&[Field { id: 138, scope: 3 }, Field { id: 162, scope: 0 }]);
-        let read: Vec<_> = values.iter().map(|value| (value.fieldId, value.scopeId, value.nvmlReturn == 0)).collect();
+        let read: Vec<_> = values
+            .iter()
+            .map(|value| (value.fieldId, value.scopeId, value.nvmlReturn == 0))
+            .collect();
         assert_eq!(read, [(138, 3, true), (162, 0, true), (0, 0, false)]);
     }
 }

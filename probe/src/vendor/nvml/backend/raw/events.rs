@@ -36,7 +36,11 @@ impl EventSet {
         library.find(&f::REGISTER_EVENTS)?;
         library.find(&f::EVENT_SET_WAIT)?;
         library.find(&f::EVENT_SET_FREE)?;
-        Ok(Self { library, set: library.system(&f::EVENT_SET_CREATE)?, members: Vec::new() })
+        Ok(Self {
+            library,
+            set: library.system(&f::EVENT_SET_CREATE)?,
+            members: Vec::new(),
+        })
     }
 
     /// `nvmlDeviceRegisterEvents`, for what the GPU of this index supports of [`REPORTED`]. Its handle is looked up
@@ -68,8 +72,13 @@ impl EventSet {
         };
         match self.library.filled(&f::EVENT_SET_WAIT, wait) {
             Ok(event) => {
-                let member = self.members.iter().find(|(handle, _)| handle.0 == event.device);
-                Ok(member.map(|(_, index)| *index).zip(notice(event.eventType, event.eventData)))
+                let member = self
+                    .members
+                    .iter()
+                    .find(|(handle, _)| handle.0 == event.device);
+                Ok(member
+                    .map(|(_, index)| *index)
+                    .zip(notice(event.eventType, event.eventData)))
             }
             Err(Code::TIMEOUT) => Ok(None),
             Err(code) => Err(code),

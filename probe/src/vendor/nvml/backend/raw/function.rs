@@ -15,7 +15,8 @@ pub(crate) type Call2<A, B> = unsafe extern "C" fn(A, B) -> sys::nvmlReturn_t;
 pub(crate) type Call3<A, B, C> = unsafe extern "C" fn(A, B, C) -> sys::nvmlReturn_t;
 pub(crate) type Call4<A, B, C, D> = unsafe extern "C" fn(A, B, C, D) -> sys::nvmlReturn_t;
 pub(crate) type Call5<A, B, C, D, E> = unsafe extern "C" fn(A, B, C, D, E) -> sys::nvmlReturn_t;
-pub(crate) type Call6<A, B, C, D, E, F> = unsafe extern "C" fn(A, B, C, D, E, F) -> sys::nvmlReturn_t;
+pub(crate) type Call6<A, B, C, D, E, F> =
+    unsafe extern "C" fn(A, B, C, D, E, F) -> sys::nvmlReturn_t;
 
 /// Gives nothing but its return code.
 pub(crate) type Check = Call1<sys::nvmlDevice_t>;

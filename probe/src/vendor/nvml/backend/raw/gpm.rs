@@ -2,7 +2,8 @@
 //! time is in here.
 
 use nvml_wrapper_sys::bindings::{
-    NVML_GPM_METRICS_GET_VERSION, NVML_GPM_SUPPORT_VERSION, nvmlGpmMetricsGet_t, nvmlGpmSample_t, nvmlGpmSupport_t,
+    NVML_GPM_METRICS_GET_VERSION, NVML_GPM_SUPPORT_VERSION, nvmlGpmMetricsGet_t, nvmlGpmSample_t,
+    nvmlGpmSupport_t,
 };
 
 use super::{
@@ -23,14 +24,24 @@ unsafe impl Send for Sample {}
 impl Library {
     /// `nvmlGpmQueryDeviceSupport`.
     pub(crate) fn counts_activity(&self, device: Device) -> Result<bool, Code> {
-        let asked = nvmlGpmSupport_t { version: NVML_GPM_SUPPORT_VERSION, isSupportedDevice: 0 };
-        Ok(self.fill(&function::GPM_SUPPORT, device, asked)?.isSupportedDevice != 0)
+        let asked = nvmlGpmSupport_t {
+            version: NVML_GPM_SUPPORT_VERSION,
+            isSupportedDevice: 0,
+        };
+        Ok(self
+            .fill(&function::GPM_SUPPORT, device, asked)?
+            .isSupportedDevice
+            != 0)
     }
 }
 
 impl Sample {
     /// `nvmlGpmSampleGet`, or `nvmlGpmMigSampleGet` of a GPU instance.
-    pub(crate) fn take(library: &'static Library, gpu: Device, instance: Option<u32>) -> Result<Self, Code> {
+    pub(crate) fn take(
+        library: &'static Library,
+        gpu: Device,
+        instance: Option<u32>,
+    ) -> Result<Self, Code> {
         // Without this one, nothing could be freed.
         library.find(&function::GPM_SAMPLE_FREE)?;
         let sample = library.system(&function::GPM_SAMPLE_ALLOC)?;
@@ -48,12 +59,17 @@ impl Sample {
     }
 
     /// `nvmlGpmMetricsGet`: each metric between this sample and a later one.
-    pub(crate) fn metrics(&self, later: &Self, metrics: &[u32]) -> Result<Vec<Result<f64, Code>>, Code> {
+    pub(crate) fn metrics(
+        &self,
+        later: &Self,
+        metrics: &[u32],
+    ) -> Result<Vec<Result<f64, Code>>, Code> {
         let call = self.library.find(&function::GPM_METRICS)?;
         let mut values = Vec::with_capacity(metrics.len());
         let mut request = Box::new(nvmlGpmMetricsGet_t::blank());
         for some in metrics.chunks(request.metrics.len()) {
-            (request.version, request.numMetrics) = (NVML_GPM_METRICS_GET_VERSION, some.len() as u32);
+            (request.version, request.numMetrics) =
+                (NVML_GPM_METRICS_GET_VERSION, some.len() as u32);
             (request.sample1, request.sample2) = (self.sample, later.sample);
             for (asked, id) in request.metrics.iter_mut().zip(some) {
                 asked.metricId = *id;

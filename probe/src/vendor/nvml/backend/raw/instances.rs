@@ -2,7 +2,9 @@
 
 use std::ffi::c_uint;
 
-use nvml_wrapper_sys::bindings::{self as sys, NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED as SHARED, nvmlReturn_t};
+use nvml_wrapper_sys::bindings::{
+    self as sys, NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED as SHARED, nvmlReturn_t,
+};
 
 use super::{
     calls::counted,
@@ -31,14 +33,26 @@ impl Library {
     }
 
     /// `nvmlDeviceGetGpuInstances`, with `nvmlGpuInstanceGetInfo` of each.
-    pub(crate) fn gpu_instances(&self, device: Device, profile: u32) -> Result<Vec<sys::nvmlGpuInstanceInfo_t>, Code> {
+    pub(crate) fn gpu_instances(
+        &self,
+        device: Device,
+        profile: u32,
+    ) -> Result<Vec<sys::nvmlGpuInstanceInfo_t>, Code> {
         // SAFETY: the handle is the library's.
-        unsafe { self.instances(&function::GPU_INSTANCES, &function::GPU_INSTANCE_INFO, device.0, profile) }
+        unsafe {
+            self.instances(
+                &function::GPU_INSTANCES,
+                &function::GPU_INSTANCE_INFO,
+                device.0,
+                profile,
+            )
+        }
     }
 
     /// `nvmlDeviceGetGpuInstanceById`.
     pub(crate) fn gpu_instance(&self, device: Device, id: u32) -> Result<GpuInstance, Code> {
-        self.of(&function::GPU_INSTANCE_BY_ID, device, id).map(GpuInstance)
+        self.of(&function::GPU_INSTANCE_BY_ID, device, id)
+            .map(GpuInstance)
     }
 
     /// `nvmlGpuInstanceGetComputeInstanceProfileInfoV` or its older name, with engines that are shared.
@@ -49,13 +63,21 @@ impl Library {
         profile: u32,
     ) -> Result<T, Code> {
         // SAFETY: the library gave this instance; the structure outlives the call.
-        self.filled(function, |call, info| unsafe { call(instance.0, profile, SHARED, info) })
+        self.filled(function, |call, info| unsafe {
+            call(instance.0, profile, SHARED, info)
+        })
     }
 
     /// `nvmlGpuInstanceGetComputeInstanceRemainingCapacity`.
-    pub(crate) fn compute_instance_capacity(&self, instance: GpuInstance, profile: u32) -> Result<u32, Code> {
+    pub(crate) fn compute_instance_capacity(
+        &self,
+        instance: GpuInstance,
+        profile: u32,
+    ) -> Result<u32, Code> {
         // SAFETY: the library gave this instance; the number outlives the call.
-        self.filled(&function::COMPUTE_INSTANCE_CAPACITY, |call, count| unsafe { call(instance.0, profile, count) })
+        self.filled(&function::COMPUTE_INSTANCE_CAPACITY, |call, count| unsafe {
+            call(instance.0, profile, count)
+        })
     }
 
     /// `nvmlGpuInstanceGetComputeInstancePossiblePlacements`.
@@ -76,7 +98,14 @@ impl Library {
         profile: u32,
     ) -> Result<Vec<sys::nvmlComputeInstanceInfo_t>, Code> {
         // SAFETY: the library gave this instance.
-        unsafe { self.instances(&function::COMPUTE_INSTANCES, &function::COMPUTE_INSTANCE_INFO, instance.0, profile) }
+        unsafe {
+            self.instances(
+                &function::COMPUTE_INSTANCES,
+                &function::COMPUTE_INSTANCE_INFO,
+                instance.0,
+                profile,
+            )
+        }
     }
 
     /// What there is to say of each instance of a profile. They are never more than there is room for.
@@ -95,7 +124,15 @@ impl Library {
         // SAFETY: by this function's own condition; a GPU has fewer instances than there is room for.
         done(unsafe { call(of, profile, instances.as_mut_ptr(), &raw mut count) })?;
         // SAFETY: the library gave these instances; the structure outlives the call.
-        let info = |instance| self.filled(info, |call, info| -> nvmlReturn_t { unsafe { call(instance, info) } });
-        instances.into_iter().take(count as usize).map(info).collect()
+        let info = |instance| {
+            self.filled(info, |call, info| -> nvmlReturn_t {
+                unsafe { call(instance, info) }
+            })
+        };
+        instances
+            .into_iter()
+            .take(count as usize)
+            .map(info)
+            .collect()
     }
 }

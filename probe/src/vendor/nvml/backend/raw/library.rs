@@ -36,7 +36,11 @@ impl<F> Function<F> {
     /// `F` is a pointer to a function, NVML's function of this name is of that type, and no other has this `place`.
     pub(super) const unsafe fn new(name: &'static CStr, place: usize) -> Self {
         assert!(size_of::<F>() == size_of::<Address>());
-        Self { name, place, kind: PhantomData }
+        Self {
+            name,
+            place,
+            kind: PhantomData,
+        }
     }
 
     pub(super) const fn name(&self) -> &'static str {
@@ -69,7 +73,12 @@ pub(crate) unsafe trait Plain: Copy {
         let mut value = MaybeUninit::<Self>::zeroed();
         if let Some(version) = Self::VERSION {
             // SAFETY: by the trait's condition the type begins with its version.
-            unsafe { value.as_mut_ptr().cast::<c_uint>().write(version_of::<Self>(version)) };
+            unsafe {
+                value
+                    .as_mut_ptr()
+                    .cast::<c_uint>()
+                    .write(version_of::<Self>(version))
+            };
         }
         // SAFETY: by the trait's condition zeros are a value, and the version is a number.
         unsafe { value.assume_init() }
@@ -85,7 +94,10 @@ impl Library {
     pub(crate) fn open(path: &OsStr) -> Result<Self, libloading::Error> {
         // SAFETY: NVML's library has no initializers that anything here could disturb.
         let opened = unsafe { libloading::Library::new(path) }?;
-        Ok(Self { opened, addresses: [const { OnceLock::new() }; PLACES] })
+        Ok(Self {
+            opened,
+            addresses: [const { OnceLock::new() }; PLACES],
+        })
     }
 
     pub(crate) fn can_initialize(&self) -> bool {
@@ -102,7 +114,10 @@ impl Library {
     pub(crate) fn find<F: Copy>(&self, function: &Function<F>) -> Result<F, Code> {
         let address = self.addresses[function.place].get_or_init(|| {
             // SAFETY: it is not called as what it is taken for here.
-            let symbol = unsafe { self.opened.get::<Address>(function.name.to_bytes_with_nul()) };
+            let symbol = unsafe {
+                self.opened
+                    .get::<Address>(function.name.to_bytes_with_nul())
+            };
             symbol.ok().map(|symbol| *symbol)
         });
         let address = address.ok_or(Code::FUNCTION_NOT_FOUND)?;
@@ -127,7 +142,11 @@ pub(super) fn done(code: nvmlReturn_t) -> Result<(), Code> {
 
 /// The text in a C array: up to its first NUL.
 pub(crate) fn text(bytes: &[c_char]) -> String {
-    let bytes: Vec<u8> = bytes.iter().take_while(|byte| **byte != 0).map(|byte| *byte as u8).collect();
+    let bytes: Vec<u8> = bytes
+        .iter()
+        .take_while(|byte| **byte != 0)
+        .map(|byte| *byte as u8)
+        .collect();
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
@@ -146,7 +165,11 @@ mod tests {
 
     #[test]
     fn a_text_ends_with_its_nul_or_with_its_array() {
-        let letters = |text: &[u8]| text.iter().map(|byte| c_char::try_from(*byte).unwrap()).collect::<Vec<_>>();
+        let letters = |text: &[u8]| {
+            text.iter()
+                .map(|byte| c_char::try_from(*byte).unwrap())
+                .collect::<Vec<_>>()
+        };
         assert_eq!(text(&letters(b"N/A\0rest")), "N/A");
         assert_eq!(text(&letters(b"full")), "full");
     }

@@ -37,7 +37,12 @@ pub(crate) trait Numbers {
 
 /// The numbers of several values, one after the other.
 pub(crate) fn numbers<T: Numbers>(values: impl IntoIterator<Item = T>) -> Value {
-    Value::Numbers(values.into_iter().flat_map(|value| value.numbers()).collect())
+    Value::Numbers(
+        values
+            .into_iter()
+            .flat_map(|value| value.numbers())
+            .collect(),
+    )
 }
 
 /// `TYPE = version: |own| number, number, ...;` where both version and numbers may be left out.
@@ -150,30 +155,56 @@ unsafe impl<T: Plain, const N: usize> Plain for [T; N] {
 impl Numbers for sys::nvmlBridgeChipHierarchy_t {
     fn numbers(&self) -> Vec<i128> {
         let chips = self.bridgeChipInfo.iter().take(self.bridgeCount.into());
-        chips.flat_map(|chip| [chip.type_.into(), chip.fwVersion.into()]).collect()
+        chips
+            .flat_map(|chip| [chip.type_.into(), chip.fwVersion.into()])
+            .collect()
     }
 }
 
 impl Numbers for sys::nvmlNvLinkInfo_v2_t {
     fn numbers(&self) -> Vec<i128> {
-        let known = self.firmwareInfo.firmwareVersion.iter().take(self.firmwareInfo.numValidEntries as usize);
+        let known = self
+            .firmwareInfo
+            .firmwareVersion
+            .iter()
+            .take(self.firmwareInfo.numValidEntries as usize);
         let versions = known.flat_map(|version| {
-            [version.ucodeType.into(), version.major.into(), version.minor.into(), version.subMinor.into()]
+            [
+                version.ucodeType.into(),
+                version.major.into(),
+                version.minor.into(),
+                version.subMinor.into(),
+            ]
         });
-        [self.isNvleEnabled.into()].into_iter().chain(versions).collect()
+        [self.isNvleEnabled.into()]
+            .into_iter()
+            .chain(versions)
+            .collect()
     }
 }
 
 impl Numbers for sys::nvmlWorkloadPowerProfileCurrentProfiles_v1_t {
     fn numbers(&self) -> Vec<i128> {
-        let masks = [self.perfProfilesMask, self.requestedProfilesMask, self.enforcedProfilesMask];
-        masks.iter().flat_map(|mask| mask.mask).map(i128::from).collect()
+        let masks = [
+            self.perfProfilesMask,
+            self.requestedProfilesMask,
+            self.enforcedProfilesMask,
+        ];
+        masks
+            .iter()
+            .flat_map(|mask| mask.mask)
+            .map(i128::from)
+            .collect()
     }
 }
 
 /// Half of 16 bytes, the highest first, so that two halves in hexadecimal read as the bytes do.
 fn half(bytes: &[u8; 16], which: usize) -> u64 {
-    bytes.iter().skip(which.saturating_mul(8)).take(8).fold(0, |half, byte| half << 8 | u64::from(*byte))
+    bytes
+        .iter()
+        .skip(which.saturating_mul(8))
+        .take(8)
+        .fold(0, |half, byte| half << 8 | u64::from(*byte))
 }
 
 #[cfg(test)]
@@ -188,17 +219,29 @@ mod tests {
         assert_eq!(version_of::<sys::nvmlPdi_v1_t>(1), of(1, 0x10));
         assert_eq!(version_of::<sys::nvmlPciInfoExt_v1_t>(1), of(1, 0x40));
         assert_eq!(version_of::<sys::nvmlPlatformInfo_v2_t>(2), of(2, 0x2c));
-        assert_eq!(version_of::<sys::nvmlEccSramErrorStatus_v1_t>(1), of(1, 0x68));
+        assert_eq!(
+            version_of::<sys::nvmlEccSramErrorStatus_v1_t>(1),
+            of(1, 0x68)
+        );
         assert_eq!(version_of::<sys::nvmlRepairStatus_v1_t>(1), of(1, 0x0c));
         assert_eq!(version_of::<sys::nvmlNvLinkInfo_v2_t>(2), of(2, 0x64c));
-        assert_eq!(version_of::<sys::nvmlWorkloadPowerProfileCurrentProfiles_v1_t>(1), of(1, 0x64));
+        assert_eq!(
+            version_of::<sys::nvmlWorkloadPowerProfileCurrentProfiles_v1_t>(1),
+            of(1, 0x64)
+        );
         assert_eq!(version_of::<sys::nvmlGpuFabricInfo_v3_t>(3), of(3, 0x28));
-        assert_eq!(version_of::<sys::nvmlDramEncryptionInfo_v1_t>(1), of(1, 0x08));
+        assert_eq!(
+            version_of::<sys::nvmlDramEncryptionInfo_v1_t>(1),
+            of(1, 0x08)
+        );
     }
 
     #[test]
     fn two_halves_read_as_the_bytes_do() {
         let bytes: [u8; 16] = std::array::from_fn(|at| at as u8 + 1);
-        assert_eq!(format!("{:016x}{:016x}", half(&bytes, 0), half(&bytes, 1)), "0102030405060708090a0b0c0d0e0f10");
+        assert_eq!(
+            format!("{:016x}{:016x}", half(&bytes, 0), half(&bytes, 1)),
+            "0102030405060708090a0b0c0d0e0f10"
+        );
     }
 }

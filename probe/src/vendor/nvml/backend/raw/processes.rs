@@ -29,8 +29,15 @@ pub(crate) struct Held {
 
 impl Numbers for Held {
     fn numbers(&self) -> Vec<i128> {
-        let (gpu, compute) = self.instance.map_or((-1, -1), |(gpu, compute)| (gpu.into(), compute.into()));
-        vec![self.pid.into(), self.memory_bytes.map_or(-1, i128::from), gpu, compute]
+        let (gpu, compute) = self
+            .instance
+            .map_or((-1, -1), |(gpu, compute)| (gpu.into(), compute.into()));
+        vec![
+            self.pid.into(),
+            self.memory_bytes.map_or(-1, i128::from),
+            gpu,
+            compute,
+        ]
     }
 }
 
@@ -64,7 +71,8 @@ impl Library {
         let call = self.find(function)?;
         let words = grow(PROCESSES, |count, words: *mut [u64; LARGEST_ENTRY]| {
             // SAFETY: the number was written by `grow`, which has as much room.
-            unsafe { slice::from_raw_parts_mut(words, count.read() as usize) }.fill([CANARY; LARGEST_ENTRY]);
+            unsafe { slice::from_raw_parts_mut(words, count.read() as usize) }
+                .fill([CANARY; LARGEST_ENTRY]);
             // SAFETY: the handle is the library's. There is room for `count` entries of the largest layout that any
             // driver writes, and the driver writes no more entries than that.
             unsafe { call(device.0, count, words.cast()) }
@@ -75,7 +83,9 @@ impl Library {
 
 fn entries(words: &[u64], count: usize, entry: Entry) -> Vec<Held> {
     // What lies behind the entries tells how large they were.
-    let beyond = words.get(count.saturating_mul(ENTRY)).is_some_and(|word| *word != CANARY);
+    let beyond = words
+        .get(count.saturating_mul(ENTRY))
+        .is_some_and(|word| *word != CANARY);
     let size = match entry {
         Entry::Short => SHORT_ENTRY,
         Entry::Known if beyond => LARGEST_ENTRY,
@@ -108,10 +118,28 @@ mod tests {
     #[test]
     fn entries_of_either_size_are_told_apart() {
         let none = u64::MAX;
-        let held = |pid, memory_bytes, instance| Held { pid, memory_bytes, instance };
+        let held = |pid, memory_bytes, instance| Held {
+            pid,
+            memory_bytes,
+            instance,
+        };
         let two = [held(7, Some(4096), None), held(9, None, Some((1, 0)))];
-        assert_eq!(entries(&written(&[&[7, 4096, none], &[9, none, 1]]), 2, Entry::Known), two);
-        assert_eq!(entries(&written(&[&[7, 4096, none, 0], &[9, none, 1, 0]]), 2, Entry::Known), two);
+        assert_eq!(
+            entries(
+                &written(&[&[7, 4096, none], &[9, none, 1]]),
+                2,
+                Entry::Known
+            ),
+            two
+        );
+        assert_eq!(
+            entries(
+                &written(&[&[7, 4096, none, 0], &[9, none, 1, 0]]),
+                2,
+                Entry::Known
+            ),
+            two
+        );
         assert_eq!(entries(&written(&[]), 0, Entry::Known), []);
         let short = entries(&written(&[&[7, 4096], &[9, none]]), 2, Entry::Short);
         assert_eq!(short, [held(7, Some(4096), None), held(9, None, None)]);
