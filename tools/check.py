@@ -9,6 +9,7 @@ commit; if nothing differs from it, its own changes are checked.
 - Rust: format and lints of all programs and libraries, and the unit tests of each changed crate.
 - TypeScript: types and style of all packages, format of the changed files, and the unit tests that import them.
 - Python: syntax, and each changed test of tests/python.
+- Comments, names and documents of changed lines: plain English.
 
 `make test` checks everything.
 """
@@ -34,7 +35,8 @@ def main(base: str = "HEAD") -> int:
     checks = [rust, typescript, python]
     with ThreadPoolExecutor(len(checks)) as pool:
         results = [step for steps in pool.map(lambda check: check(changed), checks) for step in steps]
-    if not results:
+    results.append(_step("Plain English", [sys.executable, "tools/prose.py", "--base", base]))
+    if not changed:
         print("nothing has changed that is checked here")
     return 0 if all(results) else 1
 

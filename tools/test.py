@@ -241,6 +241,7 @@ SUITES = {
         Suite("Rust format", ["cargo", "fmt", "--all", "--check"]),
         Suite("Kernels are of their sources", [sys.executable, "tools/kernels.py", "--check"]),
         Suite("Circles of imports", [sys.executable, "tools/circles.py"]),
+        Suite("Plain English", [sys.executable, "tools/prose.py"]),
     ],
     "rust": [
         # Everything is built already, and Cargo repeats the warnings.

@@ -1,0 +1,455 @@
+#!/usr/bin/env python3
+"""Checks comments, documents, names and commit subjects for plain English.
+
+    tools/prose.py [--base COMMIT] [--all [FOLDER]] [--lower]
+
+Lines that have been added or changed since the base must have no finding. The base is where the
+branch left the one that it tracks, or the commit given. For all lines, tools/prose-budget.json has
+the number of findings that each folder may have: more is an error, and `--lower` writes lower
+numbers. `--all` prints every finding, of all files or of a folder.
+
+- Comments, and the first sentence of a section, begin with a noun phrase or a whole sentence.
+- Functions are named by verb phrases, and tests by at most eight words.
+- Lines of code have at most 100 characters.
+- Commit subjects are imperative, and have at most 72 characters.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from step import ROOT
+
+BUDGET = ROOT / "tools" / "prose-budget.json"
+#: Generated files, data, texts of others, and the lists of words in this file.
+EXCLUDED = re.compile(
+    r"THIRD-PARTY-LICENSES|static/src/wire/|docs/reference/|tests/fuzz/seeds/|/snapshots/"
+    r"|tools/prose\.py|tests/python/test_prose\.py"
+)
+MAX_LINE = 100
+MAX_SUBJECT = 72
+MAX_TEST_WORDS = 8
+#: The longest name of one word that is looked at: longer ones say what they do.
+MAX_SHORT_NAME = 8
+
+#: First words of a fragment. A question may begin with them.
+FRAGMENTS = ["What", "Who", "Of", "Where", "As", "It", "They"]
+
+#: Expressions that read as translated, and what to write.
+DIALECT = {
+    r"\b(?:tell|tells|told)\b(?! apart)": "report, return, send, notify or show",
+    r"\bsays\b": "reports, states or shows",
+    r"\bbeside\b": "next to, or compared with",
+    r"\bwhat is left of\b": "the remaining",
+    r"\bwhat of (?:it|them|the)\b": "the part of … that …",
+    r"\bstands for itself\b": "is alone",
+    r"\bcomes? to an end\b": "ends",
+    r"\bgoes on\b": "continues",
+    r"\b(?:is|are) to be had\b": "is available",
+    r"\b(?:is|are) known of\b": "is recorded",
+    r"\bdear(?:er|est)?\b": "expensive",
+    r"\bthe own\b": "the server's own, the user's own",
+    r"\bin such as\b": "in a directory that, in a file that",
+    r"\b(?:whoever|whomever|thereof|of whom|of which)\b": "a sentence with its own subject",
+}
+
+#: Words that are no part of a name, and what is.
+DIALECT_NAMES = {
+    "told": "reported, sent, notification",
+    "tells": "reports, sends",
+    "whose": "owner",
+    "who": "owner, user, process",
+    "wish": "request",
+    "beside": "baseline, reference",
+    "doors": "access",
+    "diary": "log, model",
+    "pen": "writer, model",
+}
+
+#: Names of one word that are clear: verbs, and names of the standard libraries.
+KNOWN_NAMES = set(
+    """
+    abort accept acquire activate add admit adopt advance align all allocate allow announce any
+    append apply arm ask assert attach await back begin bind build cache call cancel capture cast
+    chain change check choose clamp clean clear click clone close cmp collect color columns
+    combine commit compare compile compute connect consume contains convert copy count cover
+    create cut data dec decode default delete deliver deny deref describe destroy detach
+    difference digest discard dispatch display dispose divide done drain draw drop dump emit empty
+    enable encode end enter entries entry eq error escape evaluate exec execute exit expand expect
+    explain export extend extract fail fetch field fields fill filter find finish first flush fmt
+    focus fold follow forget fork format forward frame free freeze from gather generate get group
+    grow guard handle hash head height hide host id ignore import inc increase index ingest init
+    insert inspect install into invoke is items iter join json keep key keys kill kind label last
+    launch layout learn leave len length limit line lines link list listen load locate lock log
+    lookup loop lower main make map mark match max mean measure median merge message min mix mock
+    modify mount move mul multiply name names neg new next normal notify now observe offset ok
+    open order pack pad page paint parent parse partial pass path pause percent pick pid ping
+    place plan play poll pop port position prepare press print probe process product program prune
+    publish pull push put query quit quote raise range rank rate read ready rebuild receive record
+    reduce refresh refuse register reject release reload remove rename render repeat replace reply
+    report request reset resize resolve respond restart restore resume retain retry return reverse
+    revoke root rotate round route row rows run sample save scale scan schedule scroll seal search
+    seek select send serve set settle setup show shrink shut shutdown sign size skip sleep slice
+    sort source spawn split start state status step stop store stream strip style sub submit
+    subscribe sum swap sync take target test text tick time title to toggle total touch trace
+    track train transform translate trim truncate try tune type unit units unlink unlock unmount
+    unpack unwrap update upgrade url usage use uuid validate value values verify version view
+    visit wait wake walk warn watch width with wrap write yield zip
+    """.split()
+)
+
+#: Words that do not name a value. Others may name a method that only returns a value of `self`.
+OPAQUE = re.compile(
+    r"\w+ed|of|at|by|in|on|to|over|under|until|since|between|within|below|above|after|before|behind"
+    r"|without|against|who|what|where|when|why|whose|own|none|each|both|one|two|other|only|rest"
+    r"|much|most|more|least|same|such|so|that|this|shown|known|told|held|lost|found|given|seen|kept"
+    r"|left|made|said|taken|written|met|sent|begun|come|gone|has|does"
+)
+
+#: First words of commit subjects that are no imperatives.
+NO_IMPERATIVE = re.compile(
+    r"^(?:[a-z]|[A-Z]\w*(?:ed|ing)\b|\w+:"
+    r"|(?:A|An|The|This|What|Where|Who|As|It|No|Some|All|Every)\b)"
+)
+#: Imperatives that look like participles.
+IMPERATIVES = {
+    "Bring",
+    "Embed",
+    "Exceed",
+    "Feed",
+    "Need",
+    "Proceed",
+    "Seed",
+    "Shed",
+    "Speed",
+    "String",
+    "Succeed",
+    "Ping",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is wrong, in which line of which file."""
+
+    path: str
+    line: int
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.message}"
+
+
+def main() -> int:
+    arguments = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    arguments.add_argument("--base", help="the commit that changes are counted from")
+    arguments.add_argument(
+        "--all", nargs="?", const="", metavar="FOLDER", help="print every finding"
+    )
+    arguments.add_argument(
+        "--lower", action="store_true", help="write lower numbers into the budget"
+    )
+    options = arguments.parse_args()
+    files = [name for name in _git("ls-files") if is_checked(name)]
+    findings = [
+        finding
+        for name in files
+        for finding in check_file(name, (ROOT / name).read_text(encoding="utf-8"))
+    ]
+    if options.all is not None:
+        print(*(finding for finding in findings if finding.path.startswith(options.all)), sep="\n")
+        return 0
+    base = options.base or merge_base()
+    changed = changed_lines(base)
+    errors = [str(finding) for finding in findings if finding.line in changed.get(finding.path, ())]
+    errors += [
+        f"commit {subject}: {problem}"
+        for subject in _subjects(base)
+        for problem in check_subject(subject)
+    ]
+    errors += check_budget(Counter(map(folder_of, findings)), lower=options.lower)
+    print(*errors, sep="\n", end="\n" if errors else "")
+    return 1 if errors else 0
+
+
+def is_checked(name: str) -> bool:
+    return bool(kind_of(name)) and not EXCLUDED.search(name)
+
+
+def kind_of(name: str) -> str | None:
+    """Returns the language of a file, or nothing for one that is not checked."""
+    kinds = {
+        ".rs": "rust",
+        ".ts": "typescript",
+        ".js": "typescript",
+        ".mjs": "typescript",
+        ".py": "python",
+    }
+    return {**kinds, ".md": "markdown"}.get(Path(name).suffix)
+
+
+def check_file(name: str, text: str) -> list[Finding]:
+    kind, lines = kind_of(name), text.splitlines()
+    found: list[tuple[int, str]] = []
+    # Prettier breaks no line of Markdown, and a row of a table must be one line.
+    if kind != "markdown":
+        found += [
+            (number, f"has {len(line)} characters: at most {MAX_LINE}")
+            for number, line in _long_lines(lines)
+        ]
+    texts = {"markdown": _paragraphs, "python": _python_comments}.get(kind or "", _comments)(lines)
+    for first, paragraph, next_code in texts:
+        found += _check_text(first, paragraph, next_code)
+    if kind != "markdown":
+        found += _check_names(kind or "", name, lines)
+    return [Finding(name, number, message) for number, message in sorted(set(found))]
+
+
+def _long_lines(lines: list[str]) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(lines, 1):
+        # An address cannot be broken.
+        if len(line) > MAX_LINE and "://" not in line:
+            yield number, line
+
+
+#: A piece of prose: the number of its first line, its lines, and the line of code that follows.
+Text = tuple[int, list[str], str]
+
+
+def _comments(lines: list[str]) -> Iterator[Text]:
+    """Yields the comments of Rust and TypeScript; an empty line of a comment begins another."""
+    yield from _blocks(
+        lines,
+        re.compile(r"^\s*(?://[/!]?|/\*\*?|\*/?)(?: |$)(.*?)(?:\*/)?$"),
+        re.compile(r"\s//[/!]? (.+)$"),
+    )
+
+
+def _python_comments(lines: list[str]) -> Iterator[Text]:
+    yield from _blocks(lines, re.compile(r"^\s*#:?(?: |$)(.*)$"), re.compile(r"\s#:? (.+)$"))
+    number = 0
+    while number < len(lines):
+        opening = re.match(r'^\s*[rf]?"""(.*)$', lines[number])
+        if opening is None:
+            number += 1
+            continue
+        first, body = number, [opening[1]]
+        while '"""' not in body[-1] and number + 1 < len(lines):
+            number += 1
+            body.append(lines[number].strip())
+        body[-1] = body[-1].split('"""')[0]
+        for start, end in _runs(body):
+            yield first + start + 1, body[start:end], ""
+        number += 1
+
+
+def _blocks(lines: list[str], whole: re.Pattern[str], trailing: re.Pattern[str]) -> Iterator[Text]:
+    block: list[str] = []
+    is_code = False
+    for number, line in enumerate([*lines, ""]):
+        match = whole.match(line)
+        content = match[1].strip() if match else ""
+        if content.startswith("```"):
+            is_code = not is_code
+        if content and not is_code and not content.startswith("```"):
+            block.append(content)
+            continue
+        if block:
+            yield number - len(block) + 1, block, "" if match else line
+            block = []
+        if match is None:
+            is_code = False
+            if (after := trailing.search(line)) and line[: after.start()].count('"') % 2 == 0:
+                yield number + 1, [after[1]], ""
+
+
+def _paragraphs(lines: list[str]) -> Iterator[Text]:
+    """Yields the lines of Markdown, without code."""
+    is_code, is_first = False, True
+    for number, line in enumerate(lines, 1):
+        content = line.strip()
+        if content.startswith("```"):
+            is_code = not is_code
+        if is_code or not content or content.startswith(("```", "<", "[")):
+            continue
+        heading = content.startswith("#")
+        # A later sentence may begin with a pronoun, since it has something to refer to.
+        yield number, [content.lstrip("#>-* ") if is_first or heading else f"… {content}"], ""
+        is_first = heading
+
+
+def _runs(body: list[str]) -> Iterator[tuple[int, int]]:
+    """Yields where each run of lines with text begins and ends."""
+    start = None
+    for number, line in enumerate([*body, ""]):
+        if line.strip() and start is None:
+            start = number
+        elif not line.strip() and start is not None:
+            yield start, number
+            start = None
+
+
+def _check_text(first: int, paragraph: list[str], next_code: str) -> Iterator[tuple[int, str]]:
+    text = " ".join(paragraph)
+    word = re.match(r"(\w+)\b(?!`)", text.lstrip("-* "))
+    sentence = re.split(r"(?<=[.:?!])(?: |$)", text)[0]
+    if word and not sentence.endswith("?"):
+        if word[1] in FRAGMENTS:
+            yield (
+                first,
+                f"begins with “{word[1]}”: write a noun phrase, or a sentence with its subject",
+            )
+        if word[1] == "Whether" and re.search(r"\bfn ", next_code):
+            yield first, "begins with “Whether”: write “Returns whether”"
+    for number, line in enumerate(paragraph, first):
+        prose = re.sub(r"`[^`]*`|“[^”]*”|\"[^\"]*\"|\*[^*]+\*", "", line)
+        for expression, instead in DIALECT.items():
+            for match in re.finditer(expression, prose, re.IGNORECASE):
+                yield number, f"“{match[0]}”: write {instead}"
+
+
+#: The definition of a function, with its name.
+FUNCTIONS = {
+    "rust": re.compile(r"^\s*(?:pub(?:\([^)]*\))? |const |async |unsafe )*fn (?:r#)?(\w+)"),
+    "python": re.compile(r"^\s*(?:async )?def (\w+)"),
+    "typescript": re.compile(
+        r"^\s*(?:export |default |async )*function (\w+)"
+        r"|^  (?:private |protected |public |static |override |async |get |set )*"
+        r"(\w+)\([^)]*\)(?:: [^={]+)? \{$"
+    ),
+}
+#: The definition of anything that has a name.
+DEFINITIONS = re.compile(
+    r"\b(?:fn|def|function|struct|enum|trait|type|class|interface|mod|const|static|let|mut) (\w+)"
+)
+#: A test of vitest, with its name.
+QUOTED_TEST = re.compile(r"^\s*(?:it|test)(?:\.\w+)*\(\s*(['\"])(.+?)\1")
+
+
+def _check_names(kind: str, name: str, lines: list[str]) -> Iterator[tuple[int, str]]:
+    is_test = False
+    for number, line in enumerate(lines, 1):
+        if re.match(r"\s*#\[(?:tokio::)?test", line):
+            is_test = True
+            continue
+        for defined in DEFINITIONS.findall(line.split("#" if kind == "python" else "//")[0]):
+            for word in re.findall(r"[A-Z]?[a-z]+", defined):
+                if instead := DIALECT_NAMES.get(word.lower()):
+                    yield number, f"“{word}” in {defined}: {instead}"
+        quoted = QUOTED_TEST.match(line) if ".test." in name else None
+        if quoted:
+            yield from _check_test_name(number, quoted[2].split())
+        found = FUNCTIONS[kind].match(line)
+        if found is None:
+            continue
+        own = next(filter(None, found.groups()))
+        words = [word for word in own.split("_") if word]
+        if kind == "python" and own.startswith("test_"):
+            is_test, words = True, words[1:]
+        if is_test:
+            yield from _check_test_name(number, words)
+        elif not is_clear(own, line):
+            yield (
+                number,
+                f"fn {own}: name a function by a verb phrase, or as a standard library does",
+            )
+        is_test = False
+
+
+def _check_test_name(number: int, words: list[str]) -> Iterator[tuple[int, str]]:
+    if len(words) > MAX_TEST_WORDS:
+        yield number, f"the test has a name of {len(words)} words: at most {MAX_TEST_WORDS}"
+
+
+def is_clear(name: str, definition: str) -> bool:
+    """Returns whether a name is more than one short word, or a word that readers know."""
+    if len(name) > MAX_SHORT_NAME or not name.islower() or "_" in name.strip("_"):
+        return True
+    is_getter = re.search(r"\(&?self\) (?:->|:)", definition) is not None
+    return name.strip("_") in KNOWN_NAMES or (is_getter and not OPAQUE.fullmatch(name))
+
+
+def check_subject(subject: str) -> Iterator[str]:
+    if len(subject) > MAX_SUBJECT:
+        yield f"has {len(subject)} characters: at most {MAX_SUBJECT}"
+    if NO_IMPERATIVE.match(subject) and subject.split()[0] not in IMPERATIVES:
+        yield "is not imperative: begin with a verb, as “Add”"
+
+
+def check_budget(counts: Counter[str], *, lower: bool) -> list[str]:
+    """Compares the findings of each folder with what it may have."""
+    budget: dict[str, int] = (
+        json.loads(BUDGET.read_text(encoding="utf-8")) if BUDGET.exists() else dict(counts)
+    )
+    if lower:
+        budget = {
+            folder: min(allowed, counts[folder])
+            for folder, allowed in budget.items()
+            if counts[folder]
+        }
+        BUDGET.write_text(json.dumps(budget, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    return [
+        f"{folder}: {count} findings, where {budget.get(folder, 0)} are allowed: "
+        f"see tools/prose.py --all {folder}"
+        for folder, count in sorted(counts.items())
+        if count > budget.get(folder, 0)
+    ]
+
+
+def folder_of(finding: Finding) -> str:
+    """Returns the folder that a file is counted in: one of the root, or below `tests`."""
+    folders = finding.path.split("/")[:-1]
+    return "/".join(folders[:2] if folders[:1] == ["tests"] else folders[:1]) or "."
+
+
+def merge_base() -> str:
+    """Returns where the branch left the one that it tracks, or the last commit.
+
+    A later commit that only changed the format counts instead, since it changed most lines.
+    """
+    base = "HEAD"
+    for upstream in ("@{upstream}", "origin/HEAD"):
+        command = ["git", "merge-base", "HEAD", upstream]
+        found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        if found.returncode == 0:
+            base = found.stdout.strip()
+            break
+    formatting = (ROOT / ".git-blame-ignore-revs").read_text(encoding="ascii").split()
+    commits = _git("rev-list", f"{base}..HEAD")
+    return next((commit for commit in commits if commit in formatting), base)
+
+
+def changed_lines(base: str) -> dict[str, set[int]]:
+    """Returns the numbers of the lines that differ from a commit, by file."""
+    changed: dict[str, set[int]] = {}
+    path = ""
+    for line in _git("diff", "--unified=0", "--no-prefix", base):
+        if line.startswith("+++ "):
+            path = line[4:]
+        elif hunk := re.match(r"@@ \S+ \+(\d+)(?:,(\d+))? @@", line):
+            first, count = int(hunk[1]), int(hunk[2] or 1)
+            changed.setdefault(path, set()).update(range(first, first + count))
+    return changed
+
+
+def _subjects(base: str) -> list[str]:
+    return _git("log", "--no-merges", "--format=%s", f"{base}..HEAD")
+
+
+def _git(*arguments: str) -> list[str]:
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
