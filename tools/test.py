@@ -6,8 +6,9 @@
 One that fails does not keep the others from running. A check without a count of its own, as clippy, counts as one.
 What failed is repeated at the end, so that the last lines of a log are enough to know it.
 
-For all of them together, `make test-needs` first builds what they run, beside checks that need nothing built. Then four
-of them run at a time, since most tests wait for something. Tests that measure time come last and alone.
+For all of them together, `make test-needs` first builds what they run, next to checks that need
+nothing built. Then three of them run at a time, since most tests wait for something. Tests that
+measure time run last and alone.
 
 The tests of Rust, in Python and in Chromium drive real programs against the clock, beside each other, on a machine that
 may be busy with something else. So a few that fail are run once more in the end, one after the other; those that pass then
@@ -351,7 +352,7 @@ THEN = [
     SUITES["api"],
 ]
 #: So many lists run at the same time.
-LANES = 4
+LANES = 3
 #: At last, the suites that nothing else may run beside.
 LAST = [SUITES["alone"]]
 

@@ -472,7 +472,7 @@ mod tests {
                     }
                 ),
                 None
-            )
+            );
         });
         push(9, Reading::Now(40.0));
         let bucket = push(10, earlier(40.0, 9)).unwrap();

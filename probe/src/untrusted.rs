@@ -14,9 +14,9 @@ pub fn escaped(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for letter in text.chars() {
         if printable(letter) == letter {
-            shown.push(letter)
+            shown.push(letter);
         } else {
-            shown.extend(letter.escape_default())
+            shown.extend(letter.escape_default());
         }
     }
     shown

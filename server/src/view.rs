@@ -348,10 +348,10 @@ impl View {
                 self.conceal(condition, &[]);
             }
             EventKind::Xid(report) if !self.has_others() => {
-                (report.pid, report.message) = (None, None)
+                (report.pid, report.message) = (None, None);
             }
             EventKind::AlertFiring(alert) | EventKind::AlertResolved(alert) => {
-                self.conceal_alert(alert)
+                self.conceal_alert(alert);
             }
             EventKind::Cell(cell) if !self.permits(Datum::Notebook, cell.user.as_deref()) => {
                 self.has_others().then_some(())?;

@@ -25,19 +25,19 @@ fn what_takes_long_by_waiting() {
             calls::ten_times_as_many_samples_are_not_ten_times_as_many_dear_calls,
         ),
         ("unwatched", || {
-            wait_for(calls::while_nobody_watches_what_is_dear_is_asked_for_history_alone())
+            wait_for(calls::while_nobody_watches_what_is_dear_is_asked_for_history_alone());
         }),
         ("added GPU", || {
-            wait_for(hot_plug::added_gpu_is_read_without_renumbering())
+            wait_for(hot_plug::added_gpu_is_read_without_renumbering());
         }),
         ("mismatch", || {
-            wait_for(replaced::a_driver_that_is_upgraded_underneath_is_read_by_another_collector())
+            wait_for(replaced::a_driver_that_is_upgraded_underneath_is_read_by_another_collector());
         }),
         ("missing", || {
             wait_for(
                 libraries::a_server_over_a_library_that_is_missing_takes_the_one_that_is_installed(
                 ),
-            )
+            );
         }),
     ];
     let running = checks.map(|(name, check)| {

@@ -177,7 +177,8 @@ fn check(
                 .chain(lost_with(function))
                 .any(|given| is_of(path, given))
             {
-                complain(format!("{path} is lost: {why:?}"));
+                // Without the reason, which differs between attempts on a busy machine.
+                complain(format!("{path} is lost"));
             }
             if !why.is_empty() && *why != reason_of(function, code) {
                 complain(format!("{path} is absent for {why:?}"));

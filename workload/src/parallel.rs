@@ -10,9 +10,9 @@ pub(crate) const CHUNK: usize = 1 << 14;
 /// Does the work of each number below this. Waking another thread for a single one takes longer than that.
 pub(crate) fn for_each_below(count: usize, work: &(dyn Fn(usize) + Sync)) {
     if count == 1 {
-        work(0)
+        work(0);
     } else {
-        (0..count).into_par_iter().for_each(work)
+        (0..count).into_par_iter().for_each(work);
     }
 }
 

@@ -44,7 +44,7 @@ impl SavedAlert {
         let keep = |saved: &mut Self, certain: bool| {
             saved
                 .told_ms
-                .retain(|name, _| is_up_to_date.get(name) == Some(&certain))
+                .retain(|name, _| is_up_to_date.get(name) == Some(&certain));
         };
         let mut merged = now;
         for saved in &mut merged {

@@ -113,7 +113,7 @@ fn each_gpu_is_for_itself_and_others_than_named_are_left_out() {
 #[test]
 fn a_reading_that_is_missing_for_a_moment_changes_nothing() {
     let missing = |sample: &mut GpuSample| {
-        sample.temperature.gpu_celsius = Reading::Absent(Absence::NoAnswer)
+        sample.temperature.gpu_celsius = Reading::Absent(Absence::NoAnswer);
     };
     let mut timeline = hot();
     timeline
@@ -143,11 +143,11 @@ fn a_reading_that_is_missing_for_a_moment_changes_nothing() {
 fn a_share_is_of_the_limit_of_each_gpu() {
     let mut timeline = TestTimeline::new("field = \"memory.used_bytes\"\nabove = \"90 %\"");
     timeline.show(5, |sample| {
-        sample.memory.used_bytes = Reading::Now(71 << 30)
+        sample.memory.used_bytes = Reading::Now(71 << 30);
     });
     assert_eq!(timeline.events(), [""; 0]);
     timeline.show(5, |sample| {
-        sample.memory.used_bytes = Reading::Now(76 << 30)
+        sample.memory.used_bytes = Reading::Now(76 << 30);
     });
     assert_eq!(timeline.events(), ["6 +a 0"]);
     assert_eq!(

@@ -269,7 +269,7 @@ fn apply_requests(
     {
         match serde_json::from_slice(line.trim_ascii()) {
             Ok(Request::IntervalMs(ms)) if INTERVAL_MS.contains(&ms) => {
-                interval.set(Duration::from_millis(ms.into()))
+                interval.set(Duration::from_millis(ms.into()));
             }
             Ok(Request::IntervalMs(ms)) => say(&format!(
                 "ignored an interval of {ms} ms: give 100 to 60000"
@@ -279,7 +279,7 @@ fn apply_requests(
             Ok(Request::Answers) => {}
             Ok(Request::Allocations(devices)) => allocations.set_kubernetes(devices),
             Ok(Request::KnownGpus(_)) => {
-                say("ignored a list of known GPUs: send it in the first line")
+                say("ignored a list of known GPUs: send it in the first line");
             }
             Err(error) => say(&format!(
                 "ignored an invalid request: {error}; give {{\"interval_ms\":1000}}"

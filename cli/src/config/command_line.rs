@@ -199,9 +199,9 @@ fn judged<'a>(
         .filter(|file| !(is_live && file.can_be_made()))
     {
         if is_screen && !file.is_named {
-            told.push(file.to_string())
+            told.push(file.to_string());
         } else {
-            refused.push(file.to_string())
+            refused.push(file.to_string());
         }
     }
     for mistake in mistakes {

@@ -225,7 +225,7 @@ fn quoted(text: &str) -> String {
         match letter {
             '"' | '\\' => quoted.extend(['\\', letter]),
             letter if letter.is_control() => {
-                quoted.extend(["\\u", &format!("{:04X}", u32::from(letter))])
+                quoted.extend(["\\u", &format!("{:04X}", u32::from(letter))]);
             }
             letter => quoted.push(letter),
         }

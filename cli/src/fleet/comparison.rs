@@ -158,11 +158,11 @@ impl Quantity {
         match (self, unit) {
             (Self::Utilization, "" | "%")
             | (Self::Power, "" | "w")
-            | (Self::Temperature, "" | "c" | "°c") => Some(1.0),
+            | (Self::Temperature, "" | "c" | "°c")
+            | (Self::Idle, "s") => Some(1.0),
             (Self::Memory | Self::Left, "" | "g") => bytes_in("gib"),
             (Self::Memory | Self::Left, unit) => bytes_in(unit),
             (Self::Power, "kw") => Some(1000.0),
-            (Self::Idle, "s") => Some(1.0),
             (Self::Idle, "" | "m" | "min") => Some(60.0),
             (Self::Idle, "h") => Some(3600.0),
             (Self::Idle, "d") => Some(86_400.0),

@@ -137,7 +137,7 @@ pub(crate) fn troubles(rows: &Rows<'_>, sum: &NodeSum) -> Vec<String> {
             .find(|(_, kind, _)| *kind == condition.kind)
         {
             Some((severity, _, many)) => {
-                (*severity, *many) = ((*severity).max(condition.severity), *many + 1)
+                (*severity, *many) = ((*severity).max(condition.severity), *many + 1);
             }
             None => kinds.push((condition.severity, &condition.kind, 1)),
         }

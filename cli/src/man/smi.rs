@@ -51,7 +51,7 @@ fn describe(page: &mut Roff, option: &OptionSpec) {
             paragraph(page, &format!("They are: {}.", words.join(", ")));
         }
         ValueHint::Letters(letters) => {
-            paragraph(page, &format!("Any of the letters {}.", letters.join(", ")))
+            paragraph(page, &format!("Any of the letters {}.", letters.join(", ")));
         }
         ValueHint::Any | ValueHint::File | ValueHint::Commas(_) => {}
     }

@@ -82,7 +82,7 @@ fn page() -> String {
     for table in [None].into_iter().chain(TABLES.map(Some)) {
         match table {
             None => {
-                page.push_str("\n### All commands\n\nThese keys stand before the first table.\n\n")
+                page.push_str("\n### All commands\n\nThese keys stand before the first table.\n\n");
             }
             Some(table) => write!(page, "\n### \\[{table}\\]\n\n").unwrap(),
         }

@@ -202,7 +202,7 @@ fn troubles() -> Scene {
 #[test]
 fn one_gpu_with_its_processes() {
     Scene::of(1, |scene| {
-        scene.sample.gpus[0].processes = Reading::Now(processes())
+        scene.sample.gpus[0].processes = Reading::Now(processes());
     })
     .looks_like("one");
 }
@@ -524,7 +524,7 @@ fn only_the_terminal_s_own_colors_are_used() {
 #[test]
 fn simulated_values_are_labeled_in_every_view() {
     let scene = Scene::of(2, |scene| {
-        scene.inventory.platform.source = SourceKind::Simulated
+        scene.inventory.platform.source = SourceKind::Simulated;
     });
     assert!(scene.piped().lines().next().unwrap().contains("simulated"));
     assert!(
@@ -848,7 +848,7 @@ fn several_matters_take_one_line_and_advice_is_left_to_others() {
 #[test]
 fn load_is_told_by_color_and_by_weight() {
     let scene = Scene::of(1, |scene| {
-        scene.sample.gpus[0].utilization.gpu_percent = Reading::Now(95.0)
+        scene.sample.gpus[0].utilization.gpu_percent = Reading::Now(95.0);
     });
     let painted = scene.drawn(PIPE);
     assert!(

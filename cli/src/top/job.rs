@@ -60,7 +60,7 @@ fn is_orphaned(own: JobState, state_of: impl Fn(i32) -> Option<JobState>) -> boo
     loop {
         match state_of(parent) {
             Some(above) if above.session == own.session && above.group == own.group => {
-                parent = above.parent
+                parent = above.parent;
             }
             Some(above) => return above.session != own.session,
             None => return true,

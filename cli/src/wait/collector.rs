@@ -124,7 +124,7 @@ impl Collector {
                 });
             }
             (Record::Details(details), Some(view)) => {
-                drop(view.details.insert(details.index, details))
+                drop(view.details.insert(details.index, details));
             }
             (Record::Sample(sample), Some(view)) => {
                 view.gpus = sample.gpus;

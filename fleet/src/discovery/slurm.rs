@@ -89,7 +89,7 @@ fn read_pairs(line: &str, nodes: &mut Vec<Node>) {
                 has_gpus: false,
             }),
             ("NodeAddr", Some(node)) if !value.starts_with('(') => {
-                node.address = Some(value.to_owned())
+                node.address = Some(value.to_owned());
             }
             ("Gres", Some(node)) => node.has_gpus = has_gpus(value),
             _ => {}

@@ -142,7 +142,7 @@ fn uri(path: &Path, options: &str) -> String {
     let escaped = bytes.fold(String::new(), |mut all, byte| {
         match byte {
             b'/' | b'-' | b'_' | b'.' | b'~' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => {
-                all.push(char::from(*byte))
+                all.push(char::from(*byte));
             }
             // Writing to a string cannot fail.
             _ => drop(write!(all, "%{byte:02X}")),

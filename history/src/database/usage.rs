@@ -241,7 +241,7 @@ mod tests {
                     owners,
                     unheld,
                 })
-                .unwrap()
+                .unwrap();
         };
         add(
             AT_MS,

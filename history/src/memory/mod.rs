@@ -574,7 +574,7 @@ mod tests {
             tier.push(Bucket {
                 jobs: vec![job(at * 10_000)],
                 ..bucket(at * 10_000)
-            })
+            });
         });
         assert_eq!(tier.blocks.len(), 1);
         let jobs: Vec<_> = tier
@@ -599,7 +599,7 @@ mod tests {
             tier.push(Bucket {
                 usage: vec![used(at as f64)],
                 ..bucket(at * 10_000)
-            })
+            });
         });
         let block = tier.take_oldest();
         assert!(block[..29].iter().all(|bucket| bucket.usage.is_empty()));

@@ -118,7 +118,7 @@ impl Pending {
 impl Inbox {
     pub(super) fn add_bucket(&self, bucket: Bucket) {
         self.add(Duration::ZERO, |delivery| {
-            delivery.pending.buckets.push(bucket)
+            delivery.pending.buckets.push(bucket);
         });
     }
 
@@ -134,7 +134,7 @@ impl Inbox {
     /// Says that there is nothing more.
     pub(super) fn end(&self, done: Option<SyncSender<()>>) {
         self.add(Duration::ZERO, |delivery| {
-            (delivery.is_last, delivery.done) = (true, done)
+            (delivery.is_last, delivery.done) = (true, done);
         });
     }
 

@@ -168,7 +168,7 @@ impl WriterThread {
         match (&problem, told) {
             (Some(problem), told) if told.as_ref() != Some(problem) => (self.tell)(problem),
             (None, Some(_)) => {
-                (self.tell)(&format!("history is written to {} again", self.folder()))
+                (self.tell)(&format!("history is written to {} again", self.folder()));
             }
             _ => {}
         }

@@ -142,7 +142,7 @@ fn what_was_stored_is_read_again_by_its_user_alone_and_nothing_is_left_beside_it
     );
     change(&path, |benchmarks| *benchmarks = of(&[("GPU-a", 100.0)])).unwrap();
     change(&path, |benchmarks| {
-        benchmarks.save_latest("GPU-a", vec![result("copy", 8, 300.0)])
+        benchmarks.save_latest("GPU-a", vec![result("copy", 8, 300.0)]);
     })
     .unwrap();
     let again = read(&path).unwrap();

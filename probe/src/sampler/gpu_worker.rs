@@ -226,7 +226,7 @@ impl GpuWorker {
             for process in &*processes {
                 match &self.resolver {
                     Some(resolver) => {
-                        resolver.with_cgroup(process.pid, |owner| naming.see(process.mig, owner))
+                        resolver.with_cgroup(process.pid, |owner| naming.see(process.mig, owner));
                     }
                     None => process
                         .owner

@@ -319,7 +319,7 @@ impl Sampling {
             Notice::PowerSource => self.add_event(gpu, EventKind::PowerSourceChanged, now_ms),
             // The counters and the devices are what tells; they are read now rather than in some seconds.
             Notice::EccCorrected | Notice::EccUncorrected | Notice::Partitions => {
-                self.states[gpu].request_details()
+                self.states[gpu].request_details();
             }
         }
     }

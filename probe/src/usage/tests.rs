@@ -145,7 +145,7 @@ fn a_counter_corrects_the_power_between_its_readings() {
     let mut timeline = Timeline::new();
     // Power is told a fifth too low.
     timeline.show_changed(60, 500.0, &ana, |gpu| {
-        gpu.power.draw_watts = Reading::Now(400.0)
+        gpu.power.draw_watts = Reading::Now(400.0);
     });
     let joules = timeline.of("ana").joules.unwrap();
     // Of the first four seconds, there is power alone.
@@ -158,7 +158,7 @@ fn without_a_counter_power_is_added_up_and_without_power_energy_is_unknown() {
     let ana = [of("ana", 7, 100.0)];
     let mut timeline = Timeline::new();
     timeline.show_changed(60, 500.0, &ana, |gpu| {
-        gpu.power.energy_joules_total = Reading::Absent(Absence::NotSupported)
+        gpu.power.energy_joules_total = Reading::Absent(Absence::NotSupported);
     });
     let told_s = timeline.of("ana").gpu_seconds;
     assert!((54.0..=59.0).contains(&told_s), "{told_s}");
@@ -236,7 +236,7 @@ fn where_shares_are_not_told_the_estimate_is_even_and_a_list_that_is_cut_is_neve
     near(ana.least, 0.0);
     let mut timeline = Timeline::new();
     timeline.show_changed(60, 500.0, &[of("ana", 7, 100.0)], |gpu| {
-        gpu.processes_omitted = 5
+        gpu.processes_omitted = 5;
     });
     let joules = timeline.of("ana").joules.unwrap();
     assert!(joules.least == 0.0 && joules.most > 20_000.0, "{joules:?}");

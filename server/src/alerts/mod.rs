@@ -119,7 +119,7 @@ impl Alerts {
         } = settings;
         let of_dispatcher = Arc::clone(&hub);
         let mut dispatcher = Dispatcher::new(Arc::new(move |message| {
-            tell_problem(&of_dispatcher, message)
+            tell_problem(&of_dispatcher, message);
         }));
         dispatcher.replace(&rules.receivers);
         let evaluator = Evaluator::new(rules, time_zone(), conditions.clone());

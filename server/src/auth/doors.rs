@@ -258,7 +258,7 @@ impl Doors {
             match read {
                 None => continue,
                 Some(Err(why)) => {
-                    tracing::warn!("{why}; {name} stays in force as it was read before")
+                    tracing::warn!("{why}; {name} stays in force as it was read before");
                 }
                 Some(Ok(())) => tracing::info!("{name} was reloaded"),
             }

@@ -128,7 +128,7 @@ mod tests {
                 at_ms,
                 gpu: None,
                 what,
-            })
+            });
         };
         add(&mut log, 0, EventKind::MigChanged);
         for at_ms in 1..=1000 {

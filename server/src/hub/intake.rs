@@ -182,10 +182,10 @@ impl Hub {
         };
         match &event.what {
             EventKind::GpuLost => {
-                tracing::warn!("GPU {gpu} is lost: it has fallen off the bus or was taken out")
+                tracing::warn!("GPU {gpu} is lost: it has fallen off the bus or was taken out");
             }
             EventKind::GpuHung => {
-                tracing::warn!("GPU {gpu} does not respond: a call to the driver does not return")
+                tracing::warn!("GPU {gpu} does not respond: a call to the driver does not return");
             }
             EventKind::GpuFailed { meaning, advice } => {
                 tracing::warn!("GPU {gpu} cannot be read: {}", with_advice(meaning, advice));

@@ -95,7 +95,7 @@ fn families(page: &mut Page, scrape: &Scrape<'_>, families: &[Family]) {
                 continue;
             };
             read(details, &mut |labels, value| {
-                family.add(&told.labels, labels, value)
+                family.add(&told.labels, labels, value);
             });
         }
     }
@@ -109,7 +109,7 @@ fn ecc_locations(it: &GpuDetails, out: &mut Out<'_>) {
                 out(
                     &[labels[0], labels[1], ("error", error)],
                     Some(total as f64),
-                )
+                );
             };
             kind("corrected", place.corrected_total);
             kind("uncorrected", place.uncorrected_total);

@@ -25,7 +25,7 @@ pub(super) fn format(headers: &HeaderMap) -> Format {
         }
         match (media_type.as_str(), version) {
             ("application/openmetrics-text", None | Some("1.0.0")) => {
-                open_metrics = weight.max(open_metrics)
+                open_metrics = weight.max(open_metrics);
             }
             ("text/plain", _) => text = weight.max(text),
             _ => {}

@@ -195,9 +195,9 @@ impl Stage {
                         line
                     };
                     if is_rewound {
-                        past.push(shown)
+                        past.push(shown);
                     } else {
-                        self.ingest(&shown)
+                        self.ingest(&shown);
                     }
                 }
             }

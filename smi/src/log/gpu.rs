@@ -70,9 +70,9 @@ pub(super) fn block(
         // An answer from memory takes less time than a thread.
         if !context.driver.is_quick() {
             scope.spawn(move || {
-                ahead
-                    .into_iter()
-                    .for_each(|query| drop(device.ask(Subject::gpu(gpu), *query)))
+                for query in ahead {
+                    drop(device.ask(Subject::gpu(gpu), *query));
+                }
             });
         }
         for waits in [false, true] {

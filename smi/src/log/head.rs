@@ -132,7 +132,7 @@ pub(super) fn elements(out: &mut String, context: &Context<'_>) {
     write_elements(out, lines(context.release()), context);
     if let Some(capability) = host_capability(context) {
         branch(out, 1, HOST[0].1, |out| {
-            leaf(out, 2, HOST[1].1, &capability)
+            leaf(out, 2, HOST[1].1, &capability);
         });
     }
     write_elements(out, [&ATTACHED], context);

@@ -53,7 +53,7 @@ impl Writer<'_> {
             Content::List(list) => match ((list.rows)(at), &list.layout) {
                 (Err(word), _) => self.line(item.title, &word, indent),
                 (Ok(rows), Layout::Under(_)) if rows.is_empty() => {
-                    self.line(item.title, "None", indent)
+                    self.line(item.title, "None", indent);
                 }
                 (Ok(rows), Layout::Under(column)) => {
                     self.heading(item.title, indent);

@@ -23,12 +23,12 @@ pub(super) fn write(out: &mut String, item: &Item, above: &Cursor<'_>, depth: us
         Content::Declared(_) => {}
         Content::Value(source) => leaf(out, depth, item.tag, &source.read(at)),
         Content::Group(items) => branch(out, depth, item.tag, |out| {
-            write_all(out, items, at, depth + 1)
+            write_all(out, items, at, depth + 1);
         }),
         Content::GroupOr(word, items) => match word(at) {
             Some(word) => leaf(out, depth, item.tag, &word),
             None => branch(out, depth, item.tag, |out| {
-                write_all(out, items, at, depth + 1)
+                write_all(out, items, at, depth + 1);
             }),
         },
         Content::List(list) => match (list.rows)(at) {
@@ -45,7 +45,7 @@ pub(super) fn write(out: &mut String, item: &Item, above: &Cursor<'_>, depth: us
                 for row in rows {
                     let at = &at.below(&row);
                     branch(out, inner, list.tag, |out| {
-                        write_all(out, list.items, at, inner + 1)
+                        write_all(out, list.items, at, inner + 1);
                     });
                 }
             }),

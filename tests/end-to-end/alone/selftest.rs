@@ -62,7 +62,7 @@ fn every_reading_is_held_against_what_was_made() {
                 assert_eq!(check["verdict"], "not_reported", "{check}");
             }
             steady if STEADY.contains(&steady) => {
-                assert_eq!(check["verdict"], "verified", "{check}")
+                assert_eq!(check["verdict"], "verified", "{check}");
             }
             link if link == LINK.0 => assert_eq!(reported, Some(LINK.1), "{check}"),
             _ => {

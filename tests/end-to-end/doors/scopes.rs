@@ -212,7 +212,7 @@ fn over_the_local_socket_the_own_user_still_pauses_and_that_is_logged() {
         assert!(
             fake.gpumon(arguments).output().unwrap().status.success(),
             "{arguments:?}"
-        )
+        );
     };
     command(&["pause", "--for", "1m"]);
     command(&["resume"]);

@@ -163,7 +163,7 @@ fn every_capture_is_printed_again_but_for_what_is_listed() {
     assert!(!forms.is_empty(), "no captures");
     let complaints = std::sync::Mutex::new(Vec::new());
     in_parallel(2, &forms, |form| {
-        complaints.lock().unwrap().extend(form.complaint())
+        complaints.lock().unwrap().extend(form.complaint());
     });
     let mut complaints = complaints.into_inner().unwrap();
     complaints.sort();

@@ -88,7 +88,7 @@ impl ActivityWriter {
                 from_ns: from_ns.max(now_ns),
                 until_ns,
                 load,
-            })
+            });
         });
     }
 

@@ -174,7 +174,7 @@ mod tests {
             assert!(
                 (value / expected - 1.0).abs() < 1e-6,
                 "{value} for {expected}"
-            )
+            );
         };
         near(between.busy_percent, 60.0);
         near(between.by_pid[0].1, 50.0);

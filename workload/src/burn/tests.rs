@@ -5,7 +5,7 @@ fn burn(request: BurnRequest, interrupted: bool) -> Result<(Outcome, Vec<Burning
     let mut told = Vec::new();
     let flag = AtomicBool::new(interrupted);
     run(&Place::Cpu(&cpu), &cpu, &request, &flag, &mut |burning| {
-        told.push(burning)
+        told.push(burning);
     })
     .map(|outcome| (outcome, told))
 }

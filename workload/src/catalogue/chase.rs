@@ -148,7 +148,7 @@ impl Prepared for OnCpu {
     fn run(&mut self) -> Result<Sample, RunError> {
         let start = self.way.advance() * LINE_WORDS;
         Ok(Sample::on_cpu(|| {
-            self.place = (0..STEPS).fold(start, |at, _| self.pointers[at as usize])
+            self.place = (0..STEPS).fold(start, |at, _| self.pointers[at as usize]);
         })
         .of_one(STEPS))
     }

@@ -239,7 +239,9 @@ fn pass(out: &mut [f32], a: &[f32], of: impl Fn(usize, f32) -> f32 + Sync) {
 
 fn pass_in_place(x: &mut [f32], of: impl Fn(f32) -> f32 + Sync) {
     parallel::for_each(x.chunks_mut(CHUNK), &|x| {
-        x.iter_mut().for_each(|x| *x = of(*x))
+        for x in x {
+            *x = of(*x);
+        }
     });
 }
 

@@ -169,7 +169,7 @@ fn all(
                         match *outcome {
                             Ok(outcome) => drop(ended.insert(step, outcome)),
                             Err(error) => {
-                                count(fail(&error, backend, placement.gpus.get(step), report))
+                                count(fail(&error, backend, placement.gpus.get(step), report));
                             }
                         }
                     }

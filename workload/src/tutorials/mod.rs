@@ -95,7 +95,7 @@ pub(crate) fn run(
                     case,
                     variant,
                     now,
-                })
+                });
             },
             interrupted,
         ) {
@@ -119,7 +119,7 @@ pub(crate) fn run(
                         case,
                         variant,
                         framework: name.to_owned(),
-                    })
+                    });
                 };
                 frameworks.run(outcome, places.gpu, &how.limits, &mut tell)
             }
@@ -298,10 +298,10 @@ mod tests {
             let name = format!("{} {}", report.case, report.variant);
             match (&report.found, report.backend) {
                 (Found::Measured { outcome }, Backend::Cpu) => {
-                    assert!(outcome.verify.ok, "{name}: {outcome:?}")
+                    assert!(outcome.verify.ok, "{name}: {outcome:?}");
                 }
                 (Found::Skipped { reason }, _) => {
-                    assert!(reason.starts_with("there is no"), "{name}: {reason}")
+                    assert!(reason.starts_with("there is no"), "{name}: {reason}");
                 }
                 (found, _) => panic!("{name}: {found:?}"),
             }

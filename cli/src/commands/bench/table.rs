@@ -162,7 +162,7 @@ fn fields(
                 rank,
             },
             cell,
-        ))
+        ));
     };
     if subject == Subject::Burn {
         let longest = devices

@@ -132,7 +132,7 @@ fn told(report: &Report) -> io::Result<()> {
     {
         match (file, line, column) {
             (Some(file), Some(line), Some(column)) => {
-                say(&format!("{file}:{line}:{column}: {message}"))
+                say(&format!("{file}:{line}:{column}: {message}"));
             }
             _ => say(message),
         }

@@ -128,7 +128,7 @@ impl Session {
                 Ok(Happening::Request(line)) => self.on_request(&line),
                 Ok(Happening::Opened(Ok(feed))) => self.feed = Some(feed),
                 Ok(Happening::Opened(Err(failure)) | Happening::Fed(Input::Failed(failure))) => {
-                    self.fail(&failure)
+                    self.fail(&failure);
                 }
                 Ok(Happening::Fed(input)) => self.on_input(input),
                 Ok(Happening::EndOfRequests) | Err(RecvTimeoutError::Disconnected) => {

@@ -42,7 +42,8 @@ impl Progress {
     pub(super) fn count(&mut self, text: &str, kind: Kind, at_ms: u64) {
         match kind {
             Kind::Inventory => {
-                self.gpus = serde_json::from_str(text).map_or(self.gpus, |Gpus { gpus }| gpus.len())
+                self.gpus =
+                    serde_json::from_str(text).map_or(self.gpus, |Gpus { gpus }| gpus.len());
             }
             Kind::Sample => (self.samples, self.newest_ms) = (self.samples + 1, at_ms),
             _ => {}

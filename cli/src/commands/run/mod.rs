@@ -177,7 +177,7 @@ impl Measurement {
                 Happening::NoMoreMarks => {}
                 Happening::Started(Ok(feed)) => self.feed = Some(feed),
                 Happening::Started(Err(failure)) | Happening::Fed(Input::Failed(failure)) => {
-                    self.lose(&failure)
+                    self.lose(&failure);
                 }
                 Happening::Fed(input) => self.take(input),
             }

@@ -266,7 +266,7 @@ impl Form<'_> {
     fn show(&self, snapshot: Snapshot, screen: &mut Screen, is_first: bool) -> Result<(), Failure> {
         match self {
             Self::Table { .. } | Self::Short { .. } => {
-                screen.show(&self.picture(&snapshot, screen.layout(), None))?
+                screen.show(&self.picture(&snapshot, screen.layout(), None))?;
             }
             Self::Json => {
                 let json =

@@ -56,7 +56,7 @@ impl App {
                 }
             }
             Action::NextView | Action::PreviousView => {
-                self.show(self.state.view.step(action == Action::NextView))
+                self.show(self.state.view.step(action == Action::NextView));
             }
             Action::View(place) => self.show(View::ALL[place]),
             Action::Room => state.room = state.room.next(),
@@ -66,7 +66,7 @@ impl App {
                     (state.metric + state.metrics.len() - 1) % state.metrics.len().max(1);
             }
             Action::ChooseMetrics => {
-                self.dialog = Some(Dialog::Setup(Setup::new(Page::Charts, state)))
+                self.dialog = Some(Dialog::Setup(Setup::new(Page::Charts, state)));
             }
             Action::Setup => self.dialog = Some(Dialog::Setup(Setup::new(Page::Columns, state))),
             Action::LongerRange => self.reach_further(),
@@ -74,12 +74,12 @@ impl App {
             Action::NextSort => self.step_sort(),
             Action::ChooseSort => self.dialog = Some(Dialog::Menu(Menu::of_columns(state))),
             Action::ChooseUser => {
-                self.dialog = Some(Dialog::Menu(Menu::of_users(&self.model, state)))
+                self.dialog = Some(Dialog::Menu(Menu::of_users(&self.model, state)));
             }
             Action::Reverse => state.processes.descending = !state.processes.descending,
             Action::Tree => state.processes.tree = !state.processes.tree,
             Action::Filter => {
-                self.prompt = Some(Prompt::new(Purpose::Filter, &state.processes.filter.text))
+                self.prompt = Some(Prompt::new(Purpose::Filter, &state.processes.filter.text));
             }
             Action::Search => self.prompt = Some(Prompt::new(Purpose::Search, "")),
             Action::FindNext | Action::FindPrevious => {
@@ -91,7 +91,7 @@ impl App {
                 }
             }
             Action::Details | Action::Environment => {
-                self.open_process(action == Action::Environment)
+                self.open_process(action == Action::Environment);
             }
             Action::Signal(kill) => self.ask_to_send(kill),
             Action::Faster | Action::Slower => self.change_interval(action == Action::Faster),

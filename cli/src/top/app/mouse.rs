@@ -104,7 +104,7 @@ impl App {
                 }
             }
             Hit::Gpus | Hit::Gpu(_) => {
-                state.gpu_scroll = scrolled(state.gpu_scroll, by).min(self.model.gpus().len())
+                state.gpu_scroll = scrolled(state.gpu_scroll, by).min(self.model.gpus().len());
             }
             Hit::Middle => state.view_scroll = scrolled(state.view_scroll, by),
             Hit::Process(_) | Hit::Processes | Hit::Heading(_)

@@ -43,7 +43,7 @@ impl Question {
             KeyCode::Esc | KeyCode::Char('q' | 'n') => return Answer::Leave,
             KeyCode::Left => self.kill = Kill::ALL[at.saturating_sub(1)],
             KeyCode::Right | KeyCode::Tab => {
-                self.kill = Kill::ALL[(at + 1).min(Kill::ALL.len() - 1)]
+                self.kill = Kill::ALL[(at + 1).min(Kill::ALL.len() - 1)];
             }
             KeyCode::Char('i') => self.kill = Kill::Interrupt,
             KeyCode::Char('t') => self.kill = Kill::Terminate,

@@ -116,7 +116,7 @@ impl Setup {
             _ if self.list.key(key, self.items().len()) => {}
             KeyCode::Tab => self.show(Page::ALL[(page + 1) % Page::ALL.len()]),
             KeyCode::BackTab => {
-                self.show(Page::ALL[(page + Page::ALL.len() - 1) % Page::ALL.len()])
+                self.show(Page::ALL[(page + Page::ALL.len() - 1) % Page::ALL.len()]);
             }
             KeyCode::Right | KeyCode::Char(' ' | '+') | KeyCode::Enter => {
                 return self.change(true, state);

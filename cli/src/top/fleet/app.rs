@@ -125,7 +125,7 @@ impl FleetApp {
         match self.opener.open(selected, self.theme_name) {
             Ok(node) => self.node = Some(node),
             Err(error) => {
-                self.refusal = format!("{selected} does not open: {error}; leave other programs")
+                self.refusal = format!("{selected} does not open: {error}; leave other programs");
             }
         }
     }

@@ -38,191 +38,191 @@ pub(super) const COLUMNS: &[(&str, Set)] = &[
         }
     }),
     ("count", |row, cell| {
-        row.count = cell.small().value().copied()
+        row.count = cell.small().value().copied();
     }),
     ("uuid", |row, cell| {
-        row.gpu.uuid = cell.text().ok().map(clean_name)
+        row.gpu.uuid = cell.text().ok().map(clean_name);
     }),
     ("name", |row, cell| row.gpu.name = text(cell)),
     ("pci.bus_id", |row, cell| row.gpu.pci_bus_id = text(cell)),
     ("driver_version", |row, cell| {
-        row.driver_version = text(cell)
+        row.driver_version = text(cell);
     }),
     ("serial", |row, cell| row.gpu.board.serial = text(cell)),
     ("vbios_version", |row, cell| {
-        row.gpu.board.vbios_version = text(cell)
+        row.gpu.board.vbios_version = text(cell);
     }),
     ("compute_cap", |row, cell| {
-        row.gpu.board.compute_capability = text(cell)
+        row.gpu.board.compute_capability = text(cell);
     }),
     ("pcie.link.gen.max", |row, cell| {
-        row.gpu.board.pcie_max_generation = cell.small()
+        row.gpu.board.pcie_max_generation = cell.small();
     }),
     ("pcie.link.width.max", |row, cell| {
-        row.gpu.board.pcie_max_width = cell.small()
+        row.gpu.board.pcie_max_width = cell.small();
     }),
     ("clocks.max.graphics", |row, cell| {
-        row.gpu.board.max_clocks.graphics_mhz = cell.small()
+        row.gpu.board.max_clocks.graphics_mhz = cell.small();
     }),
     ("clocks.max.sm", |row, cell| {
-        row.gpu.board.max_clocks.sm_mhz = cell.small()
+        row.gpu.board.max_clocks.sm_mhz = cell.small();
     }),
     ("clocks.max.memory", |row, cell| {
-        row.gpu.board.max_clocks.memory_mhz = cell.small()
+        row.gpu.board.max_clocks.memory_mhz = cell.small();
     }),
     ("power.default_limit", |row, cell| {
-        row.gpu.board.power_limits.default_watts = cell.number()
+        row.gpu.board.power_limits.default_watts = cell.number();
     }),
     ("power.min_limit", |row, cell| {
-        row.gpu.board.power_limits.min_watts = cell.number()
+        row.gpu.board.power_limits.min_watts = cell.number();
     }),
     ("power.max_limit", |row, cell| {
-        row.gpu.board.power_limits.max_watts = cell.number()
+        row.gpu.board.power_limits.max_watts = cell.number();
     }),
     ("utilization.gpu", |row, cell| {
-        row.sample.utilization.gpu_percent = cell.number()
+        row.sample.utilization.gpu_percent = cell.number();
     }),
     ("utilization.memory", |row, cell| {
-        row.sample.utilization.memory_percent = cell.number()
+        row.sample.utilization.memory_percent = cell.number();
     }),
     ("utilization.encoder", |row, cell| {
-        row.sample.utilization.encoder_percent = cell.number()
+        row.sample.utilization.encoder_percent = cell.number();
     }),
     ("utilization.decoder", |row, cell| {
-        row.sample.utilization.decoder_percent = cell.number()
+        row.sample.utilization.decoder_percent = cell.number();
     }),
     ("utilization.jpeg", |row, cell| {
-        row.sample.utilization.jpeg_percent = cell.number()
+        row.sample.utilization.jpeg_percent = cell.number();
     }),
     ("utilization.ofa", |row, cell| {
-        row.sample.utilization.ofa_percent = cell.number()
+        row.sample.utilization.ofa_percent = cell.number();
     }),
     ("memory.total", |row, cell| {
-        row.sample.memory.total_bytes = cell.mebibytes()
+        row.sample.memory.total_bytes = cell.mebibytes();
     }),
     ("memory.reserved", |row, cell| {
-        row.sample.memory.reserved_bytes = cell.mebibytes()
+        row.sample.memory.reserved_bytes = cell.mebibytes();
     }),
     ("memory.used", |row, cell| {
-        row.sample.memory.used_bytes = cell.mebibytes()
+        row.sample.memory.used_bytes = cell.mebibytes();
     }),
     ("memory.free", |row, cell| {
-        row.sample.memory.free_bytes = cell.mebibytes()
+        row.sample.memory.free_bytes = cell.mebibytes();
     }),
     ("power.draw", |row, cell| {
-        row.sample.power.draw_watts = cell.number()
+        row.sample.power.draw_watts = cell.number();
     }),
     ("power.draw.instant", |row, cell| {
-        row.sample.power.instant_watts = cell.number()
+        row.sample.power.instant_watts = cell.number();
     }),
     ("power.draw.average", |row, cell| {
-        row.sample.power.average_watts = cell.number()
+        row.sample.power.average_watts = cell.number();
     }),
     ("enforced.power.limit", |row, cell| {
-        row.sample.power.limit_watts = cell.number()
+        row.sample.power.limit_watts = cell.number();
     }),
     ("temperature.gpu", |row, cell| {
-        row.sample.temperature.gpu_celsius = cell.number()
+        row.sample.temperature.gpu_celsius = cell.number();
     }),
     ("temperature.memory", |row, cell| {
-        row.sample.temperature.memory_celsius = cell.number()
+        row.sample.temperature.memory_celsius = cell.number();
     }),
     ("temperature.gpu.tlimit", |row, cell| {
-        row.sample.temperature.margin_celsius = cell.number()
+        row.sample.temperature.margin_celsius = cell.number();
     }),
     ("clocks.current.graphics", |row, cell| {
-        row.sample.clocks.graphics_mhz = cell.small()
+        row.sample.clocks.graphics_mhz = cell.small();
     }),
     ("clocks.current.sm", |row, cell| {
-        row.sample.clocks.sm_mhz = cell.small()
+        row.sample.clocks.sm_mhz = cell.small();
     }),
     ("clocks.current.memory", |row, cell| {
-        row.sample.clocks.memory_mhz = cell.small()
+        row.sample.clocks.memory_mhz = cell.small();
     }),
     ("clocks.current.video", |row, cell| {
-        row.sample.clocks.video_mhz = cell.small()
+        row.sample.clocks.video_mhz = cell.small();
     }),
     ("pstate", |row, cell| {
-        row.sample.performance_state = performance_state(cell)
+        row.sample.performance_state = performance_state(cell);
     }),
     ("clocks_throttle_reasons.active", |row, cell| {
-        row.sample.throttle_reasons = cell.mask().map(reasons)
+        row.sample.throttle_reasons = cell.mask().map(reasons);
     }),
     ("clocks_event_reasons.active", |row, cell| {
-        row.sample.throttle_reasons = cell.mask().map(reasons)
+        row.sample.throttle_reasons = cell.mask().map(reasons);
     }),
     ("pcie.link.gen.current", |row, cell| {
-        row.sample.pcie.generation = cell.small()
+        row.sample.pcie.generation = cell.small();
     }),
     ("pcie.link.gen.gpucurrent", |row, cell| {
-        row.sample.pcie.generation = cell.small()
+        row.sample.pcie.generation = cell.small();
     }),
     ("pcie.link.width.current", |row, cell| {
-        row.sample.pcie.width = cell.small()
+        row.sample.pcie.width = cell.small();
     }),
     ("fan.speed", |row, cell| {
-        row.sample.fan_percent = cell.number()
+        row.sample.fan_percent = cell.number();
     }),
     ("persistence_mode", |row, cell| {
-        row.details.modes.persistence = enabled(cell)
+        row.details.modes.persistence = enabled(cell);
     }),
     ("accounting.mode", |row, cell| {
-        row.details.modes.accounting = enabled(cell)
+        row.details.modes.accounting = enabled(cell);
     }),
     ("display_active", |row, cell| {
-        row.details.modes.display_active = enabled(cell)
+        row.details.modes.display_active = enabled(cell);
     }),
     ("compute_mode", |row, cell| {
-        row.details.modes.compute = cell.text().and_then(compute_mode).into()
+        row.details.modes.compute = cell.text().and_then(compute_mode).into();
     }),
     ("ecc.mode.current", |row, cell| row.modes[0] = enabled(cell)),
     ("ecc.mode.pending", |row, cell| row.modes[1] = enabled(cell)),
     ("mig.mode.current", |row, cell| row.modes[2] = enabled(cell)),
     ("mig.mode.pending", |row, cell| row.modes[3] = enabled(cell)),
     ("clocks.applications.graphics", |row, cell| {
-        row.details.application_clocks.graphics_mhz = cell.small()
+        row.details.application_clocks.graphics_mhz = cell.small();
     }),
     ("clocks.applications.memory", |row, cell| {
-        row.details.application_clocks.memory_mhz = cell.small()
+        row.details.application_clocks.memory_mhz = cell.small();
     }),
     ("power.limit", |row, cell| {
-        row.details.requested_power_limit_watts = cell.number()
+        row.details.requested_power_limit_watts = cell.number();
     }),
     ("ecc.errors.corrected.volatile.total", |row, cell| {
-        row.details.ecc.volatile.corrected_total = cell.whole()
+        row.details.ecc.volatile.corrected_total = cell.whole();
     }),
     ("ecc.errors.uncorrected.volatile.total", |row, cell| {
-        row.details.ecc.volatile.uncorrected_total = cell.whole()
+        row.details.ecc.volatile.uncorrected_total = cell.whole();
     }),
     ("ecc.errors.corrected.aggregate.total", |row, cell| {
-        row.details.ecc.aggregate.corrected_total = cell.whole()
+        row.details.ecc.aggregate.corrected_total = cell.whole();
     }),
     ("ecc.errors.uncorrected.aggregate.total", |row, cell| {
-        row.details.ecc.aggregate.uncorrected_total = cell.whole()
+        row.details.ecc.aggregate.uncorrected_total = cell.whole();
     }),
     ("retired_pages.single_bit_ecc.count", |row, cell| {
-        row.pages[0] = cell.small()
+        row.pages[0] = cell.small();
     }),
     ("retired_pages.double_bit.count", |row, cell| {
-        row.pages[1] = cell.small()
+        row.pages[1] = cell.small();
     }),
     ("retired_pages.pending", |row, cell| {
-        row.pages_pending = cell.is("Yes", "No")
+        row.pages_pending = cell.is("Yes", "No");
     }),
     ("remapped_rows.correctable", |row, cell| {
-        row.rows[0] = cell.small()
+        row.rows[0] = cell.small();
     }),
     ("remapped_rows.uncorrectable", |row, cell| {
-        row.rows[1] = cell.small()
+        row.rows[1] = cell.small();
     }),
     ("remapped_rows.pending", |row, cell| {
-        row.rows_are[0] = yes(cell)
+        row.rows_are[0] = yes(cell);
     }),
     ("remapped_rows.failure", |row, cell| {
-        row.rows_are[1] = yes(cell)
+        row.rows_are[1] = yes(cell);
     }),
     ("gpu_recovery_action", |row, cell| {
-        row.details.recovery_action = cell.text().and_then(recovery).into()
+        row.details.recovery_action = cell.text().and_then(recovery).into();
     }),
 ];
 

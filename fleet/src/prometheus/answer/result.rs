@@ -101,7 +101,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Row<'a> {
                                 .next_value::<Vec<Sample>>()?
                                 .into_iter()
                                 .map(|it| it.0)
-                                .collect()
+                                .collect();
                         }
                         _ => {
                             map.next_value::<IgnoredAny>()?;

@@ -93,10 +93,10 @@ pub(super) fn gather(inputs: &Inputs<'_>, nodes: &Nodes) -> Gpus {
         });
     }
     each(QuestionName::Down, &mut |gpu, _| {
-        (gpu.is_down, gpu.is_current, gpu.gpumon) = (true, true, Exported::Now)
+        (gpu.is_down, gpu.is_current, gpu.gpumon) = (true, true, Exported::Now);
     });
     each(QuestionName::Processes, &mut |gpu, fact| {
-        gpu.processes = Some(fact.value as u32)
+        gpu.processes = Some(fact.value as u32);
     });
     for question in [
         QuestionName::Conditions,
@@ -104,7 +104,7 @@ pub(super) fn gather(inputs: &Inputs<'_>, nodes: &Nodes) -> Gpus {
         QuestionName::ConditionsByNode,
     ] {
         each(question, &mut |gpu, fact| {
-            gpu.take_condition(fact, question)
+            gpu.take_condition(fact, question);
         });
     }
     each(QuestionName::HeldIdle, &mut |gpu, fact| {

@@ -208,7 +208,7 @@ mod tests {
                     15.0
                 },
                 0.0,
-            )(sample)
+            )(sample);
         });
         assert_eq!(
             timeline.take_events().len(),
@@ -290,7 +290,7 @@ mod tests {
         let mut timeline = TestTimeline::new();
         timeline.show(50, used(99.0, 8.0, 0.0));
         timeline.show(40, |sample| {
-            sample.activity = Reading::Absent(crate::model::Absence::NoAnswer)
+            sample.activity = Reading::Absent(crate::model::Absence::NoAnswer);
         });
         timeline.show(50, used(99.0, 8.0, 0.0));
         assert_eq!(timeline.take_events(), []);

@@ -56,7 +56,7 @@ mod tests {
     fn it_lasts_while_the_driver_asks_for_something() {
         let asks = |action| {
             move |details: &mut crate::model::GpuDetails| {
-                details.recovery_action = Reading::Now(action)
+                details.recovery_action = Reading::Now(action);
             }
         };
         let mut timeline = TestTimeline::new();

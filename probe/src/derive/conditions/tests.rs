@@ -134,7 +134,7 @@ fn a_gpu_that_sleeps_or_failed_has_no_conditions_of_readings() {
     for health in [Health::Asleep { since_ms: 1 }, failed] {
         let mut timeline = TestTimeline::new();
         timeline.show(10, power_capped).show(1, |sample| {
-            test_timeline::unreadable(sample, health.clone())
+            test_timeline::unreadable(sample, health.clone());
         });
         assert_eq!(
             timeline.take_events(),
@@ -194,7 +194,7 @@ fn an_xid_lasts_while_the_driver_asks_for_a_recovery() {
     timeline.xid(119, None);
     timeline.xid(45, None);
     timeline.show_details(3_000, |details| {
-        details.recovery_action = Reading::Now(RecoveryAction::GpuReset)
+        details.recovery_action = Reading::Now(RecoveryAction::GpuReset);
     });
     assert_eq!(
         timeline.last.conditions.len(),
@@ -204,7 +204,7 @@ fn an_xid_lasts_while_the_driver_asks_for_a_recovery() {
     );
     timeline.take_events();
     timeline.show_details(1, |details| {
-        details.recovery_action = Reading::Now(RecoveryAction::None)
+        details.recovery_action = Reading::Now(RecoveryAction::None);
     });
     assert_eq!(
         timeline.take_events(),

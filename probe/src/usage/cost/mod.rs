@@ -145,9 +145,9 @@ impl CostMeter {
                     text: format!("{meaning} {advice}"),
                 };
                 if self.xids.len() < MOST_LISTED {
-                    self.xids.push(xid)
+                    self.xids.push(xid);
                 } else {
-                    self.unlisted += 1
+                    self.unlisted += 1;
                 }
             }
             _ => {}
@@ -162,9 +162,9 @@ impl CostMeter {
             return;
         }
         if self.marks.len() < MOST_LISTED {
-            self.marks.push(mark)
+            self.marks.push(mark);
         } else {
-            self.unlisted += 1
+            self.unlisted += 1;
         }
     }
 

@@ -77,7 +77,7 @@ unsafe extern "C" fn cuMemcpyHtoDAsync_v2(
                 };
                 // SAFETY: the state has so much there, and the caller answers for its side.
                 state.copied(did, || unsafe {
-                    ptr::copy_nonoverlapping(from.cast::<u8>(), to as *mut u8, bytes)
+                    ptr::copy_nonoverlapping(from.cast::<u8>(), to as *mut u8, bytes);
                 });
             }),
     )
@@ -101,7 +101,7 @@ unsafe extern "C" fn cuMemcpyDtoHAsync_v2(
                 };
                 // SAFETY: the state has so much there, and the caller answers for its side.
                 state.copied(did, || unsafe {
-                    ptr::copy_nonoverlapping(from as *const u8, to.cast::<u8>(), bytes)
+                    ptr::copy_nonoverlapping(from as *const u8, to.cast::<u8>(), bytes);
                 });
             }),
     )

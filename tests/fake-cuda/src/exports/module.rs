@@ -59,7 +59,7 @@ unsafe extern "C" fn cuModuleLoadDataEx(
                     COMPLAINT.as_ptr(),
                     (*values).cast::<u8>(),
                     COMPLAINT.len(),
-                )
+                );
             };
         }
         return Code::INVALID_PTX.0;

@@ -55,7 +55,7 @@ unsafe extern "C" fn nvmlDeviceGetFieldValues(
             value.latencyUsec = 0;
             match field(gpu, value.fieldId, value.scopeId) {
                 Ok(Number(kind, number)) => {
-                    (value.valueType, value.value, value.nvmlReturn) = (kind, number, 0)
+                    (value.valueType, value.value, value.nvmlReturn) = (kind, number, 0);
                 }
                 Err(code) => value.nvmlReturn = code.0,
             }

@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn numbers_are_rounded_to_the_nearest_and_ties_to_even() {
         let is = |got: f64, expected: f64| {
-            assert_eq!(got.to_bits(), expected.to_bits(), "{got} is {expected}")
+            assert_eq!(got.to_bits(), expected.to_bits(), "{got} is {expected}");
         };
         // Between 1 and 1.125 lie ties; below 1/64 the steps no longer shrink.
         for (of, nearest) in [
@@ -92,7 +92,7 @@ mod tests {
                 result(dtype, bytes).to_bits(),
                 expected.to_bits(),
                 "{dtype}"
-            )
+            );
         };
         is(Dtype::Bf16, [0xc0, 0x3f, 9, 9, 9, 9, 9, 9], 1.5);
         is(Dtype::Fp16, [0x00, 0x3e, 9, 9, 9, 9, 9, 9], 1.5);

@@ -130,7 +130,7 @@ struct OnCpu {
 impl Prepared for OnCpu {
     fn run(&mut self) -> Result<Sample, RunError> {
         Ok(Sample::on_cpu(|| {
-            self.trained = Some(train(&self.start, self.steps))
+            self.trained = Some(train(&self.start, self.steps));
         }))
     }
 

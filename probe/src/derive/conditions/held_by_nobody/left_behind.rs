@@ -62,7 +62,7 @@ impl LeftBehind {
         let rest_bytes = used_bytes.saturating_sub(total(listed.values().copied()));
         match self.last.take() {
             _ if !beside_others => {
-                (self.bytes, self.is_found, self.recent) = (rest_bytes, false, None)
+                (self.bytes, self.is_found, self.recent) = (rest_bytes, false, None);
             }
             None => (self.bytes, self.is_found) = (rest_bytes, true),
             Some(last) => self.follow(&last, &listed, rest_bytes, now),

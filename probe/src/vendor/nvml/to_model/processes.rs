@@ -29,7 +29,7 @@ pub(in super::super) fn listed(answers: Answers<'_>) -> Reading<BTreeMap<Place, 
     ] {
         match answers.value(list) {
             Reading::Now(list) | Reading::Earlier { value: list, .. } => {
-                merge(&mut found, list.numbers(), kind)
+                merge(&mut found, list.numbers(), kind);
             }
             Reading::Absent(Absence::NotSupported) if kind == ProcessKind::Graphics => {}
             Reading::Absent(reason) => return Reading::Absent(reason),

@@ -92,7 +92,7 @@ fn readings(json: &Json) -> BTreeMap<String, String> {
                 }
             }
             reading => {
-                drop(into.insert(path.trim_start_matches('.').to_owned(), reading.to_string()))
+                drop(into.insert(path.trim_start_matches('.').to_owned(), reading.to_string()));
             }
         }
     }

@@ -77,7 +77,7 @@ pub(crate) unsafe trait Plain: Copy {
                 value
                     .as_mut_ptr()
                     .cast::<c_uint>()
-                    .write(version_of::<Self>(version))
+                    .write(version_of::<Self>(version));
             };
         }
         // SAFETY: by the trait's condition zeros are a value, and the version is a number.
