@@ -32,10 +32,11 @@ TESTED, UNTESTED = ["static", "labextension"], ["tests/browser"]
 def main(base: str = "HEAD") -> int:
     os.environ.setdefault("RUSTC_WORKSPACE_WRAPPER", "clippy-driver")
     changed = changed_files(base) or changed_files("HEAD~1")
-    checks = [rust, typescript, python]
+    checks = [rust, typescript, typescript_tests, python, lambda _changed: plain_english(base)]
     with ThreadPoolExecutor(len(checks)) as pool:
-        results = [step for steps in pool.map(lambda check: check(changed), checks) for step in steps]
-    results.append(_step("Plain English", [sys.executable, "tools/prose.py", "--base", base]))
+        results = [
+            step for steps in pool.map(lambda check: check(changed), checks) for step in steps
+        ]
     if not changed:
         print("nothing has changed that is checked here")
     return 0 if all(results) else 1
@@ -53,7 +54,11 @@ def rust(changed: list[str]) -> list[bool]:
         return []
     lints = _step("Rust lints", ["cargo", "check", "--workspace", "--locked"], has_no_warnings=True)
     tests = [
-        _step(f"Rust tests of {crate}", ["cargo", "test", "--locked", "--package", crate, "--lib"], has_no_warnings=True)
+        _step(
+            f"Rust tests of {crate}",
+            ["cargo", "test", "--locked", "--package", crate, "--lib"],
+            has_no_warnings=True,
+        )
         for crate in sorted(set(filter(None, map(crate_of, changed))))
     ]
     return [_step("Rust format", ["cargo", "fmt", "--all", "--check"]), lints, *tests]
@@ -64,24 +69,47 @@ def crate_of(path: str) -> str | None:
     for folder in Path(path).parents:
         manifest = ROOT / folder / "Cargo.toml"
         if folder.name == "src" and (manifest := ROOT / folder.parent / "Cargo.toml").exists():
-            names = [line for line in manifest.read_text(encoding="utf-8").splitlines() if line.startswith("name = ")]
+            names = [
+                line
+                for line in manifest.read_text(encoding="utf-8").splitlines()
+                if line.startswith("name = ")
+            ]
             return names[0].split('"')[1]
     return None
 
 
 def typescript(changed: list[str]) -> list[bool]:
-    sources = [name for name in changed if name.endswith((".ts", ".css")) and name.startswith((*TESTED, *UNTESTED))]
+    sources = typescript_sources(changed)
     if not sources:
         return []
-    results = [
+    return [
         _step("TypeScript format", ["npx", "prettier", "--check", *sources]),
         _step("TypeScript types and style", ["npx", "oxlint"]),
     ]
+
+
+def typescript_tests(changed: list[str]) -> list[bool]:
+    results = []
     for package in TESTED:
+        sources = typescript_sources(changed)
         if own := [str(ROOT / name) for name in sources if name.startswith(f"{package}/")]:
-            related = ["npx", "vitest", "related", "--run", "--passWithNoTests", "--root", package, *own]
+            related = [
+                "npx",
+                "vitest",
+                "related",
+                "--run",
+                "--passWithNoTests",
+                "--root",
+                package,
+                *own,
+            ]
             results.append(_step(f"TypeScript tests of {package}", related))
     return results
+
+
+def typescript_sources(changed: list[str]) -> list[str]:
+    folders = (*TESTED, *UNTESTED)
+    return [name for name in changed if name.endswith((".ts", ".css")) and name.startswith(folders)]
 
 
 def python(changed: list[str]) -> list[bool]:
@@ -96,6 +124,10 @@ def python(changed: list[str]) -> list[bool]:
     return results
 
 
+def plain_english(base: str) -> list[bool]:
+    return [_step("Plain English", [sys.executable, "tools/prose.py", "--base", base])]
+
+
 def _step(label: str, command: list[str], *, has_no_warnings: bool = False) -> bool:
     code, text = run_step(label, command)
     warnings = clippy_failures(text) if has_no_warnings and code == 0 else []
@@ -104,7 +136,9 @@ def _step(label: str, command: list[str], *, has_no_warnings: bool = False) -> b
 
 
 def _git(*arguments: str) -> list[str]:
-    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    return subprocess.run(
+        ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
 
 
 if __name__ == "__main__":
