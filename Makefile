@@ -34,9 +34,6 @@ PROFILE ?= dev
 export CARGO_INCREMENTAL ?= 0
 check: export CARGO_INCREMENTAL = 1
 
-# What `cargo all-tests` runs.
-ALL_RUST := --workspace --lib --bins --tests --examples
-
 # What tools/need.py installs where the machine lacks it.
 export PATH := $(CURDIR)/target/tools/bin:$(PATH)
 
@@ -197,12 +194,12 @@ rust-components: rust
 # In a fresh clone, this compiles while npm installs packages. The build script of the server, which contains the page,
 # fails until the page is built; all other crates are compiled.
 libraries: rust $(if $(filter test%,$(MAKECMDGOALS)),rust-components)
-	@$(STEP) "Rust libraries" sh -c 'GPUMON_PAGE_FOLLOWS=1 cargo build --locked --keep-going --profile $(PROFILE) \
-		$(if $(filter test%,$(MAKECMDGOALS)),$(ALL_RUST),--package gpumon --bin gpumon) || true'
+	@$(STEP) "Rust libraries" sh -c 'GPUMON_PAGE_FOLLOWS=1 cargo $(if $(filter test%,$(MAKECMDGOALS)),build-all-tests, \
+		build --locked --keep-going --profile $(PROFILE) --package gpumon --bin gpumon) || true'
 
 # The program has the page in it. Tests are built together with it: an error in one is reported by the Rust tests.
 program: rust $(EXTENSION) $(if $(wildcard static/dist/index.html)$(filter test-needs,$(MAKECMDGOALS)),,libraries)
-	$(if $(filter test-needs,$(MAKECMDGOALS)),-@$(STEP) "Rust tests are built" cargo build --locked --keep-going $(ALL_RUST))
+	$(if $(filter test-needs,$(MAKECMDGOALS)),-@$(STEP) "Rust tests are built" cargo build-all-tests)
 	@$(STEP) "gpumon" cargo build --locked --profile $(PROFILE) --package gpumon --bin gpumon
 
 $(MODULES): $(MANIFESTS)
