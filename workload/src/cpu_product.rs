@@ -9,8 +9,8 @@ use gemm_common::Parallelism;
 
 use crate::{double_double::DoubleDouble, parallel, real::Real};
 
-/// A function of the gemm crates: the sizes m, n and k, then the result, A and B with the strides of their columns and
-/// rows, two factors, and which matrices are conjugated.
+/// A matrix product of the gemm crates. The arguments are the sizes m, n and k; the result, A and
+/// B, each with its column and row stride; two factors; and which matrices are conjugated.
 type Gemm<T> = unsafe fn(
     usize,
     usize,

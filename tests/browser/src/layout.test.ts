@@ -52,7 +52,7 @@ async function measureAt<T>(
 async function openMenu(menu: Locator): Promise<[name: string, left: number, right: number]> {
   const [summary, content] = [menu.locator('summary'), menu.locator('> div')];
   await summary.click();
-  // A menu gets its position after it has been opened.
+  // JupyterLab positions a menu only after it has been opened.
   const isPlaced = (): Promise<boolean> =>
     content.evaluate((element: HTMLElement) => element.style.getPropertyValue('--_left') !== '');
   await expect.poll(isPlaced).toBe(true);

@@ -95,8 +95,8 @@ impl Prepared for OnCpu {
             parallel::for_each(
                 self.out.chunks_mut(CHUNK).zip(self.a.chunks(CHUNK)),
                 &|(out, a)| {
-                    // Place by place, so that several elements are worked on at once: a sum alone goes one number after the
-                    // other.
+                    // The rounds are the outer loop, so that the compiler computes several elements
+                    // at once. The sum of a single element could only be computed in sequence.
                     out.fill(0.0);
                     for round in 0..ROUNDS {
                         out.iter_mut().zip(a).for_each(|(out, a)| {

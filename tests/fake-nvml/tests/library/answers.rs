@@ -441,7 +441,7 @@ fn a_mig_device_answers_for_its_part() {
             say(Subject::mig(2, 1), Q::ComputeProcesses, n(&[]));
             say(PART, Q::PowerUsage, none());
 
-            // Its GPU tells of its instances: of the first, whole and in parts.
+            // The GPU reports its instances: the first one as a whole, and its parts.
             // Three of seven slices are left, and two of the places at which one alone can begin.
             say(DIVIDED, Q::GpuInstanceCapacity(19), n(&[2]));
             say(DIVIDED, Q::GpuInstanceCapacity(20), n(&[1]));

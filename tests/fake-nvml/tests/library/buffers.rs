@@ -20,11 +20,11 @@ fn drain(
     seen_us: u64,
     room: u32,
 ) -> Result<Vec<(u64, u32)>, u32> {
-    // SAFETY: samples may be all zeros.
+    // SAFETY: all zeros are a valid sample.
     let (mut samples, mut kind_of_value, mut count) =
         (vec![unsafe { zeroed::<nvmlSample_t>() }; 200], 9, room);
     let to = samples.as_mut_ptr();
-    // SAFETY: there is room for 200 samples, and never more is said.
+    // SAFETY: there is room for 200 samples, and no larger count is passed.
     let code = unsafe {
         lib.nvmlDeviceGetSamples(
             device,
@@ -40,7 +40,7 @@ fn drain(
     }
     assert_eq!(kind_of_value, 1);
     samples.truncate(count as usize);
-    // SAFETY: the value type says that these are unsigned integers.
+    // SAFETY: the value type is that of unsigned integers.
     Ok(samples
         .iter()
         .map(|sample| (sample.timeStamp, unsafe { sample.sampleValue.uiVal }))

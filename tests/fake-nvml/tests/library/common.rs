@@ -63,7 +63,7 @@ pub(crate) fn open(library: &Path) -> NvmlLib {
 #[allow(unsafe_code)]
 pub(crate) fn opened(lib: &NvmlLib, gpu: u32) -> nvmlDevice_t {
     let mut device = ptr::null_mut();
-    // SAFETY: the pointer is valid for the call.
+    // SAFETY: the pointer is valid during the call.
     unsafe {
         assert_eq!(lib.nvmlInit_v2(), 0);
         assert_eq!(lib.nvmlDeviceGetHandleByIndex_v2(gpu, &raw mut device), 0);

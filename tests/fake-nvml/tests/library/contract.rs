@@ -1,4 +1,4 @@
-//! The C interface keeps NVML's promises also to callers that keep none of theirs.
+//! Callers that break NVML's rules get an error, as NVML documents it.
 
 #![allow(unsafe_code, reason = "what is tested is a C interface")]
 
@@ -98,7 +98,7 @@ fn nothing_answers_before_initialization_and_after_the_last_shutdown() {
     with_library(test, "", &[], |library| {
         let lib = open(library);
         let mut count = 0;
-        // SAFETY: every pointer is valid for its call.
+        // SAFETY: every pointer is valid during its call.
         unsafe {
             assert_eq!(lib.nvmlDeviceGetCount_v2(&raw mut count), UNINITIALIZED);
             assert_eq!(lib.nvmlShutdown(), UNINITIALIZED);
@@ -136,7 +136,7 @@ fn bad_arguments_are_refused() {
             let lib = open(library);
             let (mut device, mut number, mut buffer) = (ptr::null_mut(), 0, [0; 8]);
             let nowhere: nvmlDevice_t = ptr::without_provenance_mut(99);
-            // SAFETY: every pointer is null or valid for its call.
+            // SAFETY: every pointer is null or valid during its call.
             unsafe {
                 assert_eq!(lib.nvmlInit_v2(), 0);
                 assert_eq!(

@@ -1,4 +1,4 @@
-//! What changes slowly, as the library says it.
+//! Values that change slowly: limits, modes, names and versions.
 
 #![allow(unsafe_code, reason = "what is tested is a C interface")]
 
@@ -17,7 +17,7 @@ type List = unsafe extern "C" fn(nvmlDevice_t, *mut c_uint, *mut nvmlProcessInfo
 /// Asks for one value.
 macro_rules! get {
     ($lib:expr, $function:ident($($argument:expr),*)) => {{
-        // SAFETY: every value that NVML gives may be all zeros.
+        // SAFETY: every value that NVML writes may be all zeros.
         let mut value = unsafe { zeroed() };
         // SAFETY: the handle is the library's, and the value outlives the call.
         let code = unsafe { $lib.$function($($argument,)* &raw mut value) };
@@ -34,7 +34,7 @@ fn field(lib: &NvmlLib, device: nvmlDevice_t, id: u32, scope: c_uint) -> (u32, u
         unsafe { lib.nvmlDeviceGetFieldValues(device, 1, &raw mut value) },
         0
     );
-    // SAFETY: the fields asked for here are unsigned; the narrow ones leave the upper half of the zeros alone.
+    // SAFETY: these fields are unsigned, and the upper half of a narrow one is still zero.
     (value.nvmlReturn, unsafe {
         if value.valueType == 1 {
             value.value.uiVal.into()
@@ -83,7 +83,7 @@ fn errors_and_repairs_are_told() {
             assert_eq!((code, spare.max, spare.high, spare.none), (0, 3_069, 2, 1));
 
             let (mut count, mut pages) = (0, [0; 4]);
-            // SAFETY: the list has as much room as is said.
+            // SAFETY: the list has room for the count that is passed.
             unsafe {
                 let size =
                     lib.nvmlDeviceGetRetiredPages(device, 0, &raw mut count, ptr::null_mut());
@@ -148,7 +148,7 @@ fn engines_margins_and_fans_are_told() {
                 );
             }
             assert_eq!((percents, period), ([31, 32, 33, 34], 166_666));
-            // SAFETY: the structures may be all zeros and outlive the calls.
+            // SAFETY: all zeros are valid structures, and they outlive the calls.
             unsafe {
                 let mut margin = zeroed();
                 assert_eq!(
@@ -251,7 +251,7 @@ fn links_carry_together_what_all_carry() {
                 [errors(4, 0), errors(3, 4), errors(3, 5)],
                 [(0, 0), (NOT_SUPPORTED, 0), (INVALID_ARGUMENT, 0)]
             );
-            // SAFETY: the structure may be all zeros and outlives the calls.
+            // SAFETY: all zeros are a valid structure, and it outlives the calls.
             unsafe {
                 let mut fabric = zeroed();
                 assert_eq!(
@@ -391,7 +391,7 @@ fn accounted_processes_may_have_ended_before() {
             let lib = open(library);
             let device = opened(&lib, 0);
             let (mut count, mut pids) = (4, [0; 4]);
-            // SAFETY: the list has room for the number of items that is passed.
+            // SAFETY: the list has room for the count that is passed.
             let code = unsafe {
                 lib.nvmlDeviceGetAccountingPids(device, &raw mut count, pids.as_mut_ptr())
             };
@@ -430,7 +430,7 @@ fn processes_are_accounted_for() {
             let (device, other) = (opened(&lib, 0), opened(&lib, 1));
             std::thread::sleep(std::time::Duration::from_millis(20));
             let (mut count, mut pids) = (8, [0; 8]);
-            // SAFETY: the list has as much room as is said.
+            // SAFETY: the list has room for the count that is passed.
             unsafe {
                 assert_eq!(
                     lib.nvmlDeviceGetAccountingPids(device, &raw mut count, pids.as_mut_ptr()),
@@ -465,7 +465,7 @@ fn processes_are_accounted_for() {
             );
 
             let mut room = 0;
-            // SAFETY: without room, nothing is written but the count.
+            // SAFETY: a list without room is not written to; only the count is.
             unsafe {
                 assert_eq!(
                     lib.nvmlDeviceGetMPSComputeRunningProcesses_v3(

@@ -1,4 +1,4 @@
-//! The driver's events come once, to those who asked for them.
+//! The driver sends each event once, to the event sets that registered for it.
 
 #![allow(unsafe_code, reason = "what is tested is a C interface")]
 
@@ -19,7 +19,7 @@ const ECC_UNCORRECTED: u64 = 2;
 
 fn set(lib: &NvmlLib) -> nvmlEventSet_t {
     let mut set = ptr::null_mut();
-    // SAFETY: the pointer is valid for the call.
+    // SAFETY: the pointer is valid during the call.
     assert_eq!(unsafe { lib.nvmlEventSetCreate(&raw mut set) }, 0);
     set
 }
@@ -30,7 +30,7 @@ fn wait(
     set: nvmlEventSet_t,
     timeout_ms: u32,
 ) -> Result<(u64, u64, usize, u32), u32> {
-    // SAFETY: the structure may be all zeros and outlives the call.
+    // SAFETY: all zeros are a valid structure, and it outlives the call.
     let (code, data) = unsafe {
         let mut data = zeroed();
         (

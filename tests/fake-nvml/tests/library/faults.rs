@@ -1,4 +1,4 @@
-//! What goes wrong goes wrong as the scenario says, and nothing else does.
+//! Each fault of a scenario has its effect, and no other.
 
 use std::{
     env, fs,
@@ -14,7 +14,7 @@ use nvml_wrapper::{
 };
 
 #[test]
-fn a_lost_gpu_fails_every_call_while_the_others_go_on() {
+fn lost_gpu_fails_every_call() {
     let scenario = "gpus = 3\n[[fault]]\ngpu = 1\nkind = \"lost\"\nfrom_s = 1\nto_s = 3";
     with_library(
         "faults::a_lost_gpu_fails_every_call_while_the_others_go_on",

@@ -40,9 +40,9 @@ fn text(get: impl FnOnce(*mut c_char, u32) -> u32) -> String {
         .to_owned()
 }
 
-/// What the multiprocessors of a GPU instance, or of the whole GPU, do.
+/// Returns the SM activity of a GPU instance, or of the whole GPU, in percent.
 fn sm_percent(lib: &NvmlLib, device: nvmlDevice_t, instance: Option<u32>) -> f64 {
-    // SAFETY: samples come from the library, and the request may be all zeros.
+    // SAFETY: the library allocates the samples, and all zeros are a valid request.
     unsafe {
         let mut request: Box<nvmlGpmMetricsGet_t> = Box::new(zeroed());
         (

@@ -1,4 +1,4 @@
-//! What the library says is what the world is.
+//! The library reports the values of the scenario.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use nvml_wrapper::{
     structs::device::FieldId,
 };
 
-/// Eight GPUs, each with its own values that do not move, so that it does not matter when they are read.
+/// Eight GPUs with different, constant values: the time of a reading does not matter.
 fn eight() -> String {
     let mut scenario = String::from("seed = 5\n");
     for index in 0..8 {
