@@ -17,7 +17,7 @@ use nvml_wrapper::{
 fn lost_gpu_fails_every_call() {
     let scenario = "gpus = 3\n[[fault]]\ngpu = 1\nkind = \"lost\"\nfrom_s = 1\nto_s = 3";
     with_library(
-        "faults::a_lost_gpu_fails_every_call_while_the_others_go_on",
+        "faults::lost_gpu_fails_every_call",
         scenario,
         &[],
         |library| {
