@@ -184,7 +184,7 @@ fn inventory() -> Inventory {
         .unwrap()
         .open(None)
         .unwrap();
-    let mut inventory = gpumon_probe::sampler::once(&source.into(), &options)
+    let mut inventory = gpumon_probe::sampler::once(&source, &options)
         .unwrap()
         .inventory;
     inventory.gpus[0].uuid = Some("GPU-0".into());

@@ -124,7 +124,7 @@ fn by_bus_id(name: &str, gpus: &[Gpu]) -> Option<DeviceId> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use gpumon_probe::model::{Absence, Board, MigDevice, MigInstance, Reading};
+    use gpumon_probe::model::{Absence, MigDevice, MigInstance, Reading};
 
     use super::*;
 
@@ -145,16 +145,15 @@ pub(crate) mod tests {
             encoders: absent(),
         };
         let gpu = |(index, name): (usize, &&str)| Gpu {
-            index: index as u32,
             uuid: Some(format!("GPU-a{index}b1c2d3")),
             name: Reading::Now((*name).to_owned()),
             pci_bus_id: Reading::Now(format!("00000000:{:02X}:00.0", 0x1a + index)),
-            board: Board::absent(&Absence::Unknown),
             mig_devices: if index + 1 == names.len() {
                 vec![device(0), device(1)]
             } else {
                 Vec::new()
             },
+            ..Gpu::unidentified(index as u32, &Absence::Unknown)
         };
         names.iter().enumerate().map(gpu).collect()
     }

@@ -176,7 +176,7 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
         }
         self.is_simulated = inventory
             .as_ref()
-            .is_some_and(|inventory| inventory.platform.is_simulated());
+            .is_some_and(|inventory| inventory.platform.is_simulated);
         let known = inventory
             .map(Record::Inventory)
             .into_iter()

@@ -96,7 +96,7 @@ impl SourceArgs {
     }
 
     pub(crate) fn open(&self) -> Result<Arc<dyn Source>, SourceError> {
-        self.source.open(self.library()).map(Arc::from)
+        self.source.open(self.library())
     }
 
     /// Readings with details, or why there are none. They are read on a thread that nobody waits for: in a hung driver it

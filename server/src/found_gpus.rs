@@ -178,19 +178,15 @@ fn bound_devices(driver: &Path) -> BTreeSet<OsString> {
 
 #[cfg(test)]
 mod tests {
-    use gpumon_probe::model::{Absence, Board, Gpu, Reading};
+    use gpumon_probe::model::{Absence, Gpu};
 
     use super::*;
 
     fn known_gpus(gpus: &[(Option<&str>, Health)]) -> Vec<KnownGpu> {
         let known = |(index, (uuid, health)): (u32, &(Option<&str>, Health))| KnownGpu {
             gpu: Gpu {
-                index,
                 uuid: uuid.map(str::to_owned),
-                name: Reading::Absent(Absence::NoAnswer),
-                pci_bus_id: Reading::Absent(Absence::NoAnswer),
-                board: Board::absent(&Absence::NoAnswer),
-                mig_devices: Vec::new(),
+                ..Gpu::unidentified(index, &Absence::NoAnswer)
             },
             health: health.clone(),
         };

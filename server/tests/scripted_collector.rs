@@ -9,8 +9,8 @@ use std::{
 
 use futures_util::{SinkExt, StreamExt};
 use gpumon_probe::model::{
-    Absence, Board, Gpu, GpuDetails, Inventory, Platform, Reading, Record, SourceKind, Trace,
-    TraceMetric,
+    Absence, Driver, Gpu, GpuDetails, Inventory, Platform, Reading, Record, Trace, TraceMetric,
+    Vendor,
 };
 use gpumon_server::{
     Live, Readings, Settings,
@@ -168,21 +168,22 @@ fn write(path: &Path, records: &[Record]) {
 fn inventory(uuids: &[&str]) -> Record {
     let text = |text: &str| Reading::Now(text.to_owned());
     let gpu = |(index, uuid): (u32, &&str)| Gpu {
-        index,
         uuid: Some((*uuid).to_owned()),
         name: text("NVIDIA H200"),
         pci_bus_id: text("00000000:00:06.0"),
-        board: Board::absent(&Absence::NotSupported),
-        mig_devices: Vec::new(),
+        ..Gpu::unidentified(index, &Absence::NotSupported)
     };
     Record::Inventory(Inventory {
         at_ms: 1,
         hostname: "node".to_owned(),
         platform: Platform {
-            source: SourceKind::Nvml,
-            driver_version: text("580.1"),
-            nvml_version: text("13.580.1"),
-            cuda_version: text("13.0"),
+            is_simulated: false,
+            drivers: vec![Driver {
+                vendor: Vendor::Nvidia,
+                version: text("580.1"),
+                library_version: text("13.580.1"),
+                cuda_version: text("13.0"),
+            }],
         },
         gpus: (0..).zip(uuids).map(gpu).collect(),
         topology: Vec::new(),

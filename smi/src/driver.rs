@@ -202,7 +202,7 @@ fn printable_text(answer: Answer) -> Answer {
 }
 
 fn simulated(source: &AnswerSource<'_>) -> Result<Recorded, SourceError> {
-    let source = Arc::from(source.choice.open(None)?);
+    let source = source.choice.open(None)?;
     let answers = Arc::new(LatestAnswers::default());
     let options = Options {
         answers: Some(Arc::clone(&answers)),

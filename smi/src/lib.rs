@@ -63,6 +63,8 @@ use self::{
     subcommand::Stop,
     ticker::Ticker,
 };
+pub use gpumon_probe::vendor::nvml::Recorded;
+
 pub use self::{
     driver::{AnswerSource, Server},
     passthrough::is_passthrough,

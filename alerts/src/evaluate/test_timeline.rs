@@ -147,7 +147,7 @@ fn inventory(gpus: u32) -> Inventory {
             std::time::Duration::from_secs(1),
             gpumon_probe::owner::CommandLines::Own,
         );
-        let one = gpumon_probe::sampler::once(&source.into(), &options).unwrap();
+        let one = gpumon_probe::sampler::once(&source, &options).unwrap();
         Gpu {
             index,
             uuid: Some(format!("GPU-{index}")),

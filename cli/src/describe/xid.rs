@@ -1,6 +1,9 @@
 //! What an Xid means, in so few words that it fits beside numbers.
 
-use gpumon_probe::vendor::{ErrorInfo, nvml::xid::describe};
+use gpumon_probe::{
+    model::Vendor,
+    vendor::{ErrorInfo, describe_error},
+};
 
 use super::phrase::{Level, Phrase};
 
@@ -138,7 +141,7 @@ fn of_catalogue(code: u32) -> (&'static str, String) {
         by_program,
         needs_reset,
         ..
-    } = describe(code);
+    } = describe_error(Vendor::Nvidia, code);
     let short = match (needs_reset, by_program) {
         (true, _) => "needs a reset",
         (false, true) => "program failed",

@@ -86,7 +86,7 @@ impl Snapshot {
         }
         match Self::request(at.server, need, at.commands) {
             Ok(snapshot) => Ok(Some(snapshot).filter(|snapshot| {
-                at.server.named().is_some() || !snapshot.inventory.platform.is_simulated()
+                at.server.named().is_some() || !snapshot.inventory.platform.is_simulated
             })),
             Err(error) if at.server.is_typed() => Err(error.into()),
             Err(_) => Ok(None),
@@ -154,7 +154,7 @@ impl Snapshot {
             collector.state == CollectorState::Running && sample.at_ms.abs_diff(now_ms) <= oldest_ms
         })?;
         let inventory = inventory?;
-        if commands == CommandLines::All && !inventory.platform.is_simulated() {
+        if commands == CommandLines::All && !inventory.platform.is_simulated {
             Hidden::new().fill_in(&mut sample);
         }
         let past = history
@@ -267,7 +267,7 @@ mod tests {
             .open(None)
             .unwrap();
         let mut snapshot = Snapshot::read(
-            &source.into(),
+            &source,
             Need::Nothing,
             ReadDepth::OneShot,
             CommandLines::All,

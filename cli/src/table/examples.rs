@@ -1,10 +1,10 @@
 //! A machine to draw: every reading is there, and nothing is the matter.
 
 use gpumon_probe::model::{
-    Absence, BatchJob, Board, Clocks, Container, ContainerRuntime, CpuSample, DiskSample, Gpu,
+    Absence, BatchJob, Clocks, Container, ContainerRuntime, CpuSample, DiskSample, Driver, Gpu,
     GpuSample, Health, HostSample, Inventory, MemorySample, NetworkSample, Notebook, Owner,
-    Platform, Power, Process, ProcessKind, RamSample, Reading, Sample, SourceKind, Temperature,
-    Utilization,
+    Platform, Power, Process, ProcessKind, RamSample, Reading, Sample, Temperature, Utilization,
+    Vendor,
 };
 
 pub(crate) const GIB: u64 = 1 << 30;
@@ -14,22 +14,23 @@ pub(crate) const NOW_MS: u64 = 1_763_630_000_000;
 
 pub(crate) fn inventory(count: u32, name: &str) -> Inventory {
     let gpu = |index| Gpu {
-        index,
         uuid: Some(format!("GPU-{index}")),
         name: Reading::Now(name.to_owned()),
         pci_bus_id: Reading::Now(format!("00000000:0{index}:00.0")),
-        board: Board::absent(&Absence::NotSupported),
-        mig_devices: Vec::new(),
+        ..Gpu::unidentified(index, &Absence::NotSupported)
     };
     let version = |text: &str| Reading::Now(text.to_owned());
     Inventory {
         at_ms: NOW_MS,
         hostname: "node17".to_owned(),
         platform: Platform {
-            source: SourceKind::Nvml,
-            driver_version: version("580.159.04"),
-            nvml_version: version("13.580.159.04"),
-            cuda_version: version("13.0"),
+            is_simulated: false,
+            drivers: vec![Driver {
+                vendor: Vendor::Nvidia,
+                version: version("580.159.04"),
+                library_version: version("13.580.159.04"),
+                cuda_version: version("13.0"),
+            }],
         },
         gpus: (0..count).map(gpu).collect(),
         topology: Vec::new(),

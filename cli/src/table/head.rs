@@ -1,6 +1,6 @@
 //! The first line: what this is, and when.
 
-use gpumon_probe::model::{Inventory, Reading};
+use gpumon_probe::model::Inventory;
 use unicode_width::UnicodeWidthStr;
 
 use super::{
@@ -17,20 +17,14 @@ const GAP: usize = 2;
 pub(super) fn line(view: &View<'_>, layout: Layout) -> Line {
     let inventory = view.inventory;
     let mut parts = vec![(STRONG, "gpumon".to_owned())];
-    if inventory.platform.is_simulated() {
+    if inventory.platform.is_simulated {
         parts.push((SIMULATED, "simulated".to_owned()));
     } else {
-        let said = |word: &str, reading: &Reading<String>| {
-            reading.value().map(|value| format!("{word} {value}"))
-        };
-        let versions = [
-            said("driver", &inventory.platform.driver_version),
-            said("CUDA", &inventory.platform.cuda_version),
-        ];
         parts.extend(
-            versions
+            inventory
+                .platform
+                .versions()
                 .into_iter()
-                .flatten()
                 .map(|version| (PLAIN, version)),
         );
     }

@@ -117,10 +117,13 @@ fn head(view: &View<'_>, longest: usize, layout: Layout) -> Line {
         PLAIN,
         format!("  {}  ", clock(view.sample.at_ms, view.sample.at_ms)),
     );
-    if inventory.platform.is_simulated() {
+    if inventory.platform.is_simulated {
         line.push(SIMULATED, "simulated");
-    } else if let Some(version) = inventory.platform.driver_version.value() {
-        line.push(DIM, printable(version, layout));
+    } else if let Some(version) = inventory.platform.versions().first() {
+        line.push(
+            DIM,
+            printable(version.trim_start_matches("driver "), layout),
+        );
     }
     line
 }

@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use gpumon_probe::model::{
     Absence, Allocation, Condition, ConditionKind, GpuSample, Health, MigDevice, MigInstance,
-    MigSample, Reading, Severity, SourceKind, ThrottleReason,
+    MigSample, Reading, Severity, ThrottleReason,
 };
 use gpumon_server::frame::{GpuHistory, History};
 use unicode_width::UnicodeWidthStr;
@@ -524,7 +524,7 @@ fn only_the_terminal_s_own_colors_are_used() {
 #[test]
 fn simulated_values_are_labeled_in_every_view() {
     let scene = Scene::of(2, |scene| {
-        scene.inventory.platform.source = SourceKind::Simulated;
+        scene.inventory.platform.is_simulated = true;
     });
     assert!(scene.piped().lines().next().unwrap().contains("simulated"));
     assert!(

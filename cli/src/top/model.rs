@@ -256,7 +256,7 @@ impl Model {
     pub(super) fn is_simulated(&self) -> bool {
         self.inventory
             .as_ref()
-            .is_some_and(|known| known.platform.is_simulated())
+            .is_some_and(|known| known.platform.is_simulated)
     }
 
     /// How a server plays what it sends; `None` where that is live.

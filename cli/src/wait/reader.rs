@@ -146,7 +146,7 @@ impl Snapshot {
             details,
         } = self;
         let is_real = |inventory: &Inventory| {
-            !inventory.platform.is_simulated() && inventory.playback.is_none()
+            !inventory.platform.is_simulated && inventory.playback.is_none()
         };
         if inventory
             .as_ref()

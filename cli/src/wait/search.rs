@@ -86,7 +86,7 @@ pub(crate) fn find(
                 parts = vec![Part::alone(why)];
             }
             ReadResult::Available(view) => {
-                noun = if view.inventory.platform.is_simulated() {
+                noun = if view.inventory.platform.is_simulated {
                     "simulated GPU"
                 } else {
                     "GPU"

@@ -46,7 +46,7 @@ pub use details::{
 pub use event::{
     Event, EventKind, GpuRef, Mark, ProcessRef, Run, RunKind, RunStatus, XidReport, with_advice,
 };
-pub use inventory::{Gpu, Inventory, KnownGpu, Platform, SourceKind};
+pub use inventory::{Driver, Gpu, Inventory, KnownGpu, Platform, SourceKind, Vendor};
 pub use mig::{MigDevice, MigInstance, MigSample};
 pub use object::Object;
 pub use owner::{

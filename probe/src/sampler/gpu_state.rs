@@ -7,8 +7,8 @@ use crate::{
     benchmarks::BelowBaseline,
     derive::{Baseline, ConditionSettings, ConditionTracker, EccTracker, ProcessTracker},
     model::{
-        Absence, Board, EventKind, Gpu, GpuDetails, GpuRef, GpuSample, Health, KnownGpu,
-        ProcessRef, Reading, Trace, XidReport, normal_bus_id, now_ms,
+        Absence, EventKind, Gpu, GpuDetails, GpuRef, GpuSample, Health, KnownGpu, ProcessRef,
+        Trace, XidReport, normal_bus_id, now_ms,
     },
     vendor::{DeviceError, ErrorInfo},
 };
@@ -69,7 +69,7 @@ impl GpuState {
     pub(super) fn new(index: u32, settings: &ConditionSettings) -> Self {
         let reason = Absence::NoAnswer;
         Self {
-            gpu: unidentified_gpu(index, &reason),
+            gpu: Gpu::unidentified(index, &reason),
             last: GpuSample::absent(index, None, now_ms(), Health::Ok, &reason),
             omitted: Vec::new(),
             details: None,
@@ -285,7 +285,7 @@ impl GpuState {
         let is_unknown = self.gpu.uuid.is_none() && self.gpu.pci_bus_id.value().is_none();
         let changed = is_unknown && why.is_some_and(|known| known != reason);
         if changed {
-            self.gpu = unidentified_gpu(self.gpu.index, reason);
+            self.gpu = Gpu::unidentified(self.gpu.index, reason);
         }
         changed
     }
@@ -376,21 +376,10 @@ impl GpuState {
     }
 }
 
-/// A GPU of which only the index is known, for this reason.
-pub(super) fn unidentified_gpu(index: u32, reason: &Absence) -> Gpu {
-    Gpu {
-        index,
-        uuid: None,
-        name: Reading::Absent(reason.clone()),
-        pci_bus_id: Reading::Absent(reason.clone()),
-        board: Board::absent(reason),
-        mig_devices: Vec::new(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Reading;
 
     const INTERVAL: Duration = Duration::from_secs(1);
 
@@ -472,7 +461,7 @@ mod tests {
     fn earlier_collectors_lost_gpu_is_reported_once() {
         let gpu = Gpu {
             uuid: Some("GPU-3".into()),
-            ..unidentified_gpu(3, &Absence::Unknown)
+            ..Gpu::unidentified(3, &Absence::Unknown)
         };
         let known = KnownGpu {
             gpu,

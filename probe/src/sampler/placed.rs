@@ -12,18 +12,9 @@ use std::{
 
 use super::{Options, deadline::OPENING, threads::spawn};
 use crate::{
-    model::{Gpu, GpuDetails, GpuLink, GpuSample, Health, KnownGpu, Platform, Trace},
-    vendor::{
-        AnswersReader, Device, DeviceError, ErrorInfo, ErrorLog, Notice, ReadDepth, Reporter,
-        Source, SourceError,
-    },
+    model::{Health, KnownGpu},
+    vendor::{MachineSource, Source, SourceError},
 };
-
-/// A source that gives known GPUs their indices, and the next free ones to all others.
-struct PlacedSource {
-    source: Arc<dyn Source>,
-    driver_indices: DriverIndices,
-}
 
 /// The driver's index of each GPU; `None` if the driver does not find it.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,10 +40,10 @@ pub(super) fn at_known_indices(
     {
         answers.set_renumbered();
     }
-    Ok(Arc::new(PlacedSource {
-        source: Arc::clone(source),
-        driver_indices,
-    }))
+    Ok(Arc::new(MachineSource::with_indices(
+        Arc::clone(source),
+        &driver_indices.0,
+    )))
 }
 
 /// Returns the UUID of each GPU, by the driver's index; `None` for a GPU that sleeps or does not
@@ -135,156 +126,21 @@ impl DriverIndices {
             .zip(&self.0)
             .all(|(index, driver_index)| *driver_index == Some(index))
     }
-
-    /// Returns the driver's index of a GPU.
-    fn driver_index(&self, index: u32) -> Option<u32> {
-        self.0.get(index as usize).copied().flatten()
-    }
-
-    /// Returns gpumon's index of a GPU.
-    fn index(&self, driver_index: u32) -> Option<u32> {
-        (0..)
-            .zip(&self.0)
-            .find_map(|(index, own)| (*own == Some(driver_index)).then_some(index))
-    }
-}
-
-impl Source for PlacedSource {
-    fn platform(&self) -> Platform {
-        self.source.platform()
-    }
-
-    fn device_count(&self) -> Result<u32, SourceError> {
-        Ok(self.driver_indices.0.len() as u32)
-    }
-
-    fn open(&self, index: u32) -> Result<Box<dyn Device>, DeviceError> {
-        let driver_index = self
-            .driver_indices
-            .driver_index(index)
-            .ok_or(DeviceError::Lost)?;
-        Ok(Box::new(PlacedDevice {
-            device: self.source.open(driver_index)?,
-            index,
-        }))
-    }
-
-    fn is_asleep(&self, index: u32, sys_root: &Path) -> bool {
-        self.driver_indices
-            .driver_index(index)
-            .is_some_and(|index| self.source.is_asleep(index, sys_root))
-    }
-
-    fn reporter(&self) -> Option<Box<dyn Reporter>> {
-        let reporter = self.source.reporter()?;
-        Some(Box::new(PlacedReporter {
-            reporter,
-            driver_indices: self.driver_indices.clone(),
-        }))
-    }
-
-    fn error_log(&self, path: &Path) -> Option<Box<dyn ErrorLog>> {
-        self.source.error_log(path)
-    }
-
-    fn describe_error(&self, code: u32) -> ErrorInfo {
-        self.source.describe_error(code)
-    }
-
-    fn links(&self, gpus: &[u32]) -> Vec<GpuLink> {
-        let found: Vec<_> = gpus
-            .iter()
-            .filter_map(|index| self.driver_indices.driver_index(*index))
-            .collect();
-        let placed = |link: GpuLink| {
-            let (a, b) = (
-                self.driver_indices.index(link.a)?,
-                self.driver_indices.index(link.b)?,
-            );
-            Some(GpuLink {
-                a: a.min(b),
-                b: a.max(b),
-                ..link
-            })
-        };
-        self.source
-            .links(&found)
-            .into_iter()
-            .filter_map(placed)
-            .collect()
-    }
-}
-
-struct PlacedDevice {
-    device: Box<dyn Device>,
-    index: u32,
-}
-
-impl Device for PlacedDevice {
-    fn identity(&mut self) -> Gpu {
-        Gpu {
-            index: self.index,
-            ..self.device.identity()
-        }
-    }
-
-    fn stays_open(&mut self) -> bool {
-        self.device.stays_open()
-    }
-
-    fn read(&mut self, sample: &mut GpuSample, depth: ReadDepth) -> Result<(), DeviceError> {
-        self.device.read(sample, depth)
-    }
-
-    fn details(&mut self, details: &mut GpuDetails) -> Result<(), DeviceError> {
-        self.device.details(details)
-    }
-
-    fn query_for_tools(&mut self, all: bool) {
-        self.device.query_for_tools(all);
-    }
-
-    fn answers(&self) -> Option<AnswersReader> {
-        self.device.answers()
-    }
-
-    fn traces(&mut self) -> Vec<Trace> {
-        let placed = |trace| Trace {
-            index: self.index,
-            ..trace
-        };
-        self.device.traces().into_iter().map(placed).collect()
-    }
-}
-
-struct PlacedReporter {
-    reporter: Box<dyn Reporter>,
-    driver_indices: DriverIndices,
-}
-
-impl Reporter for PlacedReporter {
-    fn add(&mut self, gpu: u32) {
-        if let Some(driver_index) = self.driver_indices.driver_index(gpu) {
-            self.reporter.add(driver_index);
-        }
-    }
-
-    fn wait(&mut self) -> Option<(u32, Notice)> {
-        let (driver_index, notice) = self.reporter.wait()?;
-        Some((self.driver_indices.index(driver_index)?, notice))
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{model::Absence, sampler::gpu_state::unidentified_gpu, vendor::SourceChoice};
+    use crate::{
+        model::{Absence, Gpu},
+        vendor::{DeviceError, SourceChoice},
+    };
 
     fn known_gpus(uuids: &[Option<&str>]) -> Vec<KnownGpu> {
         let known = |(index, uuid): (u32, Option<&str>)| KnownGpu {
             gpu: Gpu {
                 uuid: uuid.map(str::to_owned),
-                ..unidentified_gpu(index, &Absence::NoAnswer)
+                ..Gpu::unidentified(index, &Absence::NoAnswer)
             },
             health: Health::Ok,
         };
@@ -342,7 +198,7 @@ mod tests {
 
     #[test]
     fn known_gpus_are_read_and_missing_lost() {
-        let source: Arc<dyn Source> = Arc::from(SourceChoice::Sim(2).open(None).unwrap());
+        let source: Arc<dyn Source> = SourceChoice::Sim(2).open(None).unwrap();
         let uuid = |index| source.open(index).unwrap().identity().uuid;
         let (zero, one) = (uuid(0), uuid(1));
         let before = known_gpus(&[one.as_deref(), Some("GPU-gone"), zero.as_deref()]);

@@ -21,7 +21,7 @@ use crate::{
     model::{
         Event, EventKind, GpuDetails, GpuLink, Health, Inventory, Platform, Record, Sample, now_ms,
     },
-    vendor::{DeviceError, DriverError, Notice, Source, SourceError},
+    vendor::{DeviceError, DriverError, Notice, Source, SourceError, describe_error},
 };
 
 /// A sample does not wait for a late GPU any longer than this, however long the interval is.
@@ -83,11 +83,11 @@ impl Sampling {
                 None => state.added(),
             }
         };
-        let workers = Workers::start(source, platform.source, count, options)?;
+        let workers = Workers::start(source, platform.is_simulated, count, options)?;
         let log_is_read = follow_log(
             source.as_ref(),
             options.kernel_log.as_ref(),
-            workers.sender(),
+            &workers.sender(),
         );
         let mut sampling = Self {
             source: Arc::clone(source),
@@ -325,7 +325,7 @@ impl Sampling {
     }
 
     fn on_error(&mut self, gpu: usize, error: DriverError, now_ms: u64) {
-        let info = self.source.describe_error(error.code);
+        let info = describe_error(self.states[gpu].gpu().vendor, error.code);
         let report = info.report(error);
         let mut events = self.states[gpu].on_error(&report, &info, now_ms);
         events.insert(0, EventKind::Xid(report));
@@ -391,7 +391,7 @@ mod tests {
     #[test]
     fn a_gpu_goes_on_with_what_was_learned_of_it_and_that_is_kept() {
         let learned = || Arc::new(Learned::read("/nonexistent/learned.json".into()).0);
-        let source = Arc::from(SourceChoice::Sim(1).open(None).unwrap());
+        let source = SourceChoice::Sim(1).open(None).unwrap();
         let (before, after) = (learned(), learned());
         let options = Options::new(Duration::from_millis(100), CommandLines::All);
         let start = |learned| {

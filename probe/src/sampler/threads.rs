@@ -52,24 +52,26 @@ pub(super) fn follow_driver(source: &Arc<dyn Source>, sender: Sender<Message>) -
     opened
 }
 
-/// Follows the kernel's log; true where it can be read.
+/// Follows the drivers' errors in the kernel's log. Returns `true` if it can be read.
 pub(super) fn follow_log(
     source: &dyn Source,
     path: Option<&PathBuf>,
-    sender: Sender<Message>,
+    sender: &Sender<Message>,
 ) -> bool {
-    let Some(mut log) = path.and_then(|path| source.error_log(path)) else {
-        return false;
-    };
-    let body = move || {
-        while let Some(error) = log.wait() {
-            if sender.send(Message::Logged(error)).is_err() {
-                return;
+    let logs = path.map_or_else(Vec::new, |path| source.error_logs(path));
+    let started = logs.into_iter().map(|mut log| {
+        let sender = sender.clone();
+        let body = move || {
+            while let Some(error) = log.wait() {
+                if sender.send(Message::Logged(error)).is_err() {
+                    return;
+                }
             }
-        }
-        let _ = sender.send(Message::LogEnded);
-    };
-    spawn("kernel-log", body).is_ok()
+            let _ = sender.send(Message::LogEnded);
+        };
+        spawn("kernel-log", body).is_ok()
+    });
+    started.fold(false, |any, is_started| any | is_started)
 }
 
 /// Asks how these GPUs are linked. A GPU that hangs in it holds up nobody, and there is no answer.

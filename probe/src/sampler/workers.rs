@@ -19,7 +19,7 @@ use super::{
     threads::spawn,
 };
 use crate::{
-    model::{HostSample, SourceKind},
+    model::HostSample,
     owner::Finder,
     vendor::{Source, SourceError},
 };
@@ -37,7 +37,7 @@ pub(super) struct Workers {
 impl Workers {
     pub(super) fn start(
         source: &Arc<dyn Source>,
-        kind: SourceKind,
+        is_simulated: bool,
         count: u32,
         options: &Options,
     ) -> Result<Self, SourceError> {
@@ -46,8 +46,7 @@ impl Workers {
         }
         let (sender, messages) = mpsc::channel();
         // Simulated processes are not in `/proc`.
-        let finder = (kind != SourceKind::Simulated)
-            .then(|| Finder::new(&options.proc_root, options.commands));
+        let finder = (!is_simulated).then(|| Finder::new(&options.proc_root, options.commands));
         let budget = process_list::budget(count);
         let gpus = (0..count)
             .map(|index| {

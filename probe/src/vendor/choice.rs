@@ -4,6 +4,7 @@ use std::{
     ffi::OsString,
     path::{Path, PathBuf},
     str::FromStr,
+    sync::Arc,
 };
 
 use thiserror::Error;
@@ -11,7 +12,7 @@ use thiserror::Error;
 use crate::bounded;
 
 use super::{
-    Source, SourceError,
+    MachineSource, Source, SourceError,
     nvml::NvmlSource,
     sim::{Scenario, SimSource},
 };
@@ -19,7 +20,7 @@ use super::{
 /// Which source to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SourceChoice {
-    /// The best that this machine has; today that is NVML.
+    /// The drivers of all vendors that this machine has.
     Auto,
     /// NVIDIA's driver.
     Nvml,
@@ -55,16 +56,21 @@ impl SourceChoice {
     ///
     /// # Errors
     /// [`SourceError`] says what is missing and what to do about it.
-    pub fn open(&self, nvml_lib: Option<OsString>) -> Result<Box<dyn Source>, SourceError> {
+    pub fn open(&self, nvml_lib: Option<OsString>) -> Result<Arc<dyn Source>, SourceError> {
         match self {
-            Self::Auto | Self::Nvml => Ok(Box::new(NvmlSource::open(nvml_lib)?)),
-            Self::Sim(count) => Ok(Box::new(SimSource::new(Scenario::simple(
+            Self::Auto => MachineSource::open_all(vec![open_nvml(nvml_lib)]),
+            Self::Nvml => open_nvml(nvml_lib),
+            Self::Sim(count) => Ok(Arc::new(SimSource::new(Scenario::simple(
                 *count,
                 Self::SIM_SEED,
             )))),
-            Self::SimScenario(path) => Ok(Box::new(SimSource::new(read_scenario(path)?))),
+            Self::SimScenario(path) => Ok(Arc::new(SimSource::new(read_scenario(path)?))),
         }
     }
+}
+
+fn open_nvml(library: Option<OsString>) -> Result<Arc<dyn Source>, SourceError> {
+    Ok(Arc::new(NvmlSource::open(library)?))
 }
 
 /// A scenario of hundreds of GPUs with all their faults is shorter.

@@ -7,6 +7,8 @@ mod answers;
 mod choice;
 mod driver_error;
 mod error;
+mod explain;
+mod machine;
 pub mod nvml;
 pub mod sim;
 
@@ -14,6 +16,11 @@ pub use answers::{AnswersReader, DriverAnswers, GpuAnswers, LatestAnswers, Vendo
 pub use choice::{BadSource, SourceChoice};
 pub use driver_error::{DriverError, ErrorInfo, ErrorLog, KERNEL_LOG, LoggedError};
 pub use error::{DeviceError, SourceError};
+pub use explain::{
+    Explanation, check_kernel_log, describe_error, explain_absence, kernel_messages, reset_advice,
+    version_mismatch_advice,
+};
+pub(crate) use machine::MachineSource;
 
 use std::path::Path;
 
@@ -44,11 +51,9 @@ pub trait Source: Send + Sync {
     /// Waits for what the driver reports by itself; `None` where it reports nothing.
     fn reporter(&self) -> Option<Box<dyn Reporter>>;
 
-    /// Follows the driver's errors in the kernel's log at `path`, from now on; `None` where it cannot be read.
-    fn error_log(&self, path: &Path) -> Option<Box<dyn ErrorLog>>;
-
-    /// What an error code of the driver means.
-    fn describe_error(&self, code: u32) -> ErrorInfo;
+    /// Follows the driver's errors in the kernel's log at `path`, from now on; none if the log
+    /// cannot be read.
+    fn error_logs(&self, path: &Path) -> Vec<Box<dyn ErrorLog>>;
 
     /// How these GPUs are linked. It is called on a thread of its own, since it asks about two GPUs at once, of which
     /// one may hang.

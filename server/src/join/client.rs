@@ -117,7 +117,7 @@ fn why_unfit(hello: &Hello) -> Option<String> {
     if inventory.is_some_and(|inventory| inventory.playback.is_some()) {
         return Some("it replays a recording".to_owned());
     }
-    if inventory.is_some_and(|inventory| inventory.platform.is_simulated()) {
+    if inventory.is_some_and(|inventory| inventory.platform.is_simulated) {
         return Some("its GPUs are simulated".to_owned());
     }
     if let Some(joined) = &hello.collector.joined {

@@ -241,7 +241,9 @@ fn labels(scrape: &Scrape<'_>, told: &Told<'_>, version: Version) -> Labels {
         ),
         (
             driver,
-            inventory.map_or("", |inventory| text(&inventory.platform.driver_version)),
+            inventory
+                .and_then(|inventory| inventory.platform.find_driver(told.gpu.vendor))
+                .map_or("", |driver| text(&driver.version)),
         ),
     ])
 }

@@ -1,6 +1,6 @@
 //! Who is there, and how they are. States are series of 0 and 1, one for each that there can be.
 
-use gpumon_probe::model::{Condition, ConditionKind, GpuSample, Health, Platform, Severity};
+use gpumon_probe::model::{Condition, ConditionKind, GpuSample, Health, Severity};
 
 use super::{
     scrape::{Scrape, Told, text, word, yes},
@@ -71,9 +71,8 @@ fn infos(page: &mut Page, scrape: &Scrape<'_>) {
         .inventory
         .as_ref()
         .map(|inventory| &inventory.platform);
-    let driver = platform.map_or("", |Platform { driver_version, .. }| text(driver_version));
     let source = platform
-        .map(|platform| word(&platform.source))
+        .map(|platform| word(&platform.source()))
         .unwrap_or_default();
     let mut info = page.family(
         "gpumon_gpu_info",
@@ -81,9 +80,10 @@ fn infos(page: &mut Page, scrape: &Scrape<'_>) {
         "Name, driver and PCI bus ID of the GPU, and the data source (nvml or simulated); always 1.",
     );
     for told in &scrape.gpus {
+        let driver = platform.and_then(|platform| platform.find_driver(told.gpu.vendor));
         let rest = [
             ("name", text(&told.gpu.name)),
-            ("driver", driver),
+            ("driver", driver.map_or("", |driver| text(&driver.version))),
             ("pci_bus_id", text(&told.gpu.pci_bus_id)),
             ("source", source.as_str()),
         ];

@@ -3,10 +3,9 @@ use std::collections::BTreeSet;
 use gpumon_probe::{
     host::HostReader,
     model::{
-        Absence, Allocation, Board, Condition, ConditionKind, Event, EventKind, Gpu, GpuDetails,
+        Absence, Allocation, Condition, ConditionKind, Driver, Event, EventKind, Gpu, GpuDetails,
         GpuRef, GpuSample, Health, Inventory, MigDevice, MigInstance, MigSample, Platform, Process,
-        ProcessKind, Reading, RemappedRows, Sample, Severity, SourceKind, ThrottleReason,
-        XidReport,
+        ProcessKind, Reading, RemappedRows, Sample, Severity, ThrottleReason, Vendor, XidReport,
     },
     usage::Usage,
 };
@@ -21,12 +20,10 @@ pub(super) const ABSENT: Absence = Absence::NotSupported;
 
 fn gpu(index: u32) -> Gpu {
     Gpu {
-        index,
         uuid: Some(format!("GPU-{index}")),
         name: Reading::Now("NVIDIA \"H200\"".to_owned()),
         pci_bus_id: Reading::Now("00000000:00:06.0".to_owned()),
-        board: Board::absent(&ABSENT),
-        mig_devices: Vec::new(),
+        ..Gpu::unidentified(index, &ABSENT)
     }
 }
 
@@ -145,10 +142,13 @@ pub(super) fn example() -> Example {
             at_ms: now,
             hostname: "node7".to_owned(),
             platform: Platform {
-                source: SourceKind::Nvml,
-                driver_version: text("580.1"),
-                nvml_version: text("13.580.1"),
-                cuda_version: text("13.0"),
+                is_simulated: false,
+                drivers: vec![Driver {
+                    vendor: Vendor::Nvidia,
+                    version: text("580.1"),
+                    library_version: text("13.580.1"),
+                    cuda_version: text("13.0"),
+                }],
             },
             gpus: vec![gpu(0), gpu(1), gpu(2)],
             topology: Vec::new(),

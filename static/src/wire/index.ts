@@ -516,6 +516,20 @@ export type DiskSample = {
   /** Rate since the sample before. */
   written_bytes_per_second: Reading<number>, };
 
+/** A driver, with what it can run. */
+export type Driver = {
+  /** The vendor of its GPUs. */
+  vendor: Vendor,
+  /** Its version, such as `580.159.04` (`nvmlSystemGetDriverVersion`). */
+  version: Reading<string>,
+  /**
+   * The version of the library through which it is read, such as `13.580.159.04`
+   * (`nvmlSystemGetNVMLVersion`).
+   */
+  library_version: Reading<string>,
+  /** The newest CUDA that it runs, such as `13.0` (`nvmlSystemGetCudaDriverVersion_v2`). */
+  cuda_version: Reading<string>, };
+
 /** Memory errors: since the driver was loaded (volatile), and in the board's life (aggregate). */
 export type Ecc = {
   /** Since the driver was loaded (`nvmlDeviceGetTotalEccErrors`). */
@@ -802,10 +816,17 @@ export type FleetUsage = {
 /** One GPU's identity and what never changes about it. */
 export type Gpu = {
   /**
-   * NVML's index when the GPU was first read. It never changes, even when another GPU is lost,
-   * added or removed.
+   * The index among all GPUs of the machine. For an NVIDIA GPU it is NVML's index when the GPU
+   * was first read. It never changes, even when another GPU is lost, added or removed.
    */
   index: number,
+  /** The GPU's vendor. */
+  vendor?: Vendor,
+  /**
+   * The index that the vendor's driver has given the GPU; missing while the driver does not list
+   * it, and in recordings of version 0.2 and older.
+   */
+  vendor_index?: number,
   /** `nvmlDeviceGetUUID`; `None` while the driver has not told it (a GPU that was lost or hung from the start). */
   uuid: string | null,
   /** `nvmlDeviceGetName`, as `NVIDIA H200`. */
@@ -1318,16 +1339,21 @@ export type PcieLink = {
   /** The same in the other direction (GPM's `PCIE_RX_PER_SEC`). */
   rx_bytes_per_second: Reading<number>, };
 
-/** Where readings come from. */
+/** The drivers that the readings come from. */
 export type Platform = {
-  /** Real or simulated; whatever shows a simulated value says so. */
+  /** The kind of source. Whatever shows a simulated value is labeled. */
   source: SourceKind,
-  /** `nvmlSystemGetDriverVersion`, as `580.159.04`. */
+  /** The version of NVIDIA's driver, such as `580.159.04` (`nvmlSystemGetDriverVersion`). */
   driver_version: Reading<string>,
-  /** `nvmlSystemGetNVMLVersion`, as `13.580.159.04`. */
+  /** The version of NVML, such as `13.580.159.04` (`nvmlSystemGetNVMLVersion`). */
   nvml_version: Reading<string>,
-  /** `nvmlSystemGetCudaDriverVersion_v2`: the newest CUDA this driver runs, as `13.0`. */
-  cuda_version: Reading<string>, };
+  /**
+   * The newest CUDA that NVIDIA's driver runs, such as `13.0`
+   * (`nvmlSystemGetCudaDriverVersion_v2`).
+   */
+  cuda_version: Reading<string>,
+  /** The drivers of the machine's GPUs, one of each vendor. */
+  drivers?: Array<Driver>, };
 
 /** How a recording is played. What is shown then is as it was at the time of the newest sample. */
 export type Playback = {
@@ -1854,6 +1880,9 @@ export type Utilization = {
   jpeg_percent: Reading<number>,
   /** Optical flow accelerator (`nvmlDeviceGetOfaUtilization`). */
   ofa_percent: Reading<number>, };
+
+/** A vendor of GPUs. */
+export type Vendor = "nvidia";
 
 /** An Xid: NVIDIA's number for what went wrong, with what it means. */
 export type XidReport = {

@@ -45,7 +45,7 @@ impl Driver {
 
     pub(super) fn is_simulated(&self) -> bool {
         self.answer()
-            .is_some_and(|answer| answer.inventory.platform.is_simulated())
+            .is_some_and(|answer| answer.inventory.platform.is_simulated)
     }
 }
 

@@ -2,10 +2,7 @@
 
 use gpumon_probe::{
     model::{Absence, Gpu, GpuDetails, GpuSample, Health, Severity},
-    vendor::nvml::{
-        query::Code,
-        return_code::{Explanation, explain, explain_absence},
-    },
+    vendor::{Explanation, explain_absence, reset_advice},
 };
 
 use super::{
@@ -36,7 +33,7 @@ pub(super) fn name(index: u32) -> String {
 
 fn health(machine: &Machine, gpu: &Gpu, sample: Option<&GpuSample>) -> Finding {
     let check = name(gpu.index);
-    let reset = explain(Code::RESET_REQUIRED.0, machine.surroundings()).cure;
+    let reset = reset_advice(machine.surroundings());
     let model = gpu
         .name
         .value()

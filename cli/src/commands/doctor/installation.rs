@@ -1,12 +1,9 @@
 //! The library and the kernel driver, and whether they are of one version.
 
 use gpumon_probe::{
-    model::Reading,
+    model::{Reading, Vendor},
     surroundings::Surroundings,
-    vendor::{
-        SourceError,
-        nvml::{query::Code, return_code::explain},
-    },
+    vendor::{SourceError, version_mismatch_advice},
 };
 use gpumon_smi::{NEWEST_KNOWN, OLDEST_KNOWN};
 
@@ -32,12 +29,11 @@ pub(super) fn check(machine: &Machine, driver: &Driver) -> Vec<Finding> {
         }
         Driver::Answers(answer) => answer,
     };
-    let platform = &answer.inventory.platform;
-    let (of_driver, of_library) = (
-        known(&platform.driver_version),
-        known(&platform.nvml_version),
-    );
-    let cuda = platform
+    let Some(nvidia) = answer.inventory.platform.find_driver(Vendor::Nvidia) else {
+        return Vec::new();
+    };
+    let (of_driver, of_library) = (known(&nvidia.version), known(&nvidia.library_version));
+    let cuda = nvidia
         .cuda_version
         .value()
         .map(|cuda| format!(", runs CUDA up to {cuda}"))
@@ -47,15 +43,15 @@ pub(super) fn check(machine: &Machine, driver: &Driver) -> Vec<Finding> {
         .map(|path| format!(" at {path}"))
         .unwrap_or_default();
     findings.push(Finding::ok("library", format!("NVML {of_library}{at}")));
-    let library_version = platform.nvml_version.value().map(String::as_str);
+    let library_version = nvidia.library_version.value().map(String::as_str);
     findings.extend(compare(
         kernel_driver.as_deref(),
         library_version,
         machine.surroundings(),
     ));
     findings.extend(
-        platform
-            .driver_version
+        nvidia
+            .version
             .value()
             .and_then(|driver| compare_branch(driver)),
     );
@@ -107,11 +103,7 @@ fn compare(
     let library = library?.split_once('.')?.1;
     (library != kernel_driver).then(|| {
         let text = format!("the kernel driver is {kernel_driver}, the library of {library}");
-        Finding::warning(
-            "versions",
-            text,
-            explain(Code::VERSION_MISMATCH.0, surroundings).cure,
-        )
+        Finding::warning("versions", text, version_mismatch_advice(surroundings))
     })
 }
 

@@ -4,15 +4,15 @@ use std::io::{self, ErrorKind};
 
 use gpumon_probe::{
     surroundings::Surroundings,
-    vendor::{KERNEL_LOG, nvml::kernel_log::KernelLog},
+    vendor::{KERNEL_LOG, check_kernel_log},
 };
 use rustix::process::geteuid;
 
 use super::{finding::Finding, machine::Machine};
 
 pub(super) fn check(machine: &Machine) -> Vec<Finding> {
-    vec![match KernelLog::open(&machine.path(KERNEL_LOG)) {
-        Ok(_) => Finding::ok("kernel log", "readable, so that every Xid is seen"),
+    vec![match check_kernel_log(&machine.path(KERNEL_LOG)) {
+        Ok(()) => Finding::ok("kernel log", "readable, so that every Xid is seen"),
         Err(error) => Finding::note(
             "kernel log",
             format!(

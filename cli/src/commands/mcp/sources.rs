@@ -121,7 +121,7 @@ impl Sources {
             .then(|| self.ask(Need::Nothing))
             .transpose()
             .ok()??;
-        snapshot.map(|snapshot| snapshot.inventory.platform.is_simulated())
+        snapshot.map(|snapshot| snapshot.inventory.platform.is_simulated)
     }
 }
 
@@ -132,7 +132,7 @@ impl Origin {
         } else {
             Reader::Server
         };
-        let simulated = snapshot.inventory.platform.is_simulated();
+        let simulated = snapshot.inventory.platform.is_simulated;
         Self {
             at: time(snapshot.sample.at_ms),
             read_by,

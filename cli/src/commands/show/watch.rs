@@ -250,7 +250,7 @@ impl Follower {
                 if known
                     .inventory
                     .as_ref()
-                    .is_some_and(|there| !there.platform.is_simulated())
+                    .is_some_and(|there| !there.platform.is_simulated)
                 {
                     self.hidden.fill_in(&mut sample);
                 }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use gpumon_probe::{model::now_ms, vendor::nvml::Recorded};
+use gpumon_probe::model::now_ms;
 use gpumon_server::driver_answers::Answers;
-use gpumon_smi::Server;
+use gpumon_smi::{Recorded, Server};
 
 use crate::local::ServerArgs;
 

@@ -170,7 +170,7 @@ impl Client {
             Update::Hello(hello) => {
                 self.stand_in = None;
                 let is_real =
-                    |known: &Inventory| !known.platform.is_simulated() && known.playback.is_none();
+                    |known: &Inventory| !known.platform.is_simulated && known.playback.is_none();
                 self.is_played = hello
                     .inventory
                     .as_ref()

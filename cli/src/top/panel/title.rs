@@ -1,6 +1,6 @@
 //! The first line: what this is, where the readings come from, and the time. Below it, where there is need, a banner.
 
-use gpumon_probe::model::{Playback, Reading, now_ms};
+use gpumon_probe::model::{Playback, now_ms};
 use gpumon_recording::Player;
 use ratatui::layout::Rect;
 use unicode_width::UnicodeWidthStr;
@@ -53,22 +53,9 @@ pub(in crate::top) fn title(painter: &mut Painter<'_>, area: Rect, model: &Model
         parts.push(("simulated".to_owned(), painter.theme.simulated));
     }
     if let Some(known) = &model.inventory {
-        let version = |word: &str, reading: &Reading<String>| {
-            reading
-                .value()
-                .map(|value| format!("{word} {}", printable(value)))
-        };
         if !model.is_simulated() {
-            let versions = [
-                version("driver", &known.platform.driver_version),
-                version("CUDA", &known.platform.cuda_version),
-            ];
-            parts.extend(
-                versions
-                    .into_iter()
-                    .flatten()
-                    .map(|version| (version, plain)),
-            );
+            let versions = known.platform.versions();
+            parts.extend(versions.iter().map(|version| (printable(version), plain)));
         }
         parts.push((models(model), plain));
         parts.push((printable(&known.hostname), dim));

@@ -2,8 +2,8 @@
 
 use gpumon_probe::{
     model::{
-        Absence, Board, ComputeMode, Gpu, GpuDetails, GpuSample, Health, Mode, Reading,
-        RecoveryAction, RemappedRows, RetiredPages, ThrottleReason,
+        Absence, ComputeMode, Gpu, GpuDetails, GpuSample, Health, Mode, Reading, RecoveryAction,
+        RemappedRows, RetiredPages, ThrottleReason,
     },
     owner::clean_name,
 };
@@ -235,14 +235,7 @@ impl Row {
         }
         let not_told = Absence::NeedsGpumon;
         let mut row = Self {
-            gpu: Gpu {
-                index: u32::MAX,
-                uuid: None,
-                name: Reading::Absent(not_told.clone()),
-                pci_bus_id: Reading::Absent(not_told.clone()),
-                board: Board::absent(&not_told),
-                mig_devices: Vec::new(),
-            },
+            gpu: Gpu::unidentified(u32::MAX, &not_told),
             sample: GpuSample::absent(0, None, at_ms, Health::Ok, &not_told),
             details: GpuDetails::absent(0, None, at_ms, &not_told),
             count: None,

@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 use gpumon_probe::{
     model::{
-        Absence, Event, EventKind, GpuRef, HostSample, Inventory, Platform, Reading, Record,
-        Sample, SourceKind, normal_bus_id,
+        Absence, Driver, Event, EventKind, GpuRef, HostSample, Inventory, Platform, Reading,
+        Record, Sample, Vendor, normal_bus_id,
     },
     owner::{clean_line, clean_name},
 };
@@ -282,10 +282,13 @@ impl Converter {
             at_ms: now_ms,
             hostname: self.hostname.clone(),
             platform: Platform {
-                source: SourceKind::Nvml,
-                driver_version: self.driver_version.clone(),
-                nvml_version: Reading::Absent(Absence::NeedsGpumon),
-                cuda_version: Reading::Absent(Absence::NeedsGpumon),
+                is_simulated: false,
+                drivers: vec![Driver {
+                    vendor: Vendor::Nvidia,
+                    version: self.driver_version.clone(),
+                    library_version: Reading::Absent(Absence::NeedsGpumon),
+                    cuda_version: Reading::Absent(Absence::NeedsGpumon),
+                }],
             },
             gpus: self.gpus.values().map(|state| state.gpu.clone()).collect(),
             topology: Vec::new(),

@@ -2,7 +2,7 @@
 
 use gpumon_probe::{
     derive::{ConditionSettings, ConditionTracker, EccTracker, ProcessTracker, sanity_check},
-    model::{Absence, Board, EventKind, Gpu, GpuDetails, GpuSample, Health, Process, Reading},
+    model::{Absence, EventKind, Gpu, GpuDetails, GpuSample, Health, Process, Reading},
 };
 
 use super::columns::Row;
@@ -39,12 +39,8 @@ impl GpuState {
         let unknown = Absence::NoAnswer;
         Self {
             gpu: Gpu {
-                index,
-                uuid: None,
-                name: Reading::Absent(unknown.clone()),
                 pci_bus_id: pci_bus_id.ok_or(unknown.clone()).into(),
-                board: Board::absent(&unknown),
-                mig_devices: Vec::new(),
+                ..Gpu::unidentified(index, &unknown)
             },
             last: GpuSample::absent(index, None, now_ms, Health::Ok, &unknown),
             details: None,

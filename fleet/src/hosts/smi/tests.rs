@@ -116,7 +116,7 @@ fn each_driver_is_understood() {
         let (inventory, sample) = (inventory(&records), sample(&records));
         assert_eq!(inventory.hostname, "n1");
         assert_eq!(
-            inventory.platform.driver_version,
+            inventory.platform.drivers[0].version,
             Reading::Now(driver.to_owned())
         );
         let (gpu, told) = (&inventory.gpus[0], &sample.gpus[0]);

@@ -229,8 +229,11 @@ impl Gpu {
 }
 
 fn severity_of(code: u32) -> u8 {
-    use gpumon_probe::model::Severity;
-    match gpumon_probe::vendor::nvml::xid::describe(code).severity {
+    use gpumon_probe::{
+        model::{Severity, Vendor},
+        vendor::describe_error,
+    };
+    match describe_error(Vendor::Nvidia, code).severity {
         Severity::Notice => 1,
         Severity::Warning => 2,
         Severity::Critical => 3,

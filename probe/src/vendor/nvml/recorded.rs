@@ -8,7 +8,7 @@ use std::{collections::HashMap, path::PathBuf};
 use super::lanes::{is_lasting, is_recorded};
 use crate::{
     bounded,
-    model::{Absence, Health, Platform, Reading},
+    model::{Absence, Driver, Health, Platform, Reading, Vendor},
     vendor::nvml::query::{
         Answer, Cached, CachedAnswers, Code, Query, Subject, SystemQuery, Value,
     },
@@ -62,10 +62,10 @@ impl Recorded {
     /// Answers a query about the machine, or does not know.
     pub fn system(&self, query: SystemQuery) -> Option<Answer> {
         match query {
-            SystemQuery::DriverVersion => Some(text(&self.platform.driver_version)),
-            SystemQuery::NvmlVersion => Some(text(&self.platform.nvml_version)),
+            SystemQuery::DriverVersion => Some(text(&self.driver()?.version)),
+            SystemQuery::NvmlVersion => Some(text(&self.driver()?.library_version)),
             SystemQuery::CudaVersion => {
-                let (major, minor) = self.platform.cuda_version.value()?.split_once('.')?;
+                let (major, minor) = self.driver()?.cuda_version.value()?.split_once('.')?;
                 let (major, minor): (i32, i32) = (major.parse().ok()?, minor.parse().ok()?);
                 Some(Ok(Value::number(
                     major
@@ -91,9 +91,13 @@ impl Recorded {
         }
     }
 
+    fn driver(&self) -> Option<&Driver> {
+        self.platform.find_driver(Vendor::Nvidia)
+    }
+
     /// Whether these GPUs are simulated.
     pub fn is_simulated(&self) -> bool {
-        self.platform.is_simulated()
+        self.platform.is_simulated
     }
 
     /// The GPUs whose driver does not return, by index.
@@ -169,10 +173,13 @@ mod tests {
         }
         let version = || Reading::Now("580.159.04".to_owned());
         let platform = Platform {
-            source: crate::model::SourceKind::Nvml,
-            driver_version: version(),
-            nvml_version: version(),
-            cuda_version: Reading::Now("13.0".to_owned()),
+            is_simulated: false,
+            drivers: vec![Driver {
+                vendor: Vendor::Nvidia,
+                version: version(),
+                library_version: version(),
+                cuda_version: Reading::Now("13.0".to_owned()),
+            }],
         };
         Recorded::new(
             platform,

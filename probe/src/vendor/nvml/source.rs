@@ -11,12 +11,12 @@ use super::{
     kernel_log::KernelLog,
     runtime_pm,
     start::{self, LIBRARY},
-    topology, xid,
+    topology,
 };
 use crate::{
-    model::{Absence, GpuLink, Platform, Reading, SourceKind},
+    model::{Absence, Driver, GpuLink, Platform, Reading, Vendor},
     vendor::nvml::query::{Code, QueryBackend, SystemQuery, Value},
-    vendor::{Device, DeviceError, ErrorInfo, ErrorLog, Reporter, Source, SourceError},
+    vendor::{Device, DeviceError, ErrorLog, Reporter, Source, SourceError},
 };
 
 /// NVML, loaded and initialized.
@@ -61,12 +61,15 @@ impl Source for NvmlSource {
             Ok(format!("{}.{}", version / 1000, version % 1000 / 10))
         };
         Platform {
-            source: SourceKind::Nvml,
-            driver_version: text(SystemQuery::DriverVersion),
-            nvml_version: text(SystemQuery::NvmlVersion),
-            cuda_version: and_then(read(SystemQuery::CudaVersion), |value| {
-                cuda_version(value).into()
-            }),
+            is_simulated: false,
+            drivers: vec![Driver {
+                vendor: Vendor::Nvidia,
+                version: text(SystemQuery::DriverVersion),
+                library_version: text(SystemQuery::NvmlVersion),
+                cuda_version: and_then(read(SystemQuery::CudaVersion), |value| {
+                    cuda_version(value).into()
+                }),
+            }],
         }
     }
 
@@ -100,12 +103,9 @@ impl Source for NvmlSource {
             .map(|reporter| Box::new(reporter) as _)
     }
 
-    fn error_log(&self, path: &Path) -> Option<Box<dyn ErrorLog>> {
-        KernelLog::open(path).ok().map(|log| Box::new(log) as _)
-    }
-
-    fn describe_error(&self, code: u32) -> ErrorInfo {
-        xid::describe(code)
+    fn error_logs(&self, path: &Path) -> Vec<Box<dyn ErrorLog>> {
+        let log = KernelLog::open(path).ok();
+        log.into_iter().map(|log| Box::new(log) as _).collect()
     }
 
     fn links(&self, gpus: &[u32]) -> Vec<GpuLink> {

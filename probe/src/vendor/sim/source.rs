@@ -3,15 +3,14 @@
 use std::{path::Path, sync::Arc};
 
 use crate::{
-    model::{Absence, GpuLink, Platform, Reading, SourceKind},
+    model::{Absence, Driver, GpuLink, Platform, Reading, Vendor},
     vendor::{
-        Device, DeviceError, ErrorInfo, ErrorLog, Reporter, Source, SourceError,
+        Device, DeviceError, ErrorLog, Reporter, Source, SourceError,
         nvml::{
             error::device_error,
             kernel_log::KernelLog,
             query::Code,
             start::{no_device, source_error},
-            xid,
         },
     },
 };
@@ -43,11 +42,15 @@ impl SimSource {
 
 impl Source for SimSource {
     fn platform(&self) -> Platform {
+        let unknown = || Reading::Absent(Absence::Unknown);
         Platform {
-            source: SourceKind::Simulated,
-            driver_version: Reading::Absent(Absence::Unknown),
-            nvml_version: Reading::Absent(Absence::Unknown),
-            cuda_version: Reading::Absent(Absence::Unknown),
+            is_simulated: true,
+            drivers: vec![Driver {
+                vendor: Vendor::Nvidia,
+                version: unknown(),
+                library_version: unknown(),
+                cuda_version: unknown(),
+            }],
         }
     }
 
@@ -90,12 +93,9 @@ impl Source for SimSource {
     }
 
     /// A log in the format of NVIDIA's driver, which tests write.
-    fn error_log(&self, path: &Path) -> Option<Box<dyn ErrorLog>> {
-        KernelLog::open(path).ok().map(|log| Box::new(log) as _)
-    }
-
-    fn describe_error(&self, code: u32) -> ErrorInfo {
-        xid::describe(code)
+    fn error_logs(&self, path: &Path) -> Vec<Box<dyn ErrorLog>> {
+        let log = KernelLog::open(path).ok();
+        log.into_iter().map(|log| Box::new(log) as _).collect()
     }
 
     fn links(&self, gpus: &[u32]) -> Vec<GpuLink> {
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn everything_of_a_simulated_gpu_is_read_and_labeled() {
         let source = SimSource::new(Scenario::simple(2, 1));
-        assert_eq!(source.platform().source, SourceKind::Simulated);
+        assert!(source.platform().is_simulated);
         assert_eq!(source.device_count(), Ok(2));
         let mut device = source.open(0).unwrap();
         assert!(device.identity().uuid.unwrap().starts_with("GPU-"));

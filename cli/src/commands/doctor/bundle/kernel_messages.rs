@@ -1,6 +1,6 @@
 //! What the NVIDIA driver has written to the kernel's log.
 
-use gpumon_probe::vendor::{KERNEL_LOG, nvml::kernel_log};
+use gpumon_probe::vendor::{KERNEL_LOG, kernel_messages};
 
 use super::super::machine::Machine;
 
@@ -9,7 +9,7 @@ const MOST_LINES: usize = 300;
 
 /// Its newest messages with their times in microseconds since the start of the kernel, or why there are none.
 pub(super) fn read(machine: &Machine) -> Result<Vec<String>, String> {
-    let messages = kernel_log::messages(&machine.path(KERNEL_LOG));
+    let messages = kernel_messages(&machine.path(KERNEL_LOG));
     let messages = messages.map_err(|error| format!("{KERNEL_LOG} cannot be read: {error}"))?;
     if messages.is_empty() {
         return Err("no message of the NVIDIA driver".to_owned());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gpumon_probe::bounded;
+use gpumon_probe::{bounded, model::Vendor};
 use serde_json::{Value, json};
 
 use super::super::{driver::Driver, installation, machine::Machine};
@@ -26,13 +26,15 @@ pub(super) fn versions(
     driver: &Driver,
     environment: &BTreeMap<String, String>,
 ) -> Value {
-    let platform = driver.answer().map(|answer| &answer.inventory.platform);
+    let nvidia = driver
+        .answer()
+        .and_then(|answer| answer.inventory.platform.find_driver(Vendor::Nvidia));
     json!({
         "gpumon": env!("CARGO_PKG_VERSION"),
         "machine": std::env::consts::ARCH,
-        "driver_version": platform.map(|platform| &platform.driver_version),
-        "nvml_version": platform.map(|platform| &platform.nvml_version),
-        "cuda_version": platform.map(|platform| &platform.cuda_version),
+        "driver_version": nvidia.map(|driver| &driver.version),
+        "nvml_version": nvidia.map(|driver| &driver.library_version),
+        "cuda_version": nvidia.map(|driver| &driver.cuda_version),
         "kernel_driver": installation::kernel_driver(machine),
         "kernel": machine.kernel(),
         "libc": libc(machine),

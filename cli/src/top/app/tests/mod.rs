@@ -27,7 +27,7 @@ use crate::top::{
 pub(in crate::top) fn app(gpus: u32) -> (App, mpsc::Receiver<Input>) {
     let mut model = testing::model(gpus);
     if let Some(known) = &mut model.inventory {
-        known.platform.source = gpumon_probe::model::SourceKind::Nvml;
+        known.platform.is_simulated = false;
     }
     over(model, Feed::Server(mpsc::channel().0))
 }

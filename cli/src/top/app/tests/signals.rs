@@ -150,8 +150,7 @@ fn simulated_and_recorded_processes_get_no_signals() {
         let (mut app, _waiting) = app(2);
         app.model.origin = origin;
         if simulated {
-            app.model.inventory.as_mut().unwrap().platform.source =
-                gpumon_probe::model::SourceKind::Simulated;
+            app.model.inventory.as_mut().unwrap().platform.is_simulated = true;
         }
         code(&mut app, KeyCode::Down);
         press(&mut app, "T");

@@ -17,12 +17,11 @@ use crate::{
 /// Who it is. The board is left for later.
 pub(in super::super) fn identity(answers: Answers<'_>, index: u32) -> Gpu {
     Gpu {
-        index,
+        vendor_index: Some(index),
         uuid: answers.text(Q::Uuid).value().cloned(),
         name: answers.text(Q::Name),
         pci_bus_id: answers.text(Q::BusId),
-        board: Board::absent(&Absence::NoAnswer),
-        mig_devices: Vec::new(),
+        ..Gpu::unidentified(index, &Absence::NoAnswer)
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::{
     model::{
         Absence, Activity, Clocks, Gpu, GpuDetails, GpuSample, Health, MemorySample, NvLinks,
-        PcieLink, Power, Process, Reading, Temperature, Trace, Utilization, now_ms,
+        PcieLink, Power, Process, Reading, Temperature, Trace, Utilization, Vendor, now_ms,
     },
     vendor::{AnswersReader, Device, DeviceError, ReadDepth},
 };
@@ -43,6 +43,8 @@ impl Device for SimDevice {
         let identity = self.machine.world.identity(self.index);
         Gpu {
             index: self.found_as,
+            vendor: Vendor::Nvidia,
+            vendor_index: Some(self.found_as),
             uuid: Some(identity.uuid.clone()),
             name: Reading::Now(identity.name.clone()),
             pci_bus_id: Reading::Now(identity.pci_bus_id.clone()),

@@ -1,0 +1,42 @@
+//! Explanations of what the vendors' drivers report, for code that knows no vendor.
+
+use std::{io, path::Path};
+
+use super::{ErrorInfo, nvml};
+use crate::{model::Vendor, surroundings::Surroundings};
+
+pub use nvml::return_code::{Explanation, explain_absence};
+
+/// Explains an error code of a vendor's driver. NVIDIA's codes are Xids.
+pub fn describe_error(vendor: Vendor, code: u32) -> ErrorInfo {
+    match vendor {
+        Vendor::Nvidia => nvml::xid::describe(code),
+    }
+}
+
+/// Returns the advice for resetting a GPU, as a clause.
+pub fn reset_advice(surroundings: Surroundings) -> &'static str {
+    nvml::return_code::explain(nvml::query::Code::RESET_REQUIRED.0, surroundings).cure
+}
+
+/// Returns the advice for a library of another version than the kernel's driver, as a clause.
+pub fn version_mismatch_advice(surroundings: Surroundings) -> &'static str {
+    nvml::return_code::explain(nvml::query::Code::VERSION_MISMATCH.0, surroundings).cure
+}
+
+/// Checks that the kernel's log can be read.
+///
+/// # Errors
+/// The system does not allow it.
+pub fn check_kernel_log(path: &Path) -> io::Result<()> {
+    nvml::kernel_log::KernelLog::open(path).map(drop)
+}
+
+/// Returns the messages of the drivers in the kernel's log, with their times in microseconds since
+/// the start of the kernel.
+///
+/// # Errors
+/// The log cannot be read.
+pub fn kernel_messages(path: &Path) -> io::Result<Vec<String>> {
+    nvml::kernel_log::messages(path)
+}

@@ -1,0 +1,255 @@
+//! All GPUs of a machine, by their machine-wide index.
+
+use std::{path::Path, sync::Arc};
+
+use super::{
+    AnswersReader, Device, DeviceError, ErrorLog, Notice, ReadDepth, Reporter, Source, SourceError,
+};
+use crate::model::{Gpu, GpuDetails, GpuLink, GpuSample, Platform, Trace};
+
+/// The GPUs of one or several drivers, each at an index of its own, in any order.
+pub(crate) struct MachineSource {
+    sources: Vec<Arc<dyn Source>>,
+    places: Places,
+}
+
+/// The driver of each GPU, by the GPU's machine-wide index; `None` if no driver finds it.
+#[derive(Debug, Clone, PartialEq)]
+struct Places(Vec<Option<Place>>);
+
+/// A GPU as its driver counts it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Place {
+    /// The number of the driver's source.
+    source: usize,
+    /// The driver's index of the GPU.
+    index: u32,
+}
+
+impl MachineSource {
+    /// Returns the GPUs of one driver, with the driver's index of each.
+    pub(crate) fn with_indices(source: Arc<dyn Source>, driver_indices: &[Option<u32>]) -> Self {
+        let place = |index: &Option<u32>| index.map(|index| Place { source: 0, index });
+        Self {
+            sources: vec![source],
+            places: Places(driver_indices.iter().map(place).collect()),
+        }
+    }
+
+    /// Returns the GPUs of all drivers that could be opened and have any, one driver after the
+    /// other. A driver that fails has no effect on the others.
+    ///
+    /// # Errors
+    /// No driver finds a GPU: the error of the first driver.
+    pub(super) fn open_all(
+        mut opened: Vec<Result<Arc<dyn Source>, SourceError>>,
+    ) -> Result<Arc<dyn Source>, SourceError> {
+        if opened.len() == 1 {
+            return opened.remove(0);
+        }
+        let mut all = Self {
+            sources: Vec::new(),
+            places: Places(Vec::new()),
+        };
+        let mut first_error = None;
+        for source in opened {
+            match source.and_then(|source| Ok((source.device_count()?, source))) {
+                Ok((count, opened)) => {
+                    let source = all.sources.len();
+                    let places = (0..count).map(|index| Some(Place { source, index }));
+                    all.places.0.extend(places);
+                    all.sources.push(opened);
+                }
+                Err(error) => {
+                    first_error.get_or_insert(error);
+                }
+            }
+        }
+        match first_error {
+            Some(error) if all.sources.is_empty() => Err(error),
+            _ => Ok(Arc::new(all)),
+        }
+    }
+
+    fn place(&self, index: u32) -> Option<(&Arc<dyn Source>, u32)> {
+        let place = self.places.get(index)?;
+        Some((&self.sources[place.source], place.index))
+    }
+}
+
+impl Places {
+    fn get(&self, index: u32) -> Option<Place> {
+        self.0.get(index as usize).copied().flatten()
+    }
+
+    /// Returns the machine-wide index of a GPU.
+    fn index_of(&self, place: Place) -> Option<u32> {
+        (0..)
+            .zip(&self.0)
+            .find_map(|(index, own)| (*own == Some(place)).then_some(index))
+    }
+}
+
+impl Source for MachineSource {
+    fn platform(&self) -> Platform {
+        let mut platforms = self.sources.iter().map(|source| source.platform());
+        let first = platforms.next().unwrap_or(Platform {
+            is_simulated: false,
+            drivers: Vec::new(),
+        });
+        platforms.fold(first, |mut all, other| {
+            all.is_simulated |= other.is_simulated;
+            all.drivers.extend(other.drivers);
+            all
+        })
+    }
+
+    fn device_count(&self) -> Result<u32, SourceError> {
+        Ok(self.places.0.len() as u32)
+    }
+
+    fn open(&self, index: u32) -> Result<Box<dyn Device>, DeviceError> {
+        let (source, driver_index) = self.place(index).ok_or(DeviceError::Lost)?;
+        Ok(Box::new(PlacedDevice {
+            device: source.open(driver_index)?,
+            index,
+        }))
+    }
+
+    fn is_asleep(&self, index: u32, sys_root: &Path) -> bool {
+        self.place(index)
+            .is_some_and(|(source, index)| source.is_asleep(index, sys_root))
+    }
+
+    /// The first driver that reports events. Of the drivers that gpumon knows, only NVIDIA's does;
+    /// the others write to the kernel's log.
+    fn reporter(&self) -> Option<Box<dyn Reporter>> {
+        let reporter = |(source, own): (usize, &Arc<dyn Source>)| Some((source, own.reporter()?));
+        let (source, reporter) = self.sources.iter().enumerate().find_map(reporter)?;
+        Some(Box::new(PlacedReporter {
+            reporter,
+            source,
+            places: self.places.clone(),
+        }))
+    }
+
+    fn error_logs(&self, path: &Path) -> Vec<Box<dyn ErrorLog>> {
+        let sources = self.sources.iter();
+        sources.flat_map(|source| source.error_logs(path)).collect()
+    }
+
+    fn links(&self, gpus: &[u32]) -> Vec<GpuLink> {
+        let mut all = Vec::new();
+        for (source, own) in self.sources.iter().enumerate() {
+            let places = gpus.iter().filter_map(|index| self.places.get(*index));
+            let found: Vec<_> = places
+                .filter(|place| place.source == source)
+                .map(|place| place.index)
+                .collect();
+            let index_of = |index| self.places.index_of(Place { source, index });
+            all.extend(own.links(&found).into_iter().filter_map(|link| {
+                let (a, b) = (index_of(link.a)?, index_of(link.b)?);
+                Some(GpuLink {
+                    a: a.min(b),
+                    b: a.max(b),
+                    ..link
+                })
+            }));
+        }
+        all
+    }
+}
+
+struct PlacedDevice {
+    device: Box<dyn Device>,
+    index: u32,
+}
+
+impl Device for PlacedDevice {
+    fn identity(&mut self) -> Gpu {
+        Gpu {
+            index: self.index,
+            ..self.device.identity()
+        }
+    }
+
+    fn stays_open(&mut self) -> bool {
+        self.device.stays_open()
+    }
+
+    fn read(&mut self, sample: &mut GpuSample, depth: ReadDepth) -> Result<(), DeviceError> {
+        self.device.read(sample, depth)
+    }
+
+    fn details(&mut self, details: &mut GpuDetails) -> Result<(), DeviceError> {
+        self.device.details(details)
+    }
+
+    fn query_for_tools(&mut self, all: bool) {
+        self.device.query_for_tools(all);
+    }
+
+    fn answers(&self) -> Option<AnswersReader> {
+        self.device.answers()
+    }
+
+    fn traces(&mut self) -> Vec<Trace> {
+        let placed = |trace| Trace {
+            index: self.index,
+            ..trace
+        };
+        self.device.traces().into_iter().map(placed).collect()
+    }
+}
+
+struct PlacedReporter {
+    reporter: Box<dyn Reporter>,
+    source: usize,
+    places: Places,
+}
+
+impl Reporter for PlacedReporter {
+    fn add(&mut self, gpu: u32) {
+        if let Some(place) = self.places.get(gpu)
+            && place.source == self.source
+        {
+            self.reporter.add(place.index);
+        }
+    }
+
+    fn wait(&mut self) -> Option<(u32, Notice)> {
+        let (index, notice) = self.reporter.wait()?;
+        let source = self.source;
+        Some((self.places.index_of(Place { source, index })?, notice))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vendor::SourceChoice;
+
+    #[test]
+    fn gpus_of_all_drivers_follow_each_other() {
+        let simulated = |gpus| SourceChoice::Sim(gpus).open(None);
+        let failed = Err(SourceError::NoDevice("none".to_owned()));
+        let all = MachineSource::open_all(vec![simulated(2), failed, simulated(3)]).unwrap();
+        assert_eq!(all.device_count(), Ok(5));
+        let identity = |index| all.open(index).unwrap().identity();
+        let own: Vec<_> = (0..5).map(|index| identity(index).vendor_index).collect();
+        assert_eq!(own, [0, 1, 0, 1, 2].map(Some));
+        assert_eq!(identity(4).index, 4);
+        let links = all.links(&[0, 1, 2, 3]);
+        let pairs: Vec<_> = links.iter().map(|link| (link.a, link.b)).collect();
+        assert_eq!(pairs, [(0, 1), (2, 3)]);
+        assert_eq!(all.platform().drivers.len(), 2);
+        assert_eq!(all.open(5).err(), Some(DeviceError::Lost));
+    }
+
+    #[test]
+    fn machine_without_drivers_reports_first_error() {
+        let missing = |cause: &str| SourceError::NoDevice(cause.to_owned());
+        let none = MachineSource::open_all(vec![Err(missing("a")), Err(missing("b"))]);
+        assert_eq!(none.err(), Some(missing("a")));
+    }
+}
