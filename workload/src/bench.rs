@@ -17,7 +17,7 @@ use crate::{
     random::SEED,
     roofline::{Rated, roofline},
     statistics::summarize,
-    workload::{Prepared, Size, Workload},
+    workload::{Prepared, Ready, Size, Workload},
 };
 
 pub(crate) enum Place<'a> {
@@ -38,14 +38,14 @@ pub(crate) struct Request {
 /// Runs a workload and tells how it goes. Whoever sets `interrupted` gets what was measured until then; all memory is
 /// given back when this returns.
 pub(crate) fn run(
-    workload: &dyn Workload,
+    workload: &Workload,
     place: &Place<'_>,
     cpu: &Cpu,
     request: &Request,
     interrupted: &AtomicBool,
     tell: &mut dyn FnMut(Now),
 ) -> Result<Outcome, RunError> {
-    let about = workload.about();
+    let about = &workload.about;
     let backend = place.backend();
     if !about.runs_on(backend) {
         return Err(RunError::NotThere {
@@ -72,12 +72,12 @@ pub(crate) fn run(
     let n = asked.unwrap_or_else(|| workload.usual_n(backend, dtype, &budget));
     let size = Size { n: n.max(1), dtype };
     let memory_bytes = match place {
-        Place::Cuda(_) => workload.cost(size).memory_bytes,
-        Place::Cpu(_) => workload.cpu_bytes(size),
+        Place::Cuda(_) => workload.program.cost_of(size).memory_bytes,
+        Place::Cpu(_) => workload.program.cpu_bytes(size),
     };
     let cost = Cost {
         memory_bytes,
-        ..workload.cost(size)
+        ..workload.program.cost_of(size)
     };
     budget.check(about.id, cost.memory_bytes)?;
     if let Place::Cuda(_) = place {
@@ -94,7 +94,7 @@ pub(crate) fn run(
             error => error,
         })?;
     let to = match place {
-        Place::Cuda(gpu) if workload.gpus() > 1 => {
+        Place::Cuda(gpu) if workload.program.gpus() > 1 => {
             gpu.neighbor()?.map(|other| other.device().into())
         }
         _ => None,
@@ -131,7 +131,7 @@ pub(crate) fn run(
         dtype,
         n: size.n,
         extent: about.extent,
-        shape: workload.shape(),
+        shape: workload.program.shape(),
         cost,
         device_time,
         host_time,
@@ -215,18 +215,17 @@ impl Place<'_> {
         }
     }
 
-    fn prepare<'a>(
-        &'a self,
-        workload: &dyn Workload,
-        size: Size,
-        engine: Engine,
-    ) -> Result<Box<dyn Prepared + 'a>, RunError> {
+    fn prepare<'a>(&'a self, workload: &Workload, size: Size, engine: Engine) -> Ready<'a> {
+        let program = workload.program;
         match self {
-            Self::Cuda(gpu) if engine == Engine::Cublas => workload.on_cublas(gpu, size),
-            Self::Cuda(gpu) => workload.on_cuda(gpu, size),
-            Self::Cpu(_) => workload
-                .on_cpu(size)
-                .map(|work| work as Box<dyn Prepared + 'a>),
+            Self::Cuda(gpu) if engine == Engine::Cublas => {
+                program.on_cublas(gpu, size).ok_or(RunError::NotInCublas {
+                    id: workload.about.id,
+                    dtype: size.dtype,
+                })?
+            }
+            Self::Cuda(gpu) => program.on_cuda(gpu, size),
+            Self::Cpu(_) => program.on_cpu(size),
         }
     }
 

@@ -15,6 +15,23 @@ pub(crate) struct Expected {
     pub(crate) scale: f64,
 }
 
+impl Expected {
+    pub(crate) fn new(value: f64, scale: f64) -> Self {
+        Self {
+            value: DoubleDouble::from_f64(value),
+            scale,
+        }
+    }
+
+    /// The sum of products that are exact.
+    pub(crate) fn of_products(products: impl Iterator<Item = f64>) -> Self {
+        let (sum, scale) = products.fold((0.0, 0.0), |(sum, scale), product| {
+            (sum + product, scale + product.abs())
+        });
+        Self::new(sum, scale)
+    }
+}
+
 /// Compares the elements, of which the first has the index `first`, with what they should be.
 pub(crate) fn compare<T: Real>(
     got: &[T],

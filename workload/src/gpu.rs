@@ -12,7 +12,8 @@ use crate::{
     kernels,
     memory_budget::MemoryBudget,
     protocol::{DeviceName, Verification},
-    workload::Sample,
+    real::Real,
+    workload::{Sample, WORD_BYTES},
 };
 
 /// Threads of a block, where a kernel does not ask for another number.
@@ -22,12 +23,19 @@ const POISON: u8 = 0xff;
 /// What is read back at a time, so that checking needs little of the host's memory.
 const CHUNK_BYTES: u64 = 32 << 20;
 
+impl Grid {
+    /// Blocks of the usual number of threads.
+    pub(crate) fn of_blocks(blocks: u64) -> Self {
+        Self {
+            blocks: blocks as u32,
+            threads: THREADS,
+        }
+    }
+}
+
 /// A thread for each of so many elements.
 pub(crate) fn thread_each(elements: u64) -> Grid {
-    Grid {
-        blocks: elements.div_ceil(u64::from(THREADS)).max(1) as u32,
-        threads: THREADS,
-    }
+    Grid::of_blocks(elements.div_ceil(u64::from(THREADS)).max(1))
 }
 
 pub(crate) struct Gpu {
@@ -135,6 +143,15 @@ impl Gpu {
         self.context.load(code)?.kernel(name)
     }
 
+    pub(crate) fn load_kernels(
+        &self,
+        code: Code,
+        names: &[&str],
+    ) -> Result<Vec<Kernel>, CudaError> {
+        let code = self.context.load(code)?;
+        names.iter().map(|name| code.kernel(name)).collect()
+    }
+
     pub(crate) fn zeroed(&self, bytes: u64) -> Result<DeviceMemory, CudaError> {
         let memory = self.context.allocate(bytes)?;
         self.stream.run(|queue| queue.fill(&memory, 0))?;
@@ -154,32 +171,39 @@ impl Gpu {
             .map(drop)
     }
 
-    /// Memory with random elements, made by the kernel of this name.
-    pub(crate) fn random(
+    /// Memory with random numbers.
+    pub(crate) fn random_array<T: Real>(
+        &self,
+        elements: u64,
+        seed: u64,
+    ) -> Result<DeviceMemory, CudaError> {
+        let kernel = format!("random_{}", T::DTYPE);
+        self.random_by(&kernel, elements, T::DTYPE.bytes(), seed)
+    }
+
+    /// Memory with random words of 64 bits.
+    pub(crate) fn random_words(&self, words: u64, seed: u64) -> Result<DeviceMemory, CudaError> {
+        self.random_by("random_u64", words, WORD_BYTES, seed)
+    }
+
+    fn random_by(
         &self,
         kernel: &str,
         elements: u64,
-        bytes: u64,
+        width: u64,
         seed: u64,
     ) -> Result<DeviceMemory, CudaError> {
         let kernel = self.kernel(kernels::RANDOM, kernel)?;
-        let memory = self.context.allocate(bytes)?;
-        let blocks = elements.div_ceil(u64::from(THREADS)).clamp(1, 1 << 16) as u32;
-        let grid = Grid {
-            blocks,
-            threads: THREADS,
-        };
-        self.stream.run(|queue| {
-            queue.launch(
-                &kernel,
-                grid,
-                &[
-                    Argument::Out(&memory),
-                    Argument::U64(elements),
-                    Argument::U64(seed),
-                ],
-            )
-        })?;
+        let memory = self.context.allocate(elements * width)?;
+        let grid = Grid::of_blocks(elements.div_ceil(u64::from(THREADS)).clamp(1, 1 << 16));
+        let arguments = [
+            Argument::Out(&memory),
+            Argument::U64(elements),
+            Argument::U64(seed),
+        ];
+        self.stream
+            .run(|queue| queue.launch(&kernel, grid, &arguments))?;
+        drop(arguments);
         Ok(memory)
     }
 

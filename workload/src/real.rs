@@ -32,6 +32,10 @@ pub(crate) trait Real: Plain + Default + Add<Output = Self> + Mul<Output = Self>
         Self::from_random_bits(random::bits(seed, index))
     }
 
+    fn random_array(elements: u64, seed: u64) -> Vec<Self> {
+        random::array(elements, |index| Self::random(seed, index))
+    }
+
     fn random_exact(seed: u64, index: u64) -> DoubleDouble {
         DoubleDouble::from_f64(Self::random(seed, index).to_f64())
     }

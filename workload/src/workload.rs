@@ -16,66 +16,75 @@ use crate::{
 /// What is copied is copied in whole words.
 pub(crate) const WORD_BYTES: u64 = 8;
 
-/// Something that can be run: on a GPU, on the CPU, or on both.
-pub(crate) trait Workload: Sync {
-    fn about(&self) -> &About;
+/// An array is so large on a GPU, where there is room: large enough that starting and ending do not
+/// show.
+const ARRAY_BYTES: u64 = 1 << 30;
+/// And at least so large on a CPU.
+const HOST_ARRAY_BYTES: u64 = 64 << 20;
+/// Four times the cache: what is read is not in there any more.
+const CACHES: u64 = 4;
+/// All arrays of a workload take no more than this part of what may be taken.
+const PART: u64 = 8;
 
-    /// How large it is where nobody says.
-    fn usual_n(&self, backend: Backend, dtype: Dtype, budget: &MemoryBudget) -> u64;
+/// A row of the catalogue.
+pub(crate) struct Workload {
+    pub(crate) about: About,
+    pub(crate) usual: UsualSize,
+    pub(crate) program: &'static dyn Program,
+}
 
-    fn cost(&self, size: Size) -> Cost;
+/// The size of a workload where none is requested.
+pub(crate) enum UsualSize {
+    /// A number of elements, rows or times.
+    Count(u64),
+    /// Elements of arrays that no cache holds.
+    LargerThanCaches,
+    /// Bytes, and the part of the usable memory that they take at most.
+    Bytes(u64, u64),
+    Computed(fn(Backend, Dtype, &MemoryBudget) -> u64),
+}
 
-    /// Memory that it holds where it runs on the CPU, with what the check takes.
+/// Work that is ready to run.
+pub(crate) type Ready<'gpu> = Result<Box<dyn Prepared + 'gpu>, RunError>;
+
+/// The code of a workload: for a GPU, for the CPU, or for both, by its row in the catalogue.
+pub(crate) trait Program: Sync {
+    fn cost_of(&self, size: Size) -> Cost;
+
+    /// The memory in use on the CPU, with what the check takes.
     fn cpu_bytes(&self, size: Size) -> u64 {
-        self.cost(size).memory_bytes
+        self.cost_of(size).memory_bytes
     }
 
-    /// Whether each of its types is run where none is asked for.
-    fn every_type(&self) -> bool {
-        false
+    /// The types that all run where none is requested, the usual one first; `None` if only the
+    /// usual one runs.
+    fn each_type(&self, _: Backend) -> Option<&'static [Dtype]> {
+        None
     }
 
-    /// The types that it has in a place, the usual one first.
-    fn types_on(&self, backend: Backend) -> &'static [Dtype] {
-        let _ = backend;
-        self.about().dtypes
-    }
-
-    /// Whether this GPU has what it needs for a type.
-    fn check_device(&self, gpu: &Gpu, dtype: Dtype) -> Result<(), RunError> {
-        let _ = (gpu, dtype);
+    /// Checks that this GPU has what a type needs.
+    fn check_device(&self, _: &Gpu, _: Dtype) -> Result<(), RunError> {
         Ok(())
     }
 
-    /// How many GPUs it takes, where it runs on GPUs: the one that it is given, and those behind it.
+    /// The number of GPUs: the one that it is given, and those behind it.
     fn gpus(&self) -> usize {
         1
     }
 
-    /// Makes it ready on a GPU: inputs random, outputs poisoned.
-    fn on_cuda<'gpu>(
-        &self,
-        gpu: &'gpu Gpu,
-        size: Size,
-    ) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
-        let _ = (gpu, size);
-        Err(RunError::NotThere {
-            id: self.about().id,
-            backend: Backend::Cuda,
-        })
+    /// Prepares a GPU: inputs random, outputs poisoned.
+    fn on_cuda<'gpu>(&self, _: &'gpu Gpu, _: Size) -> Ready<'gpu> {
+        unreachable!("the catalogue has it on the CPU alone");
     }
 
-    /// Makes it ready on a GPU by NVIDIA's library, as a yardstick: the same inputs, the same check.
-    fn on_cublas<'gpu>(
-        &self,
-        gpu: &'gpu Gpu,
-        size: Size,
-    ) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
-        let _ = gpu;
-        Err(RunError::NotInCublas {
-            id: self.about().id,
-            dtype: size.dtype,
-        })
+    /// Prepares a GPU for NVIDIA's library, as a yardstick: the same inputs, the same check.
+    fn on_cublas<'gpu>(&self, _: &'gpu Gpu, _: Size) -> Option<Ready<'gpu>> {
+        None
+    }
+
+    /// Prepares the CPU: inputs random, outputs poisoned.
+    fn on_cpu(&self, _: Size) -> Ready<'static> {
+        unreachable!("the catalogue has it on GPUs alone");
     }
 
     /// Rows, columns and depth, where these are not all the same.
@@ -83,19 +92,9 @@ pub(crate) trait Workload: Sync {
         None
     }
 
-    /// What it hands over to a framework that has the same operation; `None` where none has.
-    fn shared(&self, size: Size) -> Option<Shared> {
-        let _ = size;
+    /// The data for a framework that has the same operation; `None` if none has.
+    fn shared_operation(&self, _: Size) -> Option<Shared> {
         None
-    }
-
-    /// Makes it ready on the CPU: inputs random, outputs poisoned.
-    fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
-        let _ = size;
-        Err(RunError::NotThere {
-            id: self.about().id,
-            backend: Backend::Cpu,
-        })
     }
 }
 
@@ -111,8 +110,50 @@ pub(crate) trait Prepared {
     fn verify(&mut self) -> Result<Verification, RunError>;
 }
 
+struct Work<State, Run, Verify> {
+    state: State,
+    run: Run,
+    verify: Verify,
+}
+
+impl<State, Run, Verify> Prepared for Work<State, Run, Verify>
+where
+    Run: FnMut(&mut State) -> Result<Sample, RunError>,
+    Verify: FnMut(&mut State) -> Result<Verification, RunError>,
+{
+    fn run(&mut self) -> Result<Sample, RunError> {
+        (self.run)(&mut self.state)
+    }
+
+    fn verify(&mut self) -> Result<Verification, RunError> {
+        (self.verify)(&mut self.state)
+    }
+}
+
+/// Work whose runs write into a state that is verified.
+pub(crate) fn prepare_work<'gpu, State: 'gpu>(
+    state: State,
+    run: impl FnMut(&mut State) -> Result<Sample, RunError> + 'gpu,
+    verify: impl FnMut(&mut State) -> Result<Verification, RunError> + 'gpu,
+) -> Ready<'gpu> {
+    Ok(Box::new(Work { state, run, verify }))
+}
+
+/// The same on the CPU, by the host's clock.
+pub(crate) fn prepare_on_cpu<State: 'static>(
+    state: State,
+    run: impl Fn(&mut State) + 'static,
+    verify: impl Fn(&State) -> Verification + 'static,
+) -> Ready<'static> {
+    prepare_work(
+        state,
+        move |state| Ok(Sample::on_cpu(|| run(state))),
+        move |state| Ok(verify(state)),
+    )
+}
+
 /// What a workload is.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize)]
 pub struct About {
     /// Its name, as it is typed.
     pub id: &'static str,
@@ -186,22 +227,70 @@ impl Size {
     }
 }
 
+impl Workload {
+    /// Returns the size where none is requested.
+    pub(crate) fn usual_n(&self, backend: Backend, dtype: Dtype, budget: &MemoryBudget) -> u64 {
+        match self.usual {
+            UsualSize::Count(count) => count,
+            UsualSize::LargerThanCaches => larger_than_caches(backend, dtype, budget),
+            UsualSize::Bytes(bytes, part) => {
+                bytes.min(budget.usable_bytes() / part).max(WORD_BYTES)
+            }
+            UsualSize::Computed(compute) => compute(backend, dtype, budget),
+        }
+    }
+
+    /// Returns the types that run on a backend, the usual one first.
+    pub(crate) fn types_on(&self, backend: Backend) -> &'static [Dtype] {
+        self.program.each_type(backend).unwrap_or(self.about.dtypes)
+    }
+}
+
+/// Returns the elements of arrays that no cache holds.
+pub(crate) fn larger_than_caches(backend: Backend, dtype: Dtype, budget: &MemoryBudget) -> u64 {
+    let wanted = match backend {
+        Backend::Cuda => ARRAY_BYTES,
+        Backend::Cpu => HOST_ARRAY_BYTES,
+    };
+    let bytes = wanted
+        .max(CACHES * budget.cache_bytes)
+        .min(budget.usable_bytes() / PART);
+    // A whole number of what any machine moves at a time.
+    (bytes / dtype.bytes() / 1024 * 1024).max(1024)
+}
+
 impl About {
     /// Whether it runs there.
     pub fn runs_on(&self, backend: Backend) -> bool {
         self.backends.contains(&backend)
     }
 
-    pub(crate) fn no_such(&self, dtype: Dtype) -> RunError {
-        RunError::NoSuchType {
-            id: self.id,
-            dtype,
-            valid: self.dtypes,
-        }
-    }
-
     /// The type that it has where nobody says.
     pub fn usual_dtype(&self) -> Dtype {
         self.dtypes.first().copied().unwrap_or(Dtype::Bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays_hide_from_caches_and_leave_room() {
+        let mib = 1 << 20;
+        let budget = |free, cache| MemoryBudget {
+            place: "here".to_owned(),
+            free_bytes: free * mib,
+            total_bytes: 32_768 * mib,
+            cache_bytes: cache * mib,
+            is_shared: false,
+        };
+        let bytes = |backend, budget: &MemoryBudget| {
+            larger_than_caches(backend, Dtype::Fp64, budget) * 8 / mib
+        };
+        assert_eq!(bytes(Backend::Cuda, &budget(32_768, 50)), 1024);
+        assert_eq!(bytes(Backend::Cpu, &budget(32_768, 100)), 400);
+        assert_eq!(bytes(Backend::Cpu, &budget(32_768, 2)), 64);
+        assert!(bytes(Backend::Cuda, &budget(4_983, 50)) * PART <= 4_000);
     }
 }

@@ -123,7 +123,11 @@ impl<'a> Frameworks<'a> {
             dtype: outcome.dtype,
         };
         let keys = self.to_try(outcome);
-        let Some(shared) = workload.shared(size).filter(|_| !keys.is_empty()) else {
+        let Some(shared) = workload
+            .program
+            .shared_operation(size)
+            .filter(|_| !keys.is_empty())
+        else {
             return Vec::new();
         };
         let failed = |name, error: &Failure| FrameworkRun {
@@ -248,12 +252,13 @@ fn start(
 }
 
 /// Whether a framework has room for this, on the GPU and in the host's memory, where the data are made, too.
-fn has_room(workload: &dyn Workload, size: Size, gpu: Option<&Gpu>) -> Result<(), Failure> {
+fn has_room(workload: &Workload, size: Size, gpu: Option<&Gpu>) -> Result<(), Failure> {
     let bytes = workload
-        .cost(size)
+        .program
+        .cost_of(size)
         .memory_bytes
         .saturating_mul(OF_THE_ARRAYS);
-    let id = workload.about().id;
+    let id = workload.about.id;
     if let Some(gpu) = gpu {
         gpu.memory_budget()
             .map_err(crate::error::RunError::from)?

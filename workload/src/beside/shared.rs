@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::{
     protocol::{Dtype, Verification},
+    random::{SEED_A, SEED_B},
     real::Real,
 };
 
@@ -71,6 +72,28 @@ pub(super) struct HandedOver {
 }
 
 impl Shared {
+    /// An operation on up to two arrays of random numbers, the check of whose result is given its
+    /// elements from this index on.
+    pub(crate) fn of_arrays<T: Real>(
+        operation: Operation,
+        inputs: u64,
+        check: fn(&[T], u64) -> Verification,
+    ) -> Self {
+        let elements = operation.shape.iter().product();
+        let data = move || Data {
+            inputs: [SEED_A, SEED_B]
+                .into_iter()
+                .take(inputs as usize)
+                .map(|seed| to_bytes(&T::random_array(elements, seed)))
+                .collect(),
+            check: Box::new(move |bytes| check(&from_bytes(bytes, elements), 0)),
+        };
+        Self {
+            operation,
+            data: Box::new(data),
+        }
+    }
+
     pub(super) fn hand_over(self) -> io::Result<HandedOver> {
         let Data { inputs, check } = (self.data)();
         let inputs = inputs

@@ -23,18 +23,17 @@ use gpumon_probe::model::now_ms;
 use self::{matrix_size::SIDES, on_cpu::OnCpu, on_cuda::OnCuda};
 use crate::{
     bench::Place,
-    catalogue::matmul::{MATMUL, needs},
+    catalogue::matmul::{self, needs},
     cuda::Device,
     error::RunError,
     info::Cpu,
     memory_budget::MemoryBudget,
     protocol::{
-        Backend, Bound, Cost, Dtype, Engine, Extent, KernelUse, Outcome, Phase, Rate, Stopped,
-        Verification,
+        Bound, Cost, Dtype, Engine, Extent, KernelUse, Outcome, Phase, Rate, Stopped, Verification,
     },
     random::SEED,
     roofline::roofline,
-    workload::{Size, Workload},
+    workload::Size,
 };
 
 pub(crate) const ID: &str = "burn";
@@ -67,7 +66,7 @@ pub(crate) fn dtype_on(device: Option<&Device>, asked: Option<Dtype>) -> Result<
     let dtype = asked.unwrap_or(usual);
     // What a CPU makes wide first loads it no more.
     let valid = if has.is_some() {
-        MATMUL.types_on(Backend::Cuda)
+        matmul::DTYPES
     } else {
         &[Dtype::Fp32, Dtype::Fp64]
     };

@@ -1,4 +1,5 @@
 use super::*;
+use crate::protocol::Backend;
 
 fn burn(request: BurnRequest, interrupted: bool) -> Result<(Outcome, Vec<Burning>), RunError> {
     let cpu = Cpu::this();

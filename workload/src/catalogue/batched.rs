@@ -12,34 +12,15 @@ use crate::{
 const PRODUCTS: u64 = 1000;
 /// Elements that a thread of the CPU checks at a time.
 const CHECKED: usize = 1 << 10;
-const USUAL_SIDE: u64 = 100;
 /// The largest product that a block of `matmul_batched.cu` computes.
 const WHOLE: u64 = 104;
 /// Tiles of `matmul_any.cu`, the smallest first; larger products take several.
 const TILES: [u64; 2] = [32, 64];
 
-static ABOUT: About = About {
-    id: "matmul-batched",
-    does: "Multiplies 1000 pairs of small matrices in one call.",
-    teaches: "Batching keeps a GPU busy with problems that are too small on their own.",
-    dtypes: &[Dtype::Fp32, Dtype::Fp64],
-    backends: &[Backend::Cuda, Backend::Cpu],
-    bound: Bound::Memory,
-    extent: Extent::Side,
-};
-
 pub(super) struct MatmulBatched;
 
-impl Workload for MatmulBatched {
-    fn about(&self) -> &About {
-        &ABOUT
-    }
-
-    fn usual_n(&self, _: Backend, _: Dtype, _: &MemoryBudget) -> u64 {
-        USUAL_SIDE
-    }
-
-    fn cost(&self, size: Size) -> Cost {
+impl Program for MatmulBatched {
+    fn cost_of(&self, size: Size) -> Cost {
         let elements = elements(size.n);
         let bytes = elements.saturating_mul(3 * size.dtype.bytes());
         let operations = elements.saturating_mul(size.n).saturating_mul(2);
@@ -51,16 +32,12 @@ impl Workload for MatmulBatched {
         }
     }
 
-    fn on_cuda<'gpu>(
-        &self,
-        gpu: &'gpu Gpu,
-        size: Size,
-    ) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
-        of_float!(ABOUT, size.dtype, |Float| OnCuda::new::<Float>(gpu, size)?)
+    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Ready<'gpu> {
+        of_float!(size.dtype, |Float| on_cuda::<Float>(gpu, size))
     }
 
-    fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
-        of_float!(ABOUT, size.dtype, |Float| OnCpu::<Float>::new(size.n))
+    fn on_cpu(&self, size: Size) -> Ready<'static> {
+        of_float!(size.dtype, |Float| on_cpu::<Float>(size.n))
     }
 }
 
@@ -114,81 +91,39 @@ impl KernelChoice {
 }
 
 /// All matrices on a GPU, one behind the other and row by row.
-struct OnCuda<'gpu> {
-    gpu: &'gpu Gpu,
-    kernel: Kernel,
-    grid: Grid,
-    a: DeviceMemory,
-    b: DeviceMemory,
-    out: DeviceMemory,
-    size: Size,
+fn on_cuda<T: CpuProduct>(gpu: &Gpu, size: Size) -> Ready<'_> {
+    let Size { n, dtype } = size;
+    let KernelChoice {
+        code,
+        tile,
+        threads,
+        shared_bytes,
+    } = KernelChoice::new(size, gpu.device().capability);
+    let kernel = gpu
+        .kernel(code, &format!("matmul_batched_{dtype}_{tile}"))?
+        .with_shared_memory(shared_bytes)?;
+    let grid = Grid {
+        blocks: (PRODUCTS * n.div_ceil(tile).pow(2)) as u32,
+        threads,
+    };
+    let a = gpu.random_array::<T>(elements(n), SEED_A)?;
+    let b = gpu.random_array::<T>(elements(n), SEED_B)?;
+    prepare_work(
+        gpu.poisoned(elements(n) * dtype.bytes())?,
+        move |out| {
+            let arguments = [Out(out), In(&a), In(&b), U64(n)];
+            gpu.time(|queue| queue.launch(&kernel, grid, &arguments))
+        },
+        move |out| {
+            let expected = Inputs::<T>::new(n);
+            Ok(gpu.check(out, elements(n), |got: &[T], first| {
+                expected.check(got, first)
+            })?)
+        },
+    )
 }
 
-impl<'gpu> OnCuda<'gpu> {
-    fn new<T: CpuProduct>(gpu: &'gpu Gpu, size: Size) -> Result<Self, RunError> {
-        let Size { n, dtype } = size;
-        let KernelChoice {
-            code,
-            tile,
-            threads,
-            shared_bytes,
-        } = KernelChoice::new(size, gpu.device().capability);
-        let kernel = gpu.kernel(code, &format!("matmul_batched_{dtype}_{tile}"))?;
-        let bytes = elements(n) * dtype.bytes();
-        let random = |seed| gpu.random(&format!("random_{dtype}"), elements(n), bytes, seed);
-        Ok(Self {
-            gpu,
-            kernel: kernel.with_shared_memory(shared_bytes)?,
-            grid: Grid {
-                blocks: (PRODUCTS * n.div_ceil(tile).pow(2)) as u32,
-                threads,
-            },
-            a: random(SEED_A)?,
-            b: random(SEED_B)?,
-            out: gpu.poisoned(bytes)?,
-            size,
-        })
-    }
-
-    fn check<T: CpuProduct>(&self) -> Result<Verification, RunError> {
-        let n = self.size.n;
-        let expected = Inputs::<T>::new(n);
-        Ok(self.gpu.check(&self.out, elements(n), |got: &[T], first| {
-            expected.check(got, first)
-        })?)
-    }
-}
-
-impl Prepared for OnCuda<'_> {
-    fn run(&mut self) -> Result<Sample, RunError> {
-        let Self {
-            gpu,
-            kernel,
-            grid,
-            a,
-            b,
-            out,
-            size,
-        } = self;
-        let arguments = [
-            Argument::Out(out),
-            Argument::In(a),
-            Argument::In(b),
-            Argument::U64(size.n),
-        ];
-        gpu.time(|queue| queue.launch(kernel, *grid, &arguments))
-    }
-
-    fn verify(&mut self) -> Result<Verification, RunError> {
-        if self.size.dtype == Dtype::Fp64 {
-            self.check::<f64>()
-        } else {
-            self.check::<f32>()
-        }
-    }
-}
-
-/// The inputs as the host has them: A row by row, B both ways.
+/// Inputs in the host's memory, row by row.
 struct Inputs<T> {
     a: Vec<T>,
     b: Vec<T>,
@@ -197,10 +132,9 @@ struct Inputs<T> {
 
 impl<T: CpuProduct> Inputs<T> {
     fn new(n: u64) -> Self {
-        let array = |seed| random::array(elements(n), |index| T::random(seed, index));
         Self {
-            a: array(SEED_A),
-            b: array(SEED_B),
+            a: T::random_array(elements(n), SEED_A),
+            b: T::random_array(elements(n), SEED_B),
             n: n as usize,
         }
     }
@@ -232,42 +166,27 @@ impl<T: CpuProduct> Inputs<T> {
     }
 }
 
-struct OnCpu<T> {
-    inputs: Inputs<T>,
-    out: Vec<T>,
-}
-
-impl<T: CpuProduct> OnCpu<T> {
-    fn new(n: u64) -> Self {
-        Self {
-            inputs: Inputs::new(n),
-            out: random::array(elements(n), |_| T::POISON),
-        }
-    }
-}
-
-impl<T: CpuProduct> Prepared for OnCpu<T> {
-    fn run(&mut self) -> Result<Sample, RunError> {
-        let Inputs { a, b, n } = &self.inputs;
-        Ok(Sample::on_cpu(|| {
+fn on_cpu<T: CpuProduct>(n: u64) -> Ready<'static> {
+    let inputs = Inputs::<T>::new(n);
+    let out = random::array(elements(n), |_| T::POISON);
+    prepare_on_cpu(
+        (inputs, out),
+        |(Inputs { a, b, n }, out)| {
+            let area = *n * *n;
             // Of small ones, a thread takes several at a time.
-            let piece = (CHUNK / (n * n)).max(1) * n * n;
-            let pieces = self
-                .out
+            let piece = (CHUNK / area).max(1) * area;
+            let pieces = out
                 .chunks_mut(piece)
                 .zip(a.chunks(piece).zip(b.chunks(piece)));
             parallel::for_each(pieces, &|(out, (a, b))| {
-                let inputs = a.chunks(n * n).zip(b.chunks(n * n));
-                out.chunks_mut(n * n)
+                let inputs = a.chunks(area).zip(b.chunks(area));
+                out.chunks_mut(area)
                     .zip(inputs)
                     .for_each(|(out, (a, b))| multiply_here(out, a, b, *n));
             });
-        }))
-    }
-
-    fn verify(&mut self) -> Result<Verification, RunError> {
-        Ok(self.inputs.check(&self.out, 0))
-    }
+        },
+        |(inputs, out)| inputs.check(out, 0),
+    )
 }
 
 #[cfg(test)]

@@ -14,31 +14,6 @@ pub(super) enum Form {
     Fused,
 }
 
-impl Form {
-    /// What a small program is in this form, if the CPU has it in those with a kernel for each operation and with one.
-    pub(super) const fn about(
-        self,
-        [id, does, teaches]: [&'static str; 3],
-        bound: Bound,
-        extent: Extent,
-    ) -> About {
-        let backends: &[Backend] = if matches!(self, Self::Graph) {
-            &[Backend::Cuda]
-        } else {
-            &[Backend::Cuda, Backend::Cpu]
-        };
-        About {
-            id,
-            does,
-            teaches,
-            dtypes: &[Dtype::Fp32],
-            backends,
-            bound,
-            extent,
-        }
-    }
-}
-
 /// Puts kernels, with the memory that they work on, into a queue.
 pub(super) type Links = Box<
     dyn for<'held> Fn(
@@ -65,20 +40,19 @@ impl Chain {
         memory: Vec<DeviceMemory>,
         kernels: Vec<Kernel>,
     ) -> Result<Self, CudaError> {
-        Ok(match form {
-            Form::Fused if !Graph::is_known(&gpu.stream) => Self::Links {
+        let is_graph = match form {
+            Form::PerOp => false,
+            Form::Graph => true,
+            Form::Fused => Graph::is_known(&gpu.stream),
+        };
+        Ok(if is_graph {
+            Self::Graph(Graph::capture(&gpu.stream, memory, kernels, links)?)
+        } else {
+            Self::Links {
                 links,
                 memory,
                 kernels,
-            },
-            Form::Graph | Form::Fused => {
-                Self::Graph(Graph::capture(&gpu.stream, memory, kernels, links)?)
             }
-            Form::PerOp => Self::Links {
-                links,
-                memory,
-                kernels,
-            },
         })
     }
 
@@ -103,21 +77,15 @@ impl Chain {
 }
 
 /// A chain that is run as a whole, and whose first memory has the result: so many elements, with the check of some.
-pub(super) struct Whole<'gpu, T> {
-    pub(super) gpu: &'gpu Gpu,
-    pub(super) chain: Chain,
-    pub(super) elements: u64,
-    pub(super) check: fn(&[T], u64) -> Verification,
-}
-
-impl<T: Plain + Default> Prepared for Whole<'_, T> {
-    fn run(&mut self) -> Result<Sample, RunError> {
-        self.gpu.time(|queue| self.chain.put(queue))
-    }
-
-    fn verify(&mut self) -> Result<Verification, RunError> {
-        Ok(self
-            .gpu
-            .check(&self.chain.memory()[0], self.elements, self.check)?)
-    }
+pub(super) fn prepare_chain<T: Plain + Default>(
+    gpu: &Gpu,
+    chain: Chain,
+    elements: u64,
+    check: fn(&[T], u64) -> Verification,
+) -> Ready<'_> {
+    prepare_work(
+        chain,
+        move |chain| gpu.time(|queue| chain.put(queue)),
+        move |chain| Ok(gpu.check(&chain.memory()[0], elements, check)?),
+    )
 }

@@ -1,20 +1,7 @@
 //! Pointer chases: loads of which each says where the next one is.
 
-use super::{elementwise::larger_than_caches, prelude::*};
-
-const KERNELS: Code = ptx!("chase");
-pub(super) static MEMORY: Chase = chase(
-    "pointer-chase",
-    "Follows pointers through an array that is larger than any cache: the latency of one load.",
-    "A load from memory takes hundreds of nanoseconds. Other threads hide this latency.",
-    true,
-);
-pub(super) static CACHE: Chase = chase(
-    "pointer-chase-l2",
-    "Follows pointers through an array that fits the last-level cache: the latency of one load.",
-    "A load from the cache takes less than half the time of a load from memory.",
-    false,
-);
+use super::prelude::*;
+use crate::{memory_budget::MemoryBudget, workload::larger_than_caches};
 
 /// Loads of one run: as many as hide what starting it takes.
 const STEPS: u64 = 1 << 14;
@@ -28,47 +15,19 @@ const LEAST_BYTES: u64 = 1 << 20;
 /// Somewhere other than any place.
 const NOWHERE: u64 = u64::MAX;
 
-pub(super) struct Chase {
-    about: About,
-    leaves_cache: bool,
+pub(super) struct Chase;
+
+/// The size is that for the CPU: a gigabyte of pointers takes longer to lay out than to follow.
+pub(super) fn bytes_in_memory(_: Backend, dtype: Dtype, budget: &MemoryBudget) -> u64 {
+    larger_than_caches(Backend::Cpu, dtype, budget)
 }
 
-const fn chase(
-    id: &'static str,
-    does: &'static str,
-    teaches: &'static str,
-    leaves_cache: bool,
-) -> Chase {
-    let about = About {
-        id,
-        does,
-        teaches,
-        dtypes: &[],
-        backends: &[Backend::Cuda, Backend::Cpu],
-        bound: Bound::Latency,
-        extent: Extent::Elements,
-    };
-    Chase {
-        about,
-        leaves_cache,
-    }
+pub(super) fn bytes_in_cache(_: Backend, _: Dtype, budget: &MemoryBudget) -> u64 {
+    (budget.cache_bytes / PART_OF_CACHE).max(LEAST_BYTES)
 }
 
-impl Workload for Chase {
-    fn about(&self) -> &About {
-        &self.about
-    }
-
-    fn usual_n(&self, _: Backend, _: Dtype, budget: &MemoryBudget) -> u64 {
-        if self.leaves_cache {
-            // As large as for the CPU: a gigabyte of pointers takes longer to lay out than to follow.
-            larger_than_caches(Backend::Cpu, Dtype::Bytes, budget)
-        } else {
-            (budget.cache_bytes / PART_OF_CACHE).max(LEAST_BYTES)
-        }
-    }
-
-    fn cost(&self, size: Size) -> Cost {
+impl Program for Chase {
+    fn cost_of(&self, size: Size) -> Cost {
         let bytes = lines(size).saturating_mul(LINE_BYTES);
         // Beside the array, the host keeps the way through it.
         Cost {
@@ -78,83 +37,36 @@ impl Workload for Chase {
         }
     }
 
-    fn on_cuda<'gpu>(
-        &self,
-        gpu: &'gpu Gpu,
-        size: Size,
-    ) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
+    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Ready<'gpu> {
         let way = Way::random(lines(size));
-        Ok(Box::new(OnCuda {
-            gpu,
-            kernel: gpu.kernel(KERNELS, "chase")?,
-            pointers: gpu.upload(&way.pointers())?,
-            place: gpu.poisoned(8)?,
-            way,
-        }))
+        let kernel = gpu.kernel(ptx!("chase"), "chase")?;
+        let pointers = gpu.upload(&way.pointers())?;
+        prepare_work(
+            (gpu.poisoned(8)?, way),
+            move |(place, way)| {
+                let start = way.advance() * LINE_WORDS;
+                let arguments = [Out(place), In(&pointers), U64(start), U64(STEPS)];
+                let all = gpu.time(|queue| queue.launch(&kernel, Grid::ONE, &arguments))?;
+                Ok(all.of_one(STEPS))
+            },
+            move |(place, way)| Ok(way.check(gpu.download::<u64>(place)?[0])),
+        )
     }
 
-    fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
+    fn on_cpu(&self, size: Size) -> Ready<'static> {
         let way = Way::random(lines(size));
-        Ok(Box::new(OnCpu {
-            pointers: way.pointers(),
-            place: NOWHERE,
-            way,
-        }))
-    }
-}
-
-struct OnCuda<'gpu> {
-    gpu: &'gpu Gpu,
-    kernel: Kernel,
-    pointers: DeviceMemory,
-    place: DeviceMemory,
-    way: Way,
-}
-
-impl Prepared for OnCuda<'_> {
-    fn run(&mut self) -> Result<Sample, RunError> {
-        let Self {
-            gpu,
-            kernel,
-            pointers,
-            place,
-            way,
-        } = self;
-        let start = way.advance() * LINE_WORDS;
-        let arguments = [
-            Argument::Out(place),
-            Argument::In(pointers),
-            Argument::U64(start),
-            Argument::U64(STEPS),
-        ];
-        Ok(gpu
-            .time(|queue| queue.launch(kernel, Grid::ONE, &arguments))?
-            .of_one(STEPS))
-    }
-
-    fn verify(&mut self) -> Result<Verification, RunError> {
-        let place: Vec<u64> = self.gpu.download(&self.place)?;
-        Ok(self.way.check(place[0]))
-    }
-}
-
-struct OnCpu {
-    pointers: Vec<u64>,
-    place: u64,
-    way: Way,
-}
-
-impl Prepared for OnCpu {
-    fn run(&mut self) -> Result<Sample, RunError> {
-        let start = self.way.advance() * LINE_WORDS;
-        Ok(Sample::on_cpu(|| {
-            self.place = (0..STEPS).fold(start, |at, _| self.pointers[at as usize]);
-        })
-        .of_one(STEPS))
-    }
-
-    fn verify(&mut self) -> Result<Verification, RunError> {
-        Ok(self.way.check(self.place))
+        let pointers = way.pointers();
+        prepare_work(
+            (NOWHERE, way),
+            move |(place, way)| {
+                let start = way.advance() * LINE_WORDS;
+                let all = Sample::on_cpu(|| {
+                    *place = (0..STEPS).fold(start, |at, _| pointers[at as usize]);
+                });
+                Ok(all.of_one(STEPS))
+            },
+            |(place, way)| Ok(way.check(*place)),
+        )
     }
 }
 
@@ -226,18 +138,16 @@ mod tests {
 
     #[test]
     fn who_ends_elsewhere_is_found() {
-        for chase in [&MEMORY, &CACHE] {
-            let mut work = chase
-                .on_cpu(Size {
-                    n: 1_000_003,
-                    dtype: Dtype::Bytes,
-                })
-                .unwrap();
-            assert!(!work.verify().unwrap().ok, "it has not run");
-            work.run().unwrap();
-            work.run().unwrap();
-            assert!(work.verify().unwrap().ok);
-        }
+        let mut work = Chase
+            .on_cpu(Size {
+                n: 1_000_003,
+                dtype: Dtype::Bytes,
+            })
+            .unwrap();
+        assert!(!work.verify().unwrap().ok, "it has not run");
+        work.run().unwrap();
+        work.run().unwrap();
+        assert!(work.verify().unwrap().ok);
         let mut way = Way::random(100);
         way.advance();
         assert!(!way.check((way.at + 1) % 100 * LINE_WORDS).ok);

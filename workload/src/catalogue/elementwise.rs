@@ -1,283 +1,405 @@
 //! Workloads whose result has an element for each of the input's.
 
-use std::marker::PhantomData;
-
 use super::{
-    copied::Copied,
-    on_cpu::{OnCpu, check},
-    on_cuda::on_cuda,
-    operations::{self, Operation},
+    chain::{self, Chain, Links, prepare_chain},
     prelude::*,
+    transfer::HostMemory,
 };
 
-const DTYPES: &[Dtype] = &[Dtype::Fp32, Dtype::Fp64];
-const BOTH: &[Backend] = &[Backend::Cuda, Backend::Cpu];
+/// The number that STREAM multiplies with. It has no short form, so that rounding shows.
+const SCALAR: f64 = 0.42;
+/// Elements that a thread of the CPU takes at a time: enough that taking them costs nothing.
+const CHUNK: usize = 1 << 15;
+/// The bytes of a pack in `stream.cu`.
+const PACK_BYTES: u64 = 16;
+/// So many packs a thread moves there, unless it moves one array into another.
+pub(super) const SEVERAL: u64 = 4;
 
-/// An array is so large on a GPU, where there is room: large enough that starting and ending do not show.
-const ARRAY_BYTES: u64 = 1 << 30;
-/// And at least so large on a CPU.
-const HOST_ARRAY_BYTES: u64 = 64 << 20;
-/// Four times the cache: what is read is not in there any more.
-const CACHES: u64 = 4;
-/// All arrays of a workload take no more than this part of what may be taken.
-const PART: u64 = 8;
+/// An operation on the elements of up to two arrays. What it has no input for is 0.
+pub(super) trait Operation: Sync + 'static {
+    const TRAITS: Traits;
 
-pub(super) struct Elementwise<Op> {
-    about: About,
-    /// `None` where arrays are to be larger than any cache.
-    usual_elements: Option<u64>,
-    way: Way,
-    operation: PhantomData<fn() -> Op>,
+    fn apply<T: Real>(a: T, b: T) -> T;
+    fn expect<T: Real>(a: DoubleDouble, b: DoubleDouble) -> Expected;
+}
+
+/// The properties of an operation that kernels, costs and checks need.
+pub(super) struct Traits {
+    /// Its kernel, without the type at the end.
+    kernel: &'static str,
+    form: Form,
+    inputs: u64,
+    /// Floating point operations for each element.
+    operations: u64,
+    /// The largest error, in units of the type's precision at the size of what was computed with.
+    tolerance: f64,
+    /// The name that frameworks give it; `None` if they have no such operation.
+    framework: Option<&'static str>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
-    /// On a GPU, whose memory has the arrays, or on all threads of the CPU.
-    There,
-    /// On a GPU, from the host's pinned memory and back to it.
+enum Form {
+    /// One of `stream.cu`: several packs for each thread.
+    Stream,
+    /// One of `elementwise.cu`: an element for each thread.
+    Thread,
+}
+
+/// Defines operations: kernel, form, inputs, operations for each element, tolerance, and the name
+/// that frameworks have; then the result for elements of both inputs, and the exact result.
+macro_rules! operations {
+    ($(
+        $(#[$note:meta])*
+        $name:ident(
+            $kernel:literal,
+            $form:ident,
+            $inputs:literal,
+            $operations:literal,
+            $tolerance:literal,
+            $framework:expr
+        ):
+        |$a:pat_param, $b:pat_param| $apply:expr,
+        |$exact_a:pat_param, $exact_b:pat_param| $expected:expr;
+    )*) => {$(
+        $(#[$note])*
+        pub(super) struct $name;
+
+        impl Operation for $name {
+            const TRAITS: Traits = Traits {
+                kernel: $kernel,
+                form: Form::$form,
+                inputs: $inputs,
+                operations: $operations,
+                tolerance: $tolerance,
+                framework: $framework,
+            };
+
+            fn apply<T: Real>($a: T, $b: T) -> T {
+                $apply
+            }
+            fn expect<T: Real>($exact_a: DoubleDouble, $exact_b: DoubleDouble) -> Expected {
+                $expected
+            }
+        }
+    )*};
+}
+
+operations! {
+    Copy("stream_copy", Stream, 1, 0, 0.0, None):
+        |a, _| a,
+        |a, _| round_once(a);
+    Scale("stream_scale", Stream, 1, 1, 0.5, Some("scale")):
+        |a, _| rounded_scalar::<T>() * a,
+        |a, _| round_once(exact_scalar::<T>() * a);
+    Add("stream_add", Stream, 2, 1, 0.5, Some("add")):
+        |a, b| a + b,
+        |a, b| round_once(a + b);
+    /// Rounded twice, or once where the hardware fuses both operations.
+    Triad("stream_triad", Stream, 2, 2, 1.0, Some("triad")):
+        |a, b| a + rounded_scalar::<T>() * b,
+        |a, b| {
+            let product = exact_scalar::<T>() * b;
+            Expected { value: a + product, scale: a.abs() + product.abs() }
+        };
+    Write("stream_write", Stream, 0, 0, 0.0, None):
+        |_, _| rounded_scalar(),
+        |_, _| round_once(exact_scalar::<T>());
+    VectorAdd("vector_add", Thread, 2, 1, 0.5, Some("add")):
+        |a, b| a + b,
+        |a, b| round_once(a + b);
+    /// Two units for each function, by CUDA's manual, are four of the squares; rounding those and
+    /// the sum is less than two more. The exact result is 1: no precision is higher.
+    Trig("trig", Thread, 1, 5, 6.0, Some("trig")):
+        |a, _| {
+            let (cosine, sine) = a.cos_sin();
+            cosine * cosine + sine * sine
+        },
+        |_, _| round_once(DoubleDouble::from_f64(1.0));
+    Square("square", Thread, 1, 1, 0.5, Some("square")):
+        |a, _| a * a,
+        |a, _| round_once(a * a);
+}
+
+fn rounded_scalar<T: Real>() -> T {
+    T::from_f64(SCALAR)
+}
+
+fn exact_scalar<T: Real>() -> DoubleDouble {
+    DoubleDouble::from_f64(rounded_scalar::<T>().to_f64())
+}
+
+/// Expects a value that is rounded once.
+fn round_once(value: DoubleDouble) -> Expected {
+    Expected {
+        value,
+        scale: value.abs(),
+    }
+}
+
+/// An operation, and where its arrays are.
+pub(super) struct Elementwise<Op>(pub(super) Op, pub(super) Arrays);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Arrays {
+    /// In a GPU's memory, or worked on by all threads of the CPU.
+    OnDevice,
+    /// In the host's pinned memory, from which a GPU gets them and gives back the result.
     Pinned,
-    /// The same with memory as any program has it.
+    /// The same in memory as any program has it.
     Pageable,
-    /// On one thread of the CPU.
+    /// Worked on by one thread of the CPU.
     OneThread,
 }
 
-const fn stream<Op>(
-    id: &'static str,
-    does: &'static str,
-    teaches: &'static str,
-) -> Elementwise<Op> {
-    new(id, does, teaches, None, Way::There)
-}
-
-const fn new<Op>(
-    id: &'static str,
-    does: &'static str,
-    teaches: &'static str,
-    usual_elements: Option<u64>,
-    way: Way,
-) -> Elementwise<Op> {
-    let (backends, bound) = match way {
-        Way::There => (BOTH, Bound::Memory),
-        Way::Pinned | Way::Pageable => (BOTH.split_at(1).0, Bound::Link),
-        Way::OneThread => (BOTH.split_at(1).1, Bound::Compute),
-    };
-    let about = About {
-        id,
-        does,
-        teaches,
-        dtypes: DTYPES,
-        backends,
-        bound,
-        extent: Extent::Elements,
-    };
-    Elementwise {
-        about,
-        usual_elements,
-        way,
-        operation: PhantomData,
-    }
-}
-
-pub(super) static COPY: Elementwise<operations::Copy> = stream(
-    "copy",
-    "Copies an array to another (STREAM copy).",
-    "This is the memory bandwidth that reads and writes share.",
-);
-pub(super) static SCALE: Elementwise<operations::Scale> = stream(
-    "scale",
-    "Multiplies each element of an array by a scalar (STREAM scale).",
-    "One multiplication per element is hidden behind the memory traffic.",
-);
-pub(super) static ADD: Elementwise<operations::Add> = stream(
-    "add",
-    "Adds two large arrays (STREAM add).",
-    "A third array adds half as much traffic, and half as much time.",
-);
-pub(super) static TRIAD: Elementwise<operations::Triad> = stream(
-    "triad",
-    "Adds an array and a multiple of another (STREAM triad).",
-    "Two operations in one pass take the time of one; in separate passes they take twice that.",
-);
-pub(super) static WRITE: Elementwise<operations::Write> = stream(
-    "write",
-    "Writes the same value to every element of an array.",
-    "Writing has another rate than reading; compare with `read`.",
-);
-pub(super) static VECTOR_ADD: Elementwise<operations::VectorAdd> = new(
-    "vector-add",
-    "Adds two vectors of 1000 elements, in blocks of 256 threads.",
-    "So little work takes as long as a kernel launch: small arrays are no faster on a GPU.",
-    Some(1000),
-    Way::There,
-);
-pub(super) static TRIG: Elementwise<operations::Trig> = new(
-    "trig",
-    "Computes cos(x)^2 + sin(x)^2 of ten million elements.",
-    "Functions that are expensive on a CPU cost a GPU little more than the memory traffic.",
-    TRIG_ELEMENTS,
-    Way::There,
-);
-pub(super) static TRIG_PINNED: Elementwise<operations::Trig> = new(
-    "trig-pinned",
-    "Copies ten million elements to the GPU, computes cos(x)^2 + sin(x)^2 there and copies the result back.",
-    "The transfer over the bus takes many times longer than the computation, even from pinned memory.",
-    TRIG_ELEMENTS,
-    Way::Pinned,
-);
-pub(super) static TRIG_PAGEABLE: Elementwise<operations::Trig> = new(
-    "trig-pageable",
-    "The same as trig-pinned, from and to pageable host memory.",
-    "NumPy arrays are pageable: each copy passes through host memory twice.",
-    TRIG_ELEMENTS,
-    Way::Pageable,
-);
-pub(super) static TRIG_SERIAL: Elementwise<operations::Trig> = new(
-    "trig-serial",
-    "Computes cos(x)^2 + sin(x)^2 on one thread of the CPU.",
-    "Compared with `trig` on the CPU, it shows the speedup by several threads.",
-    TRIG_ELEMENTS,
-    Way::OneThread,
-);
-pub(super) static SQUARE: Elementwise<operations::Square> = new(
-    "square",
-    "Squares each of a million elements.",
-    "The computation takes microseconds: the location of the data decides.",
-    SQUARE_ELEMENTS,
-    Way::There,
-);
-pub(super) static SQUARE_PINNED: Elementwise<operations::Square> = new(
-    "square-pinned",
-    "Copies a million elements to the GPU, squares them there and copies the result back.",
-    "With so little work per element, the copies make a GPU no faster than a CPU.",
-    SQUARE_ELEMENTS,
-    Way::Pinned,
-);
-pub(super) static SQUARE_PAGEABLE: Elementwise<operations::Square> = new(
-    "square-pageable",
-    "The same as square-pinned, from and to pageable host memory.",
-    "Squaring a NumPy array on a GPU and reading it back is slower than squaring it on the CPU.",
-    SQUARE_ELEMENTS,
-    Way::Pageable,
-);
-pub(super) static SQUARE_SERIAL: Elementwise<operations::Square> = new(
-    "square-serial",
-    "Squares a million elements on one thread of the CPU.",
-    "One thread is as fast as several for an array that fits its caches.",
-    SQUARE_ELEMENTS,
-    Way::OneThread,
-);
-
-const TRIG_ELEMENTS: Option<u64> = Some(10_000_000);
-const SQUARE_ELEMENTS: Option<u64> = Some(1_000_000);
-
-/// The elements of arrays that no cache holds.
-pub(super) fn larger_than_caches(backend: Backend, dtype: Dtype, budget: &MemoryBudget) -> u64 {
-    let wanted = match backend {
-        Backend::Cuda => ARRAY_BYTES,
-        Backend::Cpu => HOST_ARRAY_BYTES,
-    };
-    let bytes = wanted
-        .max(CACHES * budget.cache_bytes)
-        .min(budget.usable_bytes() / PART);
-    // A whole number of what any machine moves at a time.
-    (bytes / dtype.bytes() / 1024 * 1024).max(1024)
-}
-
-impl<Op: Operation> Workload for Elementwise<Op> {
-    fn about(&self) -> &About {
-        &self.about
-    }
-
-    fn usual_n(&self, backend: Backend, dtype: Dtype, budget: &MemoryBudget) -> u64 {
-        self.usual_elements
-            .unwrap_or_else(|| larger_than_caches(backend, dtype, budget))
-    }
-
-    fn cost(&self, size: Size) -> Cost {
-        let bytes = size.bytes().saturating_mul(Op::SHAPE.inputs + 1);
+impl<Op: Operation> Program for Elementwise<Op> {
+    fn cost_of(&self, size: Size) -> Cost {
+        let bytes = size.bytes().saturating_mul(Op::TRAITS.inputs + 1);
         Cost {
             memory_bytes: bytes,
-            host_bytes: if matches!(self.way, Way::Pinned | Way::Pageable) {
-                bytes
-            } else {
-                0
-            },
+            host_bytes: if self.copies() { bytes } else { 0 },
             moved_bytes: bytes,
-            operations: size.n.saturating_mul(Op::SHAPE.operations),
+            operations: size.n.saturating_mul(Op::TRAITS.operations),
         }
     }
 
-    fn on_cuda<'gpu>(
-        &self,
-        gpu: &'gpu Gpu,
-        size: Size,
-    ) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
-        match size.dtype {
-            Dtype::Fp32 => self.ready::<f32>(gpu, size.n),
-            Dtype::Fp64 => self.ready::<f64>(gpu, size.n),
-            dtype => Err(self.about.no_such(dtype)),
-        }
+    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Ready<'gpu> {
+        of_float!(size.dtype, |Float| if self.copies() {
+            prepare_copied::<Op, Float>(gpu, size.n, self.1 == Arrays::Pinned)
+        } else {
+            on_cuda::<Op, Float>(gpu, size.n)
+        })
     }
 
-    fn shared(&self, size: Size) -> Option<Shared> {
-        match size.dtype {
-            Dtype::Fp32 => self.shared_as::<f32>(size.n),
-            Dtype::Fp64 => self.shared_as::<f64>(size.n),
-            _ => None,
-        }
+    fn on_cpu(&self, size: Size) -> Ready<'static> {
+        let is_alone = self.1 == Arrays::OneThread;
+        of_float!(size.dtype, |Float| on_cpu::<Op, Float>(size.n, is_alone))
     }
 
-    fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
-        let is_alone = self.way == Way::OneThread;
-        of_float!(self.about, size.dtype, |Float| OnCpu::<Op, Float>::new(
-            size.n, is_alone
-        ))
+    fn shared_operation(&self, size: Size) -> Option<Shared> {
+        let operation = beside::Operation {
+            name: Op::TRAITS.framework?,
+            dtype: size.dtype,
+            shape: vec![size.n],
+            copies: self.copies(),
+            one_thread: self.1 == Arrays::OneThread,
+            fused: true,
+        };
+        of_float!(size.dtype, |Float| Some(Shared::of_arrays(
+            operation,
+            Op::TRAITS.inputs,
+            check::<Op, Float>
+        )))
     }
 }
 
-impl<Op: Operation> Elementwise<Op> {
-    fn shared_as<T: Real>(&self, elements: u64) -> Option<Shared> {
-        let operation = beside::Operation {
-            name: Op::SHAPE.framework?,
-            dtype: T::DTYPE,
-            shape: vec![elements],
-            copies: matches!(self.way, Way::Pinned | Way::Pageable),
-            one_thread: self.way == Way::OneThread,
-            fused: true,
-        };
-        let check = move |bytes: &[u8]| check::<Op, T>(&from_bytes::<T>(bytes, elements), 0);
-        let data = move || {
-            let seeds = [SEED_A, SEED_B].into_iter().take(Op::SHAPE.inputs as usize);
-            let input = |seed| to_bytes(&random::array(elements, |index| T::random(seed, index)));
-            Data {
-                inputs: seeds.map(input).collect(),
-                check: Box::new(check),
+impl<Op> Elementwise<Op> {
+    fn copies(&self) -> bool {
+        matches!(self.1, Arrays::Pinned | Arrays::Pageable)
+    }
+}
+
+fn check<Op: Operation, T: Real>(out: &[T], first: u64) -> Verification {
+    compare(out, first, Op::TRAITS.tolerance, |index| {
+        Op::expect::<T>(
+            T::random_exact(SEED_A, index),
+            T::random_exact(SEED_B, index),
+        )
+    })
+}
+
+/// An operation on arrays of so many elements. Those that it does not read have one element.
+fn on_cuda<Op: Operation, T: Real>(gpu: &Gpu, elements: u64) -> Ready<'_> {
+    let Traits {
+        kernel,
+        form,
+        inputs,
+        ..
+    } = Op::TRAITS;
+    let input = |number, seed| {
+        let elements = if inputs >= number { elements } else { 1 };
+        gpu.random_array::<T>(elements, seed)
+    };
+    let code = match form {
+        Form::Stream => kernels::STREAM,
+        Form::Thread => kernels::ELEMENTWISE,
+    };
+    let links: Links = Box::new(move |queue, memory, kernels| {
+        let (out, n) = (Out(&memory[0]), U64(elements));
+        let [a, b] = [&memory[1], &memory[2]].map(In);
+        let (grid, arguments) = match (form, inputs) {
+            (Form::Stream, inputs) => {
+                let packs_a_thread = if inputs == 1 { 1 } else { SEVERAL };
+                (
+                    stream_grid(elements, T::DTYPE.bytes(), packs_a_thread),
+                    vec![out, a, b, rounded_scalar::<T>().argument(), n],
+                )
             }
+            (Form::Thread, 1) => (thread_each(elements), vec![out, a, n]),
+            (Form::Thread, _) => (thread_each(elements), vec![out, a, b, n]),
         };
-        Some(Shared {
-            operation,
-            data: Box::new(data),
+        queue.launch(&kernels[0], grid, &arguments)
+    });
+    let kernels = vec![gpu.kernel(code, &format!("{kernel}_{}", T::DTYPE))?];
+    let (a, b) = (input(1, SEED_A)?, input(2, SEED_B)?);
+    let memory = vec![gpu.poisoned(elements * T::DTYPE.bytes())?, a, b];
+    let chain = Chain::new(gpu, chain::Form::Fused, links, memory, kernels)?;
+    prepare_chain(gpu, chain, elements, check::<Op, T>)
+}
+
+/// Returns the grid of a kernel in `stream.cu`.
+pub(super) fn stream_grid(elements: u64, width: u64, packs_a_thread: u64) -> Grid {
+    let packs = elements / (PACK_BYTES / width);
+    Grid::of_blocks(packs.div_ceil(u64::from(THREADS) * packs_a_thread).max(1))
+}
+
+/// Prepares the same with the copies of the input to the GPU and of the result back.
+fn prepare_copied<Op: Operation, T: Real>(gpu: &Gpu, elements: u64, is_pinned: bool) -> Ready<'_> {
+    let name = Op::TRAITS.kernel;
+    assert!(
+        Op::TRAITS.inputs == 1 && Op::TRAITS.form == Form::Thread,
+        "{name} has one input"
+    );
+    let bytes = elements * T::DTYPE.bytes();
+    let host = || HostMemory::<T>::new(gpu, elements, is_pinned);
+    let (mut input, mut result) = (host()?, host()?);
+    fill(input.slice_mut(), |index| T::random(SEED_A, index));
+    fill(result.slice_mut(), |_| T::POISON);
+    let kernel = gpu.kernel(kernels::ELEMENTWISE, &format!("{name}_{}", T::DTYPE))?;
+    let (a, out) = (gpu.poisoned(bytes)?, gpu.poisoned(bytes)?);
+    prepare_work(
+        (input, result),
+        move |(input, result)| {
+            gpu.time(|queue| {
+                input.copy_in(queue, &a)?;
+                let arguments = [Out(&out), In(&a), U64(elements)];
+                queue.launch(&kernel, thread_each(elements), &arguments)?;
+                result.copy_out(queue, &out)
+            })
+        },
+        |(_, result)| Ok(check::<Op, T>(result.slice(), 0)),
+    )
+}
+
+/// On all threads of the CPU, or on one. Each array is first written by the threads that work on
+/// it, so that it lies where they are: in their memory, and in their caches. Those that an
+/// operation does not read are empty.
+fn on_cpu<Op: Operation, T: Real>(elements: u64, is_alone: bool) -> Ready<'static> {
+    let array = |elements: u64, element: &(dyn Fn(u64) -> T + Sync)| {
+        if is_alone {
+            (0..elements).map(element).collect()
+        } else {
+            random::array(elements, element)
+        }
+    };
+    let input = |number, seed| {
+        let is_read = Op::TRAITS.inputs >= number;
+        array(if is_read { elements } else { 0 }, &|index| {
+            T::random(seed, index)
+        })
+    };
+    let (a, b) = (input(1, SEED_A), input(2, SEED_B));
+    prepare_on_cpu(
+        array(elements, &|_| T::POISON),
+        move |out: &mut Vec<T>| {
+            if is_alone {
+                apply::<Op, T>(out, &a, &b);
+            } else {
+                parallel::for_each(out.chunks_mut(CHUNK).enumerate(), &|(chunk, out)| {
+                    apply::<Op, T>(out, part_of(&a, chunk), part_of(&b, chunk));
+                });
+            }
+        },
+        |out| check::<Op, T>(out, 0),
+    )
+}
+
+/// Returns the input of a chunk of the result; nothing of an array that is not read.
+fn part_of<T>(array: &[T], chunk: usize) -> &[T] {
+    let begin = (chunk * CHUNK).min(array.len());
+    &array[begin..(begin + CHUNK).min(array.len())]
+}
+
+/// One loop for each number of inputs, which the compiler makes work on several elements at once.
+fn apply<Op: Operation, T: Real>(out: &mut [T], a: &[T], b: &[T]) {
+    match Op::TRAITS.inputs {
+        0 => out.fill(Op::apply(T::default(), T::default())),
+        1 => out
+            .iter_mut()
+            .zip(a)
+            .for_each(|(out, a)| *out = Op::apply(*a, T::default())),
+        _ => out
+            .iter_mut()
+            .zip(a.iter().zip(b))
+            .for_each(|(out, (a, b))| *out = Op::apply(*a, *b)),
+    }
+}
+
+/// `vector-add-32x128`: a vector of the size of its grid, once with numbers whose sum anybody
+/// knows.
+pub(super) struct VectorAddGrid;
+
+const GRID: Grid = Grid {
+    blocks: 32,
+    threads: 128,
+};
+pub(super) const GRID_ELEMENTS: u64 = GRID.blocks as u64 * GRID.threads as u64;
+
+impl Program for VectorAddGrid {
+    fn cost_of(&self, size: Size) -> Cost {
+        Elementwise(VectorAdd, Arrays::OnDevice).cost_of(Size {
+            n: GRID_ELEMENTS,
+            ..size
         })
     }
 
-    fn ready<'gpu, T: Real>(
-        &self,
-        gpu: &'gpu Gpu,
-        elements: u64,
-    ) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
-        Ok(match self.way {
-            Way::There => Box::new(on_cuda::<Op, T>(gpu, elements)?),
-            Way::Pinned => Box::new(Copied::<Op, T>::new(gpu, elements, true)?),
-            Way::Pageable => Box::new(Copied::<Op, T>::new(gpu, elements, false)?),
-            Way::OneThread => {
-                return Err(RunError::NotThere {
-                    id: self.about.id,
-                    backend: Backend::Cuda,
-                });
-            }
-        })
+    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Ready<'gpu> {
+        let kernel = || gpu.kernel(kernels::ELEMENTWISE, "vector_add_fp32");
+        let random = |seed| gpu.random_array::<f32>(GRID_ELEMENTS, seed);
+        let out = move || gpu.poisoned(GRID_ELEMENTS * size.dtype.bytes());
+        let memory = vec![out()?, random(SEED_A)?, random(SEED_B)?];
+        let links: Links =
+            Box::new(|queue, memory, kernels| add_on_grid(queue, &kernels[0], memory));
+        let chain = Chain::new(gpu, chain::Form::Fused, links, memory, vec![kernel()?])?;
+        let kernel = kernel()?;
+        prepare_work(
+            chain,
+            move |chain| gpu.time(|queue| chain.put(queue)),
+            move |chain| {
+                let random =
+                    gpu.check(&chain.memory()[0], GRID_ELEMENTS, check::<VectorAdd, f32>)?;
+                // 0, 1, 2, ... plus 1 is 1, 2, 3, ..., to the bit.
+                let counting: Vec<f32> = (0..GRID_ELEMENTS).map(|index| index as f32).collect();
+                let ones = vec![1.0_f32; GRID_ELEMENTS as usize];
+                let (a, b) = (gpu.upload(&counting)?, gpu.upload(&ones)?);
+                let memory = [out()?, a, b];
+                gpu.stream
+                    .run(|queue| add_on_grid(queue, &kernel, &memory))?;
+                let sums: Vec<f32> = gpu.download(&memory[0])?;
+                let bits: Vec<_> = sums.into_iter().map(Real::word).collect();
+                let counted = compare_words(&bits, 0, |index| (index as f32 + 1.0).word());
+                Ok(random.and(counted))
+            },
+        )
     }
+
+    fn on_cpu(&self, _: Size) -> Ready<'static> {
+        on_cpu::<VectorAdd, f32>(GRID_ELEMENTS, true)
+    }
+}
+
+/// The memory is the sum, and what is added up.
+fn add_on_grid<'held>(
+    queue: &Queue<'_, 'held>,
+    kernel: &'held Kernel,
+    memory: &'held [DeviceMemory],
+) -> Result<(), CudaError> {
+    let arguments = [
+        Out(&memory[0]),
+        In(&memory[1]),
+        In(&memory[2]),
+        U64(GRID_ELEMENTS),
+    ];
+    queue.launch(kernel, GRID, &arguments)
 }
 
 #[cfg(test)]
@@ -285,22 +407,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arrays_hide_from_caches_and_leave_room() {
-        let mib = 1 << 20;
-        let budget = |free, cache| MemoryBudget {
-            place: "here".to_owned(),
-            free_bytes: free * mib,
-            total_bytes: 32_768 * mib,
-            cache_bytes: cache * mib,
-            is_shared: false,
-        };
-        let bytes = |backend, budget: &MemoryBudget| {
-            larger_than_caches(backend, Dtype::Fp64, budget) * 8 / mib
-        };
-        assert_eq!(bytes(Backend::Cuda, &budget(32_768, 50)), 1024);
-        assert_eq!(bytes(Backend::Cpu, &budget(32_768, 100)), 400);
-        assert_eq!(bytes(Backend::Cpu, &budget(32_768, 2)), 64);
-        assert!(bytes(Backend::Cuda, &budget(4_983, 50)) * PART <= 4_000);
+    fn every_element_has_its_thread() {
+        assert_eq!(
+            [1000, 4096, 1, 257].map(|n| thread_each(n).blocks),
+            [4, 16, 1, 2]
+        );
+        // 4096 elements of 4 bytes for each block, and of a copy a quarter of that.
+        assert_eq!(
+            [3, 4096, 4100, 1 << 28].map(|n| stream_grid(n, 4, SEVERAL).blocks),
+            [1, 1, 2, 1 << 16]
+        );
+        assert_eq!(
+            [3, 1024, 1028].map(|n| stream_grid(n, 4, 1).blocks),
+            [1, 1, 2]
+        );
     }
 
     #[test]
@@ -309,13 +429,10 @@ mod tests {
             n: 1000,
             dtype: Dtype::Fp32,
         };
-        assert_eq!(
-            [COPY.cost(size).moved_bytes, WRITE.cost(size).moved_bytes],
-            [8000, 4000]
-        );
-        assert_eq!(
-            (TRIAD.cost(size).moved_bytes, TRIAD.cost(size).operations),
-            (12_000, 2000)
-        );
+        let copy = Elementwise(Copy, Arrays::OnDevice).cost_of(size);
+        let write = Elementwise(Write, Arrays::OnDevice).cost_of(size);
+        assert_eq!([copy.moved_bytes, write.moved_bytes], [8000, 4000]);
+        let triad = Elementwise(Triad, Arrays::OnDevice).cost_of(size);
+        assert_eq!((triad.moved_bytes, triad.operations), (12_000, 2000));
     }
 }

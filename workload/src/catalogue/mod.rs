@@ -1,100 +1,681 @@
 //! Everything that can be run.
 //!
-//! - [`elementwise`] are workloads whose result has an element for each of the input's, with [`operations`] and the two
-//!   sides [`on_cuda`] and [`on_cpu`].
-//!   [`copied`] brings the input and takes the result back, and [`golden_add`] has a result that anybody knows.
+//! - [`elementwise`] are workloads whose result has an element for each of the input's, by a table
+//!   of operations, and [`reduce`] those that take in an array and have a sum.
 //! - [`matmul`] multiplies matrices, and [`batched`] many small ones.
-//! - [`read`] takes in an array, and [`reduce`] adds up its numbers; [`transfer`] moves one between host and device, and
-//!   [`bidirectional_copy`] two, both ways at once; [`peer`] moves one between GPUs.
+//! - [`transfer`] moves arrays between host and device, one way or both ways at once, and between
+//!   GPUs.
 //! - [`launch`] starts kernels, [`chase`] waits for loads, [`transcendental`] computes.
 //! - [`selu`], [`matvec`], [`train`] and [`gram`] are small programs in several forms: operation by operation, as graphs,
 //!   and in one kernel, out of [`chain`].
 //! - [`prelude`] is what all of them are written with.
 
 mod batched;
-mod bidirectional_copy;
 mod chain;
 mod chase;
-mod copied;
 mod elementwise;
-mod golden_add;
 mod gram;
 mod launch;
 pub(crate) mod matmul;
 mod matvec;
-mod on_cpu;
-mod on_cuda;
-mod operations;
-mod peer;
 mod prelude;
-mod read;
 mod reduce;
 mod selu;
 mod train;
 mod transcendental;
 mod transfer;
 
-pub(crate) use self::read::read_zeros;
-use crate::workload::{About, Workload};
+pub(crate) use self::reduce::read_zeros;
+use self::{
+    chain::Form,
+    chase::Chase,
+    elementwise::{
+        Add,
+        Arrays::{OnDevice, OneThread, Pageable, Pinned},
+        Copy, Elementwise, Scale, Square, Triad, Trig, VectorAdd, VectorAddGrid, Write,
+    },
+    gram::Gram,
+    matmul::Matmul,
+    matvec::Matvec,
+    selu::Selu,
+    train::Train,
+    transfer::{BidirectionalCopy, Peer, Transfer},
+};
+use crate::{
+    protocol::{
+        Backend,
+        Bound::{self, Compute, Driver, Latency, Link, Memory},
+        Dtype,
+        Extent::{self, Elements, Fixed, Side, Times},
+    },
+    workload::{
+        About, Program,
+        UsualSize::{self, Bytes, Computed, Count, LargerThanCaches},
+        WORD_BYTES, Workload,
+    },
+};
+
+const FLOATS: &[Dtype] = &[Dtype::Fp32, Dtype::Fp64];
+const FP32: &[Dtype] = &[Dtype::Fp32];
+const BOTH: &[Backend] = &[Backend::Cuda, Backend::Cpu];
+const CUDA: &[Backend] = &[Backend::Cuda];
+const CPU: &[Backend] = &[Backend::Cpu];
+const MILLION: u64 = 1_000_000;
+
+/// All workloads, in the order in which they are listed and run: name, what it does and teaches,
+/// types, places, what it is as fast as and what its size counts, the usual size, and the program.
+pub(crate) static ALL: &[Workload] = &[
+    row(
+        "copy",
+        [
+            "Copies an array to another (STREAM copy).",
+            "This is the memory bandwidth that reads and writes share.",
+        ],
+        FLOATS,
+        BOTH,
+        (Memory, Elements),
+        LargerThanCaches,
+        &Elementwise(Copy, OnDevice),
+    ),
+    row(
+        "scale",
+        [
+            "Multiplies each element of an array by a scalar (STREAM scale).",
+            "One multiplication per element is hidden behind the memory traffic.",
+        ],
+        FLOATS,
+        BOTH,
+        (Memory, Elements),
+        LargerThanCaches,
+        &Elementwise(Scale, OnDevice),
+    ),
+    row(
+        "add",
+        [
+            "Adds two large arrays (STREAM add).",
+            "A third array adds half as much traffic, and half as much time.",
+        ],
+        FLOATS,
+        BOTH,
+        (Memory, Elements),
+        LargerThanCaches,
+        &Elementwise(Add, OnDevice),
+    ),
+    row(
+        "triad",
+        [
+            "Adds an array and a multiple of another (STREAM triad).",
+            "Two operations in one pass take the time of one; in separate passes they take twice \
+                 that.",
+        ],
+        FLOATS,
+        BOTH,
+        (Memory, Elements),
+        LargerThanCaches,
+        &Elementwise(Triad, OnDevice),
+    ),
+    row(
+        "read",
+        [
+            "Reads an array and sums its words.",
+            "Reading alone is faster than reading and writing in turn; compare with `copy`.",
+        ],
+        FLOATS,
+        BOTH,
+        (Memory, Elements),
+        LargerThanCaches,
+        &reduce::Read,
+    ),
+    row(
+        "write",
+        [
+            "Writes the same value to every element of an array.",
+            "Writing has another rate than reading; compare with `read`.",
+        ],
+        FLOATS,
+        BOTH,
+        (Memory, Elements),
+        LargerThanCaches,
+        &Elementwise(Write, OnDevice),
+    ),
+    row(
+        "h2d-pinned",
+        [
+            "Copies pinned host memory to the device.",
+            "Pinned memory is transferred at the full rate of the bus.",
+        ],
+        &[],
+        CUDA,
+        (Link, Elements),
+        Bytes(256 << 20, 2),
+        &Transfer {
+            to_device: true,
+            is_pinned: true,
+        },
+    ),
+    row(
+        "h2d-pageable",
+        [
+            "Copies pageable host memory to the device.",
+            "Pageable memory is copied through pinned buffers: with all CPU threads nearly at the \
+                 rate of the bus.",
+        ],
+        &[],
+        CUDA,
+        (Link, Elements),
+        Bytes(256 << 20, 2),
+        &Transfer {
+            to_device: true,
+            is_pinned: false,
+        },
+    ),
+    row(
+        "d2h-pinned",
+        [
+            "Copies device memory to pinned host memory.",
+            "Results return at the full rate of the bus, a small part of the bandwidth of device \
+                 memory.",
+        ],
+        &[],
+        CUDA,
+        (Link, Elements),
+        Bytes(256 << 20, 2),
+        &Transfer {
+            to_device: false,
+            is_pinned: true,
+        },
+    ),
+    row(
+        "d2h-pageable",
+        [
+            "Copies device memory to pageable host memory.",
+            "A notebook that prints an array takes this path; the driver alone uses one CPU \
+                 thread, and is several times slower.",
+        ],
+        &[],
+        CUDA,
+        (Link, Elements),
+        Bytes(256 << 20, 2),
+        &Transfer {
+            to_device: false,
+            is_pinned: false,
+        },
+    ),
+    row(
+        matmul::ID,
+        [
+            "Multiplies two square matrices.",
+            "Halving the width of the data type doubles the rate. Tensor cores are ten times as \
+                 fast as other cores.",
+        ],
+        matmul::DTYPES,
+        BOTH,
+        (Compute, Side),
+        Computed(matmul::usual_side),
+        &Matmul::SQUARE,
+    ),
+    row(
+        "matmul-pinned",
+        [
+            "Copies two matrices to the GPU, multiplies them there and copies the product back.",
+            "The transfers over the bus take several times longer than the product.",
+        ],
+        matmul::COPIED_DTYPES,
+        CUDA,
+        (Link, Side),
+        Count(3000),
+        &matmul::Copied { is_pinned: true },
+    ),
+    row(
+        "matmul-pageable",
+        [
+            "The same as matmul-pinned, from and to pageable host memory.",
+            "Keep arrays on the device for as long as you compute with them.",
+        ],
+        matmul::COPIED_DTYPES,
+        CUDA,
+        (Link, Side),
+        Count(3000),
+        &matmul::Copied { is_pinned: false },
+    ),
+    row(
+        "matmul-batched",
+        [
+            "Multiplies 1000 pairs of small matrices in one call.",
+            "Batching keeps a GPU busy with problems that are too small on their own.",
+        ],
+        FLOATS,
+        BOTH,
+        (Memory, Side),
+        Count(100),
+        &batched::MatmulBatched,
+    ),
+    row(
+        "launch-latency",
+        [
+            "Launches empty kernels: 1000 in a row by the clock of the device, and one with its \
+                 end by that of the host.",
+            "A launch takes microseconds: many small kernels are slower than one that does all of \
+                 their work.",
+        ],
+        &[],
+        CUDA,
+        (Driver, Fixed),
+        Count(1),
+        &launch::LaunchLatency,
+    ),
+    row(
+        "vector-add",
+        [
+            "Adds two vectors of 1000 elements, in blocks of 256 threads.",
+            "So little work takes as long as a kernel launch: small arrays are no faster on a GPU.",
+        ],
+        FLOATS,
+        BOTH,
+        (Memory, Elements),
+        Count(1000),
+        &Elementwise(VectorAdd, OnDevice),
+    ),
+    row(
+        "trig",
+        [
+            "Computes cos(x)^2 + sin(x)^2 of ten million elements.",
+            "Functions that are expensive on a CPU cost a GPU little more than the memory traffic.",
+        ],
+        FLOATS,
+        BOTH,
+        (Memory, Elements),
+        Count(10 * MILLION),
+        &Elementwise(Trig, OnDevice),
+    ),
+    row(
+        "trig-pinned",
+        [
+            "Copies ten million elements to the GPU, computes cos(x)^2 + sin(x)^2 there and \
+                 copies the result back.",
+            "The transfer over the bus takes many times longer than the computation, even from \
+                 pinned memory.",
+        ],
+        FLOATS,
+        CUDA,
+        (Link, Elements),
+        Count(10 * MILLION),
+        &Elementwise(Trig, Pinned),
+    ),
+    row(
+        "trig-pageable",
+        [
+            "The same as trig-pinned, from and to pageable host memory.",
+            "NumPy arrays are pageable: each copy passes through host memory twice.",
+        ],
+        FLOATS,
+        CUDA,
+        (Link, Elements),
+        Count(10 * MILLION),
+        &Elementwise(Trig, Pageable),
+    ),
+    row(
+        "trig-serial",
+        [
+            "Computes cos(x)^2 + sin(x)^2 on one thread of the CPU.",
+            "Compared with `trig` on the CPU, it shows the speedup by several threads.",
+        ],
+        FLOATS,
+        CPU,
+        (Compute, Elements),
+        Count(10 * MILLION),
+        &Elementwise(Trig, OneThread),
+    ),
+    row(
+        "square",
+        [
+            "Squares each of a million elements.",
+            "The computation takes microseconds: the location of the data decides.",
+        ],
+        FLOATS,
+        BOTH,
+        (Memory, Elements),
+        Count(MILLION),
+        &Elementwise(Square, OnDevice),
+    ),
+    row(
+        "square-pinned",
+        [
+            "Copies a million elements to the GPU, squares them there and copies the result back.",
+            "With so little work per element, the copies make a GPU no faster than a CPU.",
+        ],
+        FLOATS,
+        CUDA,
+        (Link, Elements),
+        Count(MILLION),
+        &Elementwise(Square, Pinned),
+    ),
+    row(
+        "square-pageable",
+        [
+            "The same as square-pinned, from and to pageable host memory.",
+            "Squaring a NumPy array on a GPU and reading it back is slower than squaring it on \
+                 the CPU.",
+        ],
+        FLOATS,
+        CUDA,
+        (Link, Elements),
+        Count(MILLION),
+        &Elementwise(Square, Pageable),
+    ),
+    row(
+        "square-serial",
+        [
+            "Squares a million elements on one thread of the CPU.",
+            "One thread is as fast as several for an array that fits its caches.",
+        ],
+        FLOATS,
+        CPU,
+        (Compute, Elements),
+        Count(MILLION),
+        &Elementwise(Square, OneThread),
+    ),
+    row(
+        "vector-add-32x128",
+        [
+            "Adds two vectors of 4096 elements in 32 blocks of 128 threads: random numbers, and \
+                 0, 1, 2, ... plus ones.",
+            "The grid covers the array: each thread computes its element from its block and \
+                 thread index.",
+        ],
+        FP32,
+        BOTH,
+        (Driver, Fixed),
+        Count(elementwise::GRID_ELEMENTS),
+        &VectorAddGrid,
+    ),
+    row(
+        "selu-per-op",
+        [
+            "Computes SELU of a million elements with six operations, one kernel each.",
+            "Each operation launches a kernel and reads and writes memory, as in a framework \
+                 without a compiler.",
+        ],
+        FP32,
+        BOTH,
+        (Memory, Elements),
+        Count(MILLION),
+        &Selu(Form::PerOp),
+    ),
+    row(
+        "selu-graph",
+        [
+            "Computes SELU of a million elements with six kernels in one CUDA graph.",
+            "A CUDA graph removes launch overhead, but no memory traffic.",
+        ],
+        FP32,
+        CUDA,
+        (Memory, Elements),
+        Count(MILLION),
+        &Selu(Form::Graph),
+    ),
+    row(
+        "selu",
+        [
+            "Computes SELU of a million elements in one kernel.",
+            "Kernel fusion, as by a compiler: each element is read and written once.",
+        ],
+        FP32,
+        BOTH,
+        (Memory, Elements),
+        Count(MILLION),
+        &Selu(Form::Fused),
+    ),
+    row(
+        "matvec-loop",
+        [
+            "Multiplies a 150x100 matrix by ten vectors, one after the other.",
+            "A product this small takes as long as its kernel launch: the loop pays for ten \
+                 launches.",
+        ],
+        FP32,
+        BOTH,
+        (Driver, Times),
+        Count(10),
+        &Matvec(Form::PerOp),
+    ),
+    row(
+        "matvec-graph",
+        [
+            "Multiplies a 150x100 matrix by ten vectors, with ten kernels in one CUDA graph.",
+            "A CUDA graph launches a fixed sequence of kernels with one call.",
+        ],
+        FP32,
+        CUDA,
+        (Driver, Times),
+        Count(10),
+        &Matvec(Form::Graph),
+    ),
+    row(
+        "matvec-batched",
+        [
+            "Multiplies a 150x100 matrix by ten vectors in one kernel.",
+            "Batching replaces ten launches by one: ten vectors take as long as one.",
+        ],
+        FP32,
+        BOTH,
+        (Driver, Times),
+        Count(10),
+        &Matvec(Form::Fused),
+    ),
+    row(
+        Train(Form::PerOp).id(),
+        [
+            "Trains a network of 121 parameters for 1000 steps, with nineteen kernels per step.",
+            "Launch overhead limits a network this small on any GPU: use the CPU, or a compiler.",
+        ],
+        FP32,
+        CUDA,
+        (Latency, Times),
+        Count(1000),
+        &Train(Form::PerOp),
+    ),
+    row(
+        Train(Form::Graph).id(),
+        [
+            "Trains a network of 121 parameters for 1000 steps, with one CUDA graph per step.",
+            "A fixed step is recorded once and launched with a single call.",
+        ],
+        FP32,
+        CUDA,
+        (Latency, Times),
+        Count(1000),
+        &Train(Form::Graph),
+    ),
+    row(
+        Train(Form::Fused).id(),
+        [
+            "Trains a network of 121 parameters for 1000 steps in one kernel.",
+            "A model that fits one multiprocessor needs neither launches nor memory traffic \
+                 between steps.",
+        ],
+        FP32,
+        BOTH,
+        (Latency, Times),
+        Count(1000),
+        &Train(Form::Fused),
+    ),
+    row(
+        "gram-one-by-one",
+        [
+            "Multiplies 1000 matrices of 100x100 by their transposes and reads each trace on the \
+                 host before the next.",
+            "Reading each result on the host synchronizes host and GPU a thousand times.",
+        ],
+        FP32,
+        BOTH,
+        (Driver, Times),
+        Count(1000),
+        &Gram::OneByOne,
+    ),
+    row(
+        "gram-logged",
+        [
+            "Multiplies 1000 matrices of 100x100 by their transposes and keeps the traces on the \
+                 GPU until the end.",
+            "Results that stay on the GPU let the host run ahead: it synchronizes once, at the \
+                 end.",
+        ],
+        FP32,
+        CUDA,
+        (Driver, Times),
+        Count(1000),
+        &Gram::Logged,
+    ),
+    row(
+        "gram-batched",
+        [
+            "Multiplies 1000 matrices of 100x100 by their transposes in one kernel and computes \
+                 the traces in another.",
+            "Batched small products fill a GPU: each multiprocessor computes its own.",
+        ],
+        FP32,
+        BOTH,
+        (Compute, Times),
+        Count(1000),
+        &Gram::Batched,
+    ),
+    row(
+        "reduce",
+        [
+            "Sums all elements of an array.",
+            "A reduction runs at memory bandwidth if each block sums its part before the blocks \
+                 are combined.",
+        ],
+        FLOATS,
+        BOTH,
+        (Memory, Elements),
+        LargerThanCaches,
+        &reduce::Reduce,
+    ),
+    row(
+        "pointer-chase",
+        [
+            "Follows pointers through an array that is larger than any cache: the latency of one \
+                 load.",
+            "A load from memory takes hundreds of nanoseconds. Other threads hide this latency.",
+        ],
+        &[],
+        BOTH,
+        (Latency, Elements),
+        Computed(chase::bytes_in_memory),
+        &Chase,
+    ),
+    row(
+        "pointer-chase-l2",
+        [
+            "Follows pointers through an array that fits the last-level cache: the latency of one \
+                 load.",
+            "A load from the cache takes less than half the time of a load from memory.",
+        ],
+        &[],
+        BOTH,
+        (Latency, Elements),
+        Computed(chase::bytes_in_cache),
+        &Chase,
+    ),
+    row(
+        "transcendental",
+        [
+            "Sums 32 sines, exponentials and inverse roots for each of a million elements.",
+            "With hundreds of operations per element, compute throughput is the limit, not memory.",
+        ],
+        FP32,
+        BOTH,
+        (Compute, Elements),
+        Count(1 << 20),
+        &transcendental::Transcendental,
+    ),
+    row(
+        "both-pinned",
+        [
+            "Copies pinned host memory to the device, and other device memory to the host at the \
+                 same time.",
+            "PCIe is full duplex: copies in opposite directions overlap, each at nearly its full \
+                 rate.",
+        ],
+        &[],
+        CUDA,
+        (Link, Elements),
+        Bytes(256 << 20, 4),
+        &BidirectionalCopy,
+    ),
+    row(
+        Peer::OneWay.id(),
+        [
+            "Copies memory from one GPU to the next.",
+            "NVLink connects GPUs at several times the bandwidth of PCIe.",
+        ],
+        &[],
+        CUDA,
+        (Link, Elements),
+        Bytes(1 << 30, 4),
+        &Peer::OneWay,
+    ),
+    row(
+        Peer::BothWays.id(),
+        [
+            "Copies memory from one GPU to the next, and other memory back at the same time.",
+            "Links are full duplex: an exchange between two GPUs reaches twice the rate.",
+        ],
+        &[],
+        CUDA,
+        (Link, Elements),
+        Bytes(1 << 30, 4),
+        &Peer::BothWays,
+    ),
+    row(
+        Peer::Latency.id(),
+        [
+            "Copies eight bytes from one GPU to the next: the latency of one of a hundred copies \
+                 in a row.",
+            "The smallest copy between GPUs takes microseconds: prefer few large copies.",
+        ],
+        &[],
+        CUDA,
+        (Latency, Fixed),
+        Count(WORD_BYTES),
+        &Peer::Latency,
+    ),
+];
+
+const fn row(
+    id: &'static str,
+    [does, teaches]: [&'static str; 2],
+    dtypes: &'static [Dtype],
+    backends: &'static [Backend],
+    (bound, extent): (Bound, Extent),
+    usual: UsualSize,
+    program: &'static dyn Program,
+) -> Workload {
+    Workload {
+        about: About {
+            id,
+            does,
+            teaches,
+            dtypes,
+            backends,
+            bound,
+            extent,
+        },
+        usual,
+        program,
+    }
+}
 
 /// What all workloads are, in the order in which they are listed and run.
 pub fn all() -> impl Iterator<Item = &'static About> {
-    ALL.iter().map(|workload| workload.about())
+    ALL.iter().map(|workload| &workload.about)
 }
 
-pub(crate) fn find(id: &str) -> Option<&'static dyn Workload> {
-    ALL.iter()
-        .copied()
-        .find(|workload| workload.about().id == id)
+pub(crate) fn find(id: &str) -> Option<&'static Workload> {
+    ALL.iter().find(|workload| workload.about.id == id)
 }
-
-pub(crate) static ALL: &[&dyn Workload] = &[
-    &elementwise::COPY,
-    &elementwise::SCALE,
-    &elementwise::ADD,
-    &elementwise::TRIAD,
-    &read::Read,
-    &elementwise::WRITE,
-    &transfer::TO_DEVICE_PINNED,
-    &transfer::TO_DEVICE_PAGEABLE,
-    &transfer::TO_HOST_PINNED,
-    &transfer::TO_HOST_PAGEABLE,
-    &matmul::MATMUL,
-    &matmul::PINNED,
-    &matmul::PAGEABLE,
-    &batched::MatmulBatched,
-    &launch::LaunchLatency,
-    &elementwise::VECTOR_ADD,
-    &elementwise::TRIG,
-    &elementwise::TRIG_PINNED,
-    &elementwise::TRIG_PAGEABLE,
-    &elementwise::TRIG_SERIAL,
-    &elementwise::SQUARE,
-    &elementwise::SQUARE_PINNED,
-    &elementwise::SQUARE_PAGEABLE,
-    &elementwise::SQUARE_SERIAL,
-    &golden_add::VectorAddGrid,
-    &selu::PER_OP,
-    &selu::GRAPH,
-    &selu::FUSED,
-    &matvec::LOOP,
-    &matvec::GRAPH,
-    &matvec::BATCHED,
-    &train::PER_OP,
-    &train::GRAPH,
-    &train::FUSED,
-    &gram::ONE_BY_ONE,
-    &gram::LOGGED,
-    &gram::BATCHED,
-    &reduce::Reduce,
-    &chase::MEMORY,
-    &chase::CACHE,
-    &transcendental::Transcendental,
-    &bidirectional_copy::BidirectionalCopy,
-    &peer::ONE_WAY,
-    &peer::BOTH_WAYS,
-    &peer::LATENCY,
-];
 
 #[cfg(test)]
 mod tests {
@@ -108,10 +689,10 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_every_workload_explains_itself() {
-        let ids: BTreeSet<_> = ALL.iter().map(|workload| workload.about().id).collect();
+        let ids: BTreeSet<_> = ALL.iter().map(|workload| workload.about.id).collect();
         assert_eq!(ids.len(), ALL.len());
         for workload in ALL {
-            let about = workload.about();
+            let about = workload.about;
             for sentence in [about.does, about.teaches] {
                 assert!(
                     sentence.ends_with('.') && sentence.len() > 20,
@@ -120,7 +701,7 @@ mod tests {
                 );
             }
             assert!(!about.backends.is_empty(), "{}", about.id);
-            assert_eq!(find(about.id).unwrap().about().does, about.does);
+            assert_eq!(find(about.id).unwrap().about.does, about.does);
         }
         assert!(find("frobnicate").is_none());
     }
@@ -130,9 +711,9 @@ mod tests {
     fn everything_that_runs_on_the_cpu_is_right_there_and_says_so_only_after_it_ran() {
         let on_cpu = ALL
             .iter()
-            .filter(|workload| workload.about().runs_on(Backend::Cpu));
+            .filter(|workload| workload.about.runs_on(Backend::Cpu));
         for workload in on_cpu {
-            let about = workload.about();
+            let about = workload.about;
             let sizes = match about.extent {
                 Extent::Side => [1, 65],
                 Extent::Times => [1, 7],
@@ -141,7 +722,7 @@ mod tests {
             let types = workload.types_on(Backend::Cpu).iter();
             for (dtype, n) in types.flat_map(|dtype| sizes.map(|n| (*dtype, n))) {
                 let id = about.id;
-                let mut work = workload.on_cpu(Size { n, dtype }).unwrap();
+                let mut work = workload.program.on_cpu(Size { n, dtype }).unwrap();
                 assert!(!work.verify().unwrap().ok, "{id} has not run");
                 let sample = work.run().unwrap();
                 assert!(

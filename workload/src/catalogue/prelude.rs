@@ -1,34 +1,32 @@
 //! What the files of the catalogue are written with.
 
 pub(super) use crate::{
-    beside::{self, Data, Shared, from_bytes, to_bytes},
+    beside::{self, Data, Shared, to_bytes},
     check::{Expected, compare, compare_random, compare_words},
-    cuda::{Argument, Code, CudaError, DeviceMemory, Grid, Kernel, PinnedMemory, Queue},
+    cuda::{
+        Argument::{self, At, F32, In, Out, Pinned, U64},
+        Code, CudaError, DeviceMemory, Grid, Kernel, Queue,
+    },
     double_double::DoubleDouble,
     error::RunError,
     gpu::{Gpu, THREADS, thread_each},
     kernels::{self, ptx},
-    memory_budget::MemoryBudget,
     parallel,
-    protocol::{Backend, Bound, Cost, Dtype, Extent, Verification},
+    protocol::{Backend, Cost, Dtype, Verification},
     random::{self, SEED_A, SEED_B, fill},
     real::Real,
-    workload::{About, Prepared, Sample, Size, WORD_BYTES, Workload},
+    workload::{Prepared, Program, Ready, Sample, Size, WORD_BYTES, prepare_on_cpu, prepare_work},
 };
 
-/// What can be made of any floating point type, made of the one that was asked for.
+/// Evaluates an expression with the floating point type of a [`Dtype`].
 macro_rules! of_float {
-    ($about:expr, $dtype:expr, |$float:ident| $made:expr) => {
-        match $dtype {
-            Dtype::Fp32 => {
-                type $float = f32;
-                Ok(Box::new($made))
-            }
-            Dtype::Fp64 => {
-                type $float = f64;
-                Ok(Box::new($made))
-            }
-            dtype => Err($about.no_such(dtype)),
+    ($dtype:expr, |$float:ident| $made:expr) => {
+        if $dtype == Dtype::Fp64 {
+            type $float = f64;
+            $made
+        } else {
+            type $float = f32;
+            $made
         }
     };
 }

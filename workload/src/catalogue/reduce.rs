@@ -1,42 +1,121 @@
-//! `reduce`: the sum of an array of numbers.
+//! Workloads that read an array, and whose result is a sum.
 
-use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::{elementwise::larger_than_caches, prelude::*};
-use crate::cuda::Attribute;
-
-const KERNELS: Code = ptx!("reduce");
-
-static ABOUT: About = About {
-    id: "reduce",
-    does: "Sums all elements of an array.",
-    teaches: "A reduction runs at memory bandwidth if each block sums its part before the blocks are combined.",
-    dtypes: &[Dtype::Fp32, Dtype::Fp64],
-    backends: &[Backend::Cuda, Backend::Cpu],
-    bound: Bound::Memory,
-    extent: Extent::Elements,
+use super::{
+    elementwise::{SEVERAL, stream_grid},
+    prelude::*,
 };
+use crate::cuda::Attribute;
 
 /// Numbers of both signs: sums of them grow as the root of how many there are, and so do the errors of rounding them.
 const TOLERANCE: f64 = 64.0;
 /// Enough blocks of a multiprocessor to fill it with threads.
 const BLOCKS_EACH: u64 = 8;
+/// Elements that a thread of the CPU takes at a time.
 const CHUNK: usize = 1 << 15;
 /// Sums that the CPU keeps apart, so that it need not wait for one.
 const LANES: usize = 16;
 
+/// `read`: the words are added as whole numbers: each bit counts, and no order of adding changes
+/// the sum.
+pub(super) struct Read;
+
+impl Program for Read {
+    fn cost_of(&self, size: Size) -> Cost {
+        let sums = 8 * u64::from(stream_grid(size.n, size.dtype.bytes(), SEVERAL).blocks);
+        Cost {
+            memory_bytes: size.bytes().saturating_add(sums),
+            moved_bytes: size.bytes(),
+            ..Cost::default()
+        }
+    }
+
+    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Ready<'gpu> {
+        of_float!(size.dtype, |Float| read_on_cuda::<Float>(gpu, size.n))
+    }
+
+    fn on_cpu(&self, size: Size) -> Ready<'static> {
+        of_float!(size.dtype, |Float| read_on_cpu::<Float>(size.n))
+    }
+}
+
+/// Takes so much of a GPU's memory, fills it with zeros, reads all of it and gives it back. Whether
+/// all were zero.
+pub(crate) fn read_zeros(gpu: &Gpu, bytes: u64) -> Result<bool, RunError> {
+    let words = bytes / 8;
+    let memory = gpu.context.allocate(bytes)?;
+    let kernel = gpu.kernel(kernels::STREAM, "stream_read_fp64")?;
+    let grid = stream_grid(words, 8, SEVERAL);
+    let sums = gpu.poisoned(8 * u64::from(grid.blocks))?;
+    gpu.stream.run(|queue| {
+        queue.fill(&memory, 0)?;
+        queue.launch(&kernel, grid, &[Out(&sums), In(&memory), U64(words)])
+    })?;
+    // A sum of words is 0 by chance where they are not: once in 2^64.
+    Ok(gpu.download::<u64>(&sums)?.iter().all(|sum| *sum == 0))
+}
+
+/// With a sum for each block.
+fn read_on_cuda<T: Real>(gpu: &Gpu, elements: u64) -> Ready<'_> {
+    let grid = stream_grid(elements, T::DTYPE.bytes(), SEVERAL);
+    let kernel = gpu.kernel(kernels::STREAM, &format!("stream_read_{}", T::DTYPE))?;
+    let a = gpu.random_array::<T>(elements, SEED_A)?;
+    let expected = sum_of_random::<T>(elements);
+    prepare_work(
+        gpu.poisoned(8 * u64::from(grid.blocks))?,
+        move |sums| {
+            let arguments = [Out(sums), In(&a), U64(elements)];
+            gpu.time(|queue| queue.launch(&kernel, grid, &arguments))
+        },
+        move |sums| {
+            let total = AtomicU64::new(0);
+            gpu.check(sums, sums.bytes() / 8, |sums: &[u64], _| {
+                total.fetch_add(sum_words(sums.iter().copied()), Relaxed);
+                Verification::nothing()
+            })?;
+            let is_right = total.into_inner() == expected;
+            Ok(Verification::for_all(elements, is_right))
+        },
+    )
+}
+
+fn read_on_cpu<T: Real>(elements: u64) -> Ready<'static> {
+    let a = T::random_array(elements, SEED_A);
+    let expected = sum_of_random::<T>(elements);
+    prepare_on_cpu(
+        // Before the first run.
+        None,
+        move |total| {
+            let sums = parallel::map(a.chunks(CHUNK), &|chunk| {
+                sum_words(chunk.iter().map(|number| number.word()))
+            });
+            *total = Some(sum_words(sums.into_iter()));
+        },
+        move |total| Verification::for_all(elements, *total == Some(expected)),
+    )
+}
+
+fn sum_words(words: impl Iterator<Item = u64>) -> u64 {
+    words.fold(0, u64::wrapping_add)
+}
+
+/// Returns the expected sum, from the seed.
+fn sum_of_random<T: Real>(elements: u64) -> u64 {
+    let sums = parallel::map((0..elements).step_by(CHUNK), &|first| {
+        let words = (first..elements)
+            .take(CHUNK)
+            .map(|index| T::random(SEED_A, index).word());
+        sum_words(words)
+    });
+    sum_words(sums.into_iter())
+}
+
+/// `reduce`: the sum of an array of numbers.
 pub(super) struct Reduce;
 
-impl Workload for Reduce {
-    fn about(&self) -> &About {
-        &ABOUT
-    }
-
-    fn usual_n(&self, backend: Backend, dtype: Dtype, budget: &MemoryBudget) -> u64 {
-        larger_than_caches(backend, dtype, budget)
-    }
-
-    fn cost(&self, size: Size) -> Cost {
+impl Program for Reduce {
+    fn cost_of(&self, size: Size) -> Cost {
         let bytes = size.bytes();
         // No chip has so many multiprocessors that the sums of their blocks would be more.
         Cost {
@@ -47,134 +126,50 @@ impl Workload for Reduce {
         }
     }
 
-    fn on_cuda<'gpu>(
-        &self,
-        gpu: &'gpu Gpu,
-        size: Size,
-    ) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
-        of_float!(ABOUT, size.dtype, |Float| OnCuda::<Float>::new(
-            gpu, size.n
-        )?)
+    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Ready<'gpu> {
+        of_float!(size.dtype, |Float| sum_on_cuda::<Float>(gpu, size.n))
     }
 
-    fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
-        of_float!(ABOUT, size.dtype, |Float| OnCpu::<Float>::new(size.n))
+    fn on_cpu(&self, size: Size) -> Ready<'static> {
+        of_float!(size.dtype, |Float| sum_on_cpu::<Float>(size.n))
     }
 }
 
-struct OnCuda<'gpu, T> {
-    gpu: &'gpu Gpu,
-    kernel: Kernel,
-    a: DeviceMemory,
-    /// One of each block.
-    sums: DeviceMemory,
-    total: DeviceMemory,
-    elements: u64,
-    blocks: u32,
-    expected: Expected,
-    dtype: PhantomData<T>,
+/// With a sum for each block, and their sum.
+fn sum_on_cuda<T: Real>(gpu: &Gpu, elements: u64) -> Ready<'_> {
+    let width = T::DTYPE.bytes();
+    let processors = gpu.device().attribute(Attribute::Multiprocessors)?.max(1) as u64;
+    let blocks = (processors * BLOCKS_EACH).min(elements.div_ceil(u64::from(THREADS)));
+    let kernel = gpu.kernel(ptx!("reduce"), &format!("reduce_{}", T::DTYPE))?;
+    let a = gpu.random_array::<T>(elements, SEED_A)?;
+    let sums = gpu.poisoned(blocks * width)?;
+    let expected = expected_sum::<T>(elements);
+    prepare_work(
+        gpu.poisoned(width)?,
+        move |total| {
+            gpu.time(|queue| {
+                let all = [Out(&sums), In(&a), U64(elements)];
+                queue.launch(&kernel, Grid::of_blocks(blocks), &all)?;
+                let rest = [Out(total), In(&sums), U64(blocks)];
+                queue.launch(&kernel, Grid::of_blocks(1), &rest)
+            })
+        },
+        move |total| {
+            let total: Vec<T> = gpu.download(total)?;
+            Ok(check_sum(&total, elements, expected))
+        },
+    )
 }
 
-impl<'gpu, T: Real> OnCuda<'gpu, T> {
-    fn new(gpu: &'gpu Gpu, elements: u64) -> Result<Self, RunError> {
-        let width = T::DTYPE.bytes();
-        let processors = gpu.device().attribute(Attribute::Multiprocessors)?.max(1) as u64;
-        let blocks = (processors * BLOCKS_EACH).min(elements.div_ceil(u64::from(THREADS))) as u32;
-        Ok(Self {
-            gpu,
-            kernel: gpu.kernel(KERNELS, &format!("reduce_{}", T::DTYPE))?,
-            a: gpu.random(
-                &format!("random_{}", T::DTYPE),
-                elements,
-                elements * width,
-                SEED_A,
-            )?,
-            sums: gpu.poisoned(u64::from(blocks) * width)?,
-            total: gpu.poisoned(width)?,
-            elements,
-            blocks,
-            expected: expected::<T>(elements),
-            dtype: PhantomData,
-        })
-    }
-}
-
-impl<T: Real> Prepared for OnCuda<'_, T> {
-    fn run(&mut self) -> Result<Sample, RunError> {
-        let Self {
-            gpu,
-            kernel,
-            a,
-            sums,
-            total,
-            elements,
-            blocks,
-            ..
-        } = self;
-        gpu.time(|queue| {
-            let all = [
-                Argument::Out(sums),
-                Argument::In(a),
-                Argument::U64(*elements),
-            ];
-            queue.launch(
-                kernel,
-                Grid {
-                    blocks: *blocks,
-                    threads: THREADS,
-                },
-                &all,
-            )?;
-            let rest = [
-                Argument::Out(total),
-                Argument::In(sums),
-                Argument::U64(u64::from(*blocks)),
-            ];
-            queue.launch(
-                kernel,
-                Grid {
-                    blocks: 1,
-                    threads: THREADS,
-                },
-                &rest,
-            )
-        })
-    }
-
-    fn verify(&mut self) -> Result<Verification, RunError> {
-        let total: Vec<T> = self.gpu.download(&self.total)?;
-        Ok(check(&total, self.elements, self.expected))
-    }
-}
-
-struct OnCpu<T> {
-    a: Vec<T>,
-    total: T,
-    expected: Expected,
-}
-
-impl<T: Real> OnCpu<T> {
-    fn new(elements: u64) -> Self {
-        let a = random::array(elements, |index| T::random(SEED_A, index));
-        Self {
-            a,
-            total: T::POISON,
-            expected: expected::<T>(elements),
-        }
-    }
-}
-
-impl<T: Real> Prepared for OnCpu<T> {
-    fn run(&mut self) -> Result<Sample, RunError> {
-        Ok(Sample::on_cpu(|| {
-            // By chunk, so that the order of adding does not depend on the threads.
-            self.total = sum(&parallel::map(self.a.chunks(CHUNK), &sum));
-        }))
-    }
-
-    fn verify(&mut self) -> Result<Verification, RunError> {
-        Ok(check(&[self.total], self.a.len() as u64, self.expected))
-    }
+fn sum_on_cpu<T: Real>(elements: u64) -> Ready<'static> {
+    let a = T::random_array(elements, SEED_A);
+    let expected = expected_sum::<T>(elements);
+    prepare_on_cpu(
+        T::POISON,
+        // By chunk, so that the order of adding does not depend on the threads.
+        move |total| *total = sum(&parallel::map(a.chunks(CHUNK), &sum)),
+        move |total| check_sum(&[*total], elements, expected),
+    )
 }
 
 fn sum<T: Real>(numbers: &[T]) -> T {
@@ -190,7 +185,7 @@ fn sum<T: Real>(numbers: &[T]) -> T {
 }
 
 /// The one number counts for all that it was made of.
-fn check<T: Real>(total: &[T], elements: u64, expected: Expected) -> Verification {
+fn check_sum<T: Real>(total: &[T], elements: u64, expected: Expected) -> Verification {
     let found = compare(total, 0, TOLERANCE, |_| expected);
     Verification {
         largest_error: found.largest_error,
@@ -200,7 +195,7 @@ fn check<T: Real>(total: &[T], elements: u64, expected: Expected) -> Verificatio
 }
 
 /// The sum in twice the precision, and how large a sum of such numbers is as a rule.
-fn expected<T: Real>(elements: u64) -> Expected {
+fn expected_sum<T: Real>(elements: u64) -> Expected {
     let term = |index| {
         let number = T::random(SEED_A, index).to_f64();
         (DoubleDouble::from_f64(number), number * number)

@@ -1,24 +1,11 @@
 //! `transcendental`: many costly functions for each element.
 
 use super::{
-    chain::{Chain, Links, Whole},
+    chain::{Chain, Links, prepare_chain},
     prelude::*,
 };
 use crate::exp::exp;
 
-const KERNELS: Code = ptx!("transcendental");
-
-static ABOUT: About = About {
-    id: "transcendental",
-    does: "Sums 32 sines, exponentials and inverse roots for each of a million elements.",
-    teaches: "With hundreds of operations per element, compute throughput is the limit, not memory.",
-    dtypes: &[Dtype::Fp32],
-    backends: &[Backend::Cuda, Backend::Cpu],
-    bound: Bound::Compute,
-    extent: Extent::Elements,
-};
-
-const USUAL_ELEMENTS: u64 = 1 << 20;
 const ROUNDS: u64 = 32;
 /// Of each round: three functions, and what is around them.
 const OPERATIONS: u64 = 8;
@@ -28,16 +15,8 @@ const CHUNK: usize = 1 << 10;
 
 pub(super) struct Transcendental;
 
-impl Workload for Transcendental {
-    fn about(&self) -> &About {
-        &ABOUT
-    }
-
-    fn usual_n(&self, _: Backend, _: Dtype, _: &MemoryBudget) -> u64 {
-        USUAL_ELEMENTS
-    }
-
-    fn cost(&self, size: Size) -> Cost {
+impl Program for Transcendental {
+    fn cost_of(&self, size: Size) -> Cost {
         let bytes = size.bytes().saturating_mul(2);
         let operations = size.n.saturating_mul(ROUNDS * OPERATIONS);
         Cost {
@@ -48,53 +27,29 @@ impl Workload for Transcendental {
         }
     }
 
-    fn on_cuda<'gpu>(
-        &self,
-        gpu: &'gpu Gpu,
-        size: Size,
-    ) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
+    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Ready<'gpu> {
         let memory = vec![
             gpu.poisoned(size.bytes())?,
-            gpu.random("random_fp32", size.n, size.bytes(), SEED_A)?,
+            gpu.random_array::<f32>(size.n, SEED_A)?,
         ];
         let links: Links = Box::new(move |queue, memory, kernels| {
-            let (out, a) = (Argument::Out(&memory[0]), Argument::In(&memory[1]));
-            let arguments = [out, a, Argument::U64(size.n), Argument::U64(ROUNDS)];
+            let arguments = [Out(&memory[0]), In(&memory[1]), U64(size.n), U64(ROUNDS)];
             queue.launch(&kernels[0], thread_each(size.n), &arguments)
         });
         let chain = Chain::Links {
             links,
             memory,
-            kernels: vec![gpu.kernel(KERNELS, "transcendental")?],
+            kernels: vec![gpu.kernel(ptx!("transcendental"), "transcendental")?],
         };
-        Ok(Box::new(Whole {
-            gpu,
-            chain,
-            elements: size.n,
-            check,
-        }))
+        prepare_chain(gpu, chain, size.n, check)
     }
 
-    fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
-        let a = random::array(size.n, |index| f32::random(SEED_A, index));
-        Ok(Box::new(OnCpu {
-            a,
-            out: vec![f32::POISON; size.n as usize],
-        }))
-    }
-}
-
-struct OnCpu {
-    a: Vec<f32>,
-    out: Vec<f32>,
-}
-
-impl Prepared for OnCpu {
-    fn run(&mut self) -> Result<Sample, RunError> {
-        Ok(Sample::on_cpu(|| {
-            parallel::for_each(
-                self.out.chunks_mut(CHUNK).zip(self.a.chunks(CHUNK)),
-                &|(out, a)| {
+    fn on_cpu(&self, size: Size) -> Ready<'static> {
+        let a = f32::random_array(size.n, SEED_A);
+        prepare_on_cpu(
+            vec![f32::POISON; size.n as usize],
+            move |out| {
+                parallel::for_each(out.chunks_mut(CHUNK).zip(a.chunks(CHUNK)), &|(out, a)| {
                     // The rounds are the outer loop, so that the compiler computes several elements
                     // at once. The sum of a single element could only be computed in sequence.
                     out.fill(0.0);
@@ -104,13 +59,10 @@ impl Prepared for OnCpu {
                             *out += x.cos_sin().1 + exp(-x) + 1.0 / (1.0 + x * x).sqrt();
                         });
                     }
-                },
-            );
-        }))
-    }
-
-    fn verify(&mut self) -> Result<Verification, RunError> {
-        Ok(check(&self.out, 0))
+                });
+            },
+            |out| check(out, 0),
+        )
     }
 }
 
@@ -129,9 +81,6 @@ fn check(out: &[f32], first: u64) -> Verification {
         let (value, scale) = terms.fold((0.0, 0.0), |(value, scale), (sine, rest)| {
             (value + (sine + rest), scale + (sine.abs() + rest))
         });
-        Expected {
-            value: DoubleDouble::from_f64(value),
-            scale,
-        }
+        Expected::new(value, scale)
     })
 }

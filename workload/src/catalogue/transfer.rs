@@ -1,84 +1,88 @@
-//! Copies between the host's memory and a device's.
+//! Copies between the host's memory and a device's, one way or both ways at once, and from one
+//! GPU's memory to another's.
 
-use super::{copied::HostMemory, prelude::*};
+use super::prelude::*;
+use crate::cuda::{PinnedMemory, Plain, Staging};
 
-/// So much that the time of one start does not show.
-const USUAL_BYTES: u64 = 256 << 20;
+/// Copies of one run where the time of one is asked.
+const CHAIN: u64 = 100;
 
-pub(super) static TO_DEVICE_PINNED: Transfer = transfer(
-    "h2d-pinned",
-    "Copies pinned host memory to the device.",
-    "Pinned memory is transferred at the full rate of the bus.",
-    Direction::ToDevice,
-    true,
-);
-pub(super) static TO_DEVICE_PAGEABLE: Transfer = transfer(
-    "h2d-pageable",
-    "Copies pageable host memory to the device.",
-    "Pageable memory is copied through pinned buffers: with all CPU threads nearly at the rate of the bus.",
-    Direction::ToDevice,
-    false,
-);
-pub(super) static TO_HOST_PINNED: Transfer = transfer(
-    "d2h-pinned",
-    "Copies device memory to pinned host memory.",
-    "Results return at the full rate of the bus, a small part of the bandwidth of device memory.",
-    Direction::ToHost,
-    true,
-);
-pub(super) static TO_HOST_PAGEABLE: Transfer = transfer(
-    "d2h-pageable",
-    "Copies device memory to pageable host memory.",
-    "A notebook that prints an array takes this path; the driver alone uses one CPU thread, and is several times slower.",
-    Direction::ToHost,
-    false,
-);
+pub(super) enum HostMemory<T> {
+    Pinned(PinnedMemory),
+    Pageable(Vec<T>, Staging),
+}
+
+impl<T: Plain + Default> HostMemory<T> {
+    pub(super) fn new(gpu: &Gpu, elements: u64, is_pinned: bool) -> Result<Self, RunError> {
+        Ok(if is_pinned {
+            Self::Pinned(gpu.context.pin(elements * size_of::<T>() as u64)?)
+        } else {
+            Self::Pageable(
+                vec![T::default(); elements as usize],
+                gpu.context.staging()?,
+            )
+        })
+    }
+
+    pub(super) fn slice(&self) -> &[T] {
+        match self {
+            Self::Pinned(memory) => memory.slice(),
+            Self::Pageable(memory, _) => memory,
+        }
+    }
+
+    pub(super) fn slice_mut(&mut self) -> &mut [T] {
+        match self {
+            Self::Pinned(memory) => memory.slice_mut(),
+            Self::Pageable(memory, _) => memory,
+        }
+    }
+
+    /// Copies all of it to the device.
+    pub(super) fn copy_in<'scope>(
+        &'scope mut self,
+        queue: &Queue<'_, 'scope>,
+        to: &'scope DeviceMemory,
+    ) -> Result<(), CudaError> {
+        match self {
+            Self::Pinned(memory) => queue.copy_in(to, memory.slice::<T>()),
+            Self::Pageable(memory, staging) => queue.copy_in_staged(to, memory, staging),
+        }
+    }
+
+    /// Copies all of it from the device.
+    pub(super) fn copy_out<'scope>(
+        &'scope mut self,
+        queue: &Queue<'_, 'scope>,
+        from: &'scope DeviceMemory,
+    ) -> Result<(), CudaError> {
+        match self {
+            Self::Pinned(memory) => queue.copy_out(memory.slice_mut::<T>(), from, 0),
+            Self::Pageable(memory, staging) => queue.copy_out_staged(memory, from, staging),
+        }
+    }
+}
+
+/// Words on the host: those of a seed, or their complements, which no word is that comes from the
+/// device.
+fn host_words(
+    gpu: &Gpu,
+    words: u64,
+    is_pinned: bool,
+    word: impl Fn(u64) -> u64 + Sync,
+) -> Result<HostMemory<u64>, RunError> {
+    let mut memory = HostMemory::new(gpu, words, is_pinned)?;
+    fill(memory.slice_mut(), word);
+    Ok(memory)
+}
 
 pub(super) struct Transfer {
-    about: About,
-    direction: Direction,
-    is_pinned: bool,
+    pub(super) to_device: bool,
+    pub(super) is_pinned: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Direction {
-    ToDevice,
-    ToHost,
-}
-
-const fn transfer(
-    id: &'static str,
-    does: &'static str,
-    teaches: &'static str,
-    direction: Direction,
-    is_pinned: bool,
-) -> Transfer {
-    let about = About {
-        id,
-        does,
-        teaches,
-        dtypes: &[],
-        backends: &[Backend::Cuda],
-        bound: Bound::Link,
-        extent: Extent::Elements,
-    };
-    Transfer {
-        about,
-        direction,
-        is_pinned,
-    }
-}
-
-impl Workload for Transfer {
-    fn about(&self) -> &About {
-        &self.about
-    }
-
-    fn usual_n(&self, _: Backend, _: Dtype, budget: &MemoryBudget) -> u64 {
-        USUAL_BYTES.min(budget.usable_bytes() / 2).max(WORD_BYTES)
-    }
-
-    fn cost(&self, size: Size) -> Cost {
+impl Program for Transfer {
+    fn cost_of(&self, size: Size) -> Cost {
         let bytes = size.words().saturating_mul(WORD_BYTES);
         Cost {
             memory_bytes: bytes,
@@ -88,62 +92,160 @@ impl Workload for Transfer {
         }
     }
 
-    fn on_cuda<'gpu>(
-        &self,
-        gpu: &'gpu Gpu,
-        size: Size,
-    ) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
-        let words = size.words();
-        let mut host = HostMemory::new(gpu, words, self.is_pinned)?;
-        let device = match self.direction {
-            Direction::ToDevice => {
-                fill(host.slice_mut(), |index| random::bits(SEED_A, index));
-                gpu.poisoned(words * WORD_BYTES)?
-            }
-            Direction::ToHost => {
-                // What no word is that comes from the device.
-                fill(host.slice_mut(), |index| !random::bits(SEED_A, index));
-                gpu.random("random_u64", words, words * WORD_BYTES, SEED_A)?
-            }
+    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Ready<'gpu> {
+        let (words, to_device) = (size.words(), self.to_device);
+        let host = host_words(gpu, words, self.is_pinned, |index| {
+            let word = random::bits(SEED_A, index);
+            if to_device { word } else { !word }
+        })?;
+        let device = if to_device {
+            gpu.poisoned(words * WORD_BYTES)?
+        } else {
+            gpu.random_words(words, SEED_A)?
         };
-        Ok(Box::new(Ready {
-            gpu,
-            host,
-            device,
-            words,
-            direction: self.direction,
-        }))
+        prepare_work(
+            (host, device),
+            move |(host, device)| {
+                gpu.time(|queue| {
+                    if to_device {
+                        host.copy_in(queue, device)
+                    } else {
+                        host.copy_out(queue, device)
+                    }
+                })
+            },
+            move |(host, device)| {
+                let check = compare_random(SEED_A);
+                Ok(if to_device {
+                    gpu.check(device, words, check)?
+                } else {
+                    check(host.slice(), 0)
+                })
+            },
+        )
     }
 }
 
-struct Ready<'gpu> {
-    gpu: &'gpu Gpu,
-    host: HostMemory<u64>,
-    device: DeviceMemory,
-    words: u64,
-    direction: Direction,
-}
+/// `both-pinned`: the size is that of each direction.
+pub(super) struct BidirectionalCopy;
 
-impl Prepared for Ready<'_> {
-    fn run(&mut self) -> Result<Sample, RunError> {
-        let Self {
-            gpu,
-            host,
-            device,
-            direction,
-            ..
-        } = self;
-        gpu.time(|queue| match direction {
-            Direction::ToDevice => host.copy_in(queue, device),
-            Direction::ToHost => host.copy_out(queue, device),
-        })
+impl Program for BidirectionalCopy {
+    fn cost_of(&self, size: Size) -> Cost {
+        let bytes = size.words().saturating_mul(2 * WORD_BYTES);
+        Cost {
+            memory_bytes: bytes,
+            host_bytes: bytes,
+            moved_bytes: bytes,
+            operations: 0,
+        }
     }
 
-    fn verify(&mut self) -> Result<Verification, RunError> {
-        let check = compare_random(SEED_A);
-        Ok(match self.direction {
-            Direction::ToDevice => self.gpu.check(&self.device, self.words, check)?,
-            Direction::ToHost => check(self.host.slice(), 0),
-        })
+    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Ready<'gpu> {
+        let words = size.words();
+        let from = host_words(gpu, words, true, |index| random::bits(SEED_A, index))?;
+        let to = host_words(gpu, words, true, |index| !random::bits(SEED_B, index))?;
+        let back = gpu.context.stream()?;
+        let arrived = gpu.poisoned(words * WORD_BYTES)?;
+        let sent = gpu.random_words(words, SEED_B)?;
+        prepare_work(
+            (arrived, to),
+            move |(arrived, to)| {
+                let elapsed = gpu.stream.time_both(&back, |there, back| {
+                    there.copy_in(arrived, from.slice())?;
+                    back.copy_out(to.slice_mut(), &sent, 0)
+                })?;
+                Ok(elapsed.into())
+            },
+            move |(arrived, to)| {
+                let there = gpu.check(arrived, words, compare_random(SEED_A))?;
+                Ok(there.and(compare_random(SEED_B)(to.slice(), 0)))
+            },
+        )
+    }
+}
+
+/// Copies from one GPU's memory to another's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Peer {
+    OneWay,
+    BothWays,
+    /// How long the smallest takes.
+    Latency,
+}
+
+impl Peer {
+    pub(super) const fn id(self) -> &'static str {
+        match self {
+            Self::OneWay => "peer",
+            Self::BothWays => "peer-both",
+            Self::Latency => "peer-latency",
+        }
+    }
+}
+
+impl Program for Peer {
+    /// The memory is that of each of the two.
+    fn cost_of(&self, size: Size) -> Cost {
+        let bytes = size.words().saturating_mul(WORD_BYTES);
+        let (memory_bytes, moved_bytes) = match self {
+            Self::OneWay => (bytes, bytes),
+            Self::BothWays => (bytes.saturating_mul(2), bytes.saturating_mul(2)),
+            Self::Latency => (bytes, 0),
+        };
+        Cost {
+            memory_bytes,
+            moved_bytes,
+            ..Cost::default()
+        }
+    }
+
+    fn gpus(&self) -> usize {
+        2
+    }
+
+    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Ready<'gpu> {
+        let few = RunError::TooFewGpus {
+            id: self.id(),
+            needed: 2,
+            found: 1,
+        };
+        let other = gpu.neighbor()?.ok_or(few)?.open()?;
+        let budget = other.memory_budget()?;
+        budget.check(self.id(), self.cost_of(size).memory_bytes)?;
+        gpu.context.reach(&other.context)?;
+        other.context.reach(&gpu.context)?;
+        let words = size.words();
+        let bytes = words * WORD_BYTES;
+        let sent = gpu.random_words(words, SEED_A)?;
+        let arrived = other.poisoned(bytes)?;
+        // The memory that is copied from the other GPU, and its destination.
+        let back = if *self == Self::BothWays {
+            Some((other.random_words(words, SEED_B)?, gpu.poisoned(bytes)?))
+        } else {
+            None
+        };
+        let copies = if *self == Self::Latency { CHAIN } else { 1 };
+        prepare_work(
+            (arrived, back, other),
+            move |(arrived, back, other)| {
+                let elapsed = match back {
+                    None => gpu.stream.time(|queue| {
+                        (0..copies).try_for_each(|_| queue.copy_across(arrived, &sent))
+                    })?,
+                    Some((from, to)) => gpu.stream.time_both(&other.stream, |there, back| {
+                        there.copy_across(arrived, &sent)?;
+                        back.copy_across(to, from)
+                    })?,
+                };
+                Ok(Sample::from(elapsed).of_one(copies))
+            },
+            move |(arrived, back, other)| {
+                let there = other.check(arrived, words, compare_random(SEED_A))?;
+                Ok(match back {
+                    Some((_, to)) => there.and(gpu.check(to, words, compare_random(SEED_B))?),
+                    None => there,
+                })
+            },
+        )
     }
 }

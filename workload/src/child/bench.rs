@@ -98,7 +98,7 @@ fn run_pairs(
     let found = placement.gpus.len();
     if let (0 | 1, Some(workload)) = (found, plan.workloads.first()) {
         let few = RunError::TooFewGpus {
-            id: workload.about().id,
+            id: workload.about.id,
             needed: 2,
             found,
         };
@@ -152,7 +152,7 @@ impl Bench<'_> {
                 is_one_of_all,
             } = step;
             if let (true, Place::Cuda(gpu), Some(dtype)) = (is_one_of_all, place, dtype)
-                && workload.check_device(gpu, dtype).is_err()
+                && workload.program.check_device(gpu, dtype).is_err()
             {
                 self.step += 1;
                 continue;
@@ -160,7 +160,7 @@ impl Bench<'_> {
             match self.one(workload, dtype, amount, place) {
                 Ok(outcome) => self.outcome(outcome, place),
                 Err(error) => {
-                    let (id, gpu) = (workload.about().id, place.name().index);
+                    let (id, gpu) = (workload.about.id, place.name().index);
                     self.failed(
                         id,
                         place.backend(),
@@ -185,13 +185,13 @@ impl Bench<'_> {
     /// A size that was asked of everything is asked of what has one.
     fn one(
         &mut self,
-        workload: &dyn Workload,
+        workload: &Workload,
         dtype: Option<Dtype>,
         amount: Option<Amount>,
         place: &Place<'_>,
     ) -> Result<Outcome, RunError> {
         let must_settle =
-            self.job.settle && place.gpu().is_some() && workload.about().bound == Bound::Compute;
+            self.job.settle && place.gpu().is_some() && workload.about.bound == Bound::Compute;
         let limits = self.limits();
         let limits = if must_settle {
             Limits {
@@ -215,7 +215,7 @@ impl Bench<'_> {
             engine: job.engine,
             limits,
         };
-        let (id, backend) = (workload.about().id, place.backend());
+        let (id, backend) = (workload.about.id, place.backend());
         bench::run(
             workload,
             place,

@@ -2,10 +2,7 @@
 
 use super::{JobFailure, named_once};
 use crate::{
-    catalogue::{
-        self,
-        matmul::{MATMUL, Rectangular},
-    },
+    catalogue::{self, matmul},
     error::RunError,
     protocol::{Amount, Backend, BackendChoice, BenchJob, Dtype, Extent, Shape},
     workload::Workload,
@@ -15,7 +12,7 @@ use crate::{
 pub(super) struct BenchPlan {
     /// Of each GPU by its UUID, where exactly that was asked for.
     works: Vec<(String, Step)>,
-    pub(super) workloads: Vec<&'static dyn Workload>,
+    pub(super) workloads: Vec<&'static Workload>,
     /// Whether something was named that runs on a GPU alone.
     pub(super) needs_gpu: bool,
     dtype: Option<Dtype>,
@@ -26,7 +23,7 @@ pub(super) struct BenchPlan {
 /// A workload, in one of its types.
 #[derive(Clone, Copy)]
 pub(super) struct Step {
-    pub(super) workload: &'static dyn Workload,
+    pub(super) workload: &'static Workload,
     /// Its usual one where there is none.
     pub(super) dtype: Option<Dtype>,
     /// The same of its size.
@@ -37,12 +34,12 @@ pub(super) struct Step {
 
 /// A type that was asked of everything is asked of what has it.
 fn steps(
-    workload: &'static dyn Workload,
+    workload: &'static Workload,
     backend: Backend,
     asked: Option<Dtype>,
     amount: Option<Amount>,
 ) -> Vec<Step> {
-    let about = workload.about();
+    let about = &workload.about;
     let step = |dtype, is_one_of_all| Step {
         workload,
         dtype,
@@ -54,12 +51,10 @@ fn steps(
             Some(dtype).filter(|dtype| about.dtypes.contains(dtype)),
             false,
         )],
-        None if workload.every_type() => workload
-            .types_on(backend)
-            .iter()
-            .map(|dtype| step(Some(*dtype), true))
-            .collect(),
-        None => vec![step(None, false)],
+        None => match workload.program.each_type(backend) {
+            Some(types) => types.iter().map(|dtype| step(Some(*dtype), true)).collect(),
+            None => vec![step(None, false)],
+        },
     }
 }
 
@@ -68,29 +63,31 @@ impl BenchPlan {
         if !job.works.is_empty() {
             return Self::of_works(job);
         }
-        let mut workloads = named(&job.ids)?;
+        let mut workloads = find_named(&job.ids)?;
         check_size(job, &workloads)?;
         if let Some(shape) = job.shape {
             workloads = vec![of_shape(job, shape, &workloads)?];
         }
         let is_named = !job.ids.is_empty() || job.pairs;
         if job.pairs && job.ids.is_empty() {
-            workloads.retain(|workload| workload.gpus() > 1);
+            workloads.retain(|workload| workload.program.gpus() > 1);
         }
-        let alone = workloads.iter().find(|workload| workload.gpus() < 2);
+        let alone = workloads
+            .iter()
+            .find(|workload| workload.program.gpus() < 2);
         if let (true, Some(workload)) = (job.pairs, alone) {
-            let id = workload.about().id;
+            let id = workload.about.id;
             return Err(JobFailure::usage(format!(
                 "'{id}' runs on one GPU and not between two: leave out --pairs"
             )));
         }
         let gpu_only = workloads
             .iter()
-            .find(|workload| !workload.about().runs_on(Backend::Cpu));
+            .find(|workload| !workload.about.runs_on(Backend::Cpu));
         if let (BackendChoice::Cpu, true, Some(workload)) = (job.place.backend, is_named, gpu_only)
         {
             return Err(JobFailure::usage(RunError::NotThere {
-                id: workload.about().id,
+                id: workload.about.id,
                 backend: Backend::Cpu,
             }));
         }
@@ -117,9 +114,12 @@ impl BenchPlan {
             ));
         }
         let ids: Vec<_> = job.works.iter().map(|work| work.id.clone()).collect();
-        let workloads = named(&ids)?;
-        if let Some(workload) = workloads.iter().find(|workload| workload.gpus() > 1) {
-            let id = workload.about().id;
+        let workloads = find_named(&ids)?;
+        if let Some(workload) = workloads
+            .iter()
+            .find(|workload| workload.program.gpus() > 1)
+        {
+            let id = workload.about.id;
             return Err(JobFailure::usage(format!(
                 "'{id}' runs between GPUs: name what runs on one"
             )));
@@ -127,8 +127,8 @@ impl BenchPlan {
         let works = job.works.iter().filter_map(|work| {
             let workload = *workloads
                 .iter()
-                .find(|workload| workload.about().id == work.id)?;
-            let amount = Amount::of(work.n, workload.about().extent);
+                .find(|workload| workload.about.id == work.id)?;
+            let amount = Amount::of(work.n, workload.about.extent);
             Some((
                 work.gpu.clone(),
                 Step {
@@ -165,8 +165,8 @@ impl BenchPlan {
             .map(|(_, step)| *step);
         let is_named = self.is_named;
         let there = self.workloads.iter().copied().filter(move |workload| {
-            let has_enough = is_named || backend == Backend::Cpu || workload.gpus() <= gpus;
-            self.works.is_empty() && workload.about().runs_on(backend) && has_enough
+            let has_enough = is_named || backend == Backend::Cpu || workload.program.gpus() <= gpus;
+            self.works.is_empty() && workload.about.runs_on(backend) && has_enough
         });
         works.chain(there.flat_map(move |workload| steps(workload, backend, self.dtype, self.size)))
     }
@@ -175,7 +175,7 @@ impl BenchPlan {
     pub(super) fn gpus(&self) -> usize {
         self.workloads
             .iter()
-            .map(|workload| workload.gpus())
+            .map(|workload| workload.program.gpus())
             .max()
             .unwrap_or(1)
     }
@@ -188,7 +188,7 @@ impl BenchPlan {
         let names = self
             .workloads
             .iter()
-            .map(|workload| workload.about().id)
+            .map(|workload| workload.about.id)
             .collect::<Vec<_>>()
             .join(", ");
         if job.pairs {
@@ -200,8 +200,8 @@ impl BenchPlan {
 }
 
 /// Everything where nothing is named.
-fn named(ids: &[String]) -> Result<Vec<&'static dyn Workload>, JobFailure> {
-    let id = |workload: &&'static dyn Workload| workload.about().id;
+fn find_named(ids: &[String]) -> Result<Vec<&'static Workload>, JobFailure> {
+    let id = |workload: &Workload| workload.about.id;
     named_once(
         ids,
         catalogue::ALL,
@@ -212,11 +212,11 @@ fn named(ids: &[String]) -> Result<Vec<&'static dyn Workload>, JobFailure> {
 }
 
 /// Type and size that were asked for have to be such as what was named can have.
-fn check_size(job: &BenchJob, workloads: &[&'static dyn Workload]) -> Result<(), JobFailure> {
+fn check_size(job: &BenchJob, workloads: &[&'static Workload]) -> Result<(), JobFailure> {
     let abouts = || {
         workloads
             .iter()
-            .map(|workload| workload.about())
+            .map(|workload| &workload.about)
             .filter(|_| !job.ids.is_empty())
     };
     if let Some(dtype) = job.dtype
@@ -243,13 +243,10 @@ fn check_size(job: &BenchJob, workloads: &[&'static dyn Workload]) -> Result<(),
 fn of_shape(
     job: &BenchJob,
     shape: Shape,
-    workloads: &[&'static dyn Workload],
-) -> Result<&'static dyn Workload, JobFailure> {
-    let ids: Vec<_> = workloads
-        .iter()
-        .map(|workload| workload.about().id)
-        .collect();
-    if ids != [MATMUL.about().id] {
+    workloads: &[&'static Workload],
+) -> Result<&'static Workload, JobFailure> {
+    let ids: Vec<_> = workloads.iter().map(|workload| workload.about.id).collect();
+    if ids != [matmul::ID] {
         return Err(JobFailure::usage(
             "--shape is of matmul alone: run `gpumon bench matmul --shape MxNxK`".to_owned(),
         ));
@@ -264,8 +261,7 @@ fn of_shape(
             "matmul --shape runs on a GPU alone: leave out --backend".to_owned(),
         ));
     }
-    // There is one for each run, and a run has a process of its own.
-    Ok(Box::leak(Box::new(Rectangular(shape))))
+    Ok(matmul::rectangular(shape))
 }
 
 #[cfg(test)]
@@ -280,7 +276,7 @@ mod tests {
         let matmul = catalogue::find("matmul").unwrap();
         assert_eq!(
             count("matmul", Backend::Cuda, None),
-            matmul.about().dtypes.len()
+            matmul.about.dtypes.len()
         );
         assert_eq!(
             count("matmul", Backend::Cpu, None),
@@ -319,7 +315,7 @@ mod tests {
         let plan = BenchPlan::new(&job).unwrap();
         let on = |gpu| {
             plan.on(gpu, 2)
-                .map(|step| (step.workload.about().id, step.dtype, step.amount))
+                .map(|step| (step.workload.about.id, step.dtype, step.amount))
                 .collect::<Vec<_>>()
         };
         assert_eq!(
@@ -364,10 +360,10 @@ mod tests {
     fn names_are_taken_once_and_a_slip_is_answered() {
         let ids = |words: &[&str]| {
             let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
-            named(&words).map(|found| {
+            find_named(&words).map(|found| {
                 found
                     .iter()
-                    .map(|workload| workload.about().id)
+                    .map(|workload| workload.about.id)
                     .collect::<Vec<_>>()
             })
         };

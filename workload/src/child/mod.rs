@@ -197,22 +197,26 @@ fn worse(so_far: u8, code: u8) -> u8 {
 }
 
 /// Each of what is named once, in the order in which it is named; all where nothing is.
-fn named_once<T: Copy>(
+fn named_once<T>(
     ids: &[String],
-    all: &[T],
+    all: &'static [T],
     id_of: impl Fn(&T) -> &'static str,
     kind: &str,
     otherwise: &str,
-) -> Result<Vec<T>, JobFailure> {
-    let mut found: Vec<T> = Vec::new();
+) -> Result<Vec<&'static T>, JobFailure> {
+    let mut found: Vec<&T> = Vec::new();
     for id in ids {
         let one = all.iter().find(|one| id_of(one) == id).ok_or_else(|| {
             let fix = did_you_mean(id, all.iter().map(&id_of), otherwise);
             JobFailure::usage(format!("unknown {kind} '{id}': {fix}"))
         })?;
         if !found.iter().any(|other| id_of(other) == id) {
-            found.push(*one);
+            found.push(one);
         }
     }
-    Ok(if ids.is_empty() { all.to_vec() } else { found })
+    Ok(if ids.is_empty() {
+        all.iter().collect()
+    } else {
+        found
+    })
 }

@@ -140,11 +140,5 @@ fn named(ids: &[String]) -> Result<Vec<&'static Case>, JobFailure> {
             .join(", ")
     );
     let ids: Vec<_> = ids.iter().map(|id| id.to_lowercase()).collect();
-    named_once(
-        &ids,
-        &CASES.iter().collect::<Vec<_>>(),
-        |case| case.id,
-        "case",
-        &there_are,
-    )
+    named_once(&ids, CASES, |case| case.id, "case", &there_are)
 }

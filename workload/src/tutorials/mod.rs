@@ -176,7 +176,7 @@ fn show(
         (Backend::Cuda, Some(gpu)) => Place::Cuda(gpu),
         (Backend::Cuda, None) => return Ok(Found::no_gpu()),
     };
-    let amount = if workload.about().extent == Extent::Times {
+    let amount = if workload.about.extent == Extent::Times {
         Amount::Times(n)
     } else {
         Amount::Count(n)
@@ -258,7 +258,7 @@ mod tests {
                 let Some(workload) = catalogue::find(id) else {
                     continue;
                 };
-                let about = workload.about();
+                let about = &workload.about;
                 assert!(
                     about.runs_on(variant.backend),
                     "{} {}",

@@ -35,7 +35,7 @@ pub(super) fn at_once(places: &Places<'_>, quick: bool) -> Result<Found, RunErro
         });
     }
     let pair = [&devices[own], &devices[(own + 1) % devices.len()]];
-    let dtype = work.about().usual_dtype();
+    let dtype = work.about.usual_dtype();
     let n = if quick {
         QUICK_MATRICES
     } else {
@@ -44,7 +44,7 @@ pub(super) fn at_once(places: &Places<'_>, quick: bool) -> Result<Found, RunErro
     for device in pair {
         Gpu::open(device)?
             .memory_budget()?
-            .check(WORK, work.cost(Size { n, dtype }).memory_bytes)?;
+            .check(WORK, work.program.cost_of(Size { n, dtype }).memory_bytes)?;
     }
     let runs = if quick { QUICK_RUNS } else { RUNS };
     let size = Size { n, dtype };
@@ -74,7 +74,7 @@ struct Together {
 /// So many runs on each of the devices, from when all are ready until the last has ended. A device that fails before it is
 /// ready is waited for like the others.
 fn together(
-    work: &dyn Workload,
+    work: &Workload,
     size: Size,
     devices: &[&Device],
     runs: usize,
@@ -86,7 +86,7 @@ fn together(
             .as_ref()
             .map_err(|error| RunError::from(error.clone()))
             .and_then(|gpu| {
-                let mut ready = work.on_cuda(gpu, size)?;
+                let mut ready = work.program.on_cuda(gpu, size)?;
                 ready.run()?;
                 Ok(ready)
             });

@@ -2,91 +2,47 @@
 //! take the result back.
 
 use super::{
-    super::copied::HostMemory,
-    MATMUL,
+    super::transfer::HostMemory,
+    Matmul,
     product::{Product, in_memory, result_bytes},
     values,
 };
 use crate::{catalogue::prelude::*, parallel::CHUNK, protocol::Shape};
 
-/// As in the tutorial that it is from.
-const USUAL_SIDE: u64 = 3000;
 /// Of an element of each of the three: what has 32 bits in memory.
 const WIDTH: u64 = 4;
 
-pub(in crate::catalogue) static PINNED: Copied = copied(
-    "matmul-pinned",
-    "Copies two matrices to the GPU, multiplies them there and copies the product back.",
-    "The transfers over the bus take several times longer than the product.",
-    true,
-);
-pub(in crate::catalogue) static PAGEABLE: Copied = copied(
-    "matmul-pageable",
-    "The same as matmul-pinned, from and to pageable host memory.",
-    "Keep arrays on the device for as long as you compute with them.",
-    false,
-);
+pub(in crate::catalogue) const DTYPES: &[Dtype] = &[Dtype::Tf32, Dtype::Fp32];
 
+/// A product of matrices that the host has.
+///
+/// The matrices of the host lie as those of the GPU do, with zeros around them up to whole tiles,
+/// so that each is copied in one piece.
 pub(in crate::catalogue) struct Copied {
-    about: About,
-    is_pinned: bool,
+    pub(in crate::catalogue) is_pinned: bool,
 }
 
-const fn copied(
-    id: &'static str,
-    does: &'static str,
-    teaches: &'static str,
-    is_pinned: bool,
-) -> Copied {
-    let about = About {
-        id,
-        does,
-        teaches,
-        dtypes: &[Dtype::Tf32, Dtype::Fp32],
-        backends: &[Backend::Cuda],
-        bound: Bound::Link,
-        extent: Extent::Side,
-    };
-    Copied { about, is_pinned }
-}
-
-impl Workload for Copied {
-    fn about(&self) -> &About {
-        &self.about
-    }
-
-    /// Some GPUs lack one.
-    fn every_type(&self) -> bool {
-        true
-    }
-
-    fn shared(&self, size: Size) -> Option<Shared> {
-        super::shared(size, true)
-    }
-
-    fn usual_n(&self, _: Backend, _: Dtype, _: &MemoryBudget) -> u64 {
-        USUAL_SIDE
-    }
-
-    fn cost(&self, size: Size) -> Cost {
+impl Program for Copied {
+    fn cost_of(&self, size: Size) -> Cost {
         let host_bytes = super::kernel_select::padded(size.n)
             .saturating_pow(2)
             .saturating_mul(3 * WIDTH);
         Cost {
             host_bytes,
-            ..MATMUL.cost(size)
+            ..Matmul::SQUARE.cost_of(size)
         }
     }
 
-    fn check_device(&self, gpu: &Gpu, dtype: Dtype) -> Result<(), RunError> {
-        MATMUL.check_device(gpu, dtype)
+    /// Some GPUs lack one.
+    fn each_type(&self, _: Backend) -> Option<&'static [Dtype]> {
+        Some(DTYPES)
     }
 
-    fn on_cuda<'gpu>(
-        &self,
-        gpu: &'gpu Gpu,
-        size: Size,
-    ) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
+    fn check_device(&self, gpu: &Gpu, dtype: Dtype) -> Result<(), RunError> {
+        Matmul::SQUARE.check_device(gpu, dtype)
+    }
+
+    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Ready<'gpu> {
         self.check_device(gpu, size.dtype)?;
         let shape = Shape::square(size.n);
         let product = Product::new(gpu, shape, size.dtype)?;
@@ -103,14 +59,36 @@ impl Workload for Copied {
             fill(matrix.slice_mut(), |place| element(size, lie, seed, place));
         }
         fill(out.slice_mut(), |_| f32::POISON);
-        Ok(Box::new(Ready {
-            gpu,
-            product,
-            on_gpu,
-            a,
-            b,
-            out,
-        }))
+        prepare_work(
+            (product, on_gpu, [a, b, out]),
+            |(product, on_gpu, [a, b, out])| {
+                let ready = product.ready()?;
+                product.gpu.time(|queue| {
+                    a.copy_in(queue, &product.a)?;
+                    b.copy_in(queue, &product.b)?;
+                    ready.launch(queue, on_gpu, 0)?;
+                    out.copy_out(queue, on_gpu)
+                })
+            },
+            // The product of what is on the GPU is checked there; that this is what the host has,
+            // and the host's result what the GPU has, is checked word by word.
+            |(product, on_gpu, [a, b, out])| {
+                let checked = product.verify(on_gpu)?;
+                let wrong = [(&product.a, a), (&product.b, b), (&*on_gpu, out)]
+                    .into_iter()
+                    .map(|(there, here)| differing(product.gpu, there, here.slice()))
+                    .sum::<Result<u64, _>>()?;
+                Ok(Verification {
+                    ok: checked.ok && wrong == 0,
+                    wrong: checked.wrong + wrong,
+                    ..checked
+                })
+            },
+        )
+    }
+
+    fn shared_operation(&self, size: Size) -> Option<Shared> {
+        super::shared(size, true)
     }
 }
 
@@ -143,62 +121,6 @@ fn element(Size { n, dtype }: Size, Lie { pitch, row, step }: Lie, seed: u64, pl
         values::random(dtype, seed, row * n + step) as f32
     } else {
         0.0
-    }
-}
-
-/// The matrices of the host lie as those of the GPU do, with zeros around them up to whole tiles, so that each is copied
-/// in one piece.
-struct Ready<'gpu> {
-    gpu: &'gpu Gpu,
-    product: Product<'gpu>,
-    /// The result there.
-    on_gpu: DeviceMemory,
-    a: HostMemory<f32>,
-    b: HostMemory<f32>,
-    out: HostMemory<f32>,
-}
-
-impl Prepared for Ready<'_> {
-    fn run(&mut self) -> Result<Sample, RunError> {
-        let Self {
-            gpu,
-            product,
-            on_gpu,
-            a,
-            b,
-            out,
-        } = self;
-        let ready = product.ready()?;
-        gpu.time(|queue| {
-            a.copy_in(queue, &product.a)?;
-            b.copy_in(queue, &product.b)?;
-            ready.launch(queue, on_gpu, 0)?;
-            out.copy_out(queue, on_gpu)
-        })
-    }
-
-    /// The product of what is on the GPU is checked there; that this is what the host has, and the host's result what
-    /// the GPU has, is checked word by word.
-    fn verify(&mut self) -> Result<Verification, RunError> {
-        let Self {
-            gpu,
-            product,
-            on_gpu,
-            a,
-            b,
-            out,
-        } = self;
-        let checked = product.verify(on_gpu)?;
-        let copies = [(&product.a, a), (&product.b, b), (&*on_gpu, out)];
-        let wrong = copies
-            .into_iter()
-            .map(|(there, here)| differing(gpu, there, here.slice()))
-            .sum::<Result<u64, _>>()?;
-        Ok(Verification {
-            ok: checked.ok && wrong == 0,
-            wrong: checked.wrong + wrong,
-            ..checked
-        })
     }
 }
 

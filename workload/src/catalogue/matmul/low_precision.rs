@@ -30,7 +30,7 @@ pub(super) struct Tf32(f32);
 pub(super) struct Fp8(u8);
 
 /// Both factors, room to make them wide, and a result.
-pub(super) struct OnCpu<T: LowPrecision> {
+struct OnCpu<T: LowPrecision> {
     a: Vec<T>,
     b: Vec<T>,
     wide: Factors<T::Wide>,
@@ -38,8 +38,12 @@ pub(super) struct OnCpu<T: LowPrecision> {
     out: Vec<T::Out>,
 }
 
+pub(super) fn on_cpu<T: LowPrecision>(n: u64) -> Ready<'static> {
+    prepare_on_cpu(OnCpu::<T>::new(n), OnCpu::multiply, OnCpu::verify)
+}
+
 impl<T: LowPrecision> OnCpu<T> {
-    pub(super) fn new(n: u64) -> Self {
+    fn new(n: u64) -> Self {
         let matrix = |seed| random::array(n * n, |index| T::random(seed, index));
         let wide = Factors::from_elements(n, |_, _| T::Wide::default());
         Self {
@@ -50,10 +54,8 @@ impl<T: LowPrecision> OnCpu<T> {
             wide,
         }
     }
-}
 
-impl<T: LowPrecision> Prepared for OnCpu<T> {
-    fn run(&mut self) -> Result<Sample, RunError> {
+    fn multiply(&mut self) {
         let Self {
             a,
             b,
@@ -61,22 +63,20 @@ impl<T: LowPrecision> Prepared for OnCpu<T> {
             sums,
             out,
         } = self;
-        Ok(Sample::on_cpu(|| {
-            for (wide, narrow) in wide.both_mut().into_iter().zip([&*a, &*b]) {
-                convert(wide, narrow, T::wide);
-            }
-            wide.multiply(sums);
-            convert(out, sums, T::rounded);
-        }))
+        for (wide, narrow) in wide.both_mut().into_iter().zip([&*a, &*b]) {
+            convert(wide, narrow, T::wide);
+        }
+        wide.multiply(sums);
+        convert(out, sums, T::rounded);
     }
 
     /// With factors that are made anew, so that those are checked that were made wide.
-    fn verify(&mut self) -> Result<Verification, RunError> {
+    fn verify(&self) -> Verification {
         let n = self.wide.side();
         let factors = Factors::from_elements(n, |seed, index| {
             T::Wide::from_f64(values::random(T::DTYPE, seed, index))
         });
-        Ok(factors.compare(Tolerance::new(T::DTYPE, n), |at| T::read(self.out[at])))
+        factors.compare(Tolerance::new(T::DTYPE, n), |at| T::read(self.out[at]))
     }
 }
 
@@ -195,16 +195,16 @@ mod tests {
 
     fn is_right_and_one_wrong_element_is_found<T: LowPrecision>(wrong: T::Out) {
         let mut work = OnCpu::<T>::new(65);
-        assert!(!work.verify().unwrap().ok, "{} has not run", T::DTYPE);
-        work.run().unwrap();
-        let found = work.verify().unwrap();
+        assert!(!work.verify().ok, "{} has not run", T::DTYPE);
+        work.multiply();
+        let found = work.verify();
         assert!(
             found.ok && found.checked == 65 * 65,
             "{}: {found:?}",
             T::DTYPE
         );
         work.out[1234] = wrong;
-        let found = work.verify().unwrap();
+        let found = work.verify();
         assert_eq!(
             (found.wrong, found.first_wrong),
             (1, Some(1234)),

@@ -4,7 +4,6 @@
 //!   times it, [`on_cpu`] is the CPU's side.
 //! - [`cut`] is how sums are cut into parts where there are too few tiles for all multiprocessors.
 //! - [`low_precision`] are the types that the CPU has no units for. [`copied`] has the matrices on the host.
-//! - [`rectangular`] is a product of any shape.
 //! - [`values`] are the types as the host reads them, [`tolerance`] says how exact a product has to be.
 
 mod copied;
@@ -16,14 +15,14 @@ mod occupancy;
 mod on_cpu;
 mod on_cuda;
 mod product;
-mod rectangular;
 mod tolerance;
 mod values;
 
 use half::{bf16, f16};
 
+use self::on_cuda::OnCuda;
 pub(super) use self::{
-    copied::{PAGEABLE, PINNED},
+    copied::{Copied, DTYPES as COPIED_DTYPES},
     kernel_select::{AMPERE, HOPPER},
     tolerance::Tolerance,
 };
@@ -31,11 +30,15 @@ pub(crate) use self::{
     kernel_select::needs,
     on_cpu::Factors,
     product::{Product, memory_bytes, result_bytes},
-    rectangular::Rectangular,
 };
-use crate::{catalogue::prelude::*, cpu_product::CpuProduct, protocol::Shape};
-
-pub(crate) static MATMUL: Matmul = Matmul;
+use crate::{
+    beside::from_bytes,
+    catalogue::prelude::*,
+    cpu_product::CpuProduct,
+    memory_budget::MemoryBudget,
+    protocol::{Bound, Extent, Shape},
+    workload::{About, UsualSize, Workload},
+};
 
 /// So large are matrices on a GPU, where there is room: as large as what its makers show.
 const GPU_SIDE: u64 = 8192;
@@ -45,7 +48,7 @@ const CPU_SIDE: u64 = 1024;
 /// The matrices take no more than this part of what may be taken.
 const PART: u64 = 2;
 
-const DTYPES: &[Dtype] = &[
+pub(crate) const DTYPES: &[Dtype] = &[
     Dtype::Bf16,
     Dtype::Fp16,
     Dtype::Fp8,
@@ -66,49 +69,59 @@ const CPU_DTYPES: &[Dtype] = &[
     Dtype::Int8,
 ];
 
-static ABOUT: About = About {
-    id: "matmul",
-    does: "Multiplies two square matrices.",
-    teaches: "Halving the width of the data type doubles the rate. Tensor cores are ten times as fast as other cores.",
-    dtypes: DTYPES,
-    backends: &[Backend::Cuda, Backend::Cpu],
-    bound: Bound::Compute,
-    extent: Extent::Side,
-};
+pub(crate) const ID: &str = "matmul";
 
-pub(crate) struct Matmul;
+/// A product of square matrices, or of those of one shape, whatever the size.
+pub(crate) struct Matmul(Option<Shape>);
 
-/// What a product takes and does.
-fn cost(shape: Shape, dtype: Dtype) -> Cost {
-    let Shape {
-        rows,
-        columns,
-        depth,
-    } = shape;
-    let (results, factors) = (
-        rows.saturating_mul(columns),
-        rows.saturating_add(columns).saturating_mul(depth),
-    );
-    let result_bytes = results.saturating_mul(values::result_bytes(dtype));
-    Cost {
-        memory_bytes: memory_bytes(shape, dtype, 1),
-        host_bytes: 0,
-        moved_bytes: factors
-            .saturating_mul(dtype.bytes())
-            .saturating_add(result_bytes),
-        operations: results.saturating_mul(depth).saturating_mul(2),
+impl Matmul {
+    pub(super) const SQUARE: Self = Self(None);
+
+    fn shape_of(&self, size: Size) -> Shape {
+        self.0.unwrap_or(Shape::square(size.n))
     }
+}
+
+/// Returns `matmul --shape`, on a GPU. There is one for each run, and a run has a process of its
+/// own.
+pub(crate) fn rectangular(shape: Shape) -> &'static Workload {
+    Box::leak(Box::new(Workload {
+        about: About {
+            id: ID,
+            does: "Multiplies two matrices of any shape.",
+            teaches: "Matrices that fill no whole tiles, or too few of them, leave a part of the \
+                 GPU idle.",
+            dtypes: DTYPES,
+            backends: &[Backend::Cuda],
+            bound: Bound::Compute,
+            extent: Extent::Side,
+        },
+        usual: UsualSize::Count(shape.rows),
+        program: Box::leak(Box::new(Matmul(Some(shape)))),
+    }))
+}
+
+pub(super) fn usual_side(backend: Backend, dtype: Dtype, budget: &MemoryBudget) -> u64 {
+    let wanted = match (backend, dtype) {
+        (Backend::Cpu, _) => CPU_SIDE,
+        (Backend::Cuda, Dtype::Fp64) => GPU_SIDE_FP64,
+        (Backend::Cuda, _) => GPU_SIDE,
+    };
+    let halves = std::iter::successors(Some(wanted), |side| Some(side / 2));
+    let fits =
+        |side: &u64| memory_bytes(Shape::square(*side), dtype, 1) <= budget.usable_bytes() / PART;
+    halves.take_while(|side| *side > 0).find(fits).unwrap_or(1)
 }
 
 /// A product of the types that every framework has.
 fn shared(size: Size, copies: bool) -> Option<Shared> {
     match size.dtype {
-        Dtype::Fp32 => Some(shared_as(on_cpu::Factors::<f32>::new, size, copies)),
-        Dtype::Fp64 => Some(shared_as(on_cpu::Factors::<f64>::new, size, copies)),
+        Dtype::Fp32 => Some(shared_as(Factors::<f32>::new, size, copies)),
+        Dtype::Fp64 => Some(shared_as(Factors::<f64>::new, size, copies)),
         Dtype::Tf32 => {
             let element = |seed, index| values::tf32(f32::random(seed, index));
             Some(shared_as(
-                move |n| on_cpu::Factors::from_elements(n, element),
+                move |n| Factors::from_elements(n, element),
                 size,
                 copies,
             ))
@@ -118,7 +131,7 @@ fn shared(size: Size, copies: bool) -> Option<Shared> {
 }
 
 fn shared_as<T: CpuProduct>(
-    factors: impl FnOnce(u64) -> on_cpu::Factors<T> + 'static,
+    factors: impl FnOnce(u64) -> Factors<T> + 'static,
     Size { n, dtype }: Size,
     copies: bool,
 ) -> Shared {
@@ -145,30 +158,27 @@ fn shared_as<T: CpuProduct>(
     }
 }
 
-impl Workload for Matmul {
-    fn about(&self) -> &About {
-        &ABOUT
-    }
-
-    fn every_type(&self) -> bool {
-        true
-    }
-
-    fn usual_n(&self, backend: Backend, dtype: Dtype, budget: &MemoryBudget) -> u64 {
-        let wanted = match (backend, dtype) {
-            (Backend::Cpu, _) => CPU_SIDE,
-            (Backend::Cuda, Dtype::Fp64) => GPU_SIDE_FP64,
-            (Backend::Cuda, _) => GPU_SIDE,
-        };
-        let halves = std::iter::successors(Some(wanted), |side| Some(side / 2));
-        let fits = |side: &u64| {
-            memory_bytes(Shape::square(*side), dtype, 1) <= budget.usable_bytes() / PART
-        };
-        halves.take_while(|side| *side > 0).find(fits).unwrap_or(1)
-    }
-
-    fn cost(&self, size: Size) -> Cost {
-        cost(Shape::square(size.n), size.dtype)
+impl Program for Matmul {
+    fn cost_of(&self, size: Size) -> Cost {
+        let (shape, dtype) = (self.shape_of(size), size.dtype);
+        let Shape {
+            rows,
+            columns,
+            depth,
+        } = shape;
+        let (results, factors) = (
+            rows.saturating_mul(columns),
+            rows.saturating_add(columns).saturating_mul(depth),
+        );
+        let result_bytes = results.saturating_mul(values::result_bytes(dtype));
+        Cost {
+            memory_bytes: memory_bytes(shape, dtype, 1),
+            host_bytes: 0,
+            moved_bytes: factors
+                .saturating_mul(dtype.bytes())
+                .saturating_add(result_bytes),
+            operations: results.saturating_mul(depth).saturating_mul(2),
+        }
     }
 
     /// Narrow types are held wide, too: both factors, which the check makes again, and the sums.
@@ -182,10 +192,17 @@ impl Workload for Matmul {
             .saturating_mul(2 * dtype.bytes() + values::result_bytes(dtype) + wide)
     }
 
+    fn each_type(&self, backend: Backend) -> Option<&'static [Dtype]> {
+        Some(match backend {
+            Backend::Cuda => DTYPES,
+            Backend::Cpu => CPU_DTYPES,
+        })
+    }
+
     fn check_device(&self, gpu: &Gpu, dtype: Dtype) -> Result<(), RunError> {
         match needs(dtype) {
             needed if gpu.device().capability < needed => Err(RunError::NotOnThisGpu {
-                id: ABOUT.id,
+                id: ID,
                 dtype,
                 needed,
                 has: gpu.device().capability,
@@ -194,98 +211,42 @@ impl Workload for Matmul {
         }
     }
 
-    fn types_on(&self, backend: Backend) -> &'static [Dtype] {
-        match backend {
-            Backend::Cuda => DTYPES,
-            Backend::Cpu => CPU_DTYPES,
-        }
+    fn shape(&self) -> Option<Shape> {
+        self.0
     }
 
-    fn on_cuda<'gpu>(
-        &self,
-        gpu: &'gpu Gpu,
-        size: Size,
-    ) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
+    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Ready<'gpu> {
         self.check_device(gpu, size.dtype)?;
-        Ok(Box::new(on_cuda::OnCuda::new(
-            gpu,
-            Shape::square(size.n),
-            size.dtype,
-        )?))
+        Ok(Box::new(OnCuda::new(gpu, self.shape_of(size), size.dtype)?))
     }
 
-    fn on_cublas<'gpu>(
-        &self,
-        gpu: &'gpu Gpu,
-        size: Size,
-    ) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
-        self.check_device(gpu, size.dtype)?;
-        Ok(Box::new(
-            on_cuda::OnCuda::new(gpu, Shape::square(size.n), size.dtype)?.by_cublas()?,
-        ))
+    fn on_cublas<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Option<Ready<'gpu>> {
+        let ready = || {
+            self.check_device(gpu, size.dtype)?;
+            let work = OnCuda::new(gpu, self.shape_of(size), size.dtype)?;
+            Ok(Box::new(work.by_cublas()?) as _)
+        };
+        Some(ready())
     }
 
-    fn shared(&self, size: Size) -> Option<Shared> {
+    fn shared_operation(&self, size: Size) -> Option<Shared> {
         shared(size, false)
     }
 
-    fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
-        match size.dtype {
-            Dtype::Fp32 => Ok(Box::new(on_cpu::OnCpu::<f32>::new(size.n))),
-            Dtype::Fp64 => Ok(Box::new(on_cpu::OnCpu::<f64>::new(size.n))),
-            Dtype::Tf32 => Ok(Box::new(low_precision::OnCpu::<low_precision::Tf32>::new(
-                size.n,
-            ))),
-            Dtype::Bf16 => Ok(Box::new(low_precision::OnCpu::<bf16>::new(size.n))),
-            Dtype::Fp16 => Ok(Box::new(low_precision::OnCpu::<f16>::new(size.n))),
-            Dtype::Fp8 => Ok(Box::new(low_precision::OnCpu::<low_precision::Fp8>::new(
-                size.n,
-            ))),
-            Dtype::Int8 => Ok(Box::new(low_precision::OnCpu::<i8>::new(size.n))),
-            Dtype::Bytes => Err(ABOUT.no_such(size.dtype)),
+    fn on_cpu(&self, Size { n, dtype }: Size) -> Ready<'static> {
+        match dtype {
+            Dtype::Fp32 => on_cpu::on_cpu::<f32>(n),
+            Dtype::Fp64 => on_cpu::on_cpu::<f64>(n),
+            Dtype::Tf32 => low_precision::on_cpu::<low_precision::Tf32>(n),
+            Dtype::Bf16 => low_precision::on_cpu::<bf16>(n),
+            Dtype::Fp16 => low_precision::on_cpu::<f16>(n),
+            Dtype::Fp8 => low_precision::on_cpu::<low_precision::Fp8>(n),
+            Dtype::Int8 => low_precision::on_cpu::<i8>(n),
+            Dtype::Bytes => Err(RunError::NoSuchType {
+                id: ID,
+                dtype,
+                valid: CPU_DTYPES,
+            }),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn matrices_leave_room_and_are_counted_as_whole_tiles() {
-        let budget = |free_gib: u64| MemoryBudget {
-            place: "here".to_owned(),
-            free_bytes: free_gib << 30,
-            total_bytes: 8 << 30,
-            cache_bytes: 0,
-            is_shared: false,
-        };
-        assert_eq!(MATMUL.usual_n(Backend::Cuda, Dtype::Bf16, &budget(8)), 8192);
-        assert_eq!(MATMUL.usual_n(Backend::Cuda, Dtype::Fp32, &budget(1)), 4096);
-        assert_eq!(MATMUL.usual_n(Backend::Cuda, Dtype::Fp32, &budget(0)), 1);
-        let cost = MATMUL.cost(Size {
-            n: 1000,
-            dtype: Dtype::Fp64,
-        });
-        assert_eq!(
-            (cost.operations, cost.moved_bytes),
-            (2_000_000_000, 24_000_000)
-        );
-        assert!(cost.memory_bytes >= 3 * 1024 * 1024 * 8);
-        let on_cpu = |dtype| MATMUL.cpu_bytes(Size { n: 1000, dtype });
-        assert_eq!(
-            (on_cpu(Dtype::Fp32), on_cpu(Dtype::Int8)),
-            (12_000_000, 46_000_000)
-        );
-        // A size beyond anything is no smaller than it is.
-        assert_eq!(
-            MATMUL
-                .cost(Size {
-                    n: 1 << 40,
-                    dtype: Dtype::Fp64
-                })
-                .memory_bytes,
-            u64::MAX
-        );
     }
 }

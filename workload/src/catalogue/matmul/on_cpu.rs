@@ -18,11 +18,6 @@ pub(crate) struct Factors<T> {
     n: usize,
 }
 
-pub(super) struct OnCpu<T> {
-    factors: Factors<T>,
-    out: Vec<T>,
-}
-
 impl<T: CpuProduct> Factors<T> {
     pub(crate) fn new(n: u64) -> Self {
         Self::from_elements(n, T::random)
@@ -109,24 +104,13 @@ impl<T: CpuProduct> Factors<T> {
     }
 }
 
-impl<T: CpuProduct> OnCpu<T> {
-    pub(super) fn new(n: u64) -> Self {
-        let factors = Factors::new(n);
-        Self {
-            out: factors.poisoned(),
-            factors,
-        }
-    }
-}
-
-impl<T: CpuProduct> Prepared for OnCpu<T> {
-    fn run(&mut self) -> Result<Sample, RunError> {
-        Ok(Sample::on_cpu(|| self.factors.multiply(&mut self.out)))
-    }
-
-    fn verify(&mut self) -> Result<Verification, RunError> {
-        Ok(self.factors.verify(&self.out))
-    }
+pub(super) fn on_cpu<T: CpuProduct>(n: u64) -> Ready<'static> {
+    let factors = Factors::<T>::new(n);
+    prepare_on_cpu(
+        (factors.poisoned(), factors),
+        |(out, factors)| factors.multiply(out),
+        |(out, factors)| factors.verify(out),
+    )
 }
 
 #[cfg(test)]
@@ -135,16 +119,17 @@ mod tests {
 
     #[test]
     fn one_wrong_element_is_found() {
-        let mut work = OnCpu::<f64>::new(65);
-        assert!(!work.verify().unwrap().ok, "it has not run");
-        work.run().unwrap();
-        let found = work.verify().unwrap();
+        let factors = Factors::<f64>::new(65);
+        let mut out = factors.poisoned();
+        assert!(!factors.verify(&out).ok, "it has not run");
+        factors.multiply(&mut out);
+        let found = factors.verify(&out);
         assert!(
             found.ok && found.checked == 65 * 65 && found.largest_error < 0.5,
             "{found:?}"
         );
-        work.out[1234] *= 1.0 + 1e-12;
-        let found = work.verify().unwrap();
+        out[1234] *= 1.0 + 1e-12;
+        let found = factors.verify(&out);
         assert_eq!(
             (found.wrong, found.first_wrong),
             (1, Some(1234)),

@@ -7,75 +7,26 @@ mod on_cuda;
 
 use self::{
     network::{Start, Trained, train},
-    on_cuda::{Fused, Stepwise},
+    on_cuda::{prepare_fused, prepare_steps},
 };
 use super::chain::Form;
 use crate::catalogue::prelude::*;
 
-const USUAL_STEPS: u64 = 1000;
 /// Parameters are of the size of 1, and each step rounds them. What is lost at one step is mostly found again at the next,
 /// since training goes downhill from wherever it is. Another order of adding leaves a tenth of this after a thousand steps,
 /// of which a single one that is left out makes twice as much.
 const TOLERANCE: f64 = 2000.0;
 /// Behind them there is nothing left to learn, and what remains of the slopes is rounding, which nobody could check.
-const MOST_STEPS: u64 = USUAL_STEPS;
+const MOST_STEPS: u64 = 1000;
 /// No array of it is larger than a page or two.
 const MEMORY_BYTES: u64 = 8192;
 /// Of one step: products there and back, and ten for each parameter.
 const OPERATIONS: u64 = 10 * (6 * 110 + 10 * 10) + 10 * 121;
 
-pub(super) static PER_OP: Train = new(
-    "train-per-op",
-    "Trains a network of 121 parameters for 1000 steps, with nineteen kernels per step.",
-    "Launch overhead limits a network this small on any GPU: use the CPU, or a compiler.",
-    Form::PerOp,
-);
-pub(super) static GRAPH: Train = new(
-    "train-graph",
-    "Trains a network of 121 parameters for 1000 steps, with one CUDA graph per step.",
-    "A fixed step is recorded once and launched with a single call.",
-    Form::Graph,
-);
-pub(super) static FUSED: Train = new(
-    "train",
-    "Trains a network of 121 parameters for 1000 steps in one kernel.",
-    "A model that fits one multiprocessor needs neither launches nor memory traffic between steps.",
-    Form::Fused,
-);
+pub(super) struct Train(pub(super) Form);
 
-pub(super) struct Train {
-    about: About,
-    form: Form,
-}
-
-const fn new(id: &'static str, does: &'static str, teaches: &'static str, form: Form) -> Train {
-    let backends: &[Backend] = if matches!(form, Form::Fused) {
-        &[Backend::Cuda, Backend::Cpu]
-    } else {
-        &[Backend::Cuda]
-    };
-    let about = About {
-        id,
-        does,
-        teaches,
-        dtypes: &[Dtype::Fp32],
-        backends,
-        bound: Bound::Latency,
-        extent: Extent::Times,
-    };
-    Train { about, form }
-}
-
-impl Workload for Train {
-    fn about(&self) -> &About {
-        &self.about
-    }
-
-    fn usual_n(&self, _: Backend, _: Dtype, _: &MemoryBudget) -> u64 {
-        USUAL_STEPS
-    }
-
-    fn cost(&self, size: Size) -> Cost {
+impl Program for Train {
+    fn cost_of(&self, size: Size) -> Cost {
         Cost {
             memory_bytes: MEMORY_BYTES,
             operations: size.n.saturating_mul(OPERATIONS),
@@ -83,72 +34,54 @@ impl Workload for Train {
         }
     }
 
-    fn on_cuda<'gpu>(
-        &self,
-        gpu: &'gpu Gpu,
-        size: Size,
-    ) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
+    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Ready<'gpu> {
         self.check(size)?;
-        Ok(match self.form {
-            Form::Fused => Box::new(Fused::new(gpu, size.n)?),
-            form => Box::new(Stepwise::new(gpu, form, size.n)?),
-        })
+        match self.0 {
+            Form::Fused => prepare_fused(gpu, size.n),
+            form => prepare_steps(gpu, form, size.n),
+        }
     }
 
-    fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
+    /// On one thread: no part of it is worth waking another.
+    fn on_cpu(&self, size: Size) -> Ready<'static> {
         self.check(size)?;
-        Ok(Box::new(OnCpu {
-            start: Start::random(),
-            steps: size.n,
-            trained: None,
-        }))
+        let start = Start::random();
+        prepare_on_cpu(
+            // Before the first run.
+            None,
+            move |trained| *trained = Some(train(&start, size.n)),
+            move |trained| {
+                let trained = trained.as_ref();
+                trained.map_or_else(Verification::nothing, |trained| check(trained, size.n))
+            },
+        )
     }
 }
 
 impl Train {
     fn check(&self, size: Size) -> Result<(), RunError> {
-        let is_too_long = size.n > MOST_STEPS;
-        if is_too_long {
-            Err(RunError::TooOften {
-                id: self.about.id,
-                most: MOST_STEPS,
-            })
-        } else {
-            Ok(())
+        if size.n <= MOST_STEPS {
+            return Ok(());
         }
-    }
-}
-
-/// On one thread: no part of it is worth waking another.
-struct OnCpu {
-    start: Start,
-    steps: u64,
-    /// `None` before the first run.
-    trained: Option<Trained<f32>>,
-}
-
-impl Prepared for OnCpu {
-    fn run(&mut self) -> Result<Sample, RunError> {
-        Ok(Sample::on_cpu(|| {
-            self.trained = Some(train(&self.start, self.steps));
-        }))
+        Err(RunError::TooOften {
+            id: self.id(),
+            most: MOST_STEPS,
+        })
     }
 
-    fn verify(&mut self) -> Result<Verification, RunError> {
-        Ok(self
-            .trained
-            .as_ref()
-            .map_or_else(Verification::nothing, |trained| check(trained, self.steps)))
+    pub(super) const fn id(&self) -> &'static str {
+        match self.0 {
+            Form::PerOp => "train-per-op",
+            Form::Graph => "train-graph",
+            Form::Fused => "train",
+        }
     }
 }
 
 /// Every parameter and the loss, against the same training in f64.
 fn check(trained: &Trained<f32>, steps: u64) -> Verification {
     let expected = train::<f64>(&Start::random(), steps);
-    let near = |value: f64| Expected {
-        value: DoubleDouble::from_f64(value),
-        scale: value.abs().max(1.0),
-    };
+    let near = |value: f64| Expected::new(value, value.abs().max(1.0));
     let parameters = compare(&trained.parameters, 0, TOLERANCE, |index| {
         near(expected.parameters[index as usize])
     });

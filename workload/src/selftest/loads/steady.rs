@@ -121,13 +121,13 @@ impl KnownLoad for Steady {
     }
 
     fn gpus(&self) -> usize {
-        catalogue::find(self.workload).map_or(1, Workload::gpus)
+        catalogue::find(self.workload).map_or(1, |workload| workload.program.gpus())
     }
 
     fn put_on(&self, context: &LoadContext<'_>) -> Result<Option<Made>, RunError> {
         let gpu = context.gpu;
         let workload = catalogue::find(self.workload)
-            .filter(|workload| workload.check_device(gpu, self.dtype).is_ok());
+            .filter(|workload| workload.program.check_device(gpu, self.dtype).is_ok());
         let Some(workload) = workload else {
             return Ok(None);
         };
@@ -140,7 +140,7 @@ impl KnownLoad for Steady {
         } = repeat(context, |_| work.run().map(drop))?;
         if !work.verify()?.ok {
             return Err(RunError::Wrong {
-                id: workload.about().id,
+                id: workload.about.id,
             });
         }
         let in_a_second = |count: u64| count as f64 * times as f64 / seconds;
@@ -183,12 +183,12 @@ impl Steady {
     /// As large as usual, as long as it is then run often: what takes seconds at a time would be read half done.
     fn ready<'gpu>(
         &self,
-        workload: &dyn Workload,
+        workload: &Workload,
         context: &LoadContext<'gpu>,
     ) -> Result<(Cost, Box<dyn Prepared + 'gpu>), RunError> {
         let budget = context.gpu.memory_budget()?;
         let usual = workload.usual_n(Backend::Cuda, self.dtype, &budget);
-        let smallest = match workload.about().extent {
+        let smallest = match workload.about.extent {
             Extent::Side => SMALLEST_SIDE,
             _ => SMALLEST_BYTES / self.dtype.bytes(),
         };
@@ -198,10 +198,10 @@ impl Steady {
                 n,
                 dtype: self.dtype,
             };
-            let cost = workload.cost(size);
-            budget.check(workload.about().id, cost.memory_bytes)?;
-            MemoryBudget::for_host(0).check(workload.about().id, cost.host_bytes)?;
-            let mut work = workload.on_cuda(context.gpu, size)?;
+            let cost = workload.program.cost_of(size);
+            budget.check(workload.about.id, cost.memory_bytes)?;
+            MemoryBudget::for_host(0).check(workload.about.id, cost.host_bytes)?;
+            let mut work = workload.program.on_cuda(context.gpu, size)?;
             // The first run may have to load its kernel.
             work.run()?;
             let took_us = work.run()?.host_us;
