@@ -12,7 +12,7 @@ use std::{
 use libloading::Library;
 
 use super::{context::Context, error::CudaError, memory::DeviceMemory, queue::Queue};
-use crate::protocol::Shape;
+use crate::protocol::{Dtype, Shape};
 
 /// Names the library, or libcublas.so, which brings it, where it is not found by itself.
 const VARIABLE: &str = "GPUMON_LIBCUBLAS";
@@ -101,24 +101,6 @@ functions! {
     cublasLtMatrixLayoutDestroy: fn(Opaque) -> Status;
 }
 
-/// The types of one product: each a `cudaDataType_t`, and a `cublasComputeType_t` for how it is computed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum GemmType {
-    Fp64,
-    /// 32 bits, by the ordinary units.
-    Fp32,
-    /// 32 bits, of which tensor cores multiply 19.
-    Tf32,
-    /// Half precision, summed in single.
-    Fp16,
-    /// The first half of single precision, summed in single.
-    Bf16,
-    /// 8 bits, e4m3, summed in what tensor cores have for that, to bf16.
-    Fp8,
-    /// 8 bits, whole numbers, summed in 32.
-    Int8,
-}
-
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CublasError {
     #[error(
@@ -135,33 +117,34 @@ pub(crate) enum CublasError {
     Failed(#[from] CudaError),
 }
 
-impl GemmType {
-    /// Of the inputs, of the result, of the computation, and of the factor that it takes.
-    fn codes(self) -> [c_int; 4] {
-        match self {
-            Self::Fp64 => [1, 1, 70, 1],
-            Self::Fp32 => [0, 0, 68, 0],
-            Self::Tf32 => [0, 0, 77, 0],
-            Self::Fp16 => [2, 2, 68, 0],
-            Self::Bf16 => [14, 14, 68, 0],
-            Self::Fp8 => [28, 14, 68, 0],
-            Self::Int8 => [3, 10, 72, 10],
-        }
+/// Returns the types of a product: `cudaDataType_t` of the inputs, of the result and of the factor
+/// at the places 0, 1 and 3, and the `cublasComputeType_t` at 2. Narrow types are summed in 32
+/// bits, and e4m3 in what tensor cores have for that.
+fn type_codes(dtype: Dtype) -> [c_int; 4] {
+    match dtype {
+        Dtype::Fp64 => [1, 1, 70, 1],
+        Dtype::Fp32 => [0, 0, 68, 0],
+        Dtype::Tf32 => [0, 0, 77, 0],
+        Dtype::Fp16 => [2, 2, 68, 0],
+        Dtype::Bf16 | Dtype::Bytes => [14, 14, 68, 0],
+        Dtype::Fp8 => [28, 14, 68, 0],
+        Dtype::Int8 => [3, 10, 72, 10],
     }
+}
 
-    fn one(self) -> u64 {
-        match self {
-            Self::Fp64 => 1.0_f64.to_bits(),
-            Self::Int8 => 1,
-            _ => 1.0_f32.to_bits().into(),
-        }
+/// Returns the bits of 1 in the type of the factor.
+fn factor_one(dtype: Dtype) -> u64 {
+    match dtype {
+        Dtype::Fp64 => 1.0_f64.to_bits(),
+        Dtype::Int8 => 1,
+        _ => 1.0_f32.to_bits().into(),
     }
 }
 
 /// One product by cublasLt, with the algorithm that it takes for the fastest.
 pub(crate) struct Cublas {
     library: Handles,
-    types: GemmType,
+    dtype: Dtype,
     algorithm: Algorithm,
     workspace: DeviceMemory,
     /// What it needs of each matrix, in bytes: the result, and both factors.
@@ -186,14 +169,14 @@ impl Cublas {
     /// second, or their steps where that is said.
     pub(crate) fn new(
         context: &std::rc::Rc<Context>,
-        types: GemmType,
+        dtype: Dtype,
         shape: Shape,
         [pitch, lead]: [u64; 2],
         is_step_by_step: bool,
     ) -> Result<Self, CublasError> {
         let library = load().ok_or(CublasError::NotFound)?;
         let functions = Functions::of(library).ok_or(CublasError::NotFound)?;
-        let [input, output, computation, factor] = types.codes();
+        let [input, output, computation, factor] = type_codes(dtype);
         let Shape {
             rows,
             columns,
@@ -250,7 +233,7 @@ impl Cublas {
         let of_preference = functions.cublasLtMatmulPreferenceSetAttribute;
         library.set(of_product, PRODUCT, DESC_TRANSA, &of_b.to_ne_bytes())?;
         library.set(of_product, PRODUCT, DESC_TRANSB, &of_a.to_ne_bytes())?;
-        if types == GemmType::Fp8 {
+        if dtype == Dtype::Fp8 {
             library.set(of_product, PRODUCT, DESC_FAST_ACCUM, &[1])?;
         }
         library.set(
@@ -281,7 +264,7 @@ impl Cublas {
         );
         Ok(Self {
             library,
-            types,
+            dtype,
             algorithm,
             workspace: context.allocate(WORKSPACE_BYTES)?,
             needed_bytes: [
@@ -313,7 +296,7 @@ impl Cublas {
         let Handles { functions, made } = &self.library;
         let [library, product] = [LIBRARY, PRODUCT].map(|place| made[place].0);
         let [of_b, of_a, of_out] = LAYOUTS.map(|place| made[place].0);
-        let (one, zero) = (self.types.one(), 0_u64);
+        let (one, zero) = (factor_one(self.dtype), 0_u64);
         // SAFETY: all was made by the library and is alive, as the stream is; the matrices are as large as was asserted. The
         // numbers are of the computation's type and outlive the call. The memory is borrowed until the stream has waited.
         let status = unsafe {

@@ -41,7 +41,7 @@ pub use self::unavailable::Unavailable;
 pub(crate) use self::{
     attribute::Attribute,
     context::{Context, FreeMemory},
-    cublas::{Cublas, CublasError, GemmType},
+    cublas::{Cublas, CublasError},
     device::Device,
     driver::Driver,
     error::CudaError,
@@ -53,6 +53,6 @@ pub(crate) use self::{
     queue::{Grid, Plain, Queue},
     staging::Staging,
     stream::{Elapsed, Stream},
-    tensor_map::{Element, TensorMap},
+    tensor_map::TensorMap,
     virtual_memory::{AddressRange, PhysicalMemory},
 };

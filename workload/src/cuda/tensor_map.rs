@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 
 use super::{api::TensorMapBytes, error::CudaError, memory::DeviceMemory};
+use crate::protocol::Dtype;
 
 /// `CU_TENSOR_MAP_SWIZZLE_128B`: packs of 16 bytes change places within a row's 128, so that rows lie in different banks.
 const SWIZZLE_128_BYTES: i32 = 3;
@@ -18,26 +19,15 @@ pub(crate) struct TensorMap<'memory> {
     memory: PhantomData<&'memory DeviceMemory>,
 }
 
-/// The types of elements that the copy engine tells apart: a `CUtensorMapDataType`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(i32)]
-pub(crate) enum Element {
-    /// Any 8 bits.
-    Bits8 = 0,
-    Fp16 = 6,
-    Fp32 = 7,
-    Fp64 = 8,
-    Bf16 = 9,
-}
-
-impl Element {
-    pub(crate) fn bytes(self) -> u32 {
-        match self {
-            Self::Bits8 => 1,
-            Self::Fp16 | Self::Bf16 => 2,
-            Self::Fp32 => 4,
-            Self::Fp64 => 8,
-        }
+/// Returns the `CUtensorMapDataType` of elements.
+fn data_type(dtype: Dtype) -> i32 {
+    match dtype {
+        // Any 8 bits.
+        Dtype::Fp8 | Dtype::Int8 | Dtype::Bytes => 0,
+        Dtype::Fp16 => 6,
+        Dtype::Fp32 | Dtype::Tf32 => 7,
+        Dtype::Fp64 => 8,
+        Dtype::Bf16 => 9,
     }
 }
 
@@ -45,11 +35,11 @@ impl<'memory> TensorMap<'memory> {
     /// Of a matrix with so many rows of so many elements without anything between them, in tiles of so many rows.
     pub(crate) fn new(
         memory: &'memory DeviceMemory,
-        element: Element,
+        dtype: Dtype,
         (rows, row): (u64, u64),
         rows_of_tile: u32,
     ) -> Result<Self, CudaError> {
-        let row_bytes = row * u64::from(element.bytes());
+        let row_bytes = row * dtype.bytes();
         assert!(row_bytes * rows <= memory.bytes(), "the matrix is there");
         let driver = memory.driver();
         let doing = "describe a matrix to the GPU's copy engine";
@@ -58,14 +48,17 @@ impl<'memory> TensorMap<'memory> {
             .cuTensorMapEncodeTiled
             .ok_or_else(|| driver.error(CudaError::NOT_SUPPORTED, doing))?;
         let (extents, strides) = ([row, rows], [row_bytes]);
-        let (tile, steps) = ([TILE_ROW_BYTES / element.bytes(), rows_of_tile], [1, 1]);
+        let (tile, steps) = (
+            [TILE_ROW_BYTES / dtype.bytes() as u32, rows_of_tile],
+            [1, 1],
+        );
         let mut bytes = TensorMapBytes([0; 16]);
         // SAFETY: the arrays have an element for each dimension, one less for the strides, and outlive the call; the map
         // does not outlive the memory.
         let code = unsafe {
             encode(
                 &raw mut bytes,
-                element as i32,
+                data_type(dtype),
                 extents.len() as u32,
                 memory.address,
                 extents.as_ptr(),

@@ -2,7 +2,7 @@
 
 use super::{cut::Cuttable, values};
 use crate::{
-    cuda::{Code, Element},
+    cuda::Code,
     kernels,
     protocol::{Dtype, Shape},
 };
@@ -47,10 +47,10 @@ pub(in crate::catalogue) const AMPERE: (u32, u32) = (8, 0);
 const ADA: (u32, u32) = (8, 9);
 pub(in crate::catalogue) const HOPPER: (u32, u32) = (9, 0);
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct KernelChoice {
     pub(super) code: Code,
-    pub(super) kernel: &'static str,
+    pub(super) kernel: String,
     /// Rows and columns of what a block computes at a time.
     pub(super) tile: (u32, u32),
     pub(super) threads: u32,
@@ -79,7 +79,7 @@ pub(super) struct KernelChoice {
 pub(super) enum Inputs {
     Addresses,
     /// As what the copy engine takes, by blocks that stay where they are and compute tile after tile.
-    Tiles(Element),
+    Tiles,
 }
 
 /// How A and B lie; B's columns are meant where A's rows are.
@@ -178,75 +178,46 @@ pub(super) fn candidates(dtype: Dtype, capability: (u32, u32)) -> Vec<KernelChoi
                 kernels::MATMUL_FP32
             };
             [
-                ("matmul_fp32_128x256", (128, 256), 1, 1.0),
-                ("matmul_fp32_128x128", (128, 128), 2, 0.97),
-                ("matmul_fp32_128x64", (128, 64), 2, 0.905),
-                ("matmul_fp32_64x256", (64, 256), 2, 0.925),
-                ("matmul_fp32_64x128", (64, 128), 2, 0.845),
+                ((128, 256), 1, 1.0),
+                ((128, 128), 2, 0.97),
+                ((128, 64), 2, 0.905),
+                ((64, 256), 2, 0.925),
+                ((64, 128), 2, 0.845),
             ]
-            .map(|(kernel, tile, blocks, efficiency)| KernelChoice {
-                code,
-                kernel,
-                tile,
-                threads: 256,
+            .map(|(tile, blocks, efficiency)| KernelChoice {
                 efficiency,
-                line_time: 0.0,
-                result_steps: 0.0,
-                last_result_steps: 0.0,
                 blocks,
-                reading_time: 0.0,
                 cuttable: Some(Cuttable {
                     slab: FP32_SLAB,
                     part_steps: FP32_PART_STEPS,
                     sum_bytes: 4,
                 }),
                 shared_bytes: (tile.0 + tile.1) * FP32_SLAB * FP32_STAGES * 4,
-                inputs: Inputs::Addresses,
                 layout: Layout::StepByStep,
+                ..KernelChoice::new(code, dtype, &tile_name(tile), tile, 256)
             })
             .to_vec()
         }
-        Dtype::Fp64 if is_hopper => vec![
-            hopper("matmul_fp64_128x128", (128, 128), 6, 1.0, Element::Fp64),
-            hopper("matmul_fp64_128x64", (128, 64), 8, 0.98, Element::Fp64),
-            hopper("matmul_fp64_64x128", (64, 128), 8, 0.975, Element::Fp64),
-            hopper("matmul_fp64_64x64", (64, 64), 12, 0.95, Element::Fp64),
-        ],
-        Dtype::Fp64 if capability >= AMPERE => {
-            vec![before_hopper(
-                kernels::MATMUL_FP64,
-                "matmul_fp64_tensor",
-                64,
-                128,
-                3 * 2 * 64 * 18 * 8,
-            )]
-        }
-        Dtype::Fp32 => vec![anywhere("matmul_fp32_any")],
-        Dtype::Fp64 => vec![anywhere("matmul_fp64_any")],
+        Dtype::Fp64 if is_hopper => [
+            ((128, 128), 6, 1.0),
+            ((128, 64), 8, 0.98),
+            ((64, 128), 8, 0.975),
+            ((64, 64), 12, 0.95),
+        ]
+        .map(|(tile, stages, efficiency)| KernelChoice::for_hopper(dtype, tile, stages, efficiency))
+        .to_vec(),
+        Dtype::Fp64 if capability >= AMPERE => vec![KernelChoice {
+            shared_bytes: 3 * 2 * 64 * 18 * 8,
+            ..KernelChoice::new(kernels::MATMUL_FP64, dtype, "tensor", (64, 64), 128)
+        }],
+        Dtype::Fp32 | Dtype::Fp64 => vec![KernelChoice::new(
+            kernels::MATMUL_ANY,
+            dtype,
+            "any",
+            (64, 64),
+            256,
+        )],
         narrow if is_hopper => {
-            let element = match narrow {
-                Dtype::Fp16 => Element::Fp16,
-                Dtype::Tf32 => Element::Fp32,
-                Dtype::Fp8 | Dtype::Int8 => Element::Bits8,
-                _ => Element::Bf16,
-            };
-            macro_rules! names {
-                ($dtype:literal) => {
-                    [
-                        concat!("matmul_", $dtype, "_128x256"),
-                        concat!("matmul_", $dtype, "_128x192"),
-                        concat!("matmul_", $dtype, "_128x128"),
-                        concat!("matmul_", $dtype, "_128x64"),
-                    ]
-                };
-            }
-            let [wide, less_wide, even, slim] = match narrow {
-                Dtype::Fp16 => names!("fp16"),
-                Dtype::Tf32 => names!("tf32"),
-                Dtype::Fp8 => names!("fp8"),
-                Dtype::Int8 => names!("int8"),
-                _ => names!("bf16"),
-            };
             let of_result =
                 HOPPER_RESULT_STEPS * values::result_bytes(narrow) as f64 / narrow.bytes() as f64;
             // 16-bit results are written during the next tile.
@@ -255,106 +226,85 @@ pub(super) fn candidates(dtype: Dtype, capability: (u32, u32)) -> Vec<KernelChoi
             } else {
                 (of_result, 0.0)
             };
-            let with_results =
-                |choice: KernelChoice, result_steps, last_result_steps| KernelChoice {
-                    shared_bytes: choice.shared_bytes + HOPPER_RESULT_BYTES,
-                    line_time: HOPPER_LINE_ELEMENTS,
-                    result_steps,
-                    last_result_steps,
-                    ..choice
-                };
-            vec![
-                with_results(hopper(wide, (128, 256), 4, 1.0, element), before, last),
-                with_results(
-                    hopper(less_wide, (128, 192), 4, HOPPER_192, element),
-                    before,
-                    last,
-                ),
-                with_results(
-                    hopper(even, (128, 128), 6, 1.0, element),
-                    0.0,
-                    HOPPER_LAST_RESULT * of_result,
-                ),
-                with_results(hopper(slim, (128, 64), 8, 1.0, element), before, last),
+            [
+                ((128, 256), 4, 1.0, before, last),
+                ((128, 192), 4, HOPPER_192, before, last),
+                ((128, 128), 6, 1.0, 0.0, HOPPER_LAST_RESULT * of_result),
+                ((128, 64), 8, 1.0, before, last),
             ]
+            .map(
+                |(tile, stages, efficiency, result_steps, last_result_steps)| {
+                    let choice = KernelChoice::for_hopper(narrow, tile, stages, efficiency);
+                    KernelChoice {
+                        shared_bytes: choice.shared_bytes + HOPPER_RESULT_BYTES,
+                        line_time: HOPPER_LINE_ELEMENTS,
+                        result_steps,
+                        last_result_steps,
+                        ..choice
+                    }
+                },
+            )
+            .to_vec()
         }
         narrow => {
-            let (code, kernel) = match narrow {
-                Dtype::Fp16 => (kernels::MATMUL_TENSOR, "matmul_fp16_tensor"),
-                Dtype::Tf32 => (kernels::MATMUL_TENSOR, "matmul_tf32_tensor"),
-                Dtype::Fp8 => (kernels::MATMUL_TENSOR_ADA, "matmul_fp8_tensor"),
-                Dtype::Int8 => (kernels::MATMUL_TENSOR, "matmul_int8_tensor"),
-                _ => (kernels::MATMUL_TENSOR, "matmul_bf16_tensor"),
+            let code = if narrow == Dtype::Fp8 {
+                kernels::MATMUL_TENSOR_ADA
+            } else {
+                kernels::MATMUL_TENSOR
             };
-            vec![before_hopper(code, kernel, 128, 256, 4 * 2 * 128 * 80)]
+            vec![KernelChoice {
+                shared_bytes: 4 * 2 * 128 * 80,
+                ..KernelChoice::new(code, narrow, "tensor", (128, 128), 256)
+            }]
         }
     }
 }
 
-/// Of `matmul_hopper.cu`.
-fn hopper(
-    kernel: &'static str,
-    tile: (u32, u32),
-    stages: u32,
-    efficiency: f64,
-    element: Element,
-) -> KernelChoice {
-    let (part_steps, sum_bytes) = match element {
-        Element::Fp64 => (HOPPER_FP64_PART_STEPS, 8),
-        narrow => (HOPPER_PART_STEPS / f64::from(narrow.bytes()), 4),
-    };
-    KernelChoice {
-        code: kernels::MATMUL_HOPPER,
-        kernel,
-        tile,
-        threads: 384,
-        efficiency,
-        line_time: 0.0,
-        result_steps: 0.0,
-        last_result_steps: 0.0,
-        blocks: 1,
-        reading_time: 0.0,
-        cuttable: Some(Cuttable {
-            slab: HOPPER_ROW_BYTES / element.bytes(),
-            part_steps,
-            sum_bytes,
-        }),
-        shared_bytes: stages * ((tile.0 + tile.1) * HOPPER_ROW_BYTES + HOPPER_BARRIER_BYTES)
-            + HOPPER_ALIGNMENT_BYTES,
-        inputs: Inputs::Tiles(element),
-        layout: Layout::RowByRow,
-    }
+fn tile_name((rows, columns): (u32, u32)) -> String {
+    format!("{rows}x{columns}")
 }
 
-/// Of `matmul_tensor.cu` and `matmul_fp64.cu`.
-fn before_hopper(
-    code: Code,
-    kernel: &'static str,
-    side: u32,
-    threads: u32,
-    shared_bytes: u32,
-) -> KernelChoice {
-    KernelChoice {
-        code,
-        kernel,
-        tile: (side, side),
-        threads,
-        efficiency: 1.0,
-        line_time: 0.0,
-        result_steps: 0.0,
-        last_result_steps: 0.0,
-        blocks: 1,
-        reading_time: 0.0,
-        cuttable: None,
-        shared_bytes,
-        inputs: Inputs::Addresses,
-        layout: Layout::RowByRow,
+impl KernelChoice {
+    /// A kernel of this variant that neither cuts sums nor needs more shared memory than its code
+    /// names.
+    fn new(code: Code, dtype: Dtype, variant: &str, tile: (u32, u32), threads: u32) -> Self {
+        Self {
+            code,
+            kernel: format!("matmul_{dtype}_{variant}"),
+            tile,
+            threads,
+            efficiency: 1.0,
+            line_time: 0.0,
+            result_steps: 0.0,
+            last_result_steps: 0.0,
+            blocks: 1,
+            reading_time: 0.0,
+            cuttable: None,
+            shared_bytes: 0,
+            inputs: Inputs::Addresses,
+            layout: Layout::RowByRow,
+        }
     }
-}
 
-/// Of `matmul_any.cu`.
-fn anywhere(kernel: &'static str) -> KernelChoice {
-    before_hopper(kernels::MATMUL_ANY, kernel, 64, 256, 0)
+    /// A kernel of `matmul_hopper.cu`.
+    fn for_hopper(dtype: Dtype, tile: (u32, u32), stages: u32, efficiency: f64) -> Self {
+        let (part_steps, sum_bytes) = match dtype {
+            Dtype::Fp64 => (HOPPER_FP64_PART_STEPS, 8),
+            narrow => (HOPPER_PART_STEPS / narrow.bytes() as f64, 4),
+        };
+        Self {
+            efficiency,
+            cuttable: Some(Cuttable {
+                slab: HOPPER_ROW_BYTES / dtype.bytes() as u32,
+                part_steps,
+                sum_bytes,
+            }),
+            shared_bytes: stages * ((tile.0 + tile.1) * HOPPER_ROW_BYTES + HOPPER_BARRIER_BYTES)
+                + HOPPER_ALIGNMENT_BYTES,
+            inputs: Inputs::Tiles,
+            ..Self::new(kernels::MATMUL_HOPPER, dtype, &tile_name(tile), tile, 384)
+        }
+    }
 }
 
 #[cfg(test)]
@@ -407,7 +357,7 @@ mod tests {
                         "{dtype} on {capability:?}"
                     );
                     assert_eq!(
-                        matches!(choice.inputs, Inputs::Tiles(_)),
+                        choice.inputs == Inputs::Tiles,
                         capability == HOPPER && dtype != Dtype::Fp32
                     );
                     let Code::Ptx(_) = choice.code else { continue };
@@ -532,7 +482,7 @@ mod tests {
                 };
                 let choice = choose(Dtype::Bf16, chip, shape);
                 assert_eq!(
-                    (choice.kernel, choice.cut(shape, 132).parts),
+                    (&*choice.kernel, choice.cut(shape, 132).parts),
                     ("matmul_bf16_128x64", 1),
                     "{rows} rows"
                 );

@@ -122,9 +122,9 @@ fn page() -> String {
             .filter(|dtype| needs(*dtype) <= architecture.capability)
         {
             for choice in candidates(dtype, architecture.capability) {
-                let (named_bytes, registers) = listed(choice.kernel, architecture.name);
+                let (named_bytes, registers) = listed(&choice.kernel, architecture.name);
                 let shared_bytes = choice.shared_bytes + named_bytes;
-                let kernel = choice.kernel;
+                let kernel = &choice.kernel;
                 assert!(
                     shared_bytes <= architecture.shared_of_block_kib << 10,
                     "{kernel} on {}",

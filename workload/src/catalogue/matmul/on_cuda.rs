@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     catalogue::prelude::*,
-    cuda::{Cublas, GemmType},
+    cuda::Cublas,
     protocol::{KernelUse, Shape},
 };
 
@@ -29,28 +29,17 @@ impl<'gpu> OnCuda<'gpu> {
 
     /// The same, multiplied by cuBLAS.
     pub(super) fn by_cublas(self) -> Result<Self, RunError> {
-        let types = match self.product.dtype {
-            Dtype::Fp64 => GemmType::Fp64,
-            Dtype::Fp32 => GemmType::Fp32,
-            Dtype::Tf32 => GemmType::Tf32,
-            Dtype::Fp16 => GemmType::Fp16,
-            Dtype::Bf16 => GemmType::Bf16,
-            Dtype::Int8 => GemmType::Int8,
-            Dtype::Fp8 => GemmType::Fp8,
-            dtype @ Dtype::Bytes => {
-                return Err(RunError::NotInCublas {
-                    id: "matmul",
-                    dtype,
-                });
-            }
-        };
         let Product {
-            gpu, shape, choice, ..
+            gpu,
+            shape,
+            dtype,
+            choice,
+            ..
         } = &self.product;
         let is_step_by_step = choice.layout == Layout::StepByStep;
         let cublas = Cublas::new(
             &gpu.context,
-            types,
+            *dtype,
             *shape,
             self.product.pitches(),
             is_step_by_step,

@@ -133,12 +133,12 @@ impl<'gpu> Product<'gpu> {
             )
         };
         let multiply = gpu
-            .kernel(choice.code, choice.kernel)?
+            .kernel(choice.code, &choice.kernel)?
             .with_shared_memory(choice.shared_bytes)?;
         Ok(Self {
             gpu,
             multiply: match choice.inputs {
-                Inputs::Tiles(_) => multiply.with_programmatic_launch(),
+                Inputs::Tiles => multiply.with_programmatic_launch(),
                 Inputs::Addresses => multiply,
             },
             check: gpu.kernel(kernels::MATMUL_CHECK, &format!("matmul_check_{dtype}"))?,
@@ -176,9 +176,9 @@ impl<'gpu> Product<'gpu> {
         } = in_memory(self.shape);
         let (_, across) = self.choice.tile;
         let tiles = match self.choice.inputs {
-            Inputs::Tiles(element) => Some([
-                TensorMap::new(&self.a, element, (rows, depth), HOPPER_COPIED_ROWS)?,
-                TensorMap::new(&self.b, element, (columns, depth), across)?,
+            Inputs::Tiles => Some([
+                TensorMap::new(&self.a, self.dtype, (rows, depth), HOPPER_COPIED_ROWS)?,
+                TensorMap::new(&self.b, self.dtype, (columns, depth), across)?,
             ]),
             Inputs::Addresses => None,
         };
@@ -235,19 +235,11 @@ impl<'gpu> Product<'gpu> {
         let bound = Tolerance::new(*dtype, depth);
         let (row, step) = choice.layout.strides(pitch_of_factors);
         let blocks = check_blocks(*shape);
-        let matrices = [
-            Argument::Out(found),
-            Argument::In(out),
-            Argument::In(a),
-            Argument::In(b),
-        ];
-        let numbers = [rows, columns, depth, pitch, row, step].map(Argument::U64);
+        let matrices = [Out(found), In(out), In(a), In(b)];
+        let numbers = [rows, columns, depth, pitch, row, step].map(U64);
         let bounds = [bound.of_result, bound.of_terms, bound.least].map(Argument::F64);
         let arguments: Vec<_> = matrices.into_iter().chain(numbers).chain(bounds).collect();
-        let grid = Grid {
-            blocks: blocks as u32,
-            threads: THREADS,
-        };
+        let grid = Grid::of_blocks(blocks);
         gpu.stream
             .run(|queue| queue.launch(check, grid, &arguments))?;
         drop(arguments);
@@ -339,7 +331,7 @@ impl Ready<'_> {
             offset_bytes + result_bytes(*shape, *dtype) <= out.bytes(),
             "the result fits"
         );
-        let out = Argument::At(out, offset_bytes);
+        let out = At(out, offset_bytes);
         let Shape {
             rows,
             columns,
@@ -347,34 +339,27 @@ impl Ready<'_> {
         } = *shape;
         let [pitch, input_pitch] = self.product.pitches();
         let [rows, columns, depth, pitch, input_pitch] =
-            [rows, columns, depth, pitch, input_pitch].map(Argument::U64);
+            [rows, columns, depth, pitch, input_pitch].map(U64);
         let pieces = cut.pieces(choice.tiles(*shape)) as u32;
         let (factors, blocks) = match &self.tiles {
             Some([left, right]) => (
                 [Argument::Tiles(left), Argument::Tiles(right)],
                 pieces.min(*multiprocessors),
             ),
-            None => ([Argument::In(a), Argument::In(b)], pieces),
+            None => ([In(a), In(b)], pieces),
         };
         let mut arguments = vec![out];
         arguments.extend(factors);
         arguments.extend([rows, columns, depth, pitch]);
         arguments.extend(self.tiles.is_none().then_some(input_pitch));
         if let Some(parts) = parts {
-            arguments.extend([
-                Argument::At(parts, 0),
-                Argument::U64(cut.whole),
-                Argument::U64(cut.parts),
-            ]);
+            arguments.extend([At(parts, 0), U64(cut.whole), U64(cut.parts)]);
         }
-        queue.launch(
-            multiply,
-            Grid {
-                blocks,
-                threads: choice.threads,
-            },
-            &arguments,
-        )
+        let grid = Grid {
+            blocks,
+            threads: choice.threads,
+        };
+        queue.launch(multiply, grid, &arguments)
     }
 }
 
@@ -395,22 +380,11 @@ fn random_matrix(
     });
     let elements = held_lines * held_depth;
     let memory = gpu.context.allocate(elements * dtype.bytes())?;
-    let blocks = elements.div_ceil(u64::from(THREADS)).min(1 << 16) as u32;
-    let numbers = [lines, depth, held_lines, held_depth, row, step, seed].map(Argument::U64);
-    let arguments: Vec<_> = [Argument::Out(&memory)]
-        .into_iter()
-        .chain(numbers)
-        .collect();
-    gpu.stream.run(|queue| {
-        queue.launch(
-            fill,
-            Grid {
-                blocks,
-                threads: THREADS,
-            },
-            &arguments,
-        )
-    })?;
+    let grid = Grid::of_blocks(elements.div_ceil(u64::from(THREADS)).min(1 << 16));
+    let numbers = [lines, depth, held_lines, held_depth, row, step, seed].map(U64);
+    let arguments: Vec<_> = [Out(&memory)].into_iter().chain(numbers).collect();
+    gpu.stream
+        .run(|queue| queue.launch(fill, grid, &arguments))?;
     drop(arguments);
     Ok(memory)
 }
