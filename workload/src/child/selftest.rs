@@ -128,30 +128,11 @@ fn all(placement: &Placement) -> Result<Vec<Device>, JobFailure> {
 }
 
 /// The same error with a fix that a load has: nobody chooses its size.
-fn without_size(error: RunError) -> RunError {
-    match error {
-        RunError::TooLarge {
-            id,
-            place,
-            needed_bytes,
-            free_bytes,
-            total_bytes,
-            reserve_bytes,
-            ..
-        } => {
-            let fix = "end what holds it (`gpumon` shows who)";
-            RunError::TooLarge {
-                id,
-                place,
-                needed_bytes,
-                free_bytes,
-                total_bytes,
-                reserve_bytes,
-                fix,
-            }
-        }
-        error => error,
+fn without_size(mut error: RunError) -> RunError {
+    if let RunError::TooLarge { fix, .. } = &mut error {
+        *fix = "end what holds it (`gpumon` shows who)";
     }
+    error
 }
 
 struct Test<'a> {
@@ -171,7 +152,7 @@ impl Test<'_> {
     /// Puts all loads on a GPU, and says how many readings verified.
     fn gpu(&mut self, gpu: &Gpu) -> Result<usize, JobFailure> {
         let mut verified = 0;
-        for load in ALL {
+        for load in &ALL {
             if self.context.is_interrupted() {
                 return Ok(verified);
             }
@@ -180,7 +161,7 @@ impl Test<'_> {
                 Err(error @ RunError::Cuda(_)) => return Err(JobFailure::failed(error)),
                 Err(error) => {
                     let code = code_of(&error);
-                    self.failed(load.id(), without_size(error).to_string(), code);
+                    self.failed(load.id, without_size(error).to_string(), code);
                 }
             }
             self.step += 1;
@@ -188,7 +169,7 @@ impl Test<'_> {
         Ok(verified)
     }
 
-    fn load(&mut self, load: &dyn KnownLoad, gpu: &Gpu) -> Result<Vec<Check>, RunError> {
+    fn load(&mut self, load: &KnownLoad, gpu: &Gpu) -> Result<Vec<Check>, RunError> {
         if load.gpus() > self.gpus {
             // Where there is a second one, it was said why that is left alone.
             if self.devices.len() < 2 {
@@ -196,7 +177,7 @@ impl Test<'_> {
             }
             return Ok(Vec::new());
         }
-        let (id, backend) = (load.id().to_owned(), Backend::Cuda);
+        let (id, backend) = (load.id.to_owned(), Backend::Cuda);
         (self.report)(Report::Phase {
             step: self.step,
             id: id.clone(),
@@ -236,13 +217,7 @@ impl Test<'_> {
         Ok(self.compare(load, gpu.device(), &made, rested_ms))
     }
 
-    fn compare(
-        &self,
-        load: &dyn KnownLoad,
-        this: &Device,
-        made: &Made,
-        rested_ms: u64,
-    ) -> Vec<Check> {
+    fn compare(&self, load: &KnownLoad, this: &Device, made: &Made, rested_ms: u64) -> Vec<Check> {
         let next = &self.devices[(this.index as usize + 1) % self.devices.len()];
         let check = |expectation: &Expectation| {
             let device = match expectation.whose {
@@ -262,7 +237,7 @@ impl Test<'_> {
                 rested_ms,
             );
             check_expectation(
-                (load.id(), load.does()),
+                (load.id, load.does),
                 device.index,
                 expectation,
                 &during,
@@ -292,8 +267,8 @@ impl Test<'_> {
         verified
     }
 
-    fn leave_out(&mut self, load: &dyn KnownLoad, why: &str) {
-        let text = format!("left out, since {why}: {}", load.does());
+    fn leave_out(&mut self, load: &KnownLoad, why: &str) {
+        let text = format!("left out, since {why}: {}", load.does);
         (self.report)(Report::Said {
             topic: Topic::Step,
             text,

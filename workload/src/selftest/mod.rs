@@ -14,6 +14,7 @@ mod sample_window;
 
 use std::{sync::atomic::AtomicBool, time::Duration};
 
+use self::loads::Steady;
 pub(crate) use self::{
     check::check_expectation,
     expectation::{Expectation, Whose},
@@ -22,22 +23,40 @@ pub(crate) use self::{
 };
 use crate::{error::RunError, gpu::Gpu};
 
-/// A load of which it is known what it is.
-pub(crate) trait KnownLoad: Sync {
-    /// Its name, as `read`.
-    fn id(&self) -> &'static str;
+/// A load whose effect is counted.
+pub(crate) struct KnownLoad {
+    /// The name, such as `read`.
+    pub id: &'static str,
+    /// A few words, such as `half of the multiprocessors are busy`.
+    pub does: &'static str,
+    work: LoadWork,
+}
 
-    /// What is done, in a few words, as `half of the multiprocessors are busy`.
-    fn does(&self) -> &'static str;
+/// Puts a load on a GPU for a while, and returns the time and the expected readings; `None` if this
+/// GPU cannot do it.
+type PutOn = fn(&LoadContext<'_>) -> Result<Option<Made>, RunError>;
 
-    /// How many GPUs it takes: the one that it is given, and those behind it.
-    fn gpus(&self) -> usize {
-        1
+enum LoadWork {
+    Own(PutOn),
+    /// A workload of the catalogue.
+    Steady(Steady),
+}
+
+impl KnownLoad {
+    /// The number of GPUs: the one that it is given, and those behind it.
+    pub(crate) fn gpus(&self) -> usize {
+        match &self.work {
+            LoadWork::Own(_) => 1,
+            LoadWork::Steady(steady) => steady.gpus(),
+        }
     }
 
-    /// Puts it on the GPU for a while, and says when that was and what readings should say of it. `None` where this GPU
-    /// cannot do it.
-    fn put_on(&self, context: &LoadContext<'_>) -> Result<Option<Made>, RunError>;
+    pub(crate) fn put_on(&self, context: &LoadContext<'_>) -> Result<Option<Made>, RunError> {
+        match &self.work {
+            LoadWork::Own(put_on) => put_on(context),
+            LoadWork::Steady(steady) => steady.put_on(context),
+        }
+    }
 }
 
 pub(crate) struct LoadContext<'a> {

@@ -16,24 +16,117 @@ use std::{
 
 use gpumon_probe::model::now_ms;
 
-use super::{KnownLoad, LoadContext};
-use crate::error::RunError;
+pub(super) use self::steady::Steady;
+use self::steady::{Knows, named};
+use super::{KnownLoad, LoadContext, LoadWork, PutOn};
+use crate::{
+    error::RunError,
+    protocol::Dtype::{self, Bf16, Bytes, Fp32, Fp64, Int8},
+};
 
-/// All of them, in the order in which they are put on.
-pub(crate) static ALL: [&dyn KnownLoad; 12] = [
-    &held::Held,
-    &spin::Spin,
-    &pulse::Pulse,
-    &steady::READ,
-    &steady::BF16,
-    &steady::INT8,
-    &steady::FP64,
-    &steady::FP32,
-    &steady::TO_DEVICE,
-    &steady::TO_HOST,
-    &steady::TO_NEXT,
-    &steady::BOTH_WAYS,
+/// All loads, in the order in which they run.
+pub(crate) static ALL: [KnownLoad; 12] = [
+    own_load("memory", "memory is held", held::hold_memory),
+    own_load(
+        "half",
+        "half of the multiprocessors are busy all the time",
+        spin::spin_half,
+    ),
+    own_load(
+        "pulse",
+        "one multiprocessor is busy for half of the time",
+        pulse::run_pulses,
+    ),
+    steady_load(
+        "read",
+        "device memory is read as fast as it can be",
+        ("read", Fp32, Knows::Memory),
+    ),
+    steady_load(
+        "bf16",
+        "matrices of bf16 are multiplied by tensor cores",
+        (
+            "matmul",
+            Bf16,
+            Knows::Units(named!(activity.tensor_half_percent)),
+        ),
+    ),
+    steady_load(
+        "int8",
+        "matrices of int8 are multiplied by tensor cores",
+        (
+            "matmul",
+            Int8,
+            Knows::Units(named!(activity.tensor_integer_percent)),
+        ),
+    ),
+    steady_load(
+        "fp64",
+        "matrices of fp64 are multiplied by tensor cores",
+        (
+            "matmul",
+            Fp64,
+            Knows::Units(named!(activity.tensor_double_percent)),
+        ),
+    ),
+    steady_load(
+        "fp32",
+        "matrices of fp32 are multiplied",
+        ("matmul", Fp32, Knows::Units(named!(activity.fp32_percent))),
+    ),
+    steady_load(
+        "to-device",
+        "pinned memory of the host is copied to the device",
+        (
+            "h2d-pinned",
+            Bytes,
+            Knows::Pcie(named!(pcie.rx_bytes_per_second)),
+        ),
+    ),
+    steady_load(
+        "to-host",
+        "device memory is copied to pinned memory of the host",
+        (
+            "d2h-pinned",
+            Bytes,
+            Knows::Pcie(named!(pcie.tx_bytes_per_second)),
+        ),
+    ),
+    steady_load(
+        "to-next",
+        "memory is copied to the next GPU",
+        (
+            "peer",
+            Bytes,
+            Knows::NvLink {
+                is_both_ways: false,
+            },
+        ),
+    ),
+    steady_load(
+        "both-ways",
+        "memory is copied to the next GPU and from it at once",
+        ("peer-both", Bytes, Knows::NvLink { is_both_ways: true }),
+    ),
 ];
+
+const fn own_load(id: &'static str, does: &'static str, put_on: PutOn) -> KnownLoad {
+    let work = LoadWork::Own(put_on);
+    KnownLoad { id, does, work }
+}
+
+const fn steady_load(
+    id: &'static str,
+    does: &'static str,
+    (workload, dtype, knows): (&'static str, Dtype, Knows),
+) -> KnownLoad {
+    let work = LoadWork::Steady(Steady {
+        workload,
+        dtype,
+        knows,
+    });
+    KnownLoad { id, does, work }
+}
 
 /// When something was done, how often it counted, and how long that took.
 struct Repeated {
@@ -85,11 +178,11 @@ mod tests {
 
     #[test]
     fn loads_have_names_of_their_own() {
-        let ids: BTreeSet<_> = ALL.iter().map(|load| load.id()).collect();
+        let ids: BTreeSet<_> = ALL.iter().map(|load| load.id).collect();
         assert_eq!(ids.len(), ALL.len());
         assert!(
             ALL.iter()
-                .all(|load| !load.does().is_empty() && !load.does().ends_with('.'))
+                .all(|load| !load.does.is_empty() && !load.does.ends_with('.'))
         );
     }
 }

@@ -4,7 +4,7 @@ use std::{thread, time::Duration};
 
 use super::{
     super::{
-        KnownLoad, LoadContext, Made,
+        LoadContext, Made,
         expectation::{Accepted, Expectation},
     },
     repeat,
@@ -12,51 +12,39 @@ use super::{
 };
 use crate::{error::RunError, protocol::Unit};
 
-pub(super) struct Pulse;
-
-impl KnownLoad for Pulse {
-    fn id(&self) -> &'static str {
-        "pulse"
-    }
-
-    fn does(&self) -> &'static str {
-        "one multiprocessor is busy for half of the time"
-    }
-
-    fn put_on(&self, context: &LoadContext<'_>) -> Result<Option<Made>, RunError> {
-        let spinning = Spinning::new(context.gpu, 1)?;
-        let mut busy = 0.0;
-        let repeated = repeat(context, |counts| {
-            let seconds = spinning.run()?.seconds;
-            busy += if counts { seconds } else { 0.0 };
-            thread::sleep(Duration::from_nanos(NS));
-            Ok(())
-        })?;
-        let share = busy / repeated.seconds * 100.0;
-        let how = format!(
-            "{} kernels said that they took {busy:.2} of {:.2} s",
-            repeated.times, repeated.seconds
-        );
-        let percent = |reading, within| {
-            Expectation::new(
-                reading,
-                Unit::Percent,
-                share,
-                Accepted::Within(within),
-                how.clone(),
-            )
-        };
-        let expectations = vec![
-            // The driver looks now and then: an H200 was up to 8 points off.
-            percent("utilization.gpu_percent", 15.0)
-                .reported(|during| during.mean(|sample| sample.utilization.gpu_percent.clone())),
-            percent("activity.graphics_percent", 3.0)
-                .reported(|during| during.activity(|activity| &activity.graphics_percent)),
-        ];
-        Ok(Some(Made {
-            from_ms: repeated.from_ms,
-            to_ms: repeated.to_ms,
-            expectations,
-        }))
-    }
+pub(super) fn run_pulses(context: &LoadContext<'_>) -> Result<Option<Made>, RunError> {
+    let spinning = Spinning::new(context.gpu, 1)?;
+    let mut busy = 0.0;
+    let repeated = repeat(context, |counts| {
+        let seconds = spinning.run()?.seconds;
+        busy += if counts { seconds } else { 0.0 };
+        thread::sleep(Duration::from_nanos(NS));
+        Ok(())
+    })?;
+    let share = busy / repeated.seconds * 100.0;
+    let how = format!(
+        "{} kernels said that they took {busy:.2} of {:.2} s",
+        repeated.times, repeated.seconds
+    );
+    let percent = |reading, within| {
+        Expectation::new(
+            reading,
+            Unit::Percent,
+            share,
+            Accepted::Within(within),
+            how.clone(),
+        )
+    };
+    let expectations = vec![
+        // The driver looks now and then: an H200 was up to 8 points off.
+        percent("utilization.gpu_percent", 15.0)
+            .reported(|during| during.mean(|sample| sample.utilization.gpu_percent.clone())),
+        percent("activity.graphics_percent", 3.0)
+            .reported(|during| during.activity(|activity| &activity.graphics_percent)),
+    ];
+    Ok(Some(Made {
+        from_ms: repeated.from_ms,
+        to_ms: repeated.to_ms,
+        expectations,
+    }))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{
     super::{
-        KnownLoad, LoadContext, Made,
+        LoadContext, Made,
         expectation::{Accepted, Expectation},
         sample_window::SampleWindow,
     },
@@ -27,8 +27,6 @@ const THREADS: u32 = 1024;
 /// What processes do is asked so often: the first answer is about a time before.
 const ASKED_EVERY_MS: u64 = 1000;
 
-pub(super) struct Spin;
-
 /// What the blocks of one start said of themselves.
 pub(super) struct Said {
     multiprocessors: usize,
@@ -37,84 +35,73 @@ pub(super) struct Said {
     pub(super) seconds: f64,
 }
 
-impl KnownLoad for Spin {
-    fn id(&self) -> &'static str {
-        "half"
-    }
-
-    fn does(&self) -> &'static str {
-        "half of the multiprocessors are busy all the time"
-    }
-
-    fn put_on(&self, context: &LoadContext<'_>) -> Result<Option<Made>, RunError> {
-        let gpu = context.gpu;
-        let number =
-            |attribute| Ok::<_, RunError>(gpu.device().attribute(attribute)?.max(1) as u32);
-        let all = number(Attribute::Multiprocessors)?;
-        let warps = number(Attribute::MaxThreadsPerMultiprocessor)? / number(Attribute::WarpSize)?;
-        let blocks = all.div_ceil(2);
-        let spinning = Spinning::new(gpu, blocks)?;
-        let mut said = Vec::new();
-        let repeated = repeat(context, |counts| {
-            let new = spinning.run()?;
-            said.extend(counts.then_some(new));
-            Ok(())
-        })?;
-        let mean = |of: fn(&Said) -> f64| said.iter().map(of).sum::<f64>() / said.len() as f64;
-        let (busy, mhz) = (
-            mean(|said| said.multiprocessors as f64),
-            mean(|said| said.mhz),
-        );
-        let time = said.iter().map(|said| said.seconds).sum::<f64>() / repeated.seconds * 100.0;
-        let share = busy / f64::from(all) * time;
-        // Each block has all of its threads, wherever it is.
-        let occupancy = f64::from(blocks * (THREADS / 32)) / f64::from(all * warps) * time;
-        let always = format!("the blocks said that they were busy for {time:.1} % of the time");
-        let blocks =
-            format!("{blocks} blocks said that they ran on {busy:.0} of {all} multiprocessors");
-        let percent = |reading, made, within, how: &str| {
-            Expectation::new(
-                reading,
-                Unit::Percent,
-                made,
-                Accepted::Within(within),
-                how.to_owned(),
-            )
-        };
-        let expectations = vec![
-            percent("utilization.gpu_percent", time, 2.0, &always)
-                .reported(|during| during.mean(|sample| sample.utilization.gpu_percent.clone())),
-            percent("activity.graphics_percent", time, 2.0, &always)
-                .reported(|during| during.activity(|activity| &activity.graphics_percent)),
-            percent("activity.sm_percent", share, 2.0, &blocks)
-                .reported(|during| during.activity(|activity| &activity.sm_percent)),
-            percent(
-                "activity.occupancy_percent",
-                occupancy,
-                2.0,
-                &format!("{blocks}, with {THREADS} threads each"),
-            )
-            .reported(|during| during.activity(|activity| &activity.occupancy_percent)),
-            percent("processes[].sm_percent", time, 5.0, &always).reported(|during| {
-                during
-                    .later(ASKED_EVERY_MS)
-                    .own_process(|own| own.sm_percent.clone())
-            }),
-            Expectation::new(
-                "clocks.sm_mhz",
-                Unit::Megahertz,
-                mhz,
-                Accepted::Times(0.985, 1.015),
-                "the blocks counted cycles and nanoseconds".to_owned(),
-            )
-            .reported(SampleWindow::sm_mhz),
-        ];
-        Ok(Some(Made {
-            from_ms: repeated.from_ms,
-            to_ms: repeated.to_ms,
-            expectations,
-        }))
-    }
+pub(super) fn spin_half(context: &LoadContext<'_>) -> Result<Option<Made>, RunError> {
+    let gpu = context.gpu;
+    let number = |attribute| Ok::<_, RunError>(gpu.device().attribute(attribute)?.max(1) as u32);
+    let all = number(Attribute::Multiprocessors)?;
+    let warps = number(Attribute::MaxThreadsPerMultiprocessor)? / number(Attribute::WarpSize)?;
+    let blocks = all.div_ceil(2);
+    let spinning = Spinning::new(gpu, blocks)?;
+    let mut said = Vec::new();
+    let repeated = repeat(context, |counts| {
+        let new = spinning.run()?;
+        said.extend(counts.then_some(new));
+        Ok(())
+    })?;
+    let mean = |of: fn(&Said) -> f64| said.iter().map(of).sum::<f64>() / said.len() as f64;
+    let (busy, mhz) = (
+        mean(|said| said.multiprocessors as f64),
+        mean(|said| said.mhz),
+    );
+    let time = said.iter().map(|said| said.seconds).sum::<f64>() / repeated.seconds * 100.0;
+    let share = busy / f64::from(all) * time;
+    // Each block has all of its threads, wherever it is.
+    let occupancy = f64::from(blocks * (THREADS / 32)) / f64::from(all * warps) * time;
+    let always = format!("the blocks said that they were busy for {time:.1} % of the time");
+    let blocks =
+        format!("{blocks} blocks said that they ran on {busy:.0} of {all} multiprocessors");
+    let percent = |reading, made, within, how: &str| {
+        Expectation::new(
+            reading,
+            Unit::Percent,
+            made,
+            Accepted::Within(within),
+            how.to_owned(),
+        )
+    };
+    let expectations = vec![
+        percent("utilization.gpu_percent", time, 2.0, &always)
+            .reported(|during| during.mean(|sample| sample.utilization.gpu_percent.clone())),
+        percent("activity.graphics_percent", time, 2.0, &always)
+            .reported(|during| during.activity(|activity| &activity.graphics_percent)),
+        percent("activity.sm_percent", share, 2.0, &blocks)
+            .reported(|during| during.activity(|activity| &activity.sm_percent)),
+        percent(
+            "activity.occupancy_percent",
+            occupancy,
+            2.0,
+            &format!("{blocks}, with {THREADS} threads each"),
+        )
+        .reported(|during| during.activity(|activity| &activity.occupancy_percent)),
+        percent("processes[].sm_percent", time, 5.0, &always).reported(|during| {
+            during
+                .later(ASKED_EVERY_MS)
+                .own_process(|own| own.sm_percent.clone())
+        }),
+        Expectation::new(
+            "clocks.sm_mhz",
+            Unit::Megahertz,
+            mhz,
+            Accepted::Times(0.985, 1.015),
+            "the blocks counted cycles and nanoseconds".to_owned(),
+        )
+        .reported(SampleWindow::sm_mhz),
+    ];
+    Ok(Some(Made {
+        from_ms: repeated.from_ms,
+        to_ms: repeated.to_ms,
+        expectations,
+    }))
 }
 
 /// Blocks that spin, and a place for what they say.

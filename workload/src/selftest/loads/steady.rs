@@ -4,7 +4,7 @@ use gpumon_probe::model::{Absence, Activity, NvLinks, PcieLink, Reading};
 
 use super::{
     super::{
-        KnownLoad, LoadContext, Made,
+        LoadContext, Made,
         expectation::{Accepted, Expectation},
         sample_window::SampleWindow,
     },
@@ -31,65 +31,25 @@ const LANE_BYTES_PER_SECOND: [f64; 7] = [0.0, 0.25e9, 0.5e9, 0.985e9, 1.969e9, 3
 /// A reading, by the path that it has in a sample.
 macro_rules! named {
     ($part:ident.$reading:ident) => {
-        Named {
+        $crate::selftest::loads::steady::Named {
             id: concat!(stringify!($part), ".", stringify!($reading)),
             of: |$part| &$part.$reading,
         }
     };
 }
 
-pub(super) static READ: Steady = Steady::new("read", "device memory is read as fast as it can be");
-pub(super) static BF16: Steady =
-    Steady::new("bf16", "matrices of bf16 are multiplied by tensor cores")
-        .runs("matmul", Dtype::Bf16)
-        .known_by(Knows::Units(named!(activity.tensor_half_percent)));
-pub(super) static INT8: Steady =
-    Steady::new("int8", "matrices of int8 are multiplied by tensor cores")
-        .runs("matmul", Dtype::Int8)
-        .known_by(Knows::Units(named!(activity.tensor_integer_percent)));
-pub(super) static FP64: Steady =
-    Steady::new("fp64", "matrices of fp64 are multiplied by tensor cores")
-        .runs("matmul", Dtype::Fp64)
-        .known_by(Knows::Units(named!(activity.tensor_double_percent)));
-pub(super) static FP32: Steady = Steady::new("fp32", "matrices of fp32 are multiplied")
-    .runs("matmul", Dtype::Fp32)
-    .known_by(Knows::Units(named!(activity.fp32_percent)));
-pub(super) static TO_DEVICE: Steady = Steady::new(
-    "to-device",
-    "pinned memory of the host is copied to the device",
-)
-.runs("h2d-pinned", Dtype::Bytes)
-.known_by(Knows::Pcie(named!(pcie.rx_bytes_per_second)));
-pub(super) static TO_HOST: Steady = Steady::new(
-    "to-host",
-    "device memory is copied to pinned memory of the host",
-)
-.runs("d2h-pinned", Dtype::Bytes)
-.known_by(Knows::Pcie(named!(pcie.tx_bytes_per_second)));
-pub(super) static TO_NEXT: Steady = Steady::new("to-next", "memory is copied to the next GPU")
-    .runs("peer", Dtype::Bytes)
-    .known_by(Knows::NvLink {
-        is_both_ways: false,
-    });
-pub(super) static BOTH_WAYS: Steady = Steady::new(
-    "both-ways",
-    "memory is copied to the next GPU and from it at once",
-)
-.runs("peer-both", Dtype::Bytes)
-.known_by(Knows::NvLink { is_both_ways: true });
+pub(super) use named;
 
 /// A workload that is run for a while.
-pub(super) struct Steady {
-    id: &'static str,
-    does: &'static str,
-    /// Its name in the catalogue.
-    workload: &'static str,
-    dtype: Dtype,
-    knows: Knows,
+pub(in crate::selftest) struct Steady {
+    /// The name in the catalogue.
+    pub(super) workload: &'static str,
+    pub(super) dtype: Dtype,
+    pub(super) knows: Knows,
 }
 
-/// What knows of it.
-enum Knows {
+/// The part of the GPU whose readings show the load.
+pub(super) enum Knows {
     /// Device memory, of which a share of the bandwidth is in use.
     Memory,
     /// Units that compute, for a share of the time.
@@ -101,9 +61,9 @@ enum Knows {
 }
 
 /// A reading with its path.
-struct Named<T: 'static> {
-    id: &'static str,
-    of: fn(&T) -> &Reading<f64>,
+pub(super) struct Named<T: 'static> {
+    pub(super) id: &'static str,
+    pub(super) of: fn(&T) -> &Reading<f64>,
 }
 
 struct Rates {
@@ -111,20 +71,15 @@ struct Rates {
     operations: f64,
 }
 
-impl KnownLoad for Steady {
-    fn id(&self) -> &'static str {
-        self.id
-    }
-
-    fn does(&self) -> &'static str {
-        self.does
-    }
-
-    fn gpus(&self) -> usize {
+impl Steady {
+    pub(in crate::selftest) fn gpus(&self) -> usize {
         catalogue::find(self.workload).map_or(1, |workload| workload.program.gpus())
     }
 
-    fn put_on(&self, context: &LoadContext<'_>) -> Result<Option<Made>, RunError> {
+    pub(in crate::selftest) fn put_on(
+        &self,
+        context: &LoadContext<'_>,
+    ) -> Result<Option<Made>, RunError> {
         let gpu = context.gpu;
         let workload = catalogue::find(self.workload)
             .filter(|workload| workload.program.check_device(gpu, self.dtype).is_ok());
@@ -154,33 +109,9 @@ impl KnownLoad for Steady {
             expectations: self.expectations(&rates, gpu.device()),
         }))
     }
-}
 
-impl Steady {
-    /// The workload of the same name, which memory knows of.
-    const fn new(id: &'static str, does: &'static str) -> Self {
-        Self {
-            id,
-            does,
-            workload: id,
-            dtype: Dtype::Fp32,
-            knows: Knows::Memory,
-        }
-    }
-
-    const fn runs(self, workload: &'static str, dtype: Dtype) -> Self {
-        Self {
-            workload,
-            dtype,
-            ..self
-        }
-    }
-
-    const fn known_by(self, knows: Knows) -> Self {
-        Self { knows, ..self }
-    }
-
-    /// As large as usual, as long as it is then run often: what takes seconds at a time would be read half done.
+    /// Returns the work, as large as usual if it is then run often: what takes seconds at a time
+    /// would be read half done.
     fn ready<'gpu>(
         &self,
         workload: &Workload,
