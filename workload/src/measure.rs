@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     error::RunError,
-    protocol::{Phase, Stopped},
+    protocol::{Backend, Phase, Report, Stopped},
     statistics::relative_deviation,
     workload::{Prepared, Sample},
 };
@@ -40,7 +40,31 @@ pub(crate) enum Now {
     Share(f64),
 }
 
+impl Now {
+    /// Returns the report of this, in a step.
+    pub(crate) fn into_report(self, step: usize, id: &str, backend: Backend) -> Report {
+        match self {
+            Self::Phase(phase) => Report::Phase {
+                step,
+                id: id.to_owned(),
+                backend,
+                phase,
+            },
+            Self::Share(share) => Report::Progress {
+                share,
+                text: String::new(),
+                memory: None,
+            },
+        }
+    }
+}
+
 impl Limits {
+    /// Returns the limits of a quick look, or of a measurement.
+    pub(crate) fn new(is_quick: bool) -> Self {
+        if is_quick { Self::QUICK } else { Self::FULL }
+    }
+
     /// For a measurement.
     pub(crate) const FULL: Self = Self {
         warm_up: Duration::from_millis(100),

@@ -192,15 +192,10 @@ impl Bench<'_> {
     ) -> Result<Outcome, RunError> {
         let must_settle =
             self.job.settle && place.gpu().is_some() && workload.about.bound == Bound::Compute;
-        let limits = self.limits();
-        let limits = if must_settle {
-            Limits {
-                warm_up: SETTLING,
-                ..limits
-            }
-        } else {
-            limits
-        };
+        let mut limits = Limits::new(self.job.quick);
+        if must_settle {
+            limits.warm_up = SETTLING;
+        }
         let Self {
             job,
             context,
@@ -222,30 +217,8 @@ impl Bench<'_> {
             &placement.cpu,
             &request,
             context.interrupted,
-            &mut |now| {
-                report(match now {
-                    Now::Phase(phase) => Report::Phase {
-                        step: *step,
-                        id: id.to_owned(),
-                        backend,
-                        phase,
-                    },
-                    Now::Share(share) => Report::Progress {
-                        share,
-                        text: String::new(),
-                        memory: None,
-                    },
-                });
-            },
+            &mut |now| report(now.into_report(*step, id, backend)),
         )
-    }
-
-    fn limits(&self) -> Limits {
-        if self.job.quick {
-            Limits::QUICK
-        } else {
-            Limits::FULL
-        }
     }
 
     fn outcome(&mut self, outcome: Outcome, place: &Place<'_>) {
@@ -264,7 +237,7 @@ impl Bench<'_> {
 
     /// What frameworks take for the same, where they were asked for.
     fn beside(&mut self, outcome: &Outcome, place: &Place<'_>) -> Vec<FrameworkRun> {
-        let limits = self.limits();
+        let limits = Limits::new(self.job.quick);
         let Self {
             frameworks: Some(frameworks),
             report,
@@ -279,12 +252,7 @@ impl Bench<'_> {
         }
         frameworks.run(outcome, place.gpu(), &limits, &mut |name| {
             let id = format!("{} beside {name}", outcome.id);
-            report(Report::Phase {
-                step: *step,
-                id,
-                backend: outcome.backend,
-                phase: Phase::Measuring,
-            });
+            report(Now::Phase(Phase::Measuring).into_report(*step, &id, outcome.backend));
         })
     }
 

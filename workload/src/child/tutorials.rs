@@ -7,12 +7,12 @@ use super::{
 };
 use crate::{
     error::RunError,
-    measure::{Limits, Now},
+    measure::Limits,
     protocol::{
-        Backend, BackendChoice, Found, Phase, Report, TutorialReport, TutorialsJob,
+        Backend, BackendChoice, Found, Report, TutorialReport, TutorialsJob,
         exit_code::{FAILED, INTERRUPTED, REFUSED},
     },
-    tutorials::{self, CASES, Case, How, News, Places},
+    tutorials::{self, CASES, Case, How, Places},
 };
 
 /// As many GPUs as the cases with several of them have.
@@ -59,58 +59,22 @@ pub(super) fn run(
         only,
     };
     let how = How {
-        limits: if job.quick {
-            Limits::QUICK
-        } else {
-            Limits::FULL
-        },
+        limits: Limits::new(job.quick),
         quick: job.quick,
     };
     let mut worst = 0;
-    let mut on_news = |news| {
-        report(match news {
-            News::Now {
-                step,
-                case,
-                variant,
-                now: Now::Phase(phase),
-            } => Report::Phase {
-                step,
-                id: format!("{} {}", case.id, variant.name),
-                backend: variant.backend,
-                phase,
-            },
-            News::Beside {
-                step,
-                case,
-                variant,
-                framework,
-            } => Report::Phase {
-                step,
-                id: format!("{} {} beside {framework}", case.id, variant.name),
-                backend: variant.backend,
-                phase: Phase::Measuring,
-            },
-            News::Now {
-                now: Now::Share(share),
-                ..
-            } => Report::Progress {
-                share,
-                text: String::new(),
-                memory: None,
-            },
-            News::Found(tutorial) => {
-                worst = worse(worst, code(&tutorial));
-                Report::Tutorial { tutorial }
-            }
-        });
+    let mut count_and_report = |new: Report| {
+        if let Report::Tutorial { tutorial } = &new {
+            worst = worse(worst, code(tutorial));
+        }
+        report(new);
     };
     match tutorials::run(
         &cases,
         &places,
         how,
         frameworks.as_mut(),
-        &mut on_news,
+        &mut count_and_report,
         context.interrupted,
     ) {
         _ if context.is_interrupted() => Ok(INTERRUPTED),

@@ -3,6 +3,8 @@
 use super::Places;
 use crate::{
     error::RunError,
+    gpu::Gpu,
+    info::Cpu,
     protocol::{Backend, Dtype, Found},
 };
 
@@ -73,6 +75,9 @@ impl On {
     }
 }
 
+/// Shows something on a GPU; the last argument is whether small sizes will do.
+pub(super) type Show = fn(&Gpu, &Cpu, bool) -> Result<Found, RunError>;
+
 pub(super) enum Program {
     Workload {
         id: &'static str,
@@ -82,7 +87,7 @@ pub(super) enum Program {
         quick_n: u64,
     },
     /// What is no workload, as to ask for more memory than there is.
-    Custom(fn(&Places<'_>, quick: bool) -> Result<Found, RunError>),
+    Custom(Show),
 }
 
 impl Variant {
@@ -93,16 +98,23 @@ impl Variant {
         n: u64,
         quick_n: u64,
     ) -> Self {
-        Self {
+        Self::new(
             name,
-            backend: Backend::Cuda,
-            framework: None,
-            program: Program::Workload {
+            Program::Workload {
                 id,
                 dtype,
                 n,
                 quick_n,
             },
+        )
+    }
+
+    const fn new(name: &'static str, program: Program) -> Self {
+        Self {
+            name,
+            backend: Backend::Cuda,
+            framework: None,
+            program,
         }
     }
 
@@ -119,28 +131,13 @@ impl Variant {
         }
     }
 
-    pub(super) const fn custom(
-        name: &'static str,
-        show: fn(&Places<'_>, quick: bool) -> Result<Found, RunError>,
-    ) -> Self {
-        Self {
-            name,
-            backend: Backend::Cuda,
-            framework: None,
-            program: Program::Custom(show),
-        }
+    pub(super) const fn show_on_gpu(name: &'static str, show: Show) -> Self {
+        Self::new(name, Program::Custom(show))
     }
 
     /// Beside what a framework takes on a GPU.
     pub(super) const fn beside(self, name: &'static str, us: f64) -> Self {
-        Self {
-            framework: Some(Framework {
-                name,
-                us,
-                on: On::Gpu,
-            }),
-            ..self
-        }
+        self.beside_on_cpu(name, us, On::Gpu)
     }
 
     /// Beside what a framework takes on a CPU.

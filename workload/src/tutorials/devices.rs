@@ -5,11 +5,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::Places;
 use crate::{
     bench::{self, Place, Request},
     catalogue,
     error::RunError,
+    gpu::Gpu,
+    info::Cpu,
     measure::Limits,
     protocol::{Amount, Engine, Found},
     random::{SEED_A, bits},
@@ -21,10 +22,7 @@ const BRIEF: Limits = Limits {
     time: Duration::ZERO,
 };
 
-pub(super) fn list(places: &Places<'_>, _: bool) -> Result<Found, RunError> {
-    let Some(gpu) = places.gpu else {
-        return Ok(Found::no_gpu());
-    };
+pub(super) fn list(gpu: &Gpu, cpu: &Cpu, _: bool) -> Result<Found, RunError> {
     let devices = gpu.device().driver().devices()?;
     let names: Vec<_> = devices
         .iter()
@@ -33,17 +31,14 @@ pub(super) fn list(places: &Places<'_>, _: bool) -> Result<Found, RunError> {
     let text = format!(
         "{}; CPU: {}; GPU {} chosen",
         names.join(", "),
-        places.cpu.name,
+        cpu.name,
         gpu.device().index
     );
     Ok(Found::Shown { ok: true, text })
 }
 
 /// Asks for a GPU behind the last one, and computes on the CPU instead.
-pub(super) fn fall_back(places: &Places<'_>, _: bool) -> Result<Found, RunError> {
-    let Some(gpu) = places.gpu else {
-        return Ok(Found::no_gpu());
-    };
+pub(super) fn fall_back(gpu: &Gpu, cpu: &Cpu, _: bool) -> Result<Found, RunError> {
     let count = gpu.device().driver().devices()?.len();
     let Some(work) = catalogue::find("vector-add") else {
         return Ok(Found::missing("vector-add"));
@@ -56,8 +51,8 @@ pub(super) fn fall_back(places: &Places<'_>, _: bool) -> Result<Found, RunError>
     };
     let outcome = bench::run(
         work,
-        &Place::Cpu(places.cpu),
-        places.cpu,
+        &Place::Cpu(cpu),
+        cpu,
         &request,
         &AtomicBool::new(false),
         &mut |_| {},
@@ -70,10 +65,7 @@ pub(super) fn fall_back(places: &Places<'_>, _: bool) -> Result<Found, RunError>
 }
 
 /// Whoever has what is asked for hands it over as it is.
-pub(super) fn already_there(places: &Places<'_>, _: bool) -> Result<Found, RunError> {
-    let Some(gpu) = places.gpu else {
-        return Ok(Found::no_gpu());
-    };
+pub(super) fn already_there(gpu: &Gpu, _: &Cpu, _: bool) -> Result<Found, RunError> {
     let words: Vec<u64> = (0..1000).map(|index| bits(SEED_A, index)).collect();
     let memory = gpu.upload(&words)?;
     let begun = Instant::now();

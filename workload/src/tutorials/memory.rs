@@ -1,7 +1,8 @@
 //! Memory that may not be there.
 
-use super::Places;
-use crate::{catalogue::read_zeros, cuda::CudaError, error::RunError, protocol::Found};
+use crate::{
+    catalogue::read_zeros, cuda::CudaError, error::RunError, gpu::Gpu, info::Cpu, protocol::Found,
+};
 
 /// 100000 rows of 100000 numbers of eight bytes.
 const ZEROS_BYTES: u64 = 80_000_000_000;
@@ -9,10 +10,7 @@ const QUICK_BYTES: u64 = 8_000_000;
 const GB: f64 = 1e9;
 
 /// Takes it where that leaves enough to others, and says so where not.
-pub(super) fn zeros(places: &Places<'_>, quick: bool) -> Result<Found, RunError> {
-    let Some(gpu) = places.gpu else {
-        return Ok(Found::no_gpu());
-    };
+pub(super) fn take_zeros(gpu: &Gpu, _: &Cpu, quick: bool) -> Result<Found, RunError> {
     let bytes = if quick { QUICK_BYTES } else { ZEROS_BYTES };
     let budget = gpu.memory_budget()?;
     let (asked, usable, total) = (
@@ -47,10 +45,7 @@ pub(super) fn zeros(places: &Places<'_>, quick: bool) -> Result<Found, RunError>
 }
 
 /// Asks for more than the whole device has, which nobody can lose anything by.
-pub(super) fn more_than_there_is(places: &Places<'_>, _: bool) -> Result<Found, RunError> {
-    let Some(gpu) = places.gpu else {
-        return Ok(Found::no_gpu());
-    };
+pub(super) fn more_than_there_is(gpu: &Gpu, _: &Cpu, _: bool) -> Result<Found, RunError> {
     let before = gpu.memory_budget()?;
     let bytes = before.total_bytes + (1 << 30);
     let answer: Result<_, CudaError> = gpu.context.allocate(bytes).map(drop);

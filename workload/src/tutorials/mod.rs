@@ -24,7 +24,7 @@ use crate::{
     gpu::Gpu,
     info::Cpu,
     measure::{Limits, Now},
-    protocol::{Amount, Backend, Engine, Extent, Found, FrameworkTime, TutorialReport},
+    protocol::{Amount, Backend, Engine, Found, FrameworkTime, Phase, Report, TutorialReport},
 };
 
 pub(crate) struct Places<'a> {
@@ -42,24 +42,6 @@ pub(crate) struct How {
     pub(crate) quick: bool,
 }
 
-pub(crate) enum News {
-    Now {
-        /// Which it is, counted from 0 over all that run.
-        step: usize,
-        case: &'static Case,
-        variant: &'static Variant,
-        now: Now,
-    },
-    /// A framework runs the same.
-    Beside {
-        step: usize,
-        case: &'static Case,
-        variant: &'static Variant,
-        framework: String,
-    },
-    Found(Box<TutorialReport>),
-}
-
 /// The variants of cases that run there, in their order.
 pub(crate) fn steps<'a>(
     cases: &'a [&'static Case],
@@ -71,34 +53,23 @@ pub(crate) fn steps<'a>(
     all.filter(move |(_, variant)| only.is_none_or(|backend| backend == variant.backend))
 }
 
-/// Runs cases, and tells what each variant has shown as soon as it has. Who sets `interrupted` ends it with the variant
-/// that runs.
+/// Runs cases, and reports the result of each variant as soon as there is one. Setting
+/// `interrupted` ends it with the variant that runs.
 pub(crate) fn run(
     cases: &[&'static Case],
     places: &Places<'_>,
     how: How,
     mut frameworks: Option<&mut Frameworks<'_>>,
-    tell: &mut dyn FnMut(News),
+    report: &mut dyn FnMut(Report),
     interrupted: &AtomicBool,
 ) -> Result<(), RunError> {
     for (step, (case, variant)) in steps(cases, places.only).enumerate() {
         if interrupted.load(Relaxed) {
             break;
         }
-        let (found, lost) = match show(
-            variant,
-            places,
-            how,
-            &mut |now| {
-                tell(News::Now {
-                    step,
-                    case,
-                    variant,
-                    now,
-                });
-            },
-            interrupted,
-        ) {
+        let id = format!("{} {}", case.id, variant.name);
+        let mut tell = |now: Now| report(now.into_report(step, &id, variant.backend));
+        let (found, lost) = match show(variant, places, how, &mut tell, interrupted) {
             Ok(found) => (found, None),
             Err(error) => {
                 let refused = matches!(error, RunError::TooLarge { .. });
@@ -114,19 +85,15 @@ pub(crate) fn run(
         let beside = match (&mut frameworks, &found) {
             (Some(frameworks), Found::Measured { outcome }) if !outcome.partial => {
                 let mut tell = |name: &str| {
-                    tell(News::Beside {
-                        step,
-                        case,
-                        variant,
-                        framework: name.to_owned(),
-                    });
+                    let id = format!("{id} beside {name}");
+                    report(Now::Phase(Phase::Measuring).into_report(step, &id, variant.backend));
                 };
                 frameworks.run(outcome, places.gpu, &how.limits, &mut tell)
             }
             _ => Vec::new(),
         };
         let share_of_framework = share(&found, variant, how);
-        tell(News::Found(Box::new(TutorialReport {
+        let tutorial = Box::new(TutorialReport {
             case: case.id.into(),
             title: case.title.into(),
             teaches: case.teaches.into(),
@@ -144,7 +111,8 @@ pub(crate) fn run(
                 }),
             share_of_framework,
             beside,
-        })));
+        });
+        report(Report::Tutorial { tutorial });
         if let Some(error @ RunError::Cuda(_)) = lost {
             return Err(error);
         }
@@ -160,7 +128,12 @@ fn show(
     interrupted: &AtomicBool,
 ) -> Result<Found, RunError> {
     let (id, dtype, n) = match variant.program {
-        Program::Custom(show) => return show(places, how.quick),
+        Program::Custom(show) => {
+            return places.gpu.map_or_else(
+                || Ok(Found::no_gpu()),
+                |gpu| show(gpu, places.cpu, how.quick),
+            );
+        }
         Program::Workload {
             id,
             dtype,
@@ -176,14 +149,9 @@ fn show(
         (Backend::Cuda, Some(gpu)) => Place::Cuda(gpu),
         (Backend::Cuda, None) => return Ok(Found::no_gpu()),
     };
-    let amount = if workload.about.extent == Extent::Times {
-        Amount::Times(n)
-    } else {
-        Amount::Count(n)
-    };
     let request = Request {
         dtype: Some(dtype),
-        amount: Some(amount),
+        amount: Amount::of(n, workload.about.extent),
         engine: Engine::Own,
         limits: how.limits,
     };
@@ -283,18 +251,26 @@ mod tests {
             only: None,
         };
         let cases: Vec<_> = CASES.iter().collect();
-        let mut told = Vec::new();
-        let tell = &mut |news| {
-            if let News::Found(report) = news {
-                told.push(report);
+        let mut reported = Vec::new();
+        let report = &mut |report| {
+            if let Report::Tutorial { tutorial } = report {
+                reported.push(tutorial);
             }
         };
-        run(&cases, &places, QUICK, None, tell, &AtomicBool::new(false)).unwrap();
+        run(
+            &cases,
+            &places,
+            QUICK,
+            None,
+            report,
+            &AtomicBool::new(false),
+        )
+        .unwrap();
         assert_eq!(
-            told.len(),
+            reported.len(),
             CASES.iter().map(|case| case.variants.len()).sum::<usize>()
         );
-        for report in &told {
+        for report in &reported {
             let name = format!("{} {}", report.case, report.variant);
             match (&report.found, report.backend) {
                 (Found::Measured { outcome }, Backend::Cpu) => {
@@ -320,11 +296,13 @@ mod tests {
             cpu: &cpu,
             only: Some(Backend::Cpu),
         };
-        let (flag, mut told) = (AtomicBool::new(false), Vec::new());
-        let tell = &mut |news| {
-            let News::Found(report) = news else { return };
-            flag.store(told.len() == 1, Relaxed);
-            told.push(report);
+        let (flag, mut reported) = (AtomicBool::new(false), Vec::new());
+        let report = &mut |report| {
+            let Report::Tutorial { tutorial } = report else {
+                return;
+            };
+            flag.store(reported.len() == 1, Relaxed);
+            reported.push(tutorial);
         };
         run(
             &[find("c").unwrap(), find("i").unwrap()],
@@ -334,22 +312,23 @@ mod tests {
                 ..QUICK
             },
             None,
-            tell,
+            report,
             &flag,
         )
         .unwrap();
         assert_eq!(
-            told.iter()
+            reported
+                .iter()
                 .map(|report| report.variant.as_ref())
                 .collect::<Vec<_>>(),
             ["all threads", "one thread"]
         );
         let (share, framework) = (
-            told[1].share_of_framework.unwrap(),
-            told[1].framework.as_ref().unwrap(),
+            reported[1].share_of_framework.unwrap(),
+            reported[1].framework.as_ref().unwrap(),
         );
         assert!(!framework.same_device, "there is no H200 here");
-        let Found::Measured { outcome } = &told[1].found else {
+        let Found::Measured { outcome } = &reported[1].found else {
             panic!("it was measured")
         };
         assert!(

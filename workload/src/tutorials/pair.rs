@@ -2,12 +2,12 @@
 
 use std::{sync::Barrier, thread, time::Instant};
 
-use super::Places;
 use crate::{
     catalogue,
     cuda::Device,
     error::RunError,
     gpu::Gpu,
+    info::Cpu,
     protocol::{Backend, Found},
     workload::{Size, Workload},
 };
@@ -20,10 +20,7 @@ const QUICK_RUNS: usize = 2;
 const QUICK_MATRICES: u64 = 7;
 
 /// The same work on two GPUs at once, and twice on one of them.
-pub(super) fn at_once(places: &Places<'_>, quick: bool) -> Result<Found, RunError> {
-    let Some(gpu) = places.gpu else {
-        return Ok(Found::no_gpu());
-    };
+pub(super) fn at_once(gpu: &Gpu, _: &Cpu, quick: bool) -> Result<Found, RunError> {
     let Some(work) = catalogue::find(WORK) else {
         return Ok(Found::missing(WORK));
     };
