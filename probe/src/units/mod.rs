@@ -1,4 +1,11 @@
-//! Numbers as people read them: three significant digits, one unit per quantity. Conditions and terminal views share them.
+//! Numbers as people read them, and amounts as they type them: [`amount`] reads what this module
+//! writes.
+
+mod amount;
+
+use std::time::Duration;
+
+pub use self::amount::{Accepted, Amount, bytes_in, parse_duration, unit_names};
 
 const KIB: f64 = 1024.0;
 const MIB: f64 = KIB * KIB;
@@ -26,6 +33,41 @@ pub fn byte_size(bytes: f64) -> String {
         few if few < MIB => format!("{} KiB", three_digits(few / KIB)),
         few if few < GIB => format!("{} MiB", three_digits(few / MIB)),
         many => format!("{} GiB", three_digits(many / GIB)),
+    }
+}
+
+/// Formats a number in the first of these units, each a thousand times the one before, in which it
+/// is below 1000, or else in the last: `850 Wh`, `12.3 kWh`.
+pub fn scaled(mut value: f64, units: &[&str]) -> String {
+    let mut units = units.iter();
+    let mut unit = units.next().copied().unwrap_or_default();
+    for larger in units {
+        if value < 1e3 {
+            break;
+        }
+        (value, unit) = (value / 1e3, larger);
+    }
+    format!("{} {unit}", three_digits(value))
+}
+
+/// Formats bytes in powers of 1000, as disks and links are sold: `512 B`, `1.24 GB`.
+pub fn decimal_size(bytes: f64) -> String {
+    if bytes < 1e3 {
+        format!("{bytes:.0} B")
+    } else {
+        scaled(bytes / 1e3, &["kB", "MB", "GB"])
+    }
+}
+
+/// `45s`, `12m10s`, `2h14m`: a duration in its two largest units, as it can be typed.
+pub fn short_duration(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, seconds) => format!("{seconds}s"),
+        (0, minutes, 0) => format!("{minutes}m"),
+        (0, minutes, seconds) => format!("{minutes}m{seconds:02}s"),
+        (hours, 0, _) => format!("{hours}h"),
+        (hours, minutes, _) => format!("{hours}h{minutes:02}m"),
     }
 }
 
@@ -91,6 +133,28 @@ mod tests {
                 "0 B", "40.0 MiB", "300 MiB", "1023 MiB", "1.50 GiB", "78.2 GiB"
             ]
         );
+    }
+
+    #[test]
+    fn energy_and_sizes_are_scaled_by_thousands() {
+        let energy = [0.5, 850.0, 12_300.0, 5e10].map(|wh| scaled(wh, &["Wh", "kWh", "MWh"]));
+        assert_eq!(energy, ["0.50 Wh", "850 Wh", "12.3 kWh", "50000 MWh"]);
+        let sizes = [512.0, 1_240.0, 1.24e9].map(decimal_size);
+        assert_eq!(sizes, ["512 B", "1.24 kB", "1.24 GB"]);
+    }
+
+    #[test]
+    fn short_durations_keep_two_units() {
+        for (seconds, text) in [
+            (0, "0s"),
+            (60, "1m"),
+            (130, "2m10s"),
+            (3_599, "59m59s"),
+            (7_200, "2h"),
+            (8_040, "2h14m"),
+        ] {
+            assert_eq!(short_duration(Duration::from_secs(seconds)), text);
+        }
     }
 
     #[test]
