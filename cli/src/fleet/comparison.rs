@@ -1,7 +1,8 @@
 //! Words that compare a reading with a number: `memory>80GiB`, `utilization<10`, `idle>=1h`.
 
+use gpumon_probe::{model::fields::Unit, units::Amount};
+
 use super::rows::{Measured, Rows};
-use crate::options::bytes_in;
 
 /// What can be compared.
 #[derive(Debug, Clone, Copy)]
@@ -14,13 +15,71 @@ enum Quantity {
     Idle,
 }
 
-const QUANTITIES: [(&str, Quantity); 6] = [
-    ("utilization", Quantity::Utilization),
-    ("memory", Quantity::Memory),
-    ("left", Quantity::Left),
-    ("power", Quantity::Power),
-    ("temperature", Quantity::Temperature),
-    ("idle", Quantity::Idle),
+/// A quantity as it is typed.
+struct Word {
+    name: &'static str,
+    quantity: Quantity,
+    /// The unit of its readings.
+    unit: Unit,
+    /// The unit that is meant where none is typed.
+    default_unit: &'static str,
+    /// The units for a message.
+    units: &'static str,
+}
+
+const fn word(
+    name: &'static str,
+    quantity: Quantity,
+    unit: Unit,
+    default_unit: &'static str,
+    units: &'static str,
+) -> Word {
+    Word {
+        name,
+        quantity,
+        unit,
+        default_unit,
+        units,
+    }
+}
+
+const WORDS: [Word; 6] = [
+    word(
+        "utilization",
+        Quantity::Utilization,
+        Unit::Percent,
+        "%",
+        "%",
+    ),
+    word(
+        "memory",
+        Quantity::Memory,
+        Unit::Bytes,
+        "GiB",
+        "%, MiB, GiB or TiB",
+    ),
+    word(
+        "left",
+        Quantity::Left,
+        Unit::Bytes,
+        "GiB",
+        "%, MiB, GiB or TiB",
+    ),
+    word("power", Quantity::Power, Unit::Watts, "W", "%, W or kW"),
+    word(
+        "temperature",
+        Quantity::Temperature,
+        Unit::Celsius,
+        "C",
+        "C or F",
+    ),
+    word(
+        "idle",
+        Quantity::Idle,
+        Unit::Seconds,
+        "min",
+        "s, min, h or d",
+    ),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,39 +123,31 @@ impl Comparison {
         if name.is_empty() || !name.bytes().all(|letter| letter.is_ascii_alphabetic()) {
             return Ok(None);
         }
-        let known = OPERATORS
+        let operator = OPERATORS
             .iter()
             .find_map(|(sign, operator)| Some((sign, operator, rest.strip_prefix(sign)?)));
-        let Some((sign, operator, right)) = known else {
+        let Some((sign, operator, right)) = operator else {
             return Ok(None);
         };
-        let Some((_, quantity)) = QUANTITIES.iter().find(|(known, _)| known.starts_with(name))
-        else {
-            let names = QUANTITIES.map(|(name, _)| name).join(", ");
+        let Some(known) = WORDS.iter().find(|known| known.name.starts_with(name)) else {
+            let names = WORDS.map(|known| known.name).join(", ");
             return Err(format!("{word}: nothing is called {name}; compare {names}"));
         };
-        let unit_at = right
-            .find(|letter: char| !letter.is_ascii_digit() && letter != '.')
-            .unwrap_or(right.len());
-        let (digits, unit) = right.split_at(unit_at);
-        let number: f64 = digits
-            .parse()
-            .map_err(|_| format!("{word}: a number has to follow {sign}, as in memory>80GiB"))?;
-        let is_share = unit == "%" && !matches!(quantity, Quantity::Utilization);
-        let unit = unit.to_lowercase();
+        let amount = Amount::parse(right).filter(|amount| amount.number.is_sign_positive());
+        let amount = amount
+            .ok_or_else(|| format!("{word}: a number has to follow {sign}, as in memory>80GiB"))?;
+        let is_share = amount.unit == "%" && known.quantity.whole().is_some();
         let than = if is_share {
-            quantity.has_share().then_some(number)
+            Some(amount.number)
         } else {
-            quantity.in_unit(number, &unit)
+            known.convert(&amount)
         };
         let than = than.ok_or_else(|| {
-            format!(
-                "{word}: there is no unit {unit} here; use {}",
-                quantity.units()
-            )
+            let unit = amount.unit.to_lowercase();
+            format!("{word}: there is no unit {unit} here; use {}", known.units)
         })?;
         Ok(Some(Self {
-            quantity: *quantity,
+            quantity: known.quantity,
             operator: *operator,
             than,
             is_share,
@@ -134,50 +185,33 @@ impl Quantity {
     }
 
     fn share(self, rows: &Rows<'_>, row: usize) -> Option<f64> {
-        let of = if matches!(self, Self::Power) {
-            Measured::PowerLimit
-        } else {
-            Measured::MemoryTotal
-        };
-        Some(self.value(rows, row)? / rows.reading(of, row)? * 100.0)
+        Some(self.value(rows, row)? / rows.reading(self.whole()?, row)? * 100.0)
     }
 
-    fn has_share(self) -> bool {
-        matches!(self, Self::Memory | Self::Left | Self::Power)
-    }
-
-    /// Converts a number to the unit of the readings; `None` if its unit is for another quantity.
-    fn in_unit(self, number: f64, unit: &str) -> Option<f64> {
-        if matches!(self, Self::Temperature) && matches!(unit, "f" | "°f") {
-            return Some((number - 32.0) / 1.8);
-        }
-        Some(number * self.scale(unit)?)
-    }
-
-    fn scale(self, unit: &str) -> Option<f64> {
-        match (self, unit) {
-            (Self::Utilization, "" | "%")
-            | (Self::Power, "" | "w")
-            | (Self::Temperature, "" | "c" | "°c")
-            | (Self::Idle, "s") => Some(1.0),
-            (Self::Memory | Self::Left, "" | "g") => bytes_in("gib"),
-            (Self::Memory | Self::Left, unit) => bytes_in(unit),
-            (Self::Power, "kw") => Some(1000.0),
-            (Self::Idle, "" | "m" | "min") => Some(60.0),
-            (Self::Idle, "h") => Some(3600.0),
-            (Self::Idle, "d") => Some(86_400.0),
-            _ => None,
-        }
-    }
-
-    fn units(self) -> &'static str {
+    /// The reading of which a share can be compared.
+    fn whole(self) -> Option<Measured> {
         match self {
-            Self::Utilization => "%",
-            Self::Memory | Self::Left => "%, MiB, GiB or TiB",
-            Self::Power => "%, W or kW",
-            Self::Temperature => "C or F",
-            Self::Idle => "s, min, h or d",
+            Self::Memory | Self::Left => Some(Measured::MemoryTotal),
+            Self::Power => Some(Measured::PowerLimit),
+            Self::Utilization | Self::Temperature | Self::Idle => None,
         }
+    }
+}
+
+impl Word {
+    /// Returns the amount in the unit of the readings; `None` if its unit is for another quantity.
+    fn convert(&self, amount: &Amount) -> Option<f64> {
+        let Amount { number, unit } = amount;
+        let unit = match (self.unit, unit.to_lowercase().as_str()) {
+            (_, "") | (Unit::Bytes, "g") => self.default_unit.to_owned(),
+            (Unit::Celsius, "f" | "°f") => return Some((number - 32.0) / 1.8),
+            (_, unit) => unit.to_owned(),
+        };
+        let amount = Amount {
+            number: *number,
+            unit,
+        };
+        amount.convert_to(self.unit)
     }
 }
 
