@@ -2,7 +2,7 @@
 
 use gpumon_probe::{
     model::{Alert, FiringAlert, GpuRef, Severity, fields::Unit},
-    units::{byte_size, duration, three_digits},
+    units::{byte_size, duration, scaled},
 };
 
 use crate::{
@@ -175,8 +175,7 @@ fn amount(unit: Unit, value: f64) -> String {
         Unit::Bytes => byte_size(value),
         Unit::BytesPerSecond => format!("{}/s", byte_size(value)),
         Unit::Watts => format!("{} W", trimmed(value)),
-        Unit::Joules if value >= 1e6 => format!("{} MJ", three_digits(value / 1e6)),
-        Unit::Joules if value >= 1e3 => format!("{} kJ", three_digits(value / 1e3)),
+        Unit::Joules if value >= 1e3 => scaled(value, &["J", "kJ", "MJ"]),
         Unit::Joules => format!("{} J", trimmed(value)),
         Unit::Celsius | Unit::CelsiusDifference => format!("{} °C", trimmed(value)),
         Unit::Megahertz => format!("{} MHz", trimmed(value)),

@@ -2,18 +2,19 @@
 
 use std::{ops::Range, str::FromStr, time::Duration};
 
-use gpumon_probe::local_time::time_zone;
+use gpumon_probe::{local_time::time_zone, units::parse_duration};
 use jiff::{
     Timestamp, ToSpan as _, Zoned,
     civil::{Date, DateTime, Time},
     tz::TimeZone,
 };
 
-use crate::options::parse_duration;
-
 /// What there is to choose from, for a message.
 pub(crate) const FORMS: &str = "give a date, a time of day or both, as 2026-11-23T20:00, 20:00 or 'yesterday 20:00', or \
                                 a time before now, as -2h";
+
+/// The farthest that a moment is before or after another.
+const FARTHEST: Duration = Duration::from_hours(24 * 366 * 10);
 
 /// A moment that was typed, and is known only beside others.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -77,13 +78,13 @@ impl FromStr for Moment {
         if text == "now" {
             return Ok(Self::Now);
         }
-        let any = Duration::ZERO..=Duration::from_hours(24 * 366 * 10);
         for (sign, made) in [
             ('-', Self::Before as fn(Duration) -> Self),
             ('+', Self::After),
         ] {
             if let Some(time) = text.strip_prefix(sign) {
-                return parse_duration(time, &any).map(made).ok_or_else(bad);
+                let time = parse_duration(time).filter(|time| *time <= FARTHEST);
+                return time.map(made).ok_or_else(bad);
             }
         }
         for (word, days) in [("today", 0), ("yesterday", 1)] {

@@ -2,7 +2,7 @@
 
 use std::{
     ffi::OsString,
-    ops::{ControlFlow, RangeInclusive},
+    ops::ControlFlow,
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -19,10 +19,10 @@ use gpumon_probe::{
     model::Record,
     owner::CommandLines,
     sampler::{self, Options, SharedInterval},
+    units::Accepted,
     vendor::{BadSource, KERNEL_LOG, Source, SourceChoice, SourceError},
 };
 use gpumon_server::frame::INTERVAL_MS;
-use jiff::{Span, SpanRelativeTo};
 
 use crate::config::{self, Refusal};
 
@@ -272,81 +272,23 @@ impl SamplingArgs {
     }
 }
 
-/// A time with its unit, as `500ms`, `2h30m` or `1d`, within these bounds. Without a unit, nobody could tell seconds from
-/// minutes.
-pub(crate) fn parse_duration(text: &str, bounds: &RangeInclusive<Duration>) -> Option<Duration> {
-    let span: Span = text.parse().ok()?;
-    let time = span.to_duration(SpanRelativeTo::days_are_24_hours()).ok()?;
-    time.try_into().ok().filter(|time| bounds.contains(time))
-}
+/// The most that a file or a directory can be allowed, which no disk has.
+pub(crate) const LARGEST_SIZE: u64 = 1_000_000_000_000_000 - 1;
+
+/// Times for which people wait, work or look back.
+const TIME: Accepted<Duration> = Accepted::durations(
+    Duration::from_secs(1),
+    Duration::from_hours(7 * 24),
+    "a time from 1 second to 7 days, such as 30s, 10m, 2h or 1d",
+);
 
 pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
-    parse_duration(
-        text,
-        &(Duration::from_secs(1)..=Duration::from_hours(7 * 24)),
-    )
-    .ok_or_else(|| "not a time: give 1 second to 7 days, as 30s, 10m, 2h or 1d".to_owned())
-}
-
-/// What a unit of memory means in bytes, in any case: `B`, `MB` of 1000, `MiB` of 1024.
-pub(crate) fn bytes_in(unit: &str) -> Option<f64> {
-    let unit = unit.to_ascii_lowercase();
-    let prefix = unit.strip_suffix('b')?;
-    let (prefix, base) = match prefix.strip_suffix('i') {
-        Some("") => return None,
-        Some(prefix) => (prefix, 1024.0_f64),
-        None => (prefix, 1000.0),
-    };
-    let (_, power) = ["", "k", "m", "g", "t"]
-        .iter()
-        .zip(0..)
-        .find(|(known, _)| **known == prefix)?;
-    Some(base.powi(power))
+    TIME.parse(text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_have_a_unit_and_a_bound() {
-        for (text, seconds) in [("30s", 30), ("10m", 600), ("2h", 7200), ("7d", 604_800)] {
-            assert_eq!(parse_time(text), Ok(Duration::from_secs(seconds)), "{text}");
-        }
-        for text in [
-            "",
-            "10",
-            "m",
-            "0s",
-            "8d",
-            "-1m",
-            "1h ago",
-            "99999999999999999999h",
-            "30000000000000000d",
-        ] {
-            assert!(parse_time(text).unwrap_err().contains("10m"), "{text}");
-        }
-    }
-
-    #[test]
-    fn units_of_memory_are_powers_of_1000_or_1024() {
-        for (unit, bytes) in [
-            ("B", 1.0),
-            ("kB", 1e3),
-            ("TB", 1e12),
-            ("KiB", 1024.0),
-            ("gib", 1_073_741_824.0),
-        ] {
-            assert_eq!(
-                bytes_in(unit).map(f64::to_bits),
-                Some(f64::to_bits(bytes)),
-                "{unit}"
-            );
-        }
-        for unit in ["", "G", "Gi", "iB", "GiBs", "XB"] {
-            assert_eq!(bytes_in(unit), None, "{unit}");
-        }
-    }
 
     #[test]
     fn what_is_to_be_read_is_told_from_what_stands_behind_it() {

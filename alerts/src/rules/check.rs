@@ -5,17 +5,17 @@ use std::{collections::BTreeSet, ops::Range, path::Path, time::Duration};
 use gpumon_probe::{
     model::{
         ConditionKind, Severity,
-        fields::{GPU_FIELDS, HOST_FIELDS},
+        fields::{GPU_FIELDS, HOST_FIELDS, Unit},
     },
     private_file::{PrivateFile, Secrecy},
     toml_error::suggest,
+    units::{Amount, unit_names},
 };
 use toml::Spanned;
 
 use super::{
     AlertRules, Bound, Check, GpuId, Per, Quiet, Rate, Receiver, Rule, Subject, Watch, Way,
     address::Address,
-    amount::{Amount, Scale},
     file::{AlertFile, CommandTable, GpuName, PerWord, RuleTable, WebhookTable},
     quiet,
     time::Time,
@@ -330,20 +330,14 @@ fn of_bound(
     let has_limit =
         rate.is_none() && subject.of(|field| field.limit.is_some(), |field| field.limit.is_some());
     let scale = |amount: &Spanned<Amount>| {
-        amount
-            .get_ref()
-            .of(unit, has_limit)
-            .map_err(|message| (amount.span(), message))
+        of_amount(amount.get_ref(), unit, has_limit).map_err(|message| (amount.span(), message))
     };
-    let (value, is_share) = match scale(threshold)? {
-        Scale::Value(value) => (value, false),
-        Scale::Share(value) => (value, true),
-    };
+    let (value, is_share) = scale(threshold)?;
     check_range(threshold, value, is_share, rate, subject)?;
     let clear_value = match clear {
         None => value,
-        Some(clear) => match (scale(clear)?, is_share) {
-            (Scale::Value(clear), false) | (Scale::Share(clear), true) => clear,
+        Some(clear) => match scale(clear)? {
+            (clear, is_same) if is_same == is_share => clear,
             _ => {
                 let message = format!(
                     "`{side}` and `{opposite}` must be of the same kind: both or neither in %"
@@ -367,6 +361,35 @@ fn of_bound(
         value,
         clear: clear_value,
         is_share,
+    })
+}
+
+/// Returns an amount in the unit of its field, or in percent of the field's limit, and which of
+/// both it is. A number alone is in the unit of the field.
+///
+/// # Errors
+/// The units that the field has instead.
+fn of_amount(amount: &Amount, unit: Unit, has_limit: bool) -> Result<(f64, bool), String> {
+    let Amount {
+        number,
+        unit: typed,
+    } = amount;
+    if let Some(value) = amount.convert_to(unit) {
+        return Ok((value, false));
+    }
+    match typed.as_str() {
+        "" => return Ok((*number, false)),
+        "%" if has_limit => return Ok((*number, true)),
+        _ => {}
+    }
+    let names = unit_names(unit).iter().map(|(name, _)| *name);
+    let names: Vec<&str> = names.chain(has_limit.then_some("%")).collect();
+    Err(match names.as_slice() {
+        [] => format!("this field has no unit `{typed}`; write a number alone"),
+        names => format!(
+            "this field is not in `{typed}`; use one of {}",
+            names.join(", ")
+        ),
     })
 }
 
@@ -558,4 +581,27 @@ fn at_least(time: &Spanned<Time>, least: Duration) -> Result<u64, Complaint> {
         time.span(),
         format!("this time is at least {} s", least.as_secs()),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amount_is_value_or_share_of_limit() {
+        let read =
+            |text: &str, unit, has_limit| of_amount(&Amount::parse(text).unwrap(), unit, has_limit);
+        assert_eq!(read("85 C", Unit::Celsius, false), Ok((85.0, false)));
+        assert_eq!(read("85", Unit::Celsius, false), Ok((85.0, false)));
+        assert_eq!(read("90 %", Unit::Bytes, true), Ok((90.0, true)));
+        assert_eq!(read("90 %", Unit::Percent, true), Ok((90.0, false)));
+        for (text, unit, cure) in [
+            ("90 %", Unit::Bytes, "GiB"),
+            ("90 F", Unit::Celsius, "C, °C"),
+            ("3 lanes", Unit::Count, "a number alone"),
+        ] {
+            let error = read(text, unit, false).unwrap_err();
+            assert!(error.contains(cure), "{text}: {error}");
+        }
+    }
 }

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use gpumon_probe::model::Severity;
+use gpumon_probe::{model::Severity, units::Amount};
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{amount::Amount, time::Time};
+use super::time::Time;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -1,10 +1,9 @@
 //! The alert file: what it says, once every word of it has been understood.
 //!
-//! [`file`] is what can be typed, [`check`] what it means; [`amount`], [`time`], [`quiet`] and [`address`] are the forms of
+//! [`file`] is what can be typed, [`check`] what it means; [`time`], [`quiet`] and [`address`] are the forms of
 //! single values.
 
 mod address;
-mod amount;
 mod check;
 mod file;
 mod quiet;
@@ -23,7 +22,6 @@ use gpumon_probe::{
 use thiserror::Error;
 
 pub use address::Address;
-pub use amount::units;
 pub use file::WebhookFormat;
 pub use quiet::Quiet;
 

@@ -3,14 +3,15 @@
 use std::{env, ffi::OsString, path::PathBuf, time::Duration};
 
 use anyhow::anyhow;
+use gpumon_probe::units::Accepted;
 
 use crate::{
     exit::Failure,
     local::ServerArgs,
     options::{SourceArgs, parse_time},
     wait::{
-        self, Amount, Choice, Conditions, Format, Locks, Patience, Progress, Reader, Search,
-        parse_amount, parse_hold, parse_interval,
+        self, Choice, Conditions, Format, HOLD, Locks, Patience, Progress, Reader, Search,
+        WantedMemory,
     },
 };
 
@@ -40,8 +41,8 @@ pub(crate) struct WaitArgs {
     ///
     /// Units are TiB, GiB, MiB, KiB (powers of 1024), TB, GB, MB, KB (powers of 1000) and B. A percentage refers to the
     /// GPU memory available to applications.
-    #[arg(long, value_name = "MEMORY", value_parser = parse_amount)]
-    free: Option<Amount>,
+    #[arg(long, value_name = "MEMORY", value_parser = WantedMemory::parse)]
+    free: Option<WantedMemory>,
 
     /// Require this much time without GPU activity, for example 30s, 5m or 2h
     ///
@@ -76,7 +77,7 @@ pub(crate) struct WaitArgs {
     timeout: Option<Duration>,
 
     /// Sampling interval, 100ms to 1m
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = |text: &str| INTERVAL.parse(text))]
     interval: Duration,
 
     /// Print errors only
@@ -88,7 +89,7 @@ pub(crate) struct WaitArgs {
     format: Format,
 
     /// Without a command, how long the GPU stays reserved after it is printed, up to 1h
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_hold, conflicts_with = "command")]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = |text: &str| HOLD.parse(text), conflicts_with = "command")]
     hold: Duration,
 
     /// Folder of the lock files [default: /run/lock or /tmp]
@@ -109,6 +110,12 @@ pub(crate) struct WaitArgs {
     #[arg(last = true, value_name = "COMMAND", value_hint = clap::ValueHint::CommandWithArguments)]
     command: Vec<OsString>,
 }
+
+const INTERVAL: Accepted<Duration> = Accepted::durations(
+    Duration::from_millis(100),
+    Duration::from_mins(1),
+    "an interval from 100ms to 1m, such as 500ms, 2s or 1m",
+);
 
 const EXAMPLES: &str = "\
 Examples:

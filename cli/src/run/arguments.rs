@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::ValueEnum;
+use gpumon_probe::units::Amount;
 use gpumon_workload::protocol::{self, Dtype, Where};
 
 use crate::options::parse_time;
@@ -96,16 +97,14 @@ impl From<DtypeChoice> for Dtype {
 
 /// `80%` or `0.8`: a share of something, from more than 0 to 1.
 pub(crate) fn parse_share(text: &str) -> Result<f64, String> {
-    let bad = || "not a share: give one up to 1, as 0.9 or 90%".to_owned();
-    let (number, whole) = text
-        .strip_suffix('%')
-        .map_or((text, 1.0), |percent| (percent, 100.0));
-    let share = number.trim().parse::<f64>().map_err(|_| bad())? / whole;
-    if share > 0.0 && share <= 1.0 {
-        Ok(share)
-    } else {
-        Err(bad())
-    }
+    let share = Amount::parse(text).and_then(|amount| match amount.unit.as_str() {
+        "" => Some(amount.number),
+        "%" => Some(amount.number / 100.0),
+        _ => None,
+    });
+    share
+        .filter(|share| *share > 0.0 && *share <= 1.0)
+        .ok_or_else(|| "not a share of at most 1, such as 0.9 or 90%".to_owned())
 }
 
 #[cfg(test)]

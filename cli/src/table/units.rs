@@ -1,7 +1,11 @@
 //! Numbers as people read them: three significant digits, one unit for each quantity.
 
 pub(crate) use gpumon_probe::units::three_digits;
-use gpumon_probe::{local_time::time_zone, model::Reading, units::duration};
+use gpumon_probe::{
+    local_time::time_zone,
+    model::Reading,
+    units::{duration, scaled},
+};
 use jiff::{Timestamp, tz::TimeZone};
 
 const GIB: f64 = (1u64 << 30) as f64;
@@ -27,20 +31,12 @@ pub(crate) fn whole(reading: &Reading<f64>, unit: &str) -> String {
 
 /// Formats energy: `850 Wh`, `12.3 kWh`, `49.8 MWh`.
 pub(crate) fn energy(joules: f64) -> String {
-    match joules / WH_JOULES {
-        few if few < 1e3 => format!("{} Wh", three_digits(few)),
-        many if many < 1e6 => format!("{} kWh", three_digits(many / 1e3)),
-        most => format!("{} MWh", three_digits(most / 1e6)),
-    }
+    scaled(joules / WH_JOULES, &["Wh", "kWh", "MWh"])
 }
 
-/// `340 J`, `6.12 kJ`, `1.20 MJ`: what one thing used, which is too little for hours.
+/// `340 J`, `6.12 kJ`, `1.20 MJ`: the energy of one command, which is too little for hours.
 pub(crate) fn joules(joules: f64) -> String {
-    match joules {
-        few if few < 1e3 => format!("{} J", three_digits(few)),
-        few if few < 1e6 => format!("{} kJ", three_digits(few / 1e3)),
-        many => format!("{} MJ", three_digits(many / 1e6)),
-    }
+    scaled(joules, &["J", "kJ", "MJ"])
 }
 
 /// `8.53 ms`, `12.4 s`, `26 min`: how long one thing took.

@@ -3,12 +3,13 @@
 use gpumon_probe::{
     local_time::time_zone,
     model::{Process, Reading},
+    units::decimal_size,
 };
 use jiff::{Timestamp, Zoned};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 pub(super) use crate::table::units::ABSENT;
-use crate::table::{Layout, line, process_label::ProcessLabel, units::three_digits};
+use crate::table::{Layout, line, process_label::ProcessLabel};
 
 /// Whoever draws cuts to its own room.
 const ANY_ROOM: Layout = Layout {
@@ -87,13 +88,7 @@ fn push(lines: &mut [String], character: char) {
 
 /// `1.24 GB/s`, in decimal units as links are sold.
 pub(super) fn rate(bytes_per_second: f64) -> String {
-    let (number, unit) = match bytes_per_second {
-        slow if slow < 1e3 => return format!("{slow:.0} B/s"),
-        slow if slow < 1e6 => (slow / 1e3, "kB/s"),
-        slow if slow < 1e9 => (slow / 1e6, "MB/s"),
-        fast => (fast / 1e9, "GB/s"),
-    };
-    format!("{} {unit}", three_digits(number))
+    format!("{}/s", decimal_size(bytes_per_second))
 }
 
 /// A reading in words: its value, or why there is none.

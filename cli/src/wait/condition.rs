@@ -1,19 +1,77 @@
 //! What is waited for, and how far a candidate is from it.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
-use gpumon_probe::model::{Absence, Reading};
+use gpumon_probe::{
+    model::{Absence, Reading},
+    units::{Accepted, Amount, short_duration},
+};
 
 use super::{
-    amount::{Amount, gib, time},
     candidate::{Candidate, State, Users},
     idle::IDLE_PERCENT,
 };
 
+const GIB: f64 = (1_u64 << 30) as f64;
+
+const FREE: Accepted<u64> = Accepted::sizes(
+    1,
+    u64::MAX,
+    "a size of more than 0, such as 20GiB, 8000MB or 50%",
+);
+
+/// The memory that has to be free.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum WantedMemory {
+    Bytes(u64),
+    /// A percentage of the memory that programs can get.
+    Percent(f64),
+}
+
+impl WantedMemory {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        match Amount::parse(text) {
+            Some(Amount { number, unit }) if unit == "%" => (1.0..=99.0)
+                .contains(&number)
+                .then_some(Self::Percent(number))
+                .ok_or_else(|| {
+                    "not a share from 1% to 99%; for a GPU without processes, use --empty"
+                        .to_owned()
+                }),
+            _ => FREE.parse(text).map(Self::Bytes),
+        }
+    }
+
+    /// Returns the bytes of a GPU with this memory for programs.
+    fn of(self, capacity_bytes: u64) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Percent(percent) => (capacity_bytes as f64 * percent / 100.0).ceil() as u64,
+        }
+    }
+}
+
+impl fmt::Display for WantedMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bytes(bytes) => f.write_str(&gib(*bytes)),
+            Self::Percent(percent) => write!(f, "{percent} %"),
+        }
+    }
+}
+
+/// `12.3 GiB`, or MiB below a tenth of one.
+pub(super) fn gib(bytes: u64) -> String {
+    match bytes as f64 / GIB {
+        gib if gib < 0.1 => format!("{:.0} MiB", gib * 1024.0),
+        gib => format!("{gib:.1} GiB"),
+    }
+}
+
 /// All of it at once.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Conditions {
-    pub(crate) free: Option<Amount>,
+    pub(crate) free: Option<WantedMemory>,
     pub(crate) idle: Option<Duration>,
     pub(crate) empty: bool,
 }
@@ -47,7 +105,7 @@ impl Conditions {
             .unwrap_or_default();
         let idle = self
             .idle
-            .map(|idle| format!(" idle for {}", time(idle)))
+            .map(|idle| format!(" idle for {}", short_duration(idle)))
             .unwrap_or_default();
         let and = if free.is_empty() || idle.is_empty() {
             ""
@@ -132,15 +190,15 @@ fn is_final(reason: &Absence) -> bool {
     matches!(reason, Absence::NotSupported | Absence::NoPermission)
 }
 
-fn lacks_memory(amount: Amount, candidate: &Candidate, state: &State) -> Option<String> {
+fn lacks_memory(amount: WantedMemory, candidate: &Candidate, state: &State) -> Option<String> {
     // A value from earlier tells nothing about now.
     let Reading::Now(free) = state.free_bytes else {
         return Some("memory unknown".to_owned());
     };
     let wanted = match (amount, candidate.capacity_bytes.value()) {
-        (Amount::Bytes(bytes), _) => bytes,
-        (Amount::Percent(_), Some(&capacity)) => amount.of(capacity),
-        (Amount::Percent(_), None) => return Some("memory unknown".to_owned()),
+        (WantedMemory::Bytes(bytes), _) => bytes,
+        (WantedMemory::Percent(_), Some(&capacity)) => amount.of(capacity),
+        (WantedMemory::Percent(_), None) => return Some("memory unknown".to_owned()),
     };
     (free < wanted).then(|| format!("{} free", gib(free)))
 }
@@ -148,7 +206,7 @@ fn lacks_memory(amount: Amount, candidate: &Candidate, state: &State) -> Option<
 fn is_busy(wanted: Duration, idle: Option<Duration>, state: &State) -> Option<String> {
     match (idle, &state.busy_percent) {
         (Some(idle), _) if idle >= wanted => None,
-        (Some(idle), _) => Some(format!("idle {}", time(idle))),
+        (Some(idle), _) => Some(format!("idle {}", short_duration(idle))),
         (None, Reading::Now(busy)) if *busy > IDLE_PERCENT => Some(format!("{busy:.0} % busy")),
         (None, _) => Some("utilization unknown".to_owned()),
     }
@@ -199,7 +257,10 @@ mod tests {
     }
 
     fn all() -> Conditions {
-        let (free, idle) = (Some(Amount::Bytes(20 * GIB)), Some(Duration::from_mins(1)));
+        let (free, idle) = (
+            Some(WantedMemory::Bytes(20 * GIB)),
+            Some(Duration::from_mins(1)),
+        );
         Conditions {
             free,
             idle,
@@ -213,6 +274,28 @@ mod tests {
 
     fn out(why: &str) -> Verdict {
         Verdict::Out(why.to_owned())
+    }
+
+    #[test]
+    fn wanted_memory_is_size_or_share() {
+        use WantedMemory::{Bytes, Percent};
+        assert_eq!(WantedMemory::parse("50%"), Ok(Percent(50.0)));
+        assert_eq!(WantedMemory::parse("512MiB"), Ok(Bytes(512 << 20)));
+        for (text, said) in [
+            ("", "20GiB"),
+            ("20", "20GiB or 20MiB"),
+            ("0GiB", "more than 0"),
+            ("-1GiB", "more than 0"),
+            ("0%", "1% to 99%"),
+            ("100%", "--empty"),
+        ] {
+            let error = WantedMemory::parse(text).unwrap_err();
+            assert!(error.contains(said), "{text}: {error}");
+        }
+        assert_eq!((Percent(50.0).of(81), Bytes(7).of(81)), (41, 7));
+        let shown = [Percent(50.0), Bytes(20 << 30)].map(|wanted| wanted.to_string());
+        assert_eq!(shown, ["50 %", "20.0 GiB"]);
+        assert_eq!([gib(4 << 20), gib(150_754_820_096)], ["4 MiB", "140.4 GiB"]);
     }
 
     #[test]
@@ -292,7 +375,7 @@ mod tests {
     #[test]
     fn what_can_never_be_is_told_from_what_is_not_yet() {
         let huge = Conditions {
-            free: Some(Amount::Bytes(81 * GIB)),
+            free: Some(WantedMemory::Bytes(81 * GIB)),
             idle: None,
             empty: false,
         };

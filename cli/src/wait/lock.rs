@@ -11,14 +11,26 @@ use std::{
 };
 
 use anyhow::{Context, anyhow};
-use gpumon_probe::model::now_ms;
+use gpumon_probe::{
+    model::now_ms,
+    units::{Accepted, short_duration},
+};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 
-use super::amount::{LONGEST_HOLD, time};
 use crate::{
     exit::Failure,
     lock_file::{self, FOLDERS, Taken, open, write_note},
 };
+
+/// The longest that a GPU can be reserved by a waiter that has ended.
+const LONGEST_HOLD: Duration = Duration::from_hours(1);
+
+/// The times for which a GPU can be reserved.
+pub(crate) const HOLD: Accepted<Duration> = Accepted::durations(
+    Duration::from_secs(1),
+    LONGEST_HOLD,
+    "a time from 1s to 1h, such as 30s or 5m",
+);
 
 #[derive(Debug, Clone)]
 pub(crate) struct Locks {
@@ -130,7 +142,7 @@ fn try_to_take(path: &Path) -> io::Result<Attempt> {
         Taken::Theirs(_) => return Ok(Attempt::Busy("taken".to_owned())),
     };
     Ok(match reserved_for(&note, now_ms()) {
-        Some(left) => Attempt::Busy(format!("reserved {}", time(left))),
+        Some(left) => Attempt::Busy(format!("reserved {}", short_duration(left))),
         None => Attempt::Taken(Lock {
             path: path.to_owned(),
             file,

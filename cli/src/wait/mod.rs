@@ -1,13 +1,12 @@
 //! What `gpumon wait` is made of.
 //!
-//! - [`amount`] is memory and times as they are typed, [`condition`] what is waited for.
+//! - [`condition`] is what is waited for.
 //! - [`reader`] tells how the GPUs are, from a running server or from a [`collector`] of its own, so that this process
 //!   never enters the driver; [`candidate`] is what one of them offers, [`idle`] for how long it has done nothing.
 //! - [`choice`] is which of them are asked for, [`visible`] which of them the environment allows.
 //! - [`lock`] keeps two waiters from taking the same one.
 //! - [`search`] puts these together, [`progress`] tells how it goes, and [`hand_over`] gives away what was found.
 
-mod amount;
 mod candidate;
 mod choice;
 mod collector;
@@ -21,11 +20,10 @@ mod search;
 mod visible;
 
 pub(crate) use self::{
-    amount::{Amount, parse_amount, parse_hold, parse_interval},
     choice::Choice,
-    condition::Conditions,
+    condition::{Conditions, WantedMemory},
     hand_over::{Format, check, hand_over, not_started, run},
-    lock::Locks,
+    lock::{HOLD, Locks},
     progress::Progress,
     reader::Reader,
     search::{Patience, Search, find},

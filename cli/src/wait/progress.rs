@@ -3,9 +3,10 @@
 
 use std::time::{Duration, Instant};
 
+use gpumon_probe::units::short_duration;
 use unicode_width::UnicodeWidthStr;
 
-use super::{amount::time, condition::Verdict};
+use super::condition::Verdict;
 use crate::{exit::say, terminal::StatusLine};
 
 /// Where lines stay, one in this time is enough.
@@ -62,7 +63,7 @@ impl Progress {
                 if self.last.replace(Instant::now()).is_none() {
                     say(&format!("waiting for {goal}"));
                 }
-                let head = format!("{:>7}  ", time(self.begun.elapsed()));
+                let head = format!("{:>7}  ", short_duration(self.begun.elapsed()));
                 self.shown.show(&fit(&head, parts, StatusLine::columns()));
             }
         }
@@ -75,7 +76,7 @@ impl Progress {
             say(&format!(
                 "took {} after {}",
                 names.join(", "),
-                time(self.begun.elapsed())
+                short_duration(self.begun.elapsed())
             ));
         }
     }

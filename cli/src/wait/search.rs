@@ -6,13 +6,12 @@ use std::{
 };
 
 use anyhow::anyhow;
-use gpumon_probe::model::now_ms;
+use gpumon_probe::{model::now_ms, units::short_duration};
 
 use super::{
-    amount::{gib, time},
     candidate::{Candidate, View, candidates},
     choice::Choice,
-    condition::{Conditions, Verdict},
+    condition::{Conditions, Verdict, gib},
     idle::IdleClocks,
     lock::{Attempt, Lock, Locks},
     progress::{Part, Progress},
@@ -114,7 +113,7 @@ pub(crate) fn find(
             Patience::Until(timeout) if is_over => Some((
                 format!(
                     "gave up after {} of waiting for {goal}: {}",
-                    time(timeout),
+                    short_duration(timeout),
                     Part::all(&parts)
                 ),
                 TIMED_OUT,

@@ -14,8 +14,10 @@ use std::{
 };
 
 use axum::http::{HeaderName, HeaderValue};
-use gpumon_probe::private_file::{PrivateFile, Secrecy};
-use jiff::SignedDuration;
+use gpumon_probe::{
+    private_file::{PrivateFile, Secrecy},
+    units::parse_duration,
+};
 
 use self::file::{RateSection, WebConfigFile};
 pub(crate) use self::tls::Tls;
@@ -130,10 +132,7 @@ fn check_hash(user: &str, hash: &str) -> Result<(), String> {
 fn rate(section: &RateSection) -> Result<Rate, String> {
     let interval = match section.interval.as_str() {
         "0" => Some(Duration::ZERO),
-        text => text
-            .parse::<SignedDuration>()
-            .ok()
-            .and_then(|time| Duration::try_from(time).ok()),
+        text => parse_duration(text),
     };
     let spacing =
         interval.ok_or("rate_limit: interval is a time as 100ms or 1s, or 0 for no limit")?;

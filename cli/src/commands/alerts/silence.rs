@@ -3,16 +3,20 @@
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use gpumon_probe::units::Accepted;
 use gpumon_server::alerts::AlertStatus;
 use serde_json::json;
 
 use crate::{
     exit::{Failure, say},
     local::ServerArgs,
-    options::parse_duration,
 };
 
-const LONGEST: Duration = Duration::from_hours(30 * 24);
+const TIME: Accepted<Duration> = Accepted::durations(
+    Duration::from_secs(1),
+    Duration::from_hours(30 * 24),
+    "a time from 1 second to 30 days, such as 30m, 2h or 7d, or off",
+);
 
 /// For how long; none to end a silence.
 #[derive(Debug, Clone, Copy)]
@@ -22,9 +26,7 @@ pub(super) fn parse_time(text: &str) -> Result<Time, String> {
     if text == "off" {
         return Ok(Time(None));
     }
-    let time = parse_duration(text, &(Duration::from_secs(1)..=LONGEST));
-    time.map(|time| Time(Some(time)))
-        .ok_or_else(|| "not a time: give 1 second to 30 days, as 30m, 2h or 7d, or off".to_owned())
+    TIME.parse(text).map(|time| Time(Some(time)))
 }
 
 pub(super) fn run(server: &ServerArgs, rule: &str, Time(time): Time) -> Result<(), Failure> {

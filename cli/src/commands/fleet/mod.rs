@@ -6,6 +6,7 @@ mod targets;
 
 use anyhow::anyhow;
 use clap::Arg;
+use gpumon_probe::units::Accepted;
 
 use super::serve::DoorArgs;
 use crate::{
@@ -15,7 +16,6 @@ use crate::{
         options::{OwnFleetArgs, no_fleet},
         renamed::{Rename, Renamed},
     },
-    wait::{Amount, parse_amount},
 };
 
 /// Monitor many machines: a page of all their GPUs, or a table of them
@@ -73,7 +73,7 @@ pub(super) struct OnceArgs {
     free: Option<u32>,
 
     /// With --free, memory that each GPU has in all, for example 80GiB
-    #[arg(long, value_name = "SIZE", requires = "free", value_parser = parse_memory)]
+    #[arg(long, value_name = "SIZE", requires = "free", value_parser = |text: &str| MEMORY.parse(text))]
     memory: Option<u64>,
 
     /// Print JSON: the fleet, or what --users or --free say, and exit
@@ -152,9 +152,8 @@ impl OnceArgs {
     }
 }
 
-fn parse_memory(text: &str) -> Result<u64, String> {
-    match parse_amount(text)? {
-        Amount::Bytes(bytes) => Ok(bytes),
-        Amount::Percent(_) => Err("not a size: give what a GPU has in all, as 80GiB".to_owned()),
-    }
-}
+const MEMORY: Accepted<u64> = Accepted::sizes(
+    1,
+    u64::MAX,
+    "a size of a GPU's memory in all, such as 80GiB",
+);

@@ -13,6 +13,7 @@ use std::{
 };
 
 use anyhow::anyhow;
+use gpumon_probe::units::Accepted;
 use gpumon_workload::{
     oom,
     protocol::{Job, Line, OomJob},
@@ -22,7 +23,7 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 use self::page::Page;
 use crate::{
     exit::Failure,
-    options::{SourceArgs, parse_duration},
+    options::SourceArgs,
     run::{self, View, WhereArgs},
 };
 
@@ -43,7 +44,7 @@ pub(crate) struct OomArgs {
     place: WhereArgs,
 
     /// Time to hold the memory, for example 500ms, 3s or 2m, up to 10m; each step takes a third of it, at most a second
-    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = parse_hold)]
+    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = |text: &str| HOLD.parse(text))]
     hold: Duration,
 
     /// Print one JSON object per report and line
@@ -131,10 +132,11 @@ impl View for Reader {
 }
 
 /// At most ten minutes, since others may be waiting for the GPU.
-fn parse_hold(text: &str) -> Result<Duration, String> {
-    parse_duration(text, &(Duration::from_millis(10)..=Duration::from_mins(10)))
-        .ok_or_else(|| "not a time to hold memory: give 10ms to 10m, as 500ms, 3s or 2m".to_owned())
-}
+const HOLD: Accepted<Duration> = Accepted::durations(
+    Duration::from_millis(10),
+    Duration::from_mins(10),
+    "a time from 10ms to 10m, such as 500ms, 3s or 2m",
+);
 
 /// What can stand for [`OomArgs::scenario`].
 pub(crate) fn names() -> Vec<&'static str> {
@@ -150,7 +152,7 @@ mod tests {
     fn a_time_has_a_unit_and_a_bound() {
         for (text, seconds) in [("500ms", 0.5), ("3s", 3.0), ("0.5s", 0.5), ("10m", 600.0)] {
             assert_eq!(
-                parse_hold(text),
+                HOLD.parse(text),
                 Ok(Duration::from_secs_f64(seconds)),
                 "{text}"
             );
@@ -159,7 +161,7 @@ mod tests {
             "", "3", "s", "0s", "-1s", "11m", "1h", "1ms", "nans", "infs", "3 apples",
         ] {
             assert!(
-                parse_hold(text).unwrap_err().contains("give 10ms to 10m"),
+                HOLD.parse(text).unwrap_err().contains("10ms to 10m"),
                 "{text}"
             );
         }

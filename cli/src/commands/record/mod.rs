@@ -15,6 +15,7 @@ use std::{
 };
 
 use anyhow::anyhow;
+use gpumon_probe::units::Accepted;
 use gpumon_recording::{Files, Kind, Limits, Writer, pack_record};
 use gpumon_server::frame::INTERVAL_MS;
 use signal_hook::{
@@ -28,7 +29,7 @@ use crate::{
     exit::{Failure, say},
     feed::{Feed, Input},
     local::ServerArgs,
-    options::{SourceArgs, bytes_in, parse_duration},
+    options::{LARGEST_SIZE, SourceArgs},
 };
 
 /// Record readings into a file, to replay, export or compare them later
@@ -47,15 +48,15 @@ pub(crate) struct RecordArgs {
     interval_ms: u32,
 
     /// End after this time, for example 30m, 8h or 7d; by default, record until interrupted
-    #[arg(long, value_name = "TIME", value_parser = parse_long_time)]
+    #[arg(long, value_name = "TIME", value_parser = |text: &str| LONG_TIME.parse(text))]
     duration: Option<Duration>,
 
     /// Begin a new file at this size, for example 100MB; the full one is renamed to FILE.1, FILE.1 to FILE.2, and so on
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", value_parser = |text: &str| FILE_SIZE.parse(text))]
     size: Option<u64>,
 
     /// Begin a new file after this time, for example 1h or 1d
-    #[arg(long, value_name = "TIME", value_parser = parse_long_time)]
+    #[arg(long, value_name = "TIME", value_parser = |text: &str| LONG_TIME.parse(text))]
     every: Option<Duration>,
 
     /// Keep this number of full files and delete older ones; by default, keep all
@@ -264,29 +265,18 @@ fn forward_signals(inputs: SyncSender<Input>) -> io::Result<()> {
 }
 
 /// A year is as long as anybody waits.
-fn parse_long_time(text: &str) -> Result<Duration, String> {
-    parse_duration(
-        text,
-        &(Duration::from_secs(1)..=Duration::from_hours(366 * 24)),
-    )
-    .ok_or_else(|| "not a time: give 1 second to 366 days, as 30s, 10m, 2h or 1d".to_owned())
-}
+const LONG_TIME: Accepted<Duration> = Accepted::durations(
+    Duration::from_secs(1),
+    Duration::from_hours(366 * 24),
+    "a time from 1 second to 366 days, such as 30s, 10m, 2h or 1d",
+);
 
 /// One block of a machine with many GPUs has some 100 kB.
-fn parse_size(text: &str) -> Result<u64, String> {
-    let unit_at = text
-        .find(|letter: char| !letter.is_ascii_digit() && letter != '.')
-        .unwrap_or(text.len());
-    let (number, unit) = (
-        text[..unit_at].parse::<f64>(),
-        bytes_in(text[unit_at..].trim()),
-    );
-    let bytes = number.ok().zip(unit).map(|(number, unit)| number * unit);
-    bytes
-        .filter(|bytes| (1e6..1e15).contains(bytes))
-        .map(|bytes| bytes as u64)
-        .ok_or_else(|| "not a size of a file: give 1MB or more, as 100MB or 2GiB".to_owned())
-}
+const FILE_SIZE: Accepted<u64> = Accepted::sizes(
+    1_000_000,
+    LARGEST_SIZE,
+    "a size of 1MB or more, such as 100MB or 2GiB",
+);
 
 #[cfg(test)]
 mod tests {
@@ -295,11 +285,14 @@ mod tests {
     #[test]
     fn a_file_has_a_size_with_a_unit() {
         assert_eq!(
-            [parse_size("100MB"), parse_size("2 GiB")],
+            ["100MB", "2 GiB"].map(|text| FILE_SIZE.parse(text)),
             [Ok(100_000_000), Ok(2 << 30)]
         );
         for text in ["", "100", "1kB", "MB", "-1MB", "1e30TB", "nanMB"] {
-            assert!(parse_size(text).unwrap_err().contains("100MB"), "{text}");
+            assert!(
+                FILE_SIZE.parse(text).unwrap_err().contains("100MB"),
+                "{text}"
+            );
         }
     }
 }

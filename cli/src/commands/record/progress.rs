@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use gpumon_probe::{local_time::time_zone, units::three_digits};
+use gpumon_probe::{local_time::time_zone, units::decimal_size};
 use gpumon_recording::Kind;
 use serde::Deserialize;
 
@@ -90,7 +90,7 @@ impl Progress {
             "{time}  {} {gpus}  {} samples{missed}  {}",
             self.gpus,
             self.samples,
-            file_size(bytes)
+            decimal_size(bytes as f64)
         )
     }
 
@@ -98,18 +98,8 @@ impl Progress {
     pub(super) fn summary(&self, bytes: u64) -> String {
         let each = bytes
             .checked_div(self.samples)
-            .map(|each| format!(" ({} a sample)", file_size(each)));
+            .map(|each| format!(" ({} a sample)", decimal_size(each as f64)));
         let each = each.unwrap_or_default();
         format!("recorded {}{each}", self.text(bytes))
-    }
-}
-
-/// As disks are sold.
-fn file_size(bytes: u64) -> String {
-    match bytes as f64 {
-        few if few < 1e3 => format!("{few:.0} B"),
-        few if few < 1e6 => format!("{} kB", three_digits(few / 1e3)),
-        few if few < 1e9 => format!("{} MB", three_digits(few / 1e6)),
-        many => format!("{} GB", three_digits(many / 1e9)),
     }
 }

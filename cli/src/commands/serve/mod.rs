@@ -17,6 +17,7 @@ use std::{
 use anyhow::Context;
 use gpumon_alerts::rules::AlertRules;
 use gpumon_history::writer;
+use gpumon_probe::units::Accepted;
 use gpumon_server::{
     Live, Readings, Settings,
     activation::Inherited,
@@ -43,7 +44,7 @@ use crate::{
     config::Resolved,
     exit::Failure,
     fleet::options::FleetArgs,
-    options::{SamplingArgs, SourceArgs, bytes_in},
+    options::{LARGEST_SIZE, SamplingArgs, SourceArgs},
 };
 
 /// Serve the web page, the JSON API, the live stream and Prometheus metrics
@@ -125,7 +126,7 @@ struct HistoryArgs {
     default_data_dir: Option<PathBuf>,
 
     /// Maximum size of history on disk; the oldest rows are deleted first
-    #[arg(long, env = "GPUMON_DATA_SIZE", value_name = "SIZE", default_value = "1GB", value_parser = parse_size)]
+    #[arg(long, env = "GPUMON_DATA_SIZE", value_name = "SIZE", default_value = "1GB", value_parser = |text: &str| DATA_SIZE.parse(text))]
     data_size: u64,
 }
 
@@ -338,21 +339,12 @@ impl HistoryArgs {
     }
 }
 
-/// What the tables themselves take is far below it.
-const LEAST_SIZE: u64 = 10_000_000;
-
-fn parse_size(text: &str) -> Result<u64, String> {
-    let wrong = || "not a size of 10MB or more: give one as 500MB, 1GB or 2GiB".to_owned();
-    let unit_at = text
-        .find(|letter: char| !letter.is_ascii_digit() && letter != '.')
-        .ok_or_else(wrong)?;
-    let number: f64 = text[..unit_at].parse().map_err(|_| wrong())?;
-    let bytes = number * bytes_in(text[unit_at..].trim()).ok_or_else(wrong)?;
-    (LEAST_SIZE as f64..1e15)
-        .contains(&bytes)
-        .then_some(bytes as u64)
-        .ok_or_else(wrong)
-}
+/// The tables themselves take far less.
+const DATA_SIZE: Accepted<u64> = Accepted::sizes(
+    10_000_000,
+    LARGEST_SIZE,
+    "a size of 10MB or more, such as 500MB, 1GB or 2GiB",
+);
 
 impl ServeArgs {
     /// What can change while the server runs.

@@ -1,13 +1,13 @@
 //! Numbers as a scenario writes them, each checked where it stands so that an error can name the place.
 
-use std::{fmt, marker::PhantomData, time::Duration};
+use std::{fmt, time::Duration};
 
 use serde::{
     Deserialize, Deserializer,
     de::{self, Visitor},
 };
 
-use crate::vendor::sim::clocks::MAX_SM_MHZ;
+use crate::{units::Accepted, vendor::sim::clocks::MAX_SM_MHZ};
 
 /// A number from 0 to `MAX`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -50,48 +50,19 @@ impl From<Bytes> for f64 {
     }
 }
 
-impl Bytes {
-    /// The largest size that makes sense on one board: 16 TiB.
-    const MAX: f64 = 16.0 * 1024.0 * 1024.0 * 1024.0 * 1024.0;
+/// The largest size that makes sense on one board is 16 TiB.
+const SIZE: Accepted<u64> = Accepted::sizes(
+    0,
+    16 << 40,
+    "a size up to 16384 GiB with its unit, as \"12 GiB\"",
+);
 
-    fn parse(text: &str) -> Option<Self> {
-        let (number, unit) = split(text)?;
-        let factor = match unit {
-            "B" => 1.0,
-            "KiB" => 1024.0,
-            "MiB" => 1024.0 * 1024.0,
-            "GiB" => 1024.0 * 1024.0 * 1024.0,
-            _ => return None,
-        };
-        let bytes = number * factor;
-        (bytes <= Self::MAX).then_some(Self(bytes as u64))
-    }
-}
-
-impl Delay {
-    /// A longer delay is a hang, for which there is a fault of its own.
-    const MAX_S: f64 = 600.0;
-
-    fn parse(text: &str) -> Option<Self> {
-        let (number, unit) = split(text)?;
-        let factor = match unit {
-            "us" => 1e-6,
-            "ms" => 1e-3,
-            "s" => 1.0,
-            _ => return None,
-        };
-        let seconds = number * factor;
-        (seconds <= Self::MAX_S).then(|| Self(Duration::from_secs_f64(seconds)))
-    }
-}
-
-/// Splits `12.5 GiB` into its number, 0 or more, and its unit.
-fn split(text: &str) -> Option<(f64, &str)> {
-    let text = text.trim();
-    let unit_at = text.find(|c: char| c.is_ascii_alphabetic())?;
-    let number: f64 = text[..unit_at].trim().parse().ok()?;
-    (number.is_finite() && number >= 0.0).then_some((number, &text[unit_at..]))
-}
+/// A longer delay is a hang, for which there is a fault of its own.
+const DELAY: Accepted<Duration> = Accepted::durations(
+    Duration::ZERO,
+    Duration::from_mins(10),
+    "a duration up to 600 s with its unit, as \"2.8 ms\"",
+);
 
 impl<'de, const MAX: u32> Deserialize<'de> for Within<MAX> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -153,44 +124,15 @@ impl<'de> Deserialize<'de> for Skew {
     }
 }
 
-/// Reads a string through `parse`, or says what was expected.
-struct Text<T> {
-    parse: fn(&str) -> Option<T>,
-    expected: &'static str,
-    value: PhantomData<T>,
-}
-
-impl<T> Visitor<'_> for Text<T> {
-    type Value = T;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.expected)
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
-        (self.parse)(text).ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
-    }
-}
-
 impl<'de> Deserialize<'de> for Bytes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let expected = "a size up to 16384 GiB with its unit, as \"12 GiB\" (B, KiB, MiB or GiB)";
-        deserializer.deserialize_any(Text {
-            parse: Bytes::parse,
-            expected,
-            value: PhantomData,
-        })
+        SIZE.deserialize(deserializer).map(Self)
     }
 }
 
 impl<'de> Deserialize<'de> for Delay {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let expected = "a duration up to 600 s with its unit, as \"2.8 ms\" (us, ms or s)";
-        deserializer.deserialize_any(Text {
-            parse: Delay::parse,
-            expected,
-            value: PhantomData,
-        })
+        DELAY.deserialize(deserializer).map(Self)
     }
 }
 
@@ -200,21 +142,15 @@ mod tests {
 
     #[test]
     fn sizes_and_durations_need_their_unit() {
-        assert_eq!(Bytes::parse("12 GiB"), Some(Bytes(12 << 30)));
-        assert_eq!(Bytes::parse("0.5MiB"), Some(Bytes(512 << 10)));
-        assert_eq!(
-            Delay::parse("2.8 ms"),
-            Some(Delay(Duration::from_micros(2_800)))
-        );
-        assert_eq!(
-            Delay::parse("20 us"),
-            Some(Delay(Duration::from_micros(20)))
-        );
-        for bad in ["12", "GiB", "12 GB", "-1 GiB", "NaN GiB", "20000 GiB"] {
-            assert_eq!(Bytes::parse(bad), None, "{bad}");
+        assert_eq!(SIZE.parse("12 GiB"), Ok(12 << 30));
+        assert_eq!(SIZE.parse("0.5MiB"), Ok(512 << 10));
+        assert_eq!(DELAY.parse("2.8 ms"), Ok(Duration::from_micros(2_800)));
+        assert_eq!(DELAY.parse("20 us"), Ok(Duration::from_micros(20)));
+        for bad in ["12", "GiB", "-1 GiB", "NaN GiB", "20000 GiB"] {
+            assert!(SIZE.parse(bad).is_err(), "{bad}");
         }
-        for bad in ["5", "5 min", "-5 ms", "601 s"] {
-            assert_eq!(Delay::parse(bad), None, "{bad}");
+        for bad in ["5", "-5 ms", "601 s"] {
+            assert!(DELAY.parse(bad).is_err(), "{bad}");
         }
     }
 }

@@ -135,7 +135,7 @@ fn a_value_out_of_its_range_is_refused_with_its_place() {
         "at least one",
     );
     refused(
-        "[[gpu]]\nindex = 0\nmemory = \"12 GB\"",
+        "[[gpu]]\nindex = 0\nmemory = \"12 apples\"",
         "3:10",
         "\"12 GiB\"",
     );
