@@ -26,30 +26,31 @@ pub struct GpuLink {
 #[serde(rename_all = "snake_case")]
 pub enum PciPath {
     /// Two GPUs on one board.
-    Internal,
+    Internal = 0,
     /// One PCIe switch (`PIX`).
-    Single,
+    Single = 10,
     /// Several PCIe switches, no host bridge (`PXB`).
-    Multiple,
+    Multiple = 20,
     /// A host bridge (`PHB`).
-    HostBridge,
+    HostBridge = 30,
     /// Several host bridges of one NUMA node (`NODE`).
-    Node,
+    Node = 40,
     /// The link between NUMA nodes (`SYS`).
-    System,
+    System = 50,
 }
 
 impl PciPath {
-    /// The path of a number of `nvmlGpuTopologyLevel_t`.
+    const ALL: [Self; 6] = [
+        Self::Internal,
+        Self::Single,
+        Self::Multiple,
+        Self::HostBridge,
+        Self::Node,
+        Self::System,
+    ];
+
+    /// Returns the path with this number of `nvmlGpuTopologyLevel_t`.
     pub fn from_level(level: i128) -> Option<Self> {
-        match level {
-            0 => Some(Self::Internal),
-            10 => Some(Self::Single),
-            20 => Some(Self::Multiple),
-            30 => Some(Self::HostBridge),
-            40 => Some(Self::Node),
-            50 => Some(Self::System),
-            _ => None,
-        }
+        Self::ALL.into_iter().find(|path| *path as i128 == level)
     }
 }

@@ -14,7 +14,7 @@ use crate::bounded;
 use super::{
     MachineSource, Source, SourceError,
     nvml::NvmlSource,
-    sim::{Scenario, SimSource},
+    sim::{self, Scenario},
 };
 
 /// Which source to read.
@@ -60,11 +60,11 @@ impl SourceChoice {
         match self {
             Self::Auto => MachineSource::open_all(vec![open_nvml(nvml_lib)]),
             Self::Nvml => open_nvml(nvml_lib),
-            Self::Sim(count) => Ok(Arc::new(SimSource::new(Scenario::simple(
+            Self::Sim(count) => Ok(Arc::new(sim::start(Scenario::simple(
                 *count,
                 Self::SIM_SEED,
             )))),
-            Self::SimScenario(path) => Ok(Arc::new(SimSource::new(read_scenario(path)?))),
+            Self::SimScenario(path) => Ok(Arc::new(sim::start(read_scenario(path)?))),
         }
     }
 }

@@ -56,7 +56,7 @@ impl Kept {
 
 /// The function of the samples, if there are any.
 fn sum(at: &Cursor<'_>, format: fn(&Cursor<'_>, &Kept) -> String) -> String {
-    let flat: Vec<f64> = match at.ask(Q::Samples(at.argument(0))) {
+    let flat: Vec<f64> = match at.ask(Q::Samples(at.argument(0), 0)) {
         Ok(Value::Numbers(numbers)) => numbers.into_iter().map(|number| number as f64).collect(),
         Ok(Value::Reals(reals)) => reals,
         Ok(Value::Text(_)) => Vec::new(),

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    backend::NvmlBackend,
+    backend::Backend,
     cached::Answers,
     error::device_error,
     gpm::GpmReader,
@@ -28,7 +28,7 @@ use crate::{
 
 /// One GPU, opened.
 pub(super) struct NvmlDevice {
-    answers: Arc<NvmlBackend>,
+    answers: Arc<dyn Backend>,
     querier: Querier,
     identity: Gpu,
     /// Whether the identity has its board.
@@ -55,7 +55,7 @@ struct Rates {
 
 impl NvmlDevice {
     /// `nvmlDeviceGetHandleByIndex_v2`, which initializes the GPU when it is the first to ask for it.
-    pub(super) fn open(answers: Arc<NvmlBackend>, index: u32) -> Result<Self, DeviceError> {
+    pub(super) fn open(answers: Arc<dyn Backend>, index: u32) -> Result<Self, DeviceError> {
         answers.open_gpu(index).map_err(device_error)?;
         let mut querier = Querier::new(Arc::clone(&answers), index);
         querier.ask(None, &IDENTITY);
@@ -66,7 +66,7 @@ impl NvmlDevice {
             mig_devices: mig.identities(),
             ..identity
         };
-        Ok(Self {
+        let mut device = Self {
             sys_root: answers.sys_root().to_owned(),
             answers,
             querier,
@@ -80,7 +80,32 @@ impl NvmlDevice {
             traces: TraceReader::new(),
             need: Need::default(),
             rates: None,
-        })
+        };
+        if device.querier.is_quick() {
+            device
+                .querier
+                .ask_lanes(Reader::Model, |lane| lane == Lane::Once);
+            device.read_board();
+        }
+        Ok(device)
+    }
+
+    fn read_board(&mut self) {
+        if !std::mem::replace(&mut self.board_is_read, true) {
+            self.identity.board =
+                to_model::board(Answers::new(&self.querier.cached(), 0), &self.sys_root);
+        }
+    }
+
+    /// Returns how much is read. If asking costs nothing, that is everything, and the GPU and its
+    /// MIG devices are looked up each time.
+    fn begin(&mut self, depth: ReadDepth) -> Result<ReadDepth, DeviceError> {
+        if !self.querier.is_quick() {
+            return Ok(depth);
+        }
+        self.querier.open()?;
+        self.look_for_mig_devices();
+        Ok(ReadDepth::Full)
     }
 
     /// Looks for MIG devices anew. What the GPU can tell changes with them.
@@ -105,6 +130,9 @@ impl NvmlDevice {
         if counted.tx != Reading::Absent(Absence::NotSupported) {
             self.pcie = None;
             return counted;
+        }
+        if self.querier.is_quick() {
+            return pcie::read(&*self.answers, self.identity.index);
         }
         if self.pcie.is_none() {
             self.pcie = PcieWatch::start(Arc::clone(&self.answers), self.identity.index);
@@ -220,6 +248,7 @@ impl ProbeDevice for NvmlDevice {
     }
 
     fn read(&mut self, sample: &mut GpuSample, depth: ReadDepth) -> Result<(), DeviceError> {
+        let depth = self.begin(depth)?;
         let begun_ms = now_ms();
         self.querier.is_watched = !matches!(depth, ReadDepth::Unwatched { .. });
         let with_paced = matches!(
@@ -238,6 +267,9 @@ impl ProbeDevice for NvmlDevice {
         let is_due = self.need.is_due(sample, depth);
         let is_wanted = is_due || self.querier.is_watched;
         sample.processes = self.processes.read(&mut self.querier, begun_ms, is_wanted);
+        if let Reading::Now(processes) = &mut sample.processes {
+            self.answers.describe(self.identity.index, processes);
+        }
         if is_due {
             self.rates = Some((now_ms(), self.rates()));
         }
@@ -263,6 +295,7 @@ impl ProbeDevice for NvmlDevice {
     }
 
     fn details(&mut self, details: &mut GpuDetails) -> Result<(), DeviceError> {
+        self.begin(ReadDepth::Full)?;
         let begun_ms = now_ms();
         self.look_for_mig_devices();
         self.querier
@@ -270,10 +303,7 @@ impl ProbeDevice for NvmlDevice {
         self.querier.ask_lanes(Reader::Model, |lane| {
             matches!(lane, Lane::Once | Lane::Slow | Lane::Slower(_))
         });
-        if !std::mem::replace(&mut self.board_is_read, true) {
-            self.identity.board =
-                to_model::board(Answers::new(&self.querier.cached(), 0), &self.sys_root);
-        }
+        self.read_board();
         let confidential = self.querier.system(SystemQuery::ConfComputeState);
         to_model::details(
             Answers::new(&self.querier.cached(), begun_ms),

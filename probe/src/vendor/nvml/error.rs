@@ -28,7 +28,7 @@ pub(super) fn is_driver_replaced(code: Code) -> bool {
     )
 }
 
-pub(in crate::vendor) fn device_error(code: Code) -> DeviceError {
+pub(super) fn device_error(code: Code) -> DeviceError {
     match code {
         Code::GPU_IS_LOST => DeviceError::Lost,
         code if is_driver_replaced(code) => driver_replaced(code.0),
@@ -45,7 +45,7 @@ pub(in crate::vendor) fn device_error(code: Code) -> DeviceError {
 }
 
 /// The driver was unloaded or replaced, as this `nvmlReturn_t` says.
-pub(in crate::vendor) fn driver_replaced(code: u32) -> DeviceError {
+pub(super) fn driver_replaced(code: u32) -> DeviceError {
     DeviceError::DriverReplaced {
         code,
         cause: start::source_error(code),

@@ -9,7 +9,7 @@
 mod backend;
 mod cached;
 mod device;
-pub(super) mod error;
+mod error;
 mod events;
 mod gpm;
 pub mod kernel_log;
@@ -27,14 +27,14 @@ pub mod return_code;
 mod runtime_pm;
 mod shares;
 mod source;
-pub(super) mod start;
+mod start;
 mod to_model;
 mod topology;
 mod traces;
 mod turn;
 pub mod xid;
 
-pub(super) use self::to_model::ECC_LOCATIONS;
+pub(super) use self::backend::{Activity, Backend};
 pub use self::{
     backend::{FUNCTIONS, NvmlBackend},
     lanes::shared_queries,

@@ -12,10 +12,10 @@ use std::{
     thread,
 };
 
-use super::{backend::NvmlBackend, error::absence};
+use super::{backend::Backend, error::absence};
 use crate::{
     model::{Absence, Reading, now_ms},
-    vendor::nvml::query::{Query, QueryBackend, Subject},
+    vendor::nvml::query::{Query, Subject},
 };
 
 /// `nvmlPcieUtilCounter_t`.
@@ -40,13 +40,13 @@ pub(super) struct PcieWatch {
 
 impl PcieWatch {
     /// Starts the thread; it ends with this.
-    pub(super) fn start(answers: Arc<NvmlBackend>, index: u32) -> Option<Self> {
+    pub(super) fn start(answers: Arc<dyn Backend>, index: u32) -> Option<Self> {
         let (ask, asked) = mpsc::sync_channel::<()>(1);
         let latest = Arc::new(Mutex::new(PcieRates::absent(&Absence::WarmingUp)));
         let shared = Arc::clone(&latest);
         let body = move || {
             while asked.recv().is_ok() {
-                let rates = read(&answers, index);
+                let rates = read(&*answers, index);
                 *shared.lock().unwrap_or_else(PoisonError::into_inner) = rates;
             }
         };
@@ -69,8 +69,9 @@ impl PcieWatch {
     }
 }
 
-fn read(answers: &NvmlBackend, index: u32) -> PcieRates {
-    let rate = |counter| match answers.about(Subject::gpu(index), Query::PcieThroughput(counter)) {
+/// Asks the driver, which takes 20 ms for each direction.
+pub(super) fn read(answers: &dyn Backend, index: u32) -> PcieRates {
+    let rate = |counter| match answers.ask(Subject::gpu(index), Query::PcieThroughput(counter)) {
         Ok(kilobytes) => {
             let value = kilobytes.at(0).unwrap_or(0) as f64 * UNIT_BYTES;
             Reading::Earlier {

@@ -61,7 +61,9 @@ impl ProcessReader {
         let is_shared = listed
             .keys()
             .any(|(pid, _)| Some(pid) != listed.keys().next().map(|(first, _)| first));
-        let period = if is_due {
+        let period = if querier.is_quick() {
+            Duration::ZERO
+        } else if is_due {
             SAMPLES_EVERY
         } else {
             self.took

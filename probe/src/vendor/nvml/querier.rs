@@ -9,7 +9,7 @@ use std::{
 use foldhash::{HashMap, HashMapExt};
 
 use super::{
-    backend::{Activity, NvmlBackend, has_constant_answer},
+    backend::{Activity, Backend, has_constant_answer},
     error::{device_error, driver_replaced, is_driver_replaced},
     lanes::{CALLS, Call, Lane, Reader, follow_up_calls},
     paced::Every,
@@ -17,9 +17,7 @@ use super::{
 use crate::{
     model::now_ms,
     vendor::DeviceError,
-    vendor::nvml::query::{
-        Answer, CachedAnswers, Code, Query, QueryBackend, Subject, SystemQuery, Value,
-    },
+    vendor::nvml::query::{Answer, CachedAnswers, Code, Query, Subject, SystemQuery, Value},
 };
 
 /// "Not supported" is no cheap answer (130 us for the fan of a board without one), and it can change with a driver
@@ -28,7 +26,7 @@ const ASK_AGAIN: Duration = Duration::from_mins(1);
 
 /// Asks, keeps the answers, and notices when the GPU is lost.
 pub(super) struct Querier {
-    answers: Arc<NvmlBackend>,
+    answers: Arc<dyn Backend>,
     index: u32,
     /// Shared with those who read answers while the driver is asked for others.
     cached: Arc<RwLock<CachedAnswers>>,
@@ -72,7 +70,7 @@ struct UnansweredTicks {
 const FAILED_AFTER: u32 = 3;
 
 impl Querier {
-    pub(super) fn new(answers: Arc<NvmlBackend>, index: u32) -> Self {
+    pub(super) fn new(answers: Arc<dyn Backend>, index: u32) -> Self {
         Self {
             answers,
             index,
@@ -106,7 +104,7 @@ impl Querier {
             .copied()
             .filter(|own| self.has(QueryKey::About(mig, *own)))
             .collect();
-        let answers = self.answers.each(
+        let answers = self.answers.ask_each(
             Subject {
                 gpu: self.index,
                 mig,
@@ -158,7 +156,11 @@ impl Querier {
             .cached()
             .get(None, call.query)
             .map(|cached| cached.at_ms);
-        let period = call.period(self.is_watched);
+        let period = if self.is_quick() {
+            Duration::ZERO
+        } else {
+            call.period(self.is_watched)
+        };
         if call.lane == Lane::Once {
             known_ms.is_none()
         } else if period.is_zero() {
@@ -172,9 +174,22 @@ impl Querier {
         }
     }
 
+    /// Returns `true` if asking costs nothing, so that no query needs to be rare.
+    pub(super) fn is_quick(&self) -> bool {
+        self.answers.is_quick()
+    }
+
+    /// Opens the GPU anew.
+    ///
+    /// # Errors
+    /// [`DeviceError`] as the driver gives it.
+    pub(super) fn open(&self) -> Result<(), DeviceError> {
+        self.answers.open_gpu(self.index).map_err(device_error)
+    }
+
     /// Asks about the machine.
     pub(super) fn system(&mut self, query: SystemQuery) -> Answer {
-        self.answers.system(query)
+        self.answers.ask_system(query)
     }
 
     /// What GPM counted since the last time, metric by metric.
@@ -184,7 +199,7 @@ impl Querier {
             mig,
         };
         self.call(QueryKey::Activity(mig), |answers| {
-            answers.gpm_metrics(subject, metrics)
+            answers.read_activity(subject, metrics)
         })
     }
 
@@ -193,7 +208,7 @@ impl Querier {
         let subject = Subject::gpu(self.index);
         let query = Query::ProcessUtilization(since_us);
         match self.call(QueryKey::ProcessUtilization, |answers| {
-            answers.about(subject, query)
+            answers.ask(subject, query)
         }) {
             // No process did anything since then.
             Err(Code::NOT_FOUND) => Ok(Value::Numbers(Vec::new())),
@@ -205,7 +220,7 @@ impl Querier {
     pub(super) fn samples(&mut self, kind: u32, since_us: u64) -> Option<Value> {
         let subject = Subject::gpu(self.index);
         self.call(QueryKey::Samples(kind), |answers| {
-            answers.samples(subject, kind, since_us)
+            answers.ask(subject, Query::Samples(kind, since_us))
         })
         .ok()
     }
@@ -214,12 +229,12 @@ impl Querier {
     fn call<T>(
         &mut self,
         asked: QueryKey,
-        call: impl FnOnce(&NvmlBackend) -> Result<T, Code>,
+        call: impl FnOnce(&dyn Backend) -> Result<T, Code>,
     ) -> Result<T, Code> {
         if !self.has(asked) {
             return Err(Code::NOT_SUPPORTED);
         }
-        let answer = call(&self.answers);
+        let answer = call(&*self.answers);
         self.note(asked, &answer);
         answer
     }

@@ -3,28 +3,21 @@
 use std::{ffi::OsString, path::Path, sync::Arc};
 
 use super::{
-    backend::NvmlBackend,
+    backend::{Backend, NvmlBackend},
     cached::and_then,
     device::NvmlDevice,
     error::absence,
-    events::EventReporter,
     kernel_log::KernelLog,
-    runtime_pm,
-    start::{self, LIBRARY},
-    topology,
+    start, topology,
 };
 use crate::{
     model::{Absence, Driver, GpuLink, Platform, Reading, Vendor},
-    vendor::nvml::query::{Code, QueryBackend, SystemQuery, Value},
+    vendor::nvml::query::{SystemQuery, Value},
     vendor::{Device, DeviceError, ErrorLog, Reporter, Source, SourceError},
 };
 
-/// NVML, loaded and initialized.
-pub struct NvmlSource {
-    answers: Arc<NvmlBackend>,
-    /// What was loaded, to name it.
-    library: String,
-}
+/// The GPUs of NVML, or of a simulation in its place.
+pub struct NvmlSource(Arc<dyn Backend>);
 
 impl NvmlSource {
     /// Loads the library from `path`, or from where the loader finds `libnvidia-ml.so.1`.
@@ -32,12 +25,11 @@ impl NvmlSource {
     /// # Errors
     /// [`SourceError`] tells a missing library, a missing driver and a mismatch of the two apart.
     pub fn open(path: Option<OsString>) -> Result<Self, SourceError> {
-        let library = path.unwrap_or_else(|| LIBRARY.into());
-        let answers = Arc::new(NvmlBackend::open(Some(library.clone()))?);
-        Ok(Self {
-            answers,
-            library: library.to_string_lossy().into_owned(),
-        })
+        NvmlBackend::open(path).map(Self::new)
+    }
+
+    pub(in crate::vendor) fn new(backend: impl Backend + 'static) -> Self {
+        Self(Arc::new(backend))
     }
 }
 
@@ -46,7 +38,7 @@ const MOST_GPUS: u32 = 1024;
 
 impl Source for NvmlSource {
     fn platform(&self) -> Platform {
-        let read = |query| Reading::from(self.answers.system(query).map_err(absence));
+        let read = |query| Reading::from(self.0.ask_system(query).map_err(absence));
         let text = |query| {
             and_then(read(query), |value| {
                 value
@@ -61,7 +53,7 @@ impl Source for NvmlSource {
             Ok(format!("{}.{}", version / 1000, version % 1000 / 10))
         };
         Platform {
-            is_simulated: false,
+            is_simulated: self.0.is_simulated(),
             drivers: vec![Driver {
                 vendor: Vendor::Nvidia,
                 version: text(SystemQuery::DriverVersion),
@@ -74,33 +66,26 @@ impl Source for NvmlSource {
     }
 
     fn device_count(&self) -> Result<u32, SourceError> {
-        match self.answers.system(SystemQuery::DeviceCount) {
+        match self.0.ask_system(SystemQuery::DeviceCount) {
             Ok(count) if count.at(0) == Some(0) => Err(start::no_device()),
             Ok(count) => match count.at(0).map(u32::try_from) {
                 Some(Ok(count @ ..=MOST_GPUS)) => Ok(count),
                 _ => Err(start::absurd_count(&count)),
             },
-            Err(_) if !self.answers.can_count() => Err(start::incomplete_library(&self.library)),
-            Err(Code(code)) => Err(start::source_error(code)),
+            Err(code) => Err(self.0.count_error(code)),
         }
     }
 
     fn open(&self, index: u32) -> Result<Box<dyn Device>, DeviceError> {
-        Ok(Box::new(NvmlDevice::open(
-            Arc::clone(&self.answers),
-            index,
-        )?))
+        Ok(Box::new(NvmlDevice::open(Arc::clone(&self.0), index)?))
     }
 
     fn is_asleep(&self, index: u32, sys_root: &Path) -> bool {
-        self.device_count()
-            .is_ok_and(|count| runtime_pm::is_asleep(sys_root, index, count))
+        self.0.is_asleep(index, sys_root)
     }
 
     fn reporter(&self) -> Option<Box<dyn Reporter>> {
-        EventReporter::new(self.answers.library)
-            .ok()
-            .map(|reporter| Box::new(reporter) as _)
+        self.0.reporter()
     }
 
     fn error_logs(&self, path: &Path) -> Vec<Box<dyn ErrorLog>> {
@@ -109,6 +94,6 @@ impl Source for NvmlSource {
     }
 
     fn links(&self, gpus: &[u32]) -> Vec<GpuLink> {
-        topology::read(&*self.answers, gpus)
+        topology::read(&*self.0, gpus)
     }
 }

@@ -55,7 +55,7 @@ fn driver_hint() -> &'static str {
 }
 
 /// Explains why there is no source if the driver as a whole returns this code.
-pub(in crate::vendor) fn source_error(code: u32) -> SourceError {
+pub(super) fn source_error(code: u32) -> SourceError {
     let Explanation { meaning, cure } = explain(code, Surroundings::detect());
     let message = format!("{meaning}; {cure}");
     match Code(code) {
@@ -81,7 +81,7 @@ pub(super) fn absurd_count(answer: &Value) -> SourceError {
     ))
 }
 
-pub(in crate::vendor) fn no_device() -> SourceError {
+pub(super) fn no_device() -> SourceError {
     let cure = Surroundings::detect().gpu_cure();
     SourceError::NoDevice(format!(
         "the NVIDIA driver runs, but it sees no GPU; {cure}, or try simulated GPUs with --source sim"

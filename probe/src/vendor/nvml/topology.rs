@@ -10,6 +10,7 @@
 )]
 
 use super::{
+    backend::Backend,
     cached::{and_then, whole},
     error::absence,
     lanes,
@@ -17,14 +18,14 @@ use super::{
 };
 use crate::{
     model::{Absence, GpuLink, NvLinkRemote, PciPath, Reading},
-    vendor::nvml::query::{Query as Q, QueryBackend, Subject},
+    vendor::nvml::query::{Query as Q, Subject},
 };
 
 /// `NVML_P2P_CAPS_INDEX_NVLINK`, and `NVML_P2P_STATUS_OK`.
 const NVLINK: u32 = 2;
 const OK: i128 = 0;
 
-pub(super) fn read(answers: &dyn QueryBackend, gpus: &[u32]) -> Vec<GpuLink> {
+pub(super) fn read(answers: &dyn Backend, gpus: &[u32]) -> Vec<GpuLink> {
     let ends: Vec<_> = gpus
         .iter()
         .filter_map(|index| End::read(answers, *index))
@@ -38,7 +39,7 @@ pub(super) fn read(answers: &dyn QueryBackend, gpus: &[u32]) -> Vec<GpuLink> {
             a: a.index,
             b: b.index,
             path: path(answers, a.index, b.index),
-            nvlinks: nvlinks(answers, a, b),
+            nvlinks: count_nvlinks(answers, a, b),
         })
         .collect()
 }
@@ -55,8 +56,8 @@ struct Link {
 }
 
 impl End {
-    fn read(answers: &dyn QueryBackend, index: u32) -> Option<Self> {
-        let about = |query| answers.about(Subject::gpu(index), query).ok();
+    fn read(answers: &dyn Backend, index: u32) -> Option<Self> {
+        let about = |query| answers.ask(Subject::gpu(index), query).ok();
         let number = |query| about(query)?.at(0);
         let text = |query| about(query)?.text().map(ToOwned::to_owned);
         let link = |link| Link {
@@ -75,8 +76,8 @@ impl End {
     }
 }
 
-fn between(answers: &dyn QueryBackend, a: u32, query: Q) -> Reading<i128> {
-    let answer = answers.about(Subject::gpu(a), query).map_err(absence);
+fn ask_between(answers: &dyn Backend, a: u32, query: Q) -> Reading<i128> {
+    let answer = answers.ask(Subject::gpu(a), query).map_err(absence);
     and_then(Reading::from(answer), |value| {
         value
             .at(0)
@@ -84,15 +85,15 @@ fn between(answers: &dyn QueryBackend, a: u32, query: Q) -> Reading<i128> {
     })
 }
 
-fn path(answers: &dyn QueryBackend, a: u32, b: u32) -> Reading<PciPath> {
-    and_then(between(answers, a, Q::CommonAncestor(b)), |level| {
+fn path(answers: &dyn Backend, a: u32, b: u32) -> Reading<PciPath> {
+    and_then(ask_between(answers, a, Q::CommonAncestor(b)), |level| {
         PciPath::from_level(level).map_or(Reading::Absent(Absence::Unknown), Reading::Now)
     })
 }
 
 /// Links that go straight from one to the other; and where both are connected by switches and the driver says that
 /// they reach each other, as many as the one with fewer has.
-fn nvlinks(answers: &dyn QueryBackend, a: &End, b: &End) -> Reading<u32> {
+fn count_nvlinks(answers: &dyn Backend, a: &End, b: &End) -> Reading<u32> {
     let straight = a
         .links
         .iter()
@@ -111,7 +112,7 @@ fn nvlinks(answers: &dyn QueryBackend, a: &End, b: &End) -> Reading<u32> {
     if fewer == 0 {
         return Reading::Now(0);
     }
-    match between(answers, a.index, Q::P2pStatus(b.index, NVLINK)) {
+    match ask_between(answers, a.index, Q::P2pStatus(b.index, NVLINK)) {
         Reading::Now(OK) => whole(fewer as i128),
         Reading::Absent(reason) if reason != Absence::NotSupported => Reading::Absent(reason),
         _ => Reading::Now(0),

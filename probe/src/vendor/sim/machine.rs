@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{GpuState, Scenario, Timeline, Totals, World, meters::Meters};
 
-/// A world with its clock. What [`SimSource`](super::SimSource) reads, and what gpumon's fake NVML library speaks for.
+/// A world with its clock, behind `--source sim` and behind gpumon's fake NVML library.
 ///
 /// Methods that take a GPU's index panic where it is not below the world's `gpu_count`.
 #[derive(Debug)]

@@ -45,7 +45,7 @@ pub(crate) fn hopper(script: ScriptedBackend, gpu: u32) -> ScriptedBackend {
     let script = [5, 6].into_iter().fold(script, |script, kind| {
         script.answer(
             Subject::gpu(gpu),
-            Query::Samples(kind),
+            Query::Samples(kind, 0),
             Err(Code::NOT_FOUND),
         )
     });
@@ -158,11 +158,11 @@ pub(crate) fn hopper(script: ScriptedBackend, gpu: u32) -> ScriptedBackend {
         (Query::Capabilities, &[0]),
         // Three samples, 20 ms apart, and four, 200 ms apart.
         (
-            Query::Samples(0),
+            Query::Samples(0, 0),
             &[1_000_000, 76_360, 1_020_000, 74_690, 1_040_000, 75_161],
         ),
         (
-            Query::Samples(1),
+            Query::Samples(1, 0),
             &[1_000_000, 0, 1_200_000, 99, 1_400_000, 99, 1_600_000, 50],
         ),
     ];

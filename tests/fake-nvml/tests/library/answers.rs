@@ -216,7 +216,7 @@ fn h200() -> impl IntoIterator<Item = (Q, Answer)> {
         Field(185, 1) => none();
         Field(164, 17) => n(&[26_562]);
         Field(164, 18) => Err(Code::INVALID_ARGUMENT);
-        Samples(3) => Err(Code::NOT_FOUND);
+        Samples(3, 0) => Err(Code::NOT_FOUND);
 
         TotalEccErrors(0, 0) => n(&[10]);
         TotalEccErrors(1, 1) => n(&[6]);
@@ -311,7 +311,7 @@ fn every_query_about_a_gpu_is_answered() {
                 .collect();
             assert!(wrong.is_empty(), "{wrong:#?}");
             // What moves: the last of the driver's samples is as old as its grid, and there is the time of each.
-            let Ok(Value::Numbers(samples)) = answers.about(H200, Q::Samples(0)) else {
+            let Ok(Value::Numbers(samples)) = answers.about(H200, Q::Samples(0, 0)) else {
                 panic!("no samples of power")
             };
             assert_eq!(

@@ -30,7 +30,7 @@ pub(super) struct Counted {
 }
 
 /// What came of asking for metrics.
-pub(in super::super) enum Activity {
+pub(in crate::vendor) enum Activity {
     /// Each metric, or why it is not to be had.
     Counted(Vec<Result<f64, Code>>),
     /// There is no earlier sample to compare with, or it is too short a while ago.

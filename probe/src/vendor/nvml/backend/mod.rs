@@ -20,18 +20,86 @@ use std::{
     path::{Path, PathBuf},
 };
 
+pub(super) use self::fixed::has_constant_answer;
+pub(in crate::vendor) use self::gpm::Activity;
 pub use self::raw::FUNCTIONS;
-pub(super) use self::{fixed::has_constant_answer, gpm::Activity};
 use self::{gpu::Gpu, raw::function::DEVICE_COUNT, subject::Target};
-use super::start::{LIBRARY, incomplete_library, not_loaded, source_error};
-use crate::{
-    vendor::SourceError,
-    vendor::nvml::query::{Answer, Code, Query, QueryBackend, Subject, SystemQuery, Value},
+use super::{
+    events::EventReporter,
+    runtime_pm,
+    start::{LIBRARY, incomplete_library, not_loaded, source_error},
 };
+use crate::{
+    model::Process,
+    vendor::nvml::query::{Answer, Code, Query, QueryBackend, Subject, SystemQuery, Value},
+    vendor::{Reporter, SourceError},
+};
+
+/// The driver that a source of GPUs asks: NVML, or a simulation in its place.
+pub(in crate::vendor) trait Backend: Send + Sync {
+    /// Returns `true` if the answers are simulated.
+    fn is_simulated(&self) -> bool;
+
+    /// Returns the answer to a query about the machine.
+    fn ask_system(&self, query: SystemQuery) -> Answer;
+
+    /// Returns the answers to queries about a GPU or a MIG device, in the order of the queries.
+    fn ask_each(&self, subject: Subject, queries: &[Query]) -> Vec<Answer>;
+
+    /// Returns the answer to a query about a GPU or a MIG device.
+    fn ask(&self, subject: Subject, query: Query) -> Answer {
+        self.ask_each(subject, &[query])
+            .pop()
+            .unwrap_or(Err(Code::UNKNOWN))
+    }
+
+    /// Opens a GPU, again if it was open. That takes NVML 6 ms if no other program has opened it.
+    ///
+    /// # Errors
+    /// The `nvmlReturn_t` of the call.
+    fn open_gpu(&self, index: u32) -> Result<(), Code>;
+
+    /// Reads the metrics that GPM counted since the last call, each with its own outcome.
+    ///
+    /// # Errors
+    /// The `nvmlReturn_t` of the call.
+    fn read_activity(&self, subject: Subject, metrics: &[u32]) -> Result<Activity, Code>;
+
+    /// Returns `true` if asking costs nothing.
+    fn is_quick(&self) -> bool {
+        false
+    }
+
+    /// Waits for events; `None` if there are none.
+    fn reporter(&self) -> Option<Box<dyn Reporter>>;
+
+    /// Explains why there is no source, if the GPUs cannot be counted.
+    fn count_error(&self, code: Code) -> SourceError {
+        source_error(code.0)
+    }
+
+    /// Returns `true` if the system has switched this GPU off to save power.
+    fn is_asleep(&self, _index: u32, _sys_root: &Path) -> bool {
+        false
+    }
+
+    /// Looks up the MIG devices again at the next query about one.
+    fn forget_mig_devices(&self, _index: u32) {}
+
+    /// Returns the folder of the system's own files about devices.
+    fn sys_root(&self) -> &Path {
+        Path::new("/sys")
+    }
+
+    /// Fills in the readings of processes that the system has for processes that exist.
+    fn describe(&self, _index: u32, _processes: &mut [Process]) {}
+}
 
 /// The driver, ready to be asked by any thread.
 pub struct NvmlBackend {
-    pub(super) library: &'static raw::Library,
+    library: &'static raw::Library,
+    /// The name of the library, for messages.
+    name: String,
     gpus: Vec<Gpu>,
     sys_root: PathBuf,
 }
@@ -44,7 +112,7 @@ impl NvmlBackend {
     /// error here: [`SystemQuery::DeviceCount`] says so.
     pub fn open(path: Option<OsString>) -> Result<Self, SourceError> {
         let path = path.unwrap_or_else(|| LIBRARY.into());
-        let name = path.to_string_lossy();
+        let name = path.to_string_lossy().into_owned();
         let library = raw::Library::open(&path).map_err(|error| not_loaded(&name, &error))?;
         if !library.can_initialize() {
             return Err(incomplete_library(&name));
@@ -57,46 +125,10 @@ impl NvmlBackend {
             .collect();
         Ok(Self {
             library: Box::leak(Box::new(library)),
+            name,
             gpus,
             sys_root: "/sys".into(),
         })
-    }
-
-    /// Whether the library has the function that counts GPUs.
-    pub(super) fn can_count(&self) -> bool {
-        self.library.find(&DEVICE_COUNT).is_ok()
-    }
-
-    /// What is told only by the system stands below it.
-    pub(super) fn sys_root(&self) -> &Path {
-        &self.sys_root
-    }
-
-    /// Opens a GPU, which takes 6 ms where no other program has; anew where it was open.
-    pub(super) fn open_gpu(&self, index: u32) -> Result<(), Code> {
-        self.gpu(index)?.forget();
-        self.device(Subject::gpu(index)).map(drop)
-    }
-
-    pub(super) fn forget_mig_devices(&self, index: u32) {
-        if let Ok(gpu) = self.gpu(index) {
-            gpu.forget_mig_devices();
-        }
-    }
-
-    /// What the driver keeps of this `nvmlSamplingType_t` from after this time on (us since the epoch).
-    pub(super) fn samples(&self, subject: Subject, kind: u32, since_us: u64) -> Answer {
-        Target {
-            backend: self,
-            subject,
-            device: self.device(subject)?,
-        }
-        .samples(kind, since_us)
-    }
-
-    /// What GPM counted since the last time, metric by metric.
-    pub(super) fn gpm_metrics(&self, subject: Subject, metrics: &[u32]) -> Result<Activity, Code> {
-        gpm::metrics(self, subject, metrics)
     }
 
     /// Has what only the system tells read elsewhere than below `/sys`, as tests do.
@@ -175,7 +207,7 @@ impl QueryBackend for NvmlBackend {
     }
 
     fn gpm(&self, subject: Subject, metrics: &[u32]) -> Answer {
-        match self.gpm_metrics(subject, metrics)? {
+        match gpm::metrics(self, subject, metrics)? {
             Activity::Counted(values) => Ok(Value::Reals(
                 values
                     .into_iter()
@@ -189,5 +221,55 @@ impl QueryBackend for NvmlBackend {
 
     fn forget(&self) {
         Self::forget(self);
+    }
+}
+
+impl Backend for NvmlBackend {
+    fn is_simulated(&self) -> bool {
+        false
+    }
+
+    fn ask_system(&self, query: SystemQuery) -> Answer {
+        self.system(query)
+    }
+
+    fn ask_each(&self, subject: Subject, queries: &[Query]) -> Vec<Answer> {
+        self.each(subject, queries)
+    }
+
+    fn open_gpu(&self, index: u32) -> Result<(), Code> {
+        self.gpu(index)?.forget();
+        self.device(Subject::gpu(index)).map(drop)
+    }
+
+    fn read_activity(&self, subject: Subject, metrics: &[u32]) -> Result<Activity, Code> {
+        gpm::metrics(self, subject, metrics)
+    }
+
+    fn reporter(&self) -> Option<Box<dyn Reporter>> {
+        let reporter = EventReporter::new(self.library).ok()?;
+        Some(Box::new(reporter))
+    }
+
+    fn count_error(&self, code: Code) -> SourceError {
+        if self.library.find(&DEVICE_COUNT).is_ok() {
+            source_error(code.0)
+        } else {
+            incomplete_library(&self.name)
+        }
+    }
+
+    fn is_asleep(&self, index: u32, sys_root: &Path) -> bool {
+        runtime_pm::is_asleep(sys_root, index, self.gpus.len() as u32)
+    }
+
+    fn forget_mig_devices(&self, index: u32) {
+        if let Ok(gpu) = self.gpu(index) {
+            gpu.forget_mig_devices();
+        }
+    }
+
+    fn sys_root(&self) -> &Path {
+        &self.sys_root
     }
 }

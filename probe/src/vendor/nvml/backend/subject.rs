@@ -179,7 +179,7 @@ impl<'a> Target<'a> {
                 .fields(&[raw::Field { id, scope }])
                 .pop()
                 .unwrap_or(Err(Code::UNKNOWN)),
-            Q::Samples(kind) => self.samples(kind, 0),
+            Q::Samples(kind, since_us) => self.list_samples(kind, since_us),
 
             Q::TotalEccErrors(kind, counter) => self.of2(&f::TOTAL_ECC_ERRORS, [kind, counter]),
             Q::MemoryErrors(kind, counter, location) => {
@@ -444,7 +444,7 @@ impl<'a> Target<'a> {
     }
 
     /// What the driver keeps of this `nvmlSamplingType_t` from after this time on (us since the epoch).
-    pub(super) fn samples(self, kind: u32, since_us: u64) -> Answer {
+    fn list_samples(self, kind: u32, since_us: u64) -> Answer {
         let samples = self.library().samples(self.device, kind, since_us)?;
         let whole: Option<Vec<[i128; 2]>> = samples
             .iter()

@@ -198,9 +198,10 @@ pub enum Query {
     /// A field by its id and scope, in its own type: `nvmlDeviceGetFieldValues`. The id is the driver's own: those from
     /// 251 on were renumbered at driver 580.82.
     Field(u32, u32),
-    /// Time stamp in us and value of each sample that the driver keeps, of this `nvmlSamplingType_t`:
-    /// `nvmlDeviceGetSamples`. [`Value::Reals`](super::Value::Reals) where the samples are not integers.
-    Samples(u32),
+    /// The time stamp in us and the value of each sample of this `nvmlSamplingType_t` from after
+    /// this time on, in us since the epoch: `nvmlDeviceGetSamples`.
+    /// [`Value::Reals`](super::Value::Reals) if the samples are not integers.
+    Samples(u32, u64),
 
     // Its health.
     /// `nvmlDeviceGetTotalEccErrors`: `nvmlMemoryErrorType_t`, `nvmlEccCounterType_t`.

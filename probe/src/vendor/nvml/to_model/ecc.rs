@@ -33,7 +33,7 @@ pub(super) fn errors(answers: Answers<'_>) -> Ecc {
 }
 
 /// `nvmlMemoryLocation_t`.
-pub(in crate::vendor) const LOCATIONS: [&str; 8] = [
+const LOCATIONS: [&str; 8] = [
     "l1_cache",
     "l2_cache",
     "device_memory",

@@ -22,7 +22,6 @@ mod tests;
 
 pub(super) use board::{board, identity};
 pub(super) use details::details;
-pub(in crate::vendor) use ecc::LOCATIONS as ECC_LOCATIONS;
 pub(super) use links::{DATA_UNIT_BYTES, has_no_links, remote};
 pub(super) use mig::{mig_device, mig_mode, mig_sample};
 pub(super) use processes::{listed, processes};

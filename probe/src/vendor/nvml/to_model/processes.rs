@@ -58,48 +58,33 @@ pub(in super::super) fn processes(
     asked_ms: u64,
     begun_ms: u64,
 ) -> Vec<Process> {
-    let nothing = Reading::Now(0.0);
-    let nothing = if asked_ms < begun_ms {
-        nothing.dated(asked_ms)
-    } else {
-        nothing
+    let dated = |value, at_ms| match Reading::Now(value) {
+        share if at_ms < begun_ms => share.dated(at_ms),
+        share => share,
     };
-    listed
-        .iter()
-        .map(|(place, held)| {
-            process(
-                *place,
-                held,
-                shares.of(place.0, asked_ms),
-                sampled,
-                &nothing,
-            )
+    let one = |(place, held): (&Place, &Held)| {
+        let latest = shares.of(place.0, asked_ms);
+        process(*place, held, |pick| match (sampled, latest) {
+            (Reading::Absent(reason), _) => Reading::Absent(reason.clone()),
+            (_, None) => dated(0.0, asked_ms),
+            (_, Some(Share { percent: None, .. })) => Reading::Absent(Absence::Unknown),
+            (
+                _,
+                Some(Share {
+                    percent: Some(percent),
+                    at_ms,
+                }),
+            ) => dated(pick(&percent).into(), at_ms),
         })
-        .collect()
+    };
+    listed.iter().map(one).collect()
 }
 
 fn process(
     (pid, mig): Place,
     held: &Held,
-    latest: Option<Share>,
-    sampled: &Reading<()>,
-    nothing: &Reading<f64>,
+    share: impl Fn(fn(&Percent) -> u32) -> Reading<f64>,
 ) -> Process {
-    let share = |pick: fn(&Percent) -> u32| match (sampled, latest) {
-        (Reading::Absent(reason), _) => Reading::Absent(reason.clone()),
-        (_, None) => nothing.clone(),
-        (_, Some(Share { percent: None, .. })) => Reading::Absent(Absence::Unknown),
-        (
-            _,
-            Some(Share {
-                at_ms,
-                percent: Some(percent),
-            }),
-        ) => Reading::Earlier {
-            value: f64::from(pick(&percent)),
-            at_ms,
-        },
-    };
     Process {
         pid,
         kind: held.kind,

@@ -1,143 +1,198 @@
-//! The simulated source: what `--source sim` reads.
+//! Simulated GPUs in the place of NVML: what `--source sim` reads.
 
-use std::{path::Path, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 
+use super::{
+    Machine, ProcessState, Scenario,
+    answers::{SimulatedGpu, answer_query, gpm_metric},
+    presence,
+    reporter::SimReporter,
+};
 use crate::{
-    model::{Absence, Driver, GpuLink, Platform, Reading, Vendor},
+    model::{Absence, MigInstance, Process, Reading},
     vendor::{
-        Device, DeviceError, ErrorLog, Reporter, Source, SourceError,
+        Reporter,
         nvml::{
-            error::device_error,
-            kernel_log::KernelLog,
-            query::Code,
-            start::{no_device, source_error},
+            Activity, Backend, NvmlSource,
+            query::{Answer, Code, Query, Subject, SystemQuery, Value},
         },
     },
 };
 
-use super::{
-    Machine, Scenario,
-    device::SimDevice,
-    presence::{VERSION_MISMATCH, answer},
-    reporter::SimReporter,
-};
-
-/// Simulated GPUs as a [`Source`].
+/// Starts a scenario, and returns it as a source that is read as NVIDIA's driver is.
 ///
-/// It honors what a scenario says of GPUs, and `init_error`; `latency`, `hidden`, `returns` and `crash` are about NVML's
-/// functions, of which it calls none.
-#[derive(Debug, Clone)]
-pub struct SimSource {
-    machine: Arc<Machine>,
+/// The scenario's `init_error` and everything about GPUs applies. Its `latency`, `hidden`,
+/// `returns` and `crash` do not: they are about NVML's functions, and none is called.
+pub fn start(scenario: Scenario) -> NvmlSource {
+    NvmlSource::new(SimulatedBackend(Arc::new(Machine::start(scenario))))
 }
 
-impl SimSource {
-    /// Starts the scenario.
-    pub fn new(scenario: Scenario) -> Self {
-        Self {
-            machine: Arc::new(Machine::start(scenario)),
-        }
+struct SimulatedBackend(Arc<Machine>);
+
+/// A GPU or MIG device that answers.
+struct Gpu<'a> {
+    machine: &'a Machine,
+    index: u32,
+    instance: Option<MigInstance>,
+    elapsed_ms: u64,
+}
+
+impl SimulatedGpu for Gpu<'_> {
+    fn machine(&self) -> &Machine {
+        self.machine
+    }
+
+    fn index(&self) -> u32 {
+        self.index
+    }
+
+    fn instance(&self) -> Option<MigInstance> {
+        self.instance
+    }
+
+    fn elapsed_ms(&self) -> u64 {
+        self.elapsed_ms
     }
 }
 
-impl Source for SimSource {
-    fn platform(&self) -> Platform {
-        let unknown = || Reading::Absent(Absence::Unknown);
-        Platform {
-            is_simulated: true,
-            drivers: vec![Driver {
-                vendor: Vendor::Nvidia,
-                version: unknown(),
-                library_version: unknown(),
-                cuda_version: unknown(),
-            }],
-        }
-    }
-
-    fn device_count(&self) -> Result<u32, SourceError> {
-        let Machine {
-            world, timeline, ..
-        } = &*self.machine;
-        let seconds = timeline.elapsed_s();
-        if world.scenario().is_mismatched(seconds) {
-            return Err(source_error(VERSION_MISMATCH));
-        }
-        match (
-            world.scenario().init_error(seconds),
-            self.machine.found.len(),
-        ) {
-            (Some(code), _) => Err(source_error(code)),
-            (None, 0) => Err(no_device()),
-            (None, count) => Ok(count as u32),
-        }
-    }
-
-    fn open(&self, index: u32) -> Result<Box<dyn Device>, DeviceError> {
-        let Some(gpu) = self.machine.found.get(index as usize) else {
-            return Err(device_error(Code::INVALID_ARGUMENT));
-        };
-        answer(&self.machine, *gpu)?;
-        Ok(Box::new(SimDevice::new(
-            Arc::clone(&self.machine),
-            *gpu,
+impl SimulatedBackend {
+    /// Finds a GPU or MIG device by the driver's indices. Waits while the GPU hangs.
+    fn find(&self, subject: Subject) -> Result<Gpu<'_>, Code> {
+        let machine = &*self.0;
+        let found = machine.found.get(subject.gpu as usize);
+        let index = *found.ok_or(Code::INVALID_ARGUMENT)?;
+        presence::check(machine, index)?;
+        let mut gpu = Gpu {
+            machine,
             index,
-        )))
+            instance: None,
+            elapsed_ms: machine.timeline.elapsed_ms(),
+        };
+        if let Some(device) = subject.mig {
+            let state = gpu.state();
+            let device = state.mig.get(device as usize).ok_or(Code::NOT_FOUND)?;
+            gpu.instance = Some(device.instance);
+        }
+        Ok(gpu)
+    }
+}
+
+impl Backend for SimulatedBackend {
+    fn is_simulated(&self) -> bool {
+        true
     }
 
-    fn is_asleep(&self, _index: u32, _sys_root: &Path) -> bool {
-        false
+    fn is_quick(&self) -> bool {
+        true
+    }
+
+    fn ask_system(&self, query: SystemQuery) -> Answer {
+        let seconds = self.0.timeline.elapsed_s();
+        let scenario = self.0.world.scenario();
+        if scenario.is_mismatched(seconds) {
+            return Err(Code::VERSION_MISMATCH);
+        }
+        if let Some(code) = scenario.init_error(seconds) {
+            return Err(Code(code));
+        }
+        match query {
+            SystemQuery::DeviceCount => Ok(Value::number(self.0.found.len() as u32)),
+            SystemQuery::ConfComputeState => Ok(Value::Numbers(vec![0; 3])),
+            // There is no driver that has a version.
+            SystemQuery::DriverVersion | SystemQuery::NvmlVersion | SystemQuery::CudaVersion => {
+                Err(Code::NO_DATA)
+            }
+            _ => Err(Code::NOT_SUPPORTED),
+        }
+    }
+
+    /// All answers are of one moment.
+    fn ask_each(&self, subject: Subject, queries: &[Query]) -> Vec<Answer> {
+        let found = self.find(subject);
+        let answer = |query: &Query| {
+            let gpu = found.as_ref().map_err(|code| *code)?;
+            answer_query(gpu, *query).unwrap_or(Err(Code::NOT_SUPPORTED))
+        };
+        queries.iter().map(answer).collect()
+    }
+
+    fn open_gpu(&self, index: u32) -> Result<(), Code> {
+        self.find(Subject::gpu(index)).map(drop)
+    }
+
+    fn read_activity(&self, subject: Subject, metrics: &[u32]) -> Result<Activity, Code> {
+        let gpu = self.find(subject)?;
+        let identity = self.0.world.identity(gpu.index);
+        if !identity.counts_activity {
+            return Err(Code::NOT_SUPPORTED);
+        }
+        let state = gpu.state();
+        let counters = match gpu.instance {
+            None => &state.counters,
+            Some(instance) => {
+                let device = state.mig_device(instance);
+                &device.ok_or(Code::NOT_FOUND)?.counters
+            }
+        };
+        let has_links = !identity.nvlinks.is_empty();
+        let value = |id: &u32| gpm_metric(counters, *id, has_links).ok_or(Code::NOT_SUPPORTED);
+        Ok(Activity::Counted(metrics.iter().map(value).collect()))
     }
 
     fn reporter(&self) -> Option<Box<dyn Reporter>> {
-        Some(Box::new(SimReporter::new(Arc::clone(&self.machine))))
+        Some(Box::new(SimReporter::new(Arc::clone(&self.0))))
     }
 
-    /// A log in the format of NVIDIA's driver, which tests write.
-    fn error_logs(&self, path: &Path) -> Vec<Box<dyn ErrorLog>> {
-        let log = KernelLog::open(path).ok();
-        log.into_iter().map(|log| Box::new(log) as _).collect()
-    }
-
-    fn links(&self, gpus: &[u32]) -> Vec<GpuLink> {
-        let mut links = Vec::new();
-        for (at, a) in gpus.iter().enumerate() {
-            for b in &gpus[at + 1..] {
-                links.push(link(&self.machine, *a.min(b), *a.max(b)));
+    /// A simulated process does not exist in the system. The scenario describes it instead.
+    fn describe(&self, index: u32, processes: &mut [Process]) {
+        let machine = &*self.0;
+        let state = machine.state(machine.found[index as usize], machine.timeline.elapsed_ms());
+        let place = |own: &ProcessState| (own.pid, own.mig);
+        let known: HashMap<_, _> = state
+            .processes
+            .iter()
+            .map(|own| (place(own), own))
+            .collect();
+        for process in processes {
+            if let Some(own) = known.get(&(process.pid, process.mig)) {
+                describe(process, own, machine);
             }
         }
-        links
     }
 }
 
-fn link(machine: &Machine, a: u32, b: u32) -> GpuLink {
-    let [gpu, other] = [a, b].map(|index| machine.found[index as usize]);
-    if answer(machine, gpu).is_err() || answer(machine, other).is_err() {
-        return GpuLink {
-            a,
-            b,
-            path: Reading::Absent(Absence::GpuLost),
-            nvlinks: Reading::Absent(Absence::GpuLost),
-        };
-    }
-    GpuLink {
-        a,
-        b,
-        ..machine.world.link(gpu, other)
-    }
+fn describe(process: &mut Process, own: &ProcessState, machine: &Machine) {
+    let text = |text: &Option<Arc<str>>| {
+        Reading::from(
+            text.as_ref()
+                .map(ToString::to_string)
+                .ok_or(Absence::Unknown),
+        )
+    };
+    process.name = text(&own.name);
+    process.command = text(&own.command);
+    process.user = text(&own.user);
+    process.host_memory_bytes = own.host_memory_bytes.ok_or(Absence::Unknown).into();
+    process.traced = Reading::Now(own.traced);
+    process.started_ms = Reading::Now(machine.timeline.unix_ms(own.started_s));
+    process.owner = Reading::Now(own.owner.clone());
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{thread, time::Duration};
+    use std::{
+        thread,
+        time::{Duration, Instant},
+    };
 
     use super::*;
     use crate::{
         model::{Board, GpuDetails, GpuSample, Health, PciPath},
-        vendor::ReadDepth,
+        vendor::{DeviceError, ReadDepth, Source, SourceError},
     };
 
-    fn source(toml: &str) -> SimSource {
-        SimSource::new(Scenario::from_toml(toml, "test.toml").unwrap())
+    fn source(toml: &str) -> NvmlSource {
+        start(Scenario::from_toml(toml, "test.toml").unwrap())
     }
 
     fn blank(index: u32) -> GpuSample {
@@ -153,7 +208,7 @@ mod tests {
 
     #[test]
     fn everything_of_a_simulated_gpu_is_read_and_labeled() {
-        let source = SimSource::new(Scenario::simple(2, 1));
+        let source = start(Scenario::simple(2, 1));
         assert!(source.platform().is_simulated);
         assert_eq!(source.device_count(), Ok(2));
         let mut device = source.open(0).unwrap();
@@ -169,8 +224,8 @@ mod tests {
         );
         let mut details = GpuDetails::absent(0, None, 0, &Absence::WarmingUp);
         device.details(&mut details).unwrap();
-        // Retired pages, fans and accounting are what it does not have or do.
-        assert_eq!(absent(&details), 3, "{details:?}");
+        // Retired pages and fans are what it does not have.
+        assert_eq!(absent(&details), 2, "{details:?}");
         assert_eq!(details.nvlinks.value().map(Vec::len), Some(18));
     }
 
@@ -202,7 +257,7 @@ mod tests {
 
     #[test]
     fn every_pair_of_gpus_is_linked() {
-        let links = SimSource::new(Scenario::simple(5, 1)).links(&[0, 1, 4]);
+        let links = start(Scenario::simple(5, 1)).links(&[0, 1, 4]);
         let pairs: Vec<_> = links
             .iter()
             .map(|link| (link.a, link.b, link.path.value().copied()))
@@ -231,7 +286,7 @@ mod tests {
 
     #[test]
     fn a_process_holds_the_host_memory_of_the_scenario_or_of_a_program_of_its_kind() {
-        let held = |source: SimSource| {
+        let held = |source: NvmlSource| {
             let mut sample = blank(0);
             source
                 .open(0)
@@ -244,7 +299,7 @@ mod tests {
         };
         let given = source("[[process]]\ngpu = 0\npid = 77\nhost_memory = \"3 GiB\"");
         assert_eq!(held(given), Reading::Now(3 << 30));
-        let invented = held(SimSource::new(Scenario::simple(1, 1)));
+        let invented = held(start(Scenario::simple(1, 1)));
         assert!(
             invented
                 .value()
@@ -386,9 +441,10 @@ mod tests {
 
     #[test]
     fn a_hung_gpu_answers_when_its_fault_is_over() {
+        let begun = Instant::now();
         let source = source("[[fault]]\ngpu = 0\nkind = \"hang\"\nto_s = 0.3");
         source.open(0).unwrap();
-        assert!(source.machine.timeline.elapsed_s() >= 0.3);
+        assert!(begun.elapsed() >= Duration::from_millis(300));
     }
 
     #[test]

@@ -1,0 +1,546 @@
+//! NVML's answers about a simulated GPU.
+//!
+//! Each number is in the unit and at the place that the documentation of its [query](Q) gives.
+
+#![allow(
+    clippy::unnecessary_wraps,
+    reason = "every row of the tables is an answer"
+)]
+
+use std::sync::Arc;
+
+use nvml_wrapper::enums::gpm::GpmMetricId as Metric;
+use nvml_wrapper_sys::bindings::{
+    self as sys, nvmlIntNvLinkDeviceType_enum_NVML_NVLINK_DEVICE_TYPE_SWITCH as SWITCH,
+    nvmlNvlinkVersion_enum_NVML_NVLINK_VERSION_4_0 as NVLINK_4_0,
+    nvmlSamplingType_enum_NVML_TOTAL_POWER_SAMPLES as POWER_SAMPLES,
+};
+
+use super::{
+    Architecture, Counters, EccErrors, GpuIdentity, GpuState, LinkState, MAX_SM_MHZ, MAX_VIDEO_MHZ,
+    MEMORY_MHZ, Machine, MigState, NVLINK_MB_PER_SECOND, ProcessState, Totals, Wear,
+};
+use crate::{
+    model::{MigInstance, ProcessKind, ThrottleReason, TraceMetric},
+    vendor::nvml::{
+        lanes,
+        query::{Answer, Code, Query as Q, Value},
+    },
+};
+
+/// How many processes the driver accounts for.
+const ACCOUNTED: usize = 4_000;
+
+/// A page of memory.
+const PAGE_BYTES: u64 = 4_096;
+
+/// The scope of a field that stands for all links together.
+const ALL_LINKS: u32 = u32::MAX;
+
+/// NVML's unit of link rates.
+const MIB: f64 = (1 << 20) as f64;
+
+/// A simulated GPU or MIG device at one moment.
+pub trait SimulatedGpu {
+    /// The machine that the GPU is part of.
+    fn machine(&self) -> &Machine;
+
+    /// The GPU's index in the scenario.
+    fn index(&self) -> u32;
+
+    /// The MIG device; `None` for the whole GPU.
+    fn instance(&self) -> Option<MigInstance>;
+
+    /// The moment, in milliseconds after the start of the timeline.
+    fn elapsed_ms(&self) -> u64;
+
+    /// Returns the GPU's state at the moment.
+    fn state(&self) -> Arc<GpuState> {
+        self.machine().state(self.index(), self.elapsed_ms())
+    }
+
+    /// Returns the GPU's counters at the moment.
+    fn totals(&self) -> Totals {
+        self.machine().totals(self.index(), self.elapsed_ms())
+    }
+}
+
+/// Returns NVML's answer to a query about a GPU or a MIG device; `None` if the simulation has none.
+pub fn answer_query(gpu: &dyn SimulatedGpu, query: Q) -> Option<Answer> {
+    let (machine, index) = (gpu.machine(), gpu.index());
+    let identity = machine.world.identity(index);
+    match gpu.instance() {
+        Some(instance) => {
+            let state = gpu.state();
+            let own = state.mig_device(instance);
+            own.map_or(Some(Err(Code::INVALID_ARGUMENT)), |own| {
+                of_mig_device(own, query)
+            })
+        }
+        None => of_board(identity, query)
+            .or_else(|| of_settings(gpu, identity, query))
+            .or_else(|| of_links(gpu, identity, query))
+            .or_else(|| {
+                of_wear(
+                    identity,
+                    &machine.world.wear(index, gpu.elapsed_ms()),
+                    query,
+                )
+            })
+            .or_else(|| of_processes(gpu, query))
+            .or_else(|| of_state(gpu, identity, &gpu.state(), query)),
+    }
+}
+
+fn of_board(identity: &GpuIdentity, query: Q) -> Option<Answer> {
+    // A board for players has no number that software could read.
+    let on_a_label = |label: &str| if_supported(!identity.geforce, || text(label));
+    Some(match query {
+        Q::Name => text(&identity.name),
+        Q::Uuid => text(&identity.uuid),
+        Q::BusId => text(&identity.pci_bus_id),
+        Q::Serial => on_a_label(&identity.serial),
+        Q::BoardPartNumber => on_a_label(&identity.part_number),
+        Q::VbiosVersion => text(&identity.vbios_version),
+        Q::Architecture => value(match identity.architecture {
+            Architecture::Pascal => sys::NVML_DEVICE_ARCH_PASCAL,
+            Architecture::Volta => sys::NVML_DEVICE_ARCH_VOLTA,
+            Architecture::Turing => sys::NVML_DEVICE_ARCH_TURING,
+            Architecture::Ampere => sys::NVML_DEVICE_ARCH_AMPERE,
+            Architecture::Ada => sys::NVML_DEVICE_ARCH_ADA,
+            Architecture::Hopper => sys::NVML_DEVICE_ARCH_HOPPER,
+            Architecture::Blackwell => sys::NVML_DEVICE_ARCH_BLACKWELL,
+        }),
+        Q::ComputeCapability => {
+            let (major, minor) = identity.architecture.compute_capability();
+            list([major, minor])
+        }
+        Q::NumGpuCores => value(identity.cores),
+        Q::MemoryBusWidth => value(identity.memory_bus_bits),
+        Q::MinorNumber => value(identity.index),
+        Q::NumaNode => value(identity.numa_node),
+        Q::MaxPcieGeneration => value(GpuIdentity::PCIE_GENERATION),
+        Q::MaxPcieWidth => value(GpuIdentity::PCIE_WIDTH),
+        // Programs get the highest clock. Video engines have no clock of their own.
+        Q::ApplicationsClock(3) => Err(Code::NOT_SUPPORTED),
+        Q::MaxClock(kind) | Q::ApplicationsClock(kind) => {
+            clock_mhz(kind, MAX_SM_MHZ, MAX_VIDEO_MHZ)
+        }
+        Q::DefaultPowerLimit => value(thousandths(identity.power_limit_watts)),
+        Q::PowerLimitConstraints => list([
+            thousandths(identity.lowest_limit_watts.round()),
+            thousandths(identity.power_limit_watts),
+        ]),
+        Q::TemperatureThreshold(0) => value(GpuIdentity::SHUTDOWN_CELSIUS),
+        Q::TemperatureThreshold(1) => value(GpuIdentity::SLOWDOWN_CELSIUS),
+        Q::TemperatureThreshold(2) => value(GpuIdentity::MEMORY_MAX_CELSIUS),
+        Q::TemperatureThreshold(3) => value(GpuIdentity::GPU_MAX_CELSIUS),
+        Q::NumFans => if_supported(identity.fans > 0, || value(identity.fans)),
+        _ => return None,
+    })
+}
+
+fn of_settings(gpu: &dyn SimulatedGpu, identity: &GpuIdentity, query: Q) -> Option<Answer> {
+    let (machine, index) = (gpu.machine(), gpu.index());
+    let divided = || machine.world.is_divided(index, gpu.elapsed_ms());
+    let other = |other: u32| {
+        let other = machine.found.get(other as usize);
+        other.copied().ok_or(Code::INVALID_ARGUMENT)
+    };
+    Some(match query {
+        Q::PersistenceMode => value(identity.persistence),
+        Q::ComputeMode | Q::DisplayActive | Q::C2cMode => value(0),
+        Q::EccMode => if_supported(identity.ecc, || list([1, 1])),
+        Q::MigMode => if_supported(identity.has_mig(), || list([divided(); 2])),
+        Q::AccountingMode => value(identity.accounting),
+        Q::AccountingPids => list(accounted(gpu).map(|process| process.pid)),
+        Q::AccountingStats(pid) => {
+            let mut accounted = accounted(gpu);
+            let Some(own) = accounted.find(|process| process.pid == pid) else {
+                return Some(Err(Code::NOT_FOUND));
+            };
+            let percent =
+                |reading: Option<&f64>| reading.map_or(u32::MAX.into(), |own| *own as i128);
+            list([
+                percent(own.gpu_percent.value()),
+                percent(own.memory_percent.value()),
+                own.max_memory_bytes
+                    .value()
+                    .copied()
+                    .unwrap_or(u64::MAX)
+                    .into(),
+                own.time_ms.into(),
+                own.started_us.into(),
+                own.running.into(),
+            ])
+        }
+        Q::MigDevices => if_supported(identity.has_mig(), || {
+            list(gpu.state().mig.iter().map(|own| own.index))
+        }),
+        Q::CommonAncestor(with) => {
+            other(with).and_then(|with| value(machine.world.path(index, with) as u8))
+        }
+        // GPUs with links reach each other through these, not through PCIe. Others do not at all.
+        Q::P2pStatus(with, capability) => other(with).and_then(|with| {
+            let link = machine.world.link(index, with);
+            let linked = link.nvlinks.value().is_some_and(|links| *links > 0);
+            let through_pcie = capability >= sys::nvmlGpuP2PCapsIndex_enum_NVML_P2P_CAPS_INDEX_PCI;
+            value(if linked && !through_pcie {
+                sys::nvmlGpuP2PStatus_enum_NVML_P2P_STATUS_OK
+            } else {
+                sys::nvmlGpuP2PStatus_enum_NVML_P2P_STATUS_NOT_SUPPORTED
+            })
+        }),
+        Q::FabricInfo => machine
+            .world
+            .fabric(index)
+            .map_or(Err(Code::NOT_SUPPORTED), |own| {
+                let digits = own.cluster_uuid.replace('-', "");
+                let half = |at: usize| u64::from_str_radix(&digits[at..at + 16], 16).unwrap_or(0);
+                list([
+                    own.state as u64,
+                    own.status.into(),
+                    own.clique_id.into(),
+                    0,
+                    0,
+                    half(0),
+                    half(16),
+                ])
+            }),
+        _ => return None,
+    })
+}
+
+fn of_links(gpu: &dyn SimulatedGpu, identity: &GpuIdentity, query: Q) -> Option<Answer> {
+    let links = &identity.nvlinks;
+    let link = |number: u32| match links.get(number as usize) {
+        None if links.is_empty() => Err(Code::NOT_SUPPORTED),
+        None => Err(Code::INVALID_ARGUMENT),
+        Some(link) => Ok(link),
+    };
+    let carried = |scope, bytes: fn(Totals) -> f64| {
+        if scope == ALL_LINKS && !links.is_empty() {
+            return value((bytes(gpu.totals()) / 1024.0) as u64);
+        }
+        link(scope).and_then(|own| value(identity.link_kib(bytes(gpu.totals()), own.link)))
+    };
+    let errors = |scope, count: fn(&LinkState) -> u64| {
+        if scope == ALL_LINKS && !links.is_empty() {
+            return value(links.iter().map(count).sum::<u64>());
+        }
+        link(scope).and_then(|own| value(count(own)))
+    };
+    Some(match query {
+        Q::NvLinkState(of) => link(of).and_then(|own| value(own.active)),
+        Q::NvLinkVersion(of) => link(of).and_then(|_| value(NVLINK_4_0)),
+        Q::NvLinkRemoteDeviceType(of) => link(of).and_then(|_| value(SWITCH)),
+        Q::NvLinkRemoteBusId(of) => link(of).and_then(|own| text(&own.remote_bus_id)),
+        Q::Field(sys::field_id::NVML_FI_DEV_NVLINK_GET_SPEED, of) => {
+            link(of).and_then(|_| value(NVLINK_MB_PER_SECOND))
+        }
+        Q::Field(sys::field_id::NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX, of) => {
+            carried(of, |totals| totals.nvlink_tx_bytes)
+        }
+        Q::Field(sys::field_id::NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX, of) => {
+            carried(of, |totals| totals.nvlink_rx_bytes)
+        }
+        Q::Field(sys::field_id::NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY, of) => {
+            errors(of, |link| link.replays)
+        }
+        Q::Field(sys::field_id::NVML_FI_DEV_NVLINK_ERROR_DL_RECOVERY, of) => {
+            errors(of, |link| link.recoveries)
+        }
+        Q::Field(sys::field_id::NVML_FI_DEV_NVLINK_ERROR_DL_CRC, of) => {
+            errors(of, |link| link.crc_errors.iter().sum())
+        }
+        _ => return None,
+    })
+}
+
+fn of_wear(identity: &GpuIdentity, wear: &Wear, query: Q) -> Option<Answer> {
+    let of_counter = |counter| match counter {
+        _ if !identity.ecc => Err(Code::NOT_SUPPORTED),
+        0 => Ok(wear.ecc_volatile),
+        1 => Ok(wear.ecc_aggregate),
+        _ => Err(Code::INVALID_ARGUMENT),
+    };
+    let of_kind = |errors: EccErrors, kind| match kind {
+        0 => value(errors.corrected),
+        1 => value(errors.uncorrected),
+        _ => Err(Code::INVALID_ARGUMENT),
+    };
+    let rows = wear.remapped_rows.ok_or(Code::NOT_SUPPORTED);
+    let pages = wear.retired_pages.ok_or(Code::NOT_SUPPORTED);
+    Some(match query {
+        Q::TotalEccErrors(kind, counter) => {
+            of_counter(counter).and_then(|errors| of_kind(errors, kind))
+        }
+        Q::MemoryErrors(kind, counter, place) => {
+            of_counter(counter).and_then(|errors| match place {
+                2 => of_kind(errors.device_memory(), kind),
+                7 => of_kind(errors.sram(), kind),
+                0..8 => Err(Code::NOT_SUPPORTED),
+                _ => Err(Code::INVALID_ARGUMENT),
+            })
+        }
+        Q::RemappedRows => rows.and_then(|own| {
+            let flags = [own.pending, own.failed].map(u32::from);
+            list([own.correctable, own.uncorrectable, flags[0], flags[1]])
+        }),
+        Q::RowRemapperHistogram => rows.and_then(|own| {
+            let spare = own.spare.ok_or(Code::NOT_SUPPORTED)?;
+            list([spare.max, spare.high, spare.partial, spare.low, spare.none])
+        }),
+        Q::RetiredPages(cause) => pages.and_then(|own| {
+            let (first, count) = match cause {
+                0 => (0x100, own.single_bit),
+                1 => (0x1_0000, own.double_bit),
+                _ => return Err(Code::INVALID_ARGUMENT),
+            };
+            list((first..first + u64::from(count)).flat_map(|page| [0, page * PAGE_BYTES]))
+        }),
+        Q::RetiredPagesPending => pages.and_then(|own| value(own.pending)),
+        Q::PcieReplays => value(wear.pcie_replays),
+        lanes::RECOVERY_ACTION => value(wear.recovery_action as u8),
+        _ => return None,
+    })
+}
+
+fn of_processes(gpu: &dyn SimulatedGpu, query: Q) -> Option<Answer> {
+    let is_listed: fn(&ProcessState) -> bool = match query {
+        // The clients of the Multi-Process Service are in the list of compute processes, too.
+        Q::ComputeProcesses => |process| process.kind != ProcessKind::Graphics,
+        Q::GraphicsProcesses => |process| process.kind != ProcessKind::Compute,
+        Q::MpsProcesses => |process| process.mps,
+        _ => return None,
+    };
+    let state = gpu.state();
+    // The driver lists them in the order of their start.
+    let mut listed: Vec<_> = state
+        .processes
+        .iter()
+        .filter(|own| is_listed(own))
+        .collect();
+    listed.sort_by(|one, other| one.started_s.total_cmp(&other.started_s));
+    let entry = |own: &ProcessState| {
+        let instance = own.mig.map_or([-1, -1], |instance| {
+            [instance.gpu_instance, instance.compute_instance].map(i128::from)
+        });
+        let memory = own.memory_bytes.map_or(-1, i128::from);
+        [own.pid.into(), memory, instance[0], instance[1]]
+    };
+    Some(list(listed.into_iter().flat_map(entry)))
+}
+
+fn of_state(
+    gpu: &dyn SimulatedGpu,
+    identity: &GpuIdentity,
+    state: &GpuState,
+    query: Q,
+) -> Option<Answer> {
+    // The driver does not report how much is used of a GPU that is divided.
+    let whole = |answer: &dyn Fn() -> Answer| if_supported(state.mig.is_empty(), answer);
+    let engine = |percent: u32| whole(&|| list([percent, 0]));
+    let has_fan = |fan| match identity.fans {
+        0 => Err(Code::NOT_SUPPORTED),
+        fans if fan >= fans => Err(Code::INVALID_ARGUMENT),
+        _ => Ok(()),
+    };
+    let stamp_us = || gpu.machine().stamp_us(gpu.index(), gpu.elapsed_ms());
+    Some(match query {
+        Q::UtilizationRates => whole(&|| list([state.gpu_percent, state.memory_percent])),
+        Q::EncoderUtilization => engine(state.encoder_percent),
+        Q::DecoderUtilization => engine(state.decoder_percent),
+        Q::JpgUtilization => engine(state.jpeg_percent),
+        Q::OfaUtilization => engine(state.ofa_percent),
+        Q::MemoryInfo => list([
+            state.memory_total_bytes,
+            state.memory_reserved_bytes,
+            state.memory_free_bytes,
+            state.memory_used_bytes,
+        ]),
+        Q::Bar1MemoryInfo => list([
+            GpuState::BAR1_BYTES,
+            GpuState::BAR1_BYTES - state.bar1_used_bytes,
+            state.bar1_used_bytes,
+        ]),
+        // Sensors have a resolution of whole degrees.
+        Q::Temperature => value(state.temperature_celsius.round() as i128),
+        lanes::MEMORY_CELSIUS => value(state.memory_temperature_celsius.round() as i128),
+        Q::MarginTemperature => if_supported(identity.has_margin(), || {
+            value(state.margin_celsius.round() as i128)
+        }),
+        Q::FanSpeed => has_fan(0).and_then(|()| value(state.fan_percent)),
+        Q::FanSpeedOf(fan) => has_fan(fan).and_then(|()| value(state.fan_percent)),
+        Q::FanSpeedRpm(fan) => has_fan(fan).and_then(|()| value(state.fan_rpm())),
+        Q::PerformanceState => value(state.performance_state),
+        Q::ThrottleReasons => {
+            let bits = state.throttle_reasons.iter().map(|reason| reason.bit());
+            value(bits.fold(0, |all, bit| all | bit))
+        }
+        Q::ViolationStatus(policy) => {
+            let seconds = |reasons: &[ThrottleReason]| -> f64 {
+                let totals = gpu.totals();
+                reasons
+                    .iter()
+                    .map(|reason| totals.throttled_s(*reason))
+                    .sum()
+            };
+            let seconds = match policy {
+                0 => seconds(&Totals::POWER),
+                1 => seconds(&Totals::THERMAL),
+                2 => seconds(&[ThrottleReason::SyncBoost]),
+                3 | 5 => 0.0,
+                4 => seconds(&[ThrottleReason::GpuIdle]),
+                6 | 7 => seconds(&Totals::POWER) + seconds(&Totals::THERMAL),
+                _ => return Some(Err(Code::INVALID_ARGUMENT)),
+            };
+            list([stamp_us(), (seconds * 1e9) as u64])
+        }
+        Q::PowerUsage | lanes::POWER_AVERAGE => value(thousandths(state.power_watts)),
+        lanes::POWER_INSTANT => value(thousandths(state.power_instant_watts)),
+        Q::EnforcedPowerLimit | Q::PowerLimit => value(thousandths(state.power_limit_watts)),
+        Q::TotalEnergyConsumption => value((gpu.totals().energy_joules * 1000.0) as u64),
+        Q::Clock(kind) => match kind {
+            2 => value(state.memory_mhz),
+            kind => clock_mhz(kind, state.sm_mhz, state.video_mhz),
+        },
+        Q::PcieGeneration => value(state.pcie_generation),
+        Q::PcieWidth => value(state.pcie_width),
+        Q::PcieThroughput(0) => value((state.counters.pcie_tx_bytes_per_second / 1000.0) as u64),
+        Q::PcieThroughput(1) => value((state.counters.pcie_rx_bytes_per_second / 1000.0) as u64),
+        Q::ProcessUtilization(since_us) => whole(&|| {
+            let at_us = stamp_us();
+            if at_us <= since_us {
+                return Err(Code::NOT_FOUND);
+            }
+            let sample = |own: &ProcessState| {
+                let shares = [
+                    own.sm_percent,
+                    own.memory_percent,
+                    own.encoder_percent,
+                    own.decoder_percent,
+                ];
+                let [sm, memory, encoder, decoder] = shares.map(u64::from);
+                [at_us, own.pid.into(), sm, memory, encoder, decoder, 0, 0]
+            };
+            list(state.processes.iter().flat_map(sample))
+        }),
+        Q::Samples(kind, since_us) => {
+            let (metric, unit) = match kind {
+                POWER_SAMPLES => (TraceMetric::PowerWatts, 1000.0),
+                1 if state.mig.is_empty() => (TraceMetric::GpuPercent, 1.0),
+                2 if state.mig.is_empty() => (TraceMetric::MemoryPercent, 1.0),
+                1 | 2 => return Some(Err(Code::NOT_SUPPORTED)),
+                // The other buffers are always empty.
+                _ => return Some(Err(Code::NOT_FOUND)),
+            };
+            let recorded = gpu
+                .machine()
+                .recorded(gpu.index(), metric, gpu.elapsed_ms(), since_us);
+            if recorded.is_empty() {
+                return Some(Err(Code::NOT_FOUND));
+            }
+            list(
+                recorded
+                    .iter()
+                    .flat_map(|own| [own.at_us, (own.value * unit).round() as u64]),
+            )
+        }
+        _ => return None,
+    })
+}
+
+fn of_mig_device(own: &MigState, query: Q) -> Option<Answer> {
+    Some(match query {
+        Q::Name => text(&own.name),
+        Q::Uuid => text(&own.uuid),
+        Q::MigInstance => list([own.instance.gpu_instance, own.instance.compute_instance]),
+        Q::MigAttributes => list([
+            own.multiprocessors.into(),
+            own.copy_engines.into(),
+            own.decoders.into(),
+            0,
+            own.decoders.into(),
+            u64::from(own.slices == MigState::MOST),
+            own.slices.into(),
+            own.compute_slices.into(),
+            own.memory_total_bytes >> 20,
+        ]),
+        Q::MemoryInfo => list([
+            own.memory_total_bytes,
+            0,
+            own.memory_total_bytes.saturating_sub(own.memory_used_bytes),
+            own.memory_used_bytes,
+        ]),
+        _ => return None,
+    })
+}
+
+/// Returns a metric of GPM; `None` if the hardware does not count it.
+pub(super) fn gpm_metric(counters: &Counters, metric: u32, has_links: bool) -> Option<f64> {
+    Some(match Metric::try_from(metric).ok()? {
+        Metric::GraphicsUtil | Metric::SmUtil => counters.sm_percent,
+        Metric::SmOccupancy => counters.occupancy_percent,
+        Metric::AnyTensorUtil | Metric::HmmaTensorUtil => counters.tensor_percent,
+        Metric::ImmaTensorUtil | Metric::DfmaTensorUtil | Metric::Fp64Util | Metric::Fp16Util => {
+            0.0
+        }
+        Metric::Fp32Util => counters.fp32_percent,
+        Metric::IntegerUtil => counters.integer_percent,
+        Metric::DramBwUtil => counters.dram_bandwidth_percent,
+        Metric::PcieTxPerSec => counters.pcie_tx_bytes_per_second / MIB,
+        Metric::PcieRxPerSec => counters.pcie_rx_bytes_per_second / MIB,
+        Metric::NvlinkTotalTxPerSec | Metric::NvlinkTotalRxPerSec if !has_links => return None,
+        Metric::NvlinkTotalTxPerSec => counters.nvlink_tx_bytes_per_second / MIB,
+        Metric::NvlinkTotalRxPerSec => counters.nvlink_rx_bytes_per_second / MIB,
+        _ => return None,
+    })
+}
+
+/// Returns the processes that the driver accounts for, the oldest first.
+fn accounted(gpu: &dyn SimulatedGpu) -> impl Iterator<Item = crate::model::AccountedProcess> {
+    let machine = gpu.machine();
+    let all = machine
+        .world
+        .accounted(gpu.index(), gpu.elapsed_ms(), &machine.timeline);
+    let forgotten = all.len().saturating_sub(ACCOUNTED);
+    all.into_iter().skip(forgotten)
+}
+
+/// The clock of this `nvmlClockType_t`.
+fn clock_mhz(kind: u32, sm_mhz: u32, video_mhz: u32) -> Answer {
+    match kind {
+        0 | 1 => value(sm_mhz),
+        2 => value(MEMORY_MHZ),
+        3 => value(video_mhz),
+        _ => Err(Code::INVALID_ARGUMENT),
+    }
+}
+
+fn if_supported(is_supported: bool, answer: impl FnOnce() -> Answer) -> Answer {
+    if is_supported {
+        answer()
+    } else {
+        Err(Code::NOT_SUPPORTED)
+    }
+}
+
+fn text(text: &str) -> Answer {
+    Ok(Value::Text(text.to_owned()))
+}
+
+fn value(number: impl Into<i128>) -> Answer {
+    Ok(Value::number(number))
+}
+
+fn list<N: Into<i128>>(numbers: impl IntoIterator<Item = N>) -> Answer {
+    Ok(Value::Numbers(
+        numbers.into_iter().map(Into::into).collect(),
+    ))
+}
+
+/// Watts in milliwatts.
+fn thousandths(watts: f64) -> i128 {
+    (watts * 1000.0).round() as i128
+}
