@@ -1,6 +1,6 @@
-//! Which call is made when: the one table of all that a collector asks the driver by itself.
+//! When a collector makes each call by itself.
 //!
-//! What is not here is only asked for whoever wants to know it, as nvidia-smi's face does.
+//! A query without a lane is only asked if somebody needs the answer, such as nvidia-smi's output.
 
 use std::{collections::HashMap, sync::LazyLock, time::Duration};
 
@@ -50,6 +50,15 @@ pub(super) struct Call {
 }
 
 impl Call {
+    fn new(query: Q, (lane, reader): (Lane, Reader), cost_us: u32) -> Self {
+        Self {
+            query,
+            lane,
+            reader,
+            cost_us,
+        }
+    }
+
     /// The least time between two of it; none where it is made whenever its lane's turn comes.
     pub(super) fn period(&self, is_watched: bool) -> Duration {
         match (self.lane, is_watched) {
@@ -61,14 +70,17 @@ impl Call {
     }
 }
 
-/// A call, and what it costs on an H200 in us: the median of 20 calls, 2 ms apart (driver 580.159,
-/// `probe/examples/call_costs.rs`).
-type Row = (Q, u32);
-
 pub(in crate::vendor) const MEMORY_CELSIUS: Q = Q::Field(NVML_FI_DEV_MEMORY_TEMP, 0);
 pub(in crate::vendor) const POWER_INSTANT: Q = Q::Field(NVML_FI_DEV_POWER_INSTANT, 0);
 pub(in crate::vendor) const POWER_AVERAGE: Q = Q::Field(NVML_FI_DEV_POWER_AVERAGE, 0);
 pub(in crate::vendor) const RECOVERY_ACTION: Q = Q::Field(NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, 0);
+
+/// The fields of a tick. All fields are one call: one that costs more would delay the others.
+const TICK_FIELDS: [u32; 3] = [
+    NVML_FI_DEV_MEMORY_TEMP,
+    NVML_FI_DEV_POWER_INSTANT,
+    NVML_FI_DEV_POWER_AVERAGE,
+];
 
 /// `NVML_FI_DEV_NVLINK_GET_SPEED` of a link, in MB per second.
 pub(super) const fn link_speed(link: u32) -> Q {
@@ -92,11 +104,9 @@ pub(super) const ALL_LINKS: [Q; 2] = [
     Q::Field(NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX, u32::MAX),
 ];
 
-/// The counter moves every 100 ms, and asking costs 3 ms, more than all of a tick together.
-const ENERGY_EVERY: Duration = Duration::from_secs(5);
-
-/// It follows the chip's temperature, and asking costs 1.2 ms.
-const MARGIN_EVERY: Duration = Duration::from_secs(5);
+/// The counter of energy moves every 100 ms, and asking costs 3 ms, more than all of a tick.
+/// The margin follows the chip's temperature, and asking costs 1.2 ms.
+const PACED_EVERY: Duration = Duration::from_secs(5);
 
 /// The counters of 18 links cost 32 ms.
 const LINK_COUNTERS_EVERY: Duration = Duration::from_mins(1);
@@ -119,38 +129,107 @@ pub(super) const MOST_FANS: u32 = 64;
 /// `nvmlMemoryLocation_t`.
 pub(super) const MEMORY_LOCATIONS: std::ops::Range<u32> = 0..8;
 
-/// `NVML_POWER_SCOPE_GPU`, `NVML_POWER_SCOPE_MODULE`, `NVML_POWER_SCOPE_MEMORY`.
-const POWER_SCOPES: [u32; 3] = [0, 1, 2];
+/// `NVML_POWER_SCOPE_MODULE`, `NVML_POWER_SCOPE_MEMORY`.
+
+const POWER_SCOPES: [u32; 2] = [1, 2];
 
 /// So many of the processes that the driver accounts for are asked about.
 pub(super) const ACCOUNTED: usize = 64;
 
-pub(super) static CALLS: LazyLock<Vec<Call>> = LazyLock::new(|| {
-    let rows = |lane, reader, rows: Vec<Row>| {
-        rows.into_iter().map(move |(query, cost_us)| Call {
-            query,
-            lane,
-            reader,
-            cost_us,
-        })
+/// The lane and the reader of an attribute of the table.
+macro_rules! lane {
+    (tick) => {
+        (Lane::Tick, Reader::Model)
     };
-    rows(Lane::Tick, Reader::Model, tick())
-        .chain(rows(
-            Lane::Paced(ENERGY_EVERY),
-            Reader::Model,
-            vec![(Q::TotalEnergyConsumption, 3200)],
-        ))
-        .chain(rows(
-            Lane::Paced(MARGIN_EVERY),
-            Reader::Model,
-            vec![(Q::MarginTemperature, 1190)],
-        ))
-        .chain(rows(Lane::Once, Reader::Model, once()))
-        .chain(rows(Lane::Once, Reader::Smi, once_for_smi()))
-        .chain(rows(Lane::Slow, Reader::Model, slow()))
-        .chain(rows(Lane::Slow, Reader::Smi, slow_for_smi()))
-        .collect()
-});
+    (paced) => {
+        (Lane::Paced(PACED_EVERY), Reader::Model)
+    };
+    (once) => {
+        (Lane::Once, Reader::Model)
+    };
+    (once_smi) => {
+        (Lane::Once, Reader::Smi)
+    };
+    (slow) => {
+        (Lane::Slow, Reader::Model)
+    };
+    (slow_smi) => {
+        (Lane::Slow, Reader::Smi)
+    };
+}
+
+macro_rules! read_table {
+    ($(
+        $(#[$doc:meta])*
+        $query:ident $(($($argument:ident: $kind:ty),+))?
+        $(: $($shape:ident $(<$of:ty>)? = $symbol:ident)|+)? $(=> $method:ident)?
+        $(, $attribute:ident $($cost:literal)? $(for $each:expr)?)*;
+    )*) => {
+        /// The calls that a collector makes by itself, by lane.
+        pub(super) static CALLS: LazyLock<Vec<Call>> = LazyLock::new(|| {
+            let mut calls = Vec::new();
+            $(attributes! {
+                calls $query ($($($argument),+)?)
+                $(, $attribute $($cost)? $(for $each)?)*
+            })*
+            calls
+        });
+
+        /// Returns `true` if the answer stays the same for as long as the process lives.
+        pub(super) fn is_constant(query: Q) -> bool {
+            match query {
+                $(Q::$query $(($(any!($argument)),+))? => [$(stringify!($attribute)),*]
+                    .contains(&"constant"),)*
+            }
+        }
+    };
+}
+
+macro_rules! any {
+    ($_:ident) => {
+        _
+    };
+}
+
+macro_rules! attributes {
+    (
+        $calls:ident $query:ident $arguments:tt
+        $(, $attribute:ident $($cost:literal)? $(for $each:expr)?)*
+    ) => {
+        $(attribute! { $calls $query $arguments $attribute $($cost)? $(for $each)? })*
+    };
+}
+
+macro_rules! attribute {
+    ($calls:ident $query:ident $arguments:tt constant) => {};
+    ($calls:ident $query:ident () $lane:ident $cost:literal) => {
+        $calls.push(Call::new(Q::$query, lane!($lane), $cost));
+    };
+    (
+        $calls:ident $query:ident ($($argument:ident),+) $lane:ident $cost:literal for $each:expr
+    ) => {
+        #[allow(unused_parens, reason = "it may be one argument or several")]
+        $calls.extend($each.into_iter().map(|($($argument),+)| {
+            Call::new(Q::$query($($argument),+), lane!($lane), $cost)
+        }));
+    };
+}
+
+crate::nvml_queries! { read_table }
+
+/// Returns each of the first with each of the others.
+fn combine(
+    firsts: impl IntoIterator<Item = u32>,
+    others: impl IntoIterator<Item = u32> + Clone,
+) -> impl Iterator<Item = (u32, u32)> {
+    let with_others = move |first| others.clone().into_iter().map(move |other| (first, other));
+    firsts.into_iter().flat_map(with_others)
+}
+
+fn memory_errors() -> impl Iterator<Item = (u32, u32, u32)> {
+    let places = |(kind, counter)| MEMORY_LOCATIONS.map(move |place| (kind, counter, place));
+    combine(0..2, 0..2).flat_map(places)
+}
 
 /// Whether a collector's answer serves other programs, too: what the table has. What an answer raised, such as the
 /// counters of links, may be older than a tool's user expects.
@@ -188,186 +267,8 @@ fn lane_of(query: Q) -> Option<Lane> {
     }
 }
 
-/// Most of them are answered by a cache inside the library, which takes up to 4 ms when it looks anew.
-fn tick() -> Vec<Row> {
-    vec![
-        (Q::MemoryInfo, 23),
-        (Q::UtilizationRates, 5),
-        (Q::EncoderUtilization, 5),
-        (Q::DecoderUtilization, 5),
-        (Q::JpgUtilization, 6),
-        (Q::OfaUtilization, 4),
-        (Q::PowerUsage, 5),
-        (Q::EnforcedPowerLimit, 3),
-        (Q::Temperature, 4),
-        (Q::Clock(0), 5),
-        (Q::Clock(1), 7),
-        (Q::Clock(2), 3),
-        (Q::Clock(3), 7),
-        (Q::PerformanceState, 3),
-        (Q::ThrottleReasons, 9),
-        (Q::PcieGeneration, 7),
-        (Q::PcieWidth, 74),
-        // Those that cost more have no place here: fields are one call, and one of them delays all.
-        (MEMORY_CELSIUS, 10),
-        (POWER_INSTANT, 10),
-        (POWER_AVERAGE, 10),
-        (Q::FanSpeed, 384),
-        (Q::ComputeProcesses, 33),
-        (Q::GraphicsProcesses, 37),
-        (Q::MpsProcesses, 27),
-    ]
-}
-
-fn once() -> Vec<Row> {
-    let mut queries = vec![
-        (Q::Serial, 7),
-        (Q::BoardPartNumber, 6),
-        (Q::VbiosVersion, 6),
-        (Q::Architecture, 6),
-        (Q::ComputeCapability, 6),
-        (Q::NumGpuCores, 394),
-        (Q::MemoryBusWidth, 452),
-        (Q::MinorNumber, 4),
-        (Q::NumaNode, 16),
-        (Q::MaxPcieGeneration, 4),
-        (Q::MaxPcieWidth, 4),
-        (Q::DefaultPowerLimit, 6),
-        (Q::PowerLimitConstraints, 5),
-    ];
-    queries.extend((0..4).map(|kind| (Q::MaxClock(kind), 1800)));
-    queries.extend((0..4).map(|threshold| (Q::TemperatureThreshold(threshold), 450)));
-    queries
-}
-
-/// How the board was set up and what it lacks, as far as the model has no place for it.
-fn once_for_smi() -> Vec<Row> {
-    let mut queries = vec![
-        (Q::PciInfo, 1066),
-        (Q::Brand, 7),
-        (Q::MultiGpuBoard, 20),
-        (Q::BoardId, 24),
-        (Q::ModuleId, 4),
-        (Q::Pdi, 433),
-        (Q::Hostname, 6),
-        (Q::PlatformInfo, 432),
-        (Q::InforomImageVersion, 9),
-        (Q::InforomIsValid, 68873),
-        (Q::LastBbxFlush, 344),
-        (Q::GspFirmwareVersion, 22),
-        (Q::GspFirmwareMode, 22),
-        (Q::AddressingMode, 6),
-        (Q::DramEncryptionMode, 7),
-        (Q::GpuOperationMode, 7),
-        (Q::DriverModel, 6),
-        (Q::AccountingBufferSize, 5),
-        (Q::VirtualizationMode, 7),
-        (Q::HostVgpuMode, 6),
-        (Q::VgpuHeterogeneousMode, 6),
-        (Q::Capabilities, 7),
-        (Q::AutoBoost, 6),
-        (Q::SupportedThrottleReasons, 8),
-        (Q::PowerManagementMode, 360),
-        (Q::CustomerBoostClock(0), 1139),
-        (Q::GpuMaxPcieGeneration, 8),
-        (Q::HostMaxPcieGeneration, 36),
-        (Q::BridgeChips, 7),
-        (Q::MaxMigDevices, 341),
-        (Q::SupportedMemoryClocks, 5),
-    ];
-    queries.extend((0..3).map(|object| (Q::InforomVersion(object), 5)));
-    queries.extend([0, 1, 2, 9, 10, 11].map(|capability| (Q::VgpuCapability(capability), 3)));
-    queries.extend((4..8).map(|threshold| (Q::TemperatureThreshold(threshold), 7)));
-    queries.extend([0, 2].map(|kind| (Q::DefaultApplicationsClock(kind), 1145)));
-    // Thresholds by margin, PCIe atomics.
-    queries.extend([193, 194, 195, 196, 228, 229].map(|field| (Q::Field(field, 0), 60)));
-    // Power limits of the GPU, its module and its base power.
-    queries.extend(
-        [0, 1, 3]
-            .iter()
-            .flat_map(|scope| (187..=192).map(|field| (Q::Field(field, *scope), 280))),
-    );
-    // Power smoothing; 5 is the profile in force.
-    queries.extend([0, 5].into_iter().flat_map(|scope| {
-        (251..=268)
-            .chain(275..=288)
-            .map(move |field| (Q::Field(field, scope), 375))
-    }));
-    queries.push((Q::Field(300, 0), 375));
-    queries
-}
-
-/// What changes slowly, without what the links raise.
-fn slow() -> Vec<Row> {
-    let mut queries = vec![
-        (Q::PersistenceMode, 14),
-        (Q::ComputeMode, 24),
-        (Q::EccMode, 365),
-        (Q::MigMode, 378),
-        (Q::AccountingMode, 30),
-        (Q::DisplayActive, 387),
-        (Q::ApplicationsClock(0), 1254),
-        (Q::ApplicationsClock(2), 1251),
-        (Q::PowerLimit, 392),
-        (Q::RetiredPages(0), 10),
-        (Q::RetiredPages(1), 10),
-        (Q::RetiredPagesPending, 8),
-        (Q::RemappedRows, 4),
-        (Q::RowRemapperHistogram, 3),
-        (Q::Bar1MemoryInfo, 369),
-        (Q::PcieReplays, 381),
-        (Q::FabricInfo, 11),
-        (Q::C2cMode, 2),
-        (RECOVERY_ACTION, 31),
-        (Q::NumFans, 4),
-        (Q::NvLinkState(0), 16),
-    ];
-    queries.extend((0..6).map(|policy| (Q::ViolationStatus(policy), 400)));
-    for counter in 0..2 {
-        queries.extend((0..2).map(|kind| (Q::TotalEccErrors(kind, counter), 10)));
-        queries.extend(
-            MEMORY_LOCATIONS.flat_map(|place| {
-                (0..2).map(move |kind| (Q::MemoryErrors(kind, counter, place), 7))
-            }),
-        );
-    }
-    queries
-}
-
-fn slow_for_smi() -> Vec<Row> {
-    let mut queries = vec![
-        (Q::DisplayMode, 388),
-        (Q::EncoderStats, 28),
-        (Q::FbcStats, 26),
-        (Q::ProtectedMemory, 29),
-        (Q::SramEccErrors, 8),
-        (Q::RepairStatus, 388),
-        (Q::UnrepairableMemory, 381),
-        (Q::AccountingPids, 25),
-        (Q::RemappedRowsV2, 4),
-        (Q::TimeRun, 344),
-        (Q::Field(274, 0), 10),
-        (Q::WorkloadPowerProfiles, 390),
-        (Q::MigDevices, 382),
-    ];
-    // Times of throttling, PCIe replays' rollovers.
-    queries.extend([74, 76, 95, 269, 270, 271].map(|field| (Q::Field(field, 0), 400)));
-    // Average and instantaneous power of the module and the memory.
-    queries.extend(
-        POWER_SCOPES[1..]
-            .iter()
-            .flat_map(|scope| [185, 186].map(|field| (Q::Field(field, *scope), 10))),
-    );
-    queries
-}
-
 pub(super) fn follow_up_calls(query: Q, answer: &Answer) -> Vec<Call> {
-    let call = |lane, reader, query| Call {
-        query,
-        lane,
-        reader,
-        cost_us: 0,
-    };
+    let call = |lane, reader, query| Call::new(query, (lane, reader), 0);
     let number = answer.as_ref().ok().and_then(|value| value.at(0));
     match (query, number) {
         // Drivers before 510 have the older function alone.

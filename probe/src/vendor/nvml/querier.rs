@@ -9,9 +9,9 @@ use std::{
 use foldhash::{HashMap, HashMapExt};
 
 use super::{
-    backend::{Activity, Backend, has_constant_answer},
+    backend::{Activity, Backend},
     error::{device_error, driver_replaced, is_driver_replaced},
-    lanes::{CALLS, Call, Lane, Reader, follow_up_calls},
+    lanes::{CALLS, Call, Lane, Reader, follow_up_calls, is_constant},
     paced::Every,
 };
 use crate::{
@@ -256,7 +256,7 @@ impl Querier {
             Err(_) => {}
         }
         // Constant answers come from memory, not from the driver.
-        if !matches!(asked, QueryKey::About(_, query) if has_constant_answer(query)) {
+        if !matches!(asked, QueryKey::About(_, query) if is_constant(query)) {
             self.votes.count(answer.as_ref().err().copied());
         }
     }

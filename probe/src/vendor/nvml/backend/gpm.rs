@@ -50,7 +50,10 @@ pub(super) fn metrics(
     let device = gpu.device(library, None)?;
     let instance = match subject.mig {
         None => None,
-        Some(_) => Some(library.out(&f::GPU_INSTANCE_ID, gpu.device(library, subject.mig)?)?),
+        Some(_) => {
+            let device = gpu.device(library, subject.mig)?;
+            Some(library.get_one(&f::nvmlDeviceGetGpuInstanceId, device, &[])?)
+        }
     };
     let mut before = lock(&gpu.counted.before);
     // Another thread may not come out of GPM.

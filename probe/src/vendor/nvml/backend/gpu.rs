@@ -1,7 +1,7 @@
 //! One GPU as a process knows it: its handle, those of its MIG devices, and what it said that cannot change.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
@@ -17,7 +17,8 @@ pub(super) struct Gpu {
     /// By the index of the MIG device; `None` is the GPU.
     handles: Mutex<HashMap<Option<u32>, Result<raw::Device, Code>>>,
     remembered: Mutex<HashMap<Key, Answer>>,
-    only_older: Mutex<HashSet<Key>>,
+    /// The place of the newest function that the driver has, if it is not the first.
+    only_older: Mutex<HashMap<Key, usize>>,
     pub(super) counted: Counted,
 }
 
@@ -65,24 +66,24 @@ impl Gpu {
         answer
     }
 
-    /// The answer of the newer of two functions, or the older one's where the driver lacks the newer. That it does is
-    /// remembered, so that every later query is one call.
-    pub(super) fn newer_or_older(
-        &self,
-        key: Key,
-        newer: impl FnOnce() -> Answer,
-        older: impl FnOnce() -> Answer,
-    ) -> Answer {
-        if lock(&self.only_older).contains(&key) {
-            return older();
-        }
-        match newer() {
-            Err(Code::FUNCTION_NOT_FOUND) => {
-                lock(&self.only_older).insert(key);
-                older()
+    /// Returns the answer of the first of these functions, the newest first, that the driver has in
+    /// this version. The others are not asked again.
+    pub(super) fn ask_newest(&self, key: Key, functions: &[&dyn Fn() -> Answer]) -> Answer {
+        let first = lock(&self.only_older).get(&key).copied().unwrap_or(0);
+        let mut answer = Err(Code::FUNCTION_NOT_FOUND);
+        for (place, ask) in functions.iter().enumerate().skip(first) {
+            answer = ask();
+            if !matches!(
+                answer,
+                Err(Code::FUNCTION_NOT_FOUND | Code::ARGUMENT_VERSION_MISMATCH)
+            ) {
+                if place > first {
+                    lock(&self.only_older).insert(key, place);
+                }
+                break;
             }
-            answer => answer,
         }
+        answer
     }
 
     /// Forgets the handles of MIG devices, and what they said.
@@ -147,7 +148,10 @@ mod tests {
     fn a_function_that_the_driver_lacks_is_called_once() {
         let gpu = Gpu::new(0);
         let ask = |newer: &dyn Fn() -> Answer| {
-            gpu.newer_or_older((None, Query::Temperature), newer, || Ok(Value::number(40)))
+            gpu.ask_newest(
+                (None, Query::Temperature),
+                &[newer, &|| Ok(Value::number(40))],
+            )
         };
         assert_eq!(
             ask(&|| Err(Code::GPU_IS_LOST)),

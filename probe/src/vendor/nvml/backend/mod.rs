@@ -3,29 +3,28 @@
 //! The library is opened and initialized once and never closed. A GPU is opened, which takes 6 ms, by the first thread
 //! that asks about it, while others open other GPUs. What can never change about a GPU is remembered.
 
-mod fixed;
 mod gpm;
 mod gpu;
-mod instances;
-mod links;
 mod pcie_port;
-mod processes;
 #[allow(unsafe_code)]
 pub(super) mod raw;
 mod subject;
-mod system;
 
 use std::{
     ffi::OsString,
     path::{Path, PathBuf},
 };
 
-pub(super) use self::fixed::has_constant_answer;
 pub(in crate::vendor) use self::gpm::Activity;
 pub use self::raw::FUNCTIONS;
-use self::{gpu::Gpu, raw::function::DEVICE_COUNT, subject::Target};
+use self::{
+    gpu::Gpu,
+    raw::function::nvmlDeviceGetCount_v2,
+    subject::{Target, answer_system},
+};
 use super::{
     events::EventReporter,
+    lanes::is_constant,
     runtime_pm,
     start::{LIBRARY, incomplete_library, not_loaded, source_error},
 };
@@ -120,7 +119,9 @@ impl NvmlBackend {
         library
             .initialize()
             .map_err(|Code(code)| source_error(code))?;
-        let gpus = (0..library.system(&DEVICE_COUNT).unwrap_or(0))
+        let gpus = (0..library
+            .get_system(&nvmlDeviceGetCount_v2, &[])
+            .map_or(0, |[count]| count))
             .map(Gpu::new)
             .collect();
         Ok(Self {
@@ -162,7 +163,7 @@ impl NvmlBackend {
 
 impl QueryBackend for NvmlBackend {
     fn system(&self, query: SystemQuery) -> Answer {
-        system::answer(self.library, query)
+        answer_system(self.library, query)
     }
 
     fn about(&self, subject: Subject, query: Query) -> Answer {
@@ -175,7 +176,7 @@ impl QueryBackend for NvmlBackend {
             }
             .answer(query)
         };
-        if has_constant_answer(query) {
+        if is_constant(query) {
             gpu.remember((subject.mig, query), ask)
         } else {
             ask()
@@ -252,7 +253,7 @@ impl Backend for NvmlBackend {
     }
 
     fn count_error(&self, code: Code) -> SourceError {
-        if self.library.find(&DEVICE_COUNT).is_ok() {
+        if self.library.find(&nvmlDeviceGetCount_v2).is_ok() {
             source_error(code.0)
         } else {
             incomplete_library(&self.name)

@@ -6,15 +6,59 @@
 
 mod answer;
 mod cached;
-mod gpu;
-mod system;
+mod table;
 
 pub use answer::{Answer, Code, Value};
 pub use cached::{Cached, CachedAnswers};
-pub use gpu::Query;
-pub use system::SystemQuery;
 
 use serde::{Deserialize, Serialize};
+
+/// Defines the queries of a table, each with the names of its functions in its documentation.
+macro_rules! define {
+    (
+        $(#[$meta:meta])* $enum:ident:
+        $(
+            $(#[$doc:meta])*
+            $query:ident $(($($argument:ident: $kind:ty),+))?
+            $(: $($shape:ident $(<$of:ty>)? = $symbol:ident)|+)? $(=> $method:ident)?
+            $(, $attribute:ident $($cost:literal)? $(for $each:expr)?)*;
+        )*
+    ) => {
+        $(#[$meta])*
+        #[derive(
+            Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+        )]
+        #[serde(rename_all = "snake_case")]
+        pub enum $enum {
+            $(
+                $(#[$doc])*
+                $($(#[doc = concat!("`", stringify!($symbol), "`.")])+)?
+                $query $(($($kind),+))?,
+            )*
+        }
+    };
+}
+
+macro_rules! define_query {
+    ($($rows:tt)*) => {
+        define! {
+            /// A query about a GPU or a MIG device.
+            Query: $($rows)*
+        }
+    };
+}
+
+macro_rules! define_system_query {
+    ($($rows:tt)*) => {
+        define! {
+            /// A query about the machine.
+            SystemQuery: $($rows)*
+        }
+    };
+}
+
+crate::nvml_queries! { define_query }
+crate::nvml_system_queries! { define_system_query }
 
 /// What a query is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

@@ -1,4 +1,4 @@
-//! The shapes that NVML's calls have, each made once.
+//! The calls that have a shape of their own, and lists.
 //!
 //! Every handle here is one that the library gave, and whatever a call fills in outlives it.
 
@@ -10,19 +10,11 @@ use std::{
 use nvml_wrapper_sys::bindings::{nvmlPciInfo_t, nvmlReturn_t};
 
 use super::{
-    function::{
-        self, Between, BetweenOf, Check, List, ListOf, Of, Of2, Of3, Out, Out2, Out3, Out4, System,
-        SystemOf, SystemText, Text, TextOf,
-    },
-    library::{Device, Function, Library, Plain, done, text},
+    function,
+    library::{Device, Function, Library, Plain, done},
+    shapes::Out,
 };
 use crate::vendor::nvml::query::Code;
-
-/// The longest text that any function gives, but for the name of a process.
-const TEXT: usize = 256;
-
-/// As much of a process's command line as `nvidia-smi` asks for.
-const PROCESS_NAME: usize = 2048;
 
 /// A set of CPUs or NUMA nodes in words: as much room as `nvidia-smi` gives, for 1280 of them.
 const SET: usize = 20;
@@ -34,209 +26,16 @@ pub(super) const INSUFFICIENT_SIZE: Code = Code(7);
 pub(super) const TRIES: u32 = 4;
 
 impl Library {
-    /// A call about nothing but the device that gives nothing but its return code.
-    pub(crate) fn check(&self, function: &Function<Check>, device: Device) -> Result<(), Code> {
-        let call = self.find(function)?;
-        // SAFETY: as above.
-        done(unsafe { call(device.0) })
-    }
-
-    pub(crate) fn text(&self, function: &Function<Text>, device: Device) -> Result<String, Code> {
-        // SAFETY: as above; the room is as large as is told.
-        self.text_of_length::<_, TEXT>(function, |call, room, length| unsafe {
-            call(device.0, room, length)
-        })
-    }
-
-    pub(crate) fn text_of(
-        &self,
-        function: &Function<TextOf>,
-        device: Device,
-        what: u32,
-    ) -> Result<String, Code> {
-        // SAFETY: as above; the room is as large as is told.
-        self.text_of_length::<_, TEXT>(function, |call, room, length| unsafe {
-            call(device.0, what, room, length)
-        })
-    }
-
-    pub(crate) fn system_text(&self, function: &Function<SystemText>) -> Result<String, Code> {
-        // SAFETY: the room is as large as is told.
-        self.text_of_length::<_, TEXT>(function, |call, room, length| unsafe { call(room, length) })
-    }
-
-    /// `nvmlSystemGetProcessName`.
-    pub(crate) fn process_name(&self, pid: u32) -> Result<String, Code> {
-        let function = &function::PROCESS_NAME;
-        // SAFETY: the room is as large as is told.
-        self.text_of_length::<_, PROCESS_NAME>(function, |call, room, length| unsafe {
-            call(pid, room, length)
-        })
-    }
-
-    fn text_of_length<F: Copy, const LENGTH: usize>(
-        &self,
-        function: &Function<F>,
-        call: impl FnOnce(F, *mut c_char, c_uint) -> nvmlReturn_t,
-    ) -> Result<String, Code> {
-        let room: [c_char; LENGTH] = self.filled(function, |found, room: &mut [_; LENGTH]| {
-            call(found, room.as_mut_ptr(), LENGTH as c_uint)
-        })?;
-        Ok(text(&room))
-    }
-
-    pub(crate) fn out<T: Plain>(
-        &self,
-        function: &Function<Out<T>>,
-        device: Device,
-    ) -> Result<T, Code> {
-        self.fill(function, device, T::blank())
-    }
-
-    /// One value, which goes in as this one.
+    /// Calls a function about a device with this value, which the call changes.
     pub(crate) fn fill<T: Plain>(
         &self,
         function: &Function<Out<T>>,
         device: Device,
-        value: T,
-    ) -> Result<T, Code> {
-        self.filled(function, |call, out| {
-            *out = value;
-            // SAFETY: as above.
-            unsafe { call(device.0, out) }
-        })
-    }
-
-    pub(crate) fn out2<T: Plain>(
-        &self,
-        function: &Function<Out2<T>>,
-        device: Device,
-    ) -> Result<[T; 2], Code> {
-        // SAFETY: as above.
-        self.filled(function, |call, [one, two]: &mut [T; 2]| unsafe {
-            call(device.0, one, two)
-        })
-    }
-
-    pub(crate) fn out3<T: Plain>(
-        &self,
-        function: &Function<Out3<T>>,
-        device: Device,
-    ) -> Result<[T; 3], Code> {
-        // SAFETY: as above.
-        self.filled(function, |call, [one, two, three]: &mut [T; 3]| unsafe {
-            call(device.0, one, two, three)
-        })
-    }
-
-    pub(crate) fn out4<T: Plain>(
-        &self,
-        function: &Function<Out4<T>>,
-        device: Device,
-    ) -> Result<[T; 4], Code> {
-        // SAFETY: as above.
-        self.filled(function, |call, [a, b, c, d]: &mut [T; 4]| unsafe {
-            call(device.0, a, b, c, d)
-        })
-    }
-
-    pub(crate) fn of<T: Plain>(
-        &self,
-        function: &Function<Of<T>>,
-        device: Device,
-        what: u32,
+        mut value: T,
     ) -> Result<T, Code> {
         // SAFETY: as above.
-        self.filled(function, |call, value| unsafe {
-            call(device.0, what, value)
-        })
-    }
-
-    pub(crate) fn of2<T: Plain>(
-        &self,
-        function: &Function<Of2<T>>,
-        device: Device,
-        [one, two]: [u32; 2],
-    ) -> Result<T, Code> {
-        // SAFETY: as above.
-        self.filled(function, |call, value| unsafe {
-            call(device.0, one, two, value)
-        })
-    }
-
-    pub(crate) fn of3<T: Plain>(
-        &self,
-        function: &Function<Of3<T>>,
-        device: Device,
-        [one, two, three]: [u32; 3],
-    ) -> Result<T, Code> {
-        // SAFETY: as above.
-        self.filled(function, |call, value| unsafe {
-            call(device.0, one, two, three, value)
-        })
-    }
-
-    pub(crate) fn between<T: Plain>(
-        &self,
-        function: &Function<Between<T>>,
-        one: Device,
-        two: Device,
-    ) -> Result<T, Code> {
-        // SAFETY: as above.
-        self.filled(function, |call, value| unsafe { call(one.0, two.0, value) })
-    }
-
-    pub(crate) fn between_of<T: Plain>(
-        &self,
-        function: &Function<BetweenOf<T>>,
-        one: Device,
-        two: Device,
-        what: u32,
-    ) -> Result<T, Code> {
-        // SAFETY: as above.
-        self.filled(function, |call, value| unsafe {
-            call(one.0, two.0, what, value)
-        })
-    }
-
-    pub(crate) fn system<T: Plain>(&self, function: &Function<System<T>>) -> Result<T, Code> {
-        // SAFETY: as above.
-        self.filled(function, |call, value| unsafe { call(value) })
-    }
-
-    pub(crate) fn system_of<T: Plain>(
-        &self,
-        function: &Function<SystemOf<T>>,
-        what: u32,
-    ) -> Result<T, Code> {
-        // SAFETY: as above.
-        self.filled(function, |call, value| unsafe { call(what, value) })
-    }
-
-    /// A list, for which there is room for `room` entries at first.
-    pub(crate) fn list<T: Plain>(
-        &self,
-        function: &Function<List<T>>,
-        device: Device,
-        room: usize,
-    ) -> Result<Vec<T>, Code> {
-        let call = self.find(function)?;
-        // SAFETY: as above; there is as much room as is told.
-        grow(room, |count, items| unsafe { call(device.0, count, items) })
-    }
-
-    pub(crate) fn list_of<T: Plain>(
-        &self,
-        function: &Function<ListOf<T>>,
-        device: Device,
-        what: u32,
-        room: usize,
-    ) -> Result<Vec<T>, Code> {
-        let call = self.find(function)?;
-        // SAFETY: as above; there is as much room as is told.
-        grow(room, |count, items| unsafe {
-            call(device.0, what, count, items)
-        })
+        done(unsafe { self.find(function)?(device.0, &raw mut value) })?;
+        Ok(value)
     }
 
     /// `nvmlDeviceQueryDrainState` of the device at this domain, bus and device.
@@ -252,24 +51,30 @@ impl Library {
             &format!("{domain:04X}:{bus:02X}:{device:02X}.0"),
         );
         // SAFETY: as above.
-        self.filled(&function::DRAIN_STATE, |call, state| unsafe {
+        self.fill_with(&function::nvmlDeviceQueryDrainState, |call, state| unsafe {
             call(&raw mut place, state)
         })
     }
 
     /// `nvmlDeviceGetHandleByIndex_v2`.
     pub(crate) fn device(&self, index: u32) -> Result<Device, Code> {
-        self.system_of(&function::HANDLE, index).map(Device)
+        let [device] = self.get_system(&function::nvmlDeviceGetHandleByIndex_v2, &[index])?;
+        Ok(Device(device))
     }
 
     /// `nvmlDeviceGetMigDeviceHandleByIndex`.
     pub(crate) fn mig_device(&self, gpu: Device, index: u32) -> Result<Device, Code> {
-        self.of(&function::MIG_HANDLE, gpu, index).map(Device)
+        self.get_one(
+            &function::nvmlDeviceGetMigDeviceHandleByIndex,
+            gpu,
+            &[index],
+        )
+        .map(Device)
     }
 
     /// `nvmlDeviceGetTopologyNearestGpus`.
     pub(crate) fn nearest_gpus(&self, device: Device, level: u32) -> Result<Vec<Device>, Code> {
-        let call = self.find(&function::NEAREST_GPUS)?;
+        let call = self.find(&function::nvmlDeviceGetTopologyNearestGpus)?;
         // SAFETY: as above; there is as much room as is told.
         let gpus = counted(|count, items| unsafe { call(device.0, level, count, items) })?;
         Ok(gpus.into_iter().map(Device).collect())
@@ -277,17 +82,39 @@ impl Library {
 
     /// `nvmlSystemGetTopologyGpuSet`.
     pub(crate) fn gpus_near_cpu(&self, cpu: u32) -> Result<Vec<Device>, Code> {
-        let call = self.find(&function::GPUS_NEAR_CPU)?;
+        let call = self.find(&function::nvmlSystemGetTopologyGpuSet)?;
         // SAFETY: there is as much room as is told.
         let gpus = counted(|count, items| unsafe { call(cpu, count, items) })?;
         Ok(gpus.into_iter().map(Device).collect())
     }
 
+    /// `nvmlDeviceGetTopologyCommonAncestor`.
+    pub(crate) fn common_ancestor(&self, one: Device, two: Device) -> Result<u32, Code> {
+        // SAFETY: as above.
+        self.fill_with(
+            &function::nvmlDeviceGetTopologyCommonAncestor,
+            |call, level| unsafe { call(one.0, two.0, level) },
+        )
+    }
+
+    /// `nvmlDeviceGetP2PStatus`.
+    pub(crate) fn p2p_status(
+        &self,
+        one: Device,
+        two: Device,
+        capability: u32,
+    ) -> Result<u32, Code> {
+        // SAFETY: as above.
+        self.fill_with(&function::nvmlDeviceGetP2PStatus, |call, status| unsafe {
+            call(one.0, two.0, capability, status)
+        })
+    }
+
     /// `nvmlDeviceGetCpuAffinity`, without the empty words at the end.
     pub(crate) fn cpu_affinity(&self, device: Device) -> Result<Vec<u64>, Code> {
         // SAFETY: as above; there are as many words as is told.
-        let set: [c_ulong; SET] = self.filled(
-            &function::CPU_AFFINITY,
+        let set: [c_ulong; SET] = self.fill_with(
+            &function::nvmlDeviceGetCpuAffinity,
             |call, words: &mut [_; SET]| unsafe {
                 call(device.0, SET as c_uint, words.as_mut_ptr())
             },
@@ -299,8 +126,8 @@ impl Library {
     pub(crate) fn memory_affinity(&self, device: Device) -> Result<Vec<u64>, Code> {
         const NODE: c_uint = 0;
         // SAFETY: as above; there are as many words as is told.
-        let set: [c_ulong; SET] = self.filled(
-            &function::MEMORY_AFFINITY,
+        let set: [c_ulong; SET] = self.fill_with(
+            &function::nvmlDeviceGetMemoryAffinity,
             |call, words: &mut [_; SET]| unsafe {
                 call(device.0, SET as c_uint, words.as_mut_ptr(), NODE)
             },

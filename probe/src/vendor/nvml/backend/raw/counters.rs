@@ -71,7 +71,7 @@ fn guarded(fields: &[Field]) -> Vec<nvmlFieldValue_t> {
 impl Library {
     /// `nvmlDeviceGetFieldValues`, of several fields in one call, in their order.
     pub(crate) fn fields(&self, device: Device, fields: &[Field]) -> Result<Vec<FieldValue>, Code> {
-        let call = self.find(&function::FIELD_VALUES)?;
+        let call = self.find(&function::nvmlDeviceGetFieldValues)?;
         let mut values = guarded(fields);
         let count = c_int::try_from(fields.len()).map_err(|_| Code::INVALID_ARGUMENT)?;
         // SAFETY: the handle is the library's; there are as many values as is told, and one more.
@@ -91,7 +91,7 @@ impl Library {
         kind: u32,
         since_us: u64,
     ) -> Result<Vec<(u64, Number)>, Code> {
-        let call = self.find(&function::SAMPLES)?;
+        let call = self.find(&function::nvmlDeviceGetSamples)?;
         let mut value_type = 0;
         let samples: Vec<nvmlSample_t> = grow(SAMPLES, |count, items| {
             // SAFETY: the handle is the library's, and there is as much room as is told.
@@ -103,30 +103,13 @@ impl Library {
             .collect()
     }
 
-    /// `nvmlDeviceGetRetiredPages_v2`: time in us and address of each.
-    pub(crate) fn retired_pages(
-        &self,
-        device: Device,
-        cause: u32,
-    ) -> Result<Vec<(u64, u64)>, Code> {
-        let call = self.find(&function::RETIRED_PAGES)?;
-        let mut stamps = Vec::new();
-        let pages: Vec<u64> = grow(64, |count, items| {
-            // SAFETY: the number was written by `grow`.
-            stamps.resize(unsafe { count.read() } as usize, 0);
-            // SAFETY: the handle is the library's, and there is as much room as is told, twice.
-            unsafe { call(device.0, cause, count, items, stamps.as_mut_ptr()) }
-        })?;
-        Ok(stamps.into_iter().zip(pages).collect())
-    }
-
     /// `nvmlDeviceGetProcessesUtilizationInfo`.
     pub(crate) fn processes_utilization(
         &self,
         device: Device,
         since_us: u64,
     ) -> Result<Vec<nvmlProcessUtilizationInfo_v1_t>, Code> {
-        let call = self.find(&function::PROCESSES_UTILIZATION)?;
+        let call = self.find(&function::nvmlDeviceGetProcessesUtilizationInfo)?;
         grow(UTILIZATION_SAMPLES, |count, items| {
             let mut request = nvmlProcessesUtilizationInfo_v1_t {
                 version: version_of::<nvmlProcessesUtilizationInfo_v1_t>(1),
@@ -149,7 +132,7 @@ impl Library {
         device: Device,
         since_us: u64,
     ) -> Result<Vec<nvmlProcessUtilizationSample_t>, Code> {
-        let call = self.find(&function::PROCESS_UTILIZATION)?;
+        let call = self.find(&function::nvmlDeviceGetProcessUtilization)?;
         // SAFETY: the handle is the library's, and there is as much room as is told.
         grow(UTILIZATION_SAMPLES, |count, items| unsafe {
             call(device.0, items, count, since_us)

@@ -33,12 +33,13 @@ impl EventSet {
     /// `nvmlEventSetCreate`.
     pub(crate) fn create(library: &'static Library) -> Result<Self, Code> {
         // Without these, a set is of no use.
-        library.find(&f::REGISTER_EVENTS)?;
-        library.find(&f::EVENT_SET_WAIT)?;
-        library.find(&f::EVENT_SET_FREE)?;
+        library.find(&f::nvmlDeviceRegisterEvents)?;
+        library.find(&f::nvmlEventSetWait_v2)?;
+        library.find(&f::nvmlEventSetFree)?;
+        let [set] = library.get_system(&f::nvmlEventSetCreate, &[])?;
         Ok(Self {
             library,
-            set: library.system(&f::EVENT_SET_CREATE)?,
+            set,
             members: Vec::new(),
         })
     }
@@ -47,11 +48,14 @@ impl EventSet {
     /// anew.
     pub(crate) fn add(&mut self, index: u32) -> Result<(), Code> {
         let device = self.library.device(index)?;
-        let types = self.library.out(&f::SUPPORTED_EVENT_TYPES, device)? & REPORTED;
+        let [supported] = self
+            .library
+            .get(&f::nvmlDeviceGetSupportedEventTypes, device, &[])?;
+        let types = supported & REPORTED;
         if types == 0 {
             return Err(Code::NOT_SUPPORTED);
         }
-        let register = self.library.find(&f::REGISTER_EVENTS)?;
+        let register = self.library.find(&f::nvmlDeviceRegisterEvents)?;
         // SAFETY: the handle is the library's, and the set is valid until this is dropped.
         done(unsafe { register(device.0, types, self.set) })?;
         self.members.retain(|(_, member)| *member != index);
@@ -70,7 +74,7 @@ impl EventSet {
             // SAFETY: the set is valid until this is dropped; the structure outlives the call.
             unsafe { call(self.set, event, timeout_ms) }
         };
-        match self.library.filled(&f::EVENT_SET_WAIT, wait) {
+        match self.library.fill_with(&f::nvmlEventSetWait_v2, wait) {
             Ok(event) => {
                 let member = self
                     .members
@@ -88,7 +92,7 @@ impl EventSet {
 
 impl Drop for EventSet {
     fn drop(&mut self) {
-        if let Ok(free) = self.library.find(&f::EVENT_SET_FREE) {
+        if let Ok(free) = self.library.find(&f::nvmlEventSetFree) {
             // SAFETY: the set was created and is not used any more.
             unsafe { free(self.set) };
         }

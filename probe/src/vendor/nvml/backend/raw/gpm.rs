@@ -7,7 +7,7 @@ use nvml_wrapper_sys::bindings::{
 };
 
 use super::{
-    function,
+    function as f,
     library::{Device, Library, Plain, done},
 };
 use crate::vendor::nvml::query::Code;
@@ -29,7 +29,7 @@ impl Library {
             isSupportedDevice: 0,
         };
         Ok(self
-            .fill(&function::GPM_SUPPORT, device, asked)?
+            .fill(&f::nvmlGpmQueryDeviceSupport, device, asked)?
             .isSupportedDevice
             != 0)
     }
@@ -43,15 +43,15 @@ impl Sample {
         instance: Option<u32>,
     ) -> Result<Self, Code> {
         // Without this one, nothing could be freed.
-        library.find(&function::GPM_SAMPLE_FREE)?;
-        let sample = library.system(&function::GPM_SAMPLE_ALLOC)?;
+        library.find(&f::nvmlGpmSampleFree)?;
+        let [sample] = library.get_system(&f::nvmlGpmSampleAlloc, &[])?;
         let taken = Self { library, sample };
         if let Some(instance) = instance {
-            let call = library.find(&function::GPM_MIG_SAMPLE)?;
+            let call = library.find(&f::nvmlGpmMigSampleGet)?;
             // SAFETY: the handle is the library's, and the sample was allocated.
             done(unsafe { call(gpu.0, instance, sample) })?;
         } else {
-            let call = library.find(&function::GPM_SAMPLE)?;
+            let call = library.find(&f::nvmlGpmSampleGet)?;
             // SAFETY: as above.
             done(unsafe { call(gpu.0, sample) })?;
         }
@@ -64,7 +64,7 @@ impl Sample {
         later: &Self,
         metrics: &[u32],
     ) -> Result<Vec<Result<f64, Code>>, Code> {
-        let call = self.library.find(&function::GPM_METRICS)?;
+        let call = self.library.find(&f::nvmlGpmMetricsGet)?;
         let mut values = Vec::with_capacity(metrics.len());
         let mut request = Box::new(nvmlGpmMetricsGet_t::blank());
         for some in metrics.chunks(request.metrics.len()) {
@@ -85,7 +85,7 @@ impl Sample {
 
 impl Drop for Sample {
     fn drop(&mut self) {
-        if let Ok(free) = self.library.find(&function::GPM_SAMPLE_FREE) {
+        if let Ok(free) = self.library.find(&f::nvmlGpmSampleFree) {
             // SAFETY: the sample was allocated and is not used any more.
             unsafe { free(self.sample) };
         }

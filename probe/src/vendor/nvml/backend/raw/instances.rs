@@ -8,8 +8,9 @@ use nvml_wrapper_sys::bindings::{
 
 use super::{
     calls::counted,
-    function::{self, Call2, ComputeProfile, Listed},
+    function::{self as f, ComputeProfile, InstanceInfo, Listed},
     library::{Device, Function, Library, Plain, done},
+    shapes::Raw,
 };
 use crate::vendor::nvml::query::Code;
 
@@ -21,17 +22,6 @@ const INSTANCES: usize = 64;
 pub(crate) struct GpuInstance(sys::nvmlGpuInstance_t);
 
 impl Library {
-    /// `nvmlDeviceGetGpuInstancePossiblePlacements_v2`.
-    pub(crate) fn gpu_instance_places(
-        &self,
-        device: Device,
-        profile: u32,
-    ) -> Result<Vec<sys::nvmlGpuInstancePlacement_t>, Code> {
-        let call = self.find(&function::GPU_INSTANCE_PLACEMENTS)?;
-        // SAFETY: the handle is the library's; there is as much room as is told.
-        counted(|count, places| unsafe { call(device.0, profile, places, count) })
-    }
-
     /// `nvmlDeviceGetGpuInstances`, with `nvmlGpuInstanceGetInfo` of each.
     pub(crate) fn gpu_instances(
         &self,
@@ -41,8 +31,8 @@ impl Library {
         // SAFETY: the handle is the library's.
         unsafe {
             self.instances(
-                &function::GPU_INSTANCES,
-                &function::GPU_INSTANCE_INFO,
+                &f::nvmlDeviceGetGpuInstances,
+                &f::nvmlGpuInstanceGetInfo,
                 device.0,
                 profile,
             )
@@ -51,19 +41,19 @@ impl Library {
 
     /// `nvmlDeviceGetGpuInstanceById`.
     pub(crate) fn gpu_instance(&self, device: Device, id: u32) -> Result<GpuInstance, Code> {
-        self.of(&function::GPU_INSTANCE_BY_ID, device, id)
+        self.get_one(&f::nvmlDeviceGetGpuInstanceById, device, &[id])
             .map(GpuInstance)
     }
 
     /// `nvmlGpuInstanceGetComputeInstanceProfileInfoV` or its older name, with engines that are shared.
     pub(crate) fn compute_instance_profile<T: Plain>(
         &self,
-        function: &Function<ComputeProfile<T>>,
+        function: &Function<Raw<ComputeProfile<T>>>,
         instance: GpuInstance,
         profile: u32,
     ) -> Result<T, Code> {
         // SAFETY: the library gave this instance; the structure outlives the call.
-        self.filled(function, |call, info| unsafe {
+        self.fill_with(function, |call, info| unsafe {
             call(instance.0, profile, SHARED, info)
         })
     }
@@ -75,9 +65,10 @@ impl Library {
         profile: u32,
     ) -> Result<u32, Code> {
         // SAFETY: the library gave this instance; the number outlives the call.
-        self.filled(&function::COMPUTE_INSTANCE_CAPACITY, |call, count| unsafe {
-            call(instance.0, profile, count)
-        })
+        self.fill_with(
+            &f::nvmlGpuInstanceGetComputeInstanceRemainingCapacity,
+            |call, count| unsafe { call(instance.0, profile, count) },
+        )
     }
 
     /// `nvmlGpuInstanceGetComputeInstancePossiblePlacements`.
@@ -86,7 +77,7 @@ impl Library {
         instance: GpuInstance,
         profile: u32,
     ) -> Result<Vec<sys::nvmlComputeInstancePlacement_t>, Code> {
-        let call = self.find(&function::COMPUTE_INSTANCE_PLACEMENTS)?;
+        let call = self.find(&f::nvmlGpuInstanceGetComputeInstancePossiblePlacements)?;
         // SAFETY: the library gave this instance; there is as much room as is told.
         counted(|count, places| unsafe { call(instance.0, profile, places, count) })
     }
@@ -100,8 +91,8 @@ impl Library {
         // SAFETY: the library gave this instance.
         unsafe {
             self.instances(
-                &function::COMPUTE_INSTANCES,
-                &function::COMPUTE_INSTANCE_INFO,
+                &f::nvmlGpuInstanceGetComputeInstances,
+                &f::nvmlComputeInstanceGetInfo_v2,
                 instance.0,
                 profile,
             )
@@ -114,8 +105,8 @@ impl Library {
     /// `of` is a handle of the library's.
     unsafe fn instances<A: Copy, T: Plain, I: Plain>(
         &self,
-        list: &Function<Listed<A, T>>,
-        info: &Function<Call2<T, *mut I>>,
+        list: &Function<Raw<Listed<A, T>>>,
+        info: &Function<Raw<InstanceInfo<T, I>>>,
         of: A,
         profile: u32,
     ) -> Result<Vec<I>, Code> {
@@ -125,7 +116,7 @@ impl Library {
         done(unsafe { call(of, profile, instances.as_mut_ptr(), &raw mut count) })?;
         // SAFETY: the library gave these instances; the structure outlives the call.
         let info = |instance| {
-            self.filled(info, |call, info| -> nvmlReturn_t {
+            self.fill_with(info, |call, info| -> nvmlReturn_t {
                 unsafe { call(instance, info) }
             })
         };

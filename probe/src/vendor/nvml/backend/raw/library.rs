@@ -1,7 +1,7 @@
 //! The library, and its functions by the names and types that `nvml.h` gives them.
 
 use std::{
-    ffi::{CStr, OsStr, c_char, c_uint},
+    ffi::{OsStr, c_char, c_uint},
     marker::PhantomData,
     mem::{MaybeUninit, transmute_copy},
     sync::OnceLock,
@@ -9,7 +9,10 @@ use std::{
 
 use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlReturn_t};
 
-use super::function::{INIT, PLACES};
+use super::{
+    function::{PLACES, nvmlInit_v2},
+    shapes::Signature,
+};
 use crate::vendor::nvml::query::Code;
 
 /// Some function, whatever it takes.
@@ -25,28 +28,22 @@ pub(crate) struct Library {
 }
 
 /// A function of NVML: its name, and the type that it has in `nvml.h`.
-pub(crate) struct Function<F> {
-    name: &'static CStr,
+pub(crate) struct Function<S> {
+    /// The name, with a NUL at its end.
+    name: &'static str,
     place: usize,
-    kind: PhantomData<F>,
+    kind: PhantomData<S>,
 }
 
-impl<F> Function<F> {
+impl<S: Signature> Function<S> {
     /// # Safety
-    /// `F` is a pointer to a function, NVML's function of this name is of that type, and no other has this `place`.
-    pub(super) const unsafe fn new(name: &'static CStr, place: usize) -> Self {
-        assert!(size_of::<F>() == size_of::<Address>());
+    /// NVML's function of this name is of the type `S::Call`, and no other has this `place`.
+    pub(super) const unsafe fn new(name: &'static str, place: usize) -> Self {
+        assert!(size_of::<S::Call>() == size_of::<Address>());
         Self {
             name,
             place,
             kind: PhantomData,
-        }
-    }
-
-    pub(super) const fn name(&self) -> &'static str {
-        match self.name.to_str() {
-            Ok(name) => name,
-            Err(_) => panic!("names of functions are ASCII"),
         }
     }
 }
@@ -67,21 +64,28 @@ unsafe impl Sync for Device {}
 pub(crate) unsafe trait Plain: Copy {
     /// The version of its layout, which the caller fills in; `None` for what has none.
     const VERSION: Option<u32> = None;
+    /// The number of an older version that is a beginning of this one, for drivers that do not know
+    /// the newer.
+    const OLDER: Option<u32> = None;
 
     /// Zeros, and the version.
     fn blank() -> Self {
-        let mut value = MaybeUninit::<Self>::zeroed();
-        if let Some(version) = Self::VERSION {
-            // SAFETY: by the trait's condition the type begins with its version.
-            unsafe {
-                value
-                    .as_mut_ptr()
-                    .cast::<c_uint>()
-                    .write(version_of::<Self>(version));
-            };
+        match Self::VERSION {
+            Some(version) => Self::blank_of_version(version_of::<Self>(version)),
+            // SAFETY: by the trait's condition zeros are a value.
+            None => unsafe { MaybeUninit::<Self>::zeroed().assume_init() },
         }
-        // SAFETY: by the trait's condition zeros are a value, and the version is a number.
-        unsafe { value.assume_init() }
+    }
+
+    /// Zeros, and this version. The type has a version.
+    fn blank_of_version(version: u32) -> Self {
+        assert!(Self::VERSION.is_some());
+        let mut value = MaybeUninit::<Self>::zeroed();
+        // SAFETY: by the trait's condition the type begins with its version, and zeros are a value.
+        unsafe {
+            value.as_mut_ptr().cast::<c_uint>().write(version);
+            value.assume_init()
+        }
     }
 }
 
@@ -101,34 +105,31 @@ impl Library {
     }
 
     pub(crate) fn can_initialize(&self) -> bool {
-        self.find(&INIT).is_ok()
+        self.find(&nvmlInit_v2).is_ok()
     }
 
     /// `nvmlInit_v2`. The wrapper's own way to this looks every function of NVML up first.
     pub(crate) fn initialize(&self) -> Result<(), Code> {
-        let call = self.find(&INIT)?;
+        let call = self.find(&nvmlInit_v2)?;
         // SAFETY: it takes nothing.
         done(unsafe { call() })
     }
 
-    pub(crate) fn find<F: Copy>(&self, function: &Function<F>) -> Result<F, Code> {
+    pub(crate) fn find<S: Signature>(&self, function: &Function<S>) -> Result<S::Call, Code> {
         let address = self.addresses[function.place].get_or_init(|| {
             // SAFETY: it is not called as what it is taken for here.
-            let symbol = unsafe {
-                self.opened
-                    .get::<Address>(function.name.to_bytes_with_nul())
-            };
+            let symbol = unsafe { self.opened.get::<Address>(function.name.as_bytes()) };
             symbol.ok().map(|symbol| *symbol)
         });
         let address = address.ok_or(Code::FUNCTION_NOT_FOUND)?;
         // SAFETY: whoever named the function said that it is of this type, a pointer as this is.
-        Ok(unsafe { transmute_copy::<Address, F>(&address) })
+        Ok(unsafe { transmute_copy::<Address, S::Call>(&address) })
     }
 
-    pub(super) fn filled<F: Copy, T: Plain>(
+    pub(super) fn fill_with<S: Signature, T: Plain>(
         &self,
-        function: &Function<F>,
-        call: impl FnOnce(F, &mut T) -> nvmlReturn_t,
+        function: &Function<S>,
+        call: impl FnOnce(S::Call, &mut T) -> nvmlReturn_t,
     ) -> Result<T, Code> {
         let mut value = T::blank();
         done(call(self.find(function)?, &mut value))?;

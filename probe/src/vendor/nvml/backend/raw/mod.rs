@@ -12,6 +12,7 @@ mod instances;
 mod library;
 mod plain;
 mod processes;
+mod shapes;
 
 pub(super) use counters::{Field, Number};
 pub(in super::super) use events::EventSet;
@@ -19,6 +20,6 @@ pub use function::FUNCTIONS;
 pub(super) use gpm::Sample;
 pub(super) use instances::GpuInstance;
 pub(in super::super) use library::Library;
-pub(super) use library::{Device, Function, Plain, text, version_of};
-pub(super) use plain::{Numbers, ShortText, numbers};
-pub(super) use processes::Entry;
+pub(super) use library::{Device, Function, Plain, text};
+pub(super) use plain::numbers;
+pub(super) use shapes::{IntoValue, Shape};

@@ -4,7 +4,7 @@ use std::{array, ffi::c_char};
 
 use nvml_wrapper_sys::bindings as sys;
 
-use super::library::Plain;
+use super::library::{Plain, text, version_of};
 use crate::vendor::nvml::query::Value;
 
 /// `nvmlRemappedRowsInfo_v2_t`, which the bindings lack.
@@ -30,27 +30,37 @@ pub(crate) struct UnrepairableMemory {
 /// The text of functions that are not told how much room there is, which is this much in `nvml.h`.
 pub(crate) type ShortText = [c_char; 64];
 
+/// The address of a page that an older driver took out of use, without the time (0).
+#[repr(transparent)]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct UntimedPage(u64);
+
 /// What a call filled in, as the numbers of an answer.
-pub(crate) trait Numbers {
+pub(crate) trait Numbers: Sized {
     fn numbers(&self) -> Vec<i128>;
+
+    /// The answer that several of them are.
+    fn value(all: &[Self]) -> Value {
+        Value::Numbers(all.iter().flat_map(Self::numbers).collect())
+    }
 }
 
 /// The numbers of several values, one after the other.
 pub(crate) fn numbers<T: Numbers>(values: impl IntoIterator<Item = T>) -> Value {
-    Value::Numbers(
-        values
-            .into_iter()
-            .flat_map(|value| value.numbers())
-            .collect(),
-    )
+    T::value(&values.into_iter().collect::<Vec<_>>())
 }
 
-/// `TYPE = version: |own| number, number, ...;` where both version and numbers may be left out.
+/// `TYPE = version [older version]: |own| number, ...;`, in which only the type is required.
 macro_rules! plain {
-    ($($type:ty $(= $version:literal)? $(: |$own:ident| $($number:expr),+)?;)*) => {$(
+    ($(
+        $type:ty $(= $version:literal $([$older:expr])?)? $(: |$own:ident| $($number:expr),+)?;
+    )*) => {$(
         // SAFETY: it is made of numbers and pointers, and begins with its version where there is one.
         unsafe impl Plain for $type {
-            $(const VERSION: Option<u32> = Some($version);)?
+            $(
+                const VERSION: Option<u32> = Some($version);
+                $(const OLDER: Option<u32> = Some($older);)?
+            )?
         }
 
         $(impl Numbers for $type {
@@ -64,6 +74,7 @@ macro_rules! plain {
 
 plain! {
     c_char;
+    UntimedPage: |own| 0, own.0;
     UnrepairableMemory: |own| own.is_unrepairable;
     i32: |own| *own;
     u32: |own| *own;
@@ -107,7 +118,8 @@ plain! {
     sys::nvmlFBCStats_t: |own| own.sessionsCount, own.averageFPS, own.averageLatency;
     sys::nvmlGpmMetricsGet_t;
     sys::nvmlGpmSupport_t;
-    sys::nvmlGpuFabricInfo_v3_t = 3: |own| own.state, own.status, own.cliqueId, own.healthMask, own.healthSummary,
+    sys::nvmlGpuFabricInfo_v3_t = 3 [version_of::<sys::nvmlGpuFabricInfo_v2_t>(2)]:
+        |own| own.state, own.status, own.cliqueId, own.healthMask, own.healthSummary,
         half(&own.clusterUuid, 0), half(&own.clusterUuid, 1);
     sys::nvmlGpuInstanceInfo_t: |own| own.id, own.placement.start, own.placement.size;
     sys::nvmlGpuInstancePlacement_t: |own| own.start, own.size;
@@ -120,7 +132,8 @@ plain! {
     sys::nvmlMarginTemperature_v1_t = 1: |own| own.marginTemperature;
     sys::nvmlMemory_t: |own| own.total, own.free, own.used;
     sys::nvmlMemory_v2_t = 2: |own| own.total, own.reserved, own.free, own.used;
-    sys::nvmlNvLinkInfo_v2_t = 2;
+    // The first version has the two numbers with which the second begins.
+    sys::nvmlNvLinkInfo_v2_t = 2 [version_of::<[u32; 2]>(1)];
     sys::nvmlPciInfo_t: |own| own.domain, own.bus, own.device, own.pciDeviceId, own.pciSubSystemId;
     sys::nvmlPciInfoExt_v1_t = 1: |own| own.domain, own.bus, own.device, own.pciDeviceId, own.pciSubSystemId,
         own.baseClass, own.subClass;
@@ -150,6 +163,33 @@ unsafe impl<T: Plain, const N: usize> Plain for [T; N] {
     fn blank() -> Self {
         array::from_fn(|_| T::blank())
     }
+}
+
+impl Numbers for [u64; 2] {
+    fn numbers(&self) -> Vec<i128> {
+        self.map(i128::from).to_vec()
+    }
+}
+
+/// Implements [`Numbers`] for what is a text.
+macro_rules! texts {
+    ($($type:ty: |$own:ident| $text:expr;)*) => {$(
+        impl Numbers for $type {
+            fn numbers(&self) -> Vec<i128> {
+                Vec::new()
+            }
+
+            fn value(all: &[Self]) -> Value {
+                Value::Text(all.iter().map(|$own| $text).collect())
+            }
+        }
+    )*};
+}
+
+texts! {
+    ShortText: |own| text(own);
+    sys::nvmlExcludedDeviceInfo_t:
+        |own| format!("{}, {}", text(&own.pciInfo.busId), text(&own.uuid));
 }
 
 impl Numbers for sys::nvmlBridgeChipHierarchy_t {

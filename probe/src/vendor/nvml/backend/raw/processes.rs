@@ -1,13 +1,10 @@
 //! Who holds a GPU.
 
-use std::slice;
+use std::{ffi::c_uint, slice};
 
-use super::{
-    calls::grow,
-    function::Processes,
-    library::{Device, Function, Library},
-    plain::Numbers,
-};
+use nvml_wrapper_sys::bindings::nvmlReturn_t;
+
+use super::{calls::grow, plain::Numbers};
 use crate::vendor::nvml::query::Code;
 
 /// Room for so many processes at first.
@@ -56,29 +53,27 @@ const SHORT_ENTRY: usize = 2;
 const ENTRY: usize = 3;
 const LARGEST_ENTRY: usize = 4;
 
+/// The words of the largest entry.
+pub(super) type Words = [u64; LARGEST_ENTRY];
+
 /// No process's memory, PID or instance.
 const CANARY: u64 = 0xA5A5_5A5A_C3C3_3C3C;
 
-impl Library {
-    /// A list of processes. Its structures are of different sizes in different versions, so that they are taken as what
-    /// they are made of.
-    pub(crate) fn processes(
-        &self,
-        function: &Function<Processes>,
-        device: Device,
-        entry: Entry,
-    ) -> Result<Vec<Held>, Code> {
-        let call = self.find(function)?;
-        let words = grow(PROCESSES, |count, words: *mut [u64; LARGEST_ENTRY]| {
-            // SAFETY: the number was written by `grow`, which has as much room.
-            unsafe { slice::from_raw_parts_mut(words, count.read() as usize) }
-                .fill([CANARY; LARGEST_ENTRY]);
-            // SAFETY: the handle is the library's. There is room for `count` entries of the largest layout that any
-            // driver writes, and the driver writes no more entries than that.
-            unsafe { call(device.0, count, words.cast()) }
-        })?;
-        Ok(entries(words.as_flattened(), words.len(), entry))
-    }
+/// Reads a list of processes. The size of its structures depends on the version, so that they are
+/// read as the words that they consist of.
+pub(super) fn list_processes(
+    entry: Entry,
+    call: impl Fn(*mut c_uint, *mut Words) -> nvmlReturn_t,
+) -> Result<Vec<Held>, Code> {
+    let words = grow(PROCESSES, |count, words: *mut Words| {
+        // SAFETY: the number was written by `grow`, which has as much room.
+        unsafe { slice::from_raw_parts_mut(words, count.read() as usize) }
+            .fill([CANARY; LARGEST_ENTRY]);
+        // There is room for `count` entries of the largest layout that any driver writes, and the
+        // driver writes no more entries than that.
+        call(count, words)
+    })?;
+    Ok(entries(words.as_flattened(), words.len(), entry))
 }
 
 fn entries(words: &[u64], count: usize, entry: Entry) -> Vec<Held> {

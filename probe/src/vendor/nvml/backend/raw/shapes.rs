@@ -1,0 +1,320 @@
+//! The shapes that NVML's calls have, each called in one place.
+//!
+//! Every handle here is one that the library returned, and the memory that a call fills in outlives
+//! the call.
+#![allow(dead_code, reason = "a shape is a type without values")]
+
+use std::{
+    array,
+    ffi::{c_char, c_uint, c_ulonglong},
+    marker::PhantomData,
+    ptr,
+};
+
+use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlReturn_t};
+
+use super::{
+    calls::{counted, grow},
+    library::{Device, Function, Library, Plain, done, text},
+    plain::Numbers,
+    processes::{Entry, Held, Words, list_processes},
+};
+use crate::vendor::nvml::query::{Answer, Code, Value};
+
+/// The length of the longest text: as much of a process's command line as `nvidia-smi` asks for.
+const TEXT: usize = 2048;
+
+/// The items that a list has room for at first: more clocks than any board has.
+const ROOM: usize = 512;
+
+/// The type of a function.
+pub(crate) trait Signature {
+    type Call: Copy;
+}
+
+/// A function that no query is answered by alone.
+pub(crate) struct Raw<F>(PhantomData<F>);
+
+impl<F: Copy> Signature for Raw<F> {
+    type Call = F;
+}
+
+/// A kind of function that is called with a device and up to three numbers.
+pub(crate) trait Shape: Signature {
+    type Filled;
+
+    fn fill(call: Self::Call, device: nvmlDevice_t, of: &[u32]) -> Result<Self::Filled, Code>;
+}
+
+/// The memory that a call has filled in, as an answer.
+pub(crate) trait IntoValue {
+    fn into_value(self) -> Value;
+}
+
+impl<T: Numbers, const N: usize> IntoValue for [T; N] {
+    fn into_value(self) -> Value {
+        T::value(&self)
+    }
+}
+
+impl<T: Numbers> IntoValue for Vec<T> {
+    fn into_value(self) -> Value {
+        T::value(&self)
+    }
+}
+
+impl IntoValue for String {
+    fn into_value(self) -> Value {
+        Value::Text(self)
+    }
+}
+
+impl IntoValue for () {
+    fn into_value(self) -> Value {
+        Value::Numbers(Vec::new())
+    }
+}
+
+impl Library {
+    /// Calls a function about a device.
+    pub(crate) fn get<S: Shape>(
+        &self,
+        function: &Function<S>,
+        device: Device,
+        of: &[u32],
+    ) -> Result<S::Filled, Code> {
+        S::fill(self.find(function)?, device.0, of)
+    }
+
+    /// Calls a function about the machine.
+    pub(crate) fn get_system<S: Shape>(
+        &self,
+        function: &Function<S>,
+        of: &[u32],
+    ) -> Result<S::Filled, Code> {
+        S::fill(self.find(function)?, ptr::null_mut(), of)
+    }
+
+    /// Calls a function that fills in one value.
+    pub(crate) fn get_one<S: Shape<Filled = [T; 1]>, T>(
+        &self,
+        function: &Function<S>,
+        device: Device,
+        of: &[u32],
+    ) -> Result<T, Code> {
+        self.get(function, device, of).map(|[value]| value)
+    }
+
+    /// Returns the answer of a function about the machine.
+    pub(crate) fn answer_system<S: Shape<Filled: IntoValue>>(
+        &self,
+        function: &Function<S>,
+        of: &[u32],
+    ) -> Answer {
+        self.get_system(function, of).map(S::Filled::into_value)
+    }
+}
+
+fn first<const N: usize>(of: &[u32]) -> [c_uint; N] {
+    array::from_fn(|at| of.get(at).copied().unwrap_or(0))
+}
+
+macro_rules! with {
+    ($_:ident $with:ty) => {
+        $with
+    };
+}
+
+/// `Shape(device): [the device, if it is passed on] [numbers] [values that are filled in];`
+macro_rules! values {
+    ($(
+        $(#[$doc:meta])*
+        $shape:ident($device:ident): [$($handle:ident)?] [$($number:ident)*] [$($value:ident)+];
+    )*) => {$(
+        $(#[$doc])*
+        pub(crate) struct $shape<T>(PhantomData<T>);
+
+        impl<T: Plain> Signature for $shape<T> {
+            type Call = unsafe extern "C" fn(
+                $(with!($handle nvmlDevice_t),)? $(with!($number c_uint),)*
+                $(with!($value *mut T)),+
+            ) -> nvmlReturn_t;
+        }
+
+        impl<T: Plain> Shape for $shape<T> {
+            type Filled = [T; [$(stringify!($value)),+].len()];
+
+            fn fill(
+                call: Self::Call,
+                $device: nvmlDevice_t,
+                of: &[u32],
+            ) -> Result<Self::Filled, Code> {
+                let [$($number),*] = first(of);
+                fill_values(|[$($value),+]: &mut Self::Filled| {
+                    // SAFETY: the handle is the library's, and each pointer is to one value.
+                    unsafe { call($($handle,)? $($number,)* $($value),+) }
+                })
+            }
+        }
+    )*};
+}
+
+values! {
+    /// Fills in one value.
+    Out(device): [device] [] [a];
+    /// Fills in two values.
+    Out2(device): [device] [] [a b];
+    /// Fills in three values.
+    Out3(device): [device] [] [a b c];
+    /// Fills in four values.
+    Out4(device): [device] [] [a b c d];
+    /// Fills in one value, about one of several things.
+    Of(device): [device] [what] [a];
+    /// Fills in one value, about two choices.
+    Of2(device): [device] [one two] [a];
+    /// Fills in one value, about three choices.
+    Of3(device): [device] [one two three] [a];
+    /// Fills in one value about the machine.
+    System(_device): [] [] [a];
+    /// Fills in one value about the machine, about one of several things.
+    SystemOf(_device): [] [what] [a];
+}
+
+/// Fills in values in their newest version, or in the one before if the driver does not know it.
+fn fill_values<T: Plain, const N: usize>(
+    call: impl Fn(&mut [T; N]) -> nvmlReturn_t,
+) -> Result<[T; N], Code> {
+    let fill = |mut values: [T; N]| done(call(&mut values)).map(|()| values);
+    match (fill([T::blank(); N]), T::OLDER) {
+        (Err(Code::ARGUMENT_VERSION_MISMATCH), Some(older)) => {
+            fill([T::blank_of_version(older); N])
+        }
+        (outcome, _) => outcome,
+    }
+}
+
+macro_rules! texts {
+    ($(
+        $(#[$doc:meta])*
+        $shape:ident($device:ident): [$($handle:ident)?] [$($number:ident)*];
+    )*) => {$(
+        $(#[$doc])*
+        pub(crate) struct $shape;
+
+        impl Signature for $shape {
+            type Call = unsafe extern "C" fn(
+                $(with!($handle nvmlDevice_t),)? $(with!($number c_uint),)* *mut c_char, c_uint
+            ) -> nvmlReturn_t;
+        }
+
+        impl Shape for $shape {
+            type Filled = String;
+
+            fn fill(call: Self::Call, $device: nvmlDevice_t, of: &[u32]) -> Result<String, Code> {
+                let [$($number),*] = first(of);
+                let mut room = [0; TEXT];
+                // SAFETY: the handle is the library's, and the room has the length that is passed.
+                done(unsafe {
+                    call($($handle,)? $($number,)* room.as_mut_ptr(), TEXT as c_uint)
+                })?;
+                Ok(text(&room))
+            }
+        }
+    )*};
+}
+
+texts! {
+    /// Fills in a text.
+    Text(device): [device] [];
+    /// Fills in a text, about one of several things.
+    TextOf(device): [device] [what];
+    /// Fills in a text about the machine.
+    SystemText(_device): [] [];
+    /// Fills in a text about the machine, about one of several things.
+    SystemTextOf(_device): [] [what];
+}
+
+/// Fills in lists: `Shape(item): (the numbers) |call, device, numbers, count, items| { the call };`
+macro_rules! lists {
+    ($(
+        $(#[$doc:meta])*
+        $shape:ident $(<$kind:ident>)?: $item:ty, fn($($type:ty),+)
+        |$call:ident, $device:ident, $what:ident| $body:expr;
+    )*) => {$(
+        $(#[$doc])*
+        pub(crate) struct $shape $(<$kind>(PhantomData<$kind>))?;
+
+        impl $(<$kind: Plain>)? Signature for $shape $(<$kind>)? {
+            type Call = unsafe extern "C" fn($($type),+) -> nvmlReturn_t;
+        }
+
+        impl $(<$kind: Plain>)? Shape for $shape $(<$kind>)? {
+            type Filled = Vec<$item>;
+
+            fn fill(
+                $call: Self::Call,
+                $device: nvmlDevice_t,
+                of: &[u32],
+            ) -> Result<Self::Filled, Code> {
+                let [$what] = first(of);
+                $body
+            }
+        }
+    )*};
+}
+
+lists! {
+    /// Fills in a list and its length, in room whose length is passed.
+    List<T>: T, fn(nvmlDevice_t, *mut c_uint, *mut T) |call, device, _what| {
+        // SAFETY: the handle is the library's, and there is as much room as is passed.
+        grow(ROOM, |count, items| unsafe { call(device, count, items) })
+    };
+    /// Fills in a list, about one of several things.
+    ListOf<T>: T, fn(nvmlDevice_t, c_uint, *mut c_uint, *mut T) |call, device, what| {
+        // SAFETY: the handle is the library's, and there is as much room as is passed.
+        grow(ROOM, |count, items| unsafe { call(device, what, count, items) })
+    };
+    /// Fills in a list whose length is asked for first.
+    Places<T>: T, fn(nvmlDevice_t, c_uint, *mut T, *mut c_uint) |call, device, what| {
+        // SAFETY: the handle is the library's, and there is as much room as is passed.
+        counted(|count, items| unsafe { call(device, what, items, count) })
+    };
+    /// Fills in pages: times in us and addresses.
+    RetiredPages: [c_ulonglong; 2],
+    fn(nvmlDevice_t, c_uint, *mut c_uint, *mut c_ulonglong, *mut c_ulonglong) |call, device, what| {
+        let mut stamps = Vec::new();
+        let pages: Vec<c_ulonglong> = grow(ROOM, |count, items| {
+            // SAFETY: the number was written by `grow`.
+            stamps.resize(unsafe { count.read() } as usize, 0);
+            // SAFETY: the handle is the library's, and both have as much room as is passed.
+            unsafe { call(device, what, count, items, stamps.as_mut_ptr()) }
+        })?;
+        Ok(stamps.into_iter().zip(pages).map(|(at, page)| [at, page]).collect())
+    };
+    /// Lists processes. Their structures differ between drivers, and are read as words.
+    Processes: Held, fn(nvmlDevice_t, *mut c_uint, *mut Words) |call, device, _what| {
+        // SAFETY: the handle is the library's, and there is as much room as is passed.
+        list_processes(Entry::Known, |count, items| unsafe { call(device, count, items) })
+    };
+    /// Lists processes as drivers before 450 do.
+    ShortProcesses: Held, fn(nvmlDevice_t, *mut c_uint, *mut Words) |call, device, _what| {
+        // SAFETY: the handle is the library's, and there is as much room as is passed.
+        list_processes(Entry::Short, |count, items| unsafe { call(device, count, items) })
+    };
+}
+
+/// Returns nothing but its return code.
+pub(crate) struct Check;
+
+impl Signature for Check {
+    type Call = unsafe extern "C" fn(nvmlDevice_t) -> nvmlReturn_t;
+}
+
+impl Shape for Check {
+    type Filled = ();
+
+    fn fill(call: Self::Call, device: nvmlDevice_t, _of: &[u32]) -> Result<(), Code> {
+        // SAFETY: the handle is the library's.
+        done(unsafe { call(device) })
+    }
+}
