@@ -158,7 +158,7 @@ impl View {
                 .gpus
                 .iter()
                 .flat_map(|gpu| &gpu.conditions)
-                .any(|condition| condition.kind.names_processes())
+                .any(|condition| condition.kind.anonymous().is_some())
         };
         let is_complete = match self {
             Self::Whole => true,
@@ -401,17 +401,16 @@ impl View {
         let is_named = |pid: &u32| named.contains(pid);
         let has_others = self.has_others();
         let keeps = |pid: &u32| has_others || is_named(pid);
-        let text = match &mut condition.kind {
+        match &mut condition.kind {
             // Its text has a PID and the program's name.
             ConditionKind::Xid { code, pid, .. }
                 if !has_others && !pid.is_none_or(|pid| is_named(&pid)) =>
             {
                 *pid = None;
-                format!("The driver reported Xid {code}.")
+                condition.text = format!("The driver reported Xid {code}.");
             }
             ConditionKind::HeldIdle { pids, .. } if !pids.iter().all(is_named) => {
                 pids.retain(keeps);
-                "Processes hold memory, and none has done anything for minutes.".to_owned()
             }
             ConditionKind::SuspectedHang {
                 pids, differing, ..
@@ -420,17 +419,17 @@ impl View {
             {
                 pids.retain(keeps);
                 differing.retain(|process| keeps(&process.pid));
-                "Kernels have run for minutes without a pause, and nothing moves.".to_owned()
             }
             ConditionKind::MemoryFilling { growing, .. }
                 if !growing.iter().all(|process| is_named(&process.pid)) =>
             {
                 growing.retain(|process| keeps(&process.pid));
-                "Memory in use grows steadily, and will be full within an hour.".to_owned()
             }
             _ => return,
-        };
-        condition.text = text;
+        }
+        if let Some(text) = condition.kind.anonymous() {
+            text.clone_into(&mut condition.text);
+        }
     }
 
     fn conceal_alert(&self, alert: &mut Alert) {

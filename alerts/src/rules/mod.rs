@@ -71,7 +71,7 @@ impl Check {
     pub fn names_processes(&self) -> bool {
         match &self.watch {
             Watch::Condition { kind, .. } => {
-                kind.is_none_or(|kind| ConditionKind::NAMING_PROCESSES.contains(&kind))
+                kind.is_none_or(|kind| ConditionKind::names_processes(kind))
             }
             Watch::Value { .. } | Watch::Absent(_) => false,
         }

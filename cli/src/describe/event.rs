@@ -24,15 +24,7 @@ pub(crate) fn of_event(event: &Event) -> (Level, String) {
         EventKind::GpuAdded => say(Level::Note, "GPU added"),
         EventKind::GpuAsleep => say(Level::Note, "GPU suspended by power management"),
         EventKind::GpuBack => say(Level::Note, "GPU responding again"),
-        EventKind::Xid(xid) => {
-            let process = xid
-                .pid
-                .map_or_else(String::new, |pid| format!(" (process {pid})"));
-            say(
-                Level::Warn,
-                format!("Xid {}{process}: {} {}", xid.code, xid.meaning, xid.advice),
-            )
-        }
+        EventKind::Xid(xid) => say(Level::Warn, xid.text()),
         EventKind::EccErrors {
             corrected,
             uncorrected: 0,

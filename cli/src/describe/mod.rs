@@ -16,12 +16,10 @@ mod mig;
 mod notebook_names;
 mod phrase;
 mod power;
-mod throttle;
-mod xid;
 
 use gpumon_probe::{
     derive::is_memory_nearly_full,
-    model::{Absence, Condition, GpuSample, Health},
+    model::{Condition, GpuSample, Health},
     units::byte_size,
 };
 
@@ -73,24 +71,18 @@ pub(crate) fn of_gpu(gpu: &GpuSample, context: Context) -> Vec<Phrase> {
         let reasons = gpu.throttle_reasons.value().map_or(&[][..], Vec::as_slice);
         // What a single look sees is told at once.
         if context.is_one_shot {
-            phrases.extend(throttle::phrases(reasons));
+            phrases.extend(condition::reason_phrases(reasons));
             phrases.extend(nearly_full(gpu));
         }
-        phrases.extend(throttle::as_it_should_be(reasons));
+        phrases.extend(condition::setting_phrase(reasons));
     }
     phrases.sort_by_key(|phrase| phrase.level);
     phrases
 }
 
-/// A condition in its own words, without those of processes.
+/// Returns the long phrase of a condition, without names of processes.
 pub(crate) fn of_condition(condition: &Condition) -> String {
-    let unread = GpuSample::absent(0, None, 0, Health::Ok, &Absence::NotReadYet);
-    let phrases = condition::phrases(condition, &unread);
-    phrases
-        .into_iter()
-        .map(|phrase| phrase.long)
-        .collect::<Vec<_>>()
-        .join(", ")
+    condition.kind.long()
 }
 
 fn nearly_full(gpu: &GpuSample) -> Option<Phrase> {
@@ -98,7 +90,8 @@ fn nearly_full(gpu: &GpuSample) -> Option<Phrase> {
         *gpu.memory.free_bytes.value()?,
         *gpu.memory.total_bytes.value()?,
     );
-    is_memory_nearly_full(free, total).then(|| condition::memory_left(Level::Warn, free))
+    is_memory_nearly_full(free, total)
+        .then(|| condition::nearly_full_phrase(Level::Warn, free, total))
 }
 
 #[cfg(test)]

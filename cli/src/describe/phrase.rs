@@ -22,10 +22,6 @@ impl Phrase {
             level,
         }
     }
-
-    pub(super) fn plain(level: Level, text: &str) -> Self {
-        Self::new(level, text, text)
-    }
 }
 
 /// How much it matters, the most first.

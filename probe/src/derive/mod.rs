@@ -24,7 +24,7 @@ pub mod sanity_check;
 pub(crate) use conditions::learned_baseline;
 pub use conditions::{
     Baseline, Clock, ConditionSettings, ConditionTracker, Hysteresis, Moment, Observation,
-    could_hang, found_after_ms, is_memory_nearly_full, memory_forecast, unlisted_bytes,
+    could_hang, found_after_ms, is_memory_nearly_full, unlisted_bytes,
 };
 pub use ecc::EccTracker;
 pub use error_filter::ErrorFilter;

@@ -179,15 +179,38 @@ pub enum ConditionKind {
     },
 }
 
-impl ConditionKind {
-    /// The tags of conditions whose texts have the names of processes and notebooks.
-    pub const NAMING_PROCESSES: [&'static str; 3] =
-        ["held_idle", "suspected_hang", "memory_filling"];
+impl Severity {
+    /// Returns 1 for a notice, 2 for a warning and 3 if critical, for metrics and fleets.
+    pub fn rank(self) -> u8 {
+        1 + self as u8
+    }
+}
 
-    /// Returns `true` if the text of such a condition has the names of processes and notebooks.
-    pub fn names_processes(&self) -> bool {
-        self.tag()
-            .is_some_and(|tag| Self::NAMING_PROCESSES.contains(&tag))
+impl ConditionKind {
+    /// Returns how much the condition matters. Xids have their severity in their own table.
+    pub fn severity(&self) -> Severity {
+        match self {
+            Self::Throttled { reasons, .. } => {
+                let severities = reasons.iter().filter_map(|it| it.wording().severity);
+                severities.max().unwrap_or(Severity::Notice)
+            }
+            Self::MemoryFilling {
+                left_ms: 300_000.., ..
+            }
+            | Self::HeldIdle { .. }
+            | Self::HardlyUsed { .. }
+            | Self::HeldByNobody { .. } => Severity::Notice,
+            // Nobody can do much in less than a minute.
+            Self::MemoryFilling {
+                left_ms: ..60_000, ..
+            }
+            | Self::RowRemap { failed: true, .. }
+            | Self::EccUncorrected { .. } => Severity::Critical,
+            Self::RecoveryNeeded { action } if *action != RecoveryAction::DrainP2p => {
+                Severity::Critical
+            }
+            _ => Severity::Warning,
+        }
     }
 }
 

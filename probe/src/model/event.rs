@@ -191,6 +191,20 @@ pub struct XidReport {
     pub message: Option<String>,
 }
 
+impl XidReport {
+    /// Returns the number, the process and the meaning in a sentence.
+    pub fn headline(&self) -> String {
+        let process = self.pid.map(|pid| format!(" (process {pid})"));
+        let process = process.unwrap_or_default();
+        format!("Xid {}{process}: {}", self.code, self.meaning)
+    }
+
+    /// Returns the same with what to do about it.
+    pub fn text(&self) -> String {
+        format!("{} {}", self.headline(), self.advice)
+    }
+}
+
 /// A process by what tells it from others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct ProcessRef {

@@ -28,6 +28,7 @@ mod record;
 mod sample;
 mod topology;
 mod trace;
+mod wording;
 
 pub use activity::Activity;
 pub use alert::{Alert, FiringAlert};
@@ -63,6 +64,7 @@ pub use sample::{
 };
 pub use topology::{GpuLink, PciPath};
 pub use trace::{Trace, TraceMetric};
+pub use wording::{GPU_PROCESS, OF_BROWSER, REASONS, ReasonWording, SLOW_CLOCK, WORDINGS, Wording};
 
 /// Now, in milliseconds since the Unix epoch; 0 on a machine whose clock stands before 1970.
 pub fn now_ms() -> u64 {

@@ -44,9 +44,34 @@ pub struct ErrorInfo {
     pub by_program: bool,
     /// Whether the GPU needs a reset, or the machine a reboot, before it works again.
     pub needs_reset: bool,
+    /// The error in at most 14 letters, and a clause about it for terminals. Both are empty for a
+    /// rare error.
+    pub brief: [&'static str; 2],
 }
 
 impl ErrorInfo {
+    /// Returns what happened, or else its effect, in a few words.
+    pub fn short(&self) -> &'static str {
+        match (self.brief[0], self.needs_reset, self.by_program) {
+            ("", true, _) => "needs a reset",
+            ("", false, true) => "program failed",
+            ("", false, false) => "see events",
+            (short, ..) => short,
+        }
+    }
+
+    /// Returns what happened as a clause, with what to do about it if people often hear of it.
+    pub fn long(&self) -> String {
+        let mut letters = self.meaning.trim_end_matches('.').chars();
+        match self.brief[1] {
+            "" => {
+                let first = letters.next().map(|letter| letter.to_ascii_lowercase());
+                first.into_iter().chain(letters).collect()
+            }
+            long => long.to_owned(),
+        }
+    }
+
     /// The report of an error with this code.
     pub fn report(&self, error: DriverError) -> XidReport {
         let DriverError { code, pid, message } = error;

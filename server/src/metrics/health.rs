@@ -1,6 +1,6 @@
 //! Who is there, and how they are. States are series of 0 and 1, one for each that there can be.
 
-use gpumon_probe::model::{Condition, ConditionKind, GpuSample, Health, Severity};
+use gpumon_probe::model::{Condition, ConditionKind, GpuSample, Health};
 
 use super::{
     scrape::{Scrape, Told, text, word, yes},
@@ -146,8 +146,8 @@ fn conditions(page: &mut Page, scrape: &Scrape<'_>) {
                 .conditions
                 .iter()
                 .filter(|condition| condition.kind.tag() == Some(kind));
-            let worst = same.map(|condition| condition.severity).max();
-            family.add(&told.labels, &[("condition", kind)], worst.map(severity));
+            let worst = same.map(|condition| condition.severity.rank()).max();
+            family.add(&told.labels, &[("condition", kind)], worst.map(f64::from));
         }
     }
 }
@@ -192,15 +192,6 @@ fn xids(page: &mut Page, scrape: &Scrape<'_>) {
                 Some(count as f64),
             );
         }
-    }
-}
-
-/// Where alert rules ask for at least a severity, they compare with these.
-fn severity(severity: Severity) -> f64 {
-    match severity {
-        Severity::Notice => 1.0,
-        Severity::Warning => 2.0,
-        Severity::Critical => 3.0,
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use gpumon_probe::vendor::nvml::xid;
+
 use super::{
     super::{
         facts::{Fact, More},
@@ -183,7 +185,7 @@ impl Gpu {
         let More::Word(kind) = &fact.more else { return };
         let is_xid = kind.strip_prefix("xid_").and_then(|code| code.parse().ok());
         let severity = match is_xid {
-            Some(code) => severity_of(code),
+            Some(code) => xid::describe(code).severity.rank(),
             None => (fact.value as u8).clamp(1, 3),
         };
         // dcgm-exporter keeps telling an Xid that gpumon knows to be over.
@@ -225,17 +227,5 @@ impl Gpu {
                 .map(|parts| parts.values().sum());
             self.readings[at] = total.map(|total| (Family::Old, total));
         }
-    }
-}
-
-fn severity_of(code: u32) -> u8 {
-    use gpumon_probe::{
-        model::{Severity, Vendor},
-        vendor::describe_error,
-    };
-    match describe_error(Vendor::Nvidia, code).severity {
-        Severity::Notice => 1,
-        Severity::Warning => 2,
-        Severity::Critical => 3,
     }
 }

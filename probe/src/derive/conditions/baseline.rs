@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::SLOW_CLOCK;
+
 /// A load must have been seen for so long before it tells what is usual.
 pub(super) const EVIDENCE_S: f64 = 300.0;
 
 /// Loads that differ by no more tenths have about the same clock.
 const NEAR: u16 = 2;
-
-/// Boards lower their clock by some steps when they are warm, without a reason.
-pub(super) const SLOW_CLOCK: f64 = 0.93;
 
 /// No chip is faster, and none draws more.
 const MOST_MHZ: f64 = 10_000.0;

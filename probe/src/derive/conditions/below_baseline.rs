@@ -1,48 +1,22 @@
 //! A benchmark was slower than its baseline. It is what one run has shown, and stays so until the next one.
 
-use super::{
-    hysteresis::Observation,
-    rule::{Finding, PlainRule, Rule, View},
-};
-use crate::{
-    benchmarks::BelowBaseline,
-    model::{ConditionKind, Severity},
-    units::three_digits,
-};
+use super::{hysteresis::Observation, rule::View};
+use crate::{benchmarks::BelowBaseline, model::ConditionKind};
 
-pub(super) fn rule() -> impl Rule {
-    PlainRule::new(0, 0, |view: &View<'_>, _| {
-        view.below_baseline.map_or(Observation::Inactive, observe)
-    })
-}
-
-fn observe(
-    BelowBaseline {
-        latest,
-        baseline,
-        ratio,
-    }: &BelowBaseline,
-) -> Observation<Finding> {
-    let (workload, dtype) = (&latest.workload, &latest.dtype);
-    let (median_us, baseline_us) = (latest.time.median_us, baseline.time.median_us);
-    let text = format!(
-        "Below its baseline: {workload} ({dtype}) takes {} us, and took {} us ({ratio:.2}x). Check power limit, clocks and \
-         cooling, then run `gpumon bench --baseline` again; `gpumon bench --save-baseline` if the change is intended.",
-        three_digits(median_us),
-        three_digits(baseline_us),
-    );
-    let kind = ConditionKind::BelowBaseline {
-        workload: workload.clone(),
-        dtype: dtype.clone(),
-        median_us,
-        baseline_us,
+pub(super) fn observe(view: &View<'_>, _: bool) -> Observation<ConditionKind> {
+    let Some(BelowBaseline {
+        latest, baseline, ..
+    }) = view.below_baseline
+    else {
+        return Observation::Inactive;
+    };
+    Observation::Active(ConditionKind::BelowBaseline {
+        workload: latest.workload.clone(),
+        dtype: latest.dtype.clone(),
+        median_us: latest.time.median_us,
+        baseline_us: baseline.time.median_us,
         measured_ms: latest.at_ms,
         baseline_ms: baseline.at_ms,
-    };
-    Observation::Active(Finding {
-        severity: Severity::Warning,
-        text,
-        kind,
     })
 }
 
@@ -50,7 +24,10 @@ fn observe(
 mod tests {
     use super::super::test_timeline::{TestTimeline, event};
     use super::*;
-    use crate::benchmarks::{Interval, Measurement};
+    use crate::{
+        benchmarks::{Interval, Measurement},
+        model::Severity,
+    };
 
     #[test]
     fn it_lasts_while_the_latest_result_is_below() {

@@ -44,7 +44,7 @@ impl DriverErrors {
             raised.count = raised.count.saturating_add(1);
             raised.last = now;
             raised.condition.kind = kind(report, raised.count, now);
-            raised.condition.text = text(report);
+            raised.condition.text = report.text();
             return (None, None);
         }
         let dropped = if self.raised.len() >= MOST_CODES {
@@ -60,7 +60,7 @@ impl DriverErrors {
         let condition = Condition {
             since_ms: now.wall_ms,
             severity,
-            text: text(report),
+            text: report.text(),
             kind: kind(report, 1, now),
         };
         let began = condition.clone();
@@ -110,14 +110,4 @@ fn kind(report: &XidReport, count: u32, last: Moment) -> ConditionKind {
         count,
         last_ms: last.wall_ms,
     }
-}
-
-fn text(report: &XidReport) -> String {
-    let process = report
-        .pid
-        .map_or(String::new(), |pid| format!(" (process {pid})"));
-    format!(
-        "Xid {}{process}: {} {}",
-        report.code, report.meaning, report.advice
-    )
 }

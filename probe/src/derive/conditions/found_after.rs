@@ -2,7 +2,7 @@
 
 use super::{
     ConditionSettings, baseline, driver_errors, hardly_used, held_by_nobody, memory_filling,
-    memory_nearly_full, nvlink_down, pcie_degraded, slower_than_itself, suspected_hang, throttled,
+    memory_nearly_full, nvlink_down, slower_than_itself, suspected_hang, throttled,
 };
 use crate::model::ConditionKind;
 
@@ -35,7 +35,7 @@ fn begins_after_ms(tag: &str, settings: &ConditionSettings) -> Option<u64> {
         "memory_nearly_full" => memory_nearly_full::BEGIN_AFTER_MS,
         "memory_filling" => memory_filling::TREND_MS,
         "nv_link_down" => nvlink_down::BEGIN_AFTER_MS,
-        "pcie_degraded" => pcie_degraded::BEGIN_AFTER_MS,
+        "pcie_degraded" => super::PCIE_DEGRADED_AFTER_MS,
         // They stand in the details, or in a file that is read at the start.
         "below_baseline"
         | "ecc_uncorrected"

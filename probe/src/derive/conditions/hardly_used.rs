@@ -6,10 +6,10 @@ use std::collections::VecDeque;
 
 use super::{
     clock::Moment,
-    hysteresis::{Hysteresis, Observation},
-    rule::{Finding, Rule, View},
+    hysteresis::Observation,
+    rule::{Rule, View},
 };
-use crate::model::{Condition, ConditionKind, Severity};
+use crate::model::ConditionKind;
 
 /// The numbers are averaged over this long.
 pub(super) const WINDOW_MS: u64 = 60_000;
@@ -23,13 +23,13 @@ const LONGEST_GAP_MS: u64 = 30_000;
 /// More samples than that come between two readings of the counters only where they are no longer read.
 const MOST_WAITING: usize = 600;
 
+#[derive(Default)]
 pub(super) struct HardlyUsed {
     parts: VecDeque<Part>,
     last: Option<Moment>,
     /// When the counters were read last, and the utilization at each sample since.
     counted_ms: Option<u64>,
     waiting: Vec<f64>,
-    hysteresis: Hysteresis<Finding>,
 }
 
 /// Some seconds of the window: percent times milliseconds.
@@ -42,17 +42,6 @@ struct Part {
 }
 
 impl HardlyUsed {
-    pub(super) fn new() -> Self {
-        // The average itself is slow, so that nothing else needs to be.
-        Self {
-            parts: VecDeque::new(),
-            last: None,
-            counted_ms: None,
-            waiting: Vec::new(),
-            hysteresis: Hysteresis::new(0, 0),
-        }
-    }
-
     /// Adds the time since the counters were read before, in which these shares held.
     fn add(&mut self, now: Moment, gpu: f64, sm: f64, tensor: Option<f64>) {
         let ms = self.last.replace(now).map_or(0, |last| now.since(last));
@@ -93,8 +82,10 @@ impl HardlyUsed {
     fn total_ms(&self) -> u64 {
         self.parts.iter().map(|part| part.ms).sum()
     }
+}
 
-    fn observe(&mut self, view: &View<'_>) -> Observation<Finding> {
+impl Rule for HardlyUsed {
+    fn observe(&mut self, view: &View<'_>, _: bool) -> Observation<ConditionKind> {
         let gpu = view.fresh(&view.sample.utilization.gpu_percent);
         let Some((&gpu, sm)) = gpu.zip(view.activity(|activity| &activity.sm_percent)) else {
             return Observation::Unknown;
@@ -122,46 +113,21 @@ impl HardlyUsed {
         let tensor: Option<f64> = self.parts.iter().map(|part| part.tensor).sum();
         let (gpu, sm) = (average(|part| part.gpu), average(|part| part.sm));
         if gpu >= 95.0 && sm < 25.0 {
-            Observation::Active(finding(
-                gpu,
-                sm,
-                tensor.map(|tensor| tensor / total_ms as f64),
-            ))
+            let tenth = |percent: f64| (percent * 10.0).round() / 10.0;
+            Observation::Active(ConditionKind::HardlyUsed {
+                gpu_percent: tenth(gpu),
+                sm_percent: tenth(sm),
+                tensor_percent: tensor.map(|tensor| tenth(tensor / total_ms as f64)),
+            })
         } else if gpu < 90.0 || sm > 30.0 {
             Observation::Inactive
         } else {
             Observation::Inconclusive
         }
     }
-}
-
-impl Rule for HardlyUsed {
-    fn evaluate(&mut self, view: &View<'_>) -> Option<Condition> {
-        let observation = self.observe(view);
-        self.hysteresis.condition(observation, view.now)
-    }
 
     fn forget(&mut self) {
-        *self = Self::new();
-    }
-}
-
-fn finding(gpu_percent: f64, sm_percent: f64, tensor_percent: Option<f64>) -> Finding {
-    let tenth = |percent: f64| (percent * 10.0).round() / 10.0;
-    let tensor = tensor_percent.map_or(String::new(), |tensor| {
-        format!(" and {tensor:.0} % of the tensor cores")
-    });
-    Finding {
-        severity: Severity::Notice,
-        text: format!(
-            "Low SM activity: kernels run {gpu_percent:.0} % of the time on {sm_percent:.0} % of the SMs{tensor}. They are \
-             small, or wait for data."
-        ),
-        kind: ConditionKind::HardlyUsed {
-            gpu_percent: tenth(gpu_percent),
-            sm_percent: tenth(sm_percent),
-            tensor_percent: tensor_percent.map(tenth),
-        },
+        *self = Self::default();
     }
 }
 
@@ -241,7 +207,7 @@ mod tests {
                 "{step_ms}: {events:?}"
             );
         }
-        let mut rule = HardlyUsed::new();
+        let mut rule = HardlyUsed::default();
         let mut clock = super::super::clock::Clock::default();
         for tenth in 0..100_000 {
             rule.add(

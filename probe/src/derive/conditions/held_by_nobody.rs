@@ -7,13 +7,10 @@ use left_behind::{LeftBehind, Nobodys};
 
 use super::{
     clock::Clock,
-    hysteresis::{Hysteresis, Observation},
-    rule::{Finding, Rule, View},
+    hysteresis::Observation,
+    rule::{Rule, View},
 };
-use crate::{
-    model::{Condition, ConditionKind, GpuSample, MemorySample, Severity},
-    units::byte_size,
-};
+use crate::model::{ConditionKind, GpuSample, MemorySample};
 
 /// Beyond what the driver holds by itself; a context alone takes more on a large board.
 const LEAST_BYTES: u64 = 256 << 20;
@@ -32,22 +29,13 @@ const RESERVED_SHARE: f64 = 0.02;
 /// The list of processes is shorter before their memory is free.
 pub(super) const BEGIN_AFTER_MS: u64 = 30_000;
 
-const END_AFTER_MS: u64 = 10_000;
-
+#[derive(Default)]
 pub(super) struct HeldByNobody {
-    hysteresis: Hysteresis<Finding>,
     left_behind: LeftBehind,
 }
 
-impl HeldByNobody {
-    pub(super) fn new() -> Self {
-        Self {
-            hysteresis: Hysteresis::new(BEGIN_AFTER_MS, END_AFTER_MS),
-            left_behind: LeftBehind::default(),
-        }
-    }
-
-    fn observe(&mut self, view: &View<'_>) -> Observation<Finding> {
+impl Rule for HeldByNobody {
+    fn observe(&mut self, view: &View<'_>, lasts: bool) -> Observation<ConditionKind> {
         let memory = &view.sample.memory;
         let known = view
             .fresh(&memory.used_bytes)
@@ -66,10 +54,16 @@ impl HeldByNobody {
         else {
             return Observation::Inconclusive;
         };
-        if nobodys.bytes <= tolerated_bytes(nobodys, memory, self.hysteresis.lasts()) {
+        if nobodys.bytes <= tolerated_bytes(nobodys, memory, lasts) {
             return Observation::Inactive;
         }
-        Observation::Active(finding(nobodys.bytes))
+        Observation::Active(ConditionKind::HeldByNobody {
+            bytes: nobodys.bytes,
+        })
+    }
+
+    fn forget(&mut self) {
+        *self = Self::default();
     }
 }
 
@@ -118,30 +112,6 @@ fn tolerated_bytes(nobodys: Nobodys, memory: &MemorySample, lasts: bool) -> u64 
         _ => LEAST_BYTES,
     };
     least_bytes.saturating_add(reserved_bytes)
-}
-
-impl Rule for HeldByNobody {
-    fn evaluate(&mut self, view: &View<'_>) -> Option<Condition> {
-        let observation = self.observe(view);
-        self.hysteresis.condition(observation, view.now)
-    }
-
-    fn forget(&mut self) {
-        *self = Self::new();
-    }
-}
-
-fn finding(bytes: u64) -> Finding {
-    Finding {
-        severity: Severity::Notice,
-        text: format!(
-            "{} in use that no listed process holds: of a container that cannot be seen from here, of a process that has \
-             ended and was not waited for, or managed memory. `sudo fuser -v /dev/nvidia*` on the host lists who has the \
-             GPU open.",
-            byte_size(bytes as f64)
-        ),
-        kind: ConditionKind::HeldByNobody { bytes },
-    }
 }
 
 #[cfg(test)]

@@ -5,13 +5,9 @@ use std::collections::HashMap;
 use super::{
     clock::Moment,
     hysteresis::{Hysteresis, Observation},
-    rule::{Finding, ProcessKey, Rule, View, process_key},
-    text,
+    rule::{ProcessKey, Rule, View, process_key},
 };
-use crate::{
-    model::{Condition, ConditionKind, Process, ProcessKind, Severity, Utilization},
-    units::{byte_size, duration},
-};
+use crate::model::{ConditionKind, ProcessKind, Utilization};
 
 /// A context alone takes a few hundred MiB on a large board, and less is in nobody's way.
 const LEAST_BYTES: u64 = 256 << 20;
@@ -25,7 +21,8 @@ pub(super) struct HeldIdle {
     after_ms: u64,
     quiet: Hysteresis<()>,
     holders: HashMap<ProcessKey, Moment>,
-    hysteresis: Hysteresis<(Moment, Finding)>,
+    /// The time since which the longest holder has been idle.
+    since: Option<Moment>,
 }
 
 impl HeldIdle {
@@ -34,11 +31,13 @@ impl HeldIdle {
             after_ms,
             quiet: Hysteresis::new(0, 0),
             holders: HashMap::new(),
-            hysteresis: Hysteresis::new(0, 0),
+            since: None,
         }
     }
+}
 
-    fn observe(&mut self, view: &View<'_>) -> Observation<(Moment, Finding)> {
+impl Rule for HeldIdle {
+    fn observe(&mut self, view: &View<'_>, _: bool) -> Observation<ConditionKind> {
         let quiet = match is_quiet(view) {
             None => Observation::Unknown,
             Some(true) => Observation::Active(()),
@@ -75,10 +74,10 @@ impl HeldIdle {
             let since = before.get(&key).copied().unwrap_or(view.now);
             self.holders.insert(key, since);
             if view.now.since(since) >= self.after_ms {
-                idle.push((since, bytes, process));
+                idle.push((since, bytes, process.pid));
             }
         }
-        idle.sort_by_key(|(_, bytes, process)| (std::cmp::Reverse(*bytes), process.pid));
+        idle.sort_by_key(|(_, bytes, pid)| (std::cmp::Reverse(*bytes), *pid));
         let bytes = idle
             .iter()
             .fold(0_u64, |sum, (_, bytes, _)| sum.saturating_add(*bytes));
@@ -88,41 +87,23 @@ impl HeldIdle {
             .max_by_key(|since| view.now.since(*since));
         match longest {
             Some(since) if bytes >= LEAST_BYTES => {
-                let processes: Vec<&Process> =
-                    idle.into_iter().map(|(_, _, process)| process).collect();
-                Observation::Active((since, finding(&processes, bytes, view.now.since(since))))
+                self.since = Some(since);
+                Observation::Active(ConditionKind::HeldIdle {
+                    bytes,
+                    idle_ms: view.now.since(since),
+                    pids: idle.into_iter().map(|(_, _, pid)| pid).collect(),
+                })
             }
             _ => Observation::Inactive,
         }
     }
-}
 
-impl Rule for HeldIdle {
-    fn evaluate(&mut self, view: &View<'_>) -> Option<Condition> {
-        let observation = self.observe(view);
-        let (_, (since, finding)) = self.hysteresis.update(observation, view.now)?;
-        Some(finding.since(*since))
+    fn began_at(&self) -> Option<Moment> {
+        self.since
     }
 
     fn forget(&mut self) {
         *self = Self::new(self.after_ms);
-    }
-}
-
-fn finding(processes: &[&Process], bytes: u64, idle_ms: u64) -> Finding {
-    Finding {
-        severity: Severity::Notice,
-        text: format!(
-            "{} idle, holding {} for {}.",
-            text::process_names(processes),
-            byte_size(bytes as f64),
-            duration(idle_ms)
-        ),
-        kind: ConditionKind::HeldIdle {
-            bytes,
-            idle_ms,
-            pids: processes.iter().map(|process| process.pid).collect(),
-        },
     }
 }
 
@@ -182,7 +163,7 @@ mod tests {
     };
     use crate::{
         derive::examples::{self, GIB},
-        model::{Absence, GpuSample, MigInstance, MigSample, Reading},
+        model::{Absence, GpuSample, MigInstance, MigSample, Process, Reading},
     };
 
     fn idle(processes: &[Process]) -> impl Fn(&mut GpuSample) {

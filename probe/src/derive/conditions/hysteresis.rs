@@ -25,6 +25,20 @@ pub enum Observation<T> {
     Unknown,
 }
 
+impl<T> Observation<T> {
+    /// Replaces the value, if there is one.
+    pub(super) fn map<U>(self, with: impl FnOnce(T) -> U) -> Observation<U> {
+        match self {
+            Self::Active(value) => Observation::Active(with(value)),
+            Self::Weakening(value) => Observation::Weakening(with(value)),
+            Self::Inactive => Observation::Inactive,
+            Self::Ended => Observation::Ended,
+            Self::Inconclusive => Observation::Inconclusive,
+            Self::Unknown => Observation::Unknown,
+        }
+    }
+}
+
 /// A condition that begins once it was active for a while in a row, and ends once it was inactive for a while.
 #[derive(Debug)]
 pub struct Hysteresis<T> {

@@ -33,14 +33,16 @@ pub(super) struct IdlePower {
     known: Option<(f64, u32)>,
 }
 
-impl IdlePower {
-    pub(super) fn new() -> Self {
+impl Default for IdlePower {
+    fn default() -> Self {
         Self {
             idle: Hysteresis::new(SETTLED_MS, 0),
             known: None,
         }
     }
+}
 
+impl IdlePower {
     pub(super) fn learn(&mut self, view: &View<'_>) {
         let gpu_percent = view.fresh(&view.sample.utilization.gpu_percent);
         let is_held = view
@@ -116,7 +118,8 @@ mod tests {
 
     /// The bound after these seconds, rounded.
     fn after(seconds: &[GpuSample]) -> u32 {
-        let (mut power, mut clock, board) = (IdlePower::new(), Clock::default(), examples::board());
+        let (mut power, mut clock, board) =
+            (IdlePower::default(), Clock::default(), examples::board());
         let mut bound = None;
         for (second, sample) in seconds.iter().enumerate() {
             let now = clock.advance(1_000_000 + second as u64 * 1000, true);

@@ -4,15 +4,11 @@ use std::collections::{HashMap, VecDeque};
 
 use super::{
     clock::Moment,
-    hysteresis::{Hysteresis, Observation},
+    hysteresis::Observation,
     memory_nearly_full::{BEGIN_AFTER_MS, is_memory_nearly_full},
-    rule::{Finding, ProcessKey, Rule, View, process_key},
-    text,
+    rule::{ProcessKey, Rule, View, process_key},
 };
-use crate::{
-    model::{Condition, ConditionKind, MemoryGrowth, Process, Severity},
-    units::{approximate_duration, byte_size},
-};
+use crate::model::{ConditionKind, MemoryGrowth};
 
 /// Growth is judged by this much of the past.
 pub(super) const TREND_MS: u64 = 30_000;
@@ -26,42 +22,29 @@ const LEAST_PROCESS_MS: u64 = 5_000;
 const HOLE_MS: u64 = 5_000;
 /// Samples that come faster add nothing.
 const STEP_MS: u64 = 500;
-/// What is further away than this concerns nobody yet,
+/// A forecast beyond this concerns nobody yet.
 const FORESEEN_MS: f64 = 3_600_000.0;
-/// what is nearer is worth a warning,
-const WARNING_MS: u64 = 300_000;
-/// and in less time nobody can do much.
-const CRITICAL_MS: u64 = 60_000;
 /// Growth by less than this share of the memory in a minute is noise.
 const LEAST_SHARE_PER_MINUTE: f64 = 0.01;
 /// A process with less than this share of the growth is not named, nor are more than so many.
 const NAMED_SHARE: f64 = 0.05;
 const NAMED_MOST: usize = 8;
-/// A forecast that is gone for less may be back with the next sample.
-const END_AFTER_MS: u64 = 10_000;
 
 /// Remembers the last half minute, of the GPU and of each of its processes.
+#[derive(Default)]
 pub(super) struct MemoryFilling {
     used: Series,
     processes: HashMap<ProcessKey, Series>,
-    hysteresis: Hysteresis<Finding>,
     /// What was free when it began: where there is more again, it is over.
     free_at_begin: Option<u64>,
     nearly_full_since: Option<Moment>,
 }
 
-impl MemoryFilling {
-    pub(super) fn new() -> Self {
-        Self {
-            used: Series::default(),
-            processes: HashMap::new(),
-            hysteresis: Hysteresis::new(0, END_AFTER_MS),
-            free_at_begin: None,
-            nearly_full_since: None,
+impl Rule for MemoryFilling {
+    fn observe(&mut self, view: &View<'_>, lasts: bool) -> Observation<ConditionKind> {
+        if !lasts {
+            self.free_at_begin = None;
         }
-    }
-
-    fn observe(&mut self, view: &View<'_>) -> Observation<Finding> {
         let memory = &view.sample.memory;
         let (Some(&used), Some(&total)) =
             (view.fresh(&memory.used_bytes), memory.total_bytes.value())
@@ -96,9 +79,19 @@ impl MemoryFilling {
             return Observation::Inactive;
         }
         self.free_at_begin.get_or_insert(free);
-        Observation::Active(self.finding(view, left_ms as u64, per_ms))
+        Observation::Active(ConditionKind::MemoryFilling {
+            left_ms: left_ms as u64,
+            bytes_per_second: per_second(per_ms),
+            growing: self.list_growing(view, per_ms),
+        })
     }
 
+    fn forget(&mut self) {
+        *self = Self::default();
+    }
+}
+
+impl MemoryFilling {
     fn ingest_processes(&mut self, view: &View<'_>) {
         let Some(processes) = view.fresh(&view.sample.processes) else {
             return;
@@ -114,74 +107,23 @@ impl MemoryFilling {
         }
     }
 
-    fn finding(&self, view: &View<'_>, left_ms: u64, per_ms: f64) -> Finding {
-        let processes = view
-            .fresh(&view.sample.processes)
-            .map_or(&[][..], Vec::as_slice);
-        let growth = |process| {
-            Some((
-                process,
-                self.processes.get(&process_key(process))?.growth()?,
-            ))
-        };
-        let mut growing: Vec<(&Process, f64)> = processes.iter().filter_map(growth).collect();
-        growing.retain(|(_, own)| *own >= NAMED_SHARE * per_ms);
+    /// Returns the processes to which the growth is due, the fastest first.
+    fn list_growing(&self, view: &View<'_>, per_ms: f64) -> Vec<MemoryGrowth> {
+        let processes = view.fresh(&view.sample.processes);
+        let growth = processes.into_iter().flatten().filter_map(|process| {
+            let own = self.processes.get(&process_key(process))?.growth()?;
+            Some((process.pid, own)).filter(|_| own >= NAMED_SHARE * per_ms)
+        });
+        let mut growing: Vec<(u32, f64)> = growth.collect();
         growing.sort_by(|(_, a), (_, b)| b.total_cmp(a));
-        growing.truncate(NAMED_MOST);
-        let severity = match left_ms {
-            ..CRITICAL_MS => Severity::Critical,
-            CRITICAL_MS..WARNING_MS => Severity::Warning,
-            _ => Severity::Notice,
-        };
-        let names: Vec<&Process> = growing.iter().map(|(process, _)| *process).collect();
-        let by = if names.is_empty() {
-            String::new()
-        } else {
-            format!(" ({})", text::process_names(&names))
-        };
-        Finding {
-            severity,
-            text: format!(
-                "Memory {}{by}.",
-                memory_forecast(left_ms, per_second(per_ms))
-            ),
-            kind: ConditionKind::MemoryFilling {
-                left_ms,
-                bytes_per_second: per_second(per_ms),
-                growing: growing
-                    .into_iter()
-                    .map(|(process, own)| MemoryGrowth {
-                        pid: process.pid,
-                        bytes_per_second: per_second(own),
-                    })
-                    .collect(),
-            },
-        }
+        let named = growing.into_iter().take(NAMED_MOST);
+        named
+            .map(|(pid, own)| MemoryGrowth {
+                pid,
+                bytes_per_second: per_second(own),
+            })
+            .collect()
     }
-}
-
-impl Rule for MemoryFilling {
-    fn evaluate(&mut self, view: &View<'_>) -> Option<Condition> {
-        let observation = self.observe(view);
-        let condition = self.hysteresis.condition(observation, view.now);
-        if condition.is_none() {
-            self.free_at_begin = None;
-        }
-        condition
-    }
-
-    fn forget(&mut self) {
-        *self = Self::new();
-    }
-}
-
-/// `full in about 9 min: grows 100 MiB/s`.
-pub fn memory_forecast(left_ms: u64, bytes_per_second: f64) -> String {
-    format!(
-        "full in about {}: grows {}/s",
-        approximate_duration(left_ms),
-        byte_size(bytes_per_second)
-    )
 }
 
 fn per_second(per_ms: f64) -> f64 {
@@ -277,7 +219,7 @@ mod tests {
     use super::*;
     use crate::{
         derive::examples::{GIB, process},
-        model::{GpuSample, Reading},
+        model::{Condition, GpuSample, Reading, Severity},
     };
 
     const MIB: u64 = 1 << 20;

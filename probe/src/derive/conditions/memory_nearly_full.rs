@@ -1,13 +1,7 @@
 //! Little memory is left.
 
-use super::{
-    hysteresis::Observation,
-    rule::{Finding, PlainRule, Rule, View},
-};
-use crate::{
-    model::{ConditionKind, Severity},
-    units::byte_size,
-};
+use super::{hysteresis::Observation, rule::View};
+use crate::model::ConditionKind;
 
 const GIB: u64 = 1 << 30;
 
@@ -26,13 +20,6 @@ const NEAR: Bound = (0.1, 6 * GIB);
 /// An allocation that is given back at once is no concern.
 pub(super) const BEGIN_AFTER_MS: u64 = 3_000;
 
-/// Near the bounds, for memory that is given back and taken again.
-const END_AFTER_MS: u64 = 10_000;
-
-pub(super) fn rule() -> impl Rule {
-    PlainRule::new(BEGIN_AFTER_MS, END_AFTER_MS, observe)
-}
-
 /// Whether so little memory is left that the next allocation may fail.
 pub fn is_memory_nearly_full(free_bytes: u64, total_bytes: u64) -> bool {
     is_below(NEARLY_FULL, free_bytes, total_bytes)
@@ -44,7 +31,7 @@ fn is_below((share, bytes): Bound, free_bytes: u64, total_bytes: u64) -> bool {
 
 /// Less than 3 % and less than 2 GiB begin it; more than 5 % or more than 3 GiB end it after a while, and twice as much
 /// at once. While it lasts it tells how much is left now.
-fn observe(view: &View<'_>, lasts: bool) -> Observation<Finding> {
+pub(super) fn observe(view: &View<'_>, lasts: bool) -> Observation<ConditionKind> {
     let memory = &view.sample.memory;
     let Some((&free_bytes, &total_bytes)) = view
         .fresh(&memory.free_bytes)
@@ -59,22 +46,14 @@ fn observe(view: &View<'_>, lasts: bool) -> Observation<Finding> {
     ) {
         return Observation::Ended;
     }
-    let finding = Finding {
-        severity: Severity::Warning,
-        text: format!(
-            "Memory nearly full: {} of {} free. The next allocation may fail.",
-            byte_size(free_bytes as f64),
-            byte_size(total_bytes as f64)
-        ),
-        kind: ConditionKind::MemoryNearlyFull {
-            free_bytes,
-            total_bytes,
-        },
+    let kind = ConditionKind::MemoryNearlyFull {
+        free_bytes,
+        total_bytes,
     };
     if lasts && !is_below(STILL, free_bytes, total_bytes) {
-        Observation::Weakening(finding)
+        Observation::Weakening(kind)
     } else {
-        Observation::Active(finding)
+        Observation::Active(kind)
     }
 }
 

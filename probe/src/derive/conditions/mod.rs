@@ -7,15 +7,18 @@ use std::cmp::Reverse;
 
 use crate::{
     benchmarks::BelowBaseline,
-    model::{Board, Condition, ConditionKind, EventKind, GpuDetails, GpuSample, Health, XidReport},
+    model::{
+        Board, Condition, ConditionKind, EventKind, GpuDetails, GpuSample, Health, RecoveryAction,
+        XidReport,
+    },
     vendor::ErrorInfo,
 };
 
 mod baseline;
 mod below_baseline;
 mod clock;
+mod details;
 mod driver_errors;
-mod ecc_uncorrected;
 mod found_after;
 mod hardly_used;
 mod held_by_nobody;
@@ -25,10 +28,7 @@ mod idle_power;
 mod memory_filling;
 mod memory_nearly_full;
 mod nvlink_down;
-mod page_retirement;
 mod pcie_degraded;
-mod recovery_needed;
-mod row_remap;
 mod rule;
 mod slower_than_itself;
 mod suspected_hang;
@@ -42,12 +42,16 @@ pub use clock::{Clock, Moment};
 pub use found_after::found_after_ms;
 pub use held_by_nobody::unlisted_bytes;
 pub use hysteresis::{Hysteresis, Observation};
-pub use memory_filling::memory_forecast;
 pub use memory_nearly_full::is_memory_nearly_full;
 pub use suspected_hang::could_hang;
 
 use driver_errors::DriverErrors;
 use rule::{Rule, View};
+
+const PCIE_DEGRADED_AFTER_MS: u64 = 10_000;
+
+/// The delay after which most conditions end, so that they do not flap.
+const END_AFTER_MS: u64 = 10_000;
 
 /// What can be set about conditions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,36 +83,74 @@ pub struct ConditionTracker {
 
 struct RuleState {
     rule: Box<dyn Rule>,
+    hysteresis: Hysteresis<Condition>,
     current: Option<Condition>,
+}
+
+/// Returns every rule, with the delays after which its condition begins and ends, in milliseconds.
+fn all_rules(settings: &ConditionSettings) -> [(Box<dyn Rule>, u64, u64); 15] {
+    let idle_after_ms = settings.held_idle_after_ms;
+    let fills_after_ms = memory_nearly_full::BEGIN_AFTER_MS;
+    [
+        (
+            Box::<suspected_hang::SuspectedHang>::default(),
+            0,
+            END_AFTER_MS,
+        ),
+        (
+            Box::<held_by_nobody::HeldByNobody>::default(),
+            held_by_nobody::BEGIN_AFTER_MS,
+            END_AFTER_MS,
+        ),
+        // Each of its reasons has delays of its own.
+        (Box::<throttled::Throttled>::default(), 0, 0),
+        (Box::new(held_idle::HeldIdle::new(idle_after_ms)), 0, 0),
+        // Its average is slow.
+        (Box::<hardly_used::HardlyUsed>::default(), 0, 0),
+        (
+            Box::<slower_than_itself::SlowerThanItself>::default(),
+            0,
+            60_000,
+        ),
+        (Box::new(below_baseline::observe), 0, 0),
+        // A forecast that is gone for less may be back with the next sample.
+        (
+            Box::<memory_filling::MemoryFilling>::default(),
+            0,
+            END_AFTER_MS,
+        ),
+        // Near its bounds, memory is given back and taken again.
+        (
+            Box::new(memory_nearly_full::observe),
+            fills_after_ms,
+            END_AFTER_MS,
+        ),
+        (Box::new(details::observe_ecc), 0, 0),
+        (Box::new(details::observe_rows), 0, 0),
+        (Box::new(details::observe_pages), 0, 0),
+        (Box::new(details::observe_recovery), 0, 0),
+        (
+            Box::<nvlink_down::NvLinkDown>::default(),
+            nvlink_down::BEGIN_AFTER_MS,
+            END_AFTER_MS,
+        ),
+        (
+            Box::new(pcie_degraded::observe),
+            PCIE_DEGRADED_AFTER_MS,
+            END_AFTER_MS,
+        ),
+    ]
 }
 
 impl ConditionTracker {
     /// A GPU without a sample so far.
     pub fn new(settings: &ConditionSettings) -> Self {
-        let rules: [Box<dyn Rule>; 15] = [
-            Box::new(suspected_hang::SuspectedHang::new()),
-            Box::new(held_by_nobody::HeldByNobody::new()),
-            Box::new(throttled::Throttled::new()),
-            Box::new(held_idle::HeldIdle::new(settings.held_idle_after_ms)),
-            Box::new(hardly_used::HardlyUsed::new()),
-            Box::new(slower_than_itself::SlowerThanItself::new()),
-            Box::new(below_baseline::rule()),
-            Box::new(memory_filling::MemoryFilling::new()),
-            Box::new(memory_nearly_full::rule()),
-            Box::new(ecc_uncorrected::rule()),
-            Box::new(row_remap::rule()),
-            Box::new(page_retirement::rule()),
-            Box::new(recovery_needed::rule()),
-            Box::new(nvlink_down::NvLinkDown::new()),
-            Box::new(pcie_degraded::rule()),
-        ];
-        let rules = rules
-            .into_iter()
-            .map(|rule| RuleState {
-                rule,
-                current: None,
-            })
-            .collect();
+        let state = |(rule, begin_after_ms, end_after_ms)| RuleState {
+            rule,
+            hysteresis: Hysteresis::new(begin_after_ms, end_after_ms),
+            current: None,
+        };
+        let rules = all_rules(settings).into_iter().map(state).collect();
         Self {
             clock: Clock::default(),
             rules,
@@ -149,33 +191,32 @@ impl ConditionTracker {
                     self.evaluated_ms.replace(view.sample.at_ms) != Some(view.sample.at_ms);
                 let mut hangs = false;
                 for state in self.rules.iter_mut().filter(|_| is_new) {
-                    let latest = state.rule.evaluate(&view);
-                    let is = |is_it: fn(&ConditionKind) -> bool| {
-                        latest.as_ref().is_some_and(|latest| is_it(&latest.kind))
-                    };
-                    hangs |= is(|kind| matches!(kind, ConditionKind::SuspectedHang { .. }));
-                    // Kernels that hang use little of the GPU, too, and that says less.
-                    let says_less =
-                        hangs && is(|kind| matches!(kind, ConditionKind::HardlyUsed { .. }));
-                    if says_less {
-                        state.rule.forget();
+                    let mut latest = state.evaluate(&view);
+                    let kind = latest.as_ref().map(|latest| &latest.kind);
+                    hangs |= matches!(kind, Some(ConditionKind::SuspectedHang { .. }));
+                    // Kernels that hang use little of the GPU, too: the hang explains it.
+                    if hangs && matches!(kind, Some(ConditionKind::HardlyUsed { .. })) {
+                        state.forget();
+                        latest = None;
                     }
-                    state.update(latest.filter(|_| !says_less), &mut events);
+                    state.update(latest, &mut events);
                 }
             }
             Health::Hung { .. } => {}
             Health::Asleep { .. } | Health::Lost { .. } | Health::Failed { .. } => {
                 for state in &mut self.rules {
-                    state.rule.forget();
+                    state.forget();
                     state.update(None, &mut events);
                 }
             }
         }
         let over = match view.sample.health {
             Health::Ok if std::mem::take(&mut self.was_lost) => self.errors.end_all(),
-            Health::Ok | Health::Asleep { .. } => self
-                .errors
-                .end_quiet(now, recovery_needed::is_needed(&view).unwrap_or(false)),
+            Health::Ok | Health::Asleep { .. } => {
+                let action = view.detail(|details| &details.recovery_action);
+                let needs_recovery = action.is_some_and(|it| *it != RecoveryAction::None);
+                self.errors.end_quiet(now, needs_recovery)
+            }
             Health::Lost { .. } | Health::Failed { .. } => {
                 self.was_lost = true;
                 Vec::new()
@@ -250,6 +291,28 @@ impl std::fmt::Debug for ConditionTracker {
 }
 
 impl RuleState {
+    /// Evaluates one sample, and returns the condition as it is now, while it lasts.
+    fn evaluate(&mut self, view: &View<'_>) -> Option<Condition> {
+        let observation = self.rule.observe(view, self.hysteresis.lasts());
+        // Processes are named as long as they are known.
+        let described = observation.map(|kind| Condition {
+            since_ms: 0,
+            severity: kind.severity(),
+            text: kind.text(&|pid| view.name_process(pid)),
+            kind,
+        });
+        let (since, latest) = self.hysteresis.update(described, view.now)?;
+        Some(Condition {
+            since_ms: self.rule.began_at().unwrap_or(since).wall_ms,
+            ..latest.clone()
+        })
+    }
+
+    fn forget(&mut self) {
+        self.hysteresis.forget();
+        self.rule.forget();
+    }
+
     fn update(&mut self, latest: Option<Condition>, events: &mut Vec<EventKind>) {
         match (std::mem::replace(&mut self.current, latest.clone()), latest) {
             (None, Some(began)) => events.push(EventKind::ConditionBegan(began)),

@@ -6,31 +6,22 @@
 use std::collections::BTreeSet;
 
 use super::{
-    hysteresis::{Hysteresis, Observation},
-    rule::{Finding, Rule, View},
-    text,
+    hysteresis::Observation,
+    rule::{Rule, View},
 };
-use crate::model::{Condition, ConditionKind, NvLink, NvLinkRemote, Severity};
+use crate::model::{ConditionKind, NvLink, NvLinkRemote};
 
 /// A link that is trained anew is down for a moment.
 pub(super) const BEGIN_AFTER_MS: u64 = 5_000;
 
-const END_AFTER_MS: u64 = 10_000;
-
+/// Remembers the links that were up, since a GPU that was lost should have them again.
+#[derive(Default)]
 pub(super) struct NvLinkDown {
-    hysteresis: Hysteresis<Finding>,
     were_up: BTreeSet<u32>,
 }
 
-impl NvLinkDown {
-    pub(super) fn new() -> Self {
-        Self {
-            hysteresis: Hysteresis::new(BEGIN_AFTER_MS, END_AFTER_MS),
-            were_up: BTreeSet::new(),
-        }
-    }
-
-    fn observe(&mut self, view: &View<'_>) -> Observation<Finding> {
+impl Rule for NvLinkDown {
+    fn observe(&mut self, view: &View<'_>, _: bool) -> Observation<ConditionKind> {
         // Instances of a GPU reach no other GPU, and their links may rest.
         if view
             .detail(|details| &details.modes.mig)
@@ -65,28 +56,7 @@ impl NvLinkDown {
                 Observation::Unknown
             };
         }
-        let links = if down.len() == 1 { "NVLink" } else { "NVLinks" };
-        Observation::Active(Finding {
-            severity: Severity::Warning,
-            text: format!(
-                "{links} {} down: transfers between GPUs are slow or fail. See `nvidia-smi nvlink -s`, and reset the GPUs \
-                 when they are idle.",
-                text::list(&down)
-            ),
-            kind: ConditionKind::NvLinkDown { links: down },
-        })
-    }
-}
-
-impl Rule for NvLinkDown {
-    fn evaluate(&mut self, view: &View<'_>) -> Option<Condition> {
-        let observation = self.observe(view);
-        self.hysteresis.condition(observation, view.now)
-    }
-
-    /// A GPU that comes back should have the links that it had.
-    fn forget(&mut self) {
-        self.hysteresis.forget();
+        Observation::Active(ConditionKind::NvLinkDown { links: down })
     }
 }
 

@@ -2,24 +2,13 @@
 //!
 //! The link's generation says nothing: it rests low on an idle GPU, and the driver is slow to tell that it rose.
 
-use super::{
-    hysteresis::Observation,
-    rule::{Finding, PlainRule, Rule, View},
-};
-use crate::model::{ConditionKind, Severity};
+use super::{hysteresis::Observation, rule::View};
+use crate::model::ConditionKind;
 
 /// Some boards rest lanes too, so that only a GPU at work tells.
 const BUSY_PERCENT: f64 = 20.0;
 
-pub(super) const BEGIN_AFTER_MS: u64 = 10_000;
-
-const END_AFTER_MS: u64 = 10_000;
-
-pub(super) fn rule() -> impl Rule {
-    PlainRule::new(BEGIN_AFTER_MS, END_AFTER_MS, observe)
-}
-
-fn observe(view: &View<'_>, _: bool) -> Observation<Finding> {
+pub(super) fn observe(view: &View<'_>, _: bool) -> Observation<ConditionKind> {
     let width = view
         .fresh(&view.sample.pcie.width)
         .filter(|width| **width > 0);
@@ -34,14 +23,7 @@ fn observe(view: &View<'_>, _: bool) -> Observation<Finding> {
     match gpu_percent.into_iter().chain(sm_percent).reduce(f64::max) {
         None => Observation::Unknown,
         Some(percent) if percent < BUSY_PERCENT => Observation::Inconclusive,
-        Some(_) => Observation::Active(Finding {
-            severity: Severity::Warning,
-            text: format!(
-                "PCIe link degraded: x{width} of x{max_width}. Copies to and from the GPU are slow. Check its seating, \
-                 riser and slot."
-            ),
-            kind: ConditionKind::PcieDegraded { width, max_width },
-        }),
+        Some(_) => Observation::Active(ConditionKind::PcieDegraded { width, max_width }),
     }
 }
 

@@ -1,16 +1,9 @@
-//! What a rule evaluates, and what it finds.
+//! A rule, and the readings that it observes.
 
-use super::{
-    baseline::Baseline,
-    clock::Moment,
-    hysteresis::{Hysteresis, Observation},
-};
+use super::{baseline::Baseline, clock::Moment, hysteresis::Observation, text::process_name};
 use crate::{
     benchmarks::BelowBaseline,
-    model::{
-        Activity, Board, Condition, ConditionKind, GpuDetails, GpuSample, Process, Reading,
-        Severity,
-    },
+    model::{Activity, Board, ConditionKind, GpuDetails, GpuSample, Process, Reading},
 };
 
 /// An older value tells nothing about now.
@@ -23,20 +16,37 @@ pub(super) fn process_key(process: &Process) -> ProcessKey {
     (process.pid, process.started_ms.value().copied())
 }
 
+/// The rule of one condition. The tracker has the hysteresis, the severity and the texts.
 pub(super) trait Rule: Send {
-    /// Evaluates one sample. The condition as it is now, while it lasts.
-    fn evaluate(&mut self, view: &View<'_>) -> Option<Condition>;
+    /// Observes one sample. `lasts` is whether the condition lasts, so that it can end at another
+    /// threshold than it begins.
+    fn observe(&mut self, view: &View<'_>, lasts: bool) -> Observation<ConditionKind>;
 
-    /// The GPU is lost, failed or asleep: the condition ends.
-    fn forget(&mut self);
+    /// Returns when the condition began, if that was before it was first observed.
+    fn began_at(&self) -> Option<Moment> {
+        None
+    }
 
-    /// What it has learned of this GPU, if it learns.
+    /// Forgets earlier samples: the GPU is lost, failed or asleep.
+    fn forget(&mut self) {}
+
+    /// Returns the learned values of this GPU, if the rule learns.
     fn baseline(&self) -> Option<&Baseline> {
         None
     }
 
-    /// Takes what was learned before in the place of what it has.
+    /// Takes learned values in place of its own.
     fn restore(&mut self, _baseline: &Baseline) {}
+}
+
+/// A rule without a state of its own.
+impl<F> Rule for F
+where
+    F: Fn(&View<'_>, bool) -> Observation<ConditionKind> + Send,
+{
+    fn observe(&mut self, view: &View<'_>, lasts: bool) -> Observation<ConditionKind> {
+        self(view, lasts)
+    }
 }
 
 pub(super) struct View<'a> {
@@ -76,74 +86,14 @@ impl<'a> View<'a> {
             .copied()
     }
 
+    /// Returns the name of a process of this GPU.
+    pub(super) fn name_process(&self, pid: u32) -> String {
+        let mut processes = self.sample.processes.value().into_iter().flatten();
+        let process = processes.find(|process| process.pid == pid);
+        process.map_or_else(|| format!("process {pid}"), process_name)
+    }
+
     fn is_fresh(&self, at_ms: u64) -> bool {
         self.now.wall_ms.abs_diff(at_ms) <= LONGEST_AGE_MS
-    }
-}
-
-/// A condition without its start time.
-#[derive(Debug, Clone)]
-pub(super) struct Finding {
-    pub(super) severity: Severity,
-    pub(super) text: String,
-    pub(super) kind: ConditionKind,
-}
-
-impl Finding {
-    pub(super) fn since(&self, since: Moment) -> Condition {
-        let Self {
-            severity,
-            text,
-            kind,
-        } = self.clone();
-        Condition {
-            since_ms: since.wall_ms,
-            severity,
-            text,
-            kind,
-        }
-    }
-}
-
-impl Hysteresis<Finding> {
-    /// Applies an observation. The condition, while it lasts.
-    pub(super) fn condition(
-        &mut self,
-        observation: Observation<Finding>,
-        now: Moment,
-    ) -> Option<Condition> {
-        self.update(observation, now)
-            .map(|(since, finding)| finding.since(since))
-    }
-}
-
-/// A rule without a state of its own. `observe` receives whether the condition lasts, so that it can end at another
-/// threshold than it begins.
-pub(super) struct PlainRule {
-    hysteresis: Hysteresis<Finding>,
-    observe: fn(&View<'_>, bool) -> Observation<Finding>,
-}
-
-impl PlainRule {
-    pub(super) fn new(
-        begin_after_ms: u64,
-        end_after_ms: u64,
-        observe: fn(&View<'_>, bool) -> Observation<Finding>,
-    ) -> Self {
-        Self {
-            hysteresis: Hysteresis::new(begin_after_ms, end_after_ms),
-            observe,
-        }
-    }
-}
-
-impl Rule for PlainRule {
-    fn evaluate(&mut self, view: &View<'_>) -> Option<Condition> {
-        let observation = (self.observe)(view, self.hysteresis.lasts());
-        self.hysteresis.condition(observation, view.now)
-    }
-
-    fn forget(&mut self) {
-        self.hysteresis.forget();
     }
 }

@@ -5,14 +5,13 @@
 //! same to do it does.
 
 use super::{
-    baseline::{Band, Baseline, Load, SLOW_CLOCK, Settings},
+    baseline::{Baseline, Load, Settings},
     clock::Moment,
-    hysteresis::{Hysteresis, Observation},
+    hysteresis::Observation,
     idle_power::draw_watts,
-    rule::{Finding, Rule, View},
-    text,
+    rule::{Rule, View},
 };
-use crate::model::{Condition, ConditionKind, GpuSample, Health, Severity, ThrottleReason};
+use crate::model::{ConditionKind, GpuSample, Health, SLOW_CLOCK, ThrottleReason};
 
 /// A GPU with less to do has its clock high or low as it pleases.
 const BUSY_PERCENT: f64 = 60.0;
@@ -26,8 +25,6 @@ const BEGIN_AFTER_MS: u64 = 180_000;
 /// The same where there are no others to compare with.
 pub(super) const BEGIN_ALONE_AFTER_MS: u64 = 600_000;
 
-const END_AFTER_MS: u64 = 60_000;
-
 /// A step of training or a request is no matter.
 const AVERAGED_MS: f64 = 30_000.0;
 
@@ -38,6 +35,7 @@ const REASONED_OF_MS: f64 = 60_000.0;
 /// A sample stands for the time before it, but for no longer than this.
 const LONGEST_STEP_MS: u64 = 30_000;
 
+#[derive(Default)]
 pub(super) struct SlowerThanItself {
     baseline: Baseline,
     last: Option<Moment>,
@@ -48,7 +46,6 @@ pub(super) struct SlowerThanItself {
     reasoned: f64,
     /// For how long it has been slower, of the time in which it had work.
     slow_ms: u64,
-    hysteresis: Hysteresis<Finding>,
 }
 
 /// What is now, as a share of what is usual.
@@ -67,24 +64,25 @@ struct Pace {
 }
 
 impl SlowerThanItself {
-    pub(super) fn new() -> Self {
-        Self::with(Baseline::default())
-    }
-
     fn with(baseline: Baseline) -> Self {
-        let hysteresis = Hysteresis::new(0, END_AFTER_MS);
         Self {
             baseline,
-            last: None,
-            counted: None,
-            average: None,
-            reasoned: 0.0,
-            slow_ms: 0,
-            hysteresis,
+            ..Self::default()
         }
     }
 
-    fn observe(&mut self, view: &View<'_>) -> Observation<Finding> {
+    fn follow(&mut self, now: Ratios, step_ms: u64) -> Ratios {
+        let weight = (step_ms as f64 / AVERAGED_MS).min(1.0);
+        let average = self.average.map_or(now, |average| Ratios {
+            clock: average.clock + (now.clock - average.clock) * weight,
+            power: average.power + (now.power - average.power) * weight,
+        });
+        *self.average.insert(average)
+    }
+}
+
+impl Rule for SlowerThanItself {
+    fn observe(&mut self, view: &View<'_>, lasts: bool) -> Observation<ConditionKind> {
         let step_ms = self
             .last
             .replace(view.now)
@@ -154,26 +152,16 @@ impl SlowerThanItself {
         } else {
             BEGIN_AFTER_MS
         };
-        if self.slow_ms < begins_after_ms && !self.hysteresis.lasts() {
+        if self.slow_ms < begins_after_ms && !lasts {
             return Observation::Inconclusive;
         }
-        Observation::Active(finding(pace, usual, is_slow, siblings.gpus))
-    }
-
-    fn follow(&mut self, now: Ratios, step_ms: u64) -> Ratios {
-        let weight = (step_ms as f64 / AVERAGED_MS).min(1.0);
-        let average = self.average.map_or(now, |average| Ratios {
-            clock: average.clock + (now.clock - average.clock) * weight,
-            power: average.power + (now.power - average.power) * weight,
-        });
-        *self.average.insert(average)
-    }
-}
-
-impl Rule for SlowerThanItself {
-    fn evaluate(&mut self, view: &View<'_>) -> Option<Condition> {
-        let observation = self.observe(view);
-        self.hysteresis.condition(observation, view.now)
+        Observation::Active(ConditionKind::SlowerThanItself {
+            sm_mhz: pace.sm_mhz.round(),
+            usual_sm_mhz: usual.sm_mhz.round(),
+            power_watts: pace.watts.round(),
+            usual_power_watts: usual.watts.round(),
+            siblings: siblings.gpus,
+        })
     }
 
     fn forget(&mut self) {
@@ -267,40 +255,6 @@ impl Siblings {
         let mut values: Vec<f64> = self.paces.iter().map(of).collect();
         values.sort_by(f64::total_cmp);
         values.get(values.len() / 2).copied()
-    }
-}
-
-fn finding(pace: Pace, usual: Band, is_slow: bool, siblings: Vec<u32>) -> Finding {
-    let mut sentences = vec![format!(
-        "Slower than itself: {:.0} MHz and {:.0} W at a load at which {:.0} MHz and {:.0} W are usual for it.",
-        pace.sm_mhz, pace.watts, usual.sm_mhz, usual.watts
-    )];
-    let others = match siblings.as_slice() {
-        [] => None,
-        [gpu] if is_slow => Some(format!("GPU {gpu} is faster at the same load.")),
-        [gpu] => Some(format!("GPU {gpu} draws more at the same load.")),
-        gpus if is_slow => Some(format!(
-            "GPUs {} are faster at the same load.",
-            text::list(gpus)
-        )),
-        gpus => Some(format!(
-            "GPUs {} draw more at the same load.",
-            text::list(gpus)
-        )),
-    };
-    sentences.extend(others);
-    let cure = "The driver gives no reason: check power cables and cooling, and reset the GPU when it is idle.";
-    sentences.push(cure.to_owned());
-    Finding {
-        severity: Severity::Warning,
-        text: sentences.join(" "),
-        kind: ConditionKind::SlowerThanItself {
-            sm_mhz: pace.sm_mhz.round(),
-            usual_sm_mhz: usual.sm_mhz.round(),
-            power_watts: pace.watts.round(),
-            usual_power_watts: usual.watts.round(),
-            siblings,
-        },
     }
 }
 

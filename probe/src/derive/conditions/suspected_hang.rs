@@ -7,14 +7,12 @@
 
 use super::{
     clock::Moment,
-    hysteresis::{Hysteresis, Observation},
+    hysteresis::Observation,
     idle_power::{IdlePower, draw_watts},
-    rule::{Finding, Rule, View},
-    text,
+    rule::{Rule, View},
 };
 use crate::model::{
-    Condition, ConditionKind, GpuProcess, GpuSample, Health, Process, ProcessKind, Severity,
-    Utilization,
+    ConditionKind, GpuProcess, GpuSample, Health, Process, ProcessKind, Utilization,
 };
 
 mod same_job;
@@ -26,8 +24,6 @@ const BEGIN_AFTER_MS: u64 = 120_000;
 
 /// The same where another GPU of the same job works meanwhile.
 pub(super) const BEGIN_BESIDE_WORK_AFTER_MS: u64 = 600_000;
-
-const END_AFTER_MS: u64 = 10_000;
 
 /// A kernel that never ends makes it 100 in every second.
 const BUSY_PERCENT: f64 = 99.5;
@@ -58,10 +54,10 @@ const LONGEST_GAP_MS: u64 = 60_000;
 /// Processes of a job that are named where most of it waits.
 const MOST_DIFFERING: usize = 4;
 
+#[derive(Default)]
 pub(super) struct SuspectedHang {
     idle_power: IdlePower,
     still: Option<Still>,
-    hysteresis: Hysteresis<(Moment, Finding)>,
     /// While the condition lasts, since when nothing has moved.
     since: Option<Moment>,
 }
@@ -77,18 +73,12 @@ struct Still {
     watts: f64,
 }
 
-impl SuspectedHang {
-    pub(super) fn new() -> Self {
-        let hysteresis = Hysteresis::new(0, END_AFTER_MS);
-        Self {
-            idle_power: IdlePower::new(),
-            still: None,
-            hysteresis,
-            since: None,
+impl Rule for SuspectedHang {
+    fn observe(&mut self, view: &View<'_>, lasts: bool) -> Observation<ConditionKind> {
+        self.idle_power.learn(view);
+        if !lasts {
+            self.since = None;
         }
-    }
-
-    fn observe(&mut self, view: &View<'_>) -> Observation<(Moment, Finding)> {
         let Some(watts) = draw_watts(view, view.sample) else {
             return Observation::Unknown;
         };
@@ -118,15 +108,41 @@ impl SuspectedHang {
         } else {
             BEGIN_AFTER_MS
         };
-        match self.since {
-            None if view.now.since(still.since) < begins_after_ms => Observation::Inconclusive,
-            since => Observation::Active((
-                since.unwrap_or(still.since),
-                finding(watts, &processes, siblings),
-            )),
+        if self.since.is_none() && view.now.since(still.since) < begins_after_ms {
+            return Observation::Inconclusive;
         }
+        self.since.get_or_insert(still.since);
+        let Siblings {
+            waiting,
+            mut differing,
+            ..
+        } = siblings;
+        // If most differ, this GPU is the one that differs.
+        if differing.len() > waiting.len().saturating_add(1).min(MOST_DIFFERING) {
+            differing.clear();
+        }
+        Observation::Active(ConditionKind::SuspectedHang {
+            power_watts: (watts * 10.0).round() / 10.0,
+            pids: processes.iter().map(|process| process.pid).collect(),
+            waiting,
+            differing,
+        })
     }
 
+    fn began_at(&self) -> Option<Moment> {
+        self.since
+    }
+
+    fn forget(&mut self) {
+        // The draw of an idle board stays the same.
+        *self = Self {
+            idle_power: std::mem::take(&mut self.idle_power),
+            ..Self::default()
+        };
+    }
+}
+
+impl SuspectedHang {
     /// Compares with the sample before; `None` where something has moved, or nothing tells whether it has.
     fn compare(&mut self, view: &View<'_>, watts: f64) -> Option<Still> {
         let used_bytes = view.fresh(&view.sample.memory.used_bytes).copied();
@@ -171,28 +187,6 @@ impl Still {
             watts: self.watts + (new.watts - self.watts) * weight,
             ..self
         }
-    }
-}
-
-impl Rule for SuspectedHang {
-    fn evaluate(&mut self, view: &View<'_>) -> Option<Condition> {
-        self.idle_power.learn(view);
-        let observation = self.observe(view);
-        let lasting = self
-            .hysteresis
-            .update(observation, view.now)
-            .map(|(_, (since, finding))| (*since, finding));
-        self.since = lasting.map(|(since, _)| since);
-        lasting.map(|(since, finding)| finding.since(since))
-    }
-
-    fn forget(&mut self) {
-        // What a board draws when it is idle does not change with it.
-        let idle_power = std::mem::replace(&mut self.idle_power, IdlePower::new());
-        *self = Self {
-            idle_power,
-            ..Self::new()
-        };
     }
 }
 
@@ -304,55 +298,6 @@ impl Siblings {
             }
         }
         siblings
-    }
-}
-
-fn finding(watts: f64, processes: &[&Process], siblings: Siblings) -> Finding {
-    let Siblings {
-        waiting,
-        mut differing,
-        ..
-    } = siblings;
-    // Where most differ, this one does.
-    if differing.len() > waiting.len().saturating_add(1).min(MOST_DIFFERING) {
-        differing.clear();
-    }
-    let of = match text::process_names(processes) {
-        names if names.is_empty() => String::new(),
-        names => format!(" of {names}"),
-    };
-    let mut sentences = vec![format!(
-        "Suspected hang: the kernels{of} run all the time at {watts:.0} W, and nothing moves."
-    )];
-    match waiting.as_slice() {
-        [] => {}
-        [gpu] => sentences.push(format!("GPU {gpu} of the same job waits, too.")),
-        gpus => sentences.push(format!(
-            "GPUs {} of the same job wait, too.",
-            text::list(gpus)
-        )),
-    }
-    let named = |GpuProcess { gpu, pid }: &GpuProcess| format!("GPU {gpu} (PID {pid})");
-    let named: Vec<String> = differing.iter().map(named).collect();
-    match named.as_slice() {
-        [] => {}
-        [one] => sentences.push(format!(
-            "{one} of the same job does not wait: look there first."
-        )),
-        several => sentences.push(format!(
-            "{} of the same job do not wait: look there first.",
-            text::list(several)
-        )),
-    }
-    Finding {
-        severity: Severity::Warning,
-        text: sentences.join(" "),
-        kind: ConditionKind::SuspectedHang {
-            power_watts: (watts * 10.0).round() / 10.0,
-            pids: processes.iter().map(|process| process.pid).collect(),
-            waiting,
-            differing,
-        },
     }
 }
 

@@ -1,40 +1,12 @@
-//! Lists and names of processes as people read them.
+//! Names of processes as people read them.
 
 use crate::model::{Process, Reading};
 
 /// A file can have a long name.
 const LONGEST_NAME: usize = 60;
 
-/// So many names say who it is; more are counted.
-const MOST_NAMES: usize = 3;
-
-/// As `1, 2 and 3`.
-pub(super) fn list<T: ToString>(items: &[T]) -> String {
-    let items: Vec<String> = items.iter().map(ToString::to_string).collect();
-    match items.as_slice() {
-        [] => String::new(),
-        [only] => only.clone(),
-        [all @ .., last] => format!("{} and {last}", all.join(", ")),
-    }
-}
-
-/// As `train.ipynb (ana), serve.py and 2 more`: the notebook or the program, and whose it is.
-pub(super) fn process_names(processes: &[&Process]) -> String {
-    let mut names: Vec<String> = processes
-        .iter()
-        .take(MOST_NAMES)
-        .map(|process| name(process))
-        .collect();
-    if processes.len() > MOST_NAMES {
-        names.push(format!(
-            "{} more",
-            processes.len().saturating_sub(MOST_NAMES)
-        ));
-    }
-    list(&names)
-}
-
-fn name(process: &Process) -> String {
+/// Returns the notebook or the program, and its user, as in `train.ipynb (ana)`.
+pub(super) fn process_name(process: &Process) -> String {
     let notebook = process
         .owner
         .value()
@@ -71,19 +43,6 @@ mod tests {
     };
 
     #[test]
-    fn lists_are_joined_by_commas_and_and() {
-        assert_eq!(
-            [
-                list::<u32>(&[]),
-                list(&[1]),
-                list(&[1, 2]),
-                list(&[1, 2, 3])
-            ],
-            ["", "1", "1 and 2", "1, 2 and 3"]
-        );
-    }
-
-    #[test]
     fn processes_are_named_by_notebook_or_program_and_user() {
         let mut notebook = examples::process(1, 0);
         notebook.owner = Reading::Now(Owner {
@@ -100,15 +59,11 @@ mod tests {
         let mut nameless = stranger.clone();
         nameless.name = Reading::Absent(Absence::NoPermission);
         assert_eq!(
-            process_names(&[&notebook, &stranger, &nameless]),
-            "a.ipynb (ana), train.py and process 2"
-        );
-        assert_eq!(
-            process_names(&[&stranger; 5]),
-            "train.py, train.py, train.py and 2 more"
+            [&notebook, &stranger, &nameless].map(process_name),
+            ["a.ipynb (ana)", "train.py", "process 2"]
         );
         stranger.name = Reading::Now(format!("\x1b[2J{}end", "x".repeat(500)));
-        let name = process_names(&[&stranger]);
+        let name = process_name(&stranger);
         assert_eq!(name.chars().count(), LONGEST_NAME + 1);
         assert!(name.ends_with("end") && !name.contains('\x1b'), "{name}");
     }

@@ -3,49 +3,41 @@
 use super::{
     clock::Moment,
     hysteresis::{Hysteresis, Observation},
-    rule::{Finding, Rule, View},
-    text,
+    rule::{Rule, View},
 };
-use crate::model::{Condition, ConditionKind, Severity, ThrottleReason};
+use crate::model::{ConditionKind, REASONS, ReasonWording};
 
 pub(super) const BEGIN_AFTER_MS: u64 = 3_000;
 
 const END_AFTER_MS: u64 = 10_000;
 
-/// What is a concern, the worst first. Nothing to do, clocks that somebody asked for and a display's needs are none.
-const CONCERNS: [ThrottleReason; 6] = [
-    ThrottleReason::HwThermalSlowdown,
-    ThrottleReason::HwPowerBrakeSlowdown,
-    ThrottleReason::HwSlowdown,
-    ThrottleReason::SwThermalSlowdown,
-    ThrottleReason::SwPowerCap,
-    ThrottleReason::SyncBoost,
-];
-
-/// Each reason begins and ends by itself, so that the condition neither flaps nor names one that is long over.
+/// Hysteresis of each reason, so that the condition neither flaps nor names an old reason.
 pub(super) struct Throttled {
-    hysteresis: [Hysteresis<()>; 6],
+    hysteresis: [Hysteresis<()>; REASONS.len()],
     since: Option<Moment>,
 }
 
-impl Throttled {
-    pub(super) fn new() -> Self {
+impl Default for Throttled {
+    fn default() -> Self {
         Self {
-            hysteresis: CONCERNS.map(|_| Hysteresis::new(BEGIN_AFTER_MS, END_AFTER_MS)),
+            hysteresis: std::array::from_fn(|_| Hysteresis::new(BEGIN_AFTER_MS, END_AFTER_MS)),
             since: None,
         }
     }
 }
 
 impl Rule for Throttled {
-    fn evaluate(&mut self, view: &View<'_>) -> Option<Condition> {
+    fn observe(&mut self, view: &View<'_>, _: bool) -> Observation<ConditionKind> {
         let given = view.fresh(&view.sample.throttle_reasons);
-        let mut reasons = Vec::new();
-        let mut began = Vec::new();
-        for (reason, hysteresis) in CONCERNS.iter().zip(&mut self.hysteresis) {
+        let (mut reasons, mut began) = (Vec::new(), Vec::new());
+        let of_concern = |wording: &&ReasonWording| wording.severity.is_some();
+        let concerns = REASONS.iter().filter(of_concern);
+        for (ReasonWording { reason, .. }, hysteresis) in concerns.zip(&mut self.hysteresis) {
             let observation = match given {
                 None => Observation::Unknown,
-                Some(given) if is_given(*reason, given) => Observation::Active(()),
+                Some(given) if given.contains(reason) && !reason.is_explained(given) => {
+                    Observation::Active(())
+                }
                 Some(_) => Observation::Inactive,
             };
             if let Some((since, ())) = hysteresis.update(observation, view.now) {
@@ -57,74 +49,22 @@ impl Rule for Throttled {
             .into_iter()
             .reduce(|one, other| if other.since(one) > 0 { one } else { other });
         self.since = earliest.map(|earliest| self.since.unwrap_or(earliest));
-        let since = self.since?;
-        Some(finding(view, reasons).since(since))
-    }
-
-    fn forget(&mut self) {
-        *self = Self::new();
-    }
-}
-
-/// A slowdown by the hardware is given together with its cause, where the driver knows the cause.
-fn is_given(reason: ThrottleReason, given: &[ThrottleReason]) -> bool {
-    let says_more = [
-        ThrottleReason::HwThermalSlowdown,
-        ThrottleReason::HwPowerBrakeSlowdown,
-    ];
-    let is_told_better =
-        reason == ThrottleReason::HwSlowdown && given.iter().any(|other| says_more.contains(other));
-    given.contains(&reason) && !is_told_better
-}
-
-fn finding(view: &View<'_>, reasons: Vec<ThrottleReason>) -> Finding {
-    let causes: Vec<String> = reasons.iter().map(|reason| cause(*reason, view)).collect();
-    Finding {
-        severity: reasons
-            .iter()
-            .map(|reason| severity(*reason))
-            .max()
-            .unwrap_or(Severity::Notice),
-        text: format!("Clocks reduced: {}.", text::list(&causes)),
-        kind: ConditionKind::Throttled {
+        if reasons.is_empty() {
+            return Observation::Inactive;
+        }
+        Observation::Active(ConditionKind::Throttled {
             reasons,
             limit_watts: view.fresh(&view.sample.power.limit_watts).copied(),
             gpu_celsius: view.fresh(&view.sample.temperature.gpu_celsius).copied(),
-        },
+        })
     }
-}
 
-fn severity(reason: ThrottleReason) -> Severity {
-    match reason {
-        ThrottleReason::HwThermalSlowdown => Severity::Critical,
-        ThrottleReason::HwPowerBrakeSlowdown
-        | ThrottleReason::HwSlowdown
-        | ThrottleReason::SwThermalSlowdown => Severity::Warning,
-        _ => Severity::Notice,
+    fn began_at(&self) -> Option<Moment> {
+        self.since
     }
-}
 
-fn cause(reason: ThrottleReason, view: &View<'_>) -> String {
-    let at = |celsius: Option<&f64>| {
-        celsius.map_or(String::new(), |celsius| format!(" ({celsius:.0} °C)"))
-    };
-    let heat = at(view.fresh(&view.sample.temperature.gpu_celsius));
-    match reason {
-        ThrottleReason::HwThermalSlowdown => {
-            format!("hardware thermal slowdown{heat}, check the cooling")
-        }
-        ThrottleReason::SwThermalSlowdown => format!("thermal slowdown{heat}"),
-        ThrottleReason::HwPowerBrakeSlowdown => {
-            "power brake by the system's power supply".to_owned()
-        }
-        ThrottleReason::HwSlowdown => {
-            "hardware slowdown (temperature, power or voltage)".to_owned()
-        }
-        ThrottleReason::SyncBoost => "limited by a slower GPU of its sync boost group".to_owned(),
-        _ => match view.fresh(&view.sample.power.limit_watts) {
-            Some(watts) => format!("power-capped at {watts:.0} W"),
-            None => "power-capped".to_owned(),
-        },
+    fn forget(&mut self) {
+        *self = Self::default();
     }
 }
 
@@ -132,10 +72,12 @@ fn cause(reason: ThrottleReason, view: &View<'_>) -> String {
 mod tests {
     use super::{
         super::test_timeline::{START_MS, TestTimeline, event},
-        ThrottleReason::*,
         *,
     };
-    use crate::model::{GpuSample, Reading};
+    use crate::model::{
+        GpuSample, Reading, Severity,
+        ThrottleReason::{self, *},
+    };
 
     fn held(reasons: &[ThrottleReason]) -> impl Fn(&mut GpuSample) {
         |sample| sample.throttle_reasons = Reading::Now(reasons.to_vec())

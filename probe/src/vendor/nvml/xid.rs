@@ -23,6 +23,7 @@ const UNKNOWN: ErrorInfo = ErrorInfo {
     severity: Warning,
     by_program: false,
     needs_reset: false,
+    brief: ["", ""],
 };
 
 enum Cause {
@@ -47,6 +48,16 @@ impl Cause {
             severity,
             by_program,
             needs_reset,
+            brief: ["", ""],
+        }
+    }
+}
+
+impl ErrorInfo {
+    const fn with_brief(self, short: &'static str, long: &'static str) -> Self {
+        Self {
+            brief: [short, long],
+            ..self
         }
     }
 }
@@ -67,10 +78,14 @@ const REPLACE: &str =
     "End what runs there, then reset the GPU; if it comes back, have the board replaced.";
 const RESET_OR_REBOOT: &str = "End what runs there, then reset the GPU or reboot; if it comes back, update driver and firmware.";
 
-/// A row has the codes that mean the same, their cause, what happened, and what to do about it.
+/// A row has the codes that mean the same, their cause, what happened, and what to do about it. A
+/// common error has both again for terminals: in a few words and in a clause.
 macro_rules! table {
-    ($([$($code:literal),+] $cause:expr, $meaning:literal, $advice:expr;)+) => {
-        &[$((&[$($code),+], $cause.info($meaning, $advice))),+]
+    ($(
+        [$($code:literal),+] $cause:expr, $meaning:literal, $advice:expr;
+        $(=> $short:literal, $long:literal;)?
+    )+) => {
+        &[$((&[$($code),+], $cause.info($meaning, $advice)$(.with_brief($short, $long))?)),+]
     };
 }
 
@@ -82,12 +97,16 @@ static TABLE: &[(&[u32], ErrorInfo)] = table! {
     [13] Program(Warning),
         "A kernel did something illegal, most often an access past the end of an array, and its program was ended.",
         DEBUG;
+        => "illegal access", "a program's kernel did something illegal – debug that program";
     [14] Program(Notice), "A program injected this error to test how errors are handled.", "Nothing needs to be done.";
     [31] Program(Warning), "A program used an address in GPU memory that it does not own, and was ended.", DEBUG;
+        => "bad address", "a program used an address that it does not own – debug that program";
     [43] Program(Notice), "A program's work on the GPU was stopped because of an error of its own; the GPU is well.",
         "Look at the program's own output and at the Xids before this one.";
+        => "program stopped", "a program's work was stopped for an error of its own";
     [45] Program(Notice), "The driver cleared away the work of a program that was ended or had failed.",
         "Nothing needs to be done if the program was stopped on purpose; else look at the Xids before this one.";
+        => "work cleared", "the work of a program that ended was cleared away";
     [69] Program(Warning), "A program gave the compute or graphics engine a command that it does not know.",
         "Check that the program was built for this GPU and driver, and run it under `compute-sanitizer`.";
     [80] Program(Warning), "Commands for the GPU arrived corrupted, as their checksum tells.",
@@ -95,6 +114,7 @@ static TABLE: &[(&[u32], ErrorInfo)] = table! {
     [106, 107] Program(Notice), "A test message came from the machine's management controller.",
         "Nothing needs to be done.";
     [137] Program(Warning), "A program reached over NVLink for memory of another GPU that it may not use.", DEBUG;
+        => "bad address", "a program used an address that it does not own – debug that program";
     [141] Program(Warning), "The short way from CUDA to the GPU failed for a program.",
         "Start the program again; if it comes back, update the driver.";
 
@@ -123,24 +143,31 @@ static TABLE: &[(&[u32], ErrorInfo)] = table! {
     [26] Fault(Warning), "Device memory did not answer in time.",
         "Test the GPU's memory; if the error stays, the board is faulty.";
     [48] Broken, "A memory error could not be corrected, and what was computed with it is wrong.", DIAGNOSE;
+        => "memory error", "a memory error could not be corrected – reset the GPU";
     [57] Broken, "The link to device memory could not be set up.",
         "Reboot the machine; if it comes back, the board is faulty.";
     [58] Broken, "The link to device memory is unstable.",
         "Undo any overclocking and check cooling, then reset the GPU; if it comes back, the board is faulty.";
     [63] Fault(Notice), "A bad place in device memory was found, and a spare one will stand in for it.",
         "Reset the GPU when it suits, so that the spare one is used.";
+        => "bad memory row", "a bad place in memory was found – reset the GPU when it suits";
     [64] Broken, "A bad place in device memory was found, and could not be replaced.", REPLACE;
+        => "bad memory row", "a bad place in memory cannot be replaced – have the board replaced";
     [92] Fault(Warning), "Corrected memory errors come very often.",
         "Run NVIDIA's field diagnostics when it suits; the board may fail before long.";
+        => "memory errors", "corrected memory errors come very often – run field diagnostics";
     [93] Fault(Notice), "The board's own record could not be written, since its limit of writes was reached.",
         "Clear the limit with `nvflash --elsessionclear`; if that does not help, ask the vendor.";
     [94] Fault(Critical), "A memory error could not be corrected; it hit one program, which was ended, and no other.",
         "Start that program again, and reset the GPU when it suits.";
+        => "memory error", "a memory error hit one program – start that program again";
     [95] Broken, "A memory error could not be corrected, and may have reached every program on the GPU.",
         "End all programs on the GPU, since their results may be wrong, and reset it.";
+        => "memory error", "a memory error may have hit every program – end them and reset the GPU";
     [125] Fault(Warning), "The board's own record (InfoROM) is damaged.",
         "Ask the vendor; the GPU computes, but no longer keeps count of its errors.";
     [140] Broken, "A memory error could not be corrected, nor its place be taken out of use.", REPLACE;
+        => "bad memory row", "a bad place in memory cannot be replaced – have the board replaced";
     [156] Broken, "A faulty part of the GPU was found, and will be taken out of use.",
         "End what runs there, then reset the GPU, so that the part is left out.";
     [157] Fault(Warning), "A faulty part of the GPU was found, and there is no spare one left.",
@@ -151,7 +178,9 @@ static TABLE: &[(&[u32], ErrorInfo)] = table! {
     [168] Fault(Warning), "The driver gave up a part of device memory that it keeps for itself, since it has errors.",
         "Turn error correction on (`nvidia-smi -e 1`) and reboot, so that bad rows are replaced.";
     [171] Broken, "An error in device memory could not be corrected.", DIAGNOSE;
+        => "memory error", "a memory error could not be corrected – reset the GPU";
     [172] Broken, "An error in the memory on the chip could not be corrected.", DIAGNOSE;
+        => "memory error", "a memory error could not be corrected – reset the GPU";
 
     // What joins the GPU to others: PCI Express, NVLink, the link to a Grace CPU.
     [18] Fault(Warning), "The GPU was forbidden to read host memory by itself.",
@@ -160,14 +189,17 @@ static TABLE: &[(&[u32], ErrorInfo)] = table! {
         "Start the program again; if it comes back, check seating, risers and the slot.";
     [74] Broken, "An NVLink to another GPU or to a switch has failed.",
         "Look at the GPU at the other end too, then reset the GPUs; if it comes back, check bridges and baseboard.";
+        => "NVLink failed", "an NVLink has failed – reset the GPUs that it joins";
     [79] Broken, "The GPU fell off the PCIe bus.",
         "Check power, heat and seating, then reboot; if it comes back, the board or the slot is faulty.";
+        => "fell off the bus", "GPU has fallen off the bus – reboot the machine";
     [108] Fault(Notice), "A request for another GPU's memory over NVLink had no valid address.", LINK;
     [121] Fault(Notice), "Errors on the link to the Grace CPU were corrected.",
         "Nothing needs to be done; a reset of the GPU, when it suits, sets the link up anew.";
     [136] Broken, "An NVLink could not be set up.",
         "Reset the GPU; if it comes back, check bridges, cables and baseboard.";
     [144, 145, 146, 147, 148, 149] Fault(Warning), "The GPU's NVLink hardware reported an error.", LINK;
+        => "NVLink error", "the NVLink hardware reported an error";
     [150] Broken, "The controller of the GPU's NVLinks has failed.",
         "End what runs there, then reset the GPU; if it comes back, ask the vendor.";
     [155] Fault(Warning), "An NVLink was taken down on purpose, as its software asked for.", LINK;
@@ -187,13 +219,18 @@ static TABLE: &[(&[u32], ErrorInfo)] = table! {
     [46] Broken, "The GPU stopped working.", RESET;
     [54] Fault(Critical), "A power cable of the board is not connected.",
         "Shut the machine down and plug in every power connector of the board.";
+        => "no power cable", "a power cable of the board is not connected – plug it in";
     [33, 59, 61] Fault(Warning), "A microcontroller of the GPU reported an error.", UPDATE;
     [62, 169] Broken, "A microcontroller of the GPU has stopped.", RESET;
+        => "chip stopped", "a microcontroller of the GPU has stopped – reset the GPU";
     [109] Broken, "The GPU did not switch to another program in time.", RESET;
+        => "switch hangs", "the GPU did not switch to another program in time – reset the GPU";
     [110] Broken, "The GPU's security hardware found a fault.",
         "Switch the machine off and on again, undoing recent changes of hardware; if it comes back, ask the vendor.";
     [119] Broken, "The GPU's system processor (GSP) did not answer the driver in time.", RESET_OR_REBOOT;
+        => "GSP hangs", "the GPU's system processor does not answer – reset the GPU";
     [120] Broken, "The GPU's system processor (GSP) has failed.", RESET_OR_REBOOT;
+        => "GSP failed", "the GPU's system processor has failed – reset the GPU";
     [122, 123, 124] Fault(Warning), "The board's flash memory could not be read or written.",
         "Ask the vendor if it comes back; the GPU computes all the same.";
     [143] Broken, "The GPU could not be started.",
@@ -202,6 +239,7 @@ static TABLE: &[(&[u32], ErrorInfo)] = table! {
         "Restart the virtual machine; if it comes back, reset the GPU.";
     [154] Fault(Notice), "What the driver asks for before the GPU is used again has changed.",
         "Look at the Xids before this one, and do what the driver's message asks for.";
+        => "see recovery", "what the driver asks for before the GPU is used again has changed";
     [158] Broken, "The GPU gave up waiting for a part of itself.", RESET;
     [162] Fault(Notice), "The hardware that smooths swings of power works again.", "Nothing needs to be done.";
     [163] Fault(Notice), "The hardware that smooths swings of power has switched itself off.",

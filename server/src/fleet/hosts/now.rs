@@ -7,7 +7,7 @@ use gpumon_fleet::model::{
     FleetSourceKind, FleetState, GpuHealth, NodeHealth, Resolution,
 };
 use gpumon_probe::{
-    model::{Absence, ConditionKind, GpuSample, Health, Reading, Severity, now_ms},
+    model::{Absence, ConditionKind, GpuSample, Health, Reading, now_ms},
     units,
 };
 
@@ -184,7 +184,7 @@ impl Building {
                     ConditionKind::Xid { code, .. } => format!("xid_{code}"),
                     ref kind => kind.tag().unwrap_or("other").to_owned(),
                 },
-                severity: severity(condition.severity),
+                severity: condition.severity.rank(),
             }));
     }
 
@@ -314,14 +314,6 @@ fn sentence(reason: &str) -> String {
     letters.next().map_or_else(String::new, |first| {
         first.to_uppercase().chain(letters).collect()
     })
-}
-
-fn severity(severity: Severity) -> u8 {
-    match severity {
-        Severity::Notice => 1,
-        Severity::Warning => 2,
-        Severity::Critical => 3,
-    }
 }
 
 fn value(reading: &Reading<f64>) -> Result<f64, Absence> {

@@ -4,7 +4,7 @@ use super::{
 };
 use crate::{
     derive::examples::{self, GIB},
-    model::{Absence, Ancestor, BatchJob, Container, ContainerRuntime, Owner, Reading},
+    model::{Absence, Ancestor, BatchJob, Container, ContainerRuntime, Owner, Reading, Severity},
     vendor::sim::{Scenario, World},
 };
 

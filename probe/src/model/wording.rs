@@ -1,0 +1,431 @@
+//! The wording of conditions, in one table: the server, terminals and assistants fill it in, and the
+//! browser translates texts that are generated from it.
+//!
+//! In a text, `{idle_ms}` is the field of this name, formatted by the unit at the end of the name,
+//! and `{#links}` is a number or the length of a list. `[failed|one|other]` is the first text if the
+//! field is present, true or not empty, and otherwise the second; `[#links|one|several]` is a text
+//! for one and a text for several, and nothing for none; `[action|reset=text|drain=text]` is the
+//! text for the word in the field.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::{
+    ConditionKind,
+    Severity::{self, Critical, Notice, Warning},
+    ThrottleReason::{
+        self, ApplicationsClocksSetting, DisplayClockSetting, GpuIdle, HwPowerBrakeSlowdown,
+        HwSlowdown, HwThermalSlowdown, SwPowerCap, SwThermalSlowdown, SyncBoost,
+    },
+};
+use crate::units::{approximate_duration, byte_size, duration, three_digits};
+
+/// The most processes that are named; more are counted.
+const MOST_NAMES: usize = 3;
+
+/// The share of its usual clock below which a GPU is slow. Boards lower their clock by some steps
+/// when they are warm, without a reason.
+pub const SLOW_CLOCK: f64 = 0.93;
+
+/// The wording of a kind of condition.
+#[derive(Debug)]
+pub struct Wording {
+    /// The tag of the kind in JSON.
+    pub tag: &'static str,
+    /// The name of the condition, as a heading.
+    pub label: &'static str,
+    /// The condition in at most 24 columns, for a line of numbers.
+    pub short: &'static str,
+    /// The same with more words, for a line of its own.
+    pub long: &'static str,
+    /// The condition and its remedy in sentences.
+    pub text: &'static str,
+}
+
+/// The wording of a reason for reduced clocks.
+#[derive(Debug)]
+pub struct ReasonWording {
+    /// The reason.
+    pub reason: ThrottleReason,
+    /// The severity of the condition; `None` if clocks are reduced as they should be.
+    pub severity: Option<Severity>,
+    /// The reason in at most 24 columns.
+    pub short: &'static str,
+    /// The same with more words.
+    pub long: &'static str,
+    /// The reason in the sentence of the condition, which has its fields.
+    pub cause: &'static str,
+}
+
+/// A process in the lists of a condition.
+pub const GPU_PROCESS: &str = "GPU {gpu} (PID {pid})";
+
+/// The sentences for users who may not see the processes that the texts of these kinds name.
+const ANONYMOUS: [(&str, &str); 3] = [
+    (
+        "held_idle",
+        "Processes hold memory, and none has done anything for minutes.",
+    ),
+    (
+        "suspected_hang",
+        "Kernels have run for minutes without a pause, and nothing moves.",
+    ),
+    (
+        "memory_filling",
+        "Memory in use grows steadily, and will be full within an hour.",
+    ),
+];
+
+/// The short and the long text that the browser has instead, if they are not empty.
+pub const OF_BROWSER: [(&str, &str, &str); 2] = [
+    (
+        "below_baseline",
+        "",
+        "Below its baseline: {workload} ({dtype}) took {median_us} on {measured_ms}, and \
+         {baseline_us} on {baseline_ms}. Check power limit, clocks and cooling, then run `gpumon \
+         bench --baseline` again; `gpumon bench --save-baseline` if the change is intended.",
+    ),
+    ("memory_nearly_full", "{free_bytes} left", ""),
+];
+
+macro_rules! wordings {
+    ($($tag:literal $label:literal $short:literal $long:literal $text:literal;)+) => {
+        &[$(Wording { tag: $tag, label: $label, short: $short, long: $long, text: $text }),+]
+    };
+}
+
+/// The wording of every kind of condition but Xids, which have a table of their own.
+pub static WORDINGS: &[Wording] = wordings! {
+    "throttled" "Clocks reduced" "{reasons}" "{reasons}" "Clocks reduced: {reasons}.";
+    "held_idle" "Idle, holding memory" "idle {idle_ms}" "idle, holding memory for {idle_ms}"
+        "{pids} idle, holding {bytes} for {idle_ms}.";
+    "hardly_used" "Low SM use" "low SM use: {sm_percent}" "low SM activity: {sm_percent}"
+        "[tensor_percent|Low SM activity: kernels run {gpu_percent} of the time on {sm_percent} of \
+         the SMs and {tensor_percent} of the tensor cores. They are small, or wait for data.|Low \
+         SM activity: kernels run {gpu_percent} of the time on {sm_percent} of the SMs. They are \
+         small, or wait for data.]";
+    "suspected_hang" "Suspected hang" "suspected hang"
+        "suspected hang: [only|{differing} does not wait|kernels run, and nothing moves]"
+        "[pids|Suspected hang: the kernels of {pids} run all the time at {power_watts}, and \
+         nothing moves.|Suspected hang: the kernels run all the time at {power_watts}, and nothing \
+         moves.][#waiting| GPU {waiting} of the same job waits, too.| GPUs {waiting} of the same \
+         job wait, too.][#differing| {differing} of the same job does not wait: look there first.| \
+         {differing} of the same job do not wait: look there first.]";
+    "held_by_nobody" "Memory held by no process" "{bytes}, no process"
+        "{bytes} in use that no listed process holds"
+        "{bytes} in use that no listed process holds: of a container that cannot be seen from \
+         here, of a process that has ended and was not waited for, or managed memory. `sudo fuser \
+         -v /dev/nvidia*` on the host lists who has the GPU open.";
+    "slower_than_itself" "Slower than usual" "slow: {sm_mhz}"
+        "slower than itself: {sm_mhz}, usually {usual_sm_mhz}"
+        "Slower than itself: {sm_mhz} and {power_watts} at a load at which {usual_sm_mhz} and \
+         {usual_power_watts} are usual for it.[#faster| GPU {faster} is faster at the same load.| \
+         GPUs {faster} are faster at the same load.][#stronger| GPU {stronger} draws more at the \
+         same load.| GPUs {stronger} draw more at the same load.] The driver gives no reason: \
+         check power cables and cooling, and reset the GPU when it is idle.";
+    "below_baseline" "Below its baseline" "bench {ratio}x"
+        "below its baseline: {workload} {ratio}x"
+        "Below its baseline: {workload} ({dtype}) takes {median_us}, and took {baseline_us} \
+         ({ratio}x). Check power limit, clocks and cooling, then run `gpumon bench --baseline` \
+         again; `gpumon bench --save-baseline` if the change is intended.";
+    "memory_nearly_full" "Memory nearly full" "memory: {free_bytes} left"
+        "memory nearly full: {free_bytes} left"
+        "Memory nearly full: {free_bytes} of {total_bytes} free. The next allocation may fail.";
+    "memory_filling" "Memory filling up" "full in {left_ms}"
+        "memory full in about {left_ms}: grows {bytes_per_second}"
+        "Memory full in about {left_ms}: grows {bytes_per_second}[growing| ({growing})|].";
+    "ecc_uncorrected" "Memory errors" "[#count|{#count} memory error|{#count} memory errors]"
+        "[#count|{#count} uncorrectable memory error|{#count} uncorrectable memory errors]"
+        "[#count|{#count} uncorrectable memory error since the driver was loaded: results may be \
+         wrong. Reset the GPU when it is idle.|{#count} uncorrectable memory errors since the \
+         driver was loaded: results may be wrong. Reset the GPU when it is idle.]";
+    "row_remap" "Row remapping pending" "[failed|no spare memory rows|row remap pending]"
+        "[failed|row remapping failed: no spare rows|row remapping pending: reset the GPU]"
+        "[failed|Row remapping failed: no spare rows are left. Replace the board.|Row remapping \
+         pending: reset the GPU when it is idle.]";
+    "page_retirement_pending" "Page retirement pending" "page retire pending"
+        "page retirement pending: reset the GPU"
+        "Page retirement pending: reset the GPU when it is idle.";
+    "recovery_needed" "Recovery required"
+        "[action|none=nothing to recover|gpu_reset=reset required|node_reboot=reboot required\
+         |drain_p2p=peer-to-peer drain|drain_and_reset=drain, then reset]"
+        "[action|none=nothing to recover|gpu_reset=GPU reset required|node_reboot=reboot required\
+         |drain_p2p=peer-to-peer drain required|drain_and_reset=drain and reset required]"
+        "[action|none=The driver asks for no recovery.|gpu_reset=GPU reset required: stop its \
+         processes, then run `nvidia-smi --gpu-reset`.|node_reboot=Reboot required before the GPU \
+         is used again.|drain_p2p=Peer-to-peer drain required: stop programs that use several GPUs \
+         together, and start none until they have ended.|drain_and_reset=Drain and reset required: \
+         let running programs end, start none, then reset the GPU.]";
+    "nv_link_down" "NVLink down" "[#links|NVLink {links} down|{#links} NVLinks down]"
+        "[#links|NVLink {links} down|{#links} NVLinks down]"
+        "[#links|NVLink {links} down: transfers between GPUs are slow or fail. See `nvidia-smi \
+         nvlink -s`, and reset the GPUs when they are idle.|NVLinks {links} down: transfers \
+         between GPUs are slow or fail. See `nvidia-smi nvlink -s`, and reset the GPUs when they \
+         are idle.]";
+    "pcie_degraded" "PCIe link degraded" "PCIe x{width} of x{max_width}"
+        "PCIe x{width} instead of x{max_width}"
+        "PCIe link degraded: x{width} of x{max_width}. Copies to and from the GPU are slow. Check \
+         its seating, riser and slot.";
+};
+
+macro_rules! reasons {
+    ($($reason:ident $severity:expr, $short:literal $long:literal $cause:literal;)+) => {
+        [$(ReasonWording { reason: $reason, severity: $severity, short: $short, long: $long, cause: $cause }),+]
+    };
+}
+
+/// The wording of every reason for reduced clocks, the worst first.
+pub static REASONS: [ReasonWording; 9] = reasons! {
+    HwThermalSlowdown Some(Critical), "thermal slowdown (HW)"
+        "hardware thermal slowdown: check the cooling"
+        "[gpu_celsius|hardware thermal slowdown ({gpu_celsius}), check the cooling|hardware \
+         thermal slowdown, check the cooling]";
+    HwPowerBrakeSlowdown Some(Warning), "power brake" "power brake by the power supply"
+        "power brake by the system's power supply";
+    HwSlowdown Some(Warning), "hardware slowdown" "hardware slowdown"
+        "hardware slowdown (temperature, power or voltage)";
+    SwThermalSlowdown Some(Warning), "thermal slowdown" "thermal slowdown"
+        "[gpu_celsius|thermal slowdown ({gpu_celsius})|thermal slowdown]";
+    SwPowerCap Some(Notice), "power-capped" "power-capped"
+        "[limit_watts|power-capped at {limit_watts}|power-capped]";
+    SyncBoost Some(Notice), "sync boost limit" "sync boost limit"
+        "limited by a slower GPU of its sync boost group";
+    ApplicationsClocksSetting None, "application clocks set" "application clocks set"
+        "application clocks";
+    DisplayClockSetting None, "display clock set" "display clock set" "display clocks";
+    GpuIdle None, "" "" "idle";
+};
+
+impl ConditionKind {
+    /// Returns the condition and its remedy in sentences. `name` names processes by their PIDs.
+    pub fn text(&self, name: &dyn Fn(u32) -> String) -> String {
+        self.fill(|wording| wording.text, name)
+    }
+
+    /// Returns the condition in at most 24 columns.
+    pub fn short(&self) -> String {
+        self.fill(|wording| wording.short, &|_| String::new())
+    }
+
+    /// Returns the condition for a line of its own, without names of processes.
+    pub fn long(&self) -> String {
+        self.fill(|wording| wording.long, &|_| String::new())
+    }
+
+    /// Returns the sentence for users who may not see the processes that the text names.
+    pub fn anonymous(&self) -> Option<&'static str> {
+        let known = ANONYMOUS.iter().find(|(tag, _)| self.tag() == Some(tag));
+        known.map(|(_, sentence)| *sentence)
+    }
+
+    /// Returns `true` if texts of conditions with this tag have names of processes and notebooks.
+    pub fn names_processes(tag: &str) -> bool {
+        ANONYMOUS.iter().any(|(known, _)| *known == tag)
+    }
+
+    fn fill(&self, text: fn(&Wording) -> &'static str, name: &dyn Fn(u32) -> String) -> String {
+        let wording = WORDINGS.iter().find(|it| self.tag() == Some(it.tag));
+        let values = serde_json::to_value(self).unwrap_or_default();
+        let (Some(wording), Value::Object(mut values)) = (wording, values) else {
+            return String::new();
+        };
+        match self {
+            Self::SlowerThanItself {
+                sm_mhz,
+                usual_sm_mhz,
+                siblings,
+                ..
+            } => {
+                let is_slow = *sm_mhz < usual_sm_mhz * SLOW_CLOCK;
+                let siblings_are = if is_slow { "faster" } else { "stronger" };
+                values.insert(siblings_are.to_owned(), siblings.clone().into());
+            }
+            Self::BelowBaseline {
+                median_us,
+                baseline_us,
+                ..
+            } => {
+                let ratio = format!("{:.2}", baseline_us / median_us);
+                values.insert("ratio".to_owned(), ratio.into());
+            }
+            Self::SuspectedHang { differing, .. } => {
+                values.insert("only".to_owned(), (differing.len() == 1).into());
+            }
+            _ => {}
+        }
+        Fields { values, name }.fill(text(wording))
+    }
+}
+
+impl ThrottleReason {
+    /// Returns the wording of the reason.
+    pub fn wording(self) -> &'static ReasonWording {
+        let known = REASONS.iter().find(|wording| wording.reason == self);
+        known.unwrap_or(&REASONS[0])
+    }
+
+    /// Returns `true` if the driver gives the cause of this reason, too. A slowdown by the hardware
+    /// is given together with its cause, if the driver knows the cause.
+    pub fn is_explained(self, given: &[Self]) -> bool {
+        let causes = [HwThermalSlowdown, HwPowerBrakeSlowdown];
+        self == HwSlowdown && given.iter().any(|other| causes.contains(other))
+    }
+}
+
+/// The values of a condition, by the names of its fields.
+struct Fields<'a> {
+    values: Map<String, Value>,
+    name: &'a dyn Fn(u32) -> String,
+}
+
+impl Fields<'_> {
+    fn fill(&self, text: &str) -> String {
+        let mut parts = text.split('[');
+        let mut filled = self.fill_fields(parts.next().unwrap_or_default());
+        for part in parts {
+            let (choice, rest) = part.split_once(']').unwrap_or((part, ""));
+            filled += &self.fill_fields(self.choose(choice));
+            filled += &self.fill_fields(rest);
+        }
+        filled
+    }
+
+    fn choose<'t>(&self, choice: &'t str) -> &'t str {
+        let (field, texts) = choice.split_once('|').unwrap_or_default();
+        if let Some(Value::String(word)) = self.values.get(field) {
+            let mut words = texts.split('|').filter_map(|text| text.split_once('='));
+            let known = words.find(|(known, _)| known == word);
+            return known.map_or("", |(_, text)| text);
+        }
+        let (first, second) = texts.split_once('|').unwrap_or_default();
+        match (field.strip_prefix('#'), self.count(field)) {
+            (Some(_), 0) => "",
+            (Some(_), 1) | (None, 1..) => first,
+            _ => second,
+        }
+    }
+
+    fn fill_fields(&self, text: &str) -> String {
+        let mut parts = text.split('{');
+        let mut filled = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let (field, rest) = part.split_once('}').unwrap_or((part, ""));
+            filled += &self.show(field);
+            filled += rest;
+        }
+        filled
+    }
+
+    /// Returns the number in a field or the length of its list; 0 for one that is absent or false.
+    fn count(&self, field: &str) -> u64 {
+        match self.values.get(field.trim_start_matches('#')) {
+            None | Some(Value::Null) => 0,
+            Some(Value::Bool(is)) => (*is).into(),
+            Some(Value::Array(items)) => items.len() as u64,
+            Some(value) => value.as_u64().unwrap_or(1),
+        }
+    }
+
+    fn show(&self, field: &str) -> String {
+        match self.values.get(field) {
+            None => self.count(field).to_string(),
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Array(items)) => self.show_list(field, items),
+            Some(value) => {
+                let number = value.as_f64().unwrap_or_default();
+                match field.rsplit('_').next().unwrap_or_default() {
+                    "bytes" => byte_size(number),
+                    "second" => format!("{}/s", byte_size(number)),
+                    "ms" if field == "left_ms" => approximate_duration(number as u64),
+                    "ms" => duration(number as u64),
+                    "us" => format!("{} us", three_digits(number)),
+                    "percent" => format!("{number:.0} %"),
+                    "watts" => format!("{number:.0} W"),
+                    "mhz" => format!("{number:.0} MHz"),
+                    "celsius" => format!("{number:.0} °C"),
+                    _ => number.to_string(),
+                }
+            }
+        }
+    }
+
+    /// Returns the items of a list, as in `1, 2 and 3`.
+    fn show_list(&self, field: &str, items: &[Value]) -> String {
+        let most = match field {
+            "pids" | "growing" => MOST_NAMES,
+            _ => items.len(),
+        };
+        let shown = items.iter().take(most);
+        let mut shown: Vec<String> = shown.map(|item| self.show_item(field, item)).collect();
+        if items.len() > most {
+            shown.push(format!("{} more", items.len().saturating_sub(most)));
+        }
+        match shown.as_slice() {
+            [all @ .., before, last] => {
+                [all, &[format!("{before} and {last}")]].concat().join(", ")
+            }
+            _ => shown.concat(),
+        }
+    }
+
+    fn show_item(&self, field: &str, item: &Value) -> String {
+        match field {
+            "pids" | "growing" => {
+                let pid = item.get("pid").unwrap_or(item).as_u64();
+                (self.name)(pid.unwrap_or_default() as u32)
+            }
+            "differing" => ["gpu", "pid"]
+                .iter()
+                .fold(GPU_PROCESS.to_owned(), |text, part| {
+                    text.replace(&format!("{{{part}}}"), &item[*part].to_string())
+                }),
+            "reasons" => ThrottleReason::deserialize(item).map_or_else(
+                |_| String::new(),
+                |reason| self.fill(reason.wording().cause),
+            ),
+            _ => item.to_string(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_joined_by_commas_and_and() {
+        let list = |items: &[u32]| {
+            let links = items.to_vec();
+            let text = ConditionKind::NvLinkDown { links }.text(&|_| String::new());
+            text.split(" down").next().unwrap().to_owned()
+        };
+        assert_eq!(
+            [list(&[1]), list(&[1, 2]), list(&[1, 2, 3])],
+            ["NVLink 1", "NVLinks 1 and 2", "NVLinks 1, 2 and 3"]
+        );
+    }
+
+    #[test]
+    fn three_processes_are_named_and_more_counted() {
+        let kind = ConditionKind::HeldIdle {
+            bytes: 1 << 30,
+            idle_ms: 60_000,
+            pids: vec![1, 2, 3, 4, 5],
+        };
+        assert_eq!(
+            kind.text(&|pid| format!("p{pid}")),
+            "p1, p2, p3 and 2 more idle, holding 1.00 GiB for 1 min."
+        );
+    }
+
+    #[test]
+    fn every_kind_and_reason_has_its_wording() {
+        let kinds: Vec<_> = WORDINGS.iter().map(|wording| wording.tag).collect();
+        for tag in ConditionKind::TAGS {
+            assert!(*tag == "xid" || kinds.contains(tag), "{tag}");
+        }
+        for reason in ThrottleReason::ALL {
+            assert_eq!(reason.wording().reason, reason);
+        }
+    }
+}
