@@ -19,7 +19,7 @@ mod power;
 
 use gpumon_probe::{
     derive::is_memory_nearly_full,
-    model::{Condition, GpuSample, Health},
+    model::{GpuSample, Health},
     units::byte_size,
 };
 
@@ -78,11 +78,6 @@ pub(crate) fn of_gpu(gpu: &GpuSample, context: Context) -> Vec<Phrase> {
     }
     phrases.sort_by_key(|phrase| phrase.level);
     phrases
-}
-
-/// Returns the long phrase of a condition, without names of processes.
-pub(crate) fn of_condition(condition: &Condition) -> String {
-    condition.kind.long()
 }
 
 fn nearly_full(gpu: &GpuSample) -> Option<Phrase> {

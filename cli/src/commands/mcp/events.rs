@@ -3,7 +3,7 @@
 use anyhow::anyhow;
 use gpumon_history::span::HistorySpan;
 use gpumon_probe::{
-    model::{Event, EventKind, FiringAlert, Severity, XidReport, fields::OVERVIEW},
+    model::{Event, EventKind, FiringAlert, Severity, fields::OVERVIEW},
     vendor::ReadDepth,
 };
 use schemars::JsonSchema;
@@ -214,7 +214,7 @@ impl From<&Event> for EventAnswer {
     fn from(event: &Event) -> Self {
         let (level, sentence) = of_event(event);
         let (text, what_to_do, untrusted) = match &event.what {
-            EventKind::Xid(report) => (Some(xid(report)), Some(report.advice.clone()), None),
+            EventKind::Xid(report) => (Some(report.headline()), Some(report.advice.clone()), None),
             EventKind::ConditionBegan(condition) => {
                 let (text, quoting) = parted(condition);
                 (Some(text), None, quoting)
@@ -254,11 +254,4 @@ impl From<Level> for Importance {
             Level::Note | Level::Quiet => Self::Notice,
         }
     }
-}
-
-fn xid(report: &XidReport) -> String {
-    let process = report
-        .pid
-        .map_or_else(String::new, |pid| format!(" (process {pid})"));
-    format!("Xid {}{process}: {}", report.code, report.meaning)
 }

@@ -1,5 +1,6 @@
 //! Which strings of gpumon's JSON are names, which are words of gpumon's own, and which are texts.
 
+use gpumon_probe::model::ConditionKind;
 use serde_json::{Map, Value};
 
 use super::{Kind, Scrubber};
@@ -18,9 +19,6 @@ const WORDS: &str = "\
     kind location meaning name nvml_version part_number path pci_bus_id profile reasons recovery_action \
     remote remote_pci_bus_id run runtime severity source state status throttle_reasons vbios_version \
     version what workload gpumon kernel libc os packages";
-
-/// Conditions whose text names processes, which may be gone by now and known no more.
-const NAMING: [&str; 3] = ["held_idle", "memory_filling", "suspected_hang"];
 
 /// The first pass: replaces names and knows them from then on.
 pub(in super::super) fn names(scrubber: &mut Scrubber, value: &mut Value) {
@@ -73,6 +71,7 @@ fn place_of(key: &str, outer: Place, object: &Map<String, Value>) -> Place {
             .and_then(Value::as_str)
             .is_some_and(|it| words.contains(&it))
     };
+    let condition = object.get("condition").and_then(Value::as_str);
     match key {
         "user" => Place::Named(Kind::User),
         "hostname" => Place::Named(Kind::Host),
@@ -92,7 +91,12 @@ fn place_of(key: &str, outer: Place, object: &Map<String, Value>) -> Place {
         // Not the way from GPU to GPU.
         "path" if object.contains_key("kernel_id") => Place::Named(Kind::Notebook),
         "notebook" => Place::Named(Kind::Notebook),
-        "text" if is("what", &["mark"]) || is("condition", &NAMING) => Place::Named(Kind::Text),
+        // The processes of a condition may have ended, so that nothing else has their names.
+        "text"
+            if is("what", &["mark"]) || condition.is_some_and(ConditionKind::names_processes) =>
+        {
+            Place::Named(Kind::Text)
+        }
         _ if WORDS.split(' ').any(|word| word == key) => Place::Word,
         // Below the key of words, keys say what each is of.
         _ if outer == Place::Word => Place::Word,
