@@ -1,7 +1,9 @@
-//! Generated files are compared with the Rust code: TypeScript's wire types, catalogue of fields
-//! and table of Xids, the reference page, and the limits of the Python package.
+//! Generated files are compared with the Rust code: TypeScript's wire types, catalogue of fields,
+//! table of Xids and wording of conditions, the reference page, and the limits of the Python
+//! package.
 
 mod fields;
+mod texts;
 mod xids;
 
 use std::{collections::BTreeMap, env, fmt::Write, fs, path::Path};
@@ -50,6 +52,8 @@ fn generated() -> BTreeMap<String, String> {
         ("index.ts", types),
         ("fields.ts", fields::typescript()),
         ("xids.ts", xids::typescript()),
+        ("texts.ts", texts::typescript()),
+        ("condition-labels.ts", texts::labels()),
     ];
     files.map(|(name, text)| (name.to_owned(), text)).into()
 }

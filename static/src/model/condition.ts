@@ -4,10 +4,10 @@ import { duration, since } from '../lib/format';
 import { plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import type { Condition, GpuSample, Severity } from '../wire';
+import { describeReasons } from '../wire/texts';
 import type { Level, Description } from './describe';
-import { describeCondition, describeReasons } from './describe-condition';
+import { describeCondition, shortCondition } from './describe-condition';
 import { valueOf } from './reading';
-import { shortCondition } from './short-condition';
 
 export interface Alert extends Description {
   /** The same in a few words. */

@@ -1,8 +1,10 @@
 /** States as text. */
 
 import { duration, since } from '../lib/format';
+import { own } from '../lib/own';
 import { table, trans } from '../lib/translation';
 import type { Absence, Health, Severity, ThrottleReason } from '../wire';
+import { ABSENCES, describeReasons } from '../wire/texts';
 
 /** The severity of a state; `none` where it is ordinary. */
 export type Level = Severity | 'none';
@@ -14,28 +16,16 @@ export interface Description {
   level: Level;
 }
 
-const ABSENCES = table((): Partial<Record<string, string>> => ({
-  not_supported: trans.__('not on this board or driver'),
-  no_permission: trans.__('needs permission: ask the administrator of this machine'),
-  gpu_lost: trans.__('GPU lost'),
-  asleep: trans.__('asleep to save power'),
-  no_answer: trans.__('the driver has not answered'),
-  not_read_yet: trans.__('not read yet'),
-  warming_up: trans.__('needs a second sample'),
-  unknown: trans.__('unknown to the driver'),
-  not_in_proc: trans.__(
-    'not in /proc: ended, or in another PID namespace (a container or the host)',
-  ),
-  ended: trans.__('the process has ended'),
-  hidden: trans.__("hidden: another user's"),
-  needs_gpumon: trans.__('not told by nvidia-smi: install gpumon on that machine'),
-}));
-
 /** Why a reading is a dash. */
 export function describeAbsence(absence: Absence): string {
-  return absence.absent === 'driver_error'
-    ? trans.__('driver error %1', absence.code)
-    : (ABSENCES()[absence.absent] ?? trans.__('no reading'));
+  switch (absence.absent) {
+    case 'driver_error':
+      return trans.__('driver error %1', absence.code);
+    case 'no_permission':
+      return trans.__('needs permission: ask the administrator of this machine');
+    default:
+      return own(ABSENCES, absence.absent)?.() ?? trans.__('no reading');
+  }
 }
 
 /** Why a GPU does not answer, and what to do; `null` where it does. */
@@ -92,25 +82,19 @@ export function describeHealth(
   }
 }
 
-/** Ordinary reasons for reduced clocks, as text and title. The others are conditions. */
-const RESTS = table((): readonly (readonly [ThrottleReason, string, string])[] => [
-  [
-    'applications_clocks_setting',
-    trans.__('application clocks'),
-    trans.__('Clocks are limited by the application clock setting.'),
-  ],
-  [
-    'display_clock_setting',
-    trans.__('display clocks'),
-    trans.__('Clocks are limited by the display clock setting.'),
-  ],
-  ['gpu_idle', trans.__('idle'), trans.__('Nothing is running, so clocks are reduced.')],
+/** Ordinary reasons for reduced clocks, with their titles. The others are conditions. */
+const RESTS = table((): readonly (readonly [ThrottleReason, string])[] => [
+  ['applications_clocks_setting', trans.__('Clocks are limited by the application clock setting.')],
+  ['display_clock_setting', trans.__('Clocks are limited by the display clock setting.')],
+  ['gpu_idle', trans.__('Nothing is running, so clocks are reduced.')],
 ]);
 
 /** The ordinary reason for reduced clocks; `null` where there is none. */
 export function describeClock(
   reasons: readonly ThrottleReason[],
 ): Pick<Description, 'text' | 'title'> | null {
-  const [, text, title] = RESTS().find(([reason]) => reasons.includes(reason)) ?? [];
-  return text === undefined || title === undefined ? null : { text, title };
+  const [reason, title] = RESTS().find(([rest]) => reasons.includes(rest)) ?? [];
+  return reason === undefined || title === undefined
+    ? null
+    : { text: describeReasons([reason]), title };
 }

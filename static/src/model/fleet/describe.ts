@@ -5,6 +5,7 @@ import { own } from '../../lib/own';
 import { joined, plainText } from '../../lib/text';
 import { table, trans } from '../../lib/translation';
 import type { FleetOwner, OwnerKind } from '../../wire';
+import { LABELS } from '../../wire/condition-labels';
 import type { Level } from '../describe';
 import { describeXid } from '../describe-condition';
 import { xidOf } from '../xid';
@@ -20,31 +21,14 @@ export function levelOf(severity: number): Level {
   return LEVELS[Math.min(severity, 3)] ?? 'none';
 }
 
-const CONDITIONS = table((): Partial<Record<string, string>> => ({
-  throttled: trans.__('Clocks reduced'),
-  power_capped: trans.__('Power-capped'),
-  held_idle: trans.__('Idle, holding memory'),
-  hardly_used: trans.__('Low SM use'),
-  suspected_hang: trans.__('Suspected hang'),
-  held_by_nobody: trans.__('Memory held by no process'),
-  slower_than_itself: trans.__('Slower than usual'),
-  below_baseline: trans.__('Below its baseline'),
-  memory_nearly_full: trans.__('Memory nearly full'),
-  memory_filling: trans.__('Memory filling up'),
-  ecc_uncorrected: trans.__('Memory errors'),
-  row_remap: trans.__('Row remapping pending'),
-  page_retirement_pending: trans.__('Page retirement pending'),
-  recovery_needed: trans.__('Recovery required'),
-  nv_link_down: trans.__('NVLink down'),
-  pcie_degraded: trans.__('PCIe link degraded'),
-}));
-
 /** What a condition is called; one that only a newer server knows, by its name. */
 export function conditionText(kind: string): string {
   const code = xidCode(kind);
-  return code === null
-    ? (own(CONDITIONS(), kind) ?? plainText(kind.replaceAll('_', ' '), NAME_LENGTH))
-    : `Xid ${code}`;
+  if (code !== null) {
+    return `Xid ${code}`;
+  }
+  const label = kind === 'power_capped' ? trans.__('Power-capped') : own(LABELS, kind)?.();
+  return label ?? plainText(kind.replaceAll('_', ' '), NAME_LENGTH);
 }
 
 /** What there is to know of a condition, on hover. */
