@@ -1,8 +1,8 @@
 //! Phrases about a condition. Its own text is longer, for views with room for sentences.
 
 use gpumon_probe::{
-    model::{Condition, ConditionKind, GpuSample, ThrottleReason},
-    vendor::nvml::xid::describe,
+    model::{Condition, ConditionKind, GpuSample, ThrottleReason, Vendor},
+    vendor::describe_error,
 };
 
 use super::phrase::{Level, Phrase};
@@ -64,7 +64,7 @@ fn xid_phrase(level: Level, code: u32, count: u32) -> Phrase {
         0 | 1 => String::new(),
         _ => format!(" ({count} times)"),
     };
-    let info = describe(code);
+    let info = describe_error(Vendor::Nvidia, code);
     Phrase::new(
         level,
         format!("Xid {code}: {}", info.short()),

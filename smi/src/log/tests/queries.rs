@@ -71,7 +71,8 @@ fn nothing_is_asked_whose_answer_is_not_shown() {
     text(&context(&log, &[0]), None);
     let queries = log.queries();
     assert!(
-        !queries.contains(&Query::SupportedMemoryClocks) && !queries.contains(&Query::Samples(0, 0))
+        !queries.contains(&Query::SupportedMemoryClocks)
+            && !queries.contains(&Query::Samples(0, 0))
     );
 }
 
