@@ -18,6 +18,7 @@ mod fleet;
 #[cfg(any(fuzzing, test))]
 pub mod fuzzing;
 mod grammar;
+mod json_text;
 mod local;
 mod man;
 mod moment;

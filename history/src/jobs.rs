@@ -57,23 +57,9 @@ pub struct Jobs {
 }
 
 impl JobSpan {
-    /// Whether it is what somebody calls by this: by its id or the beginning of it, its name or the last part of that.
+    /// Returns `true` if people call the job by this text.
     pub fn is_called(&self, text: &str) -> bool {
-        let last = |name: &String| name.rsplit('/').next() == Some(text);
-        let is_named = self
-            .name
-            .as_ref()
-            .is_some_and(|name| name == text || last(name));
-        // Whoever types so much means no other; numbers are whole.
-        let is_begun = matches!(
-            self.kind,
-            JobKind::Container | JobKind::Notebook | JobKind::Pod
-        ) && text.len() >= 6
-            && self.id.starts_with(text);
-        let is_unit = self.id.strip_suffix(".service") == Some(text);
-        // Like `qstat`, accept a job's number without its server.
-        let is_pbs_number = self.kind == JobKind::Pbs && self.id.split('.').next() == Some(text);
-        self.id == text || is_named || is_begun || is_unit || is_pbs_number
+        is_job_called(self.kind, &self.id, self.name.as_ref(), text)
     }
 
     /// What tells it from others: it is known anew, with a later end, while it lasts.
@@ -87,6 +73,21 @@ impl JobSpan {
             || self.kind == JobKind::Pod && self.name.is_some() && self.name == other.name;
         self.kind == other.kind && (self.id == other.id || is_same_name())
     }
+}
+
+/// Returns `true` if people call a job by this text: by its id or the beginning of it, its name or
+/// the last part of that.
+pub fn is_job_called(kind: JobKind, id: &str, name: Option<&String>, text: &str) -> bool {
+    let last = |name: &str| name.rsplit('/').next() == Some(text);
+    let is_named = name.is_some_and(|name| name == text || last(name));
+    // So many characters name only one; numbers are whole.
+    let is_begun = matches!(kind, JobKind::Container | JobKind::Notebook | JobKind::Pod)
+        && text.len() >= 6
+        && id.starts_with(text);
+    let is_unit = id.strip_suffix(".service") == Some(text);
+    // Like `qstat`, accept a job's number without its server.
+    let is_pbs_number = kind == JobKind::Pbs && id.split('.').next() == Some(text);
+    id == text || is_named || is_begun || is_unit || is_pbs_number
 }
 
 impl Jobs {

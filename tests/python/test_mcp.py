@@ -121,21 +121,25 @@ class Tools(WithClient):
         with tempfile.TemporaryDirectory() as folder, server(folder, "--source", "sim:2") as control:
             async with client("mcp", "--control", control) as asked:
                 history = await answer_in_time(asked, "gpu_history", lambda answer: len(answer["times"]) > 2)
-                self.assertEqual({series["gpu"] for series in history["series"]}, {0, 1})
-                self.assertTrue(all(0 < series["mean"] < 1000 for series in history["series"]), history)
+                self.assertEqual({gpu["index"] for gpu in history["gpus"]}, {0, 1})
+                means = [series["mean"] for series in history["summary"]]
+                self.assertTrue(all(0 < mean < 1000 for mean in means), history)
                 status = await answer_of(asked, "gpu_status")
                 self.assertEqual((status["simulated"], status["read_by"]), (True, "server"))
-                self.assertEqual(len(status["gpus"]), 2)
+                self.assertEqual(len(status["sample"]["gpus"]), 2)
                 held = await answer_of(asked, "gpu_processes", gpus=[0])
-                names = held["gpus"][0]["processes"][0]["untrusted"]
+                process = held["sample"]["gpus"][0]["processes"][0]
+                names = process["untrusted"]
                 self.assertTrue(names["user"] and names["name"], names)
                 output_of("mark", "--control", control, "epoch 3")
                 events = await answer_in_time(asked, "gpu_events", lambda answer: "epoch 3" in str(answer["events"]))
-                self.assertEqual(events["events"][0]["untrusted"], {"text": "Mark: epoch 3 (" + _user() + ")"})
+                mark = events["events"][0]["untrusted"]
+                self.assertEqual(mark, {"text": "epoch 3", "user": _user()})
                 used = await answer_in_time(asked, "gpu_usage", lambda answer: answer["owners"], who=names["user"])
                 self.assertEqual({owner["untrusted"]["user"] for owner in used["owners"]}, {names["user"]})
-                self.assertGreater(used["total"]["energy"]["estimate_watt_hours"], 0)
-                job = names["job"]["id"]
+                self.assertGreater(used["total"]["joules"]["estimate"], 0)
+                jobs = [owner["job"] for owner in used["owners"] if owner["job"]]
+                job = jobs[0]["untrusted"]["id"]
                 of_job = await answer_in_time(asked, "gpu_usage", lambda answer: "job" in answer, who=job)
                 self.assertGreater(of_job["job"]["all"]["energy_joules"], 0)
                 self.assertIn("power.draw_watts", await error_of(asked, "gpu_history", fields=["power"]))

@@ -43,11 +43,7 @@ pub(crate) fn run(args: &SchemaArgs) -> Result<(), Failure> {
 
 /// Of what is written, not of what would be understood.
 pub(crate) fn schema(what: What) -> Value {
-    let text = gpumon_server::openapi::document().replace("#/components/schemas/", "#/$defs/");
-    let mut document: Value = serde_json::from_str(&text).expect(COMPARED);
-    let Value::Object(mut types) = document["components"]["schemas"].take() else {
-        panic!("{COMPARED}")
-    };
+    let mut types = load_types();
     let name = match what {
         What::Snapshot => "Snapshot",
         What::Record => "Record",
@@ -63,6 +59,16 @@ pub(crate) fn schema(what: What) -> Value {
     schema["title"] = json!(name);
     schema["$defs"] = types.into();
     schema
+}
+
+/// Returns the schemas of the API's types by their names.
+pub(crate) fn load_types() -> Map<String, Value> {
+    let text = gpumon_server::openapi::document().replace("#/components/schemas/", "#/$defs/");
+    let mut document: Value = serde_json::from_str(&text).expect(COMPARED);
+    match document["components"]["schemas"].take() {
+        Value::Object(types) => types,
+        _ => panic!("{COMPARED}"),
+    }
 }
 
 /// The names of the types that a schema refers to, and of those that they refer to.

@@ -24,7 +24,7 @@ const MEMORY_PEAK: usize = 4;
 const THROTTLED: usize = 7;
 
 /// At most two sentences, the most telling first.
-pub(in crate::commands) fn advice(measured: &Measured, is_shared: bool) -> Vec<String> {
+pub(super) fn give_advice(measured: &Measured, is_shared: bool) -> Vec<String> {
     let known: Vec<_> = measured
         .devices
         .iter()
@@ -157,7 +157,7 @@ mod tests {
     }
 
     fn advice_on(devices: Vec<MeasuredDevice>) -> String {
-        advice(
+        give_advice(
             &Measured {
                 devices,
                 all: Figures::default(),

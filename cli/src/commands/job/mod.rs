@@ -9,7 +9,7 @@ use std::io::Write as _;
 
 use gpumon_probe::model::now_ms;
 
-pub(super) use self::{advice::advice, find::find, measure::Measured};
+pub(super) use self::{find::find, measure::Measured, report::as_json};
 use crate::{exit::Failure, past::PastArgs};
 
 /// Report how well a Slurm, PBS or LSF job, pod, notebook, container or service used its GPUs
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &JobArgs) -> Result<(), Failure> {
     let job = find(&args.id, &args.past)?;
     let measured = Measured::new(&job, &args.past)?;
     let text = if args.json {
-        report::as_json(&job, &measured).to_string() + "\n"
+        as_json(&job, &measured).to_string() + "\n"
     } else {
         report::draw(&job, &measured, now_ms())
     };

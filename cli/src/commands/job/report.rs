@@ -5,7 +5,7 @@ use gpumon_probe::{local_time::time_zone, units::duration, untrusted::escaped};
 use serde_json::{Value, json};
 
 use super::{
-    advice::{advice, name},
+    advice::{give_advice, name},
     find::FoundJob,
     measure::{Measured, MeasuredDevice},
 };
@@ -35,7 +35,7 @@ const CONDITIONS: usize = 4;
 /// The place of the peak of memory among the figures.
 const MEMORY_PEAK: usize = 4;
 
-pub(super) fn as_json(job: &FoundJob, measured: &Measured) -> Value {
+pub(in crate::commands) fn as_json(job: &FoundJob, measured: &Measured) -> Value {
     let (from_ms, to_ms) = job.times_ms();
     let devices: Vec<_> = measured
         .devices
@@ -65,7 +65,7 @@ pub(super) fn as_json(job: &FoundJob, measured: &Measured) -> Value {
         "shared_with": job.others,
         "all": measured.all.as_json(),
         "gpus": devices,
-        "advice": advice(measured, !job.others.is_empty()),
+        "advice": give_advice(measured, !job.others.is_empty()),
     })
 }
 
@@ -121,7 +121,7 @@ pub(super) fn draw(job: &FoundJob, measured: &Measured, now_ms: u64) -> String {
             ),
         );
     }
-    for sentence in advice(measured, !job.others.is_empty()) {
+    for sentence in give_advice(measured, !job.others.is_empty()) {
         text += &(columns.sentence(0, &sentence) + "\n");
     }
     text

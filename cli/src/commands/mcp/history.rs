@@ -1,27 +1,23 @@
 //! A field over time.
 
-use std::{collections::BTreeSet, ops::Range};
+use std::{collections::BTreeSet, mem, ops::Range};
 
 use anyhow::anyhow;
 use gpumon_history::{
-    span::{DeviceSpan, HistorySpan, Series},
+    span::{HistorySpan, Series},
     wanted::{Wanted, mig_id, of_mig, rounded},
 };
-use gpumon_probe::model::{
-    fields::{Field, GPU_FIELDS, HOST_FIELDS, Kind, OVERVIEW},
-    now_ms,
-};
+use gpumon_probe::model::fields::{GPU_FIELDS, HOST_FIELDS, Kind, OVERVIEW};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde_json::{Value, json};
 use strsim::jaro_winkler;
 
-use super::{sources::Sources, tool::Tool};
-use crate::{
-    commands::show::csv::time,
-    exit::Failure,
-    moment::{Beside, MomentSpan},
-    past::PastArgs,
+use super::{
+    sources::Sources,
+    tool::{Answer, Tool},
 };
+use crate::{exit::Failure, past::PastArgs};
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -41,45 +37,6 @@ pub(super) struct History {
     points: Option<u64>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct HistoryAnswer {
-    /// The first moment that is answered, in UTC: later than asked where less is known.
-    from: String,
-    to: String,
-    /// Since when anything is known.
-    known_since: String,
-    /// Whether no GPU is behind the readings, where that is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    simulated: Option<bool>,
-    /// When each point begins, in UTC.
-    times: Vec<String>,
-    /// The time of a point.
-    seconds_per_point: f64,
-    series: Vec<SeriesAnswer>,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-struct SeriesAnswer {
-    /// The id, which ends in the unit.
-    field: String,
-    /// What it is, and what it is not.
-    meaning: &'static str,
-    /// The GPU, by index; absent of the host, and of a MIG device whose GPU is not known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    gpu: Option<u32>,
-    /// Of a MIG device.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    mig_uuid: Option<String>,
-    /// Of a gauge, over the whole span.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    mean: Option<f64>,
-    min: Option<f64>,
-    max: Option<f64>,
-    last: Option<f64>,
-    /// One for each of `times`: the mean of a gauge, the last of a counter or a state; null where nothing is known.
-    values: Vec<Option<f64>>,
-}
-
 const USUAL_SINCE: &str = "-10m";
 const USUAL_POINTS: u64 = 60;
 const MOST_POINTS: u64 = 500;
@@ -91,7 +48,10 @@ const NAMED: usize = 6;
 impl Tool for History {
     const NAME: &'static str = "gpu_history";
     const TITLE: &'static str = "Readings over time";
-    type Answer = HistoryAnswer;
+    const TYPE: &'static str = "HistorySpan";
+    const KEYS: &'static str = "\
+        from_ms to_ms resolution_ms oldest_ms storage* times_ms gpus mig_devices uuid \
+        index name parent metrics* host*";
 
     fn description() -> String {
         let usual = OVERVIEW.join(", ");
@@ -109,41 +69,22 @@ impl Tool for History {
         )
     }
 
-    fn answer(self, sources: &Sources) -> Result<HistoryAnswer, Failure> {
+    fn find_answer(self, sources: &Sources) -> Result<Answer, Failure> {
         check(&self.fields)?;
         let points = self.points.unwrap_or(USUAL_POINTS);
         if !(1..=MOST_POINTS).contains(&points) {
             return Err(anyhow!("points: {points} is not 1 to {MOST_POINTS}").into());
         }
         let past = sources.past()?;
-        let span = span(
-            self.since.as_deref().unwrap_or(USUAL_SINCE),
-            self.until.as_deref(),
-        )?;
+        let since = self.since.as_deref().unwrap_or(USUAL_SINCE);
+        let span = super::parse_span(since, self.until.as_deref())?;
         let fields: Vec<&str> = self.fields.iter().map(String::as_str).collect();
-        let answer = ask(past, span, &fields, points)?;
-        let gpus = self.gpus.as_deref();
-        if let Some(index) = gpus
-            .into_iter()
-            .flatten()
-            .find(|index| !answer.gpus.iter().any(|gpu| gpu.index == **index))
-        {
-            let known: Vec<_> = answer
-                .gpus
-                .iter()
-                .map(|gpu| gpu.index.to_string())
-                .collect();
-            return Err(anyhow!(
-                "no GPU {index} told any of these fields in that time; there are {}",
-                known.join(", ")
-            )
-            .into());
+        let mut answer = ask(past, span, &fields, points)?;
+        (answer.events, answer.conditions) = Default::default();
+        if let Some(gpus) = &self.gpus {
+            keep_gpus(&mut answer, gpus)?;
         }
-        let series: Vec<_> = fields
-            .iter()
-            .flat_map(|id| of_field(id, &answer, gpus))
-            .collect();
-        if series.is_empty() {
+        if answer.gpus.is_empty() && answer.mig_devices.is_empty() && answer.host.is_empty() {
             return Err(anyhow!(
                 "nothing is known of {} in that time: name other fields, or a later time; {}",
                 fields.join(", "),
@@ -151,26 +92,53 @@ impl Tool for History {
             )
             .into());
         }
-        Ok(HistoryAnswer {
-            from: time(answer.from_ms),
-            to: time(answer.to_ms),
-            known_since: time(answer.oldest_ms),
-            simulated: sources.is_past_simulated(),
-            times: answer.times_ms.iter().map(|at_ms| time(*at_ms)).collect(),
-            seconds_per_point: answer.resolution_ms as f64 / 1000.0,
-            series,
-        })
+        let devices = answer.gpus.iter_mut().chain(&mut answer.mig_devices);
+        let of_devices = devices.flat_map(|device| {
+            let (uuid, index) = (&device.uuid, device.index);
+            let of_device = device.metrics.iter_mut();
+            of_device.map(move |(id, series)| (id, series, Some((uuid, index)).unzip()))
+        });
+        let of_host = answer.host.iter_mut();
+        let of_host = of_host.map(|(id, series)| (id, series, (None, None)));
+        let summary: Vec<_> = of_devices
+            .chain(of_host)
+            .map(|(id, series, (uuid, index))| {
+                let mut summary = sum_up(id, series);
+                (summary["uuid"], summary["gpu"]) = (json!(uuid), json!(index));
+                summary
+            })
+            .collect();
+        let mut own = json!({ "summary": summary });
+        if let Some(is_simulated) = sources.is_past_simulated() {
+            own["simulated"] = is_simulated.into();
+        }
+        let api = json!(answer);
+        Ok(Answer { api, own })
     }
 }
 
-/// A span as it was typed.
-pub(super) fn span(since: &str, until: Option<&str>) -> Result<Range<u64>, Failure> {
-    let moment =
-        |name: &str, text: &str| text.parse().map_err(|why: String| anyhow!("{name}: {why}"));
-    let until = until.map(|until| moment("until", until)).transpose()?;
-    let span =
-        MomentSpan::new(Some(moment("since", since)?), until).resolve(&Beside::now(now_ms()));
-    Ok(span.map_err(|why| anyhow!(why))?)
+/// Keeps only GPUs with these indices, and their MIG devices.
+fn keep_gpus(span: &mut HistorySpan, gpus: &[u32]) -> Result<(), Failure> {
+    let known: Vec<_> = span.gpus.iter().map(|gpu| gpu.index).collect();
+    if let Some(index) = gpus.iter().find(|index| !known.contains(index)) {
+        let known: Vec<_> = known.iter().map(ToString::to_string).collect();
+        return Err(anyhow!(
+            "no GPU {index} told any of these fields in that time; there are {}",
+            known.join(", ")
+        )
+        .into());
+    }
+    let (kept, others): (Vec<_>, Vec<_>) = mem::take(&mut span.gpus)
+        .into_iter()
+        .partition(|gpu| gpus.contains(&gpu.index));
+    span.gpus = kept;
+    // A MIG device stays if its GPU is unknown.
+    span.mig_devices.retain(|mig| {
+        !others
+            .iter()
+            .any(|gpu| Some(&gpu.uuid) == mig.parent.as_ref())
+    });
+    Ok(())
 }
 
 /// In at most so many points, whatever of the span is known.
@@ -220,91 +188,40 @@ fn similar<'a>(id: &str, known: &'a [String]) -> Vec<&'a str> {
     all
 }
 
-fn of_field(id: &str, span: &HistorySpan, gpus: Option<&[u32]>) -> Vec<SeriesAnswer> {
-    let is_wanted = |gpu: &DeviceSpan| gpus.is_none_or(|gpus| gpus.contains(&gpu.index));
-    if let Some(field) = HOST_FIELDS.iter().find(|field| field.id == id) {
-        return span
-            .host
-            .get(id)
-            .map(|series| of_series(field, id, series, None, None))
-            .into_iter()
-            .collect();
+/// Returns the summary of a series, which keeps one value for each point: the mean of a gauge, the
+/// last of a counter or a state.
+fn sum_up(id: &str, series: &mut Series) -> Value {
+    let known = |values: &[Option<f64>]| values.iter().flatten().copied().collect::<Vec<f64>>();
+    let values = known(&series.values);
+    let [min, max] = [series.min.take(), series.max.take()]
+        .map(|extremes| extremes.map_or_else(|| values.clone(), |extremes| known(&extremes)));
+    let (kind, meaning) = catalogued(id).unzip();
+    let mut summary = json!({
+        "field": id,
+        "meaning": meaning,
+        "min": min.into_iter().reduce(f64::min),
+        "max": max.into_iter().reduce(f64::max),
+        "last": values.last(),
+    });
+    if kind == Some(Kind::Gauge) && !values.is_empty() {
+        summary["mean"] = json!(rounded(values.iter().sum::<f64>() / values.len() as f64));
+        for value in series.values.iter_mut().flatten() {
+            *value = rounded(*value);
+        }
     }
-    if let Some(field) = of_mig().find(|field| mig_id(field.id) == id) {
-        let parent = |mig: &DeviceSpan| {
-            span.gpus
-                .iter()
-                .find(|gpu| Some(&gpu.uuid) == mig.parent.as_ref())
-        };
-        let of_wanted = span
-            .mig_devices
-            .iter()
-            .filter(|mig| parent(mig).is_none_or(is_wanted));
-        return of_wanted
-            .filter_map(|mig| {
-                let gpu = parent(mig).map(|gpu| gpu.index);
-                Some(of_series(
-                    field,
-                    id,
-                    mig.metrics.get(id)?,
-                    gpu,
-                    Some(mig.uuid.clone()),
-                ))
-            })
-            .collect();
-    }
-    let Some(field) = GPU_FIELDS.iter().find(|field| field.id == id) else {
-        return Vec::new();
-    };
-    let of_wanted = span.gpus.iter().filter(|gpu| is_wanted(gpu));
-    of_wanted
-        .filter_map(|gpu| {
-            Some(of_series(
-                field,
-                id,
-                gpu.metrics.get(id)?,
-                Some(gpu.index),
-                None,
-            ))
-        })
-        .collect()
+    summary
 }
 
-fn of_series<S>(
-    field: &Field<S>,
-    id: &str,
-    series: &Series,
-    gpu: Option<u32>,
-    mig_uuid: Option<String>,
-) -> SeriesAnswer {
-    let known = |values: &Option<Vec<Option<f64>>>| -> Vec<f64> {
-        values
-            .as_ref()
-            .unwrap_or(&series.values)
-            .iter()
-            .flatten()
-            .copied()
-            .collect()
-    };
-    let values: Vec<f64> = series.values.iter().flatten().copied().collect();
-    let is_gauge = field.kind == Kind::Gauge;
-    let mean = (is_gauge && !values.is_empty())
-        .then(|| rounded(values.iter().sum::<f64>() / values.len() as f64));
-    SeriesAnswer {
-        field: id.to_owned(),
-        meaning: field.help,
-        gpu,
-        mig_uuid,
-        mean,
-        min: known(&series.min).into_iter().reduce(f64::min),
-        max: known(&series.max).into_iter().reduce(f64::max),
-        last: values.last().copied(),
-        values: series
-            .values
-            .iter()
-            .map(|value| value.map(|value| if is_gauge { rounded(value) } else { value }))
-            .collect(),
-    }
+/// Returns the kind and the meaning of a field.
+fn catalogued(id: &str) -> Option<(Kind, &'static str)> {
+    let of_host = HOST_FIELDS.iter().find(|field| field.id == id);
+    let of_device = GPU_FIELDS
+        .iter()
+        .find(|field| field.id == id)
+        .or_else(|| of_mig().find(|field| mig_id(field.id) == id));
+    of_host
+        .map(|field| (field.kind, field.help))
+        .or_else(|| of_device.map(|field| (field.kind, field.help)))
 }
 
 #[cfg(test)]
@@ -337,40 +254,25 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_has_no_mean_and_a_gauge_the_extremes_of_its_points() {
-        let field = |id: &str| GPU_FIELDS.iter().find(|field| field.id == id).unwrap();
+    fn only_gauges_have_mean_in_summary() {
         let values = vec![Some(1.0), None, Some(3.0)];
         let series = Series {
             values,
             min: Some(vec![Some(0.5), None, Some(2.0)]),
             max: Some(vec![Some(2.0), None, Some(9.0)]),
         };
-        let gauge = of_series(
-            field("power.draw_watts"),
-            "power.draw_watts",
-            &series,
-            Some(0),
-            None,
-        );
-        assert_eq!(
-            (gauge.mean, gauge.min, gauge.max, gauge.last),
-            (Some(2.0), Some(0.5), Some(9.0), Some(3.0))
-        );
-        let series = Series {
+        let gauge = sum_up("power.draw_watts", &mut series.clone());
+        let (mean, min) = (&gauge["mean"], &gauge["min"]);
+        assert_eq!((mean, min), (&json!(2.0), &json!(0.5)));
+        assert_eq!((&gauge["max"], &gauge["last"]), (&json!(9.0), &json!(3.0)));
+        let mut series = Series {
             min: None,
             max: None,
             ..series
         };
-        let counter = of_series(
-            field("power.energy_joules_total"),
-            "power.energy_joules_total",
-            &series,
-            Some(0),
-            None,
-        );
-        assert_eq!(
-            (counter.mean, counter.min, counter.max, counter.values.len()),
-            (None, Some(1.0), Some(3.0), 3)
-        );
+        let counter = sum_up("power.energy_joules_total", &mut series);
+        let (min, max) = (&counter["min"], &counter["max"]);
+        assert_eq!((min, max), (&json!(1.0), &json!(3.0)));
+        assert!(counter["mean"].is_null() && series.values.len() == 3);
     }
 }

@@ -1,32 +1,36 @@
 //! `gpumon mcp`: answers the tools of AI assistants, by the Model Context Protocol over standard input and output.
 //!
-//! - [`handler`] speaks the protocol, by the library `rmcp`; [`tool`] is what each tool has and how it is answered, [`tools`]
-//!   lists them.
-//! - [`status`], [`processes`], [`history`], [`events`] and [`usage`] are the tools. A tool is a structure of its
-//!   arguments; comments of its fields, and of what it answers, are their descriptions in the schemas.
-//! - [`sources`] is where readings and the past come from, [`names`] what strangers have named, kept apart.
+//! - [`handler`] speaks the protocol, by the library `rmcp`; [`tool`] lists the tools and calls
+//!   them.
+//! - [`now`], [`history`] and [`usage`] have the tools. A tool is a structure of its arguments;
+//!   comments of its fields are
+//!   their descriptions in the schema. It answers with a type of the API.
+//! - [`answer`] shortens such an answer, and sets names apart that other people chose.
+//! - [`sources`] is where readings and the past come from.
 
-mod events;
+mod answer;
 mod handler;
 mod history;
-mod names;
-mod processes;
+mod now;
 mod sources;
-mod status;
 #[cfg(test)]
 mod tests;
 mod tool;
-mod tools;
 mod usage;
 
-use std::io::{self, IsTerminal as _};
+use std::{
+    io::{self, IsTerminal as _},
+    ops::Range,
+};
 
 use anyhow::{Context as _, anyhow};
+use gpumon_probe::model::now_ms;
 use rmcp::{ServiceExt as _, service::ServerInitializeError, transport::stdio};
 
 use self::{handler::Handler, sources::Sources};
 use crate::{
     exit::{Failure, say},
+    moment::{Beside, Moment, MomentSpan},
     options::SourceArgs,
     past::PastArgs,
 };
@@ -87,4 +91,21 @@ async fn serve(handler: Handler) -> Result<(), Failure> {
         )
         .into()),
     }
+}
+
+/// Parses the first moment of a span, and the first one after it.
+fn parse_span(since: &str, until: Option<&str>) -> Result<Range<u64>, Failure> {
+    let until = until
+        .map(|until| parse_moment("until", until))
+        .transpose()?;
+    let span = MomentSpan::new(Some(parse_moment("since", since)?), until);
+    Ok(span
+        .resolve(&Beside::now(now_ms()))
+        .map_err(|why| anyhow!(why))?)
+}
+
+fn parse_moment(argument: &str, text: &str) -> Result<Moment, Failure> {
+    Ok(text
+        .parse()
+        .map_err(|why: String| anyhow!("{argument}: {why}"))?)
 }

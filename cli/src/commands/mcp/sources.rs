@@ -7,11 +7,8 @@ use gpumon_probe::{
     owner::CommandLines,
     vendor::{ReadDepth, Source},
 };
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use crate::{
-    commands::show::csv::time,
     device_id,
     exit::Failure,
     options::SourceArgs,
@@ -24,26 +21,6 @@ pub(super) struct Sources {
     past: PastArgs,
     /// The driver, once it was opened: a second time takes as long again, and a simulation would begin anew.
     opened: Mutex<Option<Arc<dyn Source>>>,
-}
-
-/// Of when readings are, and where they come from.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Origin {
-    /// When they were taken, in UTC.
-    at: String,
-    /// Who read them.
-    read_by: Reader,
-    /// Whether no GPU is behind them.
-    simulated: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum Reader {
-    /// A running gpumon server, which also knows the past.
-    Server,
-    /// This process, once: conditions that need time to be noticed, as idle memory, are not known.
-    ThisProcess,
 }
 
 impl Sources {
@@ -122,21 +99,5 @@ impl Sources {
             .transpose()
             .ok()??;
         snapshot.map(|snapshot| snapshot.inventory.platform.is_simulated)
-    }
-}
-
-impl Origin {
-    pub(super) fn of(snapshot: &Snapshot) -> Self {
-        let read_by = if snapshot.is_single {
-            Reader::ThisProcess
-        } else {
-            Reader::Server
-        };
-        let simulated = snapshot.inventory.platform.is_simulated;
-        Self {
-            at: time(snapshot.sample.at_ms),
-            read_by,
-            simulated,
-        }
     }
 }

@@ -3,30 +3,55 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
-use gpumon_probe::untrusted::escaped;
 use rmcp::model::{self, JsonObject, ToolAnnotations};
 use schemars::JsonSchema;
-use serde::{Serialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::sources::Sources;
-use crate::exit::Failure;
+use super::{
+    answer::{select_keys, select_schema},
+    history::History,
+    now::{Events, Processes, Status},
+    sources::Sources,
+    usage::UsageOf,
+};
+use crate::{commands::schema::load_types, exit::Failure};
+
+/// All tools, what is asked most first.
+pub(super) static TOOLS: [Entry; 5] = [
+    Entry::new::<Status>(),
+    Entry::new::<Processes>(),
+    Entry::new::<History>(),
+    Entry::new::<Events>(),
+    Entry::new::<UsageOf>(),
+];
 
 /// A tool, which is a structure of its arguments. It changes nothing.
 pub(super) trait Tool: DeserializeOwned + JsonSchema + 'static {
     const NAME: &'static str;
     /// For people.
     const TITLE: &'static str;
-    type Answer: Serialize + JsonSchema + 'static;
+    /// The type of the API that it answers with.
+    const TYPE: &'static str;
+    /// The keys of that type that are in the answer, separated by spaces.
+    const KEYS: &'static str;
 
-    /// What it tells, and when to use it.
+    /// Describes what it answers, and when to use it.
     fn description() -> String;
 
     /// Answers it. This may wait for a server or the driver.
     ///
     /// # Errors
-    /// Where it cannot, with the cure.
-    fn answer(self, sources: &Sources) -> Result<Self::Answer, Failure>;
+    /// It cannot be answered. The error contains the cure.
+    fn find_answer(self, sources: &Sources) -> Result<Answer, Failure>;
+}
+
+/// An answer, before it is shortened.
+pub(super) struct Answer {
+    /// A value of the API.
+    pub(super) api: Value,
+    /// An object of what is added to it as it is: numbers, and gpumon's own words.
+    pub(super) own: Value,
 }
 
 /// A tool as the protocol's side sees it.
@@ -37,7 +62,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    pub(super) const fn of<T: Tool>() -> Self {
+    const fn new<T: Tool>() -> Self {
         Self {
             name: T::NAME,
             describe: describe::<T>,
@@ -51,10 +76,15 @@ fn describe<T: Tool>() -> model::Tool {
         .read_only(true)
         .destructive(false)
         .idempotent(true);
+    let types = load_types();
+    let schema = match select_schema(&types[T::TYPE], &types, T::KEYS) {
+        Value::Object(schema) => schema,
+        _ => JsonObject::default(),
+    };
     model::Tool::new(T::NAME, T::description(), Arc::<JsonObject>::default())
         .with_title(T::TITLE)
         .with_input_schema::<T>()
-        .with_output_schema::<T::Answer>()
+        .with_raw_output_schema(Arc::new(schema))
         .with_annotations(annotations.open_world(false))
 }
 
@@ -65,18 +95,11 @@ fn call<T: Tool>(sources: &Sources, arguments: JsonObject) -> Result<Value, Fail
             T::NAME
         )
     })?;
-    let mut answer =
-        serde_json::to_value(tool.answer(sources)?).context("cannot write the answer as JSON")?;
-    make_visible(&mut answer);
-    Ok(answer)
-}
-
-/// Spells out what a reader would not see in a text: control characters, and what hides or turns other text.
-fn make_visible(value: &mut Value) {
-    match value {
-        Value::String(text) => *text = escaped(text),
-        Value::Array(items) => items.iter_mut().for_each(make_visible),
-        Value::Object(fields) => fields.values_mut().for_each(make_visible),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    let Answer { api, own } = tool.find_answer(sources)?;
+    let mut answer = select_keys(api, T::KEYS);
+    let object = answer.as_object_mut().context("the answer is no object")?;
+    if let Value::Object(own) = own {
+        object.extend(own);
     }
+    Ok(answer)
 }

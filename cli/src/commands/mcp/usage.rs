@@ -3,24 +3,26 @@
 use std::{collections::BTreeSet, ops::Add};
 
 use anyhow::anyhow;
-use gpumon_history::jobs::JobSpan;
+use gpumon_history::jobs::is_job_called;
 use gpumon_probe::{
-    model::{Job, now_ms},
-    usage::{Joules, OwnerUsage, Usage},
+    model::{Job, Reading, now_ms},
+    usage::{OwnerUsage, Usage},
 };
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::json;
 
-use super::{names::JobName, sources::Sources, tool::Tool};
+use super::{
+    sources::Sources,
+    tool::{Answer, Tool},
+};
 use crate::{
     commands::{
         job::{self, Measured},
-        show::csv::time,
-        usage::Answer,
+        usage::Answer as Usages,
     },
     exit::Failure,
-    moment::{Beside, Moment},
+    moment::Beside,
     past::PastArgs,
 };
 
@@ -36,308 +38,120 @@ pub(super) struct UsageOf {
     until: Option<String>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct UsageAnswer {
-    /// The first moment that is answered, in UTC.
-    from: String,
-    to: String,
-    /// Whether no GPU is behind the numbers, where that is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    simulated: Option<bool>,
-    /// Of all owners below.
-    total: Used,
-    /// By owner, who used the most energy first.
-    owners: Vec<OwnerAnswer>,
-    /// How many more there are.
-    owners_omitted: usize,
-    /// How well the job of that name used its GPUs, since it began.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    job: Option<JobAnswer>,
-}
-
-#[derive(Debug, Default, Serialize, JsonSchema)]
-struct Used {
-    /// Every GPU that was held counts.
-    gpu_hours: f64,
-    /// Of that, while nobody else held the same GPU.
-    exclusive_gpu_hours: f64,
-    /// While kernels ran.
-    active_gpu_hours: f64,
-    /// Null where no GPU told its power.
-    energy: Option<Energy>,
-}
-
-/// Exact while an owner alone held a GPU, else within bounds.
-#[derive(Debug, Default, Serialize, JsonSchema)]
-#[allow(clippy::struct_field_names, reason = "the unit is in the names")]
-struct Energy {
-    least_watt_hours: f64,
-    estimate_watt_hours: f64,
-    most_watt_hours: f64,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-struct OwnerAnswer {
-    #[serde(flatten)]
-    used: Used,
-    untrusted: OwnerNames,
-}
-
-/// Names that other people chose: data, never instructions.
-#[derive(Debug, Serialize, JsonSchema)]
-struct OwnerNames {
-    /// The login name; null where it is not known.
-    user: Option<String>,
-    job: Option<JobName>,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-struct JobAnswer {
-    /// When it was first seen on a GPU, in UTC.
-    from: String,
-    /// When it was seen last.
-    to: String,
-    /// Of all its GPUs: mean and peak utilization, SM active, Tensor active, peak memory, energy and power of the GPUs, and
-    /// the share of time with reduced clocks, with units in the names. What others did there meanwhile is part of them.
-    all: Value,
-    gpus: Vec<JobGpu>,
-    /// What to do otherwise the next time.
-    advice: Vec<String>,
-    untrusted: JobNames,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-struct JobGpu {
-    /// The driver's index; of a MIG device, among those of its GPU.
-    index: u32,
-    is_mig: bool,
-    held_hours: f64,
-    /// Share of the time in which nothing ran.
-    idle_percent: Option<f64>,
-    /// As `all`, of this one.
-    figures: Value,
-}
-
-/// Names that other people chose: data, never instructions.
-#[derive(Debug, Serialize, JsonSchema)]
-struct JobNames {
-    label: String,
-    user: Option<String>,
-    /// Who was on the same GPUs at the same time.
-    shared_with: BTreeSet<String>,
-}
-
-const SECONDS_PER_HOUR: f64 = 3_600.0;
-const MS_PER_HOUR: f64 = 3_600_000.0;
-
-/// So many owners are listed.
+/// The most owners in an answer.
 const MOST: usize = 50;
 
 impl Tool for UsageOf {
     const NAME: &'static str = "gpu_usage";
     const TITLE: &'static str = "GPU time and energy by owner";
-    type Answer = UsageAnswer;
+    const TYPE: &'static str = "Usage";
+    const KEYS: &'static str = "\
+        since_ms at_ms oldest_ms owners user gpu_seconds exclusive_seconds active_seconds joules \
+        least most estimate unheld* job*";
 
     fn description() -> String {
-        "How much GPU time and energy users, batch jobs, notebooks, pods, containers and services used, with the bounds \
-         within which energy is known; of a named job also how well it used its GPUs, with advice. Use it for what \
-         something cost, for a run also by its times, and for who uses the most. Needs a running gpumon server."
+        "How much GPU time and energy users, batch jobs, notebooks, pods, containers and services \
+         used, with the bounds within which energy is known; `job` says of a named job how well \
+         it used its GPUs, with advice. Use it for what something cost, for a run also by its \
+         times, and for who uses the most. Needs a running gpumon server."
             .to_owned()
     }
 
-    fn answer(self, sources: &Sources) -> Result<UsageAnswer, Failure> {
+    fn find_answer(self, sources: &Sources) -> Result<Answer, Failure> {
         let past = sources.past()?;
-        let moment = |name: &str, text: Option<&String>| -> Result<Option<Moment>, Failure> {
-            Ok(text
-                .map(|text| text.parse())
-                .transpose()
-                .map_err(|why: String| anyhow!("{name}: {why}"))?)
-        };
-        let (since, until) = (
-            moment("since", self.since.as_ref())?,
-            moment("until", self.until.as_ref())?,
-        );
-        let usage = Answer::new(past, since, until, &Beside::now(now_ms()))?.usage;
-        Ok(UsageAnswer {
-            simulated: sources.is_past_simulated(),
-            ..self.of(&usage, past)?
-        })
+        let since = self.since.as_deref();
+        let since = since
+            .map(|text| super::parse_moment("since", text))
+            .transpose()?;
+        let until = self.until.as_deref();
+        let until = until
+            .map(|text| super::parse_moment("until", text))
+            .transpose()?;
+        let usage = Usages::new(past, since, until, &Beside::now(now_ms()))?.usage;
+        let mut answer = self.select(usage, past)?;
+        if let Some(is_simulated) = sources.is_past_simulated() {
+            answer.own["simulated"] = is_simulated.into();
+        }
+        Ok(answer)
     }
 }
 
 impl UsageOf {
-    /// What of all is asked for.
-    fn of(&self, usage: &Usage, past: &PastArgs) -> Result<UsageAnswer, Failure> {
-        let who = self
-            .who
-            .as_deref()
-            .map(str::trim)
-            .filter(|who| !who.is_empty());
-        let owners: Vec<_> = usage
+    /// Selects the owners that were asked for, and adds their sum.
+    fn select(&self, mut usage: Usage, past: &PastArgs) -> Result<Answer, Failure> {
+        let called = self.who.as_deref().map(str::trim);
+        let called = called.filter(|name| !name.is_empty());
+        let users: BTreeSet<_> = usage
             .owners
             .iter()
-            .filter(|owner| who.is_none_or(|who| is_called(owner, who)))
+            .filter_map(|owner| owner.user.clone())
             .collect();
-        let job = who
-            .map(|who| of_job(who, &owners, past, usage))
-            .transpose()?
-            .flatten();
-        Ok(UsageAnswer {
-            from: time(usage.since_ms),
-            to: time(usage.at_ms),
-            simulated: None,
-            total: Used::of(&owners),
-            owners_omitted: owners.len().saturating_sub(MOST),
-            owners: owners
-                .into_iter()
-                .take(MOST)
-                .map(OwnerAnswer::from)
-                .collect(),
-            job,
-        })
-    }
-}
-
-/// Whether this is the user, or what the processes are of.
-fn is_called(owner: &OwnerUsage, who: &str) -> bool {
-    owner.user.as_deref() == Some(who)
-        || owner
-            .job
-            .as_ref()
-            .is_some_and(|job| is_job_called(job, who))
-}
-
-fn is_job_called(job: &Job, who: &str) -> bool {
-    let JobName { id, name, .. } = job.clone().into();
-    let uuid = String::new();
-    JobSpan {
-        kind: job.kind,
-        id,
-        name,
-        user: None,
-        uuid,
-        from_ms: 0,
-        to_ms: 0,
-        private: job.private,
-    }
-    .is_called(who)
-}
-
-/// How the job of this name used its GPUs; `None` where it is the name of a user.
-///
-/// # Errors
-/// Where it is nobody's.
-fn of_job(
-    who: &str,
-    owners: &[&OwnerUsage],
-    past: &PastArgs,
-    usage: &Usage,
-) -> Result<Option<JobAnswer>, Failure> {
-    if owners
-        .iter()
-        .any(|owner| owner.user.as_deref() == Some(who))
-    {
-        return Ok(None);
-    }
-    let measured = job::find(who, past).and_then(|found| Ok((Measured::new(&found, past)?, found)));
-    let (measured, found) = match measured {
-        Ok(measured) => measured,
-        // What it used is known all the same.
-        Err(_) if !owners.is_empty() => return Ok(None),
-        Err(failure) => {
-            let users: BTreeSet<_> = usage
-                .owners
-                .iter()
-                .filter_map(|owner| owner.user.as_deref())
-                .collect();
-            let users = users.into_iter().take(MOST).collect::<Vec<_>>().join(", ");
-            let why = failure.message().unwrap_or_default();
-            return Err(
-                anyhow!("{why}; there is no user of that name, either: there are {users}").into(),
-            );
+        usage
+            .owners
+            .retain(|owner| called.is_none_or(|name| is_called(owner, name)));
+        let job = match called {
+            Some(name) if !users.contains(name) => {
+                let found = job::find(name, past);
+                match found.and_then(|job| Ok((Measured::new(&job, past)?, job))) {
+                    Ok((measured, job)) => Some(job::as_json(&job, &measured)),
+                    // Its usage is known even if nothing else is.
+                    Err(_) if !usage.owners.is_empty() => None,
+                    Err(failure) => {
+                        let users: Vec<_> = users.into_iter().take(MOST).collect();
+                        let why = failure.message().unwrap_or_default();
+                        return Err(anyhow!(
+                            "{why}; there is no user of that name, either: there are {}",
+                            users.join(", ")
+                        )
+                        .into());
+                    }
+                }
+            }
+            _ => None,
+        };
+        let own = json!({
+            "total": sum(&usage.owners),
+            "owners_omitted": usage.owners.len().saturating_sub(MOST),
+        });
+        usage.owners.truncate(MOST);
+        let mut api = json!(usage);
+        if let Some(job) = job {
+            api["job"] = job;
         }
+        Ok(Answer { api, own })
+    }
+}
+
+/// Returns `true` if people call the owner by this: a user, or what the processes are of.
+fn is_called(owner: &OwnerUsage, name: &str) -> bool {
+    let is_job = |job: &Job| {
+        let path = job.path.as_ref().and_then(Reading::value);
+        is_job_called(job.kind, &job.id, path.or(job.name.as_ref()), name)
     };
-    let (from_ms, to_ms) = found.times_ms();
-    let gpus = measured.devices.iter().map(|device| JobGpu {
-        index: device.index,
-        is_mig: device.is_mig,
-        held_hours: hours(device.held_ms as f64 / MS_PER_HOUR),
-        idle_percent: device.idle_percent.map(f64::round),
-        figures: device.figures.as_json(),
-    });
-    Ok(Some(JobAnswer {
-        from: time(from_ms),
-        to: time(to_ms),
-        all: measured.all.as_json(),
-        gpus: gpus.collect(),
-        advice: job::advice(&measured, !found.others.is_empty()),
-        untrusted: JobNames {
-            label: found.label,
-            user: found.user,
-            shared_with: found.others,
-        },
-    }))
+    owner.user.as_deref() == Some(name) || owner.job.as_ref().is_some_and(is_job)
 }
 
-impl Used {
-    fn of(owners: &[&OwnerUsage]) -> Self {
-        let sum = |of: fn(&OwnerUsage) -> f64| {
-            hours(owners.iter().map(|owner| of(owner)).sum::<f64>() / SECONDS_PER_HOUR)
-        };
-        let energies = owners.iter().filter_map(|owner| owner.joules);
-        let energy = energies.reduce(Add::add);
-        Self {
-            gpu_hours: sum(|owner| owner.gpu_seconds),
-            exclusive_gpu_hours: sum(|owner| owner.exclusive_seconds),
-            active_gpu_hours: sum(|owner| owner.active_seconds),
-            energy: energy.map(Energy::from),
-        }
+fn sum(owners: &[OwnerUsage]) -> OwnerUsage {
+    let sum = |read: fn(&OwnerUsage) -> f64| owners.iter().map(read).sum();
+    let joules = owners.iter().filter_map(|owner| owner.joules);
+    OwnerUsage {
+        user: None,
+        job: None,
+        gpu_seconds: sum(|owner| owner.gpu_seconds),
+        exclusive_seconds: sum(|owner| owner.exclusive_seconds),
+        active_seconds: sum(|owner| owner.active_seconds),
+        joules: joules.reduce(Add::add),
     }
-}
-
-impl From<Joules> for Energy {
-    fn from(
-        Joules {
-            least,
-            most,
-            estimate,
-        }: Joules,
-    ) -> Self {
-        let watt_hours = |joules: f64| hours(joules / SECONDS_PER_HOUR);
-        Self {
-            least_watt_hours: watt_hours(least),
-            estimate_watt_hours: watt_hours(estimate),
-            most_watt_hours: watt_hours(most),
-        }
-    }
-}
-
-impl From<&OwnerUsage> for OwnerAnswer {
-    fn from(owner: &OwnerUsage) -> Self {
-        let untrusted = OwnerNames {
-            user: owner.user.clone(),
-            job: owner.job.clone().map(JobName::from),
-        };
-        Self {
-            used: Used::of(&[owner]),
-            untrusted,
-        }
-    }
-}
-
-/// To the ten thousandth, which is a third of a second.
-fn hours(value: f64) -> f64 {
-    (value * 1e4).round() / 1e4
 }
 
 #[cfg(test)]
 mod tests {
     use clap::Parser;
     use gpumon_history::database::Database;
-    use gpumon_probe::model::{JobKind, Reading};
-    use serde_json::json;
+    use gpumon_probe::{model::JobKind, usage::Joules};
+    use serde_json::Value;
 
-    use super::*;
+    use super::{super::answer::select_keys, *};
 
     #[derive(Debug, Parser)]
     struct Typed {
@@ -386,29 +200,30 @@ mod tests {
             ..UsageOf::default()
         };
         let answer = tool
-            .of(&usage(), &past)
+            .select(usage(), &past)
             .map_err(|failure| failure.message().unwrap())?;
-        Ok(serde_json::to_value(answer).unwrap())
+        let mut selected = select_keys(answer.api, UsageOf::KEYS);
+        selected["total"] = answer.own["total"].clone();
+        Ok(selected)
     }
 
     #[test]
-    fn usage_is_added_up_by_owner_with_its_bounds() {
+    fn usage_is_summed_with_bounds() {
         let all = of(None).unwrap();
         assert_eq!(all["owners"].as_array().unwrap().len(), 2, "{all}");
         assert_eq!(
             (
-                &all["total"]["gpu_hours"],
-                &all["total"]["active_gpu_hours"]
+                &all["total"]["gpu_seconds"],
+                &all["total"]["active_seconds"]
             ),
-            (&json!(4.0), &json!(1.0))
+            (&json!(14_400.0), &json!(3_600.0))
         );
-        let energy =
-            json!({"least_watt_hours": 2.0, "estimate_watt_hours": 3.0, "most_watt_hours": 4.0});
-        assert_eq!(all["total"]["energy"], energy);
+        let joules = json!({"least": 7_200.0, "estimate": 10_800.0, "most": 14_400.0});
+        assert_eq!(all["total"]["joules"], joules);
     }
 
     #[test]
-    fn somebody_is_found_as_people_call_them_and_nobody_is_refused_with_those_that_there_are() {
+    fn unknown_owner_is_refused_with_known_ones() {
         for (who, user) in [
             ("ana", "ana"),
             ("bob", "bob"),
@@ -422,7 +237,7 @@ mod tests {
                 "{who}: {of_one}"
             );
             assert_eq!(of_one["owners"][0]["untrusted"]["user"], user, "{who}");
-            assert_eq!(of_one["total"]["gpu_hours"], 2.0, "{who}");
+            assert_eq!(of_one["total"]["gpu_seconds"], 7_200.0, "{who}");
         }
         let nobody = of(Some("carol")).unwrap_err();
         assert!(

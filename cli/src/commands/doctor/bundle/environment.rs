@@ -10,8 +10,9 @@ use gpumon_probe::vendor::SourceChoice;
 
 use super::{
     super::machine::Machine,
-    scrub::{self, Kind, Scrubber},
+    scrub::{self, Scrubber},
 };
+use crate::json_text::NameKind;
 
 /// Variables whose values go in.
 const WITH_VALUE: &str = "\
@@ -65,15 +66,15 @@ pub(super) fn learn(
             .filter(|uid| UIDS.contains(uid))
             .map(|_: u32| name)
     });
-    people.for_each(|name| scrubber.know(Kind::User, name));
+    people.for_each(|name| scrubber.add_name(NameKind::User, name));
     for variable in ["USER", "LOGNAME", "SUDO_USER", "JUPYTERHUB_USER"] {
-        scrubber.know(
-            Kind::User,
+        scrubber.add_name(
+            NameKind::User,
             environment.get(variable).map_or("", String::as_str),
         );
     }
-    scrubber.know(
-        Kind::Host,
+    scrubber.add_name(
+        NameKind::Host,
         &rustix::system::uname().nodename().to_string_lossy(),
     );
     let value_of = |name| environment.get(name).map(String::as_str);
@@ -100,7 +101,7 @@ pub(super) fn learn(
     for path in named.chain(set).chain(machine.mapped()) {
         let is_plain = path.starts_with('/') && scrub::path_end(&path) == path.len();
         if !is_plain && path.contains(char::is_alphanumeric) {
-            scrubber.know(Kind::Path, &path);
+            scrubber.add_name(NameKind::Path, &path);
         }
     }
 }

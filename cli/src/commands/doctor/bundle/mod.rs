@@ -20,9 +20,11 @@ use anyhow::{Context, anyhow};
 use gpumon_probe::{local_time, model::now_ms, units::byte_size};
 use serde_json::{Value, json};
 
-use self::scrub::{Kind, Scrubber, keys};
+use self::scrub::Scrubber;
 use super::{driver::Driver, machine::Machine, report::Report, server::Response};
-use crate::{commands::show, exit::Failure, local::NoServer, table::style::plain};
+use crate::{
+    commands::show, exit::Failure, json_text::NameKind, local::NoServer, table::style::plain,
+};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct BundleArgs {
@@ -119,7 +121,7 @@ impl BundleArgs {
 fn files(
     collected: Collected<'_>,
     environment: &BTreeMap<String, String>,
-) -> (Vec<File>, BTreeMap<Kind, usize>) {
+) -> (Vec<File>, BTreeMap<NameKind, usize>) {
     let Collected {
         machine,
         driver,
@@ -139,12 +141,7 @@ fn files(
         sample(driver),
         state(server),
     ];
-    // What is replaced in one is known in all before texts are searched.
-    for pass in [keys::names, keys::texts] {
-        for object in &mut objects {
-            pass(&mut scrubber, object);
-        }
-    }
+    scrubber.scrub_json(&mut objects);
     let [versions, sample, server] = objects.map(|object| format!("{object:#}\n"));
     let report = report.map_texts(|text| scrubber.text(text));
     let mut lines = |lines: Vec<String>| {
@@ -225,14 +222,14 @@ fn state(server: &Result<Response, NoServer>) -> Value {
     }
 }
 
-fn list(path: &Path, files: &[File], counts: &BTreeMap<Kind, usize>) -> String {
+fn list(path: &Path, files: &[File], counts: &BTreeMap<NameKind, usize>) -> String {
     let mut list = format!("Contents of {}:\n", path.display());
     for File { name, text } in files {
         let _ = writeln!(list, "  {name:16} {:>9}", byte_size(text.len() as f64));
     }
     list += "Replaced in them:\n";
     for (kind, count) in counts {
-        let _ = writeln!(list, "  {:16} {count:>9}", kind.labels().1);
+        let _ = writeln!(list, "  {:16} {count:>9}", scrub::label_kind(*kind).1);
     }
     list
 }
@@ -318,7 +315,7 @@ mod tests {
         assert!(file("config.toml").contains("light"));
         assert!(file("doctor.json").contains("ask program-1"));
         assert!(file("server.json").contains("path-1") && file("sample.json").contains("10 s"));
-        assert_eq!(counts[&Kind::Id], 1);
+        assert_eq!(counts[&NameKind::Id], 1);
         let secrets = [
             "zoe",
             "secret",

@@ -1,37 +1,78 @@
 //! Replaces what identifies people, machines and their work, the same original by the same placeholder everywhere.
 //!
-//! Two passes: what stands where only a name can ([`keys`]) is replaced and becomes known; then every other text is
-//! searched for what is known and for what gives itself away by its form ([`patterns`]).
+//! Two passes: names by their keys ([`TextRole`]) are replaced and become known; then every other
+//! text is searched for known names and for what gives itself away by its form ([`patterns`]).
 
-pub(super) mod keys;
-mod kind;
 mod patterns;
 
 use std::collections::{BTreeMap, HashMap};
 
-pub(super) use self::{kind::Kind, patterns::path_end};
+use serde_json::Value;
+
+pub(super) use self::patterns::path_end;
+use crate::json_text::{NameKind, TextRole};
 
 /// Shorter numbers are looked for nowhere: other numbers would be taken for them.
 const SHORTEST_NUMBER: usize = 5;
 /// The longest name that the kernel gives a process, in bytes.
 const LONGEST_COMM: usize = 15;
 
+/// Programs that everybody has, with the digits and dots of their versions taken off.
+const PUBLIC_PROGRAMS: &str = "\
+    <unknown> Xorg bash containerd-shim gnome-shell gpumon ir java julia jupyter-lab \
+    jupyter-labhub jupyter-noteboo nvidia-smi python sh slurmstepd sshd systemd";
+
+/// Returns the word in the placeholders of a kind, and its name in the list of what was replaced.
+pub(super) fn label_kind(kind: NameKind) -> (&'static str, &'static str) {
+    match kind {
+        NameKind::User => ("user", "user names"),
+        NameKind::Host => ("host", "host names"),
+        NameKind::Id => ("id", "UUIDs and IDs"),
+        NameKind::Serial => ("serial", "serial numbers"),
+        NameKind::Program => ("program", "program names"),
+        NameKind::Command => ("command", "command lines"),
+        NameKind::Notebook => ("notebook", "notebooks"),
+        NameKind::Path => ("path", "paths"),
+        NameKind::Job => ("job", "batch jobs"),
+        NameKind::Unit => ("unit", "systemd units"),
+        NameKind::Address => ("address", "addresses"),
+        NameKind::Text => ("text", "texts"),
+    }
+}
+
+/// Returns `true` if the name is the same on every machine.
+fn is_public(kind: NameKind, name: &str) -> bool {
+    let versionless =
+        || name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
+    match kind {
+        NameKind::User => ["root", "nobody"].contains(&name),
+        NameKind::Host => name == "localhost",
+        NameKind::Program => PUBLIC_PROGRAMS
+            .split(' ')
+            .any(|program| program == versionless()),
+        NameKind::Path => {
+            ["libcublas.so", "libcuda.so", "libnvidia-ml.so"].contains(&versionless())
+        }
+        _ => false,
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Scrubber {
     /// The number of each original that was met.
-    numbers: BTreeMap<Kind, BTreeMap<String, usize>>,
+    numbers: BTreeMap<NameKind, BTreeMap<String, usize>>,
     /// What to look for in texts and what it is, by its first letter.
-    known: HashMap<char, Vec<(String, Kind, String)>>,
+    known: HashMap<char, Vec<(String, NameKind, String)>>,
 }
 
 impl Scrubber {
     /// Has this looked for in texts.
-    pub(super) fn know(&mut self, kind: Kind, original: &str) {
-        let (_, original) = parted(kind, original);
-        if original.is_empty() || kind.is_public(&original) {
+    pub(super) fn add_name(&mut self, kind: NameKind, original: &str) {
+        let (_, original) = split_prefix(kind, original);
+        if original.is_empty() || is_public(kind, &original) {
             return;
         }
-        for form in forms(kind, &original) {
+        for form in list_forms(kind, &original) {
             let Some(first) = form.chars().next() else {
                 continue;
             };
@@ -46,19 +87,41 @@ impl Scrubber {
     }
 
     /// The placeholder of an original.
-    pub(super) fn name(&mut self, kind: Kind, original: &str) -> String {
-        let (prefix, original) = parted(kind, original);
-        if original.is_empty() || kind.is_public(&original) {
+    pub(super) fn name(&mut self, kind: NameKind, original: &str) -> String {
+        let (prefix, original) = split_prefix(kind, original);
+        if original.is_empty() || is_public(kind, &original) {
             return format!("{prefix}{original}");
         }
         let numbers = self.numbers.entry(kind).or_default();
         let next = numbers.len() + 1;
         let number = numbers.entry(original).or_insert(next);
-        format!("{prefix}{}-{number}", kind.labels().0)
+        format!("{prefix}{}-{number}", label_kind(kind).0)
+    }
+
+    /// Replaces the names in values, so that they are known, and then known names in all other
+    /// texts.
+    pub(super) fn scrub_json(&mut self, values: &mut [Value]) {
+        for value in &mut *values {
+            walk(value, TextRole::Text, &mut |role, text| match role {
+                TextRole::Name(kind) => {
+                    self.add_name(kind, text);
+                    *text = self.name(kind, text);
+                }
+                TextRole::Word => {}
+                TextRole::Text => self.learn_from(text),
+            });
+        }
+        for value in values {
+            walk(value, TextRole::Text, &mut |role, text| {
+                if role == TextRole::Text {
+                    *text = self.text(text);
+                }
+            });
+        }
     }
 
     /// How many different originals of each kind were replaced.
-    pub(super) fn counts(&self) -> BTreeMap<Kind, usize> {
+    pub(super) fn counts(&self) -> BTreeMap<NameKind, usize> {
         self.numbers
             .iter()
             .map(|(kind, numbers)| (*kind, numbers.len()))
@@ -74,23 +137,23 @@ impl Scrubber {
                 .take_while(|at| *at <= LONGEST_COMM)
                 .last()
                 .unwrap_or(name.len());
-            self.know(Kind::Program, &name[..end]);
+            self.add_name(NameKind::Program, &name[..end]);
         }
         let client = message
             .split_once("the client '")
             .and_then(|(_, name)| name.rsplit_once("' (pid "));
-        self.know(Kind::Program, client.unwrap_or_default().0);
+        self.add_name(NameKind::Program, client.unwrap_or_default().0);
         let serial = message
             .split_once("Serial Number:")
             .and_then(|(_, behind)| behind.split_whitespace().next());
-        self.know(Kind::Serial, serial.unwrap_or_default());
+        self.add_name(NameKind::Serial, serial.unwrap_or_default());
     }
 
     /// A text with everything in it replaced that is known or gives itself away.
     pub(super) fn text(&mut self, text: &str) -> String {
         let (mut clean, mut rest, mut before) = (String::with_capacity(text.len()), text, None);
         while let Some(letter) = rest.chars().next() {
-            let found = [self.known_at(rest, before), patterns::at(rest, before)];
+            let found = [self.known_at(rest, before), patterns::find_at(rest, before)];
             let longest = found
                 .into_iter()
                 .flatten()
@@ -117,7 +180,7 @@ impl Scrubber {
     }
 
     /// The longest known one with which the rest begins, as a word of its own.
-    fn known_at(&self, rest: &str, before: Option<char>) -> Option<(usize, Kind, String)> {
+    fn known_at(&self, rest: &str, before: Option<char>) -> Option<(usize, NameKind, String)> {
         let first = rest.chars().next()?;
         let is_whole = |form: &str| {
             let (last, next) = (form.chars().next_back(), rest[form.len()..].chars().next());
@@ -131,12 +194,30 @@ impl Scrubber {
         let (form, kind, original) = found;
         match &rest[form.len()..] {
             // What lies in a folder whose name has spaces.
-            behind if *kind == Kind::Path && behind.starts_with('/') => {
+            behind if *kind == NameKind::Path && behind.starts_with('/') => {
                 let length = form.len() + patterns::path_end(behind);
                 Some((length, *kind, rest[..length].to_owned()))
             }
             _ => Some((form.len(), *kind, original.clone())),
         }
+    }
+}
+
+/// Visits every string with its role.
+fn walk(value: &mut Value, role: TextRole, visit: &mut impl FnMut(TextRole, &mut String)) {
+    match value {
+        Value::String(text) => visit(role, text),
+        Value::Array(items) => items.iter_mut().for_each(|item| walk(item, role, visit)),
+        Value::Object(object) => {
+            let roles: Vec<_> = object
+                .keys()
+                .map(|key| TextRole::new(key, role, object))
+                .collect();
+            for (value, role) in object.values_mut().zip(roles) {
+                walk(value, role, visit);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
@@ -157,8 +238,8 @@ fn escape_sequence(text: &str) -> Option<usize> {
 }
 
 /// What of an original is no part of the secret, and the rest as it is compared: `GPU-` of a UUID tells its kind.
-fn parted(kind: Kind, original: &str) -> (&str, String) {
-    if kind != Kind::Id {
+fn split_prefix(kind: NameKind, original: &str) -> (&str, String) {
+    if kind != NameKind::Id {
         return ("", original.to_owned());
     }
     let (prefix, core) = original.split_at(uuid_prefix(original));
@@ -175,7 +256,7 @@ fn uuid_prefix(text: &str) -> usize {
 }
 
 /// In which forms it may stand in a text.
-fn forms(kind: Kind, original: &str) -> Vec<String> {
+fn list_forms(kind: NameKind, original: &str) -> Vec<String> {
     let printed: String = original
         .chars()
         .filter(|letter| !letter.is_control())
@@ -183,15 +264,17 @@ fn forms(kind: Kind, original: &str) -> Vec<String> {
     let mut forms = vec![original.to_owned(), printed.clone()];
     match kind {
         // A single word can stand anywhere: that of a command is a program, which is known as such.
-        Kind::Command | Kind::Text => forms.retain(|form| form.contains(char::is_whitespace)),
+        NameKind::Command | NameKind::Text => {
+            forms.retain(|form| form.contains(char::is_whitespace))
+        }
         // Views shorten a path to the end that distinguishes it from others.
-        Kind::Notebook => {
+        NameKind::Notebook => {
             let ends = printed
                 .match_indices('/')
                 .map(|(at, _)| printed[at + 1..].to_owned());
             forms.extend(ends.filter(|end| !end.is_empty()));
         }
-        Kind::Host => forms.extend(original.split_once('.').map(|(short, _)| short.to_owned())),
+        NameKind::Host => forms.extend(original.split_once('.').map(|(short, _)| short.to_owned())),
         _ => {}
     }
     forms

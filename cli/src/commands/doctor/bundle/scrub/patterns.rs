@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::Kind;
+use crate::json_text::NameKind;
 
 /// Below these beginnings, and on the way to them, everybody has the same paths.
 const PUBLIC_BEGINNINGS: &str = "\
@@ -12,9 +12,9 @@ const PUBLIC_BEGINNINGS: &str = "\
 const AWAY: [&str; 3] = ["..", "cwd", "root"];
 
 /// Forms in which `x` is a hexadecimal digit.
-const FORMS: [(&str, Kind); 2] = [
-    ("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", Kind::Id),
-    ("xx:xx:xx:xx:xx:xx", Kind::Address),
+const FORMS: [(&str, NameKind); 2] = [
+    ("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", NameKind::Id),
+    ("xx:xx:xx:xx:xx:xx", NameKind::Address),
 ];
 /// CUDA takes the beginning of a UUID, too; less of one tells nothing.
 const SHORTEST_UUID: usize = 4;
@@ -22,15 +22,15 @@ const SHORTEST_UUID: usize = 4;
 const LONG_HEX: usize = 32;
 
 /// What begins here, with its length; `before` is the letter in front of it.
-pub(super) fn at(rest: &str, before: Option<char>) -> Option<(usize, Kind, String)> {
+pub(super) fn find_at(rest: &str, before: Option<char>) -> Option<(usize, NameKind, String)> {
     if before.is_some_and(char::is_alphanumeric) {
         return None;
     }
-    let (length, kind) = path_or_url(rest).or_else(|| word(rest))?;
+    let (length, kind) = path_or_url(rest).or_else(|| find_word(rest))?;
     Some((length, kind, rest[..length].to_owned()))
 }
 
-fn path_or_url(rest: &str) -> Option<(usize, Kind)> {
+fn path_or_url(rest: &str) -> Option<(usize, NameKind)> {
     let found = &rest[..path_end(rest)];
     let is_scheme = |text: &str| {
         text.bytes()
@@ -40,7 +40,7 @@ fn path_or_url(rest: &str) -> Option<(usize, Kind)> {
         .split_once("://")
         .is_some_and(|(scheme, _)| !scheme.is_empty() && is_scheme(scheme))
     {
-        return Some((found.len(), Kind::Address));
+        return Some((found.len(), NameKind::Address));
     }
     let is_path = (found.starts_with('/') && found.len() > 1) || found.starts_with("~/");
     let folder = format!("{}/", found.trim_end_matches('/'));
@@ -48,7 +48,7 @@ fn path_or_url(rest: &str) -> Option<(usize, Kind)> {
     let is_public = PUBLIC_BEGINNINGS.split(' ').any(leads)
         && !found.split('/').any(|part| AWAY.contains(&part));
     let is_public = is_public || folder == "/usr/local/";
-    (is_path && !is_public).then_some((found.len(), Kind::Path))
+    (is_path && !is_public).then_some((found.len(), NameKind::Path))
 }
 
 /// Where a path that began before ends, unless a space is part of it; in a list of paths, where the next one begins.
@@ -65,7 +65,7 @@ pub(in super::super) fn path_end(rest: &str) -> usize {
         .len()
 }
 
-fn word(rest: &str) -> Option<(usize, Kind)> {
+fn find_word(rest: &str) -> Option<(usize, NameKind)> {
     let run = |belongs: &dyn Fn(u8) -> bool| rest.bytes().take_while(|byte| belongs(*byte)).count();
     let whole = |length: usize| !rest[length..].starts_with(char::is_alphanumeric);
     let is_hex = |byte: u8| byte.is_ascii_hexdigit();
@@ -76,7 +76,7 @@ fn word(rest: &str) -> Option<(usize, Kind)> {
             .take_while(|byte| is_hex(*byte) || *byte == b'-')
             .count();
     if prefix > 0 && length >= prefix + SHORTEST_UUID && whole(length) {
-        return Some((length, Kind::Id));
+        return Some((length, NameKind::Id));
     }
     for (form, kind) in FORMS {
         if has_form(rest, form) && whole(form.len()) {
@@ -85,20 +85,20 @@ fn word(rest: &str) -> Option<(usize, Kind)> {
     }
     let hex = run(&is_hex);
     if hex >= LONG_HEX && whole(hex) {
-        return Some((hex, Kind::Id));
+        return Some((hex, NameKind::Id));
     }
     let address = run(&|byte| is_hex(byte) || b".:".contains(&byte));
     let number = run(&|byte| byte.is_ascii_digit() || byte == b'.');
     for length in [address, number] {
         let found = rest[..length].trim_end_matches(['.', ':']);
         if is_address(found) && whole(found.len()) {
-            return Some((found.len(), Kind::Address));
+            return Some((found.len(), NameKind::Address));
         }
     }
     let token = run(&|byte| byte.is_ascii_alphanumeric() || b"._%+-@".contains(&byte));
     let found = rest[..token].trim_end_matches('.');
     let (user, host) = found.split_once('@')?;
-    (!user.is_empty() && !host.is_empty()).then_some((found.len(), Kind::Address))
+    (!user.is_empty() && !host.is_empty()).then_some((found.len(), NameKind::Address))
 }
 
 /// Whether the text begins in this form.

@@ -2,10 +2,10 @@ use serde_json::json;
 
 use super::*;
 
-fn scrubbed(known: &[(Kind, &str)], text: &str) -> String {
+fn scrub_text(known: &[(NameKind, &str)], text: &str) -> String {
     let mut scrubber = Scrubber::default();
     for (kind, original) in known {
-        scrubber.know(*kind, original);
+        scrubber.add_name(*kind, original);
     }
     scrubber.text(text)
 }
@@ -70,23 +70,23 @@ fn what_gives_itself_away_is_replaced_and_the_same_gets_the_same_placeholder() {
             "faulted @ 0x7f2abc000000, 00000010",
         ),
     ] {
-        assert_eq!(scrubbed(&[], text), clean, "{text}");
+        assert_eq!(scrub_text(&[], text), clean, "{text}");
     }
 }
 
 #[test]
 fn names_are_replaced_as_words_whatever_their_letters() {
     let known = [
-        (Kind::User, "a.*b("),
-        (Kind::User, "ana"),
-        (Kind::User, "root"),
-        (Kind::Job, "12"),
-        (Kind::Host, "gpu7.example.org"),
-        (Kind::Notebook, "work/top secret.ipynb"),
-        (Kind::Notebook, "/srv/merger/acme deal/train.ipynb"),
-        (Kind::Path, "/mnt/my disk/lib.so"),
-        (Kind::Path, "/mnt"),
-        (Kind::Path, "/home/ana b"),
+        (NameKind::User, "a.*b("),
+        (NameKind::User, "ana"),
+        (NameKind::User, "root"),
+        (NameKind::Job, "12"),
+        (NameKind::Host, "gpu7.example.org"),
+        (NameKind::Notebook, "work/top secret.ipynb"),
+        (NameKind::Notebook, "/srv/merger/acme deal/train.ipynb"),
+        (NameKind::Path, "/mnt/my disk/lib.so"),
+        (NameKind::Path, "/mnt"),
+        (NameKind::Path, "/home/ana b"),
     ];
     for (text, clean) in [
         (
@@ -108,7 +108,7 @@ fn names_are_replaced_as_words_whatever_their_letters() {
         ("/home/ana b/c/d.so: no; /home/ana b", "path-1: no; path-2"),
         ("Zoë's", "Zoë's"),
     ] {
-        assert_eq!(scrubbed(&known, text), clean, "{text}");
+        assert_eq!(scrub_text(&known, text), clean, "{text}");
     }
 }
 
@@ -132,7 +132,7 @@ fn no_name_survives_wherever_it_stands() {
             } else {
                 text
             };
-            let clean = scrubbed(&[(Kind::User, name)], &separated);
+            let clean = scrub_text(&[(NameKind::User, name)], &separated);
             assert!(!clean.contains(name), "{separated:?} became {clean:?}");
         }
     }
@@ -178,8 +178,7 @@ fn keys_and_words_stay_where_they_are_somebody_s_name() {
             { "what": "mark", "text": "memory", "user": "memory" },
         ],
     });
-    keys::names(&mut scrubber, &mut object);
-    keys::texts(&mut scrubber, &mut object);
+    scrubber.scrub_json(std::slice::from_mut(&mut object));
     assert_eq!(
         object["memory"],
         json!({ "state": "running", "name": "NVIDIA H200" })

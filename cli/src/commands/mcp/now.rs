@@ -1,0 +1,251 @@
+//! Tools that answer with parts of a snapshot: status, processes and events.
+
+use std::cmp::Reverse;
+
+use anyhow::anyhow;
+use gpumon_history::span::HistorySpan;
+use gpumon_probe::{
+    model::{Event, EventKind, Gpu, GpuSample, fields::OVERVIEW},
+    untrusted::escaped,
+    vendor::ReadDepth,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{
+    sources::Sources,
+    tool::{Answer, Tool},
+};
+use crate::{
+    describe::{self, Context},
+    exit::Failure,
+    snapshot::{Need, Snapshot},
+};
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Status {
+    /// Only these GPUs, by index; all of them if omitted.
+    gpus: Option<Vec<u32>>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Processes {
+    /// Only these GPUs, by index; all of them if omitted.
+    gpus: Option<Vec<u32>>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Events {
+    /// First moment: a date, a time of day or both in local time, as 2026-11-23T20:00, or a time
+    /// before now, as -2h; -1h if omitted.
+    since: Option<String>,
+    /// First moment that is left out, in the same forms; now if omitted.
+    until: Option<String>,
+    /// Only of these GPUs, by index; all of them if omitted. Events of the machine are always
+    /// included.
+    gpus: Option<Vec<u32>>,
+    /// Starts and ends of processes, cells of notebooks and steps of runs, too.
+    #[serde(default)]
+    all: bool,
+    /// At most so many events, the newest; 50 if omitted.
+    #[schemars(range(min = 1, max = MOST_EVENTS))]
+    limit: Option<usize>,
+}
+
+/// The most processes of a GPU in an answer.
+const MOST_PROCESSES: usize = 50;
+
+const USUAL_SINCE: &str = "-1h";
+const USUAL_EVENTS: usize = 50;
+const MOST_EVENTS: usize = 500;
+
+impl Tool for Status {
+    const NAME: &'static str = "gpu_status";
+    const TITLE: &'static str = "GPUs now";
+    const TYPE: &'static str = "Snapshot";
+    const KEYS: &'static str = "\
+        inventory sample gpus index uuid name health* utilization gpu_percent activity sm_percent \
+        memory used_bytes free_bytes total_bytes power draw_watts limit_watts temperature \
+        gpu_celsius throttle_reasons conditions* mig_devices";
+
+    fn description() -> String {
+        "What each GPU of this machine does now: utilization, memory, power, temperature, health, \
+         and what is the matter with it. Use it to find out whether a GPU is busy, free, \
+         throttled or broken, or which one to use. `summary` has a line for each GPU."
+            .to_owned()
+    }
+
+    fn find_answer(self, sources: &Sources) -> Result<Answer, Failure> {
+        let snapshot = sources.snapshot(Need::Nothing, ReadDepth::Full, self.gpus.as_deref())?;
+        Ok(make_answer(snapshot))
+    }
+}
+
+impl Tool for Processes {
+    const NAME: &'static str = "gpu_processes";
+    const TITLE: &'static str = "Who holds GPU memory";
+    const TYPE: &'static str = "Snapshot";
+    const KEYS: &'static str = "\
+        sample gpus index memory used_bytes total_bytes processes pid kind memory_bytes \
+        sm_percent mig* name user owner notebook kernel_id path slurm pbs lsf job_id step pod uid \
+        namespace container runtime id unit processes_omitted unlisted_memory_bytes";
+
+    fn description() -> String {
+        "Which processes hold each GPU now: PID, name, user, notebook, batch job, pod, container \
+         or service, memory and share of the GPU's time, those with the most memory first. Use it \
+         to find out who uses a GPU, or why its memory is full. Command lines are not given out."
+            .to_owned()
+    }
+
+    fn find_answer(self, sources: &Sources) -> Result<Answer, Failure> {
+        let mut snapshot =
+            sources.snapshot(Need::Nothing, ReadDepth::Full, self.gpus.as_deref())?;
+        for gpu in &mut snapshot.sample.gpus {
+            let Some(processes) = gpu.processes.value_mut() else {
+                continue;
+            };
+            processes.sort_by_key(|process| {
+                (Reverse(process.memory_bytes.value().copied()), process.pid)
+            });
+            let omitted = processes.len().saturating_sub(MOST_PROCESSES);
+            processes.truncate(MOST_PROCESSES);
+            gpu.processes_omitted = gpu
+                .processes_omitted
+                .saturating_add(u32::try_from(omitted).unwrap_or(u32::MAX));
+        }
+        Ok(make_answer(snapshot))
+    }
+}
+
+impl Tool for Events {
+    const NAME: &'static str = "gpu_events";
+    const TITLE: &'static str = "Conditions, driver errors and events";
+    const TYPE: &'static str = "Snapshot";
+    const KEYS: &'static str = "sample gpus index health* conditions* alerts* events*";
+
+    fn description() -> String {
+        "What is the matter with the GPUs now, and what happened to them lately, the newest \
+         first: throttling, idle memory, hangs, memory errors, links that are down, driver errors \
+         (Xids) with what to do about them, alerts, marks and runs. Use it when a program failed \
+         or is slow, or to check the health of a machine. What happened earlier needs a running \
+         gpumon server."
+            .to_owned()
+    }
+
+    fn find_answer(self, sources: &Sources) -> Result<Answer, Failure> {
+        let limit = self.limit.unwrap_or(USUAL_EVENTS);
+        if !(1..=MOST_EVENTS).contains(&limit) {
+            return Err(anyhow!("limit: {limit} is not 1 to {MOST_EVENTS}").into());
+        }
+        let since = self.since.as_deref().unwrap_or(USUAL_SINCE);
+        let span = super::parse_span(since, self.until.as_deref())?;
+        let mut snapshot =
+            sources.snapshot(Need::Everything, ReadDepth::Full, self.gpus.as_deref())?;
+        // The present is answered even if the past is unknown.
+        let past = sources
+            .past()
+            .and_then(|past| past.ask(&span, &OVERVIEW[..1], None));
+        let (past, unknown) = match past {
+            Ok(past) => (past, None),
+            Err(failure) => (HistorySpan::default(), failure.message()),
+        };
+        snapshot.events = past
+            .events
+            .into_iter()
+            .rev()
+            .filter(|event| self.is_wanted(event))
+            .collect();
+        let omitted = snapshot.events.len().saturating_sub(limit);
+        snapshot.events.truncate(limit);
+        let mut answer = make_answer(snapshot);
+        answer.own["events_omitted"] = omitted.into();
+        if let Some(why) = unknown {
+            answer.own["events_unknown_because"] = escaped(&why).into();
+        }
+        Ok(answer)
+    }
+}
+
+impl Events {
+    fn is_wanted(&self, event: &Event) -> bool {
+        use EventKind::{Cell, ProcessEnded, ProcessStarted, RunStep};
+        let is_of_program = matches!(
+            event.what,
+            ProcessStarted(_) | ProcessEnded(_) | Cell(_) | RunStep(_)
+        );
+        let is_here = |gpus: &Vec<u32>| {
+            event
+                .gpu
+                .as_ref()
+                .is_none_or(|gpu| gpus.contains(&gpu.index))
+        };
+        (self.all || !is_of_program) && self.gpus.as_ref().is_none_or(is_here)
+    }
+}
+
+fn make_answer(snapshot: Snapshot) -> Answer {
+    let context = Context {
+        now_ms: snapshot.sample.at_ms,
+        is_one_shot: snapshot.is_single,
+    };
+    let gpus = &snapshot.inventory.gpus;
+    let summary: Vec<_> = snapshot
+        .sample
+        .gpus
+        .iter()
+        .map(|gpu| {
+            let known = gpus.iter().find(|known| known.index == gpu.index);
+            escaped(&summarize(gpu, known, context))
+        })
+        .collect();
+    let read_by = if snapshot.is_single {
+        "this_process"
+    } else {
+        "server"
+    };
+    let own = json!({
+        "summary": summary,
+        "read_by": read_by,
+        "simulated": snapshot.inventory.platform.is_simulated(),
+    });
+    Answer {
+        api: json!(snapshot.into_frame()),
+        own,
+    }
+}
+
+/// `GPU 0, NVIDIA H200: 93 % busy, 78.2/140 GiB, 692/700 W, 64 °C; slowed by its power limit`.
+fn summarize(gpu: &GpuSample, known: Option<&Gpu>, context: Context) -> String {
+    let name = known
+        .and_then(|known| known.name.value())
+        .map_or("unknown GPU", String::as_str);
+    let (memory, power) = (&gpu.memory, &gpu.power);
+    let used = memory
+        .used_bytes
+        .value()
+        .map(|used| describe::used_of(*used, memory.total_bytes.value().copied()));
+    let draw = power
+        .draw_watts
+        .value()
+        .map(|draw| describe::draw_of(*draw, power.limit_watts.value().copied()));
+    let celsius = gpu
+        .temperature
+        .gpu_celsius
+        .value()
+        .map(|celsius| format!("{celsius:.0} °C"));
+    let busy = Some(format!("{} busy", describe::busy(gpu)));
+    let readings: Vec<_> = [busy, used, draw, celsius].into_iter().flatten().collect();
+    let mut summary = format!("GPU {}, {name}: {}", gpu.index, readings.join(", "));
+    let unlisted = describe::unlisted_processes(gpu);
+    let phrases = describe::of_gpu(gpu, context)
+        .into_iter()
+        .map(|phrase| phrase.long);
+    for phrase in phrases.chain(unlisted) {
+        summary = summary + "; " + &phrase;
+    }
+    summary
+}

@@ -1,0 +1,159 @@
+//! The texts in gpumon's JSON: words of gpumon's and the driver's own, names, and free texts.
+
+use gpumon_probe::model::ConditionKind;
+use serde_json::{Map, Value};
+
+/// A kind of name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum NameKind {
+    User,
+    Host,
+    /// UUIDs of GPUs and MIG devices, and IDs of kernels, pods and containers.
+    Id,
+    Serial,
+    Program,
+    Command,
+    Notebook,
+    Path,
+    Job,
+    Unit,
+    Address,
+    /// Sentences that name processes, and those that people wrote.
+    Text,
+}
+
+/// The meaning of a string in gpumon's JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TextRole {
+    Name(NameKind),
+    /// A word of gpumon's or the driver's, which names nobody.
+    Word,
+    /// Every other text.
+    Text,
+}
+
+/// Keys of words, the last five those of `versions.json` of a bundle.
+const WORDS: &str = "\
+    absent action advice architecture compute compute_capability condition cuda_version \
+    driver_version dtype kind library_version location meaning name nvml_version part_number path \
+    pci_bus_id profile reasons recovery_action remote remote_pci_bus_id run runtime severity source \
+    state status throttle_reasons vbios_version vendor version what workload gpumon kernel libc os \
+    packages";
+
+impl TextRole {
+    /// Returns the role of a string at `key` in `object`; `outer` is the role of the object.
+    pub(crate) fn new(key: &str, outer: Self, object: &Map<String, Value>) -> Self {
+        let is = |key: &str, words: &[&str]| {
+            object
+                .get(key)
+                .and_then(Value::as_str)
+                .is_some_and(|it| words.contains(&it))
+        };
+        let has = |keys: &[&str]| keys.iter().any(|key| object.contains_key(*key));
+        let condition = object.get("condition").and_then(Value::as_str);
+        let is_naming =
+            || is("what", &["mark"]) || condition.is_some_and(ConditionKind::names_processes);
+        Self::Name(match key {
+            // An earlier reading is an object: its value has the role of the reading.
+            "value" => return outer,
+            "user" => NameKind::User,
+            "hostname" => NameKind::Host,
+            "uuid" | "cluster_uuid" | "kernel_id" | "cell_id" | "uid" | "id" | "namespace"
+            | "pod" | "container" => NameKind::Id,
+            "serial" => NameKind::Serial,
+            "command" => NameKind::Command,
+            "job_id" => NameKind::Job,
+            "unit" => NameKind::Unit,
+            "kernel_name" | "program" => NameKind::Program,
+            // A GPU has a name, too, but none of these keys.
+            "name" if has(&["pid"]) => NameKind::Program,
+            "name" if has(&["id", "uid", "runtime"]) => NameKind::Id,
+            // The path from one GPU to another has none of these keys.
+            "path" if has(&["id", "kernel_id"]) => NameKind::Notebook,
+            "notebook" => NameKind::Notebook,
+            "text" if is_naming() => NameKind::Text,
+            _ if WORDS.split(' ').any(|word| word == key) => return Self::Word,
+            // Below a word, keys are names of what has the word.
+            _ if outer == Self::Word => return Self::Word,
+            _ => return Self::Text,
+        })
+    }
+
+    /// Returns `true` if other people may have chosen the string at `key` in `object`.
+    pub(crate) fn is_untrusted(self, key: &str, object: &Map<String, Value>) -> bool {
+        match self {
+            // Terminals that announce a run choose its ID.
+            Self::Word => key == "run",
+            Self::Name(_) => !["uuid", "serial"].contains(&key),
+            // Texts of conditions that name processes are names.
+            Self::Text => !(key == "text" && object.contains_key("condition")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::commands::schema::{What, schema};
+
+    /// Keys of texts of gpumon or the driver, which can contain a name, such as that of a folder.
+    const TEXTS: [&str; 7] = [
+        "joined", "message", "rule", "step", "text", "title", "value",
+    ];
+
+    fn is_free(schema: &Value) -> bool {
+        let kind = &schema["type"];
+        let is_string = kind == "string"
+            || kind
+                .as_array()
+                .is_some_and(|kinds| kinds.contains(&"string".into()));
+        is_string && schema.get("const").is_none() && schema.get("enum").is_none()
+    }
+
+    /// The keys of strings that can be anything, also in readings.
+    fn free(value: &Value, kinds: &Value, keys: &mut BTreeSet<String>) {
+        let of_readings = |schema: &Value| {
+            let kind = schema["$ref"]
+                .as_str()
+                .and_then(|name| kinds[name.rsplit('/').next()?]["anyOf"].as_array());
+            kind.is_some_and(|forms| forms.iter().any(is_free))
+        };
+        for (key, schema) in value
+            .get("properties")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+        {
+            if is_free(schema) || of_readings(schema) {
+                keys.insert(key.clone());
+            }
+        }
+        match value {
+            Value::Object(parts) => parts.values().for_each(|part| free(part, kinds, keys)),
+            Value::Array(parts) => parts.iter().for_each(|part| free(part, kinds, keys)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn every_string_of_snapshot_has_role() {
+        let mut keys = BTreeSet::new();
+        let schema = schema(What::Snapshot);
+        free(&schema, &schema["$defs"], &mut keys);
+        assert!(
+            ["user", "serial", "driver_version", "message"]
+                .iter()
+                .all(|key| keys.contains(*key)),
+            "{keys:?}"
+        );
+        for key in keys {
+            let role = TextRole::new(&key, TextRole::Text, &Map::new());
+            assert!(
+                role != TextRole::Text || TEXTS.contains(&key.as_str()),
+                "decide what {key} is: name, word or text"
+            );
+        }
+    }
+}
