@@ -79,3 +79,18 @@ export function commonName(gpus: readonly GpuState[]): string | null {
 export function seriesKey(gpu: { index: number; uuid: string | null }, metric: string): string {
   return `${gpu.uuid ?? `index ${gpu.index}`} ${metric}`;
 }
+
+/** Whatever a history has of GPUs, MIG devices and the machine, by the names of their series. */
+export function seriesByKey<T>(history: {
+  gpus: readonly { uuid: string; metrics: Record<string, T> }[];
+  mig_devices?: readonly { uuid: string; metrics: Record<string, T> }[];
+  host?: Record<string, T>;
+}): Map<string, T> {
+  const series = new Map<string, T>(Object.entries(history.host ?? {}));
+  for (const { uuid, metrics } of [...history.gpus, ...(history.mig_devices ?? [])]) {
+    for (const [id, values] of Object.entries(metrics)) {
+      series.set(seriesKey({ index: -1, uuid }, id), values);
+    }
+  }
+  return series;
+}

@@ -22,7 +22,7 @@ import type {
 import { OVERVIEW } from '../wire/fields';
 import { CellLog } from './cell-log';
 import { keepEvents, withEvent } from './event';
-import { seriesKey } from './gpu';
+import { seriesByKey, seriesKey } from './gpu';
 import { withKnownGpus, withKnownReadings } from './known-gpu';
 import { ColorSlots } from './color-slots';
 import { heldBy, heldKey, holderOf } from './holders';
@@ -207,16 +207,10 @@ export class Store {
   }
 
   private history(history: History): void {
-    const columns = new Map<string, Column>(Object.entries(history.host ?? {}));
+    const columns = seriesByKey<Column>(history);
     const former = new Map<string, readonly FormerHolder[]>();
-    for (const { uuid, metrics, holders = [] } of [
-      ...history.gpus,
-      ...(history.mig_devices ?? []),
-    ]) {
+    for (const { uuid, holders = [] } of history.gpus) {
       const gpu = { index: -1, uuid };
-      for (const [id, column] of Object.entries(metrics)) {
-        columns.set(seriesKey(gpu, id), column);
-      }
       for (const { process, memory_bytes } of holders) {
         columns.set(heldKey(gpu, holderOf(process)), memory_bytes);
       }

@@ -1,8 +1,8 @@
-/** A part of the past as the server told it, as series that charts can draw. */
+/** A part of the past as the server sent it, and behind its end what has been received since, as charts draw it. */
 
-import type { Extremes } from '../../lib/timeline';
+import { firstAfter, type Extremes, type SeriesSource } from '../../lib/timeline';
 import type { HistorySpan, Series } from '../../wire';
-import { seriesKey } from '../gpu';
+import { seriesByKey } from '../gpu';
 
 /** What was asked for; the server answers what it knows of it. */
 export interface AskedSpan {
@@ -10,12 +10,6 @@ export interface AskedSpan {
   to_ms: number;
   points: number;
   metrics: readonly string[];
-}
-
-/** One series: a value for each time, and what lies behind it where it is a mean. */
-interface PastSeries {
-  values: Float64Array;
-  extremes: Extremes | null;
 }
 
 /** Nothing is known between points that are further apart than so, in steps of the answer. */
@@ -30,9 +24,9 @@ export class PastSpan {
   /** Whether each point sums up some time; else it is a sample. */
   readonly areMeans: boolean;
   /** The place in the answer of each time. */
-  private readonly places: readonly number[];
-  private readonly told = new Map<string, Series>();
-  private readonly made = new Map<string, PastSeries>();
+  readonly places: readonly number[];
+  /** By name, as the server sent them. */
+  readonly series: ReadonlyMap<string, Series>;
 
   /** Samples further apart than `sampleGap_ms` have a gap between them. */
   constructor(
@@ -40,16 +34,9 @@ export class PastSpan {
     readonly answer: HistorySpan,
     sampleGap_ms: number,
   ) {
-    const { resolution_ms, times_ms, oldest_ms, to_ms, gpus, mig_devices = [], host = {} } = answer;
-    for (const { uuid, metrics } of [...gpus, ...mig_devices]) {
-      for (const [id, series] of Object.entries(metrics)) {
-        this.told.set(seriesKey({ index: -1, uuid }, id), series);
-      }
-    }
-    for (const [id, series] of Object.entries(host)) {
-      this.told.set(id, series);
-    }
-    this.areMeans = [...this.told.values()].some(({ min }) => min !== undefined);
+    const { resolution_ms, times_ms, oldest_ms, to_ms } = answer;
+    this.series = seriesByKey(answer);
+    this.areMeans = [...this.series.values()].some(({ min }) => min !== undefined);
     this.gap_ms = Math.max(GAP_STEPS * resolution_ms, sampleGap_ms);
     // What is the mean of some time is in its middle; the first and the last point have known less of theirs.
     const middle = (from_ms: number): number =>
@@ -70,27 +57,63 @@ export class PastSpan {
     this.times_ms = Float64Array.from(times);
     this.places = places;
   }
+}
 
-  /** The series of this name; `null` where nothing was told of it. */
-  series(key: string): PastSeries | null {
-    const made = this.made.get(key);
-    const told = this.told.get(key);
-    if (made !== undefined || told === undefined) {
-      return made ?? null;
-    }
-    const { values, min, max } = told;
-    const series = {
-      values: this.column(values),
-      extremes:
-        min === undefined || max === undefined
-          ? null
-          : { low: this.column(min), high: this.column(max) },
-    };
-    this.made.set(key, series);
-    return series;
+/** Of one moment: what is received later is not in it. */
+export class JoinedSeries implements SeriesSource {
+  readonly times_ms: Float64Array;
+  /** The first of the live times that are behind the span. */
+  private readonly tail: number;
+  /** How many holes stand between the two. */
+  private readonly holes: number;
+  private readonly joined = new Map<string, Float64Array>();
+
+  /** What was received after `to_ms` is not needed. */
+  constructor(
+    private readonly past: PastSpan,
+    private readonly live: SeriesSource,
+    readonly revision: string,
+    to_ms: number,
+  ) {
+    const end_ms = past.answer.to_ms;
+    const live_ms = live.times_ms;
+    // One beyond the edge, so that lines go on to it.
+    const liveEnd = to_ms <= end_ms ? 0 : Math.min(live_ms.length, firstAfter(live_ms, to_ms) + 1);
+    this.tail = Math.min(liveEnd, firstAfter(live_ms, Math.max(end_ms, past.times_ms.at(-1) ?? 0)));
+    const times = live_ms.subarray(this.tail, liveEnd);
+    const [first] = times;
+    const isApart = first !== undefined && first - end_ms > past.gap_ms;
+    this.holes = isApart ? 1 : 0;
+    const hole = isApart ? [(past.times_ms.at(-1) ?? end_ms) + 1] : [];
+    this.times_ms = Float64Array.from([...past.times_ms, ...hole, ...times]);
   }
 
-  private column(values: readonly (number | null)[]): Float64Array {
-    return Float64Array.from(this.places, (place) => values[place] ?? NaN);
+  values(key: string): Float64Array {
+    return this.join(key, 'values');
+  }
+
+  extremes(key: string): Extremes | null {
+    return this.past.series.get(key)?.min === undefined
+      ? null
+      : { low: this.join(key, 'min'), high: this.join(key, 'max') };
+  }
+
+  /** A part of a series of the past, and the live values behind it. */
+  private join(key: string, part: keyof Series): Float64Array {
+    const name = `${part} ${key}`;
+    let joined = this.joined.get(name);
+    if (joined === undefined) {
+      const { places, series } = this.past;
+      const past = series.get(key)?.[part] ?? [];
+      const begin = places.length + this.holes;
+      joined = new Float64Array(this.times_ms.length).fill(NaN);
+      joined.set(places.map((place) => past[place] ?? NaN));
+      joined.set(
+        this.live.values(key).subarray(this.tail, this.tail + joined.length - begin),
+        begin,
+      );
+      this.joined.set(name, joined);
+    }
+    return joined;
   }
 }

@@ -5,8 +5,7 @@ import { isUnbroken, type SeriesSource } from '../../lib/timeline';
 import type { Event, HistorySpan } from '../../wire';
 import { answerOf, type Request } from '../request';
 import type { Store } from '../store';
-import { JoinedSeries } from './joined-series';
-import { PastSpan, type AskedSpan } from './past-span';
+import { JoinedSeries, PastSpan, type AskedSpan } from './past-span';
 
 /** What charts show: a span of time, and as many points as they have room for. */
 export type Need = AskedSpan;
@@ -106,7 +105,7 @@ export class Past {
     }
     const { gap_ms, areMeans, answer } = best;
     const events = this.events(answer.events, this.options.store.events);
-    const knows = (key: string): boolean => best.series(key) !== null;
+    const knows = (key: string): boolean => best.series.has(key);
     return { source: this.joined.series, knows, gap_ms, areMeans, answer, events };
   }
 
