@@ -5,14 +5,16 @@
 
 use crate::grid::Stat;
 
-/// No value at all; one that never moved; whole numbers; numbers that are none of a power of ten.
+/// No value at all; one that never moved; others.
 const EMPTY: u8 = 0;
 const CONSTANT: u8 = 1;
-const DECIMAL: u8 = 2;
-const RAW: u8 = 3;
+const VARIED: u8 = 2;
 
 /// Powers of ten that are tried, the largest first.
 const POWERS: std::ops::RangeInclusive<i32> = -9..=9;
+
+/// Stands for numbers that are none of a power of ten: they are written as their bits.
+const BITS: i32 = -10;
 
 /// Larger ones would lose digits on the way through a float.
 const MOST: f64 = 9.0e15;
@@ -27,33 +29,28 @@ pub(super) fn write(column: &[Option<Stat>], bytes: &mut Vec<u8>) {
     let power = power_of_all(numbers());
     let is_constant = known().count() == column.len()
         && numbers().all(|number| number.total_cmp(&first.value).is_eq());
-    bytes.push(match power {
-        None => RAW,
-        Some(_) if is_constant => CONSTANT,
-        Some(_) => DECIMAL,
-    });
-    if let Some(power) = power {
-        bytes.push((power - POWERS.start()) as u8);
-        if is_constant {
-            return write_signed(whole(first.value, power) as i64, bytes);
-        }
+    bytes.push(if is_constant { CONSTANT } else { VARIED });
+    bytes.push((power - BITS) as u8);
+    if is_constant {
+        return write_signed(to_whole(first.value, power), bytes);
     }
     for eight in column.chunks(8) {
         bytes.push(eight.iter().enumerate().fold(0, |bits, (bit, stat)| {
             bits | (u8::from(stat.is_some()) << bit)
         }));
     }
-    let Some(power) = power else {
-        return numbers().for_each(|number| bytes.extend(number.to_le_bytes()));
-    };
-    let whole = |number: f64| whole(number, power) as i64;
+    let whole = |number: f64| to_whole(number, power);
     let mut before = 0;
     for stat in known() {
-        write_signed(whole(stat.value) - before, bytes);
+        write_signed(whole(stat.value).wrapping_sub(before), bytes);
         before = whole(stat.value);
     }
-    known().for_each(|stat| write_signed(whole(stat.value) - whole(stat.min), bytes));
-    known().for_each(|stat| write_signed(whole(stat.max) - whole(stat.value), bytes));
+    known().for_each(|stat| {
+        write_signed(whole(stat.value).wrapping_sub(whole(stat.min)), bytes);
+    });
+    known().for_each(|stat| {
+        write_signed(whole(stat.max).wrapping_sub(whole(stat.value)), bytes);
+    });
 }
 
 /// Reads a column of so many; `None` where the bytes are none of [`write`].
@@ -63,21 +60,9 @@ pub(super) fn read(mut bytes: &[u8], length: usize) -> Option<Vec<Option<Stat>>>
     if kind == EMPTY {
         return Some(vec![None; length]);
     }
-    let power = if kind == RAW {
-        0
-    } else {
-        i32::from(byte(bytes)?) + POWERS.start()
-    };
-    let number = |whole: i64| {
-        let unit = 10_f64.powi(power.abs());
-        if power < 0 {
-            whole as f64 / unit
-        } else {
-            whole as f64 * unit
-        }
-    };
+    let power = i32::from(byte(bytes)?) + BITS;
     if kind == CONSTANT {
-        let value = number(signed(bytes)?);
+        let value = from_whole(signed(bytes)?, power);
         return Some(vec![Some(Stat::of(value)); length]);
     }
     let bits: Vec<u8> = (0..length.div_ceil(8))
@@ -85,37 +70,18 @@ pub(super) fn read(mut bytes: &[u8], length: usize) -> Option<Vec<Option<Stat>>>
         .collect::<Option<_>>()?;
     let is_known = |place: usize| bits[place / 8] >> (place % 8) & 1 == 1;
     let count = (0..length).filter(|place| is_known(*place)).count();
-    let mut stats = Vec::with_capacity(count);
-    if kind == RAW {
-        for _ in 0..count {
-            let mut float = || {
-                let (own, rest) = bytes.split_first_chunk::<8>()?;
-                *bytes = rest;
-                Some(f64::from_le_bytes(*own))
-            };
-            stats.push(Stat {
-                value: float()?,
-                min: float()?,
-                max: float()?,
-            });
+    let mut signed = || -> Option<Vec<i64>> { (0..count).map(|_| signed(bytes)).collect() };
+    let (steps, below, above) = (signed()?, signed()?, signed()?);
+    let mut value = 0_i64;
+    let stats = steps.into_iter().zip(below).zip(above);
+    let mut stats = stats.map(|((step, below), above)| {
+        value = value.wrapping_add(step);
+        Stat {
+            value: from_whole(value, power),
+            min: from_whole(value.wrapping_sub(below), power),
+            max: from_whole(value.wrapping_add(above), power),
         }
-    } else {
-        let mut before = 0;
-        let mut values = Vec::with_capacity(count);
-        for _ in 0..count {
-            before += signed(bytes)?;
-            values.push(before);
-        }
-        let below: Vec<_> = (0..count).map(|_| signed(bytes)).collect::<Option<_>>()?;
-        let above: Vec<_> = (0..count).map(|_| signed(bytes)).collect::<Option<_>>()?;
-        let parts = values.into_iter().zip(below).zip(above);
-        stats.extend(parts.map(|((value, below), above)| Stat {
-            value: number(value),
-            min: number(value - below),
-            max: number(value + above),
-        }));
-    }
-    let mut stats = stats.into_iter();
+    });
     Some(
         (0..length)
             .map(|place| if is_known(place) { stats.next() } else { None })
@@ -123,39 +89,47 @@ pub(super) fn read(mut bytes: &[u8], length: usize) -> Option<Vec<Option<Stat>>>
     )
 }
 
-/// The largest power of ten that all of them are whole multiples of; `None` where there is none.
-fn power_of_all(numbers: impl Iterator<Item = f64>) -> Option<i32> {
+/// The largest power of ten that all of them are whole multiples of; [`BITS`] where there is none.
+fn power_of_all(numbers: impl Iterator<Item = f64>) -> i32 {
     let mut power = *POWERS.end();
-    for number in numbers {
-        while !is_whole(number, power) {
+    for known in numbers {
+        let is_whole = |power| {
+            let whole = to_whole(known, power);
+            from_whole(whole, power).total_cmp(&known).is_eq() && (whole as f64).abs() < MOST
+        };
+        while !is_whole(power) {
             power -= 1;
             if !POWERS.contains(&power) {
-                return None;
+                return BITS;
             }
         }
     }
-    Some(power)
+    power
 }
 
-fn is_whole(number: f64, power: i32) -> bool {
-    let whole = whole(number, power);
+fn to_whole(number: f64, power: i32) -> i64 {
+    if power == BITS {
+        return number.to_bits().cast_signed();
+    }
     let unit = 10_f64.powi(power.abs());
-    let again = if power < 0 {
-        whole / unit
-    } else {
-        whole * unit
-    };
-    again.total_cmp(&number).is_eq() && whole.abs() < MOST
-}
-
-fn whole(number: f64, power: i32) -> f64 {
-    let unit = 10_f64.powi(power.abs());
-    (if power < 0 {
+    let scaled = if power < 0 {
         number * unit
     } else {
         number / unit
-    })
-    .round()
+    };
+    scaled.round() as i64
+}
+
+fn from_whole(whole: i64, power: i32) -> f64 {
+    if power == BITS {
+        return f64::from_bits(whole.cast_unsigned());
+    }
+    let unit = 10_f64.powi(power.abs());
+    if power < 0 {
+        whole as f64 / unit
+    } else {
+        whole as f64 * unit
+    }
 }
 
 fn byte(bytes: &mut &[u8]) -> Option<u8> {
