@@ -61,7 +61,10 @@ impl PastArgs {
             wanted: Wanted::named(metrics.iter().copied()).0,
         };
         match &self.data_dir {
-            None => ask_server(&self.server, &request),
+            None => {
+                let target = format!("/api/v1/{}", request.target());
+                from_server(&self.server, &target, "history")
+            }
             Some(folder) => from_disk(folder, |database| database.span(&request)),
         }
     }
@@ -132,23 +135,6 @@ fn from_disk<T>(
     let place = escaped(&folder.join(FILE).display().to_string());
     read.with_context(|| format!("cannot read {place}"))
         .map_err(Failure::from)
-}
-
-fn ask_server(server: &ServerArgs, request: &SpanRequest) -> Result<HistorySpan, Failure> {
-    let SpanRequest {
-        from_ms,
-        to_ms,
-        points,
-        ..
-    } = request;
-    let metrics = request.wanted.ids().join(",");
-    let resolution = request.resolution_ms.map_or(String::new(), |asked_ms| {
-        format!("&resolution_ms={asked_ms}")
-    });
-    let target = format!(
-        "/api/v1/history?from_ms={from_ms}&to_ms={to_ms}&points={points}{resolution}&metrics={metrics}"
-    );
-    from_server(server, &target, "history")
 }
 
 fn from_server<T: DeserializeOwned>(

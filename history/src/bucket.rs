@@ -14,6 +14,7 @@ use crate::{
     grid::{Stat, Total},
     jobs::{JobSpan, Jobs},
     span::ConditionSpan,
+    wanted::{DeviceKind, Metric},
 };
 
 /// How long a bucket is.
@@ -50,6 +51,15 @@ pub struct DeviceBucket {
 }
 
 impl Bucket {
+    /// The rows of all devices, and of the machine.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = ((DeviceKind, &str), u32, &[Option<Stat>])> {
+        let of_devices = self.devices.iter().map(|of| {
+            let owner = (of.device.kind(), &*of.device.uuid);
+            (owner, of.samples, &*of.stats)
+        });
+        of_devices.chain([((DeviceKind::Host, ""), self.samples, &*self.host)])
+    }
+
     /// Adds one of the same time, of what was read later.
     pub(crate) fn join(&mut self, later: Self) {
         for device in later.devices {
@@ -61,13 +71,14 @@ impl Bucket {
                 Some(known) => {
                     let before = (known.samples, std::mem::take(&mut known.stats));
                     (known.samples, known.stats) =
-                        joined(GPU_FIELDS, before, device.samples, &device.stats);
+                        join_stats(DeviceKind::Gpu, before, device.samples, &device.stats);
                 }
                 None => self.devices.push(device),
             }
         }
         let before = (self.samples, std::mem::take(&mut self.host));
-        (self.samples, self.host) = joined(HOST_FIELDS, before, later.samples, &later.host);
+        (self.samples, self.host) =
+            join_stats(DeviceKind::Host, before, later.samples, &later.host);
         self.conditions.extend(later.conditions);
         self.jobs.extend(later.jobs);
         self.usage.extend(later.usage);
@@ -75,14 +86,14 @@ impl Bucket {
 }
 
 /// Samples, values per field: what was read before, with what was read later.
-pub(crate) fn joined<S>(
-    fields: &[Field<S>],
+pub(crate) fn join_stats(
+    of: DeviceKind,
     (before, known): (u32, Vec<Option<Stat>>),
     samples: u32,
     stats: &[Option<Stat>],
 ) -> (u32, Vec<Option<Stat>>) {
-    let parts = fields.iter().zip(known).zip(stats);
-    let joined = parts.map(|((field, known), stat)| {
+    let parts = of.metrics().iter().zip(known).zip(stats);
+    let joined = parts.map(|((metric, known), stat)| {
         let mut total = Total::default();
         if let Some(known) = known {
             total.add(known, before);
@@ -90,7 +101,7 @@ pub(crate) fn joined<S>(
         if let Some(stat) = stat {
             total.add(*stat, samples);
         }
-        total.stat(field.kind)
+        total.stat(metric.kind)
     });
     (before + samples, joined.collect())
 }
@@ -106,6 +117,16 @@ pub struct Device {
     pub name: Option<String>,
     /// The GPU that a MIG device is a part of.
     pub parent: Option<String>,
+}
+
+impl Device {
+    /// Returns whether it is a GPU or a part of one.
+    pub(crate) fn kind(&self) -> DeviceKind {
+        match self.parent {
+            Some(_) => DeviceKind::Mig,
+            None => DeviceKind::Gpu,
+        }
+    }
 }
 
 /// Makes buckets of samples.
@@ -243,7 +264,7 @@ impl Buckets {
             Some(DeviceBucket {
                 device,
                 samples: totals.samples,
-                stats: totals.stats(GPU_FIELDS),
+                stats: totals.field_stats(DeviceKind::Gpu.metrics()),
             })
         });
         let devices = devices.collect();
@@ -251,7 +272,7 @@ impl Buckets {
             at_ms: self.at_ms,
             devices,
             samples: host.samples,
-            host: host.stats(HOST_FIELDS),
+            host: host.field_stats(DeviceKind::Host.metrics()),
             conditions: self.conditions.take_changed(),
             jobs: self.jobs.take_changed(),
             usage: Vec::new(),
@@ -289,11 +310,10 @@ impl Totals {
         }
     }
 
-    fn stats<S>(&self, fields: &[Field<S>]) -> Vec<Option<Stat>> {
-        self.fields
-            .iter()
-            .zip(fields)
-            .map(|(total, field)| total.stat(field.kind))
+    fn field_stats(&self, metrics: &[Metric]) -> Vec<Option<Stat>> {
+        let totals = self.fields.iter().zip(metrics);
+        totals
+            .map(|(total, metric)| total.stat(metric.kind))
             .collect()
     }
 }

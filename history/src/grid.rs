@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use gpumon_probe::model::fields::{Field, Kind};
+use gpumon_probe::model::fields::Kind;
 
 use crate::{
     bucket::Device,
     span::{DeviceSpan, HistorySpan, Series},
-    wanted::{Wanted, mig_id, rounded},
+    wanted::{DeviceKind, Metric, Wanted, rounded},
 };
 
 /// What one field did in some time.
@@ -68,17 +68,6 @@ impl Total {
     }
 }
 
-/// Whose values they are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Whose<'a> {
-    /// A GPU's, by its UUID.
-    Gpu(&'a str),
-    /// A MIG device's, by its UUID.
-    Mig(&'a str),
-    /// The machine's.
-    Host,
-}
-
 /// The points of a span, while they are collected.
 #[derive(Debug)]
 pub struct Grid {
@@ -88,12 +77,11 @@ pub struct Grid {
     step_ms: u64,
     times_ms: Vec<u64>,
     wanted: Wanted,
-    gpus: BTreeMap<String, Rows>,
-    mig_devices: BTreeMap<String, Rows>,
-    host: Rows,
+    /// By kind of device and UUID.
+    devices: [BTreeMap<String, Rows>; 3],
 }
 
-/// One for each wanted field, each as long as the time axis or shorter.
+/// One for each wanted metric, each as long as the time axis or shorter.
 type Rows = Vec<Vec<Total>>;
 
 impl Grid {
@@ -102,17 +90,13 @@ impl Grid {
         let from_ms = from_ms
             .checked_div(step_ms)
             .map_or(from_ms, |point| point * step_ms);
-        let host = vec![Vec::new(); wanted.host.len()];
-        let (gpus, mig_devices, times_ms) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
         Self {
             from_ms,
             to_ms,
             step_ms,
-            times_ms,
+            times_ms: Vec::new(),
             wanted,
-            gpus,
-            mig_devices,
-            host,
+            devices: Default::default(),
         }
     }
 
@@ -131,11 +115,12 @@ impl Grid {
         &self.wanted
     }
 
-    /// Adds what somebody's fields did in the time that begins then, in which there were so many samples: `stats` has them
-    /// in the order of those that are wanted of it. Times come in their order; earlier ones are ignored.
+    /// Adds what a device did in the time that begins then, in which there were so many samples.
+    /// `stats` is in the order of the metrics that are wanted of it. Times are added in order, and
+    /// earlier ones are ignored.
     pub fn add(
         &mut self,
-        whose: Whose<'_>,
+        (device, uuid): (DeviceKind, &str),
         at_ms: u64,
         samples: u32,
         stats: impl Iterator<Item = Option<Stat>>,
@@ -157,13 +142,13 @@ impl Grid {
             _ => self.times_ms.push(time_ms),
         }
         let length = self.times_ms.len();
-        let (rows, count) = match whose {
-            Whose::Gpu(uuid) => (rows_of(&mut self.gpus, uuid), self.wanted.metrics.len()),
-            Whose::Mig(uuid) => (rows_of(&mut self.mig_devices, uuid), self.wanted.mig.len()),
-            Whose::Host => (&mut self.host, self.wanted.host.len()),
-        };
-        rows.resize_with(count, Vec::new);
-        for (row, stat) in rows.iter_mut().zip(stats) {
+        let devices = &mut self.devices[device as usize];
+        if !devices.contains_key(uuid) {
+            let rows = vec![Vec::new(); self.wanted.metrics_of(device).len()];
+            devices.insert(uuid.to_owned(), rows);
+        }
+        let rows = devices.get_mut(uuid).into_iter().flatten();
+        for (row, stat) in rows.zip(stats) {
             let Some(stat) = stat else { continue };
             row.resize(length, Total::default());
             row[length - 1].add(stat, samples);
@@ -172,83 +157,63 @@ impl Grid {
 
     /// All that was collected. `known` says what is known of a device.
     pub fn into_span(self, resolution_ms: u64, known: impl Fn(&str) -> Device) -> HistorySpan {
-        let (length, with_range) = (self.times_ms.len(), self.step_ms > 0);
-        let device =
-            |(uuid, rows): (String, Rows), fields: &[&'static Field], id: fn(&str) -> String| {
+        let length = self.times_ms.len();
+        let with_range = self.step_ms > 0;
+        let [gpus, mig_devices, host] = self.devices;
+        let spans = |devices: BTreeMap<String, Rows>, kind: DeviceKind| {
+            let span = |(uuid, rows): (String, Rows)| {
                 let Device {
                     index,
                     name,
                     parent,
                     ..
                 } = known(&uuid);
-                let metrics = series(fields, rows, length, with_range)
-                    .map(|(field, series)| (id(field), series))
-                    .collect();
+                let metrics = metric_series(self.wanted.metrics_of(kind), rows, length, with_range);
                 DeviceSpan {
                     uuid,
                     index,
                     name,
                     parent,
-                    metrics,
+                    metrics: metrics.collect(),
                 }
             };
-        let Self {
-            from_ms,
-            to_ms,
-            times_ms,
-            wanted,
-            gpus,
-            mig_devices,
-            host,
-            ..
-        } = self;
-        let gpus = gpus
-            .into_iter()
-            .map(|gpu| device(gpu, &wanted.metrics, str::to_owned));
-        let mig_devices = mig_devices
-            .into_iter()
-            .map(|mig| device(mig, &wanted.mig, mig_id));
-        let has_values = |device: &DeviceSpan| !device.metrics.is_empty();
-        let mut gpus: Vec<_> = gpus.filter(has_values).collect();
+            let spans = devices.into_iter().map(span);
+            spans
+                .filter(|device| !device.metrics.is_empty())
+                .collect::<Vec<_>>()
+        };
+        let mut gpus = spans(gpus, DeviceKind::Gpu);
         gpus.sort_by_key(|gpu| gpu.index);
-        let host = series(&wanted.host, host, length, with_range)
-            .map(|(id, series)| (id.to_owned(), series));
+        let host = spans(host, DeviceKind::Host).pop();
         HistorySpan {
-            from_ms,
-            to_ms,
+            from_ms: self.from_ms,
+            to_ms: self.to_ms,
             resolution_ms,
-            times_ms,
+            times_ms: self.times_ms,
             gpus,
-            mig_devices: mig_devices.filter(has_values).collect(),
-            host: host.collect(),
+            mig_devices: spans(mig_devices, DeviceKind::Mig),
+            host: host.map_or_else(BTreeMap::new, |host| host.metrics),
             ..HistorySpan::default()
         }
     }
 }
 
-fn rows_of<'a>(devices: &'a mut BTreeMap<String, Rows>, uuid: &str) -> &'a mut Rows {
-    if !devices.contains_key(uuid) {
-        devices.insert(uuid.to_owned(), Vec::new());
-    }
-    devices.get_mut(uuid).expect("it has just been put there")
-}
-
-/// What the fields that have a value did.
-fn series<S>(
-    fields: &[&'static Field<S>],
+/// The series of the metrics that have a value.
+fn metric_series(
+    metrics: &[&'static Metric],
     rows: Rows,
     length: usize,
     with_range: bool,
-) -> impl Iterator<Item = (&'static str, Series)> {
-    let rows = fields.iter().zip(rows).filter(|(_, row)| !row.is_empty());
-    rows.map(move |(field, mut row)| {
+) -> impl Iterator<Item = (String, Series)> {
+    let rows = metrics.iter().zip(rows).filter(|(_, row)| !row.is_empty());
+    rows.map(move |(metric, mut row)| {
         row.resize(length, Total::default());
-        let stats: Vec<_> = row.iter().map(|total| total.stat(field.kind)).collect();
+        let stats: Vec<_> = row.iter().map(|total| total.stat(metric.kind)).collect();
         let of = |part: fn(Stat) -> f64| stats.iter().map(|stat| stat.map(part)).collect();
         let range =
-            |part: fn(Stat) -> f64| (with_range && field.kind == Kind::Gauge).then(|| of(part));
+            |part: fn(Stat) -> f64| (with_range && metric.kind == Kind::Gauge).then(|| of(part));
         (
-            field.id,
+            metric.id.to_string(),
             Series {
                 values: of(|stat| stat.value),
                 min: range(|stat| stat.min),

@@ -1,15 +1,13 @@
 //! A span of the past of which two know something: this server, and the one whose readings it shows.
 
-use std::{collections::BTreeMap, iter, mem::discriminant};
-
-use gpumon_probe::model::fields::Field;
+use std::{iter, mem::discriminant};
 
 use crate::{
     bucket::Device,
     database::EVENTS,
-    grid::{Grid, Stat, Whose},
-    span::{ConditionSpan, DeviceSpan, HistorySpan, Series},
-    wanted::{Wanted, mig_id},
+    grid::Grid,
+    span::{ConditionSpan, HistorySpan},
+    wanted::Wanted,
 };
 
 /// What both know of what is wanted. Where `theirs` has all the moments of `ours`, its points stay as they are; else
@@ -85,66 +83,30 @@ fn points(ours: &HistorySpan, theirs: &HistorySpan, wanted: &Wanted) -> HistoryS
     // Stable: where both know a moment, what the other server says comes last.
     places.sort_by_key(|((at_ms, _), _)| *at_ms);
     for ((at_ms, place), span) in places {
-        for gpu in &span.gpus {
-            grid.add(
-                Whose::Gpu(&gpu.uuid),
-                at_ms,
-                1,
-                stats(&wanted.metrics, &gpu.metrics, place, str::to_owned),
-            );
+        for part in span.devices() {
+            let uuid = part.device.map_or("", |device| &*device.uuid);
+            let metrics = wanted.metrics_of(part.kind).iter();
+            let stats = metrics.map(|metric| part.metrics.get(&*metric.id)?.stat_at(place));
+            grid.add((part.kind, uuid), at_ms, 1, stats);
         }
-        for mig in &span.mig_devices {
-            grid.add(
-                Whose::Mig(&mig.uuid),
-                at_ms,
-                1,
-                stats(&wanted.mig, &mig.metrics, place, mig_id),
-            );
-        }
-        grid.add(
-            Whose::Host,
-            at_ms,
-            1,
-            stats(&wanted.host, &span.host, place, str::to_owned),
-        );
     }
-    let devices = || {
-        [theirs, ours]
-            .into_iter()
-            .flat_map(|span| span.gpus.iter().chain(&span.mig_devices))
-    };
     let known = |uuid: &str| {
-        let device = devices().find(|device| device.uuid == uuid);
-        let of = |DeviceSpan {
-                      uuid,
-                      index,
-                      name,
-                      parent,
-                      ..
-                  }: &DeviceSpan| {
-            let (uuid, name, parent) = (uuid.clone(), name.clone(), parent.clone());
-            Device {
-                uuid,
-                index: *index,
-                name,
-                parent,
-            }
-        };
-        device.map(of).unwrap_or_default()
+        let mut devices = theirs.devices().chain(ours.devices());
+        let device = devices.find_map(|part| part.device.filter(|device| device.uuid == uuid));
+        device.map_or_else(Device::default, |device| Device {
+            uuid: device.uuid.clone(),
+            index: device.index,
+            name: device.name.clone(),
+            parent: device.parent.clone(),
+        })
     };
     grid.into_span(resolution_ms, known)
 }
 
 /// As sampled: of a sum of samples, the least and the largest are known, too.
 fn has_no_range(span: &HistorySpan) -> bool {
-    let devices = span
-        .gpus
-        .iter()
-        .chain(&span.mig_devices)
-        .map(|device| &device.metrics);
-    devices
-        .chain([&span.host])
-        .flat_map(BTreeMap::values)
+    span.devices()
+        .flat_map(|part| part.metrics.values())
         .all(|series| series.min.is_none())
 }
 
@@ -152,35 +114,12 @@ fn span_times(span: &HistorySpan) -> impl Iterator<Item = (u64, usize)> + '_ {
     span.times_ms.iter().copied().zip(0..)
 }
 
-fn stats<'a, S>(
-    fields: &'a [&'static Field<S>],
-    metrics: &'a BTreeMap<String, Series>,
-    place: usize,
-    id: fn(&str) -> String,
-) -> impl Iterator<Item = Option<Stat>> + 'a {
-    fields.iter().map(move |field| {
-        let series = metrics.get(&id(field.id))?;
-        let value = (*series.values.get(place)?)?;
-        let of = |range: &Option<Vec<Option<f64>>>| {
-            range
-                .as_ref()
-                .and_then(|range| *range.get(place)?)
-                .unwrap_or(value)
-        };
-        Some(Stat {
-            value,
-            min: of(&series.min),
-            max: of(&series.max),
-        })
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use gpumon_probe::model::{Condition, ConditionKind, Event, EventKind, Mark, Severity};
 
     use super::*;
-    use crate::span::Storage;
+    use crate::span::{DeviceSpan, Series, Storage};
 
     const FIELD: &str = "power.draw_watts";
 

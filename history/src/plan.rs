@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::wanted::Wanted;
+use crate::{grid::Grid, wanted::Wanted};
 
 /// How many points may be asked for.
 pub const POINTS: RangeInclusive<u32> = 1..=5000;
@@ -20,6 +20,27 @@ pub struct SpanRequest {
     pub resolution_ms: Option<u64>,
     /// Of these metrics.
     pub wanted: Wanted,
+}
+
+impl SpanRequest {
+    /// The endpoint and query by which a server is asked for it.
+    pub fn target(&self) -> String {
+        let Self {
+            from_ms,
+            to_ms,
+            points,
+            ..
+        } = self;
+        let metrics = self.wanted.ids().join(",");
+        let resolution = self
+            .resolution_ms
+            .map_or_else(String::new, |resolution_ms| {
+                format!("&resolution_ms={resolution_ms}")
+            });
+        format!(
+            "history?from_ms={from_ms}&to_ms={to_ms}&points={points}{resolution}&metrics={metrics}"
+        )
+    }
 }
 
 /// The past in one resolution, where there is any.
@@ -106,6 +127,13 @@ impl Plan {
             step_ms,
             resolution_ms,
         }
+    }
+}
+
+impl Plan {
+    /// An empty grid for its points.
+    pub fn new_grid(&self, wanted: &Wanted) -> Grid {
+        Grid::new(self.from_ms, self.to_ms, self.step_ms, wanted.clone())
     }
 }
 

@@ -10,6 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
+use crate::{grid::Stat, wanted::DeviceKind};
+
 /// A span of time, on one time axis.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct HistorySpan {
@@ -74,6 +76,54 @@ pub struct Series {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub max: Option<Vec<Option<f64>>>,
+}
+
+impl HistorySpan {
+    /// GPUs, MIG devices and the machine, each with its metrics. The machine has no entry.
+    pub fn devices(&self) -> impl Iterator<Item = SpanPart<'_>> {
+        let host = SpanPart {
+            kind: DeviceKind::Host,
+            device: None,
+            metrics: &self.host,
+        };
+        let gpus = self.gpus.iter().map(|gpu| (DeviceKind::Gpu, gpu));
+        let mig_devices = self.mig_devices.iter().map(|mig| (DeviceKind::Mig, mig));
+        let devices = gpus.chain(mig_devices);
+        devices
+            .map(|(kind, device)| SpanPart {
+                kind,
+                device: Some(device),
+                metrics: &device.metrics,
+            })
+            .chain((!self.host.is_empty()).then_some(host))
+    }
+}
+
+/// The part of a span that belongs to one device, or to the machine.
+#[derive(Debug, Clone, Copy)]
+pub struct SpanPart<'a> {
+    /// The kind of the device.
+    pub kind: DeviceKind,
+    /// Its entry; `None` for the machine.
+    pub device: Option<&'a DeviceSpan>,
+    /// Its metrics, by their names.
+    pub metrics: &'a BTreeMap<String, Series>,
+}
+
+impl Series {
+    /// The statistics at a place of the time axis. Without a range, one reading is all of it.
+    pub fn stat_at(&self, place: usize) -> Option<Stat> {
+        let value = (*self.values.get(place)?)?;
+        let of = |range: &Option<Vec<Option<f64>>>| {
+            let known = range.as_ref().and_then(|range| *range.get(place)?);
+            known.unwrap_or(value)
+        };
+        Some(Stat {
+            value,
+            min: of(&self.min),
+            max: of(&self.max),
+        })
+    }
 }
 
 /// A condition, from its beginning to its end.

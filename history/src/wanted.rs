@@ -1,90 +1,161 @@
 //! Which metrics of the past somebody wants.
 
-use std::collections::BTreeSet;
+use std::{borrow::Cow, collections::BTreeSet, sync::LazyLock};
 
-use gpumon_probe::model::{
-    HostSample,
-    fields::{Field, GPU_FIELDS, HOST_FIELDS, charted, overview},
-};
+use gpumon_probe::model::fields::{Field, GPU_FIELDS, HOST_FIELDS, Kind, OVERVIEW};
 
 /// Stands for what each holder has of a GPU's memory, among the metrics that may be asked for.
 const HOLDERS: &str = "processes.memory_bytes";
 
-/// Stands before the name of a metric where it is of MIG devices.
-const MIG: &str = "mig.";
+/// The kinds of devices that have readings of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DeviceKind {
+    /// A GPU.
+    Gpu,
+    /// A part of a GPU.
+    Mig,
+    /// The machine. There is one of it, whose UUID is empty.
+    Host,
+}
+
+/// A field of the catalogue as the history of one kind of devices has it.
+#[derive(Debug)]
+pub struct Metric {
+    /// The kind of devices that have it.
+    pub device: DeviceKind,
+    /// The name that is asked for, with `mig.` before it if it belongs to MIG devices.
+    pub id: Cow<'static, str>,
+    /// The name in the catalogue.
+    pub field: &'static str,
+    /// The place in the catalogue.
+    pub place: usize,
+    /// How it moves.
+    pub kind: Kind,
+    /// Its description in the catalogue.
+    pub help: &'static str,
+    is_charted: bool,
+}
+
+static METRICS: LazyLock<[Vec<Metric>; 3]> = LazyLock::new(|| {
+    fn list_metrics<S>(
+        device: DeviceKind,
+        fields: &[Field<S>],
+        id: fn(&Field<S>) -> Option<Cow<'static, str>>,
+    ) -> Vec<Metric> {
+        let metric = |(place, field): (usize, &Field<S>)| {
+            Some(Metric {
+                device,
+                id: id(field)?,
+                field: field.id,
+                place,
+                kind: field.kind,
+                help: field.help,
+                is_charted: field.chart.is_some(),
+            })
+        };
+        fields.iter().enumerate().filter_map(metric).collect()
+    }
+    [
+        list_metrics(DeviceKind::Gpu, GPU_FIELDS, |field| Some(field.id.into())),
+        list_metrics(DeviceKind::Mig, GPU_FIELDS, |field| {
+            field.mig.map(|_| format!("mig.{}", field.id).into())
+        }),
+        list_metrics(DeviceKind::Host, HOST_FIELDS, |field| Some(field.id.into())),
+    ]
+});
+
+impl DeviceKind {
+    /// All kinds, in the order in which they are shown.
+    pub const ALL: [Self; 3] = [Self::Gpu, Self::Mig, Self::Host];
+
+    /// The name in the database and in exports.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Gpu => "gpu",
+            Self::Mig => "mig",
+            Self::Host => "host",
+        }
+    }
+
+    /// The metrics that such devices have, in the order of the catalogue.
+    pub fn metrics(self) -> &'static [Metric] {
+        &METRICS[self as usize]
+    }
+}
+
+impl Metric {
+    /// All metrics of all devices.
+    pub fn all() -> impl Iterator<Item = &'static Self> {
+        METRICS.iter().flatten()
+    }
+
+    /// The metric of this name.
+    pub fn find(id: &str) -> Option<&'static Self> {
+        Self::all().find(|metric| metric.id == id)
+    }
+}
 
 /// Metrics of the catalogue.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Wanted {
-    /// Those of GPUs.
-    pub metrics: Vec<&'static Field>,
-    /// Those of the machine.
-    pub host: Vec<&'static Field<HostSample>>,
-    /// Those of MIG devices.
-    pub mig: Vec<&'static Field>,
-    /// Whether who held the memory is wanted, too.
+    metrics: [Vec<&'static Metric>; 3],
+    /// Whether the processes that held the memory are wanted, too.
     pub holders: bool,
 }
 
 impl Wanted {
     /// What an overview of all GPUs shows.
     pub fn overview() -> Self {
-        Self::metrics(overview().collect())
+        Self::choose(|metric| metric.device == DeviceKind::Gpu && OVERVIEW.contains(&metric.field))
     }
 
     /// What is drawn of GPUs without being asked.
     pub fn of_gpus() -> Self {
-        Self::metrics(charted(GPU_FIELDS).collect())
+        Self::choose(|metric| metric.device == DeviceKind::Gpu && metric.is_charted)
     }
 
-    /// All that there is, but who held the memory.
+    /// The metrics of GPUs and of the machine that are drawn without being asked for.
+    pub fn all_charted() -> Self {
+        Self::choose(|metric| metric.device != DeviceKind::Mig && metric.is_charted)
+    }
+
+    /// All metrics, without the processes that held the memory.
     pub fn all() -> Self {
-        Self {
-            host: HOST_FIELDS.iter().collect(),
-            mig: of_mig().collect(),
-            ..Self::metrics(GPU_FIELDS.iter().collect())
-        }
+        Self::choose(|_| true)
     }
 
-    fn metrics(metrics: Vec<&'static Field>) -> Self {
+    fn choose(is_chosen: impl Fn(&Metric) -> bool) -> Self {
+        let chosen = |device: DeviceKind| {
+            let metrics = device.metrics().iter();
+            metrics.filter(|metric| is_chosen(metric)).collect()
+        };
         Self {
-            metrics,
-            host: Vec::new(),
-            mig: Vec::new(),
+            metrics: DeviceKind::ALL.map(chosen),
             holders: false,
         }
     }
 
+    /// The metrics that are wanted of one kind of devices.
+    pub fn metrics_of(&self, device: DeviceKind) -> &[&'static Metric] {
+        &self.metrics[device as usize]
+    }
+
     /// Their names, each once and in one order, however they were asked for.
     pub fn ids(&self) -> Vec<String> {
-        let of_gpus = self.metrics.iter().map(|field| field.id.to_owned());
-        let of_mig = self.mig.iter().map(|field| mig_id(field.id));
-        let of_host = self.host.iter().map(|field| field.id.to_owned());
-        let holders = self.holders.then(|| HOLDERS.to_owned());
-        let ids: BTreeSet<_> = of_gpus
-            .chain(of_mig)
-            .chain(of_host)
-            .chain(holders)
-            .collect();
-        ids.into_iter().collect()
+        let metrics = self.metrics.iter().flatten();
+        let holders = self.holders.then_some(HOLDERS);
+        let ids: BTreeSet<_> = metrics.map(|metric| &*metric.id).chain(holders).collect();
+        ids.into_iter().map(str::to_owned).collect()
     }
 
     /// The metrics of these names, and what is wrong with the others.
     pub fn named<'a>(ids: impl Iterator<Item = &'a str>) -> (Self, Result<(), String>) {
-        let (mut wanted, mut unknown) = (Self::metrics(Vec::new()), Vec::new());
+        let (mut wanted, mut unknown) = (Self::default(), Vec::new());
         for id in ids {
-            if let Some(field) = GPU_FIELDS.iter().find(|field| field.id == id) {
-                wanted.metrics.push(field);
-            } else if let Some(field) = HOST_FIELDS.iter().find(|field| field.id == id) {
-                wanted.host.push(field);
-            } else if let Some(field) =
-                of_mig().find(|field| id.strip_prefix(MIG) == Some(field.id))
-            {
-                wanted.mig.push(field);
-            } else if id == HOLDERS {
-                wanted.holders = true;
-            } else {
-                unknown.push(id);
+            match Metric::find(id) {
+                Some(metric) => wanted.metrics[metric.device as usize].push(metric),
+                None if id == HOLDERS => wanted.holders = true,
+                None => unknown.push(id),
             }
         }
         if unknown.is_empty() {
@@ -103,22 +174,6 @@ impl Wanted {
             )),
         )
     }
-}
-
-/// The fields that MIG devices have, too.
-pub fn of_mig() -> impl Iterator<Item = &'static Field> {
-    GPU_FIELDS.iter().filter(|field| field.mig.is_some())
-}
-
-/// What a metric of MIG devices is called.
-pub fn mig_id(id: &str) -> String {
-    format!("{MIG}{id}")
-}
-
-/// Where fields stand in their catalogue.
-pub fn places<S>(catalogue: &[Field<S>], fields: &[&Field<S>]) -> Vec<usize> {
-    let place = |field: &&Field<S>| catalogue.iter().position(|known| known.id == field.id);
-    fields.iter().filter_map(place).collect()
 }
 
 /// A gauge with the digits that a chart shows, four. The rest is noise, which would be a third of what a new client gets

@@ -99,6 +99,7 @@ impl SnapshotQuery {
 
 #[cfg(test)]
 mod tests {
+    use gpumon_history::wanted::DeviceKind;
     use gpumon_probe::model::fields::{GPU_FIELDS, charted};
 
     use super::*;
@@ -133,11 +134,19 @@ mod tests {
     fn only_the_metrics_that_were_named_are_given() {
         let parts = understood(Some(60), Some("memory.used_bytes")).unwrap();
         assert_eq!(
-            (parts.history_ms, parts.wanted.metrics.len(), parts.brief),
+            (
+                parts.history_ms,
+                parts.wanted.metrics_of(DeviceKind::Gpu).len(),
+                parts.brief
+            ),
             (Some(60_000), 1, true)
         );
         assert_eq!(
-            understood(None, None).unwrap().wanted.metrics.len(),
+            understood(None, None)
+                .unwrap()
+                .wanted
+                .metrics_of(DeviceKind::Gpu)
+                .len(),
             charted(GPU_FIELDS).count()
         );
     }

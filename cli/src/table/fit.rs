@@ -38,7 +38,7 @@ pub(super) struct Fit {
 
 #[derive(Clone, Copy)]
 pub(super) struct Wishes<'a> {
-    pub(super) rows: &'a [Row<'a>],
+    pub(super) rows: &'a [Row],
     pub(super) measure: &'a Measure,
     pub(super) has_past: bool,
     /// Whether words that come and go may move nothing, so that their room is kept free.
@@ -255,7 +255,7 @@ impl Wishes<'_> {
         if self.is_steady {
             return Phrase::SHORT.max(wide);
         }
-        let wanted = |row: &Row<'_>| {
+        let wanted = |row: &Row| {
             let fitting = [
                 (long_width(row), wide),
                 (words_width(row), WORDS.max(columns / 3)),
@@ -274,15 +274,15 @@ fn with_slash(width: usize) -> usize {
 }
 
 /// The columns of all that is to be said, in one line and in few words.
-pub(super) fn words_width(row: &Row<'_>) -> usize {
-    widths(row, |phrase| &phrase.short)
+pub(super) fn words_width(row: &Row) -> usize {
+    text_widths(row, |phrase| &phrase.short)
 }
 
-pub(super) fn long_width(row: &Row<'_>) -> usize {
-    widths(row, |phrase| &phrase.long)
+pub(super) fn long_width(row: &Row) -> usize {
+    text_widths(row, |phrase| &phrase.long)
 }
 
-fn widths(row: &Row<'_>, text: fn(&Phrase) -> &String) -> usize {
+fn text_widths(row: &Row, text: fn(&Phrase) -> &String) -> usize {
     row.words
         .iter()
         .map(|phrase| text(phrase).width())

@@ -32,7 +32,7 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, kept: Option<&mut ColumnWid
         kept.gpus = measure;
     }
     let has_past = view.past.is_known() || is_steady;
-    let fit = |rows: &[Row<'_>]| {
+    let fit = |rows: &[Row]| {
         Fit::new(
             Wishes {
                 rows,
@@ -66,7 +66,7 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, kept: Option<&mut ColumnWid
 }
 
 struct Drawing<'a> {
-    row: &'a Row<'a>,
+    row: &'a Row,
     fit: &'a Fit,
     layout: Layout,
     now_ms: u64,
@@ -179,17 +179,11 @@ impl Drawing<'_> {
 
     fn spark(&self) -> Line {
         let (columns, rich) = (self.fit.spark, self.layout.unicode);
-        let curve = match self.row.past {
-            _ if columns == 0 => String::new(),
-            Some(past) => spark(
-                &past.utilization,
-                self.now_ms,
-                REACH_MS,
-                columns,
-                100.0,
-                rich,
-            ),
-            None => " ".repeat(columns),
+        let past = &self.row.past;
+        let curve = if columns == 0 {
+            String::new()
+        } else {
+            spark(past, self.now_ms, REACH_MS, columns, 100.0, rich)
         };
         self.cell(Row::PAST, curve, columns)
     }

@@ -1,8 +1,7 @@
 //! The last minute of every GPU: what a running server remembers, or what was seen while the table was watched.
 
-use std::collections::VecDeque;
-
-use gpumon_probe::model::{GpuSample, Sample};
+use gpumon_history::timeline::{Moment, Timeline};
+use gpumon_probe::model::{GpuSample, Sample, fields::Kind};
 use gpumon_server::frame::History;
 
 pub(crate) const REACH_MS: u64 = 60_000;
@@ -12,90 +11,53 @@ pub(crate) const METRIC: &str = "utilization.gpu_percent";
 
 /// The recent past, by UUID.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct UtilizationHistory {
-    gpus: Vec<GpuUtilization>,
-}
-
-/// One GPU's past, the oldest first.
-#[derive(Debug, Clone, Default)]
-pub(super) struct GpuUtilization {
-    uuid: String,
-    pub(super) utilization: VecDeque<(u64, f64)>,
-}
+pub(crate) struct UtilizationHistory(Timeline<String>);
 
 impl UtilizationHistory {
     pub(crate) fn of(history: &History) -> Self {
-        let gpus = history.gpus.iter().map(|gpu| {
-            let values = history
-                .times_ms
-                .iter()
-                .zip(gpu.metrics.get(METRIC).into_iter().flatten());
-            let utilization = values
-                .filter_map(|(at_ms, value)| Some((*at_ms, (*value)?.into())))
-                .collect();
-            GpuUtilization {
-                uuid: gpu.uuid.clone(),
-                utilization,
+        let mut past = Timeline::default();
+        for at_ms in history.times_ms.iter().copied() {
+            past.push(Moment { at_ms, reach_ms: 0 });
+        }
+        for gpu in &history.gpus {
+            let values = gpu.metrics.get(METRIC).into_iter().flatten().enumerate();
+            for (place, value) in values.filter_map(|(place, value)| Some((place, (*value)?))) {
+                past.line_or_new(gpu.uuid.clone(), Kind::Gauge)
+                    .set(place, value.into());
             }
-        });
-        let mut past = Self {
-            gpus: gpus.collect(),
-        };
-        let newest = history.times_ms.last().copied().unwrap_or(0);
-        past.drop_before(newest.saturating_sub(REACH_MS));
-        past
+        }
+        past.drop_before(past.newest_ms().unwrap_or(0).saturating_sub(REACH_MS));
+        Self(past)
     }
 
     /// Takes in a sample, and forgets what is too old.
     pub(crate) fn push(&mut self, sample: &Sample) {
+        let Self(past) = self;
+        let at_ms = sample.at_ms;
+        past.drop_after(at_ms.saturating_sub(1));
+        past.push(Moment { at_ms, reach_ms: 0 });
         for gpu in &sample.gpus {
             // What a hung GPU shows was taken in when it was read.
-            let is_old = gpu.at_ms + 2 * u64::from(sample.interval_ms) < sample.at_ms;
-            if let Some(uuid) = gpu.uuid.as_ref().filter(|_| !is_old) {
-                let known = self
-                    .gpus
-                    .iter()
-                    .position(|known| known.uuid == *uuid)
-                    .unwrap_or_else(|| {
-                        self.gpus.push(GpuUtilization {
-                            uuid: uuid.clone(),
-                            ..GpuUtilization::default()
-                        });
-                        self.gpus.len() - 1
-                    });
-                self.gpus[known].push(gpu, sample.at_ms);
+            let is_old = gpu.at_ms + 2 * u64::from(sample.interval_ms) < at_ms;
+            let value = gpu.utilization.gpu_percent.value().filter(|_| !is_old);
+            if let Some((uuid, value)) = gpu.uuid.as_ref().zip(value) {
+                let column = past.line_or_new(uuid.clone(), Kind::Gauge);
+                column.set(column.len() - 1, *value);
             }
         }
-        self.drop_before(sample.at_ms.saturating_sub(REACH_MS));
+        past.drop_before(at_ms.saturating_sub(REACH_MS));
     }
 
     pub(super) fn is_known(&self) -> bool {
-        self.gpus.iter().any(|gpu| !gpu.utilization.is_empty())
+        self.0.lines(..).next().is_some()
     }
 
-    pub(super) fn of_gpu(&self, gpu: &GpuSample) -> Option<&GpuUtilization> {
-        self.gpus
-            .iter()
-            .find(|known| Some(&known.uuid) == gpu.uuid.as_ref())
-    }
-
-    fn drop_before(&mut self, oldest_ms: u64) {
-        for gpu in &mut self.gpus {
-            gpu.utilization.retain(|(at_ms, _)| *at_ms >= oldest_ms);
-        }
-    }
-}
-
-impl GpuUtilization {
-    fn push(&mut self, gpu: &GpuSample, at_ms: u64) {
-        // A clock that was set back makes some of the past a future.
-        self.utilization.retain(|(known_ms, _)| *known_ms < at_ms);
-        self.utilization.extend(
-            gpu.utilization
-                .gpu_percent
-                .value()
-                .map(|value| (at_ms, *value)),
-        );
+    /// The known values of a GPU, the oldest first.
+    pub(super) fn of_gpu(&self, gpu: &GpuSample) -> Vec<(u64, f64)> {
+        let points = gpu.uuid.iter().flat_map(|uuid| self.0.line_points(uuid, 0));
+        points
+            .filter_map(|(moment, value)| Some((moment.at_ms, value?)))
+            .collect()
     }
 }
 
@@ -126,16 +88,13 @@ mod tests {
         sample.at_ms = 71_000;
         sample.gpus[0].at_ms = 71_000;
         past.push(&sample);
-        let series: Vec<u64> = past.gpus[0]
-            .utilization
-            .iter()
-            .map(|(at_ms, _)| *at_ms)
-            .collect();
+        let series = past.of_gpu(&sample.gpus[0]);
+        let series: Vec<u64> = series.iter().map(|(at_ms, _)| *at_ms).collect();
         assert_eq!(
             (series.first(), series.last()),
             (Some(&11_000), Some(&71_000))
         );
         assert!(!series.contains(&69_000), "a gap stays one");
-        assert!(past.is_known() && past.of_gpu(&sample.gpus[0]).is_some());
+        assert!(past.is_known());
     }
 }

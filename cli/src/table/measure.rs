@@ -18,10 +18,9 @@ pub(super) struct Measure {
 }
 
 impl Measure {
-    pub(super) fn new(rows: &[Row<'_>]) -> Self {
-        let widest = |cell: for<'a> fn(&'a Row<'_>) -> &'a str| {
-            rows.iter().map(|row| cell(row).width()).max().unwrap_or(0)
-        };
+    pub(super) fn new(rows: &[Row]) -> Self {
+        let widest =
+            |cell: fn(&Row) -> &str| rows.iter().map(|row| cell(row).width()).max().unwrap_or(0);
         let (total, limit) = (widest(|row| &row.total), widest(|row| &row.limit));
         let mut extras = [0; EXTRAS];
         for (place, extra) in extras.iter_mut().enumerate() {

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::describe::{self, Loads};
 
-pub(super) fn rows<'a>(gpu: &GpuSample, view: &View<'a>, layout: Layout) -> Vec<Row<'a>> {
+pub(super) fn rows(gpu: &GpuSample, view: &View<'_>, layout: Layout) -> Vec<Row> {
     let known = view
         .inventory
         .gpus
@@ -30,13 +30,13 @@ pub(super) fn rows<'a>(gpu: &GpuSample, view: &View<'a>, layout: Layout) -> Vec<
         .collect()
 }
 
-fn row<'a>(
+fn row(
     part: &MigSample,
     device: Option<&MigDevice>,
     gpu: &GpuSample,
-    view: &View<'a>,
+    view: &View<'_>,
     layout: Layout,
-) -> Row<'a> {
+) -> Row {
     let profile = device
         .and_then(|device| device.profile.value())
         .map_or("MIG", String::as_str);
@@ -60,7 +60,7 @@ fn row<'a>(
         limit: String::new(),
         loads: Loads::of_part(part, &view.thresholds),
         extras: [const { String::new() }; EXTRAS],
-        past: None,
+        past: Vec::new(),
         words: Vec::new(),
         is_stale: gpu.health != gpumon_probe::model::Health::Ok,
         is_part: true,

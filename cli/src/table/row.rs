@@ -5,7 +5,6 @@ use gpumon_probe::model::{Activity, GpuSample, Health, Reading};
 
 use super::{
     Layout, View,
-    history::GpuUtilization,
     line::printable,
     style::{DIM, STRONG, UTILIZATION},
     units::{ABSENT, three_digits, whole},
@@ -13,7 +12,7 @@ use super::{
 use crate::describe::{self, Context, Loads, Phrase};
 
 /// The cells of a line. Numbers are split at what they are aligned on.
-pub(super) struct Row<'a> {
+pub(super) struct Row {
     pub(super) index: String,
     pub(super) name: String,
     /// What it is busy with: the GPU's utilization, a part's multiprocessors.
@@ -27,7 +26,7 @@ pub(super) struct Row<'a> {
     pub(super) loads: Loads,
     /// What wide terminals show, too; each empty where it is absent.
     pub(super) extras: [String; EXTRAS],
-    pub(super) past: Option<&'a GpuUtilization>,
+    pub(super) past: Vec<(u64, f64)>,
     /// What is to be said of it, what matters most first.
     pub(super) words: Vec<Phrase>,
     /// Whether its values are old ones.
@@ -38,7 +37,7 @@ pub(super) struct Row<'a> {
 /// How many [`Row::extras`] there are.
 pub(super) const EXTRAS: usize = 6;
 
-pub(super) fn of_gpu<'a>(gpu: &GpuSample, view: &View<'a>, layout: Layout) -> Row<'a> {
+pub(super) fn of_gpu(gpu: &GpuSample, view: &View<'_>, layout: Layout) -> Row {
     let known = view
         .inventory
         .gpus
@@ -77,7 +76,7 @@ pub(super) fn of_gpu<'a>(gpu: &GpuSample, view: &View<'a>, layout: Layout) -> Ro
 }
 
 /// What the columns of a line are painted in.
-impl Row<'_> {
+impl Row {
     pub(super) fn style(&self, style: Style) -> Style {
         if self.is_stale { DIM } else { style }
     }

@@ -1,11 +1,9 @@
 //! A small curve in a line of text.
 
-use std::collections::VecDeque;
-
 /// One column per equal part of the time up to `now_ms`: the mean of its values, from 0 to `full`. A part without a value
 /// is blank.
 pub(super) fn spark(
-    values: &VecDeque<(u64, f64)>,
+    values: &[(u64, f64)],
     now_ms: u64,
     span_ms: u64,
     columns: usize,
@@ -47,15 +45,14 @@ mod tests {
 
     #[test]
     fn each_column_is_the_mean_of_its_time_and_a_gap_is_blank() {
-        let values: VecDeque<_> = [
+        let values = [
             (1_000, 0.0),
             (2_000, 0.0),
             (21_000, 100.0),
             (31_000, 100.0),
             (36_000, 0.0),
             (39_000, 2.0),
-        ]
-        .into();
+        ];
         assert_eq!(spark(&values, 40_000, 40_000, 4, 100.0, true), "▁ █▃");
         assert_eq!(spark(&values, 40_000, 40_000, 4, 100.0, false), "_ ^.");
     }
@@ -64,7 +61,7 @@ mod tests {
     fn what_is_too_old_is_not_shown_and_what_is_little_is_not_nothing() {
         assert_eq!(
             spark(
-                &[(1_000, 50.0), (99_000, 1.0)].into(),
+                &[(1_000, 50.0), (99_000, 1.0)],
                 100_000,
                 60_000,
                 2,
@@ -73,6 +70,6 @@ mod tests {
             ),
             " ▂"
         );
-        assert_eq!(spark(&VecDeque::new(), 0, 60_000, 3, 100.0, true), "   ");
+        assert_eq!(spark(&[], 0, 60_000, 3, 100.0, true), "   ");
     }
 }

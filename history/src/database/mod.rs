@@ -29,7 +29,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, ffi::SQLITE_IOERR_SHMSIZE};
 
 use crate::bucket::BUCKET_MS;
 
-pub use self::read::EVENTS;
+pub use self::read::{EVENTS, StoredSpan};
 pub use self::schema::reference;
 pub(crate) use self::{
     retention::{Allowance, Limits},

@@ -2,10 +2,7 @@
 
 use std::collections::HashMap;
 
-use gpumon_probe::model::{
-    Event,
-    fields::{Field, Kind},
-};
+use gpumon_probe::model::{Event, fields::Kind};
 use rusqlite::params;
 
 use super::{
@@ -16,10 +13,11 @@ use super::{
 };
 use crate::{
     bucket::Device,
-    grid::{Grid, Whose},
+    grid::Grid,
     jobs::{JobSpan, MOST},
     plan::{Plan, SpanRequest, Tier},
     span::{ConditionSpan, HistorySpan, Storage},
+    wanted::{DeviceKind, Metric},
 };
 
 /// So many events, and so many conditions, of a span are given.
@@ -79,11 +77,12 @@ impl Database {
         let to_ms = grid.to_ms();
         let bounds = params![from_ms as i64, to_ms as i64];
         let (of_gpus, of_mig) = (
-            self.selected(Subject::Gpu, tier, &wanted.metrics)?,
-            self.selected(Subject::Gpu, tier, &wanted.mig)?,
+            self.select_columns(Subject::Gpu, tier, wanted.metrics_of(DeviceKind::Gpu))?,
+            self.select_columns(Subject::Gpu, tier, wanted.metrics_of(DeviceKind::Mig))?,
         );
-        let of_host = self.selected(Subject::Host, tier, &wanted.host)?;
-        let has_devices = !wanted.metrics.is_empty() || !wanted.mig.is_empty();
+        let of_host =
+            self.select_columns(Subject::Host, tier, wanted.metrics_of(DeviceKind::Host))?;
+        let has_devices = of_gpus.width + of_mig.width > 0;
         let (gpu, host) = (Subject::Gpu.table(tier), Subject::Host.table(tier));
         let mut hosts = self.connection.prepare(&format!(
             "SELECT at_ms, samples{} FROM {host} WHERE at_ms >= ?1 AND at_ms <= ?2 ORDER BY at_ms",
@@ -103,15 +102,16 @@ impl Database {
                     break;
                 }
                 if let Some(device) = devices.get(&known.get(1)?) {
-                    let (whose, selected, first) = match device.parent {
-                        None => (Whose::Gpu(&device.uuid), &of_gpus, 3),
-                        Some(_) => (Whose::Mig(&device.uuid), &of_mig, 3 + of_gpus.width),
+                    let (selected, first) = match device.parent {
+                        None => (&of_gpus, 3),
+                        Some(_) => (&of_mig, 3 + of_gpus.width),
                     };
                     let stats = selected
                         .columns
                         .iter()
                         .map(|(column, ranged)| stat(known, first + column, *ranged).ok()?);
-                    grid.add(whose, at_ms as u64, known.get(2)?, stats);
+                    let owner = (device.kind(), &*device.uuid);
+                    grid.add(owner, at_ms as u64, known.get(2)?, stats);
                 }
                 row = rows.next()?;
             }
@@ -119,25 +119,25 @@ impl Database {
                 .columns
                 .iter()
                 .map(|(column, ranged)| stat(host, 2 + column, *ranged).ok()?);
-            grid.add(Whose::Host, at_ms as u64, host.get(1)?, stats);
+            grid.add((DeviceKind::Host, ""), at_ms as u64, host.get(1)?, stats);
         }
         Ok(())
     }
 
     /// The columns of these fields; what a database of an older program has not is NULL.
-    fn selected<S>(
+    fn select_columns(
         &self,
         subject: Subject,
         tier: usize,
-        fields: &[&Field<S>],
+        metrics: &[&Metric],
     ) -> Result<Selected, DatabaseError> {
         let known = columns_in(&self.connection, &subject.table(tier))?;
         let mut selected = Selected::default();
-        for field in fields {
-            let columns = columns_of(field.id, field.kind);
+        for metric in metrics {
+            let columns = columns_of(metric.field, metric.kind);
             selected
                 .columns
-                .push((selected.width, field.kind == Kind::Gauge));
+                .push((selected.width, metric.kind == Kind::Gauge));
             selected.width += columns.len();
             for column in columns {
                 selected.sql += ", ";
@@ -156,46 +156,17 @@ impl Database {
     /// # Errors
     /// Where it cannot be read.
     pub fn span(&self, request: &SpanRequest) -> Result<HistorySpan, DatabaseError> {
-        let stored = self.tiers()?;
-        let tiers: Vec<_> = stored.iter().map(|(_, tier)| *tier).collect();
+        let tiers: Vec<_> = self.tiers()?.into_iter().map(|(_, tier)| tier).collect();
         let plan = Plan::new(request, &tiers);
-        let mut grid = Grid::new(
-            plan.from_ms,
-            plan.to_ms,
-            plan.step_ms,
-            request.wanted.clone(),
-        );
-        self.add_to(
-            &mut grid,
-            stored.get(plan.tier).map_or(0, |(tier, _)| *tier),
-        )?;
-        let devices: Vec<_> = self.devices()?.into_values().collect();
-        let known = |uuid: &str| {
-            devices
-                .iter()
-                .find(|device| device.uuid == uuid)
-                .cloned()
-                .unwrap_or_default()
-        };
+        let mut grid = plan.new_grid(&request.wanted);
+        let mut stored = StoredSpan::default();
+        stored.read(self, &plan, tiers.get(plan.tier), &mut grid)?;
         let storage = Storage {
             on_disk: true,
             problem: None,
             reach_ms: REACH_MS,
         };
-        let (oldest_ms, from_ms) = (plan.oldest_ms, plan.from_ms);
-        let (events, conditions) = (
-            self.events(from_ms, plan.to_ms, EVENTS)?,
-            self.conditions(from_ms, plan.to_ms)?,
-        );
-        let points = grid.into_span(plan.resolution_ms, known);
-        Ok(HistorySpan {
-            from_ms,
-            oldest_ms,
-            storage,
-            events,
-            conditions,
-            ..points
-        })
+        Ok(stored.into_span(&plan, grid, storage, |_| None))
     }
 
     /// All devices that were ever seen, by their numbers.
@@ -307,6 +278,66 @@ impl Database {
         }
         spans.reverse();
         Ok(spans)
+    }
+}
+
+/// The part of a span that is on disk, besides the points in its grid.
+#[derive(Debug, Default)]
+pub struct StoredSpan {
+    /// The end of the newest row.
+    pub end_ms: u64,
+    devices: Vec<Device>,
+    events: Vec<Event>,
+    conditions: Vec<ConditionSpan>,
+}
+
+impl StoredSpan {
+    /// Reads what a database has, and puts its points into the grid unless the plan makes them of
+    /// samples. After an error, what was read before it remains.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn read(
+        &mut self,
+        database: &Database,
+        plan: &Plan,
+        tier: Option<&Tier>,
+        grid: &mut Grid,
+    ) -> Result<(), DatabaseError> {
+        self.events = database.events(plan.from_ms, plan.to_ms, EVENTS)?;
+        self.conditions = database.conditions(plan.from_ms, plan.to_ms)?;
+        let stored = tier.filter(|tier| !tier.is_sampled).and_then(|tier| {
+            TIERS
+                .iter()
+                .position(|stored| stored.resolution_ms == tier.resolution_ms)
+        });
+        if let Some(stored) = stored {
+            self.end_ms = database.add_to(grid, stored)?;
+            self.devices = database.devices()?.into_values().collect();
+        }
+        Ok(())
+    }
+
+    /// The span with all that was put into its grid. `known` has devices that are in memory.
+    pub fn into_span<'a>(
+        self,
+        plan: &Plan,
+        grid: Grid,
+        storage: Storage,
+        known: impl Fn(&str) -> Option<&'a Device>,
+    ) -> HistorySpan {
+        let device = |uuid: &str| {
+            let stored = || self.devices.iter().find(|device| device.uuid == uuid);
+            known(uuid).or_else(stored).cloned().unwrap_or_default()
+        };
+        HistorySpan {
+            from_ms: plan.from_ms,
+            oldest_ms: plan.oldest_ms,
+            storage,
+            events: self.events,
+            conditions: self.conditions,
+            ..grid.into_span(plan.resolution_ms, device)
+        }
     }
 }
 

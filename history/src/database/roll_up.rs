@@ -2,7 +2,6 @@
 
 use std::{collections::BTreeMap, ops::RangeInclusive};
 
-use gpumon_probe::model::fields::{Field, GPU_FIELDS, HOST_FIELDS};
 use rusqlite::{OptionalExtension, params};
 
 use super::{Database, TIERS, schema::Subject, write::read_row};
@@ -49,8 +48,8 @@ impl Database {
                 if from_ms + resolution_ms > now_ms {
                     break;
                 }
-                self.roll_up_row(Subject::Gpu, GPU_FIELDS, tier, from_ms)?;
-                self.roll_up_row(Subject::Host, HOST_FIELDS, tier, from_ms)?;
+                self.roll_up_row(Subject::Gpu, tier, from_ms)?;
+                self.roll_up_row(Subject::Host, tier, from_ms)?;
                 *until = from_ms + resolution_ms;
             }
         }
@@ -66,8 +65,8 @@ impl Database {
         for (tier, until) in until.0.iter().enumerate().skip(1) {
             let from_ms = at_ms / TIERS[tier].resolution_ms * TIERS[tier].resolution_ms;
             if from_ms < *until {
-                self.roll_up_row(Subject::Gpu, GPU_FIELDS, tier, from_ms)?;
-                self.roll_up_row(Subject::Host, HOST_FIELDS, tier, from_ms)?;
+                self.roll_up_row(Subject::Gpu, tier, from_ms)?;
+                self.roll_up_row(Subject::Host, tier, from_ms)?;
             }
         }
         Ok(())
@@ -101,13 +100,8 @@ impl Database {
         at_ms: u64,
         device: i64,
     ) -> Result<Option<u32>, rusqlite::Error> {
-        let device_column = if subject == Subject::Gpu {
-            "device"
-        } else {
-            "0"
-        };
-        let table = subject.table(tier);
-        let sql = format!("SELECT samples FROM {table} WHERE at_ms = ?1 AND {device_column} = ?2");
+        let (table, key) = (subject.table(tier), subject.device());
+        let sql = format!("SELECT samples FROM {table} WHERE at_ms = ?1 AND {key} = ?2");
         let found = self
             .connection
             .prepare_cached(&sql)?
@@ -115,22 +109,15 @@ impl Database {
         found.optional()
     }
 
-    fn roll_up_row<S>(
+    fn roll_up_row(
         &self,
         subject: Subject,
-        fields: &[Field<S>],
         tier: usize,
         from_ms: u64,
     ) -> Result<(), rusqlite::Error> {
-        let device = if subject == Subject::Gpu {
-            "device"
-        } else {
-            "0"
-        };
-        let (columns, table) = (
-            subject.columns().concat().join(", "),
-            subject.table(tier - 1),
-        );
+        let device = subject.device();
+        let (columns, metrics) = (subject.columns().concat().join(", "), subject.metrics());
+        let table = subject.table(tier - 1);
         let sql = format!(
             "SELECT at_ms, {device}, samples, {columns} FROM {table} WHERE at_ms >= ?1 AND at_ms < ?2 ORDER BY at_ms"
         );
@@ -144,7 +131,7 @@ impl Database {
             let (samples, stats) = read_row(row, subject)?;
             let (all, totals) = devices.entry(row.get(1)?).or_default();
             *all += samples;
-            totals.resize(fields.len(), Total::default());
+            totals.resize(metrics.len(), Total::default());
             for (total, stat) in totals.iter_mut().zip(stats) {
                 if let Some(stat) = stat {
                     total.add(stat, samples);
@@ -161,8 +148,8 @@ impl Database {
             }
             let stats: Vec<Option<Stat>> = totals
                 .iter()
-                .zip(fields)
-                .map(|(total, field)| total.stat(field.kind))
+                .zip(metrics)
+                .map(|(total, metric)| total.stat(metric.kind))
                 .collect();
             self.put(subject, tier, from_ms, device, samples, &stats)?;
         }

@@ -2,13 +2,11 @@
 
 use std::{collections::BTreeSet, fmt::Write};
 
-use gpumon_probe::model::{
-    JobKind,
-    fields::{Field, GPU_FIELDS, HOST_FIELDS, Kind},
-};
+use gpumon_probe::model::{JobKind, fields::Kind};
 use rusqlite::Connection;
 
 use super::{DAY_MS, DatabaseError, TIERS};
+use crate::wanted::{DeviceKind, Metric};
 
 /// Tells the file from other programs': "gpmn".
 pub(super) const APPLICATION_ID: i64 = 0x6770_6d6e;
@@ -44,15 +42,25 @@ impl Subject {
 
     /// The columns of the catalogue: per field, of a gauge three.
     pub(super) fn columns(self) -> Vec<Vec<String>> {
-        fn of<S>(fields: &[Field<S>]) -> Vec<Vec<String>> {
-            fields
-                .iter()
-                .map(|field| columns_of(field.id, field.kind))
-                .collect()
-        }
+        let columns = self.metrics().iter();
+        columns
+            .map(|metric| columns_of(metric.field, metric.kind))
+            .collect()
+    }
+
+    /// The expression for the device of a row.
+    pub(super) fn device(self) -> &'static str {
         match self {
-            Self::Gpu => of(GPU_FIELDS),
-            Self::Host => of(HOST_FIELDS),
+            Self::Gpu => "device",
+            Self::Host => "0",
+        }
+    }
+
+    /// The metrics that have columns.
+    pub(super) fn metrics(self) -> &'static [Metric] {
+        match self {
+            Self::Gpu => DeviceKind::Gpu.metrics(),
+            Self::Host => DeviceKind::Host.metrics(),
         }
     }
 }
@@ -318,11 +326,8 @@ pub fn reference() -> String {
              `gpumon --csv`: the mean of a gauge, with the least (`_min`) and the largest (`_max`), to four digits; the \
              last value of a counter or a state.\n\n| Field | Columns |\n|---|---|"
         );
-        let ids: Vec<_> = match subject {
-            Subject::Gpu => GPU_FIELDS.iter().map(|field| field.id).collect(),
-            Subject::Host => HOST_FIELDS.iter().map(|field| field.id).collect(),
-        };
-        for (id, columns) in ids.iter().zip(subject.columns()) {
+        for (metric, columns) in subject.metrics().iter().zip(subject.columns()) {
+            let id = metric.field;
             let columns: Vec<_> = columns.iter().map(|column| format!("`{column}`")).collect();
             let _ = writeln!(text, "| `{id}` | {} |", columns.join(", "));
         }

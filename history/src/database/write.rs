@@ -2,10 +2,7 @@
 
 use std::collections::HashMap;
 
-use gpumon_probe::model::{
-    Cell, Event, EventKind,
-    fields::{Field, GPU_FIELDS, HOST_FIELDS, Kind},
-};
+use gpumon_probe::model::{Cell, Event, EventKind, fields::Kind};
 use rusqlite::{OptionalExtension, Row, params, types::ValueRef};
 use serde_json::Value;
 
@@ -15,10 +12,11 @@ use super::{
     schema::{Subject, job_kind_word},
 };
 use crate::{
-    bucket::{Bucket, Device, DeviceBucket, joined},
+    bucket::{Bucket, Device, DeviceBucket, join_stats},
     grid::Stat,
     jobs::JobSpan,
     span::ConditionSpan,
+    wanted::DeviceKind,
 };
 
 /// The devices that have a row, so that it is written only when something of it is new.
@@ -49,11 +47,7 @@ impl Devices {
         {
             return Ok(*id);
         }
-        let kind = if device.parent.is_some() {
-            "mig"
-        } else {
-            "gpu"
-        };
+        let kind = device.kind().word();
         let id = database.connection.query_row(
             "INSERT INTO device (uuid, kind, device_index, name, parent) VALUES (?1, ?2, ?3, ?4, ?5)
              ON CONFLICT (uuid) DO UPDATE SET device_index = ?3, name = coalesce(?4, name), parent = ?5 RETURNING id",
@@ -150,7 +144,7 @@ impl Database {
             match row(Subject::Gpu, id)? {
                 None => self.put(Subject::Gpu, 0, bucket.at_ms, id, *samples, stats)?,
                 Some(known) => {
-                    let (samples, stats) = joined(GPU_FIELDS, known, *samples, stats);
+                    let (samples, stats) = join_stats(DeviceKind::Gpu, known, *samples, stats);
                     self.put(Subject::Gpu, 0, bucket.at_ms, id, samples, &stats)?;
                 }
             }
@@ -159,7 +153,7 @@ impl Database {
         let is_joined = known.is_some();
         let (samples, host) = match known {
             None => (bucket.samples, bucket.host.clone()),
-            Some(known) => joined(HOST_FIELDS, known, bucket.samples, &bucket.host),
+            Some(known) => join_stats(DeviceKind::Host, known, bucket.samples, &bucket.host),
         };
         self.put(Subject::Host, 0, bucket.at_ms, 0, samples, &host)?;
         bucket
@@ -224,11 +218,7 @@ impl Database {
         at_ms: u64,
         device: i64,
     ) -> Result<Option<TierRow>, rusqlite::Error> {
-        let key = if subject == Subject::Gpu {
-            "device"
-        } else {
-            "0"
-        };
+        let key = subject.device();
         let (table, columns) = (subject.table(tier), subject.columns().concat().join(", "));
         let sql = format!(
             "SELECT at_ms, {key}, samples, {columns} FROM {table} WHERE at_ms = ?1 AND {key} = ?2"
@@ -369,23 +359,14 @@ impl Database {
 
 /// A row of all columns, behind `at_ms` and `device`.
 pub(super) fn read_row(row: &Row<'_>, subject: Subject) -> Result<TierRow, rusqlite::Error> {
-    fn stats<S>(row: &Row<'_>, fields: &[Field<S>]) -> Result<Vec<Option<Stat>>, rusqlite::Error> {
-        let mut next = 3;
-        let stats = fields.iter().map(|field| {
-            let width = if field.kind == Kind::Gauge { 3 } else { 1 };
-            next += width;
-            stat(row, next - width, width == 3)
-        });
-        stats.collect()
-    }
-    let samples = row.get(2)?;
-    Ok((
-        samples,
-        match subject {
-            Subject::Gpu => stats(row, GPU_FIELDS)?,
-            Subject::Host => stats(row, HOST_FIELDS)?,
-        },
-    ))
+    let mut next = 3;
+    let stats = subject.metrics().iter().map(|metric| {
+        let width = if metric.kind == Kind::Gauge { 3 } else { 1 };
+        next += width;
+        stat(row, next - width, width == 3)
+    });
+    let stats = stats.collect::<Result<_, _>>()?;
+    Ok((row.get(2)?, stats))
 }
 
 /// The value that begins at a column, with what follows it.

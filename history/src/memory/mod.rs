@@ -17,10 +17,10 @@ use gpumon_probe::{
 
 use crate::{
     bucket::{BUCKET_MS, Bucket, Device, DeviceBucket},
-    grid::{Grid, Stat, Whose},
+    grid::{Grid, Stat},
     jobs::JobSpan,
-    places::Places,
     span::ConditionSpan,
+    wanted::{DeviceKind, Wanted},
 };
 
 /// How far back it reaches.
@@ -141,7 +141,7 @@ impl MemoryTier {
     /// Puts what begins from a moment on into a grid.
     pub fn add_to(&self, grid: &mut Grid, from_ms: u64) {
         let from_ms = from_ms.max(grid.from_ms());
-        let places = Places::of(grid.wanted());
+        let wanted = grid.wanted().clone();
         // A grid takes them by their times.
         let mut blocks: Vec<_> = self
             .blocks
@@ -153,33 +153,17 @@ impl MemoryTier {
         let (before, behind) =
             blocks.split_at(blocks.partition_point(|block| block.times[0].0 <= first_ms));
         for block in before {
-            block.add_to(grid, from_ms, &places);
+            block.add_to(grid, from_ms, &wanted);
         }
         for bucket in self.newest.iter().filter(|bucket| bucket.at_ms >= from_ms) {
-            let at_ms = bucket.at_ms;
-            for DeviceBucket {
-                device,
-                samples,
-                stats,
-            } in &bucket.devices
-            {
-                let (whose, fields) = places.of_device(&device.uuid, device.parent.is_some());
-                grid.add(
-                    whose,
-                    at_ms,
-                    *samples,
-                    fields.iter().map(|field| *stats.get(*field)?),
-                );
+            for (owner, samples, stats) in bucket.rows() {
+                let metrics = wanted.metrics_of(owner.0).iter();
+                let stats = metrics.map(|metric| *stats.get(metric.place)?);
+                grid.add(owner, bucket.at_ms, samples, stats);
             }
-            grid.add(
-                Whose::Host,
-                at_ms,
-                bucket.samples,
-                places.host.iter().map(|field| *bucket.host.get(*field)?),
-            );
         }
         for block in behind {
-            block.add_to(grid, from_ms, &places);
+            block.add_to(grid, from_ms, &wanted);
         }
     }
 
@@ -227,32 +211,16 @@ impl Block {
             }
         }
         let mut bytes = Vec::new();
-        for Device { uuid, .. } in &devices {
+        for owner in list_owners(&devices) {
             let row = |bucket: &'_ Bucket| {
-                bucket
-                    .devices
-                    .iter()
-                    .position(|device| device.device.uuid == *uuid)
+                let mut rows = bucket.rows();
+                rows.find_map(|(of, samples, stats)| {
+                    (of == owner).then(|| (samples, stats.to_vec()))
+                })
             };
-            let rows: Vec<_> = buckets
-                .iter()
-                .map(|bucket| Some(&bucket.devices[row(bucket)?]))
-                .collect();
-            let samples = rows.iter().map(|row| row.map_or(0, |row| row.samples));
-            let stats = |row: Option<&DeviceBucket>, field: usize| -> Option<Stat> {
-                *row?.stats.get(field)?
-            };
-            let column = |field| rows.iter().map(|row| stats(*row, field)).collect();
-            write_columns(GPU_FIELDS.len(), samples, column, &mut bytes);
+            let rows: Vec<_> = buckets.iter().map(row).collect();
+            write_columns(&rows, &mut bytes);
         }
-        let samples = buckets.iter().map(|bucket| bucket.samples);
-        let column = |field: usize| {
-            buckets
-                .iter()
-                .map(|bucket| *bucket.host.get(field)?)
-                .collect()
-        };
-        write_columns(HOST_FIELDS.len(), samples, column, &mut bytes);
         let mut encoder =
             DeflateEncoder::new(Vec::with_capacity(bytes.len() / 2), Compression::default());
         // A vector takes everything.
@@ -305,22 +273,16 @@ impl Block {
     }
 
     fn unpack(self) -> Vec<Bucket> {
-        let (gpus, host): (Vec<_>, Vec<_>) = (
-            (0..GPU_FIELDS.len()).collect(),
-            (0..HOST_FIELDS.len()).collect(),
-        );
-        let bytes = self.unpacked();
-        let (mut rest, length) = (&*bytes, self.times.len());
-        let of_devices: Option<Vec<_>> = self
-            .devices
-            .iter()
-            .map(|_| read_columns(&mut rest, length, &gpus))
-            .collect();
-        let of_host = read_columns(&mut rest, length, &host);
+        let all = |device| match device {
+            DeviceKind::Gpu | DeviceKind::Mig => (0..GPU_FIELDS.len()).collect(),
+            DeviceKind::Host => (0..HOST_FIELDS.len()).collect(),
+        };
         // What was packed is read again.
-        let Some((of_devices, (_, of_host))) = of_devices.zip(of_host) else {
+        let columns = self.columns(all).unwrap_or_default();
+        let Some(((_, of_host), of_devices)) = columns.split_last() else {
             return Vec::new();
         };
+        let length = self.times.len();
         let row = |columns: &[Vec<Option<Stat>>], place: usize| {
             columns.iter().map(|column| column[place]).collect()
         };
@@ -329,7 +291,7 @@ impl Block {
             devices: self
                 .devices
                 .iter()
-                .zip(&of_devices)
+                .zip(of_devices)
                 .filter(|(_, (samples, _))| samples[place] > 0)
                 .map(|(device, (samples, columns))| DeviceBucket {
                     device: device.clone(),
@@ -338,7 +300,7 @@ impl Block {
                 })
                 .collect(),
             samples: *samples,
-            host: row(&of_host, place),
+            host: row(of_host, place),
             conditions: at(&self.conditions, place),
             jobs: at(&self.jobs, place),
             usage: if place + 1 == length {
@@ -350,27 +312,25 @@ impl Block {
         self.times.iter().enumerate().map(bucket).collect()
     }
 
-    fn unpacked(&self) -> Vec<u8> {
+    /// Unpacks the fields at these places of each owner's catalogue.
+    fn columns(&self, fields: impl Fn(DeviceKind) -> Vec<usize>) -> Option<Vec<Columns>> {
         let mut bytes = Vec::new();
-        match DeflateDecoder::new(&*self.bytes).read_to_end(&mut bytes) {
-            Ok(_) => bytes,
-            Err(_) => Vec::new(),
-        }
+        let mut decoder = DeflateDecoder::new(&*self.bytes);
+        decoder.read_to_end(&mut bytes).ok()?;
+        let mut rest = &*bytes;
+        list_owners(&self.devices)
+            .map(|(device, _)| read_columns(&mut rest, self.times.len(), &fields(device)))
+            .collect()
     }
 
-    fn add_to(&self, grid: &mut Grid, from_ms: u64, places: &Places) {
-        let bytes = self.unpacked();
-        let (mut rest, length) = (&*bytes, self.times.len());
-        let owners = self
-            .devices
-            .iter()
-            .map(|device| places.of_device(&device.uuid, device.parent.is_some()));
-        let owners: Vec<_> = owners.chain([(Whose::Host, &*places.host)]).collect();
-        let columns: Option<Vec<_>> = owners
-            .iter()
-            .map(|(_, fields)| read_columns(&mut rest, length, fields))
-            .collect();
-        let Some(columns) = columns else { return };
+    fn add_to(&self, grid: &mut Grid, from_ms: u64, wanted: &Wanted) {
+        let fields = |device| {
+            let metrics = wanted.metrics_of(device).iter();
+            metrics.map(|metric| metric.place).collect()
+        };
+        let Some(columns) = self.columns(fields) else {
+            return;
+        };
         // Moment by moment, since a grid takes them in their order.
         for (place, (at_ms, _)) in self
             .times
@@ -378,13 +338,12 @@ impl Block {
             .enumerate()
             .filter(|(_, (at_ms, _))| *at_ms >= from_ms)
         {
-            for ((whose, _), (samples, columns)) in owners
-                .iter()
+            for (owner, (samples, columns)) in list_owners(&self.devices)
                 .zip(&columns)
                 .filter(|(_, (all, _))| all[place] > 0)
             {
                 grid.add(
-                    *whose,
+                    owner,
                     *at_ms,
                     samples[place],
                     columns.iter().map(|column| column[place]),
@@ -392,6 +351,14 @@ impl Block {
             }
         }
     }
+}
+
+/// The devices whose columns follow each other, and the machine behind them.
+fn list_owners(devices: &[Device]) -> impl Iterator<Item = (DeviceKind, &str)> {
+    let devices = devices.iter();
+    devices
+        .map(|device| (device.kind(), &*device.uuid))
+        .chain([(DeviceKind::Host, "")])
 }
 
 /// What is of the bucket at this place.
@@ -403,18 +370,17 @@ fn at<T: Clone>(all: &[(usize, T)], place: usize) -> Vec<T> {
 }
 
 /// How often somebody was read, and the columns behind their lengths.
-fn write_columns(
-    count: usize,
-    samples: impl Iterator<Item = u32>,
-    column: impl Fn(usize) -> Vec<Option<Stat>>,
-    bytes: &mut Vec<u8>,
-) {
+fn write_columns(rows: &[Option<(u32, Vec<Option<Stat>>)>], bytes: &mut Vec<u8>) {
+    let samples = rows.iter().map(|row| row.as_ref().map_or(0, |row| row.0));
     samples.for_each(|samples| column::write_signed(samples.into(), bytes));
+    let known = || rows.iter().flatten().map(|(_, stats)| stats.len());
+    let count = known().max().unwrap_or_default();
     column::write_signed((count as u64).cast_signed(), bytes);
     let mut own = Vec::new();
     for field in 0..count {
         own.clear();
-        column::write(&column(field), &mut own);
+        let stat = |row: &Option<(u32, Vec<Option<Stat>>)>| *row.as_ref()?.1.get(field)?;
+        column::write(&rows.iter().map(stat).collect::<Vec<_>>(), &mut own);
         column::write_signed((own.len() as u64).cast_signed(), bytes);
         bytes.extend(&own);
     }
@@ -452,7 +418,6 @@ mod tests {
     };
 
     use super::*;
-    use crate::wanted::Wanted;
 
     /// A gauge that moves, beside constants, of a GPU and of one of its MIG devices.
     fn bucket(at_ms: u64) -> Bucket {

@@ -1,10 +1,14 @@
 //! Who held a GPU's memory in the recent past.
 
-use std::{cmp::Reverse, collections::HashMap};
+use std::{cmp::Reverse, collections::HashMap, sync::Arc};
 
+use gpumon_history::{
+    timeline::Timeline,
+    wanted::{DeviceKind, rounded},
+};
 use gpumon_probe::model::{MigInstance, Process, ProcessKind, fields::Kind};
 
-use super::column::{Column, short};
+use super::recent::{Item, Line, charted_values};
 use crate::frame::HolderHistory;
 
 /// So many are remembered of a GPU, those that held the most; a chart names fewer.
@@ -23,21 +27,29 @@ enum Key {
     },
 }
 
-/// Those of one GPU, the first to come first.
+/// Those of one GPU, the first to come first. Their memory is in the timeline.
 #[derive(Debug, Default)]
-pub(super) struct Holders(Vec<Holder>);
+pub(super) struct Holders {
+    all: Vec<Holder>,
+    next: usize,
+}
 
 #[derive(Debug)]
 struct Holder {
     key: Key,
     /// As it was seen last.
     process: Process,
-    memory_bytes: Column,
+    number: usize,
 }
 
 impl Holders {
-    /// Sets the newest place of columns that are so long.
-    pub(super) fn set_newest(&mut self, processes: &[Process], length: usize) {
+    /// Sets the newest place of the columns of a GPU's holders.
+    pub(super) fn set_newest(
+        &mut self,
+        processes: &[Process],
+        timeline: &mut Timeline<Line>,
+        gpu: &Arc<str>,
+    ) {
         let mut held: HashMap<Key, (&Process, f64)> = HashMap::new();
         for process in processes {
             let Some(bytes) = process.memory_bytes.value() else {
@@ -53,37 +65,47 @@ impl Holders {
         held.sort_by_key(|(_, (main, bytes))| (Reverse(*bytes as u64), main.pid));
         let mut new = Vec::new();
         for (key, (main, bytes)) in held.into_iter().take(MOST) {
-            match self.0.iter_mut().find(|holder| holder.key == key) {
+            let bytes = rounded(bytes);
+            match self.all.iter_mut().find(|holder| holder.key == key) {
                 Some(holder) => {
                     holder.process.clone_from(main);
-                    holder.memory_bytes.set_newest(bytes, 1);
+                    set_newest(timeline, holder.line(gpu), bytes);
                 }
                 None => new.push((key, main, bytes)),
             }
         }
-        self.make_room(&mut new);
+        self.make_room(&mut new, timeline, gpu);
         for (key, main, bytes) in new {
-            let mut memory_bytes = Column::new(Kind::Gauge, length);
-            memory_bytes.set_newest(bytes, 1);
-            self.0.push(Holder {
+            let holder = Holder {
                 key,
                 process: main.clone(),
-                memory_bytes,
-            });
+                number: self.next,
+            };
+            set_newest(timeline, holder.line(gpu), bytes);
+            self.next += 1;
+            self.all.push(holder);
         }
     }
 
     /// Forgets the holders with the least memory, known or new, as long as there are more than [`MOST`]. Of equal ones,
     /// the oldest goes first. A new one gets its column only afterwards: with hundreds of short-lived processes a second,
     /// columns that are dropped at once fragment the heap.
-    fn make_room(&mut self, new: &mut Vec<(Key, &Process, f64)>) {
-        let excess = (self.0.len() + new.len()).saturating_sub(MOST);
+    fn make_room(
+        &mut self,
+        new: &mut Vec<(Key, &Process, f64)>,
+        timeline: &mut Timeline<Line>,
+        gpu: &Arc<str>,
+    ) {
+        let excess = (self.all.len() + new.len()).saturating_sub(MOST);
         if excess == 0 {
             return;
         }
-        let known = self.0.iter().map(Holder::peak);
+        let known = self
+            .all
+            .iter()
+            .map(|holder| holder.peak_bytes(timeline, gpu));
         let mut peaks: Vec<(usize, f64)> = known
-            .chain(new.iter().map(|(_, _, bytes)| f64::from(short(*bytes))))
+            .chain(new.iter().map(|(_, _, bytes)| *bytes))
             .enumerate()
             .collect();
         peaks.sort_by(|(_, one), (_, other)| one.total_cmp(other));
@@ -93,40 +115,51 @@ impl Holders {
             .for_each(|(place, _)| is_kept[*place] = false);
         let mut is_kept = is_kept.into_iter();
         let mut keep = || is_kept.next().unwrap_or(true);
-        self.0.retain(|_| keep());
+        let forgotten = self.all.extract_if(.., |_| !keep());
+        forgotten.for_each(|holder| timeline.remove(&holder.line(gpu)));
         new.retain(|_| keep());
     }
 
-    pub(super) fn columns(&mut self) -> impl Iterator<Item = &mut Column> {
-        self.0.iter_mut().map(|holder| &mut holder.memory_bytes)
-    }
-
-    /// Forgets those of whom nothing is left.
-    pub(super) fn prune(&mut self) {
-        self.0.retain(|holder| !holder.memory_bytes.is_empty());
+    /// Forgets holders without a value.
+    pub(super) fn prune(&mut self, timeline: &Timeline<Line>, gpu: &Arc<str>) {
+        self.all
+            .retain(|holder| timeline.line(&holder.line(gpu)).is_some());
     }
 
     /// Those who held something from the place `old` on.
-    pub(super) fn newest(&self, old: usize) -> Vec<HolderHistory> {
-        let newest = self.0.iter().map(
-            |Holder {
-                 process,
-                 memory_bytes,
-                 ..
-             }| HolderHistory {
-                process: process.clone(),
-                memory_bytes: memory_bytes.charted(old),
-            },
-        );
+    pub(super) fn histories_from(
+        &self,
+        timeline: &Timeline<Line>,
+        gpu: &Arc<str>,
+        old: usize,
+    ) -> Vec<HolderHistory> {
+        let newest = self.all.iter().filter_map(|holder| {
+            Some(HolderHistory {
+                process: holder.process.clone(),
+                memory_bytes: charted_values(timeline.line(&holder.line(gpu))?, old),
+            })
+        });
         newest
             .filter(|holder| holder.memory_bytes.iter().any(Option::is_some))
             .collect()
     }
 }
 
+fn set_newest(timeline: &mut Timeline<Line>, line: Line, bytes: f64) {
+    let column = timeline.line_or_new(line, Kind::Gauge);
+    column.read(bytes, true, false);
+}
+
 impl Holder {
-    fn peak(&self) -> f64 {
-        self.memory_bytes.peak()
+    fn line(&self, gpu: &Arc<str>) -> Line {
+        (DeviceKind::Gpu, gpu.clone(), Item::Holder(self.number))
+    }
+
+    /// The largest; 0 where there is none.
+    fn peak_bytes(&self, timeline: &Timeline<Line>, gpu: &Arc<str>) -> f64 {
+        let column = timeline.line(&self.line(gpu));
+        let values = column.into_iter().flat_map(|column| column.values(0));
+        values.flatten().fold(0.0, f64::max)
     }
 }
 
@@ -162,6 +195,7 @@ fn rank(process: &Process) -> (bool, u64) {
 
 #[cfg(test)]
 mod tests {
+    use gpumon_history::timeline::Moment;
     use gpumon_probe::model::{Absence, Notebook, Owner, Reading};
 
     use super::*;
@@ -197,19 +231,31 @@ mod tests {
         }
     }
 
-    /// The columns after these samples.
-    fn after(samples: &[Vec<Process>]) -> Holders {
-        let mut holders = Holders::default();
-        for (processes, length) in samples.iter().zip(1..) {
-            holders.columns().for_each(Column::push_newest);
-            holders.set_newest(processes, length);
+    /// The holders after these samples, and their columns.
+    struct Held(Holders, Timeline<Line>);
+
+    fn holders_after(samples: &[Vec<Process>]) -> Held {
+        let mut held = Held(Holders::default(), Timeline::default());
+        for (processes, at_ms) in samples.iter().zip(1..) {
+            held.1.push(Moment { at_ms, reach_ms: 0 });
+            held.0.set_newest(processes, &mut held.1, &gpu_uuid());
         }
-        holders
+        held
     }
 
-    fn told(holders: &Holders) -> Vec<(u32, Vec<Option<f32>>)> {
+    fn gpu_uuid() -> Arc<str> {
+        "GPU-0".into()
+    }
+
+    impl Held {
+        fn newest_from(&self, old: usize) -> Vec<HolderHistory> {
+            self.0.histories_from(&self.1, &gpu_uuid(), old)
+        }
+    }
+
+    fn bytes_by_pid(holders: &Held) -> Vec<(u32, Vec<Option<f32>>)> {
         holders
-            .newest(0)
+            .newest_from(0)
             .into_iter()
             .map(|holder| (holder.process.pid, holder.memory_bytes))
             .collect()
@@ -217,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_notebook_holds_what_its_kernel_and_its_children_do_and_whoever_has_gone_is_still_named() {
-        let holders = after(&[
+        let holders = holders_after(&[
             vec![
                 process(9, 300, Some("k")),
                 process(7, 100, Some("k")),
@@ -226,14 +272,14 @@ mod tests {
             vec![process(7, 100, Some("k"))],
         ]);
         assert_eq!(
-            told(&holders),
+            bytes_by_pid(&holders),
             [
                 (7, vec![Some(400.0), Some(100.0)]),
                 (3, vec![Some(50.0), None])
             ]
         );
         assert_eq!(
-            holders.newest(1).len(),
+            holders.newest_from(1).len(),
             1,
             "who held nothing then is left out"
         );
@@ -245,7 +291,7 @@ mod tests {
             memory_bytes: Reading::Absent(Absence::Unknown),
             ..process(1, 0, None)
         };
-        assert_eq!(told(&after(&[vec![unknown]])), []);
+        assert_eq!(bytes_by_pid(&holders_after(&[vec![unknown]])), []);
     }
 
     #[test]
@@ -257,16 +303,22 @@ mod tests {
                     .collect()
             })
             .collect();
-        let holders = after(&samples);
-        assert_eq!(holders.0.len(), MOST);
-        assert!(holders.0.iter().all(|holder| holder.peak() >= 99.0));
+        let Held(holders, timeline) = holders_after(&samples);
+        assert_eq!(holders.all.len(), MOST);
+        let mut peaks = holders
+            .all
+            .iter()
+            .map(|holder| holder.peak_bytes(&timeline, &gpu_uuid()));
+        assert!(peaks.all(|peak| peak >= 99.0));
+        assert_eq!(timeline.lines(..).count(), MOST);
     }
 
     #[test]
     fn who_is_forgotten_leaves_no_column() {
-        let mut holders = after(&[vec![process(1, 5, None)], Vec::new()]);
-        holders.columns().for_each(|column| column.forget(1));
-        holders.prune();
-        assert_eq!(holders.columns().count(), 0);
+        let Held(mut holders, mut timeline) =
+            holders_after(&[vec![process(1, 5, None)], Vec::new()]);
+        timeline.drop_before(2);
+        holders.prune(&timeline, &gpu_uuid());
+        assert_eq!((holders.all.len(), timeline.lines(..).count()), (0, 0));
     }
 }

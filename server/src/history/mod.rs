@@ -1,6 +1,5 @@
 //! The past: as sampled for minutes, summed up in memory for hours, and on disk for a year.
 
-mod column;
 mod holders;
 mod jobs;
 mod recent;

@@ -3,9 +3,8 @@
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use gpumon_history::{
-    bucket::{BUCKET_MS, Device},
-    database::{Database, DatabaseError, EVENTS, REACH_MS, TIERS},
-    grid::Grid,
+    bucket::BUCKET_MS,
+    database::{Database, DatabaseError, REACH_MS, StoredSpan},
     memory,
     plan::{Plan, SpanRequest, Tier},
     span::{ConditionSpan, HistorySpan, Storage},
@@ -25,61 +24,42 @@ pub(crate) fn span(past: &RwLock<Past>, request: &SpanRequest, events: Vec<Event
         }
         problem = Some(error.to_string());
     };
-    let stored = disk
+    let on_disk = disk
         .as_ref()
         .map(Database::tiers)
         .transpose()
         .inspect_err(&mut failed)
         .unwrap_or_default();
-    let tiers = tiers(&read(past), &stored.unwrap_or_default());
+    let tiers = tiers(&read(past), &on_disk.unwrap_or_default());
     let plan = Plan::new(request, &tiers);
-    let mut grid = Grid::new(
-        plan.from_ms,
-        plan.to_ms,
-        plan.step_ms,
-        request.wanted.clone(),
-    );
-    let mut from_disk = FromDisk::default();
+    let mut grid = plan.new_grid(&request.wanted);
+    let mut stored = StoredSpan::default();
     if let Some(disk) = &disk
-        && let Err(error) = from_disk.read(disk, &plan, tiers.get(plan.tier), &mut grid)
+        && let Err(error) = stored.read(disk, &plan, tiers.get(plan.tier), &mut grid)
     {
         failed(&error);
     }
     let past = read(past);
     if !tiers.get(plan.tier).is_some_and(|tier| tier.is_sampled) {
-        past.memory.add_to(&mut grid, from_disk.end_ms);
+        past.memory.add_to(&mut grid, stored.end_ms);
         let end_ms = past
             .memory
             .reach_ms()
             .map_or(0, |(_, newest_ms)| newest_ms + BUCKET_MS);
-        from_disk.end_ms = from_disk.end_ms.max(end_ms);
+        stored.end_ms = stored.end_ms.max(end_ms);
     }
-    past.recent.add_to(&mut grid, from_disk.end_ms);
-    let known = |uuid: &str| {
-        let stored = || from_disk.devices.iter().find(|device| device.uuid == uuid);
-        past.buckets
-            .device(uuid)
-            .or_else(stored)
-            .cloned()
-            .unwrap_or_default()
-    };
-    let reach_ms = if disk.is_some() {
-        REACH_MS
-    } else {
-        memory::REACH_MS
-    };
-    let mut span = HistorySpan {
-        from_ms: plan.from_ms,
-        oldest_ms: plan.oldest_ms,
-        storage: Storage {
-            on_disk: disk.is_some(),
-            problem,
-            reach_ms,
+    past.recent.add_to(&mut grid, stored.end_ms);
+    let storage = Storage {
+        on_disk: disk.is_some(),
+        problem,
+        reach_ms: if disk.is_some() {
+            REACH_MS
+        } else {
+            memory::REACH_MS
         },
-        ..grid.into_span(plan.resolution_ms, known)
     };
-    span.from_ms = plan.from_ms;
-    (span.events, span.conditions) = (from_disk.events, from_disk.conditions);
+    let known = |uuid: &str| past.buckets.device(uuid);
+    let mut span = stored.into_span(&plan, grid, storage, known);
     // What is in memory is newer than what is on disk, or the same.
     past.buckets
         .conditions(plan.from_ms, plan.to_ms)
@@ -136,39 +116,6 @@ fn tiers(past: &Past, stored: &[(usize, Tier)]) -> Vec<Tier> {
         .chain(tens)
         .chain(coarser.iter().map(|(_, tier)| *tier))
         .collect()
-}
-
-/// What the disk knows of a span.
-#[derive(Default)]
-struct FromDisk {
-    /// The end of the newest row.
-    end_ms: u64,
-    devices: Vec<Device>,
-    events: Vec<Event>,
-    conditions: Vec<ConditionSpan>,
-}
-
-impl FromDisk {
-    fn read(
-        &mut self,
-        disk: &Database,
-        plan: &Plan,
-        tier: Option<&Tier>,
-        grid: &mut Grid,
-    ) -> Result<(), DatabaseError> {
-        self.events = disk.events(plan.from_ms, plan.to_ms, EVENTS)?;
-        self.conditions = disk.conditions(plan.from_ms, plan.to_ms)?;
-        let tier = tier.filter(|tier| !tier.is_sampled);
-        if let Some(stored) = tier.and_then(|tier| {
-            TIERS
-                .iter()
-                .position(|row| row.resolution_ms == tier.resolution_ms)
-        }) {
-            self.end_ms = disk.add_to(grid, stored)?;
-            self.devices = disk.devices()?.into_values().collect();
-        }
-        Ok(())
-    }
 }
 
 fn add_condition(conditions: &mut Vec<ConditionSpan>, condition: &ConditionSpan) {

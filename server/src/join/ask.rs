@@ -22,20 +22,7 @@ const RECENT_POINTS: u32 = 600;
 
 /// What it knows of a span of the past; an error where it does not answer, or is not understood.
 pub(crate) fn span(socket: &Path, request: &SpanRequest) -> io::Result<HistorySpan> {
-    let SpanRequest {
-        from_ms,
-        to_ms,
-        points,
-        resolution_ms,
-        wanted,
-    } = request;
-    let metrics = wanted.ids().join(",");
-    let resolution = resolution_ms.map_or_else(String::new, |resolution_ms| {
-        format!("&resolution_ms={resolution_ms}")
-    });
-    let target = format!(
-        "/api/v1/history?from_ms={from_ms}&to_ms={to_ms}&points={points}&metrics={metrics}{resolution}"
-    );
+    let target = format!("/api/v1/{}", request.target());
     Ok(serde_json::from_slice(&get(socket, &target)?)?)
 }
 

@@ -86,11 +86,9 @@ impl Types {
 }
 
 fn metric() -> Value {
-    let ids = Wanted {
-        holders: true,
-        ..Wanted::all()
-    }
-    .ids();
+    let mut all = Wanted::all();
+    all.holders = true;
+    let ids = all.ids();
     json!({ "description": "A metric of the catalogue.", "type": "string", "enum": ids })
 }
 

@@ -1,22 +1,19 @@
 //! Rows of a server's history.
 
-use std::{collections::BTreeMap, io::Write, ops::Range, time::Duration};
+use std::{io::Write, ops::Range, time::Duration};
 
 use anyhow::anyhow;
 use gpumon_history::{
     database::TIERS,
-    span::{DeviceSpan, HistorySpan, Series},
-    wanted::{mig_id, of_mig},
+    span::{DeviceSpan, HistorySpan, SpanPart},
+    wanted::Metric,
 };
-use gpumon_probe::model::{
-    fields::{GPU_FIELDS, HOST_FIELDS},
-    now_ms,
-};
+use gpumon_probe::model::now_ms;
 use serde_json::{Number, Value};
 
 use super::{Format, GPU_KEYS};
 use crate::{
-    commands::show::csv::{self, Csv, DEVICE_KEYS, DeviceKind, rounded, text_field, time},
+    commands::show::csv::{self, Csv, DEVICE_KEYS, rounded, text_field, time},
     exit::Failure,
     moment::{Beside, MomentSpan},
     past::{PastArgs, most_points},
@@ -33,14 +30,13 @@ pub(super) fn export(
     let span = span
         .resolve(&Beside::now(now_ms()))
         .map_err(|why| Failure::usage(anyhow!(why)))?;
-    let asked = asked(columns);
+    let asked = select_metrics(columns);
     if asked.is_empty() {
         return Err(Failure::usage(anyhow!(
             "history has readings alone: name one, as power.draw_watts"
         )));
     }
-    let ids: Vec<String> = asked.iter().map(|asked| asked.id.clone()).collect();
-    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    let ids: Vec<&str> = asked.iter().map(|metric| &*metric.id).collect();
     let resolution_ms = resolution.map(|resolution| (resolution.as_millis() as u64).max(1));
     let is_key = |name: &&'static str| GPU_KEYS.contains(name) || DEVICE_KEYS.contains(name);
     let keys = columns.names().into_iter().filter(is_key).collect();
@@ -70,35 +66,16 @@ pub(super) fn export(
     Ok(())
 }
 
-/// A reading that was asked for.
-struct Asked {
-    /// Its name in the catalogue, with `mig.` before it where it is of MIG devices.
-    id: String,
-    of: DeviceKind,
-}
-
 /// The readings among the columns; the others tell of a moment, and not of a time.
-fn asked(columns: &Csv) -> Vec<Asked> {
-    let of_gpus = GPU_FIELDS
-        .iter()
-        .map(|field| (field.id.to_owned(), DeviceKind::Gpu));
-    let of_mig = of_mig().map(|field| (mig_id(field.id), DeviceKind::Mig));
-    let of_host = HOST_FIELDS
-        .iter()
-        .map(|field| (field.id.to_owned(), DeviceKind::Host));
-    let all = of_gpus
-        .chain(of_mig)
-        .chain(of_host)
-        .map(|(id, of)| Asked { id, of });
+fn select_metrics(columns: &Csv) -> Vec<&'static Metric> {
     let names = columns.names();
-    all.filter(|asked| names.contains(&&*asked.column()))
+    Metric::all()
+        .filter(|metric| names.contains(&&*column_name(metric)))
         .collect()
 }
 
-impl Asked {
-    fn column(&self) -> String {
-        self.id.replace('.', "_")
-    }
+fn column_name(metric: &Metric) -> String {
+    metric.id.replace('.', "_")
 }
 
 /// Spans of which each is answered at once, in a resolution that was asked for.
@@ -139,7 +116,7 @@ fn part_ms(resolution_ms: u64) -> u64 {
 }
 
 struct Rows {
-    asked: Vec<Asked>,
+    asked: Vec<&'static Metric>,
     /// The columns before those.
     keys: Vec<&'static str>,
     format: Format,
@@ -153,23 +130,15 @@ struct Rows {
     last_ms: Option<u64>,
 }
 
-/// Whose rows are written.
-struct Device<'a> {
-    kind: DeviceKind,
-    /// None of the host.
-    known: Option<&'a DeviceSpan>,
-    metrics: &'a BTreeMap<String, Series>,
-}
-
 impl Rows {
     fn write(&mut self, span: &HistorySpan, out: &mut impl Write) -> Result<(), Failure> {
         self.knows_time |= !span.times_ms.is_empty();
-        let devices: Vec<_> = devices(span).collect();
+        let devices: Vec<_> = span.devices().collect();
         if devices.is_empty() {
             return Ok(());
         }
         let ranges =
-            |device: &Device<'_>| device.metrics.values().any(|series| series.min.is_some());
+            |device: &SpanPart<'_>| device.metrics.values().any(|series| series.min.is_some());
         let has_range = *self
             .has_range
             .get_or_insert_with(|| devices.iter().any(ranges));
@@ -198,8 +167,8 @@ impl Rows {
     }
 
     fn names(&self, has_range: bool) -> Vec<String> {
-        let of = |asked: &Asked| {
-            let name = asked.column();
+        let of = |metric: &&Metric| {
+            let name = column_name(metric);
             let ends = if has_range {
                 &["", "_min", "_max"][..]
             } else {
@@ -216,34 +185,29 @@ impl Rows {
             .collect()
     }
 
-    fn values(&self, device: &Device<'_>, place: usize, has_range: bool) -> Vec<Option<f64>> {
-        let at = |values: &Vec<Option<f64>>| values.get(place).copied().flatten();
-        let of = |asked: &Asked| {
-            let series = device
-                .metrics
-                .get(&asked.id)
-                .filter(|_| asked.of == device.kind);
-            let value = series.and_then(|series| at(&series.values));
-            let end = |of: fn(&Series) -> &Option<Vec<Option<f64>>>| {
-                series.and_then(|series| of(series).as_ref().map_or(value, at))
-            };
-            if has_range {
-                vec![value, end(|series| &series.min), end(|series| &series.max)]
-            } else {
-                vec![value]
-            }
+    fn values(&self, device: &SpanPart<'_>, place: usize, has_range: bool) -> Vec<Option<f64>> {
+        let of = |metric: &&Metric| {
+            let series = device.metrics.get(&*metric.id);
+            let series = series.filter(|_| metric.device == device.kind);
+            let stat = series.and_then(|series| series.stat_at(place));
+            let parts = [
+                stat.map(|stat| stat.value),
+                stat.map(|stat| stat.min),
+                stat.map(|stat| stat.max),
+            ];
+            parts.into_iter().take(if has_range { 3 } else { 1 })
         };
         self.asked.iter().flat_map(of).collect()
     }
 
     fn row(
         &self,
-        device: &Device<'_>,
+        device: &SpanPart<'_>,
         at_ms: u64,
         names: &[String],
         values: &[Option<f64>],
     ) -> String {
-        let keys = self.keys.iter().map(|key| device.key(key, at_ms));
+        let keys = self.keys.iter().map(|key| key_value(device, key, at_ms));
         match self.format {
             Format::Csv => {
                 let keys = keys.map(|key| match key {
@@ -276,39 +240,18 @@ impl Rows {
     }
 }
 
-fn devices(span: &HistorySpan) -> impl Iterator<Item = Device<'_>> {
-    let device = |kind| {
-        move |known| Device {
-            kind,
-            known: Some(known),
-            metrics: &known.metrics,
-        }
-    };
-    let gpus = span.gpus.iter().map(device(DeviceKind::Gpu));
-    let host = Device {
-        kind: DeviceKind::Host,
-        known: None,
-        metrics: &span.host,
-    };
-    let host = (!span.host.is_empty()).then_some(host);
-    gpus.chain(span.mig_devices.iter().map(device(DeviceKind::Mig)))
-        .chain(host)
-}
-
-impl Device<'_> {
-    fn key(&self, key: &str, at_ms: u64) -> Value {
-        let of = |read: fn(&DeviceSpan) -> Option<Value>| {
-            self.known.and_then(read).unwrap_or(Value::Null)
-        };
-        match key {
-            "time" => time(at_ms).into(),
-            "time_ms" => at_ms.into(),
-            "index" => of(|device| Some(device.index.into())),
-            "uuid" => of(|device| Some(device.uuid.clone().into())),
-            "name" => of(|device| device.name.clone().map(Value::from)),
-            "parent" => of(|device| device.parent.clone().map(Value::from)),
-            _ => self.kind.word().into(),
-        }
+/// The value of a column that identifies a row.
+fn key_value(part: &SpanPart<'_>, key: &str, at_ms: u64) -> Value {
+    let of =
+        |read: fn(&DeviceSpan) -> Option<Value>| part.device.and_then(read).unwrap_or(Value::Null);
+    match key {
+        "time" => time(at_ms).into(),
+        "time_ms" => at_ms.into(),
+        "index" => of(|device| Some(device.index.into())),
+        "uuid" => of(|device| Some(device.uuid.clone().into())),
+        "name" => of(|device| device.name.clone().map(Value::from)),
+        "parent" => of(|device| device.parent.clone().map(Value::from)),
+        _ => part.kind.word().into(),
     }
 }
 
@@ -322,7 +265,7 @@ mod tests {
         database::Database,
         grid::Stat,
     };
-    use gpumon_probe::model::fields::HOST_FIELDS;
+    use gpumon_probe::model::fields::{GPU_FIELDS, HOST_FIELDS};
 
     use super::*;
     use crate::commands::show::csv::Rows as CsvRows;

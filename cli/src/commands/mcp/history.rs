@@ -5,9 +5,9 @@ use std::{collections::BTreeSet, mem, ops::Range};
 use anyhow::anyhow;
 use gpumon_history::{
     span::{HistorySpan, Series},
-    wanted::{Wanted, mig_id, of_mig, rounded},
+    wanted::{Metric, Wanted, rounded},
 };
-use gpumon_probe::model::fields::{GPU_FIELDS, HOST_FIELDS, Kind, OVERVIEW};
+use gpumon_probe::model::fields::{GPU_FIELDS, Kind, OVERVIEW};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -195,7 +195,9 @@ fn sum_up(id: &str, series: &mut Series) -> Value {
     let values = known(&series.values);
     let [min, max] = [series.min.take(), series.max.take()]
         .map(|extremes| extremes.map_or_else(|| values.clone(), |extremes| known(&extremes)));
-    let (kind, meaning) = catalogued(id).unzip();
+    let (kind, meaning) = Metric::find(id)
+        .map(|metric| (metric.kind, metric.help))
+        .unzip();
     let mut summary = json!({
         "field": id,
         "meaning": meaning,
@@ -210,18 +212,6 @@ fn sum_up(id: &str, series: &mut Series) -> Value {
         }
     }
     summary
-}
-
-/// Returns the kind and the meaning of a field.
-fn catalogued(id: &str) -> Option<(Kind, &'static str)> {
-    let of_host = HOST_FIELDS.iter().find(|field| field.id == id);
-    let of_device = GPU_FIELDS
-        .iter()
-        .find(|field| field.id == id)
-        .or_else(|| of_mig().find(|field| mig_id(field.id) == id));
-    of_host
-        .map(|field| (field.kind, field.help))
-        .or_else(|| of_device.map(|field| (field.kind, field.help)))
 }
 
 #[cfg(test)]

@@ -1,12 +1,10 @@
 //! Frames of a server, decoded.
 
+use gpumon_history::wanted::Wanted;
 use gpumon_probe::model::Record;
 use gpumon_server::frame::{ClientFrame, ServerFrame};
 
-use crate::top::{
-    metrics::{HOST_METRICS, METRICS},
-    model::Update,
-};
+use crate::top::model::Update;
 
 /// What a frame of a server says; `None` where that is of no concern here, or of a kind that a newer server knows.
 pub(super) fn frame(text: &str) -> Option<Update> {
@@ -30,12 +28,8 @@ pub(super) fn interval(ms: u32) -> Option<String> {
 
 /// A request for the past of all that can be charted.
 pub(super) fn history() -> Option<String> {
-    let ids = METRICS
-        .iter()
-        .map(|metric| metric.id)
-        .chain(HOST_METRICS.iter().map(|metric| metric.id));
     serde_json::to_string(&ClientFrame::History {
-        metrics: ids.map(str::to_owned).collect(),
+        metrics: Wanted::all_charted().ids(),
     })
     .ok()
 }

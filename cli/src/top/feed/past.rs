@@ -12,17 +12,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gpumon_history::span::HistorySpan;
+use gpumon_history::{plan::SpanRequest, span::HistorySpan, wanted::Wanted};
 
 use super::way::Way;
 use crate::{
     local::Server,
-    top::{
-        history::FINE_MS,
-        input::Input,
-        metrics::{HOST_METRICS, METRICS},
-        model::Update,
-    },
+    top::{history::FINE_MS, input::Input, model::Update},
 };
 
 /// As many as a wide terminal has columns of dots for.
@@ -91,13 +86,14 @@ impl PastReader {
 
 /// All that can be charted, or why the server does not tell it.
 fn read(way: &Way, from_ms: u64, to_ms: u64) -> Result<HistorySpan, String> {
-    let ids = METRICS
-        .iter()
-        .map(|metric| metric.id)
-        .chain(HOST_METRICS.iter().map(|metric| metric.id));
-    let metrics = ids.collect::<Vec<_>>().join(",");
-    let target =
-        format!("history?from_ms={from_ms}&to_ms={to_ms}&points={POINTS}&metrics={metrics}");
+    let request = SpanRequest {
+        from_ms,
+        to_ms,
+        points: POINTS,
+        resolution_ms: None,
+        wanted: Wanted::all_charted(),
+    };
+    let target = request.target();
     let connected = way.connect().map(|stream| Server {
         stream,
         path: PathBuf::new(),

@@ -1,14 +1,14 @@
 //! The past of every charted number: five minutes as they came, an hour thinned, and what a server remembers before.
 
-mod series;
+use std::{collections::BTreeMap, iter};
 
-use std::collections::BTreeMap;
-
-use gpumon_history::span::HistorySpan;
-use gpumon_probe::model::{HostSample, Sample};
+use gpumon_history::{
+    span::HistorySpan,
+    timeline::{Moment, Timeline},
+};
+use gpumon_probe::model::{Sample, fields::Kind};
 use gpumon_server::frame;
 
-use self::series::Series;
 use super::metrics::{HOST_METRICS, METRICS};
 
 /// How far back it reaches as it came.
@@ -26,10 +26,10 @@ const MEANS_REACH_MS: u64 = BUCKET_MS * 3 / 2;
 /// What a line without an axis is of.
 pub(super) const MINUTE_MS: u64 = 60_000;
 
-/// More than any machine has: a recording can say anything, and there is a column for every GPU up to the last.
+/// More than any machine has: a recording can say anything.
 const MOST_GPUS: u32 = 1024;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Line {
     /// A GPU, and the metric's place in `METRICS`.
     Gpu(u32, usize),
@@ -50,24 +50,13 @@ pub(super) struct Window {
 /// Rows of numbers over time, in three tiers.
 #[derive(Debug, Default, Clone)]
 pub(super) struct History {
-    fine: Series,
-    coarse: Series,
+    fine: Timeline<Line>,
+    coarse: Timeline<Line>,
     /// What a server told of the time before, and the time of its rows.
-    past: Series,
+    past: Timeline<Line>,
     past_reach_ms: u64,
     /// The newest bucket that is not yet in `coarse`.
     bucket: Option<u64>,
-}
-
-impl Line {
-    fn column(self) -> usize {
-        match self {
-            Self::Host(metric) | Self::Own(metric) => metric,
-            Self::Gpu(index, metric) => {
-                HOST_METRICS.len() + index as usize * METRICS.len() + metric
-            }
-        }
-    }
 }
 
 impl Window {
@@ -86,48 +75,41 @@ impl Window {
 
 impl History {
     pub(super) fn push(&mut self, sample: &Sample) {
-        if self
-            .fine
-            .newest()
-            .is_some_and(|newest| sample.at_ms < newest)
-        {
+        let at_ms = sample.at_ms;
+        if self.fine.newest_ms().is_some_and(|newest| at_ms < newest) {
             // A clock that was set back makes some of the past a future.
-            self.fine.drop_after(sample.at_ms);
-            self.coarse.drop_after(sample.at_ms);
-            self.past.drop_after(sample.at_ms);
+            self.fine.drop_after(at_ms);
+            self.coarse.drop_after(at_ms);
+            self.past.drop_after(at_ms);
             self.bucket = None;
         }
-        if self
-            .fine
-            .newest()
-            .is_some_and(|newest| sample.at_ms - newest < SPACING_MS)
-        {
+        let newest_ms = self.fine.newest_ms();
+        if newest_ms.is_some_and(|newest| at_ms - newest < SPACING_MS) {
             return;
         }
-        let mut row = Row::new(sample.at_ms, sample.interval_ms);
-        row.host(&sample.host);
-        for gpu in sample.gpus.iter().filter(|gpu| gpu.index < MOST_GPUS) {
+        let host = HOST_METRICS.iter().enumerate();
+        let host =
+            host.map(|(place, metric)| (Line::Host(place), metric.access.value(&sample.host)));
+        let gpus = sample.gpus.iter().filter(|gpu| {
             // What a hung GPU shows is its past, which is here already.
-            if gpu.at_ms.saturating_add(2 * u64::from(sample.interval_ms)) < sample.at_ms {
-                continue;
-            }
-            for (metric, known) in METRICS.iter().enumerate() {
-                row.set(Line::Gpu(gpu.index, metric), known.access.value(gpu));
-            }
-        }
-        self.add(&row);
+            let reach_ms = 2 * u64::from(sample.interval_ms);
+            gpu.index < MOST_GPUS && gpu.at_ms.saturating_add(reach_ms) >= at_ms
+        });
+        let gpus = gpus.flat_map(|gpu| {
+            let metrics = METRICS.iter().enumerate();
+            metrics.map(|(place, metric)| (Line::Gpu(gpu.index, place), metric.access.value(gpu)))
+        });
+        self.add(moment_at(at_ms, sample.interval_ms), host.chain(gpus));
     }
 
     /// Adds numbers that are not of a sample, to a history that has no others.
     pub(super) fn push_own(&mut self, at_ms: u64, interval_ms: u32, values: &[Option<f64>]) {
-        if self.fine.newest().is_some_and(|newest| at_ms < newest) {
+        if self.fine.newest_ms().is_some_and(|newest| at_ms < newest) {
             *self = Self::default();
         }
-        let mut row = Row::new(at_ms, interval_ms);
-        for (place, value) in values.iter().enumerate() {
-            row.set(Line::Own(place), *value);
-        }
-        self.add(&row);
+        let values = values.iter().enumerate();
+        let values = values.map(|(place, value)| (Line::Own(place), *value));
+        self.add(moment_at(at_ms, interval_ms), values);
     }
 
     /// Adds what a server remembers and this does not: moments, and values of moments that are here. `index_of` tells a
@@ -138,101 +120,68 @@ impl History {
         interval_ms: u32,
         index_of: impl Fn(&str) -> Option<u32>,
     ) {
-        let columns: Vec<(Line, &[Option<f32>])> = past
-            .gpus
-            .iter()
-            .filter_map(|gpu| Some((index_of(&gpu.uuid)?, gpu)))
-            .flat_map(|(index, gpu)| {
-                METRICS
-                    .iter()
-                    .enumerate()
-                    .filter_map(move |(place, metric)| {
-                        Some((
-                            Line::Gpu(index, place),
-                            gpu.metrics.get(metric.id)?.as_slice(),
-                        ))
-                    })
-            })
-            .collect();
-        let host = HOST_METRICS.iter().enumerate();
-        let host = host.filter_map(|(place, metric)| {
-            Some((Line::Host(place), past.host.get(metric.id)?.as_slice()))
-        });
-        let columns: Vec<_> = columns.into_iter().chain(host).collect();
-        let mut rows: BTreeMap<u64, Row> = self.fine.rows().map(|row| (row.at_ms, row)).collect();
-        let Some(newest) = rows.keys().chain(&past.times_ms).max().copied() else {
+        let gpus = past.gpus.iter().map(|gpu| (&*gpu.uuid, &gpu.metrics));
+        let lines = lines(gpus, &past.host, index_of);
+        let known = self.fine.moments().iter();
+        let mut moments: BTreeMap<u64, Moment> = known.map(|known| (known.at_ms, *known)).collect();
+        let Some(newest) = moments.keys().chain(&past.times_ms).max().copied() else {
             return;
         };
         let oldest = newest.saturating_sub(FINE_MS);
-        for (place, at_ms) in past
-            .times_ms
-            .iter()
-            .enumerate()
-            .filter(|(_, at_ms)| **at_ms >= oldest)
-        {
-            let row = rows
-                .entry(*at_ms)
-                .or_insert_with(|| Row::new(*at_ms, interval_ms));
+        let times = past.times_ms.iter().copied().enumerate();
+        for (place, at_ms) in times.clone().filter(|(_, at_ms)| *at_ms >= oldest) {
+            let moment = moments
+                .entry(at_ms)
+                .or_insert_with(|| moment_at(at_ms, interval_ms));
             // Means lie further apart, the last one from the first sample, too.
             if past.means > 0 && place <= past.means {
-                row.reach_ms = row.reach_ms.max(MEANS_REACH_MS);
+                moment.reach_ms = moment.reach_ms.max(MEANS_REACH_MS);
             }
-            for (line, values) in &columns {
-                if let Some(value) = values.get(place).copied().flatten() {
-                    row.set(*line, Some(value.into()));
+        }
+        let mut fine = Timeline::default();
+        moments.values().for_each(|moment| fine.push(*moment));
+        for (line, _) in self.fine.lines(..) {
+            for (moment, value) in self.fine.line_points(line, 0) {
+                let place = fine.place_of(moment.at_ms);
+                set(&mut fine, *line, place, value);
+            }
+        }
+        for (line, values) in lines {
+            for ((_, at_ms), value) in times.clone().zip(values) {
+                if at_ms >= oldest {
+                    let place = fine.place_of(at_ms);
+                    set(&mut fine, line, place, value.map(f64::from));
                 }
             }
         }
-        self.coarse
-            .drop_after(rows.keys().next().copied().unwrap_or(0));
-        (self.fine, self.bucket) = (Series::default(), None);
-        for row in rows.values() {
-            self.add(row);
-        }
+        self.coarse.drop_after(fine.oldest_ms().unwrap_or(0));
+        (self.fine, self.bucket) = (fine, None);
+        moments.values().for_each(|moment| self.add_means(*moment));
+        self.drop_old(newest);
     }
 
     /// Takes in what a server remembers of the time before what is here, in the place of what it told before.
     pub(super) fn set_past(&mut self, span: &HistorySpan, index_of: impl Fn(&str) -> Option<u32>) {
-        let of_gpus = span
-            .gpus
-            .iter()
-            .filter_map(|gpu| Some((index_of(&gpu.uuid)?, gpu)))
-            .flat_map(|(index, gpu)| {
-                METRICS
-                    .iter()
-                    .enumerate()
-                    .filter_map(move |(place, metric)| {
-                        Some((
-                            Line::Gpu(index, place),
-                            gpu.metrics.get(metric.id)?.values.as_slice(),
-                        ))
-                    })
-            });
-        let of_host = HOST_METRICS.iter().enumerate();
-        let of_host = of_host.filter_map(|(place, metric)| {
-            Some((
-                Line::Host(place),
-                span.host.get(metric.id)?.values.as_slice(),
-            ))
-        });
-        let columns: Vec<(Line, &[Option<f64>])> = of_gpus.chain(of_host).collect();
+        self.past = Timeline::default();
         let step_ms = u32::try_from(span.resolution_ms).unwrap_or(u32::MAX);
-        self.past = Series::default();
-        for (place, begin_ms) in span.times_ms.iter().enumerate() {
+        for begin_ms in &span.times_ms {
             // A row stands in the middle of its time, as far as that is known.
             let end_ms = begin_ms
                 .saturating_add(span.resolution_ms)
                 .min(span.to_ms)
                 .max(*begin_ms);
-            let mut row = Row::new(
-                u64::midpoint((*begin_ms).max(span.oldest_ms).min(end_ms), end_ms),
-                step_ms,
-            );
-            for (line, values) in &columns {
-                row.set(*line, values.get(place).copied().flatten());
+            let middle_ms = u64::midpoint((*begin_ms).max(span.oldest_ms).min(end_ms), end_ms);
+            let moment = moment_at(middle_ms, step_ms);
+            self.past_reach_ms = moment.reach_ms;
+            self.past.push(moment);
+        }
+        let gpus = span.gpus.iter().map(|gpu| (&*gpu.uuid, &gpu.metrics));
+        for (line, series) in lines(gpus, &span.host, index_of) {
+            let column = self.past.line_or_new(line, Kind::Gauge);
+            let values = iter::zip(0..column.len(), &series.values);
+            for (place, value) in values.filter_map(|(place, value)| Some((place, (*value)?))) {
+                column.set(place, value);
             }
-            self.past_reach_ms = row.reach_ms;
-            self.past.push(row.at_ms, row.reach_ms, &row.values);
         }
     }
 
@@ -241,20 +190,20 @@ impl History {
         let (end, step) = (window.aligned_end(), window.step_ms());
         let begin = end.saturating_sub(step.saturating_mul(window.columns as u64));
         let mut drawn = vec![Mean::default(); window.columns];
-        let fine_from = self.fine.oldest().unwrap_or(u64::MAX);
-        let coarse_from = self.coarse.oldest().unwrap_or(u64::MAX).min(fine_from);
-        let column = line.column();
-        let oldest = self.past.points(column, begin, coarse_from);
-        let older = self.coarse.points(column, begin, fine_from);
-        let newer = self.fine.points(column, begin, u64::MAX);
-        let mut before: Option<(u64, f32)> = None;
-        for (at_ms, own_reach_ms, value) in oldest.chain(older).chain(newer) {
+        let fine_from = self.fine.oldest_ms().unwrap_or(u64::MAX);
+        let coarse_from = self.coarse.oldest_ms().unwrap_or(u64::MAX).min(fine_from);
+        let oldest = points_between(&self.past, line, begin, coarse_from);
+        let older = points_between(&self.coarse, line, begin, fine_from);
+        let newer = points_between(&self.fine, line, begin, u64::MAX);
+        let mut before: Option<(u64, f64)> = None;
+        for (moment, value) in oldest.chain(older).chain(newer) {
+            let at_ms = moment.at_ms;
             // Rows of a server lie further apart, the last one of them from the first of these, too.
             let from_past = before.is_some_and(|(before_ms, _)| before_ms < coarse_from);
             let reach_ms = if from_past {
-                own_reach_ms.max(self.past_reach_ms)
+                moment.reach_ms.max(self.past_reach_ms)
             } else {
-                own_reach_ms
+                moment.reach_ms
             };
             let Some(value) = value else {
                 before = None;
@@ -269,65 +218,104 @@ impl History {
                 let (left, right) = (place(before_ms), place(at_ms));
                 for between in left + 1..right.min(drawn.len()) {
                     let share = (between - left) as f64 / (right - left) as f64;
-                    drawn[between]
-                        .add(f64::from(from) + (f64::from(value) - f64::from(from)) * share);
+                    drawn[between].add(from + (value - from) * share);
                 }
             }
             if let Some(mean) = drawn.get_mut(place(at_ms)).filter(|_| at_ms > begin) {
-                mean.add(f64::from(value));
+                mean.add(value);
             }
             before = Some((at_ms, value));
         }
         drawn.into_iter().map(Mean::value).collect()
     }
 
-    fn add(&mut self, row: &Row) {
-        let bucket = row.at_ms / BUCKET_MS;
-        if let Some(full) = self.bucket.filter(|full| *full != bucket) {
-            let end_ms = (full + 1).saturating_mul(BUCKET_MS);
-            let means = self.fine.means(full * BUCKET_MS, end_ms);
-            if self.coarse.newest().is_none_or(|newest| newest < end_ms) {
-                self.coarse
-                    .push(end_ms, row.reach_ms.max(BUCKET_MS * 5 / 2), &means);
-            }
+    fn add(&mut self, moment: Moment, values: impl Iterator<Item = (Line, Option<f64>)>) {
+        self.add_means(moment);
+        self.fine.push(moment);
+        let newest = self.fine.moments().len() - 1;
+        for (line, value) in values {
+            set(&mut self.fine, line, newest, value);
         }
-        self.bucket = Some(bucket);
-        self.fine.push(row.at_ms, row.reach_ms, &row.values);
-        self.fine.drop_before(row.at_ms.saturating_sub(FINE_MS));
-        self.coarse.drop_before(row.at_ms.saturating_sub(DEPTH_MS));
+        self.drop_old(moment.at_ms);
+    }
+
+    /// Adds the means of the bucket before this moment, if the moment is the first behind it.
+    fn add_means(&mut self, moment: Moment) {
+        let bucket = moment.at_ms / BUCKET_MS;
+        let before = self.bucket.replace(bucket);
+        let Some(full) = before.filter(|full| *full != bucket) else {
+            return;
+        };
+        let end_ms = (full + 1).saturating_mul(BUCKET_MS);
+        if self
+            .coarse
+            .newest_ms()
+            .is_some_and(|newest| newest >= end_ms)
+        {
+            return;
+        }
+        self.coarse.push(Moment {
+            at_ms: end_ms,
+            reach_ms: moment.reach_ms.max(BUCKET_MS * 5 / 2),
+        });
+        let places = [full * BUCKET_MS, end_ms].map(|at_ms| self.fine.place_of(at_ms));
+        let newest = self.coarse.moments().len() - 1;
+        for (line, column) in self.fine.lines(..) {
+            let mut mean = Mean::default();
+            let values = column.values(places[0]).take(places[1] - places[0]);
+            values.flatten().for_each(|value| mean.add(value));
+            set(&mut self.coarse, *line, newest, mean.value());
+        }
+    }
+
+    fn drop_old(&mut self, newest_ms: u64) {
+        self.fine.drop_before(newest_ms.saturating_sub(FINE_MS));
+        self.coarse.drop_before(newest_ms.saturating_sub(DEPTH_MS));
     }
 }
 
-/// What was read at one moment, by column; NaN where it was not.
-pub(super) struct Row {
-    at_ms: u64,
-    /// How far the sample before may lie back for the two to be neighbors.
-    reach_ms: u64,
-    values: Vec<f32>,
+fn moment_at(at_ms: u64, interval_ms: u32) -> Moment {
+    Moment {
+        at_ms,
+        reach_ms: u64::from(interval_ms.max(1000)) * 5 / 2,
+    }
 }
 
-impl Row {
-    fn new(at_ms: u64, interval_ms: u32) -> Self {
-        Self {
-            at_ms,
-            reach_ms: u64::from(interval_ms.max(1000)) * 5 / 2,
-            values: Vec::new(),
-        }
+fn set(timeline: &mut Timeline<Line>, line: Line, place: usize, value: Option<f64>) {
+    if let Some(value) = value {
+        timeline.line_or_new(line, Kind::Gauge).set(place, value);
     }
+}
 
-    fn set(&mut self, line: Line, value: Option<f64>) {
-        let column = line.column();
-        if self.values.len() <= column {
-            self.values.resize(column + 1, f32::NAN);
-        }
-        self.values[column] = value.map_or(f32::NAN, |value| value as f32);
-    }
+/// The lines that a server's answer has, with their values.
+fn lines<'a, S>(
+    gpus: impl Iterator<Item = (&'a str, &'a BTreeMap<String, S>)>,
+    host: &'a BTreeMap<String, S>,
+    index_of: impl Fn(&str) -> Option<u32>,
+) -> Vec<(Line, &'a S)> {
+    let gpus = gpus.filter_map(|(uuid, metrics)| Some((index_of(uuid)?, metrics)));
+    let gpus = gpus.flat_map(|(index, metrics)| {
+        let known = METRICS.iter().enumerate();
+        known.filter_map(move |(place, metric)| {
+            Some((Line::Gpu(index, place), metrics.get(metric.id)?))
+        })
+    });
+    let known = HOST_METRICS.iter().enumerate();
+    let host = known.filter_map(|(place, metric)| Some((Line::Host(place), host.get(metric.id)?)));
+    gpus.chain(host).collect()
+}
 
-    fn host(&mut self, host: &HostSample) {
-        for (place, metric) in HOST_METRICS.iter().enumerate() {
-            self.set(Line::Host(place), metric.access.value(host));
-        }
-    }
+/// A line's moments up to `before`, from the last one before `begin` on: the line comes in from
+/// the left.
+fn points_between(
+    timeline: &Timeline<Line>,
+    line: Line,
+    begin: u64,
+    before: u64,
+) -> impl Iterator<Item = (Moment, Option<f64>)> + '_ {
+    let first = timeline.place_of(begin.saturating_add(1)).saturating_sub(1);
+    let points = timeline.line_points(&line, first);
+    points.take_while(move |(moment, _)| moment.at_ms < before)
 }
 
 #[derive(Debug, Clone, Copy, Default)]

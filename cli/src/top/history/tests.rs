@@ -1,6 +1,6 @@
 //! Gaps, thinning, and lines that keep their shape.
 
-use gpumon_history::span::{DeviceSpan, HistorySpan, Series as SeriesSpan};
+use gpumon_history::span::{DeviceSpan, HistorySpan, Series};
 use gpumon_probe::model::Reading;
 
 use super::*;
@@ -76,8 +76,7 @@ fn an_hour_stays_and_no_more_than_a_bounded_number_of_rows() {
         history.push(&at(tick * 100, Some((tick / 600) as f64)));
     }
     let end = 80 * 60_000;
-    let rows =
-        history.fine.points(0, 0, u64::MAX).count() + history.coarse.points(0, 0, u64::MAX).count();
+    let rows = history.fine.moments().len() + history.coarse.moments().len();
     assert!(rows < 1700, "{rows}");
     let hour = history.values(power(), window(end, 3600, 60));
     assert_eq!(
@@ -267,9 +266,9 @@ fn remembered(hours: u64, end_ms: u64) -> HistorySpan {
         .collect();
     let metrics = [(
         "power.draw_watts".to_owned(),
-        SeriesSpan {
+        Series {
             values,
-            ..SeriesSpan::default()
+            ..Series::default()
         },
     )];
     let gpu = DeviceSpan {

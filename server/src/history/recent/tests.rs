@@ -6,7 +6,7 @@ use gpumon_probe::{
     model::{Absence, GpuSample, Health, HostSample, Reading},
 };
 
-use super::{super::column::short, *};
+use super::*;
 
 fn sample(at_ms: u64, gpus: &[(&str, f64)]) -> Sample {
     static HOST: LazyLock<HostSample> = LazyLock::new(|| HostReader::new().read());
@@ -105,7 +105,11 @@ fn every_field_is_kept_from_its_first_value_on_to_its_last() {
         .collect();
     let (all, told) = Wanted::named(all.into_iter());
     assert_eq!(
-        (told, all.metrics.len(), all.host.len()),
+        (
+            told,
+            all.metrics_of(DeviceKind::Gpu).len(),
+            all.metrics_of(DeviceKind::Host).len()
+        ),
         (Ok(()), GPU_FIELDS.len(), HOST_FIELDS.len())
     );
     for second in 1..=700 {
@@ -214,9 +218,13 @@ fn numbers_have_the_digits_that_a_chart_shows() {
         (0.0, "0.0"),
         (1980.0, "1980.0"),
     ] {
-        assert_eq!(serde_json::to_string(&short(value)).unwrap(), kept);
+        let short = round_gauge(Kind::Gauge, value) as f32;
+        assert_eq!(serde_json::to_string(&short).unwrap(), kept);
     }
-    assert!(short(f64::NAN).is_nan(), "no number is none");
+    assert!(
+        round_gauge(Kind::Gauge, f64::NAN).is_nan(),
+        "no number is none"
+    );
 }
 
 #[test]

@@ -3,10 +3,10 @@
 
 use std::{borrow::Cow, sync::LazyLock};
 
-use gpumon_history::wanted::{mig_id, of_mig};
+use gpumon_history::wanted::DeviceKind;
 use gpumon_probe::model::{
     HostSample, Inventory, MigDevice, MigSample, Sample,
-    fields::{Field, HOST_FIELDS},
+    fields::{Field, GPU_FIELDS, HOST_FIELDS},
 };
 
 use super::{
@@ -14,27 +14,6 @@ use super::{
     field::{plain, rounded, time},
     gpus,
 };
-
-/// Whose a row is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DeviceKind {
-    Gpu,
-    Mig,
-    Host,
-}
-
-impl DeviceKind {
-    pub(super) const ALL: [Self; 3] = [Self::Gpu, Self::Mig, Self::Host];
-
-    /// As the database of the history has it.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Self::Gpu => "gpu",
-            Self::Mig => "mig",
-            Self::Host => "host",
-        }
-    }
-}
 
 /// What tells rows of other devices than GPUs apart, behind what tells those of GPUs apart.
 pub(crate) const DEVICE_KEYS: [&str; 2] = ["kind", "parent"];
@@ -109,12 +88,13 @@ pub(super) static COLUMNS: LazyLock<Vec<Column<Row>>> = LazyLock::new(|| {
         beside: Some(DeviceKind::Gpu),
         ..super::column(name, help, read)
     });
-    let of_mig = of_mig().map(|field| {
+    let of_mig = DeviceKind::Mig.metrics().iter().map(|metric| {
+        let field = &GPU_FIELDS[metric.place];
         let read = move |row: &Row| match row {
             Row::Mig { mig, .. } => field.mig?.value(mig).map(rounded),
             _ => None,
         };
-        beside(&mig_id(field.id), field, DeviceKind::Mig, Box::new(read))
+        beside(&metric.id, field, DeviceKind::Mig, Box::new(read))
     });
     let of_host = HOST_FIELDS.iter().map(|field| {
         let read = move |row: &Row| match row {

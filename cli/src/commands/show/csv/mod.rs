@@ -10,6 +10,7 @@ mod processes;
 
 use std::borrow::Cow;
 
+use gpumon_history::wanted::DeviceKind;
 use gpumon_probe::{
     model::{GpuSample, Inventory, Sample, fields::Field},
     untrusted::printable,
@@ -17,7 +18,7 @@ use gpumon_probe::{
 use serde_json::Value;
 
 pub(crate) use self::{
-    devices::{DEVICE_KEYS, DeviceKind},
+    devices::DEVICE_KEYS,
     field::{rounded, time},
 };
 use crate::suggest::nearest;
