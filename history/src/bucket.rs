@@ -7,11 +7,12 @@ use gpumon_probe::{
         Condition, Inventory, Sample,
         fields::{Field, GPU_FIELDS, HOST_FIELDS, Kind},
     },
+    stat::{Stat, Window},
     usage::Period,
 };
 
 use crate::{
-    grid::{Stat, Total},
+    grid::field_stat,
     jobs::{JobSpan, Jobs},
     span::ConditionSpan,
     wanted::{DeviceKind, Metric},
@@ -94,14 +95,14 @@ pub(crate) fn join_stats(
 ) -> (u32, Vec<Option<Stat>>) {
     let parts = of.metrics().iter().zip(known).zip(stats);
     let joined = parts.map(|((metric, known), stat)| {
-        let mut total = Total::default();
+        let mut window = Window::default();
         if let Some(known) = known {
-            total.add(known, before);
+            window.merge(known, f64::from(before.max(1)));
         }
         if let Some(stat) = stat {
-            total.add(*stat, samples);
+            window.merge(*stat, f64::from(samples.max(1)));
         }
-        total.stat(metric.kind)
+        field_stat(&window, metric.kind)
     });
     (before + samples, joined.collect())
 }
@@ -152,7 +153,7 @@ struct Totals {
 /// One field's. What is read more rarely than samples come stands for all of them since it was read before.
 #[derive(Debug, Clone, Copy, Default)]
 struct FieldTotal {
-    total: Total,
+    total: Window,
     /// So many samples have had none, and what was known of it then.
     waiting: u32,
     known: Option<f64>,
@@ -323,14 +324,14 @@ impl FieldTotal {
         self.waiting += 1;
         self.known = Some(value);
         if is_new {
-            self.total.add(Stat::of(value), self.waiting);
+            self.total.add(value, f64::from(self.waiting));
             self.waiting = 0;
         }
     }
 
     /// What has not been read in the whole time is as it was known.
     fn stat(&self, kind: Kind) -> Option<Stat> {
-        self.total.stat(kind).or(self.known.map(Stat::of))
+        field_stat(&self.total, kind).or(self.known.map(Stat::of))
     }
 }
 
@@ -451,7 +452,7 @@ mod tests {
         assert_eq!(
             stat(&bucket, "power.draw_watts"),
             Some(Stat {
-                value: 4.5,
+                mean: 4.5,
                 min: 0.0,
                 max: 9.0
             })
@@ -508,7 +509,7 @@ mod tests {
         assert_eq!(
             stat(&bucket, "pcie.tx_bytes_per_second"),
             Some(Stat {
-                value: 42.0,
+                mean: 42.0,
                 min: 10.0,
                 max: 50.0
             })
@@ -537,7 +538,7 @@ mod tests {
         assert_eq!(
             stat(&bucket, "power.draw_watts"),
             Some(Stat {
-                value: 110.0,
+                mean: 110.0,
                 min: 100.0,
                 max: 200.0
             })

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use gpumon_probe::model::fields::Kind;
+use gpumon_probe::{
+    model::fields::Kind,
+    stat::{Stat, Window},
+};
 
 use crate::{
     bucket::Device,
@@ -10,61 +13,15 @@ use crate::{
     wanted::{DeviceKind, Metric, Wanted, rounded},
 };
 
-/// What one field did in some time.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Stat {
-    /// The mean of a gauge, the last of a counter or a state.
-    pub value: f64,
-    /// The least.
-    pub min: f64,
-    /// The largest.
-    pub max: f64,
-}
-
-impl Stat {
-    /// Of one reading.
-    pub fn of(value: f64) -> Self {
-        Self {
-            value,
-            min: value,
-            max: value,
-        }
-    }
-}
-
-/// Sums up what a field did.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Total {
-    sum: f64,
-    weight: f64,
-    last: f64,
-    min: f64,
-    max: f64,
-}
-
-impl Total {
-    /// Adds what it did in a time with so many samples, later than all that was added before.
-    pub(crate) fn add(&mut self, stat: Stat, samples: u32) {
-        if self.weight == 0.0 {
-            (self.min, self.max) = (stat.min, stat.max);
-        }
-        let weight = f64::from(samples.max(1));
-        self.sum += stat.value * weight;
-        self.weight += weight;
-        self.last = stat.value;
-        (self.min, self.max) = (self.min.min(stat.min), self.max.max(stat.max));
-    }
-
-    /// All of it; `None` where nothing was added.
-    pub(crate) fn stat(&self, kind: Kind) -> Option<Stat> {
-        (self.weight > 0.0).then(|| match kind {
-            Kind::Gauge => Stat {
-                value: rounded(self.sum / self.weight),
-                min: rounded(self.min),
-                max: rounded(self.max),
-            },
-            Kind::Counter | Kind::State => Stat::of(self.last),
-        })
+/// Returns the statistics of a field of this kind; `None` if nothing was added.
+pub(crate) fn field_stat(window: &Window, kind: Kind) -> Option<Stat> {
+    match kind {
+        Kind::Gauge => window.stat().map(|stat| Stat {
+            min: rounded(stat.min),
+            mean: rounded(stat.mean),
+            max: rounded(stat.max),
+        }),
+        Kind::Counter | Kind::State => window.last().map(Stat::of),
     }
 }
 
@@ -82,7 +39,7 @@ pub struct Grid {
 }
 
 /// One for each wanted metric, each as long as the time axis or shorter.
-type Rows = Vec<Vec<Total>>;
+type Rows = Vec<Vec<Window>>;
 
 impl Grid {
     /// Of points so long, from one moment to another. With a length of 0, each time that comes is a point.
@@ -150,8 +107,8 @@ impl Grid {
         let rows = devices.get_mut(uuid).into_iter().flatten();
         for (row, stat) in rows.zip(stats) {
             let Some(stat) = stat else { continue };
-            row.resize(length, Total::default());
-            row[length - 1].add(stat, samples);
+            row.resize(length, Window::default());
+            row[length - 1].merge(stat, f64::from(samples.max(1)));
         }
     }
 
@@ -207,15 +164,18 @@ fn metric_series(
 ) -> impl Iterator<Item = (String, Series)> {
     let rows = metrics.iter().zip(rows).filter(|(_, row)| !row.is_empty());
     rows.map(move |(metric, mut row)| {
-        row.resize(length, Total::default());
-        let stats: Vec<_> = row.iter().map(|total| total.stat(metric.kind)).collect();
+        row.resize(length, Window::default());
+        let stats: Vec<_> = row
+            .iter()
+            .map(|window| field_stat(window, metric.kind))
+            .collect();
         let of = |part: fn(Stat) -> f64| stats.iter().map(|stat| stat.map(part)).collect();
         let range =
             |part: fn(Stat) -> f64| (with_range && metric.kind == Kind::Gauge).then(|| of(part));
         (
             metric.id.to_string(),
             Series {
-                values: of(|stat| stat.value),
+                values: of(|stat| stat.mean),
                 min: range(|stat| stat.min),
                 max: range(|stat| stat.max),
             },

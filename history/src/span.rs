@@ -5,12 +5,13 @@ use std::{collections::BTreeMap, mem::discriminant};
 use gpumon_probe::{
     flat,
     model::{Condition, Event},
+    stat::Stat,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use crate::{grid::Stat, wanted::DeviceKind};
+use crate::wanted::DeviceKind;
 
 /// A span of time, on one time axis.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
@@ -119,7 +120,7 @@ impl Series {
             known.unwrap_or(value)
         };
         Some(Stat {
-            value,
+            mean: value,
             min: of(&self.min),
             max: of(&self.max),
         })

@@ -9,6 +9,7 @@
 //! - [`own_processes`] describes a user's own processes where a collector of somebody else's may not.
 //! - [`allocation`] tells to whom schedulers have given GPUs.
 //! - [`usage`] adds up who used how much.
+//! - [`stat`] has the minimum, mean and maximum of a reading in a window.
 //! - [`surroundings`] detects a container or WSL, which get the driver in another way.
 //! - [`child`] starts programs without this one's secrets.
 //! - [`benchmarks`] is what benchmarks of each GPU have shown, kept over time in a file.
@@ -34,6 +35,7 @@ pub mod owner;
 pub mod private_file;
 pub mod safe_file;
 pub mod sampler;
+pub mod stat;
 pub mod surroundings;
 mod thread;
 pub mod toml_error;

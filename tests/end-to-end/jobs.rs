@@ -5,14 +5,16 @@ use std::{fs, path::Path};
 use fake_kubelet::{Answer, FakeKubelet, pod, pods};
 use gpumon_history::{
     bucket::{BUCKET_MS, Bucket, Device, DeviceBucket},
-    grid::Stat,
     jobs::JobSpan,
     writer::{Settings, Writer},
 };
-use gpumon_probe::model::{
-    JobKind,
-    fields::{GPU_FIELDS, HOST_FIELDS},
-    now_ms,
+use gpumon_probe::{
+    model::{
+        JobKind,
+        fields::{GPU_FIELDS, HOST_FIELDS},
+        now_ms,
+    },
+    stat::Stat,
 };
 use serde_json::{Value, json};
 

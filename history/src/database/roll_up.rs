@@ -2,10 +2,11 @@
 
 use std::{collections::BTreeMap, ops::RangeInclusive};
 
+use gpumon_probe::stat::{Stat, Window};
 use rusqlite::{OptionalExtension, params};
 
 use super::{Database, TIERS, schema::Subject, write::read_row};
-use crate::grid::{Stat, Total};
+use crate::grid::field_stat;
 
 /// The last moment that a row can have.
 const LAST_MS: u64 = i64::MAX as u64;
@@ -126,15 +127,15 @@ impl Database {
             from_ms as i64,
             (from_ms + TIERS[tier].resolution_ms) as i64
         ])?;
-        let mut devices: BTreeMap<i64, (u32, Vec<Total>)> = BTreeMap::new();
+        let mut devices: BTreeMap<i64, (u32, Vec<Window>)> = BTreeMap::new();
         while let Some(row) = rows.next()? {
             let (samples, stats) = read_row(row, subject)?;
             let (all, totals) = devices.entry(row.get(1)?).or_default();
             *all += samples;
-            totals.resize(metrics.len(), Total::default());
+            totals.resize(metrics.len(), Window::default());
             for (total, stat) in totals.iter_mut().zip(stats) {
                 if let Some(stat) = stat {
-                    total.add(stat, samples);
+                    total.merge(stat, f64::from(samples.max(1)));
                 }
             }
         }
@@ -149,7 +150,7 @@ impl Database {
             let stats: Vec<Option<Stat>> = totals
                 .iter()
                 .zip(metrics)
-                .map(|(total, metric)| total.stat(metric.kind))
+                .map(|(window, metric)| field_stat(window, metric.kind))
                 .collect();
             self.put(subject, tier, from_ms, device, samples, &stats)?;
         }

@@ -2,7 +2,10 @@
 
 use std::collections::HashMap;
 
-use gpumon_probe::model::{Cell, Event, EventKind, fields::Kind};
+use gpumon_probe::{
+    model::{Cell, Event, EventKind, fields::Kind},
+    stat::Stat,
+};
 use rusqlite::{OptionalExtension, Row, params, types::ValueRef};
 use serde_json::Value;
 
@@ -13,7 +16,6 @@ use super::{
 };
 use crate::{
     bucket::{Bucket, Device, DeviceBucket, join_stats},
-    grid::Stat,
     jobs::JobSpan,
     span::ConditionSpan,
     wanted::DeviceKind,
@@ -200,7 +202,7 @@ impl Database {
         let mut next = if of_host { 2 } else { 3 };
         statement.raw_bind_parameter(next, samples)?;
         for (stat, columns) in stats.iter().zip(&columns) {
-            let parts = stat.map(|stat| [stat.value, stat.min, stat.max]);
+            let parts = stat.map(|stat| [stat.mean, stat.min, stat.max]);
             for part in 0..columns.len() {
                 next += 1;
                 statement.raw_bind_parameter(next, parts.map(|parts| parts[part]))?;
@@ -392,7 +394,11 @@ pub(super) fn stat(
         number(column + 1)?.unwrap_or(value),
         number(column + 2)?.unwrap_or(value),
     );
-    Ok(Some(Stat { value, min, max }))
+    Ok(Some(Stat {
+        min,
+        mean: value,
+        max,
+    }))
 }
 
 /// The JSON of a stored object; `None` where it is that of a newer program.

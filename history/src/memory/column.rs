@@ -3,7 +3,7 @@
 //! Gauges have four digits, so that all of a column are whole numbers of one power of ten. Each is written as its
 //! difference to the one before; the least and the largest as theirs to the mean.
 
-use crate::grid::Stat;
+use gpumon_probe::stat::Stat;
 
 /// No value at all; one that never moved; others.
 const EMPTY: u8 = 0;
@@ -25,14 +25,14 @@ pub(super) fn write(column: &[Option<Stat>], bytes: &mut Vec<u8>) {
     let Some(first) = known().next() else {
         return bytes.push(EMPTY);
     };
-    let numbers = || known().flat_map(|stat| [stat.value, stat.min, stat.max]);
+    let numbers = || known().flat_map(|stat| [stat.mean, stat.min, stat.max]);
     let power = power_of_all(numbers());
     let is_constant = known().count() == column.len()
-        && numbers().all(|number| number.total_cmp(&first.value).is_eq());
+        && numbers().all(|number| number.total_cmp(&first.mean).is_eq());
     bytes.push(if is_constant { CONSTANT } else { VARIED });
     bytes.push((power - BITS) as u8);
     if is_constant {
-        return write_signed(to_whole(first.value, power), bytes);
+        return write_signed(to_whole(first.mean, power), bytes);
     }
     for eight in column.chunks(8) {
         bytes.push(eight.iter().enumerate().fold(0, |bits, (bit, stat)| {
@@ -42,14 +42,14 @@ pub(super) fn write(column: &[Option<Stat>], bytes: &mut Vec<u8>) {
     let whole = |number: f64| to_whole(number, power);
     let mut before = 0;
     for stat in known() {
-        write_signed(whole(stat.value).wrapping_sub(before), bytes);
-        before = whole(stat.value);
+        write_signed(whole(stat.mean).wrapping_sub(before), bytes);
+        before = whole(stat.mean);
     }
     known().for_each(|stat| {
-        write_signed(whole(stat.value).wrapping_sub(whole(stat.min)), bytes);
+        write_signed(whole(stat.mean).wrapping_sub(whole(stat.min)), bytes);
     });
     known().for_each(|stat| {
-        write_signed(whole(stat.max).wrapping_sub(whole(stat.value)), bytes);
+        write_signed(whole(stat.max).wrapping_sub(whole(stat.mean)), bytes);
     });
 }
 
@@ -77,7 +77,7 @@ pub(super) fn read(mut bytes: &[u8], length: usize) -> Option<Vec<Option<Stat>>>
     let mut stats = stats.map(|((step, below), above)| {
         value = value.wrapping_add(step);
         Stat {
-            value: from_whole(value, power),
+            mean: from_whole(value, power),
             min: from_whole(value.wrapping_sub(below), power),
             max: from_whole(value.wrapping_add(above), power),
         }
@@ -181,7 +181,7 @@ mod tests {
         let stat = |value: f64| {
             let of = |factor: f64| rounded(value * factor);
             Some(Stat {
-                value: of(1.0),
+                mean: of(1.0),
                 min: of(0.9),
                 max: of(1.2),
             })

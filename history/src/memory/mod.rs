@@ -12,12 +12,13 @@ use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
 
 use gpumon_probe::{
     model::fields::{GPU_FIELDS, HOST_FIELDS},
+    stat::Stat,
     usage::Period,
 };
 
 use crate::{
     bucket::{BUCKET_MS, Bucket, Device, DeviceBucket},
-    grid::{Grid, Stat},
+    grid::Grid,
     jobs::JobSpan,
     span::ConditionSpan,
     wanted::{DeviceKind, Wanted},
@@ -427,7 +428,7 @@ mod tests {
                 0 => None,
                 1 => Some(Stat::of(80.0)),
                 _ => Some(Stat {
-                    value: 500.0 + wave * scale,
+                    mean: 500.0 + wave * scale,
                     min: 480.0,
                     max: 600.5,
                 }),

@@ -11,7 +11,6 @@ use std::{
 use gpumon_history::{
     bucket::{BUCKET_MS, Bucket, Device},
     database::{Database, FILE},
-    grid::Stat,
     jobs::JobSpan,
     plan::SpanRequest,
     span::ConditionSpan,
@@ -23,6 +22,7 @@ use gpumon_probe::{
         Condition, ConditionKind, Event, EventKind, JobKind, Mark, Severity, fields::GPU_FIELDS,
         now_ms,
     },
+    stat::Stat,
     usage::{Period, UnheldUsage},
 };
 use rusqlite::Connection;
@@ -153,10 +153,10 @@ fn any_tool_reads_what_was_written_and_coarser_rows_are_those_of_the_finer_ones(
     assert_eq!(number("SELECT count(*) FROM gpu_1min"), Some(4.0));
     assert_eq!(
         number("SELECT power_draw_watts FROM gpu_10s ORDER BY at_ms, device LIMIT 1"),
-        Some(watts(&buckets[0]).value)
+        Some(watts(&buckets[0]).mean)
     );
     let minute: Vec<_> = buckets[..6].iter().map(watts).collect();
-    let mean = minute.iter().map(|stat| stat.value).sum::<f64>() / 6.0;
+    let mean = minute.iter().map(|stat| stat.mean).sum::<f64>() / 6.0;
     let first = "FROM gpu_1min ORDER BY at_ms, device LIMIT 1";
     assert!(
         (number(&format!("SELECT power_draw_watts {first}")).unwrap() - mean).abs() < mean * 1e-3
@@ -192,7 +192,7 @@ fn a_bucket_in_two_parts_as_a_restart_makes_it_is_one() {
         number::<u32>(folder.path(), "SELECT samples FROM gpu_10s"),
         20
     );
-    let mean = f64::midpoint(watts(&whole).value, watts(&other).value);
+    let mean = f64::midpoint(watts(&whole).mean, watts(&other).mean);
     assert!(
         (number::<f64>(folder.path(), "SELECT power_draw_watts FROM gpu_10s") - mean).abs() < 0.1
     );
@@ -255,7 +255,7 @@ fn a_database_of_an_older_program_gets_the_columns_of_new_fields() {
     let watts_again = &read(folder.path()).gpus[0].metrics["power.draw_watts"];
     assert_eq!(
         watts_again.values,
-        [None, Some(watts(&bucket(FIRST_MS + BUCKET_MS, 1)).value)]
+        [None, Some(watts(&bucket(FIRST_MS + BUCKET_MS, 1)).mean)]
     );
 }
 

@@ -19,7 +19,7 @@ fn bucket(at_ms: u64) -> Bucket {
     for (device, constant) in bucket.devices.iter_mut().zip(constant.devices) {
         let parts = device.stats.iter_mut().zip(constant.stats).zip(0..);
         for ((stat, constant), _) in parts.filter(|(_, place)| place % 3 != 0) {
-            *stat = constant.map(|stat| gpumon_history::grid::Stat::of(stat.value));
+            *stat = constant.map(|stat| gpumon_probe::stat::Stat::of(stat.mean));
         }
     }
     bucket

@@ -2,10 +2,12 @@
 
 use gpumon_history::{
     bucket::{Bucket, Device, DeviceBucket},
-    grid::Stat,
     wanted::rounded,
 };
-use gpumon_probe::model::fields::{Field, GPU_FIELDS, HOST_FIELDS, Kind, Unit};
+use gpumon_probe::{
+    model::fields::{Field, GPU_FIELDS, HOST_FIELDS, Kind, Unit},
+    stat::Stat,
+};
 
 /// A number from 0 to 1 that looks random, always the same for the same seeds.
 pub(crate) fn noise(seeds: [u64; 3]) -> f64 {
@@ -39,7 +41,7 @@ fn stat<S>(field: &Field<S>, place: u64, device: u64, at_ms: u64) -> Option<Stat
         Kind::Counter => Stat::of((step as f64 * scale * 1000.0).floor() / 1000.0),
         Kind::State => Stat::of(value.floor()),
         Kind::Gauge => Stat {
-            value: rounded(value),
+            mean: rounded(value),
             min: rounded(value * 0.95),
             max: rounded(value * 1.04),
         },

@@ -5,7 +5,12 @@ use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use super::Mark;
-use crate::{owner::clean_line, units::three_digits_of, usage::Joules};
+use crate::{
+    owner::clean_line,
+    stat::{Spread, Stat},
+    units::three_digits_of,
+    usage::Joules,
+};
 
 /// Bytes in notebooks are whole multiples of this, so that two runs of a cell differ in nothing where they differ in little.
 const STORED_BYTES: f64 = 1024.0 * 1024.0;
@@ -61,11 +66,17 @@ pub struct GpuCost {
     pub gpu_s: Option<f64>,
     /// Multiprocessors that had work, while it held the GPU, with what others did there (GPM's `SM_UTIL`); `null` before
     /// Hopper.
-    pub sm_percent: Option<Spread>,
+    #[serde(serialize_with = "Spread::serialize")]
+    #[schemars(with = "Option<Spread>")]
+    pub sm_percent: Option<Stat>,
     /// The same of the tensor cores (`ANY_TENSOR_UTIL`).
-    pub tensor_percent: Option<Spread>,
+    #[serde(serialize_with = "Spread::serialize")]
+    #[schemars(with = "Option<Spread>")]
+    pub tensor_percent: Option<Stat>,
     /// The same of the bandwidth of device memory (`DRAM_BW_UTIL`).
-    pub dram_percent: Option<Spread>,
+    #[serde(serialize_with = "Spread::serialize")]
+    #[schemars(with = "Option<Spread>")]
+    pub dram_percent: Option<Stat>,
     /// As of the whole, on this GPU.
     pub peak_memory_bytes: Option<u64>,
     /// As of the whole, on this GPU.
@@ -84,15 +95,6 @@ pub struct GpuCost {
     pub nvlink_tx_bytes: Option<u64>,
     /// What was the matter with the GPU while it held it, the first first.
     pub conditions: Vec<CostCondition>,
-}
-
-/// Mean and peak of a share.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
-pub struct Spread {
-    /// Over the time.
-    pub mean: f64,
-    /// Of one sample.
-    pub peak: f64,
 }
 
 /// A condition of a GPU while something held it.

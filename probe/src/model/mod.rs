@@ -38,7 +38,7 @@ pub(crate) use bus_id::sysfs_device;
 pub use bus_id::{is_same_bus_id, normal_bus_id};
 pub use cell::Cell;
 pub use condition::{Condition, ConditionKind, GpuProcess, MemoryGrowth, Severity};
-pub use cost::{CellRun, Cost, CostCondition, CostMark, CostXid, GpuCost, Spread, StoredCost};
+pub use cost::{CellRun, Cost, CostCondition, CostMark, CostXid, GpuCost, StoredCost};
 pub use details::{
     AccountedProcess, ApplicationClocks, Bar1, ComputeMode, ConfidentialCompute, Ecc, EccCounts,
     EccLocation, Fabric, FabricState, Fan, GpuDetails, Mode, Modes, NvLink, NvLinkRemote,

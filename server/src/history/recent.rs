@@ -3,14 +3,17 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use gpumon_history::{
-    grid::{Grid, Stat},
+    grid::Grid,
     span::HistorySpan,
     timeline::{Column, Moment, Timeline},
     wanted::{DeviceKind, Metric, Wanted, rounded},
 };
-use gpumon_probe::model::{
-    GpuSample, HostSample, Sample,
-    fields::{Field, GPU_FIELDS, HOST_FIELDS, Kind, Unwatched},
+use gpumon_probe::{
+    model::{
+        GpuSample, HostSample, Sample,
+        fields::{Field, GPU_FIELDS, HOST_FIELDS, Kind, Unwatched},
+    },
+    stat::Stat,
 };
 
 use super::{DEPTH_MS, holders::Holders};

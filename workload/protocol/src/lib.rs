@@ -25,7 +25,7 @@ pub use self::{
         Amount, BackendChoice, BenchJob, BenchWork, BurnJob, Job, OomJob, SelftestJob,
         TutorialsJob, Where,
     },
-    load::{Load, OtherProcesses, Range},
+    load::{Load, OtherProcesses},
     outcome::{
         DeviceName, Environment, KernelUse, Outcome, Rate, Roofline, Stopped, Times, Verification,
     },

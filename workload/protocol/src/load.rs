@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use gpumon_probe::{flat, model::Process};
+use gpumon_probe::{flat, model::Process, stat::Stat};
 use serde::{Deserialize, Serialize};
 
 /// As many processes as are named in a sentence.
@@ -15,10 +15,10 @@ pub struct Load {
     pub samples: usize,
     /// Clock of the multiprocessors.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub sm_mhz: Option<Range>,
+    pub sm_mhz: Option<Stat>,
     /// The board's draw.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub watts: Option<Range>,
+    pub watts: Option<Stat>,
     /// The power limit at the end, in watts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit_watts: Option<f64>,
@@ -27,7 +27,7 @@ pub struct Load {
     pub joules: Option<f64>,
     /// The chip's temperature.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub celsius: Option<Range>,
+    pub celsius: Option<Stat>,
     /// The share of what the chip does at the clock that it had; left out where no clock changes that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share_at_clock: Option<f64>,
@@ -37,17 +37,6 @@ pub struct Load {
     /// Who else computed there, as `others` and `others_omitted`.
     #[serde(flatten)]
     pub others: OtherProcesses,
-}
-
-/// What a reading was.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Range {
-    /// The lowest.
-    pub min: f64,
-    /// The arithmetic mean.
-    pub mean: f64,
-    /// The highest.
-    pub max: f64,
 }
 
 /// Processes that are not the one that works.
@@ -93,21 +82,6 @@ impl Load {
     pub fn mostly_throttled_by(&self) -> Option<&str> {
         let (name, count) = self.throttled_by.iter().max_by_key(|(_, count)| **count)?;
         (count * 2 > self.samples).then_some(name)
-    }
-}
-
-impl Range {
-    /// The range of these values; `None` where there is none.
-    pub fn from_values(values: impl Iterator<Item = f64>) -> Option<Self> {
-        let (mut count, mut sum, mut min, mut max) = (0.0, 0.0, f64::INFINITY, f64::NEG_INFINITY);
-        for value in values {
-            (count, sum, min, max) = (count + 1.0, sum + value, min.min(value), max.max(value));
-        }
-        (count > 0.0).then(|| Self {
-            min,
-            mean: sum / count,
-            max,
-        })
     }
 }
 

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use gpumon_probe::model::{GpuSample, Reading, ThrottleReason};
+use gpumon_probe::{
+    model::{GpuSample, Reading, ThrottleReason},
+    stat::Stat,
+};
 
 use super::other_processes::other_than_this_process;
-use crate::protocol::{Load, Range};
+use crate::protocol::Load;
 
 /// The energy counter moves ten times a second: less than three of its steps say nothing.
 const SHORTEST_MS: u64 = 300;
@@ -34,18 +37,18 @@ pub(super) fn load_of(
     let count = all().count();
     (count > 0).then(|| Load {
         samples: count,
-        sm_mhz: Range::from_values(
+        sm_mhz: Stat::from_values(
             all()
                 .filter_map(|sample| fresh(&sample.clocks.sm_mhz))
                 .map(f64::from),
         ),
-        watts: Range::from_values(all().filter_map(watts)),
+        watts: Stat::from_values(all().filter_map(watts)),
         limit_watts: all()
             .filter_map(|sample| sample.power.limit_watts.value())
             .next_back()
             .copied(),
         joules: joules(all(), from_ms, to_ms),
-        celsius: Range::from_values(
+        celsius: Stat::from_values(
             all().filter_map(|sample| fresh(&sample.temperature.gpu_celsius)),
         ),
         share_at_clock: None,
@@ -112,7 +115,7 @@ mod tests {
             (load.samples, load.watts),
             (
                 2,
-                Some(Range {
+                Some(Stat {
                     min: 120.0,
                     mean: 405.0,
                     max: 690.0

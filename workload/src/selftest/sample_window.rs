@@ -2,7 +2,10 @@
 
 use std::process;
 
-use gpumon_probe::model::{Absence, Activity, GpuSample, Process, Reading};
+use gpumon_probe::{
+    model::{Absence, Activity, GpuSample, Process, Reading},
+    stat::Stat,
+};
 
 /// The counter of energy moves ten times a second: of a shorter time it tells nothing.
 const LEAST_MS: u64 = 2000;
@@ -115,17 +118,12 @@ impl SampleWindow {
         samples: &[GpuSample],
         of: impl Fn(&GpuSample) -> Reading<f64>,
     ) -> Reading<f64> {
-        let (mut count, mut sum) = (0.0, 0.0);
-        for (_, value) in samples
+        let read = samples
             .iter()
-            .filter_map(|sample| self.read(sample, &of(sample)))
-        {
-            (count, sum) = (count + 1.0, sum + value);
-        }
-        if count > 0.0 {
-            Reading::Now(sum / count)
-        } else {
-            Self::why(samples, of)
+            .filter_map(|sample| self.read(sample, &of(sample)));
+        match Stat::from_values(read.map(|(_, value)| value)) {
+            Some(stat) => Reading::Now(stat.mean),
+            None => Self::why(samples, of),
         }
     }
 

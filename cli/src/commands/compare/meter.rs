@@ -1,5 +1,7 @@
 //! One GPU, summed up over time.
 
+use gpumon_probe::stat::{Stat, Window};
+
 use super::figures::Figures;
 
 /// What was read of a GPU for some time.
@@ -7,9 +9,7 @@ use super::figures::Figures;
 pub(in crate::commands) struct Point {
     /// How long it stands for, in milliseconds.
     pub(in crate::commands) time_ms: u64,
-    pub(in crate::commands) utilization: Option<f64>,
-    /// The largest in that time.
-    pub(in crate::commands) utilization_peak: Option<f64>,
+    pub(in crate::commands) utilization: Option<Stat>,
     pub(in crate::commands) sm_active: Option<f64>,
     pub(in crate::commands) tensor_active: Option<f64>,
     /// The largest in that time.
@@ -24,65 +24,41 @@ pub(in crate::commands) struct Point {
 #[derive(Debug, Default)]
 pub(in crate::commands) struct Meter {
     time_ms: u64,
-    utilization: Mean,
-    sm_active: Mean,
-    tensor_active: Mean,
-    watts: Mean,
-    throttled: Mean,
-    utilization_peak: Option<f64>,
-    memory_peak: Option<f64>,
+    utilization: Window,
+    sm_active: Window,
+    tensor_active: Window,
+    memory: Window,
+    watts: Window,
+    throttled: Window,
+    idle: Window,
     /// By how much the counter of energy has grown, and in how much time.
     joules: f64,
     counted_ms: u64,
     joules_before: Option<(f64, u64)>,
-    idle: Mean,
-}
-
-#[derive(Debug, Default)]
-struct Mean {
-    sum: f64,
-    time_ms: u64,
-}
-
-impl Mean {
-    fn add(&mut self, value: Option<f64>, time_ms: u64) {
-        if let Some(value) = value {
-            self.sum += value * time_ms as f64;
-            self.time_ms += time_ms;
-        }
-    }
-
-    fn value(&self) -> Option<f64> {
-        (self.time_ms > 0).then(|| self.sum / self.time_ms as f64)
-    }
-}
-
-fn peak(known: &mut Option<f64>, value: Option<f64>) {
-    if let Some(value) = value {
-        *known = Some(known.map_or(value, |known| known.max(value)));
-    }
 }
 
 impl Meter {
     pub(in crate::commands) fn add(&mut self, point: &Point) {
         let time_ms = point.time_ms;
         self.time_ms += time_ms;
-        self.utilization.add(point.utilization, time_ms);
-        self.sm_active.add(point.sm_active, time_ms);
-        self.tensor_active.add(point.tensor_active, time_ms);
-        self.watts.add(point.watts, time_ms);
+        if let Some(utilization) = point.utilization {
+            self.utilization.merge(utilization, time_ms as f64);
+        }
         // Nothing ran in all of it.
-        let busiest = point.utilization_peak.or(point.sm_active);
-        self.idle.add(
-            busiest.map(|percent| if percent > 0.0 { 0.0 } else { 100.0 }),
-            time_ms,
-        );
-        self.throttled.add(
-            point.is_throttled.map(|is| if is { 100.0 } else { 0.0 }),
-            time_ms,
-        );
-        peak(&mut self.utilization_peak, point.utilization_peak);
-        peak(&mut self.memory_peak, point.memory_bytes);
+        let busiest = point.utilization.map(|stat| stat.max).or(point.sm_active);
+        let share = |is: bool| if is { 100.0 } else { 0.0 };
+        for (window, value) in [
+            (&mut self.sm_active, point.sm_active),
+            (&mut self.tensor_active, point.tensor_active),
+            (&mut self.memory, point.memory_bytes),
+            (&mut self.watts, point.watts),
+            (&mut self.idle, busiest.map(|percent| share(percent <= 0.0))),
+            (&mut self.throttled, point.is_throttled.map(share)),
+        ] {
+            if let Some(value) = value {
+                window.add(value, time_ms as f64);
+            }
+        }
         let Some((joules, at_ms)) = point.joules_total else {
             return;
         };
@@ -108,12 +84,12 @@ impl Meter {
 
     /// The share of time in which nothing ran, in percent.
     pub(in crate::commands) fn idle_percent(&self) -> Option<f64> {
-        self.idle.value()
+        self.idle.mean()
     }
 
     /// The share of time with reduced clocks, where it is known otherwise, in percent.
     pub(in crate::commands) fn figures(&self, throttled: Option<f64>) -> Figures {
-        let watts = self.watts.value();
+        let watts = self.watts.mean();
         // The counter is read every few seconds: at its ends, and where there is none, power tells.
         let uncounted_s = self.time_ms.saturating_sub(self.counted_ms) as f64 / 1000.0;
         let estimated = watts.map(|watts| watts * uncounted_s);
@@ -123,14 +99,14 @@ impl Meter {
             estimated
         };
         Figures([
-            self.utilization.value(),
-            self.utilization_peak,
-            self.sm_active.value(),
-            self.tensor_active.value(),
-            self.memory_peak,
+            self.utilization.mean(),
+            self.utilization.stat().map(|stat| stat.max),
+            self.sm_active.mean(),
+            self.tensor_active.mean(),
+            self.memory.stat().map(|stat| stat.max),
             joules,
             watts,
-            self.throttled.value().or(throttled),
+            self.throttled.mean().or(throttled),
         ])
     }
 }
@@ -186,8 +162,7 @@ mod tests {
         let mut meter = Meter::default();
         let point = |time_ms, percent, is_throttled| Point {
             time_ms,
-            utilization: Some(percent),
-            utilization_peak: Some(percent),
+            utilization: Some(Stat::of(percent)),
             is_throttled: Some(is_throttled),
             ..Point::default()
         };

@@ -4,7 +4,10 @@ use std::{collections::BTreeMap, path::Path};
 
 use anyhow::anyhow;
 use gpumon_history::span::{DeviceSpan, HistorySpan};
-use gpumon_probe::model::{ConditionKind, Health, Inventory, Record, Sample, now_ms};
+use gpumon_probe::{
+    model::{ConditionKind, Health, Inventory, Record, Sample, now_ms},
+    stat::Stat,
+};
 use gpumon_recording::Recording;
 
 use super::{
@@ -125,8 +128,7 @@ impl Measured {
             let joules = &gpu.power.energy_joules_total;
             meter.add(&Point {
                 time_ms,
-                utilization,
-                utilization_peak: utilization,
+                utilization: utilization.map(Stat::of),
                 sm_active: activity.and_then(|activity| value(&activity.sm_percent)),
                 tensor_active: activity.and_then(|activity| value(&activity.tensor_percent)),
                 memory_bytes,
@@ -254,8 +256,12 @@ pub(in crate::commands) fn point(
     };
     let point = Point {
         time_ms,
-        utilization: value(UTILIZATION),
-        utilization_peak: most(UTILIZATION),
+        utilization: value(UTILIZATION)
+            .zip(most(UTILIZATION))
+            .map(|(mean, max)| Stat {
+                max,
+                ..Stat::of(mean)
+            }),
         sm_active: value(SM_ACTIVE),
         tensor_active: value(TENSOR_ACTIVE),
         memory_bytes: most(MEMORY),
@@ -264,8 +270,7 @@ pub(in crate::commands) fn point(
         joules_total: value(JOULES).map(|total| (total, at_ms + time_ms)),
         is_throttled: None,
     };
-    let is_known = point
-        .utilization
+    let is_known = value(UTILIZATION)
         .or(point.watts)
         .or(point.memory_bytes)
         .is_some();

@@ -191,7 +191,7 @@ impl Rows {
             let series = series.filter(|_| metric.device == device.kind);
             let stat = series.and_then(|series| series.stat_at(place));
             let parts = [
-                stat.map(|stat| stat.value),
+                stat.map(|stat| stat.mean),
                 stat.map(|stat| stat.min),
                 stat.map(|stat| stat.max),
             ];
@@ -263,9 +263,11 @@ mod tests {
     use gpumon_history::{
         bucket::{Bucket, Device, DeviceBucket},
         database::Database,
-        grid::Stat,
     };
-    use gpumon_probe::model::fields::{GPU_FIELDS, HOST_FIELDS};
+    use gpumon_probe::{
+        model::fields::{GPU_FIELDS, HOST_FIELDS},
+        stat::Stat,
+    };
 
     use super::*;
     use crate::commands::show::csv::Rows as CsvRows;

@@ -210,7 +210,7 @@ fn make_answer(snapshot: Snapshot) -> Answer {
     let own = json!({
         "summary": summary,
         "read_by": read_by,
-        "simulated": snapshot.inventory.platform.is_simulated(),
+        "simulated": snapshot.inventory.platform.is_simulated,
     });
     Answer {
         api: json!(snapshot.into_frame()),

@@ -1,7 +1,8 @@
 //! The report of a cost, for people.
 
 use gpumon_probe::{
-    model::{Cost, GpuCost, Spread},
+    model::{Cost, GpuCost},
+    stat::Stat,
     units::byte_size,
     untrusted::escaped,
     usage::Joules,
@@ -140,9 +141,9 @@ pub(super) fn sentence(cost: &Cost) -> String {
 
 fn cells(gpu: &GpuCost) -> Vec<String> {
     let none = || NONE.to_owned();
-    let percent = |spread: Option<Spread>| {
-        spread.map_or_else(none, |spread| {
-            format!("{:.0} % (peak {:.0})", spread.mean, spread.peak)
+    let percent = |percent: Option<Stat>| {
+        percent.map_or_else(none, |Stat { mean, max, .. }| {
+            format!("{mean:.0} % (peak {max:.0})")
         })
     };
     let both = |received: Option<u64>, sent: Option<u64>| {
@@ -206,9 +207,10 @@ mod tests {
             name: Some("NVIDIA H200".to_owned()),
             held_s: 12.1,
             gpu_s: Some(9.81),
-            sm_percent: Some(Spread {
+            sm_percent: Some(Stat {
+                min: 60.0,
                 mean: 81.2,
-                peak: 99.0,
+                max: 99.0,
             }),
             peak_memory_bytes: Some(61 << 30),
             energy_joules: Some(exact),

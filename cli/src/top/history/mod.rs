@@ -6,7 +6,10 @@ use gpumon_history::{
     span::HistorySpan,
     timeline::{Moment, Timeline},
 };
-use gpumon_probe::model::{Sample, fields::Kind};
+use gpumon_probe::{
+    model::{Sample, fields::Kind},
+    stat,
+};
 use gpumon_server::frame;
 
 use super::metrics::{HOST_METRICS, METRICS};
@@ -189,7 +192,7 @@ impl History {
     pub(super) fn values(&self, line: Line, window: Window) -> Vec<Option<f64>> {
         let (end, step) = (window.aligned_end(), window.step_ms());
         let begin = end.saturating_sub(step.saturating_mul(window.columns as u64));
-        let mut drawn = vec![Mean::default(); window.columns];
+        let mut drawn = vec![stat::Window::default(); window.columns];
         let fine_from = self.fine.oldest_ms().unwrap_or(u64::MAX);
         let coarse_from = self.coarse.oldest_ms().unwrap_or(u64::MAX).min(fine_from);
         let oldest = points_between(&self.past, line, begin, coarse_from);
@@ -218,15 +221,15 @@ impl History {
                 let (left, right) = (place(before_ms), place(at_ms));
                 for between in left + 1..right.min(drawn.len()) {
                     let share = (between - left) as f64 / (right - left) as f64;
-                    drawn[between].add(from + (value - from) * share);
+                    drawn[between].add(from + (value - from) * share, 1.0);
                 }
             }
             if let Some(mean) = drawn.get_mut(place(at_ms)).filter(|_| at_ms > begin) {
-                mean.add(value);
+                mean.add(value, 1.0);
             }
             before = Some((at_ms, value));
         }
-        drawn.into_iter().map(Mean::value).collect()
+        drawn.iter().map(stat::Window::mean).collect()
     }
 
     fn add(&mut self, moment: Moment, values: impl Iterator<Item = (Line, Option<f64>)>) {
@@ -261,10 +264,10 @@ impl History {
         let places = [full * BUCKET_MS, end_ms].map(|at_ms| self.fine.place_of(at_ms));
         let newest = self.coarse.moments().len() - 1;
         for (line, column) in self.fine.lines(..) {
-            let mut mean = Mean::default();
+            let mut mean = stat::Window::default();
             let values = column.values(places[0]).take(places[1] - places[0]);
-            values.flatten().for_each(|value| mean.add(value));
-            set(&mut self.coarse, *line, newest, mean.value());
+            values.flatten().for_each(|value| mean.add(value, 1.0));
+            set(&mut self.coarse, *line, newest, mean.mean());
         }
     }
 
@@ -316,23 +319,6 @@ fn points_between(
     let first = timeline.place_of(begin.saturating_add(1)).saturating_sub(1);
     let points = timeline.line_points(&line, first);
     points.take_while(move |(moment, _)| moment.at_ms < before)
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Mean {
-    sum: f64,
-    count: u32,
-}
-
-impl Mean {
-    fn add(&mut self, value: f64) {
-        self.sum += value;
-        self.count += 1;
-    }
-
-    fn value(self) -> Option<f64> {
-        (self.count > 0).then(|| self.sum / f64::from(self.count))
-    }
 }
 
 #[cfg(test)]

@@ -1,25 +1,20 @@
 //! What else happens on a GPU while something holds it: how busy its parts are, what crosses its links, what is the matter.
 
-use crate::model::{Activity, CostCondition, GpuCost, GpuSample, Reading, Spread};
+use crate::{
+    model::{Activity, CostCondition, GpuCost, GpuSample, Reading},
+    stat::Window,
+};
 
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    sm: Mean,
-    tensor: Mean,
-    dram: Mean,
+    sm: Window,
+    tensor: Window,
+    dram: Window,
     pcie_rx: Sum,
     pcie_tx: Sum,
     nvlink_rx: Sum,
     nvlink_tx: Sum,
     conditions: Vec<CostCondition>,
-}
-
-/// A mean over time, and the peak.
-#[derive(Debug, Default)]
-struct Mean {
-    sum: f64,
-    seconds: f64,
-    peak: f64,
 }
 
 /// Bytes, from how many there were a second.
@@ -30,14 +25,17 @@ impl Seen {
     /// Takes in a sample that tells of the time from then to then.
     pub(super) fn push(&mut self, gpu: &GpuSample, from_ms: f64, to_ms: f64) {
         let seconds = (to_ms - from_ms) / 1000.0;
-        let activity = |read: fn(&Activity) -> &Reading<f64>| {
-            gpu.activity.value().and_then(|all| read(all).value())
-        };
-        self.sm.push(activity(|all| &all.sm_percent), seconds);
-        self.tensor
-            .push(activity(|all| &all.tensor_percent), seconds);
-        self.dram
-            .push(activity(|all| &all.dram_bandwidth_percent), seconds);
+        let percent: [fn(&Activity) -> &Reading<f64>; 3] = [
+            |all| &all.sm_percent,
+            |all| &all.tensor_percent,
+            |all| &all.dram_bandwidth_percent,
+        ];
+        let windows = [&mut self.sm, &mut self.tensor, &mut self.dram];
+        for (window, read) in windows.into_iter().zip(percent) {
+            if let Some(percent) = gpu.activity.value().and_then(|all| read(all).value()) {
+                window.add(*percent, seconds);
+            }
+        }
         self.pcie_rx.push(&gpu.pcie.rx_bytes_per_second, seconds);
         self.pcie_tx.push(&gpu.pcie.tx_bytes_per_second, seconds);
         self.nvlink_rx
@@ -74,9 +72,9 @@ impl Seen {
     /// The rest of a cost is what it is by default.
     pub(super) fn cost(&self) -> GpuCost {
         GpuCost {
-            sm_percent: self.sm.spread(),
-            tensor_percent: self.tensor.spread(),
-            dram_percent: self.dram.spread(),
+            sm_percent: self.sm.stat(),
+            tensor_percent: self.tensor.stat(),
+            dram_percent: self.dram.stat(),
             pcie_rx_bytes: self.pcie_rx.bytes(),
             pcie_tx_bytes: self.pcie_tx.bytes(),
             nvlink_rx_bytes: self.nvlink_rx.bytes(),
@@ -84,23 +82,6 @@ impl Seen {
             conditions: self.conditions.clone(),
             ..GpuCost::default()
         }
-    }
-}
-
-impl Mean {
-    fn push(&mut self, value: Option<&f64>, seconds: f64) {
-        if let Some(value) = value {
-            self.sum += value * seconds;
-            self.seconds += seconds;
-            self.peak = self.peak.max(*value);
-        }
-    }
-
-    fn spread(&self) -> Option<Spread> {
-        (self.seconds > 0.0).then(|| Spread {
-            mean: self.sum / self.seconds,
-            peak: self.peak,
-        })
     }
 }
 

@@ -1,0 +1,105 @@
+//! Statistics of a reading in a window of time.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, Serializer};
+
+/// The minimum, mean and maximum of a reading in a window.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Stat {
+    /// The lowest value.
+    pub min: f64,
+    /// The mean, weighted by time or number of readings.
+    pub mean: f64,
+    /// The highest value.
+    pub max: f64,
+}
+
+/// Accumulates the readings of a window.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Window {
+    sum: f64,
+    weight: f64,
+    last: f64,
+    min: f64,
+    max: f64,
+}
+
+impl Stat {
+    /// Returns the statistics of a single reading.
+    pub fn of(value: f64) -> Self {
+        Self {
+            min: value,
+            mean: value,
+            max: value,
+        }
+    }
+
+    /// Returns the statistics of readings that count equally; `None` if there are none.
+    pub fn from_values(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut window = Window::default();
+        values.into_iter().for_each(|value| window.add(value, 1.0));
+        window.stat()
+    }
+}
+
+impl Window {
+    /// Adds a reading. Its weight is the time that it covers, or a number of readings.
+    pub fn add(&mut self, value: f64, weight: f64) {
+        self.merge(Stat::of(value), weight);
+    }
+
+    /// Adds the readings of another window, which is later than those that were added before.
+    pub fn merge(&mut self, stat: Stat, weight: f64) {
+        if self.weight == 0.0 {
+            (self.min, self.max) = (stat.min, stat.max);
+        }
+        self.sum += stat.mean * weight;
+        self.weight += weight;
+        self.last = stat.mean;
+        (self.min, self.max) = (self.min.min(stat.min), self.max.max(stat.max));
+    }
+
+    /// Returns the statistics; `None` if nothing was added.
+    pub fn stat(&self) -> Option<Stat> {
+        (self.weight > 0.0).then(|| Stat {
+            min: self.min,
+            mean: self.sum / self.weight,
+            max: self.max,
+        })
+    }
+
+    /// Returns the mean; `None` if nothing was added.
+    pub fn mean(&self) -> Option<f64> {
+        self.stat().map(|stat| stat.mean)
+    }
+
+    /// Returns the value that was added last; `None` if nothing was added.
+    pub fn last(&self) -> Option<f64> {
+        (self.weight > 0.0).then_some(self.last)
+    }
+}
+
+/// Mean and peak of a share.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Spread {
+    /// Over the time.
+    mean: f64,
+    /// Of one sample.
+    peak: f64,
+}
+
+impl Spread {
+    /// Serializes statistics with the keys that costs have published.
+    #[expect(clippy::ref_option, reason = "serde passes references")]
+    pub(crate) fn serialize<S: Serializer>(
+        stat: &Option<Stat>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let spread = stat.map(
+            |Stat {
+                 mean, max: peak, ..
+             }| Self { mean, peak },
+        );
+        spread.serialize(serializer)
+    }
+}
