@@ -2,11 +2,11 @@
 
 use gpumon_probe::{
     model::{Alert, FiringAlert, GpuRef, Severity, fields::Unit},
-    units::{byte_size, duration, scaled},
+    units::{byte_size, duration, scaled, unit_names},
 };
 
 use crate::{
-    rules::{Bound, Check, GpuId, Per, Rate, Subject, Watch},
+    rules::{Bound, Check, GpuId, Per, Rate, Subject, Watch, field_of},
     status::Status,
 };
 
@@ -27,15 +27,11 @@ pub fn watch(check: &Check) -> String {
             );
             match min_severity {
                 Severity::Notice => kind,
-                least => format!("{kind}, {} or worse", severity(*least).to_lowercase()),
+                least => format!("{kind}, {} or worse", severity_word(*least)),
             }
         }
     };
-    let time = if check.for_ms == 0 {
-        String::new()
-    } else {
-        format!(" for {}", exact_duration(check.for_ms))
-    };
+    let time = lasting(check);
     let gpus: Vec<String> = check.gpus.iter().map(gpu_id).collect();
     let gpus = match gpus.as_slice() {
         [] => String::new(),
@@ -104,7 +100,7 @@ pub(crate) fn headline(status: Status, alert: &FiringAlert) -> String {
 }
 
 /// A severity as people read it.
-pub fn severity(severity: Severity) -> &'static str {
+fn severity(severity: Severity) -> &'static str {
     match severity {
         Severity::Notice => "Notice",
         Severity::Warning => "Warning",
@@ -154,11 +150,11 @@ fn threshold(subject: Subject, bound: Bound, rate: Option<Rate>) -> String {
 }
 
 fn name(subject: Subject) -> &'static str {
-    subject.of(|field| field.label, |field| field.label)
+    field_of!(subject, label)
 }
 
 fn unit(subject: Subject) -> Unit {
-    subject.of(|field| field.unit, |field| field.unit)
+    field_of!(subject, unit)
 }
 
 fn per(per: Per) -> &'static str {
@@ -171,16 +167,14 @@ fn per(per: Per) -> &'static str {
 
 fn amount(unit: Unit, value: f64) -> String {
     match unit {
-        Unit::Percent => format!("{} %", trimmed(value)),
         Unit::Bytes => byte_size(value),
         Unit::BytesPerSecond => format!("{}/s", byte_size(value)),
-        Unit::Watts => format!("{} W", trimmed(value)),
         Unit::Joules if value >= 1e3 => scaled(value, &["J", "kJ", "MJ"]),
-        Unit::Joules => format!("{} J", trimmed(value)),
         Unit::Celsius | Unit::CelsiusDifference => format!("{} °C", trimmed(value)),
-        Unit::Megahertz => format!("{} MHz", trimmed(value)),
-        Unit::Seconds => format!("{} s", trimmed(value)),
-        Unit::Count => trimmed(value),
+        _ => match unit_names(unit).first() {
+            Some((name, _)) => format!("{} {name}", trimmed(value)),
+            None => trimmed(value),
+        },
     }
 }
 

@@ -13,7 +13,7 @@ use gpumon_probe::model::{
 
 use crate::{
     describe,
-    rules::{AlertRules, Bound, Check, GpuId, Rate, Rule, Subject, Watch},
+    rules::{AlertRules, Bound, GpuId, Rate, Rule, Subject, Watch, field_of},
 };
 
 /// The metrics that rules name beside those of the catalogue.
@@ -100,7 +100,7 @@ fn write_rule(body: &mut String, rule: &Rule, expression: &str) {
     line(8, "labels", "");
     line(10, "severity", describe::severity_word(*severity));
     line(8, "annotations", "");
-    let place = if is_of_host(check) {
+    let place = if check.watch.is_of_host() {
         ""
     } else {
         "{{ with $labels.gpu }}GPU {{ . }}: {{ end }}"
@@ -131,16 +131,6 @@ fn duration(ms: u64) -> String {
     } else {
         format!("{ms}ms")
     }
-}
-
-fn is_of_host(check: &Check) -> bool {
-    matches!(
-        check.watch,
-        Watch::Value {
-            subject: Subject::Host(_),
-            ..
-        } | Watch::Absent(Some(Subject::Host(_)))
-    )
 }
 
 /// What holds where the rule does; or why nothing says so.
@@ -230,11 +220,10 @@ fn of_value(
     selector: &str,
 ) -> Result<String, String> {
     let own = with(metric(subject)?, selector);
-    let unit = subject.of(|field| field.unit, |field| field.unit);
+    let unit = field_of!(subject, unit);
     let (value, base): (String, Box<dyn Fn(f64) -> f64>) = match (rate, bound.is_share) {
         (Some(Rate { per, over_ms }), _) => {
-            let kind = subject.of(|field| field.kind, |field| field.kind);
-            let function = if kind == Kind::Counter {
+            let function = if field_of!(subject, kind) == Kind::Counter {
                 "rate"
             } else {
                 "deriv"
@@ -257,11 +246,7 @@ fn of_value(
     if bound.clear.total_cmp(&bound.value).is_eq() {
         return Ok(fires);
     }
-    let on = if matches!(subject, Subject::Host(_)) {
-        ON_HOST
-    } else {
-        ON_GPU
-    };
+    let on = if subject.is_host() { ON_HOST } else { ON_GPU };
     let firing = format!(
         "ALERTS{{alertname={},alertstate=\"firing\"}}",
         quoted(&rule.name)
@@ -279,7 +264,7 @@ fn in_base(unit: Unit, value: f64) -> f64 {
 }
 
 fn metric(subject: Subject) -> Result<&'static str, String> {
-    let name = subject.of(|field| field.prometheus, |field| field.prometheus);
+    let name = field_of!(subject, prometheus);
     name.ok_or_else(|| format!("/metrics has no metric of {}", subject.id()))
 }
 
@@ -290,10 +275,10 @@ fn limit_metric(subject: Subject) -> Result<&'static str, String> {
         };
         fields.iter().find(|field| field.id == id)?.prometheus
     }
-    let name = subject.of(
-        |field| of(field, GPU_FIELDS),
-        |field| of(field, HOST_FIELDS),
-    );
+    let name = match subject {
+        Subject::Gpu(field) => of(field, GPU_FIELDS),
+        Subject::Host(field) => of(field, HOST_FIELDS),
+    };
     name.ok_or_else(|| {
         format!(
             "/metrics has no metric of what {} is out of; write a value instead of %",

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gpumon_probe::{
     derive::{Clock, ConditionSettings},
-    model::{Event, EventKind, FiringAlert, Inventory, Sample},
+    model::{Event, FiringAlert, Inventory, Sample},
 };
 use jiff::tz::TimeZone;
 
@@ -223,28 +223,22 @@ impl Watched {
 
 impl Outcome {
     fn tell(&mut self, at_ms: u64, alert: &FiringAlert, status: Status) {
-        let alert = alert.clone();
-        let what = match status {
-            Status::Firing => EventKind::AlertFiring(alert.alert),
-            Status::Resolved => EventKind::AlertResolved(alert.alert),
-        };
-        self.events.push(Event {
+        let notification = Notification {
+            status,
             at_ms,
-            gpu: alert.gpu,
-            what,
-        });
+            alert: alert.clone(),
+        };
+        self.events.push(notification.into_event());
     }
 
     fn notify(&mut self, at_ms: u64, alert: &FiringAlert, status: Status, receivers: &[String]) {
         if !receivers.is_empty() {
-            self.notifications.push((
-                Notification {
-                    status,
-                    at_ms,
-                    alert: alert.clone(),
-                },
-                receivers.to_vec(),
-            ));
+            let notification = Notification {
+                status,
+                at_ms,
+                alert: alert.clone(),
+            };
+            self.notifications.push((notification, receivers.to_vec()));
         }
     }
 }

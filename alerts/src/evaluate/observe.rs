@@ -17,52 +17,13 @@ use crate::{
     rules::{Bound, Check, GpuId, Rate, Subject, Watch},
 };
 
-/// What a rule met.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Met {
-    /// A value beyond its threshold, or a rate.
-    Value(f64),
-    /// Nothing, for this reason.
-    Absence(String),
-    /// A condition, in its own words.
-    Condition(String),
-    /// Something, before the program's start.
-    Earlier,
-}
-
-impl Met {
-    pub(super) fn text(&self, check: &Check) -> String {
-        match (self, &check.watch) {
-            (
-                Self::Value(value),
-                Watch::Value {
-                    subject,
-                    bound,
-                    rate,
-                },
-            ) => describe::met_value(check, *subject, *bound, *rate, *value),
-            (Self::Absence(why), Watch::Absent(subject)) => {
-                describe::met_absence(check, *subject, why)
-            }
-            (Self::Condition(text), _) => text.trim_end_matches('.').to_owned(),
-            // What is met is of what is watched for, and an alert of earlier has its text.
-            (Self::Value(_) | Self::Absence(_) | Self::Earlier, _) => String::new(),
-        }
-    }
-}
-
 /// Where a rule is to be looked at.
 pub(super) fn places<'a>(
     check: &'a Check,
     readings: &Readings<'a>,
 ) -> Box<dyn Iterator<Item = Place> + 'a> {
-    let of_host = |subject: &Subject| matches!(subject, Subject::Host(_));
-    let (is_of_host, is_absence) = match &check.watch {
-        Watch::Value { subject, .. } => (of_host(subject), false),
-        Watch::Absent(subject) => (subject.as_ref().is_some_and(of_host), true),
-        Watch::Condition { .. } => (false, false),
-    };
-    if is_of_host {
+    let is_absence = matches!(check.watch, Watch::Absent(_));
+    if check.watch.is_of_host() {
         return Box::new(std::iter::once(Place::Machine));
     }
     let gpus: &[Gpu] = readings.inventory.map_or(&[], |inventory| &inventory.gpus);
@@ -89,13 +50,13 @@ pub(super) fn places<'a>(
     Box::new(named.map(|gpu| Place::Gpu(gpu.index)).chain(missing))
 }
 
-/// What is to be seen of a rule at a place. The value stays met until it is back behind the threshold at which it clears.
+/// Returns the sentence of what a rule met at a place. The value stays met until it is back behind the threshold at which it clears.
 pub(super) fn observe(
     check: &Check,
     place: &Place,
     readings: &Readings<'_>,
     state: &mut PlaceState,
-) -> Observation<Met> {
+) -> Observation<String> {
     let sample = readings.sample;
     let gpu = match place {
         Place::Gpu(index) => {
@@ -123,13 +84,13 @@ pub(super) fn observe(
                 None if value.is_some() => Observation::Inconclusive,
                 None => Observation::Unknown,
                 Some(value) if bound.is_beyond(value, state.lasts()) => {
-                    Observation::Active(Met::Value(value))
+                    Observation::Active(describe::met_value(check, *subject, *bound, *rate, value))
                 }
                 Some(_) => Observation::Inactive,
             }
         }
         Watch::Absent(subject) => match absence(*subject, gpu, readings) {
-            Some(why) => Observation::Active(Met::Absence(why)),
+            Some(why) => Observation::Active(describe::met_absence(check, *subject, &why)),
             None => Observation::Inactive,
         },
         Watch::Condition { kind, min_severity } => {
@@ -138,7 +99,7 @@ pub(super) fn observe(
             };
             let met = condition(gpu, *kind, *min_severity);
             met.map_or(Observation::Inactive, |met| {
-                Observation::Active(Met::Condition(met.text.clone()))
+                Observation::Active(met.text.trim_end_matches('.').to_owned())
             })
         }
     }

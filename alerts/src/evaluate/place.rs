@@ -8,7 +8,7 @@ use gpumon_probe::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Outcome, Readings, observe::Met, window::Window};
+use super::{Outcome, Readings, window::Window};
 use crate::{
     rules::{Check, Rule, Watch},
     status::Status,
@@ -28,7 +28,8 @@ pub(super) enum Place {
 
 #[derive(Debug)]
 pub(super) struct PlaceState {
-    hysteresis: Hysteresis<Met>,
+    /// With the sentence of what was met; empty if that was before the start of the program.
+    hysteresis: Hysteresis<String>,
     /// Of a rule over a rate.
     pub(super) window: Option<Window>,
     firing: Option<FiringAlert>,
@@ -82,7 +83,7 @@ impl PlaceState {
         if let Some(firing) = &mut state.firing {
             // Earlier versions did not store it.
             firing.alert.names_processes = check.names_processes();
-            state.hysteresis.resume(since, Met::Earlier);
+            state.hysteresis.resume(since, String::new());
         }
         state
     }
@@ -117,7 +118,7 @@ impl PlaceState {
     }
 
     /// Whether it would fire soon, since when, and what was met.
-    pub(super) fn pending(&self) -> Option<(Moment, &Met)> {
+    pub(super) fn pending(&self) -> Option<(Moment, &String)> {
         self.hysteresis.pending()
     }
 
@@ -132,7 +133,7 @@ impl PlaceState {
         rule: &Rule,
         place: &Place,
         readings: &Readings<'_>,
-        seen: Observation<Met>,
+        seen: Observation<String>,
         now: Moment,
         outcome: &mut Outcome,
     ) {
@@ -155,7 +156,7 @@ impl PlaceState {
             }
             (Some((_, met)), Some(firing)) => {
                 // What was met is told as it is now, with the severity of rules that were loaded meanwhile.
-                if *met != Met::Earlier {
+                if !met.is_empty() {
                     firing.alert.text = text(rule, place, met);
                 }
                 firing.alert.severity = rule.severity;
@@ -231,11 +232,11 @@ impl PlaceState {
     }
 }
 
-fn text(rule: &Rule, place: &Place, met: &Met) -> String {
-    let mut text = met.text(&rule.check);
-    if let Place::Missing(uuid) = place {
-        text = format!("{uuid}: {text}");
-    }
+fn text(rule: &Rule, place: &Place, met: &str) -> String {
+    let text = match place {
+        Place::Missing(uuid) => format!("{uuid}: {met}"),
+        Place::Machine | Place::Gpu(_) => met.to_owned(),
+    };
     match &rule.message {
         Some(message) => format!("{text}. {message}"),
         None => text,

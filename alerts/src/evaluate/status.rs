@@ -83,7 +83,7 @@ impl Watched {
                 }),
                 Place::Machine | Place::Missing(_) => None,
             };
-            let (state, text) = (RuleState::Pending, met.text(&rule.check));
+            let (state, text) = (RuleState::Pending, met.clone());
             Some(PlaceStatus {
                 gpu,
                 state,

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use gpumon_probe::model::fields::Kind;
 
-use crate::rules::Subject;
+use crate::rules::{Subject, field_of};
 
 /// A window has at most so many values: closer ones tell nothing more.
 const MOST_VALUES: u64 = 120;
@@ -19,10 +19,9 @@ pub(super) struct Window {
 
 impl Window {
     pub(super) fn new(over_ms: u64, subject: Subject) -> Self {
-        let kind = subject.of(|field| field.kind, |field| field.kind);
         Self {
             over_ms,
-            is_counter: kind == Kind::Counter,
+            is_counter: field_of!(subject, kind) == Kind::Counter,
             values: VecDeque::new(),
         }
     }

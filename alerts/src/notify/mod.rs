@@ -15,7 +15,7 @@ use std::{
     sync::Arc,
 };
 
-use gpumon_probe::model::FiringAlert;
+use gpumon_probe::model::{Event, EventKind, FiringAlert};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -34,8 +34,24 @@ pub struct Notification {
     pub alert: FiringAlert,
 }
 
+impl Notification {
+    /// Returns the event of the stream.
+    pub(crate) fn into_event(self) -> Event {
+        let FiringAlert { gpu, alert } = self.alert;
+        let what = match self.status {
+            Status::Firing => EventKind::AlertFiring(alert),
+            Status::Resolved => EventKind::AlertResolved(alert),
+        };
+        Event {
+            at_ms: self.at_ms,
+            gpu,
+            what,
+        }
+    }
+}
+
 /// How a receiver is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReceiverStatus {
     /// Its name.
     pub name: String,

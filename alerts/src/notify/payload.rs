@@ -1,6 +1,6 @@
 //! What receivers get: the event of the stream with the name of the machine, or a message as Slack takes it.
 
-use gpumon_probe::model::{Event, EventKind, Severity};
+use gpumon_probe::model::Severity;
 use serde_json::{Value, json};
 
 use super::{Notification, Status};
@@ -16,21 +16,7 @@ pub(super) fn body(format: WebhookFormat, notification: &Notification, host: &st
 }
 
 pub(super) fn json(notification: &Notification, host: &str) -> Value {
-    let Notification {
-        status,
-        at_ms,
-        alert,
-    } = notification.clone();
-    let what = match status {
-        Status::Firing => EventKind::AlertFiring(alert.alert),
-        Status::Resolved => EventKind::AlertResolved(alert.alert),
-    };
-    let event = Event {
-        at_ms,
-        gpu: alert.gpu,
-        what,
-    };
-    let mut value = serde_json::to_value(event).unwrap_or_default();
+    let mut value = serde_json::to_value(notification.clone().into_event()).unwrap_or_default();
     if let Some(object) = value.as_object_mut() {
         object.insert("host".to_owned(), host.into());
     }

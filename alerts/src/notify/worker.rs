@@ -34,10 +34,8 @@ struct Queue {
 struct State {
     waiting: VecDeque<Waiting>,
     is_closed: bool,
-    sent: u64,
-    failed: u64,
-    error: Option<String>,
-    given_up: Option<String>,
+    /// With the notifications that wait counted when it is asked for.
+    status: ReceiverStatus,
     is_under_way: bool,
     /// Whether one was lost since the last that was delivered.
     is_behind: bool,
@@ -104,11 +102,8 @@ impl Worker {
         ReceiverStatus {
             name: self.receiver.name.clone(),
             kind: self.receiver.kind(),
-            sent: state.sent,
-            failed: state.failed,
             waiting: state.waiting.len(),
-            error: state.error.clone(),
-            given_up: state.given_up.clone(),
+            ..state.status.clone()
         }
     }
 }
@@ -122,7 +117,7 @@ impl Drop for Worker {
 
 impl State {
     fn give_up(&mut self, receiver: &Receiver, lost: &Waiting, why: &str) {
-        self.failed += 1;
+        self.status.failed += 1;
         self.is_behind = true;
         let Waiting {
             notification,
@@ -137,7 +132,7 @@ impl State {
         };
         let what = format!("{headline}: given up after {times}: {why}");
         tracing::warn!("alerts: {}: {what}", receiver.name);
-        self.given_up = Some(what);
+        self.status.given_up = Some(what);
     }
 }
 
@@ -154,9 +149,9 @@ impl Queue {
                 deliver(receiver, &next.notification, &next.host)
             else {
                 let mut state = self.lock();
-                state.sent += 1;
+                state.status.sent += 1;
                 (state.is_behind, state.is_under_way) = (false, false);
-                if state.error.take().is_some() {
+                if state.status.error.take().is_some() {
                     tracing::info!("alerts reach {} again", receiver.name);
                 }
                 retry = SHORTEST_RETRY;
@@ -164,7 +159,7 @@ impl Queue {
             };
             let mut state = self.lock();
             state.is_under_way = false;
-            if state.error.replace(message.clone()).is_none() {
+            if state.status.error.replace(message.clone()).is_none() {
                 // Once, until it goes well again.
                 on_problem(format!("Alerts do not reach {}: {message}", receiver.name));
             }

@@ -14,9 +14,10 @@ use gpumon_probe::{
 use toml::Spanned;
 
 use super::{
-    AlertRules, Bound, Check, GpuId, Per, Quiet, Rate, Receiver, Rule, Subject, Watch, Way,
+    AlertRules, Bound, Check, GpuId, Quiet, Rate, Receiver, Rule, Subject, Watch, Way,
     address::Address,
-    file::{AlertFile, CommandTable, GpuName, PerWord, RuleTable, WebhookTable},
+    field_of,
+    file::{AlertFile, CommandTable, RuleTable, WebhookTable},
     quiet,
     time::Time,
 };
@@ -198,20 +199,20 @@ fn of_watch(rule: &RuleTable) -> Result<Watch, Complaint> {
 
 /// Refuses the keys that mean nothing for this kind of rule.
 fn refuse(rule: &RuleTable, allowed: &[&str], what: &str) -> Result<(), Complaint> {
+    fn span<T>(value: &Option<Spanned<T>>) -> Option<Range<usize>> {
+        value.as_ref().map(Spanned::span)
+    }
     let keys = [
-        ("field", rule.field.as_ref().map(Spanned::span)),
-        ("condition", rule.condition.as_ref().map(Spanned::span)),
-        (
-            "min_severity",
-            rule.min_severity.as_ref().map(Spanned::span),
-        ),
-        ("absent", rule.absent.as_ref().map(Spanned::span)),
-        ("above", rule.above.as_ref().map(Spanned::span)),
-        ("below", rule.below.as_ref().map(Spanned::span)),
-        ("clear_above", rule.clear_above.as_ref().map(Spanned::span)),
-        ("clear_below", rule.clear_below.as_ref().map(Spanned::span)),
-        ("per", rule.per.as_ref().map(Spanned::span)),
-        ("over", rule.over.as_ref().map(Spanned::span)),
+        ("field", span(&rule.field)),
+        ("condition", span(&rule.condition)),
+        ("min_severity", span(&rule.min_severity)),
+        ("absent", span(&rule.absent)),
+        ("above", span(&rule.above)),
+        ("below", span(&rule.below)),
+        ("clear_above", span(&rule.clear_above)),
+        ("clear_below", span(&rule.clear_below)),
+        ("per", span(&rule.per)),
+        ("over", span(&rule.over)),
     ];
     let extra = keys
         .into_iter()
@@ -234,31 +235,23 @@ fn of_condition(word: &str) -> Result<&'static str, String> {
 
 fn of_field(field: &Spanned<String>) -> Result<Subject, Complaint> {
     let id = field.get_ref().as_str();
-    let gpu = GPU_FIELDS
-        .iter()
-        .find(|field| field.id == id)
-        .map(Subject::Gpu);
-    let known = gpu.or_else(|| {
-        HOST_FIELDS
-            .iter()
-            .find(|field| field.id == id)
-            .map(Subject::Host)
-    });
-    known.ok_or_else(|| {
-        let ids = GPU_FIELDS
-            .iter()
-            .map(|field| field.id)
-            .chain(HOST_FIELDS.iter().map(|field| field.id));
-        let ids: Vec<&str> = ids.collect();
-        let cure = match suggest(id, &ids) {
-            near if near.starts_with("did you mean") => near,
-            // All of them would be a page.
-            _ => of_same_group(id, &ids).unwrap_or_else(|| {
-                "name one of the page \"Fields\", as temperature.gpu_celsius".to_owned()
-            }),
-        };
-        (field.span(), format!("unknown field `{id}`; {cure}"))
-    })
+    let subjects = || {
+        let gpu = GPU_FIELDS.iter().map(Subject::Gpu);
+        gpu.chain(HOST_FIELDS.iter().map(Subject::Host))
+    };
+    subjects()
+        .find(|subject| subject.id() == id)
+        .ok_or_else(|| {
+            let ids: Vec<&str> = subjects().map(Subject::id).collect();
+            let cure = match suggest(id, &ids) {
+                near if near.starts_with("did you mean") => near,
+                // All of them would be a page.
+                _ => of_same_group(id, &ids).unwrap_or_else(|| {
+                    "name one of the page \"Fields\", as temperature.gpu_celsius".to_owned()
+                }),
+            };
+            (field.span(), format!("unknown field `{id}`; {cure}"))
+        })
 }
 
 /// The fields whose ids begin or end alike.
@@ -285,12 +278,10 @@ fn of_rate(rule: &RuleTable) -> Result<Option<Rate>, Complaint> {
         None => RATE_OVER_MS,
         Some(over) => within(over, RATE_OVER)?.as_millis() as u64,
     };
-    let per = match per.get_ref() {
-        PerWord::Second => Per::Second,
-        PerWord::Minute => Per::Minute,
-        PerWord::Hour => Per::Hour,
-    };
-    Ok(Some(Rate { per, over_ms }))
+    Ok(Some(Rate {
+        per: *per.get_ref(),
+        over_ms,
+    }))
 }
 
 fn of_bound(
@@ -326,9 +317,8 @@ fn of_bound(
         );
         return Err((other.span(), message));
     }
-    let unit = subject.of(|field| field.unit, |field| field.unit);
-    let has_limit =
-        rate.is_none() && subject.of(|field| field.limit.is_some(), |field| field.limit.is_some());
+    let unit = field_of!(subject, unit);
+    let has_limit = rate.is_none() && field_of!(subject, limit).is_some();
     let scale = |amount: &Spanned<Amount>| {
         of_amount(amount.get_ref(), unit, has_limit).map_err(|message| (amount.span(), message))
     };
@@ -401,7 +391,7 @@ fn check_range(
     rate: Option<Rate>,
     subject: Subject,
 ) -> Result<(), Complaint> {
-    let (least, largest) = subject.of(|field| field.range, |field| field.range);
+    let (least, largest) = field_of!(subject, range);
     if rate.is_none() && !is_share && !(least..=largest).contains(&value) {
         let message = format!(
             "{} is always between {least} and {largest}; choose a value there",
@@ -416,13 +406,7 @@ fn of_gpus(rule: &RuleTable, watch: &Watch) -> Result<Vec<GpuId>, Complaint> {
     let Some(gpus) = &rule.gpus else {
         return Ok(Vec::new());
     };
-    let of_host = match watch {
-        Watch::Value { subject, .. } | Watch::Absent(Some(subject)) => {
-            matches!(subject, Subject::Host(_))
-        }
-        Watch::Absent(None) | Watch::Condition { .. } => false,
-    };
-    if of_host {
+    if watch.is_of_host() {
         return Err((
             gpus.span(),
             "this field is the machine's, and of no GPU; remove `gpus`".to_owned(),
@@ -434,22 +418,7 @@ fn of_gpus(rule: &RuleTable, watch: &Watch) -> Result<Vec<GpuId>, Complaint> {
             "no GPU is named; name some, or remove `gpus` for all of them".to_owned(),
         ));
     }
-    let id = |name: &Spanned<GpuName>| match name.get_ref() {
-        GpuName::Index(index) => Ok(GpuId::Index(*index)),
-        GpuName::Uuid(uuid) => {
-            let uuid = uuid.to_ascii_lowercase();
-            let is_uuid = uuid.strip_prefix("gpu-").is_some_and(|rest| {
-                !rest.is_empty() && rest.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
-            });
-            let message = "a GPU is its index, as 0, or its UUID, as \"GPU-1a2b3c4d\"".to_owned();
-            if is_uuid {
-                Ok(GpuId::Uuid(uuid))
-            } else {
-                Err((name.span(), message))
-            }
-        }
-    };
-    gpus.get_ref().iter().map(id).collect()
+    Ok(gpus.get_ref().clone())
 }
 
 fn of_message(message: &Spanned<String>) -> Result<String, Complaint> {
@@ -486,16 +455,13 @@ fn of_webhook(webhook: WebhookTable) -> Result<Receiver, Complaint> {
         }
     };
     let address = Address::parse(&url).map_err(|message| (span, message.to_owned()))?;
-    let timeout = webhook
-        .timeout
-        .map_or(Ok(TIMEOUT), |timeout| within(&timeout, TIMEOUTS))?;
     Ok(Receiver {
         name: webhook.name.into_inner(),
         way: Way::Webhook {
             address,
             format: webhook.format,
         },
-        timeout,
+        timeout: of_timeout(webhook.timeout.as_ref())?,
     })
 }
 
@@ -541,9 +507,6 @@ fn of_command(command: CommandTable) -> Result<Receiver, Complaint> {
         );
         return Err((word.span(), message));
     }
-    let timeout = command
-        .timeout
-        .map_or(Ok(TIMEOUT), |timeout| within(&timeout, TIMEOUTS))?;
     let words = command
         .command
         .into_inner()
@@ -552,9 +515,13 @@ fn of_command(command: CommandTable) -> Result<Receiver, Complaint> {
         .collect();
     Ok(Receiver {
         name: command.name.into_inner(),
+        timeout: of_timeout(command.timeout.as_ref())?,
         way: Way::Command { words },
-        timeout,
     })
+}
+
+fn of_timeout(timeout: Option<&Spanned<Time>>) -> Result<Duration, Complaint> {
+    timeout.map_or(Ok(TIMEOUT), |timeout| within(timeout, TIMEOUTS))
 }
 
 fn within(time: &Spanned<Time>, [least, most]: [Duration; 2]) -> Result<Duration, Complaint> {

@@ -6,7 +6,7 @@ use gpumon_probe::{model::Severity, units::Amount};
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::time::Time;
+use super::{GpuId, Per, time::Time};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -31,37 +31,18 @@ pub(super) struct RuleTable {
     pub(super) below: Option<Spanned<Amount>>,
     pub(super) clear_above: Option<Spanned<Amount>>,
     pub(super) clear_below: Option<Spanned<Amount>>,
-    pub(super) per: Option<Spanned<PerWord>>,
+    pub(super) per: Option<Spanned<Per>>,
     pub(super) over: Option<Spanned<Time>>,
     #[serde(rename = "for")]
     pub(super) for_time: Option<Time>,
     pub(super) clear_for: Option<Time>,
-    pub(super) gpus: Option<Spanned<Vec<Spanned<GpuName>>>>,
+    pub(super) gpus: Option<Spanned<Vec<GpuId>>>,
     pub(super) severity: Option<Severity>,
     pub(super) message: Option<Spanned<String>>,
     pub(super) repeat: Option<Spanned<Time>>,
     #[serde(default)]
     pub(super) silence: Vec<Spanned<String>>,
     pub(super) notify: Option<Vec<Spanned<String>>>,
-}
-
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum PerWord {
-    Second,
-    Minute,
-    Hour,
-}
-
-/// An index or a UUID.
-#[derive(Debug, Deserialize)]
-#[serde(
-    untagged,
-    expecting = "a GPU is its index, as 0, or its UUID, as \"GPU-1a2b3c4d\""
-)]
-pub(super) enum GpuName {
-    Index(u32),
-    Uuid(String),
 }
 
 #[derive(Debug, Deserialize)]

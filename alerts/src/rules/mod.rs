@@ -19,6 +19,7 @@ use gpumon_probe::{
     private_file::{FileError, PrivateFile, Secrecy},
     toml_error::TomlError,
 };
+use serde::{Deserialize, Deserializer, de::Error as _};
 use thiserror::Error;
 
 pub use address::Address;
@@ -101,6 +102,17 @@ pub enum Watch {
     },
 }
 
+/// Returns a property that fields of GPUs and of the machine have alike.
+macro_rules! field_of {
+    ($subject:expr, $property:ident) => {
+        match $subject {
+            $crate::rules::Subject::Gpu(field) => field.$property,
+            $crate::rules::Subject::Host(field) => field.$property,
+        }
+    };
+}
+pub(crate) use field_of;
+
 /// A field of a GPU, or of the machine.
 #[derive(Debug, Clone, Copy)]
 pub enum Subject {
@@ -133,7 +145,8 @@ pub struct Rate {
 }
 
 /// The time in which a change is told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Per {
     /// A second.
     Second,
@@ -144,12 +157,26 @@ pub enum Per {
 }
 
 /// A GPU as a rule names it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "a GPU is its index, as 0, or its UUID, as \"GPU-1a2b3c4d\""
+)]
 pub enum GpuId {
     /// NVML's index.
     Index(u32),
     /// The UUID, or its beginning, in lower case.
+    #[serde(deserialize_with = "read_uuid")]
     Uuid(String),
+}
+
+fn read_uuid<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let uuid = String::deserialize(deserializer)?.to_ascii_lowercase();
+    let is_uuid = uuid.strip_prefix("gpu-").is_some_and(|rest| {
+        !rest.is_empty() && rest.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+    });
+    // The type says what is expected.
+    is_uuid.then_some(uuid).ok_or_else(|| D::Error::custom(""))
 }
 
 /// Somebody who is notified.
@@ -222,11 +249,8 @@ impl AlertRules {
     /// Whether a rule is about a number that is read more rarely while nobody watches: it is to be told as soon as it can be.
     pub fn watch(&self) -> bool {
         self.rules.iter().any(|rule| {
-            let (Watch::Value { subject, .. } | Watch::Absent(Some(subject))) = &rule.check.watch
-            else {
-                return false;
-            };
-            subject.of(|field| field.unwatched, |field| field.unwatched) != Unwatched::EverySample
+            let subject = rule.check.watch.subject();
+            subject.is_some_and(|subject| field_of!(subject, unwatched) != Unwatched::EverySample)
         })
     }
 }
@@ -234,19 +258,28 @@ impl AlertRules {
 impl Subject {
     /// The field's id.
     pub fn id(self) -> &'static str {
-        self.of(|field| field.id, |field| field.id)
+        field_of!(self, id)
     }
 
-    /// One of two, by what it is a field of.
-    pub(crate) fn of<T>(
-        self,
-        gpu: impl FnOnce(&'static Field<GpuSample>) -> T,
-        host: impl FnOnce(&'static Field<HostSample>) -> T,
-    ) -> T {
+    /// Whether it is a field of the machine.
+    pub(crate) fn is_host(self) -> bool {
+        matches!(self, Self::Host(_))
+    }
+}
+
+impl Watch {
+    /// Returns the field that is watched, if there is one.
+    pub(crate) fn subject(&self) -> Option<Subject> {
         match self {
-            Self::Gpu(field) => gpu(field),
-            Self::Host(field) => host(field),
+            Self::Value { subject, .. } => Some(*subject),
+            Self::Absent(subject) => *subject,
+            Self::Condition { .. } => None,
         }
+    }
+
+    /// Whether it is about the machine, and no GPU.
+    pub(crate) fn is_of_host(&self) -> bool {
+        self.subject().is_some_and(Subject::is_host)
     }
 }
 

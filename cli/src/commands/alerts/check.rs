@@ -52,7 +52,7 @@ pub(super) fn run(file: &Path) -> Result<(), Failure> {
 }
 
 fn told(rule: &Rule) -> String {
-    let severity = describe::severity(rule.severity).to_lowercase();
+    let severity = describe::severity_word(rule.severity);
     let notified = match rule.notify.as_slice() {
         [] => String::new(),
         some => format!(", notifies {}", some.join(", ")),

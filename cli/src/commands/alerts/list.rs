@@ -61,7 +61,7 @@ fn table(status: &AlertStatus, now_ms: u64) -> String {
             false => "pending",
         };
         let silenced = if *silenced { ", silenced" } else { "" };
-        let severity = describe::severity(*severity).to_lowercase();
+        let severity = describe::severity_word(*severity);
         let _ = writeln!(
             text,
             "{state:8}  {}: {watch} ({severity}{silenced})",
