@@ -116,12 +116,12 @@ fn time_of_day(text: &str) -> Option<Time> {
             .bytes()
             .all(|byte| byte.is_ascii_digit() || b":.".contains(&byte));
     // An hour has one digit for many people.
-    let padded = if text.find(':') == Some(1) {
-        format!("0{text}")
-    } else {
-        text.to_owned()
+    let pad = |part: &str| match part.len() {
+        1 => format!("0{part}"),
+        _ => part.to_owned(),
     };
-    padded.parse().ok().filter(|_| is_clock)
+    let parts: Vec<String> = text.split(':').map(pad).collect();
+    parts.join(":").parse().ok().filter(|_| is_clock)
 }
 
 impl FromStr for MomentSpan {
@@ -235,7 +235,8 @@ fn signed(ms: u64) -> i64 {
     i64::try_from(ms).unwrap_or(i64::MAX)
 }
 
-fn zoned(at_ms: u64, zone: &TimeZone) -> Option<Zoned> {
+/// Returns this moment in a time zone; `None` if it is farther than a calendar reaches.
+pub(crate) fn zoned(at_ms: u64, zone: &TimeZone) -> Option<Zoned> {
     Some(
         Timestamp::from_millisecond(i64::try_from(at_ms).ok()?)
             .ok()?
@@ -304,6 +305,7 @@ mod tests {
             ("today", "2026-11-24 00:00:00"),
             ("11:59", "2026-11-24 11:59:00"),
             ("9:30", "2026-11-24 09:30:00"),
+            ("9:5:7", "2026-11-24 09:05:07"),
             ("20:00", "2026-11-23 20:00:00"),
         ] {
             assert_eq!(moment(text, &now), at, "{text}");
@@ -347,6 +349,11 @@ mod tests {
             ("-1h..-2h", "nothing is between"),
             ("noon..now", "'noon' is not a moment"),
             ("25:00..", "'25:00' is not a moment"),
+            ("24:00..", "'24:00' is not a moment"),
+            ("10:60..", "'10:60' is not a moment"),
+            ("10:42:07:01..", "'10:42:07:01' is not a moment"),
+            ("a:b..", "'a:b' is not a moment"),
+            ("12:..", "'12:' is not a moment"),
             ("-2..now", "'-2' is not a moment"),
             ("2026-13-01..", "not a moment"),
         ] {

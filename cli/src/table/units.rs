@@ -6,7 +6,9 @@ use gpumon_probe::{
     model::Reading,
     units::{duration, scaled},
 };
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::tz::TimeZone;
+
+use crate::moment::zoned;
 
 const GIB: f64 = (1u64 << 30) as f64;
 const WH_JOULES: f64 = 3_600.0;
@@ -68,13 +70,8 @@ pub(crate) fn clock(at_ms: u64, now_ms: u64) -> String {
     } else {
         time_zone()
     };
-    let local = |ms: u64| {
-        let moment = Timestamp::from_millisecond(i64::try_from(ms).unwrap_or(i64::MAX))
-            .unwrap_or(Timestamp::MAX);
-        moment.to_zoned(zone.clone())
-    };
-    let at = local(at_ms);
-    at.strftime(if at.date() == local(now_ms).date() {
+    let [at, now] = [at_ms, now_ms].map(|ms| zoned(ms, &zone).unwrap_or_default());
+    at.strftime(if at.date() == now.date() {
         "%H:%M:%S"
     } else {
         "%b %d %H:%M"

@@ -95,22 +95,6 @@ impl Prompt {
     }
 }
 
-/// A time of day, `HH:MM` or `HH:MM:SS`, in seconds.
-pub(super) fn time_of_day(text: &str) -> Option<u64> {
-    let parts: Vec<u64> = text
-        .trim()
-        .split(':')
-        .map(|part| part.parse().ok())
-        .collect::<Option<_>>()?;
-    match parts.as_slice() {
-        [hours @ 0..24, minutes @ 0..60] => Some(hours * 3600 + minutes * 60),
-        [hours @ 0..24, minutes @ 0..60, seconds @ 0..60] => {
-            Some(hours * 3600 + minutes * 60 + seconds)
-        }
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,16 +115,5 @@ mod tests {
         assert_eq!(prompt.text, "");
         assert_eq!(prompt.key(key(KeyCode::Enter)), Typed::Done);
         assert_eq!(prompt.key(key(KeyCode::Esc)), Typed::Canceled);
-    }
-
-    #[test]
-    fn times_of_day_have_two_or_three_parts() {
-        assert_eq!(
-            [time_of_day("10:42"), time_of_day("00:00:07")],
-            [Some(38_520), Some(7)]
-        );
-        for bad in ["", "10", "24:00", "10:60", "10:42:07:01", "a:b"] {
-            assert_eq!(time_of_day(bad), None, "{bad}");
-        }
     }
 }

@@ -5,11 +5,13 @@ use gpumon_probe::{
     model::{Process, Reading},
     units::decimal_size,
 };
-use jiff::{Timestamp, Zoned};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 pub(super) use crate::table::units::ABSENT;
-use crate::table::{Layout, line, process_label::ProcessLabel};
+use crate::{
+    moment::zoned,
+    table::{Layout, line, process_label::ProcessLabel},
+};
 
 /// Whoever draws cuts to its own room.
 const ANY_ROOM: Layout = Layout {
@@ -139,31 +141,11 @@ pub(super) fn date_and_clock(at_ms: u64) -> String {
     local(at_ms, "%Y-%m-%d %H:%M:%S")
 }
 
-pub(super) fn next_time_of_day(after_ms: u64, seconds: u64) -> Option<u64> {
-    const DAY_MS: u64 = 24 * 60 * 60 * 1000;
-    let midnight = zoned(after_ms)?
-        .start_of_day()
-        .ok()?
-        .timestamp()
-        .as_millisecond();
-    let on_that_day = u64::try_from(midnight).ok()? + seconds * 1000;
-    Some(if on_that_day + 1000 > after_ms {
-        on_that_day
-    } else {
-        on_that_day + DAY_MS
-    })
-}
-
 fn local(at_ms: u64, format: &str) -> String {
-    zoned(at_ms).map_or_else(
+    zoned(at_ms, &time_zone()).map_or_else(
         || ABSENT.to_owned(),
         |moment| moment.strftime(format).to_string(),
     )
-}
-
-fn zoned(at_ms: u64) -> Option<Zoned> {
-    let moment = Timestamp::from_millisecond(i64::try_from(at_ms).ok()?).ok()?;
-    Some(moment.to_zoned(time_zone()))
 }
 
 #[cfg(test)]
@@ -204,14 +186,5 @@ mod tests {
             [rate(12.0), rate(1_240_000.0), rate(64.2e9)],
             ["12 B/s", "1.24 MB/s", "64.2 GB/s"]
         );
-    }
-
-    #[test]
-    fn a_time_of_day_is_found_on_the_day_or_the_next() {
-        let after = 1_700_000_000_000;
-        let now = next_time_of_day(after, 0).unwrap();
-        assert!(now >= after && now - after <= 24 * 3600 * 1000);
-        assert_eq!(clock(now), "00:00:00");
-        assert_eq!(clock(next_time_of_day(after, 38_527).unwrap()), "10:42:07");
     }
 }

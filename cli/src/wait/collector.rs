@@ -13,7 +13,7 @@ use std::{
 use anyhow::Context;
 use gpumon_probe::model::Record;
 
-use super::candidate::View;
+use super::{candidate::View, reader::ReadResult};
 use crate::{collector, exit::Failure, options::SourceArgs};
 
 /// How long it may take to end before it is left behind.
@@ -26,13 +26,6 @@ pub(super) struct Collector {
     records: Receiver<Record>,
     view: Option<View>,
     interval: Duration,
-}
-
-pub(super) enum Received {
-    View(Box<View>),
-    Timeout,
-    /// It has ended, before it told anything with this exit code.
-    Ended(Option<u8>),
 }
 
 impl Collector {
@@ -78,7 +71,10 @@ impl Collector {
     }
 
     /// Waits for the next sample, and takes the newest that has come.
-    pub(super) fn receive(&mut self, patience: Duration) -> Received {
+    ///
+    /// # Errors
+    /// The collector has ended, before it told anything with this exit code.
+    pub(super) fn receive(&mut self, patience: Duration) -> Result<ReadResult, Option<u8>> {
         let deadline = Instant::now() + patience;
         let mut has_sample = false;
         loop {
@@ -90,15 +86,15 @@ impl Collector {
             match self.records.recv_timeout(left) {
                 Ok(record) => has_sample |= self.ingest(record),
                 Err(RecvTimeoutError::Disconnected) if !has_sample => {
-                    return Received::Ended(self.exit_code());
+                    return Err(self.exit_code());
                 }
                 Err(_) => break,
             }
         }
-        match &self.view {
-            Some(view) if has_sample => Received::View(Box::new(view.clone())),
-            _ => Received::Timeout,
-        }
+        Ok(match &self.view {
+            Some(view) if has_sample => ReadResult::Available(Box::new(view.clone())),
+            _ => ReadResult::Unavailable("the driver does not answer".to_owned()),
+        })
     }
 
     /// Ends it, so that the driver is let go of.

@@ -46,13 +46,6 @@ pub(super) struct Lock {
     pub(super) since_ms: u64,
 }
 
-#[derive(Debug)]
-pub(super) enum Attempt {
-    Taken(Lock),
-    /// Somebody else has it, in words.
-    Busy(String),
-}
-
 impl Locks {
     /// Those in the folder that was named, or in the one that everybody shares.
     pub(crate) fn new(named: Option<&Path>) -> Result<Self, Failure> {
@@ -92,11 +85,24 @@ impl Locks {
     }
 
     /// Tries to take the GPU with this UUID, without waiting.
-    pub(super) fn take(&self, uuid: &str) -> Attempt {
+    ///
+    /// # Errors
+    /// Why it cannot be taken now.
+    pub(super) fn take(&self, uuid: &str) -> Result<Lock, String> {
         let path = self.path(uuid);
-        match try_to_take(&path) {
-            Ok(attempt) => attempt,
-            Err(error) => Attempt::Busy(format!("lock {}: {error}", path.display())),
+        let taken = lock_file::take(&path);
+        let taken = taken.map_err(|error| format!("lock {}: {error}", path.display()))?;
+        let Taken::Mine(file, note) = taken else {
+            return Err("taken".to_owned());
+        };
+        let since_ms = now_ms();
+        match reserved_for(&note, since_ms) {
+            Some(left) => Err(format!("reserved {}", short_duration(left))),
+            None => Ok(Lock {
+                path,
+                file,
+                since_ms,
+            }),
         }
     }
 
@@ -134,21 +140,6 @@ impl Lock {
     fn note(&mut self, text: &str) -> io::Result<()> {
         write_note(&mut self.file, text)
     }
-}
-
-fn try_to_take(path: &Path) -> io::Result<Attempt> {
-    let (file, note) = match lock_file::take(path)? {
-        Taken::Mine(file, note) => (file, note),
-        Taken::Theirs(_) => return Ok(Attempt::Busy("taken".to_owned())),
-    };
-    Ok(match reserved_for(&note, now_ms()) {
-        Some(left) => Attempt::Busy(format!("reserved {}", short_duration(left))),
-        None => Attempt::Taken(Lock {
-            path: path.to_owned(),
-            file,
-            since_ms: now_ms(),
-        }),
-    })
 }
 
 /// Whether waiting does not mend it: a full disk and too many open files may pass, a file of somebody else's does not.
@@ -191,26 +182,20 @@ mod tests {
         (folder, locks)
     }
 
-    fn why(attempt: Attempt) -> String {
-        match attempt {
-            Attempt::Taken(_) => "taken by me".to_owned(),
-            Attempt::Busy(why) => why,
-        }
+    fn why(attempt: Result<Lock, String>) -> String {
+        attempt.err().unwrap_or_else(|| "taken by me".to_owned())
     }
 
     #[test]
     fn one_at_a_time_and_the_next_when_it_is_let_go() {
         let (_folder, locks) = locks();
-        let Attempt::Taken(first) = locks.take("GPU-1") else {
+        let Ok(first) = locks.take("GPU-1") else {
             panic!("nobody has it")
         };
         assert_eq!(why(locks.take("GPU-1")), "taken");
-        assert!(
-            matches!(locks.take("GPU-2"), Attempt::Taken(_)),
-            "another GPU"
-        );
+        assert!(locks.take("GPU-2").is_ok(), "another GPU");
         drop(first);
-        assert!(matches!(locks.take("GPU-1"), Attempt::Taken(_)));
+        assert!(locks.take("GPU-1").is_ok());
         let mode = fs::metadata(locks.path("GPU-1")).unwrap().mode();
         assert_eq!(
             mode & 0o777,
@@ -222,7 +207,7 @@ mod tests {
     #[test]
     fn a_reservation_outlives_the_waiter_and_ends() {
         let (_folder, locks) = locks();
-        let Attempt::Taken(mut lock) = locks.take("GPU-1") else {
+        let Ok(mut lock) = locks.take("GPU-1") else {
             panic!("nobody has it")
         };
         lock.reserve(Duration::from_secs(90)).unwrap();
@@ -237,7 +222,7 @@ mod tests {
             "nonsense".to_owned(),
         ] {
             write(&note);
-            assert!(matches!(locks.take("GPU-1"), Attempt::Taken(_)), "{note}");
+            assert!(locks.take("GPU-1").is_ok(), "{note}");
         }
     }
 
@@ -262,12 +247,12 @@ mod tests {
     #[test]
     fn a_lock_on_a_file_that_was_removed_keeps_nobody_out_and_none_is_taken_on_it() {
         let (_folder, locks) = locks();
-        let Attempt::Taken(old) = locks.take("GPU-1") else {
+        let Ok(old) = locks.take("GPU-1") else {
             panic!("nobody has it")
         };
         fs::remove_file(locks.path("GPU-1")).unwrap();
         assert!(!is_still(&locks.path("GPU-1"), &old.file));
-        let Attempt::Taken(new) = locks.take("GPU-1") else {
+        let Ok(new) = locks.take("GPU-1") else {
             panic!("nobody has the new one")
         };
         assert!(is_still(&locks.path("GPU-1"), &new.file));

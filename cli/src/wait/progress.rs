@@ -88,18 +88,13 @@ impl Progress {
 
 impl Part {
     pub(super) fn of(name: &str, verdict: &Verdict) -> Self {
-        let how = match verdict {
-            Verdict::Met => "ready",
-            Verdict::NotYet(how) | Verdict::Out(how) => how,
-            Verdict::Never(why) => {
-                return Self {
-                    text: format!("{name} never, {why}"),
-                    distance: verdict.distance(),
-                };
-            }
+        let text = match verdict {
+            Verdict::Met => format!("{name} ready"),
+            Verdict::NotYet(how) | Verdict::Out(how) => format!("{name} {how}"),
+            Verdict::Never(why) => format!("{name} never, {why}"),
         };
         Self {
-            text: format!("{name} {how}"),
+            text,
             distance: verdict.distance(),
         }
     }

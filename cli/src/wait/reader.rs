@@ -12,10 +12,7 @@ use gpumon_probe::{
 use gpumon_server::frame::{CollectorState, CollectorStatus};
 use serde::Deserialize;
 
-use super::{
-    candidate::View,
-    collector::{Collector, Received},
-};
+use super::{candidate::View, collector::Collector};
 use crate::{exit::Failure, local::ServerArgs, options::SourceArgs};
 
 /// How often to look while a GPU is held that has yet to be looked at again.
@@ -98,13 +95,10 @@ impl Reader {
         };
         collector.set_interval(interval);
         match collector.receive(within(interval + PATIENCE)) {
-            Received::View(view) => Ok(ReadResult::Available(view)),
-            Received::Timeout => Ok(ReadResult::Unavailable(
-                "the driver does not answer".to_owned(),
-            )),
+            Ok(read) => Ok(read),
             // It has said why.
-            Received::Ended(Some(code)) => Err(Failure::reported(code)),
-            Received::Ended(None) => {
+            Err(Some(code)) => Err(Failure::reported(code)),
+            Err(None) => {
                 self.collector = None;
                 thread::sleep(within(RESTART_DELAY));
                 Ok(ReadResult::Unavailable(

@@ -13,7 +13,7 @@ use super::{
     choice::Choice,
     condition::{Conditions, Verdict, gib},
     idle::IdleClocks,
-    lock::{Attempt, Lock, Locks},
+    lock::{Lock, Locks},
     progress::{Part, Progress},
     reader::{ReadResult, Reader},
 };
@@ -60,6 +60,12 @@ struct Judged {
     is_locked_out: bool,
 }
 
+impl Judged {
+    fn part(&self) -> Part {
+        Part::of(&self.candidate.name(), &self.verdict)
+    }
+}
+
 /// Waits until enough candidates meet the conditions at once, and takes them, in the driver's order.
 pub(crate) fn find(
     search: &Search,
@@ -102,10 +108,7 @@ pub(crate) fn find(
                     );
                     return Ok(held);
                 }
-                parts = judged
-                    .iter()
-                    .map(|judged| Part::of(&judged.candidate.name(), &judged.verdict))
-                    .collect();
+                parts = judged.iter().map(Judged::part).collect();
             }
         }
         let goal = search.conditions.goal(search.count, noun);
@@ -217,10 +220,7 @@ impl Search {
                 gib(capacity)
             ));
         }
-        let why: Vec<_> = judged
-            .iter()
-            .map(|judged| Part::of(&judged.candidate.name(), &judged.verdict))
-            .collect();
+        let why: Vec<_> = judged.iter().map(Judged::part).collect();
         Err(format!(
             "nothing here can ever be {}: {}",
             self.conditions.goal(self.count, "GPU"),
@@ -273,12 +273,12 @@ impl Search {
                 continue;
             }
             match self.locks.take(&uuid) {
-                Attempt::Taken(lock) => held.push(Held {
+                Ok(lock) => held.push(Held {
                     candidate: judged.candidate.clone(),
                     uuid,
                     lock,
                 }),
-                Attempt::Busy(why) => judged.verdict = Verdict::Out(why),
+                Err(why) => judged.verdict = Verdict::Out(why),
             }
         }
         if held.len() < self.count {
@@ -348,7 +348,7 @@ mod tests {
         let used = || Verdict::NotYet("1 process".to_owned());
         assert!(!search.take(&mut held, &mut [judged(0, now_ms(), 1, used())]));
         assert!(
-            held.is_empty() && matches!(search.locks.take("GPU-0"), Attempt::Taken(_)),
+            held.is_empty() && search.locks.take("GPU-0").is_ok(),
             "it is let go"
         );
         assert!(!search.take(&mut held, &mut [judged(0, now_ms(), 1, Verdict::Met)]));

@@ -5,6 +5,7 @@ use gpumon_probe::model::Process;
 use super::{App, Next, scrolled};
 use crate::{
     describe::Level,
+    moment::{Beside, Moment},
     process_stat::missing,
     top::{
         dialog::{Dialog, Help, Menu, Page, ProcessScreen, Setup},
@@ -14,10 +15,9 @@ use crate::{
         keys::Action,
         model::Origin,
         processes::{Column, Filter, Key, Subject},
-        prompt::{Prompt, Purpose, time_of_day},
+        prompt::{Prompt, Purpose},
         replay,
         settings::RANGES_S,
-        text::next_time_of_day,
         view::{Room, View},
     },
 };
@@ -262,9 +262,9 @@ impl App {
         self.played(updates);
     }
 
-    /// To a time of day, on the first day of the recording on which it comes.
+    /// Goes to a moment; a time of day is the first of the recording.
     pub(super) fn go_to(&mut self, text: &str) {
-        let Some(seconds) = time_of_day(text) else {
+        let Ok(moment) = text.parse::<Moment>() else {
             return self.state.tell(
                 Level::Warn,
                 format!("'{text}' is not a time: give HH:MM or HH:MM:SS"),
@@ -274,7 +274,11 @@ impl App {
             return;
         };
         let (_, first, last) = player.times_ms();
-        match next_time_of_day(first, seconds).filter(|at_ms| *at_ms <= last.saturating_add(1000)) {
+        let at_ms = moment.resolve(&Beside::recording((first, last)));
+        match at_ms
+            .ok()
+            .filter(|at_ms| *at_ms <= last.saturating_add(1000))
+        {
             Some(at_ms) => {
                 let updates = replay::updates(player.seek_to(at_ms));
                 self.played(updates);
