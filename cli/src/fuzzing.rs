@@ -12,9 +12,7 @@ pub fn replay(recording: &Path) {
 /// # Panics
 /// Where a mistake has no words.
 pub fn settings(file: &Path) {
-    let keys = crate::config::Keys::new();
-    for file in crate::config::find(Some(file)).0 {
-        let parsed = crate::config::parse(&file, &keys);
+    for (_, parsed) in crate::config::read(Some(file)).0 {
         assert!(
             parsed
                 .mistakes

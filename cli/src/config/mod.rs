@@ -28,16 +28,13 @@ pub(crate) use self::{
     command_line::{Refusal, Resolved, resolve},
     edit::write_table,
     effective::{Effective, Origin, effective},
-    files::{find, usual_path},
+    files::{Unreadable, find, usual_path},
     keys::{Key, Keys, TABLES},
-    parse::parse,
+    parse::{Parsed, parse},
     value::Wanted,
 };
 #[cfg(test)]
-pub(crate) use self::{
-    files::SettingsFile,
-    parse::{Mistake, Parsed},
-};
+pub(crate) use self::{files::SettingsFile, parse::Mistake};
 
 /// What the files say for all commands, by the name of the option.
 static FOR_ALL: OnceLock<Vec<(String, OsString)>> = OnceLock::new();
@@ -59,6 +56,17 @@ pub(crate) fn for_all(variable: &str, name: &str) -> Option<OsString> {
 /// Remembers what files say for all commands; the first time counts.
 fn remember(values: Vec<(String, OsString)>) {
     let _ = FOR_ALL.set(values);
+}
+
+/// Reads the files that [`find`] returns, with everything that is wrong with them.
+pub(crate) fn read(named: Option<&Path>) -> (Vec<(PathBuf, Parsed)>, Vec<Unreadable>) {
+    let (files, unreadable) = find(named);
+    let keys = Keys::new();
+    let read = files.into_iter().map(|file| {
+        let parsed = parse(&file, &keys);
+        (file.path, parsed)
+    });
+    (read.collect(), unreadable)
 }
 
 /// Whether there is no file to be read.

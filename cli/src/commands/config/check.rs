@@ -11,7 +11,7 @@ use gpumon_probe::untrusted::escaped;
 use serde::Serialize;
 
 use crate::{
-    config::{self, Keys, Refusal, TABLES, usual_path},
+    config::{self, Refusal, TABLES, usual_path},
     exit::{Failure, say},
     grammar,
 };
@@ -48,15 +48,15 @@ pub(super) fn run(named: Option<&Path>, json: bool) -> Result<(), Failure> {
 }
 
 fn report(named: Option<&Path>) -> Report {
-    let (files, unreadable) = config::find(named);
-    let keys = Keys::new();
+    let (files, unreadable) = config::read(named);
     let mut mistakes: Vec<Mistake> = unreadable
         .into_iter()
         .map(|file| Mistake::new(&file))
         .collect();
     let mut alerts = Vec::new();
-    for file in &files {
-        let parsed = config::parse(file, &keys);
+    let mut paths = Vec::new();
+    for (path, parsed) in files {
+        paths.push(path);
         mistakes.extend(parsed.mistakes.into_iter().map(|mistake| Mistake {
             file: Some(mistake.error.origin),
             line: Some(mistake.error.line),
@@ -87,11 +87,7 @@ fn report(named: Option<&Path>) -> Report {
         .filter_map(|file| AlertRules::read(file).err());
     mistakes.extend(broken.map(|error| Mistake::new(&error)));
     Report {
-        files: files
-            .into_iter()
-            .map(|file| file.path)
-            .chain(alerts)
-            .collect(),
+        files: paths.into_iter().chain(alerts).collect(),
         mistakes,
     }
 }

@@ -6,11 +6,11 @@ use std::{
 };
 
 use super::finding::Finding;
-use crate::config::{self, Keys, Wanted};
+use crate::config::{self, Wanted};
 
 /// The files, and what is wrong with them in one line.
 pub(super) fn check(named: Option<&Path>) -> Vec<Finding> {
-    let (files, unreadable) = config::find(named);
+    let (files, unreadable) = config::read(named);
     let unreadable = unreadable.iter().map(|file| {
         Finding::warning(
             "settings",
@@ -18,9 +18,8 @@ pub(super) fn check(named: Option<&Path>) -> Vec<Finding> {
             "run `gpumon config check`",
         )
     });
-    let keys = Keys::new();
-    let read = files.iter().map(|file| {
-        let (parsed, path) = (config::parse(file, &keys), file.path.display());
+    let read = files.iter().map(|(path, parsed)| {
+        let path = path.display();
         match parsed.mistakes.len() {
             0 => Finding::ok(
                 "settings",
@@ -45,11 +44,8 @@ pub(super) fn paths(named: Option<&Path>) -> Vec<PathBuf> {
 
 /// The data directory that the files name, where one does.
 pub(super) fn data_dir(named: Option<&Path>) -> Option<PathBuf> {
-    let (files, _) = config::find(named);
-    let keys = Keys::new();
-    let entries = files
-        .iter()
-        .flat_map(|file| config::parse(file, &keys).entries);
+    let (files, _) = config::read(named);
+    let entries = files.into_iter().flat_map(|(_, parsed)| parsed.entries);
     let named = entries
         .filter(|entry| entry.key.full_name() == "serve.data-dir")
         .last()?;
@@ -58,18 +54,16 @@ pub(super) fn data_dir(named: Option<&Path>) -> Option<PathBuf> {
 
 /// What the files set, where there are any: of texts that somebody made up, only that they are set.
 pub(super) fn effective(named: Option<&Path>) -> Option<String> {
-    let (files, _) = config::find(named);
-    let keys = Keys::new();
+    let (files, _) = config::read(named);
     let mut text = String::new();
-    for (file, number) in files.iter().zip(1..) {
-        let parsed = config::parse(file, &keys);
+    for ((_, parsed), number) in files.iter().zip(1..) {
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
             "# file {number}; mistakes that have no effect: {}",
             parsed.mistakes.len()
         );
-        for entry in parsed.entries {
+        for entry in &parsed.entries {
             let is_word = !entry.key.arg.get_possible_values().is_empty();
             let is_shown = is_word || !matches!(entry.key.wanted(), Wanted::Text | Wanted::List);
             let name = entry.key.full_name();
