@@ -2,7 +2,7 @@
 
 use gpumon_probe::{
     model::{Alert, FiringAlert, GpuRef, Severity, fields::Unit},
-    units::{byte_size, duration, scaled, unit_names},
+    units::{byte_size, duration, format_scaled, unit_names},
 };
 
 use crate::{
@@ -169,7 +169,7 @@ fn amount(unit: Unit, value: f64) -> String {
     match unit {
         Unit::Bytes => byte_size(value),
         Unit::BytesPerSecond => format!("{}/s", byte_size(value)),
-        Unit::Joules if value >= 1e3 => scaled(value, &["J", "kJ", "MJ"]),
+        Unit::Joules if value >= 1e3 => format_scaled(value, &["J", "kJ", "MJ"]),
         Unit::Celsius | Unit::CelsiusDifference => format!("{} °C", trimmed(value)),
         _ => match unit_names(unit).first() {
             Some((name, _)) => format!("{} {name}", trimmed(value)),

@@ -276,7 +276,7 @@ impl SamplingArgs {
 pub(crate) const LARGEST_SIZE: u64 = 1_000_000_000_000_000 - 1;
 
 /// Times for which people wait, work or look back.
-const TIME: Accepted<Duration> = Accepted::durations(
+const TIME: Accepted<Duration> = Accepted::accept_durations(
     Duration::from_secs(1),
     Duration::from_hours(7 * 24),
     "a time from 1 second to 7 days, such as 30s, 10m, 2h or 1d",

@@ -6,7 +6,7 @@ use gpumon_probe::units::Accepted;
 use serde::{Deserialize, Deserializer};
 
 /// A longer time is a slip.
-const TIME: Accepted<Duration> = Accepted::durations(
+const TIME: Accepted<Duration> = Accepted::accept_durations(
     Duration::ZERO,
     Duration::from_hours(30 * 24),
     "a time up to 30 days with its unit, as \"30s\", \"2m\" or \"4h\"",

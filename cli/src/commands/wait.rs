@@ -111,7 +111,7 @@ pub(crate) struct WaitArgs {
     command: Vec<OsString>,
 }
 
-const INTERVAL: Accepted<Duration> = Accepted::durations(
+const INTERVAL: Accepted<Duration> = Accepted::accept_durations(
     Duration::from_millis(100),
     Duration::from_mins(1),
     "an interval from 100ms to 1m, such as 500ms, 2s or 1m",

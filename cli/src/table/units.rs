@@ -4,7 +4,7 @@ pub(crate) use gpumon_probe::units::three_digits;
 use gpumon_probe::{
     local_time::time_zone,
     model::Reading,
-    units::{duration, scaled},
+    units::{duration, format_scaled},
 };
 use jiff::tz::TimeZone;
 
@@ -33,12 +33,12 @@ pub(crate) fn whole(reading: &Reading<f64>, unit: &str) -> String {
 
 /// Formats energy: `850 Wh`, `12.3 kWh`, `49.8 MWh`.
 pub(crate) fn energy(joules: f64) -> String {
-    scaled(joules / WH_JOULES, &["Wh", "kWh", "MWh"])
+    format_scaled(joules / WH_JOULES, &["Wh", "kWh", "MWh"])
 }
 
 /// `340 J`, `6.12 kJ`, `1.20 MJ`: the energy of one command, which is too little for hours.
 pub(crate) fn joules(joules: f64) -> String {
-    scaled(joules, &["J", "kJ", "MJ"])
+    format_scaled(joules, &["J", "kJ", "MJ"])
 }
 
 /// `8.53 ms`, `12.4 s`, `26 min`: how long one thing took.

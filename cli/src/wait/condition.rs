@@ -14,7 +14,7 @@ use super::{
 
 const GIB: f64 = (1_u64 << 30) as f64;
 
-const FREE: Accepted<u64> = Accepted::sizes(
+const FREE: Accepted<u64> = Accepted::accept_sizes(
     1,
     u64::MAX,
     "a size of more than 0, such as 20GiB, 8000MB or 50%",

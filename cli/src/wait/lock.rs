@@ -26,7 +26,7 @@ use crate::{
 const LONGEST_HOLD: Duration = Duration::from_hours(1);
 
 /// The times for which a GPU can be reserved.
-pub(crate) const HOLD: Accepted<Duration> = Accepted::durations(
+pub(crate) const HOLD: Accepted<Duration> = Accepted::accept_durations(
     Duration::from_secs(1),
     LONGEST_HOLD,
     "a time from 1s to 1h, such as 30s or 5m",

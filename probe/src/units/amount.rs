@@ -80,12 +80,7 @@ pub fn unit_names(unit: Unit) -> &'static [(&'static str, f64)] {
     }
 }
 
-/// Returns the size of a unit of memory in bytes, in any case: `MB` is 1000², `MiB` is 1024².
-pub fn bytes_in(unit: &str) -> Option<f64> {
-    factor(unit, Unit::Bytes)
-}
-
-fn factor(name: &str, unit: Unit) -> Option<f64> {
+fn find_factor(name: &str, unit: Unit) -> Option<f64> {
     let mut names = unit_names(unit).iter();
     let (_, factor) = names.find(|(known, _)| known.eq_ignore_ascii_case(name))?;
     Some(*factor)
@@ -113,7 +108,7 @@ impl Amount {
 
     /// Returns the number in the first name of this unit; `None` for the unit of something else.
     pub fn convert_to(&self, unit: Unit) -> Option<f64> {
-        Some(self.number * factor(&self.unit, unit)?)
+        Some(self.number * find_factor(&self.unit, unit)?)
     }
 }
 
@@ -151,7 +146,7 @@ impl<'de> Deserialize<'de> for Amount {
 
 impl Accepted<u64> {
     /// Sizes in bytes, which need a unit that means one thing: `20GiB`, but not `20G`.
-    pub const fn sizes(least: u64, most: u64, expected: &'static str) -> Self {
+    pub const fn accept_sizes(least: u64, most: u64, expected: &'static str) -> Self {
         Self {
             read: read_size,
             least,
@@ -163,7 +158,7 @@ impl Accepted<u64> {
 
 impl Accepted<Duration> {
     /// Durations, which need a unit: `500ms`, `2h30m`, `1d`.
-    pub const fn durations(least: Duration, most: Duration, expected: &'static str) -> Self {
+    pub const fn accept_durations(least: Duration, most: Duration, expected: &'static str) -> Self {
         Self {
             read: read_duration,
             least,
@@ -257,8 +252,8 @@ mod tests {
     use super::*;
     use crate::units::{byte_size, duration, short_duration};
 
-    const SIZE: Accepted<u64> = Accepted::sizes(1, 1 << 50, "a size, such as 20GiB");
-    const TIME: Accepted<Duration> = Accepted::durations(
+    const SIZE: Accepted<u64> = Accepted::accept_sizes(1, 1 << 50, "a size, such as 20GiB");
+    const TIME: Accepted<Duration> = Accepted::accept_durations(
         Duration::from_micros(1),
         Duration::from_hours(24 * 7),
         "a time, such as 10m",

@@ -5,7 +5,7 @@ mod amount;
 
 use std::time::Duration;
 
-pub use self::amount::{Accepted, Amount, bytes_in, parse_duration, unit_names};
+pub use self::amount::{Accepted, Amount, parse_duration, unit_names};
 
 const KIB: f64 = 1024.0;
 const MIB: f64 = KIB * KIB;
@@ -38,7 +38,7 @@ pub fn byte_size(bytes: f64) -> String {
 
 /// Formats a number in the first of these units, each a thousand times the one before, in which it
 /// is below 1000, or else in the last: `850 Wh`, `12.3 kWh`.
-pub fn scaled(mut value: f64, units: &[&str]) -> String {
+pub fn format_scaled(mut value: f64, units: &[&str]) -> String {
     let mut units = units.iter();
     let mut unit = units.next().copied().unwrap_or_default();
     for larger in units {
@@ -55,7 +55,7 @@ pub fn decimal_size(bytes: f64) -> String {
     if bytes < 1e3 {
         format!("{bytes:.0} B")
     } else {
-        scaled(bytes / 1e3, &["kB", "MB", "GB"])
+        format_scaled(bytes / 1e3, &["kB", "MB", "GB"])
     }
 }
 
@@ -137,7 +137,8 @@ mod tests {
 
     #[test]
     fn energy_and_sizes_are_scaled_by_thousands() {
-        let energy = [0.5, 850.0, 12_300.0, 5e10].map(|wh| scaled(wh, &["Wh", "kWh", "MWh"]));
+        let energy =
+            [0.5, 850.0, 12_300.0, 5e10].map(|wh| format_scaled(wh, &["Wh", "kWh", "MWh"]));
         assert_eq!(energy, ["0.50 Wh", "850 Wh", "12.3 kWh", "50000 MWh"]);
         let sizes = [512.0, 1_240.0, 1.24e9].map(decimal_size);
         assert_eq!(sizes, ["512 B", "1.24 kB", "1.24 GB"]);

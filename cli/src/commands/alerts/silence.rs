@@ -12,7 +12,7 @@ use crate::{
     local::ServerArgs,
 };
 
-const TIME: Accepted<Duration> = Accepted::durations(
+const TIME: Accepted<Duration> = Accepted::accept_durations(
     Duration::from_secs(1),
     Duration::from_hours(30 * 24),
     "a time from 1 second to 30 days, such as 30m, 2h or 7d, or off",

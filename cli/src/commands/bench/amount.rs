@@ -1,6 +1,6 @@
 //! How large an array is, as it is typed.
 
-use gpumon_probe::units::{self, bytes_in};
+use gpumon_probe::{model::fields::Unit, units};
 use gpumon_workload::protocol::Amount;
 
 /// Beyond this, a number with a point has no place for a single element.
@@ -9,14 +9,12 @@ const MOST: f64 = 9e15;
 pub(super) fn parse_amount(text: &str) -> Result<Amount, String> {
     let expected =
         || "not 1 or more elements, such as 4096, 1e7 or 64Mi, or bytes, such as 256MiB".to_owned();
-    let typed = units::Amount::parse(text).ok_or_else(expected)?;
+    let mut typed = units::Amount::parse(text).ok_or_else(expected)?;
     let is_bytes = typed.unit.ends_with(['b', 'B']);
-    let factor = if is_bytes {
-        bytes_in(&typed.unit)
-    } else {
-        bytes_in(&(typed.unit + "B"))
-    };
-    let count = (typed.number * factor.ok_or_else(expected)?).round();
+    if !is_bytes {
+        typed.unit += "B";
+    }
+    let count = typed.convert_to(Unit::Bytes).ok_or_else(expected)?.round();
     match count {
         _ if !(1.0..=MOST).contains(&count) => Err(expected()),
         _ if is_bytes => Ok(Amount::Bytes(count as u64)),

@@ -152,7 +152,7 @@ impl OnceArgs {
     }
 }
 
-const MEMORY: Accepted<u64> = Accepted::sizes(
+const MEMORY: Accepted<u64> = Accepted::accept_sizes(
     1,
     u64::MAX,
     "a size of a GPU's memory in all, such as 80GiB",

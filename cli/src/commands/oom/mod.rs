@@ -132,7 +132,7 @@ impl View for Reader {
 }
 
 /// At most ten minutes, since others may be waiting for the GPU.
-const HOLD: Accepted<Duration> = Accepted::durations(
+const HOLD: Accepted<Duration> = Accepted::accept_durations(
     Duration::from_millis(10),
     Duration::from_mins(10),
     "a time from 10ms to 10m, such as 500ms, 3s or 2m",

@@ -265,14 +265,14 @@ fn forward_signals(inputs: SyncSender<Input>) -> io::Result<()> {
 }
 
 /// A year is as long as anybody waits.
-const LONG_TIME: Accepted<Duration> = Accepted::durations(
+const LONG_TIME: Accepted<Duration> = Accepted::accept_durations(
     Duration::from_secs(1),
     Duration::from_hours(366 * 24),
     "a time from 1 second to 366 days, such as 30s, 10m, 2h or 1d",
 );
 
 /// One block of a machine with many GPUs has some 100 kB.
-const FILE_SIZE: Accepted<u64> = Accepted::sizes(
+const FILE_SIZE: Accepted<u64> = Accepted::accept_sizes(
     1_000_000,
     LARGEST_SIZE,
     "a size of 1MB or more, such as 100MB or 2GiB",

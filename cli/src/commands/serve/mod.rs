@@ -340,7 +340,7 @@ impl HistoryArgs {
 }
 
 /// The tables themselves take far less.
-const DATA_SIZE: Accepted<u64> = Accepted::sizes(
+const DATA_SIZE: Accepted<u64> = Accepted::accept_sizes(
     10_000_000,
     LARGEST_SIZE,
     "a size of 10MB or more, such as 500MB, 1GB or 2GiB",

@@ -51,14 +51,14 @@ impl From<Bytes> for f64 {
 }
 
 /// The largest size that makes sense on one board is 16 TiB.
-const SIZE: Accepted<u64> = Accepted::sizes(
+const SIZE: Accepted<u64> = Accepted::accept_sizes(
     0,
     16 << 40,
     "a size up to 16384 GiB with its unit, as \"12 GiB\"",
 );
 
 /// A longer delay is a hang, for which there is a fault of its own.
-const DELAY: Accepted<Duration> = Accepted::durations(
+const DELAY: Accepted<Duration> = Accepted::accept_durations(
     Duration::ZERO,
     Duration::from_mins(10),
     "a duration up to 600 s with its unit, as \"2.8 ms\"",
