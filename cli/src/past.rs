@@ -149,17 +149,6 @@ fn from_server<T: DeserializeOwned>(
 }
 
 fn body(server: &ServerArgs, target: &str, what: &str) -> Result<String, Failure> {
-    let server = server.connect().map_err(anyhow::Error::from)?;
-    let at = server.path.display().to_string();
-    let answer = server
-        .ask("GET", target)
-        .with_context(|| format!("the server at {at} does not answer; restart it"))?;
-    match answer.status {
-        200 => Ok(answer.body),
-        404 => Err(anyhow!(
-            "the server at {at} is older than this gpumon and answers no {what}; restart it"
-        )
-        .into()),
-        _ => Err(anyhow!("the server at {at} refuses: {}", answer.body.trim()).into()),
-    }
+    let reply = server.request("GET", target, "", &format!("answers no {what}"))?;
+    Ok(reply.body)
 }

@@ -8,7 +8,6 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, anyhow};
 use gpumon_probe::model::CostMark;
 use serde_json::{Value, json};
 
@@ -101,17 +100,8 @@ impl Forwarder {
 }
 
 fn send(server: &ServerArgs, mark: &Value) -> Result<(), Failure> {
-    let server = server.connect().map_err(anyhow::Error::from)?;
-    let at = server.path.display().to_string();
-    let answer = server
-        .post("/api/v1/marks", &mark.to_string())
-        .with_context(|| format!("the server at {at} does not answer; restart it"))?;
-    match answer.status {
-        201 => Ok(()),
-        404 | 405 => Err(anyhow!(
-            "the server at {at} is older than this gpumon and takes no marks; restart it"
-        )
-        .into()),
-        _ => Err(anyhow!("the server at {at} refuses: {}", answer.body.trim()).into()),
-    }
+    let body = mark.to_string();
+    server
+        .request("POST", "/api/v1/marks", &body, "takes no marks")
+        .map(drop)
 }

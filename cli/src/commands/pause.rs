@@ -5,7 +5,6 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, anyhow};
 use gpumon_server::frame::{CollectorState, CollectorStatus};
 
 use crate::{exit::Failure, local::ServerArgs, options::parse_time};
@@ -55,20 +54,12 @@ pub(crate) fn resume(args: &ResumeArgs) -> Result<(), Failure> {
 }
 
 fn order(server: &ServerArgs, target: &str) -> Result<(), Failure> {
-    let server = server.connect().map_err(anyhow::Error::from)?;
-    let at = server.path.display().to_string();
-    let answer = server
-        .ask("POST", target)
-        .with_context(|| format!("the server at {at} does not answer; restart it"))?;
-    if answer.status != 200 {
-        return Err(anyhow!("the server at {at} refuses: {}", answer.body.trim()).into());
-    }
-    let status: CollectorStatus = serde_json::from_str(&answer.body)
-        .with_context(|| format!("the server at {at} is not gpumon's; name it with --control"))?;
+    let reply = server.request("POST", target, "", "cannot be paused")?;
+    let status: CollectorStatus = reply.parse()?;
     if let (CollectorState::Paused, Some(message)) = (status.state, &status.message) {
         crate::exit::say(message);
     }
     // As it came: what a newer server adds is not lost.
-    writeln!(io::stdout(), "{}", answer.body.trim())?;
+    writeln!(io::stdout(), "{}", reply.body.trim())?;
     Ok(())
 }

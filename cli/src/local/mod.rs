@@ -13,10 +13,12 @@ use std::{
     time::Duration,
 };
 
+use anyhow::{Context, anyhow};
 use gpumon_server::local;
+use serde::de::DeserializeOwned;
 
 pub(crate) use self::stream::Frames;
-use crate::config::for_all;
+use crate::{config::for_all, exit::Failure};
 
 /// A server never waits for the driver, only for the end of its collector.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -89,6 +91,38 @@ impl ServerArgs {
         Err(NoServer(missed))
     }
 
+    /// Sends a request, and returns the answer of a server that has what is asked for; `lacks` says
+    /// what an older one does not have.
+    ///
+    /// # Errors
+    /// There is no server, it does not answer, is older, or refuses.
+    pub(crate) fn request(
+        &self,
+        method: &str,
+        target: &str,
+        body: &str,
+        lacks: &str,
+    ) -> Result<Reply, Failure> {
+        let server = self.connect().map_err(anyhow::Error::from)?;
+        let at = server.path.display().to_string();
+        let answer = server
+            .exchange(PATIENCE, &format!("{method} {target}"), body)
+            .with_context(|| format!("the server at {at} does not answer; restart it"))?;
+        let why = answer.body.trim();
+        match answer.status {
+            200..300 => Ok(Reply {
+                at,
+                body: answer.body,
+            }),
+            404 if why.starts_with(NO_RULE) => Err(anyhow!("{why}").into()),
+            404 | 405 => Err(anyhow!(
+                "the server at {at} is older than this gpumon and {lacks}; restart it"
+            )
+            .into()),
+            _ => Err(anyhow!("the server at {at} refuses: {why}").into()),
+        }
+    }
+
     /// The socket that was named; a variable that is set to nothing names none.
     pub(crate) fn named(&self) -> Option<&PathBuf> {
         self.control
@@ -100,6 +134,26 @@ impl ServerArgs {
     pub(crate) fn is_typed(&self) -> bool {
         self.named()
             .is_some_and(|path| for_all(CONTROL, "control").is_none_or(|set| set != *path))
+    }
+}
+
+/// The answer to a silence of a rule that does not exist, with the names of those that do.
+const NO_RULE: &str = "no alert rule";
+
+/// What a server answered to a request that it did not refuse.
+pub(crate) struct Reply {
+    /// The socket of the server.
+    at: String,
+    pub(crate) body: String,
+}
+
+impl Reply {
+    pub(crate) fn parse<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        let at = &self.at;
+        let read = serde_json::from_str(&self.body);
+        Ok(read.with_context(|| {
+            format!("the server at {at} is not gpumon's; name it with --control")
+        })?)
     }
 }
 
@@ -120,11 +174,6 @@ impl Server {
         target: &str,
     ) -> io::Result<Answer> {
         self.exchange(patience, &format!("{method} {target}"), "")
-    }
-
-    /// Sends a request that changes something, with its body.
-    pub(crate) fn post(self, target: &str, body: &str) -> io::Result<Answer> {
-        self.exchange(PATIENCE, &format!("POST {target}"), body)
     }
 
     fn exchange(mut self, patience: Duration, request: &str, body: &str) -> io::Result<Answer> {

@@ -5,7 +5,6 @@ use std::{
     io::{self, Write},
 };
 
-use anyhow::{Context, anyhow};
 use gpumon_alerts::{
     describe,
     evaluate::{RuleState, RuleStatus},
@@ -20,24 +19,13 @@ use gpumon_server::alerts::AlertStatus;
 use crate::{exit::Failure, local::ServerArgs};
 
 pub(super) fn run(server: &ServerArgs, json: bool) -> Result<(), Failure> {
-    let server = server.connect().map_err(anyhow::Error::from)?;
-    let at = server.path.display().to_string();
-    let answer = server
-        .ask("GET", "/api/v1/alerts")
-        .with_context(|| format!("the server at {at} does not answer; restart it"))?;
-    if answer.status != 200 {
-        return Err(anyhow!(
-            "the server at {at} is older than this gpumon and has no alerts; restart it"
-        )
-        .into());
-    }
+    let reply = server.request("GET", "/api/v1/alerts", "", "has no alerts")?;
     if json {
         // As it came: what a newer server adds is not lost.
-        writeln!(io::stdout(), "{}", answer.body.trim())?;
+        writeln!(io::stdout(), "{}", reply.body.trim())?;
         return Ok(());
     }
-    let status: AlertStatus = serde_json::from_str(&answer.body)
-        .with_context(|| format!("the server at {at} is not gpumon's; name it with --control"))?;
+    let status: AlertStatus = reply.parse()?;
     io::stdout().write_all(table(&status, now_ms()).as_bytes())?;
     Ok(())
 }

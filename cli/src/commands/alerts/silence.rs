@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
 use gpumon_probe::units::Accepted;
 use gpumon_server::alerts::AlertStatus;
 use serde_json::json;
@@ -30,29 +29,10 @@ pub(super) fn parse_time(text: &str) -> Result<Time, String> {
 }
 
 pub(super) fn run(server: &ServerArgs, rule: &str, Time(time): Time) -> Result<(), Failure> {
-    let server = server.connect().map_err(anyhow::Error::from)?;
-    let at = server.path.display().to_string();
     let for_ms = time.map_or(0, |time| time.as_millis() as u64);
-    let answer = server
-        .post(
-            "/api/v1/alerts/silence",
-            &json!({ "rule": rule, "for_ms": for_ms }).to_string(),
-        )
-        .with_context(|| format!("the server at {at} does not answer; restart it"))?;
-    let body = answer.body.trim();
-    match answer.status {
-        200 => {}
-        404 if body.starts_with("no alert rule") => return Err(anyhow!("{body}").into()),
-        404 | 405 => {
-            return Err(anyhow!(
-                "the server at {at} is older than this gpumon and has no alerts; restart it"
-            )
-            .into());
-        }
-        _ => return Err(anyhow!("the server at {at} refuses: {body}").into()),
-    }
-    let status: AlertStatus = serde_json::from_str(body)
-        .with_context(|| format!("the server at {at} is not gpumon's; name it with --control"))?;
+    let silence = json!({ "rule": rule, "for_ms": for_ms }).to_string();
+    let reply = server.request("POST", "/api/v1/alerts/silence", &silence, "has no alerts")?;
+    let status: AlertStatus = reply.parse()?;
     // The file may silence it nevertheless.
     if time.is_none()
         && status
