@@ -1,126 +1,88 @@
 //! What changes slowly about a GPU and has as many series as there are actions, memories or links.
 
-use gpumon_probe::model::{EccLocation, GpuDetails, NvLink, Reading, RecoveryAction};
+use gpumon_probe::model::{NvLink, RecoveryAction};
 
 use super::{
     scrape::{Scrape, count, word, yes},
     text::{
         Kind::{self, Counter, Gauge},
-        Label, Page,
+        Page,
     },
 };
 
-/// One family: its name, what it is, and its series with the labels that tell them apart.
-type Family = (
-    &'static str,
-    Kind,
-    &'static str,
-    fn(&GpuDetails, &mut Out<'_>),
-);
+/// A family of all links: its name, its kind, its help, and the number of a link.
+type OfLinks = (&'static str, Kind, &'static str, fn(&NvLink) -> Option<f64>);
 
-/// Takes in the series of one GPU and family.
-type Out<'a> = dyn FnMut(&[Label<'_>], Option<f64>) + 'a;
-
-const FAMILIES: &[Family] = &[
-    (
-        "gpumon_gpu_ecc_location_errors_total",
-        Counter,
-        "ECC errors by location, since the driver was loaded (volatile) or over the lifetime of the GPU (aggregate).",
-        ecc_locations,
-    ),
-    (
-        "gpumon_gpu_recovery_needed",
-        Gauge,
-        "1 while the driver requests this recovery action, 0 otherwise.",
-        |it, out| {
-            let Some(needed) = it.recovery_action.value() else {
-                return;
-            };
-            for action in &RecoveryAction::ALL[1..] {
-                out(&[("action", &word(action))], Some(yes(needed == action)));
-            }
-        },
-    ),
-];
-
-/// Many for each GPU: an HGX board has 18 links.
-const LINKS: &[Family] = &[
+/// Families with many series for each GPU: an HGX board has 18 links.
+const LINKS: [OfLinks; 4] = [
     (
         "gpumon_nvlink_up",
         Gauge,
         "Whether the NVLink is active.",
-        |it, out| {
-            links(it, out, |link| link.active.value().map(|is| yes(*is)));
-        },
+        |link| link.active.value().map(|is| yes(*is)),
     ),
     (
         "gpumon_nvlink_transmit_bytes_total",
         Counter,
         "Bytes transmitted over the NVLink.",
-        |it, out| {
-            links(it, out, |link| count(&link.tx_bytes_total));
-        },
+        |link| count(&link.tx_bytes_total),
     ),
     (
         "gpumon_nvlink_receive_bytes_total",
         Counter,
         "Bytes received over the NVLink.",
-        |it, out| {
-            links(it, out, |link| count(&link.rx_bytes_total));
-        },
+        |link| count(&link.rx_bytes_total),
     ),
     (
         "gpumon_nvlink_errors_total",
         Counter,
         "NVLink errors of all kinds.",
-        |it, out| {
-            links(it, out, |link| count(&link.errors_total));
-        },
+        |link| count(&link.errors_total),
     ),
 ];
 
 pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>) {
-    families(page, scrape, FAMILIES);
-}
-
-pub(super) fn by_link(page: &mut Page, scrape: &Scrape<'_>) {
-    families(page, scrape, LINKS);
-}
-
-fn families(page: &mut Page, scrape: &Scrape<'_>, families: &[Family]) {
-    for (name, kind, help, read) in families {
-        let mut family = page.family(name, *kind, help);
-        for told in &scrape.gpus {
-            let Some(details) = told.details else {
-                continue;
-            };
-            read(details, &mut |labels, value| {
-                family.add(&told.labels, labels, value);
-            });
+    let help = "ECC errors by location, since the driver was loaded (volatile) or over the \
+                lifetime of the GPU (aggregate).";
+    let mut family = page.family("gpumon_gpu_ecc_location_errors_total", Counter, help);
+    for (told, details) in scrape.with_details() {
+        let places = [
+            ("volatile", &details.ecc.volatile_by_location),
+            ("aggregate", &details.ecc.aggregate_by_location),
+        ];
+        for (counter, places) in places {
+            for place in places.value().into_iter().flatten() {
+                let location = ("location", place.location.as_str());
+                let totals = [
+                    ("corrected", place.corrected_total),
+                    ("uncorrected", place.uncorrected_total),
+                ];
+                for (error, total) in totals {
+                    let labels = [location, ("counter", counter), ("error", error)];
+                    family.add(&told.labels, &labels, Some(total as f64));
+                }
+            }
+        }
+    }
+    let help = "1 while the driver requests this recovery action, 0 otherwise.";
+    let mut family = page.family("gpumon_gpu_recovery_needed", Gauge, help);
+    for (told, details) in scrape.with_details() {
+        if let Some(needed) = details.recovery_action.value() {
+            let actions = RecoveryAction::ALL[1..].iter();
+            let states = actions.map(|action| (word(action), needed == action));
+            family.add_states(&told.labels, "action", states);
         }
     }
 }
 
-fn ecc_locations(it: &GpuDetails, out: &mut Out<'_>) {
-    let mut places = |counter, places: &Reading<Vec<EccLocation>>| {
-        for place in places.value().into_iter().flatten() {
-            let labels = [("location", place.location.as_str()), ("counter", counter)];
-            let mut kind = |error, total: u64| {
-                out(
-                    &[labels[0], labels[1], ("error", error)],
-                    Some(total as f64),
-                );
-            };
-            kind("corrected", place.corrected_total);
-            kind("uncorrected", place.uncorrected_total);
+pub(super) fn by_link(page: &mut Page, scrape: &Scrape<'_>) {
+    for (name, kind, help, read) in LINKS {
+        let mut family = page.family(name, kind, help);
+        for (told, details) in scrape.with_details() {
+            for link in details.nvlinks.value().into_iter().flatten() {
+                let number = link.link.to_string();
+                family.add(&told.labels, &[("link", &number)], read(link));
+            }
         }
-    };
-    places("volatile", &it.ecc.volatile_by_location);
-    places("aggregate", &it.ecc.aggregate_by_location);
-}
-
-fn links(it: &GpuDetails, out: &mut Out<'_>, read: fn(&NvLink) -> Option<f64>) {
-    for link in it.nvlinks.value().into_iter().flatten() {
-        out(&[("link", &link.link.to_string())], read(link));
     }
 }

@@ -6,8 +6,8 @@ use gpumon_probe::model::{
 };
 
 use super::{
-    scrape::{Scrape, Told, word, yes},
-    text::{Kind::Gauge, Labels, Page},
+    scrape::{Scrape, Told, word},
+    text::{Kind::Gauge, Page},
 };
 
 pub(super) fn gpu(page: &mut Page, scrape: &Scrape<'_>) {
@@ -35,13 +35,8 @@ pub(super) fn gpu(page: &mut Page, scrape: &Scrape<'_>) {
         let Some(reasons) = told.readings.and_then(|gpu| gpu.throttle_reasons.value()) else {
             continue;
         };
-        for (reason, word) in ThrottleReason::ALL.iter().zip(&words) {
-            throttled.add(
-                &told.labels,
-                &[("reason", word)],
-                Some(yes(reasons.contains(reason))),
-            );
-        }
+        let given = ThrottleReason::ALL.map(|reason| reasons.contains(&reason));
+        throttled.add_states(&told.labels, "reason", words.iter().zip(given));
     }
 }
 
@@ -113,7 +108,6 @@ pub(super) fn host(page: &mut Page, scrape: &Scrape<'_>) {
             .sample
             .and_then(|sample| field.access.value(&sample.host));
         let value = value.map(|value| field.unit.base(value));
-        page.family(name, field.kind.into(), field.help)
-            .add(&Labels::default(), &[], value);
+        page.add_single(name, field.kind.into(), field.help, value);
     }
 }

@@ -3,7 +3,7 @@
 use gpumon_probe::model::{Condition, ConditionKind, GpuSample, Health};
 
 use super::{
-    scrape::{Scrape, Told, text, word, yes},
+    scrape::{Scrape, text, word, yes},
     text::{
         Kind::{Counter, Gauge},
         Labels, Page,
@@ -20,38 +20,20 @@ pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>) {
     )
     .add(&none, &[("version", VERSION)], Some(1.0));
     let state = scrape.known.collector.state;
-    page.family(
-        "gpumon_collector_up",
-        Gauge,
-        "Whether the collector process is running.",
-    )
-    .add(&none, &[], Some(yes(state == CollectorState::Running)));
+    let is_running = Some(yes(state == CollectorState::Running));
+    let help = "Whether the collector process is running.";
+    page.add_single("gpumon_collector_up", Gauge, help, is_running);
     let mut states = page.family(
         "gpumon_collector_state",
         Gauge,
         "1 for the state of the collector process, 0 for others.",
     );
-    for known in CollectorState::ALL {
-        states.add(
-            &none,
-            &[("state", &word(&known))],
-            Some(yes(state == known)),
-        );
-    }
-    page.family(
-        "gpumon_sample_age_seconds",
-        Gauge,
-        "Time since the newest sample.",
-    )
-    .add(
-        &none,
-        &[],
-        scrape
-            .known
-            .sample
-            .as_ref()
-            .map(|sample| seconds_since(scrape, sample.at_ms)),
-    );
+    let known = CollectorState::ALL.map(|known| (word(&known), state == known));
+    states.add_states(&none, "state", known);
+    let newest = scrape.known.sample.as_ref();
+    let age = newest.map(|sample| seconds_since(scrape, sample.at_ms));
+    let help = "Time since the newest sample.";
+    page.add_single("gpumon_sample_age_seconds", Gauge, help, age);
     if let Some(refused) = &scrape.known.refused {
         let help = "Wrong tokens and passwords that were refused since the server was started.";
         let mut family = page.family("gpumon_refused_credentials_total", Counter, help);
@@ -106,14 +88,10 @@ fn ups(page: &mut Page, scrape: &Scrape<'_>) {
         Gauge,
         "1 for the state of the GPU, 0 for others.",
     );
-    for (told, sample) in sampled(scrape) {
-        for state in Health::TAGS {
-            states.add(
-                &told.labels,
-                &[("state", state)],
-                Some(yes(sample.health.word() == *state)),
-            );
-        }
+    for (told, sample) in scrape.with_samples() {
+        let known = Health::TAGS.iter();
+        let known = known.map(|state| (state, sample.health.word() == *state));
+        states.add_states(&told.labels, "state", known);
     }
 }
 
@@ -123,24 +101,18 @@ fn conditions(page: &mut Page, scrape: &Scrape<'_>) {
         Gauge,
         "1 while the condition lasts, 0 otherwise.",
     );
-    for (told, sample) in sampled(scrape) {
-        let lasting: Vec<_> = sample
-            .conditions
-            .iter()
-            .map(|condition| condition.kind.tag())
-            .collect();
-        for kind in ConditionKind::TAGS {
-            family.add(
-                &told.labels,
-                &[("condition", kind)],
-                Some(yes(lasting.contains(&Some(*kind)))),
-            );
-        }
+    for (told, sample) in scrape.with_samples() {
+        let lasts = |kind: &str| {
+            let mut lasting = sample.conditions.iter();
+            lasting.any(|condition| condition.kind.tag() == Some(kind))
+        };
+        let kinds = ConditionKind::TAGS.iter().map(|kind| (kind, lasts(kind)));
+        family.add_states(&told.labels, "condition", kinds);
     }
     let help =
         "Severity of a condition while it lasts: 1 for a notice, 2 for a warning, 3 if critical.";
     let mut family = page.family("gpumon_condition_severity", Gauge, help);
-    for (told, sample) in sampled(scrape) {
+    for (told, sample) in scrape.with_samples() {
         for kind in ConditionKind::TAGS {
             let same = sample
                 .conditions
@@ -163,7 +135,7 @@ fn xids(page: &mut Page, scrape: &Scrape<'_>) {
         Gauge,
         "1 while this Xid lasts, 0 once it is over.",
     );
-    for (told, sample) in sampled(scrape) {
+    for (told, sample) in scrape.with_samples() {
         let mut codes: Vec<u32> = scrape
             .known
             .xids
@@ -174,13 +146,9 @@ fn xids(page: &mut Page, scrape: &Scrape<'_>) {
         codes.extend(&lasting);
         codes.sort_unstable();
         codes.dedup();
-        for code in codes {
-            family.add(
-                &told.labels,
-                &[("code", &code.to_string())],
-                Some(yes(lasting.contains(&code))),
-            );
-        }
+        let states = codes.iter();
+        let states = states.map(|code| (code.to_string(), lasting.contains(code)));
+        family.add_states(&told.labels, "code", states);
     }
     let help = "Xids that the driver reported since the server was started.";
     let mut family = page.family("gpumon_gpu_xid_errors_total", Counter, help);
@@ -193,13 +161,6 @@ fn xids(page: &mut Page, scrape: &Scrape<'_>) {
             );
         }
     }
-}
-
-fn sampled<'a>(scrape: &'a Scrape<'a>) -> impl Iterator<Item = (&'a Told<'a>, &'a GpuSample)> {
-    scrape
-        .gpus
-        .iter()
-        .filter_map(|told| Some((told, told.sample?)))
 }
 
 fn is_up(sample: &GpuSample) -> f64 {

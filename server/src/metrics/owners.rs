@@ -9,7 +9,7 @@ use super::{
     scrape::Scrape,
     text::{
         Kind::{Counter, Gauge},
-        Labels, Page,
+        Page,
     },
 };
 
@@ -75,29 +75,30 @@ pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>) {
             family.add(labels, &[], read(owner));
         }
     }
-    let none = Labels::default();
-    page.family(
-        "gpumon_unheld_energy_joules_total",
-        Counter,
-        "Energy of GPUs while no listed process held them.",
-    )
-    .add(&none, &[], Some(usage.unheld.joules));
-    page.family(
-        "gpumon_unheld_gpu_seconds_total",
-        Counter,
-        "Time in which no listed process held a GPU.",
-    )
-    .add(&none, &[], Some(usage.unheld.gpu_seconds));
-    page.family(
-        "gpumon_owners_omitted",
-        Gauge,
-        "Number of owners without series because of the limit of 500.",
-    )
-    .add(
-        &none,
-        &[],
-        Some(usage.owners.len().saturating_sub(MOST) as f64),
-    );
+    let omitted = usage.owners.len().saturating_sub(MOST) as f64;
+    let singles = [
+        (
+            "gpumon_unheld_energy_joules_total",
+            Counter,
+            "Energy of GPUs while no listed process held them.",
+            usage.unheld.joules,
+        ),
+        (
+            "gpumon_unheld_gpu_seconds_total",
+            Counter,
+            "Time in which no listed process held a GPU.",
+            usage.unheld.gpu_seconds,
+        ),
+        (
+            "gpumon_owners_omitted",
+            Gauge,
+            "Number of owners without series because of the limit of 500.",
+            omitted,
+        ),
+    ];
+    for (name, kind, help, value) in singles {
+        page.add_single(name, kind, help, Some(value));
+    }
 }
 
 fn joules(usage: &OwnerUsage, read: fn(Joules) -> f64) -> Option<f64> {

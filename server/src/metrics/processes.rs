@@ -4,7 +4,7 @@ use gpumon_probe::model::Process;
 
 use super::{
     scrape::{Scrape, Told, count, ratio, text},
-    text::{Kind::Gauge, Labels, Page},
+    text::{Kind::Gauge, Page},
 };
 
 /// At most so many are told, those with the most memory.
@@ -61,14 +61,7 @@ pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>) {
             family.add(&told.labels, &rest, read(process));
         }
     }
-    page.family(
-        "gpumon_processes_omitted",
-        Gauge,
-        "Number of processes without series because of the limit of 100.",
-    )
-    .add(
-        &Labels::default(),
-        &[],
-        scrape.sample.map(|_| omitted as f64),
-    );
+    let help = "Number of processes without series because of the limit of 100.";
+    let omitted = scrape.sample.map(|_| omitted as f64);
+    page.add_single("gpumon_processes_omitted", Gauge, help, omitted);
 }

@@ -67,6 +67,18 @@ impl<'a> Scrape<'a> {
         }
     }
 
+    /// Returns the GPUs that have a fresh sample.
+    pub(super) fn with_samples(&self) -> impl Iterator<Item = (&Told<'a>, &'a GpuSample)> {
+        let gpus = self.gpus.iter();
+        gpus.filter_map(|told| Some((told, told.sample?)))
+    }
+
+    /// Returns the GPUs that have fresh details.
+    pub(super) fn with_details(&self) -> impl Iterator<Item = (&Told<'a>, &'a GpuDetails)> {
+        let gpus = self.gpus.iter();
+        gpus.filter_map(|told| Some((told, told.details?)))
+    }
+
     pub(super) fn by_gpu(
         &self,
         page: &mut Page,

@@ -7,6 +7,8 @@ use std::fmt::Write;
 
 use gpumon_probe::model::fields;
 
+use super::scrape::yes;
+
 /// In which units names end. One that ends in `_per_second` has another unit than one that ends in `_second`.
 const UNITS: [&str; 8] = [
     "bytes_per_second",
@@ -112,6 +114,12 @@ impl Page {
         }
     }
 
+    /// Adds a family of one series without labels.
+    pub(super) fn add_single(&mut self, name: &str, kind: Kind, help: &str, value: Option<f64>) {
+        self.family(name, kind, help)
+            .add(&Labels::default(), &[], value);
+    }
+
     pub(super) fn into_text(mut self) -> String {
         if self.format == Format::OpenMetrics {
             self.text.push_str("# EOF\n");
@@ -148,6 +156,18 @@ impl Family<'_> {
         } else {
             writeln!(self.page, " {value}")
         };
+    }
+
+    /// Adds a series for each state: 1 for those that are, and 0 for the others.
+    pub(super) fn add_states(
+        &mut self,
+        labels: &Labels,
+        name: &str,
+        states: impl IntoIterator<Item = (impl AsRef<str>, bool)>,
+    ) {
+        for (state, is) in states {
+            self.add(labels, &[(name, state.as_ref())], Some(yes(is)));
+        }
     }
 
     fn write_head(&mut self) {

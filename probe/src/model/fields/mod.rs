@@ -7,7 +7,6 @@
 mod access;
 mod gpu;
 mod host;
-mod metric;
 mod metrics;
 
 use super::{Gpu, GpuSample, MigSample};
@@ -15,8 +14,7 @@ use super::{Gpu, GpuSample, MigSample};
 pub use access::Access;
 pub use gpu::GPU_FIELDS;
 pub use host::HOST_FIELDS;
-pub use metric::Metric;
-pub use metrics::{BOARD_METRICS, DETAIL_METRICS, SAMPLE_METRICS};
+pub use metrics::{BOARD_METRICS, DETAIL_METRICS, Metric, SAMPLE_METRICS};
 
 /// The few that an overview of all GPUs shows, in its order. Every client gets their history.
 pub const OVERVIEW: [&str; 4] = [
@@ -211,6 +209,18 @@ impl Unit {
 }
 
 impl Dcgm {
+    /// Names with one alone if it was kept, and no names for a number that dcgm-exporter lacks.
+    const fn from_names(names: &[&'static str]) -> Option<Self> {
+        match *names {
+            [name] => Some(Self {
+                name,
+                renamed: name,
+            }),
+            [name, renamed] => Some(Self { name, renamed }),
+            _ => None,
+        }
+    }
+
     /// The value in DCGM's own units.
     pub fn value(&self, unit: Unit, value: f64) -> f64 {
         match unit {
