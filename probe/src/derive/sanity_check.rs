@@ -22,19 +22,23 @@ pub fn check(sample: &mut GpuSample) {
         let clamp = |value| in_range(field, value);
         (field.access.amend)(sample, &clamp);
         if let Some(access) = field.mig {
-            inner(&mut sample.mig_devices)
+            sample
+                .mig_devices
+                .value_mut()
                 .into_iter()
                 .flatten()
                 .for_each(|mig| (access.amend)(mig, &clamp));
         }
     }
     check_memory(&mut sample.memory);
-    inner(&mut sample.mig_devices)
+    sample
+        .mig_devices
+        .value_mut()
         .into_iter()
         .flatten()
         .for_each(|mig| check_memory(&mut mig.memory));
     let total = sample.memory.total_bytes.value().copied();
-    for process in inner(&mut sample.processes).into_iter().flatten() {
+    for process in sample.processes.value_mut().into_iter().flatten() {
         check_process(process, total);
     }
 }
@@ -83,7 +87,7 @@ pub fn check_details(details: &mut GpuDetails) {
     keep_if(&mut details.bar1, |bar1| {
         bar1.used_bytes <= bar1.total_bytes
     });
-    for link in inner(&mut details.nvlinks).into_iter().flatten() {
+    for link in details.nvlinks.value_mut().into_iter().flatten() {
         let NvLink {
             tx_bytes_total,
             rx_bytes_total,
@@ -106,13 +110,13 @@ pub fn check_details(details: &mut GpuDetails) {
             (0.0..=MOST_BYTES_PER_SECOND).contains(rate)
         });
     }
-    for fan in inner(&mut details.fans).into_iter().flatten() {
+    for fan in details.fans.value_mut().into_iter().flatten() {
         keep_if(&mut fan.speed_percent, |percent| {
             (0.0..=MOST_FAN_PERCENT).contains(percent)
         });
         keep_if(&mut fan.rpm, |rpm| *rpm <= 100_000);
     }
-    for process in inner(&mut details.accounting).into_iter().flatten() {
+    for process in details.accounting.value_mut().into_iter().flatten() {
         percent(&mut process.gpu_percent);
         percent(&mut process.memory_percent);
         keep_if(&mut process.max_memory_bytes, |bytes| {
@@ -160,7 +164,7 @@ fn percent(reading: &mut Reading<f64>) {
     keep_if(reading, |percent| {
         (0.0..=100.0 + ROUNDING_PERCENT).contains(percent)
     });
-    if let Some(percent) = inner(reading) {
+    if let Some(percent) = reading.value_mut() {
         *percent = percent.min(100.0);
     }
 }
@@ -169,13 +173,6 @@ fn percent(reading: &mut Reading<f64>) {
 fn keep_if<T>(reading: &mut Reading<T>, is_possible: impl Fn(&T) -> bool) {
     if reading.value().is_some_and(|value| !is_possible(value)) {
         *reading = Reading::Absent(Absence::Unknown);
-    }
-}
-
-fn inner<T>(reading: &mut Reading<T>) -> Option<&mut T> {
-    match reading {
-        Reading::Now(value) | Reading::Earlier { value, .. } => Some(value),
-        Reading::Absent(_) => None,
     }
 }
 

@@ -1,11 +1,11 @@
-//! The wording of conditions, in one table: the server, terminals and assistants fill it in, and the
-//! browser translates texts that are generated from it.
+//! The wording of conditions, in one table: the server, terminals and assistants fill it in, and
+//! the browser translates texts that are generated from it.
 //!
 //! In a text, `{idle_ms}` is the field of this name, formatted by the unit at the end of the name,
-//! and `{#links}` is a number or the length of a list. `[failed|one|other]` is the first text if the
-//! field is present, true or not empty, and otherwise the second; `[#links|one|several]` is a text
-//! for one and a text for several, and nothing for none; `[action|reset=text|drain=text]` is the
-//! text for the word in the field.
+//! and `{#links}` is a number or the length of a list. `[failed|one|other]` is the first text if
+//! the field is present, true or not empty, and otherwise the second; `[#links|one|several]` is a
+//! text for one and a text for several, and nothing for none; `[action|reset=text|drain=text]` is
+//! the text for the word in the field.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -18,7 +18,7 @@ use super::{
         HwSlowdown, HwThermalSlowdown, SwPowerCap, SwThermalSlowdown, SyncBoost,
     },
 };
-use crate::units::{approximate_duration, byte_size, duration, three_digits};
+use crate::units::{approximate_duration, byte_size, duration, list, three_digits};
 
 /// The most processes that are named; more are counted.
 const MOST_NAMES: usize = 3;
@@ -170,7 +170,13 @@ pub static WORDINGS: &[Wording] = wordings! {
 
 macro_rules! reasons {
     ($($reason:ident $severity:expr, $short:literal $long:literal $cause:literal;)+) => {
-        [$(ReasonWording { reason: $reason, severity: $severity, short: $short, long: $long, cause: $cause }),+]
+        [$(ReasonWording {
+            reason: $reason,
+            severity: $severity,
+            short: $short,
+            long: $long,
+            cause: $cause,
+        }),+]
     };
 }
 
@@ -360,12 +366,7 @@ impl Fields<'_> {
         if items.len() > most {
             shown.push(format!("{} more", items.len().saturating_sub(most)));
         }
-        match shown.as_slice() {
-            [all @ .., before, last] => {
-                [all, &[format!("{before} and {last}")]].concat().join(", ")
-            }
-            _ => shown.concat(),
-        }
+        list(&shown)
     }
 
     fn show_item(&self, field: &str, item: &Value) -> String {
@@ -390,6 +391,8 @@ impl Fields<'_> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -427,5 +430,108 @@ mod tests {
         for reason in ThrottleReason::ALL {
             assert_eq!(reason.wording().reason, reason);
         }
+    }
+
+    /// Returns the texts of a condition in JSON, with processes named by their PIDs.
+    fn fill(json: serde_json::Value) -> [String; 3] {
+        let kind: ConditionKind = serde_json::from_value(json).unwrap();
+        let text = kind.text(&|pid| format!("p{pid}"));
+        [kind.short(), kind.long(), text]
+    }
+
+    #[test]
+    fn texts_choose_by_their_fields() {
+        let used = |tensor: Option<f64>| {
+            json!({
+                "condition": "hardly_used",
+                "gpu_percent": 99.2,
+                "sm_percent": 8.0,
+                "tensor_percent": tensor,
+            })
+        };
+        assert_eq!(
+            fill(used(Some(0.4))),
+            [
+                "low SM use: 8 %",
+                "low SM activity: 8 %",
+                "Low SM activity: kernels run 99 % of the time on 8 % of the SMs and 0 % of the \
+                 tensor cores. They are small, or wait for data."
+            ]
+        );
+        assert!(fill(used(None))[2].starts_with(
+            "Low SM activity: kernels run 99 % of the time on 8 % of the SMs. They are small"
+        ));
+        let remapped = |failed: bool| {
+            fill(json!({ "condition": "row_remap", "pending": true, "failed": failed }))
+        };
+        assert_eq!(
+            [remapped(false)[2].as_str(), remapped(true)[0].as_str()],
+            [
+                "Row remapping pending: reset the GPU when it is idle.",
+                "no spare memory rows"
+            ]
+        );
+        assert_eq!(
+            fill(json!({ "condition": "recovery_needed", "action": "drain_and_reset" })),
+            [
+                "drain, then reset",
+                "drain and reset required",
+                "Drain and reset required: let running programs end, start none, then reset the \
+                 GPU."
+            ]
+        );
+        assert_eq!(
+            fill(json!({ "condition": "ecc_uncorrected", "count": 2 }))[1],
+            "2 uncorrectable memory errors"
+        );
+    }
+
+    #[test]
+    fn texts_have_values_with_units() {
+        let slower = |sm_mhz: f64, siblings: &[u32]| {
+            let text = fill(json!({
+                "condition": "slower_than_itself",
+                "sm_mhz": sm_mhz,
+                "usual_sm_mhz": 1980.0,
+                "power_watts": 330.0,
+                "usual_power_watts": 500.0,
+                "siblings": siblings,
+            }));
+            text[2].clone()
+        };
+        assert_eq!(
+            slower(1410.0, &[1, 2]),
+            "Slower than itself: 1410 MHz and 330 W at a load at which 1980 MHz and 500 W are \
+             usual for it. GPUs 1 and 2 are faster at the same load. The driver gives no reason: \
+             check power cables and cooling, and reset the GPU when it is idle."
+        );
+        assert!(slower(1980.0, &[2]).contains(" it. GPU 2 draws more at the same load. The"));
+        assert!(slower(1410.0, &[]).contains("are usual for it. The driver gives no reason"));
+        assert_eq!(
+            fill(json!({ "condition": "pcie_degraded", "width": 8, "max_width": 16 })),
+            [
+                "PCIe x8 of x16",
+                "PCIe x8 instead of x16",
+                "PCIe link degraded: x8 of x16. Copies to and from the GPU are slow. Check its \
+                 seating, riser and slot."
+            ]
+        );
+        let hang = fill(json!({
+            "condition": "suspected_hang",
+            "power_watts": 123.2,
+            "pids": [7],
+            "waiting": [1, 2],
+            "differing": [{ "gpu": 3, "pid": 13 }],
+        }));
+        assert_eq!(
+            hang,
+            [
+                "suspected hang",
+                "suspected hang: GPU 3 (PID 13) does not wait",
+                "Suspected hang: the kernels of p7 run all the time at 123 W, and nothing moves. \
+                 GPUs 1 and 2 of the same job wait, too. GPU 3 (PID 13) of the same job does not \
+                 wait: look there first."
+            ]
+        );
     }
 }

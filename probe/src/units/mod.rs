@@ -71,6 +71,14 @@ pub fn short_duration(time: Duration) -> String {
     }
 }
 
+/// `1, 2 and 3`.
+pub fn list(items: &[String]) -> String {
+    match items {
+        [all @ .., before, last] => [all, &[format!("{before} and {last}")]].concat().join(", "),
+        _ => items.concat(),
+    }
+}
+
 /// `45 s`, `26 min`, `3.5 h`, `6 days`.
 pub fn duration(ms: u64) -> String {
     let minutes = ms / 60_000;

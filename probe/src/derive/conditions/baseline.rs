@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::model::SLOW_CLOCK;
 
 /// A load must have been seen for so long before it tells what is usual.
-pub(super) const EVIDENCE_S: f64 = 300.0;
+pub(super) const EVIDENCE_MS: u64 = 300_000;
+const EVIDENCE_S: f64 = EVIDENCE_MS as f64 / 1000.0;
 
 /// Loads that differ by no more tenths have about the same clock.
 const NEAR: u16 = 2;

@@ -29,48 +29,44 @@ struct Raised {
 }
 
 impl DriverErrors {
-    /// Raises the condition of a code, or renews it. Returns the one that began, and the one that was dropped for it.
+    /// Raises the condition of a code, or renews it. Returns the one that began, and the one that
+    /// was dropped for it.
     pub(super) fn raise(
         &mut self,
         report: &XidReport,
         info: &ErrorInfo,
         now: Moment,
     ) -> (Option<Condition>, Option<Condition>) {
-        if let Some(raised) = self
+        let known = self
             .raised
-            .iter_mut()
-            .find(|raised| raised.code == report.code)
-        {
-            raised.count = raised.count.saturating_add(1);
-            raised.last = now;
-            raised.condition.kind = kind(report, raised.count, now);
-            raised.condition.text = report.text();
+            .iter()
+            .position(|raised| raised.code == report.code);
+        let before = known.map(|at| &self.raised[at]);
+        let count = before.map_or(0, |raised| raised.count).saturating_add(1);
+        let raised = Raised {
+            condition: Condition {
+                since_ms: before.map_or(now.wall_ms, |raised| raised.condition.since_ms),
+                severity: info.severity,
+                text: report.text(),
+                kind: ConditionKind::Xid {
+                    code: report.code,
+                    pid: report.pid,
+                    count,
+                    last_ms: now.wall_ms,
+                },
+            },
+            code: report.code,
+            count,
+            by_program: info.by_program,
+            last: now,
+        };
+        if let Some(at) = known {
+            self.raised[at] = raised;
             return (None, None);
         }
-        let dropped = if self.raised.len() >= MOST_CODES {
-            Some(self.raised.remove(0).condition)
-        } else {
-            None
-        };
-        let ErrorInfo {
-            severity,
-            by_program,
-            ..
-        } = *info;
-        let condition = Condition {
-            since_ms: now.wall_ms,
-            severity,
-            text: report.text(),
-            kind: kind(report, 1, now),
-        };
-        let began = condition.clone();
-        self.raised.push(Raised {
-            condition,
-            code: report.code,
-            count: 1,
-            by_program,
-            last: now,
-        });
+        let began = raised.condition.clone();
+        let dropped = (self.raised.len() >= MOST_CODES).then(|| self.raised.remove(0).condition);
+        self.raised.push(raised);
         (Some(began), dropped)
     }
 
@@ -100,14 +96,5 @@ impl DriverErrors {
 
     pub(super) fn conditions(&self) -> impl Iterator<Item = &Condition> {
         self.raised.iter().map(|raised| &raised.condition)
-    }
-}
-
-fn kind(report: &XidReport, count: u32, last: Moment) -> ConditionKind {
-    ConditionKind::Xid {
-        code: report.code,
-        pid: report.pid,
-        count,
-        last_ms: last.wall_ms,
     }
 }

@@ -26,9 +26,6 @@ const LEAST_FOUND_SHARE: f64 = 0.1;
 /// Where the driver counts what it keeps as used (before 510), that is up to this share of the memory.
 const RESERVED_SHARE: f64 = 0.02;
 
-/// The list of processes is shorter before their memory is free.
-pub(super) const BEGIN_AFTER_MS: u64 = 30_000;
-
 #[derive(Default)]
 pub(super) struct HeldByNobody {
     left_behind: LeftBehind,

@@ -97,6 +97,11 @@ impl<T> Hysteresis<T> {
                 }
             }
         }
+        self.current()
+    }
+
+    /// Returns the start and the latest value while the condition lasts.
+    pub fn current(&self) -> Option<(Moment, &T)> {
         let since = self.since.filter(|_| self.has_begun)?;
         Some((since, self.latest.as_ref()?))
     }

@@ -8,8 +8,7 @@ use std::cmp::Reverse;
 use crate::{
     benchmarks::BelowBaseline,
     model::{
-        Board, Condition, ConditionKind, EventKind, GpuDetails, GpuSample, Health, RecoveryAction,
-        XidReport,
+        Board, Condition, EventKind, GpuDetails, GpuSample, Health, RecoveryAction, XidReport,
     },
     vendor::ErrorInfo,
 };
@@ -19,7 +18,6 @@ mod below_baseline;
 mod clock;
 mod details;
 mod driver_errors;
-mod found_after;
 mod hardly_used;
 mod held_by_nobody;
 mod held_idle;
@@ -39,19 +37,24 @@ pub use baseline::Baseline;
 #[cfg(test)]
 pub(crate) use baseline::learned_baseline;
 pub use clock::{Clock, Moment};
-pub use found_after::found_after_ms;
 pub use held_by_nobody::unlisted_bytes;
 pub use hysteresis::{Hysteresis, Observation};
 pub use memory_nearly_full::is_memory_nearly_full;
 pub use suspected_hang::could_hang;
 
 use driver_errors::DriverErrors;
+use hardly_used::HardlyUsed;
+use held_by_nobody::HeldByNobody;
+use held_idle::HeldIdle;
+use memory_filling::MemoryFilling;
+use nvlink_down::NvLinkDown;
 use rule::{Rule, View};
+use slower_than_itself::SlowerThanItself;
+use suspected_hang::SuspectedHang;
+use throttled::Throttled;
 
-const PCIE_DEGRADED_AFTER_MS: u64 = 10_000;
-
-/// The delay after which most conditions end, so that they do not flap.
-const END_AFTER_MS: u64 = 10_000;
+/// The time until the first details are known, which are read every ten seconds.
+const FIRST_DETAILS_MS: u64 = 15_000;
 
 /// What can be set about conditions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,79 +84,129 @@ pub struct ConditionTracker {
     was_lost: bool,
 }
 
+/// A rule with the hysteresis of its condition.
 struct RuleState {
+    /// The tag of the condition in JSON.
+    tag: &'static str,
     rule: Box<dyn Rule>,
     hysteresis: Hysteresis<Condition>,
-    current: Option<Condition>,
+    /// The time after which a collector that has just been started finds a condition that lasts.
+    found_after_ms: u64,
 }
 
-/// Returns every rule, with the delays after which its condition begins and ends, in milliseconds.
-fn all_rules(settings: &ConditionSettings) -> [(Box<dyn Rule>, u64, u64); 15] {
-    let idle_after_ms = settings.held_idle_after_ms;
-    let fills_after_ms = memory_nearly_full::BEGIN_AFTER_MS;
-    [
+/// Returns every rule: the tag of its condition, the delays after which it begins and ends, and the
+/// time until a new collector finds it, in milliseconds.
+fn all_rules(settings: &ConditionSettings) -> Vec<RuleState> {
+    let idle_ms = settings.held_idle_after_ms;
+    let slow_ms = baseline::EVIDENCE_MS.saturating_add(slower_than_itself::BEGIN_ALONE_AFTER_MS);
+    let hang_ms = suspected_hang::BEGIN_BESIDE_WORK_AFTER_MS;
+    let full_ms = memory_nearly_full::BEGIN_AFTER_MS;
+    let rules: [(_, Box<dyn Rule>, [u64; 3]); 15] = [
         (
-            Box::<suspected_hang::SuspectedHang>::default(),
-            0,
-            END_AFTER_MS,
+            "suspected_hang",
+            Box::<SuspectedHang>::default(),
+            [0, 10_000, hang_ms],
         ),
+        // The list of processes is shorter before their memory is free.
         (
-            Box::<held_by_nobody::HeldByNobody>::default(),
-            held_by_nobody::BEGIN_AFTER_MS,
-            END_AFTER_MS,
+            "held_by_nobody",
+            Box::<HeldByNobody>::default(),
+            [30_000, 10_000, 30_000],
         ),
         // Each of its reasons has delays of its own.
-        (Box::<throttled::Throttled>::default(), 0, 0),
-        (Box::new(held_idle::HeldIdle::new(idle_after_ms)), 0, 0),
-        // Its average is slow.
-        (Box::<hardly_used::HardlyUsed>::default(), 0, 0),
         (
-            Box::<slower_than_itself::SlowerThanItself>::default(),
-            0,
-            60_000,
+            "throttled",
+            Box::<Throttled>::default(),
+            [0, 0, throttled::BEGIN_AFTER_MS],
         ),
-        (Box::new(below_baseline::observe), 0, 0),
+        (
+            "held_idle",
+            Box::new(HeldIdle::new(idle_ms)),
+            [0, 0, idle_ms],
+        ),
+        // Its average is slow.
+        (
+            "hardly_used",
+            Box::<HardlyUsed>::default(),
+            [0, 0, hardly_used::WINDOW_MS],
+        ),
+        (
+            "slower_than_itself",
+            Box::<SlowerThanItself>::default(),
+            [0, 60_000, slow_ms],
+        ),
+        (
+            "below_baseline",
+            Box::new(below_baseline::observe),
+            [0, 0, 0],
+        ),
         // A forecast that is gone for less may be back with the next sample.
         (
-            Box::<memory_filling::MemoryFilling>::default(),
-            0,
-            END_AFTER_MS,
+            "memory_filling",
+            Box::<MemoryFilling>::default(),
+            [0, 10_000, memory_filling::TREND_MS],
         ),
         // Near its bounds, memory is given back and taken again.
         (
+            "memory_nearly_full",
             Box::new(memory_nearly_full::observe),
-            fills_after_ms,
-            END_AFTER_MS,
+            [full_ms, 10_000, full_ms],
         ),
-        (Box::new(details::observe_ecc), 0, 0),
-        (Box::new(details::observe_rows), 0, 0),
-        (Box::new(details::observe_pages), 0, 0),
-        (Box::new(details::observe_recovery), 0, 0),
+        ("ecc_uncorrected", Box::new(details::observe_ecc), [0, 0, 0]),
+        ("row_remap", Box::new(details::observe_rows), [0, 0, 0]),
         (
-            Box::<nvlink_down::NvLinkDown>::default(),
-            nvlink_down::BEGIN_AFTER_MS,
-            END_AFTER_MS,
+            "page_retirement_pending",
+            Box::new(details::observe_pages),
+            [0, 0, 0],
         ),
         (
+            "recovery_needed",
+            Box::new(details::observe_recovery),
+            [0, 0, 0],
+        ),
+        // A link that is trained anew is down for a moment.
+        (
+            "nv_link_down",
+            Box::<NvLinkDown>::default(),
+            [5_000, 10_000, 5_000],
+        ),
+        (
+            "pcie_degraded",
             Box::new(pcie_degraded::observe),
-            PCIE_DEGRADED_AFTER_MS,
-            END_AFTER_MS,
+            [10_000, 10_000, 10_000],
         ),
-    ]
+    ];
+    let rules = rules.into_iter();
+    rules
+        .map(
+            |(tag, rule, [begin_after_ms, end_after_ms, found_after_ms])| RuleState {
+                tag,
+                rule,
+                hysteresis: Hysteresis::new(begin_after_ms, end_after_ms),
+                found_after_ms,
+            },
+        )
+        .collect()
+}
+
+/// Returns after how many milliseconds of a GPU that responds a new collector has found this
+/// condition (its tag in JSON, or any for `None`), if it lasts. A driver error is not found again,
+/// and counts until it would have ended.
+pub fn found_after_ms(tag: Option<&str>, settings: &ConditionSettings) -> u64 {
+    let rules = all_rules(settings).into_iter();
+    let times = rules.map(|state| (state.tag, state.found_after_ms));
+    let times = times.chain([("xid", driver_errors::OTHER_ERROR_MS)]);
+    let found = times.filter(|(known, _)| tag.is_none_or(|tag| tag == *known));
+    let longest = found.map(|(_, found_after_ms)| found_after_ms).max();
+    longest.unwrap_or(0).saturating_add(FIRST_DETAILS_MS)
 }
 
 impl ConditionTracker {
     /// A GPU without a sample so far.
     pub fn new(settings: &ConditionSettings) -> Self {
-        let state = |(rule, begin_after_ms, end_after_ms)| RuleState {
-            rule,
-            hysteresis: Hysteresis::new(begin_after_ms, end_after_ms),
-            current: None,
-        };
-        let rules = all_rules(settings).into_iter().map(state).collect();
         Self {
             clock: Clock::default(),
-            rules,
+            rules: all_rules(settings),
             errors: DriverErrors::default(),
             below_baseline: None,
             evaluated_ms: None,
@@ -191,22 +244,22 @@ impl ConditionTracker {
                     self.evaluated_ms.replace(view.sample.at_ms) != Some(view.sample.at_ms);
                 let mut hangs = false;
                 for state in self.rules.iter_mut().filter(|_| is_new) {
-                    let mut latest = state.evaluate(&view);
-                    let kind = latest.as_ref().map(|latest| &latest.kind);
-                    hangs |= matches!(kind, Some(ConditionKind::SuspectedHang { .. }));
+                    let before = state.current();
+                    state.observe(&view);
+                    hangs |= state.tag == "suspected_hang" && state.hysteresis.lasts();
                     // Kernels that hang use little of the GPU, too: the hang explains it.
-                    if hangs && matches!(kind, Some(ConditionKind::HardlyUsed { .. })) {
+                    if hangs && state.tag == "hardly_used" {
                         state.forget();
-                        latest = None;
                     }
-                    state.update(latest, &mut events);
+                    events.extend(state.change_since(before));
                 }
             }
             Health::Hung { .. } => {}
             Health::Asleep { .. } | Health::Lost { .. } | Health::Failed { .. } => {
                 for state in &mut self.rules {
+                    let before = state.current();
                     state.forget();
-                    state.update(None, &mut events);
+                    events.extend(state.change_since(before));
                 }
             }
         }
@@ -225,8 +278,9 @@ impl ConditionTracker {
         };
         events.extend(over.into_iter().map(EventKind::ConditionEnded));
         let sample = &mut samples[number];
-        let derived = self.rules.iter().filter_map(|state| state.current.as_ref());
-        sample.conditions = derived.chain(self.errors.conditions()).cloned().collect();
+        let derived = self.rules.iter().filter_map(RuleState::current);
+        let errors = self.errors.conditions().cloned();
+        sample.conditions = derived.chain(errors).collect();
         sample
             .conditions
             .sort_by_key(|condition| (Reverse(condition.severity), condition.since_ms));
@@ -276,36 +330,17 @@ impl ConditionTracker {
     }
 }
 
-impl std::fmt::Debug for ConditionTracker {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let current: Vec<_> = self
-            .rules
-            .iter()
-            .filter_map(|state| state.current.as_ref())
-            .collect();
-        f.debug_struct("ConditionTracker")
-            .field("current", &current)
-            .field("errors", &self.errors)
-            .finish_non_exhaustive()
-    }
-}
-
 impl RuleState {
-    /// Evaluates one sample, and returns the condition as it is now, while it lasts.
-    fn evaluate(&mut self, view: &View<'_>) -> Option<Condition> {
+    fn observe(&mut self, view: &View<'_>) {
         let observation = self.rule.observe(view, self.hysteresis.lasts());
-        // Processes are named as long as they are known.
+        // Names of processes are kept, which may end before the condition does.
         let described = observation.map(|kind| Condition {
             since_ms: 0,
             severity: kind.severity(),
             text: kind.text(&|pid| view.name_process(pid)),
             kind,
         });
-        let (since, latest) = self.hysteresis.update(described, view.now)?;
-        Some(Condition {
-            since_ms: self.rule.began_at().unwrap_or(since).wall_ms,
-            ..latest.clone()
-        })
+        self.hysteresis.update(described, view.now);
     }
 
     fn forget(&mut self) {
@@ -313,11 +348,19 @@ impl RuleState {
         self.rule.forget();
     }
 
-    fn update(&mut self, latest: Option<Condition>, events: &mut Vec<EventKind>) {
-        match (std::mem::replace(&mut self.current, latest.clone()), latest) {
-            (None, Some(began)) => events.push(EventKind::ConditionBegan(began)),
-            (Some(ended), None) => events.push(EventKind::ConditionEnded(ended)),
-            (None, None) | (Some(_), Some(_)) => {}
+    fn current(&self) -> Option<Condition> {
+        let (since, latest) = self.hysteresis.current()?;
+        Some(Condition {
+            since_ms: self.rule.began_at().unwrap_or(since).wall_ms,
+            ..latest.clone()
+        })
+    }
+
+    fn change_since(&self, before: Option<Condition>) -> Option<EventKind> {
+        match (before, self.current()) {
+            (None, Some(began)) => Some(EventKind::ConditionBegan(began)),
+            (Some(ended), None) => Some(EventKind::ConditionEnded(ended)),
+            _ => None,
         }
     }
 }

@@ -11,9 +11,6 @@ use super::{
 };
 use crate::model::{ConditionKind, NvLink, NvLinkRemote};
 
-/// A link that is trained anew is down for a moment.
-pub(super) const BEGIN_AFTER_MS: u64 = 5_000;
-
 /// Remembers the links that were up, since a GPU that was lost should have them again.
 #[derive(Default)]
 pub(super) struct NvLinkDown {

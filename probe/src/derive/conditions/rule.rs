@@ -3,7 +3,7 @@
 use super::{baseline::Baseline, clock::Moment, hysteresis::Observation, text::process_name};
 use crate::{
     benchmarks::BelowBaseline,
-    model::{Activity, Board, ConditionKind, GpuDetails, GpuSample, Process, Reading},
+    model::{Activity, Board, ConditionKind, GpuDetails, GpuSample, Health, Process, Reading},
 };
 
 /// An older value tells nothing about now.
@@ -60,6 +60,13 @@ pub(super) struct View<'a> {
 }
 
 impl<'a> View<'a> {
+    /// Returns the other GPUs of the machine that respond.
+    pub(super) fn others(&self) -> impl Iterator<Item = &'a GpuSample> {
+        let own = self.sample.index;
+        let machine = self.machine.iter();
+        machine.filter(move |gpu| gpu.index != own && gpu.health == Health::Ok)
+    }
+
     /// A value that is not older than a minute.
     pub(super) fn fresh<'r, T>(&self, reading: &'r Reading<T>) -> Option<&'r T> {
         match reading {

@@ -11,7 +11,7 @@ use super::{
     idle_power::draw_watts,
     rule::{Rule, View},
 };
-use crate::model::{ConditionKind, GpuSample, Health, SLOW_CLOCK, ThrottleReason};
+use crate::model::{ConditionKind, GpuSample, SLOW_CLOCK, ThrottleReason};
 
 /// A GPU with less to do has its clock high or low as it pleases.
 const BUSY_PERCENT: f64 = 60.0;
@@ -227,11 +227,7 @@ impl Siblings {
                 gpu.power.limit_watts.value().copied(),
             )
         };
-        let others = view.machine.iter().filter(|gpu| {
-            gpu.index != view.sample.index
-                && gpu.health == Health::Ok
-                && kind(gpu) == kind(view.sample)
-        });
+        let others = view.others().filter(|gpu| kind(gpu) == kind(view.sample));
         let alike = others.filter_map(|gpu| {
             let theirs = Pace::of(view, gpu).filter(|theirs| theirs.load.is_like(pace.load))?;
             Some((gpu.index, theirs))

@@ -11,9 +11,7 @@ use super::{
     idle_power::{IdlePower, draw_watts},
     rule::{Rule, View},
 };
-use crate::model::{
-    ConditionKind, GpuProcess, GpuSample, Health, Process, ProcessKind, Utilization,
-};
+use crate::model::{ConditionKind, GpuProcess, GpuSample, Process, ProcessKind, Utilization};
 
 mod same_job;
 
@@ -266,11 +264,7 @@ struct Siblings {
 impl Siblings {
     fn of(view: &View<'_>, processes: &[&Process]) -> Self {
         let mut siblings = Self::default();
-        for gpu in view
-            .machine
-            .iter()
-            .filter(|gpu| gpu.index != view.sample.index && gpu.health == Health::Ok)
-        {
+        for gpu in view.others() {
             let theirs = compute_processes(gpu);
             let is_of_job =
                 |process: &&&Process| processes.iter().any(|own| is_same_job(own, process));

@@ -238,3 +238,18 @@ fn a_clock_that_jumps_neither_begins_nor_ends_anything() {
     timeline.show(1, power_capped).show(1, power_capped);
     assert_eq!(timeline.only().since_ms, START_MS + 1_000);
 }
+
+#[test]
+fn every_condition_has_its_time_to_be_found() {
+    let settings = ConditionSettings {
+        held_idle_after_ms: 7_000_000,
+    };
+    let rules = all_rules(&settings);
+    for tag in ConditionKind::TAGS {
+        let is_known = rules.iter().any(|state| state.tag == *tag);
+        assert!(is_known || *tag == "xid", "{tag}");
+    }
+    assert_eq!(found_after_ms(Some("held_idle"), &settings), 7_015_000);
+    assert_eq!(found_after_ms(None, &settings), 7_015_000);
+    assert_eq!(found_after_ms(Some("row_remap"), &settings), 15_000);
+}
