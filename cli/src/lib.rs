@@ -24,7 +24,6 @@ mod man;
 mod moment;
 mod options;
 mod past;
-mod process_stat;
 mod process_tree;
 mod recorded;
 #[cfg(test)]

@@ -12,10 +12,9 @@ use gpumon_probe::{
     bounded,
     model::{Process, Record, now_ms},
     owner::children,
+    process_stat::{ProcessStat, read_boot_time_ms},
     usage::cost::CostMeter,
 };
-
-use crate::process_stat::{ProcessStat, booted_ms};
 
 /// More generations than there are.
 const DEEPEST: usize = 64;
@@ -69,7 +68,7 @@ impl ProcessTree {
     }
 
     fn below(proc_root: &Path, root: u32, since_ms: u64) -> Self {
-        let booted_ms = booted_ms(proc_root);
+        let booted_ms = read_boot_time_ms(proc_root);
         let mut tree = Self {
             root,
             proc_root: proc_root.to_owned(),
@@ -90,7 +89,7 @@ impl ProcessTree {
                 .take(DEEPEST)
                 .filter(|pid| *pid > 1)
                 .collect();
-            tree.started_ms = stat.started_ms;
+            tree.started_ms = stat.birth.started_ms;
             tree.members.insert(root, stat);
         }
         tree.remember();
@@ -116,7 +115,7 @@ impl ProcessTree {
         let stat = |pid| ProcessStat::read_since_boot(proc_root, pid, booted_ms).ok();
         let has_room = self.members.len() < MOST_MEMBERS;
         self.members.retain(|pid, member| {
-            match stat(*pid).filter(|now| now.began_at(member.started_ms)) {
+            match stat(*pid).filter(|now| now.is_started_at(member.birth.started_ms)) {
                 Some(now) => {
                     *member = now;
                     true
@@ -225,7 +224,7 @@ impl ProcessTree {
 
     /// Determines the membership from the current ancestors; `None` if the process is not visible.
     fn find_by_ancestors(&self, pid: u32) -> Option<Membership> {
-        let began_ms = self.stat(pid)?.started_ms;
+        let began_ms = self.stat(pid)?.birth.started_ms;
         let mut belongs_to_leader = false;
         let mut ancestor = pid;
         for _ in 0..DEEPEST {
@@ -237,7 +236,7 @@ impl ProcessTree {
             if is_ancestor_of_root && self.is_reaper(ancestor) {
                 break;
             }
-            if is_ancestor_of_root || stat.started_ms < self.started_ms {
+            if is_ancestor_of_root || stat.birth.started_ms < self.started_ms {
                 return Some(Membership::Outside);
             }
             belongs_to_leader |=
@@ -264,7 +263,7 @@ impl ProcessTree {
     fn is_member(&self, pid: u32, stat: &ProcessStat) -> bool {
         self.members
             .get(&pid)
-            .is_some_and(|member| stat.began_at(member.started_ms))
+            .is_some_and(|member| stat.is_started_at(member.birth.started_ms))
     }
 
     /// Returns `true` if a member leads or led the process group or session with this ID. No other
@@ -272,7 +271,7 @@ impl ProcessTree {
     fn is_led_by_member(&self, id: u32) -> bool {
         let is_other = |member: &ProcessStat| {
             self.stat(id)
-                .is_some_and(|now| !now.began_at(member.started_ms))
+                .is_some_and(|now| !now.is_started_at(member.birth.started_ms))
         };
         self.members
             .get(&id)

@@ -33,6 +33,7 @@ pub mod model;
 pub mod own_processes;
 pub mod owner;
 pub mod private_file;
+pub mod process_stat;
 pub mod safe_file;
 pub mod sampler;
 pub mod stat;

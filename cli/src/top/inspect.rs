@@ -9,10 +9,9 @@ use std::{
     thread,
 };
 
-use gpumon_probe::{bounded, model::now_ms};
+use gpumon_probe::{bounded, model::now_ms, process_stat::ProcessStat};
 
 use super::{input::Input, text::printable};
-use crate::process_stat::ProcessStat;
 
 pub(super) struct Inspection {
     pub(super) pid: u32,
@@ -65,7 +64,7 @@ pub(super) fn ask(
 /// Reads below `root`, which is `/proc` but in tests.
 fn look(root: &Path, pid: u32, started_ms: Option<u64>, missing: &str) -> Result<Facts, String> {
     let stat = ProcessStat::read(root, pid).map_err(|_| format!("the process {missing}"))?;
-    if !stat.began_at(started_ms) {
+    if !stat.is_started_at(started_ms) {
         return Err(format!(
             "the process {missing}; its PID is another process's here"
         ));
@@ -103,7 +102,7 @@ fn look(root: &Path, pid: u32, started_ms: Option<u64>, missing: &str) -> Result
     }
     Ok(Facts {
         at_ms: now_ms(),
-        started_ms: stat.started_ms,
+        started_ms: stat.birth.started_ms,
         state: state(stat.state).to_owned(),
         parent: stat.parent,
         threads: stat.threads,

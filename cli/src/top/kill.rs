@@ -6,13 +6,12 @@ use std::{
     path::Path,
 };
 
+use gpumon_probe::process_stat::ProcessStat;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
     process::{Pid, PidfdFlags, Signal, Uid, geteuid, pidfd_open, pidfd_send_signal},
 };
-
-use crate::process_stat::ProcessStat;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kill {
@@ -88,7 +87,7 @@ impl Target {
         })?;
         // After the handle was opened: from here on the number cannot become another's.
         let stat = ProcessStat::read(Path::new("/proc"), pid).map_err(|_| gone())?;
-        if started_ms.is_none() || !stat.began_at(started_ms) {
+        if started_ms.is_none() || !stat.is_started_at(started_ms) {
             return Err(format!(
                 "PID {pid} is not, or no longer, {name}'s in this PID namespace: no signal is sent"
             ));
@@ -145,6 +144,7 @@ mod tests {
         let child = Command::new("sleep").arg("600").spawn().unwrap();
         let started_ms = ProcessStat::read(Path::new("/proc"), child.id())
             .unwrap()
+            .birth
             .started_ms;
         (child, started_ms)
     }

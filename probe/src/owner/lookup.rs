@@ -6,9 +6,12 @@ use super::{
     as_user::User,
     cgroup::{self, is_sluid},
     clean, connection_file, jupyter,
-    proc_fs::{Birth, Origin, ProcFs},
+    proc_fs::ProcFs,
 };
-use crate::model::{Absence, Ancestor, BatchJob, Container, Owner, Pod, Reading};
+use crate::{
+    model::{Absence, Ancestor, BatchJob, Container, Owner, Pod, Reading},
+    process_stat::{Birth, ProcessStat},
+};
 
 /// Deeper trees exist, but what is above tells nothing more; and a loop in a `/proc` that changes must end.
 const MOST_ANCESTORS: usize = 16;
@@ -20,7 +23,7 @@ const ROOT: User = User { uid: 0, gid: 0 };
 
 pub(super) struct OwnerQuery<'a> {
     pub(super) pid: u32,
-    pub(super) origin: Origin,
+    pub(super) origin: ProcessStat,
     pub(super) user: Option<User>,
     pub(super) by_cgroup: &'a Reading<Owner>,
     pub(super) arguments: Option<&'a [String]>,
@@ -71,7 +74,7 @@ pub(super) fn owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
         .and_then(|arguments| notebook(pid, origin.birth, user, arguments));
     let mut parent = origin.parent;
     while parent > 1 && owner.parents.len() < MOST_ANCESTORS {
-        let Some(above) = proc_fs.origin(parent) else {
+        let Some(above) = proc_fs.read_stat(parent) else {
             break;
         };
         // Reading what another user's process provides could take for ever, and would be held against this user.
@@ -120,7 +123,7 @@ pub(super) fn owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
     {
         let arguments = proc_fs.arguments(kernel);
         if owner.notebook.is_none() || is_fork(arguments.as_deref()) {
-            let birth = proc_fs.origin(kernel).map(|origin| origin.birth);
+            let birth = proc_fs.read_stat(kernel).map(|origin| origin.birth);
             let of_kernel = birth
                 .zip(arguments)
                 .and_then(|(birth, arguments)| notebook(kernel, birth, user, &arguments));
@@ -154,7 +157,7 @@ fn kernel_of_orphan(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Option<u32> {
     let is_kernel = |kernel: &u32| {
         let is_older = || {
             proc_fs
-                .origin(*kernel)
+                .read_stat(*kernel)
                 .is_some_and(|its| its.birth.ticks <= origin.birth.ticks)
         };
         let is_alike = || proc_fs.user(*kernel).map(|its| its.uid) == user.map(|user| user.uid);
@@ -298,7 +301,7 @@ mod tests {
         fn owner(&self, pid: u32, hidden: bool) -> Owner {
             let proc_fs = ProcFs::new(self.0.clone());
             let arguments = proc_fs.arguments(pid);
-            let origin = proc_fs.origin(pid).unwrap();
+            let origin = proc_fs.read_stat(pid).unwrap();
             let arguments = arguments.as_deref();
             let (user, by_cgroup) = (proc_fs.user(pid), &by_cgroup(&proc_fs, pid));
             let query = OwnerQuery {
@@ -422,7 +425,7 @@ mod tests {
             "the leader of its session"
         );
         let proc_fs = ProcFs::new(fake.0.clone());
-        let (origin, user) = (proc_fs.origin(31).unwrap(), proc_fs.user(31));
+        let (origin, user) = (proc_fs.read_stat(31).unwrap(), proc_fs.user(31));
         let (by_cgroup, kernel) = (&Reading::Absent(Absence::NotReadYet), Some(20));
         let query = OwnerQuery {
             pid: 31,
@@ -506,7 +509,7 @@ mod tests {
             )
             .unwrap();
             let (origin, user, arguments) = (
-                proc_fs.origin(20).unwrap(),
+                proc_fs.read_stat(20).unwrap(),
                 proc_fs.user(20),
                 proc_fs.arguments(20),
             );

@@ -10,7 +10,11 @@ use std::{
 use rustix::fs::{Mode, OFlags, open};
 
 use super::as_user::User;
-use crate::{bounded, model::Absence};
+use crate::{
+    bounded,
+    model::Absence,
+    process_stat::{Birth, ProcessStat, read_boot_time_ms},
+};
 
 /// `comm` holds this many bytes at most, and longer names are cut.
 const COMM_LENGTH: usize = 15;
@@ -32,16 +36,6 @@ pub(super) struct ProcFs {
     booted_ms: Option<u64>,
 }
 
-/// What `/proc/PID/stat` tells of where a process comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Origin {
-    /// Its parent; 0 for the first process of a PID namespace.
-    pub(super) parent: u32,
-    /// The ID of its session, which is the PID of the leader; 0 if unknown.
-    pub(super) session: u32,
-    pub(super) birth: Birth,
-}
-
 /// What `/proc/PID/status` tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Status {
@@ -55,23 +49,9 @@ pub(super) struct Status {
     pub(super) has_ended: bool,
 }
 
-/// When a process started. With the PID it identifies the process, since PIDs are used again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Birth {
-    /// Clock ticks after boot (`/proc/PID/stat`, field 22).
-    pub(super) ticks: u64,
-    /// The same on the wall clock, where the time of boot is known.
-    pub(super) started_ms: Option<u64>,
-}
-
 impl ProcFs {
     pub(super) fn new(root: PathBuf) -> Self {
-        let booted_ms = bounded::text(root.join("stat"), bounded::TABLE)
-            .ok()
-            .and_then(|stat| {
-                let seconds = stat.lines().find_map(|line| line.strip_prefix("btime "))?;
-                Some(seconds.trim().parse::<u64>().ok()?.saturating_mul(1000))
-            });
+        let booted_ms = read_boot_time_ms(&root);
         let namespace = fs::read_link(root.join("self/ns/pid")).ok();
         let is_first = namespace.map(|link| link == Path::new(FIRST_NAMESPACE));
         let sees_all =
@@ -93,25 +73,9 @@ impl ProcFs {
         }
     }
 
-    /// `None` where the process does not exist.
-    pub(super) fn origin(&self, pid: u32) -> Option<Origin> {
-        let stat = self.text(pid, "stat", bounded::STAT)?;
-        // The second field is the name in parentheses and may hold anything, parentheses too.
-        let after_name = &stat[stat.rfind(')')? + 1..];
-        // These are fields 4, 6 and 22 of proc_pid_stat(5); the first item here is field 3.
-        let mut fields = after_name.split_ascii_whitespace();
-        let parent = fields.nth(1)?.parse().ok()?;
-        let session = fields.nth(1)?.parse().unwrap_or_default();
-        let ticks: u64 = fields.nth(15)?.parse().ok()?;
-        let after_boot_ms = ticks.saturating_mul(1000) / rustix::param::clock_ticks_per_second();
-        let started_ms = self
-            .booted_ms
-            .map(|booted| booted.saturating_add(after_boot_ms));
-        Some(Origin {
-            parent,
-            session,
-            birth: Birth { ticks, started_ms },
-        })
+    /// Returns `None` if the process does not exist.
+    pub(super) fn read_stat(&self, pid: u32) -> Option<ProcessStat> {
+        ProcessStat::read_since_boot(&self.root, pid, self.booted_ms).ok()
     }
 
     /// Returns the children of a process, as the function [`children`] does.
@@ -160,7 +124,7 @@ impl ProcFs {
             Mode::empty(),
         )?;
         let is_the_same =
-            self.origin(pid).is_some_and(|now| now.birth == birth) && self.user(pid) == user;
+            self.read_stat(pid).is_some_and(|now| now.birth == birth) && self.user(pid) == user;
         if is_the_same {
             Ok(root)
         } else {
@@ -350,17 +314,18 @@ mod tests {
             "a) b\n",
             "",
         );
-        let Origin {
+        let ProcessStat {
             parent,
             session,
             birth,
-        } = proc_fs.origin(42).unwrap();
+            ..
+        } = proc_fs.read_stat(42).unwrap();
         assert_eq!((parent, session, birth.ticks), (4, 6, 500));
         assert_eq!(
             birth.started_ms,
             Some(1_000_000 + 500 * 1000 / rustix::param::clock_ticks_per_second())
         );
-        assert_eq!(proc_fs.origin(43), None);
+        assert_eq!(proc_fs.read_stat(43), None);
         fs::remove_dir_all(root).unwrap();
     }
 
@@ -399,7 +364,7 @@ mod tests {
         let largest = vec![u64::MAX.to_string(); 48].join(" ");
         let (root, _) = proc_with("late", &format!("42 (a) S 1 {largest}"), "a\n", "");
         fs::write(root.join("stat"), format!("btime {}\n", u64::MAX)).unwrap();
-        let birth = ProcFs::new(root.clone()).origin(42).unwrap().birth;
+        let birth = ProcFs::new(root.clone()).read_stat(42).unwrap().birth;
         assert_eq!((birth.ticks, birth.started_ms), (u64::MAX, Some(u64::MAX)));
         fs::remove_dir_all(root).unwrap();
     }
@@ -410,7 +375,7 @@ mod tests {
         let (root, proc_fs) = proc_with("again", &stat(500), "a\n", "");
         fs::create_dir_all(root.join("42/root")).unwrap();
         let user = proc_fs.user(42);
-        let birth = proc_fs.origin(42).unwrap().birth;
+        let birth = proc_fs.read_stat(42).unwrap().birth;
         assert!(proc_fs.open_root(42, birth, user).is_ok());
         let another = user.map(|user| User {
             uid: user.uid + 1,

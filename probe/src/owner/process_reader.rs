@@ -10,9 +10,12 @@ use super::{
     as_user::User,
     clean,
     lookup::{self, OwnerQuery},
-    proc_fs::{self, Origin, ProcFs, Status},
+    proc_fs::{self, ProcFs, Status},
 };
-use crate::model::{Absence, Owner, Process, Reading, now_ms};
+use crate::{
+    model::{Absence, Owner, Process, Reading, now_ms},
+    process_stat::ProcessStat,
+};
 
 /// What a process belongs to does not change, but for the name of its notebook. Finding out takes twenty files.
 const OWNER_REFRESH_AFTER: Duration = Duration::from_secs(30);
@@ -26,7 +29,7 @@ pub(super) struct ProcessReader {
 /// The first stage: what the kernel tells by itself, whatever the process does.
 #[derive(Debug, Clone)]
 pub(super) struct Basics {
-    pub(super) origin: Origin,
+    pub(super) origin: ProcessStat,
     pub(super) user: Option<User>,
     pub(super) host_memory_bytes: Reading<u64>,
     pub(super) traced: Reading<bool>,
@@ -86,7 +89,7 @@ impl ProcessReader {
     /// Why it is not there, where the process does not exist.
     pub(super) fn basics(&self, pid: u32) -> Result<Basics, Absence> {
         let missing = || self.proc_fs.why_missing(pid);
-        let origin = self.proc_fs.origin(pid).ok_or_else(missing)?;
+        let origin = self.proc_fs.read_stat(pid).ok_or_else(missing)?;
         let Status {
             user,
             resident_bytes,

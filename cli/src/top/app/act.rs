@@ -6,7 +6,6 @@ use super::{App, Next, scrolled};
 use crate::{
     describe::Level,
     moment::{Beside, Moment},
-    process_stat::missing,
     top::{
         dialog::{Dialog, Help, Menu, Page, ProcessScreen, Setup},
         feed::Feed,
@@ -331,7 +330,12 @@ impl App {
             let Key {
                 pid, started_ms, ..
             } = screen.key;
-            inspect::ask(pid, started_ms, missing(is_own, started_ms), inputs);
+            inspect::ask(
+                pid,
+                started_ms,
+                describe_missing(is_own, started_ms),
+                inputs,
+            );
         }
     }
 
@@ -344,7 +348,7 @@ impl App {
     }
 
     pub(super) fn missing(&self, key: Key) -> &'static str {
-        missing(self.model.origin == Origin::Driver, key.started_ms)
+        describe_missing(self.model.origin == Origin::Driver, key.started_ms)
     }
 
     /// Why processes on the screen are none that could be looked at or be sent a signal.
@@ -359,5 +363,15 @@ impl App {
             () if self.model.is_simulated() => Some("this process is simulated"),
             () => None,
         }
+    }
+}
+
+/// Describes why `/proc` lacks a process. One that this program itself has found there has ended;
+/// the driver and a server also list those of other PID namespaces.
+fn describe_missing(was_found_here: bool, started_ms: Option<u64>) -> &'static str {
+    match (was_found_here, started_ms) {
+        (true, Some(_)) => "has ended",
+        (false, Some(_)) => "has ended, or runs in another PID namespace (a container or the host)",
+        (_, None) => "runs in another PID namespace (a container or the host), or has ended",
     }
 }

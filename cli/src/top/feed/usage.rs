@@ -6,12 +6,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gpumon_probe::model::Sample;
-
-use crate::{
-    process_stat::{ProcessStat, booted_ms},
-    top::model::{ProcessUsage, Usage},
+use gpumon_probe::{
+    model::Sample,
+    process_stat::{ProcessStat, read_boot_time_ms},
 };
+
+use crate::top::model::{ProcessUsage, Usage};
 
 /// Reading one takes 10 us, of a process with hundreds of threads 50 us. Nobody looks at more.
 const MOST: usize = 512;
@@ -45,7 +45,7 @@ impl UsageReader {
     }
 
     fn below(root: PathBuf) -> Self {
-        let booted_ms = booted_ms(&root);
+        let booted_ms = read_boot_time_ms(&root);
         Self {
             root,
             booted_ms,
@@ -56,7 +56,7 @@ impl UsageReader {
 
     pub(super) fn read(&mut self, sample: &Sample, now: Instant) -> Usage {
         if now.saturating_duration_since(self.booted_read) > BOOT_TIME_HOLDS {
-            (self.booted_ms, self.booted_read) = (booted_ms(&self.root), now);
+            (self.booted_ms, self.booted_read) = (read_boot_time_ms(&self.root), now);
         }
         let mut usage = Usage::new();
         let mut before = HashMap::new();
@@ -90,11 +90,11 @@ impl UsageReader {
         now: Instant,
     ) -> Option<(ProcessUsage, Before)> {
         let stat = ProcessStat::read_since_boot(&self.root, pid, self.booted_ms).ok()?;
-        if !stat.began_at(started_ms) {
+        if !stat.is_started_at(started_ms) {
             return None;
         }
         let first = Before {
-            started_ms: stat.started_ms,
+            started_ms: stat.birth.started_ms,
             cpu_ms: stat.cpu_ms,
             at: now,
             percent: None,
@@ -102,7 +102,7 @@ impl UsageReader {
         let before = self
             .before
             .get(&pid)
-            .filter(|before| before.started_ms == stat.started_ms);
+            .filter(|before| before.started_ms == stat.birth.started_ms);
         let compared = before.map_or(first, |before| {
             match now.saturating_duration_since(before.at) {
                 short if short < SHORTEST => *before,

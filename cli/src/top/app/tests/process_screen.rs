@@ -41,9 +41,10 @@ fn a_process_screen_comes_from_the_sample_at_once_and_from_proc_later() {
 
 /// The screen of a process of this machine, which samples say to hold 8 GiB.
 fn process_screen(app: &mut App, waiting: &mpsc::Receiver<Input>, pid: u32, key: char) {
-    let facts = crate::process_stat::ProcessStat::read(std::path::Path::new("/proc"), pid).unwrap();
+    let facts =
+        gpumon_probe::process_stat::ProcessStat::read(std::path::Path::new("/proc"), pid).unwrap();
     let mut process = testing::processes(1).remove(0);
-    (process.pid, process.started_ms) = (pid, Reading::Now(facts.started_ms.unwrap()));
+    (process.pid, process.started_ms) = (pid, Reading::Now(facts.birth.started_ms.unwrap()));
     (process.memory_bytes, process.sm_percent) = (Reading::Now(8 << 30), Reading::Now(40.0));
     process.host_memory_bytes = Reading::Now(3 << 30);
     let mut sample = app.model.sample.clone().unwrap();

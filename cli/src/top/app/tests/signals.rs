@@ -10,11 +10,12 @@ fn a_signal_is_asked_for_and_sent_to_the_selected_process_alone() {
         .spawn()
         .unwrap();
     let facts =
-        crate::process_stat::ProcessStat::read(std::path::Path::new("/proc"), child.id()).unwrap();
+        gpumon_probe::process_stat::ProcessStat::read(std::path::Path::new("/proc"), child.id())
+            .unwrap();
     let (mut app, _waiting) = app(1);
     let sample = app.model.sample.as_mut().unwrap();
     let mut process = testing::processes(1).remove(0);
-    (process.pid, process.started_ms) = (child.id(), Reading::Now(facts.started_ms.unwrap()));
+    (process.pid, process.started_ms) = (child.id(), Reading::Now(facts.birth.started_ms.unwrap()));
     sample.gpus[0].processes = Reading::Now(vec![process]);
     press(&mut app, "T");
     assert!(last(&mut app).contains("select a process first"));
@@ -90,10 +91,11 @@ fn question_about_kernel_names_path_gpus_and_memory() {
         .spawn()
         .unwrap();
     let facts =
-        crate::process_stat::ProcessStat::read(std::path::Path::new("/proc"), child.id()).unwrap();
+        gpumon_probe::process_stat::ProcessStat::read(std::path::Path::new("/proc"), child.id())
+            .unwrap();
     let (mut app, _waiting) = app(2);
     let mut process = crate::table::examples::processes().remove(1);
-    (process.pid, process.started_ms) = (child.id(), Reading::Now(facts.started_ms.unwrap()));
+    (process.pid, process.started_ms) = (child.id(), Reading::Now(facts.birth.started_ms.unwrap()));
     process.memory_bytes = Reading::Now(3 << 30);
     for gpu in &mut app.model.sample.as_mut().unwrap().gpus {
         gpu.processes = Reading::Now(vec![process.clone()]);
@@ -117,10 +119,11 @@ fn each_signal_has_its_key_and_waits_for_confirmation() {
         .spawn()
         .unwrap();
     let facts =
-        crate::process_stat::ProcessStat::read(std::path::Path::new("/proc"), child.id()).unwrap();
+        gpumon_probe::process_stat::ProcessStat::read(std::path::Path::new("/proc"), child.id())
+            .unwrap();
     let (mut app, _waiting) = app(1);
     let mut process = testing::processes(1).remove(0);
-    (process.pid, process.started_ms) = (child.id(), Reading::Now(facts.started_ms.unwrap()));
+    (process.pid, process.started_ms) = (child.id(), Reading::Now(facts.birth.started_ms.unwrap()));
     app.model.sample.as_mut().unwrap().gpus[0].processes = Reading::Now(vec![process]);
     code(&mut app, KeyCode::Down);
     for (key, signal) in [("T", "SIGTERM"), ("I", "SIGINT"), ("K", "SIGKILL")] {
@@ -176,10 +179,13 @@ fn tagged_processes_get_one_signal_each_after_one_question() {
     let (mut app, _waiting) = app(2);
     let mut template = testing::processes(3);
     for (process, child) in template.iter_mut().zip(&children) {
-        let facts =
-            crate::process_stat::ProcessStat::read(std::path::Path::new("/proc"), child.id())
-                .unwrap();
-        (process.pid, process.started_ms) = (child.id(), Reading::Now(facts.started_ms.unwrap()));
+        let facts = gpumon_probe::process_stat::ProcessStat::read(
+            std::path::Path::new("/proc"),
+            child.id(),
+        )
+        .unwrap();
+        (process.pid, process.started_ms) =
+            (child.id(), Reading::Now(facts.birth.started_ms.unwrap()));
     }
     let sample = app.model.sample.as_mut().unwrap();
     // The first is on both GPUs.
@@ -274,11 +280,14 @@ fn who_has_ended_is_told_beside_who_has_not() {
     .map(shell);
     let (mut app, _waiting) = app(1);
     for (child, name) in children.iter().zip(["first", "second"]) {
-        let facts =
-            crate::process_stat::ProcessStat::read(std::path::Path::new("/proc"), child.0.id())
-                .unwrap();
+        let facts = gpumon_probe::process_stat::ProcessStat::read(
+            std::path::Path::new("/proc"),
+            child.0.id(),
+        )
+        .unwrap();
         let mut process = testing::processes(1).remove(0);
-        (process.pid, process.started_ms) = (child.0.id(), Reading::Now(facts.started_ms.unwrap()));
+        (process.pid, process.started_ms) =
+            (child.0.id(), Reading::Now(facts.birth.started_ms.unwrap()));
         process.name = Reading::Now(name.to_owned());
         app.model.sample.as_mut().unwrap().gpus[0].processes = Reading::Now(vec![process]);
         code(&mut app, KeyCode::Home);

@@ -1,0 +1,135 @@
+//! `/proc/PID/stat`: when a process started, and what it does.
+
+use std::{io, path::Path};
+
+use crate::bounded;
+
+/// The time of boot has a resolution of a second, and moves when the clock is set.
+const TOLERANCE_MS: u64 = 2_000;
+
+/// The parts of `/proc/PID/stat` that are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProcessStat {
+    /// The state, such as `S` for sleeping.
+    pub state: char,
+    /// The parent; 0 for the first process of a PID namespace.
+    pub parent: u32,
+    /// The ID of the process group, which is the PID of the leader; 0 if unknown.
+    pub group: u32,
+    /// The ID of the session, which is the PID of the leader; 0 if unknown.
+    pub session: u32,
+    /// The number of threads.
+    pub threads: u32,
+    /// The CPU time.
+    pub cpu_ms: u64,
+    /// The start.
+    pub birth: Birth,
+}
+
+/// The start of a process. With the PID it identifies the process, since PIDs are used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Birth {
+    /// Clock ticks after boot.
+    pub ticks: u64,
+    /// Since the Unix epoch; `None` if the time of boot is unknown.
+    pub started_ms: Option<u64>,
+}
+
+impl ProcessStat {
+    /// Reads below `root`, which is `/proc` except in tests.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not in the kernel's format.
+    pub fn read(root: &Path, pid: u32) -> io::Result<Self> {
+        Self::read_since_boot(root, pid, read_boot_time_ms(root))
+    }
+
+    /// Reads with a known time of boot, for which a long file is read.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_since_boot(root: &Path, pid: u32, booted_ms: Option<u64>) -> io::Result<Self> {
+        let text = bounded::text(root.join(pid.to_string()).join("stat"), bounded::STAT)?;
+        Self::parse(&text, booted_ms).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    fn parse(text: &str, booted_ms: Option<u64>) -> Option<Self> {
+        // The second field is the name in parentheses, and can contain parentheses.
+        let (_, after_name) = text.rsplit_once(')')?;
+        // The first of these is field 3 of `proc_pid_stat(5)`.
+        let fields: Vec<&str> = after_name.split_ascii_whitespace().collect();
+        let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+        let ms = |ticks: u64| ticks.saturating_mul(1000) / rustix::param::clock_ticks_per_second();
+        let ticks = field(22)?;
+        Some(Self {
+            state: fields.first()?.chars().next()?,
+            parent: field(4)? as u32,
+            group: field(5).unwrap_or(0) as u32,
+            session: field(6).unwrap_or(0) as u32,
+            threads: field(20)? as u32,
+            cpu_ms: ms(field(14)?.saturating_add(field(15)?)),
+            birth: Birth {
+                ticks,
+                started_ms: booted_ms.map(|booted| booted.saturating_add(ms(ticks))),
+            },
+        })
+    }
+
+    /// Returns `true` if the process can have started at this time. An unknown start is not
+    /// compared.
+    pub fn is_started_at(&self, known_ms: Option<u64>) -> bool {
+        match (self.birth.started_ms, known_ms) {
+            (Some(started), Some(known)) => started.abs_diff(known) <= TOLERANCE_MS,
+            _ => true,
+        }
+    }
+}
+
+/// Returns the time of boot since the Unix epoch, from a file with a line for each CPU and all
+/// interrupts.
+pub fn read_boot_time_ms(root: &Path) -> Option<u64> {
+    let stat = bounded::text(root.join("stat"), bounded::TABLE).ok()?;
+    let seconds = stat.lines().find_map(|line| line.strip_prefix("btime "))?;
+    Some(seconds.trim().parse::<u64>().ok()?.saturating_mul(1000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn name_with_parentheses_does_not_shift_fields() {
+        let fields: Vec<String> = (4..=52).map(|field| field.to_string()).collect();
+        let stat = ProcessStat::parse(
+            &format!("42 (a) b) S {}", fields.join(" ")),
+            Some(1_000_000),
+        )
+        .unwrap();
+        let tick_ms = 1000 / rustix::param::clock_ticks_per_second();
+        assert_eq!((stat.state, stat.parent, stat.threads), ('S', 4, 20));
+        assert_eq!((stat.group, stat.session), (5, 6));
+        assert_eq!(
+            (stat.cpu_ms, stat.birth.started_ms),
+            (29 * tick_ms, Some(1_000_000 + 22 * tick_ms))
+        );
+        assert!(ProcessStat::parse("nonsense", None).is_none());
+    }
+
+    #[test]
+    fn start_is_compared_with_tolerance() {
+        let stat = ProcessStat {
+            state: 'R',
+            parent: 1,
+            group: 1,
+            session: 1,
+            threads: 1,
+            cpu_ms: 0,
+            birth: Birth {
+                ticks: 0,
+                started_ms: Some(50_000),
+            },
+        };
+        assert!(stat.is_started_at(Some(51_000)) && stat.is_started_at(None));
+        assert!(!stat.is_started_at(Some(60_000)));
+    }
+}
