@@ -12,6 +12,7 @@ mod config;
 mod data_dir;
 mod describe;
 mod device_id;
+mod driver;
 mod exit;
 mod feed;
 mod fleet;

@@ -6,10 +6,10 @@ use gpumon_probe::benchmarks::{self, BelowBaseline, BelowSiblings, Benchmarks, F
 
 use super::{
     super::bench::{dated, time},
-    driver::Answer,
     finding::Finding,
     gpus::name,
 };
+use crate::driver::Answer;
 
 const CURE: &str = "check power limit, clocks and cooling, then run `gpumon bench --baseline` again, or `gpumon bench \
                     --save-baseline` if the change is intended";

@@ -1,16 +1,18 @@
 //! Each GPU: whether it answers, its settings, and what is the matter with it.
 
 use gpumon_probe::{
-    model::{Absence, Gpu, GpuDetails, GpuSample, Health, Severity},
+    model::{Absence, ConditionKind, Gpu, GpuDetails, GpuSample, Health, RecoveryAction, Severity},
     vendor::{Explanation, explain_absence, reset_advice},
 };
 
 use super::{
     device_files,
-    driver::Answer,
     finding::{Finding, Verdict},
     machine::Machine,
 };
+use crate::driver::Answer;
+
+const RESET: &str = "`gpumon pause`, then `nvidia-smi --gpu-reset`, when no work runs on it";
 
 pub(super) fn check(machine: &Machine, answer: &Answer) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -22,6 +24,7 @@ pub(super) fn check(machine: &Machine, answer: &Answer) -> Vec<Finding> {
         if let (Health::Ok, Some(details)) = (&sample.health, answer.details.get(&gpu.index)) {
             findings.extend(persistence(machine, details));
             findings.extend(mig(machine, gpu, sample, details));
+            findings.extend(error_correction(details));
         }
     }
     findings
@@ -100,9 +103,45 @@ fn conditions(sample: &GpuSample) -> impl Iterator<Item = Finding> {
             Severity::Warning => Verdict::Warning,
             Severity::Critical => Verdict::Problem,
         };
-        // Its text tells what to do, where anything is to be done.
-        Finding::new(name(sample.index), verdict, &condition.text)
+        let finding = Finding::new(name(sample.index), verdict, &condition.text);
+        match condition.kind {
+            ConditionKind::EccUncorrected { .. }
+            | ConditionKind::PageRetirementPending
+            | ConditionKind::RowRemap { failed: false, .. }
+            | ConditionKind::RecoveryNeeded {
+                action: RecoveryAction::GpuReset | RecoveryAction::DrainAndReset,
+            } => finding.with_cure(RESET),
+            _ => finding,
+        }
     })
+}
+
+/// Reports the mode of error correction, and errors of earlier starts, which are no condition.
+fn error_correction(details: &GpuDetails) -> Vec<Finding> {
+    let check = || name(details.index);
+    let mut findings = Vec::new();
+    if let Some(ecc) = details.modes.ecc.value() {
+        if !ecc.current {
+            findings.push(Finding::note(
+                check(),
+                "ECC is off: memory errors go unnoticed",
+            ));
+        }
+        if ecc.current != ecc.pending {
+            let text = "ECC mode change pending until the GPU is reset";
+            findings.push(Finding::warning(check(), text, RESET));
+        }
+    }
+    let [now, ever] = [&details.ecc.volatile, &details.ecc.aggregate]
+        .map(|errors| errors.uncorrected_total.value().copied().unwrap_or(0));
+    if now == 0 && ever > 0 {
+        let text = format!(
+            "{ever} memory errors that could not be corrected in its life, none since the last \
+             start"
+        );
+        findings.push(Finding::note(check(), text));
+    }
+    findings
 }
 
 fn persistence(machine: &Machine, details: &GpuDetails) -> Option<Finding> {
@@ -142,11 +181,7 @@ fn mig(machine: &Machine, gpu: &Gpu, sample: &GpuSample, details: &GpuDetails) -
         (current, pending, _) if current != pending => {
             let now = if pending { "on" } else { "off" };
             let text = format!("MIG mode change ({now}) pending until the GPU is reset");
-            Some(Finding::warning(
-                check,
-                text,
-                "`gpumon pause`, then `nvidia-smi --gpu-reset`",
-            ))
+            Some(Finding::warning(check, text, RESET))
         }
         (true, _, 0) => {
             let text = "MIG is enabled without instances, so that nothing can run on the GPU";
@@ -196,6 +231,8 @@ fn mig_permission(machine: &Machine) -> String {
 #[cfg(test)]
 mod tests {
     use std::{fs, path::Path};
+
+    use gpumon_probe::model::{Condition, Mode, Reading};
 
     use super::*;
 
@@ -273,6 +310,86 @@ mod tests {
                 cure.contains(words) && !cure.contains("disable"),
                 "{file}: {cure}"
             );
+        }
+    }
+
+    fn find_verdicts(change: impl FnOnce(&mut GpuDetails)) -> Vec<Verdict> {
+        let mut details = GpuDetails::absent(3, None, 0, &Absence::NotSupported);
+        change(&mut details);
+        error_correction(&details)
+            .into_iter()
+            .map(|finding| finding.verdict)
+            .collect()
+    }
+
+    #[test]
+    fn only_unusual_error_correction_is_finding() {
+        let ecc = |current, pending| Reading::Now(Mode { current, pending });
+        assert_eq!(find_verdicts(|_| {}), []);
+        assert_eq!(find_verdicts(|it| it.modes.ecc = ecc(true, true)), []);
+        assert_eq!(
+            find_verdicts(|it| it.modes.ecc = ecc(true, false)),
+            [Verdict::Warning]
+        );
+        assert_eq!(
+            find_verdicts(|it| it.modes.ecc = ecc(false, false)),
+            [Verdict::Note]
+        );
+        let errors = |now, ever| {
+            find_verdicts(|it| {
+                it.ecc.volatile.uncorrected_total = Reading::Now(now);
+                it.ecc.aggregate.uncorrected_total = Reading::Now(ever);
+            })
+        };
+        assert_eq!(errors(0, 0), []);
+        assert_eq!(errors(0, 1), [Verdict::Note]);
+        assert_eq!(errors(1, 1), [], "the condition reports them");
+    }
+
+    #[test]
+    fn memory_conditions_are_findings_with_cures() {
+        let mut sample = GpuSample::absent(3, None, 0, Health::Ok, &Absence::NotSupported);
+        let action = RecoveryAction::GpuReset;
+        for (severity, kind, verdict, has_cure) in [
+            (
+                Severity::Critical,
+                ConditionKind::EccUncorrected { count: 1 },
+                Verdict::Problem,
+                true,
+            ),
+            (
+                Severity::Warning,
+                ConditionKind::RowRemap {
+                    pending: true,
+                    failed: false,
+                },
+                Verdict::Warning,
+                true,
+            ),
+            (
+                Severity::Critical,
+                ConditionKind::RowRemap {
+                    pending: true,
+                    failed: true,
+                },
+                Verdict::Problem,
+                false,
+            ),
+            (
+                Severity::Critical,
+                ConditionKind::RecoveryNeeded { action },
+                Verdict::Problem,
+                true,
+            ),
+        ] {
+            sample.conditions = vec![Condition {
+                since_ms: 0,
+                severity,
+                text: "text".to_owned(),
+                kind,
+            }];
+            let found = conditions(&sample).next().unwrap();
+            assert_eq!((found.verdict, found.cure.is_some()), (verdict, has_cure));
         }
     }
 }

@@ -7,7 +7,8 @@ use gpumon_probe::{
 };
 use gpumon_smi::{NEWEST_KNOWN, OLDEST_KNOWN};
 
-use super::{driver::Driver, finding::Finding, machine::Machine};
+use super::{finding::Finding, machine::Machine};
+use crate::driver::Driver;
 
 const KERNEL_DRIVER: &str = "/proc/driver/nvidia/version";
 

@@ -1,21 +1,20 @@
 //! `gpumon doctor`: what is the matter with this machine's GPUs and driver, and what to do about it.
 //!
 //! - [`finding`] is what a check found, [`report`] how it is printed.
-//! - [`driver`] reads everything once, on a thread that may hang; [`machine`] is the file system around it.
-//! - The checks: [`package`], [`installation`], [`device_files`], [`surroundings`], [`gpus`], [`memory_health`], [`kernel_log`],
+//! - [`machine`] is the file system around the driver.
+//! - The checks: [`package`], [`installation`], [`device_files`], [`surroundings`], [`gpus`],
+//!   [`kernel_log`],
 //!   [`settings`], [`server`], [`benchmarks`], and [`readings`].
 //! - [`bundle`] puts all of it into an archive for a bug report.
 
 mod benchmarks;
 mod bundle;
 mod device_files;
-mod driver;
 mod finding;
 mod gpus;
 mod installation;
 mod kernel_log;
 mod machine;
-mod memory_health;
 mod package;
 mod readings;
 mod report;
@@ -26,13 +25,13 @@ mod surroundings;
 use std::{
     io::{self, Write},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
-use gpumon_probe::vendor::SourceChoice;
+use gpumon_probe::{owner::CommandLines, vendor::SourceChoice};
 
 use self::{
     bundle::{BundleArgs, Collected},
-    driver::Driver,
     finding::Finding,
     machine::Machine,
     readings::Readings,
@@ -41,6 +40,7 @@ use self::{
 };
 use crate::{
     data_dir::DataDirArgs,
+    driver::{self, Driver},
     exit::{Failure, code_of},
     local::{NoServer, ServerArgs},
     options::SourceArgs,
@@ -79,11 +79,17 @@ Examples:
 Exit codes: 0 all checks pass, 1 warning or error, 2 invalid argument, 4 permission denied, 6 no GPU, \
 9 driver not loaded, 12 NVML library not found, 18 NVML library and driver versions differ";
 
+/// How long the driver may take to start.
+const OPENING: Duration = Duration::from_secs(10);
+
+/// There are counters from the second sample on, and the rates made of them from the third.
+const SAMPLES: u32 = 4;
+
 pub(crate) fn run(source: &SourceArgs, args: &DoctorArgs) -> Result<(), Failure> {
     source.source.check()?;
     let bundle = args.bundle.file()?;
     let machine = Machine::this();
-    let driver = driver::read(source);
+    let driver = read(source);
     let server = server::ask(&args.server);
     let data_dir = args
         .data_dir
@@ -136,6 +142,16 @@ pub(crate) fn run(source: &SourceArgs, args: &DoctorArgs) -> Result<(), Failure>
     }
 }
 
+/// Reads until there are rates and the conditions of all GPUs.
+fn read(source: &SourceArgs) -> Driver {
+    let mut samples = 0;
+    driver::read(source, CommandLines::All, OPENING, |answer, is_sample| {
+        samples += u32::from(is_sample);
+        // Conditions that depend on details are in the samples after them.
+        is_sample && samples >= SAMPLES && answer.is_complete()
+    })
+}
+
 /// All that was found, in the order in which one thing rests on the other.
 fn checks(
     machine: &Machine,
@@ -153,7 +169,6 @@ fn checks(
     }
     if let Some(answer) = driver.answer() {
         findings.extend(gpus::check(machine, answer));
-        findings.extend(memory_health::check(answer));
         findings.extend(benchmarks::check(answer, data_dir));
     }
     findings.extend(settings::check(config));

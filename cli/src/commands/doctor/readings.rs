@@ -6,7 +6,7 @@ use gpumon_probe::model::Absence;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::driver::Answer;
+use crate::driver::Answer;
 
 /// What is there and what is not, of the GPUs that answer.
 #[derive(Debug, Default, PartialEq, Serialize)]

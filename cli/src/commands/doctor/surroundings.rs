@@ -2,12 +2,11 @@
 
 use gpumon_probe::model::GpuSample;
 
-use super::{
+use super::{finding::Finding, machine::Machine};
+use crate::{
+    describe::unlisted_processes,
     driver::{Answer, Driver},
-    finding::Finding,
-    machine::Machine,
 };
-use crate::describe::unlisted_processes;
 
 pub(super) fn check(machine: &Machine, driver: &Driver) -> Vec<Finding> {
     let mut findings = Vec::new();

@@ -1,17 +1,17 @@
 //! What a GPU is linked by, as NVML says it.
 
-use std::{
-    collections::BTreeMap,
-    time::{Duration, Instant},
-};
+use std::time::Duration;
 
 use gpumon_probe::{
-    model::{Absence, GpuDetails, Inventory, NvLink, Reading, Record},
+    model::{Absence, NvLink, Reading},
     owner::CommandLines,
 };
 use serde::Serialize;
 
-use crate::options::SourceArgs;
+use crate::{
+    driver::{self, Answer, Driver},
+    options::SourceArgs,
+};
 
 /// How long NVML may take, which hangs where a GPU is sick.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -27,45 +27,20 @@ pub(super) struct Links {
     pub(super) nvlink_bytes_per_second: Reading<f64>,
 }
 
-/// What NVML has told of all GPUs.
-#[derive(Debug, Default)]
-pub(super) struct Known {
-    inventory: Option<Inventory>,
-    details: BTreeMap<u32, GpuDetails>,
-}
-
-impl Known {
-    fn is_complete(&self) -> bool {
-        self.inventory
-            .as_ref()
-            .is_some_and(|inventory| inventory.gpus.len() <= self.details.len())
-    }
-}
-
 /// Asks NVML. Where that fails or hangs, less is known, and nothing else waits for it.
-pub(super) fn read(source: &SourceArgs) -> Known {
-    // What is not known is shown as such; `gpumon doctor` says why.
-    let told = source.records(CommandLines::Own);
-    let deadline = Instant::now() + PATIENCE;
-    let mut known = Known::default();
-    while !known.is_complete() {
-        match told.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            Ok(Ok(Record::Inventory(inventory))) => known.inventory = Some(inventory),
-            Ok(Ok(Record::Details(details))) => drop(known.details.insert(details.index, details)),
-            Ok(Ok(_)) => {}
-            Ok(Err(_)) | Err(_) => break,
-        }
-    }
-    known
+pub(super) fn read(source: &SourceArgs) -> Driver {
+    let is_enough = |answer: &Answer, _| answer.inventory.gpus.len() <= answer.details.len();
+    driver::read(source, CommandLines::Own, PATIENCE, is_enough)
 }
 
 /// The links of the GPU with this UUID.
-pub(super) fn of(known: &Known, uuid: &str) -> Links {
-    let gpus = known.inventory.iter().flat_map(|inventory| &inventory.gpus);
-    let gpu = gpus
-        .into_iter()
-        .find(|gpu| gpu.uuid.as_deref() == Some(uuid));
-    let details = gpu.and_then(|gpu| known.details.get(&gpu.index));
+pub(super) fn find_links(driver: &Driver, uuid: &str) -> Links {
+    let found = driver.answer().and_then(|answer| {
+        let mut gpus = answer.inventory.gpus.iter();
+        let gpu = gpus.find(|gpu| gpu.uuid.as_deref() == Some(uuid))?;
+        Some((gpu, answer.details.get(&gpu.index)))
+    });
+    let (gpu, details) = (found.map(|found| found.0), found.and_then(|found| found.1));
     let up: Reading<Vec<NvLink>> = details.map_or_else(unknown, |details| details.nvlinks.clone());
     let up = up.map(|links| {
         links

@@ -93,7 +93,7 @@ fn gpus(source: &SourceArgs) -> Result<(String, Vec<GpuWithLinks>), Unavailable>
         cuda,
         gpus.into_iter()
             .map(|info| GpuWithLinks {
-                links: links::of(&known, &info.uuid),
+                links: links::find_links(&known, &info.uuid),
                 info,
             })
             .collect(),

@@ -21,9 +21,10 @@ use gpumon_probe::{local_time, model::now_ms, units::byte_size};
 use serde_json::{Value, json};
 
 use self::scrub::Scrubber;
-use super::{driver::Driver, machine::Machine, report::Report, server::Response};
+use super::{machine::Machine, report::Report, server::Response};
 use crate::{
-    commands::show, exit::Failure, json_text::NameKind, local::NoServer, table::style::plain,
+    commands::show, driver::Driver, exit::Failure, json_text::NameKind, local::NoServer,
+    table::style::plain,
 };
 
 #[derive(Debug, clap::Args)]

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use gpumon_probe::{bounded, model::Vendor};
 use serde_json::{Value, json};
 
-use super::super::{driver::Driver, installation, machine::Machine};
+use super::super::{installation, machine::Machine};
+use crate::driver::Driver;
 
 /// Packages that have to do with the panel.
 const PACKAGES: [&str; 7] = [

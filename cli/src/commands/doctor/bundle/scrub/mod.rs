@@ -5,7 +5,7 @@
 
 mod patterns;
 
-use std::collections::{BTreeMap, HashMap};
+use std::{cmp::Reverse, collections::BTreeMap};
 
 use serde_json::Value;
 
@@ -61,8 +61,8 @@ fn is_public(kind: NameKind, name: &str) -> bool {
 pub(super) struct Scrubber {
     /// The number of each original that was met.
     numbers: BTreeMap<NameKind, BTreeMap<String, usize>>,
-    /// What to look for in texts and what it is, by its first letter.
-    known: HashMap<char, Vec<(String, NameKind, String)>>,
+    /// The forms that texts are searched for, the longest first, with their originals.
+    known: BTreeMap<(Reverse<usize>, String), (NameKind, String)>,
 }
 
 impl Scrubber {
@@ -73,15 +73,11 @@ impl Scrubber {
             return;
         }
         for form in list_forms(kind, &original) {
-            let Some(first) = form.chars().next() else {
-                continue;
-            };
-            let number =
-                form.len() < SHORTEST_NUMBER && form.bytes().all(|byte| byte.is_ascii_digit());
-            let of_letter = self.known.entry(first).or_default();
-            if !number && !of_letter.iter().any(|(known, ..)| *known == form) {
-                of_letter.push((form, kind, original.clone()));
-                of_letter.sort_by_key(|(form, ..)| std::cmp::Reverse(form.len()));
+            let is_number = form.bytes().all(|byte| byte.is_ascii_digit());
+            if !(is_number && form.len() < SHORTEST_NUMBER) {
+                self.known
+                    .entry((Reverse(form.len()), form))
+                    .or_insert_with(|| (kind, original.clone()));
             }
         }
     }
@@ -186,12 +182,10 @@ impl Scrubber {
             let (last, next) = (form.chars().next_back(), rest[form.len()..].chars().next());
             !(joined(before, Some(first)) || joined(last, next))
         };
-        let found = self
+        let ((_, form), (kind, original)) = self
             .known
-            .get(&first)?
             .iter()
-            .find(|(form, ..)| rest.starts_with(form) && is_whole(form))?;
-        let (form, kind, original) = found;
+            .find(|((_, form), _)| rest.starts_with(form) && is_whole(form))?;
         match &rest[form.len()..] {
             // What lies in a folder whose name has spaces.
             behind if *kind == NameKind::Path && behind.starts_with('/') => {
