@@ -8,6 +8,8 @@ use std::io::{self, Read, Write};
 
 use flate2::{Compression, GzBuilder, read::GzDecoder};
 
+use crate::Kind;
+
 /// The format that is written, and the newest that is read.
 pub const FORMAT: u8 = 1;
 
@@ -61,6 +63,27 @@ pub enum Found {
 }
 
 impl Head {
+    /// Counts a record in.
+    pub(crate) fn count(&mut self, kind: Kind, at_ms: u64) {
+        self.has_inventory |= kind == Kind::Inventory;
+        if kind == Kind::Sample {
+            if self.samples == 0 {
+                self.first_ms = at_ms;
+            }
+            self.samples += 1;
+            self.last_ms = at_ms;
+        }
+    }
+
+    /// Returns the head of the next block before it has a record: its time is the end of this one.
+    pub(crate) fn next(&self) -> Self {
+        Self {
+            first_ms: self.last_ms,
+            last_ms: self.last_ms,
+            ..Self::default()
+        }
+    }
+
     /// Reads a head from the first [`HEAD`] bytes of a block, or fewer where there are no more.
     pub fn read(bytes: &[u8]) -> Found {
         let begins =

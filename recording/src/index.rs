@@ -235,15 +235,8 @@ fn lines_of(file: File, name: &str) -> Result<Index, BadRecording> {
         number += 1;
         match checked(&line) {
             Ok(Some((kind, at_ms))) => {
-                head.has_inventory |= kind == Kind::Inventory;
-                if kind == Kind::Sample {
-                    head.first_ms = if head.samples == 0 {
-                        at_ms
-                    } else {
-                        head.first_ms
-                    };
-                    (head.samples, head.last_ms, samples) = (head.samples + 1, at_ms, samples + 1);
-                }
+                head.count(kind, at_ms);
+                samples += u64::from(kind == Kind::Sample);
             }
             Ok(None) => {}
             // A recorder that was killed leaves the beginning of a line.
@@ -271,14 +264,7 @@ fn lines_of(file: File, name: &str) -> Result<Index, BadRecording> {
         if head.bytes >= PIECE {
             head.text_bytes = head.bytes;
             index.blocks.push((begin, head));
-            (begin, head) = (
-                offset,
-                Head {
-                    first_ms: head.last_ms,
-                    last_ms: head.last_ms,
-                    ..Head::default()
-                },
-            );
+            (begin, head) = (offset, head.next());
         }
     }
     if head.bytes > 0 {

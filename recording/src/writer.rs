@@ -41,15 +41,7 @@ impl Writer {
         self.begun.get_or_insert(now);
         self.text.extend_from_slice(record.as_bytes());
         self.text.push(b'\n');
-        self.head.has_inventory |= kind == Kind::Inventory;
-        if kind == Kind::Sample {
-            self.head.first_ms = if self.head.samples == 0 {
-                at_ms
-            } else {
-                self.head.first_ms
-            };
-            (self.head.samples, self.head.last_ms) = (self.head.samples + 1, at_ms);
-        }
+        self.head.count(kind, at_ms);
     }
 
     /// When the next block is due, also where nothing comes any more; `None` where there is nothing to write.
@@ -66,15 +58,9 @@ impl Writer {
     /// All that has been collected, as a block; `None` where that is nothing.
     pub fn take(&mut self) -> Option<Vec<u8>> {
         self.begun.take()?;
-        let last_ms = self.head.last_ms;
         let block = pack(&self.text, self.head);
         self.text.clear();
-        // One without a sample is where the one before it ended.
-        self.head = Head {
-            first_ms: last_ms,
-            last_ms,
-            ..Head::default()
-        };
+        self.head = self.head.next();
         Some(block)
     }
 }
