@@ -23,7 +23,7 @@ pub struct SpanRequest {
 }
 
 impl SpanRequest {
-    /// The endpoint and query by which a server is asked for it.
+    /// Returns the endpoint and query with which a server is asked.
     pub fn target(&self) -> String {
         let Self {
             from_ms,

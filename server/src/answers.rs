@@ -39,7 +39,7 @@ pub(crate) async fn answers(
             let theirs = hub
                 .joined()
                 .and_then(|socket| ask::get(&socket, "/api/v1/answers").ok());
-            theirs.unwrap_or_else(|| to_json(&hub.answers()))
+            theirs.map_or_else(|| to_json(&hub.answers()), String::into_bytes)
         },
     )
     .await

@@ -1,9 +1,14 @@
 //! The unix socket where programs of this machine look for a running server, which need no port for that.
 
 use std::{
-    env, fs, io,
-    os::unix::fs::{DirBuilderExt, MetadataExt},
+    env, fs,
+    io::{self, Read, Write},
+    os::unix::{
+        fs::{DirBuilderExt, MetadataExt},
+        net::UnixStream,
+    },
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use rustix::process::geteuid;
@@ -88,6 +93,61 @@ fn is_own_folder(folder: &Path, uid: u32) -> bool {
         .is_ok_and(|found| found.is_dir() && found.uid() == uid && found.mode() & 0o022 == 0)
 }
 
+/// The answer of a server.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The HTTP status.
+    pub status: u16,
+    /// The body.
+    pub body: String,
+}
+
+/// The initial capacity for an answer, which has room for a machine with several GPUs.
+const ROOM: usize = 128 * 1024;
+
+/// The most bytes of an answer, which has as many points as were asked for.
+const LONGEST: u64 = 256 << 20;
+
+/// Sends one request, such as `GET /readyz`, and reads its answer, without an async runtime.
+/// HTTP/1.0 has no chunks and ends with the connection.
+///
+/// # Errors
+/// The server does not answer in time, or not with HTTP.
+pub fn send_request(
+    mut stream: UnixStream,
+    patience: Duration,
+    request: &str,
+    body: &str,
+) -> io::Result<Answer> {
+    stream.set_read_timeout(Some(patience))?;
+    stream.set_write_timeout(Some(patience))?;
+    // In one piece, so that the server need not wait for the rest.
+    let length = body.len();
+    let request = format!(
+        "{request} HTTP/1.0\r\nHost: localhost\r\nX-Gpumon: run\r\n\
+         Content-Length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes())?;
+    let mut answer = String::with_capacity(ROOM);
+    stream.take(LONGEST).read_to_string(&mut answer)?;
+    parse(&answer)
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the answer is not HTTP"))
+}
+
+fn parse(answer: &str) -> Option<Answer> {
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    let status = head
+        .strip_prefix("HTTP/1.")?
+        .split(' ')
+        .nth(1)?
+        .parse()
+        .ok()?;
+    Some(Answer {
+        status,
+        body: body.to_owned(),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
@@ -142,5 +202,18 @@ mod tests {
         assert_eq!(of(own + 1), [shared(own + 1)]);
         assert_eq!(paths_of(7, Some("relative".into())), [shared(7)]);
         assert_eq!(of(0), [PathBuf::from("/run/gpumon/gpumon.sock")]);
+    }
+
+    #[test]
+    fn answer_is_parsed() {
+        let answer = parse("HTTP/1.0 403 Forbidden\r\ncontent-length: 3\r\n\r\nno\n").unwrap();
+        assert_eq!(
+            answer,
+            Answer {
+                status: 403,
+                body: "no\n".to_owned()
+            }
+        );
+        assert_eq!(parse("SSH-2.0-OpenSSH_9.7\r\n"), None);
     }
 }

@@ -1,20 +1,14 @@
 //! A running server of this machine, as a program sees it: over its local socket.
 //!
-//! One request and its answer, in HTTP/1.0, which has no chunks and ends with the connection. Commands that ask nothing
-//! else need no async runtime for it.
+//! Commands that ask nothing else need no async runtime for it.
 
 mod stream;
 
-use std::{
-    fmt,
-    io::{self, Read, Write},
-    os::unix::net::UnixStream,
-    path::PathBuf,
-    time::Duration,
-};
+use std::{fmt, io, os::unix::net::UnixStream, path::PathBuf, time::Duration};
 
 use anyhow::{Context, anyhow};
-use gpumon_server::local;
+pub(crate) use gpumon_server::local::Answer;
+use gpumon_server::local::{self, send_request};
 use serde::de::DeserializeOwned;
 
 pub(crate) use self::stream::Frames;
@@ -36,12 +30,6 @@ const CONTROL: &str = "GPUMON_CONTROL";
 pub(crate) struct Server {
     pub(crate) stream: UnixStream,
     pub(crate) path: PathBuf,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Answer {
-    pub(crate) status: u16,
-    pub(crate) body: String,
 }
 
 /// That nobody listens where a server should.
@@ -105,8 +93,7 @@ impl ServerArgs {
     ) -> Result<Reply, Failure> {
         let server = self.connect().map_err(anyhow::Error::from)?;
         let at = server.path.display().to_string();
-        let answer = server
-            .exchange(PATIENCE, &format!("{method} {target}"), body)
+        let answer = send_request(server.stream, PATIENCE, &format!("{method} {target}"), body)
             .with_context(|| format!("the server at {at} does not answer; restart it"))?;
         let why = answer.body.trim();
         match answer.status {
@@ -157,9 +144,6 @@ impl Reply {
     }
 }
 
-/// For an answer about a machine with several GPUs, so that it is read at once.
-const ROOM: usize = 128 * 1024;
-
 impl Server {
     /// Sends one request without a body.
     pub(crate) fn ask(self, method: &str, target: &str) -> io::Result<Answer> {
@@ -173,37 +157,9 @@ impl Server {
         method: &str,
         target: &str,
     ) -> io::Result<Answer> {
-        self.exchange(patience, &format!("{method} {target}"), "")
+        send_request(self.stream, patience, &format!("{method} {target}"), "")
     }
 
-    fn exchange(mut self, patience: Duration, request: &str, body: &str) -> io::Result<Answer> {
-        self.stream.set_read_timeout(Some(patience))?;
-        self.stream.set_write_timeout(Some(patience))?;
-        // In one piece, so that the server need not wait for the rest.
-        let length = body.len();
-        let request = format!(
-            "{request} HTTP/1.0\r\nHost: localhost\r\nX-Gpumon: run\r\nContent-Length: {length}\r\n\r\n{body}"
-        );
-        self.stream.write_all(request.as_bytes())?;
-        let mut answer = String::with_capacity(ROOM);
-        self.stream.read_to_string(&mut answer)?;
-        parse(&answer)
-            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the answer is not HTTP"))
-    }
-}
-
-fn parse(answer: &str) -> Option<Answer> {
-    let (head, body) = answer.split_once("\r\n\r\n")?;
-    let status = head
-        .strip_prefix("HTTP/1.")?
-        .split(' ')
-        .nth(1)?
-        .parse()
-        .ok()?;
-    Some(Answer {
-        status,
-        body: body.to_owned(),
-    })
 }
 
 impl fmt::Display for NoServer {
@@ -218,21 +174,3 @@ impl fmt::Display for NoServer {
 }
 
 impl std::error::Error for NoServer {}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_answer_is_taken_apart() {
-        let answer = parse("HTTP/1.0 403 Forbidden\r\ncontent-length: 3\r\n\r\nno\n").unwrap();
-        assert_eq!(
-            answer,
-            Answer {
-                status: 403,
-                body: "no\n".to_owned()
-            }
-        );
-        assert_eq!(parse("SSH-2.0-OpenSSH_9.7\r\n"), None);
-    }
-}

@@ -1,21 +1,14 @@
 //! One request to another server, for threads that may wait.
 
-use std::{
-    io::{self, Read, Write},
-    ops::Range,
-    os::unix::net::UnixStream,
-    path::Path,
-    time::Duration,
-};
+use std::{io, ops::Range, os::unix::net::UnixStream, path::Path, time::Duration};
 
 use gpumon_history::{plan::SpanRequest, span::HistorySpan, wanted::Wanted};
 use gpumon_probe::usage::Usage;
 
+use crate::local::{Answer, send_request};
+
 /// It may have to read the disk.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// An answer has as many points as were asked for, of what a machine has.
-const LONGEST: u64 = 256 << 20;
 
 /// The points of a minute as sampled, ten times.
 const RECENT_POINTS: u32 = 600;
@@ -23,13 +16,13 @@ const RECENT_POINTS: u32 = 600;
 /// What it knows of a span of the past; an error where it does not answer, or is not understood.
 pub(crate) fn span(socket: &Path, request: &SpanRequest) -> io::Result<HistorySpan> {
     let target = format!("/api/v1/{}", request.target());
-    Ok(serde_json::from_slice(&get(socket, &target)?)?)
+    Ok(serde_json::from_str(&get(socket, &target)?)?)
 }
 
 /// Who used how much there in a span; an error also where it knows none.
 pub(crate) fn usage(socket: &Path, span: &Range<u64>) -> io::Result<Usage> {
     let target = format!("/api/v1/usage?from_ms={}&to_ms={}", span.start, span.end);
-    let usage: Usage = serde_json::from_slice(&get(socket, &target)?)?;
+    let usage: Usage = serde_json::from_str(&get(socket, &target)?)?;
     // An older one answers with all since its start.
     if usage.oldest_ms.is_some() {
         Ok(usage)
@@ -53,31 +46,24 @@ pub(super) fn recent(socket: &Path, now_ms: u64, reach_ms: u64) -> io::Result<Hi
     )
 }
 
-/// The body of an answer. HTTP/1.0 has no chunks and ends with the connection.
-pub(crate) fn get(socket: &Path, target: &str) -> io::Result<Vec<u8>> {
-    let mut stream = UnixStream::connect(socket)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    stream.write_all(format!("GET {target} HTTP/1.0\r\nHost: localhost\r\n\r\n").as_bytes())?;
-    let mut answer = Vec::new();
-    stream.take(LONGEST).read_to_end(&mut answer)?;
-    let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
-    let end = answer
-        .windows(4)
-        .position(|bytes| bytes == b"\r\n\r\n")
-        .ok_or_else(|| invalid("no HTTP"))?;
-    let body = answer.split_off(end + 4);
-    let status = answer.split(|byte| *byte == b' ').nth(1);
-    if status == Some(b"200") {
+/// Returns the body of an answer.
+pub(crate) fn get(socket: &Path, target: &str) -> io::Result<String> {
+    let stream = UnixStream::connect(socket)?;
+    let Answer { status, body } = send_request(stream, PATIENCE, &format!("GET {target}"), "")?;
+    if status == 200 {
         Ok(body)
     } else {
-        Err(invalid(String::from_utf8_lossy(&body).trim()))
+        Err(io::Error::new(io::ErrorKind::InvalidData, body.trim()))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{os::unix::net::UnixListener, thread};
+    use std::{
+        io::{Read, Write},
+        os::unix::net::UnixListener,
+        thread,
+    };
 
     use super::*;
 
@@ -100,7 +86,7 @@ mod tests {
                 stream.write_all(answer.as_bytes()).unwrap();
             }
         });
-        assert_eq!(get(&socket, "/x").unwrap(), b"body");
+        assert_eq!(get(&socket, "/x").unwrap(), "body");
         assert_eq!(
             get(&socket, "/x").unwrap_err().to_string(),
             "no such metric"
