@@ -5,10 +5,21 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use crate::{
-    alerts::Alerts, auth::Doors, control::Control, encoder::Encoder, fleet::FleetSettings,
-    hub::Hub, live::Live, mark_limit::MarkLimit, metrics::SharedPages, replay::Replay,
-    respond::ResponseEncoder, runs::Runs, sampling_interval::SamplingInterval,
-    stream::StreamEncoder, view::ShowProcesses, watching::Watching,
+    alerts::Alerts,
+    auth::{Doors, RatePerClient},
+    control::Control,
+    encoder::Encoder,
+    fleet::FleetSettings,
+    hub::Hub,
+    live::Live,
+    metrics::SharedPages,
+    replay::Replay,
+    respond::ResponseEncoder,
+    runs::Runs,
+    sampling_interval::SamplingInterval,
+    stream::StreamEncoder,
+    view::ShowProcesses,
+    watching::Watching,
 };
 
 /// What clients may hold of one kind of answers, in KiB.
@@ -64,9 +75,8 @@ pub(crate) struct AppState {
     /// Which fleet is shown, where one is.
     pub(crate) fleet: Option<Arc<FleetSettings>>,
     pub(crate) alerts: Arc<Alerts>,
-    pub(crate) mark_limit: Arc<MarkLimit>,
-    /// The same of what cells took.
-    pub(crate) cell_limit: Arc<MarkLimit>,
+    /// Limits marks and cells of all users together.
+    pub(crate) event_limit: Arc<RatePerClient<&'static str>>,
     pub(crate) encoders: Arc<Encoders>,
     pub(crate) live: watch::Receiver<Live>,
     pub(crate) doors: Arc<Doors>,

@@ -17,7 +17,7 @@ use gpumon_probe::{
 };
 use tokio::time::Instant;
 
-use crate::{app::AppState, auth::Client, history::DEPTH_MS, mark_limit::BURST, runs};
+use crate::{app::AppState, auth::Client, history::DEPTH_MS, marks::RATE, runs};
 
 /// Bytes of a request.
 const LARGEST: usize = 8192;
@@ -43,9 +43,11 @@ async fn add(
     body: Bytes,
 ) -> Result<(StatusCode, Json<Event>), (StatusCode, String)> {
     let mut cell = read(&body, now_ms()).map_err(|why| (StatusCode::BAD_REQUEST, why + "\n"))?;
-    if !app.cell_limit.admit(Instant::now()) {
-        let message =
-            format!("too many cells: {BURST} may come at once, and then one per second\n");
+    if app.event_limit.admit("cell", RATE, Instant::now()).is_err() {
+        let message = format!(
+            "too many cells: {} may come at once, and then one per second\n",
+            RATE.burst
+        );
         return Err((StatusCode::TOO_MANY_REQUESTS, message));
     }
     cell.user = client.user().await;

@@ -5,8 +5,9 @@
 //! - [`supervisor`] keeps the [`collector`] running, the child process that reads the driver, unless [`control`] says
 //!   that it is to pause; [`stuck_collectors`] are those that cannot be killed.
 //! - [`join`] shows another server's readings in the place of a collector's.
-//! - [`sampling_interval`] is how often it samples, [`watching`] whether somebody watches, [`rate_limiter`] which of the samples one client gets, [`mark_limit`]
-//!   how many marks and cells there may be.
+//! - [`sampling_interval`] is how often it samples, [`watching`] whether somebody watches,
+//!   [`rate_limiter`] which of the
+//!   samples one client gets.
 //! - [`live`] is what can change while it runs.
 //! - [`hub`] holds what the collector said last and passes it to every client.
 //! - [`history`] keeps the recent past for clients that come late.
@@ -57,7 +58,6 @@ pub mod kubernetes;
 pub mod listen;
 mod live;
 pub mod local;
-mod mark_limit;
 mod marks;
 mod memory;
 mod metrics;
@@ -98,14 +98,13 @@ pub use self::live::Live;
 use self::{
     alerts::{AlertSettings, Alerts},
     app::{AppState, Encoders},
-    auth::Doors,
+    auth::{Doors, RatePerClient},
     control::Control,
     fleet::FleetSettings,
     frame::CollectorState,
     hub::Hub,
     join::JoinSettings,
     listen::Listener,
-    mark_limit::MarkLimit,
     memory::Memory,
     replay::Replay,
     runs::{RunSettings, Runs},
@@ -263,8 +262,7 @@ pub async fn run(
         replay,
         fleet: fleet.map(Arc::new),
         reads_gpus,
-        mark_limit: Arc::new(MarkLimit::new()),
-        cell_limit: Arc::new(MarkLimit::new()),
+        event_limit: Arc::new(RatePerClient::new()),
         encoders: Arc::new(Encoders::new()),
         live,
         doors: Arc::clone(&doors),

@@ -2,6 +2,8 @@
 //!
 //! A mark is text of somebody's in everybody's charts, so that it is set by whoever may start runs here.
 
+use std::time::Duration;
+
 use axum::{
     Extension, Json, Router,
     body::Bytes,
@@ -15,7 +17,18 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use crate::{app::AppState, audit, auth::Client, history, mark_limit::BURST, runs};
+use crate::{
+    app::AppState,
+    audit,
+    auth::{Client, Rate},
+    history, runs,
+};
+
+/// The most marks of all users together, who may all start runs. The same holds for cells.
+pub(crate) const RATE: Rate = Rate {
+    burst: 20,
+    spacing: Duration::from_secs(1),
+};
 
 const LONGEST_TEXT: usize = Mark::LONGEST_TEXT;
 /// Bytes of a request, with each character escaped.
@@ -51,9 +64,10 @@ async fn add(
 ) -> Result<(StatusCode, Json<Event>), Refusal> {
     let (text, at_ms) =
         read(&body, now_ms()).map_err(|why| (StatusCode::BAD_REQUEST, why + "\n"))?;
-    if !app.mark_limit.admit(Instant::now()) {
+    if app.event_limit.admit("mark", RATE, Instant::now()).is_err() {
         let message = format!(
-            "too many marks: {BURST} may come at once, and then one per second; set fewer\n"
+            "too many marks: {} may come at once, and then one per second; set fewer\n",
+            RATE.burst
         );
         return Err((StatusCode::TOO_MANY_REQUESTS, message));
     }

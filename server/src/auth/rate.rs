@@ -82,6 +82,7 @@ fn wait(even: Option<Instant>, rate: Rate, now: Instant) -> Result<(), Duration>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::marks::RATE as MARK_RATE;
 
     const RATE: Rate = Rate {
         burst: 10,
@@ -102,6 +103,21 @@ mod tests {
         assert_eq!(admitted("b", now), 10, "another client");
         assert_eq!(admitted("a", now + Duration::from_secs(12)), 2);
         assert_eq!(admitted("a", now + Duration::from_mins(10)), 10);
+    }
+
+    #[test]
+    fn marks_come_at_once_and_then_each_second() {
+        let limit = RatePerClient::new();
+        let start = Instant::now();
+        let admitted = |after| {
+            (0..100)
+                .filter(|_| limit.admit("mark", MARK_RATE, start + after).is_ok())
+                .count()
+        };
+        assert_eq!(admitted(Duration::ZERO), 20);
+        assert_eq!(admitted(Duration::from_millis(999)), 0);
+        assert_eq!(admitted(Duration::from_secs(3)), 3);
+        assert_eq!(admitted(Duration::from_secs(1000)), 20);
     }
 
     #[test]

@@ -16,9 +16,8 @@ use super::node::{HostNode, Nested};
 use crate::{
     alerts::{AlertSettings, Alerts},
     app::{AppState, Encoders},
-    auth::Client,
+    auth::{Client, RatePerClient},
     connections::{Arrival, ConnectionSlot},
-    mark_limit::MarkLimit,
     peer::Peer,
     routes,
     watching::Watching,
@@ -94,8 +93,7 @@ fn nested<'a>(app: &AppState, node: &'a HostNode) -> &'a Nested {
             )),
             watching,
             encoders: Arc::clone(&encoders),
-            mark_limit: Arc::new(MarkLimit::new()),
-            cell_limit: Arc::new(MarkLimit::new()),
+            event_limit: Arc::new(RatePerClient::new()),
             replay: None,
             // So that whatever would change something is refused.
             reads_gpus: false,

@@ -45,7 +45,13 @@ pub(super) async fn connect(
 async fn open(target: &Target, tls: Option<&Arc<ClientConfig>>) -> Result<NodeSocket, NodeProblem> {
     let name = target.to_string();
     let failed = |error: io::Error| NodeProblem::of_connection(&name, &error);
-    let addresses = addresses(&target.host, target.port).await.map_err(failed)?;
+    let found = lookup_host((target.host.as_str(), target.port)).await;
+    let addresses: Vec<SocketAddr> = found.map_err(failed)?.collect();
+    let connect = async || -> io::Result<TcpStream> {
+        let socket = TcpStream::connect(addresses.as_slice()).await?;
+        let _ = socket.set_nodelay(true);
+        Ok(socket)
+    };
     if !target.is_tls {
         if !addresses
             .iter()
@@ -53,7 +59,7 @@ async fn open(target: &Target, tls: Option<&Arc<ClientConfig>>) -> Result<NodeSo
         {
             return Err(NodeProblem::NotEncrypted(name));
         }
-        return first(&addresses).await.map(Either::Left).map_err(failed);
+        return connect().await.map(Either::Left).map_err(failed);
     }
     let config = tls.ok_or_else(|| {
         let cure = "or name that of the nodes' certificates with --node-ca-file FILE";
@@ -61,36 +67,12 @@ async fn open(target: &Target, tls: Option<&Arc<ClientConfig>>) -> Result<NodeSo
     })?;
     let server = ServerName::try_from(target.host.clone())
         .map_err(|_| NodeProblem::NotAName(target.host.clone()))?;
-    let socket = first(&addresses).await.map_err(failed)?;
+    let socket = connect().await.map_err(failed)?;
     let encrypted = TlsConnector::from(Arc::clone(config))
         .connect(server, socket)
         .await
         .map_err(failed)?;
     Ok(Either::Right(Box::new(encrypted)))
-}
-
-async fn addresses(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
-    let found: Vec<SocketAddr> = lookup_host((host, port)).await?.collect();
-    if found.is_empty() {
-        Err(io::Error::other("its name has no address"))
-    } else {
-        Ok(found)
-    }
-}
-
-/// To the first that takes one.
-async fn first(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
-    let mut refused = io::Error::other("its name has no address");
-    for address in addresses {
-        match TcpStream::connect(address).await {
-            Ok(socket) => {
-                let _ = socket.set_nodelay(true);
-                return Ok(socket);
-            }
-            Err(error) => refused = error,
-        }
-    }
-    Err(refused)
 }
 
 fn is_this_machine(ip: IpAddr) -> bool {
