@@ -27,6 +27,7 @@ pub mod benchmarks;
 pub mod bounded;
 pub mod child;
 pub mod derive;
+pub mod file_stamp;
 pub mod host;
 pub mod local_time;
 pub mod model;

@@ -1,25 +1,24 @@
 //! Files that are read anew when they change, without a restart. What cannot be read leaves in force what there was.
 
 use std::{
-    fs,
-    os::unix::fs::MetadataExt,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError, RwLock},
 };
 
+use gpumon_probe::file_stamp::FileStamp;
+
 /// Which files were read, and what they make up.
 pub(crate) type Loaded<T> = (Vec<PathBuf>, Result<T, String>);
+
+type Stamps = Vec<(PathBuf, Option<FileStamp>)>;
 
 /// What a file, and those that it names, make up.
 pub(crate) struct Watched<T> {
     load: Box<dyn Fn() -> Loaded<T> + Send + Sync>,
     current: RwLock<Arc<T>>,
     /// As the files were when they were read last.
-    seen: Mutex<Vec<(PathBuf, Stamp)>>,
+    seen: Mutex<Stamps>,
 }
-
-/// Differs where a file has changed, or is another one; `None` where there is none.
-type Stamp = Option<((u64, u64), u64, (i64, i64), (i64, i64))>;
 
 impl<T> Watched<T> {
     /// Loads it; `load` also says which files that takes, as far as it came.
@@ -30,7 +29,7 @@ impl<T> Watched<T> {
         load: impl Fn() -> Loaded<T> + Send + Sync + 'static,
     ) -> Result<Self, String> {
         let (paths, loaded) = load();
-        let seen = Mutex::new(stamped(paths));
+        let seen = Mutex::new(read_stamps(paths));
         Ok(Self {
             load: Box::new(load),
             current: RwLock::new(Arc::new(loaded?)),
@@ -49,13 +48,16 @@ impl<T> Watched<T> {
         is_fit: impl FnOnce(&T, &T) -> Result<(), String>,
     ) -> Option<Result<(), String>> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if seen.iter().all(|(path, stamp)| stamp_of(path) == *stamp) {
+        if seen
+            .iter()
+            .all(|(path, stamp)| FileStamp::read(path) == *stamp)
+        {
             return None;
         }
         // Before they are read: what changes meanwhile is read again.
         let before: Vec<_> = seen
             .iter()
-            .map(|(path, _)| (path.clone(), stamp_of(path)))
+            .map(|(path, _)| (path.clone(), FileStamp::read(path)))
             .collect();
         let (paths, loaded) = (self.load)();
         let stamp = |path: PathBuf| {
@@ -63,7 +65,7 @@ impl<T> Watched<T> {
                 .iter()
                 .find(|(known, _)| *known == path)
                 .map(|(_, stamp)| *stamp);
-            let stamp = known.unwrap_or_else(|| stamp_of(&path));
+            let stamp = known.unwrap_or_else(|| FileStamp::read(&path));
             (path, stamp)
         };
         *seen = paths.into_iter().map(stamp).collect();
@@ -75,26 +77,17 @@ impl<T> Watched<T> {
     }
 }
 
-fn stamped(paths: Vec<PathBuf>) -> Vec<(PathBuf, Stamp)> {
+fn read_stamps(paths: Vec<PathBuf>) -> Stamps {
     paths
         .into_iter()
-        .map(|path| (path.clone(), stamp_of(&path)))
+        .map(|path| (path.clone(), FileStamp::read(&path)))
         .collect()
-}
-
-fn stamp_of(path: &PathBuf) -> Stamp {
-    let file = fs::metadata(path).ok()?;
-    let changed = (file.ctime(), file.ctime_nsec());
-    Some((
-        (file.dev(), file.ino()),
-        file.size(),
-        (file.mtime(), file.mtime_nsec()),
-        changed,
-    ))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -2,22 +2,19 @@
 
 use std::{
     collections::BTreeMap,
-    fs, io,
-    os::unix::fs::MetadataExt,
+    io,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
 };
 
 use super::{BelowBaseline, file};
+use crate::file_stamp::FileStamp;
 
 /// The GPUs whose latest results are below their baselines. Readings take it as it is, and never wait for the disk.
 #[derive(Debug, Default)]
 pub struct BelowBaselines {
     latest: Mutex<Arc<BTreeMap<String, BelowBaseline>>>,
 }
-
-/// A file as it was; another time, size or inode is another one.
-type Seen = Option<(i64, i64, u64, u64)>;
 
 impl BelowBaselines {
     /// By UUID.
@@ -30,10 +27,8 @@ impl BelowBaselines {
     ///
     /// # Errors
     /// Where it cannot be used, once for each file; nothing is below a baseline then.
-    pub fn update(&self, path: &Path, seen: &mut Seen) -> io::Result<()> {
-        let of =
-            |found: &fs::Metadata| (found.mtime(), found.mtime_nsec(), found.size(), found.ino());
-        let now = fs::metadata(path).ok().as_ref().map(of);
+    pub fn update(&self, path: &Path, seen: &mut Option<FileStamp>) -> io::Result<()> {
+        let now = FileStamp::read(path);
         if std::mem::replace(seen, now) == now {
             return Ok(());
         }

@@ -1,7 +1,8 @@
 //! What this program shows to Prometheus, and whom it trusts, by files that are read anew when they change.
 
-use std::{os::unix::fs::MetadataExt, path::PathBuf, time::SystemTime};
+use std::path::PathBuf;
 
+use gpumon_probe::file_stamp::FileStamp;
 use hyper::header::HeaderValue;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
@@ -67,14 +68,7 @@ pub(super) fn of_tls(settings: &Settings) -> Vec<PathBuf> {
     settings.ca_file.iter().chain(own).cloned().collect()
 }
 
-/// Differs where a file has changed.
-pub(super) type Stamp = Option<(u64, u64, SystemTime)>;
-
-/// Of each of these files.
-pub(super) fn stamps(paths: &[PathBuf]) -> Vec<Stamp> {
-    let stamp = |path: &PathBuf| {
-        let metadata = std::fs::metadata(path).ok()?;
-        Some((metadata.ino(), metadata.len(), metadata.modified().ok()?))
-    };
-    paths.iter().map(stamp).collect()
+/// Returns the stamps of files, which differ if a file has changed.
+pub(super) fn read_stamps(paths: &[PathBuf]) -> Vec<Option<FileStamp>> {
+    paths.iter().map(|path| FileStamp::read(path)).collect()
 }

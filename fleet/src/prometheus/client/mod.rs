@@ -13,7 +13,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use gpumon_probe::owner::clean_line;
+use gpumon_probe::{file_stamp::FileStamp, owner::clean_line};
 use http_body_util::Empty;
 use hyper::{
     Request, StatusCode,
@@ -63,7 +63,7 @@ pub(super) struct Client {
     settings: Settings,
     headers: HeaderMap,
     proxy: Option<Intercept>,
-    connections: Mutex<(Vec<files::Stamp>, Arc<Connections>)>,
+    connections: Mutex<(Vec<Option<FileStamp>>, Arc<Connections>)>,
 }
 
 impl Client {
@@ -81,7 +81,7 @@ impl Client {
             headers.append(name, value);
         }
         files::authorization(&settings.authorization).map_err(SettingsError)?;
-        let stamps = files::stamps(&files::of_tls(settings));
+        let stamps = files::read_stamps(&files::of_tls(settings));
         let proxy = proxy::of(&address, proxies)?;
         let connections =
             Arc::new(connections(settings, &address, proxy.clone()).map_err(SettingsError)?);
@@ -226,7 +226,7 @@ impl Client {
 
     /// Other ones where a certificate has been replaced.
     fn connections(&self) -> Result<Arc<Connections>, String> {
-        let stamps = files::stamps(&files::of_tls(&self.settings));
+        let stamps = files::read_stamps(&files::of_tls(&self.settings));
         let mut known = self
             .connections
             .lock()
