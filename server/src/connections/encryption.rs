@@ -9,7 +9,7 @@ use tokio_util::either::Either;
 
 use super::{
     Arrival, ClientCertificate, ConnectionSlot, HEADER_TIMEOUT, Socket, client_address, has_spoken,
-    serve_requests,
+    serve_requests, write_response,
 };
 use crate::{
     auth::Doors,
@@ -73,11 +73,7 @@ async fn handshake(mut socket: Socket, tls: &Tls) -> Option<TlsStream<Socket>> {
     if let Either::Left(tcp) = &socket {
         let mut first = [0];
         if tcp.peek(&mut first).await.ok()? == 1 && first[0] != HANDSHAKE {
-            let refusal = format!(
-                "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\
-                 Content-Length: {}\r\n\r\n{NOT_ENCRYPTED}",
-                NOT_ENCRYPTED.len(),
-            );
+            let refusal = write_response("400 Bad Request", NOT_ENCRYPTED);
             let _ = socket.write_all(refusal.as_bytes()).await;
             let _ = socket.shutdown().await;
             return None;

@@ -134,15 +134,21 @@ fn is_connection_error(error: &io::Error) -> bool {
 
 /// Says so as far as that goes at once.
 fn refuse(socket: &Socket) {
-    let refusal = format!(
-        "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\nX-Content-Type-Options: nosniff\r\n\
-         Retry-After: 5\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{TOO_MANY_CONNECTIONS}",
-        TOO_MANY_CONNECTIONS.len(),
-    );
+    let status = "503 Service Unavailable\r\nRetry-After: 5";
+    let refusal = write_response(status, TOO_MANY_CONNECTIONS);
     let _ = match socket {
         Either::Left(socket) => socket.try_write(refusal.as_bytes()),
         Either::Right(socket) => socket.try_write(refusal.as_bytes()),
     };
+}
+
+/// Returns a response that ends the connection, with its status and text.
+fn write_response(status: &str, text: &str) -> String {
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\n\
+         X-Content-Type-Options: nosniff\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{text}",
+        text.len(),
+    )
 }
 
 pub(crate) async fn connection(

@@ -37,6 +37,7 @@ use self::{
     readings::Readings,
     report::Report,
     server::Response,
+    settings::Settings,
 };
 use crate::{
     data_dir::DataDirArgs,
@@ -91,18 +92,10 @@ pub(crate) fn run(source: &SourceArgs, args: &DoctorArgs) -> Result<(), Failure>
     let machine = Machine::this();
     let driver = read(source);
     let server = server::ask(&args.server);
-    let data_dir = args
-        .data_dir
-        .or(settings::data_dir(source.config.as_deref()))
-        .folder();
+    let settings = Settings::read(source.config.as_deref());
+    let data_dir = args.data_dir.or(settings.data_dir()).folder();
     let report = Report::new(
-        checks(
-            &machine,
-            &driver,
-            source.config.as_deref(),
-            data_dir.as_deref(),
-            &server,
-        ),
+        checks(&machine, &driver, &settings, data_dir.as_deref(), &server),
         driver.answer().map(Readings::of).unwrap_or_default(),
     );
     if let Some(path) = bundle {
@@ -114,9 +107,8 @@ pub(crate) fn run(source: &SourceArgs, args: &DoctorArgs) -> Result<(), Failure>
         let paths = [args.server.named().cloned(), library, scenario, data_dir]
             .into_iter()
             .flatten();
-        let config = source.config.as_deref();
-        let paths = paths.chain(settings::paths(config)).collect();
-        let settings = settings::effective(config);
+        let paths = paths.chain(settings.paths()).collect();
+        let settings = settings.effective();
         let collected = Collected {
             machine: &machine,
             driver: &driver,
@@ -156,7 +148,7 @@ fn read(source: &SourceArgs) -> Driver {
 fn checks(
     machine: &Machine,
     driver: &Driver,
-    config: Option<&Path>,
+    settings: &Settings,
     data_dir: Option<&Path>,
     server: &Result<Response, NoServer>,
 ) -> Vec<Finding> {
@@ -171,7 +163,7 @@ fn checks(
         findings.extend(gpus::check(machine, answer));
         findings.extend(benchmarks::check(answer, data_dir));
     }
-    findings.extend(settings::check(config));
+    findings.extend(settings.check());
     findings.push(server::check(server));
     findings.extend(server::check_history(server));
     findings

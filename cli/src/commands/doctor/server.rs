@@ -25,12 +25,6 @@ pub(super) struct Response {
     pub(super) storage: Option<Storage>,
 }
 
-/// What of `/api/v1/history` matters here.
-#[derive(Debug, Deserialize)]
-struct History {
-    storage: Storage,
-}
-
 /// Asks for a snapshot, once for everything that is made of it.
 pub(super) fn ask(server: &ServerArgs) -> Result<Response, NoServer> {
     let connection = server.connect()?;
@@ -40,9 +34,7 @@ pub(super) fn ask(server: &ServerArgs) -> Result<Response, NoServer> {
         .connect()
         .ok()
         .and_then(|server| read(server.ask("GET", "/api/v1/history?points=1")).ok());
-    let storage = history
-        .and_then(|history| History::deserialize(history).ok())
-        .map(|history| history.storage);
+    let storage = history.and_then(|history| Storage::deserialize(&history["storage"]).ok());
     Ok(Response {
         socket,
         snapshot,

@@ -108,10 +108,7 @@ impl Tool for History {
                 summary
             })
             .collect();
-        let mut own = json!({ "summary": summary });
-        if let Some(is_simulated) = sources.is_past_simulated() {
-            own["simulated"] = is_simulated.into();
-        }
+        let own = json!({ "summary": summary, "simulated": sources.is_past_simulated() });
         let api = json!(answer);
         Ok(Answer { api, own })
     }
@@ -163,11 +160,10 @@ fn check(fields: &[String]) -> Result<(), Failure> {
     if fields.is_empty() || fields.len() > MOST_FIELDS {
         return Err(anyhow!("fields: give 1 to {MOST_FIELDS} ids, as {}", OVERVIEW[0]).into());
     }
-    let known = Wanted::all().ids();
-    let Some(wrong) = fields.iter().find(|field| !known.contains(field)) else {
+    let Some(wrong) = fields.iter().find(|field| catalogued(field).is_none()) else {
         return Ok(());
     };
-    let similar = similar(wrong, &known).join(", ");
+    let similar = similar(wrong, &Wanted::all().ids()).join(", ");
     Err(anyhow!("fields: there is no field '{wrong}'; similar ones are {similar}").into())
 }
 

@@ -69,9 +69,7 @@ impl Tool for UsageOf {
             .transpose()?;
         let usage = Usages::new(past, since, until, &Beside::now(now_ms()))?.usage;
         let mut answer = self.select(usage, past)?;
-        if let Some(is_simulated) = sources.is_past_simulated() {
-            answer.own["simulated"] = is_simulated.into();
-        }
+        answer.own["simulated"] = json!(sources.is_past_simulated());
         Ok(answer)
     }
 }
