@@ -21,7 +21,6 @@ impl Code {
     pub(crate) const GPU_IS_LOST: Self = Self(15);
     pub(crate) const LIB_RM_VERSION_MISMATCH: Self = Self(18);
     pub(crate) const ARGUMENT_VERSION_MISMATCH: Self = Self(25);
-    pub(crate) const NOT_READY: Self = Self(27);
 }
 
 /// The code that C gets.

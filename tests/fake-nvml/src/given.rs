@@ -5,7 +5,10 @@ use std::{
     mem, process,
 };
 
-use gpumon_probe::vendor::sim::Given;
+use gpumon_probe::vendor::{
+    nvml::query::{self, Value},
+    sim::Given,
+};
 use nvml_wrapper_sys::bindings as sys;
 
 use crate::{
@@ -50,18 +53,6 @@ pub(crate) fn gpu_instance<T>(_: &'static str, _: *mut T, _: &[u32]) -> Option<A
 
 pub(crate) use gpu_instance as compute_instance;
 
-/// The text that was given, or else the one that is found.
-pub(crate) fn text_or<T: AsRef<str>>(
-    answer: Option<Answer>,
-    find: impl FnOnce() -> Result<T, Code>,
-) -> Result<String, Code> {
-    match answer {
-        None => find().map(|text| text.as_ref().to_owned()),
-        Some(Answer(_, Given::Text(text))) => Ok(text.clone()),
-        Some(other) => Err(other.failure("a text")),
-    }
-}
-
 /// The value that was given, or else the one that is found.
 pub(crate) fn value_or<T: Filled>(
     answer: Option<Answer>,
@@ -73,29 +64,13 @@ pub(crate) fn value_or<T: Filled>(
     Ok(value)
 }
 
-/// The two values that were given, or else those that are found.
-pub(crate) fn pair_or<A: Filled, B: Filled>(
-    answer: Option<Answer>,
-    find: impl FnOnce() -> Result<(A, B), Code>,
-) -> Result<(A, B), Code> {
-    let Some(answer) = answer else { return find() };
-    let (mut first, mut second) = (A::blank(), B::blank());
-    let halves = answer
-        .numbers()?
-        .split_at_checked(1)
-        .and_then(|(one, rest)| first.fill(one).zip(second.fill(rest)));
-    halves
-        .map(|_| (first, second))
-        .ok_or_else(|| answer.failure("two numbers"))
-}
-
 /// The list that was given, or else the one that is found.
 pub(crate) fn list_or<T: Filled>(
     answer: Option<Answer>,
     find: impl FnOnce() -> Result<Vec<T>, Code>,
 ) -> Result<Vec<T>, Code> {
     let Some(answer) = answer else { return find() };
-    let item = |number: &i64| {
+    let item = |number: &i128| {
         let mut item = T::blank();
         item.fill(&[*number]).map(|()| item)
     };
@@ -108,16 +83,16 @@ pub(crate) fn list_or<T: Filled>(
 }
 
 impl Answer {
-    pub(crate) fn number(self) -> Result<i64, Code> {
-        match self.numbers()? {
-            [number] => Ok(*number),
+    pub(crate) fn number(self) -> Result<i128, Code> {
+        match self.numbers()?[..] {
+            [number] => Ok(number),
             _ => Err(self.failure("one number")),
         }
     }
 
-    fn numbers(self) -> Result<&'static [i64], Code> {
+    fn numbers(self) -> Result<Vec<i128>, Code> {
         match self.1 {
-            Given::Numbers(numbers) => Ok(numbers),
+            Given::Numbers(numbers) => Ok(numbers.iter().map(|number| (*number).into()).collect()),
             _ => Err(self.failure("numbers")),
         }
     }
@@ -125,7 +100,7 @@ impl Answer {
     /// Writes what was given into a value that is there.
     pub(crate) fn fill(self, value: &mut impl Filled) -> Outcome {
         value
-            .fill(self.numbers()?)
+            .fill(&self.numbers()?)
             .ok_or_else(|| self.failure("another number of numbers, or none"))
     }
 
@@ -145,14 +120,109 @@ impl Answer {
     }
 }
 
+/// The answer of a call: what the scenario gives, or else what is found.
+pub(crate) struct Answered {
+    value: Value,
+    given: Option<Answer>,
+}
+
+impl Answered {
+    pub(crate) fn new(
+        given: Option<Answer>,
+        find: impl FnOnce() -> query::Answer,
+    ) -> Result<Self, Code> {
+        let value = match given.map(|Answer(_, given)| given) {
+            None => find().map_err(|query::Code(code)| Code(code))?,
+            Some(Given::Code(code)) => return Err(Code(*code)),
+            Some(Given::Text(text)) => Value::Text(text.clone()),
+            Some(Given::Numbers(numbers)) => {
+                Value::Numbers(numbers.iter().map(|number| (*number).into()).collect())
+            }
+        };
+        Ok(Self { value, given })
+    }
+
+    /// Writes one of several values.
+    ///
+    /// # Safety
+    /// The pointer is null or points at a value, with its version filled in if it has one.
+    pub(crate) unsafe fn put<T: Filled>(&self, to: *mut T, place: usize, count: usize) -> Outcome {
+        if to.is_null() {
+            return Err(Code::INVALID_ARGUMENT);
+        }
+        let mut value = if T::VERSION.is_some() {
+            // SAFETY: by this function's own condition it is a value.
+            unsafe { to.read() }
+        } else {
+            T::blank()
+        };
+        let own = match &self.value {
+            Value::Numbers(numbers) if count > 1 => numbers
+                .chunks(T::COUNT)
+                .nth(place)
+                .map(|own| Value::Numbers(own.to_vec())),
+            value => Some(value.clone()),
+        };
+        own.and_then(|own| value.read(&own))
+            .ok_or_else(|| self.report_mismatch("other numbers"))?;
+        // SAFETY: by this function's own condition the pointer, which is not null, may be written.
+        unsafe { to.write(value) };
+        Ok(())
+    }
+
+    pub(crate) fn text(&self) -> Result<&str, Code> {
+        self.value
+            .text()
+            .ok_or_else(|| self.report_mismatch("a text"))
+    }
+
+    pub(crate) fn list<T: Filled>(&self) -> Result<Vec<T>, Code> {
+        let item = |numbers: &[i128]| {
+            let mut item = T::blank();
+            item.fill(numbers).map(|()| item)
+        };
+        // A scenario gives one number for each item.
+        let size = if self.given.is_some() { 1 } else { T::COUNT };
+        let all = self.value.numbers().chunks(size).map(item);
+        all.collect::<Option<_>>()
+            .ok_or_else(|| self.report_mismatch("a list"))
+    }
+
+    /// Checks an answer that is nothing but a return code.
+    pub(crate) fn check(&self) -> Outcome {
+        if self.value.numbers().is_empty() {
+            Ok(())
+        } else {
+            Err(self.report_mismatch("nothing"))
+        }
+    }
+
+    fn report_mismatch(&self, wanted: &str) -> Code {
+        match self.given {
+            Some(given) => given.failure(wanted),
+            None => panic!("{:?} is found, but {wanted} is due", self.value),
+        }
+    }
+}
+
 /// A value that can be made of numbers in the order of its fields.
 ///
 /// # Safety
-/// All zeros are a value of it.
+/// All zeros are a value of it, and it begins with its version if it has one.
 pub(crate) unsafe trait Filled: Sized {
+    /// The version that the caller fills in.
+    const VERSION: Option<u32> = None;
+    /// The numbers that it is made of.
+    const COUNT: usize = 1;
+
     /// `None` where the numbers are too few, too many or too large, and of structures that no scenario gives.
-    fn fill(&mut self, _numbers: &[i64]) -> Option<()> {
+    fn fill(&mut self, _numbers: &[i128]) -> Option<()> {
         None
+    }
+
+    /// Fills in an answer.
+    fn read(&mut self, answer: &Value) -> Option<()> {
+        self.fill(answer.numbers())
     }
 
     /// All zeros.
@@ -163,23 +233,67 @@ pub(crate) unsafe trait Filled: Sized {
 }
 
 macro_rules! filled {
-    ($($type:ty: $($field:ident),+;)*) => {$(
-        // SAFETY: it consists of integers.
+    ($($type:ty $(= $version:literal)?: $($($field:ident).+),+;)*) => {$(
+        // SAFETY: it consists of integers, and of pointers that nobody follows.
         unsafe impl Filled for $type {
-            fn fill(&mut self, numbers: &[i64]) -> Option<()> {
+            $(const VERSION: Option<u32> = Some($version);)?
+            const COUNT: usize = [$(stringify!($($field).+)),+].len();
+
+            fn fill(&mut self, numbers: &[i128]) -> Option<()> {
                 let mut numbers = numbers.iter();
-                $(self.$field = (*numbers.next()?).try_into().ok()?;)+
+                $(self.$($field).+ = (*numbers.next()?).try_into().ok()?;)+
                 numbers.next().is_none().then_some(())
             }
         }
     )*};
 }
 
+gpumon_probe::nvml_structures! { filled }
+
+filled! {
+    RemappedRowsInfo:
+        correctable, inactive_correctable, uncorrectable, inactive_uncorrectable, pending, failed;
+    UnrepairableMemory: is_unrepairable;
+}
+
+/// The structures that the bindings lack.
+#[repr(C)]
+pub(crate) struct RemappedRowsInfo {
+    correctable: c_uint,
+    inactive_correctable: c_uint,
+    uncorrectable: c_uint,
+    inactive_uncorrectable: c_uint,
+    pending: c_uint,
+    failed: c_uint,
+}
+
+/// Whether memory is beyond repair, without the room that is kept in case the structure grows.
+#[repr(C)]
+pub(crate) struct UnrepairableMemory {
+    is_unrepairable: c_uint,
+}
+
+/// The address of a retired page. An answer has the time before it.
+#[repr(C)]
+pub(crate) struct UntimedPage {
+    address: c_ulonglong,
+}
+
+// SAFETY: it is an integer.
+unsafe impl Filled for UntimedPage {
+    const COUNT: usize = 2;
+
+    fn fill(&mut self, numbers: &[i128]) -> Option<()> {
+        self.address = (*numbers.last()?).try_into().ok()?;
+        Some(())
+    }
+}
+
 macro_rules! numbers {
     ($($type:ty),*) => {$(
         // SAFETY: it consists of integers.
         unsafe impl Filled for $type {
-            fn fill(&mut self, numbers: &[i64]) -> Option<()> {
+            fn fill(&mut self, numbers: &[i128]) -> Option<()> {
                 let [number] = numbers else { return None };
                 *self = (*number).try_into().ok()?;
                 Some(())
@@ -190,29 +304,15 @@ macro_rules! numbers {
 
 numbers!(c_int, c_uint, c_ulonglong);
 
-filled! {
-    sys::nvmlBAR1Memory_t: bar1Total, bar1Free, bar1Used;
-    sys::nvmlC2cModeInfo_v1_t: isC2cEnabled;
-    sys::nvmlDeviceAddressingMode_t: value;
-    sys::nvmlDeviceAttributes_t: multiprocessorCount, sharedCopyEngineCount, sharedDecoderCount, sharedEncoderCount,
-        sharedJpegCount, sharedOfaCount, gpuInstanceSliceCount, computeInstanceSliceCount, memorySizeMB;
-    sys::nvmlDeviceCapabilities_t: capMask;
-    sys::nvmlEccSramErrorStatus_t: aggregateUncParity, aggregateUncSecDed, aggregateCor, volatileUncParity,
-        volatileUncSecDed, volatileCor, aggregateUncBucketL2, aggregateUncBucketSm, aggregateUncBucketPcie,
-        aggregateUncBucketMcu, aggregateUncBucketOther, bThresholdExceeded;
-    sys::nvmlFBCStats_t: sessionsCount, averageFPS, averageLatency;
-    sys::nvmlFanSpeedInfo_t: speed;
-    sys::nvmlGpuFabricInfo_v2_t: state, status, cliqueId, healthMask;
-    sys::nvmlMarginTemperature_t: marginTemperature;
-    sys::nvmlMemory_t: total, free, used;
-    sys::nvmlMemory_v2_t: total, reserved, free, used;
-    // Of no chassis and no fabric.
-    sys::nvmlPlatformInfo_t: slotNumber, trayIndex, hostId, peerType, moduleId;
-    sys::nvmlRepairStatus_t: bChannelRepairPending, bTpcRepairPending;
-    sys::nvmlRowRemapperHistogramValues_t: max, high, partial, low, none;
-    sys::nvmlTemperature_t: temperature;
-    sys::nvmlUtilization_t: gpu, memory;
-    sys::nvmlViolationTime_t: referenceTime, violationTime;
+/// The text of functions that are not passed the length of the room.
+pub(crate) type ShortText = [c_char; 64];
+
+// SAFETY: it consists of integers.
+unsafe impl Filled for ShortText {
+    fn read(&mut self, answer: &Value) -> Option<()> {
+        *self = crate::exports::pad_text(answer.text()?);
+        Some(())
+    }
 }
 
 macro_rules! never_given {
@@ -223,46 +323,87 @@ macro_rules! never_given {
 }
 
 never_given! {
-    [c_char; 64],
-    sys::nvmlAccountingStats_t,
     sys::nvmlBridgeChipHierarchy_t,
-    sys::nvmlComputeInstanceInfo_t,
-    sys::nvmlComputeInstancePlacement_t,
-    sys::nvmlComputeInstanceProfileInfo_t,
-    sys::nvmlComputeInstanceProfileInfo_v2_t,
     sys::nvmlComputeInstance_t,
-    sys::nvmlConfComputeGetKeyRotationThresholdInfo_t,
-    sys::nvmlConfComputeMemSizeInfo_t,
     sys::nvmlDevice_t,
-    sys::nvmlDramEncryptionInfo_t,
-    sys::nvmlEncoderSessionInfo_t,
-    sys::nvmlFBCSessionInfo_t,
-    sys::nvmlGpuInstanceInfo_t,
-    sys::nvmlGpuInstancePlacement_t,
-    sys::nvmlGpuInstanceProfileInfo_t,
-    sys::nvmlGpuInstanceProfileInfo_v2_t,
+    sys::nvmlExcludedDeviceInfo_t,
     sys::nvmlGpuInstance_t,
     sys::nvmlProcessesUtilizationInfo_t,
-    sys::nvmlSystemConfComputeSettings_t,
-    sys::nvmlVgpuHeterogeneousMode_t,
-    sys::nvmlWorkloadPowerProfileCurrentProfiles_t,
 }
 
-/// Its upper and its lower half: one number could be beyond what TOML has.
+/// Three masks without a bit.
 // SAFETY: it consists of integers.
-unsafe impl Filled for sys::nvmlPdi_t {
-    fn fill(&mut self, numbers: &[i64]) -> Option<()> {
-        let [high, low] = narrow(numbers)?;
-        self.value = u64::from(high) << 32 | u64::from(low);
+unsafe impl Filled for sys::nvmlWorkloadPowerProfileCurrentProfiles_v1_t {
+    const VERSION: Option<u32> = Some(1);
+
+    fn fill(&mut self, numbers: &[i128]) -> Option<()> {
+        let none = sys::nvmlMask255_t { mask: [0; 8] };
+        self.perfProfilesMask = none;
+        self.requestedProfilesMask = none;
+        self.enforcedProfilesMask = none;
+        numbers.iter().all(|number| *number == 0).then_some(())
+    }
+}
+
+/// State, status, clique and health, without the UUID of the cluster.
+// SAFETY: it consists of integers.
+unsafe impl Filled for sys::nvmlGpuFabricInfo_v2_t {
+    fn fill(&mut self, numbers: &[i128]) -> Option<()> {
+        let [state, status, clique, health] = convert_all(numbers)?;
+        (self.state, self.status) = (state.try_into().ok()?, status);
+        (self.cliqueId, self.healthMask) = (clique, health);
         Some(())
     }
 }
 
-/// Domain, bus, device, the two identifiers; the text follows.
+/// A place without a chassis and a fabric. An answer has their four halves first.
+// SAFETY: it consists of integers.
+unsafe impl Filled for sys::nvmlPlatformInfo_v2_t {
+    const VERSION: Option<u32> = Some(2);
+
+    fn fill(&mut self, numbers: &[i128]) -> Option<()> {
+        let own = if numbers.len() > 5 {
+            &numbers[4..]
+        } else {
+            numbers
+        };
+        let [slot, tray, host, peer, module] = convert_all(own)?;
+        (self.ibGuid, self.chassisSerialNumber) = ([0; 16], [0; 16]);
+        self.slotNumber = slot.try_into().ok()?;
+        self.trayIndex = tray.try_into().ok()?;
+        self.hostId = host.try_into().ok()?;
+        self.peerType = peer.try_into().ok()?;
+        self.moduleId = module.try_into().ok()?;
+        Some(())
+    }
+}
+
+/// A scenario gives the upper and the lower half: one number could be beyond what TOML has.
+// SAFETY: it consists of integers.
+unsafe impl Filled for sys::nvmlPdi_v1_t {
+    const VERSION: Option<u32> = Some(1);
+
+    fn fill(&mut self, numbers: &[i128]) -> Option<()> {
+        self.value = if let [number] = *numbers {
+            number.try_into().ok()?
+        } else {
+            let [high, low] = convert_all(numbers)?;
+            u64::from(high) << 32 | u64::from(low)
+        };
+        Some(())
+    }
+}
+
+/// Domain, bus, device, the two identifiers; the text follows. An answer has two classes, too.
 // SAFETY: it consists of integers.
 unsafe impl Filled for sys::nvmlPciInfo_t {
-    fn fill(&mut self, numbers: &[i64]) -> Option<()> {
-        let [domain, bus, device, id, subsystem] = narrow(numbers)?;
+    fn fill(&mut self, numbers: &[i128]) -> Option<()> {
+        let own = if numbers.len() == 7 {
+            &numbers[..5]
+        } else {
+            numbers
+        };
+        let [domain, bus, device, id, subsystem] = convert_all(own)?;
         *self = crate::exports::pci_device((domain, bus, device), id, subsystem);
         Some(())
     }
@@ -270,9 +411,11 @@ unsafe impl Filled for sys::nvmlPciInfo_t {
 
 /// The same, and the two classes.
 // SAFETY: it consists of integers.
-unsafe impl Filled for sys::nvmlPciInfoExt_t {
-    fn fill(&mut self, numbers: &[i64]) -> Option<()> {
-        let [domain, bus, device, id, subsystem, base, sub] = narrow(numbers)?;
+unsafe impl Filled for sys::nvmlPciInfoExt_v1_t {
+    const VERSION: Option<u32> = Some(1);
+
+    fn fill(&mut self, numbers: &[i128]) -> Option<()> {
+        let [domain, bus, device, id, subsystem, base, sub] = convert_all(numbers)?;
         let plain = crate::exports::pci_device((domain, bus, device), id, subsystem);
         (self.domain, self.bus, self.device, self.busId) = (domain, bus, device, plain.busId);
         (
@@ -285,7 +428,7 @@ unsafe impl Filled for sys::nvmlPciInfoExt_t {
     }
 }
 
-fn narrow<const N: usize>(numbers: &[i64]) -> Option<[u32; N]> {
+fn convert_all<const N: usize>(numbers: &[i128]) -> Option<[u32; N]> {
     let narrow: Option<Vec<u32>> = numbers
         .iter()
         .map(|number| (*number).try_into().ok())

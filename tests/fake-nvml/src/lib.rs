@@ -20,6 +20,7 @@
 // A C interface is raw pointers; each block says why it may touch them.
 #![allow(unsafe_code)]
 
+mod answers;
 mod call;
 mod code;
 mod counts;

@@ -130,7 +130,6 @@ pub(super) const MOST_FANS: u32 = 64;
 pub(super) const MEMORY_LOCATIONS: std::ops::Range<u32> = 0..8;
 
 /// `NVML_POWER_SCOPE_MODULE`, `NVML_POWER_SCOPE_MEMORY`.
-
 const POWER_SCOPES: [u32; 2] = [1, 2];
 
 /// So many of the processes that the driver accounts for are asked about.
@@ -167,7 +166,7 @@ macro_rules! read_table {
     )*) => {
         /// The calls that a collector makes by itself, by lane.
         pub(super) static CALLS: LazyLock<Vec<Call>> = LazyLock::new(|| {
-            let mut calls = Vec::new();
+            let mut calls = Vec::with_capacity(512);
             $(attributes! {
                 calls $query ($($($argument),+)?)
                 $(, $attribute $($cost)? $(for $each)?)*

@@ -31,6 +31,9 @@ use crate::{
 /// How many processes the driver accounts for.
 const ACCOUNTED: usize = 4_000;
 
+/// The period over which the driver averages the video engines.
+const VIDEO_PERIOD_US: u32 = 166_666;
+
 /// A page of memory.
 const PAGE_BYTES: u64 = 4_096;
 
@@ -340,7 +343,7 @@ fn of_state(
 ) -> Option<Answer> {
     // The driver does not report how much is used of a GPU that is divided.
     let whole = |answer: &dyn Fn() -> Answer| if_supported(state.mig.is_empty(), answer);
-    let engine = |percent: u32| whole(&|| list([percent, 0]));
+    let engine = |percent: u32| whole(&|| list([percent, VIDEO_PERIOD_US]));
     let has_fan = |fan| match identity.fans {
         0 => Err(Code::NOT_SUPPORTED),
         fans if fan >= fans => Err(Code::INVALID_ARGUMENT),
@@ -392,7 +395,7 @@ fn of_state(
                 2 => seconds(&[ThrottleReason::SyncBoost]),
                 3 | 5 => 0.0,
                 4 => seconds(&[ThrottleReason::GpuIdle]),
-                6 | 7 => seconds(&Totals::POWER) + seconds(&Totals::THERMAL),
+                10 | 11 => seconds(&Totals::POWER) + seconds(&Totals::THERMAL),
                 _ => return Some(Err(Code::INVALID_ARGUMENT)),
             };
             list([stamp_us(), (seconds * 1e9) as u64])

@@ -12,7 +12,7 @@ use nvml_wrapper_sys::bindings::{
     nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_INT as UNSIGNED_INT, nvmlValueType_t,
 };
 
-use super::{mig::refuse_divided, power::milliwatts};
+use super::mig::refuse_divided;
 use crate::{
     call::{Gpu, device},
     code::Code,
@@ -60,7 +60,7 @@ unsafe extern "C" fn nvmlDeviceGetSamples(
         recorded.truncate(room as usize);
         let sample = |recorded: &Recorded| {
             let value = if kind == POWER {
-                milliwatts(recorded.value)
+                (recorded.value * 1000.0).round() as c_uint
             } else {
                 recorded.value as c_uint
             };

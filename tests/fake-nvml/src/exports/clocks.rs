@@ -1,108 +1,48 @@
-//! Clocks, and what holds them down.
+//! Clocks by their id, and the functions that take or return something that no answer has.
 
-use std::ffi::{c_uint, c_ulonglong};
+use std::ffi::c_uint;
 
-use gpumon_probe::{
-    model::ThrottleReason,
-    vendor::sim::{MAX_SM_MHZ, MAX_VIDEO_MHZ, MEMORY_MHZ},
-};
+use gpumon_probe::vendor::nvml::query::Query;
 use nvml_wrapper_sys::bindings::{
-    nvmlClockId_t, nvmlClockType_enum_NVML_CLOCK_GRAPHICS, nvmlClockType_enum_NVML_CLOCK_MEM,
-    nvmlClockType_enum_NVML_CLOCK_SM, nvmlClockType_enum_NVML_CLOCK_VIDEO, nvmlClockType_t,
-    nvmlPstates_t,
+    nvmlClockId_t, nvmlClockType_t, nvmlFanSpeedInfo_t, nvmlMemory_v2_t, nvmlPerfPolicyType_t,
+    nvmlViolationTime_t,
 };
 
 use super::exports;
-use crate::{call::Gpu, code::Code};
-
-/// All nine reasons of [`bit`].
-const EVERY_REASON: c_ulonglong = 0x1FF;
+use crate::{answers::first_number, code::Code};
 
 exports! {
-    fn nvmlDeviceGetPerformanceState(device |gpu|) -> nvmlPstates_t { Ok(gpu.state().performance_state.into()) }
-    fn nvmlDeviceGetCurrentClocksEventReasons(device |gpu|) -> c_ulonglong { Ok(reasons(gpu)) }
-    fn nvmlDeviceGetCurrentClocksThrottleReasons(device |gpu|) -> c_ulonglong { Ok(reasons(gpu)) }
-    fn nvmlDeviceGetSupportedClocksEventReasons(device |_|) -> c_ulonglong { Ok(EVERY_REASON) }
-    fn nvmlDeviceGetSupportedClocksThrottleReasons(device |_|) -> c_ulonglong { Ok(EVERY_REASON) }
-    fn nvmlDeviceGetClockInfo(device |gpu|, domain: nvmlClockType_t) -> c_uint { current(gpu, domain) }
-    fn nvmlDeviceGetMaxClockInfo(device |_|, domain: nvmlClockType_t) -> c_uint { highest(domain) }
     fn nvmlDeviceGetClock(device |gpu|, domain: nvmlClockType_t, id: nvmlClockId_t) -> c_uint {
-        Ok(match id {
-            0 => current(gpu, domain)?,
+        let query = match id {
+            0 => Query::Clock(domain),
             // Targets, defaults and the customer's highest are all the highest of the board.
-            1..=3 => highest(domain)?,
+            1..=3 => Query::MaxClock(domain),
             _ => return Err(Code::INVALID_ARGUMENT),
+        };
+        Ok(first_number(gpu, query)? as c_uint)
+    }
+    fn nvmlDeviceGetFanSpeedRPM(device |gpu|) fills info: nvmlFanSpeedInfo_t, 1 {
+        info.speed = first_number(gpu, Query::FanSpeedRpm(info.fan))? as c_uint;
+        Ok(())
+    }
+    fn nvmlDeviceGetViolationStatus(
+        device |gpu|, policy: nvmlPerfPolicyType_t
+    ) -> nvmlViolationTime_t {
+        Ok(nvmlViolationTime_t {
+            referenceTime: gpu.machine().stamp_us(gpu.index, gpu.elapsed_ms),
+            violationTime: super::fields::held_down_ns(gpu, policy)?,
         })
     }
-}
-
-/// The clock that programs get: the highest, since nobody has asked for another. Video engines have none of their own.
-fn of_programs(domain: nvmlClockType_t) -> Result<c_uint, Code> {
-    if domain == nvmlClockType_enum_NVML_CLOCK_VIDEO {
-        Err(Code::NOT_SUPPORTED)
-    } else {
-        highest(domain)
-    }
-}
-
-exports! {
-    fn nvmlDeviceGetApplicationsClock(device |_|, domain: nvmlClockType_t) -> c_uint { of_programs(domain) }
-    fn nvmlDeviceGetDefaultApplicationsClock(device |_|, domain: nvmlClockType_t) -> c_uint { of_programs(domain) }
-}
-
-/// The clocks that an H200's memory can run at.
-const MEMORY_CLOCKS: [c_uint; 2] = [MEMORY_MHZ, 2_201];
-/// The lowest clock of an H200's multiprocessors, and how far the clocks are apart.
-const LOWEST_SM_MHZ: c_uint = 345;
-const SM_STEP_MHZ: usize = 15;
-
-exports! {
-    fn nvmlDeviceGetSupportedMemoryClocks(device |_|) -> [c_uint] { Ok(MEMORY_CLOCKS.to_vec()) }
-    fn nvmlDeviceGetSupportedGraphicsClocks(device |_|, memory_mhz: c_uint) -> [c_uint] {
-        if !MEMORY_CLOCKS.contains(&memory_mhz) {
-            return Err(Code::NOT_FOUND);
-        }
-        Ok((LOWEST_SM_MHZ..=MAX_SM_MHZ).rev().step_by(SM_STEP_MHZ).collect())
-    }
-}
-
-fn current(gpu: &Gpu, domain: nvmlClockType_t) -> Result<c_uint, Code> {
-    let state = gpu.state();
-    by_domain(domain, state.sm_mhz, state.memory_mhz, state.video_mhz)
-}
-
-fn highest(domain: nvmlClockType_t) -> Result<c_uint, Code> {
-    by_domain(domain, MAX_SM_MHZ, MEMORY_MHZ, MAX_VIDEO_MHZ)
-}
-
-#[allow(non_upper_case_globals)]
-fn by_domain(domain: nvmlClockType_t, sm: u32, memory: u32, video: u32) -> Result<c_uint, Code> {
-    match domain {
-        nvmlClockType_enum_NVML_CLOCK_GRAPHICS | nvmlClockType_enum_NVML_CLOCK_SM => Ok(sm),
-        nvmlClockType_enum_NVML_CLOCK_MEM => Ok(memory),
-        nvmlClockType_enum_NVML_CLOCK_VIDEO => Ok(video),
-        _ => Err(Code::INVALID_ARGUMENT),
-    }
-}
-
-fn reasons(gpu: &Gpu) -> c_ulonglong {
-    gpu.state()
-        .throttle_reasons
-        .iter()
-        .fold(0, |bits, reason| bits | bit(*reason))
-}
-
-/// The bit of a reason, as `nvml.h` numbers them.
-fn bit(reason: ThrottleReason) -> c_ulonglong {
-    match reason {
-        ThrottleReason::GpuIdle => 0x1,
-        ThrottleReason::ApplicationsClocksSetting => 0x2,
-        ThrottleReason::SwPowerCap => 0x4,
-        ThrottleReason::HwSlowdown => 0x8,
-        ThrottleReason::SyncBoost => 0x10,
-        ThrottleReason::SwThermalSlowdown => 0x20,
-        ThrottleReason::HwThermalSlowdown => 0x40,
-        ThrottleReason::HwPowerBrakeSlowdown => 0x80,
-        ThrottleReason::DisplayClockSetting => 0x100,
+    fn nvmlDeviceGetMemoryInfo_v2(part |gpu|) fills memory: nvmlMemory_v2_t, 2 {
+        let (total, reserved, used) = if gpu.instance.is_some() {
+            let own = gpu.mig_device()?;
+            (own.memory_total_bytes, 0, own.memory_used_bytes)
+        } else {
+            let state = gpu.state();
+            (state.memory_total_bytes, state.memory_reserved_bytes, state.memory_used_bytes)
+        };
+        (memory.total, memory.reserved, memory.used) = (total, reserved, used);
+        memory.free = total.saturating_sub(used + reserved);
+        Ok(())
     }
 }

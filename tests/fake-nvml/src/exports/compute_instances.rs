@@ -8,7 +8,7 @@ use nvml_wrapper_sys::bindings::{
     nvmlComputeInstanceProfileInfo_v2_t,
 };
 
-use super::{exports, identity::padded};
+use super::{exports, identity::pad_text};
 use crate::{
     call::{compute_handle, instance_handle},
     code::Code,
@@ -54,7 +54,7 @@ exports! {
         let own = asked(part, profile, engines)?;
         *info = described!(
             nvmlComputeInstanceProfileInfo_v2_t, own, part, version: info.version,
-            name: padded(&format!("MIG {}", own.name(part)))
+            name: pad_text(&format!("MIG {}", own.name(part)))
         );
         Ok(())
     }

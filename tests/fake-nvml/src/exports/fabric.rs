@@ -5,22 +5,16 @@ use std::ptr;
 use gpumon_probe::model::FabricState;
 use nvml_wrapper_sys::bindings::{
     NVML_GPU_FABRIC_STATE_COMPLETED, NVML_GPU_FABRIC_STATE_IN_PROGRESS,
-    NVML_GPU_FABRIC_STATE_NOT_STARTED, NVML_GPU_FABRIC_STATE_NOT_SUPPORTED, nvmlC2cModeInfo_v1_t,
-    nvmlDevice_t, nvmlGpuFabricInfo_v2_t, nvmlGpuFabricInfo_v3_t, nvmlGpuFabricInfoV_t,
-    nvmlReturn_t,
+    NVML_GPU_FABRIC_STATE_NOT_STARTED, NVML_GPU_FABRIC_STATE_NOT_SUPPORTED, nvmlDevice_t,
+    nvmlGpuFabricInfo_v2_t, nvmlGpuFabricInfo_v3_t, nvmlGpuFabricInfoV_t, nvmlReturn_t,
 };
 
-use super::{exports, version_of};
+use super::version_of;
 use crate::{call::device, code::Code, given};
 
 /// The versions that the driver knows.
 const INFO_V2: u32 = version_of::<nvmlGpuFabricInfo_v2_t>(2);
 const INFO_V3: u32 = version_of::<nvmlGpuFabricInfo_v3_t>(3);
-
-exports! {
-    // There is no Grace CPU.
-    fn nvmlDeviceGetC2cModeInfoV(device |_|) -> nvmlC2cModeInfo_v1_t { Ok(nvmlC2cModeInfo_v1_t { isC2cEnabled: 0 }) }
-}
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlDeviceGetGpuFabricInfoV(

@@ -4,7 +4,10 @@ use std::ffi::{c_int, c_uint};
 
 use gpumon_probe::{
     model::ThrottleReason,
-    vendor::sim::{Architecture, NVLINK_MB_PER_SECOND},
+    vendor::{
+        nvml::query::Query,
+        sim::{Architecture, NVLINK_MB_PER_SECOND, Totals, answer_query},
+    },
 };
 use nvml_wrapper_sys::bindings::{
     field_id as id, nvmlDevice_t, nvmlFieldValue_t,
@@ -14,12 +17,9 @@ use nvml_wrapper_sys::bindings::{
     nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_LONG_LONG as UNSIGNED_LONG_LONG, nvmlValueType_t,
 };
 
-use super::{
-    nvlink::link,
-    power::{highest_limit, limit, millijoules, milliwatts},
-    throttled::{held_down_ns, sum_ns},
-};
+use super::nvlink::link;
 use crate::{
+    answers::{self, first_number},
     call::{Gpu, device},
     code::Code,
     given, out,
@@ -83,22 +83,46 @@ fn field(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
     if let Some(answer) = given::device("nvmlDeviceGetFieldValues", gpu.handle(), &[field, scope]) {
         return answer.number().map(|number| match i32::try_from(number) {
             Ok(negative @ ..0) => signed(negative),
-            _ => wide(number.cast_unsigned()),
+            _ => wide(number as u64),
         });
     }
+    if let Some(answer) = answer_query(gpu, Query::Field(field, scope)) {
+        let answer = answer.map_err(|own| Code(own.0))?;
+        return Ok(of_link_counters(
+            field,
+            answer.at(0).ok_or(Code::NOT_SUPPORTED)?,
+        ));
+    }
+    let own = |query| first_number(gpu, query);
     let held_down = |reason| wide(sum_ns(&gpu.totals(), &[reason]));
     Ok(match field {
-        id::NVML_FI_DEV_MEMORY_TEMP => {
-            narrow(gpu.state().memory_temperature_celsius.round() as u32)
+        id::NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION => {
+            wide(own(Query::TotalEnergyConsumption)? as u64)
         }
-        id::NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION => wide(millijoules(gpu)),
-        id::NVML_FI_DEV_POWER_AVERAGE => narrow(milliwatts(average_watts(gpu, scope)?)),
+        // The memory's is reported from Hopper on.
+        id::NVML_FI_DEV_POWER_AVERAGE
+            if scope == POWER_OF_MEMORY && gpu.identity().architecture >= Architecture::Hopper =>
+        {
+            narrow((gpu.state().power_watts * MEMORY_SHARE * 1000.0).round() as u32)
+        }
+        id::NVML_FI_DEV_POWER_AVERAGE => return Err(Code::NOT_SUPPORTED),
         id::NVML_FI_DEV_POWER_INSTANT
         | id::NVML_FI_DEV_POWER_MIN_LIMIT
         | id::NVML_FI_DEV_POWER_MAX_LIMIT
         | id::NVML_FI_DEV_POWER_DEFAULT_LIMIT
         | id::NVML_FI_DEV_POWER_CURRENT_LIMIT
-        | id::NVML_FI_DEV_POWER_REQUESTED_LIMIT => return of_whole_gpu(gpu, field, scope),
+        | id::NVML_FI_DEV_POWER_REQUESTED_LIMIT
+            if scope != POWER_OF_GPU =>
+        {
+            return Err(Code::NOT_SUPPORTED);
+        }
+        id::NVML_FI_DEV_POWER_MIN_LIMIT => narrow(own(Query::PowerLimitConstraints)? as u32),
+        id::NVML_FI_DEV_POWER_MAX_LIMIT | id::NVML_FI_DEV_POWER_DEFAULT_LIMIT => {
+            narrow(own(Query::DefaultPowerLimit)? as u32)
+        }
+        id::NVML_FI_DEV_POWER_CURRENT_LIMIT | id::NVML_FI_DEV_POWER_REQUESTED_LIMIT => {
+            narrow(own(Query::PowerLimit)? as u32)
+        }
         id::NVML_FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT
         | id::NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT
         | id::NVML_FI_DEV_TEMPERATURE_MEM_MAX_TLIMIT
@@ -120,16 +144,15 @@ fn field(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
         id::NVML_FI_DEV_PCIE_REPLAY_ROLLOVER_COUNTER
         | id::NVML_FI_DEV_PCIE_OUTBOUND_ATOMICS_MASK
         | id::NVML_FI_DEV_PCIE_INBOUND_ATOMICS_MASK => narrow(0),
-        id::NVML_FI_DEV_PCIE_REPLAY_COUNTER => narrow(gpu.wear().pcie_replays as u32),
+        id::NVML_FI_DEV_PCIE_REPLAY_COUNTER => narrow(own(Query::PcieReplays)? as u32),
         // Those of power and sync boost are also the counters of these two reasons.
         id::NVML_FI_DEV_PERF_POLICY_POWER..=id::NVML_FI_DEV_PERF_POLICY_RELIABILITY => wide(
-            held_down_ns(&gpu.totals(), field - id::NVML_FI_DEV_PERF_POLICY_POWER)?,
+            held_down_ns(gpu, field - id::NVML_FI_DEV_PERF_POLICY_POWER)?,
         ),
         SW_THERMAL_SLOWDOWN => held_down(ThrottleReason::SwThermalSlowdown),
         HW_THERMAL_SLOWDOWN => held_down(ThrottleReason::HwThermalSlowdown),
         HW_POWER_BRAKE_SLOWDOWN => held_down(ThrottleReason::HwPowerBrakeSlowdown),
         EDPP_MULTIPLIER if gpu.identity().architecture >= Architecture::Hopper => narrow(100),
-        id::NVML_FI_DEV_GET_GPU_RECOVERY_ACTION => narrow(gpu.wear().recovery_action as u32),
         _ => return of_nvlink(gpu, field, scope),
     })
 }
@@ -140,28 +163,32 @@ const POWER_OF_MEMORY: c_uint = 2;
 /// The memory's share of an H200's power.
 const MEMORY_SHARE: f64 = 0.12;
 
-/// The memory's is told from Hopper on.
-fn average_watts(gpu: &Gpu, scope: c_uint) -> Result<f64, Code> {
-    match scope {
-        POWER_OF_GPU => Ok(gpu.state().power_watts),
-        POWER_OF_MEMORY if gpu.identity().architecture >= Architecture::Hopper => {
-            Ok(gpu.state().power_watts * MEMORY_SHARE)
-        }
-        _ => Err(Code::NOT_SUPPORTED),
-    }
+/// How long the clocks have been held down for a policy's sake.
+pub(super) fn held_down_ns(gpu: &Gpu, policy: u32) -> Result<u64, Code> {
+    let times =
+        answers::answer_part(gpu, Query::ViolationStatus(policy)).map_err(|own| Code(own.0))?;
+    Ok(times.at(1).unwrap_or(0) as u64)
 }
 
-/// The power fields that only the GPU as a whole has.
-fn of_whole_gpu(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
-    if scope != POWER_OF_GPU {
-        return Err(Code::NOT_SUPPORTED);
+/// For how long these have held the clocks down.
+fn sum_ns(totals: &Totals, reasons: &[ThrottleReason]) -> u64 {
+    (reasons
+        .iter()
+        .map(|reason| totals.throttled_s(*reason))
+        .sum::<f64>()
+        * 1e9) as u64
+}
+
+/// A number of the simulation in its type: counters of links have 64 bits.
+fn of_link_counters(field: u32, number: i128) -> Number {
+    match field {
+        id::NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX
+        | id::NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX
+        | id::NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY
+        | id::NVML_FI_DEV_NVLINK_ERROR_DL_RECOVERY
+        | id::NVML_FI_DEV_NVLINK_ERROR_DL_CRC => wide(number as u64),
+        _ => narrow(number as u32),
     }
-    Ok(narrow(match field {
-        id::NVML_FI_DEV_POWER_INSTANT => milliwatts(gpu.state().power_instant_watts),
-        id::NVML_FI_DEV_POWER_MIN_LIMIT => milliwatts(gpu.identity().lowest_limit_watts.round()),
-        id::NVML_FI_DEV_POWER_MAX_LIMIT | id::NVML_FI_DEV_POWER_DEFAULT_LIMIT => highest_limit(gpu),
-        _ => limit(gpu),
-    }))
 }
 
 /// The fields about links, of one of them or all.
@@ -176,12 +203,6 @@ fn of_nvlink(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
         let number = link(gpu, scope)?.link;
         Ok(wide(gpu.identity().link_kib(bytes, number)))
     };
-    let errors = |count: fn(&gpumon_probe::vendor::sim::LinkState) -> u64| {
-        if scope == ALL_LINKS {
-            return Ok(wide(gpu.identity().nvlinks.iter().map(count).sum()));
-        }
-        Ok(wide(count(link(gpu, scope)?)))
-    };
     match field {
         id::NVML_FI_DEV_NVLINK_LINK_COUNT => Ok(narrow(gpu.identity().nvlinks.len() as u32)),
         // A link that is down is connected with no switch.
@@ -192,8 +213,6 @@ fn of_nvlink(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
                 .filter(|link| link.active)
                 .count() as u32,
         )),
-        id::NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX => carried(gpu.totals().nvlink_tx_bytes),
-        id::NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX => carried(gpu.totals().nvlink_rx_bytes),
         id::NVML_FI_DEV_NVLINK_THROUGHPUT_RAW_TX => {
             carried(gpu.totals().nvlink_tx_bytes * WITH_HEADERS)
         }
@@ -208,11 +227,7 @@ fn of_nvlink(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
         id::NVML_FI_DEV_NVLINK_GET_POWER_THRESHOLD_MAX => Ok(narrow(8_191)),
         id::NVML_FI_DEV_NVLINK_GET_POWER_THRESHOLD_UNITS => Ok(narrow(STEPS_OF_100_US)),
         id::NVML_FI_DEV_NVLINK_ECC_DATA_ERROR_COUNT_TOTAL => Ok(wide(0)),
-        id::NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY => errors(|link| link.replays),
-        id::NVML_FI_DEV_NVLINK_ERROR_DL_RECOVERY => errors(|link| link.recoveries),
-        id::NVML_FI_DEV_NVLINK_ERROR_DL_CRC => errors(|link| link.crc_errors.iter().sum()),
         id::NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON => Ok(narrow(NVLINK_MB_PER_SECOND)),
-        id::NVML_FI_DEV_NVLINK_GET_SPEED => link(gpu, scope).map(|_| narrow(NVLINK_MB_PER_SECOND)),
         id::NVML_FI_DEV_NVLINK_GET_STATE => link(gpu, scope).map(|link| narrow(link.active.into())),
         id::NVML_FI_DEV_NVLINK_GET_VERSION => link(gpu, scope).map(|_| narrow(VERSION_4_0)),
         _ => Err(Code::NOT_SUPPORTED),

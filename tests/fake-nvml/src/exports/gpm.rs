@@ -30,7 +30,6 @@ use nvml_wrapper_sys::bindings::{
     nvmlGpmSupport_t, nvmlReturn_t,
 };
 
-use super::exports;
 use crate::{
     call::{Gpu, device, system},
     code::{Code, Outcome},
@@ -38,13 +37,6 @@ use crate::{
     out::{items, put},
     session::Session,
 };
-
-exports! {
-    // Nobody has asked for a stream.
-    fn nvmlGpmQueryIfStreamingEnabled(device |gpu|) -> c_uint {
-        if gpu.identity().counts_activity { Ok(0) } else { Err(Code::NOT_SUPPORTED) }
-    }
-}
 
 /// Two samples must be this far apart.
 const SHORTEST_WINDOW_MS: u64 = 100;

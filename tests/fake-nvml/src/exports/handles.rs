@@ -5,16 +5,11 @@ use std::ffi::{c_char, c_uint};
 use gpumon_probe::vendor::sim::{GpuIdentity, Machine};
 use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlReturn_t};
 
-use super::exports;
 use crate::{
     call::lookup,
     code::Code,
     out::{put, text},
 };
-
-exports! {
-    fn nvmlDeviceGetCount_v2(system |session|) -> c_uint { Ok(session.machine.found.len() as c_uint) }
-}
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlDeviceGetHandleByIndex_v2(

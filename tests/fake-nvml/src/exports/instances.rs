@@ -7,7 +7,7 @@ use nvml_wrapper_sys::bindings::{
     nvmlGpuInstanceProfileInfo_t, nvmlGpuInstanceProfileInfo_v2_t,
 };
 
-use super::{exports, identity::padded};
+use super::{exports, identity::pad_text};
 use crate::{
     call::instance_handle,
     code::Code,
@@ -44,17 +44,10 @@ exports! {
     ) fills info: nvmlGpuInstanceProfileInfo_v2_t, 2 {
         let own = Profile::numbered(gpu, profile)?;
         *info = described!(
-            nvmlGpuInstanceProfileInfo_v2_t, own, version: info.version, name: padded(&format!("MIG {}", own.name))
+            nvmlGpuInstanceProfileInfo_v2_t, own, version: info.version,
+            name: pad_text(&format!("MIG {}", own.name))
         );
         Ok(())
-    }
-    fn nvmlDeviceGetGpuInstanceRemainingCapacity(device |gpu|, profile: c_uint) -> c_uint {
-        Ok(Profile::of(gpu, profile)?.room(&Part::all(gpu)?))
-    }
-    fn nvmlDeviceGetGpuInstancePossiblePlacements_v2(
-        device |gpu|, profile: c_uint
-    ) -> all [nvmlGpuInstancePlacement_t] {
-        Ok(Profile::of(gpu, profile)?.places().into_iter().map(placement).collect())
     }
     fn nvmlDeviceGetGpuInstances(device |gpu|, profile: c_uint) -> all [nvmlGpuInstance_t] {
         Profile::of(gpu, profile)?;

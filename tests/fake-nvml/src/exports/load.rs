@@ -1,35 +1,15 @@
-//! Utilization.
+//! The video streams that are encoded.
 
 use std::ffi::c_uint;
 
-use gpumon_probe::vendor::sim::{EncoderSession, GpuState, ProcessState, VideoCodec};
-use nvml_wrapper_sys::bindings::{
-    nvmlDevice_t, nvmlEncoderSessionInfo_t, nvmlFBCSessionInfo_t, nvmlFBCStats_t, nvmlReturn_t,
-    nvmlUtilization_t,
-};
+use gpumon_probe::vendor::sim::{EncoderSession, ProcessState, VideoCodec};
+use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlEncoderSessionInfo_t, nvmlReturn_t};
 
-use super::{exports, mig::refuse_divided};
 use crate::{
     call::{Gpu, device},
-    code::Code,
     given,
     out::{put, put_list},
 };
-
-/// Over how long the driver averages the video engines, in microseconds.
-const VIDEO_PERIOD_US: c_uint = 166_666;
-
-exports! {
-    fn nvmlDeviceGetUtilizationRates(device |gpu|) -> nvmlUtilization_t {
-        refuse_divided(gpu)?;
-        let state = gpu.state();
-        Ok(nvmlUtilization_t { gpu: state.gpu_percent, memory: state.memory_percent })
-    }
-    // Nobody captures what is on a screen.
-    fn nvmlDeviceGetFBCStats(device |_|) -> nvmlFBCStats_t {
-        Ok(nvmlFBCStats_t { sessionsCount: 0, averageFPS: 0, averageLatency: 0 })
-    }
-}
 
 /// The stream of a busy encoder if the scenario has none.
 const USUAL_STREAM: EncoderSession = EncoderSession {
@@ -73,25 +53,18 @@ fn encoder_streams(gpu: &Gpu) -> Vec<nvmlEncoderSessionInfo_t> {
     (1..).zip(streams).map(info).collect()
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetEncoderStats(
-    handle: nvmlDevice_t,
-    sessions: *mut c_uint,
-    average_fps: *mut c_uint,
-    average_latency_us: *mut c_uint,
-) -> nvmlReturn_t {
-    device("nvmlDeviceGetEncoderStats", handle, |gpu| {
-        let streams = encoder_streams(gpu);
-        let mean = |of: fn(&nvmlEncoderSessionInfo_t) -> c_uint| {
-            streams.iter().map(of).sum::<c_uint>() / (streams.len() as c_uint).max(1)
-        };
-        // SAFETY: NVML's contract: each pointer is null or may be written.
-        unsafe {
-            put(sessions, streams.len() as c_uint)?;
-            put(average_fps, mean(|own| own.averageFps))?;
-            put(average_latency_us, mean(|own| own.averageLatency))
-        }
-    })
+/// Returns the number of streams, their mean frames per second and their mean latency.
+pub(crate) fn encoder_stats(gpu: &Gpu) -> [c_uint; 3] {
+    let streams = encoder_streams(gpu);
+    let mean = |of: fn(&nvmlEncoderSessionInfo_t) -> c_uint| {
+        streams.iter().map(of).sum::<c_uint>() / (streams.len() as c_uint).max(1)
+    };
+    let count = streams.len() as c_uint;
+    [
+        count,
+        mean(|own| own.averageFps),
+        mean(|own| own.averageLatency),
+    ]
 }
 
 /// Returns the number of streams, without an error, if the caller provides no room for them.
@@ -113,21 +86,4 @@ unsafe extern "C" fn nvmlDeviceGetEncoderSessions(
             }
         }
     })
-}
-
-exports! {
-    fn nvmlDeviceGetFBCSessions(device |_|) -> [nvmlFBCSessionInfo_t] { Ok(Vec::new()) }
-}
-
-/// How much an engine was used, and over how long.
-fn engine(gpu: &Gpu, percent: fn(&GpuState) -> u32) -> Result<(c_uint, c_uint), Code> {
-    refuse_divided(gpu)?;
-    Ok((percent(&gpu.state()), VIDEO_PERIOD_US))
-}
-
-exports! {
-    fn nvmlDeviceGetEncoderUtilization(device |gpu|) -> (c_uint, c_uint) { engine(gpu, |state| state.encoder_percent) }
-    fn nvmlDeviceGetDecoderUtilization(device |gpu|) -> (c_uint, c_uint) { engine(gpu, |state| state.decoder_percent) }
-    fn nvmlDeviceGetJpgUtilization(device |gpu|) -> (c_uint, c_uint) { engine(gpu, |state| state.jpeg_percent) }
-    fn nvmlDeviceGetOfaUtilization(device |gpu|) -> (c_uint, c_uint) { engine(gpu, |state| state.ofa_percent) }
 }

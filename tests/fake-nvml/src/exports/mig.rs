@@ -3,7 +3,7 @@
 use std::ffi::c_uint;
 
 use gpumon_probe::vendor::sim::MigState;
-use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlDeviceAttributes_t};
+use nvml_wrapper_sys::bindings::nvmlDevice_t;
 
 use super::exports;
 use crate::{
@@ -29,16 +29,6 @@ fn check_supported(gpu: &Gpu) -> Outcome {
 }
 
 exports! {
-    // A GPU that is not divided has room for none, whether it could be divided or not.
-    fn nvmlDeviceGetMaxMigDeviceCount(device |gpu|) -> c_uint {
-        let divided = gpu.machine().world.is_divided(gpu.index, gpu.elapsed_ms);
-        Ok(if divided { MigState::MOST } else { 0 })
-    }
-    fn nvmlDeviceGetMigMode(device |gpu|) -> (c_uint, c_uint) {
-        check_supported(gpu)?;
-        let mode = gpu.machine().world.is_divided(gpu.index, gpu.elapsed_ms).into();
-        Ok((mode, mode))
-    }
     fn nvmlDeviceGetMigDeviceHandleByIndex(device |gpu|, index: c_uint) -> nvmlDevice_t {
         check_supported(gpu)?;
         if index >= MigState::MOST {
@@ -55,21 +45,4 @@ exports! {
     }
     fn nvmlDeviceGetGpuInstanceId(part |gpu|) -> c_uint { Ok(gpu.mig_device()?.instance.gpu_instance) }
     fn nvmlDeviceGetComputeInstanceId(part |gpu|) -> c_uint { Ok(gpu.mig_device()?.instance.compute_instance) }
-    fn nvmlDeviceGetAttributes_v2(part |gpu|) -> nvmlDeviceAttributes_t {
-        if gpu.instance.is_none() {
-            return Err(Code::NOT_SUPPORTED);
-        }
-        let own = gpu.mig_device()?;
-        Ok(nvmlDeviceAttributes_t {
-            multiprocessorCount: own.multiprocessors,
-            sharedCopyEngineCount: own.copy_engines,
-            sharedDecoderCount: own.decoders,
-            sharedEncoderCount: 0,
-            sharedJpegCount: own.decoders,
-            sharedOfaCount: u32::from(own.slices == MigState::MOST),
-            gpuInstanceSliceCount: own.slices,
-            computeInstanceSliceCount: own.compute_slices,
-            memorySizeMB: own.memory_total_bytes >> 20,
-        })
-    }
 }

@@ -1,42 +1,31 @@
 //! NVML's interface, by subject. Names, types and meanings are those of `nvml.h`.
 
-mod accounting;
 mod affinity;
-mod board;
 mod buffers;
 mod clocks;
 mod compute_instances;
-mod confidential;
-mod ecc;
 mod events;
 mod fabric;
-mod fans;
 mod fields;
-mod firmware;
 mod gpm;
 mod handles;
 mod identity;
 mod instances;
 mod load;
-mod memory;
 mod mig;
-mod modes;
 mod nvlink;
 mod pcie;
-mod power;
 mod processes;
 mod repairs;
 mod system;
-mod temperature;
-mod throttled;
+mod table;
 mod topology;
-mod virtualization;
 
 /// Exports functions that write what they find through the caller's pointers:
 /// `fn NAME(ABOUT |given|, inputs) -> OUTPUT { RESULT }`.
 ///
 /// `ABOUT` is the function of [`call`](crate::call) that finds what the call is about, and `given` what it hands on. An
-/// output is a value, a pair of them, `str`, a list behind the room for it (`[TYPE]`), or one before its length that has
+/// output is a value, a list behind the room for it (`[TYPE]`), or one before its length that has
 /// room for all (`all [TYPE]`). `fills own: TYPE, VERSION` fills in a structure of which the caller says the version.
 macro_rules! exports {
     () => {};
@@ -64,25 +53,6 @@ macro_rules! exports {
             @function $what [$($inputs)* list: *mut $item, count: *mut std::ffi::c_uint] $arguments $about answer
             // SAFETY: NVML's contract: `count` may be written, and `list` is null or has room for all that there are.
             { unsafe { $crate::out::put_all(list, count, $crate::given::list_or::<$item>(answer, || $body)?) } }
-        }
-        $crate::exports::exports! { $($rest)* }
-    };
-    (@output $what:tt [$($inputs:tt)*] $arguments:tt $about:tt -> str $body:block $($rest:tt)*) => {
-        $crate::exports::exports! {
-            @function $what [$($inputs)* text: *mut std::ffi::c_char, length: std::ffi::c_uint] $arguments $about answer
-            // SAFETY: NVML's contract: the pointer is null or has room for `length` bytes.
-            { unsafe { $crate::out::put_text(text, length, &$crate::given::text_or(answer, || $body)?) } }
-        }
-        $crate::exports::exports! { $($rest)* }
-    };
-    (@output $what:tt [$($inputs:tt)*] $arguments:tt $about:tt -> ($first:ty, $second:ty) $body:block $($rest:tt)*) => {
-        $crate::exports::exports! {
-            @function $what [$($inputs)* first: *mut $first, second: *mut $second] $arguments $about answer
-            {
-                let found = $crate::given::pair_or::<$first, $second>(answer, || $body)?;
-                // SAFETY: NVML's contract: each pointer is null or may be written.
-                unsafe { $crate::out::put(first, found.0).and_then(|()| $crate::out::put(second, found.1)) }
-            }
         }
         $crate::exports::exports! { $($rest)* }
     };
@@ -140,7 +110,9 @@ macro_rules! handle {
     };
 }
 
-pub(crate) use identity::pci_device;
+pub(crate) use identity::{pad_text, pci_device};
+pub(crate) use load::encoder_stats;
+pub(crate) use system::real_name;
 pub(crate) use {exports, handle};
 
 /// What tells calls of one function apart in a scenario.

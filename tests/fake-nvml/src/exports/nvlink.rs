@@ -4,16 +4,12 @@ use std::ffi::{c_uint, c_ulonglong};
 
 use gpumon_probe::vendor::sim::LinkState;
 use nvml_wrapper_sys::bindings::{
-    nvmlDevice_t, nvmlEnableState_t,
-    nvmlIntNvLinkDeviceType_enum_NVML_NVLINK_DEVICE_TYPE_SWITCH as SWITCH,
-    nvmlIntNvLinkDeviceType_t, nvmlNvLinkCapability_enum_NVML_NVLINK_CAP_COUNT as CAPABILITIES,
-    nvmlNvLinkCapability_t, nvmlNvLinkErrorCounter_enum_NVML_NVLINK_ERROR_DL_CRC_DATA as CRC_DATA,
+    nvmlDevice_t, nvmlNvLinkErrorCounter_enum_NVML_NVLINK_ERROR_DL_CRC_DATA as CRC_DATA,
     nvmlNvLinkErrorCounter_enum_NVML_NVLINK_ERROR_DL_CRC_FLIT as CRC_FLIT,
     nvmlNvLinkErrorCounter_enum_NVML_NVLINK_ERROR_DL_ECC_DATA as ECC_DATA,
     nvmlNvLinkErrorCounter_enum_NVML_NVLINK_ERROR_DL_RECOVERY as RECOVERY,
     nvmlNvLinkErrorCounter_enum_NVML_NVLINK_ERROR_DL_REPLAY as REPLAY, nvmlNvLinkErrorCounter_t,
-    nvmlNvLinkInfo_t, nvmlNvlinkVersion_enum_NVML_NVLINK_VERSION_4_0 as VERSION_4_0, nvmlPciInfo_t,
-    nvmlReturn_t,
+    nvmlNvLinkInfo_t, nvmlPciInfo_t, nvmlReturn_t,
 };
 
 use super::{exports, identity::pci_device, version_of};
@@ -38,28 +34,9 @@ pub(super) fn link(gpu: &Gpu, number: c_uint) -> Result<&'static LinkState, Code
 }
 
 exports! {
-    fn nvmlDeviceGetNvLinkState(
-        device |gpu|, number: c_uint
-    ) -> nvmlEnableState_t {
-        Ok(link(gpu, number)?.active.into())
-    }
-    fn nvmlDeviceGetNvLinkVersion(device |gpu|, number: c_uint) -> c_uint { link(gpu, number).map(|_| VERSION_4_0) }
-    fn nvmlDeviceGetNvLinkRemoteDeviceType(device |gpu|, number: c_uint) -> nvmlIntNvLinkDeviceType_t {
-        link(gpu, number).map(|_| SWITCH)
-    }
     fn nvmlDeviceGetNvLinkRemotePciInfo_v2(device |gpu|, number: c_uint) -> nvmlPciInfo_t {
         let link = link(gpu, number)?;
         Ok(pci_device((0, link.remote_bus, 0), SWITCH_DEVICE_ID, SWITCH_SUBSYSTEM_ID))
-    }
-}
-
-exports! {
-    fn nvmlDeviceGetNvLinkCapability(device |gpu|, number: c_uint, capability: nvmlNvLinkCapability_t) -> c_uint {
-        link(gpu, number)?;
-        if capability >= CAPABILITIES {
-            return Err(Code::INVALID_ARGUMENT);
-        }
-        Ok(1)
     }
 }
 

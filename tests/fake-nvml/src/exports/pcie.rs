@@ -2,9 +2,9 @@
 
 use std::{ffi::c_uint, thread, time::Duration};
 
-use gpumon_probe::vendor::sim::{Counters, GpuIdentity};
+use gpumon_probe::vendor::sim::Counters;
 use nvml_wrapper_sys::bindings::{
-    nvmlBridgeChipHierarchy_t, nvmlPcieUtilCounter_enum_NVML_PCIE_UTIL_RX_BYTES as RX,
+    nvmlPcieUtilCounter_enum_NVML_PCIE_UTIL_RX_BYTES as RX,
     nvmlPcieUtilCounter_enum_NVML_PCIE_UTIL_TX_BYTES as TX, nvmlPcieUtilCounter_t,
 };
 
@@ -15,14 +15,6 @@ use crate::code::Code;
 const WINDOW: Duration = Duration::from_millis(20);
 
 exports! {
-    fn nvmlDeviceGetCurrPcieLinkGeneration(device |gpu|) -> c_uint { Ok(gpu.state().pcie_generation) }
-    fn nvmlDeviceGetCurrPcieLinkWidth(device |gpu|) -> c_uint { Ok(gpu.state().pcie_width) }
-    fn nvmlDeviceGetMaxPcieLinkGeneration(device |_|) -> c_uint { Ok(GpuIdentity::PCIE_GENERATION) }
-    fn nvmlDeviceGetGpuMaxPcieLinkGeneration(device |_|) -> c_uint { Ok(GpuIdentity::PCIE_GENERATION) }
-    // Only boards with two GPUs had such chips.
-    fn nvmlDeviceGetBridgeChipInfo(device |_|) -> nvmlBridgeChipHierarchy_t { Err(Code::NOT_SUPPORTED) }
-    fn nvmlDeviceGetMaxPcieLinkWidth(device |_|) -> c_uint { Ok(GpuIdentity::PCIE_WIDTH) }
-    fn nvmlDeviceGetPcieReplayCounter(device |gpu|) -> c_uint { Ok(gpu.wear().pcie_replays as c_uint) }
     fn nvmlDeviceGetPcieThroughput(device |gpu|, counter: nvmlPcieUtilCounter_t) -> c_uint {
         let of: fn(Counters) -> f64 = match counter {
             TX => |counters| counters.pcie_tx_bytes_per_second,

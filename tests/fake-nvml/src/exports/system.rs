@@ -4,23 +4,18 @@ use std::ffi::{c_char, c_int, c_uint};
 
 use gpumon_probe::vendor::sim::Machine;
 use nvml_wrapper_sys::bindings::{
-    nvmlEnableState_enum_NVML_FEATURE_DISABLED as DISABLED, nvmlEnableState_t,
-    nvmlExcludedDeviceInfo_t, nvmlPciInfo_t, nvmlReturn_t,
+    nvmlEnableState_enum_NVML_FEATURE_DISABLED as DISABLED, nvmlEnableState_t, nvmlPciInfo_t,
+    nvmlReturn_t,
 };
 
 use super::exports;
 use crate::{
-    call::{before_init, lookup, system},
+    answers::CUDA,
+    call::{before_init, lookup},
     code::{Code, words},
     out::put,
     session::Session,
 };
-
-/// The driver that the H200's values were measured with.
-pub(super) const DRIVER: &str = "580.159.04";
-const NVML: &str = "13.580.159.04";
-/// CUDA 13.0, as 1000 times the major version and 10 times the minor one.
-const CUDA: c_int = 13_000;
 
 #[unsafe(no_mangle)]
 extern "C" fn nvmlInit_v2() -> nvmlReturn_t {
@@ -45,50 +40,14 @@ extern "C" fn nvmlErrorString(result: nvmlReturn_t) -> *const c_char {
 }
 
 exports! {
-    fn nvmlSystemGetDriverVersion(system |_|) -> str { Ok(DRIVER) }
-    fn nvmlSystemGetNVMLVersion(system |_|) -> str { Ok(NVML) }
     fn nvmlSystemGetCudaDriverVersion(system |_|) -> c_int { Ok(CUDA) }
-    fn nvmlSystemGetCudaDriverVersion_v2(system |_|) -> c_int { Ok(CUDA) }
-    fn nvmlSystemGetProcessName(system |session|, pid: c_uint) -> str {
-        let elapsed_ms = session.machine.timeline.elapsed_ms();
-        let world = &session.machine.world;
-        let mut processes = (0..world.gpu_count()).flat_map(|gpu| world.processes(gpu, elapsed_ms));
-        let process = processes.find(|process| process.pid == pid).ok_or(Code::NOT_FOUND)?;
-        // One that really exists is called as the system calls it.
-        process
-            .command
-            .or(process.name)
-            .map_or_else(|| real_name(pid), |name| Some(name.to_string()))
-            .ok_or(Code::NOT_FOUND)
-    }
 }
 
 /// The first word of a process's command line.
-fn real_name(pid: c_uint) -> Option<String> {
+pub(crate) fn real_name(pid: c_uint) -> Option<String> {
     let line = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     let name = line.split(|byte| *byte == 0).next().unwrap_or_default();
     (!name.is_empty()).then(|| String::from_utf8_lossy(name).into_owned())
-}
-
-exports! {
-    // All links at their full width.
-    fn nvmlSystemGetNvlinkBwMode(system |_|) -> c_uint { Ok(0) }
-    // Nobody keeps the driver off a GPU.
-    fn nvmlGetExcludedDeviceCount(system |_|) -> c_uint { Ok(0) }
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn nvmlGetExcludedDeviceInfoByIndex(
-    _index: c_uint,
-    _info: *mut nvmlExcludedDeviceInfo_t,
-) -> nvmlReturn_t {
-    system("nvmlGetExcludedDeviceInfoByIndex", |_| {
-        Err(Code::INVALID_ARGUMENT)
-    })
-}
-
-exports! {
-    fn nvmlUnitGetCount(system |_|) -> c_uint { Ok(0) }
 }
 
 #[unsafe(no_mangle)]

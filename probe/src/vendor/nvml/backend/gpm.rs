@@ -48,12 +48,11 @@ pub(super) fn metrics(
 ) -> Result<Activity, Code> {
     let (library, gpu) = (answers.library, answers.gpu(subject.gpu)?);
     let device = gpu.device(library, None)?;
-    let instance = match subject.mig {
-        None => None,
-        Some(_) => {
-            let device = gpu.device(library, subject.mig)?;
-            Some(library.get_one(&f::nvmlDeviceGetGpuInstanceId, device, &[])?)
-        }
+    let instance = if subject.mig.is_none() {
+        None
+    } else {
+        let device = gpu.device(library, subject.mig)?;
+        Some(library.get_one(&f::nvmlDeviceGetGpuInstanceId, device, &[])?)
     };
     let mut before = lock(&gpu.counted.before);
     // Another thread may not come out of GPM.

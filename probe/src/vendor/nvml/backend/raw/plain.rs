@@ -72,6 +72,81 @@ macro_rules! plain {
     )*};
 }
 
+/// Calls a macro with structures that calls fill in: each with its version, if it has one, and the
+/// numbers of it that an answer has, in their order.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! nvml_structures {
+    ($then:ident) => {
+        $then! {
+            sys::nvmlAccountingStats_t:
+                gpuUtilization, memoryUtilization, maxMemoryUsage, time, startTime, isRunning;
+            sys::nvmlBAR1Memory_t: bar1Total, bar1Free, bar1Used;
+            sys::nvmlC2cModeInfo_v1_t: isC2cEnabled;
+            sys::nvmlComputeInstanceInfo_t: id, placement.start, placement.size;
+            sys::nvmlComputeInstancePlacement_t: start, size;
+            sys::nvmlComputeInstanceProfileInfo_t:
+                id, sliceCount, instanceCount, multiprocessorCount, sharedCopyEngineCount,
+                sharedDecoderCount, sharedEncoderCount, sharedJpegCount, sharedOfaCount;
+            sys::nvmlComputeInstanceProfileInfo_v2_t = 2:
+                id, sliceCount, instanceCount, multiprocessorCount, sharedCopyEngineCount,
+                sharedDecoderCount, sharedEncoderCount, sharedJpegCount, sharedOfaCount;
+            sys::nvmlConfComputeGetKeyRotationThresholdInfo_t = 1: attackerAdvantage;
+            sys::nvmlConfComputeMemSizeInfo_t: protectedMemSizeKib, unprotectedMemSizeKib;
+            sys::nvmlConfComputeSystemCaps_t: cpuCaps, gpusCaps;
+            sys::nvmlConfComputeSystemState_t: environment, ccFeature, devToolsMode;
+            sys::nvmlDeviceAddressingMode_v1_t = 1: value;
+            sys::nvmlDeviceAttributes_t:
+                multiprocessorCount, sharedCopyEngineCount, sharedDecoderCount, sharedEncoderCount,
+                sharedJpegCount, sharedOfaCount, gpuInstanceSliceCount, computeInstanceSliceCount,
+                memorySizeMB;
+            sys::nvmlDeviceCapabilities_v1_t = 1: capMask;
+            sys::nvmlDramEncryptionInfo_v1_t = 1: encryptionState;
+            sys::nvmlEccSramErrorStatus_v1_t = 1:
+                aggregateUncParity, aggregateUncSecDed, aggregateCor, volatileUncParity,
+                volatileUncSecDed, volatileCor, aggregateUncBucketL2, aggregateUncBucketSm,
+                aggregateUncBucketPcie, aggregateUncBucketMcu, aggregateUncBucketOther,
+                bThresholdExceeded;
+            sys::nvmlEncoderSessionInfo_t:
+                sessionId, pid, codecType, hResolution, vResolution, averageFps, averageLatency;
+            sys::nvmlFanSpeedInfo_t = 1: speed;
+            sys::nvmlFBCSessionInfo_t:
+                sessionId, pid, displayOrdinal, sessionType, sessionFlags, hMaxResolution,
+                vMaxResolution, hResolution, vResolution, averageFPS, averageLatency;
+            sys::nvmlFBCStats_t: sessionsCount, averageFPS, averageLatency;
+            sys::nvmlGpuInstanceInfo_t: id, placement.start, placement.size;
+            sys::nvmlGpuInstancePlacement_t: start, size;
+            sys::nvmlGpuInstanceProfileInfo_t:
+                id, isP2pSupported, sliceCount, instanceCount, multiprocessorCount, copyEngineCount,
+                decoderCount, encoderCount, jpegCount, ofaCount, memorySizeMB;
+            sys::nvmlGpuInstanceProfileInfo_v2_t = 2:
+                id, isP2pSupported, sliceCount, instanceCount, multiprocessorCount, copyEngineCount,
+                decoderCount, encoderCount, jpegCount, ofaCount, memorySizeMB;
+            sys::nvmlMarginTemperature_v1_t = 1: marginTemperature;
+            sys::nvmlMemory_t: total, free, used;
+            sys::nvmlMemory_v2_t = 2: total, reserved, free, used;
+            sys::nvmlProcessUtilizationInfo_v1_t:
+                timeStamp, pid, smUtil, memUtil, encUtil, decUtil, jpgUtil, ofaUtil;
+            sys::nvmlRepairStatus_v1_t = 1: bChannelRepairPending, bTpcRepairPending;
+            sys::nvmlRowRemapperHistogramValues_t: max, high, partial, low, none;
+            sys::nvmlSystemConfComputeSettings_t = 1:
+                environment, ccFeature, devToolsMode, multiGpuMode;
+            sys::nvmlTemperature_v1_t = 1: temperature;
+            sys::nvmlUtilization_t: gpu, memory;
+            sys::nvmlVgpuHeterogeneousMode_v1_t = 1: mode;
+            sys::nvmlViolationTime_t: referenceTime, violationTime;
+        }
+    };
+}
+
+macro_rules! structures {
+    ($($type:ty $(= $version:literal)?: $($($field:ident).+),+;)*) => {
+        plain! { $($type $(= $version)?: |own| $(own.$($field).+),+;)* }
+    };
+}
+
+crate::nvml_structures! { structures }
+
 plain! {
     c_char;
     UntimedPage: |own| 0, own.0;
@@ -79,79 +154,28 @@ plain! {
     i32: |own| *own;
     u32: |own| *own;
     u64: |own| *own;
-    RemappedRowsInfo: |own| own.correctable, own.inactive_correctable, own.uncorrectable, own.inactive_uncorrectable,
-        own.pending, own.failed;
-    sys::nvmlAccountingStats_t: |own| own.gpuUtilization, own.memoryUtilization, own.maxMemoryUsage, own.time,
-        own.startTime, own.isRunning;
-    sys::nvmlBAR1Memory_t: |own| own.bar1Total, own.bar1Free, own.bar1Used;
+    RemappedRowsInfo: |own| own.correctable, own.inactive_correctable, own.uncorrectable,
+        own.inactive_uncorrectable, own.pending, own.failed;
     sys::nvmlBridgeChipHierarchy_t;
-    sys::nvmlC2cModeInfo_v1_t: |own| own.isC2cEnabled;
-    sys::nvmlComputeInstanceInfo_t: |own| own.id, own.placement.start, own.placement.size;
-    sys::nvmlComputeInstancePlacement_t: |own| own.start, own.size;
-    sys::nvmlComputeInstanceProfileInfo_t: |own| own.id, own.sliceCount, own.instanceCount, own.multiprocessorCount,
-        own.sharedCopyEngineCount, own.sharedDecoderCount, own.sharedEncoderCount, own.sharedJpegCount,
-        own.sharedOfaCount;
-    sys::nvmlComputeInstanceProfileInfo_v2_t = 2: |own| own.id, own.sliceCount, own.instanceCount,
-        own.multiprocessorCount, own.sharedCopyEngineCount, own.sharedDecoderCount, own.sharedEncoderCount,
-        own.sharedJpegCount, own.sharedOfaCount;
-    sys::nvmlConfComputeGetKeyRotationThresholdInfo_t = 1: |own| own.attackerAdvantage;
-    sys::nvmlConfComputeMemSizeInfo_t: |own| own.protectedMemSizeKib, own.unprotectedMemSizeKib;
-    sys::nvmlConfComputeSystemCaps_t: |own| own.cpuCaps, own.gpusCaps;
-    sys::nvmlConfComputeSystemState_t: |own| own.environment, own.ccFeature, own.devToolsMode;
-    sys::nvmlDeviceAddressingMode_v1_t = 1: |own| own.value;
-    sys::nvmlDeviceAttributes_t: |own| own.multiprocessorCount, own.sharedCopyEngineCount, own.sharedDecoderCount,
-        own.sharedEncoderCount, own.sharedJpegCount, own.sharedOfaCount, own.gpuInstanceSliceCount,
-        own.computeInstanceSliceCount, own.memorySizeMB;
-    sys::nvmlDeviceCapabilities_v1_t = 1: |own| own.capMask;
-    sys::nvmlDramEncryptionInfo_v1_t = 1: |own| own.encryptionState;
-    sys::nvmlEccSramErrorStatus_v1_t = 1: |own| own.aggregateUncParity, own.aggregateUncSecDed, own.aggregateCor,
-        own.volatileUncParity, own.volatileUncSecDed, own.volatileCor, own.aggregateUncBucketL2,
-        own.aggregateUncBucketSm, own.aggregateUncBucketPcie, own.aggregateUncBucketMcu, own.aggregateUncBucketOther,
-        own.bThresholdExceeded;
-    sys::nvmlEncoderSessionInfo_t: |own| own.sessionId, own.pid, own.codecType, own.hResolution, own.vResolution,
-        own.averageFps, own.averageLatency;
     sys::nvmlEventData_t;
     sys::nvmlExcludedDeviceInfo_t;
-    sys::nvmlFanSpeedInfo_t = 1: |own| own.speed;
-    sys::nvmlFBCSessionInfo_t: |own| own.sessionId, own.pid, own.displayOrdinal, own.sessionType, own.sessionFlags,
-        own.hMaxResolution, own.vMaxResolution, own.hResolution, own.vResolution, own.averageFPS, own.averageLatency;
-    sys::nvmlFBCStats_t: |own| own.sessionsCount, own.averageFPS, own.averageLatency;
     sys::nvmlGpmMetricsGet_t;
     sys::nvmlGpmSupport_t;
-    sys::nvmlGpuFabricInfo_v3_t = 3 [version_of::<sys::nvmlGpuFabricInfo_v2_t>(2)]:
-        |own| own.state, own.status, own.cliqueId, own.healthMask, own.healthSummary,
-        half(&own.clusterUuid, 0), half(&own.clusterUuid, 1);
-    sys::nvmlGpuInstanceInfo_t: |own| own.id, own.placement.start, own.placement.size;
-    sys::nvmlGpuInstancePlacement_t: |own| own.start, own.size;
-    sys::nvmlGpuInstanceProfileInfo_t: |own| own.id, own.isP2pSupported, own.sliceCount, own.instanceCount,
-        own.multiprocessorCount, own.copyEngineCount, own.decoderCount, own.encoderCount, own.jpegCount, own.ofaCount,
-        own.memorySizeMB;
-    sys::nvmlGpuInstanceProfileInfo_v2_t = 2: |own| own.id, own.isP2pSupported, own.sliceCount, own.instanceCount,
-        own.multiprocessorCount, own.copyEngineCount, own.decoderCount, own.encoderCount, own.jpegCount, own.ofaCount,
-        own.memorySizeMB;
-    sys::nvmlMarginTemperature_v1_t = 1: |own| own.marginTemperature;
-    sys::nvmlMemory_t: |own| own.total, own.free, own.used;
-    sys::nvmlMemory_v2_t = 2: |own| own.total, own.reserved, own.free, own.used;
+    sys::nvmlGpuFabricInfo_v3_t = 3 [version_of::<sys::nvmlGpuFabricInfo_v2_t>(2)]: |own| own.state,
+        own.status, own.cliqueId, own.healthMask, own.healthSummary, half(&own.clusterUuid, 0),
+        half(&own.clusterUuid, 1);
     // The first version has the two numbers with which the second begins.
     sys::nvmlNvLinkInfo_v2_t = 2 [version_of::<[u32; 2]>(1)];
     sys::nvmlPciInfo_t: |own| own.domain, own.bus, own.device, own.pciDeviceId, own.pciSubSystemId;
-    sys::nvmlPciInfoExt_v1_t = 1: |own| own.domain, own.bus, own.device, own.pciDeviceId, own.pciSubSystemId,
-        own.baseClass, own.subClass;
+    sys::nvmlPciInfoExt_v1_t = 1: |own| own.domain, own.bus, own.device, own.pciDeviceId,
+        own.pciSubSystemId, own.baseClass, own.subClass;
     sys::nvmlPdi_v1_t = 1: |own| own.value;
-    sys::nvmlPlatformInfo_v2_t = 2: |own| half(&own.ibGuid, 0), half(&own.ibGuid, 1), half(&own.chassisSerialNumber, 0),
-        half(&own.chassisSerialNumber, 1), own.slotNumber, own.trayIndex, own.hostId, own.peerType, own.moduleId;
-    sys::nvmlProcessUtilizationInfo_v1_t: |own| own.timeStamp, own.pid, own.smUtil, own.memUtil, own.encUtil,
-        own.decUtil, own.jpgUtil, own.ofaUtil;
-    sys::nvmlProcessUtilizationSample_t: |own| own.timeStamp, own.pid, own.smUtil, own.memUtil, own.encUtil,
-        own.decUtil, -1, -1;
-    sys::nvmlRepairStatus_v1_t = 1: |own| own.bChannelRepairPending, own.bTpcRepairPending;
-    sys::nvmlRowRemapperHistogramValues_t: |own| own.max, own.high, own.partial, own.low, own.none;
+    sys::nvmlPlatformInfo_v2_t = 2: |own| half(&own.ibGuid, 0), half(&own.ibGuid, 1),
+        half(&own.chassisSerialNumber, 0), half(&own.chassisSerialNumber, 1), own.slotNumber,
+        own.trayIndex, own.hostId, own.peerType, own.moduleId;
+    sys::nvmlProcessUtilizationSample_t: |own| own.timeStamp, own.pid, own.smUtil, own.memUtil,
+        own.encUtil, own.decUtil, -1, -1;
     sys::nvmlSample_t;
-    sys::nvmlSystemConfComputeSettings_t = 1: |own| own.environment, own.ccFeature, own.devToolsMode, own.multiGpuMode;
-    sys::nvmlTemperature_v1_t = 1: |own| own.temperature;
-    sys::nvmlUtilization_t: |own| own.gpu, own.memory;
-    sys::nvmlVgpuHeterogeneousMode_v1_t = 1: |own| own.mode;
-    sys::nvmlViolationTime_t: |own| own.referenceTime, own.violationTime;
     sys::nvmlWorkloadPowerProfileCurrentProfiles_v1_t = 1;
 }
 

@@ -1,0 +1,335 @@
+//! NVML's answers: those of the simulation, and those that only nvidia-smi asks for.
+
+use std::sync::Arc;
+
+use gpumon_probe::{
+    model::{MigInstance, RemappedRows},
+    vendor::{
+        nvml::query::{Answer, Code, Query as Q, SystemQuery as S, Value},
+        sim::{
+            Architecture, GpuIdentity, GpuState, MAX_SM_MHZ, MEMORY_MHZ, Machine, MigState,
+            SimulatedGpu, Totals, answer_query,
+        },
+    },
+};
+use nvml_wrapper_sys::bindings as sys;
+
+use crate::{
+    call::Gpu,
+    code,
+    division::{Part, Profile},
+    exports::{encoder_stats, real_name},
+    session::Session,
+};
+
+/// The driver that the H200's values were measured with.
+const DRIVER: &str = "580.159.04";
+const NVML: &str = "13.580.159.04";
+/// CUDA 13.0, as 1000 times the major version and 10 times the minor one.
+pub(crate) const CUDA: i32 = 13_000;
+/// An H200's device and vendor, and its subsystem.
+pub(crate) const PCI_DEVICE_ID: u32 = 0x2335_10DE;
+pub(crate) const PCI_SUBSYSTEM_ID: u32 = 0x18BF_10DE;
+/// PCI's class of display controllers, and its kinds that draw no picture, or do.
+const DISPLAY_CONTROLLER: u32 = 0x03;
+const THREE_D: u32 = 0x02;
+const VGA: u32 = 0x00;
+/// The clocks of an H200's memory.
+const MEMORY_CLOCKS: [u32; 2] = [MEMORY_MHZ, 2_201];
+/// The lowest clock of an H200's multiprocessors, and the step between its clocks.
+const LOWEST_SM_MHZ: u32 = 345;
+const SM_STEP_MHZ: usize = 15;
+/// All nine reasons of `nvmlClocksEventReasons`.
+const EVERY_REASON: u32 = 0x1FF;
+
+impl SimulatedGpu for Gpu {
+    fn machine(&self) -> &Machine {
+        Self::machine(self)
+    }
+
+    fn index(&self) -> u32 {
+        self.index
+    }
+
+    fn instance(&self) -> Option<MigInstance> {
+        self.instance
+    }
+
+    fn elapsed_ms(&self) -> u64 {
+        self.elapsed_ms
+    }
+
+    fn state(&self) -> Arc<GpuState> {
+        Self::state(self)
+    }
+
+    fn totals(&self) -> Totals {
+        Self::totals(self)
+    }
+}
+
+/// Answers a query about a GPU or a MIG device.
+pub(crate) fn answer_part(gpu: &Gpu, query: Q) -> Answer {
+    answer_query(gpu, query)
+        .or_else(|| match gpu.instance {
+            None => of_gpu(gpu, query),
+            Some(instance) => of_mig_device(gpu.state().mig_device(instance)?, query),
+        })
+        .unwrap_or(Err(Code::NOT_SUPPORTED))
+}
+
+/// Returns the first number of an answer.
+pub(crate) fn first_number(gpu: &Gpu, query: Q) -> Result<i128, code::Code> {
+    let answer = answer_part(gpu, query).map_err(|Code(code)| code::Code(code))?;
+    answer.at(0).ok_or(code::Code::NOT_SUPPORTED)
+}
+
+fn of_gpu(gpu: &Gpu, query: Q) -> Option<Answer> {
+    let identity = gpu.identity();
+    let module = || {
+        let has_one = identity.architecture >= Architecture::Hopper && !identity.geforce;
+        if_supported(has_one, || list(&[gpu.index + 1]))
+    };
+    Some(match query {
+        Q::PciInfo => list(&[
+            0,
+            identity.pci_bus,
+            0,
+            PCI_DEVICE_ID,
+            PCI_SUBSYSTEM_ID,
+            DISPLAY_CONTROLLER,
+            if identity.geforce { VGA } else { THREE_D },
+        ]),
+        Q::Brand => list(&[match identity {
+            identity if identity.geforce => sys::nvmlBrandType_enum_NVML_BRAND_GEFORCE,
+            identity if identity.name.starts_with("Tesla") => {
+                sys::nvmlBrandType_enum_NVML_BRAND_TESLA
+            }
+            _ => sys::nvmlBrandType_enum_NVML_BRAND_NVIDIA,
+        }]),
+        // No other GPU shares its board, none hosts virtual GPUs, and no Grace CPU is near.
+        Q::MultiGpuBoard | Q::AddressingMode | Q::Capabilities => list(&[0]),
+        Q::BoardId => list(&[identity.pci_bus << 8]),
+        Q::ModuleId => module(),
+        Q::Pdi => Ok(Value::number(device_identifier(identity))),
+        // A machine of its own is in no rack whose places have numbers.
+        Q::PlatformInfo => module().map(|module| {
+            let module = module.at(0).unwrap_or(0);
+            Value::Numbers(vec![0, 0, 0, 0, 0, 0, 1, 0, module])
+        }),
+        Q::InforomImageVersion if identity.geforce => text("G001.0000.03.03"),
+        Q::InforomImageVersion => text("G520.0282.02.02"),
+        Q::InforomVersion(object) => match object {
+            sys::nvmlInforomObject_enum_NVML_INFOROM_OEM => text("2.1"),
+            sys::nvmlInforomObject_enum_NVML_INFOROM_ECC if identity.ecc => text("7.16"),
+            sys::nvmlInforomObject_enum_NVML_INFOROM_COUNT.. => Err(Code::INVALID_ARGUMENT),
+            _ => Err(Code::NOT_SUPPORTED),
+        },
+        // The black box has not been written since the driver was loaded.
+        Q::LastBbxFlush => Err(Code::NOT_READY),
+        // Half a year.
+        Q::TimeRun => if_supported(!identity.geforce, || list(&[15_811_200])),
+        // Chips have this processor from Turing on. Its firmware comes with the driver.
+        Q::GspFirmwareVersion => {
+            if_supported(identity.architecture >= Architecture::Turing, || {
+                text(DRIVER)
+            })
+        }
+        Q::GspFirmwareMode => if_supported(identity.architecture >= Architecture::Turing, || {
+            list(&[1, 1])
+        }),
+        // A driver of the 580 branch has it for an H200, which has no plug for a display.
+        Q::DisplayMode | Q::PowerManagementMode => list(&[1]),
+        // Boards have them from Blackwell on. None is requested.
+        Q::WorkloadPowerProfiles => {
+            if_supported(identity.architecture >= Architecture::Blackwell, || {
+                list(&[0; 24])
+            })
+        }
+        Q::AccountingBufferSize => list(&[4_000]),
+        Q::VirtualizationMode => {
+            list(&[sys::nvmlGpuVirtualizationMode_NVML_GPU_VIRTUALIZATION_MODE_PASSTHROUGH])
+        }
+        Q::EncoderStats => list(&encoder_stats(gpu)),
+        // Nobody captures what is on a screen. A valid infoROM is no number.
+        Q::FbcSessions | Q::InforomIsValid => list(&[]),
+        // Nobody has asked for a stream.
+        Q::GpmStreaming => if_supported(identity.counts_activity, || list(&[0])),
+        // The first version has no field for what the driver keeps and counts it as used.
+        Q::MemoryInfoV1 => {
+            let state = gpu.state();
+            let used = state.memory_used_bytes + state.memory_reserved_bytes;
+            let free = state.memory_total_bytes.saturating_sub(used);
+            list_u64(&[state.memory_total_bytes, free, used])
+        }
+        // There is none if confidential computing is off.
+        Q::ProtectedMemory | Q::FbcStats => list(&[0; 3]),
+        // All memory is open to the host, but for what the driver keeps.
+        Q::ConfComputeMemorySize => {
+            let state = gpu.state();
+            list_u64(&[
+                0,
+                (state.memory_total_bytes - state.memory_reserved_bytes) >> 10,
+            ])
+        }
+        Q::TemperatureThreshold(4..=7) => Err(Code::NOT_SUPPORTED),
+        Q::TemperatureThreshold(_) => Err(Code::INVALID_ARGUMENT),
+        Q::SupportedThrottleReasons => list(&[EVERY_REASON]),
+        Q::DefaultApplicationsClock(kind) => answer_part(gpu, Q::ApplicationsClock(kind)),
+        Q::SupportedMemoryClocks => list(&MEMORY_CLOCKS),
+        Q::SupportedGraphicsClocks(memory) if MEMORY_CLOCKS.contains(&memory) => {
+            let clocks = (LOWEST_SM_MHZ..=MAX_SM_MHZ).rev().step_by(SM_STEP_MHZ);
+            list(&clocks.collect::<Vec<_>>())
+        }
+        Q::SupportedGraphicsClocks(_) => Err(Code::NOT_FOUND),
+        // Boards count them by their place in the chip from Ampere on. Here all were in the caches.
+        Q::SramEccErrors => {
+            let counts = identity.ecc && identity.architecture >= Architecture::Ampere;
+            if_supported(counts, || {
+                let wear = gpu.wear();
+                let (lifetime, now) = (wear.ecc_aggregate.sram(), wear.ecc_volatile.sram());
+                let mut all = [0; 12];
+                (all[1], all[2]) = (lifetime.uncorrected, lifetime.corrected);
+                (all[4], all[5]) = (now.uncorrected, now.corrected);
+                all[6] = lifetime.uncorrected;
+                list_u64(&all)
+            })
+        }
+        Q::RepairStatus => {
+            let reports = identity.ecc && identity.architecture >= Architecture::Hopper;
+            if_supported(reports, || list(&[0, 0]))
+        }
+        // Memory beyond repair is what no spare row was left for.
+        Q::UnrepairableMemory => remapped_rows(gpu).and_then(|rows| list(&[rows.failed.into()])),
+        Q::RemappedRowsV2 => remapped_rows(gpu).and_then(|rows| {
+            let flags = [rows.pending, rows.failed].map(u32::from);
+            list(&[
+                rows.correctable,
+                0,
+                rows.uncorrectable,
+                0,
+                flags[0],
+                flags[1],
+            ])
+        }),
+        Q::GpuMaxPcieGeneration => list(&[GpuIdentity::PCIE_GENERATION]),
+        Q::NvLinkCapability(link, capability) => {
+            answer_part(gpu, Q::NvLinkState(link)).and_then(|_| match capability {
+                sys::nvmlNvLinkCapability_enum_NVML_NVLINK_CAP_COUNT.. => {
+                    Err(Code::INVALID_ARGUMENT)
+                }
+                _ => list(&[1]),
+            })
+        }
+        // A GPU that is not divided has room for none, whether it can be divided or not.
+        Q::MaxMigDevices if gpu.state().mig.is_empty() => list(&[0]),
+        Q::MaxMigDevices => list(&[MigState::MOST]),
+        Q::GpuInstanceCapacity(profile) => from_c(Profile::of(gpu, profile))
+            .and_then(|own| list(&[own.room(&from_c(Part::all(gpu))?)])),
+        Q::GpuInstancePlacements(profile) => from_c(Profile::of(gpu, profile)).and_then(|own| {
+            let places = own.places().into_iter();
+            list(
+                &places
+                    .flat_map(|(start, size)| [start, size])
+                    .collect::<Vec<_>>(),
+            )
+        }),
+        _ => return None,
+    })
+}
+
+fn of_mig_device(own: &MigState, query: Q) -> Option<Answer> {
+    Some(match query {
+        Q::MemoryInfoV1 => {
+            let (total, used) = (own.memory_total_bytes, own.memory_used_bytes);
+            list_u64(&[total, total.saturating_sub(used), used])
+        }
+        // A part gets as many eighths as of the memory, and does not report how much is used.
+        Q::Bar1MemoryInfo => {
+            let total = GpuState::BAR1_BYTES / 8 * u64::from(own.memory_eighths());
+            list_u64(&[total, total, 0])
+        }
+        // A MIG device counts what the caches of its own multiprocessors could not correct.
+        Q::MemoryErrors(1, 0, 7) => list(&[0]),
+        _ => return None,
+    })
+}
+
+/// Answers a query about the machine.
+pub(crate) fn answer_system(session: &Session, query: S) -> Answer {
+    match query {
+        S::DriverVersion => text(DRIVER),
+        S::NvmlVersion => text(NVML),
+        S::CudaVersion => Ok(Value::number(CUDA)),
+        S::DeviceCount => list(&[session.machine.found.len() as u32]),
+        S::ProcessName(pid) => {
+            let elapsed_ms = session.machine.timeline.elapsed_ms();
+            let world = &session.machine.world;
+            let mut processes =
+                (0..world.gpu_count()).flat_map(|gpu| world.processes(gpu, elapsed_ms));
+            let process = processes.find(|process| process.pid == pid);
+            let process = process.ok_or(Code::NOT_FOUND)?;
+            // One that really exists is called as the system calls it.
+            let name = process.command.or(process.name);
+            name.map_or_else(|| real_name(pid), |name| Some(name.to_string()))
+                .map(Value::Text)
+                .ok_or(Code::NOT_FOUND)
+        }
+        // No GPU is excluded, no box of boards is attached, all links have their full width, and
+        // confidential computing is off.
+        S::ExcludedDeviceCount | S::UnitCount | S::NvlinkBandwidthMode | S::ConfComputeReady => {
+            list(&[0])
+        }
+        S::ExcludedDevice(_) => Err(Code::INVALID_ARGUMENT),
+        S::ConfComputeState => list(&[0; 3]),
+        S::ConfComputeSettings => list(&[0; 4]),
+        S::ConfComputeCapabilities => list(&[
+            sys::NVML_CC_SYSTEM_CPU_CAPS_NONE,
+            sys::NVML_CC_SYSTEM_GPUS_CC_CAPABLE,
+        ]),
+        // Keys are changed at this advantage of an attacker, if nobody has set another.
+        S::ConfComputeKeyRotation => list(&[60]),
+        _ => Err(Code::NOT_SUPPORTED),
+    }
+}
+
+fn remapped_rows(gpu: &Gpu) -> Result<RemappedRows, Code> {
+    gpu.wear().remapped_rows.ok_or(Code::NOT_SUPPORTED)
+}
+
+/// A number that no other GPU has: the end of its UUID.
+fn device_identifier(identity: &GpuIdentity) -> u64 {
+    let digits = identity.uuid.replace('-', "");
+    u64::from_str_radix(&digits[digits.len().saturating_sub(16)..], 16).unwrap_or(0)
+}
+
+fn from_c<T>(outcome: Result<T, code::Code>) -> Result<T, Code> {
+    outcome.map_err(|code::Code(code)| Code(code))
+}
+
+fn if_supported(is_supported: bool, answer: impl FnOnce() -> Answer) -> Answer {
+    if is_supported {
+        answer()
+    } else {
+        Err(Code::NOT_SUPPORTED)
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "each row is an answer")]
+fn text(text: &str) -> Answer {
+    Ok(Value::Text(text.to_owned()))
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "each row is an answer")]
+fn list(numbers: &[u32]) -> Answer {
+    Ok(Value::Numbers(
+        numbers.iter().map(|own| (*own).into()).collect(),
+    ))
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "each row is an answer")]
+fn list_u64(numbers: &[u64]) -> Answer {
+    Ok(Value::Numbers(
+        numbers.iter().map(|own| (*own).into()).collect(),
+    ))
+}
