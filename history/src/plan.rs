@@ -2,6 +2,10 @@
 
 use std::ops::RangeInclusive;
 
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
 use crate::{grid::Grid, wanted::Wanted};
 
 /// How many points may be asked for.
@@ -22,24 +26,58 @@ pub struct SpanRequest {
     pub wanted: Wanted,
 }
 
+/// Which span, and how finely: the query of `GET /api/v1/history`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HistoryQuery {
+    /// Its beginning, in milliseconds since 1970; by default, ten minutes before its end.
+    pub from_ms: Option<u64>,
+    /// Its end, in milliseconds since 1970; by default, now.
+    pub to_ms: Option<u64>,
+    /// Metrics of the catalogue, separated by commas; by default, those of an overview.
+    pub metrics: Option<String>,
+    /// At most so many points; by default, 600.
+    #[schemars(range(min = *POINTS.start(), max = *POINTS.end()))]
+    pub points: Option<u32>,
+    /// Points of so many milliseconds, in the place of `points`; 5000 of them at most.
+    #[schemars(range(min = 1))]
+    pub resolution_ms: Option<u64>,
+}
+
+impl HistoryQuery {
+    /// The endpoint and query by which a server is asked.
+    pub fn target(&self) -> String {
+        let number = |number: Option<u64>| number.map(|number| number.to_string());
+        let metrics = self.metrics.as_deref();
+        let parts = [
+            ("from_ms", number(self.from_ms)),
+            ("to_ms", number(self.to_ms)),
+            (
+                "metrics",
+                metrics.map(|ids| utf8_percent_encode(ids, NON_ALPHANUMERIC).to_string()),
+            ),
+            ("points", number(self.points.map(u64::from))),
+            ("resolution_ms", number(self.resolution_ms)),
+        ];
+        let parts = parts.into_iter();
+        let parts: Vec<_> = parts
+            .filter_map(|(key, value)| Some(format!("{key}={}", value?)))
+            .collect();
+        format!("history?{}", parts.join("&"))
+    }
+}
+
 impl SpanRequest {
     /// Returns the endpoint and query with which a server is asked.
     pub fn target(&self) -> String {
-        let Self {
-            from_ms,
-            to_ms,
-            points,
-            ..
-        } = self;
-        let metrics = self.wanted.ids().join(",");
-        let resolution = self
-            .resolution_ms
-            .map_or_else(String::new, |resolution_ms| {
-                format!("&resolution_ms={resolution_ms}")
-            });
-        format!(
-            "history?from_ms={from_ms}&to_ms={to_ms}&points={points}{resolution}&metrics={metrics}"
-        )
+        let query = HistoryQuery {
+            from_ms: Some(self.from_ms),
+            to_ms: Some(self.to_ms),
+            metrics: Some(self.wanted.ids().join(",")),
+            points: Some(self.points),
+            resolution_ms: self.resolution_ms,
+        };
+        query.target()
     }
 }
 

@@ -7,11 +7,9 @@ use axum::{
     response::Response,
 };
 use gpumon_history::{
-    plan::{POINTS, SpanRequest},
+    plan::{HistoryQuery, POINTS, SpanRequest},
     wanted::Wanted,
 };
-use schemars::JsonSchema;
-use serde::Deserialize;
 
 use crate::{
     app::AppState,
@@ -25,24 +23,6 @@ use crate::{
 /// A chart of a screen's width has no use for more.
 const USUAL_POINTS: u32 = 600;
 
-/// Which span, and how finely.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct HistoryQuery {
-    /// Its beginning, in milliseconds since 1970; by default, ten minutes before its end.
-    from_ms: Option<u64>,
-    /// Its end, in milliseconds since 1970; by default, now.
-    to_ms: Option<u64>,
-    /// Metrics of the catalogue, separated by commas; by default, those of an overview.
-    metrics: Option<String>,
-    /// At most so many points; by default, 600.
-    #[schemars(range(min = *POINTS.start(), max = *POINTS.end()))]
-    points: Option<u32>,
-    /// Points of so many milliseconds, in the place of `points`; 5000 of them at most.
-    #[schemars(range(min = 1))]
-    resolution_ms: Option<u64>,
-}
-
 /// From memory and disk: it never waits for the driver.
 pub(crate) async fn history(
     State(app): State<AppState>,
@@ -53,7 +33,7 @@ pub(crate) async fn history(
     let bad = |why: String| (StatusCode::BAD_REQUEST, why + "\n");
     let hint = "; ask for from_ms, to_ms, metrics and points or resolution_ms, or nothing";
     let query: HistoryQuery = query::parsed(&uri).map_err(|error| bad(error.body_text() + hint))?;
-    let request = query.understood(app.hub.now_ms()).map_err(bad)?;
+    let request = resolve(query, app.hub.now_ms()).map_err(bad)?;
     let view = View::of(&client, app.show_processes).await;
     let of_view = view.clone();
     let SpanRequest {
@@ -74,58 +54,57 @@ pub(crate) async fn history(
     Ok(respond(&app, &headers, client.who(), view, subject, JSON, write).await)
 }
 
-impl HistoryQuery {
-    fn understood(self, now_ms: u64) -> Result<SpanRequest, String> {
-        let to_ms = self.to_ms.unwrap_or(now_ms).min(now_ms);
-        let from_ms = self.from_ms.unwrap_or(to_ms.saturating_sub(DEPTH_MS));
-        if from_ms >= to_ms {
-            let times = "both are milliseconds since 1970-01-01 UTC";
-            return Err(format!(
-                "from_ms={from_ms} is not before to_ms={to_ms}; {times}, and now is {now_ms}"
-            ));
-        }
-        let (least, most) = POINTS.into_inner();
-        let points = self.points.unwrap_or(USUAL_POINTS);
-        if !POINTS.contains(&points) {
-            return Err(format!(
-                "points={points} is not served; ask for {least} to {most}"
-            ));
-        }
-        if let Some(resolution_ms) = self.resolution_ms {
-            let many = (to_ms - from_ms)
-                .checked_div(resolution_ms)
-                .unwrap_or(u64::MAX);
-            if many > most.into() {
-                return Err(format!(
-                    "resolution_ms={resolution_ms} is more than {most} points of this span; ask for a shorter span, or \
-                     for {} ms and more",
-                    (to_ms - from_ms).div_ceil(most.into())
-                ));
-            }
-        }
-        let wanted = match &self.metrics {
-            None => Wanted::overview(),
-            Some(ids) => {
-                let (wanted, told) = Wanted::named(ids.split(','));
-                told?;
-                wanted
-            }
-        };
-        if wanted.holders {
-            let reach_s = DEPTH_MS / 1000;
-            return Err(format!(
-                "who held memory is kept for {reach_s} s and is no part of this; ask for it in a history frame, or by \
-                 /api/v1/snapshot?history_s={reach_s}&metrics=processes.memory_bytes"
-            ));
-        }
-        Ok(SpanRequest {
-            from_ms,
-            to_ms,
-            points,
-            resolution_ms: self.resolution_ms,
-            wanted,
-        })
+/// The span that is asked for at this moment, or why it is not served.
+fn resolve(query: HistoryQuery, now_ms: u64) -> Result<SpanRequest, String> {
+    let to_ms = query.to_ms.unwrap_or(now_ms).min(now_ms);
+    let from_ms = query.from_ms.unwrap_or(to_ms.saturating_sub(DEPTH_MS));
+    if from_ms >= to_ms {
+        let times = "both are milliseconds since 1970-01-01 UTC";
+        return Err(format!(
+            "from_ms={from_ms} is not before to_ms={to_ms}; {times}, and now is {now_ms}"
+        ));
     }
+    let (least, most) = POINTS.into_inner();
+    let points = query.points.unwrap_or(USUAL_POINTS);
+    if !POINTS.contains(&points) {
+        return Err(format!(
+            "points={points} is not served; ask for {least} to {most}"
+        ));
+    }
+    if let Some(resolution_ms) = query.resolution_ms {
+        let many = (to_ms - from_ms)
+            .checked_div(resolution_ms)
+            .unwrap_or(u64::MAX);
+        if many > most.into() {
+            return Err(format!(
+                "resolution_ms={resolution_ms} is more than {most} points of this span; ask for a \
+                 shorter span, or for {} ms and more",
+                (to_ms - from_ms).div_ceil(most.into())
+            ));
+        }
+    }
+    let wanted = match &query.metrics {
+        None => Wanted::overview(),
+        Some(ids) => {
+            let (wanted, told) = Wanted::named(ids.split(','));
+            told?;
+            wanted
+        }
+    };
+    if wanted.holders {
+        let reach_s = DEPTH_MS / 1000;
+        return Err(format!(
+            "who held memory is kept for {reach_s} s and is no part of this; ask for it in a \
+             history frame, or by /api/v1/snapshot?history_s={reach_s}&metrics=processes.memory_bytes"
+        ));
+    }
+    Ok(SpanRequest {
+        from_ms,
+        to_ms,
+        points,
+        resolution_ms: query.resolution_ms,
+        wanted,
+    })
 }
 
 #[cfg(test)]
@@ -136,7 +115,7 @@ mod tests {
 
     #[test]
     fn what_is_left_out_is_the_overview_of_the_last_ten_minutes() {
-        let request = HistoryQuery::default().understood(NOW_MS).unwrap();
+        let request = resolve(HistoryQuery::default(), NOW_MS).unwrap();
         assert_eq!(
             (request.from_ms, request.to_ms, request.points),
             (NOW_MS - 600_000, NOW_MS, 600)
@@ -148,14 +127,14 @@ mod tests {
     fn what_is_not_there_is_refused_with_what_is() {
         let query = |from_ms, to_ms, metrics: Option<&str>, points| {
             let metrics = metrics.map(ToOwned::to_owned);
-            HistoryQuery {
+            let query = HistoryQuery {
                 from_ms,
                 to_ms,
                 metrics,
                 points,
                 resolution_ms: None,
-            }
-            .understood(NOW_MS)
+            };
+            resolve(query, NOW_MS)
         };
         for (query, words) in [
             (
@@ -183,7 +162,7 @@ mod tests {
                 resolution_ms: Some(resolution_ms),
                 ..HistoryQuery::default()
             };
-            query.understood(NOW_MS)
+            resolve(query, NOW_MS)
         };
         assert_eq!(fine(2000).unwrap().resolution_ms, Some(2000));
         for resolution_ms in [0, 1999] {

@@ -4,7 +4,7 @@ use gpumon_fleet::{
     discovery::TargetGroup,
     model::{Fleet, FleetEvents, FleetHistory, FleetUsage},
 };
-use gpumon_history::{jobs::JobList, span::HistorySpan};
+use gpumon_history::{jobs::JobList, plan::HistoryQuery, span::HistorySpan};
 use gpumon_probe::{
     model::{Cell, Cost, Event, Record, StoredCost},
     usage::Usage,
@@ -27,7 +27,6 @@ use crate::{
     jobs::JobsQuery,
     marks::NewMark,
     metrics::{self, MetricsQuery},
-    past::HistoryQuery,
     pause::PauseQuery,
     replay::{Order, Position},
     runs::{

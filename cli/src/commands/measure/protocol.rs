@@ -1,5 +1,6 @@
 //! What is asked.
 
+use gpumon_history::plan::HistoryQuery;
 use serde::Deserialize;
 
 /// A request. Times are in milliseconds since 1970; numbers of measurements are the client's own.
@@ -24,7 +25,7 @@ pub(super) struct Request {
     #[serde(default, deserialize_with = "given")]
     pub(super) stream: Option<Stream>,
     /// Asks a running server for a span of its history.
-    pub(super) history: Option<History>,
+    pub(super) history: Option<HistoryQuery>,
     pub(super) at_ms: Option<f64>,
     pub(super) pid: Option<u32>,
     pub(super) name: Option<String>,
@@ -35,16 +36,6 @@ pub(super) struct Request {
 pub(super) enum Stream {
     EveryMs(u32),
     Never,
-}
-
-/// As `GET /api/v1/history`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct History {
-    from_ms: Option<u64>,
-    to_ms: Option<u64>,
-    metrics: Option<String>,
-    points: Option<u32>,
 }
 
 /// Tells `null` from what is not there.
@@ -63,27 +54,6 @@ pub(super) fn parse_id(line: &[u8]) -> serde_json::Result<Option<u64>> {
         id: Option<u64>,
     }
     serde_json::from_slice(line).map(|RequestId { id }| id)
-}
-
-impl History {
-    /// The address that asks a server for it.
-    pub(super) fn target(&self) -> String {
-        let metrics = self.metrics.as_ref().map(|metrics| {
-            percent_encoding::utf8_percent_encode(metrics, percent_encoding::NON_ALPHANUMERIC)
-                .to_string()
-        });
-        let parts = [
-            ("from_ms", self.from_ms.map(|ms| ms.to_string())),
-            ("to_ms", self.to_ms.map(|ms| ms.to_string())),
-            ("metrics", metrics),
-            ("points", self.points.map(|points| points.to_string())),
-        ];
-        let parts: Vec<_> = parts
-            .into_iter()
-            .filter_map(|(key, value)| Some(format!("{key}={}", value?)))
-            .collect();
-        format!("/api/v1/history?{}", parts.join("&"))
-    }
 }
 
 #[cfg(test)]
@@ -109,7 +79,7 @@ mod tests {
                 .history;
         assert_eq!(
             history.unwrap().target(),
-            "/api/v1/history?from_ms=5&metrics=a%2Cb%26c&points=600"
+            "history?from_ms=5&metrics=a%2Cb%26c&points=600"
         );
         let error = serde_json::from_str::<Request>(r#"{"began": 7}"#)
             .unwrap_err()

@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use gpumon_history::plan::HistoryQuery;
 use gpumon_probe::model::{CostMark, Inventory, Mark, Record, Sample, StoredCost, now_ms};
 use rustix::{
     io::Errno,
@@ -20,7 +21,7 @@ use super::{
     measurement::Measurement,
     measurements::Measurements,
     output::{answer, refuse, refuse_line, write},
-    protocol::{History, Request, Stream, parse_id},
+    protocol::{Request, Stream, parse_id},
 };
 use crate::{
     commands::{mark::Forwarder, run::INTERVAL},
@@ -412,14 +413,14 @@ fn is_process(pid: u32) -> bool {
 }
 
 /// The server may read its disk for it, for which the readings do not wait.
-fn ask_for_history(server: ServerArgs, id: Option<u64>, history: History) {
+fn ask_for_history(server: ServerArgs, id: Option<u64>, history: HistoryQuery) {
     let work = move || {
         let asked = server
             .connect()
             .map_err(|error: NoServer| error.to_string())
             .and_then(|server| {
                 server
-                    .ask("GET", &history.target())
+                    .ask("GET", &format!("/api/v1/{}", history.target()))
                     .map_err(|error| format!("the server does not answer: {error}; restart it"))
             });
         let read = asked.and_then(|asked| match asked.status {
