@@ -1,11 +1,8 @@
 //! Who held a GPU's memory in the recent past.
 
-use std::{cmp::Reverse, collections::HashMap, sync::Arc};
+use std::{cmp::Reverse, collections::HashMap};
 
-use gpumon_history::{
-    timeline::Timeline,
-    wanted::{DeviceKind, rounded},
-};
+use gpumon_history::{timeline::Timeline, wanted::rounded};
 use gpumon_probe::model::{MigInstance, Process, ProcessKind, fields::Kind};
 
 use super::recent::{Item, Line, charted_values};
@@ -48,7 +45,7 @@ impl Holders {
         &mut self,
         processes: &[Process],
         timeline: &mut Timeline<Line>,
-        gpu: &Arc<str>,
+        gpu: usize,
     ) {
         let mut held: HashMap<Key, (&Process, f64)> = HashMap::new();
         for process in processes {
@@ -94,7 +91,7 @@ impl Holders {
         &mut self,
         new: &mut Vec<(Key, &Process, f64)>,
         timeline: &mut Timeline<Line>,
-        gpu: &Arc<str>,
+        gpu: usize,
     ) {
         let excess = (self.all.len() + new.len()).saturating_sub(MOST);
         if excess == 0 {
@@ -121,7 +118,7 @@ impl Holders {
     }
 
     /// Forgets holders without a value.
-    pub(super) fn prune(&mut self, timeline: &Timeline<Line>, gpu: &Arc<str>) {
+    pub(super) fn prune(&mut self, timeline: &Timeline<Line>, gpu: usize) {
         self.all
             .retain(|holder| timeline.line(&holder.line(gpu)).is_some());
     }
@@ -130,7 +127,7 @@ impl Holders {
     pub(super) fn histories_from(
         &self,
         timeline: &Timeline<Line>,
-        gpu: &Arc<str>,
+        gpu: usize,
         old: usize,
     ) -> Vec<HolderHistory> {
         let newest = self.all.iter().filter_map(|holder| {
@@ -151,12 +148,12 @@ fn set_newest(timeline: &mut Timeline<Line>, line: Line, bytes: f64) {
 }
 
 impl Holder {
-    fn line(&self, gpu: &Arc<str>) -> Line {
-        (DeviceKind::Gpu, gpu.clone(), Item::Holder(self.number))
+    fn line(&self, gpu: usize) -> Line {
+        (gpu, Item::Holder(self.number))
     }
 
     /// The largest; 0 where there is none.
-    fn peak_bytes(&self, timeline: &Timeline<Line>, gpu: &Arc<str>) -> f64 {
+    fn peak_bytes(&self, timeline: &Timeline<Line>, gpu: usize) -> f64 {
         let column = timeline.line(&self.line(gpu));
         let values = column.into_iter().flat_map(|column| column.values(0));
         values.flatten().fold(0.0, f64::max)
@@ -238,18 +235,14 @@ mod tests {
         let mut held = Held(Holders::default(), Timeline::default());
         for (processes, at_ms) in samples.iter().zip(1..) {
             held.1.push(Moment { at_ms, reach_ms: 0 });
-            held.0.set_newest(processes, &mut held.1, &gpu_uuid());
+            held.0.set_newest(processes, &mut held.1, 7);
         }
         held
     }
 
-    fn gpu_uuid() -> Arc<str> {
-        "GPU-0".into()
-    }
-
     impl Held {
         fn newest_from(&self, old: usize) -> Vec<HolderHistory> {
-            self.0.histories_from(&self.1, &gpu_uuid(), old)
+            self.0.histories_from(&self.1, 7, old)
         }
     }
 
@@ -308,7 +301,7 @@ mod tests {
         let mut peaks = holders
             .all
             .iter()
-            .map(|holder| holder.peak_bytes(&timeline, &gpu_uuid()));
+            .map(|holder| holder.peak_bytes(&timeline, 7));
         assert!(peaks.all(|peak| peak >= 99.0));
         assert_eq!(timeline.lines(..).count(), MOST);
     }
@@ -318,7 +311,7 @@ mod tests {
         let Held(mut holders, mut timeline) =
             holders_after(&[vec![process(1, 5, None)], Vec::new()]);
         timeline.drop_before(2);
-        holders.prune(&timeline, &gpu_uuid());
+        holders.prune(&timeline, 7);
         assert_eq!((holders.all.len(), timeline.lines(..).count()), (0, 0));
     }
 }

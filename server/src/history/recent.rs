@@ -1,6 +1,6 @@
 //! The last minutes as sampled.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use gpumon_history::{
     grid::Grid,
@@ -28,12 +28,21 @@ pub(crate) struct RecentSamples {
     /// Moments without a reach are samples. The first ones can be means of some time, as an earlier
     /// process has left them.
     timeline: Timeline<Line>,
-    /// The devices of each kind by UUID, with those that held memory of a GPU.
-    devices: [BTreeMap<Arc<str>, Holders>; 3],
+    /// The devices of each kind, by UUID.
+    devices: [BTreeMap<String, Device>; 3],
+    /// How many devices have been there.
+    count: usize,
 }
 
-/// A line of a device, by its UUID.
-pub(super) type Line = (DeviceKind, Arc<str>, Item);
+#[derive(Debug)]
+struct Device {
+    number: usize,
+    /// The holders of a GPU's memory.
+    holders: Holders,
+}
+
+/// A line of the device with this number.
+pub(super) type Line = (usize, Item);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Item {
@@ -69,11 +78,11 @@ impl RecentSamples {
         }
         self.timeline
             .drop_before(sample.at_ms.saturating_sub(DEPTH_MS));
-        for (kind, devices) in DeviceKind::ALL.into_iter().zip(&mut self.devices) {
-            devices.retain(|uuid, holders| {
-                holders.prune(&self.timeline, uuid);
+        for devices in &mut self.devices {
+            devices.retain(|_, device| {
+                device.holders.prune(&self.timeline, device.number);
                 let ends = [Item::Field(0), Item::Holder(usize::MAX)];
-                let [first, last] = ends.map(|item| (kind, uuid.clone(), item));
+                let [first, last] = ends.map(|item| (device.number, item));
                 self.timeline.lines(first..=last).next().is_some()
             });
         }
@@ -91,11 +100,11 @@ impl RecentSamples {
             });
             for part in span.devices() {
                 let uuid = part.device.map_or("", |device| &*device.uuid);
-                let uuid = self.add_device(part.kind, uuid);
+                let number = self.add_device(part.kind, uuid).number;
                 for metric in part.kind.metrics() {
                     let series = part.metrics.get(&*metric.id);
                     if let Some(value) = series.and_then(|series| *series.values.get(place)?) {
-                        let line = (part.kind, uuid.clone(), Item::Field(metric.place));
+                        let line = (number, Item::Field(metric.place));
                         let column = self.timeline.line_or_new(line, metric.kind);
                         column.set(0, round_gauge(metric.kind, value));
                     }
@@ -110,9 +119,9 @@ impl RecentSamples {
             field.access.value_since(gpu, since_ms)
         });
         let processes = gpu.processes.value().map_or(&[][..], Vec::as_slice);
-        let uuid = self.add_device(DeviceKind::Gpu, uuid);
-        if let Some(holders) = self.devices[DeviceKind::Gpu as usize].get_mut(&uuid) {
-            holders.set_newest(processes, &mut self.timeline, &uuid);
+        let holders = self.devices[DeviceKind::Gpu as usize].get_mut(uuid);
+        if let Some(Device { number, holders }) = holders {
+            holders.set_newest(processes, &mut self.timeline, *number);
         }
         for device in gpu.mig_devices.value().into_iter().flatten() {
             self.set_newest(DeviceKind::Mig, &device.uuid, GPU_FIELDS, |field| {
@@ -129,9 +138,9 @@ impl RecentSamples {
         fields: &[Field<S>],
         read: impl Fn(&Field<S>) -> Option<(f64, bool)>,
     ) {
-        let uuid = self.add_device(device, uuid);
+        let number = self.add_device(device, uuid).number;
         for (place, field) in fields.iter().enumerate() {
-            let line = (device, uuid.clone(), Item::Field(place));
+            let line = (number, Item::Field(place));
             if let Some((value, is_new)) = read(field) {
                 let is_average = field.unwatched == Unwatched::Averaged;
                 let column = self.timeline.line_or_new(line, field.kind);
@@ -142,15 +151,17 @@ impl RecentSamples {
         }
     }
 
-    /// The UUID of a device that has a place here from now on.
-    fn add_device(&mut self, device: DeviceKind, uuid: &str) -> Arc<str> {
+    fn add_device(&mut self, device: DeviceKind, uuid: &str) -> &Device {
         let devices = &mut self.devices[device as usize];
-        if let Some((known, _)) = devices.get_key_value(uuid) {
-            return known.clone();
+        if !devices.contains_key(uuid) {
+            self.count += 1;
+            let device = Device {
+                number: self.count,
+                holders: Holders::default(),
+            };
+            devices.insert(uuid.to_owned(), device);
         }
-        let uuid: Arc<str> = uuid.into();
-        devices.insert(uuid.clone(), Holders::default());
-        uuid
+        &devices[uuid]
     }
 
     /// What is wanted, as far back as `reach_ms` before the newest sample.
@@ -158,25 +169,22 @@ impl RecentSamples {
         let newest_ms = self.timeline.newest_ms().unwrap_or(0);
         let old = self.timeline.place_of(newest_ms.saturating_sub(reach_ms));
         let moments = || self.timeline.moments().range(old..);
-        let metrics = |device: DeviceKind, uuid: &Arc<str>| {
+        let metrics = |kind: DeviceKind, device: &Device| {
             let column = |metric: &&Metric| {
-                let line = (device, uuid.clone(), Item::Field(metric.place));
+                let line = (device.number, Item::Field(metric.place));
                 let values = charted_values(self.timeline.line(&line)?, old);
                 Some((metric.id.to_string(), values))
             };
-            wanted
-                .metrics_of(device)
-                .iter()
-                .filter_map(column)
-                .collect()
+            wanted.metrics_of(kind).iter().filter_map(column).collect()
         };
-        let devices = |device: DeviceKind, is_wanted: bool| {
-            let devices = self.devices[device as usize].iter().filter(|_| is_wanted);
-            let history = |(uuid, holders): (&Arc<str>, &Holders)| GpuHistory {
-                uuid: uuid.to_string(),
-                metrics: metrics(device, uuid),
+        let devices = |kind: DeviceKind, is_wanted: bool| {
+            let devices = self.devices[kind as usize].iter().filter(|_| is_wanted);
+            let history = |(uuid, device): (&String, &Device)| GpuHistory {
+                uuid: uuid.clone(),
+                metrics: metrics(kind, device),
                 holders: if wanted.holders {
-                    holders.histories_from(&self.timeline, uuid, old)
+                    let Device { number, holders } = device;
+                    holders.histories_from(&self.timeline, *number, old)
                 } else {
                     Vec::new()
                 },
@@ -192,7 +200,10 @@ impl RecentSamples {
                 wanted.holders || is_wanted(DeviceKind::Gpu),
             ),
             mig_devices: devices(DeviceKind::Mig, is_wanted(DeviceKind::Mig)),
-            host: metrics(DeviceKind::Host, &"".into()),
+            host: self.devices[DeviceKind::Host as usize]
+                .values()
+                .flat_map(|host| metrics(DeviceKind::Host, host))
+                .collect(),
         }
     }
 
@@ -225,28 +236,25 @@ impl RecentSamples {
     pub(crate) fn add_to(&self, grid: &mut Grid, from_ms: u64) {
         let old = self.timeline.place_of(from_ms.max(grid.from_ms()));
         let wanted = grid.wanted().clone();
-        let host = (DeviceKind::Host, Arc::from(""));
-        let devices = [DeviceKind::Gpu, DeviceKind::Mig].into_iter();
-        let devices = devices.flat_map(|device| {
-            let is_wanted = !wanted.metrics_of(device).is_empty();
-            let known = self.devices[device as usize].keys();
-            known.filter_map(move |uuid| is_wanted.then(|| (device, uuid.clone())))
+        let known = DeviceKind::ALL.into_iter().flat_map(|kind| {
+            let is_wanted = kind == DeviceKind::Host || !wanted.metrics_of(kind).is_empty();
+            let devices = self.devices[kind as usize].iter();
+            devices.filter_map(move |(uuid, device)| is_wanted.then_some((kind, uuid, device)))
         });
-        let columns = |(device, uuid): (DeviceKind, Arc<str>)| {
-            let metrics = wanted.metrics_of(device).iter();
-            let lines = metrics.map(|metric| (device, uuid.clone(), Item::Field(metric.place)));
+        let columns = |(kind, uuid, device): (DeviceKind, _, &Device)| {
+            let metrics = wanted.metrics_of(kind).iter();
+            let lines = metrics.map(|metric| (device.number, Item::Field(metric.place)));
             let columns = lines.map(|line| self.timeline.line(&line));
-            let columns = columns.collect::<Vec<_>>();
-            (device, uuid, columns)
+            (kind, uuid, columns.collect::<Vec<_>>())
         };
-        let devices: Vec<_> = devices.chain([host]).map(columns).collect();
+        let devices: Vec<(_, &String, _)> = known.map(columns).collect();
         let moments = self.timeline.moments().iter().enumerate();
         for (place, moment) in moments.skip(old.max(self.means())) {
-            for (device, uuid, columns) in &devices {
+            for (kind, uuid, columns) in &devices {
                 let stats = columns
                     .iter()
                     .map(|column| column.and_then(|column| column.get(place)).map(Stat::of));
-                grid.add((*device, &**uuid), moment.at_ms, 1, stats);
+                grid.add((*kind, uuid), moment.at_ms, 1, stats);
             }
         }
     }
