@@ -58,6 +58,7 @@ pub mod kubernetes;
 pub mod listen;
 mod live;
 pub mod local;
+mod lock;
 mod marks;
 mod memory;
 mod metrics;

@@ -1,15 +1,16 @@
 //! Which jobs were on which GPUs, from memory and disk.
 
-use std::sync::{PoisonError, RwLock};
+use std::sync::RwLock;
 
 use gpumon_history::jobs::{JobList, JobSpan, joined};
 
 use super::Past;
+use crate::lock;
 
 /// All, or those that are called so. It reads the disk; meanwhile nothing waits for it.
 pub(crate) fn jobs(past: &RwLock<Past>, called: Option<&str>) -> JobList {
     let (writer, known) = {
-        let past = past.read().unwrap_or_else(PoisonError::into_inner);
+        let past = lock::read(past);
         let is_meant = |span: &&JobSpan| called.is_none_or(|text| span.is_called(text));
         let known: Vec<_> = past.buckets.jobs().filter(is_meant).cloned().collect();
         (past.writer.clone(), known)

@@ -12,18 +12,15 @@ use gpumon_history::{
     bucket::{BUCKET_MS, Bucket, Buckets, Device},
     grid::Grid,
     memory::MemoryTier,
-    span::HistorySpan,
-    wanted::Wanted,
     writer::{Restored, Settings, Writer},
 };
 use gpumon_probe::{
-    model::{Event, Inventory, Sample},
+    model::{Event, Sample},
     usage::Period,
 };
 
 use self::recent::RecentSamples;
 pub(crate) use self::{jobs::jobs, span::span, usage::usage};
-use crate::frame::History;
 
 /// How far back samples are kept as they came.
 pub(crate) const DEPTH_MS: u64 = 10 * 60 * 1000;
@@ -38,8 +35,8 @@ pub(crate) const LATE_MS: u64 = 250;
 #[derive(Debug, Default)]
 pub(crate) struct Past {
     /// As sampled.
-    recent: RecentSamples,
-    buckets: Buckets,
+    pub(crate) recent: RecentSamples,
+    pub(crate) buckets: Buckets,
     memory: MemoryTier,
     writer: Option<Arc<Writer>>,
 }
@@ -79,24 +76,10 @@ impl Past {
             .drop_before(written_ms.saturating_sub(OVERLAP_MS));
     }
 
-    /// What is wanted, as sampled, as far back as `reach_ms` before the newest sample.
-    pub(crate) fn newest(&self, reach_ms: u64, wanted: &Wanted) -> History {
-        self.recent.newest(reach_ms, wanted)
-    }
-
     /// Puts what an earlier process has seen before what this one has.
     pub(crate) fn restore(&mut self, minutes: Grid) {
-        self.restore_span(&minutes.into_span(BUCKET_MS, |_| Device::default()));
-    }
-
-    /// The same of what another server has seen.
-    pub(crate) fn restore_span(&mut self, minutes: &HistorySpan) {
-        self.recent.restore(minutes);
-    }
-
-    /// Takes in what the devices are called.
-    pub(crate) fn set_inventory(&mut self, inventory: &Inventory) {
-        self.buckets.set_inventory(inventory);
+        let minutes = minutes.into_span(BUCKET_MS, |_| Device::default());
+        self.recent.restore(&minutes);
     }
 
     /// Takes in what happened.

@@ -1,6 +1,6 @@
 //! A span of the past, from wherever it is kept, without a seam.
 
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, RwLock};
 
 use gpumon_history::{
     bucket::BUCKET_MS,
@@ -13,10 +13,11 @@ use gpumon_history::{
 use gpumon_probe::model::Event;
 
 use super::Past;
+use crate::lock;
 
 /// What is asked for. It reads the disk; meanwhile nothing waits for it. `events` are those that are in memory.
 pub(crate) fn span(past: &RwLock<Past>, request: &SpanRequest, events: Vec<Event>) -> HistorySpan {
-    let writer = read(past).writer.clone();
+    let writer = lock::read(past).writer.clone();
     let (disk, mut problem) = disk(writer.as_ref());
     let mut failed = |error: &DatabaseError| {
         if let (Some(writer), Some(disk)) = (&writer, &disk) {
@@ -30,7 +31,7 @@ pub(crate) fn span(past: &RwLock<Past>, request: &SpanRequest, events: Vec<Event
         .transpose()
         .inspect_err(&mut failed)
         .unwrap_or_default();
-    let tiers = tiers(&read(past), &on_disk.unwrap_or_default());
+    let tiers = tiers(&lock::read(past), &on_disk.unwrap_or_default());
     let plan = Plan::new(request, &tiers);
     let mut grid = plan.new_grid(&request.wanted);
     let mut stored = StoredSpan::default();
@@ -39,7 +40,7 @@ pub(crate) fn span(past: &RwLock<Past>, request: &SpanRequest, events: Vec<Event
     {
         failed(&error);
     }
-    let past = read(past);
+    let past = lock::read(past);
     if !tiers.get(plan.tier).is_some_and(|tier| tier.is_sampled) {
         past.memory.add_to(&mut grid, stored.end_ms);
         let end_ms = past
@@ -75,10 +76,6 @@ pub(crate) fn span(past: &RwLock<Past>, request: &SpanRequest, events: Vec<Event
     }
     span.events.sort_by_key(|event| event.at_ms);
     span
-}
-
-fn read(past: &RwLock<Past>) -> RwLockReadGuard<'_, Past> {
-    past.read().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The database, where there is one to be read, and what is wrong with it.

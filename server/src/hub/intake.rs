@@ -1,6 +1,6 @@
 //! What the collector tells, what happens in this process, and who hears of it.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use gpumon_probe::{
     model::{Event, EventKind, FiringAlert, Record, now_ms, with_advice},
@@ -11,6 +11,7 @@ use super::{EventLog, Hub, Notice, XidCounts, encode, notice::About};
 use crate::{
     frame::{CollectorState, CollectorStatus, ServerFrame},
     history::Past,
+    lock,
     stream::TextFrame,
 };
 
@@ -29,8 +30,8 @@ impl Hub {
     /// Forgets all, and takes in these lines in its place: a recording is played from another moment. Every client gets a
     /// hello. A line that is not a record is left out.
     pub(crate) fn rewind(&self, lines: &[String]) {
-        *self.history.write().unwrap_or_else(PoisonError::into_inner) = Past::default();
-        *self.usage.write().unwrap_or_else(PoisonError::into_inner) = UsageMeter::default();
+        *lock::write(&self.history) = Past::default();
+        *lock::write(&self.usage) = UsageMeter::default();
         self.write(|state| {
             state.sample = None;
             state.details.clear();
@@ -55,10 +56,7 @@ impl Hub {
         match record {
             Record::Inventory(inventory) => {
                 let line = TextFrame::new(line);
-                self.history
-                    .write()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .set_inventory(&inventory);
+                lock::write(&self.history).buckets.set_inventory(&inventory);
                 self.write(|state| state.set_inventory(inventory, line.clone()));
                 self.count_state_change();
                 self.notify_if(is_told, line.into());
@@ -108,15 +106,9 @@ impl Hub {
                         .send_modify(|frame| *frame = frame.next(line, Arc::clone(&sample)));
                     self.wake_clients();
                 }
-                self.usage
-                    .write()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .push(&sample);
+                lock::write(&self.usage).push(&sample);
                 // Last, since whoever reads a lot of it holds this up.
-                self.history
-                    .write()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .push(&sample, || self.used());
+                lock::write(&self.history).push(&sample, || self.used());
             }
         }
     }
@@ -197,10 +189,7 @@ impl Hub {
     }
 
     fn store_event(&self, event: &Event) {
-        self.history
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .add_event(event);
+        lock::read(&self.history).add_event(event);
     }
 
     /// Takes in which alerts fire now.

@@ -1,15 +1,15 @@
 //! What another server tells, in the place of a collector.
 
-use std::{
-    path::PathBuf,
-    sync::{Arc, PoisonError},
-};
+use std::{path::PathBuf, sync::Arc};
 
 use gpumon_history::span::HistorySpan;
 use gpumon_probe::model::{FiringAlert, Record};
 
 use super::{Hub, Notice, encode};
-use crate::frame::{CollectorStatus, Hello, ServerFrame};
+use crate::{
+    frame::{CollectorStatus, Hello, ServerFrame},
+    lock,
+};
 
 /// While this exists, readings are another server's.
 pub(crate) struct Joined(Arc<Hub>);
@@ -52,10 +52,7 @@ impl Hub {
             ..
         } = hello;
         if let Some(past) = past {
-            self.history
-                .write()
-                .unwrap_or_else(PoisonError::into_inner)
-                .restore_span(&past);
+            lock::write(&self.history).recent.restore(&past);
         }
         self.write(|state| {
             state.events.merge(events);

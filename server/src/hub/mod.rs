@@ -17,7 +17,7 @@ mod state;
 mod xid_counts;
 
 use std::sync::{
-    PoisonError, RwLock,
+    RwLock,
     atomic::{AtomicU64, Ordering},
 };
 
@@ -28,7 +28,7 @@ use self::{event_log::EventLog, notice::About, state::State};
 pub(crate) use self::{
     known::Known, notice::Notice, sample_frame::SampleFrame, xid_counts::XidCounts,
 };
-use crate::{frame::ServerFrame, history::Past, stream::TextFrame, view::View};
+use crate::{frame::ServerFrame, history::Past, lock, stream::TextFrame, view::View};
 
 /// This many events and states may queue up for a slow client before it is told that it missed some.
 const NOTICES: usize = 256;
@@ -132,11 +132,11 @@ impl Hub {
     }
 
     fn read<T>(&self, read: impl FnOnce(&State) -> T) -> T {
-        read(&self.state.read().unwrap_or_else(PoisonError::into_inner))
+        read(&lock::read(&self.state))
     }
 
     fn write<T>(&self, write: impl FnOnce(&mut State) -> T) -> T {
-        let written = write(&mut self.state.write().unwrap_or_else(PoisonError::into_inner));
+        let written = write(&mut lock::write(&self.state));
         self.change_count.fetch_add(1, Ordering::Release);
         written
     }

@@ -2,13 +2,13 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use gpumon_probe::model::{Event, FiringAlert, GpuDetails};
 
 use super::{Hub, encode};
-use crate::{frame::ServerFrame, stream::TextFrame, view::View};
+use crate::{frame::ServerFrame, lock, stream::TextFrame, view::View};
 
 /// Views for which a notice is kept once it is written. A hello can have megabytes.
 const KEPT: usize = 64;
@@ -69,7 +69,7 @@ impl Notice {
         if is_whole {
             return Some(self.text);
         }
-        let mut by_view = self.by_view.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_view = lock::lock(&self.by_view);
         if let Some(known) = by_view.get(view) {
             return known.clone();
         }

@@ -1,11 +1,6 @@
 //! What was, as far as the history and its disk know it.
 
-use std::{
-    io,
-    ops::Range,
-    sync::{Arc, PoisonError},
-    time::Duration,
-};
+use std::{io, ops::Range, sync::Arc, time::Duration};
 
 use gpumon_history::{
     bucket::BUCKET_MS,
@@ -26,6 +21,7 @@ use crate::{
     frame::History,
     history::{self, LATE_MS},
     join::ask,
+    lock,
 };
 
 impl Hub {
@@ -53,15 +49,9 @@ impl Hub {
         let hub = Arc::clone(self);
         let restore = move |Restored { grid, events }: Restored| {
             hub.write(|state| state.events.restore(events));
-            hub.history
-                .write()
-                .unwrap_or_else(PoisonError::into_inner)
-                .restore(grid);
+            lock::write(&hub.history).restore(grid);
         };
-        self.history
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .write_to(settings, restore)
+        lock::write(&self.history).write_to(settings, restore)
     }
 
     /// Ends each ten seconds of history with them, and not with the sample behind. It never ends.
@@ -71,35 +61,22 @@ impl Hub {
             tokio::time::sleep(Duration::from_millis(rest_ms)).await;
             // A recording has a time of its own.
             let now_ms = self.now_ms();
-            self.history
-                .write()
-                .unwrap_or_else(PoisonError::into_inner)
-                .end_bucket(now_ms, || self.used());
+            lock::write(&self.history).end_bucket(now_ms, || self.used());
         }
     }
 
     /// How large the history on disk may become from now on.
     pub(crate) fn limit_history(&self, size_bytes: u64) {
-        self.history
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .limit(size_bytes);
+        lock::read(&self.history).limit(size_bytes);
     }
 
     /// Writes what is left of the history; waits for the disk, but not for long.
     pub(crate) fn end_history(&self) {
         let used = || {
-            self.usage
-                .write()
-                .unwrap_or_else(PoisonError::into_inner)
-                .end();
+            lock::write(&self.usage).end();
             self.used()
         };
-        let writer = self
-            .history
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .end(used);
+        let writer = lock::write(&self.history).end(used);
         if let Some(writer) = writer {
             writer.end();
         }
@@ -107,10 +84,7 @@ impl Hub {
 
     /// Who used how much until now.
     pub(crate) fn usage(&self) -> Usage {
-        self.usage
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .usage()
+        lock::read(&self.usage).usage()
     }
 
     /// Who used how much in a span. It may wait for the disk.
@@ -123,16 +97,10 @@ impl Hub {
 
     /// What has become known since this was asked last.
     pub(super) fn used(&self) -> Vec<Period> {
-        self.usage
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take_fresh()
+        lock::write(&self.usage).take_fresh()
     }
 
     pub(super) fn newest(&self, reach_ms: u64, wanted: &Wanted) -> History {
-        self.history
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .newest(reach_ms, wanted)
+        lock::read(&self.history).recent.newest(reach_ms, wanted)
     }
 }

@@ -3,7 +3,7 @@
 use std::{
     borrow::Cow,
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use super::encode;
-use crate::{frame::ServerFrame, stream::TextFrame, view::View};
+use crate::{frame::ServerFrame, lock, stream::TextFrame, view::View};
 
 /// A sample as it travels.
 #[derive(Debug, Clone)]
@@ -74,7 +74,7 @@ impl SampleFrame {
             Cow::Owned(seen) => encode(&ServerFrame::Sample(seen)),
         };
         let text = {
-            let mut by_view = self.by_view.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut by_view = lock::lock(&self.by_view);
             Arc::clone(by_view.entry(view.clone()).or_default())
         };
         text.get_or_try_init(|| spawn_blocking(write))

@@ -7,11 +7,11 @@ use std::{
 };
 
 use super::finding::Finding;
-use crate::config::{self, Parsed, Wanted};
+use crate::config::{self, Parsed, Unreadable, Wanted};
 
 pub(super) struct Settings {
     files: Vec<(PathBuf, Parsed)>,
-    unreadable: Vec<String>,
+    unreadable: Vec<Unreadable>,
 }
 
 impl Settings {
