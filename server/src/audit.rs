@@ -3,7 +3,7 @@
 use std::{
     mem,
     net::IpAddr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use crate::{
     auth::{Client, Rate, RatePerClient, place},
+    lock,
     peer::Peer,
     refused_credentials::{Credential, RefusedCredentials},
 };
@@ -54,7 +55,7 @@ impl RefusalLog {
     /// Counts a refusal, of a client whose address the proxy has reported, if there is one.
     pub(crate) fn note(&self, credential: Credential, client: Peer, proxy: Option<IpAddr>) {
         self.counts.count(credential);
-        let mut untold = self.untold.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut untold = lock::lock(&self.untold);
         if self.told.admit((), LINES, Instant::now()).is_err() {
             *untold += 1;
             return;

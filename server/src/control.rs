@@ -1,12 +1,14 @@
 //! Whether there is to be a collector: what was asked for, and how far it has come.
 
 use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard},
     time::Duration,
 };
 
 use gpumon_probe::model::now_ms;
 use tokio::{sync::watch, time::Instant};
+
+use crate::lock;
 
 /// Between the endpoints that pause and resume, and the supervisor that does it.
 #[derive(Debug)]
@@ -91,7 +93,7 @@ impl Control {
     }
 
     fn open(&self) -> MutexGuard<'_, Vec<Order>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        lock::lock(&self.open)
     }
 
     /// What was asked for last, and what will be.

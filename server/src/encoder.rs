@@ -9,7 +9,7 @@ use std::{
     collections::HashMap,
     hash::Hash,
     io::Write,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     thread::available_parallelism,
     time::Duration,
 };
@@ -22,7 +22,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use crate::peer::Who;
+use crate::{lock, peer::Who};
 
 /// What was written answers the same question for so long, unless something new has come.
 const REUSE_FOR: Duration = Duration::from_millis(500);
@@ -114,7 +114,7 @@ impl<K: Clone + Eq + Hash> Encoder<K> {
     /// Waits among the same user's questions first, then among all.
     async fn permit(&self, who: Who) -> Result<[OwnedSemaphorePermit; 2], Overloaded> {
         let of_user = {
-            let mut by_user = self.by_user.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut by_user = lock::lock(&self.by_user);
             by_user.retain(|_, turns| Arc::strong_count(turns) > 1);
             Arc::clone(
                 by_user
@@ -132,7 +132,7 @@ impl<K: Clone + Eq + Hash> Encoder<K> {
 
     /// Where the answer is, or will be. What is no longer fresh is let go of.
     fn entry_of(&self, key: K) -> Arc<OnceCell<Bytes>> {
-        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut recent = lock::lock(&self.recent);
         recent.retain(|_, recent| recent.is_wanted());
         let new = || Recent {
             at: Instant::now(),
@@ -143,7 +143,7 @@ impl<K: Clone + Eq + Hash> Encoder<K> {
 
     /// Lets go of what is no longer fresh, and says how many KiB that was.
     pub(crate) fn trim(&self) -> usize {
-        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut recent = lock::lock(&self.recent);
         let kib = |recent: &HashMap<K, Recent>| {
             recent
                 .values()
@@ -166,7 +166,7 @@ struct MemoryQuota {
 impl MemoryQuota {
     /// Reserves quota for an answer of this user; `None` where the user would hold more than is left to others.
     fn take(self: &Arc<Self>, who: Who, kib: usize) -> Option<Reserved> {
-        let mut held = self.held_kib.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = lock::lock(&self.held_kib);
         let free = self.most_kib - held.values().sum::<usize>();
         let of_user = held.get(&who).copied().unwrap_or_default() + kib;
         if of_user > free {
@@ -190,11 +190,7 @@ struct Reserved {
 
 impl Drop for Reserved {
     fn drop(&mut self) {
-        let mut held = self
-            .quota
-            .held_kib
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut held = lock::lock(&self.quota.held_kib);
         if let Some(of_user) = held.get_mut(&self.who) {
             *of_user -= self.kib;
             if *of_user == 0 {

@@ -2,11 +2,13 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
 use tokio::sync::watch;
+
+use crate::lock;
 
 /// What the clients ask for, and what follows for the collector.
 #[derive(Debug)]
@@ -36,10 +38,7 @@ impl SamplingInterval {
 
     /// The interval where nobody asks for another.
     pub(crate) fn base(&self) -> Duration {
-        self.wanted
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .base
+        lock::lock(&self.wanted).base
     }
 
     pub(crate) fn set_base(&self, base: Duration) {
@@ -71,7 +70,7 @@ impl SamplingInterval {
     }
 
     fn change(&self, change: impl FnOnce(&mut Wanted)) {
-        let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut wanted = lock::lock(&self.wanted);
         change(&mut wanted);
         let Wanted { base, requested } = &*wanted;
         let interval = requested

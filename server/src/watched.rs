@@ -2,10 +2,12 @@
 
 use std::{
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError, RwLock},
+    sync::{Arc, Mutex, RwLock},
 };
 
 use gpumon_probe::file_stamp::FileStamp;
+
+use crate::lock;
 
 /// Which files were read, and what they make up.
 pub(crate) type Loaded<T> = (Vec<PathBuf>, Result<T, String>);
@@ -38,7 +40,7 @@ impl<T> Watched<T> {
     }
 
     pub(crate) fn current(&self) -> Arc<T> {
-        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&lock::read(&self.current))
     }
 
     /// Loads it anew where a file has changed. `None` where none has; what is wrong with a changed one is told once.
@@ -47,7 +49,7 @@ impl<T> Watched<T> {
         &self,
         is_fit: impl FnOnce(&T, &T) -> Result<(), String>,
     ) -> Option<Result<(), String>> {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = lock::lock(&self.seen);
         if seen
             .iter()
             .all(|(path, stamp)| FileStamp::read(path) == *stamp)
@@ -71,7 +73,7 @@ impl<T> Watched<T> {
         *seen = paths.into_iter().map(stamp).collect();
         Some(loaded.and_then(|new| {
             is_fit(&self.current(), &new)?;
-            *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
+            *lock::write(&self.current) = Arc::new(new);
             Ok(())
         }))
     }

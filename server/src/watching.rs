@@ -1,7 +1,7 @@
 //! Whether somebody watches: while nobody does, the collector reads what is dear no more often than history needs it.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -9,6 +9,8 @@ use tokio::{
     sync::watch,
     time::{Instant, sleep_until},
 };
+
+use crate::lock;
 
 /// Whoever asked how things are now may do so again.
 const LOOKS_FOR: Duration = Duration::from_secs(10);
@@ -48,12 +50,7 @@ impl Watching {
 
     fn look_for(self: &Arc<Self>, time: Duration) {
         let until = Instant::now() + time;
-        let counts = self
-            .looked_until
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .replace(until)
-            .is_some();
+        let counts = lock::lock(&self.looked_until).replace(until).is_some();
         if !counts {
             tokio::spawn(Arc::clone(self).end_look(self.begin()));
         }
@@ -62,10 +59,7 @@ impl Watching {
     async fn end_look(self: Arc<Self>, _watcher: Watcher) {
         loop {
             let until = {
-                let mut until = self
-                    .looked_until
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner);
+                let mut until = lock::lock(&self.looked_until);
                 *until = until.filter(|until| *until > Instant::now());
                 *until
             };

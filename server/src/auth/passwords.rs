@@ -3,7 +3,7 @@
 
 use std::{
     collections::{BTreeMap, HashSet},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -14,6 +14,7 @@ use tokio::{
 };
 
 use super::digest::Digest;
+use crate::lock;
 
 /// How long a password waits for its turn.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -72,10 +73,7 @@ impl Passwords {
 
     /// Whether it was right before.
     pub(crate) fn knows(&self, guess: &Guess) -> bool {
-        self.right
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .contains(&guess.digest)
+        lock::lock(&self.right).contains(&guess.digest)
     }
 
     /// Waits for others.
@@ -112,7 +110,7 @@ impl Passwords {
         };
         let is_right = spawn_blocking(verify).await.map_err(|_| Busy)? && is_of_user;
         if is_right {
-            let mut right = self.right.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut right = lock::lock(&self.right);
             if right.len() >= MOST_KNOWN {
                 right.clear();
             }

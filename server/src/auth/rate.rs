@@ -1,13 +1,10 @@
 //! How often each client may do something.
 
-use std::{
-    collections::HashMap,
-    hash::Hash,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, hash::Hash, sync::Mutex, time::Duration};
 
 use tokio::time::Instant;
+
+use crate::lock;
 
 /// So many clients are counted apart. More of them within seconds is an attack, and all are made to wait then.
 const MOST_CLIENTS: usize = 100_000;
@@ -39,7 +36,7 @@ impl<K: Eq + Hash> RatePerClient<K> {
     /// # Errors
     /// When there may be.
     pub(crate) fn admit(&self, client: K, rate: Rate, now: Instant) -> Result<(), Duration> {
-        let mut even = self.even.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut even = lock::lock(&self.even);
         if even.len() >= MOST_CLIENTS {
             even.retain(|_, even| *even > now);
         }
@@ -54,7 +51,7 @@ impl<K: Eq + Hash> RatePerClient<K> {
 
     /// Takes one back that was counted.
     pub(crate) fn forgive(&self, client: &K, rate: Rate) {
-        let mut even = self.even.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut even = lock::lock(&self.even);
         if let Some(even) = even.get_mut(client) {
             *even -= rate.spacing;
         }
@@ -65,7 +62,7 @@ impl<K: Eq + Hash> RatePerClient<K> {
     /// # Errors
     /// When there may be.
     pub(crate) fn check(&self, client: &K, rate: Rate, now: Instant) -> Result<(), Duration> {
-        let even = self.even.lock().unwrap_or_else(PoisonError::into_inner);
+        let even = lock::lock(&self.even);
         wait(even.get(client).copied(), rate, now)
     }
 }

@@ -8,14 +8,17 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use rustix::process::{Resource, getrlimit};
 use tokio::{sync::Notify, time::Instant};
 use tokio_util::task::TaskTracker;
 
-use crate::peer::{Who, is_own_user};
+use crate::{
+    lock,
+    peer::{Who, is_own_user},
+};
 
 /// File descriptors that connections leave to the rest of the server: a restart of the collector, runs, its own files.
 const RESERVED_DESCRIPTORS: u64 = 64;
@@ -125,7 +128,7 @@ impl ConnectionTable {
     }
 
     fn lock(&self) -> MutexGuard<'_, OpenConnections> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        lock::lock(&self.open)
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, OnceLock},
     time::{Duration, Instant},
 };
 
 use super::page_key::PageKey;
+use crate::lock;
 
 /// A little more than the usual time between samples, with each of which a page is written ahead.
 const FRESH_FOR: Duration = Duration::from_millis(1200);
@@ -37,7 +38,7 @@ impl SharedPages {
         write: impl FnOnce() -> Vec<u8>,
     ) -> Vec<u8> {
         let page = {
-            let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut newest = lock::lock(&self.newest);
             let kept = newest.entry(key).or_insert_with(|| Kept::new(change));
             if kept.change < change || kept.begun.elapsed() >= FRESH_FOR {
                 *kept = Kept::new(change);
@@ -50,19 +51,14 @@ impl SharedPages {
 
     /// Those that somebody asks for regularly.
     pub(super) fn wanted(&self) -> Vec<PageKey> {
-        self.newest
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .keys()
-            .copied()
-            .collect()
+        lock::lock(&self.newest).keys().copied().collect()
     }
 
     /// Writes one ahead.
     pub(super) fn renew(&self, key: PageKey, change: u64, write: impl FnOnce() -> Vec<u8>) {
         let mut new = Kept::new(change);
         let _ = new.page.set(write());
-        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut newest = lock::lock(&self.newest);
         if let Some(kept) = newest.get_mut(&key).filter(|kept| kept.begun <= new.begun) {
             new.asked = kept.asked;
             *kept = new;
@@ -71,7 +67,7 @@ impl SharedPages {
 
     /// Lets go of what nobody asks for any more, and says how many KiB that was.
     pub(crate) fn trim(&self) -> usize {
-        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut newest = lock::lock(&self.newest);
         let unwanted = newest.extract_if(|_, kept| kept.asked.elapsed() >= WANTED_FOR);
         unwanted
             .filter_map(|(_, kept)| kept.page.get().map(Vec::len))

@@ -2,7 +2,7 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     thread,
     time::Duration,
 };
@@ -28,6 +28,7 @@ use super::{
 use crate::{
     frame::ServerFrame,
     hub::{Hub, encode},
+    lock,
     stream::TextFrame,
 };
 
@@ -307,7 +308,7 @@ impl Runs {
     }
 
     fn lock(&self) -> MutexGuard<'_, RunTable> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        lock::lock(&self.table)
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
-use crate::peer::Who;
+use crate::{lock, peer::Who};
 
 /// Places, of which nobody gets more than a quarter.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl Places {
 
     /// `None` where there is none left for this client.
     pub(super) fn take(self: &Arc<Self>, who: Who) -> Option<Place> {
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = lock::lock(&self.taken);
         let own = taken.get(&who).copied().unwrap_or_default();
         if own >= self.most.div_ceil(4) || taken.values().sum::<usize>() >= self.most {
             return None;
@@ -46,11 +46,7 @@ impl Places {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut taken = self
-            .places
-            .taken
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut taken = lock::lock(&self.places.taken);
         if let Some(own) = taken.get_mut(&self.who) {
             *own -= 1;
             if *own == 0 {
