@@ -66,7 +66,7 @@ impl Limits {
     }
 
     /// For a measurement.
-    pub(crate) const FULL: Self = Self {
+    const FULL: Self = Self {
         warm_up: Duration::from_millis(100),
         least: Duration::from_millis(600),
         time: Duration::from_secs(2),

@@ -212,8 +212,8 @@ impl Program for Peer {
         let other = gpu.neighbor()?.ok_or(few)?.open()?;
         let budget = other.memory_budget()?;
         budget.check(self.id(), self.cost_of(size).memory_bytes)?;
-        gpu.context.reach(&other.context)?;
-        other.context.reach(&gpu.context)?;
+        gpu.context.enable_access(&other.context)?;
+        other.context.enable_access(&gpu.context)?;
         let words = size.words();
         let bytes = words * WORD_BYTES;
         let sent = gpu.random_words(words, SEED_A)?;

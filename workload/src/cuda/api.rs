@@ -1,13 +1,10 @@
 //! The functions of the driver that gpumon calls, with the names and types that `cuda.h` gives them.
 
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong, c_void};
 
 use libloading::Library;
 
-use super::{
-    launch::LaunchConfig,
-    optional::{Pools, VirtualMemory},
-};
+use super::queue::LaunchConfig;
 
 /// A `CUresult`: 0 where all went well.
 pub(super) type Code = c_int;
@@ -23,41 +20,44 @@ pub(super) type Handle = *mut c_void;
 #[derive(Clone, Copy)]
 pub(super) struct TensorMapBytes(pub(super) [u64; 16]);
 
+/// Defines functions that a library has all together, by their C types, and those that it may lack.
 macro_rules! functions {
-    (
-        required { $($name:ident($($type:ty),*);)* }
-        newer { $($(#[$about:meta])* $newer:ident($($newer_type:ty),*);)* }
-    ) => {
-        /// Every function that gpumon calls, and those that only newer drivers have.
+    ($(#[$meta:meta])* $group:ident {
+        $($name:ident($($type:ty),*) $(-> $result:ty)?;)*
+        $(=> newer { $($(#[$about:meta])* $newer:ident($($newer_type:ty),*);)* })?
+    }) => {
+        $(#[$meta])*
         #[allow(non_snake_case)]
-        pub(super) struct Api {
-            $(pub(super) $name: unsafe extern "C" fn($($type),*) -> Code,)*
-            $($(#[$about])* pub(super) $newer: Option<unsafe extern "C" fn($($newer_type),*) -> Code>,)*
-            /// Memory in the order of a stream; from CUDA 11.2 on.
-            pub(super) pools: Option<Pools>,
-            /// Addresses and memory, each on its own.
-            pub(super) virtual_memory: Option<VirtualMemory>,
+        pub(super) struct $group {
+            $(pub(super) $name:
+                unsafe extern "C" fn($($type),*) -> $crate::cuda::api::functions!(@ $($result)?),)*
+            $($($(#[$about])*
+            pub(super) $newer: Option<unsafe extern "C" fn($($newer_type),*) -> Code>,)*)?
         }
 
-        impl Api {
-            /// Looks all of them up; the error is the first name that the library does not have.
-            pub(super) fn load(library: &Library) -> Result<Self, &'static str> {
-                // SAFETY: each name stands beside the type that `cuda.h` gives its function.
+        impl $group {
+            /// Looks all of them up. The error is the first name that the library lacks.
+            pub(super) fn load(library: &libloading::Library) -> Result<Self, &'static str> {
+                use $crate::cuda::api::find;
+                // SAFETY: the names and types are those of the library's header.
                 unsafe {
                     Ok(Self {
-                        $($name: find(library, concat!(stringify!($name), "\0")).ok_or(stringify!($name))?,)*
-                        $($newer: find(library, concat!(stringify!($newer), "\0")),)*
-                        pools: Pools::load(library),
-                        virtual_memory: VirtualMemory::load(library),
+                        $($name: find(library, concat!(stringify!($name), "\0"))
+                            .ok_or(stringify!($name))?,)*
+                        $($($newer: find(library, concat!(stringify!($newer), "\0")),)*)?
                     })
                 }
             }
         }
     };
+    (@) => { std::ffi::c_int };
+    (@ $result:ty) => { $result };
 }
+pub(super) use functions;
 
 functions! {
-required {
+/// The functions of the driver.
+Api {
     cuInit(c_uint);
     cuGetErrorName(Code, *mut *const c_char);
     cuGetErrorString(Code, *mut *const c_char);
@@ -105,8 +105,7 @@ required {
     cuLaunchKernel(
         Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle, *mut *mut c_void, *mut *mut c_void
     );
-}
-newer {
+    => newer {
     /// Tells MIG devices apart; from CUDA 11.4 on.
     cuDeviceGetUuid_v2(*mut [u8; 16], DeviceHandle);
     /// Makes a graph one that can be started; from CUDA 11.4 on in this form.
@@ -118,6 +117,7 @@ newer {
     );
     /// Launches a kernel with attributes; from CUDA 11.8 on.
     cuLaunchKernelEx(*const LaunchConfig, Handle, *mut *mut c_void, *mut *mut c_void);
+    }
 }
 }
 
@@ -150,4 +150,144 @@ pub(super) fn text_in(budget: &[c_char]) -> String {
         .map(|byte| *byte as u8)
         .collect();
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+functions! {
+    /// Memory that is handed out in the order of a stream.
+    Pools {
+        cuMemPoolCreate(*mut Handle, *const PoolProperties);
+        cuMemPoolDestroy(Handle);
+        cuMemPoolSetAttribute(Handle, c_int, *mut c_void);
+        cuMemPoolGetAttribute(Handle, c_int, *mut c_void);
+        cuMemPoolTrimTo(Handle, usize);
+        cuMemAllocFromPoolAsync(*mut Address, usize, Handle, Handle);
+        cuMemFreeAsync(Address, Handle);
+    }
+}
+
+functions! {
+    /// Addresses and the memory behind them, each on its own.
+    VirtualMemory {
+        cuMemGetAllocationGranularity(*mut usize, *const AllocationProperties, c_int);
+        cuMemAddressReserve(*mut Address, usize, usize, Address, c_ulonglong);
+        cuMemAddressFree(Address, usize);
+        cuMemCreate(*mut c_ulonglong, usize, *const AllocationProperties, c_ulonglong);
+        cuMemRelease(c_ulonglong);
+        cuMemMap(Address, usize, usize, c_ulonglong, c_ulonglong);
+        cuMemUnmap(Address, usize);
+        cuMemSetAccess(Address, usize, *const Access, usize);
+    }
+}
+
+/// A `CUmemLocation`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct Location {
+    kind: c_int,
+    id: c_int,
+}
+
+/// The properties of memory: the start of a `CUmemPoolProps` and a `CUmemAllocationProp` begin.
+#[repr(C)]
+struct Properties {
+    kind: c_int,
+    handle_types: c_int,
+    location: Location,
+    security: *mut c_void,
+}
+
+/// A `CUmemPoolProps`.
+#[repr(C)]
+pub(super) struct PoolProperties {
+    memory: Properties,
+    most_bytes: usize,
+    /// And its use, which is none.
+    reserved: [u8; 56],
+}
+
+/// A `CUmemAllocationProp`.
+#[repr(C)]
+pub(super) struct AllocationProperties {
+    memory: Properties,
+    flags: [u8; 8],
+}
+
+/// A `CUmemAccessDesc`.
+#[repr(C)]
+pub(super) struct Access {
+    location: Location,
+    flags: c_int,
+}
+
+/// `CU_MEM_ALLOCATION_TYPE_PINNED`: memory that stays where it is.
+const PINNED: c_int = 1;
+/// `CU_MEM_LOCATION_TYPE_DEVICE`.
+const DEVICE: c_int = 1;
+/// `CU_MEM_ACCESS_FLAGS_PROT_READWRITE`.
+const READ_AND_WRITE: c_int = 3;
+
+impl Location {
+    fn for_device(device: c_int) -> Self {
+        Self {
+            kind: DEVICE,
+            id: device,
+        }
+    }
+}
+
+impl Properties {
+    fn for_device(device: c_int) -> Self {
+        let location = Location::for_device(device);
+        Self {
+            kind: PINNED,
+            handle_types: 0,
+            location,
+            security: std::ptr::null_mut(),
+        }
+    }
+}
+
+impl PoolProperties {
+    /// For memory of a device, as much as it has.
+    pub(super) fn for_device(device: c_int) -> Self {
+        Self {
+            memory: Properties::for_device(device),
+            most_bytes: 0,
+            reserved: [0; 56],
+        }
+    }
+}
+
+impl AllocationProperties {
+    pub(super) fn for_device(device: c_int) -> Self {
+        Self {
+            memory: Properties::for_device(device),
+            flags: [0; 8],
+        }
+    }
+}
+
+impl Access {
+    /// All of it, from a device.
+    pub(super) fn for_device(device: c_int) -> Self {
+        Self {
+            location: Location::for_device(device),
+            flags: READ_AND_WRITE,
+        }
+    }
+}
+
+#[cfg(test)]
+mod optional_tests {
+    use super::*;
+
+    #[test]
+    fn structures_are_as_long_as_the_drivers() {
+        let lengths = (
+            size_of::<PoolProperties>(),
+            size_of::<AllocationProperties>(),
+            size_of::<Access>(),
+        );
+        assert_eq!(lengths, (88, 32, 12));
+    }
 }

@@ -8,9 +8,9 @@ use super::{
     driver::Driver,
     error::CudaError,
     memory::DeviceMemory,
+    memory::PinnedMemory,
+    memory::Staging,
     module::{Code, Module},
-    pinned::PinnedMemory,
-    staging::Staging,
     stream::Stream,
 };
 
@@ -119,6 +119,37 @@ impl Drop for Context {
         // It may be gone, and who retained it again has to make it current again.
         if CURRENT.get() == self.handle {
             CURRENT.set(ptr::null_mut());
+        }
+    }
+}
+
+/// `CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED`.
+const ALREADY_ENABLED: i32 = 704;
+
+impl Context {
+    /// Lets this device reach the other's memory without the host between them, where the hardware
+    /// has a way; else copies go over the host.
+    pub(crate) fn enable_access(&self, other: &Self) -> Result<(), CudaError> {
+        let driver = self.driver();
+        let (own, its) = (self.device.index, other.device.index);
+        let mut can = 0;
+        // SAFETY: the number outlives the call.
+        let code = unsafe {
+            (driver.api.cuDeviceCanAccessPeer)(
+                &raw mut can,
+                self.device.handle,
+                other.device.handle,
+            )
+        };
+        driver.done(code, format!("ask whether GPU {own} reaches GPU {its}"))?;
+        if can == 0 {
+            return Ok(());
+        }
+        // SAFETY: this context is current, and the other is retained while it is borrowed. That may
+        // end before this one does, and takes the way to it along.
+        match unsafe { (driver.api.cuCtxEnablePeerAccess)(other.handle, 0) } {
+            ALREADY_ENABLED => Ok(()),
+            code => driver.done(code, format!("let GPU {own} reach GPU {its}")),
         }
     }
 }

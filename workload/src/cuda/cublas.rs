@@ -11,7 +11,9 @@ use std::{
 
 use libloading::Library;
 
-use super::{context::Context, error::CudaError, memory::DeviceMemory, queue::Queue};
+use super::{
+    api::functions, context::Context, error::CudaError, memory::DeviceMemory, queue::Queue,
+};
 use crate::protocol::{Dtype, Shape};
 
 /// Names the library, or libcublas.so, which brings it, where it is not found by itself.
@@ -52,7 +54,7 @@ type Destroy = unsafe extern "C" fn(Opaque) -> Status;
 /// `cublasLtMatmulHeuristicResult_t`.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
-struct Algorithm {
+pub(super) struct Algorithm {
     data: [u64; 8],
     workspace_bytes: usize,
     state: Status,
@@ -60,45 +62,30 @@ struct Algorithm {
     reserved: [c_int; 4],
 }
 
-macro_rules! functions {
-    ($($name:ident: fn($($argument:ty),*) -> $result:ty;)*) => {
-        /// The library's functions, by the types that `cublasLt.h` gives them.
-        #[derive(Clone, Copy)]
-        #[allow(non_snake_case)]
-        struct Functions {
-            $($name: unsafe extern "C" fn($($argument),*) -> $result,)*
-        }
-
-        impl Functions {
-            /// None where the library lacks one.
-            fn of(library: &Library) -> Option<Self> {
-                // SAFETY: each name stands beside the type that the header gives its function.
-                unsafe { Some(Self { $($name: *library.get(concat!(stringify!($name), "\0").as_bytes()).ok()?,)* }) }
-            }
-        }
-    };
-}
-
 functions! {
-    cublasLtCreate: fn(*mut Opaque) -> Status;
-    cublasLtDestroy: fn(Opaque) -> Status;
-    cublasLtGetStatusName: fn(Status) -> *const c_char;
-    cublasLtGetStatusString: fn(Status) -> *const c_char;
-    cublasLtMatmul: fn(
+/// The functions of the library.
+#[derive(Clone, Copy)]
+Functions {
+    cublasLtCreate(*mut Opaque);
+    cublasLtDestroy(Opaque);
+    cublasLtGetStatusName(Status) -> *const c_char;
+    cublasLtGetStatusString(Status) -> *const c_char;
+    cublasLtMatmul(
         Opaque, Opaque, *const c_void, u64, Opaque, u64, Opaque, *const c_void, u64, Opaque, u64, Opaque,
         *const [u64; 8], u64, usize, Opaque
-    ) -> Status;
-    cublasLtMatmulAlgoGetHeuristic: fn(
+    );
+    cublasLtMatmulAlgoGetHeuristic(
         Opaque, Opaque, Opaque, Opaque, Opaque, Opaque, Opaque, c_int, *mut Algorithm, *mut c_int
-    ) -> Status;
-    cublasLtMatmulDescCreate: fn(*mut Opaque, c_int, c_int) -> Status;
-    cublasLtMatmulDescDestroy: fn(Opaque) -> Status;
-    cublasLtMatmulDescSetAttribute: fn(Opaque, c_int, *const c_void, usize) -> Status;
-    cublasLtMatmulPreferenceCreate: fn(*mut Opaque) -> Status;
-    cublasLtMatmulPreferenceDestroy: fn(Opaque) -> Status;
-    cublasLtMatmulPreferenceSetAttribute: fn(Opaque, c_int, *const c_void, usize) -> Status;
-    cublasLtMatrixLayoutCreate: fn(*mut Opaque, c_int, u64, u64, i64) -> Status;
-    cublasLtMatrixLayoutDestroy: fn(Opaque) -> Status;
+    );
+    cublasLtMatmulDescCreate(*mut Opaque, c_int, c_int);
+    cublasLtMatmulDescDestroy(Opaque);
+    cublasLtMatmulDescSetAttribute(Opaque, c_int, *const c_void, usize);
+    cublasLtMatmulPreferenceCreate(*mut Opaque);
+    cublasLtMatmulPreferenceDestroy(Opaque);
+    cublasLtMatmulPreferenceSetAttribute(Opaque, c_int, *const c_void, usize);
+    cublasLtMatrixLayoutCreate(*mut Opaque, c_int, u64, u64, i64);
+    cublasLtMatrixLayoutDestroy(Opaque);
+}
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -175,7 +162,7 @@ impl Cublas {
         is_step_by_step: bool,
     ) -> Result<Self, CublasError> {
         let library = load().ok_or(CublasError::NotFound)?;
-        let functions = Functions::of(library).ok_or(CublasError::NotFound)?;
+        let functions = Functions::load(library).map_err(|_| CublasError::NotFound)?;
         let [input, output, computation, factor] = type_codes(dtype);
         let Shape {
             rows,

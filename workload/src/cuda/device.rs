@@ -4,7 +4,6 @@ use std::ffi::c_char;
 
 use super::{
     api::{DeviceHandle, text_in},
-    attribute::Attribute,
     driver::Driver,
     error::CudaError,
 };
@@ -119,6 +118,27 @@ fn uuid_text(prefix: &str, bytes: [u8; 16]) -> String {
         &digits[20..],
     ];
     format!("{prefix}-{}", groups.join("-"))
+}
+
+/// A `CUdevice_attribute`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(i32)]
+pub enum Attribute {
+    MaxThreadsPerBlock = 1,
+    WarpSize = 10,
+    RegistersPerBlock = 12,
+    ClockRateKhz = 13,
+    Multiprocessors = 16,
+    EccEnabled = 32,
+    MemoryClockKhz = 36,
+    MemoryBusBits = 37,
+    L2CacheBytes = 38,
+    MaxThreadsPerMultiprocessor = 39,
+    CopyEngines = 40,
+    CapabilityMajor = 75,
+    CapabilityMinor = 76,
+    SharedMemoryPerMultiprocessor = 81,
+    SharedMemoryPerBlockOptIn = 97,
 }
 
 #[cfg(test)]

@@ -12,10 +12,10 @@ use std::{
 use libloading::Library;
 
 use super::{
-    api::{self, Api, Code},
+    api::{self, Api, Code, Pools, VirtualMemory},
     device::Device,
     error::CudaError,
-    unavailable::Unavailable,
+    error::Unavailable,
 };
 
 /// Names the library where the loader does not find it by itself.
@@ -32,6 +32,10 @@ type VersionOf = unsafe extern "C" fn(*mut c_int) -> Code;
 /// The driver of this process. It is never closed, since closing can hang.
 pub struct Driver {
     pub(super) api: Api,
+    /// Memory in the order of a stream; from CUDA 11.2 on.
+    pub(super) pools: Option<Pools>,
+    /// Addresses and memory, each on its own.
+    pub(super) virtual_memory: Option<VirtualMemory>,
     /// The newest version of CUDA that it knows.
     pub version: Version,
 }
@@ -87,9 +91,10 @@ impl Driver {
             // Whatever else is the matter, starting it tells.
             _ => {}
         }
-        let api = Api::load(library).map_err(wrong)?;
         let driver = Self {
-            api,
+            api: Api::load(library).map_err(wrong)?,
+            pools: Pools::load(library).ok(),
+            virtual_memory: VirtualMemory::load(library).ok(),
             version: Version(version),
         };
         // SAFETY: it takes a number that has to be 0.

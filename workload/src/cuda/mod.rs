@@ -14,44 +14,34 @@
 #![allow(unsafe_code)]
 
 mod api;
-mod attribute;
 mod context;
 mod cublas;
 mod device;
 mod driver;
 mod error;
-mod event;
-mod graph;
-mod launch;
 mod memory;
 mod module;
-mod optional;
-mod past_caches;
-mod peer;
-mod pinned;
 mod pool;
 mod queue;
-mod staging;
 mod stream;
 mod tensor_map;
-mod unavailable;
 mod virtual_memory;
 
-pub use self::unavailable::Unavailable;
+pub use self::error::Unavailable;
 pub(crate) use self::{
-    attribute::Attribute,
     context::{Context, FreeMemory},
     cublas::{Cublas, CublasError},
+    device::Attribute,
     device::Device,
     driver::Driver,
     error::CudaError,
-    graph::Graph,
     memory::DeviceMemory,
+    memory::PinnedMemory,
+    memory::Staging,
     module::{Argument, Code, Kernel, Module},
-    pinned::PinnedMemory,
     pool::{Pool, PoolSize},
     queue::{Grid, Plain, Queue},
-    staging::Staging,
+    stream::Graph,
     stream::{Elapsed, Stream},
     tensor_map::TensorMap,
     virtual_memory::{AddressRange, PhysicalMemory},

@@ -11,8 +11,8 @@ use std::{
 use flate2::read::GzDecoder;
 
 use super::{
-    api::Handle, attribute::Attribute, context::Context, error::CudaError,
-    launch::PROGRAMMATIC_SINCE, memory::DeviceMemory, pinned::PinnedMemory, tensor_map::TensorMap,
+    api::Handle, context::Context, device::Attribute, error::CudaError, memory::DeviceMemory,
+    memory::PinnedMemory, queue::PROGRAMMATIC_SINCE, tensor_map::TensorMap,
 };
 use crate::protocol::KernelUse;
 

@@ -9,11 +9,11 @@ use std::{
 
 use super::{
     api::{Address, Handle},
+    api::{PoolProperties, Pools},
     context::Context,
     driver::Version,
     error::CudaError,
     module::Kernel,
-    optional::{PoolProperties, Pools},
     stream::Stream,
 };
 
@@ -53,11 +53,8 @@ impl Pool {
     /// A pool that keeps up to so many bytes whenever its stream has come to its end.
     pub(crate) fn new(context: &Rc<Context>, keep_bytes: u64) -> Result<Rc<Self>, CudaError> {
         let driver = context.driver();
-        let api = driver
-            .api
-            .pools
-            .as_ref()
-            .filter(|_| driver.version >= SINCE);
+        let api = driver.pools.as_ref();
+        let api = api.filter(|_| driver.version >= SINCE);
         let api = api.ok_or_else(|| CudaError::too_old("make a memory pool", "11.2"))?;
         let stream = context.stream()?;
         let properties = PoolProperties::for_device(context.device.handle);

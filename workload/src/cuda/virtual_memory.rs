@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, rc::Rc};
 
 use super::{
     api::Address,
+    api::{Access, AllocationProperties, VirtualMemory},
     context::Context,
     error::CudaError,
-    optional::{Access, AllocationProperties, VirtualMemory},
     stream::Stream,
 };
 
@@ -211,6 +211,6 @@ impl Drop for AddressRange {
 }
 
 fn api(context: &Context) -> Result<&'static VirtualMemory, CudaError> {
-    let api = context.driver().api.virtual_memory.as_ref();
+    let api = context.driver().virtual_memory.as_ref();
     api.ok_or_else(|| CudaError::too_old("map memory", "10.2"))
 }

@@ -242,7 +242,7 @@ impl<'a> ScenarioContext<'a> {
         self.hold
     }
 
-    pub(crate) fn check_interrupted(&self) -> Result<(), Stop> {
+    fn check_interrupted(&self) -> Result<(), Stop> {
         if self.interrupted.load(Relaxed) {
             Err(Stop::Interrupted)
         } else {

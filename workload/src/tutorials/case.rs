@@ -76,7 +76,7 @@ impl On {
 }
 
 /// Shows something on a GPU; the last argument is whether small sizes will do.
-pub(super) type Show = fn(&Gpu, &Cpu, bool) -> Result<Found, RunError>;
+type Show = fn(&Gpu, &Cpu, bool) -> Result<Found, RunError>;
 
 pub(super) enum Program {
     Workload {
