@@ -8,7 +8,7 @@ use super::bench::{Layout, Results, Subject};
 use crate::{
     exit::Failure,
     options::{SourceArgs, parse_time},
-    run::{self, DtypeChoice, WhereArgs, parse_share},
+    run::{self, WhereArgs, parse_share},
 };
 
 /// Stress GPUs or the CPU at full load, and count computation errors
@@ -34,7 +34,7 @@ pub(crate) struct BurnArgs {
 
     /// Data type; by default, bf16 on GPUs of compute capability 8.0 or newer, fp32 on older GPUs and on the CPU
     #[arg(long, value_enum)]
-    dtype: Option<DtypeChoice>,
+    dtype: Option<Dtype>,
 
     /// Print one JSON object per device and line
     #[arg(long)]
@@ -66,9 +66,9 @@ pub(crate) fn run(source: &SourceArgs, args: &BurnArgs) -> Result<(), Failure> {
         place: args.place.place(),
         seconds: args.time.as_secs_f64(),
         memory: args.mem,
-        dtype: args.dtype.map(Into::into),
+        dtype: args.dtype,
     });
-    let has_integers = args.dtype.map(Dtype::from) == Some(Dtype::Int8);
+    let has_integers = args.dtype == Some(Dtype::Int8);
     let layout = Layout {
         subject: Subject::Burn,
         is_beside: false,

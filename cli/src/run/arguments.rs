@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use clap::ValueEnum;
 use gpumon_probe::units::Amount;
-use gpumon_workload::protocol::{self, Dtype, Where};
+use gpumon_workload::protocol::{BackendChoice, Where};
 
 use crate::options::parse_time;
 
@@ -29,68 +28,12 @@ pub(crate) struct WhereArgs {
     pub(crate) time_limit: Option<Duration>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum BackendChoice {
-    /// GPU, or CPU if there is no GPU
-    Auto,
-    /// GPU
-    Cuda,
-    /// CPU, on all threads
-    Cpu,
-    /// GPU, then CPU
-    Both,
-}
-
-/// A type of numbers, as it is typed.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum DtypeChoice {
-    /// 64-bit floating point
-    #[value(alias = "f64")]
-    Fp64,
-    /// 32-bit floating point
-    #[value(alias = "f32")]
-    Fp32,
-    /// TensorFloat-32: 32-bit storage, 19-bit products on tensor cores
-    Tf32,
-    /// 16-bit floating point (IEEE half precision)
-    #[value(alias = "f16")]
-    Fp16,
-    /// 16-bit floating point with the exponent range of fp32
-    Bf16,
-    /// 8-bit floating point (E4M3)
-    #[value(alias = "f8")]
-    Fp8,
-    /// 8-bit integer
-    #[value(alias = "i8")]
-    Int8,
-}
-
 impl WhereArgs {
     pub(crate) fn place(&self) -> Where {
-        let backend = match self.backend {
-            BackendChoice::Auto => protocol::BackendChoice::Auto,
-            BackendChoice::Cuda => protocol::BackendChoice::Cuda,
-            BackendChoice::Cpu => protocol::BackendChoice::Cpu,
-            BackendChoice::Both => protocol::BackendChoice::Both,
-        };
         Where {
-            backend,
+            backend: self.backend,
             device: self.device.clone(),
             share: self.share,
-        }
-    }
-}
-
-impl From<DtypeChoice> for Dtype {
-    fn from(choice: DtypeChoice) -> Self {
-        match choice {
-            DtypeChoice::Fp64 => Self::Fp64,
-            DtypeChoice::Fp32 => Self::Fp32,
-            DtypeChoice::Tf32 => Self::Tf32,
-            DtypeChoice::Fp16 => Self::Fp16,
-            DtypeChoice::Bf16 => Self::Bf16,
-            DtypeChoice::Fp8 => Self::Fp8,
-            DtypeChoice::Int8 => Self::Int8,
         }
     }
 }

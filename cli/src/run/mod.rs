@@ -39,7 +39,7 @@ use signal_hook::{
 
 use self::{announcer::Announcer, progress_line::ProgressLine};
 pub(crate) use self::{
-    arguments::{DtypeChoice, WhereArgs, parse_share},
+    arguments::{WhereArgs, parse_share},
     beside::BesideArgs,
     printer::{ForPeople, print},
 };

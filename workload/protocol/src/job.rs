@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use clap::ValueEnum;
 use gpumon_probe::{model::RunKind, tagged};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::Error};
@@ -40,17 +41,23 @@ pub struct Where {
 }
 
 /// On what to run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, ValueEnum,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum BackendChoice {
     /// On a GPU, or on the CPU where there is none.
+    #[value(help = "GPU, or CPU if there is no GPU")]
     #[default]
     Auto,
     /// On a GPU.
+    #[value(help = "GPU")]
     Cuda,
     /// On the CPU.
+    #[value(help = "CPU, on all threads")]
     Cpu,
     /// On a GPU, then on the CPU.
+    #[value(help = "GPU, then CPU")]
     Both,
 }
 

@@ -2,6 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
+use clap::ValueEnum;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -16,37 +17,59 @@ pub enum Backend {
 }
 
 /// By what a workload runs on a GPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, ValueEnum,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Engine {
     /// By gpumon's own kernels.
+    #[value(help = "gpumon's own kernels")]
     #[default]
     Own,
     /// By cuBLAS, where the user has it, to compare with.
+    #[value(help = "cuBLAS, from the active Python environment or `GPUMON_LIBCUBLAS`")]
     Cublas,
 }
 
 /// A type of numbers, by NVIDIA's name.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    ValueEnum,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Dtype {
     /// 64 bits, floating point.
+    #[value(alias = "f64", help = "64-bit floating point")]
     Fp64,
     /// 32 bits, floating point.
+    #[value(alias = "f32", help = "32-bit floating point")]
     Fp32,
     /// 32 bits in memory, of which tensor cores multiply the first 19.
+    #[value(help = "TensorFloat-32: 32-bit storage, 19-bit products on tensor cores")]
     Tf32,
     /// 16 bits, floating point.
+    #[value(alias = "f16", help = "16-bit floating point (IEEE half precision)")]
     Fp16,
     /// 16 bits, floating point: the first half of 32.
+    #[value(help = "16-bit floating point with the exponent range of fp32")]
     Bf16,
     /// 8 bits, floating point: 4 of exponent, 3 of fraction.
+    #[value(alias = "f8", help = "8-bit floating point (E4M3)")]
     Fp8,
     /// 8 bits, a whole number with a sign.
+    #[value(alias = "i8", help = "8-bit integer")]
     Int8,
     /// Bytes that mean nothing.
+    #[value(skip)]
     Bytes,
 }
 
@@ -171,38 +194,27 @@ impl Dtype {
     }
 }
 
-impl fmt::Display for Backend {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Cuda => "cuda",
-            Self::Cpu => "cpu",
-        })
-    }
+/// Writes each word as JSON has it.
+macro_rules! display {
+    ($($type:ident { $($variant:ident => $word:literal),* })*) => {$(
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(match self {
+                    $(Self::$variant => $word,)*
+                })
+            }
+        }
+    )*};
 }
 
-impl fmt::Display for Dtype {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Fp64 => "fp64",
-            Self::Fp32 => "fp32",
-            Self::Tf32 => "tf32",
-            Self::Fp16 => "fp16",
-            Self::Bf16 => "bf16",
-            Self::Fp8 => "fp8",
-            Self::Int8 => "int8",
-            Self::Bytes => "bytes",
-        })
+display! {
+    Backend { Cuda => "cuda", Cpu => "cpu" }
+    Dtype {
+        Fp64 => "fp64", Fp32 => "fp32", Tf32 => "tf32", Fp16 => "fp16", Bf16 => "bf16",
+        Fp8 => "fp8", Int8 => "int8", Bytes => "bytes"
     }
-}
-
-impl fmt::Display for Bound {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Memory => "memory",
-            Self::Compute => "compute",
-            Self::Latency => "latency",
-            Self::Link => "link",
-            Self::Driver => "driver",
-        })
+    Bound {
+        Memory => "memory", Compute => "compute", Latency => "latency", Link => "link",
+        Driver => "driver"
     }
 }

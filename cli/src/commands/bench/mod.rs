@@ -16,7 +16,6 @@ mod table;
 
 use std::path::PathBuf;
 
-use clap::ValueEnum;
 use gpumon_workload::{
     catalogue,
     protocol::{Amount, BenchJob, Dtype, Engine, Job, Shape},
@@ -33,7 +32,7 @@ pub(super) use self::{
 use crate::{
     exit::{Failure, say},
     options::SourceArgs,
-    run::{self, BesideArgs, DtypeChoice, WhereArgs, parse_share},
+    run::{self, BesideArgs, WhereArgs, parse_share},
 };
 
 const BELOW: u8 = 4;
@@ -59,7 +58,7 @@ pub(crate) struct BenchArgs {
 
     /// Data type; by default, the first that `list` shows for the workload
     #[arg(long, value_enum)]
-    dtype: Option<DtypeChoice>,
+    dtype: Option<Dtype>,
 
     /// Problem size: elements per array or rows per matrix (4096, 1e7, 64Mi), or bytes per array (256MiB); by default,
     /// chosen for the device
@@ -72,8 +71,8 @@ pub(crate) struct BenchArgs {
     shape: Option<Shape>,
 
     /// Kernel implementation on a GPU: gpumon's own kernels, or cuBLAS for comparison
-    #[arg(long, value_enum, default_value_t = EngineChoice::Own)]
-    engine: EngineChoice,
+    #[arg(long, value_enum, default_value_t = Engine::Own)]
+    engine: Engine,
 
     /// Run the copies between GPUs for every pair of GPUs, and print them as a matrix; by default, all three of them
     #[arg(long, conflicts_with_all = ["device", "beside"])]
@@ -140,23 +139,7 @@ Files:
 Exit codes: 0 all results verified, 1 mismatch or error, 2 invalid argument, 3 no such GPU or no driver for a workload \
 that needs one, 4 below --fail-below, 5 refused (not enough memory, or GPU in use by another user), 130 interrupted";
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum EngineChoice {
-    /// gpumon's own kernels
-    Own,
-    /// cuBLAS, from the active Python environment or `GPUMON_LIBCUBLAS`
-    Cublas,
-}
-
 impl BenchArgs {
-    fn engine(&self) -> Engine {
-        if self.engine == EngineChoice::Cublas {
-            Engine::Cublas
-        } else {
-            Engine::Own
-        }
-    }
-
     /// Whether one of the workloads may compute with them.
     fn has_integers(&self) -> bool {
         let is_meant = |id| self.ids.is_empty() || self.ids.iter().any(|named| named == id);
@@ -165,7 +148,7 @@ impl BenchArgs {
                 catalogue::all()
                     .any(|about| is_meant(about.id) && about.dtypes.contains(&Dtype::Int8))
             },
-            |dtype| Dtype::from(dtype) == Dtype::Int8,
+            |dtype| dtype == Dtype::Int8,
         )
     }
 }
@@ -178,10 +161,10 @@ pub(crate) fn run(source: &SourceArgs, args: &BenchArgs) -> Result<(), Failure> 
     let mut job = BenchJob {
         ids: args.ids.clone(),
         place: args.place.place(),
-        dtype: args.dtype.map(Into::into),
+        dtype: args.dtype,
         size: args.size,
         shape: args.shape,
-        engine: args.engine(),
+        engine: args.engine,
         pairs: args.pairs,
         quick: args.quick,
         settle: false,
