@@ -21,6 +21,16 @@ pub(crate) struct Column {
     pub(crate) rank: u8,
 }
 
+impl Column {
+    pub(crate) const fn new(heading: &'static str, align: Align, rank: u8) -> Self {
+        Self {
+            heading,
+            align,
+            rank,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Align {
     Left(usize),
@@ -153,6 +163,11 @@ impl Align {
         let behind = behind.min(room);
         format!("{:before$}{cell}{:behind$}", "", "", before = room - behind)
     }
+}
+
+/// Writes a value, or the dash of a missing one.
+pub(crate) fn value_or_none(value: Option<f64>, write: impl FnOnce(f64) -> String) -> String {
+    value.map_or_else(|| NONE.to_owned(), write)
 }
 
 /// A number with three significant digits, of which so many at most stand behind the point.

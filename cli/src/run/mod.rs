@@ -41,7 +41,7 @@ use self::{announcer::Announcer, progress_line::ProgressLine};
 pub(crate) use self::{
     arguments::{WhereArgs, parse_share},
     beside::BesideArgs,
-    printer::{ForPeople, print},
+    printer::{ForPeople, print, print_list},
 };
 use crate::{
     exit::{Failure, say},

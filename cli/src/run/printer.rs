@@ -7,6 +7,7 @@ use std::{
 };
 
 use gpumon_workload::protocol::{Job, Line, Report};
+use serde::Serialize;
 
 use super::{BesideArgs, ProgressLine, View, follow};
 use crate::{
@@ -25,6 +26,24 @@ pub(crate) trait ForPeople {
     }
 
     fn end(&self) -> String;
+}
+
+/// Prints a list of what can run: one object a line for programs, these words for people.
+pub(crate) fn print_list<T: Serialize>(
+    entries: impl IntoIterator<Item = T>,
+    for_programs: bool,
+    words: impl Fn(&T) -> String,
+) -> Result<(), Failure> {
+    let mut out = anstream::stdout();
+    for entry in entries {
+        let line = if for_programs {
+            serde_json::to_string(&entry).map_err(io::Error::from)?
+        } else {
+            words(&entry)
+        };
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
 }
 
 /// Has a job done and prints its results: in these words, or as they came.

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, time::Duration};
 
-use gpumon_probe::{flat, model::Reading};
+use gpumon_probe::{benchmarks::Interval, flat, model::Reading};
 use serde::{Deserialize, Serialize};
 
 use super::vocabulary::{Backend, Bound, Cost, Dtype, Engine, Extent, Shape};
@@ -191,6 +191,16 @@ flat! { Outcome {
     id, seed: default, backend, engine: default, device, to, kernel, dtype, n, extent, shape, device_time, host_time, stopped,
     partial, rate, roofline, verify, environment, cost: rest
 } }
+
+impl From<&Times> for Interval {
+    fn from(times: &Times) -> Self {
+        Self {
+            median_us: times.median_us,
+            low_us: times.low_us,
+            high_us: times.high_us,
+        }
+    }
+}
 
 impl Roofline {
     /// The share of what is possible at a clock that was read while it ran; `None` where the clock changes nothing.

@@ -7,12 +7,11 @@ use std::{
 };
 
 use anyhow::anyhow;
-use gpumon_probe::benchmarks::{self, Benchmarks, FILE, Interval, Measurement};
+use gpumon_probe::benchmarks::{self, Benchmarks, FILE, Measurement};
 use gpumon_workload::{
     catalogue,
     protocol::{
-        Backend, BackendChoice, BenchJob, BenchWork, Bound, DeviceName, Dtype, Load, Outcome,
-        Times, Where,
+        Backend, BackendChoice, BenchJob, BenchWork, Bound, DeviceName, Dtype, Load, Outcome, Where,
     },
 };
 use serde_json::Value;
@@ -229,25 +228,14 @@ fn reason_against(outcome: &Outcome, load: Option<&Load>) -> Option<&'static str
 
 /// What is compared of a result: by the GPU's clock where there is one. `None` where nothing was timed.
 pub(super) fn measurement(outcome: &Outcome, load: Option<&Load>) -> Option<Measurement> {
-    let Times {
-        median_us,
-        low_us,
-        high_us,
-        ..
-    } = *outcome
-        .device_time
-        .as_ref()
-        .or(outcome.host_time.as_ref())?;
+    let times = outcome.device_time.as_ref();
+    let times = times.or(outcome.host_time.as_ref())?;
     Some(Measurement {
         workload: outcome.id.to_string(),
         dtype: outcome.dtype.to_string(),
         n: outcome.n,
         at_ms: outcome.environment.to_ms,
-        time: Interval {
-            median_us,
-            low_us,
-            high_us,
-        },
+        time: times.into(),
         gpumon: outcome.environment.gpumon.to_string(),
         cuda: outcome.environment.cuda.clone(),
         limit_watts: load.and_then(|load| load.limit_watts),

@@ -7,7 +7,7 @@ use gpumon_probe::{
     benchmarks::{Benchmarks, Interval},
     bounded,
 };
-use gpumon_workload::protocol::{Backend, Dtype, Outcome, Shape, Times};
+use gpumon_workload::protocol::{Backend, Dtype, Outcome, Shape};
 use serde::{Deserialize, Serialize};
 
 use super::baseline::measurement;
@@ -156,21 +156,7 @@ fn beside_results(results: &[Old], outcome: &Outcome) -> Option<Compared> {
         (Some(old), Some(new)) => (old, new),
         _ => (old.host_time.as_ref()?, outcome.host_time.as_ref()?),
     };
-    let Times {
-        median_us,
-        low_us,
-        high_us,
-        ..
-    } = *new;
-    Compared::new(
-        &Interval {
-            median_us,
-            low_us,
-            high_us,
-        },
-        old,
-        None,
-    )
+    Compared::new(&new.into(), old, None)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `gpumon bench`: real work, measured and verified, on GPUs and on the CPU, by a worker.
 //!
-//! - [`amount`] is a size as it is typed, [`list`] prints what there is.
+//! - [`amount`] is a size as it is typed.
 //! - [`results`] prints what comes, [`table`] as a table and [`pairs`] as a matrix; [`compare`] holds it against earlier
 //!   results, [`baseline`] stores them as those of their GPU.
 
@@ -9,7 +9,6 @@ mod baseline;
 mod compare;
 #[cfg(any(fuzzing, test))]
 pub(crate) mod fuzzing;
-mod list;
 mod pairs;
 mod results;
 mod table;
@@ -17,7 +16,7 @@ mod table;
 use std::path::PathBuf;
 
 use gpumon_workload::{
-    catalogue,
+    About, catalogue,
     protocol::{Amount, BenchJob, Dtype, Engine, Job, Shape},
 };
 
@@ -155,7 +154,9 @@ impl BenchArgs {
 
 pub(crate) fn run(source: &SourceArgs, args: &BenchArgs) -> Result<(), Failure> {
     if args.ids.first().is_some_and(|id| id == "list") {
-        return list::print(args.json);
+        return run::print_list(catalogue::all(), args.json, |about| {
+            describe_workload(about)
+        });
     }
     source.source.check()?;
     let mut job = BenchJob {
@@ -209,6 +210,23 @@ pub(crate) fn run(source: &SourceArgs, args: &BenchArgs) -> Result<(), Failure> 
     } else {
         Ok(())
     }
+}
+
+/// Returns two lines: what a workload does and where, and what it teaches.
+fn describe_workload(about: &About) -> String {
+    let join = |names: Vec<String>| names.join(", ");
+    let backends = join(about.backends.iter().map(ToString::to_string).collect());
+    let dtypes = join(about.dtypes.iter().map(ToString::to_string).collect());
+    let types = if dtypes.is_empty() {
+        dtypes
+    } else {
+        format!("; {dtypes}")
+    };
+    let (id, does) = (about.id, about.does.trim_end_matches('.'));
+    format!(
+        "{id:20}{does} ({backends}{types})\n{:20}{}",
+        "", about.teaches
+    )
 }
 
 /// What can stand for [`BenchArgs::ids`].

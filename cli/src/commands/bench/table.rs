@@ -12,7 +12,7 @@ use gpumon_workload::protocol::{
 use super::compare::Compared;
 use crate::{
     describe,
-    run::columns::{Align, Column, Columns, NONE, number, terminal_columns},
+    run::columns::{Align, Column, Columns, NONE, number, terminal_columns, value_or_none},
     table::{
         style::{ALARM, DIM, NOTICE, STRONG, WELL, paint},
         units::three_digits,
@@ -155,14 +155,7 @@ fn fields(
     let on_host = devices.iter().any(|device| device.index.is_none());
     let mut fields: Vec<Field> = Vec::new();
     let mut add = |heading, align, rank, cell| {
-        fields.push((
-            Column {
-                heading,
-                align,
-                rank,
-            },
-            cell,
-        ));
+        fields.push((Column::new(heading, align, rank), cell));
     };
     if subject == Subject::Burn {
         let longest = devices
@@ -255,9 +248,7 @@ fn fields(
             });
         }
     }
-    add("limit", Right(8), 4, |row| {
-        limit(row.outcome, row.load).to_owned()
-    });
+    add("limit", Right(8), 4, |row| limit_of(row.outcome, row.load));
     if subject == Subject::Burn {
         add("errors", Right(8), 0, |row| {
             row.outcome.verify.wrong.to_string()
@@ -316,27 +307,24 @@ pub(in crate::commands) fn count(outcome: &Outcome) -> String {
 
 /// In us.
 pub(in crate::commands) fn median(times: Option<&Times>) -> String {
-    times.map_or_else(|| NONE.to_owned(), |times| number(times.median_us, 3))
+    value_or_none(times.map(|times| times.median_us), |us| number(us, 3))
 }
 
 fn spread(outcome: &Outcome) -> String {
-    let Some(times) = outcome.device_time.as_ref().or(outcome.host_time.as_ref()) else {
-        return NONE.to_owned();
-    };
-    let percent = (times.high_us - times.low_us) / 2.0 / times.median_us * 100.0;
-    if percent < 9.95 {
-        format!("{percent:.1}")
-    } else {
-        format!("{percent:.0}")
-    }
+    let times = outcome.device_time.as_ref().or(outcome.host_time.as_ref());
+    let percent = times.map(|times| (times.high_us - times.low_us) / 2.0 / times.median_us * 100.0);
+    value_or_none(percent, |percent| {
+        let decimals = usize::from(percent < 9.95);
+        format!("{percent:.decimals$}")
+    })
 }
 
 fn ratio(ratio: Option<f64>) -> String {
-    ratio.map_or_else(|| NONE.to_owned(), |ratio| format!("{ratio:.2}x"))
+    value_or_none(ratio, |ratio| format!("{ratio:.2}x"))
 }
 
 fn percent(share: Option<f64>) -> String {
-    share.map_or_else(|| NONE.to_owned(), |share| format!("{:.1}", share * 100.0))
+    value_or_none(share, |share| format!("{:.1}", share * 100.0))
 }
 
 fn of_peak(outcome: &Outcome) -> String {
@@ -348,7 +336,7 @@ fn of_peak(outcome: &Outcome) -> String {
 }
 
 fn whole(value: Option<f64>) -> String {
-    value.map_or_else(|| NONE.to_owned(), |value| format!("{value:.0}"))
+    value_or_none(value, |value| format!("{value:.0}"))
 }
 
 /// Of operations where computing is the limit, of bytes elsewhere.
@@ -357,7 +345,7 @@ fn is_about_operations(outcome: &Outcome) -> bool {
 }
 
 fn billions(per_second: Option<f64>) -> String {
-    per_second.map_or_else(|| NONE.to_owned(), |per_second| number(per_second / 1e9, 2))
+    value_or_none(per_second, |per_second| number(per_second / 1e9, 2))
 }
 
 /// What ran, with the GPU that it copied to.
@@ -378,23 +366,17 @@ fn device(device: &DeviceName) -> String {
     }
 }
 
-/// What keeps it from being faster: the throttle reason of most of the time, or what bounds the work.
-fn limit(outcome: &Outcome, load: Option<&Load>) -> &'static str {
-    match load.and_then(Load::mostly_throttled_by) {
-        Some("sw_power_cap") => return "power",
-        Some("hw_power_brake_slowdown") => return "brake",
-        Some("sw_thermal_slowdown" | "hw_thermal_slowdown") => return "heat",
-        Some("hw_slowdown") => return "hardware",
-        Some("sync_boost") => return "boost",
-        _ => {}
-    }
-    match outcome.roofline.limit {
-        Bound::Memory => "memory",
-        Bound::Compute => "compute",
-        Bound::Latency => "latency",
-        Bound::Link => "link",
-        Bound::Driver => "driver",
-    }
+/// Returns what limits the speed: the throttle reason of most of the time, or what bounds the work.
+fn limit_of(outcome: &Outcome, load: Option<&Load>) -> String {
+    let throttle = match load.and_then(Load::mostly_throttled_by) {
+        Some("sw_power_cap") => "power",
+        Some("hw_power_brake_slowdown") => "brake",
+        Some("sw_thermal_slowdown" | "hw_thermal_slowdown") => "heat",
+        Some("hw_slowdown") => "hardware",
+        Some("sync_boost") => "boost",
+        _ => return outcome.roofline.limit.to_string(),
+    };
+    throttle.to_owned()
 }
 
 /// Whether it was verified.

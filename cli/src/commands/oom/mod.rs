@@ -1,10 +1,8 @@
 //! `gpumon oom`: memory that runs out, shown safely.
 //!
-//! [`page`] makes of the worker's lines what people read, with [`bar`] for how full the device is. [`list`]
-//! prints what there is.
+//! [`page`] makes of the worker's lines what people read, with [`bar`] for how full the device is.
 
 mod bar;
-mod list;
 mod page;
 
 use std::{
@@ -82,7 +80,9 @@ pub(crate) fn run(source: &SourceArgs, args: &OomArgs) -> Result<(), Failure> {
         return as_second(uuid);
     }
     if args.scenario == LIST {
-        return list::print(args.json);
+        return run::print_list(oom::all(), args.json, |scenario| {
+            format!("{:12}{}", scenario.id, scenario.shows)
+        });
     }
     source.source.check()?;
     let job = OomJob {

@@ -15,31 +15,11 @@ use crate::{
 /// Where a load's readings begin, below what it does.
 const INDENT: usize = 2;
 const COLUMNS: [Column; 5] = [
-    Column {
-        heading: "reading",
-        align: Align::Left(39),
-        rank: 0,
-    },
-    Column {
-        heading: "expected",
-        align: Align::Point(4, 3),
-        rank: 0,
-    },
-    Column {
-        heading: "reported",
-        align: Align::Point(4, 3),
-        rank: 0,
-    },
-    Column {
-        heading: "unit",
-        align: Align::Left(4),
-        rank: 0,
-    },
-    Column {
-        heading: "result",
-        align: Align::Left(12),
-        rank: 0,
-    },
+    Column::new("reading", Align::Left(39), 0),
+    Column::new("expected", Align::Point(4, 3), 0),
+    Column::new("reported", Align::Point(4, 3), 0),
+    Column::new("unit", Align::Left(4), 0),
+    Column::new("result", Align::Left(12), 0),
 ];
 
 #[derive(Debug)]

@@ -16,31 +16,11 @@ use crate::{
 const INDENT: usize = 3;
 const VARIANT: usize = 38;
 const COLUMNS: [Column; 5] = [
-    Column {
-        heading: "variant",
-        align: Align::Left(VARIANT),
-        rank: 0,
-    },
-    Column {
-        heading: "size",
-        align: Align::Right(8),
-        rank: 2,
-    },
-    Column {
-        heading: "device us",
-        align: Align::Point(6, 3),
-        rank: 1,
-    },
-    Column {
-        heading: "host us",
-        align: Align::Point(6, 3),
-        rank: 0,
-    },
-    Column {
-        heading: "result",
-        align: Align::Left(8),
-        rank: 0,
-    },
+    Column::new("variant", Align::Left(VARIANT), 0),
+    Column::new("size", Align::Right(8), 2),
+    Column::new("device us", Align::Point(6, 3), 1),
+    Column::new("host us", Align::Point(6, 3), 0),
+    Column::new("result", Align::Left(8), 0),
 ];
 const QUICK: &str = "Quick run: sizes are those of the table, not those of the titles.";
 
