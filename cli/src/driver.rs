@@ -41,7 +41,7 @@ impl Driver {
 
     pub(crate) fn is_simulated(&self) -> bool {
         self.answer()
-            .is_some_and(|answer| answer.inventory.platform.is_simulated())
+            .is_some_and(|answer| answer.inventory.platform.is_simulated)
     }
 }
 

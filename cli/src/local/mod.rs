@@ -159,7 +159,6 @@ impl Server {
     ) -> io::Result<Answer> {
         send_request(self.stream, patience, &format!("{method} {target}"), "")
     }
-
 }
 
 impl fmt::Display for NoServer {

@@ -160,7 +160,7 @@ fn check(fields: &[String]) -> Result<(), Failure> {
     if fields.is_empty() || fields.len() > MOST_FIELDS {
         return Err(anyhow!("fields: give 1 to {MOST_FIELDS} ids, as {}", OVERVIEW[0]).into());
     }
-    let Some(wrong) = fields.iter().find(|field| catalogued(field).is_none()) else {
+    let Some(wrong) = fields.iter().find(|field| Metric::find(field).is_none()) else {
         return Ok(());
     };
     let similar = similar(wrong, &Wanted::all().ids()).join(", ");
