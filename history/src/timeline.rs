@@ -40,16 +40,6 @@ enum Values {
     Long(VecDeque<f64>),
 }
 
-/// Does the same with the values of either kind.
-macro_rules! with {
-    ($column:expr, $values:ident => $result:expr) => {
-        match &mut $column.values {
-            Values::Short($values) => $result,
-            Values::Long($values) => $result,
-        }
-    };
-}
-
 impl<K> Default for Timeline<K> {
     fn default() -> Self {
         Self {
@@ -84,7 +74,10 @@ impl<K: Ord> Timeline<K> {
     pub fn push(&mut self, moment: Moment) {
         self.moments.push_back(moment);
         for column in self.lines.values_mut() {
-            with!(column, values => values.push_back(f32::NAN.into()));
+            match &mut column.values {
+                Values::Short(values) => values.push_back(f32::NAN),
+                Values::Long(values) => values.push_back(f64::NAN),
+            }
         }
     }
 
@@ -92,7 +85,10 @@ impl<K: Ord> Timeline<K> {
     pub fn push_oldest(&mut self, moment: Moment) {
         self.moments.push_front(moment);
         for column in self.lines.values_mut() {
-            with!(column, values => values.push_front(f32::NAN.into()));
+            match &mut column.values {
+                Values::Short(values) => values.push_front(f32::NAN),
+                Values::Long(values) => values.push_front(f64::NAN),
+            }
         }
     }
 
@@ -147,7 +143,10 @@ impl<K: Ord> Timeline<K> {
             .partition_point(|moment| moment.at_ms <= newest_ms);
         self.moments.truncate(known);
         for column in self.lines.values_mut() {
-            with!(column, values => values.truncate(known));
+            match &mut column.values {
+                Values::Short(values) => values.truncate(known),
+                Values::Long(values) => values.truncate(known),
+            }
         }
     }
 
@@ -156,15 +155,17 @@ impl<K: Ord> Timeline<K> {
         let old = self.place_of(oldest_ms);
         self.moments.drain(..old);
         self.lines.retain(|_, column| {
-            with!(column, values => drop(values.drain(..old)));
+            match &mut column.values {
+                Values::Short(values) => drop(values.drain(..old)),
+                Values::Long(values) => drop(values.drain(..old)),
+            }
             column.values(0).any(|value| value.is_some())
         });
     }
 }
 
 impl Column {
-    /// How many places it has.
-    pub fn len(&self) -> usize {
+    fn len(&self) -> usize {
         match &self.values {
             Values::Short(values) => values.len(),
             Values::Long(values) => values.len(),

@@ -33,7 +33,7 @@ pub(crate) async fn history(
     let bad = |why: String| (StatusCode::BAD_REQUEST, why + "\n");
     let hint = "; ask for from_ms, to_ms, metrics and points or resolution_ms, or nothing";
     let query: HistoryQuery = query::parsed(&uri).map_err(|error| bad(error.body_text() + hint))?;
-    let request = resolve(query, app.hub.now_ms()).map_err(bad)?;
+    let request = resolve(&query, app.hub.now_ms()).map_err(bad)?;
     let view = View::of(&client, app.show_processes).await;
     let of_view = view.clone();
     let SpanRequest {
@@ -55,7 +55,7 @@ pub(crate) async fn history(
 }
 
 /// The span that is asked for at this moment, or why it is not served.
-fn resolve(query: HistoryQuery, now_ms: u64) -> Result<SpanRequest, String> {
+fn resolve(query: &HistoryQuery, now_ms: u64) -> Result<SpanRequest, String> {
     let to_ms = query.to_ms.unwrap_or(now_ms).min(now_ms);
     let from_ms = query.from_ms.unwrap_or(to_ms.saturating_sub(DEPTH_MS));
     if from_ms >= to_ms {
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn what_is_left_out_is_the_overview_of_the_last_ten_minutes() {
-        let request = resolve(HistoryQuery::default(), NOW_MS).unwrap();
+        let request = resolve(&HistoryQuery::default(), NOW_MS).unwrap();
         assert_eq!(
             (request.from_ms, request.to_ms, request.points),
             (NOW_MS - 600_000, NOW_MS, 600)
@@ -134,7 +134,7 @@ mod tests {
                 points,
                 resolution_ms: None,
             };
-            resolve(query, NOW_MS)
+            resolve(&query, NOW_MS)
         };
         for (query, words) in [
             (
@@ -162,7 +162,7 @@ mod tests {
                 resolution_ms: Some(resolution_ms),
                 ..HistoryQuery::default()
             };
-            resolve(query, NOW_MS)
+            resolve(&query, NOW_MS)
         };
         assert_eq!(fine(2000).unwrap().resolution_ms, Some(2000));
         for resolution_ms in [0, 1999] {

@@ -36,13 +36,14 @@ impl UtilizationHistory {
         let at_ms = sample.at_ms;
         past.drop_after(at_ms.saturating_sub(1));
         past.push(Moment { at_ms, reach_ms: 0 });
+        let newest = past.moments().len() - 1;
         for gpu in &sample.gpus {
             // What a hung GPU shows was taken in when it was read.
             let is_old = gpu.at_ms + 2 * u64::from(sample.interval_ms) < at_ms;
             let value = gpu.utilization.gpu_percent.value().filter(|_| !is_old);
             if let Some((uuid, value)) = gpu.uuid.as_ref().zip(value) {
-                let column = past.line_or_new(uuid.clone(), Kind::Gauge);
-                column.set(column.len() - 1, *value);
+                past.line_or_new(uuid.clone(), Kind::Gauge)
+                    .set(newest, *value);
             }
         }
         past.drop_before(at_ms.saturating_sub(REACH_MS));

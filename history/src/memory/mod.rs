@@ -371,7 +371,7 @@ fn at<T: Clone>(all: &[(usize, T)], place: usize) -> Vec<T> {
 }
 
 /// How often somebody was read, and the columns behind their lengths.
-fn write_columns(rows: &[Option<(u32, Vec<Option<Stat>>)>], bytes: &mut Vec<u8>) {
+fn write_columns(rows: &[Option<Row>], bytes: &mut Vec<u8>) {
     let samples = rows.iter().map(|row| row.as_ref().map_or(0, |row| row.0));
     samples.for_each(|samples| column::write_signed(samples.into(), bytes));
     let known = || rows.iter().flatten().map(|(_, stats)| stats.len());
@@ -380,12 +380,15 @@ fn write_columns(rows: &[Option<(u32, Vec<Option<Stat>>)>], bytes: &mut Vec<u8>)
     let mut own = Vec::new();
     for field in 0..count {
         own.clear();
-        let stat = |row: &Option<(u32, Vec<Option<Stat>>)>| *row.as_ref()?.1.get(field)?;
+        let stat = |row: &Option<Row>| *row.as_ref()?.1.get(field)?;
         column::write(&rows.iter().map(stat).collect::<Vec<_>>(), &mut own);
         column::write_signed((own.len() as u64).cast_signed(), bytes);
         bytes.extend(&own);
     }
 }
+
+/// How often somebody was read in a bucket, and the fields.
+type Row = (u32, Vec<Option<Stat>>);
 
 type Columns = (Vec<u32>, Vec<Vec<Option<Stat>>>);
 

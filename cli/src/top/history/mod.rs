@@ -142,7 +142,9 @@ impl History {
             }
         }
         let mut fine = Timeline::default();
-        moments.values().for_each(|moment| fine.push(*moment));
+        for moment in moments.values() {
+            fine.push(*moment);
+        }
         for (line, _) in self.fine.lines(..) {
             for (moment, value) in self.fine.line_points(line, 0) {
                 let place = fine.place_of(moment.at_ms);
@@ -159,7 +161,9 @@ impl History {
         }
         self.coarse.drop_after(fine.oldest_ms().unwrap_or(0));
         (self.fine, self.bucket) = (fine, None);
-        moments.values().for_each(|moment| self.add_means(*moment));
+        for moment in moments.values() {
+            self.add_means(*moment);
+        }
         self.drop_old(newest);
     }
 
@@ -181,7 +185,7 @@ impl History {
         let gpus = span.gpus.iter().map(|gpu| (&*gpu.uuid, &gpu.metrics));
         for (line, series) in lines(gpus, &span.host, index_of) {
             let column = self.past.line_or_new(line, Kind::Gauge);
-            let values = iter::zip(0..column.len(), &series.values);
+            let values = iter::zip(0..span.times_ms.len(), &series.values);
             for (place, value) in values.filter_map(|(place, value)| Some((place, (*value)?))) {
                 column.set(place, value);
             }
