@@ -1,7 +1,8 @@
 //! Results against their references, element by element.
 
+use std::ops::{Add, Mul};
+
 use crate::{
-    double_double::DoubleDouble,
     parallel::{self, CHUNK},
     protocol::Verification,
     random,
@@ -41,7 +42,7 @@ pub(crate) fn compare<T: Real>(
 ) -> Verification {
     of_each(got, first, |got, index| {
         let Expected { value, scale } = expected(index);
-        let distance = value.distance(got.to_f64());
+        let distance = value.distance_to(got.to_f64());
         // Where nothing was rounded there is no size to be relative to.
         let error = if distance == 0.0 {
             0.0
@@ -92,6 +93,60 @@ fn of_each<T: Sync>(
 /// Compares words with the random ones of this seed.
 pub(crate) fn compare_random(seed: u64) -> impl Fn(&[u64], u64) -> Verification + Copy {
     move |got, first| compare_words(got, first, |index| random::bits(seed, index))
+}
+
+/// A number of about 106 bits.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct DoubleDouble {
+    high: f64,
+    low: f64,
+}
+
+impl DoubleDouble {
+    pub(crate) fn from_f64(number: f64) -> Self {
+        Self {
+            high: number,
+            low: 0.0,
+        }
+    }
+
+    /// How far a number is from it.
+    pub(crate) fn distance_to(self, number: f64) -> f64 {
+        ((number - self.high) - self.low).abs()
+    }
+
+    pub(crate) fn abs(self) -> f64 {
+        self.high.abs()
+    }
+}
+
+impl Add for DoubleDouble {
+    type Output = Self;
+
+    /// Knuth's sum: what is lost in rounding is found again by going back.
+    fn add(self, other: Self) -> Self {
+        let high = self.high + other.high;
+        let from_other = high - self.high;
+        let lost = (self.high - (high - from_other)) + (other.high - from_other);
+        Self {
+            high,
+            low: lost + self.low + other.low,
+        }
+    }
+}
+
+impl Mul for DoubleDouble {
+    type Output = Self;
+
+    /// The part that is lost in rounding comes from a fused multiplication.
+    fn mul(self, other: Self) -> Self {
+        let high = self.high * other.high;
+        let lost = self.high.mul_add(other.high, -high);
+        Self {
+            high,
+            low: lost + (self.high * other.low + self.low * other.high),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -150,5 +205,29 @@ mod tests {
             compare_words(&[5, 7], 5, |index| index).first_wrong,
             Some(6)
         );
+    }
+}
+
+#[cfg(test)]
+mod double_double_tests {
+    use super::*;
+
+    #[test]
+    fn what_an_f64_loses_is_kept() {
+        let tiny = f64::EPSILON / 8.0;
+        let sum = DoubleDouble::from_f64(1.0) + DoubleDouble::from_f64(tiny);
+        assert_eq!(sum.distance_to(1.0).to_bits(), tiny.to_bits());
+        let near = 1.0 + f64::EPSILON;
+        // (1 + e)^2 is 1 + 2e + e^2, and an f64 has no place for the last term.
+        let square = DoubleDouble::from_f64(near) * DoubleDouble::from_f64(near);
+        assert_eq!(
+            square.distance_to(near * near).to_bits(),
+            (f64::EPSILON * f64::EPSILON).to_bits()
+        );
+    }
+
+    #[test]
+    fn nothing_is_near_to_no_number() {
+        assert!(DoubleDouble::from_f64(1.0).distance_to(f64::NAN).is_nan());
     }
 }

@@ -7,7 +7,7 @@ use std::{marker::PhantomData, ops::Range};
 
 use gemm_common::Parallelism;
 
-use crate::{double_double::DoubleDouble, parallel, real::Real};
+use crate::{check::DoubleDouble, parallel, real::Real};
 
 /// A matrix product of the gemm crates. The arguments are the sizes m, n and k; the result, A and
 /// B, each with its column and row stride; two factors; and which matrices are conjugated.

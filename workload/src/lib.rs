@@ -29,9 +29,8 @@ mod burn;
 mod check;
 mod cpu_product;
 mod cuda;
-mod double_double;
 mod error;
-mod exp;
+mod functions;
 mod gpu;
 mod kernels;
 mod measure;
@@ -41,7 +40,6 @@ mod random;
 mod real;
 mod roofline;
 mod selftest;
-mod sin_cos;
 mod statistics;
 mod workload;
 

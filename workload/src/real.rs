@@ -3,11 +3,11 @@
 use std::ops::{Add, Mul};
 
 use crate::{
+    check::DoubleDouble,
     cuda::{Argument, Plain},
-    double_double::DoubleDouble,
+    functions::{cos_sin_f32, cos_sin_f64},
     protocol::Dtype,
     random,
-    sin_cos::{cos_sin_f32, cos_sin_f64},
 };
 
 pub(crate) trait Real: Plain + Default + Add<Output = Self> + Mul<Output = Self> {

@@ -1,11 +1,10 @@
 //! Frameworks that run the same operation on the same data, where the user has them: each in a Python process of its own,
 //! after each of the runner's own runs, and their results verified like those.
 //!
-//! [`shared`] is what an operation hands over, [`request`] what is asked of the [`process`], and `frameworks.py` what
-//! runs there.
+//! [`shared`] has the data of an operation and the request to a [`process`], in which
+//! `frameworks.py` runs.
 
 mod process;
-mod request;
 mod shared;
 
 use std::{
@@ -23,8 +22,7 @@ pub(crate) use self::{
 };
 use self::{
     process::{Process, Ready},
-    request::Request,
-    shared::{HandedOver, Memory},
+    shared::{HandedOver, Memory, Request},
 };
 use crate::{
     catalogue,

@@ -15,7 +15,7 @@ use std::{
 use gpumon_probe::child;
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::request::Request;
+use super::shared::Request;
 use crate::{
     error::RunError,
     parent::{keep_last_line, line_splitter::LineTooLong, split_lines},

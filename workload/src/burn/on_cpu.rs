@@ -42,7 +42,7 @@ impl<T: CpuProduct> OnCpu<T> {
         let timed = largest(sides, |side| Ok(Self::with_side(side)))?;
         Ok(timed.map(|Timed { mut work, .. }| {
             let count = bytes / (work.side * work.side * Self::WIDTH) - BESIDE;
-            work.products = (0..count).map(|_| work.factors.poisoned()).collect();
+            work.products = (0..count).map(|_| work.factors.poisoned_result()).collect();
             work
         }))
     }
@@ -52,7 +52,7 @@ impl<T: CpuProduct> OnCpu<T> {
         let factors = Factors::new(side);
         let mut work = Self {
             side,
-            first: factors.poisoned(),
+            first: factors.poisoned_result(),
             factors,
             products: Vec::new(),
             wrong: 0,

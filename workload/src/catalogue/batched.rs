@@ -155,8 +155,7 @@ impl<T: CpuProduct> Inputs<T> {
                         .zip(b.iter().skip(across).step_by(*n))
                         .for_each(|(to, from)| *to = *from);
                     let (sum, size) = T::exact_sum(&a[product * n * n + row * n..][..*n], &column);
-                    let error =
-                        bound.error(DoubleDouble::distance(sum, got.to_f64()), sum.abs(), size);
+                    let error = bound.error(sum.distance_to(got.to_f64()), sum.abs(), size);
                     Verification::for_element(index as u64, error, 1.0)
                 };
                 (first..).zip(got).map(of_one).collect()

@@ -5,17 +5,16 @@
 //! - [`matmul`] multiplies matrices, and [`batched`] many small ones.
 //! - [`transfer`] moves arrays between host and device, one way or both ways at once, and between
 //!   GPUs.
-//! - [`launch`] starts kernels, [`chase`] waits for loads, [`transcendental`] computes.
+//! - [`latency`] starts kernels and waits for loads, [`transcendental`] computes.
 //! - [`selu`], [`matvec`], [`train`] and [`gram`] are small programs in several forms: operation by operation, as graphs,
 //!   and in one kernel, out of [`chain`].
 //! - [`prelude`] is what all of them are written with.
 
 mod batched;
 mod chain;
-mod chase;
 mod elementwise;
 mod gram;
-mod launch;
+mod latency;
 pub(crate) mod matmul;
 mod matvec;
 mod prelude;
@@ -28,13 +27,13 @@ mod transfer;
 pub(crate) use self::reduce::read_zeros;
 use self::{
     chain::Form,
-    chase::Chase,
     elementwise::{
         Add,
         Arrays::{OnDevice, OneThread, Pageable, Pinned},
         Copy, Elementwise, Scale, Square, Triad, Trig, VectorAdd, VectorAddGrid, Write,
     },
     gram::Gram,
+    latency::{Chase, LaunchLatency},
     matmul::Matmul,
     matvec::Matvec,
     selu::Selu,
@@ -262,7 +261,7 @@ pub(crate) static ALL: &[Workload] = &[
         CUDA,
         (Driver, Fixed),
         Count(1),
-        &launch::LaunchLatency,
+        &LaunchLatency,
     ),
     row(
         "vector-add",
@@ -563,7 +562,7 @@ pub(crate) static ALL: &[Workload] = &[
         &[],
         BOTH,
         (Latency, Elements),
-        Computed(chase::bytes_in_memory),
+        Computed(latency::bytes_in_memory),
         &Chase,
     ),
     row(
@@ -576,7 +575,7 @@ pub(crate) static ALL: &[Workload] = &[
         &[],
         BOTH,
         (Latency, Elements),
-        Computed(chase::bytes_in_cache),
+        Computed(latency::bytes_in_cache),
         &Chase,
     ),
     row(

@@ -2,12 +2,12 @@
 
 pub(super) use crate::{
     beside::{self, Data, Shared, to_bytes},
+    check::DoubleDouble,
     check::{Expected, compare, compare_random, compare_words},
     cuda::{
         Argument::{self, At, F32, In, Out, Pinned, U64},
         Code, CudaError, DeviceMemory, Grid, Kernel, Queue,
     },
-    double_double::DoubleDouble,
     error::RunError,
     gpu::{Gpu, THREADS, thread_each},
     kernels::{self, ptx},

@@ -4,7 +4,7 @@ use super::{
     chain::{Chain, Form, Links, prepare_chain},
     prelude::*,
 };
-use crate::exp::exp;
+use crate::functions::exp_f32;
 
 /// What SELU's authors found.
 const ALPHA: f32 = 1.673_263_2;
@@ -69,7 +69,11 @@ impl Program for Selu {
                 out,
                 move |out| {
                     pass(out, &a, |_, x| {
-                        (if x > 0.0 { x } else { exp(x) * ALPHA - ALPHA }) * SCALE
+                        (if x > 0.0 {
+                            x
+                        } else {
+                            exp_f32(x) * ALPHA - ALPHA
+                        }) * SCALE
                     });
                 },
                 |out| check(out, 0),
@@ -78,7 +82,7 @@ impl Program for Selu {
         prepare_on_cpu(
             (out.clone(), out),
             move |(between, out)| {
-                pass(between, &a, |_, x| exp(x));
+                pass(between, &a, |_, x| exp_f32(x));
                 pass_in_place(between, |x| x * ALPHA);
                 pass_in_place(between, |x| x - ALPHA);
                 let between = &*between;

@@ -4,7 +4,7 @@ use super::{
     chain::{Chain, Links, prepare_chain},
     prelude::*,
 };
-use crate::exp::exp;
+use crate::functions::exp_f32;
 
 const ROUNDS: u64 = 32;
 /// Of each round: three functions, and what is around them.
@@ -56,7 +56,7 @@ impl Program for Transcendental {
                     for round in 0..ROUNDS {
                         out.iter_mut().zip(a).for_each(|(out, a)| {
                             let x = place(*a, round);
-                            *out += x.cos_sin().1 + exp(-x) + 1.0 / (1.0 + x * x).sqrt();
+                            *out += x.cos_sin().1 + exp_f32(-x) + 1.0 / (1.0 + x * x).sqrt();
                         });
                     }
                 });

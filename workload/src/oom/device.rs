@@ -59,7 +59,7 @@ pub(crate) trait Mapping {
     /// One more piece, whose number it gives.
     fn create(&mut self) -> Result<usize, CudaError>;
     fn map(&mut self, place: u64, piece: usize) -> Result<(), CudaError>;
-    fn unmap(&mut self, place: u64) -> Result<(), CudaError>;
+    fn unmap_piece(&mut self, place: u64) -> Result<(), CudaError>;
     fn fill(&mut self, offset_bytes: u64, bytes: u64, value: u8) -> Result<(), CudaError>;
     fn read(&self, offset_bytes: u64) -> Result<u8, CudaError>;
 }

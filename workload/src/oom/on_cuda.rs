@@ -180,7 +180,7 @@ impl Mapping for CudaMapping<'_> {
             .map(place * self.piece_bytes, &self.pieces[piece])
     }
 
-    fn unmap(&mut self, place: u64) -> Result<(), CudaError> {
+    fn unmap_piece(&mut self, place: u64) -> Result<(), CudaError> {
         self.range.unmap(place * self.piece_bytes)
     }
 

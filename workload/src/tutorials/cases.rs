@@ -6,7 +6,7 @@ use super::{
         On::{AllCores, OneCore},
         Variant,
     },
-    devices, memory, pair,
+    programs,
 };
 use crate::protocol::Dtype::{Bytes, Fp32, Fp64, Tf32};
 
@@ -91,8 +91,8 @@ pub const CASES: &[Case] = &[
         title: "Zeros of 100000x100000, fp64: 80 GB",
         teaches: "Out of memory is an error like any other: a program that catches it continues and loses nothing.",
         variants: &[
-            Variant::show_on_gpu("80 GB", memory::take_zeros),
-            Variant::show_on_gpu("more than there is", memory::more_than_there_is),
+            Variant::show_on_gpu("80 GB", programs::take_zeros),
+            Variant::show_on_gpu("more than there is", programs::more_than_there_is),
         ],
     },
     Case {
@@ -180,9 +180,9 @@ pub const CASES: &[Case] = &[
         title: "Devices: list them, choose one, fall back",
         teaches: "Who asks first what there is can say where the work goes, instead of failing or silently being slow.",
         variants: &[
-            Variant::show_on_gpu("list", devices::list),
+            Variant::show_on_gpu("list", programs::list),
             Variant::cuda("on the one chosen", "vector-add", Fp32, 1000, 1000),
-            Variant::show_on_gpu("one that is not there", devices::fall_back),
+            Variant::show_on_gpu("one that is not there", programs::fall_back),
         ],
     },
     Case {
@@ -193,7 +193,7 @@ pub const CASES: &[Case] = &[
             Variant::cuda("to another GPU", "peer", Bytes, 1 << 30, 80_056),
             Variant::cuda("both ways at once", "peer-both", Bytes, 1 << 30, 80_056),
             Variant::cuda("eight bytes", "peer-latency", Bytes, 8, 8),
-            Variant::show_on_gpu("already there", devices::already_there),
+            Variant::show_on_gpu("already there", programs::already_there),
         ],
     },
     Case {
@@ -224,6 +224,9 @@ pub const CASES: &[Case] = &[
         id: "k5",
         title: "Products on two GPUs at once, or in sequence on one",
         teaches: "Work that does not depend on each other takes half of the time on two GPUs.",
-        variants: &[Variant::show_on_gpu("two GPUs against one", pair::at_once)],
+        variants: &[Variant::show_on_gpu(
+            "two GPUs against one",
+            programs::at_once,
+        )],
     },
 ];

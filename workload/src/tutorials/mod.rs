@@ -1,13 +1,11 @@
 //! Tutorial benchmarks: small programs that tutorials show, each in all its variants, beside the times that frameworks take.
 //!
 //! - [`cases`] is the table of them, and [`case`] what stands in it.
-//! - [`devices`], [`memory`] and [`pair`] do what is no workload of the catalogue.
+//! - [`programs`] are those that are no workload of the catalogue.
 
 mod case;
 mod cases;
-mod devices;
-mod memory;
-mod pair;
+mod programs;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 

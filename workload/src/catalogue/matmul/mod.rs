@@ -1,9 +1,10 @@
 //! `matmul`: the product of two square matrices, in every type that the hardware multiplies.
 //!
-//! - [`kernel_select`] chooses the kernel for a GPU, a type and a size; [`product`] starts it and checks its result, [`on_cuda`]
-//!   times it, [`on_cpu`] is the CPU's side.
+//! - [`kernel_select`] chooses the kernel for a GPU, a type and a size; [`product`] starts and
+//!   times it and checks its result. [`low_precision`] is the CPU's side, also for types without
+//!   units there.
 //! - [`cut`] is how sums are cut into parts where there are too few tiles for all multiprocessors.
-//! - [`low_precision`] are the types that the CPU has no units for. [`copied`] has the matrices on the host.
+//! - [`copied`] has the matrices on the host.
 //! - [`values`] are the types as the host reads them, [`tolerance`] says how exact a product has to be.
 
 mod copied;
@@ -12,15 +13,12 @@ mod kernel_select;
 mod low_precision;
 #[cfg(test)]
 mod occupancy;
-mod on_cpu;
-mod on_cuda;
 mod product;
 mod tolerance;
 mod values;
 
 use half::{bf16, f16};
 
-use self::on_cuda::OnCuda;
 pub(super) use self::{
     copied::{Copied, DTYPES as COPIED_DTYPES},
     kernel_select::{AMPERE, HOPPER},
@@ -28,15 +26,16 @@ pub(super) use self::{
 };
 pub(crate) use self::{
     kernel_select::needs,
-    on_cpu::Factors,
+    low_precision::Factors,
     product::{Product, memory_bytes, result_bytes},
 };
 use crate::{
     beside::from_bytes,
     catalogue::prelude::*,
     cpu_product::CpuProduct,
+    cuda::Cublas,
     memory_budget::MemoryBudget,
-    protocol::{Bound, Extent, Shape},
+    protocol::{Bound, Extent, KernelUse, Shape},
     workload::{About, UsualSize, Workload},
 };
 
@@ -235,18 +234,89 @@ impl Program for Matmul {
 
     fn on_cpu(&self, Size { n, dtype }: Size) -> Ready<'static> {
         match dtype {
-            Dtype::Fp32 => on_cpu::on_cpu::<f32>(n),
-            Dtype::Fp64 => on_cpu::on_cpu::<f64>(n),
-            Dtype::Tf32 => low_precision::on_cpu::<low_precision::Tf32>(n),
-            Dtype::Bf16 => low_precision::on_cpu::<bf16>(n),
-            Dtype::Fp16 => low_precision::on_cpu::<f16>(n),
-            Dtype::Fp8 => low_precision::on_cpu::<low_precision::Fp8>(n),
-            Dtype::Int8 => low_precision::on_cpu::<i8>(n),
+            Dtype::Fp32 => low_precision::prepare_product::<f32>(n),
+            Dtype::Fp64 => low_precision::prepare_product::<f64>(n),
+            Dtype::Tf32 => low_precision::prepare_narrow::<low_precision::Tf32>(n),
+            Dtype::Bf16 => low_precision::prepare_narrow::<bf16>(n),
+            Dtype::Fp16 => low_precision::prepare_narrow::<f16>(n),
+            Dtype::Fp8 => low_precision::prepare_narrow::<low_precision::Fp8>(n),
+            Dtype::Int8 => low_precision::prepare_narrow::<i8>(n),
             Dtype::Bytes => Err(RunError::NoSuchType {
                 id: ID,
                 dtype,
                 valid: CPU_DTYPES,
             }),
         }
+    }
+}
+
+/// A product on a GPU, one at a time.
+struct OnCuda<'gpu> {
+    product: Product<'gpu>,
+    out: DeviceMemory,
+    /// The library that multiplies in place of the kernel, as a yardstick.
+    cublas: Option<Cublas>,
+}
+
+impl<'gpu> OnCuda<'gpu> {
+    fn new(gpu: &'gpu Gpu, shape: Shape, dtype: Dtype) -> Result<Self, RunError> {
+        let product = Product::new(gpu, shape, dtype)?;
+        Ok(Self {
+            product,
+            out: gpu.poisoned(result_bytes(shape, dtype))?,
+            cublas: None,
+        })
+    }
+
+    /// The same, multiplied by cuBLAS.
+    fn by_cublas(self) -> Result<Self, RunError> {
+        let Product {
+            gpu,
+            shape,
+            dtype,
+            choice,
+            ..
+        } = &self.product;
+        let is_step_by_step = choice.layout == kernel_select::Layout::StepByStep;
+        let cublas = Cublas::new(
+            &gpu.context,
+            *dtype,
+            *shape,
+            self.product.pitches(),
+            is_step_by_step,
+        )?;
+        Ok(Self {
+            cublas: Some(cublas),
+            ..self
+        })
+    }
+}
+
+impl Prepared for OnCuda<'_> {
+    fn run(&mut self) -> Result<Sample, RunError> {
+        let Self {
+            product,
+            out,
+            cublas,
+        } = self;
+        let gpu = product.gpu;
+        if let Some(cublas) = cublas {
+            gpu.time(|queue| cublas.multiply(queue, (out, &product.a, &product.b)))
+        } else {
+            let ready = product.ready()?;
+            gpu.time(|queue| ready.launch(queue, out, 0))
+        }
+    }
+
+    fn kernel(&self) -> Result<Option<KernelUse>, RunError> {
+        Ok(if self.cublas.is_none() {
+            Some(self.product.kernel()?)
+        } else {
+            None
+        })
+    }
+
+    fn verify(&mut self) -> Result<Verification, RunError> {
+        Ok(self.product.verify(&self.out)?)
     }
 }

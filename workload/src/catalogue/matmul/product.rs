@@ -295,7 +295,11 @@ impl<'gpu> Product<'gpu> {
                 sum = sum + DoubleDouble::from_f64(a) * DoubleDouble::from_f64(b);
                 size += (a * b).abs();
             }
-            let error = bound.error(sum.distance(values::result(dtype, bytes)), sum.abs(), size);
+            let error = bound.error(
+                sum.distance_to(values::result(dtype, bytes)),
+                sum.abs(),
+                size,
+            );
             found = found.and(Verification::for_element(
                 row * columns + column,
                 error,

@@ -1,19 +1,21 @@
-//! A model of a device's memory on the CPU: a budget, and the rules by which the driver gives and takes. It holds no
-//! memory at all.
+//! A model of a device's memory on the CPU: a budget, and the rules by which the driver gives and
+//! takes. It holds no memory at all.
 
-mod mapping;
-mod pool;
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeMap,
+    rc::Rc,
+    thread,
+    time::{Duration, Instant},
+};
 
-use std::{cell::Cell, rc::Rc};
-
-use self::{mapping::ModelMapping, pool::ModelPool};
 use super::{
     device::{Device, Held, Mapping, Pool, Second},
     second::Answer,
     stop::Stop,
 };
 use crate::{
-    cuda::{CudaError, FreeMemory},
+    cuda::{CudaError, FreeMemory, PoolSize},
     protocol::DeviceName,
 };
 
@@ -169,5 +171,191 @@ fn error(doing: String, code: i32, name: &str, text: &str) -> CudaError {
         code,
         name: format!("CUDA_ERROR_{name}"),
         text: text.to_owned(),
+    }
+}
+
+/// Places, and which piece is behind each.
+pub(super) struct ModelMapping<'a> {
+    device: &'a Model,
+    piece_bytes: u64,
+    pieces: Vec<Piece>,
+    places: BTreeMap<u64, usize>,
+}
+
+impl<'a> ModelMapping<'a> {
+    /// Pieces of this size, none of them made yet.
+    pub(super) fn new(device: &'a Model, piece_bytes: u64) -> Self {
+        Self {
+            device,
+            piece_bytes,
+            pieces: Vec::new(),
+            places: BTreeMap::new(),
+        }
+    }
+}
+
+/// A piece of memory with its first and its last byte.
+struct Piece {
+    _held: Held,
+    first: u8,
+    last: u8,
+}
+
+impl Mapping for ModelMapping<'_> {
+    fn create(&mut self) -> Result<usize, CudaError> {
+        self.pieces.push(Piece {
+            _held: self.device.allocate(self.piece_bytes)?,
+            first: 0,
+            last: 0,
+        });
+        Ok(self.pieces.len() - 1)
+    }
+
+    fn map(&mut self, place: u64, piece: usize) -> Result<(), CudaError> {
+        match self.places.insert(place, piece) {
+            None => Ok(()),
+            Some(_) => Err(invalid(format!("map behind place {place}"))),
+        }
+    }
+
+    fn unmap_piece(&mut self, place: u64) -> Result<(), CudaError> {
+        self.places
+            .remove(&place)
+            .map(drop)
+            .ok_or_else(|| invalid(format!("unmap place {place}")))
+    }
+
+    fn fill(&mut self, offset_bytes: u64, bytes: u64, value: u8) -> Result<(), CudaError> {
+        let end = offset_bytes + bytes;
+        for place in offset_bytes / self.piece_bytes..end.div_ceil(self.piece_bytes) {
+            let piece = self
+                .places
+                .get(&place)
+                .ok_or_else(|| invalid(format!("fill place {place}")))?;
+            let (begin, piece) = (place * self.piece_bytes, &mut self.pieces[*piece]);
+            if offset_bytes <= begin {
+                piece.first = value;
+            }
+            if end >= begin + self.piece_bytes {
+                piece.last = value;
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&self, offset_bytes: u64) -> Result<u8, CudaError> {
+        let place = offset_bytes / self.piece_bytes;
+        let piece = self
+            .places
+            .get(&place)
+            .ok_or_else(|| invalid(format!("read place {place}")))?;
+        let is_first = offset_bytes.is_multiple_of(self.piece_bytes);
+        Ok(if is_first {
+            self.pieces[*piece].first
+        } else {
+            self.pieces[*piece].last
+        })
+    }
+}
+
+pub(super) struct ModelPool(Rc<Kept>);
+
+impl ModelPool {
+    /// One that keeps up to so many bytes.
+    pub(super) fn new(budget: &Budget, keep_bytes: u64) -> Self {
+        Self(Rc::new(Kept {
+            budget: Rc::clone(budget),
+            keep_bytes,
+            reserved: RefCell::default(),
+            used_bytes: Cell::default(),
+            freed_bytes: Cell::default(),
+            busy_until: Cell::default(),
+        }))
+    }
+}
+
+struct Kept {
+    budget: Budget,
+    keep_bytes: u64,
+    /// Taken from the device.
+    reserved: RefCell<Vec<Block>>,
+    /// Handed out.
+    used_bytes: Cell<u64>,
+    /// Freed, when the stream has come so far.
+    freed_bytes: Cell<u64>,
+    busy_until: Cell<Option<Instant>>,
+}
+
+struct Part {
+    pool: Rc<Kept>,
+    bytes: u64,
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        self.pool
+            .freed_bytes
+            .set(self.pool.freed_bytes.get() + self.bytes);
+    }
+}
+
+impl Kept {
+    fn reserved_bytes(&self) -> u64 {
+        self.reserved.borrow().iter().map(|block| block.bytes).sum()
+    }
+
+    /// Gives back whole blocks beyond what is to be kept.
+    fn trim_to(&self, keep_bytes: u64) {
+        let keep_bytes = keep_bytes.max(self.used_bytes.get());
+        while self.reserved_bytes() > keep_bytes && self.reserved.borrow_mut().pop().is_some() {}
+    }
+}
+
+impl Pool for ModelPool {
+    fn allocate(&self, bytes: u64) -> Result<Held, CudaError> {
+        let Kept {
+            budget,
+            reserved,
+            used_bytes,
+            ..
+        } = self.0.as_ref();
+        let cached_bytes = self.0.reserved_bytes() - used_bytes.get();
+        if bytes > cached_bytes {
+            let block = Block::new(budget, bytes - cached_bytes)?;
+            reserved.borrow_mut().push(block);
+        }
+        used_bytes.set(used_bytes.get() + bytes);
+        Ok(Box::new(Part {
+            pool: Rc::clone(&self.0),
+            bytes,
+        }))
+    }
+
+    fn size(&self) -> Result<PoolSize, CudaError> {
+        Ok(PoolSize {
+            reserved_bytes: self.0.reserved_bytes(),
+            used_bytes: self.0.used_bytes.get(),
+        })
+    }
+
+    fn trim(&self) -> Result<(), CudaError> {
+        self.0.trim_to(0);
+        Ok(())
+    }
+
+    fn keep_busy(&self, time: Duration) -> Result<(), CudaError> {
+        self.0.busy_until.set(Some(Instant::now() + time));
+        Ok(())
+    }
+
+    fn finish(&self) -> Result<(), CudaError> {
+        if let Some(end) = self.0.busy_until.take() {
+            thread::sleep(end.saturating_duration_since(Instant::now()));
+        }
+        self.0
+            .used_bytes
+            .set(self.0.used_bytes.get() - self.0.freed_bytes.take());
+        self.0.trim_to(self.0.keep_bytes);
+        Ok(())
     }
 }

@@ -1,26 +1,23 @@
 //! All demonstrations, in the order in which one learns from them.
 
-mod arena;
-mod cache;
-mod contend;
-mod fill;
-mod fragment;
-mod huge;
-mod leak;
-mod not_memory;
-mod pending;
+mod allocators;
+mod limits;
 
+use self::{
+    allocators::{ASYNC, CACHE, FRAGMENT},
+    limits::{CONTEND, FILL, HUGE, LEAK, NOT_MEMORY},
+};
 use super::scenario::Scenario;
 
 static ALL: [&Scenario; 8] = [
-    &huge::HUGE,
-    &fill::FILL,
-    &leak::LEAK,
-    &fragment::FRAGMENT,
-    &cache::CACHE,
-    &pending::ASYNC,
-    &contend::CONTEND,
-    &not_memory::NOT_MEMORY,
+    &HUGE,
+    &FILL,
+    &LEAK,
+    &FRAGMENT,
+    &CACHE,
+    &ASYNC,
+    &CONTEND,
+    &NOT_MEMORY,
 ];
 
 /// Every demonstration.

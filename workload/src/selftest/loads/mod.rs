@@ -1,11 +1,9 @@
 //! The loads.
 //!
-//! - [`spin`] keeps multiprocessors busy that count themselves, and [`pulse`] one of them for half of the time.
-//! - [`held`] holds memory.
+//! - [`spin`] keeps multiprocessors busy that count themselves, or one of them for half of the
+//!   time, and holds memory.
 //! - [`steady`] runs workloads of the catalogue over and over: what they move and compute is counted.
 
-mod held;
-mod pulse;
 mod spin;
 mod steady;
 
@@ -26,7 +24,7 @@ use crate::{
 
 /// All loads, in the order in which they run.
 pub(crate) static ALL: [KnownLoad; 12] = [
-    own_load("memory", "memory is held", held::hold_memory),
+    own_load("memory", "memory is held", spin::hold_memory),
     own_load(
         "half",
         "half of the multiprocessors are busy all the time",
@@ -35,7 +33,7 @@ pub(crate) static ALL: [KnownLoad; 12] = [
     own_load(
         "pulse",
         "one multiprocessor is busy for half of the time",
-        pulse::run_pulses,
+        spin::run_pulses,
     ),
     steady_load(
         "read",

@@ -1,6 +1,9 @@
-//! Half of the multiprocessors busy, each block counting its own cycles.
+//! Loads that are no workloads: busy multiprocessors, each block counting its own cycles, pulses of
+//! one of them, and memory that is held.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, thread, time::Duration};
+
+use gpumon_probe::model::now_ms;
 
 use super::{
     super::{
@@ -8,11 +11,11 @@ use super::{
         expectation::{Accepted, Expectation},
         sample_window::SampleWindow,
     },
-    repeat,
+    repeat, wait,
 };
 use crate::{
     cuda::{Argument, Attribute, Code, DeviceMemory, Grid, Kernel},
-    error::RunError,
+    error::{RunError, gib},
     gpu::Gpu,
     kernels::ptx,
     protocol::Unit,
@@ -20,7 +23,7 @@ use crate::{
 
 const KERNELS: Code = ptx!("spin");
 /// How long a block spins: so long that its start does not show.
-pub(super) const NS: u64 = 20_000_000;
+const NS: u64 = 20_000_000;
 /// Words that a block writes.
 const WORDS: usize = 3;
 const THREADS: u32 = 1024;
@@ -153,4 +156,84 @@ impl<'gpu> Spinning<'gpu> {
             seconds: longest_ns as f64 / 1e9,
         })
     }
+}
+
+/// So much that no rounding shows.
+const MOST_BYTES: u64 = 8 << 30;
+/// So much that the part that the driver keeps for itself is little.
+const LEAST_BYTES: u64 = 64 << 20;
+/// A load takes one part of so many of the usable memory.
+const PART: u64 = 4;
+/// The driver gives memory in pieces of 2 MiB, and keeps a few for itself.
+const PIECES_BYTES: f64 = (8_u64 << 20) as f64;
+
+pub(super) fn hold_memory(context: &LoadContext<'_>) -> Result<Option<Made>, RunError> {
+    let budget = context.gpu.memory_budget()?;
+    budget.check("memory", LEAST_BYTES * PART)?;
+    let bytes = MOST_BYTES.min(budget.usable_bytes() / PART);
+    let memory = context.gpu.poisoned(bytes)?;
+    let from_ms = now_ms();
+    wait(context, context.time);
+    let to_ms = now_ms();
+    drop(memory);
+    let how = |of| format!("{} more were allocated {of}", gib(bytes));
+    let risen = |reading, how| {
+        Expectation::new(
+            reading,
+            Unit::Bytes,
+            bytes as f64,
+            Accepted::Within(PIECES_BYTES),
+            how,
+        )
+    };
+    let expectations = vec![
+        risen("memory.used_bytes", how("than before")).risen(|stretch| {
+            stretch.mean(|sample| sample.memory.used_bytes.clone().map(|bytes| bytes as f64))
+        }),
+        risen("processes[].memory_bytes", how("by this process")).risen(|stretch| {
+            stretch.own_process(|own| own.memory_bytes.clone().map(|bytes| bytes as f64))
+        }),
+    ];
+    Ok(Some(Made {
+        from_ms,
+        to_ms,
+        expectations,
+    }))
+}
+
+pub(super) fn run_pulses(context: &LoadContext<'_>) -> Result<Option<Made>, RunError> {
+    let spinning = Spinning::new(context.gpu, 1)?;
+    let mut busy = 0.0;
+    let repeated = repeat(context, |counts| {
+        let seconds = spinning.run()?.seconds;
+        busy += if counts { seconds } else { 0.0 };
+        thread::sleep(Duration::from_nanos(NS));
+        Ok(())
+    })?;
+    let share = busy / repeated.seconds * 100.0;
+    let how = format!(
+        "{} kernels said that they took {busy:.2} of {:.2} s",
+        repeated.times, repeated.seconds
+    );
+    let percent = |reading, within| {
+        Expectation::new(
+            reading,
+            Unit::Percent,
+            share,
+            Accepted::Within(within),
+            how.clone(),
+        )
+    };
+    let expectations = vec![
+        // The driver looks now and then: an H200 was up to 8 points off.
+        percent("utilization.gpu_percent", 15.0)
+            .reported(|during| during.mean(|sample| sample.utilization.gpu_percent.clone())),
+        percent("activity.graphics_percent", 3.0)
+            .reported(|during| during.activity(|activity| &activity.graphics_percent)),
+    ];
+    Ok(Some(Made {
+        from_ms: repeated.from_ms,
+        to_ms: repeated.to_ms,
+        expectations,
+    }))
 }
