@@ -129,7 +129,10 @@ fn a_wrong_value_says_what_is_wanted() {
         ("[serve]\ninterval-ms = 5", "5 is not in 100..=60000"),
         ("[serve]\nallow-runs = 1", "use true or false"),
         ("[serve]\ndata-size = 5", "use a text, as \"1GB\""),
-        ("[serve]\ndata-size = \"5\"", "give one as 500MB"),
+        (
+            "[serve]\ndata-size = \"5\"",
+            "not a size of 10MB or more, such as 500MB",
+        ),
         (
             "[serve]\npublic-origin = \"https://a.example\"",
             "use a list, as [\"URL\"]",
