@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
+use ts_rs::TS;
 
 /// The minimum, mean and maximum of a reading in a window.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -73,6 +74,11 @@ impl Window {
         self.stat().map(|stat| stat.mean)
     }
 
+    /// Returns the sum of all readings, each times its weight; `None` if nothing was added.
+    pub fn integral(&self) -> Option<f64> {
+        (self.weight > 0.0).then_some(self.sum)
+    }
+
     /// Returns the value that was added last; `None` if nothing was added.
     pub fn last(&self) -> Option<f64> {
         (self.weight > 0.0).then_some(self.last)
@@ -80,7 +86,7 @@ impl Window {
 }
 
 /// Mean and peak of a share.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, TS, JsonSchema)]
 pub(crate) struct Spread {
     /// Over the time.
     mean: f64,

@@ -17,7 +17,7 @@ const STORED_BYTES: f64 = 1024.0 * 1024.0;
 
 /// What something took of the GPUs, with all that its processes have started: `gpumon run --json`, and a measurement of the
 /// Python package. Where nothing of it held a GPU, `gpus` is empty.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, TS, JsonSchema)]
 pub struct Cost {
     /// The version of this form: 1.
     pub version: u32,
@@ -51,7 +51,7 @@ pub struct Cost {
 }
 
 /// What something took of one GPU.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, TS, JsonSchema)]
 pub struct GpuCost {
     /// NVML's index.
     pub index: u32,
@@ -68,14 +68,17 @@ pub struct GpuCost {
     /// Hopper.
     #[serde(serialize_with = "Spread::serialize")]
     #[schemars(with = "Option<Spread>")]
+    #[ts(as = "Option<Spread>")]
     pub sm_percent: Option<Stat>,
     /// The same of the tensor cores (`ANY_TENSOR_UTIL`).
     #[serde(serialize_with = "Spread::serialize")]
     #[schemars(with = "Option<Spread>")]
+    #[ts(as = "Option<Spread>")]
     pub tensor_percent: Option<Stat>,
     /// The same of the bandwidth of device memory (`DRAM_BW_UTIL`).
     #[serde(serialize_with = "Spread::serialize")]
     #[schemars(with = "Option<Spread>")]
+    #[ts(as = "Option<Spread>")]
     pub dram_percent: Option<Stat>,
     /// As of the whole, on this GPU.
     pub peak_memory_bytes: Option<u64>,
@@ -98,7 +101,7 @@ pub struct GpuCost {
 }
 
 /// A condition of a GPU while something held it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, TS, JsonSchema)]
 pub struct CostCondition {
     /// Its kind, as `condition` of samples.
     pub kind: String,
@@ -111,7 +114,7 @@ pub struct CostCondition {
 }
 
 /// A driver error.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, TS, JsonSchema)]
 pub struct CostXid {
     /// When it was reported, in milliseconds since 1970.
     pub at_ms: u64,
@@ -124,7 +127,7 @@ pub struct CostXid {
 }
 
 /// A moment that was marked.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, TS, JsonSchema)]
 pub struct CostMark {
     /// When, in milliseconds since 1970.
     pub at_ms: u64,
@@ -220,7 +223,8 @@ impl StoredCost {
 
     /// Returns what a notebook stores of a cost, except for the run; `None` if no GPU was held.
     pub fn new(cost: &Cost) -> Option<Self> {
-        let whole_mib = |bytes: f64| (bytes / STORED_BYTES).round() * STORED_BYTES;
+        // Adding 0 turns -0 into 0, which would be another text in a file.
+        let whole_mib = |bytes: f64| (bytes / STORED_BYTES).round() * STORED_BYTES + 0.0;
         let gpus: Vec<_> = cost
             .gpus
             .iter()
@@ -274,6 +278,12 @@ mod tests {
             "run": null,
         });
         assert_eq!(stored, expected);
+        let little = StoredCost::new(&Cost {
+            memory_change_bytes: Some(-1),
+            ..cost
+        });
+        let change = little.and_then(|cost| cost.memory_change_bytes);
+        assert!(change.is_some_and(|bytes| bytes == 0.0 && bytes.is_sign_positive()));
         assert_eq!(
             StoredCost::new(&Cost {
                 duration_s: 1.0,

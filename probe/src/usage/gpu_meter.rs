@@ -62,10 +62,10 @@ pub(super) struct Last {
 }
 
 #[derive(Debug)]
-pub(super) struct Owned {
-    pub(super) key: OwnerKey,
+struct Owned {
+    key: OwnerKey,
     /// What it is of together with others, as it was told last.
-    pub(super) job: Option<Job>,
+    job: Option<Job>,
     /// Whether more may become known of it.
     is_partial: bool,
 }
@@ -160,10 +160,23 @@ impl GpuMeter {
     /// Gives away all steps, with so many times the energy that their power tells.
     pub(super) fn settle(&mut self, factor: f64, accounts: &mut Accounts) {
         for step in self.steps.drain(..) {
-            accounts.add(
-                step.at_ms,
-                &share_out(&step, factor, self.idle_watts, &self.owners),
-            );
+            let joules = step.joules.map(|joules| joules * factor);
+            let owners = &self.owners;
+            let mut used = share_out(&step, joules, self.idle_watts, |pid| {
+                owners
+                    .get(&pid)
+                    .map_or_else(OwnerKey::default, |owned| owned.key.clone())
+            });
+            for owned in step
+                .holders
+                .iter()
+                .filter_map(|holder| owners.get(&holder.pid))
+            {
+                if owned.job.as_ref().is_some_and(Job::has_details) {
+                    used.of(&owned.key).job.clone_from(&owned.job);
+                }
+            }
+            accounts.add(step.at_ms, &used);
         }
         let last = self.last.as_ref();
         self.owners
@@ -271,15 +284,6 @@ impl Step {
 }
 
 impl Owned {
-    /// One who is known.
-    pub(super) fn known(key: OwnerKey) -> Self {
-        Self {
-            key,
-            job: None,
-            is_partial: false,
-        }
-    }
-
     fn new(process: &Process) -> Self {
         let owner = process.owner.value();
         let job = owner.and_then(Owner::job);

@@ -18,6 +18,7 @@ use std::{collections::BTreeMap, ops::Add};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use ts_rs::TS;
 
 use self::{
     accounts::{Accounts, Ledger},
@@ -76,7 +77,7 @@ pub struct OwnerUsage {
 }
 
 /// Energy that can be told only within bounds. All are the same where an owner had the GPU alone.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Joules {
     /// What it was at least.
     pub least: f64,

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use super::{
     Joules,
     accounts::{Ledger, OwnerKey},
-    gpu_meter::Owned,
 };
 
 /// The time between two samples of a GPU.
@@ -58,31 +57,23 @@ impl Part {
     }
 }
 
-/// What each owner used in a step, with `factor` times the energy that its power tells.
+/// Divides a step, in which so much energy was used, among the owners of its processes.
 pub(super) fn share_out(
     step: &Step,
-    factor: f64,
+    joules: Option<f64>,
     idle_watts: Option<f64>,
-    owners: &BTreeMap<u32, Owned>,
+    owner_of: impl Fn(u32) -> OwnerKey,
 ) -> Ledger {
     let mut used = Ledger::default();
     let mut parts: BTreeMap<OwnerKey, Part> = BTreeMap::new();
     for holder in &step.holders {
-        let owned = owners.get(&holder.pid);
-        let key = owned.map_or_else(OwnerKey::default, |owned| owned.key.clone());
-        if let Some(job) = owned
-            .and_then(|owned| owned.job.as_ref())
-            .filter(|job| job.has_details())
-        {
-            used.of(&key).job = Some(job.clone());
-        }
         let first = Part {
             share: holder.share,
             before: holder.before,
             after: holder.after,
         };
         parts
-            .entry(key)
+            .entry(owner_of(holder.pid))
             .and_modify(|part| {
                 part.share = part
                     .share
@@ -104,7 +95,6 @@ pub(super) fn share_out(
                 after: true,
             });
     }
-    let joules = step.joules.map(|joules| joules * factor);
     let is_shared = parts.len() > 1;
     for (key, part) in &parts {
         let account = used.of(key);

@@ -1,6 +1,9 @@
-//! What something takes of one GPU, from sample to sample.
+//! The use of one GPU by its owners, from sample to sample.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    ops::Mul,
+};
 
 use super::{memory::Memory, seen::Seen, timeline::Timeline};
 use crate::{
@@ -8,7 +11,7 @@ use crate::{
     usage::{
         Joules,
         accounts::OwnerKey,
-        gpu_meter::{Last, Owned},
+        gpu_meter::Last,
         share_out::{Step, share_out},
     },
 };
@@ -16,31 +19,21 @@ use crate::{
 /// The driver's records come a second or two later; what they do not tell by then, samples tell.
 const RECORDS_COME_WITHIN_MS: f64 = 4_000.0;
 
-/// What is measured of one GPU.
+/// The use of one GPU by all of its owners.
 #[derive(Debug, Default)]
-pub(super) struct GpuCostMeter {
+pub(super) struct GpuSteps {
     /// The sample before.
     last: Option<Last>,
     /// When the first one was.
     first_ms: f64,
     /// What waits for the driver's records.
-    steps: VecDeque<Pending>,
+    pending: VecDeque<Pending>,
     watts: Timeline,
     busy_percent: Timeline,
     /// The draw while a program held the GPU and nothing ran, as it was last.
     idle_watts: Option<f64>,
-    /// The processes of the last sample that are measured.
-    own: BTreeSet<u32>,
-    /// Why it is not known who holds the GPU, where that was never known.
-    untold: Option<Absence>,
-    held_s: f64,
-    gpu_s: Option<f64>,
-    joules: Option<Joules>,
-    shared: bool,
-    pub(super) memory: Memory,
-    seen: Seen,
-    /// Time of which nothing is known, in milliseconds.
-    pub(super) gap_ms: f64,
+    /// The owners of the last sample that are measured, by process.
+    owners: BTreeMap<u32, OwnerKey>,
 }
 
 /// A step whose energy and GPU time are not known yet.
@@ -49,7 +42,8 @@ struct Pending {
     step: Step,
     from_ms: f64,
     to_ms: f64,
-    own: BTreeSet<u32>,
+    /// The owners that are measured, by process.
+    owners: BTreeMap<u32, OwnerKey>,
 }
 
 impl Pending {
@@ -72,38 +66,87 @@ pub(super) struct Span {
     pub(super) to_ms: f64,
 }
 
-impl GpuCostMeter {
-    /// Takes in the next sample of the GPU, of which `own` are measured.
-    pub(super) fn push(&mut self, gpu: &GpuSample, interval_ms: u32, own: &[&Process], span: Span) {
-        let at_ms = gpu.at_ms as f64;
-        self.untold = gpu
-            .processes
-            .absence()
-            .filter(|_| self.last.is_none() && at_ms >= span.from_ms)
-            .cloned();
+/// The use of a GPU by one owner in a part of the time.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Used {
+    pub(super) held_s: f64,
+    pub(super) gpu_s: Option<f64>,
+    pub(super) joules: Option<Joules>,
+    pub(super) shared: bool,
+    /// The memory at the end, and the most until then, where it is measured along.
+    pub(super) bytes: Option<u64>,
+    pub(super) peak_bytes: Option<u64>,
+}
+
+impl Used {
+    /// Adds what was used later.
+    pub(super) fn add(&mut self, more: &Self) {
+        self.held_s += more.held_s;
+        if let Some(gpu_s) = more.gpu_s {
+            *self.gpu_s.get_or_insert_default() += gpu_s;
+        }
+        if let Some(joules) = more.joules {
+            self.joules = Some(self.joules.unwrap_or_default() + joules);
+        }
+        self.shared |= more.shared;
+        self.bytes = more.bytes;
+        self.peak_bytes = self.peak_bytes.max(more.peak_bytes);
+    }
+}
+
+impl Mul<f64> for Joules {
+    type Output = Self;
+
+    fn mul(self, factor: f64) -> Self {
+        Self {
+            least: self.least * factor,
+            most: self.most * factor,
+            estimate: self.estimate * factor,
+        }
+    }
+}
+
+/// The time that a sample adds.
+#[derive(Debug, Default)]
+pub(super) struct Added {
+    /// The part of it that is measured, where somebody who is measured held the GPU.
+    pub(super) held: Option<(f64, f64)>,
+    /// The part of it without readings, in milliseconds.
+    pub(super) gap_ms: f64,
+}
+
+impl GpuSteps {
+    /// Takes in the next sample. `owners` are those of its processes that are measured. Returns
+    /// `None` if the sample does not show who holds the GPU: then nothing is known until one does.
+    pub(super) fn push(
+        &mut self,
+        gpu: &GpuSample,
+        interval_ms: u32,
+        owners: BTreeMap<u32, OwnerKey>,
+        span: Span,
+    ) -> Option<Added> {
         let now = matches!(gpu.health, Health::Ok)
             .then(|| Last::new(gpu, interval_ms))
             .flatten();
-        // Of a GPU that does not answer nothing is known, until it does again.
-        let Some(mut now) =
-            now.filter(|now| self.last.as_ref().is_none_or(|last| last.at_ms < now.at_ms))
-        else {
-            return;
-        };
-        let last = self.last.take();
+        let mut now =
+            now.filter(|now| self.last.as_ref().is_none_or(|last| last.at_ms < now.at_ms))?;
         if self.first_ms == 0.0 {
-            self.first_ms = at_ms;
+            self.first_ms = gpu.at_ms as f64;
         }
         // The newest measurement: an average over a second is still that of the time before.
         now.watts = gpu.power.instant_watts.value().copied().or(now.watts);
-        let own_now: BTreeSet<u32> = own.iter().map(|process| process.pid).collect();
-        self.memory.push(at_ms, own, span);
-        if let Some(last) = last {
-            self.add_step(&last, &now, &own_now, gpu, span);
-        }
-        self.own = own_now;
+        let last = self.last.take();
+        let added = last.map_or_else(Added::default, |last| {
+            self.add_step(&last, &now, &owners, span)
+        });
+        self.owners = owners;
         self.last = Some(now);
-        self.settle(false);
+        Some(added)
+    }
+
+    /// The owners of the last sample that are measured.
+    pub(super) fn owners(&self) -> impl Iterator<Item = &OwnerKey> {
+        self.owners.values()
     }
 
     pub(super) fn add_trace(&mut self, trace: &Trace) {
@@ -112,136 +155,258 @@ impl GpuCostMeter {
             TraceMetric::GpuPercent => self.busy_percent.add(trace),
             TraceMetric::MemoryPercent => {}
         }
-        self.settle(false);
     }
 
     fn add_step(
         &mut self,
         last: &Last,
         now: &Last,
-        own_now: &BTreeSet<u32>,
-        gpu: &GpuSample,
+        owners: &BTreeMap<u32, OwnerKey>,
         span: Span,
-    ) {
+    ) -> Added {
         let (from_ms, to_ms) = (
             span.from_ms.max(last.at_ms as f64),
             span.to_ms.min(now.at_ms as f64),
         );
-        let own: BTreeSet<u32> = self.own.union(own_now).copied().collect();
         if to_ms <= from_ms {
-            return;
+            return Added::default();
         }
         let elapsed_ms = now.at_ms - last.at_ms;
         if elapsed_ms > now.longest_gap_ms(last) {
-            self.gap_ms += to_ms - from_ms;
-            return;
+            return Added {
+                held: None,
+                gap_ms: to_ms - from_ms,
+            };
         }
         let step = Step::between(last, now, elapsed_ms as f64 / 1000.0);
         if step.is_idle() && now.watts.is_some() && !now.holders.is_empty() {
             self.idle_watts = now.watts;
         }
-        if own.is_empty() {
-            return;
+        let mut all = self.owners.clone();
+        all.extend(owners.iter().map(|(pid, owner)| (*pid, owner.clone())));
+        if all.is_empty() {
+            return Added::default();
         }
-        self.seen.push(gpu, from_ms, to_ms);
         let mut pending = Pending {
             step,
             from_ms,
             to_ms,
-            own,
+            owners: all,
         };
         pending.shorten(to_ms);
-        self.steps.push_back(pending);
+        self.pending.push_back(pending);
+        Added {
+            held: Some((from_ms, to_ms)),
+            gap_ms: 0.0,
+        }
     }
 
-    /// The time since the last sample, of what has ended before the next: nothing has changed in it, as far as is known.
-    pub(super) fn extend(&mut self, to_ms: f64, from_ms: f64) {
-        let Some(last) = self.last.as_ref().filter(|_| !self.own.is_empty()) else {
-            return;
+    /// Adds the time since the last sample, if what is measured has ended before the next one.
+    /// Nothing has changed in it, as far as is known. Returns the part without readings, in
+    /// milliseconds.
+    fn extend(&mut self, to_ms: f64, from_ms: f64) -> f64 {
+        let Some(last) = self.last.as_ref().filter(|_| !self.owners.is_empty()) else {
+            return 0.0;
         };
         let from_ms = from_ms.max(last.at_ms as f64);
         if to_ms <= from_ms {
-            return;
+            return 0.0;
         }
         if to_ms - last.at_ms as f64 > last.longest_gap_ms(last) as f64 {
-            self.gap_ms += to_ms - from_ms;
-            return;
+            return to_ms - from_ms;
         }
         let step = Step::between(last, last, (to_ms - from_ms) / 1000.0);
-        self.steps.push_back(Pending {
+        self.pending.push_back(Pending {
             step,
             from_ms,
             to_ms,
-            own: self.own.clone(),
+            owners: self.owners.clone(),
         });
+        0.0
     }
 
-    /// It was over at a time, behind which there may have been a sample already.
-    pub(super) fn end(&mut self, to_ms: f64) {
-        self.steps.retain(|pending| pending.from_ms < to_ms);
-        if let Some(last) = self.steps.back_mut().filter(|last| last.to_ms > to_ms) {
+    /// Drops what was after a time, behind which there may have been a sample already.
+    fn end(&mut self, to_ms: f64) {
+        self.pending.retain(|pending| pending.from_ms < to_ms);
+        if let Some(last) = self
+            .pending
+            .back_mut()
+            .filter(|pending| pending.to_ms > to_ms)
+        {
             last.shorten(to_ms);
         }
-        self.memory.end(to_ms);
     }
 
-    /// Gives away the steps of which everything is known, or is not going to be.
-    pub(super) fn settle(&mut self, all: bool) {
+    /// Passes on the use in the steps that are complete, or will not become so, with its time.
+    pub(super) fn settle(&mut self, all: bool, mut take: impl FnMut(&OwnerKey, Span, Used)) {
         let newest_ms = self.last.as_ref().map_or(0.0, |last| last.at_ms as f64);
-        while let Some(Pending { from_ms, to_ms, .. }) = self.steps.front() {
-            let joules = self.watts.along_lines(*from_ms, *to_ms);
-            let busy = self.busy_percent.in_steps(*from_ms, *to_ms);
+        while let Some(pending) = self.pending.front() {
+            let (from_ms, to_ms) = (pending.from_ms, pending.to_ms);
             let is_due = all || newest_ms - to_ms > RECORDS_COME_WITHIN_MS;
             // A driver that has recorded nothing of a GPU so far does not do so.
             let is_young = newest_ms - self.first_ms < RECORDS_COME_WITHIN_MS;
             let is_coming = |records: &Timeline| is_young || !records.is_empty();
-            let is_missing = (joules.is_none() && is_coming(&self.watts))
-                || (busy.is_none() && is_coming(&self.busy_percent));
+            let is_missing = (self.watts.along_lines(from_ms, to_ms).is_none()
+                && is_coming(&self.watts))
+                || (self.busy_percent.in_steps(from_ms, to_ms).is_none()
+                    && is_coming(&self.busy_percent));
             if is_missing && !is_due {
                 return;
             }
-            if let Some(mut pending) = self.steps.pop_front() {
-                pending.step.joules = joules.or(pending.step.joules);
-                self.add(
-                    &pending,
-                    busy.map(|percent_seconds| percent_seconds / 100.0),
-                );
-            }
+            self.divide(pending, &mut take);
+            self.pending.pop_front();
         }
     }
 
-    /// Adds what was used in a step. `busy_s` is how long kernels ran in it, of whomever.
-    fn add(&mut self, Pending { step, own, .. }: &Pending, busy_s: Option<f64>) {
-        let key = OwnerKey {
+    /// Passes on the use in the steps that are not settled, as far as it is known.
+    pub(super) fn each_pending(&self, mut take: impl FnMut(&OwnerKey, Span, Used)) {
+        for pending in &self.pending {
+            self.divide(pending, &mut take);
+        }
+    }
+
+    /// Divides a step among its owners.
+    fn divide(&self, pending: &Pending, take: &mut impl FnMut(&OwnerKey, Span, Used)) {
+        let Pending {
+            step,
+            from_ms,
+            to_ms,
+            owners,
+        } = pending;
+        let span = Span {
+            from_ms: *from_ms,
+            to_ms: *to_ms,
+        };
+        let joules = self.watts.along_lines(*from_ms, *to_ms).or(step.joules);
+        // The time in which kernels ran, all owners together.
+        let busy_s = self
+            .busy_percent
+            .in_steps(*from_ms, *to_ms)
+            .map(|percent_seconds| percent_seconds / 100.0)
+            .or(step.gpu_share.map(|share| share * step.seconds));
+        let mut used = share_out(step, joules, self.idle_watts, |pid| {
+            owners.get(&pid).cloned().unwrap_or_default()
+        });
+        for owner in owners.values().collect::<BTreeSet<_>>() {
+            let account = used.of(owner);
+            let shared = account.exclusive_seconds < account.gpu_seconds;
+            let shares = step
+                .holders
+                .iter()
+                .filter(|holder| owners.get(&holder.pid) == Some(owner))
+                .filter_map(|holder| holder.share);
+            let by_shares = shares
+                .reduce(|one, other| (one + other).min(1.0))
+                .map(|share| share * step.seconds);
+            let used = Used {
+                held_s: account.gpu_seconds,
+                gpu_s: busy_s.filter(|_| !shared).or(by_shares),
+                joules: account.joules,
+                shared,
+                ..Used::default()
+            };
+            take(owner, span, used);
+        }
+    }
+
+    /// Returns the share of a part of the time that falls into a span: by the driver's records as
+    /// long as they are kept, else evenly.
+    pub(super) fn cut_to_span(&self, used: &Used, part: Span, span: Span) -> Option<Used> {
+        let (from_ms, to_ms) = (part.from_ms.max(span.from_ms), part.to_ms.min(span.to_ms));
+        if to_ms <= from_ms {
+            return None;
+        }
+        let evenly = (to_ms - from_ms) / (part.to_ms - part.from_ms);
+        if evenly >= 1.0 {
+            return Some(*used);
+        }
+        let share = |integral: fn(&Timeline, f64, f64) -> Option<f64>, records: &Timeline| {
+            let whole = integral(records, part.from_ms, part.to_ms).filter(|whole| *whole > 0.0);
+            integral(records, from_ms, to_ms)
+                .zip(whole)
+                .map_or(evenly, |(clipped, whole)| clipped / whole)
+        };
+        let energy = share(Timeline::along_lines, &self.watts);
+        let busy = share(Timeline::in_steps, &self.busy_percent);
+        Some(Used {
+            held_s: used.held_s * evenly,
+            gpu_s: used.gpu_s.map(|gpu_s| gpu_s * busy),
+            joules: used.joules.map(|joules| joules * energy),
+            ..*used
+        })
+    }
+
+    /// Returns `true` if no later record changes the use until a time.
+    pub(super) fn is_final(&self, to_ms: f64) -> bool {
+        let is_past = self
+            .last
+            .as_ref()
+            .is_some_and(|last| last.at_ms as f64 >= to_ms);
+        (is_past || self.owners.is_empty())
+            && self
+                .pending
+                .front()
+                .is_none_or(|pending| pending.from_ms >= to_ms)
+    }
+}
+
+/// Measures one thing on one GPU.
+#[derive(Debug, Default)]
+pub(super) struct GpuCostMeter {
+    steps: GpuSteps,
+    /// Why it is not known who holds the GPU, where that was never known.
+    untold: Option<Absence>,
+    used: Used,
+    memory: Memory,
+    seen: Seen,
+    /// The time without readings, in milliseconds.
+    pub(super) gap_ms: f64,
+}
+
+impl GpuCostMeter {
+    /// Takes in the next sample of the GPU. `own` are its processes that are measured.
+    pub(super) fn push(&mut self, gpu: &GpuSample, interval_ms: u32, own: &[&Process], span: Span) {
+        let at_ms = gpu.at_ms as f64;
+        self.untold = gpu
+            .processes
+            .absence()
+            .filter(|_| self.steps.last.is_none() && at_ms >= span.from_ms)
+            .cloned();
+        let owner = OwnerKey {
             user: Some(String::new()),
             job: None,
         };
-        let owners: BTreeMap<u32, Owned> = own
-            .iter()
-            .map(|pid| (*pid, Owned::known(key.clone())))
-            .collect();
-        let mut used = share_out(step, 1.0, self.idle_watts, &owners);
-        let account = used.of(&key);
-        self.held_s += account.gpu_seconds;
-        let is_shared = account.exclusive_seconds < account.gpu_seconds;
-        self.shared |= is_shared;
-        let shares = step
-            .holders
-            .iter()
-            .filter(|holder| own.contains(&holder.pid))
-            .filter_map(|holder| holder.share);
-        let by_shares = shares
-            .reduce(|one, other| (one + other).min(1.0))
-            .map(|share| share * step.seconds);
-        let alone = busy_s
-            .or(step.gpu_share.map(|share| share * step.seconds))
-            .filter(|_| !is_shared);
-        if let Some(gpu_s) = alone.or(by_shares) {
-            *self.gpu_s.get_or_insert_default() += gpu_s;
+        let owners = own.iter().map(|process| (process.pid, owner.clone()));
+        let Some(added) = self.steps.push(gpu, interval_ms, owners.collect(), span) else {
+            return;
+        };
+        self.memory.push(at_ms, own, span);
+        self.gap_ms += added.gap_ms;
+        if let Some((from_ms, to_ms)) = added.held {
+            self.seen.push(gpu, from_ms, to_ms);
         }
-        if let Some(more) = account.joules {
-            self.joules = Some(self.joules.unwrap_or_default() + more);
-        }
+        self.settle(false);
+    }
+
+    pub(super) fn add_trace(&mut self, trace: &Trace) {
+        self.steps.add_trace(trace);
+        self.settle(false);
+    }
+
+    /// Adds the time since the last sample, of what has ended before the next.
+    pub(super) fn extend(&mut self, to_ms: f64, from_ms: f64) {
+        self.gap_ms += self.steps.extend(to_ms, from_ms);
+    }
+
+    /// Ends the measurement at a time, which may be before the newest sample.
+    pub(super) fn end(&mut self, to_ms: f64) {
+        self.steps.end(to_ms);
+        self.memory.end(to_ms);
+    }
+
+    /// Adds the steps that are complete, or will not become so.
+    pub(super) fn settle(&mut self, all: bool) {
+        self.steps.settle(all, |_, _, used| self.used.add(&used));
     }
 
     /// Why nobody can tell who held the GPU. One that sleeps or is lost is held by nobody, and what has not been read yet may
@@ -258,26 +423,28 @@ impl GpuCostMeter {
 
     /// Whether everything is known of what ends at a time.
     pub(super) fn is_final(&self, to_ms: f64) -> bool {
-        let is_past = self
-            .last
-            .as_ref()
-            .is_some_and(|last| last.at_ms as f64 >= to_ms);
-        (is_past || self.own.is_empty()) && self.steps.is_empty()
+        self.steps.is_final(to_ms)
     }
 
     /// `None` where nothing of it held the GPU. Energy and GPU time are of what is known by now.
     pub(super) fn cost(&self, index: u32) -> Option<GpuCost> {
+        let cost = gpu_cost(index, &self.used, &self.memory, self.seen.cost());
         let is_held =
-            self.held_s > 0.0 || self.memory.peak_bytes().is_some() || !self.steps.is_empty();
-        is_held.then(|| GpuCost {
-            index,
-            held_s: self.held_s,
-            gpu_s: self.gpu_s,
-            energy_joules: self.joules,
-            shared: self.shared,
-            peak_memory_bytes: self.memory.peak_bytes(),
-            memory_change_bytes: self.memory.change_bytes(),
-            ..self.seen.cost()
-        })
+            cost.held_s > 0.0 || cost.peak_memory_bytes.is_some() || !self.steps.pending.is_empty();
+        is_held.then_some(cost)
+    }
+}
+
+/// Returns the cost of what was used of a GPU.
+pub(super) fn gpu_cost(index: u32, used: &Used, memory: &Memory, seen: GpuCost) -> GpuCost {
+    GpuCost {
+        index,
+        held_s: used.held_s,
+        gpu_s: used.gpu_s,
+        energy_joules: used.joules,
+        shared: used.shared,
+        peak_memory_bytes: memory.peak_bytes(),
+        memory_change_bytes: memory.change_bytes(),
+        ..seen
     }
 }

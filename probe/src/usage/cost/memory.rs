@@ -58,6 +58,11 @@ impl Memory {
             .and_then(|(_, held)| held);
     }
 
+    /// Returns the memory in the newest sample.
+    pub(super) fn newest(&self) -> Option<u64> {
+        self.newest.and_then(|(_, held)| held)
+    }
+
     pub(super) fn peak_bytes(&self) -> Option<u64> {
         self.peak.max(self.before.filter(|bytes| *bytes > 0))
     }

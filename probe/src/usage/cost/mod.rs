@@ -4,6 +4,7 @@
 //! processes are measured says whoever has the records.
 
 mod gpu;
+mod kernels;
 mod memory;
 mod seen;
 #[cfg(test)]
@@ -12,6 +13,7 @@ mod timeline;
 
 use std::{collections::BTreeMap, ops::Add};
 
+pub use self::kernels::KernelMeter;
 use self::{
     gpu::{GpuCostMeter, Span},
     memory::{Memory, held},
@@ -192,21 +194,10 @@ impl CostMeter {
 
     /// The cost until now, of what goes on or has ended. `gpus` are those of the inventory, which have names.
     pub fn cost(&mut self, now_ms: f64, gpus: &[Gpu]) -> Cost {
-        let to_ms = self.span.to_ms.min(now_ms);
-        let duration_ms = (to_ms - self.span.from_ms).max(0.0);
         let mut costs = Vec::new();
         for (index, meter) in &mut self.gpus {
             meter.settle(true);
-            let Some(cost) = meter.cost(*index) else {
-                continue;
-            };
-            let known = gpus.iter().find(|gpu| gpu.index == *index);
-            let name = known.and_then(|gpu| gpu.name.value().cloned());
-            costs.push(GpuCost {
-                uuid: known.and_then(|gpu| gpu.uuid.clone()),
-                name,
-                ..cost
-            });
+            costs.extend(meter.cost(*index));
         }
         let held = |index: u32| costs.iter().any(|cost| cost.index == index);
         let xids = self
@@ -215,24 +206,17 @@ impl CostMeter {
             .filter(|xid| xid.gpu.is_some_and(held))
             .cloned()
             .collect();
+        let lost = self.lost(&costs);
+        let span = Span {
+            to_ms: self.span.to_ms.min(now_ms),
+            ..self.span
+        };
         Cost {
-            version: VERSION,
             name: self.name.clone(),
-            started_ms: self.span.from_ms as u64,
-            ended_ms: (self.span.from_ms + duration_ms) as u64,
-            duration_s: duration_ms / 1000.0,
-            gpu_s: costs.iter().filter_map(|cost| cost.gpu_s).reduce(Add::add),
-            peak_memory_bytes: self.memory.peak_bytes(),
-            memory_change_bytes: self.memory.change_bytes(),
-            energy_joules: costs
-                .iter()
-                .filter_map(|cost| cost.energy_joules)
-                .reduce(Add::add),
-            shared: costs.iter().any(|cost| cost.shared),
             xids,
             marks: self.marks.clone(),
-            lost: self.lost(&costs),
-            gpus: costs,
+            lost,
+            ..total_cost(span, &self.memory, costs, gpus)
         }
     }
 
@@ -259,5 +243,32 @@ impl CostMeter {
             ));
         }
         lost
+    }
+}
+
+/// Returns the cost of a span from the costs of each GPU. `gpus` are those of the inventory, which
+/// have names.
+fn total_cost(span: Span, memory: &Memory, mut costs: Vec<GpuCost>, gpus: &[Gpu]) -> Cost {
+    for cost in &mut costs {
+        let known = gpus.iter().find(|gpu| gpu.index == cost.index);
+        cost.name = known.and_then(|gpu| gpu.name.value().cloned());
+        cost.uuid = known.and_then(|gpu| gpu.uuid.clone());
+    }
+    let duration_ms = (span.to_ms - span.from_ms).max(0.0);
+    Cost {
+        version: VERSION,
+        started_ms: span.from_ms as u64,
+        ended_ms: (span.from_ms + duration_ms) as u64,
+        duration_s: duration_ms / 1000.0,
+        gpu_s: costs.iter().filter_map(|cost| cost.gpu_s).reduce(Add::add),
+        peak_memory_bytes: memory.peak_bytes(),
+        memory_change_bytes: memory.change_bytes(),
+        energy_joules: costs
+            .iter()
+            .filter_map(|cost| cost.energy_joules)
+            .reduce(Add::add),
+        shared: costs.iter().any(|cost| cost.shared),
+        gpus: costs,
+        ..Cost::default()
     }
 }
