@@ -1,10 +1,10 @@
 //! The file of a notebook, as far as its costs are concerned.
 
 use std::{
-    collections::BTreeMap,
     fmt,
     io::{BufRead, BufReader, Read as _},
     path::Path,
+    slice,
 };
 
 use anyhow::{Context as _, anyhow};
@@ -15,8 +15,9 @@ use gpumon_probe::{
 };
 use serde::{
     Deserialize, Deserializer,
-    de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor},
+    de::{SeqAccess, Visitor},
 };
+use serde_json::Value;
 
 use crate::exit::Failure;
 
@@ -26,16 +27,16 @@ const LARGEST: u64 = 64 << 20;
 /// The cells of a notebook that have kept what they cost.
 #[derive(Debug, Default)]
 pub(super) struct Notebook {
-    pub(super) cells: Vec<CellCost>,
+    pub(super) cells: Vec<CellReport>,
     /// How many cells have code.
     pub(super) code_cells: usize,
     /// How many have kept something that this version does not know.
     pub(super) unknown: usize,
 }
 
-/// What one cell cost.
+/// A cell with its stored cost.
 #[derive(Debug)]
-pub(super) struct CellCost {
+pub(super) struct CellReport {
     /// Its place among all cells, from 1 on.
     pub(super) place: usize,
     /// As Jupyter shows it, `[3]`; `None` where the cell's outputs were cleared.
@@ -132,9 +133,9 @@ impl<'de> Visitor<'de> for CellsVisitor {
                 None => {}
                 Some(Stored(None)) => notebook.unknown += 1,
                 Some(Stored(Some(cost))) => {
-                    let source = text_of(cell.source);
-                    let run = run_of(&source, &cell.execution_count, cell.metadata.execution);
-                    notebook.cells.push(CellCost {
+                    let source = text_of(&cell.source);
+                    let run = run_of(&source, &cell.execution_count, &cell.metadata.execution);
+                    notebook.cells.push(CellReport {
                         place,
                         execution_count: run.execution_count,
                         line: first_line(&source),
@@ -154,12 +155,12 @@ struct Cell {
     kind: String,
     /// A value of another type does not prevent the report.
     #[serde(default)]
-    execution_count: Loose,
+    execution_count: Value,
     #[serde(default)]
     metadata: Metadata,
     /// Text, whole or in lines: the format allows both.
     #[serde(default)]
-    source: Loose,
+    source: Value,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -167,232 +168,57 @@ struct Metadata {
     #[serde(default)]
     gpumon: Option<Stored>,
     #[serde(default)]
-    execution: Loose,
+    execution: Value,
 }
 
 /// A stored cost; `None` if its form or a number in it is unknown.
 #[derive(Debug)]
 struct Stored(Option<StoredCost>);
 
+/// The keys of a stored cost that can be `null`, but not missing.
+const NULLABLE: [&str; 4] = [
+    "gpu_s",
+    "peak_memory_bytes",
+    "memory_change_bytes",
+    "energy_joules",
+];
+
 impl<'de> Deserialize<'de> for Stored {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Loose::Fields(mut fields) = Loose::deserialize(deserializer)? else {
-            return Ok(Self(None));
-        };
-        let mut number = |name: &str| match fields.remove(name) {
-            Some(Loose::Number(number)) => Some(Some(number)),
-            Some(Loose::Null) => Some(None),
-            _ => None,
-        };
-        let numbers = (
-            number("version"),
-            number("duration_s"),
-            number("gpu_s"),
-            number("peak_memory_bytes"),
-        );
-        let (change, energy) = (number("memory_change_bytes"), number("energy_joules"));
-        let mut cost = || {
-            let (Some(Loose::Bool(shared)), Some(Loose::Texts(names))) =
-                (fields.remove("shared"), fields.remove("gpus"))
-            else {
-                return None;
-            };
-            let (Some(Some(version)), Some(Some(duration_s)), Some(gpu_s), Some(peak_memory_bytes)) =
-                numbers
-            else {
-                return None;
-            };
-            let is_known = version.to_bits() == f64::from(StoredCost::VERSION).to_bits();
-            let cost = StoredCost {
-                version: StoredCost::VERSION,
-                duration_s,
-                gpu_s,
-                peak_memory_bytes,
-                memory_change_bytes: change?,
-                energy_joules: energy?,
-                shared,
-                gpus: names,
-                run: fields.remove("run").and_then(stored_run),
-            };
-            (is_known && cost.is_possible()).then_some(cost)
-        };
-        Ok(Self(cost()))
+        let mut stored = Value::deserialize(deserializer)?;
+        // A run in another form does not make the cost unknown.
+        let run = stored.get_mut("run").map(Value::take);
+        let run = run.and_then(|run| serde_json::from_value(run).ok());
+        let is_complete = NULLABLE.iter().all(|key| stored.get(key).is_some());
+        let cost = serde_json::from_value::<StoredCost>(stored).ok();
+        let is_known =
+            |cost: &StoredCost| cost.version == StoredCost::VERSION && cost.is_possible();
+        let cost = cost.filter(|cost| is_complete && is_known(cost));
+        Ok(Self(cost.map(|cost| StoredCost { run, ..cost })))
     }
-}
-
-/// Reads the run of a stored cost; `None` if its form is unknown.
-fn stored_run(run: Loose) -> Option<CellRun> {
-    let Loose::Fields(mut fields) = run else {
-        return None;
-    };
-    Some(CellRun {
-        source_crc32: whole_number(fields.get("source_crc32")?)?,
-        execution_count: match fields.get("execution_count")? {
-            Loose::Null => None,
-            count => Some(whole_number(count)?),
-        },
-        started: match fields.remove("started")? {
-            Loose::Null => None,
-            Loose::Text(started) => Some(started),
-            _ => return None,
-        },
-    })
 }
 
 /// Returns the run that a cell has, as [`CellRun`] describes it.
-fn run_of(source: &str, execution_count: &Loose, execution: Loose) -> CellRun {
+fn run_of(source: &str, execution_count: &Value, execution: &Value) -> CellRun {
     let mut crc = Crc::new();
     crc.update(source.as_bytes());
-    let started = match execution {
-        Loose::Fields(mut times) => times.remove("iopub.execute_input"),
-        _ => None,
-    };
     CellRun {
         source_crc32: crc.sum(),
-        execution_count: whole_number(execution_count),
-        started: match started {
-            Some(Loose::Text(started)) => Some(started),
-            _ => None,
-        },
-    }
-}
-
-fn whole_number(value: &Loose) -> Option<u32> {
-    match value {
-        Loose::Number(number)
-            if number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(number) =>
-        {
-            Some(*number as u32)
-        }
-        _ => None,
-    }
-}
-
-/// A JSON value of any type. Only what a cell of a notebook can contain is kept.
-#[derive(Debug, Default)]
-enum Loose {
-    #[default]
-    Null,
-    Bool(bool),
-    Number(f64),
-    Text(String),
-    Texts(Vec<String>),
-    Fields(BTreeMap<String, Loose>),
-    Other,
-}
-
-/// More keys than a stored cost has.
-const MOST_FIELDS: usize = 64;
-
-/// The nested objects whose keys are kept: a stored cost and its run.
-const MAX_KEPT_DEPTH: u8 = 2;
-
-impl<'de> Deserialize<'de> for Loose {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        NestedSeed { depth: 0 }.deserialize(deserializer)
-    }
-}
-
-/// Deserializes a value at a depth of nested objects and lists.
-struct NestedSeed {
-    depth: u8,
-}
-
-impl<'de> DeserializeSeed<'de> for NestedSeed {
-    type Value = Loose;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Loose, D::Error> {
-        deserializer.deserialize_any(LooseVisitor { depth: self.depth })
-    }
-}
-
-struct LooseVisitor {
-    depth: u8,
-}
-
-impl LooseVisitor {
-    fn nested(&self) -> NestedSeed {
-        NestedSeed {
-            depth: self.depth.saturating_add(1),
-        }
-    }
-}
-
-impl<'de> Visitor<'de> for LooseVisitor {
-    type Value = Loose;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("any value")
-    }
-
-    fn visit_unit<E>(self) -> Result<Loose, E> {
-        Ok(Loose::Null)
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Loose, E> {
-        Ok(Loose::Bool(value))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Loose, E> {
-        Ok(Loose::Number(value as f64))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Loose, E> {
-        Ok(Loose::Number(value as f64))
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Loose, E> {
-        Ok(Loose::Number(value))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Loose, E> {
-        Ok(Loose::Text(value.to_owned()))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Loose, A::Error> {
-        let (mut texts, mut is_text) = (Vec::new(), true);
-        while let Some(item) = if is_text {
-            items.next_element_seed(self.nested())?
-        } else {
-            None
-        } {
-            match item {
-                Loose::Text(text) => texts.push(text),
-                _ => is_text = false,
-            }
-        }
-        while items.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(if is_text {
-            Loose::Texts(texts)
-        } else {
-            Loose::Other
-        })
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Loose, A::Error> {
-        let mut kept = BTreeMap::new();
-        while self.depth < MAX_KEPT_DEPTH
-            && kept.len() < MOST_FIELDS
-            && let Some(key) = fields.next_key()?
-        {
-            kept.insert(key, fields.next_value_seed(self.nested())?);
-        }
-        while fields.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(if self.depth < MAX_KEPT_DEPTH {
-            Loose::Fields(kept)
-        } else {
-            Loose::Other
-        })
+        execution_count: u32::deserialize(execution_count).ok(),
+        started: execution
+            .get("iopub.execute_input")
+            .and_then(Value::as_str)
+            .map(str::to_owned),
     }
 }
 
 /// Returns the source of a cell, which a file has as lines or as one text.
-fn text_of(source: Loose) -> String {
-    match source {
-        Loose::Texts(lines) => lines.concat(),
-        Loose::Text(whole) => whole,
-        _ => String::new(),
-    }
+fn text_of(source: &Value) -> String {
+    let lines = source
+        .as_array()
+        .map_or(slice::from_ref(source), |lines| lines);
+    let lines: Option<Vec<&str>> = lines.iter().map(Value::as_str).collect();
+    lines.unwrap_or_default().concat()
 }
 
 /// Returns the first line that is neither empty nor a comment, or else the first that is not empty.
@@ -466,8 +292,8 @@ mod tests {
         #[derive(Deserialize)]
         struct Case {
             name: String,
-            cell: serde_json::Value,
-            run: serde_json::Value,
+            cell: Value,
+            run: Value,
             fits: bool,
         }
         let cases: Vec<Case> =
@@ -479,7 +305,7 @@ mod tests {
             fits,
         } in cases
         {
-            let mut cost: serde_json::Value = serde_json::from_str(COST).unwrap();
+            let mut cost: Value = serde_json::from_str(COST).unwrap();
             cost["run"] = run;
             cell["metadata"]["gpumon"] = cost;
             let read = Notebook::parse(notebook(&cell.to_string()).as_bytes()).unwrap();

@@ -8,7 +8,7 @@ use gpumon_probe::{
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::file::{CellCost, Notebook};
+use super::file::{CellReport, Notebook};
 use crate::{
     run::columns::{Align, Column, Columns, NONE, terminal_columns},
     table::{
@@ -28,7 +28,7 @@ const LINE: (usize, usize) = (60, 20);
 const CODE: usize = 2;
 
 /// Returns the total cost of the last runs of all cells; `None` if every cost is of an earlier run.
-fn total(cells: &[CellCost]) -> Option<StoredCost> {
+fn total(cells: &[CellReport]) -> Option<StoredCost> {
     let costs = || {
         cells
             .iter()
@@ -237,8 +237,8 @@ mod tests {
     use super::*;
     use crate::table::style::plain;
 
-    fn cell(place: usize, line: &str, cost: StoredCost) -> CellCost {
-        CellCost {
+    fn cell_with(place: usize, line: &str, cost: StoredCost) -> CellReport {
+        CellReport {
             place,
             execution_count: Some(place as u32 + 10),
             line: line.to_owned(),
@@ -275,9 +275,9 @@ mod tests {
         let long = "losses = [train_one_epoch(model, optimizer, loader, device) for epoch in range(EPOCHS)]  # slow";
         Notebook {
             cells: vec![
-                cell(2, "import torch", little),
-                cell(5, long, cost),
-                cell(12, "evil \u{1b}[31m", shared),
+                cell_with(2, "import torch", little),
+                cell_with(5, long, cost),
+                cell_with(12, "evil \u{1b}[31m", shared),
             ],
             code_cells: 9,
             unknown: 1,
