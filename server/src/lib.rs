@@ -42,6 +42,7 @@ mod collector;
 mod connections;
 mod content_type;
 mod control;
+pub mod costs;
 pub mod driver_answers;
 mod encoder;
 pub mod fleet;

@@ -1,5 +1,7 @@
 //! `GET /api/v1/history`: a span of the past, in as many points as a chart has room for.
 
+use std::ops::Range;
+
 use axum::{
     Extension,
     extract::State,
@@ -56,14 +58,12 @@ pub(crate) async fn history(
 
 /// The span that is asked for at this moment, or why it is not served.
 fn resolve(query: &HistoryQuery, now_ms: u64) -> Result<SpanRequest, String> {
-    let to_ms = query.to_ms.unwrap_or(now_ms).min(now_ms);
-    let from_ms = query.from_ms.unwrap_or(to_ms.saturating_sub(DEPTH_MS));
-    if from_ms >= to_ms {
-        let times = "both are milliseconds since 1970-01-01 UTC";
-        return Err(format!(
-            "from_ms={from_ms} is not before to_ms={to_ms}; {times}, and now is {now_ms}"
-        ));
-    }
+    let newest_ms = query.to_ms.unwrap_or(now_ms).min(now_ms);
+    let from_ms = query.from_ms.unwrap_or(newest_ms.saturating_sub(DEPTH_MS));
+    let Range {
+        start: from_ms,
+        end: to_ms,
+    } = query::parse_span(from_ms, query.to_ms, now_ms)?;
     let (least, most) = POINTS.into_inner();
     let points = query.points.unwrap_or(USUAL_POINTS);
     if !POINTS.contains(&points) {

@@ -1,5 +1,7 @@
 //! What stands behind the question mark of an address.
 
+use std::ops::Range;
+
 use axum::{
     extract::{Query, rejection::QueryRejection},
     http::Uri,
@@ -16,4 +18,23 @@ pub(crate) fn parsed<T: DeserializeOwned>(uri: &Uri) -> Result<T, QueryRejection
     let known = format!("/?{}", with_values.collect::<Vec<_>>().join("&"));
     // What was a query is one without some of its parts.
     Query::try_from_uri(&known.parse().unwrap_or_default()).map(|Query(query)| query)
+}
+
+/// Returns the span of a query, cut off at the present.
+///
+/// # Errors
+/// The span does not begin before it ends.
+pub(crate) fn parse_span(
+    from_ms: u64,
+    to_ms: Option<u64>,
+    now_ms: u64,
+) -> Result<Range<u64>, String> {
+    let to_ms = to_ms.unwrap_or(now_ms).min(now_ms);
+    if from_ms >= to_ms {
+        let times = "both are milliseconds since 1970-01-01 UTC";
+        return Err(format!(
+            "from_ms={from_ms} is not before to_ms={to_ms}; {times}, and now is {now_ms}"
+        ));
+    }
+    Ok(from_ms..to_ms)
 }

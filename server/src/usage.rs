@@ -14,6 +14,7 @@ use serde::Deserialize;
 use crate::{
     app::AppState,
     auth::Client,
+    query,
     respond::{JSON, Resource, respond, to_json},
     view::View,
 };
@@ -55,17 +56,7 @@ impl UsageQuery {
         if self.from_ms.is_none() && self.to_ms.is_none() {
             return Ok(None);
         }
-        let (from_ms, to_ms) = (
-            self.from_ms.unwrap_or(0),
-            self.to_ms.unwrap_or(now_ms).min(now_ms),
-        );
-        if from_ms >= to_ms {
-            let times = "both are milliseconds since 1970-01-01 UTC";
-            return Err(format!(
-                "from_ms={from_ms} is not before to_ms={to_ms}; {times}, and now is {now_ms}"
-            ));
-        }
-        Ok(Some(from_ms..to_ms))
+        query::parse_span(self.from_ms.unwrap_or(0), self.to_ms, now_ms).map(Some)
     }
 }
 

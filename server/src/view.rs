@@ -289,6 +289,11 @@ impl View {
         usage
     }
 
+    /// Returns `true` if the client may read the costs of a kernel of this user in any span.
+    pub(crate) fn permits_cost(&self, owner: Option<&str>) -> bool {
+        self.permits(Datum::Notebook, owner)
+    }
+
     pub(crate) fn jobs(&self, mut list: JobList) -> JobList {
         match self {
             Self::Whole => {}

@@ -1,6 +1,11 @@
-//! `POST /api/v1/cells`: what cells of notebooks took, for everybody who looks and for the history.
+//! `POST /api/v1/cells` and `GET /api/v1/cost`: costs of notebooks' cells, reported and measured.
 
-use std::process::Command;
+use std::{
+    io::{BufRead as _, BufReader},
+    process::{Command, Stdio},
+    thread::sleep,
+    time::Duration,
+};
 
 use gpumon_probe::model::now_ms;
 use serde_json::{Value, json};
@@ -69,4 +74,70 @@ async fn a_cell_reaches_everybody_and_is_a_row_of_the_history_after_a_restart() 
         let answer = server.get(&span);
         answer.status == 200 && answer.body.contains(r#""cell_id":"c7""#)
     });
+}
+
+#[test]
+fn kernel_cost_is_answered_for_span() {
+    let folder = tempfile::tempdir().unwrap();
+    let connection = folder.path().join("kernel-1b2c-3d4e.json");
+    std::fs::write(&connection, r#"{"kernel_name": "python3"}"#).unwrap();
+    // The shell is the kernel, whose arguments name the file; its child is a worker.
+    let mut kernel = Command::new("sh")
+        .args(["-c", "sleep 600 & echo $!; wait", "-f"])
+        .arg(&connection)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut worker = String::new();
+    BufReader::new(kernel.stdout.take().unwrap())
+        .read_line(&mut worker)
+        .unwrap();
+    let fake = Fake::new(&format!(
+        "[[gpu]]\nindex = 0\npower_watts = 500\n[[process]]\ngpu = 0\npid = {}\n\
+         memory = \"8 GiB\"\nsm_percent = 50\n",
+        worker.trim()
+    ));
+    let server = Server::over(&fake, &["--interval-ms", "200"]);
+    let ask = |kernel_id: &str, span: &str| {
+        server.get(&format!("/api/v1/cost?kernel_id={kernel_id}&{span}"))
+    };
+    let begun_ms = now_ms();
+    eventually("the kernel holds the GPU", || {
+        let answer = ask("1b2c-3d4e", &format!("from_ms={begun_ms}")).json();
+        answer["cost"]["gpus"][0]["index"] == 0
+    });
+    let from_ms = now_ms();
+    sleep(Duration::from_millis(1500));
+    let span = format!("from_ms={from_ms}&to_ms={}", from_ms + 1500);
+    let answer = ask("1b2c-3d4e", &span).json();
+    let cost = &answer["cost"];
+    let is_near = |value: &Value, wanted: f64| {
+        let value = value.as_f64().unwrap();
+        assert!((value / wanted - 1.0).abs() < 0.05, "{answer}");
+    };
+    is_near(&cost["duration_s"], 1.5);
+    is_near(&cost["gpu_s"], 0.75);
+    is_near(&cost["energy_joules"]["most"], 750.0);
+    is_near(&answer["stored"]["energy_joules"], 750.0);
+    assert_eq!(cost["peak_memory_bytes"], 8_u64 << 30, "{answer}");
+    assert_eq!(cost["memory_change_bytes"], 0, "{answer}");
+    assert_eq!(
+        (&cost["shared"], &cost["lost"]),
+        (&json!(false), &json!([]))
+    );
+
+    let other = ask("0000", &span).json();
+    assert_eq!(
+        (&other["cost"]["gpus"], &other["stored"]),
+        (&json!([]), &Value::Null)
+    );
+    let wrong = ask("0000", "from_ms=5&to_ms=4");
+    assert_eq!(wrong.status, 400);
+    assert!(
+        wrong.body.contains("from_ms=5 is not before to_ms=4"),
+        "{}",
+        wrong.body
+    );
+    Command::new("kill").arg(worker.trim()).status().unwrap();
+    kernel.wait().unwrap();
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use gpumon_probe::{
     model::{Event, EventKind, FiringAlert, Record, now_ms, with_advice},
-    usage::UsageMeter,
+    usage::{UsageMeter, cost::KernelMeter},
 };
 
 use super::{EventLog, Hub, Notice, XidCounts, encode, notice::About};
@@ -32,6 +32,7 @@ impl Hub {
     pub(crate) fn rewind(&self, lines: &[String]) {
         *lock::write(&self.history) = Past::default();
         *lock::write(&self.usage) = UsageMeter::default();
+        *lock::write(&self.kernels) = KernelMeter::default();
         self.write(|state| {
             state.sample = None;
             state.details.clear();
@@ -53,6 +54,7 @@ impl Hub {
 
     /// Takes in one record, which this line is, and tells clients of it or not.
     pub(super) fn take_in(&self, line: &str, record: Record, is_told: bool) {
+        lock::write(&self.kernels).push(&record);
         match record {
             Record::Inventory(inventory) => {
                 let line = TextFrame::new(line);

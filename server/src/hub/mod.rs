@@ -21,7 +21,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use gpumon_probe::usage::UsageMeter;
+use gpumon_probe::usage::{UsageMeter, cost::KernelMeter};
 use tokio::sync::{broadcast, watch};
 
 use self::{event_log::EventLog, notice::About, state::State};
@@ -46,6 +46,8 @@ pub(crate) struct Hub {
     history: RwLock<Past>,
     /// Who used how much since the server's start.
     usage: RwLock<UsageMeter>,
+    /// The use of the GPUs by kernels of notebooks.
+    kernels: RwLock<KernelMeter>,
     /// Counts what has been taken in, so that whoever has read something knows whether there is something newer.
     change_count: AtomicU64,
     /// Counts changes of the collector's state, of what is there, and Xids: what metrics must not tell late.
@@ -67,6 +69,7 @@ impl Hub {
             state: RwLock::new(State::new()),
             history: RwLock::default(),
             usage: RwLock::default(),
+            kernels: RwLock::default(),
             change_count: AtomicU64::new(0),
             state_change_count: AtomicU64::new(0),
             samples: watch::Sender::new(SampleFrame::none()),

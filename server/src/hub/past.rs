@@ -12,7 +12,7 @@ use gpumon_history::{
     writer::{Restored, Settings},
 };
 use gpumon_probe::{
-    model::now_ms,
+    model::{Cost, now_ms},
     usage::{Period, Usage},
 };
 
@@ -22,6 +22,7 @@ use crate::{
     history::{self, LATE_MS},
     join::ask,
     lock,
+    view::View,
 };
 
 impl Hub {
@@ -93,6 +94,25 @@ impl Hub {
             Some(Ok(theirs)) => theirs,
             _ => history::usage(&self.history, &self.usage, span),
         }
+    }
+
+    /// Returns the cost of a kernel in a span, as far as it is known.
+    pub(crate) fn kernel_cost(&self, kernel_id: &str, span: &Range<u64>, view: &View) -> Cost {
+        let inventory = self.read(|state| state.inventory.clone());
+        let gpus = inventory.as_ref().map(|inventory| &*inventory.gpus);
+        lock::read(&self.kernels).cost(
+            kernel_id,
+            (span.start as f64, span.end as f64),
+            gpus.unwrap_or_default(),
+            |user| view.permits_cost(user),
+        )
+    }
+
+    /// Waits until the costs of what ended at a time are final.
+    pub(crate) async fn wait_for_costs(&self, to_ms: u64) {
+        let mut changes = self.changes();
+        let is_final = || lock::read(&self.kernels).is_final(to_ms as f64);
+        while !is_final() && changes.changed().await.is_ok() {}
     }
 
     /// What has become known since this was asked last.

@@ -19,6 +19,7 @@ use super::{
 use crate::{
     alerts::{AlertStatus, routes::Silence},
     auth::routes::{SessionState, SignIn},
+    costs::{CostQuery, KernelCost},
     fleet::{
         hosts::targets::TargetsQuery,
         routes::{FleetHistoryQuery, FleetQuery, NodeQuery, RangeQuery},
@@ -138,6 +139,14 @@ pub(super) fn operations(types: &mut Types) -> Vec<Operation> {
         .json::<Event>(201, kinds)
         .refuses(409)
         .refuses(429),
+        operation(
+            "GET",
+            "/api/v1/cost",
+            "The cost of a notebook's kernel in a span, with all that it has started. A kernel of \
+             another user is answered as one that holds no GPU.",
+        )
+        .query::<CostQuery>(kinds)
+        .json::<KernelCost>(200, kinds),
         operation(
             "GET",
             "/api/v1/jobs",

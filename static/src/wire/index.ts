@@ -480,6 +480,72 @@ export type Container = {
 /** Container runtimes, as cgroup names tell them. */
 export type ContainerRuntime = "docker" | "podman" | "containerd" | "crio" | "unknown";
 
+/**
+ * What something took of the GPUs, with all that its processes have started: `gpumon run --json`, and a measurement of the
+ * Python package. Where nothing of it held a GPU, `gpus` is empty.
+ */
+export type Cost = {
+  /** The version of this form: 1. */
+  version: number,
+  /** What was measured, as it was named; `null` where it was not. */
+  name: string | null,
+  /** When it began, in milliseconds since 1970. */
+  started_ms: number,
+  /** When it was over; of what still runs, until when this tells of it. */
+  ended_ms: number,
+  /** How long that was, in seconds. */
+  duration_s: number,
+  /** Time in which its kernels ran, summed over GPUs, in seconds; `null` where the driver does not tell. */
+  gpu_s: number | null,
+  /** The most memory that it held at once, over all GPUs; `null` where the driver does not tell. */
+  peak_memory_bytes: number | null,
+  /** How much more, or less, it held at its end than before; `null` where its processes have ended, too. */
+  memory_change_bytes: number | null,
+  /**
+   * Energy of the GPUs while it held them: exact where it held them alone, but for the sample in which it
+   * came or left; else a range. `null` where power is not told.
+   */
+  energy_joules: Joules | null,
+  /** Whether others held one of its GPUs at the same time. */
+  shared: boolean,
+  /** What it took of each GPU that it held, by index. */
+  gpus: Array<GpuCost>,
+  /** Driver errors of these GPUs. */
+  xids: Array<CostXid>,
+  /** The moments that were marked meanwhile. */
+  marks: Array<CostMark>,
+  /** What is not known, and why, in sentences. */
+  lost: Array<string>, };
+
+/** A condition of a GPU while something held it. */
+export type CostCondition = {
+  /** Its kind, as `condition` of samples. */
+  kind: string,
+  /** What it was, as it was told last. */
+  text: string,
+  /** Since when it mattered here, in milliseconds since 1970. */
+  from_ms: number,
+  /** Until when. */
+  to_ms: number, };
+
+/** A moment that was marked. */
+export type CostMark = {
+  /** When, in milliseconds since 1970. */
+  at_ms: number,
+  /** As [`Mark::text`]. */
+  text: string, };
+
+/** A driver error. */
+export type CostXid = {
+  /** When it was reported, in milliseconds since 1970. */
+  at_ms: number,
+  /** NVML's index of the GPU, where the driver has told it. */
+  gpu: number | null,
+  /** NVIDIA's number. */
+  xid: number,
+  /** What it means, and what to do about it. */
+  text: string, };
+
 /** Processors. */
 export type CpuSample = {
   /** Logical processors. */
@@ -838,6 +904,49 @@ export type Gpu = {
   /** Its MIG devices; empty where MIG is off. They change while the driver runs, which makes a new inventory. */
   mig_devices: Array<MigDevice>, };
 
+/** What something took of one GPU. */
+export type GpuCost = {
+  /** NVML's index. */
+  index: number,
+  /** Its UUID, where the driver has told it. */
+  uuid: string | null,
+  /** Its name, where the driver has told it. */
+  name: string | null,
+  /** How long a process of it held the GPU, in seconds. */
+  held_s: number,
+  /**
+   * Time in which its kernels ran, in seconds: of a GPU that it held alone as the driver records it five times a second
+   * (`NVML_GPU_UTILIZATION_SAMPLES`), else by the shares of its processes (`smUtil`).
+   */
+  gpu_s: number | null,
+  /**
+   * Multiprocessors that had work, while it held the GPU, with what others did there (GPM's `SM_UTIL`); `null` before
+   * Hopper.
+   */
+  sm_percent: Spread | null,
+  /** The same of the tensor cores (`ANY_TENSOR_UTIL`). */
+  tensor_percent: Spread | null,
+  /** The same of the bandwidth of device memory (`DRAM_BW_UTIL`). */
+  dram_percent: Spread | null,
+  /** As of the whole, on this GPU. */
+  peak_memory_bytes: number | null,
+  /** As of the whole, on this GPU. */
+  memory_change_bytes: number | null,
+  /** As of the whole, on this GPU. */
+  energy_joules: Joules | null,
+  /** Whether others held it at the same time. */
+  shared: boolean,
+  /** What crossed the PCIe link to the GPU while it held it, of whomever. */
+  pcie_rx_bytes: number | null,
+  /** The same from the GPU. */
+  pcie_tx_bytes: number | null,
+  /** What crossed all NVLinks to the GPU while it held it, of whomever. */
+  nvlink_rx_bytes: number | null,
+  /** The same from the GPU. */
+  nvlink_tx_bytes: number | null,
+  /** What was the matter with the GPU while it held it, the first first. */
+  conditions: Array<CostCondition>, };
+
 /** What changes slowly about one GPU. Read every ten seconds, since much of it costs more than all the rest. */
 export type GpuDetails = {
   /** NVML's index. */
@@ -1104,6 +1213,25 @@ export type Inventory = {
   topology: Array<GpuLink>,
   /** Where all of this is played from a recording, and is not how things are now: how it is played. */
   playback?: Playback, };
+
+/** Energy that can be told only within bounds. All are the same where an owner had the GPU alone. */
+export type Joules = {
+  /** What it was at least. */
+  least: number,
+  /** What it was at most. */
+  most: number,
+  /**
+   * Split by SM share: what the board drew beyond its idle power by the share of each owner, the rest evenly. Where the
+   * driver tells no shares, all of it evenly.
+   */
+  estimate: number, };
+
+/** The cost of a kernel in a span. */
+export type KernelCost = {
+  /** As of `gpumon run`. Activity, links, conditions, driver errors and marks are left out. */
+  cost: Cost,
+  /** The same in the form that notebooks store, without the run; `null` if no GPU was held. */
+  stored: StoredCost | null, };
 
 /** A moment that a person or a script marked. */
 export type Mark = {
@@ -1750,6 +1878,13 @@ export type SpareRows = {
   low: number,
   /** None. */
   none: number, };
+
+/** Mean and peak of a share. */
+export type Spread = {
+  /** Over the time. */
+  mean: number,
+  /** Of one sample. */
+  peak: number, };
 
 /** Where the past is kept, and how far back it can be. */
 export type Storage = {

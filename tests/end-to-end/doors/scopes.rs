@@ -5,10 +5,11 @@ use crate::support::{Fake, Server, ask, eventually, send};
 
 const OPEN: [&str; 3] = ["/", "/healthz", "/manifest.webmanifest"];
 const OF_METRICS: [&str; 3] = ["/metrics", "/metrics/dcgm", "/readyz"];
-const OF_READ: [&str; 8] = [
+const OF_READ: [&str; 9] = [
     "/api/v1/snapshot",
     "/api/v1/history",
     "/api/v1/usage",
+    "/api/v1/cost?kernel_id=k&from_ms=0",
     "/api/v1/answers",
     "/api/v1/catalogue",
     "/api/v1/runs",
