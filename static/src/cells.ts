@@ -1,17 +1,10 @@
 /** What others may use to tell a notebook what it and its cells take. */
 
-export { CellMeter, isWorthShowing } from './model/cell-cost';
+export { cellCost, costOf, isWorthShowing } from './model/cell-cost';
 export { record } from './model/cell-record';
-export {
-  EXECUTION_KEY,
-  isOfRun,
-  METADATA_KEY,
-  readStoredCost,
-  runOf,
-  storedCost,
-} from './model/stored-cost';
+export { EXECUTION_KEY, isOfRun, METADATA_KEY, readStoredCost, runOf } from './model/stored-cost';
 export type { CellCost } from './model/cell-cost';
-export type { Sample, StoredCost } from './wire';
+export type { KernelCost, Sample, StoredCost } from './wire';
 export { CellLine } from './view/cell-line';
 export { Chip } from './view/chip';
 export { DASH, memorySize } from './lib/format';

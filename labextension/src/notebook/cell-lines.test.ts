@@ -10,11 +10,12 @@ import { removeStoredCosts } from './stored-costs';
 const COST: CellCost = {
   started_ms: 0,
   ended_ms: 5000,
+  duration_s: 5,
   gpus: [0],
-  gpu_ms: 1000,
-  peak_bytes: 2 ** 30,
-  change_bytes: 0,
-  joules: 100,
+  gpu_s: 1,
+  peak_memory_bytes: 2 ** 30,
+  memory_change_bytes: 0,
+  energy_joules: 100,
   shared: false,
 };
 const STORED: StoredCost = {

@@ -1,13 +1,14 @@
-/** Measures what each run of a notebook's cells uses of the GPUs. */
+/** Asks the server what each run of a notebook's cells uses of the GPUs. */
 
 import {
-  CellMeter,
+  cellCost,
+  costOf,
   EXECUTION_KEY,
   isWorthShowing,
   record,
   runOf,
-  storedCost,
   type CellCost,
+  type KernelCost,
   type StoredCost,
 } from '@gpumon/page/cells';
 import type { Feed } from '@gpumon/page/feed';
@@ -20,16 +21,19 @@ import { ExecutionTracker, type StartedExecution } from './executions';
 
 /** While a cell runs: often enough to see a peak that does not last. */
 const RUNNING_MS = 250;
-/** A run of less than this needs no line while it lasts. */
-const SHOW_AFTER_MS = 1000;
-/** The next samples tell the last part of a run; where none come, what is known is all. */
-const LAST_SAMPLES_MS = 5000;
+/** While a cell runs, the server is asked this often. */
+const ASK_EVERY_MS = 1000;
 /** Enough to know a cell again. */
 const LONGEST_CODE = 2000;
 
 interface Execution extends StartedExecution {
   key: string;
-  meter: CellMeter;
+  /** When it ended; `null` while it runs. */
+  ended_ms: number | null;
+  /** The time of the sample at which the server was asked last. */
+  asked_ms: number;
+  /** The newest answer about the run so far. */
+  cost: CellCost | null;
 }
 
 /** The cost of a run, so far or in total. */
@@ -69,19 +73,23 @@ export class CellCosts implements IDisposable {
     });
     this.tracker = new ExecutionTracker(panel.sessionContext, {
       started: (key, what) => {
-        const meter = new CellMeter(what.kernelId, what.at_ms, feed.store.sample);
         this.newest.set(what.cellId, key);
-        this.executions.set(key, { ...what, key, meter });
+        this.executions.set(key, {
+          ...what,
+          key,
+          ended_ms: null,
+          asked_ms: what.at_ms,
+          cost: null,
+        });
         this.listener.started(what.cellId);
         this.subscription.measure(RUNNING_MS);
       },
       ended: (execution, at_ms) => {
-        this.executions.get(execution)?.meter.end(at_ms);
-        setTimeout(() => this.finish(execution), LAST_SAMPLES_MS);
+        void this.finish(execution, at_ms, true);
       },
       abandoned: () => {
-        for (const execution of [...this.executions.keys()]) {
-          this.finish(execution);
+        for (const [execution, { at_ms }] of [...this.executions]) {
+          void this.finish(execution, Math.max(at_ms, feed.store.sample?.at_ms ?? 0), false);
         }
       },
     });
@@ -110,36 +118,49 @@ export class CellCosts implements IDisposable {
   }
 
   private onSample(): void {
-    const { sample, traces } = this.feed.store;
-    if (sample === null) {
-      return;
-    }
-    for (const [id, execution] of [...this.executions]) {
-      const isOver = execution.meter.addSample(sample);
-      if (isOver && execution.meter.isRecorded(traces)) {
-        this.finish(id);
-      } else if (isOver || sample.at_ms - execution.at_ms > SHOW_AFTER_MS) {
-        this.tell(execution, !isOver);
+    const at_ms = this.feed.store.sample?.at_ms ?? 0;
+    for (const execution of this.executions.values()) {
+      if (execution.ended_ms === null && at_ms - execution.asked_ms > ASK_EVERY_MS) {
+        execution.asked_ms = at_ms;
+        void this.askSoFar(execution);
       }
     }
   }
 
-  private finish(id: string): void {
+  private async askSoFar(execution: Execution): Promise<void> {
+    const answer = await this.ask(execution);
+    if (answer !== null && execution.ended_ms === null && !this.isDisposed) {
+      execution.cost = this.tell(execution, cellCost(answer), true) ?? execution.cost;
+    }
+  }
+
+  private async ask({ kernelId, at_ms, ended_ms }: Execution): Promise<KernelCost | null> {
+    const { request } = this.feed.options;
+    return request === undefined ? null : costOf(kernelId, at_ms, ended_ms, request);
+  }
+
+  /** Reports the cost of a run, and stores it if the end of the run was seen. */
+  private async finish(id: string, ended_ms: number, isSeen: boolean): Promise<void> {
     const execution = this.executions.get(id);
-    if (execution === undefined || this.isDisposed) {
+    if (execution?.ended_ms !== null) {
       return;
     }
+    // A span is not empty.
+    execution.ended_ms = Math.max(execution.at_ms + 1, ended_ms);
+    const answer = await this.ask(execution);
     this.executions.delete(id);
-    const cost = this.tell(execution, false);
-    const { cellId, key, meter, code, count } = execution;
-    // Of a run that did not end, or whose end nobody saw, not all is known.
-    if (meter.isFinished && this.newest.get(cellId) === key) {
+    if (this.isDisposed) {
+      return;
+    }
+    const cost = this.tell(execution, answer === null ? execution.cost : cellCost(answer), false);
+    const { cellId, key, code, count } = execution;
+    // If not all of a run is known, what was stored before stays.
+    const isKnown = isSeen && answer?.cost.lost.length === 0;
+    if (isKnown && this.newest.get(cellId) === key) {
       const cell = this.panel.content.widgets.find(({ model }) => model.id === cellId)?.model;
       const run = runOf(code, count, cell?.getMetadata(EXECUTION_KEY));
-      this.listener.ended(
-        cellId,
-        cost === null ? null : storedCost(cost, this.feed.store.inventory, run),
-      );
+      const stored = cost === null ? null : answer.stored;
+      this.listener.ended(cellId, stored === null ? null : { ...stored, run });
     }
     if (this.executions.size === 0) {
       this.subscription.measure(null);
@@ -148,10 +169,10 @@ export class CellCosts implements IDisposable {
 
   /** Tells what it has taken, and gives that where it is worth showing. */
   private tell(
-    { key, cellId, kernelId, count, code, meter }: Execution,
+    { key, cellId, kernelId, count, code }: Execution,
+    cost: CellCost | null,
     running: boolean,
   ): CellCost | null {
-    const cost = meter.cost(this.feed.store.traces);
     if (cost === null || !isWorthShowing(cost)) {
       return null;
     }

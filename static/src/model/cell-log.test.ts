@@ -12,15 +12,16 @@ import {
 import { record } from './cell-record';
 import type { Request } from './request';
 
-function run(key: string, gpu_ms: number | null, gpus: number[] = [0]): CellExecution {
+function run(key: string, gpu_s: number | null, gpus: number[] = [0]): CellExecution {
   const cost = {
     started_ms: 0,
     ended_ms: 5000,
+    duration_s: 5,
     gpus,
-    gpu_ms,
-    peak_bytes: 1,
-    change_bytes: 0,
-    joules: 1,
+    gpu_s,
+    peak_memory_bytes: 1,
+    memory_change_bytes: 0,
+    energy_joules: 1,
     shared: false,
   };
   return {
@@ -51,7 +52,7 @@ function newStorage(): {
 describe('what the server remembers of cells', () => {
   it('is what it was told, without code, and comes back where this page does not know it', async () => {
     const request = vi.fn<Request>(() => Promise.resolve(Response.json({}, { status: 201 })));
-    const own = { ...run('a', 1200.5), code: 'secret' };
+    const own = { ...run('a', 1.5), code: 'secret' };
     await record({ ...own, cost: { ...own.cost, started_ms: 10.4, ended_ms: 5000.6 } }, request);
     const [path, init] = request.mock.lastCall ?? [];
     expect([path, init?.method, init?.headers]).toEqual([
@@ -65,7 +66,7 @@ describe('what the server remembers of cells', () => {
       kernel_id: 'k',
       cell_id: 'c',
       execution_count: 3,
-      gpu_ms: 1200.5,
+      gpu_ms: 1500,
     });
     expect([told.started_ms, told.ended_ms, JSON.stringify(told).includes('secret')]).toEqual([
       10,
@@ -74,7 +75,7 @@ describe('what the server remembers of cells', () => {
     ]);
     const event: Event = { ...told, at_ms: 5001, gpu: null, what: 'cell' };
     expect(recorded([event], [])).toMatchObject([
-      { kernelId: 'k', count: 3, code: '', cost: { gpus: [0], joules: 1 } },
+      { kernelId: 'k', count: 3, code: '', cost: { gpus: [0], energy_joules: 1 } },
     ]);
     expect(recorded([event], [{ ...own, cost: { ...own.cost, started_ms: 10 } }])).toEqual([]);
   });
@@ -133,7 +134,7 @@ describe('runs of cells', () => {
       log.put(run(String(i), 2));
     }
     expect(log.executions).toHaveLength(500);
-    expect(log.executions[0]).toMatchObject({ key: '10', running: false, cost: { gpu_ms: 2 } });
+    expect(log.executions[0]).toMatchObject({ key: '10', running: false, cost: { gpu_s: 2 } });
   });
 
   it('outlive the page once they have ended', () => {

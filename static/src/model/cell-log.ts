@@ -3,6 +3,7 @@
 import { plainText } from '../lib/text';
 import type { Event } from '../wire';
 import type { CellCost } from './cell-cost';
+import { recordedCost } from './cell-record';
 import type { PathOf } from './holders';
 import { notebookNames } from './notebook-names';
 
@@ -104,16 +105,10 @@ export function recorded(events: readonly Event[], own: readonly CellExecution[]
     if (event.what !== 'cell' || known.has(identity(event.kernel_id, event.started_ms))) {
       return [];
     }
-    const {
-      notebook,
-      kernel_id: kernelId,
-      cell_id: cellId,
-      execution_count: count,
-      ...cost
-    } = event;
-    const key = identity(kernelId, cost.started_ms);
+    const { notebook, kernel_id: kernelId, cell_id: cellId, execution_count: count } = event;
+    const key = identity(kernelId, event.started_ms);
     const ids = { key, kernelId, cellId, notebook: plainText(notebook), path: null };
-    return [{ ...ids, count, code: '', running: false, cost }];
+    return [{ ...ids, count, code: '', running: false, cost: recordedCost(event) }];
   });
 }
 
@@ -160,14 +155,17 @@ function isExecution(
 ): stored is Omit<CellExecution, 'path'> & { path?: string | null } {
   const { path = null, ...execution } = Object(stored) as Record<keyof CellExecution, unknown>;
   const { key, kernelId, cellId, notebook, code, count, cost } = execution;
-  const { started_ms, ended_ms, gpus, ...taken } = Object(cost) as Record<keyof CellCost, unknown>;
-  const { gpu_ms, peak_bytes, change_bytes, joules } = taken;
+  const { started_ms, ended_ms, duration_s, gpus, ...taken } = Object(cost) as Record<
+    keyof CellCost,
+    unknown
+  >;
+  const { gpu_s, peak_memory_bytes, memory_change_bytes, energy_joules } = taken;
   const isNumber = (value: unknown): boolean => typeof value === 'number';
   return (
     [key, kernelId, cellId, notebook, code].every((value) => typeof value === 'string') &&
     (path === null || typeof path === 'string') &&
-    [started_ms, ended_ms].every(isNumber) &&
-    [count, gpu_ms, peak_bytes, change_bytes, joules].every(
+    [started_ms, ended_ms, duration_s].every(isNumber) &&
+    [count, gpu_s, peak_memory_bytes, memory_change_bytes, energy_joules].every(
       (value) => value === null || isNumber(value),
     ) &&
     Array.isArray(gpus) &&
@@ -188,10 +186,10 @@ export function byCost(
 ): CellExecution[] {
   const worth = ({ cost }: CellExecution): number =>
     ({
-      elapsed: cost.ended_ms - cost.started_ms,
-      gpu: cost.gpu_ms,
-      peak: cost.peak_bytes,
-      energy: cost.joules,
+      elapsed: cost.duration_s,
+      gpu: cost.gpu_s,
+      peak: cost.peak_memory_bytes,
+      energy: cost.energy_joules,
     })[order] ?? -1;
   return executions
     .filter(({ cost }) => cost.gpus.some((index) => gpus.has(index)))

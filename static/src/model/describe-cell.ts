@@ -22,29 +22,28 @@ export interface CellPart {
 const NOISE = 0.02;
 
 /** `12.4 s`, `GPU 9.8 s`, `peak 61.0 GiB (+8.2)`, `6.1 kJ`. */
-export function describeCell(cost: CellCost): CellPart[] {
-  const elapsed_ms = cost.ended_ms - cost.started_ms;
-  const elapsed = precise(elapsed_ms);
+export function describeCell(cost: Omit<CellCost, 'started_ms' | 'ended_ms'>): CellPart[] {
+  const elapsed = precise(cost.duration_s * 1000);
   const where = cost.gpus.map(String).join(', ');
   const title = trans.__('Elapsed time of the cell');
   const parts: CellPart[] = [
-    { id: 'elapsed', text: elapsed, brief: elapsed, title, value: elapsed_ms, own: elapsed },
+    { id: 'elapsed', text: elapsed, brief: elapsed, title, value: cost.duration_s, own: elapsed },
   ];
-  if (cost.gpu_ms !== null) {
-    const brief = precise(cost.gpu_ms);
+  if (cost.gpu_s !== null) {
+    const brief = precise(cost.gpu_s * 1000);
     const title = busyTitle(cost, where);
     parts.push({
       id: 'gpu',
       text: trans.__('GPU %1', brief),
       brief,
       title,
-      value: cost.gpu_ms,
+      value: cost.gpu_s,
       own: brief,
     });
   }
-  if (cost.peak_bytes !== null) {
-    const own = memorySize(cost.peak_bytes);
-    const brief = `${own}${changed(cost.change_bytes)}`;
+  if (cost.peak_memory_bytes !== null) {
+    const own = memorySize(cost.peak_memory_bytes);
+    const brief = `${own}${changed(cost.memory_change_bytes)}`;
     parts.push({
       id: 'peak',
       text: trans.__('peak %1', brief),
@@ -53,17 +52,17 @@ export function describeCell(cost: CellCost): CellPart[] {
         'Peak memory of this notebook on GPU %1, and the change since the cell started',
         where,
       ),
-      value: cost.peak_bytes,
+      value: cost.peak_memory_bytes,
       own,
     });
   }
-  if (cost.joules !== null) {
-    const own = energy(cost.joules);
+  if (cost.energy_joules !== null) {
+    const own = energy(cost.energy_joules);
     const text = cost.shared ? trans.__('%1 shared', own) : own;
     const title = cost.shared
       ? trans.__('Energy of GPU %1 while the cell ran, including other processes', where)
       : trans.__('Energy of GPU %1 while the cell ran', where);
-    parts.push({ id: 'energy', text, brief: text, title, value: cost.joules, own });
+    parts.push({ id: 'energy', text, brief: text, title, value: cost.energy_joules, own });
   }
   return parts;
 }
@@ -75,16 +74,7 @@ export function describeStored({ gpus, ...cost }: StoredCost, isLastRun: boolean
     ', ',
   );
   const title = isLastRun ? lastTitle(where) : earlierTitle(where);
-  const parts = describeCell({
-    started_ms: 0,
-    ended_ms: cost.duration_s * 1000,
-    gpus: [],
-    gpu_ms: cost.gpu_s === null ? null : cost.gpu_s * 1000,
-    peak_bytes: cost.peak_memory_bytes,
-    change_bytes: cost.memory_change_bytes,
-    joules: cost.energy_joules,
-    shared: cost.shared,
-  });
+  const parts = describeCell({ ...cost, gpus: [] });
   return parts.map((part) => ({ ...part, title }));
 }
 
@@ -119,7 +109,7 @@ function withCount(name: string, names: readonly string[]): string {
   return count === 1 ? name : `${count} × ${name}`;
 }
 
-function busyTitle({ gpus }: CellCost, where: string): string {
+function busyTitle({ gpus }: Pick<CellCost, 'gpus'>, where: string): string {
   return gpus.length > 1
     ? trans.__(
         'Time in which kernels of this notebook ran on GPU %1, summed over GPUs, from driver samples',

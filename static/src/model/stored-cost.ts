@@ -1,9 +1,7 @@
 /** What the run of a cell took, as the notebook's file keeps it in `cell.metadata.gpumon`. */
 
 import { plainText } from '../lib/text';
-import type { CellRun, Inventory, StoredCost } from '../wire';
-import type { CellCost } from './cell-cost';
-import { valueOf } from './reading';
+import type { CellRun, StoredCost } from '../wire';
 
 /** The key in the metadata of a cell. */
 export const METADATA_KEY = 'gpumon';
@@ -12,7 +10,6 @@ export const METADATA_KEY = 'gpumon';
  */
 export const EXECUTION_KEY = 'execution';
 
-const MIB = 1024 ** 2;
 /** Thirty years, eight pebibytes, and what a power station gives in a week: whatever is more is no cost. */
 const LONGEST_S = 1e9;
 const MOST_BYTES = 2 ** 53;
@@ -41,26 +38,6 @@ export function isOfRun({ run }: StoredCost, other: CellRun): boolean {
     run.execution_count === other.execution_count &&
     run.started === other.started
   );
-}
-
-/**
- * Returns the form in which a cost is stored. Values are rounded, so that a similar run changes
- * little in the file.
- */
-export function storedCost(cost: CellCost, inventory: Inventory | null, run: CellRun): StoredCost {
-  const { started_ms, ended_ms, gpu_ms, peak_bytes, change_bytes, joules, shared } = cost;
-  const names = new Map(inventory?.gpus.map(({ index, name }) => [index, valueOf(name)]));
-  return {
-    version: 1,
-    duration_s: rounded((ended_ms - started_ms) / 1000),
-    gpu_s: gpu_ms === null ? null : rounded(gpu_ms / 1000),
-    peak_memory_bytes: wholeMib(peak_bytes),
-    memory_change_bytes: wholeMib(change_bytes),
-    energy_joules: joules === null ? null : rounded(joules),
-    shared,
-    gpus: cost.gpus.map((index) => names.get(index) ?? 'GPU'),
-    run,
-  };
 }
 
 /**
@@ -133,14 +110,4 @@ function isWithin(value: unknown, most: number, least = 0): value is number {
 
 function isAbsentOr(value: unknown, most: number, least = 0): value is number | null {
   return value === null || isWithin(value, most, least);
-}
-
-/** Three significant digits. */
-function rounded(value: number): number {
-  return Number(value.toPrecision(3));
-}
-
-function wholeMib(bytes: number | null): number | null {
-  // Adding 0 makes 0 of −0, which files and comparisons would tell apart.
-  return bytes === null ? null : Math.round(bytes / MIB) * MIB + 0;
 }

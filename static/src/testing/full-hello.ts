@@ -1,19 +1,33 @@
 /** A first frame with every kind of state, condition and event, for tests of texts. */
 
 import type { CellCost } from '../model/cell-cost';
-import type { Condition, Event, GpuSample, Process, ServerFrame } from '../wire';
+import type { Condition, Event, GpuSample, Process, ServerFrame, StoredCost } from '../wire';
 import { details, nvLink } from './details';
 import { GIB, gpu, hello, inventory, migDevice, NOW, process, sample } from './frames';
+
+/** A cost that a notebook has stored. */
+export const STORED: StoredCost = {
+  version: 1,
+  duration_s: 5,
+  gpu_s: 0.005,
+  peak_memory_bytes: GIB,
+  memory_change_bytes: 0,
+  energy_joules: 1,
+  shared: true,
+  gpus: ['NVIDIA H200', 'NVIDIA H200'],
+  run: null,
+};
 
 /** The cost of a cell there. */
 export const COST: CellCost = {
   started_ms: NOW,
   ended_ms: NOW + 5000,
+  duration_s: 5,
   gpus: [0, 1],
-  gpu_ms: 5,
-  peak_bytes: GIB,
-  change_bytes: 0,
-  joules: 1,
+  gpu_s: 0.005,
+  peak_memory_bytes: GIB,
+  memory_change_bytes: 0,
+  energy_joules: 1,
   shared: true,
 };
 

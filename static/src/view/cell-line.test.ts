@@ -1,12 +1,12 @@
 // @vitest-environment jsdom
 import { beforeEach, expect, it } from 'vitest';
 
-import { COST } from '../testing/full-hello';
-import { GIB, inventory } from '../testing/frames';
-import { readStoredCost, runOf, storedCost } from '../model/stored-cost';
+import { COST, STORED } from '../testing/full-hello';
+import { GIB } from '../testing/frames';
+import { readStoredCost } from '../model/stored-cost';
 import { CellLine } from './cell-line';
 
-const stored = { ...storedCost(COST, inventory(2), runOf('x', 3, null)), duration_s: 13.1 };
+const stored = { ...STORED, duration_s: 13.1 };
 let line: CellLine;
 
 beforeEach(() => {

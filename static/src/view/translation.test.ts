@@ -6,10 +6,9 @@ import { describeOom } from '../model/describe-oom';
 import { loadXids } from '../model/xid';
 import { fromAddress } from '../model/dashboard/state';
 import { Store } from '../model/store';
-import { runOf, storedCost } from '../model/stored-cost';
 import { pseudoTranslator, untranslated, textsOf } from '../testing/pseudo-locale';
 import { GIB, inventory, NOW, sample } from '../testing/frames';
-import { COST, gpus, fullHello } from '../testing/full-hello';
+import { COST, gpus, fullHello, STORED } from '../testing/full-hello';
 import { CellLine } from './cell-line';
 import { Chip } from './chip';
 import { Dashboard } from './dashboard/dashboard';
@@ -149,7 +148,7 @@ describe('in another language', () => {
 
   it('nor has what stands below a cell and in a toolbar', () => {
     const line = new CellLine();
-    const earlier = { ...storedCost(COST, inventory(7), runOf('', 1, null)), duration_s: 1 };
+    const earlier = { ...STORED, duration_s: 1 };
     line.update(COST, false, earlier);
     const [last, before] = [new CellLine(), new CellLine()];
     last.updateStored(earlier, true);

@@ -14,11 +14,12 @@ function run(
   const cost = {
     started_ms: 0,
     ended_ms: 5000,
+    duration_s: 5,
     gpus: [0],
-    gpu_ms,
-    peak_bytes: 1,
-    change_bytes: 0,
-    joules,
+    gpu_s: gpu_ms / 1000,
+    peak_memory_bytes: 1,
+    memory_change_bytes: 0,
+    energy_joules: joules,
     shared: false,
   };
   return {

@@ -1,0 +1,173 @@
+// @vitest-environment jsdom
+import type { KernelCost } from '@gpumon/page/cells';
+import type { Feed } from '@gpumon/page/feed';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+
+import { kernelCost } from '../../../static/src/testing/kernel-cost';
+import { NOW } from '../../../static/src/testing/frames';
+import { CellCosts, type CellCostListener } from './cells';
+import type { NotebookPanel } from './notebook-panel';
+
+type Slot = (...args: unknown[]) => void;
+
+const slots: Record<string, Slot> = {};
+const signal = (name: string): unknown => ({
+  connect: (slot: Slot) => (slots[name] = slot),
+  disconnect: () => undefined,
+});
+const kernel = { id: 'k', anyMessage: signal('message') };
+
+/** What the server is asked, and how each question is answered. */
+let asked: URL[];
+let answers: ((cost: KernelCost | null) => void)[];
+let posted: unknown[];
+let told: unknown[];
+let costs: CellCosts;
+let receive: (frame: { type: string }) => void;
+let feed: { store: { sample: { at_ms: number } | null } };
+/** The executions that charts show. */
+let put: unknown[];
+
+function request(path: string, init?: RequestInit): Promise<Response> {
+  if (init?.method === 'POST') {
+    posted.push(JSON.parse(init.body as string));
+    return Promise.resolve(Response.json({}));
+  }
+  asked.push(new URL(path, 'http://localhost/'));
+  return new Promise((resolve) => {
+    answers.push((cost) =>
+      resolve(cost === null ? new Response('', { status: 404 }) : Response.json(cost)),
+    );
+  });
+}
+
+beforeEach(() => {
+  [asked, answers, posted, told, put] = [[], [], [], [], []];
+  const cells = {
+    keepIn: () => undefined,
+    executions: [],
+    put: (execution: unknown) => put.push(execution),
+  };
+  const subscribe = (listener: typeof receive): unknown => {
+    receive = listener;
+    return { update: () => undefined, unsubscribe: () => undefined };
+  };
+  const known = { store: { sample: null, cells }, options: { request }, subscribe };
+  feed = known;
+  const listener: CellCostListener = {
+    started: (cellId) => told.push(['started', cellId]),
+    measured: (cellId, { cost, running }) => told.push([cellId, cost.energy_joules, running]),
+    ended: (cellId, cost) =>
+      told.push(['ended', cellId, cost?.energy_joules ?? null, cost?.run?.execution_count]),
+  };
+  const session = {
+    path: 'a/train.ipynb',
+    session: { kernel },
+    kernelChanged: signal('kernel'),
+    statusChanged: signal('status'),
+  };
+  const panel = { sessionContext: session, content: { widgets: [] } };
+  costs = new CellCosts(panel as unknown as NotebookPanel, known as unknown as Feed, listener);
+});
+
+afterEach(() => costs.dispose());
+
+function message(type: string, at_ms: number): void {
+  const msg = {
+    header: { msg_type: type, msg_id: 'run', date: new Date(at_ms).toISOString() },
+    parent_header: { msg_id: 'run' },
+    metadata: { cellId: 'c' },
+    content: { code: 'train()', execution_count: 3, status: 'ok' },
+  };
+  slots.message?.(kernel, { direction: type === 'execute_request' ? 'send' : 'recv', msg });
+}
+
+function start(): void {
+  message('execute_request', NOW);
+  message('execute_input', NOW);
+}
+
+function samples(...seconds: number[]): void {
+  for (const second of seconds) {
+    feed.store.sample = { at_ms: NOW + second * 1000 };
+    receive({ type: 'sample' });
+  }
+}
+
+async function answerNext(cost: KernelCost | null): Promise<void> {
+  answers.shift()?.(cost);
+  await new Promise((resolve) => setTimeout(resolve, 5));
+}
+
+const energy = (most: number): KernelCost =>
+  kernelCost({ energy_joules: { least: 0, most, estimate: most } });
+
+it('asks once when a cell ends, and reports and stores the answer', async () => {
+  start();
+  message('execute_reply', NOW + 5000);
+  expect(asked.map(({ search }) => search)).toEqual([
+    `?kernel_id=k&from_ms=${NOW}&to_ms=${NOW + 5000}`,
+  ]);
+  await answerNext(energy(100));
+  expect(told).toEqual([
+    ['started', 'c'],
+    ['c', 100, false],
+    ['ended', 'c', 100, 3],
+  ]);
+  expect(posted).toMatchObject([{ notebook: 'train.ipynb', kernel_id: 'k', joules: 100 }]);
+  expect(put).toMatchObject([{ cellId: 'c', running: false }]);
+});
+
+it('asks about a running cell once a second', async () => {
+  start();
+  samples(0.5, 1.2, 1.4);
+  expect(asked.map(({ search }) => search)).toEqual([`?kernel_id=k&from_ms=${NOW}`]);
+  await answerNext(energy(20));
+  samples(2.3);
+  expect(asked).toHaveLength(2);
+  message('execute_reply', NOW + 2500);
+  // An answer of before the end comes too late.
+  await answerNext(energy(40));
+  await answerNext(energy(50));
+  expect(told).toEqual([
+    ['started', 'c'],
+    ['c', 20, true],
+    ['c', 50, false],
+    ['ended', 'c', 100, 3],
+  ]);
+});
+
+it('stores nothing of a run whose end is unknown', async () => {
+  start();
+  samples(1.2);
+  await answerNext(energy(20));
+  slots.status?.(null, 'dead');
+  await answerNext(energy(30));
+  expect(told.slice(2)).toEqual([['c', 30, false]]);
+});
+
+it('forgets what was stored if the cell holds no GPU', async () => {
+  start();
+  message('execute_reply', NOW + 5000);
+  await answerNext(kernelCost({ gpus: [] }));
+  expect(told).toEqual([
+    ['started', 'c'],
+    ['ended', 'c', null, undefined],
+  ]);
+});
+
+it('reports what it knows if the server does not answer', async () => {
+  start();
+  samples(1.2);
+  await answerNext(energy(20));
+  message('execute_reply', NOW + 2000);
+  await answerNext(null);
+  expect(told.slice(1)).toEqual([
+    ['c', 20, true],
+    ['c', 20, false],
+  ]);
+  start();
+  message('execute_reply', NOW + 4000);
+  await answerNext(null);
+  expect(told.slice(3)).toEqual([['started', 'c']]);
+});
