@@ -27,9 +27,8 @@ impl From<CachedAnswers> for VendorAnswers {
     }
 }
 
-/// Gives the newest answers about one GPU, on any thread, without asking the driver: it may hang. `None` where a
-/// simulated GPU has none.
-pub type AnswersReader = Box<dyn Fn() -> Option<VendorAnswers> + Send>;
+/// Returns the newest answers about one GPU, on any thread, from memory: the driver may hang.
+pub type AnswersReader = Box<dyn Fn() -> VendorAnswers + Send>;
 
 /// The newest answers about all GPUs, while they are sampled.
 #[derive(Default)]
@@ -57,7 +56,7 @@ impl LatestAnswers {
             renumbered,
             gpus: readers
                 .iter()
-                .filter_map(|(index, read)| Some((*index, read()?)))
+                .map(|(index, read)| (*index, read()))
                 .collect(),
         }
     }

@@ -9,19 +9,19 @@ use super::{
     backend::Backend,
     cached::Answers,
     error::device_error,
-    gpm::GpmReader,
+    gpm::{GpmReader, Rates},
     lanes::{IDENTITY, Lane, Reader},
-    link_rates::{LinkRateReader, NvLinkRates},
+    link_rates::{LinkRateReader, LinkRates},
     mig::MigReader,
     need::Need,
-    pcie::{self, PcieRates, PcieWatch},
+    pcie::{self, PcieWatch},
     processes::ProcessReader,
     querier::Querier,
     to_model,
     traces::TraceReader,
 };
 use crate::{
-    model::{Absence, Activity, Gpu, GpuDetails, GpuSample, Reading, Trace, now_ms},
+    model::{Absence, Absent, Gpu, GpuDetails, GpuSample, Reading, Trace, now_ms},
     vendor::nvml::query::{Query as Q, SystemQuery, Value},
     vendor::{AnswersReader, Device as ProbeDevice, DeviceError, ReadDepth, VendorAnswers},
 };
@@ -43,14 +43,6 @@ pub(super) struct NvmlDevice {
     need: Need,
     /// Rates as they were read last, and when.
     rates: Option<(u64, Rates)>,
-}
-
-/// What comes of two moments.
-#[derive(Clone)]
-struct Rates {
-    activity: Reading<Activity>,
-    nvlink: NvLinkRates,
-    pcie: PcieRates,
 }
 
 impl NvmlDevice {
@@ -117,7 +109,7 @@ impl NvmlDevice {
     }
 
     /// GPM's rates; of a GPU without GPM, those of the links' own counters.
-    fn nvlink(&mut self, counted: NvLinkRates) -> NvLinkRates {
+    fn read_nvlink(&mut self, counted: LinkRates) -> LinkRates {
         if counted.tx == Reading::Absent(Absence::NotSupported) {
             self.link_rates.read(&mut self.querier)
         } else {
@@ -126,7 +118,7 @@ impl NvmlDevice {
     }
 
     /// GPM's rates; of a GPU without GPM, those that a thread of its own waits for.
-    fn pcie(&mut self, counted: PcieRates) -> PcieRates {
+    fn read_pcie(&mut self, counted: LinkRates) -> LinkRates {
         if counted.tx != Reading::Absent(Absence::NotSupported) {
             self.pcie = None;
             return counted;
@@ -142,14 +134,8 @@ impl NvmlDevice {
 
     fn rates(&mut self) -> Rates {
         let counted = self.gpm.read(&mut self.querier, None);
-        let nvlink = self.nvlink(NvLinkRates {
-            tx: counted.nvlink_tx,
-            rx: counted.nvlink_rx,
-        });
-        let pcie = self.pcie(PcieRates {
-            tx: counted.pcie_tx,
-            rx: counted.pcie_rx,
-        });
+        let nvlink = self.read_nvlink(counted.nvlink);
+        let pcie = self.read_pcie(counted.pcie);
         for (counter, rate) in [&pcie.tx, &pcie.rx].into_iter().enumerate() {
             if let Some(rate) = rate.value() {
                 let kilobytes = (rate / pcie::UNIT_BYTES).round() as i128;
@@ -164,55 +150,6 @@ impl NvmlDevice {
             nvlink,
             pcie,
         }
-    }
-}
-
-impl Rates {
-    /// What one look cannot tell.
-    fn of_one_look() -> Self {
-        let reason = Absence::WarmingUp;
-        let activity = Reading::Absent(reason.clone());
-        Self {
-            activity,
-            nvlink: NvLinkRates::absent(&reason),
-            pcie: PcieRates::absent(&reason),
-        }
-    }
-
-    fn dated(self, at_ms: u64) -> Self {
-        let Self {
-            activity,
-            nvlink,
-            pcie,
-        } = self;
-        Self {
-            activity: activity.dated(at_ms),
-            nvlink: NvLinkRates {
-                tx: nvlink.tx.dated(at_ms),
-                rx: nvlink.rx.dated(at_ms),
-            },
-            pcie: PcieRates {
-                tx: pcie.tx.dated(at_ms),
-                rx: pcie.rx.dated(at_ms),
-            },
-        }
-    }
-
-    fn fill(self, sample: &mut GpuSample) {
-        let Self {
-            activity,
-            nvlink,
-            pcie,
-        } = self;
-        sample.activity = activity;
-        (
-            sample.nvlink.tx_bytes_per_second,
-            sample.nvlink.rx_bytes_per_second,
-        ) = (nvlink.tx, nvlink.rx);
-        (
-            sample.pcie.tx_bytes_per_second,
-            sample.pcie.rx_bytes_per_second,
-        ) = (pcie.tx, pcie.rx);
     }
 }
 
@@ -275,16 +212,13 @@ impl ProbeDevice for NvmlDevice {
         }
         match &self.rates {
             Some((_, rates)) if is_due => rates.clone().fill(sample),
-            Some((at_ms, rates)) => rates.clone().dated(*at_ms).fill(sample),
-            None => Rates::of_one_look().fill(sample),
+            Some((at_ms, rates)) => rates.clone().with_time(*at_ms).fill(sample),
+            // One look reports no rates.
+            None => Rates::absent(&Absence::WarmingUp).fill(sample),
         }
         if to_model::has_no_links(Answers::new(&self.querier.cached(), begun_ms)) {
             // GPM counts 0 there.
-            let none = || Reading::Absent(Absence::NotSupported);
-            (
-                sample.nvlink.tx_bytes_per_second,
-                sample.nvlink.rx_bytes_per_second,
-            ) = (none(), none());
+            sample.nvlink = Absent::absent(&Absence::NotSupported);
         }
         let (samples, gone) = self.mig.read(&mut self.querier, depth);
         sample.mig_devices = samples;
@@ -322,12 +256,8 @@ impl ProbeDevice for NvmlDevice {
     fn answers(&self) -> Option<AnswersReader> {
         let cached = self.querier.shared();
         Some(Box::new(move || {
-            Some(VendorAnswers::from(
-                cached
-                    .read()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .clone(),
-            ))
+            let cached = cached.read().unwrap_or_else(PoisonError::into_inner);
+            VendorAnswers::from(cached.clone())
         }))
     }
 

@@ -8,28 +8,30 @@
 
 use nvml_wrapper::enums::gpm::GpmMetricId;
 
-use super::{backend::Activity as Counted, error::absence, querier::Querier};
+use super::{
+    backend::Activity as Counted, error::absence, link_rates::LinkRates, querier::Querier,
+};
 use crate::{
-    model::{Absence, Absent, Activity, Reading, absent, now_ms},
+    model::{Absence, Absent, Activity, GpuSample, Reading, absent, now_ms},
     vendor::nvml::query::Code,
 };
 
 /// The driver gives link rates in MiB per second, whatever its documentation says: 51,407 where 55.5 GB/s were copied.
 const LINK_UNIT_BYTES: f64 = (1 << 20) as f64;
 
-/// Link rates and activity, of one window of time.
+/// The activity and the traffic of one window of time.
 #[derive(Debug, Clone)]
-pub(super) struct GpmReadings {
+pub(super) struct Rates {
     pub(super) activity: Reading<Activity>,
-    pub(super) pcie_tx: Reading<f64>,
-    pub(super) pcie_rx: Reading<f64>,
-    pub(super) nvlink_tx: Reading<f64>,
-    pub(super) nvlink_rx: Reading<f64>,
+    pub(super) nvlink: LinkRates,
+    pub(super) pcie: LinkRates,
 }
+
+absent! { Rates { activity, nvlink, pcie } }
 
 #[derive(Default)]
 pub(super) struct GpmReader {
-    latest: Option<(u64, GpmReadings)>,
+    latest: Option<(u64, Rates)>,
 }
 
 /// In the order in which they are asked for.
@@ -57,27 +59,25 @@ impl GpmReader {
     /// gives what the last one gave, with its time.
     ///
     /// `mig` is the index of a MIG device; `None` is the whole GPU.
-    pub(super) fn read(&mut self, querier: &mut Querier, mig: Option<u32>) -> GpmReadings {
+    pub(super) fn read(&mut self, querier: &mut Querier, mig: Option<u32>) -> Rates {
         let metrics = METRICS.map(|metric| metric.as_c());
         let readings = match querier.gpm(mig, &metrics) {
-            Ok(Counted::Counted(values)) => GpmReadings::new(values),
+            Ok(Counted::Counted(values)) => Rates::new(values),
             Ok(Counted::NotYet) => {
                 return match &self.latest {
-                    Some((at_ms, latest)) => latest.clone().dated(*at_ms),
-                    None => GpmReadings::absent(&Absence::WarmingUp),
+                    Some((at_ms, latest)) => latest.clone().with_time(*at_ms),
+                    None => Rates::absent(&Absence::WarmingUp),
                 };
             }
-            Ok(Counted::Busy) => return GpmReadings::absent(&Absence::NoAnswer),
-            Err(code) => return GpmReadings::absent(&absence(code)),
+            Ok(Counted::Busy) => return Rates::absent(&Absence::NoAnswer),
+            Err(code) => return Rates::absent(&absence(code)),
         };
         self.latest = Some((now_ms(), readings.clone()));
         readings
     }
 }
 
-absent! { GpmReadings { activity, pcie_tx, pcie_rx, nvlink_tx, nvlink_rx } }
-
-impl GpmReadings {
+impl Rates {
     fn new(values: Vec<Result<f64, Code>>) -> Self {
         let mut results = values.into_iter().map(|value| match value {
             Ok(value) if value.is_finite() => Reading::Now(value),
@@ -103,20 +103,30 @@ impl GpmReadings {
                 integer_percent: percent(next()),
                 dram_bandwidth_percent: percent(next()),
             }),
-            pcie_tx: bytes(next()),
-            pcie_rx: bytes(next()),
-            nvlink_tx: bytes(next()),
-            nvlink_rx: bytes(next()),
+            pcie: LinkRates {
+                tx: bytes(next()),
+                rx: bytes(next()),
+            },
+            nvlink: LinkRates {
+                tx: bytes(next()),
+                rx: bytes(next()),
+            },
         }
     }
 
-    fn dated(self, at_ms: u64) -> Self {
+    pub(super) fn with_time(self, at_ms: u64) -> Self {
         Self {
             activity: self.activity.dated(at_ms),
-            pcie_tx: self.pcie_tx.dated(at_ms),
-            pcie_rx: self.pcie_rx.dated(at_ms),
-            nvlink_tx: self.nvlink_tx.dated(at_ms),
-            nvlink_rx: self.nvlink_rx.dated(at_ms),
+            nvlink: self.nvlink.with_time(at_ms),
+            pcie: self.pcie.with_time(at_ms),
         }
+    }
+
+    pub(super) fn fill(self, sample: &mut GpuSample) {
+        sample.activity = self.activity;
+        sample.nvlink.tx_bytes_per_second = self.nvlink.tx;
+        sample.nvlink.rx_bytes_per_second = self.nvlink.rx;
+        sample.pcie.tx_bytes_per_second = self.pcie.tx;
+        sample.pcie.rx_bytes_per_second = self.pcie.rx;
     }
 }

@@ -3,22 +3,33 @@
 use std::time::{Duration, Instant};
 
 use super::{cached::Answers, lanes, paced::Every, querier::Querier, to_model::DATA_UNIT_BYTES};
-use crate::model::{Absence, Reading, now_ms};
+use crate::model::{Absence, Absent, Reading, absent, now_ms};
 
 /// Asking for both costs 2.7 ms.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Both directions, in bytes per second.
+/// The traffic of a link in both directions, in bytes per second.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct NvLinkRates {
+pub(super) struct LinkRates {
     pub(super) tx: Reading<f64>,
     pub(super) rx: Reading<f64>,
+}
+
+absent! { LinkRates { tx, rx } }
+
+impl LinkRates {
+    pub(super) fn with_time(self, at_ms: u64) -> Self {
+        Self {
+            tx: self.tx.dated(at_ms),
+            rx: self.rx.dated(at_ms),
+        }
+    }
 }
 
 pub(super) struct LinkRateReader {
     every: Every,
     before: Option<(Instant, [f64; 2])>,
-    latest: NvLinkRates,
+    latest: LinkRates,
 }
 
 impl LinkRateReader {
@@ -26,30 +37,32 @@ impl LinkRateReader {
         Self {
             every: Every::new(EVERY),
             before: None,
-            latest: NvLinkRates::absent(&Absence::WarmingUp),
+            latest: LinkRates::absent(&Absence::WarmingUp),
         }
     }
 
     /// What crossed the links between the last two readings, with its time.
-    pub(super) fn read(&mut self, querier: &mut Querier) -> NvLinkRates {
+    pub(super) fn read(&mut self, querier: &mut Querier) -> LinkRates {
         if self.every.is_due() {
             querier.ask(None, &lanes::ALL_LINKS);
             let [tx, rx] =
                 lanes::ALL_LINKS.map(|query| Answers::new(&querier.cached(), 0).real(query));
             self.latest = match (tx, rx) {
-                (Reading::Now(tx), Reading::Now(rx)) => self.rates(Instant::now(), [tx, rx]),
-                (Reading::Absent(reason), _) | (_, Reading::Absent(reason)) => {
-                    NvLinkRates::absent(&reason)
+                (Reading::Now(tx), Reading::Now(rx)) => {
+                    self.rates_since_last(Instant::now(), [tx, rx])
                 }
-                _ => NvLinkRates::absent(&Absence::Unknown),
+                (Reading::Absent(reason), _) | (_, Reading::Absent(reason)) => {
+                    LinkRates::absent(&reason)
+                }
+                _ => LinkRates::absent(&Absence::Unknown),
             };
         }
         self.latest.clone()
     }
 
-    fn rates(&mut self, at: Instant, counters: [f64; 2]) -> NvLinkRates {
+    fn rates_since_last(&mut self, at: Instant, counters: [f64; 2]) -> LinkRates {
         let Some((before_at, before)) = self.before.replace((at, counters)) else {
-            return NvLinkRates::absent(&Absence::WarmingUp);
+            return LinkRates::absent(&Absence::WarmingUp);
         };
         let (seconds, at_ms) = (at.duration_since(before_at).as_secs_f64(), now_ms());
         let [tx, rx] = [0, 1].map(|direction| match counters[direction] - before[direction] {
@@ -60,16 +73,7 @@ impl LinkRateReader {
                 at_ms,
             },
         });
-        NvLinkRates { tx, rx }
-    }
-}
-
-impl NvLinkRates {
-    pub(super) fn absent(reason: &Absence) -> Self {
-        Self {
-            tx: Reading::Absent(reason.clone()),
-            rx: Reading::Absent(reason.clone()),
-        }
+        LinkRates { tx, rx }
     }
 }
 
@@ -82,10 +86,10 @@ mod tests {
         let mut reader = LinkRateReader::new();
         let begun = Instant::now();
         assert_eq!(
-            reader.rates(begun, [1000.0, 5.0]),
-            NvLinkRates::absent(&Absence::WarmingUp)
+            reader.rates_since_last(begun, [1000.0, 5.0]),
+            LinkRates::absent(&Absence::WarmingUp)
         );
-        let later = reader.rates(begun + Duration::from_secs(2), [3000.0, 4.0]);
+        let later = reader.rates_since_last(begun + Duration::from_secs(2), [3000.0, 4.0]);
         assert!(
             matches!(later.tx, Reading::Earlier { value, .. } if (value - 1_024_000.0).abs() < 1.0),
             "{later:?}"

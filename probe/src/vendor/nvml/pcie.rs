@@ -12,9 +12,9 @@ use std::{
     thread,
 };
 
-use super::{backend::Backend, error::absence};
+use super::{backend::Backend, error::absence, link_rates::LinkRates};
 use crate::{
-    model::{Absence, Reading, now_ms},
+    model::{Absence, Absent, Reading, now_ms},
     vendor::nvml::query::{Query, Subject},
 };
 
@@ -25,24 +25,17 @@ const RX: u32 = 1;
 /// NVML's unit: KB.
 pub(super) const UNIT_BYTES: f64 = 1000.0;
 
-/// Both directions, in bytes per second.
-#[derive(Debug, Clone)]
-pub(super) struct PcieRates {
-    pub(super) tx: Reading<f64>,
-    pub(super) rx: Reading<f64>,
-}
-
 /// Asks on a thread of its own, and has the last answer at hand.
 pub(super) struct PcieWatch {
     ask: SyncSender<()>,
-    latest: Arc<Mutex<PcieRates>>,
+    latest: Arc<Mutex<LinkRates>>,
 }
 
 impl PcieWatch {
     /// Starts the thread; it ends with this.
     pub(super) fn start(answers: Arc<dyn Backend>, index: u32) -> Option<Self> {
         let (ask, asked) = mpsc::sync_channel::<()>(1);
-        let latest = Arc::new(Mutex::new(PcieRates::absent(&Absence::WarmingUp)));
+        let latest = Arc::new(Mutex::new(LinkRates::absent(&Absence::WarmingUp)));
         let shared = Arc::clone(&latest);
         let body = move || {
             while asked.recv().is_ok() {
@@ -58,7 +51,7 @@ impl PcieWatch {
     }
 
     /// What was read last, with its time. The next reading begins, unless one is still under way.
-    pub(super) fn latest(&self) -> PcieRates {
+    pub(super) fn latest(&self) -> LinkRates {
         let latest = self
             .latest
             .lock()
@@ -70,7 +63,7 @@ impl PcieWatch {
 }
 
 /// Asks the driver, which takes 20 ms for each direction.
-pub(super) fn read(answers: &dyn Backend, index: u32) -> PcieRates {
+pub(super) fn read(answers: &dyn Backend, index: u32) -> LinkRates {
     let rate = |counter| match answers.ask(Subject::gpu(index), Query::PcieThroughput(counter)) {
         Ok(kilobytes) => {
             let value = kilobytes.at(0).unwrap_or(0) as f64 * UNIT_BYTES;
@@ -81,17 +74,8 @@ pub(super) fn read(answers: &dyn Backend, index: u32) -> PcieRates {
         }
         Err(code) => Reading::Absent(absence(code)),
     };
-    PcieRates {
+    LinkRates {
         tx: rate(TX),
         rx: rate(RX),
-    }
-}
-
-impl PcieRates {
-    pub(super) fn absent(reason: &Absence) -> Self {
-        Self {
-            tx: Reading::Absent(reason.clone()),
-            rx: Reading::Absent(reason.clone()),
-        }
     }
 }

@@ -185,8 +185,7 @@ fn of_settings(gpu: &dyn SimulatedGpu, identity: &GpuIdentity, query: Q) -> Opti
         }
         // GPUs with links reach each other through these, not through PCIe. Others do not at all.
         Q::P2pStatus(with, capability) => other(with).and_then(|with| {
-            let link = machine.world.link(index, with);
-            let linked = link.nvlinks.value().is_some_and(|links| *links > 0);
+            let linked = machine.world.are_linked(index, with);
             let through_pcie = capability >= sys::nvmlGpuP2PCapsIndex_enum_NVML_P2P_CAPS_INDEX_PCI;
             value(if linked && !through_pcie {
                 sys::nvmlGpuP2PStatus_enum_NVML_P2P_STATUS_OK
@@ -194,22 +193,15 @@ fn of_settings(gpu: &dyn SimulatedGpu, identity: &GpuIdentity, query: Q) -> Opti
                 sys::nvmlGpuP2PStatus_enum_NVML_P2P_STATUS_NOT_SUPPORTED
             })
         }),
-        Q::FabricInfo => machine
-            .world
-            .fabric(index)
-            .map_or(Err(Code::NOT_SUPPORTED), |own| {
-                let digits = own.cluster_uuid.replace('-', "");
-                let half = |at: usize| u64::from_str_radix(&digits[at..at + 16], 16).unwrap_or(0);
-                list([
-                    own.state as u64,
-                    own.status.into(),
-                    own.clique_id.into(),
-                    0,
-                    0,
-                    half(0),
-                    half(16),
-                ])
-            }),
+        Q::FabricInfo => {
+            let Some(uuid) = machine.world.fabric_uuid(index) else {
+                return Some(Err(Code::NOT_SUPPORTED));
+            };
+            let digits = uuid.replace('-', "");
+            let half = |at| u64::from_str_radix(&digits[at..at + 16], 16).unwrap_or(0);
+            let state = sys::NVML_GPU_FABRIC_STATE_COMPLETED.into();
+            list([state, 0, 0, 0, 0, half(0), half(16)])
+        }
         _ => return None,
     })
 }

@@ -2,11 +2,9 @@
 
 use std::ptr;
 
-use gpumon_probe::model::FabricState;
 use nvml_wrapper_sys::bindings::{
-    NVML_GPU_FABRIC_STATE_COMPLETED, NVML_GPU_FABRIC_STATE_IN_PROGRESS,
-    NVML_GPU_FABRIC_STATE_NOT_STARTED, NVML_GPU_FABRIC_STATE_NOT_SUPPORTED, nvmlDevice_t,
-    nvmlGpuFabricInfo_v2_t, nvmlGpuFabricInfo_v3_t, nvmlGpuFabricInfoV_t, nvmlReturn_t,
+    NVML_GPU_FABRIC_STATE_COMPLETED as COMPLETED, nvmlDevice_t, nvmlGpuFabricInfo_v2_t,
+    nvmlGpuFabricInfo_v3_t, nvmlGpuFabricInfoV_t, nvmlReturn_t,
 };
 
 use super::version_of;
@@ -33,17 +31,13 @@ unsafe extern "C" fn nvmlDeviceGetGpuFabricInfoV(
         let mut answer = given::value_or(
             given::device("nvmlDeviceGetGpuFabricInfoV", handle, &[]),
             || {
-                let fabric = gpu
-                    .machine()
-                    .world
-                    .fabric(gpu.index)
-                    .ok_or(Code::NOT_SUPPORTED)?;
+                let uuid = gpu.machine().world.fabric_uuid(gpu.index);
                 Ok(nvmlGpuFabricInfo_v2_t {
                     version: 0,
-                    clusterUuid: bytes(&fabric.cluster_uuid),
-                    status: fabric.status,
-                    cliqueId: fabric.clique_id,
-                    state: state(fabric.state) as u8,
+                    clusterUuid: bytes(&uuid.ok_or(Code::NOT_SUPPORTED)?),
+                    status: 0,
+                    cliqueId: 0,
+                    state: COMPLETED as u8,
                     healthMask: 0,
                 })
             },
@@ -57,15 +51,6 @@ unsafe extern "C" fn nvmlDeviceGetGpuFabricInfoV(
         }
         Ok(())
     })
-}
-
-fn state(state: FabricState) -> u32 {
-    match state {
-        FabricState::NotSupported => NVML_GPU_FABRIC_STATE_NOT_SUPPORTED,
-        FabricState::NotStarted => NVML_GPU_FABRIC_STATE_NOT_STARTED,
-        FabricState::InProgress => NVML_GPU_FABRIC_STATE_IN_PROGRESS,
-        FabricState::Completed => NVML_GPU_FABRIC_STATE_COMPLETED,
-    }
 }
 
 /// The 16 bytes of a UUID.

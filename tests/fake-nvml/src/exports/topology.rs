@@ -71,7 +71,7 @@ exports! {
         if capability >= CAPABILITIES {
             return Err(Code::INVALID_ARGUMENT);
         }
-        let linked = gpu.machine().world.link(gpu.index, other).nvlinks.value().is_some_and(|links| *links > 0);
+        let linked = gpu.machine().world.are_linked(gpu.index, other);
         let through_pcie = capability >= PCI;
         Ok(if linked && !through_pcie { OK } else { NOT_SUPPORTED })
     }

@@ -1,6 +1,6 @@
 //! The simulated machine: a pure function of scenario, GPU and time.
 
-use crate::model::{AccountedProcess, Fabric, FabricState, GpuLink, PciPath, Reading, TraceMetric};
+use crate::model::{AccountedProcess, PciPath, TraceMetric};
 
 use super::{
     GpuIdentity, GpuState, ProcessState, Scenario, Timeline, Wear, board::Board, garbage,
@@ -100,31 +100,18 @@ impl World {
         }
     }
 
-    /// What lies between two GPUs. Switches link every GPU with every other, as fast as the slower of the two.
-    pub fn link(&self, a: u32, b: u32) -> GpuLink {
-        let up = |index| {
-            self.identity(index)
-                .nvlinks
-                .iter()
-                .filter(|link| link.active)
-                .count() as u32
-        };
-        GpuLink {
-            a,
-            b,
-            path: Reading::Now(self.path(a, b)),
-            nvlinks: Reading::Now(up(a).min(up(b))),
-        }
+    /// Returns `true` if switches link the two GPUs.
+    pub fn are_linked(&self, a: u32, b: u32) -> bool {
+        [a, b].iter().all(|index| {
+            let links = &self.identity(*index).nvlinks;
+            links.iter().any(|link| link.active)
+        })
     }
 
-    /// The fabric of the `NVSwitches`; `None` where a GPU has no links.
-    pub fn fabric(&self, index: u32) -> Option<Fabric> {
-        (!self.identity(index).nvlinks.is_empty()).then(|| Fabric {
-            state: FabricState::Completed,
-            status: 0,
-            cluster_uuid: uuid(Noise::new(self.scenario.seed, u32::MAX).stream("fabric")),
-            clique_id: 0,
-        })
+    /// Returns the UUID of the fabric of the `NVSwitches`; `None` if a GPU has no links.
+    pub fn fabric_uuid(&self, index: u32) -> Option<String> {
+        let noise = || Noise::new(self.scenario.seed, u32::MAX).stream("fabric");
+        (!self.identity(index).nvlinks.is_empty()).then(|| uuid(noise()))
     }
 
     pub(super) fn flow(&self, index: u32, elapsed_ms: u64) -> Flow {
