@@ -3,7 +3,9 @@
 //! Whoever changes a terminal from behind, or reads it, is stopped with all its threads: nothing could then be told to
 //! end. So this is asked first.
 
-use gpumon_probe::bounded;
+use std::{path::Path, process};
+
+use gpumon_probe::process_stat::ProcessStat;
 use rustix::{io::Errno, stdio::stdout, termios::tcgetpgrp};
 
 /// Where this program stands among the jobs of its terminal.
@@ -19,25 +21,17 @@ pub(super) enum Job {
     Lost,
 }
 
-/// Where a process belongs, by `proc_pid_stat(5)`; 0 where that is outside the container.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct JobState {
-    parent: i32,
-    group: i32,
-    session: i32,
-}
-
 impl Job {
     pub(super) fn now() -> Self {
         let front = match tcgetpgrp(stdout()) {
-            Ok(front) => front.as_raw_nonzero().get(),
+            Ok(front) => front.as_raw_nonzero().get().unsigned_abs(),
             // The second is a group that cannot be seen from within a container.
             Err(Errno::NOTTY | Errno::OPNOTSUPP) => return Self::Alone,
             Err(_) => return Self::Lost,
         };
-        match read_state("self") {
+        match read_state(process::id()) {
             Some(own) if own.group != front => {
-                if is_orphaned(own, |pid| read_state(&pid.to_string())) {
+                if is_orphaned(own, read_state) {
                     Self::Lost
                 } else {
                     Self::Behind
@@ -55,7 +49,7 @@ impl Job {
 
 /// Whether no process that is left could bring this one to the front, by the kernel's rule: one that is outside the
 /// group and within the session, and the parent of one in the group.
-fn is_orphaned(own: JobState, state_of: impl Fn(i32) -> Option<JobState>) -> bool {
+fn is_orphaned(own: ProcessStat, state_of: impl Fn(u32) -> Option<ProcessStat>) -> bool {
     let mut parent = own.parent;
     loop {
         match state_of(parent) {
@@ -68,31 +62,30 @@ fn is_orphaned(own: JobState, state_of: impl Fn(i32) -> Option<JobState>) -> boo
     }
 }
 
-fn read_state(pid: &str) -> Option<JobState> {
-    let text = bounded::text(format!("/proc/{pid}/stat"), bounded::STAT).ok()?;
-    // The name in parentheses may hold anything, parentheses too; behind it is field 3.
-    let (_, behind) = text.rsplit_once(')')?;
-    let mut fields = behind
-        .split_ascii_whitespace()
-        .skip(1)
-        .map_while(|field| field.parse().ok());
-    Some(JobState {
-        parent: fields.next()?,
-        group: fields.next()?,
-        session: fields.next()?,
-    })
+/// Reads the process group and session; these are 0 if they are outside the container.
+fn read_state(pid: u32) -> Option<ProcessStat> {
+    ProcessStat::read_since_boot(Path::new("/proc"), pid, None).ok()
 }
 
 #[cfg(test)]
 mod tests {
+    use gpumon_probe::process_stat::Birth;
+
     use super::*;
 
     #[test]
     fn a_job_is_orphaned_where_nobody_of_its_session_could_bring_it_to_the_front() {
-        let place = |parent, group, session| JobState {
+        let place = |parent, group, session| ProcessStat {
+            state: 'S',
             parent,
             group,
             session,
+            threads: 1,
+            cpu_ms: 0,
+            birth: Birth {
+                ticks: 0,
+                started_ms: None,
+            },
         };
         // A shell is 10, its job 20, and below it are 21 and 22.
         let all = |pid| match pid {
@@ -118,11 +111,8 @@ mod tests {
 
     #[test]
     fn this_process_has_a_job_state() {
-        let own = super::read_state("self").unwrap();
-        assert_eq!(
-            own.parent,
-            i32::try_from(std::os::unix::process::parent_id()).unwrap()
-        );
-        assert!(own.group > 0 && own.session >= 0);
+        let own = read_state(process::id()).unwrap();
+        assert_eq!(own.parent, std::os::unix::process::parent_id());
+        assert!(own.group > 0);
     }
 }

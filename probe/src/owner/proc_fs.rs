@@ -139,12 +139,8 @@ impl ProcFs {
         [("Uid:", user.uid), ("Gid:", user.gid)]
             .iter()
             .all(|(key, own)| {
-                let ids = status.lines().find_map(|line| line.strip_prefix(key));
-                let are_own = ids
-                    .into_iter()
-                    .flat_map(str::split_ascii_whitespace)
-                    .map(|id| id.parse() == Ok(*own));
-                are_own.reduce(|all, is_own| all && is_own).unwrap_or(false)
+                let mut ids = status_values(&status, key).peekable();
+                ids.peek().is_some() && ids.all(|id| id.parse() == Ok(*own))
             })
     }
 
@@ -161,15 +157,8 @@ impl ProcFs {
 
     pub(super) fn status(&self, pid: u32) -> Status {
         let status = self.text(pid, "status", bounded::STAT).unwrap_or_default();
-        let field = |key: &str, number| {
-            let fields = status.lines().find_map(|line| line.strip_prefix(key))?;
-            fields
-                .split_ascii_whitespace()
-                .nth(number)?
-                .parse::<u64>()
-                .ok()
-        };
-        let effective = |key: &str| field(key, 1)?.try_into().ok();
+        let field = |key, number| status_values(&status, key).nth(number)?.parse::<u64>().ok();
+        let effective = |key| field(key, 1)?.try_into().ok();
         let user = match (effective("Uid:"), effective("Gid:")) {
             (Some(uid), Some(gid)) => Some(User { uid, gid }),
             // Root's where the process may not be dumped.
@@ -209,6 +198,12 @@ impl ProcFs {
     fn text(&self, pid: u32, name: &str, limit: usize) -> Option<String> {
         bounded::text(self.root.join(pid.to_string()).join(name), limit).ok()
     }
+}
+
+/// Returns the values behind a key of `/proc/PID/status`.
+fn status_values<'a>(status: &'a str, key: &str) -> impl Iterator<Item = &'a str> {
+    let values = status.lines().find_map(|line| line.strip_prefix(key));
+    values.unwrap_or_default().split_ascii_whitespace()
 }
 
 /// Returns the children of all threads of a process; none if the kernel lacks the list

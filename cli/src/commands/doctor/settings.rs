@@ -46,10 +46,8 @@ impl Settings {
 
     /// Returns the data directory that the files name.
     pub(super) fn data_dir(&self) -> Option<PathBuf> {
-        let entries = self.files.iter().flat_map(|(_, parsed)| &parsed.entries);
-        let named = entries
-            .filter(|entry| entry.key.full_name() == "serve.data-dir")
-            .last()?;
+        let mut entries = self.files.iter().flat_map(|(_, parsed)| &parsed.entries);
+        let named = entries.rfind(|entry| entry.key.full_name() == "serve.data-dir")?;
         Some(named.texts.concat().into())
     }
 

@@ -18,9 +18,21 @@ use tokio::{
 };
 
 use super::{
+    history::History,
+    now::{Events, Processes, Status},
     sources::Sources,
-    tool::{Entry, TOOLS},
+    tool::Entry,
+    usage::UsageOf,
 };
+
+/// All tools, what is asked most first.
+pub(super) static TOOLS: [Entry; 5] = [
+    Entry::new::<Status>(),
+    Entry::new::<Processes>(),
+    Entry::new::<History>(),
+    Entry::new::<Events>(),
+    Entry::new::<UsageOf>(),
+];
 
 /// What an assistant is told before it uses any tool.
 pub(super) const INSTRUCTIONS: &str = "\

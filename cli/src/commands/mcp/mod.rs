@@ -1,7 +1,7 @@
 //! `gpumon mcp`: answers the tools of AI assistants, by the Model Context Protocol over standard input and output.
 //!
-//! - [`handler`] speaks the protocol, by the library `rmcp`; [`tool`] lists the tools and calls
-//!   them.
+//! - [`handler`] lists the tools and speaks the protocol, by the library `rmcp`; [`tool`] calls
+//!   one.
 //! - [`now`], [`history`] and [`usage`] have the tools. A tool is a structure of its arguments;
 //!   comments of its fields are
 //!   their descriptions in the schema. It answers with a type of the API.

@@ -10,21 +10,9 @@ use serde_json::Value;
 
 use super::{
     answer::{select_keys, select_schema},
-    history::History,
-    now::{Events, Processes, Status},
     sources::Sources,
-    usage::UsageOf,
 };
 use crate::{commands::schema::load_types, exit::Failure};
-
-/// All tools, what is asked most first.
-pub(super) static TOOLS: [Entry; 5] = [
-    Entry::new::<Status>(),
-    Entry::new::<Processes>(),
-    Entry::new::<History>(),
-    Entry::new::<Events>(),
-    Entry::new::<UsageOf>(),
-];
 
 /// A tool, which is a structure of its arguments. It changes nothing.
 pub(super) trait Tool: DeserializeOwned + JsonSchema + 'static {
@@ -62,7 +50,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    const fn new<T: Tool>() -> Self {
+    pub(super) const fn new<T: Tool>() -> Self {
         Self {
             name: T::NAME,
             describe: describe::<T>,

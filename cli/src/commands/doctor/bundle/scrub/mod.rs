@@ -259,7 +259,7 @@ fn list_forms(kind: NameKind, original: &str) -> Vec<String> {
     match kind {
         // A single word can stand anywhere: that of a command is a program, which is known as such.
         NameKind::Command | NameKind::Text => {
-            forms.retain(|form| form.contains(char::is_whitespace))
+            forms.retain(|form| form.contains(char::is_whitespace));
         }
         // Views shorten a path to the end that distinguishes it from others.
         NameKind::Notebook => {
