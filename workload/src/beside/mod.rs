@@ -1,7 +1,7 @@
 //! Frameworks that run the same operation on the same data, where the user has them: each in a Python process of its own,
 //! after each of the runner's own runs, and their results verified like those.
 //!
-//! [`shared`] has the data of an operation and the request to a [`process`], in which
+//! [`shared`] has the data of an operation for a [`process`], in which
 //! `frameworks.py` runs.
 
 mod process;
@@ -21,8 +21,8 @@ pub(crate) use self::{
     shared::{Data, Operation, Shared, from_bytes, to_bytes},
 };
 use self::{
-    process::{Process, Ready},
-    shared::{HandedOver, Memory, Request},
+    process::{Process, Ready, Request},
+    shared::{HandedOver, Memory},
 };
 use crate::{
     catalogue,

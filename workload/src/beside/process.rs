@@ -13,11 +13,12 @@ use std::{
 };
 
 use gpumon_probe::child;
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::shared::Request;
+use super::shared::{HandedOver, Memory, Operation};
 use crate::{
     error::RunError,
+    measure::{FEWEST, Limits, MOST, STEADY},
     parent::{keep_last_line, line_splitter::LineTooLong, split_lines},
 };
 
@@ -48,6 +49,41 @@ pub(crate) enum Failure {
     NoRoom(#[from] RunError),
     #[error("data cannot be handed over: {0}")]
     Io(#[from] io::Error),
+}
+
+/// A request to a process.
+#[derive(Debug, Serialize)]
+pub(super) struct Request<'a> {
+    #[serde(flatten)]
+    operation: &'a Operation,
+    inputs: Vec<String>,
+    /// The path of the last result.
+    out: String,
+    /// The path of the times, in us, as numbers of 64 bits.
+    times: String,
+    warm_up_s: f64,
+    least_s: f64,
+    time_s: f64,
+    fewest: usize,
+    most: usize,
+    steady: f64,
+}
+
+impl<'a> Request<'a> {
+    pub(super) fn new(of: &'a HandedOver, out: &Memory, times: &Memory, limits: &Limits) -> Self {
+        Self {
+            operation: &of.operation,
+            inputs: of.inputs.iter().map(Memory::path).collect(),
+            out: out.path(),
+            times: times.path(),
+            warm_up_s: limits.warm_up.as_secs_f64(),
+            least_s: limits.least.as_secs_f64(),
+            time_s: limits.time.as_secs_f64(),
+            fewest: FEWEST,
+            most: MOST,
+            steady: STEADY,
+        }
+    }
 }
 
 /// What it says when it is ready.

@@ -14,50 +14,13 @@ mod sample_window;
 
 use std::{sync::atomic::AtomicBool, time::Duration};
 
-use self::loads::Steady;
 pub(crate) use self::{
     check::check_expectation,
     expectation::{Expectation, Whose},
-    loads::ALL,
+    loads::{ALL, KnownLoad},
     sample_window::SampleWindow,
 };
 use crate::{error::RunError, gpu::Gpu};
-
-/// A load whose effect is counted.
-pub(crate) struct KnownLoad {
-    /// The name, such as `read`.
-    pub id: &'static str,
-    /// A few words, such as `half of the multiprocessors are busy`.
-    pub does: &'static str,
-    work: LoadWork,
-}
-
-/// Puts a load on a GPU for a while, and returns the time and the expected readings; `None` if this
-/// GPU cannot do it.
-type PutOn = fn(&LoadContext<'_>) -> Result<Option<Made>, RunError>;
-
-enum LoadWork {
-    Own(PutOn),
-    /// A workload of the catalogue.
-    Steady(Steady),
-}
-
-impl KnownLoad {
-    /// The number of GPUs: the one that it is given, and those behind it.
-    pub(crate) fn gpus(&self) -> usize {
-        match &self.work {
-            LoadWork::Own(_) => 1,
-            LoadWork::Steady(steady) => steady.gpus(),
-        }
-    }
-
-    pub(crate) fn put_on(&self, context: &LoadContext<'_>) -> Result<Option<Made>, RunError> {
-        match &self.work {
-            LoadWork::Own(put_on) => put_on(context),
-            LoadWork::Steady(steady) => steady.put_on(context),
-        }
-    }
-}
 
 pub(crate) struct LoadContext<'a> {
     pub gpu: &'a Gpu,

@@ -14,13 +14,48 @@ use std::{
 
 use gpumon_probe::model::now_ms;
 
-pub(super) use self::steady::Steady;
-use self::steady::{Knows, named};
-use super::{KnownLoad, LoadContext, LoadWork, PutOn};
+use self::steady::{Knows, Steady, named};
+use super::{LoadContext, Made};
 use crate::{
     error::RunError,
     protocol::Dtype::{self, Bf16, Bytes, Fp32, Fp64, Int8},
 };
+
+/// A load whose effect is counted.
+pub(crate) struct KnownLoad {
+    /// The name, such as `read`.
+    pub id: &'static str,
+    /// A few words, such as `half of the multiprocessors are busy`.
+    pub does: &'static str,
+    work: LoadWork,
+}
+
+/// Puts a load on a GPU for a while, and returns the time and the expected readings; `None` if this
+/// GPU cannot do it.
+type PutOn = fn(&LoadContext<'_>) -> Result<Option<Made>, RunError>;
+
+enum LoadWork {
+    Own(PutOn),
+    /// A workload of the catalogue.
+    Steady(Steady),
+}
+
+impl KnownLoad {
+    /// The number of GPUs: the one that it is given, and those behind it.
+    pub(crate) fn gpus(&self) -> usize {
+        match &self.work {
+            LoadWork::Own(_) => 1,
+            LoadWork::Steady(steady) => steady.gpus(),
+        }
+    }
+
+    pub(crate) fn put_on(&self, context: &LoadContext<'_>) -> Result<Option<Made>, RunError> {
+        match &self.work {
+            LoadWork::Own(put_on) => put_on(context),
+            LoadWork::Steady(steady) => steady.put_on(context),
+        }
+    }
+}
 
 /// All loads, in the order in which they run.
 pub(crate) static ALL: [KnownLoad; 12] = [

@@ -41,7 +41,7 @@ macro_rules! named {
 pub(super) use named;
 
 /// A workload that is run for a while.
-pub(in crate::selftest) struct Steady {
+pub(super) struct Steady {
     /// The name in the catalogue.
     pub(super) workload: &'static str,
     pub(super) dtype: Dtype,
@@ -72,14 +72,11 @@ struct Rates {
 }
 
 impl Steady {
-    pub(in crate::selftest) fn gpus(&self) -> usize {
+    pub(super) fn gpus(&self) -> usize {
         catalogue::find(self.workload).map_or(1, |workload| workload.program.gpus())
     }
 
-    pub(in crate::selftest) fn put_on(
-        &self,
-        context: &LoadContext<'_>,
-    ) -> Result<Option<Made>, RunError> {
+    pub(super) fn put_on(&self, context: &LoadContext<'_>) -> Result<Option<Made>, RunError> {
         let gpu = context.gpu;
         let workload = catalogue::find(self.workload)
             .filter(|workload| workload.program.check_device(gpu, self.dtype).is_ok());
