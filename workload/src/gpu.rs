@@ -42,10 +42,11 @@ pub(crate) struct Gpu {
     /// The stream stands first, so that it ends before its context.
     pub(crate) stream: Stream,
     pub(crate) context: Rc<Context>,
-    is_shared: bool,
+    /// Whether somebody else computes there: a quarter of the free memory may be taken at most.
+    pub(crate) is_shared: bool,
     neighbor: Option<Neighbor>,
     /// Whether somebody else computes on a GPU that follows this one.
-    is_beside_others: bool,
+    pub(crate) has_shared_neighbors: bool,
 }
 
 /// The GPU that is beside another in what takes two.
@@ -63,26 +64,8 @@ impl Gpu {
             context,
             is_shared: false,
             neighbor: None,
-            is_beside_others: false,
+            has_shared_neighbors: false,
         })
-    }
-
-    /// The same GPU, of whose free memory a quarter may be taken at most: somebody else computes there.
-    #[must_use]
-    pub(crate) fn shared(self) -> Self {
-        Self {
-            is_shared: true,
-            ..self
-        }
-    }
-
-    /// The same GPU, of whose neighbors' free memory a quarter may be taken at most: somebody else computes there.
-    #[must_use]
-    pub(crate) fn beside_others(self) -> Self {
-        Self {
-            is_beside_others: true,
-            ..self
-        }
     }
 
     /// Has this GPU beside it in what takes two.
@@ -109,7 +92,7 @@ impl Gpu {
         let next = next.filter(|next| next.index != self.device().index);
         Ok(next.map(|next| Neighbor {
             device: next.clone(),
-            is_shared: self.is_shared || self.is_beside_others,
+            is_shared: self.is_shared || self.has_shared_neighbors,
         }))
     }
 
@@ -276,7 +259,9 @@ impl Neighbor {
     }
 
     pub(crate) fn open(&self) -> Result<Gpu, CudaError> {
-        let gpu = Gpu::open(&self.device)?;
-        Ok(if self.is_shared { gpu.shared() } else { gpu })
+        Ok(Gpu {
+            is_shared: self.is_shared,
+            ..Gpu::open(&self.device)?
+        })
     }
 }

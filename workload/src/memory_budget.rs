@@ -36,7 +36,7 @@ impl MemoryBudget {
     /// Of this host. Where the kernel does not tell, there is no room.
     pub(crate) fn for_host(cache_bytes: u64) -> Self {
         let text = bounded::text("/proc/meminfo", bounded::TABLE).unwrap_or_default();
-        let bytes = |key: &str| kib(&text, key).unwrap_or(0) * 1024;
+        let bytes = |key: &str| parse_kib(&text, key).unwrap_or(0) * 1024;
         Self {
             place: "of the host's memory".to_owned(),
             free_bytes: bytes("MemAvailable:"),
@@ -82,7 +82,7 @@ impl MemoryBudget {
 }
 
 /// `MemTotal:  16384 kB`.
-fn kib(meminfo: &str, key: &str) -> Option<u64> {
+pub(crate) fn parse_kib(meminfo: &str, key: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix(key))?;
     line.split_whitespace().next()?.parse().ok()
 }
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn the_host_tells_its_memory() {
         assert_eq!(
-            kib("MemTotal:    16 kB\nMemFree: 3 kB\n", "MemFree:"),
+            parse_kib("MemTotal:    16 kB\nMemFree: 3 kB\n", "MemFree:"),
             Some(3)
         );
         let host = MemoryBudget::for_host(0);

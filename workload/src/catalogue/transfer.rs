@@ -76,6 +76,16 @@ fn host_words(
     Ok(memory)
 }
 
+/// Returns the cost of copies between host and device.
+fn copy_cost(bytes: u64) -> Cost {
+    Cost {
+        memory_bytes: bytes,
+        host_bytes: bytes,
+        moved_bytes: bytes,
+        operations: 0,
+    }
+}
+
 pub(super) struct Transfer {
     pub(super) to_device: bool,
     pub(super) is_pinned: bool,
@@ -83,13 +93,7 @@ pub(super) struct Transfer {
 
 impl Program for Transfer {
     fn cost_of(&self, size: Size) -> Cost {
-        let bytes = size.words().saturating_mul(WORD_BYTES);
-        Cost {
-            memory_bytes: bytes,
-            host_bytes: bytes,
-            moved_bytes: bytes,
-            operations: 0,
-        }
+        copy_cost(size.words().saturating_mul(WORD_BYTES))
     }
 
     fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Ready<'gpu> {
@@ -131,13 +135,7 @@ pub(super) struct BidirectionalCopy;
 
 impl Program for BidirectionalCopy {
     fn cost_of(&self, size: Size) -> Cost {
-        let bytes = size.words().saturating_mul(2 * WORD_BYTES);
-        Cost {
-            memory_bytes: bytes,
-            host_bytes: bytes,
-            moved_bytes: bytes,
-            operations: 0,
-        }
+        copy_cost(size.words().saturating_mul(2 * WORD_BYTES))
     }
 
     fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Ready<'gpu> {

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::mpsc::{self, RecvTimeoutError, Sender},
+    sync::mpsc::{self, RecvTimeoutError},
     thread,
     time::Duration,
 };
@@ -20,6 +20,7 @@ use crate::{
     bench::Place,
     burn::{self, BurnRequest, Burning},
     error::RunError,
+    measure::Now,
     protocol::{
         Backend, BurnJob, Dtype, Outcome, Report,
         exit_code::{FAILED, INTERRUPTED},
@@ -90,34 +91,28 @@ fn all(
     let mut worst = 0;
     let mut count = |code| worst = worse(worst, code);
     thread::scope(|scope| {
-        for (step, held) in placement.gpus.iter().enumerate() {
+        let gpus = placement.gpus.iter().map(Some);
+        let places = gpus.chain(placement.runs_on_cpu.then_some(None));
+        for (step, held) in places.enumerate() {
             let sender = sender.clone();
             scope.spawn(move || {
-                let outcome = held.open().map_err(RunError::from);
-                let outcome = outcome.and_then(|gpu| {
-                    one(
-                        &Place::Cuda(&gpu),
-                        step,
-                        placement,
+                let one = |place: &Place<'_>| {
+                    burn::run(
+                        place,
+                        &placement.cpu,
                         request,
-                        context,
-                        &sender,
+                        context.interrupted,
+                        &mut |burning| {
+                            // The receiver listens until the last place has ended.
+                            let _ = sender.send((step, Progress::Burning(burning)));
+                        },
                     )
-                });
-                let _ = sender.send((step, Progress::Done(Box::new(outcome))));
-            });
-        }
-        if placement.runs_on_cpu {
-            let (sender, step) = (sender.clone(), placement.gpus.len());
-            scope.spawn(move || {
-                let outcome = one(
-                    &Place::Cpu(&placement.cpu),
-                    step,
-                    placement,
-                    request,
-                    context,
-                    &sender,
-                );
+                };
+                let outcome = match held.map(ReservedGpu::open).transpose() {
+                    Ok(Some(gpu)) => one(&Place::Cuda(&gpu)),
+                    Ok(None) => one(&Place::Cpu(&placement.cpu)),
+                    Err(error) => Err(error.into()),
+                };
                 let _ = sender.send((step, Progress::Done(Box::new(outcome))));
             });
         }
@@ -137,14 +132,10 @@ fn all(
                 } else {
                     Backend::Cpu
                 };
-                let id = burn::ID.to_owned();
                 match progress {
-                    Progress::Burning(Burning::Phase(phase)) => report(Report::Phase {
-                        step,
-                        id,
-                        backend,
-                        phase,
-                    }),
+                    Progress::Burning(Burning::Phase(phase)) => {
+                        report(Now::Phase(phase).into_report(step, burn::ID, backend));
+                    }
                     Progress::Burning(Burning::Progress {
                         share,
                         operations_per_second,
@@ -217,26 +208,6 @@ fn fail(
         code,
     });
     code
-}
-
-fn one(
-    place: &Place<'_>,
-    step: usize,
-    placement: &Placement,
-    request: &BurnRequest,
-    context: &Context<'_>,
-    sender: &Sender<(usize, Progress)>,
-) -> Result<Outcome, RunError> {
-    burn::run(
-        place,
-        &placement.cpu,
-        request,
-        context.interrupted,
-        &mut |burning| {
-            // Whoever listens does so until the last place has ended.
-            let _ = sender.send((step, Progress::Burning(burning)));
-        },
-    )
 }
 
 fn code(outcome: &Outcome) -> u8 {

@@ -15,9 +15,7 @@ use crate::{
     gpu::Gpu,
     info::Cpu,
     lock_file::{self, FOLDERS, Taken, VARIABLE, write_note},
-    protocol::{
-        BackendChoice, DeviceName, OtherProcesses, Report, Topic, Where, exit_code::NO_GPU,
-    },
+    protocol::{BackendChoice, DeviceName, Report, Topic, Where, exit_code::NO_GPU},
 };
 
 /// What these locks are called. Those of `gpumon wait` have another name: what it starts may be a run.
@@ -40,20 +38,17 @@ pub(super) struct ReservedGpu {
     /// Whether somebody of another user computes there.
     pub(super) is_shared: bool,
     /// Whether somebody of another user computes on a GPU beside it.
-    is_beside_others: bool,
+    has_shared_neighbors: bool,
     /// Open for as long as it is held.
     _lock: File,
 }
 
 impl ReservedGpu {
     pub(super) fn open(&self) -> Result<Gpu, CudaError> {
-        let gpu = Gpu::open(&self.device)?;
-        let gpu = if self.is_shared { gpu.shared() } else { gpu };
-        Ok(if self.is_beside_others {
-            gpu.beside_others()
-        } else {
-            gpu
-        })
+        let mut gpu = Gpu::open(&self.device)?;
+        gpu.is_shared = self.is_shared;
+        gpu.has_shared_neighbors = self.has_shared_neighbors;
+        Ok(gpu)
     }
 }
 
@@ -100,14 +95,11 @@ impl Placement {
         // Before this process shows up there itself.
         placement.readings = readings_of(driver, &devices);
         for (device, lock) in devices.into_iter().zip(locks) {
-            let others = placement.readings.foreign_processes(&device.uuid);
-            if !others.is_empty() && !place.share {
-                return Err(JobFailure::refused(occupied(&device, &others)));
-            }
+            let is_shared = check_others(&placement.readings, &device, place.share)?;
             placement.gpus.push(ReservedGpu {
                 device,
-                is_shared: !others.is_empty(),
-                is_beside_others: false,
+                is_shared,
+                has_shared_neighbors: false,
                 _lock: lock,
             });
         }
@@ -140,21 +132,17 @@ impl Placement {
             .collect();
         let readings = readings_of(driver, &behind);
         let folder = lock_folder()?;
-        let mut is_beside_others = false;
+        let mut has_shared_neighbors = false;
         for device in behind
             .iter()
             .filter(|device| self.gpus.iter().all(|held| held.device.uuid != device.uuid))
         {
-            let others = readings.foreign_processes(&device.uuid);
-            if !others.is_empty() && !place.share {
-                return Err(JobFailure::refused(occupied(device, &others)));
-            }
-            is_beside_others |= !others.is_empty();
+            has_shared_neighbors |= check_others(&readings, device, place.share)?;
             self.beside.push(lock(&folder, device)?);
         }
         self.gpus
             .iter_mut()
-            .for_each(|held| held.is_beside_others |= is_beside_others);
+            .for_each(|held| held.has_shared_neighbors |= has_shared_neighbors);
         Ok(1 + behind.len())
     }
 
@@ -188,17 +176,22 @@ fn readings_of(driver: &Arc<dyn ReadDriver>, devices: &[Device]) -> Readings {
     )
 }
 
-fn occupied(device: &Device, others: &OtherProcesses) -> String {
+/// Returns whether another user computes on a device, which may only be shared.
+fn check_others(readings: &Readings, device: &Device, may_share: bool) -> Result<bool, JobFailure> {
+    let others = readings.foreign_processes(&device.uuid);
+    if others.is_empty() || may_share {
+        return Ok(!others.is_empty());
+    }
     let verb = if others.is_anybody_listed() {
         "is"
     } else {
         "may be"
     };
-    format!(
+    Err(JobFailure::refused(format!(
         "GPU {} {verb} in use by others: {others}; wait for a free one (`gpumon wait`), choose another with --device, or, \
          where the command has --share, run beside them with a quarter of the free memory at most",
         device.index
-    )
+    )))
 }
 
 fn lock_folder() -> Result<PathBuf, JobFailure> {

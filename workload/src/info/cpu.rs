@@ -5,6 +5,8 @@ use std::{collections::BTreeSet, fs, path::Path};
 use gpumon_probe::bounded;
 use serde::Serialize;
 
+use crate::memory_budget::parse_kib;
+
 /// Instructions that make a difference to computing, by the kernel's names.
 const FEATURES: [&str; 10] = [
     "sse4_2",
@@ -76,10 +78,6 @@ impl Cpu {
             .first()
             .map(|flags| flags.split(' ').collect())
             .unwrap_or_default();
-        let memory = text("proc/meminfo");
-        let memory_kib = memory
-            .lines()
-            .find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next());
         Self {
             name: values("model name")
                 .first()
@@ -94,10 +92,7 @@ impl Cpu {
                 each_core.len()
             },
             threads,
-            memory_bytes: memory_kib
-                .and_then(|kib| kib.parse::<u64>().ok())
-                .unwrap_or(0)
-                * 1024,
+            memory_bytes: parse_kib(&text("proc/meminfo"), "MemTotal:").unwrap_or(0) * 1024,
             caches: caches(&root.join("sys/devices/system/cpu")),
             features: FEATURES
                 .into_iter()

@@ -24,7 +24,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering::Relaxed},
 };
 
-use self::{device::Device, model::Model, on_cuda::OnCuda, scenario_context::Note};
+use self::{device::Device, model::Model, on_cuda::OnCuda};
 pub use self::{scenario::Scenario, scenarios::all};
 pub(crate) use self::{scenario_context::ScenarioContext, scenarios::find, stop::Stop};
 #[cfg(test)]
@@ -60,27 +60,12 @@ pub(crate) fn run(
             devices: vec![device.name()],
             steps: 1,
         });
-        let mut tell = |note: Note| {
-            say(match note {
-                Note::Phase(phase) => Report::Phase {
-                    step: 0,
-                    id: id(),
-                    backend,
-                    phase,
-                },
-                Note::Level(level) => Report::Progress {
-                    share: level.share(),
-                    text: level.to_string(),
-                    memory: Some(level),
-                },
-                Note::Said(topic, text) => Report::Said { topic, text },
-            });
-        };
         let mut context = ScenarioContext::new(
             device.as_ref(),
             setting.cap_bytes,
             hold_seconds,
-            &mut tell,
+            (scenario.id, backend),
+            &mut *say,
             interrupted,
         )?;
         show(scenario, &mut context)

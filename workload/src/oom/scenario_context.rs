@@ -14,8 +14,9 @@ use super::{
 use crate::{
     cuda::{CudaError, FreeMemory},
     error::gib,
+    measure::Now,
     memory_budget::MemoryBudget,
-    protocol::{MemoryLevel, Phase, Topic},
+    protocol::{Backend, MemoryLevel, Phase, Report, Topic},
 };
 
 /// How long memory is held where nobody says.
@@ -47,7 +48,9 @@ pub(crate) struct ScenarioContext<'a> {
     late: Duration,
     /// How full the device was when that was told last, and when.
     shown: Option<(Instant, MemoryLevel)>,
-    tell: &'a mut dyn FnMut(Note),
+    /// The scenario, and where it is shown.
+    step: (&'static str, Backend),
+    report: &'a mut dyn FnMut(Report),
     interrupted: &'a AtomicBool,
 }
 
@@ -82,18 +85,13 @@ impl fmt::Display for Elapsed {
     }
 }
 
-pub(crate) enum Note {
-    Phase(Phase),
-    Level(MemoryLevel),
-    Said(Topic, String),
-}
-
 impl<'a> ScenarioContext<'a> {
     pub(crate) fn new(
         device: &'a dyn Device,
         cap_bytes: Option<u64>,
         hold_seconds: f64,
-        tell: &'a mut dyn FnMut(Note),
+        step: (&'static str, Backend),
+        report: &'a mut dyn FnMut(Report),
         interrupted: &'a AtomicBool,
     ) -> Result<Self, Stop> {
         let memory = device.free()?;
@@ -111,7 +109,8 @@ impl<'a> ScenarioContext<'a> {
             hold: Duration::from_secs_f64(hold_seconds.min(LONGEST_HOLD_SECONDS)),
             late: Duration::ZERO,
             shown: None,
-            tell,
+            step,
+            report,
             interrupted,
         })
     }
@@ -286,7 +285,8 @@ impl<'a> ScenarioContext<'a> {
     }
 
     pub(crate) fn phase(&mut self, phase: Phase) {
-        (self.tell)(Note::Phase(phase));
+        let (id, backend) = self.step;
+        (self.report)(Now::Phase(phase).into_report(0, id, backend));
     }
 
     pub(crate) fn show(&mut self) -> Result<(), Stop> {
@@ -300,7 +300,11 @@ impl<'a> ScenarioContext<'a> {
             .is_none_or(|(at, shown)| shown != level || at.elapsed() >= RARELY);
         if is_news {
             self.shown = Some((Instant::now(), level));
-            (self.tell)(Note::Level(level));
+            (self.report)(Report::Progress {
+                share: level.share(),
+                text: level.to_string(),
+                memory: Some(level),
+            });
         }
         Ok(())
     }
@@ -310,6 +314,7 @@ impl<'a> ScenarioContext<'a> {
     }
 
     pub(crate) fn say(&mut self, topic: Topic, text: impl Into<String>) {
-        (self.tell)(Note::Said(topic, text.into()));
+        let text = text.into();
+        (self.report)(Report::Said { topic, text });
     }
 }

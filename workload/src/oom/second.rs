@@ -3,11 +3,10 @@
 
 use std::{
     ffi::OsString,
-    io::{self, BufRead, BufReader, Write},
+    io::{self, BufRead, Write},
     os::unix::process::CommandExt,
     process::{self, ChildStdin, Stdio},
-    sync::mpsc::{self, Receiver, TryRecvError},
-    thread,
+    sync::mpsc::{Receiver, TryRecvError},
 };
 
 use gpumon_probe::child;
@@ -18,6 +17,7 @@ use crate::{
     cuda::{CudaError, Driver, FreeMemory},
     gpu::Gpu,
     memory_budget::MemoryBudget,
+    parent::{LineTooLong, split_lines},
 };
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -97,7 +97,7 @@ pub(super) struct Child {
     /// `None` when it is to end.
     asks: Option<ChildStdin>,
     /// What it says, line by line; it ends with the child.
-    answers: Receiver<String>,
+    answers: Receiver<Result<String, LineTooLong>>,
 }
 
 impl Child {
@@ -118,19 +118,10 @@ impl Child {
         let mut child = command
             .spawn()
             .map_err(|error| Stop::Second(format!("does not start: {error}")))?;
-        let (say, answers) = mpsc::channel();
-        if let Some(out) = child.stdout.take() {
-            thread::spawn(move || {
-                BufReader::new(out)
-                    .lines()
-                    .map_while(Result::ok)
-                    .try_for_each(|line| say.send(line))
-            });
-        }
         Ok(Self {
             asks: child.stdin.take(),
+            answers: split_lines(child.stdout.take()),
             process: child,
-            answers,
         })
     }
 }
@@ -155,7 +146,10 @@ impl Second for Child {
         }
         loop {
             match self.answers.try_recv() {
-                Ok(line) => return serde_json::from_str(&line).map_err(|error| failed(&error)),
+                Ok(line) => {
+                    let line = line.map_err(|error| failed(&error))?;
+                    return serde_json::from_str(&line).map_err(|error| failed(&error));
+                }
                 Err(TryRecvError::Empty) => look()?,
                 Err(TryRecvError::Disconnected) => {
                     return Err(failed(&"it has ended, and said why above"));
