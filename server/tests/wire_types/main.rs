@@ -54,7 +54,7 @@ fn generated() -> BTreeMap<String, String> {
         ("fields.ts", fields::typescript()),
         ("xids.ts", xids::typescript()),
         ("texts.ts", texts::typescript()),
-        ("condition-labels.ts", texts::labels()),
+        ("condition-labels.ts", texts::condition_labels()),
     ];
     files.map(|(name, text)| (name.to_owned(), text)).into()
 }
