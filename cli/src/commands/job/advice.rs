@@ -1,5 +1,7 @@
 //! What to do otherwise the next time, in a sentence or two.
 
+use gpumon_probe::units::list;
+
 use super::measure::{Measured, MeasuredDevice};
 
 /// Nothing can be said of less.
@@ -125,14 +127,6 @@ pub(super) fn name(device: &MeasuredDevice) -> String {
         format!("MIG device {}", device.index)
     } else {
         format!("GPU {}", device.index)
-    }
-}
-
-fn list(names: &[String]) -> String {
-    match names {
-        [one] => one.clone(),
-        [most @ .., last] => format!("{} and {last}", most.join(", ")),
-        [] => String::new(),
     }
 }
 
