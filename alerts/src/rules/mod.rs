@@ -71,9 +71,7 @@ impl Check {
     /// Returns `true` if the texts of its alerts can have the names of processes and notebooks.
     pub fn names_processes(&self) -> bool {
         match &self.watch {
-            Watch::Condition { kind, .. } => {
-                kind.is_none_or(|kind| ConditionKind::names_processes(kind))
-            }
+            Watch::Condition { kind, .. } => kind.is_none_or(ConditionKind::names_processes),
             Watch::Value { .. } | Watch::Absent(_) => false,
         }
     }
