@@ -1,7 +1,7 @@
 /** What others may use to tell a notebook what it and its cells take. */
 
-export { cellCost, costOf, isWorthShowing } from './model/cell-cost';
-export { record } from './model/cell-record';
+export { cellCost, isWorthShowing } from './model/cell-cost';
+export { costOf, record } from './model/cell-record';
 export { EXECUTION_KEY, isOfRun, METADATA_KEY, readStoredCost, runOf } from './model/stored-cost';
 export type { CellCost } from './model/cell-cost';
 export type { KernelCost, Sample, StoredCost } from './wire';

@@ -17,11 +17,11 @@ const signal = (name: string): unknown => ({
 });
 const kernel = { id: 'k', anyMessage: signal('message') };
 
-/** What the server is asked, and how each question is answered. */
+/** Questions to the server, and functions that answer them. */
 let asked: URL[];
 let answers: ((cost: KernelCost | null) => void)[];
 let posted: unknown[];
-let told: unknown[];
+let reports: unknown[];
 let costs: CellCosts;
 let receive: (frame: { type: string }) => void;
 let feed: { store: { sample: { at_ms: number } | null } };
@@ -42,7 +42,7 @@ function request(path: string, init?: RequestInit): Promise<Response> {
 }
 
 beforeEach(() => {
-  [asked, answers, posted, told, put] = [[], [], [], [], []];
+  [asked, answers, posted, reports, put] = [[], [], [], [], []];
   const cells = {
     keepIn: () => undefined,
     executions: [],
@@ -55,10 +55,10 @@ beforeEach(() => {
   const known = { store: { sample: null, cells }, options: { request }, subscribe };
   feed = known;
   const listener: CellCostListener = {
-    started: (cellId) => told.push(['started', cellId]),
-    measured: (cellId, { cost, running }) => told.push([cellId, cost.energy_joules, running]),
+    started: (cellId) => reports.push(['started', cellId]),
+    measured: (cellId, { cost, running }) => reports.push([cellId, cost.energy_joules, running]),
     ended: (cellId, cost) =>
-      told.push(['ended', cellId, cost?.energy_joules ?? null, cost?.run?.execution_count]),
+      reports.push(['ended', cellId, cost?.energy_joules ?? null, cost?.run?.execution_count]),
   };
   const session = {
     path: 'a/train.ipynb',
@@ -87,7 +87,7 @@ function start(): void {
   message('execute_input', NOW);
 }
 
-function samples(...seconds: number[]): void {
+function sendSamples(...seconds: number[]): void {
   for (const second of seconds) {
     feed.store.sample = { at_ms: NOW + second * 1000 };
     receive({ type: 'sample' });
@@ -102,14 +102,14 @@ async function answerNext(cost: KernelCost | null): Promise<void> {
 const energy = (most: number): KernelCost =>
   kernelCost({ energy_joules: { least: 0, most, estimate: most } });
 
-it('asks once when a cell ends, and reports and stores the answer', async () => {
+it('asks once when a cell ends', async () => {
   start();
   message('execute_reply', NOW + 5000);
   expect(asked.map(({ search }) => search)).toEqual([
     `?kernel_id=k&from_ms=${NOW}&to_ms=${NOW + 5000}`,
   ]);
   await answerNext(energy(100));
-  expect(told).toEqual([
+  expect(reports).toEqual([
     ['started', 'c'],
     ['c', 100, false],
     ['ended', 'c', 100, 3],
@@ -120,16 +120,16 @@ it('asks once when a cell ends, and reports and stores the answer', async () => 
 
 it('asks about a running cell once a second', async () => {
   start();
-  samples(0.5, 1.2, 1.4);
+  sendSamples(0.5, 1.2, 1.4);
   expect(asked.map(({ search }) => search)).toEqual([`?kernel_id=k&from_ms=${NOW}`]);
   await answerNext(energy(20));
-  samples(2.3);
+  sendSamples(2.3);
   expect(asked).toHaveLength(2);
   message('execute_reply', NOW + 2500);
   // An answer of before the end comes too late.
   await answerNext(energy(40));
   await answerNext(energy(50));
-  expect(told).toEqual([
+  expect(reports).toEqual([
     ['started', 'c'],
     ['c', 20, true],
     ['c', 50, false],
@@ -137,37 +137,37 @@ it('asks about a running cell once a second', async () => {
   ]);
 });
 
-it('stores nothing of a run whose end is unknown', async () => {
+it('stores nothing if the end is unknown', async () => {
   start();
-  samples(1.2);
+  sendSamples(1.2);
   await answerNext(energy(20));
   slots.status?.(null, 'dead');
   await answerNext(energy(30));
-  expect(told.slice(2)).toEqual([['c', 30, false]]);
+  expect(reports.slice(2)).toEqual([['c', 30, false]]);
 });
 
-it('forgets what was stored if the cell holds no GPU', async () => {
+it('forgets the stored cost without a GPU', async () => {
   start();
   message('execute_reply', NOW + 5000);
   await answerNext(kernelCost({ gpus: [] }));
-  expect(told).toEqual([
+  expect(reports).toEqual([
     ['started', 'c'],
     ['ended', 'c', null, undefined],
   ]);
 });
 
-it('reports what it knows if the server does not answer', async () => {
+it('keeps the last answer without a server', async () => {
   start();
-  samples(1.2);
+  sendSamples(1.2);
   await answerNext(energy(20));
   message('execute_reply', NOW + 2000);
   await answerNext(null);
-  expect(told.slice(1)).toEqual([
+  expect(reports.slice(1)).toEqual([
     ['c', 20, true],
     ['c', 20, false],
   ]);
   start();
   message('execute_reply', NOW + 4000);
   await answerNext(null);
-  expect(told.slice(3)).toEqual([['started', 'c']]);
+  expect(reports.slice(3)).toEqual([['started', 'c']]);
 });

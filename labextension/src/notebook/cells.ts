@@ -44,11 +44,11 @@ export interface MeasuredRun {
   count: number | null;
 }
 
-/** Is told what the newest run of each cell takes. */
+/** Receives the costs of the newest run of each cell. */
 export interface CellCostListener {
   started: (cellId: string) => void;
   measured: (cellId: string, run: MeasuredRun) => void;
-  /** It has ended, and this is to be stored: what it took, or `null` where that was not worth showing. */
+  /** Receives the cost to be stored of a run that has ended; `null` if it is not worth showing. */
   ended: (cellId: string, cost: StoredCost | null) => void;
 }
 
@@ -167,7 +167,7 @@ export class CellCosts implements IDisposable {
     }
   }
 
-  /** Tells what it has taken, and gives that where it is worth showing. */
+  /** Reports the cost of a run, and returns it if it is worth showing. */
   private tell(
     { key, cellId, kernelId, count, code }: Execution,
     cost: CellCost | null,

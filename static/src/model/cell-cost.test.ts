@@ -2,7 +2,8 @@ import { describe, expect, it, vi } from 'vitest';
 
 import { GIB, NOW } from '../testing/frames';
 import { kernelCost } from '../testing/kernel-cost';
-import { cellCost, costOf, isWorthShowing, type CellCost } from './cell-cost';
+import { cellCost, isWorthShowing, type CellCost } from './cell-cost';
+import { costOf } from './cell-record';
 import { describeCell } from './describe-cell';
 
 describe('the cost of a cell', () => {

@@ -1,7 +1,6 @@
 /** The cost of a run of a notebook's cell, for its kernel and all that the kernel has started. */
 
-import type { KernelCost, StoredCost } from '../wire';
-import { answerOf, type Request } from './request';
+import type { Cell, KernelCost, StoredCost } from '../wire';
 
 export interface CellCost extends Omit<StoredCost, 'version' | 'gpus' | 'run'> {
   started_ms: number;
@@ -21,24 +20,6 @@ export function isWorthShowing({ duration_s, gpu_s, memory_change_bytes }: CellC
   return computed || Math.abs(memory_change_bytes ?? 0) >= LITTLE_BYTES;
 }
 
-/**
- * Returns the cost of a kernel in a span, or until now if `to_ms` is `null`. The answer about a
- * span is sent when it is final. Returns `null` if the server does not answer, or is too old to.
- */
-export async function costOf(
-  kernelId: string,
-  from_ms: number,
-  to_ms: number | null,
-  request: Request,
-): Promise<KernelCost | null> {
-  const query = new URLSearchParams({ kernel_id: kernelId, from_ms: String(from_ms) });
-  if (to_ms !== null) {
-    query.set('to_ms', String(to_ms));
-  }
-  const { json } = await answerOf(request(`api/v1/cost?${query.toString()}`));
-  return json as KernelCost | null;
-}
-
 /** Returns the cost of a cell, with what others used of its GPUs; `null` if no GPU was held. */
 export function cellCost({ cost }: KernelCost): CellCost | null {
   const { started_ms, ended_ms, duration_s, gpu_s, shared, gpus, energy_joules } = cost;
@@ -56,4 +37,20 @@ export function cellCost({ cost }: KernelCost): CellCost | null {
         shared,
         gpus: gpus.map(({ index }) => index),
       };
+}
+
+/** Returns the cost of a cell that the server remembers, whose API has other names for it. */
+export function recordedCost(cell: Cell): CellCost {
+  const { started_ms, ended_ms, gpus, gpu_ms, shared } = cell;
+  return {
+    started_ms,
+    ended_ms,
+    duration_s: (ended_ms - started_ms) / 1000,
+    gpu_s: gpu_ms === null ? null : gpu_ms / 1000,
+    peak_memory_bytes: cell.peak_bytes,
+    memory_change_bytes: cell.change_bytes,
+    energy_joules: cell.joules,
+    shared,
+    gpus,
+  };
 }

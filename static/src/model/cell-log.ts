@@ -2,8 +2,7 @@
 
 import { plainText } from '../lib/text';
 import type { Event } from '../wire';
-import type { CellCost } from './cell-cost';
-import { recordedCost } from './cell-record';
+import { recordedCost, type CellCost } from './cell-cost';
 import type { PathOf } from './holders';
 import { notebookNames } from './notebook-names';
 

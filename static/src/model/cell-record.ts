@@ -1,9 +1,8 @@
-/** Executions of cells as the server keeps them, in the names that its API has for them. */
+/** Requests to the server about cells. */
 
-import type { Cell } from '../wire';
-import type { CellCost } from './cell-cost';
+import type { Cell, KernelCost } from '../wire';
 import type { CellExecution } from './cell-log';
-import { OWN_HEADERS, type Request } from './request';
+import { answerOf, OWN_HEADERS, type Request } from './request';
 
 /**
  * Has the server tell it to everybody, and keep it in its history. A server that does not let this client do so, or does
@@ -32,18 +31,20 @@ export async function record(execution: CellExecution, request: Request): Promis
   }).catch(() => null);
 }
 
-/** Returns the cost of a cell that the server remembers. */
-export function recordedCost(cell: Cell): CellCost {
-  const { started_ms, ended_ms, gpus, gpu_ms, shared } = cell;
-  return {
-    started_ms,
-    ended_ms,
-    duration_s: (ended_ms - started_ms) / 1000,
-    gpu_s: gpu_ms === null ? null : gpu_ms / 1000,
-    peak_memory_bytes: cell.peak_bytes,
-    memory_change_bytes: cell.change_bytes,
-    energy_joules: cell.joules,
-    shared,
-    gpus,
-  };
+/**
+ * Returns the cost of a kernel in a span, or until now if `to_ms` is `null`. The answer about a
+ * span is sent when it is final. Returns `null` if the server does not answer, or is too old to.
+ */
+export async function costOf(
+  kernelId: string,
+  from_ms: number,
+  to_ms: number | null,
+  request: Request,
+): Promise<KernelCost | null> {
+  const query = new URLSearchParams({ kernel_id: kernelId, from_ms: String(from_ms) });
+  if (to_ms !== null) {
+    query.set('to_ms', String(to_ms));
+  }
+  const { json } = await answerOf(request(`api/v1/cost?${query.toString()}`));
+  return json as KernelCost | null;
 }
