@@ -20,7 +20,7 @@ pub(crate) use self::{
     loads::{ALL, KnownLoad},
     sample_window::SampleWindow,
 };
-use crate::{error::RunError, gpu::Gpu};
+use crate::gpu::Gpu;
 
 pub(crate) struct LoadContext<'a> {
     pub gpu: &'a Gpu,
