@@ -46,7 +46,7 @@ fn feed() -> io::Result<()> {
     let options = Options::new(Duration::from_secs(1), CommandLines::Own);
     let OneShot {
         inventory, sample, ..
-    } = sampler::once(&source.into(), &options).expect("GPUs to read");
+    } = sampler::once(&source, &options).expect("GPUs to read");
     let mut out = io::BufWriter::new(io::stdout().lock());
     let mut write = |record: &Record| -> io::Result<()> {
         serde_json::to_writer(&mut out, record)?;

@@ -186,7 +186,6 @@ impl Gpu {
         ];
         self.stream
             .run(|queue| queue.launch(&kernel, grid, &arguments))?;
-        drop(arguments);
         Ok(memory)
     }
 

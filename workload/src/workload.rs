@@ -131,6 +131,10 @@ where
 }
 
 /// Work whose runs write into a state that is verified.
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "workloads end their preparation with it"
+)]
 pub(crate) fn prepare_work<'gpu, State: 'gpu>(
     state: State,
     run: impl FnMut(&mut State) -> Result<Sample, RunError> + 'gpu,

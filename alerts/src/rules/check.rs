@@ -199,20 +199,20 @@ fn of_watch(rule: &RuleTable) -> Result<Watch, Complaint> {
 
 /// Refuses the keys that mean nothing for this kind of rule.
 fn refuse(rule: &RuleTable, allowed: &[&str], what: &str) -> Result<(), Complaint> {
-    fn span<T>(value: &Option<Spanned<T>>) -> Option<Range<usize>> {
-        value.as_ref().map(Spanned::span)
+    fn span<T>(value: Option<&Spanned<T>>) -> Option<Range<usize>> {
+        value.map(Spanned::span)
     }
     let keys = [
-        ("field", span(&rule.field)),
-        ("condition", span(&rule.condition)),
-        ("min_severity", span(&rule.min_severity)),
-        ("absent", span(&rule.absent)),
-        ("above", span(&rule.above)),
-        ("below", span(&rule.below)),
-        ("clear_above", span(&rule.clear_above)),
-        ("clear_below", span(&rule.clear_below)),
-        ("per", span(&rule.per)),
-        ("over", span(&rule.over)),
+        ("field", span(rule.field.as_ref())),
+        ("condition", span(rule.condition.as_ref())),
+        ("min_severity", span(rule.min_severity.as_ref())),
+        ("absent", span(rule.absent.as_ref())),
+        ("above", span(rule.above.as_ref())),
+        ("below", span(rule.below.as_ref())),
+        ("clear_above", span(rule.clear_above.as_ref())),
+        ("clear_below", span(rule.clear_below.as_ref())),
+        ("per", span(rule.per.as_ref())),
+        ("over", span(rule.over.as_ref())),
     ];
     let extra = keys
         .into_iter()

@@ -385,7 +385,10 @@ mod tests {
             let time = Duration::from_secs(seconds);
             assert!(TIME.parse(&duration(seconds * 1000)).is_ok(), "{time:?}");
             let typed = TIME.parse(&short_duration(time)).unwrap();
-            assert!(time - typed < Duration::from_mins(1), "{time:?}: {typed:?}");
+            assert!(
+                time.abs_diff(typed) < Duration::from_mins(1),
+                "{time:?}: {typed:?}"
+            );
         }
     }
 }

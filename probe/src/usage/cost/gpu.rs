@@ -289,20 +289,20 @@ impl GpuSteps {
         });
         for owner in owners.values().collect::<BTreeSet<_>>() {
             let account = used.of(owner);
-            let shared = account.exclusive_seconds < account.gpu_seconds;
-            let shares = step
+            let is_shared = account.exclusive_seconds < account.gpu_seconds;
+            let of_processes = step
                 .holders
                 .iter()
                 .filter(|holder| owners.get(&holder.pid) == Some(owner))
                 .filter_map(|holder| holder.share);
-            let by_shares = shares
+            let by_shares = of_processes
                 .reduce(|one, other| (one + other).min(1.0))
                 .map(|share| share * step.seconds);
             let used = Used {
                 held_s: account.gpu_seconds,
-                gpu_s: busy_s.filter(|_| !shared).or(by_shares),
+                gpu_s: busy_s.filter(|_| !is_shared).or(by_shares),
                 joules: account.joules,
-                shared,
+                shared: is_shared,
                 ..Used::default()
             };
             take(owner, span, used);

@@ -62,20 +62,16 @@ impl Seen {
     /// The rest of a cost is what it is by default.
     pub(super) fn cost(&self) -> GpuCost {
         let [sm, tensor, dram, links @ ..] = &self.windows;
-        let [
-            pcie_rx_bytes,
-            pcie_tx_bytes,
-            nvlink_rx_bytes,
-            nvlink_tx_bytes,
-        ] = links.map(|rate| rate.integral().map(|bytes| bytes.round() as u64));
+        let [pcie_to_gpu, pcie_from_gpu, nvlink_to_gpu, nvlink_from_gpu] =
+            links.map(|rate| rate.integral().map(|bytes| bytes.round() as u64));
         GpuCost {
             sm_percent: sm.stat(),
             tensor_percent: tensor.stat(),
             dram_percent: dram.stat(),
-            pcie_rx_bytes,
-            pcie_tx_bytes,
-            nvlink_rx_bytes,
-            nvlink_tx_bytes,
+            pcie_rx_bytes: pcie_to_gpu,
+            pcie_tx_bytes: pcie_from_gpu,
+            nvlink_rx_bytes: nvlink_to_gpu,
+            nvlink_tx_bytes: nvlink_from_gpu,
             conditions: self.conditions.clone(),
             ..GpuCost::default()
         }
