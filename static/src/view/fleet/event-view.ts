@@ -25,7 +25,7 @@ export class EventView {
   private readonly note = h('p', { class: 'gpumon-fleet-note' });
   private readonly head = h('h2', {});
   private readonly empty = h('p', { class: 'gpumon-empty gpumon-fleet-empty' });
-  private readonly table: Table<Row, 'time'>;
+  private readonly table: Table<Row, never>;
   private readonly places = remembered(
     ({ fleet }: Columns) => new Map(fleet.nodes.name.map((name, place) => [name, place])),
   );
@@ -39,7 +39,7 @@ export class EventView {
   );
 
   constructor(links: NodeLinks) {
-    this.table = new Table<Row, 'time'>({
+    this.table = new Table<Row, never>({
       id: 'gpumon-fleet-events',
       name: trans.__('Events'),
       columns: [
@@ -95,7 +95,6 @@ export class EventView {
           write: (cell, { event }) => setText(cell, event.count > 1 ? count(event.count) : ''),
         },
       ],
-      onSort: () => undefined,
     });
     this.element = h(
       'div',
@@ -142,9 +141,10 @@ export class EventView {
     );
     this.table.update({
       count: events.length,
-      rowAt: (place) => ({ columns, event: events[place] ?? NOTHING, now_ms }),
-      sort: { key: 'time', reversed: false },
-      selected: -1,
+      rowAt: (place) => {
+        const event = events[place];
+        return event === undefined ? event : { columns, event, now_ms };
+      },
     });
   }
 
@@ -152,16 +152,6 @@ export class EventView {
     this.table.dispose();
   }
 }
-
-const NOTHING: FleetEvent = {
-  node: '',
-  gpu: null,
-  kind: 'xid',
-  xid: null,
-  count: 0,
-  last_ms: 0,
-  lasts: false,
-};
 
 /** Xids after which a GPU is gone, or its memory is not to be trusted. */
 const SEVERE: readonly number[] = [48, 74, 79, 94, 95, 119, 120];

@@ -27,14 +27,14 @@ export class FreeView {
     'data-testid': 'gpumon-fleet-free',
   });
   private readonly note = h('p', { class: 'gpumon-fleet-note' });
-  private readonly table: Table<Row, 'free'>;
+  private readonly table: Table<Row, never>;
   private readonly found = remembered(freeNodes);
 
   constructor(
     links: NodeLinks,
     private readonly change: (wanted: Wanted) => void,
   ) {
-    this.table = new Table<Row, 'free'>({
+    this.table = new Table<Row, never>({
       id: 'gpumon-fleet-free-nodes',
       name: trans.__('Nodes with free GPUs'),
       columns: [
@@ -85,7 +85,6 @@ export class FreeView {
             ),
         },
       ],
-      onSort: () => undefined,
     });
     for (const input of [this.gpus, this.memory]) {
       input.addEventListener('input', () => this.onInput());
@@ -139,12 +138,10 @@ export class FreeView {
     setShown(this.note, this.note.textContent !== '');
     this.table.update({
       count: found.length,
-      rowAt: (place) => ({
-        columns,
-        found: found[place] ?? { node: 0, model: null, memory_bytes: NaN, rows: [], of: 0 },
-      }),
-      sort: { key: 'free', reversed: false },
-      selected: -1,
+      rowAt: (place) => {
+        const one = found[place];
+        return one === undefined ? one : { columns, found: one };
+      },
     });
   }
 

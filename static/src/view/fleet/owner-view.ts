@@ -91,9 +91,8 @@ export class OwnerView {
     );
     shown.update({
       count: rows.length,
-      rowAt: (place) => rows[place] ?? NOBODY,
+      rowAt: (place) => rows[place],
       sort,
-      selected: -1,
       sums,
     });
   }
@@ -103,23 +102,6 @@ export class OwnerView {
     this.withUser.dispose();
   }
 }
-
-const NOBODY: OwnerRow = {
-  key: '',
-  name: '',
-  user: null,
-  kind: null,
-  word: '',
-  gpu_s: NaN,
-  active_s: NaN,
-  energy_joules: NaN,
-  isLowerBound: false,
-  gpus: 0,
-  idle: 0,
-  nodes: 0,
-  owner: { user: null, kind: 'user', id: '', namespace: null },
-  matching: 0,
-};
 
 /** If usage ended longer ago than this, its end is shown. */
 const RECENT_MS = 120_000;

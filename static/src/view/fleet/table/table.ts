@@ -35,7 +35,7 @@ export interface Column<Row, Key extends string> {
 export interface TableOptions<Row, Key extends string> {
   name: string;
   columns: readonly Column<Row, Key>[];
-  onSort: (key: Key) => void;
+  onSort?: (key: Key) => void;
   onSelect?: (row: Row | null) => void;
   onOpen?: (row: Row) => void;
   /** Keys that mean nothing to the table. */
@@ -44,10 +44,12 @@ export interface TableOptions<Row, Key extends string> {
 
 export interface TableContent<Row, Key extends string> {
   count: number;
-  rowAt: (place: number) => Row;
-  sort: { key: Key; reversed: boolean };
+  /** Returns the row at a place; `undefined` if there is none. */
+  rowAt: (place: number) => Row | undefined;
+  /** How rows are sorted, if they are. */
+  sort?: { key: Key; reversed: boolean };
   /** The place of the row that is selected; -1 for none. */
-  selected: number;
+  selected?: number;
   /** Rows of sums, which stay below the other rows in every order. */
   sums?: readonly Row[];
 }
@@ -89,7 +91,7 @@ export class Table<Row, Key extends string> {
       element.append(
         sort === undefined
           ? label
-          : button({ class: 'gpumon-table-sort' }, () => onSort(sort), label),
+          : button({ class: 'gpumon-table-sort' }, () => onSort?.(sort), label),
       );
       if (title !== undefined) {
         element.title = title;
@@ -131,9 +133,9 @@ export class Table<Row, Key extends string> {
       String(content.count + 1 + (content.sums?.length ?? 0)),
     );
     for (const { element, column } of this.heads) {
-      const isSorted = column.sort !== undefined && column.sort === content.sort.key;
+      const isSorted = column.sort !== undefined && column.sort === content.sort?.key;
       // Numbers begin with the highest.
-      const isDescending = (column.kind === 'number') !== content.sort.reversed;
+      const isDescending = (column.kind === 'number') !== content.sort?.reversed;
       setAttribute(
         element,
         'aria-sort',
@@ -217,7 +219,7 @@ export class Table<Row, Key extends string> {
 
   private write(
     { element, cells }: { element: HTMLElement; cells: HTMLElement[] },
-    { rowAt, selected }: TableContent<Row, Key>,
+    { rowAt, selected = -1 }: TableContent<Row, Key>,
     place: number,
   ): void {
     const row = rowAt(place);
@@ -226,7 +228,9 @@ export class Table<Row, Key extends string> {
     if (this.options.onSelect !== undefined) {
       setAttribute(element, 'aria-selected', String(place === selected));
     }
-    this.writeCells(cells, row);
+    if (row !== undefined) {
+      this.writeCells(cells, row);
+    }
   }
 
   private writeCells(cells: readonly HTMLElement[], row: Row): void {
@@ -290,7 +294,7 @@ export class Table<Row, Key extends string> {
       ) {
         return;
       }
-      const { selected, count } = content;
+      const { selected = -1, count } = content;
       const places: Partial<Record<string, number>> = {
         ArrowDown: selected + 1,
         ArrowUp: selected < 0 ? 0 : selected - 1,
@@ -317,14 +321,16 @@ export class Table<Row, Key extends string> {
   }
 
   private select(place: number): void {
-    if (place >= 0 && this.content !== null) {
-      this.options.onSelect?.(this.content.rowAt(place));
+    const row = this.content?.rowAt(place);
+    if (row !== undefined) {
+      this.options.onSelect?.(row);
     }
   }
 
   private open(place: number): void {
-    if (place >= 0 && this.content !== null) {
-      this.options.onOpen?.(this.content.rowAt(place));
+    const row = this.content?.rowAt(place);
+    if (row !== undefined) {
+      this.options.onOpen?.(row);
     }
   }
 }
