@@ -1,5 +1,7 @@
 //! What went wrong.
 
+use std::cmp::Reverse;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
@@ -21,6 +23,31 @@ pub struct FleetEvents {
     pub events: Vec<FleetEvent>,
     /// How many there were in all.
     pub events_total: u32,
+}
+
+/// So many events are listed.
+const MOST_EVENTS: usize = 1000;
+
+impl FleetEvents {
+    /// Returns the events of a span about which nothing is known yet.
+    pub fn empty(from_ms: u64, to_ms: u64) -> Self {
+        Self {
+            from_ms,
+            to_ms,
+            state: FleetState::Loading,
+            problems: Vec::new(),
+            events: Vec::new(),
+            events_total: 0,
+        }
+    }
+
+    /// Lists the newest of these events. Events that still last come first.
+    pub fn set_events(&mut self, mut events: Vec<FleetEvent>) {
+        events.sort_by_key(|event| Reverse((event.lasts, event.last_ms)));
+        self.events_total = events.len() as u32;
+        events.truncate(MOST_EVENTS);
+        self.events = events;
+    }
 }
 
 /// What went wrong with a GPU or a node.

@@ -15,5 +15,5 @@ pub use now::{
     Fleet, FleetCondition, FleetGpus, FleetHold, FleetNodes, FleetOwner, FleetSource,
     FleetSourceKind, FleetState, GpuHealth, NodeHealth, OwnerKind, Resolution,
 };
-pub(crate) use usage::{Amounts, sort_groups};
-pub use usage::{FleetUsage, OwnerUsage, UsageGroup, sum_known};
+pub(crate) use usage::sort_groups;
+pub use usage::{Amounts, FleetUsage, OwnerUsage, UsageGroup, add_amounts, sum_known};

@@ -77,9 +77,27 @@ pub struct UsageGroup {
 }
 
 /// GPU time, active GPU time and energy: the amounts of [`OwnerUsage`] and [`UsageGroup`], in this order.
-pub(crate) type Amounts = [Option<f64>; 3];
+pub type Amounts = [Option<f64>; 3];
 
 impl FleetUsage {
+    /// Returns the usage of a span about which nothing is known yet.
+    pub fn empty(from_ms: u64, to_ms: u64) -> Self {
+        Self {
+            from_ms,
+            to_ms,
+            state: FleetState::Loading,
+            problems: Vec::new(),
+            owners: Vec::new(),
+            owners_total: 0,
+            unlisted: UsageGroup::default(),
+            users: Vec::new(),
+            namespaces: Vec::new(),
+            unheld_gpu_s: None,
+            unheld_energy_joules: None,
+            energy_joules: None,
+        }
+    }
+
     /// Lists these owners, which must be complete, and adds them up by user and by namespace.
     pub fn set_owners(&mut self, mut owners: Vec<OwnerUsage>) {
         owners.sort_by(|a, b| {
@@ -98,20 +116,44 @@ impl FleetUsage {
         };
         let (listed, unlisted): (Vec<_>, Vec<_>) = owners.into_iter().partition(is_listed);
         self.owners = listed;
-        self.unlisted = group_owners(&unlisted, |_| Some(None))
-            .pop()
-            .unwrap_or_default();
+        self.unlisted = UsageGroup::sum(&unlisted);
     }
 }
 
 impl OwnerUsage {
-    pub(crate) fn amounts(&self) -> Amounts {
+    /// Returns the usage of an owner on this number of nodes.
+    pub fn new(owner: FleetOwner, amounts: Amounts, nodes: u32) -> Self {
+        let [gpu_s, active_gpu_s, energy_joules] = amounts;
+        Self {
+            owner,
+            gpu_s,
+            active_gpu_s,
+            energy_joules,
+            nodes,
+        }
+    }
+
+    /// Returns the amounts that the owner used.
+    pub fn amounts(&self) -> Amounts {
         [self.gpu_s, self.active_gpu_s, self.energy_joules]
     }
 }
 
 impl UsageGroup {
-    pub(crate) fn amounts(&self) -> Amounts {
+    /// Returns the total of these owners.
+    pub fn sum<'a>(owners: impl IntoIterator<Item = &'a OwnerUsage>) -> Self {
+        let mut sum = Self::default();
+        owners.into_iter().for_each(|usage| sum.add(usage));
+        sum
+    }
+
+    fn add(&mut self, usage: &OwnerUsage) {
+        self.owners += 1;
+        self.set_amounts(add_amounts(self.amounts(), usage.amounts()));
+    }
+
+    /// Returns the amounts of all owners together.
+    pub fn amounts(&self) -> Amounts {
         [self.gpu_s, self.active_gpu_s, self.energy_joules]
     }
 
@@ -134,6 +176,11 @@ impl UsageGroup {
     pub(crate) fn set_amounts(&mut self, amounts: Amounts) {
         [self.gpu_s, self.active_gpu_s, self.energy_joules] = amounts;
     }
+}
+
+/// Returns the sum of the known amounts.
+pub fn add_amounts(a: Amounts, b: Amounts) -> Amounts {
+    [0, 1, 2].map(|at| sum_known([a[at], b[at]]))
 }
 
 /// Returns the sum of the known values; `None` if all are unknown.
@@ -165,9 +212,7 @@ fn group_owners(
             name,
             ..UsageGroup::default()
         });
-        group.owners += 1;
-        let (before, more) = (group.amounts(), usage.amounts());
-        group.set_amounts([0, 1, 2].map(|at| sum_known([before[at], more[at]])));
+        group.add(usage);
     }
     let mut groups: Vec<_> = groups.into_values().collect();
     sort_groups(&mut groups);
@@ -186,30 +231,12 @@ mod tests {
             id: id.to_string(),
             namespace: (kind == OwnerKind::Pod).then(|| "ml".to_owned()),
         };
-        let used = |owner, gpu_s: u32| OwnerUsage {
-            owner,
-            gpu_s: Some(f64::from(gpu_s)),
-            active_gpu_s: None,
-            energy_joules: Some(2.0),
-            nodes: 1,
+        let used = |owner, gpu_s: u32| {
+            OwnerUsage::new(owner, [Some(f64::from(gpu_s)), None, Some(2.0)], 1)
         };
         let pods = (0..1000).map(|id| used(owner(OwnerKind::Pod, id), 2000 - id));
         let notebooks = (0..700).map(|id| used(owner(OwnerKind::Notebook, id), 1));
-        let source = FleetUsage {
-            from_ms: 0,
-            to_ms: 1,
-            state: FleetState::Current,
-            problems: vec![],
-            owners: vec![],
-            owners_total: 0,
-            unlisted: UsageGroup::default(),
-            users: vec![],
-            namespaces: vec![],
-            unheld_gpu_s: None,
-            unheld_energy_joules: None,
-            energy_joules: None,
-        };
-        let mut usage = source;
+        let mut usage = FleetUsage::empty(0, 1);
         usage.set_owners(pods.chain(notebooks).collect());
         assert_eq!((usage.owners.len(), usage.owners_total), (1200, 1700));
         let sums = |group: &UsageGroup| {

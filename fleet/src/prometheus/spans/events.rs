@@ -17,12 +17,9 @@ use super::{
     NodeNames, SpanReader, fresh,
 };
 use crate::{
-    model::{FleetEvent, FleetEventKind, FleetEvents, FleetState},
+    model::{FleetEvent, FleetEventKind, FleetEvents},
     reader::Range,
 };
-
-/// So many are listed.
-const MOST: usize = 1000;
 
 /// So many moments are asked about.
 const MOMENTS: u32 = 120;
@@ -53,25 +50,15 @@ pub(in crate::prometheus) async fn read(
     before: Option<Arc<FleetEvents>>,
 ) -> Fresh<FleetEvents> {
     let reader = SpanReader::new(source, told, range);
-    let empty = empty(&reader);
+    let empty = FleetEvents::empty(reader.from_ms, reader.to_ms);
     let period = Duration::from_secs(u64::from(range.seconds() / 288).clamp(60, 900));
     fresh(reader.events().await, before, empty, period)
 }
 
 /// Nothing is known yet.
 pub(in crate::prometheus) fn nothing(source: &Arc<Source>, range: Range) -> FleetEvents {
-    empty(&SpanReader::new(Arc::clone(source), Told::default(), range))
-}
-
-fn empty(reader: &SpanReader) -> FleetEvents {
-    FleetEvents {
-        from_ms: reader.from_ms,
-        to_ms: reader.to_ms,
-        state: FleetState::Loading,
-        problems: Vec::new(),
-        events: Vec::new(),
-        events_total: 0,
-    }
+    let reader = SpanReader::new(Arc::clone(source), Told::default(), range);
+    FleetEvents::empty(reader.from_ms, reader.to_ms)
 }
 
 impl SpanReader {
@@ -244,17 +231,13 @@ impl SpanReader {
                     lasts: found.lasts,
                 }
             };
-        let mut events: Vec<_> = merged.into_iter().map(event).collect();
-        events.sort_by_key(|event| (!event.lasts, std::cmp::Reverse(event.last_ms)));
-        let events_total = events.len() as u32;
-        events.truncate(MOST);
-        FleetEvents {
-            events,
-            events_total,
+        let mut events = FleetEvents {
             state: self.state(),
             problems: self.problems.clone(),
-            ..empty(&self)
-        }
+            ..FleetEvents::empty(self.from_ms, self.to_ms)
+        };
+        events.set_events(merged.into_iter().map(event).collect());
+        events
     }
 }
 

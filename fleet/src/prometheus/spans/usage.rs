@@ -22,8 +22,7 @@ use super::{
 };
 use crate::{
     model::{
-        Amounts, FleetOwner, FleetState, FleetUsage, OwnerKind, OwnerUsage, UsageGroup,
-        sort_groups, sum_known,
+        Amounts, FleetOwner, FleetUsage, OwnerKind, OwnerUsage, UsageGroup, sort_groups, sum_known,
     },
     reader::Range,
 };
@@ -98,31 +97,15 @@ pub(in crate::prometheus) async fn read(
     before: Option<Arc<FleetUsage>>,
 ) -> Fresh<FleetUsage> {
     let reader = SpanReader::new(source, told, range);
-    let empty = empty(&reader);
+    let empty = FleetUsage::empty(reader.from_ms, reader.to_ms);
     let period = Duration::from_secs(u64::from(range.seconds() / 96).clamp(60, 1800));
     fresh(reader.usage().await, before, empty, period)
 }
 
 /// Nothing is known yet.
 pub(in crate::prometheus) fn nothing(source: &Arc<Source>, range: Range) -> FleetUsage {
-    empty(&SpanReader::new(Arc::clone(source), Told::default(), range))
-}
-
-fn empty(reader: &SpanReader) -> FleetUsage {
-    FleetUsage {
-        from_ms: reader.from_ms,
-        to_ms: reader.to_ms,
-        state: FleetState::Loading,
-        problems: Vec::new(),
-        owners: Vec::new(),
-        owners_total: 0,
-        unlisted: UsageGroup::default(),
-        users: Vec::new(),
-        namespaces: Vec::new(),
-        unheld_gpu_s: None,
-        unheld_energy_joules: None,
-        energy_joules: None,
-    }
+    let reader = SpanReader::new(Arc::clone(source), Told::default(), range);
+    FleetUsage::empty(reader.from_ms, reader.to_ms)
 }
 
 impl SpanReader {
@@ -504,19 +487,16 @@ impl SpanReader {
             owners.values().any(|amounts| amounts[2].is_some()) || unheld_joules.is_some();
         let is_used = |amounts: &Amounts| amounts.iter().flatten().any(|used| *used > 0.0);
         let owners = owners.into_iter().filter(|(_, amounts)| is_used(amounts));
-        let owners = owners.map(|(owner, [gpu_s, active_gpu_s, energy_joules])| OwnerUsage {
-            gpu_s,
-            active_gpu_s,
-            energy_joules,
-            nodes: nodes.get(&owner).map_or(0, |count| *count as u32),
-            owner,
+        let owners = owners.map(|(owner, amounts)| {
+            let nodes = nodes.get(&owner).map_or(0, |count| *count as u32);
+            OwnerUsage::new(owner, amounts, nodes)
         });
         let mut usage = FleetUsage {
             unheld_gpu_s: unheld_s,
             unheld_energy_joules: unheld_joules,
             state: self.state(),
             problems: self.problems.clone(),
-            ..empty(&self)
+            ..FleetUsage::empty(self.from_ms, self.to_ms)
         };
         usage.set_owners(owners.collect());
         if let Some(mut users) = users {

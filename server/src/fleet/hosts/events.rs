@@ -1,6 +1,6 @@
 //! What went wrong: from the events of each hub, and what became of its connection.
 
-use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use gpumon_fleet::{
     Range,
@@ -10,9 +10,6 @@ use gpumon_probe::model::{EventKind, Health};
 
 use super::{node::HostNode, usage::since_start};
 
-/// So many are listed.
-const MOST: usize = 1000;
-
 pub(super) fn events(nodes: &[Arc<HostNode>], range: Range, now_ms: u64) -> FleetEvents {
     let from_ms = now_ms.saturating_sub(u64::from(range.seconds()) * 1000);
     let mut events = Vec::new();
@@ -21,17 +18,13 @@ pub(super) fn events(nodes: &[Arc<HostNode>], range: Range, now_ms: u64) -> Flee
         oldest_ms = oldest_ms.min(node.since_ms);
         of_node(node, from_ms, now_ms, &mut events);
     }
-    events.sort_by_key(|event| Reverse((event.lasts, event.last_ms)));
-    let events_total = events.len() as u32;
-    events.truncate(MOST);
-    FleetEvents {
-        from_ms,
-        to_ms: now_ms,
+    let mut answer = FleetEvents {
         state: FleetState::Current,
         problems: since_start(oldest_ms, from_ms).into_iter().collect(),
-        events,
-        events_total,
-    }
+        ..FleetEvents::empty(from_ms, now_ms)
+    };
+    answer.set_events(events);
+    answer
 }
 
 fn of_node(node: &HostNode, from_ms: u64, now_ms: u64, events: &mut Vec<FleetEvent>) {

@@ -4,14 +4,14 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use gpumon_fleet::{
     Range,
-    model::{FleetOwner, FleetState, FleetUsage, OwnerUsage, UsageGroup},
+    model::{Amounts, FleetOwner, FleetState, FleetUsage, OwnerUsage, add_amounts},
 };
 
 use super::{node::HostNode, owners};
 
 pub(super) fn usage(nodes: &[Arc<HostNode>], range: Range, now_ms: u64) -> FleetUsage {
     let asked_ms = now_ms.saturating_sub(u64::from(range.seconds()) * 1000);
-    let mut by_owner: BTreeMap<FleetOwner, OwnerUsage> = BTreeMap::new();
+    let mut by_owner: BTreeMap<FleetOwner, (Amounts, u32)> = BTreeMap::new();
     let (mut unheld_gpu_s, mut unheld_joules) = (0.0, 0.0);
     let mut from_ms = now_ms;
     for node in nodes {
@@ -21,47 +21,21 @@ pub(super) fn usage(nodes: &[Arc<HostNode>], range: Range, now_ms: u64) -> Fleet
         }
         unheld_gpu_s += used.unheld.gpu_seconds;
         unheld_joules += used.unheld.joules;
-        let mut here: BTreeMap<FleetOwner, OwnerUsage> = BTreeMap::new();
+        let mut here: BTreeMap<FleetOwner, Amounts> = BTreeMap::new();
         for used in used.owners {
             let owner = owners::of_job(used.user, used.job.as_ref());
-            let nothing = OwnerUsage {
-                owner: owner.clone(),
-                gpu_s: None,
-                active_gpu_s: None,
-                energy_joules: None,
-                nodes: 1,
-            };
-            let sum = here.entry(owner).or_insert(nothing);
-            add(&mut sum.gpu_s, used.gpu_seconds);
-            add(&mut sum.active_gpu_s, used.active_seconds);
-            if let Some(joules) = used.joules {
-                add(&mut sum.energy_joules, joules.estimate);
-            }
+            let joules = used.joules.map(|joules| joules.estimate);
+            let amounts = [Some(used.gpu_seconds), Some(used.active_seconds), joules];
+            let sum = here.entry(owner).or_default();
+            *sum = add_amounts(*sum, amounts);
         }
-        for (owner, used) in here {
-            match by_owner.get_mut(&owner) {
-                Some(sum) => {
-                    sum.nodes += 1;
-                    for (sum, more) in [
-                        (&mut sum.gpu_s, used.gpu_s),
-                        (&mut sum.active_gpu_s, used.active_gpu_s),
-                        (&mut sum.energy_joules, used.energy_joules),
-                    ] {
-                        if let Some(more) = more {
-                            add(sum, more);
-                        }
-                    }
-                }
-                None => {
-                    by_owner.insert(owner, used);
-                }
-            }
+        for (owner, amounts) in here {
+            let (sum, nodes) = by_owner.entry(owner).or_default();
+            *sum = add_amounts(*sum, amounts);
+            *nodes += 1;
         }
     }
-    let held: f64 = by_owner
-        .values()
-        .filter_map(|owner| owner.energy_joules)
-        .sum();
+    let held: f64 = by_owner.values().filter_map(|(sum, _)| sum[2]).sum();
     // What is known begins with this server: a span that reaches further back is answered from there on.
     let mut problems: Vec<_> = since_start(from_ms, asked_ms).into_iter().collect();
     let interrupted = nodes.iter().filter(|node| {
@@ -70,24 +44,20 @@ pub(super) fn usage(nodes: &[Arc<HostNode>], range: Range, now_ms: u64) -> Fleet
     });
     problems.extend(interrupted_nodes(interrupted.count()));
     let mut usage = FleetUsage {
-        from_ms,
-        to_ms: now_ms,
         state: if problems.is_empty() {
             FleetState::Current
         } else {
             FleetState::Partial
         },
         problems,
-        owners: Vec::new(),
-        owners_total: 0,
-        unlisted: UsageGroup::default(),
-        users: Vec::new(),
-        namespaces: Vec::new(),
         unheld_gpu_s: Some(unheld_gpu_s),
         unheld_energy_joules: Some(unheld_joules),
         energy_joules: Some(held + unheld_joules),
+        ..FleetUsage::empty(from_ms, now_ms)
     };
-    usage.set_owners(by_owner.into_values().collect());
+    let owners = by_owner.into_iter();
+    let owners = owners.map(|(owner, (amounts, nodes))| OwnerUsage::new(owner, amounts, nodes));
+    usage.set_owners(owners.collect());
     usage
 }
 
@@ -100,10 +70,6 @@ fn interrupted_nodes(count: usize) -> Option<String> {
     };
     (count > 0)
         .then(|| format!("{hosts} could not be read for a part of the time, and what was used there then is left out"))
-}
-
-fn add(sum: &mut Option<f64>, more: f64) {
-    *sum = Some(sum.unwrap_or(0.0) + more);
 }
 
 /// What is asked for and not known, in a sentence.
