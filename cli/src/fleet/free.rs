@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use gpumon_fleet::{
+    Rows,
+    model::{GpuState, MEMORY_TOTAL},
+};
 use serde::Serialize;
-
-use super::rows::{Measured, Rows, Use};
 
 /// A board with 80 GiB has a little less: what firmware takes of it is not counted.
 const TOLERANCE: f64 = 0.97;
@@ -40,24 +42,24 @@ pub(crate) fn free_nodes(
     shown: Option<&[bool]>,
 ) -> Vec<FreeNode> {
     let mut kinds: BTreeMap<(usize, Option<&str>, u64), FreeNode> = BTreeMap::new();
-    for row in (0..rows.count()).filter(|row| shown.is_none_or(|shown| shown[*row])) {
+    for row in rows.select(shown) {
         let memory = rows
-            .reading(Measured::MemoryTotal, row)
-            .map(|total| total / f64::from(rows.gpus(row).max(1)));
+            .value(MEMORY_TOTAL, row)
+            .map(|total| total / f64::from(rows.count_gpus(row).max(1)));
         // Memory that nothing tells of is enough for whoever wants none in particular.
         let is_enough = wanted.memory_bytes == 0
             || memory.is_some_and(|memory| memory >= wanted.memory_bytes as f64 * TOLERANCE);
-        if rows.use_of(row) != Use::Free || !is_enough {
+        if rows.state(row) != GpuState::Free || !is_enough {
             continue;
         }
         let key = (
-            rows.node(row),
-            rows.model(row),
+            rows.node_place(row),
+            rows.model_name(row),
             memory.map_or(0, |memory| (memory / GIB).round() as u64),
         );
         let kind = kinds.entry(key).or_insert_with(|| FreeNode {
-            node: rows.node_name(row).to_owned(),
-            model: rows.model(row).map(ToOwned::to_owned),
+            node: rows.node_name(rows.node_place(row)).to_owned(),
+            model: rows.model_name(row).map(ToOwned::to_owned),
             memory_bytes: memory,
             indexes: Vec::new(),
             free: 0,
@@ -65,11 +67,11 @@ pub(crate) fn free_nodes(
                 .fleet
                 .nodes
                 .gpus
-                .get(rows.node(row))
+                .get(rows.node_place(row))
                 .copied()
                 .unwrap_or_default(),
         });
-        kind.free += rows.gpus(row);
+        kind.free += rows.count_gpus(row);
         kind.indexes
             .extend(rows.is_by_gpu().then(|| rows.fleet.gpus.index[row]));
     }

@@ -1,40 +1,24 @@
-//! The nodes of a fleet, summed up, the worst first.
+//! The nodes and GPUs of a fleet in order.
 
 use std::{cmp::Ordering, collections::BTreeSet};
 
-use gpumon_fleet::model::NodeHealth;
+use gpumon_fleet::{
+    Rows, Summary,
+    model::{GpuState, MEMORY_TOTAL, MEMORY_USED, NodeHealth, POWER, TEMPERATURE, UTILIZATION},
+};
+use gpumon_probe::untrusted::escaped;
 
-use super::rows::{Measured, Rows, Use};
+use super::text::{at_least, bytes, condition, watts};
 
-/// What the GPUs of a node that are shown come to.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct NodeSum {
+/// A node with the GPUs of it that are shown, or one GPU alone.
+#[derive(Debug, Clone)]
+pub(crate) struct Line<'a> {
+    pub(crate) rows: &'a Rows<'a>,
     /// Its place in the fleet.
     pub(crate) node: usize,
-    /// Of the GPUs that are shown, by index.
-    pub(crate) rows: Vec<usize>,
-    pub(crate) gpus: u32,
-    pub(crate) busy: u32,
-    pub(crate) idle: u32,
-    pub(crate) free: u32,
-    pub(crate) lost: u32,
-    /// Of the worst GPU: the lower, the worse.
-    pub(crate) rank: u8,
-    /// The mean of the GPUs that report it, in percent.
-    pub(crate) utilization: Option<f64>,
-    /// The sum of utilization over the GPUs that report it, and the number of these GPUs.
-    pub(super) load: Option<f64>,
-    pub(super) reporting: u32,
-    /// The numbers of GPUs that do not report memory and power.
-    pub(super) without_memory: u32,
-    pub(super) without_power: u32,
-    /// Sums.
-    pub(crate) memory_used: Option<f64>,
-    pub(crate) memory_total: Option<f64>,
-    pub(crate) power: Option<f64>,
-    /// The highest.
-    pub(crate) temperature: Option<f64>,
-    pub(crate) idle_s: Option<f64>,
+    /// The rows of the GPUs that are shown, by index. GPUs that the fleet does not list have none.
+    pub(crate) gpus: Vec<usize>,
+    pub(crate) sum: Summary,
 }
 
 /// By what nodes and GPUs are sorted.
@@ -79,179 +63,209 @@ impl Sort {
             Self::Idle => "idle time",
         }
     }
+
+    /// Compares by this key. Unknown values come last, and an unknown load is none.
+    fn compare(self, a: &Summary, b: &Summary) -> Ordering {
+        let highest_first = |id| compare_highest_first(a.value(id), b.value(id));
+        let load = |sum: &Summary| sum.value(UTILIZATION).unwrap_or(0.0);
+        match self {
+            Self::Worst => {
+                let by_rank = a.rank().cmp(&b.rank());
+                by_rank.then_with(|| load(b).total_cmp(&load(a)))
+            }
+            Self::Name => Ordering::Equal,
+            Self::Utilization => highest_first(UTILIZATION),
+            Self::Memory => highest_first(MEMORY_USED),
+            Self::Power => highest_first(POWER),
+            Self::Temperature => highest_first(TEMPERATURE),
+            Self::Idle => compare_highest_first(a.idle_s, b.idle_s),
+        }
+    }
 }
 
-/// The nodes that have a GPU that is shown, and those of which nothing is known where all are.
-pub(crate) fn nodes(rows: &Rows<'_>, shown: Option<&[bool]>, sort: Sort) -> Vec<NodeSum> {
-    let many = rows.fleet.nodes.name.len();
-    let mut sums: Vec<NodeSum> = (0..many)
-        .map(|node| NodeSum {
-            node,
-            rank: u8::MAX,
-            ..NodeSum::default()
-        })
-        .collect();
-    for row in (0..rows.count()).filter(|row| shown.is_none_or(|shown| shown[*row])) {
-        let Some(sum) = sums.get_mut(rows.node(row)) else {
+/// Returns the nodes that have a GPU that is shown.
+pub(crate) fn list_nodes<'a>(
+    rows: &'a Rows<'a>,
+    shown: Option<&[bool]>,
+    sort: Sort,
+) -> Vec<Line<'a>> {
+    let line = |node| Line {
+        rows,
+        node,
+        gpus: Vec::new(),
+        sum: Summary::default(),
+    };
+    let mut lines: Vec<Line<'_>> = (0..rows.fleet.nodes.name.len()).map(line).collect();
+    for row in rows.select(shown) {
+        let Some(line) = lines.get_mut(rows.node_place(row)) else {
             continue;
         };
-        if rows.is_listed(row) {
-            sum.add(rows, row);
-        } else if rows
-            .fleet
-            .nodes
-            .health
-            .get(sum.node)
-            .is_some_and(|health| *health != NodeHealth::Up)
-        {
-            (sum.rank, sum.gpus) = (1, sum.gpus + rows.gpus(row));
-        }
+        line.gpus.extend(rows.is_listed(row).then_some(row));
+        line.sum.add(rows, row);
     }
-    for sum in &mut sums {
-        sum.rows.sort_by_key(|row| rows.fleet.gpus.index[*row]);
-        sum.utilization = sum.load.map(|load| load / f64::from(sum.reporting));
+    for line in &mut lines {
+        line.gpus.sort_by_key(|row| rows.fleet.gpus.index[*row]);
     }
-    sums.retain(|sum| sum.rank != u8::MAX);
-    let places = places(&rows.fleet.nodes.name);
-    sums.sort_by(|a, b| {
-        sort.compare_nodes(a, b)
-            .then(places[a.node].cmp(&places[b.node]))
-    });
-    sums
+    lines.retain(|line| !line.sum.is_empty());
+    lines.sort_by(|a, b| sort.compare(&a.sum, &b.sum));
+    lines
 }
 
-/// The GPUs that are shown, in order.
-pub(crate) fn gpus(rows: &Rows<'_>, shown: Option<&[bool]>, sort: Sort) -> Vec<usize> {
-    let places = places(&rows.fleet.nodes.name);
-    let mut order: Vec<usize> = (0..rows.count())
-        .filter(|row| shown.is_none_or(|shown| shown[*row]))
-        .collect();
-    order.retain(|row| rows.is_listed(*row));
-    let of = |measured| move |row: usize| rows.reading(measured, row);
-    order.sort_by(|a, b| {
-        let by = |value: &dyn Fn(usize) -> Option<f64>| highest_first(value(*a), value(*b));
-        let sorted = match sort {
-            Sort::Worst => rows.rank(*a).cmp(&rows.rank(*b)).then_with(|| {
-                load_first(
-                    rows.reading(Measured::Utilization, *a),
-                    rows.reading(Measured::Utilization, *b),
-                )
-            }),
-            Sort::Name => Ordering::Equal,
-            Sort::Utilization => by(&of(Measured::Utilization)),
-            Sort::Memory => by(&of(Measured::MemoryUsed)),
-            Sort::Power => by(&of(Measured::Power)),
-            Sort::Temperature => by(&of(Measured::Temperature)),
-            Sort::Idle => by(&|row| rows.idle_s(row)),
-        };
-        let place = |row: &usize| (places.get(rows.node(*row)), rows.fleet.gpus.index[*row]);
-        sorted.then_with(|| place(a).cmp(&place(b)))
-    });
-    order
+/// Returns the GPUs that are shown.
+pub(crate) fn list_gpus<'a>(
+    rows: &'a Rows<'a>,
+    shown: Option<&[bool]>,
+    sort: Sort,
+) -> Vec<Line<'a>> {
+    let listed = rows.select(shown).filter(|row| rows.is_listed(*row));
+    let mut lines: Vec<Line<'_>> = listed.map(|row| Line::of_gpu(rows, row)).collect();
+    lines.sort_by_key(|line| (line.node, rows.fleet.gpus.index[line.gpus[0]]));
+    lines.sort_by(|a, b| sort.compare(&a.sum, &b.sum));
+    lines
 }
 
-impl NodeSum {
-    fn add(&mut self, rows: &Rows<'_>, row: usize) {
-        let many = rows.gpus(row);
-        self.rows.push(row);
-        self.gpus += many;
-        match rows.use_of(row) {
-            Use::Busy => self.busy += many,
-            Use::Idle => self.idle += many,
-            Use::Free => self.free += many,
-            Use::Lost => self.lost += many,
-            Use::Unknown => {}
+impl<'a> Line<'a> {
+    pub(crate) fn of_gpu(rows: &'a Rows<'a>, row: usize) -> Self {
+        Line {
+            rows,
+            node: rows.node_place(row),
+            gpus: vec![row],
+            sum: Summary::new(rows, [row]),
         }
-        self.rank = self.rank.min(rows.rank(row));
-        // Returns the number of GPUs that do not report it.
-        let add = |sum: &mut Option<f64>, measured| {
-            let Some(value) = rows.reading(measured, row) else {
-                return many;
-            };
-            *sum = Some(sum.unwrap_or(0.0) + value);
-            0
-        };
-        self.without_memory += add(&mut self.memory_used, Measured::MemoryUsed);
-        self.without_power += add(&mut self.power, Measured::Power);
-        add(&mut self.memory_total, Measured::MemoryTotal);
-        if let Some(percent) = rows.reading(Measured::Utilization, row) {
-            // A row that stands for a node has the mean of its GPUs.
-            self.load = Some(self.load.unwrap_or(0.0) + percent * f64::from(many));
-            self.reporting += many;
-        }
-        let most = |a: Option<f64>, b: Option<f64>| a.into_iter().chain(b).max_by(f64::total_cmp);
-        self.temperature = most(self.temperature, rows.reading(Measured::Temperature, row));
-        self.idle_s = most(self.idle_s, rows.idle_s(row));
     }
 
-    /// Who holds some of them, each once.
-    pub(crate) fn users<'a>(&self, rows: &Rows<'a>) -> BTreeSet<&'a str> {
-        self.rows
+    /// Returns the name of the node as it may be printed.
+    pub(crate) fn name(&self) -> String {
+        escaped(self.rows.node_name(self.node))
+    }
+
+    /// Returns `true` if the node or a GPU is lost, unknown or in critical condition.
+    pub(crate) fn is_alarming(&self) -> bool {
+        self.sum.rank() <= 2
+    }
+
+    /// Returns the users that hold some of the GPUs as they may be printed.
+    pub(crate) fn users(&self) -> Vec<String> {
+        let owners = self.gpus.iter().flat_map(|row| self.rows.list_owners(*row));
+        let users = owners.map(|owner| owner.user.as_deref().unwrap_or(&owner.id));
+        let users: BTreeSet<&str> = users.collect();
+        users.into_iter().map(escaped).collect()
+    }
+
+    /// Returns the problems of the node, the worst first, separated by semicolons.
+    pub(crate) fn troubles(&self) -> String {
+        let nodes = &self.rows.fleet.nodes;
+        let reason = nodes.reasons.get(&(self.node as u32));
+        let reason = reason.map(|reason| format!(": {}", escaped(reason)));
+        let reason = reason.unwrap_or_default();
+        let mut troubles = Vec::new();
+        match nodes.health.get(self.node) {
+            Some(NodeHealth::Unreachable) => troubles.push(format!("unreachable{reason}")),
+            Some(NodeHealth::NoReadings) => troubles.push(format!("no readings{reason}")),
+            Some(NodeHealth::Up) | None => {}
+        }
+        let lost = self.sum.in_state(GpuState::Lost);
+        if lost > 0 {
+            troubles.push(format!("{lost} lost"));
+        }
+        let mut kinds: Vec<(u8, &str, usize)> = Vec::new();
+        for condition in self
+            .gpus
             .iter()
-            .flat_map(|row| rows.owners(*row))
-            .map(|owner| owner.user.as_deref().unwrap_or(&owner.id))
-            .collect()
-    }
-}
-
-impl Sort {
-    fn compare_nodes(self, a: &NodeSum, b: &NodeSum) -> Ordering {
-        match self {
-            Self::Worst => a
-                .rank
-                .cmp(&b.rank)
-                .then_with(|| load_first(a.utilization, b.utilization)),
-            Self::Name => Ordering::Equal,
-            Self::Utilization => highest_first(a.utilization, b.utilization),
-            Self::Memory => highest_first(a.memory_used, b.memory_used),
-            Self::Power => highest_first(a.power, b.power),
-            Self::Temperature => highest_first(a.temperature, b.temperature),
-            Self::Idle => highest_first(a.idle_s, b.idle_s),
+            .flat_map(|row| self.rows.list_conditions(*row))
+        {
+            let known = kinds
+                .iter_mut()
+                .find(|(_, kind, _)| *kind == condition.kind);
+            match known {
+                Some((severity, _, count)) => {
+                    *severity = condition.severity.max(*severity);
+                    *count += 1;
+                }
+                None => kinds.push((condition.severity, &condition.kind, 1)),
+            }
         }
+        kinds.sort_by_key(|(severity, ..)| std::cmp::Reverse(*severity));
+        troubles.extend(kinds.into_iter().map(|(_, kind, count)| match count {
+            1 => condition(kind),
+            many => format!("{} ({many})", condition(kind)),
+        }));
+        troubles.join("; ")
     }
 }
 
-/// What has no value comes last.
-fn highest_first(a: Option<f64>, b: Option<f64>) -> Ordering {
+fn compare_highest_first(a: Option<f64>, b: Option<f64>) -> Ordering {
     match (a, b) {
         (Some(a), Some(b)) => b.total_cmp(&a),
-        (Some(_), None) => Ordering::Less,
-        (None, Some(_)) => Ordering::Greater,
-        (None, None) => Ordering::Equal,
+        _ => a.is_none().cmp(&b.is_none()),
     }
 }
 
-/// What is not known is no load.
-fn load_first(a: Option<f64>, b: Option<f64>) -> Ordering {
-    b.unwrap_or(0.0).total_cmp(&a.unwrap_or(0.0))
+/// All GPUs that are shown together.
+#[derive(Debug)]
+pub(crate) struct Totals {
+    nodes: usize,
+    nodes_away: usize,
+    pub(crate) sum: Summary,
 }
 
-/// The places of names in their order, numbers in them counted as such: `node2` before `node10`.
-fn places(names: &[String]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..names.len()).collect();
-    order.sort_by_cached_key(|place| natural(&names[*place]));
-    let mut places = vec![0; names.len()];
-    for (at, place) in order.into_iter().enumerate() {
-        places[place] = at;
+impl Totals {
+    pub(crate) fn new(rows: &Rows<'_>, shown: Option<&[bool]>) -> Self {
+        let nodes: BTreeSet<usize> = rows.select(shown).map(|row| rows.node_place(row)).collect();
+        let health = |node: &&usize| rows.fleet.nodes.health.get(**node);
+        Self {
+            nodes: nodes.len(),
+            nodes_away: nodes
+                .iter()
+                .filter(|node| health(node) != Some(&NodeHealth::Up))
+                .count(),
+            sum: Summary::new(rows, rows.select(shown)),
+        }
     }
-    places
-}
 
-/// A part of a name: numbers come before letters, and in the order of what they count.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Part {
-    Number(u64),
-    Text(String),
-}
+    /// Returns `6120 busy`, `310 idle but held` and so on, without states that no GPU is in, and
+    /// then the readings.
+    pub(crate) fn parts(&self) -> Vec<String> {
+        let states = [
+            (GpuState::Busy, "busy"),
+            (GpuState::Idle, "idle but held"),
+            (GpuState::Free, "free"),
+            (GpuState::Lost, "lost"),
+            (GpuState::Unknown, "unknown"),
+        ];
+        let states = states.map(|(state, name)| match self.sum.in_state(state) {
+            0 => None,
+            count => Some(format!("{count} {name}")),
+        });
+        let read = |id| self.sum.value(id).filter(|value| *value > 0.0);
+        let sum = |id, text: fn(f64) -> String| {
+            let value = text(read(id).unwrap_or(0.0));
+            at_least(value, self.sum.is_partial(id))
+        };
+        let utilization = self.sum.value(UTILIZATION);
+        let readings = [
+            utilization.map(|percent| format!("{percent:.0} % utilization")),
+            read(MEMORY_TOTAL)
+                .map(|total| format!("{} of {}", sum(MEMORY_USED, bytes), bytes(total))),
+            read(POWER).map(|_| sum(POWER, watts)),
+        ];
+        states.into_iter().chain(readings).flatten().collect()
+    }
 
-fn natural(name: &str) -> Vec<Part> {
-    let bytes = name.as_bytes();
-    let parts = bytes.chunk_by(|a, b| a.is_ascii_digit() == b.is_ascii_digit());
-    let part = |part: &[u8]| {
-        let text = String::from_utf8_lossy(part).to_lowercase();
-        text.parse().map_or(Part::Text(text), Part::Number)
-    };
-    parts.map(part).collect()
+    /// Returns `1000 nodes (3 without readings)  8000 GPUs`.
+    pub(crate) fn sizes(&self) -> String {
+        let away = match self.nodes_away {
+            0 => String::new(),
+            away => format!(" ({away} without readings)"),
+        };
+        let count = |count: usize, noun: &str| match count {
+            1 => format!("1 {noun}"),
+            many => format!("{many} {noun}s"),
+        };
+        let nodes = count(self.nodes, "node");
+        let gpus = count(self.sum.gpus as usize, "GPU");
+        format!("{nodes}{away}  {gpus}")
+    }
 }
 
 #[cfg(test)]
@@ -262,7 +276,7 @@ mod tests {
     use crate::fleet::testing::{Example, busy, fleet};
 
     #[test]
-    fn what_is_lost_comes_first_and_names_are_counted() {
+    fn worst_node_comes_first_and_names_are_ordered() {
         let lost = Example {
             health: GpuHealth::NotResponding,
             ..Example::default()
@@ -272,10 +286,8 @@ mod tests {
             ..busy("bob", 0.0)
         };
         let fleet = fleet(&[
-            ("node10", &[busy("ana", 90.0), busy("ana", 70.0)]),
-            ("node9", &[busy("ana", 20.0), idle]),
-            ("node2", &[]),
             ("node1", &[lost, busy("ana", 1.0)]),
+            ("node2", &[]),
             (
                 "node3",
                 &[Example {
@@ -283,13 +295,13 @@ mod tests {
                     ..busy("eve", 99.0)
                 }],
             ),
+            ("node9", &[busy("ana", 20.0), idle]),
+            ("node10", &[busy("ana", 90.0), busy("ana", 70.0)]),
         ]);
         let rows = Rows::new(&fleet);
         let names = |sort| {
-            let sums = nodes(&rows, None, sort);
-            sums.iter()
-                .map(|sum| fleet.nodes.name[sum.node].clone())
-                .collect::<Vec<_>>()
+            let lines = list_nodes(&rows, None, sort);
+            lines.iter().map(Line::name).collect::<Vec<_>>()
         };
         assert_eq!(
             names(Sort::Worst),
@@ -304,25 +316,42 @@ mod tests {
             ["node3", "node10", "node9", "node1", "node2"]
         );
         assert_eq!(names(Sort::Idle)[0], "node9");
-        let sums = nodes(&rows, None, Sort::Name);
+        let lines = list_nodes(&rows, None, Sort::Name);
+        let sum = &lines[4].sum;
         assert_eq!(
-            (sums[4].utilization, sums[4].busy, sums[4].power),
+            (
+                sum.value(UTILIZATION),
+                sum.in_state(GpuState::Busy),
+                sum.value(POWER)
+            ),
             (Some(80.0), 2, Some(1300.0))
         );
+        let sum = &lines[3].sum;
         assert_eq!(
-            (sums[3].busy, sums[3].idle, sums[3].users(&rows)),
-            (1, 1, ["ana", "bob"].into())
+            (
+                sum.in_state(GpuState::Busy),
+                sum.in_state(GpuState::Idle),
+                lines[3].users().join(" ")
+            ),
+            (1, 1, "ana bob".to_owned())
         );
-        assert_eq!((sums[0].lost, sums[1].rows.len()), (1, 0));
+        assert_eq!(
+            (lines[0].sum.in_state(GpuState::Lost), lines[1].gpus.len()),
+            (1, 0)
+        );
         let shown: Vec<bool> = (0..rows.count())
-            .map(|row| rows.node_name(row) == "node9")
+            .map(|row| rows.node_name(rows.node_place(row)) == "node9")
             .collect();
         assert_eq!(
-            nodes(&rows, Some(&shown), Sort::Worst).len(),
+            list_nodes(&rows, Some(&shown), Sort::Worst).len(),
             1,
             "what nothing is known of is not what is looked for"
         );
-        assert_eq!(gpus(&rows, None, Sort::Worst).len(), 7);
-        assert_eq!(gpus(&rows, Some(&shown), Sort::Idle), [3, 2]);
+        assert_eq!(list_gpus(&rows, None, Sort::Worst).len(), 7);
+        let order = list_gpus(&rows, Some(&shown), Sort::Idle);
+        assert_eq!(
+            order.iter().map(|line| line.gpus[0]).collect::<Vec<_>>(),
+            [4, 3]
+        );
     }
 }

@@ -1,10 +1,11 @@
 //! A fleet for tests.
 
-use std::collections::BTreeMap;
-
-use gpumon_fleet::model::{
-    Fleet, FleetCondition, FleetHold, FleetOwner, FleetSource, FleetSourceKind, FleetState,
-    GpuHealth, NodeHealth, OwnerKind,
+use gpumon_fleet::{
+    FleetBuilder, NewGpu, NewNode,
+    model::{
+        Fleet, FleetOwner, FleetSource, FleetSourceKind, FleetState, GpuHealth, NodeHealth,
+        OwnerKind,
+    },
 };
 
 /// A GPU.
@@ -60,53 +61,43 @@ pub(crate) fn fleet(nodes: &[(&str, &[Example])]) -> Fleet {
         kind: FleetSourceKind::Prometheus,
         name: "http://prometheus:9090".to_owned(),
     };
-    let mut fleet = Fleet {
+    let mut fleet = FleetBuilder::new(Fleet {
         state: FleetState::Current,
         ..Fleet::unread(source, 1_763_630_000_000, 15)
-    };
-    let mut readings: BTreeMap<String, Vec<Option<f64>>> = BTreeMap::new();
-    for (place, (name, gpus)) in (0..).zip(nodes) {
-        fleet.nodes.name.push((*name).to_owned());
-        fleet.nodes.gpus.push(gpus.len() as u32);
-        fleet.nodes.health.push(if gpus.is_empty() {
-            NodeHealth::Unreachable
-        } else {
-            NodeHealth::Up
+    });
+    for (name, gpus) in nodes {
+        let is_up = !gpus.is_empty();
+        let node = fleet.add_node(NewNode {
+            name: (*name).to_owned(),
+            health: if is_up {
+                NodeHealth::Up
+            } else {
+                NodeHealth::Unreachable
+            },
+            reason: (!is_up).then(|| "connection refused".to_owned()),
+            gpus: gpus.len() as u32,
+            unopenable: None,
         });
-        if gpus.is_empty() {
-            fleet
-                .nodes
-                .reasons
-                .insert(place, "connection refused".to_owned());
-        }
         for (index, gpu) in (0..).zip(*gpus) {
-            let row = fleet.gpus.node.len() as u32;
-            let columns = &mut fleet.gpus;
-            columns.node.push(place);
-            columns.index.push(index);
-            columns.health.push(gpu.health);
-            let model = columns
-                .models
-                .iter()
-                .position(|known| known == gpu.model)
-                .unwrap_or_else(|| {
-                    columns.models.push(gpu.model.to_owned());
-                    columns.models.len() - 1
-                });
-            columns.model.push(Some(model as u32));
-            columns.processes.push(gpu.processes);
-            columns.idle_holding_s.push(gpu.idle_s);
             let gib = f64::from(1 << 30);
-            for (field, value) in [
-                ("utilization.gpu_percent", gpu.busy),
-                ("memory.used_bytes", gpu.used_gib.map(|used| used * gib)),
-                ("memory.total_bytes", Some(gpu.total_gib * gib)),
-                ("power.draw_watts", gpu.watts),
-                ("power.limit_watts", Some(700.0)),
-                ("temperature.gpu_celsius", gpu.celsius),
-            ] {
-                readings.entry(field.to_owned()).or_default().push(value);
-            }
+            let place = fleet.add_gpu(
+                node,
+                NewGpu {
+                    index,
+                    model: Some(gpu.model),
+                    health: gpu.health,
+                    readings: [
+                        gpu.busy,
+                        gpu.used_gib.map(|used| used * gib),
+                        Some(gpu.total_gib * gib),
+                        gpu.watts,
+                        Some(700.0),
+                        gpu.celsius,
+                    ],
+                    processes: gpu.processes,
+                    idle_holding_s: gpu.idle_s,
+                },
+            );
             for user in &gpu.users {
                 let owner = FleetOwner {
                     user: Some((*user).to_owned()),
@@ -114,28 +105,12 @@ pub(crate) fn fleet(nodes: &[(&str, &[Example])]) -> Fleet {
                     id: format!("{}", 100 + user.len()),
                     namespace: None,
                 };
-                let owner = fleet
-                    .owners
-                    .iter()
-                    .position(|known| *known == owner)
-                    .unwrap_or_else(|| {
-                        fleet.owners.push(owner);
-                        fleet.owners.len() - 1
-                    });
-                fleet.holds.push(FleetHold {
-                    gpu: row,
-                    owner: owner as u32,
-                });
+                fleet.add_owner(place, owner);
             }
             if let Some((kind, severity)) = gpu.condition {
-                fleet.conditions.push(FleetCondition {
-                    gpu: row,
-                    kind: kind.to_owned(),
-                    severity,
-                });
+                fleet.add_condition(place, kind.to_owned(), severity);
             }
         }
     }
-    fleet.gpus.readings = readings;
-    fleet
+    fleet.finish()
 }

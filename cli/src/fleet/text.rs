@@ -1,12 +1,13 @@
 //! What readings of a fleet are in words.
 
-use gpumon_fleet::model::{FleetOwner, NodeHealth, OwnerKind};
+use gpumon_fleet::{
+    Rows, Summary,
+    model::{
+        FleetOwner, GpuState, MEMORY_TOTAL, MEMORY_USED, OwnerKind, POWER, TEMPERATURE, UTILIZATION,
+    },
+};
 use gpumon_probe::{units::duration, untrusted::escaped};
 
-use super::{
-    nodes::NodeSum,
-    rows::{Rows, Use},
-};
 use crate::table::units::ABSENT;
 
 const GIB: f64 = (1u64 << 30) as f64;
@@ -22,6 +23,19 @@ pub(crate) fn condition(kind: &str) -> String {
         "held_idle" => "idle, holding memory".to_owned(),
         _ => escaped(&kind.replace('_', " ")),
     }
+}
+
+/// Returns the conditions of a row, separated by commas.
+pub(crate) fn format_conditions(rows: &Rows<'_>, row: usize) -> String {
+    let conditions = rows.list_conditions(row).iter();
+    let texts: Vec<_> = conditions.map(|one| condition(&one.kind)).collect();
+    texts.join(", ")
+}
+
+/// Returns the owners of a row, separated by commas.
+pub(crate) fn format_owners(rows: &Rows<'_>, row: usize) -> String {
+    let texts: Vec<_> = rows.list_owners(row).iter().map(|one| owner(one)).collect();
+    texts.join(", ")
 }
 
 /// Who it is, in a few letters: the user, and what of theirs.
@@ -49,25 +63,36 @@ pub(crate) fn owner(owner: &FleetOwner) -> String {
     )
 }
 
-/// `78`, or a dash.
-pub(crate) fn whole(value: Option<f64>) -> String {
-    value.map_or_else(|| ABSENT.to_owned(), |value| format!("{value:.0}"))
+/// Returns `78`, or a dash.
+pub(crate) fn format_utilization(sum: &Summary) -> String {
+    or_absent(sum.value(UTILIZATION), |value| format!("{value:.0}"))
+}
+
+/// Returns `64`, or a dash.
+pub(crate) fn format_temperature(sum: &Summary) -> String {
+    or_absent(sum.value(TEMPERATURE), |value| format!("{value:.0}"))
+}
+
+/// Returns the power draw with its unit, or a dash.
+pub(crate) fn format_power(sum: &Summary) -> String {
+    or_absent(sum.value(POWER), watts)
 }
 
 /// `58.2 / 80`, in GiB.
-pub(crate) fn memory(used: Option<f64>, total: Option<f64>) -> String {
-    let used = used.map_or_else(|| ABSENT.to_owned(), gib);
-    total.map_or_else(
-        || used.clone(),
-        |total| format!("{used} / {:.0}", total / GIB),
-    )
-}
-
-fn gib(bytes: f64) -> String {
-    match bytes / GIB {
+pub(crate) fn format_memory(sum: &Summary) -> String {
+    let used = or_absent(sum.value(MEMORY_USED), |bytes| match bytes / GIB {
         many if many >= 99.95 => format!("{many:.0}"),
         few => format!("{few:.1}"),
+    });
+    match sum.value(MEMORY_TOTAL) {
+        Some(total) => format!("{used} / {:.0}", total / GIB),
+        None => used,
     }
+}
+
+/// Formats a value; a dash if it is unknown.
+pub(crate) fn or_absent(value: Option<f64>, format: impl FnOnce(f64) -> String) -> String {
+    value.map_or_else(|| ABSENT.to_owned(), format)
 }
 
 /// `410 GiB`, `625 TiB`: of many GPUs.
@@ -97,63 +122,17 @@ pub(crate) fn at_least(amount: String, is_lower_bound: bool) -> String {
     }
 }
 
-/// What a GPU is at.
-pub(crate) fn use_of(rows: &Rows<'_>, row: usize) -> String {
-    match rows.use_of(row) {
-        Use::Busy => "busy".to_owned(),
-        Use::Idle => {
-            let idle = rows
-                .idle_s(row)
-                .map(|seconds| format!(" {}", duration((seconds * 1e3) as u64)));
+/// Returns the state of a GPU.
+pub(crate) fn format_state(rows: &Rows<'_>, row: usize) -> String {
+    match rows.state(row) {
+        GpuState::Busy => "busy".to_owned(),
+        GpuState::Idle => {
+            let idle = rows.idle_s(row);
+            let idle = idle.map(|seconds| format!(" {}", duration((seconds * 1e3) as u64)));
             format!("idle{}", idle.unwrap_or_default())
         }
-        Use::Free => "free".to_owned(),
-        Use::Lost => "lost".to_owned(),
-        Use::Unknown => "unknown".to_owned(),
+        GpuState::Free => "free".to_owned(),
+        GpuState::Lost => "lost".to_owned(),
+        GpuState::Unknown => "unknown".to_owned(),
     }
-}
-
-/// What is wrong with a node, the worst first; empty where nothing is.
-pub(crate) fn troubles(rows: &Rows<'_>, sum: &NodeSum) -> Vec<String> {
-    let nodes = &rows.fleet.nodes;
-    let mut troubles = Vec::new();
-    let reason = nodes
-        .reasons
-        .get(&(sum.node as u32))
-        .map(|reason| format!(": {}", escaped(reason)))
-        .unwrap_or_default();
-    match nodes.health.get(sum.node) {
-        Some(NodeHealth::Unreachable) => troubles.push(format!("unreachable{reason}")),
-        Some(NodeHealth::NoReadings) => troubles.push(format!("no readings{reason}")),
-        Some(NodeHealth::Up) | None => {}
-    }
-    if sum.lost > 0 {
-        troubles.push(format!("{} lost", sum.lost));
-    }
-    let mut kinds: Vec<(u8, &str, usize)> = Vec::new();
-    for condition in sum.rows.iter().flat_map(|row| rows.conditions(*row)) {
-        match kinds
-            .iter_mut()
-            .find(|(_, kind, _)| *kind == condition.kind)
-        {
-            Some((severity, _, many)) => {
-                (*severity, *many) = ((*severity).max(condition.severity), *many + 1);
-            }
-            None => kinds.push((condition.severity, &condition.kind, 1)),
-        }
-    }
-    kinds.sort_by_key(|(severity, ..)| std::cmp::Reverse(*severity));
-    let many = |many: usize| {
-        if many > 1 {
-            format!(" ({many})")
-        } else {
-            String::new()
-        }
-    };
-    troubles.extend(
-        kinds
-            .into_iter()
-            .map(|(_, kind, count)| condition(kind) + &many(count)),
-    );
-    troubles
 }

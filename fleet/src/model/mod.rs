@@ -7,13 +7,18 @@
 mod events;
 mod history;
 mod now;
+mod readings;
 mod usage;
 
 pub use events::{FleetEvent, FleetEventKind, FleetEvents};
 pub use history::{FleetHistory, FleetSeries};
 pub use now::{
     Fleet, FleetCondition, FleetGpus, FleetHold, FleetNodes, FleetOwner, FleetSource,
-    FleetSourceKind, FleetState, GpuHealth, NodeHealth, OwnerKind, Resolution,
+    FleetSourceKind, FleetState, FleetSums, GpuHealth, GpuState, NodeHealth, OwnerKind, Resolution,
+};
+pub use readings::{
+    HELD_BYTES, MEMORY_TOTAL, MEMORY_USED, POWER, POWER_LIMIT, READINGS, TEMPERATURE, UTILIZATION,
+    is_plausible,
 };
 pub(crate) use usage::sort_groups;
 pub use usage::{Amounts, FleetUsage, OwnerUsage, UsageGroup, add_amounts, sum_known};

@@ -31,6 +31,12 @@ pub struct Fleet {
     pub holds: Vec<FleetHold>,
     /// What currently is wrong with GPUs.
     pub conditions: Vec<FleetCondition>,
+    /// The states and readings of each node's GPUs together, in the order of the nodes.
+    #[serde(default)]
+    pub sums: FleetSums,
+    /// The states and readings of all GPUs together, in columns with one place.
+    #[serde(default)]
+    pub totals: FleetSums,
     /// Why no GPU has a reading, by the id of its field, or `processes`, `owners`, `conditions`.
     pub missing: BTreeMap<String, String>,
 }
@@ -50,6 +56,8 @@ impl Fleet {
             owners: Vec::new(),
             holds: Vec::new(),
             conditions: Vec::new(),
+            sums: FleetSums::default(),
+            totals: FleetSums::default(),
             missing: BTreeMap::new(),
         }
     }
@@ -145,6 +153,63 @@ pub struct FleetGpus {
     pub processes: Vec<Option<u32>>,
     /// For how many seconds each has been idle while memory of it is held; `null` where it is not.
     pub idle_holding_s: Vec<Option<f64>>,
+    /// The state of each.
+    #[serde(default)]
+    pub state: Vec<GpuState>,
+    /// How urgent each is, from 0 for a lost GPU to 6 for a GPU without problems.
+    #[serde(default)]
+    pub rank: Vec<u8>,
+    /// The places of the nodes of GPUs that are not in the columns, because nothing is known about
+    /// them: as many as a node last had, or one if that is unknown.
+    #[serde(default)]
+    pub unlisted: Vec<u32>,
+}
+
+/// The states and readings of several GPUs together, in columns of the same length.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema, TS)]
+pub struct FleetSums {
+    /// How many GPUs there are.
+    pub gpus: Vec<u32>,
+    /// How many GPUs are in each state.
+    pub states: BTreeMap<GpuState, Vec<u32>>,
+    /// The rank of the worst GPU.
+    pub rank: Vec<u8>,
+    /// The mean utilization, the highest temperature, and the sums of the other readings, by the
+    /// ids of their fields, over the GPUs that report them; `null` if no GPU does.
+    pub readings: BTreeMap<String, Vec<Option<f64>>>,
+    /// How many GPUs report each reading.
+    pub reporting: BTreeMap<String, Vec<u32>>,
+    /// The longest time that a GPU has been idle while its memory is held, in seconds.
+    pub idle_holding_s: Vec<Option<f64>>,
+}
+
+/// The state of a GPU.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, TS,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum GpuState {
+    /// A busy GPU computes, or somebody holds it.
+    Busy,
+    /// Somebody holds its memory, and nothing has run on it for minutes.
+    Idle,
+    /// Nobody holds it.
+    Free,
+    /// A lost GPU does not respond.
+    Lost,
+    /// Nothing is known about it.
+    Unknown,
+}
+
+impl GpuState {
+    /// All states.
+    pub const ALL: [Self; 5] = [
+        Self::Busy,
+        Self::Idle,
+        Self::Free,
+        Self::Lost,
+        Self::Unknown,
+    ];
 }
 
 /// How a GPU is.

@@ -12,7 +12,7 @@ use super::{
     questions::{HELD_IDLE_STEP_S, NODE_RULES, QuestionName},
     target::{Interner, Target, gpu},
 };
-use crate::model::FleetOwner;
+use crate::model::{FleetOwner, is_plausible};
 
 /// What one series says.
 #[derive(Debug, Clone)]
@@ -180,19 +180,11 @@ fn fact(of: QuestionName, row: &Row<'_>, interner: &mut Interner<'_>) -> Option<
 
 /// A reading that a GPU, or those of one node together, can have; others are no readings.
 fn plausible(id: &str, value: f64) -> Option<f64> {
-    let range = match id {
-        // An average may be above all that it is of, by its last digits.
-        metrics::UTILIZATION if value > 100.0 && value < 100.01 => return Some(100.0),
-        metrics::UTILIZATION => 0.0..=100.0,
-        metrics::TEMPERATURE => -50.0..=300.0,
-        metrics::POWER | metrics::POWER_LIMIT => 0.0..=1e7,
-        metrics::MEMORY_USED
-        | metrics::MEMORY_TOTAL
-        | metrics::MEMORY_FREE
-        | metrics::MEMORY_RESERVED => 0.0..=1e16,
-        _ => return Some(value),
-    };
-    range.contains(&value).then_some(value)
+    // An average may be above all that it is of, by its last digits.
+    if id == metrics::UTILIZATION && value > 100.0 && value < 100.01 {
+        return Some(100.0);
+    }
+    is_plausible(id, value).then_some(value)
 }
 
 /// For how many seconds, at the end of the samples, there has been one at each step.

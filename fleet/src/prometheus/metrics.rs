@@ -4,6 +4,10 @@ use std::sync::LazyLock;
 
 use gpumon_probe::model::fields::{Field, GPU_FIELDS};
 
+pub(super) use crate::model::{
+    MEMORY_TOTAL, MEMORY_USED, POWER, POWER_LIMIT, TEMPERATURE, UTILIZATION,
+};
+
 /// Whose names metrics have. Of several that tell the same, the first is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Family {
@@ -33,28 +37,11 @@ pub(super) struct Reading {
     factors: [f64; 3],
 }
 
-/// Ids of the readings of each GPU.
-pub(super) const UTILIZATION: &str = "utilization.gpu_percent";
-pub(super) const MEMORY_USED: &str = "memory.used_bytes";
-pub(super) const MEMORY_TOTAL: &str = "memory.total_bytes";
-pub(super) const POWER: &str = "power.draw_watts";
-pub(super) const POWER_LIMIT: &str = "power.limit_watts";
-pub(super) const TEMPERATURE: &str = "temperature.gpu_celsius";
 /// What dcgm-exporter tells of memory where it does not tell all of it.
 pub(super) const MEMORY_FREE: &str = "memory.free_bytes";
 pub(super) const MEMORY_RESERVED: &str = "memory.reserved_bytes";
 
-/// Those that a fleet shows.
-pub(super) const SHOWN: [&str; 6] = [
-    UTILIZATION,
-    MEMORY_USED,
-    MEMORY_TOTAL,
-    POWER,
-    POWER_LIMIT,
-    TEMPERATURE,
-];
-
-static READINGS: LazyLock<Vec<Reading>> =
+static NAMED: LazyLock<Vec<Reading>> =
     LazyLock::new(|| GPU_FIELDS.iter().filter_map(Reading::new).collect());
 
 impl Family {
@@ -101,7 +88,7 @@ impl Families {
 impl Reading {
     /// `None` where no metric has it.
     pub(super) fn of(id: &str) -> Option<Self> {
-        READINGS.iter().find(|reading| reading.id == id).copied()
+        NAMED.iter().find(|reading| reading.id == id).copied()
     }
 
     fn new(field: &Field) -> Option<Self> {
@@ -164,7 +151,10 @@ mod tests {
 
     #[test]
     fn every_reading_has_its_names_and_units() {
-        for id in SHOWN.into_iter().chain([MEMORY_FREE, MEMORY_RESERVED]) {
+        for id in crate::model::READINGS
+            .into_iter()
+            .chain([MEMORY_FREE, MEMORY_RESERVED])
+        {
             assert_eq!(
                 Reading::of(id).unwrap().names(Families::ALL).len(),
                 3,

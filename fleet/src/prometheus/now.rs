@@ -12,7 +12,7 @@ use tokio::sync::Mutex;
 use super::{
     answer::Row,
     ask::{Asked, Source, Steps, now_ms},
-    assemble::{Assembled, FactsByQuestion, Inputs, assemble},
+    assemble::{Assembled, FactsByQuestion, Inputs, Nodes, assemble},
     cached::Fresh,
     client::QueryError,
     facts::{self, Facts, MOST_JOBS},
@@ -20,7 +20,6 @@ use super::{
     questions::{
         CENSUS, CENSUS_EVERY, QUESTIONS, Question, QuestionName, Scope, UP, census, recorded_census,
     },
-    target::Target,
 };
 use crate::model::{Fleet, FleetOwner, FleetSource, FleetSourceKind, FleetState, Resolution};
 
@@ -46,8 +45,8 @@ pub(super) struct NowReader {
 /// What was found out besides.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Told {
-    /// What is scraped of each node, by its name.
-    pub(super) targets: Arc<HashMap<String, Vec<Arc<Target>>>>,
+    /// Which node each target is of.
+    pub(super) nodes: Arc<Nodes>,
     pub(super) pods: Arc<HashMap<String, FleetOwner>>,
     pub(super) families: Families,
     pub(super) jobs: BTreeSet<String>,
@@ -195,7 +194,7 @@ impl NowReader {
             (known.families.renamed, known.families.old) = (false, false);
         }
         let told = Told {
-            targets: Arc::new(assembled.targets),
+            nodes: Arc::new(assembled.nodes),
             pods: Arc::new(assembled.pods),
             families: known.families,
             jobs: known.jobs.clone(),

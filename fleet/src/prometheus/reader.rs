@@ -1,14 +1,10 @@
 //! A fleet, for whoever shows it.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashMap, hash::Hash, sync::Arc, time::Duration};
 
 use super::{
     ask::Source,
-    cached::{Cached, CachedByKey},
+    cached::{Cached, CachedByKey, Fresh},
     client::QueryError,
     now::{NowReader, Told},
     promql::any_of,
@@ -17,11 +13,10 @@ use super::{
     target::Target,
 };
 use crate::{
-    model::{
-        Fleet, FleetCondition, FleetEvents, FleetGpus, FleetHistory, FleetHold, FleetNodes,
-        FleetState, FleetUsage, Resolution,
-    },
+    builder::{FleetBuilder, NewGpu, NewNode},
+    model::{Fleet, FleetEvents, FleetHistory, FleetState, FleetUsage, READINGS, Resolution},
     reader::{Answer, FleetError, FleetReader, NodeAddress, Range},
+    rows::Rows,
 };
 
 /// How long is waited for what is new where there is something to show.
@@ -101,40 +96,59 @@ impl PrometheusReader {
         }
     }
 
-    /// What the fleet as it is now tells besides; `nothing` with its problems where it tells of no GPUs.
-    async fn told<T: Span>(&self, nothing: impl FnOnce() -> T) -> Result<Told, Arc<T>> {
-        let told = self.now.told();
-        if !told.families.is_none() {
-            return Ok(told);
+    /// Returns what is known besides the fleet as it is now.
+    ///
+    /// # Errors
+    /// The problems of a fleet without GPUs.
+    async fn read_known(&self) -> Result<Told, Vec<String>> {
+        let known = self.now.told();
+        if !known.families.is_none() {
+            return Ok(known);
         }
         let fleet = self.read_now(&self.fleet, &self.now).await;
-        let told = self.now.told();
-        if told.families.is_none() {
-            return Err(marked(nothing(), fleet.problems.clone()));
+        let known = self.now.told();
+        if known.families.is_none() {
+            Err(fleet.problems.clone())
+        } else {
+            Ok(known)
         }
-        Ok(told)
     }
 
-    fn slow<T: Span>(&self, nothing: T) -> Arc<T> {
-        let (address, limit) = (
-            self.source.address().to_owned(),
-            self.source.settings.timeout,
-        );
-        marked(
-            nothing,
-            vec![QueryError::Slow { address, limit }.to_string()],
-        )
+    /// Reads what a fleet did in a span of time; `empty` with the reason if that is not possible.
+    async fn read_span<K: Eq + Hash + Clone, T: Span, F>(
+        &self,
+        cache: &CachedByKey<K, T>,
+        key: K,
+        empty: impl Fn() -> T,
+        read: impl FnOnce(Told, Option<Arc<T>>) -> F,
+    ) -> Arc<T>
+    where
+        F: Future<Output = Fresh<T>> + Send + 'static,
+    {
+        let with_problems = |problems| {
+            let mut value = empty();
+            *value.state_and_problems().1 = problems;
+            Arc::new(value)
+        };
+        let known = match self.read_known().await {
+            Ok(known) => known,
+            Err(problems) => return with_problems(problems),
+        };
+        let cached = cache.of(key);
+        let value = cached.get(self.patience(), |before| read(known, before));
+        value.await.unwrap_or_else(|| {
+            let (address, limit) = (
+                self.source.address().to_owned(),
+                self.source.settings.timeout,
+            );
+            with_problems(vec![QueryError::Slow { address, limit }.to_string()])
+        })
     }
 
     /// The node's targets.
     fn targets(&self, node: &str) -> Result<Vec<Arc<Target>>, FleetError> {
-        let unknown = || FleetError::NoSuchNode(gpumon_probe::owner::clean_name(node));
-        self.now
-            .told()
-            .targets
-            .get(node)
-            .cloned()
-            .ok_or_else(unknown)
+        let targets = self.now.told().nodes.targets_of(node).map(<[_]>::to_vec);
+        targets.ok_or_else(|| FleetError::NoSuchNode(gpumon_probe::owner::clean_name(node)))
     }
 
     async fn read_node(&self, node: &str) -> Result<Arc<Fleet>, FleetError> {
@@ -182,27 +196,19 @@ impl FleetReader for PrometheusReader {
 
     fn usage(&self, range: Range) -> Answer<'_, Result<Arc<FleetUsage>, FleetError>> {
         Box::pin(async move {
-            let told = match self.told(|| usage::nothing(&self.source, range)).await {
-                Ok(told) => told,
-                Err(nothing) => return Ok(nothing),
-            };
-            let cached = self.usage.of(range);
-            let read = |before| usage::read(Arc::clone(&self.source), told, range, before);
-            let value = cached.get(self.patience(), read).await;
-            Ok(value.unwrap_or_else(|| self.slow(usage::nothing(&self.source, range))))
+            let source = &self.source;
+            let empty = || usage::nothing(source, range);
+            let read = |told, before| usage::read(Arc::clone(source), told, range, before);
+            Ok(self.read_span(&self.usage, range, empty, read).await)
         })
     }
 
     fn events(&self, range: Range) -> Answer<'_, Result<Arc<FleetEvents>, FleetError>> {
         Box::pin(async move {
-            let told = match self.told(|| events::nothing(&self.source, range)).await {
-                Ok(told) => told,
-                Err(nothing) => return Ok(nothing),
-            };
-            let cached = self.events.of(range);
-            let read = |before| events::read(Arc::clone(&self.source), told, range, before);
-            let value = cached.get(self.patience(), read).await;
-            Ok(value.unwrap_or_else(|| self.slow(events::nothing(&self.source, range))))
+            let source = &self.source;
+            let empty = || events::nothing(source, range);
+            let read = |told, before| events::read(Arc::clone(source), told, range, before);
+            Ok(self.read_span(&self.events, range, empty, read).await)
         })
     }
 
@@ -212,23 +218,17 @@ impl FleetReader for PrometheusReader {
         node: Option<&'a str>,
     ) -> Answer<'a, Result<Arc<FleetHistory>, FleetError>> {
         Box::pin(async move {
-            let told = match self
-                .told(|| history::nothing(node.map(str::to_owned)))
-                .await
-            {
-                Ok(told) => told,
-                Err(nothing) => return Ok(nothing),
-            };
-            let node = match node {
+            let name = node.map(str::to_owned);
+            let is_known = self.read_known().await.is_ok();
+            let node = match node.filter(|_| is_known) {
                 Some(node) => Some((node.to_owned(), matchers(&self.targets(node)?))),
                 None => None,
             };
-            let name = node.as_ref().map(|(name, _)| name.clone());
-            let cached = self.history.of((range, name.clone()));
+            let empty = || history::nothing(name.clone());
             let read =
-                |before| history::read(Arc::clone(&self.source), told, (range, node), before);
-            let value = cached.get(self.patience(), read).await;
-            Ok(value.unwrap_or_else(|| self.slow(history::nothing(name))))
+                |told, before| history::read(Arc::clone(&self.source), told, (range, node), before);
+            let key = (range, name.clone());
+            Ok(self.read_span(&self.history, key, empty, read).await)
         })
     }
 
@@ -242,12 +242,6 @@ impl FleetReader for PrometheusReader {
             .first()
             .map(|target| target.address())
     }
-}
-
-/// Nothing, and why.
-fn marked<T: Span>(mut nothing: T, problems: Vec<String>) -> Arc<T> {
-    *nothing.marks().1 = problems;
-    Arc::new(nothing)
 }
 
 /// What the series of a node have.
@@ -271,86 +265,44 @@ fn is_late(fleet: &Fleet, limit: Duration) -> bool {
 
 /// What is told of one node alone; no node where it has gone.
 fn one_node(fleet: &Fleet, name: &str) -> Fleet {
-    let at = fleet.nodes.name.iter().position(|known| known == name);
-    let is_of = |gpu: &usize| at.is_some_and(|at| fleet.gpus.node[*gpu] as usize == at);
-    let gpus: Vec<usize> = (0..fleet.gpus.node.len()).filter(is_of).collect();
-    let place = |gpu: u32| {
-        gpus.iter()
-            .position(|it| *it == gpu as usize)
-            .map(|it| it as u32)
-    };
-    let of_node = |texts: &BTreeMap<u32, String>| {
-        let text = at.and_then(|at| texts.get(&(at as u32)).cloned());
-        text.map(|text| (0, text)).into_iter().collect()
-    };
-    let nodes = FleetNodes {
-        name: at.map(|_| name.to_owned()).into_iter().collect(),
-        health: at.map(|at| fleet.nodes.health[at]).into_iter().collect(),
-        reasons: of_node(&fleet.nodes.reasons),
-        gpus: at.map(|at| fleet.nodes.gpus[at]).into_iter().collect(),
-        unopenable: of_node(&fleet.nodes.unopenable),
-    };
-    let holds: Vec<_> = fleet
-        .holds
-        .iter()
-        .filter_map(|hold| Some((place(hold.gpu)?, hold.owner)))
-        .collect();
-    let mut owners: Vec<u32> = holds.iter().map(|(_, owner)| *owner).collect();
-    owners.sort_unstable();
-    owners.dedup();
-    let of = &fleet.gpus;
-    Fleet {
-        at_ms: fleet.at_ms,
-        source: fleet.source.clone(),
+    let mut builder = FleetBuilder::new(Fleet {
         state: fleet.state,
         problems: fleet.problems.clone(),
-        refresh_s: fleet.refresh_s,
         resolution: fleet.resolution,
-        nodes,
-        gpus: FleetGpus {
-            node: vec![0; gpus.len()],
-            index: column(&gpus, &of.index),
-            model: column(&gpus, &of.model),
-            models: of.models.clone(),
-            health: column(&gpus, &of.health),
-            readings: of
-                .readings
-                .iter()
-                .map(|(id, values)| (id.clone(), column(&gpus, values)))
-                .collect(),
-            processes: column(&gpus, &of.processes),
-            idle_holding_s: column(&gpus, &of.idle_holding_s),
-        },
-        holds: holds
-            .iter()
-            .filter_map(|(gpu, owner)| {
-                Some(FleetHold {
-                    gpu: *gpu,
-                    owner: owners.binary_search(owner).ok()? as u32,
-                })
-            })
-            .collect(),
-        owners: owners
-            .iter()
-            .filter_map(|owner| fleet.owners.get(*owner as usize).cloned())
-            .collect(),
-        conditions: fleet
-            .conditions
-            .iter()
-            .filter_map(|it| {
-                Some(FleetCondition {
-                    gpu: place(it.gpu)?,
-                    ..it.clone()
-                })
-            })
-            .collect(),
         missing: fleet.missing.clone(),
+        ..Fleet::unread(fleet.source.clone(), fleet.at_ms, fleet.refresh_s)
+    });
+    let Fleet { nodes, gpus, .. } = fleet;
+    let Some(at) = nodes.name.iter().position(|known| known == name) else {
+        return builder.finish();
+    };
+    let place = at as u32;
+    let node = builder.add_node(NewNode {
+        name: name.to_owned(),
+        health: nodes.health[at],
+        reason: nodes.reasons.get(&place).cloned(),
+        gpus: nodes.gpus[at],
+        unopenable: nodes.unopenable.get(&place).cloned(),
+    });
+    let rows = Rows::new(fleet);
+    for row in (0..gpus.node.len()).filter(|row| gpus.node[*row] == place) {
+        let gpu = builder.add_gpu(
+            node,
+            NewGpu {
+                index: gpus.index[row],
+                model: rows.model_name(row),
+                health: gpus.health[row],
+                readings: READINGS.map(|id| rows.value(id, row)),
+                processes: gpus.processes[row],
+                idle_holding_s: rows.idle_s(row),
+            },
+        );
+        for owner in rows.list_owners(row) {
+            builder.add_owner(gpu, (*owner).clone());
+        }
+        for condition in rows.list_conditions(row) {
+            builder.add_condition(gpu, condition.kind.clone(), condition.severity);
+        }
     }
-}
-
-/// The values of these places.
-fn column<T: Clone>(gpus: &[usize], column: &[T]) -> Vec<T> {
-    gpus.iter()
-        .filter_map(|at| column.get(*at).cloned())
-        .collect()
+    builder.finish()
 }

@@ -8,8 +8,10 @@ import type {
   FleetHistory,
   FleetHold,
   FleetOwner,
+  FleetSums,
   FleetUsage,
   GpuHealth,
+  GpuState,
   NodeHealth,
 } from '../wire';
 
@@ -86,7 +88,7 @@ export function fleetOf({ nodes, gpus, at_ms, byNode = false, nameOf }: MadeFlee
       }
     }
   }
-  return {
+  return withSums({
     at_ms,
     source: { kind: 'prometheus', name: 'http://prometheus.example:9090' },
     state: 'current',
@@ -98,8 +100,96 @@ export function fleetOf({ nodes, gpus, at_ms, byNode = false, nameOf }: MadeFlee
     owners: all.owners,
     holds: all.holds,
     conditions: all.conditions,
+    sums: NO_SUMS,
+    totals: NO_SUMS,
     missing: {},
+  });
+}
+
+const NO_SUMS: FleetSums = {
+  gpus: [],
+  states: {},
+  rank: [],
+  readings: {},
+  reporting: {},
+  idle_holding_s: [],
+};
+
+/** The same fleet with the ranks and sums that a server sends, after a test has changed it. */
+export function withSums(fleet: Fleet): Fleet {
+  const worst = new Map<number, number>();
+  for (const { gpu, severity } of fleet.conditions) {
+    worst.set(gpu, Math.max(severity, worst.get(gpu) ?? 0));
+  }
+  const rank = fleet.gpus.state.map((state, row) => {
+    const severity = worst.get(row) ?? 0;
+    const usual = state === 'idle' ? 4 : severity === 1 ? 5 : 6;
+    return state === 'lost' ? 0 : state === 'unknown' ? 1 : severity > 1 ? 5 - severity : usual;
+  });
+  const listed = new Set(fleet.gpus.node);
+  const unlisted = fleet.nodes.gpus.flatMap((gpus, node) =>
+    listed.has(node) ? [] : Array.from({ length: Math.max(1, gpus) }, () => node),
+  );
+  const gpus = { ...fleet.gpus, rank, unlisted };
+  const all = { ...fleet, gpus };
+  const places = fleet.nodes.name.map((): number[] => []);
+  gpus.node.forEach((node, row) => places[node]?.push(row));
+  const sums = places.map((rows, node) => sumOf(all, rows, [node]));
+  return {
+    ...all,
+    sums: joinSums(sums),
+    totals: joinSums([sumOf(all, [...gpus.node.keys()], [...places.keys()])]),
   };
+}
+
+type Sum = Record<string, number | null>;
+const STATES: readonly GpuState[] = ['busy', 'idle', 'free', 'lost', 'unknown'];
+
+/** Sums of these rows and of the unlisted GPUs of these nodes, by their keys in `FleetSums`. */
+function sumOf({ gpus, nodes, resolution }: Fleet, rows: number[], of: number[]): Sum {
+  const hidden = of.filter((node) => gpus.unlisted.includes(node));
+  const many = (row: number): number =>
+    resolution === 'node' ? (nodes.gpus[gpus.node[row] ?? 0] ?? 0) : 1;
+  const count = (all: number[]): number => all.reduce((sum, row) => sum + many(row), 0);
+  const unknown = hidden.reduce((sum, node) => sum + (nodes.gpus[node] ?? 0), 0);
+  const idle = rows.flatMap((row) => gpus.idle_holding_s[row] ?? []);
+  const sum: Sum = {
+    gpus: count(rows) + unknown,
+    rank: Math.min(...rows.map((row) => gpus.rank[row] ?? 6), ...hidden.map(() => 1)),
+    idle_holding_s: idle.length === 0 ? null : Math.max(...idle),
+  };
+  for (const state of STATES) {
+    const inState = rows.filter((row) => gpus.state[row] === state);
+    sum[`states ${state}`] = count(inState) + (state === 'unknown' ? unknown : 0);
+  }
+  for (const [id, values] of Object.entries(gpus.readings)) {
+    const known = rows.flatMap((row) => {
+      const value = values[row] ?? null;
+      return value === null ? [] : [{ row, value }];
+    });
+    const reporting = count(known.map(({ row }) => row));
+    const total = known.reduce((all, { row, value }) => {
+      const weight = id.startsWith('utilization') ? many(row) / reporting : 1;
+      return id.startsWith('temperature') ? Math.max(all, value) : all + value * weight;
+    }, 0);
+    sum[`reporting ${id}`] = reporting;
+    sum[`readings ${id}`] = known.length === 0 ? null : total;
+  }
+  return sum;
+}
+
+function joinSums(all: readonly Sum[]): FleetSums {
+  const sums: Record<string, unknown> = { ...NO_SUMS, states: {}, readings: {}, reporting: {} };
+  for (const path of Object.keys(all[0] ?? {})) {
+    const [name = '', key] = path.split(' ');
+    const column = all.map((sum) => sum[path] ?? null);
+    if (key === undefined) {
+      sums[name] = column;
+    } else {
+      Object.assign(sums[name] as object, { [key]: column });
+    }
+  }
+  return sums as FleetSums;
 }
 
 interface MadeGpu {
@@ -126,6 +216,7 @@ class Columns {
   private readonly health: GpuHealth[] = [];
   private readonly processes: (number | null)[] = [];
   private readonly idle: (number | null)[] = [];
+  private readonly state: GpuState[] = [];
   private readonly values = ['util', 'used', 'total', 'draw', 'limit', 'celsius'].map(
     (): (number | null)[] => [],
   );
@@ -160,6 +251,17 @@ class Columns {
     ];
     row.forEach((value, i) => this.values[i]?.push(isKnown ? value : null));
     this.processes.push(isKnown ? (isFree ? 0 : 1 + Math.floor(2 * random())) : null);
+    this.state.push(
+      isKnown
+        ? isFree
+          ? 'free'
+          : isIdle
+            ? 'idle'
+            : 'busy'
+        : gpuHealth === 'unknown'
+          ? 'unknown'
+          : 'lost',
+    );
     this.idle.push(isKnown && isIdle ? 300 + Math.round(20_000 * random()) : null);
     if (isKnown && !isFree) {
       this.holds.push({ gpu: place, owner: owner ?? this.single(random) });
@@ -195,6 +297,9 @@ class Columns {
       },
       processes: this.processes,
       idle_holding_s: this.idle,
+      state: this.state,
+      rank: [],
+      unlisted: [],
     };
   }
 

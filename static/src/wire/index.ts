@@ -707,6 +707,10 @@ export type Fleet = {
   holds: Array<FleetHold>,
   /** What currently is wrong with GPUs. */
   conditions: Array<FleetCondition>,
+  /** The states and readings of each node's GPUs together, in the order of the nodes. */
+  sums: FleetSums,
+  /** The states and readings of all GPUs together, in columns with one place. */
+  totals: FleetSums,
   /** Why no GPU has a reading, by the id of its field, or `processes`, `owners`, `conditions`. */
   missing: { [key in string]: string }, };
 
@@ -774,7 +778,16 @@ export type FleetGpus = {
   /** How many processes are on each; `null` where it is not told. */
   processes: Array<number | null>,
   /** For how many seconds each has been idle while memory of it is held; `null` where it is not. */
-  idle_holding_s: Array<number | null>, };
+  idle_holding_s: Array<number | null>,
+  /** The state of each. */
+  state: Array<GpuState>,
+  /** How urgent each is, from 0 for a lost GPU to 6 for a GPU without problems. */
+  rank: Array<number>,
+  /**
+   * The places of the nodes of GPUs that are not in the columns, because nothing is known about
+   * them: as many as a node last had, or one if that is unknown.
+   */
+  unlisted: Array<number>, };
 
 /** Readings over time: the answer of `/api/v1/fleet/history`. */
 export type FleetHistory = {
@@ -842,6 +855,24 @@ export type FleetSourceKind = "prometheus" | "hosts";
 
 /** Whether a fleet is what there is now. */
 export type FleetState = "loading" | "current" | "partial" | "outdated";
+
+/** The states and readings of several GPUs together, in columns of the same length. */
+export type FleetSums = {
+  /** How many GPUs there are. */
+  gpus: Array<number>,
+  /** How many GPUs are in each state. */
+  states: { [key in GpuState]?: Array<number> },
+  /** The rank of the worst GPU. */
+  rank: Array<number>,
+  /**
+   * The mean utilization, the highest temperature, and the sums of the other readings, by the
+   * ids of their fields, over the GPUs that report them; `null` if no GPU does.
+   */
+  readings: { [key in string]: Array<number | null> },
+  /** How many GPUs report each reading. */
+  reporting: { [key in string]: Array<number> },
+  /** The longest time that a GPU has been idle while its memory is held, in seconds. */
+  idle_holding_s: Array<number | null>, };
 
 /** Who used how much of a fleet in a span of time: the answer of `/api/v1/fleet/usage`. */
 export type FleetUsage = {
@@ -1086,6 +1117,9 @@ export type GpuSample = {
   allocated_to?: Array<Allocation>,
   /** What is the matter with it, the worst first. Filled in by `derive`; a condition leaves the list when it is over. */
   conditions: Array<Condition>, };
+
+/** The state of a GPU. */
+export type GpuState = "busy" | "idle" | "free" | "lost" | "unknown";
 
 /** Whether a GPU answers. */
 export type Health = { "state": "ok" } | { "state": "asleep",

@@ -1,6 +1,6 @@
 //! A fleet in the terminal, once.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::FakePrometheus;
 use crate::support::{gpumon, refused, stdout};
@@ -54,6 +54,11 @@ fn nodes_gpus_and_users_are_printed_and_chosen_by_words() {
         ),
         (&"current".into(), 4)
     );
+    let states = &fleet["totals"]["states"];
+    assert_eq!(
+        (&states["busy"], &states["free"], &fleet["sums"]["gpus"]),
+        (&json!([2]), &json!([2]), &json!([2, 2]))
+    );
 }
 
 #[test]
@@ -97,7 +102,7 @@ fn whether_there_are_free_gpus_is_the_exit_code() {
     let found: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(
         (code, &found[0]["node"], &found[0]["indexes"]),
-        (Some(0), &"node1".into(), &serde_json::json!([1]))
+        (Some(0), &"node1".into(), &json!([1]))
     );
     let url = prometheus.url();
     for (arguments, words) in [

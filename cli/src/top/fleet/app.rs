@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use gpumon_fleet::model::{Fleet, FleetState};
+use gpumon_fleet::{
+    Rows,
+    model::{Fleet, FleetState},
+};
 use ratatui::{
     crossterm::event::{
         Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent,
@@ -19,8 +22,7 @@ use super::{
 use crate::{
     fleet::{
         filter::Filter,
-        nodes::{NodeSum, Sort, nodes},
-        rows::Rows,
+        nodes::{Line, Sort, list_nodes},
     },
     top::{
         glyphs::Glyphs,
@@ -104,15 +106,16 @@ impl FleetApp {
     }
 
     /// The nodes that are shown, in order.
-    pub(super) fn nodes(&self, rows: &Rows<'_>) -> Vec<NodeSum> {
-        nodes(rows, self.filter.1.shown(rows).as_deref(), self.sort)
+    pub(super) fn list_nodes<'a>(&self, rows: &'a Rows<'a>) -> Vec<Line<'a>> {
+        list_nodes(rows, self.filter.1.shown(rows).as_deref(), self.sort)
     }
 
     /// The place of the selected node among those that are shown.
-    pub(super) fn place(&self, rows: &Rows<'_>, sums: &[NodeSum]) -> Option<usize> {
+    pub(super) fn place(&self, lines: &[Line<'_>]) -> Option<usize> {
         let selected = self.selected.as_ref()?;
-        sums.iter()
-            .position(|sum| rows.fleet.nodes.name.get(sum.node) == Some(selected))
+        lines
+            .iter()
+            .position(|line| line.rows.node_name(line.node) == selected)
     }
 
     /// Opens the selected node, or tries to once more.
@@ -268,17 +271,15 @@ impl FleetApp {
             return;
         };
         let rows = Rows::new(&fleet);
-        let sums = self.nodes(&rows);
-        let at = match self.place(&rows, &sums) {
-            Some(at) => at
-                .saturating_add_signed(by)
-                .min(sums.len().saturating_sub(1)),
-            None if by == isize::MAX => sums.len().saturating_sub(1),
-            None => self.first.min(sums.len().saturating_sub(1)),
+        let lines = self.list_nodes(&rows);
+        let last = lines.len().saturating_sub(1);
+        let at = match self.place(&lines) {
+            Some(at) => at.saturating_add_signed(by).min(last),
+            None if by == isize::MAX => last,
+            None => self.first.min(last),
         };
-        self.selected = sums
-            .get(at)
-            .and_then(|sum| fleet.nodes.name.get(sum.node).cloned());
+        let line = lines.get(at);
+        self.selected = line.map(|line| rows.node_name(line.node).to_owned());
     }
 
     /// Whether what is shown is not how it is now.

@@ -1,12 +1,13 @@
 //! A GPU as a cell: how much of something it has by shade and color, and what it is at where that matters more.
 
+use gpumon_fleet::{
+    Rows,
+    model::{GpuState, MEMORY_TOTAL, MEMORY_USED, POWER, POWER_LIMIT, TEMPERATURE, UTILIZATION},
+};
 use ratatui::style::Style;
 
 use crate::{
-    fleet::{
-        nodes::NodeSum,
-        rows::{Measured, Rows, Use},
-    },
+    fleet::{nodes::Line, text::or_absent},
     top::{
         glyphs::Glyphs,
         theme::{Meaning, Theme},
@@ -47,30 +48,28 @@ impl Metric {
         }
     }
 
-    /// What is read for it.
-    pub(super) fn measured(self) -> Option<Measured> {
+    /// Returns the id of the reading, or of another key of the reasons why it is missing.
+    pub(super) fn id(self) -> &'static str {
         match self {
-            Self::Utilization => Some(Measured::Utilization),
-            Self::Memory => Some(Measured::MemoryUsed),
-            Self::Power => Some(Measured::Power),
-            Self::Temperature => Some(Measured::Temperature),
-            Self::Conditions => None,
+            Self::Utilization => UTILIZATION,
+            Self::Memory => MEMORY_USED,
+            Self::Power => POWER,
+            Self::Temperature => TEMPERATURE,
+            Self::Conditions => "conditions",
         }
     }
 
     /// From 0 to 1; `None` where it is not known.
     pub(super) fn share(self, rows: &Rows<'_>, row: usize) -> Option<f64> {
-        let read = |measured| rows.reading(measured, row);
+        let value = rows.value(self.id(), row);
         let share = match self {
-            Self::Utilization => read(Measured::Utilization)? / 100.0,
-            Self::Memory => read(Measured::MemoryUsed)? / read(Measured::MemoryTotal)?,
-            Self::Power => read(Measured::Power)? / read(Measured::PowerLimit)?,
-            Self::Temperature => {
-                (read(Measured::Temperature)? - COOL_CELSIUS) / (HOT_CELSIUS - COOL_CELSIUS)
-            }
+            Self::Utilization => value? / 100.0,
+            Self::Memory => value? / rows.value(MEMORY_TOTAL, row)?,
+            Self::Power => value? / rows.value(POWER_LIMIT, row)?,
+            Self::Temperature => (value? - COOL_CELSIUS) / (HOT_CELSIUS - COOL_CELSIUS),
             Self::Conditions => {
                 let worst = rows
-                    .conditions(row)
+                    .list_conditions(row)
                     .first()
                     .map_or(0, |condition| condition.severity);
                 f64::from(worst.min(3)) / 3.0
@@ -83,15 +82,14 @@ impl Metric {
     pub(super) fn number(self, rows: &Rows<'_>, row: usize) -> String {
         match self {
             Self::Utilization | Self::Temperature | Self::Power => {
-                let value = self
-                    .measured()
-                    .and_then(|measured| rows.reading(measured, row));
-                value.map_or_else(|| "-".to_owned(), |value| format!("{value:.0}"))
+                let value = rows.value(self.id(), row);
+                or_absent(value, |value| format!("{value:.0}"))
             }
-            Self::Memory => self
-                .share(rows, row)
-                .map_or_else(|| "-".to_owned(), |share| format!("{:.0}", share * 100.0)),
-            Self::Conditions => match rows.conditions(row).len() {
+            Self::Memory => {
+                let share = self.share(rows, row);
+                or_absent(share, |share| format!("{:.0}", share * 100.0))
+            }
+            Self::Conditions => match rows.list_conditions(row).len() {
                 0 => "-".to_owned(),
                 many => many.to_string(),
             },
@@ -111,12 +109,12 @@ impl Metric {
 }
 
 /// How many cells a node of these has room for: one for each index up to its highest, and so many at most.
-pub(super) fn cells(rows: &Rows<'_>, sums: &[NodeSum], most: usize) -> usize {
-    let all = sums
-        .iter()
-        .flat_map(|sum| &sum.rows)
-        .map(|row| place(rows, *row) + 1)
-        .max();
+pub(super) fn count_cells(lines: &[Line<'_>], most: usize) -> usize {
+    let of_line = |line: &Line<'_>| {
+        let places = line.gpus.iter().map(|row| place(line.rows, *row) + 1);
+        places.max()
+    };
+    let all = lines.iter().filter_map(of_line).max();
     all.unwrap_or(1).clamp(1, most)
 }
 
@@ -133,9 +131,9 @@ pub(super) fn cell(
     theme: &Theme,
     glyphs: Glyphs,
 ) -> (char, Style) {
-    match rows.use_of(row) {
-        Use::Lost => return ('x', theme.alarm),
-        Use::Unknown => return ('?', theme.dim),
+    match rows.state(row) {
+        GpuState::Lost => return ('x', theme.alarm),
+        GpuState::Unknown => return ('?', theme.dim),
         _ => {}
     }
     match metric.share(rows, row) {

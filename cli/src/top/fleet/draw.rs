@@ -1,6 +1,6 @@
 //! The whole screen of a fleet.
 
-use gpumon_fleet::model::FleetState;
+use gpumon_fleet::{Rows, model::FleetState};
 use gpumon_probe::{model::now_ms, units::duration, untrusted::escaped};
 use ratatui::{buffer::Buffer, layout::Rect};
 use unicode_width::UnicodeWidthStr;
@@ -11,7 +11,7 @@ use super::{
     list, map, node,
 };
 use crate::{
-    fleet::{rows::Rows, totals::Totals},
+    fleet::nodes::Totals,
     top::{
         painter::Painter,
         panel::last_line,
@@ -76,8 +76,7 @@ pub(super) fn draw(app: &mut FleetApp, buffer: &mut Buffer) {
     let filtered = app.filter.1.shown(&rows);
     let totals = Totals::new(&rows, filtered.as_deref());
     title(&mut painter, line(0), &rows, &totals);
-    let mut parts = totals.uses();
-    parts.extend(totals.readings());
+    let mut parts = totals.parts();
     // What does not fit is left out whole, the least telling first, which stands last.
     while parts.len() > 1 && parts.join("  ").width() > screen.width.into() {
         parts.pop();
@@ -90,12 +89,7 @@ pub(super) fn draw(app: &mut FleetApp, buffer: &mut Buffer) {
         shown.plain,
     );
     let mut top = 2;
-    let missing = || {
-        app.metric
-            .measured()
-            .and_then(|measured| rows.missing(measured))
-            .map(escaped)
-    };
+    let missing = || fleet.missing.get(app.metric.id()).map(|why| escaped(why));
     if let Some(problem) = problem(&rows).or_else(missing) {
         painter.text(
             screen.x,
@@ -114,10 +108,10 @@ pub(super) fn draw(app: &mut FleetApp, buffer: &mut Buffer) {
         ..screen
     };
     painter.theme = &shown;
-    let sums = app.nodes(&rows);
+    let lines = app.list_nodes(&rows);
     if app.is_open && app.selected.is_some() {
         node::draw(&mut painter, body, &rows, app);
-    } else if sums.is_empty() {
+    } else if lines.is_empty() {
         let why = if app.filter.0.is_empty() {
             "No node is known yet."
         } else {
@@ -125,9 +119,9 @@ pub(super) fn draw(app: &mut FleetApp, buffer: &mut Buffer) {
         };
         painter.text(body.x, body.y, body.width, why, theme.dim);
     } else if app.view == View::List {
-        list::draw(&mut painter, body, &rows, &sums, app);
+        list::draw(&mut painter, body, &lines, app);
     } else {
-        map::draw(&mut painter, body, &rows, &sums, app);
+        map::draw(&mut painter, body, &lines, app);
     }
     painter.theme = &theme;
     footer(&mut painter, line(screen.height - 1), app);

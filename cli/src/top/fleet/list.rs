@@ -1,22 +1,20 @@
 //! A line per node: its GPUs as cells, what they come to, and what is wrong.
 
-use gpumon_probe::untrusted::escaped;
 use ratatui::layout::Rect;
 use unicode_width::UnicodeWidthStr;
 
 use super::{
     app::{FleetApp, Room},
-    cell::{cell, cells, place as place_of},
+    cell::{cell, count_cells, place as place_of},
 };
 use crate::{
     fleet::{
-        nodes::NodeSum,
-        rows::Rows,
-        text::{memory, troubles, watts, whole},
+        nodes::Line,
+        text::{format_memory, format_power, format_temperature, format_utilization},
     },
     top::{
         painter::Painter,
-        text::{cut, left, right},
+        text::{ABSENT, cut, left, right},
     },
 };
 
@@ -30,37 +28,18 @@ const REMARKS: usize = 14;
 const LONGEST_NAME: usize = 28;
 const MOST_CELLS: usize = 16;
 
-pub(super) fn draw(
-    painter: &mut Painter<'_>,
-    area: Rect,
-    rows: &Rows<'_>,
-    sums: &[NodeSum],
-    app: &mut FleetApp,
-) {
+pub(super) fn draw(painter: &mut Painter<'_>, area: Rect, lines: &[Line<'_>], app: &mut FleetApp) {
     let room = usize::from(area.height.saturating_sub(1)).max(1);
     app.room = Room {
         nodes: room,
         in_a_row: 1,
     };
-    let place = app.place(rows, sums);
-    app.first = first(app.first, place, room, sums.len());
-    let shown = &sums[app.first..(app.first + room).min(sums.len())];
-    let name = |sum: &NodeSum| {
-        escaped(
-            rows.fleet
-                .nodes
-                .name
-                .get(sum.node)
-                .map_or("", String::as_str),
-        )
-    };
-    let names = shown
-        .iter()
-        .map(|sum| name(sum).width())
-        .max()
-        .unwrap_or(4)
-        .clamp(4, LONGEST_NAME);
-    let cells = cells(rows, shown, MOST_CELLS)
+    let place = app.place(lines);
+    app.first = first(app.first, place, room, lines.len());
+    let shown = &lines[app.first..(app.first + room).min(lines.len())];
+    let names = shown.iter().map(|line| line.name().width()).max();
+    let names = names.unwrap_or(4).clamp(4, LONGEST_NAME);
+    let cells = count_cells(shown, MOST_CELLS)
         .min(usize::from(area.width).saturating_sub(names + 2) / CELL)
         .max(1);
     let taken = names + 1 + cells * CELL;
@@ -71,84 +50,50 @@ pub(super) fn draw(
         names,
         taken,
         numbers,
-        (app.first, shown.len(), sums.len()),
+        (app.first, shown.len(), lines.len()),
     );
-    for (line, sum) in (1..).zip(shown) {
-        let y = area.y + line;
-        let is_selected = place.is_some_and(|place| sums[place].node == sum.node);
-        let style = if sum.rank <= 2 {
+    for (y, line) in (area.y + 1..).zip(shown) {
+        let is_selected = place.is_some_and(|place| lines[place].node == line.node);
+        let style = if line.is_alarming() {
             painter.theme.alarm
         } else {
             painter.theme.plain
         };
-        painter.text(
-            area.x,
-            y,
-            area.width,
-            &left(&cut(&name(sum), names), names),
-            style,
-        );
-        for row in sum.rows.iter().filter(|row| place_of(rows, **row) < cells) {
+        let name = left(&cut(&line.name(), names), names);
+        painter.text(area.x, y, area.width, &name, style);
+        let rows = line.rows;
+        for row in line.gpus.iter().filter(|row| place_of(rows, **row) < cells) {
             let x = area.x + (names + 1 + place_of(rows, *row) * CELL) as u16;
             let (symbol, style) = cell(rows, *row, app.metric, painter.theme, painter.glyphs);
             // The selected line tells the numbers.
-            if is_selected {
-                painter.text(
-                    x,
-                    y,
-                    CELL as u16 - 1,
-                    &right(&app.metric.number(rows, *row), CELL - 1),
-                    style,
-                );
+            let text = if is_selected {
+                right(&app.metric.number(rows, *row), CELL - 1)
             } else {
-                painter.text(
-                    x,
-                    y,
-                    CELL as u16 - 1,
-                    &symbol.to_string().repeat(CELL - 1),
-                    style,
-                );
-            }
+                symbol.to_string().repeat(CELL - 1)
+            };
+            painter.text(x, y, CELL as u16 - 1, &text, style);
         }
         let x = area.x + taken as u16;
-        if sum.rows.iter().any(|row| place_of(rows, *row) >= cells) {
+        if line.gpus.iter().any(|row| place_of(rows, *row) >= cells) {
             painter.text(x.saturating_sub(1), y, 1, "+", painter.theme.dim);
         }
-        about(
-            painter,
-            Rect {
-                x,
-                y,
-                width: area.right().saturating_sub(x),
-                height: 1,
-            },
-            rows,
-            sum,
-            numbers,
-        );
-        let line = Rect {
+        let row = Rect {
             y,
             height: 1,
             ..area
         };
+        let rest = Rect {
+            x,
+            width: area.right().saturating_sub(x),
+            ..row
+        };
+        draw_about(painter, rest, line, numbers);
         if is_selected {
-            painter.highlight(
-                Rect {
-                    width: names as u16,
-                    ..line
-                },
-                painter.theme.selected,
-            );
+            let width = names as u16;
+            painter.highlight(Rect { width, ..row }, painter.theme.selected);
         }
-        app.hits.push((
-            line,
-            rows.fleet
-                .nodes
-                .name
-                .get(sum.node)
-                .cloned()
-                .unwrap_or_default(),
-        ));
+        let name = rows.node_name(line.node).to_owned();
+        app.hits.push((row, name));
     }
 }
 
@@ -162,12 +107,22 @@ pub(super) fn first(before: usize, place: Option<usize>, room: usize, all: usize
         .min(last)
 }
 
-/// What a node comes to, the most telling first.
-const NUMBERS: [(&str, usize); 4] = [("util", 5), ("memory GiB", 12), ("power", 8), ("max C", 6)];
+type Number = (&'static str, usize, fn(&Line<'_>) -> String);
+
+/// Numbers of a node with their widths, the most telling first.
+const NUMBERS: [Number; 4] = [
+    ("util", 5, |line| match format_utilization(&line.sum) {
+        absent if absent == ABSENT => absent,
+        percent => percent + "%",
+    }),
+    ("memory GiB", 12, |line| format_memory(&line.sum)),
+    ("power", 8, |line| format_power(&line.sum)),
+    ("max C", 6, |line| format_temperature(&line.sum)),
+];
 
 /// How many of them have room in so many columns.
 fn numbers(room: usize) -> usize {
-    let ends = NUMBERS.iter().scan(0, |end, (_, width)| {
+    let ends = NUMBERS.iter().scan(0, |end, (_, width, _)| {
         *end += width;
         Some(*end)
     });
@@ -192,7 +147,7 @@ fn heading(
         dim,
     );
     let mut x = area.x + taken as u16;
-    for (text, width) in &NUMBERS[..numbers] {
+    for (text, width, _) in &NUMBERS[..numbers] {
         painter.text(
             x,
             area.y,
@@ -209,39 +164,23 @@ fn heading(
     }
 }
 
-fn about(painter: &mut Painter<'_>, area: Rect, rows: &Rows<'_>, sum: &NodeSum, numbers: usize) {
-    let cells = [
-        sum.utilization
-            .map_or_else(|| "-".to_owned(), |percent| format!("{percent:.0}%")),
-        memory(sum.memory_used, sum.memory_total),
-        sum.power.map_or_else(|| "-".to_owned(), watts),
-        whole(sum.temperature),
-    ];
+fn draw_about(painter: &mut Painter<'_>, area: Rect, line: &Line<'_>, numbers: usize) {
     let mut x = area.x;
-    for (text, (_, width)) in cells.iter().zip(&NUMBERS[..numbers]) {
-        painter.text(
-            x,
-            area.y,
-            area.right().saturating_sub(x),
-            &right(text, *width),
-            painter.theme.plain,
-        );
+    for (_, width, text) in &NUMBERS[..numbers] {
+        let room = area.right().saturating_sub(x);
+        let text = right(&text(line), *width);
+        painter.text(x, area.y, room, &text, painter.theme.plain);
         x += *width as u16;
     }
     x += 2;
-    let troubles = troubles(rows, sum).join("; ");
+    let troubles = line.troubles();
     let gap = if troubles.is_empty() { "" } else { "  " };
-    let users = sum
-        .users(rows)
-        .into_iter()
-        .map(escaped)
-        .collect::<Vec<_>>()
-        .join(" ");
-    let style = if sum.rank <= 2 {
+    let style = if line.is_alarming() {
         painter.theme.alarm
     } else {
         painter.theme.notice
     };
+    let users = line.users().join(" ");
     let parts = [
         (&*troubles, style),
         (gap, style),

@@ -1,18 +1,21 @@
 //! All that the fleet knows of the selected node, until it is shown live, or why it is not.
 
+use gpumon_fleet::{Rows, model::UTILIZATION};
 use gpumon_probe::untrusted::escaped;
 use ratatui::layout::Rect;
 
 use super::app::FleetApp;
 use crate::{
     fleet::{
-        nodes::{Sort, nodes},
-        rows::{Measured, Rows},
-        text::{condition, memory, owner, troubles, use_of, watts},
+        nodes::{Line, Sort, list_nodes},
+        text::{
+            format_conditions, format_memory, format_owners, format_power, format_state,
+            format_temperature, format_utilization,
+        },
     },
     top::{
         painter::Painter,
-        text::{left, right, wrap},
+        text::{ABSENT, left, right, wrap},
     },
 };
 
@@ -21,22 +24,16 @@ const BAR: u16 = 12;
 pub(super) fn draw(painter: &mut Painter<'_>, area: Rect, rows: &Rows<'_>, app: &FleetApp) {
     // Of all its GPUs, whatever the filter leaves out.
     let selected = app.selected.as_deref().unwrap_or_default();
-    let all = nodes(rows, None, Sort::Name);
-    let sum = all.iter().find(|sum| {
-        rows.fleet
-            .nodes
-            .name
-            .get(sum.node)
-            .is_some_and(|name| name == selected)
-    });
+    let all = list_nodes(rows, None, Sort::Name);
+    let mut all = all.iter();
     let (theme, name) = (painter.theme, escaped(selected));
-    let Some(sum) = sum else {
+    let Some(line) = all.find(|line| rows.node_name(line.node) == selected) else {
         let text = format!("{name} is no longer part of the fleet. Press esc to go back.");
         painter.text(area.x, area.y, area.width, &text, theme.notice);
         return;
     };
-    let troubles = troubles(rows, sum).join("; ");
-    let style = if sum.rank <= 2 {
+    let troubles = line.troubles();
+    let style = if line.is_alarming() {
         theme.alarm
     } else {
         theme.notice
@@ -59,38 +56,25 @@ pub(super) fn draw(painter: &mut Painter<'_>, area: Rect, rows: &Rows<'_>, app: 
     let live = wrap(&live, area.width.into());
     let mut y = area.y + 2;
     let last = area.bottom().saturating_sub(live.len() as u16 + 1);
-    for row in &sum.rows {
+    for row in &line.gpus {
         if y >= last {
             break;
         }
-        gpu(
-            painter,
-            Rect {
-                y,
-                height: 1,
-                ..area
-            },
-            rows,
-            *row,
-        );
+        let place = Rect {
+            y,
+            height: 1,
+            ..area
+        };
+        gpu(painter, place, rows, *row);
         y += 1;
-        let remarks: Vec<String> = rows
-            .conditions(*row)
-            .iter()
-            .map(|one| condition(&one.kind))
-            .collect();
+        let remarks = format_conditions(rows, *row);
         if !remarks.is_empty() && y < last {
-            painter.text(
-                area.x + 3,
-                y,
-                area.width.saturating_sub(3),
-                &remarks.join(", "),
-                theme.notice,
-            );
+            let room = area.width.saturating_sub(3);
+            painter.text(area.x + 3, y, room, &remarks, theme.notice);
             y += 1;
         }
     }
-    if sum.rows.is_empty() {
+    if line.gpus.is_empty() {
         painter.text(area.x, y, area.width, "No GPU of it is listed.", theme.dim);
     }
     for (y, line) in (last + 1..area.bottom()).zip(&live) {
@@ -100,41 +84,43 @@ pub(super) fn draw(painter: &mut Painter<'_>, area: Rect, rows: &Rows<'_>, app: 
 
 fn gpu(painter: &mut Painter<'_>, area: Rect, rows: &Rows<'_>, row: usize) {
     let theme = painter.theme;
-    let read = |measured| rows.reading(measured, row);
+    let Line { sum, .. } = Line::of_gpu(rows, row);
+    let with_unit = |text: String, unit: &str| {
+        if text == ABSENT {
+            text
+        } else {
+            format!("{text} {unit}")
+        }
+    };
     let index = if rows.is_by_gpu() {
         rows.fleet.gpus.index[row].to_string()
     } else {
         "all".to_owned()
     };
-    let busy = read(Measured::Utilization);
-    let percent = busy.map_or_else(|| "-".to_owned(), |busy| format!("{busy:.0} %"));
     let mut x =
         area.x + painter.text(area.x, area.y, area.width, &right(&index, 3), theme.strong) + 1;
-    painter.bar(
-        x,
-        area.y,
-        BAR,
-        busy.map(|busy| busy / 100.0),
-        theme.utilization,
-    );
+    let share = sum.value(UTILIZATION).map(|busy| busy / 100.0);
+    painter.bar(x, area.y, BAR, share, theme.utilization);
     x += BAR + 1;
-    let used = memory(read(Measured::MemoryUsed), read(Measured::MemoryTotal));
-    let owners: Vec<String> = rows.owners(row).map(owner).collect();
-    let celsius = read(Measured::Temperature)
-        .map_or_else(|| "-".to_owned(), |celsius| format!("{celsius:.0} C"));
     let parts = [
-        (right(&percent, 6), theme.utilization),
-        (right(&format!("{used} GiB"), 16), theme.memory),
         (
-            right(
-                &read(Measured::Power).map_or_else(|| "-".to_owned(), watts),
-                8,
-            ),
-            theme.power,
+            right(&with_unit(format_utilization(&sum), "%"), 6),
+            theme.utilization,
         ),
-        (right(&celsius, 6), theme.temperature),
-        (format!("  {}", left(&use_of(rows, row), 12)), theme.plain),
-        (format!(" {}", owners.join(", ")), theme.dim),
+        (
+            right(&format!("{} GiB", format_memory(&sum)), 16),
+            theme.memory,
+        ),
+        (right(&format_power(&sum), 8), theme.power),
+        (
+            right(&with_unit(format_temperature(&sum), "C"), 6),
+            theme.temperature,
+        ),
+        (
+            format!("  {}", left(&format_state(rows, row), 12)),
+            theme.plain,
+        ),
+        (format!(" {}", format_owners(rows, row)), theme.dim),
     ];
     painter.line(x, area.y, area.right().saturating_sub(x), &parts);
 }

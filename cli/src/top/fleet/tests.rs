@@ -160,7 +160,7 @@ fn the_selected_node_tells_numbers_stays_selected_and_opens() {
     press(&mut app, KeyCode::Down);
     let drawn = lines(&mut app, 200, 50);
     assert!(
-        drawn[4].contains("  -  60  60") && drawn[4].contains("4.6 kW"),
+        drawn[4].contains("  -  60  60") && drawn[4].contains("4.5 kW"),
         "{}",
         drawn[4]
     );

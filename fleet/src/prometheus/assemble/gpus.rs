@@ -7,15 +7,13 @@ use gpumon_probe::{model::Vendor, vendor::describe_error};
 use super::{
     super::{
         facts::{Fact, More},
-        metrics::{self, Family, SHOWN},
+        metrics::{self, Family},
         questions::QuestionName,
     },
     Inputs,
     nodes::Nodes,
 };
-
-/// Bytes of memory of a GPU that is held, and not only used by what every driver keeps there.
-const HELD_BYTES: f64 = 512.0 * 1024.0 * 1024.0;
+use crate::model::{HELD_BYTES, READINGS};
 
 /// What `IdleDcgm` asks for, in seconds.
 const IDLE_DCGM_S: f64 = 1800.0;
@@ -37,9 +35,9 @@ pub(super) enum Exported {
 #[derive(Debug, Default)]
 pub(super) struct Gpu {
     pub(super) model: Option<Arc<str>>,
-    readings: [Option<(Family, f64)>; SHOWN.len()],
+    readings: [Option<(Family, f64)>; READINGS.len()],
     /// What its MIG devices make up, where nothing is told of the whole.
-    parts: [Option<f64>; SHOWN.len()],
+    parts: [Option<f64>; READINGS.len()],
     /// What dcgm-exporter's total adds up from: of the whole, and of its MIG devices.
     memory: [BTreeMap<&'static str, f64>; 2],
     pub(super) processes: Option<u32>,
@@ -135,7 +133,7 @@ pub(super) fn gather(inputs: &Inputs<'_>, nodes: &Nodes) -> Gpus {
 
 impl Gpu {
     pub(super) fn reading(&self, id: &str) -> Option<f64> {
-        let at = SHOWN.iter().position(|known| *known == id)?;
+        let at = READINGS.iter().position(|known| *known == id)?;
         self.readings[at].map(|(_, value)| value)
     }
 
@@ -153,7 +151,7 @@ impl Gpu {
             }
             return;
         }
-        let Some(at) = SHOWN.iter().position(|known| *known == fact.id) else {
+        let Some(at) = READINGS.iter().position(|known| *known == fact.id) else {
             return;
         };
         if fact.is_part {
@@ -215,7 +213,7 @@ impl Gpu {
         for (reading, part) in self.readings.iter_mut().zip(self.parts) {
             *reading = reading.or(part.map(|value| (Family::Old, value)));
         }
-        let total = SHOWN.iter().position(|id| *id == metrics::MEMORY_TOTAL);
+        let total = READINGS.iter().position(|id| *id == metrics::MEMORY_TOTAL);
         if let Some(at) = total.filter(|at| self.readings[*at].is_none()) {
             let is_all = |it: &&BTreeMap<&str, f64>| {
                 it.contains_key(metrics::MEMORY_USED) && it.contains_key(metrics::MEMORY_FREE)

@@ -3,22 +3,19 @@
 use std::collections::BTreeMap;
 
 use super::{
-    super::metrics::{Families, Family, Reading, SHOWN},
+    super::metrics::{Families, Family, Reading},
     Inputs,
 };
-use crate::model::{FleetGpus, FleetOwner, Resolution};
+use crate::model::{Fleet, READINGS, Resolution};
 
-pub(super) fn reasons(
-    inputs: &Inputs<'_>,
-    gpus: &FleetGpus,
-    owners: &[FleetOwner],
-) -> BTreeMap<String, String> {
+pub(super) fn find_reasons(inputs: &Inputs<'_>, fleet: &Fleet) -> BTreeMap<String, String> {
     let mut missing = BTreeMap::new();
+    let Fleet { gpus, owners, .. } = fleet;
     if gpus.index.is_empty() {
         return missing;
     }
     let has_own = inputs.present.has(Family::Own);
-    for id in SHOWN {
+    for id in READINGS {
         let column = gpus.readings.get(id);
         if column.is_none_or(|column| column.iter().all(Option::is_none)) {
             missing.insert(id.to_owned(), of_reading(id, inputs));

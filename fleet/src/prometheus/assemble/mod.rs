@@ -10,20 +10,22 @@ use std::{
     sync::Arc,
 };
 
+pub(super) use self::nodes::Nodes;
 use self::{
-    gpus::{Exported, Gpu, Gpus, gather},
+    gpus::{Exported, Gpu, gather},
     health::Health,
-    nodes::Nodes,
 };
 use super::{
     facts::{Fact, More},
-    metrics::{Families, SHOWN},
+    metrics::Families,
     questions::QuestionName,
     target::Target,
 };
-use crate::model::{
-    Fleet, FleetCondition, FleetGpus, FleetHold, FleetNodes, FleetOwner, FleetSource, FleetState,
-    GpuHealth, OwnerKind, Resolution,
+use crate::{
+    builder::{FleetBuilder, NewGpu, NewNode},
+    model::{
+        Fleet, FleetOwner, FleetSource, FleetState, GpuHealth, OwnerKind, READINGS, Resolution,
+    },
 };
 
 /// The newest facts of each question.
@@ -59,8 +61,8 @@ pub(super) struct Inputs<'a> {
 #[derive(Debug)]
 pub(super) struct Assembled {
     pub(super) fleet: Fleet,
-    /// What is scraped of each node, by its name.
-    pub(super) targets: HashMap<String, Vec<Arc<Target>>>,
+    /// Which node each target is of.
+    pub(super) nodes: Nodes,
     /// When nodes were last there.
     pub(super) seen: HashMap<String, u64>,
     /// Whether dcgm-exporter tells of no GPU that gpumon does not.
@@ -70,7 +72,7 @@ pub(super) struct Assembled {
 }
 
 pub(super) fn assemble(inputs: Inputs<'_>) -> Assembled {
-    let nodes = Nodes::new(naming_facts(inputs.facts));
+    let mut nodes = Nodes::new(naming_facts(inputs.facts));
     let mut gpus = gather(&inputs, &nodes);
     let health = Health::new(&inputs, &nodes, &gpus);
     let is_dcgm_covered = inputs.present.own
@@ -78,58 +80,63 @@ pub(super) fn assemble(inputs: Inputs<'_>) -> Assembled {
             .iter()
             .flat_map(BTreeMap::values)
             .all(|gpu| gpu.gpumon == Exported::Now);
-    // A node that has gone is not told of.
-    let mut places = HashMap::new();
-    let mut told = FleetNodes::default();
-    let mut targets = HashMap::new();
-    for (at, name) in nodes
-        .names
-        .iter()
-        .enumerate()
-        .filter(|(at, _)| !health.is_gone(*at))
-    {
-        let place = told.name.len() as u32;
-        places.insert(at, place);
-        let (state, reason) = health.of_node(at);
-        told.health.push(state);
-        told.reasons.extend(reason.map(|reason| (place, reason)));
-        told.gpus.push(match inputs.resolution {
-            Resolution::Gpu => gpus[at].len() as u32,
-            Resolution::Node => health.gpus_recorded(at),
-        });
-        if let Some(why) = unopenable(&gpus[at], &inputs) {
-            told.unopenable.insert(place, why);
-        }
-        told.name.push(name.clone());
-        targets.insert(name.clone(), nodes.targets[at].clone());
-    }
-    if inputs.resolution == Resolution::Node {
-        // Each node is one place, also one of which nothing is recorded.
-        for at in places.keys() {
-            gpus[*at].entry(0).or_default();
-        }
-    }
-    let (columns, places_of_gpus, conditions) = columns(&gpus, &places, &health);
-    let (owners, holds) = holders(inputs.facts, &nodes, &places_of_gpus);
-    let missing = missing::reasons(&inputs, &columns, &owners);
-    let pods = pods(inputs.facts);
-    let fleet = Fleet {
-        at_ms: inputs.at_ms,
-        source: inputs.source,
+    let mut builder = FleetBuilder::new(Fleet {
         state: inputs.state,
-        problems: inputs.problems,
-        refresh_s: inputs.refresh_s,
+        problems: inputs.problems.clone(),
         resolution: inputs.resolution,
-        nodes: told,
-        gpus: columns,
-        owners,
-        holds,
-        conditions,
-        missing,
-    };
+        ..Fleet::unread(inputs.source.clone(), inputs.at_ms, inputs.refresh_s)
+    });
+    let mut places = HashMap::new();
+    for at in 0..nodes.names.len() {
+        // Nodes that have gone are left out.
+        if health.is_gone(at) {
+            nodes.targets[at].clear();
+            continue;
+        }
+        let (state, reason) = health.of_node(at);
+        let of_gpus = &mut gpus[at];
+        let node = builder.add_node(NewNode {
+            name: nodes.names[at].clone(),
+            health: state,
+            reason,
+            gpus: match inputs.resolution {
+                Resolution::Gpu => of_gpus.len() as u32,
+                Resolution::Node => health.gpus_recorded(at),
+            },
+            unopenable: unopenable(of_gpus, &inputs),
+        });
+        if inputs.resolution == Resolution::Node {
+            // Each node is one place, even if nothing is recorded about it.
+            of_gpus.entry(0).or_default();
+        }
+        for (index, gpu) in of_gpus {
+            let state = health.of_gpu(at, gpu);
+            let place = builder.add_gpu(
+                node,
+                NewGpu {
+                    index: *index,
+                    model: gpu.model.as_deref(),
+                    health: state,
+                    readings: READINGS.map(|id| gpu.reading(id)),
+                    processes: gpu.processes,
+                    idle_holding_s: gpu.idle_s,
+                },
+            );
+            places.insert((at, *index), place);
+            if state != GpuHealth::Unknown {
+                for (kind, severity) in &gpu.conditions {
+                    builder.add_condition(place, kind.to_string(), *severity);
+                }
+            }
+        }
+    }
+    add_holders(&mut builder, inputs.facts, &nodes, &places);
+    let mut fleet = builder.finish();
+    fleet.missing = missing::find_reasons(&inputs, &fleet);
+    let pods = pods(inputs.facts);
     Assembled {
         fleet,
-        targets,
+        nodes,
         seen: health.into_seen(),
         is_dcgm_covered,
         pods,
@@ -180,74 +187,17 @@ fn unopenable(gpus: &BTreeMap<u32, Gpu>, inputs: &Inputs<'_>) -> Option<String> 
     })
 }
 
-type Columns = (FleetGpus, HashMap<(usize, u32), u32>, Vec<FleetCondition>);
-
-fn columns(gpus: &Gpus, places: &HashMap<usize, u32>, health: &Health) -> Columns {
-    let mut columns = FleetGpus::default();
-    let mut readings: Vec<Vec<Option<f64>>> = SHOWN.map(|_| Vec::new()).into();
-    let mut models: HashMap<Arc<str>, u32> = HashMap::new();
-    let (mut known, mut conditions) = (HashMap::new(), Vec::new());
-    for (at, index, gpu) in gpus
-        .iter()
-        .enumerate()
-        .flat_map(|(at, gpus)| gpus.iter().map(move |(index, it)| (at, *index, it)))
-    {
-        let Some(node) = places.get(&at) else {
-            continue;
-        };
-        let place = columns.node.len() as u32;
-        known.insert((at, index), place);
-        let state = health.of_gpu(at, gpu);
-        columns.node.push(*node);
-        columns.index.push(index);
-        columns.model.push(gpu.model.as_ref().map(|name| {
-            let next = models.len() as u32;
-            *models.entry(Arc::clone(name)).or_insert_with(|| {
-                columns.models.push(name.to_string());
-                next
-            })
-        }));
-        columns.health.push(state);
-        for (column, id) in readings.iter_mut().zip(SHOWN) {
-            // What it can hold stays, and what it did is over.
-            let is_limit = id == super::metrics::MEMORY_TOTAL || id == super::metrics::POWER_LIMIT;
-            column.push(
-                gpu.reading(id)
-                    .filter(|_| state == GpuHealth::Ok || is_limit),
-            );
-        }
-        let is_ok = state == GpuHealth::Ok;
-        columns.processes.push(gpu.processes.filter(|_| is_ok));
-        columns.idle_holding_s.push(gpu.idle_s.filter(|_| is_ok));
-        let told = gpu
-            .conditions
-            .iter()
-            .filter(|_| state != GpuHealth::Unknown);
-        conditions.extend(told.map(|(kind, severity)| FleetCondition {
-            gpu: place,
-            kind: kind.to_string(),
-            severity: *severity,
-        }));
-    }
-    columns.readings = SHOWN
-        .iter()
-        .map(|id| (*id).to_owned())
-        .zip(readings)
-        .collect();
-    (columns, known, conditions)
-}
-
-fn holders(
+fn add_holders(
+    builder: &mut FleetBuilder,
     facts: &FactsByQuestion,
     nodes: &Nodes,
     places: &HashMap<(usize, u32), u32>,
-) -> (Vec<FleetOwner>, Vec<FleetHold>) {
+) {
     let questions = [
         QuestionName::Holders,
         QuestionName::HoldersByNode,
         QuestionName::Utilization,
     ];
-    let mut all: BTreeMap<&FleetOwner, Vec<u32>> = BTreeMap::new();
     for fact in questions
         .into_iter()
         .flat_map(|question| facts.of(question))
@@ -259,20 +209,9 @@ fn holders(
             .of(&fact.target)
             .and_then(|node| places.get(&(node, fact.gpu.unwrap_or(0))));
         if let Some(place) = place {
-            all.entry(owner).or_default().push(*place);
+            builder.add_owner(*place, (**owner).clone());
         }
     }
-    let mut holds = Vec::new();
-    for (owner, places) in all.values_mut().enumerate() {
-        places.sort_unstable();
-        places.dedup();
-        holds.extend(places.iter().map(|gpu| FleetHold {
-            gpu: *gpu,
-            owner: owner as u32,
-        }));
-    }
-    holds.sort_unstable_by_key(|hold| (hold.gpu, hold.owner));
-    (all.into_keys().cloned().collect(), holds)
 }
 
 fn pods(facts: &FactsByQuestion) -> HashMap<String, FleetOwner> {

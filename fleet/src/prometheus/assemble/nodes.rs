@@ -1,18 +1,18 @@
 //! Which targets are one node, and what nodes are called.
 
 use std::{
-    cmp::Ordering,
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
 use super::super::{facts::Fact, facts::More, target::Target};
+use crate::natural::compare_names;
 
 /// Nodes in the order of their names.
 #[derive(Debug, Default)]
-pub(super) struct Nodes {
+pub(in crate::prometheus) struct Nodes {
     pub(super) names: Vec<String>,
-    /// What is scraped of each, its own name first.
+    /// The targets of each node, its own name first; none if the node has gone.
     pub(super) targets: Vec<Vec<Arc<Target>>>,
     by_target: HashMap<Arc<Target>, usize>,
     by_instance: HashMap<(Arc<str>, Arc<str>), usize>,
@@ -62,7 +62,7 @@ impl Nodes {
         known.sort_by(|(a, of_a), (b, of_b)| of_a.rank().cmp(&of_b.rank()).then_with(|| a.cmp(b)));
         let groups = grouped(known);
         let mut named: Vec<_> = names(&groups).into_iter().zip(groups).collect();
-        named.sort_by(|(a, _), (b, _)| natural(a, b));
+        named.sort_by(|(a, _), (b, _)| compare_names(a, b));
         let mut nodes = Self::default();
         for (name, targets) in named {
             nodes.add(name, targets);
@@ -88,6 +88,19 @@ impl Nodes {
         }
         self.names.push(name);
         self.targets.push(targets);
+    }
+
+    /// Returns the targets of the node with this name; `None` if the fleet has no such node.
+    pub(in crate::prometheus) fn targets_of(&self, name: &str) -> Option<&[Arc<Target>]> {
+        let at = self.names.iter().position(|known| known == name)?;
+        let targets = self.targets[at].as_slice();
+        (!targets.is_empty()).then_some(targets)
+    }
+
+    /// Returns the name of the node of this target.
+    pub(in crate::prometheus) fn name_of<'a>(&'a self, target: &'a Target) -> &'a str {
+        let node = self.of(target).map(|at| self.names[at].as_str());
+        node.unwrap_or(&target.host)
     }
 
     /// The place of the node that this target is of.
@@ -197,49 +210,6 @@ fn names(groups: &[Vec<Arc<Target>>]) -> Vec<String> {
     groups.iter().map(name).collect()
 }
 
-/// `node2` before `node10`.
-fn natural(a: &str, b: &str) -> Ordering {
-    let (mut left, mut right) = (a, b);
-    loop {
-        let (mine, theirs) = (part(left), part(right));
-        let order = mine
-            .text
-            .cmp(theirs.text)
-            .then(mine.digits.len().cmp(&theirs.digits.len()));
-        let order = order.then(mine.digits.cmp(theirs.digits));
-        if order != Ordering::Equal {
-            return order;
-        }
-        if mine.rest.is_empty() || theirs.rest.is_empty() {
-            return mine.rest.len().cmp(&theirs.rest.len()).then(a.cmp(b));
-        }
-        (left, right) = (mine.rest, theirs.rest);
-    }
-}
-
-/// How a text begins: what is no digit, and the digits behind it without zeros before them.
-struct Part<'a> {
-    text: &'a str,
-    digits: &'a str,
-    rest: &'a str,
-}
-
-fn part(text: &str) -> Part<'_> {
-    let number = text
-        .find(|it: char| it.is_ascii_digit())
-        .unwrap_or(text.len());
-    let (before, behind) = text.split_at(number);
-    let end = behind
-        .find(|it: char| !it.is_ascii_digit())
-        .unwrap_or(behind.len());
-    let (digits, rest) = behind.split_at(end);
-    Part {
-        text: before,
-        digits: digits.trim_start_matches('0'),
-        rest,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::{super::super::metrics::Family, *};
@@ -332,15 +302,5 @@ mod tests {
             .map(|cluster| fact(&target(cluster, "n", Some(1)), Family::Own, cluster, false));
         assert_eq!(names_of(&[a.clone(), b]), ["n@a", "n@b"]);
         assert_eq!(names_of(&[a]), ["n"]);
-    }
-
-    #[test]
-    fn names_are_in_the_order_of_their_numbers() {
-        let mut names = ["n10", "n2", "n1-b", "n1", "n02", "m3", "n1-a10", "n1-a9"];
-        names.sort_by(|a, b| natural(a, b));
-        assert_eq!(
-            names,
-            ["m3", "n1", "n1-a9", "n1-a10", "n1-b", "n02", "n2", "n10"]
-        );
     }
 }

@@ -14,7 +14,7 @@ use super::{
         questions::{Scope, up},
         target::{Interner, Target, gpu},
     },
-    NodeNames, SpanReader, fresh,
+    SpanReader, fresh,
 };
 use crate::{
     model::{FleetEvent, FleetEventKind, FleetEvents},
@@ -201,14 +201,18 @@ impl SpanReader {
     }
 
     fn events_of(self, all: Vec<(Key, Found)>) -> FleetEvents {
-        let names = NodeNames::new(&self.told);
         let mut merged: BTreeMap<_, Found> = BTreeMap::new();
         for ((target, gpu, kind, xid), found) in
             all.into_iter().filter(|(_, found)| found.count > 0)
         {
             // Two jobs, or two replicas, tell the same.
             let known = merged
-                .entry((names.of(&target), gpu, kind as u8, xid))
+                .entry((
+                    self.told.nodes.name_of(&target).to_owned(),
+                    gpu,
+                    kind as u8,
+                    xid,
+                ))
                 .or_default();
             known.count = known.count.max(found.count);
             known.last_s = known.last_s.max(found.last_s);

@@ -5,7 +5,7 @@ pub(super) mod events;
 pub(super) mod history;
 pub(super) mod usage;
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use super::{
     answer::Answer,
@@ -16,7 +16,6 @@ use super::{
     now::{Told, incomplete},
     promql::series,
     questions::NODE_RULES,
-    target::Target,
 };
 use crate::{
     model::{FleetEvents, FleetHistory, FleetState, FleetUsage},
@@ -41,26 +40,20 @@ pub(super) struct SpanReader {
 
 /// Where its marks are in an answer.
 pub(super) trait Span: Clone + Send + Sync + 'static {
-    fn marks(&mut self) -> (&mut FleetState, &mut Vec<String>);
+    fn state_and_problems(&mut self) -> (&mut FleetState, &mut Vec<String>);
 }
 
-impl Span for FleetUsage {
-    fn marks(&mut self) -> (&mut FleetState, &mut Vec<String>) {
-        (&mut self.state, &mut self.problems)
-    }
+macro_rules! impl_span {
+    ($($span:ty),*) => {
+        $(impl Span for $span {
+            fn state_and_problems(&mut self) -> (&mut FleetState, &mut Vec<String>) {
+                (&mut self.state, &mut self.problems)
+            }
+        })*
+    };
 }
 
-impl Span for FleetEvents {
-    fn marks(&mut self) -> (&mut FleetState, &mut Vec<String>) {
-        (&mut self.state, &mut self.problems)
-    }
-}
-
-impl Span for FleetHistory {
-    fn marks(&mut self) -> (&mut FleetState, &mut Vec<String>) {
-        (&mut self.state, &mut self.problems)
-    }
-}
+impl_span!(FleetUsage, FleetEvents, FleetHistory);
 
 /// An answer; what was answered before, or `empty`, where there is none.
 pub(super) fn fresh<T: Span>(
@@ -72,7 +65,7 @@ pub(super) fn fresh<T: Span>(
     let is_failure = read.is_err();
     let value = read.unwrap_or_else(|error| {
         let mut value = before.map_or(empty, |before| (*before).clone());
-        let (state, problems) = value.marks();
+        let (state, problems) = value.state_and_problems();
         if *state != FleetState::Loading {
             *state = FleetState::Outdated;
         }
@@ -202,48 +195,6 @@ fn in_base_units(id: &str, families: Families, matchers: &str) -> Vec<String> {
         })
     };
     reading.names(families).iter().filter_map(of).collect()
-}
-
-/// Names of nodes, as those who watch know them.
-struct NodeNames {
-    by_instance: HashMap<(Arc<str>, Arc<str>), String>,
-    by_host: HashMap<(Arc<str>, Arc<str>), String>,
-}
-
-impl NodeNames {
-    fn new(told: &Told) -> Self {
-        let (mut by_instance, mut by_host) = (HashMap::new(), HashMap::new());
-        for (name, targets) in &*told.targets {
-            for target in targets {
-                by_instance.insert(
-                    (Arc::clone(&target.cluster), Arc::clone(&target.instance)),
-                    name.clone(),
-                );
-                by_host.insert(
-                    (Arc::clone(&target.cluster), Arc::clone(&target.host)),
-                    name.clone(),
-                );
-            }
-        }
-        Self {
-            by_instance,
-            by_host,
-        }
-    }
-
-    fn of(&self, target: &Target) -> String {
-        let instance = self
-            .by_instance
-            .get(&(Arc::clone(&target.cluster), Arc::clone(&target.instance)));
-        let host = || {
-            self.by_host
-                .get(&(Arc::clone(&target.cluster), Arc::clone(&target.host)))
-        };
-        instance
-            .or_else(host)
-            .cloned()
-            .unwrap_or_else(|| target.host.to_string())
-    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,10 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use gpumon_fleet::{
     Range,
-    model::{FleetHistory, FleetSeries, FleetState},
+    model::{
+        FleetHistory, FleetSeries, FleetState, HELD_BYTES, MEMORY_TOTAL, MEMORY_USED, POWER,
+        UTILIZATION,
+    },
 };
 use gpumon_history::{bucket::BUCKET_MS, plan::SpanRequest, span::HistorySpan, wanted::Wanted};
 
@@ -13,16 +16,9 @@ use super::{node::HostNode, usage::since_start};
 /// Points of a chart that is as wide as a screen.
 const POINTS: u64 = 360;
 
-const UTILIZATION: &str = "utilization.gpu_percent";
-const USED: &str = "memory.used_bytes";
-const TOTAL: &str = "memory.total_bytes";
-const READINGS: [&str; 4] = [UTILIZATION, USED, TOTAL, "power.draw_watts"];
+const READINGS: [&str; 4] = [UTILIZATION, MEMORY_USED, MEMORY_TOTAL, POWER];
 const GPUS: &str = "gpus";
 const HELD: &str = "gpus_held";
-
-/// Which processes there were is not remembered: a GPU with more memory in use than this is held, since the driver itself takes
-/// some.
-const HELD_BYTES: f64 = (1_u64 << 30) as f64;
 
 pub(super) fn history(
     nodes: &[Arc<HostNode>],
@@ -78,11 +74,12 @@ impl Sums {
                 for id in READINGS {
                     add(id, value(id));
                 }
-                add(GPUS, value(TOTAL).map(|_| 1.0));
+                add(GPUS, value(MEMORY_TOTAL).map(|_| 1.0));
+                // Past processes are unknown.
                 let is_busy = value(UTILIZATION).is_some_and(|percent| percent > 0.0);
                 add(
                     HELD,
-                    value(USED).map(|bytes| f64::from(is_busy || bytes > HELD_BYTES)),
+                    value(MEMORY_USED).map(|bytes| f64::from(is_busy || bytes > HELD_BYTES)),
                 );
             }
         }
@@ -130,8 +127,8 @@ mod tests {
             };
             let metrics = [
                 (UTILIZATION, of(load)),
-                (USED, of(used)),
-                (TOTAL, of(used.map(|it| it.map(|_| 8e10)))),
+                (MEMORY_USED, of(used)),
+                (MEMORY_TOTAL, of(used.map(|it| it.map(|_| 8e10)))),
             ];
             DeviceSpan {
                 metrics: metrics.map(|(id, of)| (id.to_owned(), of)).into(),

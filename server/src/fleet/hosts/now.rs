@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use gpumon_fleet::model::{
-    Fleet, FleetCondition, FleetGpus, FleetHold, FleetNodes, FleetOwner, FleetSource,
-    FleetSourceKind, FleetState, GpuHealth, NodeHealth, Resolution,
+use gpumon_fleet::{
+    FleetBuilder, NewGpu, NewNode, compare_names,
+    model::{Fleet, FleetSource, FleetSourceKind, FleetState, GpuHealth, NodeHealth, READINGS},
 };
 use gpumon_probe::{
     model::{Absence, ConditionKind, GpuSample, Health, Reading, now_ms},
@@ -23,39 +23,37 @@ const LOADING: Duration = Duration::from_secs(2);
 /// So many hosts are named in a sentence.
 const NAMED: usize = 5;
 
-type Read = fn(&GpuSample) -> Result<f64, Absence>;
-
-/// Readings by the ids of their fields.
-const READINGS: [(&str, Read); 6] = [
-    ("utilization.gpu_percent", |gpu| {
-        value(&gpu.utilization.gpu_percent)
-    }),
-    ("memory.used_bytes", |gpu| bytes(&gpu.memory.used_bytes)),
-    ("memory.total_bytes", |gpu| bytes(&gpu.memory.total_bytes)),
-    ("power.draw_watts", |gpu| value(&gpu.power.draw_watts)),
-    ("power.limit_watts", |gpu| value(&gpu.power.limit_watts)),
-    ("temperature.gpu_celsius", |gpu| {
-        value(&gpu.temperature.gpu_celsius)
-    }),
-];
-
 /// These nodes, by name.
 pub(super) fn fleet(nodes: &[Arc<HostNode>], interval: Duration, since_start: Duration) -> Fleet {
     let mut sorted: Vec<_> = nodes.iter().collect();
-    sorted.sort_by(|one, other| one.host.name.cmp(&other.host.name));
-    let mut building = Building::new();
+    sorted.sort_by(|one, other| compare_names(&one.host.name, &other.host.name));
+    let name = if nodes.len() == 1 {
+        "1 host".to_owned()
+    } else {
+        format!("{} hosts", nodes.len())
+    };
+    let source = FleetSource {
+        kind: FleetSourceKind::Hosts,
+        name,
+    };
+    let refresh_s = (interval.as_secs() as u32).max(1);
+    let now_ms = now_ms();
+    let mut building = Building {
+        now_ms,
+        fleet: FleetBuilder::new(Fleet::unread(source, now_ms, refresh_s)),
+        absences: BTreeMap::new(),
+        unread: BTreeMap::new(),
+        is_connecting: false,
+    };
     for node in sorted {
         building.add(node);
     }
-    building.finish(nodes.len(), interval, since_start)
+    building.finish(nodes.len(), since_start)
 }
 
 struct Building {
     now_ms: u64,
-    nodes: FleetNodes,
-    gpus: FleetGpus,
-    owners: BTreeMap<FleetOwner, Vec<u32>>,
-    conditions: Vec<FleetCondition>,
+    fleet: FleetBuilder,
     /// Why readings are absent, with how many GPUs have no other reason.
     absences: BTreeMap<&'static str, BTreeMap<String, u32>>,
     /// The hosts that are not read, and why.
@@ -65,191 +63,112 @@ struct Building {
 }
 
 impl Building {
-    fn new() -> Self {
-        let readings = READINGS
-            .iter()
-            .map(|(id, _)| ((*id).to_owned(), Vec::new()))
-            .collect();
-        Self {
-            now_ms: now_ms(),
-            nodes: FleetNodes::default(),
-            gpus: FleetGpus {
-                readings,
-                ..FleetGpus::default()
-            },
-            owners: BTreeMap::new(),
-            conditions: Vec::new(),
-            absences: BTreeMap::new(),
-            unread: BTreeMap::new(),
-            is_connecting: false,
-        }
-    }
-
     fn add(&mut self, node: &HostNode) {
-        let place = self.nodes.name.len() as u32;
         let known = node.hub.known();
         let is_fresh = node.is_fresh(self.now_ms);
         let (health, reason) = health(node, &known, is_fresh, self.now_ms);
         self.is_connecting |= health != NodeHealth::Up && !node.failed();
-        if let Some(reason) = reason {
-            self.unread.insert(node.host.name.clone(), reason.clone());
-            self.nodes.reasons.insert(place, reason);
+        if let Some(reason) = &reason {
+            let name = node.host.name.clone();
+            self.unread.insert(name, reason.clone());
         }
-        self.nodes.name.push(node.host.name.clone());
-        self.nodes.health.push(health);
-        let gpus = known
-            .inventory
-            .as_ref()
-            .map_or(0, |inventory| inventory.gpus.len());
-        self.nodes.gpus.push(gpus as u32);
-        if known.inventory.is_none() {
-            let why = "Nothing has been read of it yet".to_owned();
-            self.nodes.unopenable.insert(
-                place,
-                self.nodes.reasons.get(&place).cloned().unwrap_or(why),
-            );
-        }
+        let inventory = known.inventory.as_ref();
+        let nothing = || "Nothing has been read of it yet".to_owned();
+        let place = self.fleet.add_node(NewNode {
+            name: node.host.name.clone(),
+            health,
+            unopenable: match inventory {
+                Some(_) => None,
+                None => Some(reason.clone().unwrap_or_else(nothing)),
+            },
+            reason,
+            gpus: inventory.map_or(0, |inventory| inventory.gpus.len()) as u32,
+        });
         let Some(sample) = &known.sample else { return };
         for gpu in &sample.gpus {
-            let name = known.inventory.as_ref().and_then(|inventory| {
+            let name = inventory.and_then(|inventory| {
                 let found = inventory.gpus.iter().find(|it| it.index == gpu.index)?;
-                found.name.value().cloned()
+                found.name.value().map(String::as_str)
             });
             self.add_gpu(place, gpu, name, is_fresh);
         }
     }
 
-    fn add_gpu(&mut self, node: u32, gpu: &GpuSample, name: Option<String>, is_fresh: bool) {
-        let place = self.gpus.node.len() as u32;
-        let gpus = &mut self.gpus;
-        let model = name.map(|name| {
-            let known = gpus.models.iter().position(|model| *model == name);
-            known.unwrap_or_else(|| {
-                gpus.models.push(name);
-                gpus.models.len() - 1
-            }) as u32
-        });
-        gpus.node.push(node);
-        gpus.index.push(gpu.index);
-        gpus.model.push(model);
-        let health = match gpu.health {
-            _ if !is_fresh => GpuHealth::Unknown,
-            // One that the system has switched off answers as soon as somebody needs it.
-            Health::Ok | Health::Asleep { .. } => GpuHealth::Ok,
-            Health::Hung { .. } | Health::Lost { .. } | Health::Failed { .. } => {
-                GpuHealth::NotResponding
-            }
-        };
-        gpus.health.push(health);
-        for (id, read) in READINGS {
-            // How large it was stays known.
-            let read = if is_fresh || id == "memory.total_bytes" {
-                read(gpu)
-            } else {
-                Err(Absence::NoAnswer)
-            };
-            if let (Err(reason), true) = (&read, is_fresh) {
-                *self
-                    .absences
-                    .entry(id)
-                    .or_default()
-                    .entry(reason.to_string())
-                    .or_default() += 1;
-            }
-            if let Some(values) = gpus.readings.get_mut(id) {
-                values.push(read.ok());
+    fn add_gpu(&mut self, node: u32, gpu: &GpuSample, model: Option<&str>, is_fresh: bool) {
+        let readings = [
+            value(&gpu.utilization.gpu_percent),
+            bytes(&gpu.memory.used_bytes),
+            bytes(&gpu.memory.total_bytes),
+            value(&gpu.power.draw_watts),
+            value(&gpu.power.limit_watts),
+            value(&gpu.temperature.gpu_celsius),
+        ];
+        for (id, reading) in READINGS.into_iter().zip(&readings) {
+            if let (Err(reason), true) = (reading, is_fresh) {
+                let reasons = self.absences.entry(id).or_default();
+                *reasons.entry(reason.to_string()).or_default() += 1;
             }
         }
-        gpus.processes
-            .push(gpu.process_count().filter(|_| is_fresh));
-        let idle_ms = gpu
-            .conditions
-            .iter()
-            .find_map(|condition| match condition.kind {
-                ConditionKind::HeldIdle { idle_ms, .. } => Some(idle_ms),
-                _ => None,
-            });
-        gpus.idle_holding_s
-            .push(idle_ms.filter(|_| is_fresh).map(|ms| ms as f64 / 1000.0));
+        let mut conditions = gpu.conditions.iter();
+        let idle_ms = conditions.find_map(|condition| match condition.kind {
+            ConditionKind::HeldIdle { idle_ms, .. } => Some(idle_ms),
+            _ => None,
+        });
+        let place = self.fleet.add_gpu(
+            node,
+            NewGpu {
+                index: gpu.index,
+                model,
+                health: match gpu.health {
+                    _ if !is_fresh => GpuHealth::Unknown,
+                    // One that the system has switched off answers as soon as somebody needs it.
+                    Health::Ok | Health::Asleep { .. } => GpuHealth::Ok,
+                    Health::Hung { .. } | Health::Lost { .. } | Health::Failed { .. } => {
+                        GpuHealth::NotResponding
+                    }
+                },
+                readings: readings.map(Result::ok),
+                processes: gpu.process_count(),
+                idle_holding_s: idle_ms.map(|ms| ms as f64 / 1000.0),
+            },
+        );
         if !is_fresh {
             return;
         }
         for owner in owners::of_gpu(gpu) {
-            self.owners.entry(owner).or_default().push(place);
+            self.fleet.add_owner(place, owner);
         }
-        self.conditions
-            .extend(gpu.conditions.iter().map(|condition| FleetCondition {
-                gpu: place,
-                kind: match condition.kind {
-                    ConditionKind::Xid { code, .. } => format!("xid_{code}"),
-                    ref kind => kind.tag().unwrap_or("other").to_owned(),
-                },
-                severity: condition.severity.rank(),
-            }));
+        for condition in &gpu.conditions {
+            let kind = match condition.kind {
+                ConditionKind::Xid { code, .. } => format!("xid_{code}"),
+                ref kind => kind.tag().unwrap_or("other").to_owned(),
+            };
+            let severity = condition.severity.rank();
+            self.fleet.add_condition(place, kind, severity);
+        }
     }
 
-    fn finish(self, asked: usize, interval: Duration, since_start: Duration) -> Fleet {
-        let Self {
-            now_ms,
-            nodes,
-            gpus,
-            owners,
-            conditions,
-            absences,
-            unread,
-            is_connecting,
-        } = self;
-        let up = asked - unread.len();
-        let is_loading = is_connecting && since_start < LOADING;
-        let state = match up {
+    fn finish(self, asked: usize, since_start: Duration) -> Fleet {
+        let up = asked - self.unread.len();
+        let is_loading = self.is_connecting && since_start < LOADING;
+        let mut fleet = self.fleet.finish();
+        fleet.state = match up {
             0 if is_loading => FleetState::Loading,
             0 => FleetState::Outdated,
             up if up == asked => FleetState::Current,
             _ => FleetState::Partial,
         };
-        let problems = if is_loading {
-            Vec::new()
-        } else {
-            problems(unread, asked)
-        };
-        let missing = absences.into_iter().filter_map(|(id, reasons)| {
-            let is_missing = gpus
-                .readings
-                .get(id)
-                .is_some_and(|values| values.iter().all(Option::is_none));
-            let (reason, _) = reasons.into_iter().max_by_key(|(_, count)| *count)?;
-            is_missing.then(|| (id.to_owned(), sentence(&reason)))
-        });
-        let missing = missing.collect();
-        let mut listed = Vec::new();
-        let mut holds = Vec::new();
-        for (owner, held) in owners {
-            let place = listed.len() as u32;
-            listed.push(owner);
-            holds.extend(held.into_iter().map(|gpu| FleetHold { gpu, owner: place }));
+        if !is_loading {
+            fleet.problems = problems(self.unread, asked);
         }
-        let name = if asked == 1 {
-            "1 host".to_owned()
-        } else {
-            format!("{asked} hosts")
-        };
-        Fleet {
-            at_ms: now_ms,
-            source: FleetSource {
-                kind: FleetSourceKind::Hosts,
-                name,
-            },
-            state,
-            problems,
-            refresh_s: (interval.as_secs() as u32).max(1),
-            resolution: Resolution::Gpu,
-            nodes,
-            gpus,
-            owners: listed,
-            holds,
-            conditions,
-            missing,
+        for (id, reasons) in self.absences {
+            let is_missing = fleet.gpus.readings[id].iter().all(Option::is_none);
+            let most = reasons.into_iter().max_by_key(|(_, count)| *count);
+            if let Some((reason, _)) = most.filter(|_| is_missing) {
+                fleet.missing.insert(id.to_owned(), sentence(&reason));
+            }
         }
+        fleet
     }
 }
 

@@ -1,43 +1,59 @@
 /** A fleet as it is shown: columns of numbers that thousands of rows are quickly sorted and filtered by. */
 
 import { plainText } from '../../lib/text';
-import type { Fleet, FleetCondition, FleetOwner } from '../../wire';
+import type { Fleet, FleetCondition, FleetOwner, FleetSums, GpuState } from '../../wire';
 
-/** What a GPU is at. */
-export const USE = { busy: 0, idle: 1, free: 2, lost: 3, unknown: 4 } as const;
-export type Use = (typeof USE)[keyof typeof USE];
-
-/** Where no processes are told, a GPU with more memory in use than this is held: the driver itself takes some. */
-const HELD_BYTES = 1024 ** 3;
 /** The names of machines and GPUs are no longer than this. */
 const NAME_LENGTH = 120;
+/** The rank of a GPU about which nothing is known. */
+const UNKNOWN_RANK = 1;
 
-/** The readings that are shown; what nothing tells is NaN. */
-export interface Readings {
-  utilization: Float64Array;
-  memoryUsed: Float64Array;
-  memoryTotal: Float64Array;
-  power: Float64Array;
-  powerLimit: Float64Array;
-  temperature: Float64Array;
+/** The readings that are shown by the ids of their fields. */
+export const FIELDS = {
+  utilization: 'utilization.gpu_percent',
+  memoryUsed: 'memory.used_bytes',
+  memoryTotal: 'memory.total_bytes',
+  power: 'power.draw_watts',
+  powerLimit: 'power.limit_watts',
+  temperature: 'temperature.gpu_celsius',
+} as const;
+
+/** Readings of GPUs or of several GPUs together; NaN if unknown. */
+export type Readings = Record<keyof typeof FIELDS, Float64Array>;
+
+/** Values that GPUs, nodes and whole fleets have in common. */
+export interface Measures {
+  count: number;
+  readings: Readings;
+  /** How urgent each is: the lower, the worse. */
+  rank: ArrayLike<number>;
+  /** For how long each has been idle while it is held; NaN where it is not. */
+  idle_s: Float64Array;
 }
 
-export interface Columns {
+/** The sums of several GPUs: of each node, or of all that are shown. */
+export interface Sums extends Measures {
+  gpus: ArrayLike<number>;
+  states: Partial<Record<GpuState, ArrayLike<number>>>;
+  /** How many GPUs report each reading, by the ids of their fields. */
+  reporting: Partial<Record<string, ArrayLike<number>>>;
+}
+
+export interface Columns extends Measures {
   fleet: Fleet;
   /** Whether a row is a GPU, and not a node. */
   byGpu: boolean;
-  /** How many rows there are. Nodes of which no GPU is known have rows, too, behind the others. */
+  /** How many rows there are. GPUs that the fleet does not list have rows behind the others. */
   count: number;
   node: Uint32Array;
   index: Uint32Array;
-  readings: Readings;
-  use: Uint8Array;
+  state: readonly GpuState[];
   /** Of the worst condition: 0 without one, 3 if critical. */
   severity: Uint8Array;
-  /** For how long each has been idle while it is held; NaN where it is not. */
-  idle_s: Float64Array;
   /** NaN where it is not told. */
   processes: Float64Array;
+  nodes: Sums;
+  totals: Sums;
   /** The names of nodes and GPUs, fit to be shown. */
   nodeNames: readonly string[];
   models: readonly string[];
@@ -51,42 +67,17 @@ export interface Columns {
   rowsOf: (node: number) => Uint32Array;
 }
 
-/** Whoever exports metrics may write any number; what no board or node of boards can have is not shown. */
-const PERCENT: Bounds = [0, 100];
-const BYTES: Bounds = [0, 2 ** 55];
-const WATTS: Bounds = [0, 1e7];
-const CELSIUS: Bounds = [-60, 300];
-const ANY: Bounds = [0, 1e12];
-
-type Bounds = readonly [least: number, most: number];
-
 const NONE: readonly never[] = [];
 
 export function columnsOf(fleet: Fleet): Columns {
   const { gpus, nodes } = fleet;
   const known = gpus.node.length;
-  const missing = nodesWithoutRows(fleet);
-  const count = known + missing.length;
-  const numbers = (
-    values: readonly (number | null)[] | undefined,
-    [least, most]: Bounds,
-  ): Float64Array => {
-    const column = new Float64Array(count).fill(NaN);
-    for (let row = 0; row < known; row += 1) {
-      const value = values?.[row] ?? NaN;
-      column[row] = value >= least && value <= most ? value : NaN;
-    }
-    return column;
-  };
-  const node = new Uint32Array(count);
-  const index = new Uint32Array(count);
-  node.set(gpus.node);
-  index.set(gpus.index);
-  missing.forEach(([place, gpu], i) => {
-    node[known + i] = place;
-    index[known + i] = gpu;
-  });
-  const { readings } = gpus;
+  const count = known + gpus.unlisted.length;
+  const node = Uint32Array.from([...gpus.node, ...gpus.unlisted]);
+  const unlisted = gpus.unlisted.map((place, i) => i - gpus.unlisted.indexOf(place));
+  const index = Uint32Array.from([...gpus.index, ...unlisted]);
+  const rank = new Uint8Array(count).fill(UNKNOWN_RANK);
+  rank.set(gpus.rank);
   const owners = lists(
     fleet.holds,
     ({ gpu }) => gpu,
@@ -97,24 +88,24 @@ export function columnsOf(fleet: Fleet): Columns {
     ({ gpu }) => gpu,
     (condition) => condition,
   );
-  const columns: Columns = {
+  const severity = new Uint8Array(count);
+  for (const condition of fleet.conditions) {
+    severity[condition.gpu] = Math.max(severity[condition.gpu] ?? 0, condition.severity);
+  }
+  return {
     fleet,
     byGpu: fleet.resolution === 'gpu',
     count,
     node,
     index,
-    readings: {
-      utilization: numbers(readings['utilization.gpu_percent'], PERCENT),
-      memoryUsed: numbers(readings['memory.used_bytes'], BYTES),
-      memoryTotal: numbers(readings['memory.total_bytes'], BYTES),
-      power: numbers(readings['power.draw_watts'], WATTS),
-      powerLimit: numbers(readings['power.limit_watts'], WATTS),
-      temperature: numbers(readings['temperature.gpu_celsius'], CELSIUS),
-    },
-    use: new Uint8Array(count),
-    severity: new Uint8Array(count),
-    idle_s: numbers(gpus.idle_holding_s, ANY),
-    processes: numbers(gpus.processes, ANY),
+    readings: readingsOf(gpus.readings, count),
+    rank,
+    state: [...gpus.state, ...gpus.unlisted.map(() => 'unknown' as const)],
+    severity,
+    idle_s: toColumn(gpus.idle_holding_s, count),
+    processes: toColumn(gpus.processes, count),
+    nodes: sumsOf(fleet.sums),
+    totals: sumsOf(fleet.totals),
     nodeNames: nodes.name.map((name) => plainText(name, NAME_LENGTH)),
     models: gpus.models.map((name) => plainText(name, NAME_LENGTH)),
     ownersOf: (row) => owners.get(row) ?? NONE,
@@ -126,13 +117,34 @@ export function columnsOf(fleet: Fleet): Columns {
     },
     rowsOf: rowsByNode(node, index, nodes.name.length),
   };
-  for (const { gpu, severity } of fleet.conditions) {
-    columns.severity[gpu] = Math.max(columns.severity[gpu] ?? 0, severity);
-  }
-  for (let row = 0; row < count; row += 1) {
-    columns.use[row] = useOf(columns, row);
-  }
-  return columns;
+}
+
+function sumsOf({ gpus, states, rank, readings, reporting, idle_holding_s }: FleetSums): Sums {
+  const count = gpus.length;
+  return {
+    count,
+    readings: readingsOf(readings, count),
+    rank,
+    idle_s: toColumn(idle_holding_s, count),
+    gpus,
+    states,
+    reporting,
+  };
+}
+
+function readingsOf(
+  readings: Partial<Record<string, readonly (number | null)[]>>,
+  count: number,
+): Readings {
+  const columns = Object.entries(FIELDS).map(([key, id]) => [key, toColumn(readings[id], count)]);
+  return Object.fromEntries(columns) as Readings;
+}
+
+/** A column of numbers; NaN for what is unknown, and behind its end. */
+function toColumn(values: readonly (number | null)[] = [], count: number): Float64Array {
+  const column = new Float64Array(count).fill(NaN);
+  values.forEach((value, row) => (column[row] = value ?? NaN));
+  return column;
 }
 
 /** What a row is called: `node-0412 / 3`, or the node alone. */
@@ -145,37 +157,6 @@ export function rowName(columns: Columns, row: number): string {
 export function modelOf({ fleet, models }: Columns, row: number): string | null {
   const place = fleet.gpus.model[row] ?? null;
   return place === null ? null : (models[place] ?? null);
-}
-
-/** Nodes that list no GPU keep their place: as many rows as they last had GPUs, and one where that is not known. */
-function nodesWithoutRows({ gpus, nodes, resolution }: Fleet): [node: number, index: number][] {
-  const has = new Uint8Array(nodes.name.length);
-  gpus.node.forEach((node) => (has[node] = 1));
-  return nodes.name.flatMap((_, node) => {
-    const many = resolution === 'node' ? 1 : Math.max(1, nodes.gpus[node] ?? 0);
-    return has[node] === 1
-      ? []
-      : Array.from({ length: many }, (__, index): [number, number] => [node, index]);
-  });
-}
-
-function useOf({ fleet, readings, processes, idle_s, ownersOf }: Columns, row: number): Use {
-  const health = fleet.gpus.health[row];
-  if (health !== 'ok') {
-    return health === 'not_responding' ? USE.lost : USE.unknown;
-  }
-  if (!Number.isNaN(idle_s[row] ?? NaN)) {
-    return USE.idle;
-  }
-  if (ownersOf(row).length > 0 || (readings.utilization[row] ?? NaN) > 0) {
-    return USE.busy;
-  }
-  const many = processes[row] ?? NaN;
-  const used = readings.memoryUsed[row] ?? NaN;
-  if (Number.isNaN(many) && Number.isNaN(used)) {
-    return USE.unknown;
-  }
-  return (Number.isNaN(many) ? used > HELD_BYTES : many > 0) ? USE.busy : USE.free;
 }
 
 function lists<T, V>(

@@ -4,12 +4,12 @@ import { duration } from '../../lib/format';
 import { own } from '../../lib/own';
 import { joined, plainText } from '../../lib/text';
 import { table, trans } from '../../lib/translation';
-import type { FleetOwner, OwnerKind } from '../../wire';
+import type { FleetOwner, GpuState, OwnerKind } from '../../wire';
 import { LABELS } from '../../wire/condition-labels';
 import type { Level } from '../describe';
 import { describeXid } from '../describe-condition';
 import { xidOf } from '../xid';
-import { rowName, USE, type Columns, type Use } from './columns';
+import { rowName, type Columns } from './columns';
 
 /** Owners are called as they are where they run. */
 const NAME_LENGTH = 80;
@@ -52,43 +52,43 @@ export function xidTexts(code: number): { text: string; advice: string } {
     : { text: describeXid(code, undefined, xid.meaning()), advice: xid.advice() };
 }
 
-export function useText(use: Use): string {
-  return {
-    [USE.busy]: trans.__('In use'),
-    [USE.idle]: trans.__('Idle, held'),
-    [USE.free]: trans.__('Free'),
-    [USE.lost]: trans.__('Not responding'),
-    [USE.unknown]: trans.__('Unknown'),
-  }[use];
-}
+const STATES = table((): Record<GpuState, string> => ({
+  busy: trans.__('In use'),
+  idle: trans.__('Idle, held'),
+  free: trans.__('Free'),
+  lost: trans.__('Not responding'),
+  unknown: trans.__('Unknown'),
+}));
 
 /** What a row is at, with for how long it is idle, or why nothing is known of it. */
 export function stateText(
   columns: Columns,
   row: number,
 ): { text: string; reason: string; level: Level } {
-  const use = (columns.use[row] ?? USE.unknown) as Use;
+  const state = columns.state[row] ?? 'unknown';
   const node = columns.node[row] ?? 0;
   const reason = plainText(columns.fleet.nodes.reasons[node] ?? '');
-  if (use === USE.unknown) {
-    const health = columns.fleet.nodes.health[node];
-    const text =
-      health === 'unreachable'
-        ? trans.__('Node unreachable')
-        : health === 'no_readings'
-          ? trans.__('Node without readings')
-          : useText(use);
-    return { text, reason, level: health === 'up' ? 'none' : 'critical' };
+  const text = STATES()[state];
+  switch (state) {
+    case 'unknown': {
+      const health = columns.fleet.nodes.health[node];
+      const ofNode =
+        health === 'unreachable'
+          ? trans.__('Node unreachable')
+          : health === 'no_readings'
+            ? trans.__('Node without readings')
+            : text;
+      return { text: ofNode, reason, level: health === 'up' ? 'none' : 'critical' };
+    }
+    case 'idle': {
+      const idle = duration((columns.idle_s[row] ?? 0) * 1000);
+      return { text: trans.__('Idle, held for %1', idle), reason: '', level: 'notice' };
+    }
+    case 'lost':
+      return { text, reason, level: 'critical' };
+    default:
+      return { text, reason: '', level: 'none' };
   }
-  if (use === USE.idle) {
-    const idle = duration((columns.idle_s[row] ?? 0) * 1000);
-    return { text: trans.__('Idle, held for %1', idle), reason: '', level: 'notice' };
-  }
-  return {
-    text: useText(use),
-    reason: use === USE.lost ? reason : '',
-    level: use === USE.lost ? 'critical' : 'none',
-  };
 }
 
 /** A row in one sentence, for whoever hears it: `node-0412 / 3: In use, 96 %`. */

@@ -1,12 +1,12 @@
 /**
- * The filter for GPUs: it shows those that match every typed word. `tests/fleet-cases.json` has
- * cases that this filter and the terminal's are both tested with.
+ * The filter for GPUs: it shows those that match every typed word. `fleet/filter-cases.json`
+ * has cases that this filter and the terminal's are both tested with.
  */
 
 import { own } from '../../lib/own';
 import { table, trans } from '../../lib/translation';
-import type { FleetOwner } from '../../wire';
-import { USE, type Columns } from './columns';
+import type { FleetOwner, GpuState } from '../../wire';
+import type { Columns } from './columns';
 import { comparison } from './comparison';
 import { conditionText } from './describe';
 
@@ -16,68 +16,60 @@ export interface Filter {
   /** `true` if no word is left: nothing was typed, or only unfinished or mistyped words. */
   isEmpty: boolean;
   /**
-   * Returns a test for a GPU and one of its owners. Words about owners must match this owner; other
-   * owners of the same GPU do not count.
+   * Returns a test for a GPU and one of its owners, given by its index. Words about owners must
+   * match this owner; other owners of the same GPU do not count.
    */
-  matchHolds: (columns: Columns) => HoldTest;
+  matchHolds: (columns: Columns) => (row: number, owner: number) => boolean;
   /** Returns `true` if every word is about names and matches a name of the owner. */
   names: (owner: FleetOwner) => boolean;
   /** What is wrong with words that are left out, each in a sentence. */
   mistakes: readonly string[];
 }
 
-/** Whether a row matches a word. */
-type Test = (row: number) => boolean;
-type Word = (columns: Columns) => Test;
-/** Returns `true` if a word matches a row and one of its owners, given by its index. */
-type HoldTest = (row: number, owner: number) => boolean;
-/** Returns `true` if a word names an owner; `null` if the word is about something else. */
-type OwnerTest = ((owner: FleetOwner) => boolean) | null;
+/** Returns a test for a row that does not depend on its owners. */
+type Device = (columns: Columns) => (row: number) => boolean;
 
-interface ParsedWord {
-  word: Word;
-  owner: OwnerTest;
-  holds: (columns: Columns) => HoldTest;
+/** A word matches a GPU, or its owners, or both. */
+interface Word {
+  device: Device | null;
+  owner: ((owner: FleetOwner) => boolean) | null;
+  isExcluded: boolean;
 }
 
-/** From this temperature on a GPU is hot. */
-const HOT_CELSIUS = 80;
+/** A GPU is hot from this temperature on. */
+const HOT = 'temperature>=80c';
 
-/** Words with a meaning of their own, in English and in the user's language. */
-const STATES = table((): Record<string, Word> => {
-  const words: [english: string, translated: string, word: Word][] = [
-    ['busy', trans.__('busy'), inUse(USE.busy)],
-    ['idle', trans.__('idle'), inUse(USE.idle)],
-    ['free', trans.__('free'), inUse(USE.free)],
-    ['held', trans.__('held'), inUse(USE.busy, USE.idle)],
-    ['lost', trans.__('lost'), inUse(USE.lost, USE.unknown)],
-    ['hot', trans.__('hot'), isHot],
+/** Words for states or for a comparison, in English and in the user's language. */
+const STATES = table((): Record<string, readonly GpuState[] | string> => {
+  const words: [english: string, translated: string, states: readonly GpuState[] | string][] = [
+    ['busy', trans.__('busy'), ['busy']],
+    ['idle', trans.__('idle'), ['idle']],
+    ['free', trans.__('free'), ['free']],
+    ['held', trans.__('held'), ['busy', 'idle']],
+    ['lost', trans.__('lost'), ['lost', 'unknown']],
+    ['hot', trans.__('hot'), HOT],
   ];
-  const byWord = (at: 0 | 1): Record<string, Word> =>
-    Object.fromEntries(words.map((one) => [one[at], one[2]]));
-  return { ...byWord(0), ...byWord(1) };
+  return Object.fromEntries(
+    ([0, 1] as const).flatMap((at) => words.map((one) => [one[at], one[2]])),
+  );
 });
 
-interface Field {
-  word: (text: string) => Word;
-  /** Returns the names of an owner in this field; missing if the field is not about owners. */
-  ownerNames?: OwnerNames;
-}
-
 type OwnerNames = (owner: FleetOwner) => readonly (string | null)[];
+
+const ALL_NAMES: OwnerNames = ({ user, id, namespace }) => [user, id, namespace];
 
 /**
  * Fields, written before a colon. Names of owners must be equal, since one name can contain
  * another.
  */
-const FIELDS: Readonly<Record<string, Field>> = {
-  node: { word: (text) => matchNodeNames(equalOrContaining(text)) },
-  gpu: { word: (text) => matchModels(equalOrContaining(text)) },
-  user: ownerField(({ user }) => [user]),
-  job: ownerField(({ kind, id }) => (kind === 'user' || kind === 'notebook' ? [] : [id])),
-  notebook: ownerField(({ kind, id }) => (kind === 'notebook' ? [id] : [])),
-  namespace: ownerField(({ namespace }) => [namespace]),
-  condition: { word: (text) => matchConditions(containing(text)) },
+const FIELDS: Readonly<Record<string, (text: string) => Omit<Word, 'isExcluded'>>> = {
+  node: (text) => ({ device: matchNodeNames(equalOrContaining(text)), owner: null }),
+  gpu: (text) => ({ device: matchModels(equalOrContaining(text)), owner: null }),
+  user: namedField(({ user }) => [user]),
+  job: namedField(({ kind, id }) => (kind === 'user' || kind === 'notebook' ? [] : [id])),
+  notebook: namedField(({ kind, id }) => (kind === 'notebook' ? [id] : [])),
+  namespace: namedField(({ namespace }) => [namespace]),
+  condition: (text) => ({ device: matchConditions(containing(text)), owner: null }),
 };
 
 /** What may be typed, besides names. */
@@ -92,34 +84,49 @@ export function filterWords(): string[] {
 
 export function parseFilter(typed: string): Filter {
   const mistakes: string[] = [];
-  const words: ParsedWord[] = [];
+  const words: Word[] = [];
   for (const one of wordsOf(typed.toLowerCase())) {
     const text = unquoted(one);
     const isExcluded = /^[-!]./.test(text);
     const word = wordOf(isExcluded ? text.slice(1) : text, mistakes);
     if (word !== null) {
-      words.push(isExcluded ? negated(word) : word);
+      words.push({ ...word, isExcluded });
     }
   }
+  const testsOf = (columns: Columns): ReturnType<typeof testsOfWord>[] =>
+    words.map((word) => testsOfWord(word, columns));
   return {
     mistakes,
     isEmpty: words.length === 0,
     matchHolds: (columns) => {
-      const tests = words.map(({ holds }) => holds(columns));
-      return (row, owner) => tests.every((test) => test(row, owner));
+      const tests = testsOf(columns);
+      return (row, owner) => tests.every(({ holds }) => holds(row, owner));
     },
     match: (columns) => {
       if (words.length === 0) {
         return null;
       }
-      const tests = words.map(({ word }) => word(columns));
+      const tests = testsOf(columns);
       const shown = new Uint8Array(columns.count);
-      for (let row = 0; row < columns.count; row += 1) {
-        shown[row] = tests.every((test) => test(row)) ? 1 : 0;
-      }
-      return shown;
+      return shown.map((_, row) => (tests.every(({ match }) => match(row)) ? 1 : 0));
     },
-    names: (named) => words.every(({ owner }) => owner?.(named) === true),
+    names: (one) =>
+      words.every(({ owner, isExcluded }) => owner !== null && owner(one) !== isExcluded),
+  };
+}
+
+/** Tests for a row with all of its owners, and for a row with one owner. */
+function testsOfWord(
+  { device, owner, isExcluded }: Word,
+  columns: Columns,
+): { match: (row: number) => boolean; holds: (row: number, owner: number) => boolean } {
+  const matches = device?.(columns);
+  const isNamed = owner === null ? [] : columns.fleet.owners.map(owner);
+  const hasNamed = (row: number): boolean =>
+    isNamed.length > 0 && columns.ownersOf(row).some((place) => isNamed[place] === true);
+  return {
+    match: (row) => (matches?.(row) === true || hasNamed(row)) !== isExcluded,
+    holds: (row, place) => (matches?.(row) === true || isNamed[place] === true) !== isExcluded,
   };
 }
 
@@ -148,102 +155,55 @@ function unquoted(text: string): string {
   return text.replaceAll('"', '');
 }
 
-function wordOf(typed: string, mistakes: string[]): ParsedWord | null {
+function wordOf(typed: string, mistakes: string[]): Omit<Word, 'isExcluded'> | null {
   if (typed === '') {
     return null;
   }
-  const compared = comparison(typed);
+  const state = own(STATES(), typed);
+  const compared = comparison(typeof state === 'string' ? state : typed);
   if (compared !== null) {
     if ('mistake' in compared) {
       mistakes.push(compared.mistake);
       return null;
     }
-    const { test } = compared;
-    return aboutDevices((columns) => (row) => test(columns.readings, columns.idle_s, row));
+    return { device: (columns) => (row) => compared.test(columns, row), owner: null };
   }
-  const state = own(STATES(), typed);
   if (state !== undefined) {
-    return aboutDevices(state);
+    return {
+      device: (columns) => (row) => state.includes(columns.state[row] ?? 'unknown'),
+      owner: null,
+    };
   }
   const [, name = '', text = ''] = /^([a-z]+):(.*)$/.exec(typed) ?? [];
   const field = own(FIELDS, name);
   if (field !== undefined) {
     // Whoever is still typing is shown everything.
-    return text === '' ? null : inField(field, text);
+    return text === '' ? null : field(text);
   }
-  const device = anyOf(
-    matchNodeNames(containing(typed)),
-    matchModels(containing(typed)),
-    matchConditions(containing(typed)),
-  );
-  const owner = ownerTest(ALL_NAMES, containing(typed));
+  // The name of a node can end with a port.
+  if (name !== '' && !/^\d/.test(text)) {
+    const fields = Object.keys(FIELDS).map((known) => `${known}:`);
+    mistakes.push(trans.__('%1: nothing is called %2. Use %3.', typed, name, fields.join(', ')));
+    return null;
+  }
+  const choice = containing(typed);
   return {
-    word: anyOf(device, matchOwnerNames(ALL_NAMES, containing(typed))),
-    owner,
-    holds: holdTest(owner, device),
+    device: (columns) => {
+      const tests = [matchNodeNames, matchModels, matchConditions].map((match) =>
+        match(choice)(columns),
+      );
+      return (row) => tests.some((test) => test(row));
+    },
+    owner: isNamed(ALL_NAMES, choice),
   };
 }
 
-function aboutDevices(word: Word): ParsedWord {
-  return { word, owner: null, holds: holdTest(null, word) };
+function namedField(names: OwnerNames): (text: string) => Omit<Word, 'isExcluded'> {
+  return (text) => ({ device: null, owner: isNamed(names, equalTo(text)) });
 }
 
-function inField({ word, ownerNames }: Field, text: string): ParsedWord {
-  if (ownerNames === undefined) {
-    return aboutDevices(word(text));
-  }
-  const owner = ownerTest(ownerNames, equalTo(text));
-  return { word: word(text), owner, holds: holdTest(owner, null) };
-}
-
-const ALL_NAMES: OwnerNames = ({ user, id, namespace }) => [user, id, namespace];
-
-function ownerTest(names: OwnerNames, choice: Choice): (owner: FleetOwner) => boolean {
+function isNamed(names: OwnerNames, choice: Choice): (owner: FleetOwner) => boolean {
   return (owner) => choice(names(owner).filter((name) => name !== null)).includes(true);
-}
-
-/** Returns a test that matches a named owner, or a GPU whoever holds it. */
-function holdTest(owner: OwnerTest, device: Word | null): (columns: Columns) => HoldTest {
-  return (columns) => {
-    const isNamed = columns.fleet.owners.map((one) => owner?.(one) === true);
-    const test = device?.(columns);
-    return (row, place) => isNamed[place] === true || test?.(row) === true;
-  };
-}
-
-function ownerField(ownerNames: OwnerNames): Field {
-  return { word: (text) => matchOwnerNames(ownerNames, equalTo(text)), ownerNames };
-}
-
-function anyOf(...words: Word[]): Word {
-  return (columns) => {
-    const tests = words.map((word) => word(columns));
-    return (row) => tests.some((test) => test(row));
-  };
-}
-
-function negated({ word, owner, holds }: ParsedWord): ParsedWord {
-  return {
-    word: (columns) => {
-      const test = word(columns);
-      return (row) => !test(row);
-    },
-    owner: owner === null ? null : (named) => !owner(named),
-    holds: (columns) => {
-      const test = holds(columns);
-      return (row, place) => !test(row, place);
-    },
-  };
-}
-
-function isHot({ readings }: Columns): Test {
-  return (row) => (readings.temperature[row] ?? NaN) >= HOT_CELSIUS;
-}
-
-function inUse(...uses: number[]): Word {
-  return ({ use }) =>
-    (row) =>
-      uses.includes(use[row] ?? -1);
 }
 
 /** Which of some names match; each is looked at once, however many rows have it. */
@@ -270,32 +230,21 @@ function comparable(name: string): string {
   return unquoted(name).toLowerCase();
 }
 
-function matchNodeNames(choice: Choice): Word {
+function matchNodeNames(choice: Choice): Device {
   return ({ nodeNames, node }) => {
     const found = choice(nodeNames);
     return (row) => found[node[row] ?? -1] === true;
   };
 }
 
-function matchModels(choice: Choice): Word {
+function matchModels(choice: Choice): Device {
   return ({ models, fleet }) => {
     const found = choice(models);
     return (row) => found[fleet.gpus.model[row] ?? -1] === true;
   };
 }
 
-function matchOwnerNames(namesOf: OwnerNames, choice: Choice): Word {
-  return ({ fleet, ownersOf }) => {
-    const names = fleet.owners.flatMap((owner, place) =>
-      namesOf(owner).flatMap((name) => (name === null ? [] : [{ name, place }])),
-    );
-    const matches = choice(names.map(({ name }) => name));
-    const found = new Set(names.flatMap(({ place }, i) => (matches[i] === true ? [place] : [])));
-    return (row) => ownersOf(row).some((owner) => found.has(owner));
-  };
-}
-
-function matchConditions(choice: Choice): Word {
+function matchConditions(choice: Choice): Device {
   return ({ fleet, conditionsOf }) => {
     const kinds = [...new Set(fleet.conditions.map(({ kind }) => kind))];
     const [byName, byText] = [choice(kinds), choice(kinds.map(conditionText))];

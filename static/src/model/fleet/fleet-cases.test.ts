@@ -3,10 +3,9 @@ import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 
 import type { Fleet } from '../../wire';
-import { columnsOf } from './columns';
+import { columnsOf, FIELDS, type Readings } from './columns';
 import { parseFilter } from './filter';
-import { nodesOf } from './nodes';
-import { totalsOf } from './totals';
+import { isPartial, totalsOf } from './totals';
 
 interface Cases {
   fleet: Fleet;
@@ -14,12 +13,23 @@ interface Cases {
   means: { nodes: Record<string, number | null>; fleet: number };
   /** `rows` is `null` if all rows are shown. */
   filters: { typed: string; rows: number[] | null }[];
-  mistakes: { typed: string; words: string }[];
+  /** `error` is the whole sentence. */
+  mistakes: { typed: string; error: string }[];
+  /** Readings of the GPUs that a filter shows; `partial` are those that not all of them report. */
+  selections: {
+    typed: string;
+    gpus: number;
+    readings: Record<string, number | null>;
+    partial: string[];
+  }[];
 }
 
-const file = new URL('../../../../tests/fleet-cases.json', import.meta.url);
-const { fleet, means, filters, mistakes } = JSON.parse(readFileSync(file, 'utf8')) as Cases;
+const file = new URL('../../../../fleet/filter-cases.json', import.meta.url);
+const { fleet, means, filters, mistakes, selections } = JSON.parse(
+  readFileSync(file, 'utf8'),
+) as Cases;
 const columns = columnsOf(fleet);
+const known = (value = NaN): number | null => (Number.isNaN(value) ? null : value);
 
 it('filters match same rows as terminal', () => {
   for (const { typed, rows } of filters) {
@@ -31,16 +41,36 @@ it('filters match same rows as terminal', () => {
 });
 
 it('invalid filters say what is wrong', () => {
-  for (const { typed, words } of mistakes) {
-    expect(parseFilter(typed).mistakes.join('\n'), typed).toContain(words);
+  for (const { typed, error } of mistakes) {
+    expect(parseFilter(typed).mistakes, typed).toEqual([error]);
   }
 });
 
 it('mean utilization ignores GPUs without reading', () => {
-  const { utilization } = nodesOf(columns);
-  const known = (value = NaN): number | null => (Number.isNaN(value) ? null : value);
+  const { utilization } = columns.nodes.readings;
   expect(
     Object.fromEntries(fleet.nodes.name.map((name, node) => [name, known(utilization[node])])),
   ).toEqual(means.nodes);
-  expect(totalsOf(columns, null).utilization).toBe(means.fleet);
+  expect(totalsOf(columns, null).readings.utilization[0]).toBe(means.fleet);
+});
+
+it('selected GPUs have same sums as in terminal', () => {
+  for (const { typed, gpus, readings, partial } of selections) {
+    const shown = parseFilter(typed).match(columns) ?? new Uint8Array(columns.count).fill(1);
+    const totals = totalsOf(columns, shown);
+    expect(totals.gpus[0], typed).toBe(gpus);
+    for (const [key, id] of Object.entries(FIELDS) as [keyof Readings, string][]) {
+      expect(known(totals.readings[key][0]), `${typed} ${id}`).toBe(readings[id]);
+      expect(isPartial(totals, key), `${typed} ${id}`).toBe(partial.includes(id));
+    }
+  }
+});
+
+it('sums of all GPUs are those sent', () => {
+  const all = totalsOf(columns, new Uint8Array(columns.count).fill(1));
+  const { readings, gpus, states, reporting } = totalsOf(columns, null);
+  expect(all).toMatchObject({ readings, gpus, reporting });
+  for (const [state, many] of Object.entries(states)) {
+    expect(all.states[state as keyof typeof states]?.[0] ?? 0, state).toBe(many[0]);
+  }
 });

@@ -1,6 +1,6 @@
 /** Where there are free GPUs: so many with so much memory on one node. */
 
-import { modelOf, USE, type Columns } from './columns';
+import { modelOf, type Columns } from './columns';
 
 export interface Wanted {
   gpus: number;
@@ -35,7 +35,7 @@ export function freeNodes(
     for (const row of all) {
       const total = columns.readings.memoryTotal[row] ?? NaN;
       const of = columns.byGpu ? total : total / (columns.fleet.nodes.gpus[node] ?? NaN);
-      const isFree = columns.use[row] === USE.free && (shown === null || shown[row] === 1);
+      const isFree = columns.state[row] === 'free' && (shown === null || shown[row] === 1);
       // Memory that nothing tells of is enough for whoever wants none in particular.
       if (!isFree || !(of >= memory_bytes * TOLERANCE || memory_bytes === 0)) {
         continue;

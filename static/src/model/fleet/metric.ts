@@ -4,7 +4,7 @@ import { DASH } from '../../lib/format';
 import { trans } from '../../lib/translation';
 import type { Color } from '../metric';
 import { MEMORY, PERCENT, UNITS, type Unit } from '../unit';
-import type { Columns, Readings } from './columns';
+import { FIELDS, type Columns, type Measures, type Readings } from './columns';
 
 export const METRICS = ['utilization', 'memory', 'power', 'temperature', 'conditions'] as const;
 export type FleetMetric = (typeof METRICS)[number];
@@ -18,8 +18,6 @@ const HOT_CELSIUS = 90;
 interface MetricLook {
   color: Color;
   unit: Unit;
-  /** The field whose absence has a reason. */
-  field: string;
   value: keyof Readings;
   limit: keyof Readings | null;
 }
@@ -28,28 +26,24 @@ export const LOOKS: Record<Measured, MetricLook> = {
   utilization: {
     color: 'utilization',
     unit: PERCENT,
-    field: 'utilization.gpu_percent',
     value: 'utilization',
     limit: null,
   },
   memory: {
     color: 'memory',
     unit: MEMORY,
-    field: 'memory.used_bytes',
     value: 'memoryUsed',
     limit: 'memoryTotal',
   },
   power: {
     color: 'power',
     unit: UNITS.watts,
-    field: 'power.draw_watts',
     value: 'power',
     limit: 'powerLimit',
   },
   temperature: {
     color: 'temperature',
     unit: UNITS.celsius,
-    field: 'temperature.gpu_celsius',
     value: 'temperature',
     limit: null,
   },
@@ -70,7 +64,7 @@ export function metricLabel(metric: FleetMetric): string {
 }
 
 /** The value of a row from 0 to 1, as colors and meters show it; NaN where it is not known. */
-export function shareOf({ readings }: Columns, metric: Measured, row: number): number {
+export function shareOf({ readings }: Measures, metric: Measured, row: number): number {
   const { value, limit } = LOOKS[metric];
   const reading = readings[value][row] ?? NaN;
   if (metric === 'temperature') {
@@ -91,10 +85,20 @@ export function scaleEnds(metric: Measured): [low: string, high: string] {
 }
 
 /** A reading as it is written: `78.2 / 140 GiB`; a dash where it is not known. */
-export function readingText({ readings }: Columns, metric: Measured, row: number): string {
-  const { value, limit, unit } = LOOKS[metric];
+export function readingText(
+  { readings }: Measures,
+  metric: Measured,
+  row: number,
+  unit = LOOKS[metric].unit,
+): string {
+  const { value, limit } = LOOKS[metric];
   const of = limit === null ? NaN : (readings[limit][row] ?? NaN);
   return valueText(unit, readings[value][row] ?? NaN, of);
+}
+
+/** Why no GPU has a reading; `undefined` if there is no reason. */
+export function missingText({ fleet }: Columns, metric: FleetMetric): string | undefined {
+  return fleet.missing[metric === 'conditions' ? metric : FIELDS[LOOKS[metric].value]];
 }
 
 export function valueText(unit: Unit, value: number, limit = NaN): string {

@@ -4,7 +4,7 @@ import { count } from '../../lib/format';
 import { plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import type { FleetOwner, FleetUsage, OwnerKind } from '../../wire';
-import { USE, type Columns } from './columns';
+import type { Columns } from './columns';
 import { kindText, userText } from './describe';
 import { fieldWord, parseFilter } from './filter';
 
@@ -71,17 +71,11 @@ export function ownerRows(
       return null;
     }
     const row = rows.get(group.key) ?? {
+      ...NOTHING,
       ...group,
       user: grouping === 'users' ? null : userText(owner),
       kind: grouping === 'jobs' ? owner.kind : null,
-      gpu_s: NaN,
-      active_s: NaN,
-      energy_joules: NaN,
       isLowerBound,
-      gpus: 0,
-      idle: 0,
-      nodes: 0,
-      matching: 0,
     };
     rows.set(group.key, row);
     return row;
@@ -112,7 +106,7 @@ export function ownerRows(
     }
     counted.add(once);
     row.gpus += 1;
-    row.idle += columns.use[gpu] === USE.idle ? 1 : 0;
+    row.idle += columns.state[gpu] === 'idle' ? 1 : 0;
     const on = nodes.get(row.key) ?? new Set();
     on.add(columns.node[gpu] ?? 0);
     nodes.set(row.key, on);
@@ -133,6 +127,12 @@ export function sumRows(
   const isCut = grouping === 'jobs' && usage.unlisted.owners > 0;
   const isAll = parseFilter(filter).isEmpty;
   const isLowerBound = isPartial(usage, grouping);
+  const sumRow = (name: string, isPart: boolean): OwnerRow => ({
+    ...NOTHING,
+    key: name,
+    name,
+    isLowerBound: isPart,
+  });
   const total = sumRow(trans.__('Total'), isLowerBound || (isCut && !isAll));
   for (const { gpu_s, active_s, energy_joules } of rows) {
     addUsed(total, { gpu_s, active_gpu_s: active_s, energy_joules });
@@ -238,64 +238,54 @@ function ownerOfGroup(name: string, grouping: 'users' | 'namespaces'): FleetOwne
 
 function groupOf(owner: FleetOwner, grouping: Grouping): Group | null {
   const { user, kind, id, namespace } = owner;
+  const isJob = kind !== 'user' && kind !== 'notebook';
   switch (grouping) {
     case 'users':
-      return user === null
+    case 'namespaces': {
+      const isUser = grouping === 'users';
+      const name = isUser ? user : namespace;
+      return name === null
         ? null
         : {
-            key: user,
-            name: plainText(user, 80),
-            word: fieldWord('user', user),
-            owner: ownerOfGroup(user, grouping),
+            key: name,
+            name: plainText(name, isUser ? 80 : 120),
+            word: fieldWord(isUser ? 'user' : 'namespace', name),
+            owner: ownerOfGroup(name, grouping),
           };
-    case 'namespaces':
-      return namespace === null
-        ? null
-        : {
-            key: namespace,
-            name: plainText(namespace, 120),
-            word: fieldWord('namespace', namespace),
-            owner: ownerOfGroup(namespace, grouping),
-          };
+    }
     case 'notebooks':
-      return kind === 'notebook'
-        ? {
-            key: `${user ?? ''} ${id}`,
-            name: plainText(id, 120),
-            word: fieldWord('notebook', id),
-            owner,
-          }
-        : null;
-    case 'jobs':
-      return kind === 'user' || kind === 'notebook'
+    case 'jobs': {
+      const isShown = grouping === 'jobs' ? isJob : kind === 'notebook';
+      const name = plainText(id, 120);
+      return !isShown
         ? null
         : {
-            key: JSON.stringify([user, kind, id, namespace]),
-            name: `${kindText(kind)} ${plainText(id, 120)}`,
-            word: fieldWord('job', id),
+            key: JSON.stringify([user, kind, id, isJob ? namespace : null]),
+            name: isJob ? `${kindText(kind)} ${name}` : name,
+            word: fieldWord(isJob ? 'job' : 'notebook', id),
             owner,
           };
+    }
   }
 }
 
-function sumRow(name: string, isLowerBound: boolean): OwnerRow {
-  return {
-    key: name,
-    name,
-    user: null,
-    kind: null,
-    word: '',
-    gpu_s: NaN,
-    active_s: NaN,
-    energy_joules: NaN,
-    isLowerBound,
-    gpus: 0,
-    idle: 0,
-    nodes: 0,
-    owner: { user: null, kind: 'user', id: '', namespace: null },
-    matching: 0,
-  };
-}
+/** An owner that has used nothing. */
+const NOTHING: OwnerRow = {
+  key: '',
+  name: '',
+  user: null,
+  kind: null,
+  word: '',
+  gpu_s: NaN,
+  active_s: NaN,
+  energy_joules: NaN,
+  isLowerBound: false,
+  gpus: 0,
+  idle: 0,
+  nodes: 0,
+  owner: { user: null, kind: 'user', id: '', namespace: null },
+  matching: 0,
+};
 
 function addUsed(row: OwnerRow, { gpu_s, active_gpu_s, energy_joules }: Amounts): void {
   row.gpu_s = plus(row.gpu_s, gpu_s);

@@ -1,23 +1,9 @@
 /** A fleet, or a part of it, in a few numbers. */
 
-import { USE, type Columns } from './columns';
+import { FIELDS, type Columns, type Readings, type Sums } from './columns';
 
-export interface Totals {
-  gpus: number;
-  /** How many are at what, by `USE`. */
-  used: readonly number[];
-  /** The mean of the GPUs that report it; NaN if none does. */
-  utilization: number;
-  /** Sums of what is known. */
-  memoryUsed: number;
-  memoryTotal: number;
-  power: number;
-  powerLimit: number;
-  /** Whether these sums lack GPUs that do not report their values. */
-  isPartial: { memoryUsed: boolean; power: boolean };
-  /** The highest. */
-  temperature: number;
-  /** How many users hold one of them. */
+export interface Totals extends Sums {
+  /** How many users hold one of the GPUs. */
   users: number;
 }
 
@@ -29,43 +15,8 @@ export interface Concern {
   count: number;
 }
 
-/** Of the rows that are shown: all, where `shown` is `null`. */
+/** Returns the sums of the rows that are shown: all, where `shown` is `null`. */
 export function totalsOf(columns: Columns, shown: Uint8Array | null): Totals {
-  const { readings } = columns;
-  const used: number[] = Object.values(USE).map(() => 0);
-  let gpus = 0;
-  let known = 0;
-  let utilization = 0;
-  let temperature = NaN;
-  const sums = { memoryUsed: NaN, memoryTotal: NaN, power: NaN, powerLimit: NaN };
-  const isPartial = { memoryUsed: false, power: false };
-  for (let row = 0; row < columns.count; row += 1) {
-    if (shown?.[row] === 0) {
-      continue;
-    }
-    const many = columns.gpusOf(row);
-    gpus += many;
-    const use = columns.use[row] ?? USE.unknown;
-    used[use] = (used[use] ?? 0) + many;
-    const load = readings.utilization[row] ?? NaN;
-    if (!Number.isNaN(load)) {
-      known += many;
-      utilization += load * many;
-    }
-    for (const key of ['memoryUsed', 'memoryTotal', 'power', 'powerLimit'] as const) {
-      const value = readings[key][row] ?? NaN;
-      if (!Number.isNaN(value)) {
-        sums[key] = (Number.isNaN(sums[key]) ? 0 : sums[key]) + value;
-      }
-    }
-    for (const key of ['memoryUsed', 'power'] as const) {
-      isPartial[key] ||= many > 0 && Number.isNaN(readings[key][row] ?? NaN);
-    }
-    const celsius = readings.temperature[row] ?? NaN;
-    if (celsius > temperature || Number.isNaN(temperature)) {
-      temperature = celsius;
-    }
-  }
   const users = new Set<string>();
   for (const { gpu, owner } of columns.fleet.holds) {
     const user = columns.owner(owner)?.user ?? null;
@@ -73,25 +24,62 @@ export function totalsOf(columns: Columns, shown: Uint8Array | null): Totals {
       users.add(user);
     }
   }
-  const mean = known === 0 ? NaN : utilization / known;
-  return { gpus, used, users: users.size, utilization: mean, temperature, ...sums, isPartial };
+  const sums = shown === null ? columns.totals : selectedSums(columns, shown);
+  return { ...sums, users: users.size };
+}
+
+/** Returns `true` if some GPUs do not report a reading, so that its sum is a lower bound. */
+export function isPartial({ gpus, reporting }: Sums, reading: keyof Readings): boolean {
+  return (reporting[FIELDS[reading]]?.[0] ?? 0) < (gpus[0] ?? 0);
+}
+
+/** The server adds up all GPUs and each node; only the user's own selection is added up here. */
+function selectedSums(columns: Columns, shown: Uint8Array): Sums {
+  const rows = [...shown.keys()].filter((row) => shown[row] === 1);
+  const count = (of: readonly number[]): number =>
+    of.reduce((sum, row) => sum + columns.gpusOf(row), 0);
+  const states: Sums['states'] = {};
+  const reporting: Sums['reporting'] = {};
+  for (const row of rows) {
+    const state = columns.state[row] ?? 'unknown';
+    states[state] = [(states[state]?.[0] ?? 0) + columns.gpusOf(row)];
+  }
+  const readings = Object.entries(FIELDS).map(([key, id]) => {
+    const column = columns.readings[key as keyof Readings];
+    const known = rows.filter((row) => !Number.isNaN(column[row] ?? NaN));
+    const many = (reporting[id] = [count(known)])[0] ?? 0;
+    const value = (row: number): number => column[row] ?? 0;
+    const sum = known.reduce(
+      (total, row) =>
+        key === 'temperature'
+          ? Math.max(total, value(row))
+          : total + value(row) * (key === 'utilization' ? columns.gpusOf(row) : 1),
+      key === 'temperature' ? -Infinity : 0,
+    );
+    const result = key === 'utilization' ? sum / many : sum;
+    return [key, Float64Array.of(known.length === 0 ? NaN : result)];
+  });
+  return {
+    count: 1,
+    readings: Object.fromEntries(readings) as Readings,
+    rank: [],
+    idle_s: new Float64Array(),
+    gpus: [count(rows)],
+    states,
+    reporting,
+  };
 }
 
 /** What somebody should look at, the worst first, then the most frequent. */
 export function concernsOf(columns: Columns): Concern[] {
   const concerns = new Map<string, Concern>();
-  const add = (kind: string, severity: number): void => {
-    const concern = concerns.get(kind) ?? { kind, severity, count: 0 };
-    concerns.set(kind, {
-      kind,
-      severity: Math.max(severity, concern.severity),
-      count: concern.count + 1,
-    });
-  };
   for (const { kind, severity } of columns.fleet.conditions) {
     // GPUs that are idle while they are held are among the numbers of the fleet already.
     if (kind !== 'held_idle') {
-      add(kind, severity);
+      const concern = concerns.get(kind) ?? { kind, severity, count: 0 };
+      concern.severity = Math.max(severity, concern.severity);
+      concern.count += 1;
+      concerns.set(kind, concern);
     }
   }
   return [...concerns.values()].sort((a, b) => b.severity - a.severity || b.count - a.count);

@@ -3,29 +3,25 @@
 import { h, KeyedRows, setAttribute, setShown, setStyle, setText } from '../../lib/dom';
 import { count, DASH } from '../../lib/format';
 import { trans } from '../../lib/translation';
-import { modelOf, rowName, USE, type Columns } from '../../model/fleet/columns';
-import {
-  conditionText,
-  conditionTitle,
-  levelOf,
-  ownerText,
-  stateText,
-} from '../../model/fleet/describe';
+import { modelOf, rowName, type Columns, type Measures } from '../../model/fleet/columns';
+import { ownerText, stateText } from '../../model/fleet/describe';
 import {
   atLeast,
   LOOKS,
   metricLabel,
+  missingText,
+  readingText,
   shareOf,
-  valueText,
   type Measured,
 } from '../../model/fleet/metric';
 import type { Answered } from '../../model/fleet/reader';
-import type { Totals } from '../../model/fleet/totals';
+import { isPartial, type Totals } from '../../model/fleet/totals';
 import type { Fleet, FleetHistory } from '../../wire';
 import { memoryUnit, powerUnit } from '../../model/fleet/units';
-import { PERCENT, UNITS } from '../../model/unit';
+import { PERCENT } from '../../model/unit';
 import type { Palette } from '../palette';
-import { severityIcon, severityLabel } from '../severity-icon';
+import { severityIcon } from '../severity-icon';
+import { writeCondition } from './table/cells';
 import { NodeGpus } from './node-gpus';
 import type { NodeLinks } from './node-link';
 import { Trend } from './trend';
@@ -67,7 +63,7 @@ export class Detail {
   private readonly conditionRows = new KeyedRows(
     this.conditions,
     ({ kind }: { kind: string; severity: number }) => kind,
-    () => new ConditionRow(),
+    () => ({ element: h('li', {}) }),
   );
   private readonly gpus = new NodeGpus();
   private readonly caption = h('p', { class: 'gpumon-detail-caption' });
@@ -143,25 +139,20 @@ export class Detail {
 
   private showAll({ columns, totals, isFiltered }: DetailContent): void {
     setText(this.name, isFiltered ? trans.__('All that match') : trans.__('All GPUs'));
-    setText(this.model, trans._n('%1 GPU', '%2 GPUs', totals.gpus, count(totals.gpus)));
+    const gpus = totals.gpus[0] ?? 0;
+    setText(this.model, trans._n('%1 GPU', '%2 GPUs', gpus, count(gpus)));
     setAttribute(this.state, 'data-level', 'none');
     setText(this.stateText, trans.__('Point at a GPU for its details'));
     this.open.replaceChildren();
-    const { missing } = columns.fleet;
-    const { utilization, memoryUsed, memoryTotal, power, powerLimit, temperature, isPartial } =
-      totals;
-    const put = (metric: Measured, text: string, share: number): void =>
-      this.readings.get(metric)?.update(text, share, missing[LOOKS[metric].field]);
-    put('utilization', valueText(PERCENT, utilization), utilization / 100);
-    const memory = valueText(memoryUnit(memoryTotal), memoryUsed, memoryTotal);
-    put('memory', atLeast(memory, isPartial.memoryUsed), memoryUsed / memoryTotal);
-    put(
-      'power',
-      atLeast(valueText(powerUnit(powerLimit), power, powerLimit), isPartial.power),
-      power / powerLimit,
-    );
-    const hottest = valueText(UNITS.celsius, temperature);
-    put('temperature', Number.isNaN(temperature) ? hottest : trans.__('up to %1', hottest), NaN);
+    const { memoryTotal, powerLimit } = totals.readings;
+    const memory = readingText(totals, 'memory', 0, memoryUnit(memoryTotal[0] ?? NaN));
+    const power = readingText(totals, 'power', 0, powerUnit(powerLimit[0] ?? NaN));
+    const hottest = readingText(totals, 'temperature', 0);
+    this.showReadings(columns, totals, 0, {
+      memory: atLeast(memory, isPartial(totals, 'memoryUsed')),
+      power: atLeast(power, isPartial(totals, 'power')),
+      temperature: hottest === DASH ? hottest : trans.__('up to %1', hottest),
+    });
     setText(this.holdersLabel, trans.__('Held by'));
     this.holderRows.update(
       [columns.fleet.missing.owners ?? trans._n('%1 user', '%1 users', totals.users)],
@@ -182,12 +173,7 @@ export class Detail {
       this.open.replaceChildren(link);
     }
     const { missing } = columns.fleet;
-    for (const [metric, reading] of this.readings) {
-      const { value, limit, unit, field } = LOOKS[metric];
-      const of = limit === null ? NaN : (columns.readings[limit][row] ?? NaN);
-      const text = valueText(unit, columns.readings[value][row] ?? NaN, of);
-      reading.update(text, shareOf(columns, metric, row), missing[field]);
-    }
+    this.showReadings(columns, columns, row);
     const owners = columns.ownersOf(row).flatMap((place) => columns.owner(place) ?? []);
     const processes = columns.processes[row] ?? NaN;
     setText(this.holdersLabel, trans.__('Held by'));
@@ -208,11 +194,26 @@ export class Detail {
     // That it is idle while it is held, its state says.
     const conditions = columns
       .conditionsOf(row)
-      .filter(({ kind }) => kind !== 'held_idle' || columns.use[row] !== USE.idle)
+      .filter(({ kind }) => kind !== 'held_idle' || columns.state[row] !== 'idle')
       .sort((a, b) => b.severity - a.severity);
-    this.conditionRows.update(conditions.slice(0, LISTED_MOST), (line, condition) =>
-      line.update(condition),
+    this.conditionRows.update(conditions.slice(0, LISTED_MOST), ({ element }, condition) =>
+      writeCondition(element, condition),
     );
+  }
+
+  /** `texts` replace the usual texts of readings. */
+  private showReadings(
+    columns: Columns,
+    measures: Measures,
+    row: number,
+    texts: Partial<Record<Measured, string>> = {},
+  ): void {
+    for (const [metric, reading] of this.readings) {
+      const text = texts[metric] ?? readingText(measures, metric, row);
+      const isHottest = metric === 'temperature' && measures !== columns;
+      const share = isHottest ? NaN : shareOf(measures, metric, row);
+      reading.update(text, share, missingText(columns, metric));
+    }
   }
 
   private showTrends({
@@ -265,25 +266,6 @@ class ReadingRow {
     setAttribute(this.element, 'title', text === DASH ? (missing ?? trans.__('no reading')) : null);
     setAttribute(this.meter, 'data-empty', Number.isNaN(share) ? '' : null);
     setStyle(this.fill, 'width', `${Number.isNaN(share) ? 0 : Math.min(100, share * 100)}%`);
-  }
-}
-
-class ConditionRow {
-  readonly element: HTMLElement;
-  private readonly level = h('span', { class: 'gpumon-visually-hidden' });
-  private readonly text = h('span', {});
-
-  constructor() {
-    this.element = h('li', {}, severityIcon(), this.level, this.text);
-  }
-
-  update({ kind, severity }: { kind: string; severity: number }): void {
-    const level = levelOf(severity);
-    const title = conditionTitle(kind);
-    setAttribute(this.element, 'data-level', level);
-    setAttribute(this.element, 'title', title === '' ? null : title);
-    setText(this.level, severityLabel(level));
-    setText(this.text, conditionText(kind));
   }
 }
 

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { setTranslator, trans } from '../../lib/translation';
-import { fleetAnswer, fleetOf } from '../../testing/fleet';
+import { fleetAnswer, fleetOf, withSums } from '../../testing/fleet';
 import { NOW } from '../../testing/frames';
 import { allOnScreen } from '../../testing/on-screen';
 import { pseudoTranslator, textsOf, untranslated } from '../../testing/pseudo-locale';
@@ -103,11 +103,11 @@ describe('the summary', () => {
   it('has a dash with its reason for what nothing tells, and never 0', async () => {
     const { 'power.draw_watts': power, ...readings } = fleet.gpus.readings;
     expect(power).toHaveLength(320);
-    fleet = {
+    fleet = withSums({
       ...fleet,
       gpus: { ...fleet.gpus, readings },
       missing: { 'power.draw_watts': 'not exported' },
-    };
+    });
     await mount('view=gpus');
     expect(text('[data-tile=power] .gpumon-tile-value')).toBe('–');
     expect(find('[data-tile=power]').title).toBe('not exported');

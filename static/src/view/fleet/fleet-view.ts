@@ -10,9 +10,8 @@ import { trans } from '../../lib/translation';
 import { columnsOf, type Columns } from '../../model/fleet/columns';
 import { spokenRow } from '../../model/fleet/describe';
 import { parseFilter, toggledWord, type Filter } from '../../model/fleet/filter';
-import { LOOKS, readingText } from '../../model/fleet/metric';
-import { nodesOf } from '../../model/fleet/nodes';
-import { Names, nodeOrder, rowOrder } from '../../model/fleet/order';
+import { missingText, readingText } from '../../model/fleet/metric';
+import { nodeOrder, rowOrder } from '../../model/fleet/order';
 import { GROUPINGS, type Grouping } from '../../model/fleet/owners';
 import type { Reader, Wishes } from '../../model/fleet/reader';
 import { RANGES, sortedBy, type FleetShown } from '../../model/fleet/state';
@@ -32,8 +31,9 @@ import { OwnerView } from './owner-view';
 import { Selection } from './selection';
 import { Spoken } from './spoken';
 import { Summary } from './summary';
-import { GpuTable } from './table/gpu-table';
-import { NodeTable } from './table/node-table';
+import type { FleetTable } from './table/fleet-table';
+import { gpuTable } from './table/gpu-table';
+import { nodeTable } from './table/node-table';
 
 export interface FleetViewOptions {
   title: string;
@@ -68,8 +68,8 @@ export class FleetView {
   private readonly detail: Detail;
   private readonly map: HeatMap;
   private readonly legend = new Legend();
-  private readonly gpus: GpuTable;
-  private readonly nodes: NodeTable;
+  private readonly gpus: FleetTable;
+  private readonly nodes: FleetTable;
   private readonly owners: OwnerView;
   private readonly free: FreeView;
   private readonly events: EventView;
@@ -91,8 +91,6 @@ export class FleetView {
   private readonly matched = remembered((filter: Filter, columns: Columns) =>
     filter.match(columns),
   );
-  private readonly nodeSums = remembered(nodesOf);
-  private readonly names = new Names();
   private readonly rowsInOrder = remembered(rowOrder);
   private readonly nodesInOrder = remembered(nodeOrder);
   private readonly rowsShown = remembered((order: Uint32Array, shown: Uint8Array | null) =>
@@ -151,12 +149,12 @@ export class FleetView {
       onSelect: (row, by) => this.select(row, by === 'keys'),
       onOpen: (row) => this.openNode(this.known()?.node[row]),
     });
-    this.gpus = new GpuTable(this.links, {
+    this.gpus = gpuTable(this.links, {
       onSort,
       onSelect: (row) => this.select(row, true),
       onOpen: (row) => this.openNode(this.known()?.node[row]),
     });
-    this.nodes = new NodeTable(this.links, {
+    this.nodes = nodeTable(this.links, {
       onSort,
       onSelect: (node) => this.selectNode(node),
       onOpen: (node) => this.openNode(node),
@@ -249,16 +247,16 @@ export class FleetView {
     const totals = this.totals(columns, matches);
     const all = this.allTotals(columns);
     const selected = this.selection.row(columns, shown.selected);
-    const order = this.nodesInOrder(columns, this.nodeSums(columns), shown.sort, this.names);
+    const order = this.nodesInOrder(columns, shown.sort);
     const nodes = this.nodesShown(order, columns, matches);
     this.summary.update({ totals: all, answers, filter: shown.filter, range, palette });
     this.controls.update({
       shown,
       byGpu: columns.byGpu,
-      matching: matches === null ? null : [totals.gpus, all.gpus],
+      matching: matches === null ? null : [totals.gpus[0] ?? 0, all.gpus[0] ?? 0],
       mistakes: filter.mistakes,
     });
-    this.spoken.matching(matches === null ? null : totals.gpus);
+    this.spoken.matching(matches === null ? null : (totals.gpus[0] ?? 0));
     this.showContent(nodes.length);
     this.renderContent(columns, matches, nodes, selected, now_ms, palette, range);
     const pointed = this.pointed !== null && this.pointed < columns.count ? this.pointed : null;
@@ -329,18 +327,14 @@ export class FleetView {
   ): void {
     const { shown, reader } = this;
     const { view, metric, sort } = shown;
-    const { missing } = columns.fleet;
     if (view === 'map') {
       this.map.update({ columns, metric, nodes, shown: matches, selected }, palette);
-      this.legend.update(
-        metric,
-        missing[metric === 'conditions' ? 'conditions' : LOOKS[metric].field],
-      );
+      this.legend.update(metric, missingText(columns, metric));
     } else if (this.isNodes(columns)) {
       const node = selected === null ? null : (columns.node[selected] ?? null);
-      this.nodes.update(columns, this.nodeSums(columns), nodes, sort, node);
+      this.nodes.update(columns, nodes, sort, node);
     } else if (view === 'gpus') {
-      const rows = this.rowsShown(this.rowsInOrder(columns, sort, this.names), matches);
+      const rows = this.rowsShown(this.rowsInOrder(columns, sort), matches);
       this.gpus.update(columns, rows, sort, selected);
     } else if (view === 'free') {
       this.free.update(columns, shown.wanted, matches);

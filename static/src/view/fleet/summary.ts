@@ -4,12 +4,12 @@ import { button, h, setAttribute, setText } from '../../lib/dom';
 import { count, DASH, percent } from '../../lib/format';
 import { sentences } from '../../lib/text';
 import { trans } from '../../lib/translation';
-import { USE } from '../../model/fleet/columns';
 import { hasWord } from '../../model/fleet/filter';
 import { energyUnitOf, powerUnit } from '../../model/fleet/units';
 import { atLeast, valueText } from '../../model/fleet/metric';
-import type { Totals } from '../../model/fleet/totals';
+import { isPartial, type Totals } from '../../model/fleet/totals';
 import type { FleetAnswers } from '../../model/fleet/reader';
+import type { GpuState } from '../../wire';
 import { UNITS } from '../../model/unit';
 import type { Palette } from '../palette';
 import { Trend } from './trend';
@@ -108,18 +108,19 @@ export class Summary {
       Object.values(tiles).forEach((tile) => tile.update(null));
       return;
     }
-    const { gpus, used } = totals;
-    const of = (use: number): [text: string, share: string] => {
-      const many = used[use] ?? 0;
+    const gpus = totals.gpus[0] ?? 0;
+    const inState = (state: GpuState): number => totals.states[state]?.[0] ?? 0;
+    const of = (state: GpuState): [text: string, share: string] => {
+      const many = inState(state);
       return [count(many), gpus === 0 ? '' : percent((many / gpus) * 100)];
     };
-    const lost = (used[USE.lost] ?? 0) + (used[USE.unknown] ?? 0);
+    const lost = inState('lost') + inState('unknown');
     const nodes = fleet.nodes.name.length;
     tiles.gpus.update(count(gpus), trans._n('on %1 node', 'on %2 nodes', nodes, count(nodes)));
-    tiles.busy.update(...of(USE.busy));
-    tiles.free.update(...of(USE.free));
+    tiles.busy.update(...of('busy'));
+    tiles.free.update(...of('free'));
     tiles.idle.update(
-      ...of(USE.idle),
+      ...of('idle'),
       trans.__('Somebody holds memory of them, and no kernel has run for minutes.'),
     );
     tiles.lost.update(
@@ -128,25 +129,27 @@ export class Summary {
       trans.__('GPUs that are lost or hang, and those of unreachable nodes.'),
     );
     setAttribute(tiles.lost.element, 'data-level', lost > 0 ? 'critical' : 'none');
-    const [power, powerUnitName] = apart(valueText(powerUnit(totals.power), totals.power));
+    const watts = totals.readings.power[0] ?? NaN;
+    const [power, powerUnitName] = apart(valueText(powerUnit(watts), watts));
+    const isPowerPartial = isPartial(totals, 'power');
     tiles.power.update(
-      atLeast(power, totals.isPartial.power),
+      atLeast(power, isPowerPartial),
       powerUnitName,
       fleet.missing['power.draw_watts'] ??
-        (totals.isPartial.power ? trans.__('Some GPUs do not report their power.') : ''),
+        (isPowerPartial ? trans.__('Some GPUs do not report their power.') : ''),
     );
     const { value: usage, why, isLoading } = answers.usage;
     const joules = usage?.energy_joules ?? null;
     const [energy, unit] = apart(joules === null ? DASH : energyUnitOf(joules).text(joules));
-    const isPartial = usage?.state === 'partial';
+    const isUsagePartial = usage?.state === 'partial';
     tiles.energy.update(
       joules === null
         ? isLoading || (usage === null && why === null)
           ? null
           : DASH
-        : atLeast(energy, isPartial),
+        : atLeast(energy, isUsagePartial),
       joules === null ? '' : trans.__('%1 in %2', unit, range),
-      joules === null ? (why ?? '') : isPartial ? sentences(usage.problems) : '',
+      joules === null ? (why ?? '') : isUsagePartial ? sentences(usage.problems) : '',
     );
     Object.values(tiles).forEach((tile) => {
       tile.press(filter);

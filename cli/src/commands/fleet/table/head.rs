@@ -1,14 +1,17 @@
 //! The lines above a table: where it was read, and what all GPUs come to.
 
-use gpumon_fleet::model::{FleetSourceKind, FleetState};
+use gpumon_fleet::{
+    Rows,
+    model::{FleetSourceKind, FleetState},
+};
 use gpumon_probe::untrusted::escaped;
 use unicode_width::UnicodeWidthStr;
 
 use crate::{
-    fleet::{rows::Rows, totals::Totals},
+    fleet::nodes::Totals,
     run::columns::Columns,
     table::{
-        style::{ALARM, DIM, NOTICE, STRONG, paint},
+        style::{ALARM, DIM, NOTICE, PLAIN, STRONG, paint},
         units::clock,
     },
 };
@@ -30,15 +33,12 @@ pub(super) fn lines(rows: &Rows<'_>, shown: Option<&[bool]>, terminal: Option<us
     let place = format!("{source}  {time}");
     let begin = format!("{}  {sizes}", paint(STRONG, "fleet"));
     let first = Columns::new(&[], terminal).behind(&(begin + &state), 0, &paint(DIM, &place));
-    let mut parts = totals.uses();
-    parts.extend(totals.readings());
-    let style = if totals.lost > 0 { ALARM } else { DIM };
     let mut second = String::new();
-    for part in parts {
+    for part in totals.parts() {
         let style = if part.ends_with(" lost") {
-            style
+            ALARM
         } else {
-            crate::table::style::PLAIN
+            PLAIN
         };
         let is_room = terminal.is_none_or(|room| last_width(&second) + 2 + part.width() <= room);
         let gap = if second.is_empty() {

@@ -1,15 +1,13 @@
 //! A fleet, printed once.
 
-mod gpus;
 mod head;
-mod nodes;
 mod users;
 
 use std::io::Write;
 
 use anyhow::{Context, anyhow};
 use gpumon_fleet::{
-    Range, SharedFleet,
+    Range, Rows, SharedFleet,
     model::{Fleet, FleetSourceKind, FleetState},
 };
 use gpumon_probe::untrusted::escaped;
@@ -23,13 +21,16 @@ use super::OnceArgs;
 use crate::{
     exit::Failure,
     fleet::{
+        columns::{
+            format_model, format_table, gpu_columns, left_column, node_columns, right_column,
+        },
         filter::Filter,
         free::{FreeNode, WantedGpus, free_nodes},
-        rows::Rows,
-        text::bytes,
+        nodes::{list_gpus, list_nodes},
+        text::{bytes, or_absent},
     },
-    run::columns::{NONE, terminal_columns},
-    table::style::{DIM, paint},
+    run::columns::terminal_columns,
+    table::style::{ALARM, NOTICE},
 };
 
 /// How long Prometheus may take.
@@ -103,12 +104,37 @@ fn print_once(args: &OnceArgs, reader: &SharedFleet, runtime: &Runtime) -> Resul
         return print_json(&*fleet);
     }
     let head = head::lines(&rows, shown, terminal);
-    let lines = if args.gpus {
-        gpus::lines(&rows, shown, args.sort, terminal)
+    print(&(head + &lines(args, &rows, shown, terminal)))
+}
+
+/// Returns a line per node, or per GPU.
+fn lines(
+    args: &OnceArgs,
+    rows: &Rows<'_>,
+    shown: Option<&[bool]>,
+    terminal: Option<usize>,
+) -> String {
+    if args.gpus && !rows.is_by_gpu() {
+        return "There are too many GPUs to list: nodes alone are read. Use --table, or --json for \
+                one node.\n"
+            .to_owned();
+    }
+    let (lines, columns) = if args.gpus {
+        (list_gpus(rows, shown, args.sort), gpu_columns())
     } else {
-        nodes::lines(&rows, shown, args.sort, terminal)
+        (list_nodes(rows, shown, args.sort), node_columns())
     };
-    print(&(head + &lines))
+    if lines.is_empty() {
+        return "No GPU matches.\n".to_owned();
+    }
+    format_table(&columns, &lines, terminal, |columns, line| {
+        let troubles = line.troubles();
+        if args.gpus || troubles.is_empty() {
+            return String::new();
+        }
+        let style = if line.is_alarming() { ALARM } else { NOTICE };
+        columns.remark(2, style, &troubles)
+    })
 }
 
 /// Returns why nothing could be read: for each node if this is known, or else for the source.
@@ -127,33 +153,17 @@ fn free_text(found: &[FreeNode], terminal: Option<usize>) -> String {
     if found.is_empty() {
         return "No node has that many free GPUs.\n".to_owned();
     }
-    let cells: Vec<[String; 5]> = found
-        .iter()
-        .map(|kind| {
+    let columns = [
+        left_column("Node", 0, |kind: &FreeNode| escaped(&kind.node)),
+        left_column("Free", 0, |kind| format!("{} of {}", kind.free, kind.gpus)),
+        left_column("Model", 2, |kind| format_model(kind.model.as_deref())),
+        right_column("Memory each", 1, |kind| or_absent(kind.memory_bytes, bytes)),
+        left_column("GPU", 3, |kind| {
             let indexes: Vec<String> = kind.indexes.iter().map(u32::to_string).collect();
-            [
-                escaped(&kind.node),
-                format!("{} of {}", kind.free, kind.gpus),
-                kind.model
-                    .as_deref()
-                    .map_or_else(|| NONE.to_owned(), nodes::short_model),
-                kind.memory_bytes.map_or_else(|| NONE.to_owned(), bytes),
-                indexes.join(","),
-            ]
-        })
-        .collect();
-    let headings: [(&str, bool, u8); 5] = [
-        ("Node", true, 0),
-        ("Free", true, 0),
-        ("Model", true, 2),
-        ("Memory each", false, 1),
-        ("GPU", true, 3),
+            indexes.join(",")
+        }),
     ];
-    let columns = nodes::columns(&headings, &cells, terminal);
-    let lines = cells.iter().map(|cells| columns.line(cells) + "\n");
-    std::iter::once(paint(DIM, &columns.headings()) + "\n")
-        .chain(lines)
-        .collect()
+    format_table(&columns, found, terminal, |_, _| String::new())
 }
 
 /// As soon as something is known.

@@ -2,26 +2,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpumon_fleet::model::{FleetState, FleetUsage, OwnerUsage, UsageGroup, sum_known};
+use gpumon_fleet::{
+    Rows,
+    model::{Amounts, FleetState, FleetUsage, GpuState, UsageGroup, add_amounts},
+};
 use gpumon_probe::untrusted::escaped;
 use serde::Serialize;
 
-use super::nodes::columns;
 use crate::{
     fleet::{
-        rows::{Rows, Use},
-        text::{at_least, owner},
+        columns::{format_table, left_column, right_column},
+        text::{at_least, or_absent, owner},
     },
-    run::columns::{NONE, number},
-    table::{
-        style::{DIM, paint},
-        units::energy,
-    },
+    run::columns::{Columns, number},
+    table::{style::DIM, units::energy},
 };
 
 const SECONDS_PER_HOUR: f64 = 3600.0;
-
-const COLUMNS: usize = 7;
 
 /// One user, or what is of nobody that is known.
 #[derive(Debug, Default, Clone, PartialEq, Serialize)]
@@ -39,6 +36,27 @@ pub(super) struct UserSum {
     energy_joules: Option<f64>,
     /// Whether GPU time and energy are lower bounds because some of them could not be read.
     is_lower_bound: bool,
+    /// Whether this is a total of usage, without GPUs that are held now.
+    #[serde(skip)]
+    is_total: bool,
+}
+
+impl UserSum {
+    fn add(&mut self, more: Amounts) {
+        let before = [self.gpu_s, self.active_gpu_s, self.energy_joules];
+        [self.gpu_s, self.active_gpu_s, self.energy_joules] = add_amounts(before, more);
+    }
+
+    fn total(name: String, amounts: Amounts, is_lower_bound: bool) -> Self {
+        let mut total = Self {
+            user: name,
+            is_lower_bound,
+            is_total: true,
+            ..Self::default()
+        };
+        total.add(amounts);
+        total
+    }
 }
 
 /// Those who hold most GPUs first, and behind them those who used most.
@@ -48,52 +66,35 @@ pub(super) fn users(
     usage: Option<&FleetUsage>,
 ) -> Vec<UserSum> {
     let mut sums: BTreeMap<String, (UserSum, BTreeSet<usize>)> = BTreeMap::new();
-    for row in (0..rows.count()).filter(|row| shown.is_none_or(|shown| shown[*row])) {
+    for row in rows.select(shown) {
         // Who holds a GPU by several jobs holds it once.
         let users: BTreeSet<String> = rows
-            .owners(row)
+            .list_owners(row)
+            .iter()
             .map(|one| one.user.clone().unwrap_or_else(|| owner(one)))
             .collect();
         for user in users {
             let (sum, nodes) = sums.entry(user).or_default();
-            sum.gpus += rows.gpus(row);
-            sum.idle += if rows.use_of(row) == Use::Idle {
-                rows.gpus(row)
+            sum.gpus += rows.count_gpus(row);
+            sum.idle += if rows.state(row) == GpuState::Idle {
+                rows.count_gpus(row)
             } else {
                 0
             };
-            nodes.insert(rows.node(row));
+            nodes.insert(rows.node_place(row));
         }
     }
     // What was used tells nothing of some GPUs alone.
     if let Some(usage) = usage.filter(|_| shown.is_none()) {
-        let mut add = |name: String, used: [Option<f64>; 3]| {
-            let (sum, _) = sums.entry(name).or_default();
-            for (sum, used) in [
-                &mut sum.gpu_s,
-                &mut sum.active_gpu_s,
-                &mut sum.energy_joules,
-            ]
-            .into_iter()
-            .zip(used)
-            {
-                *sum = sum_known([*sum, used]);
-            }
-        };
+        let mut add = |name: String, used| sums.entry(name).or_default().0.add(used);
         // The sums of users are complete even if the list of owners is cut.
         for group in &usage.users {
             if let Some(user) = &group.name {
-                add(
-                    user.clone(),
-                    [group.gpu_s, group.active_gpu_s, group.energy_joules],
-                );
+                add(user.clone(), group.amounts());
             }
         }
         for used in usage.owners.iter().filter(|used| used.owner.user.is_none()) {
-            add(
-                owner(&used.owner),
-                [used.gpu_s, used.active_gpu_s, used.energy_joules],
-            );
+            add(owner(&used.owner), used.amounts());
         }
         for (sum, _) in sums.values_mut() {
             sum.is_lower_bound = usage.state == FleetState::Partial;
@@ -119,52 +120,19 @@ pub(super) fn users(
 pub(super) fn totals(usage: &FleetUsage) -> Vec<UserSum> {
     let is_lower_bound = usage.state == FleetState::Partial;
     let mut totals = Vec::new();
-    let unknown = |owner: &&OwnerUsage| owner.owner.user.is_none();
     if let Some(group) = usage.users.iter().find(|group| group.name.is_none()) {
-        let listed = usage.owners.iter().filter(unknown);
-        let part = listed.fold(UsageGroup::default(), |mut part, owner| {
-            part.owners += 1;
-            part.gpu_s = sum_known([part.gpu_s, owner.gpu_s]);
-            part.active_gpu_s = sum_known([part.active_gpu_s, owner.active_gpu_s]);
-            part.energy_joules = sum_known([part.energy_joules, owner.energy_joules]);
-            part
-        });
-        let rest = group.without(&part);
+        let listed = usage.owners.iter();
+        let unknown = listed.filter(|used| used.owner.user.is_none());
+        let rest = group.without(&UsageGroup::sum(unknown));
         if rest.owners > 0 {
-            totals.push(UserSum {
-                user: format!("{} more", rest.owners),
-                is_lower_bound,
-                ..UserSum::from(&rest)
-            });
+            let name = format!("{} more", rest.owners);
+            totals.push(UserSum::total(name, rest.amounts(), is_lower_bound));
         }
     }
-    let sum = |read: fn(&UsageGroup) -> Option<f64>| sum_known(usage.users.iter().map(read));
-    totals.push(UserSum {
-        user: "Total".to_owned(),
-        gpu_s: sum(|group| group.gpu_s),
-        active_gpu_s: sum(|group| group.active_gpu_s),
-        energy_joules: sum(|group| group.energy_joules),
-        is_lower_bound,
-        ..UserSum::default()
-    });
+    let amounts = usage.users.iter().map(UsageGroup::amounts);
+    let sum = amounts.fold(Amounts::default(), add_amounts);
+    totals.push(UserSum::total("Total".to_owned(), sum, is_lower_bound));
     totals
-}
-
-impl From<&UsageGroup> for UserSum {
-    fn from(group: &UsageGroup) -> Self {
-        let UsageGroup {
-            gpu_s,
-            active_gpu_s,
-            energy_joules,
-            ..
-        } = *group;
-        Self {
-            gpu_s,
-            active_gpu_s,
-            energy_joules,
-            ..Self::default()
-        }
-    }
 }
 
 /// With what is wrong with what was used.
@@ -180,57 +148,47 @@ pub(super) fn text(
     if users.is_empty() && !is_used {
         return "Nobody holds a GPU that is shown.\n".to_owned();
     }
-    let mut cells: Vec<[String; COLUMNS]> = users.iter().map(cells_of).collect();
-    cells.extend(totals.iter().map(|sum| {
-        let [name, _, _, _, hours, active, energy] = cells_of(sum);
-        [
-            name,
-            String::new(),
-            String::new(),
-            String::new(),
-            hours,
-            active,
-            energy,
-        ]
-    }));
-    let headings: [(&str, bool, u8); COLUMNS] = [
-        ("User", true, 0),
-        ("GPUs", false, 0),
-        ("Idle", false, 0),
-        ("Nodes", false, 3),
-        ("GPU hours, 24 h", false, 1),
-        ("Active hours", false, 2),
-        ("Energy", false, 1),
+    let columns = [
+        left_column("User", 0, |sum: &UserSum| escaped(&sum.user)),
+        right_column("GPUs", 0, |sum| sum.count(sum.gpus as usize)),
+        right_column("Idle", 0, |sum| sum.count(sum.idle as usize)),
+        right_column("Nodes", 3, |sum| sum.count(sum.nodes)),
+        right_column("GPU hours, 24 h", 1, |sum| {
+            sum.format_amount(sum.gpu_s, format_hours)
+        }),
+        right_column("Active hours", 2, |sum| {
+            sum.format_amount(sum.active_gpu_s, format_hours)
+        }),
+        right_column("Energy", 1, |sum| {
+            sum.format_amount(sum.energy_joules, energy)
+        }),
     ];
-    let columns = columns(&headings, &cells, terminal);
-    let lines = cells.iter().map(|cells| columns.line(cells) + "\n");
-    let mut text: String = std::iter::once(paint(DIM, &columns.headings()) + "\n")
-        .chain(lines)
-        .collect();
+    let mut text = format_table(&columns, &[users, totals].concat(), terminal, |_, _| {
+        String::new()
+    });
+    let layout = Columns::new(&[], terminal);
     for problem in problems {
-        text += &columns.remark(0, DIM, &escaped(problem));
+        text += &layout.remark(0, DIM, &escaped(problem));
     }
     text
 }
 
-fn cells_of(sum: &UserSum) -> [String; COLUMNS] {
-    let used = |value: Option<f64>, text: fn(f64) -> String| {
-        value.map_or_else(
-            || NONE.to_owned(),
-            |value| at_least(text(value), sum.is_lower_bound),
-        )
-    };
-    let hours =
-        |seconds: Option<f64>| used(seconds, |seconds| number(seconds / SECONDS_PER_HOUR, 1));
-    [
-        escaped(&sum.user),
-        sum.gpus.to_string(),
-        sum.idle.to_string(),
-        sum.nodes.to_string(),
-        hours(sum.gpu_s),
-        hours(sum.active_gpu_s),
-        used(sum.energy_joules, energy),
-    ]
+impl UserSum {
+    fn count(&self, count: usize) -> String {
+        if self.is_total {
+            String::new()
+        } else {
+            count.to_string()
+        }
+    }
+
+    fn format_amount(&self, value: Option<f64>, format: fn(f64) -> String) -> String {
+        at_least(or_absent(value, format), self.is_lower_bound)
+    }
+}
+
+fn format_hours(seconds: f64) -> String {
+    number(seconds / SECONDS_PER_HOUR, 1)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 import { levelOf } from '../../../model/fleet/describe';
 import { LOOKS, shareOf, type FleetMetric } from '../../../model/fleet/metric';
-import { USE, type Columns } from '../../../model/fleet/columns';
+import type { Columns } from '../../../model/fleet/columns';
 import { colorOf, type Palette } from '../../palette';
 
 /** As many steps are told apart. */
@@ -48,11 +48,11 @@ export function rampOf(
 
 /** How a row is drawn. */
 export function lookOf(columns: Columns, metric: FleetMetric, row: number): number {
-  const use = columns.use[row];
-  if (use === USE.lost) {
+  const state = columns.state[row];
+  if (state === 'lost') {
     return LOOK.lost;
   }
-  if (use === USE.unknown && columns.fleet.gpus.health[row] !== 'ok') {
+  if (state === 'unknown' && columns.fleet.gpus.health[row] !== 'ok') {
     return LOOK.unknown;
   }
   if (metric === 'conditions') {

@@ -5,6 +5,7 @@ import { DASH } from '../../../lib/format';
 import { trans } from '../../../lib/translation';
 import type { Level } from '../../../model/describe';
 import type { Columns } from '../../../model/fleet/columns';
+import { conditionText, conditionTitle, levelOf } from '../../../model/fleet/describe';
 import { severityIcon, severityLabel } from '../../severity-icon';
 import type { NodeLinks } from '../node-link';
 
@@ -66,4 +67,12 @@ export function writeState(cell: HTMLElement, text: string, level: Level, title 
   setAttribute(cell, 'title', title === '' ? null : title);
   setText(label, severityLabel(level));
   setText(words, text);
+}
+
+/** A condition with the icon of its level, and with what there is to know of it on hover. */
+export function writeCondition(
+  cell: HTMLElement,
+  { kind, severity }: { kind: string; severity: number },
+): void {
+  writeState(cell, conditionText(kind), levelOf(severity), conditionTitle(kind));
 }

@@ -1,0 +1,123 @@
+//! The GPUs of a fleet, row by row.
+
+use std::{cmp::Reverse, collections::HashMap};
+
+use crate::model::{Fleet, FleetCondition, FleetOwner, GpuState, Resolution};
+
+/// The rank of a GPU about which nothing is known.
+pub(crate) const UNKNOWN_RANK: u8 = 1;
+
+/// The rows of a fleet: one per GPU, or one per node if the fleet lists only nodes. GPUs that the
+/// fleet does not list have rows after the others, about which nothing is known.
+#[derive(Debug)]
+pub struct Rows<'a> {
+    /// The fleet.
+    pub fleet: &'a Fleet,
+    owners: HashMap<u32, Vec<&'a FleetOwner>>,
+    conditions: HashMap<u32, Vec<&'a FleetCondition>>,
+}
+
+impl<'a> Rows<'a> {
+    /// Indexes the owners and the conditions of a fleet.
+    pub fn new(fleet: &'a Fleet) -> Self {
+        let mut rows = Self {
+            fleet,
+            owners: HashMap::new(),
+            conditions: HashMap::new(),
+        };
+        for hold in &fleet.holds {
+            let owner = fleet.owners.get(hold.owner as usize);
+            rows.owners.entry(hold.gpu).or_default().extend(owner);
+        }
+        for condition in &fleet.conditions {
+            let of_gpu = rows.conditions.entry(condition.gpu).or_default();
+            of_gpu.push(condition);
+        }
+        for conditions in rows.conditions.values_mut() {
+            conditions.sort_by_key(|condition| Reverse(condition.severity));
+        }
+        rows
+    }
+
+    /// Returns the number of rows.
+    pub fn count(&self) -> usize {
+        self.fleet.gpus.node.len() + self.fleet.gpus.unlisted.len()
+    }
+
+    /// Returns the rows that a filter shows; all rows if there is no filter.
+    pub fn select<'s>(&self, shown: Option<&'s [bool]>) -> impl Iterator<Item = usize> + use<'s> {
+        (0..self.count()).filter(move |row| shown.is_none_or(|shown| shown[*row]))
+    }
+
+    /// Returns `true` if the fleet lists the row.
+    pub fn is_listed(&self, row: usize) -> bool {
+        row < self.fleet.gpus.node.len()
+    }
+
+    /// Returns `true` if a row is a GPU and not a node.
+    pub fn is_by_gpu(&self) -> bool {
+        self.fleet.resolution == Resolution::Gpu
+    }
+
+    /// Returns the state of a row.
+    pub fn state(&self, row: usize) -> GpuState {
+        let state = self.fleet.gpus.state.get(row).copied();
+        state.unwrap_or(GpuState::Unknown)
+    }
+
+    /// Returns the rank of a row: the lower, the worse.
+    pub fn rank(&self, row: usize) -> u8 {
+        let rank = self.fleet.gpus.rank.get(row).copied();
+        rank.unwrap_or(UNKNOWN_RANK)
+    }
+
+    /// Returns the reading with this id; `None` if it is unknown.
+    pub fn value(&self, id: &str, row: usize) -> Option<f64> {
+        *self.fleet.gpus.readings.get(id)?.get(row)?
+    }
+
+    /// Returns the place of the row's node.
+    pub fn node_place(&self, row: usize) -> usize {
+        let gpus = &self.fleet.gpus;
+        let node = gpus.node.iter().chain(&gpus.unlisted).nth(row);
+        node.map_or(usize::MAX, |node| *node as usize)
+    }
+
+    /// Returns the name of a node.
+    pub fn node_name(&self, node: usize) -> &'a str {
+        self.fleet.nodes.name.get(node).map_or("", String::as_str)
+    }
+
+    /// Returns how many GPUs a row stands for.
+    pub fn count_gpus(&self, row: usize) -> u32 {
+        let of_node = || self.fleet.nodes.gpus.get(self.node_place(row)).copied();
+        match (self.is_by_gpu(), self.is_listed(row)) {
+            (true, true) => 1,
+            (true, false) => of_node().unwrap_or(0).min(1),
+            (false, _) => of_node().unwrap_or(1),
+        }
+    }
+
+    /// Returns the name of the GPU; `None` if it is unknown.
+    pub fn model_name(&self, row: usize) -> Option<&'a str> {
+        let place = (*self.fleet.gpus.model.get(row)?)?;
+        let model = self.fleet.gpus.models.get(place as usize);
+        model.map(String::as_str)
+    }
+
+    /// Returns the owners that hold a row.
+    pub fn list_owners(&self, row: usize) -> &[&'a FleetOwner] {
+        self.owners.get(&(row as u32)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the conditions of a row, the worst first.
+    pub fn list_conditions(&self, row: usize) -> &[&'a FleetCondition] {
+        let conditions = self.conditions.get(&(row as u32));
+        conditions.map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns how long a GPU has been idle while its memory is held, in seconds.
+    pub fn idle_s(&self, row: usize) -> Option<f64> {
+        *self.fleet.gpus.idle_holding_s.get(row)?
+    }
+}

@@ -1,0 +1,451 @@
+//! States and ranks of GPUs, and sums over several GPUs, derived from their readings.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    model::{
+        Fleet, FleetSums, GpuHealth, GpuState, HELD_BYTES, MEMORY_USED, READINGS, Resolution,
+        TEMPERATURE, UTILIZATION, is_plausible,
+    },
+    rows::{Rows, UNKNOWN_RANK},
+};
+
+/// The states and readings of several GPUs together.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Summary {
+    /// How many GPUs there are.
+    pub gpus: u32,
+    states: [u32; GpuState::ALL.len()],
+    /// The rank of the worst GPU; `None` if there is no row.
+    rank: Option<u8>,
+    values: [Option<f64>; READINGS.len()],
+    reporting: [u32; READINGS.len()],
+    /// The longest time that a GPU has been idle while its memory is held, in seconds.
+    pub idle_s: Option<f64>,
+}
+
+impl Summary {
+    /// Sums up these rows.
+    pub fn new(rows: &Rows<'_>, of: impl IntoIterator<Item = usize>) -> Self {
+        let mut sum = Self::default();
+        for row in of {
+            sum.add(rows, row);
+        }
+        sum
+    }
+
+    /// Adds a row.
+    pub fn add(&mut self, rows: &Rows<'_>, row: usize) {
+        let gpus = rows.count_gpus(row);
+        self.gpus += gpus;
+        self.states[rows.state(row) as usize] += gpus;
+        let rank = rows.rank(row);
+        self.rank = Some(self.rank.map_or(rank, |worst| worst.min(rank)));
+        for (at, id) in READINGS.into_iter().enumerate() {
+            let Some(value) = rows.value(id, row) else {
+                continue;
+            };
+            let sum = self.values[at];
+            self.values[at] = Some(match id {
+                // A row that stands for a node has the mean of its GPUs.
+                UTILIZATION => sum.unwrap_or(0.0) + value * f64::from(gpus.max(1)),
+                TEMPERATURE => sum.map_or(value, |highest| highest.max(value)),
+                _ => sum.unwrap_or(0.0) + value,
+            });
+            self.reporting[at] += gpus.max(1);
+        }
+        let longest = self.idle_s.into_iter().chain(rows.idle_s(row));
+        self.idle_s = longest.reduce(f64::max);
+    }
+
+    /// Returns `true` if no row was added.
+    pub fn is_empty(&self) -> bool {
+        self.rank.is_none()
+    }
+
+    /// Returns how many GPUs are in this state.
+    pub fn in_state(&self, state: GpuState) -> u32 {
+        self.states[state as usize]
+    }
+
+    /// Returns the rank of the worst GPU: the lower, the worse.
+    pub fn rank(&self) -> u8 {
+        self.rank.unwrap_or(u8::MAX)
+    }
+
+    /// Returns the mean utilization, the highest temperature, or the sum of another reading, over
+    /// the GPUs that report it; `None` if no GPU does.
+    pub fn value(&self, id: &str) -> Option<f64> {
+        let at = READINGS.iter().position(|known| *known == id)?;
+        let value = self.values[at]?;
+        Some(if id == UTILIZATION {
+            value / f64::from(self.reporting[at])
+        } else {
+            value
+        })
+    }
+
+    /// Returns `true` if some GPUs do not report the reading, so that its sum is a lower bound.
+    pub fn is_partial(&self, id: &str) -> bool {
+        let at = READINGS.iter().position(|known| *known == id);
+        at.is_some_and(|at| self.reporting[at] < self.gpus)
+    }
+}
+
+impl FleetSums {
+    fn push(&mut self, sum: &Summary) {
+        self.gpus.push(sum.gpus);
+        for state in GpuState::ALL {
+            let counts = self.states.entry(state).or_default();
+            counts.push(sum.in_state(state));
+        }
+        self.rank.push(sum.rank());
+        for (at, id) in READINGS.into_iter().enumerate() {
+            let values = self.readings.entry(id.to_owned()).or_default();
+            values.push(sum.value(id));
+            let reporting = self.reporting.entry(id.to_owned()).or_default();
+            reporting.push(sum.reporting[at]);
+        }
+        self.idle_holding_s.push(sum.idle_s);
+    }
+}
+
+impl Fleet {
+    /// Removes implausible readings, and derives states, ranks and sums from the others.
+    pub fn derive_values(&mut self) {
+        for (id, values) in &mut self.gpus.readings {
+            for value in values.iter_mut() {
+                *value = value.filter(|value| is_plausible(id, *value));
+            }
+        }
+        self.gpus.unlisted = find_unlisted(self);
+        let rows = Rows::new(self);
+        let derived = (0..self.gpus.node.len()).map(|row| {
+            let state = state_of(&rows, row);
+            (state, rank_of(&rows, row, state))
+        });
+        let (state, rank) = derived.unzip();
+        (self.gpus.state, self.gpus.rank) = (state, rank);
+        let rows = Rows::new(self);
+        let mut by_node = vec![Summary::default(); self.nodes.name.len()];
+        for row in 0..rows.count() {
+            if let Some(sum) = by_node.get_mut(rows.node_place(row)) {
+                sum.add(&rows, row);
+            }
+        }
+        let all = Summary::new(&rows, 0..rows.count());
+        let (mut sums, mut totals) = (FleetSums::default(), FleetSums::default());
+        by_node.iter().for_each(|sum| sums.push(sum));
+        totals.push(&all);
+        (self.sums, self.totals) = (sums, totals);
+    }
+}
+
+/// Returns the nodes of the rows that a fleet does not list: as many as the node last had GPUs, or
+/// one if that is unknown.
+fn find_unlisted(fleet: &Fleet) -> Vec<u32> {
+    let listed: BTreeSet<u32> = fleet.gpus.node.iter().copied().collect();
+    let counts = (0..).zip(&fleet.nodes.gpus);
+    let missing = counts.filter(|(node, _)| !listed.contains(node));
+    let rows = missing.flat_map(|(node, gpus)| {
+        let count = match fleet.resolution {
+            Resolution::Gpu => (*gpus).max(1),
+            Resolution::Node => 1,
+        };
+        std::iter::repeat_n(node, count as usize)
+    });
+    rows.collect()
+}
+
+fn state_of(rows: &Rows<'_>, row: usize) -> GpuState {
+    let gpus = &rows.fleet.gpus;
+    match gpus.health.get(row) {
+        Some(GpuHealth::Ok) => {}
+        Some(GpuHealth::NotResponding) => return GpuState::Lost,
+        Some(GpuHealth::Unknown) | None => return GpuState::Unknown,
+    }
+    if rows.idle_s(row).is_some() {
+        return GpuState::Idle;
+    }
+    let is_busy = rows.value(UTILIZATION, row) > Some(0.0);
+    if is_busy || !rows.list_owners(row).is_empty() {
+        return GpuState::Busy;
+    }
+    let processes = gpus.processes.get(row).copied().flatten();
+    match (processes, rows.value(MEMORY_USED, row)) {
+        (Some(0), _) => GpuState::Free,
+        (Some(_), _) => GpuState::Busy,
+        (None, Some(used)) if used > HELD_BYTES => GpuState::Busy,
+        (None, Some(_)) => GpuState::Free,
+        (None, None) => GpuState::Unknown,
+    }
+}
+
+fn rank_of(rows: &Rows<'_>, row: usize, state: GpuState) -> u8 {
+    let worst = rows.list_conditions(row).first();
+    match (state, worst.map_or(0, |condition| condition.severity)) {
+        (GpuState::Lost, _) => 0,
+        (GpuState::Unknown, _) => UNKNOWN_RANK,
+        (_, 3..) => 2,
+        (_, 2) => 3,
+        (GpuState::Idle, _) => 4,
+        (_, 1) => 5,
+        _ => 6,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::{
+        builder::{FleetBuilder, NewGpu, NewNode},
+        model::{
+            FleetGpus, FleetOwner, FleetSource, FleetSourceKind, FleetState, NodeHealth, OwnerKind,
+        },
+    };
+
+    const GIB: f64 = (1_u64 << 30) as f64;
+
+    /// A GPU that nothing uses.
+    const FREE: NewGpu<'_> = NewGpu {
+        index: 0,
+        model: None,
+        health: GpuHealth::Ok,
+        readings: [
+            Some(0.0),
+            Some(0.4 * GIB),
+            Some(80.0 * GIB),
+            None,
+            None,
+            None,
+        ],
+        processes: None,
+        idle_holding_s: None,
+    };
+
+    fn with_utilization(percent: f64) -> [Option<f64>; READINGS.len()] {
+        let mut readings = FREE.readings;
+        readings[0] = Some(percent);
+        readings
+    }
+
+    fn with_memory(gib: Option<f64>) -> [Option<f64>; READINGS.len()] {
+        let mut readings = FREE.readings;
+        readings[1] = gib.map(|gib| gib * GIB);
+        readings
+    }
+
+    fn new_builder() -> (FleetBuilder, u32) {
+        let source = FleetSource {
+            kind: FleetSourceKind::Hosts,
+            name: "1 host".to_owned(),
+        };
+        let mut builder = FleetBuilder::new(Fleet {
+            state: FleetState::Current,
+            ..Fleet::unread(source, 1, 1)
+        });
+        let node = builder.add_node(NewNode {
+            name: "node1".to_owned(),
+            health: NodeHealth::Up,
+            reason: None,
+            gpus: 1,
+            unopenable: None,
+        });
+        (builder, node)
+    }
+
+    #[test]
+    fn state_and_rank_follow_from_readings() {
+        use GpuState::{Busy, Free, Idle, Lost, Unknown};
+        type Case = (
+            NewGpu<'static>,
+            bool,
+            Option<(&'static str, u8)>,
+            GpuState,
+            u8,
+        );
+        let of = |gpu, state, rank| (gpu, false, None, state, rank);
+        let cases: [Case; 14] = [
+            of(FREE, Free, 6),
+            of(
+                NewGpu {
+                    processes: Some(0),
+                    ..FREE
+                },
+                Free,
+                6,
+            ),
+            of(
+                NewGpu {
+                    readings: with_memory(Some(20.0)),
+                    ..FREE
+                },
+                Busy,
+                6,
+            ),
+            of(
+                NewGpu {
+                    readings: with_memory(Some(20.0)),
+                    processes: Some(0),
+                    ..FREE
+                },
+                Free,
+                6,
+            ),
+            of(
+                NewGpu {
+                    processes: Some(1),
+                    ..FREE
+                },
+                Busy,
+                6,
+            ),
+            of(
+                NewGpu {
+                    readings: with_utilization(3.0),
+                    ..FREE
+                },
+                Busy,
+                6,
+            ),
+            (FREE, true, None, Busy, 6),
+            (
+                NewGpu {
+                    idle_holding_s: Some(600.0),
+                    ..FREE
+                },
+                true,
+                None,
+                Idle,
+                4,
+            ),
+            of(
+                NewGpu {
+                    readings: with_memory(None),
+                    ..FREE
+                },
+                Unknown,
+                1,
+            ),
+            of(
+                NewGpu {
+                    health: GpuHealth::NotResponding,
+                    ..FREE
+                },
+                Lost,
+                0,
+            ),
+            of(
+                NewGpu {
+                    health: GpuHealth::Unknown,
+                    ..FREE
+                },
+                Unknown,
+                1,
+            ),
+            (FREE, false, Some(("power_capped", 1)), Free, 5),
+            (FREE, false, Some(("hang", 2)), Free, 3),
+            (
+                NewGpu {
+                    idle_holding_s: Some(1.0),
+                    ..FREE
+                },
+                false,
+                Some(("xid_79", 3)),
+                Idle,
+                2,
+            ),
+        ];
+        for (gpu, is_held, condition, state, rank) in cases {
+            let case = format!("{gpu:?} {is_held} {condition:?}");
+            let (mut builder, node) = new_builder();
+            let place = builder.add_gpu(node, gpu);
+            if is_held {
+                let owner = FleetOwner {
+                    user: Some("ana".to_owned()),
+                    kind: OwnerKind::User,
+                    id: String::new(),
+                    namespace: None,
+                };
+                builder.add_owner(place, owner);
+            }
+            if let Some((kind, severity)) = condition {
+                builder.add_condition(place, kind.to_owned(), severity);
+            }
+            let fleet = builder.finish();
+            assert_eq!(
+                (fleet.gpus.state[0], fleet.gpus.rank[0]),
+                (state, rank),
+                "{case}"
+            );
+            assert_eq!(
+                (&fleet.sums.rank[..], fleet.totals.states[&state][0]),
+                (&[rank][..], 1)
+            );
+        }
+    }
+
+    #[test]
+    fn implausible_readings_are_removed() {
+        let (mut builder, node) = new_builder();
+        for percent in [1e308, -5.0, 101.0, 100.0, 0.0, f64::NAN] {
+            let mut readings = with_utilization(percent);
+            readings[3] = Some(f64::INFINITY);
+            builder.add_gpu(node, NewGpu { readings, ..FREE });
+        }
+        let readings = builder.finish().gpus.readings;
+        assert_eq!(
+            readings[UTILIZATION],
+            [None, None, None, Some(100.0), Some(0.0), None]
+        );
+        assert!(readings["power.draw_watts"].iter().all(Option::is_none));
+    }
+
+    #[test]
+    fn nodes_without_gpus_have_unlisted_rows() {
+        let (mut builder, node) = new_builder();
+        builder.add_gpu(node, FREE);
+        for gpus in [4, 0] {
+            builder.add_node(NewNode {
+                name: "gone".to_owned(),
+                health: NodeHealth::Unreachable,
+                reason: None,
+                gpus,
+                unopenable: None,
+            });
+        }
+        let fleet = builder.finish();
+        assert_eq!(fleet.gpus.unlisted, [1, 1, 1, 1, 2]);
+        assert_eq!(fleet.sums.gpus, [1, 4, 0], "no GPU of the last is known");
+        assert_eq!(fleet.sums.states[&GpuState::Unknown], [0, 4, 0]);
+        assert_eq!(fleet.sums.rank, [6, 1, 1]);
+        assert_eq!(fleet.totals.gpus, [5]);
+    }
+
+    #[test]
+    fn derived_values_are_those_of_filter_cases() {
+        let text = include_str!("../filter-cases.json");
+        let mut cases: BTreeMap<String, serde_json::Value> = serde_json::from_str(text).unwrap();
+        let sent: Fleet = serde_json::from_value(cases.remove("fleet").unwrap()).unwrap();
+        let mut derived = Fleet {
+            gpus: FleetGpus {
+                state: Vec::new(),
+                rank: Vec::new(),
+                unlisted: Vec::new(),
+                ..sent.gpus.clone()
+            },
+            sums: FleetSums::default(),
+            totals: FleetSums::default(),
+            ..sent.clone()
+        };
+        derived.derive_values();
+        assert_eq!(
+            derived,
+            sent,
+            "{}",
+            serde_json::to_string(&derived).unwrap()
+        );
+    }
+}
