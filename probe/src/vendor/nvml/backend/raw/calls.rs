@@ -2,16 +2,14 @@
 //!
 //! Every handle here is one that the library gave, and whatever a call fills in outlives it.
 
-use std::{
-    ffi::{c_char, c_uint, c_ulong},
-    ptr,
-};
+use std::ffi::{OsStr, c_char, c_uint, c_ulong};
 
-use nvml_wrapper_sys::bindings::{nvmlPciInfo_t, nvmlReturn_t};
+use nvml_wrapper_sys::bindings::nvmlPciInfo_t;
 
 use super::{
-    function,
+    function::{self, PLACES, nvmlInit_v2},
     library::{Device, Function, Library, Plain, done},
+    lists::counted,
     shapes::Out,
 };
 use crate::vendor::nvml::query::Code;
@@ -19,13 +17,24 @@ use crate::vendor::nvml::query::Code;
 /// A set of CPUs or NUMA nodes in words: as much room as `nvidia-smi` gives, for 1280 of them.
 const SET: usize = 20;
 
-/// `NVML_ERROR_INSUFFICIENT_SIZE`.
-pub(super) const INSUFFICIENT_SIZE: Code = Code(7);
-
-/// A list can grow while it is asked for; after so many tries it is growing for ever.
-pub(super) const TRIES: u32 = 4;
-
 impl Library {
+    pub(crate) fn open(path: &OsStr) -> Result<Self, libloading::Error> {
+        // SAFETY: NVML's library has no initializers that anything here could disturb.
+        let opened = unsafe { libloading::Library::new(path) }?;
+        Ok(Self::with_functions(opened, PLACES))
+    }
+
+    pub(crate) fn can_initialize(&self) -> bool {
+        self.find(&nvmlInit_v2).is_ok()
+    }
+
+    /// `nvmlInit_v2`. The wrapper's own way to this looks every function of NVML up first.
+    pub(crate) fn initialize(&self) -> Result<(), Code> {
+        let call = self.find(&nvmlInit_v2)?;
+        // SAFETY: it takes nothing.
+        done(unsafe { call() })
+    }
+
     /// Calls a function about a device with this value, which the call changes.
     pub(crate) fn fill<T: Plain>(
         &self,
@@ -136,53 +145,6 @@ impl Library {
     }
 }
 
-/// The most items in a list. A driver that reports more is faulty, and allocating that many would
-/// exhaust the memory.
-const MOST_ITEMS: c_uint = 1 << 20;
-
-/// Asks for a list with more room until there is enough.
-pub(super) fn grow<T: Plain>(
-    room: usize,
-    mut call: impl FnMut(*mut c_uint, *mut T) -> nvmlReturn_t,
-) -> Result<Vec<T>, Code> {
-    let mut items = vec![T::blank(); room];
-    for _ in 0..TRIES {
-        let mut count = items.len() as c_uint;
-        match done(call(&raw mut count, items.as_mut_ptr())) {
-            Ok(()) => {
-                items.truncate(count as usize);
-                return Ok(items);
-            }
-            // Some more than it has now, since others may come meanwhile.
-            Err(INSUFFICIENT_SIZE) if count <= MOST_ITEMS => {
-                items.resize(
-                    items.len().max(count as usize).saturating_add(room),
-                    T::blank(),
-                );
-            }
-            Err(code) => return Err(code),
-        }
-    }
-    Err(INSUFFICIENT_SIZE)
-}
-
-/// Asks for a list whose number is asked for first: these functions are not asked with too much room.
-pub(super) fn counted<T: Plain>(
-    call: impl Fn(*mut c_uint, *mut T) -> nvmlReturn_t,
-) -> Result<Vec<T>, Code> {
-    let mut count = 0;
-    done(call(&raw mut count, ptr::null_mut()))?;
-    if count > MOST_ITEMS {
-        return Err(INSUFFICIENT_SIZE);
-    }
-    let mut items = vec![T::blank(); count as usize];
-    if count > 0 {
-        done(call(&raw mut count, items.as_mut_ptr()))?;
-        items.truncate(count as usize);
-    }
-    Ok(items)
-}
-
 /// Writes a text into a C array, which keeps a NUL at its end.
 fn write(array: &mut [c_char], text: &str) {
     let room = array.len().saturating_sub(1);
@@ -203,32 +165,6 @@ fn trimmed(words: &[c_ulong]) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_list_gets_as_much_room_as_it_needs_and_no_endless_tries() {
-        let listed = |has: u32| {
-            move |count: *mut c_uint, items: *mut u32| {
-                // SAFETY: both pointers come from `grow`, with so much room.
-                unsafe {
-                    let room = count.replace(has);
-                    if room < has {
-                        return INSUFFICIENT_SIZE.0;
-                    }
-                    (0..has).for_each(|at| items.add(at as usize).write(at));
-                }
-                0
-            }
-        };
-        assert_eq!(grow(2, listed(0)), Ok(vec![]));
-        assert_eq!(grow(2, listed(5)), Ok(vec![0, 1, 2, 3, 4]));
-        let mut tries = 0;
-        let endless = grow::<u32>(1, |_, _| {
-            tries += 1;
-            7
-        });
-        assert_eq!((endless, tries), (Err(INSUFFICIENT_SIZE), TRIES));
-        assert_eq!(grow::<u32>(1, |_, _| 3), Err(Code::NOT_SUPPORTED));
-    }
 
     #[test]
     fn a_set_keeps_the_words_that_are_used() {

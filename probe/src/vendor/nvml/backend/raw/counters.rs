@@ -15,9 +15,9 @@ use nvml_wrapper_sys::bindings::{
 };
 
 use super::{
-    calls::grow,
     function,
     library::{Device, Library, done, version_of},
+    lists::grow,
 };
 use crate::vendor::nvml::query::Code;
 

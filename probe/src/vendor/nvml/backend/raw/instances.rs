@@ -7,9 +7,9 @@ use nvml_wrapper_sys::bindings::{
 };
 
 use super::{
-    calls::counted,
     function::{self as f, ComputeProfile, InstanceInfo, Listed},
     library::{Device, Function, Library, Plain, done},
+    lists::counted,
     shapes::Raw,
 };
 use crate::vendor::nvml::query::Code;

@@ -1,7 +1,7 @@
 //! The library, and its functions by the names and types that `nvml.h` gives them.
 
 use std::{
-    ffi::{OsStr, c_char, c_uint},
+    ffi::{c_char, c_uint},
     marker::PhantomData,
     mem::{MaybeUninit, transmute_copy},
     sync::OnceLock,
@@ -9,10 +9,6 @@ use std::{
 
 use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlReturn_t};
 
-use super::{
-    function::{PLACES, nvmlInit_v2},
-    shapes::Signature,
-};
 use crate::vendor::nvml::query::Code;
 
 /// Some function, whatever it takes.
@@ -24,7 +20,12 @@ type Address = unsafe extern "C" fn();
 pub(crate) struct Library {
     opened: libloading::Library,
     /// `None` for what the library lacks.
-    addresses: [OnceLock<Option<Address>>; PLACES],
+    addresses: Box<[OnceLock<Option<Address>>]>,
+}
+
+/// The type of a function.
+pub(crate) trait Signature {
+    type Call: Copy;
 }
 
 /// A function of NVML: its name, and the type that it has in `nvml.h`.
@@ -95,24 +96,10 @@ pub(crate) const fn version_of<T>(version: u32) -> u32 {
 }
 
 impl Library {
-    pub(crate) fn open(path: &OsStr) -> Result<Self, libloading::Error> {
-        // SAFETY: NVML's library has no initializers that anything here could disturb.
-        let opened = unsafe { libloading::Library::new(path) }?;
-        Ok(Self {
-            opened,
-            addresses: [const { OnceLock::new() }; PLACES],
-        })
-    }
-
-    pub(crate) fn can_initialize(&self) -> bool {
-        self.find(&nvmlInit_v2).is_ok()
-    }
-
-    /// `nvmlInit_v2`. The wrapper's own way to this looks every function of NVML up first.
-    pub(crate) fn initialize(&self) -> Result<(), Code> {
-        let call = self.find(&nvmlInit_v2)?;
-        // SAFETY: it takes nothing.
-        done(unsafe { call() })
+    /// Returns the library with this number of functions.
+    pub(super) fn with_functions(opened: libloading::Library, count: usize) -> Self {
+        let addresses = (0..count).map(|_| OnceLock::new()).collect();
+        Self { opened, addresses }
     }
 
     pub(crate) fn find<S: Signature>(&self, function: &Function<S>) -> Result<S::Call, Code> {

@@ -10,6 +10,7 @@ pub(super) mod function;
 mod gpm;
 mod instances;
 mod library;
+mod lists;
 mod plain;
 mod processes;
 mod shapes;

@@ -4,7 +4,7 @@ use std::{ffi::c_uint, slice};
 
 use nvml_wrapper_sys::bindings::nvmlReturn_t;
 
-use super::{calls::grow, plain::Numbers};
+use super::{lists::grow, plain::Numbers};
 use crate::vendor::nvml::query::Code;
 
 /// Room for so many processes at first.

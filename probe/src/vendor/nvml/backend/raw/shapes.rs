@@ -14,8 +14,8 @@ use std::{
 use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlReturn_t};
 
 use super::{
-    calls::{counted, grow},
-    library::{Device, Function, Library, Plain, done, text},
+    library::{Device, Function, Library, Plain, Signature, done, text},
+    lists::{counted, grow},
     plain::Numbers,
     processes::{Entry, Held, Words, list_processes},
 };
@@ -26,11 +26,6 @@ const TEXT: usize = 2048;
 
 /// The items that a list has room for at first: more clocks than any board has.
 const ROOM: usize = 512;
-
-/// The type of a function.
-pub(crate) trait Signature {
-    type Call: Copy;
-}
 
 /// A function that no query is answered by alone.
 pub(crate) struct Raw<F>(PhantomData<F>);
