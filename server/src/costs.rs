@@ -15,7 +15,8 @@ use ts_rs::TS;
 
 use crate::{app::AppState, auth::Client, query, view::View};
 
-/// The driver's records of the end of a span come within two seconds; a GPU that does not answer is not waited for.
+/// The driver's records of the end of a span come within two seconds. A GPU that does not answer is
+/// not waited for.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 /// The kernel, and the span.
@@ -40,7 +41,7 @@ pub struct KernelCost {
 }
 
 /// Answers from memory. A kernel that the client may not see is answered as one that holds no GPU.
-pub(crate) async fn cost(
+pub(crate) async fn answer_cost(
     State(app): State<AppState>,
     Extension(client): Extension<Client>,
     uri: Uri,

@@ -1,4 +1,4 @@
-//! What stands behind the question mark of an address.
+//! The query of an address.
 
 use std::ops::Range;
 
@@ -8,7 +8,8 @@ use axum::{
 };
 use serde::de::DeserializeOwned;
 
-/// Without what has no value: JupyterLab adds the time to each address, so that no answer is an old one.
+/// Parses a query without the keys that have no value: JupyterLab adds the time to each address, so
+/// that no answer is an old one.
 pub(crate) fn parsed<T: DeserializeOwned>(uri: &Uri) -> Result<T, QueryRejection> {
     let with_values = uri
         .query()
@@ -16,7 +17,7 @@ pub(crate) fn parsed<T: DeserializeOwned>(uri: &Uri) -> Result<T, QueryRejection
         .split('&')
         .filter(|part| part.contains('='));
     let known = format!("/?{}", with_values.collect::<Vec<_>>().join("&"));
-    // What was a query is one without some of its parts.
+    // A query without some of its parts is still one.
     Query::try_from_uri(&known.parse().unwrap_or_default()).map(|Query(query)| query)
 }
 

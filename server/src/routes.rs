@@ -74,7 +74,7 @@ pub(crate) fn everything(state: &AppState) -> Router<AppState> {
         .route("/", get(page::index))
         .route("/{*path}", get(page::file))
         .route("/api/v1/answers", get(answers::answers))
-        .route("/api/v1/cost", get(costs::cost))
+        .route("/api/v1/cost", get(costs::answer_cost))
         .route("/api/v1/history", get(past::history))
         .route("/api/v1/jobs", get(jobs::jobs))
         .route("/api/v1/openapi.json", get(openapi::openapi))

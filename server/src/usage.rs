@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_span_has_two_ends_of_which_each_can_be_left_out() {
+    fn ends_of_span_can_be_left_out() {
         let of = |from_ms, to_ms| UsageQuery { from_ms, to_ms }.understood(1000);
         assert_eq!(of(None, None), Ok(None));
         assert_eq!(of(Some(5), None), Ok(Some(5..1000)));
