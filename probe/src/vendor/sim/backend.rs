@@ -230,6 +230,16 @@ mod tests {
     }
 
     #[test]
+    fn tools_have_answers_without_details() {
+        let source = start(Scenario::simple(1, 1));
+        let answers = source.open(0).unwrap().answers().unwrap()().0;
+        for query in [Query::EccMode, Query::DisplayActive, Query::PowerUsage] {
+            let known = answers.get(None, query).unwrap();
+            assert!(known.answer.is_ok(), "{query:?}: {known:?}");
+        }
+    }
+
+    #[test]
     fn a_geforce_has_fans_and_none_of_what_data_centers_want() {
         let source = source(
             "[[gpu]]\nindex = 0\nname = \"NVIDIA GeForce RTX 4090\"\narchitecture = \"ada\"",
