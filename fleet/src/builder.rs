@@ -31,7 +31,7 @@ pub struct NewNode {
 }
 
 /// One GPU, or one node if only sums over its GPUs are known.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct NewGpu<'a> {
     /// NVML's index.
     pub index: u32,

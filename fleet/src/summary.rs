@@ -114,7 +114,7 @@ impl Fleet {
     /// Removes implausible readings, and derives states, ranks and sums from the others.
     pub fn derive_values(&mut self) {
         for (id, values) in &mut self.gpus.readings {
-            for value in values.iter_mut() {
+            for value in values {
                 *value = value.filter(|value| is_plausible(id, *value));
             }
         }

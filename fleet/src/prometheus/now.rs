@@ -241,7 +241,7 @@ impl NowReader {
                 refresh_s,
                 seen,
             };
-            (assemble(inputs), facts)
+            (assemble(&inputs), facts)
         });
         let broken = |error: tokio::task::JoinError| QueryError::NotPrometheus {
             address: self.source.address().to_owned(),

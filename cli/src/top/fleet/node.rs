@@ -49,11 +49,11 @@ pub(super) fn draw(painter: &mut Painter<'_>, area: Rect, rows: &Rows<'_>, app: 
         ],
     );
     let opening = "Opening its live stream...".to_owned();
-    let (live, style) = match &app.node {
+    let (text, style) = match &app.node {
         Some(_) => (opening, theme.dim),
         None => (escaped(&app.refusal), theme.notice),
     };
-    let live = wrap(&live, area.width.into());
+    let live = wrap(&text, area.width.into());
     let mut y = area.y + 2;
     let last = area.bottom().saturating_sub(live.len() as u16 + 1);
     for row in &line.gpus {

@@ -71,10 +71,10 @@ pub(super) struct Assembled {
     pub(super) pods: HashMap<String, FleetOwner>,
 }
 
-pub(super) fn assemble(inputs: Inputs<'_>) -> Assembled {
+pub(super) fn assemble(inputs: &Inputs<'_>) -> Assembled {
     let mut nodes = Nodes::new(naming_facts(inputs.facts));
-    let mut gpus = gather(&inputs, &nodes);
-    let health = Health::new(&inputs, &nodes, &gpus);
+    let mut gpus = gather(inputs, &nodes);
+    let health = Health::new(inputs, &nodes, &gpus);
     let is_dcgm_covered = inputs.present.own
         && gpus
             .iter()
@@ -103,7 +103,7 @@ pub(super) fn assemble(inputs: Inputs<'_>) -> Assembled {
                 Resolution::Gpu => of_gpus.len() as u32,
                 Resolution::Node => health.gpus_recorded(at),
             },
-            unopenable: unopenable(of_gpus, &inputs),
+            unopenable: unopenable(of_gpus, inputs),
         });
         if inputs.resolution == Resolution::Node {
             // Each node is one place, even if nothing is recorded about it.
@@ -132,7 +132,7 @@ pub(super) fn assemble(inputs: Inputs<'_>) -> Assembled {
     }
     add_holders(&mut builder, inputs.facts, &nodes, &places);
     let mut fleet = builder.finish();
-    fleet.missing = missing::find_reasons(&inputs, &fleet);
+    fleet.missing = missing::find_reasons(inputs, &fleet);
     let pods = pods(inputs.facts);
     Assembled {
         fleet,
