@@ -135,7 +135,9 @@ impl Fleet {
         }
         let all = Summary::new(&rows, 0..rows.count());
         let (mut sums, mut totals) = (FleetSums::default(), FleetSums::default());
-        by_node.iter().for_each(|sum| sums.push(sum));
+        for sum in &by_node {
+            sums.push(sum);
+        }
         totals.push(&all);
         (self.sums, self.totals) = (sums, totals);
     }

@@ -53,9 +53,9 @@ pub(super) fn draw(painter: &mut Painter<'_>, area: Rect, rows: &Rows<'_>, app: 
         Some(_) => (opening, theme.dim),
         None => (escaped(&app.refusal), theme.notice),
     };
-    let live = wrap(&text, area.width.into());
+    let opened = wrap(&text, area.width.into());
     let mut y = area.y + 2;
-    let last = area.bottom().saturating_sub(live.len() as u16 + 1);
+    let last = area.bottom().saturating_sub(opened.len() as u16 + 1);
     for row in &line.gpus {
         if y >= last {
             break;
@@ -77,7 +77,7 @@ pub(super) fn draw(painter: &mut Painter<'_>, area: Rect, rows: &Rows<'_>, app: 
     if line.gpus.is_empty() {
         painter.text(area.x, y, area.width, "No GPU of it is listed.", theme.dim);
     }
-    for (y, line) in (last + 1..area.bottom()).zip(&live) {
+    for (y, line) in (last + 1..area.bottom()).zip(&opened) {
         painter.text(area.x, y, area.width, line, style);
     }
 }

@@ -87,14 +87,13 @@ pub(super) fn assemble(inputs: &Inputs<'_>) -> Assembled {
         ..Fleet::unread(inputs.source.clone(), inputs.at_ms, inputs.refresh_s)
     });
     let mut places = HashMap::new();
-    for at in 0..nodes.names.len() {
+    for (at, of_gpus) in gpus.iter_mut().enumerate() {
         // Nodes that have gone are left out.
         if health.is_gone(at) {
             nodes.targets[at].clear();
             continue;
         }
         let (state, reason) = health.of_node(at);
-        let of_gpus = &mut gpus[at];
         let node = builder.add_node(NewNode {
             name: nodes.names[at].clone(),
             health: state,
