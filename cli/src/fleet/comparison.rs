@@ -131,9 +131,16 @@ impl Comparison {
                 "{word}: nothing is called {name}. Compare {names}."
             ));
         };
-        let amount = Amount::parse(right).filter(|amount| amount.number.is_sign_positive());
-        let amount = amount
-            .ok_or_else(|| format!("{word}: a number has to follow {sign}, as in memory>80GiB."))?;
+        // The page reads the same grammar, which has no exponents.
+        let unit_at = right.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
+        let (digits, unit) = right.split_at(unit_at.unwrap_or(right.len()));
+        let number = digits
+            .parse()
+            .map_err(|_| format!("{word}: a number has to follow {sign}, as in memory>80GiB."))?;
+        let amount = Amount {
+            number,
+            unit: unit.to_owned(),
+        };
         let is_share = amount.unit == "%" && known.quantity.whole().is_some();
         let than = if is_share {
             Some(amount.number)

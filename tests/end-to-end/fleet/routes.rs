@@ -214,7 +214,7 @@ fn what_is_wrong_with_the_source_is_told_with_its_cure() {
         (&["fleet", "--prometheus", "http://p", "idle"], "--table"),
         (
             &["fleet", "--prometheus", "http://p", "--table", "speed>3"],
-            "compare utilization",
+            "Compare utilization",
         ),
         (
             &["fleet", "--prometheus", "http://p", "--listen", "0.0.0.0:0"],
