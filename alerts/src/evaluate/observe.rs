@@ -50,7 +50,8 @@ pub(super) fn places<'a>(
     Box::new(named.map(|gpu| Place::Gpu(gpu.index)).chain(missing))
 }
 
-/// Returns the sentence of what a rule met at a place. The value stays met until it is back behind the threshold at which it clears.
+/// Returns the sentence for a rule that is met at a place. The rule stays met until the value is
+/// back behind the threshold at which it clears.
 pub(super) fn observe(
     check: &Check,
     place: &Place,

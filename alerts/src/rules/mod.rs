@@ -173,7 +173,7 @@ fn read_uuid<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Er
     let is_uuid = uuid.strip_prefix("gpu-").is_some_and(|rest| {
         !rest.is_empty() && rest.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
     });
-    // The type says what is expected.
+    // The type names the expected form.
     is_uuid.then_some(uuid).ok_or_else(|| D::Error::custom(""))
 }
 
@@ -259,7 +259,7 @@ impl Subject {
         field_of!(self, id)
     }
 
-    /// Whether it is a field of the machine.
+    /// Returns `true` for a field of the machine.
     pub(crate) fn is_host(self) -> bool {
         matches!(self, Self::Host(_))
     }
@@ -275,7 +275,7 @@ impl Watch {
         }
     }
 
-    /// Whether it is about the machine, and no GPU.
+    /// Returns `true` if it is about the machine and not a GPU.
     pub(crate) fn is_of_host(&self) -> bool {
         self.subject().is_some_and(Subject::is_host)
     }

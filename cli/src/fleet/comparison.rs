@@ -193,7 +193,7 @@ impl Quantity {
         Some(self.value(rows, row)? / rows.value(self.whole()?, row)? * 100.0)
     }
 
-    /// The reading of which a share can be compared.
+    /// Returns the reading that a share is a part of.
     fn whole(self) -> Option<&'static str> {
         match self {
             Self::Memory | Self::Left => Some(MEMORY_TOTAL),

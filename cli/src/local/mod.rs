@@ -79,7 +79,7 @@ impl ServerArgs {
         Err(NoServer(missed))
     }
 
-    /// Sends a request, and returns the answer of a server that has what is asked for; `lacks` says
+    /// Sends a request, and returns the answer of a server that has what is asked for; `lacks` describes
     /// what an older one does not have.
     ///
     /// # Errors
@@ -127,7 +127,7 @@ impl ServerArgs {
 /// The answer to a silence of a rule that does not exist, with the names of those that do.
 const NO_RULE: &str = "no alert rule";
 
-/// What a server answered to a request that it did not refuse.
+/// The answer of a server that has accepted a request.
 pub(crate) struct Reply {
     /// The socket of the server.
     at: String,

@@ -73,7 +73,7 @@ impl Collector {
     /// Waits for the next sample, and takes the newest that has come.
     ///
     /// # Errors
-    /// The collector has ended, before it told anything with this exit code.
+    /// The collector has ended with this exit code, before it sent anything.
     pub(super) fn receive(&mut self, patience: Duration) -> Result<ReadResult, Option<u8>> {
         let deadline = Instant::now() + patience;
         let mut has_sample = false;

@@ -6,12 +6,12 @@ use crate::{memory_budget::MemoryBudget, workload::larger_than_caches};
 
 /// Loads of one run: as many as hide what starting it takes.
 const STEPS: u64 = 1 << 14;
-/// What a GPU moves at a time; each pointer has one of its own.
+/// The bytes that a GPU moves at a time; each pointer has one of its own.
 const LINE_BYTES: u64 = 128;
 const LINE_WORDS: u64 = LINE_BYTES / 8;
 /// Such a part of a cache is all in it, even where one half of the chip has only half of it near.
 const PART_OF_CACHE: u64 = 8;
-/// Where nobody knows how large the cache is.
+/// The size that is assumed for a cache of unknown size.
 const LEAST_BYTES: u64 = 1 << 20;
 /// Somewhere other than any place.
 const NOWHERE: u64 = u64::MAX;
@@ -30,7 +30,7 @@ pub(super) fn bytes_in_cache(_: Backend, _: Dtype, budget: &MemoryBudget) -> u64
 impl Program for Chase {
     fn cost_of(&self, size: Size) -> Cost {
         let bytes = lines(size).saturating_mul(LINE_BYTES);
-        // Beside the array, the host keeps the way through it.
+        // The host also keeps the path through the array.
         Cost {
             memory_bytes: bytes,
             host_bytes: bytes.saturating_add(lines(size) * 4),
@@ -102,7 +102,7 @@ impl Way {
         words
     }
 
-    /// Goes as far as a run does, and says where that begins.
+    /// Follows the path as far as a run does, and returns its start.
     fn advance(&mut self) -> u64 {
         let start = self.at;
         self.at = (0..STEPS).fold(start, |at, _| u64::from(self.next[at as usize]));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn who_ends_elsewhere_is_found() {
+    fn wrong_end_of_path_is_found() {
         let mut work = Chase
             .on_cpu(Size {
                 n: 1_000_003,

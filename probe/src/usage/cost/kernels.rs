@@ -184,7 +184,8 @@ impl KernelMeter {
         }
     }
 
-    /// Returns `true` if everything is known of what ended at a time, in milliseconds since 1970.
+    /// Returns `true` if everything that ended at a time, in milliseconds since 1970, has been
+    /// measured.
     pub fn is_final(&self, to_ms: f64) -> bool {
         self.newest_ms >= to_ms && self.gpus.values().all(|gpu| gpu.is_final(to_ms))
     }
@@ -331,7 +332,8 @@ mod tests {
         notebook.is_some_and(|notebook| notebook.kernel_id == "k")
     }
 
-    /// A GPU that draws so many watts and is busy for half of the time, with these processes of a kernel and of others.
+    /// A GPU that draws these watts and is busy for half of the time, with these processes of a
+    /// kernel and of others.
     fn gpu(at_ms: u64, watts: f64, own: &[u64], others: usize) -> GpuSample {
         let mut gpu = sample(at_ms);
         gpu.power.instant_watts = Reading::Now(watts);
@@ -516,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn kernels_are_limited_and_forgotten_when_clock_is_set_back() {
+    fn kernels_are_limited_and_forgotten_when_clock_changes() {
         let mut meter = KernelMeter::default();
         for second in 1..=100_u64 {
             let mut gpu = gpu(second * 1000, 100.0, &[GIB], 0);

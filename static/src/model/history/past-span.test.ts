@@ -15,7 +15,7 @@ function live(...samples: [at_ms: number, watts: number][]): Timeline {
   return timeline;
 }
 
-/** What is drawn of a span when nothing has been received since. */
+/** The series of a span, if nothing has been received since. */
 function alone(past: PastSpan): JoinedSeries {
   return new JoinedSeries(past, new Timeline(100), '', past.answer.to_ms);
 }

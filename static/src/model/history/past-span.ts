@@ -1,4 +1,4 @@
-/** A part of the past as the server sent it, and behind its end what has been received since, as charts draw it. */
+/** A part of the past from the server, with the samples that were received since, for charts. */
 
 import { firstAfter, type Extremes, type SeriesSource } from '../../lib/timeline';
 import type { HistorySpan, Series } from '../../wire';
@@ -59,7 +59,7 @@ export class PastSpan {
   }
 }
 
-/** Of one moment: what is received later is not in it. */
+/** A view of one moment: samples that are received later are not in it. */
 export class JoinedSeries implements SeriesSource {
   readonly times_ms: Float64Array;
   /** The first of the live times that are behind the span. */
@@ -68,7 +68,7 @@ export class JoinedSeries implements SeriesSource {
   private readonly holes: number;
   private readonly joined = new Map<string, Float64Array>();
 
-  /** What was received after `to_ms` is not needed. */
+  /** Samples that were received after `to_ms` are not needed. */
   constructor(
     private readonly past: PastSpan,
     private readonly live: SeriesSource,

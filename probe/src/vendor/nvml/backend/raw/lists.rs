@@ -43,7 +43,7 @@ pub(super) fn grow<T: Plain>(
     Err(INSUFFICIENT_SIZE)
 }
 
-/// Asks for a list whose number is asked for first: these functions are not asked with too much room.
+/// Asks for a list after its number of items: these functions are not asked with too much room.
 pub(super) fn counted<T: Plain>(
     call: impl Fn(*mut c_uint, *mut T) -> nvmlReturn_t,
 ) -> Result<Vec<T>, Code> {
