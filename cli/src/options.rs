@@ -275,7 +275,7 @@ impl SamplingArgs {
 /// The most that a file or a directory can be allowed, which no disk has.
 pub(crate) const LARGEST_SIZE: u64 = 1_000_000_000_000_000 - 1;
 
-/// Times for which people wait, work or look back.
+/// The accepted values of waiting times, run times and spans of the past.
 const TIME: Accepted<Duration> = Accepted::accept_durations(
     Duration::from_secs(1),
     Duration::from_hours(7 * 24),

@@ -88,9 +88,9 @@ impl Window {
 /// Mean and peak of a share.
 #[derive(Debug, Serialize, TS, JsonSchema)]
 pub(crate) struct Spread {
-    /// Over the time.
+    /// The mean over time.
     mean: f64,
-    /// Of one sample.
+    /// The largest of a single sample.
     peak: f64,
 }
 

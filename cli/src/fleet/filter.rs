@@ -1,5 +1,5 @@
-//! The filter for GPUs: it shows those that match every typed word. `fleet/filter-cases.json` has
-//! cases that this filter and the page's are both tested with.
+//! The filter for GPUs: it keeps the GPUs that match every typed word. This filter and the page's
+//! are tested with the same cases, `fleet/filter-cases.json`.
 
 use gpumon_fleet::{
     Rows,

@@ -6,16 +6,16 @@ use super::{
     transfer::HostMemory,
 };
 
-/// The number that STREAM multiplies with. It has no short form, so that rounding shows.
+/// The factor of the STREAM benchmark. It has no exact binary form, so that rounding errors show.
 const SCALAR: f64 = 0.42;
-/// Elements that a thread of the CPU takes at a time: enough that taking them costs nothing.
+/// Elements that a CPU thread takes at a time: enough to make the cost of taking them negligible.
 const CHUNK: usize = 1 << 15;
 /// The bytes of a pack in `stream.cu`.
 const PACK_BYTES: u64 = 16;
-/// So many packs a thread moves there, unless it moves one array into another.
+/// The packs that each thread of `stream.cu` moves, except in plain copies, where it moves one.
 pub(super) const SEVERAL: u64 = 4;
 
-/// An operation on the elements of up to two arrays. What it has no input for is 0.
+/// An operation on the elements of up to two arrays. An operand without an input array is 0.
 pub(super) trait Operation: Sync + 'static {
     const TRAITS: Traits;
 
@@ -252,7 +252,7 @@ pub(super) fn stream_grid(elements: u64, width: u64, packs_a_thread: u64) -> Gri
     Grid::of_blocks(packs.div_ceil(u64::from(THREADS) * packs_a_thread).max(1))
 }
 
-/// Prepares the same with the copies of the input to the GPU and of the result back.
+/// Prepares an operation that is timed with its copies: the input to the GPU, the result back.
 fn prepare_copied<Op: Operation, T: Real>(gpu: &Gpu, elements: u64, is_pinned: bool) -> Ready<'_> {
     let name = Op::TRAITS.kernel;
     assert!(

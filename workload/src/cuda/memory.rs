@@ -90,13 +90,13 @@ impl PinnedMemory {
     }
 
     pub(crate) fn slice<T: Plain>(&self) -> &[T] {
-        // SAFETY: the driver's memory is aligned to pages and all written, and every pattern of
-        // bits is a value; who copies into it borrows it mutably.
+        // SAFETY: the driver aligns this memory to pages, all of it has been written, and every
+        // bit pattern is a valid value. Copies into it borrow it mutably.
         unsafe { slice::from_raw_parts(self.place.cast(), self.bytes / size_of::<T>()) }
     }
 
     pub(crate) fn slice_mut<T: Plain>(&mut self) -> &mut [T] {
-        // SAFETY: as above, and nobody else has it.
+        // SAFETY: as in `slice`; the mutable borrow excludes other accesses.
         unsafe { slice::from_raw_parts_mut(self.place.cast(), self.bytes / size_of::<T>()) }
     }
 }

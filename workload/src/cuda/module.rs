@@ -155,7 +155,8 @@ impl Code {
 
 impl Drop for Module {
     fn drop(&mut self) {
-        // SAFETY: the handle came from the driver and is given back once, after the last of its kernels.
+        // SAFETY: the driver created the handle, and it is released only here, after all of its
+        // kernels have ended.
         unsafe { (self.context.driver().api.cuModuleUnload)(self.handle) };
     }
 }

@@ -174,7 +174,8 @@ impl Drop for Pool {
     fn drop(&mut self) {
         // Nothing more can be done about an error here; a device that is lost has nothing to give back.
         let _ = self.finish();
-        // SAFETY: the handle came from the driver and is given back once, and nothing of the pool is handed out.
+        // SAFETY: the driver created the handle, and it is released only here, when no memory of
+        // the pool is in use.
         unsafe { (self.api.cuMemPoolDestroy)(self.handle) };
     }
 }

@@ -122,7 +122,7 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // SAFETY: the handle came from the driver and is given back once; nothing is under way in it.
+        // SAFETY: the driver created the handle, and it is released only here, without work in it.
         unsafe { (self.context.driver().api.cuStreamDestroy_v2)(self.handle) };
     }
 }
@@ -179,7 +179,7 @@ impl Event {
 
 impl Drop for Event {
     fn drop(&mut self) {
-        // SAFETY: the handle came from the driver and is given back once.
+        // SAFETY: the driver created the handle, and it is released only here.
         unsafe { (self.context.driver().api.cuEventDestroy_v2)(self.handle) };
     }
 }
@@ -263,8 +263,8 @@ impl Graph {
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        // SAFETY: the handle came from the driver and is given back once, before what it uses;
-        // nothing of it runs any more, since a stream waits for what it was given.
+        // SAFETY: the driver created the handle, and it is released only here, before the memory
+        // that it uses. It does not run now, because a stream waits for its graphs.
         unsafe { (self.context.driver().api.cuGraphExecDestroy)(self.handle) };
     }
 }
@@ -278,7 +278,7 @@ struct Template<'context> {
 impl Drop for Template<'_> {
     fn drop(&mut self) {
         if !self.handle.is_null() {
-            // SAFETY: the handle came from the driver and is given back once.
+            // SAFETY: the driver created the handle, and it is released only here.
             unsafe { (self.context.driver().api.cuGraphDestroy)(self.handle) };
         }
     }

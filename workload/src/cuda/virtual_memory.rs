@@ -193,7 +193,8 @@ impl AddressRange {
 
 impl Drop for PhysicalMemory {
     fn drop(&mut self) {
-        // SAFETY: the handle came from the driver and is given back once; it is mapped nowhere, since who maps it has it.
+        // SAFETY: the driver created the handle, and it is released only here. It is not mapped,
+        // because a mapping owns its memory.
         unsafe { (self.api.cuMemRelease)(self.handle) };
     }
 }

@@ -198,7 +198,7 @@ const ZEROS_BYTES: u64 = 80_000_000_000;
 const QUICK_BYTES: u64 = 8_000_000;
 const GB: f64 = 1e9;
 
-/// Takes the memory if that leaves enough to others.
+/// Allocates zeros on the GPU, if that leaves enough memory to other programs.
 pub(super) fn take_zeros(gpu: &Gpu, _: &Cpu, quick: bool) -> Result<Found, RunError> {
     let bytes = if quick { QUICK_BYTES } else { ZEROS_BYTES };
     let budget = gpu.memory_budget()?;

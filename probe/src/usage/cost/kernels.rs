@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{
+    LONGEST_UNREPORTED_GAP_MS,
     gpu::{GpuSteps, Span, Used, gpu_cost},
     memory::{Memory, held},
     total_cost,
@@ -25,9 +26,6 @@ const COARSE_SHARE: f64 = 0.01;
 
 /// How many parts are added before neighbors are joined again.
 const JOINED_EVERY: usize = 64;
-
-/// Less missing time than this is not reported.
-const LONGEST_UNSAID_MS: f64 = 500.0;
 
 /// Measures all kernels at once.
 #[derive(Debug, Default)]
@@ -234,7 +232,7 @@ impl KernelMeter {
         }
         let mut cost = total_cost(span, &self.memory(kernel, None, span), costs, gpus);
         let missing_ms = self.first_ms.min(to_ms) - from_ms;
-        if missing_ms > LONGEST_UNSAID_MS {
+        if missing_ms > LONGEST_UNREPORTED_GAP_MS {
             let seconds = three_digits(missing_ms / 1000.0);
             cost.lost.push(format!(
                 "no readings for {seconds} s; the numbers are of the rest of the time"

@@ -29,8 +29,8 @@ use crate::{
 /// The version of the form in which costs are told.
 const VERSION: u32 = 1;
 
-/// Where less than this is not known, nobody need be told.
-const LONGEST_UNSAID_MS: f64 = 500.0;
+/// Shorter times without readings are not reported.
+const LONGEST_UNREPORTED_GAP_MS: f64 = 500.0;
 
 /// Marks and errors beyond so many are counted alone.
 const MOST_LISTED: usize = 1000;
@@ -231,7 +231,9 @@ impl CostMeter {
                     "GPU {index}: it is not known which processes hold it: {absence}"
                 ));
             }
-            if meter.gap_ms > LONGEST_UNSAID_MS && costs.iter().any(|cost| cost.index == *index) {
+            if meter.gap_ms > LONGEST_UNREPORTED_GAP_MS
+                && costs.iter().any(|cost| cost.index == *index)
+            {
                 let seconds = three_digits(meter.gap_ms / 1000.0);
                 lost.push(format!("GPU {index}: no readings for {seconds} s; the numbers are of the rest of the time"));
             }

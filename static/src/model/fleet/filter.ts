@@ -1,6 +1,6 @@
 /**
- * The filter for GPUs: it shows those that match every typed word. `fleet/filter-cases.json`
- * has cases that this filter and the terminal's are both tested with.
+ * The filter for GPUs: it keeps the GPUs that match every typed word. This filter and the
+ * terminal's are tested with the same cases, `fleet/filter-cases.json`.
  */
 
 import { own } from '../../lib/own';

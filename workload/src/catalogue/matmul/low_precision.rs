@@ -195,9 +195,9 @@ impl LowPrecision for i8 {
     }
 }
 
-/// So many columns of B are checked at a time.
+/// The columns of B that are checked at a time.
 const CHECKED_COLUMNS: usize = 64;
-/// A matrix of less than twice as many rows is checked whole, also where a part is enough.
+/// A matrix with fewer than twice this many rows is checked completely; of a larger one, a part.
 const CHECKED_WHOLE: usize = 1024;
 
 /// Both factors, row by row.

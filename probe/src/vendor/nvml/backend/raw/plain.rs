@@ -30,7 +30,7 @@ pub(crate) struct UnrepairableMemory {
 /// The text of functions that are not told how much room there is, which is this much in `nvml.h`.
 pub(crate) type ShortText = [c_char; 64];
 
-/// The address of a page that an older driver took out of use, without the time (0).
+/// The address of a retired page. Older drivers report no time with it, which is then 0.
 #[repr(transparent)]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct UntimedPage(u64);
