@@ -1915,9 +1915,9 @@ export type SpareRows = {
 
 /** Mean and peak of a share. */
 export type Spread = {
-  /** Over the time. */
+  /** The mean over time. */
   mean: number,
-  /** Of one sample. */
+  /** The largest of a single sample. */
   peak: number, };
 
 /** Where the past is kept, and how far back it can be. */
