@@ -696,8 +696,8 @@ fn earlier_results_say_what_has_become_slower_and_a_threshold_ends_with_4() {
         path.to_str().unwrap().to_owned()
     };
     let (was_fast, was_slow) = (
-        file("fast", as_if(&lines, 0.01)),
-        file("slow", as_if(&lines, 100.0)),
+        file("fast", as_if(&lines, 0.0001)),
+        file("slow", as_if(&lines, 10_000.0)),
     );
     let slower = run(&["--compare", &was_fast]);
     let text = stdout(&slower);

@@ -195,9 +195,15 @@ fn simulated_gpus_of_a_server_are_not_taken_for_this_machine_s() {
 #[test]
 fn history_is_given_as_far_as_it_is_asked_for() {
     let (_fake, server) = served("gpus = 1", &["--interval-ms", "200"]);
-    let history = server
-        .get("/api/v1/snapshot?history_s=60&metrics=power.draw_watts&brief=true")
-        .json();
+    let history = || {
+        server
+            .get("/api/v1/snapshot?history_s=60&metrics=power.draw_watts&brief=true")
+            .json()
+    };
+    eventually("there is a past", || {
+        history()["history"]["gpus"][0]["metrics"].is_object()
+    });
+    let history = history();
     assert_eq!(history["details"].as_array().unwrap().len(), 0);
     let metrics = history["history"]["gpus"][0]["metrics"]
         .as_object()

@@ -59,6 +59,8 @@ def main() -> None:
     if "failed" in told:
         say({"failed": "no NVIDIA driver: install it"})
     if "mute" in told:
+        heard.write('{"is_mute": true}\n')
+        heard.flush()
         time.sleep(600)
     for count, line in enumerate(sys.stdin, 1):
         heard.write(line)

@@ -153,6 +153,8 @@ class Is(StandInTest):
         self.say("mute")
         with gpumon.measure() as first:
             pass
+        # Once it has read its faults, others can be written.
+        self.heard(1)
         with mock.patch.object(process, "MOST_WAITING", 100):
             for _ in range(20_000):
                 with gpumon.measure():

@@ -152,7 +152,8 @@ export class CellCosts implements IDisposable {
     if (this.isDisposed) {
       return;
     }
-    const cost = this.tell(execution, answer === null ? execution.cost : cellCost(answer), false);
+    const known = answer === null ? null : cellCost(answer);
+    const cost = this.tell(execution, known ?? execution.cost, false);
     const { cellId, key, code, count } = execution;
     // If not all of a run is known, what was stored before stays.
     const isKnown = isSeen && answer?.cost.lost.length === 0;
@@ -167,13 +168,13 @@ export class CellCosts implements IDisposable {
     }
   }
 
-  /** Reports the cost of a run, and returns it if it is worth showing. */
+  /** Reports the cost of a run, and returns it if it is worth showing or was shown before. */
   private tell(
-    { key, cellId, kernelId, count, code }: Execution,
+    { key, cellId, kernelId, count, code, cost: shownCost }: Execution,
     cost: CellCost | null,
     running: boolean,
   ): CellCost | null {
-    if (cost === null || !isWorthShowing(cost)) {
+    if (cost === null || (shownCost === null && !isWorthShowing(cost))) {
       return null;
     }
     const { path } = this.panel.sessionContext;

@@ -43,9 +43,10 @@ it('is worth a line where it took time or changed something', () => {
     { ...brief, duration_s: 0.6 },
     { ...brief, duration_s: 5, gpu_s: 0 },
     { ...brief, duration_s: 5, gpu_s: null },
+    { ...brief, memory_change_bytes: null, peak_memory_bytes: 20 * GIB },
   ];
   const shown = costs.map((cost) => isWorthShowing({ ...cost } as CellCost));
-  expect(shown).toEqual([false, true, true, false, true]);
+  expect(shown).toEqual([false, true, true, false, true, true]);
 });
 
 describe('its line', () => {

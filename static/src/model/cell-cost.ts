@@ -14,10 +14,15 @@ const BRIEF_S = 0.5;
 const LITTLE_GPU_S = 0.01;
 const LITTLE_BYTES = 64 * 1024 ** 2;
 
-/** Whether a run took enough of a GPU that somebody may want to know; one that only lasted took nothing. */
-export function isWorthShowing({ duration_s, gpu_s, memory_change_bytes }: CellCost): boolean {
+/**
+ * Returns whether a run took enough of a GPU that somebody may want to know. If the change of memory
+ * is not known, because the server started during the run or the kernel ended with it, the peak
+ * counts in its place.
+ */
+export function isWorthShowing(cost: CellCost): boolean {
+  const { duration_s, gpu_s, memory_change_bytes, peak_memory_bytes } = cost;
   const computed = duration_s >= BRIEF_S && (gpu_s ?? Infinity) >= LITTLE_GPU_S;
-  return computed || Math.abs(memory_change_bytes ?? 0) >= LITTLE_BYTES;
+  return computed || Math.abs(memory_change_bytes ?? peak_memory_bytes ?? 0) >= LITTLE_BYTES;
 }
 
 /** Returns the cost of a cell, with what others used of its GPUs; `null` if no GPU was held. */

@@ -58,10 +58,11 @@ impl Gpu {
         let Some(folder) = &self.session.state_folder else {
             return state;
         };
-        let note = self.note();
         let holders = fake_gpu_state::holders(folder, &self.identity().uuid);
-        let state = held::with_holders(state, &holders, note.as_ref().and_then(|note| note.sm_mhz));
-        match note {
+        // Notes come after the load, by which the clock would be late.
+        let sm_mhz = self.moment().and_then(|moment| moment.sm_mhz());
+        let state = held::with_holders(state, &holders, sm_mhz);
+        match self.note() {
             Some(note) => held::with_note(state, &note),
             None => state,
         }

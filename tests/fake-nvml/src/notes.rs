@@ -25,8 +25,6 @@ pub(crate) struct Note {
     pub(crate) at_ms: u64,
     /// Time in which a kernel or a copy ran.
     pub(crate) gpu_percent: u32,
-    /// The clock of multiprocessors that somebody uses.
-    pub(crate) sm_mhz: Option<u32>,
     /// Bandwidth of the memory.
     pub(crate) memory_percent: u32,
     /// The processes that were busy, by PID, each with its share of the time in percent.
@@ -60,7 +58,7 @@ impl Notes {
                 let now = look();
                 for ((gpu, now), before) in now.iter().enumerate().zip(&before) {
                     if let Some(between) = now.since(before) {
-                        shared.add(gpu, Note::of(at_ms, now.sm_mhz(), &between));
+                        shared.add(gpu, Note::of(at_ms, &between));
                     }
                 }
                 before = now;
@@ -97,7 +95,7 @@ impl Notes {
 }
 
 impl Note {
-    fn of(at_ms: u64, sm_mhz: Option<u32>, between: &Between) -> Self {
+    fn of(at_ms: u64, between: &Between) -> Self {
         let whole = |percent: f64| percent.round() as u32;
         let busy = between
             .by_pid
@@ -105,7 +103,6 @@ impl Note {
             .map(|(pid, percent)| (*pid, whole(*percent)));
         Self {
             at_ms,
-            sm_mhz,
             gpu_percent: whole(between.busy_percent),
             memory_percent: whole(between.counters.dram_bandwidth_percent),
             busy: busy.filter(|(_, percent)| *percent > 0).collect(),
