@@ -117,11 +117,14 @@ impl Plan {
     /// there is no such tier. Where the time of a point is asked for, it is the coarsest tier of which it is a multiple.
     pub fn new(request: &SpanRequest, tiers: &[Tier]) -> Self {
         let SpanRequest { to_ms, points, .. } = *request;
-        let oldest_ms = tiers
+        // The first entry of a coarser tier begins before what it is made of.
+        let is_older = |coarser: &Tier, than: &Tier| {
+            coarser.oldest_ms + coarser.resolution_ms <= than.oldest_ms
+        };
+        let oldest = tiers
             .iter()
-            .map(|tier| tier.oldest_ms)
-            .min()
-            .unwrap_or(to_ms);
+            .reduce(|oldest, tier| if is_older(tier, oldest) { tier } else { oldest });
+        let oldest_ms = oldest.map_or(to_ms, |tier| tier.oldest_ms);
         let from_ms = request.from_ms.max(oldest_ms).min(to_ms);
         let least_ms = request
             .resolution_ms
@@ -135,10 +138,6 @@ impl Plan {
                 .or_else(|| coarsest(&|tier_ms| tier_ms <= asked_ms)),
         };
         let enough = enough.unwrap_or(0);
-        // The first entry of a coarser tier begins before what it is made of.
-        let is_older = |coarser: &Tier, than: &Tier| {
-            coarser.oldest_ms + coarser.resolution_ms <= than.oldest_ms
-        };
         let reaches = |at: usize| {
             let tier = &tiers[at];
             tier.oldest_ms <= from_ms
@@ -306,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_older_by_rounding_alone_takes_no_finer_tiers_place() {
+    fn older_by_rounding_alone_replaces_no_finer_tier() {
         let tier = |resolution_ms, oldest_ms| Tier {
             resolution_ms,
             oldest_ms,
@@ -319,12 +318,11 @@ mod tests {
             resolution_ms: None,
             wanted: Wanted::overview(),
         };
-        let resolution_ms = |oldest_ms| {
-            Plan::new(&request, &[tier(10_000, 300_000), tier(60_000, oldest_ms)]).resolution_ms
+        let plan = |oldest_ms| {
+            let plan = Plan::new(&request, &[tier(10_000, 300_000), tier(60_000, oldest_ms)]);
+            (plan.resolution_ms, plan.oldest_ms)
         };
-        assert_eq!(
-            (resolution_ms(260_000), resolution_ms(240_000)),
-            (10_000, 60_000)
-        );
+        assert_eq!(plan(260_000), (10_000, 300_000));
+        assert_eq!(plan(240_000), (60_000, 240_000));
     }
 }

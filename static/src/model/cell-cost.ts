@@ -15,9 +15,9 @@ const LITTLE_GPU_S = 0.01;
 const LITTLE_BYTES = 64 * 1024 ** 2;
 
 /**
- * Returns whether a run took enough of a GPU that somebody may want to know. If the change of memory
- * is not known, because the server started during the run or the kernel ended with it, the peak
- * counts in its place.
+ * Returns whether a run took enough of a GPU that somebody may want to know. If the change of
+ * memory is not known, because the server started during the run or the kernel ended with it, the
+ * peak counts in its place.
  */
 export function isWorthShowing(cost: CellCost): boolean {
   const { duration_s, gpu_s, memory_change_bytes, peak_memory_bytes } = cost;

@@ -58,7 +58,7 @@ impl Notes {
                 let now = look();
                 for ((gpu, now), before) in now.iter().enumerate().zip(&before) {
                     if let Some(between) = now.since(before) {
-                        shared.add(gpu, Note::of(at_ms, &between));
+                        shared.add(gpu, Note::new(at_ms, &between));
                     }
                 }
                 before = now;
@@ -95,7 +95,7 @@ impl Notes {
 }
 
 impl Note {
-    fn of(at_ms: u64, between: &Between) -> Self {
+    fn new(at_ms: u64, between: &Between) -> Self {
         let whole = |percent: f64| percent.round() as u32;
         let busy = between
             .by_pid
