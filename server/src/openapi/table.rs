@@ -143,7 +143,9 @@ pub(super) fn operations(types: &mut Types) -> Vec<Operation> {
             "GET",
             "/api/v1/cost",
             "The cost of a notebook's kernel in a span, with all that it has started. A kernel of \
-             another user is answered as one that holds no GPU.",
+             another user is answered as one that holds no GPU. The ends of a span are measured \
+             to a fraction of a second while a client's stream has asked for traces, and to the \
+             server's interval otherwise.",
         )
         .query::<CostQuery>(kinds)
         .json::<KernelCost>(200, kinds),

@@ -241,16 +241,15 @@ impl GpuSteps {
     pub(super) fn settle(&mut self, all: bool, mut take: impl FnMut(&OwnerKey, Span, Used)) {
         let newest_ms = self.last.as_ref().map_or(0.0, |last| last.at_ms as f64);
         while let Some(pending) = self.pending.front() {
-            let (from_ms, to_ms) = (pending.from_ms, pending.to_ms);
+            let to_ms = pending.to_ms;
             let is_due = all || newest_ms - to_ms > RECORDS_COME_WITHIN_MS;
             // A driver that has recorded nothing of a GPU so far does not do so.
             let is_young = newest_ms - self.first_ms < RECORDS_COME_WITHIN_MS;
-            let is_coming = |records: &Timeline| is_young || !records.is_empty();
-            let is_missing = (self.watts.along_lines(from_ms, to_ms).is_none()
-                && is_coming(&self.watts))
-                || (self.busy_percent.in_steps(from_ms, to_ms).is_none()
-                    && is_coming(&self.busy_percent));
-            if is_missing && !is_due {
+            let is_coming = |records: &Timeline| match records.newest_ms() {
+                Some(recorded_ms) => recorded_ms < to_ms,
+                None => is_young,
+            };
+            if !is_due && (is_coming(&self.watts) || is_coming(&self.busy_percent)) {
                 return;
             }
             self.divide(pending, &mut take);

@@ -20,15 +20,11 @@ impl Timeline {
     pub(super) fn add(&mut self, trace: &Trace) {
         for (offset_us, value) in trace.offsets_us.iter().zip(&trace.values) {
             let at_ms = trace.start_us.saturating_add(u64::from(*offset_us)) as f64 / 1000.0;
-            if self
-                .0
-                .back()
-                .is_none_or(|(newest_ms, _)| at_ms > *newest_ms)
-            {
+            if self.newest_ms().is_none_or(|newest_ms| at_ms > newest_ms) {
                 self.0.push_back((at_ms, *value));
             }
         }
-        let newest_ms = self.0.back().map_or(0.0, |(at_ms, _)| *at_ms);
+        let newest_ms = self.newest_ms().unwrap_or_default();
         while self
             .0
             .front()
@@ -38,8 +34,9 @@ impl Timeline {
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// Returns the time of the newest value.
+    pub(super) fn newest_ms(&self) -> Option<f64> {
+        self.0.back().map(|(at_ms, _)| *at_ms)
     }
 
     /// The integral of a number that was measured at these times, along straight lines, by seconds; `None` where some of the
