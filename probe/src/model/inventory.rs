@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::{Absence, Board, GpuLink, Health, MigDevice, Playback, Reading};
+use super::{Absence, Board, GpuLink, Health, MigDevice, Playback, Reading, Vendor};
 
 /// The machine, its driver and its GPUs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
@@ -49,37 +49,6 @@ pub struct Driver {
     pub library_version: Reading<String>,
     /// The newest CUDA that it runs, such as `13.0` (`nvmlSystemGetCudaDriverVersion_v2`).
     pub cuda_version: Reading<String>,
-}
-
-/// A vendor of GPUs.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    TS,
-    JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Vendor {
-    /// NVIDIA.
-    #[default]
-    Nvidia,
-}
-
-impl Vendor {
-    /// The vendor's own spelling of its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Nvidia => "NVIDIA",
-        }
-    }
 }
 
 /// [`Platform`] in JSON. Recordings and servers of version 0.2 and older have no `drivers`.

@@ -13,7 +13,7 @@ mod host;
 mod throttle;
 
 pub use host::{CpuSample, DiskSample, HostSample, NetworkSample, RamSample};
-pub use throttle::ThrottleReason;
+pub use throttle::{REASONS, ReasonInfo, ThrottleCause, ThrottleReason};
 
 /// All GPUs and the host at one moment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
@@ -270,7 +270,8 @@ impl GpuSample {
         let (processes_omitted, unlisted_memory_bytes) = (0, None);
         let (allocated_to, conditions) = (Vec::new(), Vec::new());
         absent!(reason; Self {
-            index, uuid, at_ms, health, processes_omitted, unlisted_memory_bytes, allocated_to, conditions
+            index, uuid, at_ms, health, processes_omitted, unlisted_memory_bytes,
+            allocated_to, conditions
         }; utilization, activity, memory, power, temperature, clocks, performance_state, throttle_reasons, pcie, nvlink,
             fan_percent, mig_devices, processes)
     }

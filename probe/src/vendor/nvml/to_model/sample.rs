@@ -50,7 +50,9 @@ pub(in super::super) fn sample(answers: Answers<'_>, sample: &mut GpuSample) {
                 _ => Reading::Absent(Absence::Unknown),
             },
         );
-    sample.throttle_reasons = answers.number(Q::ThrottleReasons).map(throttle_reasons);
+    sample.throttle_reasons = answers
+        .number(Q::ThrottleReasons)
+        .map(|mask| ThrottleReason::from_nvml_mask(mask as u64));
     sample.pcie.generation = small(answers, Q::PcieGeneration);
     sample.pcie.width = small(answers, Q::PcieWidth);
     sample.fan_percent = percent(Q::FanSpeed);
@@ -75,32 +77,5 @@ pub(in super::super) fn memory(answers: Answers<'_>) -> MemorySample {
         }),
         free_bytes: and_then(newer.clone(), |[_, _, free, _]| whole(free)),
         used_bytes: and_then(newer, |[.., used]| whole(used)),
-    }
-}
-
-fn throttle_reasons(bits: i128) -> Vec<ThrottleReason> {
-    ThrottleReason::ALL
-        .into_iter()
-        .filter(|reason| bits & i128::from(reason.bit()) != 0)
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn throttle_bits_become_names_in_their_order() {
-        let (power, heat) = (0x4, 0x40);
-        let names = [
-            ThrottleReason::SwPowerCap,
-            ThrottleReason::HwThermalSlowdown,
-        ];
-        assert_eq!(throttle_reasons(power | heat), names);
-        assert_eq!(throttle_reasons(0), []);
-        assert_eq!(
-            throttle_reasons(0x100),
-            [ThrottleReason::DisplayClockSetting]
-        );
     }
 }
