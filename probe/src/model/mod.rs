@@ -61,7 +61,7 @@ pub use reading::{Absence, Reading};
 pub(crate) use reading::{Absent, absent};
 pub use record::{Record, type_of};
 pub use sample::{
-    Clocks, CpuSample, DiskSample, GpuSample, Health, HostSample, MemorySample,
+    Clocks, CpuSample, DiskSample, GpuSample, Health, HostSample, MemoryKind, MemorySample,
     NetworkSample, NvLinks, PcieLink, Power, REASONS, RamSample, ReasonInfo, Sample, Temperature,
     ThrottleCause, ThrottleReason, Utilization,
 };

@@ -8,7 +8,7 @@ use super::{
     small, watts,
 };
 use crate::{
-    model::{Absence, GpuSample, MemorySample, Reading, ThrottleReason},
+    model::{Absence, GpuSample, MemoryKind, MemorySample, Reading, ThrottleReason},
     vendor::nvml::query::Query as Q,
 };
 
@@ -16,6 +16,10 @@ use crate::{
 pub(in super::super) fn sample(answers: Answers<'_>, sample: &mut GpuSample) {
     let percent = |query| answers.number(query).map(|percent| percent as f64);
     sample.memory = memory(answers);
+    sample.memory_kind = match sample.memory.total_bytes {
+        Reading::Absent(Absence::NotSupported) => MemoryKind::Unified,
+        _ => MemoryKind::Device,
+    };
     let rates = answers.numbers::<2>(Q::UtilizationRates);
     sample.utilization.gpu_percent = rates.clone().map(|[gpu, _]| gpu as f64);
     sample.utilization.memory_percent = rates.map(|[_, memory]| memory as f64);
