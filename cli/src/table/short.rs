@@ -119,11 +119,9 @@ fn head(view: &View<'_>, longest: usize, layout: Layout) -> Line {
     );
     if inventory.platform.is_simulated {
         line.push(SIMULATED, "simulated");
-    } else if let Some(version) = inventory.platform.versions().first() {
-        line.push(
-            DIM,
-            printable(version.trim_start_matches("driver "), layout),
-        );
+    } else {
+        let versions = inventory.platform.driver_versions().join("  ");
+        line.push(DIM, printable(&versions, layout));
     }
     line
 }

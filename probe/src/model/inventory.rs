@@ -127,18 +127,29 @@ impl Platform {
     /// Returns the versions to show: `driver 580.159.04` and `CUDA 13.0`. With several drivers,
     /// each has its vendor's name.
     pub fn versions(&self) -> Vec<String> {
-        let is_only = self.drivers.len() == 1;
         let versions = self.drivers.iter().flat_map(|driver| {
-            let word = if is_only {
-                "driver"
-            } else {
-                driver.vendor.name()
-            };
-            [(word, &driver.version), ("CUDA", &driver.cuda_version)]
+            let cuda = driver.cuda_version.value();
+            let cuda = cuda.map(|version| format!("CUDA {version}"));
+            [self.driver_version(driver, "driver "), cuda]
         });
-        versions
-            .filter_map(|(word, version)| Some(format!("{word} {}", version.value()?)))
+        versions.flatten().collect()
+    }
+
+    /// Returns the versions of the drivers, for a short line: `580.159.04`, or with several drivers
+    /// `NVIDIA 580.159.04`.
+    pub fn driver_versions(&self) -> Vec<String> {
+        let drivers = self.drivers.iter();
+        drivers
+            .filter_map(|driver| self.driver_version(driver, ""))
             .collect()
+    }
+
+    fn driver_version(&self, driver: &Driver, only: &str) -> Option<String> {
+        let version = driver.version.value()?;
+        Some(match self.drivers.len() {
+            1 => format!("{only}{version}"),
+            _ => format!("{} {version}", driver.vendor.name()),
+        })
     }
 }
 
@@ -211,6 +222,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn each_of_several_drivers_has_its_vendor() {
+        let driver = |version: &str| Driver {
+            vendor: Vendor::Nvidia,
+            version: Reading::Now(version.to_owned()),
+            library_version: Reading::Absent(Absence::NotSupported),
+            cuda_version: Reading::Absent(Absence::NotSupported),
+        };
+        let platform = Platform {
+            is_simulated: false,
+            drivers: vec![driver("580.1"), driver("6.16")],
+        };
+        assert_eq!(platform.versions(), ["NVIDIA 580.1", "NVIDIA 6.16"]);
+        assert_eq!(platform.driver_versions(), platform.versions());
+    }
+
+    #[test]
     fn platform_of_old_recording_has_nvidia_driver() {
         let old = serde_json::json!({
             "source": "nvml",
@@ -220,6 +247,7 @@ mod tests {
         });
         let platform: Platform = serde_json::from_value(old.clone()).unwrap();
         assert_eq!(platform.versions(), ["driver 580.1", "CUDA 13.0"]);
+        assert_eq!(platform.driver_versions(), ["580.1"]);
         let written = serde_json::to_value(&platform).unwrap();
         for (key, value) in old.as_object().unwrap() {
             assert_eq!(written[key], *value, "{key}");

@@ -27,6 +27,9 @@ pub enum Vendor {
 }
 
 impl Vendor {
+    /// Every vendor.
+    pub const ALL: [Self; 1] = [Self::Nvidia];
+
     /// The vendor's own spelling of its name.
     pub fn name(self) -> &'static str {
         match self {
