@@ -8,6 +8,7 @@ use std::{
 use gpumon_probe::{
     child,
     model::{Health, KnownGpu},
+    vendor::KERNEL_DRIVERS,
 };
 use tokio::{
     io::AsyncReadExt,
@@ -25,9 +26,6 @@ const SEARCH_INTERVAL: Duration = Duration::from_mins(1);
 /// The interval between reads of the kernel's list of GPUs. A change of this list is a hint. A read
 /// costs some microseconds.
 const HINT_INTERVAL: Duration = Duration::from_secs(5);
-
-/// The folder of the devices that the kernel's driver is bound to.
-const BOUND_DEVICES: &str = "/sys/bus/pci/drivers/nvidia";
 
 /// The longest time that a search may take. A busy driver can need this long.
 const SEARCH_TIMEOUT: Duration = Duration::from_secs(30);
@@ -47,10 +45,9 @@ pub(crate) struct GpuSearch {
 
 impl GpuSearch {
     pub(crate) fn new(collector: Collector) -> Self {
-        let bound_devices = bound_devices(Path::new(BOUND_DEVICES));
         Self {
             collector,
-            bound_devices,
+            bound_devices: all_bound_devices(),
             searched: Instant::now(),
             reported: BTreeSet::new(),
             child: None,
@@ -67,7 +64,7 @@ impl GpuSearch {
             if hub.collector().state != CollectorState::Running || !stuck.pids().is_empty() {
                 continue;
             }
-            let bound_now = bound_devices(Path::new(BOUND_DEVICES));
+            let bound_now = all_bound_devices();
             if bound_now == self.bound_devices && self.searched.elapsed() < SEARCH_INTERVAL {
                 continue;
             }
@@ -163,8 +160,15 @@ fn describe_unread(
     Some(format!("{returned} was lost and has been found again"))
 }
 
-/// Returns the PCI addresses of the devices that a kernel driver is bound to; none if it is not
-/// loaded.
+/// Returns the PCI addresses of the devices that the kernel's drivers are bound to.
+fn all_bound_devices() -> BTreeSet<OsString> {
+    let drivers = KERNEL_DRIVERS.iter();
+    drivers
+        .flat_map(|driver| bound_devices(Path::new(driver)))
+        .collect()
+}
+
+/// Returns the PCI addresses of the devices that one driver is bound to; none if it is not loaded.
 fn bound_devices(driver: &Path) -> BTreeSet<OsString> {
     let entries = fs::read_dir(driver)
         .into_iter()

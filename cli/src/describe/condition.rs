@@ -1,7 +1,7 @@
 //! Phrases about a condition. Its own text is longer, for views with room for sentences.
 
 use gpumon_probe::{
-    model::{Condition, ConditionKind, GpuSample, ThrottleReason, Vendor},
+    model::{Condition, ConditionKind, GpuSample, REASONS, ThrottleCause, ThrottleReason, Vendor},
     vendor::describe_error,
 };
 
@@ -39,24 +39,19 @@ pub(super) fn reason_phrases(reasons: &[ThrottleReason]) -> Vec<Phrase> {
         .iter()
         .filter(|reason| !reason.is_explained(reasons));
     own.filter_map(|reason| {
-        let wording = reason.wording();
-        let level = Level::from(wording.severity?);
-        Some(Phrase::new(level, wording.short, wording.long))
+        let info = reason.info();
+        let level = Level::from(info.severity?);
+        Some(Phrase::new(level, info.short, info.long))
     })
     .collect()
 }
 
 /// Returns a phrase for the setting that reduces the clocks as somebody wants.
 pub(super) fn setting_phrase(reasons: &[ThrottleReason]) -> Option<Phrase> {
-    let settings = [
-        ThrottleReason::ApplicationsClocksSetting,
-        ThrottleReason::DisplayClockSetting,
-    ];
-    let setting = settings
-        .into_iter()
-        .find(|setting| reasons.contains(setting))?;
-    let wording = setting.wording();
-    Some(Phrase::new(Level::Quiet, wording.short, wording.long))
+    let setting = REASONS
+        .iter()
+        .find(|info| info.cause == ThrottleCause::Setting && reasons.contains(&info.reason))?;
+    Some(Phrase::new(Level::Quiet, setting.short, setting.short))
 }
 
 fn xid_phrase(level: Level, code: u32, count: u32) -> Phrase {

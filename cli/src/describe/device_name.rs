@@ -1,6 +1,6 @@
 //! How a board is called.
 
-use gpumon_probe::model::Reading;
+use gpumon_probe::model::{Reading, Vendor};
 use gpumon_workload::protocol::DeviceName;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -25,17 +25,13 @@ pub(crate) fn full_name(name: Option<&Reading<String>>) -> String {
     let name = name.and_then(Reading::value);
     name.map_or_else(
         || "unknown GPU".to_owned(),
-        |name| without_maker(name).to_owned(),
+        |name| Vendor::strip_from(name).to_owned(),
     )
-}
-
-pub(crate) fn without_maker(name: &str) -> &str {
-    name.trim_start_matches("NVIDIA ")
 }
 
 /// A device on which something runs, as `GPU 0: H200`.
 pub(crate) fn device(device: &DeviceName) -> String {
-    let name = without_maker(&device.name);
+    let name = Vendor::strip_from(&device.name);
     device
         .index
         .map_or_else(|| capital(name), |index| format!("GPU {index}: {name}"))

@@ -26,7 +26,7 @@ use gpumon_probe::{
 pub(crate) use self::{
     allocation::unused_allocations,
     busy::{BUSY_WIDTH, BUSY_WIDTH_WITH_SM, busy, is_sm_activity, of_part},
-    device_name::{LONGEST, capital, device, fitted, full_name, without_maker},
+    device_name::{LONGEST, capital, device, fitted, full_name},
     event::of_event,
     framework::{comparison, factor, framework},
     health::without_readings,

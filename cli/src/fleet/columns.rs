@@ -1,7 +1,7 @@
 //! The columns of tables of nodes and GPUs.
 
 use gpumon_fleet::model::GpuState;
-use gpumon_probe::untrusted::escaped;
+use gpumon_probe::{model::Vendor, untrusted::escaped};
 use unicode_width::UnicodeWidthStr;
 
 use super::{
@@ -136,8 +136,7 @@ pub(crate) fn format_model(name: Option<&str>) -> String {
 
 /// `H100 80GB HBM3` of `NVIDIA H100 80GB HBM3`.
 fn short_model(name: &str) -> String {
-    let name = name.strip_prefix("NVIDIA ").unwrap_or(name);
-    cut_text(&escaped(name), LONGEST_MODEL)
+    cut_text(&escaped(Vendor::strip_from(name)), LONGEST_MODEL)
 }
 
 fn cut_text(text: &str, most: usize) -> String {

@@ -2,9 +2,9 @@
 
 use gpumon_probe::model::{
     Absence, BatchJob, Clocks, Container, ContainerRuntime, CpuSample, DiskSample, Driver, Gpu,
-    GpuSample, Health, HostSample, Inventory, MemorySample, NetworkSample, Notebook, Owner,
-    Platform, Power, Process, ProcessKind, RamSample, Reading, Sample, Temperature, Utilization,
-    Vendor,
+    GpuSample, Health, HostSample, Inventory, MemoryKind, MemorySample, NetworkSample, Notebook,
+    Owner, Platform, Power, Process, ProcessKind, RamSample, Reading, Sample, Temperature,
+    Utilization, Vendor,
 };
 
 pub(crate) const GIB: u64 = 1 << 30;
@@ -64,6 +64,7 @@ fn gpu(index: u32) -> GpuSample {
             jpeg_percent: unknown(),
             ofa_percent: unknown(),
         },
+        memory_kind: MemoryKind::Device,
         memory: MemorySample {
             total_bytes: Reading::Now(total),
             used_bytes: Reading::Now(used),

@@ -2,7 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 use clap::ValueEnum;
-use gpumon_probe::model::{GpuSample, Health, Reading};
+use gpumon_probe::model::{GpuSample, Health, Reading, Vendor};
 use unicode_width::UnicodeWidthStr;
 
 use super::{
@@ -12,7 +12,7 @@ use super::{
     style::{ALARM, DIM, PLAIN, SIMULATED, STRONG},
     units::{ABSENT, clock},
 };
-use crate::describe::{LONGEST, Level, fitted, more_processes, unlisted_processes, without_maker};
+use crate::describe::{LONGEST, Level, fitted, more_processes, unlisted_processes};
 
 /// What can be added to a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -69,7 +69,7 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, parts: &[ShortPart]) -> Vec
             .width
             .is_none_or(|columns| name.width() + numbers <= columns);
         let ellipsis = if layout.unicode { '…' } else { '~' };
-        let short = || fitted(without_maker(name), LONGEST, ellipsis);
+        let short = || fitted(Vendor::strip_from(name), LONGEST, ellipsis);
         printable(&if has_room { name.to_owned() } else { short() }, layout)
     };
     let longest = view
@@ -119,11 +119,9 @@ fn head(view: &View<'_>, longest: usize, layout: Layout) -> Line {
     );
     if inventory.platform.is_simulated {
         line.push(SIMULATED, "simulated");
-    } else if let Some(version) = inventory.platform.versions().first() {
-        line.push(
-            DIM,
-            printable(version.trim_start_matches("driver "), layout),
-        );
+    } else {
+        let versions = inventory.platform.driver_versions().join("  ");
+        line.push(DIM, printable(&versions, layout));
     }
     line
 }

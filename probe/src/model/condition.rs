@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::{RecoveryAction, ThrottleReason};
+use super::{RecoveryAction, Severity, ThrottleReason};
 use crate::{flat, tagged};
 
 /// Something about a GPU that its users should know. It has a beginning, is in every sample while it lasts, and ends.
@@ -20,20 +20,6 @@ pub struct Condition {
     #[serde(flatten)]
     #[ts(flatten)]
     pub kind: ConditionKind,
-}
-
-/// How much a condition matters.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, TS, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Severity {
-    /// Worth knowing.
-    Notice,
-    /// Work runs slower, or soon may not run.
-    Warning,
-    /// Results may be wrong, or the GPU is about to be unusable.
-    Critical,
 }
 
 /// What the matter is, told apart by `condition`.
@@ -179,19 +165,12 @@ pub enum ConditionKind {
     },
 }
 
-impl Severity {
-    /// Returns 1 for a notice, 2 for a warning and 3 if critical, for metrics and fleets.
-    pub fn rank(self) -> u8 {
-        1 + self as u8
-    }
-}
-
 impl ConditionKind {
     /// Returns how much the condition matters. Xids have their severity in their own table.
     pub fn severity(&self) -> Severity {
         match self {
             Self::Throttled { reasons, .. } => {
-                let severities = reasons.iter().filter_map(|it| it.wording().severity);
+                let severities = reasons.iter().filter_map(|it| it.info().severity);
                 severities.max().unwrap_or(Severity::Notice)
             }
             Self::MemoryFilling {

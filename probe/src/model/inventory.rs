@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::{Absence, Board, GpuLink, Health, MigDevice, Playback, Reading};
+use super::{Absence, Board, GpuLink, Health, MigDevice, Playback, Reading, Vendor};
 
 /// The machine, its driver and its GPUs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
@@ -49,37 +49,6 @@ pub struct Driver {
     pub library_version: Reading<String>,
     /// The newest CUDA that it runs, such as `13.0` (`nvmlSystemGetCudaDriverVersion_v2`).
     pub cuda_version: Reading<String>,
-}
-
-/// A vendor of GPUs.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    TS,
-    JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Vendor {
-    /// NVIDIA.
-    #[default]
-    Nvidia,
-}
-
-impl Vendor {
-    /// The vendor's own spelling of its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Nvidia => "NVIDIA",
-        }
-    }
 }
 
 /// [`Platform`] in JSON. Recordings and servers of version 0.2 and older have no `drivers`.
@@ -158,18 +127,29 @@ impl Platform {
     /// Returns the versions to show: `driver 580.159.04` and `CUDA 13.0`. With several drivers,
     /// each has its vendor's name.
     pub fn versions(&self) -> Vec<String> {
-        let is_only = self.drivers.len() == 1;
         let versions = self.drivers.iter().flat_map(|driver| {
-            let word = if is_only {
-                "driver"
-            } else {
-                driver.vendor.name()
-            };
-            [(word, &driver.version), ("CUDA", &driver.cuda_version)]
+            let cuda = driver.cuda_version.value();
+            let cuda = cuda.map(|version| format!("CUDA {version}"));
+            [self.driver_version(driver, "driver "), cuda]
         });
-        versions
-            .filter_map(|(word, version)| Some(format!("{word} {}", version.value()?)))
+        versions.flatten().collect()
+    }
+
+    /// Returns the versions of the drivers, for a short line: `580.159.04`, or with several drivers
+    /// `NVIDIA 580.159.04`.
+    pub fn driver_versions(&self) -> Vec<String> {
+        let drivers = self.drivers.iter();
+        drivers
+            .filter_map(|driver| self.driver_version(driver, ""))
             .collect()
+    }
+
+    fn driver_version(&self, driver: &Driver, only: &str) -> Option<String> {
+        let version = driver.version.value()?;
+        Some(match self.drivers.len() {
+            1 => format!("{only}{version}"),
+            _ => format!("{} {version}", driver.vendor.name()),
+        })
     }
 }
 
@@ -242,6 +222,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn each_of_several_drivers_has_its_vendor() {
+        let driver = |version: &str| Driver {
+            vendor: Vendor::Nvidia,
+            version: Reading::Now(version.to_owned()),
+            library_version: Reading::Absent(Absence::NotSupported),
+            cuda_version: Reading::Absent(Absence::NotSupported),
+        };
+        let platform = Platform {
+            is_simulated: false,
+            drivers: vec![driver("580.1"), driver("6.16")],
+        };
+        assert_eq!(platform.versions(), ["NVIDIA 580.1", "NVIDIA 6.16"]);
+        assert_eq!(platform.driver_versions(), platform.versions());
+    }
+
+    #[test]
     fn platform_of_old_recording_has_nvidia_driver() {
         let old = serde_json::json!({
             "source": "nvml",
@@ -251,6 +247,7 @@ mod tests {
         });
         let platform: Platform = serde_json::from_value(old.clone()).unwrap();
         assert_eq!(platform.versions(), ["driver 580.1", "CUDA 13.0"]);
+        assert_eq!(platform.driver_versions(), ["580.1"]);
         let written = serde_json::to_value(&platform).unwrap();
         for (key, value) in old.as_object().unwrap() {
             assert_eq!(written[key], *value, "{key}");

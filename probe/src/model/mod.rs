@@ -26,8 +26,10 @@ mod process;
 mod reading;
 mod record;
 mod sample;
+mod severity;
 mod topology;
 mod trace;
+mod vendor;
 mod wording;
 
 pub use activity::Activity;
@@ -37,7 +39,7 @@ pub use board::{Board, MaxClocks, PowerLimits, Thresholds};
 pub(crate) use bus_id::sysfs_device;
 pub use bus_id::{is_same_bus_id, normal_bus_id};
 pub use cell::Cell;
-pub use condition::{Condition, ConditionKind, GpuProcess, MemoryGrowth, Severity};
+pub use condition::{Condition, ConditionKind, GpuProcess, MemoryGrowth};
 pub use cost::{CellRun, Cost, CostCondition, CostMark, CostXid, GpuCost, StoredCost};
 pub use details::{
     AccountedProcess, ApplicationClocks, Bar1, ComputeMode, ConfidentialCompute, Ecc, EccCounts,
@@ -47,7 +49,7 @@ pub use details::{
 pub use event::{
     Event, EventKind, GpuRef, Mark, ProcessRef, Run, RunKind, RunStatus, XidReport, with_advice,
 };
-pub use inventory::{Driver, Gpu, Inventory, KnownGpu, Platform, SourceKind, Vendor};
+pub use inventory::{Driver, Gpu, Inventory, KnownGpu, Platform, SourceKind};
 pub use mig::{MigDevice, MigInstance, MigSample};
 pub use object::Object;
 pub use owner::{
@@ -59,12 +61,15 @@ pub use reading::{Absence, Reading};
 pub(crate) use reading::{Absent, absent};
 pub use record::{Record, type_of};
 pub use sample::{
-    Clocks, CpuSample, DiskSample, GpuSample, Health, HostSample, MemorySample, NetworkSample,
-    NvLinks, PcieLink, Power, RamSample, Sample, Temperature, ThrottleReason, Utilization,
+    Clocks, CpuSample, DiskSample, GpuSample, Health, HostSample, MemoryKind, MemorySample,
+    NetworkSample, NvLinks, PcieLink, Power, REASONS, RamSample, ReasonInfo, Sample, Temperature,
+    ThrottleCause, ThrottleReason, Utilization,
 };
+pub use severity::Severity;
 pub use topology::{GpuLink, PciPath};
 pub use trace::{Trace, TraceMetric};
-pub use wording::{GPU_PROCESS, OF_BROWSER, REASONS, ReasonWording, SLOW_CLOCK, WORDINGS, Wording};
+pub use vendor::Vendor;
+pub use wording::{GPU_PROCESS, OF_BROWSER, SLOW_CLOCK, WORDINGS, Wording};
 
 /// Now, in milliseconds since the Unix epoch; 0 on a machine whose clock stands before 1970.
 pub fn now_ms() -> u64 {

@@ -10,14 +10,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{
-    ConditionKind,
-    Severity::{self, Critical, Notice, Warning},
-    ThrottleReason::{
-        self, ApplicationsClocksSetting, DisplayClockSetting, GpuIdle, HwPowerBrakeSlowdown,
-        HwSlowdown, HwThermalSlowdown, SwPowerCap, SwThermalSlowdown, SyncBoost,
-    },
-};
+use super::{ConditionKind, ThrottleReason};
 use crate::units::{approximate_duration, byte_size, duration, list, three_digits};
 
 /// The most processes that are named; more are counted.
@@ -40,21 +33,6 @@ pub struct Wording {
     pub long: &'static str,
     /// The condition and its remedy in sentences.
     pub text: &'static str,
-}
-
-/// The wording of a reason for reduced clocks.
-#[derive(Debug)]
-pub struct ReasonWording {
-    /// The reason.
-    pub reason: ThrottleReason,
-    /// The severity of the condition; `None` if clocks are reduced as they should be.
-    pub severity: Option<Severity>,
-    /// The reason in at most 24 columns.
-    pub short: &'static str,
-    /// The same with more words.
-    pub long: &'static str,
-    /// The reason in the sentence of the condition, which has its fields.
-    pub cause: &'static str,
 }
 
 /// A process in the lists of a condition.
@@ -168,40 +146,6 @@ pub static WORDINGS: &[Wording] = wordings! {
          its seating, riser and slot.";
 };
 
-macro_rules! reasons {
-    ($($reason:ident $severity:expr, $short:literal $long:literal $cause:literal;)+) => {
-        [$(ReasonWording {
-            reason: $reason,
-            severity: $severity,
-            short: $short,
-            long: $long,
-            cause: $cause,
-        }),+]
-    };
-}
-
-/// The wording of every reason for reduced clocks, the worst first.
-pub static REASONS: [ReasonWording; 9] = reasons! {
-    HwThermalSlowdown Some(Critical), "thermal slowdown (HW)"
-        "hardware thermal slowdown: check the cooling"
-        "[gpu_celsius|hardware thermal slowdown ({gpu_celsius}), check the cooling|hardware \
-         thermal slowdown, check the cooling]";
-    HwPowerBrakeSlowdown Some(Warning), "power brake" "power brake by the power supply"
-        "power brake by the system's power supply";
-    HwSlowdown Some(Warning), "hardware slowdown" "hardware slowdown"
-        "hardware slowdown (temperature, power or voltage)";
-    SwThermalSlowdown Some(Warning), "thermal slowdown" "thermal slowdown"
-        "[gpu_celsius|thermal slowdown ({gpu_celsius})|thermal slowdown]";
-    SwPowerCap Some(Notice), "power-capped" "power-capped"
-        "[limit_watts|power-capped at {limit_watts}|power-capped]";
-    SyncBoost Some(Notice), "sync boost limit" "sync boost limit"
-        "limited by a slower GPU of its sync boost group";
-    ApplicationsClocksSetting None, "application clocks set" "application clocks set"
-        "application clocks";
-    DisplayClockSetting None, "display clock set" "display clock set" "display clocks";
-    GpuIdle None, "" "" "idle";
-};
-
 impl ConditionKind {
     /// Returns the condition and its remedy in sentences. `name` names processes by their PIDs.
     pub fn text(&self, name: &dyn Fn(u32) -> String) -> String {
@@ -260,21 +204,6 @@ impl ConditionKind {
             _ => {}
         }
         Fields { values, name }.fill(text(wording))
-    }
-}
-
-impl ThrottleReason {
-    /// Returns the wording of the reason.
-    pub fn wording(self) -> &'static ReasonWording {
-        let known = REASONS.iter().find(|wording| wording.reason == self);
-        known.unwrap_or(&REASONS[0])
-    }
-
-    /// Returns `true` if the driver gives the cause of this reason, too. A slowdown by the hardware
-    /// is given together with its cause, if the driver knows the cause.
-    pub fn is_explained(self, given: &[Self]) -> bool {
-        let causes = [HwThermalSlowdown, HwPowerBrakeSlowdown];
-        self == HwSlowdown && given.iter().any(|other| causes.contains(other))
     }
 }
 
@@ -380,10 +309,8 @@ impl Fields<'_> {
                 .fold(GPU_PROCESS.to_owned(), |text, part| {
                     text.replace(&format!("{{{part}}}"), &item[*part].to_string())
                 }),
-            "reasons" => ThrottleReason::deserialize(item).map_or_else(
-                |_| String::new(),
-                |reason| self.fill(reason.wording().cause),
-            ),
+            "reasons" => ThrottleReason::deserialize(item)
+                .map_or_else(|_| String::new(), |reason| self.fill(reason.info().text)),
             _ => item.to_string(),
         }
     }
@@ -422,13 +349,10 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_and_reason_has_its_wording() {
+    fn every_kind_has_its_wording() {
         let kinds: Vec<_> = WORDINGS.iter().map(|wording| wording.tag).collect();
         for tag in ConditionKind::TAGS {
             assert!(*tag == "xid" || kinds.contains(tag), "{tag}");
-        }
-        for reason in ThrottleReason::ALL {
-            assert_eq!(reason.wording().reason, reason);
         }
     }
 

@@ -8,7 +8,7 @@ use crate::{
     derive::{Baseline, ConditionSettings, ConditionTracker, EccTracker, ProcessTracker},
     model::{
         Absence, EventKind, Gpu, GpuDetails, GpuRef, GpuSample, Health, KnownGpu, ProcessRef,
-        Trace, XidReport, normal_bus_id, now_ms,
+        Trace, Vendor, XidReport, normal_bus_id, now_ms,
     },
     vendor::{DeviceError, ErrorInfo},
 };
@@ -110,6 +110,11 @@ impl GpuState {
 
     pub(super) fn gpu(&self) -> Gpu {
         self.gpu.clone()
+    }
+
+    /// Returns the vendor of the GPU.
+    pub(super) fn vendor(&self) -> Vendor {
+        self.gpu.vendor
     }
 
     /// What it usually does, as far as it has been learned.

@@ -325,7 +325,7 @@ impl Sampling {
     }
 
     fn on_error(&mut self, gpu: usize, error: DriverError, now_ms: u64) {
-        let info = describe_error(self.states[gpu].gpu().vendor, error.code);
+        let info = describe_error(self.states[gpu].vendor(), error.code);
         let report = info.report(error);
         let mut events = self.states[gpu].on_error(&report, &info, now_ms);
         events.insert(0, EventKind::Xid(report));
@@ -357,16 +357,28 @@ impl Sampling {
         }
     }
 
-    /// A driver that was unloaded or replaced fails every GPU, and this process cannot load its library again.
+    /// Checks that no driver was unloaded or replaced. Such a driver fails every GPU of its vendor,
+    /// and this process cannot load its library again. GPUs of other vendors still answer.
     fn check_driver(&self) -> Result<(), SourceError> {
-        if self.states.iter().any(GpuState::is_ok) {
-            return Ok(());
-        }
-        self.states
-            .iter()
-            .find_map(GpuState::driver_replaced)
-            .map_or(Ok(()), Err)
+        let states = self.states.iter();
+        let gpus = states.map(|state| (state.vendor(), state.is_ok(), state.driver_replaced()));
+        find_replaced_driver(gpus).map_or(Ok(()), Err)
     }
+}
+
+/// Returns why a driver cannot be read: it was replaced, and none of its GPUs answers. Each GPU has
+/// its driver, whether it answers, and the error if the driver reports that it was replaced.
+fn find_replaced_driver<D: PartialEq>(
+    gpus: impl Iterator<Item = (D, bool, Option<SourceError>)> + Clone,
+) -> Option<SourceError> {
+    let answers = |driver: &D| {
+        gpus.clone()
+            .any(|(other, is_ok, _)| is_ok && other == *driver)
+    };
+    let mut replaced = gpus
+        .clone()
+        .filter_map(|(driver, _, cause)| Some((driver, cause?)));
+    replaced.find_map(|(driver, cause)| (!answers(&driver)).then_some(cause))
 }
 
 impl GpuState {
@@ -387,6 +399,20 @@ impl GpuState {
 mod tests {
     use super::*;
     use crate::{derive::learned_baseline, owner::CommandLines, vendor::SourceChoice};
+
+    #[test]
+    fn replaced_driver_is_found_though_another_answers() {
+        let replaced = || Some(SourceError::VersionMismatch("replaced".to_owned()));
+        let find =
+            |gpus: &[(&str, bool, Option<SourceError>)]| find_replaced_driver(gpus.iter().cloned());
+        assert_eq!(find(&[("a", true, None), ("b", true, None)]), None);
+        assert_eq!(
+            find(&[("a", true, None), ("b", false, replaced())]),
+            replaced()
+        );
+        let still_answers = [("a", false, replaced()), ("a", true, None)];
+        assert_eq!(find(&still_answers), None);
+    }
 
     #[test]
     fn a_gpu_goes_on_with_what_was_learned_of_it_and_that_is_kept() {

@@ -7,6 +7,9 @@ use crate::{model::Vendor, surroundings::Surroundings};
 
 pub use nvml::return_code::{Explanation, explain_absence};
 
+/// The folders of the devices that the vendors' kernel drivers are bound to.
+pub const KERNEL_DRIVERS: [&str; 1] = ["/sys/bus/pci/drivers/nvidia"];
+
 /// Explains an error code of a vendor's driver. NVIDIA's codes are Xids.
 pub fn describe_error(vendor: Vendor, code: u32) -> ErrorInfo {
     match vendor {

@@ -30,13 +30,13 @@ pub(super) fn gpu(page: &mut Page, scrape: &Scrape<'_>) {
     );
     let help = "1 while the clocks are throttled for this reason, 0 otherwise.";
     let mut throttled = page.family("gpumon_gpu_throttled", Gauge, help);
-    let words = ThrottleReason::ALL.map(|reason| word(&reason));
     for told in &scrape.gpus {
         let Some(reasons) = told.readings.and_then(|gpu| gpu.throttle_reasons.value()) else {
             continue;
         };
-        let given = ThrottleReason::ALL.map(|reason| reasons.contains(&reason));
-        throttled.add_states(&told.labels, "reason", words.iter().zip(given));
+        let states = ThrottleReason::of_vendor(told.gpu.vendor)
+            .map(|reason| (word(&reason), reasons.contains(&reason)));
+        throttled.add_states(&told.labels, "reason", states);
     }
 }
 

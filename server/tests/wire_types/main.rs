@@ -55,6 +55,7 @@ fn generated() -> BTreeMap<String, String> {
         ("xids.ts", xids::typescript()),
         ("texts.ts", texts::typescript()),
         ("condition-labels.ts", texts::condition_labels()),
+        ("vendors.ts", texts::list_vendors()),
     ];
     files.map(|(name, text)| (name.to_owned(), text)).into()
 }

@@ -2,9 +2,9 @@
 
 import { duration, since } from '../lib/format';
 import { own } from '../lib/own';
-import { table, trans } from '../lib/translation';
+import { trans } from '../lib/translation';
 import type { Absence, Health, Severity, ThrottleReason } from '../wire';
-import { ABSENCES, describeReasons } from '../wire/texts';
+import { ABSENCES, describeReasons, ORDINARY_REASONS } from '../wire/texts';
 
 /** The severity of a state; `none` where it is ordinary. */
 export type Level = Severity | 'none';
@@ -82,19 +82,12 @@ export function describeHealth(
   }
 }
 
-/** Ordinary reasons for reduced clocks, with their titles. The others are conditions. */
-const RESTS = table((): readonly (readonly [ThrottleReason, string])[] => [
-  ['applications_clocks_setting', trans.__('Clocks are limited by the application clock setting.')],
-  ['display_clock_setting', trans.__('Clocks are limited by the display clock setting.')],
-  ['gpu_idle', trans.__('Nothing is running, so clocks are reduced.')],
-]);
-
 /** The ordinary reason for reduced clocks; `null` where there is none. */
 export function describeClock(
   reasons: readonly ThrottleReason[],
 ): Pick<Description, 'text' | 'title'> | null {
-  const [reason, title] = RESTS().find(([rest]) => reasons.includes(rest)) ?? [];
+  const [reason, title] = ORDINARY_REASONS.find(([ordinary]) => reasons.includes(ordinary)) ?? [];
   return reason === undefined || title === undefined
     ? null
-    : { text: describeReasons([reason]), title };
+    : { text: describeReasons([reason]), title: title() };
 }

@@ -11,12 +11,13 @@ import type {
   MigDevice,
   Sample,
 } from '../wire';
+import { VENDORS } from '../wire/vendors';
 import { valueOf } from './reading';
 
 export interface GpuState {
   index: number;
   uuid: string | null;
-  /** Without the vendor, which is the same for all. */
+  /** The name without its vendor. */
   name: string;
   fullName: string;
   busId: string | null;
@@ -28,6 +29,12 @@ export interface GpuState {
   now: GpuSample | null;
   /** `null` until they have been read. */
   details: GpuDetails | null;
+}
+
+/** The name of a GPU without its vendor. */
+export function withoutVendor(name: string): string {
+  const vendor = Object.values(VENDORS).find((known) => name.startsWith(`${known} `)) ?? '';
+  return name.slice(vendor.length).trimStart();
 }
 
 /** Every GPU of the inventory in the driver's order; a lost one keeps its place. */
@@ -57,7 +64,7 @@ function gpuState(
   return {
     index: gpu.index,
     uuid: gpu.uuid,
-    name: fullName.replace(/^NVIDIA\s+(?:GeForce\s+)?/, ''),
+    name: withoutVendor(fullName).replace(/^GeForce\s+/, ''),
     fullName,
     busId: valueOf(gpu.pci_bus_id),
     board: gpu.board,

@@ -2,12 +2,15 @@
 
 import { button, h, KeyedRows, setAttribute, setShown, setText } from '../lib/dom';
 import { dateAndTime, duration, since } from '../lib/format';
+import { own } from '../lib/own';
 import { joined, plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import { valueOf } from '../model/reading';
 import type { Request } from '../model/request';
 import { isFresh, type Status } from '../model/status';
 import type { Store } from '../model/store';
+import type { Driver, Platform } from '../wire';
+import { VENDORS } from '../wire/vendors';
 import { failedPart, part } from './part';
 import type { ReplayBar } from './replay-bar';
 
@@ -221,17 +224,27 @@ export class Header {
       return;
     }
     const { hostname, platform } = store.inventory;
-    const driver = valueOf(platform.driver_version);
-    const cuda = valueOf(platform.cuda_version);
-    const parts = [
-      plainText(hostname),
-      driver && trans.__('driver %1', plainText(driver)),
-      cuda && `CUDA ${plainText(cuda)}`,
-    ];
+    const parts = [plainText(hostname), ...describeVersions(platform)];
     setText(this.platform, joined(parts));
     const version = store.version && `gpumon ${plainText(store.version)}`;
     setAttribute(this.title, 'title', joined([...parts, version], '\n'));
   }
+}
+
+/** The versions of all drivers. With several drivers, each has its vendor's name. */
+function describeVersions(platform: Platform): string[] {
+  const { driver_version, cuda_version: cuda } = platform;
+  const nvidia = { vendor: 'nvidia', version: driver_version, cuda_version: cuda } as const;
+  const drivers: Pick<Driver, keyof typeof nvidia>[] = platform.drivers ?? [nvidia];
+  return drivers.flatMap(({ vendor, version, cuda_version }) => {
+    const driver = plainText(valueOf(version) ?? '');
+    const newestCuda = plainText(valueOf(cuda_version) ?? '');
+    const name = own(VENDORS, vendor) ?? vendor;
+    return [
+      driver && (drivers.length === 1 ? trans.__('driver %1', driver) : `${name} ${driver}`),
+      newestCuda && `CUDA ${newestCuda}`,
+    ];
+  });
 }
 
 /** The other span of time, in minutes. */

@@ -4,7 +4,8 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { SocketLike } from '../lib/socket';
 import { Feed } from '../model/feed';
 import { details } from '../testing/details';
-import { hello } from '../testing/frames';
+import { hello, inventory } from '../testing/frames';
+import type { Driver, Reading, Vendor } from '../wire';
 import type { Mounted } from './mount';
 import { mountMonitor } from './monitor';
 
@@ -62,6 +63,27 @@ it('shows what the server tells', async () => {
   connect();
   await vi.advanceTimersByTimeAsync(50);
   expect(host.querySelectorAll('[data-gpu-index]')).toHaveLength(2);
+});
+
+it('shows the vendor of each of several drivers', async () => {
+  const known = inventory(2);
+  const shown = async (drivers: Driver[]): Promise<string | null | undefined> => {
+    const platform = { ...known.platform, drivers };
+    receive(JSON.stringify(hello({ inventory: { ...known, platform } })));
+    await vi.advanceTimersByTimeAsync(50);
+    return host.querySelector('.gpumon-platform')?.textContent;
+  };
+  const driver = (vendor: string, version: string, cuda_version: Reading<string>): Driver => ({
+    vendor: vendor as Vendor,
+    version,
+    library_version: { absent: 'not_supported' },
+    cuda_version,
+  });
+  const nvidia = driver('nvidia', '580.1', '13.0');
+  socket.onopen?.(new Event('open'));
+  expect(await shown([nvidia])).toBe('node-07 · driver 580.1 · CUDA 13.0');
+  const other = driver('another', '6.16', { absent: 'not_supported' });
+  expect(await shown([nvidia, other])).toBe('node-07 · NVIDIA 580.1 · CUDA 13.0 · another 6.16');
 });
 
 it('is not drawn for details, which come to light with the next sample', async () => {

@@ -1076,6 +1076,8 @@ export type GpuSample = {
   activity: Reading<Activity>,
   /** Device memory (`nvmlDeviceGetMemoryInfo_v2`). */
   memory: MemorySample,
+  /** The kind of its memory; left out of JSON for device memory. */
+  memory_kind?: MemoryKind,
   /** Electrical power. */
   power: Power,
   /** Temperatures. */
@@ -1291,6 +1293,9 @@ export type MemoryGrowth = {
   pid: number,
   /** Over the last half minute. */
   bytes_per_second: number, };
+
+/** The kind of a GPU's memory. */
+export type MemoryKind = "device" | "unified";
 
 /** Device memory. */
 export type MemorySample = {

@@ -52,6 +52,13 @@ const REASONS: Record<ThrottleReason, (c: Readings) => string> = {
   gpu_idle: () => trans.__("idle"),
 };
 
+/** The reasons that are of no concern, with a sentence about each. */
+export const ORDINARY_REASONS: readonly (readonly [ThrottleReason, () => string])[] = [
+  ['applications_clocks_setting', () => trans.__("Clocks are limited by the application clock setting.")],
+  ['display_clock_setting', () => trans.__("Clocks are limited by the display clock setting.")],
+  ['gpu_idle', () => trans.__("Nothing is running, so clocks are reduced.")],
+];
+
 /** Why a reading is absent. */
 export const ABSENCES: Partial<Record<string, () => string>> = {
   not_supported: () => trans.__("not on this board or driver"),

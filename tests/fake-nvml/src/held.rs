@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fake_gpu_state::Holder;
 use gpumon_probe::{
-    model::{Owner, ProcessKind, ThrottleReason},
+    model::{Owner, ProcessKind, ThrottleCause},
     vendor::sim::{GpuState, MAX_SM_MHZ, ProcessState},
 };
 
@@ -28,7 +28,11 @@ pub(crate) fn with_holders(
             .iter()
             .map(|holder| process(holder.pid, Some(holder.bytes), 0)),
     );
-    if state.throttle_reasons.contains(&ThrottleReason::GpuIdle) {
+    if state
+        .throttle_reasons
+        .iter()
+        .any(|reason| reason.cause() == ThrottleCause::Idle)
+    {
         // It does not rest while somebody holds it.
         state.sm_mhz = sm_mhz.unwrap_or(MAX_SM_MHZ);
     }
@@ -42,7 +46,7 @@ pub(crate) fn with_note(state: Arc<GpuState>, note: &Note) -> Arc<GpuState> {
     if note.gpu_percent > 0 {
         state
             .throttle_reasons
-            .retain(|reason| *reason != ThrottleReason::GpuIdle);
+            .retain(|reason| reason.cause() != ThrottleCause::Idle);
     }
     Arc::new(state)
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use gpumon_probe::{
-    model::{GpuSample, Reading, ThrottleReason},
+    model::{GpuSample, Reading, ThrottleCause},
     stat::Stat,
 };
 
@@ -30,7 +30,7 @@ pub(super) fn load_of(
         .filter_map(|sample| sample.throttle_reasons.value())
         .flatten();
     let mut throttled_by = BTreeMap::new();
-    for reason in reasons.filter(|reason| **reason != ThrottleReason::GpuIdle) {
+    for reason in reasons.filter(|reason| reason.cause() != ThrottleCause::Idle) {
         let name = serde_json::to_value(reason).ok()?.as_str()?.to_owned();
         *throttled_by.entry(name).or_default() += 1;
     }
@@ -87,7 +87,7 @@ pub(super) fn fresh<T: Copy>(reading: &Reading<T>) -> Option<T> {
 
 #[cfg(test)]
 mod tests {
-    use gpumon_probe::model::{Absence, Health};
+    use gpumon_probe::model::{Absence, Health, ThrottleReason};
 
     use super::*;
 

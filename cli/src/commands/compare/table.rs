@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use gpumon_probe::{local_time::time_zone, units::duration, untrusted::escaped};
+use gpumon_probe::{local_time::time_zone, model::Vendor, units::duration, untrusted::escaped};
 
 use super::{
     Side,
@@ -10,7 +10,6 @@ use super::{
     pairs,
 };
 use crate::{
-    describe,
     moment::shown,
     run::columns::{Align, Column, Columns, terminal_columns},
     table::style::{DIM, STRONG, paint},
@@ -44,7 +43,7 @@ pub(super) fn draw(sides: &[Side; 2]) -> String {
             let name = gpu
                 .name
                 .as_deref()
-                .map(describe::without_maker)
+                .map(Vendor::strip_from)
                 .unwrap_or_default();
             escaped(format!("GPU {} {name}", gpu.index).trim_end())
         })

@@ -1,7 +1,7 @@
 //! The report, for people and for programs.
 
 use gpumon_history::span::ConditionSpan;
-use gpumon_probe::{local_time::time_zone, units::duration, untrusted::escaped};
+use gpumon_probe::{local_time::time_zone, model::Vendor, units::duration, untrusted::escaped};
 use serde_json::{Value, json};
 
 use super::{
@@ -186,7 +186,7 @@ fn cells(device: &MeasuredDevice) -> Vec<String> {
     } else {
         device.index.to_string()
     };
-    let model = device.name.as_deref().map_or(NONE, describe::without_maker);
+    let model = device.name.as_deref().map_or(NONE, Vendor::strip_from);
     let idle = device
         .idle_percent
         .map_or_else(|| NONE.to_owned(), |percent| format!("{percent:.0} %"));

@@ -1,7 +1,7 @@
 //! The report of a cost, for people.
 
 use gpumon_probe::{
-    model::{Cost, GpuCost},
+    model::{Cost, GpuCost, Vendor},
     stat::Stat,
     units::byte_size,
     untrusted::escaped,
@@ -10,7 +10,6 @@ use gpumon_probe::{
 use unicode_width::UnicodeWidthStr;
 
 use crate::{
-    describe,
     run::columns::{Align, Column, Columns, NONE, terminal_columns},
     table::{
         style::{DIM, STRONG, paint},
@@ -156,7 +155,7 @@ fn cells(gpu: &GpuCost) -> Vec<String> {
         gpu.index.to_string(),
         gpu.name
             .as_deref()
-            .map_or_else(none, |name| escaped(describe::without_maker(name))),
+            .map_or_else(none, |name| escaped(Vendor::strip_from(name))),
         elapsed(gpu.held_s),
         gpu.gpu_s.map_or_else(none, elapsed),
         percent(gpu.sm_percent),

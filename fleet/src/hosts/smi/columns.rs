@@ -146,10 +146,10 @@ pub(super) const COLUMNS: &[(&str, Set)] = &[
         row.sample.performance_state = performance_state(cell);
     }),
     ("clocks_throttle_reasons.active", |row, cell| {
-        row.sample.throttle_reasons = cell.mask().map(reasons);
+        row.sample.throttle_reasons = cell.mask().map(ThrottleReason::from_nvml_mask);
     }),
     ("clocks_event_reasons.active", |row, cell| {
-        row.sample.throttle_reasons = cell.mask().map(reasons);
+        row.sample.throttle_reasons = cell.mask().map(ThrottleReason::from_nvml_mask);
     }),
     ("pcie.link.gen.current", |row, cell| {
         row.sample.pcie.generation = cell.small();
@@ -321,13 +321,6 @@ fn performance_state(cell: Cell<'_>) -> Reading<u8> {
         number.filter(|state| *state < 16).ok_or(Absence::Unknown)
     };
     cell.text().and_then(state).into()
-}
-
-fn reasons(mask: u64) -> Vec<ThrottleReason> {
-    ThrottleReason::ALL
-        .into_iter()
-        .filter(|reason| mask & reason.bit() != 0)
-        .collect()
 }
 
 fn compute_mode(text: &str) -> Result<ComputeMode, Absence> {

@@ -11,7 +11,7 @@ use super::{
     idle_power::draw_watts,
     rule::{Rule, View},
 };
-use crate::model::{ConditionKind, GpuSample, SLOW_CLOCK, ThrottleReason};
+use crate::model::{ConditionKind, GpuSample, SLOW_CLOCK, ThrottleCause};
 
 /// A GPU with less to do has its clock high or low as it pleases.
 const BUSY_PERCENT: f64 = 60.0;
@@ -101,7 +101,7 @@ impl Rule for SlowerThanItself {
         };
         let has_reason = reasons
             .iter()
-            .any(|reason| *reason != ThrottleReason::GpuIdle);
+            .any(|reason| reason.cause() != ThrottleCause::Idle);
         self.reasoned += (f64::from(u8::from(has_reason)) - self.reasoned)
             * (step_ms as f64 / REASONED_OF_MS).min(1.0);
         if self.reasoned >= REASONED {

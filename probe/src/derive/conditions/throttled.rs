@@ -5,7 +5,7 @@ use super::{
     hysteresis::{Hysteresis, Observation},
     rule::{Rule, View},
 };
-use crate::model::{ConditionKind, REASONS, ReasonWording};
+use crate::model::{ConditionKind, REASONS, ReasonInfo};
 
 pub(super) const BEGIN_AFTER_MS: u64 = 3_000;
 
@@ -30,9 +30,9 @@ impl Rule for Throttled {
     fn observe(&mut self, view: &View<'_>, _: bool) -> Observation<ConditionKind> {
         let given = view.fresh(&view.sample.throttle_reasons);
         let (mut reasons, mut began) = (Vec::new(), Vec::new());
-        let of_concern = |wording: &&ReasonWording| wording.severity.is_some();
+        let of_concern = |info: &&ReasonInfo| info.severity.is_some();
         let concerns = REASONS.iter().filter(of_concern);
-        for (ReasonWording { reason, .. }, hysteresis) in concerns.zip(&mut self.hysteresis) {
+        for (ReasonInfo { reason, .. }, hysteresis) in concerns.zip(&mut self.hysteresis) {
             let observation = match given {
                 None => Observation::Unknown,
                 Some(given) if given.contains(reason) && !reason.is_explained(given) => {

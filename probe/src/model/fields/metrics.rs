@@ -277,7 +277,9 @@ fn nvlink_traffic(gpu: &GpuSample) -> Option<f64> {
 
 fn event_reasons(gpu: &GpuSample) -> Option<f64> {
     part(&gpu.throttle_reasons, |reasons| {
-        reasons.iter().fold(0, |bits, reason| bits | reason.bit()) as f64
+        reasons
+            .iter()
+            .fold(0, |bits, reason| bits | reason.nvml_bit()) as f64
     })
 }
 

@@ -13,7 +13,7 @@ mod host;
 mod throttle;
 
 pub use host::{CpuSample, DiskSample, HostSample, NetworkSample, RamSample};
-pub use throttle::ThrottleReason;
+pub use throttle::{REASONS, ReasonInfo, ThrottleCause, ThrottleReason};
 
 /// All GPUs and the host at one moment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
@@ -47,6 +47,10 @@ pub struct GpuSample {
     pub activity: Reading<Activity>,
     /// Device memory (`nvmlDeviceGetMemoryInfo_v2`).
     pub memory: MemorySample,
+    /// The kind of its memory; left out of JSON for device memory.
+    #[serde(default, skip_serializing_if = "MemoryKind::is_device")]
+    #[ts(optional, as = "Option<MemoryKind>")]
+    pub memory_kind: MemoryKind,
     /// Electrical power.
     pub power: Power,
     /// Temperatures.
@@ -177,6 +181,25 @@ pub struct MemorySample {
     pub free_bytes: Reading<u64>,
 }
 
+/// The kind of a GPU's memory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MemoryKind {
+    /// Memory of the GPU's own.
+    #[default]
+    Device,
+    /// The machine's memory, which the GPU shares with the CPU.
+    Unified,
+}
+
+impl MemoryKind {
+    /// Returns `true` for memory of the GPU's own. serde passes a reference.
+    #[allow(clippy::trivially_copy_pass_by_ref)]
+    fn is_device(&self) -> bool {
+        *self == Self::Device
+    }
+}
+
 /// Electrical power.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Power {
@@ -268,9 +291,11 @@ impl GpuSample {
         reason: &Absence,
     ) -> Self {
         let (processes_omitted, unlisted_memory_bytes) = (0, None);
+        let memory_kind = MemoryKind::Device;
         let (allocated_to, conditions) = (Vec::new(), Vec::new());
         absent!(reason; Self {
-            index, uuid, at_ms, health, processes_omitted, unlisted_memory_bytes, allocated_to, conditions
+            index, uuid, at_ms, health, memory_kind, processes_omitted, unlisted_memory_bytes,
+            allocated_to, conditions
         }; utilization, activity, memory, power, temperature, clocks, performance_state, throttle_reasons, pcie, nvlink,
             fan_percent, mig_devices, processes)
     }

@@ -4,6 +4,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
+use super::super::{
+    Severity::{self, Critical, Notice, Warning},
+    Vendor::{self, Nvidia},
+};
+use ThrottleCause::{Hardware, Idle, Other, Power, Setting, Thermal};
+use ThrottleReason::{
+    ApplicationsClocksSetting, DisplayClockSetting, GpuIdle, HwPowerBrakeSlowdown, HwSlowdown,
+    HwThermalSlowdown, SwPowerCap, SwThermalSlowdown, SyncBoost,
+};
+
 /// What holds the clocks down: NVML's `nvmlClocksEventReason...` bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -28,22 +38,150 @@ pub enum ThrottleReason {
     DisplayClockSetting,
 }
 
+/// The kind of a reason, which is the same for all vendors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ThrottleCause {
+    /// Nothing runs.
+    Idle,
+    /// Somebody has set a lower clock.
+    Setting,
+    /// A limit of power or current.
+    Power,
+    /// Heat.
+    Thermal,
+    /// A slowdown by the hardware. Its cause may be another of the given reasons.
+    Hardware,
+    /// Anything else.
+    Other,
+}
+
+/// A vendor's reason for reduced clocks, with its cause and its wording.
+#[derive(Debug)]
+pub struct ReasonInfo {
+    /// The reason.
+    pub reason: ThrottleReason,
+    /// The vendor whose drivers give it.
+    pub vendor: Vendor,
+    /// The kind of reason.
+    pub cause: ThrottleCause,
+    /// The severity of the condition; `None` if clocks are reduced as they should be.
+    pub severity: Option<Severity>,
+    /// The reason in at most 24 columns.
+    pub short: &'static str,
+    /// The same with more words. Without a severity, a sentence for the browser.
+    pub long: &'static str,
+    /// The reason in the sentence of the condition, which has its fields.
+    pub text: &'static str,
+}
+
+macro_rules! reasons {
+    ($($vendor:ident $reason:ident $cause:ident $severity:expr,
+        $short:literal $long:literal $text:literal;)+) => {
+        [$(ReasonInfo {
+            reason: $reason,
+            vendor: $vendor,
+            cause: $cause,
+            severity: $severity,
+            short: $short,
+            long: $long,
+            text: $text,
+        }),+]
+    };
+}
+
+/// Every reason of every vendor, the worst first.
+pub static REASONS: [ReasonInfo; 9] = reasons! {
+    Nvidia HwThermalSlowdown Thermal Some(Critical), "thermal slowdown (HW)"
+        "hardware thermal slowdown: check the cooling"
+        "[gpu_celsius|hardware thermal slowdown ({gpu_celsius}), check the cooling|hardware \
+         thermal slowdown, check the cooling]";
+    Nvidia HwPowerBrakeSlowdown Power Some(Warning), "power brake"
+        "power brake by the power supply" "power brake by the system's power supply";
+    Nvidia HwSlowdown Hardware Some(Warning), "hardware slowdown" "hardware slowdown"
+        "hardware slowdown (temperature, power or voltage)";
+    Nvidia SwThermalSlowdown Thermal Some(Warning), "thermal slowdown" "thermal slowdown"
+        "[gpu_celsius|thermal slowdown ({gpu_celsius})|thermal slowdown]";
+    Nvidia SwPowerCap Power Some(Notice), "power-capped" "power-capped"
+        "[limit_watts|power-capped at {limit_watts}|power-capped]";
+    Nvidia SyncBoost Other Some(Notice), "sync boost limit" "sync boost limit"
+        "limited by a slower GPU of its sync boost group";
+    Nvidia ApplicationsClocksSetting Setting None, "application clocks set"
+        "Clocks are limited by the application clock setting." "application clocks";
+    Nvidia DisplayClockSetting Setting None, "display clock set"
+        "Clocks are limited by the display clock setting." "display clocks";
+    Nvidia GpuIdle Idle None, "" "Nothing is running, so clocks are reduced." "idle";
+};
+
 impl ThrottleReason {
-    /// Every reason, in the order of the bits.
+    /// Every reason, in the order of metrics.
     pub const ALL: [Self; 9] = [
-        Self::GpuIdle,
-        Self::ApplicationsClocksSetting,
-        Self::SwPowerCap,
-        Self::HwSlowdown,
-        Self::SyncBoost,
-        Self::SwThermalSlowdown,
-        Self::HwThermalSlowdown,
-        Self::HwPowerBrakeSlowdown,
-        Self::DisplayClockSetting,
+        GpuIdle,
+        ApplicationsClocksSetting,
+        SwPowerCap,
+        HwSlowdown,
+        SyncBoost,
+        SwThermalSlowdown,
+        HwThermalSlowdown,
+        HwPowerBrakeSlowdown,
+        DisplayClockSetting,
     ];
 
-    /// Its bit in NVML's mask.
-    pub const fn bit(self) -> u64 {
-        1 << self as u64
+    /// Returns the reason's row in the table of all reasons.
+    pub fn info(self) -> &'static ReasonInfo {
+        let known = REASONS.iter().find(|info| info.reason == self);
+        known.unwrap_or(&REASONS[0])
+    }
+
+    /// Returns the kind of reason.
+    pub fn cause(self) -> ThrottleCause {
+        self.info().cause
+    }
+
+    /// Returns the reasons that a vendor's drivers give.
+    pub fn of_vendor(vendor: Vendor) -> impl Iterator<Item = Self> {
+        let all = Self::ALL.into_iter();
+        all.filter(move |reason| reason.info().vendor == vendor)
+    }
+
+    /// Returns the reason's bit in NVML's mask; 0 if it is another vendor's.
+    pub fn nvml_bit(self) -> u64 {
+        let bit = Self::of_vendor(Nvidia).position(|reason| reason == self);
+        bit.map_or(0, |bit| 1 << bit)
+    }
+
+    /// Returns the reasons in NVML's mask.
+    pub fn from_nvml_mask(mask: u64) -> Vec<Self> {
+        let bits = Self::of_vendor(Nvidia).enumerate();
+        bits.filter_map(|(bit, reason)| (mask >> bit & 1 == 1).then_some(reason))
+            .collect()
+    }
+
+    /// Returns `true` if the driver gives the cause of this reason, too. A slowdown by the hardware
+    /// is given together with its cause, if the driver knows the cause.
+    pub fn is_explained(self, given: &[Self]) -> bool {
+        let causes = [HwThermalSlowdown, HwPowerBrakeSlowdown];
+        self == HwSlowdown && given.iter().any(|other| causes.contains(other))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nvml_mask_becomes_reasons_in_its_order() {
+        assert_eq!(
+            ThrottleReason::from_nvml_mask(0x44),
+            [SwPowerCap, HwThermalSlowdown]
+        );
+        assert_eq!(ThrottleReason::from_nvml_mask(0), []);
+        assert_eq!(ThrottleReason::from_nvml_mask(0x100), [DisplayClockSetting]);
+    }
+
+    #[test]
+    fn every_reason_has_its_row() {
+        for reason in ThrottleReason::ALL {
+            assert_eq!(reason.info().reason, reason);
+        }
     }
 }

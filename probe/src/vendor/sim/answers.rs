@@ -21,7 +21,7 @@ use super::{
     MEMORY_MHZ, Machine, MigState, NVLINK_MB_PER_SECOND, ProcessState, Totals, Wear,
 };
 use crate::{
-    model::{MigInstance, ProcessKind, ThrottleReason, TraceMetric},
+    model::{MigInstance, ProcessKind, ThrottleCause, ThrottleReason, TraceMetric},
     vendor::nvml::{
         lanes,
         query::{Answer, Code, Query as Q, Value},
@@ -370,24 +370,24 @@ fn of_state(
         Q::FanSpeedRpm(fan) => has_fan(fan).and_then(|()| value(state.fan_rpm())),
         Q::PerformanceState => value(state.performance_state),
         Q::ThrottleReasons => {
-            let bits = state.throttle_reasons.iter().map(|reason| reason.bit());
+            let bits = state
+                .throttle_reasons
+                .iter()
+                .map(|reason| reason.nvml_bit());
             value(bits.fold(0, |all, bit| all | bit))
         }
         Q::ViolationStatus(policy) => {
-            let seconds = |reasons: &[ThrottleReason]| -> f64 {
-                let totals = gpu.totals();
-                reasons
-                    .iter()
-                    .map(|reason| totals.throttled_s(*reason))
-                    .sum()
-            };
+            let totals = gpu.totals();
             let seconds = match policy {
-                0 => seconds(&Totals::POWER),
-                1 => seconds(&Totals::THERMAL),
-                2 => seconds(&[ThrottleReason::SyncBoost]),
+                0 => totals.throttled_by(ThrottleCause::Power),
+                1 => totals.throttled_by(ThrottleCause::Thermal),
+                2 => totals.throttled_s(ThrottleReason::SyncBoost),
                 3 | 5 => 0.0,
-                4 => seconds(&[ThrottleReason::GpuIdle]),
-                10 | 11 => seconds(&Totals::POWER) + seconds(&Totals::THERMAL),
+                4 => totals.throttled_by(ThrottleCause::Idle),
+                10 | 11 => {
+                    totals.throttled_by(ThrottleCause::Power)
+                        + totals.throttled_by(ThrottleCause::Thermal)
+                }
                 _ => return Some(Err(Code::INVALID_ARGUMENT)),
             };
             list([stamp_us(), (seconds * 1e9) as u64])

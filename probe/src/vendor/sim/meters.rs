@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::model::ThrottleReason;
+use crate::model::{ThrottleCause, ThrottleReason};
 
 use super::{Counters, World};
 
@@ -10,8 +10,6 @@ use super::{Counters, World};
 const TICK_MS: u64 = 100;
 /// In a timeline that has run for long, only so much of the past is added up, since adding takes time.
 const PAST_MS: u64 = 3_600_000;
-/// How many [`ThrottleReason`]s there are.
-const REASONS: usize = 9;
 
 /// What has flowed since the timeline began, or since an hour before it was first looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -26,24 +24,20 @@ pub struct Totals {
     pub nvlink_tx_bytes: f64,
     /// Over all `NVLinks`, to the GPU.
     pub nvlink_rx_bytes: f64,
-    throttled_s: [f64; REASONS],
+    throttled_s: [f64; ThrottleReason::ALL.len()],
 }
 
 impl Totals {
-    /// What NVML counts as held down by power.
-    pub const POWER: [ThrottleReason; 2] = [
-        ThrottleReason::SwPowerCap,
-        ThrottleReason::HwPowerBrakeSlowdown,
-    ];
-    /// What NVML counts as held down by heat.
-    pub const THERMAL: [ThrottleReason; 2] = [
-        ThrottleReason::SwThermalSlowdown,
-        ThrottleReason::HwThermalSlowdown,
-    ];
-
     /// For how long this has held the clocks down, in seconds.
     pub fn throttled_s(&self, reason: ThrottleReason) -> f64 {
         self.throttled_s[reason as usize]
+    }
+
+    /// Returns for how long the clocks were reduced by reasons of this kind, in seconds.
+    pub fn throttled_by(&self, cause: ThrottleCause) -> f64 {
+        let reasons = ThrottleReason::ALL.into_iter();
+        let alike = reasons.filter(|reason| reason.cause() == cause);
+        alike.map(|reason| self.throttled_s(reason)).sum()
     }
 
     /// All of them, so many times as much.

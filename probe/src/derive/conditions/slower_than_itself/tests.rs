@@ -2,7 +2,7 @@ use super::super::test_timeline::{START_MS, TestTimeline};
 use super::*;
 use crate::{
     derive::examples,
-    model::{Absence, GpuDetails, Reading},
+    model::{Absence, GpuDetails, Reading, ThrottleReason},
 };
 
 fn runs_at(mhz: u32, watts: f64) -> impl Fn(&mut GpuSample) {

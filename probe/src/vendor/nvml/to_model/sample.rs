@@ -8,7 +8,7 @@ use super::{
     small, watts,
 };
 use crate::{
-    model::{Absence, GpuSample, MemorySample, Reading, ThrottleReason},
+    model::{Absence, GpuSample, MemoryKind, MemorySample, Reading, ThrottleReason},
     vendor::nvml::query::Query as Q,
 };
 
@@ -16,6 +16,10 @@ use crate::{
 pub(in super::super) fn sample(answers: Answers<'_>, sample: &mut GpuSample) {
     let percent = |query| answers.number(query).map(|percent| percent as f64);
     sample.memory = memory(answers);
+    sample.memory_kind = match sample.memory.total_bytes {
+        Reading::Absent(Absence::NotSupported) => MemoryKind::Unified,
+        _ => MemoryKind::Device,
+    };
     let rates = answers.numbers::<2>(Q::UtilizationRates);
     sample.utilization.gpu_percent = rates.clone().map(|[gpu, _]| gpu as f64);
     sample.utilization.memory_percent = rates.map(|[_, memory]| memory as f64);
@@ -50,7 +54,9 @@ pub(in super::super) fn sample(answers: Answers<'_>, sample: &mut GpuSample) {
                 _ => Reading::Absent(Absence::Unknown),
             },
         );
-    sample.throttle_reasons = answers.number(Q::ThrottleReasons).map(throttle_reasons);
+    sample.throttle_reasons = answers
+        .number(Q::ThrottleReasons)
+        .map(|mask| ThrottleReason::from_nvml_mask(mask as u64));
     sample.pcie.generation = small(answers, Q::PcieGeneration);
     sample.pcie.width = small(answers, Q::PcieWidth);
     sample.fan_percent = percent(Q::FanSpeed);
@@ -75,32 +81,5 @@ pub(in super::super) fn memory(answers: Answers<'_>) -> MemorySample {
         }),
         free_bytes: and_then(newer.clone(), |[_, _, free, _]| whole(free)),
         used_bytes: and_then(newer, |[.., used]| whole(used)),
-    }
-}
-
-fn throttle_reasons(bits: i128) -> Vec<ThrottleReason> {
-    ThrottleReason::ALL
-        .into_iter()
-        .filter(|reason| bits & i128::from(reason.bit()) != 0)
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn throttle_bits_become_names_in_their_order() {
-        let (power, heat) = (0x4, 0x40);
-        let names = [
-            ThrottleReason::SwPowerCap,
-            ThrottleReason::HwThermalSlowdown,
-        ];
-        assert_eq!(throttle_reasons(power | heat), names);
-        assert_eq!(throttle_reasons(0), []);
-        assert_eq!(
-            throttle_reasons(0x100),
-            [ThrottleReason::DisplayClockSetting]
-        );
     }
 }

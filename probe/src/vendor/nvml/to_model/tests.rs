@@ -199,6 +199,7 @@ fn every_return_code_of_every_call_takes_its_own_readings_away_with_the_reason()
                 !["", "[]", "0", "null"].contains(&own.as_str())
                     && **own != why
                     && !path.ends_with("errors_total")
+                    && *path != "sample.memory_kind"
             });
             // The system is asked then, where this board is not.
             let of_the_system = query == Q::NumaNode && absent;
@@ -208,6 +209,16 @@ fn every_return_code_of_every_call_takes_its_own_readings_away_with_the_reason()
             );
         }
     }
+}
+
+#[test]
+fn gpu_without_own_memory_has_unified_memory() {
+    let whole = board_that_has_everything();
+    let kind = |answers: &CachedAnswers| model(answers)["sample"]["memory_kind"].clone();
+    assert_eq!(kind(&whole), Json::Null);
+    let with_code = |code| kind(&with(&whole, Q::MemoryInfo, Err(code)));
+    assert_eq!(with_code(Code::NOT_SUPPORTED), json!("unified"));
+    assert_eq!(with_code(Code::UNKNOWN), Json::Null);
 }
 
 #[test]

@@ -6,6 +6,7 @@ import { trans } from '../../../lib/translation';
 import type { Level } from '../../../model/describe';
 import type { Columns } from '../../../model/fleet/columns';
 import { conditionText, conditionTitle, levelOf } from '../../../model/fleet/describe';
+import { withoutVendor } from '../../../model/gpu';
 import { severityIcon, severityLabel } from '../../severity-icon';
 import type { NodeLinks } from '../node-link';
 
@@ -19,9 +20,9 @@ export function writeText(cell: HTMLElement, text: string | null, missing?: stri
   );
 }
 
-/** The name of a GPU without its vendor's, which all have in common. */
+/** The name of a GPU without its vendor. */
 export function writeModel(cell: HTMLElement, model: string | null, before = ''): void {
-  writeText(cell, model === null ? null : `${before}${model.replace(/^NVIDIA\s+/, '')}`);
+  writeText(cell, model === null ? null : `${before}${withoutVendor(model)}`);
   if (model !== null) {
     cell.title = model;
   }
