@@ -1,7 +1,7 @@
 //! Statistics of a reading in a window of time.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 /// The minimum, mean and maximum of a reading in a window.
@@ -86,26 +86,19 @@ impl Window {
 }
 
 /// Mean and peak of a share.
-#[derive(Debug, Serialize, TS, JsonSchema)]
-pub(crate) struct Spread {
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, TS, JsonSchema)]
+pub struct Spread {
     /// The mean over time.
-    mean: f64,
+    pub mean: f64,
     /// The largest of a single sample.
-    peak: f64,
+    pub peak: f64,
 }
 
-impl Spread {
-    /// Serializes statistics with the keys that costs have published.
-    #[expect(clippy::ref_option, reason = "serde passes references")]
-    pub(crate) fn serialize<S: Serializer>(
-        stat: &Option<Stat>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        let spread = stat.map(
-            |Stat {
-                 mean, max: peak, ..
-             }| Self { mean, peak },
-        );
-        spread.serialize(serializer)
+impl From<Stat> for Spread {
+    fn from(stat: Stat) -> Self {
+        Self {
+            mean: stat.mean,
+            peak: stat.max,
+        }
     }
 }

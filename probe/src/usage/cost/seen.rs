@@ -65,9 +65,9 @@ impl Seen {
         let [pcie_to_gpu, pcie_from_gpu, nvlink_to_gpu, nvlink_from_gpu] =
             links.map(|rate| rate.integral().map(|bytes| bytes.round() as u64));
         GpuCost {
-            sm_percent: sm.stat(),
-            tensor_percent: tensor.stat(),
-            dram_percent: dram.stat(),
+            sm_percent: sm.stat().map(Into::into),
+            tensor_percent: tensor.stat().map(Into::into),
+            dram_percent: dram.stat().map(Into::into),
             pcie_rx_bytes: pcie_to_gpu,
             pcie_tx_bytes: pcie_from_gpu,
             nvlink_rx_bytes: nvlink_to_gpu,
