@@ -34,13 +34,6 @@ impl Stat {
             max: value,
         }
     }
-
-    /// Returns the statistics of readings that count equally; `None` if there are none.
-    pub fn from_values(values: impl IntoIterator<Item = f64>) -> Option<Self> {
-        let mut window = Window::default();
-        values.into_iter().for_each(|value| window.add(value, 1.0));
-        window.stat()
-    }
 }
 
 impl Window {
@@ -74,6 +67,11 @@ impl Window {
         self.stat().map(|stat| stat.mean)
     }
 
+    /// Returns the highest value; `None` if nothing was added.
+    pub fn max(&self) -> Option<f64> {
+        self.stat().map(|stat| stat.max)
+    }
+
     /// Returns the sum of all readings, each times its weight; `None` if nothing was added.
     pub fn integral(&self) -> Option<f64> {
         (self.weight > 0.0).then_some(self.sum)
@@ -82,6 +80,15 @@ impl Window {
     /// Returns the value that was added last; `None` if nothing was added.
     pub fn last(&self) -> Option<f64> {
         (self.weight > 0.0).then_some(self.last)
+    }
+}
+
+/// Readings that count equally.
+impl FromIterator<f64> for Window {
+    fn from_iter<I: IntoIterator<Item = f64>>(values: I) -> Self {
+        let mut window = Self::default();
+        values.into_iter().for_each(|value| window.add(value, 1.0));
+        window
     }
 }
 

@@ -9,6 +9,7 @@
 
 mod accounts;
 pub mod cost;
+mod energy;
 mod gpu_meter;
 mod steps;
 #[cfg(test)]
@@ -20,6 +21,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
+pub use self::energy::EnergyMeter;
 use self::{
     accounts::{Accounts, Ledger},
     gpu_meter::GpuMeter,
