@@ -1,7 +1,7 @@
 //! Statistics of a reading in a window of time.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 /// The minimum, mean and maximum of a reading in a window.
@@ -33,13 +33,6 @@ impl Stat {
             mean: value,
             max: value,
         }
-    }
-
-    /// Returns the statistics of readings that count equally; `None` if there are none.
-    pub fn from_values(values: impl IntoIterator<Item = f64>) -> Option<Self> {
-        let mut window = Window::default();
-        values.into_iter().for_each(|value| window.add(value, 1.0));
-        window.stat()
     }
 }
 
@@ -74,6 +67,11 @@ impl Window {
         self.stat().map(|stat| stat.mean)
     }
 
+    /// Returns the highest value; `None` if nothing was added.
+    pub fn max(&self) -> Option<f64> {
+        self.stat().map(|stat| stat.max)
+    }
+
     /// Returns the sum of all readings, each times its weight; `None` if nothing was added.
     pub fn integral(&self) -> Option<f64> {
         (self.weight > 0.0).then_some(self.sum)
@@ -85,27 +83,29 @@ impl Window {
     }
 }
 
-/// Mean and peak of a share.
-#[derive(Debug, Serialize, TS, JsonSchema)]
-pub(crate) struct Spread {
-    /// The mean over time.
-    mean: f64,
-    /// The largest of a single sample.
-    peak: f64,
+/// Readings that count equally.
+impl FromIterator<f64> for Window {
+    fn from_iter<I: IntoIterator<Item = f64>>(values: I) -> Self {
+        let mut window = Self::default();
+        values.into_iter().for_each(|value| window.add(value, 1.0));
+        window
+    }
 }
 
-impl Spread {
-    /// Serializes statistics with the keys that costs have published.
-    #[expect(clippy::ref_option, reason = "serde passes references")]
-    pub(crate) fn serialize<S: Serializer>(
-        stat: &Option<Stat>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        let spread = stat.map(
-            |Stat {
-                 mean, max: peak, ..
-             }| Self { mean, peak },
-        );
-        spread.serialize(serializer)
+/// Mean and peak of a share.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, TS, JsonSchema)]
+pub struct Spread {
+    /// The mean over time.
+    pub mean: f64,
+    /// The largest of a single sample.
+    pub peak: f64,
+}
+
+impl From<Stat> for Spread {
+    fn from(stat: Stat) -> Self {
+        Self {
+            mean: stat.mean,
+            peak: stat.max,
+        }
     }
 }

@@ -460,15 +460,7 @@ fn add_to_user(owners: &mut Vec<OwnerUsage>, hidden: OwnerUsage) {
         .iter_mut()
         .find(|owner| owner.job.is_none() && owner.user == hidden.user)
     {
-        Some(owner) => {
-            owner.gpu_seconds += hidden.gpu_seconds;
-            owner.exclusive_seconds += hidden.exclusive_seconds;
-            owner.active_seconds += hidden.active_seconds;
-            owner.joules = match (owner.joules, hidden.joules) {
-                (Some(one), Some(other)) => Some(one + other),
-                (one, other) => one.or(other),
-            };
-        }
+        Some(owner) => owner.add(&hidden),
         None => owners.push(OwnerUsage {
             job: None,
             ..hidden

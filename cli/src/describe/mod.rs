@@ -16,6 +16,7 @@ mod mig;
 mod notebook_names;
 mod phrase;
 mod power;
+mod totals;
 
 use gpumon_probe::{
     derive::is_memory_nearly_full,
@@ -36,6 +37,7 @@ pub(crate) use self::{
     notebook_names::{NotebookNames, notebook_path},
     phrase::{Level, Phrase},
     power::draw_of,
+    totals::{Total, add_up_gpus},
 };
 
 /// The end of a list of processes that a sample has no room for.

@@ -1,5 +1,7 @@
 //! A small curve in a line of text.
 
+use gpumon_probe::stat::Window;
+
 /// One column per equal part of the time up to `now_ms`: the mean of its values, from 0 to `full`. A part without a value
 /// is blank.
 pub(super) fn spark(
@@ -10,19 +12,15 @@ pub(super) fn spark(
     full: f64,
     rich: bool,
 ) -> String {
-    let mut parts = vec![(0.0, 0_u32); columns];
+    let mut parts = vec![Window::default(); columns];
     for (at_ms, value) in values {
         let age_ms = now_ms.saturating_sub(*at_ms);
         if age_ms < span_ms {
-            let (sum, count) =
-                &mut parts[columns - 1 - (age_ms * columns as u64 / span_ms) as usize];
-            *sum += value;
-            *count += 1;
+            let part = columns - 1 - (age_ms * columns as u64 / span_ms) as usize;
+            parts[part].add(*value, 1.0);
         }
     }
-    let level = |(sum, count): &(f64, u32)| {
-        (*count > 0).then(|| (sum / f64::from(*count) / full).clamp(0.0, 1.0))
-    };
+    let level = |part: &Window| part.mean().map(|mean| (mean / full).clamp(0.0, 1.0));
     let steps: &[char] = if rich {
         &['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
     } else {

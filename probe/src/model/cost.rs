@@ -5,12 +5,7 @@ use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use super::Mark;
-use crate::{
-    owner::clean_line,
-    stat::{Spread, Stat},
-    units::three_digits_of,
-    usage::Joules,
-};
+use crate::{owner::clean_line, stat::Spread, units::three_digits_of, usage::Joules};
 
 /// Bytes in notebooks are whole multiples of this, so that two runs of a cell differ in nothing where they differ in little.
 const STORED_BYTES: f64 = 1024.0 * 1024.0;
@@ -66,20 +61,11 @@ pub struct GpuCost {
     pub gpu_s: Option<f64>,
     /// Multiprocessors that had work, while it held the GPU, with what others did there (GPM's `SM_UTIL`); `null` before
     /// Hopper.
-    #[serde(serialize_with = "Spread::serialize")]
-    #[schemars(with = "Option<Spread>")]
-    #[ts(as = "Option<Spread>")]
-    pub sm_percent: Option<Stat>,
+    pub sm_percent: Option<Spread>,
     /// The same of the tensor cores (`ANY_TENSOR_UTIL`).
-    #[serde(serialize_with = "Spread::serialize")]
-    #[schemars(with = "Option<Spread>")]
-    #[ts(as = "Option<Spread>")]
-    pub tensor_percent: Option<Stat>,
+    pub tensor_percent: Option<Spread>,
     /// The same of the bandwidth of device memory (`DRAM_BW_UTIL`).
-    #[serde(serialize_with = "Spread::serialize")]
-    #[schemars(with = "Option<Spread>")]
-    #[ts(as = "Option<Spread>")]
-    pub dram_percent: Option<Stat>,
+    pub dram_percent: Option<Spread>,
     /// As of the whole, on this GPU.
     pub peak_memory_bytes: Option<u64>,
     /// As of the whole, on this GPU.

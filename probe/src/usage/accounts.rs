@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Joules, OwnerUsage, PERIOD_MS, Period, UnheldUsage};
+use super::{OwnerUsage, PERIOD_MS, Period, UnheldUsage};
 use crate::model::{Job, JobKind};
 
 /// The most owners that are remembered, more than the jobs that a machine sees in months. Beyond that, the jobs that used
@@ -23,18 +23,8 @@ pub(super) struct OwnerKey {
 /// What was used, by whom.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    owners: BTreeMap<OwnerKey, Account>,
+    owners: BTreeMap<OwnerKey, OwnerUsage>,
     pub(super) unheld: UnheldUsage,
-}
-
-#[derive(Debug, Clone, Default)]
-pub(super) struct Account {
-    /// The notebook or pod with its name, as it was told last.
-    pub(super) job: Option<Job>,
-    pub(super) gpu_seconds: f64,
-    pub(super) exclusive_seconds: f64,
-    pub(super) active_seconds: f64,
-    pub(super) joules: Option<Joules>,
 }
 
 /// What was used so far.
@@ -89,17 +79,53 @@ impl Accounts {
     }
 }
 
+impl OwnerKey {
+    pub(super) fn new(user: Option<String>, job: Option<&Job>) -> Self {
+        Self {
+            user,
+            job: job.map(|job| (job.kind, job.id.clone())),
+        }
+    }
+
+    /// Returns an owner that has used nothing yet.
+    fn new_usage(&self) -> OwnerUsage {
+        let job = self.job.clone().map(|(kind, id)| Job {
+            kind,
+            id,
+            path: None,
+            name: None,
+            private: false,
+        });
+        OwnerUsage {
+            user: self.user.clone(),
+            job,
+            ..OwnerUsage::default()
+        }
+    }
+}
+
 impl Ledger {
-    pub(super) fn of(&mut self, key: &OwnerKey) -> &mut Account {
-        self.owners.entry(key.clone()).or_default()
+    /// Returns the usage of an owner, to be added to.
+    pub(super) fn get_or_insert(&mut self, key: &OwnerKey) -> &mut OwnerUsage {
+        self.owners
+            .entry(key.clone())
+            .or_insert_with(|| key.new_usage())
     }
 
     pub(super) fn add(&mut self, other: &Self) {
-        for (key, account) in &other.owners {
-            self.of(key).add(account);
+        for (key, usage) in &other.owners {
+            self.add_owner(key, usage);
         }
-        self.unheld.gpu_seconds += other.unheld.gpu_seconds;
-        self.unheld.joules += other.unheld.joules;
+        self.unheld.add(other.unheld);
+    }
+
+    /// Adds the amounts of an owner, and the newest names of its job.
+    fn add_owner(&mut self, key: &OwnerKey, usage: &OwnerUsage) {
+        let known = self.get_or_insert(key);
+        known.add(usage);
+        if usage.job.as_ref().is_some_and(Job::has_details) {
+            known.job.clone_from(&usage.job);
+        }
     }
 
     /// Adds what the owners who used least have used to others, where there are too many.
@@ -114,51 +140,29 @@ impl Ledger {
         {}
     }
 
-    /// Adds the accounts with the least GPU time to those of the owners that `into` names. Returns `false` if all owners
-    /// already are among these.
+    /// Adds the usage of the owners with the least GPU time to that of the owners that `into`
+    /// names. Returns `false` if all owners already are among these.
     fn merge_least(&mut self, into: impl Fn(&OwnerKey) -> OwnerKey) -> bool {
         let others = self.owners.iter().filter(|(key, _)| into(key) != **key);
         let mut others: Vec<_> = others
-            .map(|(key, account)| (account.gpu_seconds, key.clone()))
+            .map(|(key, usage)| (usage.gpu_seconds, key.clone()))
             .collect();
         others.sort_by(|(one, _), (other, _)| one.total_cmp(other));
         others.truncate(self.owners.len().saturating_sub(MOST_OWNERS) + SPARE_OWNERS);
         for (_, key) in &others {
-            if let Some(account) = self.owners.remove(key) {
-                self.of(&into(key)).add(&Account {
-                    job: None,
-                    ..account
-                });
+            if let Some(usage) = self.owners.remove(key) {
+                self.get_or_insert(&into(key)).add(&usage);
             }
         }
         !others.is_empty()
     }
 
-    pub(super) fn add_period(&mut self, period: Period) {
-        for owner in period.owners {
-            let OwnerUsage {
-                user,
-                job,
-                gpu_seconds,
-                exclusive_seconds,
-                active_seconds,
-                joules,
-            } = owner;
-            let key = OwnerKey {
-                user,
-                job: job.as_ref().map(|job| (job.kind, job.id.clone())),
-            };
-            let job = job.filter(Job::has_details);
-            self.of(&key).add(&Account {
-                job,
-                gpu_seconds,
-                exclusive_seconds,
-                active_seconds,
-                joules,
-            });
+    pub(super) fn add_period(&mut self, period: &Period) {
+        for usage in &period.owners {
+            let key = OwnerKey::new(usage.user.clone(), usage.job.as_ref());
+            self.add_owner(&key, usage);
         }
-        self.unheld.gpu_seconds += period.unheld.gpu_seconds;
-        self.unheld.joules += period.unheld.joules;
+        self.unheld.add(period.unheld);
     }
 
     pub(super) fn period(&self, at_ms: u64) -> Period {
@@ -171,54 +175,12 @@ impl Ledger {
 
     /// Who used the most energy first.
     pub(super) fn owners(&self) -> Vec<OwnerUsage> {
-        let mut owners: Vec<OwnerUsage> = self
-            .owners
-            .iter()
-            .map(|(key, account)| owner_usage(key, account))
-            .collect();
+        let mut owners: Vec<OwnerUsage> = self.owners.values().cloned().collect();
         let joules = |usage: &OwnerUsage| usage.joules.map_or(0.0, |joules| joules.estimate);
         owners.sort_by(|one, other| {
             let by_energy = joules(other).total_cmp(&joules(one));
             by_energy.then(other.gpu_seconds.total_cmp(&one.gpu_seconds))
         });
         owners
-    }
-}
-
-fn owner_usage(key: &OwnerKey, account: &Account) -> OwnerUsage {
-    OwnerUsage {
-        user: key.user.clone(),
-        job: account.job.clone().or_else(|| {
-            let (kind, id) = key.job.clone()?;
-            Some(Job {
-                kind,
-                id,
-                path: None,
-                name: None,
-                private: false,
-            })
-        }),
-        gpu_seconds: account.gpu_seconds,
-        exclusive_seconds: account.exclusive_seconds,
-        active_seconds: account.active_seconds,
-        joules: account.joules,
-    }
-}
-
-impl Account {
-    fn add(&mut self, other: &Self) {
-        if other.job.is_some() {
-            self.job.clone_from(&other.job);
-        }
-        self.gpu_seconds += other.gpu_seconds;
-        self.exclusive_seconds += other.exclusive_seconds;
-        self.active_seconds += other.active_seconds;
-        if let Some(joules) = other.joules {
-            self.add_joules(joules);
-        }
-    }
-
-    pub(super) fn add_joules(&mut self, more: Joules) {
-        self.joules = Some(self.joules.unwrap_or_default() + more);
     }
 }

@@ -7,22 +7,15 @@ use std::collections::BTreeMap;
 
 use super::{
     accounts::{Accounts, OwnerKey},
-    share_out::{Holder, Step, share_out},
+    steps::{Last, Span, Step, share_out},
 };
-use crate::model::{Absence, GpuSample, Health, Job, Owner, Process, Reading};
-
-/// Samples further apart than so many intervals, and this much more, tell nothing of the time between.
-const LONGEST_GAP_INTERVALS: u64 = 3;
-const LONGEST_GAP_MS: u64 = 2_000;
+use crate::model::{Absence, GpuSample, Job, Owner, Process};
 
 /// Without a counter, what was used is told this late.
 const SETTLE_AFTER_S: f64 = 5.0;
 
 /// A counter that has not been read for longer is not waited for.
 const COUNTER_IS_OLD_MS: u64 = 65_000;
-
-/// From then on, what the whole GPU did tells more of one who has it alone than what their process did.
-const SHARES_ARE_OLD_MS: u64 = 3_000;
 
 /// For so long it may take to find out whose a process is.
 const OWNERS_KNOWN_AFTER_S: f64 = 30.0;
@@ -48,19 +41,6 @@ pub(super) struct GpuMeter {
     owners: BTreeMap<u32, Owned>,
 }
 
-/// The sample before.
-#[derive(Debug)]
-pub(super) struct Last {
-    pub(super) at_ms: u64,
-    pub(super) interval_ms: u32,
-    pub(super) watts: Option<f64>,
-    gpu_percent: Option<f64>,
-    pub(super) holders: BTreeMap<u32, Option<f64>>,
-    /// When the driver told their shares.
-    shares_at_ms: u64,
-    omitted: bool,
-}
-
 #[derive(Debug)]
 struct Owned {
     key: OwnerKey,
@@ -72,8 +52,7 @@ struct Owned {
 
 impl GpuMeter {
     pub(super) fn push(&mut self, gpu: &GpuSample, interval_ms: u32, accounts: &mut Accounts) {
-        let readable = matches!(gpu.health, Health::Ok);
-        let Some(now) = Last::new(gpu, interval_ms).filter(|_| readable) else {
+        let Some(now) = Last::new(gpu, interval_ms) else {
             // What a GPU does that does not answer, or whose processes are not told, is nobody's.
             self.settle(1.0, accounts);
             (self.last, self.counter) = (None, None);
@@ -94,12 +73,8 @@ impl GpuMeter {
             return;
         }
         self.know(gpu);
-        let step = Step::between(&last, &now, elapsed_ms as f64 / 1000.0);
-        if step.is_idle()
-            && let (Some(watts), true) = (now.watts, !now.holders.is_empty())
-        {
-            self.idle_watts = Some(watts);
-        }
+        let step = Step::new(&last, &now, Span::new(last.at_ms, now.at_ms));
+        self.idle_watts = step.idle_watts.or(self.idle_watts);
         self.steps.push(step);
         self.last = Some(now);
         self.close(gpu, accounts);
@@ -127,7 +102,7 @@ impl GpuMeter {
 
     /// Gives away what was used until now, where the counter tells how much that was, and it is known by whom.
     fn close(&mut self, gpu: &GpuSample, accounts: &mut Accounts) {
-        let seconds: f64 = self.steps.iter().map(|step| step.seconds).sum();
+        let seconds: f64 = self.steps.iter().map(|step| step.span.seconds()).sum();
         let is_known =
             !self.owners.values().any(|owned| owned.is_partial) || seconds >= OWNERS_KNOWN_AFTER_S;
         if !is_known {
@@ -167,16 +142,12 @@ impl GpuMeter {
                     .get(&pid)
                     .map_or_else(OwnerKey::default, |owned| owned.key.clone())
             });
-            for owned in step
-                .holders
-                .iter()
-                .filter_map(|holder| owners.get(&holder.pid))
-            {
+            for owned in step.holders.keys().filter_map(|pid| owners.get(pid)) {
                 if owned.job.as_ref().is_some_and(Job::has_details) {
-                    used.of(&owned.key).job.clone_from(&owned.job);
+                    used.get_or_insert(&owned.key).job.clone_from(&owned.job);
                 }
             }
-            accounts.add(step.at_ms, &used);
+            accounts.add(step.span.from_ms as u64, &used);
         }
         let last = self.last.as_ref();
         self.owners
@@ -202,97 +173,13 @@ impl GpuMeter {
     }
 }
 
-impl Last {
-    /// `None` where it is not known who holds the GPU.
-    pub(super) fn new(gpu: &GpuSample, interval_ms: u32) -> Option<Self> {
-        let Reading::Now(processes) = &gpu.processes else {
-            return None;
-        };
-        let mut holders: BTreeMap<u32, Option<f64>> = BTreeMap::new();
-        let mut shares_at_ms = 0;
-        // The server of MPS computes for its clients, which are listed, too.
-        let is_server = |process: &&Process| {
-            process
-                .name
-                .value()
-                .is_some_and(|name| name.starts_with("nvidia-cuda-mps"))
-        };
-        for process in processes.iter().filter(|process| !is_server(process)) {
-            // A process can be on several instances of a divided GPU.
-            let share = process.sm_percent.value().map(|percent| percent / 100.0);
-            shares_at_ms = process.sm_percent.read_at_ms(gpu.at_ms).max(shares_at_ms);
-            let known = holders.entry(process.pid).or_insert(share);
-            *known = known.zip(share).map(|(one, other)| one.max(other));
-        }
-        let watts = gpu
-            .power
-            .average_watts
-            .value()
-            .or(gpu.power.draw_watts.value())
-            .copied();
-        let gpu_percent = gpu.utilization.gpu_percent.value().copied();
-        let omitted = gpu.processes_omitted > 0;
-        Some(Self {
-            at_ms: gpu.at_ms,
-            interval_ms,
-            watts,
-            gpu_percent,
-            holders,
-            shares_at_ms,
-            omitted,
-        })
-    }
-
-    /// How far this and the one before may be apart to tell of the time between them.
-    pub(super) fn longest_gap_ms(&self, last: &Self) -> u64 {
-        LONGEST_GAP_INTERVALS * u64::from(self.interval_ms.max(last.interval_ms)) + LONGEST_GAP_MS
-    }
-}
-
-impl Step {
-    pub(super) fn between(last: &Last, now: &Last, seconds: f64) -> Self {
-        let pids = last.holders.keys().chain(
-            now.holders
-                .keys()
-                .filter(|pid| !last.holders.contains_key(pid)),
-        );
-        let holders = pids.map(|pid| {
-            let (before, after) = (last.holders.get(pid), now.holders.get(pid));
-            // The driver's share is of the time before it was read.
-            Holder {
-                pid: *pid,
-                share: after.or(before).copied().flatten(),
-                before: before.is_some(),
-                after: after.is_some(),
-            }
-        });
-        let watts = last
-            .watts
-            .zip(now.watts)
-            .map(|(one, other)| f64::midpoint(one, other));
-        Self {
-            at_ms: last.at_ms,
-            seconds,
-            joules: watts.map(|watts| watts * seconds),
-            shares_are_old: now.shares_at_ms.saturating_add(SHARES_ARE_OLD_MS) < now.at_ms,
-            gpu_share: now.gpu_percent.map(|percent| percent / 100.0),
-            was_idle: last.gpu_percent == Some(0.0) && now.gpu_percent == Some(0.0),
-            holders: holders.collect(),
-            omitted: last.omitted || now.omitted,
-        }
-    }
-}
-
 impl Owned {
     fn new(process: &Process) -> Self {
         let owner = process.owner.value();
         let job = owner.and_then(Owner::job);
         let is_due = |absence: Option<&Absence>| absence == Some(&Absence::NotReadYet);
         let is_partial = is_due(process.owner.absence()) || is_due(process.user.absence());
-        let key = OwnerKey {
-            user: process.user.value().cloned(),
-            job: job.as_ref().map(|job| (job.kind, job.id.clone())),
-        };
+        let key = OwnerKey::new(process.user.value().cloned(), job.as_ref());
         Self {
             key,
             job,

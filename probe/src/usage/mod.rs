@@ -9,8 +9,9 @@
 
 mod accounts;
 pub mod cost;
+mod energy;
 mod gpu_meter;
-mod share_out;
+mod steps;
 #[cfg(test)]
 mod tests;
 
@@ -20,6 +21,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
+pub use self::energy::EnergyMeter;
 use self::{
     accounts::{Accounts, Ledger},
     gpu_meter::GpuMeter,
@@ -60,7 +62,7 @@ pub struct Period {
 }
 
 /// What one owner used, of all GPUs together.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OwnerUsage {
     /// The login name; `null` where it is not known whose processes these are.
     pub user: Option<String>,
@@ -107,6 +109,31 @@ pub struct UnheldUsage {
     pub gpu_seconds: f64,
     /// Energy.
     pub joules: f64,
+}
+
+impl OwnerUsage {
+    /// Adds the amounts that another owner used, or this one later.
+    pub fn add(&mut self, more: &Self) {
+        self.gpu_seconds += more.gpu_seconds;
+        self.exclusive_seconds += more.exclusive_seconds;
+        self.active_seconds += more.active_seconds;
+        add_known(&mut self.joules, more.joules);
+    }
+}
+
+impl UnheldUsage {
+    /// Adds what was used elsewhere, or later.
+    pub fn add(&mut self, more: Self) {
+        self.gpu_seconds += more.gpu_seconds;
+        self.joules += more.joules;
+    }
+}
+
+/// Adds to a sum. Both amounts may be unknown.
+fn add_known<T: Add<Output = T> + Copy>(sum: &mut Option<T>, more: Option<T>) {
+    if let Some(more) = more {
+        *sum = Some(sum.map_or(more, |sum| sum + more));
+    }
 }
 
 /// Adds up what is used.
@@ -175,7 +202,7 @@ impl Usage {
         let mut all = Ledger::default();
         periods
             .into_iter()
-            .for_each(|period| all.add_period(period));
+            .for_each(|period| all.add_period(&period));
         Self {
             owners: all.owners(),
             unheld: all.unheld,
@@ -190,7 +217,7 @@ impl Period {
         let mut ledgers: BTreeMap<u64, Ledger> = BTreeMap::new();
         for period in periods {
             let ledger = ledgers.entry(period.at_ms).or_default();
-            ledger.add_period(period);
+            ledger.add_period(&period);
             ledger.limit();
         }
         ledgers

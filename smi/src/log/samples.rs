@@ -1,6 +1,9 @@
 //! What the driver keeps of the last seconds, summed up. The text alone has it, and only where `-d` asks for it.
 
-use gpumon_probe::vendor::nvml::query::{Query as Q, Value};
+use gpumon_probe::{
+    stat::{Stat, Window},
+    vendor::nvml::query::{Query as Q, Value},
+};
 
 use super::{
     cursor::Cursor,
@@ -20,38 +23,29 @@ const CLOCKS: [i128; 2] = [5, 6];
 
 static ITEMS: &[Item] = &[
     value("Duration", "", |at| {
-        sum(at, |_, kept| format!("{:.2} sec", kept.duration() / 1e6))
+        sum(at, |_, kept| {
+            format!("{:.2} sec", (kept.times.max - kept.times.min) / 1e6)
+        })
     }),
     value("Number of Samples", "", |at| {
-        sum(at, |_, kept| kept.values.len().to_string())
+        sum(at, |_, kept| kept.count.to_string())
     }),
     value("Max", "", |at| {
-        sum(at, |at, kept| unit(at, most(&kept.values)))
+        sum(at, |at, kept| unit(at, kept.values.max))
     }),
     value("Min", "", |at| {
-        sum(at, |at, kept| unit(at, least(&kept.values)))
+        sum(at, |at, kept| unit(at, kept.values.min))
     }),
     value("Avg", "", |at| {
-        sum(at, |at, kept| {
-            unit(
-                at,
-                kept.values.iter().sum::<f64>() / kept.values.len() as f64,
-            )
-        })
+        sum(at, |at, kept| unit(at, kept.values.mean))
     }),
 ];
 
 /// Times in microseconds, and what was measured at them.
 struct Kept {
-    times: Vec<f64>,
-    values: Vec<f64>,
-}
-
-impl Kept {
-    /// From the first to the last, in microseconds.
-    fn duration(&self) -> f64 {
-        most(&self.times) - least(&self.times)
-    }
+    count: usize,
+    times: Stat,
+    values: Stat,
 }
 
 /// The function of the samples, if there are any.
@@ -62,26 +56,25 @@ fn sum(at: &Cursor<'_>, format: fn(&Cursor<'_>, &Kept) -> String) -> String {
         Ok(Value::Text(_)) => Vec::new(),
         Err(code) => return word(code),
     };
-    let (times, values) = flat
-        .as_chunks()
-        .0
-        .iter()
-        .map(|[time, value]| (*time, *value))
-        .unzip();
-    let kept = Kept { times, values };
-    if kept.values.is_empty() {
-        ABSENT.to_owned()
-    } else {
-        format(at, &kept)
+    let all = flat.as_chunks().0;
+    let stat = |place: usize| {
+        let numbers = all.iter().map(|sample: &[f64; 2]| sample[place]);
+        numbers.collect::<Window>().stat()
+    };
+    match (stat(0), stat(1)) {
+        (Some(times), Some(values)) => {
+            let count = all.len();
+            format(
+                at,
+                &Kept {
+                    count,
+                    times,
+                    values,
+                },
+            )
+        }
+        _ => ABSENT.to_owned(),
     }
-}
-
-fn most(numbers: &[f64]) -> f64 {
-    numbers.iter().copied().fold(f64::MIN, f64::max)
-}
-
-fn least(numbers: &[f64]) -> f64 {
-    numbers.iter().copied().fold(f64::MAX, f64::min)
 }
 
 /// In the unit of the samples; what is not power is cut to whole numbers.

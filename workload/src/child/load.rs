@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use gpumon_probe::{
     model::{GpuSample, Reading, ThrottleCause},
-    stat::Stat,
+    stat::{Stat, Window},
+    usage::EnergyMeter,
 };
 
 use super::other_processes::other_than_this_process;
@@ -34,23 +35,20 @@ pub(super) fn load_of(
         let name = serde_json::to_value(reason).ok()?.as_str()?.to_owned();
         *throttled_by.entry(name).or_default() += 1;
     }
+    let stat = |read: fn(&GpuSample) -> Option<f64>| -> Option<Stat> {
+        all().filter_map(read).collect::<Window>().stat()
+    };
     let count = all().count();
     (count > 0).then(|| Load {
         samples: count,
-        sm_mhz: Stat::from_values(
-            all()
-                .filter_map(|sample| fresh(&sample.clocks.sm_mhz))
-                .map(f64::from),
-        ),
-        watts: Stat::from_values(all().filter_map(watts)),
+        sm_mhz: stat(|sample| fresh(&sample.clocks.sm_mhz).map(f64::from)),
+        watts: stat(watts),
         limit_watts: all()
             .filter_map(|sample| sample.power.limit_watts.value())
             .next_back()
             .copied(),
         joules: joules(all(), from_ms, to_ms),
-        celsius: Stat::from_values(
-            all().filter_map(|sample| fresh(&sample.temperature.gpu_celsius)),
-        ),
+        celsius: stat(|sample| fresh(&sample.temperature.gpu_celsius)),
         share_at_clock: None,
         throttled_by,
         others: other_than_this_process(all(), before),
@@ -62,19 +60,18 @@ pub(super) fn watts(sample: &GpuSample) -> Option<f64> {
     fresh(&sample.power.instant_watts).or_else(|| fresh(&sample.power.draw_watts))
 }
 
-/// What the counter says of the time between the first and the last reading, for all of the time.
+/// Returns the energy of all of the time, if the counter has counted half of it.
 fn joules<'a>(
     samples: impl Iterator<Item = &'a GpuSample>,
     from_ms: u64,
     to_ms: u64,
 ) -> Option<f64> {
-    let counts: Vec<_> = samples
-        .filter_map(|sample| Some((sample.at_ms, fresh(&sample.power.energy_joules_total)?)))
+    let meter: EnergyMeter = samples
+        .filter_map(|sample| Some((fresh(&sample.power.energy_joules_total)?, sample.at_ms)))
         .collect();
-    let ((begun_ms, first), (ended_ms, last)) = (counts.first()?, counts.last()?);
-    let (read_ms, all_ms) = (ended_ms - begun_ms, to_ms - from_ms);
+    let ((joules, read_ms), all_ms) = (meter.get(), to_ms - from_ms);
     (read_ms >= SHORTEST_MS && read_ms * 2 >= all_ms)
-        .then(|| (last - first) / read_ms as f64 * all_ms as f64)
+        .then(|| joules / read_ms as f64 * all_ms as f64)
 }
 
 /// A value of this very moment.

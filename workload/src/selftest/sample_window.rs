@@ -4,7 +4,8 @@ use std::process;
 
 use gpumon_probe::{
     model::{Absence, Activity, GpuSample, Process, Reading},
-    stat::Stat,
+    stat::Window,
+    usage::EnergyMeter,
 };
 
 /// The counter of energy moves ten times a second: of a shorter time it tells nothing.
@@ -76,14 +77,15 @@ impl SampleWindow {
 
     /// What the board used by its own counter, in joules.
     pub(super) fn joules(&self) -> Reading<f64> {
-        match self.counted() {
-            Some(((begun_ms, first), (ended_ms, last))) if ended_ms - begun_ms >= LEAST_MS => {
-                Reading::Now(last - first)
-            }
-            Some(_) => Reading::Absent(Absence::WarmingUp),
-            None => Self::why(&self.metered, |sample| {
-                sample.power.energy_joules_total.clone()
-            }),
+        let (joules, time_ms) = self.read_counter();
+        if time_ms >= LEAST_MS {
+            return Reading::Now(joules);
+        }
+        match self.mean_of(&self.metered, |sample| {
+            sample.power.energy_joules_total.clone()
+        }) {
+            Reading::Absent(why) => Reading::Absent(why),
+            _ => Reading::Absent(Absence::WarmingUp),
         }
     }
 
@@ -93,20 +95,16 @@ impl SampleWindow {
             Reading::Absent(_) => sample.power.draw_watts.clone(),
             instant => instant.clone(),
         });
-        let counted = self
-            .counted()
-            .map_or(0, |((begun_ms, _), (ended_ms, _))| ended_ms - begun_ms);
-        watts.map(|watts| watts * counted as f64 / 1e3)
+        let (_, time_ms) = self.read_counter();
+        watts.map(|watts| watts * time_ms as f64 / 1e3)
     }
 
-    /// The counter's first and last count of this time, and when they were read.
-    fn counted(&self) -> Option<((u64, f64), (u64, f64))> {
-        let counts = self
-            .metered
-            .iter()
-            .filter_map(|sample| self.read(sample, &sample.power.energy_joules_total));
-        let counts: Vec<_> = counts.collect();
-        Some((*counts.first()?, *counts.last()?))
+    /// The energy that the counter has counted, in joules, and in how many milliseconds.
+    fn read_counter(&self) -> (f64, u64) {
+        let counts = self.metered.iter();
+        let counts =
+            counts.filter_map(|sample| self.read(sample, &sample.power.energy_joules_total));
+        counts.collect::<EnergyMeter>().get()
     }
 
     pub(super) fn nothing() -> Reading<f64> {
@@ -121,30 +119,24 @@ impl SampleWindow {
         let read = samples
             .iter()
             .filter_map(|sample| self.read(sample, &of(sample)));
-        match Stat::from_values(read.map(|(_, value)| value)) {
-            Some(stat) => Reading::Now(stat.mean),
-            None => Self::why(samples, of),
-        }
+        let mean = read.map(|(value, _)| value).collect::<Window>().mean();
+        mean.map_or_else(
+            || match samples.last().map(&of) {
+                Some(Reading::Absent(why)) => Reading::Absent(why),
+                _ => Self::nothing(),
+            },
+            Reading::Now,
+        )
     }
 
     /// A value of this time, and when it was read.
-    fn read(&self, sample: &GpuSample, reading: &Reading<f64>) -> Option<(u64, f64)> {
-        let (at_ms, value) = match reading {
-            Reading::Now(value) => (sample.at_ms, *value),
-            Reading::Earlier { value, at_ms } => (*at_ms, *value),
-            Reading::Absent(_) => return None,
-        };
-        (self.from_ms..=self.to_ms)
-            .contains(&at_ms)
-            .then_some((at_ms, value))
-    }
-
-    /// Why there is no value.
-    fn why(samples: &[GpuSample], of: impl Fn(&GpuSample) -> Reading<f64>) -> Reading<f64> {
-        match samples.last().map(of) {
-            Some(Reading::Absent(why)) => Reading::Absent(why),
-            _ => Self::nothing(),
-        }
+    fn read(&self, sample: &GpuSample, reading: &Reading<f64>) -> Option<(f64, u64)> {
+        let at_ms = reading.read_at_ms(sample.at_ms);
+        let is_within = (self.from_ms..=self.to_ms).contains(&at_ms);
+        reading
+            .value()
+            .filter(|_| is_within)
+            .map(|value| (*value, at_ms))
     }
 }
 

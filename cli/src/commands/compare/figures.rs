@@ -1,5 +1,6 @@
 //! What is compared.
 
+use gpumon_probe::stat::Window;
 use serde_json::{Map, Number, Value};
 
 use super::super::show::csv::rounded;
@@ -12,7 +13,9 @@ pub(in crate::commands) struct Figure {
     pub(in crate::commands) heading: &'static str,
     unit: Unit,
     /// What it is of all GPUs together.
-    pub(in crate::commands) of_all: OfAll,
+    of_all: OfAll,
+    /// The figures with the highest rank are left out first where a terminal is narrow.
+    pub(in crate::commands) rank: u8,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,18 +28,27 @@ enum Unit {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::commands) enum OfAll {
+enum OfAll {
     Mean,
     Most,
     Sum,
 }
 
-const fn figure(key: &'static str, heading: &'static str, unit: Unit, of_all: OfAll) -> Figure {
-    Figure {
-        key,
-        heading,
-        unit,
-        of_all,
+impl Figure {
+    const fn new(
+        key: &'static str,
+        heading: &'static str,
+        unit: Unit,
+        of_all: OfAll,
+        rank: u8,
+    ) -> Self {
+        Self {
+            key,
+            heading,
+            unit,
+            of_all,
+            rank,
+        }
     }
 }
 
@@ -44,38 +56,58 @@ pub(in crate::commands) const COUNT: usize = 8;
 
 /// In the order in which they are shown, and in which [`Figures`] has them.
 pub(in crate::commands) const FIGURES: [Figure; COUNT] = [
-    figure(
+    Figure::new(
         "gpu_utilization_mean_percent",
         "GPU util",
         Unit::Percent,
         OfAll::Mean,
+        0,
     ),
-    figure(
+    Figure::new(
         "gpu_utilization_peak_percent",
         "Peak util",
         Unit::Percent,
         OfAll::Most,
+        4,
     ),
-    figure(
+    Figure::new(
         "sm_active_mean_percent",
         "SM active",
         Unit::Percent,
         OfAll::Mean,
+        2,
     ),
-    figure(
+    Figure::new(
         "tensor_active_mean_percent",
         "Tensor",
         Unit::Percent,
         OfAll::Mean,
+        3,
     ),
-    figure("memory_peak_bytes", "Peak memory", Unit::Bytes, OfAll::Sum),
-    figure("energy_joules", "Energy", Unit::Joules, OfAll::Sum),
-    figure("power_mean_watts", "Mean power", Unit::Watts, OfAll::Sum),
-    figure("throttled_percent", "Throttled", Unit::Percent, OfAll::Mean),
+    Figure::new(
+        "memory_peak_bytes",
+        "Peak memory",
+        Unit::Bytes,
+        OfAll::Sum,
+        0,
+    ),
+    Figure::new("energy_joules", "Energy", Unit::Joules, OfAll::Sum, 0),
+    Figure::new("power_mean_watts", "Mean power", Unit::Watts, OfAll::Sum, 1),
+    Figure::new(
+        "throttled_percent",
+        "Throttled",
+        Unit::Percent,
+        OfAll::Mean,
+        5,
+    ),
 ];
 
-/// The place of the peak of memory, which is that of all GPUs at one moment.
+/// The places of figures.
+pub(in crate::commands) const UTILIZATION: usize = 0;
+pub(in crate::commands) const SM_ACTIVE: usize = 2;
+pub(in crate::commands) const TENSOR_ACTIVE: usize = 3;
 pub(in crate::commands) const MEMORY_PEAK: usize = 4;
+pub(in crate::commands) const THROTTLED: usize = 7;
 
 /// A value of each; `None` where it was not read.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -93,13 +125,12 @@ impl Figures {
     ) -> Self {
         let mut all = Self::default();
         for (place, figure) in FIGURES.iter().enumerate() {
-            let values = gpus.clone().filter_map(|gpu| gpu.0[place]);
-            let count = values.clone().count();
-            all.0[place] = (count > 0).then(|| match figure.of_all {
-                OfAll::Mean => values.sum::<f64>() / count as f64,
-                OfAll::Most => values.fold(f64::MIN, f64::max),
-                OfAll::Sum => values.sum(),
-            });
+            let values: Window = gpus.clone().filter_map(|gpu| gpu.0[place]).collect();
+            all.0[place] = match figure.of_all {
+                OfAll::Mean => values.mean(),
+                OfAll::Most => values.max(),
+                OfAll::Sum => values.integral(),
+            };
         }
         all.0[MEMORY_PEAK] = memory_peak.or(all.0[MEMORY_PEAK]);
         all

@@ -1,22 +1,31 @@
 //! One GPU, summed up over time.
 
-use gpumon_probe::stat::{Stat, Window};
+use gpumon_probe::{
+    stat::{Stat, Window},
+    usage::EnergyMeter,
+};
 
 use super::figures::Figures;
+
+/// The readings that figures are made of, by their names in the catalogue.
+pub(in crate::commands) const METRICS: [&str; 6] = [
+    "utilization.gpu_percent",
+    "activity.sm_percent",
+    "activity.tensor_percent",
+    "memory.used_bytes",
+    "power.draw_watts",
+    "power.energy_joules_total",
+];
 
 /// What was read of a GPU for some time.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::commands) struct Point {
     /// How long it stands for, in milliseconds.
     pub(in crate::commands) time_ms: u64,
-    pub(in crate::commands) utilization: Option<Stat>,
-    pub(in crate::commands) sm_active: Option<f64>,
-    pub(in crate::commands) tensor_active: Option<f64>,
-    /// The largest in that time.
-    pub(in crate::commands) memory_bytes: Option<f64>,
-    pub(in crate::commands) watts: Option<f64>,
-    /// The counter of energy, and when it was read.
-    pub(in crate::commands) joules_total: Option<(f64, u64)>,
+    /// In the order of [`METRICS`].
+    pub(in crate::commands) stats: [Option<Stat>; METRICS.len()],
+    /// When the counter of energy was read.
+    pub(in crate::commands) counted_ms: u64,
     /// Whether the clocks were reduced; `None` where that is known otherwise.
     pub(in crate::commands) is_throttled: Option<bool>,
 }
@@ -24,57 +33,49 @@ pub(in crate::commands) struct Point {
 #[derive(Debug, Default)]
 pub(in crate::commands) struct Meter {
     time_ms: u64,
-    utilization: Window,
-    sm_active: Window,
-    tensor_active: Window,
-    memory: Window,
-    watts: Window,
+    /// In the order of [`METRICS`].
+    windows: [Window; METRICS.len()],
     throttled: Window,
     idle: Window,
-    /// By how much the counter of energy has grown, and in how much time.
-    joules: f64,
-    counted_ms: u64,
-    joules_before: Option<(f64, u64)>,
+    energy: EnergyMeter,
+}
+
+impl Point {
+    /// The largest amount of memory in that time.
+    pub(in crate::commands) fn memory_bytes(&self) -> Option<f64> {
+        let [_, _, _, memory, ..] = self.stats;
+        memory.map(|stat| stat.max)
+    }
 }
 
 impl Meter {
     pub(in crate::commands) fn add(&mut self, point: &Point) {
-        let time_ms = point.time_ms;
-        self.time_ms += time_ms;
-        if let Some(utilization) = point.utilization {
-            self.utilization.merge(utilization, time_ms as f64);
+        self.time_ms += point.time_ms;
+        let weight = point.time_ms as f64;
+        for (window, stat) in self.windows.iter_mut().zip(point.stats) {
+            if let Some(stat) = stat {
+                window.merge(stat, weight);
+            }
         }
+        let [utilization, sm_active, .., joules] = point.stats;
         // Nothing ran in all of it.
-        let busiest = point.utilization.map(|stat| stat.max).or(point.sm_active);
-        let share = |is: bool| if is { 100.0 } else { 0.0 };
-        for (window, value) in [
-            (&mut self.sm_active, point.sm_active),
-            (&mut self.tensor_active, point.tensor_active),
-            (&mut self.memory, point.memory_bytes),
-            (&mut self.watts, point.watts),
-            (&mut self.idle, busiest.map(|percent| share(percent <= 0.0))),
-            (&mut self.throttled, point.is_throttled.map(share)),
+        let is_idle = utilization.or(sm_active).map(|stat| stat.max <= 0.0);
+        for (window, is) in [
+            (&mut self.idle, is_idle),
+            (&mut self.throttled, point.is_throttled),
         ] {
-            if let Some(value) = value {
-                window.add(value, time_ms as f64);
+            if let Some(is) = is {
+                window.add(if is { 100.0 } else { 0.0 }, weight);
             }
         }
-        let Some((joules, at_ms)) = point.joules_total else {
-            return;
-        };
-        if let Some((before, before_ms)) = self.joules_before {
-            // It begins anew when the driver is loaded; what it counted until then is estimated from the power.
-            if joules >= before && at_ms >= before_ms {
-                self.joules += joules - before;
-                self.counted_ms += at_ms - before_ms;
-            }
+        if let Some(joules) = joules {
+            self.energy.add(joules.mean, point.counted_ms);
         }
-        self.joules_before = Some((joules, at_ms));
     }
 
     /// What is added from here on does not follow upon what was added before.
     pub(in crate::commands) fn interrupt(&mut self) {
-        self.joules_before = None;
+        self.energy.interrupt();
     }
 
     /// How long it was read, in milliseconds.
@@ -89,23 +90,15 @@ impl Meter {
 
     /// The share of time with reduced clocks, where it is known otherwise, in percent.
     pub(in crate::commands) fn figures(&self, throttled: Option<f64>) -> Figures {
-        let watts = self.watts.mean();
-        // The counter is read every few seconds: at its ends, and where there is none, power tells.
-        let uncounted_s = self.time_ms.saturating_sub(self.counted_ms) as f64 / 1000.0;
-        let estimated = watts.map(|watts| watts * uncounted_s);
-        let joules = if self.counted_ms > 0 {
-            Some(self.joules + estimated.unwrap_or(0.0))
-        } else {
-            estimated
-        };
+        let [utilization, sm_active, tensor_active, memory, watts, _] = &self.windows;
         Figures([
-            self.utilization.mean(),
-            self.utilization.stat().map(|stat| stat.max),
-            self.sm_active.mean(),
-            self.tensor_active.mean(),
-            self.memory.stat().map(|stat| stat.max),
-            joules,
-            watts,
+            utilization.mean(),
+            utilization.max(),
+            sm_active.mean(),
+            tensor_active.mean(),
+            memory.max(),
+            self.energy.extend_to(self.time_ms, watts.mean()),
+            watts.mean(),
             self.throttled.mean().or(throttled),
         ])
     }
@@ -116,11 +109,13 @@ mod tests {
     use super::*;
 
     fn second(watts: f64, joules_total: Option<(f64, u64)>) -> Point {
+        let (joules, counted_ms) = joules_total.unzip();
+        let stats = [None, None, None, None, Some(watts), joules];
         Point {
             time_ms: 1000,
-            watts: Some(watts),
-            joules_total,
-            ..Point::default()
+            stats: stats.map(|value| value.map(Stat::of)),
+            counted_ms: counted_ms.unwrap_or(0),
+            is_throttled: None,
         }
     }
 
@@ -162,7 +157,7 @@ mod tests {
         let mut meter = Meter::default();
         let point = |time_ms, percent, is_throttled| Point {
             time_ms,
-            utilization: Some(Stat::of(percent)),
+            stats: [Some(Stat::of(percent)), None, None, None, None, None],
             is_throttled: Some(is_throttled),
             ..Point::default()
         };

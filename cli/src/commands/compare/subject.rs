@@ -1,19 +1,19 @@
 //! What is compared, as it was typed: a recording or a span of history.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{collections::BTreeMap, ops::Range, path::Path, slice};
 
 use anyhow::anyhow;
-use gpumon_history::span::{DeviceSpan, HistorySpan};
+use gpumon_history::span::{ConditionSpan, DeviceSpan, HistorySpan, Series};
 use gpumon_probe::{
-    model::{ConditionKind, Health, Inventory, Record, Sample, now_ms},
-    stat::Stat,
+    model::{ConditionKind, Health, Inventory, Record, Sample, fields::GPU_FIELDS, now_ms},
+    stat::{Stat, Window},
 };
 use gpumon_recording::Recording;
 
 use super::{
     GpuName, Side,
     figures::Figures,
-    meter::{Meter, Point},
+    meter::{METRICS, Meter, Point},
 };
 use crate::{
     commands::replay,
@@ -22,17 +22,6 @@ use crate::{
     past::PastArgs,
     recorded::samples,
 };
-
-const UTILIZATION: &str = "utilization.gpu_percent";
-const SM_ACTIVE: &str = "activity.sm_percent";
-const TENSOR_ACTIVE: &str = "activity.tensor_percent";
-const MEMORY: &str = "memory.used_bytes";
-const WATTS: &str = "power.draw_watts";
-const JOULES: &str = "power.energy_joules_total";
-
-/// What is asked of history.
-pub(in crate::commands) const METRICS: [&str; 6] =
-    [UTILIZATION, SM_ACTIVE, TENSOR_ACTIVE, MEMORY, WATTS, JOULES];
 
 pub(super) enum Subject<'a> {
     Recording(&'a str),
@@ -70,7 +59,8 @@ struct Measured {
     inventory: Option<Inventory>,
     first_ms: Option<u64>,
     last: Option<(u64, u32)>,
-    memory_peak: Option<f64>,
+    /// The memory of all GPUs together.
+    memory: Window,
 }
 
 fn of_recording(file: &str) -> Result<Side, Failure> {
@@ -109,7 +99,7 @@ impl Measured {
         });
         self.first_ms.get_or_insert(sample.at_ms);
         self.last = Some((sample.at_ms, sample.interval_ms));
-        let mut memory = None;
+        let mut memory: Vec<f64> = Vec::new();
         for gpu in sample.gpus.iter().filter(|gpu| gpu.health == Health::Ok) {
             let (_, meter) = self.gpus.entry(gpu.index).or_insert_with(|| {
                 (
@@ -121,34 +111,25 @@ impl Measured {
                     Meter::default(),
                 )
             });
-            let activity = gpu.activity.value();
-            let value = |reading: &gpumon_probe::model::Reading<f64>| reading.value().copied();
-            let utilization = value(&gpu.utilization.gpu_percent);
-            let memory_bytes = gpu.memory.used_bytes.value().map(|bytes| *bytes as f64);
-            let joules = &gpu.power.energy_joules_total;
-            meter.add(&Point {
+            let stat = |id| {
+                let field = GPU_FIELDS.iter().find(|field| field.id == id)?;
+                field.access.value(gpu).map(Stat::of)
+            };
+            let is_throttled = gpu
+                .conditions
+                .iter()
+                .any(|condition| matches!(condition.kind, ConditionKind::Throttled { .. }));
+            let point = Point {
                 time_ms,
-                utilization: utilization.map(Stat::of),
-                sm_active: activity.and_then(|activity| value(&activity.sm_percent)),
-                tensor_active: activity.and_then(|activity| value(&activity.tensor_percent)),
-                memory_bytes,
-                watts: value(&gpu.power.draw_watts),
-                joules_total: value(joules).map(|total| (total, joules.read_at_ms(gpu.at_ms))),
-                is_throttled: Some(
-                    gpu.conditions
-                        .iter()
-                        .any(|condition| matches!(condition.kind, ConditionKind::Throttled { .. })),
-                ),
-            });
-            memory = memory_bytes
-                .map(|bytes| memory.unwrap_or(0.0) + bytes)
-                .or(memory);
+                stats: METRICS.map(stat),
+                counted_ms: gpu.power.energy_joules_total.read_at_ms(gpu.at_ms),
+                is_throttled: Some(is_throttled),
+            };
+            meter.add(&point);
+            memory.extend(point.memory_bytes());
         }
-        if let Some(memory) = memory {
-            self.memory_peak = Some(
-                self.memory_peak
-                    .map_or(memory, |peak: f64| peak.max(memory)),
-            );
+        if !memory.is_empty() {
+            self.memory.add(memory.iter().sum(), 1.0);
         }
     }
 
@@ -170,7 +151,7 @@ impl Measured {
             to_ms: self.last.map_or(0, |(at_ms, interval_ms)| {
                 at_ms.saturating_add(interval_ms.into())
             }),
-            all: Figures::of_all(&gpus.iter().map(|(_, figures)| figures), self.memory_peak),
+            all: Figures::of_all(&gpus.iter().map(|(_, figures)| figures), self.memory.max()),
             gpus,
         }
     }
@@ -202,7 +183,7 @@ fn side(text: &str, span: &HistorySpan) -> Side {
             let mut meter = Meter::default();
             for (place, at_ms) in times.iter().enumerate() {
                 let point = point(gpu, place, *at_ms, time_ms(span, place));
-                if let Some(bytes) = point.memory_bytes {
+                if let Some(bytes) = point.memory_bytes() {
                     memory[place] = Some(memory[place].unwrap_or(0.0) + bytes);
                 }
                 meter.add(&point);
@@ -212,7 +193,12 @@ fn side(text: &str, span: &HistorySpan) -> Side {
                 uuid: Some(gpu.uuid.clone()),
                 name: gpu.name.clone(),
             };
-            (name, meter.figures(Some(throttled(span, &gpu.uuid))))
+            let conditions = span.conditions.iter();
+            let throttled = throttled_percent(
+                conditions.filter(|condition| condition.uuid == gpu.uuid),
+                slice::from_ref(&(span.from_ms..span.to_ms)),
+            );
+            (name, meter.figures(Some(throttled)))
         })
         .collect();
     Side {
@@ -244,51 +230,54 @@ pub(in crate::commands) fn point(
     at_ms: u64,
     time_ms: u64,
 ) -> Point {
-    let at = |values: &[Option<f64>]| values.get(place).copied().flatten();
-    let value = |metric: &str| {
-        gpu.metrics
-            .get(metric)
-            .and_then(|series| at(&series.values))
-    };
-    let most = |metric: &str| {
-        let series = gpu.metrics.get(metric)?;
-        at(series.max.as_ref().unwrap_or(&series.values))
-    };
-    let point = Point {
+    let stats = METRICS.map(|metric| find_series(gpu, metric)?.stat_at(place));
+    let [utilization, _, _, memory, watts, _] = stats;
+    if utilization.or(memory).or(watts).is_none() {
+        return Point::default();
+    }
+    Point {
         time_ms,
-        utilization: value(UTILIZATION)
-            .zip(most(UTILIZATION))
-            .map(|(mean, max)| Stat {
-                max,
-                ..Stat::of(mean)
-            }),
-        sm_active: value(SM_ACTIVE),
-        tensor_active: value(TENSOR_ACTIVE),
-        memory_bytes: most(MEMORY),
-        watts: value(WATTS),
+        stats,
         // The last of its time.
-        joules_total: value(JOULES).map(|total| (total, at_ms + time_ms)),
+        counted_ms: at_ms + time_ms,
         is_throttled: None,
-    };
-    let is_known = value(UTILIZATION)
-        .or(point.watts)
-        .or(point.memory_bytes)
-        .is_some();
-    if is_known { point } else { Point::default() }
+    }
 }
 
-/// The share of a span in which a GPU's clocks were reduced, in percent.
-fn throttled(span: &HistorySpan, uuid: &str) -> f64 {
-    let of_gpu = span.conditions.iter().filter(|condition| {
-        condition.uuid == uuid
-            && matches!(condition.condition.kind, ConditionKind::Throttled { .. })
-    });
-    let time_ms: u64 = of_gpu
-        .map(|condition| {
-            let to_ms = condition.to_ms.unwrap_or(span.to_ms).min(span.to_ms);
-            to_ms.saturating_sub(condition.from_ms.max(span.from_ms))
+/// Returns a metric of a GPU, or the same of a MIG device.
+pub(in crate::commands) fn find_series<'a>(
+    device: &'a DeviceSpan,
+    metric: &str,
+) -> Option<&'a Series> {
+    let of_gpu = device.metrics.get(metric);
+    of_gpu.or_else(|| device.metrics.get(&format!("mig.{metric}")))
+}
+
+/// Returns the share of these times in which a device's clocks were reduced, in percent.
+pub(in crate::commands) fn throttled_percent<'a>(
+    conditions: impl IntoIterator<Item = &'a ConditionSpan>,
+    times: &[Range<u64>],
+) -> f64 {
+    let throttled = conditions
+        .into_iter()
+        .filter(|span| matches!(span.condition.kind, ConditionKind::Throttled { .. }))
+        .map(|span| span.from_ms..span.to_ms.unwrap_or(u64::MAX));
+    let throttled_ms: u64 = throttled
+        .flat_map(|throttled| {
+            times
+                .iter()
+                .map(move |time| overlapping_ms(time, &throttled))
         })
         .sum();
-    let all_ms = span.to_ms.saturating_sub(span.from_ms).max(1);
-    (100.0 * time_ms as f64 / all_ms as f64).min(100.0)
+    let all_ms: u64 = times
+        .iter()
+        .map(|time| time.end.saturating_sub(time.start))
+        .sum();
+    (100.0 * throttled_ms as f64 / all_ms.max(1) as f64).min(100.0)
+}
+
+pub(in crate::commands) fn overlapping_ms(one: &Range<u64>, other: &Range<u64>) -> u64 {
+    one.end
+        .min(other.end)
+        .saturating_sub(one.start.max(other.start))
 }

@@ -6,7 +6,7 @@ use gpumon_probe::{local_time::time_zone, model::Vendor, units::duration, untrus
 
 use super::{
     Side,
-    figures::{COUNT, FIGURES, Figures, percent, ratio},
+    figures::{FIGURES, Figures, percent, ratio},
     pairs,
 };
 use crate::{
@@ -14,9 +14,6 @@ use crate::{
     run::columns::{Align, Column, Columns, terminal_columns},
     table::style::{DIM, STRONG, paint},
 };
-
-/// Those that tell the least go first where a terminal is narrow.
-const RANKS: [u8; COUNT] = [0, 4, 2, 3, 0, 0, 1, 5];
 
 pub(super) fn draw(sides: &[Side; 2]) -> String {
     let [a, b] = sides;
@@ -66,10 +63,10 @@ pub(super) fn draw(sides: &[Side; 2]) -> String {
             rank: 0,
         },
     ];
-    all.extend(FIGURES.iter().zip(RANKS).map(|(figure, rank)| Column {
+    all.extend(FIGURES.iter().map(|figure| Column {
         heading: figure.heading,
         align: Align::Right(figure.heading.len().max(9)),
-        rank,
+        rank: figure.rank,
     }));
     let columns = Columns::new(&all, terminal_columns());
     let _ = write!(text, "\n{}\n", paint(DIM, &columns.headings()));

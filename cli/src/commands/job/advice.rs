@@ -1,8 +1,11 @@
 //! What to do otherwise the next time, in a sentence or two.
 
-use gpumon_probe::units::list;
+use gpumon_probe::{stat::Window, units::list};
 
 use super::measure::{Measured, MeasuredDevice};
+use crate::commands::compare::figures::{
+    MEMORY_PEAK, SM_ACTIVE, TENSOR_ACTIVE, THROTTLED, UTILIZATION,
+};
 
 /// Nothing can be said of less.
 const LEAST_MS: u64 = 60_000;
@@ -17,13 +20,6 @@ const BUSY_SM_PERCENT: f64 = 50.0;
 const LOW_TENSOR_PERCENT: f64 = 1.0;
 const LITTLE_MEMORY: f64 = 0.2;
 const MUCH_THROTTLED_PERCENT: f64 = 20.0;
-
-/// The places of figures.
-const UTILIZATION: usize = 0;
-const SM_ACTIVE: usize = 2;
-const TENSOR_ACTIVE: usize = 3;
-const MEMORY_PEAK: usize = 4;
-const THROTTLED: usize = 7;
 
 /// At most two sentences, the most telling first.
 pub(super) fn give_advice(measured: &Measured, is_shared: bool) -> Vec<String> {
@@ -66,8 +62,8 @@ fn of_unused(unused: &[&MeasuredDevice], used: usize) -> Option<String> {
 
 fn of_used(used: &[&MeasuredDevice], is_shared: bool) -> Vec<String> {
     let mean = |value: fn(&MeasuredDevice) -> Option<f64>| {
-        let values: Vec<_> = used.iter().filter_map(|device| value(device)).collect();
-        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+        let values = used.iter().filter_map(|device| value(device));
+        values.collect::<Window>().mean()
     };
     let mut sentences = Vec::new();
     if let Some(throttled) =

@@ -5,16 +5,15 @@ use std::{collections::BTreeMap, ops::Range};
 use anyhow::anyhow;
 use gpumon_history::{
     jobs::JobSpan,
-    span::{ConditionSpan, DeviceSpan, HistorySpan},
+    span::{ConditionSpan, HistorySpan},
 };
-use gpumon_probe::model::ConditionKind;
 
 use super::find::FoundJob;
 use crate::{
     commands::compare::{
         figures::Figures,
-        meter::Meter,
-        subject::{METRICS, point, time_ms},
+        meter::{METRICS, Meter},
+        subject::{find_series, overlapping_ms, point, throttled_percent, time_ms},
     },
     exit::Failure,
     past::PastArgs,
@@ -36,7 +35,7 @@ const SUMMED_UP_MS: u64 = 60_000;
 const JUST_BEGUN_MS: u64 = 10_000;
 
 /// One device of a job.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(in crate::commands) struct MeasuredDevice {
     pub(in crate::commands) uuid: String,
     /// The driver's; of a MIG device, among those of its GPU.
@@ -60,21 +59,11 @@ pub(in crate::commands) struct Measured {
     pub(in crate::commands) all: Figures,
 }
 
-#[derive(Default)]
-struct Account {
-    index: u32,
-    name: Option<String>,
-    is_mig: bool,
-    meter: Meter,
-    memory_total_bytes: Option<f64>,
-    conditions: Vec<ConditionSpan>,
-}
-
 impl Measured {
     pub(in crate::commands) fn new(job: &FoundJob, past: &PastArgs) -> Result<Self, Failure> {
         let held = by_device(&job.spans);
         let metrics: Vec<_> = METRICS.into_iter().chain([TOTAL]).chain(MIG).collect();
-        let mut accounts: BTreeMap<&str, Account> = BTreeMap::new();
+        let mut accounts: BTreeMap<&str, (MeasuredDevice, Meter)> = BTreeMap::new();
         for range in merged(job.spans.iter().map(|span| span.from_ms..span.to_ms)) {
             // What is summed up begins before the moment in which it was first seen.
             let range = range.start.saturating_sub(SUMMED_UP_MS)..range.end + 1;
@@ -82,7 +71,7 @@ impl Measured {
         }
         let mut devices: Vec<_> = held
             .iter()
-            .map(|(uuid, held)| device(uuid, held, accounts.remove(uuid)))
+            .map(|(uuid, held)| finish_device(uuid, held, accounts.remove(uuid)))
             .collect();
         if devices.iter().all(|device| device.known_ms == 0) {
             let (label, cure) = (&job.label, past.cure());
@@ -131,101 +120,70 @@ fn merged(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
 fn add<'a>(
     span: &HistorySpan,
     held: &BTreeMap<&'a str, Vec<Range<u64>>>,
-    accounts: &mut BTreeMap<&'a str, Account>,
+    measured: &mut BTreeMap<&'a str, (MeasuredDevice, Meter)>,
 ) {
     let gpus = span.gpus.iter().map(|gpu| (gpu, false));
     for (device, is_mig) in gpus.chain(span.mig_devices.iter().map(|mig| (mig, true))) {
         let Some((uuid, ranges)) = held.get_key_value(device.uuid.as_str()) else {
             continue;
         };
-        let account = accounts.entry(uuid).or_default();
-        (account.index, account.is_mig) = (device.index, is_mig);
-        account.name = device.name.clone().or(account.name.take());
-        account.meter.interrupt();
-        let device = &without_prefix(device);
+        let (known, meter) = measured.entry(uuid).or_default();
+        (known.index, known.is_mig) = (device.index, is_mig);
+        known.name = device.name.clone().or(known.name.take());
+        meter.interrupt();
         for (place, at_ms) in span.times_ms.iter().enumerate() {
             let time_ms = time_ms(span, place);
             let held_ms: u64 = ranges
                 .iter()
-                .map(|range| overlap(range, &(*at_ms..at_ms + time_ms)))
+                .map(|range| overlapping_ms(range, &(*at_ms..at_ms + time_ms)))
                 .sum();
             if held_ms == 0 {
-                account.meter.interrupt();
+                meter.interrupt();
                 continue;
             }
             let mut point = point(device, place, *at_ms, time_ms);
             point.time_ms = point.time_ms.min(held_ms);
-            account.meter.add(&point);
-            let total = device
-                .metrics
-                .get(TOTAL)
-                .and_then(|series| series.values[place]);
-            account.memory_total_bytes = total.or(account.memory_total_bytes);
+            meter.add(&point);
+            let total = find_series(device, TOTAL).and_then(|series| series.values[place]);
+            known.memory_total_bytes = total.or(known.memory_total_bytes);
         }
         let meanwhile = span.conditions.iter().filter(|condition| {
             let lasted = condition.from_ms..condition.to_ms.unwrap_or(span.to_ms);
-            condition.uuid == **uuid && ranges.iter().any(|range| overlap(range, &lasted) > 0)
+            condition.uuid == **uuid
+                && ranges
+                    .iter()
+                    .any(|range| overlapping_ms(range, &lasted) > 0)
         });
         for condition in meanwhile {
-            if !account.conditions.contains(condition) {
-                account.conditions.push(condition.clone());
+            if !known.conditions.contains(condition) {
+                known.conditions.push(condition.clone());
             }
         }
     }
 }
 
-/// What MIG devices have is called as what GPUs have.
-fn without_prefix(device: &DeviceSpan) -> DeviceSpan {
-    let plain = |(name, series): (&String, &_)| {
-        (
-            name.trim_start_matches("mig.").to_owned(),
-            Clone::clone(series),
-        )
-    };
-    DeviceSpan {
-        metrics: device.metrics.iter().map(plain).collect(),
-        ..device.clone()
-    }
-}
-
-fn overlap(one: &Range<u64>, other: &Range<u64>) -> u64 {
-    one.end
-        .min(other.end)
-        .saturating_sub(one.start.max(other.start))
-}
-
-fn device(uuid: &str, held: &[Range<u64>], account: Option<Account>) -> MeasuredDevice {
-    let account = account.unwrap_or_default();
+fn finish_device(
+    uuid: &str,
+    held: &[Range<u64>],
+    measured: Option<(MeasuredDevice, Meter)>,
+) -> MeasuredDevice {
+    let (device, meter) = measured.unwrap_or_default();
     let held_ms: u64 = held.iter().map(|range| range.end - range.start).sum();
-    let throttled = account
-        .conditions
-        .iter()
-        .filter(|span| matches!(span.condition.kind, ConditionKind::Throttled { .. }));
-    let throttled_ms: u64 = throttled
-        .flat_map(|span| {
-            held.iter()
-                .map(|range| overlap(range, &(span.from_ms..span.to_ms.unwrap_or(u64::MAX))))
-        })
-        .sum();
-    let throttled_percent = (held_ms > 0 && !account.is_mig)
-        .then(|| (100.0 * throttled_ms as f64 / held_ms as f64).min(100.0));
+    let throttled =
+        (held_ms > 0 && !device.is_mig).then(|| throttled_percent(&device.conditions, held));
     MeasuredDevice {
         uuid: uuid.to_owned(),
-        index: account.index,
-        name: account.name,
-        is_mig: account.is_mig,
         held_ms,
-        known_ms: account.meter.time_ms(),
-        figures: account.meter.figures(throttled_percent),
-        idle_percent: account.meter.idle_percent(),
-        memory_total_bytes: account.memory_total_bytes,
-        conditions: account.conditions,
+        known_ms: meter.time_ms(),
+        figures: meter.figures(throttled),
+        idle_percent: meter.idle_percent(),
+        ..device
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use gpumon_history::span::Series;
+    use gpumon_history::span::{DeviceSpan, Series};
 
     use super::*;
 
@@ -233,7 +191,10 @@ mod tests {
     fn times_that_overlap_are_one() {
         assert_eq!(merged([5..9, 1..3, 2..4, 9..10].into_iter()), [1..4, 5..10]);
         assert_eq!(
-            (overlap(&(0..5), &(3..9)), overlap(&(0..5), &(6..9))),
+            (
+                overlapping_ms(&(0..5), &(3..9)),
+                overlapping_ms(&(0..5), &(6..9))
+            ),
             (2, 0)
         );
     }
@@ -282,7 +243,7 @@ mod tests {
         let held = BTreeMap::from([("GPU-0", ranges.to_vec())]);
         let mut accounts = BTreeMap::new();
         add(&minute(), &held, &mut accounts);
-        device("GPU-0", &held["GPU-0"], accounts.remove("GPU-0"))
+        finish_device("GPU-0", &held["GPU-0"], accounts.remove("GPU-0"))
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::{
     measure::{Measured, MeasuredDevice},
 };
 use crate::{
-    commands::compare::figures::{COUNT, FIGURES},
+    commands::compare::figures::{FIGURES, MEMORY_PEAK},
     describe,
     moment::shown,
     run::columns::{Align, Column, Columns, NONE, terminal_columns},
@@ -23,17 +23,11 @@ use crate::{
 /// Seen so lately, it still runs: history is written every ten seconds.
 const RUNNING_MS: u64 = 30_000;
 
-/// Those that tell the least go first where a terminal is narrow.
-const RANKS: [u8; COUNT] = [0, 4, 2, 3, 0, 0, 1, 5];
-
 /// Where history has less than this of the time, that is said.
 const KNOWN: f64 = 0.9;
 
 /// So many are listed of a GPU.
 const CONDITIONS: usize = 4;
-
-/// The place of the peak of memory among the figures.
-const MEMORY_PEAK: usize = 4;
 
 pub(in crate::commands) fn as_json(job: &FoundJob, measured: &Measured) -> Value {
     let (from_ms, to_ms) = job.times_ms();
@@ -173,9 +167,11 @@ fn columns(measured: &Measured) -> Columns {
         column(2, "Time", Align::Right, 0),
         column(3, "Idle", Align::Right, 0),
     ];
-    let figures = FIGURES.iter().zip(RANKS).enumerate();
     all.extend(
-        figures.map(|(at, (figure, rank))| column(at + 4, figure.heading, Align::Right, rank)),
+        FIGURES
+            .iter()
+            .enumerate()
+            .map(|(at, figure)| column(at + 4, figure.heading, Align::Right, figure.rank)),
     );
     Columns::new(&all, terminal_columns())
 }

@@ -7,7 +7,10 @@ use gpumon_history::{
     span::{HistorySpan, Series},
     wanted::{Metric, Wanted, rounded},
 };
-use gpumon_probe::model::fields::{GPU_FIELDS, Kind, OVERVIEW};
+use gpumon_probe::{
+    model::fields::{GPU_FIELDS, Kind, OVERVIEW},
+    stat::Window,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -187,22 +190,22 @@ fn similar<'a>(id: &str, known: &'a [String]) -> Vec<&'a str> {
 /// Returns the summary of a series, which keeps one value for each point: the mean of a gauge, the
 /// last of a counter or a state.
 fn sum_up(id: &str, series: &mut Series) -> Value {
-    let known = |values: &[Option<f64>]| values.iter().flatten().copied().collect::<Vec<f64>>();
-    let values = known(&series.values);
+    let window = |values: &[Option<f64>]| values.iter().flatten().copied().collect::<Window>();
+    let values = window(&series.values);
     let [min, max] = [series.min.take(), series.max.take()]
-        .map(|extremes| extremes.map_or_else(|| values.clone(), |extremes| known(&extremes)));
+        .map(|extremes| extremes.map_or(values, |extremes| window(&extremes)).stat());
     let (kind, meaning) = Metric::find(id)
         .map(|metric| (metric.kind, metric.help))
         .unzip();
     let mut summary = json!({
         "field": id,
         "meaning": meaning,
-        "min": min.into_iter().reduce(f64::min),
-        "max": max.into_iter().reduce(f64::max),
+        "min": min.map(|stat| stat.min),
+        "max": max.map(|stat| stat.max),
         "last": values.last(),
     });
-    if kind == Some(Kind::Gauge) && !values.is_empty() {
-        summary["mean"] = json!(rounded(values.iter().sum::<f64>() / values.len() as f64));
+    if let (Some(Kind::Gauge), Some(mean)) = (kind, values.mean()) {
+        summary["mean"] = json!(rounded(mean));
         for value in series.values.iter_mut().flatten() {
             *value = rounded(*value);
         }

@@ -1,6 +1,6 @@
 //! What users, jobs, notebooks and pods used.
 
-use std::{collections::BTreeSet, ops::Add};
+use std::collections::BTreeSet;
 
 use anyhow::anyhow;
 use gpumon_history::jobs::is_job_called;
@@ -107,8 +107,10 @@ impl UsageOf {
             }
             _ => None,
         };
+        let mut total = OwnerUsage::default();
+        usage.owners.iter().for_each(|owner| total.add(owner));
         let own = json!({
-            "total": sum(&usage.owners),
+            "total": total,
             "owners_omitted": usage.owners.len().saturating_sub(MOST),
         });
         usage.owners.truncate(MOST);
@@ -127,19 +129,6 @@ fn is_called(owner: &OwnerUsage, name: &str) -> bool {
         is_job_called(job.kind, &job.id, path.or(job.name.as_ref()), name)
     };
     owner.user.as_deref() == Some(name) || owner.job.as_ref().is_some_and(is_job)
-}
-
-fn sum(owners: &[OwnerUsage]) -> OwnerUsage {
-    let sum = |read: fn(&OwnerUsage) -> f64| owners.iter().map(read).sum();
-    let joules = owners.iter().filter_map(|owner| owner.joules);
-    OwnerUsage {
-        user: None,
-        job: None,
-        gpu_seconds: sum(|owner| owner.gpu_seconds),
-        exclusive_seconds: sum(|owner| owner.exclusive_seconds),
-        active_seconds: sum(|owner| owner.active_seconds),
-        joules: joules.reduce(Add::add),
-    }
 }
 
 #[cfg(test)]

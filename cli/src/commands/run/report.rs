@@ -2,7 +2,7 @@
 
 use gpumon_probe::{
     model::{Cost, GpuCost, Vendor},
-    stat::Stat,
+    stat::Spread,
     units::byte_size,
     untrusted::escaped,
     usage::Joules,
@@ -140,9 +140,9 @@ pub(super) fn sentence(cost: &Cost) -> String {
 
 fn cells(gpu: &GpuCost) -> Vec<String> {
     let none = || NONE.to_owned();
-    let percent = |percent: Option<Stat>| {
-        percent.map_or_else(none, |Stat { mean, max, .. }| {
-            format!("{mean:.0} % (peak {max:.0})")
+    let percent = |percent: Option<Spread>| {
+        percent.map_or_else(none, |Spread { mean, peak }| {
+            format!("{mean:.0} % (peak {peak:.0})")
         })
     };
     let both = |received: Option<u64>, sent: Option<u64>| {
@@ -206,10 +206,9 @@ mod tests {
             name: Some("NVIDIA H200".to_owned()),
             held_s: 12.1,
             gpu_s: Some(9.81),
-            sm_percent: Some(Stat {
-                min: 60.0,
+            sm_percent: Some(Spread {
                 mean: 81.2,
-                max: 99.0,
+                peak: 99.0,
             }),
             peak_memory_bytes: Some(61 << 30),
             energy_joules: Some(exact),

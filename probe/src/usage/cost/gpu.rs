@@ -7,12 +7,12 @@ use std::{
 
 use super::{memory::Memory, seen::Seen, timeline::Timeline};
 use crate::{
-    model::{Absence, GpuCost, GpuSample, Health, Process, Trace, TraceMetric},
+    model::{Absence, GpuCost, GpuSample, Process, Trace, TraceMetric},
     usage::{
         Joules,
         accounts::OwnerKey,
-        gpu_meter::Last,
-        share_out::{Step, share_out},
+        add_known,
+        steps::{Last, Span, Step, share_out},
     },
 };
 
@@ -40,30 +40,8 @@ pub(super) struct GpuSteps {
 #[derive(Debug)]
 struct Pending {
     step: Step,
-    from_ms: f64,
-    to_ms: f64,
     /// The owners that are measured, by process.
     owners: BTreeMap<u32, OwnerKey>,
-}
-
-impl Pending {
-    /// Of a step, only the part until a time is measured.
-    fn shorten(&mut self, to_ms: f64) {
-        self.to_ms = to_ms;
-        let seconds = (to_ms - self.from_ms) / 1000.0;
-        self.step.joules = self
-            .step
-            .joules
-            .map(|joules| joules * seconds / self.step.seconds);
-        self.step.seconds = seconds;
-    }
-}
-
-/// From when to when something is measured, in milliseconds since 1970; the end is infinite while it goes on.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Span {
-    pub(super) from_ms: f64,
-    pub(super) to_ms: f64,
 }
 
 /// The use of a GPU by one owner in a part of the time.
@@ -82,12 +60,8 @@ impl Used {
     /// Adds what was used later.
     pub(super) fn add(&mut self, more: &Self) {
         self.held_s += more.held_s;
-        if let Some(gpu_s) = more.gpu_s {
-            *self.gpu_s.get_or_insert_default() += gpu_s;
-        }
-        if let Some(joules) = more.joules {
-            self.joules = Some(self.joules.unwrap_or_default() + joules);
-        }
+        add_known(&mut self.gpu_s, more.gpu_s);
+        add_known(&mut self.joules, more.joules);
         self.shared |= more.shared;
         self.bytes = more.bytes;
         self.peak_bytes = self.peak_bytes.max(more.peak_bytes);
@@ -110,7 +84,7 @@ impl Mul<f64> for Joules {
 #[derive(Debug, Default)]
 pub(super) struct Added {
     /// The part of it that is measured, where somebody who is measured held the GPU.
-    pub(super) held: Option<(f64, f64)>,
+    pub(super) held: Option<Span>,
     /// The part of it without readings, in milliseconds.
     pub(super) gap_ms: f64,
 }
@@ -125,11 +99,8 @@ impl GpuSteps {
         owners: BTreeMap<u32, OwnerKey>,
         span: Span,
     ) -> Option<Added> {
-        let now = matches!(gpu.health, Health::Ok)
-            .then(|| Last::new(gpu, interval_ms))
-            .flatten();
-        let mut now =
-            now.filter(|now| self.last.as_ref().is_none_or(|last| last.at_ms < now.at_ms))?;
+        let mut now = Last::new(gpu, interval_ms)
+            .filter(|now| self.last.as_ref().is_none_or(|last| last.at_ms < now.at_ms))?;
         if self.first_ms == 0.0 {
             self.first_ms = gpu.at_ms as f64;
         }
@@ -164,39 +135,25 @@ impl GpuSteps {
         owners: &BTreeMap<u32, OwnerKey>,
         span: Span,
     ) -> Added {
-        let (from_ms, to_ms) = (
-            span.from_ms.max(last.at_ms as f64),
-            span.to_ms.min(now.at_ms as f64),
-        );
-        if to_ms <= from_ms {
+        let Some(span) = Span::new(last.at_ms, now.at_ms).intersect(span) else {
             return Added::default();
-        }
-        let elapsed_ms = now.at_ms - last.at_ms;
-        if elapsed_ms > now.longest_gap_ms(last) {
+        };
+        if now.at_ms - last.at_ms > now.longest_gap_ms(last) {
             return Added {
                 held: None,
-                gap_ms: to_ms - from_ms,
+                gap_ms: span.to_ms - span.from_ms,
             };
         }
-        let step = Step::between(last, now, elapsed_ms as f64 / 1000.0);
-        if step.is_idle() && now.watts.is_some() && !now.holders.is_empty() {
-            self.idle_watts = now.watts;
-        }
+        let step = Step::new(last, now, span);
+        self.idle_watts = step.idle_watts.or(self.idle_watts);
         let mut all = self.owners.clone();
         all.extend(owners.iter().map(|(pid, owner)| (*pid, owner.clone())));
         if all.is_empty() {
             return Added::default();
         }
-        let mut pending = Pending {
-            step,
-            from_ms,
-            to_ms,
-            owners: all,
-        };
-        pending.shorten(to_ms);
-        self.pending.push_back(pending);
+        self.pending.push_back(Pending { step, owners: all });
         Added {
-            held: Some((from_ms, to_ms)),
+            held: Some(span),
             gap_ms: 0.0,
         }
     }
@@ -215,11 +172,8 @@ impl GpuSteps {
         if to_ms - last.at_ms as f64 > last.longest_gap_ms(last) as f64 {
             return to_ms - from_ms;
         }
-        let step = Step::between(last, last, (to_ms - from_ms) / 1000.0);
         self.pending.push_back(Pending {
-            step,
-            from_ms,
-            to_ms,
+            step: Step::new(last, last, Span { from_ms, to_ms }),
             owners: self.owners.clone(),
         });
         0.0
@@ -227,13 +181,12 @@ impl GpuSteps {
 
     /// Drops what was after a time, behind which there may have been a sample already.
     fn end(&mut self, to_ms: f64) {
-        self.pending.retain(|pending| pending.from_ms < to_ms);
-        if let Some(last) = self
-            .pending
-            .back_mut()
-            .filter(|pending| pending.to_ms > to_ms)
+        self.pending
+            .retain(|pending| pending.step.span.from_ms < to_ms);
+        if let Some(Pending { step, .. }) = self.pending.back_mut()
+            && step.span.to_ms > to_ms
         {
-            last.shorten(to_ms);
+            step.truncate(to_ms);
         }
     }
 
@@ -241,7 +194,7 @@ impl GpuSteps {
     pub(super) fn settle(&mut self, all: bool, mut take: impl FnMut(&OwnerKey, Span, Used)) {
         let newest_ms = self.last.as_ref().map_or(0.0, |last| last.at_ms as f64);
         while let Some(pending) = self.pending.front() {
-            let to_ms = pending.to_ms;
+            let to_ms = pending.step.span.to_ms;
             let is_due = all || newest_ms - to_ms > RECORDS_COME_WITHIN_MS;
             // A driver that has recorded nothing of a GPU so far does not do so.
             let is_young = newest_ms - self.first_ms < RECORDS_COME_WITHIN_MS;
@@ -266,41 +219,33 @@ impl GpuSteps {
 
     /// Divides a step among its owners.
     fn divide(&self, pending: &Pending, take: &mut impl FnMut(&OwnerKey, Span, Used)) {
-        let Pending {
-            step,
-            from_ms,
-            to_ms,
-            owners,
-        } = pending;
-        let span = Span {
-            from_ms: *from_ms,
-            to_ms: *to_ms,
-        };
-        let joules = self.watts.along_lines(*from_ms, *to_ms).or(step.joules);
+        let Pending { step, owners } = pending;
+        let (span, seconds) = (step.span, step.span.seconds());
+        let joules = self.watts.along_lines(span).or(step.joules);
         // The time in which kernels ran, all owners together.
         let busy_s = self
             .busy_percent
-            .in_steps(*from_ms, *to_ms)
+            .in_steps(span)
             .map(|percent_seconds| percent_seconds / 100.0)
-            .or(step.gpu_share.map(|share| share * step.seconds));
+            .or(step.gpu_share.map(|share| share * seconds));
         let mut used = share_out(step, joules, self.idle_watts, |pid| {
             owners.get(&pid).cloned().unwrap_or_default()
         });
         for owner in owners.values().collect::<BTreeSet<_>>() {
-            let account = used.of(owner);
-            let is_shared = account.exclusive_seconds < account.gpu_seconds;
+            let usage = used.get_or_insert(owner);
+            let is_shared = usage.exclusive_seconds < usage.gpu_seconds;
             let of_processes = step
                 .holders
                 .iter()
-                .filter(|holder| owners.get(&holder.pid) == Some(owner))
-                .filter_map(|holder| holder.share);
+                .filter(|(pid, _)| owners.get(pid) == Some(owner))
+                .filter_map(|(_, hold)| hold.share);
             let by_shares = of_processes
                 .reduce(|one, other| (one + other).min(1.0))
-                .map(|share| share * step.seconds);
+                .map(|share| share * seconds);
             let used = Used {
-                held_s: account.gpu_seconds,
+                held_s: usage.gpu_seconds,
                 gpu_s: busy_s.filter(|_| !is_shared).or(by_shares),
-                joules: account.joules,
+                joules: usage.joules,
                 shared: is_shared,
                 ..Used::default()
             };
@@ -311,17 +256,14 @@ impl GpuSteps {
     /// Returns the share of a part of the time that falls into a span: by the driver's records as
     /// long as they are kept, else evenly.
     pub(super) fn cut_to_span(&self, used: &Used, part: Span, span: Span) -> Option<Used> {
-        let (from_ms, to_ms) = (part.from_ms.max(span.from_ms), part.to_ms.min(span.to_ms));
-        if to_ms <= from_ms {
-            return None;
-        }
-        let evenly = (to_ms - from_ms) / (part.to_ms - part.from_ms);
+        let clipped = part.intersect(span)?;
+        let evenly = clipped.seconds() / part.seconds();
         if evenly >= 1.0 {
             return Some(*used);
         }
-        let share = |integral: fn(&Timeline, f64, f64) -> Option<f64>, records: &Timeline| {
-            let whole = integral(records, part.from_ms, part.to_ms).filter(|whole| *whole > 0.0);
-            integral(records, from_ms, to_ms)
+        let share = |integral: fn(&Timeline, Span) -> Option<f64>, records: &Timeline| {
+            let whole = integral(records, part).filter(|whole| *whole > 0.0);
+            integral(records, clipped)
                 .zip(whole)
                 .map_or(evenly, |(clipped, whole)| clipped / whole)
         };
@@ -345,7 +287,7 @@ impl GpuSteps {
             && self
                 .pending
                 .front()
-                .is_none_or(|pending| pending.from_ms >= to_ms)
+                .is_none_or(|pending| pending.step.span.from_ms >= to_ms)
     }
 }
 
@@ -381,8 +323,8 @@ impl GpuCostMeter {
         };
         self.memory.push(at_ms, own, span);
         self.gap_ms += added.gap_ms;
-        if let Some((from_ms, to_ms)) = added.held {
-            self.seen.push(gpu, from_ms, to_ms);
+        if let Some(span) = added.held {
+            self.seen.push(gpu, span);
         }
         self.settle(false);
     }

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{
     LONGEST_UNREPORTED_GAP_MS,
-    gpu::{GpuSteps, Span, Used, gpu_cost},
+    gpu::{GpuSteps, Used, gpu_cost},
     memory::{Memory, held},
     total_cost,
 };
 use crate::{
     model::{Cost, Gpu, GpuCost, GpuSample, JobKind, Process, Record},
     units::three_digits,
-    usage::accounts::OwnerKey,
+    usage::{accounts::OwnerKey, steps::Span},
 };
 
 /// Kernels that are remembered. The one that has held a GPU least lately is forgotten first.
@@ -138,7 +138,7 @@ impl KernelMeter {
             for key in before {
                 own.entry(key).or_default();
             }
-            let from_ms = added.held.map_or(at_ms, |(from_ms, _)| from_ms);
+            let from_ms = added.held.map_or(at_ms, |span| span.from_ms);
             for (key, processes) in own {
                 add_memory(
                     &mut self.kernels,

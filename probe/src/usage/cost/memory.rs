@@ -1,7 +1,6 @@
 //! The memory that something holds: its peak, and the change.
 
-use super::gpu::Span;
-use crate::model::Process;
+use crate::{model::Process, usage::steps::Span};
 
 /// Of one GPU, or of all together.
 #[derive(Debug, Default, Clone)]

@@ -15,7 +15,7 @@ use std::{collections::BTreeMap, ops::Add};
 
 pub use self::kernels::KernelMeter;
 use self::{
-    gpu::{GpuCostMeter, Span},
+    gpu::GpuCostMeter,
     memory::{Memory, held},
 };
 use crate::{
@@ -24,6 +24,7 @@ use crate::{
         Sample, Trace, XidReport,
     },
     units::three_digits,
+    usage::steps::Span,
 };
 
 /// The version of the form in which costs are told.

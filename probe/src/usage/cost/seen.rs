@@ -3,6 +3,7 @@
 use crate::{
     model::{CostCondition, GpuCost, GpuSample},
     stat::Window,
+    usage::steps::Span,
 };
 
 #[derive(Debug, Default)]
@@ -24,22 +25,21 @@ const READINGS: [fn(&GpuSample) -> Option<&f64>; 7] = [
 ];
 
 impl Seen {
-    /// Adds a sample that covers the time from then to then.
-    pub(super) fn push(&mut self, gpu: &GpuSample, from_ms: f64, to_ms: f64) {
-        let seconds = (to_ms - from_ms) / 1000.0;
+    /// Adds a sample that covers a span.
+    pub(super) fn push(&mut self, gpu: &GpuSample, span: Span) {
         for (window, read) in self.windows.iter_mut().zip(READINGS) {
             if let Some(value) = read(gpu) {
-                window.add(*value, seconds);
+                window.add(*value, span.seconds());
             }
         }
         // A sample behind the end may tell of what has begun since.
         for condition in gpu
             .conditions
             .iter()
-            .filter(|condition| (condition.since_ms as f64) < to_ms)
+            .filter(|condition| (condition.since_ms as f64) < span.to_ms)
         {
-            let (kind, to_ms) = (condition.kind.tag().unwrap_or_default(), to_ms as u64);
-            let from_ms = condition.since_ms.max(from_ms as u64);
+            let (kind, to_ms) = (condition.kind.tag().unwrap_or_default(), span.to_ms as u64);
+            let from_ms = condition.since_ms.max(span.from_ms as u64);
             match self.conditions.iter_mut().rfind(|known| known.kind == kind) {
                 // Since then it has not been over.
                 Some(known) if known.to_ms >= condition.since_ms => {
@@ -65,9 +65,9 @@ impl Seen {
         let [pcie_to_gpu, pcie_from_gpu, nvlink_to_gpu, nvlink_from_gpu] =
             links.map(|rate| rate.integral().map(|bytes| bytes.round() as u64));
         GpuCost {
-            sm_percent: sm.stat(),
-            tensor_percent: tensor.stat(),
-            dram_percent: dram.stat(),
+            sm_percent: sm.stat().map(Into::into),
+            tensor_percent: tensor.stat().map(Into::into),
+            dram_percent: dram.stat().map(Into::into),
             pcie_rx_bytes: pcie_to_gpu,
             pcie_tx_bytes: pcie_from_gpu,
             nvlink_rx_bytes: nvlink_to_gpu,

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::model::Trace;
+use crate::{model::Trace, usage::steps::Span};
 
 /// Values further apart tell nothing of the time between: the driver records utilization five times a second, and power more
 /// often.
@@ -41,41 +41,36 @@ impl Timeline {
 
     /// The integral of a number that was measured at these times, along straight lines, by seconds; `None` where some of the
     /// time has no values.
-    pub(super) fn along_lines(&self, from_ms: f64, to_ms: f64) -> Option<f64> {
-        self.integral(
-            from_ms,
-            to_ms,
-            |(one_ms, one), (other_ms, other), middle_ms| {
-                one + (other - one) * (middle_ms - one_ms) / (other_ms - one_ms)
-            },
-        )
+    pub(super) fn along_lines(&self, span: Span) -> Option<f64> {
+        self.integral(span, |(one_ms, one), (other_ms, other), middle_ms| {
+            one + (other - one) * (middle_ms - one_ms) / (other_ms - one_ms)
+        })
     }
 
     /// The same of a number that was averaged over the time before it was recorded.
-    pub(super) fn in_steps(&self, from_ms: f64, to_ms: f64) -> Option<f64> {
-        self.integral(from_ms, to_ms, |_, (_, later), _| later)
+    pub(super) fn in_steps(&self, span: Span) -> Option<f64> {
+        self.integral(span, |_, (_, later), _| later)
     }
 
     /// `mean` is given the values before and behind each part of the time, and its middle.
     fn integral(
         &self,
-        from_ms: f64,
-        to_ms: f64,
+        span: Span,
         mean: impl Fn((f64, f64), (f64, f64), f64) -> f64,
     ) -> Option<f64> {
         let first = self
             .0
-            .partition_point(|(at_ms, _)| *at_ms <= from_ms)
+            .partition_point(|(at_ms, _)| *at_ms <= span.from_ms)
             .checked_sub(1)?;
         let mut sum = 0.0;
         for (one, other) in self.0.iter().skip(first).zip(self.0.iter().skip(first + 1)) {
             if other.0 - one.0 > LONGEST_GAP_MS {
                 return None;
             }
-            let (start_ms, end_ms) = (one.0.max(from_ms), other.0.min(to_ms));
+            let (start_ms, end_ms) = (one.0.max(span.from_ms), other.0.min(span.to_ms));
             sum +=
                 mean(*one, *other, f64::midpoint(start_ms, end_ms)) * (end_ms - start_ms) / 1000.0;
-            if other.0 >= to_ms {
+            if other.0 >= span.to_ms {
                 return Some(sum);
             }
         }
@@ -108,15 +103,18 @@ mod tests {
         line.add(&trace(1000, 100, &[0.0, 100.0, 100.0, 300.0]));
         line.add(&trace(1300, 100, &[300.0, 300.0]));
         let near = |one: Option<f64>, other: f64| (one.unwrap() - other).abs() < 1e-9;
-        assert!(near(line.along_lines(1000.0, 1100.0), 5.0));
-        assert!(near(line.along_lines(1050.0, 1250.0), 3.75 + 10.0 + 7.5));
+        assert!(near(line.along_lines(Span::new(1000, 1100)), 5.0));
+        assert!(near(
+            line.along_lines(Span::new(1050, 1250)),
+            3.75 + 10.0 + 7.5
+        ));
         assert!(
-            near(line.in_steps(1050.0, 1250.0), 5.0 + 10.0 + 15.0),
+            near(line.in_steps(Span::new(1050, 1250)), 5.0 + 10.0 + 15.0),
             "what is recorded later is of the time before"
         );
-        assert_eq!(line.along_lines(999.0, 1100.0), None);
+        assert_eq!(line.along_lines(Span::new(999, 1100)), None);
         assert_eq!(
-            line.along_lines(1100.0, 1401.0),
+            line.along_lines(Span::new(1100, 1401)),
             None,
             "what is not recorded yet"
         );
@@ -126,7 +124,7 @@ mod tests {
     fn a_gap_is_no_line() {
         let mut line = Timeline::default();
         line.add(&trace(1000, 600, &[1.0, 1.0, 1.0]));
-        assert_eq!(line.along_lines(1000.0, 1700.0), None);
+        assert_eq!(line.along_lines(Span::new(1000, 1700)), None);
     }
 
     #[test]

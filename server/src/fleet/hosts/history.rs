@@ -10,6 +10,7 @@ use gpumon_fleet::{
     },
 };
 use gpumon_history::{bucket::BUCKET_MS, plan::SpanRequest, span::HistorySpan, wanted::Wanted};
+use gpumon_probe::stat::Window;
 
 use super::{node::HostNode, usage::since_start};
 
@@ -54,9 +55,9 @@ pub(super) fn history(
     }
 }
 
-/// By moment and by what it is: a sum, and of how many GPUs.
+/// The readings of all GPUs by moment and name.
 #[derive(Default)]
-struct Sums(BTreeMap<u64, BTreeMap<&'static str, (f64, u32)>>);
+struct Sums(BTreeMap<u64, BTreeMap<&'static str, Window>>);
 
 impl Sums {
     fn add(&mut self, span: &HistorySpan, step_ms: u64) {
@@ -66,9 +67,7 @@ impl Sums {
                 let sums = self.0.entry(at_ms - at_ms % step_ms).or_default();
                 let mut add = |id, value: Option<f64>| {
                     if let Some(value) = value {
-                        let (sum, count) = sums.entry(id).or_default();
-                        *sum += value;
-                        *count += 1;
+                        sums.entry(id).or_default().add(value, 1.0);
                     }
                 };
                 for id in READINGS {
@@ -95,12 +94,12 @@ impl Sums {
         let at_ms: Vec<_> = (*first..=*last).step_by(step_ms as usize).collect();
         let of = |id: &'static str| {
             let value = |at: &u64| {
-                let (sum, count) = self.0.get(at)?.get(id)?;
-                Some(if id == UTILIZATION {
-                    sum / f64::from(*count)
+                let gpus = self.0.get(at)?.get(id)?;
+                if id == UTILIZATION {
+                    gpus.mean()
                 } else {
-                    *sum
-                })
+                    gpus.integral()
+                }
             };
             FleetSeries {
                 id: id.to_owned(),

@@ -6,21 +6,21 @@ use gpumon_fleet::{
     Range,
     model::{Amounts, FleetOwner, FleetState, FleetUsage, OwnerUsage, add_amounts},
 };
+use gpumon_probe::usage::UnheldUsage;
 
 use super::{node::HostNode, owners};
 
 pub(super) fn usage(nodes: &[Arc<HostNode>], range: Range, now_ms: u64) -> FleetUsage {
     let asked_ms = now_ms.saturating_sub(u64::from(range.seconds()) * 1000);
     let mut by_owner: BTreeMap<FleetOwner, (Amounts, u32)> = BTreeMap::new();
-    let (mut unheld_gpu_s, mut unheld_joules) = (0.0, 0.0);
+    let mut unheld = UnheldUsage::default();
     let mut from_ms = now_ms;
     for node in nodes {
         let used = node.hub.usage_in(&(asked_ms..now_ms));
         if let Some(oldest_ms) = used.oldest_ms.filter(|oldest_ms| *oldest_ms > 0) {
             from_ms = from_ms.min(oldest_ms.max(asked_ms));
         }
-        unheld_gpu_s += used.unheld.gpu_seconds;
-        unheld_joules += used.unheld.joules;
+        unheld.add(used.unheld);
         let mut here: BTreeMap<FleetOwner, Amounts> = BTreeMap::new();
         for used in used.owners {
             let owner = owners::of_job(used.user, used.job.as_ref());
@@ -50,9 +50,9 @@ pub(super) fn usage(nodes: &[Arc<HostNode>], range: Range, now_ms: u64) -> Fleet
             FleetState::Partial
         },
         problems,
-        unheld_gpu_s: Some(unheld_gpu_s),
-        unheld_energy_joules: Some(unheld_joules),
-        energy_joules: Some(held + unheld_joules),
+        unheld_gpu_s: Some(unheld.gpu_seconds),
+        unheld_energy_joules: Some(unheld.joules),
+        energy_joules: Some(held + unheld.joules),
         ..FleetUsage::empty(from_ms, now_ms)
     };
     let owners = by_owner.into_iter();

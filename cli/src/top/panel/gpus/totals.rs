@@ -1,6 +1,9 @@
 //! What all GPUs come to: mean utilization, memory and power.
 
-use gpumon_probe::model::{GpuSample, Health};
+use gpumon_probe::{
+    model::{GpuSample, Health},
+    stat::Window,
+};
 use ratatui::{
     layout::Rect,
     style::{Modifier, Style},
@@ -8,7 +11,7 @@ use ratatui::{
 
 use super::widths::{GAP, TEMPERATURE, Widths};
 use crate::{
-    describe::{self, Load, Thresholds},
+    describe::{Load, Thresholds, Total, add_up_gpus},
     top::{
         history::{Line, MINUTE_MS},
         metrics::position,
@@ -35,45 +38,23 @@ pub(super) fn draw(
         .iter()
         .filter(|gpu| gpu.health == Health::Ok)
         .collect();
-    let busy = sum(&well, |gpu| {
-        Some((*gpu.utilization.gpu_percent.value()?, Some(100.0)))
-    });
-    let memory = sum(&well, |gpu| {
-        Some((
-            *gpu.memory.used_bytes.value()? as f64,
-            gpu.memory.total_bytes.value().map(|total| *total as f64),
-        ))
-    });
-    let power = sum(&well, |gpu| {
-        Some((
-            *gpu.power.draw_watts.value()?,
-            gpu.power.limit_watts.value().copied(),
-        ))
-    });
+    let [busy, memory, power] = add_up_gpus(&well);
     let theme = painter.theme;
     let label = if widths.name > 0 { "Total" } else { "all" };
     painter.text(area.x, area.y, area.width, label, theme.strong);
     let mut x = area.x + (3 + Widths::with_gap(widths.name) + widths.busy) as u16;
-    let put =
-        |painter: &mut Painter<'_>, x: u16, sum: &Sum, thresholds, text: &dyn Fn() -> String| {
-            let style = theme.of_load(Load::of(sum.share(), thresholds));
-            let (text, style) = if sum.count == 0 {
-                (ABSENT.to_owned(), theme.dim)
-            } else {
-                (text(), style)
-            };
-            painter.text(
-                x.saturating_sub(text.len() as u16),
-                area.y,
-                text.len() as u16,
-                &text,
-                style,
-            );
-            style.remove_modifier(Modifier::UNDERLINED)
+    let put = |painter: &mut Painter<'_>, x: u16, (total, text): &(Total, String), thresholds| {
+        let style = theme.of_load(Load::of(total.share(), thresholds));
+        let (text, style) = if total.count == 0 {
+            (ABSENT, theme.dim)
+        } else {
+            (text.as_str(), style)
         };
-    put(painter, x, &busy, thresholds.utilization, &|| {
-        format!("{:.0} %", busy.value / busy.count as f64)
-    });
+        let width = text.len() as u16;
+        painter.text(x.saturating_sub(width), area.y, width, text, style);
+        style.remove_modifier(Modifier::UNDERLINED)
+    };
+    put(painter, x, &busy, thresholds.utilization);
     x += GAP as u16;
     if widths.spark > 0 {
         painter.spark(
@@ -84,27 +65,21 @@ pub(super) fn draw(
         );
     }
     x += (Widths::with_gap(widths.spark) + widths.memory) as u16;
-    let bytes = |value: f64| value as u64;
-    let text = || describe::used_of(bytes(memory.value), memory.limit.map(bytes));
-    let style: Style = put(painter, x, &memory, thresholds.memory, &text);
+    let style: Style = put(painter, x, &memory, thresholds.memory);
     painter.bar(
         x + GAP as u16,
         area.y,
         widths.bar as u16,
-        memory.share(),
+        memory.0.share(),
         style,
     );
     x += (GAP + Widths::with_gap(widths.bar) + TEMPERATURE - 1) as u16;
     if widths.power > 0 {
         x += (GAP + widths.power) as u16;
-        put(painter, x, &power, thresholds.power, &|| {
-            describe::draw_of(power.value, power.limit)
-        });
+        put(painter, x, &power, thresholds.power);
     }
-    let least = [busy.count, memory.count, power.count]
-        .into_iter()
-        .min()
-        .unwrap_or(0);
+    let counts = [busy, memory, power].map(|(total, _)| total.count);
+    let least = counts.into_iter().min().unwrap_or(0);
     let all = model.gpus().len();
     if least < all {
         let x = x + GAP as u16;
@@ -118,31 +93,6 @@ pub(super) fn draw(
     }
 }
 
-struct Sum {
-    count: usize,
-    value: f64,
-    /// Where one has none, neither have all.
-    limit: Option<f64>,
-}
-
-impl Sum {
-    fn share(&self) -> Option<f64> {
-        self.limit
-            .filter(|limit| *limit > 0.0)
-            .map(|limit| self.value / limit)
-    }
-}
-
-/// Of those that have the value, each with its limit.
-fn sum(gpus: &[&GpuSample], read: impl Fn(&GpuSample) -> Option<(f64, Option<f64>)>) -> Sum {
-    let values: Vec<_> = gpus.iter().filter_map(|gpu| read(gpu)).collect();
-    Sum {
-        count: values.len(),
-        value: values.iter().map(|value| value.0).sum(),
-        limit: values.iter().map(|value| value.1).sum(),
-    }
-}
-
 /// The mean utilization of the last minute.
 fn mean_line(model: &Model, columns: usize) -> Vec<Option<f64>> {
     let of_gpu = |gpu: &GpuSample| {
@@ -151,8 +101,8 @@ fn mean_line(model: &Model, columns: usize) -> Vec<Option<f64>> {
     };
     let lines: Vec<_> = model.gpus().iter().filter_map(of_gpu).collect();
     let mean = |place: usize| {
-        let values: Vec<f64> = lines.iter().filter_map(|line| line[place]).collect();
-        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64 / 100.0)
+        let values: Window = lines.iter().filter_map(|line| line[place]).collect();
+        values.mean().map(|percent| percent / 100.0)
     };
     (0..columns).map(mean).collect()
 }

@@ -1,0 +1,55 @@
+//! The energy of a GPU in a window, by the board's own counter.
+
+/// Adds up the growth of a GPU's energy counter.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct EnergyMeter {
+    /// The newest reading in joules, and when it was taken.
+    newest: Option<(f64, u64)>,
+    joules: f64,
+    time_ms: u64,
+}
+
+impl EnergyMeter {
+    /// Adds a reading of the counter. A counter that was reset, as when the driver is loaded, has
+    /// not counted the time until then.
+    pub fn add(&mut self, joules: f64, at_ms: u64) {
+        if let Some((before, before_ms)) = self.newest.replace((joules, at_ms))
+            && joules >= before
+            && at_ms >= before_ms
+        {
+            self.joules += joules - before;
+            self.time_ms += at_ms - before_ms;
+        }
+    }
+
+    /// Leaves out the time until the next reading.
+    pub fn interrupt(&mut self) {
+        self.newest = None;
+    }
+
+    /// Returns the joules that were counted, and in how many milliseconds.
+    pub fn get(&self) -> (f64, u64) {
+        (self.joules, self.time_ms)
+    }
+
+    /// Returns the joules of a longer time, whose remainder is estimated from the mean power;
+    /// `None` if there is no reading of either.
+    pub fn extend_to(&self, time_ms: u64, mean_watts: Option<f64>) -> Option<f64> {
+        let uncounted_s = time_ms.saturating_sub(self.time_ms) as f64 / 1000.0;
+        let estimated = mean_watts.map(|watts| watts * uncounted_s);
+        if self.time_ms == 0 {
+            return estimated;
+        }
+        Some(self.joules + estimated.unwrap_or(0.0))
+    }
+}
+
+impl FromIterator<(f64, u64)> for EnergyMeter {
+    fn from_iter<I: IntoIterator<Item = (f64, u64)>>(readings: I) -> Self {
+        let mut meter = Self::default();
+        for (joules, at_ms) in readings {
+            meter.add(joules, at_ms);
+        }
+        meter
+    }
+}

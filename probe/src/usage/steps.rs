@@ -1,0 +1,284 @@
+//! The time between two samples of a GPU, and whose the energy in it is.
+
+use std::collections::BTreeMap;
+
+use super::{
+    Joules,
+    accounts::{Ledger, OwnerKey},
+};
+use crate::model::{GpuSample, Health, Process, Reading};
+
+/// Samples have a gap between them if they are further apart than so many intervals and this much
+/// more.
+const LONGEST_GAP_INTERVALS: u64 = 3;
+const LONGEST_GAP_MS: u64 = 2_000;
+
+/// The age at which the utilization of the GPU describes its only owner better than the shares of
+/// its processes.
+const SHARES_ARE_OLD_MS: u64 = 3_000;
+
+/// A span of time, in milliseconds since 1970. Its end is infinite while the measurement continues.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Span {
+    pub(super) from_ms: f64,
+    pub(super) to_ms: f64,
+}
+
+impl Span {
+    pub(super) fn new(from_ms: u64, to_ms: u64) -> Self {
+        Self {
+            from_ms: from_ms as f64,
+            to_ms: to_ms as f64,
+        }
+    }
+
+    pub(super) fn seconds(self) -> f64 {
+        (self.to_ms - self.from_ms) / 1000.0
+    }
+
+    /// Returns the part that two spans share; `None` if there is none.
+    pub(super) fn intersect(self, other: Self) -> Option<Self> {
+        let both = Self {
+            from_ms: self.from_ms.max(other.from_ms),
+            to_ms: self.to_ms.min(other.to_ms),
+        };
+        (both.from_ms < both.to_ms).then_some(both)
+    }
+}
+
+/// The sample before.
+#[derive(Debug)]
+pub(super) struct Last {
+    pub(super) at_ms: u64,
+    pub(super) interval_ms: u32,
+    pub(super) watts: Option<f64>,
+    gpu_percent: Option<f64>,
+    pub(super) holders: BTreeMap<u32, Option<f64>>,
+    /// When the driver reported their shares.
+    shares_at_ms: u64,
+    omitted: bool,
+}
+
+/// The time between two samples of a GPU.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) span: Span,
+    /// The integral of the power; `None` where that is not known.
+    pub(super) joules: Option<f64>,
+    /// Whether the shares of the holders are of a time before it.
+    pub(super) shares_are_old: bool,
+    /// Share of the time in which a kernel ran.
+    pub(super) gpu_share: Option<f64>,
+    /// The power at its end, if programs held the GPU and nothing ran in it.
+    pub(super) idle_watts: Option<f64>,
+    /// By process.
+    pub(super) holders: BTreeMap<u32, Hold>,
+    /// Whether there were more than are listed.
+    pub(super) omitted: bool,
+}
+
+/// The hold of a process, or of all processes of an owner, on a GPU between two samples.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Hold {
+    /// Share of the time in which its kernels ran, 0 to 1.
+    pub(super) share: Option<f64>,
+    pub(super) before: bool,
+    pub(super) after: bool,
+}
+
+impl Last {
+    /// `None` where it is not known who holds the GPU.
+    pub(super) fn new(gpu: &GpuSample, interval_ms: u32) -> Option<Self> {
+        let (Health::Ok, Reading::Now(processes)) = (&gpu.health, &gpu.processes) else {
+            return None;
+        };
+        let mut holders: BTreeMap<u32, Option<f64>> = BTreeMap::new();
+        let mut shares_at_ms = 0;
+        // The server of MPS computes for its clients, which are listed, too.
+        let is_server = |process: &&Process| {
+            process
+                .name
+                .value()
+                .is_some_and(|name| name.starts_with("nvidia-cuda-mps"))
+        };
+        for process in processes.iter().filter(|process| !is_server(process)) {
+            // A process can be on several instances of a divided GPU.
+            let share = process.sm_percent.value().map(|percent| percent / 100.0);
+            shares_at_ms = process.sm_percent.read_at_ms(gpu.at_ms).max(shares_at_ms);
+            let known = holders.entry(process.pid).or_insert(share);
+            *known = known.zip(share).map(|(one, other)| one.max(other));
+        }
+        let watts = gpu
+            .power
+            .average_watts
+            .value()
+            .or(gpu.power.draw_watts.value())
+            .copied();
+        let gpu_percent = gpu.utilization.gpu_percent.value().copied();
+        let omitted = gpu.processes_omitted > 0;
+        Some(Self {
+            at_ms: gpu.at_ms,
+            interval_ms,
+            watts,
+            gpu_percent,
+            holders,
+            shares_at_ms,
+            omitted,
+        })
+    }
+
+    /// Returns how far apart this sample and the one before may be without a gap between them.
+    pub(super) fn longest_gap_ms(&self, last: &Self) -> u64 {
+        LONGEST_GAP_INTERVALS * u64::from(self.interval_ms.max(last.interval_ms)) + LONGEST_GAP_MS
+    }
+}
+
+impl Step {
+    /// Returns the step between two samples, or the part of it in a span.
+    pub(super) fn new(last: &Last, now: &Last, span: Span) -> Self {
+        let pids = last.holders.keys().chain(now.holders.keys());
+        let holders = pids.map(|pid| {
+            let (before, after) = (last.holders.get(pid), now.holders.get(pid));
+            let hold = Hold {
+                // The driver's share is of the time before it was read.
+                share: after.or(before).copied().flatten(),
+                before: before.is_some(),
+                after: after.is_some(),
+            };
+            (*pid, hold)
+        });
+        let watts = last
+            .watts
+            .zip(now.watts)
+            .map(|(one, other)| f64::midpoint(one, other));
+        let is_idle = last.gpu_percent == Some(0.0) && now.gpu_percent == Some(0.0);
+        Self {
+            span,
+            joules: watts.map(|watts| watts * span.seconds()),
+            shares_are_old: now.shares_at_ms.saturating_add(SHARES_ARE_OLD_MS) < now.at_ms,
+            gpu_share: now.gpu_percent.map(|percent| percent / 100.0),
+            idle_watts: now.watts.filter(|_| is_idle && !now.holders.is_empty()),
+            holders: holders.collect(),
+            omitted: last.omitted || now.omitted,
+        }
+    }
+
+    /// Ends the step earlier.
+    pub(super) fn truncate(&mut self, to_ms: f64) {
+        let seconds = self.span.seconds();
+        self.span.to_ms = to_ms;
+        let share = self.span.seconds() / seconds;
+        self.joules = self.joules.map(|joules| joules * share);
+    }
+}
+
+impl Hold {
+    /// Returns the share of the time in which it was there: half if it came or went in it.
+    fn presence(&self) -> f64 {
+        if self.before && self.after { 1.0 } else { 0.5 }
+    }
+
+    fn join(&mut self, other: &Self) {
+        let shares = self.share.zip(other.share);
+        self.share = shares.map(|(one, other)| (one + other).min(1.0));
+        self.before |= other.before;
+        self.after |= other.after;
+    }
+}
+
+/// Divides a step, in which so much energy was used, among the owners of its processes.
+pub(super) fn share_out(
+    step: &Step,
+    joules: Option<f64>,
+    idle_watts: Option<f64>,
+    owner_of: impl Fn(u32) -> OwnerKey,
+) -> Ledger {
+    let mut used = Ledger::default();
+    let seconds = step.span.seconds();
+    let listed = step.holders.iter();
+    let listed = listed.map(|(pid, hold)| (owner_of(*pid), *hold));
+    // Processes that are not listed hold it as well.
+    let unlisted = step.omitted.then(|| {
+        let hold = Hold {
+            share: None,
+            before: true,
+            after: true,
+        };
+        (OwnerKey::default(), hold)
+    });
+    let mut parts: BTreeMap<OwnerKey, Hold> = BTreeMap::new();
+    for (owner, hold) in listed.chain(unlisted) {
+        parts
+            .entry(owner)
+            .and_modify(|part| part.join(&hold))
+            .or_insert(hold);
+    }
+    let is_shared = parts.len() > 1;
+    for (key, part) in &parts {
+        let usage = used.get_or_insert(key);
+        usage.gpu_seconds = seconds * part.presence();
+        let of_gpu = step.gpu_share.filter(|_| !is_shared);
+        let share = if step.shares_are_old {
+            of_gpu.or(part.share)
+        } else {
+            part.share.or(of_gpu)
+        };
+        usage.active_seconds = seconds * share.unwrap_or(0.0);
+        if !is_shared {
+            usage.exclusive_seconds = usage.gpu_seconds;
+        }
+        usage.joules = joules.map(|joules| {
+            let idle_joules = idle_watts.map(|watts| (watts * seconds).min(joules));
+            part_of(joules, idle_joules, key, &parts)
+        });
+    }
+    // If its only owner came or went, nobody held the GPU for the other half.
+    let presence = if is_shared {
+        1.0
+    } else {
+        parts.values().map(Hold::presence).sum()
+    };
+    used.unheld.gpu_seconds = seconds * (1.0 - presence);
+    used.unheld.joules = joules.unwrap_or(0.0) * (1.0 - presence);
+    used
+}
+
+/// One owner's part of the energy; all estimates together are the whole, but for what is nobody's.
+fn part_of(
+    joules: f64,
+    idle_joules: Option<f64>,
+    key: &OwnerKey,
+    parts: &BTreeMap<OwnerKey, Hold>,
+) -> Joules {
+    let own = &parts[key];
+    let is_whole = own.before && own.after;
+    if parts.len() == 1 {
+        let least = if is_whole { joules } else { 0.0 };
+        return Joules {
+            least,
+            most: joules,
+            estimate: joules * own.presence(),
+        };
+    }
+    let presence: f64 = parts.values().map(Hold::presence).sum();
+    let evenly = own.presence() / presence;
+    let shares: Option<f64> = parts.values().map(|part| part.share).sum();
+    let Some((all, share)) = shares.filter(|all| *all > 0.0).zip(own.share) else {
+        return Joules {
+            least: 0.0,
+            most: joules,
+            estimate: joules * evenly,
+        };
+    };
+    let beyond_idle = joules - idle_joules.unwrap_or(0.0);
+    let is_alone_active = share >= all;
+    Joules {
+        least: if is_whole && is_alone_active && idle_joules.is_some() {
+            beyond_idle
+        } else {
+            0.0
+        },
+        most: joules,
+        estimate: idle_joules.unwrap_or(0.0) * evenly + beyond_idle * share / all,
+    }
+}
