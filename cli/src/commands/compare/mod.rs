@@ -1,15 +1,14 @@
 //! `gpumon compare`: two recordings, or two spans of history, in numbers.
 
-pub(super) mod figures;
-pub(super) mod meter;
-pub(super) mod subject;
+mod subject;
 mod table;
 
 use std::io::Write as _;
 
 use serde_json::json;
 
-use self::{figures::Figures, subject::Subject};
+use self::subject::Subject;
+use super::figures::{self, Figures};
 use crate::{exit::Failure, past::PastArgs};
 
 /// Compare two recordings, or two spans of the running server's history
@@ -100,14 +99,18 @@ fn as_json(sides: &[Side; 2]) -> serde_json::Value {
     let [a, b] = sides;
     let gpus: Vec<_> = pairs(sides)
         .filter_map(|(name, [a, b])| {
-            Some(json!({ "index": name.index, "figures": b?.beside(a?).as_json() }))
+            Some(json!({ "index": name.index, "figures": b?.compare_with(a?).as_json() }))
         })
         .collect();
-    let ratio = figures::ratio(a.duration_ms() as f64, b.duration_ms() as f64);
+    let ratio = figures::divide(a.duration_ms() as f64, b.duration_ms() as f64);
     json!({
         "a": side(a),
         "b": side(b),
-        "b_relative_to_a": { "duration_ratio": ratio, "all": b.all.beside(&a.all).as_json(), "gpus": gpus },
+        "b_relative_to_a": {
+            "duration_ratio": ratio,
+            "all": b.all.compare_with(&a.all).as_json(),
+            "gpus": gpus,
+        },
     })
 }
 

@@ -1,9 +1,9 @@
 //! What is compared, as it was typed: a recording or a span of history.
 
-use std::{collections::BTreeMap, ops::Range, path::Path, slice};
+use std::{collections::BTreeMap, path::Path, slice};
 
 use anyhow::anyhow;
-use gpumon_history::span::{ConditionSpan, DeviceSpan, HistorySpan, Series};
+use gpumon_history::span::HistorySpan;
 use gpumon_probe::{
     model::{ConditionKind, Health, Inventory, Record, Sample, fields::GPU_FIELDS, now_ms},
     stat::{Stat, Window},
@@ -11,12 +11,14 @@ use gpumon_probe::{
 use gpumon_recording::Recording;
 
 use super::{
+    super::{
+        figures::Figures,
+        meter::{METRICS, Meter, Point, throttled_percent},
+        replay,
+    },
     GpuName, Side,
-    figures::Figures,
-    meter::{METRICS, Meter, Point},
 };
 use crate::{
-    commands::replay,
     exit::{Failure, say},
     moment::{Beside, MomentSpan},
     past::PastArgs,
@@ -99,7 +101,7 @@ impl Measured {
         });
         self.first_ms.get_or_insert(sample.at_ms);
         self.last = Some((sample.at_ms, sample.interval_ms));
-        let mut memory: Vec<f64> = Vec::new();
+        let mut memory = Window::default();
         for gpu in sample.gpus.iter().filter(|gpu| gpu.health == Health::Ok) {
             let (_, meter) = self.gpus.entry(gpu.index).or_insert_with(|| {
                 (
@@ -126,10 +128,12 @@ impl Measured {
                 is_throttled: Some(is_throttled),
             };
             meter.add(&point);
-            memory.extend(point.memory_bytes());
+            if let Some(bytes) = point.memory_bytes() {
+                memory.add(bytes, 1.0);
+            }
         }
-        if !memory.is_empty() {
-            self.memory.add(memory.iter().sum(), 1.0);
+        if let Some(bytes) = memory.integral() {
+            self.memory.add(bytes, 1.0);
         }
     }
 
@@ -142,7 +146,7 @@ impl Measured {
             let known = known.iter().find(|known| known.index == gpu.index);
             gpu.name = known.and_then(|known| known.name.value().cloned());
             gpu.uuid = known.and_then(|known| known.uuid.clone()).or(gpu.uuid);
-            (gpu, meter.figures(None))
+            (gpu, meter.to_figures(None))
         };
         let gpus: Vec<_> = self.gpus.into_values().map(named).collect();
         Side {
@@ -175,16 +179,16 @@ fn of_history(text: &str, span: MomentSpan, past: &PastArgs) -> Result<Side, Fai
 
 fn side(text: &str, span: &HistorySpan) -> Side {
     let times = &span.times_ms;
-    let mut memory = vec![None::<f64>; times.len()];
+    let mut memory = vec![Window::default(); times.len()];
     let gpus: Vec<_> = span
         .gpus
         .iter()
         .map(|gpu| {
             let mut meter = Meter::default();
-            for (place, at_ms) in times.iter().enumerate() {
-                let point = point(gpu, place, *at_ms, time_ms(span, place));
+            for (place, memory) in memory.iter_mut().enumerate() {
+                let point = Point::new(span, gpu, place);
                 if let Some(bytes) = point.memory_bytes() {
-                    memory[place] = Some(memory[place].unwrap_or(0.0) + bytes);
+                    memory.add(bytes, 1.0);
                 }
                 meter.add(&point);
             }
@@ -198,7 +202,7 @@ fn side(text: &str, span: &HistorySpan) -> Side {
                 conditions.filter(|condition| condition.uuid == gpu.uuid),
                 slice::from_ref(&(span.from_ms..span.to_ms)),
             );
-            (name, meter.figures(Some(throttled)))
+            (name, meter.to_figures(Some(throttled)))
         })
         .collect();
     Side {
@@ -208,76 +212,8 @@ fn side(text: &str, span: &HistorySpan) -> Side {
         to_ms: span.to_ms + 1,
         all: Figures::of_all(
             &gpus.iter().map(|(_, figures)| figures),
-            memory.into_iter().flatten().reduce(f64::max),
+            memory.iter().filter_map(Window::integral).reduce(f64::max),
         ),
         gpus,
     }
-}
-
-/// The time of a point of a span. As sampled, points are as far apart as they came; a gap is no time in which something is
-/// known.
-pub(in crate::commands) fn time_ms(span: &HistorySpan, place: usize) -> u64 {
-    match span.times_ms.get(place + 1) {
-        Some(next) => (next - span.times_ms[place]).min(span.resolution_ms * 5 / 2),
-        None => span.resolution_ms,
-    }
-}
-
-/// What a device did in one point of a span.
-pub(in crate::commands) fn point(
-    gpu: &DeviceSpan,
-    place: usize,
-    at_ms: u64,
-    time_ms: u64,
-) -> Point {
-    let stats = METRICS.map(|metric| find_series(gpu, metric)?.stat_at(place));
-    let [utilization, _, _, memory, watts, _] = stats;
-    if utilization.or(memory).or(watts).is_none() {
-        return Point::default();
-    }
-    Point {
-        time_ms,
-        stats,
-        // The last of its time.
-        counted_ms: at_ms + time_ms,
-        is_throttled: None,
-    }
-}
-
-/// Returns a metric of a GPU, or the same of a MIG device.
-pub(in crate::commands) fn find_series<'a>(
-    device: &'a DeviceSpan,
-    metric: &str,
-) -> Option<&'a Series> {
-    let of_gpu = device.metrics.get(metric);
-    of_gpu.or_else(|| device.metrics.get(&format!("mig.{metric}")))
-}
-
-/// Returns the share of these times in which a device's clocks were reduced, in percent.
-pub(in crate::commands) fn throttled_percent<'a>(
-    conditions: impl IntoIterator<Item = &'a ConditionSpan>,
-    times: &[Range<u64>],
-) -> f64 {
-    let throttled = conditions
-        .into_iter()
-        .filter(|span| matches!(span.condition.kind, ConditionKind::Throttled { .. }))
-        .map(|span| span.from_ms..span.to_ms.unwrap_or(u64::MAX));
-    let throttled_ms: u64 = throttled
-        .flat_map(|throttled| {
-            times
-                .iter()
-                .map(move |time| overlapping_ms(time, &throttled))
-        })
-        .sum();
-    let all_ms: u64 = times
-        .iter()
-        .map(|time| time.end.saturating_sub(time.start))
-        .sum();
-    (100.0 * throttled_ms as f64 / all_ms.max(1) as f64).min(100.0)
-}
-
-pub(in crate::commands) fn overlapping_ms(one: &Range<u64>, other: &Range<u64>) -> u64 {
-    one.end
-        .min(other.end)
-        .saturating_sub(one.start.max(other.start))
 }

@@ -5,9 +5,8 @@ use std::fmt::Write as _;
 use gpumon_probe::{local_time::time_zone, model::Vendor, units::duration, untrusted::escaped};
 
 use super::{
-    Side,
-    figures::{FIGURES, Figures, percent, ratio},
-    pairs,
+    super::figures::{FIGURES, Figures, divide, percent},
+    Side, pairs,
 };
 use crate::{
     moment::shown,
@@ -23,7 +22,7 @@ pub(super) fn draw(sides: &[Side; 2]) -> String {
         let [from, to] = [side.from_ms, side.to_ms].map(|ms| shown(ms, &zone));
         let time = duration(side.duration_ms());
         let longer =
-            ratio(a.duration_ms() as f64, b.duration_ms() as f64).filter(|_| *letter == "B");
+            divide(a.duration_ms() as f64, b.duration_ms() as f64).filter(|_| *letter == "B");
         let longer = longer
             .map(|ratio| format!(", {}", percent(ratio)))
             .unwrap_or_default();
@@ -97,7 +96,7 @@ fn group(columns: &Columns, name: &str, figures: [Option<&Figures>; 2]) -> Strin
         }
     }
     if let (Some(a), Some(b)) = (a, b) {
-        text += &line("", "B - A", b.beside(a).cells().collect());
+        text += &line("", "B - A", b.compare_with(a).cells().collect());
     }
     text
 }

@@ -3,9 +3,7 @@
 use gpumon_probe::{stat::Window, units::list};
 
 use super::measure::{Measured, MeasuredDevice};
-use crate::commands::compare::figures::{
-    MEMORY_PEAK, SM_ACTIVE, TENSOR_ACTIVE, THROTTLED, UTILIZATION,
-};
+use crate::commands::figures::{MEMORY_PEAK, SM_ACTIVE, TENSOR_ACTIVE, THROTTLED, UTILIZATION};
 
 /// Nothing can be said of less.
 const LEAST_MS: u64 = 60_000;
@@ -129,7 +127,7 @@ pub(super) fn name(device: &MeasuredDevice) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::compare::figures::{COUNT, Figures};
+    use crate::commands::figures::{COUNT, Figures};
 
     fn device(index: u32, idle: f64, values: [f64; COUNT]) -> MeasuredDevice {
         MeasuredDevice {

@@ -8,16 +8,14 @@ use gpumon_history::{
     span::{ConditionSpan, HistorySpan},
 };
 
-use super::find::FoundJob;
-use crate::{
-    commands::compare::{
+use super::{
+    super::{
         figures::Figures,
-        meter::{METRICS, Meter},
-        subject::{find_series, overlapping_ms, point, throttled_percent, time_ms},
+        meter::{METRICS, Meter, Point, find_series, overlapping_ms, throttled_percent, time_ms},
     },
-    exit::Failure,
-    past::PastArgs,
+    find::FoundJob,
 };
+use crate::{exit::Failure, past::PastArgs};
 
 /// What history has of MIG devices, and what else is read of a GPU.
 const MIG: [&str; 4] = [
@@ -141,7 +139,7 @@ fn add<'a>(
                 meter.interrupt();
                 continue;
             }
-            let mut point = point(device, place, *at_ms, time_ms);
+            let mut point = Point::new(span, device, place);
             point.time_ms = point.time_ms.min(held_ms);
             meter.add(&point);
             let total = find_series(device, TOTAL).and_then(|series| series.values[place]);
@@ -175,7 +173,7 @@ fn finish_device(
         uuid: uuid.to_owned(),
         held_ms,
         known_ms: meter.time_ms(),
-        figures: meter.figures(throttled),
+        figures: meter.to_figures(throttled),
         idle_percent: meter.idle_percent(),
         ..device
     }

@@ -10,7 +10,7 @@ use super::{
     measure::{Measured, MeasuredDevice},
 };
 use crate::{
-    commands::compare::figures::{FIGURES, MEMORY_PEAK},
+    commands::figures::{FIGURES, MEMORY_PEAK},
     describe,
     moment::shown,
     run::columns::{Align, Column, Columns, NONE, terminal_columns},

@@ -3,19 +3,19 @@
 use gpumon_probe::stat::Window;
 use serde_json::{Map, Number, Value};
 
-use super::super::show::csv::rounded;
+use super::show::csv::rounded;
 use crate::table::units::{energy, gib_in_column};
 
 /// One of them.
-pub(in crate::commands) struct Figure {
+pub(super) struct Figure {
     /// Its name in JSON, which ends in its unit.
-    pub(in crate::commands) key: &'static str,
-    pub(in crate::commands) heading: &'static str,
+    pub(super) key: &'static str,
+    pub(super) heading: &'static str,
     unit: Unit,
     /// What it is of all GPUs together.
     of_all: OfAll,
     /// The figures with the highest rank are left out first where a terminal is narrow.
-    pub(in crate::commands) rank: u8,
+    pub(super) rank: u8,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -52,10 +52,10 @@ impl Figure {
     }
 }
 
-pub(in crate::commands) const COUNT: usize = 8;
+pub(super) const COUNT: usize = 8;
 
 /// In the order in which they are shown, and in which [`Figures`] has them.
-pub(in crate::commands) const FIGURES: [Figure; COUNT] = [
+pub(super) const FIGURES: [Figure; COUNT] = [
     Figure::new(
         "gpu_utilization_mean_percent",
         "GPU util",
@@ -103,23 +103,23 @@ pub(in crate::commands) const FIGURES: [Figure; COUNT] = [
 ];
 
 /// The places of figures.
-pub(in crate::commands) const UTILIZATION: usize = 0;
-pub(in crate::commands) const SM_ACTIVE: usize = 2;
-pub(in crate::commands) const TENSOR_ACTIVE: usize = 3;
-pub(in crate::commands) const MEMORY_PEAK: usize = 4;
-pub(in crate::commands) const THROTTLED: usize = 7;
+pub(super) const UTILIZATION: usize = 0;
+pub(super) const SM_ACTIVE: usize = 2;
+pub(super) const TENSOR_ACTIVE: usize = 3;
+pub(super) const MEMORY_PEAK: usize = 4;
+pub(super) const THROTTLED: usize = 7;
 
 /// A value of each; `None` where it was not read.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(in crate::commands) struct Figures(pub(in crate::commands) [Option<f64>; COUNT]);
+pub(super) struct Figures(pub(super) [Option<f64>; COUNT]);
 
 /// One side beside the other: differences in points, and ratios.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(in crate::commands) struct Beside([Option<f64>; COUNT]);
+pub(super) struct Difference([Option<f64>; COUNT]);
 
 impl Figures {
     /// Those of all GPUs, whose memory was held at once at most.
-    pub(in crate::commands) fn of_all<'a>(
+    pub(super) fn of_all<'a>(
         gpus: &(impl Iterator<Item = &'a Self> + Clone),
         memory_peak: Option<f64>,
     ) -> Self {
@@ -137,25 +137,25 @@ impl Figures {
     }
 
     /// What these are beside others.
-    pub(in crate::commands) fn beside(&self, others: &Self) -> Beside {
-        let mut beside = Beside::default();
+    pub(super) fn compare_with(&self, others: &Self) -> Difference {
+        let mut difference = Difference::default();
         for (place, figure) in FIGURES.iter().enumerate() {
-            beside.0[place] =
+            difference.0[place] =
                 self.0[place]
                     .zip(others.0[place])
                     .and_then(|(own, other)| match figure.unit {
                         Unit::Percent => Some(own - other),
-                        _ => ratio(other, own),
+                        _ => divide(other, own),
                     });
         }
-        beside
+        difference
     }
 
-    pub(in crate::commands) fn as_json(&self) -> Value {
+    pub(super) fn as_json(&self) -> Value {
         object(&self.0, |figure| figure.key.to_owned())
     }
 
-    pub(in crate::commands) fn cells(&self) -> impl Iterator<Item = String> {
+    pub(super) fn cells(&self) -> impl Iterator<Item = String> {
         FIGURES.iter().zip(self.0).map(|(figure, value)| {
             value.map_or_else(
                 || "-".to_owned(),
@@ -170,8 +170,8 @@ impl Figures {
     }
 }
 
-impl Beside {
-    pub(in crate::commands) fn as_json(&self) -> Value {
+impl Difference {
+    pub(super) fn as_json(&self) -> Value {
         object(&self.0, |figure| match figure.unit {
             Unit::Percent => figure.key.replace("_percent", "_points"),
             Unit::Bytes => figure.key.replace("_bytes", "_ratio"),
@@ -180,7 +180,7 @@ impl Beside {
         })
     }
 
-    pub(in crate::commands) fn cells(&self) -> impl Iterator<Item = String> {
+    pub(super) fn cells(&self) -> impl Iterator<Item = String> {
         FIGURES
             .iter()
             .zip(self.0)
@@ -193,7 +193,7 @@ impl Beside {
 }
 
 /// `+12 %` for 1.12.
-pub(in crate::commands) fn percent(ratio: f64) -> String {
+pub(super) fn percent(ratio: f64) -> String {
     let percent = (ratio - 1.0) * 100.0;
     if percent.abs() < 9.95 {
         format!("{percent:+.1} %")
@@ -203,7 +203,7 @@ pub(in crate::commands) fn percent(ratio: f64) -> String {
 }
 
 /// `None` where the first is nothing.
-pub(in crate::commands) fn ratio(first: f64, second: f64) -> Option<f64> {
+pub(super) fn divide(first: f64, second: f64) -> Option<f64> {
     (first > 0.0).then(|| second / first)
 }
 
@@ -248,16 +248,16 @@ mod tests {
             Some(500.0),
             Some(12.0),
         ]);
-        let beside = b.beside(&a);
-        let cells: Vec<_> = beside.cells().collect();
+        let difference = b.compare_with(&a);
+        let cells: Vec<_> = difference.cells().collect();
         assert_eq!(
             cells,
             ["+10", "+0", "-", "-5", "-50 %", "+10 %", "+0.0 %", "+12"]
         );
-        assert_eq!(beside.as_json()["energy_ratio"], 1.1);
-        assert_eq!(beside.as_json()["gpu_utilization_mean_points"], 10.0);
-        assert_eq!(beside.as_json()["sm_active_mean_points"], Value::Null);
-        let nothing = b.beside(&Figures([Some(0.0); COUNT]));
+        assert_eq!(difference.as_json()["energy_ratio"], 1.1);
+        assert_eq!(difference.as_json()["gpu_utilization_mean_points"], 10.0);
+        assert_eq!(difference.as_json()["sm_active_mean_points"], Value::Null);
+        let nothing = b.compare_with(&Figures([Some(0.0); COUNT]));
         assert_eq!(nothing.0[5], None, "nothing is a multiple of 0");
     }
 

@@ -1,6 +1,10 @@
 //! One GPU, summed up over time.
 
+use std::ops::Range;
+
+use gpumon_history::span::{ConditionSpan, DeviceSpan, HistorySpan, Series};
 use gpumon_probe::{
+    model::ConditionKind,
     stat::{Stat, Window},
     usage::EnergyMeter,
 };
@@ -8,7 +12,7 @@ use gpumon_probe::{
 use super::figures::Figures;
 
 /// The readings that figures are made of, by their names in the catalogue.
-pub(in crate::commands) const METRICS: [&str; 6] = [
+pub(super) const METRICS: [&str; 6] = [
     "utilization.gpu_percent",
     "activity.sm_percent",
     "activity.tensor_percent",
@@ -19,19 +23,19 @@ pub(in crate::commands) const METRICS: [&str; 6] = [
 
 /// What was read of a GPU for some time.
 #[derive(Debug, Clone, Copy, Default)]
-pub(in crate::commands) struct Point {
+pub(super) struct Point {
     /// How long it stands for, in milliseconds.
-    pub(in crate::commands) time_ms: u64,
+    pub(super) time_ms: u64,
     /// In the order of [`METRICS`].
-    pub(in crate::commands) stats: [Option<Stat>; METRICS.len()],
+    pub(super) stats: [Option<Stat>; METRICS.len()],
     /// When the counter of energy was read.
-    pub(in crate::commands) counted_ms: u64,
+    pub(super) counted_ms: u64,
     /// Whether the clocks were reduced; `None` where that is known otherwise.
-    pub(in crate::commands) is_throttled: Option<bool>,
+    pub(super) is_throttled: Option<bool>,
 }
 
 #[derive(Debug, Default)]
-pub(in crate::commands) struct Meter {
+pub(super) struct Meter {
     time_ms: u64,
     /// In the order of [`METRICS`].
     windows: [Window; METRICS.len()],
@@ -41,15 +45,32 @@ pub(in crate::commands) struct Meter {
 }
 
 impl Point {
+    /// Returns the readings of a device at a place of a span.
+    pub(super) fn new(span: &HistorySpan, device: &DeviceSpan, place: usize) -> Self {
+        let stats = METRICS.map(|metric| find_series(device, metric)?.stat_at(place));
+        let [utilization, _, _, memory, watts, _] = stats;
+        if utilization.or(memory).or(watts).is_none() {
+            return Self::default();
+        }
+        let time_ms = time_ms(span, place);
+        Self {
+            time_ms,
+            stats,
+            // The last of its time.
+            counted_ms: span.times_ms[place] + time_ms,
+            is_throttled: None,
+        }
+    }
+
     /// The largest amount of memory in that time.
-    pub(in crate::commands) fn memory_bytes(&self) -> Option<f64> {
+    pub(super) fn memory_bytes(&self) -> Option<f64> {
         let [_, _, _, memory, ..] = self.stats;
         memory.map(|stat| stat.max)
     }
 }
 
 impl Meter {
-    pub(in crate::commands) fn add(&mut self, point: &Point) {
+    pub(super) fn add(&mut self, point: &Point) {
         self.time_ms += point.time_ms;
         let weight = point.time_ms as f64;
         for (window, stat) in self.windows.iter_mut().zip(point.stats) {
@@ -74,22 +95,23 @@ impl Meter {
     }
 
     /// What is added from here on does not follow upon what was added before.
-    pub(in crate::commands) fn interrupt(&mut self) {
+    pub(super) fn interrupt(&mut self) {
         self.energy.interrupt();
     }
 
     /// How long it was read, in milliseconds.
-    pub(in crate::commands) fn time_ms(&self) -> u64 {
+    pub(super) fn time_ms(&self) -> u64 {
         self.time_ms
     }
 
     /// The share of time in which nothing ran, in percent.
-    pub(in crate::commands) fn idle_percent(&self) -> Option<f64> {
+    pub(super) fn idle_percent(&self) -> Option<f64> {
         self.idle.mean()
     }
 
-    /// The share of time with reduced clocks, where it is known otherwise, in percent.
-    pub(in crate::commands) fn figures(&self, throttled: Option<f64>) -> Figures {
+    /// Returns the figures. `throttled` is the share of time with reduced clocks in percent, if the
+    /// points do not have it.
+    pub(super) fn to_figures(&self, throttled: Option<f64>) -> Figures {
         let [utilization, sm_active, tensor_active, memory, watts, _] = &self.windows;
         Figures([
             utilization.mean(),
@@ -102,6 +124,50 @@ impl Meter {
             self.throttled.mean().or(throttled),
         ])
     }
+}
+
+/// Returns the time that a point of a span covers, in milliseconds. Gaps between samples are left
+/// out.
+pub(super) fn time_ms(span: &HistorySpan, place: usize) -> u64 {
+    match span.times_ms.get(place + 1) {
+        Some(next) => (next - span.times_ms[place]).min(span.resolution_ms * 5 / 2),
+        None => span.resolution_ms,
+    }
+}
+
+/// Returns a metric of a GPU, or the same of a MIG device.
+pub(super) fn find_series<'a>(device: &'a DeviceSpan, metric: &str) -> Option<&'a Series> {
+    let of_gpu = device.metrics.get(metric);
+    of_gpu.or_else(|| device.metrics.get(&format!("mig.{metric}")))
+}
+
+/// Returns the share of these times in which a device's clocks were reduced, in percent.
+pub(super) fn throttled_percent<'a>(
+    conditions: impl IntoIterator<Item = &'a ConditionSpan>,
+    times: &[Range<u64>],
+) -> f64 {
+    let throttled = conditions
+        .into_iter()
+        .filter(|span| matches!(span.condition.kind, ConditionKind::Throttled { .. }))
+        .map(|span| span.from_ms..span.to_ms.unwrap_or(u64::MAX));
+    let throttled_ms: u64 = throttled
+        .flat_map(|throttled| {
+            times
+                .iter()
+                .map(move |time| overlapping_ms(time, &throttled))
+        })
+        .sum();
+    let all_ms: u64 = times
+        .iter()
+        .map(|time| time.end.saturating_sub(time.start))
+        .sum();
+    (100.0 * throttled_ms as f64 / all_ms.max(1) as f64).min(100.0)
+}
+
+pub(super) fn overlapping_ms(one: &Range<u64>, other: &Range<u64>) -> u64 {
+    one.end
+        .min(other.end)
+        .saturating_sub(one.start.max(other.start))
 }
 
 #[cfg(test)]
@@ -124,7 +190,7 @@ mod tests {
         for point in points {
             meter.add(point);
         }
-        meter.figures(None).0[5]
+        meter.to_figures(None).0[5]
     }
 
     #[test]
@@ -163,7 +229,7 @@ mod tests {
         };
         meter.add(&point(9_000, 0.0, false));
         meter.add(&point(1_000, 100.0, true));
-        let figures = meter.figures(Some(77.0)).0;
+        let figures = meter.to_figures(Some(77.0)).0;
         assert_eq!(
             (figures[0], figures[1], figures[7]),
             (Some(10.0), Some(100.0), Some(10.0))
