@@ -46,7 +46,7 @@ class Ends(StandInTest):
         self.assertGreater(around.to_dict()["duration_s"], 0.3)
         self.assertIsNone(before.gpu_s)
         self.assertEqual(before.lost, ["the gpumon program ended before it told what was used: it was ended by SIGKILL"])
-        self.assertRegex(str(before), r"^[\d.]+ ms, GPU not measured: the gpumon program ended")
+        self.assertRegex(str(before), r"^[\d.]+ m?s, GPU not measured: the gpumon program ended")
 
     def test_one_that_always_ends_is_given_up_with_one_warning(self) -> None:
         self.say("die 1")

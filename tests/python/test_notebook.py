@@ -14,7 +14,7 @@ from nbclient import NotebookClient
 from simulated import GPUS, Simulated, constant
 from stand_in import PRELUDE, StandInTest
 
-LINE = r"^[\d.]+ ms, GPU 9.80 s, peak 61.0 GiB, 6.10 kJ$"
+LINE = r"^[\d.]+ m?s, GPU 9.80 s, peak 61.0 GiB, 6.10 kJ$"
 
 
 class Magics(StandInTest):
@@ -121,8 +121,8 @@ class Magics(StandInTest):
     def test_why_nothing_is_measured_is_told_once(self) -> None:
         self.kernel.run("helper._current._give_up('no driver')\n%gpu on")
         first, second = (self.kernel.run("1").displayed[0] for _ in range(2))
-        self.assert_line(first, r"^[\d.]+ ms, GPU not measured: no driver$")
-        self.assert_line(second, r"^[\d.]+ ms, GPU not measured$")
+        self.assert_line(first, r"^[\d.]+ m?s, GPU not measured: no driver$")
+        self.assert_line(second, r"^[\d.]+ m?s, GPU not measured$")
         (cell,) = self.kernel.run("%%gpu\n1").displayed
         self.assertEqual(cell["text/html"].count("no driver"), 1)
 
@@ -173,7 +173,7 @@ class Headless(StandInTest):
         for shown in lines[1:4]:
             self.assertRegex(shown[0], LINE.replace("ms", "m?s"))
         self.assertRegex(lines[4][0], LINE)
-        self.assertRegex(lines[5][0], LINE + r"|^[\d.]+ ms, GPU …$")
+        self.assertRegex(lines[5][0], LINE + r"|^[\d.]+ m?s, GPU …$")
 
 
 class Numbers(Simulated):

@@ -2,7 +2,7 @@
 
 use std::{
     env,
-    io::{BufRead, BufReader},
+    io::{self, BufRead, BufReader},
     path::Path,
     process::{Command, Stdio},
     thread::sleep,
@@ -118,6 +118,10 @@ fn newest(folder: &Path) -> Option<u64> {
     Some(newest)
 }
 
+fn is_added(line: &io::Result<String>) -> bool {
+    line.as_ref().is_ok_and(|line| line.contains("added "))
+}
+
 #[test]
 fn whoever_is_killed_while_writing_loses_nothing_that_was_written() {
     if let Some(folder) = env::var_os(FOLDER) {
@@ -142,12 +146,15 @@ fn whoever_is_killed_while_writing_loses_nothing_that_was_written() {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         // Some are killed before they have written anything, while they make or recover the file.
-        let wait = if kill % 5 == 0 { 5.0 } else { 150.0 } * noise([kill, 1, 2]);
+        let is_early = kill.is_multiple_of(5);
+        let begun = (!is_early).then(|| lines.find(is_added));
+        let wait = if is_early { 5.0 } else { 150.0 } * noise([kill, 1, 2]);
         sleep(Duration::from_micros((wait * 1000.0) as u64));
         child.kill().unwrap();
         child.wait().unwrap();
+        let lines = begun.flatten().into_iter().chain(lines);
         let told: Vec<_> = lines.map_while(Result::ok).collect();
         let newest_told = |word: &str| {
             let told = told

@@ -362,14 +362,14 @@ impl Sampling {
     fn check_driver(&self) -> Result<(), SourceError> {
         let states = self.states.iter();
         let gpus = states.map(|state| (state.vendor(), state.is_ok(), state.driver_replaced()));
-        find_replaced_driver(gpus).map_or(Ok(()), Err)
+        find_replaced_driver(&gpus).map_or(Ok(()), Err)
     }
 }
 
 /// Returns why a driver cannot be read: it was replaced, and none of its GPUs answers. Each GPU has
 /// its driver, whether it answers, and the error if the driver reports that it was replaced.
 fn find_replaced_driver<D: PartialEq>(
-    gpus: impl Iterator<Item = (D, bool, Option<SourceError>)> + Clone,
+    gpus: &(impl Iterator<Item = (D, bool, Option<SourceError>)> + Clone),
 ) -> Option<SourceError> {
     let answers = |driver: &D| {
         gpus.clone()
@@ -403,8 +403,9 @@ mod tests {
     #[test]
     fn replaced_driver_is_found_though_another_answers() {
         let replaced = || Some(SourceError::VersionMismatch("replaced".to_owned()));
-        let find =
-            |gpus: &[(&str, bool, Option<SourceError>)]| find_replaced_driver(gpus.iter().cloned());
+        let find = |gpus: &[(&str, bool, Option<SourceError>)]| {
+            find_replaced_driver(&gpus.iter().cloned())
+        };
         assert_eq!(find(&[("a", true, None), ("b", true, None)]), None);
         assert_eq!(
             find(&[("a", true, None), ("b", false, replaced())]),

@@ -56,7 +56,7 @@ pub(in super::super) fn sample(answers: Answers<'_>, sample: &mut GpuSample) {
         );
     sample.throttle_reasons = answers
         .number(Q::ThrottleReasons)
-        .map(|mask| ThrottleReason::from_nvml_mask(mask as u64));
+        .map(|mask| ThrottleReason::from_nvml_mask(u64::try_from(mask).unwrap_or_default()));
     sample.pcie.generation = small(answers, Q::PcieGeneration);
     sample.pcie.width = small(answers, Q::PcieWidth);
     sample.fan_percent = percent(Q::FanSpeed);
