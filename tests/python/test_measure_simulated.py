@@ -264,7 +264,7 @@ class Readings(Simulated):
             self.addCleanup(helper._current.close)
             fields = ["power.draw_watts", "host.memory.used_bytes"]
             until = time.monotonic() + PATIENCE_S
-            while not gpumon.history(fields, since=60, points=60).times and time.monotonic() < until:
+            while time.monotonic() < until and not gpumon.history(fields, since=60).times:
                 time.sleep(0.1)
             gpumon.mark("epoch 3")
             while True:
