@@ -366,8 +366,8 @@ impl Sampling {
     }
 }
 
-/// Returns why a driver cannot be read: it was replaced, and none of its GPUs answers. Each GPU has
-/// its driver, whether it answers, and the error if the driver reports that it was replaced.
+/// Returns the error of a driver that was replaced, if none of the driver's GPUs answers any more.
+/// Each item is a GPU: its driver, `true` if it answers, and the error that reports a replacement.
 fn find_replaced_driver<D: PartialEq>(
     gpus: &(impl Iterator<Item = (D, bool, Option<SourceError>)> + Clone),
 ) -> Option<SourceError> {

@@ -7,7 +7,7 @@ use crate::{model::Vendor, surroundings::Surroundings};
 
 pub use nvml::return_code::{Explanation, explain_absence};
 
-/// The folders of the devices that the vendors' kernel drivers are bound to.
+/// A folder in sysfs for each vendor's kernel driver, with a link to each of its GPUs.
 pub const KERNEL_DRIVERS: [&str; 1] = ["/sys/bus/pci/drivers/nvidia"];
 
 /// Explains an error code of a vendor's driver. NVIDIA's codes are Xids.

@@ -17,7 +17,7 @@ pub(crate) struct MachineSource {
 #[derive(Debug, Clone, PartialEq)]
 struct Places(Vec<Option<Place>>);
 
-/// A GPU as its driver counts it.
+/// A GPU within its driver.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Place {
     /// The number of the driver's source.

@@ -38,7 +38,7 @@ pub enum ThrottleReason {
     DisplayClockSetting,
 }
 
-/// The kind of a reason, which is the same for all vendors.
+/// The cause of reduced clocks, in terms that all vendors share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThrottleCause {
     /// Nothing runs.
@@ -62,15 +62,15 @@ pub struct ReasonInfo {
     pub reason: ThrottleReason,
     /// The vendor whose drivers give it.
     pub vendor: Vendor,
-    /// The kind of reason.
+    /// The cause that the reason stands for.
     pub cause: ThrottleCause,
     /// The severity of the condition; `None` if clocks are reduced as they should be.
     pub severity: Option<Severity>,
-    /// The reason in at most 24 columns.
+    /// A phrase of at most 24 columns, for tables.
     pub short: &'static str,
-    /// The same with more words. Without a severity, a sentence for the browser.
+    /// A longer phrase, for lists. If there is no severity, a whole sentence for the page.
     pub long: &'static str,
-    /// The reason in the sentence of the condition, which has its fields.
+    /// The reason as part of the condition's text. Names in braces are fields of the condition.
     pub text: &'static str,
 }
 
@@ -132,12 +132,12 @@ impl ThrottleReason {
         known.unwrap_or(&REASONS[0])
     }
 
-    /// Returns the kind of reason.
+    /// Returns the cause that the reason stands for.
     pub fn cause(self) -> ThrottleCause {
         self.info().cause
     }
 
-    /// Returns the reasons that a vendor's drivers give.
+    /// Returns the reasons that drivers of this vendor can report.
     pub fn of_vendor(vendor: Vendor) -> impl Iterator<Item = Self> {
         let all = Self::ALL.into_iter();
         all.filter(move |reason| reason.info().vendor == vendor)

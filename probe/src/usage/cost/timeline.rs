@@ -34,7 +34,7 @@ impl Timeline {
         }
     }
 
-    /// Returns the time of the newest value.
+    /// Returns when the newest value was recorded, in milliseconds since 1970.
     pub(super) fn newest_ms(&self) -> Option<f64> {
         self.0.back().map(|(at_ms, _)| *at_ms)
     }

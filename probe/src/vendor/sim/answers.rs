@@ -34,7 +34,7 @@ const ACCOUNTED: usize = 4_000;
 /// The period over which the driver averages the video engines.
 const VIDEO_PERIOD_US: u32 = 166_666;
 
-/// A page of memory.
+/// The size of a page of memory that the driver retires.
 const PAGE_BYTES: u64 = 4_096;
 
 /// The scope of a field that stands for all links together.
