@@ -113,7 +113,7 @@ pub static REASONS: [ReasonInfo; 9] = reasons! {
 };
 
 impl ThrottleReason {
-    /// Every reason, in the order of metrics.
+    /// Every reason, in the order of metrics. Those of NVIDIA are in the order of NVML's bits.
     pub const ALL: [Self; 9] = [
         GpuIdle,
         ApplicationsClocksSetting,
