@@ -152,7 +152,9 @@ def hung(_):
 def day(_):
     hour = 0
     for crate, what in [("gpumon-probe", "collect"), ("gpumon-server", "serve")]:
-        command = ["cargo", "run", "--quiet", "--release", "--locked", "--package", crate, "--example", "day"]
+        example = crate.removeprefix("gpumon-") + "_day"
+        command = ["cargo", "run", "--quiet", "--release", "--locked"]
+        command += ["--package", crate, "--example", example]
         with Machine() as machine:
             done = subprocess.run(command, cwd=ROOT, env={**os.environ, **machine.environment}, capture_output=True, text=True)
         if done.returncode:

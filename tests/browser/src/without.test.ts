@@ -97,13 +97,14 @@ describe('the panel without', () => {
   it('a login says so', async ({ simulated, page, view, open, says }) => {
     await open(simulated);
     await view.live();
-    // What a page sends that was left open beyond the end of its login.
-    await page.context().clearCookies();
-    await page.route('**/gpumon/healthz*', async (route) => {
+    // The page was left open until its login expired. Jupyter answers every request that has the
+    // token with a new login, so none may have it.
+    await page.route(`${simulated.url}**`, async (route) => {
       const headers = await route.request().allHeaders();
       delete headers.authorization;
       await route.continue({ headers });
     });
+    await page.context().clearCookies();
     simulated.gpumons.forEach((pid) => process.kill(pid, 'SIGKILL'));
     await says('Not logged in', 'log in again');
   });
