@@ -182,7 +182,7 @@ fn inventory() -> Inventory {
     let source = "sim:1"
         .parse::<gpumon_probe::vendor::SourceChoice>()
         .unwrap()
-        .open(None)
+        .open(&gpumon_probe::vendor::Roots::default())
         .unwrap();
     let mut inventory = gpumon_probe::sampler::once(&source, &options)
         .unwrap()

@@ -20,7 +20,7 @@ use gpumon_probe::{
     owner::CommandLines,
     sampler::{self, Options, SharedInterval},
     units::Accepted,
-    vendor::{BadSource, KERNEL_LOG, Source, SourceChoice, SourceError},
+    vendor::{BadSource, KERNEL_LOG, Roots, Source, SourceChoice, SourceError},
 };
 use gpumon_server::frame::INTERVAL_MS;
 
@@ -29,7 +29,7 @@ use crate::config::{self, Refusal};
 /// Where readings come from; the same for every command.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct SourceArgs {
-    /// Data source: auto, nvml, sim, sim:N for N simulated GPUs (1 to 64), or sim:FILE.toml for a scenario
+    /// Data source: auto, nvml, amd, sim, sim:N for N simulated GPUs (1 to 64), or sim:FILE.toml for a scenario
     #[arg(long, global = true, env = SOURCE, default_value = "auto", value_name = "SOURCE", value_parser = parse_source, display_order = 900)]
     pub(crate) source: SourceChoice,
 
@@ -49,6 +49,8 @@ pub(crate) struct SourceArgs {
 const SOURCE: &str = "GPUMON_SOURCE";
 const NVML_LIB: &str = "GPUMON_NVML_LIB";
 const CONFIG: &str = "GPUMON_CONFIG";
+const PROCFS: &str = "GPUMON_PROCFS";
+const SYSFS: &str = "GPUMON_SYSFS";
 /// The arguments of [`SourceArgs`], those that take a value and the others.
 const WITH_VALUE: [&str; 3] = ["--source", "--nvml-lib", "--config"];
 const ALONE: [&str; 1] = ["--no-daemon"];
@@ -96,7 +98,29 @@ impl SourceArgs {
     }
 
     pub(crate) fn open(&self) -> Result<Arc<dyn Source>, SourceError> {
-        self.source.open(self.library())
+        self.source.open(&self.roots())
+    }
+
+    /// Opens the source where a sampler looks for drivers and processes.
+    pub(crate) fn open_for(&self, sampling: &SamplingArgs) -> Result<Arc<dyn Source>, SourceError> {
+        self.source.open(&Roots {
+            sys: sampling.sysfs.clone(),
+            proc: sampling.procfs.clone(),
+            ..self.roots()
+        })
+    }
+
+    fn roots(&self) -> Roots {
+        let root = |variable, usual: PathBuf| {
+            let set = std::env::var_os(variable).filter(|root| !root.is_empty());
+            set.map_or(usual, PathBuf::from)
+        };
+        let usual = Roots::default();
+        Roots {
+            nvml_lib: self.library(),
+            sys: root(SYSFS, usual.sys),
+            proc: root(PROCFS, usual.proc),
+        }
     }
 
     /// Readings with details, or why there are none. They are read on a thread that nobody waits for: in a hung driver it
@@ -202,7 +226,7 @@ pub(crate) struct SamplingArgs {
     /// procfs to read processes from; in a container, the mount point of the host's /proc
     #[arg(
         long,
-        env = "GPUMON_PROCFS",
+        env = PROCFS,
         default_value = "/proc",
         value_name = "PATH"
     )]
@@ -213,10 +237,10 @@ pub(crate) struct SamplingArgs {
     #[arg(long, env = "GPUMON_SLURM_GPUS", default_value = SLURM_GPUS, value_name = "DIR")]
     slurm_gpus: PathBuf,
 
-    /// sysfs to read the power state of a laptop GPU from
+    /// sysfs to read GPUs of AMD and the power state of a laptop GPU from
     #[arg(
         long,
-        env = "GPUMON_SYSFS",
+        env = SYSFS,
         default_value = "/sys",
         value_name = "PATH"
     )]

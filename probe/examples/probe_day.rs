@@ -13,7 +13,7 @@ use gpumon_probe::{
     model::Record,
     owner::CommandLines,
     sampler::{self, Options},
-    vendor::SourceChoice,
+    vendor::{Roots, SourceChoice},
 };
 
 const SAMPLES: u32 = 86_400;
@@ -24,7 +24,10 @@ const INTERVAL: Duration = Duration::from_millis(2);
 
 fn main() {
     let source = SourceChoice::Nvml
-        .open(std::env::var_os("GPUMON_NVML_LIB"))
+        .open(&Roots {
+            nvml_lib: std::env::var_os("GPUMON_NVML_LIB"),
+            ..Roots::default()
+        })
         .expect("a library to read");
     let options = Options {
         details: true,

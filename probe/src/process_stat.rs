@@ -85,6 +85,17 @@ impl ProcessStat {
     }
 }
 
+/// The link of the machine's first PID namespace, whose number is the kernel's own
+/// (`PROC_PID_INIT_INO`).
+pub(crate) const FIRST_NAMESPACE: &str = "pid:[4026531836]";
+
+/// Returns `true` if PIDs in `root` are those of the machine's first PID namespace, and not of a
+/// container's; `None` if that is unknown.
+pub(crate) fn is_first_pid_namespace(root: &Path) -> Option<bool> {
+    let link = std::fs::read_link(root.join("self/ns/pid")).ok()?;
+    Some(link == Path::new(FIRST_NAMESPACE))
+}
+
 /// Returns the time of boot since the Unix epoch, from a file with a line for each CPU and all
 /// interrupts.
 pub fn read_boot_time_ms(root: &Path) -> Option<u64> {

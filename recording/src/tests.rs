@@ -313,7 +313,9 @@ fn nothing_is_overwritten_unasked() {
 fn records_of_collect_are_a_recording_also_compressed_by_somebody_else() {
     let folder = tempfile::tempdir().unwrap();
     let (plain, packed) = (folder.path().join("a.ndjson"), folder.path().join("b.gz"));
-    let source = SourceChoice::Sim(1).open(None).unwrap();
+    let source = SourceChoice::Sim(1)
+        .open(&gpumon_probe::vendor::Roots::default())
+        .unwrap();
     let moment = sampler::once(
         &source,
         &Options::new(Duration::from_secs(1), CommandLines::All),

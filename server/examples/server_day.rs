@@ -15,7 +15,7 @@ use gpumon_probe::{
     model::{Record, Sample, now_ms},
     owner::CommandLines,
     sampler::{self, OneShot, Options},
-    vendor::SourceChoice,
+    vendor::{Roots, SourceChoice},
 };
 use gpumon_server::{
     Live, Readings, Settings,
@@ -41,7 +41,10 @@ fn main() -> io::Result<()> {
 /// The collector: one sample, a day long, a second apart.
 fn feed() -> io::Result<()> {
     let source = SourceChoice::Nvml
-        .open(env::var_os("GPUMON_NVML_LIB"))
+        .open(&Roots {
+            nvml_lib: env::var_os("GPUMON_NVML_LIB"),
+            ..Roots::default()
+        })
         .expect("a library to read");
     let options = Options::new(Duration::from_secs(1), CommandLines::Own);
     let OneShot {

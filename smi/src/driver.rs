@@ -202,7 +202,9 @@ fn printable_text(answer: Answer) -> Answer {
 }
 
 fn simulated(source: &AnswerSource<'_>) -> Result<Recorded, SourceError> {
-    let source = source.choice.open(None)?;
+    let source = source
+        .choice
+        .open(&gpumon_probe::vendor::Roots::default())?;
     let answers = Arc::new(LatestAnswers::default());
     let options = Options {
         answers: Some(Arc::clone(&answers)),

@@ -141,7 +141,7 @@ fn inventory(gpus: u32) -> Inventory {
         let source = "sim:1"
             .parse::<gpumon_probe::vendor::SourceChoice>()
             .unwrap()
-            .open(None)
+            .open(&gpumon_probe::vendor::Roots::default())
             .unwrap();
         let options = gpumon_probe::sampler::Options::new(
             std::time::Duration::from_secs(1),

@@ -158,7 +158,7 @@ pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result<(), Failure
             std::process::exit(0);
         });
     }
-    let source = source.open()?;
+    let source = source.open_for(&args.sampling)?;
     let mut left = args.count;
     let mut written = Ok(());
     sampler::run(&source, &options, |record| {
@@ -178,7 +178,7 @@ pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result<(), Failure
 
 fn list_gpus(source: &SourceArgs, args: &CollectArgs) -> Result<(), Failure> {
     let sys_root = args.sampling.options(CommandLines::Own).sys_root;
-    let uuids = sampler::identify_gpus(&source.open()?, &sys_root)?;
+    let uuids = sampler::identify_gpus(&source.open_for(&args.sampling)?, &sys_root)?;
     let mut out = io::stdout().lock();
     writeln!(
         out,
@@ -307,7 +307,7 @@ mod tests {
     #[test]
     fn known_gpus_are_read_from_first_line() {
         let gpu = SourceChoice::Sim(1)
-            .open(None)
+            .open(&gpumon_probe::vendor::Roots::default())
             .unwrap()
             .open(0)
             .unwrap()

@@ -59,12 +59,15 @@ fn xid_phrase(level: Level, code: u32, count: u32) -> Phrase {
         0 | 1 => String::new(),
         _ => format!(" ({count} times)"),
     };
-    let info = describe_error(Vendor::Nvidia, code);
-    Phrase::new(
-        level,
-        format!("Xid {code}: {}", info.short()),
-        format!("Xid {code}: {}{times}", info.long()),
-    )
+    let info = describe_error(code);
+    let title = info.title(code);
+    // A name says what happened.
+    let short = if info.name.is_empty() {
+        format!("{title}: {}", info.short())
+    } else {
+        title.clone()
+    };
+    Phrase::new(level, short, format!("{title}: {}{times}", info.long()))
 }
 
 #[cfg(test)]

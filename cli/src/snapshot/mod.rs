@@ -264,7 +264,7 @@ mod tests {
         let source = "sim:1"
             .parse::<gpumon_probe::vendor::SourceChoice>()
             .unwrap()
-            .open(None)
+            .open(&gpumon_probe::vendor::Roots::default())
             .unwrap();
         let mut snapshot = Snapshot::read(
             &source,

@@ -12,7 +12,9 @@ use gpumon_probe::{
 use super::model::{Model, Update};
 
 pub(super) fn moment(gpus: u32) -> OneShot {
-    let source = SourceChoice::Sim(gpus).open(None).unwrap();
+    let source = SourceChoice::Sim(gpus)
+        .open(&gpumon_probe::vendor::Roots::default())
+        .unwrap();
     let options = Options {
         details: true,
         ..Options::new(Duration::from_secs(1), CommandLines::All)

@@ -172,11 +172,15 @@ impl Mark {
     }
 }
 
-/// An Xid: NVIDIA's number for what went wrong, with what it means.
+/// An error of the driver, with its meaning. NVIDIA's driver numbers its errors: Xids.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct XidReport {
-    /// NVIDIA's number.
+    /// NVIDIA's number, or that of gpumon for an error of another driver.
     pub code: u32,
+    /// The name of an error of another driver; left out for Xids.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub name: Option<String>,
     /// The process it is about, where the driver says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
@@ -192,11 +196,14 @@ pub struct XidReport {
 }
 
 impl XidReport {
-    /// Returns the number, the process and the meaning in a sentence.
+    /// Returns the number or name, the process and the meaning in a sentence.
     pub fn headline(&self) -> String {
         let process = self.pid.map(|pid| format!(" (process {pid})"));
         let process = process.unwrap_or_default();
-        format!("Xid {}{process}: {}", self.code, self.meaning)
+        match &self.name {
+            Some(name) => format!("{name}{process}: {}", self.meaning),
+            None => format!("Xid {}{process}: {}", self.code, self.meaning),
+        }
     }
 
     /// Returns the same with what to do about it.

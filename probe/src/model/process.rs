@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::{Absence, MigInstance, Owner, Reading};
+use super::{Absence, MigInstance, Owner, Reading, reading::absent};
 
 /// One process on one GPU.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
@@ -54,6 +54,16 @@ pub struct Process {
     pub mps: bool,
     /// Whose it is, beyond the user: notebook, job, pod, container, service.
     pub owner: Reading<Owner>,
+}
+
+impl Process {
+    /// Returns a process of which the driver lists no more than this.
+    pub(crate) fn unnamed(pid: u32, kind: ProcessKind, memory_bytes: Reading<u64>) -> Self {
+        let (program, mig, mps) = (None, None, false);
+        absent!(&Absence::NoAnswer; Self { pid, kind, memory_bytes, program, mig, mps };
+            sm_percent, memory_percent, encoder_percent, decoder_percent, name, command, user,
+            host_memory_bytes, traced, started_ms, owner)
+    }
 }
 
 /// Recordings of earlier versions do not have it.

@@ -83,7 +83,9 @@ mod tests {
 
     /// One record of each kind, as the collector makes them.
     fn records() -> Vec<Record> {
-        let source = SourceChoice::Sim(3).open(None).unwrap();
+        let source = SourceChoice::Sim(3)
+            .open(&crate::vendor::Roots::default())
+            .unwrap();
         let moment = sampler::once(
             &source,
             &Options::new(Duration::from_secs(1), CommandLines::All),

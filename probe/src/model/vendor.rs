@@ -24,16 +24,22 @@ pub enum Vendor {
     /// NVIDIA.
     #[default]
     Nvidia,
+    /// AMD.
+    Amd,
+    /// Intel.
+    Intel,
 }
 
 impl Vendor {
     /// Every vendor.
-    pub const ALL: [Self; 1] = [Self::Nvidia];
+    pub const ALL: [Self; 3] = [Self::Nvidia, Self::Amd, Self::Intel];
 
     /// The vendor's own spelling of its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Nvidia => "NVIDIA",
+            Self::Amd => "AMD",
+            Self::Intel => "Intel",
         }
     }
 
@@ -53,7 +59,8 @@ mod tests {
 
     #[test]
     fn only_whole_vendor_is_stripped_from_names() {
-        let names = ["NVIDIA H200", "H200", "NVIDIAH200"].map(Vendor::strip_from);
-        assert_eq!(names, ["H200", "H200", "NVIDIAH200"]);
+        let names = ["NVIDIA H200", "H200", "NVIDIAH200", "AMD Radeon RX 580"];
+        let stripped = names.map(Vendor::strip_from);
+        assert_eq!(stripped, ["H200", "H200", "NVIDIAH200", "Radeon RX 580"]);
     }
 }

@@ -13,14 +13,11 @@ use super::as_user::User;
 use crate::{
     bounded,
     model::Absence,
-    process_stat::{Birth, ProcessStat, read_boot_time_ms},
+    process_stat::{Birth, ProcessStat, is_first_pid_namespace, read_boot_time_ms},
 };
 
 /// `comm` holds this many bytes at most, and longer names are cut.
 const COMM_LENGTH: usize = 15;
-
-/// The link of the machine's first PID namespace, whose number is the kernel's own (`PROC_PID_INIT_INO`).
-const FIRST_NAMESPACE: &str = "pid:[4026531836]";
 
 /// No kernel gives a process a larger number (`PID_MAX_LIMIT`).
 const LARGEST_PID: u32 = 1 << 22;
@@ -52,8 +49,7 @@ pub(super) struct Status {
 impl ProcFs {
     pub(super) fn new(root: PathBuf) -> Self {
         let booted_ms = read_boot_time_ms(&root);
-        let namespace = fs::read_link(root.join("self/ns/pid")).ok();
-        let is_first = namespace.map(|link| link == Path::new(FIRST_NAMESPACE));
+        let is_first = is_first_pid_namespace(&root);
         let sees_all =
             is_first == Some(true) && bounded::text(root.join("1/stat"), bounded::STAT).is_ok();
         Self {
@@ -279,6 +275,7 @@ fn file_name(path: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process_stat::FIRST_NAMESPACE;
 
     /// A `/proc` with one process.
     fn proc_with(name: &str, stat: &str, comm: &str, cmdline: &str) -> (PathBuf, ProcFs) {

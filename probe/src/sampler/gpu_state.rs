@@ -306,6 +306,7 @@ impl GpuState {
                 };
                 return (Health::Lost { since_ms }, Absence::GpuLost);
             }
+            DeviceError::Asleep => (Absence::Asleep, error.to_string(), String::new()),
             DeviceError::DriverReplaced { code, cause } => (
                 Absence::DriverError { code: *code },
                 cause.to_string(),

@@ -131,6 +131,11 @@ impl GpuWorker {
         }
         match self.read_open() {
             Ok(readings) => Ok(Some(readings)),
+            // It fell asleep since it was opened.
+            Err(DeviceError::Asleep) => {
+                self.state = State::Closed;
+                Ok(None)
+            }
             Err(error) => Err(self.fail(error)),
         }
     }
@@ -267,6 +272,7 @@ impl GpuWorker {
                 let _ = self.sender.send(Message::Opened { index: self.index });
                 Ok(true)
             }
+            Err(DeviceError::Asleep) => Ok(false),
             Err(error) => Err(self.fail(error)),
         }
     }

@@ -174,7 +174,9 @@ mod tests {
 
     #[test]
     fn an_interval_that_changes_all_the_time_makes_no_more_samples() {
-        let source = SourceChoice::Sim(1).open(None).unwrap();
+        let source = SourceChoice::Sim(1)
+            .open(&crate::vendor::Roots::default())
+            .unwrap();
         let (fast, slow) = (Duration::from_millis(100), Duration::from_mins(1));
         let options = Options::new(fast, CommandLines::All);
         let shared = Arc::clone(&options.interval);

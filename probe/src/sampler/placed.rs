@@ -198,7 +198,9 @@ mod tests {
 
     #[test]
     fn known_gpus_are_read_and_missing_lost() {
-        let source: Arc<dyn Source> = SourceChoice::Sim(2).open(None).unwrap();
+        let source: Arc<dyn Source> = SourceChoice::Sim(2)
+            .open(&crate::vendor::Roots::default())
+            .unwrap();
         let uuid = |index| source.open(index).unwrap().identity().uuid;
         let (zero, one) = (uuid(0), uuid(1));
         let before = known_gpus(&[one.as_deref(), Some("GPU-gone"), zero.as_deref()]);

@@ -325,7 +325,7 @@ impl Sampling {
     }
 
     fn on_error(&mut self, gpu: usize, error: DriverError, now_ms: u64) {
-        let info = describe_error(self.states[gpu].vendor(), error.code);
+        let info = describe_error(error.code);
         let report = info.report(error);
         let mut events = self.states[gpu].on_error(&report, &info, now_ms);
         events.insert(0, EventKind::Xid(report));
@@ -418,7 +418,9 @@ mod tests {
     #[test]
     fn a_gpu_goes_on_with_what_was_learned_of_it_and_that_is_kept() {
         let learned = || Arc::new(Learned::read("/nonexistent/learned.json".into()).0);
-        let source = SourceChoice::Sim(1).open(None).unwrap();
+        let source = SourceChoice::Sim(1)
+            .open(&crate::vendor::Roots::default())
+            .unwrap();
         let (before, after) = (learned(), learned());
         let options = Options::new(Duration::from_millis(100), CommandLines::All);
         let start = |learned| {

@@ -13,6 +13,7 @@ use crate::bounded;
 
 use super::{
     MachineSource, Source, SourceError,
+    amd::AmdSource,
     nvml::NvmlSource,
     sim::{self, Scenario},
 };
@@ -24,15 +25,38 @@ pub enum SourceChoice {
     Auto,
     /// NVIDIA's driver.
     Nvml,
+    /// AMD's driver.
+    Amd,
     /// So many simulated GPUs.
     Sim(u32),
     /// Simulated GPUs as a scenario file describes them.
     SimScenario(PathBuf),
 }
 
+/// Where drivers are looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Roots {
+    /// The name under which NVML's library is looked up, if not the usual one.
+    pub nvml_lib: Option<OsString>,
+    /// `/sys` except in tests.
+    pub sys: PathBuf,
+    /// `/proc` except in tests, and in containers with the machine's own.
+    pub proc: PathBuf,
+}
+
+impl Default for Roots {
+    fn default() -> Self {
+        Self {
+            nvml_lib: None,
+            sys: "/sys".into(),
+            proc: "/proc".into(),
+        }
+    }
+}
+
 /// A `--source` that means nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("unknown source '{0}': use auto, nvml, sim, sim:N with N from 1 to {max}, or sim:FILE.toml", max = SourceChoice::SIM_MAX)]
+#[error("unknown source '{0}': use auto, nvml, amd, sim, sim:N with N from 1 to {max}, or sim:FILE.toml", max = SourceChoice::SIM_MAX)]
 pub struct BadSource(String);
 
 impl SourceChoice {
@@ -48,18 +72,23 @@ impl SourceChoice {
     pub fn check(&self) -> Result<(), SourceError> {
         match self {
             Self::SimScenario(path) => read_scenario(path).map(drop),
-            Self::Auto | Self::Nvml | Self::Sim(_) => Ok(()),
+            Self::Auto | Self::Nvml | Self::Amd | Self::Sim(_) => Ok(()),
         }
     }
 
-    /// Opens it. `nvml_lib` replaces the name under which NVML's library is looked up.
+    /// Opens the source.
     ///
     /// # Errors
     /// [`SourceError`] says what is missing and what to do about it.
-    pub fn open(&self, nvml_lib: Option<OsString>) -> Result<Arc<dyn Source>, SourceError> {
+    pub fn open(&self, roots: &Roots) -> Result<Arc<dyn Source>, SourceError> {
+        let amd = || Ok(Arc::new(AmdSource::open(roots)?) as Arc<dyn Source>);
         match self {
-            Self::Auto => MachineSource::open_all(vec![open_nvml(nvml_lib)]),
-            Self::Nvml => open_nvml(nvml_lib),
+            Self::Auto => {
+                let nvidia = open_nvml(roots.nvml_lib.clone());
+                MachineSource::open_all(vec![nvidia, amd()])
+            }
+            Self::Nvml => open_nvml(roots.nvml_lib.clone()),
+            Self::Amd => amd(),
             Self::Sim(count) => Ok(Arc::new(sim::start(Scenario::simple(
                 *count,
                 Self::SIM_SEED,
@@ -95,6 +124,7 @@ impl FromStr for SourceChoice {
             None => match text {
                 "auto" => Ok(Self::Auto),
                 "nvml" => Ok(Self::Nvml),
+                "amd" => Ok(Self::Amd),
                 "sim" => Ok(Self::Sim(Self::SIM_DEFAULT)),
                 _ => Err(bad()),
             },
@@ -119,6 +149,7 @@ impl std::fmt::Display for SourceChoice {
         match self {
             Self::Auto => f.write_str("auto"),
             Self::Nvml => f.write_str("nvml"),
+            Self::Amd => f.write_str("amd"),
             Self::Sim(count) => write!(f, "sim:{count}"),
             Self::SimScenario(path) => write!(f, "sim:{}", path.display()),
         }
@@ -134,6 +165,7 @@ mod tests {
         for (text, choice) in [
             ("auto", SourceChoice::Auto),
             ("nvml", SourceChoice::Nvml),
+            ("amd", SourceChoice::Amd),
             ("sim", SourceChoice::Sim(2)),
             ("sim:8", SourceChoice::Sim(8)),
             ("sim:a/b.toml", SourceChoice::SimScenario("a/b.toml".into())),

@@ -34,6 +34,8 @@ pub trait ErrorLog: Send {
 /// What an error code means, from the vendor's documentation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ErrorInfo {
+    /// The name of an error that is not known by its code; empty for an Xid.
+    pub name: &'static str,
     /// What happened, in a sentence.
     pub meaning: &'static str,
     /// What to do about it, in a sentence.
@@ -50,6 +52,15 @@ pub struct ErrorInfo {
 }
 
 impl ErrorInfo {
+    /// Returns what people call the error: `Xid 79`, or its name.
+    pub fn title(&self, code: u32) -> String {
+        if self.name.is_empty() {
+            format!("Xid {code}")
+        } else {
+            self.name.to_owned()
+        }
+    }
+
     /// Returns what happened, or else its effect, in a few words.
     pub fn short(&self) -> &'static str {
         match (self.brief[0], self.needs_reset, self.by_program) {
@@ -77,6 +88,7 @@ impl ErrorInfo {
         let DriverError { code, pid, message } = error;
         XidReport {
             code,
+            name: (!self.name.is_empty()).then(|| self.name.to_owned()),
             pid,
             meaning: self.meaning.to_owned(),
             advice: self.advice.to_owned(),

@@ -10,6 +10,9 @@ pub enum DeviceError {
     /// It has fallen off the bus.
     #[error("GPU lost")]
     Lost,
+    /// The system has switched it off to save power.
+    #[error("GPU asleep")]
+    Asleep,
     /// The driver was unloaded or replaced underneath the library: nothing can be read until another process loads the
     /// library anew.
     #[error("{cause}")]

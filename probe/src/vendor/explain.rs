@@ -2,19 +2,18 @@
 
 use std::{io, path::Path};
 
-use super::{ErrorInfo, nvml};
-use crate::{model::Vendor, surroundings::Surroundings};
+use super::{ErrorInfo, amd, kernel_log, nvml};
+use crate::surroundings::Surroundings;
 
 pub use nvml::return_code::{Explanation, explain_absence};
 
 /// A folder in sysfs for each vendor's kernel driver, with a link to each of its GPUs.
-pub const KERNEL_DRIVERS: [&str; 1] = ["/sys/bus/pci/drivers/nvidia"];
+pub const KERNEL_DRIVERS: [&str; 2] =
+    ["/sys/bus/pci/drivers/nvidia", "/sys/bus/pci/drivers/amdgpu"];
 
-/// Explains an error code of a vendor's driver. NVIDIA's codes are Xids.
-pub fn describe_error(vendor: Vendor, code: u32) -> ErrorInfo {
-    match vendor {
-        Vendor::Nvidia => nvml::xid::describe(code),
-    }
+/// Explains an error code of a driver. NVIDIA's codes are Xids; those of the others are gpumon's.
+pub fn describe_error(code: u32) -> ErrorInfo {
+    amd::describe(code).unwrap_or_else(|| nvml::xid::describe(code))
 }
 
 /// Returns the advice for resetting a GPU, as a clause.
@@ -32,7 +31,7 @@ pub fn version_mismatch_advice(surroundings: Surroundings) -> &'static str {
 /// # Errors
 /// The system does not allow it.
 pub fn check_kernel_log(path: &Path) -> io::Result<()> {
-    nvml::kernel_log::KernelLog::open(path).map(drop)
+    kernel_log::open_at_end(path).map(drop)
 }
 
 /// Returns the messages of the drivers in the kernel's log, with their times in microseconds since
@@ -41,5 +40,5 @@ pub fn check_kernel_log(path: &Path) -> io::Result<()> {
 /// # Errors
 /// The log cannot be read.
 pub fn kernel_messages(path: &Path) -> io::Result<Vec<String>> {
-    nvml::kernel_log::messages(path)
+    kernel_log::messages(path)
 }

@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn gpus_of_all_drivers_follow_each_other() {
-        let simulated = |gpus| SourceChoice::Sim(gpus).open(None);
+        let simulated = |gpus| SourceChoice::Sim(gpus).open(&crate::vendor::Roots::default());
         let failed = Err(SourceError::NoDevice("none".to_owned()));
         let all = MachineSource::open_all(vec![simulated(2), failed, simulated(3)]).unwrap();
         assert_eq!(all.device_count(), Ok(5));

@@ -3,17 +3,20 @@
 //! A [`Source`] knows how many GPUs there are; a [`Device`] is one of them, opened and read on a thread of its own,
 //! so that a slow or hung GPU holds up nobody else.
 
+pub mod amd;
 mod answers;
 mod choice;
 mod driver_error;
+mod drm;
 mod error;
 mod explain;
+mod kernel_log;
 mod machine;
 pub mod nvml;
 pub mod sim;
 
 pub use answers::{AnswersReader, DriverAnswers, GpuAnswers, LatestAnswers, VendorAnswers};
-pub use choice::{BadSource, SourceChoice};
+pub use choice::{BadSource, Roots, SourceChoice};
 pub use driver_error::{DriverError, ErrorInfo, ErrorLog, KERNEL_LOG, LoggedError};
 pub use error::{DeviceError, SourceError};
 pub use explain::{

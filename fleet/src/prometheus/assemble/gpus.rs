@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use gpumon_probe::{model::Vendor, vendor::describe_error};
+use gpumon_probe::vendor::describe_error;
 
 use super::{
     super::{
@@ -183,7 +183,7 @@ impl Gpu {
         let More::Word(kind) = &fact.more else { return };
         let is_xid = kind.strip_prefix("xid_").and_then(|code| code.parse().ok());
         let severity = match is_xid {
-            Some(code) => describe_error(Vendor::Nvidia, code).severity.rank(),
+            Some(code) => describe_error(code).severity.rank(),
             None => (fact.value as u8).clamp(1, 3),
         };
         // dcgm-exporter keeps telling an Xid that gpumon knows to be over.

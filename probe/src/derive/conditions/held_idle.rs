@@ -112,10 +112,7 @@ fn is_quiet(view: &View<'_>) -> Option<bool> {
     let Utilization {
         gpu_percent,
         memory_percent,
-        encoder_percent,
-        decoder_percent,
-        jpeg_percent,
-        ofa_percent,
+        ..
     } = &view.sample.utilization;
     let gpu = view.fresh(gpu_percent).map(|percent| *percent <= 0.0);
     let sm = view
@@ -134,20 +131,15 @@ fn is_quiet(view: &View<'_>) -> Option<bool> {
                 .collect::<Option<Vec<bool>>>()
                 .map(|quiet| quiet.into_iter().all(|quiet| quiet))
         });
-    let engines = [
-        memory_percent,
-        encoder_percent,
-        decoder_percent,
-        jpeg_percent,
-        ofa_percent,
-    ];
+    let own_engines = view.sample.utilization.engines();
     let processes = view
         .fresh(&view.sample.processes)
         .into_iter()
         .flatten()
         .map(|process| &process.sm_percent);
-    let is_moving = engines
+    let is_moving = own_engines
         .into_iter()
+        .chain([memory_percent])
         .chain(processes)
         .any(|share| view.fresh(share).is_some_and(|share| *share > 0.0));
     let mut known = [gpu, sm, mig].into_iter().flatten().peekable();

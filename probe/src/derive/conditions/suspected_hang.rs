@@ -221,14 +221,13 @@ fn may_hang(view: &View<'_>, watts: f64, waiting_watts: Option<f64>) -> Option<b
     let Utilization {
         gpu_percent,
         memory_percent,
-        encoder_percent,
-        decoder_percent,
-        jpeg_percent,
-        ofa_percent,
+        ..
     } = &view.sample.utilization;
     let (gpu, memory) = view.fresh(gpu_percent).zip(view.fresh(memory_percent))?;
-    let engines = [encoder_percent, decoder_percent, jpeg_percent, ofa_percent];
-    let engines_rest = engines
+    let engines_rest = view
+        .sample
+        .utilization
+        .engines()
         .into_iter()
         .all(|share| view.fresh(share).is_none_or(|share| *share <= 0.0));
     let (pcie, nvlink) = (&view.sample.pcie, &view.sample.nvlink);

@@ -56,6 +56,10 @@ pub const GPU_FIELDS: &[Field] = &[
         .help("Utilization of the optical flow accelerator.")
         .prometheus("gpumon_gpu_ofa_utilization_ratio")
         .chart("ofa", "engines", "Optical flow", Color::Line(4)),
+    gpu!(utilization.media_percent, "Media engines", "Media", Unit::Percent)
+        .help("Utilization of the video and JPEG engines together.")
+        .prometheus("gpumon_gpu_media_utilization_ratio")
+        .chart("media", "engines", "Media", Color::Line(1)),
     counted!(activity?.graphics_percent, "Engine active", "Busy", Unit::Percent)
         .help("Time in which the graphics or compute engine was busy; needs GPM.")
         .prometheus("gpumon_gpu_engine_active_ratio")
@@ -143,6 +147,14 @@ pub const GPU_FIELDS: &[Field] = &[
         .dcgm("DCGM_FI_DEV_FB_TOTAL", "DCGM_FI_DEV_FB_CAPACITY_BYTES")
         .otel("hw.gpu.memory.limit")
         .in_csv(),
+    gpu!(memory.gtt_used_bytes, "GTT memory", "GTT", Unit::Bytes)
+        .help("Memory of the machine that the GPU has mapped.")
+        .prometheus("gpumon_gpu_gtt_used_bytes")
+        .chart("gtt", "memory", "GTT", Color::Line(3))
+        .limit(Limit::Field("memory.gtt_total_bytes")),
+    gpu!(memory.gtt_total_bytes, "Total GTT memory", "GTTTot", Unit::Bytes)
+        .help("Memory of the machine that the GPU may map.")
+        .prometheus("gpumon_gpu_gtt_total_bytes"),
     gpu!(temperature.gpu_celsius, "Temperature", "Temp", Unit::Celsius)
         .help("Temperature of the GPU.")
         .prometheus("gpumon_gpu_temperature_celsius")
@@ -151,6 +163,10 @@ pub const GPU_FIELDS: &[Field] = &[
         .chart("temperature", "temperature", "GPU", Color::Temperature)
         .load(70, 90)
         .in_csv(),
+    gpu!(temperature.junction_celsius, "Junction temperature", "Junct", Unit::Celsius)
+        .help("Temperature of the hottest place of the chip.")
+        .prometheus("gpumon_gpu_junction_temperature_celsius")
+        .chart("junction-temperature", "temperature", "Junction", Color::Line(3)),
     gpu!(temperature.memory_celsius, "Memory temperature", "MemTemp", Unit::Celsius)
         .help("Temperature of device memory.")
         .prometheus("gpumon_gpu_memory_temperature_celsius")
@@ -213,6 +229,14 @@ pub const GPU_FIELDS: &[Field] = &[
         .dcgm("DCGM_FI_DEV_VIDEO_CLOCK", "DCGM_FI_DEV_VIDEO_CLOCK_HERTZ")
         .chart("video-clock", "clocks", "Video", Color::Line(2))
         .limit(Limit::Board(|gpu| gpu.board.max_clocks.video_mhz.value().map(|mhz| f64::from(*mhz)))),
+    gpu!(clocks.soc_mhz, "SoC clock", "SoCClk", Unit::Megahertz)
+        .help("Clock of the parts of the chip around the graphics engine.")
+        .prometheus("gpumon_gpu_soc_clock_hertz")
+        .chart("soc-clock", "clocks", "SoC", Color::Line(3)),
+    gpu!(clocks.fabric_mhz, "Fabric clock", "FabClk", Unit::Megahertz)
+        .help("Clock of the fabric between the parts of the chip.")
+        .prometheus("gpumon_gpu_fabric_clock_hertz")
+        .chart("fabric-clock", "clocks", "Fabric", Color::Line(4)),
     gpu!(performance_state, "Performance state", "PState", Unit::Count)
         .help("P-state, from 0 (fastest) to 15.")
         .kind(Kind::State)

@@ -64,6 +64,19 @@ pub enum Absence {
 }
 
 impl<T> Reading<T> {
+    /// The reading of a quantity that the hardware or the driver lacks.
+    pub const NOT_SUPPORTED: Self = Self::Absent(Absence::NotSupported);
+
+    /// Returns `true` if the hardware or the driver lacks the quantity.
+    pub fn is_not_supported(&self) -> bool {
+        matches!(self, Self::Absent(Absence::NotSupported))
+    }
+
+    /// Returns [`Self::NOT_SUPPORTED`], for quantities that earlier versions did not write.
+    pub(crate) fn not_supported() -> Self {
+        Self::NOT_SUPPORTED
+    }
+
     /// The value, however old; `None` where there is none.
     pub fn value(&self) -> Option<&T> {
         match self {
@@ -139,11 +152,15 @@ impl<T> Absent for Reading<T> {
 }
 
 /// Makes structures of readings [`Absent`], by their fields; or makes one that has other fields, too.
+/// Fields behind a semicolon are those that most hardware lacks.
 macro_rules! absent {
-    ($($type:ident { $($field:ident),+ })+) => {$(
+    ($($type:ident { $($field:ident),+ $(; $($lacking:ident),+)? })+) => {$(
         impl $crate::model::Absent for $type {
             fn absent(reason: &$crate::model::Absence) -> Self {
-                absent!(reason; Self {}; $($field),+)
+                $type {
+                    $($field: $crate::model::Absent::absent(reason),)+
+                    $($($lacking: $crate::model::Reading::NOT_SUPPORTED),+)?
+                }
             }
         }
     )+};

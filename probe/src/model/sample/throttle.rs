@@ -6,15 +6,17 @@ use ts_rs::TS;
 
 use super::super::{
     Severity::{self, Critical, Notice, Warning},
-    Vendor::{self, Nvidia},
+    Vendor::{self, Amd, Intel, Nvidia},
 };
 use ThrottleCause::{Hardware, Idle, Other, Power, Setting, Thermal};
 use ThrottleReason::{
-    ApplicationsClocksSetting, DisplayClockSetting, GpuIdle, HwPowerBrakeSlowdown, HwSlowdown,
-    HwThermalSlowdown, SwPowerCap, SwThermalSlowdown, SyncBoost,
+    ApplicationsClocksSetting, CurrentLimit, DisplayClockSetting, GpuIdle, HwPowerBrakeSlowdown,
+    HwSlowdown, HwThermalSlowdown, MemoryThermalLimit, OtherLimit, PowerLimit, Prochot,
+    RegulatorThermalLimit, SwPowerCap, SwThermalSlowdown, SyncBoost, ThermalLimit,
 };
 
-/// What holds the clocks down: NVML's `nvmlClocksEventReason...` bits.
+/// A reason for reduced clocks. Those of NVIDIA are NVML's `nvmlClocksEventReason...` bits. Those of
+/// AMD and Intel are the limits that the firmware controls the clocks by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ThrottleReason {
@@ -36,6 +38,20 @@ pub enum ThrottleReason {
     HwPowerBrakeSlowdown,
     /// A display needs a fixed clock.
     DisplayClockSetting,
+    /// A power limit (AMD: PPT; Intel: PL1, PL2 and PL4).
+    PowerLimit,
+    /// A limit of the current (AMD: TDC and EDC; Intel: VR TDC).
+    CurrentLimit,
+    /// The temperature limit of the chip (Intel: thermal and RATL).
+    ThermalLimit,
+    /// The temperature limit of the memory.
+    MemoryThermalLimit,
+    /// The temperature limit of a voltage regulator.
+    RegulatorThermalLimit,
+    /// The board asked for the lowest clocks (PROCHOT).
+    Prochot,
+    /// Another limit of the firmware.
+    OtherLimit,
 }
 
 /// The cause of reduced clocks, in terms that all vendors share.
@@ -60,8 +76,8 @@ pub enum ThrottleCause {
 pub struct ReasonInfo {
     /// The reason.
     pub reason: ThrottleReason,
-    /// The vendor whose drivers give it.
-    pub vendor: Vendor,
+    /// The vendors whose drivers give it.
+    pub vendors: &'static [Vendor],
     /// The cause that the reason stands for.
     pub cause: ThrottleCause,
     /// The severity of the condition; `None` if clocks are reduced as they should be.
@@ -75,11 +91,11 @@ pub struct ReasonInfo {
 }
 
 macro_rules! reasons {
-    ($($vendor:ident $reason:ident $cause:ident $severity:expr,
+    ($([$($vendor:ident)+] $reason:ident $cause:ident $severity:expr,
         $short:literal $long:literal $text:literal;)+) => {
         [$(ReasonInfo {
             reason: $reason,
-            vendor: $vendor,
+            vendors: &[$($vendor),+],
             cause: $cause,
             severity: $severity,
             short: $short,
@@ -90,31 +106,46 @@ macro_rules! reasons {
 }
 
 /// Every reason of every vendor, the worst first.
-pub static REASONS: [ReasonInfo; 9] = reasons! {
-    Nvidia HwThermalSlowdown Thermal Some(Critical), "thermal slowdown (HW)"
+pub static REASONS: [ReasonInfo; 16] = reasons! {
+    [Nvidia] HwThermalSlowdown Thermal Some(Critical), "thermal slowdown (HW)"
         "hardware thermal slowdown: check the cooling"
         "[gpu_celsius|hardware thermal slowdown ({gpu_celsius}), check the cooling|hardware \
          thermal slowdown, check the cooling]";
-    Nvidia HwPowerBrakeSlowdown Power Some(Warning), "power brake"
+    [Amd Intel] Prochot Hardware Some(Warning), "PROCHOT"
+        "PROCHOT: the board asked for the lowest clocks"
+        "lowest clocks, since the board asked for them (PROCHOT); check cooling and power supply";
+    [Nvidia] HwPowerBrakeSlowdown Power Some(Warning), "power brake"
         "power brake by the power supply" "power brake by the system's power supply";
-    Nvidia HwSlowdown Hardware Some(Warning), "hardware slowdown" "hardware slowdown"
+    [Nvidia] HwSlowdown Hardware Some(Warning), "hardware slowdown" "hardware slowdown"
         "hardware slowdown (temperature, power or voltage)";
-    Nvidia SwThermalSlowdown Thermal Some(Warning), "thermal slowdown" "thermal slowdown"
+    [Nvidia] SwThermalSlowdown Thermal Some(Warning), "thermal slowdown" "thermal slowdown"
         "[gpu_celsius|thermal slowdown ({gpu_celsius})|thermal slowdown]";
-    Nvidia SwPowerCap Power Some(Notice), "power-capped" "power-capped"
+    [Amd Intel] ThermalLimit Thermal Some(Warning), "temperature limit" "temperature limit"
+        "[gpu_celsius|temperature limit ({gpu_celsius})|temperature limit]";
+    [Amd] MemoryThermalLimit Thermal Some(Warning), "memory temperature limit"
+        "memory temperature limit" "memory temperature limit";
+    [Amd Intel] RegulatorThermalLimit Thermal Some(Warning), "VR temperature limit"
+        "temperature limit of a voltage regulator" "temperature limit of a voltage regulator";
+    [Amd Intel] PowerLimit Power Some(Notice), "power-limited" "power-limited"
+        "[limit_watts|power-limited at {limit_watts}|power-limited]";
+    [Amd Intel] CurrentLimit Power Some(Notice), "current-limited" "current-limited"
+        "current-limited";
+    [Amd Intel] OtherLimit Other Some(Notice), "firmware limit" "limit of the firmware"
+        "limited by the firmware";
+    [Nvidia] SwPowerCap Power Some(Notice), "power-capped" "power-capped"
         "[limit_watts|power-capped at {limit_watts}|power-capped]";
-    Nvidia SyncBoost Other Some(Notice), "sync boost limit" "sync boost limit"
+    [Nvidia] SyncBoost Other Some(Notice), "sync boost limit" "sync boost limit"
         "limited by a slower GPU of its sync boost group";
-    Nvidia ApplicationsClocksSetting Setting None, "application clocks set"
+    [Nvidia] ApplicationsClocksSetting Setting None, "application clocks set"
         "Clocks are limited by the application clock setting." "application clocks";
-    Nvidia DisplayClockSetting Setting None, "display clock set"
+    [Nvidia] DisplayClockSetting Setting None, "display clock set"
         "Clocks are limited by the display clock setting." "display clocks";
-    Nvidia GpuIdle Idle None, "" "Nothing is running, so clocks are reduced." "idle";
+    [Nvidia] GpuIdle Idle None, "" "Nothing is running, so clocks are reduced." "idle";
 };
 
 impl ThrottleReason {
     /// Every reason, in the order of metrics. Those of NVIDIA are in the order of NVML's bits.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 16] = [
         GpuIdle,
         ApplicationsClocksSetting,
         SwPowerCap,
@@ -124,6 +155,13 @@ impl ThrottleReason {
         HwThermalSlowdown,
         HwPowerBrakeSlowdown,
         DisplayClockSetting,
+        PowerLimit,
+        CurrentLimit,
+        ThermalLimit,
+        MemoryThermalLimit,
+        RegulatorThermalLimit,
+        Prochot,
+        OtherLimit,
     ];
 
     /// Returns the reason's row in the table of all reasons.
@@ -140,7 +178,7 @@ impl ThrottleReason {
     /// Returns the reasons that drivers of this vendor can report.
     pub fn of_vendor(vendor: Vendor) -> impl Iterator<Item = Self> {
         let all = Self::ALL.into_iter();
-        all.filter(move |reason| reason.info().vendor == vendor)
+        all.filter(move |reason| reason.info().vendors.contains(&vendor))
     }
 
     /// Returns the reason's bit in NVML's mask; 0 if it is another vendor's.

@@ -12,7 +12,6 @@ mod device;
 mod error;
 mod events;
 mod gpm;
-pub mod kernel_log;
 pub(super) mod lanes;
 mod link_rates;
 mod mig;
@@ -33,6 +32,7 @@ mod topology;
 mod traces;
 mod turn;
 pub mod xid;
+mod xid_log;
 
 pub(super) use self::backend::{Activity, Backend};
 pub use self::{

@@ -7,13 +7,13 @@ use super::{
     cached::and_then,
     device::NvmlDevice,
     error::absence,
-    kernel_log::KernelLog,
     start, topology,
+    xid_log::XidLog,
 };
 use crate::{
     model::{Absence, Driver, GpuLink, Platform, Reading, Vendor},
     vendor::nvml::query::{SystemQuery, Value},
-    vendor::{Device, DeviceError, ErrorLog, Reporter, Source, SourceError},
+    vendor::{Device, DeviceError, ErrorLog, Reporter, Source, SourceError, kernel_log::KernelLog},
 };
 
 /// The GPUs of NVML, or of a simulation in its place.
@@ -89,7 +89,7 @@ impl Source for NvmlSource {
     }
 
     fn error_logs(&self, path: &Path) -> Vec<Box<dyn ErrorLog>> {
-        let log = KernelLog::open(path).ok();
+        let log = KernelLog::open(path, XidLog).ok();
         log.into_iter().map(|log| Box::new(log) as _).collect()
     }
 

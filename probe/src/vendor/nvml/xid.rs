@@ -18,6 +18,7 @@ pub fn describe(code: u32) -> ErrorInfo {
 }
 
 const UNKNOWN: ErrorInfo = ErrorInfo {
+    name: "",
     meaning: "The driver reported an error that NVIDIA does not document.",
     advice: "Check the driver's message in the kernel log. If it recurs, update the driver or contact the vendor.",
     severity: Warning,
@@ -43,6 +44,7 @@ impl Cause {
             Broken => (Critical, false, true),
         };
         ErrorInfo {
+            name: "",
             meaning,
             advice,
             severity,

@@ -5,7 +5,10 @@ use std::path::Path;
 use crate::{
     bounded,
     model::sysfs_device,
-    vendor::nvml::query::{Answer, Code, Value},
+    vendor::{
+        drm::pcie_generation,
+        nvml::query::{Answer, Code, Value},
+    },
 };
 
 /// The highest generation of PCI Express of the device above the one with this bus id; `sys_root` is `/sys` but in
@@ -18,19 +21,9 @@ pub(in crate::vendor::nvml) fn max_generation(sys_root: &Path, bus_id: &str) -> 
     let port = place.parent().ok_or(Code::NOT_SUPPORTED)?;
     let speed = bounded::text(port.join("max_link_speed"), bounded::VALUE)
         .map_err(|_| Code::NOT_SUPPORTED)?;
-    generation(&speed)
+    pcie_generation(&speed)
         .map(Value::number)
         .ok_or(Code::NOT_SUPPORTED)
-}
-
-/// The generation of a speed as the kernel writes it: `32.0 GT/s PCIe`.
-fn generation(speed: &str) -> Option<u32> {
-    let gigatransfers: f64 = speed.split_once(" GT/s")?.0.trim().parse().ok()?;
-    let generations = [2.5, 5.0, 8.0, 16.0, 32.0, 64.0];
-    let place = generations
-        .iter()
-        .position(|known: &f64| (known - gigatransfers).abs() < 0.1)?;
-    u32::try_from(place).ok()?.checked_add(1)
 }
 
 #[cfg(test)]
@@ -64,12 +57,5 @@ mod tests {
             Err(Code::NOT_SUPPORTED)
         );
         fs::remove_dir_all(root).unwrap();
-    }
-
-    #[test]
-    fn a_speed_that_nobody_knows_is_none() {
-        assert_eq!(generation("2.5 GT/s PCIe\n"), Some(1));
-        assert_eq!(generation("64.0 GT/s PCIe"), Some(6));
-        assert_eq!(generation("Unknown speed"), None);
     }
 }

@@ -85,26 +85,17 @@ fn process(
     held: &Held,
     share: impl Fn(fn(&Percent) -> u32) -> Reading<f64>,
 ) -> Process {
+    let memory_bytes = held
+        .memory_bytes
+        .map_or(Reading::Absent(Absence::Unknown), Reading::Now);
     Process {
-        pid,
-        kind: held.kind,
-        memory_bytes: held
-            .memory_bytes
-            .map_or(Reading::Absent(Absence::Unknown), Reading::Now),
         sm_percent: share(|percent| percent.sm),
         memory_percent: share(|percent| percent.memory),
         encoder_percent: share(|percent| percent.encoder),
         decoder_percent: share(|percent| percent.decoder),
-        name: Reading::Absent(Absence::NoAnswer),
-        program: None,
-        command: Reading::Absent(Absence::NoAnswer),
-        user: Reading::Absent(Absence::NoAnswer),
-        host_memory_bytes: Reading::Absent(Absence::NoAnswer),
-        traced: Reading::Absent(Absence::NoAnswer),
-        started_ms: Reading::Absent(Absence::NoAnswer),
         mig,
         mps: held.mps,
-        owner: Reading::Absent(Absence::NoAnswer),
+        ..Process::unnamed(pid, held.kind, memory_bytes)
     }
 }
 

@@ -8,7 +8,7 @@ use super::{
     small, watts,
 };
 use crate::{
-    model::{Absence, GpuSample, MemoryKind, MemorySample, Reading, ThrottleReason},
+    model::{Absence, Absent, GpuSample, MemoryKind, MemorySample, Reading, ThrottleReason},
     vendor::nvml::query::Query as Q,
 };
 
@@ -72,6 +72,7 @@ pub(in super::super) fn memory(answers: Answers<'_>) -> MemorySample {
             reserved_bytes: Reading::Absent(Absence::NotSupported),
             free_bytes: and_then(older.clone(), |[_, free, _]| whole(free)),
             used_bytes: and_then(older, |[_, _, used]| whole(used)),
+            ..MemorySample::absent(&Absence::NotSupported)
         };
     }
     MemorySample {
@@ -81,5 +82,6 @@ pub(in super::super) fn memory(answers: Answers<'_>) -> MemorySample {
         }),
         free_bytes: and_then(newer.clone(), |[_, _, free, _]| whole(free)),
         used_bytes: and_then(newer, |[.., used]| whole(used)),
+        ..MemorySample::absent(&Absence::NotSupported)
     }
 }

@@ -6,10 +6,35 @@ use std::{
 };
 
 use super::*;
-use crate::vendor::KERNEL_LOG;
+use crate::{
+    model::normal_bus_id,
+    vendor::{DriverError, KERNEL_LOG},
+};
 
 const LOST: &str = "4,1,2,-;NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.\n";
 const FAULT: &str = "4,3,4,-;NVRM: Xid (PCI:0000:0a:00): 31, pid=1234, name=python3, MMU Fault\n";
+
+/// Finds messages with a number and a bus ID: a driver's errors, as far as these tests need them.
+struct Numbers;
+
+impl LogParser for Numbers {
+    fn parse(&mut self, text: &str) -> Vec<LoggedError> {
+        let parse = || {
+            let (bus_id, rest) = text.strip_prefix("NVRM: Xid (PCI:")?.split_once("): ")?;
+            let code = rest.split(',').next()?.parse().ok()?;
+            let error = DriverError {
+                code,
+                pid: None,
+                message: None,
+            };
+            Some(LoggedError {
+                pci_bus_id: normal_bus_id(bus_id)?,
+                error,
+            })
+        };
+        parse().into_iter().collect()
+    }
+}
 
 /// A folder that goes with the test.
 struct Folder(PathBuf);
@@ -43,7 +68,7 @@ impl Drop for Folder {
 
 /// What a log that is opened now yields.
 fn follow(path: &Path) -> Receiver<LoggedError> {
-    let mut log = KernelLog::open(path).unwrap();
+    let mut log = KernelLog::open(path, Numbers).unwrap();
     let (sender, receiver) = channel();
     thread::spawn(move || while log.wait().is_ok_and(|xid| sender.send(xid).is_ok()) {});
     receiver
@@ -113,7 +138,7 @@ fn a_line_that_comes_in_parts_is_one_line() {
 fn hostile_bytes_and_endless_lines_are_passed_over() {
     let folder = Folder::new("hostile");
     let path = folder.pipe();
-    let mut log = KernelLog::open(&path).unwrap();
+    let mut log = KernelLog::open(&path, Numbers).unwrap();
     let mut writer = OpenOptions::new().write(true).open(&path).unwrap();
     let noise: Vec<u8> = (0..=255_u8)
         .filter(|byte| *byte != b'\n')
@@ -134,7 +159,7 @@ fn hostile_bytes_and_endless_lines_are_passed_over() {
 #[test]
 fn overwritten_records_are_passed_over_and_a_broken_log_ends() {
     let folder = Folder::new("gap");
-    let mut log = KernelLog::open(&folder.pipe()).unwrap();
+    let mut log = KernelLog::open(&folder.pipe(), Numbers).unwrap();
     log.ingest(Err(std::io::Error::from_raw_os_error(32)))
         .unwrap();
     log.ingest(Ok(LOST.as_bytes())).unwrap();
@@ -148,7 +173,7 @@ fn the_end_of_a_line_that_was_too_long_is_no_line() {
     let folder = Folder::new("long");
     let path = folder.0.join("log");
     std::fs::write(&path, "").unwrap();
-    let mut log = KernelLog::open(&path).unwrap();
+    let mut log = KernelLog::open(&path, Numbers).unwrap();
     log.begun = vec![b'x'; RECORD_BYTES + 1];
     assert_eq!(log.take_line(), None);
     log.begun = format!("{LOST}{FAULT}").into_bytes();
@@ -158,7 +183,11 @@ fn the_end_of_a_line_that_was_too_long_is_no_line() {
 #[test]
 fn a_log_that_cannot_be_read_says_why() {
     let folder = Folder::new("none");
-    let refused = |path: &Path| KernelLog::open(path).err().map(|error| error.kind());
+    let refused = |path: &Path| {
+        KernelLog::open(path, Numbers)
+            .err()
+            .map(|error| error.kind())
+    };
     assert_eq!(refused(&folder.0.join("kmsg")), Some(ErrorKind::NotFound));
     assert_eq!(
         refused(Path::new("/dev/null")),
@@ -167,7 +196,7 @@ fn a_log_that_cannot_be_read_says_why() {
     );
     // A folder can be opened, but not read.
     assert!(
-        KernelLog::open(&folder.0)
+        KernelLog::open(&folder.0, Numbers)
             .and_then(|mut log| log.wait())
             .is_err()
     );

@@ -1,39 +1,33 @@
-//! One line of the kernel's log.
+//! Xids in the kernel's log, which has also those that NVML's events leave out, with the driver's own
+//! words.
 
 use crate::{
     model::normal_bus_id,
-    vendor::{DriverError, LoggedError},
+    vendor::{
+        DriverError, LoggedError,
+        kernel_log::{LogParser, printable},
+    },
 };
 
-/// No message of the driver is longer, and what is kept of one travels to every client.
-const LONGEST_MESSAGE: usize = 512;
+/// Finds the Xids of NVIDIA's driver.
+#[derive(Debug)]
+pub(super) struct XidLog;
 
-/// The driver's own text, behind its time in microseconds since the start of the kernel.
-pub(super) fn message(line: &[u8]) -> Option<String> {
-    let line = String::from_utf8_lossy(line);
-    let (time, text) = parted(line.trim_end())?;
-    let is_of_driver = ["NVRM: ", "nvidia", "[drm] [nvidia"]
-        .iter()
-        .any(|beginning| text.starts_with(beginning));
-    is_of_driver.then(|| time.map_or_else(|| text.to_owned(), |time| format!("{time} {text}")))
+impl LogParser for XidLog {
+    fn parse(&mut self, text: &str) -> Vec<LoggedError> {
+        parse(text).into_iter().collect()
+    }
 }
 
-pub(super) fn parse(line: &[u8]) -> Option<LoggedError> {
-    let line = String::from_utf8_lossy(line);
-    let (_, text) = parted(line.trim_end())?;
+fn parse(text: &str) -> Option<LoggedError> {
     let (gpu, rest) = text.strip_prefix("NVRM: Xid (")?.split_once("):")?;
-    // Behind the bus id of a MIG device stands its instance: `PCI:0000:3b:00 GPU-I:05`.
+    // The bus ID of a MIG device is followed by its instance: `PCI:0000:3b:00 GPU-I:05`.
     let bus_id = gpu.strip_prefix("PCI:").unwrap_or(gpu).split(' ').next()?;
     let (code, message) = rest
         .trim_start()
         .split_once(',')
         .unwrap_or((rest.trim_start(), ""));
-    let message: String = message
-        .trim()
-        .chars()
-        .filter(|letter| !letter.is_control())
-        .take(LONGEST_MESSAGE)
-        .collect();
+    let message = printable(message);
     let error = DriverError {
         code: code.parse().ok()?,
         pid: pid_of(&message),
@@ -45,21 +39,6 @@ pub(super) fn parse(line: &[u8]) -> Option<LoggedError> {
     })
 }
 
-/// What was logged, and its time, by `/dev/kmsg`'s prefix of priority, number, time and flags: `4,1234,567890,-;text`.
-///
-/// A line that a program wrote into the log has another facility than the kernel's 0 in its priority, and is not the
-/// driver's word.
-fn parted(line: &str) -> Option<(Option<u64>, &str)> {
-    let Some((prefix, text)) = line.split_once(';') else {
-        return Some((None, line));
-    };
-    let mut fields = prefix.split(',');
-    match (fields.next().map(str::parse::<u32>), fields.nth(1)) {
-        (Some(Ok(priority)), Some(time)) => (priority < 8).then_some((time.parse().ok(), text)),
-        _ => Some((None, line)),
-    }
-}
-
 /// The driver writes `pid=1234` first, or `pid='<unknown>'`. Further on, a program's name could pretend to be one.
 fn pid_of(message: &str) -> Option<u32> {
     let digits = message.strip_prefix("pid=")?;
@@ -69,6 +48,11 @@ fn pid_of(message: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vendor::kernel_log::text;
+
+    fn parse(line: &[u8]) -> Option<LoggedError> {
+        super::parse(&text(line)?)
+    }
 
     fn parsed(line: &str) -> Option<(String, u32, Option<u32>)> {
         parse(line.as_bytes())
@@ -142,7 +126,7 @@ mod tests {
         let DriverError { pid, message, .. } = parse(line.as_bytes()).unwrap().error;
         let message = message.unwrap();
         assert_eq!(pid, None);
-        assert_eq!(message.chars().count(), LONGEST_MESSAGE);
+        assert_eq!(message.chars().count(), 512);
         assert!(message.starts_with("name=[2Jpid=7"), "{message}");
     }
 }

@@ -1,6 +1,8 @@
-//! Xids from the kernel's log, which has also those that NVML's events leave out, and the driver's own words.
+//! The kernel's log, in which the drivers report errors.
 
 use std::{
+    collections::VecDeque,
+    fmt,
     fs::{File, OpenOptions},
     io::{self, ErrorKind, Read, Seek, SeekFrom},
     os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt},
@@ -15,6 +17,16 @@ use crate::vendor::{ErrorLog, LoggedError};
 
 mod line;
 
+pub(super) use line::printable;
+#[cfg(test)]
+pub(super) use line::text;
+
+/// Finds a driver's errors in the messages of the kernel.
+pub(super) trait LogParser: Send {
+    /// Returns the errors that are complete with this message. Some take several messages.
+    fn parse(&mut self, text: &str) -> Vec<LoggedError>;
+}
+
 /// The kernel hands out one record per read, and refuses to where the buffer is too small; none is larger.
 const RECORD_BYTES: usize = 8 * 1024;
 
@@ -26,9 +38,11 @@ const KERNEL_LOG_DEVICE: u64 = 0x010b;
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// The kernel's log from now on, or a file or named pipe that looks like it.
-#[derive(Debug)]
-pub struct KernelLog {
+pub(super) struct KernelLog {
     file: File,
+    parser: Box<dyn LogParser>,
+    /// Errors that were found and not returned yet.
+    found: VecDeque<LoggedError>,
     /// The beginning of a line whose end has not come yet.
     begun: Vec<u8>,
     /// Whether what comes is the rest of a line that is too long to be one of the driver's.
@@ -36,41 +50,39 @@ pub struct KernelLog {
 }
 
 impl KernelLog {
-    /// Opens the log; what is in it already is left alone.
+    /// Opens the log behind its last message.
     ///
     /// # Errors
-    /// Where it cannot be opened, at once: it does not wait for a named pipe's writer. What is no log is not found.
-    pub fn open(path: &Path) -> io::Result<Self> {
-        let mut file = open_file(path, OFlags::empty())?;
-        // A pipe cannot seek, and has no past.
-        if let Err(error) = file.seek(SeekFrom::End(0))
-            && error.kind() != ErrorKind::NotSeekable
-        {
-            return Err(error);
-        }
-        Ok(Self::over(file))
+    /// The log cannot be opened. This does not wait for the writer of a named pipe.
+    pub(super) fn open(path: &Path, parser: impl LogParser + 'static) -> io::Result<Self> {
+        Ok(Self::read_from(open_at_end(path)?, parser))
     }
 
-    fn over(file: File) -> Self {
+    fn read_from(file: File, parser: impl LogParser + 'static) -> Self {
         Self {
             file,
+            parser: Box::new(parser),
+            found: VecDeque::new(),
             begun: Vec::new(),
             too_long: false,
         }
     }
 
-    /// Blocks until the driver has logged an Xid.
+    /// Waits until a driver has logged an error.
     ///
     /// # Errors
-    /// Where nothing more can be read.
-    pub fn wait(&mut self) -> io::Result<LoggedError> {
+    /// The log can no longer be read.
+    fn wait(&mut self) -> io::Result<LoggedError> {
         loop {
+            if let Some(error) = self.found.pop_front() {
+                return Ok(error);
+            }
             while let Some(line) = self.take_line() {
-                if let Some(xid) = line::parse(&line) {
-                    return Ok(xid);
+                if let Some(text) = line::text(&line) {
+                    self.found.extend(self.parser.parse(&text));
                 }
             }
-            if !self.read_more()? {
+            if self.found.is_empty() && !self.read_more()? {
                 thread::sleep(LOOK_AGAIN);
             }
         }
@@ -118,8 +130,8 @@ impl KernelLog {
 ///
 /// # Errors
 /// Where the log cannot be opened or read. What is no log is not found.
-pub fn messages(path: &Path) -> io::Result<Vec<String>> {
-    let mut log = KernelLog::over(open_file(path, OFlags::NONBLOCK)?);
+pub(super) fn messages(path: &Path) -> io::Result<Vec<String>> {
+    let mut log = KernelLog::read_from(open_file(path, OFlags::NONBLOCK)?, NoErrors);
     let mut messages = Vec::new();
     while log.read_more()? {
         while let Some(line) = log.take_line() {
@@ -129,10 +141,42 @@ pub fn messages(path: &Path) -> io::Result<Vec<String>> {
     Ok(messages)
 }
 
+/// Finds no errors.
+struct NoErrors;
+
+impl LogParser for NoErrors {
+    fn parse(&mut self, _text: &str) -> Vec<LoggedError> {
+        Vec::new()
+    }
+}
+
+impl fmt::Debug for KernelLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KernelLog")
+            .field("file", &self.file)
+            .finish_non_exhaustive()
+    }
+}
+
 impl ErrorLog for KernelLog {
     fn wait(&mut self) -> Option<LoggedError> {
         Self::wait(self).ok()
     }
+}
+
+/// Opens the log behind its last message.
+///
+/// # Errors
+/// The log cannot be opened.
+pub(super) fn open_at_end(path: &Path) -> io::Result<File> {
+    let mut file = open_file(path, OFlags::empty())?;
+    // A pipe cannot seek, and has no past.
+    if let Err(error) = file.seek(SeekFrom::End(0))
+        && error.kind() != ErrorKind::NotSeekable
+    {
+        return Err(error);
+    }
+    Ok(file)
 }
 
 /// A named pipe is opened for writing too: so it waits neither for its writer nor ends when that one goes.

@@ -1,0 +1,210 @@
+//! What never changes about a card.
+
+use std::path::PathBuf;
+
+use super::{device::PowerFiles, kfd::Node};
+use crate::{
+    bounded,
+    model::{Absence, Absent, Board, MaxClocks, PowerLimits, Reading, Thresholds, Vendor},
+    vendor::drm::{Attributes, Card, Hwmon, generation_of, read_max_link},
+};
+
+/// The list of names that comes with AMD's drivers, by PCI device and revision.
+const AMD_NAMES: [&str; 2] = [
+    "/usr/share/libdrm/amdgpu.ids",
+    "/opt/amdgpu/share/libdrm/amdgpu.ids",
+];
+
+/// The lists of names of PCI devices.
+const PCI_NAMES: [&str; 2] = ["/usr/share/hwdata/pci.ids", "/usr/share/misc/pci.ids"];
+
+/// The largest list of names.
+const NAMES: usize = 1 << 20;
+
+/// Returns the identifier of a card that never changes: its unique ID, as ROCm writes it, or the
+/// place of a card that has none.
+pub(super) fn uuid(card: &Card) -> String {
+    match card.device.text("unique_id") {
+        Ok(id) if id.bytes().any(|digit| digit != b'0') => format!("GPU-{}", id.to_lowercase()),
+        _ => format!("PCI-{}", card.pci_address()),
+    }
+}
+
+/// Returns the product's name, which starts with the vendor's.
+pub(super) fn name(card: &Card) -> Reading<String> {
+    let known = card.device.text("product_name").ok();
+    let known = known.or_else(|| find_amd_name(card));
+    let known = known.or_else(|| card.pci_name(&PCI_NAMES.map(PathBuf::from)));
+    let known = known.or_else(|| {
+        let (vendor, device) = card.pci_id?;
+        Some(format!("GPU {vendor:04x}:{device:04x}"))
+    });
+    let Some(known) = known else {
+        return Reading::Absent(Absence::Unknown);
+    };
+    let vendor = Vendor::Amd.name();
+    Reading::Now(if known.starts_with(vendor) {
+        known
+    } else {
+        format!("{vendor} {known}")
+    })
+}
+
+/// Finds the name in a list with lines such as `744C,	C8,	AMD Radeon RX 7900 XTX`.
+fn find_amd_name(card: &Card) -> Option<String> {
+    let (device, revision) = (card.pci_id?.1, card.device.hex("revision").ok()?);
+    let (device, revision) = (format!("{device:04X}"), format!("{revision:02X}"));
+    AMD_NAMES.iter().find_map(|list| {
+        let text = bounded::text(list, NAMES).ok()?;
+        let mut lines = text.lines().map(|line| line.split(',').map(str::trim));
+        lines.find_map(|mut parts| {
+            let is_own = parts.next()? == device && parts.next()? == revision;
+            is_own.then(|| parts.next().map(str::to_owned))?
+        })
+    })
+}
+
+/// Reads the rest of what never changes.
+pub(super) fn board(card: &Card, hwmon: Option<&Hwmon>, node: Option<&Node>) -> Board {
+    let text = |name: &str| Reading::from(card.device.text(name).and_then(not_blank));
+    let unsupported = || Absence::NotSupported;
+    let link = read_max_link(card.device.folder());
+    let slot = PcieLevels::read(&card.device);
+    Board {
+        serial: text("serial_number"),
+        part_number: text("product_number"),
+        vbios_version: text("vbios_version"),
+        architecture: node.and_then(Node::target).ok_or_else(unsupported).into(),
+        memory_bus_bits: node
+            .and_then(Node::memory_bus_bits)
+            .ok_or_else(unsupported)
+            .into(),
+        numa_node: card.numa_node().into(),
+        pcie_max_generation: slot
+            .and_then(|slot| generation_of(slot.gigatransfers))
+            .map_or(link.generation, Ok)
+            .into(),
+        pcie_max_width: slot.map(|slot| slot.lanes).map_or(link.width, Ok).into(),
+        max_clocks: MaxClocks {
+            graphics_mhz: highest_clock(&card.device, "pp_dpm_sclk").into(),
+            sm_mhz: highest_clock(&card.device, "pp_dpm_sclk").into(),
+            memory_mhz: highest_clock(&card.device, "pp_dpm_mclk").into(),
+            video_mhz: highest_clock(&card.device, "pp_dpm_vclk").into(),
+        },
+        power_limits: hwmon.map_or_else(
+            || PowerLimits::absent(&Absence::NotSupported),
+            |hwmon| PowerFiles::find(hwmon).limits(hwmon),
+        ),
+        thresholds: hwmon.map_or_else(|| Thresholds::absent(&Absence::NotSupported), thresholds),
+        ..Board::absent(&Absence::NotSupported)
+    }
+}
+
+/// Serial numbers of boards without one are empty or zeros.
+fn not_blank(text: String) -> Result<String, Absence> {
+    if text.bytes().all(|letter| letter == b'0') {
+        Err(Absence::NotSupported)
+    } else {
+        Ok(text)
+    }
+}
+
+fn thresholds(hwmon: &Hwmon) -> Thresholds {
+    let first = |labels: [&str; 2], limit: &str| {
+        hwmon
+            .celsius(labels[0], limit)
+            .or_else(|_| hwmon.celsius(labels[1], limit))
+    };
+    Thresholds {
+        shutdown_celsius: first(["junction", "edge"], "emergency").into(),
+        slowdown_celsius: first(["junction", "edge"], "crit").into(),
+        memory_max_celsius: hwmon.celsius("mem", "crit").into(),
+        gpu_max_celsius: hwmon.celsius("edge", "crit").into(),
+    }
+}
+
+/// Returns the highest clock of a list with lines such as `1: 2660Mhz *`. Their order differs
+/// between products.
+fn highest_clock(device: &Attributes, file: &str) -> Result<u32, Absence> {
+    let list = device.text(file)?;
+    let clocks = list.lines().filter_map(|line| {
+        let (_, clock) = line.split_once(": ")?;
+        clock.split_once("Mhz")?.0.trim().parse().ok()
+    });
+    clocks.max().ok_or(Absence::NotSupported)
+}
+
+/// The speed and the lanes of a PCIe link.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct PcieLevels {
+    gigatransfers: f64,
+    lanes: u32,
+}
+
+impl PcieLevels {
+    /// Reads the best of the levels between which the driver switches, with lines such as
+    /// `1: 16.0GT/s, x16 1143Mhz *`; `None` on GPUs without them.
+    fn read(device: &Attributes) -> Option<Self> {
+        let list = device.text("pp_dpm_pcie").ok()?;
+        let levels = list.lines().filter_map(|line| {
+            let (speed, rest) = line.split_once(": ")?.1.split_once("GT/s, x")?;
+            let lanes = rest.split_whitespace().next()?.parse().ok()?;
+            Some(Self {
+                gigatransfers: speed.trim().parse().ok()?,
+                lanes,
+            })
+        });
+        levels.max_by(|one, other| one.gigatransfers.total_cmp(&other.gigatransfers))
+    }
+}
+
+/// Returns the profile of a divided package, such as `CPX/NPS1`.
+pub(super) fn profile(device: &Attributes) -> Reading<String> {
+    let compute = device.text("current_compute_partition");
+    let memory = device.text("current_memory_partition");
+    match (compute, memory) {
+        (Ok(compute), Ok(memory)) => Reading::Now(format!("{compute}/{memory}")),
+        (Ok(compute), Err(_)) => Reading::Now(compute),
+        (Err(reason), _) => Reading::Absent(reason),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn highest_clock_is_not_always_last() {
+        let folder = tempfile::tempdir().unwrap();
+        let device = Attributes::new(folder.path());
+        for (content, highest) in [
+            (
+                "S: 19Mhz *\n0: 500Mhz\n1: 3000Mhz \n2: 1200Mhz \n",
+                Ok(3000),
+            ),
+            ("0: 300Mhz \n1: 1340Mhz *\n\0", Ok(1340)),
+            ("\n", Err(Absence::NotSupported)),
+            ("0: fast\n", Err(Absence::NotSupported)),
+        ] {
+            fs::write(folder.path().join("pp_dpm_sclk"), content).unwrap();
+            assert_eq!(highest_clock(&device, "pp_dpm_sclk"), highest, "{content}");
+        }
+    }
+
+    #[test]
+    fn best_pcie_level_has_highest_speed() {
+        let folder = tempfile::tempdir().unwrap();
+        let levels = "0: 2.5GT/s, x16 250Mhz \n1: 16.0GT/s, x8 1143Mhz *\n";
+        fs::write(folder.path().join("pp_dpm_pcie"), levels).unwrap();
+        let level = PcieLevels::read(&Attributes::new(folder.path())).unwrap();
+        assert_eq!(
+            level,
+            PcieLevels {
+                gigatransfers: 16.0,
+                lanes: 8
+            }
+        );
+    }
+}

@@ -1,0 +1,373 @@
+//! Errors of the driver, from the kernel's log.
+//!
+//! AMD's drivers have no codes, so gpumon numbers the errors. The numbers start where no Xid is.
+
+use std::mem;
+
+use crate::{
+    model::{
+        Severity::{self, Critical, Notice, Warning},
+        normal_bus_id,
+    },
+    vendor::{
+        DriverError, ErrorInfo, LoggedError,
+        kernel_log::{LogParser, printable},
+    },
+};
+
+/// The first of the numbers.
+const FIRST: u32 = 100_000;
+
+/// A kind of error.
+struct Kind {
+    /// The texts that a message of this kind contains, all of them.
+    patterns: &'static [&'static str],
+    info: ErrorInfo,
+}
+
+const fn kind(
+    patterns: &'static [&'static str],
+    severity: Severity,
+    name: &'static str,
+    meaning: &'static str,
+    advice: &'static str,
+) -> Kind {
+    let info = ErrorInfo {
+        name,
+        meaning,
+        advice,
+        severity,
+        by_program: false,
+        needs_reset: false,
+        brief: ["", ""],
+    };
+    Kind { patterns, info }
+}
+
+const fn by_program(kind: Kind) -> Kind {
+    Kind {
+        info: ErrorInfo {
+            by_program: true,
+            ..kind.info
+        },
+        ..kind
+    }
+}
+
+const fn broken(kind: Kind) -> Kind {
+    Kind {
+        info: ErrorInfo {
+            needs_reset: true,
+            ..kind.info
+        },
+        ..kind
+    }
+}
+
+const AFTER_RESET: &str =
+    "Start the programs that used the GPU again. If it happens again, update driver and firmware.";
+
+/// Every kind, the more specific before the more general.
+static KINDS: [Kind; 15] = [
+    broken(kind(
+        &["GPU reset", "failed"],
+        Critical,
+        "GPU reset failed",
+        "The driver tried to reset the GPU and failed.",
+        "Reboot the machine. If it happens again, have the board checked.",
+    )),
+    broken(kind(
+        &["GPU recovery disabled."],
+        Critical,
+        "GPU hang",
+        "The GPU hangs, and the driver may not reset it.",
+        "Reboot the machine, or allow resets with the module parameter `amdgpu.gpu_recovery=1`.",
+    )),
+    kind(
+        &["VRAM is lost due to GPU reset!"],
+        Critical,
+        "memory lost",
+        "The GPU was reset, and the content of its memory is lost.",
+        AFTER_RESET,
+    ),
+    broken(kind(
+        &["device lost from bus!"],
+        Critical,
+        "fell off the bus",
+        "The GPU no longer responds on the PCIe bus.",
+        "Reboot the machine. If it happens again, check the power cables and the slot.",
+    )),
+    broken(kind(
+        &["reaches threshold value"],
+        Critical,
+        "too many bad pages",
+        "The GPU's memory has more bad pages than the driver accepts.",
+        "Have the board replaced.",
+    )),
+    kind(
+        &["uncorrectable hardware error"],
+        Critical,
+        "uncorrectable error",
+        "The hardware has found an error that it could not correct.",
+        "Check the results of programs that used the GPU. If it happens again, have the board \
+         replaced.",
+    ),
+    kind(
+        &["poison is consumed"],
+        Critical,
+        "bad data used",
+        "A program has used data with an uncorrectable error, and is ended.",
+        "Start the program again. If it happens again, have the board replaced.",
+    ),
+    kind(
+        &["RAS poison consumption is issued!"],
+        Critical,
+        "bad data used",
+        "The GPU is reset, because it has used data with an uncorrectable error.",
+        AFTER_RESET,
+    ),
+    kind(
+        &["correctable hardware errors"],
+        Notice,
+        "corrected errors",
+        "The hardware has corrected errors.",
+        "Nothing needs to be done. If the number grows every day, have the board checked.",
+    ),
+    kind(
+        &["GPU over temperature range"],
+        Critical,
+        "over temperature",
+        "The GPU is hotter than it may be.",
+        "Check fans, heat sink and the temperature of the room.",
+    ),
+    kind(
+        &["GPU HW Critical Temperature Fault"],
+        Critical,
+        "over temperature",
+        "The GPU has become so hot that the machine is switched off.",
+        "Check fans, heat sink and the temperature of the room.",
+    ),
+    kind(
+        &["GPU thermal throttling temperature reached"],
+        Warning,
+        "thermal throttling",
+        "The GPU is at its temperature limit, so its clocks are reduced.",
+        "Check fans, heat sink and the temperature of the room.",
+    ),
+    by_program(kind(
+        &["page fault (src_id"],
+        Warning,
+        "page fault",
+        "A program used an address in GPU memory that it does not own.",
+        "Debug the program: it reads or writes past the end of a buffer.",
+    )),
+    by_program(kind(
+        &["ring ", " timeout, signaled seq="],
+        Warning,
+        "GPU hang",
+        "The GPU stopped working on a program's commands.",
+        "Start the program again. If other programs hang too, update driver and firmware.",
+    )),
+    kind(
+        &["GPU", "reset", "begin!"],
+        Warning,
+        "GPU reset",
+        "The driver resets the GPU. All programs that use it lose their work.",
+        AFTER_RESET,
+    ),
+];
+
+const UNKNOWN: ErrorInfo = ErrorInfo {
+    name: "driver error",
+    meaning: "The driver reported an error that this version of gpumon does not know.",
+    advice: "See the driver's message in the kernel log.",
+    severity: Warning,
+    by_program: false,
+    needs_reset: false,
+    brief: ["", ""],
+};
+
+/// Returns what an error is; `None` if the number is not one of AMD's.
+pub(in crate::vendor) fn describe(code: u32) -> Option<ErrorInfo> {
+    let place = code.checked_sub(FIRST)? as usize;
+    Some(KINDS.get(place).map_or(UNKNOWN, |kind| kind.info))
+}
+
+/// Finds the errors of `amdgpu` in the kernel's log.
+#[derive(Debug, Default)]
+pub(super) struct AmdErrors {
+    /// An error whose process is in the next line. Older kernels do not name its GPU, which is in
+    /// the next line that does.
+    pending: Option<(Option<String>, DriverError)>,
+}
+
+impl LogParser for AmdErrors {
+    fn parse(&mut self, text: &str) -> Vec<LoggedError> {
+        let (bus_id, message) = match split(text) {
+            Some((bus_id, message)) => (Some(bus_id), message),
+            None if text.contains("[amdgpu]]") => (None, text),
+            None => return Vec::new(),
+        };
+        let mut found = Vec::new();
+        if let Some((pending_bus_id, mut error)) = self.pending.take() {
+            let bus_id = pending_bus_id.or_else(|| bus_id.clone());
+            error.pid = error.pid.or_else(|| pid_in(message));
+            match bus_id {
+                Some(pci_bus_id) => found.push(LoggedError { pci_bus_id, error }),
+                None => self.pending = Some((None, error)),
+            }
+        }
+        let Some(place) = KINDS.iter().position(|own| own.matches(message)) else {
+            return found;
+        };
+        let error = DriverError {
+            code: FIRST.saturating_add(place as u32),
+            pid: pid_in(message),
+            message: Some(printable(message)),
+        };
+        match bus_id {
+            // The process follows in the next line.
+            bus_id if KINDS[place].info.by_program && error.pid.is_none() => {
+                found.extend(self.flush(bus_id, error));
+            }
+            Some(pci_bus_id) => found.push(LoggedError { pci_bus_id, error }),
+            None => {}
+        }
+        found
+    }
+}
+
+impl AmdErrors {
+    /// Keeps an error until the next line, and returns the one that was kept before.
+    fn flush(&mut self, bus_id: Option<String>, error: DriverError) -> Option<LoggedError> {
+        let (bus_id, error) = mem::replace(&mut self.pending, Some((bus_id, error)))?;
+        Some(LoggedError {
+            pci_bus_id: bus_id?,
+            error,
+        })
+    }
+}
+
+impl Kind {
+    fn matches(&self, message: &str) -> bool {
+        let mut rest = Some(message);
+        for pattern in self.patterns {
+            rest = rest.and_then(|rest| Some(rest.split_once(pattern)?.1));
+        }
+        rest.is_some()
+    }
+}
+
+/// Splits a message into the PCI bus ID and the text: `amdgpu 0000:03:00.0: amdgpu: GPU reset…`.
+fn split(text: &str) -> Option<(String, &str)> {
+    let (address, message) = text.strip_prefix("amdgpu ")?.split_once(": ")?;
+    Some((normal_bus_id(address)?, message))
+}
+
+/// Finds the PID in `process NAME pid 1234`. A name can have spaces, and the last is the driver's.
+fn pid_in(message: &str) -> Option<u32> {
+    let (_, rest) = message.split_once("rocess ")?;
+    let rest = rest
+        .split_once(" thread ")
+        .map_or(rest, |(process, _)| process);
+    let (_, pid) = rest.rsplit_once(" pid ")?;
+    pid.split_whitespace()
+        .next()?
+        .trim_end_matches(',')
+        .parse()
+        .ok()
+        .filter(|pid| *pid > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(lines: &[&str]) -> Vec<(&'static str, Option<u32>)> {
+        let mut errors = AmdErrors::default();
+        let found = lines.iter().flat_map(|line| errors.parse(line));
+        found
+            .map(|logged| {
+                assert_eq!(logged.pci_bus_id, "00000000:03:00.0");
+                (describe(logged.error.code).unwrap().name, logged.error.pid)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn hang_has_process_of_next_line() {
+        let lines = [
+            "amdgpu 0000:03:00.0: amdgpu: ring gfx_0.0.0 timeout, signaled seq=12, emitted seq=14",
+            "amdgpu 0000:03:00.0: amdgpu: Process information: process a pid 7 pid 4711 thread a pid 5",
+            "amdgpu 0000:03:00.0: amdgpu: GPU reset begin!",
+            "amdgpu 0000:03:00.0: amdgpu: VRAM is lost due to GPU reset!",
+            "amdgpu 0000:03:00.0: amdgpu: GPU reset(1) succeeded!",
+        ];
+        let expected = [
+            ("GPU hang", Some(4711)),
+            ("GPU reset", None),
+            ("memory lost", None),
+        ];
+        assert_eq!(parsed(&lines), expected);
+    }
+
+    #[test]
+    fn hang_without_address_takes_next_one() {
+        let lines = [
+            "[drm:amdgpu_job_timedout [amdgpu]] *ERROR* ring sdma0 timeout, signaled seq=1, emitted seq=3",
+            "[drm:amdgpu_job_timedout [amdgpu]] *ERROR* Process information: process x pid 12 thread y pid 13",
+            "amdgpu 0000:03:00.0: amdgpu: GPU reset begin!",
+        ];
+        assert_eq!(
+            parsed(&lines),
+            [("GPU hang", Some(12)), ("GPU reset", None)]
+        );
+    }
+
+    #[test]
+    fn messages_of_each_kind_are_known() {
+        for (message, name) in [
+            ("GPU reset(2) failed", "GPU reset failed"),
+            ("GPU reset begin!", "GPU reset"),
+            ("GPU mode1 reset begin!", "GPU reset"),
+            ("device lost from bus!", "fell off the bus"),
+            (
+                "3 uncorrectable hardware errors detected in umc block",
+                "uncorrectable error",
+            ),
+            (
+                "17 correctable hardware errors detected in umc block",
+                "corrected errors",
+            ),
+            (
+                "GPU over temperature range(SW CTF) detected!",
+                "over temperature",
+            ),
+        ] {
+            let line = format!("amdgpu 0000:03:00.0: amdgpu: {message}");
+            assert_eq!(parsed(&[&line]), [(name, None)], "{message}");
+        }
+    }
+
+    #[test]
+    fn other_messages_are_no_errors() {
+        for line in [
+            "amdgpu 0000:03:00.0: amdgpu: GPU reset(1) succeeded!",
+            "amdgpu 0000:03:00.0: amdgpu: SMU is initialized successfully!",
+            "NVRM: Xid (PCI:0000:3b:00): 79",
+            "usb 1-1: GPU reset begin!",
+            "",
+        ] {
+            assert_eq!(parsed(&[line]), [], "{line}");
+        }
+    }
+
+    #[test]
+    fn page_fault_names_process() {
+        let lines = [
+            "amdgpu 0000:03:00.0: amdgpu: [gfxhub0] no-retry page fault (src_id:0 ring:24 vmid:3 pasid:32771)",
+            "amdgpu 0000:03:00.0: amdgpu:  for process python pid 99 thread python pid 99)",
+        ];
+        assert_eq!(parsed(&lines), [("page fault", Some(99))]);
+    }
+}

@@ -1,0 +1,320 @@
+//! The kernel's compute driver (KFD): the topology of its GPUs, and the processes that compute.
+//!
+//! Source: `kfd_topology.c` and `kfd_process.c` of the kernel.
+
+use std::{
+    collections::HashMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use crate::{bounded, model::Absence, vendor::drm::Attributes};
+
+/// The largest description of a node.
+const PROPERTIES: usize = 16 << 10;
+
+/// The kinds of links between nodes.
+const XGMI: u64 = 11;
+
+/// A GPU, or a partition of one, that can compute.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Node {
+    /// The number of the node.
+    pub(super) number: u32,
+    /// The ID by which processes refer to the node.
+    pub(super) gpu_id: u32,
+    properties: HashMap<String, u64>,
+    folder: PathBuf,
+}
+
+/// The memory of a process on a node, and its share of the compute units.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ComputeProcess {
+    pub(super) pid: u32,
+    /// The ID of the node.
+    pub(super) gpu_id: u32,
+    /// Memory of the GPU that the process has allocated.
+    pub(super) vram_bytes: u64,
+    /// Compute units that execute the process's work at this moment; only on GFX9.
+    pub(super) occupied_units: Option<u32>,
+}
+
+fn root(sys_root: &Path) -> PathBuf {
+    sys_root.join("class/kfd/kfd")
+}
+
+/// Returns the GPUs of the topology, by their node number. GPUs that this container may not use are
+/// left out.
+pub(super) fn find_nodes(sys_root: &Path) -> Vec<Node> {
+    let folder = root(sys_root).join("topology/nodes");
+    let mut nodes: Vec<_> = list_numbers(&folder)
+        .into_iter()
+        .filter_map(|number| Node::read(&folder, number))
+        .collect();
+    nodes.sort_by_key(|node| node.number);
+    nodes
+}
+
+/// Returns the number that the kernel increments when the topology changes.
+pub(super) fn generation(sys_root: &Path) -> Option<u64> {
+    Attributes::new(root(sys_root).join("topology"))
+        .number("generation_id")
+        .ok()
+}
+
+impl Node {
+    /// Reads a node; `None` if it is a CPU, or is not readable.
+    fn read(nodes: &Path, number: u32) -> Option<Self> {
+        let folder = nodes.join(number.to_string());
+        let gpu_id = Attributes::new(&folder)
+            .number("gpu_id")
+            .ok()
+            .filter(|id| *id != 0)?;
+        let text = bounded::text(folder.join("properties"), PROPERTIES).ok()?;
+        Some(Self {
+            number,
+            gpu_id,
+            properties: parse_properties(&text),
+            folder,
+        })
+    }
+
+    fn property(&self, name: &str) -> Option<u64> {
+        self.properties.get(name).copied()
+    }
+
+    /// Returns the PCI bus ID of the package, as in `00000000:3B:00.0`.
+    pub(super) fn bus_id(&self) -> Option<String> {
+        let location = self.property("location_id")?;
+        let domain = self.property("domain").unwrap_or(0);
+        let (bus, device) = (location >> 8 & 0xff, location >> 3 & 0x1f);
+        Some(format!("{domain:08X}:{bus:02X}:{device:02X}.0"))
+    }
+
+    /// Returns the number of the partition. The driver adds it to the place of the package: in the
+    /// three bits of the function, or in the four highest bits.
+    pub(super) fn partition(&self) -> u32 {
+        let location = self.property("location_id").unwrap_or(0);
+        let number = (location >> 28 & 0xf).max(location & 0x7);
+        u32::try_from(number).unwrap_or(0)
+    }
+
+    /// Returns the minor number of the node's file in `/dev/dri`.
+    pub(super) fn render_minor(&self) -> Option<u32> {
+        u32::try_from(self.property("drm_render_minor")?).ok()
+    }
+
+    /// Returns the number of compute units.
+    pub(super) fn compute_units(&self) -> Option<u32> {
+        let (units, in_each) = (self.property("simd_count")?, self.property("simd_per_cu")?);
+        u32::try_from(units.checked_div(in_each)?)
+            .ok()
+            .filter(|units| *units > 0)
+    }
+
+    /// Returns the target of compilers, such as `gfx942`. The last two digits of the version are
+    /// one hexadecimal digit each.
+    pub(super) fn target(&self) -> Option<String> {
+        let version = self
+            .property("gfx_target_version")
+            .filter(|version| *version > 0)?;
+        let (major, minor, step) = (version / 10_000, version / 100 % 100, version % 100);
+        Some(format!("gfx{major}{minor:x}{step:x}"))
+    }
+
+    /// Reads the memory of the node: its size, and the part in use.
+    pub(super) fn memory(&self) -> (Result<u64, Absence>, Result<u64, Absence>) {
+        let bank = Attributes::new(self.folder.join("mem_banks/0"));
+        let properties = bounded::text(bank.folder().join("properties"), PROPERTIES);
+        let properties = properties
+            .map(|text| parse_properties(&text))
+            .unwrap_or_default();
+        let total = properties
+            .get("size_in_bytes")
+            .copied()
+            .ok_or(Absence::NotSupported);
+        (total, bank.number("used_memory"))
+    }
+
+    /// Returns the width of the bus to the memory, in bits.
+    pub(super) fn memory_bus_bits(&self) -> Option<u32> {
+        let text = bounded::text(self.folder.join("mem_banks/0/properties"), PROPERTIES).ok()?;
+        u32::try_from(*parse_properties(&text).get("width")?)
+            .ok()
+            .filter(|bits| *bits > 0)
+    }
+
+    /// Returns the numbers of the nodes that are linked to this one over XGMI.
+    pub(super) fn xgmi_peers(&self) -> Vec<u32> {
+        let folder = self.folder.join("io_links");
+        let peer = |link: u32| {
+            let file = folder.join(link.to_string()).join("properties");
+            let properties = parse_properties(&bounded::text(file, PROPERTIES).ok()?);
+            let is_xgmi = properties.get("type") == Some(&XGMI);
+            is_xgmi.then(|| u32::try_from(*properties.get("node_to")?).ok())?
+        };
+        list_numbers(&folder).into_iter().filter_map(peer).collect()
+    }
+}
+
+/// Returns the processes that compute, on all nodes. All users may read them. PIDs are those of the
+/// machine's first PID namespace.
+pub(super) fn read_processes(sys_root: &Path, nodes: &[Node]) -> Vec<ComputeProcess> {
+    let folder = root(sys_root).join("proc");
+    let mut processes = Vec::new();
+    for pid in list_numbers(&folder) {
+        let process = Attributes::new(folder.join(pid.to_string()));
+        for node in nodes {
+            let gpu_id = node.gpu_id;
+            let Ok(vram_bytes) = process.number(&format!("vram_{gpu_id}")) else {
+                continue;
+            };
+            let occupied_units = process.number(&format!("stats_{gpu_id}/cu_occupancy")).ok();
+            processes.push(ComputeProcess {
+                pid,
+                gpu_id,
+                vram_bytes,
+                occupied_units,
+            });
+        }
+    }
+    processes.sort_by_key(|process| process.pid);
+    processes
+}
+
+/// Parses lines of a name and a decimal number.
+pub(super) fn parse_properties(text: &str) -> HashMap<String, u64> {
+    let pairs = text.lines().filter_map(|line| {
+        let (name, value) = line.split_once(' ')?;
+        Some((name.to_owned(), value.trim().parse().ok()?))
+    });
+    pairs.collect()
+}
+
+fn list_numbers(folder: &Path) -> Vec<u32> {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    let names = entries.flatten().map(|entry| entry.file_name());
+    names
+        .filter_map(|name| name.to_str()?.parse().ok())
+        .collect()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Writes a recorded topology, in which each file follows a line with its path, into `/sys`.
+    pub(in crate::vendor::amd) fn write_recorded(sys_root: &Path, name: &str) -> bool {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/reference/dumps/kfd");
+        let Ok(text) = fs::read_to_string(folder.join(name)) else {
+            return false;
+        };
+        for part in text.split("### ").skip(1) {
+            let (path, content) = part.split_once('\n').unwrap();
+            let file = root(sys_root).join("topology").join(path.trim());
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            let content = content.trim_end().to_owned() + "\n";
+            // One recording lacks the IDs.
+            let id = file.with_file_name("gpu_id");
+            if path.trim().split('/').count() == 3 && path.trim().ends_with("/properties") && !id.exists() {
+                let is_gpu = parse_properties(&content)["simd_count"] > 0;
+                fs::write(id, if is_gpu { "4711\n" } else { "0\n" }).unwrap();
+            }
+            fs::write(file, content).unwrap();
+        }
+        true
+    }
+
+    #[test]
+    fn partitions_of_recorded_mi308x_share_packages() {
+        let root = tempfile::tempdir().unwrap();
+        if !write_recorded(root.path(), "mi308x-cpx-32.txt") {
+            return;
+        }
+        let nodes = find_nodes(root.path());
+        assert_eq!(nodes.len(), 32);
+        let mut packages: HashMap<_, Vec<_>> = HashMap::new();
+        for node in &nodes {
+            packages
+                .entry(node.bus_id().unwrap())
+                .or_default()
+                .push(node);
+        }
+        assert_eq!(packages.len(), 8);
+        for (bus_id, partitions) in packages {
+            let numbers: Vec<_> = partitions.iter().map(|node| node.partition()).collect();
+            assert_eq!(numbers, [0, 1, 2, 3], "{bus_id}");
+            let ids: Vec<_> = partitions
+                .iter()
+                .map(|node| node.property("unique_id"))
+                .collect();
+            assert!(
+                ids.iter().all(|id| *id == ids[0] && id.is_some()),
+                "{bus_id}"
+            );
+            for node in partitions {
+                assert_eq!(node.target().as_deref(), Some("gfx942"));
+                let size = node.memory().0.unwrap();
+                assert!((47..=48).contains(&(size >> 30)), "{size}");
+                assert!(node.memory().1.is_ok());
+                assert_eq!(node.compute_units(), Some(20));
+            }
+        }
+    }
+
+    #[test]
+    fn recorded_mi210_pairs_are_linked() {
+        let root = tempfile::tempdir().unwrap();
+        if !write_recorded(root.path(), "mi210-8x.txt") {
+            return;
+        }
+        let nodes = find_nodes(root.path());
+        assert_eq!(nodes.len(), 8);
+        let peers: Vec<_> = nodes.iter().map(|node| node.xgmi_peers().len()).collect();
+        assert!(peers.iter().all(|count| *count > 0), "{peers:?}");
+        assert_eq!(nodes[0].target().as_deref(), Some("gfx90a"));
+        assert_eq!(nodes[0].compute_units(), Some(104));
+    }
+
+    #[test]
+    fn old_topology_without_domain_is_read() {
+        let root = tempfile::tempdir().unwrap();
+        if write_recorded(root.path(), "mi50-old.txt") {
+            let nodes = find_nodes(root.path());
+            assert!(!nodes.is_empty());
+            assert!(
+                nodes
+                    .iter()
+                    .all(|node| node.bus_id().is_some() && node.target().is_none())
+            );
+        }
+    }
+
+    #[test]
+    fn partition_number_is_in_either_place() {
+        let node = |location: u64| Node {
+            number: 1,
+            gpu_id: 1,
+            properties: HashMap::from([("location_id".to_owned(), location)]),
+            folder: PathBuf::new(),
+        };
+        assert_eq!(node(0x500).partition(), 0);
+        assert_eq!(node(0x503).partition(), 3);
+        assert_eq!(node(0x2000_0500).partition(), 2);
+        assert_eq!(
+            node(0x2000_0500).bus_id().as_deref(),
+            Some("00000000:05:00.0")
+        );
+    }
+
+    #[test]
+    fn broken_properties_are_skipped() {
+        let properties = parse_properties("a 1\nb\nc -1\nd 18446744073709551616\ne 2 \n\n");
+        assert_eq!(
+            properties,
+            HashMap::from([("a".to_owned(), 1), ("e".to_owned(), 2)])
+        );
+    }
+}

@@ -1,0 +1,498 @@
+//! The layouts of `gpu_metrics` with a fixed place for each field.
+
+use Field::*;
+
+/// A quantity that some table has. The comment is the unit of [`super::Metrics::get`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::vendor::amd) enum Field {
+    /// °C.
+    EdgeTemperature,
+    /// °C, of the hottest place of the chip.
+    HotspotTemperature,
+    /// °C.
+    MemoryTemperature,
+    /// °C, of the voltage regulator of the graphics engine.
+    GfxRegulatorTemperature,
+    /// °C, of the voltage regulator of the system on chip.
+    SocRegulatorTemperature,
+    /// °C, of the voltage regulator of the memory.
+    MemoryRegulatorTemperature,
+    /// °C, of each stack of high-bandwidth memory.
+    HbmTemperature,
+    /// °C, of the graphics part of an APU.
+    GfxTemperature,
+    /// °C, of the remaining parts of an APU.
+    SocTemperature,
+    /// Percent.
+    GfxActivity,
+    /// Percent, of the memory controllers.
+    MemoryActivity,
+    /// Percent, of the media engines.
+    MediaActivity,
+    /// Percent, of each video engine.
+    VcnActivity,
+    /// Percent, of each JPEG engine.
+    JpegActivity,
+    /// Watts.
+    SocketPower,
+    /// Watts, of the graphics part of an APU.
+    GfxPower,
+    /// A counter; the energy of a unit depends on the product.
+    Energy,
+    /// Nanoseconds since the machine was started.
+    SystemClock,
+    /// A counter of 10 ns.
+    FirmwareClock,
+    /// A counter of the firmware's samples.
+    Samples,
+    /// Samples with the clock lowered by the PROCHOT signal.
+    ProchotSamples,
+    /// Samples with the clock lowered for the package power.
+    PowerSamples,
+    /// Samples with the clock lowered for the temperature of the package.
+    SocketThermalSamples,
+    /// Samples with the clock lowered for the temperature of a voltage regulator.
+    RegulatorThermalSamples,
+    /// Samples with the clock lowered for the temperature of the memory.
+    MemoryThermalSamples,
+    /// MHz, averaged.
+    AverageGfxClock,
+    /// MHz, averaged.
+    AverageSocClock,
+    /// MHz, averaged.
+    AverageMemoryClock,
+    /// MHz, averaged.
+    AverageFabricClock,
+    /// MHz, averaged.
+    AverageVideoClock,
+    /// MHz, of each die.
+    GfxClock,
+    /// MHz, of each die.
+    SocClock,
+    /// MHz.
+    MemoryClock,
+    /// MHz.
+    FabricClock,
+    /// MHz, of each video engine.
+    VideoClock,
+    /// The causes of lower clocks, by bit, of older products.
+    ThrottleStatus,
+    /// The causes of lower clocks, by bit, with the same meaning for all products.
+    IndependentThrottleStatus,
+    /// Turns per minute.
+    FanSpeed,
+    /// Lanes.
+    PcieWidth,
+    /// GT/s.
+    PcieSpeed,
+    /// Percent, summed over the firmware's samples.
+    GfxActivitySum,
+    /// Percent, summed over the firmware's samples.
+    MemoryActivitySum,
+    /// GB/s, summed over the firmware's samples.
+    PcieBandwidthSum,
+    /// Bytes per second.
+    PcieBandwidth,
+    /// Count.
+    PcieReplays,
+    /// Bytes per second.
+    MaxMemoryBandwidth,
+    /// Lanes.
+    XgmiWidth,
+    /// Gb/s for each lane.
+    XgmiSpeed,
+    /// Bytes read over each link since the driver was loaded.
+    XgmiRead,
+    /// Bytes written over each link since the driver was loaded.
+    XgmiWritten,
+    /// 1 for each link that is up, 0 for one that is down.
+    XgmiLinkStatus,
+    /// Count.
+    Partitions,
+    /// Percent, of each die of a partition.
+    DieActivity,
+    /// Percent, summed over the firmware's samples, of each die of a partition.
+    DieActivitySum,
+}
+
+impl Field {
+    /// The unit of most tables in that of [`super::Metrics::get`].
+    pub(super) fn scale(self) -> f64 {
+        match self {
+            PcieSpeed => 0.1,
+            PcieBandwidth | MaxMemoryBandwidth => 1e9,
+            XgmiRead | XgmiWritten => 1024.0,
+            _ => 1.0,
+        }
+    }
+}
+
+/// A field at its place.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) field: Field,
+    pub(super) offset: usize,
+    /// Bytes of an element.
+    pub(super) width: usize,
+    pub(super) count: usize,
+    /// The unit of this table in that of most tables.
+    pub(super) factor: f64,
+}
+
+/// The layout of tables of one version and size.
+#[derive(Debug)]
+pub(super) struct Layout {
+    pub(super) format: u8,
+    pub(super) content: u8,
+    pub(super) size: usize,
+    pub(super) rows: &'static [&'static [Row]],
+    pub(super) partitions: Option<PartitionBlock>,
+}
+
+/// The block of values that is repeated for each partition.
+#[derive(Debug)]
+pub(super) struct PartitionBlock {
+    pub(super) offset: usize,
+    pub(super) stride: usize,
+    pub(super) rows: &'static [Row],
+}
+
+/// Widths of elements, as the kernel names them.
+const U8: usize = 1;
+const U16: usize = 2;
+const U32: usize = 4;
+const U64: usize = 8;
+
+/// A hundredth of a degree or percent.
+const CENTI: f64 = 0.01;
+/// A thousandth of a watt.
+const MILLI: f64 = 0.001;
+
+/// Rows: field, offset, width, number of elements, and the factor if it is not 1.
+macro_rules! rows {
+    ($($field:ident $offset:literal $width:ident $count:literal $(* $factor:ident)?;)+) => {
+        &[$(Row {
+            field: $field,
+            offset: $offset,
+            width: $width,
+            count: $count,
+            factor: 1.0 $(* $factor)?,
+        }),+]
+    };
+}
+
+/// Clocks, which discrete GPUs have at the same places in all versions up to 1.3.
+const CLOCKS_V1: &[Row] = rows! {
+    AverageGfxClock 40 U16 1;
+    AverageSocClock 42 U16 1;
+    AverageMemoryClock 44 U16 1;
+    AverageVideoClock 46 U16 1;
+    GfxClock 54 U16 1;
+    SocClock 56 U16 1;
+    MemoryClock 58 U16 1;
+    VideoClock 60 U16 1;
+    ThrottleStatus 68 U32 1;
+    FanSpeed 72 U16 1;
+};
+
+const V1_0: &[Row] = rows! {
+    SystemClock 8 U64 1;
+    EdgeTemperature 16 U16 1;
+    HotspotTemperature 18 U16 1;
+    MemoryTemperature 20 U16 1;
+    GfxRegulatorTemperature 22 U16 1;
+    SocRegulatorTemperature 24 U16 1;
+    MemoryRegulatorTemperature 26 U16 1;
+    GfxActivity 28 U16 1;
+    MemoryActivity 30 U16 1;
+    MediaActivity 32 U16 1;
+    SocketPower 34 U16 1;
+    Energy 36 U32 1;
+    PcieWidth 74 U8 1;
+    PcieSpeed 75 U8 1;
+};
+
+const V1_1: &[Row] = rows! {
+    EdgeTemperature 4 U16 1;
+    HotspotTemperature 6 U16 1;
+    MemoryTemperature 8 U16 1;
+    GfxRegulatorTemperature 10 U16 1;
+    SocRegulatorTemperature 12 U16 1;
+    MemoryRegulatorTemperature 14 U16 1;
+    GfxActivity 16 U16 1;
+    MemoryActivity 18 U16 1;
+    MediaActivity 20 U16 1;
+    SocketPower 22 U16 1;
+    Energy 24 U64 1;
+    SystemClock 32 U64 1;
+    PcieWidth 74 U16 1;
+    PcieSpeed 76 U16 1;
+    GfxActivitySum 80 U32 1;
+    MemoryActivitySum 84 U32 1;
+    HbmTemperature 88 U16 4;
+};
+
+const V1_2: &[Row] = rows! { FirmwareClock 96 U64 1; };
+
+const V1_3: &[Row] = rows! { IndependentThrottleStatus 112 U64 1; };
+
+/// The beginning of the tables of MI300 and later.
+const MI300: &[Row] = rows! {
+    HotspotTemperature 4 U16 1;
+    MemoryTemperature 6 U16 1;
+    SocRegulatorTemperature 8 U16 1;
+    SocketPower 10 U16 1;
+    GfxActivity 12 U16 1;
+    MemoryActivity 14 U16 1;
+};
+
+const V1_4: &[Row] = rows! {
+    VcnActivity 16 U16 4;
+    Energy 24 U64 1;
+    SystemClock 32 U64 1;
+    ThrottleStatus 40 U32 1;
+    PcieWidth 48 U16 1;
+    PcieSpeed 50 U16 1;
+    XgmiWidth 52 U16 1;
+    XgmiSpeed 54 U16 1;
+    GfxActivitySum 56 U32 1;
+    MemoryActivitySum 60 U32 1;
+    PcieBandwidthSum 64 U64 1;
+    PcieBandwidth 72 U64 1;
+    PcieReplays 88 U64 1;
+    XgmiRead 104 U64 8;
+    XgmiWritten 168 U64 8;
+    FirmwareClock 232 U64 1;
+    GfxClock 240 U16 8;
+    SocClock 256 U16 4;
+    VideoClock 264 U16 4;
+    MemoryClock 280 U16 1;
+};
+
+const V1_5: &[Row] = rows! {
+    VcnActivity 16 U16 4;
+    JpegActivity 24 U16 32;
+    Energy 88 U64 1;
+    SystemClock 96 U64 1;
+    ThrottleStatus 104 U32 1;
+    PcieWidth 112 U16 1;
+    PcieSpeed 114 U16 1;
+    XgmiWidth 116 U16 1;
+    XgmiSpeed 118 U16 1;
+    GfxActivitySum 120 U32 1;
+    MemoryActivitySum 124 U32 1;
+    PcieBandwidthSum 128 U64 1;
+    PcieBandwidth 136 U64 1;
+    PcieReplays 152 U64 1;
+    XgmiRead 176 U64 8;
+    XgmiWritten 240 U64 8;
+    FirmwareClock 304 U64 1;
+    GfxClock 312 U16 8;
+    SocClock 328 U16 4;
+    VideoClock 336 U16 4;
+    MemoryClock 352 U16 1;
+};
+
+const V1_6: &[Row] = rows! {
+    Energy 16 U64 1;
+    SystemClock 24 U64 1;
+    Samples 32 U32 1;
+    ProchotSamples 36 U32 1;
+    PowerSamples 40 U32 1;
+    SocketThermalSamples 44 U32 1;
+    RegulatorThermalSamples 48 U32 1;
+    MemoryThermalSamples 52 U32 1;
+    PcieWidth 60 U16 1;
+    PcieSpeed 62 U16 1;
+    XgmiWidth 64 U16 1;
+    XgmiSpeed 66 U16 1;
+    GfxActivitySum 68 U32 1;
+    MemoryActivitySum 72 U32 1;
+    PcieBandwidthSum 80 U64 1;
+    PcieBandwidth 88 U64 1;
+    PcieReplays 104 U64 1;
+    XgmiRead 128 U64 8;
+    XgmiWritten 192 U64 8;
+    FirmwareClock 256 U64 1;
+    GfxClock 264 U16 8;
+    SocClock 280 U16 4;
+    VideoClock 288 U16 4;
+    MemoryClock 304 U16 1;
+    Partitions 306 U16 1;
+};
+
+const V1_7: &[Row] = rows! {
+    MaxMemoryBandwidth 16 U64 1;
+    Energy 24 U64 1;
+    SystemClock 32 U64 1;
+    Samples 40 U32 1;
+    ProchotSamples 44 U32 1;
+    PowerSamples 48 U32 1;
+    SocketThermalSamples 52 U32 1;
+    RegulatorThermalSamples 56 U32 1;
+    MemoryThermalSamples 60 U32 1;
+    PcieWidth 68 U16 1;
+    PcieSpeed 70 U16 1;
+    XgmiWidth 72 U16 1;
+    XgmiSpeed 74 U16 1;
+    GfxActivitySum 76 U32 1;
+    MemoryActivitySum 80 U32 1;
+    PcieBandwidthSum 88 U64 1;
+    PcieBandwidth 96 U64 1;
+    PcieReplays 112 U64 1;
+    XgmiRead 136 U64 8;
+    XgmiWritten 200 U64 8;
+    XgmiLinkStatus 264 U16 8;
+    FirmwareClock 288 U64 1;
+    GfxClock 296 U16 8;
+    SocClock 312 U16 4;
+    VideoClock 320 U16 4;
+    MemoryClock 336 U16 1;
+    Partitions 338 U16 1;
+};
+
+/// A partition's values up to version 1.7.
+const PARTITION_V1_6: &[Row] = rows! {
+    DieActivity 0 U32 8;
+    JpegActivity 32 U16 32;
+    VcnActivity 96 U16 4;
+    DieActivitySum 104 U64 8;
+};
+
+const PARTITION_V1_8: &[Row] = rows! {
+    DieActivity 0 U32 8;
+    JpegActivity 32 U16 40;
+    VcnActivity 112 U16 4;
+    DieActivitySum 120 U64 8;
+};
+
+const V2_0: &[Row] = rows! {
+    SystemClock 8 U64 1;
+    GfxTemperature 16 U16 1 * CENTI;
+    SocTemperature 18 U16 1 * CENTI;
+    GfxActivity 40 U16 1 * CENTI;
+    MediaActivity 42 U16 1 * CENTI;
+    SocketPower 44 U16 1 * MILLI;
+    GfxPower 50 U16 1 * MILLI;
+    AverageGfxClock 68 U16 1;
+    AverageSocClock 70 U16 1;
+    AverageMemoryClock 72 U16 1;
+    AverageFabricClock 74 U16 1;
+    AverageVideoClock 76 U16 1;
+    GfxClock 80 U16 1;
+    SocClock 82 U16 1;
+    MemoryClock 84 U16 1;
+    FabricClock 86 U16 1;
+    VideoClock 88 U16 1;
+    ThrottleStatus 112 U32 1;
+};
+
+const V2_1: &[Row] = rows! {
+    GfxTemperature 4 U16 1 * CENTI;
+    SocTemperature 6 U16 1 * CENTI;
+    GfxActivity 28 U16 1 * CENTI;
+    MediaActivity 30 U16 1 * CENTI;
+    SystemClock 32 U64 1;
+    SocketPower 40 U16 1 * MILLI;
+    GfxPower 46 U16 1 * MILLI;
+    AverageGfxClock 64 U16 1;
+    AverageSocClock 66 U16 1;
+    AverageMemoryClock 68 U16 1;
+    AverageFabricClock 70 U16 1;
+    AverageVideoClock 72 U16 1;
+    GfxClock 76 U16 1;
+    SocClock 78 U16 1;
+    MemoryClock 80 U16 1;
+    FabricClock 82 U16 1;
+    VideoClock 84 U16 1;
+    ThrottleStatus 108 U32 1;
+};
+
+const V2_2: &[Row] = rows! { IndependentThrottleStatus 120 U64 1; };
+
+const V3_0: &[Row] = rows! {
+    GfxTemperature 4 U16 1 * CENTI;
+    SocTemperature 6 U16 1 * CENTI;
+    GfxActivity 42 U16 1;
+    MediaActivity 44 U16 1;
+    SystemClock 104 U64 1;
+    SocketPower 112 U32 1 * MILLI;
+    GfxPower 124 U32 1 * MILLI;
+    AverageGfxClock 174 U16 1;
+    AverageSocClock 176 U16 1;
+    AverageFabricClock 182 U16 1;
+    AverageVideoClock 184 U16 1;
+    AverageMemoryClock 186 U16 1;
+};
+
+const fn layout(format: u8, content: u8, size: usize, rows: &'static [&'static [Row]]) -> Layout {
+    Layout {
+        format,
+        content,
+        size,
+        rows,
+        partitions: None,
+    }
+}
+
+const fn partitioned(
+    content: u8,
+    size: usize,
+    rows: &'static [&'static [Row]],
+    partitions: PartitionBlock,
+) -> Layout {
+    Layout {
+        format: 1,
+        content,
+        size,
+        rows,
+        partitions: Some(partitions),
+    }
+}
+
+/// Every layout. A table of a known version with another size comes from a draft of the driver with
+/// other offsets, and is refused.
+pub(super) static LAYOUTS: [Layout; 15] = [
+    layout(1, 0, 80, &[V1_0, CLOCKS_V1]),
+    layout(1, 1, 96, &[V1_1, CLOCKS_V1]),
+    layout(1, 2, 104, &[V1_1, CLOCKS_V1, V1_2]),
+    layout(1, 3, 120, &[V1_1, CLOCKS_V1, V1_2, V1_3]),
+    layout(1, 4, 288, &[MI300, V1_4]),
+    layout(1, 5, 360, &[MI300, V1_5]),
+    partitioned(
+        6,
+        1664,
+        &[MI300, V1_6],
+        PartitionBlock {
+            offset: 312,
+            stride: 168,
+            rows: PARTITION_V1_6,
+        },
+    ),
+    partitioned(
+        7,
+        2208,
+        &[MI300, V1_7],
+        PartitionBlock {
+            offset: 344,
+            stride: 232,
+            rows: PARTITION_V1_6,
+        },
+    ),
+    partitioned(
+        8,
+        3872,
+        &[MI300, V1_7],
+        PartitionBlock {
+            offset: 344,
+            stride: 440,
+            rows: PARTITION_V1_8,
+        },
+    ),
+    layout(2, 0, 120, &[V2_0]),
+    layout(2, 1, 120, &[V2_1]),
+    layout(2, 2, 128, &[V2_1, V2_2]),
+    layout(2, 3, 152, &[V2_1, V2_2]),
+    layout(2, 4, 168, &[V2_1, V2_2]),
+    layout(3, 0, 264, &[V3_0]),
+];

@@ -1,0 +1,199 @@
+//! Decodes `gpu_metrics`, the binary table that the power management firmware of an AMD GPU fills.
+//!
+//! Source: `struct gpu_metrics_v*` in the kernel's `kgd_pp_interface.h`. A driver marks a field that
+//! the hardware lacks by setting all of its bits.
+
+mod attributes;
+mod layout;
+
+use std::collections::BTreeMap;
+
+pub(super) use layout::Field;
+use layout::{LAYOUTS, Layout, Row};
+
+/// The bytes of the header: `u16` size, `u8` format and `u8` content.
+const HEADER: usize = 4;
+
+/// The bytes that the driver gives at most.
+pub(super) const LARGEST: usize = 4096;
+
+/// The largest number of partitions of a GPU.
+const MAX_PARTITIONS: usize = 8;
+
+/// The version of a table: its format and content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Version {
+    pub(super) format: u8,
+    pub(super) content: u8,
+}
+
+/// A decoded table.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Metrics {
+    pub(super) version: Version,
+    values: BTreeMap<Field, Values>,
+    /// The values of each partition.
+    partitions: Vec<BTreeMap<Field, Values>>,
+}
+
+/// The elements of a field, with what a unit of the raw numbers is worth.
+#[derive(Debug, Clone, PartialEq)]
+struct Values {
+    raw: Vec<Option<u64>>,
+    scale: f64,
+}
+
+/// The reason why a table cannot be decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum MetricsError {
+    /// The file is empty: the driver has no table for this GPU.
+    #[error("the driver has no metrics for this GPU")]
+    Empty,
+    /// The file ends before the table does.
+    #[error("gpu_metrics has {length} bytes of {size}")]
+    Truncated { length: usize, size: usize },
+    /// The layout of the table is unknown.
+    #[error(
+        "gpu_metrics v{}.{} with {size} bytes is unknown to this version of gpumon; update gpumon",
+        version.format, version.content
+    )]
+    Unknown { version: Version, size: usize },
+    /// A list of attributes contradicts itself.
+    #[error("gpu_metrics has an invalid list of attributes")]
+    Invalid,
+}
+
+impl Metrics {
+    /// Decodes the content of a `gpu_metrics` file. The file can be longer than its table.
+    ///
+    /// # Errors
+    /// The table is incomplete, or its layout is unknown.
+    pub(super) fn decode(bytes: &[u8]) -> Result<Self, MetricsError> {
+        if bytes.is_empty() {
+            return Err(MetricsError::Empty);
+        }
+        let &[low, high, format, content, ..] = bytes else {
+            let length = bytes.len();
+            return Err(MetricsError::Truncated {
+                length,
+                size: HEADER,
+            });
+        };
+        let (size, version) = (
+            usize::from(u16::from_le_bytes([low, high])),
+            Version { format, content },
+        );
+        let length = bytes.len();
+        let table = bytes
+            .get(..size)
+            .ok_or(MetricsError::Truncated { length, size })?;
+        if version == attributes::VERSION {
+            return attributes::decode(table);
+        }
+        let known = LAYOUTS
+            .iter()
+            .find(|layout| (layout.format, layout.content, layout.size) == (format, content, size));
+        let layout = known.ok_or(MetricsError::Unknown { version, size })?;
+        Ok(Self::from_layout(table, version, layout))
+    }
+
+    fn from_layout(table: &[u8], version: Version, layout: &Layout) -> Self {
+        let read_all = |rows: &[Row], start: usize| {
+            let read = |row: &Row| Some((row.field, row.read(table, start)?));
+            rows.iter().filter_map(read).collect::<BTreeMap<_, _>>()
+        };
+        let values = layout.rows.iter().map(|rows| read_all(rows, 0)).fold(
+            BTreeMap::new(),
+            |mut all, rows| {
+                all.extend(rows);
+                all
+            },
+        );
+        let partitions = layout.partitions.as_ref().map_or(Vec::new(), |block| {
+            let starts = (0..MAX_PARTITIONS).map(|number| block.offset + number * block.stride);
+            starts.map(|start| read_all(block.rows, start)).collect()
+        });
+        Self {
+            version,
+            values,
+            partitions,
+        }
+    }
+
+    /// Returns the value of a field in the unit that [`Field`] documents; `None` if the GPU lacks
+    /// it. Of an array, this is the first element that is present.
+    pub(super) fn get(&self, field: Field) -> Option<f64> {
+        self.all(field).into_iter().flatten().next()
+    }
+
+    /// Returns the elements of a field; empty if the table lacks the field.
+    pub(super) fn all(&self, field: Field) -> Vec<Option<f64>> {
+        self.values.get(&field).map_or(Vec::new(), Values::scaled)
+    }
+
+    /// Returns the raw number of a field, for counters.
+    pub(super) fn raw(&self, field: Field) -> Option<u64> {
+        self.values
+            .get(&field)?
+            .raw
+            .iter()
+            .flatten()
+            .copied()
+            .next()
+    }
+
+    /// Returns the number of blocks of values of partitions.
+    pub(super) fn partition_blocks(&self) -> usize {
+        self.partitions.len()
+    }
+
+    /// Returns the elements of a field of one partition.
+    pub(super) fn of_partition(&self, partition: usize, field: Field) -> Vec<Option<f64>> {
+        let values = self.partitions.get(partition);
+        values
+            .and_then(|values| values.get(&field))
+            .map_or(Vec::new(), Values::scaled)
+    }
+}
+
+impl Values {
+    // Counters of 64 bits are rounded to 53.
+    #[allow(clippy::cast_precision_loss)]
+    fn scaled(&self) -> Vec<Option<f64>> {
+        let scaled = |raw: &Option<u64>| raw.map(|raw| raw as f64 * self.scale);
+        self.raw.iter().map(scaled).collect()
+    }
+}
+
+impl Row {
+    /// Returns the elements of the field; `None` if none is present or the table is too short.
+    fn read(&self, table: &[u8], start: usize) -> Option<Values> {
+        let at = start.checked_add(self.offset)?;
+        let length = self.width.checked_mul(self.count)?;
+        let bytes = table.get(at..at.checked_add(length)?)?;
+        Values::new(bytes, self.width, self.field.scale() * self.factor)
+    }
+}
+
+impl Values {
+    /// Decodes numbers of `width` bytes; `None` if none of them is present.
+    fn new(bytes: &[u8], width: usize, scale: f64) -> Option<Self> {
+        let raw: Vec<_> = bytes.chunks_exact(width).map(present).collect();
+        raw.iter()
+            .any(Option::is_some)
+            .then_some(Self { raw, scale })
+    }
+}
+
+/// Decodes a number of up to eight bytes; `None` if all bits are set.
+fn present(bytes: &[u8]) -> Option<u64> {
+    if bytes.iter().all(|byte| *byte == u8::MAX) {
+        return None;
+    }
+    let mut number = [0; 8];
+    number.get_mut(..bytes.len())?.copy_from_slice(bytes);
+    Some(u64::from_le_bytes(number))
+}
+
+#[cfg(test)]
+mod tests;

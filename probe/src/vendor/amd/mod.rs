@@ -1,0 +1,22 @@
+//! AMD's GPUs, through the files of the kernel's drivers `amdgpu` and KFD.
+//!
+//! Neither ROCm nor a call into a driver is needed: everything is in sysfs and procfs. Nothing here
+//! opens `/dev/dri`, which would wake a sleeping card.
+
+// The driver's numbers can be anything.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
+mod board;
+mod device;
+mod errors;
+mod kfd;
+mod metrics;
+mod partitions;
+mod processes;
+mod source;
+#[cfg(test)]
+mod tests;
+mod throttle;
+
+pub(super) use self::errors::describe;
+pub use self::source::AmdSource;

@@ -1,0 +1,152 @@
+//! Partitions of MI300 and later: parts of a package that compute as GPUs of their own.
+
+use super::{
+    kfd::Node,
+    metrics::{Field, Metrics},
+};
+use crate::model::{
+    Absence, Absent, Activity, MemorySample, MigDevice, MigInstance, MigSample, Reading,
+};
+
+/// The partitions of a package.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Partitions(Vec<Node>);
+
+impl Partitions {
+    /// Returns the partitions among these nodes; none if the package is not divided.
+    pub(super) fn find(nodes: &[Node], bus_id: &str) -> Self {
+        let is_own = |node: &&Node| node.bus_id().as_deref() == Some(bus_id);
+        let mut own: Vec<_> = nodes.iter().filter(is_own).cloned().collect();
+        own.sort_by_key(Node::partition);
+        if own.len() < 2 {
+            own.clear();
+        }
+        Self(own)
+    }
+
+    /// Returns the identities, with a profile such as `CPX/NPS1`.
+    pub(super) fn identities(&self, package: &str, profile: &Reading<String>) -> Vec<MigDevice> {
+        let identity = |node: &Node| MigDevice {
+            index: node.partition(),
+            uuid: uuid(package, node),
+            instance: instance(node.partition()),
+            profile: profile.clone(),
+            multiprocessors: node.compute_units().ok_or(Absence::NotSupported).into(),
+            copy_engines: Reading::NOT_SUPPORTED,
+            decoders: Reading::NOT_SUPPORTED,
+            encoders: Reading::NOT_SUPPORTED,
+        };
+        self.0.iter().map(identity).collect()
+    }
+
+    /// Reads the memory and the activity of each partition.
+    pub(super) fn samples(&self, package: &str, metrics: Option<&Metrics>) -> Vec<MigSample> {
+        let sample = |(place, node): (usize, &Node)| MigSample {
+            uuid: uuid(package, node),
+            instance: instance(node.partition()),
+            memory: read_memory(node),
+            activity: Reading::Now(Activity {
+                graphics_percent: metrics
+                    .and_then(|metrics| activity(metrics, place, self.0.len()))
+                    .ok_or(Absence::NotSupported)
+                    .into(),
+                ..Activity::absent(&Absence::NotSupported)
+            }),
+            allocated_to: Vec::new(),
+        };
+        self.0.iter().enumerate().map(sample).collect()
+    }
+
+    /// Returns the partition whose node in `/dev/dri` has this minor number.
+    pub(super) fn of_minor(&self, minor: u32) -> Option<MigInstance> {
+        let node = self
+            .0
+            .iter()
+            .find(|node| node.render_minor() == Some(minor))?;
+        Some(instance(node.partition()))
+    }
+
+    /// Returns the partition with this ID of KFD.
+    pub(super) fn of_gpu_id(&self, gpu_id: u32) -> Option<MigInstance> {
+        let node = self.0.iter().find(|node| node.gpu_id == gpu_id)?;
+        Some(instance(node.partition()))
+    }
+}
+
+fn instance(partition: u32) -> MigInstance {
+    MigInstance {
+        gpu_instance: partition,
+        compute_instance: 0,
+    }
+}
+
+/// All partitions have the unique ID of their package.
+fn uuid(package: &str, node: &Node) -> String {
+    format!("{package}.{}", node.partition())
+}
+
+fn read_memory(node: &Node) -> MemorySample {
+    let (total, used) = node.memory();
+    let free = match (&total, &used) {
+        (Ok(total), Ok(used)) => Ok(total.saturating_sub(*used)),
+        _ => Err(Absence::NotSupported),
+    };
+    MemorySample {
+        total_bytes: total.into(),
+        used_bytes: used.into(),
+        free_bytes: free.into(),
+        ..MemorySample::absent(&Absence::NotSupported)
+    }
+}
+
+/// Returns the mean activity of a partition's dies, in percent. Older tables have a block for each
+/// partition, newer ones a list of all dies.
+fn activity(metrics: &Metrics, place: usize, partitions: usize) -> Option<f64> {
+    let own = if metrics.partition_blocks() > 1 {
+        metrics.of_partition(place, Field::DieActivity)
+    } else {
+        let dies = metrics.of_partition(0, Field::DieActivity);
+        let present = dies.iter().flatten().count();
+        let each = present.checked_div(partitions).filter(|each| *each > 0)?;
+        dies.into_iter()
+            .skip(place.checked_mul(each)?)
+            .take(each)
+            .collect()
+    };
+    let present: Vec<_> = own.into_iter().flatten().collect();
+    let count = u32::try_from(present.len())
+        .ok()
+        .filter(|count| *count > 0)?;
+    Some(present.iter().sum::<f64>() / f64::from(count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vendor::amd::kfd::{self, tests::write_recorded};
+
+    #[test]
+    fn recorded_cpx_package_has_four_partitions() {
+        let root = tempfile::tempdir().unwrap();
+        if !write_recorded(root.path(), "mi308x-cpx-32.txt") {
+            return;
+        }
+        let nodes = kfd::find_nodes(root.path());
+        let bus_id = nodes[0].bus_id().unwrap();
+        let partitions = Partitions::find(&nodes, &bus_id);
+        let profile = Reading::Now("CPX/NPS1".to_owned());
+        let devices = partitions.identities("GPU-1", &profile);
+        let uuids: Vec<_> = devices.iter().map(|device| device.uuid.as_str()).collect();
+        assert_eq!(uuids, ["GPU-1.0", "GPU-1.1", "GPU-1.2", "GPU-1.3"]);
+        let samples = partitions.samples("GPU-1", None);
+        let gibibytes = samples.iter().map(|own| own.memory.total_bytes.value().unwrap() >> 30);
+        assert_eq!(gibibytes.collect::<Vec<_>>(), [48, 48, 48, 47]);
+        let minor = nodes[2].render_minor().unwrap();
+        assert_eq!(partitions.of_minor(minor), Some(instance(2)));
+        assert_eq!(partitions.of_gpu_id(nodes[3].gpu_id), Some(instance(3)));
+        assert_eq!(
+            Partitions::find(&nodes, "00000000:01:00.0"),
+            Partitions::default()
+        );
+    }
+}

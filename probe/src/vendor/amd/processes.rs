@@ -1,0 +1,133 @@
+//! Processes: those of the kernel's graphics driver, with those of its compute driver.
+
+use std::collections::BTreeMap;
+
+use super::{kfd::ComputeProcess, partitions::Partitions};
+use crate::{
+    model::{Absence, MigInstance, Process, ProcessKind, Reading},
+    vendor::drm::{Client, Names, Usage},
+};
+
+/// The names in amdgpu's `fdinfo`. An APU has its buffers in the memory of the machine.
+pub(super) static NAMES: Names = Names {
+    memory: &["vram", "gtt"],
+    graphics: &["gfx"],
+    compute: &["compute"],
+    encoders: &["enc"],
+    decoders: &["dec"],
+};
+
+/// Returns the processes on one card, by PID. A process that uses several partitions is listed for
+/// each of them.
+pub(super) fn list(
+    usage: &Usage,
+    clients: &[&Client],
+    compute: &[ComputeProcess],
+    partitions: &Partitions,
+    units: Option<u32>,
+) -> Vec<Process> {
+    let mut parts: BTreeMap<Option<MigInstance>, Vec<&Client>> = BTreeMap::new();
+    for client in clients {
+        parts
+            .entry(partitions.of_minor(client.minor))
+            .or_default()
+            .push(client);
+    }
+    let mut all = BTreeMap::new();
+    for (mig, clients) in parts {
+        for process in usage.processes(&clients) {
+            all.insert((process.pid, mig), Process { mig, ..process });
+        }
+    }
+    for own in compute {
+        let mig = partitions.of_gpu_id(own.gpu_id);
+        let known = all.remove(&(own.pid, mig));
+        // A process opens all GPUs, also those that it does not use.
+        if known.is_none() && own.vram_bytes == 0 && own.occupied_units.unwrap_or(0) == 0 {
+            continue;
+        }
+        all.insert(
+            (own.pid, mig),
+            Process {
+                mig,
+                ..with_compute(known, own, units)
+            },
+        );
+    }
+    all.into_values().collect()
+}
+
+/// Returns a process with the readings of the compute driver. The graphics driver does not see the
+/// work that a program submits to the GPU by itself, as ROCm does.
+fn with_compute(known: Option<Process>, own: &ComputeProcess, units: Option<u32>) -> Process {
+    let occupancy = own.occupied_units.zip(units.filter(|units| *units > 0));
+    let occupancy = occupancy
+        .map(|(occupied, units)| (f64::from(occupied) / f64::from(units) * 100.0).min(100.0));
+    let unnamed = || Process::unnamed(own.pid, ProcessKind::Compute, Reading::Now(own.vram_bytes));
+    let process = known.unwrap_or_else(unnamed);
+    let submitted = process
+        .sm_percent
+        .value()
+        .copied()
+        .filter(|share| *share > 0.0);
+    let share = match (occupancy, submitted) {
+        (Some(occupancy), submitted) => Reading::Now(occupancy.max(submitted.unwrap_or(0.0))),
+        (None, Some(submitted)) => Reading::Now(submitted),
+        (None, None) => Reading::Absent(Absence::NotSupported),
+    };
+    let memory = process.memory_bytes.value().copied().unwrap_or(0);
+    Process {
+        memory_bytes: Reading::Now(memory.max(own.vram_bytes)),
+        sm_percent: share,
+        kind: match process.kind {
+            ProcessKind::Compute => ProcessKind::Compute,
+            ProcessKind::Graphics | ProcessKind::ComputeAndGraphics => {
+                ProcessKind::ComputeAndGraphics
+            }
+        },
+        ..process
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn compute(pid: u32, vram_bytes: u64, occupied_units: Option<u32>) -> ComputeProcess {
+        ComputeProcess {
+            pid,
+            gpu_id: 1,
+            vram_bytes,
+            occupied_units,
+        }
+    }
+
+    fn listed(compute: &[ComputeProcess]) -> Vec<Process> {
+        list(
+            &Usage::new(&NAMES),
+            &[],
+            compute,
+            &Partitions::default(),
+            Some(304),
+        )
+    }
+
+    #[test]
+    fn processes_of_other_users_come_from_compute_driver() {
+        let processes = listed(&[compute(7, 5 << 30, Some(152)), compute(8, 0, None)]);
+        let [process] = &processes[..] else {
+            panic!("{processes:?}")
+        };
+        assert_eq!(process.memory_bytes, Reading::Now(5 << 30));
+        assert_eq!(process.sm_percent, Reading::Now(50.0));
+    }
+
+    #[test]
+    fn unknown_share_of_compute_is_absent() {
+        let processes = listed(&[compute(7, 1, None)]);
+        assert_eq!(
+            processes[0].sm_percent,
+            Reading::Absent(Absence::NotSupported)
+        );
+    }
+}

@@ -1,0 +1,195 @@
+//! The source behind `--source amd`.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use super::{device::AmdDevice, errors::AmdErrors, kfd};
+use crate::{
+    bounded,
+    model::{Absence, Driver, GpuLink, Platform, Reading, Vendor},
+    process_stat::is_first_pid_namespace,
+    vendor::{
+        Device, DeviceError, ErrorLog, Reporter, Roots, Source, SourceError,
+        drm::{Card, Clients, PowerState, find_cards},
+        kernel_log::KernelLog,
+    },
+};
+
+/// The name of the kernel driver. Cards before 2012 have another, `radeon`, which reports little.
+const DRIVER: &str = "amdgpu";
+
+/// The GPUs of the kernel driver `amdgpu`, by their PCI address.
+pub struct AmdSource {
+    sys_root: PathBuf,
+    cards: Vec<FoundCard>,
+    clients: Arc<Clients>,
+    /// Whether PIDs in KFD's files are those of procfs.
+    sees_host_pids: bool,
+}
+
+struct FoundCard {
+    card: Card,
+    /// Whether the card was asleep when it was last looked at.
+    was_asleep: AtomicBool,
+}
+
+impl AmdSource {
+    /// Finds the cards.
+    ///
+    /// # Errors
+    /// The driver is not loaded, or has no card.
+    pub fn open(roots: &Roots) -> Result<Self, SourceError> {
+        let cards = find_cards(&roots.sys, &[DRIVER]);
+        if cards.is_empty() {
+            return Err(missing(&roots.sys));
+        }
+        let nodes: Vec<_> = cards
+            .iter()
+            .map(|card| (card.clone(), card.minors.clone()))
+            .collect();
+        let may_read = move |minor| {
+            let mut nodes = nodes.iter();
+            // Descriptors of partitions have minors of their own; their package is awake.
+            nodes
+                .find(|(_, minors)| minors.contains(&minor))
+                .is_none_or(|(card, _)| card.power_state() == PowerState::Active)
+        };
+        let found = |card| FoundCard {
+            card,
+            was_asleep: AtomicBool::new(false),
+        };
+        Ok(Self {
+            sys_root: roots.sys.clone(),
+            cards: cards.into_iter().map(found).collect(),
+            clients: Clients::new(roots.proc.clone(), may_read),
+            sees_host_pids: is_first_pid_namespace(&roots.proc) != Some(false),
+        })
+    }
+
+    fn card(&self, index: u32) -> Option<&FoundCard> {
+        self.cards.get(index as usize)
+    }
+}
+
+/// Says why there is no card.
+fn missing(sys_root: &Path) -> SourceError {
+    if sys_root.join("module").join(DRIVER).exists() {
+        SourceError::NoDevice(
+            "the kernel driver amdgpu is loaded and has found no GPU: see `dmesg | grep amdgpu`"
+                .to_owned(),
+        )
+    } else {
+        SourceError::NoDriver(
+            "the kernel driver amdgpu is not loaded: check that the machine has an AMD GPU, then \
+             run `modprobe amdgpu`"
+                .to_owned(),
+        )
+    }
+}
+
+impl Source for AmdSource {
+    fn platform(&self) -> Platform {
+        // AMD's own packages have a version. The driver that comes with the kernel has the kernel's.
+        let version = bounded::text(self.sys_root.join("module/amdgpu/version"), bounded::VALUE);
+        let version = version.map_or_else(
+            |_| {
+                rustix::system::uname()
+                    .release()
+                    .to_string_lossy()
+                    .into_owned()
+            },
+            |version| version.trim().to_owned(),
+        );
+        Platform {
+            is_simulated: false,
+            drivers: vec![Driver {
+                vendor: Vendor::Amd,
+                version: Reading::Now(version),
+                library_version: Reading::Absent(Absence::NotSupported),
+                cuda_version: Reading::Absent(Absence::NotSupported),
+            }],
+        }
+    }
+
+    fn device_count(&self) -> Result<u32, SourceError> {
+        Ok(self.cards.len() as u32)
+    }
+
+    fn open(&self, index: u32) -> Result<Box<dyn Device>, DeviceError> {
+        let found = self.card(index).ok_or(DeviceError::Lost)?;
+        if !found.card.exists() {
+            return Err(DeviceError::Lost);
+        }
+        if found.card.power_state() == PowerState::Asleep {
+            return Err(DeviceError::Asleep);
+        }
+        Ok(Box::new(AmdDevice::open(
+            &found.card,
+            index,
+            &self.sys_root,
+            Arc::clone(&self.clients),
+            self.sees_host_pids,
+            found.was_asleep.swap(false, Ordering::Relaxed),
+        )))
+    }
+
+    fn is_asleep(&self, index: u32, _sys_root: &Path) -> bool {
+        let Some(found) = self.card(index) else {
+            return false;
+        };
+        let is_asleep = found.card.power_state() == PowerState::Asleep;
+        if is_asleep {
+            found.was_asleep.store(true, Ordering::Relaxed);
+        }
+        is_asleep
+    }
+
+    fn reporter(&self) -> Option<Box<dyn Reporter>> {
+        None
+    }
+
+    fn error_logs(&self, path: &Path) -> Vec<Box<dyn ErrorLog>> {
+        let log = KernelLog::open(path, AmdErrors::default()).ok();
+        log.into_iter().map(|log| Box::new(log) as _).collect()
+    }
+
+    /// Returns the pairs that are linked over XGMI. Each pair has one link.
+    fn links(&self, gpus: &[u32]) -> Vec<GpuLink> {
+        let nodes = kfd::find_nodes(&self.sys_root);
+        let index_of = |bus_id: &str| {
+            let mut indices = gpus.iter().copied();
+            indices.find(|index| {
+                self.card(*index)
+                    .is_some_and(|own| own.card.bus_id == bus_id)
+            })
+        };
+        let index_of_node = |number: u32| {
+            let node = nodes.iter().find(|node| node.number == number)?;
+            index_of(&node.bus_id()?)
+        };
+        let mut pairs: Vec<_> = nodes
+            .iter()
+            .flat_map(|node| {
+                node.xgmi_peers()
+                    .into_iter()
+                    .map(|peer| (node.number, peer))
+            })
+            .filter_map(|(one, other)| Some((index_of_node(one)?, index_of_node(other)?)))
+            .filter(|(one, other)| one < other)
+            .collect();
+        pairs.sort_unstable();
+        pairs.dedup();
+        let link = |(a, b)| GpuLink {
+            a,
+            b,
+            path: Reading::Absent(Absence::NotSupported),
+            nvlinks: Reading::Now(1),
+        };
+        pairs.into_iter().map(link).collect()
+    }
+}

@@ -1,0 +1,160 @@
+//! The causes of reduced clocks.
+
+use super::metrics::{Field, Metrics};
+use crate::model::ThrottleReason::{
+    self, CurrentLimit, MemoryThermalLimit, OtherLimit, PowerLimit, Prochot, RegulatorThermalLimit,
+    ThermalLimit,
+};
+
+/// The bits of `indep_throttle_status` (`amdgpu_smu.h`), first and last, with their reason.
+const BITS: [(u32, u32, ThrottleReason); 10] = [
+    (0, 7, PowerLimit),
+    (16, 23, CurrentLimit),
+    (32, 33, ThermalLimit),
+    (34, 34, MemoryThermalLimit),
+    (35, 37, ThermalLimit),
+    (38, 41, RegulatorThermalLimit),
+    (42, 43, ThermalLimit),
+    (44, 45, RegulatorThermalLimit),
+    (46, 47, Prochot),
+    (56, 57, OtherLimit),
+];
+
+/// The bit of the hottest place of the chip.
+const HOTSPOT: u64 = 1 << 36;
+
+/// RDNA 3 sets the bit of the hottest place permanently. It counts only as near to the limit as
+/// this, in °C.
+const HOTSPOT_MARGIN: f64 = 10.0;
+
+/// The bits of `throttle_status` of MI300 up to table 1.5.
+const MI300_BITS: [ThrottleReason; 5] = [
+    Prochot,
+    PowerLimit,
+    ThermalLimit,
+    RegulatorThermalLimit,
+    MemoryThermalLimit,
+];
+
+/// The counters of tables since 1.6, and the reason that each counts.
+const COUNTERS: [(Field, ThrottleReason); 5] = [
+    (Field::ProchotSamples, Prochot),
+    (Field::PowerSamples, PowerLimit),
+    (Field::SocketThermalSamples, ThermalLimit),
+    (Field::RegulatorThermalSamples, RegulatorThermalLimit),
+    (Field::MemoryThermalSamples, MemoryThermalLimit),
+];
+
+/// The share of samples above which a counted reason holds. Less is noise of the controller.
+const LEAST_SHARE: f64 = 0.01;
+
+/// The shares of the firmware's samples in which clocks were reduced, between two tables.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Shares(Vec<(ThrottleReason, f64)>);
+
+impl Shares {
+    /// Compares two tables; `None` if they have no counters or show the same moment.
+    pub(super) fn between(earlier: &Metrics, later: &Metrics) -> Option<Self> {
+        let growth = |field| counter_growth(earlier.raw(field)?, later.raw(field)?);
+        let samples = growth(Field::Samples).filter(|samples| *samples > 0.0)?;
+        let counted: Vec<_> = COUNTERS
+            .iter()
+            .filter_map(|(field, reason)| Some((*reason, growth(*field)? / samples)))
+            .collect();
+        // One firmware counts all of them with every sample, also when it is idle.
+        let always = counted
+            .iter()
+            .filter(|(_, share)| (share - 1.0).abs() < 1e-9)
+            .count();
+        if always >= 3 {
+            return None;
+        }
+        Some(Self(counted))
+    }
+
+    /// Returns the share of a reason.
+    pub(super) fn of(&self, reason: ThrottleReason) -> f64 {
+        self.0
+            .iter()
+            .find_map(|(own, share)| (*own == reason).then_some(*share))
+            .unwrap_or(0.0)
+    }
+
+    fn reasons(&self) -> Vec<ThrottleReason> {
+        let held = self.0.iter().filter(|(_, share)| *share >= LEAST_SHARE);
+        held.map(|(reason, _)| *reason).collect()
+    }
+}
+
+/// Returns by how much a counter has grown; `None` if it was reset. Counters of 32 bits wrap.
+#[allow(clippy::cast_precision_loss)]
+pub(super) fn counter_growth(earlier: u64, later: u64) -> Option<f64> {
+    const WRAP: u64 = 1 << 32;
+    let growth = match later.checked_sub(earlier) {
+        Some(growth) => growth,
+        // A wrapped counter was near its end.
+        None if earlier < WRAP && earlier > WRAP / 4 * 3 && later < WRAP / 4 => {
+            later + WRAP - earlier
+        }
+        None => return None,
+    };
+    Some(growth as f64)
+}
+
+/// Returns the causes of reduced clocks, the first only once; `None` if the hardware does not give
+/// them. `margin_celsius` is how far the hottest place of the chip is below its limit.
+pub(super) fn reasons(
+    metrics: &Metrics,
+    shares: Option<&Shares>,
+    margin_celsius: Option<f64>,
+) -> Option<Vec<ThrottleReason>> {
+    if metrics.raw(Field::Samples).is_some() {
+        return shares.map(Shares::reasons);
+    }
+    if let Some(mut bits) = metrics.raw(Field::IndependentThrottleStatus) {
+        if margin_celsius.is_none_or(|margin| margin > HOTSPOT_MARGIN) {
+            bits &= !HOTSPOT;
+        }
+        return Some(from_bits(bits));
+    }
+    let bits = metrics.raw(Field::ThrottleStatus)?;
+    let is_mi300 = metrics.version.format == 1 && matches!(metrics.version.content, 4 | 5);
+    let reasons = MI300_BITS.iter().enumerate();
+    is_mi300.then(|| {
+        reasons
+            .filter_map(|(bit, reason)| (bits >> bit & 1 == 1).then_some(*reason))
+            .collect()
+    })
+}
+
+fn from_bits(bits: u64) -> Vec<ThrottleReason> {
+    let mut reasons = Vec::new();
+    for (first, last, reason) in BITS {
+        let is_set = (first..=last).any(|bit| bits >> bit & 1 == 1);
+        if is_set && !reasons.contains(&reason) {
+            reasons.push(reason);
+        }
+    }
+    reasons
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn independent_bits_become_reasons() {
+        assert_eq!(from_bits(0), []);
+        assert_eq!(from_bits(1 | 1 << 6 | 1 << 22), [PowerLimit, CurrentLimit]);
+        assert_eq!(from_bits(1 << 34 | 1 << 47), [MemoryThermalLimit, Prochot]);
+        assert_eq!(from_bits(1 << 57 | 1 << 60), [OtherLimit]);
+    }
+
+    #[test]
+    fn wrapped_counter_grows_and_reset_one_does_not() {
+        assert_eq!(counter_growth(5, 7), Some(2.0));
+        assert_eq!(counter_growth((1 << 32) - 2, 3), Some(5.0));
+        assert_eq!(counter_growth(1000, 3), None);
+        assert_eq!(counter_growth(1 << 40, 3), None);
+    }
+}

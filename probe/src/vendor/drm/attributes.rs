@@ -1,0 +1,128 @@
+//! Values in the files of a folder of sysfs.
+
+use std::{
+    io::{self, ErrorKind},
+    path::{Path, PathBuf},
+    str::FromStr,
+};
+
+use rustix::io::Errno;
+
+use crate::{bounded, model::Absence};
+
+/// A folder of sysfs with one value in each file.
+#[derive(Debug, Clone)]
+pub(in crate::vendor) struct Attributes(PathBuf);
+
+impl Attributes {
+    /// Returns the attributes in `folder`, which need not exist.
+    pub(in crate::vendor) fn new(folder: impl Into<PathBuf>) -> Self {
+        Self(folder.into())
+    }
+
+    /// Returns the folder.
+    pub(in crate::vendor) fn folder(&self) -> &Path {
+        &self.0
+    }
+
+    /// Reads a text without the space around it.
+    ///
+    /// # Errors
+    /// The reason why there is none. An empty file means that the hardware lacks the value.
+    pub(in crate::vendor) fn text(&self, name: &str) -> Result<String, Absence> {
+        let text = bounded::text(self.0.join(name), bounded::VALUE);
+        let text = text.map_err(|error| absence_of(&error))?;
+        // Some drivers end a value with a NUL.
+        let text = text.trim_matches(|letter: char| letter.is_whitespace() || letter == '\0');
+        if text.is_empty() {
+            return Err(Absence::NotSupported);
+        }
+        Ok(text.to_owned())
+    }
+
+    /// Reads a decimal number.
+    ///
+    /// # Errors
+    /// The reason why there is none.
+    pub(in crate::vendor) fn number<T: FromStr>(&self, name: &str) -> Result<T, Absence> {
+        self.text(name)?.parse().map_err(|_| Absence::Unknown)
+    }
+
+    /// Reads a hexadecimal number, with or without `0x`.
+    ///
+    /// # Errors
+    /// The reason why there is none.
+    pub(in crate::vendor) fn hex(&self, name: &str) -> Result<u64, Absence> {
+        let text = self.text(name)?;
+        let digits = text.strip_prefix("0x").unwrap_or(&text);
+        u64::from_str_radix(digits, 16).map_err(|_| Absence::Unknown)
+    }
+
+    /// Reads at most `limit` bytes.
+    ///
+    /// # Errors
+    /// The reason why there are none.
+    pub(in crate::vendor) fn bytes(&self, name: &str, limit: usize) -> Result<Vec<u8>, Absence> {
+        bounded::read(self.0.join(name), limit).map_err(|error| absence_of(&error))
+    }
+}
+
+/// Returns the reason why a file of sysfs has no value.
+fn absence_of(error: &io::Error) -> Absence {
+    // The drivers refuse to read a card that sleeps or is being reset: amdgpu with EPERM, or with
+    // EBUSY since 2026. A user who may not open a file gets EACCES.
+    match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::ACCESS) => Absence::NoPermission,
+        Some(Errno::PERM | Errno::BUSY | Errno::AGAIN | Errno::TIMEDOUT) => Absence::NoAnswer,
+        Some(Errno::NODEV) => Absence::GpuLost,
+        Some(Errno::NOENT | Errno::NODATA | Errno::NOTSUP | Errno::NXIO | Errno::NOTDIR) => {
+            Absence::NotSupported
+        }
+        None if error.kind() == ErrorKind::NotFound => Absence::NotSupported,
+        _ => Absence::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn values_are_parsed_or_absent_with_reason() {
+        let folder = tempfile::tempdir().unwrap();
+        let attributes = Attributes::new(folder.path());
+        for (name, content) in [
+            ("number", "42\n"),
+            ("nul", "42 \0"),
+            ("hex", "0x744c\n"),
+            ("empty", "\n"),
+            ("garbage", "N/A\n"),
+        ] {
+            fs::write(folder.path().join(name), content).unwrap();
+        }
+        assert_eq!(attributes.number("number"), Ok(42_u64));
+        assert_eq!(attributes.number("nul"), Ok(42_i64));
+        assert_eq!(attributes.hex("hex"), Ok(0x744c));
+        assert_eq!(
+            attributes.number::<u64>("empty"),
+            Err(Absence::NotSupported)
+        );
+        assert_eq!(attributes.number::<u64>("garbage"), Err(Absence::Unknown));
+        assert_eq!(
+            attributes.number::<u64>("missing"),
+            Err(Absence::NotSupported)
+        );
+    }
+
+    #[test]
+    fn refusals_are_told_apart() {
+        let reason = |errno: Errno| absence_of(&io::Error::from_raw_os_error(errno.raw_os_error()));
+        assert_eq!(reason(Errno::ACCESS), Absence::NoPermission);
+        assert_eq!(reason(Errno::PERM), Absence::NoAnswer);
+        assert_eq!(reason(Errno::BUSY), Absence::NoAnswer);
+        assert_eq!(reason(Errno::NODEV), Absence::GpuLost);
+        assert_eq!(reason(Errno::IO), Absence::Unknown);
+    }
+}

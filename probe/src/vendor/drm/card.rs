@@ -1,0 +1,228 @@
+//! Cards: the GPUs that a kernel driver has claimed.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use super::Attributes;
+use crate::{
+    bounded,
+    model::{Absence, normal_bus_id},
+};
+
+/// A GPU with a driver of the direct rendering manager.
+#[derive(Debug, Clone)]
+pub(in crate::vendor) struct Card {
+    /// The name of the kernel driver, such as `amdgpu`.
+    pub(in crate::vendor) driver: String,
+    /// The PCI bus ID, as in `00000000:3B:00.0`.
+    pub(in crate::vendor) bus_id: String,
+    /// The files of the PCI device.
+    pub(in crate::vendor) device: Attributes,
+    /// The minor numbers of its nodes in `/dev/dri`: `cardN` and `renderD128`.
+    pub(in crate::vendor) minors: Vec<u32>,
+    /// The PCI IDs of vendor and device.
+    pub(in crate::vendor) pci_id: Option<(u16, u16)>,
+}
+
+/// The state of a card's power supply, which can be read without waking the card.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::vendor) enum PowerState {
+    /// The card is on.
+    Active,
+    /// The card is switched off, or is being switched off or on.
+    Asleep,
+}
+
+/// Returns the cards of these kernel drivers, by their PCI bus ID. `sys_root` is `/sys` except in
+/// tests.
+pub(in crate::vendor) fn find_cards(sys_root: &Path, drivers: &[&str]) -> Vec<Card> {
+    let Ok(entries) = fs::read_dir(sys_root.join("class/drm")) else {
+        return Vec::new();
+    };
+    let cards = entries
+        .flatten()
+        .filter_map(|entry| Card::read(&entry.path()));
+    let mut cards: Vec<_> = cards
+        .filter(|card| drivers.contains(&card.driver.as_str()))
+        .collect();
+    cards.sort_by(|one, other| one.bus_id.cmp(&other.bus_id));
+    cards
+}
+
+impl Card {
+    /// Reads a card that is at this place; `None` if it is a connector, such as `card0-DP-1`, or has
+    /// no PCI device.
+    fn read(folder: &Path) -> Option<Self> {
+        let number = folder
+            .file_name()?
+            .to_str()?
+            .strip_prefix("card")?
+            .parse()
+            .ok()?;
+        let device = Attributes::new(folder.join("device"));
+        let event = bounded::text(device.folder().join("uevent"), bounded::VALUE).ok()?;
+        let value = |key: &str| {
+            let mut lines = event.lines();
+            lines.find_map(|line| line.trim_matches('\0').strip_prefix(key)?.strip_prefix('='))
+        };
+        let pci_id = value("PCI_ID").and_then(|ids| {
+            let (vendor, device) = ids.split_once(':')?;
+            let parse = |id| u16::from_str_radix(id, 16).ok();
+            Some((parse(vendor)?, parse(device)?))
+        });
+        let mut minors = vec![number];
+        minors.extend(find_render_minors(device.folder()));
+        Some(Self {
+            driver: value("DRIVER")?.to_owned(),
+            bus_id: normal_bus_id(value("PCI_SLOT_NAME")?)?,
+            device,
+            minors,
+            pci_id,
+        })
+    }
+
+    /// Reads whether the card is on. A card without power management always is.
+    pub(in crate::vendor) fn power_state(&self) -> PowerState {
+        match self.device.text("power/runtime_status") {
+            Ok(status) if status != "active" && status != "unsupported" => PowerState::Asleep,
+            Ok(_) | Err(_) => PowerState::Active,
+        }
+    }
+
+    /// Whether the system still has the card.
+    pub(in crate::vendor) fn exists(&self) -> bool {
+        self.device.folder().exists()
+    }
+
+    /// Returns the PCI address as the kernel writes it, such as `0000:3b:00.0`.
+    pub(in crate::vendor) fn pci_address(&self) -> String {
+        let short = self.bus_id.strip_prefix("0000").unwrap_or(&self.bus_id);
+        short.to_ascii_lowercase()
+    }
+
+    /// Reads the NUMA node that is nearest to the card.
+    pub(in crate::vendor) fn numa_node(&self) -> Result<u32, Absence> {
+        // The kernel gives -1 for none.
+        let node: i64 = self.device.number("numa_node")?;
+        u32::try_from(node).map_err(|_| Absence::NotSupported)
+    }
+
+    /// Returns the name that the system's list of PCI IDs has for the card.
+    pub(in crate::vendor) fn pci_name(&self, lists: &[PathBuf]) -> Option<String> {
+        let (vendor, device) = self.pci_id?;
+        lists
+            .iter()
+            .find_map(|list| find_pci_name(list, vendor, device))
+    }
+}
+
+/// Returns the minor numbers of the render nodes below a PCI device.
+fn find_render_minors(device: &Path) -> Vec<u32> {
+    let Ok(entries) = fs::read_dir(device.join("drm")) else {
+        return Vec::new();
+    };
+    let names = entries.flatten().map(|entry| entry.file_name());
+    names
+        .filter_map(|name| name.to_str()?.strip_prefix("renderD")?.parse().ok())
+        .collect()
+}
+
+/// The largest list of PCI IDs.
+const PCI_IDS: usize = 8 << 20;
+
+/// Finds a device in a list in the format of `pci.ids(5)`. A name in brackets is the product's, and
+/// the one before it the chip's: `Navi 31 [Radeon RX 7900 XTX]`.
+fn find_pci_name(list: &Path, vendor: u16, device: u16) -> Option<String> {
+    let text = bounded::text(list, PCI_IDS).ok()?;
+    let (vendor, device) = (format!("{vendor:04x}  "), format!("\t{device:04x}  "));
+    let mut lines = text
+        .lines()
+        .skip_while(|line| !line.starts_with(&vendor))
+        .skip(1);
+    let devices = lines
+        .by_ref()
+        .take_while(|line| line.starts_with(['\t', '#']));
+    let name = devices
+        .filter_map(|line| line.strip_prefix(&device))
+        .next()?;
+    let product = name
+        .split_once('[')
+        .and_then(|(_, rest)| rest.strip_suffix(']'));
+    Some(product.unwrap_or(name).trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Makes the folder of a card with these lines in its `uevent`.
+    fn card(root: &Path, name: &str, event: &str) {
+        let device = root.join("class/drm").join(name).join("device");
+        fs::create_dir_all(device.join("drm/renderD128")).unwrap();
+        fs::create_dir_all(device.join("power")).unwrap();
+        fs::write(device.join("uevent"), event).unwrap();
+    }
+
+    #[test]
+    fn cards_are_sorted_by_bus_and_filtered_by_driver() {
+        let root = tempfile::tempdir().unwrap();
+        let event = |driver: &str, slot: &str| {
+            format!("DRIVER={driver}\nPCI_ID=1002:744C\nPCI_SLOT_NAME={slot}\n")
+        };
+        card(root.path(), "card0", &event("amdgpu", "0000:83:00.0"));
+        card(root.path(), "card1", &event("amdgpu", "0000:03:00.0"));
+        card(root.path(), "card2", &event("radeon", "0000:01:00.0"));
+        card(root.path(), "card1-DP-1", &event("amdgpu", "0000:04:00.0"));
+        let cards = find_cards(root.path(), &["amdgpu"]);
+        let ids: Vec<_> = cards.iter().map(|card| card.bus_id.as_str()).collect();
+        assert_eq!(ids, ["00000000:03:00.0", "00000000:83:00.0"]);
+        assert_eq!(cards[0].minors, [1, 128]);
+        assert_eq!(cards[0].pci_id, Some((0x1002, 0x744c)));
+        assert_eq!(cards[0].pci_address(), "0000:03:00.0");
+        assert!(find_cards(Path::new("/nowhere"), &["amdgpu"]).is_empty());
+    }
+
+    #[test]
+    fn suspended_card_is_asleep() {
+        let root = tempfile::tempdir().unwrap();
+        card(
+            root.path(),
+            "card0",
+            "DRIVER=amdgpu\nPCI_SLOT_NAME=0000:03:00.0\n",
+        );
+        let [card] = &find_cards(root.path(), &["amdgpu"])[..] else {
+            panic!("one card")
+        };
+        assert_eq!(
+            card.power_state(),
+            PowerState::Active,
+            "no power management"
+        );
+        let status = card.device.folder().join("power/runtime_status");
+        for (text, state) in [
+            ("active\n", PowerState::Active),
+            ("unsupported\n", PowerState::Active),
+            ("suspended\n", PowerState::Asleep),
+            ("resuming\n", PowerState::Asleep),
+        ] {
+            fs::write(&status, text).unwrap();
+            assert_eq!(card.power_state(), state, "{text}");
+        }
+    }
+
+    #[test]
+    fn product_name_is_in_brackets() {
+        let list = tempfile::NamedTempFile::new().unwrap();
+        let text = "# list\n1001  Other\n\t744c  Wrong\n1002  Advanced Micro Devices\n\
+                    \t73bf  Navi 21 [Radeon RX 6800/6900]\n\t\t1002 0e3a  A board\n\
+                    \t744c  Navi 31 [Radeon RX 7900 XTX]\n\t15bf  Phoenix1\n1003  Third\n\
+                    \t9999  Not AMD's\n";
+        fs::write(list.path(), text).unwrap();
+        let name = |device| find_pci_name(list.path(), 0x1002, device);
+        assert_eq!(name(0x744c).as_deref(), Some("Radeon RX 7900 XTX"));
+        assert_eq!(name(0x15bf).as_deref(), Some("Phoenix1"));
+        assert_eq!(name(0x9999), None);
+    }
+}

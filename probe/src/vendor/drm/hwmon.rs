@@ -1,0 +1,125 @@
+//! Sensors of a card, as the kernel's hardware monitoring shows them
+//! (`Documentation/hwmon/sysfs-interface.rst`).
+
+use std::{fs, path::Path};
+
+use super::Attributes;
+use crate::model::Absence;
+
+/// The sensors of a card.
+#[derive(Debug, Clone)]
+pub(in crate::vendor) struct Hwmon {
+    files: Attributes,
+    /// The label of each sensor that has one, and the beginning of its files' names: `temp1`.
+    labels: Vec<(String, String)>,
+}
+
+impl Hwmon {
+    /// Finds the sensors of a PCI device. Labels never change, and the drivers give them without
+    /// waking the card.
+    pub(in crate::vendor) fn find(device: &Path) -> Option<Self> {
+        let folders = fs::read_dir(device.join("hwmon")).ok()?;
+        let mut folders: Vec<_> = folders.flatten().map(|entry| entry.path()).collect();
+        folders.sort();
+        let folder = folders
+            .into_iter()
+            .find(|folder| folder.join("name").exists())?;
+        let files = Attributes::new(folder);
+        let names = fs::read_dir(files.folder())
+            .ok()?
+            .flatten()
+            .map(|entry| entry.file_name());
+        let label_of = |name: std::ffi::OsString| {
+            let sensor = name.to_str()?.strip_suffix("_label")?.to_owned();
+            Some((files.text(&format!("{sensor}_label")).ok()?, sensor))
+        };
+        let mut labels: Vec<_> = names.filter_map(label_of).collect();
+        labels.sort();
+        Some(Self { files, labels })
+    }
+
+    /// Returns the beginning of the names of a sensor's files. The numbers differ between boards.
+    fn sensor(&self, kind: &str, label: &str) -> Option<&str> {
+        let mut labels = self.labels.iter();
+        labels.find_map(|(own, sensor)| {
+            (own.eq_ignore_ascii_case(label) && sensor.starts_with(kind)).then_some(sensor.as_str())
+        })
+    }
+
+    /// Whether the card has a sensor of this kind with this label.
+    pub(in crate::vendor) fn has(&self, kind: &str, label: &str) -> bool {
+        self.sensor(kind, label).is_some()
+    }
+
+    /// Reads a temperature in °C: `suffix` is `input`, `crit` or `emergency`.
+    ///
+    /// # Errors
+    /// The reason why there is none.
+    pub(in crate::vendor) fn celsius(&self, label: &str, suffix: &str) -> Result<f64, Absence> {
+        let sensor = self.sensor("temp", label).ok_or(Absence::NotSupported)?;
+        let millidegrees: i32 = self.files.number(&format!("{sensor}_{suffix}"))?;
+        Ok(f64::from(millidegrees) / 1e3)
+    }
+
+    /// Reads a file in millionths of its unit, such as `power1_average`.
+    ///
+    /// # Errors
+    /// The reason why there is no number.
+    pub(in crate::vendor) fn micro(&self, file: &str) -> Result<f64, Absence> {
+        // Double precision has the exact number up to 9,000 MJ.
+        #[allow(clippy::cast_precision_loss)]
+        self.files
+            .number::<u64>(file)
+            .map(|micro| micro as f64 / 1e6)
+    }
+
+    /// Reads a number from a file.
+    ///
+    /// # Errors
+    /// The reason why there is none.
+    pub(in crate::vendor) fn number(&self, file: &str) -> Result<u64, Absence> {
+        self.files.number(file)
+    }
+
+    /// Reads a clock in MHz.
+    ///
+    /// # Errors
+    /// The reason why there is none.
+    pub(in crate::vendor) fn megahertz(&self, label: &str) -> Result<u32, Absence> {
+        let sensor = self.sensor("freq", label).ok_or(Absence::NotSupported)?;
+        let hertz: u64 = self.files.number(&format!("{sensor}_input"))?;
+        u32::try_from(hertz / 1_000_000).map_err(|_| Absence::Unknown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sensors_are_found_by_label() {
+        let device = tempfile::tempdir().unwrap();
+        let folder = device.path().join("hwmon/hwmon3");
+        fs::create_dir_all(&folder).unwrap();
+        for (name, content) in [
+            ("name", "amdgpu"),
+            ("temp1_label", "edge"),
+            ("temp1_input", "41000"),
+            ("temp2_label", "junction"),
+            ("temp2_input", "-2500"),
+            ("freq1_label", "sclk"),
+            ("freq1_input", "1500000000"),
+            ("power1_average", "35500000"),
+        ] {
+            fs::write(folder.join(name), format!("{content}\n")).unwrap();
+        }
+        let hwmon = Hwmon::find(device.path()).unwrap();
+        assert_eq!(hwmon.celsius("edge", "input"), Ok(41.0));
+        assert_eq!(hwmon.celsius("junction", "input"), Ok(-2.5));
+        assert_eq!(hwmon.celsius("mem", "input"), Err(Absence::NotSupported));
+        assert_eq!(hwmon.megahertz("sclk"), Ok(1500));
+        assert_eq!(hwmon.megahertz("edge"), Err(Absence::NotSupported));
+        assert_eq!(hwmon.micro("power1_average"), Ok(35.5));
+        assert!(Hwmon::find(Path::new("/nowhere")).is_none());
+    }
+}

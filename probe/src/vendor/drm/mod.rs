@@ -1,0 +1,20 @@
+//! The GPUs of all vendors as Linux' direct rendering manager (DRM) shows them: cards in sysfs, and
+//! the processes that use them in procfs.
+
+mod attributes;
+mod card;
+mod clients;
+mod fdinfo;
+mod hwmon;
+mod pcie;
+mod usage;
+
+pub(super) use self::{
+    attributes::Attributes,
+    card::{Card, PowerState, find_cards},
+    clients::{Client, Clients, Snapshot},
+    fdinfo::{ClientInfo, Engine},
+    hwmon::Hwmon,
+    pcie::{generation_of, pcie_generation, read_link, read_max_link},
+    usage::{Names, Usage},
+};

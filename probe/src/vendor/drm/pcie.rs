@@ -1,0 +1,132 @@
+//! PCI Express links, as sysfs shows them.
+
+use std::path::Path;
+
+use super::Attributes;
+use crate::model::Absence;
+
+/// A link: its generation and the number of its lanes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::vendor) struct Link {
+    pub(in crate::vendor) generation: Result<u32, Absence>,
+    pub(in crate::vendor) width: Result<u32, Absence>,
+}
+
+/// Reads the link of a card as it is now.
+pub(in crate::vendor) fn read_link(device: &Path) -> Link {
+    read(device, "current_link_speed", "current_link_width")
+}
+
+/// Reads the best link that a card and its slot are capable of.
+pub(in crate::vendor) fn read_max_link(device: &Path) -> Link {
+    read(device, "max_link_speed", "max_link_width")
+}
+
+/// Returns the generation of a speed as the kernel writes it: `32.0 GT/s PCIe`.
+pub(in crate::vendor) fn pcie_generation(speed: &str) -> Option<u32> {
+    generation_of(speed.split_once(" GT/s")?.0.trim().parse().ok()?)
+}
+
+/// Returns the generation with this speed of each lane, in GT/s.
+pub(in crate::vendor) fn generation_of(gigatransfers: f64) -> Option<u32> {
+    let generations = [2.5, 5.0, 8.0, 16.0, 32.0, 64.0];
+    let mut known = (1..).zip(generations);
+    known.find_map(|(number, speed): (u32, f64)| {
+        ((speed - gigatransfers).abs() < 0.1).then_some(number)
+    })
+}
+
+fn read(device: &Path, speed: &str, width: &str) -> Link {
+    let port = Attributes::new(slot_side(device));
+    let generation = port
+        .text(speed)
+        .and_then(|speed| pcie_generation(&speed).ok_or(Absence::Unknown));
+    // A port without a link has 0 or 255 lanes.
+    let width = port.number(width).and_then(|width| match width {
+        1..=32 => Ok(width),
+        _ => Err(Absence::Unknown),
+    });
+    Link { generation, width }
+}
+
+/// Returns the device whose link is that of the slot. A card can have a switch of its own: then the
+/// GPU's link is one inside the card, and the switch's upstream port, two levels above, is in the
+/// slot.
+fn slot_side(device: &Path) -> std::path::PathBuf {
+    let Ok(place) = device.canonicalize() else {
+        return device.to_owned();
+    };
+    let vendor = |folder: &Path| Attributes::new(folder).text("vendor").ok();
+    let is_bridge = |folder: &Path| {
+        Attributes::new(folder)
+            .text("class")
+            .is_ok_and(|class| class.starts_with("0x0604"))
+    };
+    let upstream = place.parent().and_then(Path::parent);
+    match (place.parent(), upstream) {
+        (Some(downstream), Some(upstream))
+            if is_bridge(downstream)
+                && is_bridge(upstream)
+                && vendor(downstream) == vendor(&place)
+                && vendor(upstream) == vendor(&place) =>
+        {
+            upstream.to_owned()
+        }
+        _ => place,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn link_of_card_with_switch_is_that_of_slot() {
+        let root = tempfile::tempdir().unwrap();
+        let port = root.path().join("pci0000:00/0000:00:01.0");
+        let upstream = port.join("0000:01:00.0");
+        let gpu = upstream.join("0000:02:00.0/0000:03:00.0");
+        fs::create_dir_all(&gpu).unwrap();
+        let describe = |folder: &Path, vendor: &str, class: &str, speed: &str| {
+            for (name, content) in [
+                ("vendor", vendor),
+                ("class", class),
+                ("current_link_speed", speed),
+                ("current_link_width", "16"),
+            ] {
+                fs::write(folder.join(name), content).unwrap();
+            }
+        };
+        describe(&gpu, "0x1002", "0x030000", "32.0 GT/s PCIe");
+        describe(
+            gpu.parent().unwrap(),
+            "0x1002",
+            "0x060400",
+            "32.0 GT/s PCIe",
+        );
+        describe(&upstream, "0x1002", "0x060400", "16.0 GT/s PCIe");
+        describe(&port, "0x8086", "0x060400", "16.0 GT/s PCIe");
+        assert_eq!(
+            read_link(&gpu),
+            Link {
+                generation: Ok(4),
+                width: Ok(16)
+            }
+        );
+        describe(&upstream, "0x8086", "0x060400", "16.0 GT/s PCIe");
+        assert_eq!(
+            read_link(&gpu).generation,
+            Ok(5),
+            "a switch of the mainboard"
+        );
+        assert_eq!(pcie_generation("2.5 GT/s PCIe\n"), Some(1));
+        assert_eq!(pcie_generation("64.0 GT/s PCIe"), Some(6));
+        assert_eq!(pcie_generation("Unknown speed"), None);
+        assert_eq!(
+            read_link(Path::new("/nowhere")).width,
+            Err(Absence::NotSupported)
+        );
+    }
+}

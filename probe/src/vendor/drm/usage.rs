@@ -1,0 +1,277 @@
+//! The use of one card by each process, from two scans of its clients.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::{Client, Engine, Snapshot};
+use crate::model::{Absence, Process, ProcessKind, Reading};
+
+/// How a vendor's drivers name what [`Usage`] sums up.
+#[derive(Debug)]
+pub(in crate::vendor) struct Names {
+    /// The beginning of the names of the memory that counts as the GPU's, best first: a client
+    /// without any of the first kind counts with the next.
+    pub(in crate::vendor) memory: &'static [&'static str],
+    /// Engines that draw.
+    pub(in crate::vendor) graphics: &'static [&'static str],
+    /// Engines that compute.
+    pub(in crate::vendor) compute: &'static [&'static str],
+    /// Engines that encode video.
+    pub(in crate::vendor) encoders: &'static [&'static str],
+    /// Engines that decode video.
+    pub(in crate::vendor) decoders: &'static [&'static str],
+}
+
+/// Remembers the counters of a card's clients between two scans.
+#[derive(Debug)]
+pub(in crate::vendor) struct Usage {
+    names: &'static Names,
+    at_ms: u64,
+    /// The engines of each client at the last scan.
+    counters: HashMap<u64, Vec<Engine>>,
+    /// The share of the time in which each engine worked for a client, in percent.
+    shares: HashMap<u64, BTreeMap<String, f64>>,
+}
+
+impl Usage {
+    pub(in crate::vendor) fn new(names: &'static Names) -> Self {
+        Self {
+            names,
+            at_ms: 0,
+            counters: HashMap::new(),
+            shares: HashMap::new(),
+        }
+    }
+
+    /// Takes in the clients of a scan. The same scan again changes nothing.
+    pub(in crate::vendor) fn update(&mut self, at_ms: u64, clients: &[&Client]) {
+        if at_ms <= self.at_ms {
+            return;
+        }
+        let elapsed_ms = at_ms.saturating_sub(self.at_ms);
+        let shares = clients.iter().filter_map(|client| {
+            let earlier = self.counters.get(&client.info.client)?;
+            Some((
+                client.info.client,
+                shares_of(earlier, &client.info.engines, elapsed_ms),
+            ))
+        });
+        self.shares = shares.collect();
+        let counters = clients
+            .iter()
+            .map(|own| (own.info.client, own.info.engines.clone()));
+        self.counters = counters.collect();
+        self.at_ms = at_ms;
+    }
+
+    /// Returns the share of the time in which these engines worked for a client, in percent; `None`
+    /// if the client was not in two scans.
+    fn percent(&self, client: u64, engines: &[&str]) -> Option<f64> {
+        let shares = self.shares.get(&client)?;
+        let own = shares
+            .iter()
+            .filter(|(name, _)| engines.contains(&name.as_str()));
+        Some(own.map(|(_, share)| share).sum())
+    }
+
+    /// Returns the share of all listed clients in these engines, in percent; `None` before the
+    /// second scan.
+    pub(in crate::vendor) fn total_percent(&self, engines: &[&str]) -> Option<f64> {
+        let clients = self.counters.keys();
+        let shares: Vec<_> = clients
+            .filter_map(|own| self.percent(*own, engines))
+            .collect();
+        (!shares.is_empty() || self.counters.is_empty() && self.at_ms > 0)
+            .then(|| shares.iter().sum::<f64>().min(100.0))
+    }
+
+    /// Returns the processes of these clients, by PID. Their names and owners are absent.
+    pub(in crate::vendor) fn processes(&self, clients: &[&Client]) -> Vec<Process> {
+        let mut by_pid: BTreeMap<u32, Vec<&Client>> = BTreeMap::new();
+        for client in clients {
+            by_pid.entry(client.pid).or_default().push(client);
+        }
+        by_pid
+            .into_iter()
+            .filter_map(|(pid, clients)| self.process(pid, &clients))
+            .collect()
+    }
+
+    /// Returns a process; `None` if it only has the card open.
+    fn process(&self, pid: u32, clients: &[&Client]) -> Option<Process> {
+        let sum = |prefix: &&str| {
+            let bytes = clients.iter().map(|client| client.info.bytes_in(prefix));
+            bytes.fold(0_u64, u64::saturating_add)
+        };
+        let bytes = self
+            .names
+            .memory
+            .iter()
+            .map(sum)
+            .find(|bytes| *bytes > 0)
+            .unwrap_or(0);
+        let has_used = |engines: &[&str]| {
+            let mut all = clients.iter().flat_map(|client| &client.info.engines);
+            all.any(|engine| engines.contains(&engine.name.as_str()) && engine.was_used())
+        };
+        let (draws, computes) = (has_used(self.names.graphics), has_used(self.names.compute));
+        let is_used = clients
+            .iter()
+            .any(|client| client.info.engines.iter().any(Engine::was_used));
+        if bytes == 0 && !is_used {
+            return None;
+        }
+        let share = |engines: &[&str]| {
+            let shares: Vec<_> = clients
+                .iter()
+                .filter_map(|own| self.percent(own.info.client, engines))
+                .collect();
+            if shares.is_empty() {
+                return Reading::Absent(Absence::WarmingUp);
+            }
+            Reading::Now(shares.iter().sum::<f64>().min(100.0))
+        };
+        let kind = match (draws, computes) {
+            (true, true) => ProcessKind::ComputeAndGraphics,
+            (true, false) => ProcessKind::Graphics,
+            (false, _) => ProcessKind::Compute,
+        };
+        let working = [self.names.graphics, self.names.compute].concat();
+        Some(Process {
+            sm_percent: share(&working),
+            encoder_percent: share(self.names.encoders),
+            decoder_percent: share(self.names.decoders),
+            ..Process::unnamed(pid, kind, Reading::Now(bytes))
+        })
+    }
+}
+
+impl Engine {
+    fn was_used(&self) -> bool {
+        self.busy_ns
+            .or(self.cycles)
+            .is_some_and(|counter| counter > 0)
+    }
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn shares_of(earlier: &[Engine], now: &[Engine], elapsed_ms: u64) -> BTreeMap<String, f64> {
+    let elapsed_ns = elapsed_ms.max(1) as f64 * 1e6;
+    let growth = |earlier: Option<u64>, now: Option<u64>| {
+        // A counter is missing until the engine is used.
+        now?.checked_sub(earlier.unwrap_or(0))
+            .map(|growth| growth as f64)
+    };
+    let share = |engine: &Engine| {
+        let before = earlier.iter().find(|other| other.name == engine.name);
+        let busy = growth(before.and_then(|own| own.busy_ns), engine.busy_ns);
+        let cycles = growth(before.and_then(|own| own.cycles), engine.cycles);
+        let all = growth(before.and_then(|own| own.total_cycles), engine.total_cycles);
+        let share = match (busy, cycles, all) {
+            (Some(busy), ..) => busy / elapsed_ns,
+            // The cycles of a client's first appearance are not those of this period.
+            (None, Some(cycles), Some(all)) if before.is_some() && all > 0.0 => cycles / all,
+            _ => return None,
+        };
+        let percent = (share / f64::from(engine.capacity) * 100.0).clamp(0.0, 100.0);
+        Some((engine.name.clone(), percent))
+    };
+    now.iter().filter_map(share).collect()
+}
+
+impl Snapshot {
+    /// Returns the clients of the card with this PCI bus ID.
+    pub(in crate::vendor) fn of_card(&self, bus_id: &str) -> Vec<&Client> {
+        self.clients
+            .iter()
+            .filter(|client| client.info.bus_id == bus_id)
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vendor::drm::ClientInfo;
+
+    static NAMES: Names = Names {
+        memory: &["vram", "gtt"],
+        graphics: &["gfx"],
+        compute: &["compute"],
+        encoders: &["enc"],
+        decoders: &["dec"],
+    };
+
+    fn client(pid: u32, number: u64, lines: &str) -> Client {
+        let text =
+            format!("drm-driver:\ta\ndrm-client-id:\t{number}\ndrm-pdev:\t0000:03:00.0\n{lines}");
+        Client {
+            pid,
+            minor: 128,
+            info: ClientInfo::parse(&text).unwrap(),
+        }
+    }
+
+    #[test]
+    fn shares_are_growth_over_time() {
+        let mut usage = Usage::new(&NAMES);
+        let first = client(
+            7,
+            1,
+            "drm-engine-gfx:\t1000000000 ns\ndrm-memory-vram:\t1 MiB\n",
+        );
+        usage.update(1000, &[&first]);
+        assert_eq!(
+            usage.processes(&[&first])[0].sm_percent,
+            Reading::Absent(Absence::WarmingUp)
+        );
+        let later = client(
+            7,
+            1,
+            "drm-engine-gfx:\t1250000000 ns\ndrm-engine-compute:\t100000000 ns\n\
+             drm-engine-enc:\t0 ns\ndrm-memory-vram:\t1 MiB\n",
+        );
+        usage.update(2000, &[&later]);
+        let [process] = &usage.processes(&[&later])[..] else {
+            panic!("one process")
+        };
+        let Reading::Now(share) = process.sm_percent else {
+            panic!("{process:?}")
+        };
+        assert!((share - 35.0).abs() < 1e-9);
+        assert_eq!(process.encoder_percent, Reading::Now(0.0));
+        assert_eq!(process.kind, ProcessKind::ComputeAndGraphics);
+        assert_eq!(process.memory_bytes, Reading::Now(1 << 20));
+    }
+
+    #[test]
+    fn cycles_are_shares_of_all_cycles() {
+        let mut usage = Usage::new(&NAMES);
+        let lines = |own: u32, all: u32| {
+            format!(
+                "drm-cycles-gfx:\t{own}\ndrm-total-cycles-gfx:\t{all}\n\
+                 drm-engine-capacity-gfx:\t2\n"
+            )
+        };
+        usage.update(1000, &[&client(7, 1, &lines(100, 1000))]);
+        let later = client(7, 1, &lines(600, 2000));
+        usage.update(2000, &[&later]);
+        assert_eq!(usage.total_percent(&["gfx"]), Some(25.0));
+    }
+
+    #[test]
+    fn clients_of_process_are_summed_and_idle_ones_dropped() {
+        let usage = Usage::new(&NAMES);
+        let clients = [
+            client(7, 1, "drm-memory-vram:\t1 MiB\n"),
+            client(7, 2, "drm-memory-vram:\t2 MiB\ndrm-memory-gtt:\t9 MiB\n"),
+            client(8, 3, "drm-memory-gtt:\t4 MiB\n"),
+            client(9, 4, "drm-memory-vram:\t0\ndrm-engine-gfx:\t0 ns\n"),
+        ];
+        let processes = usage.processes(&clients.iter().collect::<Vec<_>>());
+        let memory: Vec<_> = processes
+            .iter()
+            .map(|own| (own.pid, own.memory_bytes.value().copied()))
+            .collect();
+        assert_eq!(memory, [(7, Some(3 << 20)), (8, Some(4 << 20))]);
+    }
+}
